@@ -25,10 +25,14 @@ void search(ballast::random_source& random)
 {
   constexpr std::uint64_t memory_of_gpu = std::uint64_t{1} << 30;
   std::size_t const modules = 1 + random.below(2);
-  auto const model = ballast_test::draw_model(random, modules, 1 + random.below(8),
-                                              random.below(3) == 0, memory_of_gpu);
+  auto model = ballast_test::draw_model(random, modules, 1 + random.below(8), random.below(3) == 0,
+                                        memory_of_gpu);
   std::array<std::uint32_t, 5> const nodes{8, 8, 8, 4, 6};
   ballast::layout_problem problem;
+  if (random.below(2) == 0) {
+    problem.bytes_per_second = std::uint64_t{1} << (24 + random.below(16));
+    for (auto& module : model.modules) { module.boundary_bytes = random.below(1 << 16); }
+  }
   problem.modules = model.modules;
   problem.sizes = model.sizes;
   problem.global_batch = static_cast<std::uint32_t>(1 + random.below(6));
@@ -41,8 +45,12 @@ void search(ballast::random_source& random)
                            .sizes;
   ballast::layout_search_options options;
   if (random.below(4) == 0) { options.most_work = 1 + random.below(20'000); }
+  if (random.below(3) == 0) { options.virtual_stages = {2, 3}; }
+  auto all = ballast_test::all_layouts(problem, true, options.virtual_stages);
+  std::erase_if(all, [&](ballast::model_layout const& layout) {
+    return ballast::dealt_memory(problem, layout, batches).value() > problem.memory_bytes;
+  });
   auto const found = ballast::search_layouts(problem, batches, options);
-  auto const all = ballast_test::all_layouts(problem, true);
   if (!found) {
     require_sentence(found.error());
     require(all.empty() || says(found.error(), "ended before a layout was simulated") ||
@@ -91,17 +99,19 @@ void add_orchestration(std::vector<soaked_planner>& planners, std::string const&
                    "refused: ", found.error().message);
          }
          if (is_extreme) { return; }
-         auto const best = ballast_test::best_of_all_orchestrations(problem, allowed);
+         auto const best = ballast_test::best_of_all_assignments(problem, allowed);
          require(best.has_value() == found.has_value(), best ? "refused: " : "found where none is",
                  found ? std::string() : found.error().message);
          if (!found) { return; }
-         require(best->step <= found->layout.step, "a step below the optimum");
-         require(!is_best || found->layout == *best, "found ", found->layout.step,
-                 ", and the optimum is ", best->step);
-         auto const priced = ballast::price_orchestration(problem, found->layout.modules);
+         require(best->layout.step <= found->layout.step, "a step below the optimum");
+         require(!is_best || found->layout == best->layout, "found ", found->layout.step,
+                 ", and the optimum is ", best->layout.step);
+         auto const priced =
+             ballast::price_orchestration(problem, found->layout.modules, found->kinds);
          require(priced && *priced == found->layout, "priced otherwise than found");
-         require(ballast_test::simulated_memory(problem, found->layout).fits ||
-                     !ballast_test::simulated_memory(problem, found->layout).is_even,
+         auto const memory = ballast_test::simulated_memory(
+             ballast_test::on_kinds(problem, found->kinds), found->layout);
+         require(memory.fits || !memory.is_even,
                  "it does not fit the memory of its simulated pipeline");
        }});
 }
