@@ -4,6 +4,7 @@
 
 #include <benchmark/benchmark.h>
 #include <ballast/core/random.hpp>
+#include <ballast/parallelism/dealt_memory.hpp>
 #include <ballast/parallelism/search_layouts.hpp>
 #include <ballast/parallelism/simulate_layout.hpp>
 
@@ -102,6 +103,50 @@ BENCHMARK_CAPTURE(search, cheapest_counts, true)
     ->Name("search_layouts/cheapest_counts")
     ->ArgNames({"gpus", "models"})
     ->Args({1024, 2})
+    ->Iterations(1)
+    ->Unit(benchmark::kSecond);
+
+// How many of the models, each on so many GPUs, have another best layout than simulating all that
+// fit, with all numbers of microbatches, finds. Every second model sends and reduces gradients.
+void differs_from_all(benchmark::State& state)
+{
+  double differs = 0;
+  double simulated = 0;
+  for (auto _ : state) {
+    ballast::random_source random(2026);
+    for (std::int64_t model = 0; model < state.range(1); ++model) {
+      auto drawn = ballast_test::draw_model(random, 2, 256, true, memory_of_gpu);
+      if (model % 2 == 1) {
+        for (auto& module : drawn.modules) { module.boundary_bytes = random.below(1 << 21); }
+      }
+      auto problem = problem_of(drawn, state.range(0), 64);
+      if (model % 2 == 1) { problem.bytes_per_second = 25'000'000'000U << random.below(3); }
+      auto const batch = ballast_test::draw_model(random, 2, 64, true, memory_of_gpu).sizes;
+      std::vector<ballast::simulated_layout> best;
+      for (ballast::model_layout layout : ballast_test::all_layouts(problem, true)) {
+        auto const step = ballast::simulate_layout(problem, layout, batch).value();
+        ++simulated;
+        if (!best.empty() && step > best.front().simulated) { continue; }
+        auto const bytes = ballast::dealt_memory(problem, layout, batch).value();
+        if (bytes > problem.memory_bytes) { continue; }
+        layout.memory_bytes = std::max(layout.memory_bytes, bytes);
+        best.push_back({layout, step});
+        std::sort(best.begin(), best.end(), ballast::detail::simulates_before);
+        best.resize(1);
+      }
+      auto const found = ballast::search_layouts(problem, batch);
+      bool const same = found ? found->layouts == best : best.empty();
+      differs += same ? 0 : 1;
+    }
+  }
+  state.counters["differs"] = differs;
+  state.counters["simulated"] = simulated;
+}
+BENCHMARK(differs_from_all)
+    ->Name("search_layouts/differs_from_all")
+    ->ArgNames({"gpus", "models"})
+    ->Args({16, 5})
+    ->Args({64, 2})
     ->Iterations(1)
     ->Unit(benchmark::kSecond);
 
