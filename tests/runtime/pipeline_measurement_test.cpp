@@ -11,16 +11,20 @@
 #include <ballast/core/result.hpp>
 #include <ballast/pipeline/compiled_schedule.hpp>
 #include <ballast/pipeline/gpipe.hpp>
+#include <ballast/pipeline/joined_stages.hpp>
 #include <ballast/pipeline/stage_graph.hpp>
 #include <ballast/runtime/pipeline_runner.hpp>
+#include <ballast/topology/process_grid.hpp>
 
 #include <cstddef>
+#include <cstdint>
 #include <vector>
 
 namespace {
 
 using ballast::measured_task;
 using ballast::thread_communicator;
+using ballast::to_index;
 using testing::ElementsAre;
 
 TEST(MeasuredTimeline, JoinsReplicasAndLeavesOutWhatNobodyDid)
@@ -57,6 +61,34 @@ TEST(MeasuredTimeline, BreaksNoWaitOfItsSchedule)
       }
     }
     EXPECT_GT(found.makespan, 0);
+  });
+}
+
+// Two groups: each of two encoders of one stage, and an LLM of two stages on two tensor ranks.
+TEST(MeasuredMicrobatches, AreInTheOrderOfAScheduledStep)
+{
+  std::vector<ballast::unit_sizes> const modules{{4, 1, 1}, {2, 2, 2}};
+  auto const grid = ballast::process_grid::make(modules).value();
+  auto const stages =
+      ballast::joined_stages({.encoders = {{1}}, .llm = {2}, .generators = {}}).value();
+  auto const schedule = ballast::compiled_schedule::make(stages, ballast::gpipe{}, 2).value();
+  ballast::run_ranks(grid.ranks(), [&](thread_communicator& comm) {
+    auto const place = grid.place(comm.rank());
+    ballast::pipeline_rank const rank{place.module == 0 ? 0 : 1 + place.pipeline};
+    std::vector<measured_task> own;
+    for (std::uint32_t const task :
+         schedule.tasks_on(rank)) {  // 1 or 100 ns for each, and its rank
+      auto const takes = schedule.tasks()[task].position == 0 ? 1 : 100;
+      own.push_back({task, {}, 0, takes * static_cast<std::int64_t>(1 + to_index(comm.rank()))});
+    }
+    auto const found = ballast::measured_microbatches(comm, grid, schedule, own).value();
+    // Ranks 0 to 3 encode; stages of LLM 0 are ranks 4, 5 and 6, 7; of LLM 1 8, 9 and 10, 11.
+    std::vector<ballast::time_units> expected;
+    for (int const slowest : {0, 1, 5, 7, 2, 3, 9, 11}) {
+      expected.push_back(2 * (1 + slowest));
+      expected.push_back(200 * (1 + slowest));
+    }
+    EXPECT_EQ(found, expected);
   });
 }
 
