@@ -369,6 +369,8 @@ CLI::App& add_search(CLI::App& app, cli::search_options& options)
       ->type_name("NAME")
       ->check(CLI::IsMember({"all", "cheapest"}))
       ->capture_default_str();
+  search.add_flag("--side-by-side", options.side_by_side,
+                  "The modules before the last feed it, and not each other");
   search
       .add_option("--virtual-stages", options.virtual_stages,
                   "Numbers of virtual stages that each stage of the last module may have beside 1, "

@@ -150,6 +150,8 @@ outcome<search_run> run_search(search_options const& options)
   ballast::layout_problem problem;
   problem.modules = run.modules;
   problem.sizes = run.sizes;
+  std::vector<std::size_t> const feeds(run.modules.size() - 1, run.modules.size() - 1);
+  if (options.side_by_side) { problem.feeds = feeds; }
   problem.global_batch = options.global_batch;
   problem.gpus = options.gpus;
   problem.gpus_per_node = options.gpus_per_node;

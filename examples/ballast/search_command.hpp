@@ -27,6 +27,7 @@ struct search_options {
   std::uint32_t global_batch = 0;
   std::size_t print = 5;             ///< layouts
   std::string microbatches = "all";  ///< or "cheapest"
+  bool side_by_side = false;         ///< all modules feed the last one
   std::string virtual_stages;        ///< numbers: 2,4; empty: no interleaved schedules
   std::uint64_t budget = 64;         ///< thousand million steps of work
   std::string estimate = "mean-sample";

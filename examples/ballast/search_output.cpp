@@ -107,11 +107,12 @@ std::string certificate_of(search_run const& run)
 std::string table_of(search_run const& run)
 {
   search_options const& options = run.options;
-  std::string out =
-      fmt::format("\n{}\n{}\n{}\n{} of {} on nodes of {}, global batch {}\n\n",
-                  shown_text(options.profile), shown_text(options.data), samples_text(run),
-                  count_of(options.gpus, "GPU"), bytes_text(static_cast<double>(run.memory_bytes)),
-                  options.gpus_per_node, options.global_batch);
+  std::string out = fmt::format(
+      "\n{}\n{}\n{}\n{} of {} on nodes of {}, global batch {}{}\n\n", shown_text(options.profile),
+      shown_text(options.data), samples_text(run), count_of(options.gpus, "GPU"),
+      bytes_text(static_cast<double>(run.memory_bytes)), options.gpus_per_node,
+      options.global_batch,
+      options.side_by_side ? ", all modules feed " + shown_text(run.modules.back().name) : "");
   // A module's columns are as wide as its name wants them.
   std::string degrees = fmt::format("{:<4}", "");
   std::string heading = fmt::format("{:<4}", "");
@@ -167,6 +168,9 @@ outcome<std::string> page_of(search_run const& run)
                             : "transfers take no time"},
       {"Global batch",
        fmt::format("{}, simulated {} times", options.global_batch, options.batches)}};
+  if (options.side_by_side) {
+    page.settings.push_back({"Pipeline", "all modules feed " + run.modules.back().name});
+  }
   for (std::string const& size : options.sizes) { page.settings.push_back({"Size", size}); }
   return pages::layout_page(page);
 }

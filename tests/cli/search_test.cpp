@@ -188,6 +188,23 @@ TEST_F(BallastSearch, SaysWhatTransfersAndAllReduceTake)
               HasSubstr("transfers between modules and all-reduce are "));
 }
 
+TEST_F(BallastSearch, PutsEncodersSideBySide)
+{
+  std::string const given = files() + "--size audio=vision --print 1 ";
+  std::string profile = two_modules;
+  std::size_t const first = profile.find("vision");
+  std::size_t const llm = profile.find("llm,,layers");
+  std::string audio = profile.substr(first, llm - first);  // a second encoder like the first
+  for (std::size_t at = 0; (at = audio.find("vision", at)) != std::string::npos;) {
+    audio.replace(at, 6, "audio");
+  }
+  (void)file("profile.csv", profile.insert(llm, audio));
+  EXPECT_LT(search(given + "--side-by-side").at("layouts").at(0).at("simulated_seconds"),
+            search(given).at("layouts").at(0).at("simulated_seconds"));
+  EXPECT_THAT(run("search " + given + "--side-by-side").out,
+              HasSubstr("global batch 64, all modules feed llm\n"));
+}
+
 TEST_F(BallastSearch, TriesVirtualStages)
 {
   json const plain = search(files());

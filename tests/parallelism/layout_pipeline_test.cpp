@@ -3,8 +3,11 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <ballast/pipeline/joined_stages.hpp>
 
+#include <algorithm>
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <utility>
 #include <vector>
@@ -113,6 +116,24 @@ TEST(LayoutPipeline, GivesEveryStageItsLayersAndEveryReplicaItsSamples)
               testing::ElementsAre(stage_time{first / 3, first - first / 3},
                                    stage_time{second / 3, second - second / 3}));
   EXPECT_THAT(times[microbatch_id{1}], testing::ElementsAre(stage_time{12, 24}, stage_time{8, 16}));
+}
+
+TEST(LayoutPipeline, JoinsEncodersSideBySide)
+{
+  std::array<ballast::module_profile, 3> modules{};
+  for (auto& module : modules) {
+    module = {.name = "m", .layers = 6, .flops = {.linear = 1}, .degrees = {{.tp = 1}}};
+  }
+  std::array<std::size_t, 2> const both_feed_the_llm{2, 2};
+  ballast::layout_problem problem;
+  problem.modules = modules;
+  problem.feeds = both_feed_the_llm;
+  layout_pipeline const pipeline(problem, {{{1, 2, 1}, {1, 3, 1}, {1, 4, 1}}, 1});
+  auto const expected =
+      ballast::joined_stages({.encoders = {{2}, {3}}, .llm = {.stages = 4}}).value();
+  auto const stages = pipeline.stages().value();
+  EXPECT_TRUE(std::ranges::equal(stages.links(), expected.links()));
+  EXPECT_EQ(stages.ranks(), expected.ranks());
 }
 
 }  // namespace

@@ -36,6 +36,19 @@ TEST(LayoutProblem, IsRefusedWhereItHasNoMeaning)
     return checked ? std::pair<std::size_t, std::string>()
                    : std::pair(checked.error().position, checked.error().message);
   };
+  EXPECT_EQ(sound.fed_by(0), 1U);
+  std::array<std::size_t, 2> const two_fed{1, 1};
+  std::array<std::size_t, 1> const itself{0};
+  std::array<std::size_t, 1> const none{2};
+  layout_problem fed = sound;
+  fed.feeds = two_fed;
+  EXPECT_THAT(said(fed).second,
+              HasSubstr("for 2 modules it is said which they feed; say it for 1"));
+  fed.feeds = itself;
+  EXPECT_THAT(said(fed).second, HasSubstr("module llm feeds module 0, counted from 0; give one "
+                                          "from 1 to 1"));
+  fed.feeds = none;
+  EXPECT_EQ(said(fed).first, 0U);
   layout_problem problem = sound;
   problem.modules = {};
   EXPECT_THAT(said(problem).second, HasSubstr("no module"));

@@ -172,6 +172,8 @@ TEST(PriceLayout, HasTheMemoryOfTheSimulatedPipeline)
     problem.sizes = model.sizes;
     problem.memory_bytes = endless_memory;
     problem.gpus = 0;
+    auto const feeds = ballast_test::random_feeds(random, model.modules.size());
+    problem.feeds = feeds;
     std::vector<module_layout> layout;
     for (auto const& module : model.modules) {
       layout.push_back({1, static_cast<std::uint32_t>(1 + random.below(module.layers)),

@@ -94,6 +94,18 @@ inline random_model draw_model(ballast::random_source& random, std::size_t modul
   return model;
 }
 
+/// Which later module each but the last feeds: the next one, the last one, or any.
+inline std::vector<std::size_t> random_feeds(ballast::random_source& random, std::size_t modules)
+{
+  std::vector<std::size_t> feeds;
+  std::uint64_t const kind = random.below(3);
+  for (std::size_t module = 0; module + 1 < modules; ++module) {
+    std::size_t const behind = modules - 1 - module;
+    feeds.push_back(module + 1 + (kind == 0 ? 0 : kind == 1 ? behind - 1 : random.below(behind)));
+  }
+  return feeds;
+}
+
 }  // namespace ballast_test
 
 #endif  // BALLAST_TESTS_SUPPORT_RANDOM_MODULES_HPP

@@ -101,15 +101,20 @@ class layout_pipeline {
       for (std::size_t module = 0; module < modules(); ++module) {
         for (std::uint32_t replica = 0; replica < replicas(module); ++replica) {
           packed_samples packed(*this, module);
-          tokens received = 0;
-          for (sample_id const sample : samples_of(module, replica, microbatch)) {
-            tokens const* const size = batch.data() + to_index(sample) * modules() + module;
-            packed.add(*size);
-            if (module > 0) { received += *(size - 1); }
+          auto const& samples = samples_of(module, replica, microbatch);
+          for (sample_id const sample : samples) {
+            packed.add(batch[to_index(sample) * modules() + module]);
           }
           set_times(row, module, replica, packed.time());
           send(row, module, replica, module, packed.size());
-          if (module > 0) { send(row, module - 1, replica, module, received); }
+          for (std::size_t feeder = 0; feeder < module; ++feeder) {
+            if (problem_.fed_by(feeder) != module) { continue; }
+            tokens received = 0;
+            for (sample_id const sample : samples) {
+              received += batch[to_index(sample) * modules() + feeder];
+            }
+            send(row, feeder, replica, module, received);
+          }
         }
       }
     }
@@ -185,7 +190,7 @@ class layout_pipeline {
       module_layout const& each = layout.modules[module];
       bool const is_last = module + 1 == layout.modules.size();
       modules.push_back({each.pp, is_last ? layout.virtual_stages : 1, each.dp / groups,
-                         detail::sends(problem, module)});
+                         problem.fed_by(module), detail::sends(problem, module)});
     }
     return detail::replica_graph(std::move(modules));
   }

@@ -46,7 +46,14 @@ struct layout_problem {
   /// The share of microbatches that have to fit into memory. Those drawn are, for each sample, it
   /// and the samples that follow it, the first after the last.
   ratio memory_quantile{1, 1};
+  /// Of each module but the last, the later one that it feeds, such as encoders that all feed the
+  /// LLM. None: each feeds the next. Shapes: feeds[modules - 1].
+  std::span<std::size_t const> feeds{};
 
+  [[nodiscard]] std::size_t fed_by(std::size_t module) const noexcept
+  {
+    return module < feeds.size() ? feeds[module] : module + 1;
+  }
   [[nodiscard]] std::size_t samples() const noexcept
   {
     return modules.empty() ? 0 : sizes.size() / modules.size();
@@ -58,8 +65,8 @@ struct layout_problem {
 /// Errors      out_of_range: module `position` is not as check_profile wants it; or size `position`
 ///             is negative or above longest_sample; or, with position 0, there is no module, no
 ///             sample, no whole number of samples, no GPU, no node, no batch or one above
-///             most_global_batch, a quantile outside (0, 1], or a share of gradients outside
-///             [0, 1].
+///             most_global_batch, a quantile outside (0, 1], a share of gradients outside [0, 1],
+///             or a number of modules that are fed; or module `position` feeds none behind it.
 /// Complexity  O(sizes).
 [[nodiscard]] inline result<void> check_layout_problem(layout_problem const& problem)
 {
@@ -100,6 +107,20 @@ struct layout_problem {
     return refuse(
         0, detail::concat("memory is to suffice for a share of ", numerator, " / ", denominator,
                           " of all microbatches; give a share above 0, at most 1"));
+  }
+  std::size_t const feeding = problem.modules.size() - 1;
+  if (!problem.feeds.empty() && problem.feeds.size() != feeding) {
+    return refuse(
+        0, detail::concat("for ", problem.feeds.size(), " modules it is said which they feed; ",
+                          "say it for ", feeding, ", all but the last, or for none"));
+  }
+  for (std::size_t module = 0; module < problem.feeds.size(); ++module) {
+    if (problem.feeds[module] <= module || problem.feeds[module] > feeding) {
+      return refuse(module,
+                    detail::concat("module ", problem.modules[module].name, " feeds module ",
+                                   problem.feeds[module], ", counted from 0; give one from ",
+                                   module + 1, " to ", feeding));
+    }
   }
   auto const [part, state] = problem.gradient_share;
   if (part < 0 || state <= 0 || part > state) {

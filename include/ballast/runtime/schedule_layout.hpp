@@ -64,8 +64,10 @@ template <std::size_t D, order_policy Order = local_search<>>
   for (std::size_t module = 0; module < D; ++module) {
     module_layout const own = layout.modules[module];
     std::uint32_t const here = own.dp / pipeline.groups();
-    if (module + 1 < D && std::gcd(here, layout.modules[module + 1].dp / pipeline.groups()) != 1) {
-      return fail(error_code::infeasible, module, "module ", module, " and the next one have ",
+    if (module + 1 < D &&
+        std::gcd(here, layout.modules[problem.fed_by(module)].dp / pipeline.groups()) != 1) {
+      return fail(error_code::infeasible, module, "module ", module,
+                  " and the one that it feeds have ",
                   "replicas that meet in several parts of a group; give numbers of replicas of "
                   "which one divides all others");
     }

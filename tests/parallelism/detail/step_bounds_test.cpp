@@ -55,6 +55,8 @@ TEST(StepBounds, AreNeverAboveTheSimulatedStepAndTheRecurrenceIsIt)
     problem.modules = model.modules;
     problem.sizes = model.sizes;
     problem.gpus = static_cast<std::uint32_t>(layout.gpus());
+    auto const feeds = ballast_test::random_feeds(random, modules);
+    problem.feeds = feeds;
     problem.memory_bytes = ~std::uint64_t{0};
     // Transfers and all-reduces that take a step, or no time beside it, in two of three.
     if (trial % 3 != 0) {

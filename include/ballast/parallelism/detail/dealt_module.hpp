@@ -34,10 +34,10 @@ struct dealt_module {
   };
 
   std::vector<time_units> whole{};  ///< [batch][microbatch][group][replica]
-  /// What they take to send what the next module gets, and to receive what the one before gives:
-  /// as `whole`, or empty where it takes no time.
+  /// What they take to send what the module that they feed gets, and to receive what each module
+  /// gives that feeds them: as `whole`, or none where it takes no time.
   std::vector<time_units> sent{};
-  std::vector<time_units> received{};
+  std::vector<std::vector<time_units>> received{};
   std::vector<time_units> sums{};  ///< [batch][group][replica], over all microbatches
   std::vector<fullest> most{};     ///< of each batch
   bool is_too_long = false;        ///< some time cannot be simulated

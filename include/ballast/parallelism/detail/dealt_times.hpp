@@ -170,15 +170,16 @@ class dealt_times {
     made.most.resize(batches());
     sizes_.assign(cells, 0);
     bool const has_sent = sends(problem_, module);
-    bool const has_received = module > 0 && sends(problem_, module - 1);
-    if (has_sent) { made.sent.resize(batches() * cells); }
-    if (has_received) {
-      made.received.resize(batches() * cells);
-      received_.resize(cells);
+    std::vector<std::size_t> feeders;
+    for (std::size_t each = 0; each < module; ++each) {
+      if (problem_.fed_by(each) == module && sends(problem_, each)) { feeders.push_back(each); }
     }
-    cells_ += 2 * made.whole.size() + made.sent.size() + made.received.size();
-    work_ +=
-        made.whole.size() + made.sent.size() + made.received.size() + dealing * batches() * batch_;
+    if (has_sent) { made.sent.resize(batches() * cells); }
+    made.received.assign(feeders.size(), std::vector<time_units>(batches() * cells));
+    received_.resize(feeders.size() * cells);
+    std::size_t const sending = made.sent.size() + feeders.size() * made.whole.size();
+    cells_ += 2 * made.whole.size() + sending;
+    work_ += made.whole.size() + sending + dealing * batches() * batch_;
     bool const takes_largest = problem_.memory_quantile == ratio{1};
     all_sizes_.clear();
     std::size_t const of_microbatch = std::size_t{cut.groups} * cut.replicas;
@@ -193,7 +194,9 @@ class dealt_times {
                               std::size_t const cell = turn * cut.replicas + replica;
                               std::size_t const own = batch * batch_ + sample;
                               sizes_[cell] += size_of(own, module);
-                              if (has_received) { received_[cell] += size_of(own, module - 1); }
+                              for (std::size_t each = 0; each < feeders.size(); ++each) {
+                                received_[each * cells + cell] += size_of(own, feeders[each]);
+                              }
                               whole[cell] = saturating_sum(whole[cell], alone[own]);
                             });
       time_units* const sums = made.sums.data() + batch * of_microbatch;
@@ -221,8 +224,9 @@ class dealt_times {
       if (has_sent) {
         set_sending(made, made.sent.data() + batch * cells, module, span_of(sizes_), tp);
       }
-      if (has_received) {
-        set_sending(made, made.received.data() + batch * cells, module - 1, span_of(received_), tp);
+      for (std::size_t each = 0; each < feeders.size(); ++each) {
+        set_sending(made, made.received[each].data() + batch * cells, feeders[each],
+                    span_of(received_, each * cells, cells), tp);
       }
       made.is_too_long = made.is_too_long || all > most_together;
       auto const* const most = std::max_element(sums, sums + of_microbatch);
@@ -259,7 +263,7 @@ class dealt_times {
   std::unordered_map<key, std::vector<std::vector<std::uint32_t>>, hash> turns_;
   std::vector<tokens> sizes_;      // of each cell
   std::vector<tokens> all_sizes_;  // of all batches
-  std::vector<tokens> received_;   // of each cell, in the module before
+  std::vector<tokens> received_;   // of each module that feeds it and cell
   std::size_t cells_ = 0;
   std::uint64_t work_ = 0;
 };

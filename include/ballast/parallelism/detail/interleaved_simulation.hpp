@@ -5,8 +5,8 @@
 #include <ballast/core/detail/span_of.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/quantities.hpp>
+#include <ballast/parallelism/detail/group_module.hpp>
 #include <ballast/parallelism/detail/replica_graph.hpp>
-#include <ballast/parallelism/detail/slot_simulation.hpp>
 #include <ballast/parallelism/detail/stage_shares.hpp>
 #include <ballast/pipeline/compiled_schedule.hpp>
 #include <ballast/pipeline/interleaved_one_forward_one_backward.hpp>
@@ -42,7 +42,7 @@ class interleaved_simulation {
     for (group_module const& each : modules) {
       bool const is_last = replicated.size() + 1 == modules.size();
       replicated.push_back(
-          {each.pp, is_last ? virtual_stages : 1, each.replicas, each.sent != nullptr});
+          {each.pp, is_last ? virtual_stages : 1, each.replicas, each.feeds, each.sent != nullptr});
     }
     auto const& [graph, order, compiled] = schedule_of(std::move(replicated), microbatches);
     if (!compiled) { return no_cost; }
@@ -92,9 +92,9 @@ class interleaved_simulation {
     if (own.sent == nullptr) { return; }
     std::uint32_t const brokers = graph.brokers(module);
     for (std::uint32_t broker = 0; broker < brokers; ++broker) {
-      time_units const time = std::max(
-          most_of(own.sent, own, microbatch, broker, brokers),
-          most_of(modules[module + 1].received, modules[module + 1], microbatch, broker, brokers));
+      time_units const time =
+          std::max(most_of(own.sent, own, microbatch, broker, brokers),
+                   most_of(own.received, modules[own.feeds], microbatch, broker, brokers));
       std::size_t const there = graph.transfer_of(module, broker);
       row[there].forward = time;
       row[there + 1].backward = time;

@@ -41,7 +41,8 @@ class layout_enumeration {
         choices_(problem, memory),
         work_(problem.modules.size()),
         chosen_(problem.modules.size()),
-        others_(problem.modules.size() + 1)
+        others_(problem.modules.size() + 1),
+        held_(problem.modules.size())
   {
     for (std::size_t module = 0; module < problem.modules.size(); ++module) {
       for (std::size_t degree = 0; degree < problem.modules[module].degrees.size(); ++degree) {
@@ -120,7 +121,7 @@ class layout_enumeration {
       time_units const bound = bound_of(chosen_);
       return bound > limit || found(chosen_, bound, fitting);
     };
-    return place(problem_.modules.size(), problem_.gpus, 0, {1, 1, 0}, budget, keep);
+    return place(problem_.modules.size(), problem_.gpus, {1, 1, 0}, budget, keep);
   }
 
  private:
@@ -139,11 +140,10 @@ class layout_enumeration {
         std::clamp(least, uint128{1}, static_cast<uint128>(problem_.gpus) + 1));
   }
 
-  /// Places the modules before `end` on the GPUs that are left, when those from `end` on have so
-  /// many stages together.
+  /// Places the modules before `end` on the GPUs that are left.
   template <class Keep>
-  [[nodiscard]] bool place(std::size_t end, std::uint64_t left, std::uint64_t stages_after,
-                           counts allowed, work_budget& budget, Keep const& keep)
+  [[nodiscard]] bool place(std::size_t end, std::uint64_t left, counts allowed, work_budget& budget,
+                           Keep const& keep)
   {
     std::size_t const module = end - 1;
     bool const is_first = module == 0;
@@ -152,7 +152,8 @@ class layout_enumeration {
     for (stage_choice const& choice : choices_.of(module)) {
       auto const place_with = [&](std::uint32_t pp, std::uint64_t least_replicas,
                                   std::uint64_t most_replicas) {
-        std::uint64_t const held = stages_after + pp;
+        std::uint64_t const held = pp + (is_last ? 0 : held_[problem_.fed_by(module)]);
+        held_[module] = held;
         std::uint64_t const parts = choice.least_parts[pp];
         if (least_replicas > most_replicas || parts == stage_choice::never) { return true; }
         std::uint64_t const all_parts =
@@ -169,7 +170,7 @@ class layout_enumeration {
           std::uint64_t const rest = left - chosen_[module].layout.gpus();
           budget.spend(1);
           if (budget.spent()) { return false; }
-          bool const is_whole = is_first ? keep(now) : place(module, rest, held, now, budget, keep);
+          bool const is_whole = is_first ? keep(now) : place(module, rest, now, budget, keep);
           if (!is_whole) { return false; }
         }
         return true;
@@ -201,6 +202,7 @@ class layout_enumeration {
   std::vector<chosen_layout> chosen_;
   std::vector<module_layout> layouts_;
   std::vector<std::uint64_t> others_;  // the fewest GPUs of the modules before each
+  std::vector<std::uint64_t> held_;    // stages from each module's first one to the end
   uint128 limit_ = 0;                  // of the work of all batches
 };
 

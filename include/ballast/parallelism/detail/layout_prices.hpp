@@ -48,7 +48,8 @@ class layout_prices {
         problem_(problem),
         rows_(problem.modules.size()),
         reducing_(problem.modules.size()),
-        sending_(problem.modules.size())
+        sending_(problem.modules.size()),
+        depths_(problem.modules.size())
   {}
 
   /// The step's time, as the mean over the samples that stand for the data, rounded up.
@@ -56,10 +57,9 @@ class layout_prices {
                                 std::uint32_t microbatches)
   {
     times.limit_memory();
-    std::uint64_t stages = 0;
+    std::uint64_t const stages = find_path(chosen);
     for (std::size_t module = 0; module < chosen.size(); ++module) {
       module_layout const& layout = chosen[module].layout;
-      stages += layout.pp;
       rows_[module] =
           times.of(module, chosen[module].degree, std::uint64_t{microbatches} * layout.dp).each;
       module_profile const& profile = problem_.modules[module];
@@ -101,16 +101,17 @@ class layout_prices {
   template <class SizeOf>
   [[nodiscard]] std::uint64_t bytes_of(std::vector<chosen_layout> const& chosen,
                                        std::uint32_t microbatches, std::uint32_t virtual_stages,
-                                       SizeOf const& size_of) const
+                                       SizeOf const& size_of)
   {
     std::uint64_t most = 0;
-    std::uint64_t behind = 0;
     for (std::size_t module = chosen.size(); module-- > 0;) {
+      std::uint64_t const behind =
+          module + 1 == chosen.size() ? 0 : depths_[problem_.fed_by(module)];
       auto const& [degree, layout] = chosen[module];
       std::uint32_t const parts = module + 1 == chosen.size() ? virtual_stages : 1;
       joined_unit const unit{layout.pp, parts, microbatches};
       std::uint64_t const held = unit.kept(behind);
-      behind = unit.depth(behind);
+      depths_[module] = unit.depth(behind);
       most =
           std::max(most, memory.bytes_of(module, degree, layout.pp, held, size_of(module), parts));
     }
@@ -121,13 +122,31 @@ class layout_prices {
   stage_memory memory;
 
  private:
+  /// Finds the modules with most stages one behind the other, and returns how many these are.
+  std::uint64_t find_path(std::vector<chosen_layout> const& chosen)
+  {
+    std::size_t first = chosen.size();
+    for (std::size_t module = chosen.size(); module-- > 0;) {
+      bool const is_last = module + 1 == chosen.size();
+      depths_[module] = chosen[module].layout.pp + (is_last ? 0 : depths_[problem_.fed_by(module)]);
+      if (first == chosen.size() || depths_[module] >= depths_[first]) { first = module; }
+    }
+    path_.clear();
+    for (std::size_t at = first; at < chosen.size(); at = problem_.fed_by(at)) {
+      path_.push_back(at);
+      if (at + 1 == chosen.size()) { break; }
+    }
+    return depths_[first];
+  }
+
   /// A step of equal microbatches, which takes `step` without transfers, with them.
   ///
   /// Stages wait for each other in circles: a stage sends a microbatch on, the stage behind it does
   /// the forward, then a backward, and sends its gradient back, and after that backward the first
   /// stage does its next forward but one. So each circle over some links, of two microbatches and
   /// one more for each stage in between, is longer by both directions of these links. A link that
-  /// is slower than all stages sets the pace itself.
+  /// is slower than all stages sets the pace itself. Of encoders side by side, those on the way with
+  /// most stages count.
   [[nodiscard]] uint128 with_transfers(std::vector<chosen_layout> const& chosen,
                                        std::uint32_t microbatches, std::size_t sample,
                                        time_units slowest, time_units step)
@@ -135,12 +154,12 @@ class layout_prices {
     uint128 stages = 0;
     uint128 sent = 0;
     uint128 longest = 0;
-    for (std::size_t module = 0; module < chosen.size(); ++module) {
+    for (std::size_t const module : path_) {
       stages += chosen[module].layout.pp;
       sending_[module] = 0;
       if (!sends(problem_, module)) { continue; }
       module_layout const& here = chosen[module].layout;
-      module_layout const& next = chosen[module + 1].layout;
+      module_layout const& next = chosen[problem_.fed_by(module)].layout;
       std::uint64_t const gpus = std::min(std::uint64_t{here.tp} * here.dp,  //
                                           std::uint64_t{next.tp} * next.dp);
       uint128 const all = static_cast<uint128>(problem_.modules[module].boundary_bytes) *
@@ -153,17 +172,18 @@ class layout_prices {
     }
     uint128 circles = 0;
     uint128 before = 0;
-    for (std::size_t first = 0; first + 1 < chosen.size(); ++first) {
-      before += chosen[first].layout.pp;
+    for (std::size_t first = 0; first + 1 < path_.size(); ++first) {
+      before += chosen[path_[first]].layout.pp;
       uint128 of_circle = 2;
       uint128 behind = stages - before;
       uint128 sum = 0;
-      for (std::size_t last = first; last + 1 < chosen.size(); ++last) {
+      for (std::size_t last = first; last + 1 < path_.size(); ++last) {
+        std::uint32_t const pp = chosen[path_[last]].layout.pp;
         if (last > first) {
-          of_circle += chosen[last].layout.pp;
-          behind -= chosen[last].layout.pp;
+          of_circle += pp;
+          behind -= pp;
         }
-        sum += 2 * sending_[last];
+        sum += 2 * sending_[path_[last]];
         if (microbatches > behind) {
           circles = std::max(circles, sum * ((microbatches - behind) / of_circle));
         }
@@ -175,7 +195,7 @@ class layout_prices {
     // The last gradients reach a module while those behind it reduce theirs.
     uint128 rest = 0;
     uint128 hidden = 0;
-    for (std::size_t module = 0; module < chosen.size(); ++module) {
+    for (std::size_t const module : path_) {
       auto const reducing = static_cast<uint128>(reducing_[module]);
       rest = std::max(rest, reducing > hidden ? reducing - hidden : 0);
       hidden += chosen[module].layout.pp * (slot - slot / 3) + sending_[module];
@@ -186,7 +206,9 @@ class layout_prices {
   layout_problem problem_;
   std::vector<std::span<cost_units const>> rows_;  // of each module
   std::vector<time_units> reducing_;               // of each module's first stage
-  std::vector<uint128> sending_;                   // of each module, to the next one
+  std::vector<uint128> sending_;                   // of each module, to the one that it feeds
+  std::vector<std::uint64_t> depths_;              // of each module, with what is behind it
+  std::vector<std::size_t> path_;                  // modules with most stages behind each other
 };
 
 }  // namespace ballast::inline v0::detail

@@ -36,7 +36,10 @@ struct overrun {
 class least_overrun {
  public:
   least_overrun(layout_problem const& problem, stage_memory& memory)
-      : problem_(problem), memory_(memory), layout_(problem.modules.size())
+      : problem_(problem),
+        memory_(memory),
+        layout_(problem.modules.size()),
+        held_(problem.modules.size())
   {}
 
   [[nodiscard]] overrun find()
@@ -65,12 +68,11 @@ class least_overrun {
     for (std::uint32_t last_dp = 1; last_dp <= most && best_.bytes != 0; ++last_dp) {
       microbatches_ = count_of(problem_.global_batch / last_dp);
       last_dp_ = last_dp;
-      if (microbatches_ > 0) { place(problem_.modules.size(), problem_.gpus, 0, 0, 0); }
+      if (microbatches_ > 0) { place(problem_.modules.size(), problem_.gpus, 0, 0); }
     }
   }
 
-  void place(std::size_t end, std::uint64_t left, std::uint64_t stages_after,
-             std::uint64_t worst_bytes, std::size_t worst)
+  void place(std::size_t end, std::uint64_t left, std::uint64_t worst_bytes, std::size_t worst)
   {
     if (end == 0) {
       if (left == 0 && fits_nodes(span_of(layout_), problem_.gpus, problem_.gpus_per_node)) {
@@ -80,6 +82,8 @@ class least_overrun {
     }
     std::size_t const module = end - 1;
     module_profile const& profile = problem_.modules[module];
+    std::uint64_t const behind =
+        end == problem_.modules.size() ? 0 : held_[problem_.fed_by(module)];
     for (std::size_t degree = 0; degree < profile.degrees.size(); ++degree) {
       std::uint32_t const tp = profile.degrees[degree].tp;
       if (problem_.gpus_per_node % tp != 0) { continue; }
@@ -99,15 +103,15 @@ class least_overrun {
           if (tries_left_ == 0) { return; }
           --tries_left_;
           joined_unit const unit{.stages = pp, .microbatches = microbatches_};
-          std::uint64_t const bytes = memory_.bytes(module, degree, pp, unit.kept(stages_after),
+          std::uint64_t const bytes = memory_.bytes(module, degree, pp, unit.kept(behind),
                                                     std::uint64_t{microbatches_} * dp);
           std::uint64_t const above =
               bytes > problem_.memory_bytes ? bytes - problem_.memory_bytes : 0;
           std::uint64_t const most = std::max(above, worst_bytes);
           if (most >= best_.bytes) { continue; }
           layout_[module] = {tp, pp, dp};
-          place(module, left - group * dp, stages_after + pp, most,
-                above > worst_bytes ? module : worst);
+          held_[module] = behind + pp;
+          place(module, left - group * dp, most, above > worst_bytes ? module : worst);
           if (best_.bytes == 0) { return; }
         }
       }
@@ -117,6 +121,7 @@ class least_overrun {
   layout_problem problem_;
   stage_memory& memory_;
   std::vector<module_layout> layout_;
+  std::vector<std::uint64_t> held_;  // stages from each module's first one to the end
   std::uint32_t microbatches_ = 1;
   std::uint32_t last_dp_ = 1;
   std::uint64_t tries_left_ = std::numeric_limits<std::uint64_t>::max();

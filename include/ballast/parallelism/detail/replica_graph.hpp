@@ -15,12 +15,13 @@
 
 namespace ballast::inline v0::detail {
 
-/// A module of a group of replicas: the stages of each, the virtual ones of each stage, and whether
-/// what it gives to the next module takes time.
+/// A module of a group of replicas: the stages of each, the virtual ones of each stage, and the
+/// module that it feeds, and whether what it gives to that takes time.
 struct replicated_module {
   std::uint32_t pp = 1;
   std::uint32_t virtual_stages = 1;
   std::uint32_t replicas = 1;
+  std::size_t feeds = 0;  ///< a later module; the last one's is not read
   bool sends = false;
 
   /// Stages of the graph that a replica has.
@@ -33,7 +34,7 @@ struct replicated_module {
 /// its ranks in turn; behind a module the transfers of each broker, where they take time, each on a
 /// rank of its own.
 ///
-/// Replicas of modules that follow each other share brokers, as many as the greatest common divisor
+/// Replicas of a module and of the one that it feeds share brokers, as many as the greatest common divisor
 /// of their numbers. All last stages of a broker feed all first ones, or its transfers do.
 ///
 /// Expects     the parts of a module are below 2^32.
@@ -54,11 +55,11 @@ class replica_graph {
   [[nodiscard]] std::vector<replicated_module> const& modules() const noexcept { return modules_; }
   [[nodiscard]] std::size_t stages() const noexcept { return stages_; }
 
-  /// Between a module and the next one.
+  /// Between a module and the one that it feeds.
   [[nodiscard]] std::uint32_t brokers(std::size_t module) const noexcept
   {
     return module + 1 < modules_.size()
-               ? std::gcd(modules_[module].replicas, modules_[module + 1].replicas)
+               ? std::gcd(modules_[module].replicas, modules_[modules_[module].feeds].replicas)
                : 0;
   }
 
@@ -75,7 +76,7 @@ class replica_graph {
                                 stage);
   }
 
-  /// The stage of a broker behind a module that sends; the next one sends gradients back.
+  /// The stage of a broker behind a module that sends; the next stage sends gradients back.
   [[nodiscard]] std::size_t transfer_of(std::size_t module, std::uint32_t broker) const
   {
     return stage_of(module, modules_[module].replicas, 0) + std::size_t{2} * broker;
@@ -118,10 +119,10 @@ class replica_graph {
   {
     replicated_module const& own = modules_[module];
     std::uint32_t const of_broker = own.replicas / brokers(module);
-    std::uint32_t const others = modules_[module + 1].replicas / brokers(module);
+    std::uint32_t const others = modules_[own.feeds].replicas / brokers(module);
     auto const link_all_from = [&](std::size_t stage) {
       for (std::uint32_t other = 0; other < others; ++other) {
-        links.push_back(link(stage, stage_of(module + 1, broker * others + other, 0)));
+        links.push_back(link(stage, stage_of(own.feeds, broker * others + other, 0)));
       }
     };
     std::size_t const there = own.sends ? transfer_of(module, broker) : 0;

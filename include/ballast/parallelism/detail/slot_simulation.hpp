@@ -2,7 +2,9 @@
 #ifndef BALLAST_PARALLELISM_DETAIL_SLOT_SIMULATION_HPP
 #define BALLAST_PARALLELISM_DETAIL_SLOT_SIMULATION_HPP
 
+#include <ballast/core/detail/precedes.hpp>
 #include <ballast/core/quantities.hpp>
+#include <ballast/parallelism/detail/group_module.hpp>
 #include <ballast/parallelism/detail/stage_shares.hpp>
 
 #include <algorithm>
@@ -14,31 +16,14 @@
 
 namespace ballast::inline v0::detail {
 
-/// A module of one group of replicas: how long each of them takes for each microbatch.
-///
-/// Shapes      whole[microbatch * stride + replica]: all layers, forward and backward; sent and
-///             received so too: what a replica sends to the next module, and receives from the one
-///             before. Null where that takes no time; sent is so where the next one's received is.
-struct group_module {
-  std::uint32_t layers = 1;
-  std::uint32_t pp = 1;
-  std::uint32_t replicas = 1;
-  time_units const* whole = nullptr;
-  std::size_t stride = 1;
-  time_units const* sent = nullptr;
-  time_units const* received = nullptr;
-  time_units reducing = 0;         ///< gradients of a stage
-  time_units reducing_larger = 0;  ///< of a stage that has a layer more
-};
-
 /// The makespan of 1F1B on one group of replicas, without tasks and waits.
 ///
 /// With d stages behind it, a stage does forward k in slot 2 k - d and backward k in slot
 /// 2 k + d + 1. What a task waits for on other ranks is then done in the slot before, by the stages
-/// beside it: in each slot pairs of neighbours, one before its backward and one before its forward,
-/// wait for each other and go on. Between modules all replicas of a broker wait for each other so,
-/// or for a link, which begins with a microbatch when the last replica has done it and the one
-/// before is over.
+/// beside it: in each slot a stage before its forward, and those that feed it, each before its
+/// backward, wait for each other and go on. Between modules all replicas of a broker wait for each
+/// other so, or for a link, which begins with a microbatch when the last replica has done it and the
+/// one before is over.
 ///
 /// Expects     all times of a group add up to less than 2^62.
 /// Ensures     (1) layout_pipeline's end_of() for the timeline of its stages() and
@@ -51,21 +36,23 @@ class slot_simulation {
                                     std::uint32_t microbatches)
   {
     prepare(modules, microbatches);
-    auto const stages = static_cast<std::int64_t>(stages_.size());
+    auto const stages = static_cast<std::int64_t>(first_meeting_.size()) - 2;  // on the longest way
     std::int64_t const count = microbatches;
     for (std::int64_t slot = 1 - stages; slot < 2 * count + stages - 1; ++slot) {
-      // Stage s does forward (slot + stages - 1 - s) / 2, the one before it backward
-      // (slot - 1 - stages + s) / 2.
+      // With `at` as many before it as there can be, a stage does forward (slot + stages - 1 - at)
+      // / 2, and those that feed it backward (slot - 1 - stages + at) / 2.
       std::int64_t const offset = slot + stages - 1;
       std::int64_t const end = slot - 1 - stages;
       for (std::int64_t at = offset % 2; at <= stages; at += 2) {
         std::int64_t const forward = offset - at;
         std::int64_t const backward = end + at;
-        bool const runs_forward = at < stages && forward >= 0 && forward < 2 * count;
-        bool const runs_backward = at > 0 && backward >= 0 && backward < 2 * count;
-        if (runs_forward || runs_backward) {
-          meet(static_cast<std::size_t>(at), forward / 2, backward / 2, runs_forward,
-               runs_backward);
+        bool const runs_forward = forward >= 0 && forward < 2 * count;
+        bool const runs_backward = backward >= 0 && backward < 2 * count;
+        if (!runs_forward && !runs_backward) { continue; }
+        auto const place = static_cast<std::size_t>(at);
+        for (std::size_t each = first_meeting_[place]; each < first_meeting_[place + 1]; ++each) {
+          meet(meetings_[each], runs_forward ? forward / 2 : none,
+               runs_backward ? backward / 2 : none);
         }
       }
     }
@@ -78,12 +65,23 @@ class slot_simulation {
   }
 
  private:
+  static constexpr std::int64_t none = -1;
+  static constexpr std::size_t no_stage = ~std::size_t{0};
+
   struct stage {
     std::uint32_t module;
     std::uint32_t replicas;
     std::size_t first_end;      // in ends_
     std::size_t first_forward;  // in times_; the backward lies behind it
     time_units reducing;
+  };
+
+  /// A stage and those that feed it; no stage behind the last one.
+  struct meeting {
+    std::size_t place;  // as many stages as can be before it
+    std::size_t right;
+    std::size_t first_left;  // in lefts_
+    std::size_t end_left;
   };
 
   /// The links of a broker: when each has sent what it was given, and how long it takes for each
@@ -101,14 +99,16 @@ class slot_simulation {
     links_.clear();
     first_link_.clear();
     sending_.clear();
+    first_stage_.clear();
     microbatches_ = microbatches;
     times_.clear();
     std::size_t ends = 0;
     for (std::size_t module = 0; module < modules.size(); ++module) {
       group_module const& each = modules[module];
-      brokers_.push_back(module == 0 ? 1 : std::gcd(each.replicas, modules[module - 1].replicas));
+      bool const is_last = module + 1 == modules.size();
+      brokers_.push_back(is_last ? 1 : std::gcd(each.replicas, modules[each.feeds].replicas));
       first_link_.push_back(links_.size());
-      if (each.received != nullptr) { add_links(modules[module - 1], each, brokers_.back()); }
+      if (each.sent != nullptr) { add_links(each, modules[each.feeds], brokers_.back()); }
       std::size_t const cells = std::size_t{microbatches} * each.replicas;
       std::size_t const first = times_.size();
       stage_shares const shares(each.layers, each.pp);
@@ -125,6 +125,7 @@ class slot_simulation {
       };
       fill(times_.data() + first, false);
       if (shares.larger_stages() > 0) { fill(times_.data() + first + 2 * cells, true); }
+      first_stage_.push_back(stages_.size());
       for (std::uint32_t own = 0; own < each.pp; ++own) {
         bool const is_larger = own < shares.larger_stages();
         stages_.push_back({static_cast<std::uint32_t>(module), each.replicas, ends,
@@ -135,6 +136,41 @@ class slot_simulation {
     }
     first_link_.push_back(links_.size());
     ends_.assign(ends, 0);
+    list_meetings(modules);
+  }
+
+  /// All meetings, by their places.
+  void list_meetings(std::span<group_module const> modules)
+  {
+    depths_.assign(modules.size(), 0);  // stages from a module's first one to the end
+    std::size_t deepest = 0;
+    for (std::size_t module = modules.size(); module-- > 0;) {
+      bool const is_last = module + 1 == modules.size();
+      depths_[module] = modules[module].pp + (is_last ? 0 : depths_[modules[module].feeds]);
+      deepest = std::max(deepest, depths_[module]);
+    }
+    meetings_.clear();
+    lefts_.clear();
+    for (std::size_t module = 0; module < modules.size(); ++module) {
+      for (std::size_t own = 0; own < modules[module].pp; ++own) {
+        std::size_t const first = lefts_.size();
+        std::size_t const here = first_stage_[module] + own;
+        if (own > 0) { lefts_.push_back(here - 1); }
+        for (std::size_t feeder = 0; feeder < module && own == 0; ++feeder) {
+          if (modules[feeder].feeds == module) { lefts_.push_back(first_stage_[feeder + 1] - 1); }
+        }
+        meetings_.push_back({deepest - depths_[module] + own, here, first, lefts_.size()});
+      }
+    }
+    lefts_.push_back(stages_.size() - 1);
+    meetings_.push_back({deepest, no_stage, lefts_.size() - 1, lefts_.size()});
+    std::sort(meetings_.begin(), meetings_.end(), [](meeting const& a, meeting const& b) {
+      return precedes(a.place, b.place, a.right, b.right);
+    });
+    first_meeting_.assign(deepest + 2, meetings_.size());
+    for (std::size_t each = meetings_.size(); each-- > 0;) {
+      first_meeting_[meetings_[each].place] = each;
+    }
   }
 
   /// Each microbatch takes as long as the replica of the broker that sends or receives most of it.
@@ -148,81 +184,106 @@ class slot_simulation {
           times += microbatch * of.stride + broker * met;
           return *std::max_element(times, times + met);
         };
-        sending_.push_back(std::max(most(from.sent, from), most(to.received, to)));
+        sending_.push_back(std::max(most(from.sent, from), most(from.received, to)));
       }
     }
   }
 
-  /// The stage before `at` does a backward, the stage `at` a forward; they wait for each other.
-  void meet(std::size_t at, std::int64_t forward, std::int64_t backward, bool runs_forward,
-            bool runs_backward)
+  /// Of a stage, for a microbatch; null for none.
+  [[nodiscard]] time_units const* times_of(stage const& of, bool is_backward,
+                                           std::int64_t microbatch) const
   {
-    stage const* const right = at < stages_.size() ? &stages_[at] : nullptr;
-    stage const* const left = at > 0 ? &stages_[at - 1] : nullptr;
-    time_units const* const f = runs_forward
-                                    ? times_.data() + right->first_forward +
-                                          static_cast<std::size_t>(forward) * right->replicas
-                                    : nullptr;
-    time_units const* const b = runs_backward
-                                    ? times_.data() + left->first_forward +
-                                          std::size_t{microbatches_} * left->replicas +
-                                          static_cast<std::size_t>(backward) * left->replicas
-                                    : nullptr;
-    time_units* const r = right != nullptr ? ends_.data() + right->first_end : nullptr;
-    time_units* const l = left != nullptr ? ends_.data() + left->first_end : nullptr;
-    if (left == nullptr) {
-      for (std::uint32_t each = 0; each < right->replicas; ++each) { r[each] += f[each]; }
+    if (microbatch == none) { return nullptr; }
+    std::size_t const row =
+        static_cast<std::size_t>(microbatch) + (is_backward ? microbatches_ : 0);
+    return times_.data() + of.first_forward + row * of.replicas;
+  }
+
+  /// A stage does a forward, and those that feed it a backward; they wait for each other.
+  void meet(meeting const& here, std::int64_t forward, std::int64_t backward)
+  {
+    if (here.right == no_stage) {
+      stage const& left = stages_[lefts_[here.first_left]];
+      time_units const* const b = times_of(left, true, backward);
+      time_units* const l = ends_.data() + left.first_end;
+      for (std::uint32_t each = 0; b != nullptr && each < left.replicas; ++each) {
+        l[each] += b[each];
+      }
       return;
     }
-    if (right == nullptr) {
-      for (std::uint32_t each = 0; each < left->replicas; ++each) { l[each] += b[each]; }
-      return;
-    }
-    if (left->module == right->module) {
-      for (std::uint32_t each = 0; each < right->replicas; ++each) {
+    stage const& right = stages_[here.right];
+    time_units* const r = ends_.data() + right.first_end;
+    time_units const* const f = times_of(right, false, forward);
+    if (here.end_left - here.first_left == 1 &&
+        stages_[lefts_[here.first_left]].module == right.module) {
+      stage const& left = stages_[lefts_[here.first_left]];
+      time_units* const l = ends_.data() + left.first_end;
+      time_units const* const b = times_of(left, true, backward);
+      for (std::uint32_t each = 0; each < right.replicas; ++each) {
         time_units const both = std::max(l[each], r[each]);
         if (b != nullptr) { l[each] = both + b[each]; }
         if (f != nullptr) { r[each] = both + f[each]; }
       }
       return;
     }
-    std::uint32_t const brokers = brokers_[right->module];
-    std::uint32_t const of_left = left->replicas / brokers;
-    std::uint32_t const of_right = right->replicas / brokers;
-    bool const has_links = first_link_[right->module] < first_link_[right->module + 1];
+    awaited_.assign(right.replicas, 0);
+    for (std::size_t each = here.first_left; each < here.end_left; ++each) {
+      meet_broker(stages_[lefts_[each]], right, forward, backward);
+    }
+    for (std::uint32_t each = 0; f != nullptr && each < right.replicas; ++each) {
+      r[each] = std::max(r[each], awaited_[each]) + f[each];
+    }
+  }
+
+  /// The last stage of a module does a backward, and the first stage of the one that it feeds waits
+  /// for its forward.
+  void meet_broker(stage const& left, stage const& right, std::int64_t forward,
+                   std::int64_t backward)
+  {
+    time_units const* const b = times_of(left, true, backward);
+    std::uint32_t const brokers = brokers_[left.module];
+    std::uint32_t const of_left = left.replicas / brokers;
+    std::uint32_t const of_right = right.replicas / brokers;
+    bool const has_links = first_link_[left.module] < first_link_[left.module + 1];
     for (std::uint32_t broker = 0; broker < brokers; ++broker) {
-      time_units* const ls = l + std::size_t{broker} * of_left;
-      time_units* const rs = r + std::size_t{broker} * of_right;
+      std::size_t const first_right = std::size_t{broker} * of_right;
+      time_units* const ls = ends_.data() + left.first_end + std::size_t{broker} * of_left;
+      time_units const* const rs = ends_.data() + right.first_end + first_right;
       time_units all_left = *std::max_element(ls, ls + of_left);
       time_units all_right = *std::max_element(rs, rs + of_right);
       if (has_links) {
-        link& own = links_[first_link_[right->module] + broker];
+        link& own = links_[first_link_[left.module] + broker];
         time_units const* const times = sending_.data() + own.first_time;
-        if (f != nullptr) { all_left = own.there = std::max(own.there, all_left) + times[forward]; }
+        if (forward != none) {
+          all_left = own.there = std::max(own.there, all_left) + times[forward];
+        }
         if (b != nullptr) {
           all_right = own.back = std::max(own.back, all_right) + times[backward];
         }
       }
-      if (b != nullptr) {
-        time_units const* const times = b + std::size_t{broker} * of_left;
-        for (std::uint32_t each = 0; each < of_left; ++each) {
-          ls[each] = std::max(ls[each], all_right) + times[each];
-        }
+      for (std::uint32_t each = 0; each < of_right; ++each) {
+        time_units& awaited = awaited_[first_right + each];
+        awaited = std::max(awaited, all_left);
       }
-      if (f != nullptr) {
-        time_units const* const times = f + std::size_t{broker} * of_right;
-        for (std::uint32_t each = 0; each < of_right; ++each) {
-          rs[each] = std::max(rs[each], all_left) + times[each];
-        }
+      if (b == nullptr) { continue; }
+      time_units const* const times = b + std::size_t{broker} * of_left;
+      for (std::uint32_t each = 0; each < of_left; ++each) {
+        ls[each] = std::max(ls[each], all_right) + times[each];
       }
     }
   }
 
   std::uint32_t microbatches_ = 0;
   std::vector<stage> stages_;
-  std::vector<std::uint32_t> brokers_;  // before each module
+  std::vector<std::size_t> first_stage_;  // of each module
+  std::vector<std::size_t> depths_;       // of each module
+  std::vector<meeting> meetings_;
+  std::vector<std::size_t> first_meeting_;  // of each place
+  std::vector<std::size_t> lefts_;
+  std::vector<time_units> awaited_;     // of each replica
+  std::vector<std::uint32_t> brokers_;  // behind each module
   std::vector<link> links_;
-  std::vector<std::size_t> first_link_;  // before each module, and all
+  std::vector<std::size_t> first_link_;  // behind each module, and all
   std::vector<time_units> sending_;
   std::vector<time_units> times_;  // of each module: forwards, backwards, of larger stages too
   std::vector<time_units> ends_;   // of the last task of each stage and replica

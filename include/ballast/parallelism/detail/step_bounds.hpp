@@ -7,6 +7,7 @@
 #include <ballast/core/uint128.hpp>
 #include <ballast/parallelism/detail/dealt_module.hpp>
 #include <ballast/parallelism/detail/dealt_times.hpp>
+#include <ballast/parallelism/detail/group_module.hpp>
 #include <ballast/parallelism/detail/interleaved_simulation.hpp>
 #include <ballast/parallelism/detail/layout_prices.hpp>
 #include <ballast/parallelism/detail/layout_transfers.hpp>
@@ -46,6 +47,11 @@ class step_bounds {
     modules_.clear();
     for (std::size_t module = 0; module < chosen.size(); ++module) {
       auto const& [degree, layout] = chosen[module];
+      std::size_t earlier = 0;  // modules that send to the same one
+      for (std::size_t each = 0; each < module; ++each) {
+        bool const is_beside = problem_.fed_by(each) == problem_.fed_by(module);
+        earlier += is_beside && sends(problem_, each) ? 1 : 0;
+      }
       batch_cut const cut{microbatches, groups_, layout.dp / groups_};
       dealt_module const& dealt = times_.of(module, degree, cut);
       if (dealt.is_too_long) { return false; }
@@ -54,8 +60,8 @@ class step_bounds {
       auto const reducing = [&](std::uint32_t layers) {
         return reducing_time(problem_, profile.degrees[degree], layers, layout.dp);
       };
-      modules_.push_back({&dealt, cut, profile.layers, layout.pp, shares,
-                          reducing(shares.least_layers()), reducing(shares.most_layers())});
+      modules_.push_back({&dealt, cut, problem_.fed_by(module), earlier, profile.layers, layout.pp,
+                          shares, reducing(shares.least_layers()), reducing(shares.most_layers())});
       if (modules_.back().reducing_larger > stage_graph::longest_time) { return false; }
     }
     return true;
@@ -83,10 +89,9 @@ class step_bounds {
       auto const [sum, group, replica] = own.dealt->most[batch];
       auto const work = static_cast<time_units>(static_cast<uint128>(sum) *
                                                 own.shares.most_layers() / own.layers);
+      // Its first stage then reduces its gradients, and those of the pipeline when all is over.
       time_units const back = way_to(batch, module, group, replica, microbatches_ - 1, true);
-      // Its first stage then reduces its gradients, and the pipeline's first one when all is over.
-      time_units const rest =
-          std::max(back + modules_.front().reducing_larger, own.reducing_larger);
+      time_units const rest = std::max(back, own.reducing_larger);
       time_units const time = way_to(batch, module, group, replica, 0, false) + work + rest;
       if (time > longest.time) { longest = {time, module}; }
     }
@@ -100,28 +105,25 @@ class step_bounds {
   [[nodiscard]] time_units chain(std::size_t batch, std::size_t module)
   {
     auto const [sum, group, replica] = modules_[module].dealt->most[batch];
-    group_.resize(modules_.size());
-    group_[module] = part_of(batch, module, group, replica, 1);
-    std::uint32_t at = replica;
-    for (std::size_t each = module; each-- > 0;) {
-      at = fullest_that_meets(batch, group, each, each + 1, at);
-      group_[each] = part_of(batch, each, group, at, 1);
+    std::size_t const last = modules_.size() - 1;
+    met_.assign(modules_.size(), unknown);
+    met_[module] = replica;
+    for (std::size_t at = module; at < last; at = modules_[at].feeds) {
+      met_[modules_[at].feeds] = fullest_that_meets(batch, group, modules_[at].feeds, at, met_[at]);
     }
-    at = replica;
-    for (std::size_t each = module + 1; each < modules_.size(); ++each) {
-      at = fullest_that_meets(batch, group, each, each - 1, at);
-      group_[each] = part_of(batch, each, group, at, 1);
+    for (std::size_t at = last; at-- > 0;) {
+      std::size_t const fed = modules_[at].feeds;
+      if (met_[at] == unknown) { met_[at] = fullest_that_meets(batch, group, at, fed, met_[fed]); }
     }
+    take_parts(batch, group, true);
     return makespan();
   }
 
   /// What a group of replicas takes. Complexity: O(microbatches stages of the group).
   [[nodiscard]] time_units simulated(std::size_t batch, std::uint32_t group)
   {
-    group_.resize(modules_.size());
-    for (std::size_t module = 0; module < modules_.size(); ++module) {
-      group_[module] = part_of(batch, module, group, 0, modules_[module].cut.replicas);
-    }
+    met_.assign(modules_.size(), 0);
+    take_parts(batch, group, false);
     return makespan();
   }
 
@@ -140,6 +142,8 @@ class step_bounds {
   struct taken {
     dealt_module const* dealt;
     batch_cut cut;
+    std::size_t feeds;
+    std::size_t received;  // by the module that it feeds, which of its
     std::uint32_t layers;
     std::uint32_t pp;
     stage_shares shares;
@@ -161,50 +165,67 @@ class step_bounds {
                : interleaved_.makespan(span_of(group_), microbatches_, virtual_stages_);
   }
 
-  [[nodiscard]] group_module part_of(std::size_t batch, std::size_t module, std::uint32_t group,
-                                     std::uint32_t first, std::uint32_t replicas) const
+  /// One replica of each module, those of met_, or all from there on.
+  void take_parts(std::size_t batch, std::uint32_t group, bool is_chain)
   {
-    taken const& own = modules_[module];
-    dealt_module const& dealt = *own.dealt;
-    std::size_t const cell = own.cell(batch, 0, group, first);
-    return {own.layers,
-            own.pp,
-            replicas,
-            dealt.whole.data() + cell,
-            std::size_t{own.cut.groups} * own.cut.replicas,
-            dealt.sent.empty() ? nullptr : dealt.sent.data() + cell,
-            dealt.received.empty() ? nullptr : dealt.received.data() + cell,
-            own.reducing,
-            own.reducing_larger};
+    group_.clear();
+    for (std::size_t module = 0; module < modules_.size(); ++module) {
+      taken const& own = modules_[module];
+      dealt_module const& dealt = *own.dealt;
+      std::size_t const cell = own.cell(batch, 0, group, met_[module]);
+      group_module& part = group_.emplace_back();
+      part.layers = own.layers;
+      part.pp = own.pp;
+      part.replicas = is_chain ? 1 : own.cut.replicas;
+      part.whole = dealt.whole.data() + cell;
+      part.stride = std::size_t{own.cut.groups} * own.cut.replicas;
+      part.reducing = own.reducing;
+      part.reducing_larger = own.reducing_larger;
+      part.feeds = own.feeds;
+      if (dealt.sent.empty()) { continue; }
+      taken const& fed = modules_[own.feeds];
+      part.sent = dealt.sent.data() + cell;
+      part.received =
+          fed.dealt->received[own.received].data() + fed.cell(batch, 0, group, met_[own.feeds]);
+    }
   }
 
-  /// The longest way of a microbatch through the modules before one of its replicas.
+  /// The longest way of a microbatch through the modules before one of its replicas; backwards, until
+  /// the first of them have reduced their gradients.
   [[nodiscard]] time_units way_to(std::size_t batch, std::size_t module, std::uint32_t group,
                                   std::uint32_t replica, std::uint32_t microbatch, bool is_backward)
   {
-    if (module == 0) { return 0; }
-    ways_.assign(modules_.front().cut.replicas, 0);
-    for (std::size_t each = 0; each < module; ++each) {
+    ways_.resize(modules_.size());
+    for (std::size_t each = 0; each <= module; ++each) {
+      ways_[each].assign(modules_[each].cut.replicas, 0);
+    }
+    for (std::size_t each = 0; each <= module; ++each) {
       taken const& own = modules_[each];
+      bool const is_fed =
+          std::any_of(modules_.begin(), modules_.begin() + static_cast<std::ptrdiff_t>(each),
+                      [each](taken const& other) { return other.feeds == each; });
+      if (is_backward && !is_fed) {
+        std::fill(ways_[each].begin(), ways_[each].end(), own.reducing_larger);
+      }
+      if (own.feeds > module || each == module) { continue; }
       std::size_t const first = own.cell(batch, microbatch, group, 0);
       for (std::uint32_t at = 0; at < own.cut.replicas; ++at) {
-        ways_[at] += pass_time(own, own.dealt->whole[first + at], is_backward);
+        ways_[each][at] += pass_time(own, own.dealt->whole[first + at], is_backward);
       }
-      std::uint32_t const next = modules_[each + 1].cut.replicas;
-      std::uint32_t const brokers = std::gcd(own.cut.replicas, next);
+      auto& next = ways_[own.feeds];
+      auto const brokers = std::gcd(own.cut.replicas, modules_[own.feeds].cut.replicas);
       std::uint32_t const met = own.cut.replicas / brokers;
-      next_ways_.resize(next);
+      std::size_t const of_broker = next.size() / brokers;
       for (std::uint32_t broker = 0; broker < brokers; ++broker) {
-        auto const begin = ways_.begin() + static_cast<std::ptrdiff_t>(broker) * met;
-        std::uint32_t const of_broker = next / brokers;
+        auto const begin = ways_[each].begin() + static_cast<std::ptrdiff_t>(broker) * met;
         time_units const longest =
             *std::max_element(begin, begin + met) + sending(batch, each, microbatch, group, broker);
-        std::fill_n(next_ways_.begin() + static_cast<std::ptrdiff_t>(broker) * of_broker, of_broker,
-                    longest);
+        for (std::size_t at = broker * of_broker; at < (broker + 1) * of_broker; ++at) {
+          next[at] = std::max(next[at], longest);
+        }
       }
-      ways_.swap(next_ways_);
     }
-    return ways_[replica];
+    return ways_[module][replica];
   }
 
   /// What a broker behind a module takes for a microbatch.
@@ -212,7 +233,7 @@ class step_bounds {
                                    std::uint32_t group, std::uint32_t broker) const
   {
     taken const& from = modules_[module];
-    taken const& to = modules_[module + 1];
+    taken const& to = modules_[from.feeds];
     if (from.dealt->sent.empty()) { return 0; }
     std::uint32_t const brokers = std::gcd(from.cut.replicas, to.cut.replicas);
     auto const most = [&](std::vector<time_units> const& times, taken const& of) {
@@ -221,7 +242,7 @@ class step_bounds {
                                              of.cell(batch, microbatch, group, broker * met));
       return *std::max_element(first, first + met);
     };
-    return std::max(most(from.dealt->sent, from), most(to.dealt->received, to));
+    return std::max(most(from.dealt->sent, from), most(to.dealt->received[from.received], to));
   }
 
   /// All forwards, or all backwards, of a replica.
@@ -251,6 +272,8 @@ class step_bounds {
     return first + static_cast<std::uint32_t>(std::max_element(sums, sums + of_broker) - sums);
   }
 
+  static constexpr std::uint32_t unknown = ~std::uint32_t{0};
+
   layout_problem problem_;
   dealt_times& times_;
   std::uint32_t microbatches_ = 1;
@@ -258,8 +281,8 @@ class step_bounds {
   std::uint32_t virtual_stages_ = 1;  // of a stage of the last module
   std::vector<taken> modules_;
   std::vector<group_module> group_;
-  std::vector<time_units> ways_;
-  std::vector<time_units> next_ways_;
+  std::vector<std::vector<time_units>> ways_;  // of each module and replica
+  std::vector<std::uint32_t> met_;  // of each module, the first replica that is looked at
   slot_simulation slots_;
   interleaved_simulation interleaved_;
 };

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef BALLAST_PARALLELISM_DETAIL_GROUP_MODULE_HPP
+#define BALLAST_PARALLELISM_DETAIL_GROUP_MODULE_HPP
+
+#include <ballast/core/quantities.hpp>
+
+#include <cstddef>
+#include <cstdint>
+
+namespace ballast::inline v0::detail {
+
+/// A module of one group of replicas: how long each of them takes for each microbatch.
+///
+/// Shapes      whole[microbatch * stride + replica]: all layers, forward and backward; sent so too:
+///             what a replica sends to the module that it feeds, and received, by that module's
+///             replicas and stride: what each of those receives. Both null where it takes no time.
+struct group_module {
+  std::uint32_t layers = 1;
+  std::uint32_t pp = 1;
+  std::uint32_t replicas = 1;
+  time_units const* whole = nullptr;
+  std::size_t stride = 1;
+  time_units const* sent = nullptr;
+  time_units const* received = nullptr;
+  time_units reducing = 0;         ///< gradients of a stage
+  time_units reducing_larger = 0;  ///< of a stage that has a layer more
+  std::size_t feeds = 0;           ///< a later module; the last one's is not read
+};
+
+}  // namespace ballast::inline v0::detail
+
+#endif  // BALLAST_PARALLELISM_DETAIL_GROUP_MODULE_HPP
