@@ -2,10 +2,13 @@
 #include "../common/workloads.hpp"                   // defines: bench::lognormal_lengths, ...
 
 #include <benchmark/benchmark.h>
+#include <ballast/core/random.hpp>
 #include <ballast/partition/capped.hpp>
+#include <ballast/partition/descending_order.hpp>
 #include <ballast/partition/detail/bounds/capacity_bound.hpp>
 #include <ballast/partition/detail/bounds/cheapest_cover.hpp>
 #include <ballast/partition/detail/capacity/bags_with_room.hpp>
+#include <ballast/partition/detail/capacity/fill_by_weight.hpp>
 #include <ballast/partition/equal_count.hpp>
 #include <ballast/partition/longest_processing_time.hpp>
 #include <ballast/partition/partition.hpp>
@@ -221,9 +224,12 @@ void mixed_speeds_cap(benchmark::State& state, Policy policy)
   cap_on(state, policy, true, ballast::one_gpu_bags(speeds.size()).with_speeds(speeds));
 }
 
-// Baseline: heaviest first to the bag with room that finishes earliest, then the move or swap of
-// one sample with room for it that helps the latest bag most, until none does.
+// Baseline: heaviest first to the bag with room that finishes earliest, or heaviest weight first to
+// the bag with most room, then the move or swap of one sample with room for it that helps the latest
+// bag most, until none does.
 struct plain_local_search {
+  bool by_weight = false;
+
   ballast::ratio operator()(ballast::partition_problem const& problem, std::span<cost_units> loads,
                             std::span<ballast::bag_id> owner, ballast::workspace& memory) const
   {
@@ -231,9 +237,14 @@ struct plain_local_search {
     ballast::detail::bags_with_room const bags(problem, loads, owner, frame);
     ballast::detail::cheapest_cover const cover(problem, frame);
     ballast::ratio const bound = ballast::detail::capacity_bound(problem, cover, memory);
-    if (!bags.fill(problem.heaviest_first, ballast::detail::room_choice::earliest)) {
-      return bound;
-    }
+    std::span<ballast::priced_sample> const order =
+        frame.take<ballast::priced_sample>(problem.weights.size());
+    ballast::descending_order_into(order, problem.weights, memory);
+    std::vector<cost_units> const starts(loads.begin(), loads.end());
+    bool const filled =
+        by_weight ? ballast::detail::fill_by_weight(problem, bags, starts, order, memory)
+                  : bags.fill(problem.heaviest_first, ballast::detail::room_choice::earliest);
+    if (!filled) { return bound; }
     while (step(problem, bags)) {}
     return bound;
   }
@@ -304,6 +315,76 @@ BENCHMARK_CAPTURE(token_cap, capped_equal_count_long,
     ->Apply(caps);
 BENCHMARK_CAPTURE(mixed_speeds_cap, plain_local_search, plain_local_search{})->Apply(caps);
 BENCHMARK_CAPTURE(mixed_speeds_cap, capped, ballast::capped{})->Apply(caps);
+
+// Costs that do not follow from weights, as those of an encoder beside tokens: drawn apart, or three
+// or forty a token. `slack` as above; worst_gap and refused of 20 steps.
+template <class Policy>
+void independent_cap(benchmark::State& state, Policy policy)
+{
+  constexpr int steps = 20;
+  auto const bags = static_cast<std::size_t>(state.range(1));
+  ballast::random_source random(47);
+  std::vector<std::size_t> samples(static_cast<std::size_t>(state.range(0)));
+  std::iota(samples.begin(), samples.end(), std::size_t{0});
+  std::vector<std::vector<std::int64_t>> weights(steps);
+  std::vector<std::vector<cost_units>> costs(steps);
+  std::vector<std::int64_t> caps(steps);
+  for (std::size_t step = 0; step < steps; ++step) {
+    auto const lengths = bench::lognormal_lengths(samples.size(), 1.0, 4700 + step);
+    auto const apart = bench::lognormal_lengths(samples.size(), 1.2, 4800 + step);
+    weights[step].assign(lengths.begin(), lengths.end());
+    for (std::size_t const sample : samples) {
+      tokens const by_token = lengths[sample] * (random.below(2) == 0 ? 3 : 40);
+      costs[step].push_back(step % 2 == 0 ? apart[sample] : by_token);
+    }
+    std::int64_t const total = std::reduce(lengths.begin(), lengths.end(), tokens{0});
+    caps[step] = std::max(total / static_cast<std::int64_t>(bags) * (1000 + state.range(2)) / 1000,
+                          std::ranges::max(lengths));
+  }
+  auto const layout = ballast::one_gpu_bags(bags);
+  ballast::partition_plan plan;
+  ballast::workspace memory;
+  double gaps = 0;
+  double worst_gap = 0;
+  int refused = 0;
+  for (auto _ : state) {
+    gaps = worst_gap = refused = 0;
+    for (std::size_t step = 0; step < steps; ++step) {
+      bool const done = ballast::partition_into(
+                            plan, memory, samples, layout, policy,
+                            [&](std::size_t sample) { return costs[step][sample]; },
+                            [](std::size_t) { return tokens{1}; },
+                            {.most_per_gpu = caps[step], .weights = weights[step]})
+                            .has_value();
+      if (!done) {
+        ++refused;
+        continue;
+      }
+      gaps += plan.gap();
+      worst_gap = std::max(worst_gap, plan.gap());
+    }
+  }
+  state.counters["mean_gap"] = gaps / std::max(steps - refused, 1);
+  state.counters["worst_gap"] = worst_gap;
+  state.counters["refused_of_20"] = refused;
+}
+
+void independent_caps(benchmark::internal::Benchmark* rows)
+{
+  rows->ArgNames({"samples", "bags", "slack_permille"})
+      ->Args({221, 16, 10})
+      ->Args({512, 32, 5})
+      ->Args({2048, 64, 5})
+      ->Args({2048, 64, 20})
+      ->Iterations(1)
+      ->Unit(benchmark::kMillisecond);
+}
+
+BENCHMARK_CAPTURE(independent_cap, plain_local_search, plain_local_search{true})
+    ->Apply(independent_caps);
+BENCHMARK_CAPTURE(independent_cap, capped, ballast::capped{})->Apply(independent_caps);
+BENCHMARK_CAPTURE(independent_cap, capped_equal_count, ballast::capped{ballast::equal_count{}})
+    ->Apply(independent_caps);
 
 // Baseline: dynamic batches as trainers have them today. Tokens over the cap, rounded up, is the
 // number of microbatches; differencing balances their tokens, and nothing looks at the cap again.

@@ -3,11 +3,15 @@
 
 #include <benchmark/benchmark.h>
 #include <ballast/core/random.hpp>
+#include <ballast/partition/equal_count.hpp>
 #include <ballast/partition/exact.hpp>
 #include <ballast/partition/longest_processing_time.hpp>
 #include <ballast/partition/partition.hpp>
 #include <ballast/partition/refine.hpp>
 #include <ballast/topology/bag_layout.hpp>
+#include <ballast/topology/bag_spec.hpp>
+#include <ballast/topology/cluster.hpp>
+#include <ballast/topology/lay_out.hpp>
 
 #include <algorithm>
 #include <chrono>
@@ -124,6 +128,21 @@ std::vector<scheduling_step> few_per_machine()
   return steps;
 }
 
+// 100 samples of twelve lengths, multiples of 256.
+std::vector<scheduling_step> twelve_multiples()
+{
+  random_source random(256);
+  std::vector<scheduling_step> steps;
+  for (int step = 0; step < 240; ++step) {
+    std::vector<cost_units> kinds(12);
+    for (cost_units& kind : kinds) { kind = 256 * random.between(8, 64); }
+    std::vector<cost_units> times(100);
+    for (cost_units& time : times) { time = kinds[random.below(kinds.size())]; }
+    steps.push_back({times, 8});
+  }
+  return steps;
+}
+
 // One iteration plans every step once. `above_swaps` counts steps whose plan is above plain swaps.
 template <class Policy>
 void schedule(benchmark::State& state, std::vector<scheduling_step> (*draw)(), Policy policy)
@@ -166,6 +185,55 @@ void schedule(benchmark::State& state, std::vector<scheduling_step> (*draw)(), P
   state.counters["worst_ms"] = worst_ms;
 }
 
+enum class uneven { sizes, two_speeds, many_speeds, one_slow };
+
+ballast::bag_layout uneven_layout(uneven kind, random_source& random)
+{
+  if (kind == uneven::sizes) {
+    return ballast::lay_out(ballast::parse_bags("g1n8+g2n4+g4n2+g8n1").value(),
+                            ballast::cluster_of(32).value(), ballast::misplaced_bags::largest_first)
+        .value();
+  }
+  std::vector<std::uint32_t> speeds(32, 100);
+  for (std::size_t gpu = 0; gpu < speeds.size(); ++gpu) {
+    if (kind == uneven::two_speeds && gpu % 2 == 0) { speeds[gpu] = 60; }
+    if (kind == uneven::many_speeds) {
+      speeds[gpu] = static_cast<std::uint32_t>(random.between(50, 100));
+    }
+    if (kind == uneven::one_slow && gpu == 3) { speeds[gpu] = 10; }
+  }
+  return ballast::one_gpu_bags(speeds.size()).with_speeds(speeds);
+}
+
+// 50 steps of 200 lengths that differ by 2 %, priced linearly and by their square.
+template <class Policy>
+void uneven_bags(benchmark::State& state, uneven kind, Policy policy)
+{
+  ballast::partition_plan plan;
+  ballast::workspace memory;
+  constexpr int steps = 50;
+  double gaps = 0;
+  double worst_gap = 0;
+  for (auto _ : state) {
+    random_source random(1950);
+    gaps = worst_gap = 0;
+    for (int step = 0; step < steps; ++step) {
+      auto const bags = uneven_layout(kind, random);
+      std::vector<tokens> lengths(200);
+      for (tokens& length : lengths) { length = random.between(4000, 4100); }
+      bool const done = ballast::partition_into(plan, memory, lengths, bags, policy, [](tokens l) {
+                          return l * l + 3000 * l;
+                        }).has_value();
+      benchmark::DoNotOptimize(done);
+      gaps += plan.gap();
+      worst_gap = std::max(worst_gap, plan.gap());
+    }
+  }
+  state.counters["mean_gap"] = gaps / steps;
+  state.counters["worst_gap"] = worst_gap;
+}
+
+using ballast::equal_count;
 using ballast::exact;
 using ballast::refine;
 using lpt = ballast::longest_processing_time;
@@ -177,7 +245,19 @@ BENCHMARK_CAPTURE(schedule, lpt_remainder, with_a_remainder, lpt{})->Iterations(
 BENCHMARK_CAPTURE(schedule, refine_remainder, with_a_remainder, refine{})->Iterations(1);
 BENCHMARK_CAPTURE(schedule, refine_two_resolutions, lengths_in_a_band<0>, refine{})->Iterations(1);
 BENCHMARK_CAPTURE(schedule, refine_narrow, lengths_in_a_band<1>, refine{})->Iterations(1);
+BENCHMARK_CAPTURE(schedule, refine_multiples, twelve_multiples, refine{})->Iterations(1);
 BENCHMARK_CAPTURE(schedule, refine_packed, lengths_in_a_band<2>, refine{})->Iterations(1);
+BENCHMARK_CAPTURE(uneven_bags, refine_sizes, uneven::sizes, refine{})->Iterations(1);
+BENCHMARK_CAPTURE(uneven_bags, equal_count_sizes, uneven::sizes, equal_count{})->Iterations(1);
+BENCHMARK_CAPTURE(uneven_bags, refine_two_speeds, uneven::two_speeds, refine{})->Iterations(1);
+BENCHMARK_CAPTURE(uneven_bags, equal_count_two_speeds, uneven::two_speeds, equal_count{})
+    ->Iterations(1);
+BENCHMARK_CAPTURE(uneven_bags, refine_many_speeds, uneven::many_speeds, refine{})->Iterations(1);
+BENCHMARK_CAPTURE(uneven_bags, equal_count_many_speeds, uneven::many_speeds, equal_count{})
+    ->Iterations(1);
+BENCHMARK_CAPTURE(uneven_bags, refine_one_slow, uneven::one_slow, refine{})->Iterations(1);
+BENCHMARK_CAPTURE(uneven_bags, equal_count_one_slow, uneven::one_slow, equal_count{})
+    ->Iterations(1);
 BENCHMARK_CAPTURE(schedule, refine_few_per_machine, few_per_machine, refine{})->Iterations(1);
 BENCHMARK_CAPTURE(schedule, exact_few_per_machine, few_per_machine, exact<>{})->Iterations(1);
 

@@ -13,6 +13,7 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 #include <ballast/partition/equal_count.hpp>
+#include <ballast/partition/exact.hpp>
 #include <ballast/partition/least_movement.hpp>
 #include <ballast/partition/partition.hpp>
 
@@ -355,6 +356,52 @@ TEST(Capped, IsNotAbovePlainLocalSearch)  // Ensures (5)
   }
   EXPECT_GT(compared, 60);
   EXPECT_GT(2 * better, compared);
+}
+
+TEST(Capped, FindsTheBestOfAllPlansOfSmallSteps)  // Ensures (5)
+{
+  auto const own_length = [](tokens length) { return length; };
+  // What samples weigh says nothing of what they cost.
+  std::vector<tokens> const apart{3, 6, 7, 6, 2, 6, 5, 2};
+  std::vector<std::int64_t> const weights{40, 21, 25, 15, 32, 21, 37, 13};
+  auto const plan = ballast::partition(apart, one_gpu_bags(3), capped{}, own_length,
+                                       {.most_per_gpu = 71, .weights = weights});
+  EXPECT_EQ(plan->makespan, (ratio{14, 1}));
+  EXPECT_TRUE(plan->proven_optimal());
+  // Neither the exact plan without the limit nor swaps lead to it.
+  std::vector<tokens> const squares{30, 14, 24, 18, 18, 23, 12, 6};
+  auto const exact_plan =
+      ballast::partition(squares, one_gpu_bags(3), capped{ballast::exact<>{}},
+                         [](tokens length) { return length * length; }, {.most_per_gpu = 52});
+  EXPECT_EQ(exact_plan->makespan, (ratio{1105, 1}));
+  // {30 8} {2 25 9} {17 19}: no exchange of as many for as many leads to it.
+  std::vector<tokens> const counted{2, 8, 25, 9, 17, 19, 30};
+  auto const equal = ballast::partition(counted, one_gpu_bags(3), capped{ballast::equal_count{}},
+                                        own_length, {.most_per_gpu = 38});
+  ASSERT_TRUE(equal) << equal.error().message;
+  EXPECT_LE(equal->makespan, (ratio{38, 1}));
+}
+
+TEST(Capped, EvensOutWorkThatDoesNotFollowFromWeight)
+{
+  ballast::random_source random(89);
+  std::vector<std::size_t> samples(2048);
+  std::iota(samples.begin(), samples.end(), std::size_t{0});
+  std::vector<std::int64_t> weights(samples.size());
+  std::vector<cost_units> costs(samples.size());
+  for (std::size_t const sample : samples) {
+    weights[sample] = random.between(100, 4000);
+    costs[sample] = random.between(1, 100) * random.between(1, 100);
+  }
+  std::int64_t const total = std::reduce(weights.begin(), weights.end(), std::int64_t{0});
+  auto const plan = [&](auto const& policy) {
+    return ballast::partition(
+        samples, one_gpu_bags(64), policy, [&](std::size_t sample) { return costs[sample]; },
+        [](std::size_t) { return tokens{1}; },
+        {.most_per_gpu = total / 64 * 1005 / 1000, .weights = weights});
+  };
+  EXPECT_LE(plan(capped{})->gap(), 0.001);
+  EXPECT_LE(plan(capped{ballast::equal_count{}})->gap(), 0.005);
 }
 
 TEST(Capped, GivesFastBagsWhatIsExpensive)

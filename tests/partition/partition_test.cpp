@@ -6,11 +6,15 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <ballast/core/random.hpp>
 #include <ballast/cost/composed_cost.hpp>
 #include <ballast/cost/quadratic_cost.hpp>
 #include <ballast/partition/greedy_knapsack.hpp>
 #include <ballast/partition/longest_processing_time.hpp>
+#include <ballast/partition/refine.hpp>
 #include <ballast/partition/round_robin.hpp>
+#include <ballast/topology/bag_spec.hpp>
+#include <ballast/topology/cluster.hpp>
 #include <ballast/topology/lay_out.hpp>
 
 #include <algorithm>
@@ -357,6 +361,29 @@ struct wrong_policy {
   }
   friend bool operator==(wrong_policy, wrong_policy) = default;
 };
+
+TEST(Partition, PlansMultiplesOfANumberAsTheirQuotients)  // Ensures (6)
+{
+  ballast::random_source random(11);
+  std::vector<tokens> kinds(12);
+  for (tokens& kind : kinds) { kind = random.between(20, 400); }
+  std::vector<tokens> quotients(100);
+  for (tokens& length : quotients) { length = kinds[random.below(kinds.size())]; }
+  std::vector<tokens> lengths = quotients;
+  for (tokens& length : lengths) { length *= 256; }
+
+  for (auto const* bags : {"g1n8", "g1n4+g2n2"}) {
+    auto const layout = ballast::lay_out(ballast::parse_bags(bags).value(), 8).value();
+    auto const expected = partition(quotients, layout, ballast::refine{}, own_length).value();
+    auto const plan = partition(lengths, layout, ballast::refine{}, own_length).value();
+    EXPECT_EQ(plan.owner, expected.owner);
+    EXPECT_EQ(plan.makespan,
+              (ratio{expected.makespan.numerator * 256, expected.makespan.denominator}));
+    EXPECT_EQ(plan.lower_bound,
+              (ratio{expected.lower_bound.numerator * 256, expected.lower_bound.denominator}));
+    EXPECT_TRUE(plan.proven_optimal());
+  }
+}
 
 TEST(PartitionDeathTest, EndsTheProgramWhenAPolicyIsWrong)
 {

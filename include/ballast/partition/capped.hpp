@@ -26,11 +26,11 @@ namespace ballast::inline v0 {
 /// A plan in which no bag gets more than its memory holds.
 ///
 /// The inner policy plans without capacities. Where that overruns bags, a new plan gives every bag
-/// work and weight evenly, and another relieves the overrun bags of the inner policy's plan by
-/// exchanges that move weight and hardly any work. Where neither works out, plans are made by work,
-/// by weight, and at last by a search of all fillings. Then exchanges within the capacities even
-/// out the work, also where the inner policy's plan kept to them. Where samples have homes, only a
-/// plan that overruns is changed.
+/// work and weight evenly, another weight alone, and a third relieves the overrun bags of the inner
+/// policy's plan by exchanges that move weight and hardly any work. Where none works out, plans are
+/// made by work, by weight, and at last by a search of all fillings. Then exchanges within the
+/// capacities even out the work, also where the inner policy's plan kept to them; small steps are
+/// searched whole. Where samples have homes, only a plan that overruns is changed.
 ///
 /// Around a policy of fixed counts, such as equal_count, every bag keeps its number of samples:
 /// only swaps of as many samples for as many bring it within its capacity, and a plan that keeps to
@@ -81,7 +81,8 @@ struct capped {
     auto const counts = free ? detail::exchange_counts::free : detail::exchange_counts::equal;
     detail::capacity_search find(problem, bags, bound, counts, work, memory, scratch);
     static_cast<void>(free ? find.search(starts, cover, work) : find.search_counts(starts));
-    return bound;
+    // Plans with these counts in another order of bags were not tried.
+    return free && find.is_optimal() ? makespan_of(loads, problem.speeds) : bound;
   }
 
   [[nodiscard]] static constexpr bool restricts()

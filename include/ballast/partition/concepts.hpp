@@ -29,8 +29,9 @@ namespace ballast::inline v0 {
 ///             nothing of the kind; attention[n] is there for policies that pad attention alone.
 ///             first_part[n + 1] and parts, of sample i from first_part[i] to first_part[i + 1] and
 ///             in the order of bags, are empty where each sample has one home.
-/// Units       costs in the cost model's unit; a bag of speed s does s of them per unit of time,
-///             and where all GPUs are equally fast, s is their number.
+/// Units       costs in the cost model's unit, divided by what divides them all; a bag of speed s
+///             does s of them per unit of time, and where all GPUs are equally fast, s is their
+///             number.
 /// Expects     (a) costs are not negative and add up to less than 2^63, starting loads included
 ///             (b) heaviest_first is the `descending_order_into` of the costs
 ///             (c) every sample fits at least one bag, in the sense of `fits`

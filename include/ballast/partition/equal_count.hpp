@@ -34,7 +34,8 @@ namespace detail {
 /// counts together. So they do at least the work of the j (i + 1) lightest of those t samples and
 /// of the lightest samples for their other places, and one of them finishes at the mean or later.
 /// The bound is the largest over t. For t = 1 it is the heaviest sample together with the lightest
-/// ones, for t = n the mean load.
+/// ones, for t = n the mean load. And the q slowest bags hold at least as many samples as the q
+/// smallest counts together, at best the lightest of all, for every q.
 ///
 /// Shapes      counts[m].
 /// Expects     a valid partition_problem; counts add up to n; bags start empty.
@@ -79,6 +80,13 @@ namespace detail {
     }
   }
   bool const one_speed = fastest_first.front() == fastest_first.back();
+  std::size_t places = 0;
+  std::int64_t speed = 0;
+  for (std::size_t slowest = 0; slowest < bags && !one_speed; ++slowest) {
+    places += fewest_first[slowest];
+    speed += fastest_first[bags - 1 - slowest];
+    bound = std::max(bound, ratio{before[samples] - before[samples - places], speed});
+  }
   return one_speed ? whole_units_per_bag(bound, fastest_first.front()) : bound;
 }
 

@@ -8,6 +8,7 @@
 #include <ballast/core/uint128.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/concepts.hpp>
+#include <ballast/partition/detail/bounds/counting_bound.hpp>
 #include <ballast/partition/detail/bounds/dual_feasible_bound.hpp>
 #include <ballast/partition/detail/bounds/reachable_sums.hpp>
 #include <ballast/partition/detail/bounds/whole_units_bound.hpp>
@@ -131,18 +132,24 @@ struct started_bags {
   return bound;
 }
 
-/// What follows from how many samples the fullest bags hold, where that is above `bound`.
-[[nodiscard]] inline ratio fullest_bags_bound(partition_problem const& problem,
-                                              started_bags const& bags, ratio bound,
-                                              workspace::frame& scratch)
+/// What the heaviest i samples cost together, for every i.
+[[nodiscard]] inline std::span<cost_units const> sums_of_heaviest(partition_problem const& problem,
+                                                                  workspace::frame& scratch)
 {
-  std::size_t const samples = problem.costs.size();
-  std::size_t const count = problem.gpus.size();
-  std::span<cost_units> const before = scratch.take<cost_units>(samples + 1);
+  std::span<cost_units> const before = scratch.take<cost_units>(problem.costs.size() + 1);
   before[0] = 0;
-  for (std::size_t place = 0; place < samples; ++place) {
+  for (std::size_t place = 0; place < problem.costs.size(); ++place) {
     before[place + 1] = before[place] + problem.heaviest_first[place].cost;
   }
+  return before;
+}
+
+/// What follows from how many samples the fullest bags hold, where that is above `bound`.
+[[nodiscard]] inline ratio fullest_bags_bound(std::span<cost_units const> before,
+                                              started_bags const& bags, ratio bound)
+{
+  std::size_t const samples = before.size() - 1;
+  std::size_t const count = bags.starts.size();
   auto const is_above = [&bound](uint128 work, std::int64_t speed) {
     return work * static_cast<std::uint64_t>(bound.denominator) >
            uint128{static_cast<std::uint64_t>(bound.numerator)} * static_cast<std::uint64_t>(speed);
@@ -206,8 +213,8 @@ struct started_bags {
 ///       spread over all of those bags; and all work over all bags;
 ///   (b) the heaviest q samples spread over the q fastest bags, for every q <= m, since q samples
 ///       lie in at most q bags; and each sample alone on the fastest bag that it fits;
-///   (c) with bags of several speeds, the least T in which whole units suffice: the sum of
-///       floor(T speed) is at least all work;
+///   (c) with bags of several speeds, the least T in which whole units suffice, the sum of
+///       floor(T speed) being at least all work, and whole samples: `counting_bound`;
 ///   (d) for q m + r samples with 1 <= r <= m: the r fullest bags hold at least r (q + 1) of them,
 ///       hence the lightest so many of the q m + r heaviest spread over the r fastest bags are a
 ///       bound. With r = 1 it is the pigeonhole: some bag holds q + 1;
@@ -241,11 +248,12 @@ struct started_bags {
 
   ratio bound = std::max(detail::confined_work_bound(problem, bags, scratch),
                          detail::heaviest_samples_bound(problem, bags));
-  bound = detail::fullest_bags_bound(problem, bags, bound, scratch);
+  std::span<cost_units const> const before = detail::sums_of_heaviest(problem, scratch);
+  bound = detail::fullest_bags_bound(before, bags, bound);
   if (!bags.one_speed()) {
-    cost_units const work =
-        std::accumulate(problem.costs.begin(), problem.costs.end(), bags.least_starts[count]);
-    return detail::whole_units_bound(problem.speeds, work, bound, memory);
+    cost_units const work = before.back() + bags.least_starts[count];
+    bound = detail::whole_units_bound(problem.speeds, work, bound, memory);
+    return detail::counting_bound(before, bags.fastest_first, bound, memory);
   }
   // One speed makes every bound so far a whole load over that speed.
   if (detail::few_samples(problem.costs.size(), count)) {

@@ -53,6 +53,7 @@ namespace ballast::inline v0 {
 ///             (4) with a plan and a workspace that have seen a step as large, nothing is allocated
 ///             (5) samples with one key in constraints.together have one bag, and no bag holds more
 ///                 weight than its GPUs can
+///             (6) costs that are k times as large give the same plan, its loads and bound k times
 /// Errors      out_of_range: sample `position` has a length outside [0, longest_sample], a negative
 ///             cost or no cost, an attention part that is not from 0 to its cost, a home outside
 ///             the job, or the costs or weights overflow; or weights have no most_per_gpu,

@@ -14,6 +14,7 @@
 #include <ballast/partition/concepts.hpp>
 #include <ballast/partition/descending_order.hpp>
 #include <ballast/partition/detail/capacity/out_of_capacity.hpp>
+#include <ballast/partition/detail/common_divisor.hpp>
 #include <ballast/partition/detail/joint_samples.hpp>
 #include <ballast/partition/detail/padding/padded_sum.hpp>
 #include <ballast/partition/detail/read_samples.hpp>
@@ -116,14 +117,15 @@ struct step_samples {
 }
 
 /// The sample that makes the load of one batch of all overflow when it is padded, if so.
-[[nodiscard]] inline std::optional<std::size_t> overflows_padded(
-    batching batches, planned_items const& items, std::span<priced_sample const> heaviest_first)
+[[nodiscard]] inline std::optional<std::size_t> overflows_padded(batching batches,
+                                                                 planned_items const& items)
 {
   if (batches == batching::packed || items.costs.empty()) { return {}; }
   auto const count = static_cast<cost_units>(items.costs.size());
   if (batches == batching::padded) {
-    if (heaviest_first.front().cost <= (no_cost - 1) / count) { return {}; }
-    return to_index(heaviest_first.front().sample);
+    auto const largest = std::max_element(items.costs.begin(), items.costs.end());
+    if (*largest <= (no_cost - 1) / count) { return {}; }
+    return static_cast<std::size_t>(largest - items.costs.begin());
   }
   cost_units packed = 0;
   for (std::size_t item = 0; item < items.costs.size(); ++item) {
@@ -134,7 +136,8 @@ struct step_samples {
   return static_cast<std::size_t>(largest - items.attention.begin());
 }
 
-/// Runs a policy on items and checks what it did. Returns the best lower bound that is known.
+/// Runs a policy on items and checks what it did. Returns the best lower bound that is known. The
+/// policy plans with the costs divided by what divides them all.
 ///
 /// In, out     loads[m] enters as 0 and owner[k] as bag m, which does not exist.
 /// Errors      infeasible: sample `position`, of a joined item the first, found no bag with room;
@@ -145,28 +148,42 @@ template <partition_policy Policy>
                                        std::span<cost_units> loads, std::span<bag_id> owner,
                                        workspace& memory)
 {
-  auto scratch = memory.open();
-  std::span<priced_sample> const heaviest_first = scratch.take<priced_sample>(items.costs.size());
-  descending_order_into(heaviest_first, items.costs, memory);
   batching const batches = batching_of(policy);
-  if (auto const sample = overflows_padded(batches, items, heaviest_first); sample) {
+  if (auto const sample = overflows_padded(batches, items); sample) {
     return fail(error_code::out_of_range, *sample,
                 "all samples padded to the longest would cost more than 63 bits hold; use a cost "
                 "model with a coarser unit or plan fewer samples at once");
   }
+  auto scratch = memory.open();
+  cost_units const unit = common_divisor(items.attention, common_divisor(items.costs));
+  auto const costs = divided(items.costs, unit, scratch);
+  std::span<priced_sample> const heaviest_first = scratch.take<priced_sample>(costs.size());
+  descending_order_into(heaviest_first, costs, memory);
   std::span<std::int64_t const> const capacities = items.weights.empty()
                                                        ? std::span<std::int64_t const>()
                                                        : capacities_of(bags, most_per_gpu, scratch);
-  partition_problem problem{items.costs,         items.lengths,    heaviest_first, bags.sizes(),
-                            bags.speeds(),       items.home,       items.weights,  capacities,
-                            items.joint_lengths, items.first_part, items.parts};
-  problem.attention = items.attention;
+  partition_problem problem{
+      costs,      items.lengths, heaviest_first, bags.sizes(),        bags.speeds(),
+      items.home, items.weights, capacities,     items.joint_lengths, items.first_part,
+      items.parts};
+  problem.attention = divided(items.attention, unit, scratch);
   problem.lower_bound = makespan_lower_bound(problem, memory);
   ratio const proven = run_policy(policy, problem, loads, owner, memory);
+  ratio bound = std::max(proven, problem.lower_bound);
+  if (unit > 1) {
+    // A policy that is wrong may say anything.
+    auto const times_unit = [unit](cost_units value) {
+      return value > no_cost / unit ? no_cost : value * unit;
+    };
+    std::transform(loads.begin(), loads.end(), loads.begin(), times_unit);
+    bound.numerator = times_unit(bound.numerator);
+    problem.costs = items.costs;
+    problem.attention = items.attention;
+  }
   if (auto checked = check_policy(problem, items, batches, owner, loads, memory); !checked) {
     return tl::unexpected(std::move(checked).error());
   }
-  return std::max(proven, problem.lower_bound);
+  return bound;
 }
 
 /// Prices samples into a plan by one quantity.

@@ -72,6 +72,10 @@ TEST(EqualCountBound, KnowsEachOfItsParts)
             (ratio{61, 1}));
   // A bag that is twice as fast as the other takes two thirds.
   EXPECT_EQ(equal_count_bound_of({{1, 1}, {20, 10}, {1, 1}, {1, 2}}, {1, 1}), (ratio{10, 1}));
+  // The slow bag has a sample too, at best the lightest.
+  EXPECT_EQ(equal_count_bound_of({{1, 1}, {20, 10}, {1, 1}, {1, 10}}, {1, 1}), (ratio{10, 1}));
+  EXPECT_EQ(equal_count_bound_of({{1, 1, 1, 1}, {20, 9, 8, 7}, {1, 1}, {1, 10}}, {3, 1}),
+            (ratio{7, 1}));
   // t = 3 where the bag with the fewest samples has none: two of three share the other all the
   // same.
   EXPECT_EQ(equal_count_bound_of({{1, 1, 1}, {5, 4, 3}, {1, 1}}, {3, 0}), (ratio{7, 1}));

@@ -12,81 +12,25 @@
 #include <ballast/partition/descending_order.hpp>
 #include <ballast/partition/detail/bounds/cheapest_cover.hpp>
 #include <ballast/partition/detail/capacity/bags_with_room.hpp>
+#include <ballast/partition/detail/capacity/capped_branching.hpp>
 #include <ballast/partition/detail/capacity/capped_exchanges.hpp>
+#include <ballast/partition/detail/capacity/fill_by_count.hpp>
 #include <ballast/partition/detail/capacity/fill_by_density.hpp>
+#include <ballast/partition/detail/capacity/fill_by_weight.hpp>
 #include <ballast/partition/detail/capacity/place_within_capacity.hpp>
 #include <ballast/partition/detail/capacity/relieve_overruns.hpp>
-#include <ballast/partition/detail/counts/counted_bags.hpp>
-#include <ballast/partition/detail/counts/counted_exchanges.hpp>
 #include <ballast/partition/detail/exchange/exchange.hpp>
 #include <ballast/partition/detail/exchange/settle_latest.hpp>
-#include <ballast/partition/detail/exchange/swap_extremes.hpp>
+#include <ballast/partition/detail/exchange/swap_with_earliest.hpp>
 #include <ballast/partition/makespan.hpp>
 #include <ballast/partition/priced_sample.hpp>
 
 #include <algorithm>
-#include <bit>
 #include <cstddef>
 #include <cstdint>
-#include <limits>
-#include <numeric>
 #include <span>
 
 namespace ballast::inline v0::detail {
-
-/// Makes a plan from nothing in which bags keep their numbers of samples and their capacities,
-/// whatever its makespan: as plans of equal counts are made, with weights for costs and capacities
-/// for speeds. Returns whether no bag is overrun.
-///
-/// Expects     every sample has a bag that it fits.
-/// Ensures     (1) every bag holds as many samples as before, which fit it
-/// Complexity  O(n (sizes + log n)), and the exchanges until `work` is spent.
-inline bool fill_by_count(partition_problem const& problem, bags_with_room const& bags,
-                          std::span<cost_units const> starting_loads, work_budget& work,
-                          workspace& memory)
-{
-  auto scratch = memory.open();
-  std::size_t const count = bags.loads().size();
-  std::span<std::uint32_t> const counts = scratch.take<std::uint32_t>(count);
-  std::fill(counts.begin(), counts.end(), 0);
-  for (bag_id const bag : bags.owner()) { ++counts[to_index(bag)]; }
-
-  // Capacities above what all samples weigh are none; the largest has to fit a speed.
-  std::int64_t const all =
-      std::reduce(problem.weights.begin(), problem.weights.end(), std::int64_t{0});
-  std::int64_t largest = 0;
-  for (std::int64_t const capacity : problem.capacities) {
-    largest = std::max(largest, std::min(capacity, all));
-  }
-  auto const bits = static_cast<int>(std::bit_width(static_cast<std::uint64_t>(largest)));
-  int const lost = std::max(bits - std::numeric_limits<std::uint32_t>::digits, 0);
-  std::span<std::uint32_t> const speeds = scratch.take<std::uint32_t>(count);
-  for (std::size_t bag = 0; bag < count; ++bag) {
-    std::int64_t const speed = std::min(problem.capacities[bag], all) >> lost;
-    speeds[bag] = static_cast<std::uint32_t>(std::max<std::int64_t>(speed, 1));
-  }
-  std::span<priced_sample> const heaviest_first =
-      scratch.take<priced_sample>(problem.weights.size());
-  descending_order_into(heaviest_first, problem.weights, memory);
-  partition_problem weighed = problem;
-  weighed.costs = problem.weights;
-  weighed.heaviest_first = heaviest_first;
-  weighed.speeds = speeds;
-
-  std::span<cost_units> const held = scratch.take<cost_units>(count);
-  std::fill(held.begin(), held.end(), 0);
-  ratio const full{std::int64_t{1} << lost, 1};
-  counted_bags const members(weighed, counts, held, scratch);
-  counted_exchanges plan(weighed, members, work, memory);
-  swap_extremes(plan, full, memory);
-  settle_latest(plan, full, scratch)();
-
-  bags.clear(starting_loads);
-  for (std::size_t bag = 0; bag < count; ++bag) {
-    for (priced_sample const member : members[bag]) { bags.put(to_index(member.sample), bag); }
-  }
-  return !bags.any_overrun();
-}
 
 /// Searches plans that keep to the capacities for one with a small makespan: from several starts by
 /// exchanges, and then from what a few random swaps make of the best one, over and over.
@@ -111,6 +55,7 @@ class capacity_search {
         counts_(counts),
         left_(work),
         memory_(memory),
+        scratch_(scratch),
         best_loads_(scratch.take<cost_units>(bags.loads().size())),
         best_owner_(scratch.take<bag_id>(bags.owner().size())),
         first_loads_(scratch.take<cost_units>(bags.loads().size())),
@@ -124,14 +69,21 @@ class capacity_search {
   bool search_counts(std::span<cost_units const> starting_loads)
   {
     relieve(left_.left() / 4);
-    if (!found_) {
+    if (found_) { settle(left_.left() / 2); }
+    if (!is_within(wide)) {
       bags_.replace(first_loads_, first_owner_);
-      if (!fill_by_count(problem_, bags_, starting_loads, left_, memory_)) { return false; }
-      keep_best();
+      std::uint64_t const work = left_.left() / 2;
+      work_budget steps(work);
+      bool const fits = fill_by_count(problem_, bags_, starting_loads, steps, memory_);
+      left_.spend(work - steps.left());
+      if (fits) { even_out(left_.left()); }
     }
-    settle(left_.left());
-    shake();
-    return true;
+    std::span<std::uint32_t> const places = scratch_.take<std::uint32_t>(best_loads_.size());
+    std::fill(places.begin(), places.end(), 0);
+    for (bag_id const bag : first_owner_) { ++places[to_index(bag)]; }
+    branch(starting_loads, places);
+    if (found_) { shake(); }
+    return found_;
   }
 
   /// Searches all plans, but where samples have homes, first those that are near to the one at
@@ -146,7 +98,19 @@ class capacity_search {
     } else if (bags_.any_overrun()) {
       left_.spend(bags_.owner().size());
       if (fill_by_density(problem_, bags_, starting_loads, bound_, cover, memory_)) {
-        settle(left_.left());
+        // Where it is far from even, cost does not follow from weight, and the next start is better.
+        ratio const made = makespan_of(bags_.loads(), problem_.speeds);
+        ratio const near{bound_.numerator + (bound_.numerator >> 4), bound_.denominator};
+        settle(made <= near ? left_.left() : left_.left() / 4);
+      }
+      if (!is_within(wide)) {
+        auto frame = memory_.open();
+        auto const by_weight = frame.take<priced_sample>(problem_.weights.size());
+        descending_order_into(by_weight, problem_.weights, memory_);
+        left_.spend(bags_.owner().size());
+        if (fill_by_weight(problem_, bags_, starting_loads, by_weight, memory_)) {
+          even_out(left_.left());
+        }
       }
       bags_.replace(first_loads_, first_owner_);
     }
@@ -162,11 +126,37 @@ class capacity_search {
       }
       settle(left_.left());
     }
+    if (problem_.home.empty()) { branch(starting_loads, {}); }
     shake();
     return true;
   }
 
+  /// Whether no plan has a smaller makespan than the one that search() found.
+  [[nodiscard]] bool is_optimal() const noexcept { return is_optimal_; }
+
  private:
+  // Tries all plans of a small step, as long as there is work.
+  void branch(std::span<cost_units const> starting_loads, std::span<std::uint32_t const> places)
+  {
+    if (!capped_branching::is_small(best_owner_.size(), best_loads_.size()) || is_within(narrow)) {
+      return;
+    }
+    auto frame = memory_.open();
+    std::uint64_t const work = left_.left() / 2;
+    work_budget steps(work);
+    capped_branching all(problem_, starting_loads, places, steps, frame);
+    ratio const best = found_ ? makespan_of(best_loads_, problem_.speeds) : ratio{no_cost, 1};
+    if (all(best)) {
+      bags_.clear(starting_loads);
+      for (std::size_t sample = 0; sample < best_owner_.size(); ++sample) {
+        bags_.put(sample, to_index(all.owner()[sample]));
+      }
+      keep_best();
+    }
+    is_optimal_ = found_ && !steps.spent();
+    left_.spend(work - steps.left());
+  }
+
   // Settles what a few random swaps make of the best plan, as long as there is work.
   void shake()
   {
@@ -174,7 +164,7 @@ class capacity_search {
     constexpr int swaps = 2;
     random_source random(seed);
     std::size_t const count = bags_.loads().size();
-    while (count > 1 && !is_within(narrow) && !left_.spent()) {
+    while (count > 1 && !is_optimal_ && !is_within(narrow) && !left_.spent()) {
       auto frame = memory_.open();
       bags_.replace(best_loads_, best_owner_);
       left_.spend(bags_.owner().size() + count);
@@ -254,17 +244,35 @@ class capacity_search {
     bags_.replace(best_loads_, best_owner_);
   }
 
+  // Settles a plan that was made by weight, and whose work is far from even: first by single swaps
+  // of the latest bag with one of the earliest, of which a hundred cost as much as an exchange of
+  // many samples.
+  void even_out(std::uint64_t work)
+  {
+    {
+      auto frame = memory_.open();
+      work_budget steps(work);
+      capped_exchanges plan(problem_, bags_.loads(), bags_.owner(), bags_.held(), steps, memory_,
+                            frame, counts_);
+      swap_with_earliest(plan, bound_, frame);
+      left_.spend(work - steps.left());
+    }
+    settle(left_.left());
+  }
+
   partition_problem problem_;
   bags_with_room bags_;
   ratio bound_;
   exchange_counts counts_;
   work_budget left_;
   workspace& memory_;
+  workspace::frame& scratch_;
   std::span<cost_units> best_loads_;
   std::span<bag_id> best_owner_;
   std::span<cost_units> first_loads_;  // the plan at hand, or what was relieved of it
   std::span<bag_id> first_owner_;
   bool found_ = false;
+  bool is_optimal_ = false;
 };
 
 }  // namespace ballast::inline v0::detail
