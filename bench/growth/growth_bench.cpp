@@ -10,6 +10,10 @@
 #include <ballast/cost/known_models.hpp>
 #include <ballast/cost/quadratic_cost.hpp>
 #include <ballast/parallelism/choose_bags.hpp>
+#include <ballast/partition/capped.hpp>
+#include <ballast/partition/grid/fill_slots.hpp>
+#include <ballast/partition/grid/partition_grid.hpp>
+#include <ballast/partition/grid/refine_grid.hpp>
 #include <ballast/partition/longest_processing_time.hpp>
 #include <ballast/partition/packing/best_fit_decreasing.hpp>
 #include <ballast/partition/packing/fewest_bins_of.hpp>
@@ -190,6 +194,35 @@ void add_partitions()
   }
 }
 
+// A thousandth more memory than the samples need together, and none more.
+void add_full_memory()
+{
+  for (std::int64_t const permille : {1, 0}) {
+    add_growth(permille == 1 ? "partition/capped/nearly_full" : "partition/capped/full", many,
+               [=](std::vector<tokens> const& lengths, std::size_t gpus) {
+                 auto const total = std::accumulate(lengths.begin(), lengths.end(), tokens{0});
+                 auto const even = total / static_cast<tokens>(gpus) + 1;
+                 return told(ballast::partition(
+                     lengths, ballast::one_gpu_bags(gpus), ballast::capped{},
+                     ballast::quadratic_cost{24 * 3072, 4},
+                     {.most_per_gpu = std::max(*std::ranges::max_element(lengths),
+                                               even + even * permille / 1000)}));
+               });
+  }
+}
+
+template <class Policy>
+void add_grid(std::string const& name, Policy const& policy)
+{
+  add_growth("grid/" + name, many, [=](std::vector<tokens> const& lengths, std::size_t gpus) {
+    auto const total = std::accumulate(lengths.begin(), lengths.end(), tokens{0});
+    auto const cap =
+        std::max(*std::ranges::max_element(lengths), total / static_cast<tokens>(4 * gpus) + 1);
+    return told(ballast::partition_grid(lengths, gpus, {.most_weight = cap}, policy,
+                                        ballast::quadratic_cost{24 * 3072, 4}));
+  });
+}
+
 template <class Policy>
 void add_vectors(std::string const& name, Policy const& policy)
 {
@@ -274,6 +307,9 @@ growth_answer choose_mix(std::vector<tokens> const& lengths, std::size_t gpus)
 
 bool const added_growth = [] {
   add_partitions();
+  add_full_memory();
+  add_grid("fill_slots", ballast::fill_slots{});
+  add_grid("refine_grid", ballast::refine_grid{});
   add_vectors("longest_processing_time", ballast::longest_processing_time{});
   add_vectors("refine", ballast::refine<>{});
   add_packing("first_fit_decreasing", ballast::first_fit_decreasing{});

@@ -69,6 +69,15 @@ TEST(BagsWithRoom, PlaceWhereLeastRoomIsLeft)
   EXPECT_THAT(empty.owner, ElementsAre(bag_id{0}, bag_id{2}, bag_id{2}, bag_id{0}));
 }
 
+TEST(BagsWithRoom, HaveNoRoomAfterSoManyLooks)
+{
+  auto const empty = three_bags({no_bag, no_bag, no_bag, no_bag}, {0, 0, 0});
+  EXPECT_TRUE(empty.bags.look_at(empty.bags.most_looks - 12));  // as many as one place takes
+  EXPECT_TRUE(empty.bags.place(0, room_choice::earliest));
+  EXPECT_FALSE(empty.bags.place(1, room_choice::earliest));
+  EXPECT_EQ(empty.owner[1], no_bag);
+}
+
 TEST(BagsWithRoom, LeaveASampleWithoutRoomOut)
 {
   filled_bags tight{ballast_test::direct_problem({{1, 1}, {5, 5}, {1, 2}}, {3, 3}, {4, 9}),

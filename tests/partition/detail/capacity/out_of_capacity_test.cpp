@@ -61,9 +61,8 @@ RC_GTEST_PROP(OutOfCapacity, CountsTheBinsOfBestFitDecreasing, ())
   std::vector<ballast::priced_sample> order(weights.size());
   ballast::workspace memory;
   ballast::descending_order_into(order, weights, memory);
-  std::vector<std::int64_t> room(weights.size());
   std::vector<ballast::bag_id> owner(weights.size());
-  RC_ASSERT(ballast::detail::best_fit_bins(order, 40, room) ==
+  RC_ASSERT(ballast::detail::best_fit_bins(order, 40) ==
             ballast::best_fit_decreasing{}({weights, order, 40}, owner, memory));
 }
 

@@ -23,17 +23,24 @@ enum class room_choice : std::uint8_t { earliest, tightest };
 
 /// A plan that is being made, and what its bags weigh.
 ///
+/// Where there are many bags, looking at all of them for each sample takes long: bags are looked at
+/// `most_looks` times, a second or so, and then there is no room.
+///
 /// Expects     weights and capacities; what bags have at the start weighs nothing.
 /// Ensures     (1) held[b] is what the samples of bag b weigh
 class bags_with_room {
  public:
+  static constexpr std::uint64_t most_looks = std::uint64_t{1} << 30;
+
   bags_with_room(partition_problem const& problem, std::span<cost_units> loads,
                  std::span<bag_id> owner, workspace::frame& scratch)
       : problem_(problem),
         loads_(loads),
         owner_(owner),
-        held_(scratch.take<std::int64_t>(loads.size()))
+        held_(scratch.take<std::int64_t>(loads.size())),
+        looks_left_(scratch.take<std::uint64_t>(1))
   {
+    looks_left_[0] = most_looks;
     BALLAST_EXPECTS(problem.capacities.size() == loads.size(), "there are capacities of ",
                     problem.capacities.size(), " bags for a problem of ", loads.size());
     BALLAST_EXPECTS(problem.weights.size() == owner.size(), "there are weights of ",
@@ -89,9 +96,18 @@ class bags_with_room {
     loads_[bag] -= problem_.costs[sample];
   }
 
+  /// Counts bags that are looked at. Returns whether there were so many looks left.
+  [[nodiscard]] bool look_at(std::size_t bags) const noexcept
+  {
+    bool const may_look = looks_left_[0] >= bags;
+    looks_left_[0] -= may_look ? bags : looks_left_[0];
+    return may_look;
+  }
+
   /// Puts a sample in the bag of this choice, if any has room. O(m).
   [[nodiscard]] bool place(std::size_t sample, room_choice choice) const noexcept
   {
+    if (!look_at(4 * loads_.size())) { return false; }  // each takes as long as four of a heap
     std::int64_t const weight = problem_.weights[sample];
     std::size_t best = loads_.size();
     ratio best_finish;
@@ -136,6 +152,7 @@ class bags_with_room {
   std::span<cost_units> loads_;
   std::span<bag_id> owner_;
   std::span<std::int64_t> held_;
+  std::span<std::uint64_t> looks_left_;  // of all copies
 };
 
 }  // namespace ballast::inline v0::detail

@@ -48,7 +48,7 @@ struct bag_rooms {
 /// In, out     where a sample finds no room, it and those after it have no bag.
 /// Ensures     (1) no bag gets above its capacity
 ///             (2) it returns whether all samples found room
-/// Complexity  O(n m)
+/// Complexity  O(n m), as far as bags may be looked at
 inline bool fill_by_density(partition_problem const& problem, bags_with_room const& bags,
                             std::span<cost_units const> starting_loads, ratio finish,
                             cheapest_cover const& cover, workspace& memory)
@@ -70,6 +70,7 @@ inline bool fill_by_density(partition_problem const& problem, bags_with_room con
     auto const is_too_full = [&](bag_rooms const& bag) {
       return bag.load < cost || bag.weight < weight || !problem.fits(sample, bag.index);
     };
+    if (!bags.look_at(static_cast<std::size_t>(heap.end() - last))) { return false; }
     for (auto waiting = last; waiting != heap.end(); ++waiting) {
       if (is_too_full(*waiting)) { continue; }
       std::swap(*last, *waiting);

@@ -22,6 +22,8 @@
 #include <cstdint>
 #include <limits>
 #include <numeric>
+#include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -30,22 +32,18 @@
 namespace ballast::inline v0::detail {
 
 /// How many bins of one capacity best fit fills, each weight into the one with the least room.
-///
-/// Shapes      room[n] is scratch.
+/// O(n log n); it allocates.
 [[nodiscard, gnu::cold]] inline std::size_t best_fit_bins(
-    std::span<priced_sample const> heaviest_first, std::int64_t capacity,
-    std::span<std::int64_t> room)
+    std::span<priced_sample const> heaviest_first, std::int64_t capacity)
 {
-  auto end = room.begin();  // of the rooms that the bins so far leave, the least first
+  std::multiset<std::int64_t> rooms;  // that the bins so far leave
   for (priced_sample const each : heaviest_first) {
-    auto const tightest = std::lower_bound(room.begin(), end, each.cost);
-    std::int64_t const left = (tightest == end ? capacity : *tightest) - each.cost;
-    if (tightest == end) { ++end; }
-    auto const place = std::lower_bound(room.begin(), tightest, left);
-    std::move_backward(place, tightest, tightest + 1);
-    *place = left;
+    auto const tightest = rooms.lower_bound(each.cost);
+    std::int64_t const left = (tightest == rooms.end() ? capacity : *tightest) - each.cost;
+    if (tightest != rooms.end()) { rooms.erase(tightest); }
+    rooms.insert(left);
   }
-  return static_cast<std::size_t>(end - room.begin());
+  return rooms.size();
 }
 
 /// How many bags of one capacity all weights take.
@@ -61,8 +59,7 @@ struct bags_needed {
   auto scratch = memory.open();
   std::span<priced_sample> const heaviest_first = scratch.take<priced_sample>(weights.size());
   descending_order_into(heaviest_first, weights, memory);
-  return {least_bins(heaviest_first, capacity),
-          best_fit_bins(heaviest_first, capacity, scratch.take<std::int64_t>(weights.size()))};
+  return {least_bins(heaviest_first, capacity), best_fit_bins(heaviest_first, capacity)};
 }
 
 /// The bag that holds most of each number of GPUs: what fits a bag depends on these alone.
@@ -118,8 +115,8 @@ struct bags_needed {
 /// tries, and otherwise says that a search gave up, unless no plan can exist.
 ///
 /// Expects     capacities; `item` found no bag, or made one overrun its capacity.
-/// Complexity  O(n log n + m log m + n s + n b) for bags of s sizes, of which b are enough; it
-///             allocates.
+/// Complexity  O(n log n + m log m + n s) for bags of s sizes, and O(n m) as far as bags may be looked
+///             at; it allocates.
 [[nodiscard, gnu::cold]] inline tl::unexpected<error> out_of_capacity(
     partition_problem const& problem, planned_items const& items, std::size_t item,
     std::string_view advice = "capped{longest_processing_time{}}")
@@ -146,7 +143,10 @@ struct bags_needed {
   std::size_t const bags = problem.capacities.size();
   auto const [fewest, most] =
       std::minmax_element(problem.capacities.begin(), problem.capacities.end());
-  std::size_t const without_room = count_without_room(problem);
+  // Where bags cannot be looked at as often as that takes, it is not known how many find no room.
+  bool const is_large = problem.weights.size() > bags_with_room::most_looks / 32 / bags;
+  auto const without_room =
+      is_large ? std::nullopt : std::optional<std::size_t>(count_without_room(problem));
   auto const weight = std::reduce(problem.weights.begin(), problem.weights.end());
   uint128 held = 0;
   for (std::int64_t const capacity : problem.capacities) { held += static_cast<uint128>(capacity); }
@@ -156,17 +156,18 @@ struct bags_needed {
     auto const [least, enough] = count_bags_needed(problem.weights, *most);
     impossible = impossible || least > bags;
     char const* const too_short =
-        without_room != 0 ? ", but some samples are too short for some of them" : "";
+        without_room.value_or(0) != 0 ? ", but some samples are too short for some of them" : "";
     room = enough <= bags ? concat(enough, " such bags are enough", too_short)
            : enough == least
                ? concat(enough, " such bags are needed and enough")
                : concat("at least ", least, " such bags are needed and ", enough, " are enough");
     room = concat("at most ", *most, " each; ", room);
   } else {
-    room = without_room == 0 ? "they are enough"
-                             : concat("filled with the heaviest first, they leave ", without_room,
-                                      " samples without room");
-    room = concat(total_of(problem.capacities), " in all; ", room);
+    room = without_room == 0 ? "; they are enough"
+           : is_large        ? ""
+                      : concat("; filled with the heaviest first, they leave ", *without_room,
+                               " samples without room");
+    room = concat(total_of(problem.capacities), " in all", room);
   }
   std::string const why = concat("all samples weigh ", weight, " and ", bags, " bags hold ", room,
                                  "; ", named(item), " and found no bag with room; ");

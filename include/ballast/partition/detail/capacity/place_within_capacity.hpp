@@ -120,8 +120,9 @@ inline bool search_all_fillings(partition_problem const& problem, bags_with_room
 /// it did.
 ///
 /// In, out     where it did not, samples without room have no bag.
-/// Ensures     (1) if it returns false and nodes are left, there is no such plan
-/// Complexity  O(n (m + log n) + nodes)
+/// Ensures     (1) if it returns false, nodes are left and bags may still be looked at, there is no
+///                 such plan
+/// Complexity  O(n (m + log n) + nodes), as far as bags may be looked at
 inline bool place_within_capacity(partition_problem const& problem, bags_with_room const& bags,
                                   std::span<cost_units const> starting_loads,
                                   std::span<bag_id const> owner, work_budget& nodes,
