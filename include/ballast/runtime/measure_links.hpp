@@ -5,7 +5,6 @@
 #include <ballast/comm/concepts.hpp>
 #include <ballast/comm/point_to_point.hpp>
 #include <ballast/core/contract.hpp>
-#include <ballast/core/detail/span_of.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/topology/cluster.hpp>

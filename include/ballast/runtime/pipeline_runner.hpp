@@ -23,13 +23,11 @@
 #include <ballast/runtime/pipeline_setup.hpp>
 
 #include <chrono>
-#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <exception>
 #include <memory>
 #include <span>
-#include <string>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -51,7 +49,9 @@ concept pipeline_communicator = communicator<C> && point_to_point<C>;
 ///
 /// All ranks of the grid call the same functions with the same plan and order.
 ///
-/// Expects     messages lie in memory that the host reaches; `Allocator` allocates memory that the
+/// Expects     the communicator's sends do not wait for their receivers, also the first: threads and
+///             MPI, but not NCCL, whose first message to a rank waits until that one is there;
+///             messages lie in memory that the host reaches; `Allocator` allocates memory that the
 ///             communicator reaches. The communicator has no transfers of others under way between
 ///             the same ranks.
 /// Ensures     (1) every stage is given the same rows, and returns the same gradients, whatever the

@@ -13,6 +13,7 @@
 #include <ballast/route/unit_plan.hpp>
 #include <ballast/runtime/detail/pipeline/link_routes.hpp>
 #include <ballast/runtime/detail/pipeline/pipeline_job.hpp>
+#include <ballast/runtime/pipeline_setup.hpp>
 
 #include <algorithm>
 #include <cstddef>

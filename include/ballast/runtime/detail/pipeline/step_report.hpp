@@ -15,6 +15,7 @@
 #include <cstring>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace ballast::inline v0::detail {

@@ -4,7 +4,6 @@
 
 #include <ballast/core/detail/span_of.hpp>
 #include <ballast/core/ids.hpp>
-#include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/pipeline/schedule.hpp>
 #include <ballast/pipeline/stage_graph.hpp>
