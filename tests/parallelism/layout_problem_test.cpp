@@ -45,8 +45,8 @@ TEST(LayoutProblem, IsRefusedWhereItHasNoMeaning)
   EXPECT_THAT(said(fed).second,
               HasSubstr("for 2 modules it is said which they feed; say it for 1"));
   fed.feeds = itself;
-  EXPECT_THAT(said(fed).second, HasSubstr("module llm feeds module 0, counted from 0; give one "
-                                          "from 1 to 1"));
+  EXPECT_THAT(said(fed).second, HasSubstr("module llm feeds module 0, counted from 0; give a later "
+                                          "one, up to 1"));
   fed.feeds = none;
   EXPECT_EQ(said(fed).first, 0U);
   layout_problem problem = sound;

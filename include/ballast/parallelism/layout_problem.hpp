@@ -115,12 +115,11 @@ struct layout_problem {
                           "say it for ", feeding, ", all but the last, or for none"));
   }
   for (std::size_t module = 0; module < problem.feeds.size(); ++module) {
-    if (problem.feeds[module] <= module || problem.feeds[module] > feeding) {
-      return refuse(module,
-                    detail::concat("module ", problem.modules[module].name, " feeds module ",
-                                   problem.feeds[module], ", counted from 0; give one from ",
-                                   module + 1, " to ", feeding));
-    }
+    std::size_t const fed = problem.feeds[module];
+    if (fed > module && fed <= feeding) { continue; }
+    return refuse(module,
+                  detail::concat("module ", problem.modules[module].name, " feeds module ", fed,
+                                 ", counted from 0; give a later one, up to ", feeding));
   }
   auto const [part, state] = problem.gradient_share;
   if (part < 0 || state <= 0 || part > state) {

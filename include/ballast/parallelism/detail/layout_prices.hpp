@@ -105,10 +105,10 @@ class layout_prices {
   {
     std::uint64_t most = 0;
     for (std::size_t module = chosen.size(); module-- > 0;) {
-      std::uint64_t const behind =
-          module + 1 == chosen.size() ? 0 : depths_[problem_.fed_by(module)];
+      bool const is_last = module + 1 == chosen.size();
+      std::uint64_t const behind = is_last ? 0 : depths_[problem_.fed_by(module)];
       auto const& [degree, layout] = chosen[module];
-      std::uint32_t const parts = module + 1 == chosen.size() ? virtual_stages : 1;
+      std::uint32_t const parts = is_last ? virtual_stages : 1;
       joined_unit const unit{layout.pp, parts, microbatches};
       std::uint64_t const held = unit.kept(behind);
       depths_[module] = unit.depth(behind);
