@@ -484,6 +484,20 @@ TEST(NcclCommunicator, LeavesArraysAloneOnceItGaveUp)  // Ensures (2)
   });
 }
 
+TEST(NcclCommunicator, HasArraysForItselfWhereAnAbortReturnsBeforeItsKernelsEnd)  // Ensures (2)
+{
+  nccl_ranks ranks(3);
+  ballast_test::abort_before_kernels_end(milliseconds(100));
+  ranks.run({.deadline = soon}, [&](communicator& comm) {
+    if (comm.rank() == rank_id{2}) { return; }
+    pinned_bytes own(3), all(9);
+    EXPECT_TRUE(comm.all_gather(own, all));
+    EXPECT_FALSE(comm.wait());
+    EXPECT_EQ(cudaStreamQuery(comm.stream()), cudaSuccess);
+  });
+  ballast_test::abort_before_kernels_end(milliseconds(0));
+}
+
 TEST(NcclCommunicator, BlamesNobodyWhereNcclCannotConnect)
 {
   for (bool const verify : {false, true}) {

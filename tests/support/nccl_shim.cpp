@@ -5,12 +5,14 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <cstddef>
 #include <cstring>
 #include <memory>
 #include <mutex>
 #include <string>
+#include <thread>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -25,6 +27,7 @@ constexpr std::size_t usual_works = 64;
 std::atomic<std::size_t> communicators = 0;
 std::atomic<std::size_t> aborted = 0;
 std::atomic<std::size_t> messages = 0;
+std::atomic<std::chrono::milliseconds> lag_of_kernels{};
 
 enum class kind { send, receive, all_gather, broadcast, all_reduce };
 
@@ -230,6 +233,10 @@ void kernel::run()
     for (work const& each : works) {
       if (!each.done) { clique.remove(each, owner->rank); }
     }
+    if (owner->aborted) {
+      lock.unlock();
+      std::this_thread::sleep_for(lag_of_kernels.load());
+    }
   }
 }
 
@@ -345,6 +352,7 @@ namespace {
 void reclaim(ncclComm_t comm)
 {
   std::unique_ptr<ncclComm> const owned(comm);
+  if (comm->self->aborted && lag_of_kernels.load() > std::chrono::milliseconds(0)) { return; }
   endpoint const& self = *comm->self;
   std::unique_lock lock(self.clique->mutex);
   self.clique->changed.wait(lock, [&] { return self.queued == 0; });
@@ -609,6 +617,11 @@ void ballast_test::fail_asynchronously(ncclComm_t comm, ncclResult_t code)
 {
   std::lock_guard const lock(comm->self->clique->mutex);
   comm->self->asynchronous = code;
+}
+
+void ballast_test::abort_before_kernels_end(std::chrono::milliseconds lag)
+{
+  lag_of_kernels = lag;
 }
 
 std::size_t ballast_test::live_communicators()

@@ -6,6 +6,7 @@
 
 #include <nccl.h>
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 
@@ -37,6 +38,10 @@ inline constexpr std::size_t never = SIZE_MAX;
 
 /// After `calls_before` more calls that queue or split, the next one gives this instead.
 void fail_call(ncclComm_t comm, std::size_t calls_before, ncclResult_t code);
+
+/// From now on an abort returns at once, and its kernels leave the stream that much later, as where
+/// several ranks of a process abort and NCCL reclaims with the last of them; zero is as at the start.
+void abort_before_kernels_end(std::chrono::milliseconds lag);
 
 /// ncclCommGetAsyncError says this from now on, and nothing that is queued there proceeds.
 void fail_asynchronously(ncclComm_t comm, ncclResult_t code);

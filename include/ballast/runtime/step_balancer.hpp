@@ -3,7 +3,6 @@
 #define BALLAST_RUNTIME_STEP_BALANCER_HPP
 
 #include <ballast/comm/concepts.hpp>
-#include <ballast/core/contract.hpp>
 #include <ballast/core/detail/concat.hpp>
 #include <ballast/core/detail/span_of.hpp>
 #include <ballast/core/digest.hpp>

@@ -2,7 +2,6 @@
 #ifndef BALLAST_RUNTIME_DETAIL_GRID_OF_SAMPLES_HPP
 #define BALLAST_RUNTIME_DETAIL_GRID_OF_SAMPLES_HPP
 
-#include <ballast/core/detail/span_of.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/core/workspace.hpp>

@@ -4,14 +4,12 @@
 
 #include <ballast/core/contract.hpp>
 #include <ballast/core/ids.hpp>
-#include <ballast/core/quantities.hpp>
 #include <ballast/route/join_ranks.hpp>
 #include <ballast/route/placement.hpp>
 #include <ballast/route/route_plan.hpp>
 #include <ballast/route/ulysses.hpp>
 #include <ballast/topology/bag_layout.hpp>
 
-#include <cstddef>
 #include <cstdint>
 #include <span>
 
