@@ -233,7 +233,6 @@ void uneven_bags(benchmark::State& state, uneven kind, Policy policy)
   state.counters["worst_gap"] = worst_gap;
 }
 
-using ballast::equal_count;
 using ballast::exact;
 using ballast::refine;
 using lpt = ballast::longest_processing_time;
@@ -248,15 +247,16 @@ BENCHMARK_CAPTURE(schedule, refine_narrow, lengths_in_a_band<1>, refine{})->Iter
 BENCHMARK_CAPTURE(schedule, refine_multiples, twelve_multiples, refine{})->Iterations(1);
 BENCHMARK_CAPTURE(schedule, refine_packed, lengths_in_a_band<2>, refine{})->Iterations(1);
 BENCHMARK_CAPTURE(uneven_bags, refine_sizes, uneven::sizes, refine{})->Iterations(1);
-BENCHMARK_CAPTURE(uneven_bags, equal_count_sizes, uneven::sizes, equal_count{})->Iterations(1);
+BENCHMARK_CAPTURE(uneven_bags, equal_count_sizes, uneven::sizes, ballast::equal_count{})
+    ->Iterations(1);
 BENCHMARK_CAPTURE(uneven_bags, refine_two_speeds, uneven::two_speeds, refine{})->Iterations(1);
-BENCHMARK_CAPTURE(uneven_bags, equal_count_two_speeds, uneven::two_speeds, equal_count{})
+BENCHMARK_CAPTURE(uneven_bags, equal_count_two_speeds, uneven::two_speeds, ballast::equal_count{})
     ->Iterations(1);
 BENCHMARK_CAPTURE(uneven_bags, refine_many_speeds, uneven::many_speeds, refine{})->Iterations(1);
-BENCHMARK_CAPTURE(uneven_bags, equal_count_many_speeds, uneven::many_speeds, equal_count{})
+BENCHMARK_CAPTURE(uneven_bags, equal_count_many_speeds, uneven::many_speeds, ballast::equal_count{})
     ->Iterations(1);
 BENCHMARK_CAPTURE(uneven_bags, refine_one_slow, uneven::one_slow, refine{})->Iterations(1);
-BENCHMARK_CAPTURE(uneven_bags, equal_count_one_slow, uneven::one_slow, equal_count{})
+BENCHMARK_CAPTURE(uneven_bags, equal_count_one_slow, uneven::one_slow, ballast::equal_count{})
     ->Iterations(1);
 BENCHMARK_CAPTURE(schedule, refine_few_per_machine, few_per_machine, refine{})->Iterations(1);
 BENCHMARK_CAPTURE(schedule, exact_few_per_machine, few_per_machine, exact<>{})->Iterations(1);
