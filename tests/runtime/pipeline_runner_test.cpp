@@ -35,6 +35,7 @@ using ballast::thread_communicator;
 using ballast::to_index;
 using ballast::tokens;
 using testing::AllOf;
+using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
@@ -217,13 +218,29 @@ TEST(PipelineRunner, NamesARankThatIsLateAndRunsOnANewCommunicator)  // Errors: 
         EXPECT_THAT(done.error().ranks, ElementsAre(rank_id{late}));
         ++told;
       };
-      ballast::run_ranks(3, run, 150ms);
+      ballast::run_ranks(3, run, 200ms);
       ballast::run_ranks(3, [&](thread_communicator& comm) {
         toy::stage stage(job, comm.rank());
         ballast::or_throw(runners[to_index(comm.rank())].run(comm, job.order, stage));
       });
     }
   }
+}
+
+TEST(PipelineRunner, NamesARankThatHasLeft)  // Errors: of the communicator
+{
+  auto const job = toy::chain_job(3, 2);
+  ballast::run_ranks(3, [&](thread_communicator& comm) {
+    auto runner = pipeline_runner<>::make(job.setup, comm.rank()).value();
+    ballast::or_throw(runner.plan(job.plan));
+    toy::stage stage(job, comm.rank());
+    ballast::or_throw(runner.run(comm, job.order, stage));
+    if (comm.rank() == rank_id{1}) { return; }
+    auto const done = runner.run(comm, job.order, stage);
+    ASSERT_FALSE(done);
+    EXPECT_EQ(done.error().code, error_code::peer_lost);
+    EXPECT_THAT(done.error().ranks, Contains(rank_id{1}));
+  });
 }
 
 TEST(PipelineRunner, RefusesWhatDiffersBeforeAnythingMoves)  // Errors: mismatch, infeasible
