@@ -50,7 +50,7 @@ class step_bounds {
       std::size_t earlier = 0;  // modules that send to the same one
       for (std::size_t each = 0; each < module; ++each) {
         bool const is_beside = problem_.fed_by(each) == problem_.fed_by(module);
-        earlier += is_beside && sends(problem_, each) ? 1 : 0;
+        earlier += is_beside && sends(problem_, each) ? 1U : 0U;
       }
       batch_cut const cut{microbatches, groups_, layout.dp / groups_};
       dealt_module const& dealt = times_.of(module, degree, cut);

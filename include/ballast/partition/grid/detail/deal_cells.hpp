@@ -3,6 +3,7 @@
 #define BALLAST_PARTITION_GRID_DETAIL_DEAL_CELLS_HPP
 
 #include <ballast/core/detail/replace_front.hpp>
+#include <ballast/core/detail/work_budget.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/grid/concepts.hpp>
 #include <ballast/partition/grid/detail/fill_to_height.hpp>
@@ -40,9 +41,10 @@ inline void deal_quotas(grid_problem const& problem, kind_of_items const& kind,
 /// that has room for it. Where caps are the same, the cells then go to slots by their loads, so that
 /// a slot's cells are of nearly one height.
 ///
-/// Returns     whether all items have a cell
+/// Returns     whether all items have a cell; where items lack room in more cells than a few for each
+///             item and cell, it gives up
 /// Expects     no slot of the kind holds anything
-/// Complexity  O((n + cells) log cells) where items seldom lack room.
+/// Complexity  O((n + cells) log cells)
 [[nodiscard]] inline bool deal_cells(grid_cells& cells, kind_of_items const& kind,
                                      workspace& memory)
 {
@@ -59,6 +61,8 @@ inline void deal_quotas(grid_problem const& problem, kind_of_items const& kind,
   }
   auto const later = [](filling_cell a, filling_cell b) { return b < a; };
   auto heap = all;
+  work_budget looks(
+      std::max<std::uint64_t>(std::uint64_t{1} << 22, 8 * (kind.items.size() + count)));
   for (grid_item const& item : kind.items) {
     std::size_t refused = 0;
     while (!heap.empty()) {
@@ -72,7 +76,8 @@ inline void deal_quotas(grid_problem const& problem, kind_of_items const& kind,
       std::pop_heap(heap.begin(), heap.end(), later);
       heap = heap.first(heap.size() - 1);
     }
-    if (heap.empty()) { return false; }
+    looks.spend(refused);
+    if (heap.empty() || looks.spent()) { return false; }
     for (std::size_t each = 0; each < refused; ++each) {
       heap = all.first(heap.size() + 1);
       heap.back() = aside[each];

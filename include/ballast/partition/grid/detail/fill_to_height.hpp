@@ -3,6 +3,7 @@
 #define BALLAST_PARTITION_GRID_DETAIL_FILL_TO_HEIGHT_HPP
 
 #include <ballast/core/detail/replace_front.hpp>
+#include <ballast/core/detail/work_budget.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/uint128.hpp>
 #include <ballast/core/workspace.hpp>
@@ -116,10 +117,13 @@ class fill_to_height {
     return taken;
   }
 
-  /// Puts the item in the emptiest cell of the slot that has room for it.
+  /// Puts the item in the emptiest cell of the slot that has room for it. O(ranks), until cells were
+  /// looked at 2^28 times; then none has room.
   bool put_elsewhere(grid_item const& item, std::span<filling_cell> heap, std::size_t first_cell,
                      cost_units height, std::uint32_t most)
   {
+    looks_.spend(heap.size());
+    if (looks_.spent()) { return false; }
     filling_cell* best = nullptr;
     for (filling_cell& each : heap) {
       if (cells_.has_room(item.item, first_cell + each.rank, most) &&
@@ -170,6 +174,7 @@ class fill_to_height {
   grid_cells& cells_;
   bool cap_differs_;
   std::span<std::uint32_t> next_;  // the item itself while it is left
+  work_budget looks_{std::uint64_t{1} << 28};
   std::span<filling_cell> heap_;
   std::span<grid_item const> items_;
 };
