@@ -19,7 +19,7 @@ if(TARGET ballast_bench)
     "order/.*/(first|both|encoder)_" "climb/([a-mo-z123]|.*(schedule:[1-4]|seed:7700|budget:4))"
     "plain_search/.*:(30|60)" "choose_bags/.*gpus:1024" "place_by_node/ranks:2560"
     "capacity:8192/sigma10:10" "order/.*microbatches:9/" "^growth/" grid_many grid_trace
-    "grid_naive/.*(ranks:16|sigma_x10:15)" "_counts/gpus:(256|1024)" "hybrid_sharding/gpus:16384")
+    "grid_naive/.*(ranks:16|sigma_x10:15)" "_counts/gpus:(256|1024)" "hybrid_sharding/gpus:16384" "pipeline_runner/truth")
   list(JOIN dear_arguments "|" dear)
   add_test(NAME bench
     COMMAND ballast_bench --benchmark_min_time=0.001 "--benchmark_filter=-${dear}")
