@@ -22,7 +22,6 @@
 #include <cstdint>
 #include <limits>
 #include <numeric>
-#include <optional>
 #include <set>
 #include <span>
 #include <string>
@@ -144,9 +143,9 @@ struct bags_needed {
   auto const [fewest, most] =
       std::minmax_element(problem.capacities.begin(), problem.capacities.end());
   // Where bags cannot be looked at as often as that takes, it is not known how many find no room.
-  bool const is_large = problem.weights.size() > bags_with_room::most_looks / 32 / bags;
-  auto const without_room =
-      is_large ? std::nullopt : std::optional<std::size_t>(count_without_room(problem));
+  bool const is_counted = problem.weights.size() <= bags_with_room::most_looks / 32 / bags;
+  std::size_t const without_room = is_counted ? count_without_room(problem) : 0;
+  bool const all_find_room = is_counted && without_room == 0;
   auto const weight = std::reduce(problem.weights.begin(), problem.weights.end());
   uint128 held = 0;
   for (std::int64_t const capacity : problem.capacities) { held += static_cast<uint128>(capacity); }
@@ -156,24 +155,24 @@ struct bags_needed {
     auto const [least, enough] = count_bags_needed(problem.weights, *most);
     impossible = impossible || least > bags;
     char const* const too_short =
-        without_room.value_or(0) != 0 ? ", but some samples are too short for some of them" : "";
+        without_room != 0 ? ", but some samples are too short for some of them" : "";
     room = enough <= bags ? concat(enough, " such bags are enough", too_short)
            : enough == least
                ? concat(enough, " such bags are needed and enough")
                : concat("at least ", least, " such bags are needed and ", enough, " are enough");
     room = concat("at most ", *most, " each; ", room);
   } else {
-    room = without_room == 0 ? "; they are enough"
-           : is_large        ? ""
-                      : concat("; filled with the heaviest first, they leave ", *without_room,
-                               " samples without room");
+    room = all_find_room ? "; they are enough"
+           : !is_counted ? ""
+                         : concat("; filled with the heaviest first, they leave ", without_room,
+                                  " samples without room");
     room = concat(total_of(problem.capacities), " in all", room);
   }
   std::string const why = concat("all samples weigh ", weight, " and ", bags, " bags hold ", room,
                                  "; ", named(item), " and found no bag with room; ");
   return fail(
       error_code::infeasible, items.sample_of(item),
-      without_room == 0
+      all_find_room
           ? concat(why, "use a policy that looks at weights and chooses among all plans, as ",
                    advice)
           : concat(why, "add bags, raise the limit or plan fewer samples at once",
