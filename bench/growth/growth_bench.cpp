@@ -201,12 +201,12 @@ void add_full_memory()
     add_growth(permille == 1 ? "partition/capped/nearly_full" : "partition/capped/full", many,
                [=](std::vector<tokens> const& lengths, std::size_t gpus) {
                  auto const total = std::accumulate(lengths.begin(), lengths.end(), tokens{0});
-                 auto const even = total / static_cast<tokens>(gpus) + 1;
+                 auto const share = total / static_cast<tokens>(gpus) + 1;
                  return told(ballast::partition(
                      lengths, ballast::one_gpu_bags(gpus), ballast::capped{},
                      ballast::quadratic_cost{24 * 3072, 4},
                      {.most_per_gpu = std::max(*std::ranges::max_element(lengths),
-                                               even + even * permille / 1000)}));
+                                               share + share * permille / 1000)}));
                });
   }
 }
@@ -216,9 +216,9 @@ void add_grid(std::string const& name, Policy const& policy)
 {
   add_growth("grid/" + name, many, [=](std::vector<tokens> const& lengths, std::size_t gpus) {
     auto const total = std::accumulate(lengths.begin(), lengths.end(), tokens{0});
-    auto const cap =
+    auto const limit =
         std::max(*std::ranges::max_element(lengths), total / static_cast<tokens>(4 * gpus) + 1);
-    return told(ballast::partition_grid(lengths, gpus, {.most_weight = cap}, policy,
+    return told(ballast::partition_grid(lengths, gpus, {.most_weight = limit}, policy,
                                         ballast::quadratic_cost{24 * 3072, 4}));
   });
 }

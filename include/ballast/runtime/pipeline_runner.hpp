@@ -14,7 +14,7 @@
 #include <ballast/runtime/detail/pipeline/coming_messages.hpp>
 #include <ballast/runtime/detail/pipeline/link_routes.hpp>
 #include <ballast/runtime/detail/pipeline/link_traffic.hpp>
-#include <ballast/runtime/detail/pipeline/message_blocks.hpp>
+#include <ballast/runtime/detail/pipeline/message_pool.hpp>
 #include <ballast/runtime/detail/pipeline/pipeline_job.hpp>
 #include <ballast/runtime/detail/pipeline/step_report.hpp>
 #include <ballast/runtime/detail/pipeline/task_arrays.hpp>
@@ -123,7 +123,7 @@ class pipeline_runner {
 
  private:
   using clock = std::chrono::steady_clock;
-  using blocks = detail::message_blocks<Allocator>;
+  using blocks = detail::message_pool<Allocator>;
   using arrays = detail::task_arrays<Allocator>;
 
   pipeline_runner(detail::pipeline_job job, Allocator const& allocator)

@@ -10,7 +10,7 @@
 #include <ballast/route/unit_plan.hpp>
 #include <ballast/runtime/detail/pipeline/coming_messages.hpp>
 #include <ballast/runtime/detail/pipeline/link_routes.hpp>
-#include <ballast/runtime/detail/pipeline/message_blocks.hpp>
+#include <ballast/runtime/detail/pipeline/message_pool.hpp>
 #include <ballast/runtime/detail/pipeline/pipeline_job.hpp>
 #include <ballast/runtime/pipeline_setup.hpp>
 
@@ -31,7 +31,7 @@ namespace ballast::inline v0::detail {
 template <point_to_point C, class Allocator>
 class link_traffic {
  public:
-  using blocks = message_blocks<Allocator>;
+  using blocks = message_pool<Allocator>;
   using block = typename blocks::block;
 
   /// The task of a rank, and the link whose rows are moved.

@@ -8,7 +8,7 @@
 #include <ballast/pipeline/schedule.hpp>
 #include <ballast/pipeline/stage_graph.hpp>
 #include <ballast/runtime/detail/pipeline/link_routes.hpp>
-#include <ballast/runtime/detail/pipeline/message_blocks.hpp>
+#include <ballast/runtime/detail/pipeline/message_pool.hpp>
 #include <ballast/runtime/detail/pipeline/pipeline_job.hpp>
 
 #include <cstddef>
@@ -25,7 +25,7 @@ namespace ballast::inline v0::detail {
 template <class Allocator>
 class task_arrays {
  public:
-  using blocks = message_blocks<Allocator>;
+  using blocks = message_pool<Allocator>;
   using block = typename blocks::block;
 
   void start(pipeline_job const& job)

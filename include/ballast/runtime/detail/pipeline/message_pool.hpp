@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_RUNTIME_DETAIL_PIPELINE_MESSAGE_BLOCKS_HPP
-#define BALLAST_RUNTIME_DETAIL_PIPELINE_MESSAGE_BLOCKS_HPP
+#ifndef BALLAST_RUNTIME_DETAIL_PIPELINE_MESSAGE_POOL_HPP
+#define BALLAST_RUNTIME_DETAIL_PIPELINE_MESSAGE_POOL_HPP
 
 #include <ballast/comm/point_to_point.hpp>
 #include <ballast/core/ids.hpp>
@@ -25,13 +25,13 @@ namespace ballast::inline v0::detail {
 ///             (2) take() returns the smallest free block with room, else enlarges the largest free
 ///                 one, else makes one: so nothing is allocated once steps have been as large
 template <class Allocator>
-class message_blocks {
+class message_pool {
  public:
   using block = std::uint32_t;
   static constexpr block none = std::numeric_limits<block>::max();
   static constexpr std::size_t head = message_alignment;
 
-  explicit message_blocks(Allocator const& allocator) : allocator_(allocator) {}
+  explicit message_pool(Allocator const& allocator) : allocator_(allocator) {}
 
   /// A block for so many bytes of rows, held once; none for no bytes.
   [[nodiscard]] block take(std::size_t rows_bytes)
@@ -196,4 +196,4 @@ class message_blocks {
 
 }  // namespace ballast::inline v0::detail
 
-#endif  // BALLAST_RUNTIME_DETAIL_PIPELINE_MESSAGE_BLOCKS_HPP
+#endif  // BALLAST_RUNTIME_DETAIL_PIPELINE_MESSAGE_POOL_HPP
