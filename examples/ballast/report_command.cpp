@@ -15,6 +15,8 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
+#include <limits>
 #include <numeric>
 #include <optional>
 #include <string>
@@ -55,8 +57,8 @@ tl::expected<pages::log_page_step, std::string> read_line(std::string_view text)
   auto const line = nlohmann::json::parse(text, nullptr, false);
   if (!line.is_object()) { return tl::unexpected<std::string>("it is no object of JSON"); }
   auto const number = line.find("step");
-  if (number == line.end() || !number->is_number_integer()) {
-    return tl::unexpected<std::string>("'step' is no whole number");
+  if (number == line.end() || !number->is_number_unsigned()) {
+    return tl::unexpected<std::string>("'step' is no whole number from 0");
   }
   std::vector<integers> all;
   for (auto const& [key, least] :
@@ -74,8 +76,12 @@ tl::expected<pages::log_page_step, std::string> read_line(std::string_view text)
   if (costs.size() != lengths.size() || owner.size() != lengths.size()) {
     return tl::unexpected<std::string>("'lengths', 'costs' and 'owner' differ in size");
   }
-  if (speeds.size() != loads.size()) {
-    return tl::unexpected<std::string>("'loads' and 'speeds' differ in size");
+  if (speeds.size() != loads.size() || loads.empty()) {
+    return tl::unexpected<std::string>(loads.empty() ? "'loads' is empty"
+                                                     : "'loads' and 'speeds' differ in size");
+  }
+  if (std::ranges::any_of(owner, [&loads](std::int64_t bag) { return bag >= std::ssize(loads); })) {
+    return tl::unexpected<std::string>("'owner' names a bag that 'loads' does not have");
   }
   for (auto const* fraction : {&makespan, &bound}) {
     if (fraction->size() != 2 || fraction->back() < 1) {
@@ -83,9 +89,14 @@ tl::expected<pages::log_page_step, std::string> read_line(std::string_view text)
     }
   }
   pages::log_page_step step;
-  step.step = number->get<std::int64_t>();
+  step.step = number->get<std::uint64_t>();
   step.samples = lengths.size();
-  step.tokens = std::accumulate(lengths.begin(), lengths.end(), std::int64_t{0});
+  for (std::int64_t const length : lengths) {
+    if (length > std::numeric_limits<std::int64_t>::max() - step.tokens) {
+      return tl::unexpected<std::string>("'lengths' adds up to 2^63 or more");
+    }
+    step.tokens += length;
+  }
   std::vector<double> per_speed;
   double total = 0;
   double all_speeds = 0;

@@ -76,8 +76,10 @@ bool is_option(std::string_view argument)
 }
 
 /// What is wrong with what stands behind a subcommand; empty where it is not seen here.
-std::string wrong_options(CLI::App const& command, std::vector<std::string> const& arguments)
+std::string wrong_options(CLI::App const& command, std::vector<std::string> const& arguments,
+                          std::string_view why)
 {
+  bool lacks_log = command.get_option_no_throw("log") != nullptr;  // which stands by itself
   std::map<CLI::Option const*, int> given;
   auto const at = [&](std::size_t next) {
     return next < arguments.size() ? arguments[next] : std::string();
@@ -85,7 +87,7 @@ std::string wrong_options(CLI::App const& command, std::vector<std::string> cons
   for (std::size_t next = 1; next < arguments.size(); ++next) {
     std::string const& argument = arguments[next];
     if (!is_option(argument)) {
-      if (command.get_option_no_throw("log") != nullptr && given.empty()) { continue; }
+      if (std::exchange(lacks_log, false)) { continue; }
       return fmt::format("{} does not take '{}'; a value stands behind its option",
                          command.get_name(), argument);
     }
@@ -104,7 +106,11 @@ std::string wrong_options(CLI::App const& command, std::vector<std::string> cons
         option->get_items_expected_max() == 1) {
       return fmt::format("{} is given twice; give it once", name);
     }
-    if (option->get_items_expected_max() == 0 || equals != argument.npos) { continue; }
+    bool const is_flag = option->get_items_expected_max() == 0;
+    if (is_flag && equals != argument.npos && why.starts_with("Could not convert")) {
+      return fmt::format("{} takes no value; leave out '{}'", name, argument.substr(equals));
+    }
+    if (is_flag || equals != argument.npos) { continue; }
     std::string const value = at(next + 1);
     if (next + 1 == arguments.size() || is_option(value)) {
       return is_option(value) &&
@@ -119,7 +125,7 @@ std::string wrong_options(CLI::App const& command, std::vector<std::string> cons
       ++next;
     }
   }
-  return "";
+  return lacks_log ? "there is no log; name the file that a step_log wrote" : "";
 }
 
 }  // namespace
@@ -140,7 +146,7 @@ std::string wrong_arguments(CLI::App const& app, std::vector<std::string> const&
                        is_option(first) ? " first, and write options behind it" : "");
   }
   CLI::App const& command = *app.get_subcommand(first);
-  std::string const wrong = wrong_options(command, arguments);
+  std::string const wrong = wrong_options(command, arguments, why);
   return fmt::format("{}; see ballast {} --help", wrong.empty() ? why : wrong, first);
 }
 

@@ -76,6 +76,32 @@ TEST_F(BallastReport, LeavesOutALineThatIsStillWritten)
   EXPECT_THAT(run("report " + file).out, testing::StartsWith("3 steps\n"));
 }
 
+TEST_F(BallastReport, TakesMeansOfMeasuredTimesOverTheStepsThatHaveThem)
+{
+  log(1);
+  auto const result = run("report " + log(3, false));  // which goes on after the first
+  ASSERT_EQ(result.out.substr(0, 8), "4 steps\n") << result.error;
+  std::string const page = content_of(path("steps.jsonl.html"));
+  EXPECT_THAT(page, HasSubstr("Mean of the measured steps: 1 of 4."));
+  EXPECT_THAT(page, HasSubstr("1\u00A0s"));
+}
+
+TEST_F(BallastReport, ShowsStepsAsTheLogNumbersThem)
+{
+  std::string line = content_of(log(1));
+  line.replace(line.find("\"step\":1"), 8, "\"step\":18446744073709551615");
+  EXPECT_EQ(run("report " + file("late.jsonl", line)).exit_code, 0);
+  EXPECT_THAT(content_of(path("late.jsonl.html")), HasSubstr("709\u202F551\u202F615"));
+}
+
+TEST_F(BallastReport, TakesOneLog)
+{
+  expect_refused(run("report"), 2, "there is no log; name the file that a step_log wrote");
+  expect_refused(run("report " + log(1) + " other.jsonl"), 2, "report does not take 'other.jsonl'");
+  expect_refused(run("report --output x.html " + log(1) + " --page"), 2,
+                 "report has no option '--page'");
+}
+
 TEST_F(BallastReport, RefusesAWrongLineWithItsNumber)
 {
   std::string const good = content_of(log(1));
@@ -90,7 +116,11 @@ TEST_F(BallastReport, RefusesAWrongLineWithItsNumber)
   refused("", "it is no object of JSON");
   refused(good.substr(0, 30), "it is no object of JSON");
   refused("[1]", "it is no object of JSON");
-  refused(with("\"step\":1", "\"step\":\"1\""), "'step' is no whole number");
+  refused(with("\"step\":1", "\"step\":\"1\""), "'step' is no whole number from 0");
+  refused(with("\"step\":1", "\"step\":-1"), "'step' is no whole number from 0");
+  refused(with("[900,100]", "[900,9223372036854775807]"), "'lengths' adds up to 2^63 or more");
+  refused(with("\"owner\":[0,1]", "\"owner\":[0,2]"),
+          "'owner' names a bag that 'loads' does not have");
   refused(with("\"owner\":[0,", "\"owner\":[0.5,"), "'owner' is no array of whole numbers from 0");
   refused(with("\"speeds\":[1,", "\"speeds\":[0,"), "'speeds' is no array of whole numbers from 1");
   refused(with("\"bound\"", "\"bind\""), "'bound' is no array of whole numbers from 0");

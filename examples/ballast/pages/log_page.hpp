@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -31,7 +32,7 @@ struct spread {
 
 /// A step of a log.
 struct log_page_step {
-  std::int64_t step = 0;
+  std::uint64_t step = 0;
   std::size_t samples = 0;
   std::int64_t tokens = 0;
   spread load = {};      ///< per unit of speed, over bags
@@ -98,8 +99,10 @@ template <class MostOf, class SpreadOf>
                                           std::vector<log_page_step> const& steps,
                                           std::vector<html_page::setting> const& settings)
 {
-  bool const is_measured =
-      std::ranges::any_of(steps, [](auto const& step) { return step.measured.most > 0; });
+  std::vector<log_page_step> measured;
+  std::ranges::copy_if(steps, std::back_inserter(measured),
+                       [](auto const& step) { return step.measured.most > 0; });
+  bool const is_measured = !measured.empty();
   double ratio = 0;
   double gap = 0;
   double seconds = 0;
@@ -108,6 +111,9 @@ template <class MostOf, class SpreadOf>
     auto const count = static_cast<double>(steps.size());
     ratio += (step.load.mean > 0 ? step.load.most / step.load.mean : 1) / count;
     gap = std::max(gap, step.gap);
+  }
+  for (auto const& step : measured) {
+    auto const count = static_cast<double>(measured.size());
     seconds += step.measured.most / count;
     waiting += step.measured.waiting() / count;
   }
@@ -118,7 +124,12 @@ template <class MostOf, class SpreadOf>
       {"Above the bound", "\u2264\u00A0" + percent_text(gap, true),
        "The most of any step. No plan makes a step shorter by more than this."}};
   if (is_measured) {
-    figures.push_back({"Slowest rank", si_text(seconds, "s"), "Measured, mean over the steps."});
+    std::string const mean_text =
+        measured.size() == steps.size()
+            ? "Measured, mean over the steps."
+            : fmt::format("Mean of the measured steps: {} of {}.", grouped_text(measured.size()),
+                          grouped_text(steps.size()));
+    figures.push_back({"Slowest rank", si_text(seconds, "s"), mean_text});
     figures.push_back(
         {"Time spent waiting", percent_text(waiting),
          "Measured: share of a step in which the average rank waits for the slowest."});
@@ -140,14 +151,14 @@ template <class MostOf, class SpreadOf>
   if (is_measured) {
     page.add_chart("Measured times", "How long the ranks computed.",
                    steps_chart(
-                       steps, "time of a rank", "s", "Measured times over the steps",
+                       measured, "time of a rank", "s", "Measured times over the steps",
                        [](log_page_step const& step) { return step.measured.most; },
                        [](log_page_step const& step) { return step.measured; }, true));
   }
   auto const badness = [is_measured](log_page_step const& step) {
     return is_measured ? step.measured.waiting() : step.load.waiting();
   };
-  std::vector<log_page_step> worst = steps;
+  std::vector<log_page_step> worst = is_measured ? measured : steps;
   std::ranges::sort(worst, {}, [&badness](log_page_step const& step) {
     return std::pair(-badness(step), step.step);
   });
