@@ -65,6 +65,11 @@ outcome<void> check_grid_options(plan_options const& options)
   if (job.bags.size() > 1 || std::ranges::any_of(job.bags, are_chosen)) {
     return usage("--microbatches plans one layout; give one --bags, written out");
   }
+  if (std::string const unused = exchange_options(job); !unused.empty()) {
+    return usage(unused +
+                 ": --microbatches does not show what moving samples takes; leave it out, or use "
+                 "ballast route");
+  }
   if (auto const checked = check_trace_options(options); !checked) { return checked; }
   return check_paths(inputs_of(job), {{"--plan", &options.plan},
                                       {"--picture", &options.picture},
@@ -152,6 +157,11 @@ std::string meeting_text(plan_options const& options)
   return options.meet == "step" ? "once a step" : "in every microbatch";
 }
 
+std::string short_text(grid_run const& run)
+{
+  return short_samples_text(run.job.layouts.front().bags, run.short_samples, run.all_samples);
+}
+
 std::string table_of(grid_run const& run)
 {
   plan_options const& options = run.options;
@@ -171,6 +181,7 @@ std::string table_of(grid_run const& run)
       mean_of(run, &grid_step_figures::ratio_before), mean_of(run, &grid_step_figures::ratio_after),
       100 * worst_gap(run), 100 * mean_of(run, &grid_step_figures::empty_share),
       100 * mean_of(run, &grid_step_figures::moved_share), duration_text(median_seconds(run)));
+  if (run.job.admits_short_samples()) { out += "\n" + short_text(run) + "\n"; }
   return out + "\n";
 }
 
@@ -193,6 +204,7 @@ nlohmann::ordered_json json_of(grid_run const& run)
   json["empty_share"] = mean_of(run, &grid_step_figures::empty_share);
   json["moved_share"] = mean_of(run, &grid_step_figures::moved_share);
   json["plan_ms_median"] = 1e3 * median_seconds(run);
+  if (run.job.admits_short_samples()) { json["short_samples"] = run.short_samples; }
   json["digest"] = run.digest.value();
   return json;
 }
@@ -292,9 +304,17 @@ outcome<grid_run> run_grid(plan_options const& options)
     auto const [end, wrong] =
         std::from_chars(options.microbatches.data(),
                         options.microbatches.data() + options.microbatches.size(), number);
-    if (wrong != std::errc() || end != options.microbatches.data() + options.microbatches.size()) {
-      return usage(fmt::format("--microbatches: \"{}\" is no number; give one from 1, or auto",
-                               shown_text(options.microbatches)));
+    constexpr std::size_t most = std::size_t{1} << 20;
+    if (wrong != std::errc() || end != options.microbatches.data() + options.microbatches.size() ||
+        number == 0 || number > most) {
+      return usage(fmt::format("--microbatches: '{}' is no number from 1 to {}; give one, or auto",
+                               options.microbatches, most));
+    }
+    if (number % options.multiple_of != 0) {
+      return usage(
+          fmt::format("--microbatches: {} is no multiple of {}, as --multiple-of says; "
+                      "give one that is, or auto",
+                      number, options.multiple_of));
     }
     grid.microbatches = number;
   }
@@ -346,13 +366,15 @@ outcome<grid_run> run_grid(plan_options const& options)
     grid.together = together;
     grid.kinds = kinds;
     grid.home = home;
+    run.all_samples += batch.lengths.size();
     for (std::size_t sample = 0; sample < batch.lengths.size(); ++sample) {
       if (!bags.layout.takes(ballast::bag_id{0}, batch.lengths[sample])) {
         return bad_data(fmt::format(
             "step {}: sample {} of {} tokens is shorter than a bag, which has {} GPUs; use smaller "
-            "bags, or leave it out",
+            "bags, admit it by --short-samples admit, or leave it out",
             step + 1, sample, batch.lengths[sample], bags.layout[ballast::bag_id{0}].gpus));
       }
+      run.short_samples += bags.layout.is_short(batch.lengths[sample]) ? 1 : 0;
     }
     auto const start = std::chrono::steady_clock::now();
     auto const done = ballast::partition_grid_into(plan, memory, batch.lengths, bags.layout.size(),

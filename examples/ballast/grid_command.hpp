@@ -31,7 +31,9 @@ struct grid_step_figures {
 struct grid_run {
   plan_options options;
   cli::job job;
-  std::size_t samples = 0;  ///< of the first step
+  std::size_t samples = 0;        ///< of the first step
+  std::size_t all_samples = 0;    ///< of all steps
+  std::size_t short_samples = 0;  ///< of these, with fewer tokens than a bag has GPUs
   std::vector<grid_step_figures> steps;
   ballast::digest digest;
   std::vector<pages::gantt_bar> first_before;           ///< samples, as they were read

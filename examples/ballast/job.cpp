@@ -5,6 +5,7 @@
 #include "machines.hpp"
 #include "notes.hpp"
 #include "out_of_memory.hpp"
+#include "output.hpp"
 #include "pricing.hpp"
 
 #include <ballast/by_name/any_policy.hpp>
@@ -172,8 +173,9 @@ outcome<void> check_batch(job const& work)
   std::size_t const rows = work.trace.size();
   std::size_t const batch = work.options.batch != 0 ? work.options.batch : 8 * work.gpus();
   if (batch <= rows) { return {}; }
-  std::string const wrong = fmt::format("{} samples a step are more than the {} rows of {}", batch,
-                                        rows, work.options.trace);
+  std::string const wrong =
+      fmt::format("{} are more than the {} of {}", count_of(batch, "sample") + " a step",
+                  count_of(rows, "row"), work.options.trace);
   if (work.options.batch != 0) {
     return usage(fmt::format("--batch: {}, so that rows would be in it twice; give at most {}",
                              wrong, rows));

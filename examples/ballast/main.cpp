@@ -24,8 +24,10 @@
 #include <ballast/version.hpp>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <CLI/CLI.hpp>
 
+#include <algorithm>
 #include <charconv>
 #include <cstddef>
 #include <cstdint>
@@ -64,12 +66,30 @@ void add_number(CLI::App& app, std::string const& name, Target& target, Number l
   app.add_option_function<std::string>(name, read, help)->type_name("N");
 }
 
+/// Refuses an empty text, which would be no text at all: `remedy` says what to write.
+auto no_empty(std::string const& what, std::string const& remedy)
+{
+  return [why = fmt::format("the {} is empty; {}", what, remedy)](std::string const& text) {
+    return text.empty() ? why : std::string();
+  };
+}
+
+/// One of several names.
+CLI::Validator one_of(std::vector<std::string> const& names)
+{
+  CLI::Validator named = CLI::IsMember(names);  // which lists them in the help
+  named.operation([names](std::string const& text) {
+    return std::ranges::find(names, text) != names.end()
+               ? std::string()
+               : fmt::format("there is no '{}'; choose one of {}", text, fmt::join(names, ", "));
+  });
+  return named;
+}
+
 /// The path of a file to read or write.
 void add_file(CLI::App& app, std::string const& name, std::string& target, std::string const& help)
 {
-  app.add_option(name, target, help)->type_name("FILE")->check([](std::string const& path) {
-    return path.empty() ? "the path is empty; name a file" : "";
-  });
+  app.add_option(name, target, help)->type_name("FILE")->check(no_empty("path", "name a file"));
 }
 
 void add_policy(CLI::App& app, std::string& policy)
@@ -83,7 +103,7 @@ void add_format(CLI::App& app, std::string& format)
 {
   app.add_option("--format", format, "How to print the result: table or json")
       ->type_name("FORMAT")
-      ->check(CLI::IsMember({"table", "json"}))
+      ->check(one_of({"table", "json"}))
       ->capture_default_str();
 }
 
@@ -106,9 +126,7 @@ void add_job(CLI::App& app, cli::job_options& options)
   app.add_option("--nodes", options.nodes,
                  "Instead of both, GPUs of every node where they differ, such as 8,8,8,8,5")
       ->type_name("N,N,...")
-      ->check([](std::string const& sizes) {
-        return sizes.empty() ? "the text is empty; list the GPUs of every node" : "";
-      });
+      ->check(no_empty("text", "list the GPUs of every node"));
   add_file(app, "--speeds", options.speeds,
            "File with the speed of every GPU in rank order, one whole number on a line");
   app.add_option("--bags", options.bags,
@@ -125,7 +143,7 @@ void add_job(CLI::App& app, cli::job_options& options)
          "What to do with samples of fewer tokens than every bag has GPUs: refuse the step, "
          "or admit them, which leaves GPUs without a token, and say how many there were")
       ->type_name("WHAT")
-      ->check(CLI::IsMember({"refuse", "admit"}))
+      ->check(one_of({"refuse", "admit"}))
       ->capture_default_str();
   app.add_option("--cost", options.cost, "Cost model: transformer:d=3072,gamma=0.405 or tokens")
       ->type_name("MODEL")
@@ -141,7 +159,8 @@ void add_job(CLI::App& app, cli::job_options& options)
       "Most tokens that a GPU can hold; no plan exceeds it (default: no limit)");
   app.add_option("--together", options.together,
                  "Column of the trace: samples of a step with the same value stay together")
-      ->type_name("COLUMN");
+      ->type_name("COLUMN")
+      ->check(no_empty("name", "name a column"));
   add_number<std::size_t>(app, "--batch", options.batch, 1, std::size_t{1} << 30,
                           "Samples per step over all GPUs, with a trace (default: 8 per GPU)");
   add_number<std::size_t>(app, "--steps", options.steps, 1, 10'000'000,
@@ -172,6 +191,7 @@ CLI::App& add_partition(CLI::App& app, cli::partition_options& options)
           "Files of the number of machines, the number of jobs and their times; folders and "
           "archives of such files")
       ->type_name("FILE")
+      ->check(no_empty("path", "name a file"))
       ->required();
   add_number<std::size_t>(partition, "--most-bytes", options.most_bytes, 1, std::size_t{1} << 50,
                           "Most bytes that an archive may hold unpacked (default: 100 times its "
@@ -203,9 +223,7 @@ CLI::App& add_plan(CLI::App& app, cli::plan_options& options)
                       "Order the samples of every bag for a pipeline of so many stages, or of "
                       "modules such as visual_tokens:2,text_tokens+visual_tokens:6")
           ->type_name("SPEC")
-          ->check([](std::string const& spec) {
-            return spec.empty() ? "the text is empty; write a number of stages" : "";
-          });
+          ->check(no_empty("text", "write a number of stages"));
   add_ordering(plan, options.ordering);
   for (auto const* const name : {"--schedule", "--order"}) { plan.get_option(name)->needs(stages); }
   auto* const microbatches =
@@ -214,9 +232,7 @@ CLI::App& add_plan(CLI::App& app, cli::plan_options& options)
               "Microbatches of every rank, whose gradients are added up: a number, or auto, "
               "the fewest that are found (default: a step is computed at once)")
           ->type_name("K|auto")
-          ->check([](std::string const& number) {
-            return number.empty() ? "the text is empty; write a number, or auto" : "";
-          });
+          ->check(no_empty("text", "write a number, or auto"));
   add_number<std::size_t>(plan, "--most-tokens-per-microbatch", options.most_tokens_per_microbatch,
                           1, std::size_t{1} << 40,
                           "Most tokens of a microbatch of a bag (default: no limit)");
@@ -226,11 +242,12 @@ CLI::App& add_plan(CLI::App& app, cli::plan_options& options)
                   "When ranks wait for each other: step, after all their microbatches, or "
                   "microbatch, after each")
       ->type_name("WHEN")
-      ->check(CLI::IsMember({"step", "microbatch"}))
+      ->check(one_of({"step", "microbatch"}))
       ->capture_default_str();
   plan.add_option("--kind", options.kind,
                   "Column of the trace: the samples of a slot of microbatches have the same value")
-      ->type_name("COLUMN");
+      ->type_name("COLUMN")
+      ->check(no_empty("name", "name a column"));
   for (auto const* const name :
        {"--most-tokens-per-microbatch", "--multiple-of", "--meet", "--kind"}) {
     plan.get_option(name)->needs(microbatches);
@@ -286,7 +303,7 @@ CLI::App& add_profile(CLI::App& app, cli::profile_options& options)
   profile
       .add_option("--device", options.device,
                   "What measures: cpu, gpu, or auto, a GPU where there is one")
-      ->check(CLI::IsMember({"cpu", "gpu", "auto"}))
+      ->check(one_of({"cpu", "gpu", "auto"}))
       ->capture_default_str();
   add_text("--llm", options.llm, "MODEL",
            "The LLM: a transformer with causal=1, or auto, one that suits the device");
@@ -367,7 +384,7 @@ CLI::App& add_search(CLI::App& app, cli::search_options& options)
                   "Which numbers of microbatches each layout is tried with: all, or cheapest, that "
                   "of the lowest price")
       ->type_name("NAME")
-      ->check(CLI::IsMember({"all", "cheapest"}))
+      ->check(one_of({"all", "cheapest"}))
       ->capture_default_str();
   search.add_flag("--side-by-side", options.side_by_side,
                   "The modules before the last feed it, and not each other");
@@ -375,7 +392,8 @@ CLI::App& add_search(CLI::App& app, cli::search_options& options)
       .add_option("--virtual-stages", options.virtual_stages,
                   "Numbers of virtual stages that each stage of the last module may have beside 1, "
                   "with an interleaved schedule: 2,4 (default: none)")
-      ->type_name("LIST");
+      ->type_name("LIST")
+      ->check(no_empty("list", "write 2,4"));
   add_number<std::uint64_t>(search, "--budget", options.budget, 1, 1'000'000,
                             "Thousand million steps of work that the search may do, of which each "
                             "takes some seconds (default: 64)");
@@ -384,7 +402,7 @@ CLI::App& add_search(CLI::App& app, cli::search_options& options)
                   "What stands for the data in a price: mean-sample, or mean-step, the mean over "
                   "the steps of all drawn samples")
       ->type_name("NAME")
-      ->check(CLI::IsMember({"mean-sample", "mean-step"}))
+      ->check(one_of({"mean-sample", "mean-step"}))
       ->capture_default_str();
   add_number<std::size_t>(search, "--draws", options.draws, 1, most,
                           "Samples that are priced, drawn from the data (default: 1024, or all)");
@@ -412,7 +430,8 @@ CLI::App& add_orchestrate(CLI::App& app, cli::orchestrate_options& options)
   add_number<std::uint32_t>(orchestrate, "--microbatch", options.microbatch, 1, most,
                             "Samples of a microbatch of each replica of the LLM (default: 1)");
   orchestrate.add_option("--llm", options.llm, "The module that is the LLM (default: the last)")
-      ->type_name("MODULE");
+      ->type_name("MODULE")
+      ->check(no_empty("name", "name a module"));
   auto const add_list = [&orchestrate](std::string const& name, std::vector<std::string>& target,
                                        std::string const& type, std::string const& help) {
     orchestrate.add_option(name, target, help)
@@ -472,9 +491,7 @@ CLI::App& add_route(CLI::App& app, cli::units_options& options)
                       "their data-parallel sizes, such as 12:4, or data x pipeline x tensor of "
                       "each, such as 12x1x1:4x2x8")
           ->type_name("A:B")
-          ->check([](std::string const& text) {
-            return text.empty() ? "the text is empty; give two sizes, such as 12:4" : "";
-          });
+          ->check(no_empty("text", "give two sizes, such as 12:4"));
   for (auto const* const name : {"--bags", "--largest-bags-first", "--short-samples", "--policy",
                                  "--together", "--most-tokens-per-gpu", "--speeds", "--codes",
                                  "--place-by-node", "--measured", "--tflops"}) {

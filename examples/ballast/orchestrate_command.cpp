@@ -164,6 +164,10 @@ outcome<void> read_modules(orchestration_problem& problem, orchestrate_options c
     if (!bytes) { return tl::unexpected(bytes.error()); }
     modules[given->module].boundary_bytes = *bytes;
   }
+  if (!options.boundary_bytes.empty() && options.between_nodes_gb_per_s == 0) {
+    return usage(
+        "--boundary-bytes: sending takes no time without --between-nodes-bandwidth; give it too");
+  }
   for (std::string const& text : options.virtual_stages) {
     auto const given = read_once("--virtual-stages", text);
     if (!given) { return tl::unexpected(given.error()); }
@@ -192,6 +196,12 @@ outcome<void> read_modules(orchestration_problem& problem, orchestrate_options c
     if (!kind) { return tl::unexpected(kind.error()); }
     modules[given->module].kinds = {problem.kinds.size()};
     problem.kinds.push_back(*kind);
+  }
+  bool const is_shared = std::ranges::any_of(
+      modules, [&shared](orchestrated_module const& each) { return each.kinds == shared; });
+  if (!is_shared && !options.more_gpus.empty()) {
+    return usage(
+        "--more-gpus: every module has GPUs of its own; leave it out, or one of --own-gpus");
   }
   return {};
 }

@@ -69,6 +69,9 @@ std::string gpus_text(orchestrate_run const& run)
     ballast::gpu_kind const& of = run.problem.kinds[kind];
     text += fmt::format("{}{} of {}", kind == 0 ? "" : ", ", count_of(of.gpus, "GPU"),
                         bytes_text(static_cast<double>(of.memory_bytes)));
+    if (of.speed.numerator != of.speed.denominator) {
+      text += fmt::format(" at speed {:g}", of.speed.value());
+    }
     for (auto const& module : run.problem.modules) {
       if (kind > 0 && module.kinds == std::vector{kind}) { text += " for " + module.name; }
     }

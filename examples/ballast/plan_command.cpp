@@ -33,21 +33,6 @@ namespace {
 namespace report = ballast::report;
 using ballast::tokens;
 
-/// The options that only matter where bytes are moved, those that were given.
-std::string exchange_options(job_options const& options)
-{
-  std::string given;
-  for (auto const& [name, is_given] :
-       {std::pair{"--place-by-node", options.place_by_node},
-        std::pair{"--bytes-per-token", options.bytes_per_token != 0},
-        std::pair{"--within-node-bandwidth", options.within_node_gb_per_s.has_value()},
-        std::pair{"--between-nodes-bandwidth", options.between_nodes_gb_per_s.has_value()},
-        std::pair{"--latency-us", options.latency_us.has_value()}}) {
-    if (is_given) { (given += given.empty() ? "" : ", ") += name; }
-  }
-  return given;
-}
-
 outcome<void> check_outputs(plan_options const& options)
 {
   if (auto const checked = check_trace_options(options); !checked) { return checked; }
@@ -153,6 +138,20 @@ outcome<planned> plan_layout(plan_run& run, named_layout const& bags, progress& 
 }
 
 }  // namespace
+
+std::string exchange_options(job_options const& options)
+{
+  std::string given;
+  for (auto const& [name, is_given] :
+       {std::pair{"--place-by-node", options.place_by_node},
+        std::pair{"--bytes-per-token", options.bytes_per_token != 0},
+        std::pair{"--within-node-bandwidth", options.within_node_gb_per_s.has_value()},
+        std::pair{"--between-nodes-bandwidth", options.between_nodes_gb_per_s.has_value()},
+        std::pair{"--latency-us", options.latency_us.has_value()}}) {
+    if (is_given) { (given += given.empty() ? "" : ", ") += name; }
+  }
+  return given;
+}
 
 outcome<void> check_trace_options(plan_options const& options)
 {

@@ -75,6 +75,9 @@ inline constexpr std::size_t most_timeline_steps = 100;
 /// Why options about the trace do not go with data codes, if so.
 [[nodiscard]] outcome<void> check_trace_options(plan_options const& options);
 
+/// The options that only matter where bytes are moved, those that were given.
+[[nodiscard]] std::string exchange_options(job_options const& options);
+
 /// Whether the table ends with a picture of the first step: only on a terminal.
 [[nodiscard]] bool prints_picture(plan_options const& options);
 

@@ -133,8 +133,8 @@ outcome<std::vector<profiled_module>> read_modules(profile_options const& option
   for (profiled_module const& each : modules) {
     std::set<tokens> const different(each.grid.sizes.begin(), each.grid.sizes.end());
     if (different.size() < 2) {
-      return usage(
-          fmt::format("the {} is measured at one size; give two at least", each.grid.name));
+      return usage(fmt::format("{}: the {} is measured at one size; give two at least",
+                               &each == &modules.back() ? "--lengths" : "--items", each.grid.name));
     }
   }
   return modules;

@@ -59,7 +59,7 @@ outcome<std::vector<std::uint32_t>> read_virtual_stages(std::string const& text)
     std::uint32_t number = 0;
     auto const parsed = std::from_chars(text.data() + at, text.data() + comma, number);
     bool const is_number = parsed.ec == std::errc{} && parsed.ptr == text.data() + comma;
-    if (!is_number || number < (numbers.empty() ? 2 : numbers.back() + 1)) {
+    if (!is_number || number <= (numbers.empty() ? 1 : numbers.back())) {
       return usage(
           fmt::format("--virtual-stages: '{}' is no list of increasing numbers from 2 on; "
                       "write 2,4",
@@ -128,6 +128,13 @@ outcome<search_run> run_search(search_options const& options)
   }
   auto modules = ballast::load_module_profiles(options.profile);
   if (!modules) { return bad_data(modules.error().message); }
+  ballast::module_profile const& last = modules->back();
+  if (!virtual_stages->empty() && virtual_stages->back() > last.layers) {
+    return usage(
+        fmt::format("--virtual-stages: {} are more than the {} layers of module {}, and a virtual "
+                    "stage has one at least; give fewer",
+                    virtual_stages->back(), last.layers, last.name));
+  }
   auto const all = read_module_sizes(options.data, options.sizes, *modules);
   if (!all) { return tl::unexpected(all.error()); }
 

@@ -113,6 +113,15 @@ TEST_F(BallastGrid, WritesThePlanOfStepsThatAreComputedAtOnce)
   EXPECT_EQ(rows[7][3], 0);
 }
 
+TEST_F(BallastGrid, CountsTheShortSamplesThatItAdmits)
+{
+  std::string const job = trace({{1, 'a'}, {1, 'a'}, {9, 'a'}}) + "--batch 3 --bags g2n1 ";
+  expect_refused(run(job + "--microbatches 2"), 1, "admit it by --short-samples admit");
+  std::string const admitted = job + "--microbatches 2 --short-samples admit ";
+  EXPECT_THAT(run(admitted).out, HasSubstr("g2n1: 2 of 3 samples with fewer tokens"));
+  EXPECT_EQ(json::parse(run(admitted + "--format json").out).at("short_samples"), 2);
+}
+
 TEST_F(BallastGrid, RefusesInASentence)
 {
   std::string const samples = trace({{95, 'a'}, {95, 'a'}, {95, 'a'}});
@@ -121,7 +130,16 @@ TEST_F(BallastGrid, RefusesInASentence)
                  "no plan with 1 microbatches was found; the least found is 2");
   expect_refused(run(samples + "--batch 3 --microbatches 2 --most-tokens-per-microbatch 90"), 1,
                  "sample 0 of weight 95 is above the cap of a cell, 90");
-  expect_refused(run(grid + "--microbatches many"), 2, "\"many\" is no number");
+  for (std::string const number : {"many", "0", "1048577", "99999999999999999999"}) {
+    expect_refused(run(grid + "--microbatches " + number), 2,
+                   "--microbatches: '" + number + "' is no number from 1 to 1048576");
+  }
+  expect_refused(run(grid + "--microbatches 4 --multiple-of 3"), 2,
+                 "--microbatches: 4 is no multiple of 3, as --multiple-of says");
+  for (std::string const more : {"--bytes-per-token 8", "--latency-us 5 --report page.html"}) {
+    expect_refused(run(grid + "--microbatches 2 " + more), 2,
+                   "--microbatches does not show what moving samples takes");
+  }
   expect_refused(run(grid), 2, "--microbatches");
   expect_refused(run(grid + "--microbatches 2 --policy lpt"), 2, "--policy do not go together");
   expect_refused(run(grid + "--microbatches 2 --bags g1n1 --bags g2n1"), 2, "one layout");

@@ -184,6 +184,21 @@ TEST_F(BallastOddCalls, RefusesOptionsWithoutEffect)
   });
 }
 
+TEST_F(BallastOddCalls, RefusesEmptyTextsAndNamesChoices)
+{
+  std::string const plan = trace("a\n1\n2\n") + "--gpus 1 --batch 1 --length a ";
+  expect_all({
+      {plan + "--together ''", "--together: the name is empty; name a column"},
+      {plan + "--microbatches 1 --kind ''", "--kind: the name is empty; name a column"},
+      {"partition --instances ''", "--instances: the path is empty; name a file"},
+      {"orchestrate " + inputs_ + "--gpus 8 --memory 80GB --llm ''", "--llm: the name is empty"},
+      {plan + "--microbatches 1 --meet never",
+       "--meet: there is no 'never'; choose one of step, microbatch"},
+      {plan + "--format XML", "--format: there is no 'XML'; choose one of table, json"},
+      {plan + "--no-shuffle=maybe", "--no-shuffle takes no value; leave out '=maybe'"},
+  });
+}
+
 TEST_F(BallastOddCalls, KeepsWhatIsSmall)
 {
   std::string const plan = std::string("pipeline --durations ") + BALLAST_SOURCE_DIR +

@@ -175,9 +175,9 @@ TEST_F(BallastOrchestrate, FindsTheKindOfEachModule)
                                         found.at("modules").at(1).at("kind")};
   EXPECT_LT(found.at("step_seconds"), best(inputs("80GB", "12")).at("step_seconds"));
   EXPECT_NE(used.at(0), used.at(1));
-  auto const shown = run("orchestrate " + inputs() + "--more-gpus 4:40GB");
+  auto const shown = run("orchestrate " + inputs() + "--more-gpus 4:40GB:0.5");
   EXPECT_EQ(shown.exit_code, 0) << shown.error;
-  EXPECT_THAT(shown.out, HasSubstr("16 GPUs of 80 GB, 4 GPUs of 40 GB on nodes of 8"));
+  EXPECT_THAT(shown.out, HasSubstr("16 GPUs of 80 GB, 4 GPUs of 40 GB at speed 0.5 on nodes of 8"));
   EXPECT_THAT(shown.out, HasSubstr("tp   pp    dp   GPUs  kind"));
 }
 
@@ -216,6 +216,9 @@ TEST_F(BallastOrchestrate, RefusesWhatItCannotOrchestrate)
           "--own-gpus is given twice for vision");
   refused("--virtual-stages llm=9", "'9' is no number of virtual stages from 1 to the 8 layers");
   refused("--boundary-bytes llm=many", "--boundary-bytes: 'many' is no size");
+  refused("--boundary-bytes llm=1MB", "no time without --between-nodes-bandwidth");
+  refused("--more-gpus 4:40GB --own-gpus vision=4:40GB --own-gpus llm=8:80GB",
+          "--more-gpus: every module has GPUs of its own");
   refused("--size text=llm", "--size: 'text=llm' gives no module");
   for (std::string const state : {"2,2", "2,2,x", "0,0,0", "1,2,3,4", "''"}) {
     refused("--state " + state, "is no list of bytes for weight, gradient and optimiser");

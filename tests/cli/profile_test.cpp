@@ -180,12 +180,15 @@ TEST_F(BallastProfile, MeasuresOnAGpuWhereThereIsOne)
 
 TEST_F(BallastProfile, RefusesWhatItCannotMeasure)
 {
-  expect_refused(run("profile " + tiny({{"--device", "tpu"}})), 2, "--device: tpu not in {");
+  expect_refused(run("profile " + tiny({{"--device", "tpu"}})), 2,
+                 "--device: there is no 'tpu'; choose one of cpu, gpu, auto");
   expect_refused(run("profile"), 2, "--output");
   expect_refused(run("profile " + tiny({{"--lengths", "4,x"}})), 2,
                  "--lengths: '4,x' is no list of whole numbers from 1 to 1048576");
   expect_refused(run("profile " + tiny({{"--lengths", "4"}})), 2,
-                 "the llm is measured at one size");
+                 "--lengths: the llm is measured at one size");
+  expect_refused(run("profile " + tiny({{"--items", "4"}})), 2,
+                 "--items: the encoder is measured at one size");
   expect_refused(run("profile " + tiny({{"--tp", "0"}})), 2, "--tp");
   expect_refused(run("profile " + tiny({{"--tp", "3"}})), 2, "no multiples of --tp 3");
   expect_refused(run("profile " + tiny({{"--llm", "tokens"}})), 2,

@@ -213,10 +213,13 @@ TEST_F(BallastSearch, TriesVirtualStages)
   EXPECT_LE(found.at("lower_bound_seconds"), plain.at("lower_bound_seconds"));
   EXPECT_THAT(run("search " + files() + "--virtual-stages 2").out,
               HasSubstr("GPUs  virtual  microbatches   predicted"));
-  for (std::string const list : {"1", "2,2", "4,2", "2,", "many"}) {
+  for (std::string const list : {"1", "2,2", "4,2", "2,", "many", "4294967295,0"}) {
     expect_refused(run("search " + files() + "--virtual-stages " + list), 2,
                    "is no list of increasing numbers from 2 on; write 2,4");
   }
+  expect_refused(run("search " + files() + "--virtual-stages ''"), 2, "the list is empty");
+  expect_refused(run("search " + files() + "--virtual-stages 2,1000"), 2,
+                 "--virtual-stages: 1000 are more than the ");
 }
 
 TEST_F(BallastSearch, PrintsAllWhereThereAreFewer)
