@@ -8,7 +8,7 @@
 #include <ballast/parallelism/detail/kind_assignments.hpp>
 #include <ballast/parallelism/detail/unit_options.hpp>
 #include <ballast/parallelism/detail/unit_prices.hpp>
-#include <ballast/parallelism/orchestrate.hpp>
+#include <ballast/parallelism/model_layout.hpp>
 #include <ballast/parallelism/orchestration_problem.hpp>
 
 #include <algorithm>

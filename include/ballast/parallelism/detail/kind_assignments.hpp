@@ -9,6 +9,7 @@
 #include <ballast/parallelism/detail/orchestration_search.hpp>
 #include <ballast/parallelism/detail/orchestration_shortfall.hpp>
 #include <ballast/parallelism/detail/unit_options.hpp>
+#include <ballast/parallelism/disttrain_makespan.hpp>
 #include <ballast/parallelism/model_layout.hpp>
 #include <ballast/parallelism/orchestration_problem.hpp>
 
@@ -133,9 +134,7 @@ template <class AskedOf>
 [[nodiscard]] inline result<orchestration> best_orchestration(orchestration_problem const& problem,
                                                               unit_restrictions const& asked)
 {
-  auto const asked_of = [&](std::vector<std::size_t> const&) -> unit_restrictions const& {
-    return asked;
-  };
+  auto const asked_of = [&asked](std::vector<std::size_t> const&) { return asked; };
   if (auto found = find_orchestration(problem, asked_of)) { return *std::move(found); }
   std::optional<orchestration_shortfall> closest;
   for (auto const& kinds : kind_assignments(problem)) {

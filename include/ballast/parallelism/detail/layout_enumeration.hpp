@@ -6,6 +6,7 @@
 #include <ballast/core/detail/work_budget.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/uint128.hpp>
+#include <ballast/cost/module_profile.hpp>
 #include <ballast/parallelism/detail/dealt_times.hpp>
 #include <ballast/parallelism/detail/divided_up.hpp>
 #include <ballast/parallelism/detail/fits_nodes.hpp>

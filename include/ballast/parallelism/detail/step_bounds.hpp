@@ -5,6 +5,7 @@
 #include <ballast/core/detail/span_of.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/uint128.hpp>
+#include <ballast/cost/module_profile.hpp>
 #include <ballast/parallelism/detail/dealt_module.hpp>
 #include <ballast/parallelism/detail/dealt_times.hpp>
 #include <ballast/parallelism/detail/group_module.hpp>

@@ -54,7 +54,7 @@ struct rank_gpus {
   }
 
   /// Where the ranks' arrays have what lies on their GPUs; `joined` is memory for it.
-  [[nodiscard]] placement const& over_ranks(placement const& over_gpus, placement& joined) const
+  [[nodiscard]] placement const& over_ranks(placement& over_gpus, placement& joined) const
   {
     if (each == 1) { return over_gpus; }
     join_ranks_into(joined, over_gpus, each);
