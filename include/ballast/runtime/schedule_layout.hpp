@@ -6,7 +6,6 @@
 #include <ballast/core/ids.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
-#include <ballast/cost/module_profile.hpp>
 #include <ballast/parallelism/layout_pipeline.hpp>
 #include <ballast/parallelism/layout_problem.hpp>
 #include <ballast/parallelism/layout_times.hpp>
