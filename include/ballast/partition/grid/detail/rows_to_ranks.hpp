@@ -78,16 +78,22 @@ inline void rows_to_ranks(grid_cells& cells, workspace& memory)
 /// Puts an item in each empty cell for which there is one in a cell of several: the lightest, where
 /// every cell needs one; otherwise only where the makespan does not grow.
 ///
-/// Complexity  O(n) for each empty cell.
+/// Complexity  O(n) for each empty cell, and O(R) for each slot and each item that moves.
 inline void fill_empty_cells(grid_cells& cells)
 {
   grid_problem const& problem = cells.problem;
   std::size_t const ranks = problem.ranks();
+  std::size_t const none = problem.slots.size();
+  std::size_t measured = none;  // the slot whose largest cell has this height
+  cost_units height = 0;
   for (std::size_t cell = 0; cell < problem.cells(); ++cell) {
     grid_slot const& slot = cells.slot_of(cell);
     if (cells.counts[cell] != 0 || slot.step != 1) { continue; }
     bool const needed = slot.least > 0;
-    cost_units const height = cells.largest_of(cell / ranks);
+    if (measured != cell / ranks) {
+      measured = cell / ranks;
+      height = cells.largest_of(measured);
+    }
     for (std::size_t place = problem.heaviest_first.size(); place-- > 0;) {
       auto const [cost, sample] = problem.heaviest_first[place];
       std::size_t const item = to_index(sample);
@@ -101,6 +107,7 @@ inline void fill_empty_cells(grid_cells& cells)
           problem.meet == grid_meeting::step ? from % ranks == cell % ranks : cost <= height;
       if (!needed && !free) { continue; }
       cells.move(item, cell);
+      measured = none;
       break;
     }
   }
