@@ -60,11 +60,11 @@ struct module_value {
   std::string value;
 };
 
-/// MODULE=VALUE.
+/// MODULE=VALUE, where the value has no '='.
 outcome<module_value> read_module_value(std::string_view option, std::string const& text,
                                         std::span<orchestrated_module const> modules)
 {
-  std::size_t const equals = text.find('=');
+  std::size_t const equals = text.rfind('=');
   if (equals == text.npos) {
     return usage(
         fmt::format("{}: '{}' has no '='; write a module, '=' and its value", option, text));

@@ -9,6 +9,8 @@
 #include "shown_text.hpp"
 #include "write_file.hpp"
 
+#include <ballast/core/ratio.hpp>
+
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
@@ -87,6 +89,9 @@ tl::expected<pages::log_page_step, std::string> read_line(std::string_view text)
     if (fraction->size() != 2 || fraction->back() < 1) {
       return tl::unexpected<std::string>("'makespan' or 'bound' is no fraction");
     }
+  }
+  if (ballast::ratio{makespan[0], makespan[1]} < ballast::ratio{bound[0], bound[1]}) {
+    return tl::unexpected<std::string>("'makespan' is below 'bound'");
   }
   pages::log_page_step step;
   step.step = number->get<std::uint64_t>();

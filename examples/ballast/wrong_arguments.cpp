@@ -110,6 +110,9 @@ std::string wrong_options(CLI::App const& command, std::vector<std::string> cons
     if (is_flag && equals != argument.npos && why.starts_with("Could not convert")) {
       return fmt::format("{} takes no value; leave out '{}'", name, argument.substr(equals));
     }
+    if (!is_flag && equals + 1 == argument.size() && why.ends_with(" missing")) {
+      return fmt::format("{} has no value; write {} {}", name, name, option->get_type_name());
+    }
     if (is_flag || equals != argument.npos) { continue; }
     std::string const value = at(next + 1);
     if (next + 1 == arguments.size() || is_option(value)) {

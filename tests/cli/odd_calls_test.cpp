@@ -67,6 +67,7 @@ TEST_F(BallastOddCalls, NamesWhatItDoesNotKnowAndWhatIsNear)
       {"plan --gpus=8 --codes g8b1i256f1s0 --gpus 8", "--gpus is given twice"},
       {"search --memory 80GB --memory 40GB", "--memory is given twice"},
       {"plan --gpus", "--gpus has no value; write --gpus N"},
+      {"plan --gpus=", "--gpus has no value; write --gpus N"},
       {"plan --gpus --codes g8b1i256f1s0", "--gpus has no value; write --gpus N"},
       {"plan --codes g8b1i256f1s0 --batch -5", "'-5' is no whole number"},
   });

@@ -127,6 +127,7 @@ TEST_F(BallastReport, RefusesAWrongLineWithItsNumber)
   refused(with("[900,100]", "[900]"), "'lengths', 'costs' and 'owner' differ in size");
   refused(with("\"speeds\":[1,1]", "\"speeds\":[1]"), "'loads' and 'speeds' differ in size");
   refused(with("\"bound\":[900,1]", "\"bound\":[900]"), "'makespan' or 'bound' is no fraction");
+  refused(with("\"bound\":[900,1]", "\"bound\":[9000,1]"), "'makespan' is below 'bound'");
   expect_refused(run("report " + file("empty.jsonl", "")), 1, "there is no finished line");
   expect_refused(run("report " + path("missing")), 1, "No such file or directory");
   expect_refused(run("report " + path("steps.jsonl") + " --output " + path("steps.jsonl")), 2,
