@@ -21,6 +21,7 @@ struct report_options {
 struct report_run {
   report_options options;
   std::vector<pages::log_page_step> steps;
+  pages::log_page_pipelines pipelines;
   bool left_out = false;  ///< an unfinished last line
 };
 

@@ -7,6 +7,7 @@
 // IWYU pragma: begin_exports
 #include <ballast/report/chrome_trace.hpp>
 #include <ballast/report/metrics.hpp>
+#include <ballast/report/pipeline_tasks.hpp>
 #include <ballast/report/sharded_timeline.hpp>
 #include <ballast/report/slow_ranks.hpp>
 #include <ballast/report/step_log.hpp>

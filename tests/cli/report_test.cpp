@@ -94,6 +94,40 @@ TEST_F(BallastReport, ShowsStepsAsTheLogNumbersThem)
   EXPECT_THAT(content_of(path("late.jsonl.html")), HasSubstr("709\u202F551\u202F615"));
 }
 
+TEST_F(BallastReport, DrawsAPipelineAsItRanBesideItsSimulation)
+{
+  std::vector<ballast::report::task_entry> tasks{
+      {0, 0, 3, false, 0, 5'000'000, 0, 4'000'000},
+      {1, 1, 3, true, 5'000'000, 9'000'000, 4'000'000, 8'000'000}};
+  auto written = ballast::report::step_log::make(path("steps.jsonl")).value();
+  ASSERT_TRUE(written.append_pipeline(1, tasks));
+  auto const alone = run("report " + path("steps.jsonl"));
+  EXPECT_THAT(alone.out, testing::StartsWith("0 steps; 1 step of a pipeline\n")) << alone.error;
+  std::string const page = content_of(path("steps.jsonl.html"));
+  for (std::string const part :
+       {"<h2>Pipeline</h2>", ">Simulated<", ">Measured<",
+        "It took 1.12 times as long as simulated.", "rank 1, stage 1, backward of microbatch 3"}) {
+    EXPECT_THAT(page, HasSubstr(part));
+  }
+  // With plans in the log, and where nothing was simulated.
+  for (auto& task : tasks) { task.simulated_start = task.simulated_end = 0; }
+  ASSERT_TRUE(written.append_pipeline(2, tasks));
+  auto const both = run("report " + log(3));
+  EXPECT_THAT(both.out, testing::StartsWith("3 steps; 2 steps of a pipeline\n")) << both.error;
+  EXPECT_THAT(content_of(path("steps.jsonl.html")), HasSubstr("<h2>Load per GPU</h2>"));
+
+  auto const refused = [&](std::string const& of, std::string const& why) {
+    std::string const line = "{\"step\":1,\"tasks\":" + of + "}\n";
+    expect_refused(run("report " + file("bad.jsonl", line)), 1, "line 1: " + why);
+  };
+  refused("[]", "'tasks' is no array of tasks");
+  refused("[[0,0,0,0,1,2,0]]", "a task of 'tasks' is no array of 8 whole numbers from 0");
+  refused("[[0,0,1048576,0,1,2,0,0]]",
+          "a task of 'tasks' has a rank, stage or microbatch of 1048576");
+  refused("[[0,0,0,2,1,2,0,0]]", "a task of 'tasks' is neither 0, a forward, nor 1, a backward");
+  refused("[[0,0,0,1,3,2,0,0]]", "a task of 'tasks' is neither 0, a forward, nor 1, a backward");
+}
+
 TEST_F(BallastReport, TakesOneLog)
 {
   expect_refused(run("report"), 2, "there is no log; name the file that a step_log wrote");

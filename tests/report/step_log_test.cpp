@@ -54,6 +54,23 @@ std::string const line_of_seven =
     R"("makespan":[0,1],"bound":[0,1],"measured_ns":[]})"
     "\n";
 
+TEST_F(StepLog, HasALineForEveryStepOfAPipeline)
+{
+  std::vector<ballast::report::task_entry> const tasks{{0, 0, 2, false, 0, 5200, 0, 5000},
+                                                       {0, 0, 2, true, 5300, 9900, 5000, 9500}};
+  auto log = step_log::make(path()).value();
+  ASSERT_TRUE(log.append_pipeline(1, tasks));
+  ASSERT_TRUE(log.append(step_entry{.step = 7}));
+  std::string const line =
+      R"({"step":1,"tasks":[[0,0,2,0,0,5200,0,5000],[0,0,2,1,5300,9900,5000,9500]]})"
+      "\n";
+  EXPECT_EQ(content_of(path()), line + line_of_seven);
+  // An unfinished line of a pipeline is removed too.
+  std::ofstream(path(), std::ios::app) << line.substr(0, 20);
+  ASSERT_TRUE(step_log::make(path()));
+  EXPECT_EQ(content_of(path()), line + line_of_seven);
+}
+
 TEST_F(StepLog, HasALineForEveryStep)
 {
   std::vector<tokens> const lengths = {9, 8, 1};

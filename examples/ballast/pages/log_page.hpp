@@ -4,6 +4,7 @@
 
 #include "html_page.hpp"
 #include "number_text.hpp"
+#include "pipeline_chart.hpp"
 #include "plot_frame.hpp"
 #include "svg.hpp"
 
@@ -39,6 +40,57 @@ struct log_page_step {
   double gap = 0;        ///< makespan / lower bound - 1
   spread measured = {};  ///< seconds, over ranks; 0 where nothing was measured
 };
+
+/// A step of a pipeline in a log; bars are in seconds.
+struct log_page_pipeline {
+  std::uint64_t step = 0;
+  std::size_t ranks = 0;
+  std::vector<pipeline_bar> measured = {};
+  std::vector<pipeline_bar> simulated = {};  ///< or none
+
+  /// When the last bar ends.
+  [[nodiscard]] static double end_of(std::vector<pipeline_bar> const& bars)
+  {
+    double end = 0;
+    for (pipeline_bar const& bar : bars) { end = std::max(end, bar.start + bar.duration); }
+    return end;
+  }
+};
+
+/// All steps of a pipeline in a log.
+struct log_page_pipelines {
+  std::size_t steps = 0;
+  std::vector<double> ratios = {};  ///< measured to simulated, of those that were simulated
+  log_page_pipeline last = {};
+
+  void add(log_page_pipeline step)
+  {
+    ++steps;
+    double const simulated = log_page_pipeline::end_of(step.simulated);
+    if (simulated > 0) { ratios.push_back(log_page_pipeline::end_of(step.measured) / simulated); }
+    last = std::move(step);
+  }
+};
+
+/// Shows the last step of a pipeline, measured below simulated, and how all steps went.
+inline void add_pipelines(html_page& page, log_page_pipelines const& pipelines)
+{
+  log_page_pipeline const& last = pipelines.last;
+  std::vector<double> over = pipelines.ratios;
+  std::ranges::sort(over);
+  std::string note = fmt::format(
+      "What every rank of the pipeline did in step {}, as measured, below what was simulated.",
+      grouped_text(last.step));
+  if (!over.empty()) {
+    std::string const of =
+        over.size() == 1 ? "It" : fmt::format("Of {} steps the median", grouped_text(over.size()));
+    note += fmt::format(" {} took {} times as long as simulated.", of,
+                        ratio_text(over[over.size() / 2]));
+  }
+  page.add_chart(
+      "Pipeline", note,
+      pipeline_chart(last.simulated, last.measured, last.ranks, "s", 0, {"Simulated", "Measured"}));
+}
 
 /// Draws how something went over the steps, which are all on the picture: of many steps, neighbours
 /// share a point, that of the most among them. `mean` and `least` may be left out.
@@ -91,14 +143,23 @@ template <class MostOf, class SpreadOf>
 
 /// A page that shows the log of a training run.
 ///
-/// Expects     at least one step.
+/// Expects     at least one step, of plans or of a pipeline.
 /// Ensures     (1) one self-contained HTML file with the sections Load per GPU, Above the bound,
-///                 Measured times where there are any, Worst steps and Settings
+///                 Measured times where there are any, Worst steps, of plans, Pipeline and Settings
 ///             (2) apart from the texts, its size is bounded
 [[nodiscard]] inline std::string log_page(std::string_view title,
                                           std::vector<log_page_step> const& steps,
+                                          log_page_pipelines const& pipelines,
                                           std::vector<html_page::setting> const& settings)
 {
+  if (steps.empty()) {
+    html_page page(title,
+                   fmt::format("{} step{} of a pipeline, as the trainer wrote them down.",
+                               grouped_text(pipelines.steps), pipelines.steps == 1 ? "" : "s"));
+    add_pipelines(page, pipelines);
+    page.add_settings("Settings", "What the page was made of.", settings);
+    return page.markup();
+  }
   std::vector<log_page_step> measured;
   std::ranges::copy_if(steps, std::back_inserter(measured),
                        [](auto const& step) { return step.measured.most > 0; });
@@ -175,6 +236,7 @@ template <class MostOf, class SpreadOf>
                    is_measured ? "Those in which ranks waited longest, as measured."
                                : "Those in which GPUs wait longest, as planned.",
                    table.markup());
+  if (pipelines.steps > 0) { add_pipelines(page, pipelines); }
   page.add_settings("Settings", "What the page was made of.", settings);
   return page.markup();
 }

@@ -133,8 +133,14 @@ inline void draw_pipeline_row(svg_drawing& drawing, svg_drawing::box row, double
   return std::max(0.0, 1 - busy / static_cast<double>(ranks));
 }
 
+/// What the two panels of a pipeline chart show.
+struct pipeline_panels {
+  std::string_view above = "As given";
+  std::string_view below = "Ordered";
+};
+
 /// Draws a step of a pipeline twice on one time scale: with its microbatches as given and, below,
-/// as ordered.
+/// as ordered, or as the panels say.
 ///
 /// A row is a pipeline rank. Light bars are forwards and strong ones backwards, with the number of
 /// their microbatch where there is room; grey is a rank that waits. Of more than 32 ranks, 32 are
@@ -149,7 +155,7 @@ inline void draw_pipeline_row(svg_drawing& drawing, svg_drawing::box row, double
 [[nodiscard]] inline std::string pipeline_chart(std::vector<pipeline_bar> const& given,
                                                 std::vector<pipeline_bar> const& ordered,
                                                 std::size_t ranks, std::string_view unit,
-                                                double bound = 0)
+                                                double bound = 0, pipeline_panels panels = {})
 {
   constexpr double top = 48;
   constexpr double below = 64;  // for the axis of a panel, and the distance to the next
@@ -162,7 +168,7 @@ inline void draw_pipeline_row(svg_drawing& drawing, svg_drawing::box row, double
   axis const time = axis::linear(std::max({end_of(given), end_of(ordered), bound}), 8);
 
   svg_drawing drawing(chart_width, 2 * (top + rows.height() + below) - 16,
-                      "Timeline of a pipeline, as given and as ordered");
+                      fmt::format("Timeline of a pipeline: {}, {}", panels.above, panels.below));
   double y = top;
   for (bool const after : {false, true}) {
     std::vector<pipeline_bar> const& bars = after ? ordered : given;
@@ -184,8 +190,8 @@ inline void draw_pipeline_row(svg_drawing& drawing, svg_drawing::box row, double
       drawing.line({x, y - 8}, {x, y + rows.height()}, "mark");
     }
     drawing.text({plot_left, y - 30}, after ? "heading after-ink" : "heading before-ink",
-                 after ? "Ordered" : "As given");
-    drawing.text({plot_left + 80, y - 30}, "note",
+                 after ? panels.below : panels.above);
+    drawing.text({plot_left + 88, y - 30}, "note",
                  "the step takes " + si_text(end, unit) + ", and ranks wait for " +
                      percent_text(idle_share_of(bars, ranks, end)) + " of it");
     plot_frame const frame{{plot_left, y, plot_width, rows.height()}, time, axis::linear(1, 1)};

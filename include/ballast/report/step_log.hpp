@@ -46,6 +46,23 @@ struct step_entry {
   std::span<std::int64_t const> measured_ns{};
 };
 
+/// A task of a step of a pipeline: when it ran, and when it should have.
+///
+/// Units       nanoseconds from the start of the step; simulated ones are 0 where nothing was
+///             simulated.
+struct task_entry {
+  std::uint32_t rank = 0;  ///< of the pipeline
+  std::uint32_t stage = 0;
+  std::uint32_t microbatch = 0;
+  bool is_backward = false;
+  std::int64_t start = 0;
+  std::int64_t end = 0;
+  std::int64_t simulated_start = 0;
+  std::int64_t simulated_end = 0;
+
+  friend bool operator==(task_entry const&, task_entry const&) = default;
+};
+
 /// Writes down what every step of a training run was: one line a step, for `ballast report`.
 ///
 /// One rank keeps the log, usually rank 0, which has the plan as all others. A line is an object in
@@ -55,7 +72,10 @@ struct step_entry {
 ///     "makespan":[81,1],"bound":[81,1],"measured_ns":[5200,300]}
 ///
 /// in one line. Makespan and bound are fractions, numerator first. What is not known is an empty
-/// array.
+/// array. A step of a pipeline has a line of its own, with an array for each task: rank, stage,
+/// microbatch, 1 for backwards, start, end, simulated start and end.
+///
+///     {"step":1,"tasks":[[0,0,2,0,0,5200,0,5000],[0,0,2,1,5300,9900,5000,9500]]}
 ///
 /// Expects     one thread at a time.
 /// Ensures     (1) a line is written whole and by one call of write(), at the end of the file, so
@@ -67,7 +87,7 @@ struct step_entry {
 ///             (4) append() allocates nothing once it has seen a line as long
 /// Errors      unwritable, with the path and the reason: the file cannot be opened or written, or
 ///             its last line is no line of a log.
-/// Complexity  append: O(samples + bags + ranks).
+/// Complexity  append: O(samples + bags + ranks); append_pipeline: O(tasks).
 class step_log {
  public:
   [[nodiscard]] static result<step_log> make(std::string path)
@@ -124,13 +144,37 @@ class step_log {
     return write_line();
   }
 
+  /// A step of a pipeline, in a line of its own.
+  [[nodiscard]] result<void> append_pipeline(std::uint64_t step, std::span<task_entry const> tasks)
+  {
+    line_ = "{\"step\":";
+    detail::append_integer(line_, static_cast<std::int64_t>(step));
+    line_ += ",\"tasks\":[";
+    bool is_first = true;
+    for (task_entry const& each : tasks) {
+      if (!std::exchange(is_first, false)) { line_ += ','; }
+      add_numbers(std::array<std::int64_t, 8>{each.rank, each.stage, each.microbatch,
+                                              each.is_backward ? 1 : 0, each.start, each.end,
+                                              each.simulated_start, each.simulated_end});
+    }
+    line_ += "]}\n";
+    return write_line();
+  }
+
  private:
   step_log(std::string path, int descriptor) : path_(std::move(path)), descriptor_(descriptor) {}
 
   template <class Numbers>
   void add(std::string_view name, Numbers const& numbers)
   {
-    ((line_ += ",\"") += name) += "\":[";
+    ((line_ += ",\"") += name) += "\":";
+    add_numbers(numbers);
+  }
+
+  template <class Numbers>
+  void add_numbers(Numbers const& numbers)
+  {
+    line_ += '[';
     bool is_first = true;
     for (auto const number : numbers) {
       if (!std::exchange(is_first, false)) { line_ += ','; }
@@ -192,17 +236,17 @@ class step_log {
     return {};
   }
 
-  /// Whether a text is the first part of a line: {"step":, a number and ,"lengths":[.
+  /// Whether a text is the first part of a line: {"step":, a number and ,"lengths":[ or ,"tasks":[.
   [[nodiscard]] static bool begins_a_line(std::string_view text)
   {
-    auto const skip = [&text](std::string_view word) {
-      bool const same = text.substr(0, word.size()) == word.substr(0, text.size());
-      text.remove_prefix(std::min(word.size(), text.size()));
-      return same;
+    auto const begins_with = [&text](std::string_view word) {
+      return text.substr(0, word.size()) == word.substr(0, text.size());
     };
-    if (!skip("{\"step\":")) { return false; }
+    constexpr std::string_view step = "{\"step\":";
+    if (!begins_with(step)) { return false; }
+    text.remove_prefix(std::min(step.size(), text.size()));
     text.remove_prefix(std::min(text.find_first_not_of("0123456789"), text.size()));
-    return skip(",\"lengths\":[");
+    return begins_with(",\"lengths\":[") || begins_with(",\"tasks\":[");
   }
 
   [[nodiscard]] tl::unexpected<error> refuse() const
