@@ -16,15 +16,15 @@ void require(bool condition)
   if (!condition) { std::abort(); }
 }
 
-// Writes a transformer with every key spelled out.
+// Writes a transformer with every key spelled out, but for the number of layers where it was not.
 std::string write(ballast::cost_spec const& spec)
 {
   auto const& shape = spec.shape;
   std::array<char, 32> gamma{};
   auto* const end = std::to_chars(gamma.data(), gamma.data() + gamma.size(), spec.gamma).ptr;
   return "transformer:d=" + std::to_string(shape.hidden) +
-         ",layers=" + std::to_string(shape.layers) + ",heads=" + std::to_string(shape.heads) +
-         ",kv_heads=" + std::to_string(shape.kv_heads) +
+         (spec.layers_written ? ",layers=" + std::to_string(shape.layers) : "") +
+         ",heads=" + std::to_string(shape.heads) + ",kv_heads=" + std::to_string(shape.kv_heads) +
          ",head_dim=" + std::to_string(shape.head_dim) +
          ",ffn=" + std::to_string(shape.ffn_hidden) +
          ",gated=" + std::to_string(static_cast<int>(shape.gated_ffn)) +

@@ -78,7 +78,7 @@ TEST(Orchestrate, FindsWhatTryingAllFinds)  // Ensures (1) (2) (3)
     expect_best_units(problem, monolithic{}, {.one_degree = true, .one_stage = true});
   }
   EXPECT_GE(feasible, trials / 3 * 2);
-  EXPECT_LE(feasible, trials / 30 * 29);
+  EXPECT_LE(feasible, trials * 29 / 30);
 }
 
 TEST(Orchestrate, HasTheMemoryOfItsSimulatedPipeline)  // Ensures (3)
