@@ -358,7 +358,7 @@ TEST(AnyPolicy, KeepsEveryConstraintThatItTakesOrRefuses)
     }
   }
   for (char const* const name : names) {
-    EXPECT_GE(kept[name], ballast_test::trials_of(10)) << name;
+    EXPECT_GE(kept[name], ballast_test::trials_of(6)) << name;
   }
 }
 
