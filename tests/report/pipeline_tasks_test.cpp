@@ -60,4 +60,17 @@ TEST(PipelineTasks, AreThoseThatRan)
               testing::ElementsAre(task_entry{0, 0, 0, false, 0, 7, 0, 0}));
 }
 
+TEST(PipelineTasksDeathTest, NeedTheOrderThatRan)
+{
+  auto const schedule = compiled_schedule::make(ballast::chain_of_stages(1, 1),
+                                                ballast::one_forward_one_backward{}, 2)
+                            .value();
+  pipeline_timeline measured;
+  measured.start.assign(4, 0);
+  measured.end.assign(4, 5);
+  std::vector<microbatch_id> const order{microbatch_id{0}};
+  EXPECT_DEATH((void)pipeline_tasks(schedule, order, measured),
+               "position 1 ran, and the order has 1 microbatches");
+}
+
 }  // namespace

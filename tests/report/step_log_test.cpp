@@ -65,10 +65,13 @@ TEST_F(StepLog, HasALineForEveryStepOfAPipeline)
       R"({"step":1,"tasks":[[0,0,2,0,0,5200,0,5000],[0,0,2,1,5300,9900,5000,9500]]})"
       "\n";
   EXPECT_EQ(content_of(path()), line + line_of_seven);
+  ASSERT_TRUE(log.append_pipeline(~std::uint64_t{0}, {}));
+  std::string const last = "{\"step\":18446744073709551615,\"tasks\":[]}\n";
+  EXPECT_EQ(content_of(path()), line + line_of_seven + last);
   // An unfinished line of a pipeline is removed too.
   std::ofstream(path(), std::ios::app) << line.substr(0, 20);
   ASSERT_TRUE(step_log::make(path()));
-  EXPECT_EQ(content_of(path()), line + line_of_seven);
+  EXPECT_EQ(content_of(path()), line + line_of_seven + last);
 }
 
 TEST_F(StepLog, HasALineForEveryStep)

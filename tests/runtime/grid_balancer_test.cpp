@@ -197,6 +197,8 @@ TEST(GridBalancer, RefusesAStepOnEveryRank)  // Ensures (4)
                            {.grid = {.most_weight = 70}});
     refused(balancer, first ? std::vector<tokens>{5} : std::vector<tokens>{90},
             "sample 1 of weight 90 is above the cap of a cell, 70");
+    refused(balancer, first ? std::vector<tokens>{5} : std::vector<tokens>{90},
+            "(rank 1 has read it)");
     refused(balancer, {-1}, "sample 0 has a length of -1");
     EXPECT_TRUE(balancer.plan(std::vector<tokens>{9}));
     grid_balancer three(comm, ballast::one_gpu_bags(3), cost, refine_grid{});

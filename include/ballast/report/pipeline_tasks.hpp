@@ -23,7 +23,7 @@ namespace ballast::inline v0::report {
 ///     auto const tasks = pipeline_tasks(schedule, order, measured, simulated, 1e9 / units);
 ///     or_throw(log.append_pipeline(step, tasks));                // on one rank
 ///
-/// Shapes      order[microbatches of the schedule].
+/// Shapes      order[microbatches of the schedule], or those that ran.
 /// Units       measured: nanoseconds; simulated: units of which `ns_per_unit` nanoseconds are one.
 /// Expects     both timelines are of this schedule; that of the simulation may be empty.
 /// Ensures     (1) one entry for each task that ran, rank by rank, in the order in which each does
@@ -36,13 +36,18 @@ namespace ballast::inline v0::report {
                                                             double ns_per_unit = 1)
 {
   std::size_t const count = schedule.tasks().size();
-  BALLAST_EXPECTS(measured.end.size() == count, "a timeline of ", measured.end.size(),
-                  " tasks was given for a schedule of ", count);
-  BALLAST_EXPECTS(simulated.end.empty() || simulated.end.size() == count,
+  BALLAST_EXPECTS(measured.start.size() == measured.end.size() && measured.end.size() == count,
+                  "a timeline of ", measured.end.size(), " tasks was given for a schedule of ",
+                  count);
+  BALLAST_EXPECTS(simulated.start.size() == simulated.end.size() &&
+                      (simulated.end.empty() || simulated.end.size() == count),
                   "a simulated timeline of ", simulated.end.size(),
                   " tasks was given for a schedule of ", count);
   auto const nanoseconds = [ns_per_unit](time_units units) {
-    return static_cast<std::int64_t>(static_cast<double>(units) * ns_per_unit);
+    double const time = static_cast<double>(units) * ns_per_unit;
+    BALLAST_EXPECTS(time >= 0 && time < 9.2e18, "a simulated time of ", units, " units of ",
+                    ns_per_unit, " nanoseconds does not fit 63 bits");
+    return static_cast<std::int64_t>(time);
   };
   std::vector<task_entry> all;
   all.reserve(count);
@@ -50,6 +55,8 @@ namespace ballast::inline v0::report {
     for (std::uint32_t const number : schedule.tasks_on(to_id<pipeline_rank>(rank))) {
       if (measured.end[number] == 0) { continue; }  // as backwards in an evaluation
       pipeline_task const& task = schedule.tasks()[number];
+      BALLAST_EXPECTS(task.position < order.size(), "position ", task.position,
+                      " ran, and the order has ", order.size(), " microbatches");
       task_entry each{static_cast<std::uint32_t>(rank),
                       static_cast<std::uint32_t>(to_index(task.stage)),
                       static_cast<std::uint32_t>(to_index(order[task.position])),

@@ -86,7 +86,7 @@ struct task_entry {
 ///                 written of it is removed: the step may go on, and so may the log
 ///             (4) append() allocates nothing once it has seen a line as long
 /// Errors      unwritable, with the path and the reason: the file cannot be opened or written, or
-///             its last line is no line of a log.
+///             an unfinished last line is none of a log.
 /// Complexity  append: O(samples + bags + ranks); append_pipeline: O(tasks).
 class step_log {
  public:
@@ -131,7 +131,7 @@ class step_log {
     BALLAST_EXPECTS(entry.loads.size() == entry.speeds.size(), "a step has loads of ",
                     entry.loads.size(), " bags and speeds of ", entry.speeds.size());
     line_ = "{\"step\":";
-    detail::append_integer(line_, static_cast<std::int64_t>(entry.step));
+    detail::append_integer(line_, entry.step);
     add("lengths", entry.lengths);
     add("costs", entry.costs);
     add("owner", entry.owner);
@@ -148,7 +148,7 @@ class step_log {
   [[nodiscard]] result<void> append_pipeline(std::uint64_t step, std::span<task_entry const> tasks)
   {
     line_ = "{\"step\":";
-    detail::append_integer(line_, static_cast<std::int64_t>(step));
+    detail::append_integer(line_, step);
     line_ += ",\"tasks\":[";
     bool is_first = true;
     for (task_entry const& each : tasks) {

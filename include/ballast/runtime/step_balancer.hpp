@@ -3,7 +3,6 @@
 #define BALLAST_RUNTIME_STEP_BALANCER_HPP
 
 #include <ballast/comm/concepts.hpp>
-#include <ballast/core/detail/concat.hpp>
 #include <ballast/core/detail/span_of.hpp>
 #include <ballast/core/digest.hpp>
 #include <ballast/core/ids.hpp>
@@ -204,7 +203,7 @@ class step_balancer : public detail::bag_steps<Communicator, Sample, step_option
     if (auto done = partition_into(planned_, memory_, read, bags_, policy_, cost_,
                                    options_.length_of, constraints);
         !done) {
-      return with_reader(std::move(done).error());
+      return done;
     }
     std::span<tokens const> const lengths = detail::span_of(planned_.lengths);
     place_into(read_, lengths, detail::span_of(all_.source), comm_.size());
@@ -218,17 +217,6 @@ class step_balancer : public detail::bag_steps<Communicator, Sample, step_option
                            std::max(options_.query_heads, 1U));
     }
     return {};
-  }
-
-  /// The error of a plan, and who has read the sample that it is of, if it is of one.
-  [[nodiscard]] tl::unexpected<error> with_reader(error why) const
-  {
-    bool const of_sample = why.message.starts_with(detail::concat("sample ", why.position, " "));
-    if (!of_sample) { return tl::unexpected(std::move(why)); }
-    rank_id const reader = all_.source[why.position];
-    why.message += detail::concat(" (rank ", reader, " has read it)");
-    why.ranks = {reader};
-    return tl::unexpected(std::move(why));
   }
 
   [[nodiscard]] std::uint64_t word_of_plan() const

@@ -6,13 +6,14 @@
 
 #include <array>
 #include <charconv>
-#include <cstdint>
+#include <concepts>
 #include <string>
 
 namespace ballast::inline v0::detail {
 
 /// Appends an integer as JSON writes it.
-inline void append_integer(std::string& out, std::int64_t value)
+template <std::integral Integer>
+void append_integer(std::string& out, Integer value)
 {
   std::array<char, 20> digits{};
   out.append(digits.data(), std::to_chars(digits.data(), digits.data() + digits.size(), value).ptr);

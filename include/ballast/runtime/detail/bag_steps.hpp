@@ -5,6 +5,7 @@
 #include <ballast/comm/concepts.hpp>
 #include <ballast/comm/gather_samples.hpp>
 #include <ballast/core/contract.hpp>
+#include <ballast/core/detail/concat.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/core/workspace.hpp>
@@ -64,7 +65,12 @@ class bag_steps {
     is_planned_ = false;
     if (auto made = plan_together(
             comm_, [&] { return gather_samples_into(all_, comm_, read, options_.most_samples); },
-            make, word_of_plan);
+            [&]() -> result<void> {
+              result<void> own = make();
+              if (!own) { return with_reader(std::move(own).error()); }
+              return own;
+            },
+            word_of_plan);
         !made) {
       return made;
     }
@@ -116,6 +122,18 @@ class bag_steps {
   workspace memory_;
 
  private:
+  /// The error of a plan, and who has read the sample that it is of, if it is of one.
+  [[nodiscard]] tl::unexpected<error> with_reader(error why) const
+  {
+    bool const of_sample = why.message.starts_with(concat("sample ", why.position, " ")) &&
+                           why.position < all_.source.size();
+    if (!of_sample) { return tl::unexpected(std::move(why)); }
+    rank_id const reader = all_.source[why.position];
+    why.message += concat(" (rank ", reader, " has read it)");
+    why.ranks = {reader};
+    return tl::unexpected(std::move(why));
+  }
+
   std::optional<Communicator> bag_comm_;
   bool is_planned_ = false;
 };
