@@ -3,6 +3,7 @@
 
 #include "instance_files.hpp"
 #include "output.hpp"
+#include "output_paths.hpp"
 #include "progress.hpp"
 #include "shown_text.hpp"
 
@@ -115,6 +116,11 @@ outcome<partition_run> run_partition(partition_options const& options)
 {
   auto const policy = ballast::parse_policy(options.policy);
   if (!policy) { return usage("--policy", policy.error()); }
+  std::vector<file_option> files;
+  for (std::string const& path : options.instances) { files.push_back({"instances", &path}); }
+  if (auto const checked = check_paths(files, {}); !checked) {
+    return tl::unexpected(checked.error());
+  }
   progress shown;
   auto read = read_instances(options.instances, options.most_bytes);
   if (!read) { return tl::unexpected(read.error()); }

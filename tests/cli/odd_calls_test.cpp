@@ -98,7 +98,7 @@ TEST_F(BallastOddCalls, ReadsNoDevices)
       {"profile --output /dev/full", "--output: /dev/full is a device or a pipe"},
       {"profile --output /dev/zero", "--output: /dev/zero is a device or a pipe"},
       {job + " --report /dev/full", "cannot write '/dev/full'", 1},
-      {"partition --instances /dev/zero", "/dev/zero", 1},
+      {"partition --instances /dev/zero", "instances: /dev/zero is a device; name a file"},
   });
 }
 
