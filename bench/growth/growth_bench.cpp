@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// How time and memory of every planner grow: a row for each planner and family of lengths. The row's
-// time is that of the largest size; `exponent` is by which power of the size time grew from a size
-// an eighth as large; `MiB` is what the process had at its peak beyond what it had before.
+// How time and memory of every planner grow: a row for each planner and family of lengths. The
+// row's time is that of the largest size; `exponent` is by which power of the size time grew from a
+// size an eighth as large; `MiB` is what the process had at its peak beyond what it had before.
 
 #include <benchmark/benchmark.h>
 #include <ballast/by_name/parse_order_policy.hpp>

@@ -72,7 +72,8 @@ BENCHMARK(orchestrate_kinds)
     ->Unit(benchmark::kMillisecond);
 
 // Orchestrations that are not what trying all of them finds, or that lack memory in their simulated
-// pipeline: none. Up to three modules on one or two kinds of up to 96 GPUs, frozen or not, with virtual stages and traffic.
+// pipeline: none. Up to three modules on one or two kinds of up to 96 GPUs, frozen or not, with
+// virtual stages and traffic.
 void differs_from_all_orchestrations(benchmark::State& state)
 {
   double feasible = 0;

@@ -225,8 +225,8 @@ void mixed_speeds_cap(benchmark::State& state, Policy policy)
 }
 
 // Baseline: heaviest first to the bag with room that finishes earliest, or heaviest weight first to
-// the bag with most room, then the move or swap of one sample with room for it that helps the latest
-// bag most, until none does.
+// the bag with most room, then the move or swap of one sample with room for it that helps the
+// latest bag most, until none does.
 struct plain_local_search {
   bool by_weight = false;
 
@@ -316,8 +316,8 @@ BENCHMARK_CAPTURE(token_cap, capped_equal_count_long,
 BENCHMARK_CAPTURE(mixed_speeds_cap, plain_local_search, plain_local_search{})->Apply(caps);
 BENCHMARK_CAPTURE(mixed_speeds_cap, capped, ballast::capped{})->Apply(caps);
 
-// Costs that do not follow from weights, as those of an encoder beside tokens: drawn apart, or three
-// or forty a token. `slack` as above; worst_gap and refused of 20 steps.
+// Costs that do not follow from weights, as those of an encoder beside tokens: drawn apart, or
+// three or forty a token. `slack` as above; worst_gap and refused of 20 steps.
 template <class Policy>
 void independent_cap(benchmark::State& state, Policy policy)
 {

@@ -35,8 +35,8 @@ std::vector<tokens> clipped_lengths(std::size_t samples, double sigma, std::uint
 }
 
 // Plans several steps, one for each iteration. gap is the mean above the bound, worst the largest;
-// above_fewest counts steps with more microbatches than tokens / (ranks x cap), rounded up, two_above
-// those with two more, and overruns cells above the cap.
+// above_fewest counts steps with more microbatches than tokens / (ranks x cap), rounded up,
+// two_above those with two more, and overruns cells above the cap.
 template <class Policy>
 void plan_steps(benchmark::State& state, std::vector<std::vector<tokens>> const& steps,
                 std::size_t ranks, grid_options options, Policy policy)

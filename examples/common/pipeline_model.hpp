@@ -26,8 +26,8 @@
 #include <vector>
 
 /// A small multimodal model in stages: an encoder of images, an LLM of two stages whose rows are a
-/// sample's encoded images and then its text, and a generator of a sample's last rows. Each stage is
-/// y = x + mlp(norm(x)), row by row; LLM and generator have the loss |y|^2 / 2.
+/// sample's encoded images and then its text, and a generator of a sample's last rows. Each stage
+/// is y = x + mlp(norm(x)), row by row; LLM and generator have the loss |y|^2 / 2.
 namespace pipeline_model {
 
 using block::values;

@@ -165,7 +165,8 @@ TEST(MakespanLowerBound, KnowsEachOfItsParts)
   // (a) (b) the heaviest sample on the largest bag that it fits
   EXPECT_EQ(makespan_bound_of({{9, 9}, {60, 1}, {1, 2}}), (ratio{30, 1}));
   EXPECT_EQ(makespan_bound_of({{1, 9, 9}, {60, 1, 1}, {1, 2}}), (ratio{60, 1}));
-  // (c) two samples of 10 against bags of 1 and 9 GPUs: the mean is 20/10, and before 20/9 the large
+  // (c) two samples of 10 against bags of 1 and 9 GPUs: the mean is 20/10, and before 20/9 the
+  //     large
   // one has room for one of them, the small one for none
   EXPECT_EQ(makespan_bound_of({{9, 9}, {10, 10}, {1, 9}}), (ratio{20, 9}));
   // (a) speed counts as GPUs do: 30 units over speeds 1 and 2; (b) and one sample on the faster bag

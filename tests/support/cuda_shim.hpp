@@ -48,8 +48,8 @@ void fail_cuda_call(char const* function, std::size_t calls_before, cudaError_t 
 /// cudaStreamQuery says this from now on.
 void fail_stream(cudaStream_t stream, cudaError_t code);
 
-/// Whether the stream is being captured: to ask it is an error, its queue goes on, and what is pushed
-/// meanwhile becomes its graph. The graph lives until it is destroyed, or the stream is.
+/// Whether the stream is being captured: to ask it is an error, its queue goes on, and what is
+/// pushed meanwhile becomes its graph. The graph lives until it is destroyed, or the stream is.
 void capture(cudaStream_t stream, bool captured);
 void launch_graph(cudaStream_t stream);
 void destroy_graph(cudaStream_t stream);

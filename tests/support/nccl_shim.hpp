@@ -40,7 +40,8 @@ inline constexpr std::size_t never = SIZE_MAX;
 void fail_call(ncclComm_t comm, std::size_t calls_before, ncclResult_t code);
 
 /// From now on an abort returns at once, and its kernels leave the stream that much later, as where
-/// several ranks of a process abort and NCCL reclaims with the last of them; zero is as at the start.
+/// several ranks of a process abort and NCCL reclaims with the last of them; zero is as at the
+/// start.
 void abort_before_kernels_end(std::chrono::milliseconds lag);
 
 /// ncclCommGetAsyncError says this from now on, and nothing that is queued there proceeds.

@@ -80,8 +80,8 @@ struct orchestration_page_data {
 /// Expects     at least one layout, each of as many modules as there are names, of which one is the
 ///             LLM; places are those of the first, as place_layout returns them; search_seconds is
 ///             finite and not negative.
-/// Ensures     (1) one self-contained HTML file with the sections GPUs (one for each kind that is used),
-///                 Policies and Settings
+/// Ensures     (1) one self-contained HTML file with the sections GPUs (one for each kind that is
+///                 used), Policies and Settings
 ///             (2) equal data give equal bytes
 /// Complexity  O(GPUs + layouts).
 [[nodiscard]] inline std::string orchestration_page(orchestration_page_data const& data)

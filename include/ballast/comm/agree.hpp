@@ -33,10 +33,10 @@ struct agreed_word {
 /// Collective, one all_gather of 8 bytes for each word.
 ///
 /// Expects     as many words on every rank.
-/// Errors      mismatch, on every rank, of the first word that differs: `ranks` are those whose word
-///             is not the most common one, and of equally common ones not that of the lowest rank;
-///             the same list on every rank. It does not say whose word is right. Also the errors of
-///             the communicator.
+/// Errors      mismatch, on every rank, of the first word that differs: `ranks` are those whose
+///             word is not the most common one, and of equally common ones not that of the lowest
+///             rank; the same list on every rank. It does not say whose word is right. Also the
+///             errors of the communicator.
 /// Complexity  O(ranks x words).
 template <communicator C>
 [[nodiscard]] result<void> agree(C& comm, std::span<agreed_word const> words)

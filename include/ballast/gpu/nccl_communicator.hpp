@@ -242,8 +242,8 @@ class nccl_communicator {
     return state_->transfers.cancel(*state_->queue, transfer);
   }
 
-  /// Waits until the stream is empty, if there was a call since it was last found empty, or ever one
-  /// while it was captured: a graph with that call may have been launched.
+  /// Waits until the stream is empty, if there was a call since it was last found empty, or ever
+  /// one while it was captured: a graph with that call may have been launched.
   [[nodiscard]] result<void> wait() { return state_->queue->drain("wait"); }
 
   [[nodiscard]] std::span<std::byte> scratch(std::size_t bytes)

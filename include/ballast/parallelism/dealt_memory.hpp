@@ -23,15 +23,15 @@
 namespace ballast::inline v0 {
 
 /// What the GPU that holds most of a layout needs for batches of real samples, dealt longest first
-/// as deal_samples deals them. `search_layouts` returns layouts that hold these and the microbatches
-/// that the problem draws, which are what price_layout knows.
+/// as deal_samples deals them. `search_layouts` returns layouts that hold these and the
+/// microbatches that the problem draws, which are what price_layout knows.
 ///
 /// Shapes      batches[n x global_batch x modules]; n >= 1.
 /// Units       bytes.
 /// Ensures     (1) of all microbatches of a replica the largest counts, or the least that the
 ///                 problem's memory_quantile of them is not above
-/// Errors      those of price_layout; out_of_range: the sizes are no whole number of batches, or one
-///             is not from 0 to longest_sample, at `position`.
+/// Errors      those of price_layout; out_of_range: the sizes are no whole number of batches, or
+///             one is not from 0 to longest_sample, at `position`.
 /// Complexity  O(n modules (samples log samples + microbatches)).
 [[nodiscard]] inline result<std::uint64_t> dealt_memory(layout_problem const& problem,
                                                         model_layout const& layout,

@@ -50,9 +50,9 @@ class layout_pipeline {
 
   [[nodiscard]] std::uint32_t groups() const noexcept { return groups_; }
 
-  /// The stages of one group, each on a rank of its own, or as many as its virtual ones: module after
-  /// module, replica after replica; behind a module the transfers of each broker, where they take
-  /// time.
+  /// The stages of one group, each on a rank of its own, or as many as its virtual ones: module
+  /// after module, replica after replica; behind a module the transfers of each broker, where they
+  /// take time.
   [[nodiscard]] result<stage_graph> stages() const { return graph_.graph(); }
 
   /// 1F1B of one group, interleaved where stages have virtual ones.

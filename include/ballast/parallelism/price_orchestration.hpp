@@ -24,9 +24,9 @@ namespace ballast::inline v0 {
 ///
 /// Shapes      one layout for each module, and one kind, or none where each module has but one.
 /// Errors      those of check_orchestration_problem; infeasible, position of the module: its tp, pp
-///             dp or kind is none that it can have, or a GPU would lack memory; position 0 also: the
-///             modules get more GPUs of a kind than there are, or a step takes 2^63 picoseconds or
-///             more.
+///             dp or kind is none that it can have, or a GPU would lack memory; position 0 also:
+///             the modules get more GPUs of a kind than there are, or a step takes 2^63 picoseconds
+///             or more.
 /// Complexity  O(modules), and that of check_orchestration_problem.
 [[nodiscard]] inline result<model_layout> price_orchestration(
     orchestration_problem const& problem, std::span<module_layout const> modules,

@@ -99,9 +99,10 @@ namespace detail {
 
 }  // namespace detail
 
-/// Finds the layouts with the shortest steps in simulation: tp, pp and dp of every module, the number
-/// of microbatches and, where asked for, of virtual stages, of all that price_layout accepts and that
-/// hold the batches, as dealt_memory has it. A layout's memory_bytes are the larger of both.
+/// Finds the layouts with the shortest steps in simulation: tp, pp and dp of every module, the
+/// number of microbatches and, where asked for, of virtual stages, of all that price_layout accepts
+/// and that hold the batches, as dealt_memory has it. A layout's memory_bytes are the larger of
+/// both.
 ///
 /// Shapes      batches[n x global_batch x modules], as simulate_layout takes them; n >= 1.
 /// Ensures     (1) where is_proven: the `best` of all layouts, each with its best number of
@@ -111,10 +112,10 @@ namespace detail {
 ///                 then of microbatches, then of virtual stages
 ///             (3) the same on every machine
 /// Errors      those of check_layout_problem, and of simulate_layout for the batches; out_of_range:
-///             best is 0, or virtual stages are not increasing from 2; infeasible: no layout fits. Then `position` is the module that was
-///             measured at no degree that can be used, or that lacks memory in the layout that
-///             comes closest, and the sentence says how much. Or most_work ended before a layout
-///             was simulated.
+///             best is 0, or virtual stages are not increasing from 2; infeasible: no layout fits.
+///             Then `position` is the module that was measured at no degree that can be used, or
+///             that lacks memory in the layout that comes closest, and the sentence says how much.
+///             Or most_work ended before a layout was simulated.
 /// Complexity  most_work at worst; docs/parallelism.md says what it takes for models of today.
 /// Source      the problem and its prices: H. An et al., "DFLOP: A Data-driven Framework for
 ///             Multimodal LLM Training Pipeline Optimization", arXiv:2603.25120, 2026, Algorithm 1

@@ -24,10 +24,11 @@ namespace ballast::inline v0 {
 /// v = 1. A stage without backward leaves its backwards out.
 ///
 /// Units may feed each other, each a chain that is dealt to ranks of its own, with its own p and v,
-/// as joined modules are, and replicas behind a broker: the last stage of a unit feeds the first ones
-/// of others. A stage alone on its rank is a unit; a transfer adds nothing to what is on its way. Of a unit behind which D microbatches are on their
-/// way, the most of the units that it feeds, rank r begins v D + (v - 1) (p - 1) forwards later, if
-/// D > 0; and before it are (its forwards before it alternates + 1 + 2 (v - 1) p) / v, rounded down.
+/// as joined modules are, and replicas behind a broker: the last stage of a unit feeds the first
+/// ones of others. A stage alone on its rank is a unit; a transfer adds nothing to what is on its
+/// way. Of a unit behind which D microbatches are on their way, the most of the units that it
+/// feeds, rank r begins v D + (v - 1) (p - 1) forwards later, if D > 0; and before it are (its
+/// forwards before it alternates + 1 + 2 (v - 1) p) / v, rounded down.
 ///
 /// Ensures     (1) for microbatches that are a multiple of p it is the schedule of Megatron-Core,
 ///             which in early versions did all forwards first for p of them; with v = 1, and of
@@ -39,8 +40,8 @@ namespace ballast::inline v0 {
 ///             (3) it never deadlocks: numbered 2 (x + r), forward x of rank r is above, and
 ///             numbered 2 (y + w) + 2 r + 1 with w the sum above, backward y is above all tasks
 ///             that it waits for, since groups have p or more; a group of fewer is one of p without
-///             its last ones. Before backward k a unit's last rank has done forward k + D, and needs
-///             forward k + D - 1 to get it
+///             its last ones. Before backward k a unit's last rank has done forward k + D, and
+///             needs forward k + D - 1 to get it
 /// Errors      infeasible: the stages are no such units, and stage `position` is the first that
 ///             differs; out_of_range: there would be 2^31 tasks or more.
 /// Complexity  O(tasks + links).

@@ -55,8 +55,8 @@ struct unplaced_microbatch {
   return named ? size : times[to_index(first)].forward;
 }
 
-/// The intervals of a rank. Its tasks are runs of forwards, each followed by backwards; the interval
-/// of a run lasts from its end until the first of these can start.
+/// The intervals of a rank. Its tasks are runs of forwards, each followed by backwards; the
+/// interval of a run lasts from its end until the first of these can start.
 class rank_intervals {
  public:
   rank_intervals(order_problem const& problem, pipeline_rank rank, workspace::frame& scratch)
@@ -188,9 +188,9 @@ class rank_intervals {
 /// Ensures     (1) the order is that of the algorithm, which ends when none is left: as printed it
 ///             would give l + p - 2 microbatches a position
 ///             (2) the order depends on nothing but the times and the schedule
-/// Complexity  O(l^2 v + tasks) with v stages on the rank in 1F1B: one simulation in all, and a look
-///             at what is left per microbatch. Interleaved: for each position, a simulation from
-///             its first task to the last backward that it fills.
+/// Complexity  O(l^2 v + tasks) with v stages on the rank in 1F1B: one simulation in all, and a
+///             look at what is left per microbatch. Interleaved: for each position, a simulation
+///             from its first task to the last backward that it fills.
 /// Source      Z. Zhang et al., "DistTrain: Addressing Model and Data Heterogeneity with
 ///             Disaggregated Training for Multimodal Large Language Models", SIGCOMM 2025,
 ///             Algorithm 2. The paper describes GETINTERVAL, SELECTCLOSEST and virtual stages

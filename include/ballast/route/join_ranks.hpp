@@ -11,8 +11,8 @@
 
 namespace ballast::inline v0 {
 
-/// The same tokens where each process has the arrays of several ranks, as of its GPUs: process p has
-/// those of ranks p x joined to (p + 1) x joined - 1, one behind the other, and is rank p here.
+/// The same tokens where each process has the arrays of several ranks, as of its GPUs: process p
+/// has those of ranks p x joined to (p + 1) x joined - 1, one behind the other, and is rank p here.
 ///
 /// Expects     joined >= 1, and the ranks of `each` are a multiple of it; where is not `each`.
 /// Complexity  O(pieces x joined + ranks); no allocation after a step as large.

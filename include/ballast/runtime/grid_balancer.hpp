@@ -41,15 +41,15 @@ namespace ballast::inline v0 {
 ///     grid_balancer balancer(comm, bags, cost, refine_grid{}, {.grid = {.most_weight = 16'384}});
 ///     if (auto planned = balancer.plan(lengths); !planned) ...       // every step
 ///     for (std::size_t slot = 0; slot < balancer.microbatches(); ++slot) {
-///       balancer.route(slot, rows_of(x, x_there, width));            // rows_computed(slot) of them
-///       ... loss times balancer.loss_weight(slot), gradients added up ...
+///       balancer.route(slot, rows_of(x, x_there, width));            // rows_computed(slot) of
+///       them ... loss times balancer.loss_weight(slot), gradients added up ...
 ///       balancer.reverse_route(slot, rows_of(y_there, y, width));    // and home again
 ///     }
 ///
 /// Every rank has as many slots. Where a cell is empty, the rank calls the same functions with no
 /// rows, and computes a dummy if the model has collectives of its own. The arrays of what was read
-/// have a row for each token of all samples of the rank, in the order in which they were read: every
-/// slot reads and writes the rows of its samples and no others.
+/// have a row for each token of all samples of the rank, in the order in which they were read:
+/// every slot reads and writes the rows of its samples and no others.
 ///
 /// Ranks may have several GPUs, as in step_balancer.
 ///
@@ -59,16 +59,18 @@ namespace ballast::inline v0 {
 /// Ensures     (1) all ranks have the same plan, compared before a byte moves: that of
 ///                 partition_grid over the gathered samples, a rank of the grid being a bag
 ///             (2) after all slots each row read was sent and came back once
-///             (3) loss_weight of all bags and slots add up to 1, or are 0 where no token has a loss:
-///                 each cell's share of all tokens that have one. So mean losses of cells, times
-///                 their weights, add up to the mean loss of the whole batch, and so do gradients
-///             (4) a step that cannot be planned is an error on every rank; the balancer can be used
-///                 again
+///             (3) loss_weight of all bags and slots add up to 1, or are 0 where no token has a
+///                 loss: each cell's share of all tokens that have one. So mean losses of cells,
+///                 times their weights, add up to the mean loss of the whole batch, and so do
+///                 gradients
+///             (4) a step that cannot be planned is an error on every rank; the balancer can be
+///                 used again
 ///             (5) a step no larger than those before, with no more slots, allocates nothing
-/// Errors      plan: those of gather_samples_into and partition_grid_into; out_of_range where the bags
-///             have not as many GPUs as the job, or differ in size, or a length or a number
-///             of tokens with a loss is out of range; infeasible where a sample has fewer tokens than
-///             a bag has GPUs. mismatch, as in step_balancer. All else: those of the communicator.
+/// Errors      plan: those of gather_samples_into and partition_grid_into; out_of_range where the
+///             bags have not as many GPUs as the job, or differ in size, or a length or a number
+///             of tokens with a loss is out of range; infeasible where a sample has fewer tokens
+///             than a bag has GPUs. mismatch, as in step_balancer. All else: those of the
+///             communicator.
 /// Complexity  plan: two all_gather, the policy, O(samples + pieces + K (ranks + 1)).
 template <class Cost, grid_policy Policy, splitting_communicator Communicator,
           class Sample = tokens>
@@ -101,7 +103,8 @@ class grid_balancer : public detail::bag_steps<Communicator, Sample, grid_step_o
   /// after rank, or with why there is none, as online_scheduler::take() returns it. So a rank whose
   /// thread threw is an error on every rank.
   ///
-  /// Errors      those of plan(); mismatch: it was made for other samples or another number of bags.
+  /// Errors      those of plan(); mismatch: it was made for other samples or another number of
+  ///             bags.
   [[nodiscard]] result<void> plan(std::span<Sample const> read,
                                   result<grid_plan const*> const& ahead)
   {
@@ -122,8 +125,8 @@ class grid_balancer : public detail::bag_steps<Communicator, Sample, grid_step_o
     return ballast::route(comm_, at(slot).to_compute, memory_, arrays...);
   }
 
-  /// Moves them back: each from[rows_computed(slot)], to[rows_read()] rows, of which it writes those
-  /// of this slot.
+  /// Moves them back: each from[rows_computed(slot)], to[rows_read()] rows, of which it writes
+  /// those of this slot.
   template <std::same_as<row_array>... Arrays>
   [[nodiscard]] result<void> reverse_route(std::size_t slot, Arrays const&... arrays)
   {

@@ -40,8 +40,8 @@ inline constexpr std::size_t sizes_of_sample<std::array<tokens, D>> = D;
 
 }  // namespace detail
 
-/// Plans grids for an `online_scheduler`, which has the next step's ready when the present one ends;
-/// `grid_balancer` carries it out.
+/// Plans grids for an `online_scheduler`, which has the next step's ready when the present one
+/// ends; `grid_balancer` carries it out.
 ///
 ///     online_scheduler next(grid_planner(ranks, cost, refine_grid{}, options));
 ///     next.submit(lengths_of_all_ranks(0));
@@ -51,8 +51,8 @@ inline constexpr std::size_t sizes_of_sample<std::array<tokens, D>> = D;
 ///       if (auto planned = balancer.plan(read, grid); !planned) ...
 ///
 /// Shapes      sizes[samples], or [samples x D] where Sample is std::array<tokens, D>: those that
-///             rank 0 will have read, then those of rank 1, and so on. factors[shape_buckets] by the
-///             length of a sample, or empty.
+///             rank 0 will have read, then those of rank 1, and so on. factors[shape_buckets] by
+///             the length of a sample, or empty.
 /// Expects     options are those of the grid_balancer, without homes, since nobody has read the
 ///             samples yet; `ranks` is its number of bags. length_of is given unless samples are
 ///             numbers, and functions of the options and cost may be called by another thread.

@@ -98,8 +98,9 @@ template <communicator C>
 /// How long each rank computed each microbatch, forward and backward: what
 /// adaptive_correction::finish_step takes.
 ///
-/// Shapes      returns [ranks x microbatches], ranks in the order of scheduled_step, microbatches by
-///             their positions; 0 where a rank has computed none. Of tensor ranks the slowest counts.
+/// Shapes      returns [ranks x microbatches], ranks in the order of scheduled_step, microbatches
+///             by their positions; 0 where a rank has computed none. Of tensor ranks the slowest
+///             counts.
 /// Units       nanoseconds.
 /// Expects     every rank calls it, after a step of this schedule.
 /// Errors      those of the communicator.

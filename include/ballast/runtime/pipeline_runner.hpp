@@ -49,8 +49,8 @@ concept pipeline_communicator = communicator<C> && point_to_point<C>;
 ///
 /// All ranks of the grid call the same functions with the same plan and order.
 ///
-/// Expects     the communicator's sends do not wait for their receivers, also the first: threads and
-///             MPI, but not NCCL, whose first message to a rank waits until that one is there;
+/// Expects     the communicator's sends do not wait for their receivers, also the first: threads
+///             and MPI, but not NCCL, whose first message to a rank waits until that one is there;
 ///             messages lie in memory that the host reaches; `Allocator` allocates memory that the
 ///             communicator reaches. The communicator has no transfers of others under way between
 ///             the same ranks.
@@ -99,7 +99,7 @@ class pipeline_runner {
     return step<true>(comm, order, stage);
   }
 
-  /// Only forward, on as many microbatches as the order has, which may be fewer than the schedule's.
+  /// Only forward, on the microbatches of the order, which may be fewer than the schedule's.
   template <pipeline_communicator C, forward_stage Stage>
   [[nodiscard]] result<void> evaluate(C& comm, std::span<microbatch_id const> order, Stage&& stage)
   {

@@ -36,8 +36,8 @@ namespace ballast::inline v0 {
 /// where it has virtual stages. No microbatch holds
 /// more tokens of the last module than its GPUs have memory for.
 ///
-/// Transfers between modules are not in the times by which it orders microbatches; simulate_step has
-/// them.
+/// Transfers between modules are not in the times by which it orders microbatches; simulate_step
+/// has them.
 ///
 /// Shapes      problem.modules[D]. The groups of replicas are those of simulate_layout.
 /// Errors      those of price_layout and of stage_graph::make; out_of_range: there are not D

@@ -51,9 +51,9 @@ namespace ballast::inline v0 {
 /// to_tokens().
 ///
 /// A rank may be a process with several GPUs, each of which is planned for: with
-/// options.gpus_per_rank the bags are laid out over all GPUs, rank 0's first, and rows_of_gpu() says
-/// which rows of the rank's arrays are a GPU's. Rows move between processes in one exchange, and
-/// heads() is what GPUs exchange in a communicator of theirs.
+/// options.gpus_per_rank the bags are laid out over all GPUs, rank 0's first, and rows_of_gpu()
+/// says which rows of the rank's arrays are a GPU's. Rows move between processes in one exchange,
+/// and heads() is what GPUs exchange in a communicator of theirs.
 ///
 /// Expects     every rank makes it with the same bags, cost, policy and options, and calls its
 ///             functions in the same order; comm outlives it. cost returns what a sample costs as

@@ -61,8 +61,9 @@ struct step_options {
   bool homes = false;
   /// Query heads of the model, for to_heads and to_tokens; 0: they are not called.
   std::uint32_t query_heads = 0;
-  /// GPUs of each rank, where ranks are processes that have several: bags are laid out over the GPUs,
-  /// rank 0's first. More than 1 takes no homes, since a rank is home to all bags on its GPUs.
+  /// GPUs of each rank, where ranks are processes that have several: bags are laid out over the
+  /// GPUs, rank 0's first. More than 1 takes no homes, since a rank is home to all bags on its
+  /// GPUs.
   std::uint32_t gpus_per_rank = 1;
   /// The most samples that a rank reads in a step.
   std::size_t most_samples = 256;

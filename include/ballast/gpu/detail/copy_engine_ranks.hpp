@@ -52,8 +52,8 @@ class current_device {
   bool known_;
 };
 
-/// Lets each device reach the others' memory if it can. If it cannot, or has mapped as many peers as
-/// a device may, CUDA copies through the host.
+/// Lets each device reach the others' memory if it can. If it cannot, or has mapped as many peers
+/// as a device may, CUDA copies through the host.
 [[nodiscard]] inline result<void> enable_peer_access(std::set<int> const& devices)
 {
   current_device const current;

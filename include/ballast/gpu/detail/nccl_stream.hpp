@@ -107,9 +107,9 @@ class nccl_stream {
     self.in_graph = self.in_graph || !known || state != cudaStreamCaptureStatusNone;
   }
 
-  /// Waits until the stream is empty, if this member may have work in it. At the deadline it aborts,
-  /// and then missing() returns the ranks that did not come. While the stream is captured it has
-  /// the error of can_wait().
+  /// Waits until the stream is empty, if this member may have work in it. At the deadline it
+  /// aborts, and then missing() returns the ranks that did not come. While the stream is captured
+  /// it has the error of can_wait().
   template <class Missing>
   [[nodiscard]] result<void> drain(nccl_member& self, std::string_view operation, Missing missing)
   {
@@ -167,9 +167,9 @@ class nccl_stream {
     return give_up(self, comm_failure::transport(call, code, text));
   }
 
-  /// Ends the work of this member and of all members that may have work in the stream, and waits for
-  /// the stream, at most until the deadline: where ranks are threads of a process, NCCL may end an
-  /// abort before its kernels.
+  /// Ends the work of this member and of all members that may have work in the stream, and waits
+  /// for the stream, at most until the deadline: where ranks are threads of a process, NCCL may end
+  /// an abort before its kernels.
   tl::unexpected<error> give_up(nccl_member& self, tl::unexpected<error> why)
   {
     bool in_graph = false;

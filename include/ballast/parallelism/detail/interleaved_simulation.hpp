@@ -29,8 +29,8 @@ namespace ballast::inline v0::detail {
 /// The schedules that were asked for last are kept.
 ///
 /// Expects     all times of a group add up to less than 2^62.
-/// Ensures     (1) layout_pipeline's end_of() for the timeline of its schedule(); no_cost where that
-///                 has too many stages or tasks
+/// Ensures     (1) layout_pipeline's end_of() for the timeline of its schedule(); no_cost where
+///                 that has too many stages or tasks
 ///             (2) of one replica of each module, linked with each other, no more than of all
 /// Complexity  O(tasks + links).
 class interleaved_simulation {

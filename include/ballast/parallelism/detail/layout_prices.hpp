@@ -145,8 +145,8 @@ class layout_prices {
   /// the forward, then a backward, and sends its gradient back, and after that backward the first
   /// stage does its next forward but one. So each circle over some links, of two microbatches and
   /// one more for each stage in between, is longer by both directions of these links. A link that
-  /// is slower than all stages sets the pace itself. Of encoders side by side, those on the way with
-  /// most stages count.
+  /// is slower than all stages sets the pace itself. Of encoders side by side, those on the way
+  /// with most stages count.
   [[nodiscard]] uint128 with_transfers(std::vector<chosen_layout> const& chosen,
                                        std::uint32_t microbatches, std::size_t sample,
                                        time_units slowest, time_units step)

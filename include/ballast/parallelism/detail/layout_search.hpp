@@ -25,8 +25,8 @@
 
 namespace ballast::inline v0::detail {
 
-/// Finds the layouts with the shortest simulated steps, each with its best number of microbatches and
-/// of virtual stages.
+/// Finds the layouts with the shortest simulated steps, each with its best number of microbatches
+/// and of virtual stages.
 ///
 /// Layouts come in the order of the bound of layout_enumeration, first each with its cheapest
 /// number of microbatches, so that there is a step to beat, then with all others. Each pair passes

@@ -31,8 +31,8 @@ struct overrun {
 
 /// Ensures     (1) bytes == 0 only where some layout fits; where it is certain, always then. The
 ///                 search ends at the first
-/// Complexity  O(layouts) for the largest numbers of microbatches; for all others where none fits so,
-///             until most_tries modules were looked at: a second or two.
+/// Complexity  O(layouts) for the largest numbers of microbatches; for all others where none fits
+///             so, until most_tries modules were looked at: a second or two.
 class least_overrun {
  public:
   least_overrun(layout_problem const& problem, stage_memory& memory)

@@ -30,12 +30,12 @@ struct replicated_module {
   friend bool operator==(replicated_module const&, replicated_module const&) = default;
 };
 
-/// The stages of a group: module after module, replica after replica, and those of a replica dealt to
-/// its ranks in turn; behind a module the transfers of each broker, where they take time, each on a
-/// rank of its own.
+/// The stages of a group: module after module, replica after replica, and those of a replica dealt
+/// to its ranks in turn; behind a module the transfers of each broker, where they take time, each
+/// on a rank of its own.
 ///
-/// Replicas of a module and of the one that it feeds share brokers, as many as the greatest common divisor
-/// of their numbers. All last stages of a broker feed all first ones, or its transfers do.
+/// Replicas of a module and of the one that it feeds share brokers, as many as the greatest common
+/// divisor of their numbers. All last stages of a broker feed all first ones, or its transfers do.
 ///
 /// Expects     the parts of a module are below 2^32.
 class replica_graph {

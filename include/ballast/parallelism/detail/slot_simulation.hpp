@@ -22,8 +22,8 @@ namespace ballast::inline v0::detail {
 /// 2 k + d + 1. What a task waits for on other ranks is then done in the slot before, by the stages
 /// beside it: in each slot a stage before its forward, and those that feed it, each before its
 /// backward, wait for each other and go on. Between modules all replicas of a broker wait for each
-/// other so, or for a link, which begins with a microbatch when the last replica has done it and the
-/// one before is over.
+/// other so, or for a link, which begins with a microbatch when the last replica has done it and
+/// the one before is over.
 ///
 /// Expects     all times of a group add up to less than 2^62.
 /// Ensures     (1) layout_pipeline's end_of() for the timeline of its stages() and

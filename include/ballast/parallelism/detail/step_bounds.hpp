@@ -191,8 +191,8 @@ class step_bounds {
     }
   }
 
-  /// The longest way of a microbatch through the modules before one of its replicas; backwards, until
-  /// the first of them have reduced their gradients.
+  /// The longest way of a microbatch through the modules before one of its replicas; backwards,
+  /// until the first of them have reduced their gradients.
   [[nodiscard]] time_units way_to(std::size_t batch, std::size_t module, std::uint32_t group,
                                   std::uint32_t replica, std::uint32_t microbatch, bool is_backward)
   {

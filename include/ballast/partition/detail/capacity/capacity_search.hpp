@@ -98,7 +98,8 @@ class capacity_search {
     } else if (bags_.any_overrun()) {
       left_.spend(bags_.owner().size());
       if (fill_by_density(problem_, bags_, starting_loads, bound_, cover, memory_)) {
-        // Where it is far from even, cost does not follow from weight, and the next start is better.
+        // Where it is far from even, cost does not follow from weight, and the next start is
+        // better.
         ratio const made = makespan_of(bags_.loads(), problem_.speeds);
         ratio const near{bound_.numerator + (bound_.numerator >> 4), bound_.denominator};
         settle(made <= near ? left_.left() : left_.left() / 4);

@@ -114,8 +114,8 @@ struct bags_needed {
 /// tries, and otherwise says that a search gave up, unless no plan can exist.
 ///
 /// Expects     capacities; `item` found no bag, or made one overrun its capacity.
-/// Complexity  O(n log n + m log m + n s) for bags of s sizes, and O(n m) as far as bags may be looked
-///             at; it allocates.
+/// Complexity  O(n log n + m log m + n s) for bags of s sizes, and O(n m) as far as bags may be
+///             looked at; it allocates.
 [[nodiscard, gnu::cold]] inline tl::unexpected<error> out_of_capacity(
     partition_problem const& problem, planned_items const& items, std::size_t item,
     std::string_view advice = "capped{longest_processing_time{}}")

@@ -38,11 +38,11 @@ inline void deal_quotas(grid_problem const& problem, kind_of_items const& kind,
 }
 
 /// Deals the items of a kind to all its cells at once: heaviest first, each to the emptiest cell
-/// that has room for it. Where caps are the same, the cells then go to slots by their loads, so that
-/// a slot's cells are of nearly one height.
+/// that has room for it. Where caps are the same, the cells then go to slots by their loads, so
+/// that a slot's cells are of nearly one height.
 ///
-/// Returns     whether all items have a cell; where items lack room in more cells than a few for each
-///             item and cell, it gives up
+/// Returns     whether all items have a cell; where items lack room in more cells than a few for
+///             each item and cell, it gives up
 /// Expects     no slot of the kind holds anything
 /// Complexity  O((n + cells) log cells)
 [[nodiscard]] inline bool deal_cells(grid_cells& cells, kind_of_items const& kind,

@@ -31,13 +31,13 @@ struct filling_cell {
   }
 };
 
-/// Fills slot after slot up to a height: heaviest first, each item to the emptiest cell, if it stays
-/// below the height there and within the cap; otherwise a later slot takes it. The height is the
-/// heaviest item left, or so many thousandths of the mean of what is left, and the last slot has
-/// none.
+/// Fills slot after slot up to a height: heaviest first, each item to the emptiest cell, if it
+/// stays below the height there and within the cap; otherwise a later slot takes it. The height is
+/// the heaviest item left, or so many thousandths of the mean of what is left, and the last slot
+/// has none.
 ///
-/// Items that are too heavy for the emptiest cell are jumped over: those that are left are kept as a
-/// list whose links skip the ones that are gone (path halving), so that a slot looks at what it
+/// Items that are too heavy for the emptiest cell are jumped over: those that are left are kept as
+/// a list whose links skip the ones that are gone (path halving), so that a slot looks at what it
 /// takes, and not at all that is left.
 class fill_to_height {
  public:
@@ -117,8 +117,8 @@ class fill_to_height {
     return taken;
   }
 
-  /// Puts the item in the emptiest cell of the slot that has room for it. O(ranks), until cells were
-  /// looked at 2^28 times; then none has room.
+  /// Puts the item in the emptiest cell of the slot that has room for it. O(ranks), until cells
+  /// were looked at 2^28 times; then none has room.
   bool put_elsewhere(grid_item const& item, std::span<filling_cell> heap, std::size_t first_cell,
                      cost_units height, std::uint32_t most)
   {
