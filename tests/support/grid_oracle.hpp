@@ -12,7 +12,8 @@
 #include <cstdint>
 #include <limits>
 #include <map>
-#include <set>
+#include <span>
+#include <utility>
 #include <vector>
 
 namespace ballast_test {
@@ -90,8 +91,27 @@ struct grid_instance {
       return false;
     }
   }
-  auto const [least, most] = std::ranges::minmax(counts);
-  return step.counts.kind != ballast::cell_counts::rule::equal || most - least <= 1;
+  if (step.counts.kind != ballast::cell_counts::rule::equal || cell.empty()) { return true; }
+  // Of the cells of each kind, counts differ by one at most. An empty slot is of any kind that may
+  // have empty cells.
+  std::map<int, std::pair<std::uint32_t, std::uint32_t>> range_of_kind;
+  bool all_hold = true;
+  for (std::size_t slot = 0; slot < step.slots; ++slot) {
+    auto const [least, most] =
+        std::ranges::minmax(std::span(counts).subspan(slot * step.ranks, step.ranks));
+    if (most == 0) {
+      all_hold = false;
+      continue;
+    }
+    int const kind = step.kinds.empty() ? 0 : kind_of_slot.at(slot);
+    auto& range = range_of_kind.emplace(kind, std::pair{least, most}).first->second;
+    range = {std::min(range.first, least), std::max(range.second, most)};
+  }
+  auto const small = [](auto const& each) { return each.second.second <= 1; };
+  return std::ranges::all_of(
+             range_of_kind,
+             [](auto const& each) { return each.second.second - each.second.first <= 1; }) &&
+         (all_hold || std::ranges::any_of(range_of_kind, small));
 }
 
 /// What a step with these cells takes.
@@ -119,19 +139,36 @@ struct grid_instance {
   return step.meet == ballast::grid_meeting::step ? largest_sum : sum;
 }
 
+/// Calls `see` with every choice of a cell for each sample, until it returns true.
+template <class See>
+bool any_cells(grid_instance const& step, See const& see)
+{
+  std::vector<std::size_t> cell(step.weights.size(), 0);
+  while (!see(cell)) {
+    std::size_t at = 0;
+    while (at < cell.size() && ++cell[at] == step.ranks * step.slots) { cell[at++] = 0; }
+    if (at == cell.size()) { return false; }
+  }
+  return true;
+}
+
 inline constexpr std::int64_t no_grid = std::numeric_limits<std::int64_t>::max();
 
 /// The least that any plan takes, or no_grid: tries every cell for every sample.
 [[nodiscard]] inline std::int64_t best_grid(grid_instance const& step)
 {
-  std::vector<std::size_t> cell(step.weights.size(), 0);
   std::int64_t best = no_grid;
-  while (true) {
+  (void)any_cells(step, [&](std::vector<std::size_t> const& cell) {
     if (keeps_to(step, cell)) { best = std::min(best, grid_takes(step, cell)); }
-    std::size_t at = 0;
-    while (at < cell.size() && ++cell[at] == step.ranks * step.slots) { cell[at++] = 0; }
-    if (at == cell.size()) { return best; }
-  }
+    return false;
+  });
+  return best;
+}
+
+/// Whether there is a plan at all.
+[[nodiscard]] inline bool has_grid(grid_instance const& step)
+{
+  return any_cells(step, [&](auto const& cell) { return keeps_to(step, cell); });
 }
 
 /// A plan says what it does, and keeps to the options.
@@ -203,6 +240,34 @@ inline void expect_valid_grid(ballast::grid_plan const& plan, grid_instance step
     if (which == 7) {
       step.home.push_back(ballast::to_id<ballast::rank_id>(random.below(step.ranks)));
     }
+  }
+  return step;
+}
+
+/// Small grids with any of the constraints together, most of them tight.
+[[nodiscard]] inline grid_instance tight_grid(ballast::random_source& random)
+{
+  grid_instance step;
+  step.ranks = 1 + random.below(3);
+  step.slots = 1 + random.below(step.ranks == 1 ? 4 : 4 - step.ranks);
+  step.multiple = random.below(4) == 0 ? 3 : 1;
+  step.fill_cells = random.below(3) == 0;
+  auto const caps = random.below(3);
+  std::int64_t const cap = random.between(8, 40);
+  for (std::size_t rank = 0; rank < step.ranks && caps > 0; ++rank) {
+    step.caps.push_back(caps == 1 ? cap : random.between(2, 40));
+  }
+  auto const rule = random.below(5);
+  if (rule == 1) { step.counts = ballast::cell_counts::at_most(random.below(2) == 0 ? 1 : 2); }
+  if (rule == 2) { step.counts = ballast::cell_counts::equal(); }
+  if (rule == 3) { step.counts = ballast::cell_counts::multiple_of(random.below(2) == 0 ? 2 : 3); }
+  bool const of_kinds = random.below(2) == 0;
+  bool const grouped = random.below(3) == 0;
+  for (std::size_t count = random.below(7); count > 0; --count) {
+    step.weights.push_back(random.between(0, 14));
+    step.costs.push_back(random.between(0, 30));
+    if (of_kinds) { step.kinds.push_back(random.below(3) == 0 ? 1 : 0); }
+    if (grouped) { step.groups.push_back(static_cast<int>(random.below(4))); }
   }
   return step;
 }

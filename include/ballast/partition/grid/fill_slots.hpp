@@ -12,6 +12,7 @@
 #include <ballast/partition/grid/detail/grid_cells.hpp>
 #include <ballast/partition/grid/detail/grid_items.hpp>
 #include <ballast/partition/grid/detail/rows_to_ranks.hpp>
+#include <ballast/partition/grid/detail/search_cells.hpp>
 
 #include <algorithm>
 #include <cstdint>
@@ -26,7 +27,9 @@ namespace ballast::inline v0 {
 /// ... per cent, the longer of them; samples go heaviest first to the emptiest cell that stays below
 /// it and below its cap. Long samples so come to lie in the same slots. Then slots give their cells
 /// to ranks, heaviest to the rank with the least work. One more plan deals all samples over all
-/// cells at once and sorts these into slots; where counts are prescribed, it is the only one.
+/// cells at once and sorts these into slots; where counts are prescribed, it is the only one. Where
+/// no plan of these keeps to caps and counts, cells are searched for, in small grids until one is
+/// found or there is none.
 ///
 /// Ensures     (1) what grid_policy says
 ///             (2) of its plans, the one with the smallest makespan, and of these the first
@@ -74,10 +77,19 @@ struct fill_slots {
     // The first ones come last: with no room to spare in a slot, the last one gets too much.
     for (std::uint32_t pass = 0; grow && pass < passes; ++pass) { fill_all((pass + 2) % heights); }
     if (grow && least == no_cost) { fill_all(heights); }
-    if (!grow || fitting >= 4 || least == no_cost) {
+    auto const deal_all = [&](bool by_cap) {
       cells.clear();
       bool const placed = std::all_of(kinds.begin(), kinds.end(), [&](auto const& kind) {
-        return detail::deal_cells(cells, kind, memory);
+        return detail::deal_cells(cells, kind, by_cap, memory);
+      });
+      if (placed) { keep_best(); }
+    };
+    if (!grow || fitting >= 4 || least == no_cost) { deal_all(false); }
+    if (!grow && least == no_cost) { deal_all(true); }
+    if (least == no_cost) {
+      cells.clear();
+      bool const placed = std::all_of(kinds.begin(), kinds.end(), [&](auto const& kind) {
+        return detail::search_cells(cells, kind, memory) == detail::plan_search::found;
       });
       if (placed) { keep_best(); }
     }

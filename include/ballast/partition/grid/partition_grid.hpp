@@ -15,6 +15,9 @@
 #include <ballast/partition/grid/detail/grid_cells.hpp>
 #include <ballast/partition/grid/detail/grid_step.hpp>
 #include <ballast/partition/grid/detail/keep_homes.hpp>
+#include <ballast/partition/grid/detail/search_cells.hpp>
+#include <ballast/partition/grid/detail/slot_range.hpp>
+#include <ballast/partition/grid/detail/slot_shares.hpp>
 #include <ballast/partition/grid/grid_lower_bound.hpp>
 #include <ballast/partition/grid/grid_options.hpp>
 #include <ballast/partition/grid/grid_plan.hpp>
@@ -42,10 +45,18 @@ template <grid_policy Policy>
   if (slots >= (std::size_t{1} << 32) / step.problem.ranks()) { return false; }
   auto scratch = memory.open();
   auto const laid_out = scratch.take<grid_slot>(slots);
-  if (!lay_out_slots(step, options, laid_out)) { return false; }
+  if (slots < step.fewest()) { return false; }
   grid_problem problem = step.problem;
   problem.slots = laid_out;
-  if (!policy(problem, owner, memory)) { return false; }
+  auto const filled = [&] {
+    return write_slots(step, options, laid_out) && policy(problem, owner, memory);
+  };
+  share_slots(step, slots);
+  if (!filled() &&
+      (step.kinds.size() == 1 ||
+       search_shares(step, options, slots, memory) != plan_search::found || !filled())) {
+    return false;
+  }
 
   // A policy that is wrong ends the program here: its cells would be taken for safe.
   grid_cells cells(problem, owner, scratch);
@@ -73,26 +84,6 @@ template <grid_policy Policy>
   return true;
 }
 
-/// Finds the least number of slots, from `least` on, with which the policy finds a plan: in steps
-/// that double, and back. Returns 0 where there is none.
-template <class Fill>
-[[nodiscard]] std::size_t least_slots(std::size_t least, std::size_t multiple, std::size_t most,
-                                      Fill const& fill)
-{
-  std::size_t tried = least;
-  std::size_t failed = least - multiple;
-  for (std::size_t step = multiple; !fill(tried); step *= 2) {
-    if (tried > most) { return 0; }
-    failed = tried;
-    tried += step;
-  }
-  while (tried - failed > multiple) {
-    std::size_t const middle = failed + (tried - failed) / multiple / 2 * multiple;
-    (fill(middle) ? tried : failed) = middle;
-  }
-  return tried;
-}
-
 }  // namespace detail
 
 /// Decides which rank computes which samples in which of its microbatches, for trainers that add up
@@ -115,7 +106,8 @@ template <class Fill>
 ///             `position` has a negative weight or cost, or they overflow; infeasible: sample
 ///             `position` or the samples that stay together with it are above every cap; or no plan
 ///             was found, with a number of microbatches that is too small (the sentence says the
-///             least found), or with any. The plan is then unspecified.
+///             least found), or with any. The sentence says whether none exists or the search gave
+///             up; in small grids it hardly ever does. The plan is then unspecified.
 /// Complexity  O(n) calls of cost_of and weight_of, radix sorts of both, the policy (once, or
 ///             O(log K) times where it does not find a plan at once), and the bound; with samples
 ///             that stay together, kinds or homes O(n log n).
@@ -158,22 +150,25 @@ template <std::ranges::forward_range Samples, grid_policy Policy,
     return detail::fill_grid(plan, owner, *step, slots, options, policy, memory);
   };
   plan.fewest_microbatches = step->fewest();
-  std::size_t const multiple = options.multiple_of;
-  std::size_t const least = (plan.fewest_microbatches + multiple - 1) / multiple * multiple;
-  std::size_t const most = options.fill_cells ? count / ranks : least + count;
   if (!options.microbatches || !fill(*options.microbatches)) {
-    std::size_t const found = detail::least_slots(least, multiple, most, fill);
+    detail::slot_range const range(*step, options, count);
+    std::size_t const found = range.find(fill);
     if (found == 0) {
-      return fail(error_code::infeasible, 0, "no plan for ", count, " samples on ", ranks,
-                  " ranks was found that keeps to options' caps, counts, groups and kinds",
-                  options.fill_cells ? " and has a sample in every cell" : "",
-                  "; relax one of them");
+      bool const proven = range.has_no_plan(*step, options, memory);
+      return fail(
+          error_code::infeasible, 0, "no plan for ", count, " samples on ", ranks, " ranks ",
+          proven ? "exists" : "was found", " that keeps to options' caps, counts, groups and kinds",
+          options.multiple_of > 1 ? ", with as many microbatches as asked for" : "",
+          options.fill_cells ? " and has a sample in every cell" : "",
+          proven ? "" : ", and the search gave up before it had tried all", "; relax one of them");
     }
     if (options.microbatches) {
+      bool const proven =
+          detail::slot_range::is_without_plan(*step, options, *options.microbatches, memory);
       return fail(error_code::infeasible, 0, "no plan with ", *options.microbatches,
-                  " microbatches was found; the least found is ", found,
-                  ", and no plan has fewer than ", plan.fewest_microbatches,
-                  "; give that many, or none");
+                  " microbatches ", proven ? "exists" : "was found in a search that gave up",
+                  "; the least found is ", found, ", and no plan has fewer than ",
+                  plan.fewest_microbatches, "; give that many, or none");
     }
     if (plan.microbatches != found && !fill(found)) { return fail(error_code::infeasible, 0, ""); }
   }

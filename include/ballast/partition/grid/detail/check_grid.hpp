@@ -30,7 +30,10 @@ namespace ballast::inline v0::detail {
   if (slots == 0) {
     return refuse("options.microbatches is 0; give at least 1, or none to find the least");
   }
-  if (given.multiple_of == 0 || slots % (given.microbatches ? given.multiple_of : 1) != 0) {
+  if (given.multiple_of == 0) {
+    return refuse("options.multiple_of is 0, and only 0 is a multiple of it; give 1 or more");
+  }
+  if (given.microbatches && slots % given.multiple_of != 0) {
     return refuse("options.microbatches is ", slots, " and options.multiple_of ", given.multiple_of,
                   "; give a multiple, or no number of microbatches");
   }

@@ -4,6 +4,7 @@
 
 #include <ballast/core/detail/replace_front.hpp>
 #include <ballast/core/detail/work_budget.hpp>
+#include <ballast/core/uint128.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/grid/concepts.hpp>
 #include <ballast/partition/grid/detail/fill_to_height.hpp>
@@ -13,14 +14,16 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <numeric>
 #include <span>
 
 namespace ballast::inline v0::detail {
 
 /// The most samples that each cell of a kind gets, so that they add up to all samples where slots
-/// ask for certain counts: full steps, dealt from the first cell on.
-inline void deal_quotas(grid_problem const& problem, kind_of_items const& kind,
-                        std::span<std::uint32_t> quotas) noexcept
+/// ask for certain counts: full steps, dealt from the first cell on, or from the largest cap on, and
+/// there, where any number of steps will do, in proportion to caps.
+inline void deal_quotas(grid_problem const& problem, kind_of_items const& kind, bool by_cap,
+                        std::span<std::uint32_t const> order, std::span<std::uint32_t> quotas)
 {
   grid_slot const& slot = problem.slots[kind.first_slot];
   if (slot.grows() || slot.least == slot.most ||
@@ -31,9 +34,23 @@ inline void deal_quotas(grid_problem const& problem, kind_of_items const& kind,
   std::size_t samples = 0;
   for (grid_item const& item : kind.items) { samples += item.count; }
   std::size_t const steps = samples / slot.step;
+  auto const& caps = problem.most_weights;
+  uint128 room = 0;
+  for (std::int64_t const cap : caps) { room += static_cast<std::uint64_t>(cap); }
+  bool const in_proportion = by_cap && slot.step > 1 && slot.least == 0 && room > 0;
+  std::size_t const slots = quotas.size() / caps.size();
+  std::size_t rest = steps;
   for (std::size_t cell = 0; cell < quotas.size(); ++cell) {
-    std::size_t const own = steps / quotas.size() + (cell < steps % quotas.size() ? 1 : 0);
+    std::size_t own = steps / quotas.size();
+    if (in_proportion) {
+      auto const cap = static_cast<std::uint64_t>(caps[cell % caps.size()]);
+      own = static_cast<std::size_t>(uint128{steps} * cap / (room * slots));
+    }
     quotas[cell] = static_cast<std::uint32_t>(own * slot.step);
+    rest -= own;
+  }
+  for (std::size_t place = 0; rest > 0; place = (place + 1) % quotas.size(), --rest) {
+    quotas[order[place]] += slot.step;
   }
 }
 
@@ -45,7 +62,7 @@ inline void deal_quotas(grid_problem const& problem, kind_of_items const& kind,
 ///             each item and cell, it gives up
 /// Expects     no slot of the kind holds anything
 /// Complexity  O((n + cells) log cells)
-[[nodiscard]] inline bool deal_cells(grid_cells& cells, kind_of_items const& kind,
+[[nodiscard]] inline bool deal_cells(grid_cells& cells, kind_of_items const& kind, bool by_cap,
                                      workspace& memory)
 {
   std::size_t const ranks = cells.problem.ranks();
@@ -55,7 +72,15 @@ inline void deal_quotas(grid_problem const& problem, kind_of_items const& kind,
   auto const quotas = scratch.take<std::uint32_t>(count);
   auto const all = scratch.take<filling_cell>(count);
   auto const aside = scratch.take<filling_cell>(count);
-  deal_quotas(cells.problem, kind, quotas);
+  auto const order = scratch.take<std::uint32_t>(count);
+  auto const& caps = cells.problem.most_weights;
+  std::iota(order.begin(), order.end(), 0U);
+  if (by_cap) {
+    std::sort(order.begin(), order.end(), [&caps, ranks](std::uint32_t a, std::uint32_t b) {
+      return caps[a % ranks] != caps[b % ranks] ? caps[a % ranks] > caps[b % ranks] : a < b;
+    });
+  }
+  deal_quotas(cells.problem, kind, by_cap, order, quotas);
   for (std::size_t cell = 0; cell < count; ++cell) {
     all[cell] = {0, static_cast<std::uint32_t>(cell)};
   }
@@ -85,7 +110,6 @@ inline void deal_quotas(grid_problem const& problem, kind_of_items const& kind,
     }
   }
 
-  auto const& caps = cells.problem.most_weights;
   if (std::any_of(caps.begin(), caps.end(), [&](std::int64_t cap) { return cap != caps[0]; })) {
     return true;
   }

@@ -169,50 +169,6 @@ struct grid_step {
       kinds};
 }
 
-/// Gives the slots to kinds: to each its fewest, and each further one to the kind with the most
-/// weight for a slot. Returns false where some kind would have fewer, or fewer samples than cells
-/// that need one.
-[[nodiscard]] inline bool lay_out_slots(grid_step const& step, grid_options const& options,
-                                        std::span<grid_slot> slots)
-{
-  std::size_t const ranks = step.problem.ranks();
-  std::size_t const fewest = step.fewest();
-  if (slots.size() < fewest) { return false; }
-  for (grid_kind& kind : step.kinds) { kind.slots = kind.fewest; }
-  auto const weighs_more = [](grid_kind const& a, grid_kind const& b) {
-    return uint128{static_cast<std::uint64_t>(a.weight)} * b.slots >
-           uint128{static_cast<std::uint64_t>(b.weight)} * a.slots;
-  };
-  for (std::size_t more = fewest; more < slots.size(); ++more) {
-    std::size_t heaviest = 0;
-    for (std::size_t kind = 1; kind < step.kinds.size(); ++kind) {
-      if (weighs_more(step.kinds[kind], step.kinds[heaviest])) { heaviest = kind; }
-    }
-    ++step.kinds[heaviest].slots;
-  }
-  std::size_t next = 0;
-  for (std::size_t kind = 0; kind < step.kinds.size(); ++kind) {
-    grid_kind const& own = step.kinds[kind];
-    std::size_t const cells = ranks * own.slots;
-    grid_slot slot{static_cast<std::uint32_t>(kind)};
-    switch (options.counts.kind) {
-      case cell_counts::rule::any: break;
-      case cell_counts::rule::at_most: slot.most = options.counts.number; break;
-      case cell_counts::rule::equal:
-        slot.least = static_cast<std::uint32_t>(own.samples / cells);
-        slot.most = slot.least + (own.samples % cells != 0 ? 1U : 0U);
-        break;
-      case cell_counts::rule::multiple_of: slot.step = options.counts.number; break;
-    }
-    if (options.fill_cells) {
-      slot.least = std::max(slot.least, slot.step);
-      if (own.items < cells || own.samples / slot.step < cells) { return false; }
-    }
-    for (std::size_t each = 0; each < own.slots; ++each) { slots[next++] = slot; }
-  }
-  return true;
-}
-
 }  // namespace ballast::inline v0::detail
 
 #endif  // BALLAST_PARTITION_GRID_DETAIL_GRID_STEP_HPP
