@@ -230,8 +230,8 @@ pipeline_timeline run_order(process_grid const& grid, pipeline_model::step const
                             std::span<microbatch_id const> order)
 {
   auto const setup = setup_of(grid, step.microbatches);
-  auto const plan = step.plan(grid);
-  auto const times = step.times(grid);
+  auto const plan = step.plan(setup);
+  auto const times = step.times(setup);
   auto const all = run_ranks(grid.ranks(), [&](thread_communicator& comm) {
     auto runner = pipeline_runner<>::make(setup, comm.rank()).value();
     auto tensor = comm.split(grid.colour(comm.rank(), grid_axis::tensor)).value();
@@ -256,9 +256,10 @@ trained train_modules(C& comm, process_grid const& grid, std::span<pipeline_mode
   pipeline_model::rank_model model(grid, comm.rank(), tensor);
   trained all;
   for (auto const& step : data) {
-    auto const plan = step.plan(grid);
+    auto const plan = step.plan(runner.setup());
     or_throw(runner.plan(plan));
-    auto const order = order_microbatches(schedule, step.times(grid), interval_filling{}).value();
+    auto const times = step.times(runner.setup());
+    auto const order = order_microbatches(schedule, times, interval_filling{}).value();
     model.begin(step, plan);
     or_throw(runner.run(comm, order.order, model));
 
@@ -341,13 +342,8 @@ double difference(C& comm, process_grid const& grid, process_grid const& one,
   return most;
 }
 
-process_grid grid_of(std::vector<unit_sizes> const& modules)
-{
-  return process_grid::make(modules).value();
-}
-
 // Encoder, LLM and generator: replicas, stages, tensor ranks.
-process_grid const unequal = grid_of({{3, 1, 1}, {2, 2, 2}, {1, 1, 1}});
+process_grid const unequal = process_grid::make({{3, 1, 1}, {2, 2, 2}, {1, 1, 1}}).value();
 
 std::vector<pipeline_model::step> small_data()
 {
@@ -361,12 +357,13 @@ bool train_and_measure()
 {
   auto const& grid = unequal;
   auto const apart = run_ranks(grid.ranks(), [&, data = small_data()](thread_communicator& comm) {
-    return difference(comm, grid, grid_of({{1, 1, 1}}), data);
+    return difference(comm, grid, process_grid::make({{1, 1, 1}}).value(), data);
   });
 
   pipeline_model::step const step(16, 6, 9);
-  auto const schedule = setup_of(grid, step.microbatches).schedule;
-  auto const times = step.times(grid);
+  auto const setup = setup_of(grid, step.microbatches);
+  auto const& schedule = setup.schedule;
+  auto const times = step.times(setup);
   auto const show = [&](char const* name, order_plan const& plan) {
     auto const simulated = simulate(schedule, times, plan.order);
     auto const measured = run_order(grid, step, plan.order);
@@ -438,8 +435,8 @@ int main(int argc, char** argv)
     double apart = 1;
     {
       auto comm = mpi_communicator::over(MPI_COMM_WORLD).value();
-      auto const grid = grid_of({{3, 1, 1}, {1, 2, 2}, {1, 1, 1}});
-      apart = difference(comm, grid, grid_of({{1, 1, 1}}), small_data());
+      auto const grid = process_grid::make({{3, 1, 1}, {1, 2, 2}, {1, 1, 1}}).value();
+      apart = difference(comm, grid, process_grid::make({{1, 1, 1}}).value(), small_data());
     }
     MPI_Finalize();
     return apart < 1e-11 ? 0 : 1;

@@ -41,23 +41,13 @@ using ballast::to_index;
 // A chain of stages on as many ranks, 1F1B, one sample in each microbatch.
 struct bench_chain {
   bench_chain(std::size_t stages, std::size_t microbatches, ballast::tokens rows, std::size_t width)
-      : setup{grid_of(stages), schedule_of(stages, microbatches),
-              std::vector<std::size_t>(stages - 1, width)}
+      : setup{ballast::process_grid::make({{1, static_cast<std::uint32_t>(stages), 1}}).value(),
+              schedule_of(stages, microbatches), std::vector<std::size_t>(stages - 1, width)}
   {
-    plan.microbatches = microbatches;
-    plan.rows.assign(stages - 1, std::vector<ballast::tokens>(microbatches, rows));
-    plan.replica.resize(1);
-    for (std::size_t b = 0; b < microbatches; ++b) {
-      plan.microbatch.push_back(to_id<microbatch_id>(b));
-      given.push_back(to_id<microbatch_id>(b));
-    }
+    for (std::size_t b = 0; b < microbatches; ++b) { given.push_back(to_id<microbatch_id>(b)); }
+    plan.fill(setup, given, [rows](std::size_t, std::size_t) { return rows; });
   }
 
-  static ballast::process_grid grid_of(std::size_t stages)
-  {
-    std::vector<ballast::unit_sizes> const one{{1, static_cast<std::uint32_t>(stages), 1}};
-    return ballast::process_grid::make(one).value();
-  }
   static ballast::compiled_schedule schedule_of(std::size_t stages, std::size_t microbatches)
   {
     return ballast::compiled_schedule::make(ballast::chain_of_stages(stages, stages),

@@ -55,31 +55,27 @@ struct step {
   }
 
   /// Samples one after the other in the microbatches, and in turn on the replicas of each module.
-  [[nodiscard]] ballast::pipeline_plan plan(ballast::process_grid const& grid) const
+  [[nodiscard]] ballast::pipeline_plan plan(ballast::pipeline_setup const& setup) const
   {
-    ballast::pipeline_plan made;
-    made.microbatches = microbatches;
-    std::size_t const samples = images.size();
-    made.replica.resize(grid.size());
-    for (std::size_t sample = 0; sample < samples; ++sample) {
-      made.microbatch.push_back(
-          ballast::to_id<ballast::microbatch_id>(sample * microbatches / samples));
-      for (std::uint32_t module = 0; module < grid.size(); ++module) {
-        made.replica[module].push_back(static_cast<std::uint32_t>(sample % grid[module].data));
-      }
+    std::vector<ballast::microbatch_id> microbatch;
+    for (std::size_t sample = 0; sample < images.size(); ++sample) {
+      microbatch.push_back(
+          ballast::to_id<ballast::microbatch_id>(sample * microbatches / images.size()));
     }
-    made.rows = {images, std::vector(samples, sequence), std::vector(samples, generated)};
-    return made;
+    return ballast::pipeline_plan{}.fill(
+        setup, microbatch, [this](std::size_t sample, std::size_t link) {
+          return link == 0 ? images[sample] : link == 1 ? sequence : generated;
+        });
   }
 
   /// Nanoseconds as they are modelled: 1 ms for each row of images, as many for each stage of the
   /// LLM as a mean sample has, and half of that in the generator; backward twice as long. Replicas
   /// wait for the slowest.
-  [[nodiscard]] ballast::pipeline_times times(ballast::process_grid const& grid) const
+  [[nodiscard]] ballast::pipeline_times times(ballast::pipeline_setup const& setup) const
   {
-    auto const planned = plan(grid);
+    auto const planned = plan(setup);
     return {microbatches, stages, [&](std::size_t microbatch, std::size_t stage) {
-              std::vector<ballast::time_units> of_replica(grid[0].data, 0);
+              std::vector<ballast::time_units> of_replica(setup.grid[0].data, 0);
               for (std::size_t sample = 0; sample < images.size(); ++sample) {
                 if (to_index(planned.microbatch[sample]) == microbatch) {
                   of_replica[planned.replica[0][sample]] += 1'000'000 * images[sample];

@@ -10,10 +10,13 @@
 #include <ballast/core/ids.hpp>
 #include <ballast/core/random.hpp>
 #include <ballast/core/result.hpp>
+#include <ballast/runtime/pipeline_gradients.hpp>
 
+#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <thread>
 #include <vector>
 
@@ -42,6 +45,15 @@ TEST(MpiPipelineRunner, HasTheGradientsOfOneRankBitForBit)
     toy::result_of_one_rank alone(job);
     EXPECT_EQ(runner.loss(), alone.loss);
     for (auto const& [where, gradient] : stage.found) { EXPECT_EQ(gradient, alone.found[where]); }
+    std::erase_if(alone.found, [&](auto const& each) {
+      return !std::ranges::count(job.order, job.plan.microbatch[each.first.second]);
+    });
+    double shared = stage.of_shared();
+    ballast::or_throw(ballast::add_shared_gradients(
+        comm, job.setup.grid, job.setup.schedule.stages(), job.sharing, std::span(&shared, 1)));
+    if (stage.shares()) {
+      EXPECT_EQ(shared, alone.of_shared(job, job.setup.grid.place(comm.rank()).data));
+    }
   }
 }
 

@@ -12,6 +12,7 @@
 #include <ballast/core/ids.hpp>
 #include <ballast/core/random.hpp>
 #include <ballast/core/result.hpp>
+#include <ballast/runtime/pipeline_gradients.hpp>
 
 #include <algorithm>
 #include <atomic>
@@ -69,24 +70,34 @@ void drop_others(toy::gradients& all, toy::job const& job)
 TEST(PipelineRunner, HasTheGradientsOfOneRankBitForBit)  // Ensures (1) (2) (3)
 {
   ballast::random_source random(45);
-  for (int trial = 0; trial < ballast_test::trials_of(200); ++trial) {
+  int with_shared_weight = 0;
+  int const trials = ballast_test::trials_of(2'000);
+  for (int trial = 0; trial < trials; ++trial) {
     auto const job = toy::draw(random, 10);
+    with_shared_weight += job.sharing.empty() ? 0 : 1;
     SCOPED_TRACE(testing::Message() << "trial " << trial);
+    toy::result_of_one_rank alone(job);
+    drop_others(alone.found, job);
     found_together all;
     ballast::run_ranks(job.setup.grid.ranks(), [&](thread_communicator& comm) {
       auto runner = pipeline_runner<>::make(job.setup, comm.rank()).value();
       ballast::or_throw(runner.plan(job.plan));
-      for (int step = 0; step < 2; ++step) {
+      for (int left = trial % 4 == 0 ? 2 : 1; left > 0; --left) {
         toy::stage stage(job, comm.rank());
         ballast::or_throw(runner.run(comm, job.order, stage));
+        double shared = stage.of_shared();
+        ballast::or_throw(ballast::add_shared_gradients(
+            comm, job.setup.grid, job.setup.schedule.stages(), job.sharing, std::span(&shared, 1)));
+        if (stage.shares()) {
+          EXPECT_EQ(shared, alone.of_shared(job, job.setup.grid.place(comm.rank()).data));
+        }
         all.add(stage.found, runner.loss());
       }
     });
-    toy::result_of_one_rank alone(job);
-    drop_others(alone.found, job);
     ASSERT_EQ(all.found, alone.found);
     for (double const loss : all.losses) { ASSERT_EQ(loss, alone.loss); }
   }
+  EXPECT_GT(with_shared_weight, trials / 8);
 }
 
 TEST(PipelineRunner, EvaluatesFewerMicrobatchesOnTheRunnerThatTrains)

@@ -13,6 +13,7 @@
 #include <ballast/pipeline/stage_graph.hpp>
 #include <ballast/route/unit_plan.hpp>
 #include <ballast/runtime/pipeline_calls.hpp>
+#include <ballast/runtime/pipeline_gradients.hpp>
 #include <ballast/runtime/pipeline_runner.hpp>
 #include <ballast/runtime/pipeline_setup.hpp>
 #include <ballast/topology/process_grid.hpp>
@@ -39,17 +40,23 @@ using ballast::to_id;
 using ballast::to_index;
 using ballast::tokens;
 
-/// A pipeline to run: setup, samples, and an order.
+/// A pipeline to run: setup, samples, an order, and the stages that share a weight.
 struct job {
   ballast::pipeline_setup setup;
   ballast::pipeline_plan plan;
   std::vector<microbatch_id> order;
+  std::vector<stage_id> sharing = {};
+
+  [[nodiscard]] bool shares(std::size_t stage) const
+  {
+    return std::find(sharing.begin(), sharing.end(), to_id<stage_id>(stage)) != sharing.end();
+  }
+  [[nodiscard]] double weight(std::size_t stage) const
+  {
+    return 0.5 + 0.125 * static_cast<double>(shares(stage) ? to_index(sharing[0]) : stage);
+  }
 };
 
-inline double weight(std::size_t stage)
-{
-  return 0.5 + 0.125 * static_cast<double>(stage);
-}
 inline double share(std::size_t link, std::size_t at)
 {
   return 1.0 / static_cast<double>(2 + link + at % 7);
@@ -72,9 +79,10 @@ inline double mixed(std::size_t sample, std::size_t stage, rows_in const& in)
 }
 
 /// Returns the loss of the sample, which has one where nothing follows.
-inline double forward(std::size_t sample, std::size_t stage, rows_in const& in, rows_out const& out)
+inline double forward(job const& all, std::size_t sample, std::size_t stage, rows_in const& in,
+                      rows_out const& out)
 {
-  double const sum = weight(stage) * mixed(sample, stage, in);
+  double const sum = all.weight(stage) * mixed(sample, stage, in);
   for (std::size_t k = 0; k < out.size(); ++k) {
     for (std::size_t at = 0; at < out[k].size(); ++at) {
       out[k][at] = std::sin(sum + phase(k, at));
@@ -84,11 +92,11 @@ inline double forward(std::size_t sample, std::size_t stage, rows_in const& in, 
 }
 
 /// Returns the gradient of the weight.
-inline double backward(std::size_t sample, std::size_t stage, rows_in const& in,
+inline double backward(job const& all, std::size_t sample, std::size_t stage, rows_in const& in,
                        rows_in const& gradient, rows_out const& into, double part = 1)
 {
   double const before = mixed(sample, stage, in);
-  double const sum = weight(stage) * before;
+  double const sum = all.weight(stage) * before;
   double of_sum = gradient.empty() ? 2 * sum : 0;
   for (std::size_t k = 0; k < gradient.size(); ++k) {
     for (std::size_t at = 0; at < gradient[k].size(); ++at) {
@@ -97,7 +105,7 @@ inline double backward(std::size_t sample, std::size_t stage, rows_in const& in,
   }
   for (std::size_t k = 0; k < into.size(); ++k) {
     for (std::size_t at = 0; at < into[k].size(); ++at) {
-      into[k][at] = part * (of_sum * weight(stage) * share(k, at));
+      into[k][at] = part * (of_sum * all.weight(stage) * share(k, at));
     }
   }
   return of_sum * before;
@@ -146,7 +154,7 @@ struct result_of_one_rank {
         rows_out out;
         views(rows, links_of(stages, to_id<stage_id>(s), true), in);
         views(rows, links_of(stages, to_id<stage_id>(s), false), out);
-        losses[{sample, s}] = forward(sample, s, in, out);
+        losses[{sample, s}] = forward(all, sample, s, in, out);
       }
       for (std::size_t s = stages.stages(); s-- > 0;) {
         if (!stages[to_id<stage_id>(s)].backward) { continue; }
@@ -159,7 +167,7 @@ struct result_of_one_rank {
           bool const wanted = stages[stages.links()[link].from].backward;
           into.push_back(wanted ? std::span(back[link]) : std::span<double>());
         }
-        found[{s, sample}] = backward(sample, s, in, gradient, into);
+        found[{s, sample}] = backward(all, sample, s, in, gradient, into);
       }
     }
     // As the runner adds them: microbatch, stage, replica, and the replica's samples in order.
@@ -182,6 +190,21 @@ struct result_of_one_rank {
         }
       }
     }
+  }
+
+  /// Of the weight that stages share: what a replica has of it, stage after stage.
+  [[nodiscard]] double of_shared(job const& all, std::uint32_t data) const
+  {
+    double sum = 0;
+    for (stage_id const stage : all.sharing) {
+      double of_stage = 0;
+      for (auto const& [where, gradient] : found) {
+        bool const here = replica_of(all.plan, module_of(all, stage), where.second) == data;
+        if (where.first == to_index(stage) && here) { of_stage += gradient; }
+      }
+      sum += of_stage;
+    }
+    return sum;
   }
 
   static std::uint32_t module_of(job const& all, stage_id stage)
@@ -219,7 +242,7 @@ class stage {
       for (std::size_t k = 0; k < out.size(); ++k) {
         made.push_back(cut(call.output<double>(k), out[k], sample, used));
       }
-      loss += toy::forward(sample, to_index(call.stage), in, made);
+      loss += toy::forward(all_, sample, to_index(call.stage), in, made);
     }
     return loss;
   }
@@ -247,8 +270,27 @@ class stage {
       bool const has_part = all_.setup.tensor != ballast::tensor_gradients::copies;
       double const part = has_part ? 1.0 / all_.setup.grid[place_.module].tensor : 1.0;
       found[{to_index(call.stage), sample}] =
-          toy::backward(sample, to_index(call.stage), in, gradient, made, part);
+          toy::backward(all_, sample, to_index(call.stage), in, gradient, made, part);
     }
+  }
+
+  /// Whether this rank has one of the stages that share a weight.
+  [[nodiscard]] bool shares() const
+  {
+    return std::any_of(all_.sharing.begin(), all_.sharing.end(), [this](stage_id one) {
+      auto const rank = ballast::rank_of_stage(all_.setup.grid, stages(), one, 0);
+      auto const place = all_.setup.grid.place(rank);
+      return place.module == place_.module && place.pipeline == place_.pipeline;
+    });
+  }
+  /// What it has of that weight.
+  [[nodiscard]] double of_shared() const
+  {
+    double sum = 0;
+    for (auto const& [where, gradient] : found) {
+      if (all_.shares(where.first)) { sum += gradient; }
+    }
+    return sum;
   }
 
   gradients found;
@@ -350,25 +392,37 @@ inline job draw(ballast::random_source& random, std::size_t most_ranks)
     }
     drawn.setup.strategy = all_unit_strategies[below(3)];
     drawn.setup.ahead = below(4);
-    drawn.plan.microbatches = microbatches + below(2);
-    drawn.plan.rows.resize(links);
-    drawn.plan.replica.resize(drawn.setup.grid.size());
-    for (std::size_t b = 0; b < drawn.plan.microbatches; ++b) {
-      for (std::size_t left = below(5); left > 0; --left) {
-        drawn.plan.microbatch.push_back(to_id<microbatch_id>(b));
-        for (auto& rows : drawn.plan.rows) { rows.push_back(static_cast<tokens>(below(4))); }
-        for (std::uint32_t module = 0; module < drawn.setup.grid.size(); ++module) {
-          drawn.plan.replica[module].push_back(
-              static_cast<std::uint32_t>(below(drawn.setup.grid[module].data)));
-        }
-      }
+    std::size_t const planned = microbatches + below(2);  // one may be left out
+    std::vector<microbatch_id> of_sample;
+    for (std::size_t b = 0; b < planned; ++b) {
+      of_sample.insert(of_sample.end(), below(5), to_id<microbatch_id>(b));
       drawn.order.push_back(to_id<microbatch_id>(b));
     }
+    auto const rows_of = [&](std::size_t, std::size_t) { return below(4); };
+    if (below(4) == 0) {
+      drawn.plan.fill(drawn.setup, of_sample, rows_of);
+    } else {
+      drawn.plan.fill(drawn.setup, of_sample, rows_of, [&](std::size_t, std::size_t module) {
+        return below(drawn.setup.grid[static_cast<std::uint32_t>(module)].data);
+      });
+    }
+    drawn.plan.microbatches = planned;
     random.shuffle(std::span(drawn.order));
     drawn.order.resize(microbatches);
+    auto const& stages = drawn.setup.schedule.stages();
+    stage_id const embedding{static_cast<std::uint32_t>(below(stages.stages()))};
+    stage_id const head{static_cast<std::uint32_t>(below(stages.stages()))};
+    auto const sizes_of = [&](stage_id stage) {
+      return drawn.setup.grid[result_of_one_rank::module_of(drawn, stage)];
+    };
+    if (embedding < head && stages[embedding].rank != stages[head].rank &&
+        stages[embedding].backward && stages[head].backward &&
+        sizes_of(embedding).data == sizes_of(head).data &&
+        sizes_of(embedding).tensor == sizes_of(head).tensor) {
+      drawn.sharing = {embedding, head};
+    }
     bool is_local = false;
-    for (auto const& link : drawn.setup.schedule.stages().links()) {
-      auto const& stages = drawn.setup.schedule.stages();
+    for (auto const& link : stages.links()) {
       is_local = is_local || stages[link.from].rank == stages[link.to].rank;
     }
     if (!is_local && below(2) == 0) { drawn.setup.tensor = tensor_gradients::float64_parts; }
@@ -383,17 +437,14 @@ inline job chain_job(std::size_t stages, std::size_t microbatches, tokens rows =
       ballast::compiled_schedule::make(ballast::chain_of_stages(stages, stages),
                                        ballast::one_forward_one_backward{}, microbatches)
           .value();
-  ballast::unit_sizes const sizes{1, static_cast<std::uint32_t>(stages), 1};
-  auto grid = ballast::process_grid::make(std::span(&sizes, 1)).value();
+  auto grid = ballast::process_grid::make({{1, static_cast<std::uint32_t>(stages), 1}}).value();
   job job{{std::move(grid), std::move(schedule)}, {}, {}};
   job.setup.row_bytes.assign(stages - 1, sizeof(double));
-  job.plan.microbatches = microbatches;
-  job.plan.rows.assign(stages - 1, std::vector<tokens>(microbatches, rows));
-  job.plan.replica.resize(1);
   for (std::size_t b = 0; b < microbatches; ++b) {
-    job.plan.microbatch.push_back(ballast::to_id<microbatch_id>(b));
-    job.order.push_back(ballast::to_id<microbatch_id>(microbatches - 1 - b));
+    job.order.push_back(ballast::to_id<microbatch_id>(b));
   }
+  job.plan.fill(job.setup, job.order, [rows](std::size_t, std::size_t) { return rows; });
+  std::reverse(job.order.begin(), job.order.end());
   return job;
 }
 

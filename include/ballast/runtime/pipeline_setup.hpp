@@ -2,14 +2,17 @@
 #ifndef BALLAST_RUNTIME_PIPELINE_SETUP_HPP
 #define BALLAST_RUNTIME_PIPELINE_SETUP_HPP
 
+#include <ballast/core/detail/span_of.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/pipeline/compiled_schedule.hpp>
 #include <ballast/route/unit_plan.hpp>
+#include <ballast/runtime/scheduled_step.hpp>
 #include <ballast/topology/process_grid.hpp>
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 namespace ballast::inline v0 {
@@ -39,8 +42,11 @@ struct pipeline_setup {
 };
 
 /// The samples of a step: in which microbatch each is, which replica of each module computes it,
-/// and how many rows it has on each link. Plain data, so that a trainer can write its own; it may
-/// have more microbatches than the schedule where only some of them are evaluated.
+/// and how many rows it has on each link. Plain data, which fill() writes by rules, or a trainer in
+/// its own manner; it may have more microbatches than the schedule where only some of them are
+/// evaluated.
+///
+///     plan.fill(setup, microbatch, [&](std::size_t sample, std::size_t link) { return ...; });
 ///
 /// A replica computes its samples of a microbatch in increasing order. With equally many replicas
 /// everywhere, each may have an order of its own: number its microbatches by their positions.
@@ -53,6 +59,66 @@ struct pipeline_plan {
   std::vector<microbatch_id> microbatch = {};
   std::vector<std::vector<tokens>> rows = {};
   std::vector<std::vector<std::uint32_t>> replica = {};
+
+  /// Writes the plan of samples that are in these microbatches, as many as the schedule has:
+  /// rows_of(sample, link), replica_of(sample, module).
+  ///
+  /// Ensures     nothing is allocated for as many samples as before
+  template <class RowsOf, class ReplicaOf>
+  pipeline_plan& fill(pipeline_setup const& setup, std::span<microbatch_id const> of_sample,
+                      RowsOf const& rows_of, ReplicaOf const& replica_of)
+  {
+    microbatches = setup.schedule.microbatches();
+    if (of_sample.data() != microbatch.data()) {
+      microbatch.assign(of_sample.begin(), of_sample.end());
+    }
+    rows.resize(setup.schedule.stages().links().size());
+    replica.resize(setup.grid.size());
+    for (auto& each : rows) { each.resize(of_sample.size()); }
+    for (auto& each : replica) { each.resize(of_sample.size()); }
+    for (std::size_t sample = 0; sample < of_sample.size(); ++sample) {
+      for (std::size_t link = 0; link < rows.size(); ++link) {
+        rows[link][sample] = static_cast<tokens>(rows_of(sample, link));
+      }
+      for (std::size_t module = 0; module < replica.size(); ++module) {
+        replica[module][sample] = static_cast<std::uint32_t>(replica_of(sample, module));
+      }
+    }
+    return *this;
+  }
+
+  /// The same with samples in turn on the replicas of each module: sample s on replica s mod data.
+  template <class RowsOf>
+  pipeline_plan& fill(pipeline_setup const& setup, std::span<microbatch_id const> of_sample,
+                      RowsOf const& rows_of)
+  {
+    return fill(setup, of_sample, rows_of, [&setup](std::size_t sample, std::size_t module) {
+      return sample % setup.grid[static_cast<std::uint32_t>(module)].data;
+    });
+  }
+
+  /// The plan of a scheduler's step. Its microbatches are numbered by their positions, so that each
+  /// group of replicas keeps its order: run it with the order 0, 1, 2, ...
+  ///
+  /// Expects     the grid has the scheduler's modules and replicas, the schedule its microbatches.
+  template <class RowsOf, std::size_t D>
+  pipeline_plan& fill(pipeline_setup const& setup, scheduled_step<D> const& step,
+                      RowsOf const& rows_of)
+  {
+    auto const in_group = [&step](std::size_t module) {
+      return step.replicas[module] / step.pipelines();
+    };
+    microbatch.clear();
+    for (bag_id const bag : step.owner[0]) {
+      microbatch.push_back(to_id<microbatch_id>(to_index(bag) / in_group(0) % step.microbatches));
+    }
+    return fill(setup, detail::span_of(microbatch), rows_of,
+                [&](std::size_t sample, std::size_t module) {
+                  std::size_t const bag = to_index(step.owner[module][to_id<sample_id>(sample)]);
+                  std::size_t const here = in_group(module);
+                  return bag / here / step.microbatches * here + bag % here;
+                });
+  }
 };
 
 }  // namespace ballast::inline v0

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <span>
 #include <vector>
 
@@ -78,6 +79,11 @@ class process_grid {
     }
     grid.modules_.assign(modules.begin(), modules.end());
     return grid;
+  }
+
+  [[nodiscard]] static result<process_grid> make(std::initializer_list<unit_sizes> modules)
+  {
+    return make(std::span<unit_sizes const>(modules.begin(), modules.size()));
   }
 
   /// Number of modules.
