@@ -10,6 +10,7 @@
 #include <ballast/cost/known_models.hpp>
 #include <ballast/cost/quadratic_cost.hpp>
 #include <ballast/parallelism/choose_bags.hpp>
+#include <ballast/parallelism/cut_chain.hpp>
 #include <ballast/partition/capped.hpp>
 #include <ballast/partition/grid/fill_slots.hpp>
 #include <ballast/partition/grid/partition_grid.hpp>
@@ -305,6 +306,13 @@ growth_answer choose_mix(std::vector<tokens> const& lengths, std::size_t gpus)
   return {};
 }
 
+growth_answer cut_layers(std::vector<tokens> const& lengths, std::size_t ranks)
+{
+  std::vector<ballast::chain_layer> layers;
+  for (tokens const length : lengths) { layers.push_back({.cost = length}); }
+  return told(ballast::cut_chain(layers, {.ranks = ranks}));
+}
+
 bool const added_growth = [] {
   add_partitions();
   add_full_memory();
@@ -322,6 +330,7 @@ bool const added_growth = [] {
   add_orders();
   add_growth("place_by_node", many, place_nodes);
   add_growth("choose_bags", many, choose_mix);
+  add_growth("cut_chain", {4096, 64}, cut_layers);
   return true;
 }();
 

@@ -9,6 +9,7 @@
 #include <ballast/core.hpp>
 #include <ballast/cost.hpp>
 #include <ballast/parallelism/choose_bags.hpp>
+#include <ballast/parallelism/cut_chain.hpp>
 #include <ballast/partition.hpp>
 #include <ballast/pipeline.hpp>
 #include <ballast/sharding.hpp>
@@ -128,6 +129,14 @@ void choose(std::vector<tokens> const& lengths, ballast::quadratic_cost const& c
   print("bags/chosen", digest.value());
 }
 
+void cut(std::vector<tokens> const& lengths)
+{
+  std::vector<ballast::chain_layer> layers;
+  for (std::size_t at = 0; at < 120; ++at) { layers.push_back({.cost = lengths[at]}); }
+  auto const plan = ballast::cut_chain(layers, {.ranks = 8, .chunks = 2}).value();
+  print("chain/cut", digest_of(plan.first));
+}
+
 void shard(std::vector<tokens> const& lengths)
 {
   auto const machines = ballast::cluster_of({8, 8, 8, 5}).value();
@@ -209,6 +218,7 @@ int main()
   pack("refine_bins", ballast::refine_bins<>{}, lengths);
   choose(lengths, spec.cost);
   shard(lengths);
+  cut(lengths);
 
   for (auto const* schedule : {"gpipe", "1f1b", "interleaved:v=2"}) {
     constexpr std::size_t microbatches = 20;

@@ -135,6 +135,7 @@ int main(int argc, char** argv)
   ballast_soak::add_groups_and_bags(planners);
   ballast_soak::add_pipelines(planners);
   ballast_soak::add_layouts(planners);
+  ballast_soak::add_chains_and_experts(planners);
   bool const is_name = std::ranges::any_of(
       planners, [&](auto const& planner) { return planner.name == what.planner; });
   std::uint64_t wrong = 0;

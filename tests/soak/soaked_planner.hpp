@@ -107,6 +107,7 @@ void add_bins_and_grids(std::vector<soaked_planner>& planners);
 void add_groups_and_bags(std::vector<soaked_planner>& planners);
 void add_pipelines(std::vector<soaked_planner>& planners);
 void add_layouts(std::vector<soaked_planner>& planners);
+void add_chains_and_experts(std::vector<soaked_planner>& planners);
 
 }  // namespace ballast_soak
 

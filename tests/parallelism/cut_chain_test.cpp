@@ -1,0 +1,300 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <ballast/parallelism/cut_chain.hpp>  // first: proves it is self-contained
+
+#include "../support/trials.hpp"
+
+#include <gtest/gtest.h>
+#include <ballast/core/random.hpp>
+#include <ballast/core/result.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <vector>
+
+namespace cut_chain_test {
+
+using ballast::chain_cut;
+using ballast::chain_layer;
+using ballast::chain_ranks;
+using ballast::cut_chain;
+using ballast::error_code;
+
+std::vector<chain_layer> layers_of(std::vector<std::int64_t> const& costs)
+{
+  std::vector<chain_layer> layers;
+  for (std::int64_t const cost : costs) { layers.push_back({.cost = cost}); }
+  return layers;
+}
+
+std::vector<chain_layer> thirty_and_ends()
+{
+  std::vector<std::int64_t> costs(32, 1);
+  costs.front() = 3;
+  costs.back() = 6;
+  return layers_of(costs);
+}
+
+struct drawn_chain {
+  std::vector<chain_layer> layers;
+  std::vector<std::int64_t> capacities;
+  std::vector<std::int64_t> held;
+  std::size_t ranks = 1;
+  std::size_t chunks = 1;
+
+  [[nodiscard]] chain_ranks on() const { return {ranks, chunks, capacities, held}; }
+};
+
+drawn_chain draw(ballast::random_source& random, std::size_t most_layers, std::size_t most_chunks)
+{
+  drawn_chain drawn;
+  drawn.ranks = 1 + random.below(4);
+  drawn.chunks = 1 + random.below(most_chunks);
+  drawn.layers.resize(drawn.ranks * drawn.chunks + random.below(most_layers));
+  bool const is_even = random.below(3) == 0;
+  for (chain_layer& layer : drawn.layers) {
+    layer = {is_even ? 7 : random.between(0, 20), random.between(0, 5), random.between(0, 3)};
+  }
+  if (random.below(2) == 0) {
+    for (std::size_t stage = 0; stage < drawn.ranks * drawn.chunks; ++stage) {
+      drawn.held.push_back(random.between(0, 4));
+    }
+  }
+  if (random.below(2) == 0) {
+    for (std::size_t rank = 0; rank < drawn.ranks; ++rank) {
+      drawn.capacities.push_back(random.between(0, 60));
+    }
+  }
+  return drawn;
+}
+
+// Oracle: tries all cuts, and adds up layer by layer.
+std::optional<std::int64_t> least_by_trying(drawn_chain const& chain)
+{
+  std::vector<std::int64_t> loads(chain.ranks, 0);
+  std::vector<std::int64_t> bytes(chain.ranks, 0);
+  std::optional<std::int64_t> best;
+  std::size_t const stages = chain.ranks * chain.chunks;
+  auto const go_on = [&](auto const& self, std::size_t stage, std::size_t layer) -> void {
+    if (stage == stages) {
+      if (layer != chain.layers.size()) { return; }
+      std::int64_t const largest = std::ranges::max(loads);
+      if (!best || largest < *best) { best = largest; }
+      return;
+    }
+    std::size_t const rank = stage % chain.ranks;
+    std::int64_t const held = chain.held.empty() ? 1 : chain.held[stage];
+    auto const load_before = loads[rank];
+    auto const bytes_before = bytes[rank];
+    for (std::size_t end = layer; end < chain.layers.size(); ++end) {
+      loads[rank] += chain.layers[end].cost;
+      bytes[rank] += chain.layers[end].state_bytes + held * chain.layers[end].activation_bytes;
+      if (!chain.capacities.empty() && bytes[rank] > chain.capacities[rank]) { break; }
+      self(self, stage + 1, end + 1);
+    }
+    loads[rank] = load_before;
+    bytes[rank] = bytes_before;
+  };
+  go_on(go_on, 0, 0);
+  return best;
+}
+
+void expect_true(drawn_chain const& chain, chain_cut const& plan)
+{
+  std::size_t const stages = chain.ranks * chain.chunks;
+  ASSERT_EQ(plan.first.size(), stages + 1);
+  EXPECT_EQ(plan.first.front(), 0U);
+  EXPECT_EQ(plan.first.back(), chain.layers.size());
+  std::vector<std::int64_t> loads(chain.ranks, 0);
+  std::vector<std::int64_t> bytes(chain.ranks, 0);
+  for (std::size_t stage = 0; stage < stages; ++stage) {
+    ASSERT_LT(plan.first[stage], plan.first[stage + 1]);
+    for (std::size_t at = plan.first[stage]; at < plan.first[stage + 1]; ++at) {
+      loads[stage % chain.ranks] += chain.layers[at].cost;
+      bytes[stage % chain.ranks] +=
+          chain.layers[at].state_bytes +
+          (chain.held.empty() ? 1 : chain.held[stage]) * chain.layers[at].activation_bytes;
+    }
+  }
+  EXPECT_EQ(plan.loads, loads);
+  EXPECT_EQ(plan.makespan, std::ranges::max(loads));
+  EXPECT_LE(plan.lower_bound, plan.makespan);
+  for (std::size_t rank = 0; rank < chain.capacities.size(); ++rank) {
+    EXPECT_LE(bytes[rank], chain.capacities[rank]);
+  }
+}
+
+TEST(CutChain, CountsEmbeddingAndHeadAsLayers)
+{
+  // [cut]
+  // An embedding of cost 3, 30 layers of cost 1, head and loss of cost 6, on four ranks.
+  std::vector<ballast::chain_layer> layers(32, {.cost = 1});
+  layers.front().cost = 3;
+  layers.back().cost = 6;
+  auto const cut = ballast::cut_chain(layers, {.ranks = 4}).value();
+  // cut.makespan is 10, and no cut is better: stages begin with layers 0, 7, 17 and 27.
+  // [cut]
+  EXPECT_EQ(cut.makespan, 10);
+  EXPECT_TRUE(cut.proven_optimal());
+  EXPECT_EQ(cut.first, (std::vector<std::size_t>{0, 7, 17, 27, 32}));
+}
+
+TEST(CutChain, IsExactWithOneChunkARank)  // Ensures (1) (2)
+{
+  ballast::random_source random(11);
+  int refused = 0;
+  for (int trial = 0; trial < ballast_test::trials_of(4000); ++trial) {
+    SCOPED_TRACE(testing::Message() << "trial " << trial);
+    drawn_chain const chain = draw(random, 10, 1);
+    auto const best = least_by_trying(chain);
+    auto const plan = cut_chain(chain.layers, chain.on());
+    ASSERT_EQ(plan.has_value(), best.has_value()) << (plan ? "" : plan.error().message);
+    if (!plan) {
+      EXPECT_EQ(plan.error().code, error_code::infeasible);
+      ++refused;
+      continue;
+    }
+    expect_true(chain, *plan);
+    ASSERT_EQ(plan->makespan, *best);
+    ASSERT_TRUE(plan->proven_optimal());
+  }
+  EXPECT_GT(refused, 0);
+}
+
+TEST(CutChain, LeavesTheLastStagesMostLayers)  // Ensures (2)
+{
+  auto const plan = cut_chain(layers_of({5, 1, 1, 1, 1}), {.ranks = 2}).value();
+  EXPECT_EQ(plan.makespan, 5);
+  EXPECT_EQ(plan.first, (std::vector<std::size_t>{0, 1, 5}));
+  EXPECT_EQ(cut_chain(layers_of({1, 1, 1, 5, 0}), {.ranks = 3}).value().first,
+            (std::vector<std::size_t>{0, 1, 3, 5}));
+}
+
+// Oracle: a table of the least largest stage of every beginning of the chain.
+std::int64_t least_by_table(std::vector<chain_layer> const& layers, std::size_t stages)
+{
+  constexpr std::int64_t none = std::numeric_limits<std::int64_t>::max();
+  std::vector<std::int64_t> best(layers.size() + 1, none);
+  best[0] = 0;
+  for (std::size_t stage = 0; stage < stages; ++stage) {
+    std::vector<std::int64_t> next(layers.size() + 1, none);
+    for (std::size_t begin = 0; begin < layers.size(); ++begin) {
+      std::int64_t load = 0;
+      for (std::size_t end = begin; end < layers.size() && best[begin] != none; ++end) {
+        load += layers[end].cost;
+        next[end + 1] = std::min(next[end + 1], std::max(best[begin], load));
+      }
+    }
+    best = next;
+  }
+  return best.back();
+}
+
+TEST(CutChain, AgreesWithATableOnLongChains)
+{
+  ballast::random_source random(12);
+  for (int trial = 0; trial < ballast_test::trials_of(200); ++trial) {
+    std::size_t const ranks = 1 + random.below(16);
+    std::vector<chain_layer> layers(ranks + random.below(80));
+    for (chain_layer& layer : layers) {
+      layer.cost = random.between(0, 1) * random.between(0, 1 << 20);
+    }
+    EXPECT_EQ(cut_chain(layers, {.ranks = ranks}).value().makespan, least_by_table(layers, ranks));
+  }
+}
+
+TEST(CutChain, IsExactOnSmallChainsWithSeveralChunks)  // Ensures (1) (3)
+{
+  ballast::random_source random(13);
+  int refused = 0;
+  for (int trial = 0; trial < ballast_test::trials_of(2000); ++trial) {
+    SCOPED_TRACE(testing::Message() << "trial " << trial);
+    drawn_chain const chain = draw(random, 8, 3);
+    if (chain.ranks * chain.chunks > 9) { continue; }
+    auto const best = least_by_trying(chain);
+    auto const plan = cut_chain(chain.layers, chain.on());
+    ASSERT_EQ(plan.has_value(), best.has_value()) << (plan ? "" : plan.error().message);
+    refused += plan ? 0 : 1;
+    if (!plan) { continue; }
+    expect_true(chain, *plan);
+    ASSERT_EQ(plan->makespan, *best);
+    ASSERT_TRUE(plan->proven_optimal());
+  }
+  EXPECT_GT(refused, 0);
+}
+
+TEST(CutChain, KeepsItsPromisesWhereNotAllCutsAreTried)  // Ensures (1) (3)
+{
+  ballast::random_source random(14);
+  double gaps = 0;
+  int const trials = ballast_test::trials_of(100);
+  for (int trial = 0; trial < trials; ++trial) {
+    drawn_chain chain = draw(random, 60, 1);
+    chain.chunks = 2;
+    chain.ranks = 4;
+    chain.capacities.clear();
+    chain.held.clear();
+    chain.layers.resize(40 + random.below(60), {.cost = 15});
+    auto const plan = cut_chain(chain.layers, chain.on()).value();
+    expect_true(chain, plan);
+    gaps += plan.gap();
+  }
+  EXPECT_LE(gaps, 0.02 * trials) << "gap in the mean: " << gaps / trials;
+}
+
+TEST(CutChain, BalancesRanksOfSeveralChunks)
+{
+  auto const plan = cut_chain(thirty_and_ends(), {.ranks = 4, .chunks = 2}).value();
+  EXPECT_EQ(plan.makespan, 10);
+  EXPECT_TRUE(plan.proven_optimal());
+}
+
+TEST(CutChain, CountsWhatStagesHold)
+{
+  // Two microbatches on the first stage: it has room for one layer of 10 + 2 x 5 bytes.
+  std::vector<chain_layer> const layers(4, {.cost = 1, .state_bytes = 10, .activation_bytes = 5});
+  std::vector<std::int64_t> const capacities = {39, 45};
+  std::vector<std::int64_t> const held = {2, 1};
+  auto const plan = cut_chain(layers, {2, 1, capacities, held}).value();
+  EXPECT_EQ(plan.first, (std::vector<std::size_t>{0, 1, 4}));
+  EXPECT_EQ(plan.makespan, 3);
+}
+
+TEST(CutChain, RefusesInASentence)  // Errors
+{
+  auto const why = [](auto const& layers, chain_ranks const& on) {
+    return cut_chain(layers, on).error();
+  };
+  EXPECT_EQ(
+      why(layers_of({1, 2, 3}), {.ranks = 4}).message,
+      "a chain of 3 layers cannot be cut for 4 ranks with 1 chunks each, since a stage has at "
+      "least one layer; use fewer stages");
+  EXPECT_EQ(why(layers_of({1, 2, 3}), {.ranks = 0}).code, error_code::out_of_range);
+  EXPECT_EQ(why(layers_of({1, -2, 3}), {.ranks = 2}).position, 1U);
+  constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
+  EXPECT_EQ(why(layers_of({1, most, 3}), {.ranks = 2}).position, 1U);
+  std::vector<std::int64_t> const one = {5};
+  std::vector<std::int64_t> const negative = {5, -1};
+  EXPECT_EQ(why(layers_of({1, 2}), {.ranks = 2, .capacities = one}).position, 1U);
+  EXPECT_EQ(why(layers_of({1, 2}), {.ranks = 2, .capacities = negative}).position, 1U);
+  EXPECT_EQ(why(layers_of({1, 2}), {.ranks = 2, .held = one}).position, 1U);
+  EXPECT_EQ(why(layers_of({1, 2}), {.ranks = 2, .held = negative}).position, 1U);
+  std::vector<chain_layer> const heavy(3, {.cost = 1, .state_bytes = 10});
+  std::vector<std::int64_t> const small = {12, 15};
+  EXPECT_EQ(
+      why(heavy, {.ranks = 2, .capacities = small}).message,
+      "no cut of 3 layers into 2 stages within the capacities; the nearest lacks 5 bytes on a "
+      "rank, so raise the capacities or use more ranks");
+}
+
+TEST(CutChain, WorksUpToTheLargestSums)
+{
+  constexpr std::int64_t half = std::int64_t{1} << 61;
+  auto const plan = cut_chain(layers_of({half, half - 1}), {.ranks = 2}).value();
+  EXPECT_EQ(plan.makespan, half);
+  EXPECT_EQ(cut_chain(layers_of({0, 0, 0}), {.ranks = 1, .chunks = 3}).value().makespan, 0);
+}
+
+}  // namespace cut_chain_test

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+// Chains of layers that are cut into stages.
+
+#include "soaked_planner.hpp"
+
+#include <ballast/core/random.hpp>
+#include <ballast/core/result.hpp>
+#include <ballast/core/uint128.hpp>
+#include <ballast/parallelism/cut_chain.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+namespace ballast_soak {
+namespace {
+
+struct soaked_chain {
+  std::vector<ballast::chain_layer> layers;
+  std::vector<std::int64_t> capacities;
+  std::vector<std::int64_t> held;
+  ballast::chain_ranks on;
+};
+
+soaked_chain draw_chain(ballast::random_source& random, number_family family)
+{
+  soaked_chain chain;
+  chain.on.ranks = 1 + random.below(4);
+  chain.on.chunks = 1 + random.below(3);
+  std::size_t const stages = chain.on.ranks * chain.on.chunks;
+  chain.layers.resize(random.below(12) == 0 ? random.below(stages) : stages + random.below(9));
+  for (auto& layer : chain.layers) {
+    layer = {draw_number(random, family), draw_number(random, family), random.between(0, 3)};
+  }
+  std::int64_t heaviest = 1;
+  for (auto const& layer : chain.layers) { heaviest = std::max(heaviest, layer.state_bytes); }
+  if (random.below(2) == 0) {
+    for (std::size_t rank = 0; rank < chain.on.ranks; ++rank) {
+      chain.capacities.push_back(random.below(4) == 0 ? draw_number(random, family)
+                                                      : heaviest / 4 * random.between(2, 3) + 4);
+    }
+  }
+  if (random.below(2) == 0) {
+    for (std::size_t stage = 0; stage < stages; ++stage) {
+      chain.held.push_back(random.between(0, 4));
+    }
+  }
+  return chain;
+}
+
+// The least largest load by trying all cuts, in 128 bits, which have sums of any numbers.
+std::optional<ballast::uint128> least_of_all_cuts(soaked_chain const& chain)
+{
+  std::vector<ballast::uint128> loads(chain.on.ranks, 0);
+  std::vector<ballast::uint128> bytes(chain.on.ranks, 0);
+  std::optional<ballast::uint128> best;
+  auto const whole = [](std::int64_t number) { return static_cast<ballast::uint128>(number); };
+  auto const go_on = [&](auto const& self, std::size_t stage, std::size_t layer) -> void {
+    if (stage == chain.on.ranks * chain.on.chunks) {
+      auto const largest = *std::max_element(loads.begin(), loads.end());
+      if (layer == chain.layers.size() && (!best || largest < *best)) { best = largest; }
+      return;
+    }
+    std::size_t const rank = stage % chain.on.ranks;
+    auto const load = loads[rank];
+    auto const held_bytes = bytes[rank];
+    for (std::size_t end = layer; end < chain.layers.size(); ++end) {
+      auto const& each = chain.layers[end];
+      loads[rank] += whole(each.cost);
+      bytes[rank] += whole(each.state_bytes) + whole(chain.held.empty() ? 1 : chain.held[stage]) *
+                                                   whole(each.activation_bytes);
+      if (!chain.capacities.empty() && bytes[rank] > whole(chain.capacities[rank])) { break; }
+      self(self, stage + 1, end + 1);
+    }
+    loads[rank] = load;
+    bytes[rank] = held_bytes;
+  };
+  go_on(go_on, 0, 0);
+  return best;
+}
+
+void cut(ballast::random_source& random)
+{
+  number_family const family = draw_family(random);
+  soaked_chain chain = draw_chain(random, family);
+  chain.on.capacities = chain.capacities;
+  chain.on.held = chain.held;
+  auto const plan = ballast::cut_chain(chain.layers, chain.on);
+  std::vector<std::int64_t> numbers;
+  for (auto const& layer : chain.layers) {
+    numbers.push_back(layer.cost);
+    numbers.push_back(layer.state_bytes);
+    numbers.push_back(4 * layer.activation_bytes);
+  }
+  if (!plan) {
+    require_sentence(plan.error());
+    if (plan.error().code == ballast::error_code::out_of_range) {
+      require(!is_moderate(numbers), "out of range: ", plan.error().message);
+      return;
+    }
+    require(says(plan.error(), "gave up") || !least_of_all_cuts(chain),
+            "a chain that can be cut is refused: ", plan.error().message);
+    return;
+  }
+  auto const best = least_of_all_cuts(chain);
+  require(best.has_value(), "a cut where none is");
+  require(static_cast<ballast::uint128>(plan->lower_bound) <= *best &&
+              *best <= static_cast<ballast::uint128>(plan->makespan),
+          "bound ", plan->lower_bound, " and makespan ", plan->makespan,
+          " are not around the optimum");
+  std::vector<std::int64_t> loads(chain.on.ranks, 0);
+  for (std::size_t stage = 0; stage + 1 < plan->first.size(); ++stage) {
+    require(plan->first[stage] < plan->first[stage + 1], "stage ", stage, " has no layer");
+    for (std::size_t at = plan->first[stage]; at < plan->first[stage + 1]; ++at) {
+      loads[stage % chain.on.ranks] += chain.layers[at].cost;
+    }
+  }
+  require(plan->first.back() == chain.layers.size() && loads == plan->loads &&
+              *std::max_element(loads.begin(), loads.end()) == plan->makespan,
+          "loads that are not those of the layers");
+}
+
+}  // namespace
+
+void add_chains_and_experts(std::vector<soaked_planner>& planners)
+{
+  planners.push_back({"cut_chain", cut});
+}
+
+}  // namespace ballast_soak
