@@ -6,20 +6,31 @@
 // scheduler, beside the paper's 1.2 to 3.6 times; and how much less GPUs are idle with the
 // scheduler, beside the 82 to 84 % of its Figure 13: dflop ONE.csv SEVERAL.csv VIDEO.csv, the first
 // with columns width, height and caption_tokens_sum, the second with text_tokens and image_dims,
-// the third with text_tokens, answer_tokens and frame_count.
+// the third with text_tokens, answer_tokens and frame_count. And a small model that trains on such a
+// layout, its steps planned while others run, by measured times (dflop without files, or over MPI:
+// mpirun -np 8 dflop mpi); losses and gradients are those of one rank by itself.
 
 #include "common/dflop_models.hpp"
+#include "common/dflop_training.hpp"     // defines: dflop_training::{small_problem, taken, ...}
+#include "common/pipeline_training.hpp"  // defines: pipeline_model::{trained, difference, ...}
 
+#include <ballast/comm.hpp>
+#ifdef DFLOP_WITH_MPI
+#include <ballast/comm/mpi_communicator.hpp>
+#endif
 #include <ballast/cost.hpp>
 #include <ballast/parallelism.hpp>
 #include <ballast/pipeline.hpp>
 #include <ballast/runtime.hpp>
+#include <ballast/topology.hpp>
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdio>
 #include <exception>
 #include <span>
+#include <stdexcept>
+#include <string_view>
 
 namespace {
 
@@ -89,6 +100,61 @@ comparison compare(dflop_model const& model)
 }
 // [dflop]
 
+// [dflop_steps]
+// One rank's part of a training: each step is planned while the one before it runs, from costs that
+// measured times have corrected.
+template <class C>
+pipeline_model::trained train_modules(C& comm, dflop_training::small_problem const& small,
+                                      pipeline_setup const& setup, dflop_training::planned& beside)
+{
+  local_search const order{insertion{100}, 200};
+  online_scheduler next(schedule_layout<2>(small.problem, small.layout, order).value());
+  adaptive_correction correction(small.module_of_rank(), {.interval = 4});
+  auto runner = pipeline_runner<>::make(setup, comm.rank()).value();
+  auto tensor = comm.split(setup.grid.colour(comm.rank(), grid_axis::tensor)).value();
+  auto replicas = comm.split(setup.grid.colour(comm.rank(), grid_axis::data)).value();
+  pipeline_model::rank_model model(setup.grid, comm.rank(), tensor);
+  pipeline_model::trained all;
+  pipeline_plan samples;
+  or_throw(next.submit(small.sizes_of(0)));
+  for (std::size_t number = 0; number < dflop_training::steps; ++number) {
+    auto const* const plan = next.take().value();
+    next.correct(correction.factors());
+    or_throw(next.submit(small.sizes_of(number + 1)));
+
+    auto const step = small.step_of(number);
+    samples.fill(setup, *plan, [&](auto sample, auto link) { return step.rows(sample, link); });
+    or_throw(runner.plan(samples));
+    auto const sleeps = small.taken(*plan, number, setup.grid.place(comm.rank()));
+    model.begin(step, samples, &sleeps);
+    or_throw(runner.run(comm, small.in_order(), model));
+
+    auto const ran = measured_timeline(comm, setup.schedule, runner.measured()).value();
+    auto calls = measured_microbatches(comm, setup.grid, setup.schedule, runner.measured()).value();
+    for (time_units& each : calls) { each *= 1'000; }  // plans are in picoseconds
+    if (!correction.tracking()) { calls.clear(); }
+    or_throw(correction.finish_step(*plan, 1'000 * ran.makespan, calls));
+    beside.note(*plan, 1'000 * ran.makespan);
+    pipeline_model::finish_step(all, comm, replicas, setup.grid, runner.loss(), model);
+  }
+  return all;
+}
+// [dflop_steps]
+
+// Trains on eight ranks; how far that is from one rank by itself, which has all samples of a step in
+// the same microbatches.
+template <class C>
+double difference(C& comm)
+{
+  dflop_training::small_problem const small;
+  dflop_training::planned beside;
+  double const apart = pipeline_model::difference(comm, small.grid(), [&](auto& ranks, bool alone) {
+    return alone ? small.train_alone(ranks) : train_modules(ranks, small, small.setup(), beside);
+  });
+  if (to_index(comm.rank()) == 0) { beside.print(); }
+  return apart;
+}
+
 double seconds(simulated_layout const& each)
 {
   return static_cast<double>(each.simulated) * 1e-12;
@@ -103,7 +169,24 @@ double idle(training const& of, double step)
 
 int main(int argc, char** argv)
 {
+#ifdef DFLOP_WITH_MPI
+  if (argc == 2 && std::string_view(argv[1]) == "mpi") {  // a process for each of eight ranks
+    MPI_Init(&argc, &argv);
+    double apart = 1;
+    {
+      auto comm = mpi_communicator::over(MPI_COMM_WORLD).value();
+      apart = difference(comm);
+    }
+    MPI_Finalize();
+    return apart < 1e-11 ? 0 : 1;
+  }
+#endif
   try {
+    auto const apart = run_ranks(8, [](thread_communicator& comm) { return difference(comm); });
+    if (!(std::ranges::max(apart) < 1e-11)) {
+      throw std::runtime_error("the ranks' gradients are not one rank's");
+    }
+    if (argc == 1) { return 0; }
     if (argc != 4) { return std::fputs("dflop: give ONE.csv SEVERAL.csv VIDEO.csv\n", stderr), 2; }
     std::printf("tp.pp.dp of encoder and LLM x microbatches; seconds of a step of %u samples\n\n",
                 batch);

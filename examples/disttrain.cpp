@@ -8,7 +8,8 @@
 // it over MPI). Lengths are drawn, or read: disttrain DOCS.csv VIDEO.csv, the first with columns
 // text_tokens and visual_tokens_qwen2vl, the second with text_tokens and video_tokens_qwen2vl.
 
-#include "common/pipeline_model.hpp"  // defines: pipeline_model::{step, rank_model}
+#include "common/pipeline_model.hpp"     // defines: pipeline_model::{step, rank_model, ...}
+#include "common/pipeline_training.hpp"  // defines: pipeline_model::{trained, difference, ...}
 
 #include <ballast/comm.hpp>
 #ifdef DISTTRAIN_WITH_MPI
@@ -218,12 +219,6 @@ pipeline_setup setup_of(process_grid const& grid, std::size_t microbatches)
           unit_strategy::brokers, tensor_gradients::float64_parts};
 }
 
-struct trained {
-  std::vector<double> losses;
-  std::vector<double> norms;
-  std::array<block::values, pipeline_model::stages> gradients;  // of the last step
-};
-
 // How long a step takes with an order, and how much of it ranks wait: stages sleep for the times
 // that are modelled.
 pipeline_timeline run_order(process_grid const& grid, pipeline_model::step const& step,
@@ -247,14 +242,15 @@ pipeline_timeline run_order(process_grid const& grid, pipeline_model::step const
 // [disttrain]
 // One rank's part of a training: every step is planned, ordered, and run on the modules' own ranks.
 template <class C>
-trained train_modules(C& comm, process_grid const& grid, std::span<pipeline_model::step const> data)
+pipeline_model::trained train_modules(C& comm, process_grid const& grid,
+                                      std::span<pipeline_model::step const> data)
 {
   auto runner = pipeline_runner<>::make(setup_of(grid, data[0].microbatches), comm.rank()).value();
   auto const& schedule = runner.setup().schedule;
   auto tensor = comm.split(grid.colour(comm.rank(), grid_axis::tensor)).value();
   auto replicas = comm.split(grid.colour(comm.rank(), grid_axis::data)).value();
   pipeline_model::rank_model model(grid, comm.rank(), tensor);
-  trained all;
+  pipeline_model::trained all;
   for (auto const& step : data) {
     auto const plan = step.plan(runner.setup());
     or_throw(runner.plan(plan));
@@ -262,19 +258,8 @@ trained train_modules(C& comm, process_grid const& grid, std::span<pipeline_mode
     auto const order = order_microbatches(schedule, times, interval_filling{}).value();
     model.begin(step, plan);
     or_throw(runner.run(comm, order.order, model));
-
-    std::vector<stage_gradient<double>> own;
-    for (std::size_t stage = 0; stage < pipeline_model::stages; ++stage) {
-      auto& gradient = model.gradients[stage];
-      gradient = block::sum_over_ranks(replicas, gradient);
-      own.push_back({to_id<stage_id>(stage), gradient});
-    }
-    std::span<stage_gradient<double> const> const gradients(own);
-    all.norms.push_back(clip_gradients(comm, grid, own.size(), gradients, 1).value());
-    all.losses.push_back(runner.loss());
-    model.descend(0.1);
+    pipeline_model::finish_step(all, comm, replicas, grid, runner.loss(), model);
   }
-  all.gradients = model.gradients;
   return all;
 }
 
@@ -307,41 +292,6 @@ std::array<gpu_time, 4> compare(orchestration_problem const& problem, std::vecto
 }
 // [disttrain]
 
-// Trains on a grid and on one rank alone; returns the largest difference of losses, norms and
-// gradients, beside the largest of each.
-template <class C>
-double difference(C& comm, process_grid const& grid, process_grid const& one,
-                  std::span<pipeline_model::step const> data)
-{
-  auto const mine = train_modules(comm, grid, data);
-  auto const alone =
-      run_ranks(1, [&](thread_communicator& self) { return train_modules(self, one, data); })[0];
-  double most = 0;
-  auto const compare_all = [&most](std::span<double const> a, std::span<double const> b) {
-    double largest = 0;
-    for (double const each : b) { largest = std::max(largest, std::abs(each)); }
-    for (std::size_t i = 0; i < b.size(); ++i) {
-      most = std::max(most, std::abs(a[i] - b[i]) / largest);
-    }
-  };
-  compare_all(mine.losses, alone.losses);
-  compare_all(mine.norms, alone.norms);
-  for (std::size_t stage = 0; stage < alone.gradients.size(); ++stage) {
-    // Tensor ranks have parts, and replicas the same.
-    bool const counts = grid.place(comm.rank()).data == 0;
-    auto const& part = mine.gradients[stage];
-    compare_all(block::sum_over_ranks(comm, counts ? part : block::values(part.size())),
-                alone.gradients[stage]);
-  }
-  if (to_index(comm.rank()) == 0) {
-    std::printf(
-        "%zu ranks train: loss %.3f, then %.3f; losses, norms and gradients are one rank's, "
-        "to %.0e\n",
-        grid.ranks(), mine.losses.front(), mine.losses.back(), most);
-  }
-  return most;
-}
-
 // Encoder, LLM and generator: replicas, stages, tensor ranks.
 process_grid const unequal = process_grid::make({{3, 1, 1}, {2, 2, 2}, {1, 1, 1}}).value();
 
@@ -352,13 +302,22 @@ std::vector<pipeline_model::step> small_data()
   return data;
 }
 
+// Trains it on the ranks of a grid; how far that is from one rank by itself.
+template <class C>
+double difference(C& comm, process_grid const& grid)
+{
+  auto const one = process_grid::make({{1, 1, 1}}).value();
+  return pipeline_model::difference(comm, grid, [&](auto& ranks, bool alone) {
+    return train_modules(ranks, alone ? one : grid, small_data());
+  });
+}
+
 // Trains a small model on threads, and runs a step in three orders, which sleeps.
 bool train_and_measure()
 {
   auto const& grid = unequal;
-  auto const apart = run_ranks(grid.ranks(), [&, data = small_data()](thread_communicator& comm) {
-    return difference(comm, grid, process_grid::make({{1, 1, 1}}).value(), data);
-  });
+  auto const apart =
+      run_ranks(grid.ranks(), [&](thread_communicator& comm) { return difference(comm, grid); });
 
   pipeline_model::step const step(16, 6, 9);
   auto const setup = setup_of(grid, step.microbatches);
@@ -436,7 +395,7 @@ int main(int argc, char** argv)
     {
       auto comm = mpi_communicator::over(MPI_COMM_WORLD).value();
       auto const grid = process_grid::make({{3, 1, 1}, {1, 2, 2}, {1, 1, 1}}).value();
-      apart = difference(comm, grid, process_grid::make({{1, 1, 1}}).value(), small_data());
+      apart = difference(comm, grid);
     }
     MPI_Finalize();
     return apart < 1e-11 ? 0 : 1;

@@ -26,8 +26,9 @@
 #include <vector>
 
 /// A small multimodal model in stages: an encoder of images, an LLM of two stages whose rows are a
-/// sample's encoded images and then its text, and a generator of a sample's last rows. Each stage
-/// is y = x + mlp(norm(x)), row by row; LLM and generator have the loss |y|^2 / 2.
+/// sample's encoded images and then its text, and, where the schedule has a fourth stage, a
+/// generator of a sample's last rows. Each stage is y = x + mlp(norm(x)), row by row; the LLM's last
+/// and the generator have the loss |y|^2 / 2.
 namespace pipeline_model {
 
 using block::values;
@@ -35,12 +36,14 @@ using block::values;
 inline constexpr std::size_t width = 8;
 inline constexpr std::size_t hidden = 16;
 inline constexpr std::size_t stages = 4;
-inline constexpr ballast::tokens sequence = 12;  // rows of a sample in the LLM
+inline constexpr ballast::tokens sequence =
+    12;  // rows of a sample in the LLM that a generator follows
 inline constexpr ballast::tokens generated = 3;  // of which the generator gets the last
 
-/// The samples of a step: how many rows of images each has, and in which microbatch it is.
+/// The samples of a step: how many rows each has of images, and in the LLM.
 struct step {
   std::vector<ballast::tokens> images;
+  std::vector<ballast::tokens> lengths;
   std::size_t microbatches = 0;
   std::uint64_t number = 0;
 
@@ -52,6 +55,12 @@ struct step {
       bool const has_many = random.below(3) == 0;
       images.push_back(static_cast<ballast::tokens>(random.below(has_many ? 10 : 3)));
     }
+    lengths.assign(images.size(), sequence);
+  }
+
+  [[nodiscard]] ballast::tokens rows(std::size_t sample, std::size_t link) const
+  {
+    return link == 0 ? images[sample] : link == 1 ? lengths[sample] : generated;
   }
 
   /// Samples one after the other in the microbatches, and in turn on the replicas of each module.
@@ -63,9 +72,8 @@ struct step {
           ballast::to_id<ballast::microbatch_id>(sample * microbatches / images.size()));
     }
     return ballast::pipeline_plan{}.fill(
-        setup, microbatch, [this](std::size_t sample, std::size_t link) {
-          return link == 0 ? images[sample] : link == 1 ? sequence : generated;
-        });
+        setup, microbatch,
+        [this](std::size_t sample, std::size_t link) { return rows(sample, link); });
   }
 
   /// Nanoseconds as they are modelled: 1 ms for each row of images, as many for each stage of the
@@ -196,7 +204,7 @@ class rank_model {
       auto const encoded = came.subspan(next, static_cast<std::size_t>(images) * width);
       x.insert(x.end(), encoded.begin(), encoded.end());
       next += encoded.size();
-      append_drawn(x, sample, sequence - images, 1);
+      append_drawn(x, sample, step_->lengths[sample] - images, 1);
     });
     return x;
   }
@@ -211,7 +219,7 @@ class rank_model {
       auto const rows = static_cast<std::size_t>(step_->images[sample]);
       std::ranges::copy(dx.subspan(row * width, rows * width), to.subspan(next).begin());
       next += rows * width;
-      row += static_cast<std::size_t>(sequence);
+      row += static_cast<std::size_t>(step_->lengths[sample]);
     });
   }
 

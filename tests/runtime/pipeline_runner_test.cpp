@@ -207,6 +207,8 @@ TEST(PipelineRunner, DrainsStepsOfAllKindsInWhichAStageThrows)
 TEST(PipelineRunner, NamesARankThatIsLateAndRunsOnANewCommunicator)  // Errors: of the communicator
 {
   auto const job = toy::chain_job(3, 2);
+  auto const fewer = toy::chain_job(2, 2);  // for those that are left
+  toy::result_of_one_rank const alone(fewer);
   constexpr std::size_t tasks = 4;  // of each rank
   for (std::uint32_t late = 0; late < 3; ++late) {
     std::vector<pipeline_runner<>> runners;
@@ -234,6 +236,15 @@ TEST(PipelineRunner, NamesARankThatIsLateAndRunsOnANewCommunicator)  // Errors: 
         toy::stage stage(job, comm.rank());
         ballast::or_throw(runners[to_index(comm.rank())].run(comm, job.order, stage));
       });
+      found_together all;
+      ballast::run_ranks(2, [&](thread_communicator& comm) {
+        auto runner = pipeline_runner<>::make(fewer.setup, comm.rank()).value();
+        ballast::or_throw(runner.plan(fewer.plan));
+        toy::stage stage(fewer, comm.rank());
+        ballast::or_throw(runner.run(comm, fewer.order, stage));
+        all.add(stage.found, runner.loss());
+      });
+      EXPECT_EQ(all.found, alone.found);
     }
   }
 }

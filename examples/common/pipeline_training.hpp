@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef BALLAST_EXAMPLES_COMMON_PIPELINE_TRAINING_HPP
+#define BALLAST_EXAMPLES_COMMON_PIPELINE_TRAINING_HPP
+
+#include "block_math.hpp"      // defines: block::{values, in}
+#include "gradient_sum.hpp"    // defines: block::sum_over_ranks
+#include "pipeline_model.hpp"  // defines: pipeline_model::{stages, rank_model, ...}
+
+#include <ballast/comm/run_ranks.hpp>
+#include <ballast/comm/thread_communicator.hpp>
+#include <ballast/core/ids.hpp>
+#include <ballast/core/result.hpp>
+#include <ballast/runtime/pipeline_gradients.hpp>
+#include <ballast/topology/process_grid.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstddef>
+#include <cstdio>
+#include <span>
+#include <vector>
+
+/// What a training of the small model has found, and whether it is what one rank by itself finds.
+namespace pipeline_model {
+
+struct trained {
+  std::vector<double> losses;
+  std::vector<double> norms;
+  std::array<values, stages> gradients;  // of the last step
+};
+
+/// What follows a step of the pipeline: replicas add up their gradients, which are clipped to a norm
+/// of 1, and weights descend.
+template <class C, class Model>
+void finish_step(trained& all, C& comm, C& replicas, ballast::process_grid const& grid, double loss,
+                 Model& model)
+{
+  std::vector<ballast::stage_gradient<double>> own;
+  for (std::size_t stage = 0; stage < stages; ++stage) {
+    auto& gradient = model.gradients[stage];
+    gradient = block::sum_over_ranks(replicas, gradient);
+    own.push_back({ballast::to_id<ballast::stage_id>(stage), gradient});
+  }
+  std::span<ballast::stage_gradient<double> const> const gradients(own);
+  all.norms.push_back(ballast::clip_gradients(comm, grid, own.size(), gradients, 1).value());
+  all.losses.push_back(loss);
+  all.gradients = model.gradients;
+  model.descend(0.1);
+}
+
+/// Trains on a grid, and on one rank alone; returns the largest difference of losses, norms and
+/// gradients, beside the largest of each. train(comm, on_one_rank) returns what was trained.
+template <class C, class Train>
+double difference(C& comm, ballast::process_grid const& grid, Train const& train)
+{
+  trained const mine = train(comm, false);
+  trained const alone = ballast::run_ranks(
+      1, [&](ballast::thread_communicator& self) { return train(self, true); })[0];
+  double most = 0;
+  auto const compare_all = [&most](block::in a, block::in b) {
+    double largest = 1e-300;
+    for (double const each : b) { largest = std::max(largest, std::abs(each)); }
+    for (std::size_t i = 0; i < b.size(); ++i) {
+      most = std::max(most, std::abs(a[i] - b[i]) / largest);
+    }
+  };
+  compare_all(mine.losses, alone.losses);
+  compare_all(mine.norms, alone.norms);
+  for (std::size_t stage = 0; stage < stages; ++stage) {
+    // Tensor ranks have parts, and replicas the same.
+    bool const counts = grid.place(comm.rank()).data == 0;
+    auto const& part = mine.gradients[stage];
+    compare_all(block::sum_over_ranks(comm, counts ? part : values(part.size())),
+                alone.gradients[stage]);
+  }
+  if (to_index(comm.rank()) == 0) {
+    std::printf(
+        "%zu ranks train: loss %.3f, then %.3f; losses, norms and gradients are one rank's, "
+        "to %.0e\n",
+        grid.ranks(), mine.losses.front(), mine.losses.back(), most);
+  }
+  return most;
+}
+
+}  // namespace pipeline_model
+
+#endif  // BALLAST_EXAMPLES_COMMON_PIPELINE_TRAINING_HPP
