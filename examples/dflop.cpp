@@ -6,9 +6,9 @@
 // scheduler, beside the paper's 1.2 to 3.6 times; and how much less GPUs are idle with the
 // scheduler, beside the 82 to 84 % of its Figure 13: dflop ONE.csv SEVERAL.csv VIDEO.csv, the first
 // with columns width, height and caption_tokens_sum, the second with text_tokens and image_dims,
-// the third with text_tokens, answer_tokens and frame_count. And a small model that trains on such a
-// layout, its steps planned while others run, by measured times (dflop without files, or over MPI:
-// mpirun -np 8 dflop mpi); losses and gradients are those of one rank by itself.
+// the third with text_tokens, answer_tokens and frame_count. And a small model that trains on such
+// a layout, its steps planned while others run, by measured times (dflop without files, or over
+// MPI: mpirun -np 8 dflop mpi); losses and gradients are those of one rank by itself.
 
 #include "common/dflop_models.hpp"
 #include "common/dflop_training.hpp"     // defines: dflop_training::{small_problem, taken, ...}
@@ -141,8 +141,7 @@ pipeline_model::trained train_modules(C& comm, dflop_training::small_problem con
 }
 // [dflop_steps]
 
-// Trains on eight ranks; how far that is from one rank by itself, which has all samples of a step in
-// the same microbatches.
+// Trains on eight ranks; how far that is from one rank by itself.
 template <class C>
 double difference(C& comm)
 {

@@ -91,7 +91,7 @@ struct small_problem {
   [[nodiscard]] std::vector<microbatch_id> in_order() const
   {
     std::vector<microbatch_id> all;
-    for (std::uint32_t each = 0; each < microbatches; ++each) { all.push_back(microbatch_id{each}); }
+    for (std::uint32_t at = 0; at < microbatches; ++at) { all.push_back(microbatch_id{at}); }
     return all;
   }
 

@@ -27,8 +27,8 @@
 
 /// A small multimodal model in stages: an encoder of images, an LLM of two stages whose rows are a
 /// sample's encoded images and then its text, and, where the schedule has a fourth stage, a
-/// generator of a sample's last rows. Each stage is y = x + mlp(norm(x)), row by row; the LLM's last
-/// and the generator have the loss |y|^2 / 2.
+/// generator of a sample's last rows. Each stage is y = x + mlp(norm(x)), row by row; the LLM's
+/// last and the generator have the loss |y|^2 / 2.
 namespace pipeline_model {
 
 using block::values;

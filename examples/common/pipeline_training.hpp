@@ -30,8 +30,8 @@ struct trained {
   std::array<values, stages> gradients;  // of the last step
 };
 
-/// What follows a step of the pipeline: replicas add up their gradients, which are clipped to a norm
-/// of 1, and weights descend.
+/// What follows a step of the pipeline: replicas add up their gradients, which are clipped to a
+/// norm of 1, and weights descend.
 template <class C, class Model>
 void finish_step(trained& all, C& comm, C& replicas, ballast::process_grid const& grid, double loss,
                  Model& model)
