@@ -38,7 +38,7 @@ ballast::gathered_samples<subsequence> read_by_all(std::size_t ranks, std::size_
   ballast::gathered_samples<subsequence> all;
   for (std::size_t rank = 0; rank < ranks; ++rank) {
     for (std::size_t sample = 0; sample < of_rank; ++sample) {
-      all.samples.push_back({multimodal_samples::begins_sample, 0});
+      all.samples.push_back({multimodal_samples::begins_sample, multimodal_samples::alone});
       std::size_t const count = sample % 3 == 0 ? 0 : 1 + random.below(4);
       for (std::size_t each = 0; each < count; ++each) {
         all.samples.push_back({0, images(random)});

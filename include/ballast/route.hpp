@@ -18,6 +18,7 @@
 #include <ballast/route/pack_heads.hpp>
 #include <ballast/route/pack_rows.hpp>
 #include <ballast/route/place.hpp>
+#include <ballast/route/place_wholes.hpp>
 #include <ballast/route/placement.hpp>
 #include <ballast/route/route.hpp>
 #include <ballast/route/route_plan.hpp>

@@ -26,12 +26,13 @@ TEST(MultimodalSamples, ListSubsequencesInTheirOrderSampleBySample)
   read.add(1, 30);
   read.add(0, 0);
   read.start_sample();
-  read.start_sample();
+  read.start_sample(4);
   read.add(2, 7);
   EXPECT_EQ(read.size(), 3U);
   EXPECT_THAT(read.entries(),
-              ElementsAre(subsequence{begins, 0}, subsequence{1, 30}, subsequence{0, 0},
-                          subsequence{begins, 0}, subsequence{begins, 0}, subsequence{2, 7}));
+              ElementsAre(subsequence{begins, multimodal_samples::alone}, subsequence{1, 30},
+                          subsequence{0, 0}, subsequence{begins, multimodal_samples::alone},
+                          subsequence{begins, 4}, subsequence{2, 7}));
 }
 
 TEST(MultimodalSamples, KeepTheirMemory)  // Ensures
@@ -56,6 +57,7 @@ TEST(MultimodalSamplesDeathTest, RefuseASubsequenceOfNoSample)
   EXPECT_DEATH(read.add(0, 1), "before a sample was started");
   read.start_sample();
   EXPECT_DEATH(read.add(begins, 1), "is reserved");
+  EXPECT_DEATH(read.start_sample(-2), "a sample is of group -2");
 }
 
 }  // namespace

@@ -13,13 +13,23 @@
 #include <ballast/core/ids.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
+#include <ballast/cost/gamma_fit.hpp>
+#include <ballast/cost/known_models.hpp>
 #include <ballast/cost/quadratic_cost.hpp>
+#include <ballast/cost/training_passes.hpp>
 #include <ballast/partition/longest_processing_time.hpp>
+#include <ballast/partition/refine.hpp>
+#include <ballast/route/placement.hpp>
 #include <ballast/route/row_array.hpp>
 #include <ballast/runtime/multimodal_samples.hpp>
 #include <ballast/runtime/phase.hpp>
+#include <ballast/sharding/sharding_cost.hpp>
 #include <ballast/topology/bag_layout.hpp>
+#include <ballast/topology/cluster.hpp>
+#include <ballast/topology/device_groups.hpp>
+#include <ballast/topology/node_sizes.hpp>
 
+#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -112,7 +122,120 @@ TEST(Orchestrator, IsTakenAndSubmittedInTurn)
   });
 }
 
-TEST(Orchestrator, AllocatesNothingOnceTwoStepsWereAsLarge)  // Ensures (6)
+TEST(Orchestrator, MovesRowsToPassesAndBackOnlyWherePlansDiffer)  // Ensures (6) (7)
+{
+  constexpr std::size_t ranks = 4;
+  ballast::run_ranks(ranks, [](thread_communicator& comm) {
+    std::size_t const rank = to_index(comm.rank());
+    ballast::sharding_cost cost;
+    cost.work = {.linear = 9, .quadratic = 1};
+    cost.heads = 4;
+    cost.latency = 100;
+    ballast::device_groups const groups(ballast::node_sizes::equal(1, ranks), 4);
+    phase const reward{ballast::one_gpu_bags(ranks), quadratic_cost{.quadratic = 1},
+                       longest_processing_time{}};
+    orchestrator job(comm, std::tuple{}, ballast::hybrid_phase{groups, cost},
+                     std::tuple{ballast::shared_plan{}, reward, ballast::shared_plan{1}});
+    static_assert(decltype(job)::passes() == 3);
+    multimodal_samples read;
+    for (tokens sample = 0; sample < 3; ++sample) {
+      read.start_sample();
+      read.add(0, 5 + 90 * sample * static_cast<tokens>(rank));
+    }
+    ASSERT_TRUE(job.submit(read));
+    std::vector<int> rows(2000);
+    std::size_t before = 0;
+    for (int number = 0; number < 6; ++number) {
+      ASSERT_TRUE(job.next());
+      ASSERT_TRUE(comm.barrier());
+      if (number == 3) { before = ballast_test::allocations(); }
+      ASSERT_TRUE(job.submit(read));
+      auto const& step = job.step();
+      // Row by row, which token of which sample should be there.
+      std::span const all(rows);
+      auto const written = [&](ballast::placement const& where, std::span<int> to) {
+        for (std::size_t sample = 0; sample < where.size(); ++sample) {
+          for (ballast::piece const& each : where[ballast::to_id<ballast::sample_id>(sample)]) {
+            if (each.rank != comm.rank()) { continue; }
+            for (tokens token = 0; token < each.count; ++token) {
+              to[static_cast<std::size_t>(each.row + token)] =
+                  static_cast<int>(1000 * sample) + static_cast<int>(each.first + token);
+            }
+          }
+        }
+      };
+      auto const own = all.first(job.rows_in_model());
+      written(step.as_computed, own);
+      EXPECT_FALSE(step.passes[0].moves);
+      EXPECT_TRUE(step.passes[1].moves);
+      EXPECT_TRUE(step.passes[2].moves);
+      auto rest = all.subspan(own.size());
+      for (std::size_t pass = 0; pass < 3; ++pass) {
+        std::size_t const count = job.rows_in_pass(pass);
+        ASSERT_LE(2 * count + own.size(), rest.size());
+        auto const there = rest.first(count);
+        auto const ought = rest.subspan(count, count);
+        auto const back = rest.subspan(2 * count, own.size());
+        if (pass == 0 && rank == 1) {
+          ASSERT_TRUE(job.to_pass(0, ballast::rows_of(own, own)));  // in place, one rank alone
+          continue;
+        }
+        std::ranges::fill(back, -1);
+        ASSERT_TRUE(job.to_pass(pass, ballast::rows_of(own, there)));
+        written(step.passes[pass].as_computed, ought);
+        EXPECT_TRUE(std::ranges::equal(there, ought)) << "pass " << pass;
+        ASSERT_TRUE(job.from_pass(pass, ballast::rows_of(there, back)));
+        EXPECT_TRUE(std::ranges::equal(back, own)) << "pass " << pass;
+      }
+    }
+    ASSERT_TRUE(comm.barrier());
+    EXPECT_EQ(ballast_test::allocations(), before);
+    ASSERT_TRUE(job.next());
+    EXPECT_EQ(job.lengths_in_pass(1).size(), job.step().passes[1].own_lengths.size());
+  });
+}
+
+TEST(Orchestrator, RunsThePassesOfAReinforcementLearningStep)
+{
+  auto const machines = ballast::cluster_of(4).value();
+  ballast::run_ranks(4, [&](thread_communicator& comm) {
+    multimodal_samples answers;
+    for (tokens answer = 0; answer < 3; ++answer) {  // each prompt was answered on three ranks
+      answers.start_sample(answer);
+      answers.add(0, 40 + 4'000 * answer);
+    }
+    // [passes]
+    using namespace ballast;
+    auto const model = find_known_model("llama3-8b").value().shape;
+    gamma_fit const measured{.seconds_per_flop = 1 / 400e12, .gamma = 1};
+    auto const trained = sharding_cost_of(model, measured, machines).value();
+    auto const once = frozen({}, frozen_gradient::stops);  // a forward pass and no other
+    auto const forward_only = sharding_cost_of(model, measured, machines, once).value();
+    device_groups const groups(machines.nodes, trained.heads);
+    phase reward{one_gpu_bags(machines.gpus()), forward_only.work, refine{}};
+    reward.together = true;  // the answers to a prompt on one GPU
+
+    orchestrator step(comm, std::tuple{}, hybrid_phase{groups, trained, 65'536},  // the update
+                      std::tuple{shared_plan{},  // the old log-probabilities
+                                 hybrid_phase{groups, forward_only, 65'536},  // the reference
+                                 reward});
+    or_throw(step.submit(answers));
+    or_throw(step.next());
+    std::vector<std::uint32_t> ids(step.rows_in_model()), ids_there(step.rows_in_pass(1));
+    std::vector<float> logs(step.rows_in_model()), logs_there(step.rows_in_pass(1));
+    or_throw(step.to_pass(1, rows_of(ids, ids_there)));
+    // the reference model computes logs_there
+    or_throw(step.from_pass(1, rows_of(logs_there, logs)));
+    // [passes]
+    EXPECT_FALSE(step.step().passes[0].moves);
+    auto const& owner = step.step().passes[2].planned.owner;
+    for (std::size_t answer = 3; answer < owner.size(); ++answer) {
+      EXPECT_EQ(owner.at(answer), owner.at(answer - 3));
+    }
+  });
+}
+
+TEST(Orchestrator, AllocatesNothingOnceTwoStepsWereAsLarge)  // Ensures (7)
 {
   for (std::size_t const ranks : {1U, 3U}) {
     ballast::run_ranks(ranks, [ranks](thread_communicator& comm) {

@@ -3,6 +3,7 @@
 
 #include "../support/counted_allocations.hpp"
 #include "../support/orchestrated_steps.hpp"
+#include "../support/token_ranks.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -18,18 +19,27 @@
 #include <ballast/partition/longest_processing_time.hpp>
 #include <ballast/partition/padded_batches.hpp>
 #include <ballast/partition/partition.hpp>
+#include <ballast/route/place.hpp>
 #include <ballast/route/placement.hpp>
 #include <ballast/route/route_plan.hpp>
 #include <ballast/runtime/multimodal_samples.hpp>
 #include <ballast/runtime/orchestrated_step.hpp>
 #include <ballast/runtime/phase.hpp>
+#include <ballast/sharding/hybrid_sharding.hpp>
+#include <ballast/sharding/sharding_cost.hpp>
 #include <ballast/topology/bag_layout.hpp>
+#include <ballast/topology/cluster.hpp>
+#include <ballast/topology/device_groups.hpp>
+#include <ballast/topology/node_sizes.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <numeric>
 #include <span>
 #include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 namespace {
@@ -229,6 +239,261 @@ TEST(PhasePlanner, AllocatesNothingForAStepThatItHasSeen)  // Ensures (3)
     ASSERT_TRUE(planner(step, memory, all, ranks, rank_id{0}));
     if (again > 0) { EXPECT_EQ(ballast_test::allocations(), before); }
   }
+}
+
+// ---- Hybrid phases, passes, groups, nodes --------------------------------------------------------
+
+ballast::hybrid_phase split_phase(std::size_t ranks, std::uint64_t linear = 3)
+{
+  ballast::sharding_cost cost;
+  cost.work = {.linear = linear, .quadratic = 1};
+  cost.heads = 8;
+  cost.kv_heads = 2;
+  cost.latency = 40;
+  return {ballast::device_groups(ballast::node_sizes::equal(1, ranks), 8), cost};
+}
+
+/// Samples of a text, and some of an image, in groups of several ranks or alone.
+gathered_samples<subsequence> grouped_texts(ballast::random_source& random, std::size_t ranks)
+{
+  gathered_samples<subsequence> all;
+  for (std::size_t rank = 0; rank < ranks; ++rank) {
+    for (std::uint64_t left = random.below(4); left > 0; --left) {
+      auto const group = static_cast<std::int64_t>(random.below(5)) - 1;
+      all.samples.push_back({ballast::multimodal_samples::begins_sample, group});
+      all.samples.push_back({1, random.between(1, random.below(5) == 0 ? 400 : 20)});
+      if (random.below(2) == 0) { all.samples.push_back({0, random.between(0, 50)}); }
+      if (random.below(3) == 0) { all.samples.push_back({1, random.between(0, 9)}); }
+    }
+    all.source.resize(all.samples.size(), ballast::to_id<rank_id>(rank));
+  }
+  return all;
+}
+
+TEST(PhasePlanner, PlansHybridPhasesAsHybridShardingDoes)  // Ensures (2) (3)
+{
+  constexpr std::size_t ranks = 4;
+  auto const encoder = split_phase(ranks);
+  auto const llm = split_phase(ranks, 50);
+  ballast::phase_planner const planner(std::tuple{encoder}, llm);
+  ballast::random_source random(8);
+  orchestrated_step step;
+  workspace memory;
+  for (int trial = 0; trial < 3; ++trial) {  // tenths of a second each: the searches are long
+    auto const all = grouped_texts(random, ranks);
+    ASSERT_TRUE(planner(step, memory, all, ranks, rank_id{1}));
+    auto const& images = step.modalities[0];
+    auto const encoded = hybrid_sharding(images.lengths, encoder.groups, encoder.cost).value();
+    auto const computed = hybrid_sharding(step.lengths, llm.groups, llm.cost).value();
+    EXPECT_EQ(images.sharded.digest(), encoded.digest());
+    EXPECT_EQ(step.sharded.digest(), computed.digest());
+    EXPECT_EQ(step.as_computed, ballast::place(computed, llm.groups).value());
+    EXPECT_EQ(images.as_encoded, ballast::place(encoded, encoder.groups).value());
+    EXPECT_EQ(step.packs.rows(), step.as_computed.rows(rank_id{1}));
+    EXPECT_TRUE(step.planned.owner.empty());
+    std::size_t const before = ballast_test::allocations();
+    ASSERT_TRUE(planner(step, memory, all, ranks, rank_id{1}));
+    EXPECT_EQ(ballast_test::allocations(), before);
+  }
+}
+
+TEST(PhasePlanner, RefusesAHybridPhaseThatKeepsGroupsTogetherOrHasOtherGpus)
+{
+  auto llm = split_phase(2);
+  auto const plan = [&](std::size_t ranks) {
+    orchestrated_step step;
+    workspace memory;
+    return ballast::phase_planner(std::tuple{}, llm)(step, memory, gather({{{{0, 8}}}}), ranks, {});
+  };
+  EXPECT_TRUE(plan(2));
+  EXPECT_EQ(
+      plan(3).error().message,
+      "the groups of phase 0 have 2 GPUs and the job has 3 ranks; lay the groups out over one "
+      "GPU for each rank");
+  llm.tokens_per_gpu = 2;
+  EXPECT_EQ(plan(2).error().code, error_code::infeasible);
+  EXPECT_THAT(plan(2).error().message, testing::StartsWith("phase 0: "));
+  llm.together = true;
+  EXPECT_EQ(plan(2).error().position, 0U);
+  EXPECT_EQ(
+      plan(2).error().message,
+      "phase 0 splits every sequence to a degree of its own, and cannot keep the samples of a "
+      "group together; give it bags (`phase`), or do not ask for `together`");
+}
+
+TEST(PhasePlanner, PlansEveryPassAtItsOwnCost)  // Ensures (2) (3) (4)
+{
+  constexpr std::size_t ranks = 4;
+  auto const bags = ballast::one_gpu_bags(ranks);
+  phase const update{bags, quadratic_cost{.linear = 300, .quadratic = 3},
+                     longest_processing_time{}};
+  phase const reward{bags, quadratic_cost{.quadratic = 1}, longest_processing_time{}};
+  auto const reference = split_phase(ranks);
+  ballast::phase_planner const planner(
+      std::tuple{}, update,
+      std::tuple{ballast::shared_plan{}, reference, reward, ballast::shared_plan{1}});
+  ballast::random_source random(9);
+  std::vector<orchestrated_step> steps(ranks);
+  workspace memory;
+  int moved = 0;
+  for (int trial = 0; trial < 3; ++trial) {
+    auto all = grouped_texts(random, ranks);
+    for (auto& each : all.samples) { each.modality = each.modality < 2 ? 0 : each.modality; }
+    for (std::size_t rank = 0; rank < ranks; ++rank) {
+      ASSERT_TRUE(planner(steps[rank], memory, all, ranks, ballast::to_id<rank_id>(rank)));
+      EXPECT_EQ(steps[rank].digest(), steps[0].digest());
+    }
+    auto const& step = steps[2];
+    auto const planned = [&](auto const& own) {
+      return ballast::partition(step.lengths, bags, own.policy, own.cost_of).value().digest();
+    };
+    auto const split = hybrid_sharding(step.lengths, reference.groups, reference.cost).value();
+    ASSERT_EQ(step.passes.size(), 4U);
+    EXPECT_EQ(step.planned.digest(), planned(update));
+    EXPECT_EQ(step.passes[1].sharded.digest(), split.digest());
+    EXPECT_EQ(step.passes[2].planned.digest(), planned(reward));
+    EXPECT_FALSE(step.passes[0].moves);  // the same plan, the same rows in the same order
+    EXPECT_EQ(step.passes[0].as_computed, step.as_computed);
+    EXPECT_EQ(step.passes[0].own_lengths, step.own_lengths);
+    EXPECT_EQ(step.passes[3].as_computed, step.passes[1].as_computed);
+    EXPECT_EQ(step.passes[3].packs.rows(), step.passes[1].packs.rows());
+    for (ballast::pass_step const& pass : step.passes) {
+      EXPECT_EQ(pass.moves, !(pass.as_computed == step.as_computed));
+      moved += pass.moves ? 1 : 0;
+      auto const sent = pass.from_model.sent.rows();
+      ballast::tokens leaving = 0;  // counted token by token
+      for (std::size_t sample = 0; sample < step.lengths.size(); ++sample) {
+        auto const id = ballast::to_id<sample_id>(sample);
+        auto const before = ballast_test::ranks_of_tokens(step.as_computed, id);
+        auto const after = ballast_test::ranks_of_tokens(pass.as_computed, id);
+        for (std::size_t token = 0; token < before.size(); ++token) {
+          leaving += before[token] == 2 && after[token] != 2 ? 1 : 0;
+        }
+      }
+      EXPECT_EQ(std::accumulate(sent.begin(), sent.end(), ballast::tokens{0}), leaving);
+    }
+  }
+  EXPECT_GE(moved, 6);
+}
+
+TEST(PhasePlanner, RefusesAPassThatSharesALaterPlan)
+{
+  phase const llm{ballast::one_gpu_bags(1), lines, longest_processing_time{}};
+  orchestrated_step step;
+  workspace memory;
+  auto const plan = [&](std::size_t whose) {
+    ballast::phase_planner const planner(std::tuple{llm}, llm,
+                                         std::tuple{llm, ballast::shared_plan{whose}});
+    return planner(step, memory, gather({{{{1, 8}}}}), 1, {});
+  };
+  EXPECT_TRUE(plan(0));
+  EXPECT_EQ(plan(1).error().position, 3U);
+  EXPECT_EQ(plan(1).error().message,
+            "phase 3 shares the plan of pass 1, which is not before it; list it after that pass");
+}
+
+TEST(PhasePlanner, KeepsGroupsTogetherWhereAPhaseIsToldTo)
+{
+  constexpr std::size_t ranks = 3;
+  phase plain{ballast::one_gpu_bags(ranks), lines, longest_processing_time{}};
+  phase grouped = plain;
+  grouped.together = true;
+  ballast::phase_planner const planner(std::tuple{grouped}, plain, std::tuple{grouped});
+  ballast::random_source random(10);
+  orchestrated_step step;
+  workspace memory;
+  int apart = 0;
+  for (int trial = 0; trial < 30; ++trial) {
+    auto const all = grouped_texts(random, ranks);
+    ASSERT_TRUE(planner(step, memory, all, ranks, rank_id{0}));
+    for (std::size_t a = 0; a < step.groups.size(); ++a) {
+      for (std::size_t b = 0; b < a; ++b) {
+        if (step.groups[a] != step.groups[b]) { continue; }
+        EXPECT_GE(step.groups[a], 0);
+        auto const of = [&](auto const& plan, std::size_t each) { return plan.owner.at(each); };
+        EXPECT_EQ(of(step.passes[0].planned, a), of(step.passes[0].planned, b));
+        apart += of(step.planned, a) == of(step.planned, b) ? 0 : 1;
+      }
+    }
+    auto const& images = step.modalities[0];
+    for (std::size_t a = 0; a < images.parts.size(); ++a) {
+      for (std::size_t b = 0; b < a; ++b) {
+        auto const group = [&](std::size_t each) {
+          return step.groups[ballast::to_index(images.parts[each].sample)];
+        };
+        if (group(a) == group(b)) {
+          EXPECT_EQ(images.planned.owner.at(a), images.planned.owner.at(b));
+        }
+      }
+    }
+  }
+  EXPECT_GT(apart, 10);
+}
+
+TEST(PhasePlanner, PlacesByNodeOnTheWayToEveryPhase)  // Ensures (2) (3)
+{
+  constexpr std::size_t ranks = 6;
+  auto const machines = ballast::cluster_of(ranks, 2).value();
+  phase vision{ballast::one_gpu_bags(ranks), lines, longest_processing_time{}, 2};
+  phase update{ballast::one_gpu_bags(ranks), lines, longest_processing_time{}};
+  phase reward{ballast::one_gpu_bags(ranks), quadratic_cost{.linear = 1},
+               longest_processing_time{}};
+  ballast::phase_planner const without(std::tuple{vision}, update, std::tuple{reward});
+  vision.by_node = update.by_node = reward.by_node = machines;
+  ballast::phase_planner const with(std::tuple{vision}, update, std::tuple{reward});
+  ballast::random_source random(11);
+  orchestrated_step near;
+  orchestrated_step far;
+  workspace memory;
+  workspace other_memory;
+  /// The most tokens that a rank sends to other nodes, of several kinds of tokens, one by one.
+  using from_to = std::pair<ballast::placement const*, ballast::placement const*>;
+  auto const most = [&](std::vector<from_to> const& kinds) {
+    std::vector<tokens> sent(ranks);
+    for (auto const& [from, to] : kinds) {
+      for (std::size_t item = 0; item < from->size(); ++item) {
+        auto const before = ballast_test::ranks_of_tokens(*from, ballast::to_id<sample_id>(item));
+        auto const after = ballast_test::ranks_of_tokens(*to, ballast::to_id<sample_id>(item));
+        for (std::size_t token = 0; token < before.size(); ++token) {
+          sent[before[token]] += before[token] / 2 == after[token] / 2 ? 0 : 1;
+        }
+      }
+    }
+    return std::ranges::max(sent);
+  };
+  tokens saved_to_encoder = 0, saved_to_model = 0, saved_to_pass = 0;
+  for (int trial = 0; trial < 20; ++trial) {
+    auto const all = grouped_texts(random, ranks);
+    ASSERT_TRUE(without(far, other_memory, all, ranks, rank_id{0}));
+    ASSERT_TRUE(with(near, memory, all, ranks, rank_id{0}));
+    std::size_t const before = ballast_test::allocations();
+    ASSERT_TRUE(with(near, memory, all, ranks, rank_id{0}));
+    EXPECT_EQ(ballast_test::allocations(), before);
+    EXPECT_EQ(near.planned.makespan, far.planned.makespan);
+    EXPECT_EQ(near.modalities[0].planned.makespan, far.modalities[0].planned.makespan);
+    EXPECT_EQ(near.passes[0].planned.makespan, far.passes[0].planned.makespan);
+
+    auto const& [images, texts] = std::tie(near.modalities[0], near.modalities[1]);
+    tokens const to_encoder = most({{&images.as_read, &images.as_computed}});
+    tokens const to_model =
+        most({{&images.as_encoded, &images.as_needed}, {&texts.as_encoded, &texts.as_needed}});
+    tokens const to_pass = most({{&near.as_computed, &near.passes[0].as_computed}});
+    EXPECT_EQ(images.by_node.largest, to_encoder);
+    EXPECT_EQ(near.by_node.largest, to_model);
+    EXPECT_EQ(near.passes[0].by_node.largest, to_pass);
+    EXPECT_EQ(images.by_node.largest_before,
+              most({{&far.modalities[0].as_read, &far.modalities[0].as_computed}}));
+    saved_to_encoder += images.by_node.largest_before - to_encoder;
+    saved_to_model += near.by_node.largest_before - to_model;
+    saved_to_pass += near.passes[0].by_node.largest_before - to_pass;
+  }
+  EXPECT_GT(saved_to_encoder, 0);
+  EXPECT_GT(saved_to_model, 0);
+  EXPECT_GT(saved_to_pass, 0);
+  update.by_node = ballast::cluster_of(4).value();
+  EXPECT_THAT(
+      ballast::phase_planner(std::tuple{}, update)(near, memory, {}, ranks, {}).error().message,
+      HasSubstr("the machines of phase 0 have 4 GPUs"));
 }
 
 TEST(PhasePlannerDeathTest, RefusesRatesThatMakeNothing)

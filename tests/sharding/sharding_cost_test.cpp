@@ -3,9 +3,16 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/random.hpp>
+#include <ballast/cost/gamma_fit.hpp>
+#include <ballast/cost/training_passes.hpp>
+#include <ballast/route/head_array.hpp>
+#include <ballast/route/ulysses.hpp>
+#include <ballast/topology/cluster.hpp>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -137,6 +144,34 @@ TEST(ShardingCost, OfATransformerHasTheExchangesOfAllLayersInBothDirections)
   auto const recomputed =
       sharding_cost_of(llama(), fit, machines, ballast::training_passes{.recompute = 1}, 4).value();
   EXPECT_EQ(recomputed.bytes_per_head, 128U * 4 * 32 * 3);
+}
+
+/// The bytes are counted by the plan of the exchanges themselves.
+TEST(ShardingCost, PricesAForwardPassAlone)
+{
+  auto const machines = ballast::cluster_of(8).value();
+  ballast::gamma_fit const fit{.seconds_per_flop = 1 / 400e12, .gamma = 1};
+  auto const once = ballast::frozen({}, ballast::frozen_gradient::stops);
+  auto const cost = sharding_cost_of(llama(), fit, machines, once).value();
+  auto const trained = sharding_cost_of(llama(), fit, machines).value();
+  for (ballast::tokens const length : {64, 4'096, 100'000}) {
+    std::vector<ballast::tokens> const one{length};
+    ballast::ulysses_plan plan;
+    plan.assign(one, 8, 32);
+    ballast::head_shape const queries{32, 2 * 128};
+    ballast::head_shape const keys{8, 2 * 128};
+    double const bytes = static_cast<double>(
+        plan.to_heads_volume(0, std::array{queries, keys, keys}).bytes_sent +
+        plan.to_heads_volume(0, std::array{queries}).bytes_received);  // of the output, back
+    double const exchanges = 32 * (bytes / 450e9 + 2 * 10e-6);         // layers
+    double const work = static_cast<double>(cost.work(length)) / 8;
+    double const whole = static_cast<double>(cost.at({8, 8, 8})(length));
+    EXPECT_NEAR(whole, work + exchanges * 1e12, 1e-6 * whole + 4);
+    EXPECT_NEAR(3 * static_cast<double>(cost.work(length)),
+                static_cast<double>(trained.work(length)), 4);
+  }
+  EXPECT_EQ(2 * cost.bytes_per_head, trained.bytes_per_head);
+  EXPECT_EQ(2 * cost.latency, trained.latency);
 }
 
 TEST(ShardingCost, RefusesWhatIsNoModelOrCluster)  // Errors

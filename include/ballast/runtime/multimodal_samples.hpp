@@ -36,6 +36,8 @@ class multimodal_samples {
  public:
   /// The modality of the entry that begins each sample in entries().
   static constexpr std::uint32_t begins_sample = std::numeric_limits<std::uint32_t>::max();
+  /// The group of a sample that belongs with no other.
+  static constexpr std::int64_t alone = -1;
 
   void clear() noexcept
   {
@@ -43,10 +45,14 @@ class multimodal_samples {
     samples_ = 0;
   }
 
-  /// A sample without subsequences is one too.
-  void start_sample()
+  /// A sample without subsequences is one too. Samples of one group, such as the answers to one
+  /// prompt, stay on one bag in phases that are told to keep them `together`, whoever has read them.
+  ///
+  /// Expects     group >= 0, or alone.
+  void start_sample(std::int64_t group = alone)
   {
-    entries_.push_back({begins_sample, 0});
+    BALLAST_EXPECTS(group >= alone, "a sample is of group ", group);
+    entries_.push_back({begins_sample, group});
     ++samples_;
   }
 
@@ -62,7 +68,8 @@ class multimodal_samples {
   /// Number of samples.
   [[nodiscard]] std::size_t size() const noexcept { return samples_; }
 
-  /// An entry that begins a sample, then one for each of its subsequences, and so on.
+  /// An entry that begins a sample, with its group as length, then one for each of its
+  /// subsequences, and so on.
   [[nodiscard]] std::span<subsequence const> entries() const noexcept
   {
     return detail::span_of(entries_);

@@ -3,7 +3,6 @@
 #define BALLAST_RUNTIME_ORCHESTRATOR_HPP
 
 #include <ballast/comm/concepts.hpp>
-#include <ballast/comm/gather_samples.hpp>
 #include <ballast/core/contract.hpp>
 #include <ballast/core/detail/span_of.hpp>
 #include <ballast/core/quantities.hpp>
@@ -12,18 +11,15 @@
 #include <ballast/route/placement.hpp>
 #include <ballast/route/route.hpp>
 #include <ballast/route/row_array.hpp>
-#include <ballast/runtime/detail/plan_together.hpp>
-#include <ballast/runtime/detail/work_thread.hpp>
+#include <ballast/runtime/detail/planned_ahead.hpp>
 #include <ballast/runtime/multimodal_samples.hpp>
 #include <ballast/runtime/orchestrated_step.hpp>
 #include <ballast/runtime/phase_planner.hpp>
 
-#include <array>
+#include <algorithm>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
-#include <exception>
-#include <optional>
 #include <span>
 #include <tuple>
 #include <utility>
@@ -38,12 +34,12 @@ struct orchestrator_options {
 
 /// Balances every phase of a multimodal model by itself, and moves rows from phase to phase: one
 /// object per rank. Each encoder has its own plan over the subsequences of its modality, the
-/// language model has one over whole samples, and while a step runs a thread gathers and plans the
-/// next one.
+/// language model has one over whole samples, so has every pass of another model over them, and
+/// while a step runs a thread gathers and plans the next one.
 ///
-///     orchestrator step(comm, std::tuple{vision, audio}, llm);  // once; comm is split for
-///     planning or_throw(step.submit(read));                        // what this rank read for step
-///     0 while (...) {
+///     orchestrator step(comm, std::tuple{vision, audio}, llm);  // once; comm is split
+///     or_throw(step.submit(read));                              // what this rank read for step 0
+///     while (...) {
 ///       or_throw(step.next());                            // its plan, mostly there already
 ///       or_throw(step.submit(read_for_the_next_step));
 ///       or_throw(step.to_encoder(image, rows_of(pixels, pixels_there, width)));
@@ -59,6 +55,11 @@ struct orchestrator_options {
 /// that run at the same time may each have their rows moved as soon as they are ready; the gradient
 /// of a call is its reverse_ call.
 ///
+/// In reinforcement learning the language model is the update of the policy, and the forward passes
+/// before it (reference, old log-probabilities, reward, value) and the update of the value model
+/// are passes: `orchestrator step(comm, std::tuple{vision}, update, std::tuple{shared_plan{},
+/// reference, reward})`. Rows go to a pass with to_pass and results come back with from_pass.
+///
 /// Expects     every rank makes it with the same phases and options, and calls its functions in the
 ///             same order; comm outlives it. One thread at a time calls it. A thread may use comm
 ///             while another uses a part of it.
@@ -72,7 +73,8 @@ struct orchestrator_options {
 ///             (5) the destructor ends the thread after the step that was submitted last is
 ///                 planned, taken or not, which waits no longer than the communicator's deadline
 ///                 for ranks that have not submitted it
-///             (6) once two steps as large were planned and moved, nothing is allocated
+///             (6) a pass whose rows all lie where the language model has them exchanges nothing
+///             (7) once two steps as large were planned and moved, nothing is allocated
 /// Errors      submit: wrong_order, if the step before has not been taken; the first time those of
 ///             split, and transport if the communicator says that it does not serve several threads
 ///             (MPI without MPI_THREAD_MULTIPLE, NCCL). next: wrong_order, if no step was
@@ -83,67 +85,36 @@ struct orchestrator_options {
 ///             after the others have been told. All else: those of route.
 /// Complexity  submit copies what was read. On the thread two all_gather, one of most_entries x 16
 ///             bytes a rank and one of 8, and the phase_planner. to_encoder, to_model: one
-///             all_to_all_v, all arrays of a call together.
+///             all_to_all_v, all arrays of a call together. to_pass, from_pass: the same, or a copy.
 /// Source      B. Xiao, Y. Zheng et al., "OrchMLLM: Orchestrate Multimodal Data with Batch
 ///             Post-Balancing to Accelerate Multimodal Large Language Model Training", arXiv
 ///             2503.23830, 2025: the global orchestrator, which it runs in the prefetch too.
-template <splitting_communicator Communicator, class Llm, class... Encoders>
+template <splitting_communicator Communicator, class Encoders, class Llm,
+          class Passes = std::tuple<>>
 class orchestrator {
  public:
-  orchestrator(Communicator& comm, std::tuple<Encoders...> own_encoders, Llm own_llm,
+  orchestrator(Communicator& comm, Encoders own_encoders, Llm own_llm, Passes own_passes,
                orchestrator_options options = {})
       : comm_(comm),
-        options_(options),
-        planner_(std::move(own_encoders), std::move(own_llm)),
-        thread_(plan_next{this})
+        ahead_(comm, {std::move(own_encoders), std::move(own_llm), std::move(own_passes)},
+               options.most_entries)
   {
-    BALLAST_EXPECTS(options_.most_entries >= 1, "options.most_entries is 0");
+    BALLAST_EXPECTS(options.most_entries >= 1, "options.most_entries is 0");
   }
+  orchestrator(Communicator& comm, Encoders own_encoders, Llm own_llm,
+               orchestrator_options options = {})
+      : orchestrator(comm, std::move(own_encoders), std::move(own_llm), Passes(), options)
+  {}
   orchestrator(orchestrator const&) = delete;
   orchestrator& operator=(orchestrator const&) = delete;
 
   /// Has the thread gather and plan the step for which this rank has read these samples; returns at
   /// once, but the first call, which splits the communicator, when all ranks have made it.
   /// Collective: the thread waits until all ranks have submitted the step.
-  [[nodiscard]] result<void> submit(multimodal_samples const& read)
-  {
-    if (submitted_) {
-      return fail(error_code::wrong_order, 0,
-                  "a step was submitted and not taken; call next() before the one after it is "
-                  "submitted");
-    }
-    if (!planning_) {
-      if (!serves_threads()) {
-        return fail(error_code::transport, 0,
-                    "the communicator serves one thread, and an orchestrator plans in another; "
-                    "initialise MPI with MPI_THREAD_MULTIPLE");
-      }
-      auto own = comm_.split(0);
-      if (!own) { return tl::unexpected(own.error()); }
-      planning_.emplace(*std::move(own));
-    }
-    read_ = read;
-    submitted_ = true;
-    thread_.start();
-    return {};
-  }
+  [[nodiscard]] result<void> submit(multimodal_samples const& read) { return ahead_.submit(read); }
 
   /// Takes the plan of the step that was submitted. It waits only where the thread is not done.
-  [[nodiscard]] result<void> next()
-  {
-    if (!submitted_) {
-      return fail(error_code::wrong_order, 0,
-                  "no step was submitted; submit what was read before its plan is taken");
-    }
-    is_planned_ = false;
-    submitted_ = false;
-    waited_ += thread_.wait() ? 1U : 0U;
-    if (auto const thrown = thread_.thrown()) { std::rethrow_exception(thrown); }
-    if (!made_) { return made_; }
-    present_ = 1 - present_;
-    is_planned_ = true;
-    return {};
-  }
+  [[nodiscard]] result<void> next() { return ahead_.next(); }
 
   /// Moves inputs of a modality from where they were read to where they are encoded, all arrays in
   /// one exchange: each from[rows_read(modality)], to[rows_computed(modality)] rows. Collective;
@@ -177,20 +148,35 @@ class orchestrator {
     return ballast::reverse_route(comm_, of(modality).to_model, memory_, arrays...);
   }
 
+  /// Moves rows of the language model's sequences to where a pass computes them: each
+  /// from[rows_in_model()], to[rows_in_pass(pass)] rows. Collective where the pass has `moves`.
+  template <std::same_as<row_array>... Arrays>
+  [[nodiscard]] result<void> to_pass(std::size_t pass, Arrays const&... arrays)
+  {
+    if (!of_pass(pass).moves) { return copy(arrays...); }
+    return ballast::route(comm_, of_pass(pass).from_model, memory_, arrays...);
+  }
+
+  /// Moves rows of a pass, such as the log-probability of every token, to where the language model
+  /// has the sequences: each from[rows_in_pass(pass)], to[rows_in_model()] rows.
+  template <std::same_as<row_array>... Arrays>
+  [[nodiscard]] result<void> from_pass(std::size_t pass, Arrays const&... arrays)
+  {
+    if (!of_pass(pass).moves) { return copy(arrays...); }
+    return ballast::reverse_route(comm_, of_pass(pass).from_model, memory_, arrays...);
+  }
+
   [[nodiscard]] Communicator& comm() const noexcept { return comm_; }
-  [[nodiscard]] static constexpr std::size_t encoders() noexcept { return sizeof...(Encoders); }
+  [[nodiscard]] static constexpr std::size_t encoders() noexcept { return planner::encoders(); }
+  [[nodiscard]] static constexpr std::size_t passes() noexcept { return planner::passes(); }
   /// Steps for whose plan next() had to wait.
-  [[nodiscard]] std::uint64_t waited() const noexcept { return waited_; }
+  [[nodiscard]] std::uint64_t waited() const noexcept { return ahead_.waited(); }
 
   // What follows is of the step that next() took last.
 
   /// The plan of all phases. It and the lengths below stay as they are until the step after the
   /// next one is submitted.
-  [[nodiscard]] orchestrated_step const& step() const
-  {
-    BALLAST_EXPECTS(is_planned_, "there is no plan: next() was not called, or it failed");
-    return steps_[present_];
-  }
+  [[nodiscard]] orchestrated_step const& step() const { return ahead_.step(); }
   /// Rows of this rank's arrays of a modality: inputs as read, inputs where they are encoded, and
   /// outputs. Of text the first and the last are the same, and it has no other.
   [[nodiscard]] std::size_t rows_read(std::size_t modality) const
@@ -207,7 +193,13 @@ class orchestrator {
   }
   /// Rows of this rank's sequences in the language model.
   [[nodiscard]] std::size_t rows_in_model() const { return rows(step().as_computed); }
-  /// Lengths of the subsequences that this rank's bag encodes, in the order of its rows.
+  /// Rows of this rank's sequences in a pass.
+  [[nodiscard]] std::size_t rows_in_pass(std::size_t pass) const
+  {
+    return rows(of_pass(pass).as_computed);
+  }
+  /// Lengths of the subsequences that this rank's bag encodes, in the order of its rows. Here and
+  /// below: of a `phase`; of a `hybrid_phase` the packs of its phase_step have them.
   [[nodiscard]] std::span<tokens const> lengths(std::size_t modality) const
   {
     return detail::span_of(encoder(modality).own_lengths);
@@ -217,42 +209,34 @@ class orchestrator {
   {
     return detail::span_of(step().own_lengths);
   }
+  [[nodiscard]] std::span<tokens const> lengths_in_pass(std::size_t pass) const
+  {
+    return detail::span_of(of_pass(pass).own_lengths);
+  }
 
  private:
-  struct plan_next {
-    orchestrator* self;
-    void operator()() const { self->plan(); }
-  };
+  using planner = phase_planner<Encoders, Llm, Passes>;
 
-  [[nodiscard]] static bool serves_threads()
+  /// Rows that all lie where they are needed; `to` may be `from`.
+  template <class... Arrays>
+  [[nodiscard]] static result<void> copy(Arrays const&... arrays)
   {
-    if constexpr (requires { Communicator::serves_threads(); }) {
-      return Communicator::serves_threads();
-    } else {
-      return true;
-    }
+    auto const copy_one = [](row_array const& array) {
+      BALLAST_EXPECTS(array.to.size() == array.from.size(), "an array has ", array.from.size(),
+                      " bytes before and ", array.to.size(), " after, and no row moves");
+      if (array.to.data() != array.from.data()) {
+        std::copy(array.from.begin(), array.from.end(), array.to.begin());
+      }
+    };
+    (copy_one(arrays), ...);
+    return {};
   }
 
-  /// Tells all ranks what each has read.
-  [[nodiscard]] result<void> gather(Communicator& comm)
+  [[nodiscard]] pass_step const& of_pass(std::size_t pass) const
   {
-    auto gathered = gather_samples_into(all_, comm, read_.entries(), options_.most_entries);
-    if (!gathered && gathered.error().code == error_code::out_of_range) {
-      gathered.error().message += " (here samples and subsequences together: options.most_entries)";
-    }
-    return gathered;
+    BALLAST_EXPECTS(pass < passes(), "pass ", pass, " of ", passes());
+    return step().passes[pass];
   }
-
-  void plan()
-  {
-    orchestrated_step& next = steps_[1 - present_];
-    Communicator& comm = *planning_;  // its ranks are those of comm_, which is the caller's now
-    made_ = detail::plan_together(
-        comm, [&] { return gather(comm); },
-        [&] { return planner_(next, planning_memory_, all_, comm.size(), comm.rank()); },
-        [&] { return next.digest(); });
-  }
-
   [[nodiscard]] modality_step const& of(std::size_t modality) const
   {
     BALLAST_EXPECTS(modality <= encoders(), "modality ", modality, " of ", encoders(),
@@ -271,24 +255,16 @@ class orchestrator {
   }
 
   Communicator& comm_;
-  orchestrator_options options_;
-  std::size_t present_ = 0;  // the plan that the caller has; the other one is written
-  bool submitted_ = false;
-  bool is_planned_ = false;
-  std::uint64_t waited_ = 0;
   workspace memory_;
-
-  // The thread's from submit() until next() has returned, the caller's at other times; of the two
-  // steps only the one that is written.
-  phase_planner<Llm, Encoders...> planner_;
-  std::optional<Communicator> planning_;
-  multimodal_samples read_;
-  gathered_samples<subsequence> all_;
-  std::array<orchestrated_step, 2> steps_;
-  workspace planning_memory_;
-  result<void> made_;
-  detail::work_thread<plan_next> thread_;  // last: it begins when all else is there
+  detail::planned_ahead<Communicator, planner> ahead_;
 };
+
+template <class C, class... Encoders, class Llm>
+orchestrator(C&, std::tuple<Encoders...>, Llm, orchestrator_options = {})
+    -> orchestrator<C, std::tuple<Encoders...>, Llm>;
+template <class C, class... Encoders, class Llm, class... Passes>
+orchestrator(C&, std::tuple<Encoders...>, Llm, std::tuple<Passes...>, orchestrator_options = {})
+    -> orchestrator<C, std::tuple<Encoders...>, Llm, std::tuple<Passes...>>;
 
 }  // namespace ballast::inline v0
 

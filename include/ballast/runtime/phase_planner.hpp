@@ -11,12 +11,11 @@
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/core/workspace.hpp>
-#include <ballast/partition/partition.hpp>
-#include <ballast/partition/partition_constraints.hpp>
-#include <ballast/partition/partition_plan.hpp>
 #include <ballast/route/place.hpp>
+#include <ballast/route/place_wholes.hpp>
 #include <ballast/route/placement.hpp>
 #include <ballast/route/route_plan.hpp>
+#include <ballast/runtime/detail/plan_phase.hpp>
 #include <ballast/runtime/multimodal_samples.hpp>
 #include <ballast/runtime/orchestrated_step.hpp>
 #include <ballast/runtime/phase.hpp>
@@ -25,98 +24,138 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <span>
 #include <string>
 #include <tuple>
 #include <utility>
-#include <vector>
 
 namespace ballast::inline v0 {
 
 /// Plans all phases of a multimodal step from what all ranks have read, before the first phase
 /// runs: the part of an `orchestrator` that communicates with nobody.
 ///
-///     phase_planner plan(std::tuple{vision, audio}, llm);
+///     phase_planner plan(std::tuple{vision, audio}, llm, std::tuple{reference, reward});
 ///     plan(step, memory, all, comm.size(), comm.rank());
 ///
 /// What is balanced in an encoder is its subsequences, each image by itself: the finest unit that
-/// an encoder can compute alone. In the language model it is samples.
+/// an encoder can compute alone. In the language model, and in passes of other models, it is
+/// samples. Each phase is a `phase` or a `hybrid_phase`; a pass may also be a `shared_plan`.
 ///
 /// In, out     step is overwritten; its memory is used again in the next step.
-/// Expects     the phases are the same on every rank, their rates at least 1, the language model's
-///             1. all is what gather_samples makes of every rank's multimodal_samples::entries().
+/// Expects     the phases are the same on every rank, their rates at least 1, those of the language
+///             model and of passes 1. all is what gather_samples makes of every rank's
+///             multimodal_samples::entries().
 /// Ensures     (1) those of orchestrated_step
-///             (2) each phase's plan is that of partition() over its sequences as they are read,
-///                 and depends on nothing but the phase and them
+///             (2) each phase's plan is that of partition() or hybrid_sharding() over its sequences
+///                 as they are read, and depends on nothing but the phase and them; with by_node
+///                 equal bags have changed places
 ///             (3) a step no larger than those before allocates nothing
-/// Errors      out_of_range: a phase's bags have not as many GPUs as there are ranks, or an encoder
-///             of a rate above 1 has a bag of several GPUs, whose chunks could end inside an output
-///             token (`position` is the phase); or sample `position` has an impossible subsequence.
-///             Those of partition_into, with the phase's number before the message; `position` is
+///             (4) a shared_plan has plan, placement and packs of the phase whose it is, and only
+///                 passes of which a row lies elsewhere than in the language model have `moves`
+/// Errors      out_of_range: a phase's GPUs are not as many as there are ranks, or an encoder of a
+///             rate above 1 has a bag of several GPUs, whose chunks could end inside an output
+///             token, or a hybrid_phase is to keep groups together, or a pass shares the plan of
+///             one that is not before it (`position` is the phase: encoders, language model,
+///             passes); or sample `position` has an impossible subsequence. Those of partition_into
+///             and hybrid_sharding_into, with the phase's number before the message; `position` is
 ///             the sequence among those of the phase. The step is then unspecified.
 /// Complexity  O(subsequences + pieces + ranks) and the policies.
 /// Source      the global orchestrator of B. Xiao, Y. Zheng et al., "OrchMLLM: Orchestrate
 ///             Multimodal Data with Batch Post-Balancing to Accelerate Multimodal Large Language
 ///             Model Training", arXiv 2503.23830, 2025. As there, outputs go from encoder to
 ///             language model without a stop where they were read: Pi_M after the inverse of Pi_E.
-template <class Llm, class... Encoders>
+template <class Encoders, class Llm, class Passes = std::tuple<>>
 class phase_planner {
  public:
-  phase_planner(std::tuple<Encoders...> own_encoders, Llm own_llm)
-      : encoders_(std::move(own_encoders)), llm_(std::move(own_llm))
+  phase_planner(Encoders own_encoders, Llm own_llm, Passes own_passes = {})
+      : encoders_(std::move(own_encoders)), llm_(std::move(own_llm)), passes_(std::move(own_passes))
   {
-    std::apply([this](auto const&... each) { rates_ = {each.rate...}; }, encoders_);
-    for (std::size_t each = 0; each < encoders(); ++each) {
+    std::apply([this](auto const&... each) { rates_ = {each.rate..., 1}; }, encoders_);
+    for (std::size_t each = 0; each < rates_.size(); ++each) {
       BALLAST_EXPECTS(rates_[each] >= 1, "phase ", each, " has a rate of 0");
     }
     BALLAST_EXPECTS(llm_.rate == 1, "the language model has a rate of ", llm_.rate);
+    std::apply(
+        [](auto const&... each) {
+          BALLAST_EXPECTS(((each.rate == 1) && ...), "a pass has a rate other than 1");
+        },
+        passes_);
   }
 
-  [[nodiscard]] static constexpr std::size_t encoders() noexcept { return sizeof...(Encoders); }
+  [[nodiscard]] static constexpr std::size_t encoders() noexcept
+  {
+    return std::tuple_size_v<Encoders>;
+  }
+  [[nodiscard]] static constexpr std::size_t passes() noexcept { return std::tuple_size_v<Passes>; }
 
   /// Plans for one rank of so many.
   [[nodiscard]] result<void> operator()(orchestrated_step& step, workspace& memory,
                                         gathered_samples<subsequence> const& all, std::size_t ranks,
                                         rank_id rank) const
   {
+    step.modalities.resize(encoders() + 1);
+    step.passes.resize(passes());
     if (auto read = read_subsequences(step, all); !read) { return read; }
-    if (auto done = plan_phase(llm_, encoders(), detail::span_of(step.lengths),
-                               detail::span_of(step.source), ranks, rank, step.planned,
-                               step.own_lengths, memory);
-        !done) {
-      return done;
-    }
-    place_into(step.as_computed, detail::span_of(step.lengths), detail::span_of(step.planned.owner),
-               llm_.bags);
-
     result<void> done;
     std::size_t number = 0;
-    auto const encode_next = [&](auto const& own) {
-      done = encode(own, number, step.modalities[number], ranks, rank, memory);
-      ++number;
-      return done.has_value();
+    auto const each_of = [&](auto const& phases, auto const& plan) {
+      auto const next = [&](auto const& own) {
+        done = plan(own);
+        ++number;
+        return done.has_value();
+      };
+      std::apply([&](auto const&... each) { static_cast<void>((next(each) && ...)); }, phases);
     };
-    std::apply([&](auto const&... each) { static_cast<void>((encode_next(each) && ...)); },
-               encoders_);
+    each_of(encoders_,
+            [&](auto const& own) { return encode(own, number, step, ranks, rank, memory); });
     if (!done) { return done; }
     modality_step& text = step.modalities.back();
     place_into(text.as_read, detail::span_of(text.lengths), detail::span_of(text.source), ranks);
+    text.as_computed = text.as_read;
     text.as_encoded = text.as_read;
+
+    // Where the tokens of samples are before the language model has them, and before a pass has.
+    auto const of_samples = [&](placement const& from) {
+      return detail::phase_input{number,
+                                 detail::span_of(step.lengths),
+                                 detail::span_of(step.source),
+                                 detail::span_of(step.groups),
+                                 from,
+                                 ranks,
+                                 rank};
+    };
+    each_of(std::tie(llm_), [&](auto const& own) -> result<void> {
+      if constexpr (requires { own.by_node; }) {
+        if (own.by_node) { gather_wholes(step, memory); }
+      }
+      return detail::plan_phase(own, of_samples(step.as_encoded), step, memory);
+    });
+    if (!done) { return done; }
     for (modality_step& each : step.modalities) {
       place_parts_into(each.as_needed, step.as_computed, detail::span_of(each.parts));
       plan_route_into(each.to_model, each.as_encoded, each.as_needed, rank);
     }
-    return {};
+    each_of(passes_, [&](auto const& own) -> result<void> {
+      pass_step& pass = step.passes[number - encoders() - 1];
+      if constexpr (requires { own.pass; }) {
+        if (auto shared = share(own, number, step, pass); !shared) { return shared; }
+      } else if (auto planned = detail::plan_phase(own, of_samples(step.as_computed), pass, memory);
+                 !planned) {
+        return planned;
+      }
+      plan_route_into(pass.from_model, step.as_computed, pass.as_computed, rank);
+      pass.moves = !(pass.as_computed == step.as_computed);
+      return {};
+    });
+    return done;
   }
 
  private:
   /// Sorts what all ranks have read by modality, and lays out the sequence of each sample:
-  /// `lengths`, `source` and `parts` of the step.
+  /// `lengths`, `source`, `groups` and `parts` of the step.
   [[nodiscard]] result<void> read_subsequences(orchestrated_step& step,
                                                gathered_samples<subsequence> const& all) const
   {
-    step.modalities.resize(encoders() + 1);
     for (modality_step& each : step.modalities) {
       each.lengths.clear();
       each.source.clear();
@@ -124,6 +163,7 @@ class phase_planner {
     }
     step.lengths.clear();
     step.source.clear();
+    step.groups.clear();
     auto const refuse = [&step](std::string const& what) {
       std::size_t const sample = step.lengths.size() - 1;
       rank_id const reader = step.source.back();
@@ -136,6 +176,9 @@ class phase_planner {
       if (modality == multimodal_samples::begins_sample) {
         step.lengths.push_back(0);
         step.source.push_back(all.source[entry]);
+        step.groups.push_back(length == multimodal_samples::alone
+                                  ? -static_cast<std::int64_t>(step.lengths.size())
+                                  : length);
         continue;
       }
       BALLAST_EXPECTS(!step.lengths.empty(), "entry ", entry, " is before the first sample");
@@ -148,7 +191,7 @@ class phase_planner {
         return refuse(detail::concat("a subsequence of ", length, " tokens of modality ", modality,
                                      "; give lengths from 0 to ", longest_sample));
       }
-      tokens const rate = modality < encoders() ? rates_[modality] : 1;
+      tokens const rate = rates_[modality];
       tokens const outputs = (length + rate - 1) / rate;
       tokens& whole = step.lengths.back();
       modality_step& own = step.modalities[modality];
@@ -165,66 +208,66 @@ class phase_planner {
   }
 
   /// Where the subsequences of one encoder are read, computed and encoded.
-  template <class Cost, class Policy>
-  [[nodiscard]] static result<void> encode(phase<Cost, Policy> const& own, std::size_t number,
-                                           modality_step& step, std::size_t ranks, rank_id rank,
+  template <class Phase>
+  [[nodiscard]] static result<void> encode(Phase const& own, std::size_t number,
+                                           orchestrated_step& all, std::size_t ranks, rank_id rank,
                                            workspace& memory)
   {
-    if (auto done =
-            plan_phase(own, number, detail::span_of(step.lengths), detail::span_of(step.source),
-                       ranks, rank, step.planned, step.own_lengths, memory);
-        !done) {
-      return done;
-    }
+    modality_step& step = all.modalities[number];
     place_into(step.as_read, detail::span_of(step.lengths), detail::span_of(step.source), ranks);
-    place_into(step.as_computed, detail::span_of(step.lengths), detail::span_of(step.planned.owner),
-               own.bags);
-    plan_route_into(step.to_encoder, step.as_read, step.as_computed, rank);
     auto scratch = memory.open();
+    std::span<std::int64_t> const groups = scratch.take<std::int64_t>(step.parts.size());
     std::span<tokens> const outputs = scratch.take<tokens>(step.parts.size());
-    std::transform(step.parts.begin(), step.parts.end(), outputs.begin(),
-                   [](sample_part const& part) { return part.count; });
-    place_into(step.as_encoded, outputs, detail::span_of(step.planned.owner), own.bags);
+    for (std::size_t each = 0; each < step.parts.size(); ++each) {
+      groups[each] = all.groups[to_index(step.parts[each].sample)];
+      outputs[each] = step.parts[each].count;
+    }
+    detail::phase_input const in{number,
+                                 detail::span_of(step.lengths),
+                                 detail::span_of(step.source),
+                                 groups,
+                                 step.as_read,
+                                 ranks,
+                                 rank};
+    if (auto done = detail::plan_phase(own, in, step, memory); !done) { return done; }
+    plan_route_into(step.to_encoder, step.as_read, step.as_computed, rank);
+    if constexpr (requires { own.bags; }) {
+      place_into(step.as_encoded, outputs, detail::span_of(step.planned.owner), own.bags);
+    } else {
+      step.as_encoded = step.as_computed;
+    }
     return {};
   }
 
-  template <class Cost, class Policy>
-  [[nodiscard]] static result<void> plan_phase(phase<Cost, Policy> const& own, std::size_t number,
-                                               std::span<tokens const> lengths,
-                                               std::span<rank_id const> source, std::size_t ranks,
-                                               rank_id rank, partition_plan& planned,
-                                               std::vector<tokens>& own_lengths, workspace& memory)
+  /// Where the tokens of whole samples are before the language model has them.
+  static void gather_wholes(orchestrated_step& step, workspace& memory)
   {
-    if (own.bags.gpus() != ranks) {
-      return fail(error_code::out_of_range, number, "the bags of phase ", number, " have ",
-                  own.bags.gpus(), " GPUs and the job has ", ranks,
-                  " ranks; lay the bags out over one GPU for each rank");
+    [&]<std::size_t... Each>(std::index_sequence<Each...>) {
+      std::array<placed_parts, sizeof...(Each)> const kinds{
+          {{step.modalities[Each].as_encoded, detail::span_of(step.modalities[Each].parts)}...}};
+      place_wholes_into(step.as_encoded, memory, step.lengths.size(), kinds);
+    }(std::make_index_sequence<std::tuple_size_v<Encoders> + 1>());
+  }
+
+  /// Gives a pass the plan of an earlier one, or of the language model.
+  [[nodiscard]] static result<void> share(shared_plan const& own, std::size_t number,
+                                          orchestrated_step const& step, pass_step& pass)
+  {
+    if (own.pass.has_value() && *own.pass + encoders() + 1 >= number) {
+      auto const whose = *own.pass;
+      return fail(error_code::out_of_range, number, "phase ", number, " shares the plan of pass ",
+                  whose, ", which is not before it; list it after that pass");
     }
-    if (own.rate > 1 && own.bags.size() != ranks) {
-      auto const rate = own.rate;  // nvcc 13 garbles the list below with it
-      return fail(error_code::out_of_range, number, "phase ", number, " makes one token of ", rate,
-                  " and has a bag of several GPUs, whose chunks could end inside such a token; "
-                  "give it bags of one GPU");
-    }
-    partition_constraints const constraints{.home = own.homes ? source : std::span<rank_id const>(),
-                                            .most_per_gpu = own.most_per_gpu};
-    if (auto done = partition_into(planned, memory, lengths, own.bags, own.policy, own.cost_of,
-                                   std::identity{}, constraints);
-        !done) {
-      error why = std::move(done.error());
-      why.message = detail::concat("phase ", number, ": ", why.message);
-      return tl::unexpected(std::move(why));
-    }
-    own_lengths.clear();
-    for (sample_id const sequence : planned.samples[own.bags.bag_of(rank)]) {
-      own_lengths.push_back(lengths[to_index(sequence)]);
-    }
+    phase_step const& from =
+        own.pass ? step.passes[*own.pass] : static_cast<phase_step const&>(step);
+    static_cast<phase_step&>(pass) = from;
     return {};
   }
 
-  std::tuple<Encoders...> encoders_;
+  Encoders encoders_;
   Llm llm_;
-  std::array<std::uint32_t, sizeof...(Encoders)> rates_{};
+  Passes passes_;
+  std::array<std::uint32_t, std::tuple_size_v<Encoders> + 1> rates_{};  ///< and that of text
 };
 
 }  // namespace ballast::inline v0

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef BALLAST_TESTS_SUPPORT_TOKEN_RANKS_HPP
+#define BALLAST_TESTS_SUPPORT_TOKEN_RANKS_HPP
+
+#include <ballast/core/ids.hpp>
+#include <ballast/core/quantities.hpp>
+#include <ballast/route/placement.hpp>
+
+#include <cstddef>
+#include <vector>
+
+namespace ballast_test {
+
+/// The rank of every token of a sample, one by one.
+inline std::vector<std::size_t> ranks_of_tokens(ballast::placement const& where,
+                                                ballast::sample_id sample)
+{
+  std::vector<std::size_t> ranks;
+  for (ballast::piece const& each : where[sample]) {
+    for (ballast::tokens token = 0; token < each.count; ++token) {
+      ranks.push_back(to_index(each.rank));
+    }
+  }
+  return ranks;
+}
+
+}  // namespace ballast_test
+
+#endif  // BALLAST_TESTS_SUPPORT_TOKEN_RANKS_HPP
