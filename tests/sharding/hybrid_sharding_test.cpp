@@ -16,6 +16,7 @@
 #include <ballast/workload/synthetic_lengths.hpp>
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
@@ -58,6 +59,36 @@ TEST(HybridSharding, FindsTheOptimumOfSmallSteps)  // Ensures (1) (2), against a
   EXPECT_GE(planned, ballast_test::trials_of(100) / 2);
 }
 
+// Memory that is full but for some tokens forces degrees: one change after the other finds no way.
+TEST(HybridSharding, FindsTheOptimumWhereMemoryIsAlmostFull)  // Ensures (1) (2)
+{
+  ballast::random_source random(13);
+  constexpr std::array<std::array<std::uint32_t, 2>, 3> node_pairs = {{{2, 2}, {3, 2}, {4, 1}}};
+  int planned = 0;
+  for (int trial = 0; trial < ballast_test::trials_of(300); ++trial) {
+    SCOPED_TRACE(testing::Message() << "trial " << trial);
+    sharding_step step = draw_sharding(5, 4, random);
+    step.groups = device_groups(node_sizes(node_pairs[random.below(3)]), 4);
+    tokens sum = 0;
+    for (tokens& length : step.lengths) {
+      length = random.between(1, 2500);
+      sum += length;
+    }
+    auto const gpus = static_cast<tokens>(step.groups.gpus());
+    step.limit = sum / gpus + 1 + random.between(0, sum / gpus / 20);
+    auto const optimum = ballast_test::best_sharding(step);
+    auto const plan = hybrid_sharding(step.lengths, step.groups, step.cost, step.limit);
+    ASSERT_EQ(plan.has_value(), optimum.has_value());
+    if (!plan) {
+      EXPECT_THAT(plan.error().message, testing::Not(HasSubstr("gave up")));
+      continue;
+    }
+    EXPECT_EQ(plan->makespan, *optimum);
+    ++planned;
+  }
+  EXPECT_GE(planned, ballast_test::trials_of(300) / 3);
+}
+
 TEST(HybridSharding, IsNotBeatenByPlainLocalSearch)
 {
   ballast::random_source random(12);
@@ -70,6 +101,33 @@ TEST(HybridSharding, IsNotBeatenByPlainLocalSearch)
     if (!plan) { continue; }
     ASSERT_NO_FATAL_FAILURE(expect_true_plan(*plan, step));
     if (plain) { EXPECT_LE(plan->makespan, *plain); }
+  }
+}
+
+// One degree for all, the longest first on the least loaded group: what users have today.
+TEST(HybridSharding, IsNotAboveAnyUniformDegree)
+{
+  ballast::random_source random(14);
+  for (int trial = 0; trial < ballast_test::trials_of(5); ++trial) {
+    SCOPED_TRACE(testing::Message() << "trial " << trial);
+    sharding_step step = draw_sharding(1, 8, random);
+    step.groups = device_groups(node_sizes(std::vector<std::uint32_t>(2 + random.below(7), 8)), 64);
+    step.lengths = ballast_test::draw_sharded_lengths(
+        static_cast<ballast_test::sharded_lengths>(random.below(7)), 350, random);
+    tokens sum = 0;
+    for (tokens const length : step.lengths) { sum += length; }
+    step.limit = sum / static_cast<tokens>(step.groups.gpus()) * 11 / 10 + 10;
+    auto const plan = hybrid_sharding(step.lengths, step.groups, step.cost, step.limit);
+    for (std::uint32_t const degree : step.groups.degrees()) {
+      auto const owner = ballast_test::uniform_sharding(step, degree);
+      if (!owner) { continue; }
+      ASSERT_TRUE(plan) << plan.error().message;
+      ballast_test::sharding_loads loads(step);
+      for (std::size_t each = 0; each < owner->size(); ++each) {
+        loads.add(step, each, (*owner)[each], 1);
+      }
+      EXPECT_LE(plan->makespan, loads.makespan()) << "degree " << degree;
+    }
   }
 }
 
@@ -242,7 +300,7 @@ TEST(HybridSharding, NamesTheSequenceThatItCannotPlan)  // Errors
   EXPECT_THAT(together.message, HasSubstr("500 tokens together, and 4 GPUs of 100 tokens"));
   auto const apart = refused({70, 70, 70, 70, 1, 70}, 100);  // 351 of 400, but two of 70 in one GPU
   EXPECT_EQ(apart.code, ballast::error_code::infeasible);
-  EXPECT_THAT(apart.message, HasSubstr("found no group with room"));
+  EXPECT_THAT(apart.message, HasSubstr("no plan of 6 sequences has room for all"));
 
   EXPECT_EQ(refused({10, -1}, 100).code, ballast::error_code::out_of_range);
   EXPECT_EQ(refused({10, -1}, 100).position, 1U);

@@ -23,7 +23,8 @@ enum class sharded_lengths : std::uint8_t {
   one_giant,
   tiny,
   powers_of_two,
-  two_values
+  two_values,
+  short_and_long
 };
 
 [[nodiscard]] inline std::vector<ballast::tokens> draw_sharded_lengths(
@@ -42,6 +43,9 @@ enum class sharded_lengths : std::uint8_t {
         lengths[each] = ballast::tokens{1} << random.below(14);
         break;
       case sharded_lengths::two_values: lengths[each] = random.below(3) == 0 ? 2048 : 1024; break;
+      case sharded_lengths::short_and_long:
+        lengths[each] = 4 * each < 3 * count ? 600 : 24'000;
+        break;
     }
   }
   return lengths;
@@ -79,7 +83,7 @@ enum class sharded_lengths : std::uint8_t {
   step.cost.between_nodes_bytes_per_second = 1 + random.below(100);
   step.cost.units_per_second = 1 + random.below(100);
   step.cost.latency = static_cast<ballast::cost_units>(random.below(3) * random.below(1000));
-  step.lengths = draw_sharded_lengths(static_cast<sharded_lengths>(random.below(6)),
+  step.lengths = draw_sharded_lengths(static_cast<sharded_lengths>(random.below(7)),
                                       random.below(most_samples + 1), random);
   ballast::tokens sum = 0;
   for (ballast::tokens const length : step.lengths) { sum += length; }

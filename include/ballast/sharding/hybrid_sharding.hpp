@@ -117,8 +117,11 @@ namespace detail {
 /// How many steps the search for a plan may take, of some nanoseconds each.
 [[nodiscard]] constexpr std::uint64_t shard_steps(std::size_t samples, std::size_t groups)
 {
-  bool const is_small = samples * groups <= 4096;  // where plain search comes near, it takes longer
-  return (is_small ? 2'000'000 : 1'000'000) + 16 * (static_cast<std::uint64_t>(samples) + groups);
+  // Where plain search comes near, it takes longer; 10 ms are enough for few sequences and GPUs.
+  std::uint64_t const most = samples * groups <= 512    ? 800'000
+                             : samples * groups <= 4096 ? 2'000'000
+                                                        : 1'000'000;
+  return most + 16 * (static_cast<std::uint64_t>(samples) + groups);
 }
 
 /// Writes what the owners mean into the plan.
@@ -166,8 +169,8 @@ inline void describe_shards(sharding_plan& plan, shard_problem const& problem,
 ///             (3) the plan depends on nothing but the arguments: integers, ties by index, no clock
 ///             (4) with a plan and a workspace that have seen a step as large, nothing is allocated
 /// Errors      infeasible: there are no GPUs, or the sequences have more tokens than all GPUs may
-///             hold, or sequence `position` needs more memory than any group has, or the search
-///             gave up before it found a plan with room for it beside the others; out_of_range:
+///             hold, or sequence `position` needs more memory than any group has, or no plan has
+///             room for all, or the search gave up before it found one (the sentence says which); out_of_range:
 ///             sequence `position` has a length outside [0, longest_sample], or no cost, or the
 ///             costs do not fit 61 bits, or tokens_per_gpu is negative. The plan is then
 ///             unspecified.
@@ -195,6 +198,11 @@ inline void describe_shards(sharding_plan& plan, shard_problem const& problem,
   detail::shard_search search(problem, plan.lower_bound, scratch);
   auto const stranded =
       search.run(detail::work_budget(detail::shard_steps(lengths.size(), groups.size())));
+  if (stranded && search.all_tried()) {
+    return fail(error_code::infeasible, *stranded, "no plan of ", lengths.size(),
+                " sequences has room for all where each GPU may hold ", tokens_per_gpu,
+                " tokens; allow more tokens per GPU, or compute fewer sequences in a step");
+  }
   if (stranded) {
     return fail(
         error_code::infeasible, *stranded, "sequence ", *stranded, " of ", lengths[*stranded],

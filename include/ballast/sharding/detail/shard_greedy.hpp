@@ -25,6 +25,8 @@ struct shard_rule {
   /// GPU at most so long; where there is none, to that in which it takes least.
   cost_units longest_time = 0;
   shard_fullness fullness;  ///< by tokens for steps that hardly fit the memory
+  std::uint32_t degree =
+      0;  ///< not 0: the largest level up to this degree that a sequence may have
 };
 
 /// Plans a step level by level, from the largest groups down, so that the GPUs of a group are
@@ -127,6 +129,16 @@ class shard_greedy {
   /// The number of levels where a sequence may go to none.
   [[nodiscard]] std::size_t chosen_level(std::size_t sample, shard_rule const& rule) const
   {
+    if (rule.degree > 0) {
+      for (std::size_t level = problem_.levels(); level-- > 0;) {
+        std::uint32_t const usual = usual_class_[level];
+        if (problem_.classes[usual].shape.gpus <= rule.degree &&
+            problem_.time(sample, usual) != no_cost) {
+          return level;
+        }
+      }
+      return problem_.levels();
+    }
     if (problem_.time(sample, 0) <= rule.longest_time) { return 0; }  // exchanges only add to it
     std::size_t best = problem_.levels();
     bool best_is_short = false;

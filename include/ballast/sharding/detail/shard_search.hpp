@@ -7,11 +7,13 @@
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/random.hpp>
 #include <ballast/core/workspace.hpp>
+#include <ballast/sharding/detail/shard_enumeration.hpp>
 #include <ballast/sharding/detail/shard_greedy.hpp>
 #include <ballast/sharding/detail/shard_moves.hpp>
 #include <ballast/sharding/detail/shard_problem.hpp>
 #include <ballast/sharding/detail/shard_queues.hpp>
 #include <ballast/sharding/detail/shard_state.hpp>
+#include <ballast/sharding/detail/shard_throw.hpp>
 
 #include <algorithm>
 #include <array>
@@ -25,7 +27,8 @@ namespace ballast::inline v0::detail {
 /// Searches for the plan of a step: greedy plans for several limits on the time of one sequence and
 /// for uniform degrees, each improved by changes of one or two sequences; then the best of them,
 /// again and again with a few sequences thrown elsewhere and improved anew. A small step starts
-/// with plain local search from the best uniform degree, so that it ends no worse than that.
+/// with plain local search from the best uniform degree, so that it ends no worse than that. Of a
+/// step of few sequences all plans are tried, as far as half of the budget goes.
 class shard_search {
  public:
   shard_search(shard_problem const& problem, cost_units bound, workspace::frame& scratch)
@@ -38,15 +41,20 @@ class shard_search {
         moves_(problem, scratch),
         both_(shard_fullness::of_both(problem, bound)),
         random_(0x5eed)
-  {}
+  {
+    if (shard_enumeration::takes(problem)) { enumeration_.emplace(problem, scratch); }
+  }
 
   /// Ensures     (1) owner() has a group for every sequence, and no GPU more tokens than it may;
   ///                 otherwise it returns a sequence for which it found none
+  ///             (2) where all_tried(), no other plan is better, or there is none
   [[nodiscard]] std::optional<std::uint32_t> run(work_budget budget)
   {
     std::optional<std::uint32_t> stranded;
     std::uint64_t const all = budget.left();
     start_plainly(budget);
+    try_all(budget);
+    if (all_tried_) { return has_plan_ ? std::nullopt : std::optional(problem_.by_length.front()); }
     // Returns whether `plan` found one.
     auto const start = [&](auto plan) {
       state_.clear();
@@ -79,7 +87,13 @@ class shard_search {
     for_each_degree([&](std::uint32_t degree) {
       work_budget& payer = has_plan_ ? budget : packing;
       bool const is_too_much = payer.left() < (has_plan_ ? all / 4 : 0) + uniform_steps();
-      if (is_too_much || (has_plan_ && most_ == bound_)) { return; }
+      if (has_plan_ && most_ == bound_) { return; }
+      if (is_too_much) {  // nearly the same plan by heaps, unless the best is near the bound anyway
+        if (!has_plan_ || most_ - bound_ > bound_ / 256) {
+          (void)start_greedy({.fullness = both_, .degree = degree});
+        }
+        return;
+      }
       payer.spend(uniform_steps());
       (void)start([&] { return greedy_.plan_uniform(state_, degree, both_); });
     });
@@ -89,6 +103,7 @@ class shard_search {
   }
 
   [[nodiscard]] std::span<std::uint32_t const> owner() const noexcept { return best_owner_; }
+  [[nodiscard]] bool all_tried() const noexcept { return all_tried_; }
 
  private:
   static constexpr std::uint64_t greedy_steps = 24;          ///< for a sequence
@@ -151,6 +166,17 @@ class shard_search {
     }
   }
 
+  void try_all(work_budget& budget)
+  {
+    if (!enumeration_ || (has_plan_ && most_ == bound_)) { return; }
+    state_.clear();
+    work_budget slice(budget.left() / 2);
+    std::uint64_t const given = slice.left();
+    all_tried_ =
+        enumeration_->run(state_, most_, bound_, slice, [this](cost_units most) { keep(most); });
+    budget.spend(given - slice.left());
+  }
+
   void keep(cost_units most)
   {
     if (has_plan_ && most >= most_) { return; }
@@ -173,7 +199,9 @@ class shard_search {
         idle = 0;
         restart(budget);
       }
-      for (std::uint64_t thrown = 1 + random_.below(3); thrown > 0; --thrown) { throw_some(); }
+      for (std::uint64_t thrown = 1 + random_.below(3); thrown > 0; --thrown) {
+        throw_some(problem_, state_, random_);
+      }
       budget.spend(problem_.gpus + problem_.groups.size());
       state_.refresh(problem_);
       cost_units const most = improve(budget);
@@ -182,6 +210,8 @@ class shard_search {
       if (most < from_most_) {
         begin_from(most);
         idle = 0;
+      } else if (most == from_most_) {
+        begin_from(most);
       } else if (is_much_worse || random_.below(8) == 0) {
         budget.spend(problem_.samples());
         state_.assign(problem_, from_owner_);
@@ -225,49 +255,6 @@ class shard_search {
     std::copy(state_.owner.begin(), state_.owner.end(), from_owner_.begin());
   }
 
-  /// Puts a sequence into any group, or exchanges two, where there is room.
-  void throw_some()
-  {
-    auto const sample = static_cast<std::uint32_t>(random_.below(problem_.samples()));
-    std::uint32_t const home = state_.owner[sample];
-    if (random_.below(2) == 0) {
-      auto const partner = static_cast<std::uint32_t>(random_.below(problem_.samples()));
-      std::uint32_t const other = state_.owner[partner];
-      if (problem_.time_in(sample, other) == no_cost ||
-          problem_.time_in(partner, home) == no_cost) {
-        return;
-      }
-      put(sample, other);
-      put(partner, home);
-      if (is_overfull(home) || is_overfull(other)) {
-        put(sample, home);
-        put(partner, other);
-      }
-      return;
-    }
-    auto const at = static_cast<std::size_t>(random_.below(problem_.classes.size()));
-    shard_class const& target = problem_.classes[at];
-    auto const group = static_cast<std::uint32_t>(
-        target.first_group + random_.below(target.end_group - target.first_group));
-    if (problem_.class_of[group] != at || problem_.time(sample, at) == no_cost) { return; }
-    put(sample, group);
-    if (is_overfull(group)) { put(sample, home); }
-  }
-
-  void put(std::uint32_t sample, std::uint32_t group)
-  {
-    state_.remove(problem_, sample);
-    state_.insert(problem_, sample, group);
-  }
-
-  [[nodiscard]] bool is_overfull(std::uint32_t group) const
-  {
-    auto const [first, gpus] = problem_.groups[group];
-    auto const uses = state_.of_gpu.subspan(to_index(first), gpus);
-    return std::any_of(uses.begin(), uses.end(),
-                       [this](shard_use use) { return use.held > problem_.most_tokens; });
-  }
-
   shard_problem const& problem_;
   cost_units bound_;
   std::span<std::uint32_t> best_owner_;
@@ -280,6 +267,8 @@ class shard_search {
   cost_units most_ = no_cost;       ///< of best_owner_
   cost_units from_most_ = no_cost;  ///< of from_owner_
   bool has_plan_ = false;
+  std::optional<shard_enumeration> enumeration_;
+  bool all_tried_ = false;
   bool is_small_ = false;  ///< so that plain local search is cheap
 };
 
