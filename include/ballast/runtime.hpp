@@ -9,6 +9,19 @@
 // IWYU pragma: begin_exports
 #include <ballast/runtime/adaptive_correction.hpp>
 #include <ballast/runtime/agreed_clock.hpp>
+#include <ballast/runtime/data/data_batch.hpp>
+#include <ballast/runtime/data/data_deal.hpp>
+#include <ballast/runtime/data/data_proxy.hpp>
+#include <ballast/runtime/data/data_setup.hpp>
+#include <ballast/runtime/data/data_source.hpp>
+#include <ballast/runtime/data/data_step.hpp>
+#include <ballast/runtime/data/data_windows.hpp>
+#include <ballast/runtime/data/even_rounds.hpp>
+#include <ballast/runtime/data/loader_options.hpp>
+#include <ballast/runtime/data/long_rounds.hpp>
+#include <ballast/runtime/data/producer_count.hpp>
+#include <ballast/runtime/data/window_problem.hpp>
+#include <ballast/runtime/data_pipeline.hpp>
 #include <ballast/runtime/grid_balancer.hpp>
 #include <ballast/runtime/grid_planner.hpp>
 #include <ballast/runtime/grid_step_options.hpp>

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef BALLAST_RUNTIME_DATA_DATA_STEP_HPP
+#define BALLAST_RUNTIME_DATA_DATA_STEP_HPP
+
+#include <ballast/core/digest.hpp>
+#include <ballast/core/ids.hpp>
+#include <ballast/core/quantities.hpp>
+#include <ballast/runtime/detail/state_text.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace ballast::inline v0 {
+
+/// A step of training as every rank sees it: which samples, how long they are, who computes them.
+///
+/// Shapes      samples[n], lengths[n x modules], a row of each sample; owner[n].
+struct data_step {
+  std::uint64_t number = 0;    ///< counts steps over all epochs
+  std::uint64_t epoch = 0;     ///< counts from 0
+  std::uint64_t position = 0;  ///< of the step in its epoch
+  std::uint64_t left_out = 0;  ///< samples that were left out up to this step, since the start
+  bool ends_epoch = false;
+  std::uint64_t setup = 0;  ///< a word of what was dealt, and how
+  std::size_t modules = 1;  ///< lengths of each sample
+  std::vector<std::uint64_t> samples = {};
+  std::vector<tokens> lengths = {};
+  std::vector<rank_id> owner = {};     ///< as the plan says; empty until it is made
+  std::vector<std::string> news = {};  ///< a sentence for each sample left out or loader lost
+
+  /// What data_proxy::restore needs to go on after this step.
+  [[nodiscard]] std::string save() const
+  {
+    detail::state_writer out("data_pipeline 1");
+    out.line("setup").number(static_cast<std::int64_t>(setup));
+    out.line("step").number(static_cast<std::int64_t>(number + 1));
+    out.line("epoch").number(static_cast<std::int64_t>(ends_epoch ? epoch + 1 : epoch));
+    out.line("position").number(static_cast<std::int64_t>(ends_epoch ? 0 : position + 1));
+    out.line("left_out").number(static_cast<std::int64_t>(left_out));
+    return out.text();
+  }
+
+  [[nodiscard]] std::span<tokens const> lengths_of(std::size_t entry) const
+  {
+    return {lengths.data() + entry * modules, modules};
+  }
+
+  /// One word of what trains in this step. It does not depend on who computes what, so it is the
+  /// same for other numbers of ranks and loaders.
+  [[nodiscard]] std::uint64_t digest() const
+  {
+    return ballast::digest{}
+        .add(number)
+        .add(epoch)
+        .add(position)
+        .add(left_out)
+        .add(std::span(samples))
+        .add(std::span(lengths))
+        .value();
+  }
+};
+
+}  // namespace ballast::inline v0
+
+#endif  // BALLAST_RUNTIME_DATA_DATA_STEP_HPP

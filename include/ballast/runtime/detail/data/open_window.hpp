@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef BALLAST_RUNTIME_DETAIL_DATA_OPEN_WINDOW_HPP
+#define BALLAST_RUNTIME_DETAIL_DATA_OPEN_WINDOW_HPP
+
+#include <ballast/core/quantities.hpp>
+#include <ballast/core/result.hpp>
+#include <ballast/runtime/data/data_step.hpp>
+#include <ballast/runtime/data/data_windows.hpp>
+#include <ballast/runtime/data/window_problem.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <numeric>
+#include <span>
+#include <vector>
+
+namespace ballast::inline v0::detail {
+
+/// Where a sample of an open window is.
+enum class sample_place : std::uint8_t {
+  waiting,    // to be dealt
+  dealt,      // at a loader, which has not reported
+  held,       // at a loader, decoded
+  delivered,  // away from its loader
+  left_out,   // cannot be decoded, or one of its group cannot
+  gone,       // trained
+};
+
+struct window_sample {
+  std::uint32_t sample = 0;
+  std::uint32_t unit = 0;
+  std::uint32_t loader = 0;
+  sample_place place = sample_place::waiting;
+  bool reported = false;  // its lengths are known, or it is left out
+};
+
+/// The steps that are planned together, from the first sample that is dealt to the last step that
+/// is taken. Samples lie in the order in which they arrive; a unit's lie side by side.
+struct open_window {
+  std::uint64_t epoch = 0;
+  std::uint64_t first_position = 0;  // of its first step in the epoch
+  std::uint64_t first_number = 0;    // of its first step
+  std::uint64_t first_ticket = 0;    // of its first sample
+  bool ends_epoch = false;
+  bool planned = false;
+  std::size_t steps = 0;
+  std::size_t made = 0;   // steps
+  std::size_t taken = 0;  // steps; those that were taken before a restore too
+  std::vector<window_sample> samples;
+  std::vector<tokens> lengths;
+  std::vector<std::uint32_t> unit_begins;  // samples
+  std::vector<std::uint32_t> unit_steps;   // in which they arrive, then train
+  std::vector<std::uint32_t> needed;       // samples in the order of their steps
+  std::vector<std::size_t> step_begins;    // among these
+  std::size_t next = 0;                    // of these; all before it have been dealt
+  std::size_t unreported = 0;
+  std::vector<std::size_t> unreported_in;  // each step, once it is planned
+
+  [[nodiscard]] std::size_t units() const { return unit_begins.size() - 1; }
+  [[nodiscard]] std::span<window_sample> of_unit(std::size_t unit)
+  {
+    return std::span(samples).subspan(unit_begins[unit], unit_begins[unit + 1] - unit_begins[unit]);
+  }
+  [[nodiscard]] std::span<std::uint32_t const> of_step(std::size_t step) const
+  {
+    return std::span(needed).subspan(step_begins[step], step_begins[step + 1] - step_begins[step]);
+  }
+
+  /// Puts samples in the order of their steps.
+  void sort_by_step()
+  {
+    needed.resize(samples.size());
+    std::iota(needed.begin(), needed.end(), std::uint32_t{0});
+    auto const step_of = [&](std::uint32_t at) { return unit_steps[samples[at].unit]; };
+    std::sort(needed.begin(), needed.end(), [&](std::uint32_t a, std::uint32_t b) {
+      return step_of(a) < step_of(b) || (step_of(a) == step_of(b) && a < b);
+    });
+    next = 0;
+    step_begins.assign(steps + 1, 0);
+    unreported_in.assign(steps, 0);
+    for (window_sample const& each : samples) {
+      ++step_begins[unit_steps[each.unit] + 1];
+      if (!each.reported) { ++unreported_in[unit_steps[each.unit]]; }
+    }
+    std::partial_sum(step_begins.begin(), step_begins.end(), step_begins.begin());
+  }
+
+  /// Writes the next step, and returns how many of its samples are left out.
+  std::size_t make(data_step& step, std::vector<std::uint64_t>& tickets, std::size_t modules)
+  {
+    step.number = first_number + made;
+    step.epoch = epoch;
+    step.position = first_position + made;
+    step.ends_epoch = ends_epoch && made + 1 == steps;
+    step.modules = modules;
+    step.samples.clear();
+    step.lengths.clear();
+    step.owner.clear();
+    tickets.clear();
+    std::span<std::uint32_t const> const all = of_step(made++);
+    for (std::uint32_t const at : all) {
+      if (samples[at].place == sample_place::left_out) { continue; }
+      auto const own = std::span<tokens const>(lengths).subspan(at * modules, modules);
+      step.samples.push_back(samples[at].sample);
+      step.lengths.insert(step.lengths.end(), own.begin(), own.end());
+      tickets.push_back(first_ticket + at);
+    }
+    return all.size() - tickets.size();
+  }
+
+  /// Asks the policy in which steps units train, those of each size by themselves.
+  ///
+  /// Errors      out_of_range: a cost is below 0, or the costs together are above 2^62; infeasible:
+  ///             the policy broke its promise.
+  template <class Policy, class Cost>
+  [[nodiscard]] result<void> plan(data_windows<Policy, Cost> const& windows, std::size_t modules)
+  {
+    std::vector<cost_units> costs(units());
+    cost_units total = 0;
+    for (std::size_t at = 0; at < samples.size(); ++at) {
+      if (samples[at].place == sample_place::left_out) { continue; }
+      cost_units const cost =
+          windows.cost(std::span<tokens const>(lengths).subspan(at * modules, modules));
+      constexpr cost_units most = cost_units{1} << 62;
+      if (cost < 0 || cost > most - total) {
+        return fail(error_code::out_of_range, samples[at].sample, "sample ", samples[at].sample,
+                    " has the cost ", cost,
+                    " in its window, whose costs have to be at least 0 and "
+                    "together at most 2^62; give data_windows a smaller cost");
+      }
+      total += cost;
+      costs[samples[at].unit] += cost;
+    }
+    std::vector<std::uint32_t> sizes(units());
+    std::adjacent_difference(unit_begins.begin() + 1, unit_begins.end(), sizes.begin());
+    std::vector<std::uint32_t> classes = sizes;
+    std::sort(classes.begin(), classes.end());
+    classes.erase(std::unique(classes.begin(), classes.end()), classes.end());
+    std::vector<cost_units> loads(steps);
+    for (std::uint32_t const size : classes) {
+      auto done = plan_units(windows, sizes, size, costs, loads);
+      if (!done) { return done; }
+    }
+    sort_by_step();
+    return {};
+  }
+
+ private:
+  template <class Policy, class Cost>
+  [[nodiscard]] result<void> plan_units(data_windows<Policy, Cost> const& windows,
+                                        std::span<std::uint32_t const> sizes, std::uint32_t size,
+                                        std::span<cost_units const> costs,
+                                        std::span<cost_units> loads)
+  {
+    std::vector<std::uint32_t> chosen;
+    std::vector<cost_units> chosen_costs;
+    std::vector<std::uint32_t> arrived;
+    for (std::size_t unit = 0; unit < sizes.size(); ++unit) {
+      if (sizes[unit] != size) { continue; }
+      chosen.push_back(static_cast<std::uint32_t>(unit));
+      chosen_costs.push_back(costs[unit]);
+      arrived.push_back(unit_steps[unit]);
+    }
+    std::vector<std::uint32_t> step(chosen.size(), static_cast<std::uint32_t>(steps));
+    windows.policy(window_problem{chosen_costs, arrived, steps, windows.held_back}, loads,
+                   std::span(step));
+    std::vector<std::size_t> counts(steps);
+    for (std::uint32_t const each : arrived) { ++counts[each]; }
+    for (std::size_t unit = 0; unit < step.size(); ++unit) {
+      bool const kept = step[unit] < steps && step[unit] <= arrived[unit] + windows.held_back &&
+                        counts[step[unit]]-- > 0;
+      if (!kept) {
+        return fail(error_code::infeasible, unit,
+                    "the window policy put a unit that arrived in step ", arrived[unit], " of ",
+                    steps, " into step ", step[unit],
+                    "; every step must train as many as arrive in it, none more than ",
+                    windows.held_back, " steps late");
+      }
+      unit_steps[chosen[unit]] = step[unit];
+    }
+    return {};
+  }
+};
+
+}  // namespace ballast::inline v0::detail
+
+#endif  // BALLAST_RUNTIME_DETAIL_DATA_OPEN_WINDOW_HPP

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <ballast/runtime/data/data_batch.hpp>
+
+#include <gtest/gtest.h>
+
+namespace {
+
+TEST(DataBatch, BeginsEmpty)
+{
+  ballast::data_batch const batch;
+  EXPECT_EQ(batch.step, nullptr);
+  EXPECT_TRUE(batch.own.empty());
+}
+
+}  // namespace

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef BALLAST_TESTS_RUNTIME_DATA_FAULTY_SOURCE_HPP
+#define BALLAST_TESTS_RUNTIME_DATA_FAULTY_SOURCE_HPP
+
+#include <ballast/core/quantities.hpp>
+#include <ballast/core/random.hpp>
+#include <ballast/core/result.hpp>
+#include <ballast/runtime/data/data_batch.hpp>
+#include <ballast/runtime/data/data_source.hpp>
+#include <ballast/runtime/data/data_step.hpp>
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <set>
+#include <stdexcept>
+#include <thread>
+#include <vector>
+
+namespace ballast_test {
+
+/// Samples of drawn lengths, whose bytes say which they are. Some cannot be decoded; some calls,
+/// drawn by their number, throw or take long.
+struct faulty_source {
+  std::set<std::uint64_t> bad = {};
+  std::uint64_t seed = 0;
+  std::uint32_t throws_per_mille = 0;
+  std::uint32_t slow_per_mille = 0;
+  std::chrono::milliseconds slow = {};
+  std::chrono::microseconds usual = {};
+  std::shared_ptr<std::atomic<std::uint64_t>> calls =
+      std::make_shared<std::atomic<std::uint64_t>>(0);
+
+  [[nodiscard]] static std::vector<ballast::tokens> lengths_of(std::uint64_t sample)
+  {
+    ballast::random_source random(sample + 77);
+    return {random.between(1, 500)};
+  }
+  [[nodiscard]] static std::vector<std::byte> bytes_of(std::uint64_t sample)
+  {
+    std::vector<std::byte> bytes(static_cast<std::size_t>(lengths_of(sample)[0]) * 8);
+    for (std::size_t at = 0; at < bytes.size(); at += 8) {
+      std::uint64_t const word = sample * 1000 + at;
+      std::memcpy(&bytes[at], &word, sizeof(word));
+    }
+    return bytes;
+  }
+
+  [[nodiscard]] ballast::result<ballast::loaded_sample> load(std::uint64_t sample) const
+  {
+    ballast::random_source random(seed ^ (*calls)++ * 0x9e3779b97f4a7c15U);
+    auto const drawn = random.below(1000);
+    if (drawn < throws_per_mille) { throw std::runtime_error("the disk is gone"); }
+    if (usual.count() > 0) { std::this_thread::sleep_for(usual); }
+    if (drawn >= 1000 - slow_per_mille) { std::this_thread::sleep_for(slow); }
+    if (bad.contains(sample)) {
+      return ballast::fail(ballast::error_code::bad_row, 0, "it is broken");
+    }
+    return ballast::loaded_sample{lengths_of(sample), bytes_of(sample)};
+  }
+};
+
+/// One that also knows lengths before.
+struct measured_source : faulty_source {
+  [[nodiscard]] static std::vector<ballast::tokens> lengths(std::uint64_t sample)
+  {
+    return lengths_of(sample);
+  }
+};
+
+inline void expect_payloads(ballast::data_batch const& batch)
+{
+  for (ballast::own_sample const& own : batch.own) {
+    ASSERT_EQ(own.bytes, faulty_source::bytes_of(batch.step->samples[own.entry]));
+  }
+}
+
+}  // namespace ballast_test
+
+#endif  // BALLAST_TESTS_RUNTIME_DATA_FAULTY_SOURCE_HPP

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <ballast/runtime/data/window_problem.hpp>
+
+#include <ballast/core/quantities.hpp>
+#include <ballast/runtime/data/even_rounds.hpp>
+#include <ballast/runtime/data/long_rounds.hpp>
+
+#include <cstdint>
+#include <span>
+
+namespace {
+
+struct writes_elsewhere {
+  void operator()(ballast::window_problem const&, std::span<ballast::cost_units>) const {}
+};
+
+static_assert(ballast::window_policy<ballast::long_rounds>);
+static_assert(ballast::window_policy<ballast::even_rounds>);
+static_assert(!ballast::window_policy<writes_elsewhere>);
+
+}  // namespace

@@ -1,0 +1,294 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <ballast/runtime/data_pipeline.hpp>
+
+#include <ballast/comm/run_ranks.hpp>
+#include <ballast/comm/thread_communicator.hpp>
+#include <ballast/core/ids.hpp>
+#include <ballast/core/random.hpp>
+#include <ballast/core/result.hpp>
+#include <ballast/runtime/data/data_batch.hpp>
+#include <ballast/runtime/data/data_setup.hpp>
+#include <ballast/runtime/data/data_source.hpp>
+#include <ballast/runtime/data/data_step.hpp>
+#include <ballast/runtime/data/data_windows.hpp>
+#include <ballast/runtime/data/loader_options.hpp>
+#include <ballast/runtime/data/long_rounds.hpp>
+#include "../support/trials.hpp"
+#include "data/faulty_source.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <optional>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace pipeline_of_data_test {
+
+using ballast::data_batch;
+using ballast::data_pipeline;
+using ballast::data_setup;
+using ballast::data_step;
+using ballast::data_windows;
+using ballast::loader_options;
+using ballast::rank_id;
+using ballast_test::faulty_source;
+using std::chrono::milliseconds;
+using testing::HasSubstr;
+
+// Deals the longest first to the rank that has least.
+struct lightest_rank {
+  std::size_t ranks = 1;
+
+  ballast::result<void> operator()(data_step const& step, std::span<rank_id> owner) const
+  {
+    std::vector<ballast::tokens> loads(ranks);
+    for (std::size_t entry = 0; entry < owner.size(); ++entry) {
+      auto const lightest = std::ranges::min_element(loads);
+      owner[entry] = ballast::to_id<rank_id>(static_cast<std::size_t>(lightest - loads.begin()));
+      *lightest += step.lengths_of(entry)[0];
+    }
+    return {};
+  }
+};
+
+struct seen {
+  std::vector<std::uint64_t> digests;
+  std::vector<std::uint64_t> plans;  // digests of who has what
+  std::vector<std::uint64_t> samples;
+  std::vector<std::string> news;
+  std::vector<std::string> states;
+  std::string error;
+};
+
+// What each rank sees of up to so many steps.
+template <class Pipeline>
+std::vector<seen> run(Pipeline& pipeline, std::size_t ranks, std::size_t most_steps = 1'000'000,
+                      milliseconds computing = milliseconds(0))
+{
+  return ballast::run_ranks(ranks, [&](ballast::thread_communicator& comm) {
+    seen all;
+    while (all.digests.size() < most_steps) {
+      auto batch = pipeline.next(comm.rank());
+      if (!batch) {
+        all.error = batch.error().message;
+        break;
+      }
+      if (!*batch) { break; }
+      ballast_test::expect_payloads(**batch);
+      data_step const& step = *(*batch)->step;
+      all.digests.push_back(step.digest());
+      all.plans.push_back(ballast::digest{}.add(std::span(step.owner)).value());
+      for (auto const& own : (*batch)->own) {
+        EXPECT_EQ(step.owner[own.entry], comm.rank());
+        all.samples.push_back(step.samples[own.entry]);
+      }
+      all.news.insert(all.news.end(), step.news.begin(), step.news.end());
+      all.states.push_back(step.save());
+      if (computing.count() > 0) { std::this_thread::sleep_for(computing); }
+    }
+    return all;
+  });
+}
+
+std::vector<std::uint64_t> all_samples(std::vector<seen> const& ranks)
+{
+  std::vector<std::uint64_t> all;
+  for (seen const& each : ranks) {
+    all.insert(all.end(), each.samples.begin(), each.samples.end());
+  }
+  std::ranges::sort(all);
+  return all;
+}
+
+TEST(DataPipeline, IsALoopOfEachRank)
+{
+  faulty_source const source;
+  std::atomic<std::size_t> trained = 0;
+  // [pipeline]
+  data_pipeline pipeline(source, lightest_rank{2}, 2,  // what to load, who computes it, ranks
+                         {.samples = 1000, .step_samples = 64, .epochs = 2}, data_windows{},
+                         {.least = 1, .most = 4, .late_after = std::chrono::minutes(2)});
+  ballast::run_ranks(2, [&](ballast::thread_communicator& comm) {
+    while (auto batch = pipeline.next(comm.rank()).value()) {
+      for (ballast::own_sample const& own : batch->own) {
+        std::span<ballast::tokens const> const lengths = batch->step->lengths_of(own.entry);
+        trained += own.bytes.size() == static_cast<std::size_t>(lengths[0]) * 8 ? 1 : 0;
+      }
+    }
+  });
+  // [pipeline]
+  EXPECT_EQ(trained, 2000U);
+}
+
+// 20 runs here; as many as BALLAST_DATA_RUNS says by hand.
+int runs()
+{
+  char const* const asked = std::getenv("BALLAST_DATA_RUNS");
+  return asked != nullptr ? std::atoi(asked) : ballast_test::trials_of(20);
+}
+
+TEST(DataPipeline, TrainsTheSameWhoeverIsLost)  // Ensures (1) (2), and resumes
+{
+  ballast::random_source random(5);
+  for (int trial = 0; trial < runs(); ++trial) {
+    SCOPED_TRACE(testing::Message() << "trial " << trial);
+    data_setup const setup{.samples = 40 + random.below(40),
+                           .step_samples = 6 + random.below(6),
+                           .epochs = 2,
+                           .seed = random(),
+                           .fetched_ahead = 1 + random.below(2)};
+    data_windows<> const windows{.steps = 1 + random.below(3), .held_back = random.below(3)};
+    faulty_source const sound{.bad = {random.below(setup.samples)}};
+    data_pipeline plain(sound, lightest_rank{1}, 1, setup, windows);
+    auto const expected = run(plain, 1).front();
+    EXPECT_EQ(expected.error, "");
+    std::vector<std::uint64_t> wanted;
+    for (std::uint64_t sample = 0; sample < setup.samples; ++sample) {
+      if (!sound.bad.contains(sample)) { wanted.insert(wanted.end(), 2, sample); }
+    }
+
+    faulty_source faulty = sound;
+    faulty.seed = random();
+    faulty.throws_per_mille = static_cast<std::uint32_t>(random.below(60));
+    faulty.slow_per_mille = static_cast<std::uint32_t>(random.below(30));
+    faulty.slow = milliseconds(30);
+    std::size_t const ranks = 1 + random.below(4);
+    loader_options const options{.most = 1 + random.below(5), .late_after = milliseconds(10)};
+    data_pipeline pipeline(faulty, lightest_rank{ranks}, ranks, setup, windows, options);
+    auto const found = run(pipeline, ranks);
+    for (seen const& each : found) {
+      ASSERT_EQ(each.error, "");
+      ASSERT_EQ(each.digests, expected.digests);
+      ASSERT_EQ(each.plans, found.front().plans);
+    }
+    ASSERT_EQ(all_samples(found), wanted);
+
+    // Stopped at any step, and gone on with other ranks and loaders.
+    std::size_t const stop = random.below(expected.states.size());
+    std::size_t const others = 1 + random.below(3);
+    data_pipeline resumed(faulty, lightest_rank{others}, others, setup, windows, options);
+    ballast::or_throw(resumed.restore(found.front().states[stop]));
+    auto const rest = run(resumed, others);
+    ASSERT_EQ(rest.front().error, "");
+    auto joined = expected.digests;
+    joined.resize(stop + 1);
+    joined.insert(joined.end(), rest.front().digests.begin(), rest.front().digests.end());
+    ASSERT_EQ(joined, expected.digests);
+  }
+}
+
+TEST(DataPipeline, PlansWindowsByLengthsThatAreKnown)
+{
+  data_setup const setup{.samples = 60, .step_samples = 5};
+  data_windows<> const windows{.steps = 4, .held_back = 2};
+  data_pipeline decoded(faulty_source{}, lightest_rank{2}, 2, setup, windows);
+  data_pipeline known(ballast_test::measured_source{}, lightest_rank{2}, 2, setup, windows);
+  EXPECT_EQ(run(decoded, 2).front().digests, run(known, 2).front().digests);
+}
+
+TEST(DataPipeline, NamesWhoIsLostAndWhatIsLeftOut)
+{
+  faulty_source source{.bad = {3}, .seed = 2, .throws_per_mille = 100};
+  data_pipeline pipeline(source, lightest_rank{1}, 1, {.samples = 50, .step_samples = 5});
+  auto const all = run(pipeline, 1).front();
+  EXPECT_EQ(all.error, "");
+  EXPECT_THAT(all.news,
+              testing::Contains("sample 3 cannot be decoded: it is broken; it is left out"));
+  EXPECT_THAT(all.news,
+              testing::Contains(testing::MatchesRegex(
+                  "loader [0-9]+ was lost: load\\(\\) threw: the disk is gone; 1 sample was dealt "
+                  "anew")));
+}
+
+TEST(DataPipeline, StopsEveryRankAtTheSameStep)  // Ensures (3)
+{
+  faulty_source source{.bad = {3}};
+  data_setup const setup{
+      .samples = 50, .step_samples = 5, .when_undecodable = ballast::undecodable::stops};
+  data_pipeline pipeline(source, lightest_rank{3}, 3, setup);
+  auto const all = run(pipeline, 3);
+  for (seen const& each : all) {
+    EXPECT_THAT(each.error, HasSubstr("sample 3 cannot be decoded: it is broken"));
+  }
+}
+
+TEST(DataPipeline, GivesUpWhenTooManyLoadersAreLost)
+{
+  faulty_source source{.throws_per_mille = 1000};
+  data_pipeline pipeline(source, lightest_rank{1}, 1, {.samples = 50}, {}, {.most_lost = 3});
+  EXPECT_THAT(run(pipeline, 1).front().error,
+              HasSubstr("4 loaders were lost, the last of them: load() threw: the disk is gone"));
+}
+
+TEST(DataPipeline, ReportsWhatThePlanGetsWrong)
+{
+  auto const nobody = [](data_step const&, std::span<rank_id> owner) {
+    std::ranges::fill(owner, rank_id{2});
+    return ballast::result<void>{};
+  };
+  data_pipeline wrong(faulty_source{}, nobody, 2, {.samples = 50, .step_samples = 5});
+  EXPECT_THAT(run(wrong, 2).front().error, HasSubstr("to rank 2 of 2"));
+  auto const throws = [](data_step const&, std::span<rank_id>) -> ballast::result<void> {
+    throw std::runtime_error("no solver");
+  };
+  data_pipeline thrown(faulty_source{}, throws, 2, {.samples = 50, .step_samples = 5});
+  EXPECT_THAT(run(thrown, 2).back().error, HasSubstr("the plan of a step threw: no solver"));
+}
+
+TEST(DataPipeline, EndsWhileSamplesAreFetchedAhead)  // Ensures (4)
+{
+  faulty_source source{.usual = std::chrono::microseconds(300)};
+  for (std::size_t steps = 0; steps < 5; ++steps) {
+    data_pipeline pipeline(source, lightest_rank{2}, 2, {.samples = 500, .step_samples = 5});
+    EXPECT_EQ(run(pipeline, 2, steps).front().digests.size(), steps);
+  }
+}
+
+TEST(DataPipeline, HasNothingToTrainOn)
+{
+  data_pipeline pipeline(faulty_source{}, lightest_rank{1}, 1, {.samples = 0});
+  EXPECT_TRUE(run(pipeline, 1).front().digests.empty());
+}
+
+TEST(DataPipeline, StartsAndEndsThreadsAsRatesAskFor)
+{
+  faulty_source slow{.usual = std::chrono::milliseconds(2)};
+  data_pipeline fast_trainer(slow, lightest_rank{1}, 1, {.samples = 400, .step_samples = 8}, {},
+                             {.most = 3});
+  (void)run(fast_trainer, 1, 20);
+  EXPECT_EQ(fast_trainer.loaders(), 3U);
+  // Now it computes much longer than one loader loads: one after the other ends.
+  (void)run(fast_trainer, 1, 10, milliseconds(60));
+  EXPECT_LT(fast_trainer.loaders(), 3U);
+}
+
+TEST(DataPipeline, RunsForThousandSteps)
+{
+  char const* const asked = std::getenv("BALLAST_DATA_STEPS");
+  auto const steps =
+      static_cast<std::size_t>(asked != nullptr ? std::atol(asked) : ballast_test::trials_of(1000));
+  data_setup const setup{.samples = 1000, .step_samples = 4, .epochs = steps};
+  data_pipeline pipeline(faulty_source{.bad = {7}}, lightest_rank{2}, 2, setup, {}, {.most = 2});
+  std::size_t taken = 0;
+  ballast::run_ranks(2, [&](ballast::thread_communicator& comm) {
+    for (std::size_t step = 0; step < steps; ++step) {
+      auto const batch = pipeline.next(comm.rank()).value();
+      ASSERT_TRUE(batch);
+      ASSERT_EQ(batch->step->number, step);
+      if (comm.rank() == rank_id{0}) { ++taken; }
+    }
+  });
+  EXPECT_EQ(taken, steps);
+}
+
+}  // namespace pipeline_of_data_test
