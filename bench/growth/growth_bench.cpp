@@ -11,6 +11,7 @@
 #include <ballast/cost/quadratic_cost.hpp>
 #include <ballast/parallelism/choose_bags.hpp>
 #include <ballast/parallelism/cut_chain.hpp>
+#include <ballast/parallelism/place_experts.hpp>
 #include <ballast/partition/capped.hpp>
 #include <ballast/partition/grid/fill_slots.hpp>
 #include <ballast/partition/grid/partition_grid.hpp>
@@ -313,6 +314,12 @@ growth_answer cut_layers(std::vector<tokens> const& lengths, std::size_t ranks)
   return told(ballast::cut_chain(layers, {.ranks = ranks}));
 }
 
+growth_answer place_replicas(std::vector<tokens> const& lengths, std::size_t gpus)
+{
+  std::vector<std::uint32_t> const slots(gpus, 3);
+  return told(ballast::place_experts(lengths, slots));
+}
+
 bool const added_growth = [] {
   add_partitions();
   add_full_memory();
@@ -331,6 +338,7 @@ bool const added_growth = [] {
   add_growth("place_by_node", many, place_nodes);
   add_growth("choose_bags", many, choose_mix);
   add_growth("cut_chain", {4096, 64}, cut_layers);
+  add_growth("place_experts", {2048, 2048}, place_replicas);
   return true;
 }();
 

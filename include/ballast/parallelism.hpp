@@ -15,6 +15,7 @@
 #include <ballast/parallelism/dealt_memory.hpp>
 #include <ballast/parallelism/dflop_makespan.hpp>
 #include <ballast/parallelism/disttrain_makespan.hpp>
+#include <ballast/parallelism/expert_placement.hpp>
 #include <ballast/parallelism/layout_pipeline.hpp>
 #include <ballast/parallelism/layout_problem.hpp>
 #include <ballast/parallelism/layout_times.hpp>
@@ -22,11 +23,13 @@
 #include <ballast/parallelism/orchestrate.hpp>
 #include <ballast/parallelism/orchestrated_module_of.hpp>
 #include <ballast/parallelism/orchestration_problem.hpp>
+#include <ballast/parallelism/place_experts.hpp>
 #include <ballast/parallelism/place_layout.hpp>
 #include <ballast/parallelism/price_layout.hpp>
 #include <ballast/parallelism/price_orchestration.hpp>
 #include <ballast/parallelism/replicated_degree.hpp>
 #include <ballast/parallelism/search_layouts.hpp>
+#include <ballast/parallelism/share_experts.hpp>
 #include <ballast/parallelism/simulate_layout.hpp>
 #include <ballast/parallelism/simulated_layout.hpp>
 // IWYU pragma: end_exports

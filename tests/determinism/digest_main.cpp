@@ -10,6 +10,8 @@
 #include <ballast/cost.hpp>
 #include <ballast/parallelism/choose_bags.hpp>
 #include <ballast/parallelism/cut_chain.hpp>
+#include <ballast/parallelism/place_experts.hpp>
+#include <ballast/parallelism/share_experts.hpp>
 #include <ballast/partition.hpp>
 #include <ballast/pipeline.hpp>
 #include <ballast/sharding.hpp>
@@ -137,6 +139,18 @@ void cut(std::vector<tokens> const& lengths)
   print("chain/cut", digest_of(plan.first));
 }
 
+void place_replicas(std::vector<tokens> const& lengths)
+{
+  std::vector<std::uint32_t> const slots(64, 3);
+  auto const placed = ballast::place_experts(std::span(lengths).first(64), slots).value();
+  auto const shares =
+      ballast::share_experts(std::span(lengths).subspan(64, 64), placed.gpus, 64).value();
+  ballast::digest digest;
+  digest.add(placed.digest()).add(static_cast<std::uint64_t>(placed.makespan.numerator));
+  digest.add(shares.parts.values()).add(static_cast<std::uint64_t>(shares.unit));
+  print("experts/placed", digest.value());
+}
+
 void shard(std::vector<tokens> const& lengths)
 {
   auto const machines = ballast::cluster_of({8, 8, 8, 5}).value();
@@ -219,6 +233,7 @@ int main()
   choose(lengths, spec.cost);
   shard(lengths);
   cut(lengths);
+  place_replicas(lengths);
 
   for (auto const* schedule : {"gpipe", "1f1b", "interleaved:v=2"}) {
     constexpr std::size_t microbatches = 20;

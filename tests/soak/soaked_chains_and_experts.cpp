@@ -1,12 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// Chains of layers that are cut into stages.
+// Chains of layers that are cut into stages, and replicas of experts on GPUs.
 
 #include "soaked_planner.hpp"
 
+#include <ballast/core/ids.hpp>
 #include <ballast/core/random.hpp>
+#include <ballast/core/ratio.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/core/uint128.hpp>
 #include <ballast/parallelism/cut_chain.hpp>
+#include <ballast/parallelism/expert_placement.hpp>
+#include <ballast/parallelism/place_experts.hpp>
+#include <ballast/parallelism/share_experts.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -122,11 +127,75 @@ void cut(ballast::random_source& random)
           "loads that are not those of the layers");
 }
 
+void place(ballast::random_source& random)
+{
+  number_family const family = draw_family(random);
+  std::vector<std::int64_t> loads(random.below(10));
+  for (auto& load : loads) { load = draw_number(random, family); }
+  std::vector<std::uint32_t> slots(random.below(10));
+  std::size_t places = 0;
+  for (auto& of_gpu : slots) { places += of_gpu = static_cast<std::uint32_t>(random.below(5)); }
+  std::vector<std::uint32_t> nodes;
+  for (std::size_t left = slots.size(); left > 0; left -= nodes.back()) {
+    nodes.push_back(static_cast<std::uint32_t>(1 + random.below(left)));
+  }
+  std::vector<std::uint32_t> replicas;
+  ballast::expert_rules rules{.work = 1 + random.below(20'000)};
+  if (random.below(3) == 0) {
+    rules.nodes = nodes;
+    rules.most_nodes = 1 + random.below(3);
+  }
+  if (random.below(4) == 0) {
+    for (std::size_t each = 0; each < loads.size(); ++each) {
+      replicas.push_back(static_cast<std::uint32_t>(1 + random.below(3)));
+    }
+    rules.replicas = replicas;
+  }
+  auto const before = ballast::place_experts(loads, slots, rules);
+  if (!before) {
+    require_sentence(before.error());
+    require(places < loads.size() || !replicas.empty() ||
+                (before.error().code == ballast::error_code::out_of_range && !is_moderate(loads)) ||
+                family == number_family::huge || family == number_family::extreme,
+            "refused: ", before.error().message);
+    return;
+  }
+  auto const again = ballast::place_experts(loads, slots, rules);
+  require(again && again->digest() == before->digest(), "another placement the second time");
+  for (auto& load : loads) { load -= load / 8 * random.between(0, 1); }
+  rules.now = &before->experts;
+  auto const placed = ballast::place_experts(loads, slots, rules);
+  require(placed.has_value(), "smaller loads are refused");
+  require(placed->lower_bound <= placed->makespan, "bound ", shown(placed->lower_bound),
+          ", makespan ", shown(placed->makespan));
+  for (std::size_t expert = 0; expert < loads.size(); ++expert) {
+    auto const row = placed->gpus[ballast::to_id<ballast::expert_id>(expert)];
+    require(!row.empty(), "expert ", expert, " has no replica");
+    require(replicas.empty() || row.size() == replicas[expert], "expert ", expert, " has ",
+            row.size(), " replicas");
+    require(std::adjacent_find(row.begin(), row.end()) == row.end(), "two replicas on one GPU");
+  }
+  for (std::size_t gpu = 0; gpu < slots.size(); ++gpu) {
+    auto const row = placed->experts[ballast::to_id<ballast::rank_id>(gpu)];
+    require(row.size() <= slots[gpu], "GPU ", gpu, " has ", row.size(), " replicas");
+  }
+  auto const shares = ballast::share_experts(loads, placed->gpus, slots.size());
+  if (!shares) {
+    require_sentence(shares.error());
+    require(family == number_family::huge || family == number_family::extreme,
+            "refused: ", shares.error().message);
+    return;
+  }
+  require(shares->makespan <= placed->makespan,
+          "even shares are better: ", shown(placed->makespan));
+}
+
 }  // namespace
 
 void add_chains_and_experts(std::vector<soaked_planner>& planners)
 {
   planners.push_back({"cut_chain", cut});
+  planners.push_back({"place_experts", place});
 }
 
 }  // namespace ballast_soak

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef BALLAST_PARALLELISM_DETAIL_EXPERTS_DEAL_REPLICAS_HPP
+#define BALLAST_PARALLELISM_DETAIL_EXPERTS_DEAL_REPLICAS_HPP
+
+#include <ballast/core/ratio.hpp>
+#include <ballast/parallelism/detail/experts/replica_slots.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <utility>
+#include <vector>
+
+namespace ballast::inline v0::detail {
+
+/// Numbers of replicas with which the largest share of an expert is least: one more for the expert
+/// of the largest share, until there is no slot or the largest share is `enough`.
+///
+/// Expects     slots >= loads.size(); most >= 1.
+/// Complexity  O(slots log experts).
+[[nodiscard]] inline std::vector<std::size_t> even_shares(std::span<std::int64_t const> loads,
+                                                          std::size_t slots, std::size_t most,
+                                                          ratio enough)
+{
+  struct shared {
+    ratio share;
+    std::size_t expert;
+  };
+  auto const is_less = [](shared const& a, shared const& b) {
+    return a.share < b.share || (a.share == b.share && b.expert < a.expert);
+  };
+  std::vector<std::size_t> replicas(loads.size(), 1);
+  std::vector<shared> heap;
+  heap.reserve(loads.size());
+  for (std::size_t expert = 0; expert < loads.size(); ++expert) {
+    heap.push_back({{loads[expert], 1}, expert});
+  }
+  std::make_heap(heap.begin(), heap.end(), is_less);
+  for (std::size_t left = slots - loads.size(); left > 0 && !heap.empty(); --left) {
+    std::pop_heap(heap.begin(), heap.end(), is_less);
+    auto& [share, expert] = heap.back();
+    // The largest share is that of an expert that cannot have more: others gain nothing any more,
+    // but their shares become easier to place.
+    while (replicas[expert] == most && heap.size() > 1) {
+      heap.pop_back();
+      std::pop_heap(heap.begin(), heap.end(), is_less);
+    }
+    shared& largest = heap.back();
+    if (largest.share <= enough || replicas[largest.expert] == most) { break; }
+    largest.share.denominator = static_cast<std::int64_t>(++replicas[largest.expert]);
+    std::push_heap(heap.begin(), heap.end(), is_less);
+  }
+  return replicas;
+}
+
+/// Puts replicas into empty slots, largest share first, each on the GPU of the least load. A replica
+/// that no GPU takes is left out, but none of the experts is.
+///
+/// Complexity  O(slots log gpus), and more GPUs to look at where one has the expert.
+inline void deal_replicas(replica_slots& slots, std::vector<std::size_t> const& replicas)
+{
+  std::vector<std::pair<std::int64_t, std::size_t>> shares;
+  for (std::size_t expert = 0; expert < replicas.size(); ++expert) {
+    shares.insert(shares.end(), replicas[expert],
+                  {-slots.share_of(expert, replicas[expert]), expert});
+  }
+  std::sort(shares.begin(), shares.end());
+  std::vector<std::pair<std::int64_t, std::size_t>> gpus;  // a heap, the least load first
+  for (std::size_t gpu = 0; gpu < slots.gpus(); ++gpu) {
+    if (slots.first_slot(gpu) < slots.first_slot(gpu + 1)) { gpus.emplace_back(0, gpu); }
+  }
+  auto const is_later = [](auto const& a, auto const& b) { return b < a; };
+  std::vector<std::size_t> filled(slots.gpus(), 0);
+  std::vector<std::size_t> dealt(slots.slots(), replica_slots::none);
+  std::vector<std::pair<std::int64_t, std::size_t>> refused;
+  for (std::size_t at = 0; at < shares.size() && !gpus.empty(); ++at) {
+    auto const [negative_share, expert] = shares[at];
+    refused.clear();
+    while (!gpus.empty()) {
+      std::pop_heap(gpus.begin(), gpus.end(), is_later);
+      auto [load, gpu] = gpus.back();
+      gpus.pop_back();
+      if (!slots.admits(expert, gpu)) {
+        refused.emplace_back(load, gpu);
+        continue;
+      }
+      slots.add(slots.first_slot(gpu) + filled[gpu]++, expert);
+      if (slots.first_slot(gpu) + filled[gpu] < slots.first_slot(gpu + 1)) {
+        refused.emplace_back(load - negative_share, gpu);
+      }
+      break;
+    }
+    for (auto const& each : refused) {
+      gpus.push_back(each);
+      std::push_heap(gpus.begin(), gpus.end(), is_later);
+    }
+  }
+}
+
+/// Puts so many replicas of each expert into empty slots, if that can be done at all: most replicas
+/// first, each expert on the GPUs with most empty slots.
+///
+/// Source      D. Gale, "A theorem on flows in networks", Pacific J. Math. 7, 1957: the greedy
+///             filling that finds a 0-1 matrix of given sums of rows and columns.
+[[nodiscard]] inline bool deal_counts(replica_slots& slots,
+                                      std::vector<std::size_t> const& replicas)
+{
+  std::vector<std::pair<std::size_t, std::size_t>> order;
+  order.reserve(replicas.size());
+  for (std::size_t expert = 0; expert < replicas.size(); ++expert) {
+    order.emplace_back(slots.gpus() - replicas[expert], expert);
+  }
+  std::sort(order.begin(), order.end());
+  std::vector<std::size_t> filled(slots.gpus(), 0);
+  std::vector<std::pair<std::size_t, std::size_t>> gpus(slots.gpus());
+  for (auto const& [missing, expert] : order) {
+    for (std::size_t gpu = 0; gpu < slots.gpus(); ++gpu) {
+      std::size_t const width = slots.first_slot(gpu + 1) - slots.first_slot(gpu);
+      gpus[gpu] = {slots.slots() - (width - filled[gpu]), gpu};
+    }
+    std::sort(gpus.begin(), gpus.end());
+    std::size_t put = 0;
+    for (auto const& [full, gpu] : gpus) {
+      if (put == replicas[expert] || full == slots.slots()) { break; }
+      if (!slots.admits(expert, gpu)) { continue; }
+      slots.add(slots.first_slot(gpu) + filled[gpu]++, expert);
+      ++put;
+    }
+    if (put < replicas[expert]) { return false; }
+  }
+  return true;
+}
+
+}  // namespace ballast::inline v0::detail
+
+#endif  // BALLAST_PARALLELISM_DETAIL_EXPERTS_DEAL_REPLICAS_HPP

@@ -1,0 +1,295 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef BALLAST_PARALLELISM_DETAIL_EXPERTS_REPLICA_SEARCH_HPP
+#define BALLAST_PARALLELISM_DETAIL_EXPERTS_REPLICA_SEARCH_HPP
+
+#include <ballast/core/detail/work_budget.hpp>
+#include <ballast/core/random.hpp>
+#include <ballast/parallelism/detail/experts/replica_slots.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace ballast::inline v0::detail {
+
+/// Makes the busiest GPU less busy, again and again: by an exchange of two replicas, by one replica
+/// less on it, or by one more of an expert that it has, in an empty slot or in place of another
+/// replica. Where nothing helps, it changes some slots at random and starts from there.
+class replica_search {
+ public:
+  /// Whether numbers of replicas may change. `bound`: no load is worth making less than that.
+  replica_search(replica_slots& slots, bool keeps_counts, std::int64_t bound, work_budget& left)
+      : slots_(slots),
+        keeps_counts_(keeps_counts),
+        bound_(bound),
+        left_(left),
+        first_(slots.experts()),
+        second_(slots.experts()),
+        busiest_host_(slots.experts())
+  {}
+
+  /// Improves until nothing does; returns the largest load.
+  std::int64_t descend()
+  {
+    while (!left_.spent()) {
+      std::size_t const gpu = slots_.busiest();
+      if (slots_.load(gpu) <= bound_ || !relieve(gpu)) { break; }
+    }
+    return slots_.load(slots_.busiest());
+  }
+
+  /// Leaves the best that it finds until the work is spent, and returns its largest load.
+  std::int64_t run()
+  {
+    std::int64_t best = descend();
+    if (best <= bound_ || slots_.gpus() < 2) { return best; }
+    std::vector<std::size_t> kept = slots_.all();
+    random_source random(best_seed);
+    while (best > bound_ && !left_.spent()) {
+      left_.spend(8 * slots_.slots());
+      for (std::uint64_t kicks = 1 + random.below(3); kicks > 0; --kicks) { kick(random); }
+      std::int64_t const found = descend();
+      if (found <= best) {
+        best = found;
+        kept = slots_.all();
+      } else {
+        slots_.assign(kept);
+      }
+    }
+    slots_.assign(kept);
+    return best;
+  }
+
+ private:
+  static constexpr std::uint64_t best_seed = 0x5eed;
+  static constexpr std::size_t none = replica_slots::none;
+
+  enum class kind : std::uint8_t { nothing, exchange, replace_here, replace_there };
+
+  struct change {
+    kind what = kind::nothing;
+    std::size_t here = none;    ///< a slot of the GPU that is relieved
+    std::size_t there = none;   ///< the slot exchanged with, or that gets one more replica
+    std::size_t expert = none;  ///< that comes to `here`
+    std::int64_t largest = 0;   ///< load of the GPUs that change
+  };
+
+  /// The best change for a GPU, or the first that takes half of what it has above the bound.
+  bool relieve(std::size_t gpu)
+  {
+    best_ = {};
+    best_.largest = slots_.load(gpu);
+    enough_ = bound_ + (best_.largest - bound_) / 2;
+    start_ = start_ + 1 < slots_.gpus() ? start_ + 1 : 0;
+    std::size_t const first = slots_.first_slot(gpu);
+    std::size_t const last = slots_.first_slot(gpu + 1);
+    for (std::size_t here = first; here < last && !found_enough(); ++here) {
+      if (slots_.expert_at(here) != none) { try_exchanges(gpu, here); }
+    }
+    if (!keeps_counts_ && !found_enough()) {
+      read_hosts();
+      for (std::size_t here = first; here < last && !found_enough(); ++here) {
+        try_replacing_here(gpu, here);
+        if (slots_.expert_at(here) != none && !found_enough()) { try_replacing_there(gpu, here); }
+      }
+    }
+    carry_out(best_);
+    return best_.what != kind::nothing;
+  }
+
+  [[nodiscard]] bool found_enough() const
+  {
+    return best_.what != kind::nothing && best_.largest <= enough_;
+  }
+
+  void consider(change const& next)
+  {
+    if (next.largest < best_.largest) { best_ = next; }
+  }
+
+  void carry_out(change const& chosen)
+  {
+    switch (chosen.what) {
+      case kind::nothing: break;
+      case kind::exchange: slots_.swap(chosen.here, chosen.there); break;
+      case kind::replace_here:
+        if (slots_.expert_at(chosen.here) != none) { slots_.remove(chosen.here); }
+        if (chosen.expert != none) { slots_.add(chosen.here, chosen.expert); }
+        break;
+      case kind::replace_there:
+        if (slots_.expert_at(chosen.there) != none) { slots_.remove(chosen.there); }
+        slots_.add(chosen.there, slots_.expert_at(chosen.here));
+        break;
+    }
+  }
+
+  /// Of every expert the largest load of its GPUs, that GPU, and the next load.
+  void read_hosts()
+  {
+    left_.spend(slots_.slots());
+    std::fill(first_.begin(), first_.end(), 0);
+    std::fill(second_.begin(), second_.end(), 0);
+    std::fill(busiest_host_.begin(), busiest_host_.end(), none);
+    for (std::size_t slot = 0; slot < slots_.slots(); ++slot) {
+      std::size_t const expert = slots_.expert_at(slot);
+      if (expert == none) { continue; }
+      std::int64_t const load = slots_.load(slots_.gpu_of(slot));
+      if (busiest_host_[expert] == none || load > first_[expert]) {
+        second_[expert] = first_[expert];
+        first_[expert] = load;
+        busiest_host_[expert] = slots_.gpu_of(slot);
+      } else {
+        second_[expert] = std::max(second_[expert], load);
+      }
+    }
+  }
+
+  [[nodiscard]] std::int64_t largest_besides(std::size_t expert, std::size_t gpu) const
+  {
+    return busiest_host_[expert] == gpu ? second_[expert] : first_[expert];
+  }
+
+  /// How much the share of an expert grows by one replica less.
+  [[nodiscard]] std::int64_t growth(std::size_t expert) const
+  {
+    return slots_.share_of(expert, slots_.replicas(expert) - 1) - slots_.share(expert);
+  }
+
+  template <class Visit>
+  void for_other_slots(std::size_t gpu, std::size_t expert, Visit const& visit)
+  {
+    for (std::size_t at = 0; at < slots_.gpus() && !found_enough(); ++at) {
+      std::size_t const sum = start_ + at;
+      std::size_t const other = sum < slots_.gpus() ? sum : sum - slots_.gpus();
+      left_.spend(1);
+      if (other == gpu || slots_.has(expert, other)) { continue; }
+      for (std::size_t slot = slots_.first_slot(other); slot < slots_.first_slot(other + 1);
+           ++slot) {
+        left_.spend(1);
+        visit(other, slot);
+      }
+    }
+  }
+
+  void try_exchanges(std::size_t gpu, std::size_t here)
+  {
+    std::size_t const mine = slots_.expert_at(here);
+    std::int64_t const my_share = slots_.share(mine);
+    for_other_slots(gpu, mine, [&](std::size_t other, std::size_t there) {
+      std::size_t const theirs = slots_.expert_at(there);
+      std::int64_t const less = my_share - (theirs == none ? 0 : slots_.share(theirs));
+      std::int64_t const largest = std::max(slots_.load(gpu) - less, slots_.load(other) + less);
+      if (less <= 0 || largest >= best_.largest || !slots_.admits(mine, other, gpu) ||
+          (theirs != none && !slots_.admits(theirs, gpu, other))) {
+        return;
+      }
+      consider({kind::exchange, here, there, none, largest});
+    });
+  }
+
+  /// One replica less of what is here, and perhaps another expert instead.
+  void try_replacing_here(std::size_t gpu, std::size_t here)
+  {
+    std::size_t const mine = slots_.expert_at(here);
+    std::int64_t rest = slots_.load(gpu);
+    std::int64_t others = 0;
+    if (mine != none) {
+      if (slots_.replicas(mine) < 2) { return; }
+      rest -= slots_.share(mine);
+      others = largest_besides(mine, gpu) + growth(mine);
+      if (others >= best_.largest) { return; }
+      consider({kind::replace_here, here, none, none, std::max(rest, others)});
+    }
+    left_.spend(slots_.experts());
+    for (std::size_t expert = 0; expert < slots_.experts(); ++expert) {
+      if (expert == mine) { continue; }
+      // Where it lies on GPUs of `mine` too, these become lighter than `others` says.
+      std::int64_t const share = slots_.share_of(expert, slots_.replicas(expert) + 1);
+      std::int64_t const largest = std::max(rest + share, others);
+      if (largest >= best_.largest || !slots_.admits(expert, gpu)) { continue; }
+      consider({kind::replace_here, here, none, expert, largest});
+    }
+  }
+
+  /// One more replica of what is here, on another GPU, perhaps instead of one that is there.
+  void try_replacing_there(std::size_t gpu, std::size_t here)
+  {
+    std::size_t const mine = slots_.expert_at(here);
+    if (slots_.replicas(mine) == slots_.gpus()) { return; }
+    std::int64_t const share = slots_.share_of(mine, slots_.replicas(mine) + 1);
+    std::int64_t const rest = slots_.load(gpu) - slots_.share(mine) + share;
+    if (rest >= best_.largest) { return; }
+    for_other_slots(gpu, mine, [&](std::size_t other, std::size_t there) {
+      std::size_t const theirs = slots_.expert_at(there);
+      std::int64_t largest = std::max(rest, slots_.load(other) + share);
+      if (theirs != none) {
+        if (slots_.replicas(theirs) < 2) { return; }
+        largest = std::max(rest, slots_.load(other) + share - slots_.share(theirs));
+        if (largest >= best_.largest) { return; }
+        std::int64_t const more = growth(theirs);
+        bool const is_here = slots_.has(theirs, gpu);
+        largest = std::max(largest, is_here ? rest + more : 0);
+        // With itself among the GPUs that grow, the busiest one would never seem to gain.
+        largest = std::max(largest, (is_here ? largest_of_others(theirs, gpu, other)
+                                             : largest_besides(theirs, other)) +
+                                        more);
+      }
+      if (largest >= best_.largest || !slots_.admits(mine, other)) { return; }
+      consider({kind::replace_there, here, there, none, largest});
+    });
+  }
+
+  [[nodiscard]] std::int64_t largest_of_others(std::size_t expert, std::size_t a, std::size_t b)
+  {
+    std::int64_t largest = 0;
+    left_.spend(slots_.replicas(expert));
+    for (std::size_t const gpu : slots_.gpus_of(expert)) {
+      if (gpu != a && gpu != b) { largest = std::max(largest, slots_.load(gpu)); }
+    }
+    return largest;
+  }
+
+  /// A random change of a slot of the busiest GPU or of another one.
+  void kick(random_source& random)
+  {
+    auto const below = [&random](std::size_t count) {
+      return static_cast<std::size_t>(random.below(count));
+    };
+    std::size_t const gpu = random.below(2) == 0 ? slots_.busiest() : below(slots_.gpus());
+    std::size_t const width = slots_.first_slot(gpu + 1) - slots_.first_slot(gpu);
+    if (width == 0) { return; }
+    std::size_t const here = slots_.first_slot(gpu) + below(width);
+    std::size_t const there = below(slots_.slots());
+    std::size_t const other = slots_.gpu_of(there);
+    std::size_t const mine = slots_.expert_at(here);
+    std::size_t const theirs = slots_.expert_at(there);
+    if (other == gpu || mine == theirs) { return; }
+    if (keeps_counts_ || random.below(2) == 0) {
+      if ((mine == none || slots_.admits(mine, other, gpu)) &&
+          (theirs == none || slots_.admits(theirs, gpu, other))) {
+        slots_.swap(here, there);
+      }
+      return;
+    }
+    if (mine != none && slots_.replicas(mine) < 2) { return; }
+    if (theirs != none && !slots_.admits(theirs, gpu)) { return; }
+    if (mine != none) { slots_.remove(here); }
+    if (theirs != none) { slots_.add(here, theirs); }
+  }
+
+  replica_slots& slots_;
+  bool keeps_counts_;
+  std::int64_t bound_;
+  work_budget& left_;
+  std::vector<std::int64_t> first_;
+  std::vector<std::int64_t> second_;
+  std::vector<std::size_t> busiest_host_;
+  change best_;
+  std::int64_t enough_ = 0;
+  std::size_t start_ = 0;
+};
+
+}  // namespace ballast::inline v0::detail
+
+#endif  // BALLAST_PARALLELISM_DETAIL_EXPERTS_REPLICA_SEARCH_HPP

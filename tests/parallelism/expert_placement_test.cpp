@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <ballast/parallelism/expert_placement.hpp>  // first: proves it is self-contained
+
+#include <gtest/gtest.h>
+#include <ballast/core/ids.hpp>
+
+namespace expert_placement_test {
+
+TEST(ExpertPlacement, HasADigestOfItsPlaces)
+{
+  ballast::expert_placement one;
+  one.experts.push_back(ballast::expert_id{0});
+  one.experts.end_row();
+  one.experts.end_row();
+  ballast::expert_placement other;
+  other.experts.end_row();
+  other.experts.push_back(ballast::expert_id{0});
+  other.experts.end_row();
+  EXPECT_NE(one.digest(), other.digest());
+  EXPECT_EQ(one.digest(), ballast::expert_placement(one).digest());
+}
+
+}  // namespace expert_placement_test

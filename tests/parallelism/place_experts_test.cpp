@@ -1,0 +1,338 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <ballast/parallelism/place_experts.hpp>  // first: proves it is self-contained
+
+#include "../support/trials.hpp"
+
+#include <gtest/gtest.h>
+#include <ballast/core/ids.hpp>
+#include <ballast/core/jagged.hpp>
+#include <ballast/core/random.hpp>
+#include <ballast/core/ratio.hpp>
+#include <ballast/core/result.hpp>
+#include <ballast/parallelism/expert_placement.hpp>
+
+#include <algorithm>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <numeric>
+#include <optional>
+#include <set>
+#include <utility>
+#include <vector>
+
+namespace place_experts_test {
+
+using ballast::error_code;
+using ballast::expert_id;
+using ballast::expert_placement;
+using ballast::expert_rules;
+using ballast::place_experts;
+using ballast::rank_id;
+using ballast::ratio;
+using ballast::to_id;
+
+struct drawn_experts {
+  std::vector<std::int64_t> loads;
+  std::vector<std::uint32_t> slots;
+};
+
+drawn_experts draw(ballast::random_source& random, std::size_t most_experts, std::size_t most_gpus,
+                   std::uint64_t most_slots)
+{
+  drawn_experts drawn;
+  drawn.loads.resize(1 + random.below(most_experts));
+  bool const is_hot = random.below(2) == 0;
+  for (std::int64_t& load : drawn.loads) { load = random.between(0, 60); }
+  if (is_hot) { drawn.loads.back() = random.between(100, 400); }
+  std::size_t places = 0;
+  while (places < drawn.loads.size() || drawn.slots.size() < most_gpus) {
+    drawn.slots.push_back(static_cast<std::uint32_t>(random.below(most_slots + 1)));
+    places += drawn.slots.back();
+    if (drawn.slots.size() >= 2 && places >= drawn.loads.size() && random.below(3) == 0) { break; }
+  }
+  return drawn;
+}
+
+// Every share of up to eight replicas of a load is so many 840ths.
+constexpr std::int64_t whole = 840;
+
+// Oracle: whether a placement has a makespan below so many 840ths. Expert after expert, it keeps all
+// that GPUs can have: loads and free slots, of which the order does not matter.
+bool is_possible_below(drawn_experts step, std::int64_t target)
+{
+  using gpu_state = std::pair<std::int64_t, std::uint32_t>;
+  using state = std::vector<gpu_state>;
+  std::ranges::sort(step.loads, std::ranges::greater{});
+  state start;
+  for (std::uint32_t const of_gpu : step.slots) { start.emplace_back(0, of_gpu); }
+  std::ranges::sort(start);
+  std::set<state> states = {start};
+  std::int64_t rest = 0;
+  for (std::int64_t const load : step.loads) { rest += load * whole; }
+  for (std::int64_t const load : step.loads) {
+    std::set<state> next;
+    rest -= load * whole;
+    for (state const& before : states) {
+      for (std::size_t set = 1; set < std::size_t{1} << before.size(); ++set) {
+        auto const count = std::popcount(set);
+        state after = before;
+        bool fits = true;
+        std::int64_t room = 0;
+        for (std::size_t gpu = 0; gpu < after.size() && fits; ++gpu) {
+          auto& [sum, slots] = after[gpu];
+          // Of equal GPUs the first ones, so that not all orders are tried.
+          bool const is_in = (set >> gpu) % 2 == 1;
+          fits = !is_in || (slots > 0 && (gpu == 0 || before[gpu] != before[gpu - 1] ||
+                                          (set >> (gpu - 1)) % 2 == 1));
+          if (is_in) {
+            sum += load * whole / count;
+            --slots;
+          }
+          fits = fits && sum < target;
+          room += slots > 0 ? target - 1 - sum : 0;
+        }
+        if (!fits || room < rest) { continue; }
+        std::ranges::sort(after);
+        next.insert(after);
+      }
+    }
+    states = std::move(next);
+  }
+  return !states.empty();
+}
+
+// What each GPU has, and all that a placement promises of places.
+void expect_valid(drawn_experts const& step, expert_placement const& placed)
+{
+  ASSERT_EQ(placed.experts.size(), step.slots.size());
+  ASSERT_EQ(placed.gpus.size(), step.loads.size());
+  std::size_t replicas = 0;
+  for (std::size_t expert = 0; expert < step.loads.size(); ++expert) {
+    auto const row = placed.gpus[to_id<expert_id>(expert)];
+    ASSERT_FALSE(row.empty()) << expert;
+    EXPECT_TRUE(std::ranges::is_sorted(row));
+    EXPECT_EQ(std::set(row.begin(), row.end()).size(), row.size()) << "two on one GPU";
+    replicas += row.size();
+  }
+  double largest = 0;
+  for (std::size_t gpu = 0; gpu < step.slots.size(); ++gpu) {
+    auto const row = placed.experts[to_id<rank_id>(gpu)];
+    EXPECT_LE(row.size(), step.slots[gpu]);
+    double load = 0;
+    for (expert_id const expert : row) {
+      load += static_cast<double>(step.loads[to_index(expert)]) /
+              static_cast<double>(placed.gpus[expert].size());
+      EXPECT_TRUE(std::ranges::binary_search(placed.gpus[expert], to_id<rank_id>(gpu)));
+    }
+    replicas -= row.size();
+    largest = std::max(largest, load);
+  }
+  EXPECT_EQ(replicas, 0U);
+  EXPECT_NEAR(placed.makespan.value(), largest, 1e-9 * largest);
+  EXPECT_LE(placed.lower_bound, placed.makespan);
+}
+
+TEST(PlaceExperts, ChoosesNumbersAndPlacesTogether)
+{
+  // [place]
+  std::vector<std::int64_t> const tokens = {600, 560, 120, 120, 20, 10, 10, 10};  // of each expert
+  std::vector<std::uint32_t> const slots(8, 2);                                   // of each GPU
+  auto const placed = ballast::place_experts(tokens, slots).value();
+  // placed.makespan is 590/3, which is the least; replicas for the largest share alone: 232.
+  // placed.gpus[e] are the GPUs of expert e, placed.experts[g] the experts of GPU g.
+  // [place]
+  EXPECT_EQ(placed.makespan, (ratio{590, 3}));
+  expect_valid({tokens, slots}, placed);
+  EXPECT_FALSE(is_possible_below({tokens, slots}, 590 * whole / 3)) << "no placement is better";
+}
+
+TEST(PlaceExperts, FindsTheLeastOfSmallSteps)  // Ensures (1) (2)
+{
+  ballast::random_source random(31);
+  int least = 0;
+  int const trials = ballast_test::trials_of(120);
+  for (int trial = 0; trial < trials; ++trial) {
+    SCOPED_TRACE(testing::Message() << "trial " << trial);
+    drawn_experts const step = trial % 12 == 0 ? draw(random, 8, 8, 2) : draw(random, 6, 5, 3);
+    if (step.slots.size() > 8) { continue; }
+    auto const placed = place_experts(step.loads, step.slots);
+    ASSERT_TRUE(placed) << placed.error().message;
+    expect_valid(step, *placed);
+    auto const [numerator, denominator] = placed->makespan;
+    ASSERT_EQ(whole % denominator, 0);
+    std::int64_t const target = numerator * (whole / denominator);
+    bool const is_least = !is_possible_below(step, target);
+    least += is_least ? 1 : 0;
+    ASSERT_TRUE(is_least || !placed->proven_optimal());
+    ASSERT_FALSE(is_possible_below(
+        step, placed->lower_bound.numerator * whole / placed->lower_bound.denominator));
+    EXPECT_FALSE(is_possible_below(step, target * 95 / 100));
+  }
+  EXPECT_GE(100 * least, 93 * trials) << least << " of " << trials;
+}
+
+// The published greedy in our words: one more replica for the largest share until slots are full,
+// then the largest share to the GPU with the least load that has a slot, whether it has the expert or
+// not.
+double published_greedy(drawn_experts const& step)
+{
+  std::size_t const places = std::reduce(step.slots.begin(), step.slots.end(), std::size_t{0});
+  std::vector<double> replicas(step.loads.size(), 1);
+  auto const share = [&](std::size_t expert) {
+    return static_cast<double>(step.loads[expert]) / replicas[expert];
+  };
+  for (std::size_t more = step.loads.size(); more < places; ++more) {
+    std::size_t largest = 0;
+    for (std::size_t expert = 1; expert < step.loads.size(); ++expert) {
+      if (share(expert) > share(largest)) { largest = expert; }
+    }
+    replicas[largest] += 1;
+  }
+  std::vector<double> shares;
+  for (std::size_t expert = 0; expert < step.loads.size(); ++expert) {
+    shares.insert(shares.end(), static_cast<std::size_t>(replicas[expert]), share(expert));
+  }
+  std::ranges::sort(shares, std::ranges::greater{});
+  std::vector<double> loads(step.slots.size(), 0);
+  std::vector<std::uint32_t> room = step.slots;
+  for (double const each : shares) {
+    std::optional<std::size_t> chosen;
+    for (std::size_t gpu = 0; gpu < loads.size(); ++gpu) {
+      if (room[gpu] > 0 && (!chosen || loads[gpu] < loads[*chosen])) { chosen = gpu; }
+    }
+    loads[*chosen] += each;
+    --room[*chosen];
+  }
+  return std::ranges::max(loads);
+}
+
+TEST(PlaceExperts, StaysNearTheBoundOnLargeSteps)
+{
+  EXPECT_EQ(published_greedy({{600, 560, 120, 120, 20, 10, 10, 10}, {2, 2, 2, 2, 2, 2, 2, 2}}),
+            232);
+  ballast::random_source random(32);
+  for (int trial = 0; trial < 6; ++trial) {
+    drawn_experts step;
+    step.slots.assign(32, 3);
+    for (int expert = 0; expert < 32; ++expert) { step.loads.push_back(random.between(50, 2000)); }
+    step.loads[7] = trial * 4000;
+    auto const placed = place_experts(step.loads, step.slots).value();
+    expect_valid(step, placed);
+    EXPECT_LE(placed.gap(), 0.02);
+    EXPECT_LE(placed.makespan.value(), published_greedy(step));
+  }
+}
+
+TEST(PlaceExperts, KeepsToNumbersThatAreAskedFor)
+{
+  std::vector<std::int64_t> const loads = {90, 60, 30, 20};
+  std::vector<std::uint32_t> const slots(3, 3);
+  std::vector<std::uint32_t> const replicas = {3, 2, 1, 1};
+  auto const placed = place_experts(loads, slots, {.replicas = replicas}).value();
+  expect_valid({loads, slots}, placed);
+  for (std::size_t expert = 0; expert < loads.size(); ++expert) {
+    EXPECT_EQ(placed.gpus[to_id<expert_id>(expert)].size(), replicas[expert]);
+  }
+  EXPECT_EQ(placed.makespan, (ratio{80, 1}));  // 30 + 30 + 20, 30 + 30, 30 + 30: whose 30 is third
+}
+
+TEST(PlaceExperts, KeepsReplicasOnFewNodes)
+{
+  ballast::random_source random(33);
+  std::vector<std::uint32_t> const nodes = {4, 4, 2, 2};
+  for (int trial = 0; trial < ballast_test::trials_of(40); ++trial) {
+    drawn_experts step{{}, std::vector<std::uint32_t>(12, 2)};
+    for (int expert = 0; expert < 10; ++expert) { step.loads.push_back(random.between(0, 100)); }
+    step.loads[random.below(10)] = 800;
+    std::size_t const most = 1 + random.below(2);
+    auto const placed =
+        place_experts(step.loads, step.slots, {.nodes = nodes, .most_nodes = most, .work = 1 << 16})
+            .value();
+    expect_valid(step, placed);
+    for (auto const& row : placed.gpus) {
+      std::set<std::size_t> on;
+      for (rank_id const gpu : row) {
+        std::size_t const at = to_index(gpu);
+        on.insert(at < 4 ? 0U : at < 8 ? 1U : at < 10 ? 2U : 3U);
+      }
+      EXPECT_LE(on.size(), most);
+    }
+  }
+}
+
+TEST(PlaceExperts, KeepsReplicasWhereTheyAre)
+{
+  ballast::random_source random(34);
+  std::size_t all_kept = 0;
+  std::size_t all = 0;
+  for (int trial = 0; trial < ballast_test::trials_of(20); ++trial) {
+    drawn_experts step{{}, std::vector<std::uint32_t>(16, 3)};
+    for (int expert = 0; expert < 16; ++expert) { step.loads.push_back(random.between(100, 1000)); }
+    auto const before = place_experts(step.loads, step.slots).value();
+    auto const again = place_experts(step.loads, step.slots, {.now = &before.experts}).value();
+    EXPECT_EQ(again.kept, before.experts.values().size()) << "nothing has changed";
+    for (std::int64_t& load : step.loads) { load += random.between(-20, 20); }
+    auto const alone = place_experts(step.loads, step.slots).value();
+    auto const moved = place_experts(step.loads, step.slots, {.now = &before.experts}).value();
+    expect_valid(step, moved);
+    EXPECT_LE(moved.makespan.value(), 1.0101 * alone.makespan.value());
+    std::size_t kept = 0;
+    for (std::size_t gpu = 0; gpu < 16; ++gpu) {
+      for (expert_id const expert : moved.experts[to_id<rank_id>(gpu)]) {
+        kept += std::ranges::binary_search(before.gpus[expert], to_id<rank_id>(gpu)) ? 1U : 0U;
+      }
+    }
+    EXPECT_EQ(moved.kept, kept);
+    all_kept += kept;
+    all += moved.experts.values().size();
+  }
+  EXPECT_GT(10 * all_kept, 6 * all) << all_kept << " of " << all;
+}
+
+TEST(PlaceExperts, HasNothingToDo)
+{
+  EXPECT_TRUE(place_experts({}, {}).has_value());
+  std::vector<std::uint32_t> const slots = {0, 2};
+  auto const none = place_experts({}, slots).value();
+  EXPECT_EQ(none.experts.size(), 2U);
+  std::vector<std::int64_t> const zeros = {0, 0};
+  auto const idle = place_experts(zeros, slots).value();
+  expect_valid({zeros, slots}, idle);
+  EXPECT_TRUE(idle.proven_optimal());
+}
+
+TEST(PlaceExperts, WorksUpToTheLargestSums)
+{
+  constexpr std::int64_t half = std::int64_t{1} << 60;
+  std::vector<std::int64_t> const loads = {half, half - 1};
+  auto const placed = place_experts(loads, std::vector<std::uint32_t>{2, 2, 2}).value();
+  EXPECT_EQ(placed.makespan, placed.lower_bound);
+}
+
+TEST(PlaceExperts, RefusesInASentence)  // Errors
+{
+  std::vector<std::int64_t> const loads = {1, 2, 3};
+  std::vector<std::uint32_t> const two = {1, 1};
+  std::vector<std::uint32_t> const four = {2, 2};
+  EXPECT_EQ(place_experts(loads, two).error().message,
+            "3 experts do not fit 2 slots of 2 GPUs; give at least one slot for each");
+  std::vector<std::uint32_t> const three_replicas = {1, 3, 1};
+  EXPECT_EQ(place_experts(loads, four, {.replicas = three_replicas}).error().message,
+            "3 replicas of expert 1 were asked for, and it can have from 1 to 2, one on each GPU; "
+            "correct it");
+  std::vector<std::uint32_t> const all = {2, 2, 1};
+  EXPECT_EQ(place_experts(loads, four, {.replicas = all}).error().code, error_code::infeasible);
+  std::vector<std::uint32_t> const uneven = {3, 1, 1};
+  std::vector<std::uint32_t> const pairs = {2, 2, 1};
+  auto const crowded = place_experts(loads, uneven, {.replicas = pairs});
+  EXPECT_TRUE(crowded) << crowded.error().message;
+  std::vector<std::uint32_t> const lone = {4, 1};
+  EXPECT_EQ(place_experts(loads, lone, {.replicas = pairs}).error().code, error_code::infeasible);
+  EXPECT_EQ(place_experts(loads, four, {.nodes = two, .most_nodes = 1}).value().gpus.size(), 3U)
+      << "two nodes of one GPU";
+  std::vector<std::int64_t> const negative = {1, -2, 3};
+  EXPECT_EQ(place_experts(negative, four).error().position, 1U);
+}
+
+}  // namespace place_experts_test
