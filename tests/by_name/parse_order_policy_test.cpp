@@ -42,8 +42,10 @@ TEST(ParseOrderPolicy, ReadsParameters)
 
 TEST(ParseOrderPolicy, SaysWhatIsWrongAndWhere)
 {
-  expect_refused(parse_order_policy, "", error_code::syntax, 0, "expected the name");
-  expect_refused(parse_order_policy, "search:", error_code::syntax, 7, "expected the name");
+  expect_refused(parse_order_policy, "", error_code::syntax, 0,
+                 "expected a name, as in search:evaluations=5000,seed=7");
+  expect_refused(parse_order_policy, "search:", error_code::syntax, 7,
+                 "expected a name, as in search:evaluations=5000,seed=7");
   expect_refused(parse_order_policy, "magic", error_code::unknown_name, 0,
                  "there is no order policy 'magic'; choose one of given, ascending, interval, "
                  "insertion:evaluations=N, search:evaluations=N,seed=S, exact:nodes=N");

@@ -100,7 +100,7 @@ TEST(ParsePolicy, SaysWhatIsWrongAndWhere)
   expect_refused(parse_policy, "magic", error_code::unknown_name, 0, "there is no policy 'magic'");
   expect_refused(parse_policy, "refine:magic", error_code::unknown_name, 7,
                  "longest_processing_time (lpt)");
-  expect_refused(parse_policy, "", error_code::syntax, 0, "expected the name");
+  expect_refused(parse_policy, "", error_code::syntax, 0, "expected a name, as in best_of");
   expect_refused(parse_policy, "lpt:work=1", error_code::unknown_name, 4,
                  "'work' is no parameter of lpt, which takes nothing");
   expect_refused(parse_policy, "refine:lpt,wrok=1", error_code::unknown_name, 11,

@@ -44,7 +44,8 @@ TEST(ParseSchedule, SaysWhatIsWrongAndWhere)
       parse_schedule, "interleaved", error_code::syntax, 11,
       "at offset 11 of 'interleaved': interleaved takes the number of stages per rank, as in "
       "interleaved:v=2");
-  expect_refused(parse_schedule, "interleaved:", error_code::syntax, 12, "expected the name");
+  expect_refused(parse_schedule, "interleaved:", error_code::syntax, 12,
+                 "expected a name, as in interleaved:v=2");
   expect_refused(parse_schedule, "interleaved:w=2", error_code::unknown_name, 12,
                  "'w' is no parameter of interleaved, which takes v=N");
   expect_refused(parse_schedule, "interleaved:v=0", error_code::out_of_range, 12,

@@ -69,7 +69,7 @@ inline constexpr std::array named_order_policies = {
 /// Complexity  O(bytes).
 [[nodiscard]] inline result<any_order_policy> parse_order_policy(std::string_view text)
 {
-  auto const parsed = detail::parse_policy_expression(text);
+  auto const parsed = detail::parse_policy_expression(text, "search:evaluations=5000,seed=7");
   if (!parsed) { return tl::unexpected(parsed.error()); }
   return detail::read_named(detail::named_order_policies, *parsed, "order policy");
 }

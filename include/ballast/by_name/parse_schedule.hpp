@@ -59,7 +59,7 @@ inline constexpr std::array named_schedules = {
   if (detail::find_named(detail::named_schedules, name) == nullptr) {
     return tl::unexpected(detail::no_such_name(detail::named_schedules, "schedule", text, 0, name));
   }
-  auto const parsed = detail::parse_policy_expression(text);
+  auto const parsed = detail::parse_policy_expression(text, "interleaved:v=2");
   if (!parsed) { return tl::unexpected(parsed.error()); }
   auto schedule = detail::read_named(detail::named_schedules, *parsed, "schedule");
   if (schedule && schedule->virtual_stages == 0) {

@@ -85,6 +85,13 @@ TEST(PackToCapacity, NamesTheSampleThatCannotBePacked)
   EXPECT_EQ(negative.error().position, 1U);
 
   constexpr auto most = std::numeric_limits<std::int64_t>::max();
+  std::vector<std::uint64_t> const large{1, std::uint64_t{1} << 63};  // no negative number
+  for (std::int64_t const limit : {std::int64_t{10}, most}) {
+    auto const above = ballast::pack_to_capacity(large, limit, best_fit_decreasing{});
+    ASSERT_FALSE(above);
+    EXPECT_EQ(above.error().position, 1U);
+    EXPECT_THAT(above.error().message, testing::Not(testing::HasSubstr("negative")));
+  }
   auto const many =
       ballast::pack_to_capacity(std::vector{most / 2, most / 2 + 1}, most, best_fit_decreasing{});
   ASSERT_FALSE(many);

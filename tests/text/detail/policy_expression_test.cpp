@@ -66,10 +66,10 @@ void expect_refused(std::string_view text, std::size_t position, char const* why
 
 TEST(PolicyExpression, SaysWhereTheTextIsWrong)
 {
-  expect_refused("", 0, "expected the name");
-  expect_refused("LPT", 0, "expected the name");
-  expect_refused("refine:", 7, "expected the name");
-  expect_refused("refine:lpt,", 11, "expected the name");
+  expect_refused("", 0, "expected a name, as in best_of");
+  expect_refused("LPT", 0, "expected a name, as in best_of");
+  expect_refused("refine:", 7, "expected a name, as in best_of");
+  expect_refused("refine:lpt,", 11, "expected a name, as in best_of");
   expect_refused("refine(lpt", 10, "expected ',' or ')'");
   expect_refused("(lpt", 4, "expected ')'");
   expect_refused("lpt)", 3, "never opened");
@@ -81,7 +81,7 @@ TEST(PolicyExpression, SaysWhereTheTextIsWrong)
 
 TEST(PolicyExpression, RefusesWhatIsNestedTooDeeply)
 {
-  expect_refused(std::string(100'000, '('), 32, "too deeply");
+  expect_refused(std::string(100'000, '('), 32, "more than 32 names inside each other; remove some");
   std::string deep = "lpt";
   for (int level = 0; level < 31; ++level) { deep.insert(0, "refine:"); }
   EXPECT_TRUE(parse_policy_expression(deep));

@@ -10,6 +10,7 @@
 #include <ballast/core/result.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/descending_order.hpp>
+#include <ballast/partition/detail/read_samples.hpp>
 #include <ballast/partition/packing/concepts.hpp>
 #include <ballast/partition/packing/packing_lower_bound.hpp>
 #include <ballast/partition/packing/packing_plan.hpp>
@@ -86,7 +87,7 @@ template <std::ranges::forward_range Samples, packing_policy Policy,
   std::int64_t total = 0;
   std::size_t next = 0;
   for (auto&& sample : samples) {
-    auto const weight = static_cast<std::int64_t>(std::invoke(weight_of, sample));
+    auto const weight = detail::saturated(std::invoke(weight_of, sample));
     if (auto checked = detail::check_weight(next, weight, capacity, total); !checked) {
       return checked;
     }

@@ -2,6 +2,7 @@
 #ifndef BALLAST_TEXT_DETAIL_POLICY_EXPRESSION_HPP
 #define BALLAST_TEXT_DETAIL_POLICY_EXPRESSION_HPP
 
+#include <ballast/core/detail/concat.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/text/detail/text_error.hpp>
 
@@ -40,15 +41,15 @@ struct policy_expression {
 ///     argument  = key "=" value | policy
 class policy_parser {
  public:
-  explicit policy_parser(std::string_view text) : text_(text) {}
+  policy_parser(std::string_view text, std::string_view example) : text_(text), example_(example) {}
 
   [[nodiscard]] result<policy_expression> parse()
   {
     auto parsed = policy(1);
     if (parsed && at_ != text_.size()) {
       return refuse(next() == ')' ? "this parenthesis was never opened"
-                                  : "expected the end; a policy takes arguments after one ':' or "
-                                    "between parentheses");
+                                  : "expected the end; arguments stand after one ':' or between "
+                                    "parentheses");
     }
     return parsed;
   }
@@ -59,10 +60,10 @@ class policy_parser {
 
   [[nodiscard]] char next() const noexcept { return at_ < text_.size() ? text_[at_] : '\0'; }
 
-  [[nodiscard]] tl::unexpected<error> refuse(std::string const& reason) const
+  [[nodiscard]] tl::unexpected<error> refuse(std::string_view reason) const
   {
-    return tl::unexpected(text_error(error_code::syntax, text_, at_,
-                                     reason + ", as in best_of:kk,(refine:lpt,work=100000)"));
+    return tl::unexpected(
+        text_error(error_code::syntax, text_, at_, concat(reason, ", as in ", example_)));
   }
 
   [[nodiscard]] std::string_view take_word() noexcept
@@ -77,7 +78,11 @@ class policy_parser {
 
   [[nodiscard]] result<policy_expression> policy(int depth)
   {
-    if (depth > most_nested) { return refuse("policies are nested too deeply"); }
+    if (depth > most_nested) {
+      return tl::unexpected(text_error(
+          error_code::syntax, text_, at_,
+          concat("there are more than ", most_nested, " names inside each other; remove some")));
+    }
     if (next() == '(') {
       ++at_;
       auto inside = policy(depth + 1);
@@ -88,7 +93,7 @@ class policy_parser {
     parsed.text = text_;
     parsed.position = at_;
     parsed.name = take_word();
-    if (parsed.name.empty()) { return refuse("expected the name of a policy"); }
+    if (parsed.name.empty()) { return refuse("expected a name"); }
     bool const enclosed = next() == '(';
     if (!enclosed && next() != ':') { return parsed; }
     do {
@@ -126,6 +131,7 @@ class policy_parser {
   }
 
   std::string_view text_;
+  std::string_view example_;
   std::size_t at_ = 0;
 };
 
@@ -134,12 +140,13 @@ class policy_parser {
 /// are the same. After several colons, arguments belong to the innermost policy; parentheses give
 /// them to another.
 ///
-/// Expects     the text outlives the expression.
+/// Expects     the text outlives the expression; the example is what an error shows as right.
 /// Errors      syntax, with a byte offset.
 /// Complexity  O(bytes).
-[[nodiscard]] inline result<policy_expression> parse_policy_expression(std::string_view text)
+[[nodiscard]] inline result<policy_expression> parse_policy_expression(
+    std::string_view text, std::string_view example = "best_of:kk,(refine:lpt,work=100000)")
 {
-  return policy_parser(text).parse();
+  return policy_parser(text, example).parse();
 }
 
 }  // namespace ballast::inline v0::detail
