@@ -167,7 +167,7 @@ TEST(PlaceExperts, FindsTheLeastOfSmallSteps)  // Ensures (1) (2)
     ASSERT_TRUE(is_least || !placed->proven_optimal());
     ASSERT_FALSE(is_possible_below(
         step, placed->lower_bound.numerator * whole / placed->lower_bound.denominator));
-    EXPECT_FALSE(is_possible_below(step, target * 95 / 100));
+    EXPECT_FALSE(is_possible_below(step, target * 97 / 100));
   }
   EXPECT_GE(100 * least, 93 * trials) << least << " of " << trials;
 }
@@ -219,7 +219,7 @@ TEST(PlaceExperts, StaysNearTheBoundOnLargeSteps)
     step.loads[7] = trial * 4000;
     auto const placed = place_experts(step.loads, step.slots).value();
     expect_valid(step, placed);
-    EXPECT_LE(placed.gap(), 0.02);
+    EXPECT_LE(placed.gap(), 0.03);
     EXPECT_LE(placed.makespan.value(), published_greedy(step));
   }
 }

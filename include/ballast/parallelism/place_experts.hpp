@@ -27,7 +27,7 @@ struct expert_rules {
   /// Where replicas are: of the placements found within 1 % of the least load, that is returned which
   /// keeps most of them.
   jagged<rank_id, expert_id> const* now = nullptr;
-  std::uint64_t work = 0;  ///< slots that the search looks at; 0: 2^16, and 2^11 for each slot
+  std::uint64_t work = 0;  ///< slots that the search looks at; 0: 2^11 for each slot, at least 2^19
 };
 
 /// How many replicas each expert of a mixture gets, and on which GPUs, so that the busiest GPU has
@@ -58,8 +58,7 @@ struct expert_rules {
   detail::expert_problem problem{loads, slots, rules.replicas, rules.nodes, rules.most_nodes};
   if (auto checked = problem.check(); !checked) { return tl::unexpected(checked.error()); }
   problem.prepare();
-  std::uint64_t const usual = (std::uint64_t{1} << 16) + (std::uint64_t{1} << 11) * problem.places;
-  detail::work_budget left(rules.work != 0 ? rules.work : usual);
+  detail::work_budget left(rules.work != 0 ? rules.work : problem.usual_work());
   detail::placement_search search(problem, left);
   if (!search.place()) {
     return fail(error_code::infeasible, 0, "the replicas that were asked for do not fit: of ",

@@ -100,6 +100,11 @@ struct expert_problem {
     return static_cast<std::int64_t>(whole) + most_slots + 1;
   }
 
+  [[nodiscard]] std::uint64_t usual_work() const
+  {
+    return std::max(std::uint64_t{1} << 19, std::uint64_t{places} << 11);
+  }
+
   [[nodiscard]] replica_slots empty_slots() const
   {
     std::vector<std::int64_t> scaled_loads(loads.begin(), loads.end());

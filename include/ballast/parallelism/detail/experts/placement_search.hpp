@@ -61,7 +61,7 @@ class placement_search {
       slots_.assign(best);
       return;
     }
-    work_budget left((std::uint64_t{1} << 16) + (std::uint64_t{slots_.slots()} << 11));
+    work_budget left(problem_.usual_work());
     replica_search search(slots_, !problem_.replicas.empty(), least + least / 100, left);
     bool const is_near = search.run() <= least + least / 100;
     kept_ = count_kept(now);

@@ -273,9 +273,10 @@ class replica_search {
       return;
     }
     if (mine != none && slots_.replicas(mine) < 2) { return; }
-    if (theirs != none && !slots_.admits(theirs, gpu)) { return; }
+    bool const adds = theirs != none && random.below(4) != 0;
+    if (adds && !slots_.admits(theirs, gpu)) { return; }
     if (mine != none) { slots_.remove(here); }
-    if (theirs != none) { slots_.add(here, theirs); }
+    if (adds) { slots_.add(here, theirs); }
   }
 
   replica_slots& slots_;
