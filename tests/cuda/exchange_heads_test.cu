@@ -50,8 +50,9 @@ struct staged_bag {
 
   explicit staged_bag(bag_case const& bag)
       : pinned(bag.lengths.size() + 1),
-        heads({static_cast<std::uint32_t>(bag.lengths.size()), bag.gpus, bag.query_heads}, {},
-              std::as_writable_bytes(std::span(pinned))),
+        heads({static_cast<std::uint32_t>(bag.lengths.size()), bag.gpus, bag.query_heads,
+               bag.kv_heads},
+              {}, std::as_writable_bytes(std::span(pinned))),
         temporary(1 << 20)
   {
     EXPECT_TRUE(heads.stage(bag.plan()));

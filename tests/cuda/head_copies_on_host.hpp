@@ -37,7 +37,7 @@ class tables_on_host {
         tables_{lengths_.data(),
                 nullptr,
                 static_cast<std::uint32_t>(bag.lengths.size()) + spare,
-                {bag.query_heads, bag.gpus}}
+                {bag.query_heads, bag.gpus, bag.kv_heads}}
   {
     std::ranges::copy(bag.lengths, lengths_.begin());
     ballast::tokens sum = 0;

@@ -54,7 +54,7 @@ TEST_F(DeviceUlysses, SumsTheRowsOfAllGpus)
   for (int trial = 0; trial < 50; ++trial) {
     bag_case const bag = ballast_test::random_bag(random, 8);
     auto const sequences = static_cast<std::uint32_t>(bag.lengths.size() + 1 + random.below(3));
-    device_bag device({sequences, bag.gpus, bag.query_heads});
+    device_bag device({sequences, bag.gpus, bag.query_heads, bag.kv_heads});
     ASSERT_TRUE(device.heads().stage(bag.plan()));
     ASSERT_EQ(device.heads().upload(stream()), cudaSuccess);
     expect_tables(device.heads(), bag);

@@ -49,8 +49,8 @@ TEST_F(ExchangeHeads, TakesHeadsThereAndBack)
     });
     ballast_test::run_ranks_on_one_gpu(bag.gpus, [&](communicator& comm) {
       auto const gpu = static_cast<std::uint32_t>(to_index(comm.rank()));
-      device_bag device(
-          {static_cast<std::uint32_t>(bag.lengths.size()) + 1, bag.gpus, bag.query_heads});
+      device_bag device({static_cast<std::uint32_t>(bag.lengths.size()) + 1, bag.gpus,
+                         bag.query_heads, bag.kv_heads});
       auto& heads = device.heads();
       auto const q_own = to_device(q.tokens_of(gpu));
       auto const k_own = to_device(k.tokens_of(gpu));

@@ -152,8 +152,8 @@ class PackHeads : public ballast_test::gpu_test {
   void expect_as_on_host(ballast::random_source& random, bag_case const& bag)
   {
     auto const plan = bag.plan();
-    device_bag device(
-        {static_cast<std::uint32_t>(bag.lengths.size()) + 2, bag.gpus, bag.query_heads});
+    device_bag device({static_cast<std::uint32_t>(bag.lengths.size()) + 2, bag.gpus,
+                       bag.query_heads, bag.kv_heads});
     ASSERT_TRUE(device.heads().stage(plan));
     ASSERT_EQ(device.heads().upload(stream()), cudaSuccess);
     auto const tables = device.heads().tables();

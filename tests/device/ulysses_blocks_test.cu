@@ -34,7 +34,7 @@ class UlyssesBlocks : public ballast_test::gpu_test {
                      ballast::random_source& random) const
   {
     tables_on_host const tables(bag, 1);
-    device_bag device({tables->sequences, bag.gpus, bag.query_heads});
+    device_bag device({tables->sequences, bag.gpus, bag.query_heads, bag.kv_heads});
     ASSERT_TRUE(device.heads().stage(bag.plan()));
     ASSERT_EQ(device.heads().upload(stream()), cudaSuccess);
     auto const gpu = static_cast<std::uint32_t>(random.below(bag.gpus));

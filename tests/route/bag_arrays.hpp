@@ -30,11 +30,12 @@ struct bag_case {
   std::uint32_t gpus = 1;
   std::vector<ballast::tokens> lengths;
   std::uint32_t query_heads = 1;
+  std::uint32_t kv_heads = 0;  ///< whose groups stay whole
 
   [[nodiscard]] ballast::ulysses_plan plan() const
   {
     ballast::ulysses_plan made;
-    made.assign(lengths, gpus, query_heads);
+    made.assign(lengths, gpus, query_heads, kv_heads);
     return made;
   }
 
@@ -56,13 +57,25 @@ struct bag_case {
     return owners;
   }
 
+  /// The GPU that has a query head, counted off.
+  [[nodiscard]] std::uint32_t gpu_with(std::uint32_t query) const
+  {
+    if (kv_heads == 0) { return part_with(query, query_heads, gpus); }
+    std::uint32_t const size = query_heads / kv_heads;
+    std::uint32_t const group = query / size;
+    if (gpus <= kv_heads) { return part_with(group, kv_heads, gpus); }
+    std::vector<std::uint32_t> own;  // the GPUs of the group
+    for (std::uint32_t gpu = 0; gpu < gpus; ++gpu) {
+      if (part_with(gpu, gpus, kv_heads) == group) { own.push_back(gpu); }
+    }
+    return own[part_with(query % size, size, static_cast<std::uint32_t>(own.size()))];
+  }
+
   /// Whether a GPU has a query head that uses this head of `heads`.
   [[nodiscard]] bool uses(std::uint32_t gpu, std::uint32_t head, std::uint32_t heads) const
   {
     for (std::uint32_t query = 0; query < query_heads; ++query) {
-      if (query * heads / query_heads == head && part_with(query, query_heads, gpus) == gpu) {
-        return true;
-      }
+      if (query * heads / query_heads == head && gpu_with(query) == gpu) { return true; }
     }
     return false;
   }
@@ -76,13 +89,18 @@ struct bag_case {
   }
 };
 
-/// Bags of up to `most_gpus`: some have fewer heads than GPUs, some no sequences, some empty ones,
+/// Bags of up to `most_gpus`: some have fewer heads than GPUs, some keep groups whole, some have no sequences, some empty ones,
 /// and some only sequences with fewer tokens than GPUs.
 inline bag_case random_bag(ballast::random_source& random, std::uint32_t most_gpus)
 {
   bag_case bag;
   bag.gpus = static_cast<std::uint32_t>(1 + random.below(most_gpus));
   bag.query_heads = static_cast<std::uint32_t>(1 + random.below(std::uint64_t{2} * most_gpus));
+  if (bag.gpus <= bag.query_heads && random.below(2) == 0) {
+    do {
+      bag.kv_heads = static_cast<std::uint32_t>(1 + random.below(bag.query_heads));
+    } while (bag.query_heads % bag.kv_heads != 0);
+  }
   bag.lengths.resize(random.below(6));
   bool const all_short = random.below(4) == 0;
   for (ballast::tokens& length : bag.lengths) {

@@ -230,7 +230,8 @@ TEST(ShardedExchange, AllocatesNothingInTheSteadyState)  // Ensures (3)
       EXPECT_TRUE(comm.barrier());
       if (round == 3) { before = ballast_test::allocations(); }
       for (auto* const arrays : {&of_large, &of_small}) {
-        packs.assign(arrays->step.plan, arrays->step.all, comm.rank(), arrays->step.query_heads);
+        packs.assign(arrays->step.plan, arrays->step.all, comm.rank(), arrays->step.query_heads,
+                     arrays->step.whole_groups_of);
         EXPECT_TRUE(exchange.forward(comm, packs, arrays->inputs(), arrays->outputs(),
                                      [&](std::size_t pack) { arrays->compute_forward(pack); }));
         EXPECT_TRUE(exchange.backward(comm, packs, arrays->output_gradients(),

@@ -144,7 +144,8 @@ TEST(ShardedPacks, AllocateNothingInTheSteadyState)
   for (int round = 0; round < 3; ++round) {
     if (round == 1) { before = ballast_test::allocations(); }
     for (std::size_t rank = 0; rank < 8; ++rank) {
-      packs.assign(step.plan, step.all, to_id<rank_id>(rank), step.query_heads);
+      packs.assign(step.plan, step.all, to_id<rank_id>(rank), step.query_heads,
+                   step.whole_groups_of);
     }
   }
   EXPECT_EQ(ballast_test::allocations(), before);

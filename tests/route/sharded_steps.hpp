@@ -116,6 +116,7 @@ struct sharded_case {
   std::uint32_t query_heads = 1;
   std::uint32_t kv_heads = 1;
   std::size_t dim = 1;
+  std::uint32_t whole_groups_of = 0;  ///< key-value heads, where groups of attention stay whole
 
   /// Of one sequence, with all heads: what goes in and comes out, forward and backward.
   struct sequence {
@@ -133,6 +134,8 @@ struct sharded_case {
         kv_heads(keys),
         dim(head_dim)
   {
+    bool const is_possible = queries % keys == 0 && all.degrees().back() <= queries;
+    if (is_possible && random.below(2) == 0) { whole_groups_of = keys; }
     for (ballast::tokens const length : plan.lengths) {
       auto const numbers = [&](std::uint32_t heads) {
         head_numbers drawn(static_cast<std::size_t>(length) * heads * dim);
@@ -179,7 +182,7 @@ struct sharded_case {
   [[nodiscard]] ballast::sharded_packs packs_of(ballast::rank_id rank) const
   {
     ballast::sharded_packs packs;
-    packs.assign(plan, all, rank, query_heads);
+    packs.assign(plan, all, rank, query_heads, whole_groups_of);
     return packs;
   }
 };

@@ -265,6 +265,23 @@ TEST(HybridSharding, SplitsFewSequencesOverAllGpus)
   EXPECT_EQ(plan.makespan, 2 * (800 + 800 * 800) / 8);
 }
 
+TEST(HybridSharding, PlansAtTheLargestShareOfWholeGroups)
+{
+  std::vector<tokens> const one{1'000};
+  device_groups const groups(node_sizes::equal(1, 2), 2);
+  sharding_cost cost{.work = {.quadratic = 28}, .heads = 28, .kv_heads = 7};
+  EXPECT_EQ(hybrid_sharding(one, groups, cost).value().makespan, 14'000'000);
+  cost.whole_groups = true;  // 16 of 28 query heads on the first GPU
+  EXPECT_NEAR(static_cast<double>(hybrid_sharding(one, groups, cost).value().makespan), 16e6, 1);
+  cost.kv_heads = 8;
+  auto const refused = hybrid_sharding(one, groups, cost);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ballast::error_code::out_of_range);
+  EXPECT_EQ(refused.error().message,
+            "groups of 28 query heads and 8 key-value heads cannot stay whole, since the first are "
+            "no multiple of the second; correct the heads, or do without whole_groups");
+}
+
 TEST(HybridSharding, FindsTheOnlyGroupThatHasTheMemory)
 {
   // Most groups across GPUs of a node have three; only the node of four holds a sequence of 400.

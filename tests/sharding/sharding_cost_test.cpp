@@ -8,6 +8,7 @@
 #include <ballast/cost/gamma_fit.hpp>
 #include <ballast/cost/training_passes.hpp>
 #include <ballast/route/head_array.hpp>
+#include <ballast/route/head_split.hpp>
 #include <ballast/route/ulysses.hpp>
 #include <ballast/topology/cluster.hpp>
 
@@ -17,6 +18,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <utility>
 #include <vector>
 
 namespace {
@@ -144,6 +146,25 @@ TEST(ShardingCost, OfATransformerHasTheExchangesOfAllLayersInBothDirections)
   auto const recomputed =
       sharding_cost_of(llama(), fit, machines, ballast::training_passes{.recompute = 1}, 4).value();
   EXPECT_EQ(recomputed.bytes_per_head, 128U * 4 * 32 * 3);
+}
+
+TEST(ShardingCost, PricesTheLargestShareOfWholeGroups)
+{
+  for (auto const& [heads, keys] :
+       {std::pair{28U, 7U}, {28U, 4U}, {32U, 8U}, {12U, 1U}, {6U, 6U}}) {
+    sharding_cost const cost{
+        .work = {.quadratic = 1}, .heads = heads, .kv_heads = keys, .whole_groups = true};
+    for (std::uint32_t gpus = 1; gpus <= heads; ++gpus) {
+      ballast::head_split const split{heads, gpus, keys};
+      std::int64_t most = 0;
+      for (std::uint32_t gpu = 0; gpu < gpus; ++gpu) {
+        most = std::max(most, split.share(gpu, heads).count);
+      }
+      EXPECT_EQ(cost.heads_of_gpu(gpus), most);
+      EXPECT_NEAR(static_cast<double>(cost.at({gpus, gpus, gpus})(heads)),
+                  static_cast<double>(most * heads), 1);
+    }
+  }
 }
 
 /// The bytes are counted by the plan of the exchanges themselves.

@@ -11,6 +11,7 @@
 #include <ballast/cuda/device_heads.hpp>
 #include <ballast/cuda/ulysses_tables.hpp>
 #include <ballast/gpu/nvtx_range.hpp>
+#include <ballast/route/head_split.hpp>
 #include <ballast/route/ulysses.hpp>
 
 #include <cuda_runtime.h>
@@ -34,6 +35,9 @@ struct ulysses_bound {
   std::uint32_t sequences = 1;
   std::uint32_t gpus = 1;
   std::uint32_t query_heads = 1;
+  std::uint32_t kv_heads = 0;  ///< as of head_split
+
+  [[nodiscard]] head_split split() const noexcept { return {query_heads, gpus, kv_heads}; }
 };
 
 namespace detail {
@@ -102,16 +106,18 @@ class device_ulysses {
                     " bytes");
     // Allocates the plan's memory for all steps; also the plan of an upload before the first
     // stage().
-    plan_.assign(std::vector<tokens>(bound.sequences), bound.gpus, bound.query_heads);
+    plan_.assign(std::vector<tokens>(bound.sequences), bound.gpus, bound.query_heads,
+                 bound.kv_heads);
     write_lengths();
   }
 
   /// Writes a plan to pinned memory, for upload().
   [[nodiscard]] result<void> stage(ulysses_plan const& plan)
   {
-    BALLAST_EXPECTS(plan.gpus() == bound_.gpus && plan.query_heads() == bound_.query_heads,
-                    "the plan is for ", plan.gpus(), " GPUs and ", plan.query_heads(),
-                    " query heads, and the memory for ", bound_.gpus, " and ", bound_.query_heads);
+    BALLAST_EXPECTS(plan.split() == bound_.split(), "the plan is for ", plan.gpus(), " GPUs, ",
+                    plan.query_heads(), " query heads and whole groups of ", plan.split().kv_heads,
+                    " key-value heads, and the memory for ", bound_.gpus, ", ", bound_.query_heads,
+                    " and ", bound_.kv_heads);
     if (plan.lengths().size() > bound_.sequences) {
       return fail(error_code::out_of_range, bound_.sequences, "the bag has ", plan.lengths().size(),
                   " sequences, and what holds its plan on the device is made for ",
@@ -155,8 +161,7 @@ class device_ulysses {
   /// The arrays in the device's memory.
   struct parts {
     parts(std::byte* device, ulysses_bound bound)
-        : storage(device),
-          tables{nullptr, nullptr, bound.sequences, {bound.query_heads, bound.gpus}}
+        : storage(device), tables{nullptr, nullptr, bound.sequences, bound.split()}
     {
       tables.lengths = lengths = storage.take<tokens>(tables.line());
       tables.first_rows = first_rows = storage.take<tokens>(tables.items());

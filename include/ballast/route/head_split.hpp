@@ -16,17 +16,55 @@ namespace ballast::inline v0 {
 /// Query heads are split by chunk_of. An array may have fewer heads: query head q of Q uses head
 /// floor(q x H / Q) of its H, and a GPU's share is every head that its query heads use.
 ///
-/// Expects     gpus >= 1; query_heads >= 1; 1 <= heads <= query_heads for every array.
+/// With kv_heads, the query heads that use one key-value head are a group, and groups are kept
+/// whole, as common kernels of grouped-query attention need it: chunk_of splits the groups over the
+/// GPUs or, where there are more GPUs, the GPUs over the groups and then each group over its GPUs.
+/// Of 28 query heads and 4 key-value heads, 3 GPUs have 14, 7 and 7 query heads, and 8 GPUs have 4
+/// and 3 in turn, each with one key-value head.
+///
+/// Expects     gpus >= 1; query_heads >= 1; 1 <= heads <= query_heads for every array; is_possible().
 /// Ensures     (1) the shares of query heads are all query heads, each once; with fewer heads than
 ///                 GPUs some shares are empty
 ///             (2) the shares of an array with fewer heads cover all its heads, and a GPU's share
 ///                 has only heads that its query heads use
 ///             (3) from GPU to GPU the first and the last head of the shares do not decrease; empty
 ///                 shares come last
+///             (4) with kv_heads, a GPU has whole groups or heads of one group only
 /// Complexity  O(1).
 struct head_split {
   std::uint32_t query_heads = 1;
   std::uint32_t gpus = 1;
+  std::uint32_t kv_heads = 0;  ///< whose groups stay whole; 0: none do
+
+  /// Whether there is a split: not over more GPUs than query heads where groups stay whole, nor
+  /// where query heads are no multiple of key-value heads.
+  [[nodiscard]] BALLAST_HOST_DEVICE constexpr bool is_possible() const
+  {
+    return kv_heads == 0 || (query_heads % kv_heads == 0 && gpus <= query_heads);
+  }
+
+  /// Returns the query heads of a GPU.
+  [[nodiscard]] BALLAST_HOST_DEVICE constexpr chunk queries_of(std::uint32_t gpu) const
+  {
+    BALLAST_EXPECTS(is_possible(), "whole groups of ", kv_heads, " key-value heads and ",
+                    query_heads, " query heads were to be split over ", gpus,
+                    " GPUs; take at most one GPU for a query head, and a multiple of key-value "
+                    "heads as query heads");
+    if (kv_heads == 0) { return chunk_of(query_heads, gpus, gpu); }
+    std::int64_t const group = query_heads / kv_heads;
+    if (gpus <= kv_heads) {
+      chunk const groups = chunk_of(kv_heads, gpus, gpu);
+      return {groups.first * group, groups.count * group};
+    }
+    std::uint32_t const fewer = gpus / kv_heads;        // GPUs of a group
+    std::uint32_t const longer = gpus % kv_heads;       // the first groups have one more
+    std::uint32_t const theirs = longer * (fewer + 1);  // GPUs of those
+    std::uint32_t const own = gpu < theirs ? gpu / (fewer + 1) : longer + (gpu - theirs) / fewer;
+    chunk const of_group = chunk_of(gpus, kv_heads, own);
+    chunk const part = chunk_of(group, static_cast<std::uint32_t>(of_group.count),
+                                gpu - static_cast<std::uint32_t>(of_group.first));
+    return {own * group + part.first, part.count};
+  }
 
   /// Returns which of `heads` heads a query head uses.
   [[nodiscard]] BALLAST_HOST_DEVICE constexpr std::int64_t used_by(std::int64_t query_head,
@@ -43,7 +81,7 @@ struct head_split {
   [[nodiscard]] BALLAST_HOST_DEVICE constexpr chunk share(std::uint32_t gpu,
                                                           std::uint32_t heads) const
   {
-    chunk const queries = chunk_of(query_heads, gpus, gpu);
+    chunk const queries = queries_of(gpu);
     if (queries.count == 0) { return {heads, 0}; }
     std::int64_t const first = used_by(queries.first, heads);
     return {first, used_by(queries.first + queries.count - 1, heads) - first + 1};

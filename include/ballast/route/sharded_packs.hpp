@@ -10,6 +10,7 @@
 #include <ballast/sharding/sharding_plan.hpp>
 #include <ballast/topology/device_groups.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -50,7 +51,8 @@ struct sharded_pack {
 /// exchange has the same number on all of them.
 ///
 /// Expects     a plan over these groups, as hybrid_sharding() makes one; rank below all.gpus();
-///             query_heads >= 1.
+///             query_heads >= 1; with kv_heads, groups of attention stay whole (head_split), and
+///             the plan is of a cost with whole_groups.
 /// Ensures     (1) the packs are by descending number of GPUs; none is without tokens, and those of
 ///                 the group's GPUs are equal but for gpu and row
 ///             (2) the rows of the packs, one after the other, are the rank's rows of place(plan,
@@ -61,7 +63,7 @@ struct sharded_pack {
 class sharded_packs {
  public:
   void assign(sharding_plan const& plan, device_groups const& all, rank_id rank,
-              std::uint32_t query_heads)
+              std::uint32_t query_heads, std::uint32_t kv_heads = 0)
   {
     BALLAST_EXPECTS(plan.samples.size() == all.size(), "the plan has sequences of ",
                     plan.samples.size(), " groups, and there are ", all.size(), " groups of GPUs");
@@ -73,14 +75,18 @@ class sharded_packs {
     packs_.resize(own.size() > packs_.size() ? own.size() : packs_.size());
     for (std::size_t place = own.size(); place > 0; --place) {
       group_id const id = own[place - 1];
+      auto const samples = plan.samples[id];
+      if (std::none_of(samples.begin(), samples.end(),
+                       [&plan](sample_id sample) { return plan.lengths[to_index(sample)] > 0; })) {
+        continue;
+      }
       sharded_pack& pack = packs_[size_];
       pack.id = id;
       pack.group = all[id];
       pack.gpu = static_cast<std::uint32_t>(to_index(rank) - to_index(pack.group.first));
       pack.row = row;
-      pack.plan.assign(detail::span_of(plan.lengths), plan.samples[id], pack.group.gpus,
-                       query_heads);
-      if (pack.plan.rows() == 0) { continue; }
+      pack.plan.assign(detail::span_of(plan.lengths), samples, pack.group.gpus, query_heads,
+                       kv_heads);
       row += pack.rows();
       ++size_;
     }

@@ -49,7 +49,8 @@ struct ulysses_volume {
 /// attention): query head q of Q uses head floor(q x H / Q) of its H, and a GPU's share is every
 /// head that its query heads use. If the query heads of several GPUs use the same head, each of
 /// these GPUs has a copy. So an array with one head, such as the position of a token, goes to every
-/// GPU that has query heads.
+/// GPU that has query heads. With kv_heads, groups of grouped-query attention stay whole
+/// (head_split).
 ///
 /// A sequence of fewer tokens than the bag has GPUs has one on each of the first GPUs, and the
 /// others exchange no rows of it. Which bags get such sequences is up to the layout
@@ -58,7 +59,7 @@ struct ulysses_volume {
 /// All GPUs of a bag have equal plans.
 ///
 /// Expects     lengths from 0 to longest_sample; gpus >= 1; query_heads >= 1; 1 <= heads <=
-///             query_heads for every array.
+///             query_heads for every array; head_split::is_possible().
 /// Ensures     (1) the chunks of all GPUs are all rows, each once
 ///             (2) the shares of query heads are all query heads, each once; with fewer heads than
 ///                 GPUs some shares are empty
@@ -75,9 +76,10 @@ class ulysses_plan {
   ulysses_plan() = default;
 
   /// A bag that holds these sequences.
-  void assign(std::span<tokens const> lengths, std::uint32_t gpus, std::uint32_t query_heads)
+  void assign(std::span<tokens const> lengths, std::uint32_t gpus, std::uint32_t query_heads,
+              std::uint32_t kv_heads = 0)
   {
-    start(lengths.size(), gpus, query_heads);
+    start(lengths.size(), {query_heads, gpus, kv_heads});
     for (tokens const length : lengths) { append(length); }
   }
 
@@ -85,9 +87,9 @@ class ulysses_plan {
   ///
   /// Expects     samples below lengths.size().
   void assign(std::span<tokens const> lengths, std::span<sample_id const> samples,
-              std::uint32_t gpus, std::uint32_t query_heads)
+              std::uint32_t gpus, std::uint32_t query_heads, std::uint32_t kv_heads = 0)
   {
-    start(samples.size(), gpus, query_heads);
+    start(samples.size(), {query_heads, gpus, kv_heads});
     for (sample_id const sample : samples) {
       BALLAST_EXPECTS(to_index(sample) < lengths.size(), "the bag holds sample ", sample,
                       ", and there are lengths of ", lengths.size());
@@ -101,7 +103,7 @@ class ulysses_plan {
     return static_cast<std::uint32_t>(rows_of_.size());
   }
 
-  [[nodiscard]] std::uint32_t query_heads() const noexcept { return query_heads_; }
+  [[nodiscard]] std::uint32_t query_heads() const noexcept { return split_.query_heads; }
 
   /// Lengths of the bag's sequences.
   [[nodiscard]] std::span<tokens const> lengths() const noexcept
@@ -120,7 +122,7 @@ class ulysses_plan {
   }
 
   /// Which heads each GPU has.
-  [[nodiscard]] head_split split() const noexcept { return {query_heads_, gpus()}; }
+  [[nodiscard]] head_split split() const noexcept { return split_; }
 
   /// Returns which of `heads` heads a query head uses.
   [[nodiscard]] std::int64_t head_used_by(std::int64_t query_head, std::uint32_t heads) const
@@ -190,24 +192,30 @@ class ulysses_plan {
     return volume;
   }
 
-  /// Returns one word that differs if any length or the number of GPUs or of query heads differs.
+  /// Returns one word that differs if any length, the number of GPUs or the split differs.
   [[nodiscard]] std::uint64_t digest() const noexcept
   {
-    return ballast::digest{}.add(gpus()).add(query_heads_).add(lengths()).value();
+    return ballast::digest{}
+        .add(gpus())
+        .add(query_heads())
+        .add(split_.kv_heads)
+        .add(lengths())
+        .value();
   }
 
   friend bool operator==(ulysses_plan const&, ulysses_plan const&) = default;
 
  private:
-  void start(std::size_t sequences, std::uint32_t gpus, std::uint32_t query_heads)
+  void start(std::size_t sequences, head_split split)
   {
-    BALLAST_EXPECTS(gpus >= 1 && query_heads >= 1, "the bag has ", gpus, " GPUs and ", query_heads,
-                    " query heads");
+    BALLAST_EXPECTS(split.gpus >= 1 && split.query_heads >= 1, "the bag has ", split.gpus,
+                    " GPUs and ", split.query_heads, " query heads");
+    static_cast<void>(split.queries_of(0));  // refuses what is not possible
     lengths_.clear();
     lengths_.reserve(sequences);
-    rows_of_.assign(gpus, 0);
+    rows_of_.assign(split.gpus, 0);
     rows_ = 0;
-    query_heads_ = query_heads;
+    split_ = split;
   }
 
   void append(tokens length)
@@ -236,7 +244,7 @@ class ulysses_plan {
   std::vector<tokens> lengths_;
   std::vector<tokens> rows_of_;  ///< of each GPU
   tokens rows_ = 0;
-  std::uint32_t query_heads_ = 0;
+  head_split split_{.query_heads = 0, .gpus = 0};
 };
 
 }  // namespace ballast::inline v0

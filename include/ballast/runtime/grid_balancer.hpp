@@ -242,7 +242,7 @@ class grid_balancer : public detail::bag_steps<Communicator, Sample, grid_step_o
     }
     if (auto done = plan_grid(); !done) { return done; }
     slots_.assign(planned_, bags_, detail::span_of(lengths_), detail::span_of(all_.source),
-                  this->gpus(), std::max(options_.query_heads, 1U));
+                  this->gpus(), std::max(options_.query_heads, 1U), options_.kv_heads);
     return {};
   }
 
@@ -258,6 +258,7 @@ class grid_balancer : public detail::bag_steps<Communicator, Sample, grid_step_o
         .add(planned_.digest())
         .add(bags_.digest())
         .add(options_.query_heads)
+        .add(options_.kv_heads)
         .add(detail::span_of(lengths_))
         .add(static_cast<std::uint64_t>(loss_tokens_))
         .value();

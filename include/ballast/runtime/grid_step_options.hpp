@@ -37,6 +37,8 @@ struct grid_step_options {
   bool homes = false;
   /// Query heads of the model, for to_heads and to_tokens; 0: they are not called.
   std::uint32_t query_heads = 0;
+  /// Key-value heads of the model, if groups of its attention stay whole (head_split); 0: not.
+  std::uint32_t kv_heads = 0;
   /// GPUs of each rank, where ranks are processes that have several: bags are laid out over the
   /// GPUs, rank 0's first. More than 1 takes no homes, since a rank is home to all bags on its
   /// GPUs.

@@ -205,7 +205,8 @@ class device_step_balancer : private step_balancer<Cost, Policy, Communicator, S
   {
     std::size_t const sequences = lengths().size();
     if (!heads_ || heads_->bound().sequences < sequences) {
-      ulysses_bound const bound{with_room(sequences), bags()[bag()].gpus, options().query_heads};
+      ulysses_bound const bound{with_room(sequences), bags()[bag()].gpus, options().query_heads,
+                                options().kv_heads};
       std::size_t bytes = 0;
       if (auto const code = device_ulysses::device_bytes(bound, bytes); code != cudaSuccess) {
         return cuda_failure("device_ulysses::device_bytes", code);

@@ -214,7 +214,7 @@ class step_balancer : public detail::bag_steps<Communicator, Sample, step_option
     for (std::uint32_t local = 0; local < gpus.each; ++local) {
       bag_id const own = bag(local);
       heads_[local].assign(lengths, planned_.samples[own], bags_[own].gpus,
-                           std::max(options_.query_heads, 1U));
+                           std::max(options_.query_heads, 1U), options_.kv_heads);
     }
     return {};
   }
@@ -222,7 +222,7 @@ class step_balancer : public detail::bag_steps<Communicator, Sample, step_option
   [[nodiscard]] std::uint64_t word_of_plan() const
   {
     digest all;
-    all.add(planned_.digest()).add(options_.query_heads);
+    all.add(planned_.digest()).add(options_.query_heads).add(options_.kv_heads);
     // Lengths that were gathered are the same everywhere; those of a function may not be, and the
     // plan would not show it.
     bool const gathered = options_.length_of == detail::own_length<Sample>();

@@ -172,8 +172,8 @@ inline void describe_shards(sharding_plan& plan, shard_problem const& problem,
 ///             hold, or sequence `position` needs more memory than any group has, or no plan has
 ///             room for all, or the search gave up before it found one (the sentence says which); out_of_range:
 ///             sequence `position` has a length outside [0, longest_sample], or no cost, or the
-///             costs do not fit 61 bits, or tokens_per_gpu is negative. The plan is then
-///             unspecified.
+///             costs do not fit 61 bits, or tokens_per_gpu is negative, or groups of attention are
+///             to stay whole and heads are no multiple of kv_heads. The plan is then unspecified.
 /// Complexity  O(n (degrees + log groups) + GPUs log GPUs) for each of ten to thirty greedy
 ///             plans, and a search of a limited number of steps.
 /// Source      hybrid sharding is that of "FlexRL", whose own method, sequences in descending order
@@ -186,6 +186,12 @@ inline void describe_shards(sharding_plan& plan, shard_problem const& problem,
                                                        tokens tokens_per_gpu = no_token_limit)
 {
   BALLAST_EXPECTS(cost.heads >= 1, "sequences were to be split by 0 heads");
+  if (cost.whole_groups && (cost.kv_heads == 0 || cost.heads % cost.kv_heads != 0)) {
+    return fail(
+        error_code::out_of_range, 0, "groups of ", cost.heads, " query heads and ", cost.kv_heads,
+        " key-value heads cannot stay whole, since the first are no multiple of the second; "
+        "correct the heads, or do without whole_groups");
+  }
   if (auto checked = detail::check_shard_lengths(lengths, groups, tokens_per_gpu); !checked) {
     return checked;
   }

@@ -82,16 +82,34 @@ struct sharding_cost {
   std::uint64_t between_nodes_bytes_per_second = 1;
   std::uint64_t units_per_second = 1'000'000'000'000;
   cost_units latency = 0;  ///< of all exchanges of a sequence
+  /// Whether the query heads of one key-value head stay together, on one GPU while there are at most
+  /// as many GPUs as key-value heads, and otherwise without heads of another (head_split).
+  bool whole_groups = false;
+
+  /// The most query heads that a GPU of a group has: ceil(heads / gpus) or, of whole groups of
+  /// g = heads / kv_heads, ceil(kv_heads / gpus) g, and ceil(g / floor(gpus / kv_heads)) where there
+  /// are more GPUs than key-value heads.
+  ///
+  /// Expects     1 <= gpus <= heads; with whole_groups, heads are a multiple of kv_heads.
+  [[nodiscard]] constexpr std::uint32_t heads_of_gpu(std::uint32_t gpus) const
+  {
+    if (!whole_groups) { return (heads + gpus - 1) / gpus; }
+    std::uint32_t const group = heads / kv_heads;
+    if (gpus <= kv_heads) { return (kv_heads + gpus - 1) / gpus * group; }
+    std::uint32_t const fewest = gpus / kv_heads;
+    return (group + fewest - 1) / fewest;
+  }
 
   /// The cost at a degree, that is for groups of one shape.
   ///
-  /// A sequence of l tokens on k GPUs takes each linear l / k + quadratic l^2 ceil(heads / k) /
+  /// A sequence of l tokens on k GPUs takes each linear l / k + quadratic l^2 heads_of_gpu(k) /
   /// heads. A GPU has l / k rows and sends (k - 1) / k of each: 2 heads of queries and outputs, and
   /// twice the heads of keys and values, of which every GPU needs one at least. Links inside a node
   /// and between nodes work at the same time, and the GPU whose share of one of them takes longest
   /// counts. With k = 1 nothing is exchanged.
   ///
-  /// Expects     1 <= gpus <= heads, fewest_in_node <= most_in_node <= gpus.
+  /// Expects     1 <= gpus <= heads, fewest_in_node <= most_in_node <= gpus; with whole_groups,
+  ///             heads are a multiple of kv_heads.
   /// Ensures     (1) for one GPU `work` itself, otherwise the formula within a unit for each of its
   ///                 terms and 2^-50 of it
   /// Complexity  O(1).
@@ -142,14 +160,17 @@ inline degree_cost sharding_cost::at(group_shape shape) const
   BALLAST_EXPECTS(within_node_bytes_per_second >= 1 && between_nodes_bytes_per_second >= 1 &&
                       units_per_second >= 1 && latency >= 0,
                   "links and times of a sharding_cost are positive");
+  BALLAST_EXPECTS(!whole_groups || heads % kv_heads == 0, "groups of ", heads, " query heads and ",
+                  kv_heads,
+                  " key-value heads cannot stay whole; the first are no multiple of the "
+                  "second");
   if (gpus == 1) { return {work, {}, 0}; }
 
   auto const fraction_bits = static_cast<int>(work.fraction_bits);
-  std::uint32_t const heads_of_gpu = (heads + gpus - 1) / gpus;
   degree_cost cost;
   cost.work = detail::quantise_or_refuse(
       detail::scaled_quotient(work.linear, gpus).shifted(-fraction_bits),
-      detail::scaled_quotient(static_cast<uint128>(work.quadratic) * heads_of_gpu, heads)
+      detail::scaled_quotient(static_cast<uint128>(work.quadratic) * heads_of_gpu(gpus), heads)
           .shifted(-fraction_bits));
 
   std::uint64_t const kv_copies = std::min(heads, std::max(kv_heads, gpus));

@@ -113,7 +113,8 @@ template <class Cost, class Policy>
       !done) {
     return in_phase(in.number, std::move(done.error()));
   }
-  step.packs.assign(step.sharded, own.groups, in.rank, own.cost.heads);
+  step.packs.assign(step.sharded, own.groups, in.rank, own.cost.heads,
+                    own.cost.whole_groups ? own.cost.kv_heads : 0);
   return place_into(step.as_computed, step.sharded, own.groups);
 }
 

@@ -35,7 +35,8 @@ class slot_routes {
   /// Expects     bags of one size, which take samples of these lengths; lengths[n], source[n].
   /// Complexity  O(samples + pieces + K ranks); no allocation after a step as large.
   void assign(grid_plan const& plan, bag_layout const& bags, std::span<tokens const> lengths,
-              std::span<rank_id const> source, rank_gpus gpus, std::uint32_t query_heads)
+              std::span<rank_id const> source, rank_gpus gpus, std::uint32_t query_heads,
+              std::uint32_t kv_heads)
   {
     place_into(read_, lengths, source, bags.gpus() / gpus.each);
     if (slots_.size() < plan.microbatches) { slots_.resize(plan.microbatches); }
@@ -63,7 +64,7 @@ class slot_routes {
         bag_id const bag = bags.bag_of(gpus[local]);
         slots_[slot].heads[local].assign(lengths,
                                          plan.microbatch(to_id<rank_id>(to_index(bag)), slot),
-                                         bags[bag].gpus, query_heads);
+                                         bags[bag].gpus, query_heads, kv_heads);
       }
     }
   }
