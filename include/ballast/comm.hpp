@@ -14,6 +14,7 @@
 #include <ballast/comm/gather_samples.hpp>
 #include <ballast/comm/mpi_communicator_options.hpp>
 #include <ballast/comm/point_to_point.hpp>
+#include <ballast/comm/rank_pair.hpp>
 #include <ballast/comm/run_ranks.hpp>
 #include <ballast/comm/thread_communicator.hpp>
 #include <ballast/comm/thread_meeting.hpp>

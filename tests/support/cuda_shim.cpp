@@ -330,6 +330,14 @@ cudaError_t cudaStreamCreate(cudaStream_t* stream)
   return cudaSuccess;
 }
 
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned)
+{
+  if (auto const code = ordered_failure("cudaStreamCreateWithFlags"); code != cudaSuccess) {
+    return code;
+  }
+  return cudaStreamCreate(stream);
+}
+
 cudaError_t cudaStreamDestroy(cudaStream_t stream)
 {
   std::unique_ptr<CUstream_st>(stream).reset();
@@ -525,6 +533,21 @@ cudaError_t cudaMalloc(void** memory, std::size_t bytes)
   if (*memory == nullptr) { return said(cudaErrorMemoryAllocation); }
   ++device_arrays;
   return cudaSuccess;
+}
+
+cudaError_t cudaMallocAsync(void** memory, std::size_t bytes, cudaStream_t)
+{
+  if (auto const code = ordered_failure("cudaMallocAsync"); code != cudaSuccess) { return code; }
+  return cudaMalloc(memory, bytes);
+}
+
+cudaError_t cudaFreeAsync(void* memory, cudaStream_t stream)
+{
+  auto const free_it = [](void* array) {
+    std::free(array);
+    --device_arrays;
+  };
+  return cudaLaunchHostFunc(stream, free_it, memory);
 }
 
 cudaError_t cudaMemGetInfo(std::size_t* free, std::size_t* total)

@@ -14,6 +14,7 @@
 #include <ballast/runtime/detail/pipeline/coming_messages.hpp>
 #include <ballast/runtime/detail/pipeline/link_routes.hpp>
 #include <ballast/runtime/detail/pipeline/link_traffic.hpp>
+#include <ballast/runtime/detail/pipeline/message_array.hpp>
 #include <ballast/runtime/detail/pipeline/message_pool.hpp>
 #include <ballast/runtime/detail/pipeline/pipeline_job.hpp>
 #include <ballast/runtime/detail/pipeline/step_report.hpp>
@@ -47,13 +48,10 @@ concept pipeline_communicator = communicator<C> && point_to_point<C>;
 ///     or_throw(runner.run(comm, order, stage));       // computes gradients
 ///     runner.loss();                                  // of the step, the same on every rank
 ///
-/// All ranks of the grid call the same functions with the same plan and order.
-///
-/// Expects     the communicator's sends do not wait for their receivers, also the first: threads
-///             and MPI, but not NCCL, whose first message to a rank waits until that one is there;
-///             messages lie in memory that the host reaches; `Allocator` allocates memory that the
-///             communicator reaches. The communicator has no transfers of others under way between
-///             the same ranks.
+/// Expects     all ranks call the same functions with the same plan and order. The communicator's sends do not wait for their receivers, also the first: threads,
+///             MPI, and NCCL by `nccl_pairs`; it has no transfers of others under way between the
+///             same ranks. `Allocator` allocates memory that it reaches; that of the device by
+///             device_allocator, where arrays are the device's, and calls only queue work.
 /// Ensures     (1) every stage is given the same rows, and returns the same gradients, whatever the
 ///                 schedule, the order and the strategy: a stage that adds up its gradients by
 ///                 microbatch number has the same bits for all of them
@@ -79,7 +77,8 @@ class pipeline_runner {
   [[nodiscard]] static result<pipeline_runner> make(pipeline_setup setup, rank_id rank,
                                                     Allocator const& allocator = Allocator())
   {
-    auto job = detail::pipeline_job::make(std::move(setup), rank);
+    auto job =
+        detail::pipeline_job::make(std::move(setup), rank, !detail::remote_memory<Allocator>);
     if (!job) { return tl::unexpected(job.error()); }
     return pipeline_runner(*std::move(job), allocator);
   }

@@ -10,13 +10,13 @@
 #include <ballast/route/unit_plan.hpp>
 #include <ballast/runtime/detail/pipeline/coming_messages.hpp>
 #include <ballast/runtime/detail/pipeline/link_routes.hpp>
+#include <ballast/runtime/detail/pipeline/message_array.hpp>
 #include <ballast/runtime/detail/pipeline/message_pool.hpp>
 #include <ballast/runtime/detail/pipeline/pipeline_job.hpp>
 #include <ballast/runtime/pipeline_setup.hpp>
 
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <span>
 #include <utility>
 
@@ -55,7 +55,7 @@ class link_traffic {
       coming_message& each = coming_[coming_.in_order()[next_]];
       if (each.post_at > task) { break; }
       each.block = memory_.take(each.rows_bytes);
-      auto const begun = comm_.receive(memory_.message(each.block), each.peer);
+      auto const begun = comm_.receive(memory_.receive_into(each.block), each.peer);
       if (!begun) { return tl::unexpected(begun.error()); }
       each.transfer = *begun;
       ++next_;
@@ -163,6 +163,7 @@ class link_traffic {
     }
     block const found = std::exchange(each.block, blocks::none);
     if (!came) { return tl::unexpected(came.error()); }
+    memory_.received(found);
     return found;
   }
 
@@ -196,8 +197,8 @@ class link_traffic {
       std::byte const* from = memory_.rows(*message).data();
       for (row_range const range : table[each.peer]) {
         std::size_t const bytes = static_cast<std::size_t>(range.count) * width;
-        std::memcpy(&memory_.rows(array)[static_cast<std::size_t>(range.first) * width], from,
-                    bytes);
+        memory_.copy(&memory_.rows(array)[static_cast<std::size_t>(range.first) * width], from,
+                     bytes);
         from += bytes;
       }
       if (memory_.is_spoilt(*message)) { memory_.set_spoilt(array, true); }
@@ -215,8 +216,8 @@ class link_traffic {
     for (kept_rows const& each : route.kept) {
       auto const source = static_cast<std::size_t>(at.forward ? each.from_row : each.to_row);
       auto const target = static_cast<std::size_t>(at.forward ? each.to_row : each.from_row);
-      std::memcpy(&memory_.rows(to)[target * width], &memory_.rows(from)[source * width],
-                  static_cast<std::size_t>(each.count) * width);
+      memory_.copy(&memory_.rows(to)[target * width], &memory_.rows(from)[source * width],
+                   static_cast<std::size_t>(each.count) * width);
     }
     if (!route.kept.empty() && memory_.is_spoilt(from)) { memory_.set_spoilt(to, true); }
   }
@@ -235,8 +236,8 @@ class link_traffic {
       std::byte* into = memory_.rows(message).data();
       for (row_range const range : table[to]) {
         std::size_t const bytes = static_cast<std::size_t>(range.count) * width;
-        std::memcpy(into, &memory_.rows(array)[static_cast<std::size_t>(range.first) * width],
-                    bytes);
+        memory_.copy(into, &memory_.rows(array)[static_cast<std::size_t>(range.first) * width],
+                     bytes);
         into += bytes;
       }
       memory_.set_spoilt(message, memory_.is_spoilt(array));
@@ -255,7 +256,9 @@ class link_traffic {
       if (!is_for(each, at, message_kind::part)) { continue; }
       auto const part = receive(each);
       if (!part) { return tl::unexpected(part.error()); }
-      if (job_.setup().tensor == tensor_gradients::float32_parts) {
+      if constexpr (remote_memory<Allocator>) {
+        // pipeline_job::make has refused it
+      } else if (job_.setup().tensor == tensor_gradients::float32_parts) {
         add<float>(memory_.rows(sum), memory_.rows(*part));
       } else {
         add<double>(memory_.rows(sum), memory_.rows(*part));

@@ -6,14 +6,13 @@
 #include <ballast/core/ids.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/route/pack_rows.hpp>
+#include <ballast/runtime/detail/pipeline/message_array.hpp>
 
-#include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <limits>
 #include <span>
-#include <utility>
 #include <vector>
 
 namespace ballast::inline v0::detail {
@@ -47,16 +46,16 @@ class message_pool {
       bool const better = least >= size ? room >= size && room < least : room > least;
       if (best == all_.size() || better) { best = at; }
     }
-    if (best == all_.size()) { all_.push_back({std::vector<std::byte, Allocator>(allocator_)}); }
+    if (best == all_.size()) { all_.push_back({message_array<Allocator>(allocator_)}); }
     held& found = all_[best];
     if (found.bytes.size() < size) {
-      found.bytes.clear();  // so that nothing is copied
-      found.bytes.resize(size);
+      found.bytes.grow(size);
+      found.head_says = unknown;
     }
     found.size = size;
     found.rows_bytes = rows_bytes;
     found.holds = 1;
-    set_spoilt(to_block(best), false);
+    found.is_spoilt = false;
     return to_block(best);
   }
 
@@ -70,24 +69,32 @@ class message_pool {
     if (each == none) { return {}; }
     return {all_[each].bytes.data() + head, all_[each].rows_bytes};
   }
-  [[nodiscard]] std::span<std::byte> message(block each)
-  {
-    return {all_[each].bytes.data(), all_[each].size};
-  }
 
-  [[nodiscard]] bool is_spoilt(block each)
-  {
-    if (each == none) { return false; }
-    std::uint64_t word = 0;
-    std::memcpy(&word, all_[each].bytes.data(), sizeof(word));
-    return word != 0;
-  }
+  [[nodiscard]] bool is_spoilt(block each) const { return each != none && all_[each].is_spoilt; }
   void set_spoilt(block each, bool spoilt)
   {
-    if (each == none) { return; }
-    std::uint64_t const words[2] = {spoilt ? 1U : 0U, 0};
-    static_assert(sizeof(words) == head);
-    std::memcpy(all_[each].bytes.data(), words, head);
+    if (each != none) { all_[each].is_spoilt = spoilt; }
+  }
+
+  /// Copies bytes of rows.
+  void copy(std::byte* to, std::byte const* from, std::size_t bytes) const
+  {
+    all_.front().bytes.copy(to, from, bytes);
+  }
+
+  /// Where a message is to be received; once it has come, received() reads its head.
+  [[nodiscard]] std::span<std::byte> receive_into(block each)
+  {
+    all_[each].head_says = unknown;
+    return {all_[each].bytes.data(), all_[each].size};
+  }
+  void received(block each)
+  {
+    held& own = all_[each];
+    std::uint64_t word = 0;
+    own.bytes.read(reinterpret_cast<std::byte*>(&word), own.bytes.data(), sizeof(word));
+    own.is_spoilt = word != 0;
+    own.head_says = own.is_spoilt ? 1 : 0;
   }
 
   /// Begins to send a block, which is held until it has gone.
@@ -95,7 +102,13 @@ class message_pool {
   [[nodiscard]] result<void> send(C& comm, block each, rank_id peer)
   {
     if (sends_.size() == sends_.capacity()) { sends_.reserve(2 * sends_.size() + 8); }
-    auto const begun = comm.send(message(each), peer);
+    held& own = all_[each];
+    int const says = own.is_spoilt ? 1 : 0;
+    if (own.head_says != says) {  // never while another send reads it
+      own.bytes.write(own.bytes.data(), heads[own.is_spoilt ? 1 : 0].data(), head);
+      own.head_says = says;
+    }
+    auto const begun = comm.send({own.bytes.data(), own.size}, peer);
     if (!begun) { return tl::unexpected(begun.error()); }
     sends_.push_back({*begun, each});
     ++all_[each].holds;
@@ -169,11 +182,17 @@ class message_pool {
   }
 
  private:
+  static constexpr int unknown = -1;
+  alignas(std::uint64_t) static constexpr std::array<std::array<std::byte, head>, 2> heads{
+      {{}, {std::byte{1}}}};
+
   struct held {
-    std::vector<std::byte, Allocator> bytes;
+    message_array<Allocator> bytes;
     std::size_t size = 0;
     std::size_t rows_bytes = 0;
     std::size_t holds = 0;
+    bool is_spoilt = false;
+    int head_says = unknown;  // in memory, perhaps for an earlier message
   };
   struct sent {
     transfer_id transfer{};
@@ -182,12 +201,7 @@ class message_pool {
 
   [[nodiscard]] static block to_block(std::size_t at) { return static_cast<block>(at); }
 
-  /// Leaked on purpose: the library below may use the bytes at any later time.
-  void give_up(block each)
-  {
-    (void)new std::vector<std::byte, Allocator>(std::move(all_[each].bytes));
-    all_[each].bytes.clear();
-  }
+  void give_up(block each) { all_[each].bytes.leak(); }
 
   Allocator allocator_;
   std::vector<held> all_;

@@ -22,8 +22,13 @@ namespace ballast::inline v0::detail {
 class pipeline_job {
  public:
   /// Errors   those of pipeline_runner::make.
-  [[nodiscard]] static result<pipeline_job> make(pipeline_setup setup, rank_id rank)
+  [[nodiscard]] static result<pipeline_job> make(pipeline_setup setup, rank_id rank, bool can_add)
   {
+    if (!can_add && setup.tensor != tensor_gradients::copies) {
+      return fail(error_code::infeasible, 0,
+                  "parts of gradients are not added in memory that the host does not reach; add "
+                  "them in the stage, and give copies");
+    }
     stage_graph const& stages = setup.schedule.stages();
     std::size_t coordinates = 0;
     for (std::uint32_t module = 0; module < setup.grid.size(); ++module) {

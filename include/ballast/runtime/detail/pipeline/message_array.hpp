@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef BALLAST_RUNTIME_DETAIL_PIPELINE_MESSAGE_ARRAY_HPP
+#define BALLAST_RUNTIME_DETAIL_PIPELINE_MESSAGE_ARRAY_HPP
+
+#include <ballast/core/config.hpp>
+
+#include <cstddef>
+#include <cstring>
+#include <memory>
+#include <utility>
+
+namespace ballast::inline v0::detail {
+
+/// An allocator of memory that the host does not reach, as `device_allocator`: it copies.
+template <class A>
+concept remote_memory =
+    requires(A const& memory, std::byte* to, std::byte const* from, std::size_t bytes) {
+      memory.copy(to, from, bytes);   // inside it
+      memory.write(to, from, bytes);  // from the host, where the bytes stay as they are
+      memory.read(to, from, bytes);   // to the host
+    };
+
+/// Bytes of an allocator, which nobody has written.
+template <class Allocator>
+class message_array {
+ public:
+  explicit message_array(Allocator const& memory) : memory_(memory) {}
+  message_array(message_array&& other) noexcept
+      : memory_(other.memory_),
+        data_(std::exchange(other.data_, nullptr)),
+        size_(std::exchange(other.size_, 0))
+  {}
+  message_array& operator=(message_array&&) = delete;
+  ~message_array() { free(); }
+
+  /// At least so many bytes; what was there is lost.
+  void grow(std::size_t bytes)
+  {
+    if (bytes <= size_) { return; }
+    free();
+    data_ = std::allocator_traits<Allocator>::allocate(memory_, bytes);
+    size_ = bytes;
+  }
+
+  /// Leaks them on purpose: the library below may use them at any later time.
+  void leak()
+  {
+    data_ = nullptr;
+    size_ = 0;
+  }
+
+  [[nodiscard]] std::byte* data() const noexcept { return data_; }
+  [[nodiscard]] std::size_t size() const noexcept { return size_; }
+
+  void copy(std::byte* to, std::byte const* from, std::size_t bytes) const
+  {
+    if constexpr (remote_memory<Allocator>) {
+      memory_.copy(to, from, bytes);
+    } else {
+      std::memcpy(to, from, bytes);
+    }
+  }
+  void write(std::byte* to, std::byte const* from, std::size_t bytes) const
+  {
+    if constexpr (remote_memory<Allocator>) {
+      memory_.write(to, from, bytes);
+    } else {
+      std::memcpy(to, from, bytes);
+    }
+  }
+  void read(std::byte* to, std::byte const* from, std::size_t bytes) const
+  {
+    if constexpr (remote_memory<Allocator>) {
+      memory_.read(to, from, bytes);
+    } else {
+      std::memcpy(to, from, bytes);
+    }
+  }
+
+ private:
+  void free() noexcept
+  {
+    if (data_ != nullptr) {
+      std::allocator_traits<Allocator>::deallocate(memory_, std::exchange(data_, nullptr), size_);
+    }
+    size_ = 0;
+  }
+
+  Allocator memory_;
+  std::byte* data_ = nullptr;
+  std::size_t size_ = 0;
+};
+
+}  // namespace ballast::inline v0::detail
+
+#endif  // BALLAST_RUNTIME_DETAIL_PIPELINE_MESSAGE_ARRAY_HPP
