@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// FlexRL: every sequence is split to a degree of its own, long ones over many GPUs, short ones over
-// none, and a GPU works in several groups one after the other, exchanges under computation. The
-// frames of all videos are encoded wherever a GPU has time. Eight ranks train an encoder and a
-// language model of one block each; a single rank that computes all of it finds the same loss and
-// the same gradients. Videos are drawn, or read: flexrl VIDEO.csv, with columns
-// video_tokens_qwen2vl and text_tokens, of which one token in 64 is computed.
+// FlexRL: reinforcement learning in phases that are all planned from the lengths of the rollouts.
+// Every sequence of the update, the reference and the value model is split to a degree of its own,
+// long ones over many GPUs, short ones over none, and a GPU works in several groups one after the
+// other, exchanges under computation. The old log-probabilities share the plan of the update, the
+// reward keeps the answers to one question together, and frames are encoded wherever a GPU has time.
+// Eight ranks train small models; a single rank that computes all of it finds the same losses and
+// gradients. Lengths are drawn or read: `flexrl FILE.csv`, with columns video_tokens_qwen2vl and
+// text_tokens, of which one token in 128 is computed, or prompt_tokens and response_tokens, one in
+// 16. `mpirun -np 8 flexrl mpi [FILE.csv]` does the same over MPI.
 
-#include "common/phase_model.hpp"    // defines: block::{phase_model, pixels, parameters, values}
-#include "common/sharded_block.hpp"  // defines: block::sharded_block
+#include "common/gradient_sum.hpp"  // defines: block::sum_over_ranks
+#include "common/rl_models.hpp"     // defines: rl_models::all_models
+#include "common/rollouts.hpp"      // defines: rollouts::{read, draw, rollout}
 
 #include <ballast/comm.hpp>
 #include <ballast/cost.hpp>
@@ -17,201 +21,331 @@
 #include <ballast/runtime.hpp>
 #include <ballast/sharding.hpp>
 #include <ballast/topology.hpp>
-#include <ballast/workload.hpp>
+#ifdef FLEXRL_WITH_MPI
+#include <ballast/comm/mpi_communicator.hpp>
+
+#include <mpi.h>
+#endif
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
-#include <functional>
 #include <numeric>
 #include <span>
 #include <stdexcept>
+#include <string>
 #include <tuple>
 #include <vector>
 
 namespace {
 
 using namespace ballast;
+using rl_models::width;
+using rollouts::rollout;
 
-constexpr block::shape shape{.query_heads = 8, .kv_heads = 2, .head_dim = 4};
+constexpr std::size_t ranks = 8;
+constexpr std::size_t steps = 2;
+enum pass : std::size_t { old_policy, reference, reward, value };
 
-// FLOP of the block on cores of 1 GFLOP/s that copy 4 GB/s: q, k, v and out, there and back, in
-// float64.
-constexpr sharding_cost cost{.work = "transformer:d=16,gamma=1"_cost,
-                             .heads = shape.query_heads,
-                             .kv_heads = shape.kv_heads,
-                             .bytes_per_head = 2 * shape.head_dim * sizeof(double),
-                             .within_node_bytes_per_second = 4'000'000'000,
-                             .between_nodes_bytes_per_second = 4'000'000'000,
-                             .units_per_second = 1'000'000'000};
-
-// A question about a video: its frames, in patches of which four become a token, and its text.
-struct question {
-  std::vector<tokens> frames;
-  tokens text = 0;
-
-  [[nodiscard]] tokens length() const
-  {
-    return std::accumulate(frames.begin(), frames.end(), text,
-                           [](tokens sum, tokens frame) { return sum + (frame + 3) / 4; });
-  }
-};
-
-struct step_outcome {
-  double loss = 0;
-  block::values gradients;
-  sharding_plan plan;
-};
-
-// [flexrl]
-step_outcome train_step(thread_communicator& comm, device_groups const& groups,
-                        std::span<question const> read,
-                        std::vector<report::sharded_moment>& recorded)
+// FLOP of a block on cores of 1 GFLOP/s that copy 4 GB/s: forward alone (1), or backward too (3).
+constexpr sharding_cost cost_of(block::shape const& shape, std::uint64_t passes)
 {
-  // The vision tower is a phase of the orchestrator: every frame goes where a GPU has time for it.
-  auto const bags = one_gpu_bags(comm.size());
-  orchestrator step(comm, std::tuple{phase{bags, cost.work, refine{}, 4}},
-                    phase{bags, cost.work, round_robin{}}, {.most_entries = 8192});
-  multimodal_samples samples;
-  for (question const& each : read) {
-    samples.start_sample();
-    for (tokens const frame : each.frames) { samples.add(0, frame); }
-    samples.add(1, each.text);
-  }
-  or_throw(step.submit(samples));
-  or_throw(step.next());
-
-  // Sequences lie where hybrid sharding wants them, with the frames' outputs and the texts inside.
-  auto const& lengths = step.step().lengths;
-  auto const& [frames, texts] = std::tie(step.step().modalities[0], step.step().modalities[1]);
-  auto const plan = hybrid_sharding(lengths, groups, cost).value();
-  auto const sequences = place(plan, groups).value();
-  auto const frames_needed = place_parts(sequences, frames.parts);
-  auto const texts_needed = place_parts(sequences, texts.parts);
-  auto const to_model = plan_route(frames.as_encoded, frames_needed, comm.rank());
-  auto const texts_to_model = plan_route(texts.as_read, texts_needed, comm.rank());
-  sharded_packs packs;
-  packs.assign(plan, groups, comm.rank(), shape.query_heads);
-
-  auto alone = comm.split(static_cast<std::uint32_t>(to_index(comm.rank()))).value();
-  block::phase_model vision(1, 4, alone);
-  auto const weights = block::random_parameters(shape, 2);
-  block::sharded_block model(shape, weights, comm, packs, report::sharded_recorder{recorded});
-  workspace memory;
-  auto const pixels = block::pixels(frames.as_read, comm.rank(), shape.width);
-  auto const words = block::pixels(texts.as_read, comm.rank(), shape.width);
-  block::values pixels_there(step.rows_computed(0) * shape.width);
-  block::values x(static_cast<std::size_t>(packs.rows()) * shape.width), y(x.size());
-  or_throw(step.to_encoder(0, rows_of(pixels, pixels_there, shape.width)));
-  auto encoded = vision.forward(step.lengths(0), pixels_there);
-  or_throw(route(comm, to_model, memory, rows_of(encoded, x, shape.width)));
-  or_throw(route(comm, texts_to_model, memory, rows_of(words, x, shape.width)));
-  or_throw(model.forward(x, y));
-
-  // The loss is |y|^2 / 2, so y is its gradient too.
-  block::parameters of_model(shape);
-  or_throw(model.backward(y, x, of_model));
-  or_throw(reverse_route(comm, to_model, memory, rows_of(x, encoded, shape.width)));
-  static_cast<void>(vision.backward(encoded));  // nobody wants the gradient of pixels
-  auto gradients = of_model.flat();
-  auto const of_vision = vision.gradients();
-  gradients.insert(gradients.end(), of_vision.begin(), of_vision.end());
-  return {std::inner_product(y.begin(), y.end(), y.begin(), 0.0) / 2, gradients, plan};
+  auto work = "transformer:d=16,gamma=1"_cost;
+  work.linear *= passes;
+  work.quadratic *= passes;
+  return {.work = work,
+          .heads = shape.query_heads,
+          .kv_heads = shape.kv_heads,
+          .bytes_per_head = (passes > 1 ? 2 : 1) * shape.head_dim * sizeof(double),
+          .within_node_bytes_per_second = 4'000'000'000,
+          .between_nodes_bytes_per_second = 4'000'000'000,
+          .units_per_second = 1'000'000'000,
+          .whole_groups = true};
 }
-// [flexrl]
+constexpr sharding_cost trained = cost_of(rl_models::policy_shape, 3);
+constexpr sharding_cost forward_only = cost_of(rl_models::policy_shape, 1);
+constexpr sharding_cost value_trained = cost_of(rl_models::value_shape, 3);
 
-// Every rank reads as many of the questions. Ranks that are threads need no collective to add up.
-step_outcome over_all_ranks(device_groups const& groups, std::vector<question> const& data,
-                            std::vector<std::vector<report::sharded_moment>>& recorded)
+// What a training finds: the same on every rank but for what the rank itself sends and records.
+struct outcome {
+  block::values losses;              // of policy and value model, step by step
+  block::values gradients;           // step by step
+  block::values sums{0, 0, 0};       // ratios that were not 1, bytes of attention, of rows
+  std::vector<sharding_plan> plans;  // of the update
+  double vision = 1;                 // busiest by mean rank, the worst step's
+  std::vector<report::sharded_moment> moments;
+};
+
+// The largest by the mean.
+double ratio_of(std::vector<double> const& of_gpus)
 {
-  recorded.assign(groups.gpus(), {});
-  auto const ranks = static_cast<std::uint32_t>(groups.gpus());
-  auto const shares = run_ranks(ranks, [&](thread_communicator& comm) {
-    auto const rank = static_cast<std::uint32_t>(to_index(comm.rank()));
-    auto const [first, count] = chunk_of(static_cast<tokens>(data.size()), ranks, rank);
-    auto const read =
-        std::span(data).subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(count));
-    return train_step(comm, groups, read, recorded[rank]);
-  });
-  step_outcome all = shares.front();
-  for (std::size_t rank = 1; rank < shares.size(); ++rank) {
-    all.loss += shares[rank].loss;
-    std::ranges::transform(all.gradients, shares[rank].gradients, all.gradients.begin(),
-                           std::plus{});
+  double const sum = std::reduce(of_gpus.begin(), of_gpus.end());
+  return sum > 0 ? std::ranges::max(of_gpus) * static_cast<double>(of_gpus.size()) / sum : 1;
+}
+
+// Bytes that a rank sends for attention of some packs, forward.
+double bytes_of(sharded_packs const& packs, block::shape const& shape)
+{
+  head_shape const queries{shape.query_heads, shape.head_dim * sizeof(double)};
+  head_shape const keys{shape.kv_heads, queries.head_bytes};
+  std::uint64_t sent = 0;
+  for (std::size_t pack = 0; pack < packs.shared(); ++pack) {
+    ulysses_plan const& plan = packs[pack].plan;
+    std::uint32_t const gpu = packs[pack].gpu;
+    sent += plan.to_heads_volume(gpu, std::array{queries, keys, keys}).bytes_sent +
+            plan.to_heads_volume(gpu, std::array{queries}).bytes_received;  // of the output, back
   }
+  return static_cast<double>(sent);
+}
+
+// Notes how even a step is, and what this rank sends in it.
+void account(outcome& all, orchestrated_step const& step)
+{
+  all.plans.push_back(step.sharded);
+  auto const& loads = step.modalities[0].planned.loads;
+  all.vision = std::max(all.vision, ratio_of({loads.begin(), loads.end()}));
+  all.sums[1] += 3 * bytes_of(step.packs, rl_models::policy_shape) +  // old, and there and back
+                 bytes_of(step.passes[reference].packs, rl_models::policy_shape) +
+                 2 * bytes_of(step.passes[value].packs, rl_models::value_shape);
+  tokens moved = 0;
+  auto const add = [&moved](route_plan const& plan) {
+    auto const sent = plan.sent.rows();
+    moved += std::reduce(sent.begin(), sent.end());
+  };
+  for (auto const& each : step.modalities) { add(each.to_encoder), add(each.to_model); }
+  for (auto const& each : step.passes) { add(each.from_model); }
+  all.sums[2] += static_cast<double>(moved) * width * sizeof(double);
+}
+
+// [flexrl]
+// One rank's part of a training of some steps; read(step) says what it has read.
+template <point_to_point C, class Read>
+outcome train(C& comm, device_groups const& groups, Read const& read)
+{
+  auto const bags = one_gpu_bags(comm.size());
+  phase judging{bags, forward_only.work, refine{}};
+  judging.together = true;  // the answers to a question are compared on one GPU
+  orchestrator step(comm, std::tuple{phase{bags, forward_only.work, refine{}, 4}},  // vision tower
+                    hybrid_phase{groups, trained},  // the update of the policy; then the passes
+                    std::tuple{shared_plan{}, hybrid_phase{groups, forward_only}, judging,
+                               hybrid_phase{groups, value_trained}},
+                    {.most_entries = 8192});
+  auto alone = comm.split(static_cast<std::uint32_t>(to_index(comm.rank()))).value();
+  rl_models::all_models models(comm, alone);
+  outcome all;
+  or_throw(step.submit(read(0)));
+  for (std::size_t number = 0; number < steps; ++number) {
+    or_throw(step.next());
+    or_throw(step.submit(read(number + 1)));  // gathered and planned while this step runs
+    auto const& now = step.step();
+    account(all, now);
+
+    // Frames are encoded; their outputs and the texts form the sequences, where the update is.
+    auto const pixels = block::pixels(now.modalities[0].as_read, comm.rank(), width);
+    auto const words = block::pixels(now.modalities[1].as_read, comm.rank(), width);
+    block::values pixels_there(step.rows_computed(0) * width), x(step.rows_in_model() * width);
+    or_throw(step.to_encoder(0, rows_of(pixels, pixels_there, width)));
+    auto encoded = models.vision.forward(step.lengths(0), pixels_there);
+    or_throw(step.to_model(0, rows_of(encoded, x, width)));
+    or_throw(step.to_model(1, rows_of(words, x, width)));
+
+    // Forward only: rows go where a pass computes them, and what it says of them comes back.
+    auto const to_pass = [&](pass which) {
+      block::values there(step.rows_in_pass(which) * width);
+      or_throw(step.to_pass(which, rows_of(x, there, width)));
+      return there;
+    };
+    auto const old_logs = models.logs(models.policy, now.passes[old_policy].packs, x);
+    auto const far_there =
+        models.logs(models.reference, now.passes[reference].packs, to_pass(reference));
+    auto const judged_there = models.rewards(now, reward, to_pass(reward));
+    block::values far_logs(step.rows_in_model()), judged(2 * step.rows_in_model());
+    or_throw(step.from_pass(reference, rows_of(far_there, far_logs)));
+    or_throw(step.from_pass(reward, rows_of(judged_there, judged, 2)));
+
+    // The updates, forward and backward; the gradient of the outputs goes back to the encoder.
+    block::values judged_value(2 * step.rows_in_pass(value));
+    or_throw(step.to_pass(value, rows_of(judged, judged_value, 2)));
+    double const value_loss =
+        models.update_value(now.passes[value].packs, to_pass(value), judged_value);
+    double const loss = models.update_policy(now.packs, x, old_logs, far_logs, judged);
+    or_throw(step.reverse_to_model(0, rows_of(x, encoded, width)));
+    static_cast<void>(models.vision.backward(encoded));  // nobody wants the gradient of pixels
+    for (double const each : {loss, value_loss}) { all.losses.push_back(each); }
+    for (double const each : models.learn()) { all.gradients.push_back(each); }
+  }
+  all.moments = models.moments;
+  all.sums[0] = models.changed_ratios;
   return all;
 }
+// [flexrl]
 
-std::vector<question> questions(int argc, char** argv)
+// What a rank reads: as many answers as every other.
+auto reader(rollouts::source const& data, std::size_t gpus, rank_id rank)
 {
-  random_source random(7);
-  std::vector<tokens> videos, texts;
-  if (argc > 1) {
-    videos = load_length_trace(argv[1], "video_tokens_qwen2vl").value();
-    texts = load_length_trace(argv[1], "text_tokens").value();
-  } else {
-    videos = draw_lengths(clamped_lengths{lognormal_lengths{6'000, 1.0}, 500, 60'000}, 48, random);
-    texts = draw_lengths(lognormal_lengths{200, 1.0}, 48, random);
-  }
-  std::vector<question> drawn(std::min<std::size_t>(videos.size(), 48));
-  for (std::size_t each = 0; each < drawn.size(); ++each) {
-    drawn[each].text = 1 + texts[each] / 64;
-    tokens const frame = 4 * random.between(4, 24);  // videos differ in the size of their frames
-    for (tokens left = videos[each] / 16; left > 0; left -= frame) {
-      drawn[each].frames.push_back(std::min(frame, left));
+  return [&data, gpus, rank](std::size_t step) {
+    auto const& all = data.steps[step % steps];
+    auto const [first, count] =
+        chunk_of(static_cast<tokens>(all.size()), static_cast<std::uint32_t>(gpus),
+                 static_cast<std::uint32_t>(to_index(rank)));
+    multimodal_samples samples;
+    for (rollout const& each :
+         std::span(all).subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(count))) {
+      samples.start_sample(each.question);
+      for (tokens const frame : each.frames) { samples.add(0, frame); }
+      samples.add(1, each.text);
     }
-  }
-  return drawn;
+    return samples;
+  };
 }
 
-// The work of the busiest GPU by the mean, where whole sequences go to the GPU with fewest tokens.
-double bucketing(std::vector<question> const& data, std::size_t gpus)
+// The same on one rank, or on eight with what all of them send and record.
+struct training {
+  outcome all;
+  std::vector<std::vector<report::sharded_moment>> recorded;
+};
+
+template <communicator C>
+training train_and_collect(C& comm, rollouts::source const& data)
 {
-  std::vector<tokens> lengths;
-  for (question const& each : data) { lengths.push_back(each.length()); }
-  auto const plan =
-      partition(lengths, one_gpu_bags(gpus), longest_processing_time{}, [](tokens length) {
-        return length;
-      }).value();
-  std::vector<cost_units> loads(gpus);
-  for (std::size_t each = 0; each < lengths.size(); ++each) {
-    loads[to_index(plan.owner[each])] += cost.work(lengths[each]);
+  device_groups const groups(comm.size() == 1 ? node_sizes::equal(1, 1) : node_sizes::equal(2, 4),
+                             comm.size() == 1 ? 1 : trained.heads);
+  training made{train(comm, groups, reader(data, comm.size(), comm.rank())), {}};
+  made.all.losses = block::sum_over_ranks(comm, made.all.losses);
+  made.all.sums = block::sum_over_ranks(comm, made.all.sums);
+  std::vector<std::size_t> counts(comm.size());
+  std::size_t const own = made.all.moments.size();
+  or_throw(comm.all_gather(std::as_bytes(std::span(&own, 1)),
+                           std::as_writable_bytes(std::span(counts))));
+  or_throw(comm.wait());
+  std::size_t const most = std::ranges::max(counts);
+  std::vector<report::sharded_moment> padded = made.all.moments, gathered(most * comm.size());
+  padded.resize(most);
+  or_throw(comm.all_gather(std::as_bytes(std::span(padded)),
+                           std::as_writable_bytes(std::span(gathered))));
+  or_throw(comm.wait());
+  for (std::size_t rank = 0; rank < comm.size(); ++rank) {
+    auto const from = gathered.begin() + static_cast<std::ptrdiff_t>(rank * most);
+    made.recorded.emplace_back(from, from + static_cast<std::ptrdiff_t>(counts[rank]));
   }
-  return report::measure_balance(loads, std::vector<std::uint32_t>(gpus, 1)).balance_ratio();
+  return made;
 }
+
+training train_on_threads(rollouts::source const& data, std::size_t gpus)
+{
+  return run_ranks(gpus, [&](thread_communicator& comm) { return train_and_collect(comm, data); })
+      .front();
+}
+
+// Work and attention of the busiest GPU by the mean, the worst step's: of the plans, or of whole
+// sequences on the GPU with fewest tokens (bucketing).
+struct evenness {
+  double work = 1, attention = 1;
+
+  void add(std::span<tokens const> lengths, auto const& group_of)
+  {
+    std::vector<double> loads(ranks), of_attention(ranks);
+    for (std::size_t each = 0; each < lengths.size(); ++each) {
+      auto const [first, gpus] = group_of(each);
+      group_shape const shape{gpus, std::min(gpus, 4U), std::min(gpus, 4U)};
+      auto const length = static_cast<double>(lengths[each]);
+      for (std::size_t gpu = 0; gpu < gpus; ++gpu) {
+        loads[to_index(first) + gpu] += static_cast<double>(trained.at(shape)(lengths[each]));
+        of_attention[to_index(first) + gpu] += length * length * trained.heads_of_gpu(gpus);
+      }
+    }
+    work = std::max(work, ratio_of(loads));
+    attention = std::max(attention, ratio_of(of_attention));
+  }
+};
+
+// Prints what eight ranks found, and returns whether it is what one rank finds, and as even.
+bool compare(training const& eight, training const& one, rollouts::source const& data)
+{
+  device_groups const groups(node_sizes::equal(2, 4), trained.heads);
+  evenness split, buckets;
+  std::array<std::size_t, ranks + 1> of_degree{};
+  double gap = 0;
+  for (sharding_plan const& plan : eight.all.plans) {
+    split.add(plan.lengths, [&](std::size_t each) { return groups[plan.owner.at(each)]; });
+    auto const whole =
+        partition(plan.lengths, one_gpu_bags(ranks), longest_processing_time{}, quadratic_cost{1});
+    buckets.add(plan.lengths, [owner = whole.value().owner](std::size_t each) {
+      return device_group{to_id<rank_id>(to_index(owner.at(each))), 1};
+    });
+    for (group_id const owner : plan.owner) { ++of_degree[groups[owner].gpus]; }
+    gap = std::max(gap, plan.gap());
+  }
+  double largest = 0, difference = 0, losses = 0;
+  for (std::size_t at = 0; at < one.all.gradients.size(); ++at) {
+    largest = std::max(largest, std::abs(one.all.gradients[at]));
+    difference = std::max(difference, std::abs(one.all.gradients[at] - eight.all.gradients[at]));
+  }
+  for (std::size_t at = 0; at < one.all.losses.size(); ++at) {
+    losses = std::max(
+        losses, std::abs(one.all.losses[at] - eight.all.losses[at]) / std::abs(one.all.losses[at]));
+  }
+  auto const& [changed, attention_bytes, row_bytes] =
+      std::tie(eight.all.sums[0], eight.all.sums[1], eight.all.sums[2]);
+  std::printf("sequences           %zu on one GPU, %zu on 2, %zu on 4, %zu on 8\n", of_degree[1],
+              of_degree[2], of_degree[4], of_degree[8]);
+  std::printf(
+      "busiest / mean GPU  work %.2f in buckets, %.2f split, at most %.1f %% above the best\n",
+      buckets.work, split.work, 100 * gap);
+  std::printf("                    attention %.2f in buckets, %.2f split; vision %.2f\n",
+              buckets.attention, split.attention, eight.all.vision);
+  std::printf("exchanged           %.2f MB for attention, %.2f MB of rows between phases, a step\n",
+              attention_bytes / steps * 1e-6, row_bytes / steps * 1e-6);
+  std::printf("exchanges           %.0f %% of their time under computation\n",
+              100 * report::overlap_of(eight.recorded).share());
+  std::printf("ratios              %.0f tokens not exactly 1 before the update\n", changed);
+  std::printf("losses              policy %.12g, then %.12g; differ from one rank by %.1e\n",
+              eight.all.losses[0], eight.all.losses[2], losses);
+  std::printf("gradients           differ by %.1e of the largest\n", difference / largest);
+  bool const is_split = of_degree[2] + of_degree[4] + of_degree[8] > 0;
+  if (data.has_videos && !is_split) { std::puts("no sequence is split"); }
+  return (is_split || !data.has_videos) && split.work <= buckets.work && changed == 0 &&
+         losses <= 1e-10 && difference <= 1e-10 * largest;
+}
+
+#ifdef FLEXRL_WITH_MPI
+bool train_on_processes(rollouts::source const& data)
+{
+  int level = MPI_THREAD_SINGLE;
+  bool same = true;
+  MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &level);
+  try {
+    if (level < MPI_THREAD_MULTIPLE) { throw std::runtime_error("MPI serves a single thread"); }
+    auto comm = mpi_communicator::over(MPI_COMM_WORLD).value();
+    if (comm.size() != ranks) { throw std::runtime_error("run it on eight processes"); }
+    auto const own = train_and_collect(comm, data);
+    if (comm.rank() == rank_id{0}) { same = compare(own, train_on_threads(data, 1), data); }
+  } catch (std::exception const& problem) {
+    std::fprintf(stderr, "flexrl: %s\n", problem.what());
+    MPI_Abort(MPI_COMM_WORLD, 1);  // others may be waiting for this rank
+  }
+  MPI_Finalize();
+  return same;
+}
+#endif
 
 }  // namespace
 
 int main(int argc, char** argv)
 {
   try {
-    std::vector<std::vector<report::sharded_moment>> recorded;
-    device_groups const groups(node_sizes::equal(2, 4), shape.query_heads);
-    auto const data = questions(argc, argv);
-    auto const one = over_all_ranks(device_groups(node_sizes::equal(1, 1), 1), data, recorded);
-    auto const eight = over_all_ranks(groups, data, recorded);
-
-    double largest = 0;
-    double difference = 0;
-    for (std::size_t at = 0; at < one.gradients.size(); ++at) {
-      largest = std::max(largest, std::abs(one.gradients[at]));
-      difference = std::max(difference, std::abs(one.gradients[at] - eight.gradients[at]));
-    }
-    std::vector<std::size_t> split(shape.query_heads + 1);
-    for (group_id const owner : eight.plan.owner) { ++split[groups[owner].gpus]; }
-    std::printf("sequences           %zu on one GPU, %zu on 2, %zu on 4, %zu on 8\n", split[1],
-                split[2], split[4], split[8]);
-    std::printf("busiest / mean GPU  %.2f in buckets, %.2f split, at most %.1f %% above the best\n",
-                bucketing(data, groups.gpus()), eight.plan.balance_ratio(), 100 * eight.plan.gap());
-    std::printf("loss                %.12g on one rank, %.12g on eight\n", one.loss, eight.loss);
-    std::printf("gradients           differ by %.1e of the largest\n", difference / largest);
-    std::printf("exchanges           %.0f %% of their time under computation\n",
-                100 * report::overlap_of(recorded).share());
-    bool const same =
-        std::abs(one.loss - eight.loss) <= 1e-10 * one.loss && difference <= 1e-10 * largest;
-    return same ? 0 : 1;
+    std::vector<std::string> const arguments(argv + 1, argv + argc);
+    bool const over_mpi = !arguments.empty() && arguments[0] == "mpi";
+    std::size_t const files = arguments.size() - (over_mpi ? 1 : 0);
+    auto const data = files > 0 ? rollouts::read(arguments.back(), steps, 3 * ranks)
+                                : rollouts::draw(steps, 3 * ranks);
+#ifdef FLEXRL_WITH_MPI
+    if (over_mpi) { return train_on_processes(data) ? 0 : 1; }
+#endif
+    return compare(train_on_threads(data, ranks), train_on_threads(data, 1), data) ? 0 : 1;
   } catch (std::exception const& problem) {
     return std::fprintf(stderr, "flexrl: %s\n", problem.what()), 1;
   }
