@@ -418,9 +418,9 @@ int main(int argc, char** argv)
     auto const found = orchestrate(problem).value().layout;
     auto const one_for_all = orchestrate(problem, monolithic{}).value().layout;
     for (std::size_t unit = 0; unit < found.modules.size(); ++unit) {
-      auto const [tp, pp, dp] = found.modules[unit];
+      auto const& own = found.modules[unit];
       std::printf("%s: %u GPUs, tp %u, pp %u, dp %u\n", problem.modules[unit].name.c_str(),
-                  tp * pp * dp, tp, pp, dp);
+                  static_cast<unsigned>(own.gpus()), own.tp, own.pp, own.dp);
     }
     std::printf(
         "%.2f times as fast as one parallelism for all, which uses %u GPUs; simulated %.2f\n",

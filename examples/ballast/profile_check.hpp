@@ -10,6 +10,7 @@
 #include <ballast/core/result.hpp>
 #include <ballast/cost/interpolated_cost.hpp>
 #include <ballast/cost/module_profile.hpp>
+#include <ballast/cost/parallel_degree.hpp>
 #include <ballast/cost/profile_file.hpp>
 
 #include <algorithm>
@@ -46,11 +47,11 @@ template <class Report>
   auto const modules = ballast::modules_of(file);
   if (!modules) { return tl::unexpected(modules.error()); }
   auto const module = std::ranges::find(*modules, llm.grid.name, &ballast::module_profile::name);
-  auto const degree = std::ranges::find(module->degrees, 1U, &ballast::profiled_degree::tp);
+  ballast::profiled_degree const* const degree = find_degree(*module, {});
   auto const refuse = [](std::string const& why) {
     return ballast::fail(ballast::error_code::out_of_range, 0, why);
   };
-  if (degree == module->degrees.end()) {
+  if (degree == nullptr) {
     return refuse("--check computes whole layers; give --tp 1 among the degrees");
   }
   ballast::interpolated_cost const cost{degree->linear, degree->attention, module->flops};
@@ -58,7 +59,9 @@ template <class Report>
   // What did not fit the memory is not in the file, and is not predicted.
   auto const is_measured = [&](ballast::tokens size) {
     ballast::measured_module const* const in_file = find_module(file, llm.grid.name);
-    auto const of_one = std::ranges::find(in_file->degrees, 1U, &ballast::measured_degree::tp);
+    auto const of_one = std::ranges::find_if(in_file->degrees, [](auto const& each) {
+      return degree_of(each) == ballast::parallel_degree{};
+    });
     auto const has = [size](std::vector<ballast::speed_point> const& points) {
       return std::ranges::find(points, size, &ballast::speed_point::size) != points.end();
     };

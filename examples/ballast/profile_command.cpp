@@ -13,6 +13,7 @@
 
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
+#include <ballast/cost/parallel_degree.hpp>
 #include <ballast/cost/read_profile.hpp>
 #include <ballast/cost/write_profile.hpp>
 #include <ballast/runtime/model_profiler.hpp>
@@ -193,7 +194,7 @@ outcome<profile_run> run_profile(profile_options const& options)
     for (ballast::profiler_limit const& each : summary->limits) {
       auto const is_of_row = [&](module_limit const& other) {
         return other.module == module.grid.name && other.limit.point.part == each.point.part &&
-               other.limit.point.tp == each.point.tp;
+               degree_of(other.limit.point) == degree_of(each.point);
       };
       std::erase_if(run.limits, is_of_row);
       run.limits.push_back({module.grid.name, each});

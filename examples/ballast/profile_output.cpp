@@ -2,6 +2,7 @@
 #include "output.hpp"
 #include "profile_command.hpp"
 
+#include <ballast/cost/parallel_degree.hpp>
 #include <ballast/cost/profile_file.hpp>
 #include <ballast/runtime/model_profiler.hpp>
 
@@ -56,6 +57,8 @@ nlohmann::ordered_json to_json(profile_run const& run)
     each["degrees"] = nlohmann::ordered_json::array();
     for (ballast::measured_degree const& degree : module.degrees) {
       each["degrees"].push_back({{"tp", degree.tp},
+                                 {"sp", degree.sp},
+                                 {"ep", degree.ep},
                                  {"linear", points_json(degree.linear)},
                                  {"attention", points_json(degree.attention)}});
     }
@@ -104,7 +107,8 @@ std::string table_of(profile_run const& run)
           degree.linear.empty()
               ? "none"
               : fmt::format("{} to {}", degree.linear.front().size, degree.linear.back().size);
-      out += fmt::format("{:<12}{:>4}{:>16}{:>20}{:>20}\n", module.name, degree.tp, sizes,
+      out += fmt::format("{:<12}{:>4}{:>16}{:>20}{:>20}\n", module.name,
+                         text_of(degree_of(degree)).substr(3), sizes,
                          speeds_text(degree.linear, flops), speeds_text(degree.attention, flops));
     }
   }

@@ -50,7 +50,8 @@ std::string const& or_default(std::string const& option, std::string const& by_d
 
 /// The transformer of an option, which the built-in kernels have to be able to compute.
 outcome<profiled_module> read_module(std::string const& option, std::string const& spec,
-                                     std::string const& name, std::vector<std::uint32_t> degrees,
+                                     std::string const& name,
+                                     std::vector<std::uint32_t> const& degrees,
                                      layer_device const& device)
 {
   if (!spec.starts_with("transformer:")) {
@@ -82,11 +83,9 @@ outcome<profiled_module> read_module(std::string const& option, std::string cons
   }
   auto const flops = ballast::step_flops(parsed->forward, parsed->passes);
   if (!flops) { return usage(option, flops.error()); }
-  module.grid = {.name = name,
-                 .model = spec,
-                 .layers = module.shape.layers,
-                 .flops = *flops,
-                 .degrees = std::move(degrees)};
+  module.grid = {
+      .name = name, .model = spec, .layers = module.shape.layers, .flops = *flops, .degrees = {}};
+  for (std::uint32_t const tp : degrees) { module.grid.degrees.push_back({tp}); }
   return module;
 }
 

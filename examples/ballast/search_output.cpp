@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <string>
 #include <utility>
@@ -47,6 +48,8 @@ nlohmann::ordered_json to_json(search_run const& run)
                                  {"tp", degrees.tp},
                                  {"pp", degrees.pp},
                                  {"dp", degrees.dp},
+                                 {"sp", degrees.sp},
+                                 {"ep", degrees.ep},
                                  {"gpus", degrees.gpus()}});
     }
     json["layouts"].push_back(each);
@@ -116,9 +119,11 @@ std::string table_of(search_run const& run)
   // A module's columns are as wide as its name wants them.
   std::string degrees = fmt::format("{:<4}", "");
   std::string heading = fmt::format("{:<4}", "");
+  std::size_t wide = 6;  // what stands under tp
+  for (auto const& each : run.layouts) { wide = std::max(wide, pages::tp_width(each.layout)); }
   for (ballast::module_profile const& module : run.modules) {
-    degrees += fmt::format("{:>24}", shown_text(module.name));
-    heading += fmt::format("{:>6}{:>5}{:>6}{:>7}", "tp", "pp", "dp", "GPUs");
+    degrees += fmt::format("{:>{}}", shown_text(module.name), wide + 18);
+    heading += fmt::format("{:>{}}{:>5}{:>6}{:>7}", "tp", wide, "pp", "dp", "GPUs");
   }
   bool const is_interleaved = !options.virtual_stages.empty();
   if (is_interleaved) { heading += fmt::format("{:>9}", "virtual"); }
@@ -129,7 +134,8 @@ std::string table_of(search_run const& run)
     auto const& [layout, simulated] = run.layouts[place];
     out += fmt::format("{:<4}", place + 1);
     for (ballast::module_layout const& each : layout.modules) {
-      out += fmt::format("{:>6}{:>5}{:>6}{:>7}", each.tp, each.pp, each.dp, each.gpus());
+      out += fmt::format("{:>{}}{:>5}{:>6}{:>7}", pages::tp_text(each), wide, each.pp, each.dp,
+                         each.gpus());
     }
     if (is_interleaved) { out += fmt::format("{:>9}", layout.virtual_stages); }
     out += fmt::format("{:>14}{:>12}{:>12}{:>10}\n", layout.microbatches,

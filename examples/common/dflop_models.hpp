@@ -167,8 +167,9 @@ inline std::array<dflop_model, 3> three_models(std::array<std::vector<raw_input>
 inline std::string text_of(model_layout const& layout)
 {
   std::string text;
-  for (auto const& [tp, pp, dp] : layout.modules) {
-    text += std::to_string(tp) + "." + std::to_string(pp) + "." + std::to_string(dp) + " ";
+  for (auto const& each : layout.modules) {
+    text += std::to_string(each.tp) + "." + std::to_string(each.pp) + "." +
+            std::to_string(each.dp) + " ";
   }
   return text + "x " + std::to_string(layout.microbatches);
 }

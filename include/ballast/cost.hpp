@@ -20,6 +20,7 @@
 #include <ballast/cost/module_memory.hpp>
 #include <ballast/cost/module_profile.hpp>
 #include <ballast/cost/packed_cost.hpp>
+#include <ballast/cost/parallel_degree.hpp>
 #include <ballast/cost/profile_file.hpp>
 #include <ballast/cost/quadratic_cost.hpp>
 #include <ballast/cost/read_profile.hpp>

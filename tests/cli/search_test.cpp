@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <string>
@@ -56,6 +57,27 @@ constexpr char const* two_modules =
     "llm,4,activation_bytes,8,0,0\n"
     "llm,4,activation_bytes,8,1000,200e6\n";
 
+/// The same, with the columns of sp and ep, and the LLM also on groups of tp 2 and sp 2: twice as
+/// fast as tp 4.
+std::string with_groups()
+{
+  std::string csv(two_modules);
+  std::string const ends = ",,\n";
+  for (std::size_t end = csv.find('\n'); end != std::string::npos;
+       end = csv.find('\n', end + ends.size())) {
+    csv.replace(end, 1, ends);
+  }
+  csv.replace(csv.find(ends), 2, ",sp,ep");
+  for (char const* const row :
+       {"linear_flop_per_second,,256,700e12", "attention_flop_per_second,,256,400e12",
+        "state_bytes,1,,4e9", "state_bytes,8,,32e9", "activation_bytes,1,0,0",
+        "activation_bytes,1,1000,25e6", "activation_bytes,8,0,0",
+        "activation_bytes,8,1000,200e6"}) {
+    csv += std::string("llm,2,") + row + ",2,\n";
+  }
+  return csv;
+}
+
 class BallastSearch : public ballast_test::program_test {
  protected:
   // Samples of one to nine tiles, 256 tokens each, and their text.
@@ -87,6 +109,27 @@ std::vector<std::string> keys_of(json const& object)
   return keys;
 }
 
+TEST_F(BallastSearch, TakesGroupsOfSequenceAndExpertParallelism)
+{
+  std::string const arguments = files();
+  json const before = search(arguments).at("layouts").at(0);
+  (void)file("profile.csv", with_groups());
+  json const best = search(arguments).at("layouts").at(0);
+  EXPECT_LT(best.at("simulated_seconds"), before.at("simulated_seconds"));
+  json const llm = best.at("modules").at(1);
+  EXPECT_EQ(llm.at("tp"), 2);
+  EXPECT_EQ(llm.at("sp"), 2);
+  EXPECT_EQ(llm.at("gpus"), 4 * llm.at("pp").get<int>() * llm.at("dp").get<int>());
+  std::string const page = path("layout.html");
+  auto const shown = run("search " + arguments + "--report " + page);
+  EXPECT_THAT(shown.out, HasSubstr("  2 sp 2"));
+  EXPECT_THAT(content_of(page), HasSubstr("llm tp 2 sp 2 pp"));
+  auto const units = run("orchestrate " + arguments + "--report " + page);
+  EXPECT_EQ(units.exit_code, 0) << units.error;
+  EXPECT_THAT(units.out, HasSubstr("  2 sp 2"));
+  EXPECT_THAT(content_of(page), HasSubstr("llm tp 2 sp 2 pp"));
+}
+
 TEST_F(BallastSearch, SaysInJsonWhatAProgramNeeds)
 {
   json const found = search(files() + "--print 7");
@@ -111,7 +154,9 @@ TEST_F(BallastSearch, SaysInJsonWhatAProgramNeeds)
     EXPECT_LE(layout.at("memory_bytes"), 80'000'000'000);
     std::uint64_t gpus = 0;
     for (json const& module : layout.at("modules")) {
-      EXPECT_THAT(keys_of(module), ElementsAre("dp", "gpus", "name", "pp", "tp"));
+      EXPECT_THAT(keys_of(module), ElementsAre("dp", "ep", "gpus", "name", "pp", "sp", "tp"));
+      EXPECT_EQ(module.at("sp"), 1);
+      EXPECT_EQ(module.at("ep"), 1);
       std::uint64_t const own = module.at("gpus");
       EXPECT_EQ(own, module.at("tp").get<std::uint64_t>() * module.at("pp").get<std::uint64_t>() *
                          module.at("dp").get<std::uint64_t>());

@@ -37,26 +37,36 @@ TEST(ModuleProfile, HasLayersWorkAndDegreesInOrder)
   EXPECT_THAT(said(module), HasSubstr("takes no FLOP"));
   module = sound();
   module.degrees.clear();
-  EXPECT_THAT(said(module), HasSubstr("no tensor-parallel degree"));
+  EXPECT_THAT(said(module), HasSubstr("no parallel degree"));
   module = sound();
   module.boundary_bytes = (std::uint64_t{1} << 53) + 1;
   EXPECT_THAT(said(module), HasSubstr("gives more than 2^53 bytes"));
   module = sound();
   module.degrees[2].tp = 2;
-  EXPECT_THAT(said(module), HasSubstr("degree 2 after 2"));
+  EXPECT_THAT(said(module), HasSubstr("has degree tp 2 after tp 2"));
   EXPECT_EQ(check_profile(module).error().position, 2U);
+  module.degrees[2].ep = 2;
+  EXPECT_EQ(said(module), "");
+  module.degrees[1].sp = 2;
+  EXPECT_THAT(said(module), HasSubstr("has degree tp 2 ep 2 after tp 2 sp 2"));
+  module.degrees[2].sp = 0;
+  EXPECT_THAT(said(module),
+              HasSubstr("has a degree of tp 2 sp 0 ep 2, which is no number of GPUs"));
+  module.degrees[2].sp = 1U << 31;
+  EXPECT_THAT(said(module), HasSubstr("no number of GPUs from 1 to 2^32 - 1"));
   module = sound();
   module.degrees[1].memory.layers = {3, 3};
-  EXPECT_THAT(said(module), HasSubstr("at tensor-parallel degree 2: memory was measured with 3"));
+  EXPECT_THAT(said(module), HasSubstr("at tp 2: memory was measured with 3"));
 }
 
 TEST(ModuleProfile, FindsTheDegreesThatItWasMeasuredAt)
 {
   auto const module = sound();
-  EXPECT_EQ(find_degree(module, 1), &module.degrees[0]);
-  EXPECT_EQ(find_degree(module, 8), &module.degrees[2]);
-  EXPECT_EQ(find_degree(module, 4), nullptr);
-  EXPECT_EQ(find_degree(module_profile{}, 1), nullptr);
+  EXPECT_EQ(find_degree(module, {1}), &module.degrees[0]);
+  EXPECT_EQ(find_degree(module, {8}), &module.degrees[2]);
+  EXPECT_EQ(find_degree(module, {4}), nullptr);
+  EXPECT_EQ(find_degree(module, {8, 2}), nullptr);
+  EXPECT_EQ(find_degree(module_profile{}, {1}), nullptr);
 }
 
 }  // namespace

@@ -27,7 +27,7 @@ profile_file complete()
   auto& llm = find_or_add_module(file, "llm");
   llm.layers = 32;
   llm.flops = {.linear = 6'000'000'000, .quadratic = 500'000};
-  auto& degree = find_or_add_degree(llm, 2);
+  auto& degree = find_or_add_degree(llm, {2});
   degree.linear = {{.size = 1024, .flop_per_second = 300}, {.size = 4096, .flop_per_second = 400}};
   degree.attention = {{.size = 2048, .flop_per_second = 100}};
   degree.state = {{.layers = 1, .bytes = 10}, {.layers = 2, .bytes = 20}};
@@ -75,7 +75,7 @@ TEST(ProfileFile, SaysWhatIsNotMeasuredYet)
   EXPECT_THAT(refusal_of(file), HasSubstr("module llm has no layers"));
   file = complete();
   file.modules[0].degrees.clear();
-  EXPECT_THAT(refusal_of(file), HasSubstr("at no tensor-parallel degree"));
+  EXPECT_THAT(refusal_of(file), HasSubstr("at no parallel degree"));
   file = complete();
   file.modules[0].degrees[0].linear.clear();
   EXPECT_THAT(refusal_of(file), HasSubstr("module llm at tp 2: has no linear_flop_per_second"));
@@ -122,7 +122,7 @@ TEST(ProfileFile, FindsModulesByName)
 TEST(ProfileFile, KeepsDegreesAndPointsInOrder)
 {
   ballast::measured_module module;
-  for (std::uint32_t const tp : {4U, 1U, 2U, 4U, 1U}) { find_or_add_degree(module, tp).tp = tp; }
+  for (std::uint32_t const tp : {4U, 1U, 2U, 4U, 1U}) { find_or_add_degree(module, {tp}).tp = tp; }
   ASSERT_EQ(module.degrees.size(), 3U);
   EXPECT_EQ(module.degrees[0].tp, 1U);
   EXPECT_EQ(module.degrees[1].tp, 2U);

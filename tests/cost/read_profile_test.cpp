@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <ballast/cost/parallel_degree.hpp>
 #include <ballast/cost/read_profile.hpp>
 
 #include <filesystem>
@@ -69,6 +70,24 @@ TEST(ReadProfile, TakesColumnsInAnyOrderAndLeavesOthersAlone)
   EXPECT_THAT(degree.attention, ElementsAre(ballast::speed_point{7, 1000, 0, 1100, 100, 200}));
 }
 
+TEST(ReadProfile, TakesGroupsOfSequenceAndExpertParallelism)
+{
+  auto const file = read_profile(
+                        "module,ep,tp,sp,quantity,layers,size,value\n"
+                        "llm,,,,layers,,,32\n"
+                        "llm,,2,4,linear_flop_per_second,,16,5e12\n"
+                        "llm,1,2,,linear_flop_per_second,,16,2e12\n"
+                        "llm,8,2,,linear_flop_per_second,,16,3e12\n"
+                        "llm,8,2,1,linear_flop_per_second,,32,4e12\n")
+                        .value();
+  auto const& degrees = file.modules.at(0).degrees;
+  ASSERT_EQ(degrees.size(), 3U);
+  EXPECT_EQ(degree_of(degrees[0]), (ballast::parallel_degree{2, 1, 1}));
+  EXPECT_EQ(degree_of(degrees[1]), (ballast::parallel_degree{2, 1, 8}));
+  EXPECT_EQ(degree_of(degrees[2]), (ballast::parallel_degree{2, 4, 1}));
+  EXPECT_EQ(degrees[1].linear.size(), 2U);
+}
+
 TEST(ReadProfile, ReadsWhatIsNotComplete)
 {
   EXPECT_EQ(read_profile(header).value(), ballast::profile_file());
@@ -112,6 +131,14 @@ TEST(ReadProfile, NamesTheFirstBadRow)
                  3, "linear_flop_per_second is there already");
   expect_refused(header + "llm,1,activation_bytes,1,5,2\nllm,1,activation_bytes,1,5,2\n", 3,
                  "activation_bytes is there already");
+  std::string const with_groups = "module,tp,quantity,layers,size,value,sp,ep\n";
+  expect_refused(with_groups + "llm,2,state_bytes,1,,2,0,\n", 2, "'sp' of state_bytes holds '0'");
+  expect_refused(with_groups + "llm,2,state_bytes,1,,2,,x\n", 2, "'ep' of state_bytes holds 'x'");
+  expect_refused(with_groups + "llm,,state_bytes,1,,2,2,2\n", 2, "'tp' of state_bytes is empty");
+  expect_refused(with_groups + "llm,,layers,,,2,2,\n", 2, "but layers has none; leave it empty");
+  expect_refused(with_groups + "llm,65536,state_bytes,1,,2,32768,\n", 2, "takes 2^31 GPUs or more");
+  expect_refused(with_groups + "llm,2,state_bytes,1,,2,2,\nllm,2,state_bytes,1,,2,2,1\n", 3,
+                 "is there already");
   expect_refused(header + "\"llm,,layers,,,2\n", 2, "never closed");
 }
 

@@ -22,7 +22,7 @@ TEST(WriteProfile, WritesOneRowPerMeasurement)
   llm.layers = 2;
   llm.flops = {.linear = 7, .quadratic = 3};
   llm.boundary_bytes = 8192;
-  auto& degree = ballast::find_or_add_degree(llm, 4);
+  auto& degree = ballast::find_or_add_degree(llm, {4});
   degree.linear = {{16, 1000, 900, 1100, 50, 100}};
   degree.attention = {{32, 500}};
   degree.state = {{1, 0, 0}};
@@ -42,6 +42,15 @@ TEST(WriteProfile, WritesOneRowPerMeasurement)
             "llm,4,state_bytes,1,,0,,,,\n"
             "llm,4,activation_bytes,1,16,8,,,,\n");
   EXPECT_EQ(read_profile(write_profile(file)).value(), file);
+
+  // Groups of sequence and expert parallelism have columns of their own, where there are any.
+  ballast::find_or_add_degree(llm, {4, 2, 8}).state = {{1, 0, 7}};
+  auto const with_groups = write_profile(file);
+  EXPECT_NE(with_groups.find("forward_ns,backward_ns,sp,ep\n"), std::string::npos);
+  EXPECT_NE(with_groups.find("llm,4,state_bytes,1,,0,,,,,1,1\n"), std::string::npos);
+  EXPECT_NE(with_groups.find("llm,4,state_bytes,1,,7,,,,,2,8\n"), std::string::npos);
+  EXPECT_NE(with_groups.find(",,schema,,,1,,,,,,\n"), std::string::npos);
+  EXPECT_EQ(read_profile(with_groups).value(), file);
 }
 
 RC_GTEST_PROP(WriteProfile, IsReadBack,
@@ -60,7 +69,10 @@ RC_GTEST_PROP(WriteProfile, IsReadBack,
     module.boundary_bytes = *rc::gen::inRange<std::uint64_t>(0, std::uint64_t{1} << 53);
     auto const points = *rc::gen::inRange(0, 20);
     for (int point = 0; point < points; ++point) {
-      auto& degree = ballast::find_or_add_degree(module, *rc::gen::inRange<std::uint32_t>(1, 5));
+      auto const draw = [](std::uint32_t most) {
+        return *rc::gen::inRange<std::uint32_t>(1, most + 1);
+      };
+      auto& degree = ballast::find_or_add_degree(module, {draw(4), draw(2), draw(2)});
       auto const size = *rc::gen::inRange<ballast::tokens>(1, 40);
       auto const value = *rc::gen::inRange<std::uint64_t>(1, 1'000'000'000'000'000'001);
       auto const ns = *rc::gen::inRange<std::uint64_t>(0, 3);

@@ -93,9 +93,9 @@ measured measure(orchestration_problem const& problem, Policy const& policy = {}
   measured of;
   double flops = 0;  // of a sample
   for (std::size_t module = 0; module < 3; ++module) {
-    auto const& [tp, pp, dp] = found->layout.modules[module];
-    of.units += (module == 0 ? "" : ", ") + std::to_string(tp) + "." + std::to_string(pp) + "." +
-                std::to_string(dp);
+    auto const& own = found->layout.modules[module];
+    of.units += (module == 0 ? "" : ", ") + std::to_string(own.tp) + "." + std::to_string(own.pp) +
+                "." + std::to_string(own.dp);
     auto const& each = problem.modules[module];
     double const passes = each.is_trained ? 3 : each.is_input_trained ? 2 : 1;
     flops += passes * static_cast<double>(each.forward_flops);

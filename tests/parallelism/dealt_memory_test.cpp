@@ -49,9 +49,9 @@ std::uint64_t held_in_simulation(layout_problem const& problem, model_layout con
     for (std::size_t microbatch = 0; microbatch < order.size(); ++microbatch) {
       std::size_t stage = 0;
       for (std::size_t module = 0; module < modules; ++module) {
-        auto const [tp, pp, dp] = layout.modules[module];
+        auto const [tp, pp, dp, sp, ep] = layout.modules[module];
         auto const& profile = problem.modules[module];
-        auto const& memory = ballast::find_degree(profile, tp)->memory;
+        auto const& memory = ballast::find_degree(profile, {tp, sp, ep})->memory;
         std::size_t const replicas = dp / pipeline.groups();
         for (std::size_t replica = 0; replica < replicas; ++replica) {
           tokens size = 0;
@@ -86,13 +86,14 @@ TEST(DealtMemory, IsNotBelowWhatIsHeldInSimulation)
   int tried = 0;
   for (int trial = 0; trial < 400; ++trial) {
     std::size_t const modules = 1 + random.below(3);
-    auto const model = ballast_test::draw_model(random, modules, 1, false, std::uint64_t{1} << 30);
+    auto model = ballast_test::draw_model(random, modules, 1, false, std::uint64_t{1} << 30);
+    if (random.below(2) == 0) { ballast_test::add_groups(random, model.modules); }
     model_layout layout;
     for (auto const& module : model.modules) {
-      auto const tp = module.degrees[random.below(module.degrees.size())].tp;
+      auto const& degree = module.degrees[random.below(module.degrees.size())];
       layout.modules.push_back(
-          {tp, static_cast<std::uint32_t>(1 + random.below(std::min(module.layers, 4U))),
-           static_cast<std::uint32_t>(1 + random.below(4))});
+          {degree.tp, static_cast<std::uint32_t>(1 + random.below(std::min(module.layers, 4U))),
+           static_cast<std::uint32_t>(1 + random.below(4)), degree.sp, degree.ep});
     }
     layout.microbatches = static_cast<std::uint32_t>(1 + random.below(8));
     layout_problem problem;
@@ -108,7 +109,7 @@ TEST(DealtMemory, IsNotBelowWhatIsHeldInSimulation)
       for (std::size_t at = modules; at < batch.size(); ++at) { batch[at] = batch[at % modules]; }
     }
     auto const bytes = dealt_memory(problem, layout, batch);
-    if (!bytes) { continue; }  // groups of tp GPUs that do not lie inside nodes
+    if (!bytes) { continue; }  // groups of GPUs that do not lie inside nodes
     std::uint64_t const held = held_in_simulation(problem, layout, batch);
     ASSERT_GE(*bytes, held) << trial;
     ++tried;

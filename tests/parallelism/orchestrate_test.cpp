@@ -224,6 +224,24 @@ TEST(Orchestrate, FindsTheKindOfEachModule)  // Ensures (1)
   EXPECT_GT(split, trials / 10);
 }
 
+TEST(Orchestrate, FindsTheBestGroupsOfGpus)  // Ensures (1)
+{
+  ballast::random_source random(33);
+  int grouped = 0;
+  int const trials = ballast_test::trials_of(100);
+  for (int trial = 0; trial < trials; ++trial) {
+    SCOPED_TRACE(testing::Message() << "trial " << trial);
+    auto drawn = ballast_test::random_orchestration(random, 24, 12, 5);
+    ballast_test::add_groups(random, drawn.modules);
+    if (!expect_best_units(drawn, ballast::best_units{}, {})) { continue; }
+    auto const& llm = orchestrate(drawn)->layout.modules[drawn.llm];
+    grouped += llm.sp + llm.ep > 2 ? 1 : 0;
+    expect_best_units(drawn, homogeneous{}, {.one_degree = true});
+  }
+  EXPECT_GT(grouped, trials / 50);
+  EXPECT_LT(grouped, trials / 2);
+}
+
 TEST(Orchestrate, SaysWhatTheClosestKindsLack)
 {
   auto problem = ballast_test::small_orchestration();
@@ -296,7 +314,7 @@ TEST(Orchestrate, SaysWhichDegreeCannotBe)
   problem.modules[1].degrees.erase(problem.modules[1].degrees.begin());
   EXPECT_EQ(refusal(problem).position, 1U);
   EXPECT_THAT(refusal(problem).message,
-              HasSubstr("module llm has times at no tensor-parallel degree that can be used on "
+              HasSubstr("module llm has times at no parallel degree that can be used on "
                         "nodes of 3 GPUs"));
   problem.kinds[0].gpus_per_node = 8;
   EXPECT_THAT(refusal(problem, monolithic{.pp = 7}).message,
@@ -324,7 +342,8 @@ TEST(Orchestrate, SaysWhatCannotBe)
   EXPECT_EQ(orchestrate(problem).error().code, error_code::infeasible);
   EXPECT_THAT(orchestrate(problem).error().message, HasSubstr("module llm needs"));
   problem.kinds[0].memory_bytes = 1000;
-  EXPECT_THAT(orchestrate(problem, monolithic{.tp = 4}).error().message, HasSubstr("at no tensor"));
+  EXPECT_THAT(orchestrate(problem, monolithic{.tp = 4}).error().message,
+              HasSubstr("at no parallel"));
 }
 
 }  // namespace

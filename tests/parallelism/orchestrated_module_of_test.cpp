@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <ballast/cost/module_profile.hpp>
+#include <ballast/cost/parallel_degree.hpp>
 #include <ballast/cost/training_passes.hpp>
 
 namespace {
@@ -38,7 +39,7 @@ TEST(OrchestratedModuleOf, SharesOutWhatAStepTakes)
   EXPECT_EQ(module->forward_flops, 100U + 200U);
   EXPECT_EQ(module->boundary_bytes, 70U);
   auto const& [tp, forward, backward, backward_of_input, weights, gradients, optimizer, held,
-               copies] = module->degrees.at(0);
+               copies, sp, ep] = module->degrees.at(0);
   EXPECT_EQ(tp, 2U);
   EXPECT_EQ(forward, 150);
   EXPECT_EQ(backward, 300);
@@ -48,6 +49,21 @@ TEST(OrchestratedModuleOf, SharesOutWhatAStepTakes)
   EXPECT_EQ(optimizer, 96U);
   EXPECT_EQ(held, 80U);
   EXPECT_EQ(copies, 1U);
+  EXPECT_EQ(sp * ep, 1U);
+}
+
+TEST(OrchestratedModuleOf, HasTheWeightsOnceForEachSp)
+{
+  auto profile = eight_layers();
+  auto const expected = orchestrated_module_of(profile, 10).value().degrees.at(0);
+  profile.degrees[0].tp = 1;
+  profile.degrees[0].sp = 2;
+  auto of = orchestrated_module_of(profile, 10).value().degrees.at(0);
+  EXPECT_EQ(of.copies, 2U);
+  EXPECT_EQ(degree_of(of), (ballast::parallel_degree{1, 2, 1}));
+  of.tp = 2;
+  of.sp = of.copies = 1;
+  EXPECT_EQ(of, expected) << "times of as many GPUs";
 }
 
 TEST(OrchestratedModuleOf, RecomputesBackward)

@@ -56,9 +56,9 @@ TEST(OrchestrationProblem, SaysWhatIsWrongWithAModule)
   expect_unsound([](problem& p) { p.modules[1].virtual_stages = 5; }, 1,
                  "has stages of 5 virtual ones; give 1 to its 4 layers");
   expect_unsound([](problem& p) { p.modules[0].degrees.clear(); }, 0,
-                 "module vision has times at no tensor-parallel degree");
+                 "module vision has times at no parallel degree");
   expect_unsound([](problem& p) { p.modules[1].degrees[1].tp = 1; }, 1,
-                 "has tensor-parallel degree 1 after 1");
+                 "has degree tp 1 after tp 1");
   expect_unsound([](problem& p) { p.modules[1].degrees[0].backward_of_input = 161; }, 1,
                  "takes 80 forward, 160 backward and 161 of it for its input at tp 1");
   expect_unsound([](problem& p) { p.modules[1].degrees[1].copies = 4; }, 1,

@@ -45,6 +45,8 @@ TEST(PlaceLayout, FillsNodesWithGroupsWherePricesSayThatTheyFit)  // Ensures (1)
     std::uint32_t gpus = 0;
     for (module_layout& each : modules) {
       each.tp = static_cast<std::uint32_t>(1 + random.below(per_node));
+      each.sp = static_cast<std::uint32_t>(1 + random.below(per_node / each.tp));
+      each.ep = static_cast<std::uint32_t>(1 + random.below(per_node / each.tp / each.sp));
       each.pp = static_cast<std::uint32_t>(1 + random.below(3));
       each.dp = static_cast<std::uint32_t>(1 + random.below(3));
       gpus += static_cast<std::uint32_t>(each.gpus());
@@ -61,11 +63,11 @@ TEST(PlaceLayout, FillsNodesWithGroupsWherePricesSayThatTheyFit)  // Ensures (1)
       EXPECT_TRUE(seen.insert({module, replica, stage, rank}).second);
       EXPECT_LT(replica, modules[module].dp);
       EXPECT_LT(stage, modules[module].pp);
-      std::uint32_t const tp = modules[module].tp;
-      ASSERT_LT(rank, tp);
+      std::uint32_t const group = modules[module].tp * modules[module].sp * modules[module].ep;
+      ASSERT_LT(rank, group);
       ASSERT_GE(gpu, rank);
       EXPECT_EQ((*places)[gpu - rank], (grid_place{module, replica, stage, 0}));
-      EXPECT_EQ((gpu - rank) / per_node, (gpu - rank + tp - 1) / per_node);
+      EXPECT_EQ((gpu - rank) / per_node, (gpu - rank + group - 1) / per_node);
     }
   }
   EXPECT_GT(placed, 500U);

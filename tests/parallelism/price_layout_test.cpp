@@ -42,10 +42,11 @@ double seconds_of(layout_problem const& problem, std::span<module_layout const> 
   double stages = 0;
   for (std::size_t module = 0; module < layout.size(); ++module) {
     auto const& profile = problem.modules[module];
-    auto const [tp, pp, dp] = layout[module];
-    auto const& degree =
-        *std::find_if(profile.degrees.begin(), profile.degrees.end(),
-                      [wanted = layout[module].tp](auto const& each) { return each.tp == wanted; });
+    auto const [tp, pp, dp, sp, ep] = layout[module];
+    auto const& degree = *std::find_if(
+        profile.degrees.begin(), profile.degrees.end(), [&own = layout[module]](auto const& each) {
+          return each.tp == own.tp && each.sp == own.sp && each.ep == own.ep;
+        });
     double const batch = double{1} * problem.global_batch / (microbatches * double{1} * dp);
     auto const size = static_cast<double>(sample[module]);
     // How long 1e18 FLOP take says how many FLOP are done in a second.
@@ -57,7 +58,7 @@ double seconds_of(layout_problem const& problem, std::span<module_layout const> 
     auto const shape = static_cast<tokens>(std::ceil(size * batch - 1e-9));
     slowest = std::max(slowest, (linear / flops_per_second(degree.linear, shape) +
                                  attention / flops_per_second(degree.attention, sample[module])) /
-                                    (double{1} * tp * pp));
+                                    (double{1} * tp * sp * ep * pp));
     stages += pp;
   }
   return (microbatches + stages - 1) * slowest;
@@ -67,7 +68,8 @@ TEST(PriceLayout, IsWhatTheFormulasSay)
 {
   ballast::random_source random(4);
   for (int trial = 0; trial < 300; ++trial) {
-    auto const model = ballast_test::draw_model(random, 2, 5, true, std::uint64_t{1} << 30);
+    auto model = ballast_test::draw_model(random, 2, 5, true, std::uint64_t{1} << 30);
+    if (random.below(2) == 0) { ballast_test::add_groups(random, model.modules); }
     layout_problem problem;
     problem.modules = model.modules;
     problem.sizes = model.sizes;
@@ -76,9 +78,9 @@ TEST(PriceLayout, IsWhatTheFormulasSay)
     std::vector<module_layout> layout;
     problem.gpus = 0;
     for (auto const& module : model.modules) {
-      layout.push_back({module.degrees[random.below(module.degrees.size())].tp,
-                        static_cast<std::uint32_t>(1 + random.below(module.layers)),
-                        static_cast<std::uint32_t>(1 + random.below(16))});
+      auto const& degree = module.degrees[random.below(module.degrees.size())];
+      layout.push_back({degree.tp, static_cast<std::uint32_t>(1 + random.below(module.layers)),
+                        static_cast<std::uint32_t>(1 + random.below(16)), degree.sp, degree.ep});
       problem.gpus += static_cast<std::uint32_t>(layout.back().gpus());
     }
     problem.gpus_per_node = 8;
@@ -121,8 +123,8 @@ std::uint64_t simulated_bytes(layout_problem const& problem, ballast::model_layo
     std::uint64_t const end = problem.global_batch * (turn + std::uint64_t{1}) / turns;
     for (std::size_t module = 0; module < sizes.size(); ++module) {
       auto const& profile = problem.modules[module];
-      auto const [tp, pp, dp] = layout.modules[module];
-      auto const& memory = ballast::find_degree(profile, tp)->memory;
+      auto const [tp, pp, dp, sp, ep] = layout.modules[module];
+      auto const& memory = ballast::find_degree(profile, {tp, sp, ep})->memory;
       std::uint64_t const replicas = dp / pipeline.groups();
       for (std::uint64_t replica = 0; replica < replicas; ++replica) {
         std::uint64_t const share =

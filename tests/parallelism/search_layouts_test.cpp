@@ -8,7 +8,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <ballast/core/random.hpp>
+#include <ballast/cost/interpolated_throughput.hpp>
+#include <ballast/cost/module_profile.hpp>
 #include <ballast/parallelism/dealt_memory.hpp>
+#include <ballast/parallelism/model_layout.hpp>
 #include <ballast/parallelism/simulate_layout.hpp>
 
 #include <algorithm>
@@ -130,6 +133,62 @@ TEST(SearchLayouts, FindsWhatSimulatingAllLayoutsFinds)  // Ensures (1) (2)
   EXPECT_LT(feasible, trials);
 }
 
+TEST(SearchLayouts, FindsTheBestGroupsOfGpus)  // Ensures (1) (2)
+{
+  ballast::random_source random(27);
+  int feasible = 0;
+  int grouped = 0;
+  int const trials = ballast_test::trials_of(40);
+  for (int trial = 0; trial < trials; ++trial) {
+    std::size_t const modules = 1 + random.below(2);
+    drawn_problem drawn(random, modules, 16, 16, random.below(3) == 0);
+    ballast_test::add_groups(random, drawn.model.modules);
+    drawn.problem.modules = drawn.model.modules;
+    SCOPED_TRACE(testing::Message() << "trial " << trial);
+    if (!expect_best_of_all(drawn.problem, drawn.batches, 5, std::to_string(trial))) { continue; }
+    ++feasible;
+    auto const best = search_layouts(drawn.problem, drawn.batches)->layouts.front();
+    grouped += best.layout.modules.back().sp + best.layout.modules.back().ep > 2 ? 1 : 0;
+  }
+  EXPECT_GE(feasible, trials / 4);
+  EXPECT_GT(grouped, 0);
+  EXPECT_LT(grouped, feasible);
+}
+
+TEST(SearchLayouts, TakesTheFasterOfTwoGroupsOfAsManyGpus)
+{
+  // 4,000 FLOP of a token on 4 GPUs: 1,000 FLOP of each, at 10^9 or 2 x 10^9 a second.
+  auto const speed = [](double per_second) {
+    std::array<tokens, 1> const size{1};
+    std::array<double, 1> const flop{per_second};
+    return *ballast::interpolated_throughput::make(size, flop);
+  };
+  std::array<tokens, 1> const sizes{3};
+  layout_problem problem;
+  problem.sizes = sizes;
+  problem.gpus = 4;
+  for (bool const tensor_is_faster : {true, false}) {
+    double const fast = 2e9;
+    double const slow = 1e9;
+    ballast::module_profile const module{
+        .name = "llm",
+        .layers = 1,
+        .flops = {.linear = 4000},
+        .degrees = {{.tp = 2, .linear = speed(tensor_is_faster ? slow : fast), .sp = 2},
+                    {.tp = 4, .linear = speed(tensor_is_faster ? fast : slow)}}};
+    problem.modules = {&module, 1};
+    auto const found = search_layouts(problem, sizes, {.best = 2});
+    ASSERT_TRUE(found) << found.error().message;
+    ballast::module_layout const tensor{.tp = 4};
+    ballast::module_layout const sequence{.tp = 2, .sp = 2};
+    ASSERT_EQ(found->layouts.size(), 2U);
+    EXPECT_EQ(found->layouts[0].layout.modules[0], tensor_is_faster ? tensor : sequence);
+    EXPECT_EQ(found->layouts[1].layout.modules[0], tensor_is_faster ? sequence : tensor);
+    EXPECT_EQ(found->layouts[0].simulated, 1'500'000);  // picoseconds: 3 tokens
+    EXPECT_EQ(found->layouts[1].simulated, 3'000'000);
+  }
+}
+
 TEST(SearchLayouts, FindsTheBestLayoutOfEncodersSideBySide)  // Ensures (1)
 {
   ballast::random_source random(25);
@@ -219,8 +278,8 @@ TEST(SearchLayouts, PutsEqualStepsInOrderOfTheirNumbers)  // Ensures (2)
   ASSERT_TRUE(found);
   std::vector<std::array<std::int64_t, 5>> got;
   for (auto const& [layout, simulated] : found->layouts) {
-    auto const [tp, pp, dp] = layout.modules[0];
-    got.push_back({tp, pp, dp, layout.microbatches, simulated});
+    auto const& own = layout.modules[0];
+    got.push_back({own.tp, own.pp, own.dp, layout.microbatches, simulated});
   }
   EXPECT_THAT(got, testing::ElementsAre(std::array<std::int64_t, 5>{1, 1, 2, 1, 16'000},
                                         std::array<std::int64_t, 5>{2, 1, 1, 1, 16'000},
@@ -264,7 +323,7 @@ TEST(SearchLayouts, SaysWhyNoLayoutFits)
   modules[0].degrees.erase(modules[0].degrees.begin());
   problem.gpus = 4;
   EXPECT_EQ(refusal().position, 0U);
-  EXPECT_THAT(refusal().message, HasSubstr("module vision was measured at no tensor-parallel"));
+  EXPECT_THAT(refusal().message, HasSubstr("module vision was measured at no parallel degree"));
   modules[0] = sound;
   problem.gpus = 1;
   EXPECT_THAT(refusal().message, HasSubstr("uses exactly 1 GPUs"));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <ballast/cost/parallel_degree.hpp>
 #include <ballast/runtime/memory_profiler.hpp>
 
 #include <array>
@@ -26,7 +27,7 @@ TEST(MemoryProfiler, MeasuresTwoNumbersOfLayersAtTwoSizes)
     auto const size = static_cast<std::uint64_t>(probe.size);
     return held_bytes{100 * probe.layers / probe.tp + size / 10, probe.layers * size / probe.tp};
   };
-  std::array<std::uint32_t, 2> const degrees = {1, 2};
+  std::array<ballast::parallel_degree, 2> const degrees = {{{1}, {2}}};
   ASSERT_TRUE(profile_memory(file, "llm", degrees, {2, 4}, {10, 20}, measure));
   EXPECT_EQ(probes.size(), 8U);
   EXPECT_EQ(probes[1], (memory_probe{1, 2, 20}));
@@ -36,17 +37,19 @@ TEST(MemoryProfiler, MeasuresTwoNumbersOfLayersAtTwoSizes)
   EXPECT_THAT(second.activations, ElementsAre(memory_point{2, 10, 10}, memory_point{2, 20, 20},
                                               memory_point{4, 10, 20}, memory_point{4, 20, 40}));
 
-  // Once more, with a degree that is new.
-  std::array<std::uint32_t, 2> const more = {2, 4};
+  // Once more, with a group that is new.
+  std::array<ballast::parallel_degree, 2> const more = {{{2}, {2, 2, 4}}};
   ASSERT_TRUE(profile_memory(file, "llm", more, {2, 4}, {10, 20}, measure));
   EXPECT_EQ(probes.size(), 12U);
-  EXPECT_EQ(file.modules[0].degrees.size(), 3U);
+  EXPECT_EQ(probes.back(), (memory_probe{2, 4, 20, 2, 4}));
+  ASSERT_EQ(file.modules[0].degrees.size(), 3U);
+  EXPECT_EQ(degree_of(file.modules[0].degrees[2]), more[1]);
 }
 
 TEST(MemoryProfiler, RefusesWhatIsNoPairOfLines)
 {
   profile_file file;
-  std::array<std::uint32_t, 1> const degrees = {1};
+  std::array<ballast::parallel_degree, 1> const degrees{};
   auto const nothing = [](memory_probe const&) { return held_bytes(); };
   EXPECT_THAT(profile_memory(file, "llm", degrees, {2, 2}, {1, 2}, nothing).error().message,
               HasSubstr("measure two numbers of layers"));
@@ -57,7 +60,7 @@ TEST(MemoryProfiler, RefusesWhatIsNoPairOfLines)
 TEST(MemoryProfiler, AddsNothingOfADegreeThatFails)
 {
   profile_file file;
-  std::array<std::uint32_t, 1> const degrees = {1};
+  std::array<ballast::parallel_degree, 1> const degrees{};
   auto const fails = [](memory_probe const& probe) -> ballast::result<held_bytes> {
     if (probe.layers == 4) {
       return ballast::fail(ballast::error_code::transport, 2, "out of memory");

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <ballast/cost/parallel_degree.hpp>
 #include <ballast/cost/write_profile.hpp>
 #include <ballast/runtime.hpp>
 
@@ -42,7 +43,7 @@ profiler_grid llm()
           .layers = 4,
           .timed_layers = 2,
           .flops = {.linear = 1000, .quadratic = 10},
-          .degrees = {1, 2},
+          .degrees = {{1}, {2}},
           .sizes = {10, 20, 40}};
 }
 
@@ -96,7 +97,7 @@ TEST(ModelProfiler, TakesMedianAndQuartilesOfBothPassesTogether)
   profiler_grid grid = llm();
   grid.flops = {.linear = 2000};
   grid.sizes = {1};
-  grid.degrees = {1};
+  grid.degrees = {{1}};
   profile_file file;
   fake_clock clock;
   // 2 runs to warm up; then sums of 100, 200, 250, 400, 1000.
@@ -128,7 +129,7 @@ TEST(ModelProfiler, GoesFromCoarseToFineAndReportsWhatIsLeft)
 {
   profiler_grid grid = llm();
   grid.flops.quadratic = 0;
-  grid.degrees = {1};
+  grid.degrees = {{1}};
   profile_file file;
   fake_clock clock;
   std::vector<profiler_progress> reports;
@@ -150,7 +151,7 @@ TEST(ModelProfiler, SpansTheGridAtAnyTime)  // Ensures (1)
   auto const order = [](std::size_t count) {
     profiler_grid grid = llm();
     grid.flops.quadratic = 0;
-    grid.degrees = {1};
+    grid.degrees = {{1}};
     grid.sizes.clear();
     for (std::size_t size = 1; size <= count; ++size) {
       grid.sizes.push_back(static_cast<ballast::tokens>(size));
@@ -200,17 +201,33 @@ TEST(ModelProfiler, AddsSizesAndDegreesToWhatIsThere)
   profiler_grid grid = llm();
   ASSERT_TRUE(run(file, clock, grid));
   grid.sizes = {40, 80, 80};
-  grid.degrees = {2, 4};
+  grid.degrees = {{2}, {4}};
   EXPECT_EQ(run(file, clock, grid).value(), (profiler_summary{6, 2, 0}));
   EXPECT_EQ(file.modules[0].degrees[1].linear.size(), 4U);
   EXPECT_EQ(file.modules[0].degrees[2].linear.size(), 2U);
+}
+
+TEST(ModelProfiler, MeasuresGroupsOfSequenceAndExpertParallelism)
+{
+  profile_file file;
+  fake_clock clock;
+  profiler_grid grid = llm();
+  grid.degrees = {{2, 2, 1}, {2, 1, 4}};
+  ASSERT_TRUE(run(file, clock, grid));
+  auto const& degrees = file.modules[0].degrees;
+  ASSERT_EQ(degrees.size(), 2U);
+  EXPECT_EQ(degree_of(degrees[0]), (ballast::parallel_degree{2, 1, 4}));
+  EXPECT_EQ(degree_of(degrees[1]), (ballast::parallel_degree{2, 2, 1}));
+  // The clock divides by tp alone, so each GPU of a group of 8 does a quarter as much.
+  EXPECT_EQ(degrees[0].linear[0].flop_per_second, 250'000'000U);
+  EXPECT_EQ(degrees[1].linear[0].flop_per_second, 500'000'000U);
 }
 
 TEST(ModelProfiler, DescribesAModuleOfWhichMemoryAloneIsKnown)
 {
   profile_file file;
   fake_clock clock;
-  ballast::find_or_add_degree(ballast::find_or_add_module(file, "llm"), 1).state = {{1, 0, 5}};
+  ballast::find_or_add_degree(ballast::find_or_add_module(file, "llm"), {1}).state = {{1, 0, 5}};
   ASSERT_TRUE(run(file, clock, llm()));
   EXPECT_EQ(file.modules.at(0).model, "transformer:d=64");
   EXPECT_EQ(file.modules[0].degrees[0].state.size(), 1U);
@@ -245,7 +262,7 @@ TEST(ModelProfiler, RefusesGridsOfNothing)
   EXPECT_THAT(said([](auto& grid) { grid.timed_layers = 0; }), HasSubstr("no timed layers"));
   EXPECT_THAT(said([](auto& grid) { grid.sizes.clear(); }), HasSubstr("at no size"));
   EXPECT_THAT(said([](auto& grid) { grid.sizes[1] = 0; }), HasSubstr("at size 0; give sizes"));
-  EXPECT_THAT(said([](auto& grid) { grid.degrees[1] = 0; }), HasSubstr("degree 0"));
+  EXPECT_THAT(said([](auto& grid) { grid.degrees[1] = {0}; }), HasSubstr("degree of 0"));
   EXPECT_TRUE(file.modules.empty());
 }
 

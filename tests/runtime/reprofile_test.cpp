@@ -41,7 +41,9 @@ TEST(Reprofile, SaysWhatAndWhy)
   std::vector<change> const changes = {
       {"nothing", [](profile_file&) {}, {}},
       {"measurements",
-       [](profile_file& now) { ballast::find_or_add_degree(now.modules[0], 2).linear = {{8, 5}}; },
+       [](profile_file& now) {
+         ballast::find_or_add_degree(now.modules[0], {2}).linear = {{8, 5}};
+       },
        {}},
       {"the data",
        [](profile_file& now) { now.data = "nextqa"; },

@@ -33,6 +33,7 @@ void search(ballast::random_source& random)
     problem.bytes_per_second = std::uint64_t{1} << (24 + random.below(16));
     for (auto& module : model.modules) { module.boundary_bytes = random.below(1 << 16); }
   }
+  if (random.below(3) == 0) { ballast_test::add_groups(random, model.modules); }
   problem.modules = model.modules;
   problem.sizes = model.sizes;
   problem.global_batch = static_cast<std::uint32_t>(1 + random.below(6));
@@ -54,7 +55,7 @@ void search(ballast::random_source& random)
   if (!found) {
     require_sentence(found.error());
     require(all.empty() || says(found.error(), "ended before a layout was simulated") ||
-                says(found.error(), "not all numbers of microbatches were tried"),
+                says(found.error(), "not all layouts were tried"),
             "a problem that has a layout is refused: ", found.error().message);
     return;
   }
@@ -78,6 +79,7 @@ void add_orchestration(std::vector<soaked_planner>& planners, std::string const&
   planners.push_back(
       {"orchestrate/" + name, [=](ballast::random_source& random) {
          auto problem = ballast_test::random_orchestration(random, 10, 6, 5);
+         if (random.below(3) == 0) { ballast_test::add_groups(random, problem.modules); }
          bool const is_extreme = random.below(10) == 0;
          if (is_extreme) {
            auto& module = problem.modules[random.below(problem.modules.size())];

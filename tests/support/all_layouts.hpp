@@ -69,12 +69,13 @@ inline std::vector<ballast::model_layout> all_layouts(
     }
     auto const& profile = problem.modules[module];
     for (std::size_t degree = 0; degree < profile.degrees.size(); ++degree) {
-      std::uint32_t const tp = profile.degrees[degree].tp;
-      if (problem.gpus_per_node % tp != 0) { continue; }
-      for (std::uint32_t pp = 1; pp <= profile.layers && tp * pp <= left; ++pp) {
-        for (std::uint32_t dp = 1; tp * pp * dp <= left; ++dp) {
-          chosen[module] = {degree, {tp, pp, dp}};
-          place(module + 1, left - tp * pp * dp);
+      auto const& of = profile.degrees[degree];
+      std::uint32_t const group = of.tp * of.sp * of.ep;
+      if (problem.gpus_per_node % group != 0) { continue; }
+      for (std::uint32_t pp = 1; pp <= profile.layers && group * pp <= left; ++pp) {
+        for (std::uint32_t dp = 1; group * pp * dp <= left; ++dp) {
+          chosen[module] = {degree, {of.tp, pp, dp, of.sp, of.ep}};
+          place(module + 1, left - group * pp * dp);
         }
       }
     }

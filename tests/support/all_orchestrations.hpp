@@ -4,10 +4,16 @@
 
 #include "unit_chain.hpp"
 
+#include <ballast/core/ids.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/uint128.hpp>
+#include <ballast/cost/parallel_degree.hpp>
 #include <ballast/parallelism/model_layout.hpp>
 #include <ballast/parallelism/orchestration_problem.hpp>
+#include <ballast/pipeline/compiled_schedule.hpp>
+#include <ballast/pipeline/interleaved_one_forward_one_backward.hpp>
+#include <ballast/pipeline/pipeline_times.hpp>
+#include <ballast/pipeline/simulate.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -97,13 +103,19 @@ inline price price_of(ballast::orchestration_problem const& problem, std::size_t
   auto const positive = [](std::int64_t number) { return static_cast<uint128>(number); };
   constexpr std::uint64_t second = 1'000'000'000'000;
 
-  price result{{degree.tp, pp, dp},     0, 0, std::uint64_t{degree.tp} * pp * dp, 0, 0,
+  std::uint64_t const group = std::uint64_t{degree.tp} * degree.sp * degree.ep;
+  price result{{degree.tp, pp, dp, degree.sp, degree.ep},
+               0,
+               0,
+               group * pp * dp,
+               0,
+               0,
                {pp, vpp, !forward_only}};
   result.microbatch = up(positive(of_sample) * samples * layers * positive(kind.speed.denominator),
                          uint128{of.layers} * dp * positive(kind.speed.numerator));
   if (kind.bytes_per_second > 0 && (pp > 1 || problem.modules.size() > 1)) {
     result.microbatch += up(uint128{of.boundary_bytes} * (forward_only ? 1 : 2) * samples * second,
-                            uint128{kind.bytes_per_second} * degree.tp * dp);
+                            uint128{kind.bytes_per_second} * group * dp);
   }
   result.once = up(result.microbatch * pp, vpp);
   auto const of_stage = [&](std::uint64_t bytes) { return up(uint128{bytes} * layers, of.layers); };
@@ -134,17 +146,15 @@ inline ballast::orchestration_problem on_kinds(ballast::orchestration_problem pr
   return problem;
 }
 
-/// The best of all orchestrations where each module may get one kind only: loops over all numbers,
-/// without a front or a bound; memory is that of the simulated pipeline.
-inline std::optional<ballast::model_layout> best_of_all_orchestrations(
-    ballast::orchestration_problem const& problem, allowed_orchestrations const& allowed = {})
+/// Visits all orchestrations that have GPUs enough, where each module may get one kind only: the
+/// prices of the modules, and the microbatches. Loops over all numbers.
+template <class Visit>
+void each_orchestration(ballast::orchestration_problem const& problem,
+                        allowed_orchestrations const& allowed, Visit const& visit)
 {
-  using ballast::uint128;
   using orchestrations::price;
   std::size_t const modules = problem.modules.size();
   std::uint32_t const parts = problem.global_batch / problem.microbatch;
-  std::optional<ballast::model_layout> best;
-  std::uint64_t best_gpus = 0;
   for (std::uint32_t llm_dp = 1; llm_dp <= parts; ++llm_dp) {
     if (parts % llm_dp != 0) { continue; }
     std::uint32_t const microbatches = parts / llm_dp;
@@ -154,10 +164,11 @@ inline std::optional<ballast::model_layout> best_of_all_orchestrations(
       auto const& kind = problem.kinds[orchestrations::kind_of(problem, module)];
       for (auto const& degree : of.degrees) {
         for (std::uint32_t pp = 1; pp * (pp == 1 ? 1 : of.virtual_stages) <= of.layers; ++pp) {
-          for (std::uint32_t dp = 1; degree.tp * pp * dp <= kind.gpus && dp <= parts; ++dp) {
+          std::uint32_t const group = degree.tp * degree.sp * degree.ep;
+          for (std::uint32_t dp = 1; group * pp * dp <= kind.gpus && dp <= parts; ++dp) {
             bool const is_llm = module == problem.llm;
             bool const bound = is_llm || allowed.one_degree;
-            if (parts % dp != 0 || kind.gpus_per_node % degree.tp != 0 || (bound && dp != llm_dp) ||
+            if (parts % dp != 0 || kind.gpus_per_node % group != 0 || (bound && dp != llm_dp) ||
                 (!is_llm && allowed.one_stage && pp > 1)) {
               continue;
             }
@@ -176,7 +187,8 @@ inline std::optional<ballast::model_layout> best_of_all_orchestrations(
         for (price const& each : prices[module]) {
           std::uint64_t& left = free[orchestrations::kind_of(problem, module)];
           if (each.gpus > left ||
-              (allowed.one_degree && module > 0 && each.layout.tp != chosen[0]->layout.tp)) {
+              (allowed.one_degree && module > 0 &&
+               ballast::degree_of(each.layout) != ballast::degree_of(chosen[0]->layout))) {
             continue;
           }
           chosen[module] = &each;
@@ -186,42 +198,139 @@ inline std::optional<ballast::model_layout> best_of_all_orchestrations(
         }
         return;
       }
-      uint128 step = 0;
-      uint128 slowest = 0;
-      std::uint64_t gpus = 0;
-      for (price const* const each : chosen) {
-        step += each->once;
-        slowest = std::max(slowest, each->microbatch);
-        gpus += each->gpus;
-      }
-      step += slowest * (microbatches - 1);
-      if (step >= static_cast<uint128>(ballast::no_cost)) { return; }
-      auto const time = static_cast<ballast::time_units>(step);
-      if (best && std::tie(time, gpus) > std::tie(best->step, best_gpus)) { return; }
-      ballast::model_layout found;
-      found.step = time;
-      found.microbatches = microbatches;
-      std::vector<chained_unit> units;
-      for (price const* const each : chosen) {
-        found.modules.push_back(each->layout);
-        units.push_back(each->unit);
-      }
-      if (best &&
-          std::tie(time, gpus, found.modules) >= std::tie(best->step, best_gpus, best->modules)) {
-        return;
-      }
-      auto const& peaks = orchestrations::simulated_peaks_of(units, microbatches);
-      for (std::size_t each = 0; each < modules; ++each) {
-        uint128 const bytes = chosen[each]->state + chosen[each]->kept * peaks[each];
-        if (bytes > problem.kinds[orchestrations::kind_of(problem, each)].memory_bytes) { return; }
-        found.memory_bytes = std::max(found.memory_bytes, static_cast<std::uint64_t>(bytes));
-      }
-      best = found;
-      best_gpus = gpus;
+      visit(chosen, microbatches);
     };
     choose(0);
   }
+}
+
+/// What the fullest GPU holds in the simulated pipeline, or nothing where one lacks memory.
+inline std::optional<std::uint64_t> memory_of(
+    ballast::orchestration_problem const& problem,
+    std::vector<orchestrations::price const*> const& chosen, std::uint32_t microbatches)
+{
+  std::vector<chained_unit> units;
+  for (orchestrations::price const* const each : chosen) { units.push_back(each->unit); }
+  auto const& peaks = orchestrations::simulated_peaks_of(units, microbatches);
+  std::uint64_t most = 0;
+  for (std::size_t each = 0; each < chosen.size(); ++each) {
+    ballast::uint128 const bytes = chosen[each]->state + chosen[each]->kept * peaks[each];
+    if (bytes > problem.kinds[orchestrations::kind_of(problem, each)].memory_bytes) { return {}; }
+    most = std::max(most, static_cast<std::uint64_t>(bytes));
+  }
+  return most;
+}
+
+/// The best of all orchestrations where each module may get one kind only, without a front or a
+/// bound; memory is that of the simulated pipeline.
+inline std::optional<ballast::model_layout> best_of_all_orchestrations(
+    ballast::orchestration_problem const& problem, allowed_orchestrations const& allowed = {})
+{
+  using ballast::uint128;
+  std::optional<ballast::model_layout> best;
+  std::uint64_t best_gpus = 0;
+  each_orchestration(problem, allowed, [&](auto const& chosen, std::uint32_t microbatches) {
+    uint128 step = 0;
+    uint128 slowest = 0;
+    std::uint64_t gpus = 0;
+    for (auto const* const each : chosen) {
+      step += each->once;
+      slowest = std::max(slowest, each->microbatch);
+      gpus += each->gpus;
+    }
+    step += slowest * (microbatches - 1);
+    if (step >= static_cast<uint128>(ballast::no_cost)) { return; }
+    auto const time = static_cast<ballast::time_units>(step);
+    if (best && std::tie(time, gpus) > std::tie(best->step, best_gpus)) { return; }
+    ballast::model_layout found;
+    found.step = time;
+    found.microbatches = microbatches;
+    for (auto const* const each : chosen) { found.modules.push_back(each->layout); }
+    if (best &&
+        std::tie(time, gpus, found.modules) >= std::tie(best->step, best_gpus, best->modules)) {
+      return;
+    }
+    auto const bytes = memory_of(problem, chosen, microbatches);
+    if (!bytes) { return; }
+    found.memory_bytes = *bytes;
+    best = found;
+    best_gpus = gpus;
+  });
   return best;
+}
+
+/// The step of an orchestration that runs as one pipeline, where each module may get one kind only:
+/// every stage has its own layers, and sends before it goes on.
+inline ballast::time_units simulated_step(ballast::orchestration_problem const& problem,
+                                          std::vector<ballast::module_layout> const& layouts)
+{
+  using ballast::uint128;
+  using orchestrations::up;
+  constexpr std::uint64_t second = 1'000'000'000'000;
+  std::uint32_t const samples = layouts[problem.llm].dp * problem.microbatch;
+  std::size_t const microbatches = problem.global_batch / samples;
+  std::vector<chained_unit> units;
+  std::vector<ballast::stage_time> times;
+  std::vector<ballast::time_units> reducing;  // of each rank
+  bool is_fed_by_trained = false;
+  for (std::size_t module = 0; module < layouts.size(); ++module) {
+    auto const& of = problem.modules[module];
+    auto const& kind = problem.kinds[orchestrations::kind_of(problem, module)];
+    auto const& own = layouts[module];
+    is_fed_by_trained = is_fed_by_trained || of.is_trained || of.is_input_trained;
+    auto const degree = std::find_if(of.degrees.begin(), of.degrees.end(), [&](auto const& each) {
+      return each.tp == own.tp && each.sp == own.sp && each.ep == own.ep;
+    });
+    std::uint32_t const vpp = own.pp == 1 ? 1 : of.virtual_stages;
+    units.push_back({own.pp, vpp, is_fed_by_trained});
+    uint128 const bandwidth = uint128{kind.bytes_per_second} * own.tp * own.sp * own.ep * own.dp;
+    uint128 const sent = bandwidth == 0 || (own.pp == 1 && layouts.size() == 1)
+                             ? 0
+                             : up(uint128{of.boundary_bytes} * samples * second, bandwidth);
+    auto const part_time = [&](ballast::time_units of_sample, std::uint32_t layers) {
+      uint128 const work = static_cast<uint128>(of_sample) * samples * layers;
+      return static_cast<ballast::time_units>(
+          up(work * static_cast<uint128>(kind.speed.denominator),
+             uint128{of.layers} * own.dp * static_cast<uint128>(kind.speed.numerator)) +
+          sent);
+    };
+    std::vector<std::uint32_t> of_rank(own.pp, 0);
+    for (std::uint32_t part = 0; part < own.pp * vpp; ++part) {
+      std::uint32_t const layers =
+          of.layers / (own.pp * vpp) + (part < of.layers % (own.pp * vpp) ? 1 : 0);
+      of_rank[part % own.pp] += layers;
+      auto const backward = of.is_trained ? degree->backward : degree->backward_of_input;
+      times.push_back({part_time(degree->forward, layers),
+                       is_fed_by_trained ? part_time(backward, layers) : 0});
+    }
+    for (std::uint32_t const layers : of_rank) {
+      uint128 const bytes = up(uint128{degree->gradient_bytes} * layers, of.layers) +
+                            up(uint128{degree->weight_bytes} * layers, of.layers);
+      bool const reduces = of.is_trained && kind.bytes_per_second > 0;
+      reducing.push_back(reduces ? static_cast<ballast::time_units>(
+                                       up(bytes * (own.dp - 1) * second,
+                                          uint128{kind.bytes_per_second} * own.dp * degree->copies))
+                                 : 0);
+    }
+  }
+  auto const schedule =
+      ballast::compiled_schedule::make(
+          chain_of_units(units), ballast::interleaved_one_forward_one_backward{}, microbatches)
+          .value();
+  ballast::pipeline_times all(microbatches, times.size());
+  std::vector<ballast::microbatch_id> order;
+  for (std::size_t each = 0; each < microbatches; ++each) {
+    order.push_back(ballast::to_id<ballast::microbatch_id>(each));
+    std::copy(times.begin(), times.end(), all[order.back()].begin());
+  }
+  auto const timeline = simulate(schedule, all, order);
+  ballast::time_units end = 0;
+  for (std::size_t rank = 0; rank < reducing.size(); ++rank) {
+    for (auto const task : schedule.tasks_on(ballast::to_id<ballast::pipeline_rank>(rank))) {
+      end = std::max(end, timeline.end[task] + reducing[rank]);
+    }
+  }
+  return end;
 }
 
 /// The best of all orchestrations on all assignments of kinds, one after the other.
@@ -271,12 +380,15 @@ inline pipeline_memory simulated_memory(ballast::orchestration_problem const& pr
   std::uint32_t const samples = layout.modules[problem.llm].dp * problem.microbatch;
   for (std::size_t module = 0; module < problem.modules.size(); ++module) {
     auto const& of = problem.modules[module];
-    auto const [tp, pp, dp] = layout.modules[module];
+    std::uint32_t const pp = layout.modules[module].pp;
+    std::uint32_t const dp = layout.modules[module].dp;
     is_fed_by_trained = is_fed_by_trained || of.is_trained || of.is_input_trained;
     std::uint32_t const vpp = pp == 1 ? 1 : of.virtual_stages;
     std::uint32_t const parts = pp * vpp;
-    auto const degree = std::find_if(of.degrees.begin(), of.degrees.end(),
-                                     [wanted = tp](auto const& each) { return each.tp == wanted; });
+    auto const degree = std::find_if(
+        of.degrees.begin(), of.degrees.end(), [&own = layout.modules[module]](auto const& each) {
+          return each.tp == own.tp && each.sp == own.sp && each.ep == own.ep;
+        });
     units.push_back({pp, vpp, is_fed_by_trained});
     memory.is_even = memory.is_even && of.layers % parts == 0;
     auto const up = [&](std::uint64_t bytes, std::uint64_t by) { return (bytes + by - 1) / by; };

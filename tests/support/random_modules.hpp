@@ -6,7 +6,9 @@
 #include <ballast/core/random.hpp>
 #include <ballast/cost/interpolated_throughput.hpp>
 #include <ballast/cost/module_profile.hpp>
+#include <ballast/cost/parallel_degree.hpp>
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -92,6 +94,33 @@ inline random_model draw_model(ballast::random_source& random, std::size_t modul
     model.sizes.push_back(text);
   }
   return model;
+}
+
+/// Has modules measured on groups of sp and ep GPUs too, as many as with tp alone: faster or
+/// slower, and with other memory.
+inline void add_groups(ballast::random_source& random,
+                       std::vector<ballast::module_profile>& modules)
+{
+  for (ballast::module_profile& module : modules) {
+    auto const measured = module.degrees;
+    for (ballast::profiled_degree degree : measured) {
+      if (degree.tp == 1 || random.below(3) == 0) { continue; }
+      double const gain = 0.7 + 0.05 * static_cast<double>(random.below(13));
+      degree.linear = random_throughput(random, 4e14 * gain, 3.0 * degree.tp);
+      (random.below(2) == 0 ? degree.sp : degree.ep) = 2;
+      degree.tp /= 2;
+      for (std::uint64_t& bytes : degree.memory.state_bytes) {
+        bytes = bytes * 2 / (1 + degree.ep);
+      }
+      for (auto& row : degree.memory.activation_bytes) {
+        for (std::uint64_t& bytes : row) { bytes = bytes * 2 / 3; }
+      }
+      module.degrees.push_back(degree);
+    }
+    std::sort(module.degrees.begin(), module.degrees.end(), [](auto const& a, auto const& b) {
+      return ballast::degree_of(a) < ballast::degree_of(b);
+    });
+  }
 }
 
 /// Which later module each but the last feeds: the next one, the last one, or any.

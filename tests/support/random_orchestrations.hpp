@@ -4,8 +4,10 @@
 
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/random.hpp>
+#include <ballast/cost/parallel_degree.hpp>
 #include <ballast/parallelism/orchestration_problem.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -51,6 +53,29 @@ inline ballast::orchestrated_module random_orchestrated(ballast::random_source& 
     module.degrees.push_back(degree);
   }
   return module;
+}
+
+/// Has modules measured on groups of sp and ep GPUs too, as many as with tp alone: faster or
+/// slower, and with other memory.
+inline void add_groups(ballast::random_source& random,
+                       std::vector<ballast::orchestrated_module>& modules)
+{
+  for (ballast::orchestrated_module& module : modules) {
+    auto const measured = module.degrees;
+    for (ballast::orchestrated_degree degree : measured) {
+      if (degree.tp == 1 || random.below(3) == 0) { continue; }
+      (random.below(2) == 0 ? degree.sp : degree.ep) = 2;
+      degree.tp /= 2;
+      degree.copies = degree.sp;
+      degree.forward = degree.forward * random.between(7, 13) / 10;
+      degree.weight_bytes = degree.weight_bytes * 2 / (1 + random.below(3));
+      degree.activation_bytes = degree.activation_bytes / (1 + random.below(3));
+      module.degrees.push_back(degree);
+    }
+    std::sort(module.degrees.begin(), module.degrees.end(), [](auto const& a, auto const& b) {
+      return ballast::degree_of(a) < ballast::degree_of(b);
+    });
+  }
 }
 
 /// One to three modules on GPUs of one kind, or of two, of which some modules may get one only.

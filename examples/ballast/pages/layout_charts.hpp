@@ -24,7 +24,7 @@ namespace pages {
 /// How many nodes a layout_chart shows at most.
 inline constexpr std::size_t most_layout_nodes = 32;
 
-/// Draws which GPU computes what: a row for each node, and in it a bar for each group of tp GPUs,
+/// Draws which GPU computes what: a row for each node, and in it a bar for each group of GPUs,
 /// labelled with replica and stage ("r0 s2"). Modules differ in colour.
 ///
 /// Shapes      names[modules], places[gpus].
@@ -71,18 +71,18 @@ inline constexpr std::size_t most_layout_nodes = 32;
     std::size_t const past = std::min<std::size_t>(first + gpus_per_node, places.size());
     for (std::size_t gpu = first; gpu < past;) {
       auto const& [module, replica, stage, rank] = places[gpu];
-      std::uint32_t const tp = modules[module].tp;
+      std::uint32_t const group = modules[module].group();
       std::string const label = fmt::format("r{} s{}", replica, stage);
       std::string tooltip =
           fmt::format("{}, replica {}, stage {}: GPU {}", names[module], replica, stage, gpu);
-      if (tp > 1) { tooltip += fmt::format(" to {}", gpu + tp - 1); }
+      if (group > 1) { tooltip += fmt::format(" to {}", gpu + group - 1); }
       double const x = plot_left + width * static_cast<double>(gpu - first);
-      drawing.rectangle({x + 1, y + 1, width * tp - 2, row_height - 4},
+      drawing.rectangle({x + 1, y + 1, width * group - 2, row_height - 4},
                         colours[module % colours.size()], tooltip);
-      if (width * tp >= label_width) {
-        drawing.text({x + width * tp / 2, y + 16}, "inside", label);
+      if (width * group >= label_width) {
+        drawing.text({x + width * group / 2, y + 16}, "inside", label);
       }
-      gpu += tp;
+      gpu += group;
     }
   }
   return drawing.markup();

@@ -7,12 +7,14 @@
 #include "number_text.hpp"
 
 #include <ballast/core/quantities.hpp>
+#include <ballast/cost/parallel_degree.hpp>
 #include <ballast/parallelism/model_layout.hpp>
 #include <ballast/parallelism/simulated_layout.hpp>
 #include <ballast/topology/process_grid.hpp>
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -48,11 +50,30 @@ struct layout_page_data {
 {
   std::string text;
   for (std::size_t module = 0; module < names.size(); ++module) {
-    auto const [tp, pp, dp] = layout.modules[module];
-    text +=
-        fmt::format("{}{} tp {} pp {} dp {}", module == 0 ? "" : ", ", names[module], tp, pp, dp);
+    text += fmt::format("{}{} {}", module == 0 ? "" : ", ", names[module],
+                        text_of(layout.modules[module]));
   }
   return text;
+}
+
+/// "4", "4 sp 2": what stands under tp.
+[[nodiscard]] inline std::string tp_text(ballast::module_layout const& layout)
+{
+  return text_of(degree_of(layout)).substr(std::string_view("tp ").size());
+}
+
+/// How wide that is in a table of text, at least 6.
+[[nodiscard]] inline std::size_t tp_width(ballast::model_layout const& layout)
+{
+  std::size_t width = 6;
+  for (auto const& each : layout.modules) { width = std::max(width, tp_text(each).size() + 2); }
+  return width;
+}
+
+/// "4 \u00B7 2 \u00B7 8".
+[[nodiscard]] inline std::string degrees_cell(ballast::module_layout const& layout)
+{
+  return fmt::format("{} \u00B7 {} \u00B7 {}", tp_text(layout), layout.pp, layout.dp);
 }
 
 /// "16", "16, 2 virtual stages".
@@ -76,9 +97,7 @@ struct layout_page_data {
   for (std::size_t place = 0; place < data.layouts.size() && place < most; ++place) {
     auto const& [layout, simulated] = data.layouts[place];
     std::vector<std::string> row = {std::to_string(place + 1)};
-    for (auto const& [tp, pp, dp] : layout.modules) {
-      row.push_back(fmt::format("{} \u00B7 {} \u00B7 {}", tp, pp, dp));
-    }
+    for (auto const& each : layout.modules) { row.push_back(degrees_cell(each)); }
     row.push_back(microbatches_text(layout));
     row.push_back(si_text(seconds_of(layout.step), "s"));
     row.push_back(si_text(seconds_of(simulated), "s"));

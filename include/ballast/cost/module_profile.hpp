@@ -7,17 +7,19 @@
 #include <ballast/cost/flops.hpp>
 #include <ballast/cost/interpolated_throughput.hpp>
 #include <ballast/cost/module_memory.hpp>
+#include <ballast/cost/parallel_degree.hpp>
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <vector>
 
 namespace ballast::inline v0 {
 
-/// How fast a module is at one tensor-parallel degree, and what it takes of a GPU's memory.
+/// How fast a module is at one parallel degree, and what it takes of a GPU's memory.
 ///
-/// Units       FLOP per second of each GPU of the degree: `linear` over the size of a microbatch,
+/// Units       FLOP per second of each of its tp x sp x ep GPUs: `linear` over the size of a microbatch,
 ///             since packed samples pass the weights together; `attention` over the length of a
 ///             sample, since attention takes samples one by one.
 struct profiled_degree {
@@ -25,6 +27,8 @@ struct profiled_degree {
   interpolated_throughput linear{};
   interpolated_throughput attention{};
   module_memory memory{};
+  std::uint32_t sp = 1;
+  std::uint32_t ep = 1;
 
   friend bool operator==(profiled_degree const&, profiled_degree const&) = default;
 };
@@ -43,26 +47,26 @@ struct module_profile {
   std::string name;
   std::uint32_t layers = 1;
   flop_polynomial flops;
-  std::vector<profiled_degree> degrees;  ///< by tp, increasing
+  std::vector<profiled_degree> degrees;  ///< by tp, sp and ep, increasing
   std::uint64_t boundary_bytes = 0;
 
   friend bool operator==(module_profile const&, module_profile const&) = default;
 };
 
-/// The degree of a tp, or null where the module was not measured at it.
+/// What was measured at a degree, or null where nothing was.
 [[nodiscard]] inline profiled_degree const* find_degree(module_profile const& module,
-                                                        std::uint32_t tp) noexcept
+                                                        parallel_degree const& degree) noexcept
 {
   for (profiled_degree const& each : module.degrees) {
-    if (each.tp == tp) { return &each; }
+    if (degree_of(each) == degree) { return &each; }
   }
   return nullptr;
 }
 
 /// Refuses a profile that no search can read.
 ///
-/// Errors      out_of_range, position of the degree: it is 0, or not above the one before, or its
-///             memory is none (check_memory); position 0 also: there is no degree, no layer or no
+/// Errors      out_of_range, position of the degree: it has no GPU or 2^32 and more, or is not above
+///             the one before, or its memory is none (check_memory); position 0 also: there is no degree, no layer or no
 ///             work, or it gives the next module more than most_boundary_bytes.
 [[nodiscard]] inline result<void> check_profile(module_profile const& module)
 {
@@ -78,20 +82,23 @@ struct module_profile {
                   "gives more than 2^53 bytes of a token or item to the next one; check the unit");
   }
   if (module.degrees.empty()) {
-    return refuse(0, "was measured at no tensor-parallel degree; measure one at least");
+    return refuse(0, "was measured at no parallel degree; measure one at least");
   }
-  std::uint32_t before = 0;
+  parallel_degree before{0, 0, 0};
   for (std::size_t index = 0; index < module.degrees.size(); ++index) {
-    profiled_degree const& each = module.degrees[index];
-    if (each.tp <= before) {
-      return refuse(index, detail::concat("has tensor-parallel degree ", each.tp, " after ", before,
-                                          "; give them in increasing order"));
+    parallel_degree const degree = degree_of(module.degrees[index]);
+    if (degree.gpus() == 0 || degree.gpus() > std::numeric_limits<std::uint32_t>::max()) {
+      return refuse(index, "has a degree of " + text_of(degree) +
+                               ", which is no number of GPUs from 1 to 2^32 - 1");
     }
-    if (auto checked = check_memory(each.memory); !checked) {
-      return refuse(index, detail::concat("at tensor-parallel degree ", each.tp, ": ",
-                                          checked.error().message));
+    if (degree <= before) {
+      return refuse(index, detail::concat("has degree ", text_of(degree), " after ",
+                                          text_of(before), "; give them in increasing order"));
     }
-    before = each.tp;
+    if (auto checked = check_memory(module.degrees[index].memory); !checked) {
+      return refuse(index, "at " + text_of(degree) + ": " + checked.error().message);
+    }
+    before = degree;
   }
   return {};
 }

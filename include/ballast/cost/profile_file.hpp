@@ -11,6 +11,7 @@
 #include <ballast/cost/interpolated_throughput.hpp>
 #include <ballast/cost/module_memory.hpp>
 #include <ballast/cost/module_profile.hpp>
+#include <ballast/cost/parallel_degree.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -46,13 +47,15 @@ struct memory_point {
   friend bool operator==(memory_point const&, memory_point const&) = default;
 };
 
-/// What was measured of a module at one tensor-parallel degree, so far.
+/// What was measured of a module at one parallel degree, so far.
 struct measured_degree {
   std::uint32_t tp = 1;
   std::vector<speed_point> linear;        ///< by size, increasing
   std::vector<speed_point> attention;     ///< by size, increasing
   std::vector<memory_point> state;        ///< by layers, increasing
   std::vector<memory_point> activations;  ///< by layers, then size, increasing
+  std::uint32_t sp = 1;
+  std::uint32_t ep = 1;
 
   friend bool operator==(measured_degree const&, measured_degree const&) = default;
 };
@@ -63,7 +66,7 @@ struct measured_module {
   std::string model;                     ///< a fingerprint: what makes it another model, in words
   std::uint32_t layers = 0;              ///< 0: not known
   flop_polynomial flops;                 ///< as in module_profile
-  std::vector<measured_degree> degrees;  ///< by tp, increasing
+  std::vector<measured_degree> degrees;  ///< by tp, sp and ep, increasing
   std::uint64_t boundary_bytes = 0;      ///< as in module_profile
 
   friend bool operator==(measured_module const&, measured_module const&) = default;
@@ -101,14 +104,17 @@ struct profile_file {
 }
 
 /// The measurements at a degree; where the module has none, a new one in its place.
-[[nodiscard]] inline measured_degree& find_or_add_degree(measured_module& module, std::uint32_t tp)
+[[nodiscard]] inline measured_degree& find_or_add_degree(measured_module& module,
+                                                         parallel_degree const& degree)
 {
-  auto const place =
-      std::lower_bound(module.degrees.begin(), module.degrees.end(), tp,
-                       [](measured_degree const& each, std::uint32_t at) { return each.tp < at; });
-  if (place != module.degrees.end() && place->tp == tp) { return *place; }
+  auto const place = std::lower_bound(
+      module.degrees.begin(), module.degrees.end(), degree,
+      [](measured_degree const& each, parallel_degree const& at) { return degree_of(each) < at; });
+  if (place != module.degrees.end() && degree_of(*place) == degree) { return *place; }
   measured_degree added;
-  added.tp = tp;
+  added.tp = degree.tp;
+  added.sp = degree.sp;
+  added.ep = degree.ep;
   return *module.degrees.insert(place, std::move(added));
 }
 
@@ -206,7 +212,7 @@ namespace detail {
     };
     for (measured_degree const& degree : each.degrees) {
       auto const refuse_degree = [&](std::string const& why) {
-        return refuse(detail::concat("at tp ", degree.tp, ": ", why));
+        return refuse("at " + text_of(degree_of(degree)) + ": " + why);
       };
       if (degree.linear.empty()) {
         return refuse_degree("has no linear_flop_per_second; give one at least");
@@ -223,7 +229,7 @@ namespace detail {
       }
       auto const memory = detail::memory_through(degree);
       if (!memory) { return refuse_degree(memory.error().message); }
-      profile.degrees.push_back({degree.tp, *linear, *attention, *memory});
+      profile.degrees.push_back({degree.tp, *linear, *attention, *memory, degree.sp, degree.ep});
     }
     if (auto checked = check_profile(profile); !checked) {
       return fail(checked.error().code, modules.size() - 1, checked.error().message);

@@ -6,6 +6,7 @@
 #include <ballast/core/result.hpp>
 #include <ballast/cost/detail/profile_rows.hpp>
 #include <ballast/cost/module_profile.hpp>
+#include <ballast/cost/parallel_degree.hpp>
 #include <ballast/cost/profile_file.hpp>
 #include <ballast/text/read_file.hpp>
 
@@ -107,17 +108,27 @@ class profile_builder {
     return {};
   }
 
-  [[nodiscard]] result<std::uint32_t> degree() const
+  [[nodiscard]] result<parallel_degree> degree() const
   {
-    return rows_.number(column::tp, 1, most_layers).map([](std::uint64_t tp) {
-      return static_cast<std::uint32_t>(tp);
-    });
+    parallel_degree read;
+    for (auto const& [name, member] :
+         {std::pair{column::tp, &parallel_degree::tp}, std::pair{column::sp, &parallel_degree::sp},
+          std::pair{column::ep, &parallel_degree::ep}}) {
+      if (name != column::tp && rows_.field(name).empty()) { continue; }
+      auto const number = rows_.number(name, 1, most_layers);
+      if (!number) { return tl::unexpected(number.error()); }
+      read.*member = static_cast<std::uint32_t>(*number);
+    }
+    if (read.gpus() > most_layers) {
+      return rows_.refuse(text_of(read) + " takes 2^31 GPUs or more; correct the row");
+    }
+    return read;
   }
 
   [[nodiscard]] result<void> add_speed(std::vector<speed_point> measured_degree::* points)
   {
-    auto const tp = degree();
-    if (!tp) { return tl::unexpected(tp.error()); }
+    auto const at = degree();
+    if (!at) { return tl::unexpected(at.error()); }
     auto const size = rows_.number(column::size, 1, most_size);
     if (!size) { return tl::unexpected(size.error()); }
     auto const speed = rows_.number(column::value, 1, most_speed, true);
@@ -135,14 +146,14 @@ class profile_builder {
       if (!known) { return tl::unexpected(known.error()); }
       point.*member = *known;
     }
-    if (!add_point(find_or_add_degree(module(), *tp).*points, point)) { return twice(); }
+    if (!add_point(find_or_add_degree(module(), *at).*points, point)) { return twice(); }
     return {};
   }
 
   [[nodiscard]] result<void> add_memory(std::vector<memory_point> measured_degree::* points)
   {
-    auto const tp = degree();
-    if (!tp) { return tl::unexpected(tp.error()); }
+    auto const at = degree();
+    if (!at) { return tl::unexpected(at.error()); }
     auto const layers = rows_.number(column::layers, 1, most_layers);
     if (!layers) { return tl::unexpected(layers.error()); }
     memory_point point;
@@ -155,7 +166,7 @@ class profile_builder {
     auto const bytes = rows_.number(column::value, 0, most);
     if (!bytes) { return tl::unexpected(bytes.error()); }
     point.bytes = *bytes;
-    if (!add_point(find_or_add_degree(module(), *tp).*points, point)) { return twice(); }
+    if (!add_point(find_or_add_degree(module(), *at).*points, point)) { return twice(); }
     return {};
   }
 
@@ -166,8 +177,8 @@ class profile_builder {
 }  // namespace detail
 
 /// Reads a profile file, complete or not: a CSV text with the columns `module`, `tp`, `quantity`,
-/// `layers`, `size` and `value`, and perhaps the quartiles and passes of speeds, among others, rows
-/// and columns in any order. docs/profile.md has the contract of its rows.
+/// `layers`, `size` and `value`, and perhaps `sp`, `ep`, the quartiles and passes of speeds, among
+/// others, rows and columns in any order. docs/profile.md has the contract of its rows.
 ///
 /// Ensures     (1) modules are in the order of their first rows, and all else is sorted
 ///             (2) of several bad rows, the first is reported

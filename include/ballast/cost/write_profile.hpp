@@ -6,6 +6,7 @@
 #include <ballast/cost/profile_file.hpp>
 #include <ballast/text/csv_field.hpp>
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -18,7 +19,9 @@ namespace detail {
 /// Writes a profile row by row.
 class profile_writer {
  public:
-  explicit profile_writer(profile_file const& file) : text_(profile_header() + "\n")
+  explicit profile_writer(profile_file const& file)
+      : has_tp_only_(std::all_of(file.modules.begin(), file.modules.end(), is_of_tp)),
+        text_(profile_header(has_tp_only_ ? profile_columns_of_tp : profile_columns.size()) + "\n")
   {
     write(quantity::schema, {}, "1");
     write_text(quantity::hardware, {}, file.hardware);
@@ -31,13 +34,21 @@ class profile_writer {
  private:
   using quantity = profile_quantity;
 
+  [[nodiscard]] static bool is_of_tp(measured_module const& module)
+  {
+    return std::all_of(module.degrees.begin(), module.degrees.end(),
+                       [](measured_degree const& each) { return each.sp == 1 && each.ep == 1; });
+  }
+
   /// What a row has beside quantity and value, as text.
   struct place {
     std::string module{};
     std::string tp{};
     std::string layers{};
     std::string size{};
-    std::string spread = ",,,,";  ///< the last four columns
+    std::string spread = ",,,,";  ///< quartiles and passes
+    std::string sp{};
+    std::string ep{};
   };
 
   void write(quantity what, place const& where, std::string_view value)
@@ -45,7 +56,9 @@ class profile_writer {
     auto& row = text_;
     row.append(where.module).append(",").append(where.tp).append(",").append(form_of(what).name);
     row.append(",").append(where.layers).append(",").append(where.size).append(",").append(value);
-    row.append(where.spread).append("\n");
+    row.append(where.spread);
+    if (!has_tp_only_) { row.append(",").append(where.sp).append(",").append(where.ep); }
+    row.append("\n");
   }
 
   void write_text(quantity what, place const& where, std::string_view value)
@@ -68,6 +81,8 @@ class profile_writer {
     for (measured_degree const& degree : module.degrees) {
       place where = of_module;
       where.tp = std::to_string(degree.tp);
+      where.sp = std::to_string(degree.sp);
+      where.ep = std::to_string(degree.ep);
       write_speeds(quantity::linear_flop_per_second, where, degree.linear);
       write_speeds(quantity::attention_flop_per_second, where, degree.attention);
       write_memory(quantity::state_bytes, where, degree.state);
@@ -97,6 +112,7 @@ class profile_writer {
     }
   }
 
+  bool has_tp_only_;
   std::string text_;
 };
 

@@ -7,6 +7,7 @@
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/cost/module_profile.hpp>
+#include <ballast/cost/parallel_degree.hpp>
 #include <ballast/parallelism/deal_samples.hpp>
 #include <ballast/parallelism/detail/layout_prices.hpp>
 #include <ballast/parallelism/detail/stage_memory.hpp>
@@ -62,7 +63,7 @@ namespace ballast::inline v0 {
   std::vector<detail::chosen_layout> chosen;
   for (std::size_t module = 0; module < modules; ++module) {
     module_profile const& profile = problem.modules[module];
-    profiled_degree const* const degree = find_degree(profile, layout.modules[module].tp);
+    profiled_degree const* const degree = find_degree(profile, degree_of(layout.modules[module]));
     chosen.push_back(
         {static_cast<std::size_t>(degree - profile.degrees.data()), layout.modules[module]});
   }

@@ -7,6 +7,7 @@
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/cost/module_profile.hpp>
+#include <ballast/cost/parallel_degree.hpp>
 #include <ballast/cost/saturating_sum.hpp>
 #include <ballast/parallelism/detail/joined_unit.hpp>
 #include <ballast/parallelism/detail/layout_transfers.hpp>
@@ -149,7 +150,7 @@ class layout_pipeline {
   {
     module_layout const& own = layout_.modules.back();
     module_profile const& profile = problem_.modules.back();
-    auto const& memory = find_degree(profile, own.tp)->memory;
+    auto const& memory = find_degree(profile, degree_of(own))->memory;
     std::uint32_t const layers = detail::stage_shares(profile.layers, own.pp).most_layers();
     std::uint64_t const free = problem_.memory_bytes - memory.state(layers);  // the layout fits
     detail::joined_unit const unit{own.pp, layout_.virtual_stages, layout_.microbatches};
@@ -161,7 +162,7 @@ class layout_pipeline {
   {
     module_layout const own = layout_.modules[module];
     std::uint32_t const layers = problem_.modules[module].layers;
-    return detail::reducing_time(problem_, *find_degree(problem_.modules[module], own.tp),
+    return detail::reducing_time(problem_, *find_degree(problem_.modules[module], degree_of(own)),
                                  layers / own.pp + (stage < layers % own.pp ? 1 : 0), own.dp);
   }
 
@@ -195,12 +196,12 @@ class layout_pipeline {
     return detail::replica_graph(std::move(modules));
   }
 
-  /// The time of all layers, for some samples packed together, on one of the tp GPUs.
+  /// The time of all layers, for some samples packed together, on one GPU of a group.
   class packed_samples {
    public:
     packed_samples(layout_pipeline const& pipeline, std::size_t module)
         : profile_(pipeline.problem_.modules[module]),
-          speeds_(*find_degree(profile_, pipeline.layout_.modules[module].tp))
+          speeds_(*find_degree(profile_, degree_of(pipeline.layout_.modules[module])))
     {}
 
     void add(tokens size)
@@ -243,7 +244,7 @@ class layout_pipeline {
     std::uint32_t const broker = replica / (replicas(of_replica) / graph_.brokers(module));
     std::size_t const there = graph_.transfer_of(module, broker);
     time_units const time =
-        detail::sending_time(problem_, module, all, layout_.modules[of_replica].tp);
+        detail::sending_time(problem_, module, all, layout_.modules[of_replica].group());
     times[there].forward = std::max(times[there].forward, time);
     times[there + 1].backward = std::max(times[there + 1].backward, time);
   }

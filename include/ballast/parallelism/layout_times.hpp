@@ -7,6 +7,7 @@
 #include <ballast/cost/flops.hpp>
 #include <ballast/cost/interpolated_throughput.hpp>
 #include <ballast/cost/module_profile.hpp>
+#include <ballast/cost/parallel_degree.hpp>
 #include <ballast/cost/saturating_sum.hpp>
 #include <ballast/parallelism/detail/stage_times.hpp>
 #include <ballast/parallelism/layout_problem.hpp>
@@ -24,7 +25,7 @@ namespace ballast::inline v0 {
 /// How long a sample takes in the modules of a layout: the products with weights at the throughput
 /// of a mean microbatch, in which it is packed, and attention at that of its own length.
 ///
-/// Units       picoseconds of one of the tp GPUs; a third is the forward.
+/// Units       picoseconds of one GPU of a group; a third is the forward.
 /// Expects     the problem has D modules, and price_layout accepts the layout.
 template <std::size_t D>
 class layout_times {
@@ -34,7 +35,7 @@ class layout_times {
     for (std::size_t module = 0; module < D; ++module) {
       module_layout const own = layout.modules[module];
       module_profile const& profile = problem.modules[module];
-      profiled_degree const* const degree = find_degree(profile, own.tp);
+      profiled_degree const* const degree = find_degree(profile, degree_of(own));
       uint128 all = 0;
       for (std::size_t sample = 0; sample < problem.samples(); ++sample) {
         all += static_cast<std::uint64_t>(problem.sizes[sample * D + module]);
@@ -42,7 +43,7 @@ class layout_times {
       uint128 const mean = all * problem.global_batch / problem.samples() /
                            (static_cast<uint128>(layout.microbatches) * own.dp);
       modules_[module] = {
-          degree->linear, degree->attention, profile.flops, own.tp,
+          degree->linear, degree->attention, profile.flops, own.group(),
           static_cast<tokens>(std::min<uint128>(mean, static_cast<uint128>(longest_sample)))};
     }
   }
@@ -51,8 +52,8 @@ class layout_times {
   {
     std::array<stage_time, D> times{};
     for (std::size_t module = 0; module < D; ++module) {
-      auto const& [linear, attention, flops, tp, mean] = modules_[module];
-      detail::batch_work const work(flops, sizes[module], 1, tp);
+      auto const& [linear, attention, flops, gpus, mean] = modules_[module];
+      detail::batch_work const work(flops, sizes[module], 1, gpus);
       cost_units const time = saturating_sum(linear.picoseconds(work.linear, mean),
                                              attention.picoseconds(work.attention, sizes[module]));
       times[module] = {time / 3, time - time / 3};
@@ -65,7 +66,7 @@ class layout_times {
     interpolated_throughput linear;
     interpolated_throughput attention;
     flop_polynomial flops;
-    std::uint32_t tp = 1;
+    std::uint32_t gpus = 1;  // of a group
     tokens mean_microbatch = 0;
   };
 

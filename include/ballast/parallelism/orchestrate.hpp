@@ -35,7 +35,8 @@ struct best_units {
   }
 };
 
-/// The best orchestration in which all modules have one tp and one dp, each with stages of its own.
+/// The best orchestration in which all modules have one degree and one dp, each with stages of its
+/// own.
 struct homogeneous {
   [[nodiscard]] result<orchestration> operator()(orchestration_problem const& problem) const
   {
@@ -43,12 +44,12 @@ struct homogeneous {
   }
 };
 
-/// The best orchestration in which all modules have one tp and one dp, and modules other than the
-/// LLM are one stage each: the first and the last stages of the LLM's pipelines.
+/// The best orchestration in which all modules have one degree and one dp, and modules other than
+/// the LLM are one stage each: the first and the last stages of the LLM's pipelines.
 ///
 /// Source      Megatron-LM, as Z. Zhang et al., "DistTrain", SIGCOMM 2025, compare with it.
 struct monolithic {
-  std::uint32_t tp = 0;  ///< 0: the best
+  std::uint32_t tp = 0;  ///< 0: the best; with any sp and ep
   std::uint32_t pp = 0;  ///< of the LLM; 0: the best
 
   [[nodiscard]] result<orchestration> operator()(orchestration_problem const& problem) const
@@ -58,8 +59,8 @@ struct monolithic {
   }
 };
 
-/// Chooses how many GPUs of which kind each module gets and how it is spread over them, tp, pp and
-/// dp.
+/// Chooses how many GPUs of which kind each module gets and how it is spread over them, degree, pp
+/// and dp.
 ///
 /// A stage of a module takes, for a microbatch of `microbatch` samples in each of the LLM's
 /// replicas,
@@ -69,7 +70,7 @@ struct monolithic {
 /// and what its boundaries take; the step is that of `disttrain_makespan`. Frozen modules compute
 /// forward only, or pass the gradient through to what is trained before them.
 ///
-/// Ensures     (1) every tp is one of the module's degrees and lies inside a node; a stage, virtual
+/// Ensures     (1) every group is of one of the module's degrees and inside a node; a stage, virtual
 ///                 ones too, has a layer at least; dp divides the microbatches of the batch
 ///             (2) no kind has fewer GPUs than its modules get; what does not help stays unused
 ///             (3) every GPU has memory: its stage's weights and gradients, its share among

@@ -7,6 +7,7 @@
 #include <ballast/core/result.hpp>
 #include <ballast/core/uint128.hpp>
 #include <ballast/cost/module_profile.hpp>
+#include <ballast/cost/parallel_degree.hpp>
 #include <ballast/cost/saturating_sum.hpp>
 #include <ballast/cost/training_passes.hpp>
 #include <ballast/parallelism/detail/divided_up.hpp>
@@ -49,10 +50,10 @@ class profiled_times {
     // Products are below 2^64 2^31 and squares below 2^64 2^62, before a number of passes.
     uint128 const products = static_cast<uint128>(profile_.flops.linear) * length * linear;
     uint128 const pairs = static_cast<uint128>(profile_.flops.quadratic) * length * length;
+    std::uint64_t const gpus = degree_of(degree).gpus();
     return saturating_sum(
-        degree.linear.picoseconds(divided_up(products, all_linear_ * degree.tp), size_),
-        degree.attention.picoseconds(divided_up(pairs, all_attention_ * degree.tp) * attention,
-                                     size_));
+        degree.linear.picoseconds(divided_up(products, all_linear_ * gpus), size_),
+        degree.attention.picoseconds(divided_up(pairs, all_attention_ * gpus) * attention, size_));
   }
 
   [[nodiscard]] std::uint64_t forward_flops(std::uint32_t forward) const
@@ -78,7 +79,8 @@ class profiled_times {
 /// as the mean.
 ///
 /// A step's FLOP are shared out by its passes: forward, backward with what is recomputed, and of
-/// that the part which a frozen module keeps. Virtual stages and kind are left for the caller.
+/// that the part which a frozen module keeps. The sp GPUs of a group that share tokens have the
+/// weights each, so they reduce gradients first. Virtual stages and kind are left for the caller.
 ///
 /// Expects     passes.forward >= 1; `parts` are not all 0.
 /// Errors      out_of_range: the profile is not as check_profile wants it, size is not from 0 to
@@ -115,6 +117,8 @@ class profiled_times {
     profiled_degree const& degree = profile.degrees[index];
     orchestrated_degree each;
     each.tp = degree.tp;
+    each.sp = each.copies = degree.sp;
+    each.ep = degree.ep;
     each.forward = times.of(degree, passes.forward, passes.forward);
     each.backward = times.of(degree, passes.backward + passes.recompute,
                              passes.attention_backward + passes.recompute);
@@ -131,8 +135,8 @@ class profiled_times {
     if (each.forward > problem::longest_time || each.backward > problem::longest_time ||
         state > problem::most_bytes || each.activation_bytes > problem::most_bytes) {
       return fail(error_code::out_of_range, index, "a sample of size ", size, " in module ",
-                  profile.name, " takes more than 2^53 picoseconds or bytes at tp ", degree.tp,
-                  "; check the profile's units");
+                  profile.name, " takes more than 2^53 picoseconds or bytes at ",
+                  text_of(degree_of(degree)), "; check the profile's units");
     }
     of.degrees.push_back(each);
   }

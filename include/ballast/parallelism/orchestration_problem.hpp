@@ -6,10 +6,12 @@
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/ratio.hpp>
 #include <ballast/core/result.hpp>
+#include <ballast/cost/parallel_degree.hpp>
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <numeric>
 #include <string>
 #include <vector>
@@ -29,8 +31,8 @@ struct gpu_kind {
   friend bool operator==(gpu_kind const&, gpu_kind const&) = default;
 };
 
-/// How fast a module is on tp GPUs that share every product with weights (or its experts), and what
-/// one of them holds, where these tp GPUs are all that the module has.
+/// How fast a module is on a group of tp x sp x ep GPUs (parallel_degree), and what one of them
+/// holds, where these GPUs are all that the module has.
 ///
 /// Units       picoseconds of one sample through the whole module; bytes of one GPU.
 struct orchestrated_degree {
@@ -42,7 +44,9 @@ struct orchestrated_degree {
   std::uint64_t gradient_bytes = 0;
   std::uint64_t optimizer_bytes = 0;   ///< which replicas share
   std::uint64_t activation_bytes = 0;  ///< of one sample
-  std::uint32_t copies = 1;  ///< of its weights that the tp GPUs have; they reduce gradients first
+  std::uint32_t copies = 1;  ///< of its weights that the group has; they reduce gradients first
+  std::uint32_t sp = 1;
+  std::uint32_t ep = 1;
 
   friend bool operator==(orchestrated_degree const&, orchestrated_degree const&) = default;
 };
@@ -54,7 +58,7 @@ struct orchestrated_degree {
 struct orchestrated_module {
   std::string name;
   std::uint32_t layers = 1;                  ///< that stages share; a stage has one at least
-  std::vector<orchestrated_degree> degrees;  ///< by tp, increasing
+  std::vector<orchestrated_degree> degrees;  ///< by tp, sp and ep, increasing
   std::uint64_t forward_flops = 0;
   std::uint64_t boundary_bytes = 0;
   std::uint32_t virtual_stages = 1;  ///< that a stage of an interleaved pipeline consists of
@@ -126,28 +130,34 @@ namespace detail {
     return refuse("sends more than 2^53 bytes of a sample; check the unit");
   }
   if (module.degrees.empty()) {
-    return refuse("has times at no tensor-parallel degree; give one at least");
+    return refuse("has times at no parallel degree; give one at least");
   }
-  std::uint32_t before = 0;
+  parallel_degree before{0, 0, 0};
   for (orchestrated_degree const& each : module.degrees) {
-    if (each.tp <= before) {
-      return refuse(concat("has tensor-parallel degree ", each.tp, " after ", before,
+    parallel_degree const degree = degree_of(each);
+    if (degree.gpus() == 0 || degree.gpus() > std::numeric_limits<std::uint32_t>::max()) {
+      return refuse("has a degree of " + text_of(degree) +
+                    ", which is no number of GPUs from 1 to 2^32 - 1");
+    }
+    if (degree <= before) {
+      return refuse(concat("has degree ", text_of(degree), " after ", text_of(before),
                            "; give them in increasing order"));
     }
-    before = each.tp;
+    before = degree;
     auto const is_time = [](time_units time) { return time >= 0 && time <= problem::longest_time; };
     if (!is_time(each.forward) || !is_time(each.backward) || each.backward_of_input < 0 ||
         each.backward_of_input > each.backward) {
       return refuse(concat("takes ", each.forward, " forward, ", each.backward, " backward and ",
-                           each.backward_of_input, " of it for its input at tp ", each.tp,
+                           each.backward_of_input, " of it for its input at ", text_of(degree),
                            "; give picoseconds from 0 to 2^53, the last no more than the second"));
     }
-    if (each.copies == 0 || each.tp % each.copies != 0) {
-      return refuse(concat("has ", each.copies, " copies on ", each.tp, " GPUs; give a divisor"));
+    if (each.copies == 0 || degree.gpus() % each.copies != 0) {
+      return refuse(
+          concat("has ", each.copies, " copies on ", degree.gpus(), " GPUs; give a divisor"));
     }
     if (std::max({each.weight_bytes, each.gradient_bytes, each.optimizer_bytes,
                   each.activation_bytes}) > problem::most_bytes) {
-      return refuse(concat("holds more than 2^53 bytes at tp ", each.tp, "; check the unit"));
+      return refuse(concat("holds more than 2^53 bytes at ", text_of(degree), "; check the unit"));
     }
   }
   return {};
@@ -166,7 +176,8 @@ namespace detail {
     auto const kinds = kinds_of(problem, module);
     if (!std::binary_search(kinds.begin(), kinds.end(), kind)) { continue; }
     for (orchestrated_degree const& each : problem.modules[module].degrees) {
-      if (problem.kinds[kind].gpus_per_node % each.tp == 0) { groups.push_back({module, each.tp}); }
+      auto const gpus = static_cast<std::uint32_t>(degree_of(each).gpus());
+      if (problem.kinds[kind].gpus_per_node % gpus == 0) { groups.push_back({module, gpus}); }
     }
   }
   for (group const& a : groups) {
@@ -187,7 +198,7 @@ namespace detail {
 /// Refuses a problem that has no meaning.
 ///
 /// Errors      out_of_range: module `position` has no layer, no degree, degrees or kinds that do
-///             not increase, copies that do not divide tp, times or bytes out of bounds, or a kind
+///             not increase, copies that do not divide a group, times or bytes out of bounds, or a kind
 ///             that there is not; or kind `position` has no GPU, no node or no speed; or, with
 ///             position 0, there is no module or kind, the LLM is no module, there is no batch, one
 ///             above most_global_batch, or one that is no whole number of microbatches; or two

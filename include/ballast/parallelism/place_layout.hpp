@@ -20,12 +20,12 @@ namespace ballast::inline v0 {
 
 /// Places the modules of a layout on GPUs, which are numbered node by node.
 ///
-/// The largest groups of tp GPUs are placed first, and each in the fullest node that has room;
+/// The largest groups of tp x sp x ep GPUs are placed first, and each in the fullest node that has room;
 /// groups of one size module after module, replica after replica, stage after stage.
 ///
 /// Shapes      returns one place for each of the `gpus`; the last node has what is left of them.
-/// Expects     gpus_per_node >= 1; tp, pp and dp are at least 1.
-/// Ensures     (1) every group is tp GPUs of one node that follow each other
+/// Expects     gpus_per_node >= 1; all degrees are at least 1.
+/// Ensures     (1) every group is GPUs of one node that follow each other
 ///             (2) each GPU has a place of its own
 /// Errors      infeasible, position of the module: a group has no node with room; or with position
 ///             0: the modules take another number of GPUs. None for what `search_layouts` returns.
@@ -43,7 +43,7 @@ namespace ballast::inline v0 {
   std::vector<std::size_t> largest_first(modules.size());
   std::iota(largest_first.begin(), largest_first.end(), std::size_t{0});
   std::sort(largest_first.begin(), largest_first.end(), [&](std::size_t a, std::size_t b) {
-    return detail::precedes(modules[b].tp, modules[a].tp, a, b);
+    return detail::precedes(modules[b].group(), modules[a].group(), a, b);
   });
 
   struct node {
@@ -56,25 +56,26 @@ namespace ballast::inline v0 {
   }
   std::vector<grid_place> places(gpus);
   for (std::size_t const module : largest_first) {
-    auto const [tp, pp, dp] = modules[module];
+    std::uint32_t const of_group = modules[module].group();
+    std::uint32_t const pp = modules[module].pp;
     std::sort(nodes.begin(), nodes.end(), [](node const& a, node const& b) {
       return detail::precedes(a.free, b.free, a.next, b.next);
     });
     auto fullest = nodes.begin();
-    for (std::uint64_t group = 0; group < std::uint64_t{pp} * dp; ++group) {
-      while (fullest != nodes.end() && fullest->free < tp) { ++fullest; }
+    for (std::uint64_t group = 0; group < std::uint64_t{pp} * modules[module].dp; ++group) {
+      while (fullest != nodes.end() && fullest->free < of_group) { ++fullest; }
       if (fullest == nodes.end()) {
         auto const of = detail::concat(" of module ", module);
         return fail(error_code::infeasible, module, "no node has room for group ", group, " of ",
-                    tp, " GPUs", of, "; choose a tp that divides the GPUs of a node");
+                    of_group, " GPUs", of, "; choose one that divides the GPUs of a node");
       }
-      for (std::uint32_t rank = 0; rank < tp; ++rank) {
+      for (std::uint32_t rank = 0; rank < of_group; ++rank) {
         places[fullest->next + rank] = {static_cast<std::uint32_t>(module),
                                         static_cast<std::uint32_t>(group / pp),
                                         static_cast<std::uint32_t>(group % pp), rank};
       }
-      fullest->next += tp;
-      fullest->free -= tp;
+      fullest->next += of_group;
+      fullest->free -= of_group;
     }
   }
   return places;

@@ -6,6 +6,7 @@
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/cost/module_profile.hpp>
+#include <ballast/cost/parallel_degree.hpp>
 #include <ballast/parallelism/detail/fits_nodes.hpp>
 #include <ballast/parallelism/detail/layout_prices.hpp>
 #include <ballast/parallelism/layout_problem.hpp>
@@ -20,12 +21,12 @@
 namespace ballast::inline v0 {
 
 /// The step and the memory of one layout, as the search prices them: for module m of layout tp, pp,
-/// dp, where a global batch of B samples is divided into N microbatches of each replica of the last
+/// dp on groups of G = tp sp ep GPUs, where a global batch of B samples is divided into N microbatches of each replica of the last
 /// module,
 ///
-///     time of a stage     FLOP of B / (N dp) samples / (T(shape, tp) tp pp)
+///     time of a stage     FLOP of B / (N dp) samples / (T(shape, group) G pp)
 ///     step                (N + sum of pp - 1) (longest time of a stage)
-///     memory of a GPU     state(layers / pp, tp) + d activations(layers / pp, tp, shape),
+///     memory of a GPU     state(layers / pp, group) + d activations(layers / pp, group, shape),
 ///
 /// and, with a bandwidth, what transfers between modules and the all-reduce of gradients add to a
 /// step of equal microbatches (docs/parallelism.md),
@@ -36,11 +37,11 @@ namespace ballast::inline v0 {
 /// step does not know them.
 ///
 /// Ensures     (1) whole picoseconds and bytes, the same on every machine
-/// Errors      those of check_layout_problem; infeasible, position of the module: its tp was not
-///             measured or does not divide the GPUs of a node, or it has more stages than layers,
+/// Errors      those of check_layout_problem; infeasible, position of the module: its degree was not
+///             measured or its group does not divide the GPUs of a node, or it has more stages than layers,
 ///             or, the last one, virtual stages that do not divide its layers, or on one stage; or
 ///             with position 0: another number of modules or of GPUs than the problem has,
-///             groups of tp GPUs that do not all lie inside nodes, no microbatch or more than the
+///             groups of GPUs that do not all lie inside nodes, no microbatch or more than the
 ///             last module's replicas have samples, more memory than a GPU has, or a step of 2^63
 ///             ps and more.
 /// Complexity  O(sizes modules).
@@ -65,9 +66,10 @@ namespace ballast::inline v0 {
   for (std::size_t module = 0; module < modules.size(); ++module) {
     module_profile const& profile = problem.modules[module];
     module_layout const& layout = modules[module];
-    profiled_degree const* const degree = find_degree(profile, layout.tp);
-    if (degree == nullptr || problem.gpus_per_node % layout.tp != 0) {
-      return refuse(module, detail::concat("module ", profile.name, " cannot have tp ", layout.tp,
+    profiled_degree const* const degree = find_degree(profile, degree_of(layout));
+    if (degree == nullptr || problem.gpus_per_node % layout.group() != 0) {
+      return refuse(module, detail::concat("module ", profile.name, " cannot have ",
+                                           text_of(degree_of(layout)),
                                            "; give a measured one that divides the ",
                                            problem.gpus_per_node, " GPUs of a node"));
     }
@@ -81,9 +83,10 @@ namespace ballast::inline v0 {
   }
   if (gpus != problem.gpus || !detail::fits_nodes(modules, problem.gpus, problem.gpus_per_node)) {
     return refuse(
-        0, detail::concat("the modules take ", gpus, " of ", problem.gpus,
-                          " GPUs, and groups of tp GPUs lie inside nodes; give a layout that uses ",
-                          "all GPUs so"));
+        0, detail::concat(
+               "the modules take ", gpus, " of ", problem.gpus,
+               " GPUs, and groups of tp x sp x ep GPUs lie inside nodes; give a layout that uses ",
+               "all GPUs so"));
   }
   if (microbatches == 0 || std::uint64_t{microbatches} * modules.back().dp > problem.global_batch) {
     return refuse(0, detail::concat(microbatches, " microbatches for each of ", modules.back().dp,

@@ -6,6 +6,7 @@
 #include <ballast/core/detail/span_of.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
+#include <ballast/cost/parallel_degree.hpp>
 #include <ballast/parallelism/detail/unit_prices.hpp>
 #include <ballast/parallelism/disttrain_makespan.hpp>
 #include <ballast/parallelism/model_layout.hpp>
@@ -23,8 +24,8 @@ namespace ballast::inline v0 {
 /// Prices units that the caller has chosen, as `orchestrate` prices its own.
 ///
 /// Shapes      one layout for each module, and one kind, or none where each module has but one.
-/// Errors      those of check_orchestration_problem; infeasible, position of the module: its tp, pp
-///             dp or kind is none that it can have, or a GPU would lack memory; position 0 also:
+/// Errors      those of check_orchestration_problem; infeasible, position of the module: its degree,
+///             pp, dp or kind is none that it can have, or a GPU would lack memory; position 0 also:
 ///             the modules get more GPUs of a kind than there are, or a step takes 2^63 picoseconds
 ///             or more.
 /// Complexity  O(modules), and that of check_orchestration_problem.
@@ -79,15 +80,17 @@ namespace ballast::inline v0 {
   for (std::size_t module = 0; module < modules.size(); ++module) {
     auto const& of = problem.modules[module];
     module_layout const& layout = modules[module];
-    auto const degree =
-        std::find_if(of.degrees.begin(), of.degrees.end(),
-                     [&layout](orchestrated_degree const& each) { return each.tp == layout.tp; });
+    auto const degree = std::find_if(of.degrees.begin(), of.degrees.end(),
+                                     [&layout](orchestrated_degree const& each) {
+                                       return degree_of(each) == degree_of(layout);
+                                     });
     auto const& kind = problem.kinds[assigned[module]];
     std::uint32_t const per_node = kind.gpus_per_node;
-    if (degree == of.degrees.end() || per_node % layout.tp != 0) {
-      return refuse(module, detail::concat("module ", of.name, " cannot have tp ", layout.tp,
-                                           "; give a degree with times that divides the ", per_node,
-                                           " GPUs of a node"));
+    if (degree == of.degrees.end() || per_node % layout.group() != 0) {
+      return refuse(module,
+                    detail::concat("module ", of.name, " cannot have ", text_of(degree_of(layout)),
+                                   "; give a degree with times that divides the ", per_node,
+                                   " GPUs of a node"));
     }
     detail::unit_prices const prices(problem, module, kind, detail::passes_of(problem, module));
     if (!prices.has_stages(layout.pp)) {

@@ -5,6 +5,7 @@
 #include <ballast/core/contract.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/uint128.hpp>
+#include <ballast/cost/parallel_degree.hpp>
 #include <ballast/parallelism/detail/divided_up.hpp>
 #include <ballast/parallelism/orchestration_problem.hpp>
 
@@ -15,7 +16,7 @@ namespace ballast::inline v0 {
 /// A degree of so many GPUs that share the items of a sample, such as its images, instead of
 /// products: each has a copy of the module, which fits one GPU, and there is nothing to all-reduce.
 ///
-/// Expects     gpus and items are at least 1, and `one` is a degree of tp 1.
+/// Expects     gpus and items are at least 1, and `one` is a degree of one GPU.
 /// Ensures     (1) times and activations are those of the GPU with most items, rounded up; weights
 ///             and gradients those of one GPU, and copies share the optimiser
 /// Source      Megatron-LM as Z. Zhang et al., "DistTrain", SIGCOMM 2025, section 7.1, run it:
@@ -24,8 +25,9 @@ namespace ballast::inline v0 {
                                                               std::uint32_t gpus,
                                                               std::uint32_t items)
 {
-  BALLAST_EXPECTS(gpus >= 1 && items >= 1 && one.tp == 1, "a degree of tp ", one.tp,
-                  " was replicated on ", gpus, " GPUs for ", items, " items");
+  BALLAST_EXPECTS(gpus >= 1 && items >= 1 && degree_of(one).gpus() == 1, "a degree of ",
+                  degree_of(one).gpus(), " GPUs was replicated on ", gpus, " GPUs for ", items,
+                  " items");
   std::uint64_t const most = (std::uint64_t{items} + gpus - 1) / gpus;
   auto const share = [&](std::uint64_t whole) {
     return static_cast<std::uint64_t>(

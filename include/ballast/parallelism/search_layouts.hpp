@@ -8,10 +8,12 @@
 #include <ballast/core/ratio.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/cost/module_profile.hpp>
+#include <ballast/cost/parallel_degree.hpp>
 #include <ballast/parallelism/detail/layout_prices.hpp>
 #include <ballast/parallelism/detail/layout_search.hpp>
 #include <ballast/parallelism/detail/least_overrun.hpp>
 #include <ballast/parallelism/layout_problem.hpp>
+#include <ballast/parallelism/model_layout.hpp>
 #include <ballast/parallelism/simulate_layout.hpp>
 #include <ballast/parallelism/simulated_layout.hpp>
 
@@ -70,36 +72,37 @@ namespace detail {
     auto const& degrees = modules[module].degrees;
     bool const has_degree =
         std::any_of(degrees.begin(), degrees.end(), [&problem](profiled_degree const& each) {
-          return each.tp <= problem.gpus && problem.gpus_per_node % each.tp == 0;
+          std::uint64_t const group = degree_of(each).gpus();
+          return group <= problem.gpus && problem.gpus_per_node % group == 0;
         });
     if (!has_degree) {
       return fail(error_code::infeasible, module, "module ", modules[module].name,
-                  " was measured at no tensor-parallel degree that divides the ",
+                  " was measured at no parallel degree whose GPUs divide the ",
                   problem.gpus_per_node, " GPUs of a node and the job's ", problem.gpus,
                   " have room for; measure tp 1");
     }
   }
   if (closest.bytes == overrun::no_layout) {
-    return fail(error_code::infeasible, 0, "no layout of ", modules.size(),
-                " modules uses exactly ", problem.gpus,
-                " GPUs with groups of tp GPUs inside nodes; use another number of GPUs");
+    return fail(error_code::infeasible, 0,
+                closest.is_certain ? "no layout of " : "no layout that was tried of ",
+                modules.size(), " modules uses exactly ", problem.gpus,
+                " GPUs with groups of tp x sp x ep GPUs inside nodes; use another number of GPUs");
   }
   std::string layout;
   for (std::size_t module = 0; module < modules.size(); ++module) {
-    auto const [tp, pp, dp] = closest.modules[module];
-    layout +=
-        concat(module == 0 ? "" : ", ", modules[module].name, " tp ", tp, " pp ", pp, " dp ", dp);
+    layout += concat(module == 0 ? "" : ", ", modules[module].name, " ",
+                     text_of(closest.modules[module]));
   }
   return fail(error_code::infeasible, closest.module, "no layout fits into memory: the closest (",
               layout, ") needs ", closest.bytes, " bytes more than the ", problem.memory_bytes,
               " of a GPU for module ", modules[closest.module].name,
               "; use more GPUs or larger ones",
-              closest.is_certain ? "" : ", and not all numbers of microbatches were tried");
+              closest.is_certain ? "" : ", and not all layouts were tried");
 }
 
 }  // namespace detail
 
-/// Finds the layouts with the shortest steps in simulation: tp, pp and dp of every module, the
+/// Finds the layouts with the shortest steps in simulation: degree, pp and dp of every module, the
 /// number of microbatches and, where asked for, of virtual stages, of all that price_layout accepts
 /// and that hold the batches, as dealt_memory has it. A layout's memory_bytes are the larger of
 /// both.

@@ -5,6 +5,7 @@
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/cost/module_memory.hpp>
+#include <ballast/cost/parallel_degree.hpp>
 #include <ballast/cost/profile_file.hpp>
 
 #include <algorithm>
@@ -23,6 +24,8 @@ struct memory_probe {
   std::uint32_t tp = 1;
   std::uint32_t layers = 1;
   tokens size = 0;
+  std::uint32_t sp = 1;
+  std::uint32_t ep = 1;
 
   friend bool operator==(memory_probe const&, memory_probe const&) = default;
 };
@@ -43,7 +46,7 @@ struct held_bytes {
 /// Errors      those of check_memory, and of measure.
 template <std::invocable<memory_probe const&> Measure>
 [[nodiscard]] result<void> profile_memory(profile_file& file, std::string_view module,
-                                          std::span<std::uint32_t const> degrees,
+                                          std::span<parallel_degree const> degrees,
                                           std::array<std::uint32_t, 2> layers,
                                           std::array<tokens, 2> sizes, Measure&& measure)
 {
@@ -51,14 +54,14 @@ template <std::invocable<memory_probe const&> Measure>
   wanted.layers = layers;
   wanted.sizes = sizes;
   if (auto checked = check_memory(wanted); !checked) { return checked; }
-  for (std::uint32_t const tp : degrees) {
-    measured_degree& degree = find_or_add_degree(find_or_add_module(file, module), tp);
+  for (auto const& [tp, sp, ep] : degrees) {
+    measured_degree& degree = find_or_add_degree(find_or_add_module(file, module), {tp, sp, ep});
     if (!degree.state.empty() || !degree.activations.empty()) { continue; }
     std::vector<memory_point> state;
     std::vector<memory_point> activations;
     for (std::uint32_t const of_layers : layers) {
       for (tokens const size : sizes) {
-        result<held_bytes> const held = measure(memory_probe{tp, of_layers, size});
+        result<held_bytes> const held = measure(memory_probe{tp, of_layers, size, sp, ep});
         if (!held) { return tl::unexpected(held.error()); }
         // The state does not depend on the size; the larger of two is the safe one.
         if (!add_point(state, {of_layers, 0, held->state})) {

@@ -7,6 +7,7 @@
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/cost/flops.hpp>
+#include <ballast/cost/parallel_degree.hpp>
 #include <ballast/cost/profile_file.hpp>
 #include <ballast/runtime/detail/pass_times.hpp>
 #include <ballast/runtime/profiler_clock.hpp>
@@ -31,6 +32,8 @@ struct profiler_point {
   profiled_part part = profiled_part::linear;
   std::uint32_t tp = 1;
   tokens size = 1;
+  std::uint32_t sp = 1;
+  std::uint32_t ep = 1;
 
   friend bool operator==(profiler_point const&, profiler_point const&) = default;
 };
@@ -44,7 +47,7 @@ struct profiler_grid {
   std::uint32_t layers = 1;
   std::uint32_t timed_layers = 1;  ///< that one call computes: layers are alike
   flop_polynomial flops{};
-  std::vector<std::uint32_t> degrees{1};
+  std::vector<parallel_degree> degrees{{}};
   std::vector<tokens> sizes{};
 };
 
@@ -129,11 +132,10 @@ namespace detail {
   }
   std::vector<profiler_point> points;
   for (std::size_t const at : order) {
-    for (std::uint32_t const tp : grid.degrees) {
-      points.push_back({profiled_part::linear, tp, grid.sizes[at]});
-      if (grid.flops.quadratic != 0) {
-        points.push_back({profiled_part::attention, tp, grid.sizes[at]});
-      }
+    for (auto const& [tp, sp, ep] : grid.degrees) {
+      points.push_back({profiled_part::linear, tp, grid.sizes[at], sp, ep});
+      if (grid.flops.quadratic == 0) { continue; }
+      points.push_back({profiled_part::attention, tp, grid.sizes[at], sp, ep});
     }
   }
   return points;
@@ -144,7 +146,7 @@ namespace detail {
                                     profiler_point const& point)
 {
   return std::any_of(limits.begin(), limits.end(), [&point](profiler_limit const& each) {
-    return each.point.part == point.part && each.point.tp == point.tp &&
+    return each.point.part == point.part && degree_of(each.point) == degree_of(point) &&
            each.point.size <= point.size;
   });
 }
@@ -152,7 +154,7 @@ namespace detail {
 [[nodiscard]] inline std::vector<speed_point>& speeds_of(measured_module& module,
                                                          profiler_point const& point)
 {
-  measured_degree& degree = find_or_add_degree(module, point.tp);
+  measured_degree& degree = find_or_add_degree(module, degree_of(point));
   return point.part == profiled_part::linear ? degree.linear : degree.attention;
 }
 
@@ -174,8 +176,9 @@ namespace detail {
                                "; give sizes from 1 to ", longest_sample));
     }
   }
-  if (std::find(grid.degrees.begin(), grid.degrees.end(), 0U) != grid.degrees.end()) {
-    return refuse(0, "is to be measured at tensor-parallel degree 0; give degrees from 1 on");
+  auto const is_none = [](parallel_degree const& each) { return each.gpus() == 0; };
+  if (std::any_of(grid.degrees.begin(), grid.degrees.end(), is_none)) {
+    return refuse(0, "is to be measured at a parallel degree of 0; give degrees from 1 on");
   }
   return {};
 }
@@ -203,9 +206,8 @@ namespace detail {
 
 }  // namespace detail
 
-/// Times a module on a grid of sizes and tensor-parallel degrees, and adds what it measures to a
-/// profile, also to one that an earlier call began: points that the file has are not measured
-/// again.
+/// Times a module on a grid of sizes and parallel degrees, and adds what it measures to a profile,
+/// also to one that an earlier call began: points that the file has are not measured again.
 ///
 /// prepare(point) returns the work of a point, or a result of it, made outside of what is timed. A
 /// run is one forward and one backward pass, timed one after the other; the throughput is the FLOP
@@ -213,8 +215,7 @@ namespace detail {
 ///
 /// In, out     file: keeps what it has, also where an error is returned.
 /// Expects     ranks that profile together are out_of_memory together: by an all-gather in prepare
-/// Calls       report(profiler_progress) before each point, when the file has all points before it:
-///             to show it, or to save the file.
+/// Calls       report(profiler_progress) before each point: to show it, or save all before it.
 /// Ensures     (1) sizes are measured from coarse to fine, so that a partial profile spans the grid
 ///             (2) no point is begun once the budget is used up; one that was begun is finished
 ///             (3) clocks that return the same numbers give the same file
@@ -279,10 +280,11 @@ template <profiler_clock Clock, prepares_points Prepare,
       continue;
     }
     if (!times) { return tl::unexpected(times.error()); }
-    auto const speed = detail::speed_of(point.size, *times, flop / point.tp);
+    auto const gpus = static_cast<double>(degree_of(point).gpus());
+    auto const speed = detail::speed_of(point.size, *times, flop / gpus);
     if (!speed) {
-      return fail(speed.error().code, speed.error().position, "module ", grid.name, " at tp ",
-                  point.tp, " and size ", point.size, " ", speed.error().message);
+      return fail(speed.error().code, speed.error().position, "module ", grid.name, " at ",
+                  text_of(degree_of(point)), " and size ", point.size, " ", speed.error().message);
     }
     (void)add_point(detail::speeds_of(module, point), *speed);
     ++summary.measured;

@@ -134,8 +134,8 @@ template <std::size_t D>
         ++transfers;
         continue;
       }
-      std::uint32_t const tp = layout.modules[step.stages[to_index(first) - transfers].module].tp;
-      simulated.busy += timeline.busy[rank] * tp;
+      std::size_t const module = step.stages[to_index(first) - transfers].module;
+      simulated.busy += timeline.busy[rank] * layout.modules[module].group();
     }
   }
   return simulated;

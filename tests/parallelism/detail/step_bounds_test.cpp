@@ -20,17 +20,18 @@ namespace step_bounds_test {
 
 using ballast::detail::chosen_layout;
 
-/// tp, pp and dp of two to four modules, of up to 12 replicas each.
+/// Degree, pp and dp of two to four modules, of up to 12 replicas each.
 std::vector<chosen_layout> random_layout(ballast::random_source& random,
                                          std::vector<ballast::module_profile> const& modules)
 {
   std::vector<chosen_layout> chosen;
   for (ballast::module_profile const& module : modules) {
-    std::size_t const degree = random.below(module.degrees.size());
-    chosen.push_back({degree,
-                      {module.degrees[degree].tp,
-                       static_cast<std::uint32_t>(1 + random.below(std::min(module.layers, 6U))),
-                       static_cast<std::uint32_t>(1 + random.below(12))}});
+    std::size_t const at = random.below(module.degrees.size());
+    auto const& degree = module.degrees[at];
+    chosen.push_back(
+        {at,
+         {degree.tp, static_cast<std::uint32_t>(1 + random.below(std::min(module.layers, 6U))),
+          static_cast<std::uint32_t>(1 + random.below(12)), degree.sp, degree.ep}});
   }
   return chosen;
 }
@@ -48,6 +49,7 @@ TEST(StepBounds, AreNeverAboveTheSimulatedStepAndTheRecurrenceIsIt)
   for (int trial = 0; trial < trials; ++trial) {
     std::size_t const modules = 2 + random.below(3);
     auto model = ballast_test::draw_model(random, modules, 1, random.below(4) == 0, 1 << 20);
+    if (random.below(2) == 0) { ballast_test::add_groups(random, model.modules); }
     auto const chosen = random_layout(random, model.modules);
     ballast::model_layout layout;
     for (chosen_layout const& each : chosen) { layout.modules.push_back(each.layout); }
@@ -78,7 +80,7 @@ TEST(StepBounds, AreNeverAboveTheSimulatedStepAndTheRecurrenceIsIt)
     auto const batch =
         ballast_test::draw_model(random, modules, problem.global_batch, true, 1).sizes;
     auto const simulated = ballast::simulate_layout(problem, layout, batch);
-    if (!simulated) { continue; }  // groups of tp GPUs that do not lie inside nodes
+    if (!simulated) { continue; }  // groups of GPUs that do not lie inside nodes
 
     SCOPED_TRACE(testing::Message() << "trial " << trial);
     ballast::detail::dealt_times times(problem, batch);

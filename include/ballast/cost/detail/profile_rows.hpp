@@ -20,7 +20,7 @@
 namespace ballast::inline v0::detail {
 
 /// The columns of a profile file, in the order in which it is written. Files may leave out those
-/// from lower_quartile on.
+/// from lower_quartile on, and those that are written do without the last two where all are 1.
 enum class profile_column : std::uint8_t {
   of_module,
   tp,
@@ -31,13 +31,16 @@ enum class profile_column : std::uint8_t {
   lower_quartile,
   upper_quartile,
   forward_ns,
-  backward_ns
+  backward_ns,
+  sp,
+  ep
 };
 
-inline constexpr std::array<std::string_view, 10> profile_columns = {
-    "module",         "tp",         "quantity",   "layers", "size", "value", "lower_quartile",
-    "upper_quartile", "forward_ns", "backward_ns"};
+inline constexpr std::array<std::string_view, 12> profile_columns = {
+    "module",         "tp",         "quantity",    "layers", "size", "value", "lower_quartile",
+    "upper_quartile", "forward_ns", "backward_ns", "sp",     "ep"};
 inline constexpr std::size_t needed_profile_columns = 6;
+inline constexpr std::size_t profile_columns_of_tp = 10;
 
 /// What a row says.
 enum class profile_quantity : std::uint8_t {
@@ -59,7 +62,7 @@ enum class profile_quantity : std::uint8_t {
 struct profile_row_form {
   std::string_view name;
   bool module = false;
-  bool tp = false;
+  bool tp = false;  // and may: sp, ep
   bool layers = false;
   bool size = false;
   bool spread = false;  // may: the quartiles and the passes
@@ -87,7 +90,7 @@ inline constexpr std::array<profile_row_form, 12> profile_row_forms = {{
 }
 
 /// The header of a profile file.
-[[nodiscard]] inline std::string profile_header(std::size_t columns = profile_columns.size())
+[[nodiscard]] inline std::string profile_header(std::size_t columns)
 {
   std::string header;
   for (std::size_t at = 0; at < columns; ++at) {
@@ -197,8 +200,8 @@ class profile_row_reader {
   [[nodiscard]] result<void> check_form(profile_row_form const& form) const
   {
     std::array<bool, profile_columns.size()> const fills = {
-        form.module, form.tp,     true,        form.layers, form.size,
-        true,        form.spread, form.spread, form.spread, form.spread};
+        form.module, form.tp,     true,        form.layers, form.size, true,
+        form.spread, form.spread, form.spread, form.spread, form.tp,   form.tp};
     for (std::size_t at = 0; at < fills.size(); ++at) {
       std::string_view const text = field(static_cast<profile_column>(at));
       if (text.empty() && fills[at] && at < needed_profile_columns) {
@@ -215,8 +218,8 @@ class profile_row_reader {
 
   csv_reader rows_;
   csv_row row_;
-  std::array<std::size_t, profile_columns.size()> at_ = {none, none, none, none, none,
-                                                         none, none, none, none, none};
+  std::array<std::size_t, profile_columns.size()> at_ = {none, none, none, none, none, none,
+                                                         none, none, none, none, none, none};
   std::size_t columns_ = 0;
   std::size_t line_ = 1;
   profile_quantity quantity_ = profile_quantity::schema;

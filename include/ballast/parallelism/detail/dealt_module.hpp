@@ -10,7 +10,7 @@
 
 namespace ballast::inline v0::detail {
 
-/// How a batch is cut for one module: what its times depend on beside its tp.
+/// How a batch is cut for one module: what its times depend on beside its degree.
 struct batch_cut {
   std::uint32_t microbatches = 1;
   std::uint32_t groups = 1;

@@ -6,6 +6,7 @@
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/ratio.hpp>
 #include <ballast/cost/module_profile.hpp>
+#include <ballast/cost/parallel_degree.hpp>
 #include <ballast/cost/saturating_sum.hpp>
 #include <ballast/parallelism/detail/dealt_module.hpp>
 #include <ballast/parallelism/detail/layout_transfers.hpp>
@@ -220,13 +221,13 @@ class dealt_times {
       } else {
         all_sizes_.insert(all_sizes_.end(), sizes_.begin(), sizes_.end());
       }
-      std::uint32_t const tp = modules_[module].degrees[degree].tp;
+      std::uint64_t const gpus = degree_of(modules_[module].degrees[degree]).gpus();
       if (has_sent) {
-        set_sending(made, made.sent.data() + batch * cells, module, span_of(sizes_), tp);
+        set_sending(made, made.sent.data() + batch * cells, module, span_of(sizes_), gpus);
       }
       for (std::size_t each = 0; each < feeders.size(); ++each) {
         set_sending(made, made.received[each].data() + batch * cells, feeders[each],
-                    span_of(received_, each * cells, cells), tp);
+                    span_of(received_, each * cells, cells), gpus);
       }
       made.is_too_long = made.is_too_long || all > most_together;
       auto const* const most = std::max_element(sums, sums + of_microbatch);
@@ -236,13 +237,13 @@ class dealt_times {
     if (!takes_largest) { made.largest = memory_quantile_of(problem_, all_sizes_); }
   }
 
-  /// What tp GPUs take to send, or to receive, what a module gives for so many tokens or items.
+  /// What a group of GPUs takes to send, or to receive, what a module gives for so many tokens or items.
   void set_sending(dealt_module& made, time_units* times, std::size_t module,
-                   std::span<tokens const> sizes, std::uint32_t tp) const
+                   std::span<tokens const> sizes, std::uint64_t gpus) const
   {
     time_units all = 0;
     for (std::size_t cell = 0; cell < sizes.size(); ++cell) {
-      times[cell] = sizes[cell] == 0 ? 0 : sending_time(problem_, module, sizes[cell], tp);
+      times[cell] = sizes[cell] == 0 ? 0 : sending_time(problem_, module, sizes[cell], gpus);
       made.is_too_long = made.is_too_long || times[cell] > stage_graph::longest_time;
       all = saturating_sum(all, times[cell]);
     }

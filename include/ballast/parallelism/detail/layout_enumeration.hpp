@@ -61,7 +61,7 @@ class layout_enumeration {
     for (std::size_t module = 0; module < work_.size(); ++module) {
       uint128 least = ~uint128{0};
       for (stage_choice const& choice : choices_.of(module)) {
-        least = std::min(least, work_[module][choice.degree].all * choice.tp);
+        least = std::min(least, work_[module][choice.degree].all * choice.group);
       }
       gpu_time += least;
     }
@@ -110,7 +110,8 @@ class layout_enumeration {
       std::uint64_t fewest = ~std::uint64_t{0};
       for (stage_choice const& choice : choices_.of(module)) {
         for (std::uint32_t pp = choice.fewest_stages; pp < choice.least_parts.size(); ++pp) {
-          fewest = std::min(fewest, std::uint64_t{choice.tp} * pp * least_dp(module, choice, pp));
+          fewest =
+              std::min(fewest, std::uint64_t{choice.group} * pp * least_dp(module, choice, pp));
         }
       }
       others_[module + 1] = std::min(others_[module] + fewest, std::uint64_t{problem_.gpus} + 1);
@@ -159,7 +160,12 @@ class layout_enumeration {
         if (least_replicas > most_replicas || parts == stage_choice::never) { return true; }
         std::uint64_t const all_parts =
             memory_.least_parts(module, choices_.largest_size(module, choice, pp, held));
+        if (is_last) {
+          most_replicas = std::min<std::uint64_t>(most_replicas, problem_.global_batch);
+        }
         for (std::uint64_t dp = least_replicas; dp <= most_replicas; ++dp) {
+          budget.spend(1);
+          if (budget.spent()) { return false; }
           counts now = allowed;
           if (is_last) { now.most = problem_.global_batch / dp; }
           now.least = std::max(now.least, static_cast<std::uint64_t>(divided_up(parts, dp)));
@@ -167,18 +173,17 @@ class layout_enumeration {
               now.steady, all_parts == 0 ? stage_choice::never
                                          : static_cast<std::uint64_t>(divided_up(all_parts, dp)));
           if (now.least > now.most) { continue; }
-          chosen_[module] = {choice.degree, {choice.tp, pp, static_cast<std::uint32_t>(dp)}};
+          chosen_[module] = {choice.degree,
+                             layout_at(choice.parallel, pp, static_cast<std::uint32_t>(dp))};
           std::uint64_t const rest = left - chosen_[module].layout.gpus();
-          budget.spend(1);
-          if (budget.spent()) { return false; }
           bool const is_whole = is_first ? keep(now) : place(module, rest, now, budget, keep);
           if (!is_whole) { return false; }
         }
         return true;
       };
       if (is_first) {
-        if (left % choice.tp != 0) { continue; }
-        std::uint64_t const chains = left / choice.tp;
+        if (left % choice.group != 0) { continue; }
+        std::uint64_t const chains = left / choice.group;
         for (std::uint32_t const pp : choices_.divisors(chains)) {
           if (pp < choice.fewest_stages || pp > layers) { continue; }
           std::uint64_t const dp = chains / pp;
@@ -188,7 +193,7 @@ class layout_enumeration {
       }
       if (others_[module] >= left) { return true; }
       for (std::uint32_t pp = choice.fewest_stages; pp <= layers; ++pp) {
-        std::uint64_t const most = (left - others_[module]) / (std::uint64_t{choice.tp} * pp);
+        std::uint64_t const most = (left - others_[module]) / (std::uint64_t{choice.group} * pp);
         if (!place_with(pp, least_dp(module, choice, pp), most)) { return false; }
       }
     }

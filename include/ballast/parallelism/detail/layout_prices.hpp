@@ -160,8 +160,8 @@ class layout_prices {
       if (!sends(problem_, module)) { continue; }
       module_layout const& here = chosen[module].layout;
       module_layout const& next = chosen[problem_.fed_by(module)].layout;
-      std::uint64_t const gpus = std::min(std::uint64_t{here.tp} * here.dp,  //
-                                          std::uint64_t{next.tp} * next.dp);
+      std::uint64_t const gpus = std::min(std::uint64_t{here.group()} * here.dp,  //
+                                          std::uint64_t{next.group()} * next.dp);
       uint128 const all = static_cast<uint128>(problem_.modules[module].boundary_bytes) *
                           static_cast<std::uint64_t>(times.size(module, sample)) *
                           problem_.global_batch;  // below 2^53 2^31 2^24

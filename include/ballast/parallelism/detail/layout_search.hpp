@@ -7,6 +7,7 @@
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/uint128.hpp>
 #include <ballast/cost/module_profile.hpp>
+#include <ballast/cost/parallel_degree.hpp>
 #include <ballast/parallelism/detail/dealt_times.hpp>
 #include <ballast/parallelism/detail/divided_up.hpp>
 #include <ballast/parallelism/detail/layout_enumeration.hpp>
@@ -88,7 +89,8 @@ class layout_search {
   {
     for (std::size_t module = 0; module < modules_; ++module) {
       module_profile const& profile = profiles_[module];
-      auto const at = find_degree(profile, layout.modules[module].tp) - profile.degrees.data();
+      auto const at =
+          find_degree(profile, degree_of(layout.modules[module])) - profile.degrees.data();
       chosen_[module] = {static_cast<std::size_t>(at), layout.modules[module]};
     }
     return all_.bound_of(chosen_);

@@ -47,7 +47,8 @@ inline constexpr std::uint64_t picoseconds_per_second = 1'000'000'000'000;
 }
 
 /// What the all-reduce of the gradients of a stage of so many layers takes, in a ring of its
-/// replicas; of a degree of a module.
+/// replicas; of a degree of a module. The sp GPUs of a group that have the same weights reduce their
+/// gradients first, inside a node, and then each its part with the other replicas.
 [[nodiscard]] inline time_units reducing_time(layout_problem const& problem,
                                               profiled_degree const& degree, std::uint32_t layers,
                                               std::uint32_t dp)
@@ -58,7 +59,7 @@ inline constexpr std::uint64_t picoseconds_per_second = 1'000'000'000'000;
       static_cast<uint128>(degree.memory.state(layers)) * static_cast<std::uint64_t>(share),
       static_cast<std::uint64_t>(whole));
   // Below 2^64 2^32 2: rounded up once more.
-  return sending_time(problem, divided_up(2 * bytes * (dp - 1), dp), 1);
+  return sending_time(problem, divided_up(2 * bytes * (dp - 1), std::uint64_t{dp} * degree.sp), 1);
 }
 
 }  // namespace ballast::inline v0::detail

@@ -5,6 +5,7 @@
 #include <ballast/core/detail/concat.hpp>
 #include <ballast/core/detail/precedes.hpp>
 #include <ballast/core/result.hpp>
+#include <ballast/cost/parallel_degree.hpp>
 #include <ballast/parallelism/detail/unit_options.hpp>
 #include <ballast/parallelism/model_layout.hpp>
 #include <ballast/parallelism/orchestration_problem.hpp>
@@ -49,7 +50,7 @@ class orchestration_shortfall {
       auto const kinds = kinds_of(problem, module);
       bool const has_degree = std::any_of(kinds.begin(), kinds.end(), [&](std::size_t kind) {
         return std::any_of(degrees.begin(), degrees.end(), [&](orchestrated_degree const& each) {
-          return options_.has_degree(kind, each.tp);
+          return options_.has_degree(kind, degree_of(each));
         });
       });
       if (!has_degree) { break; }
@@ -67,12 +68,12 @@ class orchestration_shortfall {
         nodes += concat(nodes.empty() ? "" : " or ", problem.kinds[kind].gpus_per_node);
       }
       return fail(error_code::infeasible, lacking, "module ", problem.modules[lacking].name,
-                  " has times at no tensor-parallel degree that can be used on nodes of ", nodes,
+                  " has times at no parallel degree that can be used on nodes of ", nodes,
                   " GPUs; give a divisor of these");
     }
     if (gpus_.lacking == nothing && memory_.lacking == nothing) {
       return fail(error_code::infeasible, 0,
-                  "the modules have no tensor-parallel degree or number of stages that they may "
+                  "the modules have no parallel degree or number of stages that they may "
                   "have; give more of them times, or ask for less");
     }
     if (gpus_.lacking == nothing) {
@@ -81,7 +82,7 @@ class orchestration_shortfall {
                   "no orchestration fits into memory: module ", of.name, " needs ", memory_.lacking,
                   " bytes more than the ", options_.kind(memory_.module).memory_bytes, " of a GPU",
                   of_kind(options_.kinds()[memory_.module]), " where it comes closest (",
-                  text(memory_.layouts[memory_.module]),
+                  text_of(memory_.layouts[memory_.module]),
                   "); use larger GPUs, more of them, or smaller microbatches");
     }
     if (gpus_.lacking == 0) {
@@ -92,7 +93,7 @@ class orchestration_shortfall {
     for (std::size_t module = 0; module < problem.modules.size(); ++module) {
       if (options_.kinds()[module] != gpus_.kind) { continue; }
       layouts += (layouts.empty() ? "" : ", ") + problem.modules[module].name + " " +
-                 text(gpus_.layouts[module]);
+                 text_of(gpus_.layouts[module]);
     }
     std::uint64_t const there = problem.kinds[gpus_.kind].gpus;
     return fail(error_code::infeasible, gpus_.module,
@@ -110,11 +111,6 @@ class orchestration_shortfall {
     std::size_t kind = 0;
     std::vector<module_layout> layouts;
   };
-
-  [[nodiscard]] static std::string text(module_layout const& layout)
-  {
-    return concat("tp ", layout.tp, " pp ", layout.pp, " dp ", layout.dp);
-  }
 
   [[nodiscard]] std::string of_kind(std::size_t kind) const
   {

@@ -5,6 +5,7 @@
 #include <ballast/core/detail/span_of.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/cost/module_profile.hpp>
+#include <ballast/cost/parallel_degree.hpp>
 #include <ballast/parallelism/detail/stage_memory.hpp>
 #include <ballast/parallelism/layout_problem.hpp>
 
@@ -17,12 +18,13 @@
 
 namespace ballast::inline v0::detail {
 
-/// A tensor-parallel degree that a module can have, and what memory then asks for.
+/// A parallel degree that a module can have, and what memory then asks for.
 struct stage_choice {
   static constexpr std::uint64_t never = std::numeric_limits<std::uint64_t>::max();
 
   std::size_t degree = 0;  ///< position among the measured ones
-  std::uint32_t tp = 1;
+  parallel_degree parallel{};
+  std::uint32_t group = 1;  ///< its GPUs
   std::uint32_t fewest_stages = 1;
   /// For each number of stages, the fewest parts into which the global batch has to be divided, for
   /// one microbatch to fit; `never` where none does.
@@ -43,9 +45,10 @@ class stage_choices {
       module_profile const& profile = problem.modules[module];
       most_layers = std::max(most_layers, profile.layers);
       for (std::size_t degree = 0; degree < profile.degrees.size(); ++degree) {
-        std::uint32_t const tp = profile.degrees[degree].tp;
-        if (tp > problem.gpus || problem.gpus_per_node % tp != 0) { continue; }
-        stage_choice choice{degree, tp, 0, {stage_choice::never}};
+        parallel_degree const parallel = degree_of(profile.degrees[degree]);
+        auto const group = static_cast<std::uint32_t>(parallel.gpus());
+        if (group > problem.gpus || problem.gpus_per_node % group != 0) { continue; }
+        stage_choice choice{degree, parallel, group, 0, {stage_choice::never}};
         for (std::uint32_t pp = 1; pp <= profile.layers; ++pp) {
           auto const largest = memory.largest_size(module, degree, pp, 1);
           std::uint64_t const parts = memory.least_parts(module, largest);

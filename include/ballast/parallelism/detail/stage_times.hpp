@@ -7,6 +7,7 @@
 #include <ballast/core/uint128.hpp>
 #include <ballast/cost/flops.hpp>
 #include <ballast/cost/module_profile.hpp>
+#include <ballast/cost/parallel_degree.hpp>
 #include <ballast/cost/saturating_sum.hpp>
 #include <ballast/parallelism/detail/divided_up.hpp>
 #include <ballast/parallelism/layout_problem.hpp>
@@ -34,20 +35,20 @@ struct batch_work {
   }
 };
 
-/// What one of tp GPUs takes for the attention of one sample, which samples have for themselves.
+/// What one GPU of a group takes for the attention of one sample, which samples have for themselves.
 [[nodiscard]] inline cost_units attention_time(module_profile const& module,
                                                profiled_degree const& speeds, tokens size)
 {
-  batch_work const alone(module.flops, size, 1, speeds.tp);
+  batch_work const alone(module.flops, size, 1, degree_of(speeds).gpus());
   return speeds.attention.picoseconds(alone.attention, size);
 }
 
-/// The FLOP of one of tp GPUs for products with weights, of samples of so many tokens or items.
+/// The FLOP of one GPU of a group for products with weights, of samples of so many tokens or items.
 [[nodiscard]] inline uint128 linear_work(module_profile const& module,
                                          profiled_degree const& speeds, tokens all)
 {
   return divided_up(static_cast<uint128>(module.flops.linear) * static_cast<std::uint64_t>(all),
-                    speeds.tp);  // below 2^64 2^55
+                    degree_of(speeds).gpus());  // below 2^64 2^55
 }
 
 /// What they take for samples that are packed together.
@@ -162,10 +163,11 @@ class stage_times {
                                    std::size_t degree, std::uint64_t parts) const
   {
     profiled_degree const& speeds = modules_[module].degrees[degree];
+    std::uint64_t const group = degree_of(speeds).gpus();
     uint128 total = 0;
     for (std::size_t sample = 0; sample < samples_; ++sample) {
       tokens const size = sizes_[module][sample];
-      batch_work const work(modules_[module].flops, size, batch_, parts * speeds.tp);
+      batch_work const work(modules_[module].flops, size, batch_, parts * group);
       times[sample] =
           saturating_sum(speeds.linear.picoseconds(work.linear, microbatch_size(size, parts)),
                          speeds.attention.picoseconds(work.attention, size));

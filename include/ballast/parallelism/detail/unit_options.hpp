@@ -4,6 +4,7 @@
 
 #include <ballast/core/detail/precedes.hpp>
 #include <ballast/core/quantities.hpp>
+#include <ballast/cost/parallel_degree.hpp>
 #include <ballast/parallelism/detail/unit_prices.hpp>
 #include <ballast/parallelism/disttrain_makespan.hpp>
 #include <ballast/parallelism/model_layout.hpp>
@@ -19,7 +20,7 @@ namespace ballast::inline v0::detail {
 
 /// Which layouts of units are looked at: all, unless something is asked for.
 struct unit_restrictions {
-  bool has_one_degree = false;             ///< all modules have the same tp, and the same dp
+  bool has_one_degree = false;             ///< all modules have the same, and the same dp
   bool has_one_stage = false;              ///< modules other than the LLM have one stage
   std::uint32_t tp = 0;                    ///< of all modules; 0: any
   std::uint32_t pp = 0;                    ///< of the LLM; 0: any
@@ -36,10 +37,11 @@ struct unit_option {
   [[nodiscard]] unit_time const& time() const noexcept { return price.time; }
 };
 
-/// How an orchestration cuts the batch, and, where modules share it, its tp; 0: each has its own.
+/// How an orchestration cuts the batch, and, where modules share it, its degree; of tp 0: each has
+/// its own.
 struct unit_case {
   std::uint32_t llm_dp = 1;
-  std::uint32_t tp = 0;
+  parallel_degree degree{0};
 };
 
 /// Lists the layouts of the modules of a sound problem, each on GPUs of a given kind.
@@ -62,10 +64,11 @@ class unit_options {
     std::sort(replicas_.begin(), replicas_.end());
   }
 
-  /// Whether a module may have tp GPUs of a kind, which then lie inside a node.
-  [[nodiscard]] bool has_degree(std::size_t kind, std::uint32_t tp) const noexcept
+  /// Whether a module may have a degree on GPUs of a kind: they then lie inside a node.
+  [[nodiscard]] bool has_degree(std::size_t kind, parallel_degree const& degree) const noexcept
   {
-    return problem_.kinds[kind].gpus_per_node % tp == 0 && (asked_.tp == 0 || asked_.tp == tp);
+    return problem_.kinds[kind].gpus_per_node % degree.gpus() == 0 &&
+           (asked_.tp == 0 || asked_.tp == degree.tp);
   }
 
   /// Ordered by dp, then by the degrees of the LLM.
@@ -74,11 +77,11 @@ class unit_options {
     std::vector<unit_case> all;
     for (std::uint32_t const dp : replicas_) {
       if (!asked_.has_one_degree) {
-        all.push_back({dp, 0});
+        all.push_back({dp});
         continue;
       }
       for (orchestrated_degree const& each : problem_.modules[problem_.llm].degrees) {
-        all.push_back({dp, each.tp});
+        all.push_back({dp, degree_of(each)});
       }
     }
     return all;
@@ -100,11 +103,13 @@ class unit_options {
     auto const& degrees = problem_.modules[module].degrees;
     std::uint32_t const samples = of.llm_dp * problem_.microbatch;
     for (std::size_t degree = 0; degree < degrees.size(); ++degree) {
-      std::uint32_t const tp = degrees[degree].tp;
-      if (!has_degree(kinds_[module], tp) || (of.tp != 0 && of.tp != tp)) { continue; }
+      parallel_degree const parallel = degree_of(degrees[degree]);
+      if (!has_degree(kinds_[module], parallel) || (of.degree.tp != 0 && of.degree != parallel)) {
+        continue;
+      }
       for (std::uint32_t const pp : stages_[module]) {
         auto const visit_replicas = [&](std::uint32_t dp) {
-          module_layout const layout{tp, pp, dp};
+          module_layout const layout = layout_at(parallel, pp, dp);
           unit_price const price = prices_[module].price(degree, layout, samples);
           visit(unit_option{layout, price, layout.gpus(),
                             prices_[module].room(price, pp, microbatches(of))});
