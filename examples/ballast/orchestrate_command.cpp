@@ -10,6 +10,7 @@
 #include <ballast/parallelism/by_flops.hpp>
 #include <ballast/parallelism/orchestrate.hpp>
 #include <ballast/parallelism/orchestrated_module_of.hpp>
+#include <ballast/parallelism/simulate_orchestration.hpp>
 #include <ballast/text/decimal.hpp>
 
 #include <fmt/format.h>
@@ -211,7 +212,7 @@ template <class Policy>
 void add_baseline(orchestrate_run& run, std::string name, Policy const& policy)
 {
   auto const found = ballast::orchestrate(run.problem, policy);
-  if (found) { run.layouts.push_back({std::move(name), found->layout, found->kinds}); }
+  if (found) { run.layouts.push_back({std::move(name), found->layout, found->kinds, {}}); }
 }
 
 }  // namespace
@@ -281,7 +282,19 @@ outcome<orchestrate_run> run_orchestrate(orchestrate_options const& options)
   std::ranges::sort(run.layouts, {}, [](policy_layout const& each) {
     return std::pair(each.layout.step, std::string_view(each.policy));
   });
-  run.layouts.insert(run.layouts.begin(), {"best", found->layout, found->kinds});
+  run.layouts.insert(run.layouts.begin(), {"best", found->layout, found->kinds, {}});
+  for (policy_layout& each : run.layouts) {
+    constexpr std::uint64_t most_tasks = std::uint64_t{1} << 22;  // about a second
+    auto const& modules = each.layout.modules;
+    std::uint64_t tasks = 0;
+    for (std::size_t module = 0; module < modules.size(); ++module) {
+      tasks += std::uint64_t{modules[module].pp} * run.problem.modules[module].virtual_stages *
+               each.layout.microbatches;
+    }
+    if (tasks > most_tasks) { continue; }
+    auto const step = ballast::simulate_orchestration(run.problem, modules, each.kinds);
+    if (step) { each.simulated = *step; }
+  }
   return run;
 }
 

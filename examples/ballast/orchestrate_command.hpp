@@ -10,6 +10,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -42,7 +43,8 @@ struct orchestrate_options {
 struct policy_layout {
   std::string policy;
   ballast::model_layout layout;
-  std::vector<std::size_t> kinds;  ///< of GPUs, of each module
+  std::vector<std::size_t> kinds;                ///< of GPUs, of each module
+  std::optional<ballast::time_units> simulated;  ///< step, where there are not too many tasks
 };
 
 /// Everything that `ballast orchestrate` found out.

@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -28,10 +29,12 @@ nlohmann::ordered_json to_json(orchestrate_run const& run)
   json["evaluated"] = run.evaluated;
   json["milliseconds"] = run.seconds * 1e3;
   json["layouts"] = nlohmann::ordered_json::array();
-  for (auto const& [policy, layout, kinds] : run.layouts) {
+  for (auto const& [policy, layout, kinds, simulated] : run.layouts) {
     nlohmann::ordered_json each;
     each["policy"] = policy;
     each["step_seconds"] = seconds_of(layout.step);
+    each["simulated_seconds"] = nullptr;
+    if (simulated) { each["simulated_seconds"] = seconds_of(*simulated); }
     each["memory_bytes"] = layout.memory_bytes;
     each["microbatches"] = layout.microbatches;
     each["gpus_used"] = layout.gpus();
@@ -42,6 +45,8 @@ nlohmann::ordered_json to_json(orchestrate_run const& run)
                                  {"tp", degrees.tp},
                                  {"pp", degrees.pp},
                                  {"dp", degrees.dp},
+                                 {"sp", degrees.sp},
+                                 {"ep", degrees.ep},
                                  {"gpus", degrees.gpus()},
                                  {"kind", kinds[module]}});
     }
@@ -94,22 +99,27 @@ std::string table_of(orchestrate_run const& run)
   bool const has_kinds = run.problem.kinds.size() > 1;
   std::string degrees = fmt::format("{:<12}", "");
   std::string heading = fmt::format("{:<12}", "");
+  std::size_t wide = 6;  // what stands under tp
+  for (auto const& each : run.layouts) { wide = std::max(wide, pages::tp_width(each.layout)); }
   for (auto const& module : run.problem.modules) {
-    degrees += fmt::format("{:>{}}", shown_text(module.name), has_kinds ? 30 : 24);
-    heading += fmt::format("{:>6}{:>5}{:>6}{:>7}", "tp", "pp", "dp", "GPUs");
+    degrees += fmt::format("{:>{}}", shown_text(module.name), wide + (has_kinds ? 24 : 18));
+    heading += fmt::format("{:>{}}{:>5}{:>6}{:>7}", "tp", wide, "pp", "dp", "GPUs");
     if (has_kinds) { heading += fmt::format("{:>6}", "kind"); }
   }
   out += degrees + "\n" + heading +
-         fmt::format("{:>11}{:>14}{:>12}{:>10}\n", "GPUs used", "microbatches", "step", "memory");
-  for (auto const& [policy, layout, kinds] : run.layouts) {
+         fmt::format("{:>11}{:>14}{:>12}{:>12}{:>10}\n", "GPUs used", "microbatches", "predicted",
+                     "simulated", "memory");
+  for (auto const& [policy, layout, kinds, simulated] : run.layouts) {
     out += fmt::format("{:<12}", policy);
     for (std::size_t module = 0; module < kinds.size(); ++module) {
       ballast::module_layout const& each = layout.modules[module];
-      out += fmt::format("{:>6}{:>5}{:>6}{:>7}", each.tp, each.pp, each.dp, each.gpus());
+      out += fmt::format("{:>{}}{:>5}{:>6}{:>7}", pages::tp_text(each), wide, each.pp, each.dp,
+                         each.gpus());
       if (has_kinds) { out += fmt::format("{:>6}", kinds[module]); }
     }
-    out += fmt::format("{:>11}{:>14}{:>12}{:>10}\n", layout.gpus(), layout.microbatches,
+    out += fmt::format("{:>11}{:>14}{:>12}{:>12}{:>10}\n", layout.gpus(), layout.microbatches,
                        duration_text(seconds_of(layout.step)),
+                       simulated ? duration_text(seconds_of(*simulated)) : "",
                        bytes_text(static_cast<double>(layout.memory_bytes)));
   }
   return out + fmt::format("\n{} of modules priced in {}\n\n", count_of(run.evaluated, "layout"),
@@ -143,7 +153,9 @@ outcome<std::string> page_of(orchestrate_run const& run)
   }
   page.llm = run.problem.llm;
   page.gpus_per_node = run.options.gpus_per_node;
-  for (auto const& each : run.layouts) { page.layouts.push_back({each.policy, each.layout}); }
+  for (auto const& each : run.layouts) {
+    page.layouts.push_back({each.policy, each.layout, each.simulated});
+  }
   for (std::size_t kind = 0; kind < run.problem.kinds.size(); ++kind) {
     auto places = places_of(run, kind);
     if (!places) { return tl::unexpected(places.error()); }

@@ -31,6 +31,7 @@
 #include <ballast/parallelism/search_layouts.hpp>
 #include <ballast/parallelism/share_experts.hpp>
 #include <ballast/parallelism/simulate_layout.hpp>
+#include <ballast/parallelism/simulate_orchestration.hpp>
 #include <ballast/parallelism/simulated_layout.hpp>
 // IWYU pragma: end_exports
 

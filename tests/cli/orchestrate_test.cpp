@@ -8,6 +8,7 @@
 #include <ballast/cost/read_profile.hpp>
 #include <ballast/parallelism/orchestrate.hpp>
 #include <ballast/parallelism/orchestrated_module_of.hpp>
+#include <ballast/parallelism/simulate_orchestration.hpp>
 #include <nlohmann/json.hpp>
 
 #include <cstddef>
@@ -95,12 +96,15 @@ TEST_F(BallastOrchestrate, SaysInJsonWhatAProgramNeeds)
   EXPECT_GE(found.at("layouts").size(), 3U);
   for (json const& layout : found.at("layouts")) {
     EXPECT_THAT(keys_in(layout), ElementsAre("gpus_used", "memory_bytes", "microbatches", "modules",
-                                             "policy", "step_seconds"));
+                                             "policy", "simulated_seconds", "step_seconds"));
+    EXPECT_NEAR(layout.at("simulated_seconds"), layout.at("step_seconds"),
+                0.2 * layout.at("step_seconds").get<double>());
     EXPECT_GE(layout.at("step_seconds"), found.at("layouts").at(0).at("step_seconds"));
     EXPECT_LE(layout.at("memory_bytes"), 80'000'000'000);
     std::uint64_t gpus = 0;
     for (json const& module : layout.at("modules")) {
-      EXPECT_THAT(keys_in(module), ElementsAre("dp", "gpus", "kind", "name", "pp", "tp"));
+      EXPECT_THAT(keys_in(module),
+                  ElementsAre("dp", "ep", "gpus", "kind", "name", "pp", "sp", "tp"));
       gpus += module.at("gpus").get<std::uint64_t>();
     }
     EXPECT_EQ(layout.at("gpus_used"), gpus);
@@ -124,6 +128,8 @@ TEST_F(BallastOrchestrate, FindsWhatTheLibraryFinds)
   auto const expected = orchestrate(problem);
   ASSERT_TRUE(expected) << expected.error().message;
   EXPECT_DOUBLE_EQ(found.at("step_seconds"), static_cast<double>(expected->layout.step) * 1e-12);
+  auto const simulated = ballast::simulate_orchestration(problem, expected->layout.modules).value();
+  EXPECT_DOUBLE_EQ(found.at("simulated_seconds"), static_cast<double>(simulated) * 1e-12);
   EXPECT_EQ(found.at("gpus_used"), expected->layout.gpus());
   EXPECT_EQ(found.at("microbatches"), expected->layout.microbatches);
   EXPECT_EQ(found.at("modules").at(1).at("tp"), expected->layout.modules[1].tp);
@@ -156,7 +162,8 @@ TEST_F(BallastOrchestrate, PrintsATableAndWritesAPage)
   EXPECT_THAT(shown.out, HasSubstr("9 samples of mean sizes vision 5, llm 1324\n"));
   EXPECT_THAT(shown.out, HasSubstr("16 GPUs of 80 GB, 4 GPUs of 40 GB for vision on nodes of 8, "
                                    "global batch 48, microbatches of 1\n"));
-  EXPECT_THAT(shown.out, HasSubstr("GPUs used  microbatches        step    memory\nbest  "));
+  EXPECT_THAT(shown.out,
+              HasSubstr("GPUs used  microbatches   predicted   simulated    memory\nbest  "));
   EXPECT_THAT(shown.out, HasSubstr("\nmonolithic "));
   EXPECT_THAT(shown.out, HasSubstr("page     " + path("page.html")));
   std::string const page = content_of(path("page.html"));

@@ -15,6 +15,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -25,6 +26,7 @@ namespace pages {
 struct named_layout {
   std::string policy;
   ballast::model_layout layout;
+  std::optional<ballast::time_units> simulated{};  ///< step, where it was simulated
 };
 
 /// Everything that the page of an orchestration shows.
@@ -55,19 +57,18 @@ struct orchestration_page_data {
     columns.push_back(module + " tp \u00B7 pp \u00B7 dp");
   }
   for (char const* const name :
-       {"GPUs used", "Microbatches", "Step", "Beside the best", "Memory"}) {
+       {"GPUs used", "Microbatches", "Predicted", "Beside the best", "Simulated", "Memory"}) {
     columns.emplace_back(name);
   }
   html_table table(columns);
-  for (auto const& [policy, layout] : data.layouts) {
+  for (auto const& [policy, layout, simulated] : data.layouts) {
     std::vector<std::string> row = {policy};
-    for (auto const& [tp, pp, dp] : layout.modules) {
-      row.push_back(fmt::format("{} \u00B7 {} \u00B7 {}", tp, pp, dp));
-    }
+    for (auto const& each : layout.modules) { row.push_back(degrees_cell(each)); }
     row.push_back(std::to_string(layout.gpus()));
     row.push_back(std::to_string(layout.microbatches));
     row.push_back(si_text(seconds_of(layout.step), "s"));
     row.push_back(times_text(layout.step, data.layouts.front().layout.step));
+    row.push_back(simulated ? si_text(seconds_of(*simulated), "s") : "");
     row.push_back(si_text(static_cast<double>(layout.memory_bytes), "B"));
     table.add_row(row);
   }
@@ -98,7 +99,10 @@ struct orchestration_page_data {
       fmt::format("Each module has GPUs and a parallelism of its own: {}, with {} microbatches "
                   "for each replica of {}.",
                   degrees_text(data.modules, best), best.microbatches, data.modules[data.llm]));
-  page.add_figures({{"Step", si_text(seconds_of(best.step), "s"), "as it is priced"},
+  page.add_figures({{"Step", si_text(seconds_of(best.step), "s"),
+                     data.layouts.front().simulated
+                         ? si_text(seconds_of(*data.layouts.front().simulated), "s") + " simulated"
+                         : "as it is priced"},
                     {"GPUs used", grouped_text(best.gpus()),
                      "of " + grouped_text(data.gpus) + "; more would not shorten the step"},
                     {"Memory", si_text(static_cast<double>(best.memory_bytes), "B"),

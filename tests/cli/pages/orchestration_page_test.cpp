@@ -29,6 +29,7 @@ orchestration_page_data two_policies()
   data.layouts = {{"best", {{{1, 1, 4}, {2, 2, 4}}, 6, 2 * second, 70'000'000'000}},
                   {"monolithic", {{{2, 1, 4}, {2, 1, 4}}, 6, 5 * second, 75'000'000'000}}};
   data.places = {ballast::place_layout(data.layouts.front().layout.modules, 20, 4).value()};
+  data.layouts.front().simulated = 19 * second / 10;
   data.gpus = 24;
   data.gpus_per_node = 4;
   data.evaluated = 4711;
@@ -53,6 +54,8 @@ TEST(OrchestrationPage, SaysWhatIsBestAndWhatOthersTake)  // Ensures (1) (2)
               ElementsAre("2\u00A0s", "20", "70\u00A0GB", "12\u00A0ms"));
   auto const cells = markup::texts(markup::named(elements, "td"));
   EXPECT_THAT(cells, Contains("2.50 x"));
+  EXPECT_THAT(cells, Contains("1.9\u00A0s"));
+  EXPECT_THAT(page, HasSubstr("1.9\u00A0s simulated"));
   EXPECT_THAT(cells, Contains("2 \u00B7 1 \u00B7 4"));
   EXPECT_EQ(page, orchestration_page(two_policies()));
 }

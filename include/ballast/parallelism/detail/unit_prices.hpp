@@ -9,6 +9,7 @@
 #include <ballast/parallelism/disttrain_makespan.hpp>
 #include <ballast/parallelism/model_layout.hpp>
 #include <ballast/parallelism/orchestration_problem.hpp>
+#include <ballast/pipeline/pipeline_times.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -76,31 +77,21 @@ class unit_prices {
                                  std::uint32_t samples) const noexcept
   {
     orchestrated_degree const& of = module_.degrees[degree];
-    auto const [tp, pp, dp] = layout;
+    std::uint32_t const pp = layout.pp;
+    std::uint32_t const dp = layout.dp;
     uint128 const slots = layers_of_stage(pp);
     uint128 const layers = module_.layers;
     auto const of_stage = [&](std::uint64_t bytes) { return divided_up(bytes * slots, layers); };
 
-    // Times are at most 2^54, samples 2^24, layers and speeds 2^20 each: products below 2^119.
-    uint128 microbatch = divided_up(
-        static_cast<uint128>(sample_time(of)) * samples * slots * number(kind_.speed.denominator),
-        layers * dp * number(kind_.speed.numerator));
-    bool const sends = kind_.bytes_per_second > 0;
-    if (sends && (pp > 1 || !is_alone_)) {
-      std::uint64_t const ways = passes_ == unit_passes::forward ? 1 : 2;
-      microbatch += divided_up(
-          static_cast<uint128>(module_.boundary_bytes) * ways * samples * picoseconds_per_second,
-          static_cast<uint128>(kind_.bytes_per_second) * tp * dp);
-    }
+    std::uint64_t const ways = passes_ == unit_passes::forward ? 1 : 2;
+    uint128 const microbatch = computing(number(of.forward) + backward_of(of), samples, slots, dp) +
+                               sending(layout, samples, ways);
     unit_price result;
-    uint128 once = divided_up(microbatch * pp, virtual_stages(pp));
+    uint128 const once =
+        divided_up(microbatch * pp, virtual_stages(pp)) + reducing(of, layers_of_stage(pp), dp);
     uint128 bytes = of_stage(of.weight_bytes);
     if (passes_ == unit_passes::all) {
       uint128 const reduced = of_stage(of.gradient_bytes);
-      if (sends) {  // gradients are reduced and scattered, weights gathered
-        once += divided_up((reduced + bytes) * (dp - 1) * picoseconds_per_second,
-                           static_cast<uint128>(kind_.bytes_per_second) * dp * of.copies);
-      }
       bytes += reduced + divided_up(of_stage(of.optimizer_bytes), dp);
     }
     result.time = {in_picoseconds(microbatch), in_picoseconds(once)};
@@ -110,6 +101,38 @@ class unit_prices {
     result.kept_bytes = in_bytes(
         passes_ == unit_passes::forward ? of_layer : of_layer * (slots / virtual_stages(pp)));
     return result;
+  }
+
+  /// What each virtual stage of so many layers takes for a microbatch, and to send it on: no_cost
+  /// where that does not fit.
+  [[nodiscard]] stage_time times_of_stage(std::size_t degree, module_layout const& layout,
+                                          std::uint32_t samples,
+                                          std::uint32_t layers) const noexcept
+  {
+    orchestrated_degree const& of = module_.degrees[degree];
+    uint128 const sent = sending(layout, samples, 1);
+    stage_time time{
+        in_picoseconds(computing(number(of.forward), samples, layers, layout.dp) + sent)};
+    if (has_backward()) {
+      time.backward = in_picoseconds(computing(backward_of(of), samples, layers, layout.dp) + sent);
+    }
+    return time;
+  }
+
+  /// What the replicas of a stage of so many layers take to reduce and scatter gradients and to
+  /// gather weights.
+  [[nodiscard]] time_units reducing_time(std::size_t degree, std::uint32_t layers,
+                                         std::uint32_t dp) const noexcept
+  {
+    return in_picoseconds(reducing(module_.degrees[degree], layers, dp));
+  }
+
+  [[nodiscard]] bool has_backward() const noexcept { return passes_ != unit_passes::forward; }
+
+  /// One stage has nothing to interleave.
+  [[nodiscard]] std::uint32_t virtual_stages(std::uint32_t pp) const noexcept
+  {
+    return pp == 1 ? 1 : module_.virtual_stages;
   }
 
   /// What that GPU holds where so many microbatches are on their way behind the unit. What only
@@ -156,20 +179,46 @@ class unit_prices {
     return time < static_cast<uint128>(no_cost) ? static_cast<time_units>(time) : no_cost;
   }
 
-  /// One stage has nothing to interleave.
-  [[nodiscard]] std::uint32_t virtual_stages(std::uint32_t pp) const noexcept
-  {
-    return pp == 1 ? 1 : module_.virtual_stages;
-  }
-
-  [[nodiscard]] std::uint64_t sample_time(orchestrated_degree const& of) const noexcept
+  /// Of a sample in all layers.
+  [[nodiscard]] std::uint64_t backward_of(orchestrated_degree const& of) const noexcept
   {
     switch (passes_) {
-      case unit_passes::forward: return number(of.forward);
-      case unit_passes::through_frozen: return number(of.forward + of.backward_of_input);
+      case unit_passes::forward: return 0;
+      case unit_passes::through_frozen: return number(of.backward_of_input);
       case unit_passes::all: break;
     }
-    return number(of.forward + of.backward);
+    return number(of.backward);
+  }
+
+  /// A microbatch of so many samples in so many layers, of a time of a sample in all of them. Times
+  /// are at most 2^54, samples 2^24, layers and speeds 2^20 each: products below 2^119.
+  [[nodiscard]] uint128 computing(std::uint64_t of_sample, std::uint32_t samples, uint128 layers,
+                                  std::uint32_t dp) const noexcept
+  {
+    return divided_up(
+        static_cast<uint128>(of_sample) * samples * layers * number(kind_.speed.denominator),
+        static_cast<uint128>(module_.layers) * dp * number(kind_.speed.numerator));
+  }
+
+  [[nodiscard]] uint128 sending(module_layout const& layout, std::uint32_t samples,
+                                std::uint64_t ways) const noexcept
+  {
+    if (kind_.bytes_per_second == 0 || (layout.pp == 1 && is_alone_)) { return 0; }
+    return divided_up(
+        static_cast<uint128>(module_.boundary_bytes) * ways * samples * picoseconds_per_second,
+        static_cast<uint128>(kind_.bytes_per_second) * layout.group() * layout.dp);
+  }
+
+  [[nodiscard]] uint128 reducing(orchestrated_degree const& of, std::uint32_t layers,
+                                 std::uint32_t dp) const noexcept
+  {
+    if (passes_ != unit_passes::all || kind_.bytes_per_second == 0) { return 0; }
+    auto const share = [&](std::uint64_t bytes) {
+      return divided_up(static_cast<uint128>(bytes) * layers, module_.layers);
+    };
+    return divided_up(
+        (share(of.gradient_bytes) + share(of.weight_bytes)) * (dp - 1) * picoseconds_per_second,
+        static_cast<uint128>(kind_.bytes_per_second) * dp * of.copies);
   }
 
   [[nodiscard]] static std::uint64_t in_bytes(uint128 bytes) noexcept
