@@ -78,12 +78,15 @@ outcome<void> find_layouts(search_run& run, ballast::layout_problem const& probl
 {
   auto const start = std::chrono::steady_clock::now();
   constexpr std::uint64_t thousand_million = 1'000'000'000;
+  bool const is_huge = problem.gpus > 4096 || batches.size() / problem.modules.size() > 65'536;
+  std::uint64_t const by_size = is_huge ? 1 : 64;
+  std::uint64_t const budget = run.options.budget == 0 ? by_size : run.options.budget;
   auto found =
       ballast::search_layouts(problem, batches,
                               {.best = run.options.print,
                                .cheapest_counts_only = run.options.microbatches == "cheapest",
                                .virtual_stages = virtual_stages,
-                               .most_work = run.options.budget * thousand_million});
+                               .most_work = budget * thousand_million});
   run.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   if (!found) {
     if (found.error().code != ballast::error_code::infeasible) {
@@ -120,11 +123,17 @@ outcome<search_run> run_search(search_options const& options)
   if (!quantile) { return tl::unexpected(quantile.error()); }
   auto const virtual_stages = read_virtual_stages(options.virtual_stages);
   if (!virtual_stages) { return tl::unexpected(virtual_stages.error()); }
-  constexpr std::size_t most_simulated = std::size_t{1} << 26;
+  constexpr std::size_t most_simulated = std::size_t{1} << 21;
   if (options.batches > most_simulated / options.global_batch) {
     return usage(
-        fmt::format("--batches: {} batches of {} samples are more than {} samples; simulate fewer",
+        fmt::format("--batches: {} batches of {} samples are more than {} samples; simulate fewer, "
+                    "or a smaller --global-batch",
                     options.batches, options.global_batch, most_simulated));
+  }
+  constexpr std::uint32_t most_gpus = ballast::layout_search_options::most_gpus;
+  if (options.gpus > most_gpus) {
+    return usage(
+        fmt::format("--gpus: {} GPUs are more than {}; search fewer", options.gpus, most_gpus));
   }
   auto modules = ballast::load_module_profiles(options.profile);
   if (!modules) { return bad_data(modules.error().message); }

@@ -29,7 +29,7 @@ struct search_options {
   std::string microbatches = "all";  ///< or "cheapest"
   bool side_by_side = false;         ///< all modules feed the last one
   std::string virtual_stages;        ///< numbers: 2,4; empty: no interleaved schedules
-  std::uint64_t budget = 64;         ///< thousand million steps of work
+  std::uint64_t budget = 0;          ///< thousand million steps of work; 0: by the size
   std::string estimate = "mean-sample";
   std::size_t draws = 1024;           ///< samples that are priced
   std::string memory_quantile = "1";  ///< share of microbatches that have to fit

@@ -329,6 +329,8 @@ TEST_F(BallastSearch, RefusesWhatItCannotSearch)
                  "all layouts are searched; --print K prints the best K");
   expect_refused(run("search " + files() + "--microbatches 7"), 2, "--microbatches");
   expect_refused(run("search " + files() + "--budget 0"), 2, "--budget");
+  expect_refused(run("search " + files("80GB", "16777216")), 2,
+                 "16777216 GPUs are more than 1048576; search fewer");
   expect_refused(run("search " + files() + "--estimate best"), 2, "--estimate");
   for (std::string const size : {"0", "80XB", "GB", "-1", "1e30", "0.2B"}) {
     expect_refused(run("search " + files(size)), 2, "--memory: '" + size + "' ");
@@ -342,7 +344,7 @@ TEST_F(BallastSearch, RefusesWhatItCannotSearch)
   std::string given = files();
   given.erase(given.find("--global-batch"));
   expect_refused(run("search " + given + fewer), 2,
-                 "10000 batches of 16777216 samples are more than 67108864 samples");
+                 "10000 batches of 16777216 samples are more than 2097152 samples");
   expect_refused(run("search " + files() + "--size llm"), 2, "'llm' gives no module");
   expect_refused(run("search " + files() + "--size audio=text"), 2, "for one of vision, llm");
   expect_refused(run("search " + files() + "--size llm="), 2, "has no expression");

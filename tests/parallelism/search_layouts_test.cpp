@@ -287,6 +287,21 @@ TEST(SearchLayouts, PutsEqualStepsInOrderOfTheirNumbers)  // Ensures (2)
   EXPECT_GE(found->simulated, 3U);
 }
 
+TEST(SearchLayouts, RefusesMoreGpusThanItSearches)
+{
+  ballast::module_profile const module{
+      .name = "llm", .layers = 1, .flops = {.linear = 1}, .degrees = {{.tp = 1}}};
+  std::array<tokens, 1> const sizes{3};
+  layout_problem problem;
+  problem.modules = {&module, 1};
+  problem.sizes = sizes;
+  problem.gpus = ballast::layout_search_options::most_gpus + 1;
+  auto const refused = search_layouts(problem, sizes);
+  EXPECT_EQ(refused.error().code, error_code::out_of_range);
+  EXPECT_THAT(refused.error().message,
+              HasSubstr("1048577 GPUs are too many; search those of at most 1048576"));
+}
+
 TEST(SearchLayouts, SaysWhyNoLayoutFits)
 {
   ballast::module_profile const sound{

@@ -29,6 +29,8 @@ namespace ballast::inline v0 {
 
 /// What a search for layouts may do.
 struct layout_search_options {
+  static constexpr std::uint32_t most_gpus = std::uint32_t{1} << 20;
+
   std::size_t best = 1;  ///< layouts to find, each with its best numbers of the following
   /// Whether each layout is tried only with the number of microbatches of the lowest price.
   bool cheapest_counts_only = false;
@@ -115,7 +117,7 @@ namespace detail {
 ///                 then of microbatches, then of virtual stages
 ///             (3) the same on every machine
 /// Errors      those of check_layout_problem, and of simulate_layout for the batches; out_of_range:
-///             best is 0, or virtual stages are not increasing from 2; infeasible: no layout fits.
+///             more than most_gpus, best is 0, or virtual stages are not increasing from 2; infeasible: no layout fits.
 ///             Then `position` is the module that was measured at no degree that can be used, or
 ///             that lacks memory in the layout that comes closest, and the sentence says how much.
 ///             Or most_work ended before a layout was simulated.
@@ -136,6 +138,10 @@ namespace detail {
   }
   if (auto checked = detail::check_batches(problem, batches); !checked) {
     return tl::unexpected(checked.error());
+  }
+  if (problem.gpus > layout_search_options::most_gpus) {
+    return fail(error_code::out_of_range, 0, "layouts on ", problem.gpus, " GPUs are too many; ",
+                "search those of at most ", layout_search_options::most_gpus);
   }
   if (options.best == 0) {
     return fail(error_code::out_of_range, 0, "the best 0 layouts are none; ask for 1 at least");

@@ -250,7 +250,7 @@ class dealt_times {
     made.is_too_long = made.is_too_long || all > most_together;
   }
 
-  static constexpr std::uint64_t dealing = 8;  // as much work as so many cells
+  static constexpr std::uint64_t dealing = 40;  // as much work as so many cells
 
   layout_problem problem_;
   std::span<module_profile const> modules_;

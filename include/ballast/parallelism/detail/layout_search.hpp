@@ -164,8 +164,9 @@ class layout_search {
         cheapest = count;
       }
     }
+    constexpr std::uint64_t pricing = 32;  // as much work as so many tasks
     budget_.spend((std::uint64_t{layout.most} - layout.least + 1) * modules_ *
-                  prices_.times.samples());
+                  prices_.times.samples() * pricing);
     return cheapest;
   }
 

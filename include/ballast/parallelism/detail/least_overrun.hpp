@@ -4,6 +4,7 @@
 
 #include <ballast/core/detail/span_of.hpp>
 #include <ballast/cost/module_profile.hpp>
+#include <ballast/cost/parallel_degree.hpp>
 #include <ballast/parallelism/detail/fits_nodes.hpp>
 #include <ballast/parallelism/detail/joined_unit.hpp>
 #include <ballast/parallelism/detail/stage_memory.hpp>
@@ -31,8 +32,8 @@ struct overrun {
 
 /// Ensures     (1) bytes == 0 only where some layout fits; where it is certain, always then. The
 ///                 search ends at the first
-/// Complexity  O(layouts) for the largest numbers of microbatches; for all others where none fits
-///             so, until most_tries modules were looked at: a second or two.
+/// Complexity  O(layouts), for the largest numbers of microbatches and, where none fits so, for all
+///             others; each until most_tries modules were looked at: a second or two.
 class least_overrun {
  public:
   least_overrun(layout_problem const& problem, stage_memory& memory)
@@ -48,9 +49,10 @@ class least_overrun {
     for (module_profile const& module : problem_.modules) { deepest += module.layers; }
     deepest = std::min(deepest, std::uint64_t{problem_.gpus});
     // Fewer microbatches are larger, and save memory only where stages would keep more than these.
-    try_counts([](std::uint32_t most) { return most; });
     tries_left_ = most_tries;
-    for (std::uint32_t count = 1; count < deepest && best_.bytes != 0; ++count) {
+    try_counts([](std::uint32_t most) { return most; });
+    tries_left_ = tries_left_ == 0 ? 0 : most_tries;
+    for (std::uint32_t count = 1; count < deepest && goes_on(); ++count) {
       try_counts([count](std::uint32_t most) { return count < most ? count : 0; });
     }
     best_.is_certain = best_.bytes == 0 || tries_left_ > 0;
@@ -58,14 +60,16 @@ class least_overrun {
   }
 
  private:
-  static constexpr std::uint64_t most_tries = std::uint64_t{1} << 24;
+  static constexpr std::uint64_t most_tries = std::uint64_t{1} << 26;
+
+  [[nodiscard]] bool goes_on() const noexcept { return best_.bytes != 0 && tries_left_ > 0; }
 
   /// Places all modules, with count_of(most) microbatches where a batch has samples for `most`.
   template <class CountOf>
   void try_counts(CountOf const& count_of)
   {
     std::uint32_t const most = std::min(problem_.gpus, problem_.global_batch);
-    for (std::uint32_t last_dp = 1; last_dp <= most && best_.bytes != 0; ++last_dp) {
+    for (std::uint32_t last_dp = 1; last_dp <= most && goes_on(); ++last_dp) {
       microbatches_ = count_of(problem_.global_batch / last_dp);
       last_dp_ = last_dp;
       if (microbatches_ > 0) { place(problem_.modules.size(), problem_.gpus, 0, 0); }
@@ -85,10 +89,11 @@ class least_overrun {
     std::uint64_t const behind =
         end == problem_.modules.size() ? 0 : held_[problem_.fed_by(module)];
     for (std::size_t degree = 0; degree < profile.degrees.size(); ++degree) {
-      std::uint32_t const tp = profile.degrees[degree].tp;
-      if (problem_.gpus_per_node % tp != 0) { continue; }
-      for (std::uint32_t pp = 1; pp <= profile.layers && std::uint64_t{tp} * pp <= left; ++pp) {
-        std::uint64_t const group = std::uint64_t{tp} * pp;
+      parallel_degree const parallel = degree_of(profile.degrees[degree]);
+      std::uint64_t const of_stage = parallel.gpus();
+      if (problem_.gpus_per_node % of_stage != 0) { continue; }
+      for (std::uint32_t pp = 1; pp <= profile.layers && of_stage * pp <= left; ++pp) {
+        std::uint64_t const group = of_stage * pp;
         auto most_dp = static_cast<std::uint32_t>(left / group);
         std::uint32_t dp = 1;
         if (end == problem_.modules.size()) {
@@ -109,7 +114,7 @@ class least_overrun {
               bytes > problem_.memory_bytes ? bytes - problem_.memory_bytes : 0;
           std::uint64_t const most = std::max(above, worst_bytes);
           if (most >= best_.bytes) { continue; }
-          layout_[module] = {tp, pp, dp};
+          layout_[module] = layout_at(parallel, pp, dp);
           held_[module] = behind + pp;
           place(module, left - group * dp, most, above > worst_bytes ? module : worst);
           if (best_.bytes == 0) { return; }
@@ -124,7 +129,7 @@ class least_overrun {
   std::vector<std::uint64_t> held_;  // stages from each module's first one to the end
   std::uint32_t microbatches_ = 1;
   std::uint32_t last_dp_ = 1;
-  std::uint64_t tries_left_ = std::numeric_limits<std::uint64_t>::max();
+  std::uint64_t tries_left_ = 0;
   overrun best_;
 };
 

@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <limits>
 #include <span>
+#include <unordered_map>
 #include <vector>
 
 namespace ballast::inline v0::detail {
@@ -42,6 +43,7 @@ class stage_memory {
   explicit stage_memory(layout_problem const& problem)
       : problem_(problem),
         sizes_(problem.modules.size(), std::vector<tokens>(few, unknown)),
+        many_(problem.modules.size()),
         totals_(problem.modules.size())
   {
     std::size_t const modules = problem.modules.size();
@@ -122,8 +124,8 @@ class stage_memory {
   /// Of samples that follow each other, so many.
   [[nodiscard]] tokens size_of(std::size_t module, std::uint64_t samples)
   {
-    if (samples >= few) { return quantile(module, samples); }
-    tokens& known = sizes_[module][samples];
+    tokens& known = samples < few ? sizes_[module][samples]
+                                  : many_[module].try_emplace(samples, unknown).first->second;
     if (known == unknown) { known = quantile(module, samples); }
     return known;
   }
@@ -149,7 +151,8 @@ class stage_memory {
   static constexpr tokens most_size = std::numeric_limits<tokens>::max() >> 1;
 
   layout_problem problem_;
-  std::vector<std::vector<tokens>> sizes_;   // of each module, by the samples of a microbatch
+  std::vector<std::vector<tokens>> sizes_;  // of each module, by the samples of a microbatch
+  std::vector<std::unordered_map<std::uint64_t, tokens>> many_;  // the same, from few samples on
   std::vector<std::vector<tokens>> totals_;  // of each module: sizes of the samples before
 };
 
