@@ -3,6 +3,8 @@
 // row's time is that of the largest size; `exponent` is by which power of the size time grew from a
 // size an eighth as large; `MiB` is what the process had at its peak beyond what it had before.
 
+#include "../../tests/support/random_modules.hpp"  // defines: ballast_test::draw_model
+
 #include <benchmark/benchmark.h>
 #include <ballast/by_name/parse_order_policy.hpp>
 #include <ballast/by_name/parse_policy.hpp>
@@ -11,7 +13,9 @@
 #include <ballast/cost/quadratic_cost.hpp>
 #include <ballast/parallelism/choose_bags.hpp>
 #include <ballast/parallelism/cut_chain.hpp>
+#include <ballast/parallelism/layout_problem.hpp>
 #include <ballast/parallelism/place_experts.hpp>
+#include <ballast/parallelism/search_layouts.hpp>
 #include <ballast/partition/capped.hpp>
 #include <ballast/partition/grid/fill_slots.hpp>
 #include <ballast/partition/grid/partition_grid.hpp>
@@ -43,6 +47,7 @@
 #include <fstream>
 #include <functional>
 #include <numeric>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -320,6 +325,26 @@ growth_answer place_replicas(std::vector<tokens> const& lengths, std::size_t gpu
   return told(ballast::place_experts(lengths, slots));
 }
 
+// A drawn encoder and LLM, and a batch of these lengths: an item of the encoder for 1,024 tokens.
+growth_answer search_layouts_of(std::vector<tokens> const& lengths, std::size_t gpus, bool all)
+{
+  constexpr std::uint64_t memory_of_gpu = std::uint64_t{80} << 30;
+  ballast::random_source random(2048);
+  auto const model = ballast_test::draw_model(random, 2, 256, true, memory_of_gpu);
+  std::vector<tokens> batch;
+  for (tokens const length : lengths) {
+    tokens const cut = std::min<tokens>(length, 16'384);
+    batch.insert(batch.end(), {cut / 1024, cut});
+  }
+  ballast::layout_problem problem;
+  problem.modules = model.modules;
+  problem.sizes = std::span(batch).first(std::min<std::size_t>(batch.size(), 512));
+  problem.global_batch = static_cast<std::uint32_t>(lengths.size());
+  problem.gpus = static_cast<std::uint32_t>(gpus);
+  problem.memory_bytes = memory_of_gpu;
+  return told(ballast::search_layouts(problem, batch, {.cheapest_counts_only = !all}));
+}
+
 bool const added_growth = [] {
   add_partitions();
   add_full_memory();
@@ -339,6 +364,12 @@ bool const added_growth = [] {
   add_growth("choose_bags", many, choose_mix);
   add_growth("cut_chain", {4096, 64}, cut_layers);
   add_growth("place_experts", {2048, 2048}, place_replicas);
+  for (bool const all : {false, true}) {
+    add_growth(all ? "search_layouts/all_counts" : "search_layouts/cheapest_counts", {4096, 1024},
+               [all](std::vector<tokens> const& lengths, std::size_t gpus) {
+                 return search_layouts_of(lengths, gpus, all);
+               });
+  }
   return true;
 }();
 

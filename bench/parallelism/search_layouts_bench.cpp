@@ -18,21 +18,22 @@ namespace {
 
 constexpr std::uint64_t memory_of_gpu = std::uint64_t{80} << 30;
 
-// Models drawn at random: an encoder and an LLM of 24 to 80 layers.
-std::vector<ballast_test::random_model> models(std::size_t count, std::size_t samples)
+// Models drawn at random: encoders and an LLM of 24 to 80 layers.
+std::vector<ballast_test::random_model> models(std::size_t count, std::size_t samples,
+                                               std::size_t modules = 2)
 {
   ballast::random_source random(2048);
   std::vector<ballast_test::random_model> drawn;
   for (std::size_t model = 0; model < count; ++model) {
-    drawn.push_back(ballast_test::draw_model(random, 2, samples, true, memory_of_gpu));
+    drawn.push_back(ballast_test::draw_model(random, modules, samples, true, memory_of_gpu));
   }
   return drawn;
 }
 
-std::vector<ballast::tokens> batches_of(std::size_t samples)
+std::vector<ballast::tokens> batches_of(std::size_t samples, std::size_t modules = 2)
 {
   ballast::random_source random(512);
-  return ballast_test::draw_model(random, 2, samples, true, memory_of_gpu).sizes;
+  return ballast_test::draw_model(random, modules, samples, true, memory_of_gpu).sizes;
 }
 
 ballast::layout_problem problem_of(ballast_test::random_model const& model, std::int64_t gpus,
@@ -103,6 +104,71 @@ BENCHMARK_CAPTURE(search, cheapest_counts, true)
     ->Name("search_layouts/cheapest_counts")
     ->ArgNames({"gpus", "models"})
     ->Args({1024, 2})
+    ->Iterations(1)
+    ->Unit(benchmark::kSecond);
+
+// What a search with more choices takes, and by which share of the step it is shorter than without
+// them: virtual stages beside one, two encoders side by side instead of one behind the other, and
+// groups of sequence and expert parallelism beside tensor parallelism.
+void search_choices(benchmark::State& state, std::vector<std::uint32_t> const& virtual_stages,
+                    bool side_by_side, bool with_groups)
+{
+  std::size_t const modules = side_by_side ? 3 : 2;
+  auto const drawn = models(static_cast<std::size_t>(state.range(1)), 256, modules);
+  auto const batches = batches_of(4 * 512, modules);
+  std::vector<std::size_t> const both_feed_the_llm{2, 2};
+  double feasible = 0;
+  double proven = 0;
+  double simulated = 0;
+  double shorter = 0;
+  for (auto _ : state) {
+    ballast::random_source random(7);
+    for (auto const& model : drawn) {
+      auto chosen = model;
+      if (with_groups) { ballast_test::add_groups(random, chosen.modules); }
+      auto problem = problem_of(chosen, state.range(0), 512);
+      if (side_by_side) { problem.feeds = both_feed_the_llm; }
+      auto const found =
+          ballast::search_layouts(problem, batches, {.virtual_stages = virtual_stages});
+      if (!found) { continue; }
+      ++feasible;
+      proven += found->is_proven ? 1 : 0;
+      simulated += static_cast<double>(found->simulated);
+      state.PauseTiming();
+      auto const plain = ballast::search_layouts(problem_of(model, state.range(0), 512), batches);
+      if (plain) {
+        shorter += 1 - static_cast<double>(found->layouts.front().simulated) /
+                           static_cast<double>(plain->layouts.front().simulated);
+      }
+      state.ResumeTiming();
+    }
+  }
+  state.counters["feasible"] = feasible;
+  state.counters["proven"] = proven;
+  state.counters["simulated"] = simulated / feasible;
+  state.counters["shorter"] = shorter / feasible;
+}
+
+std::vector<std::uint32_t> const no_more_stages;
+
+BENCHMARK_CAPTURE(search_choices, virtual_stages, std::vector<std::uint32_t>{2, 4}, false, false)
+    ->Name("search_layouts/virtual_stages")
+    ->ArgNames({"gpus", "models"})
+    ->Args({64, 4})
+    ->Args({256, 2})
+    ->Iterations(1)
+    ->Unit(benchmark::kSecond);
+BENCHMARK_CAPTURE(search_choices, side_by_side, no_more_stages, true, false)
+    ->Name("search_layouts/side_by_side")
+    ->ArgNames({"gpus", "models"})
+    ->Args({64, 4})
+    ->Iterations(1)
+    ->Unit(benchmark::kSecond);
+BENCHMARK_CAPTURE(search_choices, groups, no_more_stages, false, true)
+    ->Name("search_layouts/groups")
+    ->ArgNames({"gpus", "models"})
+    ->Args({64, 4})
+    ->Args({256, 2})
     ->Iterations(1)
     ->Unit(benchmark::kSecond);
 

@@ -78,7 +78,7 @@ struct small_problem {
   [[nodiscard]] process_grid grid() const
   {
     std::vector<unit_sizes> all;
-    for (auto const& [tp, pp, dp] : layout.modules) { all.push_back({dp, pp, tp}); }
+    for (auto const& each : layout.modules) { all.push_back({each.dp, each.pp, each.tp}); }
     return process_grid::make(all).value();
   }
   [[nodiscard]] pipeline_setup setup() const

@@ -71,7 +71,7 @@ TEST(EventClock, IsAClockOfTheProfiler)
   };
   ballast::profile_file file;
   ballast::profiler_grid const grid{
-      .name = "llm", .flops = {.linear = 4'000'000}, .degrees = {1}, .sizes = {1, 2}};
+      .name = "llm", .flops = {.linear = 4'000'000}, .degrees = {{1}}, .sizes = {1, 2}};
   auto const done = ballast::profile_module(
       file, grid, [&](ballast::profiler_point const&) { return work{queued, streams[0]}; }, clock,
       {.warm_up = 0, .runs = 1}, [](ballast::profiler_progress const&) {});
