@@ -19,8 +19,8 @@ END
 demo_packages=(g++ cmake ninja-build libexpected-dev libcli11-dev nlohmann-json3-dev libfmt-dev
   libarchive-dev)
 test_packages=("${demo_packages[@]}" make pkgconf libgtest-dev libgmock-dev librapidcheck-dev
-  librange-v3-dev libboost-dev libopenmpi-dev openmpi-bin coinor-libcbc-dev chromium
-  fonts-dejavu-core)
+  librange-v3-dev libboost-dev libopenmpi-dev openmpi-bin coinor-libcbc-dev libjpeg-dev
+  chromium fonts-dejavu-core)
 check_packages=("${test_packages[@]}" clang-19 libclang-rt-19-dev clang-format-19 clang-tidy-19
   libc++-19-dev libc++abi-19-dev libbenchmark-dev libtorch-dev)
 

@@ -5,7 +5,6 @@
 #include <ballast/core/contract.hpp>
 #include <ballast/core/detail/concat.hpp>
 #include <ballast/core/ids.hpp>
-#include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/runtime/data/data_batch.hpp>
 #include <ballast/runtime/data/data_deal.hpp>
@@ -15,8 +14,8 @@
 #include <ballast/runtime/data/data_windows.hpp>
 #include <ballast/runtime/data/loader_options.hpp>
 #include <ballast/runtime/data/long_rounds.hpp>
-#include <ballast/runtime/data/producer_count.hpp>
 #include <ballast/runtime/data/window_problem.hpp>
+#include <ballast/runtime/detail/data/load_rates.hpp>
 #include <ballast/runtime/detail/data/loader_threads.hpp>
 #include <ballast/runtime/detail/data/planned_steps.hpp>
 
@@ -44,7 +43,8 @@ namespace ballast::inline v0 {
 /// The loader that decodes the last sample of a step has it planned, by plan(step, owners), which
 /// writes the rank of each sample and may be any planner: step.lengths_of(entry) has its lengths.
 /// A payload moves from loader to rank, without a copy. Threads are started and ended as measured
-/// rates ask for (producer_count). `data_ranks` is the same for processes.
+/// rates ask for (producer_count). `serve_as_proxy` and `data_trainer`
+/// are the same for processes.
 ///
 /// Expects     ranks >= 1; each calls next() from one thread at a time. All calls have returned when
 ///             the pipeline is destroyed.
@@ -70,7 +70,7 @@ class data_pipeline {
         proxy_(std::move(setup), std::move(windows)),
         steps_(ranks),
         ranks_(ranks),
-        count_(options.least, options.most)
+        rates_(options.least, options.most)
   {
     BALLAST_EXPECTS(ranks >= 1, "a data pipeline of no ranks");
   }
@@ -100,7 +100,7 @@ class data_pipeline {
     std::unique_lock lock(mutex_);
     rank_times& times = ranks_[to_index(rank)];
     auto const asked = clock::now();
-    if (times.returned != clock::time_point()) { computing_ += asked - times.returned; }
+    if (times.returned != clock::time_point()) { rates_.computed(asked - times.returned); }
     start_loaders();
     while (!steps_.has(rank) && !over()) {
       ready_.wait_for(lock, options_.late_after);
@@ -115,7 +115,8 @@ class data_pipeline {
     data_batch batch = steps_.take(rank);
     if (steps_.pop_taken()) {
       proxy_.take();
-      follow_rates();
+      rates_.stepped(proxy_.setup().step_samples, ranks_.size());
+      start_loaders();
       work_.notify_all();
     }
     return batch;
@@ -152,16 +153,7 @@ class data_pipeline {
 
   void start_loaders()
   {
-    threads_.start(failure_ ? 0 : count_.now(), [this](loader& own) { run(own); });
-  }
-
-  void follow_rates()
-  {
-    auto const samples = static_cast<time_units>(proxy_.setup().step_samples);
-    count_.after(load_time_.count() * samples,
-                 computing_.count() / static_cast<time_units>(ranks_.size()));
-    computing_ = {};
-    start_loaders();
+    threads_.start(failure_ ? 0 : rates_.loaders(), [this](loader& own) { run(own); });
   }
 
   void give_up_late_loaders()
@@ -191,7 +183,7 @@ class data_pipeline {
   {
     std::unique_lock lock(mutex_);
     while (!ending_ && !failure_ && !own.lost) {
-      if (threads_.active > count_.now()) {
+      if (threads_.active > rates_.loaders()) {
         --threads_.active;
         break;
       }
@@ -237,8 +229,7 @@ class data_pipeline {
     lock.lock();
     own.loads_since.reset();
     if (own.lost) { return; }
-    auto const took = clock::now() - begin;
-    load_time_ = load_time_.count() == 0 ? took : load_time_ + (took - load_time_) / 8;
+    rates_.loaded(clock::now() - begin);
     if (thrown) { return lose(own, detail::what_was_thrown("load()", thrown).message); }
     if (!loaded) {
       proxy_.cannot_decode(own.number, dealt.ticket, loaded.error().message);
@@ -284,9 +275,7 @@ class data_pipeline {
   std::vector<rank_times> ranks_;
   detail::loader_threads threads_;
   std::size_t lost_ = 0;
-  producer_count count_;
-  clock::duration load_time_ = {};  // of a sample, recent ones count most
-  clock::duration computing_ = {};  // of all ranks, since the last step
+  detail::load_rates rates_;
   bool planning_ = false;
   bool ending_ = false;
   std::optional<error> failure_;

@@ -35,7 +35,7 @@ struct no_lengths {};
 /// What one rank knows of a data pipeline: which samples were dealt to which loader, how long they
 /// are, which steps they form. It holds indices and lengths, no payloads, and knows no threads, no
 /// ranks and no clock: who runs it says when a loader asks, reports or is lost. `data_pipeline`
-/// runs it for threads, `data_ranks` for ranks.
+/// runs it for threads, `serve_as_proxy` for ranks.
 ///
 /// Each sample of an epoch is dealt, reported with its lengths, delivered and taken:
 ///
@@ -162,8 +162,7 @@ class data_proxy {
   void deliver(std::uint64_t ticket)
   {
     if (detail::open_window* const window = open_.find(ticket)) {
-      auto& sample = window->samples[ticket - window->first_ticket];
-      if (sample.place == place::held) { sample.place = place::delivered; }
+      open_.deliver(window->samples[ticket - window->first_ticket]);
     }
   }
 

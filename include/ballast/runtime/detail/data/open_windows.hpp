@@ -70,10 +70,22 @@ struct open_windows {
       auto const at = static_cast<std::uint64_t>(&each - window.samples.data());
       dropped.emplace_back(window.first_ticket + at, each.loader);
     }
-    bool const was_fetched =
-        each.place != sample_place::waiting && each.place != sample_place::left_out;
-    fetched -= was_fetched ? 1U : 0U;
+    fetched -= is_fetched(each) ? 1U : 0U;
     each.place = place;
+  }
+
+  [[nodiscard]] static bool is_fetched(window_sample const& each)
+  {
+    return each.place == sample_place::dealt || each.place == sample_place::held ||
+           each.place == sample_place::delivered;
+  }
+
+  /// A payload is where it is computed, perhaps after its loader was lost.
+  void deliver(window_sample& each)
+  {
+    if (each.place == sample_place::left_out || each.place == sample_place::gone) { return; }
+    fetched += each.place == sample_place::waiting ? 1U : 0U;
+    each.place = sample_place::delivered;
   }
 
   /// Those of the oldest step that was made are trained.
@@ -81,7 +93,7 @@ struct open_windows {
   {
     open_window& window = all.front();
     for (std::uint32_t const at : window.of_step(window.taken)) {
-      fetched -= window.samples[at].place != sample_place::left_out ? 1U : 0U;
+      fetched -= is_fetched(window.samples[at]) ? 1U : 0U;
       window.samples[at].place = sample_place::gone;
     }
     if (++window.taken == window.steps) { all.pop_front(); }

@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef BALLAST_RUNTIME_DATA_DATA_TRAINER_HPP
+#define BALLAST_RUNTIME_DATA_DATA_TRAINER_HPP
+
+#include <ballast/comm/point_to_point.hpp>
+#include <ballast/core/ids.hpp>
+#include <ballast/core/result.hpp>
+#include <ballast/runtime/data/data_batch.hpp>
+#include <ballast/runtime/data/data_step.hpp>
+#include <ballast/runtime/data/loader_options.hpp>
+#include <ballast/runtime/detail/data/data_message.hpp>
+#include <ballast/runtime/detail/data/data_post.hpp>
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <list>
+#include <memory>
+#include <optional>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace ballast::inline v0 {
+
+/// A rank that trains on what a data pipeline of ranks gives it.
+///
+///     data_trainer data(comm, proxy);
+///     while (auto batch = data.next().value()) { train(*batch); }
+///     or_throw(data.finish());
+///
+/// Payloads of the steps that have been announced are received whenever next() is called.
+///
+/// Expects     the rank `proxy` calls serve_as_proxy with the same options. Only the thread that
+///             calls it uses comm, whose collective operations other trainers may not wait for
+///             meanwhile.
+/// Ensures     (1) the batches that data_pipeline would give this rank
+///             (2) a payload whose loader is lost comes from another one
+/// Errors      next: what the proxy says, after the steps that were made before; those of comm.
+template <point_to_point Communicator>
+class data_trainer {
+ public:
+  data_trainer(Communicator& comm, rank_id proxy, loader_options options = {})
+      : comm_(comm), options_(options), post_(comm, to_index(proxy))
+  {}
+
+  /// The next step, when all that this rank computes of it is there; nothing after the last one.
+  [[nodiscard]] result<std::optional<data_batch>> next()
+  {
+    auto const asked = clock::now();
+    auto const computed = returned_ ? asked - *returned_ : clock::duration();
+    for (receive& each : receives_) { each.since = asked; }  // nobody has looked meanwhile
+    while (steps_.empty() ? !over_ : steps_.front().awaited > 0) {
+      if (gives_up()) { return tl::unexpected(stopped_.error()); }
+      if (auto done = progress(); !done) { return tl::unexpected(done.error()); }
+    }
+    returned_ = clock::now();
+    waited_ += *returned_ - asked;
+    if (steps_.empty()) {
+      if (!stopped_) { return tl::unexpected(stopped_.error()); }
+      return std::optional<data_batch>();
+    }
+    data_batch batch = std::move(steps_.front().batch);
+    steps_.pop_front();
+    auto const spent = std::chrono::duration_cast<std::chrono::nanoseconds>(computed).count();
+    post_.send({word::taken, batch.step->number, static_cast<std::uint64_t>(spent), {}});
+    return batch;
+  }
+
+  /// Ends the training of this rank, after its last step or before. What was announced meanwhile is
+  /// received and dropped, so that no message is left.
+  [[nodiscard]] result<void> finish()
+  {
+    post_.send({word::finish});
+    while (!gives_up() && (!over_ || !receives_.empty() || awaited() > 0)) {
+      if (auto done = progress(); !done) { return done; }
+    }
+    post_.send({word::left});
+    for (;;) {
+      auto const gone = post_.flush();
+      if (!gone) { return tl::unexpected(gone.error()); }
+      if (*gone) { return {}; }
+      std::this_thread::sleep_for(std::chrono::microseconds(50));
+    }
+  }
+
+  /// How long this rank has waited in next().
+  [[nodiscard]] std::chrono::nanoseconds waited() const { return waited_; }
+
+ private:
+  using clock = std::chrono::steady_clock;
+  using word = detail::data_word;
+
+  struct announced {
+    data_batch batch;
+    std::vector<bool> arrived;  // payloads
+    std::size_t awaited = 0;
+  };
+  struct receive {
+    std::uint64_t step = 0;
+    std::size_t entry = 0;
+    std::uint64_t loader = 0;
+    clock::time_point since;
+    detail::moved_bytes<Communicator> bytes;
+  };
+
+  /// Takes what has come, or sleeps for a moment.
+  [[nodiscard]] result<void> progress()
+  {
+    bool idle = true;
+    auto message = post_.look();
+    if (!message) { return tl::unexpected(message.error()); }
+    if (*message) {
+      idle = false;
+      hear(**message);
+    }
+    for (auto each = receives_.begin(); each != receives_.end();) {
+      auto const here = each->bytes.arrived();
+      if (!here) { return tl::unexpected(here.error()); }
+      if (*here) {
+        idle = false;
+        keep(*each);
+        each = receives_.erase(each);
+        continue;
+      }
+      if (clock::now() - each->since > options_.late_after) {
+        post_.send({word::missing, each->step, each->entry, {each->loader}});
+        each->since = clock::now();
+      }
+      ++each;
+    }
+    if (idle) { std::this_thread::sleep_for(std::chrono::microseconds(50)); }
+    return {};
+  }
+
+  void hear(detail::data_message const& message)
+  {
+    detail::data_body in(message);
+    switch (message.word) {
+      case word::step: announce(message); break;
+      case word::redirect: {
+        std::uint64_t const loader = in.word();
+        std::uint64_t const bytes = in.word();
+        // The first loader is lost: what it may still send meets no receive.
+        receives_.remove_if([&](receive const& each) {
+          return each.step == message.one && each.entry == message.two;
+        });
+        expect(message.one, message.two, {loader, bytes});
+        break;
+      }
+      case word::stop:
+        stopped_ = fail(static_cast<error_code>(message.one), message.two, in.text());
+        stopped_at_ = clock::now();
+        over_ = true;
+        break;
+      default: over_ = true;
+    }
+  }
+
+  void announce(detail::data_message const& message)
+  {
+    std::vector<detail::payload_place> places;
+    auto step = std::make_shared<data_step const>(detail::read_step(message, places));
+    announced& added = steps_.emplace_back();
+    added.batch.step = step;
+    for (std::size_t entry = 0; entry < places.size(); ++entry) {
+      if (step->owner[entry] != comm_.rank()) { continue; }
+      added.batch.own.push_back({entry, {}});
+      added.arrived.push_back(false);
+      ++added.awaited;
+      if (places[entry].first != detail::no_loader) { expect(step->number, entry, places[entry]); }
+    }
+  }
+
+  void expect(std::uint64_t step, std::size_t entry, detail::payload_place place)
+  {
+    receives_.push_back({step,
+                         entry,
+                         place.first,
+                         clock::now(),
+                         {comm_, std::vector<std::byte>(place.second), false, place.first}});
+  }
+
+  void keep(receive& received)
+  {
+    post_.send({word::received, received.step, received.entry, {}});
+    if (steps_.empty() || received.step < steps_.front().batch.step->number) { return; }
+    announced& step = steps_[received.step - steps_.front().batch.step->number];
+    for (std::size_t at = 0; at < step.arrived.size(); ++at) {
+      own_sample& own = step.batch.own[at];
+      if (own.entry != received.entry || step.arrived[at]) { continue; }
+      own.bytes = std::move(received.bytes.bytes());
+      step.arrived[at] = true;
+      --step.awaited;
+    }
+  }
+
+  /// Whether what was announced before the proxy stopped may never come.
+  [[nodiscard]] bool gives_up() const
+  {
+    return !stopped_ && (stopped_.error().code == error_code::peer_lost ||
+                         clock::now() - stopped_at_ > options_.late_after);
+  }
+
+  [[nodiscard]] std::size_t awaited() const
+  {
+    std::size_t all = 0;
+    for (announced const& each : steps_) { all += each.awaited; }
+    return all;
+  }
+
+  Communicator& comm_;
+  loader_options options_;
+  detail::data_post<Communicator> post_;
+  std::deque<announced> steps_;  // the next one first
+  std::list<receive> receives_;
+  bool over_ = false;  // no further step is announced
+  result<void> stopped_;
+  clock::time_point stopped_at_;
+  std::optional<clock::time_point> returned_;
+  clock::duration waited_ = {};
+};
+
+}  // namespace ballast::inline v0
+
+#endif  // BALLAST_RUNTIME_DATA_DATA_TRAINER_HPP

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef BALLAST_RUNTIME_DATA_SERVE_AS_LOADER_HPP
+#define BALLAST_RUNTIME_DATA_SERVE_AS_LOADER_HPP
+
+#include <ballast/comm/point_to_point.hpp>
+#include <ballast/core/ids.hpp>
+#include <ballast/core/quantities.hpp>
+#include <ballast/core/result.hpp>
+#include <ballast/runtime/data/data_deal.hpp>
+#include <ballast/runtime/data/data_source.hpp>
+#include <ballast/runtime/detail/data/data_message.hpp>
+#include <ballast/runtime/detail/data/data_post.hpp>
+#include <ballast/runtime/detail/data/planned_steps.hpp>
+#include <ballast/runtime/detail/work_thread.hpp>
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <list>
+#include <map>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace ballast::inline v0 {
+
+/// What a rank of a data pipeline that loads samples does until the proxy says that all is over: it
+/// loads what it is dealt, in a thread, tells lengths, and sends each payload to the rank that
+/// computes it.
+///
+/// Expects     the rank `proxy` calls serve_as_proxy. Only this thread uses comm.
+/// Ensures     a payload is sent once; it answers while it loads
+/// Errors      failed: load() threw, and the proxy has been told; peer_lost: the proxy gave this
+///             rank up, for it was silent too long; those of comm.
+template <point_to_point Communicator, data_source Source>
+[[nodiscard]] result<void> serve_as_loader(Communicator& comm, rank_id proxy, Source const& source)
+{
+  using detail::data_word;
+  data_deal dealt;
+  result<loaded_sample> loaded;
+  std::chrono::nanoseconds took{};
+  auto const load = [&] {
+    auto const begin = std::chrono::steady_clock::now();
+    loaded = source.load(dealt.sample);
+    took = std::chrono::steady_clock::now() - begin;
+  };
+  detail::data_post<Communicator> post(comm, to_index(proxy));
+  std::deque<data_deal> waiting;
+  std::map<std::uint64_t, std::vector<std::byte>> held;  // by ticket
+  std::list<detail::moved_bytes<Communicator>> leaving;
+  bool loads = false;
+  detail::work_thread worker(load);
+  result<void> ended;
+  for (bool over = false; !over;) {
+    bool idle = true;
+    auto const message = post.look();
+    if (!message) { return tl::unexpected(message.error()); }
+    if (*message) {
+      idle = false;
+      std::uint64_t const ticket = (*message)->one;
+      switch ((*message)->word) {
+        case data_word::load: waiting.push_back({ticket, (*message)->two}); break;
+        case data_word::drop: held.erase(ticket); break;
+        case data_word::send:
+          leaving.emplace_back(comm, std::move(held.extract(ticket).mapped()), true,
+                               (*message)->two);
+          break;
+        default:
+          over = true;
+          if (ticket == 1) {
+            ended = fail(error_code::peer_lost, 0, "rank ", to_index(comm.rank()),
+                         " was silent for too long and was given up as a loader; raise late_after "
+                         "or look what stopped it");
+          }
+      }
+    }
+    while (!leaving.empty()) {
+      auto const gone = leaving.front().arrived();
+      if (!gone) { return tl::unexpected(gone.error()); }
+      if (!*gone) { break; }
+      leaving.pop_front();
+    }
+    if (loads && worker.ready()) {
+      (void)worker.wait();
+      loads = false;
+      idle = false;
+      if (auto const thrown = worker.thrown()) {
+        auto const why = detail::what_was_thrown("load()", thrown);
+        detail::data_message gone{data_word::gone};
+        gone.add(why.message);
+        post.send(gone);
+        ended = tl::unexpected(why);
+        over = true;
+      } else if (loaded) {
+        detail::data_message told{data_word::loaded, dealt.ticket, loaded->bytes.size(), {}};
+        told.body.push_back(static_cast<std::uint64_t>(took.count()));
+        for (tokens const length : loaded->lengths) {
+          told.body.push_back(static_cast<std::uint64_t>(length));
+        }
+        held.insert_or_assign(dealt.ticket, std::move(loaded->bytes));
+        post.send(told);
+      } else {
+        detail::data_message told{data_word::broken, dealt.ticket};
+        told.add(loaded.error().message);
+        post.send(told);
+      }
+    }
+    if (!loads && !waiting.empty() && !over) {
+      dealt = waiting.front();
+      waiting.pop_front();
+      loads = true;
+      worker.start();
+    }
+    if (idle) { std::this_thread::sleep_for(std::chrono::microseconds(100)); }
+  }
+  if (loads) { (void)worker.wait(); }
+  if (ended) { post.send({data_word::bye}); }
+  // What is still on its way has to leave; a rank that is gone takes nothing.
+  auto const end = std::chrono::steady_clock::now() + std::chrono::seconds(5);
+  while (!post.flush().value_or(true) && std::chrono::steady_clock::now() < end) {
+    std::this_thread::sleep_for(std::chrono::microseconds(100));
+  }
+  return ended;
+}
+
+}  // namespace ballast::inline v0
+
+#endif  // BALLAST_RUNTIME_DATA_SERVE_AS_LOADER_HPP

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef BALLAST_RUNTIME_DATA_SERVE_AS_PROXY_HPP
+#define BALLAST_RUNTIME_DATA_SERVE_AS_PROXY_HPP
+
+#include <ballast/comm/point_to_point.hpp>
+#include <ballast/core/contract.hpp>
+#include <ballast/core/result.hpp>
+#include <ballast/runtime/data/data_proxy.hpp>
+#include <ballast/runtime/data/data_setup.hpp>
+#include <ballast/runtime/data/data_windows.hpp>
+#include <ballast/runtime/data/loader_options.hpp>
+#include <ballast/runtime/data/long_rounds.hpp>
+#include <ballast/runtime/data/window_problem.hpp>
+#include <ballast/runtime/detail/data/planned_steps.hpp>
+#include <ballast/runtime/detail/data/proxy_rank.hpp>
+
+#include <chrono>
+#include <cstddef>
+#include <string_view>
+#include <thread>
+#include <utility>
+
+namespace ballast::inline v0 {
+
+/// What the rank of a data pipeline that holds the metadata does until all trainers have finished:
+/// ranks 0 to trainers - 1 are a data_trainer each, rank `trainers` is this one, and all after it
+/// call serve_as_loader. They may be on the trainers' nodes or on others.
+///
+///     or_throw(serve_as_proxy(comm, trainers, plan, {.samples = 10'000, .step_samples = 256}));
+///
+/// Loaders that are too many for the measured rates are parked: they are dealt nothing, and are
+/// woken when they are needed. All goes by transfers between two ranks, of which none is waited for,
+/// so any loader may die or stop: over MPI under `mpirun --enable-recovery`, which does not end the
+/// job then. A trainer or the proxy may not; the job goes on from the last step that was saved.
+///
+/// Expects     1 <= trainers and trainers + 2 <= comm.size(); only this thread uses comm.
+/// Ensures     (1) those of data_proxy
+///             (2) a loader that says nothing for late_after while something is expected of it, or
+///                 of which a trainer has waited so long for a payload, is lost: the news of a step
+///                 name it, by its rank. It is not listened to any more
+///             (3) a payload goes from its loader to the rank that computes it, once, when a step is
+///                 planned
+/// Errors      those of data_proxy, of restore and of the plan, which trainers get from next() too;
+///             infeasible: a sample was given to a rank that is not there; peer_lost: all loaders
+///             are lost, or more than most_lost; those of comm.
+/// Source      FlexRL, 2025, section 4.4; DistTrain, 2025, section 5.1: producers of their own.
+template <point_to_point Communicator, detail::data_plan Plan, window_policy Policy = long_rounds,
+          class Cost = total_length, class Lengths = no_lengths>
+[[nodiscard]] result<void> serve_as_proxy(Communicator& comm, std::size_t trainers, Plan plan,
+                                          data_setup setup, data_windows<Policy, Cost> windows = {},
+                                          loader_options options = {}, std::string_view state = {},
+                                          Lengths lengths_of = {})
+{
+  BALLAST_EXPECTS(trainers >= 1 && trainers + 2 <= comm.size(), "a data pipeline of ", trainers,
+                  " trainers and a proxy among ", comm.size(),
+                  " ranks leaves no loader; give at least one");
+  detail::proxy_rank<Communicator, Plan, Policy, Cost, Lengths> proxy(
+      comm, trainers, std::move(plan), std::move(setup), std::move(windows), options,
+      std::move(lengths_of));
+  if (!state.empty()) { proxy.restore(state); }
+  while (!proxy.all_finished()) {
+    auto const busy = proxy.progress();
+    if (!busy) { return tl::unexpected(busy.error()); }
+    if (!*busy) { std::this_thread::sleep_for(std::chrono::microseconds(50)); }
+  }
+  return proxy.outcome();
+}
+
+}  // namespace ballast::inline v0
+
+#endif  // BALLAST_RUNTIME_DATA_SERVE_AS_PROXY_HPP

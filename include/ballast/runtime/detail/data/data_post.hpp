@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef BALLAST_RUNTIME_DETAIL_DATA_DATA_POST_HPP
+#define BALLAST_RUNTIME_DETAIL_DATA_DATA_POST_HPP
+
+#include <ballast/comm/point_to_point.hpp>
+#include <ballast/core/ids.hpp>
+#include <ballast/core/result.hpp>
+#include <ballast/runtime/detail/data/data_message.hpp>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <list>
+#include <memory>
+#include <optional>
+#include <span>
+#include <utility>
+#include <vector>
+
+namespace ballast::inline v0::detail {
+
+/// Bytes on their way to another rank, or from it, which stay valid until they have arrived. Where
+/// the library below cannot let go of them, they are never freed.
+template <point_to_point Communicator>
+class moved_bytes {
+ public:
+  moved_bytes(Communicator& comm, std::vector<std::byte> bytes, bool sends, std::size_t peer)
+      : comm_(&comm), bytes_(std::make_unique<std::vector<std::byte>>(std::move(bytes)))
+  {
+    auto begun = sends ? comm.send(*bytes_, to_id<rank_id>(peer))
+                       : comm.receive(*bytes_, to_id<rank_id>(peer));
+    if (begun) {
+      begun = comm.start().map([&] { return *begun; });
+    }
+    if (begun) {
+      transfer_ = *begun;
+    } else {
+      failed_ = tl::unexpected(begun.error());
+    }
+  }
+  moved_bytes(moved_bytes&& other) noexcept
+      : comm_(other.comm_),
+        bytes_(std::move(other.bytes_)),
+        transfer_(std::exchange(other.transfer_, std::nullopt)),
+        failed_(std::move(other.failed_))
+  {}
+  moved_bytes& operator=(moved_bytes&&) = delete;
+  ~moved_bytes()
+  {
+    if (!transfer_ || comm_->cancel(*transfer_)) { return; }
+    [[maybe_unused]] auto const* const kept = bytes_.release();
+  }
+
+  /// Whether they have arrived. It never waits.
+  [[nodiscard]] result<bool> arrived()
+  {
+    if (!failed_) { return tl::unexpected(failed_.error()); }
+    if (!transfer_) { return true; }
+    auto const done = comm_->is_done(*transfer_);
+    if (!done || !*done) { return done; }
+    auto const ended = comm_->wait_for(*std::exchange(transfer_, std::nullopt));
+    if (!ended) { return tl::unexpected(ended.error()); }
+    return true;
+  }
+
+  [[nodiscard]] std::vector<std::byte>& bytes() { return *bytes_; }
+
+ private:
+  Communicator* comm_;
+  std::unique_ptr<std::vector<std::byte>> bytes_;
+  std::optional<transfer_id> transfer_;
+  result<void> failed_;
+};
+
+/// Messages to and from one rank, by transfers alone, none of which is waited for: another rank may
+/// be dead.
+template <point_to_point Communicator>
+class data_post {
+ public:
+  data_post(Communicator& comm, std::size_t peer) : comm_(&comm), peer_(peer) {}
+
+  void send(data_message const& message)
+  {
+    std::array<std::uint64_t, 4> const head = {static_cast<std::uint64_t>(message.word),
+                                               message.one, message.two, message.body.size()};
+    send(std::as_bytes(std::span(head)));
+    if (!message.body.empty()) { send(std::as_bytes(std::span(message.body))); }
+  }
+
+  /// Lets go of what has left; returns whether all has.
+  [[nodiscard]] result<bool> flush()
+  {
+    while (!leaving_.empty()) {
+      auto const gone = leaving_.front().arrived();
+      if (!gone || !*gone) { return gone; }
+      leaving_.pop_front();
+    }
+    return true;
+  }
+
+  /// The next message, if it is there.
+  [[nodiscard]] result<std::optional<data_message>> look()
+  {
+    if (auto const left = flush(); !left) { return tl::unexpected(left.error()); }
+    if (!coming_) { expect(4); }
+    for (;;) {
+      auto const here = coming_->arrived();
+      if (!here) { return tl::unexpected(here.error()); }
+      if (!*here) { return std::optional<data_message>(); }
+      std::vector<std::uint64_t> words(coming_->bytes().size() / sizeof(std::uint64_t));
+      std::memcpy(words.data(), coming_->bytes().data(), coming_->bytes().size());
+      coming_.reset();
+      if (head_) {
+        head_->body = std::move(words);
+      } else {
+        head_ = data_message{static_cast<data_word>(words[0]), words[1], words[2], {}};
+        if (words[3] > 0) {
+          expect(words[3]);
+          continue;
+        }
+      }
+      return std::exchange(head_, std::nullopt);
+    }
+  }
+
+ private:
+  void send(std::span<std::byte const> bytes)
+  {
+    leaving_.emplace_back(*comm_, std::vector<std::byte>(bytes.begin(), bytes.end()), true, peer_);
+  }
+  void expect(std::size_t words)
+  {
+    coming_.emplace(*comm_, std::vector<std::byte>(words * sizeof(std::uint64_t)), false, peer_);
+  }
+
+  Communicator* comm_;
+  std::size_t peer_;
+  std::list<moved_bytes<Communicator>> leaving_;
+  std::optional<moved_bytes<Communicator>> coming_;
+  std::optional<data_message> head_;  // of the message whose body comes
+};
+
+}  // namespace ballast::inline v0::detail
+
+#endif  // BALLAST_RUNTIME_DETAIL_DATA_DATA_POST_HPP

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <ballast/runtime/data/serve_as_proxy.hpp>
+
+#include <gtest/gtest.h>
+#include "../runtime/data/data_rank_checks.hpp"  // defines: ballast_test::{train_as, by_length}
+#include "../runtime/data/faulty_source.hpp"     // defines: ballast_test::faulty_source
+#include "mpi_world.hpp"  // defines: ballast_test::{over_world, world_processes, world_rank, ...}
+
+#include <ballast/core/ids.hpp>
+#include <ballast/core/random.hpp>
+#include <ballast/core/result.hpp>
+#include <ballast/runtime/data/data_setup.hpp>
+#include <ballast/runtime/data/data_source.hpp>
+#include <ballast/runtime/data/loader_options.hpp>
+#include <ballast/runtime/data/serve_as_loader.hpp>
+#include <ballast/runtime/data_pipeline.hpp>
+
+#include <mpi.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <csignal>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+namespace mpi_data_test {
+
+using ballast::rank_id;
+using ballast_test::faulty_source;
+
+ballast::data_setup const setup{.samples = 150, .step_samples = 8, .epochs = 2, .seed = 3};
+ballast::loader_options const options{.most = 8, .late_after = std::chrono::milliseconds(1500)};
+
+std::vector<std::uint64_t> expected_digests(faulty_source const& source)
+{
+  ballast::data_pipeline plain(source, ballast_test::by_length{1}, 1, setup);
+  std::vector<std::uint64_t> all;
+  while (auto const batch = plain.next(rank_id{0}).value()) {
+    all.push_back(batch->step->digest());
+  }
+  return all;
+}
+
+// Rank 0 and, where there are more than three, rank 1 train; then comes the proxy.
+std::size_t trainers()
+{
+  return ballast_test::world_size() > 3 ? 2 : 1;
+}
+
+TEST(MpiDataRanks, TrainOnWhatOneProcessWould)
+{
+  if (ballast_test::world_size() < 3) { GTEST_SKIP() << "needs a trainer, a proxy and a loader"; }
+  auto comm = ballast_test::over_world();
+  auto const proxy = ballast::to_id<rank_id>(trainers());
+  faulty_source const source{.bad = {5}};
+  if (comm.rank() < proxy) {
+    auto const own = ballast_test::train_as(comm, proxy, options, 1'000'000);
+    EXPECT_EQ(own.error, "");
+    EXPECT_EQ(own.digests, expected_digests(source));
+  } else if (comm.rank() == proxy) {
+    auto const done =
+        serve_as_proxy(comm, trainers(), ballast_test::by_length{trainers()}, setup, {}, options);
+    EXPECT_TRUE(done) << done.error().message;
+  } else {
+    auto const done = serve_as_loader(comm, proxy, source);
+    EXPECT_TRUE(done) << done.error().message;
+  }
+}
+
+// Loads like the other, and dies or stops at some call.
+struct mortal_source {
+  faulty_source source;
+  std::uint64_t last_call = 0;
+  int signal = 0;
+
+  [[nodiscard]] ballast::result<ballast::loaded_sample> load(std::uint64_t sample) const
+  {
+    if (signal != 0 && source.calls->load() == last_call) { std::raise(signal); }
+    return source.load(sample);
+  }
+};
+
+// The first two loaders are killed, the third is stopped, each at any time.
+TEST(MpiDataDeath, LosesNoSample)
+{
+  char const* const asked = std::getenv("BALLAST_DATA_SEED");
+  ballast::random_source random(asked != nullptr ? std::strtoull(asked, nullptr, 10) : 1);
+  auto const processes = ballast_test::world_processes();
+  auto comm = ballast_test::over_world();
+  auto const proxy = ballast::to_id<rank_id>(trainers());
+  std::vector<std::uint64_t> last_calls;
+  for (int loader = 0; loader < 3; ++loader) { last_calls.push_back(random.below(60)); }
+  faulty_source const source{.bad = {5}, .usual = std::chrono::microseconds(200)};
+  if (comm.rank() > proxy) {
+    std::size_t const own = to_index(comm.rank()) - trainers() - 1;
+    mortal_source mortal{source};
+    if (own < 3 && own + 1 < comm.size() - trainers() - 1) {
+      mortal.last_call = last_calls[own];
+      mortal.signal = own == 2 ? SIGSTOP : SIGKILL;
+    }
+    (void)serve_as_loader(comm, proxy, mortal);
+    _exit(0);  // MPI_Finalize would wait for the dead
+  }
+  if (comm.rank() == proxy) {
+    auto const done =
+        serve_as_proxy(comm, trainers(), ballast_test::by_length{trainers()}, setup, {}, options);
+    if (!done) { std::printf("%s\n", done.error().message.c_str()); }
+    _exit(0);
+  }
+  auto const own = ballast_test::train_as(comm, proxy, options, 1'000'000);
+  int good = own.error.empty() && own.digests == expected_digests(source) ? 1 : 0;
+  std::uint64_t samples = own.samples.size();
+  if (comm.rank() != rank_id{0}) {
+    MPI_Send(&good, 1, MPI_INT, 0, 0, MPI_COMM_WORLD);
+    MPI_Send(&samples, 1, MPI_UINT64_T, 0, 0, MPI_COMM_WORLD);
+  } else {
+    int other = 0;
+    std::uint64_t theirs = 0;
+    MPI_Recv(&other, 1, MPI_INT, 1, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    MPI_Recv(&theirs, 1, MPI_UINT64_T, 1, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    std::printf("%d of 2 trainers agree on all steps, with %d of 298 samples\n", good + other,
+                static_cast<int>(samples + theirs));
+    for (std::string const& each : own.news) { std::printf("%s\n", each.c_str()); }
+    if (!own.error.empty()) { std::printf("%s\n", own.error.c_str()); }
+    std::fflush(stdout);
+    if (comm.size() > trainers() + 3) { kill(processes[trainers() + 3], SIGKILL); }
+  }
+  _exit(0);
+}
+
+}  // namespace mpi_data_test
