@@ -11,6 +11,7 @@
 #include <ballast/runtime/agreed_clock.hpp>
 #include <ballast/runtime/data/data_batch.hpp>
 #include <ballast/runtime/data/data_deal.hpp>
+#include <ballast/runtime/data/data_pipeline.hpp>
 #include <ballast/runtime/data/data_proxy.hpp>
 #include <ballast/runtime/data/data_setup.hpp>
 #include <ballast/runtime/data/data_source.hpp>
@@ -24,7 +25,6 @@
 #include <ballast/runtime/data/serve_as_loader.hpp>
 #include <ballast/runtime/data/serve_as_proxy.hpp>
 #include <ballast/runtime/data/window_problem.hpp>
-#include <ballast/runtime/data_pipeline.hpp>
 #include <ballast/runtime/grid_balancer.hpp>
 #include <ballast/runtime/grid_planner.hpp>
 #include <ballast/runtime/grid_step_options.hpp>

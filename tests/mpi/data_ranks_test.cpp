@@ -9,11 +9,11 @@
 #include <ballast/core/ids.hpp>
 #include <ballast/core/random.hpp>
 #include <ballast/core/result.hpp>
+#include <ballast/runtime/data/data_pipeline.hpp>
 #include <ballast/runtime/data/data_setup.hpp>
 #include <ballast/runtime/data/data_source.hpp>
 #include <ballast/runtime/data/loader_options.hpp>
 #include <ballast/runtime/data/serve_as_loader.hpp>
-#include <ballast/runtime/data_pipeline.hpp>
 
 #include <mpi.h>
 #include <unistd.h>

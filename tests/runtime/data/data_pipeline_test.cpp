@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ballast/runtime/data_pipeline.hpp>
+#include <ballast/runtime/data/data_pipeline.hpp>
 
 #include <ballast/comm/run_ranks.hpp>
 #include <ballast/comm/thread_communicator.hpp>
@@ -13,8 +13,8 @@
 #include <ballast/runtime/data/data_windows.hpp>
 #include <ballast/runtime/data/loader_options.hpp>
 #include <ballast/runtime/data/long_rounds.hpp>
-#include "../support/trials.hpp"
-#include "data/faulty_source.hpp"
+#include "../../support/trials.hpp"
+#include "faulty_source.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

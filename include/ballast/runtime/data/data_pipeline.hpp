@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_RUNTIME_DATA_PIPELINE_HPP
-#define BALLAST_RUNTIME_DATA_PIPELINE_HPP
+#ifndef BALLAST_RUNTIME_DATA_DATA_PIPELINE_HPP
+#define BALLAST_RUNTIME_DATA_DATA_PIPELINE_HPP
 
 #include <ballast/core/contract.hpp>
 #include <ballast/core/detail/concat.hpp>
@@ -283,4 +283,4 @@ class data_pipeline {
 
 }  // namespace ballast::inline v0
 
-#endif  // BALLAST_RUNTIME_DATA_PIPELINE_HPP
+#endif  // BALLAST_RUNTIME_DATA_DATA_PIPELINE_HPP
