@@ -25,7 +25,8 @@ TEST(ParseOrderPolicy, KnowsEveryPolicyByItsName)
   expect_parsed(parse_order_policy, "insertion:evaluations=500",
                 any_order_policy{ballast::insertion{500}});
   expect_parsed(parse_order_policy, "search", any_order_policy{ballast::local_search{}});
-  expect_parsed(parse_order_policy, "exact", any_order_policy{ballast::exact_order{}});
+  expect_parsed(parse_order_policy, "exact",
+                any_order_policy{ballast::exact_order<ballast::local_search<>>{}});
 }
 
 TEST(ParseOrderPolicy, ReadsParameters)
@@ -37,7 +38,7 @@ TEST(ParseOrderPolicy, ReadsParameters)
   expect_parsed(parse_order_policy, "search(seed=18446744073709551615)",
                 any_order_policy{ballast::local_search<>{.seed = 18446744073709551615U}});
   expect_parsed(parse_order_policy, "exact:nodes=0",
-                any_order_policy{ballast::exact_order<>{.nodes = 0}});
+                any_order_policy{ballast::exact_order<ballast::local_search<>>{.nodes = 0}});
 }
 
 TEST(ParseOrderPolicy, SaysWhatIsWrongAndWhere)

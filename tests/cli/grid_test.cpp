@@ -127,7 +127,7 @@ TEST_F(BallastGrid, RefusesInASentence)
   std::string const samples = trace({{95, 'a'}, {95, 'a'}, {95, 'a'}});
   std::string const grid = samples + "--batch 3 --most-tokens-per-microbatch 100 ";
   expect_refused(run(grid + "--microbatches 1"), 1,
-                 "no plan with 1 microbatches exists; the least found is 2");
+                 "no plan with 1 microbatch exists; the least found is 2");
   expect_refused(run(samples + "--batch 3 --microbatches 2 --most-tokens-per-microbatch 90"), 1,
                  "sample 0 of weight 95 is above the cap of a cell, 90");
   for (std::string const number : {"many", "0", "1048577", "99999999999999999999"}) {

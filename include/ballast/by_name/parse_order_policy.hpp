@@ -46,7 +46,7 @@ inline constexpr std::array named_order_policies = {
                        }},
     named_order_policy{"exact", "", "nodes=N",
                        [](settings_reader& read) {
-                         exact_order policy;
+                         exact_order<local_search<>> policy;  // never worse than search
                          read.number("nodes", policy.nodes);
                          return any_order_policy{policy};
                        }},

@@ -170,7 +170,10 @@ namespace detail {
   }
   if (search.best().empty()) {
     return fail(error_code::infeasible, 0, "every layout that fits takes 2^53 picoseconds or more ",
-                "on some stage; check the profile's units");
+                "on some stage", problem.bytes_per_second == 0 ? "" : " or between two",
+                "; check the ",
+                problem.bytes_per_second == 0 ? "" : "bandwidth, in bytes per second, and the ",
+                "profile's units");
   }
   layout_ranking ranking{std::move(search.best())};
   ranking.lower_bound = search.least_step();

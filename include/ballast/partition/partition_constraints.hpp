@@ -4,6 +4,7 @@
 
 #include <ballast/core/ids.hpp>
 #include <ballast/core/result.hpp>
+#include <ballast/text/detail/counted.hpp>
 
 #include <algorithm>
 #include <concepts>
@@ -136,7 +137,8 @@ namespace detail {
   auto const check_count = [samples](char const* name, std::size_t count) -> result<void> {
     if (count == 0 || count == samples) { return {}; }
     return fail(error_code::out_of_range, std::min(count, samples), "constraints.", name, " has ",
-                count, " entries for ", samples, " samples; give one for each sample, or none");
+                counted(count, "entry"), " for ", counted(samples, "sample"),
+                "; give one for each sample, or none");
   };
   if (auto checked = check_count("together", given.together.size()); !checked) { return checked; }
   if (auto checked = check_count("home", given.home.size()); !checked) { return checked; }
@@ -144,7 +146,8 @@ namespace detail {
   for (std::size_t sample = 0; sample < given.home.size(); ++sample) {
     if (to_index(given.home[sample]) >= gpus) {
       return fail(error_code::out_of_range, sample, "sample ", sample, " lies on rank ",
-                  to_index(given.home[sample]), " of a job of ", gpus, " GPUs; correct its home");
+                  to_index(given.home[sample]), " of a job of ", counted(gpus, "GPU"),
+                  "; correct its home");
     }
   }
   if (given.most_per_gpu < 0) {

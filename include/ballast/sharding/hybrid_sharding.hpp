@@ -15,6 +15,7 @@
 #include <ballast/sharding/detail/shard_search.hpp>
 #include <ballast/sharding/sharding_cost.hpp>
 #include <ballast/sharding/sharding_plan.hpp>
+#include <ballast/text/detail/counted.hpp>
 #include <ballast/topology/device_groups.hpp>
 
 #include <algorithm>
@@ -205,8 +206,9 @@ inline void describe_shards(sharding_plan& plan, shard_problem const& problem,
   auto const stranded =
       search.run(detail::work_budget(detail::shard_steps(lengths.size(), groups.size())));
   if (stranded && search.all_tried()) {
-    return fail(error_code::infeasible, *stranded, "no plan of ", lengths.size(),
-                " sequences has room for all where each GPU may hold ", tokens_per_gpu,
+    return fail(error_code::infeasible, *stranded, "no plan of ",
+                detail::counted(lengths.size(), "sequence"),
+                " has room for all where each GPU may hold ", tokens_per_gpu,
                 " tokens; allow more tokens per GPU, or compute fewer sequences in a step");
   }
   if (stranded) {

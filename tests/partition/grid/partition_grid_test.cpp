@@ -186,7 +186,7 @@ TEST(PartitionGrid, SaysThatASearchGaveUp)
   auto const refused = plan_of(samples, 16, {.microbatches = 1, .most_weight = 10'000});
   ASSERT_FALSE(refused);
   EXPECT_THAT(refused.error().message,
-              AllOf(HasSubstr("no plan with 1 microbatches was found in a search that gave up"),
+              AllOf(HasSubstr("no plan with 1 microbatch was found in a search that gave up"),
                     HasSubstr("no plan has fewer than 1")));
 }
 
@@ -322,7 +322,7 @@ TEST(PartitionGrid, RefusesInASentence)  // Errors
   expect({1}, 3, {.most_weights = caps}, out_of_range, 0, "2 entries for 3 ranks");
   expect({1}, 1, {.counts = cell_counts::at_most(0)}, out_of_range, 0, "0 samples in a cell");
   expect({1, 1, 1}, 1, {.counts = cell_counts::multiple_of(2)}, infeasible, 0,
-         "3 samples are no multiple of 2");
+         "a step has 3 samples, no multiple of 2");
   expect({1}, 1, {.together = pair}, out_of_range, 1, "options.together has 3 entries for 1");
   expect({1, 1, 1}, 2, {.home = home}, out_of_range, 1, "sample 1 lies on rank 5");
   expect({1, -4}, 1, {}, out_of_range, 1, "sample 1 has the weight -4");
@@ -335,7 +335,7 @@ TEST(PartitionGrid, RefusesInASentence)  // Errors
   expect({1, 5, 5}, 2, {.together = pair, .kinds = std::array{0, 0, 1}}, infeasible, 2,
          "sample 2 of kind 1 has to stay together with one of kind 0");
   expect({1, 5, 5}, 2, {.counts = cell_counts::multiple_of(3), .kinds = pair}, infeasible, 0,
-         "the 1 samples of kind 1 are no multiple of 3");
+         "kind 1 has 1 sample, no multiple of 3");
   expect({1, 5, 5}, 2, {.microbatches = 2, .fill_cells = true}, infeasible, 0, "least found is 1");
   expect({1, 5, 5}, 4, {.fill_cells = true}, infeasible, 0, "a sample in every cell");
   auto const most = std::numeric_limits<std::int64_t>::max();

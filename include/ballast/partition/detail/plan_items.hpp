@@ -22,6 +22,7 @@
 #include <ballast/partition/partition_constraints.hpp>
 #include <ballast/partition/partition_plan.hpp>
 #include <ballast/partition/priced_sample.hpp>
+#include <ballast/text/detail/counted.hpp>
 #include <ballast/topology/bag_layout.hpp>
 
 #include <algorithm>
@@ -88,8 +89,8 @@ struct step_samples {
     BALLAST_EXPECTS(bag < bags, "the policy put sample ", items.sample_of(sample), " in bag ", bag,
                     " of ", bags);
     BALLAST_EXPECTS(problem.fits(sample, bag), "the policy put sample ", items.sample_of(sample),
-                    " of ", problem.lengths[sample], " tokens in bag ", bag, " of ",
-                    problem.gpus[bag], " GPUs");
+                    " of ", counted(problem.lengths[sample], "token"), " in bag ", bag, " of ",
+                    counted(problem.gpus[bag], "GPU"));
     cost_units const cost = problem.costs[sample];
     cost_units const padded = batches == batching::packed   ? 0
                               : batches == batching::padded ? cost
@@ -101,7 +102,7 @@ struct step_samples {
     if (!overruns(held[bag], problem.capacities[bag])) { continue; }
     if (!pads) { return out_of_capacity(problem, items, sample); }
     return fail(error_code::infeasible, items.sample_of(sample), "sample ", items.sample_of(sample),
-                " brings bag ", bag, " to ", held[bag].count, " samples that weigh ",
+                " brings bag ", bag, " to ", counted(held[bag].count, "sample"), " that weigh ",
                 held[bag].largest,
                 " each, padded to the heaviest, and it "
                 "holds ",

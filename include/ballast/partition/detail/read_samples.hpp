@@ -9,6 +9,7 @@
 #include <ballast/cost/concepts.hpp>
 #include <ballast/partition/no_length.hpp>
 #include <ballast/partition/partition_constraints.hpp>
+#include <ballast/text/detail/counted.hpp>
 #include <ballast/topology/bag_layout.hpp>
 
 #include <algorithm>
@@ -60,7 +61,7 @@ struct named_sample {
                                                         std::string const& why) const
   {
     std::string const tokens_of =
-        length == no_length ? std::string() : concat(" of ", length, " tokens");
+        length == no_length ? std::string() : concat(" of ", counted(length, "token"));
     return fail(code, sample, "sample ", sample, tokens_of, " ", why);
   }
 };

@@ -40,7 +40,8 @@ namespace ballast::inline v0 {
 ///             15(1):222-230, 1986, for bins of several heights; the heights are ours.
 struct fill_slots {
   std::uint32_t heights = 40;
-  std::uint64_t work = 10'240;  ///< items to place, in at least one pass
+  std::uint64_t work =
+      10'240;  ///< items to place or cells, whichever are more, in one pass at least
 
   [[nodiscard]] bool operator()(grid_problem const& problem, std::span<cell_id> owner,
                                 workspace& memory) const
@@ -65,7 +66,8 @@ struct fill_slots {
     bool const grow =
         std::all_of(problem.slots.begin(), problem.slots.end(),
                     [](grid_slot const& slot) { return slot.step == 1 && slot.least <= 1; });
-    std::uint64_t const fitting = work / std::max<std::uint64_t>(owner.size(), 1);
+    std::uint64_t const fitting =
+        work / std::max<std::uint64_t>({owner.size(), problem.cells(), 1});
     auto const passes = static_cast<std::uint32_t>(std::clamp<std::uint64_t>(fitting, 1, heights));
     auto const fill_all = [&](std::uint32_t height) {
       cells.clear();

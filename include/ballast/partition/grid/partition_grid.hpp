@@ -21,6 +21,7 @@
 #include <ballast/partition/grid/grid_lower_bound.hpp>
 #include <ballast/partition/grid/grid_options.hpp>
 #include <ballast/partition/grid/grid_plan.hpp>
+#include <ballast/text/detail/counted.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -155,20 +156,22 @@ template <std::ranges::forward_range Samples, grid_policy Policy,
     std::size_t const found = range.find(fill);
     if (found == 0) {
       bool const proven = range.has_no_plan(*step, options, memory);
-      return fail(
-          error_code::infeasible, 0, "no plan for ", count, " samples on ", ranks, " ranks ",
-          proven ? "exists" : "was found", " that keeps to options' caps, counts, groups and kinds",
-          options.multiple_of > 1 ? ", with as many microbatches as asked for" : "",
-          options.fill_cells ? " and has a sample in every cell" : "",
-          proven ? "" : ", and the search gave up before it had tried all", "; relax one of them");
+      return fail(error_code::infeasible, 0, "no plan for ", detail::counted(count, "sample"),
+                  " on ", detail::counted(ranks, "rank"), " ", proven ? "exists" : "was found",
+                  " that keeps to options' caps, counts, groups and kinds",
+                  options.multiple_of > 1 ? ", with as many microbatches as asked for" : "",
+                  options.fill_cells ? " and has a sample in every cell" : "",
+                  proven ? "" : ", and the search gave up before it had tried all",
+                  "; relax one of them");
     }
     if (options.microbatches) {
       bool const proven =
           detail::slot_range::is_without_plan(*step, options, *options.microbatches, memory);
-      return fail(error_code::infeasible, 0, "no plan with ", *options.microbatches,
-                  " microbatches ", proven ? "exists" : "was found in a search that gave up",
-                  "; the least found is ", found, ", and no plan has fewer than ",
-                  plan.fewest_microbatches, "; give that many, or none");
+      return fail(error_code::infeasible, 0, "no plan with ",
+                  detail::counted(*options.microbatches, "microbatch"), " ",
+                  proven ? "exists" : "was found in a search that gave up", "; the least found is ",
+                  found, ", and no plan has fewer than ", plan.fewest_microbatches,
+                  "; give that many, or none");
     }
     if (plan.microbatches != found && !fill(found)) { return fail(error_code::infeasible, 0, ""); }
   }

@@ -49,7 +49,7 @@ TEST(OutOfCapacity, TellsTheNumberNeededFromTheNumberFound)
   // Two bags would both have to be full, and no samples add up to 10: the bound does not see that.
   auto const why = why_not(ballast_test::direct_problem(alike(5, 1), {3, 6, 3, 2, 6}, {10}), 0);
   EXPECT_THAT(why.message,
-              HasSubstr("all samples weigh 20 and 1 bags hold at most 10 each; at "
+              HasSubstr("all samples weigh 20 and 1 bag holds at most 10 each; at "
                         "least 2 such bags are needed and 3 are enough; sample 0 weighs 3 and "
                         "found no bag with room; add bags"));
 }
@@ -96,7 +96,7 @@ TEST(OutOfCapacity, CountsWhatFindsNoRoomWhereBagsDiffer)
   auto const why = why_not(ballast_test::direct_problem(alike(3, 2), {9, 9, 9}, {20, 5}), 2);
   EXPECT_EQ(why.message,
             "all samples weigh 27 and 2 bags hold 25 in all; filled with the heaviest first, they "
-            "leave 1 samples without room; sample 2 weighs 9 and found no bag with room; add bags, "
+            "leave 1 sample without room; sample 2 weighs 9 and found no bag with room; add bags, "
             "raise the limit or plan fewer samples at once");
   auto const enough = why_not(ballast_test::direct_problem(alike(3, 2), {9, 9, 5}, {20, 5}), 2);
   EXPECT_THAT(
@@ -110,7 +110,7 @@ TEST(OutOfCapacity, KnowsWhichBagsSamplesFit)
   // Both samples are too short for the larger bag.
   ballast_test::direct_problem const given({{1, 1}, {1, 1}, {1, 4}}, {6, 6}, {10, 40});
   EXPECT_THAT(why_not(given, 1).message,
-              HasSubstr("they leave 1 samples without room; sample 1 weighs 6"));
+              HasSubstr("they leave 1 sample without room; sample 1 weighs 6"));
   ballast_test::direct_problem const equal({{1, 1}, {1, 1}, {1, 4}}, {6, 6}, {10, 10});
   EXPECT_THAT(why_not(equal, 1).message,
               HasSubstr("2 such bags are enough, but some samples are too short for some of them; "

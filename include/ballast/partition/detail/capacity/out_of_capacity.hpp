@@ -16,6 +16,7 @@
 #include <ballast/partition/detail/capacity/bags_with_room.hpp>
 #include <ballast/partition/detail/joint_samples.hpp>
 #include <ballast/partition/priced_sample.hpp>
+#include <ballast/text/detail/counted.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -156,20 +157,24 @@ struct bags_needed {
     impossible = impossible || least > bags;
     char const* const too_short =
         without_room != 0 ? ", but some samples are too short for some of them" : "";
-    room = enough <= bags ? concat(enough, " such bags are enough", too_short)
-           : enough == least
-               ? concat(enough, " such bags are needed and enough")
-               : concat("at least ", least, " such bags are needed and ", enough, " are enough");
+    room =
+        enough <= bags
+            ? concat(enough, enough == 1 ? " such bag is" : " such bags are", " enough", too_short)
+        : enough == least
+            ? concat(enough, enough == 1 ? " such bag is" : " such bags are", " needed and enough")
+            : concat("at least ", least, least == 1 ? " such bag is" : " such bags are",
+                     " needed and ", enough, " are enough");
     room = concat("at most ", *most, " each; ", room);
   } else {
     room = all_find_room ? "; they are enough"
            : !is_counted ? ""
-                         : concat("; filled with the heaviest first, they leave ", without_room,
-                                  " samples without room");
+                         : concat("; filled with the heaviest first, they leave ",
+                                  counted(without_room, "sample"), " without room");
     room = concat(total_of(problem.capacities), " in all", room);
   }
-  std::string const why = concat("all samples weigh ", weight, " and ", bags, " bags hold ", room,
-                                 "; ", named(item), " and found no bag with room; ");
+  std::string const why = concat("all samples weigh ", weight, " and ", counted(bags, "bag"),
+                                 bags == 1 ? " holds " : " hold ", room, "; ", named(item),
+                                 " and found no bag with room; ");
   return fail(
       error_code::infeasible, items.sample_of(item),
       all_find_room

@@ -6,6 +6,7 @@
 #include <ballast/core/result.hpp>
 #include <ballast/partition/grid/grid_options.hpp>
 #include <ballast/partition/partition_constraints.hpp>
+#include <ballast/text/detail/counted.hpp>
 
 #include <algorithm>
 #include <array>
@@ -38,8 +39,9 @@ namespace ballast::inline v0::detail {
                   "; give a multiple, or no number of microbatches");
   }
   if (slots >= limit / ranks || given.multiple_of >= limit / ranks) {
-    return refuse("a grid of ", ranks, " ranks and ", std::max(slots, given.multiple_of),
-                  " slots has more than 2^32 - 1 cells; use fewer");
+    return refuse("a grid of ", counted(ranks, "rank"), " and ",
+                  counted(std::max(slots, given.multiple_of), "slot"),
+                  " has more than 2^32 - 1 cells; use fewer");
   }
   if (given.weight_multiple < 1) {
     return refuse("options.weight_multiple is ", given.weight_multiple, "; give 1 or more");
@@ -47,21 +49,23 @@ namespace ballast::inline v0::detail {
   bool const by_rank = !given.most_weights.empty();
   if (by_rank && (given.most_weights.size() != ranks ||
                   given.most_weight != partition_constraints::no_limit)) {
-    return refuse("options.most_weights has ", given.most_weights.size(), " entries for ", ranks,
-                  " ranks, or stands beside most_weight; give one for each rank, or one for all");
+    return refuse("options.most_weights has ", counted(given.most_weights.size(), "entry"), " for ",
+                  counted(ranks, "rank"),
+                  ", or stands beside most_weight; give one for each rank, or one for all");
   }
   std::int64_t const least =
       by_rank ? *std::min_element(given.most_weights.begin(), given.most_weights.end())
               : given.most_weight;
   if (least < 0) { return refuse("a cell cannot hold ", least, "; give the most that it holds"); }
-  bool const counted = given.counts.kind == cell_counts::rule::at_most ||
-                       given.counts.kind == cell_counts::rule::multiple_of;
-  if (counted && given.counts.number == 0) {
+  bool const has_number = given.counts.kind == cell_counts::rule::at_most ||
+                          given.counts.kind == cell_counts::rule::multiple_of;
+  if (has_number && given.counts.number == 0) {
     return refuse("options.counts asks for 0 samples in a cell; give at least 1");
   }
   if (given.counts.kind == cell_counts::rule::multiple_of && samples % given.counts.number != 0) {
-    return fail(error_code::infeasible, 0, samples, " samples are no multiple of ",
-                given.counts.number, ", as options.counts asks of every cell; leave out ",
+    return fail(error_code::infeasible, 0, "a step has ", counted(samples, "sample"),
+                ", no multiple of ", given.counts.number,
+                ", as options.counts asks of every cell; leave out ",
                 samples % given.counts.number);
   }
   auto const lists =
@@ -71,14 +75,15 @@ namespace ballast::inline v0::detail {
   for (auto const& [name, size] : lists) {
     if (size != 0 && size != samples) {
       return fail(error_code::out_of_range, std::min(size, samples), "options.", name, " has ",
-                  size, " entries for ", samples, " samples; give one for each sample, or none");
+                  counted(size, "entry"), " for ", counted(samples, "sample"),
+                  "; give one for each sample, or none");
     }
   }
   for (std::size_t sample = 0; sample < given.home.size(); ++sample) {
     if (to_index(given.home[sample]) >= ranks) {
       return fail(error_code::out_of_range, sample, "sample ", sample, " lies on rank ",
-                  to_index(given.home[sample]), " of a grid of ", ranks,
-                  " ranks; correct its home");
+                  to_index(given.home[sample]), " of a grid of ", counted(ranks, "rank"),
+                  "; correct its home");
     }
   }
   return {};

@@ -12,6 +12,7 @@
 #include <ballast/partition/grid/grid_options.hpp>
 #include <ballast/partition/packing/packing_lower_bound.hpp>
 #include <ballast/partition/priced_sample.hpp>
+#include <ballast/text/detail/counted.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -155,8 +156,8 @@ struct grid_step {
     }
     if (options.counts.kind == cell_counts::rule::multiple_of &&
         own.samples % options.counts.number != 0) {
-      return fail(error_code::infeasible, 0, "the ", own.samples, " samples of kind ", own.key,
-                  " are no multiple of ", options.counts.number,
+      return fail(error_code::infeasible, 0, "kind ", own.key, " has ",
+                  counted(own.samples, "sample"), ", no multiple of ", options.counts.number,
                   ", as options.counts asks of every cell; leave out ",
                   own.samples % options.counts.number);
     }
