@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "../../tests/support/random_shardings.hpp"  // defines: ballast_test::draw_sharding
 #include "../../tests/support/sharding_oracles.hpp"  // defines: ballast_test::search_from_best_uniform
+#include "../../tests/support/sharding_strategies.hpp"  // defines: ballast_test::{outcome_of, one_degree}
 
 #include <benchmark/benchmark.h>
+#include <ballast/core/ids.hpp>
 #include <ballast/core/random.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/cost/known_models.hpp>
@@ -23,6 +25,8 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
+#include <span>
 #include <vector>
 
 namespace {
@@ -220,6 +224,48 @@ BENCHMARK(beside_plain)
     ->Arg(16)
     ->Arg(30)
     ->Arg(60)
+    ->Iterations(1)
+    ->Unit(benchmark::kMillisecond);
+
+// What trainers do with rollouts of the traces that BALLAST_DATA names: 384 sequences on 128 GPUs,
+// worst of ten steps. Degree 1 is bucketing, 32 is as far as heads allow, 0 is hybrid_sharding.
+void rollouts(benchmark::State& state)
+{
+  char const* const folder = std::getenv("BALLAST_DATA");
+  if (folder == nullptr) { return state.SkipWithError("BALLAST_DATA names no folder of traces"); }
+  auto const machines = ballast::cluster_of(128).value();
+  auto const cost = ballast_test::trained_llama(machines);
+  ballast::device_groups const groups(machines.nodes, cost.heads);
+  auto const degree = static_cast<std::uint32_t>(state.range(1));
+  ballast_test::strategy_outcome worst;
+  double above = 0;
+  for (auto _ : state) {
+    auto drawn = ballast_test::rollout_groups(folder, state.range(0) == 1);
+    ballast::random_source random(7);
+    for (int step = 0; step < 10; ++step) {
+      auto const lengths = ballast_test::draw_rollouts(drawn, 384, random);
+      auto const ours = hybrid_sharding(lengths, groups, cost).value();
+      auto const one = ballast_test::one_degree(lengths, groups, std::max(degree, 1U));
+      std::span<ballast::group_id const> const owner =
+          degree == 0 ? std::span<ballast::group_id const>(ours.owner) : one;
+      auto const out = ballast_test::outcome_of(lengths, owner, groups, cost);
+      worst.balance = std::max(worst.balance, out.balance);
+      worst.attention = std::max(worst.attention, out.attention);
+      worst.exchanged += out.exchanged / 10;
+      worst.split += out.split / 10;
+      above = std::max(above, out.slowest / static_cast<double>(ours.makespan));
+    }
+  }
+  state.counters["balance"] = worst.balance;
+  state.counters["attention"] = worst.attention;
+  state.counters["mean_exchanged_%"] = 100 * worst.exchanged;
+  state.counters["mean_split_%"] = 100 * worst.split;
+  state.counters["step_by_ours"] = above;
+}
+BENCHMARK(rollouts)
+    ->Name("hybrid_sharding/rollouts")
+    ->ArgNames({"videos", "degree"})
+    ->ArgsProduct({{1, 0}, {1, 8, 32, 0}})
     ->Iterations(1)
     ->Unit(benchmark::kMillisecond);
 
