@@ -26,6 +26,7 @@
 #include <ballast/partition/packing/first_fit_decreasing.hpp>
 #include <ballast/partition/packing/minimum_bin_slack.hpp>
 #include <ballast/partition/packing/pack_to_capacity.hpp>
+#include <ballast/partition/packing/pack_to_rules.hpp>
 #include <ballast/partition/packing/refine_bins.hpp>
 #include <ballast/partition/partition.hpp>
 #include <ballast/partition/refine.hpp>
@@ -256,6 +257,16 @@ void add_packing(std::string const& name, Policy const& policy)
       });
 }
 
+growth_answer pack_within_rules(std::vector<tokens> const& lengths)
+{
+  auto const plan = ballast::pack_to_rules(
+      lengths, {.capacity = std::max<tokens>(65'536, *std::ranges::max_element(lengths)),
+                .most_samples = 512,
+                .multiple_of = 8});
+  if (!plan) { return {0, plan.error().message}; }
+  return {static_cast<double>(plan->largest) / static_cast<double>(plan->largest_bound) - 1, {}};
+}
+
 void add_orders()
 {
   for (std::string const name : {"ascending", "interval", "insertion:evaluations=4000",
@@ -358,6 +369,8 @@ bool const added_growth = [] {
   add_packing("fewest_bins_of", ballast::fewest_bins_of{ballast::first_fit_decreasing{},
                                                         ballast::minimum_bin_slack{}});
   add_packing("refine_bins", ballast::refine_bins<>{});
+  add_growth("packing/rules", {65'536, 1},
+             [](auto const& lengths, std::size_t) { return pack_within_rules(lengths); });
   add_growth("hybrid_sharding", many, shard);
   add_orders();
   add_growth("place_by_node", many, place_nodes);

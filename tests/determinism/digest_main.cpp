@@ -110,6 +110,21 @@ void pack(std::string const& name, Policy const& policy, std::vector<tokens> con
   print("packing/" + name, digest.value());
 }
 
+void pack_within_rules(std::vector<tokens> const& lengths)
+{
+  for (bool const is_padded : {false, true}) {
+    auto const plan = ballast::pack_to_rules(lengths, {.capacity = 200'000,
+                                                       .most_samples = 200,
+                                                       .multiple_of = 8,
+                                                       .length_multiple = 64,
+                                                       .is_padded = is_padded})
+                          .value();
+    ballast::digest digest;
+    digest.add(plan.digest()).add(static_cast<std::uint64_t>(plan.largest_bound));
+    print(is_padded ? "packing/rules_padded" : "packing/rules", digest.value());
+  }
+}
+
 void choose(std::vector<tokens> const& lengths, ballast::quadratic_cost const& cost)
 {
   std::vector<ballast::sample_batch> batches(4);
@@ -230,6 +245,7 @@ int main()
   pack("best_fit_decreasing", ballast::best_fit_decreasing{}, lengths);
   pack("minimum_bin_slack", ballast::minimum_bin_slack{}, lengths);
   pack("refine_bins", ballast::refine_bins<>{}, lengths);
+  pack_within_rules(lengths);
   choose(lengths, spec.cost);
   shard(lengths);
   cut(lengths);

@@ -5,6 +5,7 @@
 #include "../support/packing_oracles.hpp"
 #include "soaked_planner.hpp"
 
+#include <ballast/core/ids.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/random.hpp>
 #include <ballast/core/workspace.hpp>
@@ -102,6 +103,34 @@ void add_packing(std::vector<soaked_planner>& planners, std::string const& name,
        }});
 }
 
+// Bins within rules that a cap alone does not have.
+void pack_within_rules(ballast::random_source& random)
+{
+  number_family const family = draw_family(random);
+  auto const step = draw_packing(random, family);
+  ballast::packing_rules rules{.capacity = step.capacity};
+  if (random.below(2) == 0) { rules.most_samples = 1 + random.below(5); }
+  if (random.below(2) == 0) { rules.least_bins = random.below(9); }
+  if (random.below(2) == 0) { rules.multiple_of = 1 + random.below(4); }
+  rules.is_padded = random.below(3) == 0;
+  auto const plan = ballast::pack_to_rules(step.weights, rules);
+  if (!plan) {
+    require_sentence(plan.error());
+    bool const is_heavy = !step.weights.empty() && std::ranges::max(step.weights) > step.capacity;
+    require(is_heavy || !is_moderate(step.weights), "refused: ", plan.error().message);
+    return;
+  }
+  require(plan->bins() % rules.multiple_of == 0 && plan->bins() >= rules.least_bins, plan->bins(),
+          " bins");
+  require(plan->lower_bound <= plan->bins() && plan->largest_bound <= plan->largest, "bounds ",
+          plan->lower_bound, " and ", plan->largest_bound);
+  for (std::size_t bin = 0; bin < plan->bins(); ++bin) {
+    auto const row = plan->samples[ballast::to_id<ballast::bag_id>(bin)];
+    require(row.size() <= rules.most_samples, row.size(), " samples in a bin");
+    require(plan->loads[bin] <= rules.capacity, "a load of ", plan->loads[bin]);
+  }
+}
+
 // Numbers of another family in a grid that has some constraints.
 void enlarge(ballast_test::grid_instance& step, number_family family,
              ballast::random_source& random)
@@ -190,6 +219,7 @@ void add_bins_and_grids(std::vector<soaked_planner>& planners)
   few_steps.steps = 1 << 12;
   add_packing(planners, "refine_bins, few steps", few_steps);
   add_packing(planners, "refine_bins", ballast::refine_bins<>{});
+  planners.push_back({"pack_to_rules", pack_within_rules});
   add_grid(planners, "fill_slots", ballast::fill_slots{});
   add_grid(planners, "refine_grid", ballast::refine_grid{});
 }

@@ -56,7 +56,7 @@ namespace ballast::inline v0 {
 ///             (6) costs that are k times as large give the same plan, its loads and bound k times
 /// Errors      out_of_range: sample `position` has a length outside [0, longest_sample], a negative
 ///             cost or no cost, an attention part that is not from 0 to its cost, a home outside
-///             the job, or the costs or weights overflow; or weights have no most_per_gpu,
+///             the job, or the costs, weights or starting loads overflow; or weights have no most_per_gpu,
 ///             or most_per_gpu counts samples that have neither weights nor lengths;
 ///             infeasible: sample `position` has fewer tokens than every bag has GPUs, and the bags
 ///             refuse short samples; or it found no bag with room, or there is no bag, or the

@@ -124,11 +124,35 @@ struct partition_constraints {
   std::int64_t most_per_gpu = no_limit;
   /// What counts against most_per_gpu, and only with it. Empty: the lengths.
   sample_values<std::int64_t> weights = {};
+  /// Work that each bag has before the step, in the unit of the cost: counted in loads, makespan and
+  /// bound, not against most_per_gpu. One for each bag, or empty. Plans by one quantity count it,
+  /// whatever their policy.
+  std::span<std::int64_t const> starting_loads = {};
 
   static constexpr std::int64_t no_limit = std::numeric_limits<std::int64_t>::max();
 };
 
 namespace detail {
+
+/// Refuses work that bags cannot have before a step.
+[[nodiscard]] inline result<void> check_starting_loads(std::span<std::int64_t const> loads,
+                                                       std::size_t bags)
+{
+  if (!loads.empty() && loads.size() != bags) {
+    return fail(error_code::out_of_range, std::min(loads.size(), bags),
+                "constraints.starting_loads has ", loads.size(), " entries for ", bags,
+                " bags; give one for each bag, or none");
+  }
+  std::int64_t total = 0;
+  for (std::size_t bag = 0; bag < loads.size(); ++bag) {
+    if (loads[bag] < 0 || loads[bag] > std::numeric_limits<std::int64_t>::max() / 2 - total) {
+      return fail(error_code::out_of_range, bag, "the starting load ", loads[bag], " of bag ", bag,
+                  " is negative or brings the sum above 62 bits; correct it");
+    }
+    total += loads[bag];
+  }
+  return {};
+}
 
 /// Refuses constraints with values out of range.
 [[nodiscard]] inline result<void> check_constraints(partition_constraints const& given,

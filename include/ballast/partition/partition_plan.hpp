@@ -49,7 +49,7 @@ void add_costs(digest& words, std::span<cost_vector<D> const> costs,
 /// Units       costs, attention and loads in the cost model's unit; makespan and bound in that unit
 ///             per GPU, or per unit of speed where GPUs differ.
 /// Ensures     (1) sample i belongs to bag owner[i], and to samples[owner[i]] only
-///             (2) loads[b] is what bag b computes: the sum of the costs of samples[b], of a padded
+///             (2) loads[b] is what bag b had before and what it computes: the sum of the costs of samples[b], of a padded
 ///                 batch their number times the largest of them, and of one that pads attention
 ///                 alone the sum of costs[i] - attention[i] and their number times the largest
 ///                 attention[i]

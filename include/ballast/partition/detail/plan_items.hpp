@@ -68,10 +68,12 @@ struct step_samples {
 /// taken for a certified one. Where there are capacities, a policy may have found no room. Samples
 /// that are padded weigh as much as the heaviest of their bag.
 ///
+/// Shapes      starts[m], or empty.
 /// Errors      infeasible: a sample has no bag, or a bag is above its capacity.
 [[nodiscard]] inline result<void> check_policy(partition_problem const& problem,
                                                planned_items const& items, batching batches,
                                                std::span<bag_id const> owner,
+                                               std::span<cost_units const> starts,
                                                std::span<cost_units const> loads, workspace& memory)
 {
   std::size_t const bags = loads.size();
@@ -110,7 +112,9 @@ struct step_samples {
                 "; policies that pad look for the shortest step alone, so plan fewer samples, "
                 "raise the limit, or use a policy that packs, as capped{}");
   }
-  for (std::size_t bag = 0; bag < bags; ++bag) { recomputed[bag] = batch[bag].load(); }
+  for (std::size_t bag = 0; bag < bags; ++bag) {
+    recomputed[bag] = batch[bag].load() + (starts.empty() ? 0 : starts[bag]);
+  }
   auto const [said, is] = std::mismatch(loads.begin(), loads.end(), recomputed.begin());
   BALLAST_EXPECTS(said == loads.end(), "the policy says that bag ", said - loads.begin(),
                   " has a load of ", *said, ", and its samples make it ", *is);
@@ -137,15 +141,32 @@ struct step_samples {
   return static_cast<std::size_t>(largest - items.attention.begin());
 }
 
+/// Whether bags with what they had before could have loads that overflow; the costliest sample, then.
+[[nodiscard]] inline std::optional<std::size_t> overflows_started(
+    batching batches, planned_items const& items, std::span<cost_units const> starts)
+{
+  if (starts.empty() || items.costs.empty()) { return {}; }
+  auto const largest = std::max_element(items.costs.begin(), items.costs.end());
+  cost_units left = no_cost - 1;
+  for (cost_units const start : starts) { left -= start; }
+  for (cost_units const cost : items.costs) {
+    cost_units const most = batches == batching::packed ? cost : *largest;
+    if (most > left) { return static_cast<std::size_t>(largest - items.costs.begin()); }
+    left -= most;
+  }
+  return {};
+}
+
 /// Runs a policy on items and checks what it did. Returns the best lower bound that is known. The
 /// policy plans with the costs divided by what divides them all.
 ///
-/// In, out     loads[m] enters as 0 and owner[k] as bag m, which does not exist.
+/// In, out     loads[m] enters unspecified and owner[k] as bag m, which does not exist.
 /// Errors      infeasible: sample `position`, of a joined item the first, found no bag with room;
-///             out_of_range: the load of a padded batch could overflow.
+///             out_of_range: the load of a bag with what it had before could overflow.
 template <partition_policy Policy>
 [[nodiscard]] result<ratio> plan_items(planned_items const& items, bag_layout const& bags,
-                                       Policy const& policy, std::int64_t most_per_gpu,
+                                       Policy const& policy,
+                                       partition_constraints const& constraints,
                                        std::span<cost_units> loads, std::span<bag_id> owner,
                                        workspace& memory)
 {
@@ -155,20 +176,30 @@ template <partition_policy Policy>
                 "all samples padded to the longest would cost more than 63 bits hold; use a cost "
                 "model with a coarser unit or plan fewer samples at once");
   }
+  std::span<cost_units const> const starts = constraints.starting_loads;
+  if (auto const sample = overflows_started(batches, items, starts); sample) {
+    return fail(error_code::out_of_range, *sample,
+                "the samples and constraints.starting_loads together cost more than 63 bits hold; "
+                "use a coarser unit for both");
+  }
   auto scratch = memory.open();
-  cost_units const unit = common_divisor(items.attention, common_divisor(items.costs));
+  cost_units const unit =
+      common_divisor(starts, common_divisor(items.attention, common_divisor(items.costs)));
   auto const costs = divided(items.costs, unit, scratch);
   std::span<priced_sample> const heaviest_first = scratch.take<priced_sample>(costs.size());
   descending_order_into(heaviest_first, costs, memory);
-  std::span<std::int64_t const> const capacities = items.weights.empty()
-                                                       ? std::span<std::int64_t const>()
-                                                       : capacities_of(bags, most_per_gpu, scratch);
+  std::span<std::int64_t const> const capacities =
+      items.weights.empty() ? std::span<std::int64_t const>()
+                            : capacities_of(bags, constraints.most_per_gpu, scratch);
   partition_problem problem{
       costs,      items.lengths, heaviest_first, bags.sizes(),        bags.speeds(),
       items.home, items.weights, capacities,     items.joint_lengths, items.first_part,
       items.parts};
   problem.attention = divided(items.attention, unit, scratch);
-  problem.lower_bound = makespan_lower_bound(problem, memory);
+  std::fill(loads.begin(), loads.end(), 0);
+  auto const divided_starts = divided(starts, unit, scratch);
+  std::copy(divided_starts.begin(), divided_starts.end(), loads.begin());
+  problem.lower_bound = makespan_lower_bound(problem, memory, divided_starts);
   ratio const proven = run_policy(policy, problem, loads, owner, memory);
   ratio bound = std::max(proven, problem.lower_bound);
   if (unit > 1) {
@@ -181,7 +212,8 @@ template <partition_policy Policy>
     problem.costs = items.costs;
     problem.attention = items.attention;
   }
-  if (auto checked = check_policy(problem, items, batches, owner, loads, memory); !checked) {
+  if (auto checked = check_policy(problem, items, batches, owner, starts, loads, memory);
+      !checked) {
     return tl::unexpected(std::move(checked).error());
   }
   return bound;
@@ -218,8 +250,8 @@ template <partition_policy Policy>
     owner = scratch.take<bag_id>(items.costs.size());
     std::fill(owner.begin(), owner.end(), to_id<bag_id>(bags.size()));
   }
-  auto const bound = plan_items(items, bags, policy, constraints.most_per_gpu,
-                                mutable_span_of(plan.loads), owner, memory);
+  auto const bound =
+      plan_items(items, bags, policy, constraints, mutable_span_of(plan.loads), owner, memory);
   if (!bound) { return bound; }
   for (std::size_t sample = 0; sample < item_of.size(); ++sample) {
     plan.owner[sample] = owner[item_of[sample]];

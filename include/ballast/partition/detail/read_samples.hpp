@@ -46,6 +46,9 @@ template <std::integral Number>
   if (bags.size() == 0) {
     return fail(error_code::infeasible, 0, "there are no bags to place samples in; lay out some");
   }
+  if (auto checked = check_starting_loads(constraints.starting_loads, bags.size()); !checked) {
+    return checked;
+  }
   return check_constraints(constraints, count, bags.gpus());
 }
 

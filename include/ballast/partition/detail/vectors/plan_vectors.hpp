@@ -121,6 +121,12 @@ template <std::size_t D, cost_vector_policy<D> Policy>
                                       bag_layout const& bags, Policy const& policy,
                                       partition_constraints const& constraints, workspace& memory)
 {
+  if (!constraints.starting_loads.empty()) {
+    return fail(error_code::out_of_range, 0,
+                "constraints.starting_loads counts in plans by one quantity, and the cost of a "
+                "sample has ",
+                D, "; leave it out");
+  }
   auto scratch = memory.open();
   auto const is_one = [](std::uint32_t each) { return each == 1; };
   cost_vector_problem<D> problem{span_of(plan.costs)};

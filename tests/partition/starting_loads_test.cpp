@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+// Work that bags have before a step, through the front door.
+
+#include "../support/trials.hpp"
+
+#include <gtest/gtest.h>
+#include <ballast/core/ids.hpp>
+#include <ballast/core/random.hpp>
+#include <ballast/core/ratio.hpp>
+#include <ballast/core/result.hpp>
+#include <ballast/partition/capped.hpp>
+#include <ballast/partition/cost_vector.hpp>
+#include <ballast/partition/equal_count.hpp>
+#include <ballast/partition/exact.hpp>
+#include <ballast/partition/karmarkar_karp.hpp>
+#include <ballast/partition/longest_processing_time.hpp>
+#include <ballast/partition/multifit.hpp>
+#include <ballast/partition/no_length.hpp>
+#include <ballast/partition/padded_batches.hpp>
+#include <ballast/partition/partition.hpp>
+#include <ballast/partition/partition_constraints.hpp>
+#include <ballast/partition/refine.hpp>
+#include <ballast/topology/bag_layout.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <vector>
+
+namespace starting_loads_test {
+
+using ballast::error_code;
+using ballast::ratio;
+
+TEST(StartingLoads, SendASampleToTheRankThatHasLess)
+{
+  // [starting]
+  std::vector<ballast::tokens> const lengths = {3000};
+  std::vector<std::int64_t> const before = {10'000, 2'000};  // of each rank, in the cost's unit
+  auto const plan = ballast::partition(lengths, ballast::one_gpu_bags(2), ballast::refine{},
+                                       std::identity{}, {.starting_loads = before});
+  // The sample goes to rank 1, and the makespan is 10,000: no plan is shorter.
+  // [starting]
+  ASSERT_TRUE(plan) << plan.error().message;
+  EXPECT_EQ(plan->owner[ballast::sample_id{0}], ballast::bag_id{1});
+  EXPECT_EQ(plan->loads, (std::vector<std::int64_t>{10'000, 5'000}));
+  EXPECT_TRUE(plan->proven_optimal());
+}
+
+// Oracle: all plans; the least largest load.
+std::int64_t least_of_all(std::vector<std::int64_t> const& costs, std::vector<std::int64_t>& loads,
+                          std::size_t sample = 0)
+{
+  if (sample == costs.size()) { return std::ranges::max(loads); }
+  std::int64_t best = std::numeric_limits<std::int64_t>::max();
+  for (std::int64_t& load : loads) {
+    load += costs[sample];
+    best = std::min(best, least_of_all(costs, loads, sample + 1));
+    load -= costs[sample];
+  }
+  return best;
+}
+
+template <class Policy>
+void expect_counted(Policy const& policy, bool is_exact)
+{
+  ballast::random_source random(71);
+  for (int trial = 0; trial < ballast_test::trials_of(300); ++trial) {
+    SCOPED_TRACE(testing::Message() << "trial " << trial);
+    std::vector<std::int64_t> costs(random.below(8));
+    std::vector<std::int64_t> before(1 + random.below(3));
+    std::int64_t const unit = random.below(2) == 0 ? 1 : 128;
+    for (auto& cost : costs) { cost = unit * random.between(0, 20); }
+    for (auto& load : before) { load = unit * random.between(0, 60); }
+    if (random.below(8) == 0) { before[0] += 1; }
+    auto const plan =
+        ballast::partition(costs, ballast::one_gpu_bags(before.size()), policy, std::identity{},
+                           ballast::no_length{}, {.starting_loads = before});
+    ASSERT_TRUE(plan) << plan.error().message;
+    std::vector<std::int64_t> loads = before;
+    for (std::size_t sample = 0; sample < costs.size(); ++sample) {
+      loads[to_index(plan->owner[ballast::to_id<ballast::sample_id>(sample)])] += costs[sample];
+    }
+    ASSERT_EQ(plan->loads, loads);
+    auto all = before;
+    ratio const best{least_of_all(costs, all), 1};
+    ASSERT_LE(plan->lower_bound, best);
+    ASSERT_GE(plan->makespan, best);
+    if (is_exact) { ASSERT_EQ(plan->makespan, best); }
+    if (is_exact) { ASSERT_TRUE(plan->proven_optimal()); }
+  }
+}
+
+TEST(StartingLoads, AreCountedByEveryPolicy)
+{
+  expect_counted(ballast::longest_processing_time{}, false);
+  expect_counted(ballast::karmarkar_karp{}, false);
+  expect_counted(ballast::multifit{}, false);
+  expect_counted(ballast::refine{}, false);
+  expect_counted(ballast::capped{}, false);
+  expect_counted(ballast::exact{}, true);
+}
+
+TEST(StartingLoads, CountBesidesPaddedBatchesAndCaps)
+{
+  std::vector<ballast::tokens> const lengths = {8, 7, 5};
+  std::vector<std::int64_t> const before = {30, 0};
+  auto const padded =
+      ballast::partition(lengths, ballast::one_gpu_bags(2), ballast::padded_batches{},
+                         std::identity{}, {.starting_loads = before});
+  ASSERT_TRUE(padded) << padded.error().message;
+  EXPECT_EQ(padded->loads, (std::vector<std::int64_t>{30, 24}));
+  // A cap counts the lengths of the samples alone.
+  auto const within =
+      ballast::partition(lengths, ballast::one_gpu_bags(2), ballast::capped{}, std::identity{},
+                         {.most_per_gpu = 12, .starting_loads = before});
+  ASSERT_TRUE(within) << within.error().message;
+  EXPECT_EQ(within->loads, (std::vector<std::int64_t>{38, 12}));
+}
+
+TEST(StartingLoads, AreRefusedInASentence)
+{
+  std::vector<ballast::tokens> const lengths = {8, 7};
+  auto const why = [&](std::vector<std::int64_t> const& before) {
+    return ballast::partition(lengths, ballast::one_gpu_bags(2), ballast::refine{}, std::identity{},
+                              {.starting_loads = before})
+        .error();
+  };
+  EXPECT_EQ(why({1}).message,
+            "constraints.starting_loads has 1 entries for 2 bags; give one for each bag, or none");
+  EXPECT_EQ(why({1, -4}).position, 1U);
+  constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
+  EXPECT_EQ(why({most, 0}).code, error_code::out_of_range);
+  std::vector<std::int64_t> const large = {most / 2, 0};
+  std::vector<std::int64_t> const costs = {most / 2, 5};
+  auto const over =
+      ballast::partition(costs, ballast::one_gpu_bags(2), ballast::refine{}, std::identity{},
+                         ballast::no_length{}, {.starting_loads = large});
+  EXPECT_EQ(
+      over.error().message,
+      "the samples and constraints.starting_loads together cost more than 63 bits hold; use a "
+      "coarser unit for both");
+  auto const vectors = ballast::partition(
+      lengths, ballast::one_gpu_bags(2), ballast::refine{},
+      [](ballast::tokens length) { return ballast::cost_vector<2>{length, length}; },
+      {.starting_loads = large});
+  EXPECT_EQ(vectors.error().code, error_code::out_of_range);
+}
+
+}  // namespace starting_loads_test
