@@ -120,6 +120,69 @@ TEST(StartingLoads, CountBesidesPaddedBatchesAndCaps)
   EXPECT_EQ(within->loads, (std::vector<std::int64_t>{38, 12}));
 }
 
+TEST(BagCapacities, HoldForBagsAsAWhole)
+{
+  std::vector<ballast::tokens> const lengths = {8, 7, 5};
+  std::vector<std::int64_t> const room = {8, 12};
+  auto const plan = ballast::partition(lengths, ballast::one_gpu_bags(2), ballast::capped{},
+                                       std::identity{}, {.bag_capacities = room});
+  ASSERT_TRUE(plan) << plan.error().message;
+  EXPECT_EQ(plan->loads, room) << "[8] [7 5]";
+  auto const both =
+      ballast::partition(lengths, ballast::one_gpu_bags(2), ballast::capped{}, std::identity{},
+                         {.most_per_gpu = 11, .bag_capacities = room});
+  ASSERT_FALSE(both);
+  EXPECT_EQ(both.error().code, error_code::infeasible) << "20 and room for 8 and 11";
+  std::vector<std::int64_t> const one = {8};
+  EXPECT_EQ(ballast::partition(lengths, ballast::one_gpu_bags(2), ballast::capped{},
+                               std::identity{}, {.bag_capacities = one})
+                .error()
+                .message,
+            "constraints.bag_capacities has 1 entries for 2 bags; give one for each bag, or none");
+}
+
+// Oracle: all plans within capacities; the least largest load, or -1.
+std::int64_t least_within(std::vector<std::int64_t> const& costs,
+                          std::vector<std::int64_t> const& room, std::vector<std::int64_t>& loads,
+                          std::size_t sample = 0)
+{
+  if (sample == costs.size()) { return std::ranges::max(loads); }
+  std::int64_t best = -1;
+  for (std::size_t bag = 0; bag < loads.size(); ++bag) {
+    if (loads[bag] + costs[sample] > room[bag]) { continue; }
+    loads[bag] += costs[sample];
+    std::int64_t const found = least_within(costs, room, loads, sample + 1);
+    if (found >= 0 && (best < 0 || found < best)) { best = found; }
+    loads[bag] -= costs[sample];
+  }
+  return best;
+}
+
+TEST(BagCapacities, AreKeptByCapped)
+{
+  ballast::random_source random(72);
+  int refused = 0;
+  for (int trial = 0; trial < ballast_test::trials_of(600); ++trial) {
+    SCOPED_TRACE(testing::Message() << "trial " << trial);
+    std::vector<std::int64_t> costs(1 + random.below(7));
+    std::vector<std::int64_t> room(1 + random.below(3));
+    for (auto& cost : costs) { cost = random.between(0, 20); }
+    for (auto& each : room) { each = random.between(5, 60); }
+    auto const plan =
+        ballast::partition(costs, ballast::one_gpu_bags(room.size()), ballast::capped{},
+                           std::identity{}, {.bag_capacities = room});
+    std::vector<std::int64_t> loads(room.size(), 0);
+    std::int64_t const best = least_within(costs, room, loads);
+    ASSERT_EQ(plan.has_value(), best >= 0) << (plan ? "" : plan.error().message);
+    refused += plan ? 0 : 1;
+    if (!plan) { continue; }
+    for (std::size_t bag = 0; bag < room.size(); ++bag) { EXPECT_LE(plan->loads[bag], room[bag]); }
+    ASSERT_LE(plan->lower_bound, (ratio{best, 1}));
+    ASSERT_GE(plan->makespan, (ratio{best, 1}));
+  }
+  EXPECT_GT(refused, 0);
+}
+
 TEST(StartingLoads, AreRefusedInASentence)
 {
   std::vector<ballast::tokens> const lengths = {8, 7};

@@ -78,10 +78,10 @@ template <class Cost, std::ranges::forward_range Samples, policy_by<Cost> Policy
 {
   auto const count = static_cast<std::size_t>(std::ranges::distance(samples));
   if (auto checked = detail::check_step(count, bags, constraints); !checked) { return checked; }
-  bool const limited = constraints.most_per_gpu != constraints.no_limit;
+  bool const limited = constraints.limits_bags();
   if (std::same_as<LengthOf, no_length> && limited && constraints.weights.size() != count) {
     return fail(error_code::out_of_range, 0,
-                "constraints.most_per_gpu limits bags, and the samples have no lengths; give "
+                "the constraints limit the weight of bags, and the samples have no lengths; give "
                 "constraints.weights, one for each sample");
   }
 

@@ -122,34 +122,44 @@ struct partition_constraints {
   /// that ignores weights is refused where it is above; `capped` makes policies that pack keep to
   /// it. Where a policy pads, each sample weighs as much as the heaviest of its bag.
   std::int64_t most_per_gpu = no_limit;
-  /// What counts against most_per_gpu, and only with it. Empty: the lengths.
+  /// What counts against most_per_gpu and bag_capacities, and only with them. Empty: the lengths.
   sample_values<std::int64_t> weights = {};
   /// Work that each bag has before the step, in the unit of the cost: counted in loads, makespan and
   /// bound, not against most_per_gpu. One for each bag, or empty. Plans by one quantity count it,
   /// whatever their policy.
   std::span<std::int64_t const> starting_loads = {};
+  /// The most weight that each bag as a whole gets, beside most_per_gpu. One for each bag, or empty.
+  std::span<std::int64_t const> bag_capacities = {};
 
   static constexpr std::int64_t no_limit = std::numeric_limits<std::int64_t>::max();
+
+  /// Whether anything limits the weight of bags.
+  [[nodiscard]] bool limits_bags() const noexcept
+  {
+    return most_per_gpu != no_limit || !bag_capacities.empty();
+  }
 };
 
 namespace detail {
 
-/// Refuses work that bags cannot have before a step.
-[[nodiscard]] inline result<void> check_starting_loads(std::span<std::int64_t const> loads,
-                                                       std::size_t bags)
+/// Refuses numbers of bags that are negative, or of other bags.
+[[nodiscard]] inline result<void> check_bag_numbers(char const* name,
+                                                    std::span<std::int64_t const> numbers,
+                                                    std::size_t bags, std::int64_t most)
 {
-  if (!loads.empty() && loads.size() != bags) {
-    return fail(error_code::out_of_range, std::min(loads.size(), bags),
-                "constraints.starting_loads has ", loads.size(), " entries for ", bags,
+  if (!numbers.empty() && numbers.size() != bags) {
+    return fail(error_code::out_of_range, std::min(numbers.size(), bags), "constraints.", name,
+                " has ", numbers.size(), " entries for ", bags,
                 " bags; give one for each bag, or none");
   }
-  std::int64_t total = 0;
-  for (std::size_t bag = 0; bag < loads.size(); ++bag) {
-    if (loads[bag] < 0 || loads[bag] > std::numeric_limits<std::int64_t>::max() / 2 - total) {
-      return fail(error_code::out_of_range, bag, "the starting load ", loads[bag], " of bag ", bag,
-                  " is negative or brings the sum above 62 bits; correct it");
+  for (std::size_t bag = 0; bag < numbers.size(); ++bag) {
+    if (numbers[bag] < 0 || numbers[bag] > most) {
+      return fail(error_code::out_of_range, bag, "constraints.", name, " has ", numbers[bag],
+                  " for bag ", bag,
+                  ", which is negative or brings the sum above 62 bits; correct "
+                  "it");
     }
-    total += loads[bag];
+    if (most != std::numeric_limits<std::int64_t>::max()) { most -= numbers[bag]; }
   }
   return {};
 }
@@ -178,7 +188,7 @@ namespace detail {
     return fail(error_code::out_of_range, 0, "a GPU cannot hold ", given.most_per_gpu,
                 "; give the most that it holds, or no limit");
   }
-  if (!given.weights.empty() && given.most_per_gpu == given.no_limit) {
+  if (!given.weights.empty() && !given.limits_bags()) {
     return fail(
         error_code::out_of_range, 0,
         "constraints.weights has no most_per_gpu to count against; give the most that a GPU "

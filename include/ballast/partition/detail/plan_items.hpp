@@ -42,16 +42,19 @@ struct step_samples {
   std::span<bag_id const> home;           ///< or empty
 };
 
-/// What every bag can hold of a weight that is limited per GPU; the frame keeps it.
-[[nodiscard]] inline std::span<std::int64_t const> capacities_of(bag_layout const& bags,
-                                                                 std::int64_t most_per_gpu,
-                                                                 workspace::frame& scratch)
+/// What every bag can hold of a weight that is limited per GPU or per bag; the frame keeps it.
+[[nodiscard]] inline std::span<std::int64_t const> capacities_of(
+    bag_layout const& bags, partition_constraints const& constraints, workspace::frame& scratch)
 {
   std::span<std::int64_t> const capacities = scratch.take<std::int64_t>(bags.size());
   for (std::size_t bag = 0; bag < capacities.size(); ++bag) {
     std::int64_t const gpus = bags.sizes()[bag];
-    bool const endless = most_per_gpu > std::numeric_limits<std::int64_t>::max() / gpus;
-    capacities[bag] = endless ? std::numeric_limits<std::int64_t>::max() : most_per_gpu * gpus;
+    bool const endless = constraints.most_per_gpu > std::numeric_limits<std::int64_t>::max() / gpus;
+    capacities[bag] =
+        endless ? std::numeric_limits<std::int64_t>::max() : constraints.most_per_gpu * gpus;
+    if (!constraints.bag_capacities.empty()) {
+      capacities[bag] = std::min(capacities[bag], constraints.bag_capacities[bag]);
+    }
   }
   return capacities;
 }
@@ -188,9 +191,9 @@ template <partition_policy Policy>
   auto const costs = divided(items.costs, unit, scratch);
   std::span<priced_sample> const heaviest_first = scratch.take<priced_sample>(costs.size());
   descending_order_into(heaviest_first, costs, memory);
-  std::span<std::int64_t const> const capacities =
-      items.weights.empty() ? std::span<std::int64_t const>()
-                            : capacities_of(bags, constraints.most_per_gpu, scratch);
+  std::span<std::int64_t const> const capacities = items.weights.empty()
+                                                       ? std::span<std::int64_t const>()
+                                                       : capacities_of(bags, constraints, scratch);
   partition_problem problem{
       costs,      items.lengths, heaviest_first, bags.sizes(),        bags.speeds(),
       items.home, items.weights, capacities,     items.joint_lengths, items.first_part,

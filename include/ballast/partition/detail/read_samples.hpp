@@ -46,7 +46,15 @@ template <std::integral Number>
   if (bags.size() == 0) {
     return fail(error_code::infeasible, 0, "there are no bags to place samples in; lay out some");
   }
-  if (auto checked = check_starting_loads(constraints.starting_loads, bags.size()); !checked) {
+  constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
+  if (auto checked =
+          check_bag_numbers("starting_loads", constraints.starting_loads, bags.size(), most / 2);
+      !checked) {
+    return checked;
+  }
+  if (auto checked =
+          check_bag_numbers("bag_capacities", constraints.bag_capacities, bags.size(), most);
+      !checked) {
     return checked;
   }
   return check_constraints(constraints, count, bags.gpus());

@@ -137,9 +137,7 @@ template <std::size_t D, cost_vector_policy<D> Policy>
     problem.speeds = bags.speeds();
   }
   problem.weights = step.weights;
-  if (constraints.most_per_gpu != constraints.no_limit) {
-    problem.capacities = capacities_of(bags, constraints.most_per_gpu, scratch);
-  }
+  if (constraints.limits_bags()) { problem.capacities = capacities_of(bags, constraints, scratch); }
 
   partition_problem const alone = weights_alone(problem, bags.size(), scratch);
   planned_items items{alone.costs, alone.lengths, alone.weights};
