@@ -8,7 +8,10 @@
 #include <ballast/pipeline/pipeline_times.hpp>
 #include <ballast/runtime/microbatch_scheduler.hpp>
 #include <ballast/runtime/online_scheduler.hpp>
+#include <ballast/runtime/scheduled_step.hpp>
+#include <ballast/runtime/scheduler_setup.hpp>
 #include <ballast/runtime/shape_bucket.hpp>
+#include <ballast/workload/length_trace.hpp>
 #include <ballast/workload/synthetic_lengths.hpp>
 
 #include <algorithm>
@@ -16,8 +19,11 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <span>
+#include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace {
@@ -38,9 +44,9 @@ using bench_scheduler = ballast::microbatch_scheduler<2, bench_times, online_ord
 // Four replicas of sixteen microbatches: 64 buckets, each for the encoder and the LLM.
 bench_scheduler make_bench_scheduler()
 {
-  return bench_scheduler::make(ballast_test::small_setup(4, 16), {},
-                               {.inner = {}, .evaluations = 2'000})
-      .value();
+  auto small = ballast_test::small_setup(4, 16);
+  ballast::scheduler_setup setup{.schedule = std::move(small.schedule), .modules = small.modules};
+  return bench_scheduler::make(std::move(setup), {}, {.inner = {}, .evaluations = 2'000}).value();
 }
 
 // Text and tiles of lognormal lengths; three samples in ten have no image.
@@ -108,6 +114,58 @@ void plan_microbatches(benchmark::State& state)
   state.counters["gap_%"] = 100 * step.largest_load_gap();
 }
 
+// How much shorter steps of `samples` are than with even microbatches.
+void make_unequal(benchmark::State& state, std::vector<ballast::tokens> const& sizes)
+{
+  auto planner = make_bench_scheduler();
+  auto const samples = static_cast<std::size_t>(state.range(0));
+  double even = 0;
+  double unequal = 0;
+  std::uint64_t steps = 0;
+  for (auto _ : state) {
+    for (std::size_t at = 0; at + 2 * samples <= sizes.size(); at += 2 * samples) {
+      ballast::scheduled_step<2> step;
+      std::span<ballast::tokens const> const own(sizes.data() + at, 2 * samples);
+      ballast::or_throw(planner(step, own, 1, steps++, {}));
+      even += static_cast<double>(step.even_makespan);
+      unequal += static_cast<double>(step.makespan);
+    }
+  }
+  state.SetItemsProcessed(static_cast<std::int64_t>(steps));
+  state.counters["shorter_%"] = 100 - 100 * unequal / even;
+}
+
+void make_drawn_unequal(benchmark::State& state)
+{
+  std::vector<ballast::tokens> all;
+  for (std::uint64_t step = 0; step < 10; ++step) {
+    auto const sizes = bench_sizes_of(static_cast<std::size_t>(state.range(0)), step);
+    all.insert(all.end(), sizes.begin(), sizes.end());
+  }
+  make_unequal(state, all);
+}
+
+// Items are 64 tokens of images or video each, tokens at most 32,768.
+void make_traced_unequal(benchmark::State& state, std::string const& file, std::string const& items,
+                         std::string const& text)
+{
+  char const* const folder = std::getenv("BALLAST_DATA");
+  if (folder == nullptr) { return state.SkipWithError("BALLAST_DATA names no folder of traces"); }
+  std::string const path = std::string(folder) + "/" + file;
+  auto const drawn = ballast::load_length_trace(path, items);
+  auto const all = ballast::load_length_trace(path, text + "+" + items);
+  if (!drawn || !all) { return state.SkipWithError((drawn ? all : drawn).error().message.c_str()); }
+  ballast::random_source random(5);
+  std::vector<ballast::tokens> sizes;
+  for (std::int64_t sample = 0; sample < 10 * state.range(0); ++sample) {
+    std::size_t const row = random.below(all->size());
+    ballast::tokens const of_text = (*all)[row] - (*drawn)[row];
+    sizes.push_back(std::min<ballast::tokens>((*drawn)[row], 16'384) / 64);
+    sizes.push_back(std::min<ballast::tokens>(of_text, 16'384) + 64 * sizes.back());
+  }
+  make_unequal(state, sizes);
+}
+
 void step_grid(benchmark::internal::Benchmark* each)
 {
   each->ArgNames({"samples", "steps", "step_ms"})->Iterations(1)->UseRealTime();
@@ -117,12 +175,34 @@ void step_grid(benchmark::internal::Benchmark* each)
 BENCHMARK(run_online)
     ->Name("online_scheduler")
     ->Apply(step_grid)
-    ->Args({2048, 20, 50})
-    ->Args({2048, 1000, 50});
+    ->Args({2048, 20, 100})
+    ->Args({2048, 250, 100});
 BENCHMARK(plan_microbatches)
     ->Name("microbatch_scheduler")
     ->ArgNames({"samples", "corrected"})
     ->Unit(benchmark::kMillisecond)
     ->ArgsProduct({{256, 2048}, {0, 1}});
+
+void unequal_sizes(benchmark::internal::Benchmark* row)
+{
+  row->ArgName("samples")->Arg(256)->Arg(2048)->Iterations(1)->Unit(benchmark::kMillisecond);
+}
+BENCHMARK(make_drawn_unequal)->Name("microbatch_scheduler/unequal/drawn")->Apply(unequal_sizes);
+BENCHMARK_CAPTURE(make_traced_unequal, interleaved_docs, "interleaved_docs.csv",
+                  "visual_tokens_qwen2vl", "text_tokens")
+    ->Name("microbatch_scheduler/unequal/interleaved_docs")
+    ->Apply(unequal_sizes);
+BENCHMARK_CAPTURE(make_traced_unequal, nextqa_video, "nextqa_video.csv", "video_tokens_qwen2vl",
+                  "text_tokens")
+    ->Name("microbatch_scheduler/unequal/nextqa_video")
+    ->Apply(unequal_sizes);
+BENCHMARK_CAPTURE(make_traced_unequal, rl_groups, "rl_groups.csv", "0*prompt_tokens",
+                  "prompt_tokens+response_tokens")
+    ->Name("microbatch_scheduler/unequal/rl_groups")
+    ->Apply(unequal_sizes);
+BENCHMARK_CAPTURE(make_traced_unequal, mooncake_conversation, "mooncake_conversation.csv",
+                  "0*prompt_tokens", "prompt_tokens+response_tokens")
+    ->Name("microbatch_scheduler/unequal/mooncake_conversation")
+    ->Apply(unequal_sizes);
 
 }  // namespace

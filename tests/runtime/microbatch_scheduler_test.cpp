@@ -1,6 +1,7 @@
 #include <ballast/runtime/microbatch_scheduler.hpp>  // first: proves it is self-contained
 
 #include "../support/counted_allocations.hpp"
+#include "../support/trials.hpp"
 #include "scheduled_steps.hpp"
 
 #include <gmock/gmock.h>
@@ -13,6 +14,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <set>
 #include <span>
@@ -64,7 +66,9 @@ scheduler_setup unequal_setup(std::uint32_t groups, std::size_t microbatches)
   auto const graph = ballast::stage_graph::make(stages, links).value();
   return {ballast::compiled_schedule::make(graph, ballast::one_forward_one_backward{}, microbatches)
               .value(),
-          {{2 * groups, {5, 4}}, {3 * groups, {7}}}};
+          {{2 * groups, {5, 4}}, {3 * groups, {7}}},
+          ballast::partition_constraints::no_limit,
+          40'000};
 }
 
 /// Every sample is in one microbatch of each module, of one group and position; times are their
@@ -134,9 +138,12 @@ TEST(MicrobatchScheduler, PutsEverySampleInOneMicrobatch)  // Ensures (1)
 
 TEST(MicrobatchScheduler, MakesMicrobatchesAndReplicasEven)
 {
-  auto scheduler = scheduler_of(small_setup(4, 16));
+  auto setup = small_setup(4, 16);
+  setup.simulated_tasks = 0;
+  auto scheduler = scheduler_of(std::move(setup));
   scheduled_step<2> step;
   ASSERT_TRUE(scheduler(step, draw_sizes(2048, 3), 1, 0, {}));
+  EXPECT_EQ(step.makespan, step.even_makespan);
   EXPECT_LE(step.largest_load_gap(), 0.01);
   std::vector<ballast::time_units> work;
   for (auto const& of_group : step.times) {
@@ -247,6 +254,110 @@ TEST(MicrobatchScheduler, RefusesOnlyWhatNoPlanHolds)  // Ensures (2), against a
   EXPECT_GE(refused, 20);
 }
 
+/// A chain of stages of one module, each on a rank of its own, in each of `groups` pipelines.
+scheduler_setup chain_setup(std::uint32_t groups, std::uint32_t stages, std::size_t microbatches)
+{
+  auto const chain = ballast::joined_stages({.encoders = {}, .llm = {stages}, .generators = {}});
+  return {.schedule = ballast::compiled_schedule::make(*chain, ballast::one_forward_one_backward{},
+                                                       microbatches)
+                          .value(),
+          .modules = {{groups, std::vector<std::uint32_t>(stages, 1)}}};
+}
+
+/// Every stage takes as long as the sample has tokens, and twice as long backward.
+struct token_times {
+  std::int64_t stages = 1;
+
+  std::array<stage_time, 1> operator()(std::span<tokens const, 1> sizes) const
+  {
+    return {stage_time{stages * sizes[0], 2 * stages * sizes[0]}};
+  }
+};
+
+ballast::time_units planned_makespan(scheduler_setup setup, std::vector<tokens> const& sizes)
+{
+  auto const stages = static_cast<std::int64_t>(setup.modules[0].layers.size());
+  auto scheduler = microbatch_scheduler<1, token_times>::make(std::move(setup), {stages}).value();
+  scheduled_step<1> step;
+  EXPECT_TRUE(scheduler(step, sizes, 1, 0, {}));
+  EXPECT_LE(step.makespan, step.even_makespan);
+  return step.makespan;
+}
+
+TEST(MicrobatchScheduler, MakesMicrobatchesUnequalWhereTheStepIsShorter)  // Ensures (5)
+{
+  auto even = chain_setup(1, 2, 3);
+  even.simulated_tasks = 0;
+  EXPECT_EQ(planned_makespan(even, std::vector<tokens>(6, 1)), 24);                  // 2 2 2
+  EXPECT_EQ(planned_makespan(chain_setup(1, 2, 3), std::vector<tokens>(6, 1)), 23);  // 1 3 2
+  // 1 2 4 4 4 4 3 2 take 85; 3 3 3 3 3 3 3 3 take 90.
+  EXPECT_LE(planned_makespan(chain_setup(1, 3, 8), std::vector<tokens>(24, 1)), 85);
+  EXPECT_EQ(planned_makespan(chain_setup(2, 3, 4), {}), 0);
+  EXPECT_EQ(planned_makespan(chain_setup(2, 3, 4), {0, 0, 0}), 0);
+}
+
+/// Oracle: the shortest step of all assignments of samples to positions of all pipelines.
+ballast::time_units shortest_step(scheduler_setup const& setup, std::vector<tokens> const& sizes)
+{
+  std::size_t const positions = setup.schedule.microbatches();
+  std::size_t const stages = setup.modules[0].layers.size();
+  std::size_t const groups = setup.modules[0].replicas;
+  std::vector<ballast::pipeline_times> times(groups, {positions, stages});
+  std::vector<microbatch_id> order;
+  for (std::size_t each = 0; each < positions; ++each) {
+    order.push_back(ballast::to_id<microbatch_id>(each));
+  }
+  auto shortest = std::numeric_limits<ballast::time_units>::max();
+  auto const place = [&](auto const& self, std::size_t sample) -> void {
+    if (sample == sizes.size()) {
+      ballast::time_units longest = 0;
+      for (auto const& of_group : times) {
+        longest = std::max(longest, simulate(setup.schedule, of_group, order).makespan);
+      }
+      shortest = std::min(shortest, longest);
+      return;
+    }
+    for (auto& of_group : times) {
+      for (microbatch_id const position : order) {
+        auto const add = [&](std::int64_t sign) {
+          for (stage_time& each : of_group[position]) {
+            each.forward += sign * sizes[sample];
+            each.backward += 2 * sign * sizes[sample];
+          }
+        };
+        add(1);
+        self(self, sample + 1);
+        add(-1);
+      }
+    }
+  };
+  place(place, 0);
+  return shortest;
+}
+
+TEST(MicrobatchScheduler, FindsTheShortestOfAllSmallSteps)  // Ensures (5), against all assignments
+{
+  ballast::random_source random(77);
+  int const trials = ballast_test::trials_of(40);
+  int optimal = 0;
+  double worst = 1;
+  for (int trial = 0; trial < trials; ++trial) {
+    auto const groups = static_cast<std::uint32_t>(random.between(1, 2));
+    auto setup =
+        chain_setup(groups, static_cast<std::uint32_t>(random.between(2, 4)), groups == 1 ? 4 : 2);
+    setup.simulated_tasks = 200'000;
+    std::vector<tokens> sizes(6);
+    for (tokens& each : sizes) { each = random.between(1, 20); }
+    auto const shortest = shortest_step(setup, sizes);
+    auto const planned = planned_makespan(setup, sizes);
+    ASSERT_GE(planned, shortest);
+    optimal += planned == shortest ? 1 : 0;
+    worst = std::max(worst, static_cast<double>(planned) / static_cast<double>(shortest));
+  }
+  EXPECT_GE(optimal, trials * 9 / 10);
+  EXPECT_LE(worst, 1.05);
+}
+
 TEST(MicrobatchScheduler, DependsOnItsArgumentsAlone)  // Ensures (3)
 {
   using ballast::local_search;
@@ -270,7 +381,9 @@ TEST(MicrobatchScheduler, DependsOnItsArgumentsAlone)  // Ensures (3)
 
 TEST(MicrobatchScheduler, PricesWhatItKnowsToBeSlow)
 {
-  auto scheduler = scheduler_of(small_setup(2, 8));
+  auto setup = small_setup(2, 8);
+  setup.simulated_tasks = 0;  // chance has no part in which of two plans is shorter
+  auto scheduler = scheduler_of(setup);
   scheduled_step<2> step;
   auto const sizes = draw_sizes(64, 7);
   std::vector<std::uint32_t> factors(std::size_t{2} * shape_buckets, unchanged_factor);
@@ -283,7 +396,7 @@ TEST(MicrobatchScheduler, PricesWhatItKnowsToBeSlow)
   EXPECT_LT(step.makespan, step.uncorrected);
 
   // What the plan of uncorrected costs takes at corrected ones, computed by hand.
-  auto plain = scheduler_of(small_setup(2, 8));
+  auto plain = scheduler_of(std::move(setup));
   scheduled_step<2> uncorrected;
   ASSERT_TRUE(plain(uncorrected, sizes, 1, 0, {}));
   std::fill(factors.begin(), factors.end(), unchanged_factor);

@@ -3,6 +3,7 @@
 #define BALLAST_TESTS_RUNTIME_SCHEDULED_STEPS_HPP
 
 #include <ballast/core/random.hpp>
+#include <ballast/partition/partition_constraints.hpp>
 #include <ballast/pipeline/joined_stages.hpp>
 #include <ballast/pipeline/one_forward_one_backward.hpp>
 #include <ballast/runtime/microbatch_scheduler.hpp>
@@ -15,7 +16,8 @@
 
 namespace ballast_test {
 
-/// An encoder on one stage and an LLM on three, as often as there are replicas.
+/// An encoder on one stage and an LLM on three, as often as there are replicas; few changes are
+/// tried, so that tests are fast.
 inline ballast::scheduler_setup small_setup(std::uint32_t replicas, std::size_t microbatches)
 {
   auto const stages =
@@ -23,7 +25,9 @@ inline ballast::scheduler_setup small_setup(std::uint32_t replicas, std::size_t 
   return {
       ballast::compiled_schedule::make(stages, ballast::one_forward_one_backward{}, microbatches)
           .value(),
-      {{replicas, {8}}, {replicas, {10, 10, 9}}}};
+      {{replicas, {8}}, {replicas, {10, 10, 9}}},
+      ballast::partition_constraints::no_limit,
+      40'000};
 }
 
 /// Items take equally long in the encoder; tokens of the LLM more, the longer the sample is.

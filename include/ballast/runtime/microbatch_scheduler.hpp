@@ -19,6 +19,7 @@
 #include <ballast/pipeline/simulate.hpp>
 #include <ballast/pipeline/stage_graph.hpp>
 #include <ballast/runtime/detail/group_microbatches.hpp>
+#include <ballast/runtime/detail/shorten_step.hpp>
 #include <ballast/runtime/scheduled_step.hpp>
 #include <ballast/runtime/scheduler_setup.hpp>
 #include <ballast/runtime/shape_bucket.hpp>
@@ -47,8 +48,9 @@ concept sample_times = requires(TimesOf const& times_of, std::span<tokens const,
 ///
 /// Samples go to as many microbatches as all groups have, so that the largest time of any stage of
 /// any module is small; microbatches to groups, equally many and about as much work to each; and
-/// each group's into an order. Where a module has several replicas in a group, they share each
-/// microbatch. Where a rank computes its microbatches alone, without stages, partition_grid fills
+/// each group's into an order. Then samples move where the whole step is simulated to be shorter:
+/// microbatches that run while a pipeline fills or drains become smaller than others. Where a module
+/// has several replicas in a group, they share each microbatch. Where a rank computes its microbatches alone, without stages, partition_grid fills
 /// them.
 ///
 /// Units       times_of's; sizes are tokens of the LLM, items of an encoder.
@@ -58,7 +60,9 @@ concept sample_times = requires(TimesOf const& times_of, std::span<tokens const,
 ///                 evenest microbatches have no room, samples go to replicas first
 ///             (3) the plan depends on nothing but the arguments, so every rank finds the same one
 ///             (4) once a step as large was planned, nothing is allocated
-/// Complexity  partition and the order policy, twice where costs are corrected.
+///             (5) the step is no longer than with even microbatches, even_makespan
+/// Complexity  partition, the order policy and setup.simulated_tasks, all twice where costs are
+///             corrected.
 /// Source      the online microbatch scheduler: H. An et al., "DFLOP: A Data-driven Framework for
 ///             Multimodal LLM Training Pipeline Optimization", arXiv:2603.25120, 2026.
 template <std::size_t D, class TimesOf, order_policy Order = local_search<>,
@@ -213,6 +217,9 @@ class microbatch_scheduler {
       step.makespan = std::max(step.makespan, ordered_.makespan);
       put_in_order(step, group);
     }
+    step.even_makespan = step.makespan;
+    detail::step_shortener<D>(step, memory_, setup_, sizes, times, detail::span_of(as_given_))(
+        digest().add(seed).add(step.number).value());
     for (std::size_t module = 0; module < D; ++module) {
       step.samples[module].collect(detail::span_of(step.owner[module]),
                                    groups_ * as_given_.size() * made_.replicas(module));

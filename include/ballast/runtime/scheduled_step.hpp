@@ -45,12 +45,13 @@ template <std::size_t D>
 struct scheduled_step {
   std::uint64_t number = 0;
   std::size_t microbatches = 0;  ///< of every replica
-  /// The largest load of a microbatch on a stage, and what no assignment of samples to microbatches
-  /// gets below.
+  /// The largest load of a microbatch on a stage while microbatches were as even as they can be, and
+  /// what no assignment of samples to microbatches gets below.
   cost_units largest_load = 0;
   cost_units largest_load_bound = 0;
-  time_units makespan = 0;  ///< of the pipeline that takes longest
-  bool corrected = false;   ///< whether costs were corrected by measured times
+  time_units makespan = 0;       ///< of the pipeline that takes longest
+  time_units even_makespan = 0;  ///< what it was with even microbatches
+  bool corrected = false;        ///< whether costs were corrected by measured times
   /// The makespan, at corrected costs, of the plan of uncorrected ones.
   time_units uncorrected = 0;
   std::vector<pipeline_times> times;  ///< of each group, at corrected costs

@@ -18,6 +18,7 @@
 #include <ballast/partition/refine.hpp>
 #include <ballast/pipeline/pipeline_times.hpp>
 #include <ballast/runtime/detail/split_by_replica.hpp>
+#include <ballast/runtime/detail/stage_times_of.hpp>
 #include <ballast/runtime/scheduler_setup.hpp>
 #include <ballast/topology/bag_layout.hpp>
 
@@ -240,26 +241,13 @@ class group_microbatches {
   {
     std::size_t first = 0;
     for (std::size_t module = 0; module < D; ++module) {
-      auto const& layers = modules_[module].layers;
-      std::uint64_t const all = modules_[module].all_layers();
+      std::size_t const stages = modules_[module].layers.size();
       for (std::size_t bin = 0; bin < sums_[module].size(); ++bin) {
-        auto const microbatch = to_id<microbatch_id>(bin / replicas(module));
-        auto stage = times_[microbatch].begin() +
-                     static_cast<std::ptrdiff_t>(first + bin % replicas(module) * layers.size());
-        std::uint64_t below = 0;
-        stage_time taken;
-        for (std::uint32_t const of_stage : layers) {
-          below += of_stage;
-          auto const part = [&](time_units time) {
-            return static_cast<time_units>(static_cast<uint128>(time) * below / all);
-          };
-          stage_time const next{part(sums_[module][bin].forward),
-                                part(sums_[module][bin].backward)};
-          *stage++ = {next.forward - taken.forward, next.backward - taken.backward};
-          taken = next;
-        }
+        auto const row = times_[to_id<microbatch_id>(bin / replicas(module))];
+        stage_times_of(row.subspan(first + bin % replicas(module) * stages, stages),
+                       modules_[module], sums_[module][bin]);
       }
-      first += replicas(module) * layers.size();
+      first += replicas(module) * stages;
     }
   }
 
