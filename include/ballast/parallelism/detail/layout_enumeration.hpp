@@ -120,6 +120,8 @@ class layout_enumeration {
       layouts_.clear();
       for (chosen_layout const& each : chosen_) { layouts_.push_back(each.layout); }
       if (!fits_nodes(span_of(layouts_), problem_.gpus, problem_.gpus_per_node)) { return true; }
+      constexpr std::uint64_t bounding = 16;  // as much work as so many tasks
+      budget.spend(bounding * chosen_.size() * batches_);
       time_units const bound = bound_of(chosen_);
       return bound > limit || found(chosen_, bound, fitting);
     };
