@@ -10,6 +10,7 @@
 #include <ballast/core/result.hpp>
 #include <ballast/partition/partition.hpp>
 #include <ballast/partition/refine.hpp>
+#include <ballast/runtime/data/data_pipeline.hpp>
 #include <ballast/runtime/data/data_proxy.hpp>
 #include <ballast/runtime/data/data_setup.hpp>
 #include <ballast/runtime/data/data_source.hpp>
@@ -256,6 +257,21 @@ struct jpeg_images {
   }
 };
 
+// The same with loaders that are threads of the rank's process, which copy nothing.
+double waited_for_threads(jpeg_images const& source, data_setup const& setup,
+                          std::chrono::nanoseconds computing)
+{
+  ballast::data_pipeline pipeline(source, shortest{1}, 1, setup, {}, {.least = 1, .most = 1});
+  std::chrono::nanoseconds first{};
+  std::size_t steps = 0;
+  for (; pipeline.next(rank_id{0}).value(); ++steps) {
+    if (steps == 0) { first = pipeline.waited(rank_id{0}); }
+    std::this_thread::sleep_for(computing);
+  }
+  return std::chrono::duration<double>(pipeline.waited(rank_id{0}) - first).count() /
+         static_cast<double>(steps - 1);
+}
+
 void data_wait(benchmark::State& state)
 {
   auto const images = static_cast<std::size_t>(state.range(0));
@@ -271,18 +287,21 @@ void data_wait(benchmark::State& state)
   jpeg_images const source{path.string()};
   double inside = 0;
   double waited = 0;
+  double of_threads = 0;
   for (auto _ : state) {
     inside = bench::median_seconds(3, [&] {
       for (std::size_t image = 0; image < images; ++image) { (void)source.load(image).value(); }
     });
     // The rank computes for three times as long as one loader decodes.
-    waited = over_ranks(source, {.samples = 6 * images, .step_samples = images}, 1, 1,
-                        std::chrono::nanoseconds(static_cast<std::int64_t>(inside * 3e9)))
-                 .waited;
+    std::chrono::nanoseconds const computing(static_cast<std::int64_t>(inside * 3e9));
+    data_setup const setup{.samples = 6 * images, .step_samples = images};
+    waited = over_ranks(source, setup, 1, 1, computing).waited;
+    of_threads = waited_for_threads(source, setup, computing);
   }
   std::filesystem::remove(path);
   state.counters["decoding_ms"] = 1000 * inside;
-  state.counters["waiting_ms"] = 1000 * waited;
+  state.counters["waiting_for_ranks_ms"] = 1000 * waited;
+  state.counters["waiting_for_threads_ms"] = 1000 * of_threads;
 }
 BENCHMARK(data_wait)
     ->ArgNames({"images", "side"})
