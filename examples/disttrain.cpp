@@ -7,6 +7,7 @@
 // and steps in three orders are measured beside simulated ones (`mpirun -np 8 disttrain mpi` trains
 // it over MPI). Lengths are drawn, or read: disttrain DOCS.csv VIDEO.csv, the first with columns
 // text_tokens and visual_tokens_qwen2vl, the second with text_tokens and video_tokens_qwen2vl.
+// "disttrain units DOCS.csv VIDEO.csv" measures whole steps of the units alone, for a minute.
 
 #include "common/pipeline_model.hpp"     // defines: pipeline_model::{step, rank_model, ...}
 #include "common/pipeline_training.hpp"  // defines: pipeline_model::{trained, difference, ...}
@@ -28,7 +29,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <cmath>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
@@ -38,6 +39,8 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <thread>
+#include <utility>
 #include <vector>
 
 namespace {
@@ -132,12 +135,12 @@ std::vector<std::uint32_t> layers_of(module_layout const& unit)
   return layers;
 }
 
-// One sequence per microbatch, replica after replica of the LLM. The encoder's replicas share the
-// tiles of a sequence, or serve several replicas. All replicas wait for the slowest.
-template <order_policy Policy>
-void train(gpu_time& spent, std::array<module_layout, 2> const& units,
-           compiled_schedule const& schedule, std::span<tokens const> step,
-           std::span<sample_id const> by_replica, model_times const& times_of, Policy const& policy)
+// How long each microbatch takes on each stage, for each replica of the LLM: one sequence in each,
+// replica after replica. The encoder's replicas share the tiles of a sequence, or serve several.
+std::vector<pipeline_times> replica_times(std::array<module_layout, 2> const& units,
+                                          std::span<tokens const> step,
+                                          std::span<sample_id const> by_replica,
+                                          model_times const& times_of)
 {
   auto const& [vision, language] = units;
   auto const on_units = [&](tokens visual) {
@@ -151,14 +154,28 @@ void train(gpu_time& spent, std::array<module_layout, 2> const& units,
     return std::array{encoding, rest};
   };
   std::vector<std::vector<std::uint32_t>> const layers = {layers_of(vision), layers_of(language)};
+  std::vector<pipeline_times> all;
+  std::size_t const of_replica = by_replica.size() / language.dp;
+  for (auto left = by_replica; !left.empty(); left = left.subspan(of_replica)) {
+    std::vector<std::array<sample_id, 1>> microbatches;
+    for (sample_id const id : left.first(of_replica)) { microbatches.push_back({id}); }
+    all.push_back(
+        split_over_stages(sum_over_samples(microbatches, step, on_units).value(), layers));
+  }
+  return all;
+}
+
+// All replicas wait for the slowest.
+template <order_policy Policy>
+void train(gpu_time& spent, std::array<module_layout, 2> const& units,
+           compiled_schedule const& schedule, std::span<tokens const> step,
+           std::span<sample_id const> by_replica, model_times const& times_of, Policy const& policy)
+{
+  auto const& [vision, language] = units;
   time_units slowest = 0;
   time_units bound = 0;
   double busy = 0;
-  for (auto left = by_replica; !left.empty(); left = left.subspan(schedule.microbatches())) {
-    std::vector<std::array<sample_id, 1>> microbatches;
-    for (sample_id const id : left.first(schedule.microbatches())) { microbatches.push_back({id}); }
-    auto const times =
-        split_over_stages(sum_over_samples(microbatches, step, on_units).value(), layers);
+  for (auto const& times : replica_times(units, step, by_replica, times_of)) {
     auto const plan = order_microbatches(schedule, times, policy).value();
     slowest = std::max(slowest, plan.makespan);
     bound = std::max(bound, plan.lower_bound);
@@ -183,6 +200,14 @@ compiled_schedule schedule_of(std::span<module_layout const> units, std::size_t 
   return compiled_schedule::make(stages, one_forward_one_backward{}, microbatches).value();
 }
 
+// Sequences spread over the replicas of an LLM.
+reordered_batch spread_over(std::span<tokens const> step, std::uint32_t replicas,
+                            model_times const& times_of)
+{
+  auto const size_of = [&](tokens visual) { return times_of(visual)[0].forward; };
+  return intra_reorder(step, one_gpu_bags(replicas), size_of, equal_count{}).value();
+}
+
 // What a step of a whole batch takes on units, as it is simulated.
 double step_on_units(std::span<module_layout const> units, std::vector<tokens> sequences)
 {
@@ -194,12 +219,111 @@ double step_on_units(std::span<module_layout const> units, std::vector<tokens> s
   for (std::size_t number = 0; number < steps; ++number) {
     random.shuffle(std::span(sequences));
     auto const step = std::span(sequences).first(batch);
-    auto const spread = intra_reorder(
-        step, one_gpu_bags(given[1].dp), [&](tokens visual) { return times_of(visual)[0].forward; },
-        equal_count{});
-    train(spent, given, schedule, step, spread.value().order(), times_of, interval_filling{});
+    auto const spread = spread_over(step, given[1].dp, times_of);
+    train(spent, given, schedule, step, spread.order(), times_of, interval_filling{});
   }
   return spent.paid / static_cast<double>(given[0].gpus() + given[1].gpus());
+}
+
+// Ranks that only sleep, for a part of what is modelled; tp ranks are one.
+struct sleeping_units {
+  std::vector<pipeline_times> const& times;              // of each replica of the LLM
+  std::vector<std::vector<microbatch_id>> const& order;  // likewise
+  std::size_t replica;
+  time_units faster;  // than modelled
+
+  void forward(forward_call const& call) const { sleep(time(call).forward); }
+  void backward(backward_call const& call) const { sleep(time(call).backward); }
+
+ private:
+  template <class Call>
+  [[nodiscard]] stage_time time(Call const& call) const
+  {
+    return times[replica][order[replica][to_index(call.microbatch)]][to_index(call.stage)];
+  }
+  void sleep(time_units picoseconds) const
+  {
+    std::this_thread::sleep_for(std::chrono::nanoseconds(picoseconds / (1'000 * faster)));
+  }
+};
+
+// Milliseconds of a step of these sequences on units, simulated and measured: each replica has an
+// order of its own.
+std::array<double, 2> run_units(std::span<module_layout const> given, std::span<tokens const> step,
+                                time_units faster)
+{
+  std::array const units{given[0], given[1]};
+  auto const& [vision, language] = units;
+  std::uint32_t const parts = vision.dp / language.dp;  // of a sequence, one for each encoder
+  if (parts * language.dp != vision.dp) { throw std::runtime_error("encoders serve several LLMs"); }
+  model_times const times_of;
+  auto const schedule = schedule_of(units, step.size() / language.dp);
+  auto const times =
+      replica_times(units, step, spread_over(step, language.dp, times_of).order(), times_of);
+  time_units simulated = 0;
+  std::vector<std::vector<microbatch_id>> orders;
+  for (pipeline_times const& each : times) {
+    auto plan = order_microbatches(schedule, each, interval_filling{}).value();
+    simulated = std::max(simulated, plan.makespan);
+    orders.push_back(std::move(plan.order));
+  }
+  auto const grid =
+      process_grid::make({{vision.dp, vision.pp, 1}, {language.dp, language.pp, 1}}).value();
+  pipeline_setup const setup{grid, schedule, std::vector(schedule.stages().links().size(), 16UL),
+                             unit_strategy::brokers};
+  std::vector<microbatch_id> position;  // of each part of a sequence
+  std::vector<microbatch_id> in_order;
+  for (std::uint32_t at = 0; at < schedule.microbatches(); ++at) {
+    in_order.push_back(microbatch_id{at});
+    position.insert(position.end(), vision.dp, microbatch_id{at});
+  }
+  pipeline_plan plan;
+  plan.fill(
+      setup, position, [](auto, auto) { return 1; },
+      [&, vision_dp = vision.dp](std::size_t part, std::size_t module) {
+        std::size_t const encoding = part % vision_dp;
+        return module == 0 ? encoding : encoding / parts;
+      });
+  auto const measured = run_ranks(grid.ranks(), [&](thread_communicator& comm) {
+    auto const place = grid.place(comm.rank());
+    auto runner = pipeline_runner<>::make(setup, comm.rank()).value();
+    or_throw(runner.plan(plan));
+    std::size_t const replica = place.module == 0 ? place.data / parts : place.data;
+    or_throw(runner.run(comm, in_order, sleeping_units{times, orders, replica, faster}));
+    return measured_timeline(comm, schedule, runner.measured()).value().makespan;
+  });
+  return {static_cast<double>(simulated / faster) / 1e9,
+          static_cast<double>(measured.front()) / 1e6};
+}
+
+// Orchestrated units beside one parallelism for all, simulated and measured: the medians of steps.
+void measure_units(model_layout const& found, model_layout const& one_for_all,
+                   std::vector<tokens> sequences, std::size_t count, std::size_t tried,
+                   time_units faster)
+{
+  std::array<std::array<std::vector<double>, 2>, 2> taken;  // by layout, simulated and measured
+  random_source random(11);
+  for (std::size_t step = 0; step < tried; ++step) {
+    random.shuffle(std::span(sequences));
+    auto const drawn = std::span(sequences).first(count);
+    for (std::size_t layout = 0; layout < 2; ++layout) {
+      auto const both = run_units((layout == 0 ? found : one_for_all).modules, drawn, faster);
+      for (std::size_t each = 0; each < 2; ++each) { taken[layout][each].push_back(both[each]); }
+    }
+  }
+  std::printf("Steps of %zu sequences, %d times as fast as modelled: simulated, measured\n", count,
+              static_cast<int>(faster));
+  auto const median = [&](std::size_t layout, std::size_t each) {
+    std::ranges::sort(taken[layout][each]);
+    return taken[layout][each][tried / 2];
+  };
+  for (std::size_t layout = 0; layout < 2; ++layout) {
+    std::printf("%24s%10.1f ms%10.1f ms\n",
+                layout == 0 ? "orchestrated" : "one parallelism for all", median(layout, 0),
+                median(layout, 1));
+  }
+  std::printf("%24s%10.2f x %10.2f x\n", "faster", median(1, 0) / median(0, 0),
+              median(1, 1) / median(0, 1));
 }
 
 // A pipeline of encoder, LLM and generator; on one rank by itself where there is one module only.
@@ -272,7 +396,6 @@ std::array<gpu_time, 4> compare(orchestration_problem const& problem, std::vecto
   std::array const units{found[0], found[1]};
   model_times const times_of;
   auto const schedule = schedule_of(units, microbatches);
-  auto const size_of = [&](tokens visual) { return times_of(visual)[0].forward; };
   std::vector<sample_id> as_read(units[1].dp * microbatches);
   for (std::size_t i = 0; i < as_read.size(); ++i) { as_read[i] = to_id<sample_id>(i); }
   std::array<gpu_time, 4> spent;
@@ -280,8 +403,7 @@ std::array<gpu_time, 4> compare(orchestration_problem const& problem, std::vecto
   for (std::size_t number = 0; number < steps; ++number) {
     random.shuffle(std::span(sequences));
     auto const step = std::span(sequences).first(as_read.size());
-    auto const spread =
-        intra_reorder(step, one_gpu_bags(units[1].dp), size_of, equal_count{}).value();
+    auto const spread = spread_over(step, units[1].dp, times_of);
     train(spent[0], units, schedule, step, as_read, times_of, given_order{});
     train(spent[1], units, schedule, step, spread.order(), times_of, given_order{});
     train(spent[2], units, schedule, step, spread.order(), times_of, interval_filling{});
@@ -401,13 +523,15 @@ int main(int argc, char** argv)
     return apart < 1e-11 ? 0 : 1;
   }
 #endif
+  bool const only_units = argc == 4 && std::string_view(argv[1]) == "units";
   try {
-    if (!train_and_measure()) {
+    if (!only_units && !train_and_measure()) {
       throw std::runtime_error("the ranks' gradients are not one rank's");
     }
-    bool const real = argc == 3;
-    auto documents = real ? read(argv[1], "visual_tokens_qwen2vl") : draw(9'000, 900, 200, 3);
-    auto videos = real ? read(argv[2], "video_tokens_qwen2vl") : draw(1'500, 30, 8'000, 4);
+    bool const real = argc >= 3;
+    auto documents =
+        real ? read(argv[argc - 2], "visual_tokens_qwen2vl") : draw(9'000, 900, 200, 3);
+    auto videos = real ? read(argv[argc - 1], "video_tokens_qwen2vl") : draw(1'500, 30, 8'000, 4);
     // One to six documents, which gives an encoder stage about as much to do as a stage of the LLM.
     videos.resize(std::min(videos.size(), documents.size() / 6));
     documents.insert(documents.end(), videos.begin(), videos.end());
@@ -427,6 +551,8 @@ int main(int argc, char** argv)
         static_cast<double>(one_for_all.step) / static_cast<double>(found.step),
         static_cast<unsigned>(one_for_all.gpus()),
         step_on_units(one_for_all.modules, sequences) / step_on_units(found.modules, sequences));
+    if (only_units) { return measure_units(found, one_for_all, sequences, batch, 3, 4), 0; }
+    measure_units(found, one_for_all, sequences, batch / 4, 1, 20);
     constexpr std::array<std::size_t, 4> microbatches = {8, 16, 32, 64};
     if (sequences.size() < found.modules[1].dp * microbatches.back()) {
       throw std::runtime_error("the traces have too few rows");

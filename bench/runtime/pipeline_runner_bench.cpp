@@ -1,156 +1,46 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "../common/pipeline_chain.hpp"  // defines: bench::{pipeline_truth, pipeline_chain, ...}
+
 #include <benchmark/benchmark.h>
+#include <ballast/comm/point_to_point.hpp>
 #include <ballast/comm/run_ranks.hpp>
 #include <ballast/comm/thread_communicator.hpp>
 #include <ballast/core/ids.hpp>
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/random.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/pipeline/compiled_schedule.hpp>
-#include <ballast/pipeline/insertion.hpp>
-#include <ballast/pipeline/local_search.hpp>
-#include <ballast/pipeline/one_forward_one_backward.hpp>
-#include <ballast/pipeline/order_microbatches.hpp>
-#include <ballast/pipeline/pipeline_times.hpp>
-#include <ballast/pipeline/simulate.hpp>
-#include <ballast/pipeline/stage_graph.hpp>
-#include <ballast/runtime/pipeline_calls.hpp>
-#include <ballast/runtime/pipeline_measurement.hpp>
+#include <ballast/pipeline/schedule.hpp>
 #include <ballast/runtime/pipeline_runner.hpp>
-#include <ballast/runtime/pipeline_setup.hpp>
-#include <ballast/topology/process_grid.hpp>
 
-#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <ctime>
 #include <string>
-#include <thread>
 #include <vector>
 
 namespace {
 
-using ballast::microbatch_id;
 using ballast::pipeline_runner;
 using ballast::thread_communicator;
-using ballast::time_units;
 using ballast::to_id;
 using ballast::to_index;
 
-// A chain of stages on as many ranks, 1F1B, one sample in each microbatch.
-struct bench_chain {
-  bench_chain(std::size_t stages, std::size_t microbatches, ballast::tokens rows, std::size_t width)
-      : setup{ballast::process_grid::make({{1, static_cast<std::uint32_t>(stages), 1}}).value(),
-              schedule_of(stages, microbatches), std::vector<std::size_t>(stages - 1, width)}
-  {
-    for (std::size_t b = 0; b < microbatches; ++b) { given.push_back(to_id<microbatch_id>(b)); }
-    plan.fill(setup, given, [rows](std::size_t, std::size_t) { return rows; });
-  }
+using bench::empty_stage;
+using bench::pipeline_chain;
+using bench::quantile;
 
-  static ballast::compiled_schedule schedule_of(std::size_t stages, std::size_t microbatches)
-  {
-    return ballast::compiled_schedule::make(ballast::chain_of_stages(stages, stages),
-                                            ballast::one_forward_one_backward{}, microbatches)
-        .value();
-  }
-
-  ballast::pipeline_setup setup;
-  ballast::pipeline_plan plan;
-  std::vector<microbatch_id> given;
-};
-
-struct sleeping_stage {
-  ballast::pipeline_times const& times;
-
-  void forward(ballast::forward_call const& call) const
-  {
-    sleep(times[call.microbatch][to_index(call.stage)].forward);
-  }
-  void backward(ballast::backward_call const& call) const
-  {
-    sleep(times[call.microbatch][to_index(call.stage)].backward);
-  }
-  static void sleep(time_units time)
-  {
-    std::this_thread::sleep_for(std::chrono::nanoseconds(time));
-  }
-};
-
-struct empty_stage {
-  void forward(ballast::forward_call const&) const {}
-  void backward(ballast::backward_call const&) const {}
-};
-
-double quantile(std::vector<double> values, double share)
-{
-  std::sort(values.begin(), values.end());
-  return values[static_cast<std::size_t>(share * static_cast<double>(values.size() - 1))];
-}
-
-// How true the simulator is: stages that sleep for drawn times, 1 to 20 ms forward and up to twice
-// that backward. `over` is measured / simulated - 1, in percent; `own_` with what each task took
-// instead of what it was to take, which leaves out how late the system wakes a sleeper.
-void pipeline_truth(benchmark::State& state)
+// How true the simulator is, by bench::pipeline_truth.
+void runner_truth(benchmark::State& state)
 {
   auto const stages = static_cast<std::size_t>(state.range(0));
-  std::size_t const microbatches = 2 * stages;
-  bench_chain const chain(stages, microbatches, 16, 8);
-  auto const& schedule = chain.setup.schedule;
-  ballast::random_source random(8);
-  std::vector<double> over;
-  std::vector<double> own_over;
-  double measured_gain = 0;
-  double simulated_gain = 0;
-  auto const pipelines = static_cast<std::size_t>(state.range(1));
+  bench::pipeline_truth truth(stages);
   for (auto _ : state) {
-    for (std::size_t pipeline = 0; pipeline < pipelines; ++pipeline) {
-      ballast::pipeline_times const times(
-          microbatches, stages, [&random](std::size_t, std::size_t) {
-            auto const forward = 1'000'000 + static_cast<time_units>(random.below(19'000'000));
-            auto const backward =
-                forward / 2 + static_cast<time_units>(
-                                  random.below(1 + 3 * static_cast<std::uint64_t>(forward) / 2));
-            return ballast::stage_time{forward, std::max<time_units>(1'000'000, backward)};
-          });
-      ballast::local_search<ballast::insertion> const search{.inner = {}, .evaluations = 2'000};
-      auto const found = ballast::order_microbatches(schedule, times, search).value();
-      std::vector<double> steps;
-      for (auto const& order : {chain.given, found.order}) {
-        auto const simulated = ballast::simulate(schedule, times, order);
-        ballast::run_ranks(stages, [&](thread_communicator& comm) {
-          auto runner = pipeline_runner<>::make(chain.setup, comm.rank()).value();
-          ballast::or_throw(runner.plan(chain.plan));
-          ballast::or_throw(runner.run(comm, order, sleeping_stage{times}));
-          auto const found_times =
-              ballast::measured_timeline(comm, schedule, runner.measured()).value();
-          if (to_index(comm.rank()) > 0) { return; }
-          auto taken = times;
-          for (std::size_t task = 0; task < schedule.tasks().size(); ++task) {
-            auto const& [position, stage, pass] = schedule.tasks()[task];
-            auto& time = taken[order[position]][to_index(stage)];
-            (pass == ballast::pass::forward ? time.forward : time.backward) =
-                found_times.end[task] - found_times.start[task];
-          }
-          auto const measured = static_cast<double>(found_times.makespan);
-          steps.push_back(measured);
-          over.push_back(100 * (measured / static_cast<double>(simulated.makespan) - 1));
-          auto const own = ballast::simulate(schedule, taken, order);
-          own_over.push_back(100 * (measured / static_cast<double>(own.makespan) - 1));
-        });
-      }
-      measured_gain += 100 * (1 - steps[1] / steps[0]);
-      simulated_gain += 100 * (1 - static_cast<double>(found.makespan) /
-                                       static_cast<double>(found.makespan_given));
+    for (auto left = state.range(1); left > 0; --left) {
+      truth.draw();
+      ballast::run_ranks(stages, [&](thread_communicator& comm) { truth.run(comm); });
     }
   }
-  auto const count = static_cast<double>(pipelines);
-  state.counters["median"] = quantile(over, 0.5);
-  state.counters["p99"] = quantile(over, 0.99);
-  state.counters["own_median"] = quantile(own_over, 0.5);
-  state.counters["own_p99"] = quantile(own_over, 0.99);
-  state.counters["gain"] = measured_gain / count;
-  state.counters["simulated_gain"] = simulated_gain / count;
+  truth.report(state.counters);
 }
 
 // The same bytes by bare sends, in the order of the same tasks, from and to as many arrays as 1F1B
@@ -186,7 +76,7 @@ void send_bare(thread_communicator& comm, ballast::compiled_schedule const& sche
 void pipeline_overhead(benchmark::State& state)
 {
   auto const stages = static_cast<std::size_t>(state.range(0));
-  bench_chain const chain(stages, 64, 1, 16);
+  pipeline_chain const chain(stages, 64, 1, 16);
   constexpr int steps = 50;
   for (auto _ : state) {
     ballast::run_ranks(stages, [&](thread_communicator& comm) {
@@ -221,7 +111,7 @@ void pipeline_overhead(benchmark::State& state)
 void pipeline_beside_sends(benchmark::State& state)
 {
   constexpr std::size_t stages = 8;
-  bench_chain const chain(stages, 64, 1024, 1024);
+  pipeline_chain const chain(stages, 64, 1024, 1024);
   std::vector<double> run;
   std::vector<double> bare;
   for (auto _ : state) {
@@ -250,7 +140,7 @@ void pipeline_beside_sends(benchmark::State& state)
   state.counters["ratio"] = quantile(run, 0.5) / quantile(bare, 0.5);
 }
 
-BENCHMARK(pipeline_truth)
+BENCHMARK(runner_truth)
     ->Name("pipeline_runner/truth")
     ->ArgNames({"stages", "pipelines"})
     ->Args({8, 300})

@@ -41,7 +41,6 @@
 #include <ballast/runtime/pipeline_calls.hpp>
 #include <ballast/runtime/pipeline_gradients.hpp>
 #include <ballast/runtime/pipeline_measurement.hpp>
-#include <ballast/runtime/pipeline_pairs.hpp>
 #include <ballast/runtime/pipeline_runner.hpp>
 #include <ballast/runtime/pipeline_setup.hpp>
 #include <ballast/runtime/profiler_clock.hpp>

@@ -13,8 +13,8 @@
 #include <ballast/gpu/nccl_communicator.hpp>
 #include <ballast/gpu/pinned_allocator.hpp>
 #include <ballast/runtime/pipeline_calls.hpp>
-#include <ballast/runtime/pipeline_pairs.hpp>
 #include <ballast/runtime/pipeline_runner.hpp>
+#include <ballast/runtime/pipeline_setup.hpp>
 
 #include <algorithm>
 #include <chrono>

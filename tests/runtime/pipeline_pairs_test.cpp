@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ballast/runtime/pipeline_pairs.hpp>
+#include <ballast/runtime/pipeline_setup.hpp>
 
 #include "../support/toy_pipeline.hpp"
 #include "../support/trials.hpp"

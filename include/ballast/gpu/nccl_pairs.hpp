@@ -16,6 +16,7 @@
 #include <ballast/gpu/detail/nccl_transfers.hpp>
 #include <ballast/gpu/detail/stream_wait.hpp>
 #include <ballast/gpu/nccl_communicator.hpp>
+#include <ballast/gpu/pinned_allocator.hpp>
 
 #include <cuda_runtime_api.h>  // cudaStream_t
 #include <nccl.h>
@@ -23,7 +24,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
-#include <cstdint>
 #include <memory>
 #include <optional>
 #include <span>

@@ -12,8 +12,8 @@
 #include <ballast/pipeline/gpipe.hpp>
 #include <ballast/pipeline/stage_graph.hpp>
 #include <ballast/runtime/pipeline_calls.hpp>
-#include <ballast/runtime/pipeline_pairs.hpp>
 #include <ballast/runtime/pipeline_runner.hpp>
+#include <ballast/runtime/pipeline_setup.hpp>
 #include <ballast/topology/process_grid.hpp>
 
 #include <cuda_runtime_api.h>
