@@ -10,7 +10,7 @@ namespace {
 
 using ballast::parallel_degree;
 
-constexpr std::uint32_t most = std::numeric_limits<std::uint32_t>::max();
+constexpr std::uint32_t largest_degree = std::numeric_limits<std::uint32_t>::max();
 
 TEST(ParallelDegree, IsAGroupOfAsManyGpusAsItsProduct)
 {
@@ -18,8 +18,10 @@ TEST(ParallelDegree, IsAGroupOfAsManyGpusAsItsProduct)
   EXPECT_EQ((parallel_degree{2, 3, 5}.gpus()), 30U);
   EXPECT_EQ((parallel_degree{2, 0, 5}.gpus()), 0U);
   EXPECT_EQ((parallel_degree{2, 5, 0}.gpus()), 0U);
-  EXPECT_EQ((parallel_degree{most, most, 1}.gpus()), std::uint64_t{most} * most);
-  EXPECT_EQ((parallel_degree{most, most, 2}.gpus()), std::numeric_limits<std::uint64_t>::max());
+  EXPECT_EQ((parallel_degree{largest_degree, largest_degree, 1}.gpus()),
+            std::uint64_t{largest_degree} * largest_degree);
+  EXPECT_EQ((parallel_degree{largest_degree, largest_degree, 2}.gpus()),
+            std::numeric_limits<std::uint64_t>::max());
 }
 
 TEST(ParallelDegree, IsOrderedByTpThenSpThenEp)  // Ensures (1)
