@@ -169,14 +169,16 @@ void place_replicas(std::vector<tokens> const& lengths)
 void shard(std::vector<tokens> const& lengths)
 {
   auto const machines = ballast::cluster_of({8, 8, 8, 5}).value();
-  auto const cost =
-      ballast::sharding_cost_of(ballast::find_known_model("llama3-8b").value().shape,
-                                {.seconds_per_flop = 1 / 400e12, .gamma = 0.9}, machines)
-          .value();
+  auto cost = ballast::sharding_cost_of(ballast::find_known_model("llama3-8b").value().shape,
+                                        {.seconds_per_flop = 1 / 400e12, .gamma = 0.9}, machines)
+                  .value();
   auto const plan =
       ballast::hybrid_sharding(lengths, ballast::device_groups(machines.nodes, 16), cost).value();
   ballast::digest digest;
   digest.add(plan.digest()).add(static_cast<std::uint64_t>(plan.lower_bound));
+  cost.whole_groups = true;
+  digest.add(
+      hybrid_sharding(lengths, ballast::device_groups(machines.nodes, 16), cost).value().digest());
   print("sharding/hybrid", digest.value());
 }
 

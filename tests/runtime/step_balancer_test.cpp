@@ -515,6 +515,22 @@ TEST(StepBalancer, LetsNobodyWaitWhereARankIsOutOfMemory)
   }
 }
 
+TEST(StepBalancer, KeepsGroupsOfAttentionWhole)
+{
+  ballast::run_ranks(2, [](thread_communicator& comm) {
+    std::vector<ballast::bag> const both{{rank_id{0}, 2}};
+    step_balancer balancer(comm, ballast::bag_layout(both), layer_cost, refine{},
+                           {.query_heads = 28, .kv_heads = 7});
+    ASSERT_TRUE(balancer.plan(std::vector<tokens>{5, 40}));
+    EXPECT_EQ(balancer.heads().share(0, 28).count, 16);
+    EXPECT_EQ(balancer.heads().share(1, 7).count, 3);
+    std::vector<std::int64_t> const there(balancer.rows_computed() * 28, 7);
+    std::vector<std::int64_t> whole(balancer.heads().heads_of_sequences(balancer.gpu(), 28));
+    ASSERT_TRUE(balancer.to_heads(ballast::heads_of(there, whole, 28, 1)));
+    EXPECT_THAT(whole, testing::Each(7));
+  });
+}
+
 TEST(StepBalancerDeathTest, RefusesExchangesWithoutAPlanAndOptionsThatMakeNone)
 {
   auto comms = thread_communicator::make(1);
@@ -531,6 +547,9 @@ TEST(StepBalancerDeathTest, RefusesExchangesWithoutAPlanAndOptionsThatMakeNone)
       "length_of is null");
   EXPECT_DEATH(step_balancer(comms[0], bags, layer_cost, refine{}, {.most_samples = 0}),
                "most_samples is 0");
+  EXPECT_DEATH(
+      step_balancer(comms[0], bags, layer_cost, refine{}, {.query_heads = 28, .kv_heads = 5}),
+      "groups of 28 query heads and 5 key-value heads whole, and bag 0 has 1 GPUs");
   EXPECT_DEATH(step_balancer(comms[0], bags, layer_cost, refine{}, {.gpus_per_rank = 0}),
                "gpus_per_rank is 0");
   EXPECT_DEATH(

@@ -9,10 +9,12 @@
 #include <ballast/core/ids.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/core/workspace.hpp>
+#include <ballast/route/head_split.hpp>
 #include <ballast/runtime/detail/plan_together.hpp>
 #include <ballast/runtime/detail/rank_gpus.hpp>
 #include <ballast/topology/bag_layout.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -55,6 +57,15 @@ class bag_steps {
     BALLAST_EXPECTS(options_.gpus_per_rank >= 1, "options.gpus_per_rank is 0");
     BALLAST_EXPECTS(!options_.homes || options_.gpus_per_rank == 1,
                     "options.homes is set, and a rank of several GPUs is home to all bags on them");
+    for (std::size_t each = 0; each < bags_.size(); ++each) {
+      head_split const split{std::max(options_.query_heads, 1U), bags_[to_id<bag_id>(each)].gpus,
+                             options_.kv_heads};
+      BALLAST_EXPECTS(split.is_possible(), "options.kv_heads keeps groups of ", split.query_heads,
+                      " query heads and ", split.kv_heads, " key-value heads whole, and bag ", each,
+                      " has ", split.gpus,
+                      " GPUs; give a multiple of kv_heads as query_heads, and bags of at most "
+                      "as many GPUs");
+    }
   }
 
   /// Gathers what was read, has make() plan it, and compares word_of_plan() with the other ranks.
