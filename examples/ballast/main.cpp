@@ -396,7 +396,7 @@ CLI::App& add_search(CLI::App& app, cli::search_options& options)
       ->check(no_empty("list", "write 2,4"));
   add_number<std::uint64_t>(search, "--budget", options.budget, 1, 1'000'000,
                             "Thousand million steps of work that the search may do, of which each "
-                            "takes some seconds (default: 64, for huge jobs 1)");
+                            "takes some seconds (default: 64, for huge jobs a quarter)");
   search
       .add_option("--estimate", options.estimate,
                   "What stands for the data in a price: mean-sample, or mean-step, the mean over "
