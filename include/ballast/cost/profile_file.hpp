@@ -107,10 +107,12 @@ struct profile_file {
 [[nodiscard]] inline measured_degree& find_or_add_degree(measured_module& module,
                                                          parallel_degree const& degree)
 {
-  auto const place = std::lower_bound(
-      module.degrees.begin(), module.degrees.end(), degree,
-      [](measured_degree const& each, parallel_degree const& at) { return degree_of(each) < at; });
-  if (place != module.degrees.end() && degree_of(*place) == degree) { return *place; }
+  auto const lower = [](measured_degree const& each, parallel_degree const& at) {
+    return degree_of(each) < at;
+  };
+  auto& all = module.degrees;  // nvcc takes a line that begins with "module" for a module
+  auto const place = std::lower_bound(all.begin(), all.end(), degree, lower);
+  if (place != all.end() && degree_of(*place) == degree) { return *place; }
   measured_degree added;
   added.tp = degree.tp;
   added.sp = degree.sp;
