@@ -56,8 +56,7 @@ outcome<void> check_grid_options(plan_options const& options)
         std::tuple{"--most-tokens-per-gpu", job.most_tokens_per_gpu != 0,
                    "give --most-tokens-per-microbatch"},
         std::tuple{"--place-by-node", job.place_by_node, "slots do not exchange ranks"},
-        std::tuple{"--policy", job.policy != job_options{}.policy,
-                   "grids are planned by refine_grid"}}) {
+        std::tuple{"--policy", options.policy_given, "grids are planned by refine_grid"}}) {
     if (given) {
       return usage(fmt::format("--microbatches and {} do not go together: {}", name, instead));
     }
@@ -375,6 +374,12 @@ outcome<grid_run> run_grid(plan_options const& options)
             step + 1, sample, batch.lengths[sample], bags.layout[ballast::bag_id{0}].gpus));
       }
       run.short_samples += bags.layout.is_short(batch.lengths[sample]) ? 1 : 0;
+    }
+    if (grid.microbatches.value_or(0) > std::max<std::size_t>(batch.lengths.size(), 1)) {
+      return usage(
+          fmt::format("--microbatches: {} are more than the {} of step {}; give at most "
+                      "that many, or auto",
+                      *grid.microbatches, count_of(batch.lengths.size(), "sample"), step + 1));
     }
     auto const start = std::chrono::steady_clock::now();
     auto const done = ballast::partition_grid_into(plan, memory, batch.lengths, bags.layout.size(),

@@ -55,6 +55,9 @@ outcome<void> check_samples(job_options const& options)
   if (!options.codes.empty() && !options.together.empty()) {
     return usage("--together goes with --trace, since it names one of its columns");
   }
+  if (std::ranges::count_if(options.bags, are_chosen) > 1) {
+    return usage("--bags auto is given twice, and chooses the same bags; give it once");
+  }
   if (options.largest_bags_first && options.bags.empty()) {
     return usage("--largest-bags-first goes with --bags; bags of one GPU lie anywhere");
   }
@@ -246,6 +249,9 @@ outcome<job> prepare_job(job_options const& options, progress& shown)
     if (!parsed) { return usage("--codes", parsed.error()); }
     work.codes = std::move(*parsed);
     work.source = options.codes;
+    if (std::ranges::all_of(work.codes, [](auto const& code) { return code.samples == 0; })) {
+      return usage("--codes: there are no samples, as every code has b0; write b1 or more");
+    }
   }
   std::vector<ballast::bag_spec> specs;
   for (std::string const& text : options.bags) {
@@ -287,6 +293,13 @@ outcome<job> prepare_job(job_options const& options, progress& shown)
     auto trace = read_lengths(work, options.length, "--length");
     if (!trace) { return tl::unexpected(trace.error()); }
     work.trace = std::move(*trace);
+    if (!work.trace.empty() &&
+        std::ranges::all_of(work.trace, [](auto length) { return length == 0; })) {
+      return bad_data(
+          fmt::format("{}: all samples have 0 tokens, so that there is nothing to plan; "
+                      "correct --length or the rows",
+                      options.trace));
+    }
     if (auto const enough = check_batch(work); !enough) { return tl::unexpected(enough.error()); }
     if (!options.together.empty()) {
       auto groups = numbers_of_column(work, "--together", options.together);

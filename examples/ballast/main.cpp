@@ -577,6 +577,7 @@ int main(int argc, char** argv)
     } catch (CLI::ParseError const& wrong) {
       return complain({2, cli::wrong_arguments(app, arguments, wrong.what())});
     }
+    plan.policy_given = plan_command.get_option("--policy")->count() > 0;
     constexpr std::string_view fewer = "take fewer samples per step, or fewer GPUs";
     if (plan_command.parsed() && !plan.microbatches.empty()) {
       return complain(perform(plan, cli::run_grid, cli::show_grid, "planning steps", fewer));

@@ -123,6 +123,13 @@ outcome<std::vector<ballast::tokens>> read_module_sizes(
   auto const expressions = expressions_of(given, modules);
   if (!expressions) { return tl::unexpected(expressions.error()); }
   auto sizes = ballast::load_sample_sizes(data, *expressions);
+  if (sizes && !sizes->empty() &&
+      std::ranges::all_of(*sizes, [](auto size) { return size == 0; })) {
+    return bad_data(
+        fmt::format("{}: all sizes are 0, so that there is nothing to plan; correct "
+                    "the columns, or give --size MODULE=EXPR",
+                    data));
+  }
   if (sizes) { return std::move(*sizes); }
   bool const wrong_expression = !given.empty() && (sizes.error().code == error_code::syntax ||
                                                    sizes.error().code == error_code::out_of_range);

@@ -165,8 +165,8 @@ outcome<std::string> page_of(orchestrate_run const& run)
   page.evaluated = run.evaluated;
   page.search_seconds = run.seconds;
   orchestrate_options const& options = run.options;
-  page.settings = {{"Profile", options.profile},
-                   {"Data", options.data},
+  page.settings = {{"Profile", file_name_of(options.profile)},
+                   {"Data", file_name_of(options.data)},
                    {"Samples", samples_text(run)},
                    {"GPUs", gpus_text(run)},
                    {"Batch", batch_text(run)},

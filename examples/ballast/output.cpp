@@ -23,6 +23,11 @@ std::string count_of(std::size_t things, std::string_view name)
   return fmt::format("{} {}{}", things, name, things == 1 ? "" : "s");
 }
 
+std::string file_name_of(std::string const& path)
+{
+  return path.substr(path.find_last_of('/') + 1);
+}
+
 std::string duration_text(double seconds)
 {
   // The bounds are what would round to a thousand of the smaller unit.

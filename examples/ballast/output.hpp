@@ -19,6 +19,9 @@ namespace cli {
 /// "1 GPU", "8 GPUs".
 [[nodiscard]] std::string count_of(std::size_t things, std::string_view name);
 
+/// What stands behind the last slash: pages say which file it was, not where it lay.
+[[nodiscard]] std::string file_name_of(std::string const& path);
+
 /// "12.3 us", "1.50 ms", "2.00 s".
 [[nodiscard]] std::string duration_text(double seconds);
 

@@ -76,6 +76,12 @@ std::string size_text(pipeline_run const& run)
                      count_of(run.written.times.stages, "stage"));
 }
 
+/// Whether a search for the proof of an order ended without it.
+bool gave_up(pipeline_run const& run)
+{
+  return run.options.ordering.order.starts_with("exact") && !run.plan.proven_optimal();
+}
+
 std::vector<std::size_t> numbers_of(std::span<microbatch_id const> order)
 {
   std::vector<std::size_t> numbers;
@@ -116,6 +122,7 @@ nlohmann::ordered_json to_json(pipeline_run const& run, std::array<shown_order, 
   json["lower_bound"] = number(run.plan.lower_bound);
   json["gap"] = run.plan.gap();
   json["proven"] = run.plan.proven_optimal();
+  json["gave_up"] = gave_up(run);
   json["idle_share"] = ordered.timeline.idle_share();
   json["idle_share_given"] = given.timeline.idle_share();
   json["order"] = numbers_of(run.plan.order);
@@ -160,9 +167,10 @@ std::string table_of(pipeline_run const& run, std::array<shown_order, 2> const& 
   auto const& [given, ordered] = both;
   std::size_t const ranks = run.schedule.stages().ranks();
   std::string out = fmt::format(
-      "\n{}\n{} of {}, transfer {}\nschedule {}, order {}\n\n", shown_text(run.options.durations),
-      size_text(run), count_of(ranks, "pipeline rank"), time_text(run, run.written.transfer),
-      run.options.ordering.schedule, run.options.ordering.order);
+      "\n{}\n{} of {}, transfer {}, times in the unit of the file\nschedule {}, order {}\n\n",
+      shown_text(run.options.durations), size_text(run), count_of(ranks, "pipeline rank"),
+      time_text(run, run.written.transfer), run.options.ordering.schedule,
+      run.options.ordering.order);
   auto const row = [&](std::string_view name, time_units makespan, double idle) {
     double const above = plan.lower_bound == 0 ? 0
                                                : static_cast<double>(makespan - plan.lower_bound) /
@@ -175,7 +183,9 @@ std::string table_of(pipeline_run const& run, std::array<shown_order, 2> const& 
   out += row("ordered", plan.makespan, ordered.timeline.idle_share());
   out += fmt::format("{:<10}{:>20}\n", "bound", aligned_text(run, plan.lower_bound));
   out += fmt::format("\nfound in {}{}\norder {}\n", duration_text(run.seconds),
-                     plan.proven_optimal() ? ", and no order is shorter" : "",
+                     plan.proven_optimal() ? ", and no order is shorter"
+                     : gave_up(run)        ? ", and exact gave up: a shorter order may exist"
+                                           : "",
                      fmt::join(numbers_of(plan.order), " "));
 
   std::vector<std::size_t> const kept = activations_kept(run, ordered);
@@ -200,13 +210,13 @@ std::string page_of(pipeline_run const& run)
 {
   pipeline_options const& options = run.options;
   pages::pipeline_page_data page;
-  std::string const file = options.durations.substr(options.durations.find_last_of('/') + 1);
+  std::string const file = file_name_of(options.durations);
   page.title =
       fmt::format("{} on {}", file, count_of(run.schedule.stages().ranks(), "pipeline rank"));
   page.time_per_unit = std::pow(10.0, -static_cast<double>(run.written.decimals));
   page.order_seconds = run.seconds;
   page.settings = {
-      {"Times", fmt::format("{}, {}", options.durations, size_text(run))},
+      {"Times", fmt::format("{}, {}, in the unit of the file", file, size_text(run))},
       {"Transfer", time_text(run, run.written.transfer) + " between neighbouring stages"},
       {"Schedule", options.ordering.schedule},
       {"Policy", options.ordering.order}};

@@ -25,6 +25,7 @@ namespace cli {
 /// What the command line of `ballast plan` says, with the defaults of what it leaves out.
 struct plan_options {
   job_options job;
+  bool policy_given = false;  ///< also where it is the default
   std::string stages;         ///< of the pipeline that every bag is, or empty
   ordering_options ordering;  ///< of its microbatches
   std::string microbatches;   ///< of every rank: a number, auto, or empty where a step is one

@@ -254,7 +254,7 @@ std::vector<pages::html_page::setting> settings_of(plan_run const& run)
   std::vector<pages::html_page::setting> settings = {
       {"Samples", work.trace.empty()
                       ? "data codes " + options.codes
-                      : fmt::format("{} ({}), {} rows, {} per step", options.trace, options.length,
+                      : fmt::format("{} ({}), {} rows, {} per step", work.source, options.length,
                                     grouped(work.trace.size()),
                                     pages::grouped_text(layout.steps.front().samples))},
       {"GPUs", fmt::format("{} in {}", grouped(work.gpus()), machines_text(work))},
@@ -263,7 +263,7 @@ std::vector<pages::html_page::setting> settings_of(plan_run const& run)
       {"Policy", policy_text(options)},
       {"Cost model", options.cost},
       {"Time",
-       work.fit ? "measured, " + options.measured
+       work.fit ? "measured, " + file_name_of(options.measured)
        : work.times_known
            ? fmt::format("predicted at {} TFLOP/s {}", options.tflops,
                          work.machines.gpu_speeds.empty() ? "per GPU" : "on the fastest GPU")

@@ -216,7 +216,7 @@ outcome<void> show_report(report_run const& run)
   std::string const name = run.options.log.substr(run.options.log.find_last_of('/') + 1);
   std::size_t const pipelines = run.pipelines.steps;
   std::vector<pages::html_page::setting> settings = {
-      {"Log", run.options.log}, {"Steps", pages::grouped_text(run.steps.size())}};
+      {"Log", name}, {"Steps", pages::grouped_text(run.steps.size())}};
   if (pipelines > 0) {
     settings.push_back({"Steps of a pipeline", pages::grouped_text(pipelines)});
   }

@@ -2,6 +2,7 @@
 #include "search_command.hpp"
 
 #include "module_inputs.hpp"
+#include "output.hpp"
 #include "output_paths.hpp"
 #include "progress.hpp"
 
@@ -142,6 +143,12 @@ outcome<search_run> run_search(search_options const& options)
         fmt::format("--virtual-stages: {} are more than the {} layers of module {}, and a virtual "
                     "stage has one at least; give fewer",
                     virtual_stages->back(), last.layers, last.name));
+  }
+  if (options.side_by_side && modules->size() < 3) {
+    return usage(
+        fmt::format("--side-by-side: {} has {}, and the modules before the last are one at "
+                    "most; leave it out",
+                    options.profile, count_of(modules->size(), "module")));
   }
   auto const all = read_module_sizes(options.data, options.sizes, *modules);
   if (!all) { return tl::unexpected(all.error()); }

@@ -163,8 +163,8 @@ outcome<std::string> page_of(search_run const& run)
   page.search_seconds = run.seconds;
   page.simulated = run.found.simulated;
   page.settings = {
-      {"Profile", options.profile},
-      {"Data", options.data},
+      {"Profile", file_name_of(options.profile)},
+      {"Data", file_name_of(options.data)},
       {"Samples", samples_text(run)},
       {"GPUs", fmt::format("{} on nodes of {}", options.gpus, options.gpus_per_node)},
       {"Memory", fmt::format("{} of a GPU, for a share of {} of microbatches", options.memory,

@@ -86,6 +86,10 @@ std::string wrong_options(CLI::App const& command, std::vector<std::string> cons
   };
   for (std::size_t next = 1; next < arguments.size(); ++next) {
     std::string const& argument = arguments[next];
+    if (argument == "--") {
+      return fmt::format("{} takes options by name alone, so that '--' has no place; leave it out",
+                         command.get_name());
+    }
     if (!is_option(argument)) {
       if (std::exchange(lacks_log, false)) { continue; }
       return fmt::format("{} does not take '{}'; a value stands behind its option",

@@ -203,6 +203,24 @@ TEST_F(BallastOddCalls, RefusesEmptyTextsAndNamesChoices)
   });
 }
 
+TEST_F(BallastOddCalls, RefusesOptionsWithoutEffectAndStepsWithoutWork)
+{
+  std::string const plan = trace("a\n9\n7\n") + "--length a --gpus 1 --batch 2 ";
+  std::string const nothing = trace("a\n0\n0\n");
+  expect_all({
+      {"plan --codes g2b1i256f1s0 -- x", "plan takes options by name alone, so that '--' has no"},
+      {"plan --codes g2b1i256f1s0 --bags auto --bags auto", "--bags auto is given twice"},
+      {plan + "--microbatches 1 --policy refine:lpt",
+       "--microbatches and --policy do not go together: grids are planned by refine_grid"},
+      {plan + "--microbatches 1000000",
+       "--microbatches: 1000000 are more than the 2 samples of step 1; give at most that many"},
+      {"search --side-by-side " + inputs_ + "--gpus 8 --memory 80GB", "--side-by-side: "},
+      {"plan --codes g2b0i256f1s0,g1b0i16f1s0", "--codes: there are no samples"},
+      {nothing + "--length a --gpus 1 --batch 2", "all samples have 0 tokens, so that there is", 1},
+      {"pipeline --durations x --order ''", "expected a name, as in search:evaluations=5000"},
+  });
+}
+
 TEST_F(BallastOddCalls, KeepsWhatIsSmall)
 {
   std::string const plan = std::string("pipeline --durations ") + BALLAST_SOURCE_DIR +

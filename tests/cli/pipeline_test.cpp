@@ -105,6 +105,7 @@ TEST_F(BallastPipeline, SaysHowGoodTheOrderIs)
   EXPECT_EQ(said.at("lower_bound"), 8);
   EXPECT_EQ(said.at("gap"), 0.0);
   EXPECT_EQ(said.at("proven"), true);
+  EXPECT_EQ(said.at("gave_up"), false);
   EXPECT_DOUBLE_EQ(said.at("idle_share"), 2.0 / 16);
   EXPECT_DOUBLE_EQ(said.at("idle_share_given"), 12.0 / 26);
   EXPECT_EQ(said.at("order"), (std::vector{1, 0}));
@@ -112,6 +113,16 @@ TEST_F(BallastPipeline, SaysHowGoodTheOrderIs)
   EXPECT_EQ(said.at("schedule"), "1f1b");
   EXPECT_EQ(said.at("policy"), "exact");
   EXPECT_EQ(said.at("transfer"), 0);
+}
+
+TEST_F(BallastPipeline, SaysThatExactGaveUpAndIsNotAboveTheDefault)
+{
+  std::string const times = "--durations " BALLAST_SOURCE_DIR "/examples/pipeline_times.csv";
+  json const exact = pipeline(times + " --order exact:nodes=1000");
+  EXPECT_LE(exact.at("makespan").get<double>(), pipeline(times).at("makespan").get<double>());
+  EXPECT_EQ(exact.at("gave_up"), true);
+  EXPECT_THAT(run("pipeline " + times + " --order exact:nodes=1000").out,
+              HasSubstr(", and exact gave up: a shorter order may exist\n"));
 }
 
 TEST_F(BallastPipeline, OrdersAsTheLibraryDoes)
@@ -128,7 +139,8 @@ TEST_F(BallastPipeline, OrdersAsTheLibraryDoes)
                       ballast::interval_filling{});
     expect_as_library(" --order insertion --schedule gpipe", times, one_each, ballast::gpipe{},
                       ballast::insertion{});
-    expect_as_library(" --order exact", times, one_each, one_by_one, ballast::exact_order{});
+    expect_as_library(" --order exact", times, one_each, one_by_one,
+                      ballast::exact_order<ballast::local_search<>>{});
     expect_as_library("", times, one_each, one_by_one, ballast::local_search{});
     ballast::local_search const few{ballast::insertion{}, 64, 7};
     expect_as_library(" --order search --evaluations 64 --seed 7", times, one_each, one_by_one,
@@ -157,17 +169,19 @@ TEST_F(BallastPipeline, PrintsATable)
   auto const result = run("pipeline --order exact --durations " + crossed(".50"));
   ASSERT_EQ(result.exit_code, 0) << result.error;
   EXPECT_THAT(result.out,
-              testing::MatchesRegex("\n[^\n]*crossed.csv\n"
-                                    "2 microbatches on 2 stages of 2 pipeline ranks, transfer 0\n"
-                                    "schedule 1f1b, order exact\n\n"
-                                    " +makespan +idle +above bound\n"
-                                    "given +14.5 +44.8 % +52.63 %\n"
-                                    "ordered +9.5 +15.8 % +0.00 %\n"
-                                    "bound +9.5\n\n"
-                                    "found in [^\n]*, and no order is shorter\norder 1 0\n\n"
-                                    "rank +busy +idle given +ordered +activations\n"
-                                    "0 +8.0 +44.8 % +15.8 % +2\n"
-                                    "1 +8.0 +44.8 % +15.8 % +1\n\n"));
+              testing::MatchesRegex(
+                  "\n[^\n]*crossed.csv\n"
+                  "2 microbatches on 2 stages of 2 pipeline ranks, transfer 0, times in the "
+                  "unit of the file\n"
+                  "schedule 1f1b, order exact\n\n"
+                  " +makespan +idle +above bound\n"
+                  "given +14.5 +44.8 % +52.63 %\n"
+                  "ordered +9.5 +15.8 % +0.00 %\n"
+                  "bound +9.5\n\n"
+                  "found in [^\n]*, and no order is shorter\norder 1 0\n\n"
+                  "rank +busy +idle given +ordered +activations\n"
+                  "0 +8.0 +44.8 % +15.8 % +2\n"
+                  "1 +8.0 +44.8 % +15.8 % +1\n\n"));
 }
 
 TEST_F(BallastPipeline, WritesAPageThatNeedsNothingElse)

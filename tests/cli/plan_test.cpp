@@ -457,7 +457,9 @@ TEST_F(BallastPlan, OrdersTheSamplesOfEveryBagForAPipeline)
   auto const stages = ballast::chain_of_stages(2, 2);
   auto const schedule =
       ballast::compiled_schedule::make(stages, ballast::one_forward_one_backward{}, 4).value();
-  auto const best = ballast::order_microbatches(schedule, times, ballast::exact_order{}).value();
+  auto const best =
+      ballast::order_microbatches(schedule, times, ballast::exact_order<ballast::local_search<>>{})
+          .value();
   auto const seconds = [](ballast::time_units time) { return static_cast<double>(time) * 0.5e-6; };
   EXPECT_EQ(plan.at("pipeline_stages"), 2);
   EXPECT_EQ(plan.at("pipeline_ranks"), 2);

@@ -50,13 +50,10 @@ struct pipeline_page_data {
 /// The sentence below the title.
 [[nodiscard]] inline std::string order_lead(ballast::order_plan const& plan)
 {
-  std::string const known = plan.proven_optimal()
-                                ? "No order is shorter."
-                                : "No order is shorter by more than " +
-                                      percent_text(1 - static_cast<double>(plan.lower_bound) /
-                                                           static_cast<double>(plan.makespan),
-                                                   true) +
-                                      ".";
+  std::string const known =
+      plan.proven_optimal()
+          ? "No order is shorter."
+          : "It is at most " + percent_text(plan.gap(), true) + " longer than with the best order.";
   if (plan.makespan == plan.makespan_given) {
     return "The order of the microbatches makes the step no shorter. " + known;
   }
