@@ -3,6 +3,7 @@
 #define BALLAST_SHARDING_DETAIL_SHARD_ENUMERATION_HPP
 
 #include <ballast/core/detail/work_budget.hpp>
+#include <ballast/core/ids.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/uint128.hpp>
 #include <ballast/core/workspace.hpp>

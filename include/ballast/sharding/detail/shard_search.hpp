@@ -3,7 +3,6 @@
 #define BALLAST_SHARDING_DETAIL_SHARD_SEARCH_HPP
 
 #include <ballast/core/detail/work_budget.hpp>
-#include <ballast/core/ids.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/random.hpp>
 #include <ballast/core/workspace.hpp>

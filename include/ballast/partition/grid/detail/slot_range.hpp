@@ -2,14 +2,12 @@
 #ifndef BALLAST_PARTITION_GRID_DETAIL_SLOT_RANGE_HPP
 #define BALLAST_PARTITION_GRID_DETAIL_SLOT_RANGE_HPP
 
-#include <ballast/core/result.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/grid/detail/grid_step.hpp>
 #include <ballast/partition/grid/detail/search_cells.hpp>
 #include <ballast/partition/grid/detail/slot_shares.hpp>
 #include <ballast/partition/grid/grid_options.hpp>
 
-#include <algorithm>
 #include <cstddef>
 
 namespace ballast::inline v0::detail {
