@@ -9,6 +9,7 @@ add_subdirectory(trainers)
 add_subdirectory(device)
 add_subdirectory(determinism)
 add_subdirectory(soak)
+add_subdirectory(single_header)
 
 if(TARGET ballast_bench)
   # Every benchmark, without those of its arguments that take longest.
