@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "grid_command.hpp"
 
-#include "cleanup.hpp"
 #include "output.hpp"
+#include "output_files.hpp"
 #include "output_paths.hpp"
 #include "pages/gantt_chart.hpp"
 #include "pages/html_page.hpp"
@@ -10,9 +10,7 @@
 #include "pages/step_bars.hpp"
 #include "plan_lines.hpp"
 #include "progress.hpp"
-#include "shown_text.hpp"
 #include "steps.hpp"
-#include "write_file.hpp"
 
 #include <ballast/core/ids.hpp>
 #include <ballast/core/quantities.hpp>
@@ -70,6 +68,7 @@ outcome<void> check_grid_options(plan_options const& options)
                  "ballast route");
   }
   if (auto const checked = check_trace_options(options); !checked) { return checked; }
+  if (auto const checked = check_plan(options.plan, job.format); !checked) { return checked; }
   return check_paths(inputs_of(job), {{"--plan", &options.plan},
                                       {"--picture", &options.picture},
                                       {"--report", &options.report},
@@ -205,6 +204,7 @@ nlohmann::ordered_json json_of(grid_run const& run)
   json["plan_ms_median"] = 1e3 * median_seconds(run);
   if (run.job.admits_short_samples()) { json["short_samples"] = run.short_samples; }
   json["digest"] = run.digest.value();
+  json["owners"] = owners_json(run.owners);
   return json;
 }
 
@@ -341,7 +341,8 @@ outcome<grid_run> run_grid(plan_options const& options)
     if (!numbers) { return tl::unexpected(numbers.error()); }
     kind_of_row = std::move(*numbers);
   }
-  step_source source(run.job, options.job.seed, !options.no_shuffle);
+  step_source source(run.job);
+  std::size_t const steps = run.job.options.steps;
   ballast::sample_batch batch;
   ballast::grid_plan plan;
   ballast::workspace memory;
@@ -349,10 +350,9 @@ outcome<grid_run> run_grid(plan_options const& options)
   std::vector<std::int64_t> kinds;
   std::vector<ballast::rank_id> home;
   double const seconds = run.job.seconds_at_speed_one();
-  for (std::size_t step = 0; step < options.job.steps; ++step) {
-    shown.update([&] {
-      return fmt::format("planning {}, step {} of {}", bags.bags, step + 1, options.job.steps);
-    });
+  for (std::size_t step = 0; step < steps; ++step) {
+    shown.update(
+        [&] { return fmt::format("planning {}, step {} of {}", bags.bags, step + 1, steps); });
     if (auto const drawn = source.next_into(batch); !drawn) {
       return usage("--codes", drawn.error());
     }
@@ -415,11 +415,20 @@ outcome<grid_run> run_grid(plan_options const& options)
     if (!options.timeline.empty() && step < most_timeline_steps) {
       run.timeline.push_back(bars_of_cells(plan, bags.layout, seconds));
     }
-    for (std::size_t sample = 0; !options.plan.empty() && sample < batch.lengths.size(); ++sample) {
+    bool const is_json = options.job.format == "json";
+    if (is_json) { run.owners.emplace_back(); }
+    for (std::size_t sample = 0; sample < batch.lengths.size(); ++sample) {
       std::size_t const cell = to_index(plan.owner[sample]);
-      add_plan_lines(run.plan_lines, step, batch, sample,
-                     bags.layout[ballast::to_id<ballast::bag_id>(cell % plan.ranks)],
-                     cell / plan.ranks, plan.costs[sample]);
+      if (!options.plan.empty()) {
+        add_plan_lines(run.plan_lines, step, batch, sample, bags.layout,
+                       ballast::to_id<ballast::bag_id>(cell % plan.ranks), cell / plan.ranks,
+                       plan.costs[sample]);
+      }
+      if (is_json) {
+        run.owners.back().samples.push_back(row_of(batch, sample));
+        run.owners.back().bags.push_back(cell % plan.ranks);
+        run.owners.back().slots.push_back(cell / plan.ranks);
+      }
     }
   }
   return run;
@@ -427,33 +436,24 @@ outcome<grid_run> run_grid(plan_options const& options)
 
 outcome<void> show_grid(grid_run const& run)
 {
-  std::string written;
-  std::vector<file_content> files;
-  auto const add = [&](std::string_view what, std::string const& path, std::string content) {
-    written += fmt::format("{:<8} {}\n", what, shown_text(path));
-    files.push_back({path, std::move(content)});
-  };
+  output_files files;
   plan_options const& options = run.options;
-  if (!options.plan.empty()) {
-    add("plan", options.plan, std::string(plan_columns) + run.plan_lines);
-  }
+  files.add_plan(options.plan, fmt::format("{}\n{}", plan_columns, run.plan_lines));
   if (!options.picture.empty()) {
-    add("picture", options.picture,
-        pages::standalone_svg(
-            pages::load_chart(pages::work_per_gpu(run.first_before, run.job.gpus()),
-                              pages::work_per_gpu(run.first_after, run.job.gpus()), "s")));
+    files.add("picture", options.picture,
+              pages::standalone_svg(
+                  pages::load_chart(pages::work_per_gpu(run.first_before, run.job.gpus()),
+                                    pages::work_per_gpu(run.first_after, run.job.gpus()), "s")));
   }
-  if (!options.report.empty()) { add("page", options.report, page_of(run)); }
+  if (!options.report.empty()) { files.add("page", options.report, page_of(run)); }
   if (!options.timeline.empty()) {
     auto timeline = timeline_of(run);
     if (!timeline) { return tl::unexpected(timeline.error()); }
-    add("timeline", options.timeline, std::move(*timeline));
+    files.add("timeline", options.timeline, std::move(*timeline));
   }
-  if (auto const done = write_files(files, at_end.files); !done) {
-    return bad_data(done.error().message);
-  }
+  if (auto const done = files.write(); !done) { return done; }
   if (options.job.format == "json") { return print_json(json_of(run)); }
-  return print(table_of(run) + written);
+  return files.print_table(table_of(run));
 }
 
 }  // namespace cli

@@ -6,6 +6,7 @@
 #include "outcome.hpp"
 #include "pages/step_bars.hpp"
 #include "plan_command.hpp"
+#include "plan_lines.hpp"
 
 #include <ballast/core/digest.hpp>
 
@@ -40,6 +41,7 @@ struct grid_run {
   std::vector<pages::gantt_bar> first_after;            ///< cells, as planned
   std::vector<std::vector<pages::gantt_bar>> timeline;  ///< cells of the first steps
   std::string plan_lines;                               ///< only with --plan
+  std::vector<step_owners> owners;                      ///< only for JSON
 };
 
 /// Plans steps of several microbatches over the one layout of the job.

@@ -52,6 +52,9 @@ outcome<void> check_samples(job_options const& options)
   if (!options.codes.empty() && options.batch != 0) {
     return usage("--batch goes with --trace; with --codes the batch comes from the codes");
   }
+  if (!options.codes.empty() && options.no_shuffle) {
+    return usage("--no-shuffle goes with --trace, whose rows it takes as they stand");
+  }
   if (!options.codes.empty() && !options.together.empty()) {
     return usage("--together goes with --trace, since it names one of its columns");
   }
@@ -263,6 +266,8 @@ outcome<job> prepare_job(job_options const& options, progress& shown)
   auto const size = size_of(options, work.codes, specs);
   if (!size) { return tl::unexpected(size.error()); }
   if (work.options.gpus_per_node == 0) { work.options.gpus_per_node = 8; }
+  bool const is_whole_trace = options.no_shuffle && options.batch == 0;
+  if (work.options.steps == 0) { work.options.steps = is_whole_trace ? 1 : 10; }
   auto const machines = machines_of(work.options, *size);
   if (!machines) { return tl::unexpected(machines.error()); }
   work.machines = *machines;
@@ -300,6 +305,7 @@ outcome<job> prepare_job(job_options const& options, progress& shown)
                       "correct --length or the rows",
                       options.trace));
     }
+    if (is_whole_trace) { work.options.batch = work.trace.size(); }
     if (auto const enough = check_batch(work); !enough) { return tl::unexpected(enough.error()); }
     if (!options.together.empty()) {
       auto groups = numbers_of_column(work, "--together", options.together);

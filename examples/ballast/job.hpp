@@ -43,9 +43,10 @@ struct job_options {
   double tflops = 0;     ///< of the fastest GPU, turns FLOP into predicted time; 0: 400
   std::string policy = "refine";
   std::size_t most_tokens_per_gpu = 0;  ///< 0: no limit
-  std::string together;   ///< column whose equal values keep samples together, or empty
-  std::size_t batch = 0;  ///< samples per step over all GPUs; 0: eight per GPU
-  std::size_t steps = 10;
+  std::string together;     ///< column whose equal values keep samples together, or empty
+  bool no_shuffle = false;  ///< steps take the rows of the trace as they stand
+  std::size_t batch = 0;    ///< samples per step; 0: eight per GPU, all rows with no_shuffle
+  std::size_t steps = 0;    ///< 0: 10, and 1 where a step is all rows
   std::uint64_t seed = 1;
   bool place_by_node = false;
   std::size_t bytes_per_token = 0;  ///< 0: the cost model's hidden size in bf16

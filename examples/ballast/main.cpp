@@ -10,6 +10,7 @@
 #include "partition_command.hpp"
 #include "pipeline_command.hpp"
 #include "plan_command.hpp"
+#include "plan_lines.hpp"
 #include "profile_command.hpp"
 #include "report_command.hpp"
 #include "route_command.hpp"
@@ -92,6 +93,14 @@ void add_file(CLI::App& app, std::string const& name, std::string& target, std::
   app.add_option(name, target, help)->type_name("FILE")->check(no_empty("path", "name a file"));
 }
 
+/// What a command decided, for a program to read.
+void add_plan_file(CLI::App& app, std::string& target, std::string const& what,
+                   std::string const& columns)
+{
+  add_file(app, "--plan", target,
+           fmt::format("Write {} to this CSV file, - for standard output: {}", what, columns));
+}
+
 void add_policy(CLI::App& app, std::string& policy)
 {
   app.add_option("--policy", policy, "One of " + ballast::policy_names())
@@ -161,10 +170,14 @@ void add_job(CLI::App& app, cli::job_options& options)
                  "Column of the trace: samples of a step with the same value stay together")
       ->type_name("COLUMN")
       ->check(no_empty("name", "name a column"));
+  app.add_flag(
+      "--no-shuffle", options.no_shuffle,
+      "Steps take the rows of the trace as they stand; without --batch a step is all rows");
   add_number<std::size_t>(app, "--batch", options.batch, 1, std::size_t{1} << 30,
-                          "Samples per step over all GPUs, with a trace (default: 8 per GPU)");
+                          "Samples per step over all GPUs, with a trace (default: 8 per GPU, or "
+                          "with --no-shuffle all)");
   add_number<std::size_t>(app, "--steps", options.steps, 1, 10'000'000,
-                          "Steps to plan (default: 10)");
+                          "Steps to plan (default: 10, or 1 where a step is all rows)");
   add_number<std::uint64_t>(app, "--seed", options.seed, 0,
                             std::numeric_limits<std::uint64_t>::max(),
                             "Seed of all random numbers (default: 1)");
@@ -199,6 +212,8 @@ CLI::App& add_partition(CLI::App& app, cli::partition_options& options)
                           "at most 1 GiB)");
   add_policy(partition, options.policy);
   add_format(partition, options.format);
+  add_plan_file(partition, options.plan, "which machine does which job of each instance",
+                "step,sample,bag,cost");
   return partition;
 }
 
@@ -252,10 +267,7 @@ CLI::App& add_plan(CLI::App& app, cli::plan_options& options)
        {"--most-tokens-per-microbatch", "--multiple-of", "--meet", "--kind"}) {
     plan.get_option(name)->needs(microbatches);
   }
-  plan.add_flag("--no-shuffle", options.no_shuffle,
-                "Steps take the rows of the trace as they stand");
-  add_file(plan, "--plan", options.plan,
-           "Write who computes which sample to this CSV file: step,sample,rank,slot,tokens,cost");
+  add_plan_file(plan, options.plan, "who computes which sample", std::string(cli::plan_columns));
   add_file(plan, "--picture", options.picture, "Write the work per GPU as an SVG file");
   add_file(plan, "--report", options.report, "Write an HTML page with pictures to this file");
   add_file(plan, "--timeline", options.timeline,
@@ -282,6 +294,8 @@ CLI::App& add_pipeline(CLI::App& app, cli::pipeline_options& options)
       ->type_name("T")
       ->capture_default_str();
   add_format(pipeline, options.format);
+  add_plan_file(pipeline, options.plan, "the tasks of each rank in their order",
+                "rank,stage,microbatch,pass,position,start,end");
   add_file(pipeline, "--timeline", options.timeline,
            "Write a timeline of both orders for ui.perfetto.dev to this file");
   add_file(pipeline, "--report", options.report, "Write an HTML page with pictures to this file");
@@ -417,6 +431,7 @@ CLI::App& add_search(CLI::App& app, cli::search_options& options)
                             std::numeric_limits<std::uint64_t>::max(),
                             "Seed of what is drawn (default: 1)");
   add_format(search, options.format);
+  add_plan_file(search, options.plan, "the layouts", "layout,module,tp,pp,dp,sp,ep,gpus,...");
   add_file(search, "--report", options.report, "Write an HTML page with pictures to this file");
   return search;
 }
@@ -463,6 +478,7 @@ CLI::App& add_orchestrate(CLI::App& app, cli::orchestrate_options& options)
       ->type_name("N,N,N")
       ->capture_default_str();
   add_format(orchestrate, options.format);
+  add_plan_file(orchestrate, options.plan, "the layouts", "policy,module,tp,pp,dp,sp,ep,gpus,...");
   add_file(orchestrate, "--report", options.report,
            "Write an HTML page with pictures to this file");
   return orchestrate;
@@ -484,6 +500,8 @@ CLI::App& add_route(CLI::App& app, cli::units_options& options)
   auto& route = *app.add_subcommand(
       "route", "Say what it takes to bring the samples of training steps to their GPU bags");
   add_job(route, options.job);
+  add_plan_file(route, options.plan, "who reads and who computes which sample",
+                fmt::format("{},source", cli::plan_columns));
   auto* const units =
       route
           .add_option("--units", options.units,
@@ -494,7 +512,7 @@ CLI::App& add_route(CLI::App& app, cli::units_options& options)
           ->check(no_empty("text", "give two sizes, such as 12:4"));
   for (auto const* const name : {"--bags", "--largest-bags-first", "--short-samples", "--policy",
                                  "--together", "--most-tokens-per-gpu", "--speeds", "--codes",
-                                 "--place-by-node", "--measured", "--tflops"}) {
+                                 "--place-by-node", "--measured", "--tflops", "--plan"}) {
     units->excludes(route.get_option(name));
   }
   return route;
@@ -589,7 +607,8 @@ int main(int argc, char** argv)
       return complain(perform(route, cli::run_units, cli::show_units, "placing samples", fewer));
     }
     if (route_command.parsed()) {
-      return complain(perform(route.job, cli::run_route, cli::show_route, "planning steps", fewer));
+      return complain(perform(cli::route_options{route.job, route.plan}, cli::run_route,
+                              cli::show_route, "planning steps", fewer));
     }
     if (pipeline_command.parsed()) {
       return complain(perform(pipeline, cli::run_pipeline, cli::show_pipeline,

@@ -2,6 +2,7 @@
 #include "orchestrate_command.hpp"
 
 #include "module_inputs.hpp"
+#include "output_files.hpp"
 #include "output_paths.hpp"
 
 #include <ballast/core/result.hpp>
@@ -219,8 +220,11 @@ void add_baseline(orchestrate_run& run, std::string name, Policy const& policy)
 
 outcome<orchestrate_run> run_orchestrate(orchestrate_options const& options)
 {
+  if (auto const checked = check_plan(options.plan, options.format); !checked) {
+    return tl::unexpected(checked.error());
+  }
   if (auto const checked = check_paths({{"--profile", &options.profile}, {"--data", &options.data}},
-                                       {{"--report", &options.report}});
+                                       {{"--plan", &options.plan}, {"--report", &options.report}});
       !checked) {
     return tl::unexpected(checked.error());
   }

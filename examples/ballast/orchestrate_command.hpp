@@ -36,6 +36,7 @@ struct orchestrate_options {
   double between_nodes_gb_per_s = 0;        ///< 0: traffic takes no time
   std::string state = "2,2,12";             ///< bytes of weight, gradient and optimiser
   std::string format = "table";
+  std::string plan;    ///< path of the CSV file of layouts, or empty
   std::string report;  ///< path of the HTML page, or empty
 };
 
@@ -62,7 +63,7 @@ struct orchestrate_run {
 /// Reads and orchestrates.
 [[nodiscard]] outcome<orchestrate_run> run_orchestrate(orchestrate_options const& options);
 
-/// Writes the page where asked, then prints the table or the JSON; an error where nothing fits.
+/// Writes plan and page where asked, then prints the table or the JSON; an error where nothing fits.
 [[nodiscard]] outcome<void> show_orchestrate(orchestrate_run const& run);
 
 }  // namespace cli

@@ -126,6 +126,23 @@ std::string table_of(orchestrate_run const& run)
                            duration_text(run.seconds));
 }
 
+std::string plan_of(orchestrate_run const& run)
+{
+  std::string plan =
+      "policy,module,tp,pp,dp,sp,ep,gpus,microbatches,kind,step_seconds,simulated_seconds,"
+      "memory_bytes\n";
+  for (auto const& [policy, layout, kinds, simulated] : run.layouts) {
+    for (std::size_t module = 0; module < kinds.size(); ++module) {
+      plan += fmt::format("{},{},{},{},{},{},{}\n", policy,
+                          degrees_text(run.problem.modules[module].name, layout.modules[module]),
+                          layout.microbatches, kinds[module], seconds_of(layout.step),
+                          simulated ? fmt::format("{}", seconds_of(*simulated)) : "",
+                          layout.memory_bytes);
+    }
+  }
+  return plan;
+}
+
 /// Where the best layout's modules of one kind lie.
 outcome<std::vector<ballast::grid_place>> places_of(orchestrate_run const& run, std::size_t kind)
 {
@@ -193,6 +210,7 @@ outcome<void> show_orchestrate(orchestrate_run const& run)
 {
   return show_layouts(
       run, [](orchestrate_run const& of) { return to_json(of); },
+      [](orchestrate_run const& of) { return plan_of(of); },
       [](orchestrate_run const& of) { return page_of(of); },
       [](orchestrate_run const& of) { return table_of(of); });
 }

@@ -106,7 +106,8 @@ outcome<void> check_paths(std::vector<file_option> const& read,
     outputs.push_back({name, file});
   }
   for (auto const& [name, path] : written) {
-    auto const file = path->empty() ? std::nullopt : identity_of(*path);
+    bool const is_printed = name == "--plan" && *path == "-";
+    auto const file = path->empty() || is_printed ? std::nullopt : identity_of(*path);
     if (!file) { continue; }
     for (named_file const& input : inputs) {
       if ((file->is_plain || file->is_pipe) && file->is_same_file(input.file)) {

@@ -3,6 +3,7 @@
 
 #include "instance_files.hpp"
 #include "output.hpp"
+#include "output_files.hpp"
 #include "output_paths.hpp"
 #include "progress.hpp"
 #include "shown_text.hpp"
@@ -21,6 +22,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
+#include <iterator>
 #include <string>
 #include <utility>
 
@@ -118,7 +120,10 @@ outcome<partition_run> run_partition(partition_options const& options)
   if (!policy) { return usage("--policy", policy.error()); }
   std::vector<file_option> files;
   for (std::string const& path : options.instances) { files.push_back({"instances", &path}); }
-  if (auto const checked = check_paths(files, {}); !checked) {
+  if (auto const checked = check_plan(options.plan, options.format); !checked) {
+    return tl::unexpected(checked.error());
+  }
+  if (auto const checked = check_paths(files, {{"--plan", &options.plan}}); !checked) {
     return tl::unexpected(checked.error());
   }
   progress shown;
@@ -143,6 +148,10 @@ outcome<partition_run> run_partition(partition_options const& options)
     std::chrono::duration<double, std::micro> const taken =
         std::chrono::steady_clock::now() - start;
     if (!done) { return bad_data(fmt::format("{}: {}", each.file, done.error().message)); }
+    for (std::size_t job = 0; !options.plan.empty() && job < times.size(); ++job) {
+      fmt::format_to(std::back_inserter(run.plan_lines), "{},{},{},{}\n", run.solved.size(), job,
+                     to_index(plan.owner[job]), times[job]);
+    }
     // Machines do whole units of work, so a bound between two numbers is raised to the upper one.
     ballast::ratio const bound = plan.lower_bound;
     run.solved.push_back(
@@ -155,7 +164,10 @@ outcome<partition_run> run_partition(partition_options const& options)
 
 outcome<void> show_partition(partition_run const& run)
 {
-  if (run.options.format != "json") { return print(table_of(run)); }
+  output_files files;
+  files.add_plan(run.options.plan, "step,sample,bag,cost\n" + run.plan_lines);
+  if (auto const done = files.write(); !done) { return done; }
+  if (run.options.format != "json") { return files.print_table(table_of(run)); }
   return print_json(nlohmann::ordered_json::array({to_json(run)}));
 }
 

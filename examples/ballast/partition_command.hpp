@@ -18,6 +18,7 @@ struct partition_options {
   std::size_t most_bytes = 0;  ///< to unpack from an archive; 0: as the archive's size allows
   std::string policy = "refine";
   std::string format = "table";
+  std::string plan;  ///< path of the CSV file of who does which job, or empty
 };
 
 /// How one instance was solved.
@@ -38,12 +39,13 @@ struct partition_run {
   partition_options options;
   std::vector<solved_instance> solved;
   std::vector<std::string> passed_over;  ///< files that are no instances
+  std::string plan_lines;                ///< only with --plan
 };
 
 /// Reads and plans. Shows progress on standard error where that is a terminal.
 [[nodiscard]] outcome<partition_run> run_partition(partition_options const& options);
 
-/// Prints the table or the JSON.
+/// Writes the plan where asked, then prints the table or the JSON.
 [[nodiscard]] outcome<void> show_partition(partition_run const& run);
 
 }  // namespace cli

@@ -2,6 +2,7 @@
 #include "pipeline_command.hpp"
 
 #include "out_of_memory.hpp"
+#include "output_files.hpp"
 #include "output_paths.hpp"
 #include "progress.hpp"
 
@@ -92,9 +93,13 @@ bool prints_picture(pipeline_options const& options)
 
 outcome<pipeline_run> run_pipeline(pipeline_options const& options)
 {
+  if (auto const checked = check_plan(options.plan, options.format); !checked) {
+    return tl::unexpected(checked.error());
+  }
   if (auto const checked =
-          check_paths({{"--durations", &options.durations}},
-                      {{"--report", &options.report}, {"--timeline", &options.timeline}});
+          check_paths({{"--durations", &options.durations}}, {{"--plan", &options.plan},
+                                                              {"--report", &options.report},
+                                                              {"--timeline", &options.timeline}});
       !checked) {
     return tl::unexpected(checked.error());
   }

@@ -23,6 +23,7 @@ struct pipeline_options {
   std::optional<std::uint64_t> seed;
   std::string transfer = "0";  ///< between neighbouring stages, in the file's unit
   std::string format = "table";
+  std::string plan;      ///< path of the CSV file of tasks, or empty
   std::string report;    ///< path of the HTML page, or empty
   std::string timeline;  ///< path of the trace-event file, or empty
 };
@@ -42,7 +43,7 @@ struct pipeline_run {
 /// Reads and orders.
 [[nodiscard]] outcome<pipeline_run> run_pipeline(pipeline_options const& options);
 
-/// Writes page and timeline where asked, then prints the table or the JSON.
+/// Writes plan, page and timeline where asked, then prints the table or the JSON.
 [[nodiscard]] outcome<void> show_pipeline(pipeline_run const& run);
 
 }  // namespace cli

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cleanup.hpp"
 #include "output.hpp"
+#include "output_files.hpp"
 #include "pages/pipeline_page.hpp"
 #include "pipeline_command.hpp"
 #include "shown_text.hpp"
-#include "write_file.hpp"
 
 #include <ballast/core/ids.hpp>
 #include <ballast/core/quantities.hpp>
@@ -24,6 +23,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <limits>
 #include <span>
 #include <string>
@@ -206,6 +206,24 @@ std::string table_of(pipeline_run const& run, std::array<shown_order, 2> const& 
   return out + "\n";
 }
 
+/// What each rank does, in the order in which it does it; positions are those of `order`.
+std::string plan_of(pipeline_run const& run, shown_order const& ordered)
+{
+  std::string plan = "rank,stage,microbatch,pass,position,start,end\n";
+  for (std::size_t rank = 0; rank < run.schedule.stages().ranks(); ++rank) {
+    for (std::uint32_t const number :
+         run.schedule.tasks_on(ballast::to_id<ballast::pipeline_rank>(rank))) {
+      auto const& [position, stage, pass] = run.schedule.tasks()[number];
+      fmt::format_to(std::back_inserter(plan), "{},{},{},{},{},{},{}\n", rank, to_index(stage),
+                     to_index(ordered.order[position]),
+                     pass == ballast::pass::forward ? "forward" : "backward", position,
+                     time_text(run, ordered.timeline.start[number]),
+                     time_text(run, ordered.timeline.end[number]));
+    }
+  }
+  return plan;
+}
+
 std::string page_of(pipeline_run const& run)
 {
   pipeline_options const& options = run.options;
@@ -281,24 +299,18 @@ ballast::result<std::string> timeline_of(pipeline_run const& run,
 outcome<void> show_pipeline(pipeline_run const& run)
 {
   std::array<shown_order, 2> const both = simulate_both(run);
-  std::string written;  // said after the table, but done before: a failure leaves no output behind
-  std::vector<file_content> files;
-  if (!run.options.report.empty()) {
-    files.push_back({run.options.report, page_of(run)});
-    written += fmt::format("page     {}\n", shown_text(run.options.report));
-  }
+  output_files files;
+  if (!run.options.plan.empty()) { files.add_plan(run.options.plan, plan_of(run, both[1])); }
+  if (!run.options.report.empty()) { files.add("page", run.options.report, page_of(run)); }
   if (!run.options.timeline.empty()) {
     auto timeline = timeline_of(run, both);
     if (!timeline) {
       return bad_data(fmt::format("{}: {}", run.options.durations, timeline.error().message));
     }
-    files.push_back({run.options.timeline, std::move(*timeline)});
-    written += fmt::format("timeline {}\n", shown_text(run.options.timeline));
+    files.add("timeline", run.options.timeline, std::move(*timeline));
   }
-  if (auto const done = write_files(files, at_end.files); !done) {
-    return bad_data(done.error().message);
-  }
-  if (run.options.format != "json") { return print(table_of(run, both) + written); }
+  if (auto const done = files.write(); !done) { return done; }
+  if (run.options.format != "json") { return files.print_table(table_of(run, both)); }
   return print_json(nlohmann::ordered_json::array({to_json(run, both)}));
 }
 

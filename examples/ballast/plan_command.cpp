@@ -2,6 +2,7 @@
 #include "plan_command.hpp"
 
 #include "exchange_meter.hpp"
+#include "output_files.hpp"
 #include "output_paths.hpp"
 #include "pages/plan_figures.hpp"
 #include "pages/step_bars.hpp"
@@ -53,6 +54,9 @@ outcome<void> check_outputs(plan_options const& options)
                  ": plan shows what moving samples takes on the page of --report only; give "
                  "--report as well, or use ballast route");
   }
+  if (auto const checked = check_plan(options.plan, options.job.format); !checked) {
+    return checked;
+  }
   return check_paths(inputs_of(options.job), {{"--plan", &options.plan},
                                               {"--picture", &options.picture},
                                               {"--report", &options.report},
@@ -75,63 +79,65 @@ outcome<planned> plan_layout(plan_run& run, named_layout const& bags, progress& 
   exchange_meter meter(work);
   double const seconds = work.seconds_at_speed_one();
   outcome<void> ordered;
-  auto const done = for_each_step(
-      work, bags, shown,
-      [&](planned_step const& step) {
-        ballast::sample_batch const& batch = step.batch;
-        ballast::partition_plan const& plan = step.plan;
-        pages::plan_page_step& measured = result.steps.emplace_back(pages::plan_page_step{
-            .samples = static_cast<std::int64_t>(batch.lengths.size()),
-            .length = std::accumulate(batch.lengths.begin(), batch.lengths.end(), tokens{0}),
-            .before =
-                report::measure_as_read(batch, plan.costs, work.gpus(), work.machines.gpu_speeds),
-            .after = report::measure_balance(plan.loads, bags.layout.speeds()),
-            .gap = plan.gap(),
-            .plan_seconds = step.plan_seconds});
-        result.moved_shares.push_back(plan.moved.value());
-        result.samples += batch.lengths.size();
-        result.short_samples += plan.short_samples;
-        result.digest.add(plan.digest());
-        for (std::size_t sample = 0; !options.plan.empty() && sample < batch.lengths.size();
-             ++sample) {
-          add_plan_lines(result.plan_lines, step.index, batch, sample,
-                         bags.layout[plan.owner[sample]], 0, plan.costs[sample]);
-        }
-        if (work.times_known) { measured.compute_seconds = measured.after.heaviest * seconds; }
-        if (exchange_shown) {
-          meter.measure(step, bags.layout);
-          measured.exchange = meter.route();
-          measured.all_gather = meter.all_gather();
-          if (step.index == 0) {
-            result.first_moved = meter.volume();
-            result.first_moved_before = meter.volume_before();
-          }
-        }
+  auto const done = for_each_step(work, bags, shown, [&](planned_step const& step) {
+    ballast::sample_batch const& batch = step.batch;
+    ballast::partition_plan const& plan = step.plan;
+    pages::plan_page_step& measured = result.steps.emplace_back(pages::plan_page_step{
+        .samples = static_cast<std::int64_t>(batch.lengths.size()),
+        .length = std::accumulate(batch.lengths.begin(), batch.lengths.end(), tokens{0}),
+        .before = report::measure_as_read(batch, plan.costs, work.gpus(), work.machines.gpu_speeds),
+        .after = report::measure_balance(plan.loads, bags.layout.speeds()),
+        .gap = plan.gap(),
+        .plan_seconds = step.plan_seconds});
+    result.moved_shares.push_back(plan.moved.value());
+    result.samples += batch.lengths.size();
+    result.short_samples += plan.short_samples;
+    result.digest.add(plan.digest());
+    for (std::size_t sample = 0; !options.plan.empty() && sample < batch.lengths.size(); ++sample) {
+      add_plan_lines(result.plan_lines, step.index, batch, sample, bags.layout, plan.owner[sample],
+                     0, plan.costs[sample]);
+    }
+    if (options.job.format == "json") {
+      step_owners& owners = result.owners.emplace_back();
+      for (std::size_t sample = 0; sample < batch.lengths.size(); ++sample) {
+        owners.samples.push_back(row_of(batch, sample));
+        owners.bags.push_back(to_index(plan.owner[sample]));
+      }
+    }
+    if (work.times_known) { measured.compute_seconds = measured.after.heaviest * seconds; }
+    if (exchange_shown) {
+      meter.measure(step, bags.layout);
+      measured.exchange = meter.route();
+      measured.all_gather = meter.all_gather();
+      if (step.index == 0) {
+        result.first_moved = meter.volume();
+        result.first_moved_before = meter.volume_before();
+      }
+    }
 
-        auto const as_planned = [&] {
-          return pages::bars_as_planned(plan, bags.layout, batch.lengths, seconds);
-        };
-        if (step.index == 0 && first_shown) {
-          result.first_before = pages::bars_as_read(batch, plan.costs, work.gpus(), seconds,
-                                                    work.machines.gpu_speeds);
-          result.first_after = as_planned();
-        }
-        if (!options.timeline.empty() && step.index < most_timeline_steps) {
-          result.timeline.push_back(as_planned());
-        }
-        if (!options.report.empty() && run.lengths.size() < most_lengths) {
-          run.lengths.insert(run.lengths.end(), batch.lengths.begin(), batch.lengths.end());
-        }
-        if (run.pipelines && ordered) {
-          auto const figures = run.pipelines->order(work, step, bags.layout);
-          if (figures) {
-            result.pipelines.push_back(*figures);
-          } else {
-            ordered = tl::unexpected(figures.error());
-          }
-        }
-      },
-      !options.no_shuffle);
+    auto const as_planned = [&] {
+      return pages::bars_as_planned(plan, bags.layout, batch.lengths, seconds);
+    };
+    if (step.index == 0 && first_shown) {
+      result.first_before =
+          pages::bars_as_read(batch, plan.costs, work.gpus(), seconds, work.machines.gpu_speeds);
+      result.first_after = as_planned();
+    }
+    if (!options.timeline.empty() && step.index < most_timeline_steps) {
+      result.timeline.push_back(as_planned());
+    }
+    if (!options.report.empty() && run.lengths.size() < most_lengths) {
+      run.lengths.insert(run.lengths.end(), batch.lengths.begin(), batch.lengths.end());
+    }
+    if (run.pipelines && ordered) {
+      auto const figures = run.pipelines->order(work, step, bags.layout);
+      if (figures) {
+        result.pipelines.push_back(*figures);
+      } else {
+        ordered = tl::unexpected(figures.error());
+      }
+    }
+  });
   if (!done) { return tl::unexpected(done.error()); }
   if (!ordered) { return tl::unexpected(ordered.error()); }
   return result;
@@ -155,8 +161,8 @@ std::string exchange_options(job_options const& options)
 
 outcome<void> check_trace_options(plan_options const& options)
 {
-  if (!options.job.codes.empty() && (!options.kind.empty() || options.no_shuffle)) {
-    return usage("--kind and --no-shuffle go with --trace, whose columns and rows they are about");
+  if (!options.job.codes.empty() && !options.kind.empty()) {
+    return usage("--kind goes with --trace, since it names one of its columns");
   }
   return {};
 }

@@ -8,6 +8,7 @@
 #include "pages/judged_bags.hpp"
 #include "pages/plan_figures.hpp"
 #include "pages/step_bars.hpp"
+#include "plan_lines.hpp"
 #include "step_pipelines.hpp"
 
 #include <ballast/core/digest.hpp>
@@ -32,12 +33,11 @@ struct plan_options {
   std::size_t most_tokens_per_microbatch = 0;  ///< 0: no limit
   std::size_t multiple_of = 1;                 ///< of numbers of microbatches
   std::string meet = "step";                   ///< or microbatch: when ranks wait for each other
-  std::string kind;         ///< column whose equal values share slots of microbatches, or empty
-  bool no_shuffle = false;  ///< steps take the rows of the trace as they stand
-  std::string plan;         ///< path of the CSV file of all owners, or empty
-  std::string picture;      ///< path of an SVG file of the work per GPU, or empty
-  std::string report;       ///< path of the HTML page, or empty
-  std::string timeline;     ///< path of the trace-event file, or empty
+  std::string kind;      ///< column whose equal values share slots of microbatches, or empty
+  std::string plan;      ///< path of the CSV file of all owners, or empty
+  std::string picture;   ///< path of an SVG file of the work per GPU, or empty
+  std::string report;    ///< path of the HTML page, or empty
+  std::string timeline;  ///< path of the trace-event file, or empty
 };
 
 /// All steps over one bag layout. Bars are in seconds, and there only where they are shown.
@@ -59,6 +59,7 @@ struct planned {
   std::vector<bars> timeline;                ///< the first steps as planned
   std::vector<pipeline_figures> pipelines;   ///< of each step; only with --stages
   std::string plan_lines;                    ///< only with --plan
+  std::vector<step_owners> owners;           ///< only for JSON
 };
 
 /// Everything that `ballast plan` found out; what is printed and drawn is made of this alone.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cleanup.hpp"
 #include "output.hpp"
+#include "output_files.hpp"
 #include "pages/chart_style.hpp"
 #include "pages/html_page.hpp"
 #include "pages/judged_bags.hpp"
@@ -11,8 +11,6 @@
 #include "pages/step_bars.hpp"
 #include "plan_command.hpp"
 #include "plan_lines.hpp"
-#include "shown_text.hpp"
-#include "write_file.hpp"
 
 #include <ballast/core/ids.hpp>
 #include <ballast/core/quantities.hpp>
@@ -146,6 +144,7 @@ nlohmann::ordered_json to_json(plan_run const& run, planned const& layout)
   }
   json["digest"] = layout.digest.value();
   if (run.job.fit) { json["fit"] = fit_json(run.job); }
+  json["owners"] = owners_json(layout.owners);
   return json;
 }
 
@@ -403,37 +402,28 @@ ballast::result<std::string> timeline_of(plan_run const& run)
 outcome<void> show_plan(plan_run const& run)
 {
   planned const& first = run.layouts.front();
-  std::string written;  // said after the table, but done before: a failure leaves no output behind
-  std::vector<file_content> files;
-  auto const add = [&](std::string_view what, std::string const& path, std::string content) {
-    written += fmt::format("{:<8} {}\n", what, shown_text(path));
-    files.push_back({path, std::move(content)});
-  };
-  if (!run.options.plan.empty()) {
-    add("plan", run.options.plan, std::string(plan_columns) + first.plan_lines);
-  }
+  output_files files;
+  files.add_plan(run.options.plan, fmt::format("{}\n{}", plan_columns, first.plan_lines));
   if (!run.options.picture.empty()) {
-    add("picture", run.options.picture,
-        pages::standalone_svg(pages::load_chart(
-            pages::work_per_gpu(first.first_before, run.job.gpus()),
-            pages::work_per_gpu(first.first_after, run.job.gpus()), "s", speeds_of(run))));
+    files.add("picture", run.options.picture,
+              pages::standalone_svg(pages::load_chart(
+                  pages::work_per_gpu(first.first_before, run.job.gpus()),
+                  pages::work_per_gpu(first.first_after, run.job.gpus()), "s", speeds_of(run))));
   }
   if (!run.options.report.empty()) {
-    add("page", run.options.report, pages::plan_page(page_of(run)));
+    files.add("page", run.options.report, pages::plan_page(page_of(run)));
   }
   if (!run.options.timeline.empty()) {
     auto timeline = timeline_of(run);
     if (!timeline) { return bad_data(timeline.error().message); }
-    add("timeline", run.options.timeline, std::move(*timeline));
+    files.add("timeline", run.options.timeline, std::move(*timeline));
     if (first.steps.size() > most_timeline_steps) {
-      written += fmt::format("         (the first {} steps)\n", most_timeline_steps);
+      files.add_note(fmt::format("(the first {} steps)", most_timeline_steps));
     }
   }
-  if (auto const done = write_files(files, at_end.files); !done) {
-    return bad_data(done.error().message);
-  }
+  if (auto const done = files.write(); !done) { return done; }
 
-  if (run.options.job.format != "json") { return print(table_of(run) + written); }
+  if (run.options.job.format != "json") { return files.print_table(table_of(run)); }
   nlohmann::ordered_json json;
   for (planned const& layout : run.layouts) { json.push_back(to_json(run, layout)); }
   return print_json(json);

@@ -2,7 +2,9 @@
 #include "route_command.hpp"
 
 #include "output.hpp"
+#include "output_files.hpp"
 #include "output_paths.hpp"
+#include "plan_lines.hpp"
 #include "pricing.hpp"
 #include "progress.hpp"
 #include "steps.hpp"
@@ -13,6 +15,7 @@
 #include <nlohmann/json.hpp>
 
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <utility>
@@ -125,9 +128,16 @@ std::string table_of(route_run const& run)
 
 }  // namespace
 
-outcome<route_run> run_route(job_options const& options)
+outcome<route_run> run_route(route_options const& given)
 {
-  if (auto const checked = check_paths(inputs_of(options), {}); !checked) {
+  job_options const& options = given.job;
+  if (!given.plan.empty() && options.bags.size() > 1) {
+    return usage("--plan is of one layout; give one --bags with it");
+  }
+  if (auto const checked = check_plan(given.plan, options.format); !checked) {
+    return tl::unexpected(checked.error());
+  }
+  if (auto const checked = check_paths(inputs_of(options), {{"--plan", &given.plan}}); !checked) {
     return tl::unexpected(checked.error());
   }
   progress shown;
@@ -137,6 +147,7 @@ outcome<route_run> run_route(job_options const& options)
   if (auto const known = check_token_width(*work); !known) { return tl::unexpected(known.error()); }
   route_run run;
   run.job = std::move(*work);
+  run.plan = given.plan;
   exchange_meter meter(run.job);
   for (named_layout const& bags : run.job.layouts) {
     bool const first = run.layouts.empty();
@@ -148,7 +159,13 @@ outcome<route_run> run_route(job_options const& options)
       if (options.place_by_node) { result.exchange_before.add(meter.route_before()); }
       if (run.job.times_known) {
         result.compute_seconds += step.plan.makespan.value() * run.job.seconds_at_speed_one() /
-                                  static_cast<double>(options.steps);
+                                  static_cast<double>(run.job.options.steps);
+      }
+      for (std::size_t sample = 0; !given.plan.empty() && sample < step.batch.lengths.size();
+           ++sample) {
+        add_plan_lines(result.plan_lines, step.index, step.batch, sample, bags.layout,
+                       step.plan.owner[sample], 0, step.plan.costs[sample],
+                       fmt::format(",{}", to_index(step.batch.source[sample])));
       }
       result.samples += step.batch.lengths.size();
       result.short_samples += step.plan.short_samples;
@@ -164,7 +181,11 @@ outcome<route_run> run_route(job_options const& options)
 
 outcome<void> show_route(route_run const& run)
 {
-  if (run.job.options.format != "json") { return print(table_of(run)); }
+  output_files files;
+  files.add_plan(run.plan,
+                 fmt::format("{},source\n{}", plan_columns, run.layouts.front().plan_lines));
+  if (auto const done = files.write(); !done) { return done; }
+  if (run.job.options.format != "json") { return files.print_table(table_of(run)); }
   nlohmann::ordered_json json;
   for (routed const& layout : run.layouts) { json.push_back(to_json(run, layout)); }
   return print_json(json);

@@ -3,6 +3,7 @@
 
 #include "module_inputs.hpp"
 #include "output.hpp"
+#include "output_files.hpp"
 #include "output_paths.hpp"
 #include "progress.hpp"
 
@@ -112,8 +113,11 @@ outcome<void> find_layouts(search_run& run, ballast::layout_problem const& probl
 
 outcome<search_run> run_search(search_options const& options)
 {
+  if (auto const checked = check_plan(options.plan, options.format); !checked) {
+    return tl::unexpected(checked.error());
+  }
   if (auto const checked = check_paths({{"--profile", &options.profile}, {"--data", &options.data}},
-                                       {{"--report", &options.report}});
+                                       {{"--plan", &options.plan}, {"--report", &options.report}});
       !checked) {
     return tl::unexpected(checked.error());
   }

@@ -36,6 +36,7 @@ struct search_options {
   std::size_t batches = 4;            ///< that are simulated
   std::uint64_t seed = 1;
   std::string format = "table";
+  std::string plan;    ///< path of the CSV file of layouts, or empty
   std::string report;  ///< path of the HTML page, or empty
 };
 
@@ -57,7 +58,7 @@ struct search_run {
 /// Reads, searches and simulates.
 [[nodiscard]] outcome<search_run> run_search(search_options const& options);
 
-/// Writes the page where asked, then prints the table or the JSON; an error where no layout fits.
+/// Writes plan and page where asked, then prints the table or the JSON; an error where no layout fits.
 [[nodiscard]] outcome<void> show_search(search_run const& run);
 
 }  // namespace cli

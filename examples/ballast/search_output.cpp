@@ -145,6 +145,23 @@ std::string table_of(search_run const& run)
   return out + "\n" + certificate_of(run) + "\n\n";
 }
 
+std::string plan_of(search_run const& run)
+{
+  std::string plan =
+      "layout,module,tp,pp,dp,sp,ep,gpus,microbatches,virtual_stages,step_seconds,"
+      "simulated_seconds,memory_bytes\n";
+  for (std::size_t place = 0; place < run.layouts.size(); ++place) {
+    auto const& [layout, simulated] = run.layouts[place];
+    for (std::size_t module = 0; module < run.modules.size(); ++module) {
+      plan += fmt::format("{},{},{},{},{},{},{}\n", place,
+                          degrees_text(run.modules[module].name, layout.modules[module]),
+                          layout.microbatches, layout.virtual_stages, seconds_of(layout.step),
+                          seconds_of(simulated), layout.memory_bytes);
+    }
+  }
+  return plan;
+}
+
 outcome<std::string> page_of(search_run const& run)
 {
   search_options const& options = run.options;
@@ -187,6 +204,7 @@ outcome<void> show_search(search_run const& run)
 {
   return show_layouts(
       run, [](search_run const& of) { return to_json(of); },
+      [](search_run const& of) { return plan_of(of); },
       [](search_run const& of) { return page_of(of); },
       [](search_run const& of) { return table_of(of); });
 }

@@ -35,7 +35,9 @@ namespace cli {
 /// Where the samples of the steps come from; the same job gives the same steps again.
 class step_source {
  public:
-  explicit step_source(job const& work) : step_source(work, work.options.seed) {}
+  explicit step_source(job const& work)
+      : step_source(work, work.options.seed, !work.options.no_shuffle)
+  {}
   step_source(job const& work, std::uint64_t seed, bool shuffled = true)
       : gpus_(work.gpus()), from_(start(work, seed, shuffled))
   {}
@@ -105,9 +107,9 @@ inline void values_of_rows(std::vector<std::int64_t>& values, ballast::sample_ba
 /// one, so that their number costs no memory. Shows progress where standard error is a terminal.
 template <class Visit>
 outcome<void> for_each_step(job const& work, named_layout const& bags, progress& shown,
-                            Visit const& visit, bool shuffled = true)
+                            Visit const& visit)
 {
-  step_source source(work, work.options.seed, shuffled);
+  step_source source(work);
   ballast::sample_batch batch;
   ballast::partition_plan plan;
   ballast::workspace memory;

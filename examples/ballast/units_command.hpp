@@ -19,6 +19,7 @@ namespace cli {
 /// What a command line says about an exchange between two units of a job.
 struct units_options {
   job_options job;
+  std::string plan;   ///< of `ballast route` without units
   std::string units;  ///< A:B, or empty
 };
 

@@ -61,11 +61,11 @@ TEST_F(BallastGrid, FindsTheLeastNumberAndWritesThePlan)
   EXPECT_NEAR(plan.at("empty_share"), 1.0 / 6, 1e-9);
   EXPECT_EQ(plan.at("gap_max"), 0);
   std::string const written = ballast_test::content_of(path("plan.csv"));
-  EXPECT_THAT(written, testing::StartsWith("step,sample,rank,slot,tokens,cost\n"));
+  EXPECT_THAT(written, testing::StartsWith("step,sample,rank,slot,tokens,cost,bag\n"));
   std::map<std::pair<long, long>, int> cells;
   long sample = 0;
   for (auto const& row : rows_of(written)) {
-    ASSERT_EQ(row.size(), 6U);
+    ASSERT_EQ(row.size(), 7U);
     EXPECT_EQ(row[0], 0);
     EXPECT_EQ(row[1], sample++);  // as they stand in the trace
     EXPECT_EQ(row[4], 95);
@@ -145,7 +145,7 @@ TEST_F(BallastGrid, RefusesInASentence)
   expect_refused(run(grid + "--microbatches 2 --bags g1n1 --bags g2n1"), 2, "one layout");
   expect_refused(run(grid + "--microbatches 2 --kind colour"), 2, "--kind: ");
   expect_refused(run(std::string("plan ") + ballast_test::mixed + "--no-shuffle"), 2,
-                 "--no-shuffle go with --trace");
+                 "--no-shuffle goes with --trace");
 }
 
 }  // namespace grid_command

@@ -206,7 +206,7 @@ TEST_F(BallastOddCalls, RefusesEmptyTextsAndNamesChoices)
 TEST_F(BallastOddCalls, RefusesOptionsWithoutEffectAndStepsWithoutWork)
 {
   std::string const plan = trace("a\n9\n7\n") + "--length a --gpus 1 --batch 2 ";
-  std::string const nothing = trace("a\n0\n0\n");
+  std::string const nothing = "plan --trace " + file("nothing.csv", "a\n0\n0\n") + " ";
   expect_all({
       {"plan --codes g2b1i256f1s0 -- x", "plan takes options by name alone, so that '--' has no"},
       {"plan --codes g2b1i256f1s0 --bags auto --bags auto", "--bags auto is given twice"},

@@ -7,6 +7,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <ballast/pipeline/exact_order.hpp>
+#include <ballast/pipeline/local_search.hpp>
 #include <ballast/pipeline/one_forward_one_backward.hpp>
 #include <ballast/pipeline/order_microbatches.hpp>
 #include <nlohmann/json.hpp>
@@ -426,7 +427,7 @@ TEST_F(BallastPlan, PlansRealTraces)
 
 TEST_F(BallastPlan, DrawsTracesWhoseLengthsHardlyDiffer)
 {
-  for (std::string const rows : {"1000\n1000\n", "0\n", "1\n2\n3\n", "2147483647\n"}) {
+  for (std::string const rows : {"1000\n1000\n", "0\n1\n", "1\n2\n3\n", "2147483647\n"}) {
     auto const result = run("plan --trace " + file("t.csv", "a\n" + rows) +
                             " --length a --gpus 2 --report " + path("page.html"));
     EXPECT_EQ(result.exit_code, 0) << rows << result.error;
