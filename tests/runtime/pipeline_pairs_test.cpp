@@ -49,16 +49,16 @@ struct watched {
     return comm.all_to_all_v(send, sent, receive, received);
   }
   result<void> wait() { return comm.wait(); }
-  std::span<std::byte> scratch(std::size_t bytes) { return comm.scratch(bytes); }
-  result<transfer_id> send(std::span<std::byte const> bytes, rank_id peer)
+  std::span<std::byte> scratch(std::size_t size) { return comm.scratch(size); }
+  result<transfer_id> send(std::span<std::byte const> array, rank_id peer)
   {
     std::lock_guard const lock(mutex);
     seen.insert({rank(), peer});
-    return comm.send(bytes, peer);
+    return comm.send(array, peer);
   }
-  result<transfer_id> receive(std::span<std::byte> bytes, rank_id peer)
+  result<transfer_id> receive(std::span<std::byte> array, rank_id peer)
   {
-    return comm.receive(bytes, peer);
+    return comm.receive(array, peer);
   }
   result<void> start() { return comm.start(); }
   result<bool> is_done(transfer_id transfer) { return comm.is_done(transfer); }
