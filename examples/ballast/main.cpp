@@ -7,6 +7,7 @@
 #include "out_of_memory.hpp"
 #include "outcome.hpp"
 #include "output.hpp"
+#include "pack_command.hpp"
 #include "partition_command.hpp"
 #include "pipeline_command.hpp"
 #include "plan_command.hpp"
@@ -215,6 +216,38 @@ CLI::App& add_partition(CLI::App& app, cli::partition_options& options)
   add_plan_file(partition, options.plan, "which machine does which job of each instance",
                 "step,sample,bag,cost");
   return partition;
+}
+
+CLI::App& add_pack(CLI::App& app, cli::pack_options& options)
+{
+  auto& pack = *app.add_subcommand(
+      "pack", "Pack samples into as few bins as possible, none above a capacity");
+  add_file(pack, "--trace", options.trace, "CSV file of sample lengths, with a header row");
+  pack.add_option("--length", options.length,
+                  "Length of a sample: a column, or a sum such as text_tokens+visual_tokens")
+      ->type_name("EXPR");
+  constexpr std::size_t most = std::size_t{1} << 24;
+  auto& rules = options.rules;
+  add_number<std::int64_t>(pack, "--capacity", rules.capacity, 1, std::int64_t{1} << 40,
+                           "Most tokens of a bin");
+  for (auto const* const name : {"--trace", "--length", "--capacity"}) {
+    pack.get_option(name)->required();
+  }
+  add_number<std::size_t>(pack, "--most-samples", options.most_samples, 1, most,
+                          "Most samples of a bin (default: no limit)");
+  add_number<std::size_t>(pack, "--least-bins", rules.least_bins, 1, most,
+                          "Bins that there are at least, over which samples are spread evenly");
+  add_number<std::size_t>(pack, "--multiple-of", rules.multiple_of, 1, most,
+                          "The number of bins is a multiple of this (default: 1)");
+  add_number<std::int64_t>(pack, "--length-multiple", rules.length_multiple, 1, most,
+                           "Lengths are rounded up to multiples of this (default: 1)");
+  pack.add_flag("--padded", rules.is_padded,
+                "A bin takes its number of samples times the longest, not the sum");
+  add_number<std::size_t>(pack, "--batch", options.batch, 1, std::size_t{1} << 30,
+                          "Rows of a step, as they stand in the trace (default: all)");
+  add_format(pack, options.format);
+  add_plan_file(pack, options.plan, "which sample lies in which bin", "step,sample,bag,tokens");
+  return pack;
 }
 
 void add_ordering(CLI::App& app, cli::ordering_options& options)
@@ -561,6 +594,7 @@ int main(int argc, char** argv)
     cli::plan_options plan;
     cli::units_options route;
     cli::partition_options partition;
+    cli::pack_options pack;
     cli::pipeline_options pipeline;
     cli::profile_options profile;
     cli::search_options search;
@@ -569,6 +603,7 @@ int main(int argc, char** argv)
     CLI::App const& plan_command = add_plan(app, plan);
     CLI::App const& route_command = add_route(app, route);
     add_partition(app, partition);
+    CLI::App const& pack_command = add_pack(app, pack);
     CLI::App const& pipeline_command = add_pipeline(app, pipeline);
     CLI::App const& profile_command = add_profile(app, profile);
     CLI::App const& search_command = add_search(app, search);
@@ -609,6 +644,10 @@ int main(int argc, char** argv)
     if (route_command.parsed()) {
       return complain(perform(cli::route_options{route.job, route.plan}, cli::run_route,
                               cli::show_route, "planning steps", fewer));
+    }
+    if (pack_command.parsed()) {
+      return complain(perform(pack, cli::run_pack, cli::show_pack, "packing samples",
+                              "give fewer rows, or a smaller --batch"));
     }
     if (pipeline_command.parsed()) {
       return complain(perform(pipeline, cli::run_pipeline, cli::show_pipeline,

@@ -50,7 +50,8 @@ class BallastOddCalls : public ballast_test::program_test {
 
 TEST_F(BallastOddCalls, NamesWhatItDoesNotKnowAndWhatIsNear)
 {
-  std::string const choose = "choose one of plan, route, partition, pipeline, profile, search, ";
+  std::string const choose =
+      "choose one of plan, route, partition, pack, pipeline, profile, search, ";
   expect_all({
       {"", "there is no subcommand; " + choose},
       {"''", "there is no subcommand ''; " + choose},

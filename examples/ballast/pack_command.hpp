@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef BALLAST_EXAMPLES_PACK_COMMAND_HPP
+#define BALLAST_EXAMPLES_PACK_COMMAND_HPP
+
+#include "outcome.hpp"
+
+#include <ballast/core/digest.hpp>
+#include <ballast/partition/packing/packing_rules.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace cli {
+
+/// What the command line of `ballast pack` says, with the defaults of what it leaves out.
+struct pack_options {
+  std::string trace;   ///< CSV file of sample lengths
+  std::string length;  ///< expression over its columns
+  ballast::packing_rules rules;
+  std::size_t most_samples = 0;  ///< of a bin; 0: no limit
+  std::size_t batch = 0;         ///< rows of a step; 0: all
+  std::string format = "table";
+  std::string plan;  ///< path of the CSV file of who lies in which bin, or empty
+};
+
+/// How one step was packed.
+struct packed_step {
+  std::size_t samples = 0;
+  std::size_t bins = 0;
+  std::size_t fewest = 0;  ///< that no packing gets below
+  std::size_t empty = 0;   ///< bins without a sample
+  std::int64_t tokens = 0;
+  std::int64_t largest = 0;  ///< bin
+  std::int64_t largest_bound = 0;
+  double seconds = 0;
+  std::vector<std::size_t> owner = {};  ///< only for JSON
+};
+
+/// Everything that `ballast pack` found out.
+struct pack_run {
+  pack_options options;
+  std::size_t rows = 0;  ///< of the trace
+  std::vector<packed_step> steps;
+  ballast::digest digest;
+  std::string plan_lines;  ///< only with --plan
+};
+
+/// Reads and packs. Shows progress on standard error where that is a terminal.
+[[nodiscard]] outcome<pack_run> run_pack(pack_options const& options);
+
+/// Writes the plan where asked, then prints the table or the JSON.
+[[nodiscard]] outcome<void> show_pack(pack_run const& run);
+
+}  // namespace cli
+
+#endif  // BALLAST_EXAMPLES_PACK_COMMAND_HPP
