@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cleanup.hpp"
+#include "completion.hpp"
 #include "grid_command.hpp"
 #include "job.hpp"
 #include "notes.hpp"
@@ -528,6 +529,16 @@ CLI::App& add_report(CLI::App& app, cli::report_options& options)
   return report;
 }
 
+CLI::App& add_completion(CLI::App& app, std::string& shell)
+{
+  auto& completion = *app.add_subcommand(
+      "completion", "Print the script by which a shell completes these words and options");
+  completion.add_option("shell", shell, "The shell: source <(ballast completion bash)")
+      ->check(one_of({"bash", "zsh"}))
+      ->required();
+  return completion;
+}
+
 CLI::App& add_route(CLI::App& app, cli::units_options& options)
 {
   auto& route = *app.add_subcommand(
@@ -600,6 +611,7 @@ int main(int argc, char** argv)
     cli::search_options search;
     cli::orchestrate_options orchestrate;
     cli::report_options report;
+    std::string shell;
     CLI::App const& plan_command = add_plan(app, plan);
     CLI::App const& route_command = add_route(app, route);
     add_partition(app, partition);
@@ -609,6 +621,7 @@ int main(int argc, char** argv)
     CLI::App const& search_command = add_search(app, search);
     CLI::App const& orchestrate_command = add_orchestrate(app, orchestrate);
     CLI::App const& report_command = add_report(app, report);
+    CLI::App const& completion_command = add_completion(app, shell);
     std::vector<std::string> arguments(argv + (argc > 0 ? 1 : 0), argv + argc);
     if (!arguments.empty() && arguments.front() == "help") {  // help plan: plan --help
       arguments.erase(arguments.begin());
@@ -664,6 +677,9 @@ int main(int argc, char** argv)
     if (orchestrate_command.parsed()) {
       return complain(perform(orchestrate, cli::run_orchestrate, cli::show_orchestrate,
                               "orchestrating modules", "give fewer samples or a smaller batch"));
+    }
+    if (completion_command.parsed()) {
+      return complain(cli::print(cli::completion_script(app, shell)));
     }
     if (report_command.parsed()) {
       return complain(perform(report, cli::run_report, cli::show_report, "reading the log",

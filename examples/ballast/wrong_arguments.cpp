@@ -79,7 +79,9 @@ bool is_option(std::string_view argument)
 std::string wrong_options(CLI::App const& command, std::vector<std::string> const& arguments,
                           std::string_view why)
 {
-  bool lacks_log = command.get_option_no_throw("log") != nullptr;  // which stands by itself
+  // What stands by itself.
+  bool const takes_log = command.get_option_no_throw("log") != nullptr;
+  bool lacks_word = takes_log || command.get_option_no_throw("shell") != nullptr;
   std::map<CLI::Option const*, int> given;
   auto const at = [&](std::size_t next) {
     return next < arguments.size() ? arguments[next] : std::string();
@@ -91,7 +93,7 @@ std::string wrong_options(CLI::App const& command, std::vector<std::string> cons
                          command.get_name());
     }
     if (!is_option(argument)) {
-      if (std::exchange(lacks_log, false)) { continue; }
+      if (std::exchange(lacks_word, false)) { continue; }
       return fmt::format("{} does not take '{}'; a value stands behind its option",
                          command.get_name(), argument);
     }
@@ -132,7 +134,9 @@ std::string wrong_options(CLI::App const& command, std::vector<std::string> cons
       ++next;
     }
   }
-  return lacks_log ? "there is no log; name the file that a step_log wrote" : "";
+  if (!lacks_word) { return ""; }
+  return takes_log ? "there is no log; name the file that a step_log wrote"
+                   : "there is no shell; choose one of bash, zsh";
 }
 
 }  // namespace
