@@ -7,13 +7,10 @@
 #include "out_of_memory.hpp"
 #include "output.hpp"
 #include "pricing.hpp"
+#include "read_policy.hpp"
 
-#include <ballast/by_name/any_policy.hpp>
-#include <ballast/by_name/parse_policy.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
-#include <ballast/partition/batching.hpp>
-#include <ballast/partition/capped.hpp>
 #include <ballast/text/csv.hpp>
 #include <ballast/text/excerpt.hpp>
 #include <ballast/topology/bag_layout.hpp>
@@ -232,21 +229,12 @@ outcome<job> prepare_job(job_options const& options, progress& shown)
   if (auto const checked = check_samples(options); !checked) {
     return tl::unexpected(checked.error());
   }
-  auto const policy = ballast::parse_policy(options.policy);
-  if (!policy) { return usage("--policy", policy.error()); }
-  if (!options.together.empty() && policy->batches() != ballast::batching::packed) {
-    return usage(
-        fmt::format("--together: {} pads samples to the longest and cannot keep some of "
-                    "them together; choose another --policy",
-                    options.policy));
-  }
+  auto const policy = read_policy(options);
+  if (!policy) { return tl::unexpected(policy.error()); }
 
   job work;
   work.options = options;
   work.policy = *policy;
-  if (options.most_tokens_per_gpu != 0) {
-    work.policy = ballast::any_policy(ballast::capped<ballast::any_policy>{*policy});
-  }
   if (!options.codes.empty()) {
     auto parsed = ballast::parse_data_codes(options.codes);
     if (!parsed) { return usage("--codes", parsed.error()); }

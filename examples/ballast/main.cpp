@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cleanup.hpp"
+#include "compare_command.hpp"
 #include "completion.hpp"
 #include "grid_command.hpp"
 #include "job.hpp"
@@ -48,26 +49,33 @@ namespace {
 
 /// A number that is read as people write it: decimal, in full, within bounds. CLI11 itself takes
 /// "010" for 8 and "-1" for the largest number there is.
+template <class Number>
+Number read_number(std::string const& name, std::string const& text, Number low, Number high)
+{
+  char const* const end = text.data() + text.size();
+  Number value{};
+  auto const parsed = std::from_chars(text.data(), end, value);
+  // Written so that NaN is refused.
+  bool const good = parsed.ec == std::errc{} && parsed.ptr == end && value >= low && value <= high;
+  if (!good) {
+    throw CLI::ValidationError(
+        name, fmt::format("'{}' is no {} from {} to {}", text,
+                          std::is_integral_v<Number> ? "whole number" : "number", low, high));
+  }
+  return value;
+}
+
 template <class Number, class Target>
 void add_number(CLI::App& app, std::string const& name, Target& target, Number low, Number high,
                 std::string const& help)
 {
   auto const read = [name, &target, low, high](std::string const& text) {
-    char const* const end = text.data() + text.size();
-    Number value{};
-    auto const parsed = std::from_chars(text.data(), end, value);
-    // Written so that NaN is refused.
-    bool const good =
-        parsed.ec == std::errc{} && parsed.ptr == end && value >= low && value <= high;
-    if (!good) {
-      throw CLI::ValidationError(
-          name, fmt::format("'{}' is no {} from {} to {}", text,
-                            std::is_integral_v<Number> ? "whole number" : "number", low, high));
-    }
-    target = value;
+    target = read_number(name, text, low, high);
   };
   app.add_option_function<std::string>(name, read, help)->type_name("N");
 }
+
+constexpr std::size_t most_tokens = std::size_t{1} << 40;
 
 /// Refuses an empty text, which would be no text at all: `remedy` says what to write.
 auto no_empty(std::string const& what, std::string const& remedy)
@@ -118,6 +126,15 @@ void add_format(CLI::App& app, std::string& format)
       ->capture_default_str();
 }
 
+/// How a job is planned.
+void add_planning(CLI::App& app, cli::job_options& options)
+{
+  add_policy(app, options.policy);
+  add_number<std::size_t>(
+      app, "--most-tokens-per-gpu", options.most_tokens_per_gpu, 1, most_tokens,
+      "Most tokens that a GPU can hold; no plan exceeds it (default: no limit)");
+}
+
 /// The options that say which job is looked at, the same for every subcommand.
 void add_job(CLI::App& app, cli::job_options& options)
 {
@@ -164,10 +181,6 @@ void add_job(CLI::App& app, cli::job_options& options)
            "length_sum,square_sum,sequences,gpus,seconds");
   add_number<double>(app, "--tflops", options.tflops, 1e-3, 1e9,
                      "TFLOP/s of the fastest GPU, for predicted times (default: 400)");
-  add_policy(app, options.policy);
-  add_number<std::size_t>(
-      app, "--most-tokens-per-gpu", options.most_tokens_per_gpu, 1, std::size_t{1} << 40,
-      "Most tokens that a GPU can hold; no plan exceeds it (default: no limit)");
   app.add_option("--together", options.together,
                  "Column of the trace: samples of a step with the same value stay together")
       ->type_name("COLUMN")
@@ -267,6 +280,7 @@ CLI::App& add_plan(CLI::App& app, cli::plan_options& options)
   auto& plan = *app.add_subcommand(
       "plan", "Place the samples of training steps on GPU bags and say how even the work is");
   add_job(plan, options.job);
+  add_planning(plan, options.job);
   auto* const stages =
       plan.add_option("--stages", options.stages,
                       "Order the samples of every bag for a pipeline of so many stages, or of "
@@ -529,6 +543,34 @@ CLI::App& add_report(CLI::App& app, cli::report_options& options)
   return report;
 }
 
+CLI::App& add_compare(CLI::App& app, cli::compare_options& options)
+{
+  auto& compare = *app.add_subcommand(
+      "compare", "Plan the same training steps by several policies, limits and bags, in one table");
+  add_job(compare, options.job);
+  auto const may_be_given_again = [](CLI::Option& option) {
+    option.expected(1)->allow_extra_args(false)->take_all();
+  };
+  may_be_given_again(
+      *compare
+           .add_option("--policy", options.policies,
+                       "Give the option several times: one of " + ballast::policy_names())
+           ->type_name("NAME"));
+  may_be_given_again(
+      *compare
+           .add_option_function<std::vector<std::string>>(
+               "--most-tokens-per-gpu",
+               [&options](std::vector<std::string> const& texts) {
+                 for (std::string const& text : texts) {
+                   options.most_tokens_per_gpu.push_back(
+                       read_number<std::size_t>("--most-tokens-per-gpu", text, 1, most_tokens));
+                 }
+               },
+               "Most tokens that a GPU can hold; give the option several times to compare")
+           ->type_name("N"));
+  return compare;
+}
+
 CLI::App& add_completion(CLI::App& app, std::string& shell)
 {
   auto& completion = *app.add_subcommand(
@@ -544,6 +586,7 @@ CLI::App& add_route(CLI::App& app, cli::units_options& options)
   auto& route = *app.add_subcommand(
       "route", "Say what it takes to bring the samples of training steps to their GPU bags");
   add_job(route, options.job);
+  add_planning(route, options.job);
   add_plan_file(route, options.plan, "who reads and who computes which sample",
                 fmt::format("{},source", cli::plan_columns));
   auto* const units =
@@ -611,6 +654,7 @@ int main(int argc, char** argv)
     cli::search_options search;
     cli::orchestrate_options orchestrate;
     cli::report_options report;
+    cli::compare_options compare;
     std::string shell;
     CLI::App const& plan_command = add_plan(app, plan);
     CLI::App const& route_command = add_route(app, route);
@@ -621,6 +665,7 @@ int main(int argc, char** argv)
     CLI::App const& search_command = add_search(app, search);
     CLI::App const& orchestrate_command = add_orchestrate(app, orchestrate);
     CLI::App const& report_command = add_report(app, report);
+    CLI::App const& compare_command = add_compare(app, compare);
     CLI::App const& completion_command = add_completion(app, shell);
     std::vector<std::string> arguments(argv + (argc > 0 ? 1 : 0), argv + argc);
     if (!arguments.empty() && arguments.front() == "help") {  // help plan: plan --help
@@ -677,6 +722,10 @@ int main(int argc, char** argv)
     if (orchestrate_command.parsed()) {
       return complain(perform(orchestrate, cli::run_orchestrate, cli::show_orchestrate,
                               "orchestrating modules", "give fewer samples or a smaller batch"));
+    }
+    if (compare_command.parsed()) {
+      return complain(
+          perform(compare, cli::run_compare, cli::show_compare, "planning steps", fewer));
     }
     if (completion_command.parsed()) {
       return complain(cli::print(cli::completion_script(app, shell)));

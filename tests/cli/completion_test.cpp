@@ -111,7 +111,7 @@ TEST_F(BallastCompletion, KnowsInBashWhatTheParserKnows)
 TEST_F(BallastCompletion, HasAllOptionsOfTheHelp)
 {
   for (std::string const command : {"plan", "route", "partition", "pack", "pipeline", "profile",
-                                    "search", "orchestrate", "report"}) {
+                                    "search", "orchestrate", "report", "compare"}) {
     words expected;
     std::istringstream lines(run(command + " --help").out);
     for (std::string line; std::getline(lines, line);) {
