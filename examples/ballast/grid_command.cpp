@@ -425,7 +425,7 @@ outcome<grid_run> run_grid(plan_options const& options)
                        plan.costs[sample]);
       }
       if (is_json) {
-        run.owners.back().samples.push_back(row_of(batch, sample));
+        run.owners.back().samples.push_back(trace_row(batch, sample));
         run.owners.back().bags.push_back(cell % plan.ranks);
         run.owners.back().slots.push_back(cell / plan.ranks);
       }

@@ -100,7 +100,7 @@ outcome<planned> plan_layout(plan_run& run, named_layout const& bags, progress& 
     if (options.job.format == "json") {
       step_owners& owners = result.owners.emplace_back();
       for (std::size_t sample = 0; sample < batch.lengths.size(); ++sample) {
-        owners.samples.push_back(row_of(batch, sample));
+        owners.samples.push_back(trace_row(batch, sample));
         owners.bags.push_back(to_index(plan.owner[sample]));
       }
     }

@@ -25,7 +25,7 @@ namespace cli {
 inline constexpr std::string_view plan_columns = "step,sample,rank,slot,tokens,cost,bag";
 
 /// The row of the trace, counted from 0 below the header; with data codes, the place in the step.
-[[nodiscard]] inline std::size_t row_of(ballast::sample_batch const& batch, std::size_t sample)
+[[nodiscard]] inline std::size_t trace_row(ballast::sample_batch const& batch, std::size_t sample)
 {
   return batch.rows.empty() ? sample : batch.rows[sample];
 }
@@ -39,7 +39,7 @@ inline void add_plan_lines(std::string& lines, std::size_t step, ballast::sample
                            std::string_view more = "")
 {
   ballast::bag const bag = bags[owner];
-  std::size_t const row = row_of(batch, sample);
+  std::size_t const row = trace_row(batch, sample);
   ballast::tokens const length = batch.lengths[sample];
   auto const holders = std::clamp<ballast::tokens>(length, 1, bag.gpus);
   for (std::uint32_t gpu = 0; gpu < holders; ++gpu) {

@@ -101,7 +101,7 @@ TEST_F(BallastPack, TakesStepsAsTheyStand)
   EXPECT_EQ(said.at("steps"), 3);
   EXPECT_EQ(said.at("samples"), 5);
   EXPECT_EQ(said.at("bins"), 2 + 1 + 1);
-  EXPECT_EQ(said.at("owners").at(2), json({0}));
+  EXPECT_EQ(said.at("owners").at(2), json::array({0}));
   EXPECT_THAT(content_of(path("plan.csv")), HasSubstr("\n2,4,0,300\n"));
   auto const table = run(five);
   EXPECT_THAT(table.out, HasSubstr("\nall "));

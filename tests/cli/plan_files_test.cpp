@@ -170,7 +170,7 @@ TEST_F(BallastPlanFiles, HaveTheLayoutOfEveryModule)
     for (std::size_t at = 0; at < rows.size(); ++at) {
       json const& layout = found.at(at / 2);
       json const& of = layout.at("modules").at(at % 2);
-      EXPECT_EQ(rows[at].at("module"), of.at("name"));
+      EXPECT_EQ(rows[at].at("module"), of.at("name").get<std::string>());
       for (char const* const name : {"tp", "pp", "dp", "gpus"}) {
         EXPECT_EQ(std::stoul(rows[at].at(name)), of.at(name)) << name;
       }
