@@ -339,9 +339,9 @@ growth_answer place_replicas(std::vector<tokens> const& lengths, std::size_t gpu
 // A drawn encoder and LLM, and a batch of these lengths: an item of the encoder for 1,024 tokens.
 growth_answer search_layouts_of(std::vector<tokens> const& lengths, std::size_t gpus, bool all)
 {
-  constexpr std::uint64_t memory_of_gpu = std::uint64_t{80} << 30;
+  constexpr std::uint64_t memory = std::uint64_t{80} << 30;  // of a GPU
   ballast::random_source random(2048);
-  auto const model = ballast_test::draw_model(random, 2, 256, true, memory_of_gpu);
+  auto const model = ballast_test::draw_model(random, 2, 256, true, memory);
   std::vector<tokens> batch;
   for (tokens const length : lengths) {
     tokens const cut = std::min<tokens>(length, 16'384);
@@ -352,7 +352,7 @@ growth_answer search_layouts_of(std::vector<tokens> const& lengths, std::size_t 
   problem.sizes = std::span(batch).first(std::min<std::size_t>(batch.size(), 512));
   problem.global_batch = static_cast<std::uint32_t>(lengths.size());
   problem.gpus = static_cast<std::uint32_t>(gpus);
-  problem.memory_bytes = memory_of_gpu;
+  problem.memory_bytes = memory;
   return told(ballast::search_layouts(problem, batch, {.cheapest_counts_only = !all}));
 }
 

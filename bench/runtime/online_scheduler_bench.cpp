@@ -119,20 +119,20 @@ void make_unequal(benchmark::State& state, std::vector<ballast::tokens> const& s
 {
   auto planner = make_bench_scheduler();
   auto const samples = static_cast<std::size_t>(state.range(0));
-  double even = 0;
-  double unequal = 0;
+  double before = 0;
+  double after = 0;
   std::uint64_t steps = 0;
   for (auto _ : state) {
     for (std::size_t at = 0; at + 2 * samples <= sizes.size(); at += 2 * samples) {
       ballast::scheduled_step<2> step;
       std::span<ballast::tokens const> const own(sizes.data() + at, 2 * samples);
       ballast::or_throw(planner(step, own, 1, steps++, {}));
-      even += static_cast<double>(step.even_makespan);
-      unequal += static_cast<double>(step.makespan);
+      before += static_cast<double>(step.even_makespan);
+      after += static_cast<double>(step.makespan);
     }
   }
   state.SetItemsProcessed(static_cast<std::int64_t>(steps));
-  state.counters["shorter_%"] = 100 - 100 * unequal / even;
+  state.counters["shorter_%"] = 100 - 100 * after / before;
 }
 
 void make_drawn_unequal(benchmark::State& state)

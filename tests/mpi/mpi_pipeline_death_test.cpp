@@ -80,9 +80,9 @@ void lose_a_process_at_every_task(int signal)
   void* memory = nullptr;
   MPI_Win_allocate_shared(own == 0 ? sizeof(seen_by_all) : 0, 1, MPI_INFO_NULL, MPI_COMM_WORLD,
                           &memory, &window);
-  MPI_Aint bytes = 0;
+  MPI_Aint size = 0;
   int unit = 0;
-  MPI_Win_shared_query(window, 0, &bytes, &unit, &memory);
+  MPI_Win_shared_query(window, 0, &size, &unit, &memory);
   if (own == 0) { new (memory) seen_by_all(); }
   ballast_test::world_barrier();
   auto& all = *std::launder(static_cast<seen_by_all*>(memory));
