@@ -13,6 +13,7 @@ struct rank_pair {
   rank_id from{};
   rank_id to{};
 
+  friend bool operator==(rank_pair const&, rank_pair const&) = default;
   friend std::strong_ordering operator<=>(rank_pair const&, rank_pair const&) = default;
 };
 
