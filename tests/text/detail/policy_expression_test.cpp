@@ -81,7 +81,8 @@ TEST(PolicyExpression, SaysWhereTheTextIsWrong)
 
 TEST(PolicyExpression, RefusesWhatIsNestedTooDeeply)
 {
-  expect_refused(std::string(100'000, '('), 32, "more than 32 names inside each other; remove some");
+  expect_refused(std::string(100'000, '('), 32,
+                 "more than 32 names inside each other; remove some");
   std::string deep = "lpt";
   for (int level = 0; level < 31; ++level) { deep.insert(0, "refine:"); }
   EXPECT_TRUE(parse_policy_expression(deep));
