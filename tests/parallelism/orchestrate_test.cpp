@@ -234,7 +234,7 @@ TEST(Orchestrate, FindsTheBestGroupsOfGpus)  // Ensures (1)
     auto drawn = ballast_test::random_orchestration(random, 24, 12, 5);
     ballast_test::add_groups(random, drawn.modules);
     if (!expect_best_units(drawn, ballast::best_units{}, {})) { continue; }
-    auto const& llm = orchestrate(drawn)->layout.modules[drawn.llm];
+    module_layout const llm = orchestrate(drawn)->layout.modules[drawn.llm];
     grouped += llm.sp + llm.ep > 2 ? 1 : 0;
     expect_best_units(drawn, homogeneous{}, {.one_degree = true});
   }
