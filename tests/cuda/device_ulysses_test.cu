@@ -83,9 +83,9 @@ TEST(DeviceUlyssesDeathTest, RejectsOtherBagsAndBounds)
 {
   staged_lengths staged;
   EXPECT_DEATH((void)staged.heads.stage(bag_case{2, {7}, 8}.plan()),
-               "the plan is for 2 GPUs and 8 query heads");
+               "the plan is for 2 GPUs, 8 query heads");
   EXPECT_DEATH((void)staged.heads.stage(bag_case{3, {7}, 4}.plan()),
-               "the plan is for 3 GPUs and 4 query heads");
+               "the plan is for 3 GPUs, 4 query heads");
   auto const made = [&](ulysses_bound other, std::size_t pinned) {
     device_ulysses{other, {}, std::as_writable_bytes(std::span(staged.pinned)).first(pinned)};
   };
