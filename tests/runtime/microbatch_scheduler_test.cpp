@@ -277,10 +277,30 @@ struct token_times {
 ballast::time_units planned_makespan(scheduler_setup setup, std::vector<tokens> const& sizes)
 {
   auto const stages = static_cast<std::int64_t>(setup.modules[0].layers.size());
+  auto const schedule = setup.schedule;
   auto scheduler = microbatch_scheduler<1, token_times>::make(std::move(setup), {stages}).value();
   scheduled_step<1> step;
   EXPECT_TRUE(scheduler(step, sizes, 1, 0, {}));
   EXPECT_LE(step.makespan, step.even_makespan);
+  std::vector<microbatch_id> order;
+  for (std::size_t each = 0; each < step.microbatches; ++each) {
+    order.push_back(ballast::to_id<microbatch_id>(each));
+  }
+  ballast::time_units longest = 0;
+  for (std::size_t group = 0; group < step.pipelines(); ++group) {
+    ballast::pipeline_times times(step.microbatches, step.stages.size());
+    for (microbatch_id const position : order) {
+      for (sample_id const sample : step.microbatch(0, group, to_index(position))) {
+        for (stage_time& each : times[position]) {
+          each.forward += sizes[to_index(sample)];
+          each.backward += 2 * sizes[to_index(sample)];
+        }
+      }
+    }
+    EXPECT_EQ(times, step.times[group]);
+    longest = std::max(longest, simulate(schedule, times, order).makespan);
+  }
+  EXPECT_EQ(step.makespan, longest);
   return step.makespan;
 }
 

@@ -145,6 +145,7 @@ class step_shortener {
     cells_.move(sample, cells_.least_loaded(cell));
     if (accept(left, cell)) {
       change_group(from, cells_.group_of(left), cells_.group_of(cell));
+      note_best();
     } else {
       cells_.move(sample, before);
     }
@@ -163,6 +164,7 @@ class step_shortener {
     cells_.move(other, before);
     if (accept(left, right)) {
       std::swap(samples_[from], samples_[to]);
+      note_best();
     } else {
       cells_.move(one, before);
       cells_.move(other, after);
@@ -184,6 +186,7 @@ class step_shortener {
       if (cell != left && cell != right) { continue; }
       cells_.follow(samples_[at], cell == left ? right : left);
     }
+    note_best();
   }
 
   /// A sample that has gone to another group changes places with the outermost of each group
@@ -217,10 +220,7 @@ class step_shortener {
     cells_.write_row(right);
     simulate(group);
     if (makespans_[group] <= most && other != group) { simulate(other); }
-    if (std::max(makespans_[group], makespans_[other]) <= most) {
-      note_best();
-      return true;
-    }
+    if (std::max(makespans_[group], makespans_[other]) <= most) { return true; }
     for (std::size_t const each : {0U, 1U}) {
       std::copy(kept_rows_[each].begin(), kept_rows_[each].end(), rows[each].begin());
     }
@@ -234,6 +234,7 @@ class step_shortener {
     makespans_[group] = makespan_of(setup_.schedule, step_.times[group], as_given_, memory_);
   }
 
+  /// Owners have to be those of the sums by now.
   void note_best()
   {
     time_units const longest = *std::max_element(makespans_.begin(), makespans_.end());
