@@ -6,6 +6,7 @@
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/runtime/detail/state_text.hpp>
+#include <ballast/runtime/detail/thrown_text.hpp>
 #include <ballast/runtime/detail/work_thread.hpp>
 #include <ballast/runtime/shape_bucket.hpp>
 
@@ -13,7 +14,6 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
-#include <exception>
 #include <limits>
 #include <span>
 #include <string>
@@ -114,7 +114,10 @@ class online_scheduler {
     waited_ += thread_.wait() ? 1U : 0U;
     submitted_ = false;
     ++taken_;
-    if (auto const thrown = thread_.thrown()) { return what_was_thrown(thrown); }
+    if (auto const thrown = thread_.thrown()) {
+      return fail(error_code::failed, 0, "planning step ", number_of_step_,
+                  " threw: ", detail::thrown_text(thrown));
+    }
     if (!planned_) { return tl::unexpected(planned_.error()); }
     present_ = 1 - present_;
     return &plans_[present_];
@@ -190,20 +193,6 @@ class online_scheduler {
   {
     planned_ = planner_(plans_[1 - present_], detail::span_of(sizes_), seed_, number_of_step_,
                         detail::span_of(factors_of_step_));
-  }
-
-  /// On the caller's thread, where an allocation that fails may throw.
-  [[nodiscard]] tl::unexpected<error> what_was_thrown(std::exception_ptr const& thrown) const
-  {
-    std::string what;
-    try {
-      std::rethrow_exception(thrown);
-    } catch (std::exception const& problem) {
-      what = problem.what();
-    } catch (...) {
-      what = "something that is no std::exception";
-    }
-    return fail(error_code::failed, 0, "planning step ", number_of_step_, " threw: ", what);
   }
 
   static void write(detail::state_writer& out, std::span<std::uint32_t const> factors)

@@ -7,6 +7,7 @@
 #include <ballast/core/result.hpp>
 #include <ballast/runtime/data/data_batch.hpp>
 #include <ballast/runtime/data/data_step.hpp>
+#include <ballast/runtime/detail/thrown_text.hpp>
 
 #include <concepts>
 #include <cstddef>
@@ -16,7 +17,6 @@
 #include <map>
 #include <memory>
 #include <span>
-#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -29,17 +29,10 @@ concept data_plan = requires(P& plan, data_step const& step, std::span<rank_id> 
   { plan(step, owner) } -> std::same_as<result<void>>;
 };
 
+/// The error that stands for an exception of a user's call.
 [[nodiscard]] inline error what_was_thrown(std::string_view call, std::exception_ptr const& thrown)
 {
-  std::string what;
-  try {
-    std::rethrow_exception(thrown);
-  } catch (std::exception const& problem) {
-    what = problem.what();
-  } catch (...) {
-    what = "something that is no std::exception";
-  }
-  return {error_code::failed, 0, concat(call, " threw: ", what)};
+  return {error_code::failed, 0, concat(call, " threw: ", thrown_text(thrown))};
 }
 
 /// Has a plan say who computes the samples of a step.
