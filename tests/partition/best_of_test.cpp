@@ -1,7 +1,7 @@
 #include <ballast/partition/best_of.hpp>  // first: proves it is self-contained
 
-#include "../support/counted_allocations.hpp"
 #include "../support/policy_checks.hpp"
+#include "../support/steady_state.hpp"
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
@@ -164,19 +164,8 @@ TEST(BestOf, OfOnePolicyIsThatPolicy)
 
 TEST(BestOf, AllocatesNothingInTheSteadyState)
 {
-  std::vector<ballast::tokens> lengths(300);
-  for (std::size_t sample = 0; sample < lengths.size(); ++sample) {
-    lengths[sample] = static_cast<ballast::tokens>(1 + sample * 37 % 211);
-  }
-  auto const bags = ballast::one_gpu_bags(7);
-  auto const cost = [](ballast::tokens length) { return length * length; };
-  best_of const policy{round_robin{}, karmarkar_karp{}, multifit{}};
-  ballast::partition_plan plan;
-  workspace memory;
-  ASSERT_TRUE(ballast::partition_into(plan, memory, lengths, bags, policy, cost));
-  std::size_t const before = ballast_test::allocations();
-  ASSERT_TRUE(ballast::partition_into(plan, memory, lengths, bags, policy, cost));
-  EXPECT_EQ(ballast_test::allocations(), before);
+  ballast_test::expect_the_same_again_without_allocation(
+      best_of{round_robin{}, karmarkar_karp{}, multifit{}}, 300);
 }
 
 TEST(BestOfDeathTest, RefusesPoliciesWhosePlansDoNotCompare)

@@ -2,11 +2,11 @@
 #include <ballast/partition/capped.hpp>  // first: proves it is self-contained
 
 #include "../support/constrained_optimum.hpp"
-#include "../support/counted_allocations.hpp"
 #include "../support/direct_problem.hpp"
 #include "../support/instances.hpp"
 #include "../support/policy_checks.hpp"
 #include "../support/quadratic_work.hpp"
+#include "../support/steady_state.hpp"
 #include "../support/trials.hpp"
 
 #include <gmock/gmock.h>
@@ -377,9 +377,9 @@ TEST(Capped, FindsTheBestOfAllPlansOfSmallSteps)  // Ensures (5)
   // {30 8} {2 25 9} {17 19}: no exchange of as many for as many leads to it.
   std::vector<tokens> const counted{2, 8, 25, 9, 17, 19, 30};
   auto const equal = ballast::partition(counted, one_gpu_bags(3), capped{ballast::equal_count{}},
-                                        own_length, {.most_per_gpu = 38});
-  ASSERT_TRUE(equal) << equal.error().message;
-  EXPECT_LE(equal->makespan, (ratio{38, 1}));
+                                        own_length, {.most_per_gpu = 38})
+                         .value();
+  EXPECT_LE(equal.makespan, (ratio{38, 1}));
 }
 
 TEST(Capped, EvensOutWorkThatDoesNotFollowFromWeight)
@@ -492,19 +492,14 @@ TEST(Capped, AllocatesNothingInTheSteadyState)
   ballast::partition_plan plan;
   ballast::workspace memory;
   std::vector<tokens> lengths(600);
-  for (int step = 0; step < 4; ++step) {
+  ballast_test::expect_steady_state([&] {
     for (tokens& length : lengths) { length = random.between(1, 9000); }
     std::int64_t const total = std::reduce(lengths.begin(), lengths.end(), std::int64_t{0});
     ballast::partition_constraints const limits{.most_per_gpu = total / 16 + 200};
-    std::size_t const before = ballast_test::allocations();
-    bool const done = ballast::partition_into(plan, memory, lengths, bags, capped{}, quadratic_work,
-                                              std::identity{}, limits)
-                          .has_value();
-    std::size_t const during = ballast_test::allocations() - before;
-    ASSERT_TRUE(done);
-    if (step > 0) { EXPECT_EQ(during, 0U) << "step " << step; }
-    lengths.pop_back();
-  }
+    return ballast::partition_into(plan, memory, lengths, bags, capped{}, quadratic_work,
+                                   std::identity{}, limits)
+        .has_value();
+  });
 }
 
 }  // namespace

@@ -1,11 +1,11 @@
 #include <ballast/partition/equal_count.hpp>  // first: proves it is self-contained
 
 #include "../support/constrained_optimum.hpp"
-#include "../support/counted_allocations.hpp"
 #include "../support/direct_problem.hpp"
 #include "../support/policy_checks.hpp"
 #include "../support/quadratic_work.hpp"
 #include "../support/seqlen_balancing.hpp"
+#include "../support/steady_state.hpp"
 #include "../support/trials.hpp"
 
 #include <gmock/gmock.h>
@@ -83,15 +83,13 @@ TEST(EqualCount, CountsSamplesOfSeveralGpusAlike)  // Ensures (3) (4)
 {
   // Twice as fast and twice as large, but as many samples.
   auto const plan =
-      ballast_test::plan_instance({{9, 9, 9, 9}, {40, 30, 20, 10}, {1, 2}}, equal_count{});
-  ASSERT_TRUE(plan);
-  EXPECT_THAT(counts_of(*plan), ElementsAre(2, 2));
-  EXPECT_THAT(plan->loads, ElementsAre(30, 70));
+      ballast_test::plan_instance({{9, 9, 9, 9}, {40, 30, 20, 10}, {1, 2}}, equal_count{}).value();
+  EXPECT_THAT(counts_of(plan), ElementsAre(2, 2));
+  EXPECT_THAT(plan.loads, ElementsAre(30, 70));
   // One sample alone is long enough for the bag of four GPUs.
   auto const few =
-      ballast_test::plan_instance({{9, 1, 1, 1}, {40, 30, 20, 10}, {1, 4}}, equal_count{});
-  ASSERT_TRUE(few);
-  EXPECT_THAT(counts_of(*few), ElementsAre(3, 1));
+      ballast_test::plan_instance({{9, 1, 1, 1}, {40, 30, 20, 10}, {1, 4}}, equal_count{}).value();
+  EXPECT_THAT(counts_of(few), ElementsAre(3, 1));
 }
 
 std::vector<std::uint32_t> counts_for(ballast_test::direct_problem const& given,
@@ -171,10 +169,9 @@ TEST(EqualCount, ComesWithinOneTenThousandthWhereDifferencingDoesNot)
 TEST(EqualCount, GivesTheFastestBagTheSampleThatIsOver)
 {
   ballast_test::instance const step{{1000, 1000, 1000, 1000}, {99, 98, 99, 98}, {8, 1, 4}};
-  auto const plan = ballast_test::plan_instance(step, equal_count{});
-  ASSERT_TRUE(plan) << plan.error().message;
-  EXPECT_EQ(plan->samples[bag_id{0}].size(), 2U);
-  EXPECT_EQ(plan->makespan, (ballast::ratio{98, 1}));
+  auto const plan = ballast_test::plan_instance(step, equal_count{}).value();
+  EXPECT_EQ(plan.samples[bag_id{0}].size(), 2U);
+  EXPECT_EQ(plan.makespan, (ballast::ratio{98, 1}));
 }
 
 TEST(EqualCount, CountsWhatStaysTogetherAsOne)
@@ -199,9 +196,9 @@ TEST(EqualCount, DoesNotCountSamplesOfUnequalGroups)
   std::vector<tokens> const lengths{10, 10, 10, 10};
   std::vector<std::int64_t> const keys{1, 1, 1, 2};
   auto const plan = ballast::partition(lengths, one_gpu_bags(2), equal_count{}, quadratic_work,
-                                       std::identity{}, {.together = keys});
-  ASSERT_TRUE(plan);
-  EXPECT_THAT(counts_of(*plan), ElementsAre(3, 1));
+                                       std::identity{}, {.together = keys})
+                        .value();
+  EXPECT_THAT(counts_of(plan), ElementsAre(3, 1));
 }
 
 TEST(EqualCount, LooksAtNoMoreSamplesThanItMay)
@@ -242,10 +239,11 @@ RC_GTEST_PROP(EqualCountProperty, IsNeverBelowItsBound, ())
 TEST(EqualCount, WorksUpToTheLargestTotal)
 {
   constexpr auto most = std::numeric_limits<std::int64_t>::max() - 1;
-  auto const plan = ballast_test::plan_instance(
-      {{9, 9, 9, 9}, {most / 4, most / 4, most / 4, most / 4}, {8, 3}}, equal_count{});
-  ASSERT_TRUE(plan) << plan.error().message;
-  EXPECT_THAT(counts_of(*plan), ElementsAre(2, 2));
+  auto const plan =
+      ballast_test::plan_instance({{9, 9, 9, 9}, {most / 4, most / 4, most / 4, most / 4}, {8, 3}},
+                                  equal_count{})
+          .value();
+  EXPECT_THAT(counts_of(plan), ElementsAre(2, 2));
 }
 
 // Giants in all bags: the latest can give weight only to the second, which alone can swap with the
@@ -265,20 +263,7 @@ TEST(EqualCount, SharesTheLightestSamplesAmongGiants)
 
 TEST(EqualCount, AllocatesNothingInTheSteadyState)
 {
-  auto lengths = long_tailed(1000, 8);
-  auto const bags = one_gpu_bags(16);
-  ballast::partition_plan plan;
-  ballast::workspace memory;
-  for (int step = 0; step < 4; ++step) {
-    std::size_t const before = ballast_test::allocations();
-    bool const done =
-        ballast::partition_into(plan, memory, lengths, bags, equal_count{}, quadratic_work)
-            .has_value();
-    std::size_t const during = ballast_test::allocations() - before;
-    ASSERT_TRUE(done);
-    if (step > 0) { EXPECT_EQ(during, 0U) << "step " << step; }
-    lengths.pop_back();
-  }
+  ballast_test::expect_the_same_again_without_allocation(equal_count{}, 1000);
 }
 
 TEST(EqualCountDeathTest, RefusesMultiplesOfNothing)

@@ -1,10 +1,10 @@
 #include <ballast/partition/exact.hpp>  // first: proves it is self-contained
 
-#include "../support/counted_allocations.hpp"
 #include "../support/direct_problem.hpp"
 #include "../support/near_equal_steps.hpp"
 #include "../support/plain_swaps.hpp"
 #include "../support/policy_checks.hpp"
+#include "../support/steady_state.hpp"
 #include "../support/trials.hpp"
 
 #include <gtest/gtest.h>
@@ -194,20 +194,8 @@ TEST(Exact, WorksUpToTheLargestTotal)
 
 TEST(Exact, AllocatesNothingInTheSteadyState)
 {
-  std::vector<tokens> lengths(40);
-  ballast::random_source random(3);
-  auto const bags = ballast::one_gpu_bags(15);
-  ballast::partition_plan plan;
-  ballast::workspace memory;
-  for (int step = 0; step < 4; ++step) {
-    for (tokens& length : lengths) { length = random.between(1, 1000); }
-    std::size_t const before = ballast_test::allocations();
-    auto const done = ballast::partition_into(
-        plan, memory, lengths, bags, exact{longest_processing_time{}, 400'000}, std::identity{});
-    std::size_t const during = ballast_test::allocations() - before;
-    ASSERT_TRUE(done);
-    if (step > 0) { EXPECT_EQ(during, 0U) << "step " << step; }
-  }
+  ballast_test::expect_the_same_again_without_allocation(
+      exact{longest_processing_time{}, 400'000}, 40, std::identity{}, ballast::one_gpu_bags(15));
 }
 
 TEST(Exact, ProvesMostStepsOfNearlyEqualCosts)

@@ -52,42 +52,38 @@ TEST(GreedyKnapsack, FiltersByRemainingCapacityUnlessAskedForFull)
   // Mean 10 per GPU, so capacities 10 and 30: 25 goes to the large bag and 6 to the small one.
   ballast_test::instance const step{{9, 9, 9, 9}, {25, 6, 5, 4}, {1, 3}};
   // The 5 has no room left beside the 6, and the 4 then fills the small bag exactly.
-  auto const remaining = ballast_test::plan_instance(step, greedy_knapsack{});
-  ASSERT_TRUE(remaining);
-  EXPECT_EQ(remaining->owner, (std::vector{bag_id{1}, bag_id{0}, bag_id{1}, bag_id{0}}));
-  EXPECT_EQ(remaining->gap(), 0.0);
+  auto const remaining = ballast_test::plan_instance(step, greedy_knapsack{}).value();
+  EXPECT_EQ(remaining.owner, (std::vector{bag_id{1}, bag_id{0}, bag_id{1}, bag_id{0}}));
+  EXPECT_EQ(remaining.gap(), 0.0);
   // The 5 would fit the small bag were it empty, and at 6/10 that is less occupied than 25/30.
-  auto const full = ballast_test::plan_instance(step, greedy_knapsack{knapsack_capacity::full});
-  ASSERT_TRUE(full);
-  EXPECT_EQ(full->owner, (std::vector{bag_id{1}, bag_id{0}, bag_id{0}, bag_id{1}}));
+  auto const full =
+      ballast_test::plan_instance(step, greedy_knapsack{knapsack_capacity::full}).value();
+  EXPECT_EQ(full.owner, (std::vector{bag_id{1}, bag_id{0}, bag_id{0}, bag_id{1}}));
 }
 
 TEST(GreedyKnapsack, SendsWhatFitsNowhereToTheLeastOccupiedLargestBag)
 {
   // One sample of 100 against capacities 26, 26 and 51: nothing holds it.
   ballast_test::instance const step{{50, 1, 1}, {100, 1, 1}, {1, 1, 2}};
-  auto const plan = ballast_test::plan_instance(step, greedy_knapsack{});
-  ASSERT_TRUE(plan);
-  EXPECT_EQ(plan->owner.front(), bag_id{2});
+  auto const plan = ballast_test::plan_instance(step, greedy_knapsack{}).value();
+  EXPECT_EQ(plan.owner.front(), bag_id{2});
 }
 
 TEST(GreedyKnapsack, GivesFasterBagsMoreWork)
 {
   // Mean 10 per speed, so the bags have room for 10 and 30, though both are of one GPU.
   ballast_test::instance const step{{1, 1, 1}, {25, 10, 5}, {1, 1}, {1, 3}};
-  auto const plan = ballast_test::plan_instance(step, greedy_knapsack{});
-  ASSERT_TRUE(plan);
-  EXPECT_EQ(plan->owner, (std::vector{bag_id{1}, bag_id{0}, bag_id{1}}));
-  EXPECT_TRUE(plan->proven_optimal());
+  auto const plan = ballast_test::plan_instance(step, greedy_knapsack{}).value();
+  EXPECT_EQ(plan.owner, (std::vector{bag_id{1}, bag_id{0}, bag_id{1}}));
+  EXPECT_TRUE(plan.proven_optimal());
 }
 
 TEST(GreedyKnapsack, NeverSplitsASequenceOverMoreGpusThanItHasTokens)
 {
   // The heavy sample has three tokens: of bags of 1, 2 and 4 GPUs the one of two is its largest.
   ballast_test::instance const step{{3, 9, 9}, {100, 1, 1}, {1, 2, 4}};
-  auto const plan = ballast_test::plan_instance(step, greedy_knapsack{});
-  ASSERT_TRUE(plan);
-  EXPECT_EQ(plan->owner.front(), bag_id{1});
+  auto const plan = ballast_test::plan_instance(step, greedy_knapsack{}).value();
+  EXPECT_EQ(plan.owner.front(), bag_id{1});
 }
 
 }  // namespace

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ballast/partition/intra_reorder.hpp>  // first: proves it is self-contained
 
-#include "../support/counted_allocations.hpp"
+#include "../support/steady_state.hpp"
 
 #include <gtest/gtest.h>
 #include <ballast/core/random.hpp>
@@ -113,12 +113,10 @@ TEST(IntraReorder, AllocatesNothingInTheSteadyState)
   auto const groups = one_gpu_bags(8);
   ballast::reordered_batch batch;
   ballast::workspace memory;
-  for (int step = 0; step < 3; ++step) {
+  ballast_test::expect_steady_state([&] {
     for (auto& size : sizes) { size = random.between(1, 1000); }
-    std::size_t const before = ballast_test::allocations();
-    ASSERT_TRUE(intra_reorder_into(batch, memory, sizes, groups, std::identity{}));
-    if (step > 0) { EXPECT_EQ(ballast_test::allocations(), before); }
-  }
+    return intra_reorder_into(batch, memory, sizes, groups, std::identity{}).has_value();
+  });
 }
 
 }  // namespace

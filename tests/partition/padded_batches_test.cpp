@@ -1,6 +1,7 @@
 #include <ballast/partition/padded_batches.hpp>  // first: proves it is self-contained
 
 #include "../support/padded_checks.hpp"
+#include "../support/steady_state.hpp"
 #include "../support/trials.hpp"
 
 #include <gmock/gmock.h>
@@ -143,13 +144,12 @@ TEST(PaddedBatches, StaysNearTheOptimumWhereShortSamplesFitFewBags)  // Ensures 
 TEST(PaddedBatches, GivesBagsTheirSamplesInDescendingOrder)
 {
   instance const step{{9, 9, 9, 9}, {3, 8, 8, 3}, {1, 1, 1}};
-  auto const plan = ballast_test::plan_instance(step, padded_batches{});
-  ASSERT_TRUE(plan);
-  EXPECT_EQ(plan->makespan, (ratio{8, 1}));
-  EXPECT_EQ(plan->owner[1], bag_id{0});  // of equal costs the lower sample to the lower bag
-  EXPECT_EQ(plan->owner[2], bag_id{1});
-  EXPECT_EQ(plan->owner[0], bag_id{2});
-  EXPECT_EQ(plan->owner[3], bag_id{2});
+  auto const plan = ballast_test::plan_instance(step, padded_batches{}).value();
+  EXPECT_EQ(plan.makespan, (ratio{8, 1}));
+  EXPECT_EQ(plan.owner[1], bag_id{0});  // of equal costs the lower sample to the lower bag
+  EXPECT_EQ(plan.owner[2], bag_id{1});
+  EXPECT_EQ(plan.owner[0], bag_id{2});
+  EXPECT_EQ(plan.owner[3], bag_id{2});
 }
 
 TEST(PaddedBatches, CountsWhatItPadsAgainstALimit)
@@ -190,10 +190,9 @@ TEST(PaddedBatches, ChargesConvolutionAndAttentionOfPaddedSamples)
   ballast::quadratic_cost const cost{.linear = 1000, .quadratic = 1};
   std::vector<ballast::tokens> const frames{2000, 1500, 400, 300, 300, 200};
   auto const plan =
-      ballast::partition(frames, ballast::one_gpu_bags(3), ballast::padded_batches{}, cost);
-  ASSERT_TRUE(plan);
-  EXPECT_EQ(plan->makespan, (ratio{2000 * 1000 + 2000 * 2000, 1}));
-  EXPECT_TRUE(plan->proven_optimal());
+      ballast::partition(frames, ballast::one_gpu_bags(3), ballast::padded_batches{}, cost).value();
+  EXPECT_EQ(plan.makespan, (ratio{2000 * 1000 + 2000 * 2000, 1}));
+  EXPECT_TRUE(plan.proven_optimal());
 }
 
 TEST(PaddedBatches, WorksUpToTheLargestLoads)
@@ -233,8 +232,13 @@ TEST(PaddedBatches, IsNeverLongerThanPlansOfPackedPolicies)  // Ensures (3)
 
 TEST(PaddedBatches, AllocatesNothingInTheSteadyState)
 {
-  ballast_test::expect_no_allocation(padded_batches{});
-  ballast_test::expect_no_allocation(padded_batches{.orders = 0});
+  for (std::vector<std::uint32_t> const& gpus :
+       {std::vector<std::uint32_t>(12, 1), std::vector<std::uint32_t>{1, 1, 2, 2, 4}}) {
+    auto const bags = ballast_test::consecutive_bags(gpus);
+    for (padded_batches const policy : {padded_batches{}, padded_batches{.orders = 0}}) {
+      ballast_test::expect_the_same_again_without_allocation(policy, 1000, std::identity{}, bags);
+    }
+  }
 }
 
 TEST(PaddedBatchesDeathTest, RefusesMismatchedSpans)

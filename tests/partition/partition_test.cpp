@@ -1,8 +1,8 @@
 #include <ballast/partition/padded_batches.hpp>  // first: proves it is self-contained
 #include <ballast/partition/partition.hpp>
 
-#include "../support/counted_allocations.hpp"
 #include "../support/policy_checks.hpp"
+#include "../support/steady_state.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -79,35 +79,34 @@ TEST(Partition, TakesSamplesOfAnyTypeByProjection)
 TEST(Partition, HasNoGapWithoutWork)
 {
   auto const empty =
-      ballast::partition(std::vector<tokens>{}, one_gpu_bags(3), greedy_knapsack{}, own_length);
-  ASSERT_TRUE(empty);
-  EXPECT_EQ(empty->gap(), 0.0);
-  EXPECT_EQ(empty->samples.size(), 3U);
+      ballast::partition(std::vector<tokens>{}, one_gpu_bags(3), greedy_knapsack{}, own_length)
+          .value();
+  EXPECT_EQ(empty.gap(), 0.0);
+  EXPECT_EQ(empty.samples.size(), 3U);
   auto const zeros =
-      ballast::partition(std::vector<tokens>{0, 0}, one_gpu_bags(3), greedy_knapsack{}, own_length);
-  ASSERT_TRUE(zeros);
-  EXPECT_EQ(zeros->gap(), 0.0);
+      ballast::partition(std::vector<tokens>{0, 0}, one_gpu_bags(3), greedy_knapsack{}, own_length)
+          .value();
+  EXPECT_EQ(zeros.gap(), 0.0);
 }
 
 TEST(Partition, LeavesBagsEmptyWhenSamplesAreFew)
 {
   auto const plan =
-      ballast::partition(std::vector<tokens>{7}, one_gpu_bags(3), greedy_knapsack{}, own_length);
-  ASSERT_TRUE(plan);
-  EXPECT_TRUE(plan->samples[bag_id{1}].empty());
-  EXPECT_EQ(plan->gap(), 0.0);
+      ballast::partition(std::vector<tokens>{7}, one_gpu_bags(3), greedy_knapsack{}, own_length)
+          .value();
+  EXPECT_TRUE(plan.samples[bag_id{1}].empty());
+  EXPECT_EQ(plan.gap(), 0.0);
 }
 
 TEST(Partition, KeepsShortSamplesOutOfLargeBags)  // Ensures (2)
 {
   auto const bags = ballast::lay_out(*ballast::parse_bags("g1n4+g4n1"), 8);
   std::vector<tokens> const lengths{1, 2, 3, 0, 3, 2, 1, 100};
-  auto const plan = ballast::partition(lengths, *bags, greedy_knapsack{}, own_length);
-  ASSERT_TRUE(plan);
-  EXPECT_EQ(plan->lengths, lengths);
+  auto const plan = ballast::partition(lengths, *bags, greedy_knapsack{}, own_length).value();
+  EXPECT_EQ(plan.lengths, lengths);
   for (std::size_t sample = 0; sample < lengths.size(); ++sample) {
     if (lengths[sample] > 0 && lengths[sample] < 4) {
-      EXPECT_LT(to_index(plan->owner[sample]), 4U) << "sample " << sample;
+      EXPECT_LT(to_index(plan.owner[sample]), 4U) << "sample " << sample;
     }
   }
 }
@@ -453,10 +452,9 @@ TEST(PartitionUnderConstraints, KeepsAGroupOutOfBagsThatAnyOfItIsTooShortFor)
 {
   ballast::bag_layout const bags(std::vector<ballast::bag>{{rank_id{0}, 1}, {rank_id{1}, 4}});
   std::vector<std::int64_t> const keys{1, 1, 2};
-  auto const plan = plan_under({.together = keys}, {90, 3, 9}, bags);
-  ASSERT_TRUE(plan);
-  EXPECT_EQ(plan->owner[0], bag_id{0});
-  EXPECT_EQ(plan->owner[1], bag_id{0});
+  auto const plan = plan_under({.together = keys}, {90, 3, 9}, bags).value();
+  EXPECT_EQ(plan.owner[0], bag_id{0});
+  EXPECT_EQ(plan.owner[1], bag_id{0});
 }
 
 TEST(PartitionUnderConstraints, SaysHowManyTokensMove)  // partition_plan (5)
@@ -464,10 +462,9 @@ TEST(PartitionUnderConstraints, SaysHowManyTokensMove)  // partition_plan (5)
   ballast::bag_layout const bags(std::vector<ballast::bag>{{rank_id{0}, 1}, {rank_id{1}, 2}});
   // Ranks 1 and 2 are one bag: a sample on either is at home there.
   std::vector<rank_id> const home{rank_id{2}, rank_id{1}, rank_id{0}, rank_id{0}};
-  auto const plan = plan_under({.home = home}, {8, 6, 4, 2}, bags);
-  ASSERT_TRUE(plan);
-  EXPECT_THAT(plan->owner, testing::ElementsAre(bag_id{1}, bag_id{0}, bag_id{1}, bag_id{1}));
-  EXPECT_EQ(plan->moved, (ratio{12, 20}));
+  auto const plan = plan_under({.home = home}, {8, 6, 4, 2}, bags).value();
+  EXPECT_THAT(plan.owner, testing::ElementsAre(bag_id{1}, bag_id{0}, bag_id{1}, bag_id{1}));
+  EXPECT_EQ(plan.moved, (ratio{12, 20}));
   EXPECT_EQ(plan_under({}, {8, 6, 4, 2}, bags)->moved, (ratio{0, 1}));
 }
 
@@ -477,21 +474,19 @@ TEST(PartitionUnderConstraints, CountsTheTokensThatShortSamplesHave)  // Ensures
                         .with_short_samples(ballast::short_samples::admitted);
   std::vector<tokens> const lengths{10, 6, 5, 2, 1};
   std::vector<rank_id> const home{rank_id{4}, rank_id{5}, rank_id{0}, rank_id{6}, rank_id{2}};
-  auto const plan = plan_under({.home = home}, lengths, bags);
-  ASSERT_TRUE(plan);
-  EXPECT_THAT(plan->owner,
+  auto const plan = plan_under({.home = home}, lengths, bags).value();
+  EXPECT_THAT(plan.owner,
               testing::ElementsAre(bag_id{0}, bag_id{1}, bag_id{1}, bag_id{0}, bag_id{1}));
-  EXPECT_EQ(plan->moved, (ratio{10 + 5 + 2 + 1, 24}));
+  EXPECT_EQ(plan.moved, (ratio{10 + 5 + 2 + 1, 24}));
   // Each bag holds 12 tokens. Short samples that weigh 4 as well would overrun it.
   EXPECT_TRUE(plan_under({.most_per_gpu = 3}, lengths, bags));
   EXPECT_FALSE(plan_under({.most_per_gpu = 2}, lengths, bags));
 
   std::vector<std::int64_t> const keys{1, 2, 2, 3, 3};
   auto const joined =
-      plan_under({.together = keys, .home = home, .most_per_gpu = 4}, lengths, bags);
-  ASSERT_TRUE(joined) << joined.error().message;
-  EXPECT_EQ(joined->short_samples, 2U);
-  EXPECT_EQ(joined->owner[3], joined->owner[4]);
+      plan_under({.together = keys, .home = home, .most_per_gpu = 4}, lengths, bags).value();
+  EXPECT_EQ(joined.short_samples, 2U);
+  EXPECT_EQ(joined.owner[3], joined.owner[4]);
 }
 
 TEST(PartitionUnderConstraints, RefusesToOverrunMemory)  // Ensures (5)
@@ -569,14 +564,14 @@ TEST(Partition, BalancesOverSpeeds)  // partition_plan (3)
 {
   auto const bags = one_gpu_bags(2).with_speeds(std::vector<std::uint32_t>{100, 50});
   auto const plan =
-      ballast::partition(std::vector<tokens>{6, 4, 2}, bags, longest_processing_time{}, own_length);
-  ASSERT_TRUE(plan);
-  EXPECT_THAT(plan->loads, testing::ElementsAre(8, 4));
-  EXPECT_EQ(plan->makespan, (ratio{8, 100}));
-  EXPECT_EQ(plan->lower_bound, (ratio{8, 100}));
-  EXPECT_NE(plan->digest(), ballast::partition(std::vector<tokens>{6, 4, 2}, one_gpu_bags(2),
-                                               longest_processing_time{}, own_length)
-                                ->digest());
+      ballast::partition(std::vector<tokens>{6, 4, 2}, bags, longest_processing_time{}, own_length)
+          .value();
+  EXPECT_THAT(plan.loads, testing::ElementsAre(8, 4));
+  EXPECT_EQ(plan.makespan, (ratio{8, 100}));
+  EXPECT_EQ(plan.lower_bound, (ratio{8, 100}));
+  EXPECT_NE(plan.digest(), ballast::partition(std::vector<tokens>{6, 4, 2}, one_gpu_bags(2),
+                                              longest_processing_time{}, own_length)
+                               ->digest());
 }
 
 TEST(PartitionUnderConstraints, AllocatesNothingInTheSteadyState)  // Ensures (4)
@@ -588,47 +583,24 @@ TEST(PartitionUnderConstraints, AllocatesNothingInTheSteadyState)  // Ensures (4
   std::vector<rank_id> home(900);
   ballast::partition_plan plan;
   ballast::workspace memory;
-  for (int step = 0; step < 5; ++step) {
+  ballast_test::expect_steady_state([&] {
     for (tokens& length : lengths) { length = random.between(2, 9000); }
     for (auto& key : keys) { key = random.between(0, 300); }
     for (auto& rank : home) { rank = ballast::to_id<rank_id>(random.below(16)); }
     partition_constraints const constraints{
         .together = keys, .home = home, .most_per_gpu = 5'000'000, .weights = lengths};
-    std::size_t const before = ballast_test::allocations();
-    bool const done =
-        ballast::partition_into(plan, memory, lengths, bags, longest_processing_time{}, own_length,
-                                std::identity{}, constraints)
-            .has_value();
-    std::size_t const during = ballast_test::allocations() - before;
-    ASSERT_TRUE(done);
-    if (step > 0) { EXPECT_EQ(during, 0U) << "step " << step; }
-    lengths.pop_back();
-    keys.pop_back();
-    home.pop_back();
-  }
-}
-
-template <class Policy>
-void expect_no_allocation(Policy const& policy)
-{
-  ballast::random_source random(3);
-  auto const bags = *ballast::lay_out(*ballast::parse_bags("g1n8+g2n4"), 16);
-  std::vector<tokens> lengths(1000);
-  ballast::partition_plan plan;
-  ballast::workspace memory;
-  for (int step = 0; step < 5; ++step) {
-    for (tokens& length : lengths) { length = random.between(2, 9000); }
-    std::size_t const before = ballast_test::allocations();
-    auto const done = ballast::partition_into(plan, memory, lengths, bags, policy, own_length);
-    std::size_t const during = ballast_test::allocations() - before;
-    ASSERT_TRUE(done);
-    if (step > 0) { EXPECT_EQ(during, 0U) << "step " << step; }
-    lengths.pop_back();  // later steps may be smaller
-  }
+    return ballast::partition_into(plan, memory, lengths, bags, longest_processing_time{},
+                                   own_length, std::identity{}, constraints)
+        .has_value();
+  });
 }
 
 TEST(Partition, AllocatesNothingInTheSteadyState)  // Ensures (4)
 {
+  auto const bags = *ballast::lay_out(*ballast::parse_bags("g1n8+g2n4"), 16);
+  auto const expect_no_allocation = [&](auto const& policy) {
+    ballast_test::expect_the_same_again_without_allocation(policy, 1000, own_length, bags);
+  };
   expect_no_allocation(ballast::round_robin{});
   expect_no_allocation(longest_processing_time{});
   expect_no_allocation(greedy_knapsack{});

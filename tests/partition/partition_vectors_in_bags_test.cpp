@@ -1,6 +1,6 @@
 #include "../support/all_in_first_bin.hpp"
 #include "../support/bag_vectors.hpp"
-#include "../support/counted_allocations.hpp"
+#include "../support/steady_state.hpp"
 #include "../support/trials.hpp"
 #include "../support/vector_checks.hpp"
 
@@ -178,32 +178,28 @@ RC_GTEST_PROP(PartitionVectorsInBags, IsLptOfOneDimension, ())
 TEST(PartitionVectorsInBags, PlansTheEdges)
 {
   bag_vectors<2> none{{}, {}, {}, {1, 2}, {3, 1}, 0};
-  auto const empty = in_bags(none, refine{});
-  ASSERT_TRUE(empty) << empty.error().message;
-  EXPECT_EQ(empty->gap(), 0.0);
+  auto const empty = in_bags(none, refine{}).value();
+  EXPECT_EQ(empty.gap(), 0.0);
 
   // Equal samples of no cost that fill the bags to the last unit.
   bag_vectors<2> const idle{{{}, {}, {}}, {4, 4, 4}, {5, 5, 5}, {1, 2}, {3, 1}, 5};
-  auto const full = in_bags(idle, refine{});
-  ASSERT_TRUE(full) << full.error().message;
-  EXPECT_TRUE(full->proven_optimal());
-  ballast_test::expect_kept_in_bags(idle, full->owner, full->loads);
+  auto const full = in_bags(idle, refine{}).value();
+  EXPECT_TRUE(full.proven_optimal());
+  ballast_test::expect_kept_in_bags(idle, full.owner, full.loads);
 
   // One giant, that only the slow bag of two GPUs holds; the fast one takes what is left.
   bag_vectors<2> const giant{{{90, 0}, {0, 3}, {1, 1}}, {9, 9, 9}, {16, 4, 4}, {1, 2}, {9, 1}, 8};
-  auto const around = in_bags(giant, refine{});
-  ASSERT_TRUE(around) << around.error().message;
-  EXPECT_EQ(around->owner, (std::vector{bag_id{1}, bag_id{0}, bag_id{0}}));
-  EXPECT_EQ(around->makespan, (ratio{45, 1}));
+  auto const around = in_bags(giant, refine{}).value();
+  EXPECT_EQ(around.owner, (std::vector{bag_id{1}, bag_id{0}, bag_id{0}}));
+  EXPECT_EQ(around.makespan, (ratio{45, 1}));
 
   // All costs equal on bags of speeds 3 and 1: three of four go to the fast one.
   bag_vectors<2> const equal{
       {{2, 2}, {2, 2}, {2, 2}, {2, 2}}, {1, 1, 1, 1}, {1, 1, 1, 1}, {1, 1}, {3, 1}};
-  auto const spread = in_bags(equal, refine{});
-  ASSERT_TRUE(spread);
-  EXPECT_EQ(spread->loads, (std::vector<cost_vector<2>>{{6, 6}, {2, 2}}));
-  EXPECT_EQ(spread->makespan, (ratio{2, 1}));
-  EXPECT_TRUE(spread->proven_optimal());
+  auto const spread = in_bags(equal, refine{}).value();
+  EXPECT_EQ(spread.loads, (std::vector<cost_vector<2>>{{6, 6}, {2, 2}}));
+  EXPECT_EQ(spread.makespan, (ratio{2, 1}));
+  EXPECT_TRUE(spread.proven_optimal());
 }
 
 TEST(PartitionVectorsInBags, NamesTheSampleThatCannotBePlanned)
@@ -318,9 +314,8 @@ TEST(PartitionVectorsInBags, SaysWhatAPolicyWithoutWeightsOverruns)
   ASSERT_FALSE(plan);
   EXPECT_EQ(plan.error().code, error_code::infeasible);
   EXPECT_THAT(plan.error().message, testing::EndsWith("as refine{}"));
-  auto const healed = in_bags(step, refine{ballast_test::all_in_first_bin{}});
-  ASSERT_TRUE(healed) << healed.error().message;
-  EXPECT_TRUE(healed->proven_optimal());
+  auto const healed = in_bags(step, refine{ballast_test::all_in_first_bin{}}).value();
+  EXPECT_TRUE(healed.proven_optimal());
 }
 
 TEST(PartitionVectorsInBags, WorksUpToTheLargestTotal)
@@ -329,10 +324,9 @@ TEST(PartitionVectorsInBags, WorksUpToTheLargestTotal)
   bag_vectors<2> const step{
       {{most / 2, 0}, {most / 2, most}}, {9, 9},  {most / 2, most / 2}, {1, 1},
       {4'000'000'000, 3'999'999'999},    most / 2};
-  auto const plan = in_bags(step, refine{});
-  ASSERT_TRUE(plan) << plan.error().message;
-  EXPECT_EQ(plan->owner, (std::vector{bag_id{1}, bag_id{0}}));
-  EXPECT_LE(plan->lower_bound, plan->makespan);
+  auto const plan = in_bags(step, refine{}).value();
+  EXPECT_EQ(plan.owner, (std::vector{bag_id{1}, bag_id{0}}));
+  EXPECT_LE(plan.lower_bound, plan.makespan);
 }
 
 TEST(PartitionVectorsInBags, SaysHowMuchMoves)
@@ -353,6 +347,10 @@ TEST(PartitionVectorsInBags, AllocatesNothingInTheSteadyState)  // Ensures (3) (
 {
   std::vector<ballast::tokens> lengths(1000);
   std::vector<std::int64_t> prompts(1000);
+  for (std::size_t sample = 0; sample < 1000; ++sample) {
+    lengths[sample] = 1 + static_cast<ballast::tokens>(sample * 7919 % 500);
+    prompts[sample] = static_cast<std::int64_t>(sample / 2);
+  }
   std::vector<std::uint32_t> speeds(32, 3);
   speeds[5] = 2;
   auto const bags = ballast::one_gpu_bags(32).with_speeds(speeds);
@@ -360,23 +358,14 @@ TEST(PartitionVectorsInBags, AllocatesNothingInTheSteadyState)  // Ensures (3) (
   ballast::workspace memory;
   auto const costs = [](ballast::tokens length) { return cost_vector<2>{length * length, 7}; };
   std::uint64_t digest = 0;
-  for (int step = 0; step < 4; ++step) {
-    for (std::size_t sample = 0; sample < 1000; ++sample) {
-      lengths[sample] = 1 + static_cast<ballast::tokens>(sample * 7919 % 500);
-      prompts[sample] = static_cast<std::int64_t>(sample / 2);
-    }
-    std::size_t const before = ballast_test::allocations();
-    auto const done =
+  ballast_test::expect_steady_state([&] {
+    bool const done =
         ballast::partition_into(plan, memory, lengths, bags, refine{}, costs, std::identity{},
-                                {.together = prompts, .most_per_gpu = 8000});
-    std::size_t const during = ballast_test::allocations() - before;
-    ASSERT_TRUE(done) << done.error().message;
-    if (step > 0) {
-      EXPECT_EQ(during, 0U) << "step " << step;
-      EXPECT_EQ(plan.digest(), digest);
-    }
-    digest = plan.digest();
-  }
+                                {.together = prompts, .most_per_gpu = 8000})
+            .has_value();
+    if (digest == 0) { digest = plan.digest(); }
+    return done && plan.digest() == digest;
+  });
 }
 
 TEST(PartitionVectorsInBins, KeepsToWhatAMicrobatchHolds)

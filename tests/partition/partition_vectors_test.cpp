@@ -1,6 +1,6 @@
 #include <ballast/partition/partition.hpp>  // first: proves it is self-contained
 
-#include "../support/counted_allocations.hpp"
+#include "../support/steady_state.hpp"
 #include "../support/vector_checks.hpp"
 
 #include <gmock/gmock.h>
@@ -54,24 +54,20 @@ TEST(PartitionVectors, DescribesThePlanItMakes)  // Ensures (1)
 TEST(PartitionVectors, PlansTheEdges)
 {
   std::vector<cost_vector<2>> const none;
-  auto const empty = ballast_test::plan_in_bins(none, 3, refine{});
-  ASSERT_TRUE(empty);
-  EXPECT_EQ(empty->gap(), 0.0);
-  EXPECT_EQ(empty->samples.size(), 3U);
+  auto const empty = ballast_test::plan_in_bins(none, 3, refine{}).value();
+  EXPECT_EQ(empty.gap(), 0.0);
+  EXPECT_EQ(empty.samples.size(), 3U);
 
   std::vector<cost_vector<2>> const zeros(5, cost_vector<2>{});
-  auto const idle = ballast_test::plan_in_bins(zeros, 3, refine{});
-  ASSERT_TRUE(idle);
-  EXPECT_TRUE(idle->proven_optimal());
+  auto const idle = ballast_test::plan_in_bins(zeros, 3, refine{}).value();
+  EXPECT_TRUE(idle.proven_optimal());
 
   std::vector<cost_vector<2>> const few{{7, 1}, {1, 7}};
-  auto const sparse = ballast_test::plan_in_bins(few, 5, refine{});
-  ASSERT_TRUE(sparse);
-  EXPECT_TRUE(sparse->proven_optimal());
-  auto const single = ballast_test::plan_in_bins(few, 1, refine{});
-  ASSERT_TRUE(single);
-  EXPECT_TRUE(single->proven_optimal());
-  EXPECT_THAT(single->loads, testing::ElementsAre(cost_vector<2>{8, 8}));
+  auto const sparse = ballast_test::plan_in_bins(few, 5, refine{}).value();
+  EXPECT_TRUE(sparse.proven_optimal());
+  auto const single = ballast_test::plan_in_bins(few, 1, refine{}).value();
+  EXPECT_TRUE(single.proven_optimal());
+  EXPECT_THAT(single.loads, testing::ElementsAre(cost_vector<2>{8, 8}));
 }
 
 TEST(PartitionVectors, NamesTheSampleThatCannotBePlanned)
@@ -125,16 +121,12 @@ void expect_no_vector_allocation(Policy const& policy)
   ballast::cost_vector_plan<2> plan;
   ballast::workspace memory;
   auto const bags = ballast::one_gpu_bags(32);
-  for (int step = 0; step < 5; ++step) {
+  ballast_test::expect_steady_state([&] {
     for (auto& cost : costs) { cost = {random.between(0, 9000), random.between(0, 9000)}; }
-    std::size_t const before = ballast_test::allocations();
-    auto const done = ballast::partition_into(plan, memory, costs, bags, policy, std::identity{},
-                                              ballast::no_length{});
-    std::size_t const during = ballast_test::allocations() - before;
-    ASSERT_TRUE(done);
-    if (step > 0) { EXPECT_EQ(during, 0U) << "step " << step; }
-    costs.pop_back();  // later steps may be smaller
-  }
+    return ballast::partition_into(plan, memory, costs, bags, policy, std::identity{},
+                                   ballast::no_length{})
+        .has_value();
+  });
 }
 
 TEST(PartitionVectors, AllocatesNothingInTheSteadyState)  // Ensures (3)

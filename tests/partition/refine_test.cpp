@@ -1,9 +1,9 @@
 #include <ballast/partition/refine.hpp>  // first: proves it is self-contained
 
-#include "../support/counted_allocations.hpp"
 #include "../support/near_equal_steps.hpp"
 #include "../support/plain_swaps.hpp"
 #include "../support/policy_checks.hpp"  // defines: ballast_test::{expect_valid_plans, ...}
+#include "../support/steady_state.hpp"
 #include "../support/trials.hpp"
 
 #include <ballast/partition/equal_count.hpp>
@@ -180,9 +180,8 @@ TEST(Refine, WorksUpToTheLargestTotal)
   constexpr auto most = std::numeric_limits<cost_units>::max() - 1;
   ballast_test::instance const step{
       {9, 9, 9, 9, 9}, {most / 3, most / 4, most / 4, most / 8, most / 50}, {1, 1, 3}};
-  auto const plan = ballast_test::plan_instance(step, refine{round_robin{}});
-  ASSERT_TRUE(plan) << plan.error().message;
-  ballast_test::expect_valid_plan(step, *plan);
+  auto const plan = ballast_test::plan_instance(step, refine{round_robin{}}).value();
+  ballast_test::expect_valid_plan(step, plan);
 }
 
 // One bag is so fast that nearly all lies there, and two of its samples are drawn for a swap.
@@ -194,28 +193,13 @@ TEST(Refine, SwapsInABagWithNearlyTheLargestTotal)
       {most / 3, most / 4, most / 5, most / 6, most / 40, 1000, 999, 77, 5, 3},
       {1, 1},
       {1U << 20, 1}};
-  auto const plan = ballast_test::plan_instance(step, refine{});
-  ASSERT_TRUE(plan) << plan.error().message;
-  ballast_test::expect_valid_plan(step, *plan);
+  auto const plan = ballast_test::plan_instance(step, refine{}).value();
+  ballast_test::expect_valid_plan(step, plan);
 }
 
 TEST(Refine, AllocatesNothingInTheSteadyState)
 {
-  auto const step = long_tailed(1, 1000, {});
-  std::vector<cost_units> costs = step.costs;
-  auto const bags = ballast_test::consecutive_bags(std::vector<std::uint32_t>(20, 1));
-  auto const cost_of = [](cost_units cost) { return cost; };
-  ballast::partition_plan plan;
-  ballast::workspace memory;
-  for (int round = 0; round < 5; ++round) {
-    std::size_t const before = ballast_test::allocations();
-    auto const done = ballast::partition_into(plan, memory, costs, bags, refine{}, cost_of,
-                                              [](cost_units) { return 1; });
-    std::size_t const during = ballast_test::allocations() - before;
-    ASSERT_TRUE(done);
-    if (round > 0) { EXPECT_EQ(during, 0U) << "round " << round; }
-    costs.pop_back();
-  }
+  ballast_test::expect_the_same_again_without_allocation(refine{}, 1000);
 }
 
 TEST(Refine, IsNeverAbovePlainSwaps)

@@ -57,9 +57,8 @@ TEST(VectorRefine, KeepsThePlanWithoutWorkToSpend)  // Ensures (3)
 TEST(VectorRefine, MovesSamplesIntoEmptyBins)
 {
   std::vector<cost_vector<2>> const costs{{3, 0}, {0, 3}, {3, 3}, {0, 0}};
-  auto const plan = ballast_test::plan_in_bins(costs, 3, refine{all_in_first_bin{}});
-  ASSERT_TRUE(plan);
-  EXPECT_EQ(plan->makespan, ballast::ratio{3});
+  auto const plan = ballast_test::plan_in_bins(costs, 3, refine{all_in_first_bin{}}).value();
+  EXPECT_EQ(plan.makespan, ballast::ratio{3});
   EXPECT_EQ(all_in_first_bin{}, all_in_first_bin{});
 }
 

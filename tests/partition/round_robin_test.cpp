@@ -22,17 +22,15 @@ TEST(RoundRobin, PlacesEverySampleInABagItFits)  // Ensures (1) (2)
 TEST(RoundRobin, DealsSamplesInTurn)  // Ensures (3)
 {
   ballast_test::instance const step{{1, 1, 1, 1, 1}, {9, 9, 9, 9, 9}, {1, 1, 1}};
-  auto const plan = ballast_test::plan_instance(step, round_robin{});
-  ASSERT_TRUE(plan);
-  EXPECT_EQ(plan->owner, (std::vector{bag_id{0}, bag_id{1}, bag_id{2}, bag_id{0}, bag_id{1}}));
+  auto const plan = ballast_test::plan_instance(step, round_robin{}).value();
+  EXPECT_EQ(plan.owner, (std::vector{bag_id{0}, bag_id{1}, bag_id{2}, bag_id{0}, bag_id{1}}));
 }
 
 TEST(RoundRobin, PassesAShortSampleOnToTheNextBagItFits)
 {
   ballast_test::instance const step{{2, 2, 8}, {1, 1, 1}, {4, 2, 8}};
-  auto const plan = ballast_test::plan_instance(step, round_robin{});
-  ASSERT_TRUE(plan);
-  EXPECT_EQ(plan->owner, (std::vector{bag_id{1}, bag_id{1}, bag_id{2}}));
+  auto const plan = ballast_test::plan_instance(step, round_robin{}).value();
+  EXPECT_EQ(plan.owner, (std::vector{bag_id{1}, bag_id{1}, bag_id{2}}));
 }
 
 }  // namespace

@@ -109,15 +109,15 @@ TEST(StartingLoads, CountBesidesPaddedBatchesAndCaps)
   std::vector<std::int64_t> const before = {30, 0};
   auto const padded =
       ballast::partition(lengths, ballast::one_gpu_bags(2), ballast::padded_batches{},
-                         std::identity{}, {.starting_loads = before});
-  ASSERT_TRUE(padded) << padded.error().message;
-  EXPECT_EQ(padded->loads, (std::vector<std::int64_t>{30, 24}));
+                         std::identity{}, {.starting_loads = before})
+          .value();
+  EXPECT_EQ(padded.loads, (std::vector<std::int64_t>{30, 24}));
   // A cap counts the lengths of the samples alone.
   auto const within =
       ballast::partition(lengths, ballast::one_gpu_bags(2), ballast::capped{}, std::identity{},
-                         {.most_per_gpu = 12, .starting_loads = before});
-  ASSERT_TRUE(within) << within.error().message;
-  EXPECT_EQ(within->loads, (std::vector<std::int64_t>{38, 12}));
+                         {.most_per_gpu = 12, .starting_loads = before})
+          .value();
+  EXPECT_EQ(within.loads, (std::vector<std::int64_t>{38, 12}));
 }
 
 TEST(BagCapacities, HoldForBagsAsAWhole)
@@ -125,9 +125,9 @@ TEST(BagCapacities, HoldForBagsAsAWhole)
   std::vector<ballast::tokens> const lengths = {8, 7, 5};
   std::vector<std::int64_t> const room = {8, 12};
   auto const plan = ballast::partition(lengths, ballast::one_gpu_bags(2), ballast::capped{},
-                                       std::identity{}, {.bag_capacities = room});
-  ASSERT_TRUE(plan) << plan.error().message;
-  EXPECT_EQ(plan->loads, room) << "[8] [7 5]";
+                                       std::identity{}, {.bag_capacities = room})
+                        .value();
+  EXPECT_EQ(plan.loads, room) << "[8] [7 5]";
   auto const both =
       ballast::partition(lengths, ballast::one_gpu_bags(2), ballast::capped{}, std::identity{},
                          {.most_per_gpu = 11, .bag_capacities = room});

@@ -159,30 +159,6 @@ void expect_padded_starting_loads_counted(Policy const& policy, std::uint64_t se
   }
 }
 
-/// From its second step on, a policy allocates nothing: on bags of one kind, and of several.
-template <class Policy>
-void expect_no_allocation(Policy const& policy)
-{
-  ballast::random_source random(3);
-  for (std::vector<std::uint32_t> const& gpus :
-       {std::vector<std::uint32_t>(12, 1), std::vector<std::uint32_t>{1, 1, 2, 2, 4}}) {
-    auto const bags = consecutive_bags(gpus);
-    std::vector<ballast::tokens> lengths(1000);
-    ballast::partition_plan plan;
-    ballast::workspace memory;
-    for (int step = 0; step < 5; ++step) {
-      for (auto& length : lengths) { length = random.between(2, 9000); }
-      std::size_t const before = allocations();
-      auto const done = ballast::partition_into(plan, memory, lengths, bags, policy,
-                                                [](ballast::tokens length) { return length; });
-      std::size_t const during = allocations() - before;
-      ASSERT_TRUE(done);
-      if (step > 0) { EXPECT_EQ(during, 0U) << "step " << step; }
-      lengths.pop_back();  // later steps may be smaller
-    }
-  }
-}
-
 }  // namespace ballast_test
 
 #endif  // BALLAST_TESTS_SUPPORT_PADDED_CHECKS_HPP

@@ -35,9 +35,9 @@ static_assert(!ballast::grid_policy<says_nothing>);
 TEST(GridPolicy, IsAllThatTheFrontDoorAsksFor)
 {
   auto const plan = ballast::partition_grid(std::vector{1, 2, 3, 4, 5}, 2, {.microbatches = 2},
-                                            in_turn{}, std::identity{});
-  ASSERT_TRUE(plan);
-  EXPECT_EQ(plan->makespan, 1 + 5 + 3 > 2 + 4 ? 9 : 6);
+                                            in_turn{}, std::identity{})
+                        .value();
+  EXPECT_EQ(plan.makespan, 1 + 5 + 3 > 2 + 4 ? 9 : 6);
 }
 
 TEST(GridSlot, TakesWhatItSays)

@@ -23,10 +23,10 @@ TEST(GridLowerBound, CountsLongSamplesAndWhatFitsBesideThem)  // Ensures (1)
   auto const square = [](std::int64_t length) { return length * length; };
   auto const plan =
       ballast::partition_grid(lengths, 2, {.most_weight = 10, .meet = grid_meeting::microbatch},
-                              ballast::fill_slots{}, square);
-  ASSERT_TRUE(plan);
+                              ballast::fill_slots{}, square)
+          .value();
   // j = 1: 64 + (161 - F(20)) / 2, where F takes 64, 49 and five sixths of 36: 143. j = 2: 64 + 36.
-  EXPECT_EQ(plan->lower_bound, 64 + 36);
+  EXPECT_EQ(plan.lower_bound, 64 + 36);
   auto const sums =
       ballast::partition_grid(lengths, 2, {.most_weight = 10}, ballast::fill_slots{}, square);
   ASSERT_TRUE(sums);

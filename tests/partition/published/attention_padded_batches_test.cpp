@@ -2,6 +2,7 @@
 
 #include "../../support/attention_checks.hpp"
 #include "../../support/counted_allocations.hpp"  // defines: ballast_test::allocations
+#include "../../support/steady_state.hpp"
 #include "../../support/trials.hpp"
 
 #include <gmock/gmock.h>
@@ -210,29 +211,16 @@ TEST(AttentionPaddedBatches, WorksUpToTheLargestTotalWhereAttentionIsSmall)
   constexpr cost_units most = cost_units{1} << 62;  // two of them are above 63 bits
   step.step = {{9, 9, 9}, {most, most / 2, 7}, {1, 1, 1}};
   step.attention = {5, 3, 1};
-  auto const plan = step.plan(attention_padded_batches{});
-  ASSERT_TRUE(plan) << plan.error().message;
-  EXPECT_EQ(plan->makespan, (ballast::ratio{most, 1}));
+  auto const plan = step.plan(attention_padded_batches{}).value();
+  EXPECT_EQ(plan.makespan, (ballast::ratio{most, 1}));
 }
 
 TEST(AttentionPaddedBatches, AllocatesNothingInTheSteadyState)
 {
-  ballast::random_source random(3);
-  auto const bags = ballast_test::consecutive_bags({1, 1, 2, 2, 4});
-  std::vector<tokens> lengths(1000);
-  ballast::partition_plan plan;
-  ballast::workspace memory;
-  for (int step = 0; step < 4; ++step) {
-    for (auto& length : lengths) { length = random.between(4, 9000); }
-    std::size_t const before = ballast_test::allocations();
-    auto const done = ballast::partition_into(plan, memory, lengths, bags,
-                                              attention_padded_batches{.work = 10'000},
-                                              quadratic_cost{.linear = 1024, .quadratic = 1});
-    std::size_t const during = ballast_test::allocations() - before;
-    ASSERT_TRUE(done);
-    if (step > 0) { EXPECT_EQ(during, 0U) << "step " << step; }
-    lengths.pop_back();
-  }
+  ballast_test::expect_the_same_again_without_allocation(
+      attention_padded_batches{.work = 10'000}, 1000,
+      quadratic_cost{.linear = 1024, .quadratic = 1},
+      ballast_test::consecutive_bags({1, 1, 2, 2, 4}));
 }
 
 TEST(AttentionPaddedBatchesDeathTest, RefusesAProblemWithoutAttention)

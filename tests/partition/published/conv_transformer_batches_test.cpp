@@ -2,6 +2,7 @@
 
 #include "../../support/attention_checks.hpp"
 #include "../../support/counted_allocations.hpp"  // defines: ballast_test::allocations
+#include "../../support/steady_state.hpp"
 #include "../../support/trials.hpp"
 
 #include <gmock/gmock.h>
@@ -93,10 +94,10 @@ TEST(ConvTransformerBatches, AddsWhatIsLeftToTheLeastSumOfLengths)  // Ensures (
   // the second bag has done 28 by then, but its lengths sum up to 22, as those of the first do not.
   std::vector<tokens> const lengths{16, 14, 8, 6};
   auto const plan = ballast::partition(lengths, one_gpu_bags(2), conv_transformer_batches{},
-                                       quadratic_cost{.linear = 1, .quadratic = 1});
-  ASSERT_TRUE(plan);
-  EXPECT_THAT(plan->owner, ElementsAre(bag_id{0}, bag_id{1}, bag_id{1}, bag_id{0}));
-  EXPECT_THAT(plan->loads, ElementsAre(22 + 2 * 256, 22 + 2 * 196));
+                                       quadratic_cost{.linear = 1, .quadratic = 1})
+                        .value();
+  EXPECT_THAT(plan.owner, ElementsAre(bag_id{0}, bag_id{1}, bag_id{1}, bag_id{0}));
+  EXPECT_THAT(plan.loads, ElementsAre(22 + 2 * 256, 22 + 2 * 196));
 }
 
 TEST(ConvTransformerBatches, AcceptsTheEdges)
@@ -115,22 +116,9 @@ TEST(ConvTransformerBatches, AcceptsTheEdges)
 
 TEST(ConvTransformerBatches, AllocatesNothingInTheSteadyState)
 {
-  ballast::random_source random(3);
-  auto const bags = ballast_test::consecutive_bags({1, 1, 2, 2, 4});
-  std::vector<tokens> lengths(1000);
-  ballast::partition_plan plan;
-  ballast::workspace memory;
-  for (int step = 0; step < 4; ++step) {
-    for (auto& length : lengths) { length = random.between(4, 9000); }
-    std::size_t const before = ballast_test::allocations();
-    auto const done =
-        ballast::partition_into(plan, memory, lengths, bags, conv_transformer_batches{},
-                                quadratic_cost{.linear = 1024, .quadratic = 1});
-    std::size_t const during = ballast_test::allocations() - before;
-    ASSERT_TRUE(done);
-    if (step > 0) { EXPECT_EQ(during, 0U) << "step " << step; }
-    lengths.pop_back();
-  }
+  ballast_test::expect_the_same_again_without_allocation(
+      conv_transformer_batches{}, 1000, quadratic_cost{.linear = 1024, .quadratic = 1},
+      ballast_test::consecutive_bags({1, 1, 2, 2, 4}));
 }
 
 TEST(ConvTransformerBatchesDeathTest, RefusesAProblemWithoutAttention)

@@ -1,7 +1,7 @@
 #include <ballast/partition/published/quadratic_with_tolerance.hpp>  // first: proves it is self-contained
 
-#include "../../support/counted_allocations.hpp"
 #include "../../support/policy_checks.hpp"
+#include "../../support/steady_state.hpp"
 #include "../../support/trials.hpp"
 
 #include <gmock/gmock.h>
@@ -98,9 +98,9 @@ TEST(QuadraticWithTolerance, OrdersBagsTransitively)  // where "within v of each
   // Sums of 0, 4 and 8 with tolerance 5 are of two kinds: 0 and 4, and 8.
   std::vector<tokens> const lengths{8, 4, 3, 3, 3};
   auto const plan =
-      ballast::partition(lengths, one_gpu_bags(3), quadratic_with_tolerance{5}, quadratic_cost{1});
-  ASSERT_TRUE(plan);
-  EXPECT_THAT(plan->loads, ElementsAre(8, 7, 6));
+      ballast::partition(lengths, one_gpu_bags(3), quadratic_with_tolerance{5}, quadratic_cost{1})
+          .value();
+  EXPECT_THAT(plan.loads, ElementsAre(8, 7, 6));
 }
 
 // [direct]
@@ -136,27 +136,16 @@ TEST(QuadraticWithTolerance, WorksUpToTheLongestSamples)
   constexpr tokens most = ballast::longest_sample;
   std::vector<tokens> const lengths(8, most);
   auto const plan =
-      ballast::partition(lengths, one_gpu_bags(1), quadratic_with_tolerance{1}, quadratic_cost{1});
-  ASSERT_TRUE(plan);
-  EXPECT_THAT(plan->loads, ElementsAre(8 * most));
+      ballast::partition(lengths, one_gpu_bags(1), quadratic_with_tolerance{1}, quadratic_cost{1})
+          .value();
+  EXPECT_THAT(plan.loads, ElementsAre(8 * most));
 }
 
 TEST(QuadraticWithTolerance, AllocatesNothingInTheSteadyState)
 {
-  ballast::random_source random(3);
-  auto const bags = ballast_test::consecutive_bags({1, 1, 2, 2, 4});
-  std::vector<tokens> lengths(1000);
-  ballast::partition_plan plan;
-  ballast::workspace memory;
-  for (int step = 0; step < 4; ++step) {
-    for (tokens& length : lengths) { length = random.between(2, 9000); }
-    std::size_t const before = ballast_test::allocations();
-    auto const done = ballast::partition_into(plan, memory, lengths, bags,
-                                              quadratic_with_tolerance{}, quadratic_cost{1});
-    std::size_t const during = ballast_test::allocations() - before;
-    ASSERT_TRUE(done);
-    if (step > 0) { EXPECT_EQ(during, 0U) << "step " << step; }
-  }
+  ballast_test::expect_the_same_again_without_allocation(
+      quadratic_with_tolerance{}, 1000, quadratic_cost{1},
+      ballast_test::consecutive_bags({1, 1, 2, 2, 4}));
 }
 
 TEST(QuadraticWithToleranceDeathTest, RefusesAToleranceOfNothing)
