@@ -16,7 +16,6 @@
 #include <ballast/cost/interpolated_throughput.hpp>
 #include <ballast/cost/known_models.hpp>
 #include <ballast/cost/latency_fit.hpp>
-#include <ballast/cost/memory_model.hpp>
 #include <ballast/cost/module_memory.hpp>
 #include <ballast/cost/module_profile.hpp>
 #include <ballast/cost/packed_cost.hpp>
