@@ -24,6 +24,7 @@
 #include <ballast/cost/quadratic_cost.hpp>
 #include <ballast/cost/read_profile.hpp>
 #include <ballast/cost/saturating_sum.hpp>
+#include <ballast/cost/span_cost.hpp>
 #include <ballast/cost/step_fit.hpp>
 #include <ballast/cost/throughput_grid.hpp>
 #include <ballast/cost/training_passes.hpp>

@@ -34,15 +34,22 @@ struct quadratic_cost {
 
   [[nodiscard]] BALLAST_HOST_DEVICE constexpr cost_units operator()(tokens length) const
   {
+    if (length < 0 || length > longest_sample) { return no_cost; }
+    auto const l = static_cast<std::uint64_t>(length);
+    return of(l, l * l);
+  }
+
+  /// The cost of so many tokens, of which so many pairs attend to each other.
+  ///
+  /// Expects     fewer than 2^31 tokens, and at most 2^62 pairs.
+  [[nodiscard]] BALLAST_HOST_DEVICE constexpr cost_units of(std::uint64_t tokens_in_all,
+                                                            std::uint64_t pairs) const
+  {
     BALLAST_EXPECTS(fraction_bits <= 127, "a quadratic_cost has ", fraction_bits,
                     " fraction bits, and the most is 127");
-    if (length < 0 || length > longest_sample) { return no_cost; }
-
-    auto const l = static_cast<std::uint64_t>(length);
-    std::uint64_t const squared = l * l;  // below 2^62
     // Below 2^95 + 2^126, which leaves room to add the half, at most 2^126.
     uint128 const work =
-        static_cast<uint128>(linear) * l + static_cast<uint128>(quadratic) * squared;
+        static_cast<uint128>(linear) * tokens_in_all + static_cast<uint128>(quadratic) * pairs;
     uint128 const half = (uint128{1} << fraction_bits) >> 1;
     uint128 const cost = (work + half) >> fraction_bits;
     return cost < static_cast<uint128>(no_cost) ? static_cast<cost_units>(cost) : no_cost;
