@@ -59,6 +59,8 @@ void expect_plans_alike(Policy const& policy)
   EXPECT_EQ(any.restricts(), ballast::restricts_plans(policy));
   EXPECT_EQ(any.batches(), ballast::batching_of(policy));
   EXPECT_EQ(any.keeps_counts(), ballast::plans_keep_counts(policy));
+  EXPECT_EQ(any.keeps_rules(), ballast::keeps_placement_rules(policy));
+  EXPECT_EQ(ballast::keeps_placement_rules(ballast::refine{any}), true);
   ballast::random_source random(23);
   for (int trial = 0; trial < 20; ++trial) {
     auto const step = ballast_test::random_instance(random, 40, 5, 4);

@@ -22,6 +22,7 @@
 #include <limits>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -41,12 +42,21 @@ struct drawn_step {
   std::vector<ballast::rank_id> home;
   std::vector<std::int64_t> weights;
   std::int64_t most_per_gpu = no_limit;
+  std::vector<int> apart;
+  std::int64_t most_samples = no_limit;
+  bool cap_is_soft = false;
   number_family family = number_family::tiny;
 
   [[nodiscard]] std::size_t size() const { return lengths.size(); }
   [[nodiscard]] ballast::partition_constraints constraints() const
   {
-    return {.together = together, .home = home, .most_per_gpu = most_per_gpu, .weights = weights};
+    return {.together = together,
+            .home = home,
+            .most_per_gpu = most_per_gpu,
+            .weights = weights,
+            .most_samples = most_samples,
+            .apart = apart,
+            .cap_is_soft = cap_is_soft};
   }
   [[nodiscard]] bool is_limited() const { return most_per_gpu != no_limit; }
   [[nodiscard]] std::int64_t weight(std::size_t sample) const
@@ -75,6 +85,31 @@ struct drawn_step {
       all[at->second].push_back(sample);
     }
     return all;
+  }
+  /// Whether an item weighs more than each bag that takes it holds, and the cap is soft.
+  [[nodiscard]] bool stands_alone(std::vector<std::size_t> const& item) const
+  {
+    ballast::uint128 weight_of_all = 0;
+    for (std::size_t const sample : item) {
+      weight_of_all += static_cast<ballast::uint128>(weight(sample));
+    }
+    bool is_held = false;
+    for (std::size_t bag = 0; bag < bags.size(); ++bag) {
+      auto const takes_it = [&](std::size_t sample) { return takes(sample, bag); };
+      is_held = is_held || (std::ranges::all_of(item, takes_it) && holds(bag, weight_of_all));
+    }
+    return cap_is_soft && !is_held;
+  }
+  /// Whether bags have no more samples than they may, and none of one key.
+  [[nodiscard]] bool keeps_rules(std::vector<std::size_t> const& owner) const
+  {
+    std::vector<std::int64_t> counts(bags.size(), 0);
+    std::set<std::pair<std::size_t, int>> keys;
+    for (std::size_t sample = 0; sample < owner.size(); ++sample) {
+      if (++counts[owner[sample]] > most_samples) { return false; }
+      if (!apart.empty() && !keys.emplace(owner[sample], apart[sample]).second) { return false; }
+    }
+    return true;
   }
   /// Whether nothing in the step is beyond what the library takes, padded or not.
   [[nodiscard]] bool is_in_range() const
@@ -192,6 +227,23 @@ struct drawn_step {
   return step;
 }
 
+/// The same with rules about which samples share a bag; one at least.
+[[nodiscard]] inline drawn_step draw_ruled_step(ballast::random_source& random)
+{
+  drawn_step step = draw_step(random);
+  std::uint64_t const rules = random.below(7) + 1;
+  std::uint64_t const keys = step.size() * (1 + random.below(3)) + 1;
+  for (std::size_t sample = 0; sample < step.size() && rules % 2 == 1; ++sample) {
+    step.apart.push_back(static_cast<int>(random.below(keys)));
+  }
+  step.cap_is_soft = step.is_limited() && rules / 2 % 2 == 1;
+  if (rules >= 4 || (step.apart.empty() && !step.cap_is_soft)) {
+    auto const even = static_cast<std::int64_t>(step.size() / step.bags.size());
+    step.most_samples = std::max<std::int64_t>(1, even + random.between(0, 3));
+  }
+  return step;
+}
+
 /// Calls visit(owner) for every assignment of whole items to bags that take them and, where asked
 /// for, hold them; owner is by sample. Nothing where there are more than `most` assignments.
 template <class Visit>
@@ -204,9 +256,10 @@ bool for_each_plan(drawn_step const& step, double most, Visit const& visit)
   if (plans > most) { return false; }
   std::vector<std::size_t> owner(step.size());
   std::vector<ballast::uint128> held(bags, 0);
+  std::vector<int> items_in(bags, 0);
   auto const place = [&](auto const& self, std::size_t item) -> void {
     if (item == items.size()) {
-      visit(owner);
+      if (step.keeps_rules(owner)) { visit(owner); }
       return;
     }
     for (std::size_t bag = 0; bag < bags; ++bag) {
@@ -218,8 +271,10 @@ bool for_each_plan(drawn_step const& step, double most, Visit const& visit)
         owner[sample] = bag;
       }
       held[bag] += weight;
-      if (fits && step.holds(bag, held[bag])) { self(self, item + 1); }
+      bool const alone = items_in[bag]++ == 0 && step.stands_alone(items[item]);
+      if (fits && (alone || step.holds(bag, held[bag]))) { self(self, item + 1); }
       held[bag] -= weight;
+      --items_in[bag];
     }
   };
   place(place, 0);

@@ -138,8 +138,18 @@ void require_sound(drawn_step const& step, partition_plan const& plan, batching 
   }
   for (std::size_t bag = 0; bag < held.size() && step.is_limited(); ++bag) {
     auto const weight = batches == batching::padded ? held[bag] * heaviest[bag] : held[bag];
-    require(step.holds(bag, weight), "bag ", bag, " holds more than its GPUs may");
+    bool const alone =
+        std::ranges::count(plan.above_cap, ballast::to_id<ballast::bag_id>(bag)) == 1;
+    require(step.holds(bag, weight) != alone, "bag ", bag, " holds more than its GPUs may");
+    for (auto const& item : step.items()) {
+      require(!alone || owner[item.front()] != bag || step.stands_alone(item), "bag ", bag,
+              " is above a soft cap with a sample that another holds");
+      require(!alone || owner[item.front()] != bag ||
+                  item.size() == plan.samples[ballast::to_id<ballast::bag_id>(bag)].size(),
+              "bag ", bag, " is above a soft cap with several samples");
+    }
   }
+  require(step.keeps_rules(owner), "a bag has too many samples, or two that stay apart");
   require(plan.loads == loads_of(step, owner, batches), "loads are not those of the owners");
   require(plan.makespan == makespan_of_loads(step, plan.loads), "makespan ", shown(plan.makespan));
   require(plan.lower_bound <= plan.makespan, "bound above the makespan");
@@ -263,6 +273,27 @@ void add_named(std::vector<soaked_planner>& planners, std::string const& name,
   add(planners, name, ballast::parse_policy(name).value(), promised, others);
 }
 
+// Rules: kept, and refused only where no plan of a small step keeps them.
+template <class Policy>
+void add_ruled(std::vector<soaked_planner>& planners, std::string const& name, Policy const& policy)
+{
+  planners.push_back({"partition/rules/" + name, [=](ballast::random_source& random) {
+                        drawn_step const step = draw_ruled_step(random);
+                        if (step.size() == 0 && !step.constraints().has_rules()) { return; }
+                        partition_plan plan;
+                        ballast::workspace memory;
+                        auto const done = plan_into(plan, memory, step, policy);
+                        if (done) {
+                          require_sound(step, plan, batching::packed);
+                          require_bounded(step, plan, {});
+                        } else if (says(done.error(), "gave up")) {
+                          require(step.size() > 12, "gave up on ", step.size(), " samples");
+                        } else {
+                          require_right_refusal(step, done.error(), {.finds_room = true});
+                        }
+                      }});
+}
+
 // Within 0.5 % of the inner policy's plan, with no more tokens moved.
 void add_least_movement(std::vector<soaked_planner>& planners)
 {
@@ -329,6 +360,8 @@ void add_partitions(std::vector<soaked_planner>& planners)
   add(planners, "policy_for<quadratic>",
       ballast::policy_for<ballast::batching_strategy::quadratic>{}, {});
   add_least_movement(planners);
+  add_ruled(planners, "refine{}", ballast::refine{});
+  add_ruled(planners, "capped{}", ballast::capped{});
 }
 
 }  // namespace ballast_soak

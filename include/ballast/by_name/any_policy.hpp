@@ -25,6 +25,7 @@ struct held_partition_policy : comparable_interface {
   [[nodiscard]] virtual bool restricts() const = 0;
   [[nodiscard]] virtual batching batches() const = 0;
   [[nodiscard]] virtual bool keeps_counts() const = 0;
+  [[nodiscard]] virtual bool keeps_rules() const = 0;
 };
 
 }  // namespace detail
@@ -35,7 +36,7 @@ struct held_partition_policy : comparable_interface {
 /// It is a value that holds any policy, of the library or of the caller, nested ones too:
 /// `any_policy{refine{any_policy{multifit{}}}}`. Copies share the policy, which never changes.
 ///
-/// Ensures     (1) its plans, restrictions and batches are those of the policy that it holds
+/// Ensures     (1) its plans, restrictions, rules and batches are those of the policy that it holds
 ///             (2) two are equal when they hold equal policies of the same type
 class any_policy : public detail::any_held<detail::held_partition_policy> {
  public:
@@ -54,6 +55,7 @@ class any_policy : public detail::any_held<detail::held_partition_policy> {
   [[nodiscard]] bool restricts() const { return held().restricts(); }
   [[nodiscard]] batching batches() const { return held().batches(); }
   [[nodiscard]] bool keeps_counts() const { return held().keeps_counts(); }
+  [[nodiscard]] bool keeps_rules() const { return held().keeps_rules(); }
 
  private:
   template <class Policy>
@@ -68,6 +70,7 @@ class any_policy : public detail::any_held<detail::held_partition_policy> {
     [[nodiscard]] bool restricts() const override { return restricts_plans(this->value); }
     [[nodiscard]] batching batches() const override { return batching_of(this->value); }
     [[nodiscard]] bool keeps_counts() const override { return plans_keep_counts(this->value); }
+    [[nodiscard]] bool keeps_rules() const override { return keeps_placement_rules(this->value); }
   };
 };
 

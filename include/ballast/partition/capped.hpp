@@ -13,6 +13,7 @@
 #include <ballast/partition/detail/capacity/bags_with_room.hpp>
 #include <ballast/partition/detail/capacity/capacity_search.hpp>
 #include <ballast/partition/detail/exchange/exchange.hpp>
+#include <ballast/partition/detail/rules/plan_by_rules.hpp>
 #include <ballast/partition/longest_processing_time.hpp>
 #include <ballast/partition/makespan.hpp>
 #include <ballast/partition/makespan_lower_bound.hpp>
@@ -36,7 +37,8 @@ namespace ballast::inline v0 {
 /// only swaps of as many samples for as many bring it within its capacity, and a plan that keeps to
 /// the capacities is not changed. The plan of another inner policy that restricts plans, or pads,
 /// is never changed, since moves would break what that policy promises: the front door refuses it
-/// where it overruns. Without capacities this is the inner policy.
+/// where it overruns. Without capacities this is the inner policy. Where there are placement rules
+/// and the inner policy restricts no plans, `detail::rule_search` plans instead of all this.
 ///
 /// Ensures     (1) every sample that found room has one bag, which it fits
 ///             (2) loads have grown by exactly the costs of the samples each bag now owns
@@ -63,6 +65,9 @@ struct capped {
   ratio operator()(partition_problem const& problem, std::span<cost_units> loads,
                    std::span<bag_id> owner, workspace& memory) const
   {
+    if (problem.rules != nullptr && keeps_rules()) {
+      return detail::plan_by_rules(problem, loads, owner, work, memory);
+    }
     auto scratch = memory.open();
     std::span<cost_units> const starts = scratch.take<cost_units>(loads.size());
     std::copy(loads.begin(), loads.end(), starts.begin());
@@ -94,6 +99,15 @@ struct capped {
   [[nodiscard]] constexpr bool restricts() const { return restricts_plans(inner); }
   [[nodiscard]] constexpr bool keeps_counts() const { return plans_keep_counts(inner); }
   [[nodiscard]] constexpr batching batches() const { return batching_of(inner); }
+  [[nodiscard]] static constexpr bool keeps_rules()
+    requires(detail::plan_kind_of<Inner>.free && detail::plan_kind_of<Inner>.packed)
+  {
+    return true;
+  }
+  [[nodiscard]] constexpr bool keeps_rules() const
+  {
+    return !restricts() && batches() == batching::packed;
+  }
 
   friend bool operator==(capped const&, capped const&) = default;
 };

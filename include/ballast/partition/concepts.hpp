@@ -46,6 +46,22 @@ struct partition_problem {
     tokens length;
   };
 
+  /// Which samples may share a bag, beside what bags hold.
+  ///
+  /// Shapes      sample_counts[n], of samples joined to one, or empty where each is one;
+  ///             first_group[n + 1] and groups, of sample i from first_group[i] to
+  ///             first_group[i + 1]; first_member[g + 1] and members, of each group.
+  struct placement_rules {
+    std::int64_t most_samples = 0;  ///< of a bag
+    std::span<std::uint32_t const> sample_counts = {};
+    std::span<std::uint32_t const> first_group = {};
+    std::span<std::uint32_t const> groups = {};
+    std::span<std::uint32_t const> first_member = {};
+    std::span<std::uint32_t const> members = {};  ///< no two of one group share a bag
+    /// Whether a sample that weighs more than every bag that it fits holds gets a bag for itself.
+    bool cap_is_soft = false;
+  };
+
   std::span<cost_units const> costs;
   std::span<tokens const> lengths;
   std::span<priced_sample const> heaviest_first;
@@ -60,6 +76,7 @@ struct partition_problem {
   std::span<std::uint32_t const> first_part = {};
   std::span<part const> parts = {};
   std::span<cost_units const> attention = {};  ///< what of each cost is attention
+  placement_rules const* rules = nullptr;      ///< or none
   /// What `makespan_lower_bound` says of this problem, or 0 where it is not computed yet; then a
   /// policy that needs it computes it.
   ratio lower_bound = {};
@@ -125,7 +142,8 @@ struct partition_problem {
 /// two constant member functions: `batching batches()` where loads are not sums, and `bool
 /// restricts()` where it chooses among some plans only, as those of equal counts, so that what it
 /// proves holds for these alone. Where they are static and constexpr, a nesting without meaning,
-/// such as `refine{padded_batches{}}`, does not compile.
+/// such as `refine{padded_batches{}}`, does not compile. A policy that keeps to the problem's rules,
+/// and then to capacities, has `bool keeps_rules()`.
 template <class P>
 concept partition_policy =
     requires(P const policy, partition_problem const& problem, std::span<cost_units> loads,
@@ -236,6 +254,24 @@ template <partition_policy Policy>
     return false;
   }
 }
+
+/// Whether the plans of a policy keep constraints.most_samples, apart and cap_is_soft. A policy says
+/// so by a constant member function `bool keeps_rules()`; the front door refuses the others.
+template <partition_policy Policy>
+[[nodiscard]] constexpr bool keeps_placement_rules(Policy const& policy)
+{
+  if constexpr (requires { policy.keeps_rules(); }) {
+    return policy.keeps_rules();
+  } else {
+    return false;
+  }
+}
+
+/// A policy whose type says that it keeps them, for programs that always have such constraints.
+template <class P>
+concept rule_keeping_policy = partition_policy<P> && requires {
+  typename std::bool_constant<P::keeps_rules()>;
+} && std::bool_constant<P::keeps_rules()>::value;
 
 }  // namespace ballast::inline v0
 

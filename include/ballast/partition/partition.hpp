@@ -12,6 +12,7 @@
 #include <ballast/partition/batching.hpp>
 #include <ballast/partition/concepts.hpp>
 #include <ballast/partition/cost_vector.hpp>
+#include <ballast/partition/detail/capacity/capacities_of.hpp>
 #include <ballast/partition/detail/plan_items.hpp>
 #include <ballast/partition/detail/read_samples.hpp>
 #include <ballast/partition/detail/refused_call.hpp>
@@ -51,8 +52,9 @@ namespace ballast::inline v0 {
 ///                 a policy reads as its length is the number of GPUs of that bag
 ///             (3) the plan depends on nothing but the arguments, so every rank finds the same one
 ///             (4) with a plan and a workspace that have seen a step as large, nothing is allocated
-///             (5) samples with one key in constraints.together have one bag, and no bag holds more
-///                 weight than its GPUs can
+///             (5) samples with one key in constraints.together have one bag, with one key in
+///                 constraints.apart different ones, and no bag holds more weight than its GPUs can,
+///                 but for plan.above_cap, nor more than constraints.most_samples
 ///             (6) costs that are k times as large give the same plan, its loads and bound k times
 /// Errors      out_of_range: sample `position` has a length outside [0, longest_sample], a negative
 ///             cost or no cost, an attention part that is not from 0 to its cost, a home outside
@@ -61,7 +63,8 @@ namespace ballast::inline v0 {
 ///             infeasible: sample `position` has fewer tokens than every bag has GPUs, and the bags
 ///             refuse short samples; or it found no bag with room, or there is no bag, or the
 ///             policy pads and samples have to stay together, or it pads attention and cost_of is
-///             no attention_cost_model. The plan is then unspecified.
+///             no attention_cost_model, or the policy keeps no rules (`keeps_rules`), or no plan does.
+///             The plan is then unspecified.
 /// Complexity  O(n) calls of cost_of, a radix sort, the policy, O((n + m) log m) for the bound;
 ///             with samples to keep together O(n log n). By D quantities D + 1 radix sorts and
 ///             O((D n + m) log m) for the bound, with limits O(D n log n).
@@ -121,6 +124,7 @@ template <class Cost, std::ranges::forward_range Samples, policy_by<Cost> Policy
   BALLAST_EXPECTS(plan.lower_bound <= plan.makespan, "the policy says that no makespan is below ",
                   plan.lower_bound.numerator, " / ", plan.lower_bound.denominator,
                   ", and its plan has ", plan.makespan.numerator, " / ", plan.makespan.denominator);
+  detail::list_bags_above_cap(plan, step.weights, bags, constraints, memory);
   plan.moved = detail::moved_share(detail::span_of(plan.owner), lengths->own, home);
   return {};
 }

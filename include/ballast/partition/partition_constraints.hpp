@@ -53,8 +53,8 @@ class sample_keys {
   sample_keys(Array const&) noexcept  // else a compiler lists constructors
   {
     static_assert(detail::never<Array>,
-                  "constraints.together takes an array of integers or identifiers, one for each "
-                  "sample, of which equal ones stay together; number other keys");
+                  "constraints.together and constraints.apart take an array of integers or "
+                  "identifiers, one for each sample; number other keys");
   }
 
   [[nodiscard]] std::size_t size() const noexcept { return size_; }
@@ -130,8 +130,27 @@ struct partition_constraints {
   std::span<std::int64_t const> starting_loads = {};
   /// The most weight that each bag as a whole gets, beside most_per_gpu. One for each bag, or empty.
   std::span<std::int64_t const> bag_capacities = {};
+  /// Each bag gets at most this many samples. This and what follows are rules: `refine` and `capped`
+  /// keep them, also both with limits, and other policies are refused.
+  std::int64_t most_samples = no_limit;
+  /// Samples with the same key get different bags, as the replicas of one expert. One that has to
+  /// be apart from no other has a key of its own.
+  sample_keys apart = {};
+  /// Whether a sample, with what stays together with it, that weighs more than each bag that it
+  /// fits holds gets a bag for itself, listed in plan.above_cap, instead of a refusal.
+  bool cap_is_soft = false;
 
   static constexpr std::int64_t no_limit = std::numeric_limits<std::int64_t>::max();
+
+  /// The name of a rule that was given, or nothing.
+  [[nodiscard]] char const* first_rule() const noexcept
+  {
+    return most_samples != no_limit ? "most_samples"
+           : !apart.empty()         ? "apart"
+           : cap_is_soft            ? "cap_is_soft"
+                                    : "";
+  }
+  [[nodiscard]] bool has_rules() const noexcept { return *first_rule() != '\0'; }
 
   /// Whether anything limits the weight of bags.
   [[nodiscard]] bool limits_bags() const noexcept
@@ -175,6 +194,7 @@ namespace detail {
                 "; give one for each sample, or none");
   };
   if (auto checked = check_count("together", given.together.size()); !checked) { return checked; }
+  if (auto checked = check_count("apart", given.apart.size()); !checked) { return checked; }
   if (auto checked = check_count("home", given.home.size()); !checked) { return checked; }
   if (auto checked = check_count("weights", given.weights.size()); !checked) { return checked; }
   for (std::size_t sample = 0; sample < given.home.size(); ++sample) {
@@ -187,6 +207,15 @@ namespace detail {
   if (given.most_per_gpu < 0) {
     return fail(error_code::out_of_range, 0, "a GPU cannot hold ", given.most_per_gpu,
                 "; give the most that it holds, or no limit");
+  }
+  if (given.most_samples < 1) {
+    return fail(error_code::out_of_range, 0, "constraints.most_samples is ", given.most_samples,
+                "; give at least 1, or no limit");
+  }
+  if (given.cap_is_soft && !given.limits_bags()) {
+    return fail(
+        error_code::out_of_range, 0,
+        "constraints.cap_is_soft has no most_per_gpu or bag_capacities to soften; give one");
   }
   if (!given.weights.empty() && !given.limits_bags()) {
     return fail(

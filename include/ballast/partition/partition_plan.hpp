@@ -59,7 +59,9 @@ void add_costs(digest& words, std::span<cost_vector<D> const> costs,
 ///                 batches). So this plan is at most gap() above the optimum
 ///             (5) short_samples counts samples that leave GPUs of their bag without a token; 0
 ///                 where the bags do not admit such
-///             (6) moved is the share of all tokens whose sample leaves the bag that holds it; 0
+///             (6) above_cap lists the bags with one sample, or several that stay together, that
+///                 weigh more than a soft cap
+///             (7) moved is the share of all tokens whose sample leaves the bag that holds it; 0
 ///                 where the constraints give no home
 template <class Cost>
 struct basic_partition_plan : certified<ratio> {
@@ -69,6 +71,7 @@ struct basic_partition_plan : certified<ratio> {
   std::vector<cost_units> attention;  ///< what of each cost is attention
   std::vector<Cost> loads;
   jagged<bag_id, sample_id> samples;
+  std::vector<bag_id> above_cap;
   ratio moved;
   batching batches = batching::packed;
   std::size_t short_samples = 0;

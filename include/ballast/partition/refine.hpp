@@ -14,6 +14,7 @@
 #include <ballast/partition/detail/exchange/exchange_search.hpp>
 #include <ballast/partition/detail/inner_plan.hpp>
 #include <ballast/partition/detail/policy_arrays.hpp>
+#include <ballast/partition/detail/rules/plan_by_rules.hpp>
 #include <ballast/partition/detail/vectors/refine_vectors.hpp>
 #include <ballast/partition/longest_processing_time.hpp>
 #include <ballast/partition/makespan.hpp>
@@ -39,7 +40,8 @@ namespace ballast::inline v0 {
 ///             can do up to 2^18 steps, and a pass along all bags, more than this.
 /// Expects     the inner policy does not pad. It may restrict its plans, as equal_count does: then
 ///             its plan is a start, and what it proves of such plans does not count. Capacities are
-///             ignored.
+///             ignored where there are no rules; with rules `detail::rule_search` keeps both, and
+///             the inner policy plays no part.
 /// Ensures     (1) every sample has one bag, which it fits
 ///             (2) loads have grown by exactly the costs of the samples each bag now owns
 ///             (3) the makespan is not above that of the inner policy's plan and, with any work, of
@@ -88,6 +90,9 @@ struct refine {
   {
     BALLAST_EXPECTS(batching_of(inner) == batching::packed,
                     "refine exchanges samples of packed bags, and its inner policy pads them");
+    if (problem.rules != nullptr) {
+      return detail::plan_by_rules(problem, loads, owner, work, memory);
+    }
     auto scratch = memory.open();
     if (work == 0) {
       return detail::run_inner_policy(inner, problem, loads, owner, memory, scratch).bound;
@@ -107,12 +112,13 @@ struct refine {
   {
     detail::expect_policy_arrays<D>(problem, loads, owner);
     auto scratch = memory.open();
-    std::span<cost_vector<D>> const starts =
-        scratch.take<cost_vector<D>>(problem.capacities.size());
-    std::copy_n(loads.begin(), starts.size(), starts.begin());
+    std::span<cost_vector<D>> const starts = scratch.take<cost_vector<D>>(loads.size());
+    std::copy(loads.begin(), loads.end(), starts.begin());
     inner(problem, loads, owner, memory);
     detail::refine_vectors<D>(problem, starts, loads, owner, work_per_sample, memory);
   }
+
+  [[nodiscard]] static constexpr bool keeps_rules() noexcept { return true; }
 
   friend bool operator==(refine const&, refine const&) = default;
 };

@@ -13,11 +13,13 @@
 #include <ballast/partition/batching.hpp>
 #include <ballast/partition/concepts.hpp>
 #include <ballast/partition/descending_order.hpp>
+#include <ballast/partition/detail/capacity/capacities_of.hpp>
 #include <ballast/partition/detail/capacity/out_of_capacity.hpp>
 #include <ballast/partition/detail/common_divisor.hpp>
 #include <ballast/partition/detail/joint_samples.hpp>
 #include <ballast/partition/detail/padding/padded_sum.hpp>
 #include <ballast/partition/detail/read_samples.hpp>
+#include <ballast/partition/detail/rules/read_rules.hpp>
 #include <ballast/partition/makespan_lower_bound.hpp>
 #include <ballast/partition/partition_constraints.hpp>
 #include <ballast/partition/partition_plan.hpp>
@@ -28,7 +30,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <limits>
 #include <optional>
 #include <span>
 #include <utility>
@@ -41,23 +42,6 @@ struct step_samples {
   std::span<std::int64_t const> weights;  ///< empty where nothing limits the bags
   std::span<bag_id const> home;           ///< or empty
 };
-
-/// What every bag can hold of a weight that is limited per GPU or per bag; the frame keeps it.
-[[nodiscard]] inline std::span<std::int64_t const> capacities_of(
-    bag_layout const& bags, partition_constraints const& constraints, workspace::frame& scratch)
-{
-  std::span<std::int64_t> const capacities = scratch.take<std::int64_t>(bags.size());
-  for (std::size_t bag = 0; bag < capacities.size(); ++bag) {
-    std::int64_t const gpus = bags.sizes()[bag];
-    bool const endless = constraints.most_per_gpu > std::numeric_limits<std::int64_t>::max() / gpus;
-    capacities[bag] =
-        endless ? std::numeric_limits<std::int64_t>::max() : constraints.most_per_gpu * gpus;
-    if (!constraints.bag_capacities.empty()) {
-      capacities[bag] = std::min(capacities[bag], constraints.bag_capacities[bag]);
-    }
-  }
-  return capacities;
-}
 
 /// Whether what a bag holds, padded where the policy pads, is more than its capacity.
 [[nodiscard]] constexpr bool overruns(padded_sum const& held, std::int64_t capacity) noexcept
@@ -88,6 +72,7 @@ struct step_samples {
   std::fill(held.begin(), held.end(), padded_sum{});
   for (std::size_t sample = 0; sample < owner.size(); ++sample) {
     std::size_t const bag = to_index(owner[sample]);
+    if (problem.rules != nullptr && bag == bags) { return out_of_rules(problem, items, sample); }
     if (!held.empty() && bag == bags) { return out_of_capacity(problem, items, sample); }
     BALLAST_EXPECTS(bag != bags, "the policy left sample ", items.sample_of(sample),
                     " without a bag");
@@ -101,7 +86,7 @@ struct step_samples {
                               : batches == batching::padded ? cost
                                                             : problem.attention[sample];
     batch[bag].add(cost - padded, padded);
-    if (held.empty()) { continue; }
+    if (held.empty() || problem.rules != nullptr) { continue; }
     bool const pads = batches == batching::padded;
     held[bag].add(pads ? 0 : problem.weights[sample], pads ? problem.weights[sample] : 0);
     if (!overruns(held[bag], problem.capacities[bag])) { continue; }
@@ -121,6 +106,7 @@ struct step_samples {
   auto const [said, is] = std::mismatch(loads.begin(), loads.end(), recomputed.begin());
   BALLAST_EXPECTS(said == loads.end(), "the policy says that bag ", said - loads.begin(),
                   " has a load of ", *said, ", and its samples make it ", *is);
+  if (problem.rules != nullptr) { expect_kept_rules(problem, items, owner, memory); }
   return {};
 }
 
@@ -199,6 +185,7 @@ template <partition_policy Policy>
       items.home, items.weights, capacities,     items.joint_lengths, items.first_part,
       items.parts};
   problem.attention = divided(items.attention, unit, scratch);
+  problem.rules = items.rules;
   std::fill(loads.begin(), loads.end(), 0);
   auto const divided_starts = divided(starts, unit, scratch);
   std::copy(divided_starts.begin(), divided_starts.end(), loads.begin());
@@ -237,6 +224,9 @@ template <partition_policy Policy>
                                       bag_layout const& bags, Policy const& policy,
                                       partition_constraints const& constraints, workspace& memory)
 {
+  if (auto checked = check_keeps_rules(constraints, keeps_placement_rules(policy)); !checked) {
+    return tl::unexpected(std::move(checked).error());
+  }
   auto scratch = memory.open();
   planned_items items{span_of(plan.costs), step.lengths.fitting, step.weights, step.home};
   items.attention = span_of(plan.attention);
@@ -252,6 +242,12 @@ template <partition_policy Policy>
     items = join_samples(constraints.together, items, item_of, scratch);
     owner = scratch.take<bag_id>(items.costs.size());
     std::fill(owner.begin(), owner.end(), to_id<bag_id>(bags.size()));
+  }
+  result<partition_problem::placement_rules> rules;
+  if (constraints.has_rules()) {
+    rules = read_rules(constraints, items, item_of, plan.costs.size(), bags.size(), scratch);
+    if (!rules) { return tl::unexpected(std::move(rules).error()); }
+    items.rules = &*rules;
   }
   auto const bound =
       plan_items(items, bags, policy, constraints, mutable_span_of(plan.loads), owner, memory);

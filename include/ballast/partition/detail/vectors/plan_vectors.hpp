@@ -12,6 +12,7 @@
 #include <ballast/partition/concepts.hpp>
 #include <ballast/partition/cost_vector.hpp>
 #include <ballast/partition/cost_vector_lower_bound.hpp>
+#include <ballast/partition/detail/capacity/capacities_of.hpp>
 #include <ballast/partition/detail/capacity/out_of_capacity.hpp>
 #include <ballast/partition/detail/joint_samples.hpp>
 #include <ballast/partition/detail/plan_items.hpp>
@@ -126,6 +127,11 @@ template <std::size_t D, cost_vector_policy<D> Policy>
                 "constraints.starting_loads counts in plans by one quantity, and the cost of a "
                 "sample has ",
                 D, "; leave it out");
+  }
+  if (constraints.has_rules()) {
+    return fail(error_code::out_of_range, 0, "constraints.", constraints.first_rule(),
+                " counts in plans by one quantity, and the cost of a sample has ", D,
+                "; leave it out");
   }
   auto scratch = memory.open();
   auto const is_one = [](std::uint32_t each) { return each == 1; };

@@ -1,0 +1,385 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rules about which samples share a bag, through the front door.
+
+#include "../support/instances.hpp"
+#include "../support/trials.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <ballast/core/ids.hpp>
+#include <ballast/core/random.hpp>
+#include <ballast/core/ratio.hpp>
+#include <ballast/core/result.hpp>
+#include <ballast/core/workspace.hpp>
+#include <ballast/partition/best_of.hpp>
+#include <ballast/partition/capped.hpp>
+#include <ballast/partition/concepts.hpp>
+#include <ballast/partition/cost_vector.hpp>
+#include <ballast/partition/equal_count.hpp>
+#include <ballast/partition/exact.hpp>
+#include <ballast/partition/karmarkar_karp.hpp>
+#include <ballast/partition/least_movement.hpp>
+#include <ballast/partition/longest_processing_time.hpp>
+#include <ballast/partition/multifit.hpp>
+#include <ballast/partition/no_length.hpp>
+#include <ballast/partition/padded_batches.hpp>
+#include <ballast/partition/partition.hpp>
+#include <ballast/partition/partition_constraints.hpp>
+#include <ballast/partition/partition_plan.hpp>
+#include <ballast/partition/refine.hpp>
+#include <ballast/topology/bag_layout.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <numeric>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace placement_rules_test {
+
+using ballast::bag_id;
+using ballast::capped;
+using ballast::partition_constraints;
+using ballast::ratio;
+using ballast::refine;
+using testing::HasSubstr;
+
+static_assert(ballast::rule_keeping_policy<refine<>>);
+static_assert(ballast::rule_keeping_policy<capped<>>);
+static_assert(ballast::rule_keeping_policy<capped<refine<>>>);
+static_assert(!ballast::rule_keeping_policy<capped<ballast::equal_count>>);
+static_assert(!ballast::rule_keeping_policy<ballast::longest_processing_time>);
+
+std::vector<std::size_t> owners_of(ballast::partition_plan const& plan)
+{
+  std::vector<std::size_t> owners;
+  for (bag_id const bag : plan.owner) { owners.push_back(to_index(bag)); }
+  return owners;
+}
+
+TEST(PlacementRules, GiveEachBagAtMostSoManySamples)
+{
+  // [most_samples]
+  std::vector<ballast::tokens> const lengths = {90, 30, 20, 20, 10, 10};
+  auto const plan = ballast::partition(lengths, ballast::one_gpu_bags(2), ballast::refine{},
+                                       std::identity{}, {.most_samples = 3});
+  // 90 10 10 and 30 20 20: without the rule it is 90 alone.
+  // [most_samples]
+  ASSERT_TRUE(plan) << plan.error().message;
+  EXPECT_EQ(plan->loads, (std::vector<std::int64_t>{110, 70}));
+  EXPECT_TRUE(plan->proven_optimal());
+}
+
+TEST(PlacementRules, KeepSamplesOfOneKeyApart)
+{
+  // [apart]
+  std::vector<ballast::tokens> const lengths = {60, 20, 20, 20};
+  std::vector<int> const prompts = {7, 1, 1, 2};  // two samples of prompt 1
+  auto const plan = ballast::partition(lengths, ballast::one_gpu_bags(2), ballast::refine{},
+                                       std::identity{}, {.apart = prompts});
+  // 60 20 and 20 20, where 60 and 20 20 20 would be level.
+  // [apart]
+  ASSERT_TRUE(plan) << plan.error().message;
+  EXPECT_EQ(plan->loads, (std::vector<std::int64_t>{80, 40}));
+  EXPECT_TRUE(plan->proven_optimal());
+}
+
+TEST(PlacementRules, LetASampleAboveASoftCapStandAlone)
+{
+  // [soft_cap]
+  std::vector<ballast::tokens> const lengths = {150, 60, 40, 30};
+  auto const plan = ballast::partition(lengths, ballast::one_gpu_bags(3), ballast::capped{},
+                                       std::identity{}, {.most_per_gpu = 100, .cap_is_soft = true});
+  // plan->above_cap has bag 0, with the sample of 150 alone.
+  // [soft_cap]
+  ASSERT_TRUE(plan) << plan.error().message;
+  EXPECT_EQ(plan->above_cap, (std::vector<bag_id>{bag_id{0}}));
+  EXPECT_EQ(plan->loads, (std::vector<std::int64_t>{150, 60, 70}));
+}
+
+// A step with any of the rules, limits and keys.
+struct ruled_step {
+  ballast::bag_layout bags;
+  std::vector<std::int64_t> lengths, costs, weights, capacities, before;
+  std::vector<int> together, apart;
+  std::int64_t most_samples = partition_constraints::no_limit;
+  bool cap_is_soft = false;
+
+  [[nodiscard]] partition_constraints constraints() const
+  {
+    return {.together = together,
+            .weights = weights,
+            .starting_loads = before,
+            .bag_capacities = capacities,
+            .most_samples = most_samples,
+            .apart = apart,
+            .cap_is_soft = cap_is_soft};
+  }
+
+  [[nodiscard]] bool takes(std::size_t sample, std::size_t bag) const
+  {
+    return bags.takes(ballast::to_id<bag_id>(bag), lengths[sample]);
+  }
+
+  // What the samples that stay with this one weigh, and whether a bag that takes them holds that.
+  [[nodiscard]] bool is_too_heavy(std::size_t sample) const
+  {
+    std::int64_t all = 0;
+    std::vector<bool> fits(bags.size(), true);
+    for (std::size_t other = 0; other < costs.size(); ++other) {
+      bool const stays =
+          other == sample || (!together.empty() && together[other] == together[sample]);
+      all += stays ? weights[other] : 0;
+      for (std::size_t bag = 0; bag < bags.size() && stays; ++bag) {
+        if (!takes(other, bag)) { fits[bag] = false; }
+      }
+    }
+    for (std::size_t bag = 0; bag < bags.size(); ++bag) {
+      if (fits[bag] && all <= capacities[bag]) { return false; }
+    }
+    return true;
+  }
+
+  // Whether these owners keep everything; slow and plain.
+  [[nodiscard]] bool keeps(std::vector<std::size_t> const& owner) const
+  {
+    for (std::size_t bag = 0; bag < bags.size(); ++bag) {
+      std::vector<std::size_t> held;
+      for (std::size_t sample = 0; sample < owner.size(); ++sample) {
+        if (owner[sample] != bag) { continue; }
+        held.push_back(sample);
+        if (!takes(sample, bag)) { return false; }
+      }
+      if (static_cast<std::int64_t>(held.size()) > most_samples) { return false; }
+      std::int64_t weight = 0;
+      for (std::size_t const a : held) {
+        weight += weights.empty() ? 0 : weights[a];
+        for (std::size_t const b : held) {
+          if (a != b && !apart.empty() && apart[a] == apart[b]) { return false; }
+        }
+      }
+      if (capacities.empty()) { continue; }
+      bool const has_heavy = cap_is_soft && std::ranges::any_of(held, [this](std::size_t each) {
+                               return is_too_heavy(each);
+                             });
+      std::set<int> keys;
+      for (std::size_t const each : held) {
+        keys.insert(together.empty() ? static_cast<int>(each) : together[each]);
+      }
+      if (has_heavy ? keys.size() > 1 : weight > capacities[bag]) { return false; }
+    }
+    for (std::size_t a = 0; a < owner.size() && !together.empty(); ++a) {
+      for (std::size_t b = 0; b < a; ++b) {
+        if (together[a] == together[b] && owner[a] != owner[b]) { return false; }
+      }
+    }
+    return true;
+  }
+
+  [[nodiscard]] ratio makespan(std::vector<std::size_t> const& owner) const
+  {
+    auto loads = before.empty() ? std::vector<std::int64_t>(bags.size(), 0) : before;
+    for (std::size_t sample = 0; sample < owner.size(); ++sample) {
+      loads[owner[sample]] += costs[sample];
+    }
+    ratio latest;
+    for (std::size_t bag = 0; bag < bags.size(); ++bag) {
+      latest = std::max(latest, ratio{loads[bag], bags.speeds()[bag]});
+    }
+    return latest;
+  }
+
+  // Oracle: all plans.
+  [[nodiscard]] std::optional<ratio> optimum() const
+  {
+    std::optional<ratio> best;
+    std::vector<std::size_t> owner(costs.size(), 0);
+    for (;;) {
+      if (keeps(owner) && (!best || makespan(owner) < *best)) { best = makespan(owner); }
+      std::size_t next = 0;
+      while (next < owner.size() && ++owner[next] == bags.size()) { owner[next++] = 0; }
+      if (next == owner.size()) { return best; }
+    }
+  }
+};
+
+ruled_step draw_ruled_step(ballast::random_source& random)
+{
+  ruled_step step;
+  std::vector<std::uint32_t> gpus(1 + random.below(3));
+  bool const is_even = random.below(2) == 0;
+  for (auto& each : gpus) { each = is_even ? 1 : static_cast<std::uint32_t>(1 + random.below(3)); }
+  step.bags = ballast_test::consecutive_bags(gpus, {});
+  std::size_t const count = random.below(7);
+  auto const least = static_cast<std::int64_t>(std::ranges::min(gpus));
+  for (std::size_t sample = 0; sample < count; ++sample) {
+    step.lengths.push_back(random.between(least, 6));
+    step.costs.push_back(random.between(0, 20));
+  }
+  if (random.below(2) == 0) {
+    for (std::size_t sample = 0; sample < count; ++sample) {
+      step.weights.push_back(random.between(0, 20));
+    }
+    for (std::size_t bag = 0; bag < gpus.size(); ++bag) {
+      step.capacities.push_back(random.between(10, 50));
+    }
+    step.cap_is_soft = random.below(2) == 0;
+  }
+  for (auto* keys : {&step.together, &step.apart}) {
+    if (random.below(2) == 0) {
+      for (std::size_t sample = 0; sample < count; ++sample) {
+        keys->push_back(static_cast<int>(random.below(2 * count)));
+      }
+    }
+  }
+  if (random.below(3) == 0) {
+    for (std::size_t bag = 0; bag < gpus.size(); ++bag) {
+      step.before.push_back(random.between(0, 30));
+    }
+  }
+  if (random.below(2) == 0) { step.most_samples = random.between(1, 4); }
+  return step;
+}
+
+template <class Policy>
+void expect_best_of_all(Policy const& policy, std::uint64_t seed)
+{
+  ballast::random_source random(seed);
+  int refused = 0;
+  int ruled = 0;
+  for (int trial = 0; trial < ballast_test::trials_of(1500); ++trial) {
+    SCOPED_TRACE(testing::Message() << "trial " << trial);
+    auto const step = draw_ruled_step(random);
+    if (!step.constraints().has_rules()) { continue; }
+    ++ruled;
+    std::vector<std::size_t> samples(step.costs.size());
+    std::iota(samples.begin(), samples.end(), std::size_t{0});
+    auto const plan = ballast::partition(
+        samples, step.bags, policy, [&](std::size_t each) { return step.costs[each]; },
+        [&](std::size_t each) { return step.lengths[each]; }, step.constraints());
+    auto const best = step.optimum();
+    ASSERT_EQ(plan.has_value(), best.has_value()) << (plan ? "" : plan.error().message);
+    refused += plan ? 0 : 1;
+    if (!plan) {
+      EXPECT_THAT(plan.error().message, testing::Not(HasSubstr("gave up")));
+      continue;
+    }
+    auto const owner = owners_of(*plan);
+    ASSERT_TRUE(step.keeps(owner));
+    ASSERT_EQ(plan->makespan, *best);
+    ASSERT_EQ(plan->makespan, step.makespan(owner));
+    ASSERT_TRUE(plan->proven_optimal());
+    for (std::size_t bag = 0; bag < step.bags.size(); ++bag) {
+      std::int64_t held = 0;
+      for (std::size_t sample = 0; sample < owner.size(); ++sample) {
+        held += owner[sample] == bag && step.cap_is_soft ? step.weights[sample] : 0;
+      }
+      bool const listed = std::ranges::count(plan->above_cap, ballast::to_id<bag_id>(bag)) == 1;
+      ASSERT_EQ(listed, step.cap_is_soft && held > step.capacities[bag]);
+    }
+  }
+  EXPECT_GT(refused, ruled / 20);
+  EXPECT_LT(refused, ruled / 2);
+}
+
+TEST(PlacementRules, AreKeptAsWellAsAllPlansAllow)
+{
+  expect_best_of_all(refine{}, 301);
+  expect_best_of_all(capped{}, 302);
+}
+
+TEST(PlacementRules, HoldInLargeSteps)
+{
+  ballast::random_source random(304);
+  ballast::workspace memory;
+  ballast::partition_plan plan;
+  for (int trial = 0; trial < ballast_test::trials_of(30); ++trial) {
+    ruled_step step;
+    std::size_t const bags = 2 + random.below(7);
+    std::size_t const each = 8 + random.below(9);
+    step.bags = ballast::one_gpu_bags(bags);
+    step.most_samples = static_cast<std::int64_t>(each);  // all bags are full
+    for (std::size_t sample = 0; sample < bags * each; ++sample) {
+      step.costs.push_back(random.between(1, 40) * random.between(1, 40));
+      step.apart.push_back(static_cast<int>(sample / bags));
+    }
+    ASSERT_TRUE(ballast::partition_into(plan, memory, step.costs, step.bags, refine{},
+                                        std::identity{}, ballast::no_length{}, step.constraints()));
+    step.lengths = step.costs;
+    ASSERT_TRUE(step.keeps(owners_of(plan)));
+    // Of keys that all bags hold once, heaviest first in turn is within the widest key.
+    EXPECT_LE(plan.gap(), 0.05) << trial;
+  }
+}
+
+std::string refusal(auto const& policy, partition_constraints const& given,
+                    std::vector<ballast::tokens> const& lengths = {8, 7, 5, 4})
+{
+  auto const plan =
+      ballast::partition(lengths, ballast::one_gpu_bags(2), policy, std::identity{}, given);
+  return plan ? "" : plan.error().message;
+}
+
+TEST(PlacementRules, AreRefusedWithTheNumbers)
+{
+  std::vector<int> const thrice = {1, 1, 2, 1};
+  std::vector<int> const pairs = {1, 1, 2, 2};
+  std::vector<int> const three = {1, 1, 1};
+  EXPECT_EQ(refusal(refine{}, {.apart = thrice}),
+            "3 samples have the key of sample 0 in constraints.apart, and there are 2 bags; leave "
+            "out 1 or add bags");
+  EXPECT_EQ(refusal(refine{}, {.together = pairs, .apart = pairs}),
+            "samples 0 and 1 have one key in constraints.together and one in constraints.apart; "
+            "give them other keys in either");
+  EXPECT_EQ(refusal(refine{}, {.most_samples = 1}),
+            "4 samples in 2 bags with at most 1 each need 4; add bags or raise "
+            "constraints.most_samples");
+  EXPECT_EQ(refusal(refine{}, {.together = thrice, .most_samples = 2}),
+            "sample 0 and what stays with it are 3 samples, and constraints.most_samples is 2; "
+            "raise it or split them");
+  EXPECT_EQ(refusal(refine{}, {.most_samples = 0}),
+            "constraints.most_samples is 0; give at least 1, or no limit");
+  EXPECT_EQ(refusal(refine{}, {.apart = three}),
+            "constraints.apart has 3 entries for 4 samples; give one for each sample, or none");
+  EXPECT_EQ(refusal(refine{}, {.cap_is_soft = true}),
+            "constraints.cap_is_soft has no most_per_gpu or bag_capacities to soften; give one");
+  EXPECT_THAT(refusal(refine{}, {.most_per_gpu = 9, .apart = pairs}),
+              HasSubstr("all samples weigh 24 and 2 bags hold at most 9 each"));
+  EXPECT_THAT(refusal(refine{}, {.most_per_gpu = 7, .apart = pairs, .cap_is_soft = true}),
+              HasSubstr("have no plan that keeps the rules and the capacities"));
+}
+
+TEST(PlacementRules, AreRefusedByPoliciesThatKeepNone)
+{
+  std::vector<int> const pairs = {1, 1, 2, 2};
+  auto const expect_refused = [&](auto const& policy) {
+    EXPECT_EQ(refusal(policy, {.apart = pairs}),
+              "this policy does not keep constraints.apart; use refine{} or capped{}, which do, or "
+              "leave it out");
+    EXPECT_THAT(refusal(policy, {.most_samples = 3}), HasSubstr("constraints.most_samples"));
+    EXPECT_THAT(refusal(policy, {.most_per_gpu = 90, .cap_is_soft = true}),
+                HasSubstr("constraints.cap_is_soft"));
+  };
+  expect_refused(ballast::longest_processing_time{});
+  expect_refused(ballast::karmarkar_karp{});
+  expect_refused(ballast::multifit{});
+  expect_refused(ballast::exact{});
+  expect_refused(ballast::equal_count{});
+  expect_refused(ballast::padded_batches{});
+  expect_refused(ballast::least_movement{});
+  expect_refused(ballast::best_of{refine{}, ballast::multifit{}});
+  expect_refused(capped{ballast::equal_count{}});
+  auto const vectors = ballast::partition(
+      std::vector<ballast::tokens>{8, 7}, ballast::one_gpu_bags(2), refine{},
+      [](ballast::tokens length) { return ballast::cost_vector<2>{length, length}; },
+      {.most_samples = 1});
+  EXPECT_EQ(vectors.error().message,
+            "constraints.most_samples counts in plans by one quantity, and the cost of a sample "
+            "has 2; leave it out");
+}
+
+}  // namespace placement_rules_test
