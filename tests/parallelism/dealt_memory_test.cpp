@@ -128,11 +128,8 @@ TEST(DealtMemory, CountsTheShareOfMicrobatchesThatHasToFit)
                               .sizes = {0, 1},
                               .activation_bytes = {{{0, 1}, {0, 2}}}};
   std::array<tokens, 4> const batch{10, 40, 20, 30};
-  layout_problem problem;
-  problem.modules = {&module, 1};
-  problem.sizes = batch;
-  problem.global_batch = 4;
-  problem.memory_bytes = 1000;
+  layout_problem problem{
+      .modules = {&module, 1}, .sizes = batch, .global_batch = 4, .memory_bytes = 1000};
   model_layout const layout{{{1, 1, 1}}, 4};
   EXPECT_EQ(dealt_memory(problem, layout, batch), 45U);
   problem.memory_quantile = {3, 4};

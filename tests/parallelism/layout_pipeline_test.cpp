@@ -30,11 +30,10 @@ TEST(LayoutPipeline, LinksReplicasByBrokers)
   // dp of 4 and 6: two groups, in each of which two replicas of the first feed three of the second.
   layout_pipeline const pipeline(problem, {{{1, 2, 4}, {1, 1, 6}}, 1});
   EXPECT_EQ(pipeline.groups(), 2U);
-  auto const stages = pipeline.stages();
-  ASSERT_TRUE(stages);
-  EXPECT_EQ(stages->stages(), 2U * 2 + 3);
+  auto const stages = pipeline.stages().value();
+  EXPECT_EQ(stages.stages(), 2U * 2 + 3);
   std::vector<std::pair<std::uint32_t, std::uint32_t>> links;
-  for (auto const& link : stages->links()) {
+  for (auto const& link : stages.links()) {
     links.emplace_back(to_index(link.from), to_index(link.to));
   }
   using link = std::pair<std::uint32_t, std::uint32_t>;
@@ -47,9 +46,8 @@ TEST(LayoutPipeline, LinksReplicasByBrokers)
   layout_pipeline const chain(problem, {{{1, 1, 4}, {1, 1, 2}, {1, 1, 3}}, 1});
   EXPECT_EQ(chain.groups(), 1U);
   links.clear();
-  auto const chained = chain.stages();
-  ASSERT_TRUE(chained);
-  for (auto const& each : chained->links()) {
+  auto const chained = chain.stages().value();
+  for (auto const& each : chained.links()) {
     links.emplace_back(to_index(each.from), to_index(each.to));
   }
   EXPECT_THAT(links,
@@ -67,15 +65,13 @@ TEST(LayoutPipeline, HasTwoTransfersForEachBroker)
               .degrees = {{.tp = 1}, {.tp = 2}},
               .boundary_bytes = 10};
   }
-  ballast::layout_problem problem;
-  problem.modules = modules;
-  problem.bytes_per_second = 1'000'000'000'000;
+  ballast::layout_problem problem{
+      .modules = modules, .sizes = {}, .bytes_per_second = 1'000'000'000'000};
   // Two replicas of one stage, of two GPUs, feed one of two stages.
   layout_pipeline const pipeline(problem, {{{2, 1, 2}, {1, 2, 1}}, 1});
-  auto const stages = pipeline.stages();
-  ASSERT_TRUE(stages);
+  auto const stages = pipeline.stages().value();
   std::vector<std::pair<std::uint32_t, std::uint32_t>> links;
-  for (auto const& link : stages->links()) {
+  for (auto const& link : stages.links()) {
     links.emplace_back(to_index(link.from), to_index(link.to));
   }
   using link = std::pair<std::uint32_t, std::uint32_t>;
@@ -83,8 +79,8 @@ TEST(LayoutPipeline, HasTwoTransfersForEachBroker)
                                           link{2, 4}, link{3, 4}, link{4, 5}));
   std::vector<bool> backward;
   for (std::uint32_t const stage : {2U, 3U}) {
-    EXPECT_EQ((*stages)[ballast::stage_id{stage}].part, ballast::model_part::transfer);
-    backward.push_back((*stages)[ballast::stage_id{stage}].backward);
+    EXPECT_EQ(stages[ballast::stage_id{stage}].part, ballast::model_part::transfer);
+    backward.push_back(stages[ballast::stage_id{stage}].backward);
   }
   EXPECT_THAT(backward, testing::ElementsAre(false, true));
   // 20 and 70 bytes are sent by two GPUs each, and all of them received by one.
@@ -125,9 +121,7 @@ TEST(LayoutPipeline, JoinsEncodersSideBySide)
     module = {.name = "m", .layers = 6, .flops = {.linear = 1}, .degrees = {{.tp = 1}}};
   }
   std::array<std::size_t, 2> const both_feed_the_llm{2, 2};
-  ballast::layout_problem problem;
-  problem.modules = modules;
-  problem.feeds = both_feed_the_llm;
+  ballast::layout_problem problem{.modules = modules, .sizes = {}, .feeds = both_feed_the_llm};
   layout_pipeline const pipeline(problem, {{{1, 2, 1}, {1, 3, 1}, {1, 4, 1}}, 1});
   auto const expected =
       ballast::joined_stages({.encoders = {{2}, {3}}, .llm = {.stages = 4}}).value();

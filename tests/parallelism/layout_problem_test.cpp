@@ -23,9 +23,7 @@ TEST(LayoutProblem, IsRefusedWhereItHasNoMeaning)
     module = {.name = "llm", .layers = 4, .flops = {.linear = 10}, .degrees = {{.tp = 1}}};
   }
   std::array<ballast::tokens, 4> sizes{1, 200, 0, 300};
-  layout_problem sound;
-  sound.modules = modules;
-  sound.sizes = sizes;
+  layout_problem sound{.modules = modules, .sizes = sizes};
   EXPECT_TRUE(ballast::check_layout_problem(sound));
   EXPECT_EQ(sound.samples(), 2U);
   EXPECT_EQ(layout_problem{}.samples(), 0U);

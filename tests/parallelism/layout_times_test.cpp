@@ -19,9 +19,7 @@ TEST(LayoutTimes, DivideTheWorkOfASampleByTheGpusOfAGroup)
                                        .flops = {.linear = 30, .quadratic = 15},
                                        .degrees = {{.tp = 1}, {.tp = 2}}};
   std::array<tokens, 2> const drawn{1, 5};
-  ballast::layout_problem problem;
-  problem.modules = {&module, 1};
-  problem.sizes = drawn;
+  ballast::layout_problem problem{.modules = {&module, 1}, .sizes = drawn};
   ballast::layout_times<1> const times(problem, {{{2, 1, 1}}, 1});
   EXPECT_THAT(times(std::array<tokens, 1>{4}), testing::ElementsAre(stage_time{60, 120}));
   EXPECT_THAT(times(std::array<tokens, 1>{0}), testing::ElementsAre(stage_time{0, 0}));

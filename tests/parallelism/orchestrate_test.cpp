@@ -107,19 +107,16 @@ TEST(Orchestrate, LeavesGpusUnusedThatDoNotHelp)
 {
   auto problem = ballast_test::small_orchestration();
   problem.kinds[0].gpus = 40;
-  auto const found = orchestrate(problem);
-  ASSERT_TRUE(found) << found.error().message;
-  EXPECT_THAT(found->layout.modules, ElementsAre(module_layout{1, 1, 12}, module_layout{2, 1, 12}));
-  EXPECT_EQ(found->layout.gpus(), 36U) << "no divisor of the batch makes use of four more";
-  EXPECT_EQ(found->layout.step, 30 + 120);
-  EXPECT_GT(found->evaluated, 10U);
-  auto const one = orchestrate(problem, homogeneous{});
-  ASSERT_TRUE(one);
-  EXPECT_EQ(one->layout.modules[0].dp, one->layout.modules[1].dp);
-  EXPECT_GE(one->layout.step, found->layout.step);
-  auto const old = orchestrate(problem, monolithic{.tp = 1, .pp = 3});
-  ASSERT_TRUE(old);
-  EXPECT_THAT(old->layout.modules, ElementsAre(module_layout{1, 1, 6}, module_layout{1, 3, 6}));
+  auto const found = orchestrate(problem).value();
+  EXPECT_THAT(found.layout.modules, ElementsAre(module_layout{1, 1, 12}, module_layout{2, 1, 12}));
+  EXPECT_EQ(found.layout.gpus(), 36U) << "no divisor of the batch makes use of four more";
+  EXPECT_EQ(found.layout.step, 30 + 120);
+  EXPECT_GT(found.evaluated, 10U);
+  auto const one = orchestrate(problem, homogeneous{}).value();
+  EXPECT_EQ(one.layout.modules[0].dp, one.layout.modules[1].dp);
+  EXPECT_GE(one.layout.step, found.layout.step);
+  auto const old = orchestrate(problem, monolithic{.tp = 1, .pp = 3}).value();
+  EXPECT_THAT(old.layout.modules, ElementsAre(module_layout{1, 1, 6}, module_layout{1, 3, 6}));
 }
 
 ballast::module_profile profile_of_layers(char const* name, std::uint32_t layers,
@@ -168,10 +165,9 @@ static_assert(!ballast::orchestration_policy<int>);
 TEST(Orchestrate, TakesPoliciesOfUsers)
 {
   auto const problem = ballast_test::small_orchestration();
-  auto const found = orchestrate(problem, one_replica_each{});
-  ASSERT_TRUE(found) << found.error().message;
-  EXPECT_EQ(found->layout.step, 30 + 12 * 240);
-  EXPECT_GT(found->layout.step, orchestrate(problem)->layout.step);
+  auto const found = orchestrate(problem, one_replica_each{}).value();
+  EXPECT_EQ(found.layout.step, 30 + 12 * 240);
+  EXPECT_GT(found.layout.step, orchestrate(problem)->layout.step);
 }
 
 TEST(Orchestrate, TakesGpusOfTheKindThatAModuleHas)
@@ -180,11 +176,10 @@ TEST(Orchestrate, TakesGpusOfTheKindThatAModuleHas)
   problem.kinds.push_back({.gpus = 2, .memory_bytes = 100, .speed = {1, 2}});
   problem.modules[0].kinds = {1};
   problem.modules[1].kinds = {0};
-  auto const found = orchestrate(problem);
-  ASSERT_TRUE(found) << found.error().message;
-  EXPECT_EQ(found->layout, ballast_test::best_of_all_orchestrations(problem));
-  EXPECT_LE(found->layout.modules[0].gpus(), 2U);
-  EXPECT_THAT(found->kinds, ElementsAre(1, 0));
+  auto const found = orchestrate(problem).value();
+  EXPECT_EQ(found.layout, ballast_test::best_of_all_orchestrations(problem));
+  EXPECT_LE(found.layout.modules[0].gpus(), 2U);
+  EXPECT_THAT(found.kinds, ElementsAre(1, 0));
 }
 
 TEST(Orchestrate, FindsTheKindOfEachModule)  // Ensures (1)
@@ -266,10 +261,9 @@ TEST(Orchestrate, TakesOneGpuAndOneModule)
   EXPECT_THAT(orchestrate(problem).error().message, HasSubstr("needs 1 more than the 1"));
   problem.modules.pop_back();
   problem.llm = 0;
-  auto const found = orchestrate(problem);
-  ASSERT_TRUE(found) << found.error().message;
-  EXPECT_THAT(found->layout.modules, ElementsAre(module_layout{1, 1, 1}));
-  EXPECT_EQ(found->layout.step, 12 * 30);
+  auto const found = orchestrate(problem).value();
+  EXPECT_THAT(found.layout.modules, ElementsAre(module_layout{1, 1, 1}));
+  EXPECT_EQ(found.layout.step, 12 * 30);
 }
 
 TEST(Orchestrate, SaysHowMuchMemoryIsMissing)

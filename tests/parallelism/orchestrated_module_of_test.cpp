@@ -32,14 +32,13 @@ TEST(OrchestratedModuleOf, SharesOutWhatAStepTakes)
 {
   auto profile = eight_layers();
   profile.boundary_bytes = 7;
-  auto const module = orchestrated_module_of(profile, 10);
-  ASSERT_TRUE(module) << module.error().message;
-  EXPECT_EQ(module->name, "llm");
-  EXPECT_EQ(module->layers, 8U);
-  EXPECT_EQ(module->forward_flops, 100U + 200U);
-  EXPECT_EQ(module->boundary_bytes, 70U);
+  auto const module = orchestrated_module_of(profile, 10).value();
+  EXPECT_EQ(module.name, "llm");
+  EXPECT_EQ(module.layers, 8U);
+  EXPECT_EQ(module.forward_flops, 100U + 200U);
+  EXPECT_EQ(module.boundary_bytes, 70U);
   auto const& [tp, forward, backward, backward_of_input, weights, gradients, optimizer, held,
-               copies, sp, ep] = module->degrees.at(0);
+               copies, sp, ep] = module.degrees.at(0);
   EXPECT_EQ(tp, 2U);
   EXPECT_EQ(forward, 150);
   EXPECT_EQ(backward, 300);
@@ -71,13 +70,12 @@ TEST(OrchestratedModuleOf, RecomputesBackward)
   auto profile = eight_layers();
   profile.flops = {.linear = 40, .quadratic = 8};
   auto const module =
-      orchestrated_module_of(profile, 10, {.recompute = 1}, {.weights = 4, .optimizer = 0});
-  ASSERT_TRUE(module);
-  EXPECT_EQ(module->degrees[0].forward, 150);
-  EXPECT_EQ(module->degrees[0].backward, 450);
-  EXPECT_EQ(module->degrees[0].backward_of_input, 400);
-  EXPECT_EQ(module->degrees[0].weight_bytes, 86U);  // 128 * 4 / 6
-  EXPECT_EQ(module->degrees[0].optimizer_bytes, 0U);
+      orchestrated_module_of(profile, 10, {.recompute = 1}, {.weights = 4, .optimizer = 0}).value();
+  EXPECT_EQ(module.degrees[0].forward, 150);
+  EXPECT_EQ(module.degrees[0].backward, 450);
+  EXPECT_EQ(module.degrees[0].backward_of_input, 400);
+  EXPECT_EQ(module.degrees[0].weight_bytes, 86U);  // 128 * 4 / 6
+  EXPECT_EQ(module.degrees[0].optimizer_bytes, 0U);
   EXPECT_EQ(orchestrated_module_of(profile, 0)->degrees[0].forward, 0);
 }
 

@@ -70,11 +70,10 @@ TEST(PriceLayout, IsWhatTheFormulasSay)
   for (int trial = 0; trial < 300; ++trial) {
     auto model = ballast_test::draw_model(random, 2, 5, true, std::uint64_t{1} << 30);
     if (random.below(2) == 0) { ballast_test::add_groups(random, model.modules); }
-    layout_problem problem;
-    problem.modules = model.modules;
-    problem.sizes = model.sizes;
-    problem.global_batch = static_cast<std::uint32_t>(16 + random.below(500));
-    problem.memory_bytes = endless_memory;
+    layout_problem problem{.modules = model.modules,
+                           .sizes = model.sizes,
+                           .global_batch = static_cast<std::uint32_t>(16 + random.below(500)),
+                           .memory_bytes = endless_memory};
     std::vector<module_layout> layout;
     problem.gpus = 0;
     for (auto const& module : model.modules) {
@@ -169,11 +168,8 @@ TEST(PriceLayout, HasTheMemoryOfTheSimulatedPipeline)
     SCOPED_TRACE(testing::Message() << "trial " << trial);
     auto model =
         ballast_test::draw_model(random, 1 + random.below(3), 1, false, std::uint64_t{1} << 30);
-    layout_problem problem;
-    problem.modules = model.modules;
-    problem.sizes = model.sizes;
-    problem.memory_bytes = endless_memory;
-    problem.gpus = 0;
+    layout_problem problem{
+        .modules = model.modules, .sizes = model.sizes, .gpus = 0, .memory_bytes = endless_memory};
     auto const feeds = ballast_test::random_feeds(random, model.modules.size());
     problem.feeds = feeds;
     std::vector<module_layout> layout;
@@ -217,20 +213,18 @@ TEST(PriceLayout, CountsTheMicrobatchesThatAStageHolds)
         .state_bytes = {1000, 2000}, .sizes = {0, 10}, .activation_bytes = {{{0, 50}, {0, 100}}}};
   }
   std::array<tokens, 6> const sizes{1, 4, 2, 5, 3, 6};
-  layout_problem problem;
-  problem.modules = modules;
-  problem.sizes = sizes;
-  problem.global_batch = 9;
-  problem.gpus = 5;
-  problem.memory_bytes = endless_memory;
+  layout_problem problem{.modules = modules,
+                         .sizes = sizes,
+                         .global_batch = 9,
+                         .gpus = 5,
+                         .memory_bytes = endless_memory};
   std::array<module_layout, 2> const layout{{{1, 2, 1}, {1, 3, 1}}};
   // Microbatches of ceil(9 / 4) = 3 samples, so of 6 and 15; stages of 3 and 2 layers, which hold 4
   // and 3 microbatches of 5 bytes a layer and size.
-  auto const priced = price_layout(problem, layout, 4);
-  ASSERT_TRUE(priced);
-  EXPECT_EQ(priced->memory_bytes, std::max(3000 + 4 * (3 * 5 * 6), 2000 + 3 * (2 * 5 * 15)));
-  EXPECT_THAT(priced->modules, testing::ElementsAreArray(layout));
-  EXPECT_EQ(priced->microbatches, 4U);
+  auto const priced = price_layout(problem, layout, 4).value();
+  EXPECT_EQ(priced.memory_bytes, std::max(3000 + 4 * (3 * 5 * 6), 2000 + 3 * (2 * 5 * 15)));
+  EXPECT_THAT(priced.modules, testing::ElementsAreArray(layout));
+  EXPECT_EQ(priced.microbatches, 4U);
 
   // Microbatches of two samples: 1 2, 2 3 and 3 1 in the first module; half of them have 3 or less.
   problem.memory_quantile = {1, 2};
@@ -238,7 +232,7 @@ TEST(PriceLayout, CountsTheMicrobatchesThatAStageHolds)
             std::max(3000 + 5 * (3 * 5 * 4), 2000 + 3 * (2 * 5 * 10)));
 
   problem.memory_quantile = {1, 1};
-  problem.memory_bytes = priced->memory_bytes;
+  problem.memory_bytes = priced.memory_bytes;
   EXPECT_TRUE(price_layout(problem, layout, 4));
   --problem.memory_bytes;
   EXPECT_THAT(price_layout(problem, layout, 4).error().message, HasSubstr("a GPU would hold 3360"));
@@ -251,11 +245,7 @@ TEST(PriceLayout, SaysWhatALayoutCannotHave)
     module = {.name = "m", .layers = 3, .flops = {.linear = 10}, .degrees = {{.tp = 2}, {.tp = 3}}};
   }
   std::array<tokens, 2> const sizes{1, 4};
-  layout_problem problem;
-  problem.modules = modules;
-  problem.sizes = sizes;
-  problem.global_batch = 7;
-  problem.gpus = 8;
+  layout_problem problem{.modules = modules, .sizes = sizes, .global_batch = 7, .gpus = 8};
   auto const refusal = [&](std::vector<module_layout> const& layout, std::uint32_t microbatches) {
     auto const priced = price_layout(problem, layout, microbatches);
     EXPECT_FALSE(priced);

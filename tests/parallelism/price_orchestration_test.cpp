@@ -23,17 +23,15 @@ TEST(PriceOrchestration, IsTheFormula)
   auto problem = ballast_test::small_orchestration();
   // dp_LLM 2: 6 microbatches of 2 samples. The encoder takes 2 * 30 / 3 = 20, the LLM 2 * 120 / 2 /
   // 2 on each of its two stages; 20 + 2 * 60 + 5 * 60.
-  auto const priced = price_orchestration(problem, unit_layouts{{1, 1, 3}, {2, 2, 2}});
-  ASSERT_TRUE(priced) << priced.error().message;
-  EXPECT_EQ(priced->step, 440);
-  EXPECT_EQ(priced->microbatches, 6U);
+  auto const priced = price_orchestration(problem, unit_layouts{{1, 1, 3}, {2, 2, 2}}).value();
+  EXPECT_EQ(priced.step, 440);
+  EXPECT_EQ(priced.microbatches, 6U);
   // The encoder: 20 + 20 + 120 / 3 + 8; the LLM: (40 + 40) / 2 + 240 / 2 / 2 + 20.
-  EXPECT_EQ(priced->memory_bytes, 120U);
+  EXPECT_EQ(priced.memory_bytes, 120U);
   problem.microbatch = 2;
-  auto const twice = price_orchestration(problem, unit_layouts{{1, 1, 3}, {2, 2, 2}});
-  ASSERT_TRUE(twice);
-  EXPECT_EQ(twice->microbatches, 3U);
-  EXPECT_EQ(twice->step, 40 + 2 * 120 + 2 * 120);
+  auto const twice = price_orchestration(problem, unit_layouts{{1, 1, 3}, {2, 2, 2}}).value();
+  EXPECT_EQ(twice.microbatches, 3U);
+  EXPECT_EQ(twice.step, 40 + 2 * 120 + 2 * 120);
 }
 
 TEST(PriceOrchestration, SaysWhatCannotBe)

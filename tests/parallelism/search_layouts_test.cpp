@@ -164,9 +164,7 @@ TEST(SearchLayouts, TakesTheFasterOfTwoGroupsOfAsManyGpus)
     return *ballast::interpolated_throughput::make(size, flop);
   };
   std::array<tokens, 1> const sizes{3};
-  layout_problem problem;
-  problem.sizes = sizes;
-  problem.gpus = 4;
+  layout_problem problem{.modules = {}, .sizes = sizes, .gpus = 4};
   for (bool const tensor_is_faster : {true, false}) {
     double const fast = 2e9;
     double const slow = 1e9;
@@ -269,22 +267,17 @@ TEST(SearchLayouts, PutsEqualStepsInOrderOfTheirNumbers)  // Ensures (2)
   ballast::module_profile module{
       .name = "llm", .layers = 2, .flops = {.linear = 1000}, .degrees = {{.tp = 1}, {.tp = 2}}};
   std::array<tokens, 4> const sizes{8, 8, 8, 8};
-  layout_problem problem;
-  problem.modules = {&module, 1};
-  problem.sizes = sizes;
-  problem.global_batch = 4;
-  problem.gpus = 2;
-  auto const found = search_layouts(problem, sizes, {.best = 10});
-  ASSERT_TRUE(found);
+  layout_problem problem{.modules = {&module, 1}, .sizes = sizes, .global_batch = 4, .gpus = 2};
+  auto const found = search_layouts(problem, sizes, {.best = 10}).value();
   std::vector<std::array<std::int64_t, 5>> got;
-  for (auto const& [layout, simulated] : found->layouts) {
+  for (auto const& [layout, simulated] : found.layouts) {
     auto const& own = layout.modules[0];
     got.push_back({own.tp, own.pp, own.dp, layout.microbatches, simulated});
   }
   EXPECT_THAT(got, testing::ElementsAre(std::array<std::int64_t, 5>{1, 1, 2, 1, 16'000},
                                         std::array<std::int64_t, 5>{2, 1, 1, 1, 16'000},
                                         std::array<std::int64_t, 5>{1, 2, 1, 4, 20'000}));
-  EXPECT_GE(found->simulated, 3U);
+  EXPECT_GE(found.simulated, 3U);
 }
 
 TEST(SearchLayouts, RefusesMoreGpusThanItSearches)
@@ -292,10 +285,9 @@ TEST(SearchLayouts, RefusesMoreGpusThanItSearches)
   ballast::module_profile const module{
       .name = "llm", .layers = 1, .flops = {.linear = 1}, .degrees = {{.tp = 1}}};
   std::array<tokens, 1> const sizes{3};
-  layout_problem problem;
-  problem.modules = {&module, 1};
-  problem.sizes = sizes;
-  problem.gpus = ballast::layout_search_options::most_gpus + 1;
+  layout_problem problem{.modules = {&module, 1},
+                         .sizes = sizes,
+                         .gpus = ballast::layout_search_options::most_gpus + 1};
   auto const refused = search_layouts(problem, sizes);
   EXPECT_EQ(refused.error().code, error_code::out_of_range);
   EXPECT_THAT(refused.error().message,
@@ -309,12 +301,8 @@ TEST(SearchLayouts, SaysWhyNoLayoutFits)
   std::array<ballast::module_profile, 2> modules{sound, sound};
   modules[0].name = "vision";
   std::array<ballast::tokens, 2> const sizes{3, 700};
-  layout_problem problem;
-  problem.modules = modules;
-  problem.sizes = sizes;
-  problem.global_batch = 16;
-  problem.gpus = 8;
-  problem.memory_bytes = 1000;
+  layout_problem problem{
+      .modules = modules, .sizes = sizes, .global_batch = 16, .gpus = 8, .memory_bytes = 1000};
   std::vector<tokens> const batch(32, 3);
   ASSERT_TRUE(search_layouts(problem, batch));
   auto const refusal = [&] {

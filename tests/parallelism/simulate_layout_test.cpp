@@ -41,11 +41,7 @@ TEST(SimulateLayout, IsThePredictedStepWhereAllSamplesAreEqual)
 {
   auto const module = plain_module("llm", 12, 30);
   std::vector<tokens> const batch(24, 10);
-  layout_problem problem;
-  problem.modules = {&module, 1};
-  problem.sizes = batch;
-  problem.global_batch = 24;
-  problem.gpus = 8;
+  layout_problem problem{.modules = {&module, 1}, .sizes = batch, .global_batch = 24, .gpus = 8};
   for (auto const& [tp, pp, dp, microbatches] :
        {std::array<std::uint32_t, 4>{1, 4, 2, 6}, {2, 2, 2, 3}, {1, 1, 8, 1}, {2, 4, 1, 24}}) {
     std::array<ballast::module_layout, 1> const modules{{{tp, pp, dp}}};
@@ -63,11 +59,7 @@ TEST(SimulateLayout, LetsABrokerWaitForAllReplicasBeforeIt)
                                                        plain_module("llm", 1, 3)};
   // Two encoder replicas feed one of the LLM; a batch of four samples, two for each microbatch.
   std::array<tokens, 8> const batch{10, 100, 40, 100, 20, 100, 20, 100};
-  layout_problem problem;
-  problem.modules = modules;
-  problem.sizes = batch;
-  problem.global_batch = 4;
-  problem.gpus = 3;
+  layout_problem problem{.modules = modules, .sizes = batch, .global_batch = 4, .gpus = 3};
   model_layout const layout{{{1, 1, 2}, {1, 1, 1}}, 2};
   // Forward: the encoders take 10 and 40, then 20 and 20; the LLM 200 each, backward twice as long.
   // The LLM begins at 40 and computes 600 for each microbatch; its last backward ends at 1240, then
@@ -133,12 +125,12 @@ TEST(SimulateLayout, IsThePriceWhereSamplesAreEqualAndTransfersAreShort)
       layout.modules.push_back({1, pp, dp});
     }
     auto const count = static_cast<std::uint32_t>(1 + random.below(30));
-    layout_problem problem;
-    problem.modules = modules;
-    problem.global_batch = count * replicas * 2;
-    problem.gpus = static_cast<std::uint32_t>(layout.gpus());
-    problem.memory_bytes = ~std::uint64_t{0};
-    problem.bytes_per_second = 1'000'000'000'000;
+    layout_problem problem{.modules = modules,
+                           .sizes = {},
+                           .global_batch = count * replicas * 2,
+                           .gpus = static_cast<std::uint32_t>(layout.gpus()),
+                           .memory_bytes = ~std::uint64_t{0},
+                           .bytes_per_second = 1'000'000'000'000};
     std::vector<tokens> const batch(problem.global_batch * modules.size(), 1);
     problem.sizes = batch;
     auto const price = ballast::price_layout(problem, layout.modules, count);
@@ -154,11 +146,7 @@ TEST(SimulateLayout, SimulatesEveryGroupOfReplicas)
   std::array<ballast::module_profile, 2> const modules{plain_module("encoder", 1, 3),
                                                        plain_module("llm", 1, 3)};
   std::array<tokens, 8> const batch{1, 10, 1, 10, 1, 10, 1, 70};
-  layout_problem problem;
-  problem.modules = modules;
-  problem.sizes = batch;
-  problem.global_batch = 4;
-  problem.gpus = 4;
+  layout_problem problem{.modules = modules, .sizes = batch, .global_batch = 4, .gpus = 4};
   // Two groups of one encoder and one LLM replica; the second has the long sample.
   model_layout const layout{{{1, 1, 2}, {1, 1, 2}}, 1};
   EXPECT_EQ(simulate_layout(problem, layout, batch, ballast::sample_dealing::as_drawn),
@@ -212,23 +200,21 @@ TEST(SimulateLayout, RanksLayouts)
 {
   ballast::random_source random(41);
   auto const model = ballast_test::draw_model(random, 2, 64, true, std::uint64_t{1} << 30);
-  layout_problem problem;
-  problem.modules = model.modules;
-  problem.sizes = model.sizes;
-  problem.global_batch = 64;
-  problem.gpus = 32;
-  problem.memory_bytes = std::uint64_t{1} << 31;
+  layout_problem problem{.modules = model.modules,
+                         .sizes = model.sizes,
+                         .global_batch = 64,
+                         .gpus = 32,
+                         .memory_bytes = std::uint64_t{1} << 31};
   auto layouts = ballast_test::all_layouts(problem);
   ASSERT_GE(layouts.size(), 8U);
   layouts.resize(8);
-  auto const ranked = ballast::rank_by_simulation(problem, layouts, model.sizes);
-  ASSERT_TRUE(ranked) << ranked.error().message;
-  ASSERT_EQ(ranked->size(), layouts.size());
-  for (std::size_t place = 0; place < ranked->size(); ++place) {
-    auto const& [layout, simulated] = (*ranked)[place];
+  auto const ranked = ballast::rank_by_simulation(problem, layouts, model.sizes).value();
+  ASSERT_EQ(ranked.size(), layouts.size());
+  for (std::size_t place = 0; place < ranked.size(); ++place) {
+    auto const& [layout, simulated] = ranked[place];
     EXPECT_EQ(simulate_layout(problem, layout, model.sizes), simulated);
     EXPECT_THAT(layouts, testing::Contains(layout));
-    if (place > 0) { EXPECT_LE((*ranked)[place - 1].simulated, simulated); }
+    if (place > 0) { EXPECT_LE(ranked[place - 1].simulated, simulated); }
   }
 }
 
@@ -236,10 +222,7 @@ TEST(SimulateLayout, SaysWhatIsWrongWithABatch)
 {
   auto const module = plain_module("llm", 1, 3);
   std::vector<tokens> batch(4, 10);
-  layout_problem problem;
-  problem.modules = {&module, 1};
-  problem.sizes = batch;
-  problem.global_batch = 4;
+  layout_problem problem{.modules = {&module, 1}, .sizes = batch, .global_batch = 4};
   model_layout const layout{{{1, 1, 1}}, 2};
   EXPECT_TRUE(simulate_layout(problem, layout, batch));
   auto const some = std::span(batch).first(3);

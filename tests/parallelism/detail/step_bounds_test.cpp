@@ -53,10 +53,9 @@ TEST(StepBounds, AreNeverAboveTheSimulatedStepAndTheRecurrenceIsIt)
     auto const chosen = random_layout(random, model.modules);
     ballast::model_layout layout;
     for (chosen_layout const& each : chosen) { layout.modules.push_back(each.layout); }
-    ballast::layout_problem problem;
-    problem.modules = model.modules;
-    problem.sizes = model.sizes;
-    problem.gpus = static_cast<std::uint32_t>(layout.gpus());
+    ballast::layout_problem problem{.modules = model.modules,
+                                    .sizes = model.sizes,
+                                    .gpus = static_cast<std::uint32_t>(layout.gpus())};
     auto const feeds = ballast_test::random_feeds(random, modules);
     problem.feeds = feeds;
     problem.memory_bytes = ~std::uint64_t{0};
