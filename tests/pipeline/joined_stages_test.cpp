@@ -25,16 +25,18 @@ using testing::HasSubstr;
 
 TEST(JoinedStages, JoinsEncodersInTheLlmAndFeedsGenerators)
 {
-  auto const stages = joined_stages(
-      {.encoders = {{2, false}, {1, true}}, .llm = {2}, .generators = {{1}, {2}}, .transfer = 5});
-  ASSERT_TRUE(stages) << stages.error().message;
-  EXPECT_EQ(stages->stages(), 8U);
-  EXPECT_EQ(stages->ranks(), 8U);
-  EXPECT_THAT(stages->links(),
+  auto const stages = joined_stages({.encoders = {{2, false}, {1, true}},
+                                     .llm = {2},
+                                     .generators = {{1}, {2}},
+                                     .transfer = 5})
+                          .value();
+  EXPECT_EQ(stages.stages(), 8U);
+  EXPECT_EQ(stages.ranks(), 8U);
+  EXPECT_THAT(stages.links(),
               ElementsAre(link(0, 1, 5), link(1, 3, 5), link(2, 3, 5), link(3, 4, 5), link(4, 5, 5),
                           link(4, 6, 5), link(6, 7, 5)));
   for (std::uint32_t stage = 0; stage < 8; ++stage) {
-    auto const& [rank, backward, part] = (*stages)[stage_id{stage}];
+    auto const& [rank, backward, part] = stages[stage_id{stage}];
     EXPECT_EQ(rank, pipeline_rank{stage});
     EXPECT_EQ(backward, stage >= 2) << stage;
   }
@@ -42,9 +44,8 @@ TEST(JoinedStages, JoinsEncodersInTheLlmAndFeedsGenerators)
 
 TEST(JoinedStages, IsAChainWithoutEncodersAndGenerators)
 {
-  auto const stages = joined_stages({.llm = {4}, .transfer = 3});
-  ASSERT_TRUE(stages) << stages.error().message;
-  EXPECT_EQ(*stages, ballast::chain_of_stages(4, 4, 3));
+  auto const stages = joined_stages({.llm = {4}, .transfer = 3}).value();
+  EXPECT_EQ(stages, ballast::chain_of_stages(4, 4, 3));
   EXPECT_EQ(joined_stages({}).value(), ballast::chain_of_stages(1, 1));
   EXPECT_EQ(joined_stages({.encoders = {{2}}, .llm = {1}, .generators = {{1}}}).value(),
             ballast_test::named_chain(4, 4, 2, 1));

@@ -49,10 +49,9 @@ TEST(SumOverSamples, AddsUpEachModuleInEitherPass)
   // The second microbatch has no sample.
   std::vector<std::vector<sample_id>> const microbatches = {
       {sample_id{0}, sample_id{2}}, {}, {sample_id{1}}};
-  auto const whole = sum_over_samples(microbatches, samples);
-  ASSERT_TRUE(whole);
-  EXPECT_EQ(whole->stages, 2U);
-  EXPECT_EQ(whole->rows,
+  auto const whole = sum_over_samples(microbatches, samples).value();
+  EXPECT_EQ(whole.stages, 2U);
+  EXPECT_EQ(whole.rows,
             (std::vector<stage_time>{{101, 202}, {303, 404}, {0, 0}, {0, 0}, {10, 20}, {30, 40}}));
 }
 
@@ -73,10 +72,9 @@ TEST(SumOverSamples, TakesTheGroupsOfAPlanAndPricesSamples)
 TEST(SumOverSamples, OfNoMicrobatchIsNoRow)
 {
   std::vector<std::vector<sample_id>> const none;
-  auto const whole = sum_over_samples(none, std::vector<two_modules>{});
-  ASSERT_TRUE(whole);
-  EXPECT_EQ(whole->stages, 2U);
-  EXPECT_EQ(whole->microbatches(), 0U);
+  auto const whole = sum_over_samples(none, std::vector<two_modules>{}).value();
+  EXPECT_EQ(whole.stages, 2U);
+  EXPECT_EQ(whole.microbatches(), 0U);
 }
 
 TEST(SumOverSamples, NamesTheSampleThatHasNoTime)  // Errors

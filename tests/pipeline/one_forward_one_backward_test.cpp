@@ -54,11 +54,10 @@ std::size_t depth_of(stage_graph const& stages, std::size_t stage)
 
 TEST(OneForwardOneBackward, AlternatesAfterReachingTheLastStage)
 {
-  auto const schedule = one_forward_one_backward{}(chain_of_stages(3, 3), 4);
-  ASSERT_TRUE(schedule) << schedule.error().message;
-  EXPECT_EQ(drawn(schedule->ranks[0]), "F0 F1 F2 B0 F3 B1 B2 B3");
-  EXPECT_EQ(drawn(schedule->ranks[1]), "F0 F1 B0 F2 B1 F3 B2 B3");
-  EXPECT_EQ(drawn(schedule->ranks[2]), "F0 B0 F1 B1 F2 B2 F3 B3");
+  auto const schedule = one_forward_one_backward{}(chain_of_stages(3, 3), 4).value();
+  EXPECT_EQ(drawn(schedule.ranks[0]), "F0 F1 F2 B0 F3 B1 B2 B3");
+  EXPECT_EQ(drawn(schedule.ranks[1]), "F0 F1 B0 F2 B1 F3 B2 B3");
+  EXPECT_EQ(drawn(schedule.ranks[2]), "F0 B0 F1 B1 F2 B2 F3 B3");
 }
 
 TEST(OneForwardOneBackward, CopesWithFewMicrobatches)
