@@ -10,19 +10,18 @@ namespace ballast_test {
 /// the encoder takes 30 ps for a sample, a third of it forward, and the LLM 240; at tp 2 half.
 inline ballast::orchestration_problem small_orchestration()
 {
-  ballast::orchestration_problem problem;
-  problem.modules = {
-      {.name = "vision",
-       .layers = 2,
-       .degrees = {{1, 10, 20, 10, 20, 20, 120, 8}, {2, 5, 10, 5, 10, 10, 60, 4}},
-       .forward_flops = 1},
-      {.name = "llm",
-       .layers = 4,
-       .degrees = {{1, 80, 160, 80, 80, 80, 480, 40}, {2, 40, 80, 40, 40, 40, 240, 20}},
-       .forward_flops = 8}};
-  problem.llm = 1;
-  problem.global_batch = 12;
-  problem.kinds = {{.gpus = 16, .memory_bytes = 1000}};
+  ballast::orchestration_problem problem{
+      .modules = {{.name = "vision",
+                   .layers = 2,
+                   .degrees = {{1, 10, 20, 10, 20, 20, 120, 8}, {2, 5, 10, 5, 10, 10, 60, 4}},
+                   .forward_flops = 1},
+                  {.name = "llm",
+                   .layers = 4,
+                   .degrees = {{1, 80, 160, 80, 80, 80, 480, 40}, {2, 40, 80, 40, 40, 40, 240, 20}},
+                   .forward_flops = 8}},
+      .llm = 1,
+      .global_batch = 12,
+      .kinds = {{.gpus = 16, .memory_bytes = 1000}}};
   return problem;
 }
 
