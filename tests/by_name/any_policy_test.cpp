@@ -207,9 +207,8 @@ TEST(AnyPolicy, HoldsTheCallersOwnPolicy)  // Ensures (2)
   std::vector<ballast::tokens> const lengths = {3, 2, 1};
   ballast::bag_layout const bags(
       std::array{ballast::bag{ballast::rank_id{0}, 1}, ballast::bag{ballast::rank_id{1}, 1}});
-  auto const plan = ballast::partition(lengths, bags, own, std::identity{});
-  ASSERT_TRUE(plan);
-  EXPECT_EQ(plan->loads, (std::vector<ballast::cost_units>{0, 6}));
+  auto const plan = ballast::partition(lengths, bags, own, std::identity{}).value();
+  EXPECT_EQ(plan.loads, (std::vector<ballast::cost_units>{0, 6}));
 }
 
 TEST(AnyPolicy, PlacesEverySampleInABagItFits)
