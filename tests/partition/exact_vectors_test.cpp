@@ -3,11 +3,18 @@
 #include "../support/vector_checks.hpp"
 
 #include <gtest/gtest.h>
+#include <ballast/core/quantities.hpp>
+#include <ballast/core/ratio.hpp>
+#include <ballast/partition/cost_vector.hpp>
 #include <ballast/partition/longest_processing_time.hpp>
+#include <ballast/partition/no_length.hpp>
+#include <ballast/partition/partition.hpp>
+#include <ballast/topology/bag_layout.hpp>
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 namespace {
@@ -42,6 +49,68 @@ TEST(VectorExact, FindsTheBestPlanOfSmallSteps)  // Ensures (4)
     better += plan->makespan < inner->makespan ? 1U : 0U;
   }
   EXPECT_GE(better, 10U);
+}
+
+TEST(VectorExact, MakesTheQuantityThatDoesNotBindSmallToo)  // Ensures (6)
+{
+  // [others]
+  // All tokens of eight samples, and those that count in the loss.
+  std::vector<ballast::cost_vector<2>> const samples = {{8000, 200}, {8000, 7900}, {4000, 3900},
+                                                        {4000, 100}, {6000, 3000}, {2000, 1900},
+                                                        {7000, 300}, {1000, 900}};
+  auto const plan = ballast::partition(samples, ballast::one_gpu_bags(4), ballast::exact{},
+                                       std::identity{}, ballast::no_length{});
+  // The largest total is 11,000, and no plan is below it; of these plans, this one has the least
+  // number of tokens that count, 7,900.
+  // [others]
+  ASSERT_TRUE(plan) << plan.error().message;
+  std::int64_t most = 0;
+  for (auto const& load : plan->loads) { most = std::max(most, load[1]); }
+  EXPECT_EQ(plan->makespan, (ballast::ratio{11'000, 1}));
+  EXPECT_TRUE(plan->proven_optimal());
+  EXPECT_EQ(most, 7900);
+}
+
+// Oracle: all plans; the largest loads in each dimension of the plan with the least `other`, of
+// those that do not have more than `most` in the one that binds.
+std::int64_t least_other(std::vector<cost_vector<2>> const& costs, std::size_t bins,
+                         std::size_t binding, std::int64_t most)
+{
+  std::int64_t best = ballast::no_cost;
+  std::vector<std::size_t> owner(costs.size(), 0);
+  for (;;) {
+    std::vector<cost_vector<2>> loads(bins, cost_vector<2>{});
+    cost_vector<2> largest{};
+    for (std::size_t sample = 0; sample < costs.size(); ++sample) {
+      for (std::size_t d = 0; d < 2; ++d) {
+        loads[owner[sample]][d] += costs[sample][d];
+        largest[d] = std::max(largest[d], loads[owner[sample]][d]);
+      }
+    }
+    if (largest[binding] <= most) { best = std::min(best, largest[1 - binding]); }
+    std::size_t next = 0;
+    while (next < owner.size() && ++owner[next] == bins) { owner[next++] = 0; }
+    if (next == owner.size()) { return best; }
+  }
+}
+
+TEST(VectorExact, FindsTheBestOfTheOtherQuantityInSmallSteps)  // Ensures (6)
+{
+  ballast::random_source random(206);
+  for (int trial = 0; trial < 100; ++trial) {
+    SCOPED_TRACE(testing::Message() << "trial " << trial);
+    auto const step = ballast_test::random_vectors<2>(random, 6, 3);
+    auto const plan = ballast_test::plan_in_bins(step.costs, step.bins, exact<>{});
+    ASSERT_TRUE(plan);
+    ballast_test::expect_valid_vector_plan(step, *plan);
+    ASSERT_EQ(plan->makespan.numerator, ballast_test::optimum(step));
+    cost_vector<2> largest{};
+    for (auto const& load : plan->loads) {
+      for (std::size_t d = 0; d < 2; ++d) { largest[d] = std::max(largest[d], load[d]); }
+    }
+    std::size_t const binding = largest[0] >= largest[1] ? 0 : 1;
+    ASSERT_EQ(largest[1 - binding], least_other(step.costs, step.bins, binding, largest[binding]));
+  }
 }
 
 TEST(VectorExact, IsNotWorseThanTheInnerPolicyNorThanWithFewerNodes)  // Ensures (3)

@@ -16,6 +16,7 @@
 #include <ballast/partition/detail/search/makespan_search.hpp>
 #include <ballast/partition/detail/vectors/enumerate_vectors.hpp>
 #include <ballast/partition/detail/vectors/place_vectors_within_capacity.hpp>
+#include <ballast/partition/detail/vectors/settle_others.hpp>
 #include <ballast/partition/refine.hpp>
 
 #include <algorithm>
@@ -61,7 +62,9 @@ namespace ballast::inline v0 {
 /// Ensures     (5) every sample that found room has one bag, which it fits, and no bag weighs more
 ///                 than its capacity; (2), and (3) if the inner policy's plan keeps to the
 ///                 capacities
-///             (6) where the search came to its end, no plan is better
+///             (6) where the search came to its end, no plan is better; then a second search, as
+///                 long, makes the largest load of the dimensions that do not bind least among plans
+///                 of that makespan
 /// Complexity  the inner policy and O(vector_nodes D log m); 4 bytes of scratch per sample and bag.
 template <class Inner = refine<>>
 struct exact {
@@ -107,7 +110,14 @@ struct exact {
         (!problem.capacities.empty() && !detail::keeps_to_capacities<D>(problem, owner, memory))) {
       return;
     }
-    detail::enumerate_vectors<D>(problem, starts, loads, owner, vector_nodes, memory);
+    auto const enumerate = [this, &memory](cost_vector_problem<D> const& each,
+                                           std::span<cost_vector<D> const> each_starts,
+                                           std::span<cost_vector<D>> each_loads,
+                                           std::span<bag_id> each_owner) {
+      detail::enumerate_vectors<D>(each, each_starts, each_loads, each_owner, vector_nodes, memory);
+    };
+    enumerate(problem, starts, loads, owner);
+    detail::settle_others<D>(problem, starts, loads, owner, memory, enumerate);
   }
 
   friend bool operator==(exact const&, exact const&) = default;

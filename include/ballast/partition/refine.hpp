@@ -16,6 +16,7 @@
 #include <ballast/partition/detail/policy_arrays.hpp>
 #include <ballast/partition/detail/rules/plan_by_rules.hpp>
 #include <ballast/partition/detail/vectors/refine_vectors.hpp>
+#include <ballast/partition/detail/vectors/settle_others.hpp>
 #include <ballast/partition/longest_processing_time.hpp>
 #include <ballast/partition/makespan.hpp>
 
@@ -62,7 +63,9 @@ namespace ballast::inline v0 {
 /// earliest, if that is before b does now. Where no partner has one, it tries exchanges of two for
 /// two in the same manner. Samples are in order of their costs in d, and what an exchange takes off
 /// b is bounded from both sides, so it prices few pairs. Samples go only where they fit and where
-/// there is room, and a plan that overruns capacities is made anew.
+/// there is room, and a plan that overruns capacities is made anew. Without capacities a second
+/// search then lowers the largest load of the dimensions that do not bind, in plans whose makespan
+/// is no larger.
 ///
 /// Ensures     (6) every sample that found room has one bag, which it fits, and loads have changed
 ///                 as the owners have
@@ -116,6 +119,12 @@ struct refine {
     std::copy(loads.begin(), loads.end(), starts.begin());
     inner(problem, loads, owner, memory);
     detail::refine_vectors<D>(problem, starts, loads, owner, work_per_sample, memory);
+    detail::settle_others<D>(
+        problem, starts, loads, owner, memory,
+        [this, &memory](cost_vector_problem<D> const& others, std::span<cost_vector<D> const>,
+                        std::span<cost_vector<D>> other_loads, std::span<bag_id> other_owner) {
+          detail::search_vectors<D>(others, other_loads, other_owner, work_per_sample, memory);
+        });
   }
 
   [[nodiscard]] static constexpr bool keeps_rules() noexcept { return true; }
