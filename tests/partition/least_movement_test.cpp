@@ -2,7 +2,6 @@
 
 #include "../support/homed_steps.hpp"
 #include "../support/policy_checks.hpp"
-#include "../support/restricted_policy.hpp"
 #include "../support/steady_state.hpp"
 #include "../support/trials.hpp"
 
@@ -29,7 +28,6 @@ using ballast::longest_processing_time;
 using ballast::rank_id;
 using ballast::ratio;
 using ballast::tokens;
-using ballast_test::restricted_policy;
 
 static_assert(ballast::partition_policy<least_movement<>>);
 static_assert(ballast::partition_policy<least_movement<ballast::round_robin>>);
@@ -426,7 +424,7 @@ TEST(LeastMovement, AllocatesNothingInTheSteadyState)
 }
 
 // Restricts its plans, but its type does not say so: as any_policy.
-struct restricted_by_value : restricted_policy {
+struct restricted_by_value : ballast::longest_processing_time {
   [[nodiscard]] bool restricts() const { return true; }
 };
 

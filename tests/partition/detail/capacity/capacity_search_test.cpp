@@ -1,6 +1,6 @@
 #include <ballast/partition/detail/capacity/capacity_search.hpp>  // first: proves it is self-contained
 
-#include "../../../support/dealt_plan.hpp"
+#include "../../../support/direct_problem.hpp"
 
 #include <gtest/gtest.h>
 #include <ballast/core/random.hpp>
@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <numeric>
+#include <utility>
 #include <vector>
 
 namespace {
@@ -18,8 +19,22 @@ using ballast::ratio;
 using ballast::detail::bags_with_room;
 using ballast::detail::exchange_counts;
 
-struct search_case : ballast_test::dealt_plan {
-  using dealt_plan::dealt_plan;
+// A plan that deals the samples out in turn, without a look at costs or weights.
+struct search_case {
+  ballast_test::direct_problem given;
+  std::vector<cost_units> loads;
+  std::vector<bag_id> owner = {};
+  ballast::workspace memory = {};
+
+  explicit search_case(ballast_test::direct_problem problem)
+      : given(std::move(problem)), loads(given.step.gpus.size(), 0)
+  {
+    for (std::size_t sample = 0; sample < given.step.costs.size(); ++sample) {
+      std::size_t const bag = sample % loads.size();
+      owner.push_back(ballast::to_id<bag_id>(bag));
+      loads[bag] += given.step.costs[sample];
+    }
+  }
 
   bool search(exchange_counts counts, std::uint64_t work)
   {

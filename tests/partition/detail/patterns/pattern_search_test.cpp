@@ -1,14 +1,12 @@
 #include <ballast/partition/detail/patterns/pattern_search.hpp>  // first: proves it is self-contained
 
-#include "../../../support/samples_that_cost.hpp"
-
 #include <gtest/gtest.h>
 #include <ballast/core/random.hpp>
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <utility>
+#include <functional>
 #include <vector>
 
 namespace {
@@ -27,7 +25,11 @@ constexpr std::uint64_t pattern_nodes = std::uint64_t{1} << 24;
 completion search_patterns(std::vector<cost_units> costs, std::size_t m, cost_units room,
                            std::uint64_t most_nodes = pattern_nodes)
 {
-  auto const samples = ballast_test::samples_that_cost(std::move(costs));
+  std::ranges::sort(costs, std::greater{});
+  std::vector<ballast::priced_sample> samples;
+  for (cost_units const cost : costs) {
+    samples.push_back({cost, ballast::to_id<ballast::sample_id>(samples.size())});
+  }
   std::vector<open_bag> bags;
   for (std::uint32_t bag = 0; bag < m; ++bag) { bags.push_back({room, 1, bag}); }
   std::vector<tokens> const lengths(samples.size(), 1);
