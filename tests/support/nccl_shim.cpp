@@ -25,7 +25,6 @@ constexpr std::size_t usual_kernels = 16;
 constexpr std::size_t usual_works = 64;
 
 std::atomic<std::size_t> communicators = 0;
-std::atomic<std::size_t> aborted = 0;
 std::atomic<std::size_t> messages = 0;
 std::atomic<std::chrono::milliseconds> lag_of_kernels{};
 
@@ -496,7 +495,6 @@ ncclResult_t ncclCommAbort(ncclComm_t comm)
     self.aborted = true;
     self.clique->changed.notify_all();
   }
-  ++aborted;
   open_group.aborts.push_back(comm);
   return open_group.depth > 0 ? ncclSuccess : close_group();
 }
@@ -627,11 +625,6 @@ void ballast_test::abort_before_kernels_end(std::chrono::milliseconds lag)
 std::size_t ballast_test::live_communicators()
 {
   return communicators;
-}
-
-std::size_t ballast_test::aborts()
-{
-  return aborted;
 }
 
 std::size_t ballast_test::messages_queued()

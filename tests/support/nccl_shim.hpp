@@ -50,9 +50,6 @@ void fail_asynchronously(ncclComm_t comm, ncclResult_t code);
 /// Communicators that were neither destroyed nor aborted.
 [[nodiscard]] std::size_t live_communicators();
 
-/// Communicators that were aborted since the start.
-[[nodiscard]] std::size_t aborts();
-
 /// Messages that were handed to ncclSend since the start, empty ones too.
 [[nodiscard]] std::size_t messages_queued();
 
