@@ -6,6 +6,7 @@
 #include <ballast/core/detail/work_budget.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/quantities.hpp>
+#include <ballast/core/random.hpp>
 #include <ballast/core/ratio.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/concepts.hpp>
@@ -15,7 +16,10 @@
 #include <ballast/partition/detail/counts/counted_exchanges.hpp>
 #include <ballast/partition/detail/exchange/settle_latest.hpp>
 #include <ballast/partition/detail/exchange/swap_extremes.hpp>
+#include <ballast/partition/detail/exchange/swap_with_earliest.hpp>
 #include <ballast/partition/detail/policy_arrays.hpp>
+#include <ballast/partition/makespan.hpp>
+#include <ballast/partition/priced_sample.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -90,6 +94,42 @@ namespace detail {
   return one_speed ? whole_units_per_bag(bound, fastest_first.front()) : bound;
 }
 
+/// Descends by single swaps from what two random ones make of the best plan, over and over, until
+/// no bag finishes after `limit`, so many steps are taken, or 8 (n + 12) descents in a row have not
+/// made the makespan smaller.
+///
+/// Ensures     (1) the makespan does not grow
+inline void swap_at_random(counted_exchanges& plan, counted_bags const& bags,
+                           std::span<std::uint32_t const> speeds, ratio limit, std::uint64_t steps,
+                           workspace& memory)
+{
+  constexpr int random_swaps = 2;
+  work_budget& work = plan.work();
+  std::uint64_t const kept = work.left() - std::min(work.left(), steps);
+  auto scratch = memory.open();
+  std::span<priced_sample> const members = bags.members();
+  std::span<priced_sample> const best_members = scratch.take<priced_sample>(members.size());
+  std::span<cost_units> const best_loads = scratch.take<cost_units>(speeds.size());
+  random_source random(members.size());
+  std::size_t const patience = speeds.size() > 1 ? 8 * (members.size() + 12) : 0;
+  for (std::size_t failures = 0; failures < patience && work.left() > kept; ++failures) {
+    ratio const best = makespan_of(bags.loads(), speeds);
+    if (best <= limit) { return; }
+    std::copy(members.begin(), members.end(), best_members.begin());
+    std::copy(bags.loads().begin(), bags.loads().end(), best_loads.begin());
+    work.spend(members.size() + speeds.size());
+    for (int swap = 0; swap < random_swaps; ++swap) { plan.make(plan.draw_swap(random)); }
+    auto frame = memory.open();
+    swap_with_earliest(plan, limit, frame);
+    ratio const now = makespan_of(bags.loads(), speeds);
+    if (now < best) { failures = 0; }
+    if (now > best) {
+      std::copy(best_members.begin(), best_members.end(), members.begin());
+      std::copy(best_loads.begin(), best_loads.end(), bags.loads().begin());
+    }
+  }
+}
+
 }  // namespace detail
 
 /// The same number of samples in every bag, and with that a small makespan.
@@ -101,7 +141,7 @@ namespace detail {
 /// to the faster bags; the rest that is no whole multiple goes to one bag. Bags of several sizes or
 /// speeds get equal counts too; where too few samples are long enough for large bags, these get
 /// fewer. Samples go heaviest first to the bag with a free place that finishes earliest; then bags
-/// exchange samples, as many for as many.
+/// exchange samples, as many for as many, and again after random swaps as long as there is work.
 ///
 /// Expects     multiple >= 1
 /// Ensures     (1) every sample has one bag, which it fits
@@ -134,7 +174,11 @@ struct equal_count {
     detail::work_budget left(work);
     detail::counted_exchanges plan(problem, bags, left, memory);
     detail::swap_extremes(plan, bound, memory);
-    detail::settle_latest(plan, bound, scratch, detail::settle_order::swaps_of_all_first)();
+    detail::settle_latest settle(plan, bound, scratch, detail::settle_order::swaps_of_all_first);
+    settle(false);
+    detail::swap_at_random(plan, bags, problem.speeds, bound, first_swaps, memory);
+    settle(true);
+    detail::swap_at_random(plan, bags, problem.speeds, bound, left.left(), memory);
     bags.store(owner);
     return bound;
   }
@@ -144,6 +188,11 @@ struct equal_count {
   [[nodiscard]] static constexpr bool keeps_counts() noexcept { return true; }
 
   friend bool operator==(equal_count, equal_count) = default;
+
+ private:
+  // Steps of random swaps before exchanges of many samples with all bags, of which one may cost
+  // as much.
+  static constexpr std::uint64_t first_swaps = std::uint64_t{1} << 15;
 };
 
 }  // namespace ballast::inline v0

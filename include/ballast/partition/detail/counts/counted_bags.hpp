@@ -113,6 +113,8 @@ class counted_bags {
   }
 
   [[nodiscard]] std::span<cost_units> loads() const noexcept { return loads_; }
+  /// The samples of all bags, bag after bag.
+  [[nodiscard]] std::span<priced_sample> members() const noexcept { return members_; }
 
   /// Swaps as many samples of two bags, given by their places, and keeps both lists heaviest
   /// first. O(samples of both) for each.

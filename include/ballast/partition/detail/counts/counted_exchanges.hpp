@@ -7,6 +7,7 @@
 #include <ballast/core/detail/work_budget.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/quantities.hpp>
+#include <ballast/core/random.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/concepts.hpp>
 #include <ballast/partition/detail/counts/counted_bags.hpp>
@@ -88,6 +89,35 @@ class counted_exchanges {
     counted_exchange result{late, early, 1, {}, {}, best.net};
     result.given[0] = static_cast<std::uint32_t>(best.given);
     result.taken[0] = static_cast<std::uint32_t>(best.taken);
+    return result;
+  }
+
+  /// A swap of any two samples of two bags, whatever it does to the makespan; after a few draws of
+  /// samples that do not fit, none.
+  ///
+  /// Expects     there are two bags or more.
+  [[nodiscard]] counted_exchange draw_swap(random_source& random) const
+  {
+    constexpr int draws = 8;
+    std::size_t const count = loads().size();
+    counted_exchange result;
+    for (int draw = 0; draw < draws && result.pairs == 0; ++draw) {
+      result.from = random.below(count);
+      result.to = (result.from + 1 + random.below(count - 1)) % count;
+      auto const giving = bags_[result.from];
+      auto const taking = bags_[result.to];
+      if (giving.empty() || taking.empty()) { continue; }
+      std::size_t const given = random.below(giving.size());
+      std::size_t const taken = random.below(taking.size());
+      if (!problem_.fits(to_index(giving[given].sample), result.to) ||
+          !problem_.fits(to_index(taking[taken].sample), result.from)) {
+        continue;
+      }
+      result.pairs = 1;
+      result.given[0] = static_cast<std::uint32_t>(given);
+      result.taken[0] = static_cast<std::uint32_t>(taken);
+      result.net = giving[given].cost - taking[taken].cost;
+    }
     return result;
   }
 

@@ -65,8 +65,10 @@ class settle_latest {
     if (room > work) { slack_ = static_cast<cost_units>((room - work) / limits_.size()); }
   }
 
-  void operator()()
+  /// At last it looks at exchanges of many samples with every bag, unless it is told not to.
+  void operator()(bool with_all = true)
   {
+    with_all_ = with_all;
     while (step()) {}
   }
 
@@ -99,7 +101,7 @@ class settle_latest {
         if (best_.net == 0) { search(few_candidates, few_partners); }
         if (best_.net == 0) { search_swaps_of_others(); }
       }
-      if (best_.net == 0 && !search(candidates, few_partners)) {
+      if (best_.net == 0 && !search(candidates, few_partners) && with_all_) {
         search(subset_sum::most_members, limits_.size());
       }
     }
@@ -203,6 +205,7 @@ class settle_latest {
   typename Exchanges::exchange_type best_{};
   bool swap_is_best_ = false;
   bool swaps_help_ = true;
+  bool with_all_ = true;
 };
 
 /// The same towards limits that come closer to `limit`, from a 256th above it to a millionth. With
