@@ -169,6 +169,58 @@ TEST(PaddedBatches, CountsWhatItPadsAgainstALimit)
   EXPECT_TRUE(planned(110, 2));  // 100, and three of one
 }
 
+// Oracle: all plans within a cap of padded weight; the least makespan, or none.
+cost_units least_within(std::vector<tokens> const& lengths, std::size_t bags, tokens cap)
+{
+  cost_units best = ballast::no_cost;
+  std::vector<std::size_t> owner(lengths.size(), 0);
+  for (;;) {
+    cost_units makespan = 0;
+    bool fits = true;
+    for (std::size_t bag = 0; bag < bags; ++bag) {
+      std::int64_t count = 0;
+      tokens longest = 0;
+      for (std::size_t sample = 0; sample < owner.size(); ++sample) {
+        if (owner[sample] != bag) { continue; }
+        ++count;
+        longest = std::max(longest, lengths[sample]);
+      }
+      makespan = std::max(makespan, count * longest * (longest + 5));
+      fits = fits && count * longest <= cap;
+    }
+    if (fits) { best = std::min(best, makespan); }
+    std::size_t next = 0;
+    while (next < owner.size() && ++owner[next] == bags) { owner[next++] = 0; }
+    if (next == owner.size()) { return best; }
+  }
+}
+
+TEST(PaddedBatches, KeepsALimitOfPaddedWeight)  // Ensures (6)
+{
+  ballast::random_source random(77);
+  int limited = 0;
+  int refused = 0;
+  for (int trial = 0; trial < ballast_test::trials_of(1000); ++trial) {
+    std::vector<tokens> lengths(random.below(7));
+    for (tokens& length : lengths) { length = random.between(1, 9); }
+    std::size_t const bags = 1 + random.below(3);
+    tokens const cap = random.between(9, 24);
+    auto const cost = [](tokens length) { return length * (length + 5); };
+    auto const plan = ballast::partition(lengths, one_gpu_bags(bags), padded_batches{}, cost,
+                                         {.most_per_gpu = cap});
+    cost_units const best = least_within(lengths, bags, cap);
+    ASSERT_EQ(plan.has_value(), best != ballast::no_cost) << "trial " << trial;
+    refused += plan ? 0 : 1;
+    if (!plan) { continue; }
+    ASSERT_EQ(plan->makespan, (ratio{best, 1})) << "trial " << trial;
+    ASSERT_TRUE(plan->proven_optimal());
+    auto const free = ballast::partition(lengths, one_gpu_bags(bags), padded_batches{}, cost);
+    limited += free->owner != plan->owner ? 1 : 0;
+  }
+  EXPECT_GT(limited, 0);
+  EXPECT_GT(refused, 0);
+}
+
 TEST(PaddedBatches, AcceptsTheEdges)
 {
   auto const plan_of = [](std::vector<tokens> const& lengths, std::size_t bags) {

@@ -218,7 +218,7 @@ void require_right_refusal(drawn_step const& step, ballast::error const& why,
     require(!step.together.empty(), "nothing was to stay together: ", why.message);
     return;
   }
-  if (pads && says(why, "policies that pad look for the shortest step alone")) {
+  if (pads && says(why, "policies that pad keep limits only")) {
     require(step.is_limited(), "there is no limit: ", why.message);
     return;
   }

@@ -12,11 +12,14 @@
 #include <ballast/partition/detail/padding/finishing_times.hpp>
 #include <ballast/partition/detail/padding/padded_filling.hpp>
 #include <ballast/partition/detail/padding/padded_orders.hpp>
+#include <ballast/partition/detail/padding/padded_sum.hpp>
 #include <ballast/partition/detail/policy_arrays.hpp>
 #include <ballast/partition/makespan.hpp>
+#include <ballast/partition/priced_sample.hpp>
 
 #include <algorithm>
 #include <cstddef>
+#include <limits>
 #include <span>
 
 namespace ballast::inline v0 {
@@ -38,6 +41,9 @@ namespace ballast::inline v0 {
 ///                 kind + 1) is at most `orders` and the least common multiple of speeds below 2^32
 ///             (5) other bags are filled from those with the most GPUs to those with the fewest,
 ///                 the fastest of a size first, and nothing is proven
+///             (6) a plan above the capacities, in padded weight, is made anew within them, where a
+///                 sample that weighs more costs no less; where all bags are alike, none is shorter,
+///                 and where that finds no plan, none exists
 /// Complexity  O(n + m log m) after the sort that the problem brings, and for every time tried O(m)
 ///             with bags of one kind, O(kinds x product) in (4), and in (5) O(m + sizes x n); times
 ///             are bisected until no two that differ are left.
@@ -58,15 +64,27 @@ struct padded_batches {
       loads[batch.bag] += batch.load();
     };
     auto scratch = memory.open();
+    std::span<cost_units> const starts = scratch.take<cost_units>(loads.size());
+    std::copy(loads.begin(), loads.end(), starts.begin());
     detail::finishing_times const times(problem, loads, scratch);
     detail::padded_filling by_size(problem, times, scratch);
     detail::padded_orders by_best_order(problem, times, orders, scratch);
-    if (!by_best_order.applies() || !by_size.all_fit()) {
+    bool const is_best = by_best_order.applies() && by_size.all_fit();
+    if (is_best) {
+      by_best_order.fill(shortest_time(by_best_order, times), place);
+    } else {
       by_size.fill(shortest_time(by_size, times), place);
-      return {};
     }
-    by_best_order.fill(shortest_time(by_best_order, times), place);
-    return times.exact() ? makespan_of(loads, problem.speeds) : ratio{};
+    bool is_proven = is_best && times.exact();
+    if (overruns(problem, owner, scratch) && weighs_as_it_costs(problem)) {
+      by_size.keep_capacities(problem);
+      uint128 const time = shortest_time(by_size, times);
+      if (time == never) { return {}; }  // the front door says that the plan is above
+      std::copy(starts.begin(), starts.end(), loads.begin());
+      by_size.fill(time, place);
+      is_proven = times.exact() && are_alike(problem, times);
+    }
+    return is_proven ? makespan_of(loads, problem.speeds) : ratio{};
   }
 
   [[nodiscard]] static constexpr batching batches() noexcept { return batching::padded; }
@@ -75,6 +93,44 @@ struct padded_batches {
   friend bool operator==(padded_batches, padded_batches) = default;
 
  private:
+  static constexpr uint128 never = std::numeric_limits<uint128>::max();
+
+  [[nodiscard]] static bool overruns(partition_problem const& problem,
+                                     std::span<bag_id const> owner, workspace::frame& scratch)
+  {
+    std::span<detail::padded_sum> const held =
+        scratch.take<detail::padded_sum>(problem.capacities.size());
+    std::fill(held.begin(), held.end(), detail::padded_sum{});
+    for (std::size_t sample = 0; sample < problem.weights.size(); ++sample) {
+      held[to_index(owner[sample])].add(0, problem.weights[sample]);
+    }
+    for (std::size_t bag = 0; bag < held.size(); ++bag) {
+      if (held[bag].exceeds(problem.capacities[bag])) { return true; }
+    }
+    return false;
+  }
+
+  [[nodiscard]] static bool weighs_as_it_costs(partition_problem const& problem)
+  {
+    return std::is_sorted(problem.heaviest_first.begin(), problem.heaviest_first.end(),
+                          [&problem](priced_sample a, priced_sample b) {
+                            return problem.weights[to_index(a.sample)] >
+                                   problem.weights[to_index(b.sample)];
+                          });
+  }
+
+  [[nodiscard]] static bool are_alike(partition_problem const& problem,
+                                      detail::finishing_times const& times)
+  {
+    for (std::size_t bag = 1; bag < problem.capacities.size(); ++bag) {
+      if (!times.alike(0, bag) || problem.gpus[0] != problem.gpus[bag] ||
+          problem.capacities[0] != problem.capacities[bag]) {
+        return false;
+      }
+    }
+    return true;
+  }
+
   // A filling is the same at all times from its `finish` to before its `next`, so every probe moves
   // an end of the interval not just to the time probed but to where the filling changes.
   template <class Filling>
@@ -86,6 +142,7 @@ struct padded_batches {
     auto filled = bags.fill(high, nowhere);
     // The bound is mostly near the optimum and enough() seldom is: look upwards from the bound.
     for (uint128 step = low / 64 + 1; !filled.placed(); step *= 2) {
+      if (filled.next == never) { return never; }  // bags hold no more
       low = filled.next;
       high = std::max(low, std::min(high + step, times.enough()));
       filled = bags.fill(high, nowhere);

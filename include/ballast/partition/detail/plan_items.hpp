@@ -8,7 +8,6 @@
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/ratio.hpp>
 #include <ballast/core/result.hpp>
-#include <ballast/core/uint128.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/batching.hpp>
 #include <ballast/partition/concepts.hpp>
@@ -42,14 +41,6 @@ struct step_samples {
   std::span<std::int64_t const> weights;  ///< empty where nothing limits the bags
   std::span<bag_id const> home;           ///< or empty
 };
-
-/// Whether what a bag holds, padded where the policy pads, is more than its capacity.
-[[nodiscard]] constexpr bool overruns(padded_sum const& held, std::int64_t capacity) noexcept
-{
-  return static_cast<uint128>(held.packed) +
-             static_cast<uint128>(held.count) * static_cast<uint128>(held.largest) >
-         static_cast<uint128>(capacity);
-}
 
 /// Checks what a policy did. A policy that is wrong ends the program here, since its plan would be
 /// taken for a certified one. Where there are capacities, a policy may have found no room. Samples
@@ -89,16 +80,17 @@ struct step_samples {
     if (held.empty() || problem.rules != nullptr) { continue; }
     bool const pads = batches == batching::padded;
     held[bag].add(pads ? 0 : problem.weights[sample], pads ? problem.weights[sample] : 0);
-    if (!overruns(held[bag], problem.capacities[bag])) { continue; }
+    if (!held[bag].exceeds(problem.capacities[bag])) { continue; }
     if (!pads) { return out_of_capacity(problem, items, sample); }
-    return fail(error_code::infeasible, items.sample_of(sample), "sample ", items.sample_of(sample),
-                " brings bag ", bag, " to ", counted(held[bag].count, "sample"), " that weigh ",
-                held[bag].largest,
-                " each, padded to the heaviest, and it "
-                "holds ",
-                problem.capacities[bag],
-                "; policies that pad look for the shortest step alone, so plan fewer samples, "
-                "raise the limit, or use a policy that packs, as capped{}");
+    return fail(
+        error_code::infeasible, items.sample_of(sample), "sample ", items.sample_of(sample),
+        " brings bag ", bag, " to ", counted(held[bag].count, "sample"), " that weigh ",
+        held[bag].largest,
+        " each, padded to the heaviest, and it "
+        "holds ",
+        problem.capacities[bag],
+        "; policies that pad keep limits only where what weighs more costs no less, so plan "
+        "fewer samples, raise the limit, or use a policy that packs, as capped{}");
   }
   for (std::size_t bag = 0; bag < bags; ++bag) {
     recomputed[bag] = batch[bag].load() + (starts.empty() ? 0 : starts[bag]);

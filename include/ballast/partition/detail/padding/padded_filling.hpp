@@ -48,7 +48,8 @@ struct padded_batch {
 /// It fills the bags with the most GPUs first, and of one size the fastest first. Each bag begins
 /// with the heaviest sample that waits and fits it, takes as many of those that follow as it has
 /// time for, and leaves the rest to the bags after it. A bag without time for one sample stays as
-/// it is.
+/// it is. Told to keep capacities, each takes no more samples than it holds, padded to the weight
+/// of the first; where some are then left at every time, outcome.next is the largest number.
 ///
 /// Expects     a valid partition_problem; n times the largest cost is below 2^63; a time to fill to
 ///             is not before times.least().
@@ -92,6 +93,11 @@ class padded_filling {
     }
   }
 
+  /// From now on bags keep to the capacities of a problem, which outlives this.
+  ///
+  /// Expects     weights do not increase along heaviest_first.
+  void keep_capacities(partition_problem const& problem) noexcept { limited_ = &problem; }
+
   /// Calls place(padded_batch) for each bag that gets samples.
   template <class Place>
   outcome fill(uint128 time, Place const& place)
@@ -112,9 +118,12 @@ class padded_filling {
       }
       for (std::uint32_t const bag : size.bags) {
         if (waiting.empty()) { break; }
-        std::size_t const taken = padded_batch::most_samples(waiting, times_.work_until(time, bag));
+        std::size_t const in_time =
+            padded_batch::most_samples(waiting, times_.work_until(time, bag));
+        std::size_t const held = most_held(bag, waiting);
+        std::size_t const taken = std::min(in_time, held);
         padded_batch const batch{bag, waiting.first(taken)};
-        if (taken < waiting.size()) {
+        if (taken < waiting.size() && taken < held) {
           padded_batch const fuller{bag, waiting.first(taken + 1)};
           filled.next = std::min(filled.next, times_.finish(bag, fuller.load()));
         }
@@ -141,6 +150,14 @@ class padded_filling {
     std::span<std::uint32_t const> bags;
     std::span<priced_sample const> fitting;  // these bags and no larger ones, heaviest first
   };
+
+  [[nodiscard]] std::size_t most_held(std::size_t bag, std::span<priced_sample const> waiting) const
+  {
+    if (limited_ == nullptr) { return waiting.size(); }
+    std::int64_t const weight = limited_->weights[to_index(waiting.front().sample)];
+    return weight == 0 ? waiting.size()
+                       : static_cast<std::size_t>(limited_->capacities[bag] / weight);
+  }
 
   [[nodiscard]] static bool heavier(priced_sample a, priced_sample b) noexcept
   {
@@ -175,6 +192,7 @@ class padded_filling {
   }
 
   finishing_times const& times_;
+  partition_problem const* limited_ = nullptr;
   std::span<std::uint32_t> bags_;
   std::span<bags_of_size> sizes_;
   std::array<std::span<priced_sample>, 2> merged_;

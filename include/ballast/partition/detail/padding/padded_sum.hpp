@@ -3,8 +3,10 @@
 #define BALLAST_PARTITION_DETAIL_PADDING_PADDED_SUM_HPP
 
 #include <ballast/core/quantities.hpp>
+#include <ballast/core/uint128.hpp>
 
 #include <algorithm>
+#include <cstdint>
 
 namespace ballast::inline v0::detail {
 
@@ -27,6 +29,14 @@ struct padded_sum {
   }
 
   [[nodiscard]] constexpr cost_units load() const noexcept { return packed + count * largest; }
+
+  /// Whether the load is more than this, also where 63 bits do not hold it.
+  [[nodiscard]] constexpr bool exceeds(std::int64_t most) const noexcept
+  {
+    return static_cast<uint128>(packed) +
+               static_cast<uint128>(count) * static_cast<uint128>(largest) >
+           static_cast<uint128>(most);
+  }
 };
 
 }  // namespace ballast::inline v0::detail
