@@ -9,9 +9,11 @@
 #include <ballast/comm/concepts.hpp>
 #include <ballast/comm/run_ranks.hpp>
 #include <ballast/comm/thread_communicator.hpp>
+#include <ballast/core/random.hpp>
 
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <latch>
 #include <span>
 #include <string>
@@ -175,12 +177,34 @@ TEST(ThreadPointToPoint, NamesWhoSendsAndDoesNotComeToTheBarrier)
   EXPECT_EQ(ends[1].error().ranks, std::vector{rank_id{0}}) << ends[1].error().message;
 }
 
+// A rank that gives up frees its array at once: a sanitizer sees who still reads or writes it.
+TEST(ThreadPointToPoint, NeverTouchesTheArraysOfWhoGaveUp)
+{
+  for (std::uint64_t trial = 0; trial < 100; ++trial) {
+    ballast::run_ranks(
+        2,
+        [&](thread_communicator& comm) {
+          ballast::random_source random(2 * trial + to_index(comm.rank()));
+          std::this_thread::sleep_for(std::chrono::microseconds(random.below(1500)));
+          std::vector<std::byte> bytes(20'000, std::byte{7});
+          auto const id = comm.rank() == rank_id{0} ? comm.send(bytes, rank_id{1})
+                                                    : comm.receive(bytes, rank_id{0});
+          if (id) { (void)comm.wait_for(*id); }
+        },
+        1ms);
+  }
+}
+
 TEST(ThreadPointToPointDeathTest, RefusesRanksThatAreNotThere)
 {
   auto comm = std::move(thread_communicator::make(1).front());
   std::vector<std::byte> bytes(1);
   EXPECT_DEATH((void)comm.send(bytes, rank_id{1}), "a transfer with rank 1 of 1 ranks");
   EXPECT_DEATH((void)comm.receive(bytes, rank_id{7}), "a transfer with rank 7 of 1 ranks");
+  auto const sent = comm.send(std::vector<std::byte>{}, rank_id{0}).value();
+  EXPECT_TRUE(comm.receive({}, rank_id{0}));
+  EXPECT_TRUE(comm.wait_for(sent));
+  EXPECT_DEATH((void)comm.wait_for(sent), "transfer 0 of rank 0 is not under way");
 }
 
 }  // namespace
