@@ -72,6 +72,7 @@ namespace detail {
 /// The same. The pieces are values, so that a loop need not keep in memory what a sentence could
 /// mention, and a caller has little to do for a call that never comes.
 template <class... Pieces>
+// NOLINTNEXTLINE(performance-unnecessary-value-param)
 [[noreturn, gnu::cold]] void contract_failed(char const* file, int line, Pieces... pieces)
 {
   contract_failed_with(file, line, {pieces...});

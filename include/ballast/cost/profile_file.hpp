@@ -2,7 +2,6 @@
 #ifndef BALLAST_COST_PROFILE_FILE_HPP
 #define BALLAST_COST_PROFILE_FILE_HPP
 
-#include <ballast/core/detail/concat.hpp>
 #include <ballast/core/detail/precedes.hpp>
 #include <ballast/core/detail/span_of.hpp>
 #include <ballast/core/quantities.hpp>

@@ -85,6 +85,7 @@ namespace ballast::inline v0 {
     return tl::unexpected(checked.error());
   }
   std::vector<microbatch_id> order;
+  order.reserve(priced->microbatches);
   for (std::size_t each = 0; each < priced->microbatches; ++each) {
     order.push_back(to_id<microbatch_id>(each));
   }

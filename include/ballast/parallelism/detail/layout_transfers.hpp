@@ -59,7 +59,8 @@ inline constexpr std::uint64_t picoseconds_per_second = 1'000'000'000'000;
       static_cast<uint128>(degree.memory.state(layers)) * static_cast<std::uint64_t>(share),
       static_cast<std::uint64_t>(whole));
   // Below 2^64 2^32 2: rounded up once more.
-  return sending_time(problem, divided_up(2 * bytes * (dp - 1), std::uint64_t{dp} * degree.sp), 1);
+  std::uint64_t const ranks = std::uint64_t{dp} * degree.sp;
+  return sending_time(problem, divided_up(2 * bytes * (dp - 1), ranks), 1);
 }
 
 }  // namespace ballast::inline v0::detail

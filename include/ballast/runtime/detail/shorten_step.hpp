@@ -10,7 +10,6 @@
 #include <ballast/cost/saturating_sum.hpp>
 #include <ballast/pipeline/pipeline_times.hpp>
 #include <ballast/pipeline/simulate.hpp>
-#include <ballast/pipeline/stage_graph.hpp>
 #include <ballast/runtime/detail/step_cells.hpp>
 #include <ballast/runtime/scheduled_step.hpp>
 #include <ballast/runtime/scheduler_setup.hpp>
