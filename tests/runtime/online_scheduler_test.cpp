@@ -174,9 +174,8 @@ TEST(OnlineScheduler, HandsOverWhatThePlannerRefusesOrThrows)  // Ensures (2)
             (ballast::error{error_code::failed, 0, "planning step 1 threw: out of luck"}));
   EXPECT_EQ(error_of(-3).message, "planning step 2 threw: something that is no std::exception");
   ASSERT_TRUE(next.submit(std::vector<tokens>{11}));
-  auto const plan = next.take();
-  ASSERT_TRUE(plan);
-  EXPECT_EQ(**plan, 1311);
+  auto const plan = next.take().value();
+  EXPECT_EQ(*plan, 1311);
 }
 
 TEST(OnlineScheduler, SaysWhatIsCalledInTheWrongOrder)

@@ -127,10 +127,7 @@ TEST(Orchestrator, MovesRowsToPassesAndBackOnlyWherePlansDiffer)  // Ensures (6)
   constexpr std::size_t ranks = 4;
   ballast::run_ranks(ranks, [](thread_communicator& comm) {
     std::size_t const rank = to_index(comm.rank());
-    ballast::sharding_cost cost;
-    cost.work = {.linear = 9, .quadratic = 1};
-    cost.heads = 4;
-    cost.latency = 100;
+    ballast::sharding_cost cost{.work = {.linear = 9, .quadratic = 1}, .heads = 4, .latency = 100};
     ballast::device_groups const groups(ballast::node_sizes::equal(1, ranks), 4);
     phase const reward{ballast::one_gpu_bags(ranks), quadratic_cost{.quadratic = 1},
                        longest_processing_time{}};

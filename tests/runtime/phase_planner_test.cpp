@@ -245,11 +245,8 @@ TEST(PhasePlanner, AllocatesNothingForAStepThatItHasSeen)  // Ensures (3)
 
 ballast::hybrid_phase split_phase(std::size_t ranks, std::uint64_t linear = 3)
 {
-  ballast::sharding_cost cost;
-  cost.work = {.linear = linear, .quadratic = 1};
-  cost.heads = 8;
-  cost.kv_heads = 2;
-  cost.latency = 40;
+  ballast::sharding_cost cost{
+      .work = {.linear = linear, .quadratic = 1}, .heads = 8, .kv_heads = 2, .latency = 40};
   return {ballast::device_groups(ballast::node_sizes::equal(1, ranks), 8), cost};
 }
 

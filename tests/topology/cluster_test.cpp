@@ -17,21 +17,19 @@ using ballast::rank_id;
 
 TEST(Cluster, NumbersRanksNodeByNode)
 {
-  auto const machines = cluster_of(24, 8);
-  ASSERT_TRUE(machines);
-  EXPECT_EQ(machines->nodes, node_sizes::equal(3, 8));
-  EXPECT_EQ(machines->gpus(), 24U);
-  EXPECT_EQ(machines->node_of(rank_id{0}), node_id{0});
-  EXPECT_EQ(machines->node_of(rank_id{7}), node_id{0});
-  EXPECT_EQ(machines->node_of(rank_id{8}), node_id{1});
-  EXPECT_EQ(machines->node_of(rank_id{23}), node_id{2});
+  auto const machines = cluster_of(24, 8).value();
+  EXPECT_EQ(machines.nodes, node_sizes::equal(3, 8));
+  EXPECT_EQ(machines.gpus(), 24U);
+  EXPECT_EQ(machines.node_of(rank_id{0}), node_id{0});
+  EXPECT_EQ(machines.node_of(rank_id{7}), node_id{0});
+  EXPECT_EQ(machines.node_of(rank_id{8}), node_id{1});
+  EXPECT_EQ(machines.node_of(rank_id{23}), node_id{2});
 }
 
 TEST(Cluster, MakesOneNodeOfAJobSmallerThanANode)
 {
-  auto const machines = cluster_of(5, 8);
-  ASSERT_TRUE(machines);
-  EXPECT_EQ(machines->nodes, node_sizes::equal(1, 5));
+  auto const machines = cluster_of(5, 8).value();
+  EXPECT_EQ(machines.nodes, node_sizes::equal(1, 5));
 }
 
 TEST(Cluster, RefusesPartsOfNodesAndZeros)

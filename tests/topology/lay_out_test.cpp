@@ -86,18 +86,16 @@ bool has_places(std::vector<std::size_t> const& node_of, std::vector<std::uint32
 
 TEST(LayOut, RepeatsReplicasInTheOrderWritten)  // Ensures (3)
 {
-  auto const layout = lay_out(*parse_bags("g1n2+g2n1+g4n1"), *cluster_of(16, 8));
-  ASSERT_TRUE(layout) << layout.error().message;
-  expect_valid(*layout, *cluster_of(16, 8));
-  EXPECT_THAT(layout->sizes(), testing::ElementsAre(1, 1, 2, 4, 1, 1, 2, 4));
-  EXPECT_EQ((*layout)[bag_id{7}].first, rank_id{12});
+  auto const layout = lay_out(*parse_bags("g1n2+g2n1+g4n1"), *cluster_of(16, 8)).value();
+  expect_valid(layout, *cluster_of(16, 8));
+  EXPECT_THAT(layout.sizes(), testing::ElementsAre(1, 1, 2, 4, 1, 1, 2, 4));
+  EXPECT_EQ(layout[bag_id{7}].first, rank_id{12});
 }
 
 TEST(LayOut, JoinsWholeNodesIntoOneBag)
 {
-  auto const layout = lay_out(*parse_bags("g16n1+g8n1+g1n8"), *cluster_of(32, 8));
-  ASSERT_TRUE(layout) << layout.error().message;
-  expect_valid(*layout, *cluster_of(32, 8));
+  auto const layout = lay_out(*parse_bags("g16n1+g8n1+g1n8"), *cluster_of(32, 8)).value();
+  expect_valid(layout, *cluster_of(32, 8));
 }
 
 TEST(LayOut, RefusesGpusThatAreNoWholeNumberOfReplicas)
@@ -131,11 +129,11 @@ TEST(LayOut, NamesTheFirstBagThatIsMisplaced)
 
 TEST(LayOut, LaysTheLargestFirstAndKeepsTheirNumbers)
 {
-  auto const layout = lay_out(*parse_bags("g1n1+g2n1+g4n1+g1n1"), *cluster_of(16, 8),
-                              misplaced_bags::largest_first);
-  ASSERT_TRUE(layout) << layout.error().message;
-  expect_valid(*layout, *cluster_of(16, 8));
-  EXPECT_THAT(layout->sizes(), testing::ElementsAre(1, 2, 4, 1, 1, 2, 4, 1));
+  auto const layout =
+      lay_out(*parse_bags("g1n1+g2n1+g4n1+g1n1"), *cluster_of(16, 8), misplaced_bags::largest_first)
+          .value();
+  expect_valid(layout, *cluster_of(16, 8));
+  EXPECT_THAT(layout.sizes(), testing::ElementsAre(1, 2, 4, 1, 1, 2, 4, 1));
 }
 
 TEST(LayOut, LeavesWhatFitsAloneWhenAskedForTheLargestFirst)  // Ensures (3)
@@ -158,10 +156,9 @@ TEST(LayOut, SaysWhichBagFitsNowhere)
 TEST(LayOut, FillsNodesOfDifferentSizesInTheOrderWritten)  // Ensures (3)
 {
   auto const machines = cluster_of({8, 8, 8, 8, 5}).value();
-  auto const layout = lay_out(*parse_bags("g8n2+g4n4+g1n5"), machines);
-  ASSERT_TRUE(layout) << layout.error().message;
-  expect_valid(*layout, machines);
-  EXPECT_EQ((*layout)[bag_id{10}], (bag{rank_id{36}, 1}));
+  auto const layout = lay_out(*parse_bags("g8n2+g4n4+g1n5"), machines).value();
+  expect_valid(layout, machines);
+  EXPECT_EQ(layout[bag_id{10}], (bag{rank_id{36}, 1}));
 }
 
 TEST(LayOut, TakesNodesAndSpeedsFromTheCluster)  // Ensures (5)
@@ -185,23 +182,21 @@ TEST(LayOut, LaysTheLargestFirstOnNodesOfDifferentSizes)
   auto const refused = lay_out(spec, machines);
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().position, 5U);
-  auto const layout = lay_out(spec, machines, misplaced_bags::largest_first);
-  ASSERT_TRUE(layout) << layout.error().message;
-  expect_valid(*layout, machines);
-  EXPECT_THAT(layout->sizes(), testing::ElementsAre(1, 1, 1, 1, 1, 4, 4, 4, 4, 8, 8));
+  auto const layout = lay_out(spec, machines, misplaced_bags::largest_first).value();
+  expect_valid(layout, machines);
+  EXPECT_THAT(layout.sizes(), testing::ElementsAre(1, 1, 1, 1, 1, 4, 4, 4, 4, 8, 8));
 }
 
 TEST(LayOut, KeepsLargerNodesWholeWhereASmallerOneHasRoom)
 {
   // Five GPUs at the first place would leave three of a node of eight, where no bag of four fits.
   auto const machines = cluster_of({8, 8, 8, 8, 5}).value();
-  auto const layout = lay_out(*parse_bags("g4n8+g5n1"), machines, misplaced_bags::largest_first);
-  ASSERT_TRUE(layout) << layout.error().message;
+  auto const layout =
+      lay_out(*parse_bags("g4n8+g5n1"), machines, misplaced_bags::largest_first).value();
   auto const mixed =
-      lay_out(*parse_bags("g4n1+g5n1+g4n7"), machines, misplaced_bags::largest_first);
-  ASSERT_TRUE(mixed) << mixed.error().message;
-  expect_valid(*mixed, machines);
-  EXPECT_EQ((*mixed)[bag_id{1}].first, rank_id{32});
+      lay_out(*parse_bags("g4n1+g5n1+g4n7"), machines, misplaced_bags::largest_first).value();
+  expect_valid(mixed, machines);
+  EXPECT_EQ(mixed[bag_id{1}].first, rank_id{32});
 }
 
 TEST(LayOut, TakesTimeInProportionToTheGpus)
@@ -212,9 +207,8 @@ TEST(LayOut, TakesTimeInProportionToTheGpus)
   auto const machines = cluster_of(gpus_of_nodes).value();
   auto const spec = *parse_bags("g1n262145+g262144n1+g1n1");
   EXPECT_EQ(lay_out(spec, machines).error().position, 262145U);  // would end inside the last node
-  auto const layout = lay_out(spec, machines, misplaced_bags::largest_first);
-  ASSERT_TRUE(layout) << layout.error().message;
-  EXPECT_EQ((*layout)[bag_id{262145}], (bag{rank_id{0}, 262144}));
+  auto const layout = lay_out(spec, machines, misplaced_bags::largest_first).value();
+  EXPECT_EQ(layout[bag_id{262145}], (bag{rank_id{0}, 262144}));
 }
 
 TEST(LayOut, SpansWholeNodesOfOneSizeOnly)
@@ -254,9 +248,8 @@ TEST(LayOut, GivesBagsTheSpeedsOfTheirGpus)  // Ensures (5)
 {
   auto machines = cluster_of({2, 1}).value();
   machines.gpu_speeds = {100, 70, 50};
-  auto const layout = lay_out(*parse_bags("g2n1+g1n1"), machines);
-  ASSERT_TRUE(layout) << layout.error().message;
-  EXPECT_THAT(layout->speeds(), testing::ElementsAre(140, 50));
+  auto const layout = lay_out(*parse_bags("g2n1+g1n1"), machines).value();
+  EXPECT_THAT(layout.speeds(), testing::ElementsAre(140, 50));
   EXPECT_THAT(lay_out(*parse_bags("g1n1+g2n1"), machines, misplaced_bags::largest_first)->speeds(),
               testing::ElementsAre(50, 140));
 }
