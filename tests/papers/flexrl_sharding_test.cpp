@@ -32,10 +32,7 @@ using ballast::tokens;
 /// Attention alone: pairs of tokens, split by 32 heads.
 ballast::sharding_cost attention_of_32_heads()
 {
-  ballast::sharding_cost cost;
-  cost.work = {.linear = 0, .quadratic = 1};
-  cost.heads = 32;
-  cost.kv_heads = 8;
+  ballast::sharding_cost cost{.work = {.linear = 0, .quadratic = 1}, .heads = 32, .kv_heads = 8};
   return cost;
 }
 
