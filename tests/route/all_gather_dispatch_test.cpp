@@ -366,9 +366,7 @@ TEST(PriceAllGather, ChargesNothingWhereNothingMoves)
 {
   std::array<tokens, 1> const lengths{7};
   auto const alone = ballast::place(lengths, std::array{rank_id{0}}, 1);
-  exchange_cost nothing;
-  nothing.kept_share = 1;
-  nothing.memory_bytes = 2 * 7;
+  exchange_cost nothing{.kept_share = 1, .memory_bytes = 2 * 7};
   EXPECT_EQ(price_all_gather(alone, cluster{.nodes = ballast::node_sizes::equal(1, 1)}, 1),
             nothing);
 

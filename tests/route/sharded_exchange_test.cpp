@@ -318,10 +318,7 @@ TEST(ShardedExchange, EndsItsTransfersWhereAttentionThrows)  // Ensures (4)
 TEST(ShardedExchange, RunsALayerOfATrainer)
 {
   std::vector<tokens> const lengths{60, 22, 9, 7, 11, 8};
-  ballast::sharding_cost cost;
-  cost.work = ballast::quadratic_cost{1, 1, 0};
-  cost.heads = 8;
-  cost.kv_heads = 2;
+  ballast::sharding_cost cost{.work = ballast::quadratic_cost{1, 1, 0}, .heads = 8, .kv_heads = 2};
   auto const attention = [](ballast::sharded_pack const& pack, std::uint32_t kv_heads) {
     return ballast_test::linear_attention{pack.plan.lengths(), pack.plan.split(), pack.gpu,
                                           kv_heads, 16};
