@@ -21,8 +21,8 @@ demo_packages=(g++ cmake ninja-build libexpected-dev libcli11-dev nlohmann-json3
 test_packages=("${demo_packages[@]}" make pkgconf libgtest-dev libgmock-dev librapidcheck-dev
   librange-v3-dev libboost-dev libopenmpi-dev openmpi-bin coinor-libcbc-dev libjpeg-dev
   chromium fonts-dejavu-core)
-check_packages=("${test_packages[@]}" clang-19 libclang-rt-19-dev clang-format-19 clang-tidy-19
-  libc++-19-dev libc++abi-19-dev libbenchmark-dev libtorch-dev)
+check_packages=("${test_packages[@]}" clang-19 clang-tools-19 libclang-rt-19-dev clang-format-19
+  clang-tidy-19 libc++-19-dev libc++abi-19-dev libbenchmark-dev libtorch-dev)
 
 case "${1-}" in
   demo) packages=("${demo_packages[@]}") ;;

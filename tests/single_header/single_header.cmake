@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-# WHAT=written writes the files twice, and they are the same bytes. The others read them: cxx and clang
-# each file by itself and all together, from the last to the first and again; cuda the main path in a .cu;
-# example builds and runs examples/first_plan.cpp with the one file and with the folder.
+# WHAT=written writes the files twice, and they are the same bytes. The others read them: cxx
+# all together, from the last to the first and again; cuda the main path in a .cu; example builds and runs
+# examples/first_plan.cpp with the one file and with the folder.
 
 set(files ${BINARY}/files)
 string(REPLACE "," ";" warnings "${WARNINGS}")
@@ -66,15 +66,7 @@ if(WHAT STREQUAL cuda)
   reads(main.cu "${NVCC};-std=c++20;-I;${files};-c;-o;main.o" ballast_single.hpp)
   return()
 endif()
-set(compiler ${CXX})
-if(WHAT STREQUAL clang)
-  set(compiler ${CLANGXX})
-endif()
-set(command ${compiler} -std=c++20 -fsyntax-only ${warnings} -I ${files})
 file(GLOB all RELATIVE ${files} ${files}/*)
 list(SORT all)
-foreach(file IN LISTS all)
-  reads(${file}.cpp "${command}" ${file})
-endforeach()
 list(REVERSE all)
-reads(all.cpp "${command}" ${all} ${all})
+reads(all.cpp "${CXX};-std=c++20;-fsyntax-only;${warnings};-I;${files}" ${all} ${all})
