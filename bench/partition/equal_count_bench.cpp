@@ -12,6 +12,9 @@
 #include <ballast/partition/equal_count.hpp>
 #include <ballast/partition/longest_processing_time.hpp>
 #include <ballast/partition/partition.hpp>
+#include <ballast/partition/partition_constraints.hpp>
+#include <ballast/partition/partition_plan.hpp>
+#include <ballast/partition/refine.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -120,6 +123,37 @@ BENCHMARK(equal_count)
     ->Args({768, 64, 10, 3'000'000, 16'384})
     ->Args({512, 64, 15, 1 << 17, 16'384})
     ->Args({512, 64, 15, 3'000'000, 16'384})
+    ->Unit(benchmark::kMicrosecond);
+
+// Rules: all bags full, and samples of one key, four each, apart. The gap is to the bound of all
+// plans, with rules or without.
+void placement_rules(benchmark::State& state)
+{
+  auto const bags = static_cast<std::size_t>(state.range(1));
+  auto const steps = draw_steps(static_cast<std::size_t>(state.range(0)), 1);
+  auto const layout = ballast::one_gpu_bags(bags);
+  std::vector<std::size_t> keys(steps[0].size());
+  for (std::size_t sample = 0; sample < keys.size(); ++sample) { keys[sample] = sample / 4; }
+  ballast::partition_constraints const rules{
+      .most_samples = static_cast<std::int64_t>(keys.size() / bags), .apart = keys};
+  ballast::partition_plan plan;
+  ballast::workspace memory;
+  std::size_t step = 0;
+  double worst_gap = 0;
+  for (auto _ : state) {
+    auto const& lengths = steps[step++ % drawn_steps];
+    bool const done = ballast::partition_into(plan, memory, lengths, layout, ballast::refine{},
+                                              unit_cost(lengths, bags), std::identity{}, rules)
+                          .has_value();
+    benchmark::DoNotOptimize(done);
+    worst_gap = std::max(worst_gap, plan.gap());
+  }
+  state.counters["worst_gap"] = worst_gap;
+}
+BENCHMARK(placement_rules)
+    ->ArgNames({"samples", "bags"})
+    ->Args({1024, 64})
+    ->Args({4096, 64})
     ->Unit(benchmark::kMicrosecond);
 
 // Baseline: the differencing of equal sizes that trainers have today, given the same costs. The gap

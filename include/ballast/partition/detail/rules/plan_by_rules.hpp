@@ -243,12 +243,37 @@ class rule_search {
   bool tried_all_ = false;
 };
 
+/// A makespan that no plan with at most so many samples a bag gets below. The other bags hold at
+/// most their number each, so the j bags with the j heaviest samples hold at least the rest, at best
+/// the lightest, and one of them ends at the mean or later. 0 where samples are joined. O(n + m)
+[[nodiscard]] inline ratio bound_by_counts(partition_problem const& problem)
+{
+  auto const samples = static_cast<std::int64_t>(problem.heaviest_first.size());
+  auto const bags = static_cast<std::int64_t>(problem.speeds.size());
+  std::int64_t const most = problem.rules->most_samples;
+  if (!problem.rules->sample_counts.empty() || most > samples) { return {}; }
+  std::int64_t const fastest = *std::max_element(problem.speeds.begin(), problem.speeds.end());
+  auto const cost = [&problem](std::int64_t place) {
+    return problem.heaviest_first[static_cast<std::size_t>(place)].cost;
+  };
+  ratio bound;
+  cost_units work = 0;
+  std::int64_t lightest = 0;
+  for (std::int64_t used = 1; used <= std::min(bags, samples); ++used) {
+    work += cost(used - 1);
+    while (lightest < samples - (bags - used) * most - used) { work += cost(samples - ++lightest); }
+    bound = std::max(bound, ratio{work, used * fastest});
+  }
+  return bound;
+}
+
 /// What `refine` and `capped` do where there are rules. A step without a plan keeps bag m as the
 /// owner of all samples.
 inline ratio plan_by_rules(partition_problem const& problem, std::span<cost_units> loads,
                            std::span<bag_id> owner, std::uint64_t work, workspace& memory)
 {
-  ratio const bound = with_lower_bound(problem, loads, memory).lower_bound;
+  ratio const bound =
+      std::max(with_lower_bound(problem, loads, memory).lower_bound, bound_by_counts(problem));
   auto scratch = memory.open();
   rule_search search(problem, bound, loads, owner, work, scratch);
   bool const found = search();
