@@ -86,7 +86,7 @@ struct fill_slots {
       });
       if (placed) { keep_best(); }
     };
-    if (!grow || fitting >= 4 || least == no_cost) { deal_all(false); }
+    if (!grow || work / a_pass >= 4 || least == no_cost) { deal_all(false); }
     if (!grow && least == no_cost) { deal_all(true); }
     if (least == no_cost) {
       cells.clear();
