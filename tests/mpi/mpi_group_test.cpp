@@ -141,10 +141,9 @@ TEST(MpiGroup, PartsByAnyColourInRankOrder)
 {
   auto const group = world();
   std::uint32_t const parity = group->rank() % 2;
-  auto const part = group->part(0xffff'ffffU - parity);
-  ASSERT_TRUE(part) << part.error().message;
-  EXPECT_EQ((*part)->size(), (group->size() + 1 - parity) / 2);
-  EXPECT_EQ((*part)->rank(), group->rank() / 2);
+  auto const part = group->part(0xffff'ffffU - parity).value();
+  EXPECT_EQ(part->size(), (group->size() + 1 - parity) / 2);
+  EXPECT_EQ(part->rank(), group->rank() / 2);
 }
 
 TEST(MpiGroup, SaysSoIfAllTagsAreInUse)
