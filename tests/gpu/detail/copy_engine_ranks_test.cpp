@@ -52,13 +52,12 @@ struct CopyEngineRanks : testing::Test {
 
 TEST_F(CopyEngineRanks, HaveEventsOfTheirStreamsDevices)
 {
-  auto const ranks = make_copy_engine_ranks(streams);
-  ASSERT_TRUE(ranks);
-  ASSERT_EQ(ranks->size(), 4U);
+  auto const ranks = make_copy_engine_ranks(streams).value();
+  ASSERT_EQ(ranks.size(), 4U);
   for (std::size_t rank = 0; rank < 4; ++rank) {
-    EXPECT_EQ((*ranks)[rank]->stream, streams[rank]);
-    EXPECT_EQ((*ranks)[rank]->ready.record(streams[rank]), cudaSuccess);
-    EXPECT_EQ((*ranks)[rank]->taken.record(streams[rank]), cudaSuccess);
+    EXPECT_EQ(ranks[rank]->stream, streams[rank]);
+    EXPECT_EQ(ranks[rank]->ready.record(streams[rank]), cudaSuccess);
+    EXPECT_EQ(ranks[rank]->taken.record(streams[rank]), cudaSuccess);
   }
   EXPECT_EQ(ballast_test::live_events(), 8U);
 }
