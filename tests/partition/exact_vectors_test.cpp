@@ -151,23 +151,42 @@ TEST(VectorExact, KeepsToTheCapacities)  // Ensures (1)
   EXPECT_GE(planned, 100U);
 }
 
-TEST(VectorExact, LeavesBinsOfSeveralSpeedsToTheInnerPolicy)
+TEST(VectorExact, ProvesPlansOfSeveralSpeeds)  // Ensures (4)
 {
-  std::vector<cost_vector<1>> const costs{{5}, {4}, {3}, {3}};
-  std::vector<std::uint32_t> const speeds{1, 2};
-  ballast::cost_vector_problem<1> problem{costs};
-  problem.speeds = speeds;
-  std::vector<std::vector<ballast::bag_id>> owners;
-  ballast::workspace memory;
-  auto const run = [&](auto const& policy) {
-    std::vector<cost_vector<1>> loads(2);
-    std::vector<ballast::bag_id> owner(4, ballast::bag_id{2});
-    policy(problem, std::span(loads), std::span(owner), memory);
-    owners.push_back(owner);
-  };
-  run(longest_processing_time{});
-  run(exact{longest_processing_time{}});
-  EXPECT_EQ(owners[0], owners[1]);
+  ballast::random_source random(205);
+  std::size_t better = 0;
+  for (int trial = 0; trial < ballast_test::trials_of(100); ++trial) {
+    SCOPED_TRACE(testing::Message() << "trial " << trial);
+    auto const step = ballast_test::random_vectors<2>(random, 7, 3);
+    std::vector<std::uint32_t> speeds(step.bins);
+    for (auto& speed : speeds) { speed = 1 + static_cast<std::uint32_t>(random.below(10)); }
+    auto const bags = ballast::one_gpu_bags(step.bins).with_speeds(speeds);
+    auto const run = [&](auto const& policy) {
+      return ballast::partition(step.costs, bags, policy, std::identity{}, ballast::no_length{})
+          .value();
+    };
+    auto const plan = run(exact{});
+    EXPECT_TRUE(plan.proven_optimal());
+    auto const inner = run(longest_processing_time{});
+    better += plan.makespan < inner.makespan ? 1U : 0U;
+    // All assignments, each a number whose digits are bins.
+    std::size_t all = 1;
+    for (std::size_t sample = 0; sample < step.costs.size(); ++sample) { all *= step.bins; }
+    for (std::size_t each = 0; each < all; ++each) {
+      std::vector<cost_vector<2>> loads(step.bins, cost_vector<2>{});
+      std::size_t digits = each;
+      for (cost_vector<2> const& cost : step.costs) {
+        for (std::size_t d = 0; d < 2; ++d) { loads[digits % step.bins][d] += cost[d]; }
+        digits /= step.bins;
+      }
+      ballast::ratio latest;
+      for (std::size_t bin = 0; bin < step.bins; ++bin) {
+        latest = std::max(latest, ballast::ratio{std::ranges::max(loads[bin]), speeds[bin]});
+      }
+      ASSERT_GE(latest, plan.makespan);
+    }
+  }
+  EXPECT_GE(better, 1U);
 }
 
 }  // namespace

@@ -62,6 +62,16 @@ TEST(VectorRefine, MovesSamplesIntoEmptyBins)
   EXPECT_EQ(all_in_first_bin{}, all_in_first_bin{});
 }
 
+TEST(VectorRefine, LeavesPlansThatNoExchangeOfTwoBinsMakesShorter)
+{
+  std::vector<cost_vector<2>> const costs{{2, 0}, {9, 4}, {5, 9}, {9, 4}};
+  auto const bags = ballast::one_gpu_bags(3).with_speeds(std::vector<std::uint32_t>{7, 5, 10});
+  auto const plan =
+      ballast::partition(costs, bags, refine{}, std::identity{}, ballast::no_length{});
+  ASSERT_TRUE(plan);
+  EXPECT_EQ(plan->makespan, (ballast::ratio{7, 5}));
+}
+
 template <std::size_t D>
 int optima_found(std::uint64_t seed)
 {
@@ -81,9 +91,9 @@ int optima_found(std::uint64_t seed)
 
 TEST(VectorRefine, FindsMostOptimaOfSmallSteps)
 {
-  EXPECT_GE(optima_found<1>(103), 270);
-  EXPECT_GE(optima_found<2>(104), 270);
-  EXPECT_GE(optima_found<3>(105), 270);
+  EXPECT_GE(optima_found<1>(103), 297);
+  EXPECT_GE(optima_found<2>(104), 297);
+  EXPECT_GE(optima_found<3>(105), 297);
 }
 
 // A step of training: most samples have images and text, some have no image. Work in both

@@ -5,6 +5,7 @@
 #include <ballast/core/ids.hpp>
 #include <ballast/core/integer_projection.hpp>
 #include <ballast/core/quantities.hpp>
+#include <ballast/core/ratio.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/concepts.hpp>
 
@@ -86,6 +87,7 @@ struct cost_vector_problem {
 ///             which the sample fits. Where there are capacities, a sample for which the policy
 ///             found no room may keep bag m.
 ///             memory is scratch that the policy gives back.
+/// Returns     nothing, or a makespan that no plan gets below, as the policy has proven.
 ///
 /// A policy is a value, usually without state, with its parameters as public members. One type may
 /// be this and a partition_policy, as `refine` is. One that looks at costs alone serves equal bags.
@@ -93,8 +95,23 @@ template <class P, std::size_t D>
 concept cost_vector_policy =
     requires(P const policy, cost_vector_problem<D> const& problem, std::span<cost_vector<D>> loads,
              std::span<bag_id> owner, workspace& memory) {
-      { policy(problem, loads, owner, memory) } -> std::same_as<void>;
+      requires std::same_as<decltype(policy(problem, loads, owner, memory)), void> ||
+                   std::same_as<decltype(policy(problem, loads, owner, memory)), ratio>;
     };
+
+/// Runs a policy. Returns the makespan that no plan gets below, as the policy has proven, or 0
+/// where it proves nothing.
+template <std::size_t D, cost_vector_policy<D> Policy>
+ratio run_policy(Policy const& policy, cost_vector_problem<D> const& problem,
+                 std::span<cost_vector<D>> loads, std::span<bag_id> owner, workspace& memory)
+{
+  if constexpr (std::is_void_v<decltype(policy(problem, loads, owner, memory))>) {
+    policy(problem, loads, owner, memory);
+    return {};
+  } else {
+    return policy(problem, loads, owner, memory);
+  }
+}
 
 namespace detail {
 

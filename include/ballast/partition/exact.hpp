@@ -56,15 +56,15 @@ namespace ballast::inline v0 {
 ///             Partitioning", AAAI 2014.
 ///
 /// **By several quantities** it tries all plans, and is meant for up to about twenty samples; with
-/// more the nodes end, and the plan is nearly always the inner policy's. Bags of several speeds
-/// keep the inner policy's plan, and so do steps of more than 2^14 samples times bags.
+/// more the nodes end, and the plan is nearly always the inner policy's. Steps of more than 2^14
+/// samples times bags keep the inner policy's plan.
 ///
 /// Ensures     (5) every sample that found room has one bag, which it fits, and no bag weighs more
 ///                 than its capacity; (2), and (3) if the inner policy's plan keeps to the
 ///                 capacities
-///             (6) where the search came to its end, no plan is better; then a second search, as
-///                 long, makes the largest load of the dimensions that do not bind least among plans
-///                 of that makespan
+///             (6) no plan has a makespan below the one returned, which is the plan's where the
+///                 search came to its end; then a second search, as long, makes the largest load of
+///                 the dimensions that do not bind least among plans of that makespan
 /// Complexity  the inner policy and O(vector_nodes D log m); 4 bytes of scratch per sample and bag.
 template <class Inner = refine<>>
 struct exact {
@@ -94,30 +94,32 @@ struct exact {
 
   template <std::size_t D>
     requires cost_vector_policy<Inner, D>
-  void operator()(cost_vector_problem<D> const& problem, std::span<cost_vector<D>> loads,
-                  std::span<bag_id> owner, workspace& memory) const
+  ratio operator()(cost_vector_problem<D> const& problem, std::span<cost_vector<D>> loads,
+                   std::span<bag_id> owner, workspace& memory) const
   {
     constexpr std::size_t most_choices = std::size_t{1} << 14;
     detail::expect_policy_arrays<D>(problem, loads, owner);
     auto scratch = memory.open();
-    bool const searched = vector_nodes > 0 && !owner.empty() && problem.one_speed() &&
-                          owner.size() <= most_choices / loads.size();
+    bool const searched =
+        vector_nodes > 0 && !owner.empty() && owner.size() <= most_choices / loads.size();
     std::span<cost_vector<D>> const starts =
         scratch.take<cost_vector<D>>(searched ? loads.size() : 0);
     std::copy_n(loads.begin(), starts.size(), starts.begin());
-    inner(problem, loads, owner, memory);
+    ratio const proven = run_policy(inner, problem, loads, owner, memory);
     if (!searched ||
         (!problem.capacities.empty() && !detail::keeps_to_capacities<D>(problem, owner, memory))) {
-      return;
+      return proven;
     }
     auto const enumerate = [this, &memory](cost_vector_problem<D> const& each,
                                            std::span<cost_vector<D> const> each_starts,
                                            std::span<cost_vector<D>> each_loads,
                                            std::span<bag_id> each_owner) {
-      detail::enumerate_vectors<D>(each, each_starts, each_loads, each_owner, vector_nodes, memory);
+      return detail::enumerate_vectors<D>(each, each_starts, each_loads, each_owner, vector_nodes,
+                                          memory);
     };
-    enumerate(problem, starts, loads, owner);
+    ratio const found = enumerate(problem, starts, loads, owner);
     detail::settle_others<D>(problem, starts, loads, owner, memory, enumerate);
+    return std::max(proven, found);
   }
 
   friend bool operator==(exact const&, exact const&) = default;

@@ -62,10 +62,11 @@ namespace ballast::inline v0 {
 /// from b and all exchanges of one for one, it makes the one after which the two bags finish
 /// earliest, if that is before b does now. Where no partner has one, it tries exchanges of two for
 /// two in the same manner. Samples are in order of their costs in d, and what an exchange takes off
-/// b is bounded from both sides, so it prices few pairs. Samples go only where they fit and where
-/// there is room, and a plan that overruns capacities is made anew. Without capacities a second
-/// search then lowers the largest load of the dimensions that do not bind, in plans whose makespan
-/// is no larger.
+/// b is bounded from both sides, so it prices few pairs. Where nothing helps, it makes two random
+/// exchanges and searches on, and takes back what does not end earlier, as long as there is work.
+/// Samples go only where they fit and where there is room, and a plan that overruns capacities is
+/// made anew. Without capacities a second search then lowers the largest load of the dimensions
+/// that do not bind, in plans whose makespan is no larger.
 ///
 /// Ensures     (6) every sample that found room has one bag, which it fits, and loads have changed
 ///                 as the owners have
@@ -73,8 +74,8 @@ namespace ballast::inline v0 {
 ///                 capacities
 ///             (8) with no work per sample the plan is the inner policy's, if it keeps to them
 ///             (9) no bag weighs more than its capacity
-/// Complexity  the inner policy, D radix sorts, and the pricing of about work_per_sample n pairs,
-///             each O(D), with capacities up to 4 D + 1 times and O(D n m) for each start; an
+/// Complexity  the inner policy, D radix sorts, and the pricing of work_per_sample (n + 32) pairs,
+///             each O(D), with capacities up to 4 D + 2 times and O(D n m) for each start; an
 ///             exchange moves O(D (m + k)) words for bags of k samples; scratch of (16 + 8 D) D
 ///             bytes per sample and twice per bag.
 template <class Inner = longest_processing_time>
@@ -110,21 +111,23 @@ struct refine {
 
   template <std::size_t D>
     requires cost_vector_policy<Inner, D>
-  void operator()(cost_vector_problem<D> const& problem, std::span<cost_vector<D>> loads,
-                  std::span<bag_id> owner, workspace& memory) const
+  ratio operator()(cost_vector_problem<D> const& problem, std::span<cost_vector<D>> loads,
+                   std::span<bag_id> owner, workspace& memory) const
   {
     detail::expect_policy_arrays<D>(problem, loads, owner);
     auto scratch = memory.open();
     std::span<cost_vector<D>> const starts = scratch.take<cost_vector<D>>(loads.size());
     std::copy(loads.begin(), loads.end(), starts.begin());
-    inner(problem, loads, owner, memory);
+    ratio const proven = run_policy(inner, problem, loads, owner, memory);
     detail::refine_vectors<D>(problem, starts, loads, owner, work_per_sample, memory);
     detail::settle_others<D>(
         problem, starts, loads, owner, memory,
         [this, &memory](cost_vector_problem<D> const& others, std::span<cost_vector<D> const>,
                         std::span<cost_vector<D>> other_loads, std::span<bag_id> other_owner) {
-          detail::search_vectors<D>(others, other_loads, other_owner, work_per_sample, memory);
+          detail::search_vectors<D>(others, other_loads, other_owner, work_per_sample, memory,
+                                    /*random=*/false);
         });
+    return proven;
   }
 
   [[nodiscard]] static constexpr bool keeps_rules() noexcept { return true; }

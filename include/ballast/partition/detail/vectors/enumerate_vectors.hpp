@@ -11,6 +11,8 @@
 #include <ballast/partition/cost_vector.hpp>
 #include <ballast/partition/cost_vector_lower_bound.hpp>
 #include <ballast/partition/descending_order.hpp>
+#include <ballast/partition/detail/bounds/work_limits.hpp>
+#include <ballast/partition/detail/vectors/least_finish.hpp>
 #include <ballast/partition/priced_sample.hpp>
 
 #include <algorithm>
@@ -20,10 +22,10 @@
 
 namespace ballast::inline v0::detail {
 
-/// Depth-first search for plans of bins of one speed whose largest load is below that of a plan.
+/// Depth-first search for plans that finish before a plan does.
 ///
-/// Samples go by falling largest cost, each to the bin that is then the least loaded, and then to
-/// the others; of bins that are alike it tries one.
+/// Samples go by falling largest cost, each to the bin that then finishes first, and then to the
+/// others; of bins that are alike it tries one.
 template <std::size_t D>
 class vector_enumeration {
  public:
@@ -32,6 +34,7 @@ class vector_enumeration {
       : problem_(problem),
         order_(order),
         loads_(scratch.take<cost_vector<D>>(starts.size())),
+        most_(scratch.take<cost_units>(starts.size())),
         held_(scratch.take<std::int64_t>(problem.capacities.size())),
         choices_(scratch.take<std::uint32_t>(order.size() * starts.size())),
         next_(scratch.take<std::uint32_t>(order.size())),
@@ -43,46 +46,49 @@ class vector_enumeration {
   }
 
   /// Improves a plan of samples that all have a bin, until no plan is better, it is at the bound,
-  /// or the work is spent. A unit of work is a bin looked at.
-  void improve(ratio bound, work_budget& work, std::span<cost_vector<D>> loads,
-               std::span<bag_id> owner)
+  /// or the work is spent. A unit of work is a bin looked at. Returns the best lower bound that is
+  /// known then.
+  ratio improve(ratio bound, work_budget& work, std::span<cost_vector<D>> loads,
+                std::span<bag_id> owner)
   {
-    cost_units best = largest_of(loads);
+    ratio best = beat(loads);
     std::size_t depth = 0;
-    list_choices(depth, best, work);
-    while (ratio{best, problem_.speed(0)} > bound && !work.spent()) {
+    list_choices(depth, work);
+    while (best > bound && !work.spent()) {
       if (next_[depth] == end_[depth]) {
-        if (depth == 0) { return; }
+        if (depth == 0) { return best; }
         remove(--depth);
         continue;
       }
       chosen_[depth] = choices_[depth * loads_.size() + next_[depth]++];
-      if (largest_with(depth, chosen_[depth]) >= best) { continue; }
+      if (largest_with(depth, chosen_[depth]) > most_[chosen_[depth]]) { continue; }
       add(depth);
       if (++depth < order_.size()) {
-        list_choices(depth, best, work);
+        list_choices(depth, work);
         continue;
       }
       for (std::size_t placed = 0; placed < depth; ++placed) {
         owner[to_index(order_[placed].sample)] = to_id<bag_id>(chosen_[placed]);
       }
       std::copy(loads_.begin(), loads_.end(), loads.begin());
-      best = largest_of(loads);
-      // What holds the largest load cannot stay as it is.
+      best = beat(loads);
+      // The latest bin cannot stay as it is.
       do {
         remove(--depth);
-      } while (depth > 0 && largest_of(loads_) >= best);
+      } while (depth > 0 && finish_of<D>(problem_, loads_) >= best);
     }
+    return bound;
   }
 
  private:
-  [[nodiscard]] static cost_units largest_of(std::span<cost_vector<D> const> loads)
+  /// Takes a plan as the one to beat. Returns when it finishes.
+  ratio beat(std::span<cost_vector<D> const> loads)
   {
-    cost_units largest = 0;
-    for (cost_vector<D> const& load : loads) {
-      largest = std::max(largest, *std::max_element(load.begin(), load.end()));
+    ratio const finish = finish_of<D>(problem_, loads);
+    for (std::size_t bin = 0; bin < most_.size(); ++bin) {
+      most_[bin] = work_before(finish, problem_.speed(bin));
     }
-    return largest;
+    return finish;
   }
 
   /// The bin's largest load with the sample at this depth.
@@ -114,23 +120,27 @@ class vector_enumeration {
     return problem_.gpus.empty() ? 1 : problem_.gpus[bin];
   }
 
-  void list_choices(std::size_t depth, cost_units best, work_budget& work)
+  void list_choices(std::size_t depth, work_budget& work)
   {
     std::size_t const sample = to_index(order_[depth].sample);
     auto* const first = choices_.data() + depth * loads_.size();
     auto* last = first;
     for (std::size_t bin = 0; bin < loads_.size(); ++bin) {
-      if (problem_.fits(sample, bin) && largest_with(depth, bin) < best &&
+      if (problem_.fits(sample, bin) && largest_with(depth, bin) <= most_[bin] &&
           (held_.empty() || problem_.weights[sample] <= room(bin))) {
         *last++ = static_cast<std::uint32_t>(bin);
       }
     }
     std::sort(first, last, [&](std::uint32_t a, std::uint32_t b) {
-      return precedes(largest_with(depth, a), largest_with(depth, b), loads_[a], loads_[b], room(b),
-                      room(a), gpus(a), gpus(b), a, b);
+      auto const finish = [&](std::uint32_t bin) {
+        return ratio{largest_with(depth, bin), problem_.speed(bin)};
+      };
+      return precedes(finish(a), finish(b), loads_[a], loads_[b], room(b), room(a), gpus(a),
+                      gpus(b), problem_.speed(a), problem_.speed(b), a, b);
     });
     last = std::unique(first, last, [&](std::uint32_t a, std::uint32_t b) {
-      return loads_[a] == loads_[b] && room(a) == room(b) && gpus(a) == gpus(b);
+      return loads_[a] == loads_[b] && room(a) == room(b) && gpus(a) == gpus(b) &&
+             problem_.speed(a) == problem_.speed(b);
     });
     next_[depth] = 0;
     end_[depth] = static_cast<std::uint32_t>(last - first);
@@ -140,6 +150,7 @@ class vector_enumeration {
   cost_vector_problem<D> const& problem_;
   std::span<priced_sample const> order_;
   std::span<cost_vector<D>> loads_;
+  std::span<cost_units> most_;  // with which each bin finishes before the plan to beat
   std::span<std::int64_t> held_;
   std::span<std::uint32_t> choices_;  // samples x bins
   std::span<std::uint32_t> next_;
@@ -148,11 +159,12 @@ class vector_enumeration {
 };
 
 /// Searches for the best plan by several quantities from one that keeps to the capacities, until
-/// none is better, it is at the bound, or `nodes` are used up.
+/// none is better, it is at the bound, or `nodes` are used up. Returns a time before which no plan
+/// finishes.
 template <std::size_t D>
-void enumerate_vectors(cost_vector_problem<D> const& problem,
-                       std::span<cost_vector<D> const> starts, std::span<cost_vector<D>> loads,
-                       std::span<bag_id> owner, std::uint64_t nodes, workspace& memory)
+ratio enumerate_vectors(cost_vector_problem<D> const& problem,
+                        std::span<cost_vector<D> const> starts, std::span<cost_vector<D>> loads,
+                        std::span<bag_id> owner, std::uint64_t nodes, workspace& memory)
 {
   auto scratch = memory.open();
   std::span<cost_units> const largest = scratch.take<cost_units>(owner.size());
@@ -163,7 +175,7 @@ void enumerate_vectors(cost_vector_problem<D> const& problem,
   descending_order_into(order, largest, memory);
   ratio const bound = cost_vector_lower_bound(problem, loads.size(), memory);
   work_budget work(nodes);
-  vector_enumeration<D>(problem, starts, order, scratch).improve(bound, work, loads, owner);
+  return vector_enumeration<D>(problem, starts, order, scratch).improve(bound, work, loads, owner);
 }
 
 }  // namespace ballast::inline v0::detail

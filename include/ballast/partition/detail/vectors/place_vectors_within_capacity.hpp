@@ -39,6 +39,31 @@ template <std::size_t D>
   return true;
 }
 
+/// Makes a plan from nothing, heaviest weight first, each sample in the bin with room that then
+/// finishes earliest. Returns whether all samples found room.
+///
+/// Shapes      starts[m], loads[m], owner[n]; by_weight[n]: `descending_order_into` of the weights.
+template <std::size_t D>
+bool fill_vectors_by_weight(cost_vector_problem<D> const& problem,
+                            std::span<cost_vector<D> const> starts,
+                            std::span<priced_sample const> by_weight,
+                            std::span<cost_vector<D>> loads, std::span<bag_id> owner,
+                            workspace& memory)
+{
+  auto scratch = memory.open();
+  std::copy(starts.begin(), starts.end(), loads.begin());
+  earliest_vectors<D> open(problem, loads, scratch);
+  return std::all_of(by_weight.begin(), by_weight.end(), [&](priced_sample each) {
+    std::size_t const sample = to_index(each.sample);
+    std::size_t const bin = open.earliest(sample);
+    if (bin == loads.size()) { return false; }
+    open.add(sample, bin);
+    owner[sample] = to_id<bag_id>(bin);
+    for (std::size_t d = 0; d < D; ++d) { loads[bin][d] += problem.costs[sample][d]; }
+    return true;
+  });
+}
+
 /// Makes a plan from nothing that keeps to the capacities: with work and weight even, by weight to
 /// the bin that finishes earliest, by weight to the fullest bin with room, and at last by a search
 /// of all fillings. Returns whether it did.
@@ -65,17 +90,7 @@ bool place_vectors_within_capacity(cost_vector_problem<D> const& problem,
   };
   std::span<priced_sample> const by_weight = scratch.take<priced_sample>(owner.size());
   descending_order_into(by_weight, problem.weights, memory);
-  std::copy(starts.begin(), starts.end(), loads.begin());
-  earliest_vectors<D> open(problem, loads, scratch);
-  bool const filled = std::all_of(by_weight.begin(), by_weight.end(), [&](priced_sample each) {
-    std::size_t const sample = to_index(each.sample);
-    std::size_t const bin = open.earliest(sample);
-    if (bin == bins) { return false; }
-    open.add(sample, bin);
-    add(sample, bin);
-    return true;
-  });
-  if (filled) { return true; }
+  if (fill_vectors_by_weight<D>(problem, starts, by_weight, loads, owner, memory)) { return true; }
 
   constexpr std::uint64_t steps = 300'000;
   work_budget nodes(steps);

@@ -164,14 +164,14 @@ template <std::size_t D, cost_vector_policy<D> Policy>
     std::fill(owner.begin(), owner.end(), to_id<bag_id>(bags.size()));
   }
   std::span<cost_vector<D>> const loads = mutable_span_of(plan.loads);
-  policy(problem, loads, owner, memory);
+  ratio const proven = run_policy(policy, problem, loads, owner, memory);
   if (auto checked = check_vector_policy<D>(problem, items, owner, loads, memory); !checked) {
     return tl::unexpected(std::move(checked).error());
   }
   for (std::size_t sample = 0; sample < item_of.size(); ++sample) {
     plan.owner[sample] = owner[item_of[sample]];
   }
-  return cost_vector_lower_bound(problem, loads.size(), memory);
+  return std::max(proven, cost_vector_lower_bound(problem, loads.size(), memory));
 }
 
 }  // namespace ballast::inline v0::detail

@@ -5,6 +5,7 @@
 #include <ballast/core/detail/precedes.hpp>
 #include <ballast/core/detail/work_budget.hpp>
 #include <ballast/core/ids.hpp>
+#include <ballast/core/random.hpp>
 #include <ballast/core/ratio.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/cost_vector.hpp>
@@ -46,6 +47,7 @@ class vector_search {
         contents_(problem, owner, loads.size(), free_places, scratch, memory),
         bins_(loads, scratch, problem.speeds),
         room_(scratch.take<std::int64_t>(problem.capacities.size())),
+        undo_(scratch.take<made_exchange>(most_undone)),
         given_(scratch.take<bundle>(most_bundles)),
         taken_(scratch.take<bundle>(most_bundles))
   {
@@ -55,18 +57,66 @@ class vector_search {
     }
   }
 
-  /// Searches until no bin finishes after the target, nothing helps or the work is spent.
-  void run(ratio target)
+  /// Searches until no bin finishes after the target or the work is spent. Where nothing helps, it
+  /// makes a few random exchanges, unless told not to, searches on, and takes all back where that
+  /// does not end earlier.
+  void run(ratio target, bool randomly)
   {
-    while (!work_.spent()) {
-      std::size_t const d = bins_.heaviest_dimension();
-      if (bins_.latest_finish(d) <= target) { break; }
-      if (!exchange_ones(d) && !exchange_pairs(d)) { break; }
+    while (is_late(target) && (exchange_ones() || exchange_pairs())) { made_ = 0; }
+    random_source random(owner_.size());
+    while (randomly && is_late(target) && loads_.size() > 1 && !owner_.empty()) {
+      ratio const before = latest();
+      made_ = 0;
+      shake(random);
+      while (is_late(target) && made_ < most_undone && exchange_ones()) {}
+      if (latest() >= before) { take_back(); }
     }
   }
 
  private:
   using place = bin_place<D>;
+
+  struct made_exchange {
+    place given;
+    place taken;
+    std::uint32_t heavy;
+    std::uint32_t light;
+  };
+
+  static constexpr std::size_t most_undone = 128;
+  static constexpr int random_exchanges = 2;
+
+  [[nodiscard]] ratio latest() const { return bins_.latest_finish(bins_.heaviest_dimension()); }
+
+  [[nodiscard]] bool is_late(ratio target) const { return !work_.spent() && latest() > target; }
+
+  /// Exchanges a place of the latest bin for one of another, and a place of any for one of another.
+  void shake(random_source& random)
+  {
+    auto heavy = bins_.lightest_first(bins_.heaviest_dimension()).back();
+    for (int count = 0; count < random_exchanges; ++count) {
+      auto const other = static_cast<std::uint32_t>(random.below(loads_.size() - 1));
+      std::uint32_t const light = other < heavy ? other : other + 1;
+      auto const places = contents_.places(heavy, 0);
+      auto const others = contents_.places(light, 0);
+      place const given = places[random.below(places.size())];
+      place const taken = others[random.below(others.size())];
+      work_.spend(places.size() + others.size());
+      if (given.sample != taken.sample && may_exchange<1>(heavy, {given}, light, {taken})) {
+        exchange(heavy, given, light, taken);
+      }
+      heavy = static_cast<std::uint32_t>(random.below(loads_.size()));
+    }
+  }
+
+  void take_back()
+  {
+    while (made_ > 0) {
+      made_exchange const last = undo_[--made_];
+      exchange(last.heavy, last.taken, last.light, last.given);
+      --made_;
+    }
+  }
 
   static constexpr std::size_t free_places = 2;
   static constexpr std::size_t bundled_places = 24;  ///< the lightest of a bin
@@ -119,8 +169,9 @@ class vector_search {
     return room_.empty() || (moved > 0 ? moved <= room_[light] : -moved <= room_[heavy]);
   }
 
-  bool exchange_ones(std::size_t d)
+  bool exchange_ones()
   {
+    std::size_t const d = bins_.heaviest_dimension();
     std::uint32_t const heavy = bins_.lightest_first(d).back();
     return any_partner(d, [&](std::uint32_t light) {
       auto const given = contents_.places(heavy, d);
@@ -137,8 +188,9 @@ class vector_search {
     });
   }
 
-  bool exchange_pairs(std::size_t d)
+  bool exchange_pairs()
   {
+    std::size_t const d = bins_.heaviest_dimension();
     std::uint32_t const heavy = bins_.lightest_first(d).back();
     std::span<bundle const> const given = bundles(heavy, d, given_);
     return any_partner(d, [&](std::uint32_t light) {
@@ -190,6 +242,7 @@ class vector_search {
 
   void exchange(std::uint32_t heavy, place const given, std::uint32_t light, place const taken)
   {
+    undo_[made_++] = {given, taken, heavy, light};
     cost_vector<D> moved;
     for (std::size_t e = 0; e < D; ++e) { moved[e] = given.cost[e] - taken.cost[e]; }
     bins_.transfer(heavy, light, moved);
@@ -214,7 +267,9 @@ class vector_search {
   work_budget& work_;
   vector_bin_contents<D> contents_;
   bins_by_load<D> bins_;
-  std::span<std::int64_t> room_;  // by bin, or empty where bins hold everything
+  std::span<std::int64_t> room_;   // by bin, or empty where bins hold everything
+  std::span<made_exchange> undo_;  // the exchanges since the best plan
+  std::size_t made_ = 0;
   std::span<bundle> given_;
   std::span<bundle> taken_;
 };
