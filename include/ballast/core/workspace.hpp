@@ -90,7 +90,7 @@ class workspace {
     if (block_ == blocks_.size()) {
       std::size_t const doubled = blocks_.empty() ? 0 : 2 * blocks_.back().bytes;
       std::size_t const size = std::max(bytes, doubled);
-      blocks_.push_back({std::make_unique<std::byte[]>(size), size});
+      blocks_.push_back({std::make_unique_for_overwrite<std::byte[]>(size), size});
     }
     auto* const memory = blocks_[block_].memory.get() + used_;
     used_ += bytes;

@@ -119,7 +119,7 @@ struct partition_problem {
   /// written without a thought of them, and by the same rule.
   [[nodiscard]] constexpr bool fits(std::size_t sample, std::size_t bag) const noexcept
   {
-    return splits(lengths[sample], gpus[bag]);
+    return gpus[bag] == 1 || splits(lengths[sample], gpus[bag]);
   }
 
  private:

@@ -112,7 +112,7 @@ inline void fill_from_home(limited_bags& bags, workspace& memory)
   std::span<cost_units> const packed = scratch.take<cost_units>(by_room.size());
   for (std::uint32_t bag = 0; bag < packed.size(); ++bag) { packed[bag] = bags.starting_load(bag); }
 
-  for (std::uint32_t sample = 0; sample < bags.samples().size(); ++sample) {
+  for (std::uint32_t sample = 0; sample < bags.samples(); ++sample) {
     auto const& it = bags[sample];
     auto const has_room = [&](std::uint32_t bag) {
       return it.cost <= bags.limit(bag) - packed[bag];

@@ -7,6 +7,7 @@
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/concepts.hpp>
+#include <ballast/text/detail/counted.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -41,19 +42,19 @@ struct bag_room {
 ///             (3) moved() is the sum of the tokens that are not at home; of samples joined to one
 ///                 each part has its own
 /// Complexity  move: O(samples of both bags + m), of which O(m) is one move of memory; everything
-///             else O(1). 40 bytes of scratch per sample, 40 per bag.
+///             else O(1). 32 bytes of scratch per sample, 40 per bag.
 class limited_bags {
  public:
   static constexpr std::uint32_t none = std::numeric_limits<std::uint32_t>::max();
 
+  /// A walk through a bag takes as long as memory does, so what it reads lies in 16 bytes.
   struct held_sample {
     cost_units cost;
+    std::uint32_t next;  ///< of this bag's samples, or none
+    std::uint32_t previous;
     tokens kept;         ///< of its tokens, what lies in the bag that holds it
     std::uint32_t home;  ///< where most of them lie
     std::uint32_t bag;   ///< that holds it
-    std::uint32_t next;  ///< of this bag's samples, or none
-    std::uint32_t previous;
-    sample_id id;
 
     [[nodiscard]] bool away() const noexcept { return bag != home; }
   };
@@ -71,12 +72,12 @@ class limited_bags {
         by_room_(scratch.take<bag_room>(limits.size()))
   {
     BALLAST_EXPECTS(problem.home.size() == problem.costs.size(), "there are homes of ",
-                    problem.home.size(), " samples for a problem of ", problem.costs.size());
-    for (std::size_t place = 0; place < samples_.size(); ++place) {
-      auto const [cost, id] = problem.heaviest_first[place];
-      auto const home = static_cast<std::uint32_t>(problem.home[to_index(id)]);
-      samples_[place] = {cost, 0, home, none, none, none, id};
-      all_ += problem.tokens_of(to_index(id));
+                    counted(problem.home.size(), "sample"), " for a problem of ",
+                    problem.costs.size());
+    for (std::uint32_t sample = 0; sample < samples_.size(); ++sample) {
+      auto const home = static_cast<std::uint32_t>(problem.home[index(sample)]);
+      samples_[sample] = {problem.heaviest_first[sample].cost, none, none, 0, home, none};
+      all_ += problem.tokens_of(index(sample));
     }
   }
 
@@ -91,7 +92,7 @@ class limited_bags {
     kept_ = 0;
     auto const bags = static_cast<std::uint32_t>(loads_.size());
     for (auto sample = static_cast<std::uint32_t>(samples_.size()); sample-- > 0;) {
-      auto const bag = static_cast<std::uint32_t>(owner[to_index(samples_[sample].id)]);
+      auto const bag = static_cast<std::uint32_t>(owner[index(sample)]);
       samples_[sample].bag = none;
       if (bag < bags && fits(sample, bag)) { put(sample, bag); }  // in front of its bag
     }
@@ -110,7 +111,7 @@ class limited_bags {
     }
   }
 
-  [[nodiscard]] std::span<held_sample const> samples() const noexcept { return samples_; }
+  [[nodiscard]] std::size_t samples() const noexcept { return samples_.size(); }
   [[nodiscard]] held_sample const& operator[](std::uint32_t sample) const noexcept
   {
     return samples_[sample];
@@ -157,7 +158,7 @@ class limited_bags {
   template <class Visit>
   void for_each_home(std::uint32_t sample, Visit&& visit) const
   {
-    problem_.for_each_home(to_index(samples_[sample].id), [&](bag_id bag, tokens length) {
+    problem_.for_each_home(index(sample), [&](bag_id bag, tokens length) {
       visit(static_cast<std::uint32_t>(bag), length);
     });
   }
@@ -195,26 +196,33 @@ class limited_bags {
 
   void store(std::span<bag_id> owner, std::span<cost_units> loads) const noexcept
   {
-    for (held_sample const& each : samples_) { owner[to_index(each.id)] = bag_id{each.bag}; }
+    for (std::uint32_t sample = 0; sample < samples_.size(); ++sample) {
+      owner[index(sample)] = bag_id{samples_[sample].bag};
+    }
     std::copy(loads_.begin(), loads_.end(), loads.begin());
   }
 
  private:
+  [[nodiscard]] std::size_t index(std::uint32_t sample) const noexcept
+  {
+    return to_index(problem_.heaviest_first[sample].sample);
+  }
+
   [[nodiscard]] bool fits(std::uint32_t sample, std::uint32_t bag) const noexcept
   {
-    return problem_.fits(to_index(samples_[sample].id), bag);
+    return problem_.fits(index(sample), bag);
   }
 
   [[nodiscard]] tokens tokens_at(std::uint32_t sample, std::uint32_t bag) const noexcept
   {
     held_sample const& it = samples_[sample];
     bool const nothing = problem_.first_part.empty() && bag != it.home;
-    return nothing ? 0 : problem_.tokens_at(to_index(it.id), bag_id{bag});
+    return nothing ? 0 : problem_.tokens_at(index(sample), bag_id{bag});
   }
 
   [[nodiscard]] std::int64_t weight(std::uint32_t sample) const noexcept
   {
-    return problem_.weights[to_index(samples_[sample].id)];
+    return problem_.weights[index(sample)];
   }
 
   void put(std::uint32_t sample, std::uint32_t bag) noexcept

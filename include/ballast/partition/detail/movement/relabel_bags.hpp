@@ -8,6 +8,7 @@
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/concepts.hpp>
+#include <ballast/text/detail/counted.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -34,8 +35,8 @@ inline void relabel_bags(partition_problem const& problem,
                          std::span<cost_units const> starting_loads, std::span<bag_id> owner,
                          workspace& memory)
 {
-  BALLAST_EXPECTS(problem.home.size() == owner.size(), "there are homes of ", problem.home.size(),
-                  " samples for a plan of ", owner.size());
+  BALLAST_EXPECTS(problem.home.size() == owner.size(), "there are homes of ",
+                  counted(problem.home.size(), "sample"), " for a plan of ", owner.size());
   struct overlap {
     tokens length;
     std::uint32_t content;

@@ -88,7 +88,7 @@ inline void return_home(limited_bags& bags, work_budget& work)
 {
   for (bool returned = true; returned && !work.spent();) {
     returned = false;
-    for (std::uint32_t sample = 0; sample < bags.samples().size(); ++sample) {
+    for (std::uint32_t sample = 0; sample < bags.samples(); ++sample) {
       if (bags[sample].away()) { returned = bring_home(bags, sample, work) || returned; }
     }
   }
