@@ -110,9 +110,9 @@ std::vector<pages::gantt_bar> bars_of_cells(ballast::grid_plan const& plan,
         bars.push_back(
             {ballast::to_id<ballast::rank_id>(to_index(bag.first) + gpu), busy_until[rank],
              duration,
-             fmt::format("microbatch {} of {}, {}, {} tokens", slot + 1, plan.microbatches,
+             fmt::format("microbatch {} of {}, {}, {}", slot + 1, plan.microbatches,
                          count_of(plan.microbatch(id, slot).size(), "sample"),
-                         plan.weight(id, slot))});
+                         count_of(static_cast<std::size_t>(plan.weight(id, slot)), "token"))});
       }
       busy_until[rank] += duration;
     }
@@ -166,7 +166,8 @@ std::string table_of(grid_run const& run)
   std::string out = heading_of(run.job, static_cast<std::int64_t>(run.samples));
   out += fmt::format("ranks meet {}", meeting_text(options));
   if (options.most_tokens_per_microbatch != 0) {
-    out += fmt::format(", at most {} tokens in a microbatch", options.most_tokens_per_microbatch);
+    out += fmt::format(", at most {} in a microbatch",
+                       count_of(options.most_tokens_per_microbatch, "token"));
   }
   out += fmt::format("\n\n{:<14}{:>20}{:>18}{:>10}{:>8}{:>9}{:>10}\n", "", "microbatches",
                      "step / mean", "gap", "empty", "tokens", "planning");
@@ -369,9 +370,10 @@ outcome<grid_run> run_grid(plan_options const& options)
     for (std::size_t sample = 0; sample < batch.lengths.size(); ++sample) {
       if (!bags.layout.takes(ballast::bag_id{0}, batch.lengths[sample])) {
         return bad_data(fmt::format(
-            "step {}: sample {} of {} tokens is shorter than a bag, which has {} GPUs; use smaller "
+            "step {}: sample {} of {} is shorter than a bag, which has {} GPUs; use smaller "
             "bags, admit it by --short-samples admit, or leave it out",
-            step + 1, sample, batch.lengths[sample], bags.layout[ballast::bag_id{0}].gpus));
+            step + 1, sample, count_of(static_cast<std::size_t>(batch.lengths[sample]), "token"),
+            bags.layout[ballast::bag_id{0}].gpus));
       }
       run.short_samples += bags.layout.is_short(batch.lengths[sample]) ? 1 : 0;
     }

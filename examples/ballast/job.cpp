@@ -150,9 +150,9 @@ outcome<ballast::bag_layout> layout_of(job_options const& options, std::string c
 {
   if (size.gpus % spec.gpus() != 0) {
     return usage(fmt::format(
-        "--bags {}: a replica takes {} GPUs, and the {} of {} are no whole number of replicas; "
+        "--bags {}: a replica takes {}, and the {} of {} are no whole number of replicas; "
         "change the bags or {}",
-        bags, spec.gpus(), size.gpus, size.source,
+        bags, count_of(spec.gpus(), "GPU"), size.gpus, size.source,
         size.nodes.empty() ? "say with --gpus how many GPUs there are" : "the nodes"));
   }
   using ballast::misplaced_bags;

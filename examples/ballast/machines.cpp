@@ -2,6 +2,7 @@
 #include "machines.hpp"
 
 #include "out_of_memory.hpp"
+#include "output.hpp"
 
 #include <ballast/text/csv.hpp>
 
@@ -71,10 +72,10 @@ outcome<std::vector<std::uint32_t>> read_speeds(std::string const& path, std::si
     }
   }
   if (speeds.size() != gpus) {
-    return bad_data(fmt::format(
-        "{}: the file has {} speeds, and the job has {} GPUs; write a line for each GPU in rank "
-        "order",
-        path, speeds.size(), gpus));
+    return bad_data(
+        fmt::format("{}: the file has {}, and the job has {}; write a line for each GPU in rank "
+                    "order",
+                    path, count_of(speeds.size(), "speed"), count_of(gpus, "GPU")));
   }
   std::uint32_t const unit =
       std::accumulate(speeds.begin(), speeds.end(), 0U,

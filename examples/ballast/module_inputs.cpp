@@ -81,6 +81,14 @@ outcome<std::uint64_t> read_memory(std::string_view option, std::string const& t
 
 namespace {
 
+/// A column's name as an expression.
+std::string quoted_name(std::string_view name)
+{
+  std::string text = "`";
+  for (char const each : name) { text.append(each == '`' ? 2 : 1, each); }
+  return text + "`";
+}
+
 /// For each module the expression of its sizes: that of a --size, or the column that has its name.
 outcome<std::vector<std::string>> expressions_of(std::vector<std::string> const& given,
                                                  std::span<ballast::module_profile const> modules)
@@ -108,7 +116,7 @@ outcome<std::vector<std::string>> expressions_of(std::vector<std::string> const&
     }
   }
   for (std::size_t module = 0; module < modules.size(); ++module) {
-    if (expressions[module].empty()) { expressions[module] = "`" + modules[module].name + "`"; }
+    if (expressions[module].empty()) { expressions[module] = quoted_name(modules[module].name); }
   }
   return expressions;
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "profiled_modules.hpp"
 
+#include "output.hpp"
+
 #include <ballast/core/quantities.hpp>
 #include <ballast/cost/cost_spec.hpp>
 #include <ballast/cost/flops.hpp>
@@ -114,7 +116,7 @@ outcome<std::vector<profiled_module>> read_modules(profile_options const& option
     if (!items) { return tl::unexpected(items.error()); }
     module->grid.sizes = *items;
     module->tokens_per_item = tokens_per_item;
-    module->grid.model += fmt::format(" with {} tokens per item", tokens_per_item);
+    module->grid.model += " with " + count_of(tokens_per_item, "token") + " per item";
     // An item attends to itself alone, so all of its work is per item.
     auto const per_item =
         ballast::exact_flops(module->grid.flops, static_cast<tokens>(tokens_per_item));

@@ -79,7 +79,6 @@ std::string samples_text(search_run const& run)
 std::string certificate_of(search_run const& run)
 {
   auto const& found = run.found;
-  double const best = seconds_of(run.layouts.front().simulated);
   std::string const batches =
       run.options.batches == 1 ? "1 batch" : fmt::format("{} batches", run.options.batches);
   std::string const counts = run.options.microbatches == "cheapest"
@@ -101,10 +100,13 @@ std::string certificate_of(search_run const& run)
     return fmt::format("{}: no other is better than the {} shown; {}", how, run.layouts.size(),
                        dealing);
   }
-  return fmt::format("{}{}: no layout has a step below {}, {:.1f} % less than the best; {}", how,
-                     found.is_out_of_work ? ", then the budget ended" : "",
-                     duration_text(seconds_of(found.lower_bound)),
-                     100 * (1 - seconds_of(found.lower_bound) / best), dealing);
+  std::string const ended = found.is_out_of_work ? ", then the budget ended" : "";
+  if (found.lower_bound <= 0) { return fmt::format("{}{}; {}", how, ended, dealing); }
+  double const gap = seconds_of(run.layouts.front().simulated) / seconds_of(found.lower_bound) - 1;
+  return fmt::format(
+      "{}{}: the best one's step is at most {:.1f} % above the shortest that any "
+      "layout has, which takes {} or more; {}",
+      how, ended, 100 * gap, duration_text(seconds_of(found.lower_bound)), dealing);
 }
 
 std::string table_of(search_run const& run)

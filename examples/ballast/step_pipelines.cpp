@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "step_pipelines.hpp"
 
+#include "output.hpp"
+
 #include <ballast/core/ids.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/cost/saturating_sum.hpp>
@@ -123,9 +125,11 @@ outcome<void> step_pipelines::read_times(job const& work, planned_step const& st
       ballast::time_units const backward = ballast::saturating_sum(forward, forward);
       if (backward == ballast::no_cost) {
         return bad_data(fmt::format(
-            "step {}: a sample of {} tokens in module {} of --stages costs more than 62 bits hold "
+            "step {}: a sample of {} in module {} of --stages costs more than 62 bits hold "
             "(row {} of the trace); leave it out",
-            step.index + 1, modules_.lengths[module][row], module, row + 1));
+            step.index + 1,
+            count_of(static_cast<std::size_t>(modules_.lengths[module][row]), "token"), module,
+            row + 1));
       }
       whole_.rows[at * modules + module] = {forward, backward};
     }

@@ -3,6 +3,7 @@
 #define BALLAST_EXAMPLES_STEPS_HPP
 
 #include "job.hpp"
+#include "output.hpp"
 #include "progress.hpp"
 
 #include <ballast/core/random.hpp>
@@ -88,10 +89,10 @@ inline std::string refusal(ballast::bag_layout const& bags, ballast::sample_batc
                         bags.is_short(batch.lengths[why.position]) && !bags.admits_short_samples();
   if (!is_short) { return why.message; }
   return fmt::format(
-      "sample {} of {} tokens is shorter than the smallest bag, which has {} GPUs; add smaller "
-      "bags, "
+      "sample {} of {} is shorter than the smallest bag, which has {} GPUs; add smaller bags, "
       "admit it by --short-samples admit, or leave it out",
-      why.position, batch.lengths[why.position], bags.smallest_bag());
+      why.position, count_of(static_cast<std::size_t>(batch.lengths[why.position]), "token"),
+      bags.smallest_bag());
 }
 
 /// What each sample of a step has in a table by row of the trace; nothing where there is none.

@@ -116,7 +116,7 @@ std::string wrong_options(CLI::App const& command, std::vector<std::string> cons
     if (is_flag && equals != argument.npos && why.starts_with("Could not convert")) {
       return fmt::format("{} takes no value; leave out '{}'", name, argument.substr(equals));
     }
-    if (!is_flag && equals + 1 == argument.size() && why.ends_with(" missing")) {
+    if (!is_flag && equals + 1 == argument.size()) {
       return fmt::format("{} has no value; write {} {}", name, name, option->get_type_name());
     }
     if (is_flag || equals != argument.npos) { continue; }
@@ -152,13 +152,14 @@ std::string wrong_arguments(CLI::App const& app, std::vector<std::string> const&
   std::string const& first = arguments.front();
   if (std::ranges::find(commands, first) == commands.end()) {
     std::string const near = nearest(first, commands);
-    return fmt::format("there is no subcommand '{}'{}; {}{}; see ballast --help", first,
-                       near.empty() ? "" : fmt::format(", did you mean '{}'?", near), choice,
+    return fmt::format("there is no subcommand '{}'{} {}{}; see ballast --help", first,
+                       near.empty() ? ";" : fmt::format(", did you mean '{}'? Else", near), choice,
                        is_option(first) ? " first, and write options behind it" : "");
   }
   CLI::App const& command = *app.get_subcommand(first);
   std::string const wrong = wrong_options(command, arguments, why);
-  return fmt::format("{}; see ballast {} --help", wrong.empty() ? why : wrong, first);
+  std::string const& said = wrong.empty() ? why : wrong;
+  return fmt::format("{}{} ballast {} --help", said, said.ends_with('?') ? " See" : "; see", first);
 }
 
 }  // namespace cli

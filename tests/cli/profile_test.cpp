@@ -165,7 +165,7 @@ TEST_F(BallastProfile, MeasuresOnAGpuWhereThereIsOne)
                                     {"--budget", "1e-9"}}));
     EXPECT_EQ(said.at("device"), "cpu");
     EXPECT_EQ(said.at("modules").at(0).at("model"),
-              "transformer:d=48,layers=4,heads=4,causal=1 with 1 tokens per item");
+              "transformer:d=48,layers=4,heads=4,causal=1 with 1 token per item");
     return;
   }
   expect_refused(result, 2, "the head size is no multiple of 8");

@@ -285,8 +285,27 @@ TEST_F(BallastSearch, SaysWhatItLeavesOut)
             cheapest.at("layouts").at(0).at("simulated_seconds"));
   EXPECT_LE(cheapest.at("lower_bound_seconds"), all.at("lower_bound_seconds"));
   EXPECT_EQ(cheapest.at("proven"), false);
-  EXPECT_THAT(run("search " + files() + "--microbatches cheapest").out,
-              HasSubstr("each layout with its cheapest number of microbatches: no layout has a "));
+  EXPECT_THAT(
+      run("search " + files() + "--microbatches cheapest").out,
+      testing::AllOf(HasSubstr("each layout with its cheapest number of microbatches: the best "
+                               "one's step is at most "),
+                     HasSubstr(" % above the shortest that any layout has, which takes ")));
+}
+
+TEST_F(BallastSearch, TakesAModuleWithABacktickInItsName)
+{
+  std::string const given = files() + "--print 1 --batches 1";
+  json const plain = search(given).at("layouts");
+  for (char const* const name : {"profile.csv", "data.csv"}) {
+    std::string text = content_of(path(name));
+    for (std::size_t at = 0; (at = text.find("vision", at)) != std::string::npos;) {
+      text.replace(at, 6, "vi`s");
+    }
+    (void)file(name, text);
+  }
+  json const found = search(given).at("layouts");
+  EXPECT_EQ(found.at(0).at("modules").at(0).at("name"), "vi`s");
+  EXPECT_EQ(found.at(0).at("simulated_seconds"), plain.at(0).at("simulated_seconds"));
 }
 
 TEST_F(BallastSearch, WritesAPage)
@@ -317,7 +336,7 @@ TEST_F(BallastSearch, SaysWhyNothingFits)
   EXPECT_EQ(said.at("feasible"), false);
   EXPECT_TRUE(said.at("layouts").empty());
   EXPECT_EQ(said.at("evaluated"), 0);
-  expect_refused(run("search " + files("80GB", "1")), 1, "uses exactly 1 GPUs");
+  expect_refused(run("search " + files("80GB", "1")), 1, "uses exactly 1 GPU");
 }
 
 TEST_F(BallastSearch, RefusesWhatItCannotSearch)

@@ -207,6 +207,18 @@ TEST(ColumnExpression, SaysWhereBackticksAreMissing)
   EXPECT_TRUE(parse_column_expression("`gr\xc3\xb6ss`+`x-y`-x", names));
 }
 
+TEST(ColumnExpression, WritesABacktickInANameTwice)
+{
+  std::array<std::string_view, 3> const names = {"a`b", "`", ""};
+  std::array<std::string_view, 3> const row = {"1", "20", "300"};
+  auto const sum = parse_column_expression("`a``b`+````+``", names);
+  ASSERT_TRUE(sum) << sum.error().message;
+  EXPECT_EQ(sum->evaluate({2, row}), 321);
+  EXPECT_THAT(parse_column_expression("`a`b`", names).error().message,
+              HasSubstr("written twice, as in `a``b`"));
+  EXPECT_EQ(parse_column_expression("1+`a``b", names).error().position, 2U);
+}
+
 TEST(ColumnExpression, NestsThirtyTwoDeepAndNoDeeper)
 {
   auto const nested = [](std::size_t depth) {

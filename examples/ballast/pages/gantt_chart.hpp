@@ -110,10 +110,12 @@ inline void draw_gantt_row(svg_drawing& drawing, plot_frame const& frame, svg_dr
     for (gantt_bar const& bar : *bars) { longest = std::max(longest, bar.duration); }
   }
 
-  svg_drawing drawing(chart_width, top + body + 48,
-                      "Timeline of a step on every GPU, before and after");
+  auto drawing =
+      svg_drawing::of_pair(chart_width, top + body + 48,
+                           "Timeline of a step on every GPU, before and after", panel + gap);
   double x = plot_left;
   for (bool const balanced : {false, true}) {
+    if (balanced) { drawing.begin_right(); }
     std::vector<double> const& finish = balanced ? finish_after : finish_before;
     std::vector<std::size_t> const shown = shown_gpus(finish, most_rows);
     double const end = finish.empty() ? 0 : std::ranges::max(finish);

@@ -99,6 +99,16 @@ tbody th { font-weight: 400; }
   main { padding-top: 24px; }
   section { padding: 16px; }
 }
+@media screen and (max-width: 600px) {  /* the right panel of a pair below the left one */
+  figure:has(.pair) { overflow-x: hidden; }
+  figure .pair {
+    width: 188%; min-width: 0; overflow: visible;
+    margin-bottom: calc(var(--tall) / 960 * 188%);
+  }
+  .pair .right {
+    transform: translate(calc(var(--beside) * -1px), calc(var(--tall) * 1px));
+  }
+}
 @media print {
   body { background: none; }
   main { max-width: none; padding: 0; }

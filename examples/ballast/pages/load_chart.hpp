@@ -104,10 +104,11 @@ struct chart_speeds {
     (description += glue) += ratio_text(highest_of(loads) / mean) + " times the mean";
     glue = ", then ";
   }
-  svg_drawing drawing(chart_width, chart_height, description);
+  auto drawing = svg_drawing::of_pair(chart_width, chart_height, description, panel + gap);
 
   double x = plot_left;
   for (bool const balanced : {false, true}) {
+    if (balanced) { drawing.begin_right(); }
     std::vector<double> const& loads = balanced ? after : before;
     double const mean = mean_of(loads, balanced ? speeds.after : speeds.before);
     bool const sorted = loads.size() > most_bars;

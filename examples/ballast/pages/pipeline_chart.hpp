@@ -195,7 +195,10 @@ struct pipeline_panels {
                  "the step takes " + si_text(end, unit) + ", and ranks wait for " +
                      percent_text(idle_share_of(bars, ranks, end)) + " of it");
     plot_frame const frame{{plot_left, y, plot_width, rows.height()}, time, axis::linear(1, 1)};
-    frame.draw_across(drawing, "from the start of the step", unit);
+    frame.draw_across(drawing,
+                      unit.empty() ? "from the start of the step, in the unit of the times"
+                                   : "from the start of the step",
+                      unit);
     y += rows.height() + below + top;
   }
   return drawing.markup();

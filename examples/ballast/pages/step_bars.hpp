@@ -40,7 +40,8 @@ class bar_stacker {
   void add(std::size_t gpu, std::size_t sample, ballast::tokens length, ballast::cost_units cost,
            std::uint32_t gpus, std::uint32_t speed)
   {
-    std::string label = fmt::format("sample {}, {} tokens", sample, length);
+    std::string label =
+        fmt::format("sample {}, {} token{}", sample, length, length == 1 ? "" : "s");
     if (gpus > 1) { label += fmt::format(" over {} GPUs", gpus); }
     double const duration = static_cast<double>(cost) / speed * time_per_unit_;
     bars.push_back(

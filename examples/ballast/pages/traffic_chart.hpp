@@ -113,15 +113,17 @@ inline void draw_sorted_traffic(svg_drawing& drawing, plot_frame const& frame,
   constexpr std::size_t intervals = 5;
   double const scale = std::max(highest * 1.06, static_cast<double>(intervals));
 
-  svg_drawing drawing(chart_width, chart_height,
-                      "Bytes per GPU in one exchange: the busiest sends " +
-                          si_text(sent.highest, "B") + ", the busiest receives " +
-                          si_text(received.highest, "B"));
+  auto drawing = svg_drawing::of_pair(chart_width, chart_height,
+                                      "Bytes per GPU in one exchange: the busiest sends " +
+                                          si_text(sent.highest, "B") + ", the busiest receives " +
+                                          si_text(received.highest, "B"),
+                                      panel + gap);
   drawing.rectangle({120, 32, 12, 12}, "within");
   drawing.text({138, 42}, "note", "inside the node");
   drawing.rectangle({260, 32, 12, 12}, "between");
   drawing.text({278, 42}, "note", "between nodes");
   for (direction const* const each : {&sent, &received}) {
+    if (each == &received) { drawing.begin_right(); }
     plot_frame const frame{{each->x, plot_top, panel, plot_height},
                            axis::linear(static_cast<double>(gpus), std::min<std::size_t>(8, gpus)),
                            axis::linear(scale, intervals)};

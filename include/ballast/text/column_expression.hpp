@@ -27,7 +27,8 @@ namespace ballast::inline v0 {
 ///
 /// Grammar     sum = product (("+" | "-") product)*, product = value ("*" value)*,
 ///             value = whole number | name | "`" any name "`" | "(" sum ")"; a plain name is
-///             [A-Za-z_][A-Za-z0-9_]*; spaces and tabs between these do not matter.
+///             [A-Za-z_][A-Za-z0-9_]*, and of any name each backtick is written twice; spaces and
+///             tabs between these do not matter.
 /// Expects     a row to evaluate has as many fields as the header had.
 /// Ensures     (1) the value is that of 64-bit signed arithmetic in which nothing wrapped
 ///             (2) only the columns that occur in the expression are read
@@ -115,7 +116,10 @@ class column_expression::parser {
   [[nodiscard]] result<column_expression> parse()
   {
     if (sum(0) && at_ < text_.size()) {
-      refuse(error_code::syntax, at_, "expected '+', '-', '*' or the end");
+      bool const after_a_name = at_ > 0 && text_[at_ - 1] == '`';
+      refuse(error_code::syntax, at_,
+             std::string("expected '+', '-', '*' or the end") +
+                 (after_a_name ? "; a backtick in a name is written twice, as in `a``b`" : ""));
     }
     if (error_) { return tl::unexpected<error>(*error_); }
     expression_.text_ = text_;
@@ -149,14 +153,7 @@ class column_expression::parser {
   bool value(std::size_t nested)
   {
     if (next_is('(')) { return parentheses(nested); }
-    if (next_is('`')) {
-      std::size_t const close = text_.find('`', at_ + 1);
-      if (close == std::string_view::npos) {
-        return refuse(error_code::syntax, at_, "this '`' is never closed; add one after the name");
-      }
-      std::size_t const first = std::exchange(at_, close + 1);
-      return column(first, text_.substr(first + 1, close - first - 1));
-    }
+    if (next_is('`')) { return quoted(); }
     std::size_t const first = at_;
     if (at_ < text_.size() && is_digit(text_[at_])) { return constant(); }
     while (at_ < text_.size() && (is_letter(text_[at_]) || is_digit(text_[at_]))) { ++at_; }
@@ -167,6 +164,24 @@ class column_expression::parser {
     }
     if (at_ > first) { return column(first, text_.substr(first, at_ - first)); }
     return refuse(error_code::syntax, at_, "expected a column, a whole number or '('");
+  }
+
+  bool quoted()
+  {
+    std::size_t const first = at_;
+    std::string name;
+    do {
+      std::size_t const begin = at_ + 1;
+      at_ = text_.find('`', begin);
+      if (at_ == std::string_view::npos) {
+        return refuse(error_code::syntax, first,
+                      "this '`' is never closed; add one after the name");
+      }
+      // With the second of two backticks, which stand for one.
+      name += text_.substr(begin, at_ - begin + (text_.substr(at_).starts_with("``") ? 1 : 0));
+      ++at_;
+    } while (at_ < text_.size() && text_[at_] == '`');
+    return column(first, name);
   }
 
   /// Whether a column begins here whose name is no plain one, or a character of such a name ended

@@ -77,6 +77,12 @@ read -r -d '' probe <<'PROBE' || true
         say('outside', content);
       }
     }
+    for (const right of svg.querySelectorAll('.right')) {
+      const panel = right.getBoundingClientRect();
+      const below = panel.top > box.bottom - 1;
+      if (below !== window.innerWidth <= 600) say('misplaced', 'the right panel');
+      if (panel.left < 0 || panel.right > window.innerWidth) say('outside', 'the right panel');
+    }
     texts.forEach(([content, a], index) => texts.slice(index + 1).forEach(([other, b]) => {
       const across = Math.min(a.x + a.width, b.x + b.width) - Math.max(a.x, b.x);
       const down = Math.min(a.y + a.height, b.y + b.height) - Math.max(a.y, b.y);
@@ -110,7 +116,7 @@ check_page() {
 
   local backgrounds=()
   for scheme in dark light; do
-    for width in 1200 500; do
+    for width in 1200 400; do
       shown="in $page at width $width, $scheme"
       call Emulation.setDeviceMetricsOverride \
         "{\"width\":$width,\"height\":1600,\"deviceScaleFactor\":1,\"mobile\":false}"
@@ -130,7 +136,7 @@ check_page() {
           wrong "a picture is only $picture_width x $picture_height $shown"
       done < <(grep '^svg ' "$work/probe")
       while read -r complaint; do wrong "$complaint $shown"; done \
-        < <(grep -E '^(outside|overlapping|cut|wider) ' "$work/probe")
+        < <(grep -E '^(outside|overlapping|misplaced|cut|wider) ' "$work/probe")
       if [[ $width == 1200 ]]; then
         backgrounds+=("$(sed -n 's/^background //p' "$work/probe")")
         call Page.captureScreenshot '{"format":"png"}'

@@ -100,6 +100,17 @@ TEST(PipelineChart, TellsForwardsFromBackwardsAndNamesMicrobatches)
               testing::Contains("rank 0, stage 0, backward of microbatch 7: 2\u00A0s"));
 }
 
+TEST(PipelineChart, NamesTheUnitOfTimes)
+{
+  using testing::Contains;
+  auto const texts = [](char const* unit) {
+    return markup::texts(
+        markup::named(markup::parse(pipeline_chart(given, ordered, 2, unit)), "text"));
+  };
+  EXPECT_THAT(texts(""), Contains("from the start of the step, in the unit of the times").Times(2));
+  EXPECT_THAT(texts("s"), Contains("from the start of the step").Times(2));
+}
+
 TEST(PipelineChart, MarksTheBound)  // Ensures (2)
 {
   auto const marks =
