@@ -199,8 +199,8 @@ TEST(ThreadPointToPointDeathTest, RefusesRanksThatAreNotThere)
 {
   auto comm = std::move(thread_communicator::make(1).front());
   std::vector<std::byte> bytes(1);
-  EXPECT_DEATH((void)comm.send(bytes, rank_id{1}), "a transfer with rank 1 of 1 ranks");
-  EXPECT_DEATH((void)comm.receive(bytes, rank_id{7}), "a transfer with rank 7 of 1 ranks");
+  EXPECT_DEATH((void)comm.send(bytes, rank_id{1}), "a transfer with rank 1 of 1 rank");
+  EXPECT_DEATH((void)comm.receive(bytes, rank_id{7}), "a transfer with rank 7 of 1 rank");
   auto const sent = comm.send(std::vector<std::byte>{}, rank_id{0}).value();
   EXPECT_TRUE(comm.receive({}, rank_id{0}));
   EXPECT_TRUE(comm.wait_for(sent));

@@ -269,13 +269,14 @@ TEST(ThreadCommunicatorDeathTest, RefusesArraysOfOtherSizesThanCounts)
   auto comm = std::move(thread_communicator::make(1).front());
   std::vector<std::byte> four(4), five(5);
   std::vector<std::size_t> const count{4}, counts{2, 2};
-  EXPECT_DEATH((void)comm.all_gather(four, five), "`receive` has 5 bytes, and 1 ranks send 4 each");
+  EXPECT_DEATH((void)comm.all_gather(four, five),
+               "`receive` has 5 bytes, and each of 1 rank sends 4");
   EXPECT_DEATH((void)comm.all_to_all_v(five, count, four, count),
                "`send` has 5 bytes, and `send_bytes` add up to 4");
   EXPECT_DEATH((void)comm.all_to_all_v(four, count, five, count),
                "`receive` has 5 bytes, and `receive_bytes` add up to 4");
   EXPECT_DEATH((void)comm.all_to_all_v(four, counts, four, counts), "`send_bytes` has 2 entries");
-  EXPECT_DEATH((void)comm.broadcast(four, rank_id{1}), "the root is rank 1 of 1 ranks");
+  EXPECT_DEATH((void)comm.broadcast(four, rank_id{1}), "the root is rank 1 of 1 rank");
 }
 
 }  // namespace

@@ -145,7 +145,7 @@ TEST(InterpolatedThroughput, NamesTheMeasurementThatIsWrong)
                             {{{5, 5}, {1e12, 1e12}}, 1, "position 1 of a throughput axis is 5"},
                             {{{5, 4}, {1e12, 1e12}}, 1, "increasing numbers from 6"},
                             {{{longest_sample + 1}, {1e12}}, 0, "position 0"},
-                            {{{1, 2}, {1e12}}, 1, "1 throughputs were given for 2 lengths"},
+                            {{{1, 2}, {1e12}}, 1, "per_second has 1 entry for 2 lengths"},
                             {{{1, 2}, {1e12, 0}}, 1, "throughput 1"},
                             {{{1, 2}, {-1e12, 1e12}}, 0, "throughput 0"},
                             {{{1, 2}, {1e12, limits::quiet_NaN()}}, 1, "throughput 1"},

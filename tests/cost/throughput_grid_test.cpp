@@ -136,7 +136,7 @@ TEST(ThroughputGrid, NamesWhatIsWrong)
   EXPECT_THAT(message({1}, {1, 2, 3, 4, 5, 6, 7, 8, 9}, {}), HasSubstr("has 9 positions"));
   EXPECT_THAT(message({1}, {2, 1}, {1e12, 1e12}),
               HasSubstr("position 1 of a throughput axis is 1"));
-  EXPECT_THAT(message({1, 2}, {1, 2}, {1e12}), HasSubstr("1 throughputs were given for 2 lengths"));
+  EXPECT_THAT(message({1, 2}, {1, 2}, {1e12}), HasSubstr("per_second has 1 entry for 2 lengths"));
   EXPECT_THAT(message({1, 2}, {1, 2}, {1e12, 1e12, 1e12, std::numeric_limits<double>::quiet_NaN()}),
               HasSubstr("throughput 3"));
 }

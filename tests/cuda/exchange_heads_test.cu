@@ -128,7 +128,7 @@ TEST(PackHeadsDeathTest, RejectsBeforeAnythingIsQueued)
   device_heads const shared(std::vector{heads_of(from, to, 1, 1)});  // a head that both GPUs have
   EXPECT_DEATH(
       (void)ballast::unpack_to_tokens(to.data(), bytes, tables, 0, shared, messages, nullptr),
-      "several GPUs have the same of the 1 heads of array 0");
+      "several GPUs have the same of the 1 head of array 0");
   EXPECT_DEATH(
       (void)ballast::pack_to_heads(nullptr, bytes, tables, 0, shared, messages + 8, nullptr),
       "do not begin at a multiple of 16 bytes");

@@ -244,7 +244,7 @@ TEST(SimulateByGraphDeathTest, RefusesAnOrderThatIsTooShort)
   auto const stages = chain_of_stages(2, 2);
   auto const graph = make_task_graph(stages, one_forward_one_backward{}(stages, 2).value()).value();
   EXPECT_DEATH((void)simulate_by_graph(graph, pipeline_times(2, 2), as_given(1)),
-               "a task at position 1, and the order has 1 microbatches");
+               "a task at position 1, and the order has 1 microbatch");
 }
 
 }  // namespace

@@ -822,9 +822,9 @@ TEST(NcclCommunicatorDeathTest, RefusesSpansThatDoNotFit)
   std::vector<std::size_t> const counts = {4};
   std::vector<std::size_t> const two = {2, 2};
   EXPECT_DEATH(with_one_rank([&](auto& comm) { return comm.all_gather(memory, other); }),
-               "1 ranks send 4 each");
+               "each of 1 rank sends 4");
   EXPECT_DEATH(with_one_rank([&](auto& comm) { return comm.broadcast(memory, rank_id{1}); }),
-               "the root is rank 1 of 1 ranks");
+               "the root is rank 1 of 1 rank");
   EXPECT_DEATH(
       with_one_rank([&](auto& comm) { return comm.all_to_all_v(memory, two, memory, counts); }),
       "`send_bytes` has 2 entries");

@@ -267,10 +267,9 @@ TEST(CutChain, RefusesInASentence)  // Errors
   auto const why = [](auto const& layers, chain_ranks const& on) {
     return cut_chain(layers, on).error();
   };
-  EXPECT_EQ(
-      why(layers_of({1, 2, 3}), {.ranks = 4}).message,
-      "a chain of 3 layers cannot be cut for 4 ranks with 1 chunks each, since a stage has at "
-      "least one layer; use fewer stages");
+  EXPECT_EQ(why(layers_of({1, 2, 3}), {.ranks = 4}).message,
+            "a chain of 3 layers cannot be cut for 4 ranks with 1 chunk each, since a stage has at "
+            "least one layer; use fewer stages");
   EXPECT_EQ(why(layers_of({1, 2, 3}), {.ranks = 0}).code, error_code::out_of_range);
   EXPECT_EQ(why(layers_of({1, -2, 3}), {.ranks = 2}).position, 1U);
   constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();

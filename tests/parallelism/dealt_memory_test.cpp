@@ -135,7 +135,7 @@ TEST(DealtMemory, CountsTheShareOfMicrobatchesThatHasToFit)
   problem.memory_quantile = {3, 4};
   EXPECT_EQ(dealt_memory(problem, layout, batch), 35U);
   EXPECT_THAT(dealt_memory(problem, layout, std::span(batch).first(3)).error().message,
-              HasSubstr("3 sizes are no whole number of batches"));
+              HasSubstr("batches has 3 sizes, no whole number of batches"));
   EXPECT_FALSE(dealt_memory(problem, {{{1, 1, 1}}, 5}, batch));
 }
 

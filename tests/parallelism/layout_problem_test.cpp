@@ -56,7 +56,7 @@ TEST(LayoutProblem, IsRefusedWhereItHasNoMeaning)
   modules[1].layers = 4;
   problem = sound;
   problem.sizes = std::span(sizes).first(3);
-  EXPECT_THAT(said(problem).second, HasSubstr("3 sizes were given for 2 modules"));
+  EXPECT_THAT(said(problem).second, HasSubstr("sizes has 3 entries for 2 modules"));
   problem.sizes = {};
   EXPECT_THAT(said(problem).second, HasSubstr("0 sizes"));
   sizes[3] = -1;

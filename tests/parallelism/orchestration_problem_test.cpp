@@ -54,7 +54,7 @@ TEST(OrchestrationProblem, SaysWhatIsWrongWithAModule)
   using problem = orchestration_problem;
   expect_unsound([](problem& p) { p.modules[1].layers = 0; }, 1, "module llm has 0 layers");
   expect_unsound([](problem& p) { p.modules[1].virtual_stages = 5; }, 1,
-                 "has stages of 5 virtual ones; give 1 to its 4 layers");
+                 "has stages of 5 virtual ones; give 1 to 4, its number of layers");
   expect_unsound([](problem& p) { p.modules[0].degrees.clear(); }, 0,
                  "module vision has times at no parallel degree");
   expect_unsound([](problem& p) { p.modules[1].degrees[1].tp = 1; }, 1,
@@ -75,7 +75,7 @@ TEST(OrchestrationProblem, SaysWhatIsWrongWithAModule)
       },
       0, "groups of 2 GPUs for module vision and of 3 for llm do not fill nodes together");
   expect_unsound([](problem& p) { p.modules[1].kinds = {0, 1}; }, 1,
-                 "may get GPUs of kind 1, and there are 1 kinds");
+                 "may get GPUs of kind 1, and the last one is 0");
   expect_unsound([](problem& p) { p.modules[0].kinds = {0, 0}; }, 0,
                  "may get GPUs of kind 0 after 0; give each kind once");
   expect_unsound([](problem& p) { p.kinds.resize(65, p.kinds[0]); }, 0,

@@ -316,7 +316,7 @@ TEST(PlaceExperts, RefusesInASentence)  // Errors
   std::vector<std::uint32_t> const two = {1, 1};
   std::vector<std::uint32_t> const four = {2, 2};
   EXPECT_EQ(place_experts(loads, two).error().message,
-            "3 experts do not fit 2 slots of 2 GPUs; give at least one slot for each");
+            "2 GPUs with 2 slots cannot hold 3 experts; give at least one slot for each");
   std::vector<std::uint32_t> const three_replicas = {1, 3, 1};
   EXPECT_EQ(place_experts(loads, four, {.replicas = three_replicas}).error().message,
             "3 replicas of expert 1 were asked for, and it can have from 1 to 2, one on each GPU; "

@@ -252,14 +252,14 @@ TEST(PriceLayout, SaysWhatALayoutCannotHave)
     return priced ? ballast::error{} : priced.error();
   };
   EXPECT_TRUE(price_layout(problem, std::vector<module_layout>{{2, 1, 2}, {2, 2, 1}}, 7));
-  EXPECT_THAT(refusal({{2, 1, 4}}, 1).message, HasSubstr("a layout of 1 modules"));
+  EXPECT_THAT(refusal({{2, 1, 4}}, 1).message, HasSubstr("a layout of 1 module"));
   EXPECT_THAT(refusal({{2, 1, 2}, {3, 1, 1}}, 1).message, HasSubstr("cannot have tp 3"));
   EXPECT_EQ(refusal({{2, 1, 2}, {1, 2, 2}}, 1).position, 1U);
   EXPECT_THAT(refusal({{2, 1, 2}, {2, 4, 1}}, 1).message, HasSubstr("cannot have 4 stages"));
   EXPECT_THAT(refusal({{2, 1, 0}, {2, 1, 4}}, 1).message, HasSubstr("of 0 replicas"));
   EXPECT_THAT(refusal({{2, 1, 1}, {2, 1, 2}}, 1).message, HasSubstr("take 6 of 8 GPUs"));
   EXPECT_THAT(refusal({{2, 1, 2}, {2, 1, 2}}, 4).message,
-              HasSubstr("4 microbatches for each of 2"));
+              HasSubstr("cannot give each of 2 replicas 4 microbatches"));
   EXPECT_THAT(refusal({{2, 1, 2}, {2, 1, 2}}, 0).message, HasSubstr("0 microbatches"));
   for (std::uint32_t const virtual_stages : {0U, 2U}) {
     EXPECT_THAT(

@@ -45,7 +45,7 @@ TEST(PriceOrchestration, SaysWhatCannotBe)
     EXPECT_EQ(priced.error().position, position);
     EXPECT_THAT(priced.error().message, HasSubstr(why));
   };
-  expect_refused({{1, 1, 1}}, 0, "layouts of 1 modules were given for 2");
+  expect_refused({{1, 1, 1}}, 0, "layouts of 1 module were given for 2");
   expect_refused({{1, 1, 5}, {1, 1, 1}}, 0, "cannot have dp 5; give a divisor of the 12");
   expect_refused({{1, 1, 1}, {1, 1, 0}}, 1, "cannot have dp 0");
   expect_refused({{1, 1, 1}, {4, 1, 1}}, 1, "module llm cannot have tp 4");
@@ -65,8 +65,7 @@ TEST(PriceOrchestration, SaysWhatCannotBe)
   };
   EXPECT_TRUE(priced({0, 1}));
   EXPECT_THAT(priced({1, 1}).error().message, HasSubstr("vision may not get GPUs of the given"));
-  EXPECT_THAT(priced({0}).error().message,
-              HasSubstr("kinds of GPUs were given for 1 modules of 2"));
+  EXPECT_THAT(priced({0}).error().message, HasSubstr("kinds of GPUs were given for 1 module of 2"));
   problem.kinds.clear();
   EXPECT_EQ(price_orchestration(problem, unit_layouts{}).error().code,
             ballast::error_code::out_of_range);

@@ -329,13 +329,13 @@ TEST(SearchLayouts, SaysWhyNoLayoutFits)
   EXPECT_THAT(refusal().message, HasSubstr("module vision was measured at no parallel degree"));
   modules[0] = sound;
   problem.gpus = 1;
-  EXPECT_THAT(refusal().message, HasSubstr("uses exactly 1 GPUs"));
+  EXPECT_THAT(refusal().message, HasSubstr("uses exactly 1 GPU"));
   problem.gpus = 0;
   EXPECT_EQ(refusal().code, error_code::out_of_range);
   problem.gpus = 8;
   EXPECT_EQ(search_layouts(problem, batch, {.best = 0}).error().code, error_code::out_of_range);
   EXPECT_THAT(search_layouts(problem, std::span(batch).first(3)).error().message,
-              HasSubstr("3 sizes are no whole number of batches"));
+              HasSubstr("batches has 3 sizes, no whole number of batches"));
   EXPECT_THAT(search_layouts(problem, batch, {.most_work = 1}).error().message,
               HasSubstr("work of 1 ended before"));
 }

@@ -227,7 +227,7 @@ TEST(SimulateLayout, SaysWhatIsWrongWithABatch)
   EXPECT_TRUE(simulate_layout(problem, layout, batch));
   auto const some = std::span(batch).first(3);
   EXPECT_THAT(simulate_layout(problem, layout, some).error().message,
-              HasSubstr("3 sizes are no whole number of batches"));
+              HasSubstr("batches has 3 sizes, no whole number of batches"));
   EXPECT_FALSE(simulate_layout(problem, layout, {}));
   EXPECT_FALSE(simulate_layout(problem, {{{1, 2, 1}}, 2}, batch));
   std::vector<tokens> wrong(4, 10);

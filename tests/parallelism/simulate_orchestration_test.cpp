@@ -49,7 +49,7 @@ TEST(SimulateOrchestration, RefusesWhatCannotBePriced)
 {
   auto problem = ballast_test::small_orchestration();
   auto const refused = simulate_orchestration(problem, std::vector<module_layout>{{1, 1, 1}});
-  EXPECT_THAT(refused.error().message, HasSubstr("layouts of 1 modules were given for 2"));
+  EXPECT_THAT(refused.error().message, HasSubstr("layouts of 1 module were given for 2"));
 }
 
 TEST(SimulateOrchestration, IsTheChainOfItsStages)

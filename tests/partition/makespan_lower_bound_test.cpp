@@ -217,7 +217,7 @@ TEST(MakespanLowerBound, WorksUpToTheLargestTotal)
 TEST(MakespanLowerBoundDeathTest, RefusesMismatchedStartingLoads)
 {
   EXPECT_DEATH((void)makespan_bound_of({{1}, {1}, {1, 1}}, {1}),
-               "starting loads of 1 bags for a problem of 2");
+               "starting loads of 1 bag for a problem of 2");
 }
 
 TEST(MakespanLowerBound, IsZeroWithoutWork)

@@ -22,8 +22,7 @@ TEST(MakespanOf, IsTheLargestLoadPerSpeed)
 
 TEST(MakespanOfDeathTest, RefusesLoadsOfOtherBags)
 {
-  EXPECT_DEATH((void)makespan_of(load_list{1}, speed_list{1, 2}),
-               "loads of 1 bags and speeds of 2");
+  EXPECT_DEATH((void)makespan_of(load_list{1}, speed_list{1, 2}), "loads of 1 bag and speeds of 2");
 }
 
 }  // namespace

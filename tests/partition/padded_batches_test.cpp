@@ -163,7 +163,7 @@ TEST(PaddedBatches, CountsWhatItPadsAgainstALimit)
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, ballast::error_code::infeasible);
   EXPECT_THAT(refused.error().message,
-              testing::HasSubstr("brings bag 0 to 2 samples that weigh 100 each"));
+              testing::HasSubstr("brings bag 0 to 2 samples padded to the heaviest, of 100,"));
   EXPECT_TRUE(planned(400, 1));
   EXPECT_FALSE(planned(399, 1));
   EXPECT_TRUE(planned(110, 2));  // 100, and three of one

@@ -138,7 +138,7 @@ TEST(BagCapacities, HoldForBagsAsAWhole)
                                std::identity{}, {.bag_capacities = one})
                 .error()
                 .message,
-            "constraints.bag_capacities has 1 entries for 2 bags; give one for each bag, or none");
+            "constraints.bag_capacities has 1 entry for 2 bags; give one for each bag, or none");
 }
 
 // Oracle: all plans within capacities; the least largest load, or -1.
@@ -192,7 +192,7 @@ TEST(StartingLoads, AreRefusedInASentence)
         .error();
   };
   EXPECT_EQ(why({1}).message,
-            "constraints.starting_loads has 1 entries for 2 bags; give one for each bag, or none");
+            "constraints.starting_loads has 1 entry for 2 bags; give one for each bag, or none");
   EXPECT_EQ(why({1, -4}).position, 1U);
   constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
   EXPECT_EQ(why({most, 0}).code, error_code::out_of_range);

@@ -184,7 +184,7 @@ TEST(CompiledScheduleDeathTest, RefusesWhatItDoesNotHave)
   auto const compiled = compiled_schedule::make(stages, ballast::gpipe{}, 1).value();
   EXPECT_DEATH((void)compiled.waits_for(2), "task 2 of a schedule of 2 tasks");
   EXPECT_DEATH((void)compiled.tasks_before(2), "the first 2 microbatches of a schedule of 1");
-  EXPECT_DEATH((void)compiled.tasks_on(pipeline_rank{1}), "rank 1 of a schedule of 1 ranks");
+  EXPECT_DEATH((void)compiled.tasks_on(pipeline_rank{1}), "rank 1 of a schedule of 1 rank");
 }
 
 TEST(CompiledSchedule, IsWhatAPolicyWritesOrWhyItWritesNone)

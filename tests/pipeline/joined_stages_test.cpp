@@ -84,7 +84,7 @@ TEST(JoinedStages, RefusesWhatIsNoPipeline)
   expect_refused({.encoders = {{1}, {0}}}, out_of_range, 1, "module 1 has 0 stages");
   expect_refused({.encoders = {{1}}, .llm = {0}}, out_of_range, 1, "module 1 has 0 stages");
   expect_refused({.encoders = {{1}}, .llm = {65'535}, .generators = {{1}}}, out_of_range, 2,
-                 "module 2 has 1 stages; give every module at least one, and 65536 to all");
+                 "module 2 has 1 stage; give every module at least one, and 65536 to all");
   expect_refused({.llm = {std::numeric_limits<std::size_t>::max()}}, out_of_range, 0, "module 0");
   expect_refused({.llm = {2}, .transfer = -1}, out_of_range, 0, "transfer time of -1");
   expect_refused({.encoders = {{2, true}}, .llm = {1, false}}, error_code::infeasible, 1,

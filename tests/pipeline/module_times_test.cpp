@@ -179,7 +179,7 @@ TEST(SplitOverStagesDeathTest, RejectsModulesWithoutLayersAndOtherShapes)  // Ex
   EXPECT_DEATH((void)split_over_stages(whole, layers_of_modules{{1}, {}}),
                "module 1 has no layers on its 0 stages");
   EXPECT_DEATH((void)split_over_stages(whole, layers_of_modules{{1}}),
-               "layers of 1 modules and times of 2");
+               "layers of 1 module and times of 2");
   EXPECT_DEATH((void)split_over_stages(pipeline_times(), layers_of_modules{}),
                "layers of no modules");
 }

@@ -86,7 +86,7 @@ TEST(BalanceMetricsDeathTest, NeedsASpeedForEveryGpu)
 {
   ballast::sample_batch const batch{.lengths = {1}, .source = {ballast::rank_id{0}}};
   EXPECT_DEATH((void)ballast::report::measure_as_read(batch, bag_loads{5}, 2, sizes{1}),
-               "speeds of 1 GPUs for a step over 2");
+               "speeds of 1 GPU for a step over 2");
   EXPECT_DEATH((void)ballast::report::measure_as_read(batch, bag_loads{5}, 2, sizes{1, 0}),
                "bag 1 has a speed of 0,");
 }
@@ -103,7 +103,7 @@ TEST(BalanceMetricsDeathTest, NeedsAGpuForEverySampleAndACostForEach)
 TEST(BalanceMetricsDeathTest, NeedsABagAndMatchingSizes)
 {
   EXPECT_DEATH((void)measure_balance(bag_loads{}, sizes{}), "there are no loads");
-  EXPECT_DEATH((void)measure_balance(bag_loads{1}, sizes{1, 1}), "loads of 1 bags and speeds of 2");
+  EXPECT_DEATH((void)measure_balance(bag_loads{1}, sizes{1, 1}), "loads of 1 bag and speeds of 2");
 }
 
 }  // namespace

@@ -70,7 +70,7 @@ TEST(PipelineTasksDeathTest, NeedTheOrderThatRan)
   measured.end.assign(4, 5);
   std::vector<microbatch_id> const order{microbatch_id{0}};
   EXPECT_DEATH((void)pipeline_tasks(schedule, order, measured),
-               "position 1 ran, and the order has 1 microbatches");
+               "position 1 ran, and the order has 1 microbatch");
 }
 
 }  // namespace

@@ -208,8 +208,8 @@ TEST_F(StepLogDeathTest, ExpectsOneOfEachOfASample)  // Expects
   auto log = step_log::make(path()).value();
   std::vector<tokens> const lengths = {1};
   std::vector<cost_units> const loads = {1};
-  EXPECT_DEATH((void)log.append({.lengths = lengths}), "1 lengths, 0 costs and 0 owners");
-  EXPECT_DEATH((void)log.append({.loads = loads}), "loads of 1 bags and speeds of 0");
+  EXPECT_DEATH((void)log.append({.lengths = lengths}), "1 length, 0 costs and 0 owners");
+  EXPECT_DEATH((void)log.append({.loads = loads}), "loads of 1 bag and speeds of 0");
 }
 
 }  // namespace

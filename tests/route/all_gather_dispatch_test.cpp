@@ -400,9 +400,9 @@ TEST(AllGatherDispatchDeathTest, RejectsArraysOfOtherSizes)  // Expects
     (void)ballast::all_gather_dispatch(group[0], where, where, array);
   };
   EXPECT_DEATH(dispatch(ballast::rows_of(five, four)),
-               "array 0 has 5 bytes in `from`, and rank 0 has 4 rows of 1 bytes before");
+               "array 0 has 5 bytes in `from`, and rank 0 has 4 rows of 1 byte before");
   EXPECT_DEATH(dispatch(ballast::rows_of(four, five)),
-               "array 0 has 5 bytes in `to`, and rank 0 has 4 rows of 1 bytes after");
+               "array 0 has 5 bytes in `to`, and rank 0 has 4 rows of 1 byte after");
   EXPECT_DEATH(dispatch(ballast::row_array{four, four, 0}), "array 0 has rows of no bytes");
 }
 
@@ -411,7 +411,7 @@ TEST(PriceAllGatherDeathTest, RefusesAnotherClusterAndTokensOfLessThanNothing)  
   auto const where = ballast::place(std::array<tokens, 1>{4}, std::array{rank_id{0}}, 1);
   cluster const machines{.nodes = ballast::node_sizes::equal(1, 2)};
   EXPECT_DEATH((void)price_all_gather(where, machines, 1),
-               "the placement is over 1 ranks, and the cluster has 2 GPUs");
+               "the placement is over 1 rank, and the cluster has 2 GPUs");
   cluster const alone{.nodes = ballast::node_sizes::equal(1, 1)};
   EXPECT_DEATH((void)price_all_gather(where, alone, -2), "a token has -2 bytes");
 }

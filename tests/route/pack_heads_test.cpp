@@ -214,7 +214,7 @@ TEST(PackHeadsDeathTest, RefusesToSumWhatHasNoSum)
   byte_list const message(16);
   std::array const arrays{heads_of(from, to, 1, 1)};
   EXPECT_DEATH(ballast::unpack_to_tokens(plan, 0, arrays, message),
-               "the same of the 1 heads of array 0");
+               "the same of the 1 head of array 0");
 }
 
 }  // namespace

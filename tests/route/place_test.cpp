@@ -355,7 +355,7 @@ TEST(PlaceDeathTest, RefusesWhatIsNoPlacement)
   EXPECT_DEATH(ballast::place_into(where, two, std::array{rank_id{3}}, 3),
                "sample 0 lies on rank 3 of 3");
   EXPECT_DEATH(ballast::place_into(where, two, std::vector<rank_id>{}, 3),
-               "lengths of 1 samples and owners of 0");
+               "lengths of 1 sample and owners of 0");
   EXPECT_DEATH(ballast::place_into(where, std::array<tokens, 1>{-5}, std::array{rank_id{0}}, 3),
                "sample 0 has a length of -5, which is not from 0 to ");
   placement parts;
@@ -365,7 +365,7 @@ TEST(PlaceDeathTest, RefusesWhatIsNoPlacement)
       "part 0 is 2 tokens from token 1 on of sample 0, which has 2");
   EXPECT_DEATH(
       ballast::place_parts_into(parts, where, std::array{ballast::sample_part{sample_id{1}, 0, 0}}),
-      "sample 1 of a placement of 1 samples");
+      "sample 1 of a placement of 1 sample");
   EXPECT_DEATH(ballast::place_into(where, two, std::array{bag_id{1}}, one_and_three()),
                "sample 0 of 2 tokens cannot lie on the 3 GPUs of bag 1");
   device_groups const groups(node_sizes::equal(1, 4), 4);

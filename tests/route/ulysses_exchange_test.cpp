@@ -677,7 +677,7 @@ TEST(UlyssesExchangeDeathTest, RejectsWhatOnlyABagOfOneMayDo)
   EXPECT_DEATH((void)ballast::to_heads(group[0], plan, memory, heads_of(same, same, 2, 1)),
                "`to` of array 0 overlaps its `from`");
   EXPECT_DEATH((void)ballast::to_tokens(group[0], plan, memory, heads_of(same, token, 1, 1)),
-               "several GPUs have the same of the 1 heads of array 0");
+               "several GPUs have the same of the 1 head of array 0");
 }
 
 }  // namespace

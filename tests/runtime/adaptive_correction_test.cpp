@@ -288,7 +288,7 @@ TEST(AdaptiveCorrection, RefusesWhatItCannotUse)
   measured[17] = -3;
   EXPECT_THAT(message(correction, 9), HasSubstr("rank 1 measured -3 for microbatch 1"));
   measured.pop_back();
-  EXPECT_THAT(message(correction, 9), HasSubstr("511 times were measured of 32 ranks"));
+  EXPECT_THAT(message(correction, 9), HasSubstr("measured has 511 times for 32 ranks"));
   adaptive_correction small(std::vector<std::uint32_t>{0, 1});
   EXPECT_THAT(message(small, 9), HasSubstr("32 ranks was given to a correction of 2"));
   EXPECT_EQ(correction.save(), before);

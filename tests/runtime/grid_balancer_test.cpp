@@ -204,7 +204,7 @@ TEST(GridBalancer, RefusesAStepOnEveryRank)  // Ensures (4)
     grid_balancer three(comm, ballast::one_gpu_bags(3), cost, refine_grid{});
     refused(three, {9}, "the bags have 3 GPUs and the job has 2 ranks");
     grid_balancer pair(comm, ballast::lay_out("g2n1"_bags, 2).value(), cost, refine_grid{});
-    refused(pair, {1}, "sample 0 of 1 tokens is shorter than a bag");
+    refused(pair, {1}, "sample 0 of 1 token is shorter than a bag");
   });
   ballast::run_ranks(3, [&](thread_communicator& comm) {
     grid_balancer mixed(comm, ballast::lay_out("g2n1+g1n1"_bags, 3).value(), cost, refine_grid{});

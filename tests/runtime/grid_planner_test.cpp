@@ -94,7 +94,7 @@ TEST(GridPlanner, TakesSamplesOfSeveralSizes)
   ASSERT_EQ(plan.kinds.size(), 2U);
   EXPECT_NE(plan.kinds[0], plan.kinds[1]);
   auto const odd = plans(plan, std::span(sizes).first(3), 1, 1, {});
-  EXPECT_EQ(odd.error().message, "3 sizes are no whole number of samples of 2");
+  EXPECT_EQ(odd.error().message, "sizes has 3 entries, no whole number of samples of 2");
 }
 
 TEST(GridPlanner, RefusesWhatCannotBePlanned)
@@ -106,7 +106,7 @@ TEST(GridPlanner, RefusesWhatCannotBePlanned)
     auto const done = plans(plan, sizes, 1, 0, all);
     return done ? std::string() : done.error().message;
   };
-  EXPECT_THAT(refused({5}, 7), HasSubstr("7 factors were given for 864 shapes"));
+  EXPECT_THAT(refused({5}, 7), HasSubstr("factors has 7 entries for 864 shapes"));
   EXPECT_THAT(refused({5, -1}, shape_buckets), HasSubstr("sample 1 has a length of -1"));
   EXPECT_THAT(refused({5, 71}, 0), HasSubstr("sample 1 of weight 71 is above the cap"));
   EXPECT_EQ(refused({}, shape_buckets), "");

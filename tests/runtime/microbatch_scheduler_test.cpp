@@ -453,9 +453,10 @@ TEST(MicrobatchScheduler, SaysWhatIsWrong)
     auto const planned = scheduler(step, sizes, 1, 0, factors);
     return planned ? "" : planned.error().message;
   };
-  EXPECT_THAT(message({1, 2, 3}), HasSubstr("3 sizes are no whole number of samples of 2 modules"));
+  EXPECT_THAT(message({1, 2, 3}),
+              HasSubstr("sizes has 3 entries, no whole number of samples of 2 modules"));
   EXPECT_THAT(message({1, 2, 3, -4}), HasSubstr("sample 1 has size -4 in module 1"));
-  EXPECT_THAT(message({1, 2}, {5}), HasSubstr("1 factors were given for 1728 shapes"));
+  EXPECT_THAT(message({1, 2}, {5}), HasSubstr("factors has 1 entry for 1728 shapes"));
   EXPECT_THAT(message({1, ballast::longest_sample}), HasSubstr("sample 0 takes no time"));
 
   using makes = microbatch_scheduler<2, square_times, given_order>;

@@ -279,7 +279,7 @@ TEST(Orchestrator, TellsEveryRankWhyAStepCannotBePlanned)
   };
   for (auto const& bad :
        {bad_entry{0, -3, 1, "a subsequence of -3 tokens of modality 0"},
-        bad_entry{2, 3, 1, "a subsequence of modality 2, and there are 1 encoders"},
+        bad_entry{2, 3, 1, "a subsequence of modality 2, and the model has 1 encoder"},
         bad_entry{1, 1, 9, "together: options.most_entries"}}) {
     SCOPED_TRACE(bad.said);
     auto const told = ballast::run_ranks(3, [&](thread_communicator& comm) {

@@ -48,7 +48,7 @@ TEST(PipelineSetup, RefusesSetupsThatDoNotFitTogether)  // make: Errors
   };
   auto setup = job.setup;
   setup.row_bytes.pop_back();
-  EXPECT_THAT(refused(setup), HasSubstr("row_bytes has 1 entries for 2 links"));
+  EXPECT_THAT(refused(setup), HasSubstr("row_bytes has 1 entry for 2 links"));
   setup = job.setup;
   setup.row_bytes[1] = 0;
   EXPECT_THAT(refused(setup), HasSubstr("rows of link 1 have 0 bytes"));
@@ -85,12 +85,12 @@ TEST(PipelinePlan, RefusesPlansOfOtherGrids)  // plan: Errors
               HasSubstr("sample 1 of the plan is in microbatch 1 of 1"));
   EXPECT_THAT(refused([](auto& plan) { plan.rows.pop_back(); }), HasSubstr("rows of 0 links"));
   EXPECT_THAT(refused([](auto& plan) { plan.rows[0].pop_back(); }),
-              HasSubstr("link 0 of the plan has rows of 1 samples of 2"));
+              HasSubstr("link 0 of the plan has rows of 1 sample of 2"));
   EXPECT_THAT(refused([](auto& plan) { plan.rows[0][1] = -1; }), HasSubstr("a sample of -1 rows"));
   EXPECT_THAT(refused([](auto& plan) { plan.replica.emplace_back(); }),
               HasSubstr("replicas of 2 modules, and the grid has 1"));
   EXPECT_THAT(refused([](auto& plan) { plan.replica[0] = {0}; }),
-              HasSubstr("replicas for 1 samples of 2"));
+              HasSubstr("replicas for 1 sample of 2"));
   EXPECT_THAT(refused([](auto& plan) { plan.replica[0] = {0, 1}; }),
               HasSubstr("a sample on replica 1 of 1"));
 }

@@ -23,7 +23,7 @@ TEST(SchedulerSetup, SaysWhatIsWrong)  // Errors
 {
   auto setup = small_setup(2, 4);
   EXPECT_THAT(replica_groups(setup, 1).error().message,
-              HasSubstr("a scheduler of 1 modules was given 2"));
+              HasSubstr("a scheduler of 1 module was given 2"));
   setup.modules[1].layers = {0, 0, 0};
   EXPECT_EQ(replica_groups(setup, 2).error().position, 1U);
   setup = small_setup(2, 4);

@@ -549,7 +549,7 @@ TEST(StepBalancerDeathTest, RefusesExchangesWithoutAPlanAndOptionsThatMakeNone)
                "most_samples is 0");
   EXPECT_DEATH(
       step_balancer(comms[0], bags, layer_cost, refine{}, {.query_heads = 28, .kv_heads = 5}),
-      "groups of 28 query heads and 5 key-value heads whole, and bag 0 has 1 GPUs");
+      "groups of 28 query heads and 5 key-value heads whole, and bag 0 has 1 GPU");
   EXPECT_DEATH(step_balancer(comms[0], bags, layer_cost, refine{}, {.gpus_per_rank = 0}),
                "gpus_per_rank is 0");
   EXPECT_DEATH(

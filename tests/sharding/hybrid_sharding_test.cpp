@@ -313,7 +313,7 @@ TEST(HybridSharding, NamesTheSequenceThatItCannotPlan)  // Errors
 
   auto const together = refused({100, 100, 100, 100, 100}, 100);
   EXPECT_EQ(together.code, ballast::error_code::infeasible);
-  EXPECT_THAT(together.message, HasSubstr("500 tokens together, and 4 GPUs of 100 tokens"));
+  EXPECT_THAT(together.message, HasSubstr("500 tokens together, more than 4 GPUs of 100 tokens"));
   auto const apart = refused({70, 70, 70, 70, 1, 70}, 100);  // 351 of 400, but two of 70 in one GPU
   EXPECT_EQ(apart.code, ballast::error_code::infeasible);
   EXPECT_THAT(apart.message, HasSubstr("no plan of 6 sequences has room for all"));

@@ -144,7 +144,7 @@ TEST(BagLayoutDeathTest, RefusesBagsThatAreNoPartitionOfTheRanks)
   EXPECT_DEATH(bag_layout(std::vector<bag>{{rank_id{0}, 2}, {rank_id{1}, 1}}),
                "rank 1 is in bag 0 and in bag 1");
   EXPECT_DEATH(bag_layout(std::vector<bag>{{rank_id{1}, 1}}),
-               "bag 0 has 1 GPUs from rank 1 on, and all bags have 1");
+               "bag 0 has 1 GPU from rank 1 on, and all bags have 1");
   EXPECT_DEATH(bag_layout(std::vector<bag>{{rank_id{0}, 0}}), "bag 0 has 0 GPUs");
   EXPECT_DEATH((void)one_gpu_bags(2)[bag_id{2}], "bag 2 of a layout of 2 bags");
   EXPECT_DEATH((void)one_gpu_bags(2).bag_of(rank_id{2}), "rank 2 of a layout of 2 GPUs");

@@ -101,7 +101,7 @@ TEST(ProcessGridDeathTest, RefusesPlacesThatItDoesNotHave)
 {
   process_grid const grid = grid_of({{2, 1, 1}});
   EXPECT_DEATH((void)grid.rank({0, 2, 0, 0}), "place \\(2, 0, 0\\) of module 0");
-  EXPECT_DEATH((void)grid.rank({1, 0, 0, 0}), "module 1 of a job of 1 modules");
+  EXPECT_DEATH((void)grid.rank({1, 0, 0, 0}), "module 1 of a job of 1 module");
   EXPECT_DEATH((void)grid.place(rank_id{2}), "rank 2 of a job of 2 ranks");
 }
 

@@ -5,6 +5,7 @@
 #include <ballast/core/contract.hpp>
 #include <ballast/core/digest.hpp>
 #include <ballast/core/ids.hpp>
+#include <ballast/text/detail/counted.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -93,35 +94,38 @@ struct collective_call {
 
 inline void expect_gather_sizes(std::size_t send, std::size_t receive, std::size_t ranks)
 {
-  BALLAST_EXPECTS(receive == ranks * send, "all_gather: `receive` has ", receive, " bytes, and ",
-                  ranks, " ranks send ", send, " each");
+  BALLAST_EXPECTS(receive == ranks * send, "all_gather: `receive` has ",
+                  detail::counted(receive, "byte"), ", and each of ",
+                  detail::counted(ranks, "rank"), " sends ", send);
 }
 
 inline void expect_counts(std::size_t send_counts, std::size_t receive_counts, std::size_t ranks)
 {
   BALLAST_EXPECTS(send_counts == ranks && receive_counts == ranks,
-                  "all_to_all_v: `send_bytes` has ", send_counts, " entries and `receive_bytes` ",
-                  receive_counts, ", and there are ", ranks, " ranks");
+                  "all_to_all_v: `send_bytes` has ", detail::counted(send_counts, "entry"),
+                  " and `receive_bytes` ", receive_counts, ", and the communicator ",
+                  detail::counted(ranks, "rank"));
 }
 
 inline void expect_exchange_sizes(std::size_t send, std::size_t sent, std::size_t receive,
                                   std::size_t received)
 {
-  BALLAST_EXPECTS(send == sent, "all_to_all_v: `send` has ", send,
-                  " bytes, and `send_bytes` add up to ", sent);
-  BALLAST_EXPECTS(receive == received, "all_to_all_v: `receive` has ", receive,
-                  " bytes, and `receive_bytes` add up to ", received);
+  BALLAST_EXPECTS(send == sent, "all_to_all_v: `send` has ", detail::counted(send, "byte"),
+                  ", and `send_bytes` add up to ", sent);
+  BALLAST_EXPECTS(receive == received, "all_to_all_v: `receive` has ",
+                  detail::counted(receive, "byte"), ", and `receive_bytes` add up to ", received);
 }
 
 inline void expect_root(rank_id root, std::size_t ranks)
 {
-  BALLAST_EXPECTS(to_index(root) < ranks, "broadcast: the root is rank ", root, " of ", ranks,
-                  " ranks");
+  BALLAST_EXPECTS(to_index(root) < ranks, "broadcast: the root is rank ", root, " of ",
+                  detail::counted(ranks, "rank"));
 }
 
 inline void expect_peer(rank_id peer, std::size_t ranks)
 {
-  BALLAST_EXPECTS(to_index(peer) < ranks, "a transfer with rank ", peer, " of ", ranks, " ranks");
+  BALLAST_EXPECTS(to_index(peer) < ranks, "a transfer with rank ", peer, " of ",
+                  detail::counted(ranks, "rank"));
 }
 
 namespace detail {

@@ -5,6 +5,7 @@
 #include <ballast/core/detail/concat.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/result.hpp>
+#include <ballast/text/detail/counted.hpp>
 
 #include <cstddef>
 #include <string>
@@ -104,7 +105,8 @@ namespace ballast::inline v0::comm_failure {
                                                              std::size_t of_peer)
 {
   std::string message = std::string(operation).append(": this rank has a message of ");
-  message += detail::concat(bytes, " bytes, and ", ranks_text({peer}), " one of ", of_peer,
+  message += detail::concat(detail::counted(bytes, "byte"), ", and ", ranks_text({peer}),
+                            " one of ", of_peer,
                             "; make both ranks plan from the same gathered lengths and settings, "
                             "and give arrays of the same types and widths");
   return with_ranks(error_code::mismatch, std::move(message), {peer});

@@ -8,6 +8,7 @@
 #include <ballast/core/contract.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/result.hpp>
+#include <ballast/text/detail/counted.hpp>
 
 #include <algorithm>
 #include <concepts>
@@ -83,8 +84,8 @@ template <communicator C, class Sample>
   if (most_samples > (largest_array / (comm.size() + 1) - sizeof(count)) / sizeof(Sample)) {
     return fail(error_code::out_of_range, most_samples, "gather_samples_into: most_samples is ",
                 most_samples, ", and as many of ", sizeof(Sample), " bytes on each of ",
-                comm.size(),
-                " ranks are more than memory can hold; give the largest number of "
+                detail::counted(comm.size(), "rank"),
+                " are more than memory can hold; give the largest number of "
                 "samples that a rank reads in a step");
   }
   std::size_t const message = sizeof(count) + most_samples * sizeof(Sample);
@@ -111,10 +112,10 @@ template <communicator C, class Sample>
     }
     samples &= (std::uint64_t{1} << 48U) - 1;
     if (samples > most_samples) {
-      return comm_failure::of_rank(
-          to_id<rank_id>(rank),
-          fail(error_code::out_of_range, rank, "rank ", rank, " has ", samples,
-               " samples and most_samples is ", most_samples, "; raise it on every rank"));
+      return comm_failure::of_rank(to_id<rank_id>(rank),
+                                   fail(error_code::out_of_range, rank, "rank ", rank, " has ",
+                                        detail::counted(samples, "sample"), " and most_samples is ",
+                                        most_samples, "; raise it on every rank"));
     }
     if (samples == 0) { continue; }
     std::size_t const before = all.samples.size();

@@ -10,6 +10,7 @@
 #include <ballast/core/contract.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/result.hpp>
+#include <ballast/text/detail/counted.hpp>
 
 #include <chrono>
 #include <cstddef>
@@ -47,7 +48,7 @@ class thread_communicator {
   [[nodiscard]] static std::vector<thread_communicator> make(
       std::size_t ranks, std::chrono::milliseconds deadline = default_deadline)
   {
-    BALLAST_EXPECTS(ranks >= 1, "a group of ", ranks, " ranks was asked for");
+    BALLAST_EXPECTS(ranks >= 1, "a group of ", detail::counted(ranks, "rank"), " was asked for");
     BALLAST_EXPECTS(deadline > std::chrono::milliseconds(0), "the deadline is ", deadline.count(),
                     " ms");
     auto const group = std::make_shared<thread_meeting>(ranks, deadline);

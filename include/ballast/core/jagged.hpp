@@ -83,7 +83,7 @@ class jagged_view {
   [[nodiscard]] constexpr std::span<T> operator[](Key key) const
   {
     std::size_t const row = detail::row_of(key);
-    BALLAST_EXPECTS(row < size(), "row ", row, " of ", size(), " rows");
+    BALLAST_EXPECTS(row < size(), "row ", row, " of ", size());
     return {values_.data() + offsets_[row], offsets_[row + 1] - offsets_[row]};
   }
 
@@ -223,8 +223,7 @@ class jagged {
  private:
   [[nodiscard]] std::size_t checked(Key key) const
   {
-    BALLAST_EXPECTS(detail::row_of(key) < size(), "row ", detail::row_of(key), " of ", size(),
-                    " rows");
+    BALLAST_EXPECTS(detail::row_of(key) < size(), "row ", detail::row_of(key), " of ", size());
     return detail::row_of(key);
   }
 

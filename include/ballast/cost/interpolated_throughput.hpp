@@ -8,6 +8,7 @@
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/core/uint128.hpp>
+#include <ballast/text/detail/counted.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -110,8 +111,9 @@ class interpolated_throughput {
       return tl::unexpected(checked.error());
     }
     if (per_second.size() != lengths.size()) {
-      return fail(error_code::out_of_range, per_second.size(), per_second.size(),
-                  " throughputs were given for ", lengths.size(), " lengths; give one for each");
+      return fail(error_code::out_of_range, per_second.size(), "per_second has ",
+                  detail::counted(per_second.size(), "entry"), " for ",
+                  detail::counted(lengths.size(), "length"), "; give one for each");
     }
     interpolated_throughput curve;
     auto const fraction_bits = detail::fix_throughputs(per_second, curve.per_picosecond_);

@@ -12,6 +12,7 @@
 #include <ballast/cost/detail/robust_fit.hpp>
 #include <ballast/cost/flops.hpp>
 #include <ballast/cost/gamma_fit.hpp>
+#include <ballast/text/detail/counted.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -86,7 +87,8 @@ struct latency_measurement {
     auto const [length, seconds] = measurements[index];
     if (length < 1 || length > longest_sample) {
       return fail(error_code::out_of_range, index, "measurement ", index, " has a length of ",
-                  length, " tokens; lengths from 1 to ", longest_sample, " can be fitted");
+                  detail::counted(length, "token"), "; lengths from 1 to ", longest_sample,
+                  " can be fitted");
     }
     // from() looks at the bits, since -ffast-math lets a compiler assume that no double is
     // infinite.

@@ -5,6 +5,7 @@
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/core/uint128.hpp>
+#include <ballast/text/detail/counted.hpp>
 
 #include <array>
 #include <cstddef>
@@ -120,7 +121,8 @@ struct module_memory {
 {
   if (memory.layers[0] == 0 || memory.layers[0] >= memory.layers[1]) {
     return fail(error_code::out_of_range, 0, "memory was measured with ", memory.layers[0], " and ",
-                memory.layers[1], " layers; measure two numbers of layers, the smaller first");
+                detail::counted(memory.layers[1], "layer"),
+                "; measure two numbers of layers, the smaller first");
   }
   if (memory.sizes[0] < 0 || memory.sizes[0] >= memory.sizes[1] ||
       memory.sizes[1] > longest_sample) {
@@ -131,8 +133,9 @@ struct module_memory {
   for (std::size_t which = 0; which < 2; ++which) {
     auto const& [small, large] = memory.activation_bytes[which];
     if (small > large) {
-      return fail(error_code::out_of_range, 2, "activations of ", memory.layers[which],
-                  " layers took ", small, " bytes at size ", memory.sizes[0], " and ", large,
+      return fail(error_code::out_of_range, 2, "activations of ",
+                  detail::counted(memory.layers[which], "layer"), " took ",
+                  detail::counted(small, "byte"), " at size ", memory.sizes[0], " and ", large,
                   " at size ", memory.sizes[1], "; measure again, the larger takes more");
     }
   }

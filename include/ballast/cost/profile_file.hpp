@@ -11,6 +11,7 @@
 #include <ballast/cost/module_memory.hpp>
 #include <ballast/cost/module_profile.hpp>
 #include <ballast/cost/parallel_degree.hpp>
+#include <ballast/text/detail/counted.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -181,8 +182,9 @@ namespace detail {
                        held[2].layers == state[1].layers;
   if (!is_grid) {
     return fail(error_code::out_of_range, held.size(), "has ", held.size(),
-                " activation_bytes; give four, of ", state[0].layers, " and ", state[1].layers,
-                " layers as state_bytes has them, each at the same two sizes");
+                " activation_bytes; give four, of ", state[0].layers, " and ",
+                counted(state[1].layers, "layer"),
+                " as state_bytes has them, each at the same two sizes");
   }
   return module_memory{
       .layers = {state[0].layers, state[1].layers},

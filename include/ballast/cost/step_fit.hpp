@@ -13,6 +13,7 @@
 #include <ballast/cost/flops.hpp>
 #include <ballast/cost/gamma_fit.hpp>
 #include <ballast/cost/quadratic_cost.hpp>
+#include <ballast/text/detail/counted.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -123,11 +124,12 @@ namespace detail {
     return fail(error_code::out_of_range, index, "step ", index, why...).value();
   };
   if (step.length_sum < 1 || step.sequences < 1 || step.gpus < 1) {
-    return refuse(" has ", step.length_sum, " tokens in ", step.sequences, " sequences on ",
-                  step.gpus, " GPUs, and the least of each is 1; leave out bags without work");
+    return refuse(" has ", counted(step.length_sum, "token"), " in ",
+                  counted(step.sequences, "sequence"), " on ", counted(step.gpus, "GPU"),
+                  ", and the least of each is 1; leave out bags without work");
   }
   if (step.square_sum < static_cast<std::uint64_t>(step.length_sum)) {
-    return refuse(" has ", step.length_sum, " tokens whose squared lengths add up to ",
+    return refuse(" has ", counted(step.length_sum, "token"), " whose squared lengths add up to ",
                   step.square_sum, ", which is less; add up the square of each length");
   }
   // from() looks at the bits, since -ffast-math lets a compiler assume that no double is infinite.

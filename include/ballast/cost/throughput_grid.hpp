@@ -7,6 +7,7 @@
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/cost/interpolated_throughput.hpp>
+#include <ballast/text/detail/counted.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -50,9 +51,10 @@ class throughput_grid {
       return tl::unexpected(checked.error());
     }
     if (per_second.size() != lengths.size() * degrees.size()) {
-      return fail(error_code::out_of_range, per_second.size(), per_second.size(),
-                  " throughputs were given for ", lengths.size(), " lengths of ", degrees.size(),
-                  " degrees; give one for each");
+      return fail(error_code::out_of_range, per_second.size(), "per_second has ",
+                  detail::counted(per_second.size(), "entry"), " for ",
+                  detail::counted(lengths.size(), "length"), " of ",
+                  detail::counted(degrees.size(), "degree"), "; give one for each");
     }
     throughput_grid grid;
     auto const fraction_bits = detail::fix_throughputs(per_second, grid.per_picosecond_);

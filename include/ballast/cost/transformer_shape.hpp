@@ -6,6 +6,7 @@
 #include <ballast/core/result.hpp>
 #include <ballast/core/uint128.hpp>
 #include <ballast/cost/flops.hpp>
+#include <ballast/text/detail/counted.hpp>
 
 #include <array>
 #include <cstddef>
@@ -122,9 +123,10 @@ struct checked_shape {
                 std::string("the transformer's ") + names[place] + " is 0; give at least 1");
   }
   if (fault == detail::shape_fault::unequal_head_groups) {
-    return fail(error_code::out_of_range, place, "the transformer's ", shape.heads,
-                " heads cannot share ", shape.kv_heads,
-                " key-value heads equally; give a divisor of the number of heads");
+    return fail(error_code::out_of_range, place, "the transformer's ",
+                detail::counted(shape.heads, "head"), " cannot share ",
+                detail::counted(shape.kv_heads, "key-value head"),
+                " equally; give a divisor of the number of heads");
   }
   return detail::checked_flops(detail::count_flops(shape));
 }

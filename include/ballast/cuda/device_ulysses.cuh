@@ -13,6 +13,7 @@
 #include <ballast/gpu/nvtx_range.hpp>
 #include <ballast/route/head_split.hpp>
 #include <ballast/route/ulysses.hpp>
+#include <ballast/text/detail/counted.hpp>
 
 #include <cuda_runtime.h>
 #include <thrust/iterator/counting_iterator.h>
@@ -114,14 +115,16 @@ class device_ulysses {
   /// Writes a plan to pinned memory, for upload().
   [[nodiscard]] result<void> stage(ulysses_plan const& plan)
   {
-    BALLAST_EXPECTS(plan.split() == bound_.split(), "the plan is for ", plan.gpus(), " GPUs, ",
-                    plan.query_heads(), " query heads and whole groups of ", plan.split().kv_heads,
-                    " key-value heads, and the memory for ", bound_.gpus, ", ", bound_.query_heads,
-                    " and ", bound_.kv_heads);
+    BALLAST_EXPECTS(
+        plan.split() == bound_.split(), "the plan is for ", detail::counted(plan.gpus(), "GPU"),
+        ", ", detail::counted(plan.query_heads(), "query head"), " and whole groups of ",
+        detail::counted(plan.split().kv_heads, "key-value head"), ", and the memory for ",
+        bound_.gpus, ", ", bound_.query_heads, " and ", bound_.kv_heads);
     if (plan.lengths().size() > bound_.sequences) {
-      return fail(error_code::out_of_range, bound_.sequences, "the bag has ", plan.lengths().size(),
-                  " sequences, and what holds its plan on the device is made for ",
-                  bound_.sequences, "; make it for the most of any step");
+      return fail(error_code::out_of_range, bound_.sequences, "the bag has ",
+                  detail::counted(plan.lengths().size(), "sequence"),
+                  ", and what holds its plan on the device is made for ", bound_.sequences,
+                  "; make it for the most of any step");
     }
     plan_ = plan;
     write_lengths();
@@ -176,14 +179,16 @@ class device_ulysses {
   static void check(ulysses_bound bound)
   {
     BALLAST_EXPECTS(bound.sequences >= 1 && bound.gpus >= 1 && bound.query_heads >= 1,
-                    "the bound is that of a bag of ", bound.gpus, " GPUs with ", bound.sequences,
-                    " sequences and ", bound.query_heads,
-                    " query heads, and the least of each is 1");
+                    "the bound is that of a bag of ", detail::counted(bound.gpus, "GPU"), " with ",
+                    detail::counted(bound.sequences, "sequence"), " and ",
+                    detail::counted(bound.query_heads, "query head"),
+                    ", and the least of each is 1");
     // Copies, one for each GPU, sequence and array, are numbered in 32 bits.
     BALLAST_EXPECTS((std::uint64_t{bound.gpus} + 1) * (std::uint64_t{bound.sequences} + 1) <
                         std::numeric_limits<std::uint32_t>::max() / (2 * device_heads::most),
-                    "the bound is that of a bag of ", bound.gpus, " GPUs with ", bound.sequences,
-                    " sequences, whose copies are too many to be numbered in 32 bits");
+                    "the bound is that of a bag of ", detail::counted(bound.gpus, "GPU"), " with ",
+                    detail::counted(bound.sequences, "sequence"),
+                    ", whose copies are too many to be numbered in 32 bits");
   }
 
   [[nodiscard]] static cudaError_t sum_rows(void* scan, std::size_t& scan_bytes, parts const& at,

@@ -13,6 +13,7 @@
 #include <ballast/cuda/ulysses_tables.hpp>
 #include <ballast/gpu/nvtx_range.hpp>
 #include <ballast/route/pack_rows.hpp>
+#include <ballast/text/detail/counted.hpp>
 
 #include <cuda_runtime.h>
 
@@ -149,8 +150,9 @@ inline constexpr auto nothing_after = [](auto const&) { return cudaSuccess; };
     // Without memory the call only asks for sizes, perhaps for an exchange to heads, which adds
     // nothing.
     BALLAST_EXPECTS(temporary == nullptr || heads[index].element != element_type::other,
-                    "several GPUs have the same of the ", heads[index].shape.heads,
-                    " heads of array ", index, ", and its elements cannot be added");
+                    "several GPUs have the same of the ",
+                    detail::counted(heads[index].shape.heads, "head"), " of array ", index,
+                    ", and its elements cannot be added");
     shares = true;
   }
   return detail::copy_heads<detail::unpacked_to_tokens>(

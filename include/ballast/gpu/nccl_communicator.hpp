@@ -16,6 +16,7 @@
 #include <ballast/gpu/detail/nccl_stream.hpp>
 #include <ballast/gpu/detail/nccl_transfers.hpp>
 #include <ballast/gpu/pinned_allocator.hpp>
+#include <ballast/text/detail/counted.hpp>
 
 #include <nccl.h>
 
@@ -144,8 +145,8 @@ class nccl_communicator {
                           receive.size(), std::reduce(receive_bytes.begin(), receive_bytes.end()));
     BALLAST_EXPECTS(
         state_->options.verify || send_bytes[state_->rank] == receive_bytes[state_->rank], "rank ",
-        rank(), " sends itself ", send_bytes[state_->rank], " bytes and receives ",
-        receive_bytes[state_->rank], " from itself");
+        rank(), " sends itself ", detail::counted(send_bytes[state_->rank], "byte"),
+        " and receives ", receive_bytes[state_->rank], " from itself");
     collective_call const call{collective::all_to_all_v, 0, {}, content};
     if (auto same = verify(call, send_bytes, receive_bytes); !same) { return same; }
     return state_->queue->exchange("all_to_all_v", send.data(), send_bytes, receive.data(),

@@ -10,6 +10,7 @@
 #include <ballast/pipeline/pipeline_times.hpp>
 #include <ballast/pipeline/schedule.hpp>
 #include <ballast/pipeline/stage_graph.hpp>
+#include <ballast/text/detail/counted.hpp>
 
 #include <boost/graph/adjacency_list.hpp>
 #include <boost/graph/exception.hpp>
@@ -144,7 +145,7 @@ struct graph_timeline {
     }
     auto const& [position, stage, direction] = graph[at];
     BALLAST_EXPECTS(position < order.size(), "the schedule has a task at position ", position,
-                    ", and the order has ", order.size(), " microbatches");
+                    ", and the order has ", detail::counted(order.size(), "microbatch"));
     stage_time const& time = times[order[position]][to_index(stage)];
     timeline.end[at] =
         timeline.start[at] + (direction == pass::forward ? time.forward : time.backward);

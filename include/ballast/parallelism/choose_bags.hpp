@@ -13,6 +13,7 @@
 #include <ballast/parallelism/detail/mix_batches.hpp>
 #include <ballast/parallelism/detail/mix_search.hpp>
 #include <ballast/parallelism/detail/mix_step.hpp>
+#include <ballast/text/detail/counted.hpp>
 #include <ballast/topology/bag_layout.hpp>
 #include <ballast/topology/cluster.hpp>
 #include <ballast/topology/lay_out.hpp>
@@ -239,9 +240,10 @@ template <cost_model CostOf>
     std::uint32_t const smallest = mix.spec().groups().back().gpus;
     if (short_ones == short_samples::refused && data->shortest < smallest) {
       auto const shortest = data->shortest;  // nvcc 13 garbles the list below with it
-      return fail(error_code::infeasible, priced.size(), "a sample of ", shortest,
-                  " tokens is shorter than the smallest bag, which has ", smallest,
-                  " GPUs; use smaller bags or admit short samples");
+      return fail(error_code::infeasible, priced.size(), "a sample of ",
+                  detail::counted(shortest, "token"),
+                  " is shorter than the smallest bag, which has ", detail::counted(smallest, "GPU"),
+                  "; use smaller bags or admit short samples");
     }
     priced.push_back(
         {mix, detail::mean_step(steps.sum(mix, data->batches, placed), batches.size())});

@@ -7,6 +7,7 @@
 #include <ballast/core/uint128.hpp>
 #include <ballast/parallelism/detail/chains/chain_cutter.hpp>
 #include <ballast/parallelism/detail/chains/chain_search.hpp>
+#include <ballast/text/detail/counted.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -60,33 +61,36 @@ namespace detail {
     return fail(error_code::out_of_range, position, pieces...);
   };
   if (on.ranks == 0 || on.chunks == 0) {
-    return refuse(0, "a chain is to be cut for ", on.ranks, " ranks with ", on.chunks,
-                  " chunks each; give at least one of both");
+    return refuse(0, "a chain is to be cut for ", counted(on.ranks, "rank"), " with ",
+                  counted(on.chunks, "chunk"), " each; give at least one of both");
   }
   if (on.ranks > layers.size() || on.chunks > layers.size() / on.ranks) {
-    return fail(error_code::infeasible, layers.size(), "a chain of ", layers.size(),
-                " layers cannot be cut for ", on.ranks, " ranks with ", on.chunks,
-                " chunks each, since a stage has at least one layer; use fewer stages");
+    return fail(error_code::infeasible, layers.size(), "a chain of ",
+                counted(layers.size(), "layer"), " cannot be cut for ", counted(on.ranks, "rank"),
+                " with ", counted(on.chunks, "chunk"),
+                " each, since a stage has at least one layer; use fewer stages");
   }
   std::size_t const stages = on.ranks * on.chunks;
   if (!on.capacities.empty() && on.capacities.size() != on.ranks) {
     return refuse(on.capacities.size(), "there are ", on.capacities.size(), " capacities for ",
-                  on.ranks, " ranks; give one for each, or none");
+                  counted(on.ranks, "rank"), "; give one for each, or none");
   }
   if (!on.held.empty() && on.held.size() != stages) {
-    return refuse(on.held.size(), "held has ", on.held.size(), " entries for ", stages,
-                  " stages; give one for each, or none");
+    return refuse(on.held.size(), "held has ", counted(on.held.size(), "entry"), " for ",
+                  counted(stages, "stage"), "; give one for each, or none");
   }
   std::int64_t most_held = 1;
   for (std::size_t stage = 0; stage < on.held.size(); ++stage) {
     if (on.held[stage] < 0) {
-      return refuse(stage, "stage ", stage, " holds ", on.held[stage], " microbatches; correct it");
+      return refuse(stage, "stage ", stage, " holds ", counted(on.held[stage], "microbatch"),
+                    "; correct it");
     }
     most_held = std::max(most_held, on.held[stage]);
   }
   for (std::size_t rank = 0; rank < on.capacities.size(); ++rank) {
     if (on.capacities[rank] < 0) {
-      return refuse(rank, "rank ", rank, " has ", on.capacities[rank], " bytes; correct it");
+      return refuse(rank, "rank ", rank, " has ", counted(on.capacities[rank], "byte"),
+                    "; correct it");
     }
   }
   uint128 cost = 0;
@@ -95,8 +99,8 @@ namespace detail {
   for (std::size_t at = 0; at < layers.size(); ++at) {
     auto const& [own_cost, state, activation] = layers[at];
     if (std::min({own_cost, state, activation}) < 0) {
-      return refuse(at, "layer ", at, " has a cost of ", own_cost, ", ", state,
-                    " bytes of state and ", activation, " of activations; none can be negative");
+      return refuse(at, "layer ", at, " has a cost of ", own_cost, ", ", counted(state, "byte"),
+                    " of state and ", activation, " of activations; none can be negative");
     }
     cost += static_cast<std::uint64_t>(own_cost);
     bytes += static_cast<std::uint64_t>(state);
@@ -160,10 +164,11 @@ namespace detail {
   bool const is_proven = on.chunks == 1 || search.try_all(plan.makespan, plan.lower_bound);
   if (plan.makespan > total) {
     return fail(error_code::infeasible, 0,
-                is_proven ? "no cut of " : "the search gave up: it found no cut of ", layers.size(),
-                " layers into ", on.ranks * on.chunks,
-                " stages within the capacities; the nearest lacks ", overrun,
-                " bytes on a rank, so raise the capacities or use more ranks");
+                is_proven ? "no cut of " : "the search gave up: it found no cut of ",
+                detail::counted(layers.size(), "layer"), " into ",
+                detail::counted(on.ranks * on.chunks, "stage"),
+                " within the capacities; the nearest lacks ", detail::counted(overrun, "byte"),
+                " on a rank, so raise the capacities or use more ranks");
   }
   if (is_proven) { plan.lower_bound = plan.makespan; }
   plan.first.assign(search.first().begin(), search.first().end());

@@ -7,6 +7,7 @@
 #include <ballast/core/ratio.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/cost/module_profile.hpp>
+#include <ballast/text/detail/counted.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -80,9 +81,9 @@ struct layout_problem {
     }
   }
   if (problem.sizes.empty() || problem.sizes.size() % problem.modules.size() != 0) {
-    return refuse(
-        0, detail::concat(problem.sizes.size(), " sizes were given for ", problem.modules.size(),
-                          " modules; give one of each module for every sample"));
+    return refuse(0, detail::concat("sizes has ", detail::counted(problem.sizes.size(), "entry"),
+                                    " for ", detail::counted(problem.modules.size(), "module"),
+                                    "; give one of each module for every sample"));
   }
   for (std::size_t index = 0; index < problem.sizes.size(); ++index) {
     if (problem.sizes[index] < 0 || problem.sizes[index] > longest_sample) {
@@ -93,14 +94,14 @@ struct layout_problem {
     }
   }
   if (problem.global_batch == 0 || problem.global_batch > layout_problem::most_global_batch) {
-    return refuse(0, detail::concat("a global batch of ", problem.global_batch,
-                                    " samples cannot be searched; give 1 to ",
-                                    layout_problem::most_global_batch));
+    return refuse(
+        0, detail::concat("a global batch of ", detail::counted(problem.global_batch, "sample"),
+                          " cannot be searched; give 1 to ", layout_problem::most_global_batch));
   }
   if (problem.gpus == 0 || problem.gpus_per_node == 0) {
     return refuse(
-        0, detail::concat("a job of ", problem.gpus, " GPUs on nodes of ", problem.gpus_per_node,
-                          " computes nothing; give at least 1 of each"));
+        0, detail::concat("a job of ", detail::counted(problem.gpus, "GPU"), " on nodes of ",
+                          problem.gpus_per_node, " computes nothing; give at least 1 of each"));
   }
   auto const [numerator, denominator] = problem.memory_quantile;
   if (numerator <= 0 || denominator <= 0 || numerator > denominator) {
@@ -110,9 +111,9 @@ struct layout_problem {
   }
   std::size_t const feeding = problem.modules.size() - 1;
   if (!problem.feeds.empty() && problem.feeds.size() != feeding) {
-    return refuse(
-        0, detail::concat("for ", problem.feeds.size(), " modules it is said which they feed; ",
-                          "say it for ", feeding, ", all but the last, or for none"));
+    return refuse(0, detail::concat("for ", detail::counted(problem.feeds.size(), "module"),
+                                    " it is said which they feed; ", "say it for ", feeding,
+                                    ", all but the last, or for none"));
   }
   for (std::size_t module = 0; module < problem.feeds.size(); ++module) {
     std::size_t const fed = problem.feeds[module];

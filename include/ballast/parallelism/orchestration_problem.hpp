@@ -7,6 +7,7 @@
 #include <ballast/core/ratio.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/cost/parallel_degree.hpp>
+#include <ballast/text/detail/counted.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -108,18 +109,17 @@ namespace detail {
     return fail(error_code::out_of_range, position, "module " + module.name + " " + why);
   };
   if (module.layers == 0 || module.layers > problem::most_layers) {
-    return refuse(concat("has ", module.layers, " layers; give 1 to ", problem::most_layers));
+    return refuse(
+        concat("has ", counted(module.layers, "layer"), "; give 1 to ", problem::most_layers));
   }
   if (module.virtual_stages == 0 || module.virtual_stages > module.layers) {
-    auto const most = module.layers;
-    return refuse(concat("has stages of ", module.virtual_stages, " virtual ones; give 1 to its ",
-                         most, " layers"));
+    return refuse(concat("has stages of ", module.virtual_stages, " virtual ones; give 1 to ",
+                         module.layers, ", its number of layers"));
   }
   for (std::size_t at = 0; at < module.kinds.size(); ++at) {
     std::size_t const kind = module.kinds[at];
     if (kind >= kinds) {
-      return refuse(concat("may get GPUs of kind ", kind, ", and there are ", kinds,
-                           " kinds, counted from 0"));
+      return refuse(concat("may get GPUs of kind ", kind, ", and the last one is ", kinds - 1));
     }
     if (at > 0 && kind <= module.kinds[at - 1]) {
       return refuse(concat("may get GPUs of kind ", kind, " after ", module.kinds[at - 1],
@@ -152,8 +152,8 @@ namespace detail {
                            "; give picoseconds from 0 to 2^53, the last no more than the second"));
     }
     if (each.copies == 0 || degree.gpus() % each.copies != 0) {
-      return refuse(
-          concat("has ", each.copies, " copies on ", degree.gpus(), " GPUs; give a divisor"));
+      return refuse(concat("has ", counted(each.copies, "copy"), " on ",
+                           counted(degree.gpus(), "GPU"), "; give a divisor"));
     }
     if (std::max({each.weight_bytes, each.gradient_bytes, each.optimizer_bytes,
                   each.activation_bytes}) > problem::most_bytes) {
@@ -183,8 +183,8 @@ namespace detail {
   for (group const& a : groups) {
     for (group const& b : groups) {
       if (a.gpus <= b.gpus && b.gpus % a.gpus != 0) {
-        return fail(error_code::out_of_range, 0, "groups of ", a.gpus, " GPUs for module ",
-                    problem.modules[a.module].name, " and of ", b.gpus, " for ",
+        return fail(error_code::out_of_range, 0, "groups of ", counted(a.gpus, "GPU"),
+                    " for module ", problem.modules[a.module].name, " and of ", b.gpus, " for ",
                     problem.modules[b.module].name,
                     " do not fill nodes together; give degrees of which one divides the other");
       }
@@ -216,8 +216,9 @@ namespace detail {
   for (std::size_t kind = 0; kind < problem.kinds.size(); ++kind) {
     gpu_kind const& each = problem.kinds[kind];
     if (each.gpus == 0 || each.gpus_per_node == 0) {
-      return refuse(kind, detail::concat("kind ", kind, " has ", each.gpus, " GPUs on nodes of ",
-                                         each.gpus_per_node, "; give at least 1 of each"));
+      return refuse(
+          kind, detail::concat("kind ", kind, " has ", detail::counted(each.gpus, "GPU"),
+                               " on nodes of ", each.gpus_per_node, "; give at least 1 of each"));
     }
     constexpr std::int64_t most = orchestration_problem::most_speed;
     auto const [numerator, denominator] = each.speed;
@@ -238,14 +239,15 @@ namespace detail {
   }
   if (problem.global_batch == 0 ||
       problem.global_batch > orchestration_problem::most_global_batch) {
-    return refuse(0, detail::concat("a global batch of ", problem.global_batch,
-                                    " samples cannot be orchestrated; give 1 to ",
-                                    orchestration_problem::most_global_batch));
+    return refuse(
+        0, detail::concat("a global batch of ", detail::counted(problem.global_batch, "sample"),
+                          " cannot be orchestrated; give 1 to ",
+                          orchestration_problem::most_global_batch));
   }
   if (problem.microbatch == 0 || problem.global_batch % problem.microbatch != 0) {
-    return refuse(0, detail::concat("a batch of ", problem.global_batch,
-                                    " samples is no whole number of microbatches of ",
-                                    problem.microbatch, "; give a divisor of the batch"));
+    return refuse(0, detail::concat("a batch of ", detail::counted(problem.global_batch, "sample"),
+                                    " is no whole number of microbatches of ", problem.microbatch,
+                                    "; give a divisor of the batch"));
   }
   std::size_t assignments = 1;
   for (std::size_t module = 0; module < problem.modules.size(); ++module) {

@@ -9,6 +9,7 @@
 #include <ballast/parallelism/detail/experts/expert_problem.hpp>
 #include <ballast/parallelism/detail/experts/placement_search.hpp>
 #include <ballast/parallelism/expert_placement.hpp>
+#include <ballast/text/detail/counted.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -62,8 +63,9 @@ struct expert_rules {
   detail::placement_search search(problem, left);
   if (!search.place()) {
     return fail(error_code::infeasible, 0, "the replicas that were asked for do not fit: of ",
-                problem.places, " slots on ", slots.size(),
-                " GPUs no two replicas of an expert may take those of one GPU; ask for fewer");
+                detail::counted(problem.places, "slot"), " on ",
+                detail::counted(slots.size(), "GPU"),
+                " no two replicas of an expert may take those of one GPU; ask for fewer");
   }
   if (rules.now != nullptr) { search.keep(*rules.now); }
   return search.placement();

@@ -7,6 +7,7 @@
 #include <ballast/core/detail/precedes.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/parallelism/model_layout.hpp>
+#include <ballast/text/detail/counted.hpp>
 #include <ballast/topology/process_grid.hpp>
 
 #include <algorithm>
@@ -37,8 +38,8 @@ namespace ballast::inline v0 {
   std::uint64_t wanted = 0;
   for (module_layout const& each : modules) { wanted += each.gpus(); }
   if (wanted != gpus) {
-    return fail(error_code::infeasible, 0, "the modules take ", wanted, " of ", gpus,
-                " GPUs; give a layout that uses all");
+    return fail(error_code::infeasible, 0, "the modules take ", wanted, " of ",
+                detail::counted(gpus, "GPU"), "; give a layout that uses all");
   }
   std::vector<std::size_t> largest_first(modules.size());
   std::iota(largest_first.begin(), largest_first.end(), std::size_t{0});
@@ -67,7 +68,8 @@ namespace ballast::inline v0 {
       if (fullest == nodes.end()) {
         auto const of = detail::concat(" of module ", module);
         return fail(error_code::infeasible, module, "no node has room for group ", group, " of ",
-                    of_group, " GPUs", of, "; choose one that divides the GPUs of a node");
+                    detail::counted(of_group, "GPU"), of,
+                    "; choose one that divides the GPUs of a node");
       }
       for (std::uint32_t rank = 0; rank < of_group; ++rank) {
         places[fullest->next + rank] = {static_cast<std::uint32_t>(module),

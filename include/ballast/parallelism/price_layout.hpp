@@ -11,6 +11,7 @@
 #include <ballast/parallelism/detail/layout_prices.hpp>
 #include <ballast/parallelism/layout_problem.hpp>
 #include <ballast/parallelism/model_layout.hpp>
+#include <ballast/text/detail/counted.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -58,8 +59,8 @@ namespace ballast::inline v0 {
     return fail(error_code::infeasible, position, why);
   };
   if (modules.size() != problem.modules.size()) {
-    return refuse(0, detail::concat("a layout of ", modules.size(), " modules was given for ",
-                                    problem.modules.size()));
+    return refuse(0, detail::concat("a layout of ", detail::counted(modules.size(), "module"),
+                                    " was given for ", problem.modules.size()));
   }
   std::uint64_t gpus = 0;
   std::vector<detail::chosen_layout> chosen;
@@ -68,15 +69,17 @@ namespace ballast::inline v0 {
     module_layout const& layout = modules[module];
     profiled_degree const* const degree = find_degree(profile, degree_of(layout));
     if (degree == nullptr || problem.gpus_per_node % layout.group() != 0) {
-      return refuse(module, detail::concat("module ", profile.name, " cannot have ",
-                                           text_of(degree_of(layout)),
-                                           "; give a measured one that divides the ",
-                                           problem.gpus_per_node, " GPUs of a node"));
+      return refuse(
+          module,
+          detail::concat("module ", profile.name, " cannot have ", text_of(degree_of(layout)),
+                         "; give a measured one that divides the ",
+                         detail::counted(problem.gpus_per_node, "GPU"), " of a node"));
     }
     if (layout.pp == 0 || layout.pp > profile.layers || layout.dp == 0) {
-      return refuse(module, detail::concat("module ", profile.name, " of ", profile.layers,
-                                           " layers cannot have ", layout.pp, " stages of ",
-                                           layout.dp, " replicas"));
+      return refuse(module, detail::concat("module ", profile.name, " of ",
+                                           detail::counted(profile.layers, "layer"),
+                                           " cannot have ", detail::counted(layout.pp, "stage"),
+                                           " of ", detail::counted(layout.dp, "replica")));
     }
     gpus += layout.gpus();
     chosen.push_back({static_cast<std::size_t>(degree - profile.degrees.data()), layout});
@@ -84,27 +87,30 @@ namespace ballast::inline v0 {
   if (gpus != problem.gpus || !detail::fits_nodes(modules, problem.gpus, problem.gpus_per_node)) {
     return refuse(
         0, detail::concat(
-               "the modules take ", gpus, " of ", problem.gpus,
-               " GPUs, and groups of tp x sp x ep GPUs lie inside nodes; give a layout that uses ",
+               "the modules take ", gpus, " of ", detail::counted(problem.gpus, "GPU"),
+               ", and groups of tp x sp x ep GPUs lie inside nodes; give a layout that uses ",
                "all GPUs so"));
   }
   if (microbatches == 0 || std::uint64_t{microbatches} * modules.back().dp > problem.global_batch) {
-    return refuse(0, detail::concat(microbatches, " microbatches for each of ", modules.back().dp,
-                                    " replicas need as many samples, and ", problem.global_batch,
-                                    " are a batch"));
+    return refuse(
+        0, detail::concat("a batch of ", detail::counted(problem.global_batch, "sample"),
+                          " cannot give each of ", detail::counted(modules.back().dp, "replica"),
+                          " ", detail::counted(microbatches, "microbatch")));
   }
   if (!detail::has_virtual_stages(problem.modules.back(), modules.back(), virtual_stages)) {
     auto const& last = problem.modules.back();
-    return refuse(modules.size() - 1,
-                  detail::concat("module ", last.name, " of ", last.layers, " layers cannot have ",
-                                 virtual_stages, " virtual stages on each of ", modules.back().pp,
-                                 " stages; give 1, or what divides the layers of several stages"));
+    return refuse(
+        modules.size() - 1,
+        detail::concat("module ", last.name, " of ", detail::counted(last.layers, "layer"),
+                       " cannot have ", detail::counted(virtual_stages, "virtual stage"),
+                       " on each of ", detail::counted(modules.back().pp, "stage"),
+                       "; give 1, or what divides the layers of several stages"));
   }
   detail::layout_prices prices(problem);
   std::uint64_t const bytes = prices.bytes(chosen, microbatches, virtual_stages);
   if (bytes > problem.memory_bytes) {
-    return refuse(
-        0, detail::concat("a GPU would hold ", bytes, " bytes, and has ", problem.memory_bytes));
+    return refuse(0, detail::concat("a GPU would hold ", detail::counted(bytes, "byte"),
+                                    ", and has ", problem.memory_bytes));
   }
   time_units const step = prices.step(chosen, microbatches);
   if (step == no_cost) {

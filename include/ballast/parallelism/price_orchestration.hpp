@@ -11,6 +11,7 @@
 #include <ballast/parallelism/disttrain_makespan.hpp>
 #include <ballast/parallelism/model_layout.hpp>
 #include <ballast/parallelism/orchestration_problem.hpp>
+#include <ballast/text/detail/counted.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -40,12 +41,13 @@ namespace ballast::inline v0 {
     return fail(error_code::infeasible, position, why);
   };
   if (modules.size() != problem.modules.size()) {
-    return refuse(0, detail::concat("layouts of ", modules.size(), " modules were given for ",
-                                    problem.modules.size()));
+    return refuse(0, detail::concat("layouts of ", detail::counted(modules.size(), "module"),
+                                    " were given for ", problem.modules.size()));
   }
   if (!kinds.empty() && kinds.size() != modules.size()) {
-    return refuse(0, detail::concat("kinds of GPUs were given for ", kinds.size(), " modules of ",
-                                    modules.size()));
+    return refuse(
+        0, detail::concat("kinds of GPUs were given for ", detail::counted(kinds.size(), "module"),
+                          " of ", modules.size()));
   }
   std::vector<std::size_t> assigned(kinds.begin(), kinds.end());
   for (std::size_t module = 0; module < modules.size(); ++module) {
@@ -63,9 +65,9 @@ namespace ballast::inline v0 {
   for (std::size_t module = 0; module < modules.size(); ++module) {
     auto const& of = problem.modules[module];
     if (modules[module].dp == 0 || parts % modules[module].dp != 0) {
-      auto const why =
-          detail::concat("module ", of.name, " cannot have dp ", modules[module].dp,
-                         "; give a divisor of the ", parts, " microbatches of a batch");
+      auto const why = detail::concat("module ", of.name, " cannot have dp ", modules[module].dp,
+                                      "; give a divisor of the ",
+                                      detail::counted(parts, "microbatch"), " of a batch");
       return refuse(module, why);
     }
   }
@@ -89,14 +91,15 @@ namespace ballast::inline v0 {
     if (degree == of.degrees.end() || per_node % layout.group() != 0) {
       return refuse(module,
                     detail::concat("module ", of.name, " cannot have ", text_of(degree_of(layout)),
-                                   "; give a degree with times that divides the ", per_node,
-                                   " GPUs of a node"));
+                                   "; give a degree with times that divides the ",
+                                   detail::counted(per_node, "GPU"), " of a node"));
     }
     detail::unit_prices const prices(problem, module, kind, detail::passes_of(problem, module));
     if (!prices.has_stages(layout.pp)) {
       auto const why =
-          detail::concat("module ", of.name, " of ", of.layers, " layers cannot have ", layout.pp,
-                         " stages; give each a layer at least, and each virtual one");
+          detail::concat("module ", of.name, " of ", detail::counted(of.layers, "layer"),
+                         " cannot have ", detail::counted(layout.pp, "stage"),
+                         "; give each a layer at least, and each virtual one");
       return refuse(module, why);
     }
     priced_units.push_back(prices.price(static_cast<std::size_t>(degree - of.degrees.begin()),
@@ -117,14 +120,16 @@ namespace ballast::inline v0 {
     auto const& of = problem.modules[module];
     std::uint64_t const memory = problem.kinds[assigned[module]].memory_bytes;
     if (bytes[module] > memory) {
-      return refuse(module, detail::concat("a GPU of module ", of.name, " would hold ",
-                                           bytes[module], " bytes, and has ", memory));
+      return refuse(module,
+                    detail::concat("a GPU of module ", of.name, " would hold ",
+                                   detail::counted(bytes[module], "byte"), ", and has ", memory));
     }
   }
   for (std::size_t kind = 0; kind < wanted.size(); ++kind) {
     if (wanted[kind] > problem.kinds[kind].gpus) {
-      return refuse(0, detail::concat("the modules get ", wanted[kind], " GPUs of kind ", kind,
-                                      ", and there are ", problem.kinds[kind].gpus));
+      return refuse(
+          0, detail::concat("the modules get ", detail::counted(wanted[kind], "GPU"), " of kind ",
+                            kind, ", and there are ", problem.kinds[kind].gpus));
     }
   }
   priced.step = disttrain_makespan(detail::span_of(times), priced.microbatches);

@@ -8,6 +8,7 @@
 #include <ballast/cost/parallel_degree.hpp>
 #include <ballast/parallelism/detail/divided_up.hpp>
 #include <ballast/parallelism/orchestration_problem.hpp>
+#include <ballast/text/detail/counted.hpp>
 
 #include <cstdint>
 
@@ -26,8 +27,8 @@ namespace ballast::inline v0 {
                                                               std::uint32_t items)
 {
   BALLAST_EXPECTS(gpus >= 1 && items >= 1 && degree_of(one).gpus() == 1, "a degree of ",
-                  degree_of(one).gpus(), " GPUs was replicated on ", gpus, " GPUs for ", items,
-                  " items");
+                  degree_of(one).gpus(), " GPUs was replicated on ", detail::counted(gpus, "GPU"),
+                  " for ", detail::counted(items, "item"));
   std::uint64_t const most = (std::uint64_t{items} + gpus - 1) / gpus;
   auto const share = [&](std::uint64_t whole) {
     return static_cast<std::uint64_t>(

@@ -16,6 +16,7 @@
 #include <ballast/parallelism/model_layout.hpp>
 #include <ballast/parallelism/simulate_layout.hpp>
 #include <ballast/parallelism/simulated_layout.hpp>
+#include <ballast/text/detail/counted.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -80,15 +81,15 @@ namespace detail {
     if (!has_degree) {
       return fail(error_code::infeasible, module, "module ", modules[module].name,
                   " was measured at no parallel degree whose GPUs divide the ",
-                  problem.gpus_per_node, " GPUs of a node and the job's ", problem.gpus,
+                  counted(problem.gpus_per_node, "GPU"), " of a node and the job's ", problem.gpus,
                   " have room for; measure tp 1");
     }
   }
   if (closest.bytes == overrun::no_layout) {
     return fail(error_code::infeasible, 0,
                 closest.is_certain ? "no layout of " : "no layout that was tried of ",
-                modules.size(), " modules uses exactly ", problem.gpus,
-                " GPUs with groups of tp x sp x ep GPUs inside nodes; use another number of GPUs");
+                counted(modules.size(), "module"), " uses exactly ", counted(problem.gpus, "GPU"),
+                " with groups of tp x sp x ep GPUs inside nodes; use another number of GPUs");
   }
   std::string layout;
   for (std::size_t module = 0; module < modules.size(); ++module) {
@@ -96,8 +97,8 @@ namespace detail {
                      text_of(closest.modules[module]));
   }
   return fail(error_code::infeasible, closest.module, "no layout fits into memory: the closest (",
-              layout, ") needs ", closest.bytes, " bytes more than the ", problem.memory_bytes,
-              " of a GPU for module ", modules[closest.module].name,
+              layout, ") needs ", counted(closest.bytes, "byte"), " more than the ",
+              problem.memory_bytes, " of a GPU for module ", modules[closest.module].name,
               "; use more GPUs or larger ones",
               closest.is_certain ? "" : ", and not all layouts were tried");
 }
@@ -140,8 +141,8 @@ namespace detail {
     return tl::unexpected(checked.error());
   }
   if (problem.gpus > layout_search_options::most_gpus) {
-    return fail(error_code::out_of_range, 0, "layouts on ", problem.gpus, " GPUs are too many; ",
-                "search those of at most ", layout_search_options::most_gpus);
+    return fail(error_code::out_of_range, 0, "layouts on ", detail::counted(problem.gpus, "GPU"),
+                " are too many; ", "search those of at most ", layout_search_options::most_gpus);
   }
   if (options.best == 0) {
     return fail(error_code::out_of_range, 0, "the best 0 layouts are none; ask for 1 at least");

@@ -9,6 +9,7 @@
 #include <ballast/core/result.hpp>
 #include <ballast/parallelism/detail/experts/replica_flow.hpp>
 #include <ballast/parallelism/expert_placement.hpp>
+#include <ballast/text/detail/counted.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -46,8 +47,8 @@ struct expert_shares : certified<ratio> {
     return fail(error_code::out_of_range, position, pieces...);
   };
   if (places.size() != loads.size()) {
-    return refuse(places.size(), "there are ", loads.size(), " loads and places of ", places.size(),
-                  " experts; give both for all");
+    return refuse(places.size(), "there are ", loads.size(), " loads and places of ",
+                  detail::counted(places.size(), "expert"), "; give both for all");
   }
   std::int64_t const most =
       (std::int64_t{1} << 62) / static_cast<std::int64_t>(gpus < 1 ? 1 : gpus);
@@ -57,7 +58,7 @@ struct expert_shares : certified<ratio> {
   for (std::size_t expert = 0; expert < loads.size(); ++expert) {
     if (loads[expert] < 0 || loads[expert] >= most - total) {
       return refuse(expert, "the load ", loads[expert], " of expert ", expert,
-                    " is negative or too large for ", gpus, " GPUs; correct it");
+                    " is negative or too large for ", detail::counted(gpus, "GPU"), "; correct it");
     }
     total += loads[expert];
     auto const row = places[to_id<expert_id>(expert)];

@@ -18,6 +18,7 @@
 #include <ballast/pipeline/pipeline_times.hpp>
 #include <ballast/pipeline/simulate.hpp>
 #include <ballast/pipeline/stage_graph.hpp>
+#include <ballast/text/detail/counted.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -41,9 +42,9 @@ namespace detail {
 {
   std::size_t const of_batch = std::size_t{problem.global_batch} * problem.modules.size();
   if (batches.empty() || batches.size() % of_batch != 0) {
-    return fail(error_code::out_of_range, 0, batches.size(),
-                " sizes are no whole number of batches of ", problem.global_batch, " samples of ",
-                problem.modules.size(), " modules");
+    return fail(error_code::out_of_range, 0, "batches has ", counted(batches.size(), "size"),
+                ", no whole number of batches of ", counted(problem.global_batch, "sample"), " of ",
+                counted(problem.modules.size(), "module"));
   }
   for (std::size_t index = 0; index < batches.size(); ++index) {
     if (batches[index] < 0 || batches[index] > longest_sample) {

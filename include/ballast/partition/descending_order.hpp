@@ -8,6 +8,7 @@
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/priced_sample.hpp>
+#include <ballast/text/detail/counted.hpp>
 
 #include <algorithm>
 #include <bit>
@@ -35,8 +36,9 @@ namespace ballast::inline v0 {
 inline void descending_order_into(std::span<priced_sample> order, std::span<cost_units const> costs,
                                   workspace& memory)
 {
-  BALLAST_EXPECTS(order.size() == costs.size(), "`order` has ", order.size(), " entries for ",
-                  costs.size(), " costs");
+  BALLAST_EXPECTS(order.size() == costs.size(), "`order` has ",
+                  detail::counted(order.size(), "entry"), " for ",
+                  detail::counted(costs.size(), "cost"));
   BALLAST_EXPECTS(costs.size() < (std::uint64_t{1} << 32), "there are ", costs.size(),
                   " costs to sort, and there can be fewer than 2^32");
   BALLAST_AUDIT(std::none_of(costs.begin(), costs.end(), [](cost_units cost) { return cost < 0; }),

@@ -5,6 +5,7 @@
 #include <ballast/core/contract.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/ratio.hpp>
+#include <ballast/text/detail/counted.hpp>
 
 #include <algorithm>
 #include <array>
@@ -22,8 +23,8 @@ namespace ballast::inline v0 {
 [[nodiscard]] inline ratio makespan_of(std::span<cost_units const> loads,
                                        std::span<std::uint32_t const> speeds)
 {
-  BALLAST_EXPECTS(loads.size() == speeds.size(), "there are loads of ", loads.size(),
-                  " bags and speeds of ", speeds.size());
+  BALLAST_EXPECTS(loads.size() == speeds.size(), "there are loads of ",
+                  detail::counted(loads.size(), "bag"), " and speeds of ", speeds.size());
   ratio makespan;
   for (std::size_t bag = 0; bag < loads.size(); ++bag) {
     makespan = std::max(makespan, ratio{loads[bag], speeds[bag]});
@@ -36,8 +37,8 @@ template <std::size_t D>
 [[nodiscard]] ratio makespan_of(std::span<std::array<cost_units, D> const> loads,
                                 std::span<std::uint32_t const> speeds)
 {
-  BALLAST_EXPECTS(loads.size() == speeds.size(), "there are loads of ", loads.size(),
-                  " bags and speeds of ", speeds.size());
+  BALLAST_EXPECTS(loads.size() == speeds.size(), "there are loads of ",
+                  detail::counted(loads.size(), "bag"), " and speeds of ", speeds.size());
   ratio makespan;
   for (std::size_t bag = 0; bag < loads.size(); ++bag) {
     cost_units const largest = *std::max_element(loads[bag].begin(), loads[bag].end());

@@ -12,6 +12,7 @@
 #include <ballast/partition/detail/bounds/dual_feasible_bound.hpp>
 #include <ballast/partition/detail/bounds/reachable_sums.hpp>
 #include <ballast/partition/detail/bounds/whole_units_bound.hpp>
+#include <ballast/text/detail/counted.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -238,11 +239,11 @@ struct started_bags {
                                                 std::span<cost_units const> starting_loads = {})
 {
   std::size_t const count = problem.gpus.size();
-  BALLAST_EXPECTS(count >= 1 && problem.speeds.size() == count, "the problem has ", count,
-                  " bags and the speeds of ", problem.speeds.size());
+  BALLAST_EXPECTS(count >= 1 && problem.speeds.size() == count, "the problem has ",
+                  detail::counted(count, "bag"), " and the speeds of ", problem.speeds.size());
   BALLAST_EXPECTS(starting_loads.empty() || starting_loads.size() == count,
-                  "there are starting loads of ", starting_loads.size(), " bags for a problem of ",
-                  count);
+                  "there are starting loads of ", detail::counted(starting_loads.size(), "bag"),
+                  " for a problem of ", count);
   auto scratch = memory.open();
   detail::started_bags const bags(problem, starting_loads, scratch);
 

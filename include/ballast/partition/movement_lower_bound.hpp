@@ -9,6 +9,7 @@
 #include <ballast/core/uint128.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/concepts.hpp>
+#include <ballast/text/detail/counted.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -35,10 +36,10 @@ namespace ballast::inline v0 {
                                                  workspace& memory)
 {
   std::size_t const samples = problem.costs.size();
-  BALLAST_EXPECTS(problem.home.size() == samples, "there are homes of ", problem.home.size(),
-                  " samples for a problem of ", samples);
+  BALLAST_EXPECTS(problem.home.size() == samples, "there are homes of ",
+                  detail::counted(problem.home.size(), "sample"), " for a problem of ", samples);
   BALLAST_EXPECTS(starting_loads.size() == limits.size(), "there are starting loads of ",
-                  starting_loads.size(), " bags and limits of ", limits.size());
+                  detail::counted(starting_loads.size(), "bag"), " and limits of ", limits.size());
   auto scratch = memory.open();
   std::span<cost_units> const excess = scratch.take<cost_units>(limits.size());
   for (std::size_t bag = 0; bag < limits.size(); ++bag) {

@@ -168,8 +168,8 @@ namespace detail {
 {
   if (!numbers.empty() && numbers.size() != bags) {
     return fail(error_code::out_of_range, std::min(numbers.size(), bags), "constraints.", name,
-                " has ", numbers.size(), " entries for ", bags,
-                " bags; give one for each bag, or none");
+                " has ", counted(numbers.size(), "entry"), " for ", counted(bags, "bag"),
+                "; give one for each bag, or none");
   }
   for (std::size_t bag = 0; bag < numbers.size(); ++bag) {
     if (numbers[bag] < 0 || numbers[bag] > most) {

@@ -7,6 +7,7 @@
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/batching.hpp>
+#include <ballast/text/detail/counted.hpp>
 #include <ballast/topology/bag_layout.hpp>
 
 #include <algorithm>
@@ -34,8 +35,8 @@ namespace ballast::inline v0 {
                                         std::span<bag_id const> owner, bag_layout const& bags,
                                         batching batches, workspace& memory)
 {
-  BALLAST_EXPECTS(owner.size() == lengths.size(), "there are owners of ", owner.size(),
-                  " samples and lengths of ", lengths.size());
+  BALLAST_EXPECTS(owner.size() == lengths.size(), "there are owners of ",
+                  detail::counted(owner.size(), "sample"), " and lengths of ", lengths.size());
   auto scratch = memory.open();
   std::span<tokens> const held = scratch.take<tokens>(bags.size());
   std::span<tokens> const longest = scratch.take<tokens>(bags.size());

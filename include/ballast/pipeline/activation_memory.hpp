@@ -9,6 +9,7 @@
 #include <ballast/pipeline/pipeline_timeline.hpp>
 #include <ballast/pipeline/schedule.hpp>
 #include <ballast/pipeline/stage_graph.hpp>
+#include <ballast/text/detail/counted.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -53,15 +54,18 @@ struct rank_memory {
 {
   stage_graph const& stages = schedule.stages();
   BALLAST_EXPECTS(timeline.start.size() == schedule.tasks().size(),
-                  "the timeline has the starts of ", timeline.start.size(),
-                  " tasks, and the schedule ", schedule.tasks().size());
+                  "the timeline has the starts of ", detail::counted(timeline.start.size(), "task"),
+                  ", and the schedule ", schedule.tasks().size());
   BALLAST_EXPECTS(timeline.end.size() == schedule.tasks().size(), "the timeline has the ends of ",
-                  timeline.end.size(), " tasks, and the schedule ", schedule.tasks().size());
-  BALLAST_EXPECTS(order.size() == schedule.microbatches(), "the order has ", order.size(),
-                  " microbatches, and the schedule ", schedule.microbatches());
+                  detail::counted(timeline.end.size(), "task"), ", and the schedule ",
+                  schedule.tasks().size());
+  BALLAST_EXPECTS(order.size() == schedule.microbatches(), "the order has ",
+                  detail::counted(order.size(), "microbatch"), ", and the schedule ",
+                  schedule.microbatches());
   BALLAST_EXPECTS(bytes.size() == schedule.microbatches() * stages.stages(), "`bytes` has ",
-                  bytes.size(), " entries for ", schedule.microbatches(), " microbatches on ",
-                  stages.stages(), " stages");
+                  detail::counted(bytes.size(), "entry"), " for ",
+                  detail::counted(schedule.microbatches(), "microbatch"), " on ",
+                  detail::counted(stages.stages(), "stage"));
   std::vector<rank_memory> memory(stages.ranks());
   for (std::size_t rank = 0; rank < memory.size(); ++rank) {
     auto& [peak, levels] = memory[rank];

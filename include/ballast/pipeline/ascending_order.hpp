@@ -9,6 +9,7 @@
 #include <ballast/core/workspace.hpp>
 #include <ballast/pipeline/concepts.hpp>
 #include <ballast/pipeline/detail/orders/partial_order.hpp>
+#include <ballast/text/detail/counted.hpp>
 
 #include <algorithm>
 #include <span>
@@ -26,8 +27,9 @@ struct ascending_order {
   void operator()(order_problem const& problem, std::span<microbatch_id> order,
                   workspace& memory) const
   {
-    BALLAST_EXPECTS(order.size() == problem.schedule.microbatches(), "an order of ", order.size(),
-                    " microbatches was given for a schedule of ", problem.schedule.microbatches());
+    BALLAST_EXPECTS(order.size() == problem.schedule.microbatches(), "an order of ",
+                    detail::counted(order.size(), "microbatch"), " was given for a schedule of ",
+                    problem.schedule.microbatches());
     auto scratch = memory.open();
     std::span<time_units const> const total = detail::total_times(problem, scratch);
     std::sort(order.begin(), order.end(), [total](microbatch_id a, microbatch_id b) {

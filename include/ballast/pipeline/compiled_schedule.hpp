@@ -10,6 +10,7 @@
 #include <ballast/pipeline/detail/schedule/task_list.hpp>
 #include <ballast/pipeline/schedule.hpp>
 #include <ballast/pipeline/stage_graph.hpp>
+#include <ballast/text/detail/counted.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -108,16 +109,16 @@ class compiled_schedule {
   /// First the task before it on its rank, if there is one, with no transfer.
   [[nodiscard]] std::span<task_wait const> waits_for(std::size_t task) const
   {
-    BALLAST_EXPECTS(task < tasks_.size(), "task ", task, " of a schedule of ", tasks_.size(),
-                    " tasks");
+    BALLAST_EXPECTS(task < tasks_.size(), "task ", task, " of a schedule of ",
+                    detail::counted(tasks_.size(), "task"));
     return waits_[task];
   }
 
   /// How many of tasks() depend on the first `positions` microbatches of an order only.
   [[nodiscard]] std::size_t tasks_before(std::size_t positions) const
   {
-    BALLAST_EXPECTS(positions <= microbatches_, "the first ", positions,
-                    " microbatches of a schedule of ", microbatches_);
+    BALLAST_EXPECTS(positions <= microbatches_, "the first ",
+                    detail::counted(positions, "microbatch"), " of a schedule of ", microbatches_);
     return tasks_before_[positions];
   }
 
@@ -125,7 +126,7 @@ class compiled_schedule {
   [[nodiscard]] std::span<std::uint32_t const> tasks_on(pipeline_rank rank) const
   {
     BALLAST_EXPECTS(to_index(rank) < stages_.ranks(), "rank ", rank, " of a schedule of ",
-                    stages_.ranks(), " ranks");
+                    detail::counted(stages_.ranks(), "rank"));
     return of_ranks_[rank];
   }
 

@@ -6,6 +6,7 @@
 #include <ballast/pipeline/compiled_schedule.hpp>
 #include <ballast/pipeline/pipeline_timeline.hpp>
 #include <ballast/pipeline/schedule.hpp>
+#include <ballast/text/detail/counted.hpp>
 
 #include <algorithm>
 #include <cstdint>
@@ -30,10 +31,11 @@ namespace ballast::inline v0 {
                                                               pipeline_timeline const& timeline)
 {
   BALLAST_EXPECTS(timeline.start.size() == schedule.tasks().size(),
-                  "the timeline has the starts of ", timeline.start.size(),
-                  " tasks, and the schedule ", schedule.tasks().size());
+                  "the timeline has the starts of ", detail::counted(timeline.start.size(), "task"),
+                  ", and the schedule ", schedule.tasks().size());
   BALLAST_EXPECTS(timeline.end.size() == schedule.tasks().size(), "the timeline has the ends of ",
-                  timeline.end.size(), " tasks, and the schedule ", schedule.tasks().size());
+                  detail::counted(timeline.end.size(), "task"), ", and the schedule ",
+                  schedule.tasks().size());
   std::vector<std::uint32_t> path;
   if (timeline.end.empty()) { return path; }
   auto task = static_cast<std::uint32_t>(

@@ -12,6 +12,7 @@
 #include <ballast/pipeline/detail/evaluation/order_program_writer.hpp>
 #include <ballast/pipeline/pipeline_times.hpp>
 #include <ballast/pipeline/schedule.hpp>
+#include <ballast/text/detail/counted.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -95,8 +96,10 @@ class order_evaluator {
 
   void evaluate_into(std::span<time_units> makespans, std::span<microbatch_id const> orders)
   {
-    BALLAST_EXPECTS(orders.size() == makespans.size() * positions_, "`orders` has ", orders.size(),
-                    " entries for ", makespans.size(), " orders of ", positions_, " microbatches");
+    BALLAST_EXPECTS(orders.size() == makespans.size() * positions_, "`orders` has ",
+                    detail::counted(orders.size(), "entry"), " for ",
+                    detail::counted(makespans.size(), "order"), " of ",
+                    detail::counted(positions_, "microbatch"));
     for (std::size_t left = makespans.size(); left > 0; left = makespans.size()) {
       std::size_t const count = std::min(left, is_narrow_ ? at_once : at_once / 2);
       auto const some = orders.first(count * positions_);

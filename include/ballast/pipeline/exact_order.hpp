@@ -11,6 +11,7 @@
 #include <ballast/pipeline/detail/orders/order_search.hpp>
 #include <ballast/pipeline/insertion.hpp>
 #include <ballast/pipeline/simulate.hpp>
+#include <ballast/text/detail/counted.hpp>
 
 #include <cstdint>
 #include <span>
@@ -45,8 +46,9 @@ struct exact_order {
   time_units operator()(order_problem const& problem, std::span<microbatch_id> order,
                         workspace& memory) const
   {
-    BALLAST_EXPECTS(order.size() == problem.schedule.microbatches(), "an order of ", order.size(),
-                    " microbatches was given for a schedule of ", problem.schedule.microbatches());
+    BALLAST_EXPECTS(order.size() == problem.schedule.microbatches(), "an order of ",
+                    detail::counted(order.size(), "microbatch"), " was given for a schedule of ",
+                    problem.schedule.microbatches());
     if (order.empty()) { return 0; }
     time_units const proven = detail::run_order_policy(inner, problem, order, memory);
     time_units limit = makespan_of(problem.schedule, problem.times, order, memory) + 1;

@@ -11,6 +11,7 @@
 #include <ballast/pipeline/concepts.hpp>
 #include <ballast/pipeline/detail/orders/partial_order.hpp>
 #include <ballast/pipeline/evaluate_orders.hpp>
+#include <ballast/text/detail/counted.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -43,8 +44,9 @@ struct insertion {
                   workspace& memory) const
   {
     std::size_t const count = order.size();
-    BALLAST_EXPECTS(count == problem.schedule.microbatches(), "an order of ", count,
-                    " microbatches was given for a schedule of ", problem.schedule.microbatches());
+    BALLAST_EXPECTS(count == problem.schedule.microbatches(), "an order of ",
+                    detail::counted(count, "microbatch"), " was given for a schedule of ",
+                    problem.schedule.microbatches());
     auto scratch = memory.open();
     auto const total = detail::total_times(problem, scratch);
     auto const longest_first = scratch.take<microbatch_id>(count);

@@ -7,6 +7,7 @@
 #include <ballast/pipeline/one_forward_one_backward.hpp>
 #include <ballast/pipeline/schedule.hpp>
 #include <ballast/pipeline/stage_graph.hpp>
+#include <ballast/text/detail/counted.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -62,8 +63,8 @@ struct interleaved_one_forward_one_backward {
       if (alien < next + each.ranks * each.chunks) {
         return fail(error_code::infeasible, alien, "stage ", alien, " of ", stages.stages(),
                     " does not continue a chain that deals equally many stages to each of ",
-                    each.ranks, " ranks in turn, which the interleaved schedule is for; use 1F1B ",
-                    "or GPipe");
+                    detail::counted(each.ranks, "rank"),
+                    " in turn, which the interleaved schedule is for; use 1F1B ", "or GPipe");
       }
       units.push_back(each);
       next += each.ranks * each.chunks;

@@ -12,6 +12,7 @@
 #include <ballast/pipeline/detail/orders/partial_order.hpp>
 #include <ballast/pipeline/schedule.hpp>
 #include <ballast/pipeline/stage_graph.hpp>
+#include <ballast/text/detail/counted.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -199,8 +200,9 @@ struct interval_filling {
   void operator()(order_problem const& problem, std::span<microbatch_id> order,
                   workspace& memory) const
   {
-    BALLAST_EXPECTS(order.size() == problem.schedule.microbatches(), "an order of ", order.size(),
-                    " microbatches was given for a schedule of ", problem.schedule.microbatches());
+    BALLAST_EXPECTS(order.size() == problem.schedule.microbatches(), "an order of ",
+                    detail::counted(order.size(), "microbatch"), " was given for a schedule of ",
+                    problem.schedule.microbatches());
     if (order.empty()) { return; }
     stage_graph const& stages = problem.schedule.stages();
     stage_id const first = detail::first_trained_stage(stages);

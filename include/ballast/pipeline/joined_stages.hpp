@@ -6,6 +6,7 @@
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/pipeline/stage_graph.hpp>
+#include <ballast/text/detail/counted.hpp>
 
 #include <cstddef>
 #include <utility>
@@ -45,8 +46,9 @@ struct joined_modules {
   std::size_t room = stage_graph::most_stages;
   for (std::size_t module = 0; module < all.size(); ++module) {
     if (all[module].stages == 0 || all[module].stages > room) {
-      return fail(error_code::out_of_range, module, "module ", module, " has ", all[module].stages,
-                  " stages; give every module at least one, and ", stage_graph::most_stages,
+      return fail(error_code::out_of_range, module, "module ", module, " has ",
+                  detail::counted(all[module].stages, "stage"),
+                  "; give every module at least one, and ", stage_graph::most_stages,
                   " to all at most");
     }
     room -= all[module].stages;

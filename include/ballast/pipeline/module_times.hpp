@@ -9,6 +9,7 @@
 #include <ballast/core/uint128.hpp>
 #include <ballast/cost/saturating_sum.hpp>
 #include <ballast/pipeline/pipeline_times.hpp>
+#include <ballast/text/detail/counted.hpp>
 
 #include <array>
 #include <concepts>
@@ -130,8 +131,8 @@ inline void split_over_stages_into(pipeline_times& times, pipeline_times const& 
       &times != &whole,
       "the times of stages cannot be written over those of the modules that they are parts of");
   BALLAST_EXPECTS(!layers.empty(), "there are layers of no modules");
-  BALLAST_EXPECTS(whole.stages == layers.size(), "there are layers of ", layers.size(),
-                  " modules and times of ", whole.stages);
+  BALLAST_EXPECTS(whole.stages == layers.size(), "there are layers of ",
+                  detail::counted(layers.size(), "module"), " and times of ", whole.stages);
   times.stages = 0;
   for (auto const& of_module : layers) { times.stages += of_module.size(); }
   times.rows.resize(whole.microbatches() * times.stages);
@@ -140,8 +141,8 @@ inline void split_over_stages_into(pipeline_times& times, pipeline_times const& 
   for (std::size_t module = 0; module < layers.size(); ++module) {
     auto const total =
         std::accumulate(layers[module].begin(), layers[module].end(), std::uint64_t{0});
-    BALLAST_EXPECTS(total >= 1, "module ", module, " has no layers on its ", layers[module].size(),
-                    " stages");
+    BALLAST_EXPECTS(total >= 1, "module ", module, " has no layers on its ",
+                    detail::counted(layers[module].size(), "stage"));
     // The sum over the first stages is rounded down; each stage gets the difference of two sums.
     auto const part = [total](time_units time, std::uint64_t below) {
       BALLAST_AUDIT(time >= 0, "a time of ", time, " cannot be split over stages");

@@ -6,6 +6,7 @@
 #include <ballast/core/result.hpp>
 #include <ballast/pipeline/schedule.hpp>
 #include <ballast/pipeline/stage_graph.hpp>
+#include <ballast/text/detail/counted.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -66,8 +67,9 @@ struct one_forward_one_backward {
     for (std::size_t rank = 0; rank < stages.ranks(); ++rank) {
       auto const of_rank = stages.stages_on(to_id<pipeline_rank>(rank));
       if (of_rank.size() > 1) {
-        return fail(error_code::infeasible, rank, "pipeline rank ", rank, " has ", of_rank.size(),
-                    " stages, and 1F1B is for one; use the interleaved schedule or GPipe");
+        return fail(error_code::infeasible, rank, "pipeline rank ", rank, " has ",
+                    detail::counted(of_rank.size(), "stage"),
+                    ", and 1F1B is for one; use the interleaved schedule or GPipe");
       }
       stage_id const stage = of_rank.front();
       auto& tasks = schedule.ranks.emplace_back();

@@ -20,6 +20,7 @@
 #include <ballast/pipeline/pipeline_times.hpp>
 #include <ballast/pipeline/schedule.hpp>
 #include <ballast/pipeline/stage_graph.hpp>
+#include <ballast/text/detail/counted.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -130,11 +131,12 @@ namespace detail {
 [[nodiscard]] inline time_units order_lower_bound(compiled_schedule const& schedule,
                                                   pipeline_times const& times, workspace& memory)
 {
-  BALLAST_EXPECTS(times.stages == schedule.stages().stages(), "times on ", times.stages,
-                  " stages were given for a schedule of ", schedule.stages().stages());
+  BALLAST_EXPECTS(times.stages == schedule.stages().stages(), "times on ",
+                  detail::counted(times.stages, "stage"), " were given for a schedule of ",
+                  schedule.stages().stages());
   BALLAST_EXPECTS(times.rows.size() == schedule.microbatches() * times.stages, "times of ",
-                  times.microbatches(), " microbatches were given for a schedule of ",
-                  schedule.microbatches());
+                  detail::counted(times.microbatches(), "microbatch"),
+                  " were given for a schedule of ", schedule.microbatches());
   if (schedule.microbatches() == 0) { return 0; }
   stage_graph const& stages = schedule.stages();
   auto scratch = memory.open();

@@ -5,6 +5,7 @@
 #include <ballast/core/contract.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/quantities.hpp>
+#include <ballast/text/detail/counted.hpp>
 
 #include <vector>
 
@@ -34,8 +35,8 @@ struct pipeline_timeline {
   /// The same of one rank.
   [[nodiscard]] double idle_share(pipeline_rank rank) const
   {
-    BALLAST_EXPECTS(to_index(rank) < busy.size(), "rank ", rank, " of a timeline of ", busy.size(),
-                    " ranks");
+    BALLAST_EXPECTS(to_index(rank) < busy.size(), "rank ", rank, " of a timeline of ",
+                    detail::counted(busy.size(), "rank"));
     if (makespan == 0) { return 0; }
     return 1 - static_cast<double>(busy[to_index(rank)]) / static_cast<double>(makespan);
   }

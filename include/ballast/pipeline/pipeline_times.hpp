@@ -6,6 +6,7 @@
 #include <ballast/core/detail/span_of.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/quantities.hpp>
+#include <ballast/text/detail/counted.hpp>
 
 #include <cstddef>
 #include <span>
@@ -34,7 +35,8 @@ struct pipeline_times {
   pipeline_times(std::size_t microbatch_count, std::size_t stage_count)
       : stages(stage_count), rows(microbatch_count * stage_count)
   {
-    BALLAST_EXPECTS(stage_count >= 1, "times were asked for on ", stage_count, " stages");
+    BALLAST_EXPECTS(stage_count >= 1, "times were asked for on ",
+                    detail::counted(stage_count, "stage"));
   }
 
   /// The times that `time_of(microbatch, stage)`, asked for each of both, returns.
@@ -56,13 +58,13 @@ struct pipeline_times {
   [[nodiscard]] std::span<stage_time const> operator[](microbatch_id microbatch) const
   {
     BALLAST_EXPECTS(to_index(microbatch) < microbatches(), "microbatch ", microbatch,
-                    " of times of ", microbatches(), " microbatches");
+                    " of times of ", detail::counted(microbatches(), "microbatch"));
     return detail::span_of(rows, to_index(microbatch) * stages, stages);
   }
   [[nodiscard]] std::span<stage_time> operator[](microbatch_id microbatch)
   {
     BALLAST_EXPECTS(to_index(microbatch) < microbatches(), "microbatch ", microbatch,
-                    " of times of ", microbatches(), " microbatches");
+                    " of times of ", detail::counted(microbatches(), "microbatch"));
     return detail::mutable_span_of(rows, to_index(microbatch) * stages, stages);
   }
 

@@ -6,6 +6,7 @@
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/pipeline/stage_graph.hpp>
+#include <ballast/text/detail/counted.hpp>
 
 #include <concepts>
 #include <cstddef>
@@ -50,8 +51,9 @@ namespace detail {
 {
   constexpr std::size_t most_tasks = std::size_t{1} << 31;
   if (microbatches < most_tasks / 2 / stages.stages()) { return {}; }
-  return fail(error_code::out_of_range, 0, "a schedule of ", microbatches, " microbatches on ",
-              stages.stages(), " stages has 2^31 tasks or more; use fewer microbatches");
+  return fail(error_code::out_of_range, 0, "a schedule of ", counted(microbatches, "microbatch"),
+              " on ", counted(stages.stages(), "stage"),
+              " has 2^31 tasks or more; use fewer microbatches");
 }
 
 }  // namespace detail

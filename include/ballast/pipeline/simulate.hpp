@@ -13,6 +13,7 @@
 #include <ballast/pipeline/pipeline_times.hpp>
 #include <ballast/pipeline/schedule.hpp>
 #include <ballast/pipeline/stage_graph.hpp>
+#include <ballast/text/detail/counted.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -46,8 +47,9 @@ namespace detail {
 {
   std::size_t const stages = schedule.stages().stages();
   if (times.stages != stages || times.rows.size() != schedule.microbatches() * stages) {
-    return fail(error_code::out_of_range, 0, "there are times for ", times.microbatches(),
-                " microbatches on ", times.stages, " stages, and the schedule has ",
+    return fail(error_code::out_of_range, 0, "there are times for ",
+                detail::counted(times.microbatches(), "microbatch"), " on ",
+                detail::counted(times.stages, "stage"), ", and the schedule has ",
                 schedule.microbatches(), " on ", stages, "; make them agree");
   }
   // No path through the tasks is longer than all tasks and, for each microbatch, every link in both
@@ -57,8 +59,9 @@ namespace detail {
   time_units total = 0;
   for (stage_link const& link : schedule.stages().links()) {
     if (trips > 0 && link.transfer > (most - total) / trips) {
-      return fail(error_code::out_of_range, 0, "the transfers of ", schedule.microbatches(),
-                  " microbatches come together above 2^62; use a coarser unit");
+      return fail(error_code::out_of_range, 0, "the transfers of ",
+                  detail::counted(schedule.microbatches(), "microbatch"),
+                  " come together above 2^62; use a coarser unit");
     }
     total += trips * link.transfer;
   }
@@ -90,10 +93,12 @@ time_units simulate_tasks_into(std::span<time_units> end, compiled_schedule cons
                                pipeline_times const& times, std::span<microbatch_id const> order,
                                Found const& found)
 {
-  BALLAST_EXPECTS(order.size() == schedule.microbatches(), "an order of ", order.size(),
-                  " microbatches was given for a schedule of ", schedule.microbatches());
-  BALLAST_EXPECTS(times.stages == schedule.stages().stages(), "times on ", times.stages,
-                  " stages were given for a schedule of ", schedule.stages().stages());
+  BALLAST_EXPECTS(order.size() == schedule.microbatches(), "an order of ",
+                  counted(order.size(), "microbatch"), " was given for a schedule of ",
+                  schedule.microbatches());
+  BALLAST_EXPECTS(times.stages == schedule.stages().stages(), "times on ",
+                  counted(times.stages, "stage"), " were given for a schedule of ",
+                  schedule.stages().stages());
   BALLAST_AUDIT(
       std::all_of(
           order.begin(), order.end(),

@@ -9,6 +9,7 @@
 #include <ballast/core/jagged.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
+#include <ballast/text/detail/counted.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -92,8 +93,8 @@ class stage_graph {
 
   [[nodiscard]] pipeline_stage const& operator[](stage_id stage) const
   {
-    BALLAST_EXPECTS(to_index(stage) < stages(), "stage ", stage, " of a pipeline of ", stages(),
-                    " stages");
+    BALLAST_EXPECTS(to_index(stage) < stages(), "stage ", stage, " of a pipeline of ",
+                    detail::counted(stages(), "stage"));
     return stages_[to_index(stage)];
   }
 
@@ -165,7 +166,7 @@ class stage_graph {
       stage_id stage, jagged<stage_id, stage_link> const& links) const
   {
     BALLAST_EXPECTS(to_index(stage) < stages(), "links of stage ", stage, " of a pipeline of ",
-                    stages(), " stages");
+                    detail::counted(stages(), "stage"));
     return links[stage];
   }
 
@@ -232,10 +233,11 @@ class stage_graph {
 [[nodiscard]] inline stage_graph chain_of_stages(std::size_t stages, std::size_t ranks,
                                                  time_units transfer = 0)
 {
-  BALLAST_EXPECTS(stages >= 1 && stages <= stage_graph::most_stages, "a chain of ", stages,
-                  " stages was asked for; it has from 1 to ", stage_graph::most_stages);
-  BALLAST_EXPECTS(ranks >= 1 && ranks <= stages, "a chain of ", stages, " stages was asked for on ",
-                  ranks, " ranks");
+  BALLAST_EXPECTS(stages >= 1 && stages <= stage_graph::most_stages, "a chain of ",
+                  detail::counted(stages, "stage"), " was asked for; it has from 1 to ",
+                  stage_graph::most_stages);
+  BALLAST_EXPECTS(ranks >= 1 && ranks <= stages, "a chain of ", detail::counted(stages, "stage"),
+                  " was asked for on ", detail::counted(ranks, "rank"));
   BALLAST_EXPECTS(transfer >= 0 && transfer <= stage_graph::longest_time,
                   "a chain was asked for with a transfer of ", transfer, "; it takes from 0 to ",
                   stage_graph::longest_time);

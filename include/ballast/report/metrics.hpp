@@ -6,6 +6,7 @@
 #include <ballast/core/detail/span_of.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/quantities.hpp>
+#include <ballast/text/detail/counted.hpp>
 #include <ballast/workload/sample_batch.hpp>
 
 #include <algorithm>
@@ -57,8 +58,8 @@ struct balance_metrics {
                                                      std::span<std::uint32_t const> speeds)
 {
   BALLAST_EXPECTS(!loads.empty(), "there are no loads to measure");
-  BALLAST_EXPECTS(loads.size() == speeds.size(), "there are loads of ", loads.size(),
-                  " bags and speeds of ", speeds.size());
+  BALLAST_EXPECTS(loads.size() == speeds.size(), "there are loads of ",
+                  detail::counted(loads.size(), "bag"), " and speeds of ", speeds.size());
   balance_metrics metrics;
   double total = 0;
   double all_speeds = 0;
@@ -89,10 +90,10 @@ struct balance_metrics {
                                                      std::size_t gpus,
                                                      std::span<std::uint32_t const> gpu_speeds = {})
 {
-  BALLAST_EXPECTS(costs.size() == batch.source.size(), "there are costs of ", costs.size(),
-                  " samples for a batch of ", batch.source.size());
+  BALLAST_EXPECTS(costs.size() == batch.source.size(), "there are costs of ",
+                  detail::counted(costs.size(), "sample"), " for a batch of ", batch.source.size());
   BALLAST_EXPECTS(gpu_speeds.empty() || gpu_speeds.size() == gpus, "there are speeds of ",
-                  gpu_speeds.size(), " GPUs for a step over ", gpus);
+                  detail::counted(gpu_speeds.size(), "GPU"), " for a step over ", gpus);
   std::vector<cost_units> loads(gpus, 0);
   for (std::size_t sample = 0; sample < costs.size(); ++sample) {
     BALLAST_EXPECTS(to_index(batch.source[sample]) < gpus, "sample ", sample, " was read by GPU ",

@@ -9,6 +9,7 @@
 #include <ballast/pipeline/pipeline_timeline.hpp>
 #include <ballast/pipeline/schedule.hpp>
 #include <ballast/report/step_log.hpp>
+#include <ballast/text/detail/counted.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -37,12 +38,12 @@ namespace ballast::inline v0::report {
 {
   std::size_t const count = schedule.tasks().size();
   BALLAST_EXPECTS(measured.start.size() == measured.end.size() && measured.end.size() == count,
-                  "a timeline of ", measured.end.size(), " tasks was given for a schedule of ",
-                  count);
+                  "a timeline of ", detail::counted(measured.end.size(), "task"),
+                  " was given for a schedule of ", count);
   BALLAST_EXPECTS(simulated.start.size() == simulated.end.size() &&
                       (simulated.end.empty() || simulated.end.size() == count),
-                  "a simulated timeline of ", simulated.end.size(),
-                  " tasks was given for a schedule of ", count);
+                  "a simulated timeline of ", detail::counted(simulated.end.size(), "task"),
+                  " was given for a schedule of ", count);
   auto const nanoseconds = [ns_per_unit](time_units units) {
     double const time = static_cast<double>(units) * ns_per_unit;
     BALLAST_EXPECTS(time >= 0 && time < 9.2e18, "a simulated time of ", units, " units of ",
@@ -56,7 +57,7 @@ namespace ballast::inline v0::report {
       if (measured.end[number] == 0) { continue; }  // as backwards in an evaluation
       pipeline_task const& task = schedule.tasks()[number];
       BALLAST_EXPECTS(task.position < order.size(), "position ", task.position,
-                      " ran, and the order has ", order.size(), " microbatches");
+                      " ran, and the order has ", detail::counted(order.size(), "microbatch"));
       task_entry each{static_cast<std::uint32_t>(rank),
                       static_cast<std::uint32_t>(to_index(task.stage)),
                       static_cast<std::uint32_t>(to_index(order[task.position])),

@@ -8,6 +8,7 @@
 #include <ballast/core/ratio.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/report/detail/append_integer.hpp>
+#include <ballast/text/detail/counted.hpp>
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -126,10 +127,12 @@ class step_log {
   {
     BALLAST_EXPECTS(
         entry.lengths.size() == entry.owner.size() && entry.costs.size() == entry.owner.size(),
-        "a step has ", entry.lengths.size(), " lengths, ", entry.costs.size(), " costs and ",
-        entry.owner.size(), " owners, and each sample has one of each");
+        "a step has ", detail::counted(entry.lengths.size(), "length"), ", ",
+        detail::counted(entry.costs.size(), "cost"), " and ", entry.owner.size(),
+        " owners, and each sample has one of each");
     BALLAST_EXPECTS(entry.loads.size() == entry.speeds.size(), "a step has loads of ",
-                    entry.loads.size(), " bags and speeds of ", entry.speeds.size());
+                    detail::counted(entry.loads.size(), "bag"), " and speeds of ",
+                    entry.speeds.size());
     line_ = "{\"step\":";
     detail::append_integer(line_, entry.step);
     add("lengths", entry.lengths);

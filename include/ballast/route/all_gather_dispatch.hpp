@@ -14,6 +14,7 @@
 #include <ballast/route/pack_rows.hpp>
 #include <ballast/route/placement.hpp>
 #include <ballast/route/row_array.hpp>
+#include <ballast/text/detail/counted.hpp>
 #include <ballast/topology/cluster.hpp>
 #include <ballast/topology/transfer_seconds.hpp>
 
@@ -57,8 +58,9 @@ namespace detail {
 [[nodiscard]] inline exchange_cost price_all_gather(placement const& from, cluster const& machines,
                                                     double bytes_per_token)
 {
-  BALLAST_EXPECTS(from.ranks() == machines.gpus(), "the placement is over ", from.ranks(),
-                  " ranks, and the cluster has ", machines.gpus(), " GPUs");
+  BALLAST_EXPECTS(from.ranks() == machines.gpus(), "the placement is over ",
+                  detail::counted(from.ranks(), "rank"), ", and the cluster has ",
+                  detail::counted(machines.gpus(), "GPU"));
   BALLAST_EXPECTS(bytes_per_token >= 0, "a token has ", bytes_per_token,
                   " bytes, and the least is 0");
   auto const ranks = static_cast<double>(machines.gpus());
@@ -113,8 +115,8 @@ template <communicator C, std::same_as<row_array>... Arrays>
                                                Arrays const&... arrays)
 {
   BALLAST_EXPECTS(from.ranks() == comm.size() && to.ranks() == comm.size(),
-                  "the placements are over ", from.ranks(), " and ", to.ranks(),
-                  " ranks, and the communicator has ", comm.size());
+                  "the placements are over ", from.ranks(), " and ",
+                  detail::counted(to.ranks(), "rank"), ", and the communicator has ", comm.size());
   std::array<row_array, sizeof...(Arrays)> const all{arrays...};
   rank_id const self = comm.rank();
   tokens const rows = detail::most_rows(from);
@@ -124,12 +126,13 @@ template <communicator C, std::same_as<row_array>... Arrays>
     BALLAST_EXPECTS(array.row_bytes >= 1, "array ", number, " has rows of no bytes");
     BALLAST_EXPECTS(
         array.from.size() == static_cast<std::size_t>(from.rows(self)) * array.row_bytes, "array ",
-        number, " has ", array.from.size(), " bytes in `from`, and rank ", self, " has ",
-        from.rows(self), " rows of ", array.row_bytes, " bytes before the exchange");
+        number, " has ", detail::counted(array.from.size(), "byte"), " in `from`, and rank ", self,
+        " has ", detail::counted(from.rows(self), "row"), " of ",
+        detail::counted(array.row_bytes, "byte"), " before the exchange");
     BALLAST_EXPECTS(array.to.size() == static_cast<std::size_t>(to.rows(self)) * array.row_bytes,
-                    "array ", number, " has ", array.to.size(), " bytes in `to`, and rank ", self,
-                    " has ", to.rows(self), " rows of ", array.row_bytes,
-                    " bytes after the exchange");
+                    "array ", number, " has ", detail::counted(array.to.size(), "byte"),
+                    " in `to`, and rank ", self, " has ", detail::counted(to.rows(self), "row"),
+                    " of ", detail::counted(array.row_bytes, "byte"), " after the exchange");
     part += block_bytes(rows, array.row_bytes);
   }
 

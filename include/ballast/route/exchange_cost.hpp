@@ -5,6 +5,7 @@
 #include <ballast/core/contract.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/route/route_volume.hpp>
+#include <ballast/text/detail/counted.hpp>
 #include <ballast/topology/cluster.hpp>
 #include <ballast/topology/transfer_seconds.hpp>
 
@@ -44,8 +45,9 @@ struct exchange_cost {
 [[nodiscard]] inline exchange_cost price_route(route_volume const& volume, cluster const& machines,
                                                double bytes_per_token)
 {
-  BALLAST_EXPECTS(volume.ranks.size() == machines.gpus(), "the route is over ", volume.ranks.size(),
-                  " ranks, and the cluster has ", machines.gpus(), " GPUs");
+  BALLAST_EXPECTS(volume.ranks.size() == machines.gpus(), "the route is over ",
+                  detail::counted(volume.ranks.size(), "rank"), ", and the cluster has ",
+                  detail::counted(machines.gpus(), "GPU"));
   BALLAST_EXPECTS(bytes_per_token >= 0, "a token has ", bytes_per_token,
                   " bytes, and the least is 0");
   auto const bytes = [&](tokens count) { return static_cast<double>(count) * bytes_per_token; };

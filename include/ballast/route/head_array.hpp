@@ -5,6 +5,7 @@
 #include <ballast/core/contract.hpp>
 #include <ballast/core/digest.hpp>
 #include <ballast/route/row_array.hpp>
+#include <ballast/text/detail/counted.hpp>
 
 #include <concepts>
 #include <cstddef>
@@ -75,7 +76,7 @@ template <class From, class To>
   requires movable_elements<From const&, To>
 [[nodiscard]] head_array heads_of(From const& from, To&& to, std::uint32_t heads, std::size_t dim)
 {
-  BALLAST_EXPECTS(dim >= 1, "an array has heads of ", dim, " elements");
+  BALLAST_EXPECTS(dim >= 1, "an array has heads of ", detail::counted(dim, "element"));
   using T = std::ranges::range_value_t<To>;
   std::span const source(from);
   std::span const target(to);

@@ -5,6 +5,7 @@
 #include <ballast/core/config.hpp>
 #include <ballast/core/contract.hpp>
 #include <ballast/route/chunking.hpp>
+#include <ballast/text/detail/counted.hpp>
 
 #include <cstdint>
 
@@ -46,9 +47,10 @@ struct head_split {
   /// Returns the query heads of a GPU.
   [[nodiscard]] BALLAST_HOST_DEVICE constexpr chunk queries_of(std::uint32_t gpu) const
   {
-    BALLAST_EXPECTS(is_possible(), "whole groups of ", kv_heads, " key-value heads and ",
-                    query_heads, " query heads were to be split over ", gpus,
-                    " GPUs; take at most one GPU for a query head, and a multiple of key-value "
+    BALLAST_EXPECTS(is_possible(), "whole groups of ", detail::counted(kv_heads, "key-value head"),
+                    " and ", detail::counted(query_heads, "query head"), " were to be split over ",
+                    detail::counted(gpus, "GPU"),
+                    "; take at most one GPU for a query head, and a multiple of key-value "
                     "heads as query heads");
     if (kv_heads == 0) { return chunk_of(query_heads, gpus, gpu); }
     std::int64_t const group = query_heads / kv_heads;
@@ -72,8 +74,9 @@ struct head_split {
   {
     BALLAST_EXPECTS(0 <= query_head && query_head < query_heads, "query head ", query_head, " of ",
                     query_heads);
-    BALLAST_EXPECTS(1 <= heads && heads <= query_heads, "an array has ", heads,
-                    " heads, which is not from 1 to the ", query_heads, " query heads");
+    BALLAST_EXPECTS(1 <= heads && heads <= query_heads, "an array has ",
+                    detail::counted(heads, "head"), ", which is not from 1 to the ",
+                    detail::counted(query_heads, "query head"));
     return query_head * heads / query_heads;
   }
 

@@ -6,6 +6,7 @@
 #include <ballast/core/ids.hpp>
 #include <ballast/route/place.hpp>
 #include <ballast/route/placement.hpp>
+#include <ballast/text/detail/counted.hpp>
 
 #include <cstddef>
 
@@ -19,8 +20,9 @@ namespace ballast::inline v0 {
 inline void join_ranks_into(placement& where, placement const& each, std::size_t joined)
 {
   BALLAST_EXPECTS(&where != &each, "a placement cannot be joined in place");
-  BALLAST_EXPECTS(joined >= 1 && each.ranks() % joined == 0, "a placement over ", each.ranks(),
-                  " ranks cannot be one over processes of ", joined);
+  BALLAST_EXPECTS(joined >= 1 && each.ranks() % joined == 0, "a placement over ",
+                  detail::counted(each.ranks(), "rank"), " cannot be one over processes of ",
+                  joined);
   detail::placement_writer write(where, each.ranks() / joined);
   for (std::size_t rank = 0; rank < each.ranks(); ++rank) {
     write.rows()[rank / joined] += each.rows(to_id<rank_id>(rank));

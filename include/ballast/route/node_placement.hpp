@@ -16,6 +16,7 @@
 #include <ballast/route/detail/nodes/relieve_ranks.hpp>
 #include <ballast/route/detail/nodes/settle_nodes.hpp>
 #include <ballast/route/placement.hpp>
+#include <ballast/text/detail/counted.hpp>
 #include <ballast/topology/bag_layout.hpp>
 #include <ballast/topology/cluster.hpp>
 
@@ -155,15 +156,15 @@ inline result<void> place_by_node_into(node_placement& placed, workspace& memory
                                        std::uint64_t work = std::uint64_t{1} << 16)
 {
   BALLAST_EXPECTS(from.ranks() == machines.gpus() && bags.gpus() == machines.gpus(),
-                  "tokens lie on ", from.ranks(), " ranks, the bags have ", bags.gpus(),
-                  " GPUs, and the cluster has ", machines.gpus());
+                  "tokens lie on ", detail::counted(from.ranks(), "rank"), ", the bags have ",
+                  detail::counted(bags.gpus(), "GPU"), ", and the cluster has ", machines.gpus());
   if (plan.bags_digest != bags.digest()) {
     return fail(error_code::mismatch, 0,
                 "the plan is for other bags than these; give the bags that it was made for");
   }
   if (plan.owner.size() != from.size()) {
-    return fail(error_code::mismatch, 0, "the plan is for ", plan.owner.size(),
-                " samples, not for ", from.size(),
+    return fail(error_code::mismatch, 0, "the plan is for ",
+                detail::counted(plan.owner.size(), "sample"), ", not for ", from.size(),
                 "; give the placement of those that were planned");
   }
 

@@ -15,6 +15,7 @@
 #include <ballast/route/detail/nodes/relieve_ranks.hpp>
 #include <ballast/route/node_placement.hpp>
 #include <ballast/route/placement.hpp>
+#include <ballast/text/detail/counted.hpp>
 #include <ballast/topology/bag_layout.hpp>
 #include <ballast/topology/cluster.hpp>
 
@@ -45,11 +46,11 @@ namespace ballast::inline v0 {
                                                std::uint64_t work = std::uint64_t{1} << 23)
 {
   BALLAST_EXPECTS(from.ranks() == machines.gpus() && bags.gpus() == machines.gpus(),
-                  "tokens lie on ", from.ranks(), " ranks, the bags have ", bags.gpus(),
-                  " GPUs, and the cluster has ", machines.gpus());
+                  "tokens lie on ", detail::counted(from.ranks(), "rank"), ", the bags have ",
+                  detail::counted(bags.gpus(), "GPU"), ", and the cluster has ", machines.gpus());
   BALLAST_EXPECTS(plan.bags_digest == bags.digest() && plan.owner.size() == from.size(),
-                  "the plan is for other bags, or for ", plan.owner.size(), " samples and not ",
-                  from.size());
+                  "the plan is for other bags, or for ",
+                  detail::counted(plan.owner.size(), "sample"), " and not ", from.size());
   workspace memory;
   auto scratch = memory.open();
   detail::node_volumes const volumes(from, detail::span_of(plan.owner), bags, machines, scratch);

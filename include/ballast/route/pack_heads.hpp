@@ -7,6 +7,7 @@
 #include <ballast/route/head_array.hpp>
 #include <ballast/route/head_block.hpp>
 #include <ballast/route/ulysses.hpp>
+#include <ballast/text/detail/counted.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -184,9 +185,9 @@ inline void unpack_to_tokens(ulysses_plan const& plan, std::uint32_t gpu,
   walk_blocks(plan, gpu, block_side::own_tokens, arrays, head,
               [&](std::uint32_t peer, head_array const& array, head_block const& block) {
                 BALLAST_EXPECTS(block.shared == 0 || array.add != nullptr,
-                                "several GPUs have the same of the ", array.shape.heads,
-                                " heads of array ", &array - arrays.data(),
-                                ", and its elements cannot be added");
+                                "several GPUs have the same of the ",
+                                detail::counted(array.shape.heads, "head"), " of array ",
+                                &array - arrays.data(), ", and its elements cannot be added");
                 std::byte* const to = array.to.data() + block.first;
                 if (peer != gpu) {
                   place_runs(array, block, to, messages.data() + block.offset, block.rows);

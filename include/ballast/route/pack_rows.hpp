@@ -8,6 +8,7 @@
 #include <ballast/core/quantities.hpp>
 #include <ballast/route/route_plan.hpp>
 #include <ballast/route/row_array.hpp>
+#include <ballast/text/detail/counted.hpp>
 
 #include <cstddef>
 #include <cstring>
@@ -37,8 +38,9 @@ inline constexpr std::size_t message_alignment = 16;
 inline void message_bytes(std::span<tokens const> rows, std::span<row_array const> arrays,
                           std::span<std::size_t> bytes)
 {
-  BALLAST_EXPECTS(bytes.size() == rows.size(), "there is room for the bytes of ", bytes.size(),
-                  " messages to ", rows.size(), " peers");
+  BALLAST_EXPECTS(bytes.size() == rows.size(), "there is room for the bytes of ",
+                  detail::counted(bytes.size(), "message"), " to ",
+                  detail::counted(rows.size(), "peer"));
   for (std::size_t peer = 0; peer < bytes.size(); ++peer) {
     bytes[peer] = 0;
     for (row_array const& array : arrays) {

@@ -13,6 +13,7 @@
 #include <ballast/route/chunking.hpp>
 #include <ballast/route/placement.hpp>
 #include <ballast/sharding/sharding_plan.hpp>
+#include <ballast/text/detail/counted.hpp>
 #include <ballast/topology/bag_layout.hpp>
 #include <ballast/topology/device_groups.hpp>
 
@@ -57,8 +58,8 @@ class placement_writer {
 
 inline void expect_owners(std::size_t samples, std::size_t owners)
 {
-  BALLAST_EXPECTS(samples == owners, "there are lengths of ", samples, " samples and owners of ",
-                  owners);
+  BALLAST_EXPECTS(samples == owners, "there are lengths of ", counted(samples, "sample"),
+                  " and owners of ", owners);
 }
 
 inline void expect_length(std::size_t sample, tokens length)
@@ -112,8 +113,8 @@ inline void place_into(placement& where, std::span<tokens const> lengths,
     bag const home = bags[owner[sample]];
     detail::expect_length(sample, lengths[sample]);
     BALLAST_EXPECTS(bags.takes(owner[sample], lengths[sample]), "sample ", sample, " of ",
-                    lengths[sample], " tokens cannot lie on the ", home.gpus, " GPUs of bag ",
-                    owner[sample]);
+                    detail::counted(lengths[sample], "token"), " cannot lie on the ",
+                    detail::counted(home.gpus, "GPU"), " of bag ", owner[sample]);
     tokens const holders = std::min<tokens>(home.gpus, lengths[sample]);
     for (std::uint32_t gpu = 0; gpu < holders; ++gpu) {
       auto const rank = to_id<rank_id>(to_index(home.first) + gpu);
@@ -160,8 +161,8 @@ inline void place_into(placement& where, std::span<tokens const> lengths,
     detail::expect_length(sample, lengths[sample]);
     std::uint32_t const gpus = groups[plan.owner[sample]].gpus;
     BALLAST_EXPECTS(lengths[sample] == 0 || lengths[sample] >= gpus, "sample ", sample, " of ",
-                    lengths[sample], " tokens cannot lie on the ", gpus, " GPUs of group ",
-                    plan.owner[sample]);
+                    detail::counted(lengths[sample], "token"), " cannot lie on the ",
+                    detail::counted(gpus, "GPU"), " of group ", plan.owner[sample]);
   }
   detail::placement_writer write(where, groups.gpus());
   jagged<sample_id, piece>& pieces = write.pieces();
@@ -211,8 +212,9 @@ inline void place_parts_into(placement& where, placement const& samples,
   for (sample_part const& part : parts) {
     BALLAST_EXPECTS(part.first >= 0 && part.count >= 0 &&
                         part.first <= samples.length(part.sample) - part.count,
-                    "part ", where.size(), " is ", part.count, " tokens from token ", part.first,
-                    " on of sample ", part.sample, ", which has ", samples.length(part.sample));
+                    "part ", where.size(), " is ", detail::counted(part.count, "token"),
+                    " from token ", part.first, " on of sample ", part.sample, ", which has ",
+                    samples.length(part.sample));
     for (piece const& each : samples[part.sample]) {
       tokens const first = std::max(each.first, part.first);
       tokens const end = std::min(each.first + each.count, part.first + part.count);

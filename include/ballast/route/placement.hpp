@@ -7,6 +7,7 @@
 #include <ballast/core/ids.hpp>
 #include <ballast/core/jagged.hpp>
 #include <ballast/core/quantities.hpp>
+#include <ballast/text/detail/counted.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -64,8 +65,8 @@ class placement {
   /// The pieces of a sample in token order.
   [[nodiscard]] std::span<piece const> operator[](sample_id sample) const
   {
-    BALLAST_EXPECTS(to_index(sample) < size(), "sample ", sample, " of a placement of ", size(),
-                    " samples");
+    BALLAST_EXPECTS(to_index(sample) < size(), "sample ", sample, " of a placement of ",
+                    detail::counted(size(), "sample"));
     return pieces_[sample];
   }
 
@@ -81,8 +82,8 @@ class placement {
   /// Rows of a rank's arrays: one per token; of parts, as many as the samples have.
   [[nodiscard]] tokens rows(rank_id rank) const
   {
-    BALLAST_EXPECTS(to_index(rank) < ranks(), "rank ", rank, " of a placement over ", ranks(),
-                    " ranks");
+    BALLAST_EXPECTS(to_index(rank) < ranks(), "rank ", rank, " of a placement over ",
+                    detail::counted(ranks(), "rank"));
     return rows_[to_index(rank)];
   }
 

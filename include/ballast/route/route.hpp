@@ -12,6 +12,7 @@
 #include <ballast/route/route_plan.hpp>
 #include <ballast/route/row_array.hpp>
 #include <ballast/route/row_traffic.hpp>
+#include <ballast/text/detail/counted.hpp>
 
 #include <array>
 #include <concepts>
@@ -32,12 +33,14 @@ inline void check_rows(row_traffic const& traffic, std::span<row_array const> ar
     BALLAST_EXPECTS(array.row_bytes >= 1, "array ", number, " has rows of no bytes");
     BALLAST_EXPECTS(
         array.from.size() == static_cast<std::size_t>(traffic.rows_before) * array.row_bytes,
-        "array ", number, " has ", array.from.size(), " bytes in `from`, and rank ", traffic.rank,
-        " has ", traffic.rows_before, " rows of ", array.row_bytes, " bytes before the exchange");
+        "array ", number, " has ", counted(array.from.size(), "byte"), " in `from`, and rank ",
+        traffic.rank, " has ", counted(traffic.rows_before, "row"), " of ",
+        counted(array.row_bytes, "byte"), " before the exchange");
     BALLAST_EXPECTS(
         array.to.size() == static_cast<std::size_t>(traffic.rows_after) * array.row_bytes, "array ",
-        number, " has ", array.to.size(), " bytes in `to`, and rank ", traffic.rank, " has ",
-        traffic.rows_after, " rows of ", array.row_bytes, " bytes after the exchange");
+        number, " has ", counted(array.to.size(), "byte"), " in `to`, and rank ", traffic.rank,
+        " has ", counted(traffic.rows_after, "row"), " of ", counted(array.row_bytes, "byte"),
+        " after the exchange");
     for (row_array const& other : arrays) {
       BALLAST_EXPECTS(!overlapping(array.to, other.from), "`to` of array ", number,
                       " overlaps `from` of array ", &other - arrays.data());

@@ -10,6 +10,7 @@
 #include <ballast/core/quantities.hpp>
 #include <ballast/route/detail/overlaps.hpp>
 #include <ballast/route/placement.hpp>
+#include <ballast/text/detail/counted.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -53,8 +54,8 @@ class route_table {
   /// The ranges of one peer's message, in this order.
   [[nodiscard]] std::span<row_range const> operator[](rank_id peer) const
   {
-    BALLAST_EXPECTS(to_index(peer) < rows_.size(), "peer ", peer, " of a route over ", rows_.size(),
-                    " ranks");
+    BALLAST_EXPECTS(to_index(peer) < rows_.size(), "peer ", peer, " of a route over ",
+                    detail::counted(rows_.size(), "rank"));
     return ranges_[peer];
   }
 

@@ -8,6 +8,7 @@
 #include <ballast/core/workspace.hpp>
 #include <ballast/route/detail/overlaps.hpp>
 #include <ballast/route/placement.hpp>
+#include <ballast/text/detail/counted.hpp>
 #include <ballast/topology/cluster.hpp>
 
 #include <algorithm>
@@ -80,8 +81,9 @@ struct route_volume {
 inline void measure_route_into(route_volume& volume, workspace& memory, placement const& from,
                                placement const& to, cluster const& machines)
 {
-  BALLAST_EXPECTS(from.ranks() == machines.gpus(), "the placements are over ", from.ranks(),
-                  " ranks, and the cluster has ", machines.gpus(), " GPUs");
+  BALLAST_EXPECTS(from.ranks() == machines.gpus(), "the placements are over ",
+                  detail::counted(from.ranks(), "rank"), ", and the cluster has ",
+                  detail::counted(machines.gpus(), "GPU"));
   constexpr std::size_t none = std::numeric_limits<std::size_t>::max();
   struct transfer {
     std::size_t to;

@@ -4,6 +4,7 @@
 
 #include <ballast/core/contract.hpp>
 #include <ballast/core/digest.hpp>
+#include <ballast/text/detail/counted.hpp>
 
 #include <concepts>
 #include <cstddef>
@@ -44,7 +45,7 @@ template <class From, class To>
   requires movable_elements<From const&, To>
 [[nodiscard]] row_array rows_of(From const& from, To&& to, std::size_t width = 1)
 {
-  BALLAST_EXPECTS(width >= 1, "an array has rows of ", width, " elements");
+  BALLAST_EXPECTS(width >= 1, "an array has rows of ", detail::counted(width, "element"));
   std::span const source(from);
   std::span const target(to);
   constexpr std::size_t element = sizeof(std::ranges::range_value_t<To>);

@@ -11,6 +11,7 @@
 #include <ballast/route/sharded_event.hpp>
 #include <ballast/route/sharded_packs.hpp>
 #include <ballast/route/ulysses_exchange.hpp>
+#include <ballast/text/detail/counted.hpp>
 
 #include <algorithm>
 #include <concepts>
@@ -228,11 +229,11 @@ class sharded_exchange {
       std::size_t const before = to_heads ? between : in_attention;
       std::size_t const after = to_heads ? in_attention : between;
       BALLAST_EXPECTS(array.from.size() == before, "array ", number, " of ", name, " has ",
-                      array.from.size(), " bytes in `from`, and the packs of rank ", packs.rank(),
-                      " have ", before);
+                      detail::counted(array.from.size(), "byte"),
+                      " in `from`, and the packs of rank ", packs.rank(), " have ", before);
       BALLAST_EXPECTS(array.to.size() == after, "array ", number, " of ", name, " has ",
-                      array.to.size(), " bytes in `to`, and the packs of rank ", packs.rank(),
-                      " have ", after);
+                      detail::counted(array.to.size(), "byte"), " in `to`, and the packs of rank ",
+                      packs.rank(), " have ", after);
     }
   }
 

@@ -8,6 +8,7 @@
 #include <ballast/core/quantities.hpp>
 #include <ballast/route/ulysses.hpp>
 #include <ballast/sharding/sharding_plan.hpp>
+#include <ballast/text/detail/counted.hpp>
 #include <ballast/topology/device_groups.hpp>
 
 #include <algorithm>
@@ -66,7 +67,8 @@ class sharded_packs {
               std::uint32_t query_heads, std::uint32_t kv_heads = 0)
   {
     BALLAST_EXPECTS(plan.samples.size() == all.size(), "the plan has sequences of ",
-                    plan.samples.size(), " groups, and there are ", all.size(), " groups of GPUs");
+                    detail::counted(plan.samples.size(), "group"), " for ",
+                    detail::counted(all.size(), "group"), " of GPUs");
     rank_ = rank;
     ranks_ = all.gpus();
     size_ = 0;

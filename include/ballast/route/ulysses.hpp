@@ -10,6 +10,7 @@
 #include <ballast/route/chunking.hpp>
 #include <ballast/route/head_array.hpp>
 #include <ballast/route/head_split.hpp>
+#include <ballast/text/detail/counted.hpp>
 
 #include <concepts>
 #include <cstddef>
@@ -208,8 +209,9 @@ class ulysses_plan {
  private:
   void start(std::size_t sequences, head_split split)
   {
-    BALLAST_EXPECTS(split.gpus >= 1 && split.query_heads >= 1, "the bag has ", split.gpus,
-                    " GPUs and ", split.query_heads, " query heads");
+    BALLAST_EXPECTS(split.gpus >= 1 && split.query_heads >= 1, "the bag has ",
+                    detail::counted(split.gpus, "GPU"), " and ",
+                    detail::counted(split.query_heads, "query head"));
     static_cast<void>(split.queries_of(0));  // refuses what is not possible
     lengths_.clear();
     lengths_.reserve(sequences);

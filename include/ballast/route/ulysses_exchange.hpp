@@ -13,6 +13,7 @@
 #include <ballast/route/pack_heads.hpp>
 #include <ballast/route/row_array.hpp>
 #include <ballast/route/ulysses.hpp>
+#include <ballast/text/detail/counted.hpp>
 
 #include <array>
 #include <concepts>
@@ -45,18 +46,18 @@ inline void check_heads(ulysses_plan const& plan, std::uint32_t gpu, head_direct
     auto const number = &array - arrays.data();
     std::size_t const before = to_heads ? chunks : sequences;
     std::size_t const after = to_heads ? sequences : chunks;
-    BALLAST_EXPECTS(array.from.size() == before, "array ", number, " has ", array.from.size(),
-                    " bytes in `from`, and its heads on GPU ", gpu, " take ", before,
-                    " before the exchange");
-    BALLAST_EXPECTS(array.to.size() == after, "array ", number, " has ", array.to.size(),
-                    " bytes in `to`, and its heads on GPU ", gpu, " take ", after,
-                    " after the exchange");
+    BALLAST_EXPECTS(array.from.size() == before, "array ", number, " has ",
+                    counted(array.from.size(), "byte"), " in `from`, and its heads on GPU ", gpu,
+                    " take ", before, " before the exchange");
+    BALLAST_EXPECTS(array.to.size() == after, "array ", number, " has ",
+                    counted(array.to.size(), "byte"), " in `to`, and its heads on GPU ", gpu,
+                    " take ", after, " after the exchange");
     bool const in_place = plan.gpus() == 1 && array.to.data() == array.from.data();
     BALLAST_EXPECTS(in_place || !overlapping(array.to, array.from), "`to` of array ", number,
                     " overlaps its `from`");
     BALLAST_EXPECTS(to_heads || array.add != nullptr || !plan.replicates(shape.heads),
-                    "several GPUs have the same of the ", shape.heads, " heads of array ", number,
-                    ", and its elements cannot be added");
+                    "several GPUs have the same of the ", counted(shape.heads, "head"),
+                    " of array ", number, ", and its elements cannot be added");
   }
 }
 
@@ -121,8 +122,8 @@ template <communicator C, head_mover Mover>
                                           std::span<head_array const> arrays, workspace& memory,
                                           Mover mover)
 {
-  BALLAST_EXPECTS(plan.gpus() == bag.size(), "the plan is for a bag of ", plan.gpus(),
-                  " GPUs, and the communicator has ", bag.size());
+  BALLAST_EXPECTS(plan.gpus() == bag.size(), "the plan is for a bag of ",
+                  counted(plan.gpus(), "GPU"), ", and the communicator has ", bag.size());
   auto const gpu = static_cast<std::uint32_t>(to_index(bag.rank()));
   check_heads(plan, gpu, direction, arrays);
   if (plan.gpus() == 1) { return mover.copy(); }

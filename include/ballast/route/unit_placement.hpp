@@ -9,6 +9,7 @@
 #include <ballast/route/chunking.hpp>
 #include <ballast/route/place.hpp>
 #include <ballast/route/placement.hpp>
+#include <ballast/text/detail/counted.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -46,7 +47,8 @@ inline void assign_unit(placement& where, workspace& memory, std::span<tokens co
                         std::span<rank_id const> unit, std::size_t groups, std::size_t ranks)
 {
   BALLAST_EXPECTS(!unit.empty() && groups >= 1 && unit.size() % groups == 0, "a unit of ",
-                  unit.size(), " ranks does not consist of ", groups, " equal groups");
+                  detail::counted(unit.size(), "rank"), " does not consist of ",
+                  detail::counted(groups, "equal group"));
   auto scratch = memory.open();
   auto const owner = scratch.take<rank_id>(lengths.size());
   auto const per_group = static_cast<std::uint32_t>(unit.size() / groups);

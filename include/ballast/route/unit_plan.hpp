@@ -10,6 +10,7 @@
 #include <ballast/route/placement.hpp>
 #include <ballast/route/route_plan.hpp>
 #include <ballast/route/unit_placement.hpp>
+#include <ballast/text/detail/counted.hpp>
 
 #include <algorithm>
 #include <array>
@@ -56,8 +57,9 @@ inline constexpr std::array all_unit_strategies = {unit_strategy::direct, unit_s
 inline void place_on_brokers(placement& where, workspace& memory, placement const& to,
                              std::span<rank_id const> receivers, std::size_t brokers)
 {
-  BALLAST_EXPECTS(brokers >= 1 && receivers.size() % brokers == 0, "a unit of ", receivers.size(),
-                  " ranks does not consist of ", brokers, " equal groups");
+  BALLAST_EXPECTS(brokers >= 1 && receivers.size() % brokers == 0, "a unit of ",
+                  detail::counted(receivers.size(), "rank"), " does not consist of ",
+                  detail::counted(brokers, "equal group"));
   auto scratch = memory.open();
   auto const broker_of = scratch.take<rank_id>(to.ranks());
   auto const nobody = to_id<rank_id>(to.ranks());

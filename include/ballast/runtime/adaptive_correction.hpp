@@ -12,6 +12,7 @@
 #include <ballast/runtime/detail/time_factors.hpp>
 #include <ballast/runtime/scheduled_step.hpp>
 #include <ballast/runtime/shape_bucket.hpp>
+#include <ballast/text/detail/counted.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -70,8 +71,9 @@ class adaptive_correction {
                                correction_options const& options = {})
       : options_(options), factors_(module_of_rank)
   {
-    BALLAST_EXPECTS(options.interval >= 4, "an interval of ", options.interval,
-                    " steps has too few to compare; give at least 4");
+    BALLAST_EXPECTS(options.interval >= 4, "an interval of ",
+                    detail::counted(options.interval, "step"),
+                    " has too few to compare; give at least 4");
   }
 
   [[nodiscard]] correction_mode mode() const noexcept { return mode_; }

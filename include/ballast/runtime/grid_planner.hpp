@@ -14,6 +14,7 @@
 #include <ballast/runtime/detail/grid_of_samples.hpp>
 #include <ballast/runtime/grid_step_options.hpp>
 #include <ballast/runtime/shape_bucket.hpp>
+#include <ballast/text/detail/counted.hpp>
 
 #include <algorithm>
 #include <array>
@@ -84,12 +85,13 @@ class grid_planner {
   {
     constexpr std::size_t each = detail::sizes_of_sample<Sample>;
     if (sizes.size() % each != 0) {
-      return fail(error_code::out_of_range, sizes.size(), sizes.size(),
-                  " sizes are no whole number of samples of ", each);
+      return fail(error_code::out_of_range, sizes.size(), "sizes has ",
+                  detail::counted(sizes.size(), "entry"), ", no whole number of samples of ", each);
     }
     if (!factors.empty() && factors.size() != shape_buckets) {
-      return fail(error_code::out_of_range, 0, factors.size(), " factors were given for ",
-                  shape_buckets, " shapes; give all or none");
+      return fail(error_code::out_of_range, 0, "factors has ",
+                  detail::counted(factors.size(), "entry"), " for ", shape_buckets,
+                  " shapes; give all or none");
     }
     samples_.resize(sizes.size() / each);
     if (!sizes.empty()) { std::memcpy(samples_.data(), sizes.data(), sizes.size_bytes()); }

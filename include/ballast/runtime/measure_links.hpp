@@ -7,6 +7,7 @@
 #include <ballast/core/contract.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/result.hpp>
+#include <ballast/text/detail/counted.hpp>
 #include <ballast/topology/cluster.hpp>
 #include <ballast/topology/node_sizes.hpp>
 
@@ -125,12 +126,13 @@ template <class C>
 [[nodiscard]] result<measured_links> measure_links(C& comm, node_sizes const& nodes,
                                                    measure_links_options const& options = {})
 {
-  BALLAST_EXPECTS(comm.size() == nodes.gpus(), "nodes of ", nodes.gpus(),
-                  " GPUs were given a communicator of ", comm.size());
+  BALLAST_EXPECTS(comm.size() == nodes.gpus(), "nodes of ", detail::counted(nodes.gpus(), "GPU"),
+                  " were given a communicator of ", comm.size());
   BALLAST_EXPECTS(options.bytes.size() >= 2 && options.bytes.front() < options.bytes.back() &&
                       std::is_sorted(options.bytes.begin(), options.bytes.end()),
                   "links are measured with at least two sizes, which increase");
-  BALLAST_EXPECTS(options.repeats >= 1, "links are measured ", options.repeats, " times");
+  BALLAST_EXPECTS(options.repeats >= 1, "links are measured ",
+                  detail::counted(options.repeats, "time"));
   measured_links found;
   found.bytes = options.bytes;
   std::size_t const own = to_index(comm.rank());

@@ -23,6 +23,7 @@
 #include <ballast/runtime/scheduled_step.hpp>
 #include <ballast/runtime/scheduler_setup.hpp>
 #include <ballast/runtime/shape_bucket.hpp>
+#include <ballast/text/detail/counted.hpp>
 
 #include <algorithm>
 #include <array>
@@ -147,12 +148,14 @@ class microbatch_scheduler {
                                           std::span<std::uint32_t const> factors)
   {
     if (sizes.size() % D != 0) {
-      return fail(error_code::out_of_range, sizes.size(), sizes.size(),
-                  " sizes are no whole number of samples of ", D, " modules");
+      return fail(error_code::out_of_range, sizes.size(), "sizes has ",
+                  detail::counted(sizes.size(), "entry"), ", no whole number of samples of ",
+                  detail::counted(D, "module"));
     }
     if (!factors.empty() && factors.size() != D * shape_buckets) {
-      return fail(error_code::out_of_range, 0, factors.size(), " factors were given for ",
-                  D * shape_buckets, " shapes; give all or none");
+      return fail(error_code::out_of_range, 0, "factors has ",
+                  detail::counted(factors.size(), "entry"), " for ", D * shape_buckets,
+                  " shapes; give all or none");
     }
     std::size_t const count = sizes.size() / D;
     step.predicted.resize(count);

@@ -15,6 +15,7 @@
 #include <ballast/runtime/multimodal_samples.hpp>
 #include <ballast/runtime/orchestrated_step.hpp>
 #include <ballast/runtime/phase_planner.hpp>
+#include <ballast/text/detail/counted.hpp>
 
 #include <algorithm>
 #include <concepts>
@@ -222,8 +223,9 @@ class orchestrator {
   [[nodiscard]] static result<void> copy(Arrays const&... arrays)
   {
     auto const copy_one = [](row_array const& array) {
-      BALLAST_EXPECTS(array.to.size() == array.from.size(), "an array has ", array.from.size(),
-                      " bytes before and ", array.to.size(), " after, and no row moves");
+      BALLAST_EXPECTS(array.to.size() == array.from.size(), "an array has ",
+                      detail::counted(array.from.size(), "byte"), " before and ", array.to.size(),
+                      " after, and no row moves");
       if (array.to.data() != array.from.data()) {
         std::copy(array.from.begin(), array.from.end(), array.to.begin());
       }

@@ -19,6 +19,7 @@
 #include <ballast/runtime/multimodal_samples.hpp>
 #include <ballast/runtime/orchestrated_step.hpp>
 #include <ballast/runtime/phase.hpp>
+#include <ballast/text/detail/counted.hpp>
 
 #include <algorithm>
 #include <array>
@@ -183,13 +184,14 @@ class phase_planner {
       }
       BALLAST_EXPECTS(!step.lengths.empty(), "entry ", entry, " is before the first sample");
       if (modality > encoders()) {
-        return refuse(
-            detail::concat("a subsequence of modality ", modality, ", and there are ", encoders(),
-                           " encoders; number modalities as the encoders, and text after them"));
+        return refuse(detail::concat("a subsequence of modality ", modality, ", and the model has ",
+                                     detail::counted(encoders(), "encoder"),
+                                     "; number modalities as the encoders, and text after them"));
       }
       if (length < 0 || length > longest_sample) {
-        return refuse(detail::concat("a subsequence of ", length, " tokens of modality ", modality,
-                                     "; give lengths from 0 to ", longest_sample));
+        return refuse(detail::concat("a subsequence of ", detail::counted(length, "token"),
+                                     " of modality ", modality, "; give lengths from 0 to ",
+                                     longest_sample));
       }
       tokens const rate = rates_[modality];
       tokens const outputs = (length + rate - 1) / rate;

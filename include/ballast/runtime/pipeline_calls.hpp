@@ -4,6 +4,7 @@
 
 #include <ballast/core/contract.hpp>
 #include <ballast/core/ids.hpp>
+#include <ballast/text/detail/counted.hpp>
 
 #include <concepts>
 #include <cstddef>
@@ -22,8 +23,8 @@ template <class T, class Byte>
   using element = std::conditional_t<std::is_const_v<Byte>, T const, T>;
   BALLAST_EXPECTS(link < arrays.size(), "link ", link, " of a stage of ", arrays.size());
   std::span<Byte> const bytes = arrays[link];
-  BALLAST_EXPECTS(bytes.size() % sizeof(T) == 0, "link ", link, " has ", bytes.size(),
-                  " bytes, which are no whole elements of ", sizeof(T));
+  BALLAST_EXPECTS(bytes.size() % sizeof(T) == 0, "link ", link, " has ",
+                  counted(bytes.size(), "byte"), ", which are no whole elements of ", sizeof(T));
   return std::span<element>(reinterpret_cast<element*>(bytes.data()), bytes.size() / sizeof(T));
 }
 

@@ -8,6 +8,7 @@
 #include <ballast/core/ids.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/pipeline/stage_graph.hpp>
+#include <ballast/text/detail/counted.hpp>
 #include <ballast/topology/process_grid.hpp>
 
 #include <algorithm>
@@ -62,8 +63,8 @@ template <communicator C, std::floating_point T>
                                             std::span<stage_gradient<T> const> own, double most)
 {
   BALLAST_EXPECTS(most > 0, "gradients are to be clipped to a norm that is not above 0");
-  BALLAST_EXPECTS(comm.size() == grid.ranks(), "a grid of ", grid.ranks(),
-                  " ranks was given a communicator of ", comm.size());
+  BALLAST_EXPECTS(comm.size() == grid.ranks(), "a grid of ", detail::counted(grid.ranks(), "rank"),
+                  " was given a communicator of ", comm.size());
   std::size_t const bytes = stages * sizeof(double);
   auto const memory = comm.scratch(bytes * (comm.size() + 1));
   for (std::size_t stage = 0; stage < stages; ++stage) {
@@ -128,7 +129,7 @@ template <class C, std::floating_point T>
     if (data == first.data && tensor == first.tensor) { continue; }
     return fail(error_code::infeasible, at, "stages ", sharing.front(), " and ", sharing[at],
                 " share a weight, and have ", first.data, " x ", first.tensor, " and ", data, " x ",
-                tensor, " replicas and tensor ranks; give them equally many");
+                detail::counted(tensor, "replica"), " and tensor ranks; give them equally many");
   }
   std::vector<rank_id> ranks;
   for (stage_id const stage : sharing) {

@@ -10,6 +10,7 @@
 #include <ballast/pipeline/compiled_schedule.hpp>
 #include <ballast/pipeline/pipeline_timeline.hpp>
 #include <ballast/pipeline/stage_graph.hpp>
+#include <ballast/text/detail/counted.hpp>
 #include <ballast/topology/process_grid.hpp>
 
 #include <algorithm>
@@ -55,7 +56,8 @@ template <communicator C>
   for (std::size_t rank = 0; rank < schedule.stages().ranks(); ++rank) {
     most = std::max(most, schedule.tasks_on(to_id<pipeline_rank>(rank)).size());
   }
-  BALLAST_EXPECTS(own.size() <= most, "a rank measured ", own.size(), " tasks of ", most);
+  BALLAST_EXPECTS(own.size() <= most, "a rank measured ", detail::counted(own.size(), "task"),
+                  " of ", most);
   std::size_t const bytes = most * sizeof(measured_task);
   auto const memory = comm.scratch(bytes * (comm.size() + 1));
   measured_task none;
@@ -110,8 +112,8 @@ template <communicator C>
     C& comm, process_grid const& grid, compiled_schedule const& schedule,
     std::span<measured_task const> own)
 {
-  BALLAST_EXPECTS(comm.size() == grid.ranks(), "a grid of ", grid.ranks(),
-                  " ranks was given a communicator of ", comm.size());
+  BALLAST_EXPECTS(comm.size() == grid.ranks(), "a grid of ", detail::counted(grid.ranks(), "rank"),
+                  " was given a communicator of ", comm.size());
   std::size_t const positions = schedule.microbatches();
   std::vector<time_units> computed(positions, 0);
   for (measured_task const& each : own) {

@@ -22,6 +22,7 @@
 #include <ballast/runtime/pipeline_calls.hpp>
 #include <ballast/runtime/pipeline_measurement.hpp>
 #include <ballast/runtime/pipeline_setup.hpp>
+#include <ballast/text/detail/counted.hpp>
 
 #include <chrono>
 #include <cstddef>
@@ -135,14 +136,14 @@ class pipeline_runner {
                                    bool trains)
   {
     if (ranks != job_.grid().ranks()) {
-      return fail(error_code::infeasible, ranks, "a pipeline of ", job_.grid().ranks(),
-                  " ranks was given a communicator of ", ranks);
+      return fail(error_code::infeasible, ranks, "the pipeline has ", job_.grid().ranks(),
+                  " and the communicator ", detail::counted(ranks, "rank"));
     }
     std::size_t const positions = job_.schedule().microbatches();
     if (trains ? order.size() != positions : order.size() > positions) {
-      return fail(error_code::infeasible, order.size(), "an order of ", order.size(),
-                  " microbatches was given for a schedule of ", positions,
-                  trains ? "" : "; evaluate as many at most");
+      return fail(error_code::infeasible, order.size(), "an order of ",
+                  detail::counted(order.size(), "microbatch"), " was given for a schedule of ",
+                  positions, trains ? "" : "; evaluate as many at most");
     }
     seen_.assign(routes_.microbatches(), false);
     for (std::size_t at = 0; at < order.size(); ++at) {

@@ -21,6 +21,7 @@
 #include <ballast/runtime/microbatch_scheduler.hpp>
 #include <ballast/runtime/scheduled_step.hpp>
 #include <ballast/runtime/scheduler_setup.hpp>
+#include <ballast/text/detail/counted.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -50,8 +51,8 @@ template <std::size_t D, order_policy Order = local_search<>>
     layout_problem const& problem, model_layout const& layout, Order order = {})
 {
   if (problem.modules.size() != D) {
-    return fail(error_code::out_of_range, 0, "a scheduler of ", D,
-                " modules was given a problem of ", problem.modules.size());
+    return fail(error_code::out_of_range, 0, "a scheduler of ", detail::counted(D, "module"),
+                " was given a problem of ", problem.modules.size());
   }
   auto const priced = price_layout(problem, detail::span_of(layout.modules), layout.microbatches,
                                    layout.virtual_stages);

@@ -11,6 +11,7 @@
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/ratio.hpp>
 #include <ballast/pipeline/pipeline_times.hpp>
+#include <ballast/text/detail/counted.hpp>
 
 #include <array>
 #include <cstddef>
@@ -78,8 +79,8 @@ struct scheduled_step {
   {
     BALLAST_EXPECTS(module < D && replica < replicas[module] && position < microbatches,
                     "microbatch ", position, " of replica ", replica, " of module ", module,
-                    " was asked for, and there are ", D, " modules and ", microbatches,
-                    " microbatches");
+                    " was asked for of ", detail::counted(D, "module"), " and ",
+                    detail::counted(microbatches, "microbatch"));
     std::size_t const of_group = replicas[module] / pipelines();
     std::size_t const group = replica / of_group;
     return samples[module][to_id<bag_id>((group * microbatches + position) * of_group +

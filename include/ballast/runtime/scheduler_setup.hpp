@@ -5,6 +5,7 @@
 #include <ballast/core/result.hpp>
 #include <ballast/partition/partition_constraints.hpp>
 #include <ballast/pipeline/compiled_schedule.hpp>
+#include <ballast/text/detail/counted.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -48,8 +49,8 @@ struct scheduler_setup {
                                                           std::size_t sizes)
 {
   if (setup.modules.size() != sizes) {
-    return fail(error_code::out_of_range, 0, "a scheduler of ", sizes, " modules was given ",
-                setup.modules.size(), "; give one for each size of a sample");
+    return fail(error_code::out_of_range, 0, "a scheduler of ", detail::counted(sizes, "module"),
+                " was given ", setup.modules.size(), "; give one for each size of a sample");
   }
   std::uint32_t groups = 0;
   for (std::size_t module = 0; module < sizes; ++module) {
@@ -65,9 +66,10 @@ struct scheduler_setup {
     stages += each.replicas / groups * each.layers.size();
   }
   if (stages != setup.schedule.stages().stages()) {
-    return fail(error_code::out_of_range, 0, "the modules have ", stages, " stages in each of ",
-                groups, " groups of replicas, and the schedule has ",
-                setup.schedule.stages().stages(), "; give the schedule of one group");
+    return fail(error_code::out_of_range, 0, "the modules have ", detail::counted(stages, "stage"),
+                " in each of ", detail::counted(groups, "group"),
+                " of replicas, and the schedule has ", setup.schedule.stages().stages(),
+                "; give the schedule of one group");
   }
   return groups;
 }

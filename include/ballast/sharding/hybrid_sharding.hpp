@@ -43,14 +43,14 @@ namespace detail {
     return fail(error_code::out_of_range, 0, "a step has more than 2^32 - 2 sequences; split it");
   }
   if (tokens_per_gpu < 0) {
-    return fail(error_code::out_of_range, 0, "a GPU may hold ", tokens_per_gpu,
-                " tokens; give how many fit its memory");
+    return fail(error_code::out_of_range, 0, "a GPU may hold ", counted(tokens_per_gpu, "token"),
+                "; give how many fit its memory");
   }
   for (std::size_t sample = 0; sample < lengths.size(); ++sample) {
     if (lengths[sample] < 0 || lengths[sample] > longest_sample) {
-      return fail(error_code::out_of_range, sample, "sequence ", sample, " of ", lengths[sample],
-                  " tokens has a length that is not from 0 to ", longest_sample,
-                  "; correct its length");
+      return fail(error_code::out_of_range, sample, "sequence ", sample, " of ",
+                  counted(lengths[sample], "token"), " has a length that is not from 0 to ",
+                  longest_sample, "; correct its length");
     }
   }
   return {};
@@ -70,7 +70,7 @@ namespace detail {
       if (time != no_cost) { longest = std::max(longest, time); }
     }
     auto const name = [&] {
-      return concat("sequence ", sample, " of ", problem.lengths[sample], " tokens ");
+      return concat("sequence ", sample, " of ", counted(problem.lengths[sample], "token"), " ");
     };
     if (longest < 0) {
       // Memory and splitting depend on the length alone, so the cost is tried where they allow it.
@@ -86,10 +86,11 @@ namespace detail {
       }
       std::uint32_t const largest = problem.classes.back().shape.gpus;
       return fail(error_code::infeasible, sample, name(),
-                  "needs more memory than any group has: split over ", largest,
-                  " GPUs, the most that ", cost.heads, " heads and groups of up to ",
-                  groups.degrees().back(), " GPUs allow, each may hold ", problem.most_tokens,
-                  " tokens; allow more tokens per GPU or larger groups, or leave it out");
+                  "needs more memory than any group has: split over ", counted(largest, "GPU"),
+                  ", the most that ", counted(cost.heads, "head"), " and groups of up to ",
+                  counted(groups.degrees().back(), "GPU"), " allow, each may hold ",
+                  counted(problem.most_tokens, "token"),
+                  "; allow more tokens per GPU or larger groups, or leave it out");
     }
     if (longest > most - total) {
       return fail(error_code::out_of_range, sample,
@@ -109,10 +110,10 @@ namespace detail {
   for (tokens const length : problem.lengths) { total += length; }
   auto const gpus = static_cast<tokens>(problem.gpus);
   if (problem.most_tokens >= total / gpus + (total % gpus == 0 ? 0 : 1)) { return {}; }
-  return fail(error_code::infeasible, 0, "the sequences have ", total, " tokens together, and ",
-              gpus, " GPUs of ", problem.most_tokens,
-              " tokens have no room for them; allow more tokens per GPU, or compute fewer "
-              "sequences in a step");
+  return fail(error_code::infeasible, 0, "the sequences have ", counted(total, "token"),
+              " together, more than ", counted(gpus, "GPU"), " of ",
+              counted(problem.most_tokens, "token"),
+              " can hold; allow more tokens per GPU, or compute fewer sequences in a step");
 }
 
 /// How many steps the search for a plan may take, of some nanoseconds each.
@@ -188,10 +189,11 @@ inline void describe_shards(sharding_plan& plan, shard_problem const& problem,
 {
   BALLAST_EXPECTS(cost.heads >= 1, "sequences were to be split by 0 heads");
   if (cost.whole_groups && (cost.kv_heads == 0 || cost.heads % cost.kv_heads != 0)) {
-    return fail(
-        error_code::out_of_range, 0, "groups of ", cost.heads, " query heads and ", cost.kv_heads,
-        " key-value heads cannot stay whole, since the first are no multiple of the second; "
-        "correct the heads, or do without whole_groups");
+    return fail(error_code::out_of_range, 0, "groups of ",
+                detail::counted(cost.heads, "query head"), " and ",
+                detail::counted(cost.kv_heads, "key-value head"),
+                " cannot stay whole, since the first are no multiple of the second; "
+                "correct the heads, or do without whole_groups");
   }
   if (auto checked = detail::check_shard_lengths(lengths, groups, tokens_per_gpu); !checked) {
     return checked;
@@ -208,16 +210,17 @@ inline void describe_shards(sharding_plan& plan, shard_problem const& problem,
   if (stranded && search.all_tried()) {
     return fail(error_code::infeasible, *stranded, "no plan of ",
                 detail::counted(lengths.size(), "sequence"),
-                " has room for all where each GPU may hold ", tokens_per_gpu,
-                " tokens; allow more tokens per GPU, or compute fewer sequences in a step");
+                " has room for all where each GPU may hold ",
+                detail::counted(tokens_per_gpu, "token"),
+                "; allow more tokens per GPU, or compute fewer sequences in a step");
   }
   if (stranded) {
-    return fail(
-        error_code::infeasible, *stranded, "sequence ", *stranded, " of ", lengths[*stranded],
-        " tokens found no group with room beside the others, where each GPU may hold ",
-        tokens_per_gpu,
-        " tokens, and the search gave up; allow more tokens per GPU, or compute fewer sequences "
-        "in a step");
+    return fail(error_code::infeasible, *stranded, "sequence ", *stranded, " of ",
+                detail::counted(lengths[*stranded], "token"),
+                " found no group with room beside the others, where each GPU may hold ",
+                detail::counted(tokens_per_gpu, "token"),
+                ", and the search gave up; allow more tokens per GPU, or compute fewer sequences "
+                "in a step");
   }
   plan.lengths.assign(lengths.begin(), lengths.end());
   plan.owner.resize(lengths.size());

@@ -13,6 +13,7 @@
 #include <ballast/cost/saturating_sum.hpp>
 #include <ballast/cost/training_passes.hpp>
 #include <ballast/cost/transformer_shape.hpp>
+#include <ballast/text/detail/counted.hpp>
 #include <ballast/topology/cluster.hpp>
 #include <ballast/topology/device_groups.hpp>
 #include <ballast/topology/node_sizes.hpp>
@@ -151,18 +152,21 @@ namespace detail {
 inline degree_cost sharding_cost::at(group_shape shape) const
 {
   auto const [gpus, fewest, most] = shape;
-  BALLAST_EXPECTS(gpus >= 1 && gpus <= heads, "a sequence cannot be split over ", gpus,
-                  " GPUs by its ", heads, " heads");
-  BALLAST_EXPECTS(1 <= fewest && fewest <= most && most <= gpus, "a group of ", gpus,
-                  " GPUs has from ", fewest, " to ", most, " in its nodes");
-  BALLAST_EXPECTS(kv_heads >= 1 && kv_heads <= heads, "there are ", kv_heads,
-                  " heads of keys and values, and ", heads, " of queries");
+  BALLAST_EXPECTS(gpus >= 1 && gpus <= heads, "a sequence cannot be split over ",
+                  detail::counted(gpus, "GPU"), " by its ", detail::counted(heads, "head"));
+  BALLAST_EXPECTS(1 <= fewest && fewest <= most && most <= gpus, "a group of ",
+                  detail::counted(gpus, "GPU"), " has from ", fewest, " to ", most,
+                  " in its nodes");
+  BALLAST_EXPECTS(kv_heads >= 1 && kv_heads <= heads, "a split has ",
+                  detail::counted(kv_heads, "head"), " of keys and values, and ", heads,
+                  " of queries");
   BALLAST_EXPECTS(within_node_bytes_per_second >= 1 && between_nodes_bytes_per_second >= 1 &&
                       units_per_second >= 1 && latency >= 0,
                   "links and times of a sharding_cost are positive");
-  BALLAST_EXPECTS(!whole_groups || heads % kv_heads == 0, "groups of ", heads, " query heads and ",
-                  kv_heads,
-                  " key-value heads cannot stay whole; the first are no multiple of the "
+  BALLAST_EXPECTS(!whole_groups || heads % kv_heads == 0, "groups of ",
+                  detail::counted(heads, "query head"), " and ",
+                  detail::counted(kv_heads, "key-value head"),
+                  " cannot stay whole; the first are no multiple of the "
                   "second");
   if (gpus == 1) { return {work, {}, 0}; }
 

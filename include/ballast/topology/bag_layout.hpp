@@ -7,6 +7,7 @@
 #include <ballast/core/digest.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/quantities.hpp>
+#include <ballast/text/detail/counted.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -65,7 +66,8 @@ class bag_layout {
     for (bag const each : bags) {
       std::size_t const first = to_index(each.first);
       BALLAST_EXPECTS(each.gpus >= 1 && first + each.gpus <= gpus, "bag ", size(), " has ",
-                      each.gpus, " GPUs from rank ", first, " on, and all bags have ", gpus);
+                      detail::counted(each.gpus, "GPU"), " from rank ", first,
+                      " on, and all bags have ", gpus);
       for (std::size_t rank = first; rank < first + each.gpus; ++rank) {
         // No rank twice, so every rank once.
         BALLAST_EXPECTS(bag_of_[rank] == no_bag, "rank ", rank, " is in bag ", bag_of_[rank],
@@ -126,13 +128,15 @@ class bag_layout {
 
   [[nodiscard]] bag operator[](bag_id id) const
   {
-    BALLAST_EXPECTS(to_index(id) < size(), "bag ", id, " of a layout of ", size(), " bags");
+    BALLAST_EXPECTS(to_index(id) < size(), "bag ", id, " of a layout of ",
+                    detail::counted(size(), "bag"));
     return {first_[to_index(id)], sizes_[to_index(id)]};
   }
 
   [[nodiscard]] bag_id bag_of(rank_id rank) const
   {
-    BALLAST_EXPECTS(to_index(rank) < gpus(), "rank ", rank, " of a layout of ", gpus(), " GPUs");
+    BALLAST_EXPECTS(to_index(rank) < gpus(), "rank ", rank, " of a layout of ",
+                    detail::counted(gpus(), "GPU"));
     return bag_of_[to_index(rank)];
   }
 
@@ -163,7 +167,7 @@ class bag_layout {
   void set_speeds(std::span<std::uint32_t const> gpu_speeds)
   {
     BALLAST_EXPECTS(gpu_speeds.empty() || gpu_speeds.size() == gpus(), "there are speeds of ",
-                    gpu_speeds.size(), " GPUs for a layout of ", gpus());
+                    detail::counted(gpu_speeds.size(), "GPU"), " for a layout of ", gpus());
     speeds_ = sizes_;
     if (gpu_speeds.empty()) { return; }
     for (std::size_t index = 0; index < size(); ++index) {

@@ -4,6 +4,7 @@
 
 #include <ballast/core/ids.hpp>
 #include <ballast/core/result.hpp>
+#include <ballast/text/detail/counted.hpp>
 #include <ballast/topology/node_sizes.hpp>
 
 #include <cstddef>
@@ -53,8 +54,8 @@ inline constexpr std::size_t most_gpus = std::size_t{1} << 24;
 {
   if (gpus == 0 || gpus_per_node == 0 || gpus > detail::most_gpus ||
       gpus_per_node > detail::most_gpus) {
-    return fail(error_code::out_of_range, 0, "a cluster of ", gpus, " GPUs in nodes of ",
-                gpus_per_node, ": both numbers must be from 1 to 16777216");
+    return fail(error_code::out_of_range, 0, "a cluster of ", detail::counted(gpus, "GPU"),
+                " in nodes of ", gpus_per_node, ": both numbers must be from 1 to 16777216");
   }
   std::size_t const per_node = gpus < gpus_per_node ? gpus : gpus_per_node;
   if (gpus % per_node != 0) {
@@ -84,8 +85,9 @@ inline constexpr std::size_t most_gpus = std::size_t{1} << 24;
     }
     gpus += gpus_of_nodes[node];
     if (gpus > detail::most_gpus) {
-      return fail(error_code::out_of_range, node, "the nodes up to node ", node, " have ", gpus,
-                  " GPUs, and a job has at most 16777216; correct their sizes");
+      return fail(error_code::out_of_range, node, "the nodes up to node ", node, " have ",
+                  detail::counted(gpus, "GPU"),
+                  ", and a job has at most 16777216; correct their sizes");
     }
   }
   cluster machines;

@@ -8,6 +8,7 @@
 #include <ballast/core/digest.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/jagged.hpp>
+#include <ballast/text/detail/counted.hpp>
 #include <ballast/topology/node_sizes.hpp>
 
 #include <algorithm>
@@ -54,7 +55,7 @@ class device_groups {
   device_groups(node_sizes const& nodes, std::uint32_t largest_degree)
   {
     BALLAST_EXPECTS(nodes.gpus() <= std::size_t{1} << 24, "groups were asked for over ",
-                    nodes.gpus(), " GPUs, and the most is 16777216");
+                    detail::counted(nodes.gpus(), "GPU"), ", and the most is 16777216");
     BALLAST_EXPECTS(largest_degree >= 1, "groups of at most 0 GPUs were asked for");
     groups_ = find_groups(nodes, largest_degree);
     std::sort(groups_.begin(), groups_.end(), [](device_group a, device_group b) {
@@ -76,7 +77,7 @@ class device_groups {
 
   [[nodiscard]] device_group operator[](group_id id) const
   {
-    BALLAST_EXPECTS(to_index(id) < size(), "group ", id, " of ", size(), " groups");
+    BALLAST_EXPECTS(to_index(id) < size(), "group ", id, " of ", detail::counted(size(), "group"));
     return groups_[to_index(id)];
   }
 
@@ -98,7 +99,8 @@ class device_groups {
   /// The groups that contain a rank, by ascending degree: each contains the one before it.
   [[nodiscard]] std::span<group_id const> groups_of(rank_id rank) const
   {
-    BALLAST_EXPECTS(to_index(rank) < gpus(), "rank ", rank, " of groups over ", gpus(), " GPUs");
+    BALLAST_EXPECTS(to_index(rank) < gpus(), "rank ", rank, " of groups over ",
+                    detail::counted(gpus(), "GPU"));
     return of_ranks_[rank];
   }
 

@@ -7,6 +7,7 @@
 #include <ballast/core/detail/span_of.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/result.hpp>
+#include <ballast/text/detail/counted.hpp>
 #include <ballast/topology/bag_layout.hpp>
 #include <ballast/topology/bag_spec.hpp>
 #include <ballast/topology/cluster.hpp>
@@ -63,7 +64,7 @@ namespace detail {
 
 [[nodiscard, gnu::cold]] inline std::string bag_name(std::size_t index, std::size_t gpus)
 {
-  return concat("bag ", index, " of ", gpus, " GPUs");
+  return concat("bag ", index, " of ", counted(gpus, "GPU"));
 }
 
 [[nodiscard]] inline std::string gpus_text(std::size_t gpus)
@@ -170,8 +171,8 @@ namespace detail {
   auto const& speeds = machines.gpu_speeds;
   if (speeds.empty()) { return bag_layout(bags); }
   if (speeds.size() != machines.gpus()) {
-    return fail(error_code::out_of_range, 0, "a job of ", machines.gpus(), " GPUs has ",
-                speeds.size(), " speeds; give one for each GPU in rank order, or none");
+    return fail(error_code::out_of_range, 0, "a job of ", counted(machines.gpus(), "GPU"), " has ",
+                counted(speeds.size(), "speed"), "; give one for each GPU in rank order, or none");
   }
   for (std::size_t index = 0; index < bags.size(); ++index) {
     auto const first = speeds.begin() + static_cast<std::ptrdiff_t>(to_index(bags[index].first));
@@ -220,8 +221,8 @@ namespace detail {
   std::size_t const gpus = machines.gpus();
   node_sizes const& nodes = machines.nodes;
   if (spec.gpus() == 0 || gpus % spec.gpus() != 0) {
-    return fail(error_code::infeasible, 0, "the bags of one replica take ", spec.gpus(),
-                " GPUs, and the job's ", gpus,
+    return fail(error_code::infeasible, 0, "the bags of one replica take ",
+                detail::counted(spec.gpus(), "GPU"), ", and the job's ", gpus,
                 " are no whole number of replicas; change the bags or the number of GPUs");
   }
 

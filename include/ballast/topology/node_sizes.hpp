@@ -5,6 +5,7 @@
 #include <ballast/core/contract.hpp>
 #include <ballast/core/detail/concat.hpp>
 #include <ballast/core/ids.hpp>
+#include <ballast/text/detail/counted.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -48,8 +49,8 @@ class node_sizes {
       first_.push_back(static_cast<std::uint32_t>(gpus));
       gpus += size;
       BALLAST_EXPECTS(gpus <= std::numeric_limits<std::uint32_t>::max(),
-                      "the nodes of a cluster up to node ", first_.size() - 1, " have ", gpus,
-                      " GPUs, and there can be fewer than 2^32");
+                      "the nodes of a cluster up to node ", first_.size() - 1, " have ",
+                      detail::counted(gpus, "GPU"), ", and there can be fewer than 2^32");
     }
     first_.push_back(static_cast<std::uint32_t>(gpus));
     nodes_ = static_cast<std::uint32_t>(sizes.size());
@@ -60,10 +61,10 @@ class node_sizes {
   [[nodiscard]] static node_sizes equal(std::size_t nodes, std::size_t gpus)
   {
     constexpr std::size_t most = std::numeric_limits<std::uint32_t>::max();
-    BALLAST_EXPECTS(nodes >= 1 && gpus >= 1, "a cluster has ", nodes, " nodes of ", gpus,
-                    " GPUs each, and the least of both is 1");
-    BALLAST_EXPECTS(nodes <= most / gpus, "a cluster has ", nodes, " nodes of ", gpus,
-                    " GPUs each, and there can be fewer than 2^32 GPUs");
+    BALLAST_EXPECTS(nodes >= 1 && gpus >= 1, "a cluster has ", nodes, " nodes of ",
+                    detail::counted(gpus, "GPU"), " each, and the least of both is 1");
+    BALLAST_EXPECTS(nodes <= most / gpus, "a cluster has ", nodes, " nodes of ",
+                    detail::counted(gpus, "GPU"), " each, and there can be fewer than 2^32 GPUs");
     node_sizes sizes;
     sizes.nodes_ = static_cast<std::uint32_t>(nodes);
     sizes.size_ = static_cast<std::uint32_t>(gpus);
@@ -96,7 +97,8 @@ class node_sizes {
   [[nodiscard]] node_id node_of(rank_id rank) const
   {
     std::size_t const index = to_index(rank);
-    BALLAST_EXPECTS(index < gpus(), "rank ", rank, " of a cluster of ", gpus(), " GPUs");
+    BALLAST_EXPECTS(index < gpus(), "rank ", rank, " of a cluster of ",
+                    detail::counted(gpus(), "GPU"));
     if (all_equal()) { return to_id<node_id>(index / size_); }
     auto const next = std::upper_bound(first_.begin(), first_.end(), index);
     return to_id<node_id>(static_cast<std::size_t>(next - first_.begin()) - 1);
@@ -127,7 +129,9 @@ class node_sizes {
   /// For messages: "8 GPUs", or "5 to 8 GPUs".
   [[nodiscard, gnu::cold]] std::string text() const
   {
-    if (!all_equal()) { return detail::concat(smallest(), " to ", largest(), " GPUs"); }
+    if (!all_equal()) {
+      return detail::concat(smallest(), " to ", detail::counted(largest(), "GPU"));
+    }
     return detail::concat(largest(), largest() == 1 ? " GPU" : " GPUs");
   }
 

@@ -5,6 +5,7 @@
 #include <ballast/core/contract.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/result.hpp>
+#include <ballast/text/detail/counted.hpp>
 #include <ballast/topology/cluster.hpp>
 
 #include <algorithm>
@@ -94,7 +95,8 @@ class process_grid {
 
   [[nodiscard]] unit_sizes operator[](std::uint32_t module) const
   {
-    BALLAST_EXPECTS(module < size(), "module ", module, " of a job of ", size(), " modules");
+    BALLAST_EXPECTS(module < size(), "module ", module, " of a job of ",
+                    detail::counted(size(), "module"));
     return modules_[module];
   }
 
@@ -105,14 +107,15 @@ class process_grid {
         where.data < sizes.data && where.pipeline < sizes.pipeline && where.tensor < sizes.tensor,
         "place (", where.data, ", ", where.pipeline, ", ", where.tensor, ") of module ",
         where.module, ", which is parallel over ", sizes.data, " x ", sizes.pipeline, " x ",
-        sizes.tensor, " ranks");
+        detail::counted(sizes.tensor, "rank"));
     std::size_t const replica = where.data * std::size_t{sizes.pipeline} + where.pipeline;
     return to_id<rank_id>(first_[where.module] + replica * sizes.tensor + where.tensor);
   }
 
   [[nodiscard]] grid_place place(rank_id rank) const
   {
-    BALLAST_EXPECTS(to_index(rank) < ranks(), "rank ", rank, " of a job of ", ranks(), " ranks");
+    BALLAST_EXPECTS(to_index(rank) < ranks(), "rank ", rank, " of a job of ",
+                    detail::counted(ranks(), "rank"));
     auto const next = std::upper_bound(first_.begin(), first_.end(), to_index(rank));
     auto const module = static_cast<std::size_t>(next - first_.begin()) - 1;
     unit_sizes const sizes = modules_[module];

@@ -376,7 +376,7 @@ TEST(DataProxy, RefusesLengthsThatAreNone)
     return proxy.health() ? "nothing" : proxy.health().error().message;
   };
   EXPECT_EQ(said({1, 2}, {1, 2}), "nothing");
-  EXPECT_THAT(said({1}, {}), HasSubstr("sample 0 has 1 lengths; load() has to give 2"));
+  EXPECT_THAT(said({1}, {}), HasSubstr("sample 0 has 1 length; load() has to give 2"));
   EXPECT_THAT(said({}, {}), HasSubstr("sample 0 has 0 lengths; load() has to give 2"));
   EXPECT_THAT(said({1, -1}, {}), HasSubstr("sample 0 has 2 lengths, not all in range"));
   EXPECT_THAT(said({1, 2}, {1, 3}), HasSubstr("loaded twice, with different lengths"));
@@ -446,7 +446,7 @@ TEST(DataProxy, RefusesStatesThatItDidNotSave)
 TEST(DataProxyDeathTest, RefusesSetupsThatCannotBe)  // Expects
 {
   EXPECT_DEATH(data_proxy(data_setup{.samples = 1, .step_samples = 0}), "are 0");
-  EXPECT_DEATH(data_proxy(data_setup{.samples = 2, .together = {1}}), "has 1 entries for 2");
+  EXPECT_DEATH(data_proxy(data_setup{.samples = 2, .together = {1}}), "has 1 entry for 2");
   EXPECT_DEATH(data_proxy(data_setup{.samples = 2, .step_samples = 1, .together = {1, 1}}),
                "has 2 samples, and a step has room for 1");
   data_proxy proxy(data_setup{.samples = 1});

@@ -14,6 +14,7 @@
 #include <ballast/parallelism/bag_mix.hpp>
 #include <ballast/partition/descending_order.hpp>
 #include <ballast/partition/priced_sample.hpp>
+#include <ballast/text/detail/counted.hpp>
 #include <ballast/workload/sample_batch.hpp>
 
 #include <algorithm>
@@ -116,16 +117,15 @@ template <cost_model CostOf>
     for (std::size_t sample = 0; sample < lengths.size(); ++sample) {
       tokens const length = lengths[sample];
       if (length < 0 || length > longest_sample) {
-        return refused_sample(
-            batch, sample,
-            concat(" has ", length, " tokens, which is not from 0 to 2147483647; leave it out"));
+        return refused_sample(batch, sample,
+                              concat(" has ", counted(length, "token"),
+                                     ", which is not from 0 to 2147483647; leave it out"));
       }
       auto const cost = static_cast<cost_units>(std::invoke(cost_of, length));
       if (cost < 0 || cost == no_cost) {
-        return refused_sample(
-            batch, sample,
-            concat(" of ", length,
-                   " tokens has no cost from 0 to 2^63 - 2; correct the cost model"));
+        return refused_sample(batch, sample,
+                              concat(" of ", counted(length, "token"),
+                                     " has no cost from 0 to 2^63 - 2; correct the cost model"));
       }
       costs.push_back(cost);
       sum += static_cast<std::uint64_t>(cost);

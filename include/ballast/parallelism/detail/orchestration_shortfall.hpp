@@ -9,6 +9,7 @@
 #include <ballast/parallelism/detail/unit_options.hpp>
 #include <ballast/parallelism/model_layout.hpp>
 #include <ballast/parallelism/orchestration_problem.hpp>
+#include <ballast/text/detail/counted.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -79,8 +80,9 @@ class orchestration_shortfall {
     if (gpus_.lacking == nothing) {
       auto const& of = problem.modules[memory_.module];
       return fail(error_code::infeasible, memory_.module,
-                  "no orchestration fits into memory: module ", of.name, " needs ", memory_.lacking,
-                  " bytes more than the ", options_.kind(memory_.module).memory_bytes, " of a GPU",
+                  "no orchestration fits into memory: module ", of.name, " needs ",
+                  counted(memory_.lacking, "byte"), " more than the ",
+                  options_.kind(memory_.module).memory_bytes, " of a GPU",
                   of_kind(options_.kinds()[memory_.module]), " where it comes closest (",
                   text_of(memory_.layouts[memory_.module]),
                   "); use larger GPUs, more of them, or smaller microbatches");

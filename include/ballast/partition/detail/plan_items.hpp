@@ -84,10 +84,8 @@ struct step_samples {
     if (!pads) { return out_of_capacity(problem, items, sample); }
     return fail(
         error_code::infeasible, items.sample_of(sample), "sample ", items.sample_of(sample),
-        " brings bag ", bag, " to ", counted(held[bag].count, "sample"), " that weigh ",
-        held[bag].largest,
-        " each, padded to the heaviest, and it "
-        "holds ",
+        " brings bag ", bag, " to ", counted(held[bag].count, "sample"),
+        " padded to the heaviest, of ", held[bag].largest, ", and it holds ",
         problem.capacities[bag],
         "; policies that pad keep limits only where what weighs more costs no less, so plan "
         "fewer samples, raise the limit, or use a policy that packs, as capped{}");

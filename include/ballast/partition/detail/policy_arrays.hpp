@@ -7,6 +7,7 @@
 #include <ballast/core/quantities.hpp>
 #include <ballast/partition/concepts.hpp>
 #include <ballast/partition/cost_vector.hpp>
+#include <ballast/text/detail/counted.hpp>
 
 #include <cstddef>
 #include <span>
@@ -19,9 +20,9 @@ inline void expect_policy_arrays(partition_problem const& problem,
 {
   BALLAST_EXPECTS(!loads.empty(), "a policy was run without bags: `loads` is empty");
   BALLAST_EXPECTS(loads.size() == problem.gpus.size(), "a policy was run with `loads` of ",
-                  loads.size(), " bags for a problem of ", problem.gpus.size());
+                  counted(loads.size(), "bag"), " for a problem of ", problem.gpus.size());
   BALLAST_EXPECTS(owner.size() == problem.costs.size(), "a policy was run with `owner` of ",
-                  owner.size(), " samples for a problem of ", problem.costs.size());
+                  counted(owner.size(), "sample"), " for a problem of ", problem.costs.size());
 }
 
 /// The same by several quantities, where bags may all be equal.
@@ -31,7 +32,7 @@ void expect_policy_arrays(cost_vector_problem<D> const& problem,
 {
   BALLAST_EXPECTS(!loads.empty(), "a policy was run without bags: `loads` is empty");
   BALLAST_EXPECTS(owner.size() == problem.costs.size(), "a policy was run with `owner` of ",
-                  owner.size(), " samples for a problem of ", problem.costs.size());
+                  counted(owner.size(), "sample"), " for a problem of ", problem.costs.size());
 }
 
 /// What policies that pad attention alone expect besides.
@@ -39,7 +40,8 @@ inline void expect_attention(partition_problem const& problem)
 {
   BALLAST_EXPECTS(problem.attention.size() == problem.costs.size(),
                   "a policy that pads attention was run with attention parts of ",
-                  problem.attention.size(), " samples for a problem of ", problem.costs.size());
+                  counted(problem.attention.size(), "sample"), " for a problem of ",
+                  problem.costs.size());
 }
 
 }  // namespace ballast::inline v0::detail

@@ -89,8 +89,8 @@ struct named_sample {
   if (bags.is_short(length) && !bags.admits_short_samples()) {
     return named_sample{sample, length}.refuse(
         error_code::infeasible,
-        concat("is shorter than the smallest bag, which has ", bags.smallest_bag(),
-               " GPUs; add smaller bags, admit it by "
+        concat("is shorter than the smallest bag, which has ", counted(bags.smallest_bag(), "GPU"),
+               "; add smaller bags, admit it by "
                "bags.with_short_samples(short_samples::admitted), or leave it out"));
   }
   return {};

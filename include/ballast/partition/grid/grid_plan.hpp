@@ -12,6 +12,7 @@
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/ratio.hpp>
 #include <ballast/partition/grid/grid_options.hpp>
+#include <ballast/text/detail/counted.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -52,7 +53,8 @@ struct grid_plan : certified<cost_units> {
   [[nodiscard]] cell_id cell(rank_id rank, std::size_t slot) const
   {
     BALLAST_EXPECTS(to_index(rank) < ranks && slot < microbatches, "rank ", to_index(rank),
-                    " and slot ", slot, " of ", ranks, " ranks with ", microbatches, " slots");
+                    " and slot ", slot, " of ", detail::counted(ranks, "rank"), " with ",
+                    detail::counted(microbatches, "slot"));
     return to_id<cell_id>(slot * ranks + to_index(rank));
   }
   /// The samples that a rank computes in a slot; none where it runs a dummy.

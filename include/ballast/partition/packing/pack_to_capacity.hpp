@@ -15,6 +15,7 @@
 #include <ballast/partition/packing/packing_lower_bound.hpp>
 #include <ballast/partition/packing/packing_plan.hpp>
 #include <ballast/partition/priced_sample.hpp>
+#include <ballast/text/detail/counted.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -117,8 +118,8 @@ template <std::ranges::forward_range Samples, packing_policy Policy,
     BALLAST_EXPECTS(plan.loads[bin] <= capacity, "the policy put a weight of ", plan.loads[bin],
                     " in bin ", bin, ", which holds ", capacity);
   }
-  BALLAST_EXPECTS(proven <= bins, "the policy says that no packing has fewer than ", proven,
-                  " bins, and fills ", bins);
+  BALLAST_EXPECTS(proven <= bins, "the policy says that no packing has fewer than ",
+                  detail::counted(proven, "bin"), ", and fills ", bins);
   return {};
 }
 

@@ -15,6 +15,7 @@
 #include <ballast/partition/packing/packing_plan.hpp>
 #include <ballast/partition/packing/packing_rules.hpp>
 #include <ballast/partition/packing/refine_bins.hpp>
+#include <ballast/text/detail/counted.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -49,14 +50,14 @@ namespace detail {
     return fail(error_code::out_of_range, 0, pieces...);
   };
   if (rules.most_samples == 0 || rules.multiple_of == 0 || rules.length_multiple < 1) {
-    return refuse("packing_rules ask for at most ", rules.most_samples,
-                  " samples a bin, a multiple of ", rules.multiple_of,
-                  " bins and lengths in multiples of ", rules.length_multiple,
+    return refuse("packing_rules ask for at most ", counted(rules.most_samples, "sample"),
+                  " a bin, a multiple of ", counted(rules.multiple_of, "bin"),
+                  " and lengths in multiples of ", rules.length_multiple,
                   "; give at least 1 of each");
   }
   constexpr std::size_t most_bins = std::size_t{1} << 31;
   if (rules.least_bins > most_bins || rules.multiple_of > most_bins) {
-    return refuse("packing_rules ask for ", rules.least_bins, " bins or a multiple of ",
+    return refuse("packing_rules ask for ", counted(rules.least_bins, "bin"), " or a multiple of ",
                   rules.multiple_of, "; give at most 2^31");
   }
   return {};

@@ -10,6 +10,7 @@
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/concepts.hpp>
 #include <ballast/partition/detail/policy_arrays.hpp>
+#include <ballast/text/detail/counted.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -49,8 +50,8 @@ struct quadratic_with_tolerance {
   void operator()(partition_problem const& problem, std::span<cost_units> loads,
                   std::span<bag_id> owner, workspace& memory) const
   {
-    BALLAST_EXPECTS(tolerance >= 1, "quadratic_with_tolerance has a tolerance of ", tolerance,
-                    " tokens, and the least is 1");
+    BALLAST_EXPECTS(tolerance >= 1, "quadratic_with_tolerance has a tolerance of ",
+                    detail::counted(tolerance, "token"), ", and the least is 1");
     detail::expect_policy_arrays(problem, loads, owner);
     auto scratch = memory.open();
     std::span<packed_bag> const bags = scratch.take<packed_bag>(loads.size());

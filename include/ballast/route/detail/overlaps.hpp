@@ -6,6 +6,7 @@
 #include <ballast/core/ids.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/route/placement.hpp>
+#include <ballast/text/detail/counted.hpp>
 
 #include <algorithm>
 #include <concepts>
@@ -34,14 +35,15 @@ struct token_overlap {
 template <std::invocable<token_overlap const&> Visit>
 void for_each_overlap(placement const& from, placement const& to, Visit&& visit)
 {
-  BALLAST_EXPECTS(from.size() == to.size(), "one placement has ", from.size(),
-                  " samples and the other ", to.size());
-  BALLAST_EXPECTS(from.ranks() == to.ranks(), "one placement is over ", from.ranks(),
-                  " ranks and the other over ", to.ranks());
+  BALLAST_EXPECTS(from.size() == to.size(), "one placement has ", counted(from.size(), "sample"),
+                  " and the other ", to.size());
+  BALLAST_EXPECTS(from.ranks() == to.ranks(), "one placement is over ",
+                  counted(from.ranks(), "rank"), " and the other over ", to.ranks());
   for (std::size_t sample = 0; sample < from.size(); ++sample) {
     auto const id = to_id<sample_id>(sample);
-    BALLAST_EXPECTS(from.length(id) == to.length(id), "sample ", sample, " has ", from.length(id),
-                    " tokens in one placement and ", to.length(id), " in the other");
+    BALLAST_EXPECTS(from.length(id) == to.length(id), "sample ", sample, " has ",
+                    counted(from.length(id), "token"), " in one placement and ", to.length(id),
+                    " in the other");
     auto const sources = from[id];
     auto const targets = to[id];
     auto source = sources.begin();

@@ -15,6 +15,7 @@
 #include <ballast/runtime/detail/data/open_window.hpp>
 #include <ballast/runtime/detail/data/open_windows.hpp>
 #include <ballast/runtime/detail/data/window_opener.hpp>
+#include <ballast/text/detail/counted.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -152,7 +153,8 @@ class data_proxy {
     news_.push_back(
         detail::concat("sample ", sample.sample, " cannot be decoded: ", why, "; it is left out"));
     if (members.size() > 1) {
-      news_.back() += detail::concat(" with its group of ", members.size(), " samples");
+      news_.back() +=
+          detail::concat(" with its group of ", detail::counted(members.size(), "sample"));
     }
     for (detail::window_sample& member : members) { open_.put(*window, member, place::left_out); }
     for (detail::window_sample& member : members) { note(*window, member); }
@@ -245,7 +247,8 @@ class data_proxy {
       for (detail::window_sample const& each : window.samples) {
         std::vector<tokens> const lengths = lengths_of(each.sample);
         BALLAST_EXPECTS(lengths.size() == setup().modules, "lengths() gave sample ", each.sample,
-                        " ", lengths.size(), " lengths in place of ", setup().modules);
+                        " ", detail::counted(lengths.size(), "length"), " in place of ",
+                        setup().modules);
         window.lengths.insert(window.lengths.end(), lengths.begin(), lengths.end());
       }
       plan(window);

@@ -13,6 +13,7 @@
 #include <ballast/runtime/data/window_problem.hpp>
 #include <ballast/runtime/detail/data/planned_steps.hpp>
 #include <ballast/runtime/detail/data/proxy_rank.hpp>
+#include <ballast/text/detail/counted.hpp>
 
 #include <chrono>
 #include <cstddef>
@@ -52,8 +53,8 @@ template <point_to_point Communicator, detail::data_plan Plan, window_policy Pol
                                           Lengths lengths_of = {})
 {
   BALLAST_EXPECTS(trainers >= 1 && trainers + 2 <= comm.size(), "a data pipeline of ", trainers,
-                  " trainers and a proxy among ", comm.size(),
-                  " ranks leaves no loader; give at least one");
+                  " trainers and a proxy among ", detail::counted(comm.size(), "rank"),
+                  " leaves no loader; give at least one");
   detail::proxy_rank<Communicator, Plan, Policy, Cost, Lengths> proxy(
       comm, trainers, std::move(plan), std::move(setup), std::move(windows), options,
       std::move(lengths_of));

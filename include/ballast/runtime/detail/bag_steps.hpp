@@ -12,6 +12,7 @@
 #include <ballast/route/head_split.hpp>
 #include <ballast/runtime/detail/plan_together.hpp>
 #include <ballast/runtime/detail/rank_gpus.hpp>
+#include <ballast/text/detail/counted.hpp>
 #include <ballast/topology/bag_layout.hpp>
 
 #include <algorithm>
@@ -60,10 +61,11 @@ class bag_steps {
     for (std::size_t each = 0; each < bags_.size(); ++each) {
       head_split const split{std::max(options_.query_heads, 1U), bags_[to_id<bag_id>(each)].gpus,
                              options_.kv_heads};
-      BALLAST_EXPECTS(split.is_possible(), "options.kv_heads keeps groups of ", split.query_heads,
-                      " query heads and ", split.kv_heads, " key-value heads whole, and bag ", each,
-                      " has ", split.gpus,
-                      " GPUs; give a multiple of kv_heads as query_heads, and bags of at most "
+      BALLAST_EXPECTS(split.is_possible(), "options.kv_heads keeps groups of ",
+                      counted(split.query_heads, "query head"), " and ",
+                      counted(split.kv_heads, "key-value head"), " whole, and bag ", each, " has ",
+                      counted(split.gpus, "GPU"),
+                      "; give a multiple of kv_heads as query_heads, and bags of at most "
                       "as many GPUs");
     }
   }
@@ -100,13 +102,13 @@ class bag_steps {
     std::size_t const each = options_.gpus_per_rank;
     if (bags_.gpus() == comm_.size() * each) { return {}; }
     if (each > 1) {
-      return fail(error_code::out_of_range, bags_.gpus(), "the bags have ", bags_.gpus(),
-                  " GPUs and the job has ", comm_.size(), " ranks of ", each,
-                  " GPUs; lay the bags out over the GPUs of all ranks");
+      return fail(error_code::out_of_range, bags_.gpus(), "the bags have ",
+                  counted(bags_.gpus(), "GPU"), " and the job has ", counted(comm_.size(), "rank"),
+                  " of ", counted(each, "GPU"), "; lay the bags out over the GPUs of all ranks");
     }
-    return fail(error_code::out_of_range, bags_.gpus(), "the bags have ", bags_.gpus(),
-                " GPUs and the job has ", comm_.size(),
-                " ranks; lay the bags out over one GPU for each rank");
+    return fail(error_code::out_of_range, bags_.gpus(), "the bags have ",
+                counted(bags_.gpus(), "GPU"), " and the job has ", counted(comm_.size(), "rank"),
+                "; lay the bags out over one GPU for each rank");
   }
 
   /// The group of this rank's bag; null until a step was planned.

@@ -8,6 +8,7 @@
 #include <ballast/core/result.hpp>
 #include <ballast/core/uint128.hpp>
 #include <ballast/runtime/scheduled_step.hpp>
+#include <ballast/text/detail/counted.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -40,13 +41,13 @@ template <std::size_t D>
                                        time_units longest)
 {
   if (step.ranks() != ranks) {
-    return fail(error_code::out_of_range, 0, "a step of ", step.ranks(),
-                " ranks was given to a correction of ", ranks);
+    return fail(error_code::out_of_range, 0, "a step of ", counted(step.ranks(), "rank"),
+                " was given to a correction of ", ranks);
   }
   if (!measured.empty() && measured.size() != ranks * step.microbatches) {
-    return fail(error_code::out_of_range, measured.size(), measured.size(),
-                " times were measured of ", ranks, " ranks with ", step.microbatches,
-                " microbatches each; give one of each, or none");
+    return fail(error_code::out_of_range, measured.size(), "measured has ",
+                counted(measured.size(), "time"), " for ", counted(ranks, "rank"), " with ",
+                counted(step.microbatches, "microbatch"), " each; give one of each, or none");
   }
   if (step_time <= 0) {
     return fail(error_code::out_of_range, 0, "a step took ", step_time,

@@ -11,6 +11,7 @@
 #include <ballast/partition/grid/partition_grid.hpp>
 #include <ballast/runtime/grid_step_options.hpp>
 #include <ballast/runtime/step_options.hpp>
+#include <ballast/text/detail/counted.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -60,10 +61,10 @@ template <class Sample>
                                                grid_step_options<Sample> const& options)
 {
   if (plan.ranks != ranks || plan.owner.size() != samples.size()) {
-    return fail(error_code::mismatch, 0, "the grid was planned ahead for ", plan.owner.size(),
-                " samples on ", plan.ranks, " ranks, and all ranks have read ", samples.size(),
-                " for ", ranks,
-                " bags; plan it for what all ranks will have read, and for a rank of each bag");
+    return fail(error_code::mismatch, 0, "the grid was planned ahead for ",
+                counted(plan.owner.size(), "sample"), " on ", counted(plan.ranks, "rank"),
+                ", and all ranks have read ", samples.size(), " for ", counted(ranks, "bag"),
+                "; plan it for what all ranks will have read, and for a rank of each bag");
   }
   auto const weight_of = grid_of_samples<Sample>::weight_of(options);
   std::int64_t const multiple = options.grid.weight_multiple;

@@ -16,6 +16,7 @@
 #include <ballast/runtime/orchestrated_step.hpp>
 #include <ballast/runtime/phase.hpp>
 #include <ballast/sharding/hybrid_sharding.hpp>
+#include <ballast/text/detail/counted.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -49,8 +50,8 @@ struct phase_input {
 {
   if (gpus == in.ranks) { return {}; }
   return fail(error_code::out_of_range, in.number, "the ", what, " of phase ", in.number, " have ",
-              gpus, " GPUs and the job has ", in.ranks, " ranks; lay the ", what,
-              " out over one GPU for each rank");
+              counted(gpus, "GPU"), " and the job has ", counted(in.ranks, "rank"), "; lay the ",
+              what, " out over one GPU for each rank");
 }
 
 /// Plans one phase and places its sequences.

@@ -13,6 +13,7 @@
 #include <ballast/route/route_plan.hpp>
 #include <ballast/route/ulysses.hpp>
 #include <ballast/runtime/detail/rank_gpus.hpp>
+#include <ballast/text/detail/counted.hpp>
 #include <ballast/topology/bag_layout.hpp>
 
 #include <cstddef>
@@ -107,13 +108,14 @@ class slot_routes {
                 ", which is not from 0 to ", longest_sample, "; correct it");
   }
   if (!bags.takes(bag_id{0}, length)) {
-    return fail(error_code::infeasible, sample, "sample ", sample, " of ", length,
-                " tokens is shorter than a bag, which has ", bags[bag_id{0}].gpus,
-                " GPUs; use smaller bags, or leave it out");
+    return fail(error_code::infeasible, sample, "sample ", sample, " of ", counted(length, "token"),
+                " is shorter than a bag, which has ", counted(bags[bag_id{0}].gpus, "GPU"),
+                "; use smaller bags, or leave it out");
   }
   if (loss < 0 || loss > longest_sample) {
-    return fail(error_code::out_of_range, sample, "sample ", sample, " has ", loss,
-                " tokens with a loss, which is not from 0 to ", longest_sample, "; correct it");
+    return fail(error_code::out_of_range, sample, "sample ", sample, " has ",
+                counted(loss, "token"), " with a loss, which is not from 0 to ", longest_sample,
+                "; correct it");
   }
   return {};
 }

@@ -57,7 +57,7 @@ TEST(TaskList, SaysWhatIsWrongOnWhichRank)
     tasks.push_back(more);
     return tasks;
   };
-  expect_refused({2, {encoder}}, infeasible, 0, "for 1 pipeline ranks and the stages are on 2");
+  expect_refused({2, {encoder}}, infeasible, 0, "for 1 pipeline rank and the stages are on 2");
   expect_refused({2, {encoder, llm, {}}}, infeasible, 0, "for 3 pipeline ranks");
   expect_refused({7, {encoder, llm}}, infeasible, 0, "lists 6 tasks for 7 microbatches");
   expect_refused({2, {encoder, with(llm, forward(2, 1))}}, out_of_range, 1,

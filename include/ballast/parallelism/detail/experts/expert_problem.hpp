@@ -7,6 +7,7 @@
 #include <ballast/core/uint128.hpp>
 #include <ballast/parallelism/detail/experts/deal_replicas.hpp>
 #include <ballast/parallelism/detail/experts/replica_slots.hpp>
+#include <ballast/text/detail/counted.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -50,14 +51,15 @@ struct expert_problem {
       hosts += of_gpu > 0 ? 1U : 0U;
     }
     if (places < loads.size()) {
-      return fail(error_code::infeasible, places, loads.size(), " experts do not fit ", places,
-                  " slots of ", slots.size(), " GPUs; give at least one slot for each");
+      return fail(error_code::infeasible, places, counted(slots.size(), "GPU"), " with ",
+                  counted(places, "slot"), " cannot hold ", counted(loads.size(), "expert"),
+                  "; give at least one slot for each");
     }
     if (auto checked = check_nodes(refuse); !checked) { return checked; }
     if (replicas.empty()) { return {}; }
     if (replicas.size() != loads.size()) {
-      return refuse(replicas.size(), "there are ", replicas.size(), " numbers of replicas for ",
-                    loads.size(), " experts; give one for each, or none");
+      return refuse(replicas.size(), "replicas has ", counted(replicas.size(), "entry"), " for ",
+                    counted(loads.size(), "expert"), "; give one for each, or none");
     }
     std::uint64_t asked = 0;
     for (std::size_t expert = 0; expert < replicas.size(); ++expert) {
@@ -69,8 +71,8 @@ struct expert_problem {
       asked += replicas[expert];
     }
     if (asked > places) {
-      return fail(error_code::infeasible, places, asked, " replicas do not fit ", places,
-                  " slots; ask for fewer");
+      return fail(error_code::infeasible, places, asked, " replicas do not fit ",
+                  counted(places, "slot"), "; ask for fewer");
     }
     return {};
   }
@@ -140,8 +142,8 @@ struct expert_problem {
     std::uint64_t all = 0;
     for (std::uint32_t const gpus : nodes) { all += gpus; }
     if (all != slots.size()) {
-      return refuse(nodes.size(), "the nodes have ", all, " GPUs, and slots are given for ",
-                    slots.size(), "; give the GPUs of each node");
+      return refuse(nodes.size(), "the nodes have ", counted(all, "GPU"),
+                    ", and slots are given for ", slots.size(), "; give the GPUs of each node");
     }
     std::sort(hosts_of_nodes.begin(), hosts_of_nodes.end(), std::greater<>());
     hosts_of_nodes.resize(std::min(most_nodes, hosts_of_nodes.size()));

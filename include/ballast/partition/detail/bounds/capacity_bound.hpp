@@ -11,6 +11,7 @@
 #include <ballast/partition/concepts.hpp>
 #include <ballast/partition/detail/bounds/cheapest_cover.hpp>
 #include <ballast/partition/detail/bounds/work_limits.hpp>
+#include <ballast/text/detail/counted.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -47,7 +48,7 @@ namespace ballast::inline v0::detail {
   std::size_t const bags = problem.capacities.size();
   BALLAST_EXPECTS(bags >= 1, "there are no capacities");
   BALLAST_EXPECTS(problem.weights.size() == samples, "there are weights of ",
-                  problem.weights.size(), " samples for a problem of ", samples);
+                  counted(problem.weights.size(), "sample"), " for a problem of ", samples);
   auto scratch = memory.open();
   auto const unsigned_of = [](std::int64_t value) { return static_cast<std::uint64_t>(value); };
 

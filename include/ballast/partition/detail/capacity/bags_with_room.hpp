@@ -9,6 +9,7 @@
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/concepts.hpp>
 #include <ballast/partition/priced_sample.hpp>
+#include <ballast/text/detail/counted.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -42,9 +43,9 @@ class bags_with_room {
   {
     looks_left_[0] = most_looks;
     BALLAST_EXPECTS(problem.capacities.size() == loads.size(), "there are capacities of ",
-                    problem.capacities.size(), " bags for a problem of ", loads.size());
+                    counted(problem.capacities.size(), "bag"), " for a problem of ", loads.size());
     BALLAST_EXPECTS(problem.weights.size() == owner.size(), "there are weights of ",
-                    problem.weights.size(), " samples for a problem of ", owner.size());
+                    counted(problem.weights.size(), "sample"), " for a problem of ", owner.size());
     weigh();
   }
 

@@ -20,6 +20,7 @@
 #include <ballast/partition/detail/vectors/weights_alone.hpp>
 #include <ballast/partition/partition_constraints.hpp>
 #include <ballast/partition/partition_plan.hpp>
+#include <ballast/text/detail/counted.hpp>
 #include <ballast/topology/bag_layout.hpp>
 
 #include <algorithm>
@@ -92,8 +93,8 @@ template <std::size_t D>
     BALLAST_EXPECTS(bag < loads.size(), "the policy put sample ", items.sample_of(item), " in bag ",
                     bag, " of ", loads.size());
     BALLAST_EXPECTS(problem.fits(item, bag), "the policy put sample ", items.sample_of(item),
-                    " of ", problem.lengths[item], " tokens in bag ", bag, " of ",
-                    problem.gpus[bag], " GPUs");
+                    " of ", counted(problem.lengths[item], "token"), " in bag ", bag, " of ",
+                    counted(problem.gpus[bag], "GPU"));
     for (std::size_t d = 0; d < D; ++d) { recomputed[bag][d] += problem.costs[item][d]; }
     if (held.empty()) { continue; }
     held[bag] += problem.weights[item];

@@ -5,6 +5,7 @@
 #include <ballast/core/contract.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/partition/packing/concepts.hpp>
+#include <ballast/text/detail/counted.hpp>
 
 #include <span>
 
@@ -14,11 +15,11 @@ namespace ballast::inline v0::detail {
 inline void expect_packing_arrays(packing_problem const& problem, std::span<bag_id const> owner)
 {
   BALLAST_EXPECTS(owner.size() == problem.weights.size(),
-                  "a packing policy was run with `owner` of ", owner.size(),
-                  " samples for a problem of ", problem.weights.size());
+                  "a packing policy was run with `owner` of ", counted(owner.size(), "sample"),
+                  " for a problem of ", problem.weights.size());
   BALLAST_EXPECTS(problem.heaviest_first.size() == problem.weights.size(),
                   "a packing policy was run with `heaviest_first` of ",
-                  problem.heaviest_first.size(), " samples for a problem of ",
+                  counted(problem.heaviest_first.size(), "sample"), " for a problem of ",
                   problem.weights.size());
 }
 

@@ -10,6 +10,7 @@
 #include <ballast/pipeline/detail/evaluation/order_program.hpp>
 #include <ballast/pipeline/pipeline_times.hpp>
 #include <ballast/pipeline/schedule.hpp>
+#include <ballast/text/detail/counted.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -86,10 +87,11 @@ class order_program_writer {
       : schedule_(schedule), times_(times), scratch_(scratch)
   {
     BALLAST_EXPECTS(times.microbatches() == schedule.microbatches(), "times of ",
-                    times.microbatches(), " microbatches were given for a schedule of ",
+                    counted(times.microbatches(), "microbatch"), " were given for a schedule of ",
                     schedule.microbatches());
-    BALLAST_EXPECTS(times.stages == schedule.stages().stages(), "times on ", times.stages,
-                    " stages were given for a schedule of ", schedule.stages().stages());
+    BALLAST_EXPECTS(times.stages == schedule.stages().stages(), "times on ",
+                    counted(times.stages, "stage"), " were given for a schedule of ",
+                    schedule.stages().stages());
   }
 
   [[nodiscard]] order_program operator()()

@@ -9,6 +9,7 @@
 #include <ballast/core/result.hpp>
 #include <ballast/pipeline/schedule.hpp>
 #include <ballast/pipeline/stage_graph.hpp>
+#include <ballast/text/detail/counted.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -91,15 +92,16 @@ inline void find_needs(task_list& list, stage_graph const& stages)
                                                   pipeline_schedule const& schedule)
 {
   if (schedule.ranks.size() != stages.ranks()) {
-    return fail(error_code::infeasible, 0, "the schedule is for ", schedule.ranks.size(),
-                " pipeline ranks and the stages are on ", stages.ranks(),
-                "; write one list of tasks per rank");
+    return fail(error_code::infeasible, 0, "the schedule is for ",
+                counted(schedule.ranks.size(), "pipeline rank"), " and the stages are on ",
+                stages.ranks(), "; write one list of tasks per rank");
   }
   std::size_t listed = 0;
   for (auto const& tasks : schedule.ranks) { listed += tasks.size(); }
   if (listed < schedule.microbatches) {
-    return fail(error_code::infeasible, 0, "the schedule lists ", listed, " tasks for ",
-                schedule.microbatches, " microbatches; every stage does a forward of each");
+    return fail(error_code::infeasible, 0, "the schedule lists ", counted(listed, "task"), " for ",
+                counted(schedule.microbatches, "microbatch"),
+                "; every stage does a forward of each");
   }
   if (auto const fits = check_microbatches(stages, schedule.microbatches); !fits) {
     return tl::unexpected(fits.error());

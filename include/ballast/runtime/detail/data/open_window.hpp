@@ -7,6 +7,7 @@
 #include <ballast/runtime/data/data_step.hpp>
 #include <ballast/runtime/data/data_windows.hpp>
 #include <ballast/runtime/data/window_problem.hpp>
+#include <ballast/text/detail/counted.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -175,7 +176,7 @@ struct open_window {
                     "the window policy put a unit that arrived in step ", arrived[unit], " of ",
                     steps, " into step ", step[unit],
                     "; every step must train as many as arrive in it, none more than ",
-                    windows.held_back, " steps late");
+                    counted(windows.held_back, "step"), " late");
       }
       unit_steps[chosen[unit]] = step[unit];
     }

@@ -9,6 +9,7 @@
 #include <ballast/runtime/data/data_setup.hpp>
 #include <ballast/runtime/detail/data/open_window.hpp>
 #include <ballast/runtime/detail/state_text.hpp>
+#include <ballast/text/detail/counted.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -78,8 +79,8 @@ class epoch_order {
     for (std::size_t at = 1; at <= samples_; ++at) {
       if (at < samples_ && together[members_[at]] == together[members_[at - 1]]) { continue; }
       std::size_t const size = at - begins_.back();
-      BALLAST_EXPECTS(size <= step_samples_, "a group of setup.together has ", size,
-                      " samples, and a step has room for ", step_samples_);
+      BALLAST_EXPECTS(size <= step_samples_, "a group of setup.together has ",
+                      counted(size, "sample"), ", and a step has room for ", step_samples_);
       begins_.push_back(static_cast<std::uint32_t>(at));
     }
   }
@@ -208,8 +209,8 @@ class window_opener {
     BALLAST_EXPECTS(setup.samples < std::numeric_limits<std::uint32_t>::max(),
                     "a data pipeline numbers samples by 32 bits, and is given ", setup.samples);
     BALLAST_EXPECTS(setup.together.empty() || setup.together.size() == setup.samples,
-                    "setup.together has ", setup.together.size(), " entries for ", setup.samples,
-                    " samples");
+                    "setup.together has ", counted(setup.together.size(), "entry"), " for ",
+                    counted(setup.samples, "sample"));
     return setup;
   }
 

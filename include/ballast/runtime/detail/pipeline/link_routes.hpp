@@ -15,6 +15,7 @@
 #include <ballast/route/unit_plan.hpp>
 #include <ballast/runtime/detail/pipeline/pipeline_job.hpp>
 #include <ballast/runtime/pipeline_setup.hpp>
+#include <ballast/text/detail/counted.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -92,32 +93,35 @@ class link_routes {
     }
     std::size_t const links = job.stages().links().size();
     if (given.rows.size() != links) {
-      return refuse(given.rows.size(), "the plan has rows of ", given.rows.size(),
-                    " links, and the "
+      return refuse(given.rows.size(), "the plan has rows of ", counted(given.rows.size(), "link"),
+                    ", and the "
                     "schedule ",
                     links, "; give each link rows, in the order of links()");
     }
     for (std::size_t link = 0; link < links; ++link) {
       if (given.rows[link].size() != samples) {
-        return refuse(link, "link ", link, " of the plan has rows of ", given.rows[link].size(),
-                      " samples of ", samples, "; give each sample its rows, or 0");
+        return refuse(link, "link ", link, " of the plan has rows of ",
+                      counted(given.rows[link].size(), "sample"), " of ", samples,
+                      "; give each sample its rows, or 0");
       }
       for (tokens const rows : given.rows[link]) {
         if (rows >= 0 && rows <= longest_sample) { continue; }
         return fail(error_code::out_of_range, link, "link ", link, " of the plan has a sample of ",
-                    rows, " rows; give from 0 to ", longest_sample);
+                    counted(rows, "row"), "; give from 0 to ", longest_sample);
       }
     }
     if (given.replica.size() != job.grid().size()) {
-      return refuse(given.replica.size(), "the plan has replicas of ", given.replica.size(),
-                    " modules, and the grid has ", job.grid().size(), "; plan for this grid");
+      return refuse(given.replica.size(), "the plan has replicas of ",
+                    counted(given.replica.size(), "module"), ", and the grid has ",
+                    job.grid().size(), "; plan for this grid");
     }
     for (std::uint32_t module = 0; module < job.grid().size(); ++module) {
       std::uint32_t const data = job.grid()[module].data;
       auto const& replica = given.replica[module];
       if (replica.size() != samples && (data > 1 || !replica.empty())) {
-        return refuse(module, "module ", module, " of the plan has replicas for ", replica.size(),
-                      " samples of ", samples, "; say for each sample which replica computes it");
+        return refuse(module, "module ", module, " of the plan has replicas for ",
+                      counted(replica.size(), "sample"), " of ", samples,
+                      "; say for each sample which replica computes it");
       }
       for (std::uint32_t const each : replica) {
         if (each < data) { continue; }

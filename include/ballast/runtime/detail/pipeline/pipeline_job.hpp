@@ -8,6 +8,7 @@
 #include <ballast/pipeline/schedule.hpp>
 #include <ballast/pipeline/stage_graph.hpp>
 #include <ballast/runtime/pipeline_setup.hpp>
+#include <ballast/text/detail/counted.hpp>
 #include <ballast/topology/process_grid.hpp>
 
 #include <algorithm>
@@ -35,9 +36,9 @@ class pipeline_job {
       coordinates += setup.grid[module].pipeline;
     }
     if (coordinates != stages.ranks()) {
-      return fail(error_code::infeasible, coordinates, "the modules of the grid are ", coordinates,
-                  " pipeline ranks long, and the schedule is for ", stages.ranks(),
-                  "; make both of the same modules");
+      return fail(error_code::infeasible, coordinates, "the modules of the grid are ",
+                  counted(coordinates, "pipeline rank"), " long, and the schedule is for ",
+                  stages.ranks(), "; make both of the same modules");
     }
     for (std::size_t stage = 0; stage < stages.stages(); ++stage) {
       if (stages[to_id<stage_id>(stage)].part != model_part::transfer) { continue; }
@@ -47,14 +48,15 @@ class pipeline_job {
     }
     if (setup.row_bytes.size() != stages.links().size()) {
       return fail(error_code::infeasible, setup.row_bytes.size(), "row_bytes has ",
-                  setup.row_bytes.size(), " entries for ", stages.links().size(),
-                  " links; give one for each, in the order of links()");
+                  counted(setup.row_bytes.size(), "entry"), " for ",
+                  counted(stages.links().size(), "link"),
+                  "; give one for each, in the order of links()");
     }
     for (std::size_t link = 0; link < setup.row_bytes.size(); ++link) {
       constexpr std::size_t widest = std::size_t{1} << 32U;
       if (setup.row_bytes[link] == 0 || setup.row_bytes[link] > widest) {
         return fail(error_code::out_of_range, link, "rows of link ", link, " have ",
-                    setup.row_bytes[link], " bytes; give from 1 to 2^32");
+                    counted(setup.row_bytes[link], "byte"), "; give from 1 to 2^32");
       }
     }
     if (to_index(rank) >= setup.grid.ranks()) {
