@@ -209,8 +209,8 @@ TEST(ColumnExpression, SaysWhereBackticksAreMissing)
 
 TEST(ColumnExpression, WritesABacktickInANameTwice)
 {
-  std::array<std::string_view, 3> const names = {"a`b", "`", ""};
-  std::array<std::string_view, 3> const row = {"1", "20", "300"};
+  std::array<std::string_view, 4> const names = {"a`b", "`", "", "a"};
+  std::array<std::string_view, 4> const row = {"1", "20", "300", "4000"};
   auto const sum = parse_column_expression("`a``b`+````+``", names);
   ASSERT_TRUE(sum) << sum.error().message;
   EXPECT_EQ(sum->evaluate({2, row}), 321);
