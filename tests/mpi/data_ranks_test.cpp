@@ -33,7 +33,7 @@ using ballast::rank_id;
 using ballast_test::faulty_source;
 
 ballast::data_setup const setup{.samples = 150, .step_samples = 8, .epochs = 2, .seed = 3};
-ballast::loader_options const options{.most = 8, .late_after = std::chrono::milliseconds(1500)};
+ballast::loader_options const options{.most = 8, .late_after = std::chrono::seconds(3)};
 
 std::vector<std::uint64_t> expected_digests(faulty_source const& source)
 {
