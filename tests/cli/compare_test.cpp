@@ -22,21 +22,14 @@ using testing::HasSubstr;
 
 class BallastCompare : public ballast_test::program_test {
  protected:
-  json said(std::string const& arguments) const
-  {
-    auto const result = run(arguments + " --format json");
-    EXPECT_EQ(result.exit_code, 0) << result.error;
-    EXPECT_EQ(result.error, "");
-    return json::parse(result.out);
-  }
 };
 
 TEST_F(BallastCompare, FindsWhatPlanFindsForEachCombination)
 {
   std::string const steps = std::string(mixed) + "--steps 3 --seed 5 ";
-  json const found = said("compare " + steps +
-                          "--policy lpt --policy refine:lpt,work=500 --policy round_robin "
-                          "--bags g4n8 --bags g8n4");
+  json const found = json_of("compare " + steps +
+                             "--policy lpt --policy refine:lpt,work=500 --policy round_robin "
+                             "--bags g4n8 --bags g8n4");
   auto const& combinations = found.at("combinations");
   ASSERT_EQ(combinations.size(), 6U);
   std::size_t next = 0;
@@ -44,7 +37,7 @@ TEST_F(BallastCompare, FindsWhatPlanFindsForEachCombination)
   for (std::string const policy : {"lpt", "refine:lpt,work=500", "round_robin"}) {
     for (std::string const bags : {"g4n8", "g8n4"}) {
       json const& each = combinations.at(next++);
-      json const plan = said("plan " + steps + "--policy " + policy + " --bags " + bags);
+      json const plan = json_of("plan " + steps + "--policy " + policy + " --bags " + bags);
       EXPECT_EQ(each.at("policy"), policy);
       EXPECT_EQ(each.at("bags"), bags);
       for (char const* const name : {"gap_mean", "gap_max", "moved_share", "digest"}) {
@@ -64,9 +57,9 @@ TEST_F(BallastCompare, TakesLimitsAndATraceThatIsRead)
 {
   std::string const trace =
       "--gpus 2 --length a --cost tokens --no-shuffle --trace " + file("t.csv", "a\n9\n1\n1\n1\n");
-  json const found = said("compare " + trace +
-                          " --policy round_robin --policy refine "
-                          "--most-tokens-per-gpu 9 --most-tokens-per-gpu 12");
+  json const found = json_of("compare " + trace +
+                             " --policy round_robin --policy refine "
+                             "--most-tokens-per-gpu 9 --most-tokens-per-gpu 12");
   EXPECT_EQ(found.at("samples"), 4);
   EXPECT_EQ(found.at("steps"), 1);
   ASSERT_EQ(found.at("combinations").size(), 4U);
@@ -80,7 +73,7 @@ TEST_F(BallastCompare, TakesLimitsAndATraceThatIsRead)
 
 TEST_F(BallastCompare, PlansByTheDefaultWithoutAPolicy)
 {
-  json const found = said(std::string("compare --steps 1 ") + mixed);
+  json const found = json_of(std::string("compare --steps 1 ") + mixed);
   ASSERT_EQ(found.at("combinations").size(), 1U);
   EXPECT_EQ(found.at("combinations").at(0).at("policy"), "refine");
 }

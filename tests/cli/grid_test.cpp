@@ -50,12 +50,10 @@ class BallastGrid : public ballast_test::program_test {
 TEST_F(BallastGrid, FindsTheLeastNumberAndWritesThePlan)
 {
   std::vector<std::pair<int, char>> const samples(5, {95, 'a'});
-  auto const result = run(trace(samples) +
-                          "--batch 5 --microbatches auto --most-tokens-per-microbatch 100 "
-                          "--no-shuffle --format json --plan " +
-                          path("plan.csv"));
-  ASSERT_EQ(result.exit_code, 0) << result.error;
-  json const plan = json::parse(result.out);
+  json const plan = json_of(trace(samples) +
+                            "--batch 5 --microbatches auto --most-tokens-per-microbatch 100 "
+                            "--no-shuffle --plan " +
+                            path("plan.csv"));
   EXPECT_EQ(plan.at("microbatches_mean"), 3);
   EXPECT_EQ(plan.at("fewest_microbatches_mean"), 3);
   EXPECT_NEAR(plan.at("empty_share"), 1.0 / 6, 1e-9);
@@ -119,7 +117,7 @@ TEST_F(BallastGrid, CountsTheShortSamplesThatItAdmits)
   expect_refused(run(job + "--microbatches 2"), 1, "admit it by --short-samples admit");
   std::string const admitted = job + "--microbatches 2 --short-samples admit ";
   EXPECT_THAT(run(admitted).out, HasSubstr("g2n1: 2 of 3 samples with fewer tokens"));
-  EXPECT_EQ(json::parse(run(admitted + "--format json").out).at("short_samples"), 2);
+  EXPECT_EQ(json_of(admitted).at("short_samples"), 2);
 }
 
 TEST_F(BallastGrid, RefusesInASentence)

@@ -70,10 +70,7 @@ class BallastOrchestrate : public ballast_test::program_test {
 
   json orchestrated(std::string const& arguments) const
   {
-    auto const result = run("orchestrate --format json " + arguments);
-    EXPECT_EQ(result.exit_code, 0) << result.error;
-    EXPECT_EQ(result.error, "");
-    return result.exit_code == 0 ? json::parse(result.out) : json();
+    return json_of("orchestrate " + arguments);
   }
   json best(std::string const& arguments) const
   {
@@ -125,14 +122,13 @@ TEST_F(BallastOrchestrate, FindsWhatTheLibraryFinds)
   problem.kinds = {{.gpus = 16, .memory_bytes = 80'000'000'000}};
   problem.global_batch = 48;
   problem.microbatch = 2;
-  auto const expected = orchestrate(problem);
-  ASSERT_TRUE(expected) << expected.error().message;
-  EXPECT_DOUBLE_EQ(found.at("step_seconds"), static_cast<double>(expected->layout.step) * 1e-12);
-  auto const simulated = ballast::simulate_orchestration(problem, expected->layout.modules).value();
+  auto const expected = orchestrate(problem).value();
+  EXPECT_DOUBLE_EQ(found.at("step_seconds"), static_cast<double>(expected.layout.step) * 1e-12);
+  auto const simulated = ballast::simulate_orchestration(problem, expected.layout.modules).value();
   EXPECT_DOUBLE_EQ(found.at("simulated_seconds"), static_cast<double>(simulated) * 1e-12);
-  EXPECT_EQ(found.at("gpus_used"), expected->layout.gpus());
-  EXPECT_EQ(found.at("microbatches"), expected->layout.microbatches);
-  EXPECT_EQ(found.at("modules").at(1).at("tp"), expected->layout.modules[1].tp);
+  EXPECT_EQ(found.at("gpus_used"), expected.layout.gpus());
+  EXPECT_EQ(found.at("microbatches"), expected.layout.microbatches);
+  EXPECT_EQ(found.at("modules").at(1).at("tp"), expected.layout.modules[1].tp);
 }
 
 TEST_F(BallastOrchestrate, TakesWhatIsSaidOfModules)

@@ -30,14 +30,6 @@ class BallastPack : public ballast_test::program_test {
     for (long const length : lengths) { text += std::to_string(length) + "\n"; }
     return "pack --length tokens --trace " + file("trace.csv", text) + " ";
   }
-
-  json packed(std::string const& arguments) const
-  {
-    auto const result = run(arguments + " --format json");
-    EXPECT_EQ(result.exit_code, 0) << result.error;
-    EXPECT_EQ(result.error, "");
-    return json::parse(result.out);
-  }
 };
 
 TEST_F(BallastPack, FindsTheFewestBinsAndWritesThem)
@@ -68,7 +60,7 @@ TEST_F(BallastPack, FindsTheFewestBinsAndWritesThem)
   EXPECT_EQ(sample, lengths.size());
   EXPECT_EQ(loads.size(), 3U);  // all together are 2500
 
-  json const said = packed(trace(lengths) + "--capacity 1000");
+  json const said = json_of(trace(lengths) + "--capacity 1000");
   EXPECT_EQ(said.at("bins"), 3);
   EXPECT_EQ(said.at("fewest_bins"), 3);
   EXPECT_EQ(said.at("gap"), 0.0);
@@ -78,26 +70,26 @@ TEST_F(BallastPack, FindsTheFewestBinsAndWritesThem)
 TEST_F(BallastPack, KeepsToTheRules)
 {
   std::string const forty = trace(std::vector<long>(40, 10)) + "--capacity 4096 ";
-  EXPECT_EQ(packed(forty).at("bins"), 1);
-  EXPECT_EQ(packed(forty + "--most-samples 16").at("bins"), 3);
-  json const multiple = packed(forty + "--most-samples 16 --multiple-of 4");
+  EXPECT_EQ(json_of(forty).at("bins"), 1);
+  EXPECT_EQ(json_of(forty + "--most-samples 16").at("bins"), 3);
+  json const multiple = json_of(forty + "--most-samples 16 --multiple-of 4");
   EXPECT_EQ(multiple.at("bins"), 4);
   EXPECT_EQ(multiple.at("largest"), 100);
   EXPECT_EQ(multiple.at("largest_bound"), 100);
-  EXPECT_EQ(packed(forty + "--least-bins 7").at("bins"), 7);
-  EXPECT_EQ(packed(forty + "--least-bins 50").at("empty_bins"), 10);
-  EXPECT_EQ(packed(forty + "--length-multiple 128").at("bins"), 2);
+  EXPECT_EQ(json_of(forty + "--least-bins 7").at("bins"), 7);
+  EXPECT_EQ(json_of(forty + "--least-bins 50").at("empty_bins"), 10);
+  EXPECT_EQ(json_of(forty + "--length-multiple 128").at("bins"), 2);
   // {100 90} and {10 x 6}, where sums would leave one bin full.
   std::string const uneven = trace({100, 90, 10, 10, 10, 10, 10, 10}) + "--capacity 200 ";
-  EXPECT_EQ(packed(uneven + "--padded").at("bins"), 2);
-  EXPECT_EQ(packed(uneven + "--padded").at("largest"), 200);
-  EXPECT_EQ(packed(uneven + "--padded").at("owners").at(0), json({0, 0, 1, 1, 1, 1, 1, 1}));
+  EXPECT_EQ(json_of(uneven + "--padded").at("bins"), 2);
+  EXPECT_EQ(json_of(uneven + "--padded").at("largest"), 200);
+  EXPECT_EQ(json_of(uneven + "--padded").at("owners").at(0), json({0, 0, 1, 1, 1, 1, 1, 1}));
 }
 
 TEST_F(BallastPack, TakesStepsAsTheyStand)
 {
   std::string const five = trace({700, 600, 500, 400, 300}) + "--capacity 1000 --batch 2 ";
-  json const said = packed(five + "--plan " + path("plan.csv"));
+  json const said = json_of(five + "--plan " + path("plan.csv"));
   EXPECT_EQ(said.at("steps"), 3);
   EXPECT_EQ(said.at("samples"), 5);
   EXPECT_EQ(said.at("bins"), 2 + 1 + 1);

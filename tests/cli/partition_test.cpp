@@ -25,10 +25,7 @@ class BallastPartition : public ballast_test::program_test {
  protected:
   json partition(std::string const& arguments) const
   {
-    auto const result = run("partition --format json --instances " + arguments);
-    EXPECT_EQ(result.exit_code, 0) << result.error;
-    EXPECT_EQ(result.error, "");
-    return json::parse(result.out);
+    return json_of("partition --instances " + arguments);
   }
 
   // Longest processing time gives 11 where 9 is best: 5 + 4, 5 + 4 and 3 + 3 + 3.

@@ -47,13 +47,7 @@ std::string csv_of(ballast::pipeline_times const& times)
 
 class BallastPipeline : public ballast_test::program_test {
  protected:
-  json pipeline(std::string const& arguments) const
-  {
-    auto const result = run("pipeline --format json " + arguments);
-    EXPECT_EQ(result.exit_code, 0) << result.error;
-    EXPECT_EQ(result.error, "");
-    return result.exit_code == 0 ? json::parse(result.out) : json();
-  }
+  json pipeline(std::string const& arguments) const { return json_of("pipeline " + arguments); }
 
   // The first microbatch is long on the first stage and the other on the second: 13 units as given
   // and 8 the other way round.

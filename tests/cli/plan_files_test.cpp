@@ -87,10 +87,8 @@ TEST_F(BallastPlanFiles, AgreeWithTheOwnersInJson)
 {
   for (std::string const more :
        {"--steps 3 --batch 4", "--steps 2 --batch 4 --microbatches 2", "--batch 4 --bags g2n1"}) {
-    auto const result =
-        run("plan " + four_samples() + more + " --format json --plan " + path("plan.csv"));
-    ASSERT_EQ(result.exit_code, 0) << result.error;
-    json const owners = json::parse(result.out).at("owners");
+    json const owners =
+        json_of("plan " + four_samples() + more + " --plan " + path("plan.csv")).at("owners");
     std::size_t samples = 0;
     for (json const& step : owners) { samples += step.at("samples").size(); }
     std::set<std::string> seen;
@@ -111,14 +109,12 @@ TEST_F(BallastPlanFiles, AgreeWithTheOwnersInJson)
 TEST_F(BallastPlanFiles, TakeTheTraceAsItStands)
 {
   // Without a batch all rows are one step, and there is one step; with one, steps follow the rows.
-  auto const whole = json::parse(run("plan " + four_samples() + "--no-shuffle --format json").out);
+  auto const whole = json_of("plan " + four_samples() + "--no-shuffle");
   EXPECT_EQ(whole.at("steps"), 1);
   EXPECT_EQ(whole.at("owners").at(0).at("samples"), json({0, 1, 2, 3}));
-  auto const halves = json::parse(
-      run("plan " + four_samples() + "--no-shuffle --batch 2 --steps 2 --format json").out);
+  auto const halves = json_of("plan " + four_samples() + "--no-shuffle --batch 2 --steps 2");
   EXPECT_EQ(halves.at("owners").at(1).at("samples"), json({2, 3}));
-  auto const grid = json::parse(
-      run("plan " + four_samples() + "--no-shuffle --microbatches 2 --format json").out);
+  auto const grid = json_of("plan " + four_samples() + "--no-shuffle --microbatches 2");
   EXPECT_EQ(grid.at("owners").at(0).at("samples"), json({0, 1, 2, 3}));
 }
 
@@ -139,11 +135,9 @@ TEST_F(BallastPlanFiles, HaveTheMachineOfEveryJob)
 
 TEST_F(BallastPlanFiles, HaveTheTasksOfEveryRankInTheirOrder)
 {
-  auto const result =
-      run("pipeline --durations " BALLAST_SOURCE_DIR "/examples/pipeline_times.csv --plan " +
-          path("tasks.csv") + " --format json");
-  ASSERT_EQ(result.exit_code, 0) << result.error;
-  json const said = json::parse(result.out);
+  json const plan =
+      json_of("pipeline --durations " BALLAST_SOURCE_DIR "/examples/pipeline_times.csv --plan " +
+              path("tasks.csv"));
   auto const rows = table_from(content_of(path("tasks.csv")));
   EXPECT_EQ(rows.size(), 12U * 8 * 2);
   std::vector<unsigned long> order;
@@ -154,17 +148,15 @@ TEST_F(BallastPlanFiles, HaveTheTasksOfEveryRankInTheirOrder)
     busy_until = std::stod(each.at("end"));
     if (each.at("pass") == "forward") { order.push_back(std::stoul(each.at("microbatch"))); }
   }
-  EXPECT_EQ(said.at("order"), json(order));
-  EXPECT_EQ(said.at("makespan"), busy_until);
+  EXPECT_EQ(plan.at("order"), json(order));
+  EXPECT_EQ(plan.at("makespan"), busy_until);
 }
 
 TEST_F(BallastPlanFiles, HaveTheLayoutOfEveryModule)
 {
   for (std::string const command : {"search", "orchestrate"}) {
-    auto const result =
-        run(command + " " + layouts() + "--format json --plan " + path("layouts.csv"));
-    ASSERT_EQ(result.exit_code, 0) << result.error;
-    json const found = json::parse(result.out).at("layouts");
+    json const found =
+        json_of(command + " " + layouts() + "--plan " + path("layouts.csv")).at("layouts");
     auto const rows = table_from(content_of(path("layouts.csv")));
     ASSERT_EQ(rows.size(), 2 * found.size());
     for (std::size_t at = 0; at < rows.size(); ++at) {

@@ -33,10 +33,7 @@ class BallastPlan : public ballast_test::program_test {};
 
 TEST_F(BallastPlan, PrintsEveryNumberAsJson)
 {
-  auto const result = run(std::string("plan ") + mixed + "--bags g8n4 --steps 5 --format json");
-  ASSERT_EQ(result.exit_code, 0) << result.error;
-  EXPECT_EQ(result.error, "");
-  json const plan = json::parse(result.out);
+  json const plan = json_of(std::string("plan ") + mixed + "--bags g8n4 --steps 5");
   EXPECT_EQ(plan.at("steps"), 5);
   EXPECT_EQ(plan.at("gpus"), 32);
   EXPECT_EQ(plan.at("samples"), 16 * 4 + 4 * 5 + 4 * 5 + 8);
@@ -61,9 +58,8 @@ TEST_F(BallastPlan, TakesEveryPolicyWithItsParameters)
         "conv_transformer_batches", "quadratic_with_tolerance:tolerance=512",
         "greedy_knapsack:capacity=full", "round_robin", "least_movement:eps=0.01",
         "\"least_movement(exact(refine),eps=0.01)\""}) {
-    auto const result = run("plan --codes g8b4i256f1s0 --steps 2 --format json --policy " + policy);
-    ASSERT_EQ(result.exit_code, 0) << result.error;
-    EXPECT_GE(json::parse(result.out).at("gap_mean"), 0.0) << policy;
+    EXPECT_GE(json_of("plan --codes g8b4i256f1s0 --steps 2 --policy " + policy).at("gap_mean"), 0.0)
+        << policy;
   }
   expect_refused(run("plan --codes g8b1i256f1s0 --policy refine:lpt,wrok=5"), 2,
                  "--policy: at offset 11 of 'refine:lpt,wrok=5': 'wrok' is no parameter of refine");
@@ -76,10 +72,8 @@ constexpr char const* layers = "--cost transformer:d=3072,gamma=0.405,layers=57 
 TEST_F(BallastPlan, ChoosesBags)
 {
   std::string const page = path("page.html");
-  auto const result = run(std::string("plan ") + mixed + layers +
-                          "--bags auto --steps 2 --format json --report " + page);
-  ASSERT_EQ(result.exit_code, 0) << result.error;
-  json const plan = json::parse(result.out);
+  json const plan =
+      json_of(std::string("plan ") + mixed + layers + "--bags auto --steps 2 --report " + page);
   auto const& judged = plan.at("judged_bags");
   EXPECT_EQ(plan.at("bags"), judged.front().at("bags"));
   std::set<std::string> names;
@@ -100,11 +94,10 @@ TEST_F(BallastPlan, ChoosesBags)
   EXPECT_THAT(table.out, testing::HasSubstr("bags chosen before others"));
 
   // No bag has more GPUs than the model has heads.
-  auto const two_heads =
-      run(std::string("plan ") + mixed +
-          "--bags auto --steps 1 --cost transformer:d=3072,heads=2,layers=57 --format json");
-  ASSERT_EQ(two_heads.exit_code, 0) << two_heads.error;
-  json const judged_for_two = json::parse(two_heads.out).at("judged_bags");
+  json const judged_for_two =
+      json_of(std::string("plan ") + mixed +
+              "--bags auto --steps 1 --cost transformer:d=3072,heads=2,layers=57")
+          .at("judged_bags");
   for (auto const& each : judged_for_two) {
     std::string const bags = each.at("bags");
     EXPECT_TRUE(bags.starts_with("g2") || bags.starts_with("g1")) << bags;
@@ -113,16 +106,16 @@ TEST_F(BallastPlan, ChoosesBags)
 
 TEST_F(BallastPlan, LaysBagsOutAsItChoseThem)
 {
-  auto const chosen = json::parse(run("plan --codes g15b4i256f1s0,g1b1i2048f1s0 --nodes 4,4,8 "
-                                      "--steps 1 --policy lpt --format json "
-                                      "--bags auto " +
-                                      std::string(layers))
-                                      .out);
-  auto const written = json::parse(run("plan --codes g15b4i256f1s0,g1b1i2048f1s0 --nodes 4,4,8 "
-                                       "--steps 1 --policy lpt --format json "
-                                       "--largest-bags-first --bags " +
-                                       chosen.at("bags").get<std::string>() + " " + layers)
-                                       .out);
+  auto const chosen = json_of(
+      "plan --codes g15b4i256f1s0,g1b1i2048f1s0 --nodes 4,4,8 "
+      "--steps 1 --policy lpt "
+      "--bags auto " +
+      std::string(layers));
+  auto const written = json_of(
+      "plan --codes g15b4i256f1s0,g1b1i2048f1s0 --nodes 4,4,8 "
+      "--steps 1 --policy lpt "
+      "--largest-bags-first --bags " +
+      chosen.at("bags").get<std::string>() + " " + layers);
   EXPECT_TRUE(chosen.at("bags").get<std::string>().starts_with("g8"));  // in the last node
   EXPECT_EQ(chosen.at("digest"), written.at("digest"));
 }
@@ -133,10 +126,8 @@ TEST_F(BallastPlan, ChoosesBagsByMeasuredSteps)
   std::string const rows =
       "17120,293115563,1,1,4.62\n17120,293115563,1,2,2.92\n"
       "34031,326556824,14,4,2.62\n67882,652467004,28,8,2.52\n";
-  auto const result = run(std::string("plan ") + mixed + "--bags auto --steps 1 --measured " +
-                          file("steps.csv", steps + rows) + " --format json");
-  ASSERT_EQ(result.exit_code, 0) << result.error;
-  json const plan = json::parse(result.out);
+  json const plan = json_of(std::string("plan ") + mixed + "--bags auto --steps 1 --measured " +
+                            file("steps.csv", steps + rows));
   EXPECT_NEAR(plan.at("fit").at("seconds_per_exchanged_token"), 77e-6, 1e-6);
   EXPECT_EQ(plan.at("fit").at("misfits"), json({3, 5}));  // lines
   std::map<std::string, double> step;
@@ -170,9 +161,9 @@ TEST_F(BallastPlan, SaysWhereItCannotChooseBags)
 TEST_F(BallastPlan, SaysWhichShareOfTheTokensMoves)
 {
   auto const moved = [&](std::string const& policy) {
-    auto const result =
-        run("plan --codes g32b32i256f1s0 --steps 3 --format json --policy " + policy);
-    return json::parse(result.out).at("moved_share").get<double>();
+    return json_of("plan --codes g32b32i256f1s0 --steps 3 --policy " + policy)
+        .at("moved_share")
+        .get<double>();
   };
   EXPECT_GT(moved("greedy_knapsack"), 0.9);
   EXPECT_LT(moved("least_movement"), 0.03);
@@ -185,22 +176,21 @@ TEST_F(BallastPlan, KeepsToWhatAGpuHolds)
   // The long sample costs most, and leaves no room for tokens beside it.
   auto const trace = file("t.csv", "a\n100\n50\n40\n30\n");
   auto const job = "plan --trace " + trace + " --length a --gpus 2 --batch 4 --steps 1 " +
-                   "--cost transformer:d=1 --format json ";
-  json const plan = json::parse(run(job + "--most-tokens-per-gpu 120").out);
+                   "--cost transformer:d=1 ";
+  json const plan = json_of(job + "--most-tokens-per-gpu 120");
   EXPECT_EQ(plan.at("most_tokens_per_gpu"), 120);
   EXPECT_GT(plan.at("balance_ratio_after"), 1.0);
   expect_refused(run(job + "--most-tokens-per-gpu 110"), 1, "found no bag with room");
   expect_refused(run(job + "--most-tokens-per-gpu 0"), 2, "--most-tokens-per-gpu");
-  EXPECT_FALSE(json::parse(run(job).out).contains("most_tokens_per_gpu"));
+  EXPECT_FALSE(json_of(job).contains("most_tokens_per_gpu"));
 }
 
 TEST_F(BallastPlan, KeepsSamplesOfOneValueTogether)
 {
   auto const trace = file("t.csv", "a,prompt\n10,x\n10,x\n10,y\n10,x\n");
-  auto const job =
-      "plan --trace " + trace + " --length a --gpus 2 --batch 4 --cost tokens --format json ";
-  EXPECT_DOUBLE_EQ(json::parse(run(job).out).at("balance_ratio_after"), 1.0);
-  json const together = json::parse(run(job + "--together prompt").out);
+  auto const job = "plan --trace " + trace + " --length a --gpus 2 --batch 4 --cost tokens ";
+  EXPECT_DOUBLE_EQ(json_of(job).at("balance_ratio_after"), 1.0);
+  json const together = json_of(job + "--together prompt");
   EXPECT_DOUBLE_EQ(together.at("balance_ratio_after"), 1.5);
   EXPECT_EQ(together.at("together"), "prompt");
   expect_refused(run(job + "--together answer"), 2, "no column 'answer'; name one of a, prompt");
@@ -217,19 +207,20 @@ TEST_F(BallastPlan, ReadsATraceOnce)  // it may be a pipe
   auto const pipe = path("pipe");
   ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
   std::string const options =
-      " --length a --together prompt --stages a:1 --gpus 2 --batch 4 --cost tokens --format json";
-  auto const piped =
-      run("plan --trace " + pipe + options, "cat " + trace + " >" + pipe + " & timeout 20 ");
+      " --length a --together prompt --stages a:1 --gpus 2 --batch 4 --cost tokens";
+  auto const piped = run("plan --trace " + pipe + options + " --format json",
+                         "cat " + trace + " >" + pipe + " & timeout 20 ");
   ASSERT_EQ(piped.exit_code, 0) << piped.error;
   EXPECT_EQ(json::parse(piped.out).at("digest"),
-            json::parse(run("plan --trace " + trace + options).out).at("digest"));
+            json_of("plan --trace " + trace + options).at("digest"));
 }
 
 TEST_F(BallastPlan, GivesTheSamePlanForTheSameSeedOnly)
 {
   auto const digest = [&](char const* seed) {
-    auto const result = run(std::string("plan ") + mixed + "--format json --seed " + seed);
-    return json::parse(result.out).at("digest").get<std::uint64_t>();
+    return json_of(std::string("plan ") + mixed + "--seed " + seed)
+        .at("digest")
+        .get<std::uint64_t>();
   };
   EXPECT_EQ(digest("1"), digest("1"));
   EXPECT_NE(digest("1"), digest("2"));
@@ -237,9 +228,7 @@ TEST_F(BallastPlan, GivesTheSamePlanForTheSameSeedOnly)
 
 TEST_F(BallastPlan, ComparesLayoutsOnTheSameSteps)
 {
-  auto const result =
-      run(std::string("plan ") + mixed + "--bags g1n32 --bags g8n4 --format json --steps 3");
-  json const plans = json::parse(result.out);
+  json const plans = json_of(std::string("plan ") + mixed + "--bags g1n32 --bags g8n4 --steps 3");
   ASSERT_EQ(plans.size(), 2U);
   EXPECT_EQ(plans[0].at("bags"), "g1n32");
   EXPECT_EQ(plans[0].at("wir_before"), plans[1].at("wir_before"));
@@ -253,20 +242,18 @@ TEST_F(BallastPlan, ComparesLayoutsOnTheSameSteps)
 TEST_F(BallastPlan, SaysNullForAnInfiniteRatio)
 {
   auto const trace = file("t.csv", "a\n5\n6\n7\n");
-  auto const result = run("plan --trace " + trace + " --length a --gpus 4 --batch 3 --format json");
-  ASSERT_EQ(result.exit_code, 0) << result.error;
-  EXPECT_TRUE(json::parse(result.out).at("wir_before").is_null());
-  EXPECT_DOUBLE_EQ(json::parse(result.out).at("gap_max"), 0.0);
+  json const plan = json_of("plan --trace " + trace + " --length a --gpus 4 --batch 3");
+  EXPECT_TRUE(plan.at("wir_before").is_null());
+  EXPECT_DOUBLE_EQ(plan.at("gap_max"), 0.0);
 }
 
 TEST_F(BallastPlan, ReshufflesATraceThatIsUsedUp)
 {
   // Steps of three samples out of a trace of three: every step has all of them.
   auto const trace = file("t.csv", "a,b\n5,1\n6,1\n7,1\n");
-  auto const result =
-      run("plan --trace " + trace + " --length a+b --gpus 1 --batch 3 --steps 50 --cost tokens " +
-          "--format json --policy lpt");
-  json const plan = json::parse(result.out);
+  json const plan =
+      json_of("plan --trace " + trace +
+              " --length a+b --gpus 1 --batch 3 --steps 50 --cost tokens " + "--policy lpt");
   EXPECT_EQ(plan.at("samples"), 3.0);
   EXPECT_EQ(plan.at("wir_before"), 1.0);
 }
@@ -280,10 +267,11 @@ TEST_F(BallastPlan, FitsGammaToMeasuredTimes)
     rows += std::to_string(static_cast<int>(length)) + "," + std::to_string(2e-9 * flops) + "e-6\n";
   }
   auto const measured = file("m.csv", rows);
-  auto const result = run("plan --codes g8b2i512f1s0 --cost transformer:d=1024 --measured " +
-                          measured + " --format json --report " + path("page.html"));
-  ASSERT_EQ(result.exit_code, 0) << result.error;
-  EXPECT_NEAR(json::parse(result.out).at("fit").at("gamma"), 0.3, 1e-4);
+  EXPECT_NEAR(json_of("plan --codes g8b2i512f1s0 --cost transformer:d=1024 --measured " + measured +
+                      " --report " + path("page.html"))
+                  .at("fit")
+                  .at("gamma"),
+              0.3, 1e-4);
   EXPECT_THAT(content_of(path("page.html")), testing::HasSubstr("gamma 0.3000"));
 }
 
@@ -298,7 +286,7 @@ TEST_F(BallastPlan, NamesTheMeasuredTimesThatItsFitMisses)
   }
   std::string const options = "plan --codes g8b2i512f1s0 --cost transformer:d=1024 --measured " +
                               file("m.csv", rows) + " --report " + path("page.html");
-  json const fit = json::parse(run(options + " --format json").out).at("fit");
+  json const fit = json_of(options).at("fit");
   EXPECT_NEAR(fit.at("gamma"), 0.3, 1e-4);
   EXPECT_NEAR(fit.at("seconds_per_call"), 50e-6, 1e-8);
   EXPECT_LT(fit.at("median_relative_error"), 1e-5);
@@ -350,7 +338,7 @@ TEST_F(BallastPlan, ComparesTheExchangeWithAllGatherAsRouteDoes)
   auto const job = "--trace " + file("t.csv", "a\n10\n10\n10\n10\n") +
                    " --length a --gpus 2 --batch 4 --gpus-per-node 1 --bytes-per-token 1000 " +
                    "--between-nodes-bandwidth 0.0001 --latency-us 0 --policy round_robin ";
-  auto const route = json::parse(run("route --format json " + job).out);
+  auto const route = json_of("route " + job);
   EXPECT_EQ(route.at("all_gather").at("bytes_mean"), 20'000);
   EXPECT_DOUBLE_EQ(route.at("all_gather").at("ms_mean"), 200);
   ASSERT_EQ(run("plan --report " + path("page.html") + " " + job).exit_code, 0);
@@ -417,10 +405,8 @@ TEST_F(BallastPlan, PlansRealTraces)
 {
   char const* const data = std::getenv("BALLAST_DATA");
   if (data == nullptr) { GTEST_SKIP() << "BALLAST_DATA does not name a folder of length traces"; }
-  auto const result = run(std::string("plan --trace ") + data + "/nextqa_video.csv --length " +
-                          "text_tokens+video_tokens_qwen2vl --bags g4n8 --format json");
-  ASSERT_EQ(result.exit_code, 0) << result.error;
-  json const plan = json::parse(result.out);
+  json const plan = json_of(std::string("plan --trace ") + data + "/nextqa_video.csv --length " +
+                            "text_tokens+video_tokens_qwen2vl --bags g4n8");
   EXPECT_GT(plan.at("wir_before"), 2.0);
   EXPECT_LT(plan.at("wir_after"), 1.1);
 }
@@ -447,9 +433,8 @@ TEST_F(BallastPlan, OrdersTheSamplesOfEveryBagForAPipeline)
   // twice that, and half of it where two GPUs share them.
   auto const trace = file("t.csv", "a,b\n6,1\n1,6\n6,1\n1,6\n");
   auto const job = "plan --trace " + trace +
-                   " --length a+b --gpus 2 --bags g2n1 --batch 4 --steps 3 --cost tokens "
-                   "--format json";
-  json const plan = json::parse(run(job + " --stages a:1,b:1 --order exact").out);
+                   " --length a+b --gpus 2 --bags g2n1 --batch 4 --steps 3 --cost tokens";
+  json const plan = json_of(job + " --stages a:1,b:1 --order exact");
   ballast::pipeline_times times(4, 2);
   for (std::size_t row = 0; row < times.rows.size(); ++row) {
     times.rows[row] =
@@ -475,7 +460,7 @@ TEST_F(BallastPlan, OrdersTheSamplesOfEveryBagForAPipeline)
   EXPECT_GE(plan.at("pipeline_idle_share_given"), plan.at("pipeline_idle_share"));
   EXPECT_GT(plan.at("pipeline_millis"), 0.0);
 
-  json const without = json::parse(run(job).out);
+  json const without = json_of(job);
   EXPECT_FALSE(without.contains("pipeline_makespan"));
   EXPECT_EQ(without.at("digest"), plan.at("digest"));
 }
@@ -485,11 +470,10 @@ TEST_F(BallastPlan, SharesTheWorkOfAModuleOverItsStages)
   // One sample on its own: forward and backward follow each other, however many stages there are.
   auto const trace = file("t.csv", "text tokens,b\n600,0\n");
   auto const plan = [&](std::string const& options) {
-    return json::parse(run("plan --trace " + trace +
-                           " --length '`text tokens`+b' --gpus 1 --batch 1 --cost tokens "
-                           "--steps 1 --format json --stages " +
-                           options)
-                           .out);
+    return json_of("plan --trace " + trace +
+                   " --length '`text tokens`+b' --gpus 1 --batch 1 --cost tokens "
+                   "--steps 1 --stages " +
+                   options);
   };
   for (std::string const options :
        {"1", "8", "8 --schedule gpipe", "8 --schedule interleaved:v=4", "'`text tokens`:4,b:4'"}) {
@@ -607,10 +591,8 @@ TEST_F(BallastPlan, NamesTheOptionThatGaveTheSize)
 TEST_F(BallastPlan, PlansOnNodesOfDifferentSizes)
 {
   std::string const job =
-      std::string("plan ") + "--codes g16b4i256f1s0,g16b5i512f1s0,g5b1i2048f1s0 --format json ";
-  auto const result = run(job + "--nodes 8,8,8,8,5 --bags g8n2+g4n4+g1n5");
-  ASSERT_EQ(result.exit_code, 0) << result.error;
-  json const plan = json::parse(result.out);
+      std::string("plan ") + "--codes g16b4i256f1s0,g16b5i512f1s0,g5b1i2048f1s0 ";
+  json const plan = json_of(job + "--nodes 8,8,8,8,5 --bags g8n2+g4n4+g1n5");
   EXPECT_EQ(plan.at("gpus"), 37);
   EXPECT_EQ(plan.at("nodes"), (json{8, 8, 8, 8, 5}));
   EXPECT_FALSE(plan.contains("gpus_per_node"));
@@ -619,14 +601,11 @@ TEST_F(BallastPlan, PlansOnNodesOfDifferentSizes)
       run(job + "--nodes 8,8,8,8,5 --bags g1n5+g4n4+g8n2 --largest-bags-first");
   EXPECT_EQ(largest_first.exit_code, 0) << largest_first.error;
   // Without bags, nodes matter to what is moved only.
-  json const alone = json::parse(run(job + "--nodes 36,1").out);
-  EXPECT_EQ(alone.at("digest"),
-            json::parse(run(job + "--gpus 37 --gpus-per-node 37").out).at("digest"));
+  json const alone = json_of(job + "--nodes 36,1");
+  EXPECT_EQ(alone.at("digest"), json_of(job + "--gpus 37 --gpus-per-node 37").at("digest"));
   // Equal nodes may be listed too.
-  json const listed = json::parse(
-      run(std::string("plan ") + mixed + "--nodes 8,8,8,8 --bags g8n4 --format json").out);
-  json const equal =
-      json::parse(run(std::string("plan ") + mixed + "--bags g8n4 --format json").out);
+  json const listed = json_of(std::string("plan ") + mixed + "--nodes 8,8,8,8 --bags g8n4");
+  json const equal = json_of(std::string("plan ") + mixed + "--bags g8n4");
   EXPECT_EQ(listed.at("digest"), equal.at("digest"));
   EXPECT_EQ(equal.at("gpus_per_node"), 8);
 }
@@ -635,11 +614,9 @@ TEST_F(BallastPlan, WeighsTheStepAsItWasReadByTheSpeedsOfGpus)
 {
   // Each GPU reads one sample of six tokens, and the second is half as fast.
   auto const trace = file("t.csv", "a\n6\n6\n");
-  std::string const job = "plan --trace " + trace +
-                          " --length a --gpus 2 --batch 2 --steps 1 --cost tokens --format json ";
-  auto const slow = run(job + "--speeds " + file("s.txt", "100\n50\n"));
-  ASSERT_EQ(slow.exit_code, 0) << slow.error;
-  json const plan = json::parse(slow.out);
+  std::string const job =
+      "plan --trace " + trace + " --length a --gpus 2 --batch 2 --steps 1 --cost tokens ";
+  json const plan = json_of(job + "--speeds " + file("s.txt", "100\n50\n"));
   EXPECT_DOUBLE_EQ(plan.at("wir_before"), 2.0);
   EXPECT_DOUBLE_EQ(plan.at("balance_ratio_before"), 6.0 / (12.0 / 3));
   EXPECT_DOUBLE_EQ(plan.at("idle_share_before"), 1 - 4.0 / 6);
@@ -647,11 +624,11 @@ TEST_F(BallastPlan, WeighsTheStepAsItWasReadByTheSpeedsOfGpus)
   EXPECT_DOUBLE_EQ(plan.at("balance_ratio_after"), 1.5);
   EXPECT_EQ(plan.at("speeds"), path("s.txt"));
   // The unit of speeds does not matter, and equal speeds are none.
-  json const other_unit = json::parse(run(job + "--speeds " + file("u.csv", "2\r\n\r\n1\r\n")).out);
+  json const other_unit = json_of(job + "--speeds " + file("u.csv", "2\r\n\r\n1\r\n"));
   EXPECT_EQ(other_unit.at("digest"), plan.at("digest"));
   EXPECT_EQ(other_unit.at("wir_before"), plan.at("wir_before"));
-  json const alike = json::parse(run(job + "--speeds " + file("v.txt", "7\n7")).out);
-  json const without = json::parse(run(job).out);
+  json const alike = json::parse(run(job + "--format json --speeds " + file("v.txt", "7\n7")).out);
+  json const without = json_of(job);
   EXPECT_EQ(alike.at("digest"), without.at("digest"));
   EXPECT_NE(alike.at("digest"), plan.at("digest"));
   EXPECT_DOUBLE_EQ(without.at("wir_before"), 1.0);
@@ -663,7 +640,7 @@ TEST_F(BallastPlan, GivesFasterGpusMoreSamples)
   std::string const job = "plan --trace " + trace +
                           " --length a --nodes 2,1 --batch 12 --steps 1 --cost tokens --speeds " +
                           file("s.txt", "2\n2\n1\n");
-  json const plan = json::parse(run(job + " --bags g2n1+g1n1 --format json").out);
+  json const plan = json_of(job + " --bags g2n1+g1n1");
   EXPECT_DOUBLE_EQ(plan.at("wir_before"), 2.0);
   // Ten samples at speed 4 take 15, and two at speed 1 take 12.
   EXPECT_DOUBLE_EQ(plan.at("wir_after"), 15.0 / 12);
@@ -685,9 +662,9 @@ TEST_F(BallastPlan, TakesTheSpeedOfABagForItsPipeline)
   auto const trace = file("t.csv", "a\n6\n6\n");
   std::string const job = "plan --trace " + trace +
                           " --length a --gpus 2 --bags g2n1 --batch 2 --steps 1 --cost tokens "
-                          "--stages 2 --format json ";
-  json const even = json::parse(run(job).out);
-  json const uneven = json::parse(run(job + "--speeds " + file("s.txt", "4\n1\n")).out);
+                          "--stages 2 ";
+  json const even = json_of(job);
+  json const uneven = json_of(job + "--speeds " + file("s.txt", "4\n1\n"));
   EXPECT_DOUBLE_EQ(uneven.at("pipeline_makespan"), 4 * even.at("pipeline_makespan").get<double>());
   EXPECT_DOUBLE_EQ(uneven.at("pipeline_idle_share"), even.at("pipeline_idle_share"));
 }
@@ -728,9 +705,7 @@ TEST_F(BallastPlan, AdmitsShortSamplesAndCountsThem)
   std::string const job = "plan --trace " + file("s.csv", "a\n6\n90\n80\n7\n") +
                           " --length a --batch 4 --steps 3 --gpus 16 ";
   expect_refused(run(job + "--bags g8n2 --short-samples refuse"), 1, "--short-samples admit");
-  auto const result = run(job + "--bags g8n2 --bags g4n4 --short-samples admit --format json");
-  ASSERT_EQ(result.exit_code, 0) << result.error;
-  json const plans = json::parse(result.out);
+  json const plans = json_of(job + "--bags g8n2 --bags g4n4 --short-samples admit");
   EXPECT_EQ(plans[0].at("short_samples"), 6) << "two of every step";
   EXPECT_EQ(plans[1].at("short_samples"), 0);
   auto const table = run(job + "--bags g8n2 --bags g4n4 --short-samples admit");
@@ -745,7 +720,7 @@ TEST_F(BallastPlan, AdmitsShortSamplesAndCountsThem)
   auto const refusing = run(job + "--bags g4n4");
   ASSERT_EQ(refusing.exit_code, 0) << refusing.error;
   EXPECT_THAT(refusing.out, testing::Not(testing::HasSubstr("fewer tokens")));
-  EXPECT_FALSE(json::parse(run(job + "--bags g4n4 --format json").out).contains("short_samples"));
+  EXPECT_FALSE(json_of(job + "--bags g4n4").contains("short_samples"));
   expect_refused(run(job + "--bags g8n2 --short-samples maybe"), 2, "--short-samples");
 }
 

@@ -23,13 +23,7 @@ using testing::HasSubstr;
 
 class BallastProfile : public ballast_test::program_test {
  protected:
-  json profile(std::string const& arguments) const
-  {
-    auto const result = run("profile --format json " + arguments);
-    EXPECT_EQ(result.exit_code, 0) << result.error;
-    EXPECT_EQ(result.error, "") << "progress is for terminals";
-    return result.exit_code == 0 ? json::parse(result.out) : json();
-  }
+  json profile(std::string const& arguments) const { return json_of("profile " + arguments); }
 
   // Two modules of next to no work; what is given comes in the place of what is there, or after it.
   std::string tiny(std::map<std::string, std::string> const& given = {}) const

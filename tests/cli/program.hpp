@@ -8,6 +8,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <array>
@@ -64,6 +65,15 @@ class program_test : public testing::Test {
     result.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
     result.error = content_of(errors);
     return result;
+  }
+
+  /// What a run with --format json says, which succeeds.
+  nlohmann::json json_of(std::string const& arguments) const
+  {
+    auto const result = run(arguments + " --format json");
+    EXPECT_EQ(result.exit_code, 0) << result.error;
+    EXPECT_EQ(result.error, "");
+    return result.exit_code == 0 ? nlohmann::json::parse(result.out) : nlohmann::json();
   }
 
   std::string file(std::string const& name, std::string_view content) const

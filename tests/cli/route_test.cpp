@@ -18,13 +18,7 @@ using testing::HasSubstr;
 
 class BallastRoute : public ballast_test::program_test {
  protected:
-  json route(std::string const& arguments) const
-  {
-    auto const result = run("route --format json " + arguments);
-    EXPECT_EQ(result.exit_code, 0) << result.error;
-    EXPECT_EQ(result.error, "");
-    return json::parse(result.out);
-  }
+  json route(std::string const& arguments) const { return json_of("route " + arguments); }
 
   // Two GPUs read two samples of ten tokens each: however they are shuffled, steps are the same.
   std::string four_equal_samples() const
@@ -212,7 +206,7 @@ TEST_F(BallastRoute, AddsUp)
 TEST_F(BallastRoute, RoutesThePlansOfBallastPlan)
 {
   auto const options = std::string(mixed) + "--bags g8n4 --seed 3";
-  auto const plan = json::parse(run("plan --format json " + options).out);
+  auto const plan = json_of("plan " + options);
   EXPECT_EQ(route(options).at("digest"), plan.at("digest"));
 }
 

@@ -24,20 +24,12 @@ class BallastRouteUnits : public ballast_test::program_test {
            " --length a --bytes-per-token 3 --batch " + std::to_string(batch) + " --units " +
            sizes + " ";
   }
-
-  json figures(std::string const& arguments) const
-  {
-    auto const result = run(arguments + " --format json");
-    EXPECT_EQ(result.exit_code, 0) << result.error;
-    EXPECT_EQ(result.error, "");
-    return json::parse(result.out);
-  }
 };
 
 // Four senders on the first node, two receivers on the second; two samples of each sender.
 TEST_F(BallastRouteUnits, ShowsTheThreeStrategiesSideBySide)
 {
-  json const found = figures(units("4:2", 8) +
+  json const found = json_of(units("4:2", 8) +
                              "--nodes 4,2 --latency-us 1000 --within-node-bandwidth 0.00002 "
                              "--between-nodes-bandwidth 0.00001");
   EXPECT_EQ(found.at("units"), "4:2");
@@ -67,7 +59,7 @@ TEST_F(BallastRouteUnits, ShowsTheThreeStrategiesSideBySide)
 // The LLM's first stage is at GPUs 2 to 5 and 10 to 13 of a job of 2 + 2 x 2 x 4 GPUs.
 TEST_F(BallastRouteUnits, KnowsWhereTheDataParallelGpusOfAModuleAre)
 {
-  json const found = figures(units("2x1x1:2x2x4", 4));
+  json const found = json_of(units("2x1x1:2x2x4", 4));
   EXPECT_EQ(found.at("gpus"), 18);
   EXPECT_EQ(found.at("nodes"), (json{8, 8, 2}));
   EXPECT_EQ(found.at("sizes").at(1), (json{{"data", 2}, {"pipeline", 2}, {"tensor", 4}}));

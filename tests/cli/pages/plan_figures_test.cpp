@@ -21,20 +21,18 @@ using testing::Not;
 std::vector<plan_page_step> two_steps()
 {
   std::vector<plan_page_step> steps(2);
-  exchange_cost first;
-  first.kept_share = 0.5;
-  first.messages_mean = 3;
-  first.messages_max = 7;
-  first.bytes_mean = 2e6;
-  first.bytes_max = 9e6;
-  first.seconds = 2e-3;
-  exchange_cost second;
-  second.kept_share = 0.25;
-  second.messages_mean = 4;
-  second.messages_max = 5;
-  second.bytes_mean = 4e6;
-  second.bytes_max = 8e6;
-  second.seconds = 4e-3;
+  exchange_cost first{.kept_share = 0.5,
+                      .messages_mean = 3,
+                      .messages_max = 7,
+                      .bytes_mean = 2e6,
+                      .bytes_max = 9e6,
+                      .seconds = 2e-3};
+  exchange_cost second{.kept_share = 0.25,
+                       .messages_mean = 4,
+                       .messages_max = 5,
+                       .bytes_mean = 4e6,
+                       .bytes_max = 8e6,
+                       .seconds = 4e-3};
   steps[0].exchange = first;
   steps[1].exchange = second;
   return steps;

@@ -63,9 +63,7 @@ TEST(PlanPage, ShowsTheBagsThatWereJudged)  // Ensures (1)
 TEST(PlanPage, ShowsTheBytesMovedWhereTheyAreKnown)  // Ensures (1)
 {
   plan_page_data data = two_gpus();
-  ballast::exchange_cost exchange;
-  exchange.bytes_mean = 3e6;
-  exchange.seconds = 2e-3;
+  ballast::exchange_cost exchange{.bytes_mean = 3e6, .seconds = 2e-3};
   data.steps.front().exchange = exchange;
   data.steps.front().compute_seconds = 0.6;
   data.computed = "the forward pass";

@@ -117,10 +117,10 @@ TEST(BarsAsPlanned, GiveSamplesThatPadAttentionTheLargestPartOfTheirBatch)
   std::vector<ballast::tokens> const lengths{20, 60, 30};
   ballast::bag_layout const bags(std::vector<ballast::bag>{{rank_id{0}, 1}, {rank_id{1}, 2}});
   auto const plan = ballast::partition(lengths, bags, ballast::attention_padded_batches{},
-                                       ballast::quadratic_cost{.linear = 1, .quadratic = 1});
-  ASSERT_TRUE(plan);
-  EXPECT_THAT(plan->loads, ElementsAre(1850, 3660));
-  auto const bars = pages::bars_as_planned(*plan, bags, lengths, 1.0);
+                                       ballast::quadratic_cost{.linear = 1, .quadratic = 1})
+                        .value();
+  EXPECT_THAT(plan.loads, ElementsAre(1850, 3660));
+  auto const bars = pages::bars_as_planned(plan, bags, lengths, 1.0);
   EXPECT_THAT(bars, ElementsAre(a_bar(0, 0, 920, "sample 0, 20 tokens"),
                                 a_bar(1, 0, 1830, "sample 1, 60 tokens over 2 GPUs"),
                                 a_bar(2, 0, 1830, "sample 1, 60 tokens over 2 GPUs"),
