@@ -333,7 +333,7 @@ TEST(LeastMovement, MovesNoMoreThanTheInnerPolicyWithGroupsInSeveralBags)  // En
   ballast::workspace memory;
   ballast::partition_plan plan;
   ballast::partition_plan inner;
-  constexpr int trials = ballast_test::trials_of(200'000);
+  constexpr int trials = ballast_test::trials_of(50'000);
   int compared = 0;
   int exact = 0;
   for (int trial = 0; trial < trials && !HasFailure(); ++trial) {

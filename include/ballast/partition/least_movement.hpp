@@ -13,8 +13,8 @@
 #include <ballast/partition/concepts.hpp>
 #include <ballast/partition/detail/movement/limited_bags.hpp>
 #include <ballast/partition/detail/movement/relabel_bags.hpp>
-#include <ballast/partition/detail/movement/relief_search.hpp>
 #include <ballast/partition/detail/movement/return_home.hpp>
+#include <ballast/partition/detail/movement/shed_excess.hpp>
 #include <ballast/partition/detail/policy_arrays.hpp>
 #include <ballast/partition/longest_processing_time.hpp>
 #include <ballast/partition/makespan.hpp>
@@ -27,68 +27,6 @@
 #include <span>
 
 namespace ballast::inline v0 {
-
-namespace detail {
-
-/// Moves samples out of a bag that is far above its limit, the heaviest that find room first, each
-/// to a bag that holds tokens of it or to the one with the least room that is enough: until the
-/// excess is less than two of them.
-inline void shed_heaviest(limited_bags& bags, std::uint32_t bag)
-{
-  std::span<bag_room const> const by_room = bags.by_room();
-  for (auto sample = bags.first_of(bag); sample != limited_bags::none;) {
-    cost_units const cost = bags[sample].cost;
-    if (cost == 0) { return; }
-    std::uint32_t const next = bags[sample].next;
-    std::uint32_t to = bags.home_with_room(sample);
-    if (to == limited_bags::none) {
-      std::size_t const place = bags.first_with_room(cost);
-      bool const found = place < by_room.size() && bags.may_enter(sample, by_room[place].bag);
-      to = found ? by_room[place].bag : to;
-    }
-    if (to != limited_bags::none) {
-      if (cost > -bags.room(bag) / 2) { return; }
-      bags.move(sample, to);
-    }
-    sample = next;
-  }
-}
-
-/// Brings bags below their limits, the one furthest above first, and moves few tokens for it.
-///
-/// In, out     work is how many steps it may still look at.
-/// Ensures     (1) no bag that is within its limit gets above it, unless that takes more off
-///                 others; the work above limits never grows
-///             (2) it returns whether all bags are within their limits
-inline bool shed_excess(limited_bags& bags, work_budget& work, workspace& memory)
-{
-  // A bag that cannot be relieved stays where it is in the order, and what is relieved moves back.
-  std::span<bag_room const> const by_room = bags.by_room();
-  for (std::uint32_t bag = 0; bag < by_room.size(); ++bag) {
-    if (bags.room(bag) < 0) { shed_heaviest(bags, bag); }
-  }
-  for (std::size_t place = 0; place < by_room.size() && by_room[place].room < 0 && !work.spent();) {
-    auto scratch = memory.open();
-    relief const step = relief_search(bags, by_room[place].bag, scratch).within_limits(work);
-    if (!step.found()) {
-      ++place;
-      continue;
-    }
-    step.apply(bags);
-  }
-  for (std::size_t place = 0; place < by_room.size() && by_room[place].room < 0 && !work.spent();) {
-    auto scratch = memory.open();
-    relief const step = relief_search(bags, by_room[place].bag, scratch).across_limits(work);
-    ++place;
-    if (step.found()) {
-      step.apply(bags);
-      place = 0;
-    }
-  }
-  return bags.within_limits();
-}
-
-}  // namespace detail
 
 namespace detail {
 
@@ -149,7 +87,7 @@ inline void fill_from_home(limited_bags& bags, workspace& memory)
 /// below it, or swap them for lighter ones, so that few tokens move. Where some bag stays above
 /// the limit, it packs all bags anew, with as many samples at home as have room. Where that fails
 /// too, it takes the inner policy's plan and exchanges what identical bags own. Then samples return
-/// home as far as limits allow.
+/// home as far as limits allow, and small steps begin again from random moves.
 ///
 /// Expects     the inner policy neither pads nor restricts plans.
 /// Ensures     (1) every sample has one bag, which it fits
@@ -207,6 +145,10 @@ struct least_movement {
       bags.place(owner);
       detail::work_budget left(work / 2);
       detail::return_home(bags, left);
+    }
+    if (bags.within_limits()) {
+      detail::work_budget left(work / 2);
+      detail::move_less(bags, left, memory);
     }
     if (bags.within_limits() && bags.moved() < inner_moved) { bags.store(owner, loads); }
     return proven;
