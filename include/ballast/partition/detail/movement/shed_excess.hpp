@@ -87,7 +87,7 @@ inline void move_less(limited_bags& bags, work_budget& work, workspace& memory)
   constexpr std::uint32_t most_samples = 256;
   constexpr int most_failures = 100;
   constexpr int sent = 3;
-  auto const count = static_cast<std::uint32_t>(bags.samples().size());
+  auto const count = static_cast<std::uint32_t>(bags.samples());
   if (count > most_samples) { return; }
   auto scratch = memory.open();
   std::span<std::uint32_t> const best = scratch.take<std::uint32_t>(count);
