@@ -163,7 +163,7 @@ TEST(CollectiveSizes, AreAcceptedWhereTheyFit)
 TEST(CollectiveSizesDeathTest, AreNamedWhereTheyDoNot)
 {
   EXPECT_DEATH(ballast::expect_gather_sizes(4, 8, 3),
-               "all_gather: `receive` has 8 bytes, and 3 ranks send 4 each");
+               "all_gather: `receive` has 8 bytes, and each of 3 ranks sends 4");
   EXPECT_DEATH(ballast::expect_counts(3, 2, 3),
                "`send_bytes` has 3 entries and `receive_bytes` 2, and the communicator 3 ranks");
   EXPECT_DEATH(ballast::expect_exchange_sizes(5, 4, 1, 1),

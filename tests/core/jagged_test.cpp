@@ -160,7 +160,7 @@ TEST(JaggedDeathTest, RejectsAKeyOutsideTheRows)
 {
   auto const grouped = collect({bag_id{0}}, 1);
   EXPECT_DEATH((void)grouped[bag_id{1}], "row 1 of 1");
-  EXPECT_DEATH((void)samples_of_bags{}[bag_id{0}], "row 0 of 0 rows");
+  EXPECT_DEATH((void)samples_of_bags{}[bag_id{0}], "row 0 of 0");
 }
 
 }  // namespace

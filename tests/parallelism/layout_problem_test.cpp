@@ -58,7 +58,7 @@ TEST(LayoutProblem, IsRefusedWhereItHasNoMeaning)
   problem.sizes = std::span(sizes).first(3);
   EXPECT_THAT(said(problem).second, HasSubstr("sizes has 3 entries for 2 modules"));
   problem.sizes = {};
-  EXPECT_THAT(said(problem).second, HasSubstr("0 sizes"));
+  EXPECT_THAT(said(problem).second, HasSubstr("sizes has 0 entries for 2 modules"));
   sizes[3] = -1;
   EXPECT_EQ(said(sound).first, 3U);
   EXPECT_THAT(said(sound).second, HasSubstr("sample 1 has size -1 in module llm"));

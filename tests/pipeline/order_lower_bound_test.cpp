@@ -267,7 +267,8 @@ TEST(OrderLowerBoundDeathTest, RefusesTimesOfAnotherStep)
 {
   auto const schedule = chain_schedule(2, 3);
   ballast::workspace memory;
-  EXPECT_DEATH((void)order_lower_bound(schedule, pipeline_times(3, 1), memory), "stages");
+  EXPECT_DEATH((void)order_lower_bound(schedule, pipeline_times(3, 1), memory),
+               "times on 1 stage were given for a schedule of 2");
   EXPECT_DEATH((void)order_lower_bound(schedule, pipeline_times(2, 2), memory), "microbatches");
 }
 

@@ -142,8 +142,8 @@ TEST(PhasePlanner, SaysWhichSampleIsImpossible)
     EXPECT_THAT(why.message, testing::StartsWith("sample 1, which rank 3 has read, has "));
   }
   EXPECT_EQ(refusal({3, 5}).message,
-            "sample 1, which rank 3 has read, has a subsequence of modality 3, and there are 2 "
-            "encoders; number modalities as the encoders, and text after them");
+            "sample 1, which rank 3 has read, has a subsequence of modality 3, and the model "
+            "has 2 encoders; number modalities as the encoders, and text after them");
 }
 
 TEST(PhasePlanner, PlansTheSameOnEveryRankAndRoutesThatFit)  // Ensures (1)

@@ -129,7 +129,7 @@ template <class C, std::floating_point T>
     if (data == first.data && tensor == first.tensor) { continue; }
     return fail(error_code::infeasible, at, "stages ", sharing.front(), " and ", sharing[at],
                 " share a weight, and have ", first.data, " x ", first.tensor, " and ", data, " x ",
-                detail::counted(tensor, "replica"), " and tensor ranks; give them equally many");
+                tensor, " replicas and tensor ranks; give them equally many");
   }
   std::vector<rank_id> ranks;
   for (stage_id const stage : sharing) {

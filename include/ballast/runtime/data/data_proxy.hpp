@@ -117,7 +117,7 @@ class data_proxy {
     });
     if (lengths.size() != setup().modules || !valid) {
       health_ = fail(error_code::out_of_range, sample.sample, "sample ", sample.sample, " has ",
-                     lengths.size(), valid ? " lengths" : " lengths, not all in range",
+                     detail::counted(lengths.size(), "length"), valid ? "" : ", not all in range",
                      "; load() has to give ", setup().modules, ", from 0 to ", longest_sample);
       return false;
     }
