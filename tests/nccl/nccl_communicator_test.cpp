@@ -498,6 +498,28 @@ TEST(NcclCommunicator, HasArraysForItselfWhereAnAbortReturnsBeforeItsKernelsEnd)
   ballast_test::abort_before_kernels_end(milliseconds(0));
 }
 
+TEST(NcclCommunicator, ComesBackFromAnAbortThatWaitsForAnotherStream)  // Ensures (2)
+{
+  {
+    nccl_ranks first(2);
+    nccl_ranks second(2);
+    ballast_test::have_aborts_wait_for_all_kernels(true);
+    pinned_bytes own(1), all(2);
+    auto in_first = first.communicators({.deadline = soon});
+    auto in_second = second.communicators({.deadline = soon});
+    EXPECT_TRUE(in_first[0].all_gather(own, all));
+    EXPECT_TRUE(in_second[0].all_gather(own, all));
+    EXPECT_FALSE(in_first[0].wait());
+    EXPECT_EQ(first.comm(0), nullptr);
+    EXPECT_EQ(cudaStreamQuery(first.stream(0)), cudaSuccess);
+    EXPECT_NE(second.comm(0), nullptr) << "its own deadline has not passed";
+    EXPECT_FALSE(in_second[0].wait());
+    EXPECT_EQ(cudaStreamQuery(second.stream(0)), cudaSuccess);
+  }
+  ballast_test::have_aborts_wait_for_all_kernels(false);
+  expect_all_freed();
+}
+
 TEST(NcclCommunicator, BlamesNobodyWhereNcclCannotConnect)
 {
   for (bool const verify : {false, true}) {

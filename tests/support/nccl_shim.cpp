@@ -27,6 +27,8 @@ constexpr std::size_t usual_works = 64;
 std::atomic<std::size_t> communicators = 0;
 std::atomic<std::size_t> messages = 0;
 std::atomic<std::chrono::milliseconds> lag_of_kernels{};
+std::atomic<bool> aborts_wait_for_all{};
+std::atomic<std::size_t> waiting_kernels{};  // for a peer
 
 enum class kind { send, receive, all_gather, broadcast, all_reduce };
 
@@ -225,10 +227,12 @@ void kernel::run()
   std::unique_lock lock(clique.mutex);
   if (!owner->aborted) {
     for (work& each : works) { clique.post(each, owner->rank); }
+    ++waiting_kernels;
     clique.changed.wait(lock, [&] {
       return owner->aborted ||
              (owner->asynchronous == ncclSuccess && std::ranges::all_of(works, &work::done));
     });
+    --waiting_kernels;
     for (work const& each : works) {
       if (!each.done) { clique.remove(each, owner->rank); }
     }
@@ -352,6 +356,9 @@ void reclaim(ncclComm_t comm)
 {
   std::unique_ptr<ncclComm> const owned(comm);
   if (comm->self->aborted && lag_of_kernels.load() > std::chrono::milliseconds(0)) { return; }
+  while (comm->self->aborted && aborts_wait_for_all && waiting_kernels > 0) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
   endpoint const& self = *comm->self;
   std::unique_lock lock(self.clique->mutex);
   self.clique->changed.wait(lock, [&] { return self.queued == 0; });
@@ -620,6 +627,11 @@ void ballast_test::fail_asynchronously(ncclComm_t comm, ncclResult_t code)
 void ballast_test::abort_before_kernels_end(std::chrono::milliseconds lag)
 {
   lag_of_kernels = lag;
+}
+
+void ballast_test::have_aborts_wait_for_all_kernels(bool wait)
+{
+  aborts_wait_for_all = wait;
 }
 
 std::size_t ballast_test::live_communicators()

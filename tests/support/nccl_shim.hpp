@@ -44,6 +44,10 @@ void fail_call(ncclComm_t comm, std::size_t calls_before, ncclResult_t code);
 /// start.
 void abort_before_kernels_end(std::chrono::milliseconds lag);
 
+/// Whether an abort returns only when no kernel of any communicator waits for a peer, as where they
+/// are on one device, whose memory it frees.
+void have_aborts_wait_for_all_kernels(bool wait);
+
 /// ncclCommGetAsyncError says this from now on, and nothing that is queued there proceeds.
 void fail_asynchronously(ncclComm_t comm, ncclResult_t code);
 

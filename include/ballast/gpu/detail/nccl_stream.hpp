@@ -54,7 +54,7 @@ struct nccl_member {
 ///                 members that may have work in the stream: it no longer reads or writes memory
 ///             (2) members without such work are not touched
 ///             (3) no error stays CUDA's last error
-///             (4) no call of NCCL is waited for longer than the deadline because a graph lives
+///             (4) no call of NCCL is waited for longer than the deadline
 /// Errors      transport, with the code and the text of NCCL or CUDA; timed_out. Members that fail
 ///             together with another get its error without `ranks`, since these have other numbers
 ///             in their groups.
@@ -67,7 +67,11 @@ class nccl_stream {
   [[nodiscard]] cudaStream_t native() const noexcept { return stream_; }
 
   /// From now on until leave(), `member` must not move.
-  void join(nccl_member& member) { members_.push_back(&member); }
+  void join(nccl_member& member)
+  {
+    members_.push_back(&member);
+    ending_.reserve(members_.size());
+  }
   void leave(nccl_member& member) noexcept { std::erase(members_, &member); }
 
   /// Returns the result of `call`; if the communicator is not blocking, waits until it is done.
@@ -170,30 +174,21 @@ class nccl_stream {
   /// Ends the work of this member and of all members that may have work in the stream, and waits
   /// for the stream, at most until the deadline: where ranks are threads of a process, NCCL may end
   /// an abort before its kernels.
+  ///
+  /// An abort frees memory, and so waits for the device: for graphs, and for what a communicator of
+  /// another stream waits for. That one ends by its own deadline, if this call comes back.
   tl::unexpected<error> give_up(nccl_member& self, tl::unexpected<error> why)
   {
-    bool in_graph = false;
-    for (nccl_member* const each : members_) { in_graph = in_graph || each->in_graph; }
-    if (in_graph) {
-      std::vector<ncclComm_t> comms;
-      abandon(self, why.value(), [&comms](ncclComm_t comm) { comms.push_back(comm); });
-      bounded([comms] { abort_together(comms); });
-    } else {
-      // In one group, so that NCCL tells all kernels to end before the first abort waits for its
-      // own.
-      (void)ncclGroupStart();
-      abandon(self, why.value(), [](ncclComm_t comm) { (void)ncclCommAbort(comm); });
-      (void)ncclGroupEnd();
-    }
+    bounded([comms = abandon(self, why.value())] { abort_together(comms); });
     if (can_wait("wait")) {
       (void)poll(deadline_, [this] { return detail::state_of(stream_) != cudaErrorNotReady; });
     }
     return why;
   }
 
-  /// Has a thread call a function of NCCL that does not return while a graph lives in which the
-  /// communicator's work was captured, and waits for it at most until the deadline. Then the
-  /// thread goes on by itself, until the owner of the graph destroys it.
+  /// Has a thread call a function of NCCL that does not return while the device is held up, or a
+  /// graph lives in which the communicator's work was captured, and waits for it at most until the
+  /// deadline. Then the thread goes on by itself, until the owner of the graph destroys it.
   template <class Function>
   void bounded(Function function) const
   {
@@ -221,6 +216,7 @@ class nccl_stream {
  private:
   static std::vector<rank_id> nobody() { return {}; }
 
+  /// In one group, so that NCCL tells all kernels to end before the first abort waits for its own.
   static void abort_together(std::vector<ncclComm_t> const& comms)
   {
     (void)ncclGroupStart();
@@ -229,16 +225,16 @@ class nccl_stream {
   }
 
   /// Takes the communicators of all members that may have work in the stream.
-  template <class End>
-  void abandon(nccl_member& self, error const& why, End const& end)
+  std::vector<ncclComm_t> abandon(nccl_member& self, error const& why)
   {
     for (nccl_member* const each : members_) {
       if (each != &self && !each->may_run()) { continue; }
       each->pending = false;
       each->in_graph = false;
       if (!each->failure) { each->failure = why; }
-      if (*each->comm != nullptr) { end(std::exchange(*each->comm, nullptr)); }
+      if (*each->comm != nullptr) { ending_.push_back(std::exchange(*each->comm, nullptr)); }
     }
+    return std::move(ending_);
   }
 
   [[nodiscard]] static ncclResult_t state_of(nccl_member const& member)
@@ -260,6 +256,7 @@ class nccl_stream {
   cudaStream_t stream_;
   std::chrono::milliseconds deadline_;
   std::vector<nccl_member*> members_;
+  std::vector<ncclComm_t> ending_;  // with room for all, so that giving up allocates nothing
 };
 
 }  // namespace ballast::inline v0::detail
