@@ -6,7 +6,6 @@
 #include <ballast/core/quantities.hpp>
 #include <ballast/cost/quadratic_cost.hpp>
 
-#include <algorithm>
 #include <cstdint>
 #include <span>
 
@@ -44,7 +43,7 @@ struct span_cost {
   [[nodiscard]] BALLAST_HOST_DEVICE constexpr std::uint64_t pairs(tokens length) const
   {
     auto const l = static_cast<std::uint64_t>(length);
-    auto const seen = static_cast<std::uint64_t>(std::min(window, length));
+    auto const seen = static_cast<std::uint64_t>(length < window ? length : window);
     std::uint64_t const below = seen * (seen + 1) / 2 + (l - seen) * seen;
     return causal ? below : 2 * below - l;
   }

@@ -113,8 +113,9 @@ namespace detail {
         concat("has ", counted(module.layers, "layer"), "; give 1 to ", problem::most_layers));
   }
   if (module.virtual_stages == 0 || module.virtual_stages > module.layers) {
-    return refuse(concat("has stages of ", module.virtual_stages, " virtual ones; give 1 to ",
-                         module.layers, ", its number of layers"));
+    auto const most = module.layers;
+    return refuse(concat("has stages of ", module.virtual_stages, " virtual ones; give 1 to ", most,
+                         ", its number of layers"));
   }
   for (std::size_t at = 0; at < module.kinds.size(); ++at) {
     std::size_t const kind = module.kinds[at];

@@ -69,11 +69,11 @@ namespace ballast::inline v0 {
     module_layout const& layout = modules[module];
     profiled_degree const* const degree = find_degree(profile, degree_of(layout));
     if (degree == nullptr || problem.gpus_per_node % layout.group() != 0) {
-      return refuse(
-          module,
+      std::string const why =
           detail::concat("module ", profile.name, " cannot have ", text_of(degree_of(layout)),
                          "; give a measured one that divides the ",
-                         detail::counted(problem.gpus_per_node, "GPU"), " of a node"));
+                         detail::counted(problem.gpus_per_node, "GPU"), " of a node");
+      return refuse(module, why);
     }
     if (layout.pp == 0 || layout.pp > profile.layers || layout.dp == 0) {
       return refuse(module, detail::concat("module ", profile.name, " of ",
