@@ -4,7 +4,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <set>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -54,6 +56,8 @@ bool declares_something(std::vector<std::string> const& lines)
   return false;
 }
 
+constexpr auto letters = "abcdefghijklmnopqrstuvwxyz_";
+
 problems of_form(source_file const& header)
 {
   problems found;
@@ -71,6 +75,12 @@ problems of_form(source_file const& header)
 
   bool versioned = false;  // other namespaces nest in the versioned one
   for (std::string const& line : lines) {
+    std::string first_word;
+    std::istringstream(line) >> first_word;
+    first_word.resize(std::min(first_word.size(), first_word.find_first_not_of(letters)));
+    if (first_word == "module" || first_word == "import" || first_word == "export") {
+      report("nvcc takes '" + line + "' for a directive; let the line begin with another word");
+    }
     if (line.starts_with("namespace ballast::inline v0")) {
       versioned = true;
     } else if (line.starts_with("namespace ballast") ||
@@ -158,6 +168,8 @@ TEST(HeaderForm, ReportsEachFault)
               Contains(HasSubstr("instead of ballast::inline v0")));
   EXPECT_THAT(of_form(good_header_with("namespace ballast::inline v0 {", "")),
               ElementsAre(HasSubstr("declares names outside")));
+  EXPECT_THAT(of_form(good_header_with("one = 1;", "one = 1 +\n    module.layers;")),
+              ElementsAre(HasSubstr("nvcc takes '    module.layers;' for a directive")));
   EXPECT_THAT(of_form({"ballast/core/a.hpp", ""}), Contains(HasSubstr("licence")));
 }
 
