@@ -7,6 +7,7 @@
 #include <ballast/core/ids.hpp>
 #include <ballast/core/integer_projection.hpp>
 #include <ballast/core/quantities.hpp>
+#include <ballast/core/ratio.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/detail/read_samples.hpp>
