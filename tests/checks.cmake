@@ -16,10 +16,12 @@ if(TARGET ballast_bench)
     samples:1000000 samples:65536 "samples:4096/bags:64/(sigma|slack)" "pack_to_cap/.*sigma10:1"
     "samples:64000/capacity:(2048|32768)" "(local_search|_long)/.*slack_permille:(2|10)"
     work:3000000 tokens_per_gpu:4096 "gpus:64/models:50" steps:100 "evaluations:[0-9]{7}"
-    "order/.*/(first|both|encoder)_" "climb/([a-mo-z123]|.*(schedule:[1-4]|seed:7700|budget:4))"
+    "order/.*/(first|both|encoder)_" "^order/climb"
     "plain_search/.*:(30|60)" "choose_bags/.*gpus:1024" "place_by_node/ranks:2560"
     "capacity:8192/sigma10:10" "order/.*microbatches:9/" "^growth/" grid_many grid_trace
-    "grid_naive/.*(ranks:16|sigma_x10:15)" "_counts/gpus:(256|1024)" "hybrid_sharding/gpus:16384" "pipeline_runner/truth")
+    "grid_naive/.*(ranks:16|sigma_x10:15)" "_counts/gpus:(256|1024)" "hybrid_sharding/gpus:16384"
+    "pipeline_runner/(truth|beside)" problems:10000 "search_layouts/.*gpus:(64|256)" steps:250 side:2048
+    exact_few "unequal/drawn")
   list(JOIN dear_arguments "|" dear)
   add_test(NAME bench
     COMMAND ballast_bench --benchmark_min_time=0.001 "--benchmark_filter=-${dear}")

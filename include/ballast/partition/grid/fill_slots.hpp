@@ -66,7 +66,8 @@ struct fill_slots {
     bool const grow =
         std::all_of(problem.slots.begin(), problem.slots.end(),
                     [](grid_slot const& slot) { return slot.step == 1 && slot.least <= 1; });
-    auto const a_pass = std::max<std::uint64_t>({owner.size(), problem.cells(), 1});
+    auto const larger = std::max<std::uint64_t>(owner.size(), problem.cells());
+    std::uint64_t const a_pass = larger == 0 ? 1 : larger;
     auto const passes =
         static_cast<std::uint32_t>(std::clamp<std::uint64_t>(work / a_pass, 1, heights));
     auto const fill_all = [&](std::uint32_t height) {
