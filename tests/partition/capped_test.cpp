@@ -360,11 +360,11 @@ TEST(Capped, IsNotAbovePlainLocalSearch)  // Ensures (5)
 
 TEST(Capped, FindsTheBestOfAllPlansOfSmallSteps)  // Ensures (5)
 {
-  auto const own_length = [](tokens length) { return length; };
+  auto const its_length = [](tokens length) { return length; };
   // What samples weigh says nothing of what they cost.
   std::vector<tokens> const apart{3, 6, 7, 6, 2, 6, 5, 2};
   std::vector<std::int64_t> const weights{40, 21, 25, 15, 32, 21, 37, 13};
-  auto const plan = ballast::partition(apart, one_gpu_bags(3), capped{}, own_length,
+  auto const plan = ballast::partition(apart, one_gpu_bags(3), capped{}, its_length,
                                        {.most_per_gpu = 71, .weights = weights});
   EXPECT_EQ(plan->makespan, (ratio{14, 1}));
   EXPECT_TRUE(plan->proven_optimal());
@@ -377,7 +377,7 @@ TEST(Capped, FindsTheBestOfAllPlansOfSmallSteps)  // Ensures (5)
   // {30 8} {2 25 9} {17 19}: no exchange of as many for as many leads to it.
   std::vector<tokens> const counted{2, 8, 25, 9, 17, 19, 30};
   auto const equal = ballast::partition(counted, one_gpu_bags(3), capped{ballast::equal_count{}},
-                                        own_length, {.most_per_gpu = 38})
+                                        its_length, {.most_per_gpu = 38})
                          .value();
   EXPECT_LE(equal.makespan, (ratio{38, 1}));
 }
