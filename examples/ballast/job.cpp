@@ -170,6 +170,31 @@ outcome<ballast::bag_layout> layout_of(job_options const& options, std::string c
   return std::move(*layout);
 }
 
+/// Beyond these a step takes minutes before its first line is seen.
+outcome<void> check_size(job const& work, job_size const& size)
+{
+  constexpr std::size_t most_gpus = std::size_t{1} << 20;
+  constexpr double most_samples = std::size_t{1} << 24;
+  if (size.gpus > most_gpus) {
+    return usage(
+        fmt::format("{}: {} GPUs are more than {}; plan fewer", size.source, size.gpus, most_gpus));
+  }
+  double samples = 0;
+  double gpus = 0;
+  for (auto const& code : work.codes) {
+    samples += static_cast<double>(code.gpus) * code.samples;
+    gpus += code.gpus;
+  }
+  double const of_step = gpus == 0 ? 0 : samples * static_cast<double>(size.gpus) / gpus;
+  if (of_step > most_samples) {
+    return usage(
+        fmt::format("--codes: {:.0f} samples a step are more than {:.0f}; lower b, the "
+                    "number of samples per GPU",
+                    of_step, most_samples));
+  }
+  return {};
+}
+
 /// A step of more samples than the trace has rows would have some of them twice.
 outcome<void> check_batch(job const& work)
 {
@@ -253,6 +278,9 @@ outcome<job> prepare_job(job_options const& options, progress& shown)
   }
   auto const size = size_of(options, work.codes, specs);
   if (!size) { return tl::unexpected(size.error()); }
+  if (auto const checked = check_size(work, *size); !checked) {
+    return tl::unexpected(checked.error());
+  }
   if (work.options.gpus_per_node == 0) { work.options.gpus_per_node = 8; }
   bool const is_whole_trace = options.no_shuffle && options.batch == 0;
   if (work.options.steps == 0) { work.options.steps = is_whole_trace ? 1 : 10; }

@@ -57,7 +57,7 @@ TEST_F(BallastMemory, RunsOutWhileStepsArePlanned)
 {
   for (std::string const command : {"plan", "route"}) {
     expect_refused(
-        run(command + " --codes g1b100000000i256f1s0", limited), 1,
+        run(command + " --codes g1b16000000i256f1s0", limited), 1,
         "memory ran out while planning steps; take fewer samples per step, or fewer GPUs");
   }
 }

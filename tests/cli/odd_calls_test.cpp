@@ -218,6 +218,9 @@ TEST_F(BallastOddCalls, RefusesOptionsWithoutEffectAndStepsWithoutWork)
        "--microbatches: 1000000 are more than the 2 samples of step 1; give at most that many"},
       {"search --side-by-side " + inputs_ + "--gpus 8 --memory 80GB", "--side-by-side: "},
       {"plan --codes g2b0i256f1s0,g1b0i16f1s0", "--codes: there are no samples"},
+      {"plan --codes g8b99999999i256f1s0",
+       "--codes: 799999992 samples a step are more than 16777216; lower b, the number of samples "},
+      {plan + "--gpus 16777216", "--gpus: 16777216 GPUs are more than 1048576; plan fewer"},
       {nothing + "--length a --gpus 1 --batch 2", "all samples have 0 tokens, so that there is", 1},
       {"pipeline --durations x --order ''", "expected a name, as in search:evaluations=5000"},
   });
