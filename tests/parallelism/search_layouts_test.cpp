@@ -138,7 +138,7 @@ TEST(SearchLayouts, FindsTheBestGroupsOfGpus)  // Ensures (1) (2)
   ballast::random_source random(27);
   int feasible = 0;
   int grouped = 0;
-  int const trials = ballast_test::trials_of(40);
+  int const trials = ballast_test::is_sanitized ? 2 : 40;
   for (int trial = 0; trial < trials; ++trial) {
     std::size_t const modules = 1 + random.below(2);
     drawn_problem drawn(random, modules, 16, 16, random.below(3) == 0);

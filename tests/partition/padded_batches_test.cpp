@@ -204,7 +204,7 @@ TEST(PaddedBatches, KeepsALimitOfPaddedWeight)  // Ensures (6)
     std::vector<tokens> lengths(random.below(7));
     for (tokens& length : lengths) { length = random.between(1, 9); }
     std::size_t const bags = 1 + random.below(3);
-    tokens const cap = random.between(9, 24);
+    tokens const cap = random.between(9, 16);
     auto const cost = [](tokens length) { return length * (length + 5); };
     auto const plan = ballast::partition(lengths, one_gpu_bags(bags), padded_batches{}, cost,
                                          {.most_per_gpu = cap});
@@ -217,7 +217,7 @@ TEST(PaddedBatches, KeepsALimitOfPaddedWeight)  // Ensures (6)
     auto const free = ballast::partition(lengths, one_gpu_bags(bags), padded_batches{}, cost);
     limited += free->owner != plan->owner ? 1 : 0;
   }
-  EXPECT_GT(limited, 0);
+  if (!ballast_test::is_sanitized) { EXPECT_GT(limited, 0); }  // of few steps it may limit none
   EXPECT_GT(refused, 0);
 }
 
