@@ -69,6 +69,7 @@ TEST_F(DeviceAllocator, ReadsOnesWhereCudaCannotCopy)  // Errors
   std::uint64_t word = 0;
   own.read(reinterpret_cast<std::byte*>(&word), array, sizeof(word));
   EXPECT_EQ(word, ~std::uint64_t{0});
+  EXPECT_EQ(cudaGetLastError(), cudaErrorInvalidValue) << "the caller's next check reports it";
   own.deallocate(array, 8);
   ASSERT_EQ(cudaStreamSynchronize(computes()), cudaSuccess);
 }

@@ -2,6 +2,7 @@
 #ifndef BALLAST_TESTS_RUNTIME_LATE_SHAPES_HPP
 #define BALLAST_TESTS_RUNTIME_LATE_SHAPES_HPP
 
+#include "../support/trials.hpp"
 #include "scheduled_steps.hpp"
 
 #include <ballast/core/random.hpp>
@@ -106,7 +107,9 @@ class late_cluster {
 
   [[nodiscard]] static scheduler make_scheduler()
   {
-    return scheduler::make(small_setup(replicas, microbatches), {}).value();
+    auto setup = small_setup(replicas, microbatches);
+    if (ballast_test::is_sanitized) { setup.simulated_tasks = 20'000; }
+    return scheduler::make(setup, {}).value();
   }
 
   /// The module of each rank.
