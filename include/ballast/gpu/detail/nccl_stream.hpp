@@ -69,8 +69,8 @@ class nccl_stream {
   /// From now on until leave(), `member` must not move.
   void join(nccl_member& member)
   {
+    ending_.reserve(members_.size() + 1);
     members_.push_back(&member);
-    ending_.reserve(members_.size());
   }
   void leave(nccl_member& member) noexcept { std::erase(members_, &member); }
 
