@@ -220,7 +220,8 @@ TEST_F(BallastOddCalls, RefusesOptionsWithoutEffectAndStepsWithoutWork)
       {"plan --codes g2b0i256f1s0,g1b0i16f1s0", "--codes: there are no samples"},
       {"plan --codes g8b99999999i256f1s0",
        "--codes: 799999992 samples a step are more than 16777216; lower b, the number of samples "},
-      {plan + "--gpus 16777216", "--gpus: 16777216 GPUs are more than 1048576; plan fewer"},
+      {"plan --codes g8b1i256f1s0 --gpus 16777216",
+       "--gpus: 16777216 GPUs are more than 1048576; plan fewer"},
       {nothing + "--length a --gpus 1 --batch 2", "all samples have 0 tokens, so that there is", 1},
       {"pipeline --durations x --order ''", "expected a name, as in search:evaluations=5000"},
   });

@@ -677,7 +677,7 @@ TEST_F(BallastPlan, RefusesNodesAndSpeedsThatAreNone)
   expect_refused(run(job + "--nodes 5,3,"), 2, "--nodes: '' is no number of GPUs");
   expect_refused(run(job + "--nodes 5x3"), 2, "--nodes: '5x3' is no number of GPUs");
   expect_refused(run(job + "--nodes ''"), 2, "list the GPUs of every node");
-  expect_refused(run(job + "--nodes 16777216,1"), 2, "a job has at most 16777216");
+  expect_refused(run(job + "--nodes 16777216,1"), 2, "16777217 GPUs are more than 1048576");
   expect_refused(run(job + "--nodes 5,3 --gpus 8"), 2, "leave out --gpus");
   expect_refused(run(job + "--nodes 5,3 --gpus-per-node 8"), 2, "leave out --gpus-per-node");
   expect_refused(run(job + "--nodes 5,4"), 2, "9");
