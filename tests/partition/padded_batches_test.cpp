@@ -204,7 +204,7 @@ TEST(PaddedBatches, KeepsALimitOfPaddedWeight)  // Ensures (6)
     std::vector<tokens> lengths(random.below(7));
     for (tokens& length : lengths) { length = random.between(1, 9); }
     std::size_t const bags = 1 + random.below(3);
-    tokens const cap = random.between(9, 16);
+    tokens const cap = random.between(9, 24);
     auto const cost = [](tokens length) { return length * (length + 5); };
     auto const plan = ballast::partition(lengths, one_gpu_bags(bags), padded_batches{}, cost,
                                          {.most_per_gpu = cap});
