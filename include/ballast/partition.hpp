@@ -43,6 +43,9 @@
 #include <ballast/partition/packing/packing_plan.hpp>
 #include <ballast/partition/packing/packing_rules.hpp>
 #include <ballast/partition/packing/refine_bins.hpp>
+#include <ballast/partition/padded/pad_grid.hpp>
+#include <ballast/partition/padded/pad_to_cap.hpp>
+#include <ballast/partition/padded/padded_lengths.hpp>
 #include <ballast/partition/padded_batches.hpp>
 #include <ballast/partition/partition.hpp>
 #include <ballast/partition/partition_constraints.hpp>

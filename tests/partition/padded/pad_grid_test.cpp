@@ -1,0 +1,300 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <ballast/partition/padded/pad_grid.hpp>  // first: proves it is self-contained
+
+#include "../../support/trials.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <ballast/core/ids.hpp>
+#include <ballast/core/quantities.hpp>
+#include <ballast/core/random.hpp>
+#include <ballast/core/result.hpp>
+#include <ballast/partition/padded/padded_lengths.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <numeric>
+#include <vector>
+
+namespace pad_grid_test {
+
+using ballast::cost_units;
+using ballast::pad_grid;
+using ballast::padded_grid_options;
+using ballast::padded_grid_plan;
+using ballast::padded_lengths;
+using ballast::tokens;
+using lengths_of_step = std::vector<padded_lengths>;
+
+cost_units sum_of_both(tokens source, tokens target)
+{
+  return source + target;
+}
+
+// Costs as models have them: an encoder and a decoder, with cross attention, of the longer one.
+struct drawn_cost {
+  cost_units per_source = 0;
+  cost_units per_target = 0;
+  cost_units per_pair = 0;
+  cost_units per_longer = 0;
+
+  cost_units operator()(tokens source, tokens target) const
+  {
+    return per_source * source + per_target * target + per_pair * source * target +
+           per_longer * std::max(source, target);
+  }
+};
+
+drawn_cost draw_cost(ballast::random_source& random)
+{
+  drawn_cost cost{.per_source = random.between(0, 3)};
+  cost.per_target = random.between(0, 3);
+  cost.per_pair = random.below(3) == 0 ? random.between(0, 2) : 0;
+  cost.per_longer = random.between(0, 1);
+  return cost;
+}
+
+lengths_of_step draw_lengths(ballast::random_source& random, std::size_t samples)
+{
+  lengths_of_step lengths(samples);
+  bool const has_targets = random.below(4) != 0;
+  for (padded_lengths& each : lengths) {
+    each.source = random.between(0, 9);
+    if (has_targets) { each.target = random.between(0, 9); }
+  }
+  return lengths;
+}
+
+// The loads of cells, from owners alone.
+template <class F>
+std::vector<cost_units> loads_of(lengths_of_step const& lengths,
+                                 std::vector<std::size_t> const& cell_of, std::size_t cells,
+                                 F const& cost_of)
+{
+  std::vector<cost_units> loads(cells);
+  for (std::size_t cell = 0; cell < cells; ++cell) {
+    cost_units samples = 0;
+    padded_lengths longest;
+    for (std::size_t sample = 0; sample < lengths.size(); ++sample) {
+      if (cell_of[sample] != cell) { continue; }
+      ++samples;
+      longest.source = std::max(longest.source, lengths[sample].source);
+      longest.target = std::max(longest.target, lengths[sample].target);
+    }
+    loads[cell] = samples == 0 ? 0 : samples * cost_of(longest.source, longest.target);
+  }
+  return loads;
+}
+
+cost_units makespan_of(std::vector<cost_units> const& loads, std::size_t ranks)
+{
+  std::vector<cost_units> sums(ranks);
+  for (std::size_t cell = 0; cell < loads.size(); ++cell) { sums[cell % ranks] += loads[cell]; }
+  return *std::max_element(sums.begin(), sums.end());
+}
+
+// Oracle: all plans; the least makespan within the cap, or no_cost.
+template <class F, class W>
+cost_units least_makespan(lengths_of_step const& lengths, padded_grid_options const& options,
+                          F const& cost_of, W const& weight_of)
+{
+  std::size_t const cells = options.ranks * options.microbatches;
+  cost_units best = ballast::no_cost;
+  std::vector<std::size_t> cell_of(lengths.size());
+  for (;;) {
+    auto const weights = loads_of(lengths, cell_of, cells, weight_of);
+    if (*std::max_element(weights.begin(), weights.end()) <= options.most_weight) {
+      best = std::min(best, makespan_of(loads_of(lengths, cell_of, cells, cost_of), options.ranks));
+    }
+    std::size_t next = 0;
+    while (next < cell_of.size() && ++cell_of[next] == cells) { cell_of[next++] = 0; }
+    if (next == cell_of.size()) { return best; }
+  }
+}
+
+// What a plan promises, from the owners alone.
+template <class F, class W>
+void expect_within(lengths_of_step const& lengths, padded_grid_options const& options,
+                   F const& cost_of, W const& weight_of, padded_grid_plan const& plan)
+{
+  std::size_t const cells = options.ranks * options.microbatches;
+  ASSERT_EQ(plan.owner.size(), lengths.size());
+  std::vector<std::size_t> cell_of;
+  for (ballast::cell_id const cell : plan.owner) {
+    ASSERT_LT(to_index(cell), cells);
+    cell_of.push_back(to_index(cell));
+  }
+  EXPECT_EQ(plan.loads, loads_of(lengths, cell_of, cells, cost_of));
+  EXPECT_EQ(plan.makespan, makespan_of(plan.loads, options.ranks));
+  EXPECT_LE(plan.lower_bound, plan.makespan);
+  auto const weights = loads_of(lengths, cell_of, cells, weight_of);
+  EXPECT_LE(*std::max_element(weights.begin(), weights.end()), options.most_weight);
+}
+
+TEST(PadGrid, PadsSourcesAndTargets)
+{
+  // [pad]
+  // Sentences and their translations, on two GPUs of two microbatches each.
+  std::vector<ballast::padded_lengths> const sentences = {{60, 48}, {55, 60}, {20, 24}, {22, 16},
+                                                          {9, 30},  {10, 8},  {8, 9},   {5, 5}};
+  auto const cost = [](ballast::tokens source, ballast::tokens target) {
+    return source + target + source * target / 64;  // encoder, decoder, cross attention
+  };
+  auto const plan = ballast::pad_grid(sentences, {.ranks = 2, .microbatches = 2}, cost).value();
+  // plan.microbatch(rank, slot) has the samples of a batch, plan.makespan is the step's.
+  // [pad]
+  expect_within(sentences, {.ranks = 2, .microbatches = 2}, cost, cost, plan);
+  EXPECT_TRUE(plan.proven_optimal());
+  EXPECT_EQ(plan.makespan, least_makespan(sentences, {.ranks = 2, .microbatches = 2}, cost, cost));
+}
+
+TEST(PadGrid, PlansPaddedCellsOfOneLength)
+{
+  padded_grid_options const two{.ranks = 2, .microbatches = 2};
+  lengths_of_step const four = {{8}, {5}, {4}, {1}};
+  auto const plan = pad_grid(four, two, sum_of_both).value();
+  EXPECT_EQ(plan.makespan, 9);
+  EXPECT_TRUE(plan.proven_optimal());
+  lengths_of_step const five = {{12}, {10}, {4}, {1}, {1}};
+  auto const other = pad_grid(five, two, sum_of_both).value();
+  EXPECT_EQ(other.makespan, 14);
+  EXPECT_TRUE(other.proven_optimal());
+}
+
+TEST(PadGrid, PadsNoMoreThanItHasTo)
+{
+  lengths_of_step const four = {{8}, {5}, {4}, {1}};
+  auto const plan = pad_grid(four, {.ranks = 4}, sum_of_both).value();
+  EXPECT_THAT(plan.loads, testing::UnorderedElementsAre(8, 5, 4, 1));
+}
+
+TEST(PadGrid, AgreesWithAllPlansOfSmallSteps)  // Ensures (1) (2) (3)
+{
+  ballast::random_source random(48);
+  int refused = 0;
+  int limited = 0;
+  for (int trial = 0; trial < ballast_test::trials_of(400); ++trial) {
+    SCOPED_TRACE(testing::Message() << "trial " << trial);
+    padded_grid_options options{.ranks = 1 + random.below(3)};
+    options.microbatches = 1 + random.below(options.ranks == 3 ? 1 : 2);
+    lengths_of_step const lengths = draw_lengths(random, random.below(8));
+    drawn_cost const cost = draw_cost(random);
+    drawn_cost const weight = draw_cost(random);
+    if (random.below(2) == 0) { options.most_weight = random.between(20, 200); }
+    auto const plan = pad_grid(lengths, options, cost, weight);
+    cost_units const best = least_makespan(lengths, options, cost, weight);
+    ASSERT_EQ(plan.has_value(), best != ballast::no_cost);
+    if (!plan) {
+      ++refused;
+      continue;
+    }
+    expect_within(lengths, options, cost, weight, *plan);
+    ASSERT_EQ(plan->makespan, best);
+    ASSERT_TRUE(plan->proven_optimal());
+    padded_grid_options free = options;
+    free.most_weight = std::numeric_limits<std::int64_t>::max();
+    limited += best > least_makespan(lengths, free, cost, weight) ? 1 : 0;
+  }
+  EXPECT_GT(refused, 0);
+  if (!ballast_test::is_sanitized) { EXPECT_GT(limited, 0); }
+}
+
+// Without the search of all plans, which is for 16 samples at most: the bound holds, and the plan is
+// an optimum of one length in one batch a rank.
+TEST(PadGrid, StaysBetweenItsBoundAndSortedBatches)  // Ensures (3) (4) (5)
+{
+  ballast::random_source random(49);
+  for (int trial = 0; trial < ballast_test::trials_of(40); ++trial) {
+    SCOPED_TRACE(testing::Message() << "trial " << trial);
+    padded_grid_options options{.ranks = 1 + random.below(6)};
+    options.microbatches = 1 + random.below(4);
+    lengths_of_step lengths(100 + random.below(100));
+    for (padded_lengths& each : lengths) {
+      each.source = random.between(1, 20) * random.between(1, 20);
+      each.target = each.source * random.between(3, 5) / 4;
+    }
+    drawn_cost const cost = draw_cost(random);
+    auto const plan = pad_grid(lengths, options, cost).value();
+    expect_within(lengths, options, cost, cost, plan);
+    EXPECT_EQ(plan.digest(), pad_grid(lengths, options, cost).value().digest());
+
+    // As loaders do it: sorted, in equal counts.
+    std::vector<std::size_t> order(lengths.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    std::ranges::sort(order, [&lengths](std::size_t a, std::size_t b) {
+      padded_lengths const one = lengths[a];
+      padded_lengths const other = lengths[b];
+      return one.source + one.target > other.source + other.target ||
+             (one.source + one.target == other.source + other.target && a < b);
+    });
+    std::size_t const cells = options.ranks * options.microbatches;
+    std::vector<std::size_t> cell_of(lengths.size());
+    for (std::size_t at = 0; at < order.size(); ++at) {
+      cell_of[order[at]] = at * cells / order.size();
+    }
+    EXPECT_LE(plan.makespan, makespan_of(loads_of(lengths, cell_of, cells, cost), options.ranks));
+
+    for (padded_lengths& each : lengths) { each.target = 0; }
+    options.microbatches = 1;
+    EXPECT_TRUE(pad_grid(lengths, options, cost).value().proven_optimal());
+  }
+}
+
+TEST(PadGrid, FindsRoomWithinACap)  // Ensures (2)
+{
+  lengths_of_step lengths;
+  for (tokens length = 1; length <= 60; ++length) { lengths.push_back({length, 61 - length}); }
+  padded_grid_options options{.ranks = 3, .microbatches = 2};
+  auto const longer = [](tokens source, tokens target) { return std::max(source, target); };
+  auto const free = pad_grid(lengths, options, sum_of_both, longer).value();
+  cost_units heaviest = 0;
+  for (std::size_t cell = 0; cell < 6; ++cell) {
+    auto const [source, target] = free.longest[cell];
+    auto const samples = free.samples[ballast::to_id<ballast::cell_id>(cell)].size();
+    heaviest = std::max(heaviest, static_cast<cost_units>(samples) * longer(source, target));
+  }
+  int found = 0;
+  for (options.most_weight = heaviest; options.most_weight > 300; options.most_weight -= 20) {
+    auto const plan = pad_grid(lengths, options, sum_of_both, longer);
+    if (!plan) { break; }
+    expect_within(lengths, options, sum_of_both, longer, *plan);
+    ++found;
+  }
+  EXPECT_GE(found, 2);
+}
+
+TEST(PadGrid, AcceptsTheEdges)
+{
+  EXPECT_EQ(pad_grid({}, {.ranks = 2}, sum_of_both).value().makespan, 0);
+  lengths_of_step const none = {{0, 0}, {0, 0}};
+  EXPECT_EQ(pad_grid(none, {.ranks = 2}, sum_of_both).value().makespan, 0);
+  lengths_of_step const one = {{3, 4}};
+  auto const plan = pad_grid(one, {.ranks = 2, .microbatches = 3}, sum_of_both).value();
+  EXPECT_EQ(plan.makespan, 7);
+  auto const cell = to_index(plan.owner[0]);
+  EXPECT_EQ(plan.microbatch(ballast::to_id<ballast::rank_id>(cell % 2), cell / 2).size(), 1U);
+}
+
+TEST(PadGrid, RefusesInASentence)  // Errors
+{
+  auto const error_of = [](lengths_of_step const& lengths, padded_grid_options const& options) {
+    return pad_grid(lengths, options, sum_of_both).error();
+  };
+  EXPECT_EQ(
+      error_of({{1, 1}, {6, 5}}, {.most_weight = 10}).message,
+      "sample 1 of weight 11 is above the cap of a batch, 10; split it, leave it out or raise "
+      "the cap");
+  EXPECT_EQ(error_of({{3, 3}, {3, 3}}, {.most_weight = 10}).message,
+            "no plan of 2 samples in 1 x 1 padded batch within a cap of 10 each exists; use more "
+            "microbatches or raise the cap");
+  EXPECT_EQ(error_of({{3, -1}}, {}).message,
+            "sample 0 has the lengths 3 and -1; give lengths from 0 to 2147483647");
+  EXPECT_EQ(error_of({{3, 1}}, {.ranks = 0}).code, ballast::error_code::out_of_range);
+  auto const huge =
+      pad_grid(lengths_of_step(4, {1, 1}), {}, [](tokens, tokens) { return cost_units{1} << 60; });
+  EXPECT_EQ(huge.error().code, ballast::error_code::out_of_range);
+}
+
+}  // namespace pad_grid_test

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <ballast/partition/padded/pad_to_cap.hpp>  // first: proves it is self-contained
+
+#include "../../support/trials.hpp"
+
+#include <gtest/gtest.h>
+#include <ballast/core/ids.hpp>
+#include <ballast/core/quantities.hpp>
+#include <ballast/core/random.hpp>
+#include <ballast/core/result.hpp>
+#include <ballast/partition/packing/packing_plan.hpp>
+#include <ballast/partition/padded/padded_lengths.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace pad_to_cap_test {
+
+using ballast::packing_plan;
+using ballast::pad_to_cap;
+using ballast::padded_lengths;
+using ballast::tokens;
+using lengths_of_step = std::vector<padded_lengths>;
+
+std::int64_t with_attention(tokens source, tokens target)
+{
+  return source + 2 * target + source * target / 4;
+}
+
+std::int64_t weight_of(std::vector<padded_lengths> const& batch)
+{
+  padded_lengths longest;
+  for (padded_lengths const each : batch) {
+    longest.source = std::max(longest.source, each.source);
+    longest.target = std::max(longest.target, each.target);
+  }
+  return static_cast<std::int64_t>(batch.size()) * with_attention(longest.source, longest.target);
+}
+
+// Oracle: each sample joins each batch there is, or begins one.
+void try_all(lengths_of_step const& lengths, std::int64_t cap, std::size_t next,
+             std::vector<lengths_of_step>& batches, std::size_t& fewest)
+{
+  if (next == lengths.size()) {
+    bool const fits = std::ranges::all_of(
+        batches, [cap](lengths_of_step const& batch) { return weight_of(batch) <= cap; });
+    if (fits) { fewest = std::min(fewest, batches.size()); }
+    return;
+  }
+  for (std::size_t batch = 0; batch < batches.size(); ++batch) {
+    batches[batch].push_back(lengths[next]);
+    try_all(lengths, cap, next + 1, batches, fewest);
+    batches[batch].pop_back();
+  }
+  batches.push_back({lengths[next]});
+  try_all(lengths, cap, next + 1, batches, fewest);
+  batches.pop_back();
+}
+
+void expect_within(lengths_of_step const& lengths, std::int64_t cap, packing_plan const& plan)
+{
+  std::vector<lengths_of_step> batches(plan.bins());
+  for (std::size_t sample = 0; sample < lengths.size(); ++sample) {
+    ASSERT_LT(to_index(plan.owner[sample]), plan.bins());
+    batches[to_index(plan.owner[sample])].push_back(lengths[sample]);
+  }
+  for (std::size_t batch = 0; batch < batches.size(); ++batch) {
+    EXPECT_FALSE(batches[batch].empty());
+    EXPECT_EQ(plan.loads[batch], weight_of(batches[batch]));
+    EXPECT_LE(plan.loads[batch], cap);
+  }
+  EXPECT_LE(plan.lower_bound, plan.bins());
+}
+
+TEST(PadToCap, FindsTheFewestBatchesOfSmallSteps)  // Ensures (1) (2)
+{
+  ballast::random_source random(50);
+  for (int trial = 0; trial < ballast_test::trials_of(300); ++trial) {
+    SCOPED_TRACE(testing::Message() << "trial " << trial);
+    lengths_of_step lengths(random.below(8));
+    for (padded_lengths& each : lengths) {
+      each.source = random.between(0, 9);
+      each.target = random.between(0, 9);
+    }
+    std::int64_t const cap = random.between(50, 150);
+    auto const plan = pad_to_cap(lengths, cap, with_attention).value();
+    expect_within(lengths, cap, plan);
+    std::vector<lengths_of_step> none;
+    std::size_t fewest = lengths.size();
+    try_all(lengths, cap, 0, none, fewest);
+    ASSERT_EQ(plan.bins(), fewest);
+    ASSERT_TRUE(plan.proven_optimal());
+  }
+}
+
+TEST(PadToCap, StaysWithinTheCapInLargeSteps)  // Ensures (1) (2) (3)
+{
+  ballast::random_source random(51);
+  lengths_of_step lengths(300);
+  for (padded_lengths& each : lengths) {
+    each.source = random.between(1, 20) * random.between(1, 20);
+    each.target = each.source * random.between(3, 5) / 4;
+  }
+  auto const plan = pad_to_cap(lengths, 200'000, with_attention, 50).value();
+  expect_within(lengths, 200'000, plan);
+  EXPECT_EQ(plan.digest(), pad_to_cap(lengths, 200'000, with_attention, 50).value().digest());
+  for (padded_lengths& each : lengths) { each.target = 0; }
+  EXPECT_TRUE(pad_to_cap(lengths, 2'000, with_attention, 50).value().proven_optimal());
+}
+
+TEST(PadToCap, RefusesWhatIsAboveTheCapAlone)  // Errors
+{
+  lengths_of_step const lengths = {{1, 1}, {8, 8}};
+  EXPECT_EQ(pad_to_cap(lengths, 30, with_attention).error().position, 1U);
+  EXPECT_EQ(pad_to_cap({}, 30, with_attention).value().bins(), 0U);
+}
+
+}  // namespace pad_to_cap_test
