@@ -1,0 +1,420 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef BALLAST_C_INTERFACE_BALLAST_H
+#define BALLAST_C_INTERFACE_BALLAST_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* What ballast plans, for C99 and what can call it: integers and pointers.
+ *
+ * A planner holds one job of each kind. Where a job stays the same from step to step it is set up
+ * once, by a text such as "refine:lpt" for a policy, and then planned every step: after a step as
+ * large, a plan allocates nothing. What a result points to lies in the planner until it makes the
+ * next result of this kind or is destroyed. One thread at a time uses a planner.
+ *
+ * Every function that returns int returns BALLAST_OK or what went wrong. Then ballast_error() says
+ * it in one sentence, and nothing is written to the result.
+ *
+ * Every struct that a function takes begins with struct_size, its sizeof, so that a program built
+ * with an older header works with a newer library. All that is 0 or null is the default, so begin
+ * with
+ *
+ *     ballast_plan_options options = {.struct_size = sizeof options};
+ *
+ * A table of rows is two arrays: row r is value[first[r]] to value[first[r + 1] - 1]. */
+
+#define BALLAST_C_API __attribute__((visibility("default")))
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum ballast_status {
+  BALLAST_OK = 0,
+  BALLAST_SYNTAX = 1,       /* a text does not follow its grammar; position: byte from 0 */
+  BALLAST_BAD_ROW = 2,      /* of a CSV text; position: its line from 1 */
+  BALLAST_UNKNOWN_NAME = 3, /* of a policy, schedule, cost or parameter; position: byte from 0 */
+  BALLAST_OUT_OF_RANGE = 4, /* position: index of the value */
+  BALLAST_INFEASIBLE = 5,   /* no plan exists; position: index of the sample or bag */
+  BALLAST_MISMATCH = 8,     /* two things do not belong together */
+  BALLAST_WRONG_ORDER = 13, /* a call came before one that it needs */
+  BALLAST_FAILED = 14,      /* anything else, such as no planner */
+  BALLAST_NO_MEMORY = 15
+};
+
+typedef struct ballast_planner ballast_planner;
+
+/* BALLAST_VERSION of the library: major * 10000 + minor * 100 + patch. */
+BALLAST_C_API uint32_t ballast_version(void);
+/* Null if there is no memory. */
+BALLAST_C_API ballast_planner* ballast_create(void);
+BALLAST_C_API void ballast_destroy(ballast_planner* planner);
+/* Why the last call that failed has failed, in one sentence, and where: see ballast_status. */
+BALLAST_C_API char const* ballast_error(ballast_planner const* planner);
+BALLAST_C_API size_t ballast_error_position(ballast_planner const* planner);
+
+/* ---- Which bag of GPUs computes which sample -------------------------------------------------- */
+
+typedef struct ballast_plan_options {
+  size_t struct_size;
+  size_t gpus;                 /* of the job */
+  size_t gpus_per_node;        /* 0: 8 */
+  uint32_t const* gpu_speeds;  /* [gpus], in any unit; null: all equally fast */
+  char const* bags;            /* "g1n4+g4n1"; null: one GPU each */
+  size_t largest_bags_first;   /* 1: lay them so where they would straddle a node; 0: refuse them */
+  size_t admits_short_samples; /* 1: of fewer tokens than every bag has GPUs; 0: refuse them */
+  char const* cost;            /* "transformer:d=3072,gamma=0.405"; null: "tokens" */
+  char const* policy;          /* "least_movement:exact"; null: "refine" */
+} ballast_plan_options;
+
+/* Samples with one key in `together` share a bag, with one key in `apart` they do not. */
+typedef struct ballast_plan_step {
+  size_t struct_size;
+  size_t samples;
+  int64_t const* lengths;        /* [samples], in tokens */
+  int64_t const* costs;          /* [samples]; null: what the cost model says */
+  int64_t const* together;       /* [samples]; null: none */
+  int64_t const* apart;          /* [samples]; null: none */
+  uint32_t const* home;          /* [samples], the GPU that has each now; null: none */
+  int64_t const* weights;        /* [samples], what counts for the limits; null: lengths */
+  int64_t most_per_gpu;          /* a bag of G GPUs gets at most G times this; 0: no limit */
+  int64_t const* most_per_bag;   /* [bags]; null: no limit */
+  int64_t most_samples;          /* of a bag; 0: no limit */
+  size_t cap_is_soft;            /* 1: a sample above every bag's limit gets a bag for itself */
+  int64_t const* starting_loads; /* [bags], work that they have already; null: none */
+} ballast_plan_step;
+
+typedef struct ballast_plan {
+  size_t struct_size;
+  size_t samples;
+  size_t bags;
+  uint32_t const* bag_first_gpu; /* [bags] */
+  uint32_t const* bag_gpus;      /* [bags], as many from the first on */
+  uint32_t const* owner;         /* [samples], the bag of each */
+  size_t const* first;           /* [bags + 1] */
+  uint32_t const* sample;        /* [samples], those of bag 0, then of bag 1, ... */
+  int64_t const* costs;          /* [samples] */
+  int64_t const* loads;          /* [bags] */
+  size_t bags_above_cap;
+  uint32_t const* above_cap; /* [bags_above_cap], where the cap is soft */
+  double makespan;           /* the largest load per GPU, or per unit of speed */
+  double lower_bound;        /* no plan has less */
+  double gap;                /* at most so far above the best plan: 0.01 is 1 % */
+  double moved;              /* share of all tokens that leave the bag of their home */
+  uint64_t digest;           /* the same on every rank */
+} ballast_plan;
+
+BALLAST_C_API int ballast_set_up_plan(ballast_planner* planner,
+                                      ballast_plan_options const* options);
+BALLAST_C_API int ballast_partition(ballast_planner* planner, ballast_plan_step const* step,
+                                    ballast_plan* plan);
+
+/* ---- Which rank computes which sample in which microbatch ------------------------------------- */
+
+enum ballast_cell_counts {
+  BALLAST_ANY_COUNT = 0,
+  BALLAST_AT_MOST = 1,
+  BALLAST_EQUAL = 2, /* or differing by one */
+  BALLAST_MULTIPLE_OF = 3
+};
+
+typedef struct ballast_grid_options {
+  size_t struct_size;
+  size_t ranks;
+  size_t microbatches;     /* of every rank; 0: the least that is found */
+  size_t multiple_of;      /* what a number that is found is a multiple of; 0: 1 */
+  int64_t most_weight;     /* of a cell; 0: no limit */
+  int64_t weight_multiple; /* weights are rounded up to one of it; 0: 1 */
+  size_t counts;           /* ballast_cell_counts, and its number */
+  size_t count;
+  size_t meets_microbatch; /* 1: ranks wait in every microbatch; 0: once a step */
+  size_t fills_cells;      /* 1: every cell needs a sample */
+  char const* cost;        /* null: "tokens" */
+} ballast_grid_options;
+
+typedef struct ballast_grid_step {
+  size_t struct_size;
+  size_t samples;
+  int64_t const* lengths;      /* [samples] */
+  int64_t const* costs;        /* [samples]; null: what the cost model says */
+  int64_t const* weights;      /* [samples]; null: lengths */
+  int64_t const* most_weights; /* [ranks], instead of most_weight; null: that */
+  int64_t const* together;     /* [samples], one key shares a cell; null: none */
+  int64_t const* kinds;        /* [samples], a slot has samples of one key; null: any */
+  uint32_t const* home;        /* [samples], the rank that has each now; null: none */
+} ballast_grid_step;
+
+/* Cell slot * ranks + rank is the microbatch `slot` of that rank. */
+typedef struct ballast_grid {
+  size_t struct_size;
+  size_t samples;
+  size_t ranks;
+  size_t microbatches;
+  size_t fewest_microbatches; /* no plan has fewer */
+  uint32_t const* owner;      /* [samples], the cell of each */
+  size_t const* first;        /* [cells + 1] */
+  uint32_t const* sample;     /* [samples], cell by cell */
+  int64_t const* costs;       /* [samples] */
+  int64_t const* loads;       /* [cells], the cost */
+  int64_t const* filled;      /* [cells], the weight */
+  int64_t makespan;
+  int64_t lower_bound;
+  double gap;
+  double moved;
+  uint64_t digest;
+} ballast_grid;
+
+BALLAST_C_API int ballast_set_up_grid(ballast_planner* planner,
+                                      ballast_grid_options const* options);
+BALLAST_C_API int ballast_partition_grid(ballast_planner* planner, ballast_grid_step const* step,
+                                         ballast_grid* grid);
+
+/* ---- As few bins of one capacity as are found ------------------------------------------------- */
+
+/* With one of the rules behind capacity, a call allocates. */
+typedef struct ballast_pack_step {
+  size_t struct_size;
+  size_t samples;
+  int64_t const* lengths; /* [samples] */
+  int64_t capacity;
+  size_t most_samples; /* of a bin; 0: no limit */
+  size_t least_bins;
+  size_t multiple_of;      /* of bins; 0: 1 */
+  int64_t length_multiple; /* lengths are rounded up to one of it; 0: 1 */
+  size_t is_padded;        /* 1: a bin takes count x longest; 0: the sum */
+} ballast_pack_step;
+
+typedef struct ballast_packing {
+  size_t struct_size;
+  size_t samples;
+  size_t bins;
+  size_t fewest_bins;     /* no packing has fewer */
+  uint32_t const* owner;  /* [samples], the bin of each */
+  size_t const* first;    /* [bins + 1] */
+  uint32_t const* sample; /* [samples], bin by bin */
+  int64_t const* loads;   /* [bins] */
+  uint64_t digest;
+} ballast_packing;
+
+BALLAST_C_API int ballast_pack(ballast_planner* planner, ballast_pack_step const* step,
+                               ballast_packing* packing);
+
+/* ---- Over how many GPUs each sequence is split ------------------------------------------------ */
+
+typedef struct ballast_sharding_options {
+  size_t struct_size;
+  size_t gpus;
+  size_t gpus_per_node;    /* 0: 8 */
+  size_t largest_degree;   /* most GPUs of a group; 0: all */
+  char const* cost;        /* of a sequence on one GPU, with heads; null: "tokens" */
+  uint64_t bytes_per_head; /* of a token, all exchanges together; 0: they take no time */
+  uint64_t within_node_bytes_per_second;   /* 0: 450e9 */
+  uint64_t between_nodes_bytes_per_second; /* 0: 50e9 */
+  uint64_t units_per_second;               /* of the cost; 0: 1e12, picoseconds */
+  int64_t latency;                         /* of all exchanges of a sequence, in that unit */
+} ballast_sharding_options;
+
+typedef struct ballast_sharding_step {
+  size_t struct_size;
+  size_t samples;
+  int64_t const* lengths; /* [samples] */
+  int64_t most_per_gpu;   /* tokens that a GPU holds; 0: no limit */
+} ballast_sharding_step;
+
+/* Group g is group_gpus[g] GPUs from group_first_gpu[g] on. */
+typedef struct ballast_sharding {
+  size_t struct_size;
+  size_t samples;
+  size_t groups;
+  size_t gpus;
+  uint32_t const* group_first_gpu; /* [groups] */
+  uint32_t const* group_gpus;      /* [groups] */
+  uint32_t const* owner;           /* [samples], the group of each */
+  size_t const* first;             /* [groups + 1] */
+  uint32_t const* sample;          /* [samples], group by group */
+  int64_t const* costs;            /* [samples], on each GPU of the group */
+  int64_t const* loads;            /* [gpus] */
+  int64_t const* held;             /* [gpus], in tokens */
+  int64_t makespan;
+  int64_t lower_bound;
+  double gap;
+  uint64_t digest;
+} ballast_sharding;
+
+BALLAST_C_API int ballast_set_up_sharding(ballast_planner* planner,
+                                          ballast_sharding_options const* options);
+BALLAST_C_API int ballast_shard(ballast_planner* planner, ballast_sharding_step const* step,
+                                ballast_sharding* sharding);
+
+/* ---- Where every token lies, and which rows go where ------------------------------------------ */
+
+/* A planner keeps so many placements, by number. */
+enum { BALLAST_PLACEMENTS = 8 };
+
+enum ballast_place_by {
+  BALLAST_BY_RANK = 0,    /* whole samples on ranks, as they were read */
+  BALLAST_BY_PLAN = 1,    /* where the last ballast_plan wants them */
+  BALLAST_BY_SHARDING = 2 /* where the last ballast_sharding wants them */
+};
+
+typedef struct ballast_place_step {
+  size_t struct_size;
+  size_t placement; /* its number, below BALLAST_PLACEMENTS */
+  size_t by;        /* ballast_place_by; what follows is for BALLAST_BY_RANK */
+  size_t ranks;
+  size_t samples;
+  int64_t const* lengths; /* [samples] */
+  uint32_t const* rank;   /* [samples] */
+} ballast_place_step;
+
+/* Tokens first to first + count - 1 of a sample, in rows row, row + 1, ... of a rank's arrays. */
+typedef struct ballast_piece {
+  uint32_t rank;
+  int64_t first;
+  int64_t count;
+  int64_t row;
+} ballast_piece;
+
+typedef struct ballast_placement {
+  size_t struct_size;
+  size_t samples;
+  size_t ranks;
+  size_t const* first;        /* [samples + 1] */
+  ballast_piece const* piece; /* of sample 0, then of sample 1, ... */
+  int64_t const* rows;        /* [ranks], of each rank's arrays */
+  uint64_t digest;
+} ballast_placement;
+
+typedef struct ballast_route_step {
+  size_t struct_size;
+  size_t from; /* number of a placement */
+  size_t to;
+  size_t rank; /* whose part of the route it is */
+} ballast_route_step;
+
+typedef struct ballast_rows {
+  int64_t first;
+  int64_t count;
+} ballast_rows;
+
+typedef struct ballast_kept_rows {
+  int64_t from_row;
+  int64_t to_row;
+  int64_t count;
+} ballast_kept_rows;
+
+/* The message to a peer is the rows of its ranges, one after the other; so is that from a peer.
+ * Used backwards it is the reverse route. */
+typedef struct ballast_route {
+  size_t struct_size;
+  size_t ranks;
+  int64_t rows_before;
+  int64_t rows_after;
+  size_t const* first_sent;     /* [ranks + 1] */
+  ballast_rows const* sent;     /* ranges of the rows before, peer by peer */
+  int64_t const* rows_sent;     /* [ranks], to each peer */
+  size_t const* first_received; /* [ranks + 1] */
+  ballast_rows const* received; /* ranges of the rows after, peer by peer */
+  int64_t const* rows_received; /* [ranks] */
+  size_t kept_ranges;
+  ballast_kept_rows const* kept; /* [kept_ranges] */
+  uint64_t digest;               /* the same on every rank */
+} ballast_route;
+
+BALLAST_C_API int ballast_place(ballast_planner* planner, ballast_place_step const* step,
+                                ballast_placement* placement);
+BALLAST_C_API int ballast_plan_route(ballast_planner* planner, ballast_route_step const* step,
+                                     ballast_route* route);
+
+/* ---- In which order a pipeline computes its microbatches -------------------------------------- */
+
+/* A pass of the microbatch at a position of the order, on a stage. */
+typedef struct ballast_task {
+  uint32_t position;
+  uint32_t stage;
+  uint32_t is_backward;
+} ballast_task;
+
+/* Stage s is on rank s % ranks. */
+typedef struct ballast_order_options {
+  size_t struct_size;
+  size_t microbatches;
+  size_t stages;
+  size_t ranks;              /* 0: one for each stage */
+  int64_t transfer;          /* time from a stage to the next */
+  char const* schedule;      /* "gpipe" or "interleaved:v=2"; null: "1f1b" */
+  size_t const* first_task;  /* [ranks + 1], a schedule of your own; null: none */
+  ballast_task const* tasks; /* of rank 0, then of rank 1, ..., in their order */
+  char const* policy;        /* "exact"; null: "search" */
+} ballast_order_options;
+
+typedef struct ballast_order_step {
+  size_t struct_size;
+  int64_t const* forward;  /* [microbatches x stages], times of microbatch 0, then of 1, ... */
+  int64_t const* backward; /* the same */
+} ballast_order_step;
+
+typedef struct ballast_order {
+  size_t struct_size;
+  size_t microbatches;
+  uint32_t const* order;  /* [microbatches], the microbatch at each position */
+  int64_t makespan;       /* of a step in this order */
+  int64_t makespan_given; /* in the order in which they are numbered */
+  int64_t lower_bound;    /* no order takes less */
+  double gap;
+  uint64_t digest;
+} ballast_order;
+
+BALLAST_C_API int ballast_set_up_order(ballast_planner* planner,
+                                       ballast_order_options const* options);
+BALLAST_C_API int ballast_order_microbatches(ballast_planner* planner,
+                                             ballast_order_step const* step, ballast_order* order);
+
+/* ---- How many GPUs each module of a model gets ------------------------------------------------ */
+
+/* A search is done before training, and allocates. */
+typedef struct ballast_layout_problem {
+  size_t struct_size;
+  char const* profile_csv; /* the text of a profile, as `ballast profile` writes it */
+  size_t samples;
+  int64_t const* sizes; /* [samples x modules], in random order */
+  size_t batches;
+  int64_t const* batch_sizes; /* [batches x global_batch x modules] */
+  size_t global_batch;
+  size_t gpus;
+  size_t gpus_per_node;      /* 0: 8 */
+  uint64_t memory_bytes;     /* of a GPU */
+  uint64_t bytes_per_second; /* between modules and of gradients; 0: they take no time */
+  size_t best;               /* layouts to find; 0: 1 */
+  uint64_t most_work;        /* tasks simulated or bounded; 0: 2^36 */
+} ballast_layout_problem;
+
+typedef struct ballast_module_layout {
+  uint32_t tp;
+  uint32_t pp;
+  uint32_t dp;
+  uint32_t sp;
+  uint32_t ep;
+} ballast_module_layout;
+
+typedef struct ballast_layouts {
+  size_t struct_size;
+  size_t layouts; /* best first */
+  size_t modules;
+  ballast_module_layout const* module; /* [layouts x modules] */
+  uint32_t const* microbatches;        /* [layouts], of each replica of the last module */
+  int64_t const* simulated;            /* [layouts], a step in picoseconds */
+  uint64_t const* memory_bytes;        /* [layouts], of the GPU that holds most */
+  int64_t lower_bound;                 /* no layout has a shorter step */
+  size_t is_proven;                    /* 1: these are the best of all */
+} ballast_layouts;
+
+BALLAST_C_API int ballast_search_layouts(ballast_planner* planner,
+                                         ballast_layout_problem const* problem,
+                                         ballast_layouts* layouts);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* BALLAST_C_INTERFACE_BALLAST_H */

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "planner.hpp"
+
+#include <ballast/core/result.hpp>
+#include <ballast/version.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <new>
+
+static_assert(1 + static_cast<int>(ballast::error_code::syntax) == BALLAST_SYNTAX);
+static_assert(1 + static_cast<int>(ballast::error_code::infeasible) == BALLAST_INFEASIBLE);
+static_assert(1 + static_cast<int>(ballast::error_code::mismatch) == BALLAST_MISMATCH);
+static_assert(1 + static_cast<int>(ballast::error_code::failed) == BALLAST_FAILED);
+
+std::uint32_t ballast_version()
+{
+  return BALLAST_VERSION;
+}
+
+ballast_planner* ballast_create()
+{
+  return new (std::nothrow) ballast_planner;
+}
+
+void ballast_destroy(ballast_planner* planner)
+{
+  delete planner;
+}
+
+char const* ballast_error(ballast_planner const* planner)
+{
+  if (planner == nullptr) { return "the planner is null; make one with ballast_create"; }
+  if (planner->is_out_of_memory) { return "there is not enough memory; plan less at once"; }
+  return planner->error.message.c_str();
+}
+
+std::size_t ballast_error_position(ballast_planner const* planner)
+{
+  return planner == nullptr || planner->is_out_of_memory ? 0 : planner->error.position;
+}

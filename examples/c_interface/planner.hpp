@@ -1,0 +1,319 @@
+// SPDX-License-Identifier: Apache-2.0
+// What all functions of the C interface share: what a planner keeps, and how a call reads its
+// struct, catches what is thrown and writes its result.
+#ifndef BALLAST_EXAMPLES_C_INTERFACE_PLANNER_HPP
+#define BALLAST_EXAMPLES_C_INTERFACE_PLANNER_HPP
+
+#include "ballast.h"
+
+#include <ballast/by_name/any_order_policy.hpp>
+#include <ballast/by_name/any_policy.hpp>
+#include <ballast/core/ids.hpp>
+#include <ballast/core/jagged.hpp>
+#include <ballast/core/quantities.hpp>
+#include <ballast/core/result.hpp>
+#include <ballast/core/workspace.hpp>
+#include <ballast/cost/cost_spec.hpp>
+#include <ballast/cost/quadratic_cost.hpp>
+#include <ballast/partition/grid/grid_options.hpp>
+#include <ballast/partition/grid/grid_plan.hpp>
+#include <ballast/partition/packing/packing_plan.hpp>
+#include <ballast/partition/partition_plan.hpp>
+#include <ballast/pipeline/compiled_schedule.hpp>
+#include <ballast/pipeline/order_plan.hpp>
+#include <ballast/pipeline/pipeline_times.hpp>
+#include <ballast/route/placement.hpp>
+#include <ballast/route/route_plan.hpp>
+#include <ballast/sharding/sharding_cost.hpp>
+#include <ballast/sharding/sharding_plan.hpp>
+#include <ballast/topology/bag_layout.hpp>
+#include <ballast/topology/device_groups.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <exception>
+#include <new>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace c_interface {
+
+using ballast::error_code;
+using ballast::fail;
+using ballast::result;
+
+/// A sample whose cost is known; what of it is attention, the model says.
+struct priced_length {
+  ballast::tokens length = 0;
+  ballast::cost_units cost = 0;
+};
+
+struct known_cost {
+  ballast::quadratic_cost model;
+
+  ballast::cost_units operator()(priced_length const& sample) const { return sample.cost; }
+  [[nodiscard]] ballast::cost_units attention_part(priced_length const& sample) const
+  {
+    return std::min(sample.cost, model.attention_part(sample.length));
+  }
+};
+
+/// Where GPUs of bags or groups begin, since these keep it for each by itself.
+struct first_gpus {
+  std::vector<std::uint32_t> first;
+  std::vector<std::uint32_t> gpus;
+
+  template <class Id, class Groups>
+  static first_gpus of(Groups const& groups)
+  {
+    first_gpus all;
+    for (std::size_t each = 0; each < groups.size(); ++each) {
+      auto const [first, count] = groups[ballast::to_id<Id>(each)];
+      all.first.push_back(static_cast<std::uint32_t>(first));
+      all.gpus.push_back(count);
+    }
+    return all;
+  }
+};
+
+struct plan_job {
+  ballast::bag_layout bags;
+  first_gpus gpus;
+  ballast::any_policy policy;
+  ballast::quadratic_cost cost;
+  std::vector<priced_length> samples;
+  ballast::partition_plan plan;
+  bool is_planned = false;
+  ballast::workspace memory;
+};
+
+struct grid_job {
+  std::size_t ranks = 0;
+  ballast::grid_options options;
+  ballast::quadratic_cost cost;
+  std::vector<priced_length> samples;
+  ballast::grid_plan plan;
+  ballast::workspace memory;
+};
+
+struct pack_job {
+  ballast::packing_plan plan;
+  ballast::workspace memory;
+};
+
+struct sharding_job {
+  ballast::device_groups groups;
+  first_gpus gpus;
+  ballast::sharding_cost cost;
+  ballast::sharding_plan plan;
+  bool is_planned = false;
+  ballast::workspace memory;
+};
+
+struct placed {
+  ballast::placement where;
+  std::vector<std::size_t> first;
+  std::vector<ballast::tokens> rows;
+};
+
+/// Ranges of rows, peer by peer.
+struct peer_ranges {
+  std::vector<std::size_t> first;
+  std::vector<ballast::row_range> ranges;
+};
+
+struct route_job {
+  ballast::route_plan plan;
+  peer_ranges sent;
+  peer_ranges received;
+};
+
+struct order_job {
+  ballast::compiled_schedule schedule;
+  ballast::any_order_policy policy;
+  ballast::pipeline_times times;
+  ballast::order_plan plan = {};
+  ballast::workspace memory = {};
+};
+
+struct found_layouts {
+  std::vector<ballast_module_layout> modules;
+  std::vector<std::uint32_t> microbatches;
+  std::vector<std::int64_t> simulated;
+  std::vector<std::uint64_t> memory_bytes;
+};
+
+}  // namespace c_interface
+
+struct ballast_planner {
+  std::optional<c_interface::plan_job> plan;
+  std::optional<c_interface::grid_job> grid;
+  c_interface::pack_job pack;
+  std::optional<c_interface::sharding_job> sharding;
+  std::array<c_interface::placed, BALLAST_PLACEMENTS> placements;
+  c_interface::route_job route;
+  std::optional<c_interface::order_job> order;
+  c_interface::found_layouts layouts;
+
+  ballast::error error;
+  bool is_out_of_memory = false;  // then there may be none for a sentence either
+};
+
+namespace c_interface {
+
+/// What the caller gave, with 0 in what its struct does not have yet.
+template <class Struct>
+result<Struct> read(Struct const* given)
+{
+  if (given == nullptr) {
+    return fail(error_code::out_of_range, 0, "the struct of what to do is null; give one");
+  }
+  std::size_t const size = given->struct_size;
+  auto const* const bytes = reinterpret_cast<unsigned char const*>(given);
+  if (size < sizeof size) {
+    return fail(error_code::out_of_range, 0, "the struct of what to do has a struct_size of ", size,
+                "; set it to the struct's sizeof");
+  }
+  for (std::size_t at = sizeof(Struct); at < size; ++at) {
+    if (bytes[at] != 0) {
+      return fail(error_code::out_of_range, 0, "the struct of what to do has ", size,
+                  " bytes, of which this library knows ", sizeof(Struct),
+                  "; leave 0 what is behind them, or use a newer library");
+    }
+  }
+  Struct known{};
+  std::memcpy(&known, given, std::min(size, sizeof known));
+  return known;
+}
+
+/// Whether a result can be written there.
+template <class Struct>
+result<void> check_result(Struct const* wanted)
+{
+  if (wanted != nullptr && wanted->struct_size >= sizeof wanted->struct_size) { return {}; }
+  return fail(error_code::out_of_range, 0, "the struct of the result is ",
+              wanted == nullptr ? "null" : "without its struct_size",
+              "; give one, with its sizeof as struct_size");
+}
+
+template <class Struct>
+void write(Struct* wanted, Struct found)
+{
+  found.struct_size = wanted->struct_size;
+  std::memcpy(wanted, &found, std::min(found.struct_size, sizeof found));
+}
+
+/// Runs what may fail or throw, and keeps why it did. Where there is no memory for the reason
+/// either, the outer handler says so.
+template <class Work>
+int guarded(ballast_planner* planner, Work const& work) noexcept
+{
+  if (planner == nullptr) { return BALLAST_FAILED; }
+  planner->is_out_of_memory = false;
+  try {
+    try {
+      result<void> done = work();
+      if (done) { return BALLAST_OK; }
+      planner->error = std::move(done.error());
+    } catch (std::bad_alloc const&) {
+      throw;
+    } catch (std::exception const& problem) {
+      planner->error = {error_code::failed, 0, problem.what()};
+    }
+    return 1 + static_cast<int>(planner->error.code);
+  } catch (...) {
+    planner->is_out_of_memory = true;
+    return BALLAST_NO_MEMORY;
+  }
+}
+
+/// A call that sets a job up.
+template <class Options, class SetUp>
+int set_up(ballast_planner* planner, Options const* options, SetUp const& from) noexcept
+{
+  return guarded(planner, [&]() -> result<void> {
+    return read(options).and_then([&](Options const& known) { return from(*planner, known); });
+  });
+}
+
+/// A call that plans a step and has a result.
+template <class Step, class Found, class Plan>
+int answer(ballast_planner* planner, Step const* step, Found* wanted, Plan const& plan) noexcept
+{
+  return guarded(planner, [&]() -> result<void> {
+    if (auto checked = check_result(wanted); !checked) { return checked; }
+    auto const known = read(step);
+    if (!known) { return tl::unexpected(known.error()); }
+    result<Found> const found = plan(*planner, *known);
+    if (!found) { return tl::unexpected(found.error()); }
+    write(wanted, *found);
+    return {};
+  });
+}
+
+inline tl::unexpected<ballast::error> not_set_up(char const* function)
+{
+  return fail(error_code::wrong_order, 0, "this job was not set up; call ", function, " first");
+}
+
+/// An array that may be left out.
+template <class T>
+std::span<T const> optional_array(T const* values, std::size_t count)
+{
+  return {values, values == nullptr ? 0 : count};
+}
+
+/// The same of ranks, in the type that ballast has for them.
+inline std::span<ballast::rank_id const> optional_ranks(std::uint32_t const* values,
+                                                        std::size_t count)
+{
+  return optional_array(reinterpret_cast<ballast::rank_id const*>(values), count);
+}
+
+/// An array that must be there, unless it has nothing in it.
+template <class T>
+result<std::span<T const>> array(char const* name, T const* values, std::size_t count)
+{
+  if (values == nullptr && count > 0) {
+    return fail(error_code::out_of_range, 0, name, " is null; give an array of ", count);
+  }
+  return std::span<T const>(values, count);
+}
+
+/// Identifiers as the integers that they are.
+template <ballast::identifier Id>
+std::uint32_t const* integers(Id const* ids)
+{
+  return reinterpret_cast<std::uint32_t const*>(ids);
+}
+
+inline result<ballast::cost_spec> cost_of(char const* text)
+{
+  return ballast::parse_cost_spec(text == nullptr ? "tokens" : text);
+}
+
+/// Samples with the costs that were given, or that the model says.
+inline result<void> price_into(std::vector<priced_length>& samples,
+                               ballast::quadratic_cost const& model, std::int64_t const* lengths,
+                               std::int64_t const* costs, std::size_t count)
+{
+  auto const all = array("lengths", lengths, count);
+  if (!all) { return tl::unexpected(all.error()); }
+  samples.resize(count);
+  for (std::size_t sample = 0; sample < count; ++sample) {
+    std::int64_t const length = lengths[sample];
+    bool const has_model = costs == nullptr && length >= 0 && length <= ballast::longest_sample;
+    samples[sample] = {length, costs != nullptr ? costs[sample] : has_model ? model(length) : 0};
+  }
+  return {};
+}
+
+}  // namespace c_interface
+
+#endif  // BALLAST_EXAMPLES_C_INTERFACE_PLANNER_HPP

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "planner.hpp"
+
+#include <ballast/by_name/parse_policy.hpp>
+#include <ballast/core/ids.hpp>
+#include <ballast/partition/partition.hpp>
+#include <ballast/partition/partition_constraints.hpp>
+#include <ballast/partition/partition_plan.hpp>
+#include <ballast/topology/bag_layout.hpp>
+#include <ballast/topology/bag_spec.hpp>
+#include <ballast/topology/cluster.hpp>
+#include <ballast/topology/lay_out.hpp>
+
+#include <utility>
+
+namespace c_interface {
+namespace {
+
+result<ballast::bag_layout> bags_of(ballast_plan_options const& options)
+{
+  auto machines =
+      ballast::cluster_of(options.gpus, options.gpus_per_node == 0 ? 8 : options.gpus_per_node);
+  if (!machines) { return tl::unexpected(machines.error()); }
+  auto const speeds = optional_array(options.gpu_speeds, options.gpus);
+  machines->gpu_speeds.assign(speeds.begin(), speeds.end());
+  auto const spec = ballast::parse_bags(options.bags == nullptr ? "g1n1" : options.bags);
+  if (!spec) { return tl::unexpected(spec.error()); }
+  auto const misplaced = options.largest_bags_first != 0 ? ballast::misplaced_bags::largest_first
+                                                         : ballast::misplaced_bags::refuse;
+  auto const bags = ballast::lay_out(*spec, *machines, misplaced);
+  if (!bags || options.admits_short_samples == 0) { return bags; }
+  return bags->with_short_samples(ballast::short_samples::admitted);
+}
+
+result<void> set_up_plan(ballast_planner& planner, ballast_plan_options const& options)
+{
+  auto const policy = ballast::parse_policy(options.policy == nullptr ? "refine" : options.policy);
+  if (!policy) { return tl::unexpected(policy.error()); }
+  auto const cost = cost_of(options.cost);
+  if (!cost) { return tl::unexpected(cost.error()); }
+  auto bags = bags_of(options);
+  if (!bags) { return tl::unexpected(bags.error()); }
+  plan_job& job = planner.plan.emplace();
+  job.policy = *policy;
+  job.cost = cost->cost;
+  job.gpus = first_gpus::of<ballast::bag_id>(*bags);
+  job.bags = *std::move(bags);
+  return {};
+}
+
+result<ballast_plan> plan_step(ballast_planner& planner, ballast_plan_step const& step)
+{
+  if (!planner.plan) { return not_set_up("ballast_set_up_plan"); }
+  plan_job& job = *planner.plan;
+  job.is_planned = false;
+  if (auto priced = price_into(job.samples, job.cost, step.lengths, step.costs, step.samples);
+      !priced) {
+    return tl::unexpected(priced.error());
+  }
+  ballast::partition_constraints keep;
+  keep.together = optional_array(step.together, step.samples);
+  keep.apart = optional_array(step.apart, step.samples);
+  keep.home = optional_ranks(step.home, step.samples);
+  keep.weights = optional_array(step.weights, step.samples);
+  if (step.most_per_gpu != 0) { keep.most_per_gpu = step.most_per_gpu; }
+  if (step.most_samples != 0) { keep.most_samples = step.most_samples; }
+  keep.bag_capacities = optional_array(step.most_per_bag, job.bags.size());
+  keep.starting_loads = optional_array(step.starting_loads, job.bags.size());
+  keep.cap_is_soft = step.cap_is_soft != 0;
+  if (auto done = ballast::partition_into(job.plan, job.memory, job.samples, job.bags, job.policy,
+                                          known_cost{job.cost}, &priced_length::length, keep);
+      !done) {
+    return tl::unexpected(done.error());
+  }
+  job.is_planned = true;
+  ballast::partition_plan const& plan = job.plan;
+  ballast_plan found{};
+  found.samples = plan.owner.size();
+  found.bags = job.bags.size();
+  found.bag_first_gpu = job.gpus.first.data();
+  found.bag_gpus = job.gpus.gpus.data();
+  found.owner = integers(plan.owner.data());
+  found.first = plan.samples.offsets().data();
+  found.sample = integers(plan.samples.values().data());
+  found.costs = plan.costs.data();
+  found.loads = plan.loads.data();
+  found.bags_above_cap = plan.above_cap.size();
+  found.above_cap = integers(plan.above_cap.data());
+  found.makespan = plan.makespan.value();
+  found.lower_bound = plan.lower_bound.value();
+  found.gap = plan.gap();
+  found.moved = plan.moved.value();
+  found.digest = plan.digest();
+  return found;
+}
+
+}  // namespace
+}  // namespace c_interface
+
+int ballast_set_up_plan(ballast_planner* planner, ballast_plan_options const* options)
+{
+  return c_interface::set_up(planner, options, c_interface::set_up_plan);
+}
+
+int ballast_partition(ballast_planner* planner, ballast_plan_step const* step, ballast_plan* plan)
+{
+  return c_interface::answer(planner, step, plan, c_interface::plan_step);
+}

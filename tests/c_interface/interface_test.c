@@ -1,0 +1,548 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Every function of the C interface, from C99. Without an argument it checks what can be checked by
+ * itself; with one it prints an input or a plan as the program `ballast` reads and writes them, so
+ * that same_plans.cmake can compare. */
+#include "ballast.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+size_t allocations_so_far(void); /* allocations.cpp */
+
+#define CHECK(condition)                                                      \
+  do {                                                                        \
+    if (!(condition)) {                                                       \
+      fprintf(stderr, "%s:%d: not so: %s\n", __FILE__, __LINE__, #condition); \
+      fprintf(stderr, "the last error: %s\n", ballast_error(planner));        \
+      exit(1);                                                                \
+    }                                                                         \
+  } while (0)
+
+enum { samples = 96, gpus = 8, microbatches = 12, stages = 4, modules = 2, rows = 8 };
+
+static ballast_planner* planner;
+static int64_t lengths[samples];
+static int64_t prompts[samples];
+static uint32_t readers[samples];
+static int64_t forward[microbatches * stages];
+static int64_t backward[microbatches * stages];
+
+static void make_inputs(void)
+{
+  uint32_t state = 1;
+  size_t i;
+  for (i = 0; i < samples; ++i) {
+    state = state * 1664525u + 1013904223u;
+    lengths[i] = 16 + (state >> 20) * (i % 7 == 0 ? 9 : 1);
+    prompts[i] = (int64_t)(i / 3);
+    readers[i] = (uint32_t)(i * gpus / samples);
+  }
+  for (i = 0; i < microbatches * stages; ++i) {
+    state = state * 1664525u + 1013904223u;
+    forward[i] = 1 + (int64_t)(state >> 24);
+    backward[i] = 2 * forward[i];
+  }
+}
+
+/* ---- One call of each planning function, with the job that all tests have --------------------- */
+
+static char const cost[] = "transformer:d=3072,gamma=0.405";
+
+static ballast_plan plan_with(char const* policy, char const* bags)
+{
+  ballast_plan_options options = {.struct_size = sizeof options};
+  ballast_plan_step step = {.struct_size = sizeof step};
+  ballast_plan plan = {.struct_size = sizeof plan};
+  options.gpus = gpus;
+  options.bags = bags;
+  options.cost = cost;
+  options.policy = policy;
+  CHECK(ballast_set_up_plan(planner, &options) == BALLAST_OK);
+  step.samples = samples;
+  step.lengths = lengths;
+  CHECK(ballast_partition(planner, &step, &plan) == BALLAST_OK);
+  return plan;
+}
+
+static ballast_grid plan_grid(void)
+{
+  ballast_grid_options options = {.struct_size = sizeof options};
+  ballast_grid_step step = {.struct_size = sizeof step};
+  ballast_grid grid = {.struct_size = sizeof grid};
+  options.ranks = gpus;
+  options.most_weight = 65536;
+  options.cost = cost;
+  CHECK(ballast_set_up_grid(planner, &options) == BALLAST_OK);
+  step.samples = samples;
+  step.lengths = lengths;
+  step.home = readers;
+  CHECK(ballast_partition_grid(planner, &step, &grid) == BALLAST_OK);
+  return grid;
+}
+
+static ballast_packing pack(void)
+{
+  ballast_pack_step step = {.struct_size = sizeof step};
+  ballast_packing packing = {.struct_size = sizeof packing};
+  step.samples = samples;
+  step.lengths = lengths;
+  step.capacity = 65536;
+  CHECK(ballast_pack(planner, &step, &packing) == BALLAST_OK);
+  return packing;
+}
+
+static ballast_order order(char const* policy)
+{
+  ballast_order_options options = {.struct_size = sizeof options};
+  ballast_order_step step = {.struct_size = sizeof step};
+  ballast_order found = {.struct_size = sizeof found};
+  options.microbatches = microbatches;
+  options.stages = stages;
+  options.policy = policy;
+  CHECK(ballast_set_up_order(planner, &options) == BALLAST_OK);
+  step.forward = forward;
+  step.backward = backward;
+  CHECK(ballast_order_microbatches(planner, &step, &found) == BALLAST_OK);
+  return found;
+}
+
+/* ---- What the program is compared with ------------------------------------------------------- */
+
+static void print_trace(void)
+{
+  size_t i;
+  puts("tokens,prompt");
+  for (i = 0; i < samples; ++i) { printf("%" PRId64 ",%" PRId64 "\n", lengths[i], prompts[i]); }
+}
+
+static void print_durations(void)
+{
+  size_t i;
+  puts("microbatch,stage,forward,backward");
+  for (i = 0; i < microbatches * stages; ++i) {
+    printf("%zu,%zu,%" PRId64 ",%" PRId64 "\n", i / stages, i % stages, forward[i], backward[i]);
+  }
+}
+
+static void print_plan(char const* policy)
+{
+  ballast_plan const plan = plan_with(policy, "g1n4+g4n1");
+  size_t i;
+  for (i = 0; i < samples; ++i) { printf("%zu,%" PRIu32 "\n", i, plan.owner[i]); }
+}
+
+static void print_grid(void)
+{
+  ballast_grid const grid = plan_grid();
+  size_t i;
+  for (i = 0; i < samples; ++i) {
+    printf("%zu,%" PRIu32 ",%" PRIu32 "\n", i, grid.owner[i] % gpus, grid.owner[i] / gpus);
+  }
+}
+
+static void print_packing(void)
+{
+  ballast_packing const packing = pack();
+  size_t i;
+  for (i = 0; i < samples; ++i) { printf("%zu,%" PRIu32 "\n", i, packing.owner[i]); }
+}
+
+static void print_order(char const* policy)
+{
+  ballast_order const found = order(policy);
+  size_t i;
+  for (i = 0; i < found.microbatches; ++i) { printf("%" PRIu32 "\n", found.order[i]); }
+}
+
+/* The text of a file, to be freed. */
+static char* text_of(char const* path)
+{
+  FILE* const file = fopen(path, "rb");
+  size_t const most = 1 << 20;
+  char* const text = calloc(most, 1);
+  CHECK(file != NULL && text != NULL && fread(text, 1, most - 1, file) > 0);
+  fclose(file);
+  return text;
+}
+
+/* All samples have one size, so that it does not matter which ones are drawn. */
+static void print_layouts(char const* profile)
+{
+  char* const csv = text_of(profile);
+  static int64_t sizes[rows * modules];
+  static int64_t drawn[4 * 64 * modules];
+  ballast_layout_problem problem = {.struct_size = sizeof problem};
+  ballast_layouts found = {.struct_size = sizeof found};
+  size_t i;
+  for (i = 0; i < rows * modules; ++i) { sizes[i] = i % modules == 0 ? 5 : 2632; }
+  for (i = 0; i < 4 * 64 * modules; ++i) { drawn[i] = i % modules == 0 ? 5 : 2632; }
+  problem.profile_csv = csv;
+  problem.samples = rows;
+  problem.sizes = sizes;
+  problem.batches = 4;
+  problem.batch_sizes = drawn;
+  problem.global_batch = 64;
+  problem.gpus = 16;
+  problem.memory_bytes = UINT64_C(80000000000);
+  problem.best = 3;
+  CHECK(ballast_search_layouts(planner, &problem, &found) == BALLAST_OK);
+  free(csv);
+  for (i = 0; i < found.layouts * found.modules; ++i) {
+    ballast_module_layout const each = found.module[i];
+    printf("%zu,%" PRIu32 ",%" PRIu32 ",%" PRIu32 ",%" PRIu32 ",%" PRIu64 "\n", i / found.modules,
+           each.tp, each.pp, each.dp, found.microbatches[i / found.modules],
+           found.memory_bytes[i / found.modules]);
+  }
+  CHECK(found.is_proven == 1 && found.lower_bound == found.simulated[0]);
+}
+
+#define PRINT_SIZE(type) printf(#type " %zu\n", sizeof(type))
+
+static void print_sizes(void)
+{
+  PRINT_SIZE(ballast_plan_options);
+  PRINT_SIZE(ballast_plan_step);
+  PRINT_SIZE(ballast_plan);
+  PRINT_SIZE(ballast_grid_options);
+  PRINT_SIZE(ballast_grid_step);
+  PRINT_SIZE(ballast_grid);
+  PRINT_SIZE(ballast_pack_step);
+  PRINT_SIZE(ballast_packing);
+  PRINT_SIZE(ballast_sharding_options);
+  PRINT_SIZE(ballast_sharding_step);
+  PRINT_SIZE(ballast_sharding);
+  PRINT_SIZE(ballast_place_step);
+  PRINT_SIZE(ballast_piece);
+  PRINT_SIZE(ballast_placement);
+  PRINT_SIZE(ballast_route_step);
+  PRINT_SIZE(ballast_rows);
+  PRINT_SIZE(ballast_kept_rows);
+  PRINT_SIZE(ballast_route);
+  PRINT_SIZE(ballast_task);
+  PRINT_SIZE(ballast_order_options);
+  PRINT_SIZE(ballast_order_step);
+  PRINT_SIZE(ballast_order);
+  PRINT_SIZE(ballast_layout_problem);
+  PRINT_SIZE(ballast_module_layout);
+  PRINT_SIZE(ballast_layouts);
+}
+
+/* ---- What it can check by itself ------------------------------------------------------------- */
+
+/* Whether rows say the same as owners. */
+static int agree(size_t count, uint32_t const* owner, size_t keys, size_t const* first,
+                 uint32_t const* sample)
+{
+  size_t key;
+  size_t at;
+  for (key = 0; key < keys; ++key) {
+    for (at = first[key]; at < first[key + 1]; ++at) {
+      if (owner[sample[at]] != key) { return 0; }
+    }
+  }
+  return first[0] == 0 && first[keys] == count;
+}
+
+static void check_every_policy(void)
+{
+  static char const* const policies[] = {"lpt",
+                                         "karmarkar_karp",
+                                         "multifit",
+                                         "best_of:kk,lpt",
+                                         "refine",
+                                         "exact:nodes=1000",
+                                         "least_movement",
+                                         "capped",
+                                         "equal_count",
+                                         "padded_batches",
+                                         "attention_padded_batches",
+                                         "conv_transformer_batches",
+                                         "quadratic_with_tolerance",
+                                         "greedy_knapsack",
+                                         "round_robin"};
+  size_t i;
+  for (i = 0; i < sizeof policies / sizeof *policies; ++i) {
+    ballast_plan const plan = plan_with(policies[i], NULL);
+    CHECK(plan.samples == samples && plan.bags == gpus && plan.makespan >= plan.lower_bound);
+    CHECK(agree(samples, plan.owner, plan.bags, plan.first, plan.sample));
+  }
+}
+
+/* Groups share a bag, no GPU holds more than its cap, and little leaves its home. */
+static void check_constraints(void)
+{
+  ballast_plan_step step = {.struct_size = sizeof step};
+  ballast_plan plan = {.struct_size = sizeof plan};
+  size_t i;
+  plan_with("least_movement:capped", NULL);
+  step.samples = samples;
+  step.lengths = lengths;
+  step.together = prompts;
+  step.home = readers;
+  CHECK(ballast_partition(planner, &step, &plan) == BALLAST_OK);
+  for (i = 0; i < samples; ++i) { CHECK(plan.owner[i] == plan.owner[3 * (i / 3)]); }
+  CHECK(plan.moved > 0 && plan.moved < 1);
+
+  plan_with("capped:refine", NULL);
+  step.most_per_gpu = 60000;
+  CHECK(ballast_partition(planner, &step, &plan) == BALLAST_OK);
+  for (i = 0; i < plan.bags; ++i) {
+    int64_t held = 0;
+    size_t at;
+    for (at = plan.first[i]; at < plan.first[i + 1]; ++at) { held += lengths[plan.sample[at]]; }
+    CHECK(held <= step.most_per_gpu);
+  }
+  step.costs = lengths; /* instead of what the cost model says */
+  CHECK(ballast_partition(planner, &step, &plan) == BALLAST_OK);
+  for (i = 0; i < samples; ++i) { CHECK(plan.costs[i] == lengths[i]); }
+}
+
+static void check_grid_and_packing(void)
+{
+  ballast_grid const grid = plan_grid();
+  ballast_packing const packing = pack();
+  ballast_pack_step step = {.struct_size = sizeof step};
+  ballast_packing ruled = {.struct_size = sizeof ruled};
+  size_t i;
+  CHECK(agree(samples, grid.owner, grid.ranks * grid.microbatches, grid.first, grid.sample));
+  for (i = 0; i < grid.ranks * grid.microbatches; ++i) { CHECK(grid.filled[i] <= 65536); }
+  CHECK(agree(samples, packing.owner, packing.bins, packing.first, packing.sample));
+  CHECK(packing.bins == packing.fewest_bins);
+  step.samples = samples;
+  step.lengths = lengths;
+  step.capacity = 65536;
+  step.multiple_of = gpus;
+  CHECK(ballast_pack(planner, &step, &ruled) == BALLAST_OK && ruled.bins % gpus == 0);
+}
+
+static void shard(ballast_sharding* sharding)
+{
+  ballast_sharding_options options = {.struct_size = sizeof options};
+  ballast_sharding_step step = {.struct_size = sizeof step};
+  options.gpus = gpus;
+  options.cost = "transformer:d=3072,heads=24,gamma=0.405";
+  options.bytes_per_head = 256;
+  CHECK(ballast_set_up_sharding(planner, &options) == BALLAST_OK);
+  step.samples = samples;
+  step.lengths = lengths;
+  CHECK(ballast_shard(planner, &step, sharding) == BALLAST_OK);
+}
+
+static void check_sharding(void)
+{
+  ballast_sharding sharding = {.struct_size = sizeof sharding};
+  int64_t held = 0;
+  int64_t all = 0;
+  size_t i;
+  shard(&sharding);
+  CHECK(agree(samples, sharding.owner, sharding.groups, sharding.first, sharding.sample));
+  for (i = 0; i < sharding.gpus; ++i) {
+    held += sharding.held[i];
+    CHECK(sharding.loads[i] <= sharding.makespan);
+  }
+  for (i = 0; i < samples; ++i) { all += lengths[i]; }
+  CHECK(held == all);
+  CHECK(sharding.group_gpus[0] == 1 && sharding.group_gpus[sharding.groups - 1] == gpus);
+}
+
+static void place(size_t number, size_t by, ballast_placement* placement)
+{
+  ballast_place_step step = {.struct_size = sizeof step};
+  step.placement = number;
+  step.by = by;
+  step.ranks = gpus;
+  step.samples = samples;
+  step.lengths = lengths;
+  step.rank = readers;
+  CHECK(ballast_place(planner, &step, placement) == BALLAST_OK);
+}
+
+/* What ranks send each other is what they expect, and all rows arrive. */
+static void check_route(size_t by)
+{
+  ballast_placement read = {.struct_size = sizeof read};
+  ballast_placement computed = {.struct_size = sizeof computed};
+  static int64_t sent[gpus][gpus];
+  static int64_t received[gpus][gpus];
+  uint64_t digest = 0;
+  size_t rank;
+  size_t peer;
+  place(0, BALLAST_BY_RANK, &read);
+  place(1, by, &computed);
+  CHECK(read.first[samples] == samples && computed.samples == samples && computed.ranks == gpus);
+  for (rank = 0; rank < gpus; ++rank) {
+    ballast_route_step step = {.struct_size = sizeof step};
+    ballast_route route = {.struct_size = sizeof route};
+    int64_t kept = 0;
+    size_t i;
+    step.from = 0;
+    step.to = 1;
+    step.rank = rank;
+    CHECK(ballast_plan_route(planner, &step, &route) == BALLAST_OK);
+    CHECK(rank == 0 || route.digest == digest);
+    digest = route.digest;
+    for (i = 0; i < route.kept_ranges; ++i) { kept += route.kept[i].count; }
+    for (peer = 0; peer < gpus; ++peer) {
+      int64_t in_ranges = 0;
+      for (i = route.first_sent[peer]; i < route.first_sent[peer + 1]; ++i) {
+        in_ranges += route.sent[i].count;
+      }
+      sent[rank][peer] = route.rows_sent[peer];
+      received[rank][peer] = route.rows_received[peer];
+      CHECK(in_ranges == route.rows_sent[peer]);
+      kept += route.rows_received[peer];
+    }
+    CHECK(kept == route.rows_after && route.rows_after == computed.rows[rank]);
+    CHECK(route.rows_before == read.rows[rank]);
+    CHECK(route.first_received[gpus] == 0 || route.received[0].count > 0);
+  }
+  for (rank = 0; rank < gpus; ++rank) {
+    for (peer = 0; peer < gpus; ++peer) { CHECK(sent[rank][peer] == received[peer][rank]); }
+  }
+}
+
+/* One microbatch on two stages: forward down, backward up, or both ranks wait for ever. */
+static void check_own_schedule(void)
+{
+  static size_t const first[] = {0, 2, 4};
+  static ballast_task const tasks[] = {{0, 0, 0}, {0, 0, 1}, {0, 1, 0}, {0, 1, 1}};
+  static ballast_task const deadlock[] = {{0, 0, 1}, {0, 0, 0}, {0, 1, 0}, {0, 1, 1}};
+  ballast_order_options options = {.struct_size = sizeof options};
+  ballast_order_step step = {.struct_size = sizeof step};
+  ballast_order found = {.struct_size = sizeof found};
+  options.microbatches = 1;
+  options.stages = 2;
+  options.first_task = first;
+  options.tasks = tasks;
+  CHECK(ballast_set_up_order(planner, &options) == BALLAST_OK);
+  step.forward = forward;
+  step.backward = backward;
+  CHECK(ballast_order_microbatches(planner, &step, &found) == BALLAST_OK);
+  CHECK(found.makespan == forward[0] + forward[1] + backward[0] + backward[1]);
+  options.tasks = deadlock;
+  CHECK(ballast_set_up_order(planner, &options) == BALLAST_INFEASIBLE);
+  CHECK(strstr(ballast_error(planner), "deadlock") != NULL);
+}
+
+static void check_errors(void)
+{
+  ballast_planner* const fresh = ballast_create();
+  ballast_plan_options options = {.struct_size = sizeof options};
+  ballast_plan_step step = {.struct_size = sizeof step};
+  ballast_plan plan = {.struct_size = sizeof plan};
+  ballast_place_step where = {.struct_size = sizeof where};
+  ballast_placement placement = {.struct_size = sizeof placement};
+  struct {
+    ballast_plan_options known;
+    size_t more;
+  } newer = {{.struct_size = sizeof newer}, 0};
+  step.samples = samples;
+  CHECK(ballast_partition(fresh, &step, &plan) == BALLAST_WRONG_ORDER);
+  CHECK(strstr(ballast_error(fresh), "ballast_set_up_plan") != NULL);
+  where.by = BALLAST_BY_PLAN;
+  CHECK(ballast_place(fresh, &where, &placement) == BALLAST_WRONG_ORDER);
+  CHECK(ballast_set_up_plan(NULL, &options) == BALLAST_FAILED && ballast_error(NULL) != NULL);
+  CHECK(ballast_set_up_plan(fresh, NULL) == BALLAST_OUT_OF_RANGE);
+  options.gpus = gpus;
+  options.policy = "refin";
+  CHECK(ballast_set_up_plan(fresh, &options) == BALLAST_UNKNOWN_NAME);
+  options.struct_size = 0;
+  CHECK(ballast_set_up_plan(fresh, &options) == BALLAST_OUT_OF_RANGE);
+  newer.known.gpus = gpus;
+  CHECK(ballast_set_up_plan(fresh, &newer.known) == BALLAST_OK);
+  newer.more = 1;
+  CHECK(ballast_set_up_plan(fresh, &newer.known) == BALLAST_OUT_OF_RANGE);
+  CHECK(ballast_partition(fresh, &step, &plan) == BALLAST_OUT_OF_RANGE); /* lengths are null */
+  CHECK(strstr(ballast_error(fresh), "lengths") != NULL);
+  step.lengths = lengths;
+  lengths[5] = -1;
+  CHECK(ballast_partition(fresh, &step, &plan) == BALLAST_OUT_OF_RANGE);
+  CHECK(ballast_error_position(fresh) == 5 && plan.owner == NULL);
+  CHECK(ballast_place(fresh, &where, &placement) == BALLAST_WRONG_ORDER);
+  make_inputs();
+  plan.struct_size = offsetof(ballast_plan, owner); /* a program with an older header */
+  CHECK(ballast_partition(fresh, &step, &plan) == BALLAST_OK);
+  CHECK(plan.bags == gpus && plan.owner == NULL);
+  ballast_destroy(fresh);
+}
+
+/* The second step of each kind allocates nothing. */
+static void check_memory(void)
+{
+  ballast_plan_step step = {.struct_size = sizeof step};
+  ballast_plan plan = {.struct_size = sizeof plan};
+  ballast_grid_step grid_step = {.struct_size = sizeof grid_step};
+  ballast_grid grid = {.struct_size = sizeof grid};
+  ballast_sharding_step sharding_step = {.struct_size = sizeof sharding_step};
+  ballast_sharding sharding = {.struct_size = sizeof sharding};
+  ballast_order_step order_step = {.struct_size = sizeof order_step};
+  ballast_order found = {.struct_size = sizeof found};
+  ballast_placement placement = {.struct_size = sizeof placement};
+  ballast_route_step route_step = {.struct_size = sizeof route_step};
+  ballast_route route = {.struct_size = sizeof route};
+  size_t before = 0;
+  int turn;
+  plan_with("refine", NULL);
+  plan_grid();
+  shard(&sharding);
+  order("search");
+  step.samples = grid_step.samples = sharding_step.samples = samples;
+  step.lengths = grid_step.lengths = sharding_step.lengths = lengths;
+  step.home = grid_step.home = readers;
+  order_step.forward = forward;
+  order_step.backward = backward;
+  route_step.to = 1;
+  for (turn = 0; turn < 2; ++turn) {
+    before = allocations_so_far();
+    CHECK(ballast_partition(planner, &step, &plan) == BALLAST_OK);
+    CHECK(ballast_partition_grid(planner, &grid_step, &grid) == BALLAST_OK);
+    CHECK(ballast_shard(planner, &sharding_step, &sharding) == BALLAST_OK);
+    CHECK(ballast_order_microbatches(planner, &order_step, &found) == BALLAST_OK);
+    pack();
+    place(0, BALLAST_BY_RANK, &placement);
+    place(1, BALLAST_BY_PLAN, &placement);
+    CHECK(ballast_plan_route(planner, &route_step, &route) == BALLAST_OK);
+  }
+  CHECK(before > 0 && allocations_so_far() == before);
+}
+
+int main(int count, char** arguments)
+{
+  char const* const what = count > 1 ? arguments[1] : "";
+  char const* const of = count > 2 ? arguments[2] : "";
+  make_inputs();
+  planner = ballast_create();
+  CHECK(planner != NULL && ballast_version() > 0);
+  if (strcmp(what, "trace") == 0) {
+    print_trace();
+  } else if (strcmp(what, "durations") == 0) {
+    print_durations();
+  } else if (strcmp(what, "sizes") == 0) {
+    print_sizes();
+  } else if (strcmp(what, "plan") == 0) {
+    print_plan(of);
+  } else if (strcmp(what, "grid") == 0) {
+    print_grid();
+  } else if (strcmp(what, "pack") == 0) {
+    print_packing();
+  } else if (strcmp(what, "order") == 0) {
+    print_order(of);
+  } else if (strcmp(what, "layouts") == 0) {
+    print_layouts(of);
+  } else {
+    check_every_policy();
+    check_constraints();
+    check_grid_and_packing();
+    check_sharding();
+    plan_with("refine", "g1n4+g4n1");
+    check_route(BALLAST_BY_PLAN);
+    check_route(BALLAST_BY_SHARDING);
+    check_own_schedule();
+    check_memory();
+    check_errors();
+  }
+  ballast_destroy(planner);
+  return 0;
+}
