@@ -28,6 +28,7 @@
 #include <ballast/pipeline/pipeline_timeline.hpp>
 #include <ballast/pipeline/pipeline_times.hpp>
 #include <ballast/pipeline/read_pipeline_times.hpp>
+#include <ballast/pipeline/read_schedule.hpp>
 #include <ballast/pipeline/schedule.hpp>
 #include <ballast/pipeline/simulate.hpp>
 #include <ballast/pipeline/stage_graph.hpp>
