@@ -143,6 +143,22 @@ std::vector<scheduling_step> twelve_multiples()
   return steps;
 }
 
+// 12 steps of lognormal lengths, rounded up to a multiple as tiles of kernels ask for.
+template <tokens Multiple>
+std::vector<scheduling_step> rounded_lengths()
+{
+  std::vector<scheduling_step> steps;
+  for (std::uint64_t step = 0; step < 12; ++step) {
+    std::vector<cost_units> times;
+    for (tokens const length : bench::lognormal_lengths(2048, 1.0, /*seed=*/500 + step)) {
+      tokens const tiles = (std::min<tokens>(length, 16'384) + Multiple - 1) / Multiple;
+      times.push_back(transformer_flop(tiles * Multiple));
+    }
+    steps.push_back({std::move(times), 64});
+  }
+  return steps;
+}
+
 // One iteration plans every step once. `above_swaps` counts steps whose plan is above plain swaps.
 template <class Policy>
 void schedule(benchmark::State& state, std::vector<scheduling_step> (*draw)(), Policy policy)
@@ -152,11 +168,12 @@ void schedule(benchmark::State& state, std::vector<scheduling_step> (*draw)(), P
   ballast::workspace memory;
   double proven = 0;
   double above = 0;
+  double gaps = 0;
   double worst_gap = 0;
   double worst_ms = 0;
   double all_ms = 0;
   for (auto _ : state) {
-    proven = above = worst_gap = worst_ms = all_ms = 0;
+    proven = above = gaps = worst_gap = worst_ms = all_ms = 0;
     for (scheduling_step const& step : steps) {
       auto const bags = ballast::one_gpu_bags(step.machines);
       auto const start = std::chrono::steady_clock::now();
@@ -172,6 +189,7 @@ void schedule(benchmark::State& state, std::vector<scheduling_step> (*draw)(), P
           plan.makespan > ballast::ratio{ballast_test::plain_swaps(step.times, step.machines), 1}
               ? 1
               : 0;
+      gaps += plan.gap();
       worst_gap = std::max(worst_gap, plan.gap());
       worst_ms = std::max(worst_ms, took.count());
       all_ms += took.count();
@@ -180,6 +198,7 @@ void schedule(benchmark::State& state, std::vector<scheduling_step> (*draw)(), P
   state.counters["steps"] = static_cast<double>(steps.size());
   state.counters["proven"] = proven;
   state.counters["above_swaps"] = above;
+  state.counters["mean_gap"] = gaps / static_cast<double>(steps.size());
   state.counters["worst_gap"] = worst_gap;
   state.counters["mean_ms"] = all_ms / static_cast<double>(steps.size());
   state.counters["worst_ms"] = worst_ms;
@@ -245,6 +264,8 @@ BENCHMARK_CAPTURE(schedule, refine_remainder, with_a_remainder, refine{})->Itera
 BENCHMARK_CAPTURE(schedule, refine_two_resolutions, lengths_in_a_band<0>, refine{})->Iterations(1);
 BENCHMARK_CAPTURE(schedule, refine_narrow, lengths_in_a_band<1>, refine{})->Iterations(1);
 BENCHMARK_CAPTURE(schedule, refine_multiples, twelve_multiples, refine{})->Iterations(1);
+BENCHMARK_CAPTURE(schedule, refine_128s, rounded_lengths<128>, refine{})->Iterations(1);
+BENCHMARK_CAPTURE(schedule, refine_256s, rounded_lengths<256>, refine{})->Iterations(1);
 BENCHMARK_CAPTURE(schedule, refine_packed, lengths_in_a_band<2>, refine{})->Iterations(1);
 BENCHMARK_CAPTURE(uneven_bags, refine_sizes, uneven::sizes, refine{})->Iterations(1);
 BENCHMARK_CAPTURE(uneven_bags, equal_count_sizes, uneven::sizes, ballast::equal_count{})

@@ -122,6 +122,21 @@ TEST(Refine, ProvesTheOptimumWhereBagsHoldManySamples)
   }
 }
 
+// Lengths padded to 128s: the lightest samples of a bag are equal.
+TEST(Refine, ComesCloseWhereLengthsAreMultiples)
+{
+  double gaps = 0;
+  for (std::uint64_t seed = 0; seed < 10; ++seed) {
+    auto step = long_tailed(seed, 2048, std::vector<std::uint32_t>(64, 1));
+    for (cost_units& cost : step.costs) {
+      cost_units const tiles = 1 + cost / 1'000'000;
+      cost = tiles * (144 + tiles);
+    }
+    gaps += ballast_test::plan_instance(step, refine{})->gap();
+  }
+  EXPECT_LE(gaps / 10, 1e-4);
+}
+
 TEST(Refine, IsOneWordAroundAnotherPolicy)
 {
   // [refine]

@@ -36,7 +36,8 @@ struct bag_exchange {
 
 /// A plan under local search: what bags hold and do, and exchanges between two of them.
 ///
-/// Candidates are the lightest samples of a bag, whose subsets have the densest sums.
+/// Candidates are the lightest samples of a bag, whose subsets have the densest sums, and only one
+/// of each cost: lengths padded to a multiple have few costs, and subsets of equals equal sums.
 ///
 /// Units       work counts the candidates looked at, the subsets listed and the steps along them.
 /// In, out     owner and the loads that it makes; the exchanges change both. work is what the
@@ -74,8 +75,8 @@ class bag_exchanges {
     cost_units spread = 0;
     std::size_t count = 0;
     do {
-      if (give != bag_contents::none) { spread += next(give, from, to); }
-      if (take != bag_contents::none) { spread += next(take, to, from); }
+      if (give != bag_contents::none) { spread += next_kind(give, from, to); }
+      if (take != bag_contents::none) { spread += next_kind(take, to, from); }
       ++count;
     } while (count <= subset_sum::most_members && spread / (tolerance + 1) > cost_units{2}
                                                                                  << (2 * count));
@@ -83,7 +84,7 @@ class bag_exchanges {
   }
 
   /// The best exchange in which bag `from` loses and bag `to` gains work, among the lightest
-  /// `count` samples of each. Where those of `from` cost less than what is wanted, it looks at more
+  /// samples of `count` costs of each. Where those of `from` cost less than what is wanted, it looks at more
   /// of them, and where even the most that it can search do, at swaps of any one sample for
   /// another.
   [[nodiscard]] bag_exchange find(std::size_t from, std::size_t to, wanted_net wanted,
@@ -99,7 +100,7 @@ class bag_exchanges {
     while (give != bag_contents::none && given < giving.size() &&
            (given < count || all_given < wanted.least)) {
       best.given[given] = give;
-      giving[given] = next(give, from, to);
+      giving[given] = next_kind(give, from, to);
       all_given += giving[given++];
     }
     if (give != bag_contents::none && all_given < wanted.least) {
@@ -108,7 +109,7 @@ class bag_exchanges {
     }
     for (auto take = first(to, from); take != bag_contents::none && taken < count; ++taken) {
       best.taken[taken] = take;
-      taking[taken] = next(take, to, from);
+      taking[taken] = next_kind(take, to, from);
     }
     work_.spend(16 * (given + taken));
     best.found = find_exchange(span_of(giving, 0, given), span_of(taking, 0, taken), wanted,
@@ -176,6 +177,16 @@ class bag_exchanges {
   {
     cost_units const cost = contents_.cost(sample);
     sample = contents_.first_movable(contents_.heavier(sample), from, to, work_);
+    return cost;
+  }
+
+  // As `next`, but also passes over the samples of the same cost.
+  [[nodiscard]] cost_units next_kind(rank& sample, std::size_t from, std::size_t to) noexcept
+  {
+    cost_units const cost = next(sample, from, to);
+    while (sample != bag_contents::none && contents_.cost(sample) == cost) {
+      (void)next(sample, from, to);
+    }
     return cost;
   }
 
