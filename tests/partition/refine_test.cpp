@@ -248,6 +248,34 @@ TEST(Refine, IsNeverAboveTheOptimumByMuchWhereCostsAreNearlyEqual)
   EXPECT_GE(optimal, trials * 99 / 100);
 }
 
+TEST(Refine, ReachesTheOptimumOfAStepThatNeedsMovesOfShortSamples)
+{
+  ballast_test::instance const step{{16, 14, 7, 2, 8, 15, 20, 17, 19, 15, 7, 3},
+                                    {68, 68, 14, 71, 71, 68, 71, 68, 68, 68, 71, 14},
+                                    {2, 2, 2, 8, 8}};
+  EXPECT_EQ(ballast_test::plan_instance(step, refine{})->makespan, (ratio{71, 2}));
+}
+
+TEST(Refine, IsRarelyAboveTheOptimumOfFewShortSamples)
+{
+  ballast::random_source random(63);
+  int optimal = 0;
+  int const trials = ballast_test::trials_of(200);
+  for (int trial = 0; trial < trials; ++trial) {
+    ballast_test::instance step{{}, {}, {1, 2, 4, 8}};
+    for (std::uint64_t samples = 3 + random.below(5); samples > 0; --samples) {
+      step.lengths.push_back(random.between(1, 20));
+      cost_units const length = step.lengths.back();
+      step.costs.push_back(trial % 2 == 0 ? random.between(1, 100) : length * (length + 20));
+    }
+    ratio const best = *ballast_test::optimum(step);
+    ratio const found = ballast_test::plan_instance(step, refine{})->makespan;
+    ASSERT_LE(found.value(), 1.05 * best.value()) << "trial " << trial;
+    optimal += found == best ? 1 : 0;
+  }
+  EXPECT_GE(optimal, trials * 95 / 100);
+}
+
 TEST(Refine, ProvesNearlyEqualCostsWithARemainder)
 {
   ballast_test::instance step;

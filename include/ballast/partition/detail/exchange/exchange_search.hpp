@@ -21,7 +21,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
-#include <utility>
 
 namespace ballast::inline v0::detail {
 
@@ -71,7 +70,9 @@ class whole_bag_exchanges {
 /// one after the other at the same plan, first the one that suits the costs, and the best plan
 /// stays. What reaches no target goes on from there: with exchanges of the latest bag that gather
 /// room, and then with random swaps of a few samples, each followed by swaps and exchanges, that
-/// are undone where the makespan grew, until sixteen in a row have not made it smaller.
+/// are undone where the makespan grew, until sixteen in a row have not made it smaller. A step of
+/// few samples is cheap: it tries more often, and moves too, since of samples that fit few bags
+/// hardly two can swap.
 ///
 /// Each search may do an amount of work that depends on the step alone, so a search with more work
 /// does the same and then more.
@@ -118,11 +119,12 @@ class exchange_search {
     run(share(nearly_equal ? 16 : 19),
         [this](bag_exchanges& plan, workspace::frame&) { relieve_worst(plan, target_)(); });
     random_source random(owner_.size());
+    int const most_failures = owner_.size() <= few_samples ? 256 : 16;
     for (int failures = 0; failures < most_failures && !done(); ++failures) {
       keep(best_);
       ratio const before = makespan();
       work_.spend(owner_.size() + loads_.size());
-      swap_at_random(random);
+      change_at_random(random);
       run(share(15), even_out);
       if (makespan() > before) { go_back(best_); }
       if (makespan() < before) { failures = 0; }
@@ -135,8 +137,8 @@ class exchange_search {
     std::span<bag_id> owner;
   };
 
-  static constexpr int random_swaps = 4;
-  static constexpr int most_failures = 16;  // of random swaps in a row
+  static constexpr std::size_t few_samples = 16;
+  static constexpr int random_changes = 4;
 
   /// Whether the middle four fifths of all costs differ by less than a factor of two.
   [[nodiscard]] bool nearly_equal_costs() const noexcept
@@ -189,18 +191,29 @@ class exchange_search {
     return true;
   }
 
-  void swap_at_random(random_source& random) const
+  void change_at_random(random_source& random) const
   {
-    for (int swap = 0; swap < random_swaps; ++swap) {
+    for (int change = 0; change < random_changes; ++change) {
       auto const one = static_cast<std::size_t>(random.below(owner_.size()));
+      if (owner_.size() <= few_samples && random.below(2) == 0) {
+        auto const to = static_cast<std::size_t>(random.below(loads_.size()));
+        if (problem_.fits(one, to)) { move(one, to); }
+        continue;
+      }
       auto const other = static_cast<std::size_t>(random.below(owner_.size()));
       std::size_t const from = to_index(owner_[one]);
       std::size_t const to = to_index(owner_[other]);
       if (from == to || !problem_.fits(one, to) || !problem_.fits(other, from)) { continue; }
-      loads_[from] += problem_.costs[other] - problem_.costs[one];
-      loads_[to] += problem_.costs[one] - problem_.costs[other];
-      std::swap(owner_[one], owner_[other]);
+      move(one, to);
+      move(other, from);
     }
+  }
+
+  void move(std::size_t sample, std::size_t bag) const
+  {
+    loads_[to_index(owner_[sample])] -= problem_.costs[sample];
+    loads_[bag] += problem_.costs[sample];
+    owner_[sample] = to_id<bag_id>(bag);
   }
 
   partition_problem const& problem_;
