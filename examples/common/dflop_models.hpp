@@ -24,7 +24,6 @@ namespace dflop_models {
 using namespace ballast;
 using namespace model_inputs;
 
-inline constexpr std::uint32_t gpus = 64;
 inline constexpr std::uint32_t batch = 512;
 inline constexpr std::size_t most = 200;   // layouts that are simulated
 inline constexpr tokens longest = 16'384;  // of a sample in the LLM; what is longer is cut
@@ -140,7 +139,7 @@ inline std::array<std::vector<raw_input>, 3> load_three_kinds(char const* one, c
 }
 
 struct dflop_model {
-  char const* name;
+  std::string name;
   std::array<module_profile, 2> modules;
   std::array<std::vector<input_shape>, 3> kinds;  ///< what the rows are to it
 };
@@ -162,6 +161,34 @@ inline std::array<dflop_model, 3> three_models(std::array<std::vector<raw_input>
       dflop_model{"InternVL-2.5 72B",
                   {internvit, profile_of("llm", known_shape("qwen2.5-72b"), 0)},
                   shapes(internvl_2_5_inputs)}};
+}
+
+// Qwen2-Audio: the encoder pads what it hears to windows of 30 s, 1,500 positions; the LLM reads 25
+// tokens of a second of it.
+inline dflop_model audio_model(char const* utterances)
+{
+  tokens const window = 750;
+  auto const heard = load_length_trace(utterances, "audio_tokens_25hz").value();
+  auto const said = load_length_trace(utterances, "text_tokens").value();
+  std::vector<input_shape> shapes;
+  for (std::size_t each = 0; each < heard.size(); ++each) {
+    shapes.push_back({(heard[each] + window - 1) / window, heard[each] + said[each]});
+  }
+  return {"Qwen2-Audio",
+          {profile_of("audio", known_shape("whisper-large"), 1500),
+           profile_of("llm", known_shape("qwen2-audio-llm"), 0)},
+          {shapes, shapes, shapes}};
+}
+
+// The encoder's share of a step's FLOP.
+inline double share_of_encoder(dflop_model const& model)
+{
+  std::array<double, 2> work{};
+  auto const sizes = draw_mix(model.kinds, 12, 2);
+  for (std::size_t at = 0; at < sizes.size(); ++at) {
+    work[at % 2] += static_cast<double>(exact_flops(model.modules[at % 2].flops, sizes[at]));
+  }
+  return work[0] / (work[0] + work[1]);
 }
 
 inline std::string text_of(model_layout const& layout)

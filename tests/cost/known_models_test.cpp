@@ -35,10 +35,12 @@ TEST(KnownModels, HaveAsManyParametersAsTheyAreKnownFor)
 {
   // In billions, as published. Patch embeddings, pooling and norms make up what is left.
   std::map<std::string_view, double> const published = {
-      {"llama3-7b", 7},         {"llama3-13b", 13},     {"llama3-70b", 70.6},
-      {"llama3-8b", 8.03},      {"qwen2.5-32b", 32.8},  {"qwen2.5-72b", 72.7},
-      {"siglip-so400m", 0.428}, {"internvit-6b", 5.54}, {"vit-huge", 0.632},
-      {"orchmllm-10b", 10},     {"orchmllm-18b", 18},   {"orchmllm-84b", 84}};
+      {"llama3-7b", 7},         {"llama3-13b", 13},          {"llama3-70b", 70.6},
+      {"llama3-8b", 8.03},      {"qwen2.5-32b", 32.8},       {"qwen2.5-72b", 72.7},
+      {"qwen2.5-7b", 7.62},     {"mimo-vl-7b", 7.83},        {"qwen2-audio-llm", 7.76},
+      {"whisper-large", 0.635}, {"qwen2.5-vl-vision", 0.63}, {"siglip-so400m", 0.428},
+      {"internvit-6b", 5.54},   {"vit-huge", 0.632},         {"orchmllm-10b", 10},
+      {"orchmllm-18b", 18},     {"orchmllm-84b", 84}};
   std::map<std::string_view, double> counted;
   for (known_model const& model : known_models) {
     if (model.name == "flux") { continue; }  // has the weights of two streams

@@ -43,6 +43,14 @@ namespace detail {
 inline constexpr transformer_shape siglip_so400m = {
     .hidden = 1152, .layers = 27, .heads = 16, .kv_heads = 16, .head_dim = 72, .ffn_hidden = 4304};
 
+inline constexpr transformer_shape qwen_vision = {.hidden = 1280,
+                                                  .layers = 32,
+                                                  .heads = 16,
+                                                  .kv_heads = 16,
+                                                  .head_dim = 80,
+                                                  .ffn_hidden = 3420,
+                                                  .gated_ffn = true};
+
 inline constexpr std::string_view from_disttrain =
     "Z. Zhang et al., DistTrain, SIGCOMM 2025; heads and vocabulary of Llama 2 and 3";
 inline constexpr std::string_view from_orchmllm =
@@ -77,6 +85,15 @@ inline constexpr auto known_models = std::to_array<known_model>({
      "config.json of Qwen/Qwen2.5-32B"},
     {"qwen2.5-72b", detail::language_model(80, 8192, 29568, 64, 8, 152'064),
      "config.json of Qwen/Qwen2.5-72B"},
+    {"qwen2.5-7b", detail::language_model(28, 3584, 18944, 28, 4, 152'064),
+     "config.json of Qwen/Qwen2.5-7B"},
+    {"mimo-vl-7b", detail::language_model(36, 4096, 11008, 32, 8, 151'680),
+     "the LLM of config.json of XiaomiMiMo/MiMo-VL-7B-SFT"},
+    {"qwen2-audio-llm", detail::language_model(32, 4096, 11008, 32, 32, 156'032),
+     "the LLM of config.json of Qwen/Qwen2-Audio-7B"},
+    {"whisper-large", classic_transformer(1280, 32, 20),
+     "A. Radford et al., Robust Speech Recognition via Large-Scale Weak Supervision, ICML 2023, "
+     "Table 1; the encoder, which is Qwen2-Audio's too"},
     {"orchmllm-10b-llm", detail::language_model(28, 3584, 18944, 28, 4, 152'064),
      detail::from_orchmllm},
     {"orchmllm-10b-vision", classic_transformer(2048, 36, 16), detail::from_orchmllm},
@@ -92,6 +109,9 @@ inline constexpr auto known_models = std::to_array<known_model>({
     {"siglip-so400m", detail::siglip_so400m, "config.json of google/siglip-so400m-patch14-384"},
     {"internvit-6b", classic_transformer(3200, 45, 25),
      "config.json of OpenGVLab/InternViT-6B-448px-V2_5"},
+    {"qwen2.5-vl-vision", detail::qwen_vision,
+     "vision_config of config.json of Qwen/Qwen2.5-VL-7B; FlexRL trains a tower of 600 million "
+     "weights of which it prints no shape"},
     {"vit-huge", classic_transformer(1280, 32, 16),
      "A. Dosovitskiy et al., An Image is Worth 16x16 Words, ICLR 2021, Table 1"},
     {"flux", classic_transformer(3072, 57, 24),
