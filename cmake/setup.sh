@@ -22,7 +22,7 @@ test_packages=("${demo_packages[@]}" make pkgconf libgtest-dev libgmock-dev libr
   librange-v3-dev libboost-dev libopenmpi-dev openmpi-bin coinor-libcbc-dev libjpeg-dev
   chromium fonts-dejavu-core)
 check_packages=("${test_packages[@]}" clang-19 clang-tools-19 libclang-rt-19-dev clang-format-19
-  clang-tidy-19 libc++-19-dev libc++abi-19-dev libbenchmark-dev libtorch-dev)
+  clang-tidy-19 libc++-19-dev libc++abi-19-dev libbenchmark-dev libtorch-dev libgloo-dev)
 
 case "${1-}" in
   demo) packages=("${demo_packages[@]}") ;;

@@ -6,6 +6,7 @@
 add_subdirectory(headers)
 add_subdirectory(compile_fail)
 add_subdirectory(trainers)
+add_subdirectory(torch)
 add_subdirectory(device)
 add_subdirectory(determinism)
 add_subdirectory(single_header)

@@ -3,12 +3,11 @@
 #define BALLAST_EXAMPLES_LIBTORCH_TRAINER_BALANCER_HPP
 
 #include "ballast_functions.hpp"
+#include "job_communicator.hpp"
 #include "model.hpp"
 
 #include <ballast/ballast.hpp>
 #include <ballast/runtime.hpp>
-
-#include <mpi.h>
 
 #include <cstddef>
 #include <span>
@@ -28,13 +27,13 @@ class balancer {
  public:
   /// Collective over `ranks`, the GPUs of `bags`. No rank reads more than `capacity` samples a
   /// step.
-  balancer(MPI_Comm ranks, ballast::bag_layout bags, ballast::transformer_shape const& shape,
-           std::size_t capacity)
+  balancer(job_communicator& ranks, ballast::bag_layout bags,
+           ballast::transformer_shape const& shape, std::size_t capacity)
       : shape_(shape)
   {
     // [libtorch_balancer]
     exchange_ = c10::make_intrusive<exchange_plan>(
-        require(ballast::mpi_communicator::over(ranks)), std::move(bags), layer_cost(shape),
+        require(ranks.split(0)), std::move(bags), layer_cost(shape),
         ballast::step_options<>{.query_heads = shape.heads, .most_samples = capacity});
     // [libtorch_balancer]
   }

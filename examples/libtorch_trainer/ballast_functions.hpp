@@ -2,8 +2,9 @@
 #ifndef BALLAST_EXAMPLES_LIBTORCH_TRAINER_BALLAST_FUNCTIONS_HPP
 #define BALLAST_EXAMPLES_LIBTORCH_TRAINER_BALLAST_FUNCTIONS_HPP
 
+#include "job_communicator.hpp"
+
 #include <ballast/ballast.hpp>
-#include <ballast/comm/mpi_communicator.hpp>
 #include <ballast/partition.hpp>
 #include <ballast/route.hpp>
 #include <ballast/runtime.hpp>
@@ -42,8 +43,8 @@ template <class T>
 /// What this rank exchanges in a step, and with whom. Graphs refer to it until their backward pass
 /// is done; after that the next step may be planned in its place.
 struct exchange_plan : torch::CustomClassHolder {
-  exchange_plan(ballast::mpi_communicator all_ranks, ballast::bag_layout bags,
-                ballast::quadratic_cost cost, ballast::step_options<> const& options)
+  exchange_plan(job_communicator all_ranks, ballast::bag_layout bags, ballast::quadratic_cost cost,
+                ballast::step_options<> const& options)
       : world(std::move(all_ranks)),
         step(world, std::move(bags), cost, ballast::greedy_knapsack{}, options)
   {}
@@ -58,10 +59,8 @@ struct exchange_plan : torch::CustomClassHolder {
   [[nodiscard]] ballast::tokens rows_read() const { return step.to_compute().rows_before; }
   [[nodiscard]] ballast::tokens rows_computed() const { return step.to_compute().rows_after; }
 
-  ballast::mpi_communicator world;
-  ballast::step_balancer<ballast::quadratic_cost, ballast::greedy_knapsack,
-                         ballast::mpi_communicator>
-      step;
+  job_communicator world;
+  ballast::step_balancer<ballast::quadratic_cost, ballast::greedy_knapsack, job_communicator> step;
 };
 using exchange_plan_pointer = c10::intrusive_ptr<exchange_plan>;
 

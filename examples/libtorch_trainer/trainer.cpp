@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Trains a transformer on the ranks of an MPI job, again and again with the same data: every rank
-// computing what it has read, then balanced by ballast over bags. The training must not notice.
+// Trains a transformer on the ranks of a job, again and again with the same data: every rank
+// computing what it has read, then balanced by ballast over bags. The training must not notice, and
+// not whether ranks are processes of mpirun or of torchrun.
 
 #include "balancer.hpp"
 #include "comparison.hpp"
 #include "data.hpp"
+#include "job_communicator.hpp"
 #include "model.hpp"
 
 #include <fmt/format.h>
@@ -17,6 +19,7 @@
 #include <cstdio>
 #include <exception>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -40,30 +43,35 @@ struct options {
   std::size_t steps = 50;
 };
 
-/// This process's place in MPI_COMM_WORLD.
-struct job {
-  int rank = 0;
-  int ranks = 1;
-};
-
-/// Reduces over all ranks, to the same bits on each.
-Tensor all_reduce(Tensor const& own, MPI_Op operation = MPI_SUM)
+/// What all ranks have, in their order, in a first dimension of its own.
+Tensor of_all(job_communicator& world, Tensor const& own)
 {
-  Tensor all = own.detach().clone();
-  MPI_Allreduce(MPI_IN_PLACE, all.data_ptr<double>(), static_cast<int>(all.numel()), MPI_DOUBLE,
-                operation, MPI_COMM_WORLD);
+  Tensor const mine = own.detach().contiguous();
+  std::vector<std::int64_t> sizes = mine.sizes().vec();
+  sizes.insert(sizes.begin(), static_cast<std::int64_t>(world.size()));
+  Tensor all = torch::empty(sizes);
+  auto const numbers = [](Tensor const& tensor) {
+    return std::span(tensor.data_ptr<double>(), static_cast<std::size_t>(tensor.numel()));
+  };
+  require(world.all_gather(std::as_bytes(numbers(mine)), std::as_writable_bytes(numbers(all))));
   return all;
 }
 
+/// Sums over all ranks in their order: the same bits on each, and over any communicator.
+Tensor all_reduce(job_communicator& world, Tensor const& own)
+{
+  return of_all(world, own).sum(0);
+}
+
 /// Sums the gradients over all ranks, all of them in one reduction.
-void all_reduce_gradients(std::vector<Tensor> const& parameters)
+void all_reduce_gradients(job_communicator& world, std::vector<Tensor> const& parameters)
 {
   std::vector<Tensor> flat;
   for (Tensor const& each : parameters) {
     // Where a rank has no tokens, backward does not come by every parameter.
     flat.push_back(each.grad().defined() ? each.grad().flatten() : torch::zeros(each.numel()));
   }
-  Tensor const all = all_reduce(torch::cat(flat));
+  Tensor const all = all_reduce(world, torch::cat(flat));
   std::int64_t first = 0;
   for (Tensor const& each : parameters) {
     each.mutable_grad() = all.narrow(0, first, each.numel()).view_as(each).clone();
@@ -72,17 +80,17 @@ void all_reduce_gradients(std::vector<Tensor> const& parameters)
 }
 
 /// Trains a new model; without bags every rank computes what it has read.
-training train(job const& me, options const& chosen, std::vector<ballast::tokens> const& lengths,
-               std::string const& name, std::optional<ballast::bag_layout> const& bags)
+training train(job_communicator& world, options const& chosen,
+               std::vector<ballast::tokens> const& lengths, std::string const& name,
+               std::optional<ballast::bag_layout> const& bags)
 {
   torch::manual_seed(chosen.data.seed);
   transformer model(shape);
   auto const parameters = model.parameters();
   torch::optim::Adam optimizer(parameters, torch::optim::AdamOptions(1e-2));
-  data_loader loader(chosen.data, lengths, static_cast<std::size_t>(me.ranks),
-                     static_cast<ballast::rank_id>(me.rank), shape.vocabulary);
+  data_loader loader(chosen.data, lengths, world.size(), world.rank(), shape.vocabulary);
   std::optional<balancer> balance;
-  if (bags) { balance.emplace(MPI_COMM_WORLD, *bags, shape, chosen.data.batch); }
+  if (bags) { balance.emplace(world, *bags, shape, chosen.data.batch); }
 
   auto const cost = layer_cost(shape);
   training result;
@@ -106,17 +114,18 @@ training train(job const& me, options const& chosen, std::vector<ballast::tokens
     }
     Tensor const sum =
         torch::cross_entropy_loss(model.logits(x), read.target, {}, at::Reduction::Sum);
-    Tensor const token_count = all_reduce(torch::tensor(static_cast<double>(read.token.numel())));
+    Tensor const token_count =
+        all_reduce(world, torch::tensor(static_cast<double>(read.token.numel())));
     Tensor const loss = sum / token_count;
     loss.backward();
-    all_reduce_gradients(parameters);
+    all_reduce_gradients(world, parameters);
     // [libtorch_step]
     if (step == 0) {
       for (Tensor const& each : parameters) { result.gradients.push_back(each.grad().clone()); }
     }
     optimizer.step();
 
-    losses.push_back(all_reduce(loss).item<double>());
+    losses.push_back(all_reduce(world, loss).item<double>());
     tokens_read += read.token.numel();
     if (balance) {
       work.push_back(balance->work());
@@ -128,27 +137,29 @@ training train(job const& me, options const& chosen, std::vector<ballast::tokens
     }
   }
   result.losses = torch::tensor(losses);
-  Tensor const busiest = all_reduce(torch::tensor(work), MPI_MAX).sum();
-  Tensor const mean = all_reduce(torch::tensor(work)).sum() / me.ranks;
-  result.balance_ratio = (busiest / mean).item<double>();
+  Tensor const work_of_all = of_all(world, torch::tensor(work));
+  result.balance_ratio = (work_of_all.amax(0).sum() / work_of_all.mean(0).sum()).item<double>();
   Tensor const moved = all_reduce(
-      torch::tensor({static_cast<double>(tokens_sent), static_cast<double>(tokens_read)}));
+      world, torch::tensor({static_cast<double>(tokens_sent), static_cast<double>(tokens_read)}));
   result.share_moved = (moved[0] / moved[1]).item<double>();
   return result;
 }
 
 /// The program on one rank. Returns 0 if the trainings agree, 1 if they differ, 2 for wrong
 /// usage.
-int run(job const& me, int argc, char** argv)
+int run(int argc, char** argv)
 {
+  job_communicator world = require(join_job());
+  bool const speaks = world.rank() == ballast::rank_id{0};
   auto const refuse = [&](std::string const& why) {
-    if (me.rank == 0) { std::fputs(fmt::format("libtorch_trainer: {}\n", why).c_str(), stderr); }
+    if (speaks) { std::fputs(fmt::format("libtorch_trainer: {}\n", why).c_str(), stderr); }
     return 2;
   };
   options chosen;
   CLI::App app(
-      "Trains a transformer on the ranks of an MPI job, without a balancer and over bags, and "
-      "compares losses and gradients");
+      "Trains a transformer on the ranks of a job of mpirun or torchrun, without a balancer and "
+      "over "
+      "bags, and compares losses and gradients");
   CLI::Range const count(1, 1'000'000);
   app.option_defaults()->always_capture_default();
   auto* const trace = app.add_option("--trace", chosen.data.trace,
@@ -171,7 +182,7 @@ int run(job const& me, int argc, char** argv)
   try {
     app.parse(argc, argv);
   } catch (CLI::Success const& asked) {
-    return me.rank == 0 ? app.exit(asked) : 0;
+    return speaks ? app.exit(asked) : 0;
   } catch (CLI::ParseError const& wrong) {
     return refuse(wrong.what());
   }
@@ -183,8 +194,7 @@ int run(job const& me, int argc, char** argv)
   }
   auto const lengths = load_lengths(chosen.data);
   if (!lengths) { return refuse(lengths.error().message); }
-  auto const ranks = static_cast<std::size_t>(me.ranks);
-  auto const machines = ballast::cluster_of(ranks, ranks);
+  auto const machines = ballast::cluster_of(world.size(), world.size());
   if (!machines) { return refuse(machines.error().message); }
   std::vector<std::pair<std::string, std::optional<ballast::bag_layout>>> settings = {
       {"no balancer", std::nullopt}};
@@ -198,11 +208,12 @@ int run(job const& me, int argc, char** argv)
 
   std::vector<training> trainings;
   for (auto const& [name, bags] : settings) {
-    trainings.push_back(train(me, chosen, *lengths, name, bags));
+    trainings.push_back(train(world, chosen, *lengths, name, bags));
   }
-  if (me.rank > 0) { return 0; }  // all ranks have the same to say
-  fmt::print("{} ranks, {} steps of {} samples, {} to {} tokens each: {}\n", me.ranks, chosen.steps,
-             chosen.data.batch, std::ranges::min(*lengths), std::ranges::max(*lengths),
+  if (!speaks) { return 0; }  // all ranks have the same to say
+  fmt::print("{} ranks, {} steps of {} samples, {} to {} tokens each: {}\n", world.size(),
+             chosen.steps, chosen.data.batch, std::ranges::min(*lengths),
+             std::ranges::max(*lengths),
              chosen.data.trace.empty()
                  ? "lognormal lengths, since there is no --trace"
                  : chosen.data.trace.substr(chosen.data.trace.find_last_of('/') + 1));
@@ -214,20 +225,17 @@ int run(job const& me, int argc, char** argv)
 
 int main(int argc, char** argv)
 {
-  MPI_Init(&argc, &argv);
-  trainer::job me;
-  MPI_Comm_rank(MPI_COMM_WORLD, &me.rank);
-  MPI_Comm_size(MPI_COMM_WORLD, &me.ranks);
+  bool const over_mpi = !trainer::started_by_torchrun();
+  if (over_mpi) { MPI_Init(&argc, &argv); }
   int code = 1;
   try {
     at::set_num_threads(1);  // the ranks share the cores of this machine
     torch::set_default_dtype(caffe2::TypeMeta::Make<double>());
-    code = trainer::run(me, argc, argv);
+    code = trainer::run(argc, argv);
   } catch (std::exception const& problem) {
-    std::fputs(fmt::format("libtorch_trainer: rank {}: {}\n", me.rank, problem.what()).c_str(),
-               stderr);
-    MPI_Abort(MPI_COMM_WORLD, 1);  // others may be waiting for this rank
+    std::fputs(fmt::format("libtorch_trainer: {}\n", problem.what()).c_str(), stderr);
+    if (over_mpi) { MPI_Abort(MPI_COMM_WORLD, 1); }  // others may be waiting for this rank
   }
-  MPI_Finalize();
+  if (over_mpi) { MPI_Finalize(); }
   return code;
 }

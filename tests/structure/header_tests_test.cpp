@@ -21,7 +21,7 @@ using testing::IsEmpty;
 using testing::SizeIs;
 
 // Where a header's test may be: tests/core/ids_test.cpp for ballast/core/ids.hpp. Those of what
-// needs MPI or NCCL, and what only a GPU can tell of kernels, have folders of their own.
+// needs MPI, NCCL or LibTorch, and what only a GPU can tell of kernels, have folders of their own.
 std::vector<std::string> places_of_test(std::string const& header)
 {
   auto const path = std::filesystem::path(header).lexically_relative("ballast");
@@ -31,6 +31,7 @@ std::vector<std::string> places_of_test(std::string const& header)
   std::vector<std::string> places = {mirrored + ".cpp", mirrored + ".cu"};
   if (header.starts_with("ballast/comm/")) { places.push_back("mpi/" + name + ".cpp"); }
   if (header.starts_with("ballast/gpu/")) { places.push_back("nccl/" + name + ".cpp"); }
+  if (header.starts_with("ballast/interop/")) { places.push_back("torch/" + name + ".cpp"); }
   if (header.ends_with(".cuh")) { places.push_back("device/" + name + ".cu"); }
   return places;
 }
@@ -121,12 +122,15 @@ TEST(HeaderTests, OfWhatRunsOnADeviceMayBeThere)
 
 TEST(HeaderTests, OfWhatNeedsALibraryMayBeWithIt)
 {
-  std::vector<source_file> const headers = {
-      {"ballast/comm/mpi_a.hpp", ""}, {"ballast/gpu/b.hpp", ""}, {"ballast/core/c.hpp", ""}};
-  EXPECT_THAT(
-      of_tests(headers,
-               {{"mpi/mpi_a_test.cpp", ""}, {"nccl/b_test.cpp", ""}, {"mpi/c_test.cpp", ""}}),
-      ElementsAre(HasSubstr("tests/core/c_test.cpp")));
+  std::vector<source_file> const headers = {{"ballast/comm/mpi_a.hpp", ""},
+                                            {"ballast/gpu/b.hpp", ""},
+                                            {"ballast/core/c.hpp", ""},
+                                            {"ballast/interop/d.hpp", ""}};
+  EXPECT_THAT(of_tests(headers, {{"mpi/mpi_a_test.cpp", ""},
+                                 {"nccl/b_test.cpp", ""},
+                                 {"mpi/c_test.cpp", ""},
+                                 {"torch/d_test.cpp", ""}}),
+              ElementsAre(HasSubstr("tests/core/c_test.cpp")));
 }
 
 TEST(HeaderTests, OfUmbrellasIncludeThem)

@@ -1,0 +1,299 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef BALLAST_INTEROP_TORCH_COMMUNICATOR_HPP
+#define BALLAST_INTEROP_TORCH_COMMUNICATOR_HPP
+
+#include <ballast/comm/collective_check.hpp>
+#include <ballast/comm/comm_failure.hpp>
+#include <ballast/comm/deadline.hpp>
+#include <ballast/core/contract.hpp>
+#include <ballast/core/ids.hpp>
+#include <ballast/core/result.hpp>
+
+#include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <memory>
+#include <new>
+#include <numeric>
+#include <span>
+#include <utility>
+#include <vector>
+
+namespace ballast::inline v0 {
+
+/// One process of a LibTorch job as a communicator: a c10d::ProcessGroup, which is what
+/// torch.distributed is made of. `join_torch_job` makes one.
+///
+/// Every message is a send and a receive of the process group, with a tag for each group of ranks,
+/// so a split makes no process group. All calls wait.
+///
+/// Expects     what `communicator` expects; arrays lie in host memory, so the group is gloo's. One
+///             thread at a time uses the group and its parts, and nothing else sends with tags from
+///             `first_tag` on. The deadline is above zero. g++ only, as LibTorch's headers.
+/// Ensures     (1) and (2) of `communicator`; c10d allocates in every call
+///             (2) a call ends within two deadlines: one for the comparison, one for the bytes
+/// Errors      mismatch: operations, sizes, roots, contents and counts are compared in every call.
+///             timed_out: `ranks` did not come within the deadline. gloo then closes this rank's
+///             connections, so a rank that comes later names those that gave up.
+///             peer_lost: `ranks` ended, or gave up; or this rank itself, where an earlier call
+///             ended with std::bad_alloc.
+/// Complexity  messages of each rank: P - 1 of 40 bytes for the comparison, and one to each peer
+///             with bytes.
+class torch_communicator {
+ public:
+  using milliseconds = std::chrono::milliseconds;
+  using process_group = c10::intrusive_ptr<c10d::ProcessGroup>;
+
+  /// Above the tags that trainers count from 0.
+  static constexpr int first_tag = 1 << 30;
+
+  /// The ranks of a group that the trainer has already. One of these for each group; split it.
+  [[nodiscard]] static torch_communicator over(process_group group,
+                                               milliseconds deadline = default_deadline)
+  {
+    BALLAST_EXPECTS(deadline > milliseconds(0), "the deadline is ", deadline.count(), " ms");
+    std::vector<int> members(static_cast<std::size_t>(group->getSize()));
+    std::iota(members.begin(), members.end(), 0);
+    auto const rank = static_cast<std::size_t>(group->getRank());
+    return {std::make_shared<job>(std::move(group), deadline, first_tag + 1), std::move(members),
+            rank, first_tag};
+  }
+
+  [[nodiscard]] rank_id rank() const noexcept { return to_id<rank_id>(rank_); }
+  [[nodiscard]] std::size_t size() const noexcept { return members_.size(); }
+
+  [[nodiscard]] result<void> all_gather(std::span<std::byte const> send,
+                                        std::span<std::byte> receive)
+  {
+    std::size_t const bytes = send.size();
+    expect_gather_sizes(bytes, receive.size(), size());
+    return run({collective::all_gather, bytes}, {}, {}, [&] {
+      return exchange(
+          "all_gather", [&](std::size_t) { return send; },
+          [&](std::size_t peer) { return receive.subspan(peer * bytes, bytes); });
+    });
+  }
+
+  [[nodiscard]] result<void> all_to_all_v(std::span<std::byte const> send,
+                                          std::span<std::size_t const> send_bytes,
+                                          std::span<std::byte> receive,
+                                          std::span<std::size_t const> receive_bytes,
+                                          std::uint64_t content = 0)
+  {
+    expect_counts(send_bytes.size(), receive_bytes.size(), size());
+    auto const before = [](std::span<std::size_t const> bytes, std::size_t peer) {
+      return std::reduce(bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(peer));
+    };
+    expect_exchange_sizes(send.size(), before(send_bytes, size()), receive.size(),
+                          before(receive_bytes, size()));
+    return run({collective::all_to_all_v, 0, {}, content}, send_bytes, receive_bytes, [&] {
+      return exchange(
+          "all_to_all_v",
+          [&](std::size_t peer) {
+            return send.subspan(before(send_bytes, peer), send_bytes[peer]);
+          },
+          [&](std::size_t peer) {
+            return receive.subspan(before(receive_bytes, peer), receive_bytes[peer]);
+          });
+    });
+  }
+
+  [[nodiscard]] result<void> broadcast(std::span<std::byte> bytes, rank_id root)
+  {
+    expect_root(root, size());
+    bool const sends = root == rank();
+    return run({collective::broadcast, bytes.size(), root}, {}, {}, [&] {
+      return exchange(
+          "broadcast",
+          [&](std::size_t peer) -> std::span<std::byte const> {
+            return bytes.first(sends && peer != rank_ ? bytes.size() : 0);
+          },
+          [&](std::size_t peer) {
+            return bytes.first(!sends && peer == to_index(root) ? bytes.size() : 0);
+          });
+    });
+  }
+
+  [[nodiscard]] result<void> barrier()
+  {
+    return run({collective::barrier}, {}, {}, [] { return result<void>(); });
+  }
+
+  [[nodiscard]] result<torch_communicator> split(std::uint32_t colour)
+  {
+    struct choice {
+      std::uint32_t colour;
+      int next_tag;
+    };
+    choice const own{colour, job_->next_tag};
+    std::vector<choice> all(size());
+    auto const gathered = run({collective::split}, {}, {}, [&] {
+      return exchange(
+          "split", [&](std::size_t) { return std::as_bytes(std::span(&own, 1)); },
+          [&](std::size_t peer) {
+            return std::as_writable_bytes(std::span(all).subspan(peer, 1));
+          });
+    });
+    if (!gathered) { return tl::unexpected(gathered.error()); }
+    // A tag that none of these ranks has used. Groups that share no rank may share it.
+    int tag = first_tag;
+    std::vector<int> members;
+    std::size_t place = 0;
+    for (std::size_t peer = 0; peer < size(); ++peer) {
+      tag = std::max(tag, all[peer].next_tag);
+      if (peer == rank_) { place = members.size(); }
+      if (all[peer].colour == colour) { members.push_back(members_[peer]); }
+    }
+    job_->next_tag = tag + 1;
+    return torch_communicator(job_, std::move(members), place, tag);
+  }
+
+  /// Returns at once, since calls have waited already; a broken communicator returns its error.
+  [[nodiscard]] result<void> wait() { return state_; }
+
+  [[nodiscard]] std::span<std::byte> scratch(std::size_t bytes)
+  {
+    if (bytes > scratch_.size() * sizeof(line)) { scratch_.resize((bytes - 1) / sizeof(line) + 1); }
+    return std::as_writable_bytes(std::span(scratch_)).first(bytes);
+  }
+
+ private:
+  /// What all parts of a group share on this rank.
+  struct job {
+    process_group group;
+    milliseconds deadline;
+    int next_tag;
+  };
+
+  /// What a rank tells each other one before bytes move.
+  struct announcement {
+    std::uint64_t call, content, check;  ///< word(), content_word and check_word of its call
+    std::uint64_t sent, received;        ///< bytes that it sends to that rank and expects from it
+  };
+
+  struct alignas(64) line {
+    std::byte bytes[64];
+  };
+
+  torch_communicator(std::shared_ptr<job> of_group, std::vector<int> members, std::size_t rank,
+                     int tag)
+      : job_(std::move(of_group)), members_(std::move(members)), rank_(rank), tag_(tag)
+  {}
+
+  /// Compares the call over all ranks, then moves its bytes.
+  template <class Move>
+  [[nodiscard]] result<void> run(collective_call call, std::span<std::size_t const> send_bytes,
+                                 std::span<std::size_t const> receive_bytes, Move move)
+  try {
+    if (!state_) { return state_; }
+    auto const same = compare(call, send_bytes, receive_bytes);
+    return same ? move() : same;
+  } catch (std::bad_alloc const&) {
+    state_ = comm_failure::peer_lost(name_of(call.operation), {rank()});
+    throw;
+  }
+
+  [[nodiscard]] result<void> compare(collective_call call, std::span<std::size_t const> send_bytes,
+                                     std::span<std::size_t const> receive_bytes)
+  {
+    char const* const operation = name_of(call.operation);
+    announcement const own{call.word(), call.content,
+                           check_word(rank(), size(), call, send_bytes, receive_bytes), 0, 0};
+    std::vector<announcement> out(size(), own), in(size());
+    for (std::size_t peer = 0; peer < send_bytes.size(); ++peer) {
+      out[peer].sent = send_bytes[peer];
+      out[peer].received = receive_bytes[peer];
+    }
+    auto const told = exchange(
+        operation, [&](std::size_t peer) { return std::as_bytes(std::span(out).subspan(peer, 1)); },
+        [&](std::size_t peer) { return std::as_writable_bytes(std::span(in).subspan(peer, 1)); });
+    if (!told) { return told; }
+
+    std::uint64_t sum = 0;
+    std::vector<std::uint64_t> words, contents;
+    std::vector<rank_id> differing;
+    for (std::size_t peer = 0; peer < size(); ++peer) {
+      sum += in[peer].check;
+      words.push_back(in[peer].call);
+      contents.push_back(in[peer].content);
+      if (in[peer].sent != out[peer].received || in[peer].received != out[peer].sent) {
+        differing.push_back(to_id<rank_id>(peer));
+      }
+    }
+    if (sum == 0) { return {}; }
+    if (auto others = detail::dissenters(words); !others.empty()) {
+      return comm_failure::different_calls(operation, std::move(others));
+    }
+    if (auto others = detail::dissent_on_content(contents); !others.ranks.empty()) {
+      return comm_failure::different_content(operation, others.in_arrays, std::move(others.ranks));
+    }
+    return comm_failure::different_counts(operation, std::move(differing));
+  }
+
+  /// Sends outgoing(peer) to each rank and receives incoming(peer) from it, where they are not
+  /// empty. Every transfer is waited for, so that it is known who came.
+  template <class Outgoing, class Incoming>
+  [[nodiscard]] result<void> exchange(char const* operation, Outgoing outgoing, Incoming incoming)
+  {
+    using clock = std::chrono::steady_clock;
+    auto const end = clock::now() + job_->deadline;
+    std::vector<rank_id> lost, late;
+    auto const attempt = [&](std::size_t peer, auto act) {
+      try {
+        act();
+      } catch (std::bad_alloc const&) {
+        throw;
+      } catch (std::exception const&) {  // gloo and c10d have no type for each
+        auto& ranks = clock::now() < end ? lost : late;
+        auto const id = to_id<rank_id>(peer);
+        if (std::ranges::count(ranks, id) == 0) { ranks.push_back(id); }
+      }
+    };
+    std::vector<std::pair<std::size_t, c10::intrusive_ptr<c10d::Work>>> under_way;
+    auto const begin = [&](std::size_t peer, auto bytes, auto transfer) {
+      if (peer == rank_ || bytes.empty()) { return; }
+      attempt(peer, [&] {
+        std::vector<at::Tensor> message = {
+            at::from_blob(const_cast<std::byte*>(bytes.data()),  // a tensor has no const
+                          {static_cast<std::int64_t>(bytes.size())}, at::kByte)};
+        under_way.emplace_back(peer, transfer(message, members_[peer]));
+      });
+    };
+    for (std::size_t peer = 0; peer < size(); ++peer) {
+      begin(peer, incoming(peer),
+            [&](auto& message, int from) { return job_->group->recv(message, from, tag_); });
+      begin(peer, outgoing(peer),
+            [&](auto& message, int to) { return job_->group->send(message, to, tag_); });
+    }
+    std::ranges::copy(outgoing(rank_), incoming(rank_).begin());
+    for (auto const& [peer, work] : under_way) {
+      attempt(peer, [&] {
+        auto const left = std::chrono::ceil<milliseconds>(end - clock::now());
+        work->wait(std::max(left, milliseconds(1)));  // 0 would be without end
+      });
+    }
+    std::ranges::sort(lost);
+    std::ranges::sort(late);
+    if (!lost.empty()) {
+      state_ = comm_failure::peer_lost(operation, std::move(lost));
+    } else if (!late.empty()) {
+      state_ = comm_failure::timed_out(operation, job_->deadline, std::move(late));
+    }
+    return state_;
+  }
+
+  std::shared_ptr<job> job_;
+  std::vector<int> members_;  // their ranks in the process group
+  std::size_t rank_;
+  int tag_;
+  std::vector<line> scratch_;
+  result<void> state_;  // once it is an error, every further call returns it
+};
+
+}  // namespace ballast::inline v0
+
+#endif  // BALLAST_INTEROP_TORCH_COMMUNICATOR_HPP
