@@ -11,6 +11,7 @@
 #include <ballast/parallelism/by_flops.hpp>
 #include <ballast/parallelism/choose_bags.hpp>
 #include <ballast/parallelism/cut_chain.hpp>
+#include <ballast/parallelism/cut_layers.hpp>
 #include <ballast/parallelism/deal_samples.hpp>
 #include <ballast/parallelism/dealt_memory.hpp>
 #include <ballast/parallelism/dflop_makespan.hpp>

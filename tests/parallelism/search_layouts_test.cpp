@@ -10,6 +10,7 @@
 #include <ballast/core/random.hpp>
 #include <ballast/cost/interpolated_throughput.hpp>
 #include <ballast/cost/module_profile.hpp>
+#include <ballast/parallelism/cut_layers.hpp>
 #include <ballast/parallelism/dealt_memory.hpp>
 #include <ballast/parallelism/model_layout.hpp>
 #include <ballast/parallelism/simulate_layout.hpp>
@@ -234,6 +235,35 @@ TEST(SearchLayouts, FindsTheBestNumberOfVirtualStages)  // Ensures (1) (2)
   }
   EXPECT_GE(feasible, ballast_test::trials_of(24) / 4);
   EXPECT_GT(interleaved, 0);
+}
+
+TEST(SearchLayouts, FindsTheBestLayoutOfUnequalLayers)  // Ensures (1) (2)
+{
+  ballast::random_source random(48);
+  int feasible = 0;
+  int other = 0;
+  int const trials = ballast_test::trials_of(20);
+  for (int trial = 0; trial < trials; ++trial) {
+    std::size_t const modules = 1 + random.below(3);
+    bool const three = modules == 3;
+    drawn_problem drawn(random, modules, three ? 10 : 16, three ? 8 : 16, false);
+    auto const equal = search_layouts(drawn.problem, drawn.batches);
+    for (ballast::module_profile& module : drawn.model.modules) {
+      if (random.below(3) == 0) { continue; }
+      std::vector<std::int64_t> costs(module.layers);
+      for (std::int64_t& cost : costs) { cost = random.between(1, 1000); }
+      module = ballast::cut_layers(module, costs).value();
+    }
+    SCOPED_TRACE(testing::Message() << "trial " << trial);
+    if (!expect_best_of_all(drawn.problem, drawn.batches, 5, std::to_string(trial), {2})) {
+      continue;
+    }
+    ++feasible;
+    auto const cut = search_layouts(drawn.problem, drawn.batches);
+    other += !equal || equal->layouts[0].layout.modules != cut->layouts[0].layout.modules ? 1 : 0;
+  }
+  EXPECT_GE(feasible, trials / 4);
+  if (!ballast_test::is_sanitized) { EXPECT_GT(other, 0); }
 }
 
 TEST(SearchLayouts, SaysHowGoodTheBestIsWhereItsWorkEnds)  // Ensures (1)

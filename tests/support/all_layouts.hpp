@@ -54,7 +54,7 @@ inline std::vector<ballast::model_layout> all_layouts(
         ballast::model_layout interleaved = all[at];
         interleaved.virtual_stages = each;
         interleaved.memory_bytes = prices.bytes(chosen, interleaved.microbatches, each);
-        if (pp > 1 && layers % (pp * each) == 0 &&
+        if (pp > 1 && problem.modules.back().cuts.empty() && layers % (pp * each) == 0 &&
             interleaved.memory_bytes <= problem.memory_bytes) {
           all.push_back(interleaved);
         }

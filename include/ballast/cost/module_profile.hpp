@@ -8,6 +8,7 @@
 #include <ballast/cost/interpolated_throughput.hpp>
 #include <ballast/cost/module_memory.hpp>
 #include <ballast/cost/parallel_degree.hpp>
+#include <ballast/text/detail/counted.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -33,6 +34,14 @@ struct profiled_degree {
   friend bool operator==(profiled_degree const&, profiled_degree const&) = default;
 };
 
+/// A stage's part of a module whose layers do not all cost the same.
+struct stage_part {
+  std::uint32_t layers = 0;
+  std::uint32_t cost = 0;  ///< its share of the module's time is this over that of all parts
+
+  friend bool operator==(stage_part, stage_part) = default;
+};
+
 /// What was measured of one module of a model: an encoder, the LLM, a generator.
 ///
 /// A sample has a size in every module: items of an encoder (tiles, frames), tokens of an LLM.
@@ -43,12 +52,16 @@ struct profiled_degree {
 ///             back as a gradient.
 struct module_profile {
   static constexpr std::uint64_t most_boundary_bytes = std::uint64_t{1} << 53;
+  static constexpr std::uint64_t most_cost = std::uint64_t{1} << 31;  ///< of all parts of a cut
 
   std::string name;
   std::uint32_t layers = 1;
   flop_polynomial flops;
   std::vector<profiled_degree> degrees;  ///< by tp, sp and ep, increasing
   std::uint64_t boundary_bytes = 0;
+  /// Empty where all layers cost the same, and else as `cut_layers` fills it: the parts of pp
+  /// stages are cuts[pp - 1].
+  std::vector<std::vector<stage_part>> cuts{};
 
   friend bool operator==(module_profile const&, module_profile const&) = default;
 };
@@ -67,7 +80,8 @@ struct module_profile {
 ///
 /// Errors      out_of_range, position of the degree: it has no GPU or 2^32 and more, or is not above
 ///             the one before, or its memory is none (check_memory); position 0 also: there is no degree, no layer or no
-///             work, or it gives the next module more than most_boundary_bytes.
+///             work, it gives the next module more than most_boundary_bytes, or cuts are not of its
+///             layers.
 [[nodiscard]] inline result<void> check_profile(module_profile const& module)
 {
   auto const refuse = [&module](std::size_t position, std::string const& why) {
@@ -83,6 +97,24 @@ struct module_profile {
   }
   if (module.degrees.empty()) {
     return refuse(0, "was measured at no parallel degree; measure one at least");
+  }
+  if (!module.cuts.empty() && module.cuts.size() != module.layers) {
+    return refuse(0, detail::concat(
+                         "has ", detail::counted(module.layers, "layer"), " and was cut for up to ",
+                         detail::counted(module.cuts.size(), "stage"), "; cut its layers anew"));
+  }
+  for (std::size_t stages = 0; stages < module.cuts.size(); ++stages) {
+    std::uint64_t layers = 0;
+    std::uint64_t cost = 0;
+    for (stage_part const& part : module.cuts[stages]) {
+      layers += part.layers;
+      cost += part.cost;
+    }
+    if (module.cuts[stages].size() != stages + 1 || layers != module.layers || cost == 0 ||
+        cost > module_profile::most_cost) {
+      return refuse(0, detail::concat("was cut for ", detail::counted(stages + 1, "stage"),
+                                      " into parts that are not its layers; cut them anew"));
+    }
   }
   parallel_degree before{0, 0, 0};
   for (std::size_t index = 0; index < module.degrees.size(); ++index) {

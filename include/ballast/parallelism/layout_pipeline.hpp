@@ -151,19 +151,31 @@ class layout_pipeline {
     module_layout const& own = layout_.modules.back();
     module_profile const& profile = problem_.modules.back();
     auto const& memory = find_degree(profile, degree_of(own))->memory;
-    std::uint32_t const layers = detail::stage_shares(profile.layers, own.pp).most_layers();
+    std::uint32_t const layers = detail::stage_shares(profile, own.pp).most_layers();
     std::uint64_t const free = problem_.memory_bytes - memory.state(layers);  // the layout fits
     detail::joined_unit const unit{own.pp, layout_.virtual_stages, layout_.microbatches};
     return memory.largest_size(layers, free / unit.kept(0) * layout_.virtual_stages);
+  }
+
+  /// The stages of a replica of a module share its time in proportion to these, its virtual stages
+  /// too: their layers, or what these cost.
+  [[nodiscard]] std::vector<std::uint32_t> stage_costs(std::size_t module) const
+  {
+    detail::stage_shares const shares = shares_of(module);
+    std::vector<std::uint32_t> costs;
+    for (std::uint32_t part = 0; part < graph_.modules()[module].parts(); ++part) {
+      costs.push_back(shares.cost_of(shares.kind_of(part)));
+    }
+    return costs;
   }
 
   /// What the replicas of a module take to reduce the gradients of a stage.
   [[nodiscard]] time_units reducing_time(std::size_t module, std::uint32_t stage) const
   {
     module_layout const own = layout_.modules[module];
-    std::uint32_t const layers = problem_.modules[module].layers;
+    detail::stage_shares const shares(problem_.modules[module], own.pp);
     return detail::reducing_time(problem_, *find_degree(problem_.modules[module], degree_of(own)),
-                                 layers / own.pp + (stage < layers % own.pp ? 1 : 0), own.dp);
+                                 shares.layers_of(shares.kind_of(stage)), own.dp);
   }
 
  private:
@@ -224,14 +236,20 @@ class layout_pipeline {
     cost_units time_ = 0;
   };
 
-  /// Gives every stage its share of a module's time, by layers: the first stages have one more.
+  /// Of virtual stages, where there are some: then layers are equal.
+  [[nodiscard]] detail::stage_shares shares_of(std::size_t module) const
+  {
+    return {problem_.modules[module], graph_.modules()[module].parts()};
+  }
+
+  /// Gives every stage its share of a module's time.
   void set_times(std::span<stage_time> times, std::size_t module, std::uint32_t replica,
                  cost_units time) const
   {
     std::uint32_t const parts = graph_.modules()[module].parts();
-    detail::stage_shares const shares(problem_.modules[module].layers, parts);
+    detail::stage_shares const shares = shares_of(module);
     for (std::uint32_t part = 0; part < parts; ++part) {
-      time_units const share = shares.of(time, part < shares.larger_stages());
+      time_units const share = shares.of(time, shares.kind_of(part));
       times[graph_.stage_of(module, replica, part)] = {share / 3, share - share / 3};
     }
   }

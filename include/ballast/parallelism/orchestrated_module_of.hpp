@@ -83,7 +83,7 @@ class profiled_times {
 /// weights each, so they reduce gradients first. Virtual stages and kind are left for the caller.
 ///
 /// Expects     passes.forward >= 1; `parts` are not all 0.
-/// Errors      out_of_range: the profile is not as check_profile wants it, size is not from 0 to
+/// Errors      out_of_range: the profile is not as check_profile wants it or has cuts, size is not from 0 to
 ///             longest_sample, or something does not fit: 2^53 picoseconds, 2^53 bytes, at
 ///             `position` of the degree.
 /// Complexity  O(degrees).
@@ -95,6 +95,11 @@ class profiled_times {
   BALLAST_EXPECTS(whole >= 1, "a parameter has no byte of weight, gradient and optimiser");
   BALLAST_EXPECTS(passes.forward >= 1, "a training step has no forward pass");
   if (auto checked = check_profile(profile); !checked) { return tl::unexpected(checked.error()); }
+  if (!profile.cuts.empty()) {
+    return fail(error_code::out_of_range, 0, "module ", profile.name,
+                " has layers that were cut by ",
+                "their costs, and an orchestration knows equal ones; leave its cuts empty");
+  }
   if (size < 0 || size > longest_sample) {
     return fail(error_code::out_of_range, 0, "a sample of size ", size, " in module ", profile.name,
                 " cannot be priced; give 0 to ", longest_sample);

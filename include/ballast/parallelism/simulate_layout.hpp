@@ -118,7 +118,11 @@ namespace detail {
   }
   layout_pipeline const pipeline(problem, layout);
   for (std::size_t module = 0; module < layout.modules.size(); ++module) {
-    if (pipeline.reducing_time(module, 0) > stage_graph::longest_time) {
+    time_units longest = 0;
+    for (std::uint32_t stage = 0; stage < layout.modules[module].pp; ++stage) {
+      longest = std::max(longest, pipeline.reducing_time(module, stage));
+    }
+    if (longest > stage_graph::longest_time) {
       return fail(error_code::out_of_range, module, "the gradients of module ",
                   problem.modules[module].name, " take above 2^53 ps to reduce; check the ",
                   "bandwidth, which is in bytes per second");

@@ -71,14 +71,7 @@ template <std::size_t D, order_policy Order = local_search<>>
                   "replicas that meet in several parts of a group; give numbers of replicas of "
                   "which one divides all others");
     }
-    std::uint32_t const layers = problem.modules[module].layers;
-    modules.push_back({own.dp, {}});
-    modules.back().layers.clear();
-    std::uint32_t const virtual_stages = module + 1 < D ? 1 : layout.virtual_stages;
-    std::uint32_t const parts = own.pp * virtual_stages;
-    for (std::uint32_t part = 0; part < parts; ++part) {
-      modules.back().layers.push_back(layers / parts + (part < layers % parts ? 1 : 0));
-    }
+    modules.push_back({own.dp, pipeline.stage_costs(module)});
   }
   auto schedule = pipeline.schedule();
   if (!schedule) { return tl::unexpected(schedule.error()); }

@@ -3,6 +3,7 @@
 #define BALLAST_PARALLELISM_DETAIL_GROUP_MODULE_HPP
 
 #include <ballast/core/quantities.hpp>
+#include <ballast/cost/module_profile.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -17,14 +18,14 @@ namespace ballast::inline v0::detail {
 struct group_module {
   std::uint32_t layers = 1;
   std::uint32_t pp = 1;
+  stage_part const* parts = nullptr;  ///< [pp], where layers were cut by their costs
   std::uint32_t replicas = 1;
   time_units const* whole = nullptr;
   std::size_t stride = 1;
   time_units const* sent = nullptr;
   time_units const* received = nullptr;
-  time_units reducing = 0;         ///< gradients of a stage
-  time_units reducing_larger = 0;  ///< of a stage that has a layer more
-  std::size_t feeds = 0;           ///< a later module; the last one's is not read
+  time_units const* reducing = nullptr;  ///< gradients of a stage, by its kind (stage_shares)
+  std::size_t feeds = 0;                 ///< a later module; the last one's is not read
 };
 
 }  // namespace ballast::inline v0::detail

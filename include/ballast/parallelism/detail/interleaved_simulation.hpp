@@ -56,12 +56,11 @@ class interleaved_simulation {
     time_units end = timeline_.makespan;
     for (std::size_t module = 0; module < modules.size(); ++module) {
       group_module const& own = modules[module];
-      std::uint32_t const larger = stage_shares(own.layers, own.pp).larger_stages();
+      stage_shares const shares(own.layers, own.pp, own.parts);
       for (std::uint32_t replica = 0; replica < own.replicas; ++replica) {
         for (std::uint32_t stage = 0; stage < own.pp; ++stage) {
           auto const last = compiled->tasks_on(graph.rank_of(module, replica, stage)).back();
-          end = std::max(
-              end, timeline_.end[last] + (stage < larger ? own.reducing_larger : own.reducing));
+          end = std::max(end, timeline_.end[last] + own.reducing[shares.kind_of(stage)]);
         }
       }
     }
@@ -81,11 +80,11 @@ class interleaved_simulation {
   {
     group_module const& own = modules[module];
     std::uint32_t const parts = graph.modules()[module].parts();
-    stage_shares const shares(own.layers, parts);
+    stage_shares const shares(own.layers, parts, own.parts);
     for (std::uint32_t replica = 0; replica < own.replicas; ++replica) {
       time_units const whole = own.whole[microbatch * own.stride + replica];
       for (std::uint32_t part = 0; part < parts; ++part) {
-        time_units const share = shares.of(whole, part < shares.larger_stages());
+        time_units const share = shares.of(whole, shares.kind_of(part));
         row[graph.stage_of(module, replica, part)] = {share / 3, share - share / 3};
       }
     }

@@ -27,7 +27,7 @@ namespace ballast::inline v0::detail {
 
 /// All layouts that fit and whose replicas have no more work than a limit.
 ///
-/// The work of a module on its first stage is divided among its replicas, so the fullest has that
+/// The work of a module on its costliest stage is divided among its replicas, so the fullest has that
 /// over dp at least, however samples are dealt, and reduces its gradients then. That bounds a step
 /// from below for every number of microbatches. Modules are placed from the last to the first,
 /// since what a stage holds depends on the stages after it; the first takes the GPUs that are left,
@@ -79,11 +79,13 @@ class layout_enumeration {
       for (std::size_t module = 0; module < chosen.size(); ++module) {
         auto const& [degree, layout] = chosen[module];
         module_profile const& profile = problem_.modules[module];
-        std::uint32_t const first = stage_shares(profile.layers, layout.pp).most_layers();
-        uint128 const work = static_cast<uint128>(work_[module][degree].of_batch[batch]) * first /
-                             (static_cast<uint128>(profile.layers) * layout.dp);
-        time_units const reducing =
-            reducing_time(problem_, profile.degrees[degree], first, layout.dp);
+        stage_shares const shares(profile, layout.pp);
+        std::uint32_t const costliest = shares.costliest();
+        uint128 const work = static_cast<uint128>(work_[module][degree].of_batch[batch]) *
+                             shares.cost_of(costliest) /
+                             (static_cast<uint128>(shares.whole()) * layout.dp);
+        time_units const reducing = reducing_time(problem_, profile.degrees[degree],
+                                                  shares.layers_of(costliest), layout.dp);
         longest = std::max(longest, work + static_cast<uint128>(reducing));
       }
       sum += longest;
@@ -133,13 +135,13 @@ class layout_enumeration {
     std::vector<time_units> of_batch{};
     uint128 all = 0;
   };
-  /// The fewest replicas with which the first stage's work keeps to the limit.
+  /// The fewest replicas with which the costliest stage's work keeps to the limit.
   [[nodiscard]] std::uint64_t least_dp(std::size_t module, stage_choice const& choice,
                                        std::uint32_t pp) const
   {
-    std::uint32_t const layers = problem_.modules[module].layers;
-    uint128 const first = work_[module][choice.degree].all * stage_shares(layers, pp).most_layers();
-    uint128 const least = divided_up(first, limit_ * layers);
+    stage_shares const shares(problem_.modules[module], pp);
+    uint128 const costliest = work_[module][choice.degree].all * shares.cost_of(shares.costliest());
+    uint128 const least = divided_up(costliest, limit_ * shares.whole());
     return static_cast<std::uint64_t>(
         std::clamp(least, uint128{1}, static_cast<uint128>(problem_.gpus) + 1));
   }

@@ -30,13 +30,14 @@ struct chosen_layout {
 };
 
 /// Whether each stage of a module can have so many virtual ones: 1, or, on several stages, equally
-/// many layers on each.
+/// many equal layers on each.
 [[nodiscard]] inline bool has_virtual_stages(module_profile const& module,
                                              module_layout const& layout,
                                              std::uint32_t virtual_stages) noexcept
 {
   if (virtual_stages <= 1) { return virtual_stages == 1; }
-  return layout.pp > 1 && module.layers % (std::uint64_t{layout.pp} * virtual_stages) == 0;
+  if (layout.pp <= 1 || !module.cuts.empty()) { return false; }
+  return module.layers % (std::uint64_t{layout.pp} * virtual_stages) == 0;
 }
 
 /// Prices layouts of one problem, and remembers what several of them share.
@@ -58,14 +59,16 @@ class layout_prices {
   {
     times.limit_memory();
     std::uint64_t const stages = find_path(chosen);
+    shares_.clear();
     for (std::size_t module = 0; module < chosen.size(); ++module) {
       module_layout const& layout = chosen[module].layout;
       rows_[module] =
           times.of(module, chosen[module].degree, std::uint64_t{microbatches} * layout.dp).each;
       module_profile const& profile = problem_.modules[module];
+      shares_.emplace_back(profile, layout.pp);
       reducing_[module] =
           reducing_time(problem_, profile.degrees[chosen[module].degree],
-                        stage_shares(profile.layers, layout.pp).most_layers(), layout.dp);
+                        shares_[module].layers_of(shares_[module].kind_of(0)), layout.dp);
     }
     uint128 total = 0;
     for (std::size_t sample = 0; sample < times.samples(); ++sample) {
@@ -74,7 +77,10 @@ class layout_prices {
         cost_units const whole = rows_[module][sample];
         if (whole == no_cost) { return no_cost; }
         std::uint32_t const pp = chosen[module].layout.pp;
-        slowest = std::max(slowest, whole / pp + (whole % pp != 0 ? 1 : 0));
+        cost_units const of_stage = problem_.modules[module].cuts.empty()
+                                        ? whole / pp + (whole % pp != 0 ? 1 : 0)
+                                        : shares_[module].of(whole, shares_[module].costliest());
+        slowest = std::max(slowest, of_stage);
       }
       time_units const step = dflop_makespan(microbatches, stages, slowest);
       if (step == no_cost) { return no_cost; }
@@ -205,6 +211,7 @@ class layout_prices {
 
   layout_problem problem_;
   std::vector<std::span<cost_units const>> rows_;  // of each module
+  std::vector<stage_shares> shares_;               // of each module
   std::vector<time_units> reducing_;               // of each module's first stage
   std::vector<uint128> sending_;                   // of each module, to the one that it feeds
   std::vector<std::uint64_t> depths_;              // of each module, with what is behind it

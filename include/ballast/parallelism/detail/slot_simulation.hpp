@@ -111,26 +111,24 @@ class slot_simulation {
       if (each.sent != nullptr) { add_links(each, modules[each.feeds], brokers_.back()); }
       std::size_t const cells = std::size_t{microbatches} * each.replicas;
       std::size_t const first = times_.size();
-      stage_shares const shares(each.layers, each.pp);
-      times_.resize(first + cells * (shares.larger_stages() > 0 ? 4 : 2));
-      auto const fill = [&](time_units* forward, bool larger) {
+      stage_shares const shares(each.layers, each.pp, each.parts);
+      times_.resize(first + cells * 2 * shares.kinds());
+      for (std::uint32_t kind = 0; kind < shares.kinds(); ++kind) {
+        time_units* forward = times_.data() + first + 2 * cells * kind;
         for (std::size_t microbatch = 0; microbatch < microbatches; ++microbatch) {
           time_units const* const whole = each.whole + microbatch * each.stride;
           for (std::size_t replica = 0; replica < each.replicas; ++replica, ++forward) {
-            time_units const share = shares.of(whole[replica], larger);
+            time_units const share = shares.of(whole[replica], kind);
             forward[0] = share / 3;
             forward[cells] = share - share / 3;
           }
         }
-      };
-      fill(times_.data() + first, false);
-      if (shares.larger_stages() > 0) { fill(times_.data() + first + 2 * cells, true); }
+      }
       first_stage_.push_back(stages_.size());
       for (std::uint32_t own = 0; own < each.pp; ++own) {
-        bool const is_larger = own < shares.larger_stages();
+        std::uint32_t const kind = shares.kind_of(own);
         stages_.push_back({static_cast<std::uint32_t>(module), each.replicas, ends,
-                           first + (is_larger ? 2 * cells : 0),
-                           is_larger ? each.reducing_larger : each.reducing});
+                           first + 2 * cells * kind, each.reducing[kind]});
         ends += each.replicas;
       }
     }

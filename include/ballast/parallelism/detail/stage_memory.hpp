@@ -7,6 +7,7 @@
 #include <ballast/cost/module_memory.hpp>
 #include <ballast/cost/module_profile.hpp>
 #include <ballast/parallelism/detail/divided_up.hpp>
+#include <ballast/parallelism/detail/stage_shares.hpp>
 #include <ballast/parallelism/layout_problem.hpp>
 
 #include <algorithm>
@@ -59,7 +60,7 @@ class stage_memory {
 
   [[nodiscard]] static std::uint32_t stage_layers(module_profile const& module, std::uint32_t pp)
   {
-    return module.layers / pp + (module.layers % pp != 0 ? 1 : 0);
+    return stage_shares(module, pp).most_layers();
   }
 
   /// The size for which memory has to suffice where the global batch is divided into `parts`

@@ -57,13 +57,14 @@ class step_bounds {
       dealt_module const& dealt = times_.of(module, degree, cut);
       if (dealt.is_too_long) { return false; }
       module_profile const& profile = problem_.modules[module];
-      stage_shares const shares(profile.layers, layout.pp);
-      auto const reducing = [&](std::uint32_t layers) {
-        return reducing_time(problem_, profile.degrees[degree], layers, layout.dp);
-      };
-      modules_.push_back({&dealt, cut, problem_.fed_by(module), earlier, profile.layers, layout.pp,
-                          shares, reducing(shares.least_layers()), reducing(shares.most_layers())});
-      if (modules_.back().reducing_larger > stage_graph::longest_time) { return false; }
+      stage_shares const shares(profile, layout.pp);
+      modules_.push_back({&dealt, cut, problem_.fed_by(module), earlier, layout.pp, shares, {}});
+      auto& reducing = modules_.back().reducing;
+      for (std::uint32_t kind = 0; kind < shares.kinds(); ++kind) {
+        reducing.push_back(
+            reducing_time(problem_, profile.degrees[degree], shares.layers_of(kind), layout.dp));
+        if (reducing.back() > stage_graph::longest_time) { return false; }
+      }
     }
     return true;
   }
@@ -73,7 +74,7 @@ class step_bounds {
   /// The largest microbatch of a replica of a module, as batches are dealt.
   [[nodiscard]] tokens largest(std::size_t module) const { return modules_[module].dealt->largest; }
 
-  /// The longest of the modules' fullest replicas: its work on its first stage, virtual ones
+  /// The longest of the modules' fullest replicas: its work on its costliest stage, virtual ones
   /// together, after the first microbatch came through the modules before it, and before the last
   /// one's gradient goes back and gradients are reduced.
   ///
@@ -88,11 +89,12 @@ class step_bounds {
     for (std::size_t module = 0; module < modules_.size(); ++module) {
       taken const& own = modules_[module];
       auto const [sum, group, replica] = own.dealt->most[batch];
+      std::uint32_t const costliest = own.shares.costliest();
       auto const work = static_cast<time_units>(static_cast<uint128>(sum) *
-                                                own.shares.most_layers() / own.layers);
-      // Its first stage then reduces its gradients, and those of the pipeline when all is over.
+                                                own.shares.cost_of(costliest) / own.shares.whole());
+      // The stage then reduces its gradients, and those of the pipeline when all is over.
       time_units const back = way_to(batch, module, group, replica, microbatches_ - 1, true);
-      time_units const rest = std::max(back, own.reducing_larger);
+      time_units const rest = std::max(back, own.reducing[costliest]);
       time_units const time = way_to(batch, module, group, replica, 0, false) + work + rest;
       if (time > longest.time) { longest = {time, module}; }
     }
@@ -145,11 +147,9 @@ class step_bounds {
     batch_cut cut;
     std::size_t feeds;
     std::size_t received;  // by the module that it feeds, which of its
-    std::uint32_t layers;
     std::uint32_t pp;
     stage_shares shares;
-    time_units reducing;
-    time_units reducing_larger;
+    std::vector<time_units> reducing;  // by kinds of stages
 
     [[nodiscard]] std::size_t cell(std::size_t batch, std::uint32_t microbatch, std::uint32_t group,
                                    std::uint32_t replica) const
@@ -175,13 +175,13 @@ class step_bounds {
       dealt_module const& dealt = *own.dealt;
       std::size_t const cell = own.cell(batch, 0, group, met_[module]);
       group_module& part = group_.emplace_back();
-      part.layers = own.layers;
       part.pp = own.pp;
       part.replicas = is_chain ? 1 : own.cut.replicas;
       part.whole = dealt.whole.data() + cell;
       part.stride = std::size_t{own.cut.groups} * own.cut.replicas;
-      part.reducing = own.reducing;
-      part.reducing_larger = own.reducing_larger;
+      part.parts = own.shares.parts();
+      part.layers = own.shares.layers();
+      part.reducing = own.reducing.data();
       part.feeds = own.feeds;
       if (dealt.sent.empty()) { continue; }
       taken const& fed = modules_[own.feeds];
@@ -206,7 +206,7 @@ class step_bounds {
           std::any_of(modules_.begin(), modules_.begin() + static_cast<std::ptrdiff_t>(each),
                       [each](taken const& other) { return other.feeds == each; });
       if (is_backward && !is_fed) {
-        std::fill(ways_[each].begin(), ways_[each].end(), own.reducing_larger);
+        std::fill(ways_[each].begin(), ways_[each].end(), own.reducing[own.shares.kind_of(0)]);
       }
       if (own.feeds > module || each == module) { continue; }
       std::size_t const first = own.cell(batch, microbatch, group, 0);
@@ -249,12 +249,12 @@ class step_bounds {
   /// All forwards, or all backwards, of a replica.
   [[nodiscard]] static time_units pass_time(taken const& own, time_units whole, bool is_backward)
   {
-    auto const of = [&](bool is_larger) {
-      time_units const share = own.shares.of(whole, is_larger);
-      return is_backward ? share - share / 3 : share / 3;
-    };
-    time_units const larger = own.shares.larger_stages();
-    return (larger > 0 ? larger * of(true) : 0) + (own.pp - larger) * of(false);
+    time_units sum = 0;
+    for (std::uint32_t kind = 0; kind < own.shares.kinds(); ++kind) {
+      time_units const share = own.shares.of(whole, kind);
+      sum += own.shares.stages_of(kind) * (is_backward ? share - share / 3 : share / 3);
+    }
+    return sum;
   }
 
   /// Of the replicas of a module that a broker links to one of a module beside it, the fullest.
