@@ -4,12 +4,13 @@ set -euo pipefail
 
 usage() {
   cat <<'END'
-Usage: cmake/setup.sh demo|test|check
+Usage: cmake/setup.sh demo|test|check|docs
 
   demo   build the program `ballast` and plan a demonstration batch with it
          (and the lengths of BALLAST_TRACE=<file.csv> under BALLAST_LENGTH=<expression>)
   test   build and run the tests: units, the command line, examples, pages, MPI
   check  what takes longer: compilers, sanitizers, fuzzers, consumers, CUDA, LibTorch, benchmarks, style
+  docs   build a site of the pages and of every public name: build/docs/html/index.html
 
 On Debian 12 what is missing is installed first with apt-get, as root or through sudo. Elsewhere
 install what the message lists. Results go to build/demo, build/test and build/check.
@@ -22,12 +23,13 @@ test_packages=("${demo_packages[@]}" make pkgconf libgtest-dev libgmock-dev libr
   librange-v3-dev libboost-dev libopenmpi-dev openmpi-bin coinor-libcbc-dev libjpeg-dev
   chromium fonts-dejavu-core)
 check_packages=("${test_packages[@]}" clang-19 clang-tools-19 libclang-rt-19-dev clang-format-19
-  clang-tidy-19 libc++-19-dev libc++abi-19-dev libbenchmark-dev libtorch-dev libgloo-dev)
+  clang-tidy-19 libc++-19-dev libc++abi-19-dev libbenchmark-dev libtorch-dev libgloo-dev doxygen)
 
 case "${1-}" in
   demo) packages=("${demo_packages[@]}") ;;
   test) packages=("${test_packages[@]}") ;;
   check) packages=("${check_packages[@]}") ;;
+  docs) packages=(doxygen) ;;
   -h | --help) usage; exit 0 ;;
   *) usage >&2; exit 2 ;;
 esac
@@ -55,7 +57,9 @@ if command -v dpkg-query >/dev/null && command -v apt-get >/dev/null; then
   fi
 else
   echo "setup: this is no Debian system; what Debian 12 calls ${packages[*]} must be installed" >&2
-  for tool in g++ cmake ninja; do
+  tools=(g++ cmake ninja)
+  [[ $preset != docs ]] || tools=(doxygen)
+  for tool in "${tools[@]}"; do
     if ! command -v "$tool" >/dev/null; then
       echo "setup: $tool is not among the programs found, so nothing can be built" >&2
       exit 1
@@ -68,4 +72,5 @@ if [[ -n ${BALLAST_TRACE-} ]]; then
   BALLAST_TRACE=$(realpath -- "$BALLAST_TRACE")  # it is relative to where the caller stands
 fi
 cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.."
+[[ $preset != docs ]] || exec cmake/docs/build.sh build/docs
 exec cmake --workflow --preset "$preset"

@@ -152,6 +152,15 @@ else()
   skipped_test(tidy "clang-tidy-19 not found")
 endif()
 
+find_program(BALLAST_DOXYGEN doxygen)
+mark_as_advanced(BALLAST_DOXYGEN)
+if(BALLAST_DOXYGEN)
+  add_test(NAME docs
+    COMMAND bash ${PROJECT_SOURCE_DIR}/cmake/docs/build.sh ${CMAKE_CURRENT_BINARY_DIR}/docs)
+else()
+  skipped_test(docs "doxygen not found")
+endif()
+
 # What the main path costs to include, in seconds of g++ to those of its standard headers.
 get_target_property(expected_include tl::expected INTERFACE_INCLUDE_DIRECTORIES)
 list(JOIN expected_include " -I" expected_flags)

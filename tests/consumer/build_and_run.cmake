@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Builds the consumer PROJECT in BINARY and runs it; with EXPECT, its configuration must fail with a
+# Builds the consumer PROJECT in BINARY, on what is installed in PREFIX, and runs it; with EXPECT, its configuration must fail with a
 # message that matches.
 
 function(must_succeed)
@@ -9,14 +9,14 @@ endfunction()
 file(MAKE_DIRECTORY ${BINARY})
 if(EXISTS ${PROJECT}/Makefile)
   file(COPY ${PROJECT}/Makefile ${PROJECT}/../main.cpp DESTINATION ${BINARY})
-  set(ENV{PKG_CONFIG_PATH} ${STAGE}/prefix/share/pkgconfig)
-  must_succeed(${MAKE} CXX=${CXX} BALLAST=${STAGE}/prefix)
+  set(ENV{PKG_CONFIG_PATH} ${PREFIX}/share/pkgconfig)
+  must_succeed(${MAKE} CXX=${CXX} BALLAST=${PREFIX})
   must_succeed(${BINARY}/main)
   return()
 endif()
 
 set(configure ${CMAKE_COMMAND} --fresh -G ${GENERATOR} -S ${PROJECT} -B ${BINARY}
-  -D CMAKE_CXX_COMPILER=${CXX} -D CMAKE_PREFIX_PATH=${STAGE}/prefix
+  -D CMAKE_CXX_COMPILER=${CXX} -D CMAKE_PREFIX_PATH=${PREFIX}
   -D BALLAST_SOURCE=${SOURCE} -D BALLAST_ARCHIVE=${STAGE}/ballast.tar.gz)
 if(CUDA)
   list(APPEND configure -D CMAKE_CUDA_COMPILER=${CUDA})

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # WHAT=written writes the files twice, and they are the same bytes. The others read them: cxx
-# all together, from the last to the first and again; cuda the main path in a .cu; example builds and runs
-# examples/first_plan.cpp with the one file and with the folder.
+# all together, from the last to the first and again; cuda the main path in a .cu. tests/consumer runs a
+# program with the one file.
 
 set(files ${BINARY}/files)
 string(REPLACE "," ";" warnings "${WARNINGS}")
@@ -29,26 +29,6 @@ if(WHAT STREQUAL written)
   foreach(file IN LISTS written)
     must_succeed(${CMAKE_COMMAND} -E compare_files ${files}/${file} ${BINARY}/again/${file})
   endforeach()
-  return()
-endif()
-
-if(WHAT STREQUAL example)
-  file(READ ${SOURCE}/examples/first_plan.cpp text)
-  string(REPLACE "<ballast/ballast.hpp>" "\"ballast_single.hpp\"" one_file "${text}")
-  file(WRITE ${BINARY}/first_plan_of_one_file.cpp "${one_file}")
-  if(one_file STREQUAL text OR one_file MATCHES "<ballast/")
-    message(FATAL_ERROR "examples/first_plan.cpp is to include <ballast/ballast.hpp> and nothing else of ours")
-  endif()
-  cmake_path(GET EXPECTED PARENT_PATH tl)
-  must_succeed(${CXX} -std=c++20 -I ${SOURCE}/include -I ${tl}/..
-    ${SOURCE}/examples/first_plan.cpp -o first_plan)
-  must_succeed(${CXX} -std=c++20 -I ${files} first_plan_of_one_file.cpp -o first_plan_of_one_file)
-  foreach(program IN ITEMS first_plan first_plan_of_one_file)
-    execute_process(COMMAND ${BINARY}/${program} OUTPUT_VARIABLE ${program} COMMAND_ERROR_IS_FATAL ANY)
-  endforeach()
-  if(first_plan STREQUAL "" OR NOT first_plan STREQUAL first_plan_of_one_file)
-    message(FATAL_ERROR "printed:\n${first_plan_of_one_file}\ninstead of:\n${first_plan}")
-  endif()
   return()
 endif()
 

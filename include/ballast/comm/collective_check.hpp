@@ -17,6 +17,7 @@ namespace ballast::inline v0 {
 /// Which operation of a communicator a rank has called.
 enum class collective : std::uint32_t { all_gather, all_to_all_v, broadcast, barrier, split };
 
+/// The name of the call, as it stands in messages.
 [[nodiscard]] constexpr char const* name_of(collective operation) noexcept
 {
   switch (operation) {
@@ -92,6 +93,7 @@ struct collective_call {
 
 // What every communicator expects of the arrays of a call, in bytes. For authors of communicators.
 
+/// An all_gather receives `ranks` times what each rank sends.
 inline void expect_gather_sizes(std::size_t send, std::size_t receive, std::size_t ranks)
 {
   BALLAST_EXPECTS(receive == ranks * send, "all_gather: `receive` has ",
@@ -99,6 +101,7 @@ inline void expect_gather_sizes(std::size_t send, std::size_t receive, std::size
                   detail::counted(ranks, "rank"), " sends ", send);
 }
 
+/// An all_to_all_v has one count per rank in each direction.
 inline void expect_counts(std::size_t send_counts, std::size_t receive_counts, std::size_t ranks)
 {
   BALLAST_EXPECTS(send_counts == ranks && receive_counts == ranks,
@@ -107,6 +110,7 @@ inline void expect_counts(std::size_t send_counts, std::size_t receive_counts, s
                   detail::counted(ranks, "rank"));
 }
 
+/// The arrays of an all_to_all_v are as long as its counts add up to.
 inline void expect_exchange_sizes(std::size_t send, std::size_t sent, std::size_t receive,
                                   std::size_t received)
 {
@@ -116,12 +120,14 @@ inline void expect_exchange_sizes(std::size_t send, std::size_t sent, std::size_
                   detail::counted(receive, "byte"), ", and `receive_bytes` add up to ", received);
 }
 
+/// The root of a broadcast is one of the ranks.
 inline void expect_root(rank_id root, std::size_t ranks)
 {
   BALLAST_EXPECTS(to_index(root) < ranks, "broadcast: the root is rank ", root, " of ",
                   detail::counted(ranks, "rank"));
 }
 
+/// The peer of a transfer is one of the ranks.
 inline void expect_peer(rank_id peer, std::size_t ranks)
 {
   BALLAST_EXPECTS(to_index(peer) < ranks, "a transfer with rank ", peer, " of ",

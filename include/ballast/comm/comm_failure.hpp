@@ -33,6 +33,7 @@ namespace ballast::inline v0::comm_failure {
   return text;
 }
 
+/// An error with the ranks that caused it.
 [[nodiscard]] inline tl::unexpected<error> with_ranks(error_code code, std::string message,
                                                       std::vector<rank_id> ranks)
 {

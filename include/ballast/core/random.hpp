@@ -15,9 +15,9 @@ namespace ballast::inline v0 {
 
 /// Random numbers that are the same for the same seed on every standard library.
 ///
-/// The engines of <random> are specified to the bit but its distributions and std::shuffle are not,
-/// so a seed alone would not make two ranks agree. It is a uniform_random_bit_generator, so it also
-/// drives <random> where that does not matter.
+/// The engines of `<random>` are specified to the bit but its distributions and std::shuffle are
+/// not, so a seed alone would not make two ranks agree. It is a uniform_random_bit_generator, so it
+/// also drives `<random>` where that does not matter.
 ///
 /// Complexity  O(1) per number, eight bytes of state.
 /// Source      splitmix64: Steele, Lea, Flood, OOPSLA 2014. Bounded numbers: D. Lemire, "Fast

@@ -29,6 +29,7 @@ namespace ballast::inline v0 {
 /// Complexity  take: O(1).
 class workspace {
  public:
+  /// Gives out arrays, and takes them back when it goes out of scope.
   class frame {
    public:
     explicit frame(workspace& owner) noexcept

@@ -53,6 +53,7 @@ class device_heads {
  public:
   static constexpr std::uint32_t most = 8;
 
+  /// One array: where it is read, where it is written, and the shape and type of its heads.
   struct array {
     std::byte const* from;
     std::byte* to;

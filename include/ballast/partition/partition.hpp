@@ -2,9 +2,7 @@
 #ifndef BALLAST_PARTITION_PARTITION_HPP
 #define BALLAST_PARTITION_PARTITION_HPP
 
-#include <ballast/core/contract.hpp>
 #include <ballast/core/detail/span_of.hpp>
-#include <ballast/core/ids.hpp>
 #include <ballast/core/integer_projection.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
@@ -12,24 +10,21 @@
 #include <ballast/partition/batching.hpp>
 #include <ballast/partition/concepts.hpp>
 #include <ballast/partition/cost_vector.hpp>
-#include <ballast/partition/detail/capacity/capacities_of.hpp>
 #include <ballast/partition/detail/plan_items.hpp>
+#include <ballast/partition/detail/plan_priced.hpp>
 #include <ballast/partition/detail/read_samples.hpp>
 #include <ballast/partition/detail/refused_call.hpp>
 #include <ballast/partition/detail/vectors/plan_vectors.hpp>
-#include <ballast/partition/makespan.hpp>
 #include <ballast/partition/no_length.hpp>
 #include <ballast/partition/partition_constraints.hpp>
 #include <ballast/partition/partition_plan.hpp>
 #include <ballast/topology/bag_layout.hpp>
 
-#include <algorithm>
 #include <concepts>
 #include <cstddef>
 #include <functional>
 #include <iterator>
 #include <ranges>
-#include <span>
 #include <utility>
 
 namespace ballast::inline v0 {
@@ -104,29 +99,7 @@ template <class Cost, std::ranges::forward_range Samples, policy_by<Cost> Policy
   }
   auto const lengths = detail::read_samples(samples, count, bags, length_of, scratch, prices);
   if (!lengths) { return tl::unexpected(lengths.error()); }
-  plan.lengths.assign(lengths->own.begin(), lengths->own.end());
-  plan.short_samples = lengths->short_samples;
-  plan.owner.assign(count, to_id<bag_id>(bags.size()));  // no bag, until the policy has run
-  plan.loads.assign(bags.size(), Cost{});
-  plan.bags_digest = bags.digest();
-
-  std::span<bag_id> const home = scratch.take<bag_id>(constraints.home.size());
-  std::transform(constraints.home.begin(), constraints.home.end(), home.begin(),
-                 [&bags](rank_id rank) { return bags.bag_of(rank); });
-  detail::step_samples step{*lengths, {}, home};
-  if (limited) { step.weights = constraints.weights.empty() ? lengths->own : constraints.weights; }
-  auto const bound = detail::plan_step(plan, step, bags, policy, constraints, memory);
-  if (!bound) { return tl::unexpected(bound.error()); }
-
-  plan.samples.collect(detail::span_of(plan.owner), bags.size());
-  plan.makespan = makespan_of(detail::span_of(plan.loads), bags.speeds());
-  plan.lower_bound = *bound;
-  BALLAST_EXPECTS(plan.lower_bound <= plan.makespan, "the policy says that no makespan is below ",
-                  plan.lower_bound.numerator, " / ", plan.lower_bound.denominator,
-                  ", and its plan has ", plan.makespan.numerator, " / ", plan.makespan.denominator);
-  detail::list_bags_above_cap(plan, step.weights, bags, constraints, memory);
-  plan.moved = detail::moved_share(detail::span_of(plan.owner), lengths->own, home);
-  return {};
+  return detail::plan_priced(plan, memory, *lengths, bags, policy, constraints);
 }
 
 /// The same, once: returns a new plan.
@@ -163,6 +136,7 @@ template <std::ranges::forward_range Samples, class Policy, cost_projection<Samp
 }
 
 // Calls that cannot compile come here, so that the first error says what is wrong with them.
+/// @cond
 template <class Samples, class Bags, class Policy, class CostOf, class LengthOf = std::identity,
           class Refused = detail::refused_call<Samples, Bags, Policy, CostOf, LengthOf>>
   requires(!detail::partition_arguments<Samples, Bags, Policy, CostOf, LengthOf>)
@@ -183,7 +157,12 @@ template <class Samples, class Policy, class CostOf,
   requires(!detail::partition_arguments<Samples, bag_layout, Policy, CostOf, std::identity>)
 Refused partition(Samples&& samples, bag_layout const& bags, Policy const& policy,
                   CostOf const& cost_of, partition_constraints const& constraints);
+/// @endcond
 
 }  // namespace ballast::inline v0
+
+#ifdef BALLAST_COMPILED
+#include <ballast/partition/detail/compiled_plans.hpp>
+#endif
 
 #endif  // BALLAST_PARTITION_PARTITION_HPP

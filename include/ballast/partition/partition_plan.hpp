@@ -88,8 +88,10 @@ struct basic_partition_plan : certified<ratio> {
   }
 };
 
+/// A plan whose costs are numbers.
 using partition_plan = basic_partition_plan<cost_units>;
 
+/// A plan by D quantities at once.
 template <std::size_t D>
 using cost_vector_plan = basic_partition_plan<cost_vector<D>>;
 

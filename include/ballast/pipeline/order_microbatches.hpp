@@ -79,6 +79,30 @@ inline void expect_every_microbatch(std::span<microbatch_id const> order, worksp
   }
 }
 
+/// order_microbatches_into(), which ballast::compiled has for a policy.
+template <order_policy Policy>
+[[nodiscard]] result<void> order_into(order_plan& plan, workspace& memory,
+                                      compiled_schedule const& schedule,
+                                      pipeline_times const& times, Policy const& policy)
+{
+  if (auto checked = check_times(times, schedule); !checked) { return checked; }
+  plan.order.resize(schedule.microbatches());
+  for (std::size_t at = 0; at < plan.order.size(); ++at) {
+    plan.order[at] = to_id<microbatch_id>(at);
+  }
+  plan.makespan_given = makespan_of(schedule, times, span_of(plan.order), memory);
+  plan.lower_bound = order_lower_bound(schedule, times, memory);
+  time_units const proven = run_order_policy(policy, {schedule, times, plan.lower_bound},
+                                             mutable_span_of(plan.order), memory);
+  expect_every_microbatch(span_of(plan.order), memory);
+  plan.lower_bound = std::max(plan.lower_bound, proven);
+  plan.makespan = makespan_of(schedule, times, span_of(plan.order), memory);
+  BALLAST_EXPECTS(plan.lower_bound <= plan.makespan,
+                  "the policy proved that no order takes less than ", plan.lower_bound,
+                  ", and its own takes ", plan.makespan);
+  return {};
+}
+
 }  // namespace detail
 
 /// Orders the microbatches of a step with a policy, and says how good the order is: the main
@@ -99,22 +123,7 @@ template <order_policy Policy>
                                                    pipeline_times const& times,
                                                    Policy const& policy)
 {
-  if (auto checked = check_times(times, schedule); !checked) { return checked; }
-  plan.order.resize(schedule.microbatches());
-  for (std::size_t at = 0; at < plan.order.size(); ++at) {
-    plan.order[at] = to_id<microbatch_id>(at);
-  }
-  plan.makespan_given = makespan_of(schedule, times, detail::span_of(plan.order), memory);
-  plan.lower_bound = order_lower_bound(schedule, times, memory);
-  time_units const proven = detail::run_order_policy(policy, {schedule, times, plan.lower_bound},
-                                                     detail::mutable_span_of(plan.order), memory);
-  detail::expect_every_microbatch(detail::span_of(plan.order), memory);
-  plan.lower_bound = std::max(plan.lower_bound, proven);
-  plan.makespan = makespan_of(schedule, times, detail::span_of(plan.order), memory);
-  BALLAST_EXPECTS(plan.lower_bound <= plan.makespan,
-                  "the policy proved that no order takes less than ", plan.lower_bound,
-                  ", and its own takes ", plan.makespan);
-  return {};
+  return detail::order_into(plan, memory, schedule, times, policy);
 }
 
 /// The same, once: returns a new plan.
@@ -133,6 +142,7 @@ template <order_policy Policy>
 }
 
 // Calls that cannot compile come here, so that the first error says what is wrong with them.
+/// @cond
 template <class Schedule, class Times, class Policy,
           class Refused = detail::refused_order<Schedule, Times>>
   requires(!detail::order_arguments<Schedule, Times, Policy>)
@@ -143,7 +153,12 @@ template <class Schedule, class Times, class Policy,
   requires(!detail::order_arguments<Schedule, Times, Policy>)
 Refused order_microbatches_into(order_plan& plan, workspace& memory, Schedule const& schedule,
                                 Times const& times, Policy const& policy);
+/// @endcond
 
 }  // namespace ballast::inline v0
+
+#ifdef BALLAST_COMPILED
+#include <ballast/pipeline/detail/compiled_orders.hpp>
+#endif
 
 #endif  // BALLAST_PIPELINE_ORDER_MICROBATCHES_HPP

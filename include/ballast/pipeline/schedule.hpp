@@ -15,6 +15,7 @@
 
 namespace ballast::inline v0 {
 
+/// The two passes of a microbatch through a stage.
 enum class pass : std::uint8_t { forward, backward };
 
 /// One pass of one microbatch through one stage. The schedule only knows the position of the

@@ -231,6 +231,7 @@ inline void place_parts_into(placement& where, placement const& samples,
 
 // The same, but each returns a new placement.
 
+/// place_into() of whole samples on ranks, into a new placement.
 [[nodiscard]] inline placement place(std::span<tokens const> lengths,
                                      std::span<rank_id const> owner, std::size_t ranks)
 {
@@ -239,6 +240,7 @@ inline void place_parts_into(placement& where, placement const& samples,
   return where;
 }
 
+/// place_into() of samples in bags, into a new placement.
 [[nodiscard]] inline placement place(std::span<tokens const> lengths, std::span<bag_id const> owner,
                                      bag_layout const& bags)
 {
@@ -247,6 +249,7 @@ inline void place_parts_into(placement& where, placement const& samples,
   return where;
 }
 
+/// place_into() of a plan, into a new placement.
 [[nodiscard]] inline result<placement> place(partition_plan const& plan, bag_layout const& bags)
 {
   placement where;
@@ -254,6 +257,7 @@ inline void place_parts_into(placement& where, placement const& samples,
   return where;
 }
 
+/// place_into() of a plan of hybrid sharding, into a new placement.
 [[nodiscard]] inline result<placement> place(sharding_plan const& plan, device_groups const& groups)
 {
   placement where;
@@ -261,6 +265,7 @@ inline void place_parts_into(placement& where, placement const& samples,
   return where;
 }
 
+/// place_as_read_into(), into a new placement.
 [[nodiscard]] inline placement place_as_read(gathered_samples<tokens> const& all)
 {
   placement where;
@@ -268,6 +273,7 @@ inline void place_parts_into(placement& where, placement const& samples,
   return where;
 }
 
+/// place_parts_into(), into a new placement.
 [[nodiscard]] inline placement place_parts(placement const& samples,
                                            std::span<sample_part const> parts)
 {

@@ -36,6 +36,7 @@ struct rank_traffic {
 ///             (2) sent + kept are the rank's tokens before, received + kept its tokens after
 ///             (3) the reverse route has the same figures with sent and received swapped
 struct route_volume {
+  /// What one rank sends, receives and keeps.
   struct rank_volume {
     rank_traffic sent = {};
     rank_traffic received = {};

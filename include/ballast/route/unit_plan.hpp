@@ -28,9 +28,11 @@ enum class unit_strategy : std::uint8_t {
   brokers,   ///< gcd(A, B) ranks gather from A / gcd senders and scatter to B / gcd receivers each
 };
 
+/// Every strategy, for loops over all of them.
 inline constexpr std::array all_unit_strategies = {unit_strategy::direct, unit_strategy::one_rank,
                                                    unit_strategy::brokers};
 
+/// The name of a strategy, as it is written.
 [[nodiscard]] constexpr char const* name_of(unit_strategy strategy) noexcept
 {
   switch (strategy) {

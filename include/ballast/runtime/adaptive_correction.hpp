@@ -33,6 +33,7 @@ struct correction_options {
   std::uint32_t fewest_calls = 4;  ///< of a shape, before its factor changes
 };
 
+/// What an adaptive correction does at the moment.
 enum class correction_mode : std::uint8_t {
   learning,  ///< calls are timed, and plans are not corrected yet
   on,        ///< plans are corrected, and three steps of four are timed

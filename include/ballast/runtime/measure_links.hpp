@@ -53,6 +53,7 @@ struct measured_links {
   }
 };
 
+/// The sizes of the messages that are timed, and how often.
 struct measure_links_options {
   std::vector<std::size_t> bytes = {1024, 65'536, 1'048'576, 16'777'216};  ///< increasing
   int repeats = 5;  ///< of which the shortest counts

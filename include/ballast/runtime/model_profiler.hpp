@@ -51,6 +51,7 @@ struct profiler_grid {
   std::vector<tokens> sizes{};
 };
 
+/// How often a point is measured, and for how long altogether.
 struct profiler_settings {
   std::uint32_t warm_up = 2;  ///< calls that are not counted
   std::uint32_t runs = 9;
@@ -70,7 +71,6 @@ struct profiler_progress {
 struct profiler_limit {
   profiler_point point;
   std::string why;
-
   friend bool operator==(profiler_limit const&, profiler_limit const&) = default;
 };
 
