@@ -3,6 +3,8 @@
 // microbatches and microbatches are put in order. Here in simulation, with times from FLOP, on as
 // many real samples of one image as of several images and of a video.
 
+#include "on_page.hpp"
+
 #include <gtest/gtest.h>
 #include <ballast/core/jagged.hpp>
 #include <ballast/core/random.hpp>
@@ -202,6 +204,8 @@ TEST_P(DflopFigure13, ComesOutInSimulation)
       "ordered only %.1f %%, balanced only %.1f %%\n",
       count, 100 * less, 100 * (1 - ordered / random), 100 * (1 - even / random));
   EXPECT_GE(less, GetParam().floor);
+  ballast_test::expect_on_page(ballast_test::figures({100 * less}) + " % (" +
+                               std::to_string(count) + (count == 16 ? " microbatches" : ")"));
   EXPECT_LT(both, even);
   EXPECT_LT(even, ordered);
   EXPECT_LT(ordered, random);

@@ -7,6 +7,7 @@
 
 #include "../support/all_orchestrations.hpp"
 #include "../support/disttrain_models.hpp"
+#include "on_page.hpp"
 
 #include <gtest/gtest.h>
 #include <ballast/cost/known_models.hpp>
@@ -19,6 +20,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <string>
+#include <vector>
 
 namespace {
 
@@ -27,6 +29,8 @@ using ballast::monolithic;
 using ballast::orchestrate;
 using ballast::orchestration_problem;
 using ballast_test::disttrain_model;
+using ballast_test::expect_on_page;
+using ballast_test::figures;
 using ballast_test::orchestration_of;
 
 struct published_model {
@@ -125,7 +129,7 @@ large_scale at_large_scale(published_model const& model, disttrain_model const& 
 
 TEST(DistTrainOrchestration, IsFasterThanOneParallelismForAll)  // Figures 13 and 14
 {
-  constexpr std::array<double, 3> expected = {2.24, 1.62, 1.17};
+  std::array<double, 3> mfu{}, over{}, faster{}, over_best{};
   for (std::size_t which = 0; which < 3; ++which) {
     published_model const& model = published_models[which];
     auto const [best, megatron, best_megatron, shared] =
@@ -137,10 +141,17 @@ TEST(DistTrainOrchestration, IsFasterThanOneParallelismForAll)  // Figures 13 an
         megatron.gpus, model.gpus[1], megatron.mfu, best.mfu / megatron.mfu,
         model.published_ratios[0], ratio(best, megatron), model.published_ratios[1]);
     EXPECT_EQ(megatron.gpus, model.gpus[1]);
-    EXPECT_NEAR(ratio(best, megatron), expected[which], 0.005) << model.name;
     EXPECT_GE(ratio(best, best_megatron), 1);
     EXPECT_GE(ratio(best, shared), 1);
+    mfu[which] = best.mfu;
+    over[which] = best.mfu / megatron.mfu;
+    faster[which] = ratio(best, megatron);
+    over_best[which] = ratio(best, best_megatron);
   }
+  expect_on_page(figures(mfu) + " %; " + figures(over) + " times");
+  expect_on_page(figures(faster) + " times");
+  expect_on_page("**Beside the best parallelism for all** throughput is only " +
+                 figures(over_best));
 }
 
 TEST(DistTrainOrchestration, DependsOnWhatIsAssumed)
@@ -175,6 +186,7 @@ TEST(DistTrainOrchestration, DependsOnWhatIsAssumed)
 
 TEST(DistTrainOrchestration, IsFasterThanSharesByFlops)  // Figure 15
 {
+  std::vector<double> over, over_shared;
   for (published_model const& model : published_models) {
     disttrain_model const of{.llm = model.llm, .latent = model.latent};
     auto const best = measure(orchestration_of(of, 96, model.small_batch));
@@ -189,7 +201,11 @@ TEST(DistTrainOrchestration, IsFasterThanSharesByFlops)  // Figure 15
         shared.mfu, ratio(best, megatron), ratio(best, shared));
     EXPECT_GE(ratio(best, shared), 1);
     EXPECT_EQ(megatron.gpus, model.small_gpus[1]);
+    over.push_back(ratio(best, megatron));
+    over_shared.push_back(ratio(best, shared));
   }
+  expect_on_page("throughput " + figures(over) + " times Megatron-LM, " + figures(over_shared) +
+                 " times shares by FLOP");
 }
 
 TEST(DistTrainOrchestration, HasSharesByFlopsWhereverItHasUnits)

@@ -3,6 +3,8 @@
 // on 32 GPUs, without a balancer and with four bag layouts. The caption says gamma = 0.49; the
 // figures are those of about 0.405, which its public simulator is run with.
 
+#include "on_page.hpp"
+
 #include <gtest/gtest.h>
 #include <ballast/ballast.hpp>
 #include <ballast/cost.hpp>
@@ -111,6 +113,9 @@ TEST_P(KnapformerTable1, ComesOutWithinTwoAndAHalfPercent)
     EXPECT_NEAR(with[layout] / batches / GetParam().with_bags[layout], 1.0, tolerance);
   }
   std::puts("");
+  ballast_test::expect_on_page(
+      ballast_test::figures({without / batches, with[0] / batches, with[1] / batches,
+                             with[2] / batches, with[3] / batches}));
 }
 
 TEST_P(KnapformerTable1, HasTheUtilizationThatItsStepTimesMean)
@@ -262,6 +267,7 @@ TEST(KnapformerStepTimes, AreWhatAFitToFourCellsForetells)
       }
       std::puts("");
       if (table[fitted].mix != std::string("MixedRes")) { continue; }
+      ballast_test::expect_on_page(ballast_test::figures(times) + " s");
       for (std::size_t cell = 0; cell < times.size(); ++cell) {
         EXPECT_NEAR(times[cell] / paper[cell].seconds, 1, 0.12) << table[mix].mix << ' ' << cell;
         for (std::size_t other = 1; cell > 0 && other < times.size(); ++other) {

@@ -1,0 +1,20 @@
+# SPDX-License-Identifier: Apache-2.0
+# cmake -DPROGRAM=FILE "-DARGUMENTS=..." -DPAGE=docs/five_systems.md -P on_page.cmake
+# Runs a program. It has to succeed, and each of its lines "on the page: TEXT" has to be on the page.
+execute_process(COMMAND ${PROGRAM} ${ARGUMENTS} OUTPUT_VARIABLE output RESULT_VARIABLE result)
+message("${output}")
+if(result)
+  message(FATAL_ERROR "${PROGRAM} ended with ${result}")
+endif()
+file(READ ${PAGE} page)
+string(REGEX MATCHALL "on the page: [^\n]+" claims "${output}")
+if(NOT claims)
+  message(FATAL_ERROR "${PROGRAM} printed nothing that the page should say")
+endif()
+foreach(claim IN LISTS claims)
+  string(REPLACE "on the page: " "" claim "${claim}")
+  string(FIND "${page}" "${claim}" at)
+  if(at EQUAL -1)
+    message(SEND_ERROR "${PAGE} does not say \"${claim}\"; correct its row")
+  endif()
+endforeach()
