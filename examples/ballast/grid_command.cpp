@@ -388,8 +388,12 @@ outcome<grid_run> run_grid(plan_options const& options)
                                                    grid, ballast::refine_grid{}, run.job.cost);
     std::chrono::duration<double> const taken = std::chrono::steady_clock::now() - start;
     if (!done) {
-      return bad_data(
-          fmt::format("step {}, bags {}: {}", step + 1, bags.bags, done.error().message));
+      auto const& [code, sample, why, ranks] = done.error();
+      bool const has_row =
+          sample < batch.rows.size() && why.find(fmt::format("sample {} ", sample)) != why.npos;
+      return bad_data(fmt::format(
+          "step {}, bags {}: {}{}", step + 1, bags.bags, why,
+          has_row ? fmt::format(" (row {} of the trace)", batch.rows[sample] + 1) : ""));
     }
     if (step == 0) { run.samples = batch.lengths.size(); }
     double const total = static_cast<double>(

@@ -142,10 +142,12 @@ void add_job(CLI::App& app, cli::job_options& options)
   add_file(app, "--trace", options.trace, "CSV file of sample lengths, with a header row");
   app.add_option("--length", options.length,
                  "Length of a sample: a column, or a sum such as text_tokens+visual_tokens")
-      ->type_name("EXPR");
+      ->type_name("EXPR")
+      ->check(no_empty("expression", "name a column"));
   app.add_option("--codes", options.codes,
                  "Instead of a trace, data codes such as g4b5i512f1s0,g8b1i2048f1s0")
-      ->type_name("CODES");
+      ->type_name("CODES")
+      ->check(no_empty("text", "write codes such as g4b5i512f1s0"));
   add_number<std::size_t>(
       app, "--gpus", options.gpus, 1, most,
       "GPUs of the job (default: as many as the nodes, codes or bags describe)");
@@ -239,7 +241,8 @@ CLI::App& add_pack(CLI::App& app, cli::pack_options& options)
   add_file(pack, "--trace", options.trace, "CSV file of sample lengths, with a header row");
   pack.add_option("--length", options.length,
                   "Length of a sample: a column, or a sum such as text_tokens+visual_tokens")
-      ->type_name("EXPR");
+      ->type_name("EXPR")
+      ->check(no_empty("expression", "name a column"));
   constexpr std::size_t most = std::size_t{1} << 24;
   auto& rules = options.rules;
   add_number<std::int64_t>(pack, "--capacity", rules.capacity, 1, std::int64_t{1} << 40,

@@ -84,6 +84,10 @@ namespace {
 /// A column's name as an expression.
 std::string quoted_name(std::string_view name)
 {
+  bool const is_plain = std::ranges::all_of(name, [](char each) {
+    return (each >= 'a' && each <= 'z') || (each >= 'A' && each <= 'Z') || each == '_';
+  });
+  if (is_plain && !name.empty()) { return std::string(name); }
   std::string text = "`";
   for (char const each : name) { text.append(each == '`' ? 2 : 1, each); }
   return text + "`";

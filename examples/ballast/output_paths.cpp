@@ -78,6 +78,11 @@ outcome<void> check_paths(std::vector<file_option> const& read,
   std::vector<named_file> inputs;
   for (auto const& [name, path] : read) {
     if (path->empty()) { continue; }
+    if (*path == "-") {
+      return usage(fmt::format(
+          "{}: '-' is no file; give /dev/stdin for standard input, or ./- for a file of this name",
+          name));
+    }
     auto const file = identity_of(*path);
     if (!file) { continue; }
     if (file->is_device) {
@@ -106,8 +111,12 @@ outcome<void> check_paths(std::vector<file_option> const& read,
     outputs.push_back({name, file});
   }
   for (auto const& [name, path] : written) {
-    bool const is_printed = name == "--plan" && *path == "-";
-    auto const file = path->empty() || is_printed ? std::nullopt : identity_of(*path);
+    if (*path == "-" && name != "--plan") {
+      return usage(fmt::format(
+          "{}: '-' is standard output for --plan alone; name a file, or ./- for one of this name",
+          name));
+    }
+    auto const file = path->empty() || *path == "-" ? std::nullopt : identity_of(*path);
     if (!file) { continue; }
     for (named_file const& input : inputs) {
       if ((file->is_plain || file->is_pipe) && file->is_same_file(input.file)) {

@@ -138,6 +138,9 @@ ballast::result<ballast::profiler_summary> measure_and_show(ballast::profile_fil
 
 outcome<profile_run> run_profile(profile_options const& options)
 {
+  if (options.output == "-") {
+    return usage("--output: '-' is no file; name one, or ./- for one of this name");
+  }
   std::error_code ignored;
   auto const kind = std::filesystem::status(options.output, ignored).type();
   using std::filesystem::file_type;

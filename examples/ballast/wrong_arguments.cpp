@@ -75,6 +75,16 @@ bool is_option(std::string_view argument)
   return argument.size() > 1 && argument.front() == '-' && (argument[1] < '0' || argument[1] > '9');
 }
 
+/// What CLI11 says, with what to do.
+std::string advised(std::string const& why)
+{
+  constexpr std::string_view excludes = " excludes ";
+  std::size_t const at = why.find(excludes);
+  if (at == why.npos) { return why; }
+  return fmt::format("{} and {} do not go together; leave one of them out", why.substr(0, at),
+                     why.substr(at + excludes.size()));
+}
+
 /// What is wrong with what stands behind a subcommand; empty where it is not seen here.
 std::string wrong_options(CLI::App const& command, std::vector<std::string> const& arguments,
                           std::string_view why)
@@ -158,7 +168,7 @@ std::string wrong_arguments(CLI::App const& app, std::vector<std::string> const&
   }
   CLI::App const& command = *app.get_subcommand(first);
   std::string const wrong = wrong_options(command, arguments, why);
-  std::string const& said = wrong.empty() ? why : wrong;
+  std::string const said = wrong.empty() ? advised(why) : wrong;
   return fmt::format("{}{} ballast {} --help", said, said.ends_with('?') ? " See" : "; see", first);
 }
 

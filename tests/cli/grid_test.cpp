@@ -126,8 +126,10 @@ TEST_F(BallastGrid, RefusesInASentence)
   std::string const grid = samples + "--batch 3 --most-tokens-per-microbatch 100 ";
   expect_refused(run(grid + "--microbatches 1"), 1,
                  "no plan with 1 microbatch exists; the least found is 2");
-  expect_refused(run(samples + "--batch 3 --microbatches 2 --most-tokens-per-microbatch 90"), 1,
-                 "sample 0 of weight 95 is above the cap of a cell, 90");
+  expect_refused(
+      run(samples + "--batch 3 --microbatches 2 --most-tokens-per-microbatch 90"), 1,
+      "sample 0 of weight 95 is above the cap of a cell, 90; split it, leave it out or raise "
+      "the cap (row 1 of the trace)");
   for (std::string const number : {"many", "0", "1048577", "99999999999999999999"}) {
     expect_refused(run(grid + "--microbatches " + number), 2,
                    "--microbatches: '" + number + "' is no number from 1 to 1048576");

@@ -196,7 +196,19 @@ TEST_F(BallastPlanFiles, AreRefusedWhereTheyWouldMixWithSomethingElse)
                      "--bags g1n2 --bags g2n1 --plan " + path("plan.csv")),
                  2, "--plan is of one layout; give one --bags with it");
   expect_refused(run("route --units 1:1 " + four_samples() + "--plan " + path("plan.csv")), 2,
-                 "--plan excludes --units");
+                 "--plan and --units do not go together; leave one of them out");
+}
+
+// No file of that name is written or looked for.
+TEST_F(BallastPlanFiles, TakesAMinusForThePlanAlone)
+{
+  for (std::string const output : {"--report", "--picture", "--timeline"}) {
+    expect_refused(run("plan " + four_samples() + output + " -"), 2,
+                   output + ": '-' is standard output for --plan alone; name a file");
+  }
+  expect_refused(run("profile --output -"), 2, "--output: '-' is no file; name one");
+  expect_refused(run("plan --trace - --length tokens --gpus 2"), 2,
+                 "--trace: '-' is no file; give /dev/stdin for standard input");
 }
 
 }  // namespace plan_files
