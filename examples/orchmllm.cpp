@@ -47,6 +47,7 @@
 #include <stdexcept>
 #include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 namespace {
@@ -255,8 +256,8 @@ double show(char const* what, orchestrated_step const& step)
 }
 
 // Gigabytes of outputs in bf16 that ranks send, all together: gathered by all of them, through
-// where they were read, and straight to where they are needed.
-void show_bytes(model const& each, orchestrated_step const& step)
+// where they were read, and straight to where they are needed. Returns the first and the last.
+std::array<double, 2> show_bytes(model const& each, orchestrated_step const& step)
 {
   auto const machines = cluster_of(ranks).value();
   double const row = 2.0 * each.llm.hidden * 1e-9;
@@ -280,11 +281,12 @@ void show_bytes(model const& each, orchestrated_step const& step)
       "  outputs to the language model: %.1f GB all-gathered, %.2f in two exchanges, "
       "%.2f in one\n",
       gathered, two, one);
+  return {gathered, one};
 }
 
 // What the busiest rank sends to other nodes on the way to each phase, as a share of what it would
-// send if bags did not change places; returns whether all fall.
-bool show_nodes(model const& each, gathered_samples<subsequence> const& all)
+// send if bags did not change places; returns the least and the largest share.
+std::pair<double, double> show_nodes(model const& each, gathered_samples<subsequence> const& all)
 {
   auto const near = plan(each, all, longest_processing_time{}, padded_batches{},
                          longest_processing_time{}, cluster_of(ranks).value());
@@ -296,7 +298,7 @@ bool show_nodes(model const& each, gathered_samples<subsequence> const& all)
   double const llm = share(near.by_node);
   std::printf("  by node, the busiest rank's rows to others: vision %.2f, audio %.2f, LLM %.2f\n",
               vision, speech, llm);
-  return std::max({vision, speech, llm}) < 1;
+  return std::minmax({vision, speech, llm});
 }
 
 // How many samples, and how many ranks, have nothing for the vision encoder.
@@ -318,7 +320,20 @@ void show_without_image(std::vector<multimodal_samples> const& read)
               ranks * samples_of_rank, idle, ranks);
 }
 
-bool compare(multimodal_data::source const& data)
+// "1.88, 1.81, 1.88"
+std::string listed(std::vector<double> const& values, int digits = 2)
+{
+  std::string text;
+  for (double const each : values) {
+    std::array<char, 32> one{};
+    std::snprintf(one.data(), one.size(), "%s%.*f", text.empty() ? "" : ", ", digits, each);
+    text += one.data();
+  }
+  return text;
+}
+
+// What docs/five_systems.md says of the traces is printed word for word.
+bool compare(multimodal_data::source const& data, bool traces)
 {
   bool shorter = true;
   auto const read = multimodal_data::deal(data, ranks, samples_of_rank, 0);
@@ -326,18 +341,39 @@ bool compare(multimodal_data::source const& data)
   auto const all = gather(read);
   longest_processing_time const packed;
   padded_batches const padded;
+  std::vector<double> unbalanced, llm_only, all_padded, all_packed, balanced, gathered, sent;
+  std::pair<double, double> nodes{1, 0};
   for (model const& each : models) {
     std::printf("%s on %zu GPUs%11s%8s%8s%8s\n", each.name, ranks, "vision", "audio", "LLM",
                 "step");
-    double const unbalanced = show("as read", plan(each, all, as_read{}, as_read{}, as_read{}));
-    double const llm_only = show("LLM only", plan(each, all, as_read{}, as_read{}, packed));
-    double const all_padded = show("all as padded", plan(each, all, padded, padded, padded));
-    double const all_packed = show("all as packed", plan(each, all, packed, packed, packed));
+    unbalanced.push_back(show("as read", plan(each, all, as_read{}, as_read{}, as_read{})));
+    llm_only.push_back(show("LLM only", plan(each, all, as_read{}, as_read{}, packed)));
+    all_padded.push_back(show("all as padded", plan(each, all, padded, padded, padded)));
+    all_packed.push_back(show("all as packed", plan(each, all, packed, packed, packed)));
     auto const step = plan(each, all, packed, padded, packed);
-    double const balanced = show("each as it is", step);
-    show_bytes(each, step);
-    shorter &= show_nodes(each, all);
-    shorter &= balanced < std::min({unbalanced, llm_only, all_padded, all_packed});
+    balanced.push_back(show("each as it is", step));
+    auto const [by_all, by_one] = show_bytes(each, step);
+    gathered.push_back(by_all);
+    sent.push_back(by_one);
+    auto const [least, largest] = show_nodes(each, all);
+    nodes = {std::min(nodes.first, least), std::max(nodes.second, largest)};
+    shorter &= largest < 1;
+    shorter &= balanced.back() <
+               std::min({unbalanced.back(), llm_only.back(), all_padded.back(), all_packed.back()});
+  }
+  if (traces) {
+    double const even = *std::max_element(balanced.begin(), balanced.end());
+    std::printf(
+        "on the page: over all phases falls from %s times the mean to %.2f (10B, 18B, 84B)\n",
+        listed(unbalanced).c_str(), even);
+    std::printf("on the page: LLM only leaves %s times the mean work, all phases %.2f\n",
+                listed(llm_only).c_str(), even);
+    std::printf("on the page: all as padded %s; all as packed %s; each as it is %.2f\n",
+                listed(all_padded).c_str(), listed(all_packed).c_str(), even);
+    std::printf("on the page: %s GB instead of %s\n", listed(gathered, 1).c_str(),
+                listed(sent).c_str());
+    std::printf("on the page: the busiest rank sends %.2f to %.2f of the rows to other nodes\n",
+                nodes.first, nodes.second);
   }
   return shorter;
 }
@@ -439,7 +475,7 @@ int main(int argc, char** argv)
     }
     auto const data = arguments.size() == 2 ? multimodal_data::read(arguments[0], arguments[1])
                                             : multimodal_data::draw(3000);
-    bool const shorter = compare(data);
+    bool const shorter = compare(data, arguments.size() == 2);
     return compare_with_one_rank(data) && shorter ? 0 : 1;
   } catch (std::exception const& problem) {
     return std::fprintf(stderr, "orchmllm: %s\n", problem.what()), 1;
