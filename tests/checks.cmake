@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # What takes longer than a developer waits: headers under three compilers, sanitizers, consumers,
-# benchmarks, what needs nvcc or LibTorch, and the checks of style. COST has the longest begin first, so
+# benchmarks, what needs nvcc, LibTorch or Python, and the checks of style. COST has the longest begin first, so
 # that none is left over for one core at the end.
 
 add_subdirectory(headers)
@@ -10,6 +10,7 @@ add_subdirectory(torch)
 add_subdirectory(device)
 add_subdirectory(determinism)
 add_subdirectory(single_header)
+add_subdirectory(python)
 
 if(TARGET ballast_bench)
   # Every benchmark, without those of its arguments that take longest.

@@ -1,0 +1,282 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which GPU computes which samples, so that all are equally busy.
+
+    import ballast
+    plan = ballast.plan([9000, 300, 400, 2500, 800, 1200], bags=2)
+    print(plan[0], plan[1], f"at most {100 * plan.gap:.1f} % above the best plan there is")
+
+Lengths are numbers of tokens. They and all other arrays are NumPy's, of 64-bit integers, which are
+read where they lie; lists, other integers and arrays that speak DLPack are converted. What a plan
+returns looks into the plan, without copies, and cannot be written. The same arguments give the same
+plan in every process. Wrong arguments are a ValueError with one sentence. While it plans, Python's
+other threads run: leave the arrays alone meanwhile.
+"""
+from __future__ import annotations
+
+from functools import lru_cache
+from html import escape
+from typing import Any, Callable, Iterable, Mapping, Optional, Sequence, Union
+
+import numpy as np
+import numpy.typing as npt
+
+from . import _planner
+from ._planner import Cost, Grid, Order, Packing, Plan
+from .sampler import BalancedBatchSampler, Cell
+
+__all__ = [
+    "BalancedBatchSampler", "Cell", "Cost", "Grid", "Order", "Packing", "Plan",
+    "fit_cost", "fit_step_cost", "grid", "order", "pack", "plan", "search",
+]
+__version__ = "{}.{}.{}".format(
+    _planner.version // 10000, _planner.version // 100 % 100, _planner.version % 100)
+
+Array = npt.NDArray[Any]
+
+# A name as the program takes it, a fitted model, one cost for each sample, or a function of the
+# array of lengths that returns such.
+CostLike = Union[str, Cost, Sequence[int], Array, Callable[[Array], Any]]
+
+_HOST_DEVICES = (1, 3)  # of DLPack: memory of the host, and such that a GPU sees as well
+
+
+def _host_array(values: Any, name: str) -> Array:
+    """Any array on the host, as it is."""
+    if isinstance(values, np.ndarray) or not hasattr(values, "__dlpack__"):
+        return np.asarray(values)
+    if values.__dlpack_device__()[0] not in _HOST_DEVICES:
+        try:  # plans are made on the host
+            values = values.cpu() if hasattr(values, "cpu") else values.get()
+        except Exception as why:
+            raise ValueError(
+                f"{name} lies on a device that cannot be read here ({why}); give an array of "
+                "the host"
+            ) from None
+    if getattr(values, "is_conj", bool)() or not hasattr(values, "__dlpack__"):
+        return np.asarray(values)
+    return np.from_dlpack(values)
+
+
+def _integers(values: Any, name: str) -> Array:
+    """64-bit integers next to each other; no copy where they are already that."""
+    array = _host_array(values, name)
+    if array.size == 0:
+        return np.zeros(array.shape, np.int64)
+    if array.dtype.kind not in "iu":
+        raise ValueError(f"{name} holds values of type {array.dtype}; give whole numbers")
+    if array.dtype == np.uint64 and int(array.max()) > np.iinfo(np.int64).max:
+        raise ValueError(f"{name} holds {array.max()}, which does not fit 63 bits; correct it")
+    return np.ascontiguousarray(array, np.int64)
+
+
+def _lengths(values: Any, name: str = "lengths") -> Array:
+    if type(values) is np.ndarray and values.dtype == np.int64 and values.ndim == 1 \
+            and values.flags.c_contiguous:
+        return values  # as nearly always
+    array = _integers(values, name)
+    if array.ndim != 1:
+        raise ValueError(f"{name} has {array.ndim} dimensions; give one number for each sample")
+    return array
+
+
+def _optional(values: Any, name: str) -> Optional[Array]:
+    return None if values is None else _lengths(values, name)
+
+
+# What texts say is read once.
+_named_cost = lru_cache(64)(Cost)
+_named_policy = lru_cache(64)(_planner.Policy)
+_bags = lru_cache(64)(_planner.Bags)
+
+
+def _cost(cost: CostLike, lengths: Array) -> Union[Cost, Array]:
+    if isinstance(cost, Cost):
+        return cost
+    if isinstance(cost, str):
+        return _named_cost(cost)
+    return _lengths(cost(lengths) if callable(cost) else cost, "cost")
+
+
+def plan(lengths: Any, bags: Union[int, str], *, cost: CostLike = "tokens",
+         policy: str = "refine", gpus: Optional[int] = None, gpus_per_node: int = 8,
+         together: Any = None, apart: Any = None, home: Any = None, weights: Any = None,
+         starting_loads: Any = None, most_per_gpu: Optional[int] = None,
+         most_samples: Optional[int] = None, cap_is_soft: bool = False) -> Plan:
+    """Which bag (group of GPUs that share their samples) computes which samples.
+
+    lengths         [n] tokens of each sample
+    bags            a number of GPUs, each a bag by itself, or as text: "g1n4+g4n1" are four bags of
+                    one GPU and one of four, as often as `gpus` says (once)
+    cost            "tokens", "transformer:d=3072,gamma=0.405", a fitted Cost, [n] costs, or a
+                    function that returns these for the lengths
+    policy          by name, as `ballast plan --policy` takes it: "refine", "capped:refine",
+                    "equal_count", "kk", "exact:nodes=1000"
+    together, apart [n] keys: samples with one key share a bag, or never do
+    home            [n] the GPU that holds each sample now, for plan.moved and least_movement
+    most_per_gpu    what a GPU holds at most, in tokens or in `weights` [n] (policy "capped")
+    most_samples    of a bag
+    starting_loads  [bags] work that each has already, in units of the cost
+    cap_is_soft     whether a sample above every cap gets a bag for itself instead of a ValueError
+    """
+    array = _lengths(lengths)
+    return _planner.plan(
+        array, _bags(bags, gpus, gpus_per_node), _cost(cost, array), _named_policy(policy),
+        _optional(together, "together"), _optional(apart, "apart"), _optional(home, "home"),
+        _optional(weights, "weights"), _optional(starting_loads, "starting_loads"),
+        most_per_gpu, most_samples, cap_is_soft)
+
+
+def grid(lengths: Any, ranks: int, *, cost: CostLike = "tokens",
+         microbatches: Optional[int] = None, most_tokens: Optional[int] = None,
+         weights: Any = None, multiple_of: int = 1, weight_multiple: int = 1,
+         most_samples: Optional[int] = None, equal_counts: bool = False,
+         samples_multiple_of: Optional[int] = None, meet: str = "step", fill_cells: bool = False,
+         together: Any = None, home: Any = None, kinds: Any = None) -> Grid:
+    """Which rank computes which samples in which of its microbatches, as many on every rank.
+
+    lengths         [n] tokens of each sample
+    microbatches    of every rank; None: as few as are found, a multiple of `multiple_of`
+    most_tokens     of a microbatch, or of its `weights` [n], rounded up to `weight_multiple`
+    most_samples, equal_counts, samples_multiple_of
+                    how many samples a microbatch may have: at most one of the three
+    meet            "step" or "microbatch": when ranks wait for each other
+    fill_cells      whether every microbatch needs a sample
+    together, kinds [n] keys: samples of one key share a microbatch; those of a slot have one kind
+    home            [n] the rank that holds each sample now
+    """
+    rules = [("equal", 0)] * equal_counts
+    rules += [("at_most", most_samples)] if most_samples is not None else []
+    rules += [("multiple_of", samples_multiple_of)] if samples_multiple_of is not None else []
+    if len(rules) > 1:
+        raise ValueError("most_samples, equal_counts and samples_multiple_of exclude each other; "
+                         "give one")
+    array = _lengths(lengths)
+    return _planner.grid(
+        array, ranks, _cost(cost, array), microbatches, most_tokens, _optional(weights, "weights"),
+        multiple_of, weight_multiple, *(rules or [("any", 0)])[0], meet, fill_cells,
+        _optional(together, "together"), _optional(home, "home"), _optional(kinds, "kinds"))
+
+
+def pack(lengths: Any, capacity: int, *, most_samples: Optional[int] = None, least_bins: int = 0,
+         multiple_of: int = 1, length_multiple: int = 1, padded: bool = False) -> Packing:
+    """As few bins of `capacity` tokens as are found, none above it.
+
+    lengths          [n] tokens of each sample, rounded up to a multiple of `length_multiple`
+    most_samples     of a bin
+    least_bins, multiple_of
+                     how many bins to make; then the largest is made small
+    padded           whether a bin takes count x longest of the capacity, not the sum
+    """
+    return _planner.pack(_lengths(lengths), capacity, most_samples, least_bins, multiple_of,
+                         length_multiple, padded)
+
+
+def order(forward: Any, backward: Any = None, *, schedule: str = "1f1b", policy: str = "search",
+          transfer: int = 0) -> Order:
+    """In which order a pipeline computes its microbatches.
+
+    forward, backward  [microbatches x stages] whole units of time; backward None: twice forward
+    schedule           "1f1b", "gpipe" or "interleaved:v=2"
+    policy             "given", "ascending", "interval", "insertion", "search" or "exact:nodes=1000"
+    transfer           from one stage to the next, in the same units
+    """
+    ahead = _integers(forward, "forward")
+    back = 2 * ahead if backward is None else _integers(backward, "backward")
+    return _planner.order(ahead, back, schedule, policy, transfer)
+
+
+def search(profile: str, sizes: Any, *, gpus: int, memory_bytes: int, global_batch: int,
+           gpus_per_node: int = 8, bytes_per_second: int = 0, best: int = 5,
+           virtual_stages: Iterable[int] = (), batches: int = 4, draws: int = 1024,
+           seed: int = 1) -> Mapping[str, Any]:
+    """The layouts (tp, pp, dp of every module) with the shortest simulated steps.
+
+    profile          path of a CSV file of module profiles, as `ballast profile` writes it
+    sizes            [samples x modules] the size of each sample in each module of the profile
+    memory_bytes     of a GPU; bytes_per_second: of a GPU to other nodes, 0: transfers take no time
+    batches, draws   how many steps are simulated, and how many samples priced
+    Returns layouts (best first; step_seconds, memory_bytes, microbatches, modules), gap, proven and
+    lower_bound_seconds: no layout that fits has a shorter step.
+    """
+    return _planner.search(profile, _integers(sizes, "sizes"), gpus, memory_bytes, global_batch,
+                           gpus_per_node, bytes_per_second, best, list(virtual_stages), batches,
+                           draws, seed)
+
+
+def _seconds(seconds: Any) -> Array:
+    return np.ascontiguousarray(_host_array(seconds, "seconds"), np.float64).reshape(-1)
+
+
+def fit_cost(lengths: Any, seconds: Any, model: str) -> tuple[Cost, Mapping[str, Any]]:
+    """The cost model that the times of single samples make, in picoseconds, and how well it fits.
+
+    lengths, seconds  [n] one measured call each; model: "transformer:d=3072,layers=28"
+    Fit on one rank and send the Cost to others: it pickles, and `Cost(*cost.coefficients)` is it
+    again.
+    """
+    return _planner.fit_lengths(_lengths(lengths), _seconds(seconds), model)
+
+
+def fit_step_cost(steps: Iterable[Any], seconds: Any, model: str, *,
+                  gpus: Any = 1) -> tuple[Cost, Mapping[str, Any]]:
+    """The same from measured training steps, in nanoseconds.
+
+    steps    for each measurement the [n] lengths of the sequences that a bag computed
+    seconds  [steps] what it took; gpus: of the bag, one number or [steps]
+    From 20 steps on gamma is fitted too; before, it is the model's.
+    """
+    arrays = [_lengths(each, "a step") for each in steps]
+    sizes = np.broadcast_to(_integers(gpus, "gpus"), len(arrays))
+    rows = [(int(each.sum()), int((each * each).sum()), each.size, int(size))
+            for each, size in zip(arrays, sizes)]
+    return _planner.fit_steps(np.array(rows, np.int64).reshape(-1, 4), _seconds(seconds), model)
+
+
+def _page(title: str, facts: Mapping[str, object], bars: Sequence[float]) -> str:
+    """Facts and bars, for a notebook."""
+    shown, top = list(bars)[:256], max([1.0, *bars])
+    width = 600 / max(1, len(shown))
+    picture = "".join(
+        f'<rect x="{at * width:.1f}" y="{80 - 80 * bar / top:.1f}" width="{width * 0.9:.1f}" '
+        f'height="{80 * bar / top:.1f}" fill="#3b6ea5"/>' for at, bar in enumerate(shown))
+    cells = "".join(f"<tr><td>{escape(name)}</td><td>{escape(str(fact))}</td></tr>"
+                    for name, fact in facts.items())
+    return (f'<b>{escape(title)}</b><svg viewBox="0 0 600 80" width="600" height="80" role="img" '
+            f'aria-label="{escape(title)}">{picture}</svg><table>{cells}</table>')
+
+
+def _gap(plan_: Union[Plan, Grid, Order]) -> str:
+    return f"{100 * plan_.gap:.3g} % above the best there is, at most"
+
+
+def _plan_html(self: Plan) -> str:
+    per_gpu = self.loads / self.gpus
+    mean = max(1e-9, self.loads.sum() / self.gpus.sum())
+    return _page(f"{self.owner.size} samples on {len(self)} bags: work per GPU",
+                 {"Gap": _gap(self), "Busiest GPU / mean": f"{per_gpu.max() / mean:.4g}"},
+                 per_gpu.tolist())
+
+
+def _grid_html(self: Grid) -> str:
+    return _page(f"{self.owner.size} samples on {self.ranks} ranks: work per rank",
+                 {"Gap": _gap(self), "Microbatches": self.microbatches, "Empty": self.empty_cells},
+                 self.loads.sum(axis=0).tolist())
+
+
+def _packing_html(self: Packing) -> str:
+    return _page(f"{self.owner.size} samples in {len(self)} bins: tokens",
+                 {"No packing has fewer bins than": self.fewest_bins, "Largest": self.largest},
+                 self.loads.tolist())
+
+
+def _order_html(self: Order) -> str:
+    return _page(f"{self.order.size} microbatches: before and after",
+                 {"Takes": f"{self.makespan:g} instead of {self.makespan_given:g}",
+                  "Gap": _gap(self),
+                  "Order": " ".join(map(str, self.order))},
+                 [self.makespan_given, self.makespan])
+
+
+for _type, _html in ((Plan, _plan_html), (Grid, _grid_html), (Packing, _packing_html),
+                     (Order, _order_html)):
+    setattr(_type, "_repr_html_", _html)

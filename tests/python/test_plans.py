@@ -1,0 +1,255 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Plans from Python are the library's, refuse in sentences and share their arrays."""
+import itertools
+import pathlib
+import pickle
+import sys
+import threading
+import unittest
+
+import ballast
+import numpy as np
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "examples/python"))
+import trainers  # noqa: E402
+
+LENGTHS = [16000, 3900, 2800, 2600, 2200, 1800, 1700, 1300, 900, 700]
+COST = "transformer:d=3072,gamma=0.405"
+
+
+class OnDevice:
+    """An array of a GPU, for who asks."""
+
+    def __dlpack__(self, stream=None):
+        raise RuntimeError("there is no GPU")
+
+    def __dlpack_device__(self):
+        return 2, 0
+
+    def cpu(self):
+        return self.__dlpack__()
+
+
+class Shared:
+    """An array of another library on the host."""
+
+    def __init__(self, values):
+        self.values = values
+
+    def __dlpack__(self, stream=None):
+        return self.values.__dlpack__()
+
+    def __dlpack_device__(self):
+        return 1, 0
+
+
+class Plans(unittest.TestCase):
+    def test_is_the_plan_of_the_readme(self):
+        plan = ballast.plan(LENGTHS, "g1n4+g4n1", cost=COST)
+        tokens = [sum(LENGTHS[sample] for sample in bag) for bag in plan]
+        self.assertEqual(tokens, [4600, 4100, 4300, 4900, 16000])
+        self.assertTrue(plan.proven_optimal)
+        self.assertEqual(plan.gap, 0)
+        self.assertEqual(plan.gpus.tolist(), [1, 1, 1, 1, 4])
+        self.assertEqual(plan.digest, ballast.plan(LENGTHS, "g1n4+g4n1", cost=COST).digest)
+
+    def test_no_plan_of_a_few_samples_is_better(self):
+        rng = np.random.default_rng(1)
+        for _ in range(20):
+            lengths = rng.integers(1, 100, 6)
+            best = min(max(sum(int(length) for length, own in zip(lengths, owner) if own == bag)
+                           for bag in range(3)) for owner in itertools.product(range(3), repeat=6))
+            plan = ballast.plan(lengths, 3, policy="exact")
+            self.assertEqual(plan.makespan, best)
+            self.assertLessEqual(ballast.plan(lengths, 3).lower_bound, best)
+
+    def test_reads_and_shows_arrays_where_they_lie(self):
+        lengths = np.array(LENGTHS)
+        self.assertIs(ballast._integers(lengths, "lengths"), lengths)
+        plan = ballast.plan(lengths, 2)
+        for array in (plan.owner, plan.loads, plan.costs, plan.samples, plan.offsets, plan[1]):
+            self.assertFalse(array.flags.writeable)
+            self.assertFalse(array.flags.owndata)
+        row = plan[-1]
+        del plan
+        self.assertEqual(sorted(row.tolist()), row.tolist())  # the row keeps the plan alive
+
+    def test_takes_other_arrays(self):
+        digest = ballast.plan(LENGTHS, 3).digest
+        for lengths in (np.array(LENGTHS, np.int32), np.array(LENGTHS, np.uint64), tuple(LENGTHS),
+                        np.repeat(LENGTHS, 2)[::2], Shared(np.array(LENGTHS))):
+            self.assertEqual(ballast.plan(lengths, 3).digest, digest)
+
+    def test_costs_are_names_models_arrays_or_functions(self):
+        model = ballast.Cost(COST)
+        own = model(np.array(LENGTHS))
+        digest = ballast.plan(LENGTHS, 3, cost=COST).digest
+        for cost in (model, own, model.__call__, ballast.Cost(*model.coefficients),
+                     pickle.loads(pickle.dumps(model))):
+            self.assertEqual(ballast.plan(LENGTHS, 3, cost=cost).digest, digest)
+
+    def test_keeps_constraints(self):
+        together = [0, 0, 1, 1, 2, 2, 3, 3, 4, 4]
+        owner = ballast.plan(LENGTHS, 3, together=together).owner
+        self.assertTrue(np.array_equal(owner[::2], owner[1::2]))
+        plan = ballast.plan(LENGTHS, 4, policy="capped:refine", most_per_gpu=16000, most_samples=4)
+        self.assertLessEqual(max(plan.loads), 16000)
+        self.assertLessEqual(max(len(bag) for bag in plan), 4)
+        stays = ballast.plan(LENGTHS, 2, policy="least_movement:eps=1", home=[0, 1] * 5)
+        self.assertLess(stays.moved, 0.5)
+
+    def test_plans_without_the_lock(self):
+        lengths = np.random.default_rng(1).integers(1, 2**31, 24)
+        planner = threading.Thread(
+            target=lambda: ballast.plan(lengths, 7, policy="exact:nodes=1000000"))
+        counted = 0
+        planner.start()
+        while planner.is_alive():
+            counted += 1
+        self.assertGreater(counted, 100)  # one or two, if the planner had the lock
+
+    def test_threads_plan_at_once(self):
+        digests = [0] * 4
+        lengths = np.random.default_rng(1).integers(1, 10000, 512)
+
+        def work(at):
+            digests[at] = ballast.plan(lengths, 16).digest
+
+        workers = [threading.Thread(target=work, args=(at,)) for at in range(4)]
+        for worker in workers:
+            worker.start()
+        for worker in workers:
+            worker.join()
+        self.assertEqual(set(digests), {ballast.plan(lengths, 16).digest})
+
+
+class OtherPlans(unittest.TestCase):
+    def test_grid_keeps_its_cap(self):
+        lengths = [7000, 6500, 5000, 4200, 3000, 2500, 1500, 900, 700]
+        grid = ballast.grid(lengths, 2, most_tokens=8192)
+        self.assertEqual((grid.microbatches, grid.fewest_microbatches), (2, 2))
+        self.assertEqual(grid.weights.shape, (2, 2))
+        self.assertLessEqual(grid.weights.max(), 8192)
+        seen = [sample for slot in range(2) for rank in range(2)
+                for sample in grid.microbatch(rank, slot).tolist()]
+        self.assertEqual(sorted(seen), list(range(9)))
+        self.assertTrue(np.array_equal(grid.microbatch(1, 0), grid[1]))
+        counts = ballast.grid(lengths[:8], 2, microbatches=2, equal_counts=True)
+        self.assertEqual([len(cell) for cell in counts], [2] * 4)
+
+    def test_pack_fills_few_bins(self):
+        packing = ballast.pack([3, 4, 5, 6], 9, most_samples=2)
+        self.assertEqual((len(packing), packing.fewest_bins, packing.largest), (2, 2, 9))
+        self.assertTrue(packing.proven_optimal)
+        self.assertEqual(len(ballast.pack([3, 4, 5, 6], 9, multiple_of=4)), 4)
+
+    def test_order_is_that_of_the_readme(self):
+        forward = np.full((8, 4), 5)
+        forward[:, 0] = [9, 1, 7, 2, 8, 1, 6, 2]
+        order = ballast.order(forward)
+        self.assertEqual((order.makespan, order.makespan_given), (153, 179))
+        self.assertEqual(sorted(order.order.tolist()), list(range(8)))
+        self.assertEqual(order.gap, 0)
+
+    def test_search_finds_layouts(self):
+        data = np.genfromtxt(ROOT / "examples/layout_data.csv", delimiter=",", names=True)
+        profile = str(ROOT / "examples/layout_profile.csv")
+        modules = [line.split(",")[0] for line in pathlib.Path(profile).read_text().splitlines()]
+        names = [name for name in dict.fromkeys(modules) if name in data.dtype.names]
+        sizes = np.stack([data[name].astype(np.int64) for name in names], axis=1)
+        found = ballast.search(profile, sizes, gpus=16, memory_bytes=80 * 10**9,
+                               global_batch=64, best=2)
+        self.assertEqual(len(found["layouts"]), 2)
+        best = found["layouts"][0]
+        gpus = sum(own["tp"] * own["sp"] * own["ep"] * own["pp"] * own["dp"]
+                   for own in best["modules"].values())
+        self.assertEqual(gpus, 16)
+        self.assertGreaterEqual(best["step_seconds"], found["lower_bound_seconds"])
+
+    def test_costs_are_fitted(self):
+        model = "transformer:d=1024,layers=4,gamma=0.5"
+        lengths = np.array([100, 500, 1000, 2000, 4000, 8000] * 4)
+        shape = 1e-15 * ballast.Cost(model)(lengths)
+        cost, report = ballast.fit_cost(lengths, shape, "transformer:d=1024,layers=4")
+        self.assertAlmostEqual(report["gamma"], 0.5, places=3)
+        self.assertEqual(report["misfits"], [])
+        steps = [lengths[:count] for count in (1, 3, 5, 8, 13)]
+        seconds = [1e-12 * cost(step).sum() for step in steps]
+        _, report = ballast.fit_step_cost(steps, seconds, model)
+        self.assertLess(report["median_relative_error"], 1e-3)
+
+    def test_notebooks_show_plans(self):
+        forward = np.full((2, 2), 5)
+        for made in (ballast.plan(LENGTHS, 2), ballast.grid(LENGTHS, 2),
+                     ballast.pack(LENGTHS, 16000), ballast.order(forward), ballast.plan([], 2),
+                     ballast.pack([], 5)):
+            page = made._repr_html_()
+            self.assertIn("<svg", page)
+            self.assertIn("<table>", page)
+            self.assertNotIn("nan", page)
+
+
+class Trainers(unittest.TestCase):
+    def test_answer_as_verl_and_megatron_do(self):
+        rng = np.random.default_rng(1)
+        for _ in range(200):
+            k, each = rng.integers(2, 6, 2)
+            lengths = np.ceil(rng.lognormal(3, 2, k * each)).astype(int).tolist()
+            cap = max(lengths)
+            for equal_size in (False, True):
+                sets = trainers.get_seqlen_balanced_partitions(lengths, int(k), equal_size)
+                self.assertEqual(len(sets), k)
+                self.assertGreater(min(map(len, sets)), 0)
+                self.assertEqual(sorted(sum(sets, [])), list(range(k * each)))
+                self.assertTrue(not equal_size or {len(own) for own in sets} == {each})
+            for sets, most in ((trainers.micro_batch_indices(lengths, cap), len(lengths)),
+                               (trainers.pack_sequences(lengths, cap, 2), 2)):
+                self.assertEqual(sorted(sum(sets, [])), list(range(k * each)))
+                self.assertLessEqual(max(sum(lengths[at] for at in own) for own in sets), cap)
+                self.assertLessEqual(max(map(len, sets)), most)
+            more = trainers.micro_batch_indices(lengths, cap, lambda count: count + 1)
+            self.assertEqual(len(more), len(trainers.micro_batch_indices(lengths, cap)) + 1)
+
+
+class Refusals(unittest.TestCase):
+    def test_are_sentences(self):
+        plan, grid = ballast.plan, ballast.grid
+        calls = {
+            "give whole numbers": lambda: plan([1.5], 2),
+            "1 dimensions|2 dimensions": lambda: plan([[1]], 2),
+            "sample 1 of -1 tokens": lambda: plan([1, -1], 2),
+            "give a number from 1": lambda: plan([1], 0),
+            "expected groups": lambda: plan([1], "nonsense"),
+            "no policy": lambda: plan([1], 2, policy="nonsense"),
+            "no cost model": lambda: plan([1], 2, cost="nonsense"),
+            "cost has 1 entries": lambda: plan([1, 2], 2, cost=[1]),
+            "name a cost model": lambda: plan(
+                [1], 2, cost=[1], policy="attention_padded_batches"),
+            "job of 2 GPUs": lambda: plan([1], 2, home=[2]),
+            "home is -1": lambda: plan([1], 2, home=[-1]),
+            "together has 1": lambda: plan([1, 2], 2, together=[0]),
+            "63 bits": lambda: plan(np.array([2**63], np.uint64), 2),
+            "cannot be read here": lambda: plan(OnDevice(), 2),
+            "no plan with 1 microbatch": lambda: grid([5, 5], 1, microbatches=1, most_tokens=6),
+            "meet is 'never'": lambda: grid([5], 1, meet="never"),
+            "exclude each other": lambda: grid([5], 1, most_samples=2, equal_counts=True),
+            "weights has 1": lambda: grid([5, 5], 1, weights=[1]),
+            "rank is 2": lambda: grid([5], 1).microbatch(2, 0),
+            "capacity": lambda: ballast.pack([9], 3),
+            "most_samples is 0": lambda: ballast.pack([9], 30, most_samples=0),
+            "two arrays": lambda: ballast.order([1, 2]),
+            "no multiple": lambda: ballast.order(np.ones((2, 3), int), schedule="interleaved:v=2"),
+            "interleaved": lambda: ballast.order(np.ones((2, 2), int), schedule="nonsense"),
+            "nowhere": lambda: ballast.search(
+                "nowhere.csv", [[1]], gpus=8, memory_bytes=1, global_batch=1),
+            "no FLOP to fit": lambda: ballast.fit_cost([1, 2], [1, 2], "tokens"),
+            "there are 1 times": lambda: ballast.fit_cost([1, 2], [1], COST),
+        }
+        for sentence, call in calls.items():
+            with self.subTest(sentence), self.assertRaisesRegex(ValueError, sentence):
+                call()
+
+
+if __name__ == "__main__":
+    unittest.main()
