@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What Python calls: arguments that are checked, a plan made without the interpreter's lock, and arrays
-// of NumPy that look into the plan. ballast/__init__.py has the functions that users call.
+// of NumPy that look into the plan. src/ballast/__init__.py has the functions that users call.
 
 #include <ballast/by_name/any_policy.hpp>
 #include <ballast/by_name/parse_policy.hpp>

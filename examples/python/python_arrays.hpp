@@ -24,7 +24,7 @@ namespace python {
 
 namespace py = pybind11;
 
-/// Arrays as ballast/__init__.py hands them over: read where they lie.
+/// Arrays as src/ballast/__init__.py hands them over: read where they lie.
 using integers = py::array_t<std::int64_t, py::array::c_style>;
 using numbers = py::array_t<double, py::array::c_style>;
 using optional_integers = std::optional<integers>;

@@ -7,10 +7,10 @@ import pybind11
 from pybind11.setup_helpers import ParallelCompile
 from setuptools import Extension, setup
 
-# Where the headers are, if this folder was copied out of the tree.
+# Where the headers are, if this folder was copied out of the tree, and where tl/expected.hpp is.
 here = os.path.dirname(os.path.abspath(__file__))
-include = os.environ.get("BALLAST_INCLUDE", os.path.join(here, "../../include"))
-with open(os.path.join(include, "ballast/version.hpp"), encoding="utf-8") as header:
+include = os.environ.get("BALLAST_INCLUDE", os.path.join(here, "../../include")).split(":")
+with open(os.path.join(include[0], "ballast/version.hpp"), encoding="utf-8") as header:
     number = int(re.search(r"#define BALLAST_VERSION (\d+)", header.read()).group(1))
 
 ParallelCompile(default=2).install()  # both files at once
@@ -19,6 +19,7 @@ setup(
     version=f"{number // 10000}.{number // 100 % 100}.{number % 100}",
     description="Balanced batches for distributed training: which GPU computes which samples",
     license="Apache-2.0",
+    package_dir={"": "src"},
     packages=["ballast"],
     package_data={"ballast": ["py.typed", "*.pyi"]},
     python_requires=">=3.9",
@@ -27,7 +28,7 @@ setup(
         Extension(
             "ballast._planner",
             ["bindings.cpp", "pipelines.cpp"],
-            include_dirs=[pybind11.get_include(), include],
+            include_dirs=[pybind11.get_include(), *include],
             extra_compile_args=["-std=c++20", "-O2", "-g0", "-fvisibility=hidden"],
             extra_link_args=["-s"],
             language="c++",

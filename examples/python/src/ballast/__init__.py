@@ -52,8 +52,6 @@ def _host_array(values: Any, name: str) -> Array:
                 f"{name} lies on a device that cannot be read here ({why}); give an array of "
                 "the host"
             ) from None
-    if getattr(values, "is_conj", bool)() or not hasattr(values, "__dlpack__"):
-        return np.asarray(values)
     return np.from_dlpack(values)
 
 

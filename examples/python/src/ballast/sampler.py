@@ -136,6 +136,8 @@ class BalancedBatchSampler:
             for cell in self.cells(step):
                 self._given.append(cell)
                 yield cell.indices
+        if not self._is_watched:
+            self._begin = 0
 
     def over(self, loader: Iterable[_Batch]) -> Iterator[tuple[_Batch, Cell]]:
         """The batches of a loader, each with its cell. A step counts as trained once the loop has
