@@ -208,7 +208,7 @@ TEST(PadGrid, StaysBetweenItsBoundAndSortedBatches)  // Ensures (3) (4) (5)
   ballast::random_source random(49);
   for (int trial = 0; trial < ballast_test::trials_of(40); ++trial) {
     SCOPED_TRACE(testing::Message() << "trial " << trial);
-    padded_grid_options options{.ranks = 1 + random.below(6)};
+    padded_grid_options options{.ranks = 1 + random.below(6), .work_per_sample = 100};
     options.microbatches = 1 + random.below(4);
     lengths_of_step lengths(100 + random.below(100));
     for (padded_lengths& each : lengths) {
