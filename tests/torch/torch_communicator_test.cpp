@@ -63,7 +63,7 @@ TEST(TorchCommunicator, NamesTheRankThatDoesNotCome)
 {
   int given_up[2] = {};
   ASSERT_EQ(::pipe(given_up), 0);
-  auto const ends = torch_processes(4, 500ms, [&](torch_communicator& comm) {
+  auto const ends = torch_processes(4, 2s, [&](torch_communicator& comm) {
     char word = 0;
     auto part = comm.split(to_index(comm.rank()) % 2);
     ASSERT_TRUE(part) << part.error().message;
