@@ -1,4 +1,5 @@
 #include "../../tests/support/seqlen_balancing.hpp"  // defines: what trainers have today
+#include "../common/plain_search.hpp"                // the baselines N1 and N2
 #include "../common/workloads.hpp"                   // defines: bench::lognormal_lengths, ...
 
 #include <benchmark/benchmark.h>
@@ -14,9 +15,11 @@
 #include <ballast/partition/partition.hpp>
 #include <ballast/partition/partition_constraints.hpp>
 #include <ballast/partition/partition_plan.hpp>
+#include <ballast/partition/priced_sample.hpp>
 #include <ballast/partition/refine.hpp>
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -124,6 +127,101 @@ BENCHMARK(equal_count)
     ->Args({512, 64, 15, 1 << 17, 16'384})
     ->Args({512, 64, 15, 3'000'000, 16'384})
     ->Unit(benchmark::kMicrosecond);
+
+// The counts of a plan, filled heaviest first: each to the bag with a free place that finishes
+// earliest. Where that leaves a sample without one, the plan itself.
+std::vector<ballast::bag_id> dealt_counts(ballast::partition_plan const& plan,
+                                          bench::plain_step<1> const& step)
+{
+  std::vector<ballast::bag_id> owner(plan.owner.size());
+  std::vector<cost_units> loads(step.speeds.size(), 0);
+  std::vector<std::size_t> places;
+  for (auto const samples : plan.samples) { places.push_back(samples.size()); }
+  std::vector<ballast::priced_sample> heaviest_first(owner.size());
+  ballast::workspace memory;
+  ballast::descending_order_into(heaviest_first, plan.costs, memory);
+  for (auto const& each : heaviest_first) {
+    std::size_t const sample = to_index(each.sample);
+    std::size_t best = loads.size();
+    ballast::ratio earliest;
+    for (std::size_t bag = 0; bag < loads.size(); ++bag) {
+      bool const fits = step.lengths[sample] >= static_cast<tokens>(step.gpus[bag]);
+      ballast::ratio const finish{loads[bag] + plan.costs[sample], step.speeds[bag]};
+      if (!fits || places[bag] == 0 || (best < loads.size() && finish >= earliest)) { continue; }
+      best = bag;
+      earliest = finish;
+    }
+    if (best == loads.size()) { return plan.owner; }
+    owner[sample] = ballast::to_id<ballast::bag_id>(best);
+    loads[best] += plan.costs[sample];
+    --places[best];
+  }
+  return owner;
+}
+
+// Drawn steps beside N1 and N2, which swap samples only and have five times the CPU time. They
+// begin with `dealt_counts`.
+void counts_beside_swaps(benchmark::State& state, std::uint32_t multiple, bool speeds, bool sizes)
+{
+  ballast::workspace memory;
+  bench::compared_plans n1;
+  bench::compared_plans n2;
+  double seconds = 0;
+  double steps = 0;
+  for (auto _ : state) {
+    ballast::random_source random(47 + multiple);
+    for (std::size_t trial = 0; trial < 72; ++trial) {
+      std::size_t const count = std::array{3U, 4U, 5U, 8U, 8U, 16U}[trial % 6];
+      std::size_t const samples =
+          std::array{9U, 14U, 24U, 40U, 64U, 128U}[trial % 6] + random.below(count);
+      std::vector<std::uint32_t> gpus(count, 1);
+      std::vector<std::uint32_t> gpu_speeds;
+      for (std::uint32_t& each : gpus) {
+        if (sizes) { each = std::uint32_t{1} << random.below(4); }
+      }
+      gpus.front() = 1;
+      std::vector<ballast::bag> placed;
+      for (std::uint32_t const each : gpus) {
+        placed.push_back({ballast::rank_id{static_cast<std::uint32_t>(gpu_speeds.size())}, each});
+        auto const speed = speeds ? static_cast<std::uint32_t>(random.between(40, 100)) : 1;
+        gpu_speeds.insert(gpu_speeds.end(), each, speed);
+      }
+      auto const bags = ballast::bag_layout(placed).with_speeds(gpu_speeds);
+      std::vector<tokens> lengths = bench::lognormal_lengths(samples, 1.0, random());
+      for (tokens& length : lengths) {
+        if (trial % 4 == 0) { length = random.between(1, 10'000); }
+        if (trial % 4 == 1) { length = 128 * random.between(1, 32); }
+        if (trial % 8 == 2) { length = random.between(900, 1'000); }
+      }
+      auto const cost = [](tokens length) { return length * (length + 50); };
+      double const before = bench::cpu_seconds();
+      auto const plan =
+          ballast::partition(lengths, bags, ballast::equal_count{.multiple = multiple}, cost);
+      double const took = bench::cpu_seconds() - before;
+      if (!plan) { continue; }
+      seconds += took;
+      ++steps;
+      bench::plain_step<1> step{.costs = {},
+                                .lengths = lengths,
+                                .gpus = gpus,
+                                .speeds = {bags.speeds().begin(), bags.speeds().end()},
+                                .weights = std::vector<std::int64_t>(samples, 0),
+                                .keeps_counts = true};
+      for (cost_units const each : plan->costs) { step.costs.push_back({each}); }
+      bench::compare_with_plain_search<1>(*plan, step, dealt_counts(*plan, step), 5 * took, n1, n2);
+    }
+  }
+  n1.count(state, "n1");
+  n2.count(state, "n2");
+  state.counters["steps"] = steps;
+  state.counters["mean_ms"] = 1e3 * seconds / steps;
+}
+BENCHMARK_CAPTURE(counts_beside_swaps, plain, 1, false, false)->Iterations(1);
+BENCHMARK_CAPTURE(counts_beside_swaps, multiple_2, 2, false, false)->Iterations(1);
+BENCHMARK_CAPTURE(counts_beside_swaps, multiple_4, 4, false, false)->Iterations(1);
+BENCHMARK_CAPTURE(counts_beside_swaps, speeds, 1, true, false)->Iterations(1);
+BENCHMARK_CAPTURE(counts_beside_swaps, sizes, 1, false, true)->Iterations(1);
+BENCHMARK_CAPTURE(counts_beside_swaps, sizes_multiple_2, 2, false, true)->Iterations(1);
 
 // Rules: all bags full, and samples of one key, four each, apart. The gap is to the bound of all
 // plans, with rules or without.

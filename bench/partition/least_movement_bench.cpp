@@ -1,4 +1,5 @@
-#include "../common/workloads.hpp"  // defines: bench::transformer_cost, ...
+#include "../common/plain_search.hpp"  // defines: bench::compared_plans
+#include "../common/workloads.hpp"     // defines: bench::transformer_cost, ...
 
 #include <benchmark/benchmark.h>
 #include <ballast/partition/descending_order.hpp>
@@ -11,10 +12,13 @@
 #include <ballast/topology/lay_out.hpp>
 #include <ballast/workload/data_code.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <numeric>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace {
@@ -139,6 +143,108 @@ void plan_answers(benchmark::State& state, Policy policy, std::string_view codes
   state.counters["moved_percent"] = 100 * moved / steps;
   state.counters["gap_percent"] = 100 * gap / steps;
 }
+
+// The fewest tokens that a plan within the limits moves, by depth-first search over all plans.
+class fewest_moved {
+ public:
+  fewest_moved(std::vector<cost_units> const& costs, std::vector<ballast::tokens> const& lengths,
+               std::vector<std::size_t> const& home, std::vector<cost_units> limits)
+      : costs_(costs), lengths_(lengths), home_(home), room_(std::move(limits)), order_(home.size())
+  {
+    std::iota(order_.begin(), order_.end(), std::size_t{0});
+    std::ranges::sort(order_, [&](std::size_t a, std::size_t b) {
+      return costs[a] != costs[b] ? costs[a] > costs[b] : a < b;
+    });
+  }
+
+  // `known`: what some plan moves.
+  ballast::tokens operator()(ballast::tokens known)
+  {
+    best_ = known;
+    place(0, 0);
+    return best_;
+  }
+
+ private:
+  void place(std::size_t depth, ballast::tokens moved)
+  {
+    if (moved >= best_) { return; }
+    if (depth == order_.size()) {
+      best_ = moved;
+      return;
+    }
+    std::size_t const sample = order_[depth];
+    for (std::size_t step = 0; step < room_.size(); ++step) {
+      std::size_t const bag = (home_[sample] + step) % room_.size();
+      if (room_[bag] < costs_[sample]) { continue; }
+      room_[bag] -= costs_[sample];
+      place(depth + 1, moved + (step == 0 ? 0 : lengths_[sample]));
+      room_[bag] += costs_[sample];
+    }
+  }
+
+  std::vector<cost_units> const& costs_;
+  std::vector<ballast::tokens> const& lengths_;
+  std::vector<std::size_t> const& home_;
+  std::vector<cost_units> room_;
+  std::vector<std::size_t> order_;
+  ballast::tokens best_ = 0;
+};
+
+// Drawn steps of 8 to 16 samples on 3 or 4 bags beside the fewest tokens that any plan moves.
+void movement_beside_all_plans(benchmark::State& state, bool cost_follows_length, bool speeds)
+{
+  ballast::workspace memory;
+  bench::compared_plans all_plans;
+  double ours = 0;
+  double fewest = 0;
+  for (auto _ : state) {
+    ballast::random_source random(47);
+    ours = fewest = 0;
+    for (int trial = 0; trial < 60; ++trial) {
+      std::size_t const count = 3 + random.below(2);
+      std::vector<std::size_t> samples(8 + random.below(count == 3 ? 9 : 7));
+      std::iota(samples.begin(), samples.end(), std::size_t{0});
+      auto const lengths = bench::lognormal_lengths(samples.size(), 1.0, random());
+      auto const others = bench::lognormal_lengths(samples.size(), 1.0, random());
+      std::vector<std::uint32_t> gpu_speeds(count, 1);
+      std::vector<std::size_t> home(samples.size());
+      std::vector<ballast::rank_id> ranks;
+      for (std::uint32_t& speed : gpu_speeds) {
+        if (speeds) { speed = static_cast<std::uint32_t>(random.between(40, 100)); }
+      }
+      for (std::size_t& bag : home) {
+        bag = random.below(count);
+        ranks.push_back(ballast::to_id<ballast::rank_id>(bag));
+      }
+      auto const bags = ballast::one_gpu_bags(count).with_speeds(gpu_speeds);
+      auto const cost = [&](std::size_t sample) {
+        ballast::tokens const length = lengths[sample];
+        return cost_follows_length ? length * (length + 50) : others[sample];
+      };
+      auto const length = [&](std::size_t sample) { return lengths[sample]; };
+      least_movement const policy{};
+      auto const best = ballast::partition(samples, bags, policy.inner, cost, length).value();
+      auto const plan =
+          ballast::partition(samples, bags, policy, cost, length, {.home = ranks}).value();
+      std::vector<cost_units> limits;
+      for (std::uint32_t const speed : bags.speeds()) {
+        limits.push_back(policy.limit(best.makespan, speed));
+      }
+      ballast::tokens const least =
+          fewest_moved(plan.costs, lengths, home, limits)(plan.moved.numerator);
+      all_plans.add(static_cast<double>(plan.moved.numerator), static_cast<double>(least));
+      ours += static_cast<double>(plan.moved.numerator);
+      fewest += static_cast<double>(least);
+    }
+  }
+  all_plans.count(state, "fewest");
+  state.counters["all_above_fewest_percent"] = 100 * (ours / fewest - 1);
+}
+BENCHMARK_CAPTURE(movement_beside_all_plans, one_speed, true, false)->Iterations(1);
+BENCHMARK_CAPTURE(movement_beside_all_plans, speeds, true, true)->Iterations(1);
+BENCHMARK_CAPTURE(movement_beside_all_plans, costs_apart, false, false)->Iterations(1);
+BENCHMARK_CAPTURE(movement_beside_all_plans, costs_apart_speeds, false, true)->Iterations(1);
 
 constexpr std::string_view even = "g32b32i256f1s0";
 constexpr std::string_view two_sizes = "g8b4i256f1s0,g4b5i512f1s0";

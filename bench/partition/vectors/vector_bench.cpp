@@ -1,4 +1,5 @@
-#include "../../common/workloads.hpp"  // defines: bench::lognormal_lengths, ...
+#include "../../common/plain_search.hpp"  // the baselines N1 and N2
+#include "../../common/workloads.hpp"     // defines: bench::lognormal_lengths, ...
 
 #include <benchmark/benchmark.h>
 #include <ballast/partition/longest_processing_time.hpp>
@@ -6,11 +7,15 @@
 #include <ballast/partition/refine.hpp>
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <numeric>
+#include <optional>
 #include <span>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 namespace {
@@ -252,4 +257,111 @@ BENCHMARK_CAPTURE(vectors_in_bags, lpt_of_llm, first_with_room{goes_to::earliest
 BENCHMARK_CAPTURE(vectors_in_bags, vector_lpt, ballast::longest_processing_time{})->Apply(bag_grid);
 BENCHMARK_CAPTURE(vectors_in_bags, refine, ballast::refine{})->Apply(bag_grid);
 
+namespace beside_swaps {
+
+enum class drawn { equal_bags, speeds, cap_3_percent, cap_1_percent };
+
+// A fifth of the samples have none of a quantity; weights follow from costs or not.
+template <std::size_t D>
+bench::plain_step<D> drawn_step(ballast::random_source& random, std::size_t samples,
+                                std::size_t bags, drawn kind)
+{
+  bench::plain_step<D> step{
+      .costs = std::vector<cost_vector<D>>(samples),
+      .lengths = std::vector<tokens>(samples, 1),
+      .gpus = std::vector<std::uint32_t>(bags, 1),
+      .speeds = std::vector<std::uint32_t>(bags, 1),
+      .weights = std::vector<std::int64_t>(samples, 0),
+  };
+  bool const is_uniform = random.below(3) == 0;
+  for (std::size_t d = 0; d < D; ++d) {
+    auto const lengths = bench::lognormal_lengths(samples, 1.0, random());
+    for (std::size_t sample = 0; sample < samples; ++sample) {
+      if (random.below(5) == 0) { continue; }
+      step.costs[sample][d] = is_uniform ? random.between(1, 10'000) : lengths[sample];
+    }
+  }
+  for (auto& speed : step.speeds) {
+    if (kind == drawn::speeds) { speed = static_cast<std::uint32_t>(random.between(40, 100)); }
+  }
+  if (kind == drawn::equal_bags || kind == drawn::speeds) { return step; }
+  bool const follow = random.below(2) == 0;
+  for (std::size_t sample = 0; sample < samples; ++sample) {
+    auto const& cost = step.costs[sample];
+    step.weights[sample] =
+        follow ? 1 + std::reduce(cost.begin(), cost.end()) / 3 : random.between(1, 2'000);
+  }
+  std::int64_t const all = std::reduce(step.weights.begin(), step.weights.end());
+  std::int64_t const percent = kind == drawn::cap_1_percent ? 101 : 103;
+  step.most_weight = std::max(std::ranges::max(step.weights),
+                              all * percent / 100 / static_cast<std::int64_t>(bags) + 1);
+  return step;
+}
+
+// Drawn steps of D quantities beside N1 and N2, which start from longest_processing_time's plan; N2
+// has the CPU time that refine takes.
+template <std::size_t D>
+void vectors_beside_swaps(benchmark::State& state, std::integral_constant<std::size_t, D>,
+                          drawn kind)
+{
+  struct shape {
+    std::size_t samples;
+    std::size_t bags;
+  };
+  ballast::workspace memory;
+  bench::compared_plans n1;
+  bench::compared_plans n2;
+  double seconds = 0;
+  double steps = 0;
+  for (auto _ : state) {
+    ballast::random_source random(470 + 10 * D + static_cast<std::uint64_t>(kind));
+    for (int trial = 0; trial < 90; ++trial) {
+      constexpr std::array<shape, 5> shapes{{{12, 4}, {24, 4}, {48, 8}, {128, 16}, {400, 16}}};
+      auto const [fewest, count] = shapes[static_cast<std::size_t>(trial) % shapes.size()];
+      auto step = drawn_step<D>(random, fewest + random.below(count), count, kind);
+      auto const bags = ballast::one_gpu_bags(count).with_speeds(step.speeds);
+      auto const plan_by = [&](auto const& policy) {
+        ballast::partition_constraints limits;
+        if (step.most_weight > 0) {
+          limits = {.most_per_gpu = step.most_weight, .weights = step.weights};
+        }
+        ballast::cost_vector_plan<D> plan;
+        bool const done = ballast::partition_into(plan, memory, step.costs, bags, policy,
+                                                  std::identity{}, ballast::no_length{}, limits)
+                              .has_value();
+        return done ? std::optional(std::move(plan)) : std::nullopt;
+      };
+      double const before = bench::cpu_seconds();
+      auto const plan = plan_by(ballast::refine{});
+      double const took = bench::cpu_seconds() - before;
+      auto const greedy = plan_by(ballast::longest_processing_time{});
+      if (!plan || !greedy) { continue; }
+      seconds += took;
+      ++steps;
+      bench::compare_with_plain_search<D>(*plan, std::move(step), greedy->owner, took, n1, n2);
+    }
+  }
+  n1.count(state, "n1");
+  n2.count(state, "n2");
+  state.counters["steps"] = steps;
+  state.counters["mean_ms"] = 1e3 * seconds / steps;
+}
+
+constexpr std::integral_constant<std::size_t, 2> two;
+constexpr std::integral_constant<std::size_t, 3> three;
+constexpr std::integral_constant<std::size_t, 4> four;
+BENCHMARK_CAPTURE(vectors_beside_swaps, 2_equal_bags, two, drawn::equal_bags)->Iterations(1);
+BENCHMARK_CAPTURE(vectors_beside_swaps, 3_equal_bags, three, drawn::equal_bags)->Iterations(1);
+BENCHMARK_CAPTURE(vectors_beside_swaps, 4_equal_bags, four, drawn::equal_bags)->Iterations(1);
+BENCHMARK_CAPTURE(vectors_beside_swaps, 2_speeds, two, drawn::speeds)->Iterations(1);
+BENCHMARK_CAPTURE(vectors_beside_swaps, 3_speeds, three, drawn::speeds)->Iterations(1);
+BENCHMARK_CAPTURE(vectors_beside_swaps, 4_speeds, four, drawn::speeds)->Iterations(1);
+BENCHMARK_CAPTURE(vectors_beside_swaps, 2_cap_3, two, drawn::cap_3_percent)->Iterations(1);
+BENCHMARK_CAPTURE(vectors_beside_swaps, 3_cap_3, three, drawn::cap_3_percent)->Iterations(1);
+BENCHMARK_CAPTURE(vectors_beside_swaps, 4_cap_3, four, drawn::cap_3_percent)->Iterations(1);
+BENCHMARK_CAPTURE(vectors_beside_swaps, 2_cap_1, two, drawn::cap_1_percent)->Iterations(1);
+BENCHMARK_CAPTURE(vectors_beside_swaps, 3_cap_1, three, drawn::cap_1_percent)->Iterations(1);
+BENCHMARK_CAPTURE(vectors_beside_swaps, 4_cap_1, four, drawn::cap_1_percent)->Iterations(1);
+
+}  // namespace beside_swaps
 }  // namespace

@@ -76,8 +76,8 @@ inline bool shed_excess(limited_bags& bags, work_budget& work, workspace& memory
 
 /// Sends a few samples home, or from home to any bag, brings all bags below their limits again and
 /// samples home, and goes back where that moves more tokens; over and over, until a hundred times
-/// in a row have not helped. Steps of more than 256 samples stay as they are: for them it takes
-/// longer than all the rest, and they have less to gain.
+/// in a row have not helped, or three hundred with at most 32 samples. Steps of more than 256
+/// samples stay as they are: for them it takes longer than all the rest, and they gain less.
 ///
 /// Expects     all bags are within their limits.
 /// Ensures     (1) they still are
@@ -85,9 +85,9 @@ inline bool shed_excess(limited_bags& bags, work_budget& work, workspace& memory
 inline void move_less(limited_bags& bags, work_budget& work, workspace& memory)
 {
   constexpr std::uint32_t most_samples = 256;
-  constexpr int most_failures = 100;
   constexpr int sent = 3;
   auto const count = static_cast<std::uint32_t>(bags.samples());
+  int const most_failures = count <= 32 ? 300 : 100;
   if (count > most_samples) { return; }
   auto scratch = memory.open();
   std::span<std::uint32_t> const best = scratch.take<std::uint32_t>(count);
