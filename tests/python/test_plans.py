@@ -100,9 +100,9 @@ class Plans(unittest.TestCase):
         self.assertLess(stays.moved, 0.5)
 
     def test_plans_without_the_lock(self):
-        lengths = np.random.default_rng(1).integers(1, 2**31, 24)
-        planner = threading.Thread(
-            target=lambda: ballast.plan(lengths, 7, policy="exact:nodes=1000000"))
+        lengths = np.random.default_rng(1).integers(1, 2**31, 40)
+        planner = threading.Thread(  # half a second
+            target=lambda: ballast.plan(lengths, 8, policy="exact:nodes=2000000"))
         counted = 0
         planner.start()
         while planner.is_alive():
