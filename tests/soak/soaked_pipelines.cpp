@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Orders of microbatches, and the scheduler that makes microbatches of samples.
+// Orders of microbatches, the scheduler that makes microbatches of samples, and windows of steps.
 
+#include "../runtime/data/drawn_windows.hpp"
 #include "../runtime/scheduled_steps.hpp"
 #include "../support/numbered_order.hpp"
 #include "../support/order_checks.hpp"
@@ -14,6 +15,8 @@
 #include <ballast/core/random.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/pipeline.hpp>
+#include <ballast/runtime/data/even_rounds.hpp>
+#include <ballast/runtime/data/long_rounds.hpp>
 #include <ballast/runtime/microbatch_scheduler.hpp>
 
 #include <algorithm>
@@ -177,6 +180,28 @@ void schedule_step(ballast::random_source& random)
   require(step.makespan == last, "makespan ", step.makespan, ", simulated ", last);
 }
 
+// In which steps of a window units train: the promises of window_policy.
+template <class Policy>
+void train_in_window(ballast::random_source& random)
+{
+  auto drawn = ballast_test::draw_window(random, random.below(4) == 0 ? 300 : 12, 12);
+  auto const family = draw_family(random);
+  for (auto& cost : drawn.costs) { cost = draw_number(random, family); }
+  std::vector<ballast::cost_units> const before(drawn.steps, random.between(0, 1000));
+  if (!is_moderate(drawn.costs)) { return; }
+  auto loads = before;
+  auto const step = ballast_test::steps_by(Policy{}, drawn, loads);
+  auto expected = before;
+  for (std::size_t unit = 0; unit < step.size(); ++unit) {
+    require(step[unit] < drawn.steps, "unit ", unit, " trains in step ", step[unit]);
+    expected[step[unit]] += drawn.costs[unit];
+  }
+  require(loads == expected, "loads are not those of the units");
+  require(ballast_test::can_be_completed(drawn, step), "a step has too many units, or late ones");
+  auto again = before;
+  require(ballast_test::steps_by(Policy{}, drawn, again) == step, "other steps the second time");
+}
+
 }  // namespace
 
 void add_pipelines(std::vector<soaked_planner>& planners)
@@ -188,6 +213,8 @@ void add_pipelines(std::vector<soaked_planner>& planners)
   add_order(planners, "exact:nodes=20", false);
   add_order(planners, "exact:nodes=1000", true);
   planners.push_back({"microbatch_scheduler", schedule_step});
+  planners.push_back({"long_rounds", train_in_window<ballast::long_rounds>});
+  planners.push_back({"even_rounds", train_in_window<ballast::even_rounds>});
 }
 
 }  // namespace ballast_soak
