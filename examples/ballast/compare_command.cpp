@@ -2,7 +2,9 @@
 #include "compare_command.hpp"
 
 #include "output.hpp"
+#include "output_files.hpp"
 #include "output_paths.hpp"
+#include "pages/compare_page.hpp"
 #include "plan_command.hpp"
 #include "progress.hpp"
 #include "read_policy.hpp"
@@ -180,6 +182,34 @@ nlohmann::ordered_json to_json(compare_run const& run)
   return json;
 }
 
+pages::compare_page_data page_of(compare_run const& run)
+{
+  double const unit = run.job.times_known ? run.job.seconds_at_speed_one() : 1;
+  auto const shown = [unit](std::string name, combination const& each) {
+    return pages::compared_plan{std::move(name),         each.heaviest * unit, each.balance_ratio,
+                                each.idle_share,         each.gap_max,         each.moved_share,
+                                each.plan_seconds_median};
+  };
+  pages::compare_page_data page;
+  page.unit = run.job.times_known ? "s" : "units";
+  page.as_read = shown("as read", run.as_read);
+  for (combination const& each : run.combinations) {
+    std::string const limit =
+        each.most_tokens_per_gpu == 0
+            ? ""
+            : fmt::format(", at most {}", count_of(each.most_tokens_per_gpu, "token"));
+    page.plans.push_back(shown(fmt::format("{} over {}{}", each.policy, each.bags, limit), each));
+  }
+  job const& work = run.job;
+  page.settings = {{"Samples", work.trace.empty() ? "data codes " + work.options.codes
+                                                  : fmt::format("{} ({}), {} per step", work.source,
+                                                                work.options.length, run.samples)},
+                   {"GPUs", fmt::format("{} in {}", work.gpus(), machines_text(work))},
+                   {"Cost model", work.options.cost},
+                   {"Seed", fmt::format("{}", work.options.seed)}};
+  return page;
+}
+
 }  // namespace
 
 outcome<compare_run> run_compare(compare_options const& options)
@@ -189,7 +219,8 @@ outcome<compare_run> run_compare(compare_options const& options)
                  ": compare does not show what moving samples takes; leave it out, or use ballast "
                  "route");
   }
-  if (auto const checked = check_paths(inputs_of(options.job), {}); !checked) {
+  if (auto const checked = check_paths(inputs_of(options.job), {{"--report", &options.report}});
+      !checked) {
     return tl::unexpected(checked.error());
   }
   auto const jobs = jobs_of(options);
@@ -199,6 +230,7 @@ outcome<compare_run> run_compare(compare_options const& options)
   if (!work) { return tl::unexpected(work.error()); }
   compare_run run;
   run.job = std::move(*work);
+  run.report = options.report;
   run.job.trace_text = std::string();  // all lengths are read
   for (job_options const& each : *jobs) {
     run.job.options.policy = each.policy;
@@ -215,7 +247,10 @@ outcome<compare_run> run_compare(compare_options const& options)
 
 outcome<void> show_compare(compare_run const& run)
 {
-  if (run.job.options.format != "json") { return print(table_of(run)); }
+  output_files files;
+  if (!run.report.empty()) { files.add("page", run.report, pages::compare_page(page_of(run))); }
+  if (auto const done = files.write(); !done) { return done; }
+  if (run.job.options.format != "json") { return files.print_table(table_of(run)); }
   return print_json(nlohmann::ordered_json::array({to_json(run)}));
 }
 

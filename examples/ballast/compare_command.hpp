@@ -20,6 +20,7 @@ struct compare_options {
   job_options job;
   std::vector<std::string> policies;  ///< empty: that of the job
   std::vector<std::size_t> most_tokens_per_gpu;
+  std::string report;  ///< path of the HTML page, or empty
 };
 
 /// More combinations than this make no table that anybody reads.
@@ -43,6 +44,7 @@ struct combination {
 /// Everything that `ballast compare` found out.
 struct compare_run {
   cli::job job;
+  std::string report;        ///< path of the HTML page, or empty
   std::int64_t samples = 0;  ///< of the first step
   combination as_read;       ///< the steps as they are, whose name is not a policy
   std::vector<combination> combinations;
@@ -52,7 +54,7 @@ struct compare_run {
 /// is a terminal.
 [[nodiscard]] outcome<compare_run> run_compare(compare_options const& options);
 
-/// Prints the table or the JSON.
+/// Writes the page where asked, then prints the table or the JSON.
 [[nodiscard]] outcome<void> show_compare(compare_run const& run);
 
 }  // namespace cli

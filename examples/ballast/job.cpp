@@ -12,6 +12,7 @@
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/text/csv.hpp>
+#include <ballast/text/csv_field.hpp>
 #include <ballast/text/excerpt.hpp>
 #include <ballast/topology/bag_layout.hpp>
 #include <ballast/topology/bag_spec.hpp>
@@ -83,6 +84,20 @@ outcome<std::size_t> column_named(job_options const& options, std::string_view o
                              columns.size() > most_listed ? ", ..." : ""));
   }
   return static_cast<std::size_t>(std::ranges::find(columns, column) - columns.begin());
+}
+
+/// The columns that an option names: one, or several with commas in between.
+std::vector<std::string> names_in(std::string const& named,
+                                  std::span<std::string_view const> columns)
+{
+  if (std::ranges::find(columns, named) != columns.end()) { return {named}; }
+  std::vector<std::string> names;
+  for (std::size_t at = 0; at <= named.size();) {
+    std::size_t const comma = std::min(named.find(',', at), named.size());
+    names.push_back(named.substr(at, comma - at));
+    at = comma + 1;
+  }
+  return names;
 }
 
 /// How many GPUs the job has, and the option that says so.
@@ -236,15 +251,23 @@ outcome<std::vector<std::int64_t>> numbers_of_column(job const& work, std::strin
   return read_in_memory(work.options.trace, [&]() -> outcome<std::vector<std::int64_t>> {
     ballast::csv_reader rows(work.trace_text);
     auto const header = rows.next();
-    auto const column = column_named(work.options, option, named, header->fields);
-    if (!column) { return tl::unexpected(column.error()); }
+    std::vector<std::size_t> columns;
+    for (std::string const& name : names_in(named, header->fields)) {
+      auto const column = column_named(work.options, option, name, header->fields);
+      if (!column) { return tl::unexpected(column.error()); }
+      columns.push_back(*column);
+    }
     std::map<std::string, std::int64_t, std::less<>> number_of;
     std::vector<std::int64_t> groups;
     while (true) {
       auto const row = rows.next();
       if (!row || row->fields.empty()) { return groups; }
       auto const next = static_cast<std::int64_t>(number_of.size());
-      groups.push_back(number_of.emplace(row->fields[*column], next).first->second);
+      std::string key;
+      for (std::size_t const column : columns) {
+        key += ballast::csv_field(row->fields[column]) + ',';
+      }
+      groups.push_back(number_of.emplace(std::move(key), next).first->second);
     }
   });
 }

@@ -43,7 +43,7 @@ struct job_options {
   double tflops = 0;     ///< of the fastest GPU, turns FLOP into predicted time; 0: 400
   std::string policy = "refine";
   std::size_t most_tokens_per_gpu = 0;  ///< 0: no limit
-  std::string together;     ///< column whose equal values keep samples together, or empty
+  std::string together;     ///< columns whose equal values keep samples together, or empty
   bool no_shuffle = false;  ///< steps take the rows of the trace as they stand
   std::size_t batch = 0;    ///< samples per step; 0: eight per GPU, all rows with no_shuffle
   std::size_t steps = 0;    ///< 0: 10, and 1 where a step is all rows
@@ -115,12 +115,13 @@ struct job {
                                                                  std::string const& expression,
                                                                  std::string_view option);
 
-/// A number for every row of the trace, equal where the column that an option names is.
+/// A number for every row of the trace, equal where the column that an option names is, or where all
+/// columns are that it names with commas in between.
 ///
 /// Expects     work.trace_text, whose lengths have been read, so that every row has its fields.
 [[nodiscard]] outcome<std::vector<std::int64_t>> numbers_of_column(job const& work,
                                                                    std::string_view option,
-                                                                   std::string const& column);
+                                                                   std::string const& named);
 
 /// Whether bags are to be chosen.
 [[nodiscard]] inline bool are_chosen(std::string_view bags)

@@ -9,6 +9,7 @@
 #include "out_of_memory.hpp"
 #include "outcome.hpp"
 #include "output.hpp"
+#include "output_paths.hpp"
 #include "pack_command.hpp"
 #include "partition_command.hpp"
 #include "pipeline_command.hpp"
@@ -103,12 +104,24 @@ void add_file(CLI::App& app, std::string const& name, std::string& target, std::
   app.add_option(name, target, help)->type_name("FILE")->check(no_empty("path", "name a file"));
 }
 
+/// The path of a file to read.
+void add_input(CLI::App& app, std::string const& name, std::string& target, std::string const& help)
+{
+  add_file(app, name, target, help + "; - for standard input");
+  app.get_option(name)->transform([](std::string const& path) {
+    return path == "-" ? std::string(cli::standard_input) : path;
+  });
+}
+
 /// What a command decided, for a program to read.
 void add_plan_file(CLI::App& app, std::string& target, std::string const& what,
                    std::string const& columns)
 {
-  add_file(app, "--plan", target,
-           fmt::format("Write {} to this CSV file, - for standard output: {}", what, columns));
+  add_file(
+      app, "--plan", target,
+      fmt::format("Write {} to this CSV file, - for standard output, or to JSON lines where its "
+                  "name ends in .jsonl: {}",
+                  what, columns));
 }
 
 void add_policy(CLI::App& app, std::string& policy)
@@ -139,7 +152,7 @@ void add_planning(CLI::App& app, cli::job_options& options)
 void add_job(CLI::App& app, cli::job_options& options)
 {
   constexpr std::size_t most = std::size_t{1} << 24;
-  add_file(app, "--trace", options.trace, "CSV file of sample lengths, with a header row");
+  add_input(app, "--trace", options.trace, "CSV file of sample lengths, with a header row");
   app.add_option("--length", options.length,
                  "Length of a sample: a column, or a sum such as text_tokens+visual_tokens")
       ->type_name("EXPR")
@@ -157,8 +170,8 @@ void add_job(CLI::App& app, cli::job_options& options)
                  "Instead of both, GPUs of every node where they differ, such as 8,8,8,8,5")
       ->type_name("N,N,...")
       ->check(no_empty("text", "list the GPUs of every node"));
-  add_file(app, "--speeds", options.speeds,
-           "File with the speed of every GPU in rank order, one whole number on a line");
+  add_input(app, "--speeds", options.speeds,
+            "File with the speed of every GPU in rank order, one whole number on a line");
   app.add_option("--bags", options.bags,
                  "Compute bags such as g1n2+g2n1+g4n1, repeated over the job; give the option "
                  "several times to compare; auto chooses them (default: bags of one GPU)")
@@ -178,13 +191,15 @@ void add_job(CLI::App& app, cli::job_options& options)
   app.add_option("--cost", options.cost, "Cost model: transformer:d=3072,gamma=0.405 or tokens")
       ->type_name("MODEL")
       ->capture_default_str();
-  add_file(app, "--measured", options.measured,
-           "CSV file to fit the model's times to: length,seconds of calls, or of steps "
-           "length_sum,square_sum,sequences,gpus,seconds");
+  add_input(app, "--measured", options.measured,
+            "CSV file to fit the model's times to: length,seconds of calls, or of steps "
+            "length_sum,square_sum,sequences,gpus,seconds");
   add_number<double>(app, "--tflops", options.tflops, 1e-3, 1e9,
                      "TFLOP/s of the fastest GPU, for predicted times (default: 400)");
-  app.add_option("--together", options.together,
-                 "Column of the trace: samples of a step with the same value stay together")
+  app.add_option(
+         "--together", options.together,
+         "Column of the trace, or several as A,B: samples of a step with the same values stay "
+         "together")
       ->type_name("COLUMN")
       ->check(no_empty("name", "name a column"));
   app.add_flag(
@@ -238,7 +253,7 @@ CLI::App& add_pack(CLI::App& app, cli::pack_options& options)
 {
   auto& pack = *app.add_subcommand(
       "pack", "Pack samples into as few bins as possible, none above a capacity");
-  add_file(pack, "--trace", options.trace, "CSV file of sample lengths, with a header row");
+  add_input(pack, "--trace", options.trace, "CSV file of sample lengths, with a header row");
   pack.add_option("--length", options.length,
                   "Length of a sample: a column, or a sum such as text_tokens+visual_tokens")
       ->type_name("EXPR")
@@ -330,10 +345,13 @@ CLI::App& add_pipeline(CLI::App& app, cli::pipeline_options& options)
 {
   auto& pipeline = *app.add_subcommand(
       "pipeline", "Order the microbatches of a pipeline and say how near to the best that is");
-  add_file(pipeline, "--durations", options.durations,
-           "CSV file with the columns microbatch,stage,forward,backward");
+  add_input(pipeline, "--durations", options.durations,
+            "CSV file with the columns microbatch,stage,forward,backward");
   pipeline.get_option("--durations")->required();
   add_ordering(pipeline, options.ordering);
+  auto& schedule = *pipeline.get_option("--schedule");
+  schedule.description(schedule.get_description() +
+                       "; or a CSV file with the columns rank,stage,microbatch,pass");
   constexpr std::uint64_t most = std::numeric_limits<std::uint64_t>::max();
   add_number<std::uint64_t>(pipeline, "--evaluations", options.evaluations, 0, most,
                             "Orders that the search evaluates (default: as in local_search)");
@@ -400,9 +418,9 @@ CLI::App& add_profile(CLI::App& app, cli::profile_options& options)
 template <class Options>
 void add_modules(CLI::App& app, Options& options)
 {
-  add_file(app, "--profile", options.profile, "CSV file of the profiles of the modules");
-  add_file(app, "--data", options.data,
-           "CSV file of samples, with a column of sizes for each module, named as it");
+  add_input(app, "--profile", options.profile, "CSV file of the profiles of the modules");
+  add_input(app, "--data", options.data,
+            "CSV file of samples, with a column of sizes for each module, named as it");
   app.add_option("--size", options.sizes,
                  "Sizes in a module that is no column of the data: its name and an expression, "
                  "such as llm=text_tokens+visual_tokens; give the option several times")
@@ -539,7 +557,7 @@ CLI::App& add_report(CLI::App& app, cli::report_options& options)
 {
   auto& report = *app.add_subcommand(
       "report", "Draw the page of a training run from the log that its step_log wrote");
-  add_file(report, "log", options.log, "The log: a line of JSON for each step");
+  add_input(report, "log", options.log, "The log: a line of JSON for each step");
   report.get_option("log")->required();
   add_file(report, "--output", options.output,
            "The HTML page (default: the name of the log with .html behind it)");
@@ -571,6 +589,7 @@ CLI::App& add_compare(CLI::App& app, cli::compare_options& options)
                },
                "Most tokens that a GPU can hold; give the option several times to compare")
            ->type_name("N"));
+  add_file(compare, "--report", options.report, "Write an HTML page with pictures to this file");
   return compare;
 }
 

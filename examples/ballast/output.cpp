@@ -4,6 +4,7 @@
 #include "shown_text.hpp"
 
 #include <ballast/core/ids.hpp>
+#include <ballast/text/csv.hpp>
 #include <ballast/topology/cluster.hpp>
 
 #include <fmt/format.h>
@@ -15,6 +16,7 @@
 #include <cstdio>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace cli {
 
@@ -179,6 +181,26 @@ nlohmann::ordered_json fit_json(job const& work)
     json["seconds_per_sequence"] = work.step_fit->seconds_per_sequence;
   }
   return json;
+}
+
+std::string json_lines_of(std::string_view csv)
+{
+  ballast::csv_reader rows(csv);
+  auto const header = rows.next();
+  std::vector<std::string> const names(header->fields.begin(), header->fields.end());
+  std::string lines;
+  while (true) {
+    auto const row = rows.next();
+    if (!row || row->fields.empty()) { return lines; }
+    for (std::size_t column = 0; column < names.size(); ++column) {
+      std::string_view const field = row->fields[column];
+      // As it is written, so that no digit of a number is lost.
+      bool const is_number = nlohmann::json::parse(field, nullptr, false).is_number();
+      lines += fmt::format("{}{}:{}", column == 0 ? '{' : ',', nlohmann::json(names[column]).dump(),
+                           is_number ? std::string(field) : nlohmann::json(field).dump());
+    }
+    lines += "}\n";
+  }
 }
 
 outcome<void> print(std::string const& text)

@@ -58,6 +58,9 @@ namespace cli {
 /// What --measured gave. Expects work.fit.
 [[nodiscard]] nlohmann::ordered_json fit_json(job const& work);
 
+/// The rows of a CSV text, an object on a line each, with the columns as keys.
+[[nodiscard]] std::string json_lines_of(std::string_view csv);
+
 /// Prints all of it, or says why it could not.
 [[nodiscard]] outcome<void> print(std::string const& text);
 

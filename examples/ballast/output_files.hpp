@@ -39,11 +39,12 @@ class output_files {
     files_.push_back({path, std::move(content)});
   }
 
-  /// The same for --plan, which may be standard output.
-  void add_plan(std::string const& path, std::string content)
+  /// The same for --plan, which may be standard output or a file of JSON lines.
+  void add_plan(std::string const& path, std::string csv)
   {
-    if (path != standard_output) { return add("plan", path, std::move(content)); }
-    plan_ = std::move(content);
+    if (path.ends_with(".jsonl")) { return add("plan", path, json_lines_of(csv)); }
+    if (path != standard_output) { return add("plan", path, std::move(csv)); }
+    plan_ = std::move(csv);
     is_plan_printed_ = true;
   }
 

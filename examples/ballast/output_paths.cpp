@@ -76,12 +76,17 @@ outcome<void> check_paths(std::vector<file_option> const& read,
                           std::vector<file_option> const& written)
 {
   std::vector<named_file> inputs;
+  std::string_view reader;  // of standard input
   for (auto const& [name, path] : read) {
     if (path->empty()) { continue; }
     if (*path == "-") {
       return usage(fmt::format(
           "{}: '-' is no file; give /dev/stdin for standard input, or ./- for a file of this name",
           name));
+    }
+    if (*path == standard_input && !std::exchange(reader, reader.empty() ? name : reader).empty()) {
+      return usage(fmt::format("{} and {} both read standard input; name a file for {}", reader,
+                               name, name));
     }
     auto const file = identity_of(*path);
     if (!file) { continue; }

@@ -7,12 +7,15 @@
 #include "progress.hpp"
 
 #include <ballast/by_name/any_order_policy.hpp>
+#include <ballast/by_name/any_schedule.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/core/workspace.hpp>
+#include <ballast/pipeline/compiled_schedule.hpp>
 #include <ballast/pipeline/local_search.hpp>
 #include <ballast/pipeline/order_microbatches.hpp>
 #include <ballast/pipeline/pipeline_times.hpp>
 #include <ballast/pipeline/read_pipeline_times.hpp>
+#include <ballast/pipeline/read_schedule.hpp>
 #include <ballast/text/decimal.hpp>
 
 #include <fmt/format.h>
@@ -28,10 +31,18 @@
 namespace cli {
 namespace {
 
+/// Whether --schedule names a file.
+bool is_own(ordering_options const& options)
+{
+  return options.schedule.ends_with(".csv");
+}
+
 /// The schedule and the policy, with the options that are for the search alone.
 outcome<ordering> ordering_of(pipeline_options const& options)
 {
-  auto chosen = read_ordering(options.ordering);
+  ordering_options named = options.ordering;
+  if (is_own(named)) { named.schedule = ordering_options().schedule; }  // its file is read later
+  auto chosen = read_ordering(named);
   if (!chosen || (!options.evaluations && !options.seed)) { return chosen; }
   std::string_view const order = options.ordering.order;
   std::string_view const name = order.substr(0, order.find_first_of(":("));
@@ -59,6 +70,22 @@ outcome<ballast::written_times> read_times(pipeline_options const& options)
     if (!written) { return bad_data(written.error().message); }
     return std::move(*written);
   });
+}
+
+/// The schedule that the options name, for the stages and microbatches of the file of times.
+outcome<ballast::compiled_schedule> schedule_of(pipeline_options const& options,
+                                                ballast::any_schedule const& named,
+                                                ballast::written_times const& written)
+{
+  if (is_own(options.ordering)) {
+    auto own = ballast::load_schedule(options.ordering.schedule, written.transfer);
+    if (!own) { return bad_data(own.error().message); }
+    return std::move(*own);
+  }
+  auto const stages =
+      chain_for(options.ordering, named, written.times.stages, written.transfer, options.durations);
+  if (!stages) { return tl::unexpected(stages.error()); }
+  return compile(named, *stages, written.times.microbatches());
 }
 
 /// Runs `order`. A policy has no place from which to report, so where progress is seen, another
@@ -96,10 +123,12 @@ outcome<pipeline_run> run_pipeline(pipeline_options const& options)
   if (auto const checked = check_plan(options.plan, options.format); !checked) {
     return tl::unexpected(checked.error());
   }
+  std::string const schedule_file = is_own(options.ordering) ? options.ordering.schedule : "";
   if (auto const checked =
-          check_paths({{"--durations", &options.durations}}, {{"--plan", &options.plan},
-                                                              {"--report", &options.report},
-                                                              {"--timeline", &options.timeline}});
+          check_paths({{"--durations", &options.durations}, {"--schedule", &schedule_file}},
+                      {{"--plan", &options.plan},
+                       {"--report", &options.report},
+                       {"--timeline", &options.timeline}});
       !checked) {
     return tl::unexpected(checked.error());
   }
@@ -107,10 +136,7 @@ outcome<pipeline_run> run_pipeline(pipeline_options const& options)
   if (!chosen) { return tl::unexpected(chosen.error()); }
   auto written = read_times(options);
   if (!written) { return tl::unexpected(written.error()); }
-  auto const stages = chain_for(options.ordering, chosen->schedule, written->times.stages,
-                                written->transfer, options.durations);
-  if (!stages) { return tl::unexpected(stages.error()); }
-  auto schedule = compile(chosen->schedule, *stages, written->times.microbatches());
+  auto schedule = schedule_of(options, chosen->schedule, *written);
   if (!schedule) { return tl::unexpected(schedule.error()); }
 
   pipeline_run run{options, std::move(*written), std::move(*schedule), {}, 0};

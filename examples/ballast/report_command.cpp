@@ -176,6 +176,9 @@ tl::expected<std::variant<pages::log_page_step, pages::log_page_pipeline>, std::
 outcome<report_run> run_report(report_options const& options)
 {
   report_run run{options, {}, {}, false};
+  if (run.options.output.empty() && options.log == standard_input) {
+    return usage("the log comes from standard input, which has no name; give the page's, --output");
+  }
   if (run.options.output.empty()) { run.options.output = options.log + ".html"; }
   if (auto const checked =
           check_paths({{"the log", &run.options.log}}, {{"--output", &run.options.output}});

@@ -53,6 +53,16 @@ TEST_F(BallastCompare, FindsWhatPlanFindsForEachCombination)
   EXPECT_EQ(best, 0.0);
 }
 
+TEST_F(BallastCompare, WritesOnePageOverTheSameBatches)
+{
+  auto const result = run("compare " + std::string(mixed) +
+                          "--steps 2 --policy lpt --policy refine --report " + path("page.html"));
+  ASSERT_EQ(result.exit_code, 0) << result.error;
+  EXPECT_THAT(result.out, HasSubstr("page     " + path("page.html")));
+  EXPECT_THAT(ballast_test::content_of(path("page.html")),
+              AllOf(HasSubstr("as read"), HasSubstr("refine over"), HasSubstr("lpt over")));
+}
+
 TEST_F(BallastCompare, TakesLimitsAndATraceThatIsRead)
 {
   std::string const trace =
@@ -92,7 +102,7 @@ TEST_F(BallastCompare, RefusesInASentence)
   expect_refused(run(compare + "--most-tokens-per-gpu 100"), 1,
                  "policy refine: step 1, bags g1n32");
   expect_refused(run(compare + "--latency-us 5"), 2, "compare does not show what moving samples");
-  expect_refused(run(compare + "--report x"), 2, "compare has no option '--report'");
+  expect_refused(run(compare + "--timeline x"), 2, "compare has no option '--timeline'");
   expect_refused(run("compare --gpus 2"), 2, "give the samples either as --trace FILE");
 }
 

@@ -321,6 +321,25 @@ TEST_F(BallastPipeline, AnswersOneWhenTheDataAreWrong)
                  "crossed.csv: a transfer of 10000000000000000 is longer");
 }
 
+TEST_F(BallastPipeline, TakesAScheduleOfYourOwn)
+{
+  std::string const columns = "rank,stage,microbatch,pass\n";
+  std::string const job = "pipeline --order given --durations " + crossed() + " --schedule ";
+  ASSERT_EQ(run(job + "1f1b --plan " + path("1f1b.csv")).exit_code, 0);
+  json named = pipeline("--durations " + crossed() + " --order exact");
+  json own = pipeline("--durations " + crossed() + " --order exact --schedule " +
+                      path("1f1b.csv"));  // tasks and more, read back
+  for (char const* const name : {"makespan", "makespan_given", "order", "digest"}) {
+    EXPECT_EQ(own.at(name), named.at(name)) << name;
+  }
+  expect_refused(run(job + file("cycle.csv", columns + "0,0,0,backward\n0,0,0,forward\n"
+                                                       "1,1,0,forward\n1,1,0,backward\n")),
+                 1, "cycle.csv: the schedule deadlocks");
+  expect_refused(run(job + file("pass.csv", columns + "0,0,0,up\n")), 1,
+                 "pass.csv: line 2: column 'pass' holds 'up'");
+  expect_refused(run(job + path("none.csv")), 1, "none.csv");
+}
+
 TEST_F(BallastPipeline, SaysWhenItsOutputIsLost)
 {
   auto const result = run("pipeline --durations " + crossed() + " >/dev/full");

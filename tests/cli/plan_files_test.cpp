@@ -5,6 +5,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <ballast/report/read_plan.hpp>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
@@ -81,6 +82,42 @@ TEST_F(BallastPlanFiles, HaveEveryOwnerOnStandardOutput)
     EXPECT_EQ(rows[sample].at("bag"), table_from(planned.out)[sample].at("bag"));
   }
   EXPECT_THAT(routed.error, HasSubstr("all-gather"));
+}
+
+TEST_F(BallastPlanFiles, AreReadBackAndAreJsonLinesWhereTheirNameSaysSo)
+{
+  std::string const plan = "plan " + four_samples() + "--no-shuffle --plan ";
+  ASSERT_EQ(run(plan + path("plan.csv")).exit_code, 0);
+  ASSERT_EQ(run(plan + path("plan.jsonl")).exit_code, 0);
+  std::istringstream lines(content_of(path("plan.jsonl")));
+  std::size_t samples = 0;
+  for (auto const& planned : ballast::report::load_plan(path("plan.csv")).value()) {
+    std::string line;
+    std::getline(lines, line);
+    EXPECT_EQ(json::parse(line), json({{"step", planned.step},
+                                       {"sample", planned.sample},
+                                       {"rank", to_index(planned.rank)},
+                                       {"slot", planned.slot},
+                                       {"tokens", planned.length},
+                                       {"cost", planned.cost},
+                                       {"bag", to_index(planned.bag)}}));
+    EXPECT_EQ(planned.sample, samples++);
+  }
+  EXPECT_EQ(samples, 4U);
+  ASSERT_EQ(run("search " + layouts() + "--print 1 --plan " + path("layouts.jsonl")).exit_code, 0);
+  std::string const found = content_of(path("layouts.jsonl"));
+  EXPECT_EQ(json::parse(found.substr(0, found.find('\n'))).at("module"), "vision");
+}
+
+TEST_F(BallastPlanFiles, AreOfATraceFromStandardInput)
+{
+  std::string const trace = file("in.csv", "tokens\n95\n20\n30\n41\n");
+  std::string const job = "plan --length tokens --cost tokens --gpus 2 --no-shuffle --plan - ";
+  auto const from_input = run(job + "--trace -", "", trace);
+  ASSERT_EQ(from_input.exit_code, 0) << from_input.error;
+  EXPECT_EQ(from_input.out, run(job + "--trace " + trace).out);
+  expect_refused(run(job + "--trace - --measured -", "", trace), 2,
+                 "--trace and --measured both read standard input; name a file for --measured");
 }
 
 TEST_F(BallastPlanFiles, AgreeWithTheOwnersInJson)
@@ -200,7 +237,7 @@ TEST_F(BallastPlanFiles, AreRefusedWhereTheyWouldMixWithSomethingElse)
 }
 
 // No file of that name is written or looked for.
-TEST_F(BallastPlanFiles, TakesAMinusForThePlanAlone)
+TEST_F(BallastPlanFiles, TakesAMinusWhereItMeansSomething)
 {
   for (std::string const output : {"--report", "--picture", "--timeline"}) {
     expect_refused(run("plan " + four_samples() + output + " -"), 2,
@@ -208,7 +245,9 @@ TEST_F(BallastPlanFiles, TakesAMinusForThePlanAlone)
   }
   expect_refused(run("profile --output -"), 2, "--output: '-' is no file; name one");
   expect_refused(run("plan --trace - --length tokens --gpus 2"), 2,
-                 "--trace: '-' is no file; give /dev/stdin for standard input");
+                 "--trace: /dev/stdin is a device; name a file");  // /dev/null
+  expect_refused(run("partition --instances -"), 2,
+                 "'-' is no file; give /dev/stdin for standard input");
 }
 
 }  // namespace plan_files

@@ -193,6 +193,12 @@ TEST_F(BallastPlan, KeepsSamplesOfOneValueTogether)
   json const together = json_of(job + "--together prompt");
   EXPECT_DOUBLE_EQ(together.at("balance_ratio_after"), 1.5);
   EXPECT_EQ(together.at("together"), "prompt");
+  auto const columns = "plan --length a --gpus 2 --batch 4 --cost tokens --trace " +
+                       file("c.csv", "a,prompt,epoch\n10,x,1\n10,x,2\n10,y,1\n10,x,1\n") +
+                       " --together ";
+  EXPECT_DOUBLE_EQ(json_of(columns + "prompt").at("balance_ratio_after"), 1.5);
+  EXPECT_DOUBLE_EQ(json_of(columns + "prompt,epoch").at("balance_ratio_after"), 1.0);
+  expect_refused(run(columns + "prompt,"), 2, "has no column ''");
   expect_refused(run(job + "--together answer"), 2, "no column 'answer'; name one of a, prompt");
   expect_refused(run("plan --trace " + file("two.csv", "a,b,b\n1,0,1\n") +
                      " --length a --gpus 1 --together b"),

@@ -49,12 +49,14 @@ class program_test : public testing::Test {
     program_ = named;
   }
 
-  /// Runs the program; `before` is what the shell does first, such as to limit memory.
-  answer run(std::string const& arguments, std::string const& before = "") const
+  /// Runs the program; `before` is what the shell does first, such as to limit memory, and `input`
+  /// the file that is its standard input.
+  answer run(std::string const& arguments, std::string const& before = "",
+             std::string const& input = "/dev/null") const
   {
     std::filesystem::path const errors = folder_ / "stderr";
-    std::string const command =
-        before + "'" + program_ + "' " + arguments + " 2>'" + errors.string() + "' </dev/null";
+    std::string const command = before + "'" + program_ + "' " + arguments + " 2>'" +
+                                errors.string() + "' <'" + input + "'";
     std::FILE* const pipe = popen(command.c_str(), "r");
     answer result;
     std::array<char, 4096> part{};
