@@ -84,9 +84,12 @@ outcome<void> check_paths(std::vector<file_option> const& read,
           "{}: '-' is no file; give /dev/stdin for standard input, or ./- for a file of this name",
           name));
     }
-    if (*path == standard_input && !std::exchange(reader, reader.empty() ? name : reader).empty()) {
-      return usage(fmt::format("{} and {} both read standard input; name a file for {}", reader,
-                               name, name));
+    if (*path == standard_input) {
+      if (!reader.empty()) {
+        return usage(fmt::format("{} and {} both read standard input; name a file for {}", reader,
+                                 name, name));
+      }
+      reader = name;
     }
     auto const file = identity_of(*path);
     if (!file) { continue; }

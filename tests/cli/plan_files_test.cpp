@@ -91,7 +91,8 @@ TEST_F(BallastPlanFiles, AreReadBackAndAreJsonLinesWhereTheirNameSaysSo)
   ASSERT_EQ(run(plan + path("plan.jsonl")).exit_code, 0);
   std::istringstream lines(content_of(path("plan.jsonl")));
   std::size_t samples = 0;
-  for (auto const& planned : ballast::report::load_plan(path("plan.csv")).value()) {
+  auto const rows = ballast::report::load_plan(path("plan.csv")).value();
+  for (auto const& planned : rows) {
     std::string line;
     std::getline(lines, line);
     EXPECT_EQ(json::parse(line), json({{"step", planned.step},
@@ -104,9 +105,12 @@ TEST_F(BallastPlanFiles, AreReadBackAndAreJsonLinesWhereTheirNameSaysSo)
     EXPECT_EQ(planned.sample, samples++);
   }
   EXPECT_EQ(samples, 4U);
-  ASSERT_EQ(run("search " + layouts() + "--print 1 --plan " + path("layouts.jsonl")).exit_code, 0);
-  std::string const found = content_of(path("layouts.jsonl"));
-  EXPECT_EQ(json::parse(found.substr(0, found.find('\n'))).at("module"), "vision");
+  ASSERT_EQ(run("pipeline --order given --durations " + std::string(BALLAST_SOURCE_DIR) +
+                "/examples/pipeline_times.csv --plan " + path("tasks.jsonl"))
+                .exit_code,
+            0);
+  std::string const tasks = content_of(path("tasks.jsonl"));
+  EXPECT_EQ(json::parse(tasks.substr(0, tasks.find('\n'))).at("pass"), "forward");
 }
 
 TEST_F(BallastPlanFiles, AreOfATraceFromStandardInput)

@@ -63,7 +63,7 @@ struct plan_row {
 
 /// Reads the file at `path`; as `read_plan`, with the path in front of every message.
 ///
-///     for (auto const& row : report::load_plan("plan.csv").value()) { ... }
+///     auto const rows = report::load_plan("plan.csv").value();
 ///
 /// Errors      also unreadable: the file cannot be opened or read, or it is a directory.
 [[nodiscard]] inline result<std::vector<plan_row>> load_plan(std::string const& path)
