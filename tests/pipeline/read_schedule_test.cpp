@@ -25,7 +25,7 @@ using testing::HasSubstr;
 
 std::string const task_columns = "rank,stage,microbatch,pass\n";
 
-std::string written(compiled_schedule const& schedule)
+std::string csv_of(compiled_schedule const& schedule)
 {
   std::string csv = task_columns;
   for (std::size_t rank = 0; rank < schedule.stages().ranks(); ++rank) {
@@ -43,7 +43,7 @@ TEST(ReadSchedule, ReadsBackWhatAPolicyWrote)
 {
   auto const schedule =
       compiled_schedule::make(chain_of_stages(4, 4, 7), one_forward_one_backward{}, 6).value();
-  EXPECT_EQ(read_schedule(written(schedule), 7).value(), schedule);
+  EXPECT_EQ(read_schedule(csv_of(schedule), 7).value(), schedule);
 }
 
 TEST(ReadSchedule, PutsStagesOnTheRanksOfTheirRows)
