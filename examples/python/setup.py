@@ -29,7 +29,7 @@ setup(
             "ballast._planner",
             ["bindings.cpp", "pipelines.cpp"],
             include_dirs=[pybind11.get_include(), *include],
-            extra_compile_args=["-std=c++20", "-O2", "-g0", "-fvisibility=hidden"],
+            extra_compile_args=["-std=c++20", "-g0", "-fvisibility=hidden"],  # -O2 is Python's own
             extra_link_args=["-s"],
             language="c++",
         )
