@@ -6,7 +6,11 @@
 #include <range/v3/algorithm/equal.hpp>
 #include <range/v3/numeric/accumulate.hpp>
 #include <range/v3/range/conversion.hpp>
+#include <range/v3/view/chunk.hpp>
+#include <range/v3/view/filter.hpp>
+#include <range/v3/view/map.hpp>
 #include <range/v3/view/transform.hpp>
+#include <range/v3/view/zip.hpp>
 
 #include <vector>
 
@@ -37,6 +41,24 @@ TEST(RangeV3, PlansOverAView)
       [](tokens length) { return length; });
   ASSERT_TRUE(plan);
   EXPECT_EQ(plan->loads, (std::vector<ballast::cost_units>{5000, 7000}));
+}
+
+TEST(RangeV3, HasAStepForEveryChunkOfATrace)
+{
+  std::vector<tokens> const trace{5, 4, 3, 2, 1, 6, 6, 2, 9};
+  auto const cost = [](tokens length) { return length; };
+  std::vector<std::vector<tokens>> on_first_gpu;  // of each step
+  // [steps]
+  for (auto step : trace | ranges::views::chunk(3)) {
+    auto const plan =
+        ballast::partition(step, ballast::one_gpu_bags(2), ballast::longest_processing_time{}, cost)
+            .value();
+    auto of_first = [](auto const& assigned) { return assigned.second == ballast::bag_id{0}; };
+    on_first_gpu.push_back(ranges::views::zip(step, plan.owner) | ranges::views::filter(of_first) |
+                           ranges::views::keys | ranges::to<std::vector<tokens>>());
+  }
+  // [steps]
+  EXPECT_EQ(on_first_gpu, (std::vector<std::vector<tokens>>{{5}, {6}, {9}}));
 }
 
 TEST(RangeV3, ViewsWhatItRefersTo)
