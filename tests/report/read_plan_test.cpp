@@ -49,7 +49,7 @@ TEST(ReadPlan, NamesLineAndColumnOfWhatItRefuses)
 {
   expect_refused_plan("", 1, "there is no header; write step,sample,rank,slot,tokens,cost,bag");
   expect_refused_plan("step,sample,rank,slot,tokens,cost\n", 1, "there is no column 'bag'");
-  expect_refused_plan("bag," + plan_columns, 1, "there are two plan_columns 'bag'");
+  expect_refused_plan("bag," + plan_columns, 1, "there are two columns 'bag'");
   expect_refused_plan(plan_columns + "0,0,0,0,1,1,0\n0,0,0,0,1,1\n", 3,
                       "the number of fields is 6");
   expect_refused_plan(plan_columns + "0,0,-1,0,1,1,0\n", 2,
