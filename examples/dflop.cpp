@@ -277,7 +277,7 @@ int main(int argc, char** argv)
                 batch);
     std::vector<std::pair<dflop_model, std::uint32_t>> shown;
     if (audio) {
-      shown.emplace_back(audio_model(argv[1]), 64);
+      shown.emplace_back(audio_model(argv[1]), 32);
     } else {
       auto const models = three_models(load_three_kinds(argv[1], argv[2], argv[3]));
       auto const& [name, modules, kinds] = models[0];

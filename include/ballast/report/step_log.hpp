@@ -11,6 +11,7 @@
 #include <ballast/text/detail/counted.hpp>
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -82,7 +83,7 @@ struct task_entry {
 /// Ensures     (1) a line is written whole and by one call of write(), at the end of the file, so
 ///                 that the lines of several writers do not mix on a local file system
 ///             (2) a file that is there is continued; a line that its last writer left unfinished
-///                 is removed first
+///                 is removed first, and one that another writer is writing is waited for (flock)
 ///             (3) where a line cannot be written, as on a full disk, append() says so and what was
 ///                 written of it is removed: the step may go on, and so may the log
 ///             (4) append() allocates nothing once it has seen a line as long
@@ -99,6 +100,7 @@ class step_log {
     } while (descriptor < 0 && errno == EINTR);
     step_log log(std::move(path), descriptor);
     if (descriptor < 0) { return log.refuse(); }
+    file_lock const nobody_writes(descriptor, LOCK_EX);  // what is unfinished now stays so
     if (auto cut = log.cut_unfinished_line(); !cut) { return tl::unexpected(cut.error()); }
     return log;
   }
@@ -165,6 +167,26 @@ class step_log {
   }
 
  private:
+  /// Where a file system has no locks, nothing is locked.
+  class file_lock {
+   public:
+    file_lock(int descriptor, int operation) : descriptor_(descriptor)
+    {
+      while (flock(descriptor_, operation) != 0 && errno == EINTR) {}
+    }
+    file_lock(file_lock const&) = delete;
+    file_lock& operator=(file_lock const&) = delete;
+    ~file_lock()
+    {
+      int const reason = errno;
+      (void)flock(descriptor_, LOCK_UN);
+      errno = reason;
+    }
+
+   private:
+    int descriptor_;
+  };
+
   step_log(std::string path, int descriptor) : path_(std::move(path)), descriptor_(descriptor) {}
 
   template <class Numbers>
@@ -188,6 +210,7 @@ class step_log {
 
   [[nodiscard]] result<void> write_line()
   {
+    file_lock const nobody_cuts(descriptor_, LOCK_SH);  // writers do not wait for each other
     std::ptrdiff_t written = -1;
     do {
       written = write(descriptor_, line_.data(), line_.size());
