@@ -87,7 +87,8 @@ TEST_F(BallastRouteUnits, RefusesWhatIsNoPairOfUnits)
   expect_refused(run(units("''", 4)), 2, "the text is empty");
   expect_refused(run(units("2:2", 4) + "--gpus 5"), 2, "takes 4 GPUs, and --gpus says 5");
   expect_refused(run(units("2:2", 4) + "--nodes 2,1"), 2, "takes 4 GPUs, and --nodes 2,1 has 3");
-  expect_refused(run(units("2:2", 4) + "--bags g1n4"), 2, "--bags and --units do not go together; leave one of them out");
+  expect_refused(run(units("2:2", 4) + "--bags g1n4"), 2,
+                 "--bags and --units do not go together; leave one of them out");
   expect_refused(run("route --units 2:2"), 2, "--units goes with --trace and --length");
 }
 

@@ -67,8 +67,8 @@ std::vector<snippet> snippets_of(source_file const& document)
   for (std::size_t at = 0; at < text.size(); ++at) {
     if (!text[at].starts_with("```")) { continue; }
     snippet block{at + 1, "", "", {}};
-    bool const is_cpp = text[at] == "```cpp" || text[at] == "```c++" || text[at] == "```cuda" ||
-                        text[at] == "```c";
+    bool const is_cpp =
+        text[at] == "```cpp" || text[at] == "```c++" || text[at] == "```cuda" || text[at] == "```c";
     if (at > 0 && text[at - 1].starts_with("<!-- snippet: ")) {
       std::istringstream words(text[at - 1].substr(14));
       std::string end;

@@ -103,8 +103,9 @@ struct latency_measurement {
   std::sort(lengths.begin(), lengths.end());
   auto const different = std::unique(lengths.begin(), lengths.end()) - lengths.begin();
   if (different < 2) {
-    return fail(error_code::infeasible, 0,
-                "two unknowns need measurements of at least two different lengths; measure another one");
+    return fail(
+        error_code::infeasible, 0,
+        "two unknowns need measurements of at least two different lengths; measure another one");
   }
 
   auto const c = detail::fit_robustly(detail::span_of(rows), {true, true, different > 2}).c;

@@ -162,8 +162,10 @@ class layout_pipeline {
   [[nodiscard]] std::vector<std::uint32_t> stage_costs(std::size_t module) const
   {
     detail::stage_shares const shares = shares_of(module);
+    std::uint32_t const parts = graph_.modules()[module].parts();
     std::vector<std::uint32_t> costs;
-    for (std::uint32_t part = 0; part < graph_.modules()[module].parts(); ++part) {
+    costs.reserve(parts);
+    for (std::uint32_t part = 0; part < parts; ++part) {
       costs.push_back(shares.cost_of(shares.kind_of(part)));
     }
     return costs;

@@ -71,7 +71,7 @@ template <class CostOf, class WeightOf>
     }
   }
   auto const [source, target] = problem.longest();
-  constexpr auto most = static_cast<uint128>(std::int64_t{1} << 61);
+  constexpr uint128 most = uint128{1} << 61;
   for (std::int64_t const largest :
        {problem.cost_of(source, target), problem.weight_of(source, target)}) {
     if (largest < 0 || static_cast<uint128>(largest) * problem.lengths.size() > most) {

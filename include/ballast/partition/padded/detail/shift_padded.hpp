@@ -88,7 +88,7 @@ template <class Problem>
       least = cells.makespan();
       std::copy(cells.owner().begin(), cells.owner().end(), owner.begin());
     }
-    std::size_t const place = static_cast<std::size_t>(random.below(count));
+    auto const place = static_cast<std::size_t>(random.below(count));
     std::size_t const away = static_cast<std::size_t>(random.below(2 * reach)) + count - reach;
     bool const swaps = random.below(2) == 0;
     std::size_t const sample = order[place];
