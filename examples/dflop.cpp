@@ -14,7 +14,8 @@
 // over MPI: mpirun -np 8 dflop mpi); losses and gradients are those of one rank by itself.
 
 #include "common/dflop_models.hpp"
-#include "common/dflop_training.hpp"     // defines: dflop_training::{small_problem, taken, ...}
+#include "common/dflop_training.hpp"  // defines: dflop_training::{small_problem, taken, ...}
+#include "common/listed.hpp"
 #include "common/pipeline_training.hpp"  // defines: pipeline_model::{trained, difference, ...}
 
 #include <ballast/comm.hpp>
@@ -232,16 +233,12 @@ gains show(dflop_model const& model, std::uint32_t gpus)
           base / searched.scheduled.step, less_idle, share};
 }
 
-// "1.56, 1.54, 1.96"
+// One gain of every ablation.
 std::string listed(std::vector<gains> const& all, double gains::* member, int digits = 2)
 {
-  std::string text;
-  for (gains const& each : all) {
-    std::array<char, 32> one{};
-    std::snprintf(one.data(), one.size(), "%s%.*f", text.empty() ? "" : ", ", digits, each.*member);
-    text += one.data();
-  }
-  return text;
+  std::vector<double> values;
+  for (gains const& each : all) { values.push_back(each.*member); }
+  return ::listed(values, digits);
 }
 
 }  // namespace

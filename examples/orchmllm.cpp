@@ -7,7 +7,8 @@
 // text_tokens and image_tokens_each, the second with audio_tokens_25hz and text_tokens. `orchmllm
 // train` only trains, on threads; `mpirun -np 8 orchmllm train mpi` over MPI, and prints the same.
 
-#include "common/gradient_sum.hpp"     // defines: block::sum_over_ranks
+#include "common/gradient_sum.hpp"  // defines: block::sum_over_ranks
+#include "common/listed.hpp"
 #include "common/multimodal_data.hpp"  // defines: multimodal_data::{read, draw, deal}
 #include "common/phase_model.hpp"      // defines: block::phase_model
 
@@ -318,18 +319,6 @@ void show_without_image(std::vector<multimodal_samples> const& read)
   }
   std::printf("%zu of %zu samples and %zu of %zu ranks have read no image\n", samples,
               ranks * samples_of_rank, idle, ranks);
-}
-
-// "1.88, 1.81, 1.88"
-std::string listed(std::vector<double> const& values, int digits = 2)
-{
-  std::string text;
-  for (double const each : values) {
-    std::array<char, 32> one{};
-    std::snprintf(one.data(), one.size(), "%s%.*f", text.empty() ? "" : ", ", digits, each);
-    text += one.data();
-  }
-  return text;
 }
 
 // What docs/five_systems.md says of the traces is printed word for word.

@@ -83,8 +83,8 @@ class profiled_times {
 /// weights each, so they reduce gradients first. Virtual stages and kind are left for the caller.
 ///
 /// Expects     passes.forward >= 1; `parts` are not all 0.
-/// Errors      out_of_range: the profile is not as check_profile wants it or has cuts, size is not from 0 to
-///             longest_sample, or something does not fit: 2^53 picoseconds, 2^53 bytes, at
+/// Errors      out_of_range: the profile is not as check_profile wants it or has cuts, size is not
+///             from 0 to longest_sample, or something does not fit: 2^53 picoseconds, 2^53 bytes, at
 ///             `position` of the degree.
 /// Complexity  O(degrees).
 [[nodiscard]] inline result<orchestrated_module> orchestrated_module_of(

@@ -9,7 +9,7 @@
 #include <ballast/pipeline/compiled_schedule.hpp>
 #include <ballast/pipeline/schedule.hpp>
 #include <ballast/pipeline/stage_graph.hpp>
-#include <ballast/text/detail/integer_rows.hpp>
+#include <ballast/text/detail/column_rows.hpp>
 #include <ballast/text/read_file.hpp>
 
 #include <algorithm>

@@ -5,7 +5,7 @@
 #include <ballast/core/ids.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
-#include <ballast/text/detail/integer_rows.hpp>
+#include <ballast/text/detail/column_rows.hpp>
 #include <ballast/text/read_file.hpp>
 
 #include <array>

@@ -27,9 +27,9 @@ namespace ballast::inline v0::detail {
 
 /// All layouts that fit and whose replicas have no more work than a limit.
 ///
-/// The work of a module on its costliest stage is divided among its replicas, so the fullest has that
-/// over dp at least, however samples are dealt, and reduces its gradients then. That bounds a step
-/// from below for every number of microbatches. Modules are placed from the last to the first,
+/// The work of a module on its costliest stage is divided among its replicas, so the fullest has
+/// that over dp at least, however samples are dealt, and reduces its gradients then. That bounds a
+/// step from below for every number of microbatches. Modules are placed from the last to the first,
 /// since what a stage holds depends on the stages after it; the first takes the GPUs that are left,
 /// and none gets fewer than its work needs within the limit.
 class layout_enumeration {

@@ -84,9 +84,9 @@ class bag_exchanges {
   }
 
   /// The best exchange in which bag `from` loses and bag `to` gains work, among the lightest
-  /// samples of `count` costs of each. Where those of `from` cost less than what is wanted, it looks at more
-  /// of them, and where even the most that it can search do, at swaps of any one sample for
-  /// another.
+  /// samples of `count` costs of each. Where those of `from` cost less than what is wanted, it
+  /// looks at more of them, and where even the most that it can search do, at swaps of any one
+  /// sample for another.
   [[nodiscard]] bag_exchange find(std::size_t from, std::size_t to, wanted_net wanted,
                                   std::size_t count)
   {

@@ -44,8 +44,8 @@ template <class Problem>
 }
 
 /// Fills orders evenly, keeps the best, shifts samples, and searches small steps whole. The bound is
-/// the mean of what all batches cost at least, or the least largest batch, both for one length. It stops at a makespan of
-/// `enough`.
+/// the mean of what all batches cost at least, or the least largest batch, both for one length. It
+/// stops at a makespan of `enough`.
 ///
 /// Expects     check_padded has no objection.
 template <class Problem>

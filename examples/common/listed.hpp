@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef BALLAST_EXAMPLES_COMMON_LISTED_HPP
+#define BALLAST_EXAMPLES_COMMON_LISTED_HPP
+
+#include <array>
+#include <cstdio>
+#include <string>
+#include <vector>
+
+/// Numbers as docs/five_systems.md lists them: "1.88, 1.81, 1.88".
+inline std::string listed(std::vector<double> const& values, int digits = 2)
+{
+  std::string text;
+  for (double const each : values) {
+    std::array<char, 32> one{};
+    std::snprintf(one.data(), one.size(), "%s%.*f", text.empty() ? "" : ", ", digits, each);
+    text += one.data();
+  }
+  return text;
+}
+
+#endif  // BALLAST_EXAMPLES_COMMON_LISTED_HPP
