@@ -134,7 +134,7 @@ class integer_rows {
   [[nodiscard]] result<bool> next_into(row& numbers)
   {
     typename column_rows<N>::row fields;
-    auto const more = rows_.next_into(fields);
+    auto more = rows_.next_into(fields);
     if (!more || !*more) { return more; }
     for (std::size_t column = 0; column < N; ++column) {
       auto const& [name, most, names] = columns_[column];
