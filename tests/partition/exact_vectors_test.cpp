@@ -71,46 +71,83 @@ TEST(VectorExact, MakesTheQuantityThatDoesNotBindSmallToo)  // Ensures (6)
   EXPECT_EQ(most, 7900);
 }
 
-// Oracle: all plans; the largest loads in each dimension of the plan with the least `other`, of
-// those that do not have more than `most` in the one that binds.
-std::int64_t least_other(std::vector<cost_vector<2>> const& costs, std::size_t bins,
-                         std::size_t binding, std::int64_t most)
+// The largest load in each dimension, the largest first.
+template <std::size_t D>
+cost_vector<D> largest_first(std::vector<cost_vector<D>> const& loads)
 {
-  std::int64_t best = ballast::no_cost;
-  std::vector<std::size_t> owner(costs.size(), 0);
-  for (;;) {
-    std::vector<cost_vector<2>> loads(bins, cost_vector<2>{});
-    cost_vector<2> largest{};
-    for (std::size_t sample = 0; sample < costs.size(); ++sample) {
-      for (std::size_t d = 0; d < 2; ++d) {
-        loads[owner[sample]][d] += costs[sample][d];
-        largest[d] = std::max(largest[d], loads[owner[sample]][d]);
-      }
-    }
-    if (largest[binding] <= most) { best = std::min(best, largest[1 - binding]); }
-    std::size_t next = 0;
-    while (next < owner.size() && ++owner[next] == bins) { owner[next++] = 0; }
-    if (next == owner.size()) { return best; }
+  cost_vector<D> largest{};
+  for (auto const& load : loads) {
+    for (std::size_t d = 0; d < D; ++d) { largest[d] = std::max(largest[d], load[d]); }
   }
+  std::ranges::sort(largest, std::greater{});
+  return largest;
 }
 
-TEST(VectorExact, FindsTheBestOfTheOtherQuantityInSmallSteps)  // Ensures (6)
+// Oracle: all plans in which no bin weighs more than `most`; the least of their largest loads.
+template <std::size_t D>
+cost_vector<D> least_of_all(std::vector<cost_vector<D>> const& costs,
+                            std::vector<std::int64_t> const& weights, std::int64_t most,
+                            std::vector<cost_vector<D>>& loads, std::vector<std::int64_t>& held,
+                            std::size_t sample = 0)
 {
-  ballast::random_source random(206);
-  for (int trial = 0; trial < 100; ++trial) {
-    SCOPED_TRACE(testing::Message() << "trial " << trial);
-    auto const step = ballast_test::random_vectors<2>(random, 6, 3);
-    auto const plan = ballast_test::plan_in_bins(step.costs, step.bins, exact<>{});
-    ASSERT_TRUE(plan);
-    ballast_test::expect_valid_vector_plan(step, *plan);
-    ASSERT_EQ(plan->makespan.numerator, ballast_test::optimum(step));
-    cost_vector<2> largest{};
-    for (auto const& load : plan->loads) {
-      for (std::size_t d = 0; d < 2; ++d) { largest[d] = std::max(largest[d], load[d]); }
-    }
-    std::size_t const binding = largest[0] >= largest[1] ? 0 : 1;
-    ASSERT_EQ(largest[1 - binding], least_other(step.costs, step.bins, binding, largest[binding]));
+  if (sample == costs.size()) { return largest_first(loads); }
+  cost_vector<D> best;
+  best.fill(ballast::no_cost);
+  for (std::size_t bin = 0; bin < loads.size(); ++bin) {
+    if (held[bin] + weights[sample] > most) { continue; }
+    auto const before = loads[bin];
+    for (std::size_t d = 0; d < D; ++d) { loads[bin][d] += costs[sample][d]; }
+    held[bin] += weights[sample];
+    best = std::min(best, least_of_all(costs, weights, most, loads, held, sample + 1));
+    held[bin] -= weights[sample];
+    loads[bin] = before;
   }
+  return best;
+}
+
+// How often refine finds the best of all plans, which exact always has to.
+template <std::size_t D>
+int expect_best_of_all(std::uint64_t seed, std::size_t samples)
+{
+  ballast::random_source random(seed);
+  int refined = 0;
+  for (int trial = 0; trial < ballast_test::trials_of(150); ++trial) {
+    SCOPED_TRACE(testing::Message() << "trial " << trial << " dimensions " << D);
+    auto const step = ballast_test::random_vectors<D>(random, samples, 3);
+    std::vector<std::int64_t> weights(step.costs.size());
+    for (auto& weight : weights) { weight = random.between(1, 9); }
+    std::vector<cost_vector<D>> loads(step.bins, cost_vector<D>{});
+    std::vector<std::int64_t> before;
+    ballast::partition_constraints given;
+    if (trial % 3 == 1) {
+      for (auto& load : loads) {
+        for (auto& part : load) { before.push_back(part = random.between(0, 400)); }
+      }
+      given.starting_loads = before;
+    }
+    if (trial % 2 == 0) { given.most_per_gpu = random.between(9, 30), given.weights = weights; }
+    auto const plan = ballast_test::plan_in_bins(step.costs, step.bins, exact<>{}, {}, given);
+    std::vector<std::int64_t> held(step.bins);
+    auto const best = least_of_all(step.costs, weights, given.most_per_gpu, loads, held);
+    EXPECT_EQ(plan.has_value(), best[0] < ballast::no_cost);
+    if (!plan) { continue; }
+    EXPECT_EQ(largest_first(plan->loads), best);
+    EXPECT_TRUE(plan->proven_optimal());
+    for (std::size_t sample = 0; sample < weights.size(); ++sample) {
+      held[to_index(plan->owner[sample])] += weights[sample];
+    }
+    EXPECT_LE(std::ranges::max(held), given.most_per_gpu);
+    auto const nearly = ballast_test::plan_in_bins(step.costs, step.bins, refine{}, {}, given);
+    refined += largest_first(nearly.value().loads) == best ? 1 : 0;
+  }
+  return refined;
+}
+
+TEST(VectorExact, FindsTheBestOfAllQuantitiesInSmallSteps)  // Ensures (6)
+{
+  EXPECT_GE(expect_best_of_all<2>(206, 7), ballast_test::trials_of(100));
+  EXPECT_GE(expect_best_of_all<3>(207, 6), ballast_test::trials_of(100));
+  EXPECT_GE(expect_best_of_all<4>(208, 6), ballast_test::trials_of(100));
 }
 
 TEST(VectorExact, IsNotWorseThanTheInnerPolicyNorThanWithFewerNodes)  // Ensures (3)
@@ -127,28 +164,6 @@ TEST(VectorExact, IsNotWorseThanTheInnerPolicyNorThanWithFewerNodes)  // Ensures
       last = plan->makespan;
     }
   }
-}
-
-TEST(VectorExact, KeepsToTheCapacities)  // Ensures (1)
-{
-  ballast::random_source random(204);
-  std::size_t planned = 0;
-  for (int trial = 0; trial < 200; ++trial) {
-    auto const step = ballast_test::random_vectors<2>(random, 9, 3);
-    std::vector<std::int64_t> weights(step.costs.size());
-    for (auto& weight : weights) { weight = random.between(1, 9); }
-    std::int64_t const most = random.between(9, 30);
-    auto const plan = ballast_test::plan_in_bins(step.costs, step.bins, exact{}, {},
-                                                 {.most_per_gpu = most, .weights = weights});
-    if (!plan) { continue; }
-    ++planned;
-    std::vector<std::int64_t> held(step.bins);
-    for (std::size_t sample = 0; sample < weights.size(); ++sample) {
-      held[to_index(plan->owner[sample])] += weights[sample];
-    }
-    EXPECT_LE(std::ranges::max(held), most);
-  }
-  EXPECT_GE(planned, 100U);
 }
 
 TEST(VectorExact, ProvesPlansOfSeveralSpeeds)  // Ensures (4)

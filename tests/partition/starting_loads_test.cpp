@@ -103,6 +103,18 @@ TEST(StartingLoads, AreCountedByEveryPolicy)
   expect_counted(ballast::exact{}, true);
 }
 
+TEST(StartingLoads, CountInEveryQuantity)
+{
+  std::vector<ballast::cost_vector<2>> const samples = {{30, 5}, {20, 60}};
+  std::vector<std::int64_t> const before = {100, 0, 20, 90};  // of bag 0, of bag 1
+  auto const plan =
+      ballast::partition(samples, ballast::one_gpu_bags(2), ballast::refine{}, std::identity{},
+                         ballast::no_length{}, {.starting_loads = before})
+          .value();
+  EXPECT_EQ(plan.loads, (std::vector<ballast::cost_vector<2>>{{120, 60}, {50, 95}}));
+  EXPECT_TRUE(plan.proven_within(0.2));
+}
+
 TEST(StartingLoads, CountBesidesPaddedBatchesAndCaps)
 {
   std::vector<ballast::tokens> const lengths = {8, 7, 5};
@@ -205,11 +217,18 @@ TEST(StartingLoads, AreRefusedInASentence)
       over.error().message,
       "the samples and constraints.starting_loads together cost more than 63 bits hold; use a "
       "coarser unit for both");
-  auto const vectors = ballast::partition(
-      lengths, ballast::one_gpu_bags(2), ballast::refine{},
-      [](ballast::tokens length) { return ballast::cost_vector<2>{length, length}; },
-      {.starting_loads = large});
-  EXPECT_EQ(vectors.error().code, error_code::out_of_range);
+  auto const by_two = [&](std::vector<std::int64_t> const& before) {
+    return ballast::partition(costs, ballast::one_gpu_bags(2), ballast::refine{},
+                              [](std::int64_t cost) { return ballast::cost_vector<2>{1, cost}; },
+                              ballast::no_length{}, {.starting_loads = before})
+        .error()
+        .message;
+  };
+  EXPECT_EQ(by_two(large),
+            "constraints.starting_loads has 2 entries for 2 bags; give 2 for each bag, or none");
+  EXPECT_EQ(by_two({0, 0, 0, most / 2}),
+            "the samples and constraints.starting_loads together cost more than 63 bits hold in "
+            "dimension 1; use a coarser unit for both");
 }
 
 }  // namespace starting_loads_test

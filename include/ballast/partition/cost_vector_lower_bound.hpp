@@ -16,6 +16,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <numeric>
 #include <span>
 
 namespace ballast::inline v0 {
@@ -30,45 +31,49 @@ namespace ballast::inline v0 {
 /// `detail::capacity_bound` does: a bag that is slow or has the heaviest samples still has to hold
 /// what the others cannot.
 ///
-/// Expects     a valid cost_vector_problem of so many bags, at least 1, all empty.
+/// Shapes      starting_loads[bags], or empty where bags start empty.
+/// Expects     a valid cost_vector_problem of so many bags, at least 1.
 /// Ensures     (1) no plan in which samples fit their bags, and bags hold their samples, has a
 ///                 smaller makespan
 /// Complexity  O((D n + m) log m), with capacities O(D (n log n + m log (n m))); 60 n + 84 m bytes
 ///             of scratch.
 template <std::size_t D>
 [[nodiscard]] ratio cost_vector_lower_bound(cost_vector_problem<D> const& problem, std::size_t bags,
-                                            workspace& memory)
+                                            workspace& memory,
+                                            std::span<cost_vector<D> const> starting_loads = {})
 {
   BALLAST_EXPECTS(bags >= 1);
   std::size_t const samples = problem.costs.size();
   auto scratch = memory.open();
   std::span<cost_units> const costs = scratch.take<cost_units>(samples);
   std::span<priced_sample> const heaviest_first = scratch.take<priced_sample>(samples);
+  std::span<cost_units> const starts = scratch.take<cost_units>(starting_loads.size());
   partition_problem one = detail::weights_alone(problem, bags, scratch);
   one.costs = costs;
   one.heaviest_first = heaviest_first;
+  auto const take_each = [&](auto const& part) {
+    std::transform(problem.costs.begin(), problem.costs.end(), costs.begin(), part);
+    std::transform(starting_loads.begin(), starting_loads.end(), starts.begin(), part);
+  };
   auto const bound_of_costs = [&] {
     descending_order_into(heaviest_first, costs, memory);
-    ratio const bound = makespan_lower_bound(one, memory);
+    ratio const bound = makespan_lower_bound(one, memory, starts);
     return one.capacities.empty() ? bound : std::max(bound, detail::capacity_bound(one, memory));
   };
 
   ratio bound{0, one.speeds.front()};
   cost_units room = no_cost - 1;  // for the sum of everything
   for (std::size_t d = 0; d < D; ++d) {
-    std::transform(problem.costs.begin(), problem.costs.end(), costs.begin(),
-                   [d](cost_vector<D> const& cost) { return cost[d]; });
+    take_each([d](cost_vector<D> const& each) { return each[d]; });
     bound = std::max(bound, bound_of_costs());
     for (cost_units const cost : costs) { room -= std::min(room, cost); }
+    for (cost_units const start : starts) { room -= std::min(room, start); }
   }
   if constexpr (D > 1) {
     if (room == 0) { return bound; }  // the sums might overflow
-    std::transform(problem.costs.begin(), problem.costs.end(), costs.begin(),
-                   [](cost_vector<D> const& cost) {
-                     cost_units sum = 0;
-                     for (cost_units const part : cost) { sum += part; }
-                     return sum;
-                   });
+    take_each([](cost_vector<D> const& each) {
+      return std::accumulate(each.begin(), each.end(), cost_units{0});
+    });
     constexpr auto dimensions = static_cast<cost_units>(D);
     ratio mean = bound_of_costs();
     // With bags of one speed, some dimension of a bag carries a whole number of units.

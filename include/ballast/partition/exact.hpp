@@ -16,7 +16,6 @@
 #include <ballast/partition/detail/search/makespan_search.hpp>
 #include <ballast/partition/detail/vectors/enumerate_vectors.hpp>
 #include <ballast/partition/detail/vectors/place_vectors_within_capacity.hpp>
-#include <ballast/partition/detail/vectors/settle_others.hpp>
 #include <ballast/partition/refine.hpp>
 
 #include <algorithm>
@@ -63,8 +62,8 @@ namespace ballast::inline v0 {
 ///                 than its capacity; (2), and (3) if the inner policy's plan keeps to the
 ///                 capacities
 ///             (6) no plan has a makespan below the one returned, which is the plan's where the
-///                 search came to its end; then a second search, as long, makes the largest load of
-///                 the dimensions that do not bind least among plans of that makespan
+///                 search came to its end; then a second search, as long, looks among plans of that
+///                 makespan for one whose next latest dimension finishes earliest, and so on
 /// Complexity  the inner policy and O(vector_nodes D log m); 4 bytes of scratch per sample and bag.
 template <class Inner = refine<>>
 struct exact {
@@ -110,16 +109,8 @@ struct exact {
         (!problem.capacities.empty() && !detail::keeps_to_capacities<D>(problem, owner, memory))) {
       return proven;
     }
-    auto const enumerate = [this, &memory](cost_vector_problem<D> const& each,
-                                           std::span<cost_vector<D> const> each_starts,
-                                           std::span<cost_vector<D>> each_loads,
-                                           std::span<bag_id> each_owner) {
-      return detail::enumerate_vectors<D>(each, each_starts, each_loads, each_owner, vector_nodes,
-                                          memory);
-    };
-    ratio const found = enumerate(problem, starts, loads, owner);
-    detail::settle_others<D>(problem, starts, loads, owner, memory, enumerate);
-    return std::max(proven, found);
+    return std::max(
+        proven, detail::enumerate_vectors<D>(problem, starts, loads, owner, vector_nodes, memory));
   }
 
   friend bool operator==(exact const&, exact const&) = default;

@@ -75,7 +75,10 @@ template <class Cost, std::ranges::forward_range Samples, policy_by<Cost> Policy
                                           partition_constraints const& constraints = {})
 {
   auto const count = static_cast<std::size_t>(std::ranges::distance(samples));
-  if (auto checked = detail::check_step(count, bags, constraints); !checked) { return checked; }
+  constexpr std::size_t quantities = sizeof(Cost) / sizeof(cost_units);
+  if (auto checked = detail::check_step(count, bags, constraints, quantities); !checked) {
+    return checked;
+  }
   bool const limited = constraints.limits_bags();
   if (std::same_as<LengthOf, no_length> && limited && constraints.weights.size() != count) {
     return fail(error_code::out_of_range, 0,

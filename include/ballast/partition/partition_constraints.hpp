@@ -125,8 +125,8 @@ struct partition_constraints {
   /// What counts against most_per_gpu and bag_capacities, and only with them. Empty: the lengths.
   sample_values<std::int64_t> weights = {};
   /// Work that each bag has before the step, in the unit of the cost: counted in loads, makespan and
-  /// bound, not against most_per_gpu. One for each bag, or empty. Plans by one quantity count it,
-  /// whatever their policy.
+  /// bound, not against most_per_gpu, whatever the policy. One for each bag, or empty; by several
+  /// quantities one for each of them, bag after bag.
   std::span<std::int64_t const> starting_loads = {};
   /// The most weight that each bag as a whole gets, beside most_per_gpu. One for each bag, or empty.
   std::span<std::int64_t const> bag_capacities = {};
@@ -164,21 +164,22 @@ namespace detail {
 /// Refuses numbers of bags that are negative, or of other bags.
 [[nodiscard]] inline result<void> check_bag_numbers(char const* name,
                                                     std::span<std::int64_t const> numbers,
-                                                    std::size_t bags, std::int64_t most)
+                                                    std::size_t bags, std::int64_t most,
+                                                    std::size_t quantities = 1)
 {
-  if (!numbers.empty() && numbers.size() != bags) {
-    return fail(error_code::out_of_range, std::min(numbers.size(), bags), "constraints.", name,
-                " has ", counted(numbers.size(), "entry"), " for ", counted(bags, "bag"),
-                "; give one for each bag, or none");
+  if (!numbers.empty() && numbers.size() != bags * quantities) {
+    return fail(
+        error_code::out_of_range, std::min(numbers.size(), bags * quantities), "constraints.", name,
+        " has ", counted(numbers.size(), "entry"), " for ", counted(bags, "bag"), "; give ",
+        quantities == 1 ? std::string("one") : concat(quantities), " for each bag, or none");
   }
-  for (std::size_t bag = 0; bag < numbers.size(); ++bag) {
-    if (numbers[bag] < 0 || numbers[bag] > most) {
-      return fail(error_code::out_of_range, bag, "constraints.", name, " has ", numbers[bag],
-                  " for bag ", bag,
-                  ", which is negative or brings the sum above 62 bits; correct "
-                  "it");
+  for (std::size_t at = 0; at < numbers.size(); ++at) {
+    if (numbers[at] < 0 || numbers[at] > most) {
+      return fail(error_code::out_of_range, at, "constraints.", name, " has ", numbers[at],
+                  " for bag ", at / quantities,
+                  ", which is negative or brings the sum above 62 bits; correct it");
     }
-    if (most != std::numeric_limits<std::int64_t>::max()) { most -= numbers[bag]; }
+    if (most != std::numeric_limits<std::int64_t>::max()) { most -= numbers[at]; }
   }
   return {};
 }

@@ -65,8 +65,8 @@ namespace ballast::inline v0 {
 /// b is bounded from both sides, so it prices few pairs. Where nothing helps, it makes two random
 /// exchanges and searches on, and takes back what does not end earlier, as long as there is work.
 /// Samples go only where they fit and where there is room, and a plan that overruns capacities is
-/// made anew. Without capacities a second search then lowers the largest load of the dimensions
-/// that do not bind, in plans whose makespan is no larger.
+/// made anew. Another search then lowers the largest load of the dimensions that do not bind, in
+/// plans whose makespan is no larger, the next one that of what does not bind there, and so on.
 ///
 /// Ensures     (6) every sample that found room has one bag, which it fits, and loads have changed
 ///                 as the owners have
@@ -120,13 +120,10 @@ struct refine {
     std::copy(loads.begin(), loads.end(), starts.begin());
     ratio const proven = run_policy(inner, problem, loads, owner, memory);
     detail::refine_vectors<D>(problem, starts, loads, owner, work_per_sample, memory);
-    detail::settle_others<D>(
-        problem, starts, loads, owner, memory,
-        [this, &memory](cost_vector_problem<D> const& others, std::span<cost_vector<D> const>,
-                        std::span<cost_vector<D>> other_loads, std::span<bag_id> other_owner) {
-          detail::search_vectors<D>(others, other_loads, other_owner, work_per_sample, memory,
-                                    /*random=*/false);
-        });
+    if (D > 1 && work_per_sample > 0 &&
+        (problem.capacities.empty() || detail::keeps_to_capacities<D>(problem, owner, memory))) {
+      detail::settle_others<D>(problem, starts, loads, owner, work_per_sample, memory);
+    }
     return proven;
   }
 

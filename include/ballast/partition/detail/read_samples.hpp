@@ -36,9 +36,10 @@ template <std::integral Number>
   }
 }
 
-/// Why this step cannot be planned, whatever its samples are, if so.
+/// Why this step, planned by so many quantities, cannot be planned, whatever its samples are.
 [[nodiscard]] inline result<void> check_step(std::size_t count, bag_layout const& bags,
-                                             partition_constraints const& constraints)
+                                             partition_constraints const& constraints,
+                                             std::size_t quantities)
 {
   if (count >= (std::uint64_t{1} << 32)) {
     return fail(error_code::out_of_range, 0, "a step has more than 2^32 - 1 samples; split it");
@@ -47,8 +48,8 @@ template <std::integral Number>
     return fail(error_code::infeasible, 0, "there are no bags to place samples in; lay out some");
   }
   constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
-  if (auto checked =
-          check_bag_numbers("starting_loads", constraints.starting_loads, bags.size(), most / 2);
+  if (auto checked = check_bag_numbers("starting_loads", constraints.starting_loads, bags.size(),
+                                       most / 2, quantities);
       !checked) {
     return checked;
   }

@@ -17,6 +17,7 @@
 #include <ballast/partition/detail/joint_samples.hpp>
 #include <ballast/partition/detail/plan_items.hpp>
 #include <ballast/partition/detail/read_samples.hpp>
+#include <ballast/partition/detail/vectors/least_finish.hpp>
 #include <ballast/partition/detail/vectors/weights_alone.hpp>
 #include <ballast/partition/partition_constraints.hpp>
 #include <ballast/partition/partition_plan.hpp>
@@ -69,11 +70,13 @@ template <std::size_t D, class CostOf>
 /// Checks what a policy did. A policy that is wrong ends the program here, since its plan would be
 /// taken for a certified one. Where there are capacities, a policy may have found no room.
 ///
+/// Shapes      starts[m], or empty.
 /// Errors      infeasible: a sample has no bag, or a bag is above its capacity.
 template <std::size_t D>
 [[nodiscard]] result<void> check_vector_policy(cost_vector_problem<D> const& problem,
                                                planned_items const& items,
                                                std::span<bag_id const> owner,
+                                               std::span<cost_vector<D> const> starts,
                                                std::span<cost_vector<D> const> loads,
                                                workspace& memory)
 {
@@ -81,6 +84,7 @@ template <std::size_t D>
   std::span<cost_vector<D>> const recomputed = scratch.take<cost_vector<D>>(loads.size());
   std::span<std::int64_t> const held = scratch.take<std::int64_t>(problem.capacities.size());
   std::fill(recomputed.begin(), recomputed.end(), cost_vector<D>{});
+  std::copy(starts.begin(), starts.end(), recomputed.begin());
   std::fill(held.begin(), held.end(), 0);
   auto const no_room = [&](std::size_t item) {
     return out_of_capacity(weights_alone(problem, loads.size(), scratch), items, item, "refine{}");
@@ -110,6 +114,24 @@ template <std::size_t D>
   return {};
 }
 
+/// Refuses samples that together with what bags have cost more than can be counted.
+template <std::size_t D>
+[[nodiscard]] result<void> check_started(cost_vector_problem<D> const& problem,
+                                         std::span<cost_vector<D> const> starts)
+{
+  cost_vector<D> const costs = sum_of<D>(problem.costs);
+  cost_vector<D> const before = sum_of<D>(starts);
+  for (std::size_t d = 0; d < D; ++d) {
+    if (costs[d] > no_cost - 1 - before[d]) {
+      return fail(error_code::out_of_range, 0,
+                  "the samples and constraints.starting_loads together "
+                  "cost more than 63 bits hold in dimension ",
+                  d, "; use a coarser unit for both");
+    }
+  }
+  return {};
+}
+
 /// Plans the samples of a step by several quantities. Returns the best lower bound that is known.
 ///
 /// Bags that are all one GPU, equally fast, are equal for the policy, which then looks at no
@@ -123,12 +145,6 @@ template <std::size_t D, cost_vector_policy<D> Policy>
                                       bag_layout const& bags, Policy const& policy,
                                       partition_constraints const& constraints, workspace& memory)
 {
-  if (!constraints.starting_loads.empty()) {
-    return fail(error_code::out_of_range, 0,
-                "constraints.starting_loads counts in plans by one quantity, and the cost of a "
-                "sample has ",
-                D, "; leave it out");
-  }
   if (constraints.has_rules()) {
     return fail(error_code::out_of_range, 0, "constraints.", constraints.first_rule(),
                 " counts in plans by one quantity, and the cost of a sample has ", D,
@@ -165,14 +181,24 @@ template <std::size_t D, cost_vector_policy<D> Policy>
     std::fill(owner.begin(), owner.end(), to_id<bag_id>(bags.size()));
   }
   std::span<cost_vector<D>> const loads = mutable_span_of(plan.loads);
+  for (std::size_t at = 0; at < constraints.starting_loads.size(); ++at) {
+    loads[at / D][at % D] = constraints.starting_loads[at];
+  }
+  if (auto checked = check_started<D>(problem, loads); !checked) {
+    return tl::unexpected(std::move(checked).error());
+  }
+  std::span<cost_vector<D>> const starts =
+      scratch.take<cost_vector<D>>(constraints.starting_loads.empty() ? 0 : loads.size());
+  std::copy_n(loads.begin(), starts.size(), starts.begin());
   ratio const proven = run_policy(policy, problem, loads, owner, memory);
-  if (auto checked = check_vector_policy<D>(problem, items, owner, loads, memory); !checked) {
+  if (auto checked = check_vector_policy<D>(problem, items, owner, starts, loads, memory);
+      !checked) {
     return tl::unexpected(std::move(checked).error());
   }
   for (std::size_t sample = 0; sample < item_of.size(); ++sample) {
     plan.owner[sample] = owner[item_of[sample]];
   }
-  return std::max(proven, cost_vector_lower_bound(problem, loads.size(), memory));
+  return std::max(proven, cost_vector_lower_bound<D>(problem, loads.size(), memory, starts));
 }
 
 }  // namespace ballast::inline v0::detail

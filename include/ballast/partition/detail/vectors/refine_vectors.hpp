@@ -28,12 +28,12 @@ namespace ballast::inline v0::detail {
 template <std::size_t D>
 void search_vectors(cost_vector_problem<D> const& problem, std::span<cost_vector<D>> loads,
                     std::span<bag_id> owner, std::uint64_t work_per_sample, workspace& memory,
-                    bool random = true)
+                    bool random = true, settled_loads<D> const& settled = {})
 {
   auto scratch = memory.open();
   ratio const target = least_finish<D>(problem, sum_of<D>(loads), loads.size());
   work_budget work(work_per_sample * (owner.size() + 32));
-  vector_search<D>(problem, loads, owner, work, scratch, memory).run(target, random);
+  vector_search<D>(problem, loads, owner, work, scratch, memory, settled).run(target, random);
 }
 
 /// Searches also from plans in which slow bins hold what is little work for its weight, and keeps
@@ -46,7 +46,7 @@ void try_dense_starts(cost_vector_problem<D> const& problem, std::span<cost_vect
                       std::span<cost_vector<D>> loads, std::span<bag_id> owner,
                       std::uint64_t work_per_sample, workspace& memory)
 {
-  ratio const bound = cost_vector_lower_bound(problem, loads.size(), memory);
+  ratio const bound = cost_vector_lower_bound<D>(problem, loads.size(), memory, starts);
   auto const is_near = [&](int part) {  // of the bound, as a power of 2: no further above it
     ratio const finish = finish_of<D>(problem, loads);
     return finish <=

@@ -21,6 +21,13 @@
 
 namespace ballast::inline v0::detail {
 
+/// Quantities in which the loads of bins are limited while others become smaller.
+template <std::size_t D>
+struct settled_loads {
+  std::span<cost_vector<D> const> costs = {};  ///< of each sample; 0 in quantities without limits
+  std::span<cost_vector<D>> room = {};         ///< of each bin; the search keeps it up to date
+};
+
 /// Exchanges samples between the bin that finishes last and others: one for one, and where no such
 /// exchange helps, two for two.
 ///
@@ -32,15 +39,16 @@ namespace ballast::inline v0::detail {
 /// Ensures     (1) loads and owner belong together after every exchange
 ///             (2) after an exchange both of its bins finish before the latest did
 ///             (3) samples fit their bins, and no bin weighs more than its capacity that did not
-///                 from the start
+///                 from the start, nor has more than its room in settled quantities
 template <std::size_t D>
 class vector_search {
  public:
   vector_search(cost_vector_problem<D> const& problem, std::span<cost_vector<D>> loads,
                 std::span<bag_id> owner, work_budget& work, workspace::frame& scratch,
-                workspace& memory)
+                workspace& memory, settled_loads<D> const& settled = {})
       : problem_(problem),
-        open_(problem.any_bag_is_open()),
+        settled_(settled),
+        open_(problem.any_bag_is_open() && settled.room.empty()),
         loads_(loads),
         owner_(owner),
         work_(work),
@@ -156,17 +164,32 @@ class vector_search {
   {
     if (open_) { return true; }
     std::int64_t moved = 0;
+    cost_vector<D> settled{};
+    auto const move = [&](place const& each, std::uint32_t to, std::int64_t sign) {
+      if (each.sample == place::no_sample) { return true; }
+      if (!room_.empty()) { moved += sign * problem_.weights[each.sample]; }
+      if (!settled_.room.empty()) { add(settled, settled_.costs[each.sample], sign); }
+      return problem_.fits(each.sample, to);
+    };
     for (place const& each : given) {
-      if (each.sample == place::no_sample) { continue; }
-      if (!problem_.fits(each.sample, light)) { return false; }
-      if (!room_.empty()) { moved += problem_.weights[each.sample]; }
+      if (!move(each, light, 1)) { return false; }
     }
     for (place const& each : taken) {
-      if (each.sample == place::no_sample) { continue; }
-      if (!problem_.fits(each.sample, heavy)) { return false; }
-      if (!room_.empty()) { moved -= problem_.weights[each.sample]; }
+      if (!move(each, heavy, -1)) { return false; }
     }
-    return room_.empty() || (moved > 0 ? moved <= room_[light] : -moved <= room_[heavy]);
+    auto const has_room = [](std::int64_t more, std::int64_t in_light, std::int64_t in_heavy) {
+      return more > 0 ? more <= in_light : -more <= in_heavy;
+    };
+    if (!room_.empty() && !has_room(moved, room_[light], room_[heavy])) { return false; }
+    for (std::size_t d = 0; d < D && !settled_.room.empty(); ++d) {
+      if (!has_room(settled[d], settled_.room[light][d], settled_.room[heavy][d])) { return false; }
+    }
+    return true;
+  }
+
+  static void add(cost_vector<D>& to, cost_vector<D> const& what, std::int64_t sign)
+  {
+    for (std::size_t d = 0; d < D; ++d) { to[d] += sign * what[d]; }
   }
 
   bool exchange_ones()
@@ -255,12 +278,18 @@ class vector_search {
   {
     if (sample == place::no_sample) { return; }
     owner_[sample] = to_id<bag_id>(to);
-    if (room_.empty()) { return; }
-    room_[from] += problem_.weights[sample];
-    room_[to] -= problem_.weights[sample];
+    if (!room_.empty()) {
+      room_[from] += problem_.weights[sample];
+      room_[to] -= problem_.weights[sample];
+    }
+    if (!settled_.room.empty()) {
+      add(settled_.room[from], settled_.costs[sample], 1);
+      add(settled_.room[to], settled_.costs[sample], -1);
+    }
   }
 
   cost_vector_problem<D> problem_;
+  settled_loads<D> settled_;
   bool open_;  // every bin is open to every sample
   std::span<cost_vector<D>> loads_;
   std::span<bag_id> owner_;
