@@ -1,6 +1,7 @@
 #include "../common/workloads.hpp"  // defines: bench::{lognormal_lengths, transformer_cost}
 
 #include <benchmark/benchmark.h>
+#include <ballast/core/random.hpp>
 #include <ballast/cost/quadratic_cost.hpp>
 #include <ballast/partition/descending_order.hpp>
 #include <ballast/partition/longest_processing_time.hpp>
@@ -345,6 +346,42 @@ BENCHMARK(pad_two_speeds)
     ->ArgNames({"samples", "bags", "orders"})
     ->ArgsProduct({{2048}, {64}, {0, 8192}})
     ->Unit(benchmark::kMicrosecond);
+
+// Bags of speeds from 50 to 100: how far the busiest is above the bound, in the mean of five steps.
+void pad_many_speeds(benchmark::State& state)
+{
+  ballast::random_source random(50);
+  std::vector<std::uint32_t> speeds(static_cast<std::size_t>(state.range(1)));
+  for (auto& speed : speeds) { speed = static_cast<std::uint32_t>(random.between(50, 100)); }
+  auto const bags = ballast::one_gpu_bags(speeds.size()).with_speeds(speeds);
+  std::vector<std::vector<tokens>> steps_of;
+  for (std::uint64_t seed = 0; seed < 5; ++seed) {
+    steps_of.push_back(bench::lognormal_lengths(static_cast<std::size_t>(state.range(0)),
+                                                static_cast<double>(state.range(2)) / 10,
+                                                42 + seed));
+  }
+  ballast::partition_plan plan;
+  workspace memory;
+  double gaps = 0;
+  std::size_t planned_steps = 0;
+  for (auto _ : state) {
+    bool const done = ballast::partition_into(plan, memory, steps_of[planned_steps++ % 5], bags,
+                                              ballast::padded_batches{}, by_longest)
+                          .has_value();
+    benchmark::DoNotOptimize(done);
+    gaps += plan.gap();
+  }
+  state.counters["mean_gap"] = gaps / static_cast<double>(planned_steps);
+}
+BENCHMARK(pad_many_speeds)
+    ->ArgNames({"samples", "bags", "tenths_of_sigma"})
+    ->Args({256, 16, 5})
+    ->Args({256, 16, 10})
+    ->Args({2048, 64, 5})
+    ->Args({2048, 64, 10})
+    ->Args({8192, 256, 10})
+    ->Iterations(5)
+    ->Unit(benchmark::kMillisecond);
 
 // OrchMLLM's Algorithm 4 against balancing the cost itself, both with costs 24 l d^2 + 4 l^2 d.
 // gap is makespan over the mean or the heaviest sample, less 1; tolerance 0 stands for the cost.

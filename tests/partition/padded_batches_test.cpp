@@ -262,13 +262,48 @@ TEST(PaddedBatches, WorksUpToTheLargestLoads)
                                   [](tokens length) { return length == 3 ? most / 2 : 1; }));
 }
 
-TEST(PaddedBatches, ProvesNothingWhereTimesAreRounded)  // Ensures (4)
+TEST(PaddedBatches, BoundsOtherBagsFromBelow)  // Ensures (5)
 {
-  direct_problem problem(instance{{9, 9, 9}, {50, 40, 30}, {1, 1}});
-  problem.speeds = {4294967291, 4294967279};  // primes, whose product takes 64 bits
-  auto const plan = ballast_test::plan_directly(problem, padded_batches{}, {0, 0});
-  EXPECT_EQ(plan.proven, ratio{});
-  EXPECT_THAT(plan.loads, ElementsAre(80, 50));
+  ballast::random_source random(23);
+  double above = 0;
+  double below = 0;
+  int const trials = ballast_test::trials_of(600);
+  for (int trial = 0; trial < trials; ++trial) {
+    SCOPED_TRACE(testing::Message() << "trial " << trial);
+    direct_problem problem(ballast_test::random_instance(random, 8, 4, trial % 2 == 0 ? 1 : 5));
+    std::vector<cost_units> start(problem.step.gpus.size(), 0);
+    for (std::size_t bag = 0; bag < start.size(); ++bag) {
+      // With speeds of 31 bits, times are rounded.
+      if (trial % 4 == 0) { problem.speeds[bag] = (1U << 30) + static_cast<std::uint32_t>(bag); }
+      if (trial % 3 == 0) { start[bag] = random.between(0, 3) * 100; }
+    }
+    if (trial % 4 == 0) { problem.step.gpu_speeds = problem.speeds; }
+    if (trial % 4 == 0) { problem.step.gpus.assign(start.size(), 1); }
+    auto const plan = ballast_test::plan_directly(problem, padded_batches{.orders = 0}, start);
+    auto const best = ballast_test::padded_optimum(problem.step, start).value();
+    ASSERT_LE(plan.proven, best);
+    if (best.numerator == 0) { continue; }
+    below += 1 - plan.proven.value() / best.value();
+    auto const makespan = ballast_test::padded_makespan(problem.step, plan.owner, start);
+    above += makespan.value() / best.value() - 1;
+  }
+  EXPECT_LT(below, 0.2 * trials);
+  EXPECT_LT(above, 0.02 * trials);
+}
+
+TEST(PaddedBatches, FindsTheOrderOfManySpeeds)  // Ensures (5)
+{
+  ballast::random_source random(24);
+  std::vector<std::uint32_t> speeds(16);
+  std::vector<tokens> lengths(256);
+  for (std::uint32_t& speed : speeds) {
+    speed = static_cast<std::uint32_t>(random.between(50, 100));
+  }
+  for (tokens& length : lengths) { length = 100 << random.below(8); }
+  auto const plan = ballast::partition(lengths, one_gpu_bags(16).with_speeds(speeds),
+                                       padded_batches{}, ballast::quadratic_cost{1});
+  ASSERT_TRUE(plan) << plan.error().message;
+  EXPECT_LT(plan->gap(), 0.05);
 }
 
 TEST(PaddedBatches, IsNeverLongerThanPlansOfPackedPolicies)  // Ensures (3)

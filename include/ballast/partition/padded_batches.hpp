@@ -4,12 +4,14 @@
 
 #include <ballast/core/ids.hpp>
 #include <ballast/core/quantities.hpp>
+#include <ballast/core/random.hpp>
 #include <ballast/core/ratio.hpp>
 #include <ballast/core/uint128.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/batching.hpp>
 #include <ballast/partition/concepts.hpp>
 #include <ballast/partition/detail/padding/finishing_times.hpp>
+#include <ballast/partition/detail/padding/padded_cover.hpp>
 #include <ballast/partition/detail/padding/padded_filling.hpp>
 #include <ballast/partition/detail/padding/padded_orders.hpp>
 #include <ballast/partition/detail/padding/padded_sum.hpp>
@@ -19,8 +21,10 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <limits>
 #include <span>
+#include <utility>
 
 namespace ballast::inline v0 {
 
@@ -40,13 +44,15 @@ namespace ballast::inline v0 {
 ///             (4) the same holds with several kinds of bags, as long as the product of (bags of a
 ///                 kind + 1) is at most `orders` and the least common multiple of speeds below 2^32
 ///             (5) other bags are filled from those with the most GPUs to those with the fewest,
-///                 the fastest of a size first, and nothing is proven
+///                 the fastest of a size first, or in the best order that random swaps of two bags
+///                 find where every sample fits every bag; `detail::padded_cover` is the bound
 ///             (6) a plan above the capacities, in padded weight, is made anew within them, where a
 ///                 sample that weighs more costs no less; where all bags are alike, none is shorter,
 ///                 and where that finds no plan, none exists
 /// Complexity  O(n + m log m) after the sort that the problem brings, and for every time tried O(m)
 ///             with bags of one kind, O(kinds x product) in (4), and in (5) O(m + sizes x n); times
-///             are bisected until no two that differ are left.
+///             are bisected until no two that differ are left. In (5) swaps fill up to 2^18 bags, and
+///             the bound takes up to 2^21 steps.
 /// Source      corrects and generalises Algorithm 2 of B. Xiao, Y. Zheng et al., "OrchMLLM:
 ///             Orchestrate Multimodal Data with Batch Post-Balancing to Accelerate Multimodal Large
 ///             Language Model Training", arXiv 2503.23830, 2025.
@@ -70,21 +76,26 @@ struct padded_batches {
     detail::padded_filling by_size(problem, times, scratch);
     detail::padded_orders by_best_order(problem, times, orders, scratch);
     bool const is_best = by_best_order.applies() && by_size.all_fit();
+    uint128 time = 0;
     if (is_best) {
-      by_best_order.fill(shortest_time(by_best_order, times), place);
+      time = shortest_time(by_best_order, times);
+      by_best_order.fill(time, place);
     } else {
-      by_size.fill(shortest_time(by_size, times), place);
+      time = shortest_time(by_size, times);
+      if (by_size.all_fit()) { time = swap_bags(by_size, times, time); }
+      by_size.fill(time, place);
     }
     bool is_proven = is_best && times.exact();
     if (overruns(problem, owner, scratch) && weighs_as_it_costs(problem)) {
       by_size.keep_capacities(problem);
-      uint128 const time = shortest_time(by_size, times);
+      time = shortest_time(by_size, times);
       if (time == never) { return {}; }  // the front door says that the plan is above
       std::copy(starts.begin(), starts.end(), loads.begin());
       by_size.fill(time, place);
       is_proven = times.exact() && are_alike(problem, times);
     }
-    return is_proven ? makespan_of(loads, problem.speeds) : ratio{};
+    return is_proven ? makespan_of(loads, problem.speeds)
+                     : detail::padded_cover(problem, times, scratch).bound(time);
   }
 
   [[nodiscard]] static constexpr batching batches() noexcept { return batching::padded; }
@@ -129,6 +140,36 @@ struct padded_batches {
       }
     }
     return true;
+  }
+
+  // Which order of several speeds is best depends on the samples: random swaps of two bags, kept
+  // where all samples still have a bag by the time that is the least so far.
+  [[nodiscard]] static uint128 swap_bags(detail::padded_filling& bags,
+                                         detail::finishing_times const& times, uint128 time)
+  {
+    constexpr std::size_t most_bags = std::size_t{1} << 18;  // to fill, for all swaps together
+    auto const nowhere = [](detail::padded_batch const&) {};
+    std::span<std::uint32_t> const order = bags.order();
+    random_source random(1);
+    std::size_t left = std::min(most_bags / order.size(), 256 * order.size());
+    for (; left > 0 && time > times.least(); --left) {
+      std::size_t const one = random.below(order.size());
+      std::size_t const other = random.below(order.size());
+      if (times.alike(order[one], order[other])) { continue; }
+      std::swap(order[one], order[other]);
+      auto filled = bags.fill(time, nowhere);
+      if (!filled.placed()) {
+        std::swap(order[one], order[other]);
+        continue;
+      }
+      time = std::max(filled.finish, times.least());
+      for (uint128 step = (time - times.least()) / 16; step > 0 && left > 1; --left) {
+        filled = bags.fill(time - step, nowhere);
+        if (filled.placed()) { time = std::max(filled.finish, times.least()); }
+        step = std::min(filled.placed() ? step : step / 4, time - times.least());
+      }
+    }
+    return time;
   }
 
   // A filling is the same at all times from its `finish` to before its `next`, so every probe moves

@@ -107,6 +107,14 @@ class finishing_times {
     return {static_cast<std::int64_t>(time), static_cast<std::int64_t>(unit_)};
   }
 
+  /// The same also where finishing times are rounded up: they are by less than a unit.
+  [[nodiscard]] ratio makespan_of_rounded(uint128 time) const noexcept
+  {
+    constexpr auto most = static_cast<uint128>(std::numeric_limits<std::int64_t>::max());
+    if (exact_ || time == 0 || time > most) { return makespan(time); }
+    return {static_cast<std::int64_t>(time - 1), static_cast<std::int64_t>(unit_)};
+  }
+
   [[nodiscard]] uint128 least() const noexcept { return least_; }
   [[nodiscard]] uint128 enough() const noexcept { return enough_; }
 

@@ -98,6 +98,9 @@ class padded_filling {
   /// Expects     weights do not increase along heaviest_first.
   void keep_capacities(partition_problem const& problem) noexcept { limited_ = &problem; }
 
+  /// The bags in the order in which they are filled, which may be changed where all_fit().
+  [[nodiscard]] std::span<std::uint32_t> order() const noexcept { return bags_; }
+
   /// Calls place(padded_batch) for each bag that gets samples.
   template <class Place>
   outcome fill(uint128 time, Place const& place)
