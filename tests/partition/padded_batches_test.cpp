@@ -15,6 +15,8 @@
 #include <cstdint>
 #include <functional>
 #include <limits>
+#include <numeric>
+#include <utility>
 #include <vector>
 
 namespace {
@@ -121,6 +123,51 @@ RC_GTEST_PROP(PaddedBatches, CutsSortedSamplesInTheBestPlaces, ())  // Ensures (
   RC_ASSERT(plan.has_value());
   RC_ASSERT(plan->makespan == (ratio{best_cuts(costs, bags), 1}));
   RC_ASSERT(plan->proven_optimal());
+}
+
+// Oracle: all plans in which no bag pads to more than `most`; the least sum of what they pad to.
+cost_units least_padded(std::vector<cost_units> const& costs, std::vector<cost_units>& largest,
+                        std::vector<cost_units>& count, cost_units most, std::size_t sample = 0)
+{
+  cost_units sum = 0;
+  for (std::size_t bag = 0; bag < count.size(); ++bag) {
+    if (count[bag] * largest[bag] > most) { return ballast::no_cost; }
+    sum += count[bag] * largest[bag];
+  }
+  if (sample == costs.size()) { return sum; }
+  cost_units best = ballast::no_cost;
+  for (std::size_t bag = 0; bag < count.size(); ++bag) {
+    cost_units const before = std::exchange(largest[bag], std::max(largest[bag], costs[sample]));
+    ++count[bag];
+    best = std::min(best, least_padded(costs, largest, count, most, sample + 1));
+    --count[bag];
+    largest[bag] = before;
+  }
+  return best;
+}
+
+TEST(PaddedBatches, PadsLeastOfPlansWithOneMakespan)  // Ensures (7)
+{
+  auto const loads_of = [](std::vector<tokens> const& costs, std::size_t bags,
+                           std::int64_t most_per_gpu) {
+    return ballast::partition(costs, one_gpu_bags(bags), padded_batches{}, std::identity{},
+                              {.most_per_gpu = most_per_gpu})
+        .value()
+        .loads;
+  };
+  EXPECT_THAT(loads_of({8, 5, 4, 1}, 4, 100), ElementsAre(8, 5, 4, 1));
+  ballast::random_source random(22);
+  for (int trial = 0; trial < ballast_test::trials_of(200); ++trial) {
+    SCOPED_TRACE(testing::Message() << "trial " << trial);
+    std::vector<tokens> costs(random.below(8));
+    for (tokens& cost : costs) { cost = random.below(6) == 0 ? 40 : random.between(0, 20); }
+    std::size_t const bags = 1 + random.below(4);
+    auto const loads = loads_of(costs, bags, 300);
+    std::vector<cost_units> largest(bags);
+    std::vector<cost_units> count(bags);
+    ASSERT_EQ(std::accumulate(loads.begin(), loads.end(), cost_units{0}),
+              least_padded(costs, largest, count, std::ranges::max(loads)));
+  }
 }
 
 TEST(PaddedBatches, StaysNearTheOptimumWhereShortSamplesFitFewBags)  // Ensures (5)

@@ -11,6 +11,7 @@
 #include <ballast/partition/batching.hpp>
 #include <ballast/partition/concepts.hpp>
 #include <ballast/partition/detail/padding/finishing_times.hpp>
+#include <ballast/partition/detail/padding/least_padding.hpp>
 #include <ballast/partition/detail/padding/padded_cover.hpp>
 #include <ballast/partition/detail/padding/padded_filling.hpp>
 #include <ballast/partition/detail/padding/padded_orders.hpp>
@@ -49,10 +50,13 @@ namespace ballast::inline v0 {
 ///             (6) a plan above the capacities, in padded weight, is made anew within them, where a
 ///                 sample that weighs more costs no less; where all bags are alike, none is shorter,
 ///                 and where that finds no plan, none exists
+///             (7) where all bags are alike, and samples times bags at most 2^14, no plan of that
+///                 makespan costs less in all; what is proven is the makespan
 /// Complexity  O(n + m log m) after the sort that the problem brings, and for every time tried O(m)
 ///             with bags of one kind, O(kinds x product) in (4), and in (5) O(m + sizes x n); times
 ///             are bisected until no two that differ are left. In (5) swaps fill up to 2^18 bags, and
-///             the bound takes up to 2^21 steps.
+///             the bound takes up to 2^21 steps; (7) takes O(m n k) for k samples in the largest
+///             batch.
 /// Source      corrects and generalises Algorithm 2 of B. Xiao, Y. Zheng et al., "OrchMLLM:
 ///             Orchestrate Multimodal Data with Batch Post-Balancing to Accelerate Multimodal Large
 ///             Language Model Training", arXiv 2503.23830, 2025.
@@ -94,6 +98,18 @@ struct padded_batches {
       by_size.fill(time, place);
       is_proven = times.exact() && are_alike(problem, times);
     }
+    if (can_save_padding(problem, times, owner, scratch)) {
+      cost_units const most = *std::max_element(loads.begin(), loads.end()) - starts[0];
+      std::copy(starts.begin(), starts.end(), loads.begin());
+      auto const most_held = [&problem](priced_sample first) {
+        std::int64_t const weight =
+            problem.capacities.empty() ? 0 : problem.weights[to_index(first.sample)];
+        return weight == 0 ? problem.costs.size()
+                           : static_cast<std::size_t>(problem.capacities[0] / weight);
+      };
+      detail::place_with_least_padding(problem.heaviest_first, loads.size(), most, most_held,
+                                       scratch, place);
+    }
     return is_proven ? makespan_of(loads, problem.speeds)
                      : detail::padded_cover(problem, times, scratch).bound(time);
   }
@@ -105,6 +121,17 @@ struct padded_batches {
 
  private:
   static constexpr uint128 never = std::numeric_limits<uint128>::max();
+
+  [[nodiscard]] static bool can_save_padding(partition_problem const& problem,
+                                             detail::finishing_times const& times,
+                                             std::span<bag_id const> owner,
+                                             workspace::frame& scratch)
+  {
+    constexpr std::size_t most_ends = std::size_t{1} << 14;
+    return owner.size() <= most_ends / problem.gpus.size() && are_alike(problem, times) &&
+           (problem.capacities.empty() ||
+            (weighs_as_it_costs(problem) && !overruns(problem, owner, scratch)));
+  }
 
   [[nodiscard]] static bool overruns(partition_problem const& problem,
                                      std::span<bag_id const> owner, workspace::frame& scratch)
@@ -133,9 +160,9 @@ struct padded_batches {
   [[nodiscard]] static bool are_alike(partition_problem const& problem,
                                       detail::finishing_times const& times)
   {
-    for (std::size_t bag = 1; bag < problem.capacities.size(); ++bag) {
+    for (std::size_t bag = 1; bag < problem.gpus.size(); ++bag) {
       if (!times.alike(0, bag) || problem.gpus[0] != problem.gpus[bag] ||
-          problem.capacities[0] != problem.capacities[bag]) {
+          (!problem.capacities.empty() && problem.capacities[0] != problem.capacities[bag])) {
         return false;
       }
     }

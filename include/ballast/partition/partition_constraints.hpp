@@ -2,6 +2,7 @@
 #ifndef BALLAST_PARTITION_PARTITION_CONSTRAINTS_HPP
 #define BALLAST_PARTITION_PARTITION_CONSTRAINTS_HPP
 
+#include <ballast/core/detail/concat.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/text/detail/counted.hpp>
@@ -13,6 +14,7 @@
 #include <iterator>
 #include <limits>
 #include <span>
+#include <string>
 #include <type_traits>
 
 namespace ballast::inline v0 {
@@ -124,9 +126,9 @@ struct partition_constraints {
   std::int64_t most_per_gpu = no_limit;
   /// What counts against most_per_gpu and bag_capacities, and only with them. Empty: the lengths.
   sample_values<std::int64_t> weights = {};
-  /// Work that each bag has before the step, in the unit of the cost: counted in loads, makespan and
-  /// bound, not against most_per_gpu, whatever the policy. One for each bag, or empty; by several
-  /// quantities one for each of them, bag after bag.
+  /// Work that each bag has before the step, in the unit of the cost: counted in loads, makespan
+  /// and bound, not against most_per_gpu. One for each bag, or empty; by several quantities one for
+  /// each of them, bag after bag.
   std::span<std::int64_t const> starting_loads = {};
   /// The most weight that each bag as a whole gets, beside most_per_gpu. One for each bag, or empty.
   std::span<std::int64_t const> bag_capacities = {};
