@@ -10,6 +10,8 @@
 #include <ballast/core/random.hpp>
 #include <ballast/cost/cost_literal.hpp>
 #include <ballast/partition/grid/refine_grid.hpp>
+#include <ballast/partition/padded/pad_grid.hpp>
+#include <ballast/partition/padded/padded_lengths.hpp>
 #include <ballast/topology/bag_layout.hpp>
 #include <ballast/topology/bag_spec.hpp>
 #include <ballast/topology/lay_out.hpp>
@@ -135,6 +137,58 @@ TEST(GridBalancer, WeighsLossesByTokensThatHaveOne)
     for (std::size_t slot = 0; slot < balancer.microbatches(); ++slot) {
       EXPECT_EQ(balancer.loss_weight(slot), 0);
     }
+  });
+}
+
+TEST(GridBalancer, PlansPaddedBatches)  // Ensures (1)
+{
+  // [padded]
+  auto const sums = [](tokens source, tokens target) { return source + target; };
+  std::vector<std::vector<tokens>> const read = {{8, 5}, {4, 1}};  // by rank
+  ballast::run_ranks(2, [&](thread_communicator& comm) {
+    grid_balancer balancer(comm, ballast::one_gpu_bags(2), sums,
+                           ballast::padded_grid_options{.microbatches = 2});
+    ASSERT_TRUE(balancer.plan(read[to_index(comm.rank())]));
+    // One rank computes 8 and 1, the other 5 and 4, in slots of their own: a step of 9.
+    // [padded]
+    EXPECT_EQ(balancer.planned().makespan, 9);
+    EXPECT_EQ(balancer.microbatches(), 2U);
+    for (std::size_t slot = 0; slot < 2; ++slot) {
+      EXPECT_EQ(balancer.microbatch(slot).size(), 1U);
+      auto const rows = static_cast<tokens>(balancer.rows_computed(slot));
+      EXPECT_EQ(balancer.planned().load(comm.rank(), slot), rows);
+      EXPECT_EQ(balancer.planned().weight(comm.rank(), slot), rows);
+    }
+  });
+}
+
+constexpr grid_step_options<answer> of_pairs{
+    .length_of = of_answers.length_of,
+    .padded_lengths_of = [](answer const& a) -> ballast::padded_lengths {
+      return {a.prompt, a.response};
+    }};
+
+TEST(GridBalancer, PadsTwoLengthsWithinACap)
+{
+  auto const product = [](tokens source, tokens target) { return source * target; };
+  std::vector<answer> const read{{20, 5, 0}, {20, 4, 0}, {10, 15, 0}, {10, 14, 1}};
+  ballast::run_ranks(1, [&](thread_communicator& comm) {
+    grid_balancer balancer(comm, ballast::one_gpu_bags(1), product,
+                           ballast::padded_grid_options{.microbatches = 2, .most_weight = 50},
+                           of_pairs);
+    ASSERT_TRUE(balancer.plan(read));
+    EXPECT_EQ(balancer.planned().makespan, 2 * 20 * 5 + 2 * 10 * 15);
+    EXPECT_EQ(balancer.planned().filled, (std::vector<std::int64_t>{50, 50}));
+    auto const same = balancer.planned();
+    EXPECT_TRUE(balancer.plan(read, &same)) << "as planned ahead";
+
+    auto wrong = of_pairs;
+    wrong.together = of_answers.together;
+    grid_balancer refusing(comm, ballast::one_gpu_bags(1), product,
+                           ballast::padded_grid_options{.microbatches = 2}, wrong);
+    auto const refused = refusing.plan(read);
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().code, ballast::error_code::out_of_range);
   });
 }
 

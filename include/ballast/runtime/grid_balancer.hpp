@@ -7,10 +7,8 @@
 #include <ballast/core/detail/span_of.hpp>
 #include <ballast/core/digest.hpp>
 #include <ballast/core/ids.hpp>
-#include <ballast/core/integer_projection.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
-#include <ballast/partition/grid/concepts.hpp>
 #include <ballast/partition/grid/grid_plan.hpp>
 #include <ballast/route/head_array.hpp>
 #include <ballast/route/placement.hpp>
@@ -51,13 +49,17 @@ namespace ballast::inline v0 {
 /// have a row for each token of all samples of the rank, in the order in which they were read:
 /// every slot reads and writes the rows of its samples and no others.
 ///
+/// Where cells are padded batches, padded_grid_options take the place of the policy, and the cost
+/// is that of one sample padded to a source and a target. The model pads what it gets.
+///
 /// Ranks may have several GPUs, as in step_balancer.
 ///
 /// Expects     every rank makes it with the same bags, cost, policy and options, and calls its
 ///             functions in the same order; comm outlives it. cost returns an integer.
 ///             options.length_of is given unless samples are numbers. One thread at a time.
 /// Ensures     (1) all ranks have the same plan, compared before a byte moves: that of
-///                 partition_grid over the gathered samples, a rank of the grid being a bag
+///                 partition_grid, or of pad_grid, over the gathered samples, a rank of the grid
+///                 being a bag
 ///             (2) after all slots each row read was sent and came back once
 ///             (3) loss_weight of all bags and slots add up to 1, or are 0 where no token has a
 ///                 loss: each cell's share of all tokens that have one. So mean losses of cells,
@@ -65,16 +67,16 @@ namespace ballast::inline v0 {
 ///                 gradients
 ///             (4) a step that cannot be planned is an error on every rank; the balancer can be
 ///                 used again
-///             (5) a step no larger than those before, with no more slots, allocates nothing
-/// Errors      plan: those of gather_samples_into and partition_grid_into; out_of_range where the
-///             bags have not as many GPUs as the job, or differ in size, or a length or a number
-///             of tokens with a loss is out of range; infeasible where a sample has fewer tokens
-///             than a bag has GPUs. mismatch, as in step_balancer. All else: those of the
+///             (5) a step no larger than those before, with no more slots, allocates nothing, but
+///                 for pad_grid
+/// Errors      plan: those of gather_samples_into and partition_grid_into or pad_grid; out_of_range
+///             where the bags have not as many GPUs as the job, or differ in size, or a length or a
+///             number of tokens with a loss is out of range; infeasible where a sample has fewer
+///             tokens than a bag has GPUs. mismatch, as in step_balancer. All else: those of the
 ///             communicator.
 /// Complexity  plan: two all_gather, the policy, O(samples + pieces + K (ranks + 1)).
-template <class Cost, grid_policy Policy, splitting_communicator Communicator,
-          class Sample = tokens>
-  requires integer_function<Cost, Sample const&>
+template <class Cost, class Policy, splitting_communicator Communicator, class Sample = tokens>
+  requires detail::cell_planner<Policy, Cost, Sample>
 class grid_balancer : public detail::bag_steps<Communicator, Sample, grid_step_options<Sample>> {
   using steps = detail::bag_steps<Communicator, Sample, grid_step_options<Sample>>;
 

@@ -4,6 +4,7 @@
 
 #include <ballast/core/quantities.hpp>
 #include <ballast/partition/grid/grid_options.hpp>
+#include <ballast/partition/padded/padded_lengths.hpp>
 #include <ballast/runtime/step_options.hpp>
 
 #include <cstddef>
@@ -27,6 +28,8 @@ struct grid_step_options {
   tokens (*length_of)(Sample const&) = detail::own_length<Sample>();
   /// What counts against the cap; null: the length.
   std::int64_t (*weight_of)(Sample const&) = nullptr;
+  /// Where cells are padded batches, the lengths that they pad; null: the length, of the source.
+  padded_lengths (*padded_lengths_of)(Sample const&) = nullptr;
   /// How many of its tokens have a loss, as those of an answer; null: all.
   tokens (*loss_tokens_of)(Sample const&) = nullptr;
   /// Samples with the same key stay in one cell, as the answers to one prompt.

@@ -3,24 +3,37 @@
 #define BALLAST_RUNTIME_DETAIL_GRID_OF_SAMPLES_HPP
 
 #include <ballast/core/ids.hpp>
+#include <ballast/core/integer_projection.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/grid/concepts.hpp>
 #include <ballast/partition/grid/grid_options.hpp>
 #include <ballast/partition/grid/grid_plan.hpp>
 #include <ballast/partition/grid/partition_grid.hpp>
+#include <ballast/partition/padded/pad_grid.hpp>
+#include <ballast/partition/padded/padded_lengths.hpp>
 #include <ballast/runtime/grid_step_options.hpp>
 #include <ballast/runtime/step_options.hpp>
 #include <ballast/text/detail/counted.hpp>
 
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <utility>
 #include <vector>
 
 namespace ballast::inline v0::detail {
 
-/// Calls partition_grid_into with what the functions of the options say of each sample.
+/// What plans the cells of a step: a grid policy by costs of samples, or `pad_grid` by costs of
+/// padded lengths, where cells are padded batches.
+template <class Policy, class Cost, class Sample>
+concept cell_planner = (grid_policy<Policy> && integer_function<Cost, Sample const&>) ||
+                       (std::same_as<Policy, padded_grid_options> && padded_cost<Cost>);
+
+/// Calls partition_grid_into, or pad_grid, with what the functions of the options say of each
+/// sample.
 template <class Sample>
 class grid_of_samples {
  public:
@@ -43,6 +56,54 @@ class grid_of_samples {
                                weight_of(options));
   }
 
+  /// The same in padded batches: loads and what fills a cell are its number of samples times that
+  /// of one of the longest lengths.
+  ///
+  /// Errors      those of pad_grid; out_of_range: the options ask for what it does not plan.
+  template <padded_cost Cost>
+  [[nodiscard]] result<void> operator()(grid_plan& plan, workspace& /*memory*/,
+                                        std::span<Sample const> samples, std::size_t ranks,
+                                        grid_step_options<Sample> const& options,
+                                        std::span<rank_id const> home, padded_grid_options padded,
+                                        Cost const& cost)
+  {
+    if (options.together != nullptr || options.kind_of != nullptr || !home.empty() ||
+        options.grid.microbatches || options.grid.most_weight != grid_options{}.most_weight) {
+      return fail(
+          error_code::out_of_range, 0,
+          "padded batches know no grid, together, kind_of or homes; give "
+          "padded_grid_options the number of microbatches and the cap, and leave these out");
+    }
+    lengths_.clear();
+    for (Sample const& sample : samples) {
+      lengths_.push_back(options.padded_lengths_of != nullptr
+                             ? options.padded_lengths_of(sample)
+                             : padded_lengths{options.length_of(sample), 0});
+    }
+    padded.ranks = ranks;
+    auto const tokens_of = [](tokens source, tokens target) { return source + target; };
+    auto found = pad_grid(lengths_, padded, cost, tokens_of);
+    if (!found) { return tl::unexpected(std::move(found).error()); }
+    plan = {};
+    plan.makespan = found->makespan;
+    plan.lower_bound = found->lower_bound;
+    plan.ranks = ranks;
+    plan.microbatches = padded.microbatches;
+    plan.owner = std::move(found->owner);
+    plan.loads = std::move(found->loads);
+    plan.samples = std::move(found->samples);
+    for (std::size_t sample = 0; sample < samples.size(); ++sample) {
+      plan.costs.push_back(cost(lengths_[sample].source, lengths_[sample].target));
+      plan.weights.push_back(weight_of(options)(samples[sample]));
+    }
+    for (std::size_t cell = 0; cell < plan.loads.size(); ++cell) {
+      padded_lengths const longest = found->longest[cell];
+      plan.filled.push_back(static_cast<tokens>(plan.samples[to_id<cell_id>(cell)].size()) *
+                            tokens_of(longest.source, longest.target));
+    }
+    return {};
+  }
+
   [[nodiscard]] static auto weight_of(grid_step_options<Sample> const& options)
       -> std::int64_t (*)(Sample const&)
   {
@@ -52,6 +113,7 @@ class grid_of_samples {
  private:
   std::vector<std::int64_t> groups_;
   std::vector<std::int64_t> kinds_;
+  std::vector<padded_lengths> lengths_;
 };
 
 /// Why a grid that was planned ahead is not one of these samples, if so.
