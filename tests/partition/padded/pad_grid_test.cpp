@@ -242,6 +242,20 @@ TEST(PadGrid, StaysBetweenItsBoundAndSortedBatches)  // Ensures (3) (4) (5)
   }
 }
 
+TEST(PadGrid, SeesInItsBoundThatBothLengthsPad)  // Ensures (3)
+{
+  ballast::random_source random(50);
+  lengths_of_step lengths(512);
+  for (padded_lengths& each : lengths) {
+    each.source = random.between(1, 400);
+    each.target = 401 - each.source;
+  }
+  padded_grid_options const options{.ranks = 4, .microbatches = 4, .work_per_sample = 50};
+  auto const sum = [](tokens source, tokens target) { return source + target; };
+  // The bound of what each costs alone is 7 % below.
+  EXPECT_LT(pad_grid(lengths, options, sum).value().gap(), 0.05);
+}
+
 TEST(PadGrid, FindsRoomWithinACap)  // Ensures (2)
 {
   lengths_of_step lengths;

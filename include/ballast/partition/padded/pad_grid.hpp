@@ -86,9 +86,10 @@ struct padded_grid_plan : certified<cost_units> {
 /// Ensures     (1) those of padded_grid_plan
 ///             (2) no batch weighs more than the cap: its number of samples times the weight of one
 ///                 with the longest source and target
-///             (3) the bound is that of samples of one length, the cost of each alone: the mean of
-///                 the least sum that so many batches have, or the least largest batch; or the
-///                 makespan, where all plans were searched
+///             (3) the bound is the mean of the least sum that so many batches have, or the least
+///                 largest batch, of samples of one length, the cost of each alone; or the mean of
+///                 a sum that sees both lengths, `detail::two_length_sum`; or the makespan, where
+///                 all plans were searched
 ///             (4) with one length and one batch a rank the plan is an optimum, and proven, unless a
 ///                 cap is set that is not a cap of the cost
 ///             (5) the plan depends on nothing but the arguments, so every rank finds the same one
@@ -97,7 +98,8 @@ struct padded_grid_plan : certified<cost_units> {
 ///             a length below 0 or above longest_sample, there are 0 ranks or microbatches, or costs
 ///             or weights are negative or too large.
 /// Complexity  O(n log n log C) for each of at most 21 orders and for the bound, where C is what all
-///             samples cost in one batch; and work_per_sample x n changes.
+///             samples cost in one batch; work_per_sample x n changes; and 2^24 looks at most for the
+///             bound that sees both lengths.
 /// Source      the search is late acceptance: E. K. Burke, Y. Bykov, European Journal of Operational
 ///             Research 258(1), 2017; orders and bound are ours.
 template <padded_cost CostOf, padded_cost WeightOf>

@@ -10,6 +10,7 @@
 #include <ballast/partition/padded/detail/padded_problem.hpp>
 #include <ballast/partition/padded/detail/search_padded.hpp>
 #include <ballast/partition/padded/detail/shift_padded.hpp>
+#include <ballast/partition/padded/detail/two_length_sum.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -44,8 +45,8 @@ template <class Problem>
 }
 
 /// Fills orders evenly, keeps the best, shifts samples, and searches small steps whole. The bound is
-/// the mean of what all batches cost at least, or the least largest batch, both for one length. It
-/// stops at a makespan of `enough`.
+/// the mean of what all batches cost at least, for one length or both, or the least largest batch,
+/// for one. It stops at a makespan of `enough`.
 ///
 /// Expects     check_padded has no objection.
 template <class Problem>
@@ -61,7 +62,8 @@ template <class Problem>
   costs.reserve(count);
   for (std::uint32_t const sample : order) { costs.push_back(problem.alone(sample)); }
   cost_units const largest_batch = least_largest_padded(costs, problem.cells());
-  cost_units const sum = least_padded_sum(costs).within(problem.cells());
+  cost_units const sum = std::max(least_padded_sum(costs).within(problem.cells()),
+                                  two_length_sum(problem).within(problem.cells()));
   auto const ranks = static_cast<cost_units>(problem.ranks);
   found.lower_bound = std::max(sum / ranks + (sum % ranks == 0 ? 0 : 1), largest_batch);
   std::vector<std::uint32_t> batch_of(count);
