@@ -3,7 +3,7 @@
 
 #include <ballast/core/random.hpp>
 #include <ballast/cuda/device_route.hpp>
-#include <ballast/cuda/pack_rows.cuh>
+#include <ballast/cuda/prepared_route.cuh>
 #include <ballast/gpu/device_array.hpp>
 #include <ballast/gpu/pinned_allocator.hpp>
 #include <ballast/route/pack_rows.hpp>
@@ -80,37 +80,30 @@ class packed_step {
     }
     bench::check(there_.upload(stream_));
     std::size_t bytes = 0;
-    bench::check(ballast::pack_rows(nullptr, bytes, there_.sent(), rows_, nullptr, stream_));
-    temporary_ = device_array<std::byte>(bytes);
+    bench::check(ballast::prepared_route::device_bytes(there_, rows_, bytes));
+    memory_ = device_array<std::byte>(bytes);
+    prepare();
     bench::check(cudaStreamSynchronize(stream_));
   }
 
-  void pack() const
-  {
-    std::size_t bytes = temporary_.size();
-    bench::check(ballast::pack_rows(temporary_.data(), bytes, there_.sent(), rows_,
-                                    messages_.data(), stream_));
-  }
-
-  void unpack() const
-  {
-    std::size_t bytes = temporary_.size();
-    bench::check(ballast::unpack_rows(temporary_.data(), bytes, there_.received(), rows_,
-                                      messages_.data(), stream_));
-  }
+  void prepare() const { bench::check(ready().prepare(stream_)); }
+  void pack() const { bench::check(ready().pack(true, rows_, messages_.data(), stream_)); }
+  void unpack() const { bench::check(ready().unpack(true, rows_, messages_.data(), stream_)); }
 
   [[nodiscard]] std::size_t moved() const { return moved_; }
 
  private:
+  [[nodiscard]] ballast::prepared_route ready() const { return {there_, rows_, memory_.span()}; }
+
   cudaStream_t stream_;
   route_plan plan_;
   device_array<std::byte> tables_;
   std::vector<std::byte, ballast::pinned_allocator<std::byte>> pinned_;
-  ballast::device_route there_;
+  mutable ballast::device_route there_;
   std::vector<device_array<std::byte>> arrays_;
   device_rows rows_;
   device_array<std::byte> messages_;
-  device_array<std::byte> temporary_;
+  device_array<std::byte> memory_;
   std::size_t moved_ = 0;
 };
 
@@ -149,7 +142,7 @@ double host_us(cudaStream_t stream, Work const& work)
   return bench::median(times);
 }
 
-/// Sixteen bytes a chunk: what is timed is the scan, the offsets and the launches.
+/// Sixteen bytes a chunk: what is timed is the launches, and what prepare() finds once a step.
 void time_overhead(bench::stream const& stream)
 {
   packed_step const step(stream, 4096, 1, {16});
@@ -163,10 +156,15 @@ void time_overhead(bench::stream const& stream)
   auto const replay = [&] { bench::check(cudaGraphLaunch(replayed, stream.get())); };
   auto const pack = [&] { step.pack(); };
 
-  auto const [pack_us, graph_us] = bench::medians_us(stream.get(), pack, replay);
-  std::printf("\nOffsets and pack of 4096 chunks of 16 bytes, launch overhead:\n\n");
+  auto const prepare = [&] { step.prepare(); };
+
+  auto const [prepare_us, pack_us, graph_us] =
+      bench::medians_us(stream.get(), prepare, pack, replay);
+  std::printf("\nPack of 4096 chunks of 16 bytes, launch overhead:\n\n");
   std::printf("| queued as | host, us | GPU, us |\n|---|---|---|\n");
-  std::printf("| kernels | %.1f | %.1f |\n", host_us(stream.get(), pack), pack_us);
+  std::printf("| prepare, once a step | %.1f | %.1f |\n", host_us(stream.get(), prepare),
+              prepare_us);
+  std::printf("| a kernel | %.1f | %.1f |\n", host_us(stream.get(), pack), pack_us);
   std::printf("| a graph | %.1f | %.1f |\n", host_us(stream.get(), replay), graph_us);
   bench::check(cudaGraphExecDestroy(replayed));
   bench::check(cudaGraphDestroy(graph));

@@ -4,7 +4,7 @@
 #include <ballast/core/quantities.hpp>
 #include <ballast/cuda/device_heads.hpp>
 #include <ballast/cuda/device_ulysses.cuh>
-#include <ballast/cuda/pack_heads.cuh>
+#include <ballast/cuda/prepared_heads.cuh>
 #include <ballast/gpu/device_array.hpp>
 #include <ballast/gpu/pinned_allocator.hpp>
 #include <ballast/route/head_array.hpp>
@@ -18,6 +18,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -87,45 +88,35 @@ class layer {
     staying_bytes_ = ballast::message_bytes(plan_, 0, 0, to_heads_);
     messages_ = device_array<std::byte>(std::max(own_bytes_, whole_bytes_));
     bench::check(cudaMemsetAsync(messages_.data(), 0, messages_.size(), stream_));
-    std::size_t most = 0;
-    for (auto const move : {&layer::pack_to_heads, &layer::unpack_to_heads, &layer::pack_to_tokens,
-                            &layer::unpack_to_tokens}) {
-      std::size_t bytes = 0;
-      bench::check((this->*move)(nullptr, bytes));
-      most = std::max(most, bytes);
-    }
-    temporary_ = device_array<std::byte>(most);
+    std::size_t bytes = 0;
+    bench::check(ballast::prepared_heads::device_bytes(bag_, 0, device_heads(to_heads_), bytes));
+    memory_ = device_array<std::byte>(bytes);
+    ready_.emplace(bag_, 0, device_heads(to_heads_), memory_.span());
+    prepare();
     bench::check(cudaStreamSynchronize(stream_));
   }
 
-  using movement = cudaError_t (layer::*)(void*, std::size_t&) const;
+  using movement = cudaError_t (layer::*)() const;
 
-  [[nodiscard]] cudaError_t pack_to_heads(void* temporary, std::size_t& bytes) const
+  [[nodiscard]] cudaError_t pack_to_heads() const
   {
-    return ballast::pack_to_heads(temporary, bytes, bag_.tables(), 0, device_heads(to_heads_),
-                                  messages_.data(), stream_);
+    return ready_->pack_to_heads(device_heads(to_heads_), messages_.data(), stream_);
   }
-  [[nodiscard]] cudaError_t unpack_to_heads(void* temporary, std::size_t& bytes) const
+  [[nodiscard]] cudaError_t unpack_to_heads() const
   {
-    return ballast::unpack_to_heads(temporary, bytes, bag_.tables(), 0, device_heads(to_heads_),
-                                    messages_.data(), stream_);
+    return ready_->unpack_to_heads(device_heads(to_heads_), messages_.data(), stream_);
   }
-  [[nodiscard]] cudaError_t pack_to_tokens(void* temporary, std::size_t& bytes) const
+  [[nodiscard]] cudaError_t pack_to_tokens() const
   {
-    return ballast::pack_to_tokens(temporary, bytes, bag_.tables(), 0, device_heads(to_tokens_),
-                                   messages_.data(), stream_);
+    return ready_->pack_to_tokens(device_heads(to_tokens_), messages_.data(), stream_);
   }
-  [[nodiscard]] cudaError_t unpack_to_tokens(void* temporary, std::size_t& bytes) const
+  [[nodiscard]] cudaError_t unpack_to_tokens() const
   {
-    return ballast::unpack_to_tokens(temporary, bytes, bag_.tables(), 0, device_heads(to_tokens_),
-                                     messages_.data(), stream_);
+    return ready_->unpack_to_tokens(device_heads(to_tokens_), messages_.data(), stream_);
   }
 
-  void make(movement move) const
-  {
-    std::size_t bytes = temporary_.size();
-    bench::check((this->*move)(temporary_.data(), bytes));
-  }
+  void make(movement move) const { bench::check((this->*move)()); }
+  void prepare() const { bench::check(ready_->prepare(stream_)); }
 
   void upload() const { bench::check(bag_.upload(stream_)); }
 
@@ -155,7 +146,8 @@ class layer {
   std::size_t whole_bytes_ = 0;  // of their tokens with the GPU's heads
   std::size_t staying_bytes_ = 0;
   device_array<std::byte> messages_;
-  device_array<std::byte> temporary_;
+  device_array<std::byte> memory_;
+  std::optional<ballast::prepared_heads> ready_;
 };
 
 void time_layer(bench::stream const& stream, std::uint32_t key_value_heads, tokens all_tokens)
@@ -207,4 +199,6 @@ int main()
   layer const of(stream, 8, 65536);
   std::printf("\nUpload of a plan: %.1f us\n",
               bench::median_us(stream.get(), [&] { of.upload(); }));
+  std::printf("Prepare, once a step: %.1f us\n",
+              bench::median_us(stream.get(), [&] { of.prepare(); }));
 }

@@ -5,9 +5,10 @@
 
 #include <gtest/gtest.h>
 #include <ballast/comm/thread_communicator.hpp>
-#include <ballast/cuda/pack_heads.cuh>
+#include <ballast/cuda/prepared_heads.cuh>
 #include <ballast/gpu/stream_communicator.hpp>
 
+#include <array>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -21,6 +22,7 @@ using ballast::device_heads;
 using ballast::device_ulysses;
 using ballast::head_array;
 using ballast::heads_of;
+using ballast::prepared_heads;
 using ballast::result;
 using ballast::thread_communicator;
 using ballast::tokens;
@@ -65,14 +67,21 @@ streamed_threads member_of(std::size_t gpus)
       std::move(thread_communicator::make(gpus, std::chrono::milliseconds(200)).front()));
 }
 
+// What is made for an exchange of one array, without memory of a device.
+prepared_heads made_for(staged_bag& bag, head_array const& array)
+{
+  return {bag.heads, 0, device_heads(std::array{array}), {}};
+}
+
 TEST(ExchangeHeads, OfABagOfOneInPlaceIsNothing)
 {
   staged_bag bag({1, {5, 3}, 2});
   streamed_threads comm = member_of(1);
   std::vector<int> x{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
   auto const before = x;
-  EXPECT_TRUE(ballast::to_heads(comm, bag.heads, {}, heads_of(x, x, 2, 1)));
-  EXPECT_TRUE(ballast::to_tokens(comm, bag.heads, {}, heads_of(x, x, 2, 1)));
+  auto const ready = made_for(bag, heads_of(x, x, 2, 1));
+  EXPECT_TRUE(ballast::to_heads(comm, ready, {}, heads_of(x, x, 2, 1)));
+  EXPECT_TRUE(ballast::to_tokens(comm, ready, {}, heads_of(x, x, 2, 1)));
   EXPECT_EQ(x, before);
 }
 
@@ -87,15 +96,12 @@ TEST(ExchangeHeads, TellsWhatCudaRefused)
   std::vector<float> const own(4);
   std::vector<float> whole(4);
   auto const array = heads_of(own, whole, 2, 1);
-  auto const need = ballast::exchange_bytes(bag.heads, 0, array);
-  ASSERT_FALSE(need);
-  EXPECT_EQ(need.error().code, ballast::error_code::transport);
-  // A head that both GPUs have, of elements that cannot be added: it may still go to heads.
-  EXPECT_FALSE(ballast::exchange_bytes(bag.heads, 0, head_array{{}, {}, {1, 1}}));
-  auto const moved = ballast::to_heads(comm, bag.heads, bag.temporary, array);
+  auto const ready = made_for(bag, array);
+  EXPECT_NE(ready.prepare(nullptr), cudaSuccess);
+  auto const moved = ballast::to_heads(comm, ready, bag.temporary, array);
   ASSERT_FALSE(moved);
   EXPECT_EQ(moved.error().code, ballast::error_code::transport);
-  EXPECT_TRUE(moved.error().message.starts_with("pack_to_heads failed with code "))
+  EXPECT_TRUE(moved.error().message.starts_with("prepared_heads::pack_to_heads failed with code "))
       << moved.error().message;
 }
 
@@ -106,34 +112,34 @@ TEST(ExchangeHeadsDeathTest, RejectsWhatDoesNotFit)
   std::vector<float> const own(4);
   std::vector<float> whole(4);
   std::vector<float> more(5);
+  auto const ready = made_for(bag, heads_of(own, whole, 2, 1));
   auto const to_heads = [&](std::span<std::byte> temporary, head_array const& array) {
-    (void)ballast::to_heads(comm, bag.heads, temporary, array);
+    (void)ballast::to_heads(comm, ready, temporary, array);
   };
   EXPECT_DEATH(to_heads(bag.temporary, heads_of(more, whole, 2, 1)), "bytes in `from`");
   EXPECT_DEATH(to_heads(bag.temporary, heads_of(own, more, 2, 1)), "bytes in `to`");
   EXPECT_DEATH(to_heads({}, heads_of(own, whole, 2, 1)), "do not fit the temporary storage");
+  std::vector<float> all(8);
+  EXPECT_DEATH(to_heads(bag.temporary, heads_of(own, all, 1, 2)), "not as many of the same shapes");
   streamed_threads larger = member_of(3);
-  EXPECT_DEATH((void)ballast::to_heads(larger, bag.heads, bag.temporary),
-               "the plan is for a bag of ");
+  EXPECT_DEATH((void)ballast::to_heads(larger, ready, bag.temporary), "the plan is for a bag of ");
 }
 
-TEST(PackHeadsDeathTest, RejectsBeforeAnythingIsQueued)
+TEST(PreparedHeadsDeathTest, RejectsBeforeAnythingIsQueued)
 {
-  staged_bag const bag({2, {4}, 2});
-  auto const tables = bag.heads.tables();
-  std::size_t bytes = 0;
+  staged_bag bag({2, {4}, 2});
   std::vector<std::byte> const from(4);
   std::vector<std::byte> to(2);
   alignas(16) std::byte messages[32];
   device_heads const shared(std::vector{heads_of(from, to, 1, 1)});  // a head that both GPUs have
-  EXPECT_DEATH(
-      (void)ballast::unpack_to_tokens(to.data(), bytes, tables, 0, shared, messages, nullptr),
-      "several GPUs have the same of the 1 head of array 0");
-  EXPECT_DEATH(
-      (void)ballast::pack_to_heads(nullptr, bytes, tables, 0, shared, messages + 8, nullptr),
-      "do not begin at a multiple of 16 bytes");
-  EXPECT_DEATH((void)ballast::pack_to_heads(nullptr, bytes, tables, 2, shared, messages, nullptr),
-               "GPU 2 of a bag of 2");
+  prepared_heads const ready(bag.heads, 0, shared, {});
+  EXPECT_DEATH((void)ready.unpack_to_tokens(shared, messages, nullptr),
+               "several GPUs have the same of the 1 head of array 0");
+  EXPECT_DEATH((void)ready.pack_to_heads(shared, messages + 8, nullptr),
+               "do not begin at a multiple of 16 bytes");
+  EXPECT_DEATH(prepared_heads(bag.heads, 2, shared, {}), "GPU 2 of a bag of 2");
+  ASSERT_TRUE(bag.heads.stage(bag_case{2, {40}, 2}.plan()));
+  EXPECT_DEATH((void)ready.prepare(nullptr), "and the exchange was made for 2");
 }
 
 }  // namespace

@@ -3,10 +3,8 @@
 #define BALLAST_TESTS_CUDA_HEAD_COPIES_ON_HOST_HPP
 
 #include "../route/bag_arrays.hpp"
+#include "copies_on_host.hpp"
 
-#include <cuda_bf16.h>
-#include <cuda_fp16.h>
-#include <gtest/gtest.h>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/random.hpp>
 #include <ballast/cuda/detail/heads/device_head_block.hpp>
@@ -63,20 +61,22 @@ class tables_on_host {
 /// All blocks between one GPU and its peers, one after another, as find_head_blocks writes them.
 struct placed_blocks {
   ballast::detail::head_blocks all;
+  ballast::device_heads heads;
   std::vector<ballast::detail::device_head_block> blocks;
   std::size_t messages = 0;
 
   placed_blocks(ballast::ulysses_tables const& tables, std::uint32_t gpu,
                 ballast::detail::block_side side, std::span<ballast::head_array const> arrays)
-      : all{tables, gpu, static_cast<std::uint32_t>(arrays.size()), side}
+      : all{tables, gpu, static_cast<std::uint32_t>(arrays.size()), side}, heads(arrays)
   {
-    ballast::device_heads const heads(arrays);
     for (std::uint32_t index = 0; index < all.count(); ++index) {
       blocks.push_back(all.make(heads, index));
       blocks.back().block.offset = messages;
       messages += all.room(index, blocks.back().block);
     }
   }
+
+  [[nodiscard]] ballast::detail::head_copies copies() const { return {all, blocks.data(), heads}; }
 };
 
 /// Makes all copies of a list, byte by byte as the definition says, and adds up what is written.
@@ -94,57 +94,40 @@ std::size_t make_copies(List const& list)
   return bytes;
 }
 
-/// All that a kernel adds up from one block on, thread after thread.
-template <class T, class Word>
-void add_from(ballast::detail::head_sums const& sums, std::uint32_t index)
+/// Of which row of the bag each row of a GPU is.
+inline std::vector<ballast::tokens> bag_rows_of(ballast::ulysses_tables const& tables,
+                                                std::uint32_t gpu)
 {
-  constexpr std::uint32_t threads = 37;
-  for (std::uint32_t thread = 0; thread < threads; ++thread) {
-    if (sums.is_wide(index)) {
-      sums.add_strided<T, uint4>(index, thread, threads);
-    } else {
-      sums.add_strided<T, Word>(index, thread, threads);
-    }
+  std::vector<ballast::tokens> rows(static_cast<std::size_t>(tables.rows(gpu)));
+  for (std::size_t row = 0; row < rows.size(); ++row) {
+    rows[row] = tables.bag_row(gpu, static_cast<ballast::tokens>(row));
   }
+  return rows;
 }
 
-inline void add_all(ballast::detail::head_sums const& sums)
-{
-  for (std::uint32_t index = 0; index < sums.all.count(); ++index) {
-    if (!sums.begins_at(index)) { continue; }
-    switch (sums.blocks[index].element) {
-      case ballast::element_type::fp16: add_from<__half, std::uint16_t>(sums, index); break;
-      case ballast::element_type::bf16: add_from<__nv_bfloat16, std::uint16_t>(sums, index); break;
-      case ballast::element_type::fp32: add_from<float, std::uint32_t>(sums, index); break;
-      case ballast::element_type::fp64: add_from<double, std::uint64_t>(sums, index); break;
-      case ballast::element_type::other: ADD_FAILURE() << "no sum of these"; break;
-    }
-  }
-}
-
-/// pack_to_heads and pack_to_tokens of cuda/pack_heads.cuh, without kernels.
+/// pack_to_heads and pack_to_tokens of a prepared_heads, lane after lane.
 template <class List>
 void pack_by_list(ballast::ulysses_tables const& tables, std::uint32_t gpu,
                   std::span<ballast::head_array const> arrays, std::byte* messages)
 {
   placed_blocks const placed(tables, gpu, List::side, arrays);
-  make_copies(List{{placed.all, placed.blocks.data()}, messages});
-  for (std::uint32_t index = 0; index < placed.all.count(); ++index) {
-    auto const& block = placed.blocks[index].block;
-    if (placed.all.room(index, block) > 0) { ballast::detail::write_padding(block, messages); }
-  }
+  List const list{placed.copies(), messages};
+  run_on_host(list, list.count());
 }
 
-/// unpack_to_heads and unpack_to_tokens there.
+/// unpack_to_heads and unpack_to_tokens there; with sums the list is head_sums.
 template <class List>
 void unpack_by_list(ballast::ulysses_tables const& tables, std::uint32_t gpu,
                     std::span<ballast::head_array const> arrays, std::byte const* messages)
 {
   placed_blocks const placed(tables, gpu, List::side, arrays);
-  List const list{{placed.all, placed.blocks.data()}, messages};
-  make_copies(list);
-  if constexpr (std::is_same_v<List, ballast::detail::unpacked_to_tokens>) {
-    add_all(ballast::detail::head_sums{list});
+  if constexpr (std::is_same_v<List, ballast::detail::head_sums>) {
+    auto const rows = bag_rows_of(tables, gpu);
+    List const list{{placed.copies(), messages}, rows.data()};
+    run_on_host(list, list.count());
+  } else {
+    List const list{placed.copies(), messages};
+    run_on_host(list, list.count());
   }
 }
 

@@ -2,11 +2,12 @@
 #ifndef BALLAST_TESTS_CUDA_HOST_ROWS_HPP
 #define BALLAST_TESTS_CUDA_HOST_ROWS_HPP
 
+#include "copies_on_host.hpp"
+
 #include <ballast/core/quantities.hpp>
 #include <ballast/cuda/detail/copy/row_copies.hpp>
 #include <ballast/cuda/device_route.hpp>
 #include <ballast/cuda/row_tables.hpp>
-#include <ballast/cuda/strided_copy.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -14,8 +15,8 @@
 #include <span>
 #include <vector>
 
-/// What <ballast/cuda/pack_rows.cuh> does on a stream, by the host, copy after copy: with the same
-/// tables, lists and arithmetic.
+/// What a prepared_route does on a stream, by the host, lane after lane: with the same tables, lists
+/// and arithmetic.
 namespace ballast_test {
 
 /// The memory of a device_route, where the device is the host.
@@ -53,12 +54,13 @@ class route_memory {
   std::vector<line> pinned_;
 };
 
-/// The places that the scan and the kernel before the copies find.
-class found_pieces {
+/// What prepared_route::prepare() finds of one table, in memory of the host.
+class found_places {
  public:
-  found_pieces(ballast::device_ranges const& table, ballast::device_rows const& rows,
-               std::byte* padded)
-      : rows_before_(table.bound), origins_(std::size_t{table.ranks} * rows.count)
+  found_places(ballast::device_ranges const& table, ballast::device_rows const& rows)
+      : rows_before_(table.bound),
+        origins_(std::size_t{table.ranks} * rows.count),
+        ends_(origins_.size())
   {
     ballast::detail::rows_of_range const count{table};
     ballast::tokens sum = 0;
@@ -66,53 +68,40 @@ class found_pieces {
       rows_before_[range] = sum;
       sum += count(range);
     }
-    ballast::detail::message_blocks const blocks{table, rows, origins_.data(), padded};
+    ballast::detail::message_blocks const blocks{table, rows, places()};
     ballast::detail::peer_sums before;
     for (std::uint32_t peer = 0; peer < table.ranks; ++peer) {
       blocks.write(peer, before);
       before = before + blocks.of(peer);
     }
-    pieces_ = {table, rows, rows_before_.data(), origins_.data()};
   }
-  found_pieces(found_pieces const&) = delete;
-  found_pieces& operator=(found_pieces const&) = delete;
 
-  [[nodiscard]] ballast::detail::message_pieces const& all() const { return pieces_; }
+  [[nodiscard]] ballast::detail::message_places places()
+  {
+    return {rows_before_.data(), origins_.data(), ends_.data()};
+  }
 
  private:
   std::vector<ballast::tokens> rows_before_;
   std::vector<std::size_t> origins_;
-  ballast::detail::message_pieces pieces_{{}, ballast::device_rows({}), nullptr, nullptr};
+  std::vector<std::size_t> ends_;
 };
 
-template <ballast::contiguous_copy_list List>
-void make_copies(List const& list, std::uint32_t count)
+inline void pack_by_list(ballast::device_ranges const& table, ballast::device_rows const& rows,
+                         std::byte* messages)
 {
-  for (std::uint32_t index = 0; index < count; ++index) {
-    ballast::strided_copy const copy = list(index);
-    if (copy.bytes() > 0) { std::memcpy(copy.to, copy.from, copy.bytes()); }
-  }
+  found_places found(table, rows);
+  ballast::detail::pack_copies const list{{table, rows, found.places()}, messages};
+  run_on_host(list, list.count());
 }
 
-inline void pack_by_lists(ballast::device_ranges const& table, ballast::device_rows const& rows,
-                          std::byte* messages)
+inline void unpack_by_list(ballast::device_ranges const& table, ballast::device_kept const& kept,
+                           bool reverse, ballast::device_rows const& rows,
+                           std::byte const* messages)
 {
-  found_pieces const pieces(table, rows, messages);
-  make_copies(ballast::detail::pack_copies{pieces.all(), messages}, pieces.all().count());
-}
-
-inline void unpack_by_lists(ballast::device_ranges const& table, ballast::device_rows const& rows,
-                            std::byte const* messages)
-{
-  found_pieces const pieces(table, rows, nullptr);
-  make_copies(ballast::detail::unpack_copies{pieces.all(), messages}, pieces.all().count());
-}
-
-inline void keep_by_list(ballast::device_kept const& table, ballast::device_rows const& rows,
-                         bool reverse)
-{
-  ballast::detail::keep_copies const copies{table, rows, reverse};
-  make_copies(copies, copies.count());
+  found_places found(table, rows);
+  ballast::detail::unpack_copies const list{{table, rows, found.places()}, kept, reverse, messages};
+  run_on_host(list, list.count());
 }
 
 }  // namespace ballast_test

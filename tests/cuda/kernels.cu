@@ -4,11 +4,10 @@
 #include <ballast/cuda/chunk_layout.hpp>
 #include <ballast/cuda/copy_batch.cuh>
 #include <ballast/cuda/device_heads.hpp>
-#include <ballast/cuda/device_route.hpp>
-#include <ballast/cuda/pack_heads.cuh>
-#include <ballast/cuda/pack_rows.cuh>
+#include <ballast/cuda/prepared_heads.cuh>
+#include <ballast/cuda/prepared_route.cuh>
+#include <ballast/cuda/row_tables.hpp>
 #include <ballast/cuda/strided_copy.hpp>
-#include <ballast/cuda/ulysses_tables.hpp>
 
 #include <cuda_runtime.h>
 
@@ -46,9 +45,9 @@ cudaError_t queue_all_kernels(void* temporary, std::size_t& bytes, std::byte* me
                               kernels::strided_copies const& strided,
                               ballast::chunks_to_ranks const& gathered,
                               ballast::ranks_to_chunks const& scattered,
-                              ballast::device_ranges const& ranges,
-                              ballast::device_kept const& kept, ballast::device_rows const& rows,
-                              ballast::ulysses_tables const& tables,
+                              ballast::prepared_route const& route,
+                              ballast::device_rows const& rows,
+                              ballast::prepared_heads const& exchange,
                               ballast::device_heads const& heads, cudaStream_t stream)
 {
   for (cudaError_t const error : {
@@ -56,13 +55,14 @@ cudaError_t queue_all_kernels(void* temporary, std::size_t& bytes, std::byte* me
            ballast::copy_batch(temporary, bytes, strided, 1, stream),
            ballast::copy_batch(temporary, bytes, gathered, 1, stream),
            ballast::copy_batch(temporary, bytes, scattered, 1, stream),
-           ballast::pack_rows(temporary, bytes, ranges, rows, messages, stream),
-           ballast::unpack_rows(temporary, bytes, ranges, rows, messages, stream),
-           ballast::keep_rows(temporary, bytes, kept, rows, false, stream),
-           ballast::pack_to_heads(temporary, bytes, tables, 0, heads, messages, stream),
-           ballast::unpack_to_heads(temporary, bytes, tables, 0, heads, messages, stream),
-           ballast::pack_to_tokens(temporary, bytes, tables, 0, heads, messages, stream),
-           ballast::unpack_to_tokens(temporary, bytes, tables, 0, heads, messages, stream),
+           route.prepare(stream),
+           route.pack(true, rows, messages, stream),
+           route.unpack(true, rows, messages, stream),
+           exchange.prepare(stream),
+           exchange.pack_to_heads(heads, messages, stream),
+           exchange.unpack_to_heads(heads, messages, stream),
+           exchange.pack_to_tokens(heads, messages, stream),
+           exchange.unpack_to_tokens(heads, messages, stream),
        }) {
     if (error != cudaSuccess) { return error; }
   }

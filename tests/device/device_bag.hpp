@@ -3,11 +3,14 @@
 #define BALLAST_TESTS_DEVICE_DEVICE_BAG_HPP
 
 #include <gtest/gtest.h>
+#include <ballast/cuda/device_heads.hpp>
 #include <ballast/cuda/device_ulysses.cuh>
+#include <ballast/cuda/prepared_heads.cuh>
 #include <ballast/gpu/device_array.hpp>
 #include <ballast/gpu/pinned_allocator.hpp>
 
 #include <cstddef>
+#include <cstdint>
 #include <vector>
 
 namespace ballast_test {
@@ -34,6 +37,28 @@ class device_bag {
   ballast::device_array<std::byte> device_;
   std::vector<std::byte, ballast::pinned_allocator<std::byte>> pinned_;
   ballast::device_ulysses heads_;
+};
+
+/// A prepared_heads of these arrays and its memory, not yet prepared.
+class prepared_bag {
+ public:
+  prepared_bag(ballast::device_ulysses& plan, std::uint32_t gpu, ballast::device_heads const& heads)
+      : memory_(bytes_of(plan, gpu, heads)), heads_(plan, gpu, heads, memory_.span())
+  {}
+
+  [[nodiscard]] ballast::prepared_heads const& heads() const { return heads_; }
+
+ private:
+  static std::size_t bytes_of(ballast::device_ulysses& plan, std::uint32_t gpu,
+                              ballast::device_heads const& heads)
+  {
+    std::size_t bytes = 0;
+    EXPECT_EQ(ballast::prepared_heads::device_bytes(plan, gpu, heads, bytes), cudaSuccess);
+    return bytes;
+  }
+
+  ballast::device_array<std::byte> memory_;
+  ballast::prepared_heads heads_;
 };
 
 }  // namespace ballast_test

@@ -2,7 +2,11 @@
 #ifndef BALLAST_TESTS_DEVICE_DEVICE_TABLES_HPP
 #define BALLAST_TESTS_DEVICE_DEVICE_TABLES_HPP
 
+#include <gtest/gtest.h>
+
 #include <ballast/cuda/device_route.hpp>
+#include <ballast/cuda/prepared_route.cuh>
+#include <ballast/cuda/row_tables.hpp>
 #include <ballast/gpu/device_array.hpp>
 #include <ballast/gpu/pinned_allocator.hpp>
 
@@ -26,6 +30,32 @@ class device_tables {
   ballast::device_array<std::byte> device_;
   std::vector<std::byte, ballast::pinned_allocator<std::byte>> pinned_;
   ballast::device_route route_;
+};
+
+/// The bytes that a prepared_route of these arrays takes.
+[[nodiscard]] inline std::size_t prepared_bytes(ballast::device_route const& there,
+                                                ballast::device_rows const& rows)
+{
+  std::size_t bytes = 0;
+  EXPECT_EQ(ballast::prepared_route::device_bytes(there, rows, bytes), cudaSuccess);
+  return bytes;
+}
+
+/// A prepared_route and its memory, prepared on the stream.
+class prepared_tables {
+ public:
+  prepared_tables(ballast::device_route& there, ballast::device_rows const& rows,
+                  cudaStream_t stream)
+      : memory_(prepared_bytes(there, rows)), route_(there, rows, memory_.span())
+  {
+    EXPECT_EQ(route_.prepare(stream), cudaSuccess);
+  }
+
+  [[nodiscard]] ballast::prepared_route const& route() const { return route_; }
+
+ private:
+  ballast::device_array<std::byte> memory_;
+  ballast::prepared_route route_;
 };
 
 }  // namespace ballast_test

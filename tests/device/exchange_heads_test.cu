@@ -13,6 +13,7 @@
 #include <ballast/gpu/pinned_allocator.hpp>
 #include <ballast/route/head_array.hpp>
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -62,12 +63,14 @@ TEST_F(ExchangeHeads, TakesHeadsThereAndBack)
       ASSERT_EQ(heads.upload(comm.stream()), cudaSuccess);
       head_array const q_there = heads_of(q_own.span(), q_whole.span(), q.heads, q.dim);
       head_array const k_there = heads_of(k_own.span(), k_whole.span(), k.heads, k.dim);
-      auto const need = ballast::exchange_bytes(heads, gpu, q_there, k_there);
-      ASSERT_TRUE(need);
-      device_bytes const temporary(*need);
-      EXPECT_TRUE(done(ballast::to_heads(comm, heads, temporary.span(), q_there, k_there)));
+      device_bytes const temporary(ballast::exchange_bytes(heads, gpu, q_there, k_there));
+      ballast_test::prepared_bag const prepared(
+          heads, gpu, ballast::device_heads(std::array{q_there, k_there}));
+      auto const& ready = prepared.heads();
+      ASSERT_EQ(ready.prepare(comm.stream()), cudaSuccess);
+      EXPECT_TRUE(done(ballast::to_heads(comm, ready, temporary.span(), q_there, k_there)));
       EXPECT_TRUE(done(ballast::to_tokens(
-          comm, heads, temporary.span(), heads_of(q_whole.span(), q_back.span(), q.heads, q.dim),
+          comm, ready, temporary.span(), heads_of(q_whole.span(), q_back.span(), q.heads, q.dim),
           heads_of(k_whole.span(), k_back.span(), k.heads, k.dim))));
       EXPECT_TRUE(done(comm.wait()));
       EXPECT_EQ(to_host(q_whole), q.heads_of(gpu));
@@ -90,7 +93,8 @@ TEST_F(ExchangeHeads, OfAStepIsQueued)
     auto const k = to_device(k_all.tokens_of(gpu));
     ballast::device_array<float> const q_whole(plan.heads_of_sequences(gpu, 4) * 8);
     ballast::device_array<float> const k_whole(plan.heads_of_sequences(gpu, 2) * 8);
-    ballast::device_array<float> const out(q.size());
+    ballast::device_array<float> const dq(q.size());
+    ballast::device_array<float> const dk(k.size());
     // [device_ulysses]
     ballast::ulysses_bound const most{.sequences = 64, .gpus = 2, .query_heads = 4};
     std::size_t bytes = 0;  // of a plan's tables, whatever the plan
@@ -104,20 +108,31 @@ TEST_F(ExchangeHeads, OfAStepIsQueued)
     cudaError_t const uploaded = heads.upload(bag.stream());
     auto const queries = heads_of(q.span(), q_whole.span(), 4, 8);
     auto const keys = heads_of(k.span(), k_whole.span(), 2, 8);
-    std::size_t const storage = ballast::exchange_bytes(heads, gpu, queries, keys).value();
-    ballast::device_array<std::byte> const temporary(storage);
-    auto const there = ballast::to_heads(bag, heads, temporary.span(), queries, keys);
-    auto const& out_whole = q_whole;  // where a trainer queues its attention
-    auto const back = ballast::to_tokens(bag, heads, temporary.span(),
-                                         heads_of(out_whole.span(), out.span(), 4, 8));
+    ballast::device_array<std::byte> const temporary(  // for messages
+        ballast::exchange_bytes(heads, gpu, queries, keys));
+    ballast::device_heads const shapes(std::array{queries, keys});
+    std::size_t places = 0;  // bytes of what is prepared for arrays of these shapes
+    cudaError_t const sized = ballast::prepared_heads::device_bytes(heads, gpu, shapes, places);
+    ballast::device_array<std::byte> const memory(places);
+    ballast::prepared_heads const ready(heads, gpu, shapes, memory.span());
+    cudaError_t const prepared = ready.prepare(bag.stream());
+
+    auto const there =
+        ballast::to_heads(bag, ready, temporary.span(), queries, keys);  // each layer
+    auto const back =                                                    // and its gradient
+        ballast::to_tokens(bag, ready, temporary.span(), heads_of(q_whole.span(), dq.span(), 4, 8),
+                           heads_of(k_whole.span(), dk.span(), 2, 8));
     // [device_ulysses]
     EXPECT_EQ(asked, cudaSuccess);
+    EXPECT_EQ(sized, cudaSuccess);
+    EXPECT_EQ(prepared, cudaSuccess);
     EXPECT_EQ(uploaded, cudaSuccess);
     EXPECT_TRUE(staged && there && back);
     EXPECT_TRUE(bag.wait());
     EXPECT_EQ(to_host(q_whole), q_all.heads_of(gpu));
     EXPECT_EQ(to_host(k_whole), k_all.heads_of(gpu));
-    EXPECT_EQ(to_host(out), q_all.tokens_of(gpu));
+    EXPECT_EQ(to_host(dq), q_all.tokens_of(gpu));
+    EXPECT_EQ(to_host(dk), k_all.tokens_of(gpu));
   });
 }
 
@@ -131,8 +146,9 @@ TEST_F(ExchangeHeads, OfABagOfOneCopiesOnce)
     for (int each = 0; each < 16; ++each) { numbers.push_back(static_cast<float>(each)); }
     auto const x = to_device(numbers);
     auto const y = to_device(std::vector<float>(16));
-    EXPECT_TRUE(done(ballast::to_heads(comm, device.heads(), {}, heads_of(x.span(), y.span(), 2, 1),
-                                       heads_of(x.span(), x.span(), 2, 1))));
+    std::array const arrays{heads_of(x.span(), y.span(), 2, 1), heads_of(x.span(), x.span(), 2, 1)};
+    ballast_test::prepared_bag const ready(device.heads(), 0, ballast::device_heads(arrays));
+    EXPECT_TRUE(done(ballast::to_heads(comm, ready.heads(), {}, arrays[0], arrays[1])));
     EXPECT_TRUE(done(comm.wait()));
     EXPECT_EQ(to_host(y), numbers);
     EXPECT_EQ(to_host(x), numbers);

@@ -31,6 +31,7 @@ using ballast_test::byte_array;
 using ballast_test::device_bytes;
 using ballast_test::device_tables;
 using ballast_test::done;
+using ballast_test::prepared_tables;
 using ballast_test::random_step;
 using ballast_test::step_arrays;
 
@@ -87,16 +88,15 @@ TEST_F(RouteOnDevice, BringsEveryRowAndBack)
       for (std::size_t step = 0; step < steps.size(); ++step) {
         auto const plan = ballast::plan_route(steps[step].read, steps[step].computed, comm.rank());
         auto const [x, tags, odd] = on_device(data[step], rank);
-        auto const need = ballast::route_bytes(tables.route(), forward(x, 3072), forward(tags, 4),
-                                               forward(odd, 5));
-        ASSERT_TRUE(need);
-        device_bytes const temporary(*need);
+        std::array const there{forward(x, 3072), forward(tags, 4), forward(odd, 5)};
+        device_bytes const temporary(ballast::route_bytes(bound, there[0], there[1], there[2]));
         ASSERT_TRUE(tables.route().stage(plan));
         ASSERT_EQ(tables.route().upload(comm.stream()), cudaSuccess);
-        EXPECT_TRUE(done(ballast::route(comm, tables.route(), temporary.span(), forward(x, 3072),
-                                        forward(tags, 4), forward(odd, 5))));
+        prepared_tables const ready(tables.route(), ballast::device_rows(there), comm.stream());
+        EXPECT_TRUE(done(
+            ballast::route(comm, ready.route(), temporary.span(), there[0], there[1], there[2])));
         EXPECT_TRUE(
-            done(ballast::reverse_route(comm, tables.route(), temporary.span(), backward(x, 3072),
+            done(ballast::reverse_route(comm, ready.route(), temporary.span(), backward(x, 3072),
                                         backward(tags, 4), backward(odd, 5))));
         EXPECT_TRUE(done(comm.wait()));
         auto const expect_array = [&](device_steps const& array, std::size_t index) {
@@ -135,15 +135,24 @@ TEST_F(RouteOnDevice, IsPlannedFromTwoPlacements)
     ballast::device_array<std::int32_t> const position_there(after);
     auto const activations = rows_of(x.span(), x_there.span(), 64);
     auto const positions = rows_of(position.span(), position_there.span());
-    auto const storage = ballast::route_bytes(there, activations, positions).value();
-    ballast::device_array<std::byte> const temporary(storage);
+    ballast::device_rows const rows(std::array{activations, positions});
+    std::size_t places = 0;  // bytes of what is prepared for arrays of these widths
+    cudaError_t const asked = ballast::prepared_route::device_bytes(there, rows, places);
+    ballast::device_array<std::byte> const memory(places);
+    ballast::prepared_route const ready(there, rows, memory.span());
+    ballast::device_array<std::byte> const temporary(  // for messages
+        ballast::route_bytes(most, activations, positions));
 
     auto const staged = there.stage(plan);  // every step
     cudaError_t const uploaded = there.upload(comm.stream());
-    auto const moved = ballast::route(comm, there, temporary.span(), activations, positions);
+    cudaError_t const prepared = ready.prepare(comm.stream());
+    auto const moved =  // every layer
+        ballast::route(comm, ready, temporary.span(), activations, positions);
     // [device_route]
     EXPECT_TRUE(staged && moved);
+    EXPECT_EQ(asked, cudaSuccess);
     EXPECT_EQ(uploaded, cudaSuccess);
+    EXPECT_EQ(prepared, cudaSuccess);
     EXPECT_TRUE(done(comm.wait()));
     EXPECT_EQ(to_host(x_there), std::vector<float>(after * 64, 1));
     EXPECT_EQ(to_host(position_there), std::vector<std::int32_t>(after, 2));
@@ -164,11 +173,12 @@ TEST_F(RouteOnDevice, OfRanksWithNothingAndOfNoArraysIsAnExchangeToo)
     auto const y =
         to_device(byte_array(static_cast<std::size_t>(plan.rows_after), std::byte{0xee}));
     row_array const array{x.span(), y.span(), 1};
-    auto const need = ballast::route_bytes(tables.route(), array);
-    ASSERT_TRUE(need);
-    device_bytes const temporary(*need);
-    EXPECT_TRUE(done(ballast::route(comm, tables.route(), temporary.span())));
-    EXPECT_TRUE(done(ballast::route(comm, tables.route(), temporary.span(), array)));
+    device_bytes const temporary(ballast::route_bytes(tables.route().bound(), array));
+    prepared_tables const none(tables.route(), ballast::device_rows({}), comm.stream());
+    prepared_tables const one(tables.route(), ballast::device_rows(std::array{array}),
+                              comm.stream());
+    EXPECT_TRUE(done(ballast::route(comm, none.route(), temporary.span())));
+    EXPECT_TRUE(done(ballast::route(comm, one.route(), temporary.span(), array)));
     EXPECT_TRUE(done(comm.wait()));
     EXPECT_EQ(to_host(y), byte_array(comm.rank() == rank_id{0} ? 6 : 0, std::byte{5}));
   });
@@ -186,9 +196,11 @@ TEST_F(RouteOnDevice, RefusesArraysAndStorageThatAreNotItsOwn)
   device_bytes const two(2);
   device_bytes const three(3);
   device_bytes const temporary(4096);
+  prepared_tables const ready(
+      tables.route(), ballast::device_rows(std::array{row_array{{}, {}, 1}}), comm.stream());
   auto const route_to = [&](std::span<std::byte> from, std::span<std::byte> to,
                             std::span<std::byte> storage) {
-    (void)ballast::route(comm, tables.route(), storage, row_array{from, to, 1});
+    (void)ballast::route(comm, ready.route(), storage, row_array{from, to, 1});
   };
   EXPECT_DEATH(route_to(three.span(), two.span(), temporary.span()), "before");
   EXPECT_DEATH(route_to(two.span(), three.span(), temporary.span()), "after");

@@ -71,22 +71,17 @@ struct queued_row_mover {
   result<void> pack(std::span<std::byte> outgoing) const
   {
     work.queue(stream, [table = forward ? there.sent() : there.received(), rows = rows, outgoing] {
-      ballast_test::pack_by_lists(table, rows, outgoing.data());
+      ballast_test::pack_by_list(table, rows, outgoing.data());
     });
     return {};
   }
-  result<void> keep() const
-  {
-    work.queue(stream, [table = there.kept(), rows = rows, reverse = !forward] {
-      ballast_test::keep_by_list(table, rows, reverse);
-    });
-    return {};
-  }
+  result<void> keep() const { return {}; }
   result<void> arrive() const { return {}; }
   result<void> unpack(std::span<std::byte const> incoming) const
   {
-    work.queue(stream, [table = forward ? there.received() : there.sent(), rows = rows, incoming] {
-      ballast_test::unpack_by_lists(table, rows, incoming.data());
+    work.queue(stream, [table = forward ? there.received() : there.sent(), kept = there.kept(),
+                        reverse = !forward, rows = rows, incoming] {
+      ballast_test::unpack_by_list(table, kept, reverse, rows, incoming.data());
     });
     return {};
   }

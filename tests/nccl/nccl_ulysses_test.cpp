@@ -80,8 +80,8 @@ struct queued_head_mover {
     work.queue(stream, [*this, incoming] {
       to_heads ? ballast_test::unpack_by_list<ballast::detail::unpacked_to_heads>(
                      tables, gpu, arrays, incoming.data())
-               : ballast_test::unpack_by_list<ballast::detail::unpacked_to_tokens>(
-                     tables, gpu, arrays, incoming.data());
+               : ballast_test::unpack_by_list<ballast::detail::head_sums>(tables, gpu, arrays,
+                                                                          incoming.data());
     });
     return {};
   }

@@ -9,6 +9,7 @@
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -76,6 +77,13 @@ class device_heads {
   [[nodiscard]] BALLAST_HOST_DEVICE array const& operator[](std::uint32_t index) const
   {
     return arrays_[index];
+  }
+
+  /// Returns whether these are as many arrays of the same shapes, wherever they are.
+  [[nodiscard]] bool has_shapes_of(device_heads const& other) const
+  {
+    return std::equal(arrays_, arrays_ + size_, other.arrays_, other.arrays_ + other.size_,
+                      [](auto const& one, auto const& two) { return one.shape == two.shape; });
   }
 
  private:

@@ -39,7 +39,7 @@ struct route_bound {
 /// graph that was captured with one plan can be replayed with another plan after the next stage().
 ///
 /// Shapes      device[bytes(bound)], pinned[bytes(bound)], both aligned to 16 bytes.
-/// Expects     bound.ranks >= 1, and less than 2^29 ranges; device memory and page-locked memory
+/// Expects     bound.ranks >= 1, and less than 2^28 ranges; device memory and page-locked memory
 ///             that outlive this object. stage() is called when the last upload is done: wait for
 ///             the stream, or for an event after the upload. One thread at a time.
 /// Ensures     (1) an upload copies bytes(bound) bytes, whatever the plan
@@ -58,10 +58,10 @@ class device_route {
       : bound_(bound), device_(device.data()), pinned_(pinned.data())
   {
     BALLAST_EXPECTS(bound.ranks >= 1, "the bound is that of a route over no ranks");
-    // Copies, one for each range and array, are numbered in 32 bits.
-    BALLAST_EXPECTS(bound.ranges <= std::numeric_limits<std::uint32_t>::max() / device_rows::most,
-                    "the bound is that of a route of ", bound.ranges, " ranges, and the most is ",
-                    std::numeric_limits<std::uint32_t>::max() / device_rows::most);
+    // Copies, one for each range that comes or stays and each array, are numbered in 32 bits.
+    constexpr auto most = std::numeric_limits<std::uint32_t>::max() / (2 * device_rows::most);
+    BALLAST_EXPECTS(bound.ranges <= most, "the bound is that of a route of ", bound.ranges,
+                    " ranges, and the most is ", most);
     BALLAST_EXPECTS(device.size() >= bytes(bound), "there are ", device.size(),
                     " bytes of device memory for a route that takes ", bytes(bound));
     BALLAST_EXPECTS(pinned.size() >= bytes(bound), "there are ", pinned.size(),

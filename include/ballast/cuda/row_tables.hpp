@@ -7,6 +7,7 @@
 #include <ballast/route/route_plan.hpp>
 #include <ballast/route/row_array.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -69,6 +70,14 @@ struct device_rows {
     for (std::size_t index = 0; index < all.size(); ++index) {
       arrays[index] = {all[index].from.data(), all[index].to.data(), all[index].row_bytes};
     }
+  }
+
+  /// Returns whether these are as many arrays of the same widths, wherever they are.
+  [[nodiscard]] bool has_shapes_of(device_rows const& other) const
+  {
+    return std::equal(
+        arrays, arrays + count, other.arrays, other.arrays + other.count,
+        [](auto const& one, auto const& two) { return one.row_bytes == two.row_bytes; });
   }
 };
 

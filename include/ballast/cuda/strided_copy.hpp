@@ -53,6 +53,13 @@ concept copy_list =
 template <class List>
 concept contiguous_copy_list = copy_list<List> && requires { requires List::contiguous; };
 
+/// Makes something beside its copies, such as zeros between them, that depends on none of them:
+/// make_rest(thread, threads) makes one thread's part.
+template <class List>
+concept makes_more = copy_list<List> && requires(List const& list, std::uint32_t thread) {
+  { list.make_rest(thread, thread) } -> std::same_as<void>;
+};
+
 }  // namespace ballast::inline v0
 
 #endif  // BALLAST_CUDA_STRIDED_COPY_HPP

@@ -21,6 +21,8 @@ namespace ballast::inline v0 {
 struct head_shape {
   std::uint32_t heads = 1;
   std::size_t head_bytes = 0;
+
+  friend constexpr bool operator==(head_shape const&, head_shape const&) = default;
 };
 
 /// An array with heads, before and after an exchange: queries, keys, values, attention output, or a

@@ -9,10 +9,14 @@
 #include <ballast/core/integer_projection.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
+#include <ballast/cuda/device_heads.hpp>
 #include <ballast/cuda/device_route.hpp>
 #include <ballast/cuda/device_ulysses.cuh>
 #include <ballast/cuda/exchange_heads.cuh>
+#include <ballast/cuda/prepared_heads.cuh>
+#include <ballast/cuda/prepared_route.cuh>
 #include <ballast/cuda/route_rows.cuh>
+#include <ballast/cuda/row_tables.hpp>
 #include <ballast/gpu/cuda_failure.hpp>
 #include <ballast/gpu/device_array.hpp>
 #include <ballast/gpu/pinned_allocator.hpp>
@@ -21,12 +25,14 @@
 #include <ballast/route/head_array.hpp>
 #include <ballast/route/route_plan.hpp>
 #include <ballast/route/row_array.hpp>
+#include <ballast/runtime/detail/ready_exchanges.cuh>
 #include <ballast/runtime/step_balancer.hpp>
 #include <ballast/topology/bag_layout.hpp>
 
 #include <cuda_runtime.h>
 
 #include <algorithm>
+#include <array>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
@@ -42,9 +48,10 @@ namespace ballast::inline v0 {
 ///
 ///     device_step_balancer balancer(comm, bags, cost, refine{}, {.query_heads = 32});
 ///
-/// It has the plan in memory that kernels read, and the temporary memory of the exchanges; both
-/// grow in the steps that need more than any before, and nothing has to be sized by the caller. A
-/// trainer that captures its step in a CUDA graph sizes a device_route and a device_ulysses itself.
+/// It has the plan in memory that kernels read, what is prepared for each shape of arrays, and the
+/// temporary memory of the exchanges. All of it grows in the steps that need more than any before,
+/// and nothing has to be sized by the caller. A trainer that captures its step in a CUDA graph sizes
+/// a device_route and a device_ulysses itself.
 ///
 /// Expects     what step_balancer expects. The stream's device is the current one, at construction,
 ///             in every call and at destruction, and reaches the arrays.
@@ -113,45 +120,41 @@ class device_step_balancer : private step_balancer<Cost, Policy, Communicator, S
   template <std::same_as<row_array>... Arrays>
   [[nodiscard]] result<void> route(Arrays const&... arrays)
   {
-    expect_upload();
-    auto const bytes = route_bytes(*route_, arrays...);
-    if (!bytes) { return tl::unexpected(bytes.error()); }
-    auto const memory = temporary(*bytes);
+    auto const ready = ready_route(arrays...);
+    if (!ready) { return tl::unexpected(ready.error()); }
+    auto const memory = room(temporary_, route_bytes(route_->bound(), arrays...));
     if (!memory) { return tl::unexpected(memory.error()); }
-    return ballast::route(comm(), *route_, *memory, arrays...);
+    return ballast::route(comm(), **ready, *memory, arrays...);
   }
 
   template <std::same_as<row_array>... Arrays>
   [[nodiscard]] result<void> reverse_route(Arrays const&... arrays)
   {
-    expect_upload();
-    auto const bytes = route_bytes(*route_, arrays...);
-    if (!bytes) { return tl::unexpected(bytes.error()); }
-    auto const memory = temporary(*bytes);
+    auto const ready = ready_route(arrays...);
+    if (!ready) { return tl::unexpected(ready.error()); }
+    auto const memory = room(temporary_, route_bytes(route_->bound(), arrays...));
     if (!memory) { return tl::unexpected(memory.error()); }
-    return ballast::reverse_route(comm(), *route_, *memory, arrays...);
+    return ballast::reverse_route(comm(), **ready, *memory, arrays...);
   }
 
   template <std::same_as<head_array>... Arrays>
   [[nodiscard]] result<void> to_heads(Arrays const&... arrays)
   {
-    expect_heads();
-    auto const bytes = exchange_bytes(*heads_, gpu(), arrays...);
-    if (!bytes) { return tl::unexpected(bytes.error()); }
-    auto const memory = temporary(*bytes);
+    auto const ready = ready_heads(arrays...);
+    if (!ready) { return tl::unexpected(ready.error()); }
+    auto const memory = room(temporary_, exchange_bytes(*heads_, gpu(), arrays...));
     if (!memory) { return tl::unexpected(memory.error()); }
-    return ballast::to_heads(bag_comm(), *heads_, *memory, arrays...);
+    return ballast::to_heads(bag_comm(), **ready, *memory, arrays...);
   }
 
   template <std::same_as<head_array>... Arrays>
   [[nodiscard]] result<void> to_tokens(Arrays const&... arrays)
   {
-    expect_heads();
-    auto const bytes = exchange_bytes(*heads_, gpu(), arrays...);
-    if (!bytes) { return tl::unexpected(bytes.error()); }
-    auto const memory = temporary(*bytes);
+    auto const ready = ready_heads(arrays...);
+    if (!ready) { return tl::unexpected(ready.error()); }
+    auto const memory = room(temporary_, exchange_bytes(*heads_, gpu(), arrays...));
     if (!memory) { return tl::unexpected(memory.error()); }
-    return ballast::to_tokens(bag_comm(), *heads_, *memory, arrays...);
+    return ballast::to_tokens(bag_comm(), **ready, *memory, arrays...);
   }
 
  private:
@@ -197,6 +200,7 @@ class device_step_balancer : private step_balancer<Cost, Policy, Communicator, S
       route_.emplace(bound, device_bytes(route_memory_, bytes),
                      bytes_of_host(route_pinned_, bytes));
     }
+    ready_routes_.outdate();
     if (auto staged = route_->stage(to_compute()); !staged) { return staged; }
     return cuda_result("cudaMemcpyAsync", route_->upload(comm().stream()));
   }
@@ -214,19 +218,43 @@ class device_step_balancer : private step_balancer<Cost, Policy, Communicator, S
       heads_.emplace(bound, device_bytes(heads_memory_, bytes),
                      bytes_of_host(heads_pinned_, device_ulysses::pinned_bytes(bound)));
     }
+    ready_heads_.outdate();
     if (auto staged = heads_->stage(heads()); !staged) { return staged; }
     return cuda_result("device_ulysses::upload", heads_->upload(bag_comm().stream()));
   }
 
-  /// One for all exchanges: they follow each other on one stream.
-  [[nodiscard]] result<std::span<std::byte>> temporary(std::size_t bytes)
+  template <class... Arrays>
+  [[nodiscard]] result<prepared_route const*> ready_route(Arrays const&... arrays)
   {
-    if (!temporary_.has(bytes)) {
+    expect_upload();
+    std::array<row_array, sizeof...(Arrays)> const all{arrays...};
+    return ready_routes_.of(device_rows(all), comm().stream(), in_room(), *route_);
+  }
+
+  template <class... Arrays>
+  [[nodiscard]] result<prepared_heads const*> ready_heads(Arrays const&... arrays)
+  {
+    expect_heads();
+    std::array<head_array, sizeof...(Arrays)> const all{arrays...};
+    std::uint32_t const of_bag = gpu();
+    return ready_heads_.of(device_heads(all), bag_comm().stream(), in_room(), *heads_, of_bag);
+  }
+
+  [[nodiscard]] auto in_room()
+  {
+    return [this](auto& memory, std::size_t bytes) { return room(memory, bytes); };
+  }
+
+  /// Memory for exchanges, which follow each other on one stream.
+  [[nodiscard]] result<std::span<std::byte>> room(
+      detail::growing_memory<device_array<std::byte>>& memory, std::size_t bytes)
+  {
+    if (!memory.has(bytes)) {
       // CUDA may wait for the device before it allocates, without a deadline: first wait for the
       // exchanges that are queued, with theirs.
       if (auto done = wait_for_exchanges(); !done) { return tl::unexpected(done.error()); }
     }
-    return device_bytes(temporary_, bytes).first(bytes);
+    return device_bytes(memory, bytes).first(bytes);
   }
 
   [[nodiscard]] result<void> wait_for_exchanges()
@@ -257,6 +285,8 @@ class device_step_balancer : private step_balancer<Cost, Policy, Communicator, S
   detail::growing_memory<device_array<std::byte>> heads_memory_;
   detail::growing_memory<pinned_bytes> heads_pinned_;
   std::optional<device_ulysses> heads_;
+  detail::ready_exchanges<prepared_route, device_rows> ready_routes_;
+  detail::ready_exchanges<prepared_heads, device_heads> ready_heads_;
   detail::growing_memory<device_array<std::byte>> temporary_;
 };
 

@@ -11,6 +11,7 @@
 #include <ballast/route/route_plan.hpp>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstddef>
 #include <optional>
@@ -102,14 +103,14 @@ TEST_F(NcclRouteOnDevice, BringsEveryRowAndBackOnOneStream)
   device_bytes const x_back(x.size()), tags_back(tags.size());
   row_array const wide_rows{x_from.span(), x_to.span(), wide};
   row_array const narrow_rows{tags_from.span(), tags_to.span(), narrow};
-  auto const need = ballast::route_bytes(there, wide_rows, narrow_rows);
-  ASSERT_TRUE(need);
-  device_bytes const temporary(*need);
+  device_bytes const temporary(ballast::route_bytes(there.bound(), wide_rows, narrow_rows));
   for (tokens const block : {tokens{1}, tokens{33}, tokens{500}}) {
     ASSERT_TRUE(there.stage(swapped_blocks(block, rows)));
     ASSERT_EQ(there.upload(stream()), cudaSuccess);
-    EXPECT_TRUE(ballast::route(*comm_, there, temporary.span(), wide_rows, narrow_rows));
-    EXPECT_TRUE(ballast::reverse_route(*comm_, there, temporary.span(),
+    ballast_test::prepared_tables const ready(
+        there, ballast::device_rows(std::array{wide_rows, narrow_rows}), stream());
+    EXPECT_TRUE(ballast::route(*comm_, ready.route(), temporary.span(), wide_rows, narrow_rows));
+    EXPECT_TRUE(ballast::reverse_route(*comm_, ready.route(), temporary.span(),
                                        row_array{x_to.span(), x_back.span(), wide},
                                        row_array{tags_to.span(), tags_back.span(), narrow}));
     EXPECT_TRUE(comm_->wait());
@@ -129,19 +130,21 @@ TEST_F(NcclRouteOnDevice, IsReplayedWithOtherRowsInMessagesOfTheSameSize)
   auto const from = to_device(x);
   device_bytes const to(x.size());
   row_array const array{from.span(), to.span(), wide};
-  auto const need = ballast::route_bytes(there, array);
-  ASSERT_TRUE(need);
-  device_bytes const temporary(*need);
+  device_bytes const temporary(ballast::route_bytes(there.bound(), array));
 
   constexpr tokens block = 200;
   auto const plan = swapped_blocks(block, rows);
   ASSERT_TRUE(there.stage(plan));
   ASSERT_EQ(there.upload(stream()), cudaSuccess);
-  ASSERT_TRUE(ballast::route(*comm_, there, temporary.span(), array));  // NCCL connects
+  ballast_test::prepared_tables const tables_ready(there, ballast::device_rows(std::array{array}),
+                                                   stream());
+  auto const& ready = tables_ready.route();
+  ASSERT_TRUE(ballast::route(*comm_, ready, temporary.span(), array));  // NCCL connects
   ASSERT_TRUE(comm_->wait());
   auto const graph = ballast_test::graph_of(stream(), [&](cudaStream_t stream) {
     cudaError_t const uploaded = there.upload(stream);
-    EXPECT_TRUE(ballast::route(*comm_, there, temporary.span(), array));
+    EXPECT_EQ(ready.prepare(stream), cudaSuccess);
+    EXPECT_TRUE(ballast::route(*comm_, ready, temporary.span(), array));
     return uploaded;
   });
 

@@ -9,39 +9,21 @@
 #include <limits>
 #include <vector>
 
+#include "../../copies_on_host.hpp"
 #include "../../copy_batches.hpp"
 
 namespace {
 
-using ballast::copy_list;
 using ballast::strided_copy;
-using ballast::detail::copy_share;
 using ballast::detail::tile_search;
 using ballast::detail::tiled_list;
-using ballast::detail::tiles_of;
-using ballast::detail::warp_lanes;
 using ballast_test::copy_batch_case;
 using ballast_test::kinds;
 using ballast_test::listed_copies;
 using ballast_test::random_bytes;
+using ballast_test::run_on_host;
 
 using all_copies = listed_copies<kinds::all>;
-
-// All lanes of all warps, one after another: what the kernel does.
-template <copy_list List>
-void make_copies(List const& list, std::uint32_t count, std::uint32_t tile_bytes,
-                 std::uint64_t warps)
-{
-  std::vector<std::uint64_t> tiles_to;
-  for (std::uint32_t index = 0; index < count; ++index) {
-    tiles_to.push_back((index == 0 ? 0 : tiles_to.back()) + tiles_of(list(index), tile_bytes));
-  }
-  for (std::uint64_t warp = 0; warp < warps; ++warp) {
-    for (std::uint32_t lane = 0; lane < warp_lanes; ++lane) {
-      copy_share(tiled_list<List>{list, tiles_to.data(), count, tile_bytes}, warp, warps, lane);
-    }
-  }
-}
 
 template <kinds Kind>
 void expect_all_copies()
@@ -57,7 +39,7 @@ void expect_all_copies()
   auto expected = to;
   batch.run(from, expected);
   auto const copies = batch.copies(from.data(), to.data());
-  make_copies(listed_copies<Kind>{copies.data(), count}, count + beyond, tile_bytes, warps);
+  run_on_host(listed_copies<Kind>{copies.data(), count}, count + beyond, warps, tile_bytes);
   RC_ASSERT(to == expected);
 }
 
@@ -83,32 +65,28 @@ TEST(CopyShare, PassesLongRunsOfEmptyCopies)
     copies[index] = strided_copy::contiguous(from.data(), to.data(), 25'000);
     copies[count - 1 - index] =
         strided_copy::contiguous(from.data() + 25'000, to.data() + 25'000, 25'000);
-    make_copies(all_copies{copies.data(), count}, count, 4096, 7);
+    run_on_host(all_copies{copies.data(), count}, count, 7);
     EXPECT_EQ(to, from);
   }
 }
 
 TEST(CopyShare, OfEmptyCopiesIsNothing)
 {
-  make_copies(all_copies{nullptr, 0}, 1000, 4096, 3);
+  run_on_host(all_copies{nullptr, 0}, 1000);
 }
 
-// More warps than tiles: those that make one are evenly spread over the others.
-TEST(CopyShare, GivesWarpsAsMuchAsTheyCanHave)
+TEST(CopyShare, IsATileAtLeastAndAQuarterOfAWarpsTilesAtMost)
 {
-  auto const from = random_bytes(5 * 4096, 1);
-  std::vector<std::byte> to(from.size());
-  strided_copy const copy = strided_copy::contiguous(from.data(), to.data(), from.size());
-  std::uint64_t const tiles = 5;
-  for (std::uint64_t warp = 0; warp < 20; ++warp) {
-    auto const before = to;
-    for (std::uint32_t lane = 0; lane < warp_lanes; ++lane) {
-      all_copies const list{&copy, 1};
-      copy_share(tiled_list<all_copies>{list, &tiles, 1, 4096}, warp, 20, lane);
-    }
-    EXPECT_EQ(to != before, warp % 4 == 3) << "warp " << warp;
-  }
-  EXPECT_EQ(to, from);
+  all_copies const list{nullptr, 0};
+  auto const shares = [&](std::uint64_t tiles) {
+    return tiled_list<all_copies>{list, &tiles, 1, 4096}.shares(20);
+  };
+  EXPECT_EQ(shares(0), 0U);
+  EXPECT_EQ(shares(5), 5U);
+  EXPECT_EQ(shares(20), 20U);
+  EXPECT_EQ(shares(20 * 32 - 1), 20U);  // of less than 32 tiles otherwise
+  EXPECT_EQ(shares(30 * 32), 30U);
+  EXPECT_EQ(shares(1'000'000), 80U);
 }
 
 TEST(TileSearch, DoesNotWrapAtTheGreatestRange)

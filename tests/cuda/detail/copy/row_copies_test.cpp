@@ -77,51 +77,49 @@ TEST_F(RowCopies, PackTheHostsMessagesToTheLastByte)
     byte_array expected = unwritten_messages(plan.sent, arrays);
     byte_array messages = expected;
     ballast::pack_rows(plan.sent, arrays, expected);
-    ballast_test::pack_by_lists(there.sent(), device_rows(arrays), messages.data());
+    ballast_test::pack_by_list(there.sent(), device_rows(arrays), messages.data());
     EXPECT_EQ(messages, expected);
   });
 }
 
-TEST_F(RowCopies, UnpackAsTheHostAndTouchNothingElse)
+void keep_on_host(route_plan const& plan, bool reverse, std::span<row_array const> arrays)
+{
+  for (row_array const& array : arrays) {
+    for (auto const [before, after, count] : plan.kept) {
+      auto const from = static_cast<std::size_t>(reverse ? after : before) * array.row_bytes;
+      auto const to = static_cast<std::size_t>(reverse ? before : after) * array.row_bytes;
+      std::memcpy(&array.to[to], &array.from[from],
+                  static_cast<std::size_t>(count) * array.row_bytes);
+    }
+  }
+}
+
+TEST_F(RowCopies, UnpackAndKeepAsTheHostAndTouchNothingElse)
 {
   for_random_plans([&](route_plan const& plan, rank_bytes& own) {
     auto const arrays = own.arrays();
     byte_array const messages =
         ballast_test::random_bytes(unwritten_messages(plan.received, arrays).size(), random);
     ballast::unpack_rows(plan.received, arrays, messages);
+    keep_on_host(plan, false, arrays);
     std::vector<byte_array> to;
-    ballast_test::unpack_by_lists(there.received(), device_rows(own.arrays_to(to)),
-                                  messages.data());
-    EXPECT_EQ(to, own.to());
-  });
-}
-
-TEST_F(RowCopies, KeepRowsAndBringThemBack)
-{
-  for_random_plans([&](route_plan const& plan, rank_bytes& own) {
-    for (row_array const& array : own.arrays()) {
-      for (auto const [from, to, count] : plan.kept) {
-        std::memcpy(&array.to[static_cast<std::size_t>(to) * array.row_bytes],
-                    &array.from[static_cast<std::size_t>(from) * array.row_bytes],
-                    static_cast<std::size_t>(count) * array.row_bytes);
-      }
-    }
-    std::vector<byte_array> to;
-    auto const arrays = own.arrays_to(to);
-    ballast_test::keep_by_list(there.kept(), device_rows(arrays), false);
+    auto const there_arrays = own.arrays_to(to);
+    ballast_test::unpack_by_list(there.received(), there.kept(), false, device_rows(there_arrays),
+                                 messages.data());
     EXPECT_EQ(to, own.to());
 
     // Backwards, into where the rows come from.
-    for (row_array const& array : arrays) {
+    for (row_array const& array : there_arrays) {
       byte_array back(array.from.size(), std::byte{0xee});
       byte_array expected = back;
-      for (auto const [from, there_row, count] : plan.kept) {
-        auto const first = static_cast<std::size_t>(from) * array.row_bytes;
-        std::memcpy(&expected[first], &array.from[first],
-                    static_cast<std::size_t>(count) * array.row_bytes);
-      }
       std::vector const reversed{row_array{array.to, back, array.row_bytes}};
-      ballast_test::keep_by_list(there.kept(), device_rows(reversed), true);
+      std::vector const on_host{row_array{array.to, expected, array.row_bytes}};
+      byte_array const coming =
+          ballast_test::random_bytes(unwritten_messages(plan.sent, on_host).size(), random);
+      ballast::unpack_rows(plan.sent, on_host, coming);
+      keep_on_host(plan, true, on_host);
+      ballast_test::unpack_by_list(there.sent(), there.kept(), true, device_rows(reversed),
+                                   coming.data());
       EXPECT_EQ(back, expected);
     }
   });
@@ -162,9 +160,10 @@ TEST(RowCopiesOf, ManyGibibytesAreWhereTheyShouldBe)
       row_array{rows_of(from, plan.rows_before, narrow), rows_of(to, plan.rows_after, narrow),
                 narrow}};
   device_rows const rows(arrays);
-  ballast_test::found_pieces const pieces(there.sent(), rows, nullptr);
-  ballast::detail::pack_copies const pack{pieces.all(), messages};
-  ballast::detail::unpack_copies const unpack{pieces.all(), messages};
+  ballast_test::found_places found(there.sent(), rows);
+  ballast::detail::message_pieces const pieces{there.sent(), rows, found.places()};
+  ballast::detail::pack_copies const pack{pieces, messages};
+  ballast::detail::unpack_copies const unpack{pieces, there.kept(), false, messages};
 
   auto const samples = static_cast<std::size_t>(longest);
   std::size_t const second =
@@ -184,13 +183,13 @@ TEST(RowCopiesOf, ManyGibibytesAreWhereTheyShouldBe)
   EXPECT_EQ(unpack(2).from, pack(2).to);
   EXPECT_EQ(unpack(2).to, to + (2 * samples + 5) * wide);
 
-  ballast::detail::keep_copies const keep{there.kept(), rows, false};
-  EXPECT_EQ(keep(0).from, from + 3 * samples * wide);
-  EXPECT_EQ(keep(0).to, to + 4 * samples * wide);
-  EXPECT_EQ(keep(4).bytes(), samples * narrow);
-  ballast::detail::keep_copies const back{there.kept(), rows, true};
-  EXPECT_EQ(back(4).from, from + 4 * samples * narrow);
-  EXPECT_EQ(back(4).to, to + 3 * samples * narrow);
+  std::uint32_t const kept = pieces.count();
+  EXPECT_EQ(unpack(kept).from, from + 3 * samples * wide);
+  EXPECT_EQ(unpack(kept).to, to + 4 * samples * wide);
+  EXPECT_EQ(unpack(kept + 4).bytes(), samples * narrow);
+  ballast::detail::unpack_copies const back{pieces, there.kept(), true, messages};
+  EXPECT_EQ(back(kept + 4).from, from + 4 * samples * narrow);
+  EXPECT_EQ(back(kept + 4).to, to + 3 * samples * narrow);
 }
 
 }  // namespace

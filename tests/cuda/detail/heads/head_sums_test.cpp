@@ -58,13 +58,13 @@ void check_sums(ballast::random_source& random, bag_case const& bag, std::size_t
     auto const bytes = std::as_bytes(std::span(messages));
     ballast::unpack_to_tokens(plan, gpu, on_host, bytes);
 
-    head_sums const sums{{{placed.all, placed.blocks.data()}, bytes.data()}};
-    ballast_test::make_copies(sums);
+    auto const rows = ballast_test::bag_rows_of(*tables, gpu);
+    head_sums const sums{{placed.copies(), bytes.data()}, rows.data()};
     for (std::uint32_t index = 0; index < placed.all.count(); ++index) {
       if (!sums.begins_at(index)) { continue; }
       RC_ASSERT(sums.is_wide(index) == (dim * sizeof(T) % 16 == 0));
     }
-    ballast_test::add_all(sums);
+    ballast_test::run_on_host(sums, sums.count());
     RC_ASSERT(std::ranges::equal(std::as_bytes(std::span(to)), std::as_bytes(std::span(expected))));
   }
 }
@@ -124,7 +124,7 @@ TEST(HeadSums, BeginOncePerSharedHead)
     std::vector<float> to(8);
     std::array const arrays{heads_of(from, to, heads, 1)};
     placed_blocks const placed(*tables, 0, head_sums::side, arrays);
-    head_sums const sums{{{placed.all, placed.blocks.data()}, nullptr}};
+    head_sums const sums{{placed.copies(), nullptr}, nullptr};
     std::uint32_t found = 0;
     for (std::uint32_t index = 0; index < placed.all.count(); ++index) {
       found += sums.begins_at(index) ? 1 : 0;

@@ -80,20 +80,32 @@ struct tiled_list {
   std::uint64_t const* tiles_to;
   std::uint32_t count;
   std::uint32_t tile_bytes;
+
+  /// Returns into how many shares the tiles are cut for `warps` warps: four for each, unless that
+  /// makes a share of less than 32 tiles.
+  ///
+  /// Expects     count >= 1.
+  [[nodiscard]] BALLAST_HOST_DEVICE std::uint64_t shares(std::uint64_t warps) const
+  {
+    std::uint64_t const tiles = tiles_to[count - 1];
+    if (tiles < warps) { return tiles; }
+    std::uint64_t const of_32 = tiles / 32;
+    return of_32 < warps ? warps : of_32 < 4 * warps ? of_32 : 4 * warps;
+  }
 };
 
-/// Makes one lane's part of one warp's share of all tiles: of t tiles and w warps, warp i makes
-/// tiles floor(i t / w) to floor((i + 1) t / w) - 1, wherever copies begin and end.
+/// Makes one lane's part of one of the equal shares of all tiles: of t tiles and s shares, share i
+/// is tiles floor(i t / s) to floor((i + 1) t / s) - 1, wherever copies begin and end.
 ///
-/// Expects     copies.count >= 1; warp < warps; t / w < 2^32; all lanes of the warp call it.
-/// Complexity  O(t / w + log count), and O(log count) for each run of more than 32 empty copies.
+/// Expects     copies.count >= 1; share < shares; t / s < 2^32; all lanes of the warp call it.
+/// Complexity  O(t / s + log count), and O(log count) for each run of more than 32 empty copies.
 template <copy_list List>
-BALLAST_HOST_DEVICE void copy_share(tiled_list<List> const& copies, std::uint64_t warp,
-                                    std::uint64_t warps, std::uint32_t lane)
+BALLAST_HOST_DEVICE void copy_share(tiled_list<List> const& copies, std::uint64_t share,
+                                    std::uint64_t shares, std::uint32_t lane)
 {
   std::uint64_t const tiles = copies.tiles_to[copies.count - 1];
-  std::uint64_t tile = warp * tiles / warps;
-  auto left = static_cast<std::uint32_t>((warp + 1) * tiles / warps - tile);
+  std::uint64_t tile = share * tiles / shares;
+  auto left = static_cast<std::uint32_t>((share + 1) * tiles / shares - tile);
   tile_search search{0, copies.count};
   while (left > 0) {
     std::uint32_t const votes = search.votes(copies.tiles_to, tile, lane);

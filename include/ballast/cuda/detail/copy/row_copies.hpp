@@ -36,19 +36,27 @@ struct peer_sums {
   }
 };
 
-/// Finds where the block of each array begins in each peer's message, by the layout of
-/// pack_rows.hpp.
+/// Where the rows of one table lie in its messages, by the layout of pack_rows.hpp, in memory that
+/// kernels read. It depends on the table and on the widths of rows alone.
 ///
-/// For each block it stores its origin: where row 0 of the whole table would be if the block held
-/// all rows. So a range's place is the origin plus the rows before it in the whole table. The
-/// origin may lie before the messages; the sums are modulo 2^64, so places are right.
+/// For the block of each array in each peer's message there is its origin: where row 0 of the whole
+/// table would be if the block held all rows. So a range's place is the origin plus the rows before
+/// it in the whole table. The origin may lie before the messages; the sums are modulo 2^64, so
+/// places are right.
 ///
-/// Shapes      origins[ranks][arrays].
+/// Shapes      rows_before[bound], of each range; origins[ranks][arrays]; ends[ranks][arrays]: where
+///             the rows of the block end.
+struct message_places {
+  tokens* rows_before = nullptr;
+  std::size_t* origins = nullptr;
+  std::size_t* ends = nullptr;
+};
+
+/// Finds where the block of each array lies in each peer's message.
 struct message_blocks {
   device_ranges table;
-  device_rows rows;
-  std::size_t* origins = nullptr;
-  std::byte* padded = nullptr;  ///< messages that get zeros behind each block, or null
+  device_rows rows;  ///< whose pointers are not read
+  message_places places;
 
   [[nodiscard]] BALLAST_HOST_DEVICE peer_sums of(std::uint32_t peer) const
   {
@@ -64,14 +72,10 @@ struct message_blocks {
     std::size_t begin = before.bytes;
     for (std::uint32_t array = 0; array < rows.count; ++array) {
       std::size_t const row_bytes = rows.arrays[array].row_bytes;
-      std::size_t const end = begin + block_bytes(table.rows[peer], row_bytes);
-      origins[std::size_t{peer} * rows.count + array] =
-          begin - static_cast<std::size_t>(before.rows) * row_bytes;
-      if (padded != nullptr) {
-        std::size_t const used = static_cast<std::size_t>(table.rows[peer]) * row_bytes;
-        for (std::size_t at = begin + used; at < end; ++at) { padded[at] = std::byte{0}; }
-      }
-      begin = end;
+      std::size_t const at = std::size_t{peer} * rows.count + array;
+      places.origins[at] = begin - static_cast<std::size_t>(before.rows) * row_bytes;
+      places.ends[at] = begin + static_cast<std::size_t>(table.rows[peer]) * row_bytes;
+      begin += block_bytes(table.rows[peer], row_bytes);
     }
   }
 };
@@ -81,8 +85,7 @@ struct message_blocks {
 struct message_pieces {
   device_ranges table;
   device_rows rows;
-  tokens const* rows_before = nullptr;   ///< [bound], of each range
-  std::size_t const* origins = nullptr;  ///< of message_blocks
+  message_places places;
 
   struct piece {
     device_row_array array;
@@ -100,19 +103,22 @@ struct message_pieces {
     if (range >= *table.count) { return {}; }
     peer_rows const found = table.ranges[range];
     std::size_t const row_bytes = rows.arrays[array].row_bytes;
-    std::size_t const origin = origins[std::size_t{found.peer} * rows.count + array];
+    std::size_t const origin = places.origins[std::size_t{found.peer} * rows.count + array];
     return {rows.arrays[array], static_cast<std::size_t>(found.first) * row_bytes,
-            origin + static_cast<std::size_t>(rows_before[range]) * row_bytes,
+            origin + static_cast<std::size_t>(places.rows_before[range]) * row_bytes,
             found.count * row_bytes};
   }
 };
 
-/// Copies of the rows that leave into messages, as pack_rows() of the host makes them.
+/// Copies of the rows that leave into messages, and the zeros behind blocks, as pack_rows() of the
+/// host makes them.
 struct pack_copies {
   static constexpr bool contiguous = true;
 
   message_pieces pieces;
   std::byte* messages = nullptr;
+
+  [[nodiscard]] BALLAST_HOST_DEVICE std::uint32_t count() const { return pieces.count(); }
 
   [[nodiscard]] BALLAST_HOST_DEVICE strided_copy operator()(std::uint32_t index) const
   {
@@ -120,40 +126,49 @@ struct pack_copies {
     return strided_copy::contiguous(piece.array.from + piece.row, messages + piece.message,
                                     piece.bytes);
   }
+
+  BALLAST_HOST_DEVICE void make_rest(std::uint32_t thread, std::uint32_t threads) const
+  {
+    std::size_t const blocks = std::size_t{pieces.table.ranks} * pieces.rows.count;
+    for (std::size_t block = thread; block < blocks; block += threads) {
+      for (std::size_t at = pieces.places.ends[block]; at % message_alignment != 0; ++at) {
+        messages[at] = std::byte{0};
+      }
+    }
+  }
 };
 
-/// Copies of messages into the rows that they are for, as unpack_rows() of the host makes them.
+/// Copies of messages into the rows that they are for, as unpack_rows() of the host makes them, and
+/// then of the rows that stay on their rank: range i mod bound of array i / bound.
 struct unpack_copies {
   static constexpr bool contiguous = true;
 
   message_pieces pieces;
+  device_kept kept;
+  bool reverse = false;  ///< kept rows go from where they go to, to where they come from
   std::byte const* messages = nullptr;
+
+  [[nodiscard]] BALLAST_HOST_DEVICE std::uint32_t count() const
+  {
+    return pieces.count() + kept.bound * pieces.rows.count;
+  }
 
   [[nodiscard]] BALLAST_HOST_DEVICE strided_copy operator()(std::uint32_t index) const
   {
+    if (index >= pieces.count()) { return staying(index - pieces.count()); }
     auto const piece = pieces[index];
     return strided_copy::contiguous(messages + piece.message, piece.array.to + piece.row,
                                     piece.bytes);
   }
-};
 
-/// Copies of the rows that stay on their rank.
-struct keep_copies {
-  static constexpr bool contiguous = true;
-
-  device_kept table;
-  device_rows rows;
-  bool reverse = false;  ///< from where they go to where they come from
-
-  [[nodiscard]] BALLAST_HOST_DEVICE std::uint32_t count() const { return table.bound * rows.count; }
-
-  [[nodiscard]] BALLAST_HOST_DEVICE strided_copy operator()(std::uint32_t index) const
+ private:
+  [[nodiscard]] BALLAST_HOST_DEVICE strided_copy staying(std::uint32_t index) const
   {
-    std::uint32_t const array = index / table.bound;
-    std::uint32_t const range = index - array * table.bound;
-    if (range >= *table.count) { return {}; }
-    kept_rows const found = table.kept[range];
-    auto const& [from, to, row_bytes] = rows.arrays[array];
+    std::uint32_t const array = index / kept.bound;
+    std::uint32_t const range = index - array * kept.bound;
+    if (range >= *kept.count) { return {}; }
+    kept_rows const found = kept.kept[range];
+    auto const& [from, to, row_bytes] = pieces.rows.arrays[array];
     auto const source = static_cast<std::size_t>(reverse ? found.to_row : found.from_row);
     auto const target = static_cast<std::size_t>(reverse ? found.from_row : found.to_row);
     return strided_copy::contiguous(from + source * row_bytes, to + target * row_bytes,
@@ -161,7 +176,7 @@ struct keep_copies {
   }
 };
 
-static_assert(copy_list<pack_copies> && copy_list<unpack_copies> && copy_list<keep_copies>);
+static_assert(makes_more<pack_copies> && copy_list<unpack_copies>);
 
 }  // namespace ballast::inline v0::detail
 

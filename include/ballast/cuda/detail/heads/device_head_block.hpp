@@ -6,6 +6,7 @@
 #include <ballast/core/quantities.hpp>
 #include <ballast/cuda/device_heads.hpp>
 #include <ballast/cuda/ulysses_tables.hpp>
+#include <ballast/route/head_array.hpp>
 #include <ballast/route/head_block.hpp>
 #include <ballast/route/pack_heads.hpp>
 
@@ -14,13 +15,10 @@
 
 namespace ballast::inline v0::detail {
 
-/// A block with its array. Kernels read it from memory at a computed index; if it were a parameter
-/// of the kernel, that would copy all of them to every thread's stack.
+/// A block as kernels read it.
 struct device_head_block {
   head_block block;
-  std::byte const* from = nullptr;
-  std::byte* to = nullptr;
-  element_type element = element_type::other;
+  std::size_t shared_after = 0;  ///< bytes of the share's last head if the next GPU has it too
 };
 
 /// The blocks between one GPU and its peers, peer by peer and array by array.
@@ -39,16 +37,18 @@ struct head_blocks {
     return index / arrays;
   }
 
-  /// Block `index` of count(), at offset 0.
+  /// Block `index` of count(), at offset 0. Of the arrays only their shapes are read.
   [[nodiscard]] BALLAST_HOST_DEVICE device_head_block make(device_heads const& heads,
                                                            std::uint32_t index) const
   {
     std::uint32_t const peer = peer_of(index);
     bool const own_tokens = side == block_side::own_tokens;
     tokens const rows = tables.rows(own_tokens ? gpu : peer);
-    device_heads::array const& array = heads[index % arrays];
-    return {block_of(tables.split, rows, own_tokens ? peer : gpu, array.shape), array.from,
-            array.to, array.element};
+    std::uint32_t const of_heads = own_tokens ? peer : gpu;
+    head_shape const shape = heads[index % arrays].shape;
+    bool const is_shared =
+        of_heads + 1 < tables.split.gpus && tables.split.shared(of_heads + 1, shape.heads) > 0;
+    return {block_of(tables.split, rows, of_heads, shape), is_shared ? shape.head_bytes : 0};
   }
 
   /// The bytes that block `index` takes in messages.

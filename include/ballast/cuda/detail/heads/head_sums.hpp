@@ -7,6 +7,8 @@
 #include <ballast/cuda/detail/copy/wide_access.hpp>
 #include <ballast/cuda/detail/heads/device_head_block.hpp>
 #include <ballast/cuda/detail/heads/ulysses_lists.hpp>
+#include <ballast/cuda/device_heads.hpp>
+#include <ballast/cuda/strided_copy.hpp>
 #include <ballast/route/head_block.hpp>
 
 #include <cuda_bf16.h>
@@ -115,17 +117,21 @@ class strided_words {
   std::uint32_t word_;
 };
 
-/// The sums that unpack_to_tokens computes after its copies: to the first GPU's copy of a head, the
-/// copies of the GPUs after it are added.
+/// unpack_to_tokens: its copies, and the heads that several GPUs have, each of which is the sum of
+/// those of its GPUs, in their order. A sum is numbered by the block of its second GPU, the first
+/// whose share begins with the head; the head ends the share of the GPU before.
 struct head_sums : unpacked_to_tokens {
-  /// Returns whether this block is the first of those that are added to a head.
+  /// [rows of the GPU]: of which row of the bag each is; not read if no head is on several GPUs.
+  tokens const* bag_rows = nullptr;
+
+  /// Returns whether a sum has this number.
   [[nodiscard]] BALLAST_HOST_DEVICE bool begins_at(std::uint32_t index) const
   {
     head_block const& block = blocks[index].block;
     return !block.is_empty() && block.shared > 0 && !is_added_to(index - all.arrays, block);
   }
 
-  /// Returns how many Words each row has in the sum that begins at a block.
+  /// Returns how many Words each row has in a sum.
   template <class Word>
   [[nodiscard]] BALLAST_HOST_DEVICE std::uint32_t words_of_row(std::uint32_t index) const
   {
@@ -135,30 +141,29 @@ struct head_sums : unpacked_to_tokens {
   /// Returns whether all reads and writes of that sum can be in Words of 16 bytes.
   [[nodiscard]] BALLAST_HOST_DEVICE bool is_wide(std::uint32_t index) const
   {
-    device_head_block const& each = blocks[index];
-    auto const bits = reinterpret_cast<std::uintptr_t>(each.from) |
-                      reinterpret_cast<std::uintptr_t>(each.to) |
-                      reinterpret_cast<std::uintptr_t>(messages) | each.block.shared;
+    auto const bits = reinterpret_cast<std::uintptr_t>(array_of(index).from) |
+                      reinterpret_cast<std::uintptr_t>(array_of(index).to) |
+                      reinterpret_cast<std::uintptr_t>(messages) | blocks[index].block.shared;
     return bits % sizeof(uint4) == 0;  // `shared` is one head, and strides are so many heads
   }
 
-  /// Adds one Word of a row, in the sum that begins at a block, in the order of the GPUs.
+  /// Makes one Word of a row of a sum.
   template <class T, class Word>
   BALLAST_HOST_DEVICE void add(std::uint32_t index, tokens row, std::uint32_t word) const
   {
-    device_head_block const& each = blocks[index];
+    head_block const& second = blocks[index].block;
+    std::uint32_t const first = index - all.arrays;
     std::size_t const at = std::size_t{word} * sizeof(Word);
-    std::byte* const to =
-        each.to + static_cast<std::size_t>(row) * each.block.row + each.block.first + at;
-    auto sum = added_word<T, Word>::load(to);
-    for (std::uint32_t next = index; next < all.count() && is_added_to(next, each.block);
+    std::size_t const last_head = blocks[first].block.run - second.shared;
+    auto sum = added_word<T, Word>::load(brought(first, row) + last_head + at);
+    for (std::uint32_t next = index; next < all.count() && is_added_to(next, second);
          next += all.arrays) {
       sum.add(added_word<T, Word>::load(brought(next, row) + at));
     }
-    sum.store(to);
+    sum.store(array_of(index).to + static_cast<std::size_t>(row) * second.row + second.first + at);
   }
 
-  /// Adds one thread's part of the sum that begins at a block.
+  /// Makes one thread's part of a sum.
   template <class T, class Word>
   BALLAST_HOST_DEVICE void add_strided(std::uint32_t index, std::uint32_t thread,
                                        std::uint32_t threads) const
@@ -170,7 +175,48 @@ struct head_sums : unpacked_to_tokens {
     }
   }
 
+  /// Makes one thread's part of all sums, whose words are dealt to the threads one sum after
+  /// another.
+  BALLAST_HOST_DEVICE void make_rest(std::uint32_t thread, std::uint32_t threads) const
+  {
+    if (bag_rows == nullptr) { return; }
+    std::uint32_t first = 0;  // the thread that has the first word of the sum
+    for (std::uint32_t index = all.arrays; index < all.count(); ++index) {
+      if (!begins_at(index)) { continue; }
+      std::uint32_t const own = thread < first ? thread + (threads - first) : thread - first;
+      switch (array_of(index).element) {
+        case element_type::fp16:
+          first += add_all<__half, std::uint16_t>(index, own, threads);
+          break;
+        case element_type::bf16:
+          first += add_all<__nv_bfloat16, std::uint16_t>(index, own, threads);
+          break;
+        case element_type::fp32: first += add_all<float, std::uint32_t>(index, own, threads); break;
+        case element_type::fp64:
+          first += add_all<double, std::uint64_t>(index, own, threads);
+          break;
+        case element_type::other: break;  // prepared_heads refuses it
+      }
+      first = first < threads ? first : first - threads;
+    }
+  }
+
  private:
+  /// Makes one thread's part of a sum, whose Words have the size of a T at least. Returns how many
+  /// words it has, modulo the threads.
+  template <class T, class Word>
+  BALLAST_HOST_DEVICE std::uint32_t add_all(std::uint32_t index, std::uint32_t thread,
+                                            std::uint32_t threads) const
+  {
+    auto const rows = static_cast<std::uint64_t>(blocks[index].block.rows);
+    if (is_wide(index)) {
+      add_strided<T, uint4>(index, thread, threads);
+      return static_cast<std::uint32_t>(rows * words_of_row<uint4>(index) % threads);
+    }
+    add_strided<T, Word>(index, thread, threads);
+    return static_cast<std::uint32_t>(rows * words_of_row<Word>(index) % threads);
+  }
+
   /// Returns whether a block adds to the same head as another block of the array.
   [[nodiscard]] BALLAST_HOST_DEVICE bool is_added_to(std::uint32_t index,
                                                      head_block const& other) const
@@ -183,13 +229,14 @@ struct head_sums : unpacked_to_tokens {
   /// its array.
   [[nodiscard]] BALLAST_HOST_DEVICE std::byte const* brought(std::uint32_t index, tokens row) const
   {
-    device_head_block const& each = blocks[index];
+    head_block const& block = blocks[index].block;
     bool const stays = all.peer_of(index) == all.gpu;
-    std::byte const* const rows = stays ? each.from : messages + each.block.offset;
-    tokens const at = stays ? all.tables.bag_row(all.gpu, row) : row;
-    return rows + static_cast<std::size_t>(at) * each.block.run;
+    std::byte const* const rows = stays ? array_of(index).from : messages + block.offset;
+    return rows + static_cast<std::size_t>(stays ? bag_rows[row] : row) * block.run;
   }
 };
+
+static_assert(makes_more<head_sums>);
 
 }  // namespace ballast::inline v0::detail
 

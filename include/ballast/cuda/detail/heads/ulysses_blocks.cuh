@@ -2,10 +2,10 @@
 #ifndef BALLAST_CUDA_DETAIL_HEADS_ULYSSES_BLOCKS_CUH
 #define BALLAST_CUDA_DETAIL_HEADS_ULYSSES_BLOCKS_CUH
 
-#include <ballast/cuda/detail/device_attribute.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/cuda/detail/heads/device_head_block.hpp>
-#include <ballast/cuda/detail/heads/head_sums.hpp>
 #include <ballast/cuda/device_heads.hpp>
+#include <ballast/cuda/ulysses_tables.hpp>
 
 #include <cuda_runtime.h>
 #include <cub/block/block_scan.cuh>
@@ -13,16 +13,15 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 namespace ballast::inline v0::detail {
 
-/// Finds all blocks of the messages, which lie one after the other, with one block of threads, and
-/// writes the zeros after each into `padded` unless that is null.
+/// Finds all blocks of the messages, which lie one after the other, with one block of threads.
 template <int threads>
 __global__ void __launch_bounds__(threads)
     find_head_blocks(__grid_constant__ head_blocks const all,
-                     __grid_constant__ device_heads const heads, device_head_block* blocks,
-                     std::byte* padded)
+                     __grid_constant__ device_heads const heads, device_head_block* blocks)
 {
   using block_scan = cub::BlockScan<std::size_t, threads>;
   __shared__ typename block_scan::TempStorage storage;
@@ -39,71 +38,50 @@ __global__ void __launch_bounds__(threads)
       own.block.offset = before + offset;
       blocks[index] = own;
     }
-    if (padded != nullptr && room > 0) { write_padding(own.block, padded); }
     before += taken;
     __syncthreads();  // before the next scan takes the storage
   }
 }
 
+/// Finds of which row of the bag each row of a GPU is. It writes no more than `room` rows.
+template <int threads>
+__global__ void __launch_bounds__(threads)
+    find_bag_rows(__grid_constant__ ulysses_tables const tables, std::uint32_t gpu,
+                  tokens* bag_rows, tokens room)
+{
+  tokens const own = tables.rows(gpu);
+  tokens const rows = own < room ? own : room;
+  for (tokens row = tokens{blockIdx.x} * threads + threadIdx.x; row < rows;
+       row += tokens{gridDim.x} * threads) {
+    bag_rows[row] = tables.bag_row(gpu, row);
+  }
+}
+
 [[nodiscard]] inline cudaError_t queue_head_blocks(head_blocks const& all,
                                                    device_heads const& heads,
-                                                   device_head_block* blocks, std::byte* padded,
-                                                   cudaStream_t stream)
+                                                   device_head_block* blocks, cudaStream_t stream)
 {
   constexpr int threads = 256;
   cudaLaunchConfig_t launch{};
   launch.gridDim = dim3(1);
   launch.blockDim = dim3(threads);
   launch.stream = stream;
-  return cudaLaunchKernelEx(&launch, find_head_blocks<threads>, all, heads, blocks, padded);
+  return cudaLaunchKernelEx(&launch, find_head_blocks<threads>, all, heads, blocks);
 }
 
-/// Adds up the head whose sum begins at block `index`. A Word has the size of a T.
-template <class T, class Word>
-__device__ void add_head(head_sums const& sums, std::uint32_t index)
+[[nodiscard]] inline cudaError_t queue_bag_rows(ulysses_tables const& tables, std::uint32_t gpu,
+                                                std::span<tokens> bag_rows, cudaStream_t stream)
 {
-  std::uint32_t const thread = blockIdx.x * blockDim.x + threadIdx.x;
-  std::uint32_t const threads = gridDim.x * blockDim.x;
-  if (sums.is_wide(index)) {
-    sums.add_strided<T, uint4>(index, thread, threads);
-  } else {
-    sums.add_strided<T, Word>(index, thread, threads);
-  }
-}
-
-/// Adds up all heads that several GPUs have. Each line (y) of blocks of threads takes some blocks
-/// of the messages; at most of them no sum begins. With four blocks on a multiprocessor every
-/// thread has the registers that it needs.
-template <int threads>
-__global__ void __launch_bounds__(threads, 4) add_heads(__grid_constant__ head_sums const sums)
-{
-  for (std::uint32_t index = blockIdx.y; index < sums.all.count(); index += gridDim.y) {
-    if (!sums.begins_at(index)) { continue; }
-    switch (sums.blocks[index].element) {
-      case element_type::fp16: add_head<__half, std::uint16_t>(sums, index); break;
-      case element_type::bf16: add_head<__nv_bfloat16, std::uint16_t>(sums, index); break;
-      case element_type::fp32: add_head<float, std::uint32_t>(sums, index); break;
-      case element_type::fp64: add_head<double, std::uint64_t>(sums, index); break;
-      case element_type::other: break;  // unpack_to_tokens refuses it
-    }
-  }
-}
-
-[[nodiscard]] inline cudaError_t queue_head_sums(head_sums const& sums, cudaStream_t stream)
-{
-  int multiprocessors = 0;
-  if (auto const error = device_attribute(multiprocessors, cudaDevAttrMultiProcessorCount);
-      error != cudaSuccess) {
-    return error;
-  }
   constexpr int threads = 256;
-  constexpr std::uint32_t most_lines = 65535;  // of a grid
+  constexpr std::size_t most_blocks = 1024;
+  if (bag_rows.empty()) { return cudaSuccess; }
   cudaLaunchConfig_t launch{};
   launch.gridDim =
-      dim3(static_cast<unsigned>(multiprocessors) * 2, std::min(sums.all.count(), most_lines));
+      dim3(static_cast<unsigned>(std::min(most_blocks, (bag_rows.size() - 1) / threads + 1)));
   launch.blockDim = dim3(threads);
   launch.stream = stream;
-  return cudaLaunchKernelEx(&launch, add_heads<threads>, sums);
+  return cudaLaunchKernelEx(&launch, find_bag_rows<threads>, tables, gpu, bag_rows.data(),
+                            static_cast<tokens>(bag_rows.size()));
 }
 
 }  // namespace ballast::inline v0::detail

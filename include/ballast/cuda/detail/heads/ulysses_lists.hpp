@@ -4,6 +4,7 @@
 
 #include <ballast/core/config.hpp>
 #include <ballast/cuda/detail/heads/device_head_block.hpp>
+#include <ballast/cuda/device_heads.hpp>
 #include <ballast/cuda/strided_copy.hpp>
 #include <ballast/route/head_block.hpp>
 #include <ballast/route/pack_heads.hpp>
@@ -20,6 +21,21 @@ namespace ballast::inline v0::detail {
 struct head_copies {
   head_blocks all;
   device_head_block const* blocks = nullptr;
+  device_heads heads;
+
+  [[nodiscard]] BALLAST_HOST_DEVICE device_heads::array const& array_of(std::uint32_t block) const
+  {
+    return heads[block % all.arrays];
+  }
+
+  /// Writes one thread's part of the zeros behind the blocks that lie in messages.
+  BALLAST_HOST_DEVICE void write_zeros(std::byte* messages, std::uint32_t thread,
+                                       std::uint32_t threads) const
+  {
+    for (std::uint32_t index = thread; index < all.count(); index += threads) {
+      if (all.peer_of(index) != all.gpu) { write_padding(blocks[index].block, messages); }
+    }
+  }
 };
 
 /// pack_to_heads: the GPU's tokens with each peer's heads, a copy for each block.
@@ -31,15 +47,19 @@ struct packed_for_heads : head_copies {
 
   [[nodiscard]] BALLAST_HOST_DEVICE strided_copy operator()(std::uint32_t index) const
   {
-    device_head_block const& each = blocks[index];
-    head_block const& block = each.block;
+    head_block const& block = blocks[index].block;
     if (block.is_empty() || all.peer_of(index) == all.gpu) { return {}; }
-    return {each.from + block.first,
+    return {array_of(index).from + block.first,
             messages + block.offset,
             block.row,
             block.run,
             block.run,
             static_cast<std::size_t>(block.rows)};
+  }
+
+  BALLAST_HOST_DEVICE void make_rest(std::uint32_t thread, std::uint32_t threads) const
+  {
+    write_zeros(messages, thread, threads);
   }
 };
 
@@ -56,16 +76,15 @@ struct unpacked_to_heads : head_copies {
   [[nodiscard]] BALLAST_HOST_DEVICE strided_copy operator()(std::uint32_t index) const
   {
     std::uint32_t const at = index / all.tables.sequences;
-    device_head_block const& each = blocks[at];
-    head_block const& block = each.block;
+    head_block const& block = blocks[at].block;
     if (block.is_empty()) { return {}; }
     std::uint32_t const peer = all.peer_of(at);
     bag_chunk const part = all.tables.part(peer, index % all.tables.sequences);
     bool const stays = peer == all.gpu;
-    std::byte const* const from = stays ? each.from + block.first : messages + block.offset;
+    std::byte const* const from = stays ? array_of(at).from + block.first : messages + block.offset;
     std::size_t const stride = stays ? block.row : block.run;
     return {from + static_cast<std::size_t>(part.own_row) * stride,
-            each.to + static_cast<std::size_t>(part.row) * block.run,
+            array_of(at).to + static_cast<std::size_t>(part.row) * block.run,
             stride,
             block.run,
             block.run,
@@ -87,19 +106,23 @@ struct packed_for_tokens : head_copies {
   [[nodiscard]] BALLAST_HOST_DEVICE strided_copy operator()(std::uint32_t index) const
   {
     std::uint32_t const at = index / all.tables.sequences;
-    device_head_block const& each = blocks[at];
-    head_block const& block = each.block;
+    head_block const& block = blocks[at].block;
     if (block.is_empty() || all.peer_of(at) == all.gpu) { return {}; }
     bag_chunk const part = all.tables.part(all.peer_of(at), index % all.tables.sequences);
     return strided_copy::contiguous(
-        each.from + static_cast<std::size_t>(part.row) * block.run,
+        array_of(at).from + static_cast<std::size_t>(part.row) * block.run,
         messages + block.offset + static_cast<std::size_t>(part.own_row) * block.run,
         static_cast<std::size_t>(part.count) * block.run);
+  }
+
+  BALLAST_HOST_DEVICE void make_rest(std::uint32_t thread, std::uint32_t threads) const
+  {
+    write_zeros(messages, thread, threads);
   }
 };
 
 /// unpack_to_tokens: the GPU's tokens with each peer's heads, a copy for each block, and then a
-/// copy for each array and sequence of what stays. Heads that an earlier GPU has too are left out:
+/// copy for each array and sequence of what stays. Heads that several GPUs have are left out:
 /// head_sums adds them.
 struct unpacked_to_tokens : head_copies {
   static constexpr block_side side = block_side::own_tokens;
@@ -115,21 +138,22 @@ struct unpacked_to_tokens : head_copies {
     bool const is_block = index < all.count();
     std::uint32_t const piece = is_block ? 0 : index - all.count();
     std::uint32_t const at = is_block ? index : all.gpu * all.arrays + piece / all.tables.sequences;
-    device_head_block const& each = blocks[at];
-    head_block const& block = each.block;
+    head_block const& block = blocks[at].block;
     if (block.is_empty() || (is_block && all.peer_of(at) == all.gpu)) { return {}; }
     bag_chunk const part = is_block ? bag_chunk{0, 0, block.rows}
                                     : all.tables.part(all.gpu, piece % all.tables.sequences);
-    std::byte const* const from = is_block
-                                      ? messages + block.offset
-                                      : each.from + static_cast<std::size_t>(part.row) * block.run;
-    return {
-        from + block.shared,
-        each.to + block.first + static_cast<std::size_t>(part.own_row) * block.row + block.shared,
-        block.run,
-        block.row,
-        block.run - block.shared,
-        static_cast<std::size_t>(part.count)};
+    std::size_t const left_out = block.shared + blocks[at].shared_after;
+    if (left_out >= block.run) { return {}; }
+    std::byte const* const from =
+        is_block ? messages + block.offset
+                 : array_of(at).from + static_cast<std::size_t>(part.row) * block.run;
+    return {from + block.shared,
+            array_of(at).to + block.first + static_cast<std::size_t>(part.own_row) * block.row +
+                block.shared,
+            block.run,
+            block.row,
+            block.run - left_out,
+            static_cast<std::size_t>(part.count)};
   }
 };
 

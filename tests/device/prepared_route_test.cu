@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ballast/cuda/pack_rows.cuh>
+#include <ballast/cuda/prepared_route.cuh>
 
 #include "../route/instances.hpp"
 #include "../route/random_rows.hpp"
@@ -25,6 +25,7 @@
 namespace {
 
 using ballast::device_rows;
+using ballast::prepared_route;
 using ballast::rank_id;
 using ballast::route_bound;
 using ballast::route_plan;
@@ -120,17 +121,12 @@ class RowsOnDevice : public ballast_test::gpu_test {
     byte_vector const incoming =
         ballast_test::random_bytes(message_bytes_of(plan.received, own.arrays()), random);
     device_rank const rank = on_device(own, outgoing, incoming);
-    run([&](void* temporary, std::size_t& size) {
-      return ballast::pack_rows(temporary, size, there.sent(), rank.rows(), rank.outgoing.data(),
-                                stream());
-    });
-    run([&](void* temporary, std::size_t& size) {
-      return ballast::unpack_rows(temporary, size, there.received(), rank.rows(),
-                                  rank.incoming.data(), stream());
-    });
-    run([&](void* temporary, std::size_t& size) {
-      return ballast::keep_rows(temporary, size, there.kept(), rank.rows(), false, stream());
-    });
+    device_bytes const memory(ballast_test::prepared_bytes(there, rank.rows()));
+    prepared_route const ready(there, rank.rows(), memory.span());
+    ASSERT_EQ(ready.prepare(stream()), cudaSuccess);
+    ASSERT_EQ(ready.pack(true, rank.rows(), rank.outgoing.data(), stream()), cudaSuccess);
+    ASSERT_EQ(ready.unpack(true, rank.rows(), rank.incoming.data(), stream()), cudaSuccess);
+    ASSERT_EQ(wait(), cudaSuccess);
     auto const moved = read(rank);
     auto const expected = by_host(plan, own, outgoing, incoming);
     EXPECT_EQ(moved.messages, expected.messages);
@@ -208,7 +204,7 @@ TEST_F(RowsOnDevice, OfNoArraysAndOfNoRangesAreNothing)
   expect_moved_as_by_host(tables.route(), plan, empty);
 }
 
-// One graph of upload, pack, unpack and keep, for all plans within the bound.
+// One graph of upload, prepare, pack and unpack, for all plans within the bound.
 TEST_F(RowsOnDevice, OfAnotherPlanAreMovedByTheSameGraph)
 {
   constexpr tokens rows = 4000;
@@ -220,11 +216,8 @@ TEST_F(RowsOnDevice, OfAnotherPlanAreMovedByTheSameGraph)
   byte_vector const unwritten(room, std::byte{0xee});
   byte_vector const incoming = ballast_test::random_bytes(room, random);
   device_rank const rank = on_device(own, unwritten, incoming);
-  auto const pack = [&](void* temporary, std::size_t& size) {
-    return ballast::pack_rows(temporary, size, there.sent(), rank.rows(), rank.outgoing.data(),
-                              stream());
-  };
-  device_bytes const temporary = ballast_test::temporary_for(pack);
+  device_bytes const memory(ballast_test::prepared_bytes(there, rank.rows()));
+  prepared_route const ready(there, rank.rows(), memory.span());
 
   std::optional<ballast_test::replayable> graph;
   for (std::size_t const ranges : {20U, 0U, 40U, 1U, 33U}) {
@@ -234,15 +227,12 @@ TEST_F(RowsOnDevice, OfAnotherPlanAreMovedByTheSameGraph)
     ASSERT_TRUE(there.stage(plan));
     if (!graph) {
       graph = ballast_test::graph_of(stream(), [&](cudaStream_t stream) {
-        std::size_t size = temporary.size();
         cudaError_t error = there.upload(stream);
-        if (error == cudaSuccess) { error = pack(temporary.data(), size); }
+        if (error == cudaSuccess) { error = ready.prepare(stream); }
         if (error == cudaSuccess) {
-          error = ballast::unpack_rows(temporary.data(), size, there.received(), rank.rows(),
-                                       rank.incoming.data(), stream);
+          error = ready.pack(true, rank.rows(), rank.outgoing.data(), stream);
         }
-        return error == cudaSuccess ? ballast::keep_rows(temporary.data(), size, there.kept(),
-                                                         rank.rows(), false, stream)
+        return error == cudaSuccess ? ready.unpack(true, rank.rows(), rank.incoming.data(), stream)
                                     : error;
       });
     }
@@ -272,15 +262,17 @@ TEST_F(RowsOnDevice, ArePackedByAGraphAsTheDocumentationShows)
   std::byte* const messages = rank.outgoing.data();
   // [pack_in_a_graph]
   ballast::device_rows const rows(arrays);  // rows_of(...), rows_of(...)
-  std::size_t storage = 0;
-  check(ballast::pack_rows(nullptr, storage, there.sent(), rows, messages, stream()));
-  ballast::device_array<std::byte> const temporary(storage);
+  std::size_t bytes = 0;
+  check(ballast::prepared_route::device_bytes(there, rows, bytes));
+  ballast::device_array<std::byte> const memory(bytes);
+  ballast::prepared_route const ready(there, rows, memory.span());
 
   cudaGraph_t graph = nullptr;
   cudaGraphExec_t packing = nullptr;
   check(cudaStreamBeginCapture(stream(), cudaStreamCaptureModeThreadLocal));
   check(there.upload(stream()));
-  check(ballast::pack_rows(temporary.data(), storage, there.sent(), rows, messages, stream()));
+  check(ready.prepare(stream()));
+  check(ready.pack(true, rows, messages, stream()));
   check(cudaStreamEndCapture(stream(), &graph));
   check(cudaGraphInstantiate(&packing, graph, 0));
 
@@ -293,23 +285,37 @@ TEST_F(RowsOnDevice, ArePackedByAGraphAsTheDocumentationShows)
   check(cudaGraphDestroy(graph));
 }
 
-TEST_F(RowsOnDevice, AreLeftAloneWhereThereIsTooLittleStorage)
+// What is prepared once is run as often as wished, in both directions.
+TEST_F(RowsOnDevice, ArePreparedOnceForManyRuns)
 {
-  auto const plan = plan_of_many(3, 10, 8, random);
-  device_tables tables({.ranks = 3, .ranges = 10});
-  ASSERT_TRUE(tables.route().stage(plan));
-  ASSERT_EQ(tables.route().upload(stream()), cudaSuccess);
-  rank_bytes own({4}, plan.rows_before, plan.rows_after, random);
+  auto const plan = plan_of_many(3, 30, 20, random);
+  device_tables tables({.ranks = 3, .ranges = 30});
+  auto& there = tables.route();
+  ASSERT_TRUE(there.stage(plan));
+  ASSERT_EQ(there.upload(stream()), cudaSuccess);
+  rank_bytes own({4, 3}, plan.rows_before, plan.rows_after, random);
   byte_vector const unwritten(message_bytes_of(plan.sent, own.arrays()), std::byte{0xee});
-  device_rank const rank = on_device(own, unwritten, {});
-  auto const pack = [&](void* temporary, std::size_t& size) {
-    return ballast::pack_rows(temporary, size, tables.route().sent(), rank.rows(),
-                              rank.outgoing.data(), stream());
-  };
-  device_bytes const temporary = ballast_test::temporary_for(pack);
-  std::size_t size = temporary.size() - 1;
-  EXPECT_EQ(pack(temporary.data(), size), cudaErrorInvalidValue);
-  EXPECT_EQ(to_host(rank.outgoing), unwritten);
+  byte_vector const back(message_bytes_of(plan.received, own.arrays()), std::byte{0xee});
+  device_rank const rank = on_device(own, unwritten, back);
+  device_bytes const memory(ballast_test::prepared_bytes(there, rank.rows()));
+  prepared_route const ready(there, rank.rows(), memory.span());
+  ASSERT_EQ(ready.prepare(stream()), cudaSuccess);
+  auto const expected = by_host(plan, own, unwritten, back);
+  for (int layer = 0; layer < 3; ++layer) {
+    write(rank.outgoing, unwritten);
+    ASSERT_EQ(ready.pack(true, rank.rows(), rank.outgoing.data(), stream()), cudaSuccess);
+    EXPECT_EQ(to_host(rank.outgoing), expected.messages);
+  }
+}
+
+TEST_F(RowsOnDevice, ArePreparedInEnoughMemoryOrNotAtAll)
+{
+  device_tables tables({.ranks = 3, .ranges = 10});
+  rank_bytes own({4}, 0, 0, random);
+  device_rank const rank = on_device(own, {}, {});
+  device_bytes const memory(ballast_test::prepared_bytes(tables.route(), rank.rows()));
+  prepared_route const ready(tables.route(), rank.rows(), memory.span().first(memory.size() - 1));
+  EXPECT_EQ(ready.prepare(stream()), cudaErrorInvalidValue);
 }
 
 }  // namespace

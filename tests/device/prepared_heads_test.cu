@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ballast/cuda/pack_heads.cuh>
+#include <ballast/cuda/prepared_heads.cuh>
 
 #include "../route/bag_arrays.hpp"
 #include "device_bag.hpp"
@@ -30,6 +30,7 @@ using ballast::ulysses_plan;
 using ballast_test::bag_case;
 using ballast_test::device_bag;
 using ballast_test::device_bytes;
+using ballast_test::prepared_bag;
 
 using byte_vector = std::vector<std::byte>;
 
@@ -130,23 +131,18 @@ void unpack_on_host(ulysses_plan const& plan, std::uint32_t gpu, bool to_heads,
 
 class PackHeads : public ballast_test::gpu_test {
  protected:
-  cudaError_t pack(void* temporary, std::size_t& count, ballast::ulysses_tables const& tables,
-                   std::uint32_t gpu, bool to_heads, device_heads const& heads,
-                   std::byte* messages) const
+  cudaError_t pack(ballast::prepared_heads const& ready, bool to_heads, device_heads const& heads,
+                   std::byte* messages, cudaStream_t on) const
   {
-    return to_heads
-               ? ballast::pack_to_heads(temporary, count, tables, gpu, heads, messages, stream())
-               : ballast::pack_to_tokens(temporary, count, tables, gpu, heads, messages, stream());
+    return to_heads ? ready.pack_to_heads(heads, messages, on)
+                    : ready.pack_to_tokens(heads, messages, on);
   }
 
-  cudaError_t unpack(void* temporary, std::size_t& count, ballast::ulysses_tables const& tables,
-                     std::uint32_t gpu, bool to_heads, device_heads const& heads,
-                     std::byte const* messages) const
+  cudaError_t unpack(ballast::prepared_heads const& ready, bool to_heads, device_heads const& heads,
+                     std::byte const* messages, cudaStream_t on) const
   {
-    return to_heads
-               ? ballast::unpack_to_heads(temporary, count, tables, gpu, heads, messages, stream())
-               : ballast::unpack_to_tokens(temporary, count, tables, gpu, heads, messages,
-                                           stream());
+    return to_heads ? ready.unpack_to_heads(heads, messages, on)
+                    : ready.unpack_to_tokens(heads, messages, on);
   }
 
   void expect_as_on_host(ballast::random_source& random, bag_case const& bag)
@@ -156,7 +152,6 @@ class PackHeads : public ballast_test::gpu_test {
                        bag.query_heads, bag.kv_heads});
     ASSERT_TRUE(device.heads().stage(plan));
     ASSERT_EQ(device.heads().upload(stream()), cudaSuccess);
-    auto const tables = device.heads().tables();
     auto const kinds = random_kinds(random, bag);
     for (std::uint32_t gpu = 0; gpu < bag.gpus; ++gpu) {
       for (bool const to_heads : {true, false}) {
@@ -176,17 +171,16 @@ class PackHeads : public ballast_test::gpu_test {
 
         byte_vector sent(all_message_bytes(plan, gpu, to_heads, arrays), std::byte{0xee});
         device_bytes const outgoing = to_device(sent);
-        run([&](void* temporary, std::size_t& count) {
-          return pack(temporary, count, tables, gpu, to_heads, heads, outgoing.data());
-        });
+        prepared_bag const prepared(device.heads(), gpu, heads);
+        ASSERT_EQ(prepared.heads().prepare(stream()), cudaSuccess);
+        ASSERT_EQ(pack(prepared.heads(), to_heads, heads, outgoing.data(), stream()), cudaSuccess);
         pack_on_host(plan, gpu, to_heads, host.arrays, sent);
         EXPECT_EQ(to_host(outgoing), sent);
 
         byte_vector received = any_numbers(random, all_message_bytes(plan, gpu, !to_heads, arrays));
         device_bytes const incoming = to_device(received);
-        run([&](void* temporary, std::size_t& count) {
-          return unpack(temporary, count, tables, gpu, to_heads, heads, incoming.data());
-        });
+        ASSERT_EQ(unpack(prepared.heads(), to_heads, heads, incoming.data(), stream()),
+                  cudaSuccess);
         unpack_on_host(plan, gpu, to_heads, host.arrays, received);
         for (std::size_t index = 0; index < kinds.size(); ++index) {
           EXPECT_EQ(to_host(to[index]), host.to[index]) << "array " << index;
@@ -217,17 +211,14 @@ TEST_F(PackHeads, MovesNoArraysAndNoTokens)
 {
   device_bag device({2, 3, 4});
   ASSERT_EQ(device.heads().upload(stream()), cudaSuccess);
-  auto const tables = device.heads().tables();
   std::vector<head_array> const one = {{{}, {}, {4, 32}}};
   for (std::size_t const count : {0U, 1U}) {
     device_heads const heads(std::span<head_array const>(one).first(count));
+    prepared_bag const prepared(device.heads(), 1, heads);
+    EXPECT_EQ(prepared.heads().prepare(stream()), cudaSuccess);
     for (bool const to_heads : {true, false}) {
-      run([&](void* temporary, std::size_t& size) {
-        return pack(temporary, size, tables, 1, to_heads, heads, nullptr);
-      });
-      run([&](void* temporary, std::size_t& size) {
-        return unpack(temporary, size, tables, 1, to_heads, heads, nullptr);
-      });
+      EXPECT_EQ(pack(prepared.heads(), to_heads, heads, nullptr, stream()), cudaSuccess);
+      EXPECT_EQ(unpack(prepared.heads(), to_heads, heads, nullptr, stream()), cudaSuccess);
     }
   }
 }
@@ -244,7 +235,7 @@ TEST_F(PackHeads, IsReplayedWithOtherLengths)
   ulysses_plan most;  // in rows, of every GPU
   most.assign(std::vector<tokens>{100}, 3, 4);
   device_bag device({4, 3, 4});
-  auto const tables = device.heads().tables();
+  ASSERT_TRUE(device.heads().stage(most));
 
   struct movement {
     bool packs;
@@ -252,7 +243,6 @@ TEST_F(PackHeads, IsReplayedWithOtherLengths)
     std::vector<device_bytes> from;
     std::vector<device_bytes> to;
     device_bytes messages;
-    device_bytes temporary;
   };
   std::vector<movement> movements;
   for (bool const packs : {true, false}) {
@@ -268,7 +258,10 @@ TEST_F(PackHeads, IsReplayedWithOtherLengths)
       made.messages = device_bytes(all_message_bytes(most, gpu, packs == to_heads, sized.arrays));
     }
   }
-  auto const queue = [&](movement const& each, void* temporary, std::size_t& count) {
+  std::vector<head_array> shapes;
+  for (array_kind const& kind : kinds) { shapes.push_back({{}, {}, kind.shape, kind.add}); }
+  prepared_bag const prepared(device.heads(), gpu, device_heads(shapes));
+  auto const queue = [&](movement const& each, cudaStream_t captured) {
     std::vector<head_array> arrays;
     for (std::size_t index = 0; index < kinds.size(); ++index) {
       arrays.push_back(
@@ -276,22 +269,16 @@ TEST_F(PackHeads, IsReplayedWithOtherLengths)
     }
     device_heads const heads(arrays);
     return each.packs
-               ? pack(temporary, count, tables, gpu, each.to_heads, heads, each.messages.data())
-               : unpack(temporary, count, tables, gpu, each.to_heads, heads, each.messages.data());
+               ? pack(prepared.heads(), each.to_heads, heads, each.messages.data(), captured)
+               : unpack(prepared.heads(), each.to_heads, heads, each.messages.data(), captured);
   };
-  for (movement& each : movements) {
-    each.temporary = ballast_test::temporary_for(
-        [&](void* temporary, std::size_t& count) { return queue(each, temporary, count); });
-  }
   auto const graph = ballast_test::graph_of(stream(), [&](cudaStream_t captured) {
-    if (auto const error = device.heads().upload(captured); error != cudaSuccess) { return error; }
+    cudaError_t error = device.heads().upload(captured);
+    if (error == cudaSuccess) { error = prepared.heads().prepare(captured); }
     for (movement const& each : movements) {
-      std::size_t count = each.temporary.size();
-      if (auto const error = queue(each, each.temporary.data(), count); error != cudaSuccess) {
-        return error;
-      }
+      if (error == cudaSuccess) { error = queue(each, captured); }
     }
-    return cudaSuccess;
+    return error;
   });
 
   // Only as much of an array as a step has is read and written.
@@ -337,23 +324,16 @@ TEST_F(PackHeads, IsReplayedWithOtherLengths)
   }
 }
 
-TEST_F(PackHeads, AsksForStorageByTheBoundAlone)
+TEST_F(PackHeads, IsPreparedInEnoughMemoryOrNotAtAll)
 {
   device_bag device({50, 4, 8});
   std::vector<head_array> const arrays(3, head_array{{}, {}, {8, 2}});
   device_heads const heads(arrays);
-  std::size_t without_tokens = 0;
-  EXPECT_EQ(unpack(nullptr, without_tokens, device.heads().tables(), 0, true, heads, nullptr),
-            cudaSuccess);
-  ASSERT_TRUE(device.heads().stage(bag_case{4, std::vector<tokens>(50, 1000), 8}.plan()));
-  std::size_t with_many = 0;
-  EXPECT_EQ(unpack(nullptr, with_many, device.heads().tables(), 3, true, heads, nullptr),
-            cudaSuccess);
-  EXPECT_EQ(with_many, without_tokens);
-  device_bytes const temporary(without_tokens);
-  std::size_t too_few = without_tokens - 1;
-  EXPECT_EQ(unpack(temporary.data(), too_few, device.heads().tables(), 0, true, heads, nullptr),
-            cudaErrorInvalidValue);
+  std::size_t count = 0;
+  ASSERT_EQ(ballast::prepared_heads::device_bytes(device.heads(), 0, heads, count), cudaSuccess);
+  device_bytes const memory(count);
+  ballast::prepared_heads const ready(device.heads(), 0, heads, memory.span().first(count - 1));
+  EXPECT_EQ(ready.prepare(stream()), cudaErrorInvalidValue);
 }
 
 }  // namespace

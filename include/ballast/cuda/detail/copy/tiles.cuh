@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef BALLAST_CUDA_DETAIL_COPY_TILES_CUH
+#define BALLAST_CUDA_DETAIL_COPY_TILES_CUH
+
+#include <ballast/core/config.hpp>
+#include <ballast/cuda/detail/copy/copy_share.hpp>
+#include <ballast/cuda/detail/copy/copy_tile.hpp>
+#include <ballast/cuda/detail/copy/warp.hpp>
+#include <ballast/cuda/detail/device_attribute.hpp>
+#include <ballast/cuda/detail/temporary_storage.hpp>
+#include <ballast/cuda/strided_copy.hpp>
+
+#include <cuda_runtime.h>
+#include <thrust/iterator/counting_iterator.h>
+#include <thrust/iterator/transform_iterator.h>
+#include <cub/device/device_scan.cuh>
+
+#include <cstddef>
+#include <cstdint>
+
+namespace ballast::inline v0::detail {
+
+/// Returns the number of tiles of the i-th copy of a list.
+template <copy_list List>
+struct tile_counts {
+  List list;
+  std::uint32_t tile_bytes;
+
+  [[nodiscard]] BALLAST_HOST_DEVICE std::uint64_t operator()(std::uint32_t index) const
+  {
+    return tiles_of(list(index), tile_bytes);
+  }
+};
+
+/// What run_copies() must know of a list beside its copies, in memory of the device. It depends on
+/// the sizes of the copies alone: find_tiles() writes it once, and any list of copies of these sizes
+/// is run with it as often as wished, one run at a time.
+///
+/// Shapes      tiles_to[count], of copies 0 to i; taken[2]: rounds of shares that blocks took, and
+///             blocks that are done. Both are 0 between runs.
+struct copy_tiles {
+  std::uint64_t* tiles_to = nullptr;
+  std::uint32_t* taken = nullptr;
+  std::uint32_t count = 0;
+  std::uint32_t tile_bytes = 4096;
+
+  [[nodiscard]] static copy_tiles in(temporary_storage& storage, std::uint32_t count,
+                                     std::uint32_t tile_bytes = 4096)
+  {
+    auto* const tiles_to = storage.take<std::uint64_t>(count);
+    return {tiles_to, storage.take<std::uint32_t>(2), count, tile_bytes};
+  }
+
+  /// Those of the first copies of the list; not to be run at the same time.
+  [[nodiscard]] copy_tiles first(std::uint32_t copies) const
+  {
+    return {tiles_to, taken, copies, tile_bytes};
+  }
+};
+
+inline constexpr unsigned copy_warps = 8;            // of a block
+inline constexpr unsigned copy_resident_blocks = 4;  // on a multiprocessor, by their registers
+
+/// Makes all copies of a list, and then what else the list makes. Blocks take one round of shares
+/// after another, a share for each warp: so copies wait for no block that has not begun, because
+/// another kernel has its multiprocessor.
+template <copy_list List>
+__global__ void __launch_bounds__(copy_warps* warp_lanes, copy_resident_blocks)
+    make_copies(__grid_constant__ List const list, __grid_constant__ copy_tiles const tiles)
+{
+  __shared__ std::uint32_t round;
+  tiled_list<List> const copies{list, tiles.tiles_to, tiles.count, tiles.tile_bytes};
+  std::uint64_t const shares = copies.shares(std::uint64_t{gridDim.x} * copy_warps);
+  while (true) {
+    if (threadIdx.x == 0) { round = atomicAdd(&tiles.taken[0], 1); }
+    __syncthreads();
+    std::uint64_t const first = std::uint64_t{round} * copy_warps;
+    if (first >= shares) { break; }
+    std::uint64_t const share = first + threadIdx.x / warp_lanes;
+    if (share < shares) { copy_share(copies, share, shares, threadIdx.x % warp_lanes); }
+    __syncthreads();  // before the next round is written
+  }
+  if constexpr (makes_more<List>) {
+    list.make_rest(blockIdx.x * blockDim.x + threadIdx.x, gridDim.x * blockDim.x);
+  }
+  if (threadIdx.x == 0) {
+    __threadfence();
+    if (atomicAdd(&tiles.taken[1], 1) == gridDim.x - 1) {  // all have taken their last round
+      tiles.taken[0] = 0;
+      tiles.taken[1] = 0;
+    }
+  }
+}
+
+/// Queues what writes `tiles` for a list of tiles.count copies.
+///
+/// In, out     without memory (scan == nullptr) only scan_bytes is written, as CUB does
+template <copy_list List>
+[[nodiscard]] cudaError_t find_tiles(void* scan, std::size_t& scan_bytes, List const& list,
+                                     copy_tiles const& tiles, cudaStream_t stream)
+{
+  thrust::transform_iterator const counts(thrust::counting_iterator<std::uint32_t>(0),
+                                          tile_counts<List>{list, tiles.tile_bytes});
+  if (scan != nullptr) {
+    if (auto const error = cudaMemsetAsync(tiles.taken, 0, 2 * sizeof(std::uint32_t), stream);
+        error != cudaSuccess) {
+      return error;
+    }
+    if (tiles.count == 0) { return cudaSuccess; }
+  }
+  return cub::DeviceScan::InclusiveSum(scan, scan_bytes, counts, tiles.tiles_to, tiles.count,
+                                       stream);
+}
+
+/// Queues the copies of a list, by one kernel. `blocks` is per multiprocessor.
+template <copy_list List>
+[[nodiscard]] cudaError_t run_copies(List const& list, copy_tiles const& tiles, cudaStream_t stream,
+                                     std::uint32_t blocks = copy_resident_blocks)
+{
+  if (tiles.count == 0) { return cudaSuccess; }
+  int multiprocessors = 0;
+  if (auto const error = device_attribute(multiprocessors, cudaDevAttrMultiProcessorCount);
+      error != cudaSuccess) {
+    return error;
+  }
+  cudaLaunchConfig_t launch{};
+  launch.gridDim = dim3(static_cast<unsigned>(multiprocessors) * blocks);
+  launch.blockDim = dim3(copy_warps * warp_lanes);
+  launch.stream = stream;
+  return cudaLaunchKernelEx(&launch, make_copies<List>, list, tiles);
+}
+
+}  // namespace ballast::inline v0::detail
+
+#endif  // BALLAST_CUDA_DETAIL_COPY_TILES_CUH

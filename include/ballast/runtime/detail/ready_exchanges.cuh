@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef BALLAST_RUNTIME_DETAIL_READY_EXCHANGES_CUH
+#define BALLAST_RUNTIME_DETAIL_READY_EXCHANGES_CUH
+
+#include <ballast/core/detail/growing_memory.hpp>
+#include <ballast/core/result.hpp>
+#include <ballast/gpu/cuda_failure.hpp>
+#include <ballast/gpu/device_array.hpp>
+
+#include <cuda_runtime.h>
+
+#include <cstddef>
+#include <list>
+#include <optional>
+
+namespace ballast::inline v0::detail {
+
+/// A prepared_route or a prepared_heads for each shape of arrays that a trainer exchanges, made and
+/// prepared in the first exchange of a step. Shapes are compared one by one, so there should be few:
+/// those of a layer's tokens, of its queries, keys and values, and so on.
+template <class Prepared, class Shapes>
+class ready_exchanges {
+ public:
+  using memory_type = growing_memory<device_array<std::byte>>;
+
+  /// There is another plan.
+  void outdate()
+  {
+    for (entry& each : entries_) { each.made.reset(); }
+  }
+
+  /// Returns what is prepared for these shapes by the plan, whose upload is queued on the stream.
+  /// room(memory, bytes) makes memory as large.
+  template <class Room, class... Plan>
+  [[nodiscard]] result<Prepared const*> of(Shapes const& shapes, cudaStream_t stream,
+                                           Room const& room, Plan&... plan)
+  {
+    entry& found = entry_of(shapes);
+    if (found.made) { return &*found.made; }
+    std::size_t bytes = 0;
+    if (auto const code = Prepared::device_bytes(plan..., shapes, bytes); code != cudaSuccess) {
+      return cuda_failure("device_bytes", code);
+    }
+    auto const memory = room(found.memory, bytes);
+    if (!memory) { return tl::unexpected(memory.error()); }
+    found.made.emplace(plan..., shapes, *memory);
+    if (auto const code = found.made->prepare(stream); code != cudaSuccess) {
+      found.made.reset();
+      return cuda_failure("prepare", code);
+    }
+    return &*found.made;
+  }
+
+ private:
+  struct entry {
+    Shapes shapes;
+    memory_type memory{};
+    std::optional<Prepared> made{};
+  };
+
+  [[nodiscard]] entry& entry_of(Shapes const& shapes)
+  {
+    for (entry& each : entries_) {
+      if (each.shapes.has_shapes_of(shapes)) { return each; }
+    }
+    return entries_.emplace_back(entry{shapes});
+  }
+
+  std::list<entry> entries_;
+};
+
+}  // namespace ballast::inline v0::detail
+
+#endif  // BALLAST_RUNTIME_DETAIL_READY_EXCHANGES_CUH

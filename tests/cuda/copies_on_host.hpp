@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef BALLAST_TESTS_CUDA_COPIES_ON_HOST_HPP
+#define BALLAST_TESTS_CUDA_COPIES_ON_HOST_HPP
+
+#include <ballast/cuda/detail/copy/copy_share.hpp>
+#include <ballast/cuda/detail/copy/copy_tile.hpp>
+#include <ballast/cuda/detail/copy/warp.hpp>
+#include <ballast/cuda/strided_copy.hpp>
+
+#include <cstdint>
+#include <vector>
+
+namespace ballast_test {
+
+/// A list's kernel, lane after lane and thread after thread. `warps` is the launch's.
+template <ballast::copy_list List>
+void run_on_host(List const& list, std::uint32_t count, std::uint64_t warps = 3,
+                 std::uint32_t tile_bytes = 4096)
+{
+  if (count == 0) { return; }
+  std::vector<std::uint64_t> tiles_to(count);
+  std::uint64_t sum = 0;
+  for (std::uint32_t index = 0; index < count; ++index) {
+    tiles_to[index] = sum += ballast::detail::tiles_of(list(index), tile_bytes);
+  }
+  ballast::detail::tiled_list<List> const copies{list, tiles_to.data(), count, tile_bytes};
+  std::uint64_t const shares = copies.shares(warps);
+  for (std::uint64_t share = 0; share < shares; ++share) {
+    for (std::uint32_t lane = 0; lane < ballast::detail::warp_lanes; ++lane) {
+      ballast::detail::copy_share(copies, share, shares, lane);
+    }
+  }
+  if constexpr (ballast::makes_more<List>) {
+    constexpr std::uint32_t threads = 5;
+    for (std::uint32_t thread = 0; thread < threads; ++thread) { list.make_rest(thread, threads); }
+  }
+}
+
+}  // namespace ballast_test
+
+#endif  // BALLAST_TESTS_CUDA_COPIES_ON_HOST_HPP
