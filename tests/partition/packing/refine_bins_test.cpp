@@ -108,14 +108,14 @@ TEST(RefineBins, PacksThirdsOfALargeCapacityAsThoseOfASmallOne)
   }
 }
 
-TEST(RefineBins, PacksAFifthToAHalfWithinAPercent)
+TEST(RefineBins, PacksAFifthToAHalfWithinABinOrTwo)
 {
   for (std::uint64_t seed = 1; seed <= 3; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     auto const step = uniform_packing(2000, 2000, 5000, seed);
     auto const plan = ballast::pack_to_capacity(step.weights, step.capacity, refine_packing);
     ASSERT_TRUE(plan);
-    EXPECT_LE(100 * plan->bins(), 101 * plan->lower_bound);
+    EXPECT_LE(plan->bins(), plan->lower_bound + 2);
     // Above 2^17 weights are rounded up for the search, not for the bound.
     auto const fine = ballast::pack_to_capacity(step.weights, step.capacity << 40, refine_packing,
                                                 [](std::int64_t weight) { return weight << 40; });

@@ -12,6 +12,7 @@
 #include <ballast/partition/packing/detail/bin_emptying.hpp>
 #include <ballast/partition/packing/detail/bin_pool.hpp>
 #include <ballast/partition/packing/detail/pattern_bins.hpp>
+#include <ballast/partition/packing/detail/sample_worths.hpp>
 #include <ballast/partition/packing/fewest_bins_of.hpp>
 #include <ballast/partition/packing/first_fit_decreasing.hpp>
 #include <ballast/partition/packing/minimum_bin_slack.hpp>
@@ -37,8 +38,8 @@ using all_packings =
 ///     refine_bins{}
 ///
 /// The bounds are those of dual feasible functions and of the linear program over patterns of
-/// weights. The search fills bins by the patterns of that program, and then packs the bins with the
-/// most room into one less, over and over, until the work is spent.
+/// weights. The search fills bins by the patterns of that program, and then packs the bins whose
+/// samples have the least prices there into one less, over and over, until the work is spent.
 ///
 /// Ensures     (1) every sample has one bin, no bin holds more than the capacity, none is empty, if
 ///                 that is so for Start
@@ -78,8 +79,10 @@ struct refine_bins {
     std::uint64_t const of_samples = std::min(steps_per_sample, most >> 32) * owner.size();
     detail::work_budget left((owner.size() <= few_samples ? 4 : 1) * std::min(steps, most) +
                              of_samples);
-    best = detail::pattern_bins(problem, memory)(best, owner, left);
-    return empty_bins(problem, best, owner, left, memory);
+    detail::sample_worths worths{scratch.take<std::int64_t>(owner.size()), problem.capacity};
+    std::copy(problem.weights.begin(), problem.weights.end(), worths.of.begin());
+    best = detail::pattern_bins(problem, memory)(best, owner, worths, left);
+    return empty_bins(problem, worths, best, owner, left, memory);
   }
 
   friend bool operator==(refine_bins const&, refine_bins const&) = default;
@@ -88,21 +91,22 @@ struct refine_bins {
   static constexpr unsigned degree = 5;
   static constexpr std::size_t few_samples = 240;  // for which a proof of one program is in reach
 
-  /// Of the bins with the most room, makes one less as long as it can.
-  static packed_bins empty_bins(packing_problem const& problem, packed_bins best,
-                                std::span<bag_id> owner, detail::work_budget& left,
-                                workspace& memory)
+  /// Of the bins worth least, makes one less as long as it can.
+  static packed_bins empty_bins(packing_problem const& problem, detail::sample_worths const& worths,
+                                packed_bins best, std::span<bag_id> owner,
+                                detail::work_budget& left, workspace& memory)
   {
     auto scratch = memory.open();
-    detail::bin_pool pool(problem, best.bins, owner, scratch);
+    detail::bin_pool pool(problem, worths, best.bins, owner, scratch);
     while (best.bins > best.lower_bound && !left.spent()) {
       left.spend(8 * owner.size());
-      pool.choose_roomiest(detail::bin_emptying::most_bins(problem.capacity));
+      pool.choose_cheapest(detail::bin_emptying::most_bins(problem.capacity));
       bool const has_all = pool.bins() == best.bins;
       std::size_t const most_less = best.bins - best.lower_bound;
       packed_bins const before{pool.bins(), pool.bins() - std::min(pool.bins(), most_less)};
       packing_problem const part = pool.problem();
-      packed_bins const after = detail::bin_emptying(part, memory)(before, pool.owner(), left);
+      packed_bins const after =
+          detail::bin_emptying(part, pool.worths(), memory)(before, pool.owner(), left);
       best.bins = pool.put_back(after.bins);
       if (has_all) { best.lower_bound = std::max(best.lower_bound, after.lower_bound); }
       if (has_all || after.bins == before.bins) { break; }

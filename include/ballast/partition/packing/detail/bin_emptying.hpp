@@ -10,6 +10,7 @@
 #include <ballast/partition/detail/patterns/pattern_packing.hpp>
 #include <ballast/partition/detail/search/bag_completion.hpp>
 #include <ballast/partition/packing/concepts.hpp>
+#include <ballast/partition/packing/detail/sample_worths.hpp>
 #include <ballast/partition/priced_sample.hpp>
 
 #include <algorithm>
@@ -22,12 +23,12 @@
 
 namespace ballast::inline v0::detail {
 
-/// Takes some bins, those with the most room first, and packs their samples into one bin less, over
+/// Takes some bins, those worth least first, and packs their samples into one bin less, over
 /// and over: by bag completion, and where that stands still by the linear program over patterns and
 /// a dive (`pattern_packing`). If the bins are all there are and one less is impossible, that is a
 /// proof.
 ///
-/// Expects     at most most_bins(capacity); of more, `bin_pool` takes those with the most room
+/// Expects     at most most_bins(capacity); of more, `bin_pool` takes those worth least
 /// Complexity  that of these, within `steps`, and O(n + b log b) for each attempt; some 10 MB of
 ///             scratch.
 class bin_emptying {
@@ -40,8 +41,8 @@ class bin_emptying {
         std::clamp<std::int64_t>(most / std::max<std::int64_t>(capacity, 1), 1, 256));
   }
 
-  bin_emptying(packing_problem const& problem, workspace& memory)
-      : problem_(problem), memory_(memory)
+  bin_emptying(packing_problem const& problem, sample_worths const& worths, workspace& memory)
+      : problem_(problem), worths_(worths), memory_(memory)
   {}
 
   /// Returns what is the best now, whose owners are in `owner`.
@@ -58,7 +59,7 @@ class bin_emptying {
     }
     std::size_t const most = std::min(most_samples, owner.size());
     samples_ = scratch.take<priced_sample>(most);
-    room_ = scratch.take<std::int64_t>(best.bins);
+    worth_ = scratch.take<std::int64_t>(best.bins);
     order_ = scratch.take<std::uint32_t>(best.bins);
     held_ = scratch.take<std::uint32_t>(best.bins);
     place_ = scratch.take<std::uint32_t>(best.bins);
@@ -72,16 +73,16 @@ class bin_emptying {
     int failed = 0;
     while (best.bins > best.lower_bound && !steps.spent() && failed < most_failed) {
       list_bins(best.bins, owner);
-      // The roomiest, and where these failed some that are drawn.
+      // The cheapest, and where these failed some that are drawn.
       for (std::size_t at = chosen / 2; failed >= sizes && at < chosen && at < best.bins; ++at) {
         std::swap(order_[at], order_[at + random.below(best.bins - at)]);
       }
       std::size_t const taken = collect(chosen, best.bins, owner);
       steps.spend(owner.size() + 16 * best.bins);
-      std::int64_t room = 0;
-      for (std::uint32_t const bin : order_.first(taken)) { room += room_[bin]; }
+      std::int64_t lacking = 0;
+      for (std::uint32_t const bin : order_.first(taken)) { lacking += worths_.bin - worth_[bin]; }
       completion end = completion::out_of_nodes;
-      if (taken > 1 && count_ > 0 && room >= problem_.capacity) {
+      if (taken > 1 && count_ > 0 && lacking >= worths_.bin) {
         work_budget few(std::min(steps.left(), completion_nodes));
         end = complete(samples_.first(count_), bags.first(taken - 1), few);
         steps.spend(completion_nodes - few.left());
@@ -119,25 +120,25 @@ class bin_emptying {
   static constexpr std::int64_t most_room = table;
   static constexpr std::uint64_t completion_nodes = std::uint64_t{1} << 14;
   static constexpr std::uint64_t pattern_nodes = std::uint64_t{1} << 21;
-  static constexpr std::size_t first_chosen = 8;
+  static constexpr std::size_t first_chosen = 24;
   static constexpr std::size_t most_chosen = 64;
-  static constexpr int sizes = 6;
+  static constexpr int sizes = 3;
   static constexpr int most_failed = 8;
 
-  /// Bins by the room they have, the most first.
+  /// Bins by what their samples are worth, the least first.
   void list_bins(std::size_t bins, std::span<bag_id const> owner)
   {
-    std::fill_n(room_.begin(), bins, problem_.capacity);
+    std::fill_n(worth_.begin(), bins, 0);
     std::fill_n(held_.begin(), bins, std::uint32_t{0});
     for (auto const [weight, sample] : problem_.heaviest_first) {
       if (weight == 0) { break; }
-      room_[to_index(owner[to_index(sample)])] -= weight;
+      worth_[to_index(owner[to_index(sample)])] += worths_.of[to_index(sample)];
       ++held_[to_index(owner[to_index(sample)])];
     }
     std::iota(order_.begin(), order_.begin() + static_cast<std::ptrdiff_t>(bins), std::uint32_t{0});
     std::sort(order_.begin(), order_.begin() + static_cast<std::ptrdiff_t>(bins),
               [this](std::uint32_t a, std::uint32_t b) {
-                return room_[a] > room_[b] || (room_[a] == room_[b] && a < b);
+                return worth_[a] < worth_[b] || (worth_[a] == worth_[b] && a < b);
               });
   }
 
@@ -182,10 +183,11 @@ class bin_emptying {
   static constexpr std::uint32_t not_taken = ~std::uint32_t{0};
 
   packing_problem const& problem_;
+  sample_worths worths_;
   workspace& memory_;
   std::span<priced_sample> samples_;  // of the bins taken
   std::size_t count_ = 0;
-  std::span<std::int64_t> room_;   // of the bins
+  std::span<std::int64_t> worth_;  // of what is in the bins
   std::span<std::uint32_t> held_;  // how many samples each has
   std::span<std::uint32_t> order_;
   std::span<std::uint32_t> place_;  // in order_, of the bins taken

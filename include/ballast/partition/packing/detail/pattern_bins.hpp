@@ -12,6 +12,7 @@
 #include <ballast/partition/packing/concepts.hpp>
 #include <ballast/partition/packing/detail/bins_by_room.hpp>
 #include <ballast/partition/packing/detail/pattern_filling.hpp>
+#include <ballast/partition/packing/detail/sample_worths.hpp>
 #include <ballast/partition/packing/detail/samples_by_weight.hpp>
 #include <ballast/partition/packing/detail/weight_kinds.hpp>
 #include <ballast/partition/packing/fewest_bins_of.hpp>
@@ -90,9 +91,10 @@ class pattern_bins {
       : problem_(problem), memory_(memory)
   {}
 
-  /// Returns what is the best now, whose owners are in `owner`.
+  /// Returns what is the best now, whose owners are in `owner`. Where the program of all samples has
+  /// prices, these are their worths.
   [[nodiscard]] packed_bins operator()(packed_bins best, std::span<bag_id> owner,
-                                       work_budget& steps)
+                                       sample_worths& worths, work_budget& steps)
   {
     auto const& order = problem_.heaviest_first;
     auto scratch = memory_.open();
@@ -130,9 +132,15 @@ class pattern_bins {
       if (!has_plan) { break; }
       if (round == 0) {
         auto frame = memory_.open();
-        best.lower_bound = std::max(
-            best.lower_bound, alone + kinds.bound(order.subspan(alone, count - alone),
-                                                  problem_.capacity, program.prices(), frame));
+        worths.bin = std::int64_t{1} << 30;
+        std::fill(worths.of.begin(), worths.of.end(), 0);
+        for (priced_sample const each : order.first(alone)) {
+          worths.of[to_index(each.sample)] = worths.bin;
+        }
+        best.lower_bound =
+            std::max(best.lower_bound,
+                     alone + kinds.bound(order.subspan(alone, count - alone), problem_.capacity,
+                                         program.prices(), worths, frame));
         if (best.lower_bound >= best.bins) { return best; }
       }
       std::size_t const bins_before = bins;

@@ -2,9 +2,11 @@
 #ifndef BALLAST_PARTITION_PACKING_DETAIL_WEIGHT_KINDS_HPP
 #define BALLAST_PARTITION_PACKING_DETAIL_WEIGHT_KINDS_HPP
 
+#include <ballast/core/ids.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/uint128.hpp>
 #include <ballast/core/workspace.hpp>
+#include <ballast/partition/packing/detail/sample_worths.hpp>
 #include <ballast/partition/priced_sample.hpp>
 
 #include <algorithm>
@@ -75,12 +77,12 @@ class weight_kinds {
   [[nodiscard]] cost_units room() const noexcept { return room_; }
 
   /// A number of bins of this capacity that no packing of the samples gets below, for whatever
-  /// prices of the kinds, at most 2^22 each.
+  /// prices of the kinds, at most 2^22 each. Writes what these samples are worth then, rounded down.
   ///
   /// Expects     the samples listed, or what they were before they were scaled and rounded
   /// Complexity  O(n + kinds room), 8 bytes of scratch per unit of room.
   [[nodiscard]] std::size_t bound(std::span<priced_sample const> samples, std::int64_t capacity,
-                                  std::span<std::int32_t const> prices,
+                                  std::span<std::int32_t const> prices, sample_worths const& worths,
                                   workspace::frame& scratch) const
   {
     std::span<std::int64_t> const worth = scratch.take<std::int64_t>(cells(room_) + 1);
@@ -92,18 +94,18 @@ class weight_kinds {
       }
     }
     if (worth.back() == 0) { return 0; }
+    auto const most =
+        static_cast<uint128>(worth.back()) * static_cast<uint128>(parts_ > 0 ? capacity : 1);
     uint128 all = 0;
     std::size_t kind = 0;
     for (auto const [weight, sample] : samples) {
-      if (parts_ > 0) {
-        all += priced(weight, capacity, prices);
-        continue;
-      }
-      while (kinds_[kind].heaviest > weight) { ++kind; }
-      all += static_cast<uint128>(prices[kind]);
+      while (parts_ == 0 && kinds_[kind].heaviest > weight) { ++kind; }
+      uint128 const own =
+          parts_ > 0 ? priced(weight, capacity, prices) : static_cast<uint128>(prices[kind]);
+      all += own;
+      worths.of[to_index(sample)] =
+          static_cast<std::int64_t>(own * static_cast<uint128>(worths.bin) / most);
     }
-    auto const most =
-        static_cast<uint128>(worth.back()) * static_cast<uint128>(parts_ > 0 ? capacity : 1);
     return static_cast<std::size_t>((all + most - 1) / most);
   }
 
