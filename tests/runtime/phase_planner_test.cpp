@@ -220,7 +220,7 @@ TEST(PhasePlanner, RefusesBagsThatItCannotUse)
   EXPECT_EQ(other_job.error().position, 1U);
   EXPECT_EQ(other_job.error().message,
             "the bags of phase 1 have 3 GPUs and the job has 2 ranks; lay the bags out over one "
-            "GPU for each rank");
+            "GPU for each rank, or say which ranks they are");
 }
 
 TEST(PhasePlanner, AllocatesNothingForAStepThatItHasSeen)  // Ensures (3)
@@ -306,7 +306,7 @@ TEST(PhasePlanner, RefusesAHybridPhaseThatKeepsGroupsTogetherOrHasOtherGpus)
   EXPECT_EQ(
       plan(3).error().message,
       "the groups of phase 0 have 2 GPUs and the job has 3 ranks; lay the groups out over one "
-      "GPU for each rank");
+      "GPU for each rank, or say which ranks they are");
   llm.tokens_per_gpu = 2;
   EXPECT_EQ(plan(2).error().code, error_code::infeasible);
   EXPECT_THAT(plan(2).error().message, testing::StartsWith("phase 0: "));
@@ -491,6 +491,62 @@ TEST(PhasePlanner, PlacesByNodeOnTheWayToEveryPhase)  // Ensures (2) (3)
   EXPECT_THAT(
       ballast::phase_planner(std::tuple{}, update)(near, memory, {}, ranks, {}).error().message,
       HasSubstr("the machines of phase 0 have 4 GPUs"));
+}
+
+TEST(PhasePlanner, PhasesMayHaveRanksOfTheirOwn)  // Ensures (2)
+{
+  constexpr std::size_t ranks = 6;
+  phase vision{ballast::one_gpu_bags(2), lines, longest_processing_time{}, 3};
+  vision.ranks = {rank_id{1}, rank_id{4}};
+  auto llm = split_phase(3);
+  llm.ranks = {rank_id{0}, rank_id{3}, rank_id{4}};
+  ballast::phase_planner const planner(std::tuple{vision}, llm);
+  ballast::random_source random(8);
+  orchestrated_step step;
+  workspace memory;
+  auto const expect_renamed = [&](ballast::placement const& where, ballast::placement const& own,
+                                  std::vector<rank_id> const& of_gpu) {
+    ASSERT_EQ(where.pieces().size(), own.pieces().size());
+    for (std::size_t at = 0; at < own.pieces().size(); ++at) {
+      ballast::piece expected = own.pieces()[at];
+      expected.rank = of_gpu[to_index(expected.rank)];
+      EXPECT_EQ(where.pieces()[at], expected);
+    }
+    std::vector<tokens> rows(ranks), expected(ranks);
+    for (std::size_t rank = 0; rank < ranks; ++rank) {
+      rows[rank] = where.rows(ballast::to_id<rank_id>(rank));
+    }
+    for (std::size_t gpu = 0; gpu < of_gpu.size(); ++gpu) {
+      expected[to_index(of_gpu[gpu])] = own.rows(ballast::to_id<rank_id>(gpu));
+    }
+    EXPECT_EQ(rows, expected);
+  };
+  for (int trial = 0; trial < 20; ++trial) {
+    auto const all = grouped_texts(random, ranks);
+    for (std::size_t rank = 0; rank < ranks; ++rank) {
+      auto const id = ballast::to_id<rank_id>(rank);
+      ASSERT_TRUE(planner(step, memory, all, ranks, id));
+      auto const& images = step.modalities[0];
+      expect_renamed(images.as_computed, ballast::place(images.planned, vision.bags).value(),
+                     vision.ranks);
+      expect_renamed(step.as_computed, ballast::place(step.sharded, llm.groups).value(), llm.ranks);
+      EXPECT_EQ(step.packs.rows(), step.as_computed.rows(id));
+      EXPECT_EQ(images.as_encoded.rows(rank_id{0}) + images.as_encoded.rows(rank_id{3}), 0);
+      EXPECT_EQ(std::reduce(images.own_lengths.begin(), images.own_lengths.end()),
+                images.as_computed.rows(id));
+    }
+  }
+  auto const refusal = [&](auto const& encoder) {
+    auto const done =
+        ballast::phase_planner(std::tuple{encoder}, llm)(step, memory, {}, ranks, rank_id{0});
+    return done.error().message;
+  };
+  vision.homes = true;
+  EXPECT_THAT(refusal(vision), HasSubstr("phase 0 has ranks of its own and is to stay near"));
+  vision.ranks = {rank_id{1}, rank_id{6}};
+  EXPECT_EQ(refusal(vision),
+            "the bags of phase 0 have 2 GPUs on 2 ranks up to 6 of 6; give each GPU a rank of the "
+            "job, in increasing order");
 }
 
 TEST(PhasePlannerDeathTest, RefusesRatesThatMakeNothing)

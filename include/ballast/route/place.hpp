@@ -48,6 +48,18 @@ class placement_writer {
     return {rank, part.first, part.count, row};
   }
 
+  /// Says which rank each GPU of a placement is, of so many ranks.
+  static void rename(placement& where, std::span<rank_id const> rank_of_gpu, std::size_t ranks)
+  {
+    where.rows_.assign(ranks, 0);
+    for (std::size_t sample = 0; sample < where.size(); ++sample) {
+      for (piece& each : where.pieces_.row(to_id<sample_id>(sample))) {
+        each.rank = rank_of_gpu[to_index(each.rank)];
+        where.rows_[to_index(each.rank)] += each.count;
+      }
+    }
+  }
+
   [[nodiscard]] jagged<sample_id, piece>& pieces() noexcept { return pieces_; }
   [[nodiscard]] std::vector<tokens>& rows() noexcept { return rows_; }
 

@@ -2,6 +2,7 @@
 #ifndef BALLAST_RUNTIME_PHASE_HPP
 #define BALLAST_RUNTIME_PHASE_HPP
 
+#include <ballast/core/ids.hpp>
 #include <ballast/core/integer_projection.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/partition/concepts.hpp>
@@ -15,6 +16,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <vector>
 
 namespace ballast::inline v0 {
 
@@ -25,11 +27,12 @@ namespace ballast::inline v0 {
 ///     phase vision{one_gpu_bags(64), "transformer:d=1280"_cost, refine{}, 4};
 ///
 /// Expects     cost_of(length) returns what a sequence of so many tokens costs. rate >= 1, and 1
-///             for the language model and passes. by_node is over the GPUs of the bags.
+///             for the language model and passes. by_node is over the GPUs of the bags; where these
+///             are the phase's own (ranks), neither it nor homes is asked for.
 template <class Cost, partition_policy Policy>
   requires integer_function<Cost, tokens const&>
 struct phase {
-  bag_layout bags;  ///< over all ranks of the job
+  bag_layout bags;  ///< over all ranks of the job, or over `ranks`
   Cost cost_of;
   Policy policy;
   std::uint32_t rate = 1;  ///< input tokens of one output token: n of them become ceil(n / rate)
@@ -44,6 +47,9 @@ struct phase {
   /// this phase (place_by_node): from where they were read to an encoder; from where they were
   /// encoded, or texts read, to the language model; from the language model to a pass.
   std::optional<cluster> by_node = {};
+  /// The rank that each GPU of the bags is, increasing, if the phase has GPUs of its own, such as
+  /// process_grid::data_ranks; other ranks then compute nothing of it.
+  std::vector<rank_id> ranks = {};
 };
 
 template <class Cost, class Policy>
@@ -60,11 +66,12 @@ phase(bag_layout, Cost, Policy, std::uint32_t) -> phase<Cost, Policy>;
 ///
 /// Expects     what sharding_cost expects.
 struct hybrid_phase {
-  device_groups groups;  ///< over all ranks of the job
+  device_groups groups;  ///< over all ranks of the job, or over `ranks`
   sharding_cost cost;
   tokens tokens_per_gpu = no_token_limit;
   /// Refused: sequences of one group would be on groups of GPUs of different sizes.
   bool together = false;
+  std::vector<rank_id> ranks = {};  ///< as in a phase; the ranks of the packs are GPUs of `groups`
   static constexpr std::uint32_t rate = 1;
 };
 

@@ -53,13 +53,14 @@ namespace ballast::inline v0 {
 ///             (3) a step no larger than those before allocates nothing
 ///             (4) a shared_plan has plan, placement and packs of the phase whose it is, and only
 ///                 passes of which a row lies elsewhere than in the language model have `moves`
-/// Errors      out_of_range: a phase's GPUs are not as many as there are ranks, or an encoder of a
-///             rate above 1 has a bag of several GPUs, whose chunks could end inside an output
-///             token, or a hybrid_phase is to keep groups together, or a pass shares the plan of
-///             one that is not before it (`position` is the phase: encoders, language model,
-///             passes); or sample `position` has an impossible subsequence. Those of partition_into
-///             and hybrid_sharding_into, with the phase's number before the message; `position` is
-///             the sequence among those of the phase. The step is then unspecified.
+/// Errors      out_of_range: a phase has neither as many GPUs as there are ranks nor one for each
+///             of its own, or these are no increasing ranks of the job, or an encoder of a rate above 1 has a bag of
+///             several GPUs, whose chunks could end inside an output token, or a hybrid_phase is to
+///             keep groups together, or a pass shares the plan of one that is not before it
+///             (`position` is the phase: encoders, language model, passes); or sample `position`
+///             has an impossible subsequence. Those of partition_into and hybrid_sharding_into,
+///             with the phase's number before the message; `position` is the sequence among those
+///             of the phase. The step is then unspecified.
 /// Complexity  O(subsequences + pieces + ranks) and the policies.
 /// Source      the global orchestrator of B. Xiao, Y. Zheng et al., "OrchMLLM: Orchestrate
 ///             Multimodal Data with Batch Post-Balancing to Accelerate Multimodal Large Language
@@ -235,6 +236,7 @@ class phase_planner {
     plan_route_into(step.to_encoder, step.as_read, step.as_computed, rank);
     if constexpr (requires { own.bags; }) {
       place_into(step.as_encoded, outputs, detail::span_of(step.planned.owner), own.bags);
+      detail::phase_ranks(detail::span_of(own.ranks), ranks).rename(step.as_encoded);
     } else {
       step.as_encoded = step.as_computed;
     }

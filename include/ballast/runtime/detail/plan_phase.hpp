@@ -18,9 +18,11 @@
 #include <ballast/sharding/hybrid_sharding.hpp>
 #include <ballast/text/detail/counted.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <utility>
 
@@ -45,26 +47,67 @@ struct phase_input {
   return tl::unexpected(std::move(why));
 }
 
-[[nodiscard]] inline result<void> check_phase_gpus(phase_input const& in, char const* what,
-                                                   std::size_t gpus)
-{
-  if (gpus == in.ranks) { return {}; }
-  return fail(error_code::out_of_range, in.number, "the ", what, " of phase ", in.number, " have ",
-              counted(gpus, "GPU"), " and the job has ", counted(in.ranks, "rank"), "; lay the ",
-              what, " out over one GPU for each rank");
-}
+/// The GPUs of a phase that has ranks of its own: none, if it has all ranks of the job.
+class phase_ranks {
+ public:
+  phase_ranks(std::span<rank_id const> own, std::size_t ranks) : own_(own), ranks_(ranks) {}
+
+  /// The phase's GPU that a rank is, if it is one.
+  [[nodiscard]] std::optional<rank_id> gpu_of(rank_id rank) const
+  {
+    if (own_.empty()) { return rank; }
+    auto const found = std::lower_bound(own_.begin(), own_.end(), rank);
+    if (found == own_.end() || *found != rank) { return std::nullopt; }
+    return to_id<rank_id>(static_cast<std::size_t>(found - own_.begin()));
+  }
+
+  /// Says of what was placed over the phase's GPUs on which ranks it lies.
+  void rename(placement& where) const
+  {
+    if (!own_.empty()) { placement_writer::rename(where, own_, ranks_); }
+  }
+
+  /// Errors      out_of_range: the phase has not one GPU for each rank, or for each of its own.
+  [[nodiscard]] result<void> check(std::size_t number, char const* what, std::size_t gpus) const
+  {
+    if (own_.empty()) {
+      if (gpus == ranks_) { return {}; }
+      return fail(error_code::out_of_range, number, "the ", what, " of phase ", number, " have ",
+                  counted(gpus, "GPU"), " and the job has ", counted(ranks_, "rank"), "; lay the ",
+                  what, " out over one GPU for each rank, or say which ranks they are");
+    }
+    bool const increasing =
+        std::adjacent_find(own_.begin(), own_.end(), std::greater_equal{}) == own_.end();
+    if (gpus == own_.size() && increasing && to_index(own_.back()) < ranks_) { return {}; }
+    return fail(error_code::out_of_range, number, "the ", what, " of phase ", number, " have ",
+                counted(gpus, "GPU"), " on ", counted(own_.size(), "rank"), " up to ", own_.back(),
+                " of ", ranks_,
+                "; give each GPU a rank of the job, in increasing "
+                "order");
+  }
+
+ private:
+  std::span<rank_id const> own_;
+  std::size_t ranks_;
+};
 
 /// Plans one phase and places its sequences.
 ///
-/// Errors      out_of_range: the phase has not one GPU for each rank, or is told what it cannot
-///             keep (`position` is the phase); those of partition_into or hybrid_sharding_into,
+/// Errors      out_of_range: the phase has not one GPU for each rank, or each of its own, or is told
+///             what it cannot keep (`position` is the phase); those of partition_into or hybrid_sharding_into,
 ///             with the phase's number before the message.
 template <class Cost, class Policy>
 [[nodiscard]] result<void> plan_phase(phase<Cost, Policy> const& own, phase_input const& in,
                                       phase_step& step, workspace& memory)
 {
-  if (auto checked = check_phase_gpus(in, "bags", own.bags.gpus()); !checked) { return checked; }
-  if (own.rate > 1 && own.bags.size() != in.ranks) {
+  phase_ranks const ranks(span_of(own.ranks), in.ranks);
+  if (auto checked = ranks.check(in.number, "bags", own.bags.gpus()); !checked) { return checked; }
+  if (!own.ranks.empty() && (own.homes || own.by_node)) {
+    return fail(error_code::out_of_range, in.number, "phase ", in.number,
+                " has ranks of its own and is to stay near those that have read its samples; leave "
+                "out homes and by_node");
+  }
+  if (own.rate > 1 && own.bags.size() != own.bags.gpus()) {
     auto const rate = own.rate;  // nvcc 13 garbles the list below with it
     return fail(error_code::out_of_range, in.number, "phase ", in.number, " makes one token of ",
                 rate,
@@ -72,7 +115,7 @@ template <class Cost, class Policy>
                 "give it bags of one GPU");
   }
   if (own.by_node) {
-    if (auto checked = check_phase_gpus(in, "machines", own.by_node->gpus()); !checked) {
+    if (auto checked = ranks.check(in.number, "machines", own.by_node->gpus()); !checked) {
       return checked;
     }
   }
@@ -91,10 +134,13 @@ template <class Cost, class Policy>
     if (!done) { return in_phase(in.number, std::move(done.error())); }
   }
   step.own_lengths.clear();
-  for (sample_id const sequence : step.planned.samples[own.bags.bag_of(in.rank)]) {
-    step.own_lengths.push_back(in.lengths[to_index(sequence)]);
+  if (auto const gpu = ranks.gpu_of(in.rank)) {
+    for (sample_id const sequence : step.planned.samples[own.bags.bag_of(*gpu)]) {
+      step.own_lengths.push_back(in.lengths[to_index(sequence)]);
+    }
   }
   place_into(step.as_computed, in.lengths, span_of(step.planned.owner), own.bags);
+  ranks.rename(step.as_computed);
   return {};
 }
 
@@ -106,7 +152,8 @@ template <class Cost, class Policy>
                 " splits every sequence to a degree of its own, and cannot keep the samples of a "
                 "group together; give it bags (`phase`), or do not ask for `together`");
   }
-  if (auto checked = check_phase_gpus(in, "groups", own.groups.gpus()); !checked) {
+  phase_ranks const ranks(span_of(own.ranks), in.ranks);
+  if (auto checked = ranks.check(in.number, "groups", own.groups.gpus()); !checked) {
     return checked;
   }
   if (auto done = hybrid_sharding_into(step.sharded, memory, in.lengths, own.groups, own.cost,
@@ -114,9 +161,15 @@ template <class Cost, class Policy>
       !done) {
     return in_phase(in.number, std::move(done.error()));
   }
-  step.packs.assign(step.sharded, own.groups, in.rank, own.cost.heads,
-                    own.cost.whole_groups ? own.cost.kv_heads : 0);
-  return place_into(step.as_computed, step.sharded, own.groups);
+  if (auto const gpu = ranks.gpu_of(in.rank)) {
+    step.packs.assign(step.sharded, own.groups, *gpu, own.cost.heads,
+                      own.cost.whole_groups ? own.cost.kv_heads : 0);
+  } else {
+    step.packs = {};
+  }
+  auto placed = place_into(step.as_computed, step.sharded, own.groups);
+  if (placed) { ranks.rename(step.as_computed); }
+  return placed;
 }
 
 }  // namespace ballast::inline v0::detail
