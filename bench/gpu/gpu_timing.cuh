@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
@@ -74,8 +75,21 @@ template <class T>
   return *middle;
 }
 
+/// Keeps a stream busy for some nanoseconds.
+template <class Integer>
+__global__ void spin(Integer nanoseconds)
+{
+  auto const now = [] {
+    Integer time = 0;
+    asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(time));
+    return time;
+  };
+  for (Integer const begin = now(); now() - begin < nanoseconds;) {}
+}
+
 /// Median microseconds on the GPU of each of several things that are queued on a stream. They take
 /// turns, so that clocks and temperature are the same for all; the first two turns do not count.
+/// Each is queued while the stream spins, so that the time of its launches is not in it.
 template <class... Work>
 [[nodiscard]] std::array<double, sizeof...(Work)> medians_us(cudaStream_t stream,
                                                              Work const&... work)
@@ -84,6 +98,8 @@ template <class... Work>
   event const end;
   std::array<std::vector<float>, sizeof...(Work)> milliseconds;
   auto const time = [&](auto const& one, std::vector<float>& times) {
+    spin<<<1, 1, 0, stream>>>(std::uint64_t{200'000});
+    check(cudaGetLastError());
     check(cudaEventRecord(begin.get(), stream));
     one();
     check(cudaEventRecord(end.get(), stream));

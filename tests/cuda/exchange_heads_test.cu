@@ -51,7 +51,7 @@ struct staged_bag {
   std::vector<std::byte> temporary;
 
   explicit staged_bag(bag_case const& bag)
-      : pinned(bag.lengths.size() + 1),
+      : pinned(2 * (bag.lengths.size() + 1)),
         heads({static_cast<std::uint32_t>(bag.lengths.size()), bag.gpus, bag.query_heads,
                bag.kv_heads},
               {}, std::as_writable_bytes(std::span(pinned))),

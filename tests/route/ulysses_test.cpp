@@ -166,6 +166,13 @@ TEST(UlyssesPlan, GivesABagOfOneEverything)
   EXPECT_EQ(plan.to_heads_volume(0, std::array{head_shape{4, 8}}), ballast::ulysses_volume{});
 }
 
+TEST(UlyssesPlan, WritesCuSeqlens)
+{
+  std::vector<std::int32_t> at(6, -1);
+  bag_case{3, {5, 0, 9}, 8}.plan().write_cu_seqlens(at);
+  EXPECT_EQ(at, (std::vector<std::int32_t>{0, 5, 5, 14, 14, 14}));
+}
+
 TEST(UlyssesPlan, MayBeWithoutTokens)
 {
   for (auto const& lengths : {std::vector<tokens>{}, std::vector<tokens>{0, 0}}) {

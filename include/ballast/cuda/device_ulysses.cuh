@@ -74,15 +74,15 @@ struct item_of_tables {
 /// Ensures     (1) an upload does the same copy and the same sums, whatever the plan
 ///             (2) a plan that is refused changes nothing; before the first, it has no tokens
 ///             (3) the steady state allocates nothing
-/// Errors      stage: out_of_range if the plan has more sequences than the bound. device_bytes and
-///             upload: CUDA's.
-/// Complexity  stage O(sequences), upload one copy of 8 bytes a sequence, and one scan of a number
+/// Errors      stage: out_of_range if the plan has more sequences than the bound, or 2^31 rows.
+///             device_bytes and upload: CUDA's.
+/// Complexity  stage O(sequences), upload one copy of 12 bytes a sequence, and one scan of a number
 ///             for each GPU and sequence.
 class device_ulysses {
  public:
   [[nodiscard]] static constexpr std::size_t pinned_bytes(ulysses_bound bound)
   {
-    return (std::size_t{bound.sequences} + 1) * sizeof(tokens);
+    return (std::size_t{bound.sequences} + 1) * (sizeof(tokens) + sizeof(std::int32_t));
   }
 
   [[nodiscard]] static cudaError_t device_bytes(ulysses_bound bound, std::size_t& bytes)
@@ -126,6 +126,10 @@ class device_ulysses {
                   ", and what holds its plan on the device is made for ", bound_.sequences,
                   "; make it for the most of any step");
     }
+    if (plan.rows() > std::numeric_limits<std::int32_t>::max()) {
+      return fail(error_code::out_of_range, 0, "the bag has ", plan.rows(),
+                  " rows, and cu_seqlens counts them in 32 bits; give it fewer sequences");
+    }
     plan_ = plan;
     write_lengths();
     return {};
@@ -154,6 +158,16 @@ class device_ulysses {
   /// The tables that kernels read.
   [[nodiscard]] ulysses_tables tables() const { return parts(device_.data(), bound_).tables; }
 
+  /// Where each sequence begins in the rows of the bag, and where the last ends, on the device: for
+  /// attention kernels that take sequences of any lengths. Sequences beyond the plan's have no
+  /// tokens, so a captured kernel can take all of the bound.
+  ///
+  /// Shapes      cu_seqlens()[bound().sequences + 1].
+  [[nodiscard]] std::int32_t const* cu_seqlens() const
+  {
+    return parts(device_.data(), bound_).cu_seqlens;
+  }
+
   /// The plan that was staged last.
   [[nodiscard]] ulysses_plan const& plan() const noexcept { return plan_; }
 
@@ -166,7 +180,10 @@ class device_ulysses {
     parts(std::byte* device, ulysses_bound bound)
         : storage(device), tables{nullptr, nullptr, bound.sequences, bound.split()}
     {
-      tables.lengths = lengths = storage.take<tokens>(tables.line());
+      lengths = reinterpret_cast<tokens*>(storage.take<std::byte>(pinned_bytes(bound)));
+      tables.lengths = lengths;
+      // Behind the lengths, as in pinned memory: one copy brings both.
+      cu_seqlens = reinterpret_cast<std::int32_t*>(lengths + tables.line());
       tables.first_rows = first_rows = storage.take<tokens>(tables.items());
     }
 
@@ -174,6 +191,7 @@ class device_ulysses {
     ulysses_tables tables;
     tokens* lengths = nullptr;
     tokens* first_rows = nullptr;
+    std::int32_t* cu_seqlens = nullptr;
   };
 
   static void check(ulysses_bound bound)
@@ -204,7 +222,10 @@ class device_ulysses {
   void write_lengths()
   {
     auto* const end = std::copy(plan_.lengths().begin(), plan_.lengths().end(), pinned_);
-    std::fill(end, pinned_ + bound_.sequences + 1, tokens{0});
+    auto* const behind = pinned_ + bound_.sequences + 1;
+    std::fill(end, behind, tokens{0});
+    plan_.write_cu_seqlens(
+        {reinterpret_cast<std::int32_t*>(behind), std::size_t{bound_.sequences} + 1});
   }
 
   ulysses_bound bound_;

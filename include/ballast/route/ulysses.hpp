@@ -15,6 +15,7 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <vector>
 
@@ -110,6 +111,26 @@ class ulysses_plan {
   [[nodiscard]] std::span<tokens const> lengths() const noexcept
   {
     return detail::span_of(lengths_);
+  }
+
+  /// Writes where each sequence begins in the rows of the bag, and where the last ends: cu_seqlens
+  /// of attention kernels that take sequences of any lengths, one behind the other.
+  ///
+  /// Shapes      cu_seqlens[lengths().size() + 1]; what is behind gets the end, as sequences of no
+  ///             tokens.
+  /// Expects     rows() < 2^31.
+  void write_cu_seqlens(std::span<std::int32_t> cu_seqlens) const
+  {
+    BALLAST_EXPECTS(cu_seqlens.size() > lengths_.size(), "there is room for ", cu_seqlens.size(),
+                    " numbers, and ", detail::counted(lengths_.size(), "sequence"),
+                    " take one more than there are");
+    BALLAST_EXPECTS(rows_ <= std::numeric_limits<std::int32_t>::max(), "the bag has ", rows_,
+                    " rows, which 32 bits do not count");
+    std::int32_t begin = 0;
+    for (std::size_t at = 0; at < cu_seqlens.size(); ++at) {
+      cu_seqlens[at] = begin;
+      if (at < lengths_.size()) { begin += static_cast<std::int32_t>(lengths_[at]); }
+    }
   }
 
   /// Rows of the bag: what a GPU's arrays have in attention.

@@ -28,7 +28,7 @@ using all_copies = listed_copies<kinds::all>;
 template <kinds Kind>
 void expect_all_copies()
 {
-  auto const count = *rc::gen::inRange<std::uint32_t>(1, 500);
+  auto const count = *rc::gen::inRange<std::uint32_t>(1, 200);
   auto const beyond = *rc::gen::inRange<std::uint32_t>(0, 100);
   auto const seed = *rc::gen::arbitrary<std::uint64_t>();
   auto const tile_bytes = *rc::gen::element(64U, 1024U, 4096U);

@@ -50,29 +50,31 @@ struct piece_vectors {
   }
 };
 
-BALLAST_HOST_DEVICE inline void copy_bytes(std::byte const* from, std::byte* to, std::size_t begin,
-                                           std::size_t end, std::uint32_t lane)
+template <std::uint32_t Lanes>
+BALLAST_HOST_DEVICE void copy_bytes(std::byte const* from, std::byte* to, std::size_t begin,
+                                    std::size_t end, std::uint32_t lane)
 {
-  for (std::size_t byte = begin + lane; byte < end; byte += warp_lanes) {
+  for (std::size_t byte = begin + lane; byte < end; byte += Lanes) {
     store_as(to + byte, load_as<unsigned char>(from + byte));
   }
 }
 
 /// Copies vectors that are aligned on both sides. A lane loads several before it stores the first.
-BALLAST_HOST_DEVICE inline void copy_aligned(std::byte const* from, std::byte* to,
-                                             std::uint32_t count, std::uint32_t lane)
+template <std::uint32_t Lanes>
+BALLAST_HOST_DEVICE void copy_aligned(std::byte const* from, std::byte* to, std::uint32_t count,
+                                      std::uint32_t lane)
 {
   constexpr std::uint32_t depth = 4;
-  for (std::uint32_t first = lane; first < count; first += depth * warp_lanes) {
+  for (std::uint32_t first = lane; first < count; first += depth * Lanes) {
     std::uint32_t const left = count - first;
     std::size_t const at = std::size_t{first} * 16;
     uint4 held[depth] = {};
     for (std::uint32_t step = 0; step < depth; ++step) {
-      std::size_t const ahead = step * warp_lanes;
+      std::size_t const ahead = step * Lanes;
       if (ahead < left) { held[step] = load_as<uint4>(from + at + ahead * 16); }
     }
     for (std::uint32_t step = 0; step < depth; ++step) {
-      std::size_t const ahead = step * warp_lanes;
+      std::size_t const ahead = step * Lanes;
       if (ahead < left) { store_as(to + at + ahead * 16, held[step]); }
     }
   }
@@ -80,26 +82,26 @@ BALLAST_HOST_DEVICE inline void copy_aligned(std::byte const* from, std::byte* t
 
 /// The same if `from` is `shift` bytes past a boundary: each vector is cut out of two aligned ones.
 /// The second of these is the next lane's first, so it comes from the nearest cache.
-BALLAST_HOST_DEVICE inline void copy_shifted(std::byte const* from, std::byte* to,
-                                             std::uint32_t count, std::uint32_t shift,
-                                             std::uint32_t lane)
+template <std::uint32_t Lanes>
+BALLAST_HOST_DEVICE void copy_shifted(std::byte const* from, std::byte* to, std::uint32_t count,
+                                      std::uint32_t shift, std::uint32_t lane)
 {
   constexpr std::uint32_t depth = 2;  // pairs
-  for (std::uint32_t first = lane; first < count; first += depth * warp_lanes) {
+  for (std::uint32_t first = lane; first < count; first += depth * Lanes) {
     std::uint32_t const left = count - first;
     std::size_t const at = std::size_t{first} * 16;
     std::byte const* const boundary = from - shift + at;
     uint4 low[depth] = {};
     uint4 high[depth] = {};
     for (std::uint32_t step = 0; step < depth; ++step) {
-      std::size_t const ahead = step * warp_lanes;
+      std::size_t const ahead = step * Lanes;
       if (ahead < left) {
         low[step] = load_as<uint4>(boundary + ahead * 16);
         high[step] = load_as<uint4>(boundary + ahead * 16 + 16);
       }
     }
     for (std::uint32_t step = 0; step < depth; ++step) {
-      std::size_t const ahead = step * warp_lanes;
+      std::size_t const ahead = step * Lanes;
       if (ahead < left) {
         store_as(to + at + ahead * 16, bytes_across(low[step], high[step], shift));
       }
@@ -107,21 +109,24 @@ BALLAST_HOST_DEVICE inline void copy_shifted(std::byte const* from, std::byte* t
   }
 }
 
-/// Makes one lane's part of the copy of bytes [begin, end) of `bytes` contiguous ones.
+/// Makes one lane's part of the copy of bytes [begin, end) of `bytes` contiguous ones, by all lanes
+/// of a warp or some.
 ///
-/// Expects     begin <= end <= bytes; end - begin < 2^32.
-/// Ensures     (1) the warp's lanes write each byte of the piece once, and no other
+/// Expects     begin <= end <= bytes; end - begin < 2^32; lane < Lanes.
+/// Ensures     (1) the lanes write each byte of the piece once, and no other
 ///             (2) no byte is read but those `bytes`
-BALLAST_HOST_DEVICE inline void copy_piece(std::byte const* from, std::byte* to, std::size_t bytes,
-                                           std::size_t begin, std::size_t end, std::uint32_t lane)
+template <std::uint32_t Lanes = warp_lanes>
+BALLAST_HOST_DEVICE void copy_piece(std::byte const* from, std::byte* to, std::size_t bytes,
+                                    std::size_t begin, std::size_t end, std::uint32_t lane)
 {
   piece_vectors const vectors = piece_vectors::of(from, to, bytes, begin, end);
-  copy_bytes(from, to, begin, vectors.first, lane);
-  copy_bytes(from, to, vectors.first + std::size_t{vectors.count} * 16, end, lane);
+  copy_bytes<Lanes>(from, to, begin, vectors.first, lane);
+  copy_bytes<Lanes>(from, to, vectors.first + std::size_t{vectors.count} * 16, end, lane);
   if (vectors.shift == 0) {
-    copy_aligned(from + vectors.first, to + vectors.first, vectors.count, lane);
+    copy_aligned<Lanes>(from + vectors.first, to + vectors.first, vectors.count, lane);
   } else {
-    copy_shifted(from + vectors.first, to + vectors.first, vectors.count, vectors.shift, lane);
+    copy_shifted<Lanes>(from + vectors.first, to + vectors.first, vectors.count, vectors.shift,
+                        lane);
   }
 }
 

@@ -21,6 +21,23 @@ inline constexpr std::uint32_t warp_lanes = 32;  // of every GPU that CUDA runs 
 #endif
 }
 
+/// Returns the votes of a warp: bit i is yes(i), of lane i. On the device lane `lane` takes part; on
+/// the host the function computes all votes.
+template <class Yes>
+[[nodiscard]] BALLAST_HOST_DEVICE std::uint32_t votes_of([[maybe_unused]] std::uint32_t lane,
+                                                         Yes const& yes)
+{
+#ifdef __CUDA_ARCH__
+  return __ballot_sync(0xffffffff, yes(lane));
+#else
+  std::uint32_t votes = 0;
+  for (std::uint32_t voter = 0; voter < warp_lanes; ++voter) {
+    votes |= std::uint32_t{yes(voter)} << voter;
+  }
+  return votes;
+#endif
+}
+
 }  // namespace ballast::inline v0::detail
 
 #endif  // BALLAST_CUDA_DETAIL_COPY_WARP_HPP

@@ -38,6 +38,14 @@ BALLAST_HOST_DEVICE void store_as(std::byte* to, T value)
 #endif
 }
 
+/// Asks for the line of memory that a byte is in, which will be read soon.
+BALLAST_HOST_DEVICE inline void prefetch([[maybe_unused]] std::byte const* from)
+{
+#ifdef __CUDA_ARCH__
+  asm volatile("prefetch.global.L2 [%0];" ::"l"(from));
+#endif
+}
+
 /// Returns the low word of high:low shifted right by 0 to 31 bits.
 [[nodiscard]] BALLAST_HOST_DEVICE inline std::uint32_t funnel_shift(std::uint32_t low,
                                                                     std::uint32_t high,
