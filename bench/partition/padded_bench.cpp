@@ -11,6 +11,10 @@
 #include <ballast/partition/published/conv_transformer_batches.hpp>
 #include <ballast/partition/published/quadratic_with_tolerance.hpp>
 #include <ballast/partition/round_robin.hpp>
+#include <ballast/topology/bag_layout.hpp>
+#include <ballast/topology/bag_spec.hpp>
+#include <ballast/topology/cluster.hpp>
+#include <ballast/topology/lay_out.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -304,6 +308,44 @@ BENCHMARK_CAPTURE(pad_attention, conv_transformer_batches, ballast::conv_transfo
     ->Apply(attention_grid);
 BENCHMARK_CAPTURE(pad_attention, attention_padded_batches, ballast::attention_padded_batches{})
     ->Apply(attention_grid);
+
+// The same with lambda 1/7,680 on bags of several sizes (0: g1n4+g8n2, 1: g1n8+g2n4+g4n2+g8n1) and
+// on 32 GPUs of several speeds (2: 60 and 100 in turn, 3: 50 to 100), 512 samples, 6 steps.
+void pad_attention_uneven(benchmark::State& state)
+{
+  std::vector<std::uint32_t> speeds(32, 100);
+  ballast::random_source random(1950);
+  for (std::size_t gpu = 0; gpu < speeds.size(); ++gpu) {
+    auto const drawn = static_cast<std::uint32_t>(random.between(50, 100));
+    speeds[gpu] = state.range(0) == 3 ? drawn : gpu % 2 == 0 ? 60 : 100;
+  }
+  auto const sizes = ballast::parse_bags(state.range(0) == 0 ? "g1n4+g8n2" : "g1n8+g2n4+g4n2+g8n1");
+  auto const nodes = state.range(0) == 0 ? ballast::cluster_of({4, 8, 8}) : ballast::cluster_of(32);
+  auto const bags = state.range(0) > 1 ? ballast::one_gpu_bags(32).with_speeds(speeds)
+                                       : ballast::lay_out(sizes.value(), nodes.value(),
+                                                          ballast::misplaced_bags::largest_first)
+                                             .value();
+  ballast::partition_plan plan;
+  workspace memory;
+  double gaps = 0;
+  std::uint64_t seed = 0;
+  for (auto _ : state) {
+    auto const lengths =
+        bench::lognormal_lengths(512, static_cast<double>(state.range(1)) / 10, 42 + seed++);
+    bool const done =
+        ballast::partition_into(plan, memory, lengths, bags, ballast::attention_padded_batches{},
+                                ballast::quadratic_cost{7680, 1})
+            .has_value();
+    benchmark::DoNotOptimize(done);
+    gaps += plan.gap();
+  }
+  state.counters["mean_gap"] = gaps / static_cast<double>(seed);
+}
+BENCHMARK(pad_attention_uneven)
+    ->ArgNames({"bags", "tenths_of_sigma"})
+    ->ArgsProduct({{0, 1, 2, 3}, {5, 10}})
+    ->Iterations(6)
+    ->Unit(benchmark::kMillisecond);
 
 // Bags of two speeds in equal numbers. `orders` is 0 to fill the fastest first, or what it takes to
 // search for the best order; over_optimum is against the latter.

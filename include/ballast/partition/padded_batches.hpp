@@ -10,9 +10,9 @@
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/batching.hpp>
 #include <ballast/partition/concepts.hpp>
+#include <ballast/partition/detail/padding/cheapest_chain.hpp>
 #include <ballast/partition/detail/padding/finishing_times.hpp>
 #include <ballast/partition/detail/padding/least_padding.hpp>
-#include <ballast/partition/detail/padding/padded_cover.hpp>
 #include <ballast/partition/detail/padding/padded_filling.hpp>
 #include <ballast/partition/detail/padding/padded_orders.hpp>
 #include <ballast/partition/detail/padding/padded_sum.hpp>
@@ -46,7 +46,7 @@ namespace ballast::inline v0 {
 ///                 kind + 1) is at most `orders` and the least common multiple of speeds below 2^32
 ///             (5) other bags are filled from those with the most GPUs to those with the fewest,
 ///                 the fastest of a size first, or in the best order that random swaps of two bags
-///                 find where every sample fits every bag; `detail::padded_cover` is the bound
+///                 find where every sample fits every bag; `detail::cheapest_chain` is the bound
 ///             (6) a plan above the capacities, in padded weight, is made anew within them, where a
 ///                 sample that weighs more costs no less; where all bags are alike, none is shorter,
 ///                 and where that finds no plan, none exists
@@ -110,8 +110,16 @@ struct padded_batches {
       detail::place_with_least_padding(problem.heaviest_first, loads.size(), most, most_held,
                                        scratch, place);
     }
-    return is_proven ? makespan_of(loads, problem.speeds)
-                     : detail::padded_cover(problem, times, scratch).bound(time);
+    if (is_proven) { return makespan_of(loads, problem.speeds); }
+    // From a place, a bag takes as many samples as it has time for, padded to the heaviest.
+    auto const reach = [&problem](std::size_t first, std::size_t end, cost_units work) {
+      auto const cost = static_cast<std::uint64_t>(problem.heaviest_first[first].cost);
+      auto const most = static_cast<std::uint64_t>(work);
+      return (end - first) * cost > most ? first + static_cast<std::size_t>(most / cost) : end;
+    };
+    detail::cheapest_chain chain(problem, times, scratch);
+    return times.makespan_of_rounded(
+        chain.least_time(times.least(), time, problem.heaviest_first.size(), reach, scratch));
   }
 
   [[nodiscard]] static constexpr batching batches() noexcept { return batching::padded; }

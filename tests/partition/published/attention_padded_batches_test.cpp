@@ -65,6 +65,24 @@ TEST(AttentionPaddedBatches, FindsTheOptimumOfSmallSteps)  // Ensures (4) (5)
   }
 }
 
+// Without work there is no search of all plans, so that the bound is that of fillings.
+TEST(AttentionPaddedBatches, BoundsBagsOfSeveralSpeedsFromBelow)  // Ensures (4)
+{
+  ballast::random_source random(20);
+  double below = 0;
+  int const trials = ballast_test::trials_of(400);
+  for (int trial = 0; trial < trials; ++trial) {
+    SCOPED_TRACE(testing::Message() << "trial " << trial);
+    attention_problem const problem(attention_instance(random, 7, 4, trial % 2 == 0 ? 8 : 2),
+                                    trial % 4 == 0);
+    auto const plan = problem.run(attention_padded_batches{.work = 0});
+    auto const best = problem.optimum();
+    ASSERT_LE(plan.proven, best);
+    if (best.numerator > 0) { below += 1 - plan.proven.value() / best.value(); }
+  }
+  EXPECT_LT(below, 0.15 * trials);
+}
+
 TEST(AttentionPaddedBatches, IsNeverLongerThanAlgorithm5)  // Ensures (3)
 {
   ballast::random_source random(8);

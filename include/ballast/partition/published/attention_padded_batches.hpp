@@ -10,6 +10,7 @@
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/batching.hpp>
 #include <ballast/partition/concepts.hpp>
+#include <ballast/partition/detail/padding/cheapest_chain.hpp>
 #include <ballast/partition/detail/padding/finishing_times.hpp>
 #include <ballast/partition/detail/policy_arrays.hpp>
 #include <ballast/partition/longest_processing_time.hpp>
@@ -45,12 +46,11 @@ namespace ballast::inline v0 {
 ///             (2) loads have grown by what attention_padded batches of the samples cost that each
 ///                 bag now owns
 ///             (3) the makespan is at most that of conv_transformer_batches
-///             (4) no plan of such batches has a makespan below the one returned, which is 0 where
-///                 the least common multiple of the speeds takes more than 32 bits
+///             (4) no plan of such batches has a makespan below the one returned
 ///             (5) no move of one sample from the bag that finishes last, and no swap for another,
 ///                 has both bags finish earlier than that, unless `work` is used up. Where the
 ///                 search of all plans comes to its end, the plan is an optimum, and proven, but
-///                 for such speeds
+///                 for speeds whose least common multiple takes more than 32 bits
 /// Complexity  O(n log n + m log m); for every time tried that of `detail::attention_filling`,
 ///             O(n + m log n) where packed work falls with attention; and O(work), with
 ///             O(m) for every exchange that is made.
@@ -119,13 +119,17 @@ struct attention_padded_batches {
       if (bags_to_look_at > 0) { proven = best; }
     }
 
+    if (best > proven) {
+      detail::cheapest_chain chain(problem, times, scratch);
+      if (chain.kinds() > 1) { proven = bound.least_time_of(chain, proven, best, scratch); }
+    }
     batches.load(owner);
     if (best > proven) {  // a search that was cut short may end with a plan that exchanges improve
       batches.relieve(proven, left);
       batches.store(owner);
     }
     for (std::size_t bag = 0; bag < loads.size(); ++bag) { loads[bag] += batches.work(bag); }
-    return times.makespan(proven);
+    return times.makespan_of_rounded(proven);
   }
 
   [[nodiscard]] static constexpr batching batches() noexcept { return batching::attention_padded; }

@@ -6,6 +6,7 @@
 #include <ballast/core/uint128.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/concepts.hpp>
+#include <ballast/partition/detail/padding/cheapest_chain.hpp>
 #include <ballast/partition/detail/padding/finishing_times.hpp>
 #include <ballast/partition/published/detail/attention_items.hpp>
 
@@ -36,8 +37,14 @@ namespace ballast::inline v0::detail {
 /// bag of s times the speed counts as s bags, and bags with work to start with as bags that have
 /// the least such work; each of these only lowers the bound. Fractions of units are rounded down.
 ///
+/// That a large bag counts as several loses the padding inside it. The argument holds for bags of
+/// several capacities in their plan's order too. So where bags differ, the `cheapest_chain` of such
+/// fillings is a second bound; in it a sample is split into 8 parts, or fewer where there are many,
+/// and a bag has every part that it begins.
+///
 /// Complexity  O(n + m) to build, 8 n bytes of scratch; a filling takes O(pieces x log n), where a
-///             piece is a bag of the greatest common divisor of all speeds.
+///             piece is a bag of the greatest common divisor of all speeds; the chain takes up to
+///             2^21 steps and 8 bytes for every part.
 class attention_bound {
  public:
   attention_bound(std::span<attention_item const> items, partition_problem const& problem,
@@ -59,6 +66,34 @@ class attention_bound {
       alike_ = alike_ && parts == 1;
       idle_ = std::min(idle_, starting_loads[bag] / parts);
     }
+  }
+
+  /// The least time of a chain of the bags as they are, from `low` up to that of a plan.
+  [[nodiscard]] uint128 least_time_of(cheapest_chain& chain, uint128 low, uint128 plan,
+                                      workspace::frame& scratch) const
+  {
+    constexpr std::size_t most_looks = std::size_t{1} << 15;
+    unsigned halvings = 3;
+    while (halvings > 0 && (items_.size() << halvings) * chain.kinds() > most_looks) { --halvings; }
+    uint128 const parts = uint128{1} << halvings;
+    auto const packed_before = [&](std::size_t place) {
+      std::size_t const item = place >> halvings;
+      uint128 const whole = static_cast<uint128>(sums_[item]) * parts;
+      uint128 const begun = place - (item << halvings);
+      return begun == 0 ? whole
+                        : whole + begun * static_cast<uint128>(sums_[item + 1] - sums_[item]);
+    };
+    auto const reach = [&](std::size_t first, std::size_t end, cost_units work) {
+      auto const level = static_cast<uint128>(items_[first >> halvings].padded);
+      uint128 const most = static_cast<uint128>(work) * parts + packed_before(first);
+      auto const until = [&](std::size_t place) {
+        return packed_before(place) + (place - first) * level;
+      };
+      // The part before the end is the last that begins in time; those that cost nothing are too.
+      while (end > first && until(end - 1) >= most && until(end) > most) { --end; }
+      return end;
+    };
+    return chain.least_time(low, plan, items_.size() << halvings, reach, scratch);
   }
 
   /// The least time at which the filling places everything, of those from `times.least()` on; where
