@@ -8,6 +8,8 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
+#include <set>
 #include <span>
 #include <utility>
 #include <vector>
@@ -54,11 +56,13 @@ namespace ballast::inline v0::detail {
   return replicas;
 }
 
-/// Puts replicas into empty slots, largest share first, each on the GPU of the least load. A replica
-/// that no GPU takes is left out, but none of the experts is.
+/// Puts replicas into empty slots, largest share first, each on the GPU of the most load that stays
+/// within `full` with it, or else on the GPU of the least load. A replica that no GPU takes is left
+/// out, but none of the experts is.
 ///
 /// Complexity  O(slots log gpus), and more GPUs to look at where one has the expert.
-inline void deal_replicas(replica_slots& slots, std::vector<std::size_t> const& replicas)
+inline void deal_replicas(replica_slots& slots, std::vector<std::size_t> const& replicas,
+                          std::int64_t full)
 {
   std::vector<std::pair<std::int64_t, std::size_t>> shares;
   for (std::size_t expert = 0; expert < replicas.size(); ++expert) {
@@ -66,34 +70,27 @@ inline void deal_replicas(replica_slots& slots, std::vector<std::size_t> const& 
                   {-slots.share_of(expert, replicas[expert]), expert});
   }
   std::sort(shares.begin(), shares.end());
-  std::vector<std::pair<std::int64_t, std::size_t>> gpus;  // a heap, the least load first
+  std::set<std::pair<std::int64_t, std::size_t>> gpus;  // those with empty slots, by load
   for (std::size_t gpu = 0; gpu < slots.gpus(); ++gpu) {
-    if (slots.first_slot(gpu) < slots.first_slot(gpu + 1)) { gpus.emplace_back(0, gpu); }
+    if (slots.first_slot(gpu) < slots.first_slot(gpu + 1)) { gpus.emplace(0, gpu); }
   }
-  auto const is_later = [](auto const& a, auto const& b) { return b < a; };
   std::vector<std::size_t> filled(slots.gpus(), 0);
-  std::vector<std::size_t> dealt(slots.slots(), replica_slots::none);
-  std::vector<std::pair<std::int64_t, std::size_t>> refused;
-  for (std::size_t at = 0; at < shares.size() && !gpus.empty(); ++at) {
-    auto const [negative_share, expert] = shares[at];
-    refused.clear();
-    while (!gpus.empty()) {
-      std::pop_heap(gpus.begin(), gpus.end(), is_later);
-      auto [load, gpu] = gpus.back();
-      gpus.pop_back();
-      if (!slots.admits(expert, gpu)) {
-        refused.emplace_back(load, gpu);
-        continue;
-      }
-      slots.add(slots.first_slot(gpu) + filled[gpu]++, expert);
-      if (slots.first_slot(gpu) + filled[gpu] < slots.first_slot(gpu + 1)) {
-        refused.emplace_back(load - negative_share, gpu);
-      }
-      break;
-    }
-    for (auto const& each : refused) {
-      gpus.push_back(each);
-      std::push_heap(gpus.begin(), gpus.end(), is_later);
+  for (auto const& dealt : shares) {
+    std::int64_t const share = -dealt.first;
+    std::size_t const expert = dealt.second;
+    auto const takes = [&slots, expert](auto const& each) {
+      return slots.admits(expert, each.second);
+    };
+    auto const end = gpus.upper_bound({full - share, slots.gpus()});
+    auto const fullest = std::find_if(std::make_reverse_iterator(end), gpus.rend(), takes);
+    auto const chosen =
+        fullest != gpus.rend() ? std::prev(fullest.base()) : std::find_if(end, gpus.end(), takes);
+    if (chosen == gpus.end()) { continue; }
+    auto const [load, gpu] = *chosen;
+    gpus.erase(chosen);
+    slots.add(slots.first_slot(gpu) + filled[gpu]++, expert);
+    if (slots.first_slot(gpu) + filled[gpu] < slots.first_slot(gpu + 1)) {
+      gpus.emplace(load + share, gpu);
     }
   }
 }

@@ -102,29 +102,58 @@ class placement_search {
  private:
   static constexpr std::size_t none = replica_slots::none;
 
+  struct start {
+    std::vector<std::size_t> slots;
+    std::int64_t largest = std::numeric_limits<std::int64_t>::max();
+    uint128 excess = std::numeric_limits<uint128>::max();  // of all GPUs above the bound
+  };
+
+  /// Leaves the start with the least largest load, after a short search from each. Where another one
+  /// has less excess, a long search may bring it further down: it gets half of the work that is left.
   void best_of_starts(std::int64_t bound)
   {
-    // All slots filled; and shares that leave room beside them, which only need so many.
-    constexpr std::array<std::int64_t, 4> tenths = {0, 9, 5, 3};
-    std::uint64_t const whole = left_.left();
-    std::vector<std::size_t> best;
-    std::int64_t least = std::numeric_limits<std::int64_t>::max();
-    for (std::int64_t const tenth : tenths) {
-      ratio const enough{tenth * (problem_.lower_bound.numerator / 10),
+    // All slots filled; and shares that leave room beside them, which only need so many: dealt to
+    // the GPU of the least load, and once to the fullest.
+    struct kind {
+      std::int64_t tenths;
+      bool to_fullest;
+    };
+    constexpr std::array<kind, 5> kinds = {
+        {{0, false}, {9, false}, {5, false}, {3, false}, {5, true}}};
+    std::uint64_t const part = left_.left() / 32;
+    start best;
+    start lightest;
+    for (auto const [tenths, to_fullest] : kinds) {
+      ratio const enough{tenths * (problem_.lower_bound.numerator / 10),
                          problem_.lower_bound.denominator};
       slots_.assign(std::vector<std::size_t>(slots_.slots(), none));
       deal_replicas(slots_,
-                    even_shares(problem_.loads, problem_.places, problem_.most_replicas, enough));
-      work_budget part(whole / (2 * tenths.size()));
-      std::int64_t const found = replica_search(slots_, false, bound, part).descend();
-      left_.spend(whole / (2 * tenths.size()) - part.left());
-      if (found < least) {
-        least = found;
-        best = slots_.all();
-      }
-      if (least <= bound) { break; }
+                    even_shares(problem_.loads, problem_.places, problem_.most_replicas, enough),
+                    to_fullest ? bound + bound / 200 : -1);
+      start const found = descend_from(bound, part);
+      if (found.largest < best.largest) { best = found; }
+      if (found.excess < lightest.excess) { lightest = found; }
+      if (best.largest <= bound) { break; }
     }
-    slots_.assign(best);
+    if (lightest.slots != best.slots) {
+      slots_.assign(lightest.slots);
+      start const found = descend_from(bound, left_.left() / 2);
+      if (found.largest < best.largest) { return; }
+    }
+    slots_.assign(best.slots);
+  }
+
+  /// Searches from the slots as they are, within so much work.
+  [[nodiscard]] start descend_from(std::int64_t bound, std::uint64_t work)
+  {
+    work_budget part(work);
+    std::int64_t const largest = replica_search(slots_, false, bound, part).descend();
+    left_.spend(work - part.left());
+    uint128 excess = 0;
+    for (std::size_t gpu = 0; gpu < slots_.gpus(); ++gpu) {
+      excess += static_cast<uint128>(std::max<std::int64_t>(slots_.load(gpu) - bound, 0));
+    }
+    return {slots_.all(), largest, excess};
   }
 
   [[nodiscard]] std::size_t count_kept(jagged<rank_id, expert_id> const& now) const

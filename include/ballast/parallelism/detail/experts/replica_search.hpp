@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <numeric>
 #include <vector>
 
 namespace ballast::inline v0::detail {
@@ -26,8 +27,11 @@ class replica_search {
         left_(left),
         first_(slots.experts()),
         second_(slots.experts()),
-        busiest_host_(slots.experts())
-  {}
+        busiest_host_(slots.experts()),
+        partners_(slots.gpus())
+  {
+    std::iota(partners_.begin(), partners_.end(), std::size_t{0});
+  }
 
   /// Improves until nothing does; returns the largest load.
   std::int64_t descend()
@@ -44,25 +48,21 @@ class replica_search {
   {
     std::int64_t best = descend();
     if (best <= bound_ || slots_.gpus() < 2) { return best; }
-    std::vector<std::size_t> kept = slots_.all();
     random_source random(best_seed);
     while (best > bound_ && !left_.spent()) {
-      left_.spend(8 * slots_.slots());
+      left_.spend(slots_.gpus());
+      made_.clear();
       for (std::uint64_t kicks = 1 + random.below(3); kicks > 0; --kicks) { kick(random); }
       std::int64_t const found = descend();
-      if (found <= best) {
-        best = found;
-        kept = slots_.all();
-      } else {
-        slots_.assign(kept);
-      }
+      if (found > best) { take_back(); }
+      best = std::min(best, found);
     }
-    slots_.assign(kept);
     return best;
   }
 
  private:
   static constexpr std::uint64_t best_seed = 0x5eed;
+  static constexpr std::uint64_t sorted_for = 16;
   static constexpr std::size_t none = replica_slots::none;
 
   enum class kind : std::uint8_t { nothing, exchange, replace_here, replace_there };
@@ -75,13 +75,53 @@ class replica_search {
     std::int64_t largest = 0;   ///< load of the GPUs that change
   };
 
+  /// A change of slots that was made: an exchange of two, or a replica that came to one, or left it.
+  struct edit {
+    kind what = kind::nothing;
+    std::size_t slot = none;
+    std::size_t other = none;   ///< slot, of an exchange
+    std::size_t expert = none;  ///< that left, or none where one came
+  };
+
+  void swap(std::size_t a, std::size_t b)
+  {
+    slots_.swap(a, b);
+    made_.push_back({kind::exchange, a, b, none});
+  }
+  void add(std::size_t slot, std::size_t expert)
+  {
+    slots_.add(slot, expert);
+    made_.push_back({kind::replace_here, slot, none, none});
+  }
+  void remove(std::size_t slot)
+  {
+    made_.push_back({kind::replace_here, slot, none, slots_.expert_at(slot)});
+    slots_.remove(slot);
+  }
+
+  /// Undoes all changes since the best placement, the latest first.
+  void take_back()
+  {
+    left_.spend(made_.size());
+    for (; !made_.empty(); made_.pop_back()) {
+      edit const& last = made_.back();
+      if (last.what == kind::exchange) {
+        slots_.swap(last.slot, last.other);
+      } else if (last.expert == none) {
+        slots_.remove(last.slot);
+      } else {
+        slots_.add(last.slot, last.expert);
+      }
+    }
+  }
+
   /// The best change for a GPU, or the first that takes half of what it has above the bound.
   bool relieve(std::size_t gpu)
   {
     best_ = {};
     best_.largest = slots_.load(gpu);
     enough_ = bound_ + (best_.largest - bound_) / 2;
-    start_ = start_ + 1 < slots_.gpus() ? start_ + 1 : 0;
+    if (relieved_++ % sorted_for == 0) { sort_partners(); }
     std::size_t const first = slots_.first_slot(gpu);
     std::size_t const last = slots_.first_slot(gpu + 1);
     for (std::size_t here = first; here < last && !found_enough(); ++here) {
@@ -112,16 +152,25 @@ class replica_search {
   {
     switch (chosen.what) {
       case kind::nothing: break;
-      case kind::exchange: slots_.swap(chosen.here, chosen.there); break;
+      case kind::exchange: swap(chosen.here, chosen.there); break;
       case kind::replace_here:
-        if (slots_.expert_at(chosen.here) != none) { slots_.remove(chosen.here); }
-        if (chosen.expert != none) { slots_.add(chosen.here, chosen.expert); }
+        if (slots_.expert_at(chosen.here) != none) { remove(chosen.here); }
+        if (chosen.expert != none) { add(chosen.here, chosen.expert); }
         break;
       case kind::replace_there:
-        if (slots_.expert_at(chosen.there) != none) { slots_.remove(chosen.there); }
-        slots_.add(chosen.there, slots_.expert_at(chosen.here));
+        if (slots_.expert_at(chosen.there) != none) { remove(chosen.there); }
+        add(chosen.there, slots_.expert_at(chosen.here));
         break;
     }
+  }
+
+  /// GPUs by their loads, the least first. The order is good enough for some changes.
+  void sort_partners()
+  {
+    left_.spend(slots_.gpus());
+    std::sort(partners_.begin(), partners_.end(), [this](std::size_t a, std::size_t b) {
+      return slots_.load(a) < slots_.load(b) || (slots_.load(a) == slots_.load(b) && a < b);
+    });
   }
 
   /// Of every expert the largest load of its GPUs, that GPU, and the next load.
@@ -159,9 +208,8 @@ class replica_search {
   template <class Visit>
   void for_other_slots(std::size_t gpu, std::size_t expert, Visit const& visit)
   {
-    for (std::size_t at = 0; at < slots_.gpus() && !found_enough(); ++at) {
-      std::size_t const sum = start_ + at;
-      std::size_t const other = sum < slots_.gpus() ? sum : sum - slots_.gpus();
+    for (std::size_t const other : partners_) {
+      if (found_enough()) { return; }
       left_.spend(1);
       if (other == gpu || slots_.has(expert, other)) { continue; }
       for (std::size_t slot = slots_.first_slot(other); slot < slots_.first_slot(other + 1);
@@ -268,15 +316,15 @@ class replica_search {
     if (keeps_counts_ || random.below(2) == 0) {
       if ((mine == none || slots_.admits(mine, other, gpu)) &&
           (theirs == none || slots_.admits(theirs, gpu, other))) {
-        slots_.swap(here, there);
+        swap(here, there);
       }
       return;
     }
     if (mine != none && slots_.replicas(mine) < 2) { return; }
     bool const adds = theirs != none && random.below(4) != 0;
     if (adds && !slots_.admits(theirs, gpu)) { return; }
-    if (mine != none) { slots_.remove(here); }
-    if (adds) { slots_.add(here, theirs); }
+    if (mine != none) { remove(here); }
+    if (adds) { add(here, theirs); }
   }
 
   replica_slots& slots_;
@@ -287,8 +335,10 @@ class replica_search {
   std::vector<std::int64_t> second_;
   std::vector<std::size_t> busiest_host_;
   change best_;
+  std::vector<edit> made_;  // since the best placement
   std::int64_t enough_ = 0;
-  std::size_t start_ = 0;
+  std::vector<std::size_t> partners_;  // all GPUs
+  std::uint64_t relieved_ = 0;
 };
 
 }  // namespace ballast::inline v0::detail
