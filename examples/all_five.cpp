@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // All five systems in one training on eight ranks: DFLOP (arXiv 2603.25120, 3.3 and 3.4.1),
 // KnapFormer (2508.06001, 3.2 to 3.4), OrchMLLM (2503.23830, 6), FlexRL (4.2 and 4.3), DistTrain
-// (SIGCOMM 2025, 5.3). Assumed: times by formulas, a small model that takes one token in 256, one
+// (SIGCOMM 2025, 5.3). Assumed: times by formulas, a small model that takes one token in 512, one
 // block a stage. Not shown: GPUs, tensor parallelism (bags and degrees stand in its place), DFLOP's
 // online correction, data loaders. Videos are drawn or read: all_five [mpi] [NEXTQA_VIDEO.csv].
 
@@ -62,7 +62,7 @@ constexpr std::uint32_t ranks = 8;
 constexpr std::size_t steps = 2;
 constexpr std::size_t samples_of_rank = 6;
 constexpr std::size_t microbatches = 8;
-constexpr tokens scale = 256;
+constexpr tokens scale = 512;
 constexpr local_search search{insertion{}, 2000};  // for an order of the microbatches
 
 /// Tokens that are computed of a video and of its text.

@@ -23,6 +23,8 @@
 #include <ballast/cost/transformer_shape.hpp>
 #include <ballast/partition/longest_processing_time.hpp>
 #include <ballast/partition/padded_batches.hpp>
+#include <ballast/partition/peak_tokens.hpp>
+#include <ballast/report/step_memory.hpp>
 #include <ballast/route/all_gather_dispatch.hpp>
 #include <ballast/route/node_placement.hpp>
 #include <ballast/route/route_volume.hpp>
@@ -321,6 +323,90 @@ void show_without_image(std::vector<multimodal_samples> const& read)
               ranks * samples_of_rank, idle, ranks);
 }
 
+// Bytes of a row in bf16 where every layer is computed again in the backward pass: what it was given
+// (2 h) is kept, and the 34 h of V. Korthikanti et al., arXiv 2205.05198, of one layer at a time.
+report::phase_bytes bytes_of(transformer_shape const& shape, std::uint64_t outputs,
+                             batching batches = batching::packed)
+{
+  std::uint64_t const h = shape.hidden;
+  return {2 * h, 2 * h * shape.layers, 34 * h, 2 * outputs, batches};
+}
+
+// What the fullest rank holds in two steps of so many samples a rank, with these policies: of all
+// phases together, and of each by itself.
+template <class Vision, class Audio, class Llm>
+report::held_memory fullest_of(model const& each, multimodal_data::source const& data,
+                               std::size_t samples, Vision const& vision, Audio const& speech,
+                               Llm const& llm)
+{
+  std::uint64_t const h = each.llm.hidden;
+  std::array const bytes{bytes_of(each.vision, h), bytes_of(each.audio, h, batching::padded),
+                         report::phase_bytes{.input = 2 * h}, bytes_of(each.llm, h)};
+  report::held_memory most{.of_phase = std::vector<std::uint64_t>(bytes.size())};
+  for (std::size_t number = 0; number < 2; ++number) {
+    auto const all = gather(multimodal_data::deal(data, ranks, samples, number));
+    auto const step = plan(each, all, vision, speech, llm);
+    for (report::held_memory const& own : report::step_memory(step, bytes)) {
+      most.peak = std::max(most.peak, own.peak);
+      std::ranges::transform(own.of_phase, most.of_phase, most.of_phase.begin(), std::ranges::max);
+    }
+  }
+  return most;
+}
+
+void show_held(char const* what, model const& each, std::size_t samples,
+               report::held_memory const& most)
+{
+  std::vector<double> gigabytes;
+  for (std::uint64_t const bytes : most.of_phase) {
+    gigabytes.push_back(static_cast<double>(bytes) * 1e-9);
+  }
+  std::printf("%s, %zu samples %s: %.1f GB; vision, audio, text, LLM %s\n", each.name, samples,
+              what, static_cast<double>(most.peak) * 1e-9, listed(gigabytes, 1).c_str());
+}
+
+// The largest mini-batches that fit the memory which the paper's mini-batches need without
+// balancing: with the LLM balanced, and with all phases; and what LLM balance alone needs beside
+// that at the mini-batches of the paper's Figure 10.
+bool show_memory(multimodal_data::source const& data)
+{
+  constexpr std::size_t most = 120;
+  constexpr std::array<std::size_t, 3> as_in_paper{65, 40, 15}, of_figure{75, 50, 25};
+  longest_processing_time const packed;
+  padded_batches const padded;
+  std::vector<double> held, all_fit, llm_fit, llm_needs;
+  bool larger = true;
+  for (std::size_t each = 0; each < models.size(); ++each) {
+    auto const of = [&](std::size_t samples, auto const& vision, auto const& speech,
+                        auto const& llm) {
+      return fullest_of(models[each], data, samples, vision, speech, llm);
+    };
+    auto const unbalanced = of(as_in_paper[each], as_read{}, as_read{}, as_read{});
+    std::uint64_t const room = unbalanced.peak;
+    auto const all = largest_mini_batch(most, [&](std::size_t samples) {
+      return of(samples, packed, padded, packed).peak <= room;
+    });
+    auto const llm = largest_mini_batch(most, [&](std::size_t samples) {
+      return of(samples, as_read{}, as_read{}, packed).peak <= room;
+    });
+    show_held("as read", models[each], as_in_paper[each], unbalanced);
+    show_held("balanced", models[each], as_in_paper[each],
+              of(as_in_paper[each], packed, padded, packed));
+    held.push_back(static_cast<double>(room) * 1e-9);
+    all_fit.push_back(static_cast<double>(all));
+    llm_fit.push_back(static_cast<double>(llm));
+    llm_needs.push_back(
+        static_cast<double>(of(of_figure[each], as_read{}, as_read{}, packed).peak) /
+        static_cast<double>(of(of_figure[each], packed, padded, packed).peak));
+    larger &= all > as_in_paper[each] && all > llm;
+  }
+  std::printf("on the page: mini-batches of %s instead of 65, 40, 15 in the %s GB of these\n",
+              listed(all_fit, 0).c_str(), listed(held, 1).c_str());
+  std::printf("on the page: with the LLM alone %s; at 75, 50, 25 that needs %s times the memory\n",
+              listed(llm_fit, 0).c_str(), listed(llm_needs).c_str());
+  return larger;
+}
+
 // What docs/five_systems.md says of the traces is printed word for word.
 bool compare(multimodal_data::source const& data, bool traces)
 {
@@ -363,6 +449,7 @@ bool compare(multimodal_data::source const& data, bool traces)
                 listed(sent).c_str());
     std::printf("on the page: the busiest rank sends %.2f to %.2f of the rows to other nodes\n",
                 nodes.first, nodes.second);
+    shorter &= show_memory(data);
   }
   return shorter;
 }

@@ -12,6 +12,7 @@
 #include <ballast/report/sharded_timeline.hpp>
 #include <ballast/report/slow_ranks.hpp>
 #include <ballast/report/step_log.hpp>
+#include <ballast/report/step_memory.hpp>
 #include <ballast/report/step_metrics.hpp>
 // IWYU pragma: end_exports
 
