@@ -62,8 +62,9 @@ namespace ballast::inline v0 {
 /// from b and all exchanges of one for one, it makes the one after which the two bags finish
 /// earliest, if that is before b does now. Where no partner has one, it tries exchanges of two for
 /// two in the same manner. Samples are in order of their costs in d, and what an exchange takes off
-/// b is bounded from both sides, so it prices few pairs. Where nothing helps, it makes two random
-/// exchanges and searches on, and takes back what does not end earlier, as long as there is work.
+/// b is bounded from both sides, so it prices few pairs. Where nothing helps, it makes two to four
+/// random exchanges and searches on, and takes back what ends later, as long as there is work. With
+/// at most 16 samples it also tries all plans, as `exact` does, for about as long.
 /// Samples go only where they fit and where there is room, and a plan that overruns capacities is
 /// made anew. Another search then lowers the largest load of the dimensions that do not bind, in
 /// plans whose makespan is no larger, the next one that of what does not bind there, and so on.
@@ -74,7 +75,7 @@ namespace ballast::inline v0 {
 ///                 capacities
 ///             (8) with no work per sample the plan is the inner policy's, if it keeps to them
 ///             (9) no bag weighs more than its capacity
-/// Complexity  the inner policy, D radix sorts, and the pricing of work_per_sample (n + 32) pairs,
+/// Complexity  the inner policy, D radix sorts, and the pricing of work_per_sample (n + 100) pairs,
 ///             each O(D), with capacities up to 4 D + 2 times and O(D n m) for each start; an
 ///             exchange moves O(D (m + k)) words for bags of k samples; scratch of (16 + 8 D) D
 ///             bytes per sample and twice per bag.
@@ -119,12 +120,13 @@ struct refine {
     std::span<cost_vector<D>> const starts = scratch.take<cost_vector<D>>(loads.size());
     std::copy(loads.begin(), loads.end(), starts.begin());
     ratio const proven = run_policy(inner, problem, loads, owner, memory);
-    detail::refine_vectors<D>(problem, starts, loads, owner, work_per_sample, memory);
+    ratio const found =
+        detail::refine_vectors<D>(problem, starts, loads, owner, work_per_sample, memory);
     if (D > 1 && work_per_sample > 0 &&
         (problem.capacities.empty() || detail::keeps_to_capacities<D>(problem, owner, memory))) {
       detail::settle_others<D>(problem, starts, loads, owner, work_per_sample, memory);
     }
-    return proven;
+    return std::max(proven, found);
   }
 
   [[nodiscard]] static constexpr bool keeps_rules() noexcept { return true; }

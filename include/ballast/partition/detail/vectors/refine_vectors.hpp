@@ -10,6 +10,7 @@
 #include <ballast/partition/cost_vector.hpp>
 #include <ballast/partition/cost_vector_lower_bound.hpp>
 #include <ballast/partition/descending_order.hpp>
+#include <ballast/partition/detail/vectors/enumerate_vectors.hpp>
 #include <ballast/partition/detail/vectors/fill_vectors_by_density.hpp>
 #include <ballast/partition/detail/vectors/least_finish.hpp>
 #include <ballast/partition/detail/vectors/place_vectors_within_capacity.hpp>
@@ -24,7 +25,7 @@
 namespace ballast::inline v0::detail {
 
 /// Exchanges samples, as `vector_search` does, with work_per_sample pairs to look at per sample and
-/// as if there were 32 samples more; from random exchanges on as well, unless told not to.
+/// as if there were 100 samples more; from random exchanges on as well, unless told not to.
 template <std::size_t D>
 void search_vectors(cost_vector_problem<D> const& problem, std::span<cost_vector<D>> loads,
                     std::span<bag_id> owner, std::uint64_t work_per_sample, workspace& memory,
@@ -32,7 +33,7 @@ void search_vectors(cost_vector_problem<D> const& problem, std::span<cost_vector
 {
   auto scratch = memory.open();
   ratio const target = least_finish<D>(problem, sum_of<D>(loads), loads.size());
-  work_budget work(work_per_sample * (owner.size() + 32));
+  work_budget work(work_per_sample * (owner.size() + 100));
   vector_search<D>(problem, loads, owner, work, scratch, memory, settled).run(target, random);
 }
 
@@ -90,31 +91,34 @@ void try_dense_starts(cost_vector_problem<D> const& problem, std::span<cost_vect
 }
 
 /// Improves a plan by several quantities until its last bag finishes at the mean or the work is
-/// spent.
+/// spent. Returns a time before which no plan finishes, or 0 where it has proven none.
 ///
 /// Where the plan overruns capacities, or leaves samples without a bag, the search begins with one
 /// that does not: `place_vectors_within_capacity`. Where capacities leave what it finds more than
 /// 1/2048 above the bound, it begins anew up to 4 D times, with plans in which slow bags hold what
 /// is little work for its weight: `fill_vectors_by_density`; 1/16 above it, also with one that is
-/// made by weight alone.
+/// made by weight alone. With few samples it tries all plans at last, until it has looked at 256
+/// work_per_sample bags: `enumerate_vectors`.
 ///
-/// Shapes      starts[m]: what bags have at the start, or empty without capacities; loads[m],
-///             owner[n].
+/// Shapes      starts[m]: what bags have at the start; loads[m], owner[n].
 /// Ensures     (1) those of `refine` for several quantities
 template <std::size_t D>
-void refine_vectors(cost_vector_problem<D> const& problem, std::span<cost_vector<D> const> starts,
-                    std::span<cost_vector<D>> loads, std::span<bag_id> owner,
-                    std::uint64_t work_per_sample, workspace& memory)
+ratio refine_vectors(cost_vector_problem<D> const& problem, std::span<cost_vector<D> const> starts,
+                     std::span<cost_vector<D>> loads, std::span<bag_id> owner,
+                     std::uint64_t work_per_sample, workspace& memory)
 {
+  constexpr std::size_t few = 16;
   if (!problem.capacities.empty() && !keeps_to_capacities<D>(problem, owner, memory) &&
       !place_vectors_within_capacity<D>(problem, starts, loads, owner, memory)) {
-    return;
+    return {};
   }
-  if (work_per_sample == 0) { return; }
+  if (work_per_sample == 0) { return {}; }
   search_vectors<D>(problem, loads, owner, work_per_sample, memory);
   if (!problem.capacities.empty()) {
     try_dense_starts<D>(problem, starts, loads, owner, work_per_sample, memory);
   }
+  if (owner.empty() || owner.size() > few) { return {}; }
+  return enumerate_vectors<D>(problem, starts, loads, owner, 256 * work_per_sample, memory);
 }
 
 }  // namespace ballast::inline v0::detail

@@ -67,17 +67,17 @@ class vector_search {
 
   /// Searches until no bin finishes after the target or the work is spent. Where nothing helps, it
   /// makes a few random exchanges, unless told not to, searches on, and takes all back where that
-  /// does not end earlier.
+  /// ends later.
   void run(ratio target, bool randomly)
   {
-    while (is_late(target) && (exchange_ones() || exchange_pairs())) { made_ = 0; }
+    while (improve(target, true)) { made_ = 0; }
     random_source random(owner_.size());
     while (randomly && is_late(target) && loads_.size() > 1 && !owner_.empty()) {
       ratio const before = latest();
       made_ = 0;
       shake(random);
-      while (is_late(target) && made_ < most_undone && exchange_ones()) {}
-      if (latest() >= before) { take_back(); }
+      while (made_ + 1 < most_undone && improve(target, owner_.size() <= most_in_pairs)) {}
+      if (latest() > before) { take_back(); }
     }
   }
 
@@ -92,17 +92,25 @@ class vector_search {
   };
 
   static constexpr std::size_t most_undone = 128;
-  static constexpr int random_exchanges = 2;
+  // After random exchanges of more samples, single ones alone get further with the same work.
+  static constexpr std::size_t most_in_pairs = 1024;
 
   [[nodiscard]] ratio latest() const { return bins_.latest_finish(bins_.heaviest_dimension()); }
 
   [[nodiscard]] bool is_late(ratio target) const { return !work_.spent() && latest() > target; }
 
-  /// Exchanges a place of the latest bin for one of another, and a place of any for one of another.
+  bool improve(ratio target, bool in_pairs)
+  {
+    return is_late(target) && (exchange_ones() || (in_pairs && exchange_pairs()));
+  }
+
+  /// Exchanges a place of the latest bin for one of another, and one to three times a place of any
+  /// for one of another. Where places do not fit or find no room, it draws again, a few times.
   void shake(random_source& random)
   {
+    std::size_t const wanted = 2 + random.below(3);
     auto heavy = bins_.lightest_first(bins_.heaviest_dimension()).back();
-    for (int count = 0; count < random_exchanges; ++count) {
+    for (std::size_t draws = 4 * wanted; draws > 0 && made_ < wanted; --draws) {
       auto const other = static_cast<std::uint32_t>(random.below(loads_.size() - 1));
       std::uint32_t const light = other < heavy ? other : other + 1;
       auto const places = contents_.places(heavy, 0);
