@@ -24,6 +24,7 @@
 #include <ballast/route/route_plan.hpp>
 #include <ballast/route/route_volume.hpp>
 #include <ballast/route/row_array.hpp>
+#include <ballast/route/row_carrier.hpp>
 #include <ballast/route/row_traffic.hpp>
 #include <ballast/route/sequence_rows.hpp>
 #include <ballast/route/sharded_event.hpp>

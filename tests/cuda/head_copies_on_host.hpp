@@ -67,7 +67,11 @@ struct placed_blocks {
 
   placed_blocks(ballast::ulysses_tables const& tables, std::uint32_t gpu,
                 ballast::detail::block_side side, std::span<ballast::head_array const> arrays)
-      : all{tables, gpu, static_cast<std::uint32_t>(arrays.size()), side}, heads(arrays)
+      : placed_blocks(tables, gpu, side, ballast::device_heads(arrays))
+  {}
+  placed_blocks(ballast::ulysses_tables const& tables, std::uint32_t gpu,
+                ballast::detail::block_side side, ballast::device_heads const& exchanged)
+      : all{tables, gpu, exchanged.size(), side}, heads(exchanged)
   {
     for (std::uint32_t index = 0; index < all.count(); ++index) {
       blocks.push_back(all.make(heads, index));
@@ -105,22 +109,23 @@ inline std::vector<ballast::tokens> bag_rows_of(ballast::ulysses_tables const& t
   return rows;
 }
 
-/// pack_to_heads and pack_to_tokens of a prepared_heads, lane after lane.
-template <class List>
-void pack_by_list(ballast::ulysses_tables const& tables, std::uint32_t gpu,
-                  std::span<ballast::head_array const> arrays, std::byte* messages)
+/// pack_to_heads and pack_to_tokens of a prepared_heads, lane after lane. The arrays are head_arrays
+/// or device_heads.
+template <class List, class Arrays>
+void pack_by_list(ballast::ulysses_tables const& tables, std::uint32_t gpu, Arrays const& arrays,
+                  std::byte* messages)
 {
-  placed_blocks const placed(tables, gpu, List::side, arrays);
+  placed_blocks const placed(tables, gpu, List::side, ballast::device_heads(arrays));
   List const list{placed.copies(), messages};
   run_on_host(list, list.count());
 }
 
 /// unpack_to_heads and unpack_to_tokens there; with sums the list is head_sums.
-template <class List>
-void unpack_by_list(ballast::ulysses_tables const& tables, std::uint32_t gpu,
-                    std::span<ballast::head_array const> arrays, std::byte const* messages)
+template <class List, class Arrays>
+void unpack_by_list(ballast::ulysses_tables const& tables, std::uint32_t gpu, Arrays const& arrays,
+                    std::byte const* messages)
 {
-  placed_blocks const placed(tables, gpu, List::side, arrays);
+  placed_blocks const placed(tables, gpu, List::side, ballast::device_heads(arrays));
   if constexpr (std::is_same_v<List, ballast::detail::head_sums>) {
     auto const rows = bag_rows_of(tables, gpu);
     List const list{{placed.copies(), messages}, rows.data()};

@@ -243,34 +243,6 @@ TEST(CopyEngineCommunicator, CopiesEachMessageOnceAndNoneOfZeroBytes)
   EXPECT_EQ(ballast_test::copies_queued() - before, 8U);
 }
 
-// What docs/gpu_overlap.md says of reduce-scatter: an exchange of equal pieces, and sums in the
-// order of ranks.
-TEST(CopyEngineCommunicator, GathersWhatAReduceScatterAdds)
-{
-  constexpr std::size_t size = 4;
-  constexpr std::size_t piece = 3;
-  cuda_streams const streams(size);
-  run_copy_engine_ranks(streams.all(), patient, [](communicator& comm) {
-    std::size_t const self = to_index(comm.rank());
-    std::vector<std::uint32_t> partial(size * piece);
-    std::iota(partial.begin(), partial.end(), static_cast<std::uint32_t>(100 * self));
-    std::vector<std::uint32_t> pieces(size * piece);
-    std::vector<std::uint32_t> sum(piece);
-    // [reduce_scatter]
-    std::vector<std::size_t> const bytes_of_piece(comm.size(), piece * sizeof(std::uint32_t));
-    auto const exchanged =
-        comm.all_to_all_v(std::as_bytes(std::span(partial)), bytes_of_piece,
-                          std::as_writable_bytes(std::span(pieces)), bytes_of_piece);
-    // [reduce_scatter]
-    EXPECT_TRUE(exchanged);
-    EXPECT_TRUE(comm.wait());
-    for (std::size_t at = 0; at < pieces.size(); ++at) { sum[at % piece] += pieces[at]; }
-    for (std::size_t at = 0; at < piece; ++at) {
-      EXPECT_EQ(sum[at], size * (self * piece + at) + 100 * (0 + 1 + 2 + 3));
-    }
-  });
-}
-
 TEST(CopyEngineCommunicator, RunsOnSeveralDevices)
 {
   ballast_test::pretend_devices(2, true);

@@ -3,13 +3,12 @@
 #define BALLAST_TESTS_GPU_COPY_ENGINE_THREADS_HPP
 
 #include "../support/cuda_shim.hpp"
+#include "../support/queued_work.hpp"  // defines: ballast_test::launch
 
 #include <gtest/gtest.h>
 #include <ballast/gpu/copy_engine_communicator.hpp>
 
 #include <cstddef>
-#include <functional>
-#include <memory>
 #include <span>
 #include <thread>
 #include <utility>
@@ -40,20 +39,6 @@ class cuda_streams {
  private:
   std::vector<cudaStream_t> streams_;
 };
-
-/// Queues a function behind what is in the stream.
-inline cudaError_t launch(cudaStream_t stream, std::function<void()> kernel)
-{
-  auto held = std::make_unique<std::function<void()>>(std::move(kernel));
-  return cudaLaunchHostFunc(
-      stream,
-      [](void* argument) {
-        std::unique_ptr<std::function<void()>> const taken(
-            static_cast<std::function<void()>*>(argument));
-        (*taken)();
-      },
-      held.release());
-}
 
 /// Calls body(communicator) on a thread per rank, each of which leaves the group when it returns.
 template <class Body>

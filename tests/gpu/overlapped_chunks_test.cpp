@@ -307,6 +307,44 @@ TEST(OverlappedChunksOfRanks, ComputeOnWhatTheyGather)
   ballast_test::delay_copies(microseconds(0));
 }
 
+// The remap under the gradients of the weights: each waits for the other in its kernel.
+TEST(OverlappedChunksBeside, RunBothBetweenWhatTheCallersStreamDoes)
+{
+  cuda_streams const streams(2);
+  auto const schedule = made(1);
+  std::latch met(2);
+  int before = 0;
+  int after = 0;
+  EXPECT_EQ(launch(streams[1],
+                   [&] {
+                     std::this_thread::sleep_for(std::chrono::milliseconds(5));
+                     before = 1;
+                   }),
+            cudaSuccess);
+  int remapped = 0;
+  int gradient = 0;
+  EXPECT_TRUE(schedule.beside(
+      [&](std::uint32_t, cudaStream_t stream) {
+        return launch(stream, [&] {
+          remapped = before;
+          met.arrive_and_wait();
+          std::this_thread::sleep_for(std::chrono::milliseconds(5));
+          remapped *= 10;
+        });
+      },
+      streams[0],
+      [&](std::uint32_t, cudaStream_t stream) {
+        return launch(stream, [&] {
+          gradient = before;
+          met.arrive_and_wait();
+        });
+      },
+      streams[1]));
+  EXPECT_EQ(launch(streams[1], [&] { after = remapped + gradient; }), cudaSuccess);
+  EXPECT_EQ(cudaStreamSynchronize(streams[1]), cudaSuccess);
+  EXPECT_EQ(after, 11);
+}
+
 TEST(OverlappedChunksOfRanks, ReportWhatCudaRefusesAtTheStart)
 {
   ballast_test::fail_cuda_call("cudaEventCreateWithFlags", 2, cudaErrorMemoryAllocation);

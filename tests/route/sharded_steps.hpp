@@ -345,29 +345,50 @@ struct sharded_arrays {
   }
 };
 
+/// Where a rank's arrays lie: on the host, which computes at once.
+struct on_host {
+  [[nodiscard]] static ballast::sharded_packs const& packs(ballast::sharded_packs const& own)
+  {
+    return own;
+  }
+  template <class Work>
+  static void run(Work const& work)
+  {
+    work();
+  }
+  static void finish() {}
+};
+
 /// Two layers of a rank, forward and backward, equal those of one GPU bit for bit.
-template <ballast::point_to_point C, class Exchange, class Watch>
+template <ballast::point_to_point C, class Exchange, class Watch, class Place = on_host>
 ballast::result<void> expect_unsharded_step(C& comm, sharded_case const& step, Exchange& exchange,
-                                            Watch watch)
+                                            Watch watch, Place&& place = {})
 {
   sharded_arrays arrays(step, comm.rank());
+  auto& packs = place.packs(arrays.packs);
   for (int layer = 0; layer < 2; ++layer) {
     if (auto done = exchange.forward(
-            comm, arrays.packs, arrays.inputs(), arrays.outputs(),
-            [&](std::size_t pack) { arrays.compute_forward(pack); }, watch);
+            comm, packs, arrays.inputs(), arrays.outputs(),
+            [&](std::size_t pack) { place.run([&arrays, pack] { arrays.compute_forward(pack); }); },
+            watch);
         !done) {
       return done;
     }
   }
+  place.finish();
   arrays.expect_unsharded_output();
   for (int layer = 0; layer < 2; ++layer) {
     if (auto done = exchange.backward(
-            comm, arrays.packs, arrays.output_gradients(), arrays.input_gradients(),
-            [&](std::size_t pack) { arrays.compute_backward(pack); }, watch);
+            comm, packs, arrays.output_gradients(), arrays.input_gradients(),
+            [&](std::size_t pack) {
+              place.run([&arrays, pack] { arrays.compute_backward(pack); });
+            },
+            watch);
         !done) {
       return done;
     }
   }
+  place.finish();
   arrays.expect_unsharded_gradients();
   return {};
 }

@@ -6,6 +6,7 @@
 #include <ballast/core/ids.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/random.hpp>
+#include <ballast/core/result.hpp>
 #include <ballast/cost/quadratic_cost.hpp>
 #include <ballast/partition/longest_processing_time.hpp>
 #include <ballast/partition/padded_batches.hpp>
@@ -144,9 +145,10 @@ inline orchestrated_rows rows_of_rank(std::vector<orchestrated_rows> const& sequ
 
 /// One rank's part of a job of so many steps. Returns how many arrays are not what the naive
 /// rearrangement makes of the same plan, of which there are none; gradients come back the same way.
-template <class C, class Llm, class... Encoders>
+/// A carrier, if one is given, has arrays that the host reaches, and is waited for.
+template <class C, class Llm, class... Encoders, class... Carrier>
 std::size_t wrong_arrays(C& comm, std::tuple<Encoders...> const& encoders, Llm const& llm,
-                         std::uint64_t seed, int steps)
+                         std::uint64_t seed, int steps, Carrier&... carrier)
 {
   constexpr std::size_t count = sizeof...(Encoders);
   std::vector<std::uint32_t> rates;
@@ -157,8 +159,12 @@ std::size_t wrong_arrays(C& comm, std::tuple<Encoders...> const& encoders, Llm c
   ballast::random_source random(seed);  // all ranks draw the same steps
   std::size_t wrong = 0;
   auto const expect = [&wrong](auto const& is, auto const& ought) { wrong += is == ought ? 0 : 1; };
+  auto const moved = [&](ballast::result<void> const& done) {
+    or_throw(done);
+    (or_throw(carrier.wait()), ...);
+  };
 
-  ballast::orchestrator job(comm, encoders, llm);
+  ballast::orchestrator job(comm, carrier..., encoders, llm);
   read_step next = draw_step(random, comm.size(), count);
   or_throw(job.submit(samples_of(next[rank])));
   for (int number = 0; number < steps; ++number) {
@@ -175,7 +181,7 @@ std::size_t wrong_arrays(C& comm, std::tuple<Encoders...> const& encoders, Llm c
       expect(x.size(), job.rows_read(m));
       orchestrated_rows x_there(job.rows_computed(m));
       orchestrated_rows x_back(x.size());
-      or_throw(job.to_encoder(m, ballast::rows_of(x, x_there)));
+      moved(job.to_encoder(m, ballast::rows_of(x, x_there)));
       expect(x_there, rows_of_rank(all.inputs[m], job.step().modalities[m].planned, bags[m], rank));
       if (rates[m] == 1) {  // token by token, so that a bag's GPUs need not meet
         encode_sequence(x_there, 1, encoded[m]);
@@ -188,17 +194,17 @@ std::size_t wrong_arrays(C& comm, std::tuple<Encoders...> const& encoders, Llm c
         }
       }
       expect(encoded[m].size(), job.rows_encoded(m));
-      or_throw(job.to_model(m, ballast::rows_of(encoded[m], sequences)));
-      or_throw(job.reverse_to_encoder(m, ballast::rows_of(x_there, x_back)));
+      moved(job.to_model(m, ballast::rows_of(encoded[m], sequences)));
+      moved(job.reverse_to_encoder(m, ballast::rows_of(x_there, x_back)));
       expect(x_back, x);
     }
     orchestrated_rows const texts = all.as_read(count, rank);
-    or_throw(job.to_model(count, ballast::rows_of(texts, sequences)));
+    moved(job.to_model(count, ballast::rows_of(texts, sequences)));
     expect(sequences, rows_of_rank(all.sequences, job.step().planned, llm.bags, rank));
     for (std::size_t m = 0; m <= count; ++m) {
       orchestrated_rows const& was = m < count ? encoded[m] : texts;
       orchestrated_rows back(was.size());
-      or_throw(job.reverse_to_model(m, ballast::rows_of(sequences, back)));
+      moved(job.reverse_to_model(m, ballast::rows_of(sequences, back)));
       expect(back, was);
     }
   }

@@ -58,6 +58,8 @@ struct chunk_stage {
 ///                       is multiplied
 ///   compute_then_copy   a matrix product before a reduce-scatter's exchange: chunk i is copied
 ///                       while chunk i + 1 is multiplied
+///   beside              a copy and a computation that need nothing of each other: the remap of
+///                       chunks under the gradients of the weights
 ///
 /// There are `depth` buffers between the two: the work that fills the buffer of chunk i waits for
 /// the work that empties the buffer of chunk i - depth. If every chunk has a buffer of its own, use
@@ -65,7 +67,7 @@ struct chunk_stage {
 /// be; the capture begins on the computation's stream.
 ///
 /// Expects     both streams are on the device that was current in make(); depth >= 1. A callable
-///             queues on the stream that it is given.
+///             queues on the stream that it is given; `beside` calls both for chunk 0.
 /// Ensures     (1) copies come after the work that was queued on the computation's stream before
 ///                 the call, and work that is queued there afterwards comes after all chunks
 ///             (2) copy(i) and compute(i) run in order, and so do the buffers' next uses
@@ -119,6 +121,17 @@ class overlapped_chunks {
       return overlap(
           chunks, detail::chunk_stage<Compute>{compute, compute_stream, "computation on a chunk"},
           detail::chunk_stage<Copy>{copy, copy_stream, "copy of a chunk"});
+    });
+  }
+
+  template <chunk_work Copy, chunk_work Compute>
+  [[nodiscard]] result<void> beside(Copy copy, cudaStream_t copy_stream, Compute compute,
+                                    cudaStream_t compute_stream) const
+  {
+    nvtx_range const range("ballast::beside");
+    return between(compute_stream, copy_stream, [&] {
+      auto done = detail::judged("copy beside a computation", copy(0, copy_stream));
+      return done ? detail::judged("computation beside a copy", compute(0, compute_stream)) : done;
     });
   }
 

@@ -42,6 +42,10 @@ namespace ballast::inline v0 {
 /// ahead). All GPUs of a group give it the same p (sharded_packs), and every rank calls in
 /// increasing numbers, backward in decreasing ones. So collectives that block would do too.
 ///
+/// `packs` are sharded_packs, for arrays of the host, or device_packs of them, for arrays of a GPU:
+/// then packing, and what compute() queues, is on a stream, and a call returns when all transfers
+/// are done and all else is queued.
+///
 /// Shapes      before: an array for each of to_heads, from[packs.rows()][heads][dim] and
 ///             to[packs.heads_of_sequences(heads)][dim]. After, the other way round:
 ///             from[packs.heads_of_sequences(heads)][dim], to[packs.rows()][heads][dim]. compute
@@ -58,7 +62,8 @@ namespace ballast::inline v0 {
 ///             (3) a call allocates only where packs or messages are larger than ever before:
 ///                 messages of ahead + 1 packs to heads, and of all packs to tokens
 ///             (4) no transfer is under way after a call, also after an error or an exception
-///             (5) no message is taken for one of another call, plan or arrays: mismatch
+///             (5) no message is taken for one of another call, plan or arrays: mismatch. Of arrays
+///                 of a GPU the host reads no message: agree() on plans
 /// Errors      those of the communicator; then the arrays that are written are unspecified, and the
 ///             rank takes part in no further exchange of the call: leave the communicator, so that
 ///             ranks that wait for this one learn it before their deadline.
@@ -79,26 +84,26 @@ class sharded_exchange {
   }
 
   /// Attention's forward pass: to_heads are queries, keys and values, to_tokens is its output.
-  template <point_to_point C, std::invocable<std::size_t> Compute,
+  template <point_to_point C, class Packs, std::invocable<std::size_t> Compute,
             std::invocable<sharded_event> Watch = ignore_sharded_events>
-  [[nodiscard]] result<void> forward(C& comm, sharded_packs const& packs,
-                                     std::span<head_array const> to_heads,
+  [[nodiscard]] result<void> forward(C& comm, Packs& packs, std::span<head_array const> to_heads,
                                      std::span<head_array const> to_tokens, Compute&& compute,
                                      Watch&& watch = {})
   {
-    return run(comm, packs, {to_heads, to_tokens}, true, compute, watch);
+    auto&& mover = detail::mover_of(packs);
+    return run(comm, mover, {to_heads, to_tokens}, true, compute, watch);
   }
 
   /// Its backward pass: to_heads is the gradient of the output, to_tokens are those of queries,
   /// keys and values.
-  template <point_to_point C, std::invocable<std::size_t> Compute,
+  template <point_to_point C, class Packs, std::invocable<std::size_t> Compute,
             std::invocable<sharded_event> Watch = ignore_sharded_events>
-  [[nodiscard]] result<void> backward(C& comm, sharded_packs const& packs,
-                                      std::span<head_array const> to_heads,
+  [[nodiscard]] result<void> backward(C& comm, Packs& packs, std::span<head_array const> to_heads,
                                       std::span<head_array const> to_tokens, Compute&& compute,
                                       Watch&& watch = {})
   {
-    return run(comm, packs, {to_heads, to_tokens}, false, compute, watch);
+    auto&& mover = detail::mover_of(packs);
+    return run(comm, mover, {to_heads, to_tokens}, false, compute, watch);
   }
 
  private:
@@ -110,10 +115,11 @@ class sharded_exchange {
     std::span<head_array const> to_tokens;
   };
 
-  template <class C, class Compute, class Watch>
-  [[nodiscard]] result<void> run(C& comm, sharded_packs const& packs, both_arrays const& arrays,
-                                 bool forward, Compute& compute, Watch& watch)
+  template <class C, class Mover, class Compute, class Watch>
+  [[nodiscard]] result<void> run(C& comm, Mover& mover, both_arrays const& arrays, bool forward,
+                                 Compute& compute, Watch& watch)
   {
+    sharded_packs const& packs = mover.packs();
     BALLAST_EXPECTS(packs.rank() == comm.rank() && packs.ranks() == comm.size(),
                     "the packs are those of rank ", packs.rank(), " of ", packs.ranks(),
                     ", and the communicator is that of rank ", comm.rank(), " of ", comm.size());
@@ -127,7 +133,7 @@ class sharded_exchange {
     ++calls_;
     result<void> done;
     try {
-      done = go_through(comm, packs, arrays, forward, compute, watch);
+      done = go_through(comm, mover, arrays, forward, compute, watch);
     } catch (...) {
       release(comm);  // or they would use memory that is freed
       throw;
@@ -136,11 +142,11 @@ class sharded_exchange {
     return done;
   }
 
-  template <class C, class Compute, class Watch>
-  [[nodiscard]] result<void> go_through(C& comm, sharded_packs const& packs,
-                                        both_arrays const& arrays, bool forward, Compute& compute,
-                                        Watch& watch)
+  template <class C, class Mover, class Compute, class Watch>
+  [[nodiscard]] result<void> go_through(C& comm, Mover& mover, both_arrays const& arrays,
+                                        bool forward, Compute& compute, Watch& watch)
   {
+    sharded_packs const& packs = mover.packs();
     std::size_t const shared = packs.shared();
     auto const pack_at = [&](std::size_t place) { return forward ? place : shared - 1 - place; };
     auto const watched = [&](sharded_phase phase, std::size_t pack, auto&& work) {
@@ -157,7 +163,7 @@ class sharded_exchange {
     auto const begin_to_heads = [&](std::size_t place) {
       return watched(sharded_phase::begin_to_heads, pack_at(place), [&] {
         return newest(to_heads_[place % (ahead_ + 1)])
-            .begin(comm, packs[pack_at(place)], direction::to_heads,
+            .begin(comm, mover, pack_at(place), direction::to_heads,
                    parts(packs, pack_at(place), arrays.to_heads, direction::to_heads), calls_);
       });
     };
@@ -173,14 +179,14 @@ class sharded_exchange {
       }
       auto arrived = watched(sharded_phase::end_to_heads, pack, [&] {
         return to_heads_[place % (ahead_ + 1)].end(
-            comm, packs[pack], direction::to_heads,
+            comm, mover, pack, direction::to_heads,
             parts(packs, pack, arrays.to_heads, direction::to_heads));
       });
       if (!arrived) { return arrived; }
       computed(pack);
       auto begun = watched(sharded_phase::begin_to_tokens, pack, [&] {
         return newest(to_tokens_[place])
-            .begin(comm, packs[pack], direction::to_tokens,
+            .begin(comm, mover, pack, direction::to_tokens,
                    parts(packs, pack, arrays.to_tokens, direction::to_tokens), calls_);
       });
       if (!begun) { return begun; }
@@ -189,7 +195,7 @@ class sharded_exchange {
     for (std::size_t place = 0; place < shared; ++place) {
       std::size_t const pack = pack_at(place);
       auto arrived = watched(sharded_phase::end_to_tokens, pack, [&] {
-        return to_tokens_[place].end(comm, packs[pack], direction::to_tokens,
+        return to_tokens_[place].end(comm, mover, pack, direction::to_tokens,
                                      parts(packs, pack, arrays.to_tokens, direction::to_tokens));
       });
       if (!arrived) { return arrived; }

@@ -7,22 +7,21 @@
 #include <ballast/core/detail/span_of.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
-#include <ballast/core/workspace.hpp>
 #include <ballast/route/placement.hpp>
-#include <ballast/route/route.hpp>
 #include <ballast/route/row_array.hpp>
+#include <ballast/route/row_carrier.hpp>
 #include <ballast/runtime/detail/planned_ahead.hpp>
 #include <ballast/runtime/multimodal_samples.hpp>
 #include <ballast/runtime/orchestrated_step.hpp>
 #include <ballast/runtime/phase_planner.hpp>
 #include <ballast/text/detail/counted.hpp>
 
-#include <algorithm>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <span>
 #include <tuple>
+#include <type_traits>
 #include <utility>
 
 namespace ballast::inline v0 {
@@ -61,9 +60,13 @@ struct orchestrator_options {
 /// are passes: `orchestrator step(comm, std::tuple{vision}, update, std::tuple{shared_plan{},
 /// reference, reward})`. Rows go to a pass with to_pass and results come back with from_pass.
 ///
+/// Arrays lie in the host's memory, or where a row_carrier has them: `device_carrier rows(nccl);
+/// orchestrator step(mpi, rows, std::tuple{vision}, llm)` plans over MPI, and moves arrays of GPUs
+/// on NCCL's stream.
+///
 /// Expects     every rank makes it with the same phases and options, and calls its functions in the
-///             same order; comm outlives it. One thread at a time calls it. A thread may use comm
-///             while another uses a part of it.
+///             same order; comm, and a carrier of the same ranks, outlive it. One thread at a time
+///             calls it. A thread may use comm while another uses a part of it.
 /// Ensures     (1) all ranks have the same plan, compared before a byte moves: that of
 ///                 phase_planner over the gathered samples
 ///             (2) outputs go from where they are encoded to where the language model needs them in
@@ -83,7 +86,8 @@ struct orchestrator_options {
 ///             most_entries; those of phase_planner and of the communicator; mismatch, on a rank
 ///             that has a plan, if others have a different one or none. An exception while a step
 ///             is gathered or planned is thrown again by next() on the rank where it occurred,
-///             after the others have been told. All else: those of route.
+///             after the others have been told. Of a carrier, those of its begin_step; then the
+///             step is taken. All else: those of route.
 /// Complexity  submit copies what was read. On the thread two all_gather, one of most_entries x 16
 ///             bytes a rank and one of 8, and the phase_planner. to_encoder, to_model: one
 ///             all_to_all_v, all arrays of a call together. to_pass, from_pass: the same, or a copy.
@@ -91,21 +95,35 @@ struct orchestrator_options {
 ///             Post-Balancing to Accelerate Multimodal Large Language Model Training", arXiv
 ///             2503.23830, 2025: the global orchestrator, which it runs in the prefetch too.
 template <splitting_communicator Communicator, class Encoders, class Llm,
-          class Passes = std::tuple<>>
+          class Passes = std::tuple<>, class Carrier = host_carrier<Communicator>>
+  requires row_carrier<std::remove_reference_t<Carrier>>
 class orchestrator {
  public:
   orchestrator(Communicator& comm, Encoders own_encoders, Llm own_llm, Passes own_passes,
                orchestrator_options options = {})
+    requires std::constructible_from<Carrier, Communicator&>
       : comm_(comm),
+        carrier_(comm),
         ahead_(comm, {std::move(own_encoders), std::move(own_llm), std::move(own_passes)},
                options.most_entries)
-  {
-    BALLAST_EXPECTS(options.most_entries >= 1, "options.most_entries is 0");
-  }
+  {}
   orchestrator(Communicator& comm, Encoders own_encoders, Llm own_llm,
                orchestrator_options options = {})
       : orchestrator(comm, std::move(own_encoders), std::move(own_llm), Passes(), options)
   {}
+  /// The same with arrays where the carrier says, and with its communicator for them.
+  orchestrator(Communicator& comm, std::remove_reference_t<Carrier>& carrier, Encoders own_encoders,
+               Llm own_llm, Passes own_passes = {}, orchestrator_options options = {})
+    requires std::is_reference_v<Carrier>
+      : comm_(comm),
+        carrier_(carrier),
+        ahead_(comm, {std::move(own_encoders), std::move(own_llm), std::move(own_passes)},
+               options.most_entries)
+  {
+    BALLAST_EXPECTS(carrier.rank() == comm.rank() && carrier.size() == comm.size(),
+                    "the carrier is that of rank ", carrier.rank(), " of ", carrier.size(),
+                    ", and the communicator that of rank ", comm.rank(), " of ", comm.size());
+  }
   orchestrator(orchestrator const&) = delete;
   orchestrator& operator=(orchestrator const&) = delete;
 
@@ -115,7 +133,11 @@ class orchestrator {
   [[nodiscard]] result<void> submit(multimodal_samples const& read) { return ahead_.submit(read); }
 
   /// Takes the plan of the step that was submitted. It waits only where the thread is not done.
-  [[nodiscard]] result<void> next() { return ahead_.next(); }
+  [[nodiscard]] result<void> next()
+  {
+    auto taken = ahead_.next();
+    return taken ? carrier_.begin_step() : taken;
+  }
 
   /// Moves inputs of a modality from where they were read to where they are encoded, all arrays in
   /// one exchange: each from[rows_read(modality)], to[rows_computed(modality)] rows. Collective;
@@ -123,14 +145,14 @@ class orchestrator {
   template <std::same_as<row_array>... Arrays>
   [[nodiscard]] result<void> to_encoder(std::size_t modality, Arrays const&... arrays)
   {
-    return ballast::route(comm_, encoder(modality).to_encoder, memory_, arrays...);
+    return carrier_.route(encoder(modality).to_encoder, arrays...);
   }
 
   /// The gradient of to_encoder: from[rows_computed(modality)], to[rows_read(modality)] rows.
   template <std::same_as<row_array>... Arrays>
   [[nodiscard]] result<void> reverse_to_encoder(std::size_t modality, Arrays const&... arrays)
   {
-    return ballast::reverse_route(comm_, encoder(modality).to_encoder, memory_, arrays...);
+    return carrier_.reverse_route(encoder(modality).to_encoder, arrays...);
   }
 
   /// Moves outputs of an encoder, or texts as they were read, into the sequences of the language
@@ -139,14 +161,14 @@ class orchestrator {
   template <std::same_as<row_array>... Arrays>
   [[nodiscard]] result<void> to_model(std::size_t modality, Arrays const&... arrays)
   {
-    return ballast::route(comm_, of(modality).to_model, memory_, arrays...);
+    return carrier_.route(of(modality).to_model, arrays...);
   }
 
   /// The gradient of to_model: from[rows_in_model()], to[rows_encoded(modality)] rows.
   template <std::same_as<row_array>... Arrays>
   [[nodiscard]] result<void> reverse_to_model(std::size_t modality, Arrays const&... arrays)
   {
-    return ballast::reverse_route(comm_, of(modality).to_model, memory_, arrays...);
+    return carrier_.reverse_route(of(modality).to_model, arrays...);
   }
 
   /// Moves rows of the language model's sequences to where a pass computes them: each
@@ -155,7 +177,7 @@ class orchestrator {
   [[nodiscard]] result<void> to_pass(std::size_t pass, Arrays const&... arrays)
   {
     if (!of_pass(pass).moves) { return copy(arrays...); }
-    return ballast::route(comm_, of_pass(pass).from_model, memory_, arrays...);
+    return carrier_.route(of_pass(pass).from_model, arrays...);
   }
 
   /// Moves rows of a pass, such as the log-probability of every token, to where the language model
@@ -164,7 +186,7 @@ class orchestrator {
   [[nodiscard]] result<void> from_pass(std::size_t pass, Arrays const&... arrays)
   {
     if (!of_pass(pass).moves) { return copy(arrays...); }
-    return ballast::reverse_route(comm_, of_pass(pass).from_model, memory_, arrays...);
+    return carrier_.reverse_route(of_pass(pass).from_model, arrays...);
   }
 
   [[nodiscard]] Communicator& comm() const noexcept { return comm_; }
@@ -220,18 +242,18 @@ class orchestrator {
 
   /// Rows that all lie where they are needed; `to` may be `from`.
   template <class... Arrays>
-  [[nodiscard]] static result<void> copy(Arrays const&... arrays)
+  [[nodiscard]] result<void> copy(Arrays const&... arrays)
   {
-    auto const copy_one = [](row_array const& array) {
+    auto const copy_one = [this](row_array const& array) -> result<void> {
       BALLAST_EXPECTS(array.to.size() == array.from.size(), "an array has ",
                       detail::counted(array.from.size(), "byte"), " before and ", array.to.size(),
                       " after, and no row moves");
-      if (array.to.data() != array.from.data()) {
-        std::copy(array.from.begin(), array.from.end(), array.to.begin());
-      }
+      bool const stays = array.to.data() == array.from.data();
+      return stays ? result<void>() : carrier_.copy(array);
     };
-    (copy_one(arrays), ...);
-    return {};
+    result<void> done;
+    static_cast<void>(((done = copy_one(arrays)).has_value() && ...));
+    return done;
   }
 
   [[nodiscard]] pass_step const& of_pass(std::size_t pass) const
@@ -257,7 +279,7 @@ class orchestrator {
   }
 
   Communicator& comm_;
-  workspace memory_;
+  Carrier carrier_;
   detail::planned_ahead<Communicator, planner> ahead_;
 };
 
@@ -267,6 +289,10 @@ orchestrator(C&, std::tuple<Encoders...>, Llm, orchestrator_options = {})
 template <class C, class... Encoders, class Llm, class... Passes>
 orchestrator(C&, std::tuple<Encoders...>, Llm, std::tuple<Passes...>, orchestrator_options = {})
     -> orchestrator<C, std::tuple<Encoders...>, Llm, std::tuple<Passes...>>;
+template <class C, row_carrier Carrier, class... Encoders, class Llm, class... Passes>
+orchestrator(C&, Carrier&, std::tuple<Encoders...>, Llm, std::tuple<Passes...> = {},
+             orchestrator_options = {})
+    -> orchestrator<C, std::tuple<Encoders...>, Llm, std::tuple<Passes...>, Carrier&>;
 
 }  // namespace ballast::inline v0
 

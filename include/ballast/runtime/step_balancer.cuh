@@ -4,34 +4,28 @@
 
 #include <ballast/comm/concepts.hpp>
 #include <ballast/core/contract.hpp>
-#include <ballast/core/detail/growing_memory.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/integer_projection.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
+#include <ballast/cuda/device_carrier.cuh>
 #include <ballast/cuda/device_heads.hpp>
-#include <ballast/cuda/device_route.hpp>
 #include <ballast/cuda/device_ulysses.cuh>
 #include <ballast/cuda/exchange_heads.cuh>
 #include <ballast/cuda/prepared_heads.cuh>
 #include <ballast/cuda/prepared_route.cuh>
 #include <ballast/cuda/route_rows.cuh>
-#include <ballast/cuda/row_tables.hpp>
 #include <ballast/gpu/cuda_failure.hpp>
-#include <ballast/gpu/device_array.hpp>
-#include <ballast/gpu/pinned_allocator.hpp>
 #include <ballast/gpu/stream_communicator.hpp>
 #include <ballast/partition/concepts.hpp>
 #include <ballast/route/head_array.hpp>
 #include <ballast/route/route_plan.hpp>
 #include <ballast/route/row_array.hpp>
-#include <ballast/runtime/detail/ready_exchanges.cuh>
 #include <ballast/runtime/step_balancer.hpp>
 #include <ballast/topology/bag_layout.hpp>
 
 #include <cuda_runtime.h>
 
-#include <algorithm>
 #include <array>
 #include <concepts>
 #include <cstddef>
@@ -39,7 +33,6 @@
 #include <optional>
 #include <span>
 #include <utility>
-#include <vector>
 
 namespace ballast::inline v0 {
 
@@ -108,7 +101,8 @@ class device_step_balancer : private step_balancer<Cost, Policy, Communicator, S
   {
     is_uploaded_ = false;
     if (auto made = host::plan(read); !made) { return made; }
-    if (auto done = upload_route(); !done) { return done; }
+    // No upload runs when these write pinned memory: to gather, host::plan has waited for the stream.
+    if (auto done = route_.upload(to_compute(), comm().stream()); !done) { return done; }
     if (options().query_heads >= 1) {
       if (auto done = upload_heads(); !done) { return done; }
     }
@@ -122,7 +116,7 @@ class device_step_balancer : private step_balancer<Cost, Policy, Communicator, S
   {
     auto const ready = ready_route(arrays...);
     if (!ready) { return tl::unexpected(ready.error()); }
-    auto const memory = room(temporary_, route_bytes(route_->bound(), arrays...));
+    auto const memory = room(temporary_, route_bytes(route_.bound(), arrays...));
     if (!memory) { return tl::unexpected(memory.error()); }
     return ballast::route(comm(), **ready, *memory, arrays...);
   }
@@ -132,7 +126,7 @@ class device_step_balancer : private step_balancer<Cost, Policy, Communicator, S
   {
     auto const ready = ready_route(arrays...);
     if (!ready) { return tl::unexpected(ready.error()); }
-    auto const memory = room(temporary_, route_bytes(route_->bound(), arrays...));
+    auto const memory = room(temporary_, route_bytes(route_.bound(), arrays...));
     if (!memory) { return tl::unexpected(memory.error()); }
     return ballast::reverse_route(comm(), **ready, *memory, arrays...);
   }
@@ -158,65 +152,18 @@ class device_step_balancer : private step_balancer<Cost, Policy, Communicator, S
   }
 
  private:
-  using pinned_bytes = std::vector<std::byte, pinned_allocator<std::byte>>;
-
-  /// A bound with room to spare, so that few steps make it grow.
-  [[nodiscard]] static std::uint32_t with_room(std::size_t count)
-  {
-    return static_cast<std::uint32_t>(2 * count + 1);
-  }
-
-  [[nodiscard]] static std::span<std::byte> device_bytes(
-      detail::growing_memory<device_array<std::byte>>& memory, std::size_t bytes)
-  {
-    auto const make = [](std::size_t size) { return device_array<std::byte>(size); };
-    return memory.at_least(bytes, make).span();
-  }
-  [[nodiscard]] static std::span<std::byte> bytes_of_host(
-      detail::growing_memory<pinned_bytes>& memory, std::size_t bytes)
-  {
-    return memory.at_least(bytes, [](std::size_t size) { return pinned_bytes(size); });
-  }
-
-  [[nodiscard]] static std::size_t most_ranges(route_plan const& plan)
-  {
-    std::size_t sent = 0;
-    std::size_t received = 0;
-    for (std::size_t peer = 0; peer < plan.ranks(); ++peer) {
-      sent += plan.sent[to_id<rank_id>(peer)].size();
-      received += plan.received[to_id<rank_id>(peer)].size();
-    }
-    return std::max({sent, received, plan.kept.size()});
-  }
-
-  // No upload runs when these write pinned memory: to gather, plan() has waited for the stream.
-
-  result<void> upload_route()
-  {
-    std::size_t const ranges = most_ranges(to_compute());
-    if (!route_ || route_->bound().ranges < ranges) {
-      route_bound const bound{static_cast<std::uint32_t>(comm().size()), with_room(ranges)};
-      std::size_t const bytes = device_route::bytes(bound);
-      route_.emplace(bound, device_bytes(route_memory_, bytes),
-                     bytes_of_host(route_pinned_, bytes));
-    }
-    ready_routes_.outdate();
-    if (auto staged = route_->stage(to_compute()); !staged) { return staged; }
-    return cuda_result("cudaMemcpyAsync", route_->upload(comm().stream()));
-  }
-
   result<void> upload_heads()
   {
     std::size_t const sequences = lengths().size();
     if (!heads_ || heads_->bound().sequences < sequences) {
-      ulysses_bound const bound{with_room(sequences), bags()[bag()].gpus, options().query_heads,
-                                options().kv_heads};
+      ulysses_bound const bound{detail::with_room(sequences), bags()[bag()].gpus,
+                                options().query_heads, options().kv_heads};
       std::size_t bytes = 0;
       if (auto const code = device_ulysses::device_bytes(bound, bytes); code != cudaSuccess) {
         return cuda_failure("device_ulysses::device_bytes", code);
       }
-      heads_.emplace(bound, device_bytes(heads_memory_, bytes),
-                     bytes_of_host(heads_pinned_, device_ulysses::pinned_bytes(bound)));
+      heads_.emplace(bound, detail::device_bytes(heads_memory_, bytes),
+                     detail::host_bytes(heads_pinned_, device_ulysses::pinned_bytes(bound)));
     }
     ready_heads_.outdate();
     if (auto staged = heads_->stage(heads()); !staged) { return staged; }
@@ -227,8 +174,7 @@ class device_step_balancer : private step_balancer<Cost, Policy, Communicator, S
   [[nodiscard]] result<prepared_route const*> ready_route(Arrays const&... arrays)
   {
     expect_upload();
-    std::array<row_array, sizeof...(Arrays)> const all{arrays...};
-    return ready_routes_.of(device_rows(all), comm().stream(), in_room(), *route_);
+    return route_.ready(comm().stream(), in_room(), arrays...);
   }
 
   template <class... Arrays>
@@ -246,15 +192,15 @@ class device_step_balancer : private step_balancer<Cost, Policy, Communicator, S
   }
 
   /// Memory for exchanges, which follow each other on one stream.
-  [[nodiscard]] result<std::span<std::byte>> room(
-      detail::growing_memory<device_array<std::byte>>& memory, std::size_t bytes)
+  [[nodiscard]] result<std::span<std::byte>> room(detail::growing_device_bytes& memory,
+                                                  std::size_t bytes)
   {
     if (!memory.has(bytes)) {
       // CUDA may wait for the device before it allocates, without a deadline: first wait for the
       // exchanges that are queued, with theirs.
       if (auto done = wait_for_exchanges(); !done) { return tl::unexpected(done.error()); }
     }
-    return device_bytes(memory, bytes).first(bytes);
+    return detail::device_bytes(memory, bytes).first(bytes);
   }
 
   [[nodiscard]] result<void> wait_for_exchanges()
@@ -279,15 +225,12 @@ class device_step_balancer : private step_balancer<Cost, Policy, Communicator, S
   }
 
   bool is_uploaded_ = false;
-  detail::growing_memory<device_array<std::byte>> route_memory_;
-  detail::growing_memory<pinned_bytes> route_pinned_;
-  std::optional<device_route> route_;
-  detail::growing_memory<device_array<std::byte>> heads_memory_;
-  detail::growing_memory<pinned_bytes> heads_pinned_;
+  detail::uploaded_route route_;
+  detail::growing_device_bytes heads_memory_;
+  detail::growing_pinned_bytes heads_pinned_;
   std::optional<device_ulysses> heads_;
-  detail::ready_exchanges<prepared_route, device_rows> ready_routes_;
   detail::ready_exchanges<prepared_heads, device_heads> ready_heads_;
-  detail::growing_memory<device_array<std::byte>> temporary_;
+  detail::growing_device_bytes temporary_;
 };
 
 }  // namespace ballast::inline v0

@@ -3,7 +3,6 @@
 #define BALLAST_ROUTE_DETAIL_HEAD_MESSAGES_HPP
 
 #include <ballast/comm/point_to_point.hpp>
-#include <ballast/core/detail/span_of.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/route/detail/message_head.hpp>
@@ -13,19 +12,122 @@
 #include <ballast/route/ulysses_exchange.hpp>
 
 #include <algorithm>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <memory>
 #include <span>
 #include <utility>
 #include <vector>
 
 namespace ballast::inline v0::detail {
 
+/// Copies the heads of packs into messages and out of them, at once or on a stream:
+///
+///   packs()                                     what the rank computes
+///   reads_messages                              whether the host does: then they have heads
+///   pack(pack, direction, arrays, outgoing)     copies what leaves the rank into messages
+///   unpack(pack, direction, arrays, incoming)   copies messages to where they belong
+template <class M>
+concept pack_mover = requires(M& mover, std::size_t pack, head_direction direction,
+                              std::span<head_array const> arrays, std::span<std::byte> messages) {
+  { mover.packs() } -> std::same_as<sharded_packs const&>;
+  { M::reads_messages } -> std::same_as<bool const&>;
+  { mover.pack(pack, direction, arrays, messages) } -> std::same_as<result<void>>;
+  { mover.unpack(pack, direction, arrays, messages) } -> std::same_as<result<void>>;
+};
+
+/// Copies heads on the host.
+class host_pack_mover {
+ public:
+  static constexpr bool reads_messages = true;
+
+  explicit host_pack_mover(sharded_packs const& packs) : packs_(packs) {}
+
+  [[nodiscard]] sharded_packs const& packs() const { return packs_; }
+
+  [[nodiscard]] result<void> pack(std::size_t pack, head_direction direction,
+                                  std::span<head_array const> arrays,
+                                  std::span<std::byte> outgoing) const
+  {
+    sharded_pack const& own = packs_[pack];
+    direction == head_direction::to_heads
+        ? pack_to_heads(own.plan, own.gpu, arrays, outgoing, sizeof(message_head))
+        : pack_to_tokens(own.plan, own.gpu, arrays, outgoing, sizeof(message_head));
+    return {};
+  }
+
+  [[nodiscard]] result<void> unpack(std::size_t pack, head_direction direction,
+                                    std::span<head_array const> arrays,
+                                    std::span<std::byte const> incoming) const
+  {
+    sharded_pack const& own = packs_[pack];
+    direction == head_direction::to_heads
+        ? unpack_to_heads(own.plan, own.gpu, arrays, incoming, sizeof(message_head))
+        : unpack_to_tokens(own.plan, own.gpu, arrays, incoming, sizeof(message_head));
+    return {};
+  }
+
+ private:
+  sharded_packs const& packs_;
+};
+
+[[nodiscard]] inline host_pack_mover mover_of(sharded_packs const& packs)
+{
+  return host_pack_mover(packs);
+}
+template <pack_mover Mover>
+[[nodiscard]] Mover& mover_of(Mover& mover)
+{
+  return mover;
+}
+
+/// Memory of messages, which the host may not reach: it is not initialised, and grows.
+template <class Allocator>
+class message_memory {
+  using traits = std::allocator_traits<Allocator>;
+
+ public:
+  explicit message_memory(Allocator const& allocator) : allocator_(allocator) {}
+  message_memory(message_memory&& other) noexcept
+      : allocator_(other.allocator_),
+        data_(std::exchange(other.data_, nullptr)),
+        size_(std::exchange(other.size_, 0))
+  {}
+  message_memory& operator=(message_memory&&) = delete;
+  ~message_memory()
+  {
+    if (data_ != nullptr) { traits::deallocate(allocator_, data_, size_); }
+  }
+
+  /// Returns so many bytes; their content is lost where there were fewer.
+  [[nodiscard]] std::span<std::byte> at_least(std::size_t bytes)
+  {
+    if (bytes > size_) {
+      std::size_t const size = std::max(bytes, 2 * size_);
+      std::byte* const data = traits::allocate(allocator_, size);
+      if (data_ != nullptr) { traits::deallocate(allocator_, data_, size_); }
+      data_ = data;
+      size_ = size;
+    }
+    return {data_, bytes};
+  }
+  [[nodiscard]] std::span<std::byte> first(std::size_t bytes) const { return {data_, bytes}; }
+
+  /// It is in use for ever.
+  void give_up() noexcept { data_ = nullptr, size_ = 0; }
+
+ private:
+  Allocator allocator_;
+  std::byte* data_ = nullptr;
+  std::size_t size_ = 0;
+};
+
 /// An exchange of heads among the GPUs of a group, and the memory of its messages: begin() packs
-/// and begins to send, end() waits and unpacks. Both get the same pack, direction and arrays.
-/// release() ends it after a failure. Each message begins with a word of these and the number of the
-/// exchange.
+/// and begins to send, end() waits and unpacks. Both get the same mover, pack, direction and arrays.
+/// release() ends it after a failure. Where the host reads messages, each begins with a word of
+/// these and the number of the exchange.
 ///
 /// Ensures     (1) between end() or release() and the next begin(), no transfer is under way
 ///             (2) begin() allocates only where messages are larger than ever before, and nothing
@@ -35,11 +137,14 @@ class head_messages {
  public:
   explicit head_messages(Allocator const& allocator) : outgoing_(allocator), incoming_(allocator) {}
 
-  template <point_to_point C>
-  [[nodiscard]] result<void> begin(C& comm, sharded_pack const& pack, head_direction direction,
-                                   std::span<head_array const> arrays, std::uint64_t number)
+  template <point_to_point C, pack_mover Mover>
+  [[nodiscard]] result<void> begin(C& comm, Mover& mover, std::size_t place,
+                                   head_direction direction, std::span<head_array const> arrays,
+                                   std::uint64_t number)
   {
+    sharded_pack const& pack = mover.packs()[place];
     head_ = {number, content_of(pack.plan, direction, arrays)};
+    head_bytes_ = Mover::reads_messages ? sizeof(head_) : 0;
     bool const to_heads = direction == head_direction::to_heads;
     check_heads(pack.plan, pack.gpu, direction, arrays);
     std::size_t leaving = 0;
@@ -51,9 +156,8 @@ class head_messages {
     });
     sends_.reserve(pack.group.gpus);
     receives_.reserve(pack.group.gpus);
-    outgoing_.resize(std::max(outgoing_.size(), leaving));
-    incoming_.resize(std::max(incoming_.size(), coming));
-    auto rest_coming = mutable_span_of(incoming_, 0, coming);
+    auto const outgoing = outgoing_.at_least(leaving);
+    auto rest_coming = incoming_.at_least(coming);
     result<void> done;
     for_each_peer(pack, [&](std::uint32_t peer) {
       std::size_t const size = bytes(pack, peer, !to_heads, arrays);
@@ -64,15 +168,11 @@ class head_messages {
     });
     if (!done) { return done; }
 
-    auto rest_leaving = mutable_span_of(outgoing_, 0, leaving);
-    if (to_heads) {
-      pack_to_heads(pack.plan, pack.gpu, arrays, rest_leaving, sizeof(head_));
-    } else {
-      pack_to_tokens(pack.plan, pack.gpu, arrays, rest_leaving, sizeof(head_));
-    }
+    if (auto packed = mover.pack(place, direction, arrays, outgoing); !packed) { return packed; }
+    auto rest_leaving = outgoing;
     for_each_peer(pack, [&](std::uint32_t peer) {
       std::size_t const size = bytes(pack, peer, to_heads, arrays);
-      if (size > 0) { std::memcpy(rest_leaving.data(), &head_, sizeof(head_)); }
+      if (head_bytes_ > 0 && size > 0) { std::memcpy(rest_leaving.data(), &head_, sizeof(head_)); }
       done = note(size == 0, sends_,
                   [&] { return comm.send(rest_leaving.first(size), rank_of(pack, peer)); });
       rest_leaving = rest_leaving.subspan(size);
@@ -82,8 +182,8 @@ class head_messages {
     return done ? comm.start() : done;
   }
 
-  template <point_to_point C>
-  [[nodiscard]] result<void> end(C& comm, sharded_pack const& pack, head_direction direction,
+  template <point_to_point C, pack_mover Mover>
+  [[nodiscard]] result<void> end(C& comm, Mover& mover, std::size_t place, head_direction direction,
                                  std::span<head_array const> arrays)
   {
     for (auto* const transfers : {&receives_, &sends_}) {
@@ -94,23 +194,20 @@ class head_messages {
         if (!done) { return done; }
       }
     }
-    bool const to_heads = direction == head_direction::to_heads;
-    auto const arrived = span_of(incoming_).first(coming_);
-    message_heads heads(head_);
-    auto rest = arrived;
-    for_each_peer(pack, [&](std::uint32_t peer) {
-      std::size_t const size = bytes(pack, peer, !to_heads, arrays);
-      if (size > 0) { heads.take(rest, rank_of(pack, peer)); }
-      rest = rest.subspan(size);
-      return true;
-    });
-    if (auto told = heads.told("receive"); !told) { return told; }
-    if (to_heads) {
-      unpack_to_heads(pack.plan, pack.gpu, arrays, arrived, sizeof(head_));
-    } else {
-      unpack_to_tokens(pack.plan, pack.gpu, arrays, arrived, sizeof(head_));
+    auto const arrived = incoming_.first(coming_);
+    if constexpr (Mover::reads_messages) {
+      sharded_pack const& pack = mover.packs()[place];
+      message_heads heads(head_);
+      std::span<std::byte const> rest = arrived;
+      for_each_peer(pack, [&](std::uint32_t peer) {
+        std::size_t const size = bytes(pack, peer, direction == head_direction::to_tokens, arrays);
+        if (size > 0) { heads.take(rest, rank_of(pack, peer)); }
+        rest = rest.subspan(size);
+        return true;
+      });
+      if (auto told = heads.told("receive"); !told) { return told; }
     }
-    return {};
+    return mover.unpack(place, direction, arrays, arrived);
   }
 
   /// Memory that is still in use is given up.
@@ -122,20 +219,18 @@ class head_messages {
       bool in_use = false;
       for (transfer_id const each : *transfers) { in_use = !comm.cancel(each) || in_use; }
       transfers->clear();
-      if (in_use) { (void)new byte_array(std::move(*bytes)); }
+      if (in_use) { bytes->give_up(); }
     }
   }
 
  private:
-  using byte_array = std::vector<std::byte, Allocator>;
-
   /// Bytes of the message between this GPU and a peer that has the tokens or the heads of this GPU.
-  [[nodiscard]] static std::size_t bytes(sharded_pack const& pack, std::uint32_t peer,
-                                         bool own_tokens, std::span<head_array const> arrays)
+  [[nodiscard]] std::size_t bytes(sharded_pack const& pack, std::uint32_t peer, bool own_tokens,
+                                  std::span<head_array const> arrays) const
   {
     std::size_t const blocks = own_tokens ? message_bytes(pack.plan, pack.gpu, peer, arrays)
                                           : message_bytes(pack.plan, peer, pack.gpu, arrays);
-    return blocks == 0 ? 0 : sizeof(message_head) + blocks;
+    return blocks == 0 ? 0 : head_bytes_ + blocks;
   }
 
   [[nodiscard]] static rank_id rank_of(sharded_pack const& pack, std::uint32_t gpu)
@@ -164,10 +259,11 @@ class head_messages {
     return {};
   }
 
-  byte_array outgoing_;
-  byte_array incoming_;
+  message_memory<Allocator> outgoing_;
+  message_memory<Allocator> incoming_;
   std::size_t coming_ = 0;  ///< bytes of the exchange that is under way
   message_head head_;       ///< of its messages
+  std::size_t head_bytes_ = 0;
   std::vector<transfer_id> sends_;
   std::vector<transfer_id> receives_;
 };

@@ -31,7 +31,9 @@ class planned_ahead {
         most_entries_(most_entries),
         planner_(std::move(planner)),
         thread_(plan_next{this})
-  {}
+  {
+    BALLAST_EXPECTS(most_entries >= 1, "options.most_entries is 0");
+  }
   planned_ahead(planned_ahead const&) = delete;
   planned_ahead& operator=(planned_ahead const&) = delete;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_RUNTIME_DETAIL_READY_EXCHANGES_CUH
-#define BALLAST_RUNTIME_DETAIL_READY_EXCHANGES_CUH
+#ifndef BALLAST_CUDA_DETAIL_READY_EXCHANGES_CUH
+#define BALLAST_CUDA_DETAIL_READY_EXCHANGES_CUH
 
 #include <ballast/core/detail/growing_memory.hpp>
 #include <ballast/core/result.hpp>
@@ -18,10 +18,10 @@ namespace ballast::inline v0::detail {
 /// A prepared_route or a prepared_heads for each shape of arrays that a trainer exchanges, made and
 /// prepared in the first exchange of a step. Shapes are compared one by one, so there should be few:
 /// those of a layer's tokens, of its queries, keys and values, and so on.
-template <class Prepared, class Shapes>
+template <class Prepared, class Shapes, class Block = device_array<std::byte>>
 class ready_exchanges {
  public:
-  using memory_type = growing_memory<device_array<std::byte>>;
+  using memory_type = growing_memory<Block>;
 
   /// There is another plan.
   void outdate()
@@ -71,4 +71,4 @@ class ready_exchanges {
 
 }  // namespace ballast::inline v0::detail
 
-#endif  // BALLAST_RUNTIME_DETAIL_READY_EXCHANGES_CUH
+#endif  // BALLAST_CUDA_DETAIL_READY_EXCHANGES_CUH

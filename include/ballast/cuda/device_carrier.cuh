@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef BALLAST_CUDA_DEVICE_CARRIER_CUH
+#define BALLAST_CUDA_DEVICE_CARRIER_CUH
+
+#include <ballast/core/detail/growing_memory.hpp>
+#include <ballast/core/ids.hpp>
+#include <ballast/core/result.hpp>
+#include <ballast/cuda/detail/ready_exchanges.cuh>
+#include <ballast/cuda/device_route.hpp>
+#include <ballast/cuda/prepared_route.cuh>
+#include <ballast/cuda/route_rows.cuh>
+#include <ballast/cuda/row_tables.hpp>
+#include <ballast/gpu/cuda_failure.hpp>
+#include <ballast/gpu/device_array.hpp>
+#include <ballast/gpu/pinned_allocator.hpp>
+#include <ballast/gpu/stream_communicator.hpp>
+#include <ballast/route/route_plan.hpp>
+#include <ballast/route/row_array.hpp>
+
+#include <cuda_runtime.h>
+
+#include <algorithm>
+#include <array>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <list>
+#include <optional>
+#include <span>
+#include <vector>
+
+namespace ballast::inline v0 {
+
+namespace detail {
+
+// Memory that grows in the steps that need more than any before.
+
+using pinned_bytes = std::vector<std::byte, pinned_allocator<std::byte>>;
+using growing_device_bytes = growing_memory<device_array<std::byte>>;
+using growing_pinned_bytes = growing_memory<pinned_bytes>;
+
+[[nodiscard]] inline std::span<std::byte> device_bytes(growing_device_bytes& memory,
+                                                       std::size_t bytes)
+{
+  return memory.at_least(bytes, [](std::size_t size) { return device_array<std::byte>(size); })
+      .span();
+}
+[[nodiscard]] inline std::span<std::byte> host_bytes(growing_pinned_bytes& memory,
+                                                     std::size_t bytes)
+{
+  return memory.at_least(bytes, [](std::size_t size) { return pinned_bytes(size); });
+}
+
+/// A bound with room to spare, so that few steps make it grow.
+[[nodiscard]] inline std::uint32_t with_room(std::size_t count)
+{
+  return static_cast<std::uint32_t>(2 * count + 1);
+}
+
+/// A device_route with its memory, which grows with the plans that it is given, and what is prepared
+/// of it for arrays of each shape.
+///
+/// Expects     the last upload is done when the next one is called.
+class uploaded_route {
+ public:
+  /// Whether the plan needs no more memory than there is.
+  [[nodiscard]] bool has_room_for(route_plan const& plan) const
+  {
+    return route_ && route_->bound().ranges >= most_ranges(plan);
+  }
+
+  [[nodiscard]] result<void> upload(route_plan const& plan, cudaStream_t stream)
+  {
+    if (!has_room_for(plan)) {
+      route_bound const bound{static_cast<std::uint32_t>(plan.ranks()),
+                              with_room(most_ranges(plan))};
+      std::size_t const bytes = device_route::bytes(bound);
+      route_.emplace(bound, device_bytes(device_, bytes), host_bytes(pinned_, bytes));
+    }
+    ready_.outdate();
+    if (auto staged = route_->stage(plan); !staged) { return staged; }
+    return cuda_result("cudaMemcpyAsync", route_->upload(stream));
+  }
+
+  [[nodiscard]] route_bound bound() const { return route_->bound(); }
+
+  /// Prepared for these arrays. room(memory, bytes) makes memory as large.
+  template <class Room, class... Arrays>
+  [[nodiscard]] result<prepared_route const*> ready(cudaStream_t stream, Room const& room,
+                                                    Arrays const&... arrays)
+  {
+    std::array<row_array, sizeof...(Arrays)> const all{arrays...};
+    return ready_.of(device_rows(all), stream, room, *route_);
+  }
+
+ private:
+  [[nodiscard]] static std::size_t most_ranges(route_plan const& plan)
+  {
+    std::size_t sent = 0;
+    std::size_t received = 0;
+    for (std::size_t peer = 0; peer < plan.ranks(); ++peer) {
+      sent += plan.sent[to_id<rank_id>(peer)].size();
+      received += plan.received[to_id<rank_id>(peer)].size();
+    }
+    return std::max({sent, received, plan.kept.size()});
+  }
+
+  growing_device_bytes device_;
+  growing_pinned_bytes pinned_;
+  std::optional<device_route> route_;
+  ready_exchanges<prepared_route, device_rows> ready_;
+};
+
+}  // namespace detail
+
+/// A row_carrier for arrays in device memory: rows are packed, sent and unpacked on the
+/// communicator's stream, and the host sees none of them. With it an orchestrator moves inputs and
+/// outputs of its modalities between GPUs.
+///
+///     device_carrier rows(nccl);                                  // once
+///     orchestrator step(mpi, rows, std::tuple{vision, audio}, llm);
+///
+/// The orchestrator plans over a communicator of the host, in its thread; NCCL's and the copy
+/// engines' serve one thread. A plan is copied to the device at its first call in a step; memory for
+/// it, and the temporary memory of the exchanges, grow in the steps that need more than any before.
+///
+/// Expects     comm outlives it. The stream's device is the current one, at construction, in every
+///             call and at destruction, and reaches the arrays.
+/// Ensures     (1) when the stream has done it, `to` is what host_carrier makes it
+///             (2) begin_step() waits for the stream, and so does a call that needs more memory than
+///                 any before, each with the communicator's deadline; other calls wait for nothing
+///                 but what the communicator's all_to_all_v waits for
+///             (3) once two steps as large were carried, nothing is allocated
+///             (4) memory is freed by the destructor alone, which waits for the stream first
+/// Errors      those of ballast::route for device memory; std::bad_alloc.
+template <stream_communicator C>
+class device_carrier {
+ public:
+  explicit device_carrier(C& comm) : comm_(comm) {}
+  device_carrier(device_carrier const&) = delete;
+  device_carrier& operator=(device_carrier const&) = delete;
+  ~device_carrier() { static_cast<void>(comm_.wait()); }
+
+  [[nodiscard]] rank_id rank() const noexcept { return comm_.rank(); }
+  [[nodiscard]] std::size_t size() const noexcept { return comm_.size(); }
+
+  /// No upload runs when the next plans are written to pinned memory.
+  [[nodiscard]] result<void> begin_step()
+  {
+    used_ = 0;
+    return wait();
+  }
+
+  /// Waits until the stream has done what was queued.
+  [[nodiscard]] result<void> wait() { return comm_.wait(); }
+
+  template <std::same_as<row_array>... Arrays>
+  [[nodiscard]] result<void> route(route_plan const& plan, Arrays const&... arrays)
+  {
+    return carry(
+        plan,
+        [&](prepared_route const& ready, std::span<std::byte> memory) {
+          return ballast::route(comm_, ready, memory, arrays...);
+        },
+        arrays...);
+  }
+  template <std::same_as<row_array>... Arrays>
+  [[nodiscard]] result<void> reverse_route(route_plan const& plan, Arrays const&... arrays)
+  {
+    return carry(
+        plan,
+        [&](prepared_route const& ready, std::span<std::byte> memory) {
+          return ballast::reverse_route(comm_, ready, memory, arrays...);
+        },
+        arrays...);
+  }
+
+  [[nodiscard]] result<void> copy(row_array const& array)
+  {
+    return cuda_result("cudaMemcpyAsync",
+                       cudaMemcpyAsync(array.to.data(), array.from.data(), array.from.size(),
+                                       cudaMemcpyDeviceToDevice, comm_.stream()));
+  }
+
+ private:
+  struct carried {
+    route_plan const* plan = nullptr;
+    detail::uploaded_route there;
+  };
+
+  template <class Route, class... Arrays>
+  [[nodiscard]] result<void> carry(route_plan const& plan, Route const& route,
+                                   Arrays const&... arrays)
+  {
+    auto const there = on_device(plan);
+    if (!there) { return tl::unexpected(there.error()); }
+    // CUDA may wait for the device before it allocates, without a deadline: first wait for the
+    // exchanges that are queued, with theirs.
+    auto const room = [this](detail::growing_device_bytes& memory,
+                             std::size_t bytes) -> result<std::span<std::byte>> {
+      if (!memory.has(bytes)) {
+        if (auto done = comm_.wait(); !done) { return tl::unexpected(done.error()); }
+      }
+      return detail::device_bytes(memory, bytes).first(bytes);
+    };
+    auto const ready = (*there)->ready(comm_.stream(), room, arrays...);
+    if (!ready) { return tl::unexpected(ready.error()); }
+    auto const memory = room(temporary_, route_bytes((*there)->bound(), arrays...));
+    if (!memory) { return tl::unexpected(memory.error()); }
+    return route(**ready, *memory);
+  }
+
+  /// The tables of a plan of this step.
+  [[nodiscard]] result<detail::uploaded_route*> on_device(route_plan const& plan)
+  {
+    auto each = routes_.begin();
+    for (std::size_t place = 0; place < used_; ++place, ++each) {
+      if (each->plan == &plan) { return &each->there; }
+    }
+    if (each == routes_.end()) { each = routes_.emplace(each); }
+    if (!each->there.has_room_for(plan)) {
+      if (auto done = comm_.wait(); !done) { return tl::unexpected(done.error()); }
+    }
+    if (auto done = each->there.upload(plan, comm_.stream()); !done) {
+      return tl::unexpected(done.error());
+    }
+    each->plan = &plan;
+    ++used_;
+    return &each->there;
+  }
+
+  C& comm_;
+  std::list<carried> routes_;  ///< in the order of a step's first calls
+  std::size_t used_ = 0;       ///< of them, in this step
+  detail::growing_device_bytes temporary_;
+};
+
+}  // namespace ballast::inline v0
+
+#endif  // BALLAST_CUDA_DEVICE_CARRIER_CUH

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "prepared_route_on_host.hpp"  // before the headers that call kernels
+
+#include "../support/orchestrated_steps.hpp"
+#include "../support/time_limits.hpp"
+#include "../support/trials.hpp"
+#include "nccl_ranks.hpp"
+
+#include <gmock/gmock.h>
+#include <ballast/comm/run_ranks.hpp>
+#include <ballast/comm/thread_communicator.hpp>
+#include <ballast/core/ids.hpp>
+#include <ballast/cost/quadratic_cost.hpp>
+#include <ballast/cuda/device_carrier.cuh>
+#include <ballast/partition/longest_processing_time.hpp>
+#include <ballast/route/row_array.hpp>
+#include <ballast/runtime/multimodal_samples.hpp>
+#include <ballast/runtime/orchestrator.hpp>
+#include <ballast/runtime/phase.hpp>
+#include <ballast/topology/bag_layout.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <span>
+#include <tuple>
+#include <vector>
+
+namespace {
+
+using ballast::device_carrier;
+using ballast::or_throw;
+using ballast::orchestrator;
+using ballast::quadratic_cost;
+using ballast::thread_communicator;
+using ballast_test::nccl_ranks;
+using packed = ballast::phase<quadratic_cost, ballast::longest_processing_time>;
+
+/// Plans over threads, with a stream for each rank's rows.
+template <class Body>
+void run_with_streams(std::size_t count, Body body)
+{
+  nccl_ranks ranks(count);
+  ballast::run_ranks(count, [&](thread_communicator& plans) {
+    std::size_t const rank = to_index(plans.rank());
+    auto comm = ballast::nccl_communicator<>::over(ranks.comm(rank), ranks.stream(rank),
+                                                   {.deadline = ballast_test::time_bound});
+    ASSERT_TRUE(comm) << comm.error().message;
+    body(plans, *comm);
+  });
+}
+
+// Three encoders' routes to them, and to the model with those of text, and back: seven plans a
+// step and rank. The oracle is the one of host arrays.
+TEST(DeviceCarrier, PutsRowsOfAnOrchestratorWhereANaiveRearrangementDoes)  // Ensures (1)
+{
+  int const steps = ballast_test::trials_of(50);  // 1,050 plans
+  run_with_streams(3, [&](thread_communicator& plans, ballast::nccl_communicator<>& comm) {
+    auto const one = ballast::one_gpu_bags(3);
+    auto const mixed = ballast_test::mixed_bags(3);
+    quadratic_cost const cost{.linear = 8, .quadratic = 1};
+    device_carrier rows(comm);
+    EXPECT_EQ(
+        ballast_test::wrong_arrays(
+            plans,
+            std::tuple{packed{one, cost, {}, 3}, packed{one, cost, {}, 4}, packed{mixed, cost, {}}},
+            packed{mixed, cost, {}}, 20250101, steps, rows),
+        0U);
+  });
+}
+
+TEST(DeviceCarrier, AllocatesNothingOnceTwoStepsWereAsLarge)  // Ensures (3) (4)
+{
+  constexpr std::size_t width = 7;
+  run_with_streams(4, [](thread_communicator& plans, ballast::nccl_communicator<>& comm) {
+    packed const phase{ballast::one_gpu_bags(4), {.linear = 1}, {}};
+    packed const other{ballast::one_gpu_bags(4), {.quadratic = 1}, {}};
+    // [device_carrier]
+    ballast::device_carrier rows(comm);  // comm joins a stream; plans is of the host
+    orchestrator step(plans, rows, std::tuple{phase}, phase,
+                      std::tuple{other, ballast::shared_plan{}});
+    // [device_carrier]
+    ballast::multimodal_samples read;
+    for (ballast::tokens sample = 1; sample < 6; ++sample) {
+      read.start_sample();
+      read.add(0, 11 * sample);
+      read.add(1, 5 + static_cast<ballast::tokens>(to_index(plans.rank())));
+    }
+    or_throw(step.submit(read));
+    std::vector<std::byte> pixels(2000), encoded(pixels), sequences(pixels), in_pass(pixels);
+    std::size_t arrays = 0;
+    for (int number = 0; number < 5; ++number) {
+      or_throw(step.next());
+      or_throw(plans.barrier());
+      if (number == 2) { arrays = ballast_test::live_device_arrays(); }
+      or_throw(plans.barrier());
+      or_throw(step.submit(read));
+      auto const bytes = [](std::vector<std::byte>& of, std::size_t count) {
+        return std::span(of).first(count * width);
+      };
+      auto const there = bytes(encoded, step.rows_computed(0));
+      auto const model = bytes(sequences, step.rows_in_model());
+      auto const pass = bytes(in_pass, step.rows_in_pass(0));
+      or_throw(
+          step.to_encoder(0, ballast::rows_of(bytes(pixels, step.rows_read(0)), there, width)));
+      or_throw(step.to_model(0, ballast::rows_of(there, model, width)));
+      or_throw(step.to_pass(0, ballast::rows_of(model, pass, width)));
+      or_throw(step.from_pass(0, ballast::rows_of(pass, model, width)));
+      auto const shared = bytes(pixels, step.rows_in_pass(1));
+      or_throw(step.to_pass(1, ballast::rows_of(model, shared, width)));
+      or_throw(rows.wait());
+      EXPECT_TRUE(std::ranges::equal(shared, model));
+      or_throw(plans.barrier());
+      if (number >= 2) { EXPECT_EQ(ballast_test::live_device_arrays(), arrays); }
+      or_throw(plans.barrier());
+    }
+  });
+  EXPECT_EQ(ballast_test::live_device_arrays(), 0U);
+}
+
+}  // namespace

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+// Stands for <ballast/cuda/prepared_route.cuh>, which nvcc alone compiles: the same calls, whose
+// kernels are the host's over the same lists. So what makes them runs in a test, over the stand-in
+// for CUDA. To be included before any header that includes the real one.
+#ifndef BALLAST_TESTS_NCCL_PREPARED_ROUTE_ON_HOST_HPP
+#define BALLAST_TESTS_NCCL_PREPARED_ROUTE_ON_HOST_HPP
+
+#ifdef BALLAST_CUDA_PREPARED_ROUTE_CUH
+#error "the kernels are there already"
+#endif
+#define BALLAST_CUDA_PREPARED_ROUTE_CUH
+
+#include "../cuda/host_rows.hpp"
+#include "../support/queued_work.hpp"
+
+#include <cuda_runtime_api.h>
+#include <gtest/gtest.h>
+#include <ballast/cuda/device_route.hpp>
+#include <ballast/cuda/row_tables.hpp>
+
+#include <cstddef>
+#include <cstring>
+#include <span>
+
+namespace ballast::inline v0 {
+
+class prepared_route {
+ public:
+  static cudaError_t device_bytes(device_route const& there, device_rows const& shapes,
+                                  std::size_t& bytes)
+  {
+    bytes = 8 * std::size_t{there.bound().ranges} * shapes.count + 1;
+    return cudaSuccess;
+  }
+
+  prepared_route(device_route& there, device_rows const& shapes, std::span<std::byte> device)
+      : there_(there), shapes_(shapes), device_(device)
+  {}
+
+  /// Writes all over the memory, as scans would.
+  cudaError_t prepare(cudaStream_t stream) const
+  {
+    std::size_t bytes = 0;
+    EXPECT_EQ(device_bytes(there_, shapes_, bytes), cudaSuccess);
+    EXPECT_GE(device_.size(), bytes);
+    is_prepared_ = true;
+    return ballast_test::launch(stream,
+                                [to = device_] { std::memset(to.data(), 0xdd, to.size()); });
+  }
+
+  cudaError_t pack(bool forward, device_rows const& rows, std::byte* messages,
+                   cudaStream_t stream) const
+  {
+    expect_ready(rows);
+    auto const table = forward ? there_.sent() : there_.received();
+    return ballast_test::launch(stream, [=] { ballast_test::pack_by_list(table, rows, messages); });
+  }
+
+  cudaError_t unpack(bool forward, device_rows const& rows, std::byte const* messages,
+                     cudaStream_t stream) const
+  {
+    expect_ready(rows);
+    auto const table = forward ? there_.received() : there_.sent();
+    return ballast_test::launch(stream, [=, kept = there_.kept()] {
+      ballast_test::unpack_by_list(table, kept, !forward, rows, messages);
+    });
+  }
+
+  [[nodiscard]] device_route& there() const { return there_; }
+
+ private:
+  void expect_ready(device_rows const& rows) const
+  {
+    EXPECT_TRUE(is_prepared_);
+    EXPECT_TRUE(rows.has_shapes_of(shapes_));
+  }
+
+  device_route& there_;
+  device_rows shapes_;
+  std::span<std::byte> device_;
+  mutable bool is_prepared_ = false;
+};
+
+}  // namespace ballast::inline v0
+
+#endif  // BALLAST_TESTS_NCCL_PREPARED_ROUTE_ON_HOST_HPP
