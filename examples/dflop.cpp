@@ -25,6 +25,7 @@
 #include <ballast/cost.hpp>
 #include <ballast/parallelism.hpp>
 #include <ballast/pipeline.hpp>
+#include <ballast/report.hpp>
 #include <ballast/runtime.hpp>
 #include <ballast/topology.hpp>
 
@@ -34,6 +35,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <exception>
+#include <numeric>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -52,8 +54,9 @@ constexpr std::size_t tried = 6;  // layouts that are scheduled
 // [dflop]
 struct training {
   model_layout layout;
-  double step = 0;  // seconds of a mean step
-  double busy = 0;  // seconds of all GPUs in it
+  double step = 0;                     // seconds of a mean step
+  double busy = 0;                     // seconds of all GPUs in it
+  std::vector<pipeline_times> last{};  // of the pipelines of the last step
 };
 
 // Trains on real batches; each is planned while the one before it runs.
@@ -72,6 +75,7 @@ training train(layout_problem const& problem, model_layout const& layout,
     auto const ran = simulate_step(problem, layout, *plan, sizes).value();
     all.step += static_cast<double>(ran.makespan) * 1e-12 / steps;
     all.busy += static_cast<double>(ran.busy) * 1e-12 / steps;
+    all.last = plan->times;
   }
   return all;
 }
@@ -106,9 +110,48 @@ ablation best_of(layout_problem const& problem, std::span<model_layout const> la
 }
 // [dflop]
 
+// How fast the stages of a layout compute while they do not wait, in TFLOP/s of a GPU, on a batch
+// that takes its pipelines so long: DFLOP's Figure 14.
+report::stage_rates rates_of(layout_problem const& problem, model_layout const& layout,
+                             std::span<pipeline_times const> pipelines,
+                             std::span<tokens const> sizes)
+{
+  std::vector<double> work, busy;
+  std::size_t first = 0;  // of a module's stages in a pipeline
+  for (std::size_t module = 0; module < layout.modules.size(); ++module) {
+    module_layout const& unit = layout.modules[module];
+    double all = 0;
+    for (std::size_t at = module; at < sizes.size(); at += layout.modules.size()) {
+      all += static_cast<double>(exact_flops(problem.modules[module].flops, sizes[at])) * 1e-12;
+    }
+    auto const layers = layout_pipeline(problem, layout).stage_costs(module);
+    auto const of_all = std::accumulate(layers.begin(), layers.end(), 0.0);
+    std::size_t const replicas = unit.dp / pipelines.size();
+    for (std::size_t stage = 0; stage < unit.pp; ++stage) {
+      work.push_back(all * layers[stage] / of_all / (unit.group() * unit.dp));
+      busy.push_back(0);
+      for (pipeline_times const& times : pipelines) {
+        for (std::size_t row = 0; row < times.rows.size(); row += times.stages) {
+          for (std::size_t replica = 0; replica < replicas; ++replica) {
+            auto const [forward, backward] = times.rows[row + first + replica * unit.pp + stage];
+            busy.back() += static_cast<double>(forward + backward) * 1e-12 / unit.dp;
+          }
+        }
+      }
+    }
+    first += replicas * unit.pp;
+  }
+  double const step = *std::max_element(busy.begin(), busy.end());
+  std::vector<double> idle;
+  for (double const each : busy) { idle.push_back(step - each); }
+  return report::measure_stages(work, idle, step);
+}
+
 struct comparison {
   ablation homogeneous;  // one tp and one dp for all modules
   ablation searched;     // each module its own
+  // Of stages: one tp and dp as read, the same scheduled, each its own and scheduled.
+  std::array<report::stage_rates, 3> rates{};
 };
 comparison compare(dflop_model const& model, std::uint32_t gpus)
 {
@@ -132,8 +175,21 @@ comparison compare(dflop_model const& model, std::uint32_t gpus)
   std::vector<model_layout> searched;
   auto const found = search_layouts(problem, of(first), {.best = tried}).value();
   for (auto const& [layout, simulated] : found.layouts) { searched.push_back(layout); }
-  return {best_of(problem, homogeneous_layouts(problem), of(first), of(second)),
-          best_of(problem, searched, of(first), of(second))};
+  comparison all{best_of(problem, homogeneous_layouts(problem), of(first), of(second)),
+                 best_of(problem, searched, of(first), of(second))};
+  auto const last = of(second).last(std::size_t{2} * batch);
+  auto const& slow = all.homogeneous.as_read.layout;
+  layout_pipeline const pipeline(problem, slow);
+  std::vector<pipeline_times> as_read;
+  for (std::uint32_t group = 0; group < pipeline.groups(); ++group) {
+    as_read.push_back(pipeline.times(last, group));
+  }
+  training const& even = all.homogeneous.scheduled;
+  training const& best = all.searched.scheduled;
+  all.rates = {rates_of(problem, slow, as_read, last),
+               rates_of(problem, even.layout, even.last, last),
+               rates_of(problem, best.layout, best.last, last)};
+  return all;
 }
 
 // [dflop_steps]
@@ -202,12 +258,14 @@ struct gains {
   double both = 0;              // the whole of DFLOP
   double less_idle = 0;         // per cent
   double share_of_encoder = 0;  // per cent
+  // TFLOP/s of a GPU: the mean of the stages and how far they are apart, in the base and in DFLOP.
+  double base_rate = 0, base_spread = 0, rate = 0, spread = 0;
 };
 
 // Prints the ablation of a model.
 gains show(dflop_model const& model, std::uint32_t gpus)
 {
-  auto const [homogeneous, searched] = compare(model, gpus);
+  auto const [homogeneous, searched, rates] = compare(model, gpus);
   double const base = homogeneous.as_read.step;
   double const share = 100 * share_of_encoder(model);
   std::printf("%s on %u GPUs, %.0f %% of the FLOP in the encoder\n", model.name.c_str(), gpus,
@@ -221,6 +279,12 @@ gains show(dflop_model const& model, std::uint32_t gpus)
                   each->step, base / each->step);
     }
   }
+  for (auto const& [what, of] : {std::pair{"one tp, one dp, as read", &rates[0]},
+                                 {"the same, scheduled", &rates[1]},
+                                 {"each its own, scheduled", &rates[2]}}) {
+    std::printf("  stages of %-24s compute %.0f TFLOP/s a GPU, with a spread of %.0f\n", what,
+                of->mean, of->spread);
+  }
   double const before = idle(searched.scheduled, searched.unscheduled, gpus);
   double const after = idle(searched.scheduled, searched.scheduled.step, gpus);
   double const less_idle =
@@ -229,8 +293,15 @@ gains show(dflop_model const& model, std::uint32_t gpus)
       "  GPUs of the last are idle %.1f %% of the time, with samples as read %.1f %%: %.1f %% less "
       "idle time\n",
       100 * after, 100 * before, less_idle);
-  return {base / searched.as_read.step, base / homogeneous.scheduled.step,
-          base / searched.scheduled.step, less_idle, share};
+  return {base / searched.as_read.step,
+          base / homogeneous.scheduled.step,
+          base / searched.scheduled.step,
+          less_idle,
+          share,
+          rates[0].mean,
+          rates[0].spread,
+          rates[2].mean,
+          rates[2].spread};
 }
 
 // One gain of every ablation.
@@ -306,7 +377,7 @@ int main(int argc, char** argv)
       std::printf("on the page: %s times (one image, several, video, all)\n", both.c_str());
     } else if (what == "nodes") {  // Figure 12
       std::printf("on the page: %s times on 1, 2, 4, 8, 16 nodes\n", both.c_str());
-    } else {  // Figures 7, 10, 8 and 13
+    } else {  // Figures 7, 10, 8, 13 and 14
       std::printf("on the page: %s times the best layout with one `tp` and `dp`\n", both.c_str());
       std::printf("on the page: optimizer %s times, both %s; **scheduler alone %s**\n",
                   listed(found, &gains::searched).c_str(), both.c_str(), scheduled.c_str());
@@ -314,6 +385,11 @@ int main(int argc, char** argv)
                   listed(found, &gains::share_of_encoder, 0).c_str());
       std::printf("on the page: With searched layouts %s %%\n",
                   listed(found, &gains::less_idle, 1).c_str());
+      std::printf("on the page: %s TFLOP/s instead of %s, with a spread of %s instead of %s\n",
+                  listed(found, &gains::rate, 0).c_str(),
+                  listed(found, &gains::base_rate, 0).c_str(),
+                  listed(found, &gains::spread, 0).c_str(),
+                  listed(found, &gains::base_spread, 0).c_str());  // Figure 14
     }
     return std::ranges::min(found, {}, &gains::both).both > 1 ? 0 : 1;
   } catch (std::exception const& problem) {
