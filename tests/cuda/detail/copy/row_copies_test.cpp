@@ -3,6 +3,7 @@
 
 #include "../../../route/instances.hpp"
 #include "../../../route/random_rows.hpp"
+#include "../../../support/trials.hpp"
 #include "../../host_rows.hpp"
 
 #include <gtest/gtest.h>
@@ -45,9 +46,9 @@ struct RowCopies : testing::Test {
   static constexpr route_bound bound{.ranks = 11, .ranges = 300};
 
   template <class Check>
-  void for_random_plans(Check const& check)
+  void for_random_plans(int trials, Check const& check)
   {
-    for (int trial = 0; trial < 200; ++trial) {
+    for (int trial = 0; trial < trials; ++trial) {
       std::size_t const ranks = 1 + random.below(9);
       auto const bags = ballast_test::random_bags(ranks, random);
       ballast_test::random_step const step(random.below(40), bags, random);
@@ -70,9 +71,9 @@ struct RowCopies : testing::Test {
   device_route there{bound, memory.device(), memory.pinned()};
 };
 
-TEST_F(RowCopies, PackTheHostsMessagesToTheLastByte)
+TEST_F(RowCopies, PackTheHostsMessagesToTheLastByte)  // of a thousand plans
 {
-  for_random_plans([&](route_plan const& plan, rank_bytes& own) {
+  for_random_plans(ballast_test::trials_of(200), [&](route_plan const& plan, rank_bytes& own) {
     auto const arrays = own.arrays();
     byte_array expected = unwritten_messages(plan.sent, arrays);
     byte_array messages = expected;
@@ -96,7 +97,7 @@ void keep_on_host(route_plan const& plan, bool reverse, std::span<row_array cons
 
 TEST_F(RowCopies, UnpackAndKeepAsTheHostAndTouchNothingElse)
 {
-  for_random_plans([&](route_plan const& plan, rank_bytes& own) {
+  for_random_plans(ballast_test::trials_of(100), [&](route_plan const& plan, rank_bytes& own) {
     auto const arrays = own.arrays();
     byte_array const messages =
         ballast_test::random_bytes(unwritten_messages(plan.received, arrays).size(), random);

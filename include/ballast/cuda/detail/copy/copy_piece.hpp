@@ -70,11 +70,11 @@ BALLAST_HOST_DEVICE void copy_aligned(std::byte const* from, std::byte* to, std:
     std::size_t const at = std::size_t{first} * 16;
     uint4 held[depth] = {};
     for (std::uint32_t step = 0; step < depth; ++step) {
-      std::size_t const ahead = step * Lanes;
+      std::size_t const ahead = std::size_t{step} * Lanes;
       if (ahead < left) { held[step] = load_as<uint4>(from + at + ahead * 16); }
     }
     for (std::uint32_t step = 0; step < depth; ++step) {
-      std::size_t const ahead = step * Lanes;
+      std::size_t const ahead = std::size_t{step} * Lanes;
       if (ahead < left) { store_as(to + at + ahead * 16, held[step]); }
     }
   }
@@ -94,14 +94,14 @@ BALLAST_HOST_DEVICE void copy_shifted(std::byte const* from, std::byte* to, std:
     uint4 low[depth] = {};
     uint4 high[depth] = {};
     for (std::uint32_t step = 0; step < depth; ++step) {
-      std::size_t const ahead = step * Lanes;
+      std::size_t const ahead = std::size_t{step} * Lanes;
       if (ahead < left) {
         low[step] = load_as<uint4>(boundary + ahead * 16);
         high[step] = load_as<uint4>(boundary + ahead * 16 + 16);
       }
     }
     for (std::uint32_t step = 0; step < depth; ++step) {
-      std::size_t const ahead = step * Lanes;
+      std::size_t const ahead = std::size_t{step} * Lanes;
       if (ahead < left) {
         store_as(to + at + ahead * 16, bytes_across(low[step], high[step], shift));
       }

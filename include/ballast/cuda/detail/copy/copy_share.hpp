@@ -166,7 +166,7 @@ class copy_window {
 
  private:
   static constexpr std::uint32_t few_lanes = 8;
-  static constexpr std::size_t small_bytes = few_lanes * 16 * 4;  // four loads a lane
+  static constexpr std::size_t small_bytes = std::size_t{few_lanes} * 16 * 4;  // four loads a lane
 
   /// Makes copies of one tile and few bytes, four at a time.
   BALLAST_HOST_DEVICE void make_small(std::uint32_t left, std::uint32_t lane) const
