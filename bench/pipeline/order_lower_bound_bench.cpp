@@ -123,7 +123,8 @@ void bound(benchmark::State& state, pipeline kind, ballast_test::time_family fam
   state.counters["gap_work"] = gap_work;
 }
 
-// How often the bound is the optimum, where all orders can be tried, and how far below it is.
+// How often the bound is the optimum, where all orders can be tried, and how far below it is;
+// `gap_plan` is the gap that a plan of local_search states.
 void tightness(benchmark::State& state, pipeline kind, ballast_test::time_family family)
 {
   constexpr std::size_t instances = 50;
@@ -133,10 +134,14 @@ void tightness(benchmark::State& state, pipeline kind, ballast_test::time_family
   double tight = 0;
   double gap = 0;
   double gap_work = 0;
+  double gap_plan = 0;
   std::vector<pipeline_times> times;
   for (std::size_t seed = 0; seed < instances; ++seed) {
     times.push_back(
         ballast_test::times_of(family, microbatches, schedule.stages().stages(), 3000 + seed));
+    gap_plan +=
+        ballast::order_microbatches(schedule, times.back(), ballast::local_search{}).value().gap() /
+        instances;
     auto scratch = memory.open();
     ballast::order_evaluator evaluator(schedule, times.back(), scratch);
     std::vector<time_units> makespans(720);
@@ -164,6 +169,7 @@ void tightness(benchmark::State& state, pipeline kind, ballast_test::time_family
     benchmark::DoNotOptimize(order_lower_bound(schedule, times[step++ % instances], memory));
   }
   state.counters["tight"] = tight;
+  state.counters["gap_plan"] = gap_plan;
   state.counters["gap"] = gap;
   state.counters["gap_work"] = gap_work;
 }

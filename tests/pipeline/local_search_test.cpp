@@ -93,6 +93,10 @@ TEST(LocalSearch, FindsTheShortestOfAllOrdersNearlyAlways)
       EXPECT_LE(plan.makespan * 100, shortest * 101) << name << ", seed " << seed;
       found += plan.makespan == shortest ? 1 : 0;
       ++tried;
+      auto const proven =
+          order_microbatches(schedule, times, local_search{}).value();  // Ensures (4)
+      EXPECT_EQ(proven.makespan, shortest);
+      EXPECT_TRUE(proven.proven_optimal());
     }
   }
   EXPECT_GE(found * 100, tried * 95);

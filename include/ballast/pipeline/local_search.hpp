@@ -9,6 +9,7 @@
 #include <ballast/core/workspace.hpp>
 #include <ballast/pipeline/ascending_order.hpp>
 #include <ballast/pipeline/concepts.hpp>
+#include <ballast/pipeline/detail/orders/order_search.hpp>
 #include <ballast/pipeline/detail/orders/order_walkers.hpp>
 #include <ballast/pipeline/insertion.hpp>
 #include <ballast/pipeline/interval_filling.hpp>
@@ -92,13 +93,16 @@ inline void rise_and_fall(std::span<microbatch_id const> ascending, std::span<mi
 ///
 /// With less than 48 l^2, or with less than 4 l^2 where microbatches are mostly ranked, only four
 /// searches walk, from the best four of the eight orders. All end at the lower bound or when the
-/// evaluations are used up. Where all microbatches are equal there is nothing to try.
+/// evaluations are used up. Where all microbatches are equal there is nothing to try. Where orders
+/// have no more beginnings than there are evaluations, all are searched instead: with the default,
+/// those of up to eight microbatches.
 ///
 /// Ensures     (1) the order takes no longer than the given one and than that of `inner`
 ///             (2) it is the same for the same seed on every machine, with SIMD and without
 ///             (3) no more than `evaluations` orders are evaluated, beside these two and those that
 ///                 `inner` evaluates
-///             (4) what `inner` has proven is returned
+///             (4) what is proven is returned: where all orders are searched the time of the order,
+///                 which is the best, and otherwise what `inner` has proven
 /// Complexity  O(evaluations x tasks), of which order_evaluator does sixteen at a time, and
 ///             O(l^2 x stages).
 /// Source      G. Dueck, T. Scheuer, "Threshold accepting: a general purpose optimization algorithm
@@ -131,6 +135,10 @@ struct local_search {
       std::copy(inners.begin(), inners.end(), order.begin());
     }
     detail::work_budget budget(evaluations);
+    if (searches_all(count)) {
+      detail::order_search search(problem, scratch);
+      if (search(order, best, budget)) { return best; }
+    }
     detail::order_walkers walkers(problem, std::max(problem.lower_bound, proven), order, best,
                                   scratch);
     if (walkers.kinds() < 2) { return proven; }
@@ -165,6 +173,16 @@ struct local_search {
   friend bool operator==(local_search const&, local_search const&) = default;
 
  private:
+  // Whether orders of so many microbatches have no more beginnings than there are evaluations.
+  [[nodiscard]] constexpr bool searches_all(std::uint64_t count) const
+  {
+    std::uint64_t beginnings = 0;
+    for (std::uint64_t each = 1; each <= count && beginnings <= evaluations; ++each) {
+      beginnings = each * (beginnings + 1);
+    }
+    return beginnings <= evaluations;
+  }
+
   // How many runs of eight searches, one after the other.
   [[nodiscard]] constexpr std::uint64_t runs_of(std::uint64_t count, bool few_kinds,
                                                 bool ranked) const
