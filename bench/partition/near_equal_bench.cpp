@@ -12,13 +12,16 @@
 #include <ballast/topology/bag_spec.hpp>
 #include <ballast/topology/cluster.hpp>
 #include <ballast/topology/lay_out.hpp>
+#include <ballast/workload/length_trace.hpp>
 
 #include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <functional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -204,13 +207,19 @@ void schedule(benchmark::State& state, std::vector<scheduling_step> (*draw)(), P
   state.counters["worst_ms"] = worst_ms;
 }
 
-enum class uneven { sizes, two_speeds, many_speeds, one_slow };
+enum class uneven { sizes, two_sizes, two_speeds, many_speeds, one_slow };
 
 ballast::bag_layout uneven_layout(uneven kind, random_source& random)
 {
   if (kind == uneven::sizes) {
     return ballast::lay_out(ballast::parse_bags("g1n8+g2n4+g4n2+g8n1").value(),
                             ballast::cluster_of(32).value(), ballast::misplaced_bags::largest_first)
+        .value();
+  }
+  if (kind == uneven::two_sizes) {
+    return ballast::lay_out(ballast::parse_bags("g1n4+g8n2").value(),
+                            ballast::cluster_of({4, 8, 8}).value(),
+                            ballast::misplaced_bags::largest_first)
         .value();
   }
   std::vector<std::uint32_t> speeds(32, 100);
@@ -252,6 +261,69 @@ void uneven_bags(benchmark::State& state, uneven kind, Policy policy)
   state.counters["worst_gap"] = worst_gap;
 }
 
+enum class mix { tiles, two_kinds, coco, nextqa };
+
+// Of a step: images of 1 to 12 tiles of 256 tokens and a thumbnail, two resolutions with 3 % of
+// noise, or rows of a trace, none where BALLAST_DATA does not name its folder.
+std::vector<tokens> mixed_lengths(mix of, random_source& random, std::size_t samples)
+{
+  std::vector<tokens> trace;
+  if (char const* const folder = std::getenv("BALLAST_DATA");
+      folder != nullptr && (of == mix::coco || of == mix::nextqa)) {
+    trace = of == mix::coco
+                ? ballast::load_length_trace(std::string(folder) + "/coco_val2017_images.csv",
+                                             "visual_tokens_qwen2vl")
+                      .value()
+                : ballast::load_length_trace(std::string(folder) + "/nextqa_video.csv",
+                                             "video_tokens_qwen2vl")
+                      .value();
+  }
+  if ((of == mix::coco || of == mix::nextqa) && trace.empty()) { return {}; }
+  std::vector<tokens> lengths(samples);
+  for (tokens& length : lengths) {
+    if (of == mix::tiles) { length = 256 * (1 + random.between(1, 12)); }
+    if (of == mix::two_kinds) {
+      length = (random.below(10) < 3 ? 4096 : 1024) * random.between(970, 1030) / 1000;
+    }
+    if (!trace.empty()) { length = trace[random.below(trace.size())]; }
+  }
+  return lengths;
+}
+
+// 20 steps of such lengths by `refine`, on bags of several sizes or GPUs of two speeds. With 14
+// samples or fewer also how far plans are above the optimum and the bound below, of those `solved`.
+void uneven_mixes(benchmark::State& state, mix of, uneven kind)
+{
+  constexpr int steps = 20;
+  auto const samples = static_cast<std::size_t>(state.range(0));
+  double gaps = 0;
+  double above = 0;
+  double below = 0;
+  int solved = 0;
+  for (auto _ : state) {
+    random_source random(1951);
+    gaps = above = below = solved = 0;
+    for (int step = 0; step < steps; ++step) {
+      auto const bags = uneven_layout(kind, random);
+      auto const lengths = mixed_lengths(of, random, samples);
+      if (lengths.empty()) { return state.SkipWithError("BALLAST_DATA names no folder of traces"); }
+      auto const cost = [](tokens l) { return l * l + 3000 * l; };
+      auto const plan = ballast::partition(lengths, bags, ballast::refine{}, cost).value();
+      gaps += plan.gap();
+      if (samples > 14) { continue; }
+      auto const best = ballast::partition(lengths, bags, ballast::exact<>{}, cost).value();
+      if (!best.proven_optimal()) { continue; }
+      ++solved;
+      above += plan.makespan.value() / best.makespan.value() - 1;
+      below += 1 - plan.lower_bound.value() / best.makespan.value();
+    }
+  }
+  state.counters["mean_gap"] = gaps / steps;
+  state.counters["solved"] = solved;
+  state.counters["above_optimum"] = above / std::max(solved, 1);
+  state.counters["bound_below"] = below / std::max(solved, 1);
+}
+
 using ballast::exact;
 using ballast::refine;
 using lpt = ballast::longest_processing_time;
@@ -279,6 +351,19 @@ BENCHMARK_CAPTURE(uneven_bags, equal_count_many_speeds, uneven::many_speeds, bal
 BENCHMARK_CAPTURE(uneven_bags, refine_one_slow, uneven::one_slow, refine{})->Iterations(1);
 BENCHMARK_CAPTURE(uneven_bags, equal_count_one_slow, uneven::one_slow, ballast::equal_count{})
     ->Iterations(1);
+BENCHMARK_CAPTURE(uneven_bags, refine_two_sizes, uneven::two_sizes, refine{})->Iterations(1);
+BENCHMARK_CAPTURE(uneven_bags, equal_count_two_sizes, uneven::two_sizes, ballast::equal_count{})
+    ->Iterations(1);
+BENCHMARK_CAPTURE(uneven_mixes, tiles, mix::tiles, uneven::sizes)->Arg(200)->Iterations(1);
+BENCHMARK_CAPTURE(uneven_mixes, two_kinds, mix::two_kinds, uneven::sizes)->Arg(200)->Iterations(1);
+BENCHMARK_CAPTURE(uneven_mixes, coco, mix::coco, uneven::sizes)->Arg(200)->Iterations(1);
+BENCHMARK_CAPTURE(uneven_mixes, nextqa, mix::nextqa, uneven::sizes)->Arg(200)->Iterations(1);
+BENCHMARK_CAPTURE(uneven_mixes, few_tiles, mix::tiles, uneven::two_sizes)->Arg(14)->Iterations(1);
+BENCHMARK_CAPTURE(uneven_mixes, few_two_kinds, mix::two_kinds, uneven::two_sizes)
+    ->Arg(14)
+    ->Iterations(1);
+BENCHMARK_CAPTURE(uneven_mixes, few_coco, mix::coco, uneven::two_sizes)->Arg(14)->Iterations(1);
+BENCHMARK_CAPTURE(uneven_mixes, few_nextqa, mix::nextqa, uneven::two_sizes)->Arg(14)->Iterations(1);
 BENCHMARK_CAPTURE(schedule, refine_few_per_machine, few_per_machine, refine{})->Iterations(1);
 BENCHMARK_CAPTURE(schedule, exact_few_per_machine, few_per_machine, exact<>{})->Iterations(1);
 
