@@ -25,6 +25,7 @@
 #include <functional>
 #include <iterator>
 #include <ranges>
+#include <tuple>
 #include <utility>
 
 namespace ballast::inline v0 {
@@ -75,7 +76,8 @@ template <class Cost, std::ranges::forward_range Samples, policy_by<Cost> Policy
                                           partition_constraints const& constraints = {})
 {
   auto const count = static_cast<std::size_t>(std::ranges::distance(samples));
-  constexpr std::size_t quantities = sizeof(Cost) / sizeof(cost_units);
+  std::size_t quantities = 1;
+  if constexpr (!std::same_as<Cost, cost_units>) { quantities = std::tuple_size_v<Cost>; }
   if (auto checked = detail::check_step(count, bags, constraints, quantities); !checked) {
     return checked;
   }
