@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// orchestrator_soak threads|mpi STEPS [SEED]: multimodal steps at random of one to four encoders,
-// on four threads or on the processes of mpirun. Every row is compared with what a naive
+// orchestrator_soak threads|mpi STEPS [SEED]: multimodal steps at random of one, three or four
+// encoders, on four threads or on the processes of mpirun. Every row is compared with what a naive
 // rearrangement makes of the same plan, there and back; fails if one differs.
 
 #include "../support/orchestrated_steps.hpp"
