@@ -14,6 +14,7 @@
 #include <ballast/partition/detail/counts/balanced_counts.hpp>
 #include <ballast/partition/detail/counts/counted_bags.hpp>
 #include <ballast/partition/detail/counts/counted_exchanges.hpp>
+#include <ballast/partition/detail/exchange/nearest_swap.hpp>
 #include <ballast/partition/detail/exchange/settle_latest.hpp>
 #include <ballast/partition/detail/exchange/swap_extremes.hpp>
 #include <ballast/partition/detail/exchange/swap_with_earliest.hpp>
@@ -94,9 +95,33 @@ namespace detail {
   return one_speed ? whole_units_per_bag(bound, fastest_first.front()) : bound;
 }
 
-/// Descends by single swaps from what two random ones make of the best plan, over and over, until
-/// no bag finishes after `limit`, so many steps are taken, or 8 (n + 12) descents in a row have not
-/// made the makespan smaller.
+/// Makes an exchange of up to five samples of the latest bag for as many of another after which
+/// both finish earlier than it did, with the first bag that has one. Returns whether one has.
+inline bool exchange_few(counted_exchanges& plan, ratio limit)
+{
+  constexpr std::size_t few = 5;
+  std::size_t const count = plan.loads().size();
+  auto const finish = [&](std::size_t bag) { return ratio{plan.loads()[bag], plan.speed(bag)}; };
+  std::size_t late = 0;
+  for (std::size_t bag = 1; bag < count; ++bag) {
+    if (finish(bag) > finish(late)) { late = bag; }
+  }
+  for (std::size_t early = 0; early < count && finish(late) > limit; ++early) {
+    cost_units const most = work_before(finish(late), plan.speed(early)) - plan.loads()[early];
+    if (early == late || most < 1 || plan.work().spent()) { continue; }
+    cost_units const least = std::max<cost_units>(even_net(plan, late, early), 1);
+    counted_exchange const found = plan.find(late, early, {least, least, most}, few);
+    if (found.net > 0 && later_finish(plan, late, early, found.net) < finish(late)) {
+      plan.make(found);
+      return true;
+    }
+  }
+  return false;
+}
+
+/// Descends, by single swaps and where there is none by exchanges of few samples, from what two
+/// random swaps make of the best plan, over and over, until no bag finishes after `limit`, so many
+/// steps are taken, or 8 (n + 12) descents in a row have not made the makespan smaller.
 ///
 /// Ensures     (1) the makespan does not grow
 inline void swap_at_random(counted_exchanges& plan, counted_bags const& bags,
@@ -119,8 +144,10 @@ inline void swap_at_random(counted_exchanges& plan, counted_bags const& bags,
     std::copy(bags.loads().begin(), bags.loads().end(), best_loads.begin());
     work.spend(members.size() + speeds.size());
     for (int swap = 0; swap < random_swaps; ++swap) { plan.make(plan.draw_swap(random)); }
-    auto frame = memory.open();
-    swap_with_earliest(plan, limit, frame);
+    do {
+      auto frame = memory.open();
+      swap_with_earliest(plan, limit, frame);
+    } while (exchange_few(plan, limit));
     ratio const now = makespan_of(bags.loads(), speeds);
     if (now < best) { failures = 0; }
     if (now > best) {
