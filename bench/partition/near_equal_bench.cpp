@@ -283,7 +283,8 @@ std::vector<tokens> mixed_lengths(mix of, random_source& random, std::size_t sam
   for (tokens& length : lengths) {
     if (of == mix::tiles) { length = 256 * (1 + random.between(1, 12)); }
     if (of == mix::two_kinds) {
-      length = (random.below(10) < 3 ? 4096 : 1024) * random.between(970, 1030) / 1000;
+      length = random.below(10) < 3 ? 4096 : 1024;
+      length = length * random.between(970, 1030) / 1000;
     }
     if (!trace.empty()) { length = trace[random.below(trace.size())]; }
   }
