@@ -4,7 +4,9 @@
 
 #include <ballast/core/detail/work_budget.hpp>
 #include <ballast/core/random.hpp>
+#include <ballast/parallelism/detail/experts/busiest_hosts.hpp>
 #include <ballast/parallelism/detail/experts/replica_slots.hpp>
+#include <ballast/parallelism/detail/experts/slot_changes.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -25,9 +27,8 @@ class replica_search {
         keeps_counts_(keeps_counts),
         bound_(bound),
         left_(left),
-        first_(slots.experts()),
-        second_(slots.experts()),
-        busiest_host_(slots.experts()),
+        made_(slots),
+        hosts_(slots.experts()),
         partners_(slots.gpus())
   {
     std::iota(partners_.begin(), partners_.end(), std::size_t{0});
@@ -51,10 +52,10 @@ class replica_search {
     random_source random(best_seed);
     while (best > bound_ && !left_.spent()) {
       left_.spend(slots_.gpus());
-      made_.clear();
+      made_.keep();
       for (std::uint64_t kicks = 1 + random.below(3); kicks > 0; --kicks) { kick(random); }
       std::int64_t const found = descend();
-      if (found > best) { take_back(); }
+      if (found > best) { left_.spend(made_.take_back()); }
       best = std::min(best, found);
     }
     return best;
@@ -75,46 +76,6 @@ class replica_search {
     std::int64_t largest = 0;   ///< load of the GPUs that change
   };
 
-  /// A change of slots that was made: an exchange of two, or a replica that came to one, or left it.
-  struct edit {
-    kind what = kind::nothing;
-    std::size_t slot = none;
-    std::size_t other = none;   ///< slot, of an exchange
-    std::size_t expert = none;  ///< that left, or none where one came
-  };
-
-  void swap(std::size_t a, std::size_t b)
-  {
-    slots_.swap(a, b);
-    made_.push_back({kind::exchange, a, b, none});
-  }
-  void add(std::size_t slot, std::size_t expert)
-  {
-    slots_.add(slot, expert);
-    made_.push_back({kind::replace_here, slot, none, none});
-  }
-  void remove(std::size_t slot)
-  {
-    made_.push_back({kind::replace_here, slot, none, slots_.expert_at(slot)});
-    slots_.remove(slot);
-  }
-
-  /// Undoes all changes since the best placement, the latest first.
-  void take_back()
-  {
-    left_.spend(made_.size());
-    for (; !made_.empty(); made_.pop_back()) {
-      edit const& last = made_.back();
-      if (last.what == kind::exchange) {
-        slots_.swap(last.slot, last.other);
-      } else if (last.expert == none) {
-        slots_.remove(last.slot);
-      } else {
-        slots_.add(last.slot, last.expert);
-      }
-    }
-  }
-
   /// The best change for a GPU, or the first that takes half of what it has above the bound.
   bool relieve(std::size_t gpu)
   {
@@ -128,7 +89,8 @@ class replica_search {
       if (slots_.expert_at(here) != none) { try_exchanges(gpu, here); }
     }
     if (!keeps_counts_ && !found_enough()) {
-      read_hosts();
+      left_.spend(slots_.slots());
+      hosts_.read(slots_);
       for (std::size_t here = first; here < last && !found_enough(); ++here) {
         try_replacing_here(gpu, here);
         if (slots_.expert_at(here) != none && !found_enough()) { try_replacing_there(gpu, here); }
@@ -152,14 +114,14 @@ class replica_search {
   {
     switch (chosen.what) {
       case kind::nothing: break;
-      case kind::exchange: swap(chosen.here, chosen.there); break;
+      case kind::exchange: made_.swap(chosen.here, chosen.there); break;
       case kind::replace_here:
-        if (slots_.expert_at(chosen.here) != none) { remove(chosen.here); }
-        if (chosen.expert != none) { add(chosen.here, chosen.expert); }
+        if (slots_.expert_at(chosen.here) != none) { made_.remove(chosen.here); }
+        if (chosen.expert != none) { made_.add(chosen.here, chosen.expert); }
         break;
       case kind::replace_there:
-        if (slots_.expert_at(chosen.there) != none) { remove(chosen.there); }
-        add(chosen.there, slots_.expert_at(chosen.here));
+        if (slots_.expert_at(chosen.there) != none) { made_.remove(chosen.there); }
+        made_.add(chosen.there, slots_.expert_at(chosen.here));
         break;
     }
   }
@@ -171,32 +133,6 @@ class replica_search {
     std::sort(partners_.begin(), partners_.end(), [this](std::size_t a, std::size_t b) {
       return slots_.load(a) < slots_.load(b) || (slots_.load(a) == slots_.load(b) && a < b);
     });
-  }
-
-  /// Of every expert the largest load of its GPUs, that GPU, and the next load.
-  void read_hosts()
-  {
-    left_.spend(slots_.slots());
-    std::fill(first_.begin(), first_.end(), 0);
-    std::fill(second_.begin(), second_.end(), 0);
-    std::fill(busiest_host_.begin(), busiest_host_.end(), none);
-    for (std::size_t slot = 0; slot < slots_.slots(); ++slot) {
-      std::size_t const expert = slots_.expert_at(slot);
-      if (expert == none) { continue; }
-      std::int64_t const load = slots_.load(slots_.gpu_of(slot));
-      if (busiest_host_[expert] == none || load > first_[expert]) {
-        second_[expert] = first_[expert];
-        first_[expert] = load;
-        busiest_host_[expert] = slots_.gpu_of(slot);
-      } else {
-        second_[expert] = std::max(second_[expert], load);
-      }
-    }
-  }
-
-  [[nodiscard]] std::int64_t largest_besides(std::size_t expert, std::size_t gpu) const
-  {
-    return busiest_host_[expert] == gpu ? second_[expert] : first_[expert];
   }
 
   /// How much the share of an expert grows by one replica less.
@@ -245,7 +181,7 @@ class replica_search {
     if (mine != none) {
       if (slots_.replicas(mine) < 2) { return; }
       rest -= slots_.share(mine);
-      others = largest_besides(mine, gpu) + growth(mine);
+      others = hosts_.largest_besides(mine, gpu) + growth(mine);
       if (others >= best_.largest) { return; }
       consider({kind::replace_here, here, none, none, std::max(rest, others)});
     }
@@ -280,7 +216,7 @@ class replica_search {
         largest = std::max(largest, is_here ? rest + more : 0);
         // With itself among the GPUs that grow, the busiest one would never seem to gain.
         largest = std::max(largest, (is_here ? largest_of_others(theirs, gpu, other)
-                                             : largest_besides(theirs, other)) +
+                                             : hosts_.largest_besides(theirs, other)) +
                                         more);
       }
       if (largest >= best_.largest || !slots_.admits(mine, other)) { return; }
@@ -316,26 +252,24 @@ class replica_search {
     if (keeps_counts_ || random.below(2) == 0) {
       if ((mine == none || slots_.admits(mine, other, gpu)) &&
           (theirs == none || slots_.admits(theirs, gpu, other))) {
-        swap(here, there);
+        made_.swap(here, there);
       }
       return;
     }
     if (mine != none && slots_.replicas(mine) < 2) { return; }
     bool const adds = theirs != none && random.below(4) != 0;
     if (adds && !slots_.admits(theirs, gpu)) { return; }
-    if (mine != none) { remove(here); }
-    if (adds) { add(here, theirs); }
+    if (mine != none) { made_.remove(here); }
+    if (adds) { made_.add(here, theirs); }
   }
 
   replica_slots& slots_;
   bool keeps_counts_;
   std::int64_t bound_;
   work_budget& left_;
-  std::vector<std::int64_t> first_;
-  std::vector<std::int64_t> second_;
-  std::vector<std::size_t> busiest_host_;
+  slot_changes made_;  // since the best placement
+  busiest_hosts hosts_;
   change best_;
-  std::vector<edit> made_;  // since the best placement
   std::int64_t enough_ = 0;
   std::vector<std::size_t> partners_;  // all GPUs
   std::uint64_t relieved_ = 0;
