@@ -98,7 +98,7 @@ void expect_promises_kept(ballast_test::homed_step const& homed, Policy const& p
 TEST(LeastMovement, StaysWithinItsLimitsAndMovesNoMoreThanTheInnerPolicy)  // Ensures (1) to (4)
 {
   ballast::random_source random(32);
-  for (int trial = 0; trial < (ballast_test::is_sanitized ? 50 : 2000) && !HasFailure(); ++trial) {
+  for (int trial = 0; trial < (ballast_test::is_sanitized ? 35 : 1300) && !HasFailure(); ++trial) {
     SCOPED_TRACE(testing::Message() << "trial " << trial);
     auto const homed = ballast_test::random_homed_step(random, 40, 9, 8);
     expect_promises_kept(homed, least_movement{});
@@ -333,7 +333,7 @@ TEST(LeastMovement, MovesNoMoreThanTheInnerPolicyWithGroupsInSeveralBags)  // En
   ballast::workspace memory;
   ballast::partition_plan plan;
   ballast::partition_plan inner;
-  constexpr int trials = ballast_test::is_sanitized ? 1'000 : 50'000;
+  constexpr int trials = ballast_test::is_sanitized ? 700 : 30'000;
   int compared = 0;
   int exact = 0;
   for (int trial = 0; trial < trials && !HasFailure(); ++trial) {

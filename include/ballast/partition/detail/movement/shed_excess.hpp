@@ -76,8 +76,9 @@ inline bool shed_excess(limited_bags& bags, work_budget& work, workspace& memory
 
 /// Sends a few samples home, or from home to any bag, brings all bags below their limits again and
 /// samples home, and goes back where that moves more tokens; over and over, until a hundred times
-/// in a row have not helped, or three hundred with at most 32 samples. Steps of more than 256
-/// samples stay as they are: for them it takes longer than all the rest, and they gain less.
+/// in a row have not helped. With at most 32 samples it sends more of them, also from a bag that is
+/// not home to any, and stops after three hundred times. Steps of more than 256 samples stay as
+/// they are: for them it takes longer than all the rest, and they gain less.
 ///
 /// Expects     all bags are within their limits.
 /// Ensures     (1) they still are
@@ -85,9 +86,9 @@ inline bool shed_excess(limited_bags& bags, work_budget& work, workspace& memory
 inline void move_less(limited_bags& bags, work_budget& work, workspace& memory)
 {
   constexpr std::uint32_t most_samples = 256;
-  constexpr int sent = 3;
   auto const count = static_cast<std::uint32_t>(bags.samples());
-  int const most_failures = count <= 32 ? 300 : 100;
+  bool const few = count <= 32;
+  int const most_failures = few ? 300 : 100;
   if (count > most_samples) { return; }
   auto scratch = memory.open();
   std::span<std::uint32_t> const best = scratch.take<std::uint32_t>(count);
@@ -96,10 +97,11 @@ inline void move_less(limited_bags& bags, work_budget& work, workspace& memory)
   for (; failures < most_failures && bags.moved() > 0 && !work.spent(); ++failures) {
     tokens const before = bags.moved();
     for (std::uint32_t sample = 0; sample < count; ++sample) { best[sample] = bags[sample].bag; }
-    for (int each = 0; each < sent; ++each) {
+    for (std::uint64_t sent = few ? 2 + random.below(4) : 3; sent > 0; --sent) {
       auto const sample = static_cast<std::uint32_t>(random.below(count));
       auto const any = static_cast<std::uint32_t>(random.below(bags.by_room().size()));
-      std::uint32_t const to = bags[sample].away() ? bags[sample].home : any;
+      bool const goes_home = bags[sample].away() && (!few || random.below(2) == 0);
+      std::uint32_t const to = goes_home ? bags[sample].home : any;
       if (to != bags[sample].bag && bags.may_enter(sample, to)) { bags.move(sample, to); }
     }
     work.spend(2 * std::uint64_t{count});
