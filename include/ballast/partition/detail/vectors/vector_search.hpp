@@ -12,6 +12,7 @@
 #include <ballast/partition/detail/vectors/bins_by_load.hpp>
 #include <ballast/partition/detail/vectors/vector_bin_contents.hpp>
 #include <ballast/partition/detail/vectors/vector_exchange.hpp>
+#include <ballast/partition/detail/vectors/vector_rooms.hpp>
 
 #include <algorithm>
 #include <array>
@@ -20,13 +21,6 @@
 #include <span>
 
 namespace ballast::inline v0::detail {
-
-/// Quantities in which the loads of bins are limited while others become smaller.
-template <std::size_t D>
-struct settled_loads {
-  std::span<cost_vector<D> const> costs = {};  ///< of each sample; 0 in quantities without limits
-  std::span<cost_vector<D>> room = {};         ///< of each bin; the search keeps it up to date
-};
 
 /// Exchanges samples between the bin that finishes last and others: one for one, and where no such
 /// exchange helps, two for two.
@@ -47,23 +41,16 @@ class vector_search {
                 std::span<bag_id> owner, work_budget& work, workspace::frame& scratch,
                 workspace& memory, settled_loads<D> const& settled = {})
       : problem_(problem),
-        settled_(settled),
-        open_(problem.any_bag_is_open() && settled.room.empty()),
         loads_(loads),
         owner_(owner),
         work_(work),
         contents_(problem, owner, loads.size(), free_places, scratch, memory),
         bins_(loads, scratch, problem.speeds),
-        room_(scratch.take<std::int64_t>(problem.capacities.size())),
+        rooms_(problem, owner, settled, scratch),
         undo_(scratch.take<made_exchange>(most_undone)),
         given_(scratch.take<bundle>(most_bundles)),
         taken_(scratch.take<bundle>(most_bundles))
-  {
-    std::copy(problem.capacities.begin(), problem.capacities.end(), room_.begin());
-    for (std::size_t sample = 0; sample < problem.weights.size(); ++sample) {
-      room_[to_index(owner[sample])] -= problem.weights[sample];
-    }
-  }
+  {}
 
   /// Searches until no bin finishes after the target or the work is spent. Where nothing helps, it
   /// makes a few random exchanges, unless told not to, searches on, and takes all back where that
@@ -118,7 +105,8 @@ class vector_search {
       place const given = places[random.below(places.size())];
       place const taken = others[random.below(others.size())];
       work_.spend(places.size() + others.size());
-      if (given.sample != taken.sample && may_exchange<1>(heavy, {given}, light, {taken})) {
+      if (given.sample != taken.sample &&
+          rooms_.template admit<1>(heavy, {given}, light, {taken})) {
         exchange(heavy, given, light, taken);
       }
       heavy = static_cast<std::uint32_t>(random.below(loads_.size()));
@@ -164,42 +152,6 @@ class vector_search {
     return {loads_[heavy], loads_[light], d, problem_.speed(heavy), problem_.speed(light)};
   }
 
-  /// Whether what leaves one bin for another fits there and has room; both lists may hold free
-  /// places.
-  template <std::size_t N>
-  [[nodiscard]] bool may_exchange(std::uint32_t heavy, std::array<place, N> const& given,
-                                  std::uint32_t light, std::array<place, N> const& taken) const
-  {
-    if (open_) { return true; }
-    std::int64_t moved = 0;
-    cost_vector<D> settled{};
-    auto const move = [&](place const& each, std::uint32_t to, std::int64_t sign) {
-      if (each.sample == place::no_sample) { return true; }
-      if (!room_.empty()) { moved += sign * problem_.weights[each.sample]; }
-      if (!settled_.room.empty()) { add(settled, settled_.costs[each.sample], sign); }
-      return problem_.fits(each.sample, to);
-    };
-    for (place const& each : given) {
-      if (!move(each, light, 1)) { return false; }
-    }
-    for (place const& each : taken) {
-      if (!move(each, heavy, -1)) { return false; }
-    }
-    auto const has_room = [](std::int64_t more, std::int64_t in_light, std::int64_t in_heavy) {
-      return more > 0 ? more <= in_light : -more <= in_heavy;
-    };
-    if (!room_.empty() && !has_room(moved, room_[light], room_[heavy])) { return false; }
-    for (std::size_t d = 0; d < D && !settled_.room.empty(); ++d) {
-      if (!has_room(settled[d], settled_.room[light][d], settled_.room[heavy][d])) { return false; }
-    }
-    return true;
-  }
-
-  static void add(cost_vector<D>& to, cost_vector<D> const& what, std::int64_t sign)
-  {
-    for (std::size_t d = 0; d < D; ++d) { to[d] += sign * what[d]; }
-  }
-
   bool exchange_ones()
   {
     std::size_t const d = bins_.heaviest_dimension();
@@ -209,7 +161,7 @@ class vector_search {
       auto const taken = contents_.places(light, d);
       vector_exchange best{bins_.latest_finish(d)};
       auto const allowed = [&](place const& gives, place const& takes) {
-        return may_exchange<1>(heavy, {gives}, light, {takes});
+        return rooms_.template admit<1>(heavy, {gives}, light, {takes});
       };
       if (!improve_exchange(best, pair_of(heavy, light, d), given, taken, work_, allowed)) {
         return false;
@@ -228,8 +180,8 @@ class vector_search {
       std::span<bundle const> const taken = bundles(light, d, taken_);
       vector_exchange best{bins_.latest_finish(d)};
       auto const allowed = [&](bundle const& gives, bundle const& takes) {
-        return open_ ||
-               may_exchange(heavy, places_of(heavy, d, gives), light, places_of(light, d, takes));
+        return rooms_.admit_all() ||
+               rooms_.admit(heavy, places_of(heavy, d, gives), light, places_of(light, d, takes));
       };
       if (!improve_exchange(best, pair_of(heavy, light, d), given, taken, work_, allowed)) {
         return false;
@@ -286,25 +238,16 @@ class vector_search {
   {
     if (sample == place::no_sample) { return; }
     owner_[sample] = to_id<bag_id>(to);
-    if (!room_.empty()) {
-      room_[from] += problem_.weights[sample];
-      room_[to] -= problem_.weights[sample];
-    }
-    if (!settled_.room.empty()) {
-      add(settled_.room[from], settled_.costs[sample], 1);
-      add(settled_.room[to], settled_.costs[sample], -1);
-    }
+    rooms_.move(sample, from, to);
   }
 
   cost_vector_problem<D> problem_;
-  settled_loads<D> settled_;
-  bool open_;  // every bin is open to every sample
   std::span<cost_vector<D>> loads_;
   std::span<bag_id> owner_;
   work_budget& work_;
   vector_bin_contents<D> contents_;
   bins_by_load<D> bins_;
-  std::span<std::int64_t> room_;   // by bin, or empty where bins hold everything
+  vector_rooms<D> rooms_;
   std::span<made_exchange> undo_;  // the exchanges since the best plan
   std::size_t made_ = 0;
   std::span<bundle> given_;
