@@ -1,17 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// DFLOP (H. An et al., arXiv 2603.25120), whole: a layout for each module, chosen from profiles and
-// data, and a scheduler that plans every batch while the last one runs, so that all microbatches
-// take about as long in the encoder as in the LLM. Assumed are times by formulas; not shown is what
-// only GPUs show.
-// Steps in simulation on 64 GPUs, of the best layout with one tp and dp for all modules and of the
-// best of all, with samples as they are read, dealt longest first and scheduled, beside the paper's
-// 1.2 to 3.6 times; and how much less GPUs are idle, beside the 82 to 84 % of its Figure 13: dflop
-// ONE.csv SEVERAL.csv VIDEO.csv, the first with columns width, height and caption_tokens_sum, the
-// second with text_tokens and image_dims, the third with text_tokens, answer_tokens and
-// frame_count; `data` behind them has each kind of data by itself, `nodes` 8 to 128 GPUs. dflop
-// AUDIO.csv, with audio_tokens_25hz and text_tokens, has Qwen2-Audio. And a small model that trains
-// on such a layout, its steps planned while others run, by measured times (dflop without files, or
-// over MPI: mpirun -np 8 dflop mpi); losses and gradients are those of one rank by itself.
+// DFLOP (H. An et al., arXiv 2603.25120, 3.3, 3.4 and 4): a layout for each module, chosen from
+// profiles and data, and a scheduler that plans every batch while the last one runs, so that all
+// microbatches take about as long in the encoder as in the LLM. A small model trains on such a
+// layout. Assumed: times by formulas, other traces than the paper's data. Not shown: GPUs, measured
+// profiles, hours of training.
 
 #include "common/dflop_models.hpp"
 #include "common/dflop_training.hpp"  // defines: dflop_training::{small_problem, taken, ...}
@@ -314,6 +306,15 @@ std::string listed(std::vector<gains> const& all, double gains::* member, int di
 
 }  // namespace
 
+// Steps in simulation on 64 GPUs, of the best layout with one tp and dp for all modules and of the
+// best of all, with samples as they are read, dealt longest first and scheduled, beside the paper's
+// 1.2 to 3.6 times; and how much less GPUs are idle, beside the 82 to 84 % of its Figure 13: dflop
+// ONE.csv SEVERAL.csv VIDEO.csv, the first with columns width, height and caption_tokens_sum, the
+// second with text_tokens and image_dims, the third with text_tokens, answer_tokens and
+// frame_count; `data` behind them has each kind of data by itself, `nodes` 8 to 128 GPUs. dflop
+// AUDIO.csv, with audio_tokens_25hz and text_tokens, has Qwen2-Audio. Before these, or without
+// files, eight ranks train a small model, its steps planned while others run, by measured times
+// (over MPI: mpirun -np 8 dflop mpi); losses and gradients are those of one rank by itself.
 int main(int argc, char** argv)
 {
 #ifdef DFLOP_WITH_MPI

@@ -1,13 +1,9 @@
-// DistTrain (Z. Zhang et al., SIGCOMM 2025): a vision encoder and an LLM get GPUs and a parallelism
-// of their own (disaggregated orchestration), brokers bring the encoder's output to the LLM's
-// replicas, the sequences of a step are spread over these (intra-microbatch reordering), and every
-// replica puts its microbatches in order (inter-microbatch reordering), so that no GPU waits for
-// the few whose encoder takes long. The LLM always takes equally long, since sequences have one
-// length. A small model trains on such units, with the losses and gradients of one rank by itself,
-// and steps in three orders are measured beside simulated ones (`mpirun -np 8 disttrain mpi` trains
-// it over MPI). Lengths are drawn, or read: disttrain DOCS.csv VIDEO.csv, the first with columns
-// text_tokens and visual_tokens_qwen2vl, the second with text_tokens and video_tokens_qwen2vl.
-// "disttrain units DOCS.csv VIDEO.csv" measures whole steps of the units alone, for a minute.
+// SPDX-License-Identifier: Apache-2.0
+// DistTrain (Z. Zhang et al., SIGCOMM 2025, 4 to 6): an encoder and an LLM get GPUs and a
+// parallelism of their own, brokers bring outputs to the LLM's replicas, over which the sequences
+// of a step are spread, and every replica puts its microbatches in order. Assumed: times by
+// formulas, and sequences of one length, so that an LLM of 8 billion takes equally long for each.
+// Not shown: GPUs, data preprocessing, frozen modules, StepCCL.
 
 #include "common/pipeline_model.hpp"     // defines: pipeline_model::{step, rank_model, ...}
 #include "common/pipeline_training.hpp"  // defines: pipeline_model::{trained, difference, ...}
@@ -508,6 +504,11 @@ std::vector<tokens> pack(std::span<document const> documents)
 
 }  // namespace
 
+// A small model trains on such units, with the losses and gradients of one rank by itself, and
+// steps in three orders are measured beside simulated ones (`mpirun -np 8 disttrain mpi` trains it
+// over MPI). Lengths are drawn, or read: disttrain DOCS.csv VIDEO.csv, the first with columns
+// text_tokens and visual_tokens_qwen2vl, the second with text_tokens and video_tokens_qwen2vl.
+// `disttrain units DOCS.csv VIDEO.csv` measures whole steps of the units alone, for a minute.
 int main(int argc, char** argv)
 {
 #ifdef DISTTRAIN_WITH_MPI

@@ -1,13 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// FlexRL: reinforcement learning in phases that are all planned from the lengths of the rollouts.
-// Every sequence of the update, the reference and the value model is split to a degree of its own,
-// long ones over many GPUs, short ones over none, and a GPU works in several groups one after the
-// other, exchanges under computation. The old log-probabilities share the plan of the update, the
-// reward keeps the answers to one question together, and frames are encoded wherever a GPU has time.
-// Eight ranks train small models; a single rank that computes all of it finds the same losses and
-// gradients. Lengths are drawn or read: `flexrl FILE.csv`, with columns video_tokens_qwen2vl and
-// text_tokens, of which one token in 128 is computed, or prompt_tokens and response_tokens, one in
-// 16. `mpirun -np 8 flexrl mpi [FILE.csv]` does the same over MPI.
+// FlexRL (its section 4 without 4.4): reinforcement learning in phases that are all planned from
+// the lengths of the rollouts. Each sequence of update, reference and value model is split to a
+// degree of its own, long ones over many GPUs, short ones over none, and a GPU works in several
+// groups one after the other. Eight ranks train small models. Assumed: costs by formulas, one token
+// in 16 or 128 computed. Not shown: GPUs, generation of rollouts, data loaders.
 
 #include "common/gradient_sum.hpp"  // defines: block::sum_over_ranks
 #include "common/rl_models.hpp"     // defines: rl_models::all_models
@@ -334,6 +330,10 @@ bool train_on_processes(rollouts::source const& data)
 
 }  // namespace
 
+// A single rank that computes all of it finds the same losses and gradients. Lengths are drawn or
+// read: `flexrl FILE.csv`, with columns video_tokens_qwen2vl and text_tokens, of which one token in
+// 128 is computed, or prompt_tokens and response_tokens, one in 16. `mpirun -np 8 flexrl mpi
+// [FILE.csv]` does the same over MPI.
 int main(int argc, char** argv)
 {
   try {

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// KnapFormer (K. Zhang et al., arXiv 2508.06001): compute bags filled by a greedy knapsack, one
-// all-to-all to get there, one to come back. Eight ranks train a transformer block on images of
-// three sizes; a single rank that computes all of them finds the same loss and the same gradients.
+// KnapFormer (K. Zhang et al., arXiv 2508.06001, 3.2 to 3.5): compute bags filled by a greedy
+// knapsack, one all-to-all to get there, one to come back, Ulysses inside the bags. Eight ranks
+// train a transformer block on images of three sizes; a single rank that computes all of them finds
+// the same loss and the same gradients. Assumed: one small block, one step, gamma 0.405. Not shown:
+// GPUs, weights that are split over ranks (FSDP).
 
 #include "common/transformer_block.hpp"  // defines: block::{transformer_block, parameters, values}
 

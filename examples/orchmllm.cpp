@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// OrchMLLM (B. Xiao, Y. Zheng et al., arXiv 2503.23830): every phase of a multimodal model is
-// balanced by itself, by the algorithm for how it batches, and outputs go from encoder to language
-// model in one exchange. Plans steps of 64 GPUs for three models; then eight ranks train a small
-// one, and a single rank that computes all of it finds the same sequences, to the bit, and the same
-// gradients. Lengths are drawn, or read: orchmllm IMAGES.csv AUDIO.csv, the first with columns
-// text_tokens and image_tokens_each, the second with audio_tokens_25hz and text_tokens. `orchmllm
-// train` only trains, on threads; `mpirun -np 8 orchmllm train mpi` over MPI, and prints the same.
+// OrchMLLM (B. Xiao, Y. Zheng et al., arXiv 2503.23830, 5, 6 and 8): every phase is balanced by
+// itself, by the algorithm for how it batches; outputs go to the language model in one exchange.
+// Plans steps of 64 GPUs for three models; eight ranks train a small one. Assumed: times by FLOP,
+// 400 TFLOP/s, phases one after the other, other data than the paper's. Not shown: GPUs,
+// Megatron-LM, weights that are split over ranks (FSDP).
 
 #include "common/gradient_sum.hpp"  // defines: block::sum_over_ranks
 #include "common/listed.hpp"
@@ -538,6 +536,10 @@ void train_on_processes(multimodal_data::source const& data)
 
 }  // namespace
 
+// A single rank that computes all of a training finds the same sequences, to the bit, and the same
+// gradients. Lengths are drawn, or read: orchmllm IMAGES.csv AUDIO.csv, the first with columns
+// text_tokens and image_tokens_each, the second with audio_tokens_25hz and text_tokens. `orchmllm
+// train` only trains, on threads; `mpirun -np 8 orchmllm train mpi` over MPI, and prints the same.
 int main(int argc, char** argv)
 {
   try {

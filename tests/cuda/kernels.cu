@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every kernel of the library for its usual arguments: what cmake/kernel_report.sh reports on.
+// Every kernel that copies or prepares copies, for its usual arguments: what cmake/kernel_report.sh
+// reports on.
 #include <ballast/core/config.hpp>
 #include <ballast/cuda/chunk_layout.hpp>
 #include <ballast/cuda/copy_batch.cuh>
