@@ -13,22 +13,23 @@
 
 namespace block {
 
-/// Causal attention within each of several sequences: arrays hold their rows one after the other, a
+/// Attention within each of several sequences: arrays hold their rows one after the other, a
 /// row all heads that there are, and those of dk and dv are added to.
 class block_attention {
  public:
   block_attention() = default;
 
   /// Query head h reads key head keys[h] of kv_heads.
-  block_attention(std::size_t head_dim, std::size_t kv_heads, std::vector<std::size_t> keys)
-      : head_dim_(head_dim), kv_heads_(kv_heads), keys_(std::move(keys))
+  block_attention(std::size_t head_dim, std::size_t kv_heads, std::vector<std::size_t> keys,
+                  attends to = attends::to_earlier)
+      : head_dim_(head_dim), kv_heads_(kv_heads), keys_(std::move(keys)), to_(to)
   {}
 
   /// o holds zeros.
   void forward(std::span<ballast::tokens const> lengths, in q, in k, in v, out o) const
   {
     for_each_head(lengths, [&](std::size_t rows, auto const& query, auto const& key) {
-      attention(query(q), key(k), key(v), rows, head_dim_, query(o));
+      attention(query(q), key(k), key(v), rows, head_dim_, to_, query(o));
     });
   }
 
@@ -36,8 +37,8 @@ class block_attention {
                 out dv) const
   {
     for_each_head(lengths, [&](std::size_t rows, auto const& query, auto const& key) {
-      attention_gradient(query(q), key(k), key(v), rows, head_dim_, query(do_), query(dq), key(dk),
-                         key(dv));
+      attention_gradient(query(q), key(k), key(v), rows, head_dim_, to_, query(do_), query(dq),
+                         key(dk), key(dv));
     });
   }
 
@@ -66,6 +67,7 @@ class block_attention {
   std::size_t head_dim_ = 1;
   std::size_t kv_heads_ = 0;
   std::vector<std::size_t> keys_;
+  attends to_ = attends::to_earlier;
 };
 
 }  // namespace block

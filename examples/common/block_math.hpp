@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstddef>
 #include <span>
+#include <utility>
 #include <vector>
 
 /// The arithmetic of a transformer block in float64, each function followed by its gradient, which
@@ -69,6 +70,43 @@ inline void rms_norm_gradient(in x, in gain, in dy, out dx, out dgain)
   }
 }
 
+/// The mean of a row and 1 / its deviation.
+inline std::pair<double, double> row_moments(in row)
+{
+  auto const count = static_cast<double>(row.size());
+  double sum = 0;
+  for (double const value : row) { sum += value; }
+  double squares = 1e-6;
+  for (double const value : row) { squares += (value - sum / count) * (value - sum / count); }
+  return {sum / count, 1 / std::sqrt(squares / count)};
+}
+
+/// y = (x - mean) / deviation, row by row of n
+inline void layer_norm(in x, std::size_t n, out y)
+{
+  for (std::size_t first = 0; first < x.size(); first += n) {
+    auto const [mean, scale] = row_moments(x.subspan(first, n));
+    for (std::size_t i = first; i < first + n; ++i) { y[i] = (x[i] - mean) * scale; }
+  }
+}
+
+inline void layer_norm_gradient(in x, std::size_t n, in dy, out dx)
+{
+  auto const count = static_cast<double>(n);
+  for (std::size_t first = 0; first < x.size(); first += n) {
+    auto const [mean, scale] = row_moments(x.subspan(first, n));
+    double sum = 0;
+    double along = 0;  // of y, in what arrives
+    for (std::size_t i = first; i < first + n; ++i) {
+      sum += dy[i];
+      along += dy[i] * (x[i] - mean) * scale;
+    }
+    for (std::size_t i = first; i < first + n; ++i) {
+      dx[i] += scale * (dy[i] - sum / count - (x[i] - mean) * scale * along / count);
+    }
+  }
+}
+
 /// y = x sigmoid(x)
 inline void silu(in x, out y)
 {
@@ -96,13 +134,16 @@ struct head_view {
   }
 };
 
-/// The weights with which token `row` attends to tokens 0 to `row`.
+/// Whom a token attends to: itself and the tokens before it, or all tokens of its sequence.
+enum class attends { to_earlier, to_all };
+
+/// The weights with which token `row` attends to the first `seen` tokens.
 inline void attention_weights(head_view<double const> q, head_view<double const> k, std::size_t row,
-                              std::size_t dim, values& weights)
+                              std::size_t seen, std::size_t dim, values& weights)
 {
-  weights.assign(row + 1, 0);
+  weights.assign(seen, 0);
   double largest = -INFINITY;
-  for (std::size_t other = 0; other <= row; ++other) {
+  for (std::size_t other = 0; other < seen; ++other) {
     for (std::size_t i = 0; i < dim; ++i) { weights[other] += q.at(row, i) * k.at(other, i); }
     weights[other] /= std::sqrt(static_cast<double>(dim));
     largest = std::fmax(largest, weights[other]);
@@ -112,15 +153,16 @@ inline void attention_weights(head_view<double const> q, head_view<double const>
   for (double& weight : weights) { weight /= sum; }
 }
 
-/// Causal attention of one head over one sequence.
+/// Attention of one head over one sequence.
 inline void attention(head_view<double const> q, head_view<double const> k,
-                      head_view<double const> v, std::size_t rows, std::size_t dim,
+                      head_view<double const> v, std::size_t rows, std::size_t dim, attends to,
                       head_view<double> y)
 {
   values weights;
   for (std::size_t row = 0; row < rows; ++row) {
-    attention_weights(q, k, row, dim, weights);
-    for (std::size_t other = 0; other <= row; ++other) {
+    std::size_t const seen = to == attends::to_earlier ? row + 1 : rows;
+    attention_weights(q, k, row, seen, dim, weights);
+    for (std::size_t other = 0; other < seen; ++other) {
       for (std::size_t i = 0; i < dim; ++i) { y.at(row, i) += weights[other] * v.at(other, i); }
     }
   }
@@ -128,24 +170,25 @@ inline void attention(head_view<double const> q, head_view<double const> k,
 
 inline void attention_gradient(head_view<double const> q, head_view<double const> k,
                                head_view<double const> v, std::size_t rows, std::size_t dim,
-                               head_view<double const> dy, head_view<double> dq,
+                               attends to, head_view<double const> dy, head_view<double> dq,
                                head_view<double> dk, head_view<double> dv)
 {
   values weights;
   values dweights;
   double const scale = 1 / std::sqrt(static_cast<double>(dim));
   for (std::size_t row = 0; row < rows; ++row) {
-    attention_weights(q, k, row, dim, weights);
-    dweights.assign(row + 1, 0);
+    std::size_t const seen = to == attends::to_earlier ? row + 1 : rows;
+    attention_weights(q, k, row, seen, dim, weights);
+    dweights.assign(seen, 0);
     double mean = 0;
-    for (std::size_t other = 0; other <= row; ++other) {
+    for (std::size_t other = 0; other < seen; ++other) {
       for (std::size_t i = 0; i < dim; ++i) {
         dv.at(other, i) += weights[other] * dy.at(row, i);
         dweights[other] += v.at(other, i) * dy.at(row, i);
       }
       mean += weights[other] * dweights[other];
     }
-    for (std::size_t other = 0; other <= row; ++other) {
+    for (std::size_t other = 0; other < seen; ++other) {
       double const dscore = weights[other] * (dweights[other] - mean) * scale;
       for (std::size_t i = 0; i < dim; ++i) {
         dq.at(row, i) += dscore * k.at(other, i);
