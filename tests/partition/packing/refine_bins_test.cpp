@@ -124,6 +124,18 @@ TEST(RefineBins, PacksAFifthToAHalfWithinABinOrTwo)
   }
 }
 
+TEST(RefineBins, ProvesMostSmallStepsOfAFifthToAThird)
+{
+  std::size_t proven = 0;
+  for (std::uint64_t seed = 9; seed <= 20; ++seed) {
+    auto const step = uniform_packing(120, 2000, 3500, seed);
+    auto const plan = ballast::pack_to_capacity(step.weights, step.capacity, refine_packing);
+    ASSERT_TRUE(plan);
+    proven += plan->proven_optimal() ? 1U : 0U;
+  }
+  EXPECT_GE(proven, 10U);  // 4 where attempts begin with 24 bins
+}
+
 TEST(RefineBins, FindsTheSamePackingWithAUsedWorkspace)  // Ensures (4)
 {
   ballast::random_source random(156);

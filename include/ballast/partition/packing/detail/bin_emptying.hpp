@@ -120,9 +120,9 @@ class bin_emptying {
   static constexpr std::int64_t most_room = table;
   static constexpr std::uint64_t completion_nodes = std::uint64_t{1} << 14;
   static constexpr std::uint64_t pattern_nodes = std::uint64_t{1} << 21;
-  static constexpr std::size_t first_chosen = 24;
+  static constexpr std::size_t first_chosen = 12;
   static constexpr std::size_t most_chosen = 64;
-  static constexpr int sizes = 3;
+  static constexpr int sizes = 5;
   static constexpr int most_failed = 8;
 
   /// Bins by what their samples are worth, the least first.
