@@ -182,13 +182,20 @@ TEST(GridBalancer, PadsTwoLengthsWithinACap)
     auto const same = balancer.planned();
     EXPECT_TRUE(balancer.plan(read, &same)) << "as planned ahead";
 
-    auto wrong = of_pairs;
-    wrong.together = of_answers.together;
-    grid_balancer refusing(comm, ballast::one_gpu_bags(1), product,
-                           ballast::padded_grid_options{.microbatches = 2}, wrong);
-    auto const refused = refusing.plan(read);
-    ASSERT_FALSE(refused);
-    EXPECT_EQ(refused.error().code, ballast::error_code::out_of_range);
+    auto keeping_together = of_pairs;
+    keeping_together.together = of_answers.together;
+    auto counting = of_pairs;
+    counting.grid.counts = ballast::cell_counts::equal();
+    auto by_rank = of_pairs;
+    std::vector<std::int64_t> const caps{50};
+    by_rank.grid.most_weights = caps;
+    for (auto const& wrong : {keeping_together, counting, by_rank}) {
+      grid_balancer refusing(comm, ballast::one_gpu_bags(1), product,
+                             ballast::padded_grid_options{.microbatches = 2}, wrong);
+      auto const refused = refusing.plan(read);
+      ASSERT_FALSE(refused);
+      EXPECT_EQ(refused.error().code, ballast::error_code::out_of_range);
+    }
   });
 }
 

@@ -68,7 +68,7 @@ class grid_of_samples {
                                         Cost const& cost)
   {
     if (options.together != nullptr || options.kind_of != nullptr || !home.empty() ||
-        options.grid.microbatches || options.grid.most_weight != grid_options{}.most_weight) {
+        asks_for_more(options.grid)) {
       return fail(
           error_code::out_of_range, 0,
           "padded batches know no grid, together, kind_of or homes; give "
@@ -111,6 +111,15 @@ class grid_of_samples {
   }
 
  private:
+  [[nodiscard]] static bool asks_for_more(grid_options const& grid)
+  {
+    constexpr grid_options none;
+    return grid.microbatches || grid.multiple_of != none.multiple_of ||
+           grid.most_weight != none.most_weight || !grid.most_weights.empty() ||
+           grid.weight_multiple != none.weight_multiple || grid.counts != none.counts ||
+           grid.meet != none.meet || grid.fill_cells;
+  }
+
   std::vector<std::int64_t> groups_;
   std::vector<std::int64_t> kinds_;
   std::vector<padded_lengths> lengths_;
