@@ -55,8 +55,7 @@ namespace ballast::inline v0 {
 /// Complexity  O(n + m log m) after the sort that the problem brings, and for every time tried O(m)
 ///             with bags of one kind, O(kinds x product) in (4), and in (5) O(m + sizes x n); times
 ///             are bisected until no two that differ are left. In (5) swaps fill up to 2^18 bags, and
-///             the bound takes up to 2^21 steps; (7) takes O(m n k) for k samples in the largest
-///             batch.
+///             the bound takes up to 2^21 steps; (7) takes O(m n log n).
 /// Source      corrects and generalises Algorithm 2 of B. Xiao, Y. Zheng et al., "OrchMLLM:
 ///             Orchestrate Multimodal Data with Batch Post-Balancing to Accelerate Multimodal Large
 ///             Language Model Training", arXiv 2503.23830, 2025.
