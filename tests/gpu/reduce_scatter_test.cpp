@@ -23,7 +23,7 @@ namespace {
 
 using ballast_test::cuda_streams;
 using communicator = ballast::copy_engine_communicator<>;
-constexpr ballast::copy_engine_options patient{.deadline = std::chrono::minutes(1)};
+constexpr ballast::copy_engine_options with_time{.deadline = std::chrono::minutes(1)};
 
 /// Numbers that floats add exactly, so that a plain sum is an oracle.
 template <class T>
@@ -46,7 +46,7 @@ void expect_plain_sums(std::size_t ranks, std::size_t piece, std::uint64_t seed)
     auto const own = drawn<T>(rank, ranks * piece, seed);
     for (std::size_t i = 0; i < own.size(); ++i) { sums[i] += static_cast<float>(own[i]); }
   }
-  ballast_test::run_copy_engine_ranks(streams.all(), patient, [&](communicator& comm) {
+  ballast_test::run_copy_engine_ranks(streams.all(), with_time, [&](communicator& comm) {
     std::size_t const rank = to_index(comm.rank());
     auto values = drawn<T>(rank, ranks * piece, seed);
     std::vector<T> pieces(values.size());
@@ -80,7 +80,7 @@ TEST(ReduceScatter, IsAPlainSum)  // Ensures (1)
 TEST(ReduceScatter, AddsInTheOrderOfRanks)
 {
   cuda_streams const streams(3);
-  ballast_test::run_copy_engine_ranks(streams.all(), patient, [](communicator& comm) {
+  ballast_test::run_copy_engine_ranks(streams.all(), with_time, [](communicator& comm) {
     std::vector<float> const large{1e8F, 1, -1e8F};
     std::vector<float> const half{256, 1, 1};  // a bf16 has no 257
     std::size_t const rank = to_index(comm.rank());
@@ -107,7 +107,7 @@ TEST(ReduceScatter, HidesUnderTheProductsOfTheNextChunk)
   ballast_test::delay_copies(std::chrono::microseconds(100));
   cuda_streams const copy_streams(ranks);
   cuda_streams const compute_streams(ranks);
-  ballast_test::run_copy_engine_ranks(copy_streams.all(), patient, [&](communicator& comm) {
+  ballast_test::run_copy_engine_ranks(copy_streams.all(), with_time, [&](communicator& comm) {
     std::size_t const self = to_index(comm.rank());
     auto const schedule = ballast::overlapped_chunks::make(chunks).value();
     std::vector<std::int64_t> partial(ranks * rows), pieces(partial), sum(rows, -1);

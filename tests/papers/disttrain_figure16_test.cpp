@@ -162,16 +162,17 @@ TEST(DistTrainFigure16, ComesOutInSimulation)
   auto const images = static_cast<std::uint32_t>((mean + image_tokens / 2) / image_tokens);
   std::printf("%zu samples with %lld image tokens in the mean\n", samples.size(),
               static_cast<long long>(mean));
-  struct model {
+  struct published_model {
     char const* name;
     ballast::transformer_shape llm;
     std::uint32_t latent;
     std::uint32_t batch;
   };
   std::array<double, 3> published{}, searched{}, within{};
-  std::array<model, 3> const models{{{"9B", ballast::known_shape("llama3-7b"), 64, 128},
-                                     {"15B", ballast::known_shape("llama3-13b"), 64, 64},
-                                     {"72B", ballast::known_shape("llama3-70b"), 128, 40}}};
+  std::array<published_model, 3> const models{
+      {{"9B", ballast::known_shape("llama3-7b"), 64, 128},
+       {"15B", ballast::known_shape("llama3-13b"), 64, 64},
+       {"72B", ballast::known_shape("llama3-70b"), 128, 40}}};
   for (std::size_t which = 0; which < models.size(); ++which) {
     auto const& [name, llm, latent, batch] = models[which];
     units const all(
