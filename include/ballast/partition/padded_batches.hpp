@@ -48,10 +48,11 @@ namespace ballast::inline v0 {
 ///                 the fastest of a size first, or in the best order that random swaps of two bags
 ///                 find where every sample fits every bag; `detail::cheapest_chain` is the bound
 ///             (6) a plan above the capacities, in padded weight, is made anew within them, where a
-///                 sample that weighs more costs no less; where all bags are alike, none is shorter,
+///                 sample that weighs more costs more; where all bags are alike, none is shorter,
 ///                 and where that finds no plan, none exists
-///             (7) where all bags are alike, and samples times bags at most 2^14, no plan of that
-///                 makespan costs less in all; what is proven is the makespan
+///             (7) where all bags are alike, samples times bags at most 2^14 and weights within
+///                 capacities as in (6), no plan of that makespan costs less in all; what is proven
+///                 is the makespan
 /// Complexity  O(n + m log m) after the sort that the problem brings, and for every time tried O(m)
 ///             with bags of one kind, O(kinds x product) in (4), and in (5) O(m + sizes x n); times
 ///             are bisected until no two that differ are left. In (5) swaps fill up to 2^18 bags, and

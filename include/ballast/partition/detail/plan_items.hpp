@@ -87,7 +87,7 @@ struct step_samples {
         " brings bag ", bag, " to ", counted(held[bag].count, "sample"),
         " padded to the heaviest, of ", held[bag].largest, ", and it holds ",
         problem.capacities[bag],
-        "; policies that pad keep limits only where what weighs more costs no less, so plan "
+        "; policies that pad keep limits only where what weighs more costs more, so plan "
         "fewer samples, raise the limit, or use a policy that packs, as capped{}");
   }
   for (std::size_t bag = 0; bag < bags; ++bag) {
