@@ -82,13 +82,12 @@ struct step_samples {
     held[bag].add(pads ? 0 : problem.weights[sample], pads ? problem.weights[sample] : 0);
     if (!held[bag].exceeds(problem.capacities[bag])) { continue; }
     if (!pads) { return out_of_capacity(problem, items, sample); }
-    return fail(
-        error_code::infeasible, items.sample_of(sample), "sample ", items.sample_of(sample),
-        " brings bag ", bag, " to ", counted(held[bag].count, "sample"),
-        " padded to the heaviest, of ", held[bag].largest, ", and it holds ",
-        problem.capacities[bag],
-        "; policies that pad keep limits only where what weighs more costs more, so plan "
-        "fewer samples, raise the limit, or use a policy that packs, as capped{}");
+    return fail(error_code::infeasible, items.sample_of(sample), "sample ", items.sample_of(sample),
+                " brings bag ", bag, " to ", counted(held[bag].count, "sample"),
+                " padded to the heaviest, of ", held[bag].largest, ", and it holds ",
+                problem.capacities[bag],
+                "; policies that pad keep limits only where what weighs more costs more, so plan "
+                "fewer samples, raise the limit, or use a policy that packs, as capped{}");
   }
   for (std::size_t bag = 0; bag < bags; ++bag) {
     recomputed[bag] = batch[bag].load() + (starts.empty() ? 0 : starts[bag]);
