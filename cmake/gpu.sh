@@ -53,7 +53,7 @@ step() {  # name, limit, command...
   timeout --kill-after=10 "$limit" "$@" >"$log/$name.log" 2>&1
   status=$?
   case $name in
-    bench_* | trainer) cat "$log/$name.log" ;;
+    bench_* | trainer*) cat "$log/$name.log" ;;
     *) ((status == 0)) || tail -n 40 "$log/$name.log" ;;
   esac
   case $status in
@@ -119,6 +119,7 @@ bench() {
 trainer() {
   if [[ -x $bin/train_single_file ]]; then
     step trainer 120 "$bin/train_single_file"
+    step trainer_bags 120 "$bin/train_single_file" --bags g2n2 --recompute
   else
     record trainer skipped 0 "$bin/train_single_file was not built"
   fi

@@ -5,9 +5,10 @@
 //   nvcc -std=c++20 -O2 -I include -DUSE_NCCL -o train examples/train_single_file.cu -lnccl
 //
 // The same steps are taken twice, from the same parameters: once every rank computes the documents
-// that it has read, once they go where ballast's plan wants them. Losses and
-// gradients must not change. Ranks are threads. Each has a GPU or shares one with others; without a
-// GPU, or with --host, all compute on the host.
+// that it has read, once they go where ballast's plan wants them. There a bag of several GPUs may
+// share them, with Ulysses around attention, and the backward pass may compute layers again. Losses
+// and gradients must not change. Ranks are threads. Each has a GPU or shares one with others;
+// without a GPU, or with --host, all compute on the host.
 
 #include <ballast/comm/concepts.hpp>
 #include <ballast/comm/gather_samples.hpp>
@@ -24,11 +25,16 @@
 #include <ballast/gpu/stream_communicator.hpp>
 #include <ballast/partition/longest_processing_time.hpp>
 #include <ballast/report/metrics.hpp>
+#include <ballast/route/chunking.hpp>
+#include <ballast/route/head_array.hpp>
 #include <ballast/route/row_array.hpp>
 #include <ballast/runtime/step_balancer.cuh>
 #include <ballast/runtime/step_balancer.hpp>
 #include <ballast/topology/bag_layout.hpp>
+#include <ballast/topology/bag_spec.hpp>
+#include <ballast/topology/lay_out.hpp>
 #include <ballast/workload/batch_sampler.hpp>
+#include <ballast/workload/data_code.hpp>
 #include <ballast/workload/length_distribution.hpp>
 #include <ballast/workload/length_trace.hpp>
 #include <ballast/workload/sample_batch.hpp>
@@ -216,7 +222,8 @@ double milliseconds_of(device const& on, F const& compute)
 // every sum has one order and a step gives the same bits each time.
 //
 // Arrays are row-major, a row per token. The documents of a rank lie one after the other, without
-// padding; first[t] and end[t] are the rows between which the document of row t lies.
+// padding; first[t] and end[t] are the rows between which the document of row t lies. A rank in a
+// bag of several GPUs has chunks of documents, and in attention whole ones with some of the heads.
 
 constexpr std::size_t head_size = 32;
 
@@ -234,16 +241,16 @@ struct embed {
   T* out;
   T const* embedding;
   int const* token;
-  int const* first;
+  int const* position;  // in the document
   std::size_t channels;
 
   BALLAST_HOST_DEVICE void operator()(std::size_t index) const
   {
     std::size_t const t = index / channels;
     std::size_t const c = index % channels;
-    auto const position = static_cast<T>(t - static_cast<std::size_t>(first[t]));
     auto const place = static_cast<T>(c / 2 * 2) / static_cast<T>(channels);
-    T const angle = position * std::exp(place * T(-9.210340371976184));  // position / 10000^place
+    T const power = std::exp(place * T(-9.210340371976184));  // 10000^-place
+    T const angle = static_cast<T>(position[t]) * power;
     T const wave = c % 2 == 0 ? std::sin(angle) : std::cos(angle);
     out[index] = embedding[static_cast<std::size_t>(token[t]) * channels + c] + T(0.02) * wave;
   }
@@ -455,9 +462,10 @@ struct sum_of_parts {
 };
 
 /// Causal attention within documents, of one head in one row. Neighbouring indices are neighbouring
-/// rows of one head, which read the same keys at the same time.
+/// rows of one head, which read the same keys at the same time. Query, key and value of a head lie
+/// together, so that one exchange moves all three.
 ///
-/// Shapes      qkv[rows][3][channels], out[rows][channels], log_sum[heads][rows].
+/// Shapes      qkv[rows][heads][3][head_size], out[rows][heads][head_size], log_sum[heads][rows].
 template <class T>
 struct attention {
   T* out;
@@ -465,22 +473,23 @@ struct attention {
   T const* qkv;
   int const* first;
   std::size_t rows;
-  std::size_t channels;
+  std::size_t heads;
 
   BALLAST_HOST_DEVICE void operator()(std::size_t index) const
   {
     std::size_t const t = index % rows;
-    std::size_t const head = index / rows * head_size;
+    std::size_t const head = index / rows;
+    std::size_t const step = heads * 3 * head_size;
     T const scale = 1 / std::sqrt(T(head_size));
     T query[head_size];
     T mean[head_size] = {};  // of the values, not yet divided by the sum of the weights
     for (std::size_t i = 0; i < head_size; ++i) {
-      query[i] = qkv[t * 3 * channels + head + i] * scale;
+      query[i] = qkv[t * step + head * 3 * head_size + i] * scale;
     }
-    T const* key = qkv + static_cast<std::size_t>(first[t]) * 3 * channels + channels + head;
+    T const* key = qkv + static_cast<std::size_t>(first[t]) * step + (head * 3 + 1) * head_size;
     T largest = dot(query, key);
     T sum = 0;
-    for (auto u = static_cast<std::size_t>(first[t]); u <= t; ++u, key += 3 * channels) {
+    for (auto u = static_cast<std::size_t>(first[t]); u <= t; ++u, key += step) {
       T const score = dot(query, key);
       if (score > largest) {
         T const less = std::exp(largest - score);
@@ -489,11 +498,12 @@ struct attention {
         largest = score;
       }
       T const weight = std::exp(score - largest);
-      T const* const value = key + channels;
+      T const* const value = key + head_size;
       for (std::size_t i = 0; i < head_size; ++i) { mean[i] += weight * value[i]; }
       sum += weight;
     }
-    for (std::size_t i = 0; i < head_size; ++i) { out[t * channels + head + i] = mean[i] / sum; }
+    T* const row = out + (t * heads + head) * head_size;
+    for (std::size_t i = 0; i < head_size; ++i) { row[i] = mean[i] / sum; }
     log_sum[index] = largest + std::log(sum);
   }
 };
@@ -509,30 +519,30 @@ struct attention_backward_queries {
   T const* qkv;
   int const* first;
   std::size_t rows;
-  std::size_t channels;
+  std::size_t heads;
 
   BALLAST_HOST_DEVICE void operator()(std::size_t index) const
   {
     std::size_t const t = index % rows;
-    std::size_t const head = index / rows * head_size;
+    std::size_t const head = index / rows;
+    std::size_t const step = heads * 3 * head_size;
+    std::size_t const row = (t * heads + head) * head_size;
     T const scale = 1 / std::sqrt(T(head_size));
     T query[head_size];
     T dmean[head_size];
     T dquery[head_size] = {};
     for (std::size_t i = 0; i < head_size; ++i) {
-      query[i] = qkv[t * 3 * channels + head + i] * scale;
-      dmean[i] = dout[t * channels + head + i];
+      query[i] = qkv[row * 3 + i] * scale;
+      dmean[i] = dout[row + i];
     }
-    T const dmean_along = dot(dmean, out + t * channels + head);
-    T const* key = qkv + static_cast<std::size_t>(first[t]) * 3 * channels + channels + head;
-    for (auto u = static_cast<std::size_t>(first[t]); u <= t; ++u, key += 3 * channels) {
+    T const dmean_along = dot(dmean, out + row);
+    T const* key = qkv + static_cast<std::size_t>(first[t]) * step + (head * 3 + 1) * head_size;
+    for (auto u = static_cast<std::size_t>(first[t]); u <= t; ++u, key += step) {
       T const weight = std::exp(dot(query, key) - log_sum[index]);
-      T const dscore = weight * (dot(dmean, key + channels) - dmean_along);
+      T const dscore = weight * (dot(dmean, key + head_size) - dmean_along);
       for (std::size_t i = 0; i < head_size; ++i) { dquery[i] += dscore * key[i]; }
     }
-    for (std::size_t i = 0; i < head_size; ++i) {
-      dqkv[t * 3 * channels + head + i] = dquery[i] * scale;
-    }
+    for (std::size_t i = 0; i < head_size; ++i) { dqkv[row * 3 + i] = dquery[i] * scale; }
     along[index] = dmean_along;
   }
 };
@@ -547,25 +557,26 @@ struct attention_backward_keys {
   T const* qkv;
   int const* end;
   std::size_t rows;
-  std::size_t channels;
+  std::size_t heads;
 
   BALLAST_HOST_DEVICE void operator()(std::size_t index) const
   {
     std::size_t const u = index % rows;
-    std::size_t const head = index / rows * head_size;
+    std::size_t const head = index / rows;
     std::size_t const of_head = index - u;
+    std::size_t const own = (u * heads + head) * 3 * head_size;
     T const scale = 1 / std::sqrt(T(head_size));
     T key[head_size];
     T value[head_size];
     T dkey[head_size] = {};
     T dvalue[head_size] = {};
     for (std::size_t i = 0; i < head_size; ++i) {
-      key[i] = qkv[(u * 3 + 1) * channels + head + i] * scale;
-      value[i] = qkv[(u * 3 + 2) * channels + head + i];
+      key[i] = qkv[own + head_size + i] * scale;
+      value[i] = qkv[own + 2 * head_size + i];
     }
     for (auto t = static_cast<std::size_t>(end[u]); t-- > u;) {  // all begin at the same end
-      T const* const query = qkv + t * 3 * channels + head;
-      T const* const dmean = dout + t * channels + head;
+      T const* const query = qkv + (t * heads + head) * 3 * head_size;
+      T const* const dmean = dout + (t * heads + head) * head_size;
       T const weight = std::exp(dot(query, key) - log_sum[of_head + t]);
       T const dscore = weight * (dot(dmean, value) - along[of_head + t]);
       for (std::size_t i = 0; i < head_size; ++i) {
@@ -574,8 +585,8 @@ struct attention_backward_keys {
       }
     }
     for (std::size_t i = 0; i < head_size; ++i) {
-      dqkv[(u * 3 + 1) * channels + head + i] = dkey[i] * scale;
-      dqkv[(u * 3 + 2) * channels + head + i] = dvalue[i];
+      dqkv[own + head_size + i] = dkey[i] * scale;
+      dqkv[own + 2 * head_size + i] = dvalue[i];
     }
   }
 };
@@ -765,30 +776,49 @@ std::vector<float> first_parameters(gpt_shape const& shape, std::uint64_t seed)
   return memory;
 }
 
-/// The documents that a rank has, one after the other: what the model reads.
+/// A GPU of a bag, and how many of the heads it has in attention.
+struct seat {
+  std::uint32_t gpus;
+  std::uint32_t gpu;
+  std::size_t heads;
+};
+
+/// The documents that a rank has, or its chunks of them, one after the other: what the model reads.
 struct documents {
   std::size_t rows = 0;
   array<int> token;
-  array<int> target;  // the token that follows
-  array<int> first;   // the row where each row's document begins
-  array<int> end;     // and the one behind its last
+  array<int> target;    // the token that follows
+  array<int> position;  // in the document
+  seat in_bag{};
+  std::size_t all_rows = 0;  // of the bag, which attention sees
+  array<int> first;          // the row where each row's document begins
+  array<int> end;            // and the one behind its last
 
-  explicit documents(device const& on) : token(on), target(on), first(on), end(on) {}
+  explicit documents(device const& on) : token(on), target(on), position(on), first(on), end(on) {}
 
-  /// Makes room for documents of these lengths, and says where they lie.
-  void lay_out(device const& on, std::span<tokens const> lengths)
+  /// Makes room for this rank's part of documents of these lengths, and says where they lie.
+  void lay_out(device const& on, std::span<tokens const> lengths, seat const& own)
   {
+    std::vector<int> positions;
     std::vector<int> begins;
     std::vector<int> ends;
     for (tokens const length : lengths) {
+      auto const part = ballast::chunk_of(length, own.gpus, own.gpu);
+      for (tokens i = 0; i < part.count; ++i) {
+        positions.push_back(static_cast<int>(part.first + i));
+      }
       auto const count = static_cast<std::size_t>(length);
       begins.insert(begins.end(), count, static_cast<int>(ends.size()));
       ends.insert(ends.end(), count, static_cast<int>(begins.size()));
     }
-    rows = begins.size();
-    for (array<int>* const each : {&token, &target, &first, &end}) { each->make_room(rows); }
-    copy(on, first.data(), begins.data(), rows);
-    copy(on, end.data(), ends.data(), rows);
+    in_bag = own;
+    rows = positions.size();
+    all_rows = begins.size();
+    for (array<int>* const each : {&token, &target, &position}) { each->make_room(rows); }
+    for (array<int>* const each : {&first, &end}) { each->make_room(all_rows); }
+    copy(on, position.data(), positions.data(), rows);
+    copy(on, first.data(), begins.data(), all_rows);
+    copy(on, end.data(), ends.data(), all_rows);
     wait(on);  // before the host's arrays go
   }
 };
@@ -804,6 +834,8 @@ class activations {
     T* x_scale;
     T* qkv;
     T* attended;
+    T* all_qkv;  // all rows of the bag, with this rank's heads
+    T* all_attended;
     T* log_sum;
     T* y;  // the residual stream behind attention
     T* y_norm;
@@ -824,30 +856,56 @@ class activations {
   T* dnorm;
   T* dwide;
   T* dqkv;
+  T* all_dattended;
+  T* all_dqkv;
   T* along;
   T* parts;  // of sums over rows
   std::size_t part_rows;
+  bool recompute;  ///< of a layer only x is kept; all layers share the rest
 
   explicit activations(device const& on) : memory_(on) {}
 
-  void make_room(gpt_shape const& shape, std::size_t rows)
+  void make_room(gpt_shape const& shape, documents const& read, bool keep_inputs_only)
   {
+    recompute = keep_inputs_only;
     cutter<T> count{nullptr};
-    lay_out(shape, rows, count);
+    lay_out(shape, read, count);
     memory_.make_room(count.used);
     cutter<T> cut{memory_.data()};
-    lay_out(shape, rows, cut);
+    lay_out(shape, read, cut);
   }
 
  private:
-  void lay_out(gpt_shape const& shape, std::size_t rows, cutter<T>& cut)
+  void lay_out(gpt_shape const& shape, documents const& read, cutter<T>& cut)
   {
+    std::size_t const rows = read.rows;
     std::size_t const c = rows * shape.channels;
-    std::size_t const h = rows * shape.heads();
+    std::size_t const h = read.all_rows * read.in_bag.heads;
+    // In a bag of one GPU there is nothing to exchange, and the arrays are the same.
+    auto const all = [&](std::size_t of_head, T* own) {
+      return read.in_bag.gpus == 1 ? own : cut(h * of_head);
+    };
     layers.clear();
     for (std::size_t i = 0; i < shape.layers; ++i) {
-      layers.push_back({cut(c), cut(c), cut(rows), cut(rows), cut(3 * c), cut(c), cut(h), cut(c),
-                        cut(c), cut(rows), cut(rows), cut(4 * c), cut(4 * c)});
+      of_layer l = recompute && i > 0 ? layers.front() : of_layer{};
+      l.x = cut(c);
+      if (!recompute || i == 0) {
+        l.x_norm = cut(c);
+        l.x_mean = cut(rows);
+        l.x_scale = cut(rows);
+        l.qkv = cut(3 * c);
+        l.attended = cut(c);
+        l.all_qkv = all(3 * head_size, l.qkv);
+        l.all_attended = all(head_size, l.attended);
+        l.log_sum = cut(h);
+        l.y = cut(c);
+        l.y_norm = cut(c);
+        l.y_mean = cut(rows);
+        l.y_scale = cut(rows);
+        l.up = cut(4 * c);
+        l.active = cut(4 * c);
+      }
+      layers.push_back(l);
     }
     last = cut(c);
     last_norm = cut(c);
@@ -859,6 +917,8 @@ class activations {
     dnorm = cut(c);
     dwide = cut(4 * c);
     dqkv = cut(3 * c);
+    all_dattended = all(head_size, dnorm);
+    all_dqkv = all(3 * head_size, dqkv);
     along = cut(h);
     part_rows = std::max<std::size_t>(256, (rows + 31) / 32);
     std::size_t const largest = std::max(4 * shape.channels, shape.vocabulary) * shape.channels;
@@ -868,7 +928,13 @@ class activations {
   array<T> memory_;
 };
 
-/// A small GPT, forward and backward.
+/// What is exchanged within a bag, around attention. Nothing in a bag of one GPU.
+struct no_exchange {
+  void to_heads(auto const* /*own*/, auto* /*all*/, std::size_t /*of_head*/) const {}
+  void to_tokens(auto const* /*all*/, auto* /*own*/, std::size_t /*of_head*/) const {}
+};
+
+/// A small GPT, forward and backward. Both are collective in the bag.
 template <class T>
 class gpt {
  public:
@@ -881,26 +947,18 @@ class gpt {
 
   /// Leaves the loss of every row, and the gradients of `weight` times their sum by the logits.
   /// Expects room for as many rows in `a`.
-  void forward(documents const& read, activations<T>& a, T weight) const
+  template <class Exchange>
+  void forward(documents const& read, activations<T>& a, T weight, Exchange const& exchange) const
   {
     std::size_t const rows = read.rows;
     std::size_t const c = shape_.channels;
     T* const x = a.layers.front().x;
     for_each<T>(on_, rows * c,
-                embed<T>{x, weights_.embedding, read.token.data(), read.first.data(), c});
+                embed<T>{x, weights_.embedding, read.token.data(), read.position.data(), c});
     for (std::size_t i = 0; i < shape_.layers; ++i) {
-      layer<T> const& w = weights_.layers[i];
-      auto const& l = a.layers[i];
+      forward_to_active(i, read, a, exchange);
       T* const next = i + 1 < shape_.layers ? a.layers[i + 1].x : a.last;
-      forward(w.before_attention, l.x, l.x_norm, l.x_mean, l.x_scale, rows);
-      forward(w.qkv, l.x_norm, nullptr, l.qkv, rows);
-      for_each<T>(on_, rows * shape_.heads(),
-                  attention<T>{l.attended, l.log_sum, l.qkv, read.first.data(), rows, c});
-      forward(w.projection, l.attended, l.x, l.y, rows);
-      forward(w.before_mlp, l.y, l.y_norm, l.y_mean, l.y_scale, rows);
-      forward(w.up, l.y_norm, nullptr, l.up, rows);
-      for_each<T>(on_, rows * 4 * c, gelu<T>{l.active, l.up});
-      forward(w.down, l.active, l.y, next, rows);
+      forward(weights_.layers[i].down, a.layers[i].active, a.layers[i].y, next, rows);
     }
     forward(weights_.last, a.last, a.last_norm, a.last_mean, a.last_scale, rows);
     multiply(a.logits, row_major(a.last_norm, c), transposed(row_major(weights_.embedding, c)),
@@ -910,7 +968,8 @@ class gpt {
   }
 
   /// Leaves the gradients of all parameters: of the rows of this rank, and zeros if it has none.
-  void backward(documents const& read, activations<T>& a) const
+  template <class Exchange>
+  void backward(documents const& read, activations<T>& a, Exchange const& exchange) const
   {
     std::size_t const rows = read.rows;
     std::size_t const c = shape_.channels;
@@ -920,28 +979,66 @@ class gpt {
     for_each<T>(on_, rows * c, fill<T>{a.dx, 0});
     backward(weights_.last, gradients_.last, a.last, a.last_mean, a.last_scale, rows, a);
     for (std::size_t i = shape_.layers; i-- > 0;) {
-      layer<T> const& w = weights_.layers[i];
-      layer<T> const& g = gradients_.layers[i];
-      auto const& l = a.layers[i];
-      backward(w.down, g.down, l.active, a.dx, a.dwide, rows, a);
-      for_each<T>(on_, rows * 4 * c, gelu_backward<T>{a.dwide, l.up});
-      backward(w.up, g.up, l.y_norm, a.dwide, a.dnorm, rows, a);
-      backward(w.before_mlp, g.before_mlp, l.y, l.y_mean, l.y_scale, rows, a);
-      backward(w.projection, g.projection, l.attended, a.dx, a.dnorm, rows, a);
-      for_each<T>(on_, rows * shape_.heads(),
-                  attention_backward_queries<T>{a.dqkv, a.along, a.dnorm, l.attended, l.log_sum,
-                                                l.qkv, read.first.data(), rows, c});
-      for_each<T>(on_, rows * shape_.heads(),
-                  attention_backward_keys<T>{a.dqkv, a.along, a.dnorm, l.log_sum, l.qkv,
-                                             read.end.data(), rows, c});
-      backward(w.qkv, g.qkv, l.x_norm, a.dqkv, a.dnorm, rows, a);
-      backward(w.before_attention, g.before_attention, l.x, l.x_mean, l.x_scale, rows, a);
+      // The last layer's are still there. The bag's ranks repeat the others' exchanges together.
+      if (a.recompute && i + 1 < shape_.layers) { forward_to_active(i, read, a, exchange); }
+      backward(i, read, a, exchange);
     }
     for_each<T>(on_, v * c,
                 embed_backward<T>{gradients_.embedding, a.dx, read.token.data(), rows, c});
   }
 
  private:
+  // [train_single_file_layer]
+  /// From x to what the layer's last matrix multiplies: all that its backward pass reads.
+  template <class Exchange>
+  void forward_to_active(std::size_t i, documents const& read, activations<T>& a,
+                         Exchange const& exchange) const
+  {
+    layer<T> const& w = weights_.layers[i];
+    auto const& l = a.layers[i];
+    std::size_t const rows = read.rows;
+    std::size_t const all = read.all_rows;
+    std::size_t const heads = read.in_bag.heads;
+    forward(w.before_attention, l.x, l.x_norm, l.x_mean, l.x_scale, rows);
+    forward(w.qkv, l.x_norm, nullptr, l.qkv, rows);
+    exchange.to_heads(l.qkv, l.all_qkv, 3 * head_size);
+    for_each<T>(on_, all * heads,
+                attention<T>{l.all_attended, l.log_sum, l.all_qkv, read.first.data(), all, heads});
+    exchange.to_tokens(l.all_attended, l.attended, head_size);
+    forward(w.projection, l.attended, l.x, l.y, rows);
+    forward(w.before_mlp, l.y, l.y_norm, l.y_mean, l.y_scale, rows);
+    forward(w.up, l.y_norm, nullptr, l.up, rows);
+    for_each<T>(on_, rows * 4 * shape_.channels, gelu<T>{l.active, l.up});
+  }
+  // [train_single_file_layer]
+
+  template <class Exchange>
+  void backward(std::size_t i, documents const& read, activations<T>& a,
+                Exchange const& exchange) const
+  {
+    layer<T> const& w = weights_.layers[i];
+    layer<T> const& g = gradients_.layers[i];
+    auto const& l = a.layers[i];
+    std::size_t const rows = read.rows;
+    std::size_t const all = read.all_rows;
+    std::size_t const heads = read.in_bag.heads;
+    backward(w.down, g.down, l.active, a.dx, a.dwide, rows, a);
+    for_each<T>(on_, rows * 4 * shape_.channels, gelu_backward<T>{a.dwide, l.up});
+    backward(w.up, g.up, l.y_norm, a.dwide, a.dnorm, rows, a);
+    backward(w.before_mlp, g.before_mlp, l.y, l.y_mean, l.y_scale, rows, a);
+    backward(w.projection, g.projection, l.attended, a.dx, a.dnorm, rows, a);
+    exchange.to_heads(a.dnorm, a.all_dattended, head_size);
+    for_each<T>(on_, all * heads,
+                attention_backward_queries<T>{a.all_dqkv, a.along, a.all_dattended, l.all_attended,
+                                              l.log_sum, l.all_qkv, read.first.data(), all, heads});
+    for_each<T>(on_, all * heads,
+                attention_backward_keys<T>{a.all_dqkv, a.along, a.all_dattended, l.log_sum,
+                                           l.all_qkv, read.end.data(), all, heads});
+    exchange.to_tokens(a.all_dqkv, a.dqkv, 3 * head_size);
+    backward(w.qkv, g.qkv, l.x_norm, a.dqkv, a.dnorm, rows, a);
+    backward(w.before_attention, g.before_attention, l.x, l.x_mean, l.x_scale, rows, a);
+  }
+
   void multiply(T* out, matrix<T> a, matrix<T> b, std::size_t rows, std::size_t columns,
                 std::size_t depth, T const* bias = nullptr, T const* added = nullptr) const
   {
@@ -1016,20 +1113,25 @@ bool check_gradients()
   std::normal_distribution<double> normal(0, 0.2);  // so large that attention is not even
   std::ranges::generate(parameters, [&] { return normal(random); });
   documents read(host);
-  read.lay_out(host, std::vector<tokens>{5, 1, 0, 9});
+  read.lay_out(host, std::vector<tokens>{5, 1, 0, 9}, {1, 0, shape.heads()});
   for (std::size_t t = 0; t < read.rows; ++t) {
     read.token.data()[t] = static_cast<int>(random.below(shape.vocabulary));
     read.target.data()[t] = static_cast<int>(random.below(shape.vocabulary));
   }
   activations<double> a(host);
-  a.make_room(shape, read.rows);
   gpt<double> const model(host, shape, parameters.data(), gradients.data());
-  model.forward(read, a, 1.0);
-  model.backward(read, a);
+  auto const pass = [&](bool recompute) {
+    a.make_room(shape, read, recompute);
+    model.forward(read, a, 1.0, no_exchange{});
+    model.backward(read, a, no_exchange{});
+  };
+  pass(true);
+  std::vector<double> const recomputed = gradients;
+  pass(false);
 
   auto const loss_with = [&](std::size_t index, double value) {
     double const before = std::exchange(parameters[index], value);
-    model.forward(read, a, 1.0);
+    model.forward(read, a, 1.0, no_exchange{});
     parameters[index] = before;
     return std::reduce(a.loss, a.loss + read.rows);
   };
@@ -1042,9 +1144,12 @@ bool check_gradients()
     double const slope = (loss_with(i, x + h) - loss_with(i, x - h)) / (2 * h);
     worst = larger(worst, std::abs(slope - gradients[i]) / std::max(1.0, std::abs(slope)));
   }
-  bool const good = worst <= 1e-6;
-  std::printf("%zu of %zu derivatives differ from the backward pass by %.1e at most: %s\n",
-              compared, count, worst, good ? "right" : "WRONG");
+  bool const good = worst <= 1e-6 && recomputed == gradients;
+  std::printf(
+      "%zu of %zu derivatives differ from the backward pass by %.1e at most,\n"
+      "which finds %s bits if it computes layers again: %s\n",
+      compared, count, worst, recomputed == gradients ? "the same" : "OTHER",
+      good ? "right" : "WRONG");
   return good;
 }
 
@@ -1063,7 +1168,16 @@ struct options {
   double rate = 1e-3;
   std::string trace;
   std::string length;
+  std::vector<ballast::data_code> codes;  ///< what each rank reads, instead of documents
+  std::string bags;                       ///< of several GPUs
+  bool recompute = false;
 };
+
+ballast::bag_layout bags_of(options const& chosen)
+{
+  if (chosen.bags.empty()) { return ballast::one_gpu_bags(chosen.ranks); }
+  return ballast::lay_out(ballast::parse_bags(chosen.bags).value(), chosen.ranks).value();
+}
 
 /// Lengths of documents, from a trace or lognormal ones; none is above --longest, as in a context
 /// window.
@@ -1182,10 +1296,13 @@ class sharded_model {
 template <ballast::communicator Comm>
 auto balancer_over(Comm& comm, options const& chosen)
 {
-  auto const bags = ballast::one_gpu_bags(comm.size());
+  auto const bags = bags_of(chosen);
   auto const cost = cost_of(chosen.shape, chosen.gamma);
   ballast::longest_processing_time const policy;
-  ballast::step_options<> const all{.most_samples = chosen.documents};
+  bool const split = !chosen.bags.empty();
+  ballast::step_options<> const all{
+      .query_heads = split ? static_cast<std::uint32_t>(chosen.shape.heads()) : 0,
+      .most_samples = chosen.documents};
   if constexpr (ballast::stream_communicator<Comm>) {
     return ballast::device_step_balancer(comm, bags, cost, policy, all);
   } else {
@@ -1214,6 +1331,38 @@ struct outcome {
   double gradient_difference = 0;  ///< in step 1, relative to the largest element
 };
 
+/// Ulysses: a rank of a bag gives its chunks with all heads for all rows with some of the heads.
+template <class Balancer>
+struct exchange_in_bag {
+  Balancer& balancer;
+  documents const& there;
+  std::uint32_t heads;
+
+  void to_heads(float const* own, float* all, std::size_t of_head) const
+  {
+    if (own == all) { return; }
+    or_throw(balancer.to_heads(
+        ballast::heads_of(own_heads(own, of_head), all_rows(all, of_head), heads, of_head)));
+  }
+  void to_tokens(float const* all, float* own, std::size_t of_head) const
+  {
+    if (own == all) { return; }
+    or_throw(balancer.to_tokens(
+        ballast::heads_of(all_rows(all, of_head), own_heads(own, of_head), heads, of_head)));
+  }
+
+  template <class T>
+  [[nodiscard]] std::span<T> own_heads(T* own, std::size_t of_head) const
+  {
+    return {own, there.rows * heads * of_head};
+  }
+  template <class T>
+  [[nodiscard]] std::span<T> all_rows(T* all, std::size_t of_head) const
+  {
+    return {all, there.all_rows * there.in_bag.heads * of_head};
+  }
+};
+
 /// One rank.
 template <ballast::communicator Comm>
 class trainer {
@@ -1223,6 +1372,7 @@ class trainer {
         chosen_(chosen),
         on_(on),
         shape_(chosen.shape),
+        random_(chosen.seed),
         sampler_(lengths, chosen.documents, comm.size(), chosen.seed),
         as_read_(on, shape_, comm.size(), to_index(comm.rank()),
                  first_parameters(shape_, chosen.seed)),
@@ -1265,7 +1415,7 @@ class trainer {
   /// What this rank's data loader brings for the next step.
   void read_next()
   {
-    sampler_.next_into(batch_);
+    draw_next();
     std::vector<int> token;
     std::vector<int> target;
     mine_.clear();
@@ -1275,7 +1425,7 @@ class trainer {
       read_text(batch_.rows[i] + (chosen_.seed << 32), batch_.lengths[i], shape_.vocabulary, token,
                 target);
     }
-    read_.lay_out(on_, mine_);
+    read_.lay_out(on_, mine_, {1, 0, shape_.heads()});
     copy(on_, read_.token.data(), token.data(), token.size());
     copy(on_, read_.target.data(), target.data(), target.size());
     wait(on_);
@@ -1283,9 +1433,22 @@ class trainer {
     weight_ = 1.0 / static_cast<double>(std::max(all, tokens{1}));
   }
 
+  /// A batch of all ranks: documents of the trace, or what the data codes say.
+  void draw_next()
+  {
+    if (chosen_.codes.empty()) { return sampler_.next_into(batch_); }
+    auto const longest = static_cast<tokens>(chosen_.longest);
+    or_throw(ballast::draw_batch_into(batch_, chosen_.codes, comm_.size(),
+                                      {.longest_text = std::min(tokens{392}, longest)}, random_));
+    for (tokens& length : batch_.lengths) {
+      length = std::min(length, longest);
+      batch_.rows.push_back(texts_++);
+    }
+  }
+
   share step_as_read(std::size_t step)
   {
-    double const milliseconds = compute(as_read_.model(), read_);
+    double const milliseconds = compute(as_read_.model(), read_, false, no_exchange{});
     double const loss = sum(activations_.loss, read_.rows);
     as_read_.update(comm_, step, chosen_.rate);
     return {loss, milliseconds};
@@ -1298,11 +1461,12 @@ class trainer {
     or_throw(balancer_.plan(mine_));
 
     // Tokens and targets go where the plan wants them,
-    there_.lay_out(on_, balancer_.lengths());
+    there_.lay_out(on_, balancer_.lengths(), own_seat());
     or_throw(balancer_.route(
         ballast::rows_of(read_.token.first(read_.rows), there_.token.first(there_.rows)),
         ballast::rows_of(read_.target.first(read_.rows), there_.target.first(there_.rows))));
-    double const milliseconds = compute(balanced_.model(), there_);
+    exchange_in_bag const exchange{balancer_, there_, heads_of_model()};
+    double const milliseconds = compute(balanced_.model(), there_, chosen_.recompute, exchange);
 
     // and losses go home, to the rank that has read the document.
     loss_.make_room(read_.rows);
@@ -1314,12 +1478,28 @@ class trainer {
   }
   // [train_single_file_step]
 
-  double compute(gpt<float> const& model, documents const& each)
+  [[nodiscard]] seat own_seat() const
   {
-    activations_.make_room(shape_, each.rows);
+    std::uint32_t const gpus = balancer_.bags()[balancer_.bag()].gpus;
+    std::uint32_t const gpu = balancer_.gpu();
+    if (gpus == 1) { return {gpus, gpu, shape_.heads()}; }
+    auto const own = balancer_.heads().share(gpu, heads_of_model());
+    return {gpus, gpu, static_cast<std::size_t>(own.count)};
+  }
+
+  [[nodiscard]] std::uint32_t heads_of_model() const
+  {
+    return static_cast<std::uint32_t>(shape_.heads());
+  }
+
+  template <class Exchange>
+  double compute(gpt<float> const& model, documents const& each, bool recompute,
+                 Exchange const& exchange)
+  {
+    activations_.make_room(shape_, each, recompute);
     return milliseconds_of(on_, [&] {
-      model.forward(each, activations_, static_cast<float>(weight_));
-      model.backward(each, activations_);
+      model.forward(each, activations_, static_cast<float>(weight_), exchange);
+      model.backward(each, activations_, exchange);
     });
   }
 
@@ -1388,8 +1568,10 @@ class trainer {
   options chosen_;
   device on_;
   gpt_shape shape_;
+  ballast::random_source random_;  // the same on every rank
   ballast::batch_sampler sampler_;
   ballast::sample_batch batch_;  // of all ranks, of which this one reads its own
+  std::uint32_t texts_ = 0;
   std::vector<tokens> mine_;
   double weight_ = 0;  // of a token in the loss
   sharded_model as_read_;
@@ -1444,7 +1626,8 @@ outcome train_on_host(options const& chosen, std::vector<tokens> const& lengths)
 /// A stream for each rank, rank after rank on the GPUs in turn.
 class gpu_ranks {
  public:
-  gpu_ranks(std::size_t ranks, int gpus) : turns_(static_cast<std::size_t>(gpus))
+  /// Ranks of a bag wait for each other while they compute, so they cannot take turns.
+  gpu_ranks(std::size_t ranks, int gpus, bool take_turns) : turns_(static_cast<std::size_t>(gpus))
   {
     for (std::size_t rank = 0; rank < ranks; ++rank) {
       gpus_.push_back(static_cast<int>(rank % turns_.size()));
@@ -1452,7 +1635,7 @@ class gpu_ranks {
       cudaStream_t stream = nullptr;
       check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
       streams_.push_back(stream);
-      devices_.push_back({true, stream, &turns_[rank % turns_.size()]});
+      devices_.push_back({true, stream, take_turns ? &turns_[rank % turns_.size()] : nullptr});
     }
   }
   gpu_ranks(gpu_ranks const&) = delete;
@@ -1514,7 +1697,7 @@ outcome train_over_nccl(gpu_ranks const& ranks, options const& chosen,
 
 outcome train_on_gpus(int gpus, options const& chosen, std::vector<tokens> const& lengths)
 {
-  gpu_ranks const ranks(chosen.ranks, gpus);
+  gpu_ranks const ranks(chosen.ranks, gpus, chosen.bags.empty());
 #ifdef USE_NCCL
   if (chosen.ranks <= static_cast<std::size_t>(gpus)) {
     return train_over_nccl(ranks, chosen, lengths);
@@ -1636,6 +1819,9 @@ Trains the same GPT twice, every rank computing what it has read and balanced, a
   --longest N       tokens: longer documents are cut
   --trace FILE      CSV file with a row per document, instead of lognormal lengths
   --length COLUMNS  their lengths: a column of the trace, or a sum of columns
+  --codes CODES     data codes, what each rank reads: g2b4i128f1s0,g2b1i256f1s0
+  --bags SPEC       bags of GPUs which share their documents: g2n2, g1n2+g2n1
+  --recompute       keep only what enters each layer, and compute the rest again
   --layers N        of the model
   --channels N      of the model, a multiple of 32
   --vocabulary N    of the model
@@ -1667,6 +1853,14 @@ options options_from(arguments& words, std::size_t gpus)
   chosen.rate = words.number("--rate", chosen.rate, 0.0, 1.0);
   chosen.trace = words.text("--trace");
   chosen.length = words.text("--length");
+  chosen.bags = words.text("--bags");
+  chosen.recompute = words.flag("--recompute");
+  if (std::string const codes = words.text("--codes"); !codes.empty()) {
+    chosen.codes = ballast::parse_data_codes(codes).value();
+    std::size_t most = 1;
+    for (auto const& code : chosen.codes) { most = std::max<std::size_t>(most, code.samples); }
+    chosen.documents = most * chosen.ranks;
+  }
   words.finish();
   if (chosen.shape.channels % head_size != 0) {
     throw wrong_usage("--channels wants a multiple of 32, the channels of a head, not " +
@@ -1675,6 +1869,10 @@ options options_from(arguments& words, std::size_t gpus)
   if (chosen.trace.empty() != chosen.length.empty()) {
     throw wrong_usage("--trace and --length go together: a file, and its columns to add up");
   }
+  if (!chosen.trace.empty() && !chosen.codes.empty()) {
+    throw wrong_usage("--trace and --codes both say what is read; give one of them");
+  }
+  (void)bags_of(chosen);  // which may refuse
   if (chosen.documents * chosen.longest > std::numeric_limits<int>::max()) {
     throw wrong_usage("--documents times --longest is above 2147483647 rows; lower one of them");
   }
@@ -1703,9 +1901,14 @@ int run(arguments words)
   std::printf("model      %zu layers, %zu channels, %zu heads, %zu tokens: %zu parameters\n",
               chosen.shape.layers, chosen.shape.channels, chosen.shape.heads(),
               chosen.shape.vocabulary, parameters_of(chosen.shape));
-  std::printf("documents  %zu a step, %ld to %ld tokens each, %s\n", chosen.documents,
-              std::ranges::min(lengths), std::ranges::max(lengths),
-              chosen.trace.empty() ? "lognormal lengths" : chosen.trace.c_str());
+  if (chosen.codes.empty()) {
+    std::printf("documents  %zu a step, %ld to %ld tokens each, %s\n", chosen.documents,
+                std::ranges::min(lengths), std::ranges::max(lengths),
+                chosen.trace.empty() ? "lognormal lengths" : chosen.trace.c_str());
+  } else {
+    std::printf("documents  by %zu data codes, at most %zu tokens each\n", chosen.codes.size(),
+                chosen.longest);
+  }
   std::printf("ranks      %zu on %s\n\n", chosen.ranks, where.c_str());
   std::printf(
       "                       loss            step in ms    slowest rank in ms"
