@@ -68,8 +68,9 @@ template <stream_communicator C, class T>
                                       workspace& memory)
 {
   nvtx_range const range("ballast::all_reduce");
-  BALLAST_EXPECTS(values.size() % comm.size() == 0, "the values have ", values.size(),
-                  " elements, which are no whole pieces of ", comm.size(), " ranks");
+  BALLAST_EXPECTS(values.size() % comm.size() == 0 && pieces.size() == values.size(),
+                  "the values have ", values.size(), " elements and the pieces ", pieces.size(),
+                  "; give equal numbers, a multiple of the ", comm.size(), " ranks");
   std::span<T> const sum = pieces.first(values.size() / comm.size());
   auto scattered = reduce_scatter(comm, std::span<T const>(values), pieces, sum, memory);
   if (!scattered) { return scattered; }
