@@ -207,7 +207,7 @@ void schedule(benchmark::State& state, std::vector<scheduling_step> (*draw)(), P
   state.counters["worst_ms"] = worst_ms;
 }
 
-enum class uneven { sizes, two_sizes, two_speeds, many_speeds, one_slow };
+enum class uneven { sizes, two_bag_sizes, two_speeds, many_speeds, one_slow };
 
 ballast::bag_layout uneven_layout(uneven kind, random_source& random)
 {
@@ -216,7 +216,7 @@ ballast::bag_layout uneven_layout(uneven kind, random_source& random)
                             ballast::cluster_of(32).value(), ballast::misplaced_bags::largest_first)
         .value();
   }
-  if (kind == uneven::two_sizes) {
+  if (kind == uneven::two_bag_sizes) {
     return ballast::lay_out(ballast::parse_bags("g1n4+g8n2").value(),
                             ballast::cluster_of({4, 8, 8}).value(),
                             ballast::misplaced_bags::largest_first)
@@ -352,19 +352,23 @@ BENCHMARK_CAPTURE(uneven_bags, equal_count_many_speeds, uneven::many_speeds, bal
 BENCHMARK_CAPTURE(uneven_bags, refine_one_slow, uneven::one_slow, refine{})->Iterations(1);
 BENCHMARK_CAPTURE(uneven_bags, equal_count_one_slow, uneven::one_slow, ballast::equal_count{})
     ->Iterations(1);
-BENCHMARK_CAPTURE(uneven_bags, refine_two_sizes, uneven::two_sizes, refine{})->Iterations(1);
-BENCHMARK_CAPTURE(uneven_bags, equal_count_two_sizes, uneven::two_sizes, ballast::equal_count{})
+BENCHMARK_CAPTURE(uneven_bags, refine_two_sizes, uneven::two_bag_sizes, refine{})->Iterations(1);
+BENCHMARK_CAPTURE(uneven_bags, equal_count_two_sizes, uneven::two_bag_sizes, ballast::equal_count{})
     ->Iterations(1);
 BENCHMARK_CAPTURE(uneven_mixes, tiles, mix::tiles, uneven::sizes)->Arg(200)->Iterations(1);
 BENCHMARK_CAPTURE(uneven_mixes, two_kinds, mix::two_kinds, uneven::sizes)->Arg(200)->Iterations(1);
 BENCHMARK_CAPTURE(uneven_mixes, coco, mix::coco, uneven::sizes)->Arg(200)->Iterations(1);
 BENCHMARK_CAPTURE(uneven_mixes, nextqa, mix::nextqa, uneven::sizes)->Arg(200)->Iterations(1);
-BENCHMARK_CAPTURE(uneven_mixes, few_tiles, mix::tiles, uneven::two_sizes)->Arg(14)->Iterations(1);
-BENCHMARK_CAPTURE(uneven_mixes, few_two_kinds, mix::two_kinds, uneven::two_sizes)
+BENCHMARK_CAPTURE(uneven_mixes, few_tiles, mix::tiles, uneven::two_bag_sizes)
     ->Arg(14)
     ->Iterations(1);
-BENCHMARK_CAPTURE(uneven_mixes, few_coco, mix::coco, uneven::two_sizes)->Arg(14)->Iterations(1);
-BENCHMARK_CAPTURE(uneven_mixes, few_nextqa, mix::nextqa, uneven::two_sizes)->Arg(14)->Iterations(1);
+BENCHMARK_CAPTURE(uneven_mixes, few_two_kinds, mix::two_kinds, uneven::two_bag_sizes)
+    ->Arg(14)
+    ->Iterations(1);
+BENCHMARK_CAPTURE(uneven_mixes, few_coco, mix::coco, uneven::two_bag_sizes)->Arg(14)->Iterations(1);
+BENCHMARK_CAPTURE(uneven_mixes, few_nextqa, mix::nextqa, uneven::two_bag_sizes)
+    ->Arg(14)
+    ->Iterations(1);
 BENCHMARK_CAPTURE(schedule, refine_few_per_machine, few_per_machine, refine{})->Iterations(1);
 BENCHMARK_CAPTURE(schedule, exact_few_per_machine, few_per_machine, exact<>{})->Iterations(1);
 

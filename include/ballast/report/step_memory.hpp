@@ -33,7 +33,9 @@ struct held_memory {
   std::vector<std::uint64_t> of_phase;  ///< most that each phase's own arrays take
 };
 
-namespace detail {
+}  // namespace ballast::inline v0::report
+
+namespace ballast::inline v0::detail {
 
 /// A rank's arrays as a step makes and drops them, phase by phase.
 class held_arrays {
@@ -56,12 +58,12 @@ class held_arrays {
     all_ -= bytes;
   }
 
-  [[nodiscard]] held_memory const& most() const noexcept { return most_; }
+  [[nodiscard]] report::held_memory const& most() const noexcept { return most_; }
 
  private:
   std::vector<std::uint64_t> now_;
   std::uint64_t all_ = 0;
-  held_memory most_;
+  report::held_memory most_;
 };
 
 /// Rows that a phase computes on each rank: of a padded batch its pieces x the longest, as
@@ -82,7 +84,9 @@ class held_arrays {
   return rows;
 }
 
-}  // namespace detail
+}  // namespace ballast::inline v0::detail
+
+namespace ballast::inline v0::report {
 
 /// The bytes of an orchestrated step on every rank, phase by phase: what it reads, what goes to the
 /// encoders, what these keep for the backward pass, and what goes to the language model and back.
@@ -109,9 +113,8 @@ class held_arrays {
 {
   std::size_t const text = step.modalities.size() - 1;
   std::size_t const llm = text + 1;
-  BALLAST_EXPECTS(phases.size() == llm + 1, "bytes of ",
-                  ballast::detail::counted(phases.size(), "phase"), " were given for a step of ",
-                  llm + 1);
+  BALLAST_EXPECTS(phases.size() == llm + 1, "bytes of ", detail::counted(phases.size(), "phase"),
+                  " were given for a step of ", llm + 1);
   std::vector<std::vector<std::uint64_t>> computed;
   computed.reserve(text);
   for (std::size_t each = 0; each < text; ++each) {
