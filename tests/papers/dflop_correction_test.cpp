@@ -12,6 +12,7 @@
 #include <ballast/runtime/microbatch_scheduler.hpp>
 
 #include <array>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
@@ -29,7 +30,7 @@ using ballast_test::late_cluster;
 double mean_step(late_cluster const& cluster, std::vector<std::uint32_t> const& factors,
                  bool tracked)
 {
-  constexpr std::uint64_t steps = 6;
+  constexpr std::uint64_t steps = 12;
   auto planner = late_cluster::make_scheduler();
   ballast::scheduled_step<2> step;
   double sum = 0;
@@ -66,12 +67,14 @@ TEST(DflopCorrection, IsOnWhereItPays)
       // Apart from B: real steps of other batches, with correction and tracking and without.
       double const without = mean_step(cluster, {}, false);
       double const with = mean_step(cluster, learnt, true);
+      double const net = without / with - 1;
       bool const in_paper = percent == 5 ? late_by > 0 : percent == 3 ? late_by > 25 : late_by > 50;
       std::printf("%8u %% %4d %% %11.2f %% %9.2f %%   %-6s   %s\n", percent,
                   static_cast<int>(late_by),
-                  100.0 * static_cast<double>(correction.gain()) / without,
-                  100 * (without / with - 1), on ? "on" : "off", in_paper ? "on" : "off");
-      EXPECT_EQ(on, with < without);
+                  100.0 * static_cast<double>(correction.gain()) / without, 100 * net,
+                  on ? "on" : "off", in_paper ? "on" : "off");
+      // What is within 1 % depends on the batches.
+      if (std::abs(net) > 0.01) { EXPECT_EQ(on, net > 0); }
     }
   }
 }
