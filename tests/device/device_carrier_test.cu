@@ -24,7 +24,7 @@ namespace {
 
 using DeviceCarrierOnDevice = ballast_test::gpu_test;
 using ballast::rows_of;
-using numbers = std::vector<float>;
+using row_values = std::vector<float>;
 
 // Two plans a step, the second larger, so that memory grows while the first is in use.
 TEST_F(DeviceCarrierOnDevice, CarriesWhatTheOneOfTheHostDoes)  // Ensures (1)
@@ -48,14 +48,14 @@ TEST_F(DeviceCarrierOnDevice, CarriesWhatTheOneOfTheHostDoes)  // Ensures (1)
     }
   }
   auto const numbered = [](ballast::route_plan const& plan) {
-    numbers all(static_cast<std::size_t>(plan.rows_before) * width);
+    row_values all(static_cast<std::size_t>(plan.rows_before) * width);
     for (std::size_t i = 0; i < all.size(); ++i) {
       all[i] = static_cast<float>(100'000 * (to_index(plan.rank) + 1) + i);
     }
     return all;
   };
-  std::array<std::vector<numbers>, 2> expected{std::vector<numbers>(ranks),
-                                               std::vector<numbers>(ranks)};
+  std::array<std::vector<row_values>, 2> expected{std::vector<row_values>(ranks),
+                                                  std::vector<row_values>(ranks)};
   ballast::run_ranks(ranks, [&](ballast::thread_communicator& comm) {
     ballast::host_carrier carrier(comm);
     for (std::size_t each = 0; each < plans.size(); ++each) {
@@ -71,12 +71,12 @@ TEST_F(DeviceCarrierOnDevice, CarriesWhatTheOneOfTheHostDoes)  // Ensures (1)
       EXPECT_TRUE(ballast_test::done(carrier.begin_step()));
       for (std::size_t each = 0; each < plans.size(); ++each) {
         auto const& plan = plans[each][to_index(comm.rank())];
-        numbers const own = numbered(plan);
+        row_values const own = numbered(plan);
         auto const& ought = expected[each][to_index(comm.rank())];
         auto const x = to_device(own);
-        auto const there = to_device(numbers(ought.size()));
-        auto const copied = to_device(numbers(ought.size()));
-        auto const back = to_device(numbers(own.size()));
+        auto const there = to_device(row_values(ought.size()));
+        auto const copied = to_device(row_values(ought.size()));
+        auto const back = to_device(row_values(own.size()));
         EXPECT_TRUE(
             ballast_test::done(carrier.route(plan, rows_of(x.span(), there.span(), width))));
         EXPECT_TRUE(ballast_test::done(carrier.copy(rows_of(there.span(), copied.span(), width))));
