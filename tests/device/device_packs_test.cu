@@ -23,7 +23,7 @@ namespace {
 
 using DevicePacksOnDevice = ballast_test::gpu_test;
 using ballast::detail::head_direction;
-using bytes = std::vector<std::byte>;
+using packed_bytes = std::vector<std::byte>;
 
 // Two shared packs, of four GPUs and of two. NCCL takes one rank a GPU, so messages are compared, and not exchanged.
 TEST_F(DevicePacksOnDevice, MakeTheMessagesOfTheHost)  // Ensures (1)
@@ -54,12 +54,12 @@ TEST_F(DevicePacksOnDevice, MakeTheMessagesOfTheHost)  // Ensures (1)
         size +=
             there ? message_bytes(split, gpu, peer, host) : message_bytes(split, peer, gpu, host);
       }
-      bytes messages(size);
+      packed_bytes messages(size);
       there ? pack_to_heads(split, gpu, host, messages)
             : pack_to_tokens(split, gpu, host, messages);
       auto const q_there = to_device(q);
       auto const to_there = to_device(to);
-      auto const made = to_device(bytes(size, std::byte{0xee}));
+      auto const made = to_device(packed_bytes(size, std::byte{0xee}));
       std::array const device{ballast::heads_of(q_there.span(), to_there.span(), 8, 4)};
       EXPECT_TRUE(ballast_test::done(on_device.pack(pack, direction, device, made.span())));
       EXPECT_EQ(to_host(made), messages);

@@ -73,7 +73,7 @@ std::span<std::byte const> read_only(array const& bytes)
   return bytes;
 }
 
-constexpr ballast::quadratic_cost lines{.linear = 3, .quadratic = 1};
+constexpr ballast::quadratic_cost piece_cost{.linear = 3, .quadratic = 1};
 
 // Vision, padded audio, text and the language model.
 constexpr std::array<phase_bytes, 4> bytes_of{{{8, 40, 24, 16, ballast::batching::packed},
@@ -147,10 +147,11 @@ TEST(StepMemory, IsWhatATrainingHolds)  // Ensures (1)
 {
   constexpr std::size_t ranks = 4;
   ballast::run_ranks(ranks, [=](ballast::thread_communicator& comm) {
-    ballast::phase const vision{ballast::one_gpu_bags(ranks), lines,
+    ballast::phase const vision{ballast::one_gpu_bags(ranks), piece_cost,
                                 ballast::longest_processing_time{}, 4};
-    ballast::phase const audio{ballast::one_gpu_bags(ranks), lines, ballast::padded_batches{}, 2};
-    ballast::phase const llm{ballast_test::mixed_bags(ranks), lines,
+    ballast::phase const audio{ballast::one_gpu_bags(ranks), piece_cost, ballast::padded_batches{},
+                               2};
+    ballast::phase const llm{ballast_test::mixed_bags(ranks), piece_cost,
                              ballast::longest_processing_time{}};
     ballast::orchestrator job(comm, std::tuple{vision, audio}, llm);
     ballast::random_source random(3);

@@ -14,6 +14,7 @@
 #include <ballast/partition/detail/vectors/fill_vectors_by_density.hpp>
 #include <ballast/partition/detail/vectors/least_finish.hpp>
 #include <ballast/partition/detail/vectors/place_vectors_within_capacity.hpp>
+#include <ballast/partition/detail/vectors/vector_rooms.hpp>
 #include <ballast/partition/detail/vectors/vector_search.hpp>
 #include <ballast/partition/priced_sample.hpp>
 
