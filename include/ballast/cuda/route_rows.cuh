@@ -83,7 +83,7 @@ template <std::same_as<row_array>... Arrays>
 {
   std::size_t const padding = 2 * std::size_t{bound.ranks} * (message_alignment - 1);
   return detail::temporary_storage::alignment +
-         (sizeof...(arrays) * padding + ... + (arrays.from.size() + arrays.to.size()));
+         ((sizeof...(arrays) * padding) + ... + (arrays.from.size() + arrays.to.size()));
 }
 
 /// Moves arrays along a route on the communicator's stream, without waiting: as route() of the
