@@ -4,6 +4,7 @@
 
 #include "direct_problem.hpp"  // defines: ballast_test::direct_problem
 #include "instances.hpp"       // defines: ballast_test::{random_instance, number_samples}
+#include "trials.hpp"
 
 #include <gtest/gtest.h>
 #include <ballast/core/workspace.hpp>
@@ -169,7 +170,7 @@ void expect_valid_attention_plans(Policy const& policy, std::uint64_t seed)
   static_assert(ballast::batching_of(Policy{}) == ballast::batching::attention_padded);
   static_assert(ballast::restricts_plans(Policy{}));
   ballast::random_source random(seed);
-  for (int trial = 0; trial < 300; ++trial) {
+  for (int trial = 0; trial < trials_of(300); ++trial) {
     SCOPED_TRACE(testing::Message() << "trial " << trial);
     attention_problem const problem(attention_instance(random, 40, 9, 8), trial % 2 == 1);
     instance const& step = problem.of.step;
