@@ -4,6 +4,7 @@
 #include "../support/counted_allocations.hpp"
 #include "../support/orchestrated_steps.hpp"
 #include "../support/token_ranks.hpp"
+#include "../support/trials.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -459,7 +460,7 @@ TEST(PhasePlanner, PlacesByNodeOnTheWayToEveryPhase)  // Ensures (2) (3)
     return std::ranges::max(sent);
   };
   tokens saved_to_encoder = 0, saved_to_model = 0, saved_to_pass = 0;
-  for (int trial = 0; trial < 20; ++trial) {
+  for (int trial = 0; trial < (ballast_test::is_sanitized ? 5 : 20); ++trial) {
     auto const all = grouped_texts(random, ranks);
     ASSERT_TRUE(without(far, other_memory, all, ranks, rank_id{0}));
     ASSERT_TRUE(with(near, memory, all, ranks, rank_id{0}));
