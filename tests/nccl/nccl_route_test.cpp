@@ -7,6 +7,7 @@
 #include "../route/step_arrays.hpp"
 #include "../support/counted_allocations.hpp"
 #include "../support/time_limits.hpp"
+#include "../support/trials.hpp"
 #include "mover.hpp"
 #include "nccl_ranks.hpp"
 
@@ -149,7 +150,7 @@ class router {
 void expect_routed(std::uint64_t seed, std::function<mover(std::size_t rank)> const& by)
 {
   ballast::random_source random(seed);
-  for (int round = 0; round < 25; ++round) {
+  for (int round = 0; round < ballast_test::trials_of(25); ++round) {
     for (std::size_t count = 1; count <= 8; ++count) {
       auto const bags = ballast_test::random_bags(count, random);
       random_step const step(random.below(30), bags, random);

@@ -4,6 +4,7 @@
 #include "../route/bag_arrays.hpp"
 #include "../support/counted_allocations.hpp"
 #include "../support/time_limits.hpp"
+#include "../support/trials.hpp"
 #include "mover.hpp"
 #include "nccl_ranks.hpp"
 
@@ -179,7 +180,7 @@ void expect_exchanged(communicator& comm, exchanger& exchange, mover by, layer c
 void expect_exchanged(std::uint64_t seed, std::function<mover(std::size_t gpu)> const& by)
 {
   ballast::random_source random(seed);
-  for (int round = 0; round < 200; ++round) {
+  for (int round = 0; round < ballast_test::trials_of(200); ++round) {
     bag_case const bag = ballast_test::random_bag(random, 8);
     layer const all(random, bag);
     SCOPED_TRACE(testing::Message() << "round " << round << ", " << bag.gpus << " GPUs");
