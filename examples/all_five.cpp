@@ -34,9 +34,7 @@
 #include <ballast/workload/length_trace.hpp>
 #include <ballast/workload/synthetic_lengths.hpp>
 #ifdef ALL_FIVE_WITH_MPI
-#include <ballast/comm/mpi_communicator.hpp>
-
-#include <mpi.h>
+#include "common/on_processes.hpp"
 #endif
 
 #include <algorithm>
@@ -436,25 +434,6 @@ double difference(C& comm, job const& planned, std::span<sample const> data)
   });
 }
 
-#ifdef ALL_FIVE_WITH_MPI
-double train_on_processes(job const& planned, std::span<sample const> data)
-{
-  int level = MPI_THREAD_SINGLE;
-  double apart = 1;
-  MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &level);
-  try {
-    if (level < MPI_THREAD_MULTIPLE) { throw std::runtime_error("MPI serves a single thread"); }
-    auto comm = mpi_communicator::over(MPI_COMM_WORLD).value();
-    apart = difference(comm, planned, data);
-  } catch (std::exception const& problem) {
-    std::fprintf(stderr, "all_five: %s\n", problem.what());
-    MPI_Abort(MPI_COMM_WORLD, 1);  // others may be waiting for this rank
-  }
-  MPI_Finalize();
-  return apart;
-}
-#endif
-
 }  // namespace
 
 int main(int argc, char** argv)
@@ -472,7 +451,10 @@ int main(int argc, char** argv)
     double apart = 1;
     if (over_mpi) {
 #ifdef ALL_FIVE_WITH_MPI
-      apart = train_on_processes(planned, all);
+      on_processes("all_five", ranks,
+                   [&](mpi_communicator& comm) { apart = difference(comm, planned, all); });
+#else
+      throw std::runtime_error("this build has no MPI; leave `mpi` out, and ranks are threads");
 #endif
     } else {
       if (!show(planned, all, traces)) { return 1; }

@@ -18,9 +18,7 @@
 #include <ballast/sharding.hpp>
 #include <ballast/topology.hpp>
 #ifdef FLEXRL_WITH_MPI
-#include <ballast/comm/mpi_communicator.hpp>
-
-#include <mpi.h>
+#include "common/on_processes.hpp"
 #endif
 
 #include <algorithm>
@@ -31,7 +29,6 @@
 #include <cstdio>
 #include <numeric>
 #include <span>
-#include <stdexcept>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -307,27 +304,6 @@ bool compare(training const& eight, training const& one, rollouts::source const&
          losses <= 1e-10 && difference <= 1e-10 * largest;
 }
 
-#ifdef FLEXRL_WITH_MPI
-bool train_on_processes(rollouts::source const& data)
-{
-  int level = MPI_THREAD_SINGLE;
-  bool same = true;
-  MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &level);
-  try {
-    if (level < MPI_THREAD_MULTIPLE) { throw std::runtime_error("MPI serves a single thread"); }
-    auto comm = mpi_communicator::over(MPI_COMM_WORLD).value();
-    if (comm.size() != ranks) { throw std::runtime_error("run it on eight processes"); }
-    auto const own = train_and_collect(comm, data);
-    if (comm.rank() == rank_id{0}) { same = compare(own, train_on_threads(data, 1), data); }
-  } catch (std::exception const& problem) {
-    std::fprintf(stderr, "flexrl: %s\n", problem.what());
-    MPI_Abort(MPI_COMM_WORLD, 1);  // others may be waiting for this rank
-  }
-  MPI_Finalize();
-  return same;
-}
-#endif
-
 }  // namespace
 
 // A single rank that computes all of it finds the same losses and gradients. Lengths are drawn or
@@ -343,7 +319,14 @@ int main(int argc, char** argv)
     auto const data = files > 0 ? rollouts::read(arguments.back(), steps, 3 * ranks)
                                 : rollouts::draw(steps, 3 * ranks);
 #ifdef FLEXRL_WITH_MPI
-    if (over_mpi) { return train_on_processes(data) ? 0 : 1; }
+    if (over_mpi) {
+      bool same = true;
+      on_processes("flexrl", ranks, [&](mpi_communicator& comm) {
+        auto const own = train_and_collect(comm, data);
+        if (comm.rank() == rank_id{0}) { same = compare(own, train_on_threads(data, 1), data); }
+      });
+      return same ? 0 : 1;
+    }
 #endif
     return compare(train_on_threads(data, ranks), train_on_threads(data, 1), data) ? 0 : 1;
   } catch (std::exception const& problem) {

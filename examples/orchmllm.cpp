@@ -11,9 +11,6 @@
 #include "common/phase_model.hpp"      // defines: block::phase_model
 
 #include <ballast/comm/run_ranks.hpp>
-#ifdef ORCHMLLM_WITH_MPI
-#include <ballast/comm/mpi_communicator.hpp>
-#endif
 #include <ballast/core/digest.hpp>
 #include <ballast/cost/known_models.hpp>
 #include <ballast/cost/latency_fit.hpp>
@@ -32,7 +29,7 @@
 #include <ballast/topology/cluster.hpp>
 
 #ifdef ORCHMLLM_WITH_MPI
-#include <mpi.h>
+#include "common/on_processes.hpp"
 #endif
 
 #include <algorithm>
@@ -45,7 +42,6 @@
 #include <numeric>
 #include <optional>
 #include <span>
-#include <stdexcept>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -514,23 +510,14 @@ bool compare_with_one_rank(multimodal_data::source const& data)
 #ifdef ORCHMLLM_WITH_MPI
 void train_on_processes(multimodal_data::source const& data)
 {
-  int level = MPI_THREAD_SINGLE;
-  MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &level);
-  try {
-    if (level < MPI_THREAD_MULTIPLE) { throw std::runtime_error("MPI serves a single thread"); }
-    auto comm = mpi_communicator::over(MPI_COMM_WORLD).value();
-    if (comm.size() != trained_ranks) { throw std::runtime_error("run it on eight processes"); }
+  on_processes("orchmllm", trained_ranks, [&](mpi_communicator& comm) {
     outcome own = train(comm, models[1], reader(data, comm.size(), comm.rank()));
     std::vector<std::uint64_t> all(comm.size());
     or_throw(comm.all_gather(std::as_bytes(std::span(&own.sequences, 1)),
                              std::as_writable_bytes(std::span(all))));
     own.sequences = std::reduce(all.begin(), all.end());
     if (comm.rank() == rank_id{0}) { print(own); }
-  } catch (std::exception const& problem) {
-    std::fprintf(stderr, "orchmllm: %s\n", problem.what());
-    MPI_Abort(MPI_COMM_WORLD, 1);  // others may be waiting for this rank
-  }
-  MPI_Finalize();
+  });
 }
 #endif
 

@@ -4,6 +4,7 @@
 
 #include <ballast/comm/agree.hpp>
 #include <ballast/comm/concepts.hpp>
+#include <ballast/comm/detail/message_array.hpp>
 #include <ballast/comm/point_to_point.hpp>
 #include <ballast/core/detail/concat.hpp>
 #include <ballast/core/detail/span_of.hpp>
@@ -14,7 +15,6 @@
 #include <ballast/runtime/detail/pipeline/coming_messages.hpp>
 #include <ballast/runtime/detail/pipeline/link_routes.hpp>
 #include <ballast/runtime/detail/pipeline/link_traffic.hpp>
-#include <ballast/runtime/detail/pipeline/message_array.hpp>
 #include <ballast/runtime/detail/pipeline/message_pool.hpp>
 #include <ballast/runtime/detail/pipeline/pipeline_job.hpp>
 #include <ballast/runtime/detail/pipeline/step_report.hpp>

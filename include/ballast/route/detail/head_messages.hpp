@@ -2,6 +2,7 @@
 #ifndef BALLAST_ROUTE_DETAIL_HEAD_MESSAGES_HPP
 #define BALLAST_ROUTE_DETAIL_HEAD_MESSAGES_HPP
 
+#include <ballast/comm/detail/message_array.hpp>
 #include <ballast/comm/point_to_point.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/result.hpp>
@@ -11,12 +12,10 @@
 #include <ballast/route/sharded_packs.hpp>
 #include <ballast/route/ulysses_exchange.hpp>
 
-#include <algorithm>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <memory>
 #include <span>
 #include <utility>
 #include <vector>
@@ -83,47 +82,6 @@ template <pack_mover Mover>
   return mover;
 }
 
-/// Memory of messages, which the host may not reach: it is not initialised, and grows.
-template <class Allocator>
-class message_memory {
-  using traits = std::allocator_traits<Allocator>;
-
- public:
-  explicit message_memory(Allocator const& allocator) : allocator_(allocator) {}
-  message_memory(message_memory&& other) noexcept
-      : allocator_(other.allocator_),
-        data_(std::exchange(other.data_, nullptr)),
-        size_(std::exchange(other.size_, 0))
-  {}
-  message_memory& operator=(message_memory&&) = delete;
-  ~message_memory()
-  {
-    if (data_ != nullptr) { traits::deallocate(allocator_, data_, size_); }
-  }
-
-  /// Returns so many bytes; their content is lost where there were fewer.
-  [[nodiscard]] std::span<std::byte> at_least(std::size_t bytes)
-  {
-    if (bytes > size_) {
-      std::size_t const size = std::max(bytes, 2 * size_);
-      std::byte* const data = traits::allocate(allocator_, size);
-      if (data_ != nullptr) { traits::deallocate(allocator_, data_, size_); }
-      data_ = data;
-      size_ = size;
-    }
-    return {data_, bytes};
-  }
-  [[nodiscard]] std::span<std::byte> first(std::size_t bytes) const { return {data_, bytes}; }
-
-  /// It is in use for ever.
-  void give_up() noexcept { data_ = nullptr, size_ = 0; }
-
- private:
-  Allocator allocator_;
-  std::byte* data_ = nullptr;
-  std::size_t size_ = 0;
-};
-
 /// An exchange of heads among the GPUs of a group, and the memory of its messages: begin() packs
 /// and begins to send, end() waits and unpacks. Both get the same mover, pack, direction and arrays.
 /// release() ends it after a failure. Where the host reads messages, each begins with a word of
@@ -156,8 +114,8 @@ class head_messages {
     });
     sends_.reserve(pack.group.gpus);
     receives_.reserve(pack.group.gpus);
-    auto const outgoing = outgoing_.at_least(leaving);
-    auto rest_coming = incoming_.at_least(coming);
+    auto const outgoing = outgoing_.grow(leaving);
+    auto rest_coming = incoming_.grow(coming);
     result<void> done;
     for_each_peer(pack, [&](std::uint32_t peer) {
       std::size_t const size = bytes(pack, peer, !to_heads, arrays);
@@ -219,7 +177,7 @@ class head_messages {
       bool in_use = false;
       for (transfer_id const each : *transfers) { in_use = !comm.cancel(each) || in_use; }
       transfers->clear();
-      if (in_use) { bytes->give_up(); }
+      if (in_use) { bytes->leak(); }
     }
   }
 
@@ -259,8 +217,8 @@ class head_messages {
     return {};
   }
 
-  message_memory<Allocator> outgoing_;
-  message_memory<Allocator> incoming_;
+  message_array<Allocator> outgoing_;
+  message_array<Allocator> incoming_;
   std::size_t coming_ = 0;  ///< bytes of the exchange that is under way
   message_head head_;       ///< of its messages
   std::size_t head_bytes_ = 0;

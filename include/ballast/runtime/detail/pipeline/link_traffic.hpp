@@ -2,6 +2,7 @@
 #ifndef BALLAST_RUNTIME_DETAIL_PIPELINE_LINK_TRAFFIC_HPP
 #define BALLAST_RUNTIME_DETAIL_PIPELINE_LINK_TRAFFIC_HPP
 
+#include <ballast/comm/detail/message_array.hpp>
 #include <ballast/comm/point_to_point.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/quantities.hpp>
@@ -10,7 +11,6 @@
 #include <ballast/route/unit_plan.hpp>
 #include <ballast/runtime/detail/pipeline/coming_messages.hpp>
 #include <ballast/runtime/detail/pipeline/link_routes.hpp>
-#include <ballast/runtime/detail/pipeline/message_array.hpp>
 #include <ballast/runtime/detail/pipeline/message_pool.hpp>
 #include <ballast/runtime/detail/pipeline/pipeline_job.hpp>
 #include <ballast/runtime/pipeline_setup.hpp>

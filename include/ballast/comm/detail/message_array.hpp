@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_RUNTIME_DETAIL_PIPELINE_MESSAGE_ARRAY_HPP
-#define BALLAST_RUNTIME_DETAIL_PIPELINE_MESSAGE_ARRAY_HPP
+#ifndef BALLAST_COMM_DETAIL_MESSAGE_ARRAY_HPP
+#define BALLAST_COMM_DETAIL_MESSAGE_ARRAY_HPP
 
 #include <ballast/core/config.hpp>
 
 #include <cstddef>
 #include <cstring>
 #include <memory>
+#include <span>
 #include <utility>
 
 namespace ballast::inline v0::detail {
@@ -33,22 +34,25 @@ class message_array {
   message_array& operator=(message_array&&) = delete;
   ~message_array() { free(); }
 
-  /// At least so many bytes; what was there is lost.
-  void grow(std::size_t bytes)
+  /// Returns so many bytes; where there were fewer, what was there is lost.
+  std::span<std::byte> grow(std::size_t bytes)
   {
-    if (bytes <= size_) { return; }
-    free();
-    data_ = std::allocator_traits<Allocator>::allocate(memory_, bytes);
-    size_ = bytes;
+    if (bytes > size_) {
+      free();
+      data_ = std::allocator_traits<Allocator>::allocate(memory_, bytes);
+      size_ = bytes;
+    }
+    return first(bytes);
   }
 
   /// Leaks them on purpose: the library below may use them at any later time.
-  void leak()
+  void leak() noexcept
   {
     data_ = nullptr;
     size_ = 0;
   }
 
+  [[nodiscard]] std::span<std::byte> first(std::size_t bytes) const { return {data_, bytes}; }
   [[nodiscard]] std::byte* data() const noexcept { return data_; }
   [[nodiscard]] std::size_t size() const noexcept { return size_; }
 
@@ -93,4 +97,4 @@ class message_array {
 
 }  // namespace ballast::inline v0::detail
 
-#endif  // BALLAST_RUNTIME_DETAIL_PIPELINE_MESSAGE_ARRAY_HPP
+#endif  // BALLAST_COMM_DETAIL_MESSAGE_ARRAY_HPP
