@@ -51,10 +51,10 @@ void place_with_least_padding(std::span<priced_sample const> samples, std::size_
     std::size_t best = high;
     for (std::size_t first = low; first <= std::min(high, end - 1); ++first) {
       if (before[first] == no_cost || last_of[first] < end) { continue; }
-      cost_units const cost =
+      cost_units const in_all =
           before[first] + padded_batch{0, samples.subspan(first, end - first)}.load();
-      if (cost >= least[end]) { continue; }
-      least[end] = cost;
+      if (in_all >= least[end]) { continue; }
+      least[end] = in_all;
       best = first;
     }
     first_of[batch * (count + 1) + end] = static_cast<std::uint32_t>(best);
