@@ -4,9 +4,9 @@
 
 #include <ballast/comm/agree.hpp>
 #include <ballast/comm/concepts.hpp>
-#include <ballast/comm/detail/message_array.hpp>
 #include <ballast/comm/point_to_point.hpp>
 #include <ballast/core/detail/concat.hpp>
+#include <ballast/core/detail/message_array.hpp>
 #include <ballast/core/detail/span_of.hpp>
 #include <ballast/core/digest.hpp>
 #include <ballast/core/ids.hpp>

@@ -2,8 +2,8 @@
 #ifndef BALLAST_ROUTE_DETAIL_HEAD_MESSAGES_HPP
 #define BALLAST_ROUTE_DETAIL_HEAD_MESSAGES_HPP
 
-#include <ballast/comm/detail/message_array.hpp>
 #include <ballast/comm/point_to_point.hpp>
+#include <ballast/core/detail/message_array.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/route/detail/message_head.hpp>

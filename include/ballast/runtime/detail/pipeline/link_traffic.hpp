@@ -2,8 +2,8 @@
 #ifndef BALLAST_RUNTIME_DETAIL_PIPELINE_LINK_TRAFFIC_HPP
 #define BALLAST_RUNTIME_DETAIL_PIPELINE_LINK_TRAFFIC_HPP
 
-#include <ballast/comm/detail/message_array.hpp>
 #include <ballast/comm/point_to_point.hpp>
+#include <ballast/core/detail/message_array.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_COMM_DETAIL_MESSAGE_ARRAY_HPP
-#define BALLAST_COMM_DETAIL_MESSAGE_ARRAY_HPP
+#ifndef BALLAST_CORE_DETAIL_MESSAGE_ARRAY_HPP
+#define BALLAST_CORE_DETAIL_MESSAGE_ARRAY_HPP
 
 #include <ballast/core/config.hpp>
 
@@ -97,4 +97,4 @@ class message_array {
 
 }  // namespace ballast::inline v0::detail
 
-#endif  // BALLAST_COMM_DETAIL_MESSAGE_ARRAY_HPP
+#endif  // BALLAST_CORE_DETAIL_MESSAGE_ARRAY_HPP
