@@ -165,10 +165,9 @@ constexpr growing_size many{1'000'000, 16'384};
 void add_partitions()
 {
   for (std::string const name :
-       {"round_robin", "longest_processing_time", "greedy_knapsack", "karmarkar_karp", "multifit",
-        "refine", "exact:nodes=100000", "best_of:lpt,multifit", "least_movement", "capped",
-        "equal_count", "padded_batches", "attention_padded_batches", "conv_transformer_batches",
-        "quadratic_with_tolerance"}) {
+       {"round_robin", "longest_processing_time", "greedy_knapsack", "karmarkar_karp", "refine",
+        "exact:nodes=100000", "least_movement", "capped", "equal_count", "padded_batches",
+        "attention_padded_batches", "conv_transformer_batches", "quadratic_with_tolerance"}) {
     for (std::string const bags : {"", "/mixed_bags"}) {
       add_growth(
           "partition/" + name + bags, many,

@@ -1,12 +1,11 @@
 #include "../common/planned_steps.hpp"  // defines: bench::{step_costs, step_planner}
 
 #include <benchmark/benchmark.h>
-#include <ballast/partition/best_of.hpp>
 #include <ballast/partition/descending_order.hpp>
 #include <ballast/partition/karmarkar_karp.hpp>
 #include <ballast/partition/longest_processing_time.hpp>
 #include <ballast/partition/makespan_lower_bound.hpp>
-#include <ballast/partition/multifit.hpp>
+#include <ballast/partition/refine.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -15,7 +14,7 @@
 
 namespace {
 
-// Heuristics for bags of one kind, with the sort. `gap` is the median over twenty steps of the
+// Policies for bags of one kind, with the sort. `gap` is the median over twenty steps of the
 // distance to the lower bound, `proven` how many of them meet it. Longest processing time first is
 // what users have today.
 template <class Policy>
@@ -63,10 +62,7 @@ void makespan_grid(benchmark::internal::Benchmark* rows)
 BENCHMARK_CAPTURE(makespan, longest_processing_time, ballast::longest_processing_time{})
     ->Apply(makespan_grid);
 BENCHMARK_CAPTURE(makespan, karmarkar_karp, ballast::karmarkar_karp{})->Apply(makespan_grid);
-BENCHMARK_CAPTURE(makespan, multifit, ballast::multifit{})->Apply(makespan_grid);
-BENCHMARK_CAPTURE(makespan, best_of_three,
-                  ballast::best_of{ballast::longest_processing_time{}, ballast::karmarkar_karp{},
-                                   ballast::multifit{}})
-    ->Apply(makespan_grid);
+BENCHMARK_CAPTURE(makespan, refine_little, ballast::refine<>{{}, 100'000})->Apply(makespan_grid);
+BENCHMARK_CAPTURE(makespan, refine, ballast::refine<>{})->Apply(makespan_grid);
 
 }  // namespace

@@ -7,7 +7,6 @@
 
 // IWYU pragma: begin_exports
 #include <ballast/partition/batching.hpp>
-#include <ballast/partition/best_of.hpp>
 #include <ballast/partition/capped.hpp>
 #include <ballast/partition/concepts.hpp>
 #include <ballast/partition/cost_vector.hpp>
@@ -30,7 +29,6 @@
 #include <ballast/partition/makespan.hpp>
 #include <ballast/partition/makespan_lower_bound.hpp>
 #include <ballast/partition/movement_lower_bound.hpp>
-#include <ballast/partition/multifit.hpp>
 #include <ballast/partition/no_length.hpp>
 #include <ballast/partition/packing/best_fit_decreasing.hpp>
 #include <ballast/partition/packing/concepts.hpp>

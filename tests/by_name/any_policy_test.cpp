@@ -6,7 +6,6 @@
 #include <ballast/core/workspace.hpp>
 #include <ballast/cost/quadratic_cost.hpp>
 #include <ballast/partition/batching.hpp>
-#include <ballast/partition/best_of.hpp>
 #include <ballast/partition/capped.hpp>
 #include <ballast/partition/concepts.hpp>
 #include <ballast/partition/equal_count.hpp>
@@ -15,7 +14,6 @@
 #include <ballast/partition/karmarkar_karp.hpp>
 #include <ballast/partition/least_movement.hpp>
 #include <ballast/partition/longest_processing_time.hpp>
-#include <ballast/partition/multifit.hpp>
 #include <ballast/partition/padded_batches.hpp>
 #include <ballast/partition/partition.hpp>
 #include <ballast/partition/partition_constraints.hpp>
@@ -143,10 +141,8 @@ TEST(AnyPolicy, PlacesShortSamplesWhateverThePolicy)
   expect_short_samples_placed(ballast::greedy_knapsack{ballast::knapsack_capacity::full});
   expect_short_samples_placed(ballast::round_robin{});
   expect_short_samples_placed(ballast::karmarkar_karp{});
-  expect_short_samples_placed(ballast::multifit{});
   expect_short_samples_placed(refine{longest_processing_time{}});
   expect_short_samples_placed(ballast::exact<any_policy>{any_policy(longest_processing_time{})});
-  expect_short_samples_placed(ballast::best_of{ballast::multifit{}, longest_processing_time{}});
   expect_short_samples_placed(ballast::capped{longest_processing_time{}});
   expect_short_samples_placed(ballast::least_movement{longest_processing_time{}});
   expect_short_samples_placed(ballast::equal_count{});
@@ -312,12 +308,10 @@ TEST(AnyPolicy, KeepsEveryConstraintThatItTakesOrRefuses)
   constexpr std::array names = {"round_robin",
                                 "lpt",
                                 "karmarkar_karp",
-                                "multifit",
                                 "greedy_knapsack",
                                 "greedy_knapsack:capacity=full",
                                 "refine",
                                 "exact",
-                                "best_of:lpt,karmarkar_karp",
                                 "least_movement:eps=0.01",
                                 "equal_count",
                                 "equal_count:multiple=2",

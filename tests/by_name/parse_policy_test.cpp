@@ -23,7 +23,6 @@ TEST(ParsePolicy, KnowsEveryPolicyByItsName)
   expect_parsed(parse_policy, "lpt", any_policy{longest_processing_time{}});
   expect_parsed(parse_policy, "karmarkar_karp", any_policy{ballast::karmarkar_karp{}});
   expect_parsed(parse_policy, "kk", any_policy{ballast::karmarkar_karp{}});
-  expect_parsed(parse_policy, "multifit:iterations=5", any_policy{ballast::multifit{5}});
   expect_parsed(parse_policy, "round_robin", any_policy{ballast::round_robin{}});
   expect_parsed(parse_policy, "greedy_knapsack", any_policy{ballast::greedy_knapsack{}});
   expect_parsed(parse_policy, "greedy_knapsack:capacity=full",
@@ -66,18 +65,6 @@ TEST(ParsePolicy, NestsPolicies)
                 any_policy{ballast::capped<any_policy>{any_policy{ballast::equal_count{}}}});
 }
 
-TEST(ParsePolicy, ChoosesTheBestOfAnyNumberOfPolicies)
-{
-  any_policy const lpt{longest_processing_time{}};
-  any_policy const kk{ballast::karmarkar_karp{}};
-  any_policy const multifit{ballast::multifit{}};
-  using best_of = ballast::best_of<any_policy, any_policy>;
-  expect_parsed(parse_policy, "best_of:kk,lpt", any_policy{best_of(kk, lpt)});
-  expect_parsed(parse_policy, "best_of:kk,multifit,lpt",
-                any_policy{best_of(kk, any_policy(best_of(multifit, lpt)))});
-  EXPECT_EQ(parse_policy("best_of:kk"), parse_policy("kk"));
-}
-
 TEST(ParsePolicy, ReadsSharesAsTheyAreWritten)
 {
   auto const tolerance = [](std::string_view text) {
@@ -100,7 +87,7 @@ TEST(ParsePolicy, SaysWhatIsWrongAndWhere)
   expect_refused(parse_policy, "magic", error_code::unknown_name, 0, "there is no policy 'magic'");
   expect_refused(parse_policy, "refine:magic", error_code::unknown_name, 7,
                  "longest_processing_time (lpt)");
-  expect_refused(parse_policy, "", error_code::syntax, 0, "expected a name, as in best_of");
+  expect_refused(parse_policy, "", error_code::syntax, 0, "expected a name, as in exact");
   expect_refused(parse_policy, "lpt:work=1", error_code::unknown_name, 4,
                  "'work' is no parameter of lpt, which takes nothing");
   expect_refused(parse_policy, "refine:lpt,wrok=1", error_code::unknown_name, 11,
@@ -118,7 +105,6 @@ TEST(ParsePolicy, SaysWhatIsWrongAndWhere)
                  "give remaining or full");
   expect_refused(parse_policy, "equal_count:lpt", error_code::unknown_name, 12,
                  "'lpt' has no place in");
-  expect_refused(parse_policy, "best_of", error_code::syntax, 0, "as in best_of:kk,lpt");
   expect_refused(parse_policy, "refine:lpt,round_robin", error_code::syntax, 11,
                  "works with one policy");
 }
@@ -129,14 +115,12 @@ TEST(ParsePolicy, RefusesToChangeWhatAPolicyKeepsTo)
     expect_refused(parse_policy, outer + ":" + inner, error_code::out_of_range, outer.size() + 1,
                    "keeps to; use that by itself");
   };
-  for (char const* const outer : {"refine", "exact", "least_movement", "best_of"}) {
+  for (char const* const outer : {"refine", "exact", "least_movement"}) {
     expect_refused_by(outer, "padded_batches");
   }
   // The first two only start from the plan.
-  for (char const* const outer : {"least_movement", "best_of"}) {
-    expect_refused_by(outer, "equal_count");
-    expect_refused_by(outer, "capped:equal_count");
-  }
+  expect_refused_by("least_movement", "equal_count");
+  expect_refused_by("least_movement", "capped:equal_count");
 }
 
 TEST(ParsePolicy, ListsNamesThatItKnows)
@@ -144,8 +128,7 @@ TEST(ParsePolicy, ListsNamesThatItKnows)
   std::string const names = ballast::policy_names();
   for (auto const& each : ballast::detail::named_policies) {
     EXPECT_THAT(names, testing::HasSubstr(std::string(each.name)));
-    std::string const usual = each.name == "best_of" ? "best_of:kk,lpt" : std::string(each.name);
-    EXPECT_TRUE(parse_policy(usual)) << usual;
+    EXPECT_TRUE(parse_policy(each.name)) << each.name;
     if (!each.short_name.empty()) {
       EXPECT_EQ(parse_policy(each.short_name), parse_policy(each.name)) << each.name;
     }

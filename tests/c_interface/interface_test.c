@@ -249,8 +249,6 @@ static void check_every_policy(void)
 {
   static char const* const policies[] = {"lpt",
                                          "karmarkar_karp",
-                                         "multifit",
-                                         "best_of:kk,lpt",
                                          "refine",
                                          "exact:nodes=1000",
                                          "least_movement",

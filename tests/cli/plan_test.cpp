@@ -52,12 +52,11 @@ TEST_F(BallastPlan, PrintsEveryNumberAsJson)
 TEST_F(BallastPlan, TakesEveryPolicyWithItsParameters)
 {
   for (std::string const policy :
-       {"lpt", "kk", "multifit:iterations=9", "best_of:kk,lpt,multifit", "refine",
-        "refine:greedy_knapsack,work=1000", "exact:nodes=100", "capped:refine:lpt",
-        "equal_count:multiple=2", "padded_batches", "attention_padded_batches:work=1000",
-        "conv_transformer_batches", "quadratic_with_tolerance:tolerance=512",
-        "greedy_knapsack:capacity=full", "round_robin", "least_movement:eps=0.01",
-        "\"least_movement(exact(refine),eps=0.01)\""}) {
+       {"lpt", "kk", "refine", "refine:greedy_knapsack,work=1000", "exact:nodes=100",
+        "capped:refine:lpt", "equal_count:multiple=2", "padded_batches",
+        "attention_padded_batches:work=1000", "conv_transformer_batches",
+        "quadratic_with_tolerance:tolerance=512", "greedy_knapsack:capacity=full", "round_robin",
+        "least_movement:eps=0.01", "\"least_movement(exact(refine),eps=0.01)\""}) {
     EXPECT_GE(json_of("plan --codes g8b4i256f1s0 --steps 2 --policy " + policy).at("gap_mean"), 0.0)
         << policy;
   }

@@ -1,19 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Policies that pad, within others that move samples between packed bags.
 #include <ballast/partition/batching.hpp>
-#include <ballast/partition/best_of.hpp>
 #include <ballast/partition/capped.hpp>
 #include <ballast/partition/equal_count.hpp>
 #include <ballast/partition/exact.hpp>
+#include <ballast/partition/karmarkar_karp.hpp>
 #include <ballast/partition/least_movement.hpp>
-#include <ballast/partition/longest_processing_time.hpp>
-#include <ballast/partition/multifit.hpp>
 #include <ballast/partition/padded_batches.hpp>
-#include <ballast/partition/published/attention_padded_batches.hpp>
-#include <ballast/partition/published/conv_transformer_batches.hpp>
 #include <ballast/partition/refine.hpp>
 
-using ballast::multifit;
 using ballast::padded_batches;
 
 #if defined(BY_CAPPED)
@@ -31,19 +26,9 @@ auto const policy = ballast::least_movement{padded_batches{}};
 #elif defined(AND_COUNTED)
 // EXPECT: least_movement changes how many samples a bag has
 auto const policy = ballast::least_movement{ballast::equal_count{}};
-#elif defined(AND_PACKED)
-// EXPECT: best_of compares plans of one kind
-auto const policy = ballast::best_of{padded_batches{}, ballast::longest_processing_time{}};
-#elif defined(ALIKE)
-// EXPECT: pad whole samples while others
-auto const policy = ballast::best_of{padded_batches{}, ballast::attention_padded_batches{}};
 #else
-auto const policy =
-    ballast::best_of{ballast::capped{multifit{}}, ballast::exact{multifit{}},
-                     ballast::refine{multifit{}}, ballast::least_movement{multifit{}}};
-auto const padding = ballast::best_of{padded_batches{}, padded_batches{.orders = 0}};
-auto const alike =
-    ballast::best_of{ballast::conv_transformer_batches{}, ballast::attention_padded_batches{}};
+ballast::capped const policy{
+    ballast::exact{ballast::refine{ballast::least_movement{ballast::karmarkar_karp{}}}}};
 #endif
 
 bool packs()

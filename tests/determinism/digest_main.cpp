@@ -206,9 +206,9 @@ int main()
                             .value();
     for (auto const* policy :
          {"round_robin", "longest_processing_time", "greedy_knapsack",
-          "greedy_knapsack:capacity=full", "karmarkar_karp", "multifit", "refine",
-          "exact:nodes=100000", "best_of:kk,multifit", "equal_count", "padded_batches",
-          "attention_padded_batches", "conv_transformer_batches", "quadratic_with_tolerance"}) {
+          "greedy_knapsack:capacity=full", "karmarkar_karp", "refine", "exact:nodes=100000",
+          "equal_count", "padded_batches", "attention_padded_batches", "conv_transformer_batches",
+          "quadratic_with_tolerance"}) {
       auto const plan =
           ballast::partition(lengths, layout, ballast::parse_policy(policy).value(), spec.cost)
               .value();

@@ -11,7 +11,6 @@
 #include <ballast/core/ratio.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/core/workspace.hpp>
-#include <ballast/partition/best_of.hpp>
 #include <ballast/partition/capped.hpp>
 #include <ballast/partition/concepts.hpp>
 #include <ballast/partition/cost_vector.hpp>
@@ -20,7 +19,6 @@
 #include <ballast/partition/karmarkar_karp.hpp>
 #include <ballast/partition/least_movement.hpp>
 #include <ballast/partition/longest_processing_time.hpp>
-#include <ballast/partition/multifit.hpp>
 #include <ballast/partition/no_length.hpp>
 #include <ballast/partition/padded_batches.hpp>
 #include <ballast/partition/partition.hpp>
@@ -366,12 +364,10 @@ TEST(PlacementRules, AreRefusedByPoliciesThatKeepNone)
   };
   expect_refused(ballast::longest_processing_time{});
   expect_refused(ballast::karmarkar_karp{});
-  expect_refused(ballast::multifit{});
   expect_refused(ballast::exact{});
   expect_refused(ballast::equal_count{});
   expect_refused(ballast::padded_batches{});
   expect_refused(ballast::least_movement{});
-  expect_refused(ballast::best_of{refine{}, ballast::multifit{}});
   expect_refused(capped{ballast::equal_count{}});
   auto const vectors = ballast::partition(
       std::vector<ballast::tokens>{8, 7}, ballast::one_gpu_bags(2), refine{},

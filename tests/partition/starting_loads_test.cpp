@@ -14,7 +14,6 @@
 #include <ballast/partition/exact.hpp>
 #include <ballast/partition/karmarkar_karp.hpp>
 #include <ballast/partition/longest_processing_time.hpp>
-#include <ballast/partition/multifit.hpp>
 #include <ballast/partition/no_length.hpp>
 #include <ballast/partition/padded_batches.hpp>
 #include <ballast/partition/partition.hpp>
@@ -97,7 +96,6 @@ TEST(StartingLoads, AreCountedByEveryPolicy)
 {
   expect_counted(ballast::longest_processing_time{}, false);
   expect_counted(ballast::karmarkar_karp{}, false);
-  expect_counted(ballast::multifit{}, false);
   expect_counted(ballast::refine{}, false);
   expect_counted(ballast::capped{}, false);
   expect_counted(ballast::exact{}, true);

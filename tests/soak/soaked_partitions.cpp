@@ -329,16 +329,15 @@ void add_partitions(std::vector<soaked_planner>& planners)
 {
   for (std::string const name :
        {"round_robin", "longest_processing_time", "greedy_knapsack",
-        "greedy_knapsack:capacity=full", "karmarkar_karp", "multifit", "multifit:iterations=1",
-        "quadratic_with_tolerance:tolerance=3", "quadratic_with_tolerance", "padded_batches",
-        "padded_batches:orders=1", "conv_transformer_batches", "equal_count",
-        "equal_count:multiple=3", "equal_count:work=10", "least_movement:lpt,eps=0.01"}) {
+        "greedy_knapsack:capacity=full", "karmarkar_karp", "quadratic_with_tolerance:tolerance=3",
+        "quadratic_with_tolerance", "padded_batches", "padded_batches:orders=1",
+        "conv_transformer_batches", "equal_count", "equal_count:multiple=3", "equal_count:work=10",
+        "least_movement:lpt,eps=0.01"}) {
     add_named(planners, name, {});
   }
   add_named(planners, "refine", {}, {"lpt"});
   add_named(planners, "refine:kk,work=1000", {}, {"lpt", "kk"});
   add_named(planners, "refine:equal_count", {}, {"lpt"});
-  add_named(planners, "best_of:kk,multifit,lpt", {}, {"kk", "multifit", "lpt"});
   add_named(planners, "exact", {.is_exact = true}, {"refine"});
   add_named(planners, "exact:round_robin,nodes=1000", {}, {"round_robin"});
   add_named(planners, "capped", {.finds_room = true}, {"lpt"});
@@ -350,11 +349,10 @@ void add_partitions(std::vector<soaked_planner>& planners)
   add_named(planners, "attention_padded_batches", {}, {"conv_transformer_batches"});
   add_named(planners, "attention_padded_batches:work=100", {}, {"conv_transformer_batches"});
   add(planners, "refine{karmarkar_karp}", ballast::refine{ballast::karmarkar_karp{}}, {});
-  add(planners, "exact{multifit}", ballast::exact{ballast::multifit{}}, {.is_exact = true});
+  add(planners, "exact{karmarkar_karp}", ballast::exact{ballast::karmarkar_karp{}},
+      {.is_exact = true});
   add(planners, "capped{greedy_knapsack}", ballast::capped{ballast::greedy_knapsack{}},
       {.finds_room = true});
-  add(planners, "best_of{multifit, refine}",
-      ballast::best_of{ballast::multifit{}, ballast::refine<>{}}, {});
   add(planners, "policy_for<padding>", ballast::policy_for<ballast::batching_strategy::padding>{},
       {});
   add(planners, "policy_for<quadratic>",

@@ -10,7 +10,6 @@
 #include <ballast/by_name/parse_order_policy.hpp>
 #include <ballast/by_name/parse_policy.hpp>
 #include <ballast/cost/cost_literal.hpp>
-#include <ballast/partition/best_of.hpp>
 #include <ballast/partition/equal_count.hpp>
 #include <ballast/partition/partition.hpp>
 #include <ballast/partition/refine.hpp>
@@ -59,7 +58,7 @@ TEST(SharedObjects, PoliciesCostModelsAndLayoutsServeSeveralThreadsAtOnce)
   auto const lengths = shared_lengths();
   auto const bags = shared_bags();
   auto const cost = "transformer:d=3072,gamma=0.405"_cost;
-  ballast::best_of const policy{ballast::refine{}, ballast::refine{ballast::equal_count{}}};
+  ballast::refine const policy{ballast::equal_count{}};
   auto const plan = [&](std::size_t) {
     return ballast::partition(lengths, bags, policy, cost)->digest();
   };
@@ -70,7 +69,7 @@ TEST(SharedObjects, CopiesOfAnAnyPolicyShareThePolicy)
 {
   auto const lengths = shared_lengths();
   auto const bags = shared_bags();
-  auto const policy = ballast::parse_policy("refine(multifit)").value();
+  auto const policy = ballast::parse_policy("refine(kk)").value();
   auto const plan = [&](std::size_t thread) {
     std::vector<ballast::any_policy> const copies(1 + thread, policy);
     return ballast::partition(lengths, bags, copies[thread], [](tokens length) { return length; })

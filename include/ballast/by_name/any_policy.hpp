@@ -34,7 +34,7 @@ struct held_partition_policy : comparable_interface {
 /// so that the compiler sees through it.
 ///
 /// It is a value that holds any policy, of the library or of the caller, nested ones too:
-/// `any_policy{refine{any_policy{multifit{}}}}`. Copies share the policy, which never changes.
+/// `any_policy{refine{any_policy{karmarkar_karp{}}}}`. Copies share the policy, which never changes.
 ///
 /// Ensures     (1) its plans, restrictions, rules and batches are those of the policy that it holds
 ///             (2) two are equal when they hold equal policies of the same type

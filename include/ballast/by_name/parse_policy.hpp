@@ -7,7 +7,6 @@
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/partition/batching.hpp>
-#include <ballast/partition/best_of.hpp>
 #include <ballast/partition/capped.hpp>
 #include <ballast/partition/concepts.hpp>
 #include <ballast/partition/equal_count.hpp>
@@ -16,7 +15,6 @@
 #include <ballast/partition/karmarkar_karp.hpp>
 #include <ballast/partition/least_movement.hpp>
 #include <ballast/partition/longest_processing_time.hpp>
-#include <ballast/partition/multifit.hpp>
 #include <ballast/partition/padded_batches.hpp>
 #include <ballast/partition/published/attention_padded_batches.hpp>
 #include <ballast/partition/published/conv_transformer_batches.hpp>
@@ -49,70 +47,43 @@ class policy_reader : public settings_reader {
   /// The policy to work with, or the usual one where none is written.
   [[nodiscard]] any_policy policy(any_policy const& usual = {})
   {
-    std::vector<any_policy> const all = policies();
-    if (all.size() > 1) {
+    if (inner().size() > 1) {
       refuse(error_code::syntax, inner()[1].position,
              name() + " works with one policy; put parentheses around what belongs to that policy");
     }
-    return all.empty() ? usual : all.front();
+    if (inner().empty()) { return usual; }
+    auto const read = read_(inner().front());
+    if (!read) { refuse(read.error()); }
+    return read ? *read : any_policy{};
   }
 
   /// The same, where the caller moves samples freely: the policy keeps to no counts and does not
   /// pad.
   [[nodiscard]] any_policy free_policy(any_policy const& usual = {})
   {
-    any_policy const inner = policy(usual);
-    check_free(inner, 0);
-    return inner;
+    any_policy const given = packed_policy(usual);
+    if (restricts_plans(given)) { refuse_kept(); }
+    return given;
   }
 
   /// The same, where the caller only starts from its plan: the policy does not pad.
   [[nodiscard]] any_policy packed_policy(any_policy const& usual = {})
   {
-    any_policy const inner = policy(usual);
-    if (batching_of(inner) != batching::packed) { check_free(inner, 0); }
-    return inner;
-  }
-
-  /// At least one policy to work with, all of them free.
-  [[nodiscard]] std::vector<any_policy> free_policies()
-  {
-    std::vector<any_policy> all = policies();
-    for (std::size_t index = 0; index < all.size(); ++index) { check_free(all[index], index); }
-    if (all.empty()) {
-      refuse(error_code::syntax, position(),
-             name() + " takes policies to choose from, as in best_of:kk,lpt");
-      all.emplace_back();
-    }
-    return all;
+    any_policy const given = policy(usual);
+    if (batching_of(given) != batching::packed) { refuse_kept(); }
+    return given;
   }
 
  private:
-  [[nodiscard]] std::vector<any_policy> policies()
+  void refuse_kept()
   {
-    std::vector<any_policy> all;
-    for (policy_expression const& each : inner()) {
-      auto const read = read_(each);
-      if (!read) { refuse(read.error()); }
-      all.push_back(read ? *read : any_policy{});
-    }
-    return all;
-  }
-
-  void check_free(any_policy const& policy, std::size_t index)
-  {
-    if (!restricts_plans(policy) && batching_of(policy) == batching::packed) { return; }
-    refuse(error_code::out_of_range, inner()[index].position,
-           name() + " would break what " + excerpt(inner()[index].name) +
+    refuse(error_code::out_of_range, inner().front().position,
+           name() + " would break what " + excerpt(inner().front().name) +
                " keeps to; use that by itself");
   }
 
   read_policy* read_;
 };
-
-}  // namespace detail
-
-namespace detail {
 
 using named_policy = named_value<any_policy, policy_reader>;
 
@@ -121,21 +92,6 @@ inline constexpr std::array named_policies = {
                  [](policy_reader&) { return any_policy(longest_processing_time{}); }},
     named_policy{"karmarkar_karp", "kk", "",
                  [](policy_reader&) { return any_policy(karmarkar_karp{}); }},
-    named_policy{"multifit", "", "iterations=N",
-                 [](policy_reader& read) {
-                   multifit policy;
-                   read.number("iterations", policy.iterations);
-                   return any_policy(policy);
-                 }},
-    named_policy{"best_of", "", "POLICY,POLICY,...",
-                 [](policy_reader& read) {
-                   std::vector<any_policy> const all = read.free_policies();
-                   any_policy best = all.back();
-                   for (std::size_t index = all.size() - 1; index-- > 0;) {
-                     best = any_policy(best_of<any_policy, any_policy>{all[index], best});
-                   }
-                   return best;
-                 }},
     named_policy{"refine", "", "POLICY,work=N",
                  [](policy_reader& read) {
                    refine<any_policy> policy;
@@ -219,7 +175,7 @@ namespace detail {
 }  // namespace detail
 
 /// The policy that a text names, with its parameters and the policies that it works with:
-/// `lpt`, `equal_count:multiple=4`, `refine:multifit,work=100000`, `capped:refine:lpt`,
+/// `lpt`, `equal_count:multiple=4`, `refine:kk,work=100000`, `capped:refine:lpt`,
 /// `least_movement:(exact:nodes=1000),eps=0.01`. Parameters that are not written have the
 /// defaults of the policy's type.
 ///

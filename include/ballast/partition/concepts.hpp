@@ -158,19 +158,9 @@ namespace detail {
 /// constexpr member, as those of any_policy, only a value says it, and the type neither.
 struct plan_kind {
   bool packed = false;
-  bool padded = false;
-  bool attention_padded = false;
+  bool pads = false;
   bool free = false;
   bool restricted = false;
-
-  [[nodiscard]] constexpr bool pads() const noexcept { return padded || attention_padded; }
-
-  /// What either says.
-  friend constexpr plan_kind operator|(plan_kind a, plan_kind b) noexcept
-  {
-    return {a.packed || b.packed, a.padded || b.padded, a.attention_padded || b.attention_padded,
-            a.free || b.free, a.restricted || b.restricted};
-  }
 };
 
 template <class P>
@@ -181,8 +171,7 @@ template <class P>
     kind.packed = true;
   } else if constexpr (requires { typename std::integral_constant<batching, P::batches()>; }) {
     kind.packed = P::batches() == batching::packed;
-    kind.padded = P::batches() == batching::padded;
-    kind.attention_padded = P::batches() == batching::attention_padded;
+    kind.pads = !kind.packed;
   }
   if constexpr (!requires(P const policy) { policy.restricts(); }) {
     kind.free = true;
@@ -200,7 +189,7 @@ inline constexpr plan_kind plan_kind_of = make_plan_kind<P>();
 /// A policy whose type does not say that it pads its batches: one that exchanges of samples between
 /// bags can start from.
 template <class P>
-concept packed_policy = partition_policy<P> && !detail::plan_kind_of<P>.pads();
+concept packed_policy = partition_policy<P> && !detail::plan_kind_of<P>.pads;
 
 /// A policy whose type does not say that it chooses among some plans only.
 template <class P>

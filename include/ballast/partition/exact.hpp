@@ -67,7 +67,7 @@ namespace ballast::inline v0 {
 /// Complexity  the inner policy and O(vector_nodes D log m); 4 bytes of scratch per sample and bag.
 template <class Inner = refine<>>
 struct exact {
-  static_assert(!detail::plan_kind_of<Inner>.pads(),
+  static_assert(!detail::plan_kind_of<Inner>.pads,
                 "exact searches packed bags, and its inner policy pads them: use that policy by "
                 "itself");
 

@@ -81,7 +81,7 @@ namespace ballast::inline v0 {
 ///             bytes per sample and twice per bag.
 template <class Inner = longest_processing_time>
 struct refine {
-  static_assert(!detail::plan_kind_of<Inner>.pads(),
+  static_assert(!detail::plan_kind_of<Inner>.pads,
                 "refine exchanges samples of packed bags, and its inner policy pads them: use that "
                 "policy by itself");
 

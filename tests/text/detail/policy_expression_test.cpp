@@ -42,9 +42,9 @@ TEST(PolicyExpression, NestsByColonsAndParentheses)
   EXPECT_EQ(enclosed("refine(lpt)"), "refine(lpt)");
   EXPECT_EQ(enclosed("(refine:(lpt))"), "refine(lpt)");
   EXPECT_EQ(enclosed("capped:refine:lpt"), "capped(refine(lpt))");
-  EXPECT_EQ(enclosed("refine:multifit,work=100000"), "refine(multifit,work=100000)");
+  EXPECT_EQ(enclosed("refine:kk,work=100000"), "refine(kk,work=100000)");
   EXPECT_EQ(enclosed("least_movement:eps=0.005"), "least_movement(eps=0.005)");
-  EXPECT_EQ(enclosed("best_of:kk,lpt"), "best_of(kk,lpt)");
+  EXPECT_EQ(enclosed("a:kk,lpt"), "a(kk,lpt)");
 }
 
 TEST(PolicyExpression, GivesArgumentsAfterColonsToTheInnermost)
@@ -66,10 +66,10 @@ void expect_refused(std::string_view text, std::size_t position, char const* why
 
 TEST(PolicyExpression, SaysWhereTheTextIsWrong)
 {
-  expect_refused("", 0, "expected a name, as in best_of");
-  expect_refused("LPT", 0, "expected a name, as in best_of");
-  expect_refused("refine:", 7, "expected a name, as in best_of");
-  expect_refused("refine:lpt,", 11, "expected a name, as in best_of");
+  expect_refused("", 0, "expected a name, as in exact");
+  expect_refused("LPT", 0, "expected a name, as in exact");
+  expect_refused("refine:", 7, "expected a name, as in exact");
+  expect_refused("refine:lpt,", 11, "expected a name, as in exact");
   expect_refused("refine(lpt", 10, "expected ',' or ')'");
   expect_refused("(lpt", 4, "expected ')'");
   expect_refused("lpt)", 3, "never opened");

@@ -135,7 +135,7 @@ class policy_parser {
 };
 
 /// Reads the text of a policy: a name, and after a colon or in parentheses its parameters and the
-/// policies that it works with. `refine:multifit,work=100000` and `refine(multifit,work=100000)`
+/// policies that it works with. `refine:kk,work=100000` and `refine(kk,work=100000)`
 /// are the same. After several colons, arguments belong to the innermost policy; parentheses give
 /// them to another.
 ///
@@ -143,7 +143,7 @@ class policy_parser {
 /// Errors      syntax, with a byte offset.
 /// Complexity  O(bytes).
 [[nodiscard]] inline result<policy_expression> parse_policy_expression(
-    std::string_view text, std::string_view example = "best_of:kk,(refine:lpt,work=100000)")
+    std::string_view text, std::string_view example = "exact:(refine:kk,work=100000),nodes=9")
 {
   return policy_parser(text, example).parse();
 }
