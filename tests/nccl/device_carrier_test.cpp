@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "prepared_route_on_host.hpp"  // before the headers that call kernels
 
+#include "../cuda/rows_on_host.hpp"
+#include "../route/instances.hpp"
 #include "../support/orchestrated_steps.hpp"
 #include "../support/time_limits.hpp"
 #include "../support/trials.hpp"
@@ -10,10 +12,18 @@
 #include <ballast/comm/run_ranks.hpp>
 #include <ballast/comm/thread_communicator.hpp>
 #include <ballast/core/ids.hpp>
+#include <ballast/core/quantities.hpp>
+#include <ballast/core/random.hpp>
+#include <ballast/core/result.hpp>
+#include <ballast/core/workspace.hpp>
 #include <ballast/cost/quadratic_cost.hpp>
+#include <ballast/cuda/detail/row_repeats.hpp>
 #include <ballast/cuda/device_carrier.cuh>
+#include <ballast/cuda/device_sequence_rows.hpp>
 #include <ballast/partition/longest_processing_time.hpp>
+#include <ballast/route/route.hpp>
 #include <ballast/route/row_array.hpp>
+#include <ballast/route/sequence_rows.hpp>
 #include <ballast/runtime/multimodal_samples.hpp>
 #include <ballast/runtime/orchestrator.hpp>
 #include <ballast/runtime/phase.hpp>
@@ -21,6 +31,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <tuple>
 #include <vector>
@@ -65,6 +76,59 @@ TEST(DeviceCarrier, PutsRowsOfAnOrchestratorWhereANaiveRearrangementDoes)  // En
             std::tuple{packed{one, cost, {}, 3}, packed{one, cost, {}, 4}, packed{mixed, cost, {}}},
             packed{mixed, cost, {}}, 20250101, steps, rows),
         0U);
+  });
+}
+
+// A row for each sequence: repeated, carried there and back, and summed, all on the stream. The oracle
+// is the host's functions over threads.
+TEST(DeviceCarrier, BringsRowsOfSequencesAndTheSumsOfTheirGradients)
+{
+  int const steps = ballast_test::trials_of(250);  // 1,000 plans
+  constexpr std::size_t count = 4;
+  constexpr std::uint32_t most = 30;
+  constexpr std::size_t width = 3;
+  run_with_streams(count, [&](thread_communicator& plans, ballast::nccl_communicator<>& comm) {
+    ballast::random_source random(20250302);  // the same steps on every rank
+    device_carrier carrier(comm);
+    std::vector<ballast::tokens> table(most + 2);
+    auto const bytes = std::as_writable_bytes(std::span(table));
+    ballast::device_sequence_rows there(most, bytes, bytes);
+    for (int number = 0; number < steps; ++number) {
+      auto const bags = ballast_test::random_bags(count, random);
+      std::size_t const sequences = random.below(most);
+      ballast_test::random_step const step(sequences, bags, random);
+      auto const beside = ballast::plan_sequence_rows(step.source, step.owner, bags, comm.rank());
+      auto const floats = [](auto rows) { return std::vector<float>(width * std::size_t(rows)); };
+      auto rows = floats(beside.copies.size()), sums = rows, expected_sums = rows;
+      auto sent = floats(beside.route.rows_before), expected_sent = sent;
+      auto found = floats(beside.route.rows_after), expected = found;
+      for (std::size_t at = 0; at < rows.size(); ++at) {
+        rows[at] = 0.1F * static_cast<float>(at + 100 * to_index(comm.rank()));
+      }
+
+      or_throw(carrier.begin_step());
+      or_throw(there.stage(beside.copies));
+      auto const queue = [&](auto const& kernel) {
+        EXPECT_EQ(
+            ballast_test::launch(comm.stream(), [=] { ballast_test::run_rows_on_host(kernel); }),
+            cudaSuccess);
+      };
+      queue(ballast::detail::repeated_rows<float>{there.table(), rows.data(), sent.data(), width});
+      or_throw(carrier.route(beside.route, ballast::rows_of(sent, found, width)));
+      or_throw(carrier.reverse_route(beside.route, ballast::rows_of(found, sent, width)));
+      queue(ballast::detail::summed_rows<float>{there.table(), sent.data(), sums.data(), width});
+      or_throw(carrier.wait());
+
+      ballast::workspace memory;
+      ballast::repeat_rows<float>(beside.copies, rows, expected_sent);
+      or_throw(ballast::route(plans, beside.route, memory,
+                              ballast::rows_of(expected_sent, expected, width)));
+      or_throw(ballast::reverse_route(plans, beside.route, memory,
+                                      ballast::rows_of(expected, expected_sent, width)));
+      ballast::sum_rows<float>(beside.copies, expected_sent, expected_sums);
+      EXPECT_EQ(found, expected);
+      EXPECT_EQ(sums, expected_sums);
+    }
   });
 }
 

@@ -86,7 +86,10 @@ void sum_rows(std::span<tokens const> copies, std::span<T const> repeated, std::
     auto const row = rows.subspan(sequence * width, width);
     std::ranges::fill(row, T{});
     for (tokens copy = 0; copy < copies[sequence]; ++copy) {
-      for (T& element : row) { element += repeated[at++]; }
+      for (T& element : row) {
+        T const next = repeated[at++];
+        element = copy == 0 ? next : element + next;
+      }
     }
   }
 }

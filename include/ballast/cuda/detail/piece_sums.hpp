@@ -28,18 +28,22 @@ struct piece_sums {
   /// Computes one thread's sums.
   BALLAST_HOST_DEVICE void add(std::size_t thread, std::size_t threads) const
   {
-    for (std::size_t at = thread; at < elements; at += threads) {
-      auto all = static_cast<wide>(pieces[at]);
-      for (std::uint32_t piece = 1; piece < count; ++piece) {
-        auto const next = static_cast<wide>(pieces[piece * elements + at]);
-        if constexpr (std::is_integral_v<wide>) {
-          all += next;
-        } else {
-          all = rounded_sum(all, next);
-        }
+    for (std::size_t at = thread; at < elements; at += threads) { add_at(at); }
+  }
+
+  /// Computes the sum of one element; 0 if there are no pieces.
+  BALLAST_HOST_DEVICE void add_at(std::size_t at) const
+  {
+    auto all = count == 0 ? wide{} : static_cast<wide>(pieces[at]);
+    for (std::uint32_t piece = 1; piece < count; ++piece) {
+      auto const next = static_cast<wide>(pieces[piece * elements + at]);
+      if constexpr (std::is_integral_v<wide>) {
+        all += next;
+      } else {
+        all = rounded_sum(all, next);
       }
-      sum[at] = static_cast<T>(all);
     }
+    sum[at] = static_cast<T>(all);
   }
 };
 
