@@ -179,7 +179,8 @@ run() {
   for each in "$@"; do
     case $each in
       tests) test_program tests 300 gpu; test_program tests_nccl 120 gpu_nccl
-        test_program tests_cublas 120 gpu_cublas ;;
+        test_program tests_cublas 120 gpu_cublas
+        test_program tests_processes 120 gpu_processes ;;
       memcheck | racecheck | initcheck | synccheck) sanitize "$each" ;;
       *) "$each" ;;
     esac

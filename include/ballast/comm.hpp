@@ -7,6 +7,7 @@
 
 // IWYU pragma: begin_exports
 #include <ballast/comm/agree.hpp>
+#include <ballast/comm/call_offers.hpp>
 #include <ballast/comm/collective_check.hpp>
 #include <ballast/comm/comm_failure.hpp>
 #include <ballast/comm/concepts.hpp>

@@ -2,12 +2,14 @@
 #ifndef BALLAST_TESTS_COMM_PIPE_COMMUNICATOR_HPP
 #define BALLAST_TESTS_COMM_PIPE_COMMUNICATOR_HPP
 
+#include <gtest/gtest.h>
 #include <ballast/comm/comm_failure.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/result.hpp>
 
 #include <sys/socket.h>
 #include <sys/time.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -174,6 +176,32 @@ inline std::vector<pipe_communicator> pipe_group(std::size_t ranks, std::chrono:
     group.emplace_back(rank, std::move(sockets[rank]));
   }
   return group;
+}
+
+/// Runs body(communicator) in a process for each rank; returns with what status each has ended, 0 if
+/// all that it expected was so.
+template <class Body>
+std::vector<int> run_pipe_processes(std::size_t ranks, std::chrono::seconds patience,
+                                    Body const& body)
+{
+  auto comms = pipe_group(ranks, patience);
+  std::vector<pid_t> children;
+  for (std::size_t rank = 0; rank < ranks; ++rank) {
+    children.push_back(::fork());
+    if (children.back() < 0) { throw std::system_error(errno, std::generic_category(), "fork"); }
+    if (children.back() == 0) {
+      pipe_communicator own = std::move(comms[rank]);
+      comms.clear();  // or the others' ends would stay open here
+      body(own);
+      ::_exit(testing::Test::HasFailure() ? 1 : 0);
+    }
+  }
+  comms.clear();
+  std::vector<int> statuses(ranks, -1);
+  for (std::size_t rank = 0; rank < ranks; ++rank) {
+    EXPECT_EQ(::waitpid(children[rank], &statuses[rank], 0), children[rank]);
+  }
+  return statuses;
 }
 
 }  // namespace ballast_test

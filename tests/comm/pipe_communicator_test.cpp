@@ -7,13 +7,9 @@
 
 #include <ballast/comm/concepts.hpp>
 
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <chrono>
 #include <cstddef>
 #include <thread>
-#include <utility>
 #include <vector>
 
 namespace {
@@ -46,24 +42,7 @@ TEST(PipeCommunicator, ConformsOnThreads)
 
 TEST(PipeCommunicator, ConformsOnProcesses)
 {
-  auto comms = ballast_test::pipe_group(4, time_bound);
-  std::vector<pid_t> children;
-  for (std::size_t rank = 0; rank < comms.size(); ++rank) {
-    children.push_back(::fork());
-    ASSERT_GE(children.back(), 0);
-    if (children.back() == 0) {
-      pipe_communicator own = std::move(comms[rank]);
-      comms.clear();  // or the others' ends would stay open here
-      run_all(own);
-      ::_exit(testing::Test::HasFailure() ? 1 : 0);
-    }
-  }
-  comms.clear();
-  for (pid_t const child : children) {
-    int status = -1;
-    EXPECT_EQ(::waitpid(child, &status, 0), child);
-    EXPECT_EQ(status, 0);
-  }
+  EXPECT_EQ(ballast_test::run_pipe_processes(4, time_bound, run_all), std::vector<int>(4, 0));
 }
 
 TEST(PipeCommunicator, NamesWhoIsSilentForTooLong)

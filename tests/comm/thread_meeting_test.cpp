@@ -16,9 +16,9 @@
 
 namespace {
 
+using ballast::call_offer;
 using ballast::collective;
 using ballast::thread_meeting;
-using ballast::thread_offer;
 using ballast_test::time_bound;
 
 template <class Run>
@@ -46,27 +46,6 @@ TEST(ThreadMeeting, TakesWhenAllAreHereAndGoesWhenAllHaveTaken)  // Ensures (1)
   });
 }
 
-TEST(ThreadMeeting, FindsMessagesBehindEachOther)
-{
-  thread_meeting meeting(3, time_bound);
-  on_threads(3, [&](std::size_t self) {
-    std::vector<std::byte> const send(60, static_cast<std::byte>(self));
-    std::vector<std::size_t> const send_bytes{self, 20, 40 - self};
-    std::vector<std::size_t> receive_bytes{0, 1, 2};
-    if (self == 1) { receive_bytes = {20, 20, 20}; }
-    if (self == 2) { receive_bytes = {40, 39, 38}; }
-    thread_offer const offer{{collective::all_to_all_v}, send, send_bytes, receive_bytes};
-    EXPECT_TRUE(meeting.meet(self, offer, [&] {
-      for (std::size_t from = 0; from < 3; ++from) {
-        auto const message = meeting.message(from, self);
-        std::size_t const before = self == 0 ? 0 : self == 1 ? from : from + 20;
-        EXPECT_EQ(message.data(), meeting.offer_of(from).send.data() + before);
-        EXPECT_EQ(message.size(), receive_bytes[from]);
-      }
-    }));
-  });
-}
-
 // The others do not wait for a copy that will never be made.
 TEST(ThreadMeeting, IsNotHeldUpByOneWhoThrows)
 {
@@ -91,7 +70,7 @@ TEST(ThreadMeeting, SeatsThoseOfAColourInRankOrder)
   thread_meeting meeting(colours.size(), time_bound);
   std::vector<thread_meeting::place> places(colours.size());
   on_threads(colours.size(), [&](std::size_t self) {
-    thread_offer const offer{{collective::split}, {}, {}, {}, colours[self]};
+    call_offer const offer{{collective::split}, {}, {}, {}, colours[self]};
     EXPECT_TRUE(meeting.meet(self, offer, [&] { places[self] = meeting.place_in_part(self); }));
   });
   for (std::size_t rank = 0; rank < colours.size(); ++rank) {

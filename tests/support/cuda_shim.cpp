@@ -5,6 +5,9 @@
 
 #include <ballast/core/random.hpp>
 
+#include <sys/mman.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -12,6 +15,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <set>
@@ -127,7 +131,57 @@ struct stamp {
   std::shared_ptr<std::chrono::steady_clock::time_point> when;
 };
 
-using task = std::variant<copy, place, host_function, stamp, ballast_test::stream_work*>;
+// ---- What processes share ----
+
+/// How often the event was recorded, and the last of these records that its stream has reached.
+struct shared_event {
+  std::atomic<std::uint64_t> recorded;
+  std::atomic<std::uint64_t> reached;
+  std::atomic<int> opened;
+  std::atomic<bool> is_gone;
+};
+
+struct shared_array {
+  std::size_t offset;  // in the file
+  std::size_t bytes;
+  pid_t owner;
+  std::atomic<int> opened;
+  std::atomic<bool> is_gone;
+};
+
+struct shared_state {
+  static constexpr std::size_t most = 512;
+  static constexpr std::size_t file_bytes = std::size_t{1} << 32U;  // hardly any of it is written
+
+  std::atomic<std::size_t> used = 0;
+  std::atomic<std::size_t> events = 0;
+  std::atomic<std::size_t> arrays = 0;
+  std::atomic<std::size_t> freed = 0;
+  std::atomic<std::size_t> rules_broken = 0;
+  shared_event event[most];
+  shared_array array[most];
+};
+
+struct {
+  shared_state* state = nullptr;
+  int file = -1;
+  std::mutex mutex;
+  std::map<void*, std::size_t> arrays;  // that this process sees, of its own and opened
+} shared;
+
+/// A record of a shared event; as a task, that it is reached.
+struct shared_record {
+  shared_event* event;
+  std::uint64_t number;
+};
+
+/// Waits for such a record.
+struct shared_wait {
+  shared_record record;
+};
+
+using task = std::variant<copy, place, host_function, stamp, ballast_test::stream_work*,
+                          shared_record, shared_wait>;
 
 }  // namespace
 
@@ -211,6 +265,13 @@ struct CUstream_st {
   static void run(host_function const& each) { each.function(each.argument); }
   static void run(stamp const& each) { *each.when = std::chrono::steady_clock::now(); }
   static void run(ballast_test::stream_work* each) { each->run(); }
+  static void run(shared_record const& each) { each.event->reached = each.number; }
+  static void run(shared_wait const& each)
+  {
+    while (each.record.event->reached < each.record.number) {
+      std::this_thread::sleep_for(std::chrono::microseconds(20));
+    }
+  }
 
   void work_off()
   {
@@ -256,6 +317,8 @@ struct CUevent_st {
   int const device = current_device;
   std::mutex mutex;
   place recorded = {};  // nowhere, until it is
+  shared_event* shared = nullptr;
+  bool is_opened = false;  // another process's
 };
 
 // ---- Errors and devices -------------------------------------------------------------------------
@@ -266,6 +329,7 @@ char const* cudaGetErrorString(cudaError_t code)
     case cudaErrorLaunchFailure: return "unspecified launch failure";
     case cudaErrorInvalidValue: return "invalid argument";
     case cudaErrorMemoryAllocation: return "out of memory";
+    case cudaErrorInvalidResourceHandle: return "invalid resource handle";
     default: return "unknown error";
   }
 }
@@ -378,7 +442,12 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
     return code;
   }
   std::lock_guard const lock(event->mutex);
-  if (event->recorded.stream != nullptr) { stream->push(event->recorded); }
+  if (event->shared != nullptr) {
+    if (event->shared->is_gone) { ++shared.state->rules_broken; }
+    stream->push(shared_wait{{event->shared, event->shared->recorded}});
+  } else if (event->recorded.stream != nullptr) {
+    stream->push(event->recorded);
+  }
   return cudaSuccess;
 }
 
@@ -395,7 +464,12 @@ cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags)
   if (auto const code = ordered_failure("cudaEventCreateWithFlags"); code != cudaSuccess) {
     return code;
   }
-  *event = std::make_unique<CUevent_st>((flags & cudaEventDisableTiming) == 0).release();
+  auto made = std::make_unique<CUevent_st>((flags & cudaEventDisableTiming) == 0);
+  if ((flags & cudaEventInterprocess) != 0) {
+    if (made->timed || shared.state == nullptr) { return said(cudaErrorInvalidValue); }
+    made->shared = &shared.state->event[shared.state->events++];
+  }
+  *event = made.release();
   return cudaSuccess;
 }
 
@@ -410,6 +484,9 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
   if (event->timed) {
     event->reached.when = std::make_shared<std::chrono::steady_clock::time_point>();
     stream->push(event->reached);
+  }
+  if (event->shared != nullptr) {
+    stream->push(shared_record{event->shared, ++event->shared->recorded});
   }
   event->recorded = stream->end();
   return cudaSuccess;
@@ -453,6 +530,14 @@ cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t start, cudaEve
 
 cudaError_t cudaEventDestroy(cudaEvent_t event)
 {
+  if (shared_event* const both = event->shared; both != nullptr) {
+    if (event->is_opened) {
+      --both->opened;
+    } else {
+      both->is_gone = true;
+      if (both->opened > 0) { ++shared.state->rules_broken; }
+    }
+  }
   std::unique_ptr<CUevent_st>(event).reset();
   return cudaSuccess;
 }
@@ -503,6 +588,72 @@ void* pages(std::size_t bytes)
   return std::aligned_alloc(page, (bytes + page - 1) / page * page);
 }
 
+/// Shows this process an array; each time at another address.
+void* map_shared(std::size_t index)
+{
+  shared_array const& each = shared.state->array[index];
+  void* const memory = ::mmap(nullptr, each.bytes, PROT_READ | PROT_WRITE, MAP_SHARED, shared.file,
+                              static_cast<off_t>(each.offset));
+  if (memory == MAP_FAILED) { return nullptr; }
+  std::lock_guard const lock(shared.mutex);
+  shared.arrays[memory] = index;
+  return memory;
+}
+
+void* shared_pages(std::size_t bytes)
+{
+  constexpr std::size_t page = 4096;
+  std::size_t const room = (bytes + page - 1) / page * page;
+  std::size_t const index = shared.state->arrays++;
+  std::size_t const offset = shared.state->used.fetch_add(room);
+  if (index >= shared_state::most || offset + room > shared_state::file_bytes) { return nullptr; }
+  shared_array& made = shared.state->array[index];
+  made.offset = offset;
+  made.bytes = room;
+  made.owner = ::getpid();
+  return map_shared(index);
+}
+
+/// Takes the array out of this process's sight; nullptr if it is none of these.
+shared_array* unmap_shared(void* memory, bool opened)
+{
+  std::lock_guard const lock(shared.mutex);
+  auto const found = shared.arrays.find(memory);
+  if (found == shared.arrays.end()) { return nullptr; }
+  shared_array& each = shared.state->array[found->second];
+  if ((each.owner != ::getpid()) != opened) { return nullptr; }
+  ::munmap(memory, each.bytes);
+  shared.arrays.erase(found);
+  return &each;
+}
+
+bool free_shared(void* memory)
+{
+  shared_array* const each = unmap_shared(memory, false);
+  if (each == nullptr) { return false; }
+  each->is_gone = true;
+  ++shared.state->freed;
+  if (each->opened > 0) { ++shared.state->rules_broken; }
+  return true;
+}
+
+/// The handle of the array or event with that number, and its number.
+template <class Handle>
+Handle shared_handle(std::size_t number)
+{
+  Handle made{};
+  std::memcpy(&made, &++number, sizeof(number));
+  return made;
+}
+
+template <class Handle>
+std::size_t shared_number(Handle const& handle)
+{
+  std::size_t number = 0;
+  std::memcpy(&number, &handle, sizeof(number));
+  return number - 1;
+}
+
 }  // namespace
 
 cudaError_t cudaMallocHost(void** memory, std::size_t bytes)
@@ -529,7 +680,7 @@ cudaError_t cudaFreeHost(void* memory)
 cudaError_t cudaMalloc(void** memory, std::size_t bytes)
 {
   if (auto const code = ordered_failure("cudaMalloc"); code != cudaSuccess) { return code; }
-  *memory = pages(bytes);
+  *memory = shared.state != nullptr ? shared_pages(bytes) : pages(bytes);
   if (*memory == nullptr) { return said(cudaErrorMemoryAllocation); }
   ++device_arrays;
   return cudaSuccess;
@@ -562,9 +713,100 @@ cudaError_t cudaFree(void* memory)
   if (memory != nullptr) {
     --device_arrays;
     frees_that_wait += tasks_in_streams > 0 ? 1U : 0U;
+    if (shared.state != nullptr && free_shared(memory)) { return cudaSuccess; }
   }
   std::free(memory);
   return cudaSuccess;
+}
+
+// ---- Between processes --------------------------------------------------------------------------
+
+cudaError_t cudaIpcGetMemHandle(cudaIpcMemHandle_t* handle, void* memory)
+{
+  if (auto const code = ordered_failure("cudaIpcGetMemHandle"); code != cudaSuccess) {
+    return code;
+  }
+  std::lock_guard const lock(shared.mutex);
+  auto const found = shared.arrays.find(memory);
+  if (found == shared.arrays.end()) { return said(cudaErrorInvalidValue); }
+  *handle = shared_handle<cudaIpcMemHandle_t>(found->second);
+  return cudaSuccess;
+}
+
+cudaError_t cudaIpcOpenMemHandle(void** memory, cudaIpcMemHandle_t handle, unsigned flags)
+{
+  if (auto const code = ordered_failure("cudaIpcOpenMemHandle"); code != cudaSuccess) {
+    return code;
+  }
+  std::size_t const number = shared_number(handle);
+  if (number >= shared_state::most || flags != cudaIpcMemLazyEnablePeerAccess) {
+    return said(cudaErrorInvalidValue);
+  }
+  shared_array& each = shared.state->array[number];
+  // Nor does CUDA open what the same process has allocated.
+  if (each.owner == ::getpid() || each.is_gone) { return said(cudaErrorInvalidResourceHandle); }
+  ++each.opened;
+  *memory = map_shared(number);
+  return *memory != nullptr ? cudaSuccess : said(cudaErrorMapBufferObjectFailed);
+}
+
+cudaError_t cudaIpcCloseMemHandle(void* memory)
+{
+  shared_array* const each = unmap_shared(memory, true);
+  if (each == nullptr) { return said(cudaErrorInvalidValue); }
+  --each->opened;
+  return cudaSuccess;
+}
+
+cudaError_t cudaIpcGetEventHandle(cudaIpcEventHandle_t* handle, cudaEvent_t event)
+{
+  if (auto const code = ordered_failure("cudaIpcGetEventHandle"); code != cudaSuccess) {
+    return code;
+  }
+  if (event->shared == nullptr) { return said(cudaErrorInvalidResourceHandle); }
+  *handle = shared_handle<cudaIpcEventHandle_t>(
+      static_cast<std::size_t>(event->shared - shared.state->event));
+  return cudaSuccess;
+}
+
+cudaError_t cudaIpcOpenEventHandle(cudaEvent_t* event, cudaIpcEventHandle_t handle)
+{
+  if (auto const code = ordered_failure("cudaIpcOpenEventHandle"); code != cudaSuccess) {
+    return code;
+  }
+  std::size_t const number = shared_number(handle);
+  if (number >= shared_state::most) { return said(cudaErrorInvalidValue); }
+  auto opened = std::make_unique<CUevent_st>(false);
+  opened->shared = &shared.state->event[number];
+  opened->is_opened = true;
+  ++opened->shared->opened;
+  *event = opened.release();
+  return cudaSuccess;
+}
+
+ballast_test::shared_cuda::shared_cuda()
+{
+  void* const memory = ::mmap(nullptr, sizeof(shared_state), PROT_READ | PROT_WRITE,
+                              MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  shared.state = memory == MAP_FAILED ? nullptr : new (memory) shared_state();
+  shared.file = ::memfd_create("device", 0);
+  if (::ftruncate(shared.file, static_cast<off_t>(shared_state::file_bytes)) != 0) { std::abort(); }
+}
+
+ballast_test::shared_cuda::~shared_cuda()
+{
+  ::munmap(std::exchange(shared.state, nullptr), sizeof(shared_state));
+  ::close(shared.file);
+}
+
+std::size_t ballast_test::shared_cuda::arrays_left() const
+{
+  return shared.state->arrays - shared.state->freed;
+}
+
+std::size_t ballast_test::shared_cuda::rules_broken() const
+{
+  return shared.state->rules_broken;
 }
 
 // ---- For tests ----------------------------------------------------------------------------------

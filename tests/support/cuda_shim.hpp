@@ -18,6 +18,9 @@
 /// the call. A batch of copies keeps no order. cudaLaunchHostFunc serves as the kernel of a test.
 /// cudaErrorNotReady becomes the thread's last error.
 ///
+/// Processes that were forked while a shared_cuda is there reach each other's memory of cudaMalloc,
+/// and events made for that, by handles: each sees an array at an address of its own, and no other.
+///
 /// It is stricter in one thing: in a batch an empty copy is cudaErrorInvalidValue.
 namespace ballast_test {
 
@@ -76,6 +79,22 @@ void pretend_devices(int devices, bool reach_each_other, std::size_t most_peers 
 [[nodiscard]] std::size_t live_pinned_arrays();
 [[nodiscard]] std::size_t live_device_arrays();
 [[nodiscard]] std::size_t live_events();
+
+/// While one is there, memory and events can be shared with processes that are forked meanwhile.
+/// Nothing is there that was allocated before.
+class shared_cuda {
+ public:
+  shared_cuda();
+  shared_cuda(shared_cuda const&) = delete;
+  shared_cuda& operator=(shared_cuda const&) = delete;
+  ~shared_cuda();
+
+  /// Arrays that no process freed.
+  [[nodiscard]] std::size_t arrays_left() const;
+  /// How often an array or an event was freed, or used, that CUDA leaves undefined: freed while
+  /// another process had it open, or used after it was freed.
+  [[nodiscard]] std::size_t rules_broken() const;
+};
 
 /// Copies that were queued since the start.
 [[nodiscard]] std::size_t copies_queued();

@@ -2,6 +2,7 @@
 #ifndef BALLAST_COMM_THREAD_COMMUNICATOR_HPP
 #define BALLAST_COMM_THREAD_COMMUNICATOR_HPP
 
+#include <ballast/comm/call_offers.hpp>
 #include <ballast/comm/collective_check.hpp>
 #include <ballast/comm/deadline.hpp>
 #include <ballast/comm/detail/host_scratch.hpp>
@@ -67,11 +68,11 @@ class thread_communicator {
                                         std::span<std::byte> receive)
   {
     expect_gather_sizes(send.size(), receive.size(), size());
-    thread_offer const offer{{collective::all_gather, send.size()}, send};
+    call_offer const offer{{collective::all_gather, send.size()}, send};
     return meet(offer, [&] {
       auto* to = receive.data();
       for (std::size_t peer = 0; peer < size(); ++peer) {
-        to = copy(group_->offer_of(peer).send, to);
+        to = copy(group_->offers()[peer].send, to);
       }
     });
   }
@@ -84,12 +85,12 @@ class thread_communicator {
   {
     expect_counts(send_bytes.size(), receive_bytes.size(), size());
     expect_exchange_sizes(send.size(), total(send_bytes), receive.size(), total(receive_bytes));
-    thread_offer const offer{
+    call_offer const offer{
         {collective::all_to_all_v, 0, {}, content}, send, send_bytes, receive_bytes};
     return meet(offer, [&] {
       auto* to = receive.data();
       for (std::size_t peer = 0; peer < size(); ++peer) {
-        to = copy(group_->message(peer, rank_), to);
+        to = copy(group_->offers().message(peer, rank_), to);
       }
     });
   }
@@ -97,9 +98,9 @@ class thread_communicator {
   [[nodiscard]] result<void> broadcast(std::span<std::byte> bytes, rank_id root)
   {
     expect_root(root, size());
-    thread_offer const offer{{collective::broadcast, bytes.size(), root}, bytes};
+    call_offer const offer{{collective::broadcast, bytes.size(), root}, bytes};
     return meet(offer, [&] {
-      if (root != rank()) { copy(group_->offer_of(to_index(root)).send, bytes.data()); }
+      if (root != rank()) { copy(group_->offers()[to_index(root)].send, bytes.data()); }
     });
   }
 
@@ -110,7 +111,7 @@ class thread_communicator {
 
   [[nodiscard]] result<thread_communicator> split(std::uint32_t colour)
   {
-    thread_offer const offer{{collective::split}, {}, {}, {}, colour};
+    call_offer const offer{{collective::split}, {}, {}, {}, colour};
     thread_meeting::place place;
     return meet(offer, [&] { place = group_->place_in_part(rank_); }).map([&] {
       return thread_communicator(place.group, place.rank);
@@ -172,7 +173,7 @@ class thread_communicator {
   }
 
   template <class Move>
-  [[nodiscard]] result<void> meet(thread_offer const& offer, Move move)
+  [[nodiscard]] result<void> meet(call_offer const& offer, Move move)
   {
     return checked([&] { return group_->meet(rank_, offer, move); });
   }

@@ -28,8 +28,9 @@
 
 namespace ballast::inline v0 {
 
-/// A `stream_communicator` whose ranks are threads of one process. The GPUs' copy engines move the
-/// bytes, so a matrix product that runs at the same time keeps all multiprocessors.
+/// A `stream_communicator` whose ranks are threads of one process; with another `Group`, processes:
+/// see process_copy_engine_communicator. The GPUs' copy engines move the bytes, so a matrix product
+/// that runs at the same time keeps all multiprocessors.
 ///
 /// Each rank has a stream: of a GPU of its own, or several ranks share a GPU. In a call the threads
 /// meet and compare sizes; then each rank's stream waits until its peers' data is ready, and copies
@@ -56,7 +57,7 @@ namespace ballast::inline v0 {
 ///             stay valid until all ranks have returned from the call.
 /// Complexity  per call and rank O(P) calls of CUDA; the last rank compares P^2 counts.
 /// Source      the idea of StepCCL: Zhang et al., "DistTrain", 2024, arXiv:2408.04275.
-template <class Allocator = pinned_allocator<std::byte>>
+template <class Allocator = pinned_allocator<std::byte>, class Group = thread_meeting>
   requires std::same_as<typename std::allocator_traits<Allocator>::value_type, std::byte>
 class copy_engine_communicator {
  public:
@@ -75,13 +76,29 @@ class copy_engine_communicator {
                       " is the legacy default stream; give each rank one of its own");
     }
     return detail::make_copy_engine_ranks(streams).map([&](detail::copy_engine_ranks const& ranks) {
-      auto const group = std::make_shared<thread_meeting>(ranks.size(), options.deadline);
+      auto const group = std::make_shared<Group>(ranks.size(), options.deadline);
       std::vector<copy_engine_communicator> communicators;
       communicators.reserve(ranks.size());
       for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
         communicators.push_back(copy_engine_communicator(group, rank, ranks, options, allocator));
       }
       return communicators;
+    });
+  }
+
+  /// Makes this process a rank of a new group, of all ranks of `host`: see
+  /// process_copy_engine_communicator.
+  template <class Host>
+    requires std::constructible_from<Group, Host>
+  [[nodiscard]] static result<copy_engine_communicator> join(
+      Host host, cudaStream_t stream, copy_engine_options options = {},
+      Allocator const& allocator = Allocator())
+  {
+    expect_usable(stream, host.rank(), options);
+    return Group::join(std::move(host), stream).map([&](auto&& all) {
+      std::size_t const rank = all.group->rank();
+      return copy_engine_communicator(std::move(all.group), rank, std::move(all.ranks), options,
+                                      allocator);
     });
   }
 
@@ -97,7 +114,7 @@ class copy_engine_communicator {
     return member().exchange(
         {{collective::all_gather, send.size()}, send},
         [&](std::size_t peer) {
-          return pull{group().offer_of(peer).send, receive.data() + peer * send.size()};
+          return pull{group().offers()[peer].send, receive.data() + peer * send.size()};
         },
         [&](std::size_t) { return send.size(); });
   }
@@ -118,7 +135,8 @@ class copy_engine_communicator {
     return member().exchange(
         {{collective::all_to_all_v, 0, {}, content}, send, send_bytes, receive_bytes},
         [&](std::size_t peer) {
-          return pull{group().message(peer, member().rank), receive.data() + offsets[peer]};
+          return pull{group().offers().message(peer, member().rank),
+                      receive.data() + offsets[peer]};
         },
         [&](std::size_t peer) { return send_bytes[peer]; });
   }
@@ -129,10 +147,10 @@ class copy_engine_communicator {
     expect_root(root, size());
     bool const sends = root == rank();
     return member().exchange(
-        {{collective::broadcast, bytes.size(), root}, bytes},
+        {{collective::broadcast, bytes.size(), root}, sends ? bytes : std::span<std::byte>()},
         [&](std::size_t peer) {
           bool const has_it = !sends && peer == to_index(root);
-          return has_it ? pull{group().offer_of(peer).send, bytes.data()} : pull{};
+          return has_it ? pull{group().offers()[peer].send, bytes.data()} : pull{};
         },
         [&](std::size_t) { return sends ? bytes.size() : 0; });
   }
@@ -147,18 +165,29 @@ class copy_engine_communicator {
   /// The new group has the same streams; if it breaks, the old one does not.
   [[nodiscard]] result<copy_engine_communicator> split(std::uint32_t colour)
   {
-    thread_meeting::place place;
+    result<typename Group::place> place;
     detail::copy_engine_ranks ranks;
     auto const take_place = [&] {
       for (std::size_t peer = 0; peer < size(); ++peer) {
-        if (group().offer_of(peer).colour == colour) { ranks.push_back(member().ranks[peer]); }
+        if (group().offers()[peer].colour == colour) { ranks.push_back(member().ranks[peer]); }
       }
       place = group().place_in_part(member().rank);
     };
-    return member().meet({{collective::split}, {}, {}, {}, colour}, take_place).map([&] {
-      return copy_engine_communicator(place.group, place.rank, std::move(ranks), member().options,
-                                      state_->scratch.get_allocator());
+    if (auto met = member().meet({{collective::split}, {}, {}, {}, colour}, take_place); !met) {
+      return tl::unexpected(std::move(met).error());
+    }
+    return std::move(place).map([&](auto&& mine) {
+      return copy_engine_communicator(std::move(mine.group), mine.rank, std::move(ranks),
+                                      member().options, state_->scratch.get_allocator());
     });
+  }
+
+  /// Of processes: device memory that peers reach, which lives as long as this communicator. What
+  /// is sent from there is copied once; what is sent from elsewhere is first copied to such memory.
+  [[nodiscard]] result<std::span<std::byte>> lend(std::size_t bytes)
+    requires requires(Group& processes) { processes.lend(bytes); }
+  {
+    return group().lend(bytes);
   }
 
   /// Waits until the stream is empty, if there was a call since it was last found empty.
@@ -171,15 +200,25 @@ class copy_engine_communicator {
 
  private:
   using pull = detail::copy_engine_pull;
+  using member_type = detail::copy_engine_member<Group>;
 
   struct state {
     std::vector<std::size_t> receive_offsets;
     detail::aligned_scratch<Allocator> scratch;
     // Last, since its destructor waits for what uses the memory above.
-    detail::copy_engine_member member;
+    member_type member;
   };
 
-  copy_engine_communicator(std::shared_ptr<thread_meeting> group, std::size_t rank,
+  template <class Rank>
+  static void expect_usable(cudaStream_t stream, Rank rank, copy_engine_options const& options)
+  {
+    BALLAST_EXPECTS(options.deadline > std::chrono::milliseconds(0), "the deadline is ",
+                    options.deadline.count(), " ms");
+    BALLAST_EXPECTS(stream != nullptr && stream != cudaStreamLegacy, "the stream of rank ", rank,
+                    " is the legacy default stream; give each rank one of its own");
+  }
+
+  copy_engine_communicator(std::shared_ptr<Group> group, std::size_t rank,
                            detail::copy_engine_ranks ranks, copy_engine_options options,
                            Allocator const& allocator)
       : state_(new state{std::vector<std::size_t>(ranks.size()),
@@ -187,8 +226,8 @@ class copy_engine_communicator {
                          {std::move(group), rank, std::move(ranks), options}})
   {}
 
-  [[nodiscard]] detail::copy_engine_member& member() const noexcept { return state_->member; }
-  [[nodiscard]] thread_meeting& group() const noexcept { return *member().group; }
+  [[nodiscard]] member_type& member() const noexcept { return state_->member; }
+  [[nodiscard]] Group& group() const noexcept { return *member().group; }
 
   std::unique_ptr<state> state_;
 };

@@ -24,7 +24,7 @@ using ballast::collective;
 using ballast::error_code;
 using ballast::result;
 using ballast::thread_meeting;
-using ballast::detail::copy_engine_member;
+using copy_engine_member = ballast::detail::copy_engine_member<thread_meeting>;
 using ballast::detail::copy_engine_pull;
 using ballast_test::launch;
 using ballast_test::time_bound;
@@ -72,7 +72,7 @@ class CopyEngineSeat : public testing::Test {
         {{collective::all_gather, block}, all[self].send},
         [&](std::size_t peer) {
           return copy_engine_pull{
-              sends(peer, self) ? all[self].seat->group->offer_of(peer).send : nothing,
+              sends(peer, self) ? all[self].seat->group->offers()[peer].send : nothing,
               all[self].receive.data() + peer * block};
         },
         [&](std::size_t peer) { return sends(self, peer) ? block : 0; });

@@ -2,8 +2,8 @@
 #ifndef BALLAST_GPU_DETAIL_COPY_ENGINE_MEMBER_HPP
 #define BALLAST_GPU_DETAIL_COPY_ENGINE_MEMBER_HPP
 
+#include <ballast/comm/call_offers.hpp>
 #include <ballast/comm/deadline.hpp>
-#include <ballast/comm/thread_meeting.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/gpu/copy_engine_options.hpp>
 #include <ballast/gpu/cuda_failure.hpp>
@@ -77,14 +77,16 @@ struct copy_engine_pull {
   std::byte* to;
 };
 
-/// One rank of a group whose threads meet on the host and whose streams wait for each other.
+/// One rank of a group whose hosts meet and whose streams wait for each other. `Group` is how they
+/// meet, and how they reach each other's memory: a thread_meeting, or a process_meeting.
 ///
 /// An exchange of rank r, with p for each of its peers:
 ///
-///   (a) r's stream records ready[r], after the work that writes what r sends
-///   (b) the threads meet and compare their calls
+///   (a) r's stream records ready[r], after the work that writes what r sends; of processes it
+///       first copies that to memory which peers reach, unless it lies there
+///   (b) the hosts meet and compare their calls
 ///   (c) r's stream waits for ready[p], copies from p, and records taken[r]
-///   (d) the threads continue once all have done (c)
+///   (d) the hosts continue once all have done (c)
 ///   (e) r's stream waits for taken[p], so that what r queues next may change what it has sent
 ///
 /// p records ready[p] again only after (d), when all waits for it have been queued; and taken[p]
@@ -94,10 +96,11 @@ struct copy_engine_pull {
 /// Ensures     (1) in (c) and (e) a stream waits only for peers with which it exchanges bytes
 ///             (2) a failure of CUDA ends the exchange after (e), or before (b); then the rank
 ///                 leaves the group
+template <class Group>
 class copy_engine_member {
  public:
-  copy_engine_member(std::shared_ptr<thread_meeting> meeting, std::size_t self,
-                     copy_engine_ranks members, copy_engine_options settings)
+  copy_engine_member(std::shared_ptr<Group> meeting, std::size_t self, copy_engine_ranks members,
+                     copy_engine_options settings)
       : group(std::move(meeting)),
         rank(self),
         ranks(std::move(members)),
@@ -107,11 +110,15 @@ class copy_engine_member {
   copy_engine_member(copy_engine_member const&) = delete;
   copy_engine_member& operator=(copy_engine_member const&) = delete;
 
-  /// Leaves the group, and waits for running copies, at most until the deadline.
+  /// Waits for running copies, at most until the deadline, and leaves the group.
   ~copy_engine_member()
   {
-    group->leave(rank);
-    (void)quiesce();
+    bool const idle = quiesce() == cudaSuccess;
+    if constexpr (requires { group->end(ranks, idle); }) {
+      group->end(ranks, idle);
+    } else {
+      group->leave(rank);
+    }
   }
 
   [[nodiscard]] cudaStream_t stream() const noexcept { return ranks[rank]->stream; }
@@ -119,27 +126,28 @@ class copy_engine_member {
   /// incoming(peer) returns what to copy from the peer, and is called while all offers are there;
   /// outgoing(peer) returns how many bytes the peer copies from here.
   template <class Incoming, class Outgoing>
-  [[nodiscard]] result<void> exchange(thread_offer const& offer, Incoming incoming,
-                                      Outgoing outgoing)
+  [[nodiscard]] result<void> exchange(call_offer offer, Incoming incoming, Outgoing outgoing)
   {
     if (!health_) { return health_; }
     pending_ = true;
+    if (auto staged = stage(offer); !staged) {
+      return break_off(tl::unexpected(std::move(staged).error()));
+    }
     if (auto const code = ranks[rank]->ready.record(stream()); code != cudaSuccess) {
       return break_off(cuda_failure("cudaEventRecord", code));
     }
-    first_failure failure;
-    if (auto met = meet(offer, [&] { failure = take(incoming); }); !met) { return met; }
+    result<void> done;
+    if (auto met = meet(offer, [&] { done = take(incoming); }); !met) { return met; }
     for (std::size_t peer = 0; peer < ranks.size(); ++peer) {
       if (peer == rank || outgoing(peer) == 0) { continue; }
-      failure.note("cudaStreamWaitEvent", ranks[peer]->taken.hold_up(stream()));
+      note(done, "cudaStreamWaitEvent", ranks[peer]->taken.hold_up(stream()));
     }
-    if (failure.code == cudaSuccess) { return {}; }
-    return break_off(cuda_failure(failure.call, failure.code));
+    return done ? done : break_off(tl::unexpected(std::move(done).error()));
   }
 
   /// One turn of the group, as thread_meeting::meet.
   template <class Take>
-  [[nodiscard]] result<void> meet(thread_offer const& offer, Take take_part)
+  [[nodiscard]] result<void> meet(call_offer const& offer, Take take_part)
   {
     if (!health_) { return health_; }
     auto met = group->meet(rank, offer, take_part);
@@ -172,44 +180,60 @@ class copy_engine_member {
     return state;
   }
 
-  std::shared_ptr<thread_meeting> const group;
+  std::shared_ptr<Group> const group;
   std::size_t const rank;
-  copy_engine_ranks const ranks;
+  copy_engine_ranks ranks;
   copy_engine_options const options;
 
  private:
-  /// The first failure of several calls of CUDA; the later calls are made nevertheless.
-  struct first_failure {
-    std::string_view call;
-    cudaError_t code = cudaSuccess;
+  /// Of several calls of CUDA the first failure stands; the later calls are made nevertheless.
+  static void note(result<void>& done, std::string_view call, cudaError_t code)
+  {
+    if (done && code != cudaSuccess) { done = cuda_failure(call, code); }
+  }
 
-    void note(std::string_view name, cudaError_t given)
-    {
-      if (code == cudaSuccess && given != cudaSuccess) { *this = {name, given}; }
+  /// Queues what brings the bytes to where peers reach them, if they do not lie there.
+  [[nodiscard]] result<void> stage(call_offer& offer)
+  {
+    if constexpr (requires { group->staging_for(offer.send); }) {
+      auto const there = group->staging_for(offer.send);
+      if (!there) { return tl::unexpected(there.error()); }
+      if (*there == nullptr) { return {}; }
+      batch_.clear();
+      batch_.add(offer.send, *there);
+      offer.send = {*there, offer.send.size()};
+      return cuda_result("cudaMemcpyBatchAsync", batch_.submit(stream(), options.beside_kernels));
+    } else {
+      return {};
     }
-  };
+  }
 
   template <class Incoming>
-  [[nodiscard]] first_failure take(Incoming incoming)
+  [[nodiscard]] result<void> take(Incoming incoming)
   {
-    first_failure failure;
+    result<void> done;
     batch_.clear();
     for (std::size_t step = 1; step <= ranks.size(); ++step) {
       // Begins with the next rank: otherwise all would copy from the first rank at the same time.
       std::size_t const peer = (rank + step) % ranks.size();
-      copy_engine_pull const each = incoming(peer);
+      copy_engine_pull each = incoming(peer);
       if (each.from.empty()) { continue; }
       if (peer != rank) {
-        failure.note("cudaStreamWaitEvent", ranks[peer]->ready.hold_up(stream()));
+        note(done, "cudaStreamWaitEvent", ranks[peer]->ready.hold_up(stream()));
+        if constexpr (requires { group->reach(peer, each.from); }) {
+          auto const here = group->reach(peer, each.from);
+          if (!here && done) { done = tl::unexpected(here.error()); }
+          if (here) { each.from = *here; }
+        }
       }
       batch_.add(each.from, each.to);
     }
-    if (failure.code == cudaSuccess) {
-      failure.note("cudaMemcpyBatchAsync", batch_.submit(stream(), options.beside_kernels));
+    if (done) {
+      note(done, "cudaMemcpyBatchAsync", batch_.submit(stream(), options.beside_kernels));
     }
     // After a failure too, since some copies may run already.
-    failure.note("cudaEventRecord", ranks[rank]->taken.record(stream()));
-    return failure;
+    note(done, "cudaEventRecord", ranks[rank]->taken.record(stream()));
+    return done;
   }
 
   /// Leaves the group, so that peers fail at their next call and not at the deadline.

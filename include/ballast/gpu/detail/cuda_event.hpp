@@ -26,6 +26,29 @@ class cuda_event {
   /// One that remembers when it was reached.
   [[nodiscard]] static result<cuda_event> make_timed() { return make(cudaEventDefault); }
 
+  /// One for which other processes' streams wait as well, once they have opened its handle().
+  [[nodiscard]] static result<cuda_event> make_for_processes()
+  {
+    return make(cudaEventDisableTiming | cudaEventInterprocess);
+  }
+
+  [[nodiscard]] result<cudaIpcEventHandle_t> handle() const
+  {
+    cudaIpcEventHandle_t made{};
+    auto const code = cudaIpcGetEventHandle(&made, event_.get());
+    if (code != cudaSuccess) { return cuda_failure("cudaIpcGetEventHandle", code); }
+    return made;
+  }
+
+  /// The event of another process, which records it. Nobody uses it once that process's is gone.
+  [[nodiscard]] static result<cuda_event> open(cudaIpcEventHandle_t const& handle)
+  {
+    cudaEvent_t opened = nullptr;
+    auto const code = cudaIpcOpenEventHandle(&opened, handle);
+    if (code != cudaSuccess) { return cuda_failure("cudaIpcOpenEventHandle", code); }
+    return cuda_event(opened);
+  }
+
   /// The event is reached when all work that is in the stream now is done.
   [[nodiscard]] cudaError_t record(cudaStream_t stream) const
   {

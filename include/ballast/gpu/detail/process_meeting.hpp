@@ -1,0 +1,299 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef BALLAST_GPU_DETAIL_PROCESS_MEETING_HPP
+#define BALLAST_GPU_DETAIL_PROCESS_MEETING_HPP
+
+#include <ballast/comm/call_offers.hpp>
+#include <ballast/comm/collective_check.hpp>
+#include <ballast/comm/comm_failure.hpp>
+#include <ballast/comm/concepts.hpp>
+#include <ballast/core/ids.hpp>
+#include <ballast/core/result.hpp>
+#include <ballast/gpu/detail/copy_engine_ranks.hpp>
+#include <ballast/gpu/detail/lent_memory.hpp>
+#include <ballast/gpu/detail/process_rank.hpp>
+
+#include <cuda_runtime_api.h>  // cudaStream_t
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <span>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace ballast::inline v0::detail {
+
+/// The calls of a group of processes of one machine: what thread_meeting is for threads. Offers
+/// travel over a communicator of the hosts, and peers' arrays are reached by CUDA's handles.
+///
+/// Each turn is two all-gathers: of the offers, which every rank then compares, and of a byte once
+/// a rank has taken what is for it. A rank that leaves makes the first of the two.
+///
+/// Ensures     (1) all ranks see the same offers, so they agree on which all-gather comes next
+///             (2) memory is freed if all ranks have left in the same turn and had closed it
+/// Complexity  a rank sends some 160 + 16 P bytes a turn; O(P^2) for the comparison.
+template <communicator Host>
+class process_meeting {
+ public:
+  /// A rank of a new group.
+  struct place {
+    std::shared_ptr<process_meeting> group;
+    std::size_t rank = 0;
+  };
+
+  /// A rank of a new group, and what it knows of its peers' streams.
+  struct joined {
+    std::shared_ptr<process_meeting> group;
+    copy_engine_ranks ranks;
+  };
+
+  explicit process_meeting(Host host)
+      : host_(std::move(host)),
+        offers_(host_.size()),
+        peers_(host_.size()),
+        own_(words_of_rank()),
+        all_(words_of_rank() * host_.size()),
+        tokens_(host_.size())
+  {}
+
+  [[nodiscard]] std::size_t size() const noexcept { return offers_.size(); }
+  [[nodiscard]] std::size_t rank() const { return to_index(host_.rank()); }
+
+  /// Collective. Every rank opens all others' events and some of their memory, so that a machine
+  /// that cannot says so here, on every rank.
+  [[nodiscard]] static result<joined> join(Host host, cudaStream_t stream)
+  {
+    auto const group = std::make_shared<process_meeting>(std::move(host));
+    auto ranks = group->introduce(stream);
+    if (!ranks) {
+      group->close();
+      return tl::unexpected(std::move(ranks).error());
+    }
+    return joined{group, *std::move(ranks)};
+  }
+
+  /// One turn: runs take() once all offers are there and agree.
+  template <class Take>
+  [[nodiscard]] result<void> meet(std::size_t self, call_offer const& offer, Take take)
+  {
+    if (auto heard = tell(offer, presence::stays); !heard) { return heard; }
+    std::vector<rank_id> left;
+    for (std::size_t peer = 0; peer < size(); ++peer) {
+      if (peers_[peer].is != presence::stays) { left.push_back(to_id<rank_id>(peer)); }
+    }
+    if (!left.empty()) {
+      is_over_ = true;
+      return comm_failure::peer_lost(name_of(offer.call.operation), std::move(left));
+    }
+    if (!offers_.all_agree()) { return offers_.mismatch(self); }
+    try {
+      take();
+    } catch (...) {
+      (void)part();
+      throw;
+    }
+    return part();
+  }
+
+  /// Tells the others that this rank will make no further call: waits for their next one, at most
+  /// as long as the host's communicator does.
+  void leave(std::size_t)
+  {
+    if (std::exchange(is_over_, true)) { return; }
+    auto const heard = tell({}, is_closed_ ? presence::has_closed : presence::leaves);
+    all_have_closed_ = heard && std::all_of(peers_.begin(), peers_.end(), [](told const& each) {
+                         return each.is == presence::has_closed;
+                       });
+  }
+
+  /// Closes what is the peers', if no copy can use it any more, leaves, and frees what is this
+  /// rank's. What peers may have open stays until the process ends.
+  void end(copy_engine_ranks& ranks, bool is_idle)
+  {
+    std::shared_ptr<copy_engine_rank const> own = std::move(ranks[rank()]);
+    if (is_idle) {
+      ranks.clear();
+      close();
+    }
+    leave(rank());
+    if (all_have_closed_) {
+      memory_.free();
+    } else {
+      static auto& kept = *new std::vector<std::shared_ptr<copy_engine_rank const>>();
+      kept.push_back(std::move(own));
+    }
+  }
+
+  /// Device memory that peers reach, until the group ends.
+  [[nodiscard]] result<std::span<std::byte>> lend(std::size_t bytes)
+  {
+    return memory_.lend(bytes).map([&](std::span<std::byte> all) { return all.first(bytes); });
+  }
+
+  /// Where to copy what is to be sent, so that peers reach it; nullptr if they reach it already.
+  [[nodiscard]] result<std::byte*> staging_for(std::span<std::byte const> send)
+  {
+    if (send.empty() || memory_.find(send) != nullptr) { return nullptr; }
+    if (staging_.size() < send.size()) {
+      auto more = memory_.lend(std::max(send.size(), 2 * staging_.size()));
+      if (!more) { return tl::unexpected(std::move(more).error()); }
+      staging_ = *more;
+    }
+    return staging_.data();
+  }
+
+  // To be called by take() only.
+
+  /// Arrays are where they lie in their own processes; reach() gives where this one sees them.
+  [[nodiscard]] call_offers const& offers() const noexcept { return offers_; }
+
+  [[nodiscard]] result<std::span<std::byte const>> reach(std::size_t peer,
+                                                         std::span<std::byte const> there)
+  {
+    auto here = memory_.reach(peers_[peer].memory, there);
+    return here ? here : cannot_open_process_rank(peer, here.error());
+  }
+
+  [[nodiscard]] result<place> place_in_part(std::size_t self)
+  {
+    return host_.split(offers_[self].colour).map([](Host part) {
+      std::size_t const rank = to_index(part.rank());
+      return place{std::make_shared<process_meeting>(std::move(part)), rank};
+    });
+  }
+
+ private:
+  enum class presence : std::uint64_t { stays, leaves, has_closed };
+
+  /// What a rank tells of an offer; all_to_all_v's counts follow it.
+  struct told {
+    presence is;
+    collective operation;
+    rank_id root;
+    std::uint64_t bytes;
+    std::uint64_t content;
+    std::uint64_t colour;
+    std::byte const* send;
+    std::uint64_t send_size;
+    lent_allocation memory;  // in which it lies
+  };
+
+  static_assert(std::is_trivially_copyable_v<told>);
+  static_assert(sizeof(told) % sizeof(std::size_t) == 0);
+
+  static constexpr std::size_t words_of_told = sizeof(told) / sizeof(std::size_t);
+
+  void close()
+  {
+    memory_.close();
+    is_closed_ = true;
+  }
+
+  [[nodiscard]] std::size_t words_of_rank() const { return words_of_told + 2 * host_.size(); }
+
+  /// Tells the offer, and hears all.
+  [[nodiscard]] result<void> tell(call_offer const& offer, presence is)
+  {
+    told mine{is,
+              offer.call.operation,
+              offer.call.root,
+              offer.call.bytes,
+              offer.call.content,
+              offer.colour,
+              offer.send.data(),
+              offer.send.size(),
+              {}};
+    if (auto const* const lies_in = memory_.find(offer.send)) { mine.memory = *lies_in; }
+    std::memcpy(own_.data(), &mine, sizeof(mine));
+    std::size_t* const counts = own_.data() + words_of_told;
+    std::copy(offer.send_bytes.begin(), offer.send_bytes.end(), counts);
+    std::copy(offer.receive_bytes.begin(), offer.receive_bytes.end(), counts + size());
+    auto heard = gather(std::as_bytes(std::span(own_)), std::as_writable_bytes(std::span(all_)));
+    if (!heard) {
+      is_over_ = true;
+      return heard;
+    }
+    for (std::size_t peer = 0; peer < size(); ++peer) {
+      std::size_t const* const words = all_.data() + peer * words_of_rank();
+      told& theirs = peers_[peer];
+      std::memcpy(&theirs, words, sizeof(theirs));
+      std::size_t const each = theirs.operation == collective::all_to_all_v ? size() : 0;
+      call_offer made;
+      made.call = {theirs.operation, theirs.bytes, theirs.root, theirs.content};
+      made.send = {theirs.send, theirs.send_size};
+      made.send_bytes = {words + words_of_told, each};
+      made.receive_bytes = {words + words_of_told + size(), each};
+      made.colour = static_cast<std::uint32_t>(theirs.colour);
+      offers_.put(peer, made);
+    }
+    return {};
+  }
+
+  /// Waits until all ranks have taken what is for them.
+  [[nodiscard]] result<void> part()
+  {
+    std::byte const token{};
+    auto met = gather({&token, 1}, tokens_);
+    if (!met) { is_over_ = true; }
+    return met;
+  }
+
+  [[nodiscard]] result<void> gather(std::span<std::byte const> mine, std::span<std::byte> all)
+  {
+    auto gathered = host_.all_gather(mine, all);
+    return gathered ? host_.wait() : gathered;
+  }
+
+  [[nodiscard]] result<copy_engine_ranks> introduce(cudaStream_t stream)
+  {
+    current_device const current;
+    process_rank_handles mine{};
+    auto own = make_process_rank(stream, current, memory_, mine);
+    std::vector<process_rank_handles> cards(size());
+    auto heard =
+        gather(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(cards)));
+    if (!heard) { return tl::unexpected(std::move(heard).error()); }
+
+    copy_engine_ranks ranks(size());
+    auto opened = own.map([&](auto const& made) {
+      ranks[rank()] = made;
+      staging_ = {mine.memory.begin, mine.memory.bytes};
+    });
+    for (std::size_t peer = 0; peer < size() && opened; ++peer) {
+      if (peer == rank() || cards[peer].memory.bytes == 0) { continue; }
+      auto const found = open_process_rank(cards[peer], memory_);
+      opened = found.map([&](auto const& made) { ranks[peer] = made; });
+      if (!opened) { opened = cannot_open_process_rank(peer, found.error()); }
+    }
+    std::byte const could{opened ? std::uint8_t{1} : std::uint8_t{0}};
+    if (heard = gather({&could, 1}, tokens_); !heard) {
+      return tl::unexpected(std::move(heard).error());
+    }
+    if (!opened) { return tl::unexpected(std::move(opened).error()); }
+    std::vector<rank_id> failed;
+    for (std::size_t peer = 0; peer < size(); ++peer) {
+      if (tokens_[peer] != std::byte{1}) { failed.push_back(to_id<rank_id>(peer)); }
+    }
+    if (!failed.empty()) { return comm_failure::peer_lost("join", std::move(failed)); }
+    return ranks;
+  }
+
+  Host host_;
+  call_offers offers_;
+  std::vector<told> peers_;        // what each rank has told in this turn
+  std::vector<std::size_t> own_;   // what this one tells, in words
+  std::vector<std::size_t> all_;   // what all tell; offers_ has spans of it
+  std::vector<std::byte> tokens_;  // [P]
+  lent_memory memory_;
+  std::span<std::byte> staging_;  // for what does not lie in lent memory
+  bool is_over_ = false;          // no further turn begins
+  bool is_closed_ = false;        // nothing of the peers' is open
+  bool all_have_closed_ = false;  // nobody has anything of this rank's open
+};
+
+}  // namespace ballast::inline v0::detail
+
+#endif  // BALLAST_GPU_DETAIL_PROCESS_MEETING_HPP
