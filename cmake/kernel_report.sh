@@ -6,9 +6,9 @@ usage() {
   cat <<'END'
 Usage: cmake/kernel_report.sh [-I<directory> ...]
 
-Compiles every kernel that copies or prepares copies (tests/cuda/kernels.cu) for compute capabilities
-8.0, 9.0 and 10.0 and prints what each one takes, as a Markdown table. No GPU is needed; nvcc, readelf
-and od are.
+Compiles every kernel that copies, prepares copies or adds up what was copied (tests/cuda/kernels.cu)
+for compute capabilities 8.0, 9.0 and 10.0 and prints what each one takes, as a Markdown table. No GPU
+is needed; nvcc, readelf and od are.
 NVCC names another compiler. Arguments go to it, such as the directory of tl/expected.hpp.
 
 Fails if a kernel spills registers, or if one that copies has no load or no store of 16 bytes in its

@@ -123,16 +123,16 @@ void pack_by_list(ballast::ulysses_tables const& tables, std::uint32_t gpu, Arra
 /// unpack_to_heads and unpack_to_tokens there; with sums the list is head_sums.
 template <class List, class Arrays>
 void unpack_by_list(ballast::ulysses_tables const& tables, std::uint32_t gpu, Arrays const& arrays,
-                    std::byte const* messages)
+                    std::byte const* messages,
+                    ballast::unpack_part part = ballast::unpack_part::all)
 {
   placed_blocks const placed(tables, gpu, List::side, ballast::device_heads(arrays));
   if constexpr (std::is_same_v<List, ballast::detail::head_sums>) {
     auto const rows = bag_rows_of(tables, gpu);
-    List const list{{placed.copies(), messages}, rows.data()};
-    run_on_host(list, list.count());
+    bool const adds = part != ballast::unpack_part::kept;
+    run_part_on_host(List{{placed.copies(), messages}, adds ? rows.data() : nullptr}, part);
   } else {
-    List const list{placed.copies(), messages};
-    run_on_host(list, list.count());
+    run_part_on_host(List{placed.copies(), messages}, part);
   }
 }
 

@@ -8,6 +8,7 @@
 #include <ballast/cuda/detail/copy/row_copies.hpp>
 #include <ballast/cuda/device_route.hpp>
 #include <ballast/cuda/row_tables.hpp>
+#include <ballast/cuda/strided_copy.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -97,11 +98,12 @@ inline void pack_by_list(ballast::device_ranges const& table, ballast::device_ro
 
 inline void unpack_by_list(ballast::device_ranges const& table, ballast::device_kept const& kept,
                            bool reverse, ballast::device_rows const& rows,
-                           std::byte const* messages)
+                           std::byte const* messages,
+                           ballast::unpack_part part = ballast::unpack_part::all)
 {
   found_places found(table, rows);
   ballast::detail::unpack_copies const list{{table, rows, found.places()}, kept, reverse, messages};
-  run_on_host(list, list.count());
+  run_part_on_host(list, part);
 }
 
 }  // namespace ballast_test

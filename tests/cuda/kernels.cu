@@ -1,19 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every kernel that copies or prepares copies, for its usual arguments: what cmake/kernel_report.sh
-// reports on.
+// Every kernel that copies, prepares copies or adds up what was copied, for its usual arguments: what
+// cmake/kernel_report.sh reports on.
 #include <ballast/core/config.hpp>
 #include <ballast/cuda/chunk_layout.hpp>
 #include <ballast/cuda/copy_batch.cuh>
+#include <ballast/cuda/detail/add_pieces.cuh>
 #include <ballast/cuda/device_heads.hpp>
 #include <ballast/cuda/prepared_heads.cuh>
 #include <ballast/cuda/prepared_route.cuh>
 #include <ballast/cuda/row_tables.hpp>
 #include <ballast/cuda/strided_copy.hpp>
 
+#include <cuda_bf16.h>
 #include <cuda_runtime.h>
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 namespace kernels {
 
@@ -41,15 +44,13 @@ struct strided_copies {
 
 }  // namespace kernels
 
-cudaError_t queue_all_kernels(void* temporary, std::size_t& bytes, std::byte* messages,
-                              kernels::contiguous_copies const& contiguous,
-                              kernels::strided_copies const& strided,
-                              ballast::chunks_to_ranks const& gathered,
-                              ballast::ranks_to_chunks const& scattered,
-                              ballast::prepared_route const& route,
-                              ballast::device_rows const& rows,
-                              ballast::prepared_heads const& exchange,
-                              ballast::device_heads const& heads, cudaStream_t stream)
+cudaError_t queue_all_kernels(
+    void* temporary, std::size_t& bytes, std::byte* messages,
+    kernels::contiguous_copies const& contiguous, kernels::strided_copies const& strided,
+    ballast::chunks_to_ranks const& gathered, ballast::ranks_to_chunks const& scattered,
+    ballast::prepared_route const& route, ballast::device_rows const& rows,
+    ballast::prepared_heads const& exchange, ballast::device_heads const& heads,
+    std::span<float> sum, std::span<__nv_bfloat16> short_sum, cudaStream_t stream)
 {
   for (cudaError_t const error : {
            ballast::copy_batch(temporary, bytes, contiguous, 1, stream),
@@ -64,6 +65,8 @@ cudaError_t queue_all_kernels(void* temporary, std::size_t& bytes, std::byte* me
            exchange.unpack_to_heads(heads, messages, stream),
            exchange.pack_to_tokens(heads, messages, stream),
            exchange.unpack_to_tokens(heads, messages, stream),
+           ballast::detail::add_pieces<float>(sum, sum, stream),
+           ballast::detail::add_pieces<__nv_bfloat16>(short_sum, short_sum, stream),
        }) {
     if (error != cudaSuccess) { return error; }
   }

@@ -24,6 +24,7 @@ struct prepared_width {
   counted_plan& plan;
   width shape;
   std::span<std::byte> memory;
+  ballast::side_stream const* side;
 
   static cudaError_t device_bytes(counted_plan const&, width const& shape, std::size_t& bytes)
   {
@@ -45,7 +46,9 @@ TEST(ReadyExchanges, PreparesEachShapeOnceAStep)
   auto const room = [&](auto&, std::size_t bytes) -> ballast::result<std::span<std::byte>> {
     return std::span<std::byte>(memory).first(bytes);
   };
-  auto const of = [&](int elements) { return ready.of(width{elements}, nullptr, room, plan); };
+  auto const of = [&](int elements) {
+    return ready.of(width{elements}, nullptr, room, nullptr, plan);
+  };
   auto const* const three = of(3).value();
   EXPECT_EQ(three->memory.size(), 3U);
   EXPECT_EQ(of(5).value()->shape.elements, 5);

@@ -8,6 +8,7 @@
 #include <ballast/cuda/prepared_heads.cuh>
 #include <ballast/gpu/device_array.hpp>
 #include <ballast/gpu/pinned_allocator.hpp>
+#include <ballast/gpu/side_stream.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -39,11 +40,12 @@ class device_bag {
   ballast::device_ulysses heads_;
 };
 
-/// A prepared_heads of these arrays and its memory, not yet prepared.
+/// A prepared_heads of these arrays and its memory, not yet prepared, with a side stream for what
+/// stays.
 class prepared_bag {
  public:
   prepared_bag(ballast::device_ulysses& plan, std::uint32_t gpu, ballast::device_heads const& heads)
-      : memory_(bytes_of(plan, gpu, heads)), heads_(plan, gpu, heads, memory_.span())
+      : memory_(bytes_of(plan, gpu, heads)), heads_(plan, gpu, heads, memory_.span(), &side_)
   {}
 
   [[nodiscard]] ballast::prepared_heads const& heads() const { return heads_; }
@@ -57,6 +59,7 @@ class prepared_bag {
     return bytes;
   }
 
+  ballast::side_stream side_ = ballast::side_stream::make().value();
   ballast::device_array<std::byte> memory_;
   ballast::prepared_heads heads_;
 };

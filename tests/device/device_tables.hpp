@@ -9,6 +9,7 @@
 #include <ballast/cuda/row_tables.hpp>
 #include <ballast/gpu/device_array.hpp>
 #include <ballast/gpu/pinned_allocator.hpp>
+#include <ballast/gpu/side_stream.hpp>
 
 #include <cstddef>
 #include <vector>
@@ -41,12 +42,12 @@ class device_tables {
   return bytes;
 }
 
-/// A prepared_route and its memory, prepared on the stream.
+/// A prepared_route and its memory, prepared on the stream, with a side stream for what stays.
 class prepared_tables {
  public:
   prepared_tables(ballast::device_route& there, ballast::device_rows const& rows,
                   cudaStream_t stream)
-      : memory_(prepared_bytes(there, rows)), route_(there, rows, memory_.span())
+      : memory_(prepared_bytes(there, rows)), route_(there, rows, memory_.span(), &side_)
   {
     EXPECT_EQ(route_.prepare(stream), cudaSuccess);
   }
@@ -54,6 +55,7 @@ class prepared_tables {
   [[nodiscard]] ballast::prepared_route const& route() const { return route_; }
 
  private:
+  ballast::side_stream side_ = ballast::side_stream::make().value();
   ballast::device_array<std::byte> memory_;
   ballast::prepared_route route_;
 };

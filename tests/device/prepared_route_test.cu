@@ -9,7 +9,9 @@
 #include <gtest/gtest.h>
 #include <ballast/cuda/device_route.hpp>
 #include <ballast/cuda/row_tables.hpp>
+#include <ballast/cuda/strided_copy.hpp>
 #include <ballast/gpu/device_array.hpp>
+#include <ballast/gpu/side_stream.hpp>
 #include <ballast/route/pack_rows.hpp>
 #include <ballast/route/route_plan.hpp>
 
@@ -32,6 +34,7 @@ using ballast::route_plan;
 using ballast::route_table;
 using ballast::row_array;
 using ballast::tokens;
+using ballast::unpack_part;
 using ballast_test::device_bytes;
 using ballast_test::device_tables;
 using ballast_test::rank_bytes;
@@ -204,7 +207,8 @@ TEST_F(RowsOnDevice, OfNoArraysAndOfNoRangesAreNothing)
   expect_moved_as_by_host(tables.route(), plan, empty);
 }
 
-// One graph of upload, prepare, pack and unpack, for all plans within the bound.
+// One graph of upload, prepare, pack and unpack, for all plans within the bound; what stays is copied
+// on a side stream.
 TEST_F(RowsOnDevice, OfAnotherPlanAreMovedByTheSameGraph)
 {
   constexpr tokens rows = 4000;
@@ -219,6 +223,10 @@ TEST_F(RowsOnDevice, OfAnotherPlanAreMovedByTheSameGraph)
   device_bytes const memory(ballast_test::prepared_bytes(there, rank.rows()));
   prepared_route const ready(there, rank.rows(), memory.span());
 
+  auto const side = ballast::side_stream::make().value();
+  auto const unpack = [&](cudaStream_t stream, unpack_part part) {
+    return ready.unpack(true, rank.rows(), rank.incoming.data(), stream, part);
+  };
   std::optional<ballast_test::replayable> graph;
   for (std::size_t const ranges : {20U, 0U, 40U, 1U, 33U}) {
     SCOPED_TRACE(ranges);
@@ -232,8 +240,12 @@ TEST_F(RowsOnDevice, OfAnotherPlanAreMovedByTheSameGraph)
         if (error == cudaSuccess) {
           error = ready.pack(true, rank.rows(), rank.outgoing.data(), stream);
         }
-        return error == cudaSuccess ? ready.unpack(true, rank.rows(), rank.incoming.data(), stream)
-                                    : error;
+        if (error == cudaSuccess) { error = side.mark(stream); }
+        if (error == cudaSuccess) {
+          error =
+              side.beside(stream, [&](cudaStream_t own) { return unpack(own, unpack_part::kept); });
+        }
+        return error == cudaSuccess ? unpack(stream, unpack_part::messages) : error;
       });
     }
     write(rank.outgoing, unwritten);

@@ -103,6 +103,13 @@ TEST_F(StepBalancerOnDevice, MovesWhatTheOneOfTheHostMoves)
       std::size_t const rank = to_index(comm.rank());
       ASSERT_TRUE(ballast_test::done(balancer.plan(all[step][rank])));
       auto const x = to_device(numbered(balancer.rows_read(), comm.rank()));
+      std::vector<std::int32_t> seqlens(balancer.cu_seqlens().size());
+      auto expected_seqlens = seqlens;
+      balancer.heads().write_cu_seqlens(expected_seqlens);
+      EXPECT_EQ(cudaMemcpyAsync(seqlens.data(), balancer.cu_seqlens().data(),
+                                balancer.cu_seqlens().size_bytes(), cudaMemcpyDeviceToHost,
+                                balancer.bag_comm().stream()),
+                cudaSuccess);
       moved const& host = expected[rank][step];
       std::array<ballast::device_array<float>, 4> to;
       for (std::size_t i = 0; i < to.size(); ++i) {
@@ -119,6 +126,7 @@ TEST_F(StepBalancerOnDevice, MovesWhatTheOneOfTheHostMoves)
       EXPECT_TRUE(ballast_test::done(balancer.to_tokens(with_heads(to[1], to[2]))));
       EXPECT_TRUE(ballast_test::done(balancer.reverse_route(wide(to[2], to[3]))));
       EXPECT_TRUE(ballast_test::done(comm.wait()));
+      EXPECT_EQ(seqlens, expected_seqlens);
       for (std::size_t i = 0; i < to.size(); ++i) { EXPECT_EQ(to_host(to[i]), host[i]) << i; }
     }
   });

@@ -4,8 +4,9 @@
 
 namespace ballast_test {
 
-/// Who packs and unpacks what a rank exchanges: the host, or what is queued on its stream.
-enum class mover { of_host, queued };
+/// Who packs and unpacks what a rank exchanges: the host, or what is queued on its stream, or there
+/// with a side stream for what stays on the rank.
+enum class mover { of_host, queued, queued_beside };
 
 }  // namespace ballast_test
 

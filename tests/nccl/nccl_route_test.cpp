@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "prepared_route_on_host.hpp"  // before the headers that call kernels
+
 #include <gmock/gmock.h>
-#include "../cuda/host_rows.hpp"
 #include "../gpu/host_work.hpp"
 #include "../route/instances.hpp"
 #include "../route/random_rows.hpp"
@@ -14,19 +15,26 @@
 #include <ballast/comm/comm_failure.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/core/workspace.hpp>
+#include <ballast/cuda/detail/temporary_storage.hpp>
 #include <ballast/cuda/device_route.hpp>
+#include <ballast/cuda/route_rows.cuh>
 #include <ballast/cuda/row_tables.hpp>
+#include <ballast/cuda/strided_copy.hpp>
+#include <ballast/gpu/side_stream.hpp>
 #include <ballast/route/place.hpp>
 #include <ballast/route/placement.hpp>
 #include <ballast/route/route.hpp>
 #include <ballast/route/route_plan.hpp>
 #include <ballast/route/row_array.hpp>
 
+#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <latch>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -36,11 +44,13 @@ using ballast::device_route;
 using ballast::device_rows;
 using ballast::error_code;
 using ballast::placement;
+using ballast::prepared_route;
 using ballast::rank_id;
 using ballast::result;
 using ballast::row_array;
 using ballast::to_index;
 using ballast::tokens;
+using ballast::unpack_part;
 using ballast::detail::route_direction;
 using ballast_test::byte_array;
 using ballast_test::mover;
@@ -50,43 +60,10 @@ using ballast_test::soon;
 using ballast_test::step_arrays;
 using ballast_test::time_bound;
 using testing::Each;
+using testing::ElementsAre;
 
 using ballast_test::host_work;
 using communicator = ballast::nccl_communicator<>;
-
-/// Queues what detail::device_row_mover queues: the same lists over the same tables, which are read
-/// when the stream reaches them.
-struct queued_row_mover {
-  device_route const& there;
-  bool forward;
-  device_rows rows;
-  byte_array& temporary;
-  cudaStream_t stream;
-  host_work& work;
-
-  std::span<std::byte> room(std::size_t count) const
-  {
-    temporary.resize(count);
-    return temporary;
-  }
-  result<void> pack(std::span<std::byte> outgoing) const
-  {
-    work.queue(stream, [table = forward ? there.sent() : there.received(), rows = rows, outgoing] {
-      ballast_test::pack_by_list(table, rows, outgoing.data());
-    });
-    return {};
-  }
-  result<void> keep() const { return {}; }
-  result<void> arrive() const { return {}; }
-  result<void> unpack(std::span<std::byte const> incoming) const
-  {
-    work.queue(stream, [table = forward ? there.received() : there.sent(), kept = there.kept(),
-                        reverse = !forward, rows = rows, incoming] {
-      ballast_test::unpack_by_list(table, kept, reverse, rows, incoming.data());
-    });
-    return {};
-  }
-};
 
 /// What a rank keeps from step to step to route by either mover.
 class router {
@@ -102,7 +79,7 @@ class router {
       return ballast::detail::route_on_host(comm, plan, direction, arrays, memory_);
     }
     if (auto uploaded = upload(comm, plan); !uploaded) { return uploaded; }
-    return queue(comm, direction, arrays);
+    return queue(comm, by, direction, arrays);
   }
 
   result<void> upload(communicator& comm, ballast::route_plan const& plan)
@@ -114,17 +91,27 @@ class router {
   }
 
   /// Another exchange by the plan that was uploaded.
-  result<void> queue(communicator& comm, route_direction direction,
+  result<void> queue(communicator& comm, mover by, route_direction direction,
                      std::vector<row_array> const& arrays)
   {
-    temporaries_.emplace_back();
-    bool const forward = direction == route_direction::forward;
-    auto const traffic = there_.traffic();
-    return ballast::detail::exchange_rows(
-        comm, forward ? traffic : traffic.reversed(), arrays, there_.memory(),
-        queued_row_mover{there_, forward, device_rows(arrays), temporaries_.back(), comm.stream(),
-                         work_});
+    device_rows const rows(arrays);
+    std::size_t bytes = 0;
+    EXPECT_EQ(prepared_route::device_bytes(there_, rows, bytes), cudaSuccess);
+    auto& memory = memories_.emplace_back(bytes);
+    bool const beside = by == mover::queued_beside;
+    if (beside && !side_) { side_.emplace(ballast::side_stream::make().value()); }
+    auto const& ready = routes_.emplace_back(there_, rows, memory, beside ? &*side_ : nullptr);
+    ready.unpacked = unpacked;
+    EXPECT_EQ(ready.prepare(comm.stream()), cudaSuccess);
+    std::size_t messages = ballast::detail::temporary_storage::alignment;
+    for (row_array const& each : arrays) {
+      messages += each.from.size() + each.to.size() + 2 * 16 * comm.size();
+    }
+    return ballast::detail::route_on_device(comm, ready, direction, arrays,
+                                            memories_.emplace_back(messages));
   }
+
+  std::function<void(unpack_part)> unpacked;  // as in prepared_route
 
   [[nodiscard]] host_work& work() { return work_; }
 
@@ -141,12 +128,13 @@ class router {
   ballast_test::route_memory tables_;
   device_route there_;
   ballast::workspace memory_;
-  std::deque<byte_array> temporaries_;
+  std::optional<ballast::side_stream> side_;
+  std::deque<byte_array> memories_;
+  std::deque<prepared_route> routes_;
   host_work work_;
 };
 
-// Two hundred random placements, by ranks that all pack on the host, that all queue, or of each
-// kind some.
+// Two hundred random placements, by ranks that all pack on the host, or of each kind some.
 void expect_routed(std::uint64_t seed, std::function<mover(std::size_t rank)> const& by)
 {
   ballast::random_source random(seed);
@@ -183,14 +171,11 @@ TEST(NcclRoute, BringsEveryRowAndBackPackedByTheHost)
   expect_routed(1, [](std::size_t) { return mover::of_host; });
 }
 
-TEST(NcclRoute, BringsEveryRowAndBackOnTheStream)
+TEST(NcclRoute, BringsEveryRowAndBackWhereAllKindsOfRanksMeet)
 {
-  expect_routed(2, [](std::size_t) { return mover::queued; });
-}
-
-TEST(NcclRoute, BringsEveryRowAndBackWhereBothKindsOfRanksMeet)
-{
-  expect_routed(3, [](std::size_t rank) { return rank % 2 == 0 ? mover::queued : mover::of_host; });
+  expect_routed(3, [](std::size_t rank) {
+    return std::array{mover::queued_beside, mover::queued, mover::of_host}[rank % 3];
+  });
 }
 
 /// Four ranks' step, with something of every kind.
@@ -218,15 +203,38 @@ TEST_F(NcclRouteOfFour, WaitsForNothingOnTheStream)
     routes.work().queue(comm.stream(), [&] { released.wait(); });
     auto there = arrays.unwritten(rank);
     auto back = arrays.unwritten_before(rank);
-    EXPECT_TRUE(
-        routes.queue(comm, route_direction::forward, arrays.between(arrays.before(rank), there)));
-    EXPECT_TRUE(routes.queue(comm, route_direction::reverse, arrays.between(there, back)));
+    EXPECT_TRUE(routes.queue(comm, mover::queued_beside, route_direction::forward,
+                             arrays.between(arrays.before(rank), there)));
+    EXPECT_TRUE(routes.queue(comm, mover::queued_beside, route_direction::reverse,
+                             arrays.between(there, back)));
     EXPECT_EQ(there, arrays.unwritten(rank));
     EXPECT_EQ(cudaStreamQuery(comm.stream()), cudaErrorNotReady);
     released.count_down();
     EXPECT_TRUE(comm.wait());
     EXPECT_EQ(there, arrays.after(rank));
     EXPECT_EQ(back, arrays.before(rank));
+  });
+}
+
+// Rank 3 sends its rows only when the others have copied what stays with them.
+TEST_F(NcclRouteOfFour, CopiesWhatStaysWhileMessagesTravel)
+{
+  std::latch kept(count - 1);
+  ranks.run({.deadline = time_bound}, [&](communicator& comm) {
+    std::size_t const rank = to_index(comm.rank());
+    router routes(count);
+    std::vector<unpack_part> order;
+    routes.unpacked = [&](unpack_part part) {
+      order.push_back(part);
+      if (rank < 3 && part == unpack_part::kept) { kept.count_down(); }
+    };
+    if (rank == 3) { kept.wait(); }
+    auto there = arrays.unwritten(rank);
+    EXPECT_TRUE(routes.route(comm, mover::queued_beside, route_direction::forward, plan_of(comm),
+                             arrays.between(arrays.before(rank), there)));
+    EXPECT_TRUE(comm.wait());
+    EXPECT_EQ(there, arrays.after(rank));
+    EXPECT_THAT(order, ElementsAre(unpack_part::kept, unpack_part::messages));
   });
 }
 
@@ -239,7 +247,7 @@ TEST_F(NcclRouteOfFour, OfDifferentPlansIsAMismatchOnAllBeforeAByteMoves)
   std::vector<rank_id> const owner(lengths.size(), rank_id{0});
   auto const elsewhere = ballast::place(lengths, owner, count);
 
-  for (mover const by : {mover::of_host, mover::queued}) {
+  for (mover const by : {mover::of_host, mover::queued_beside}) {
     for (std::uint32_t wrong = 0; wrong < count; ++wrong) {
       ranks.run({.deadline = time_bound, .verify = true}, [&](communicator& comm) {
         std::size_t const rank = to_index(comm.rank());
@@ -274,7 +282,7 @@ TEST_F(NcclRouteOfFour, OfDifferentPlansIsAMismatchOnAllBeforeAByteMoves)
 
 TEST_F(NcclRouteOfFour, EndsOnAllRanksWhereALinkGoesDownInTheMiddle)
 {
-  for (mover const by : {mover::of_host, mover::queued}) {
+  for (mover const by : {mover::of_host, mover::queued_beside}) {
     nccl_ranks links(count);
     links.run({.deadline = soon}, [&](communicator& comm) {
       std::size_t const rank = to_index(comm.rank());

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "../cuda/head_copies_on_host.hpp"
+#include "prepared_heads_on_host.hpp"  // before the headers that call kernels
+
 #include "../gpu/host_work.hpp"
 #include "../route/bag_arrays.hpp"
 #include "../support/counted_allocations.hpp"
@@ -10,9 +11,14 @@
 
 #include <gtest/gtest.h>
 #include <ballast/comm/comm_failure.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/random.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/core/workspace.hpp>
+#include <ballast/cuda/detail/temporary_storage.hpp>
+#include <ballast/cuda/device_heads.hpp>
+#include <ballast/cuda/exchange_heads.cuh>
+#include <ballast/gpu/side_stream.hpp>
 #include <ballast/route/head_array.hpp>
 #include <ballast/route/ulysses.hpp>
 #include <ballast/route/ulysses_exchange.hpp>
@@ -24,16 +30,20 @@
 #include <deque>
 #include <functional>
 #include <latch>
+#include <optional>
 #include <span>
 #include <vector>
 
 namespace {
 
+using ballast::device_ulysses;
 using ballast::error_code;
 using ballast::head_array;
 using ballast::heads_of;
+using ballast::prepared_heads;
 using ballast::result;
 using ballast::to_index;
+using ballast::tokens;
 using ballast::ulysses_plan;
 using ballast::detail::head_direction;
 using ballast_test::bag_case;
@@ -41,64 +51,22 @@ using ballast_test::host_work;
 using ballast_test::mover;
 using ballast_test::nccl_ranks;
 using ballast_test::soon;
-using ballast_test::tables_on_host;
 using ballast_test::time_bound;
 using ballast_test::whole_array;
 
 using communicator = ballast::nccl_communicator<>;
 using numbers = std::vector<double>;
 
-/// Queues what detail::device_head_mover queues: the same lists over the same tables, which are
-/// read when the stream reaches them.
-struct queued_head_mover {
-  ballast::ulysses_tables tables;
-  std::uint32_t gpu;
-  bool to_heads;
-  std::vector<head_array> arrays;
-  std::vector<std::byte>& temporary;
-  cudaStream_t stream;
-  host_work& work;
-
-  std::span<std::byte> room(std::size_t count) const
-  {
-    temporary.resize(count);
-    return temporary;
-  }
-  result<void> pack(std::span<std::byte> outgoing) const
-  {
-    work.queue(stream, [*this, outgoing] {
-      to_heads ? ballast_test::pack_by_list<ballast::detail::packed_for_heads>(tables, gpu, arrays,
-                                                                               outgoing.data())
-               : ballast_test::pack_by_list<ballast::detail::packed_for_tokens>(tables, gpu, arrays,
-                                                                                outgoing.data());
-    });
-    return {};
-  }
-  result<void> keep() const { return {}; }
-  result<void> arrive() const { return {}; }
-  result<void> unpack(std::span<std::byte const> incoming) const
-  {
-    work.queue(stream, [*this, incoming] {
-      to_heads ? ballast_test::unpack_by_list<ballast::detail::unpacked_to_heads>(
-                     tables, gpu, arrays, incoming.data())
-               : ballast_test::unpack_by_list<ballast::detail::head_sums>(tables, gpu, arrays,
-                                                                          incoming.data());
-    });
-    return {};
-  }
-  result<void> copy() const
-  {
-    work.queue(stream, [*this] {
-      for (head_array const& each : arrays) { std::ranges::copy(each.from, each.to.begin()); }
-    });
-    return {};
-  }
-};
-
 /// What a GPU keeps from step to step to exchange heads by either mover.
 class exchanger {
  public:
-  explicit exchanger(bag_case const& bag) : plan_(bag.plan()), tables_(bag) {}
+  explicit exchanger(bag_case const& bag)
+      : plan_(bag.plan()),
+        bound_{static_cast<std::uint32_t>(bag.lengths.size()) + 2, bag.gpus, bag.query_heads,
+               bag.kv_heads},
+        pinned_(device_ulysses::pinned_bytes(bound_) / sizeof(tokens) + 1),
+        heads_(bound_, device(), std::as_writable_bytes(std::span(pinned_)))
+  {}
 
   result<void> operator()(communicator& comm, mover by, head_direction direction,
                           std::vector<head_array> const& arrays)
@@ -106,21 +74,47 @@ class exchanger {
     if (by == mover::of_host) {
       return ballast::detail::exchange_heads(comm, plan_, direction, arrays, memory_);
     }
-    temporaries_.emplace_back();
-    return ballast::detail::exchange_heads(
-        comm, plan_, direction, arrays, memory_,
-        queued_head_mover{*tables_, static_cast<std::uint32_t>(to_index(comm.rank())),
-                          direction == head_direction::to_heads, arrays, temporaries_.back(),
-                          comm.stream(), work_});
+    if (ready_.empty()) {
+      EXPECT_TRUE(heads_.stage(plan_));
+      EXPECT_EQ(heads_.upload(comm.stream()), cudaSuccess);
+    }
+    bool const beside = by == mover::queued_beside;
+    if (beside && !side_) { side_.emplace(ballast::side_stream::make().value()); }
+    auto const gpu = static_cast<std::uint32_t>(to_index(comm.rank()));
+    ballast::device_heads const heads(arrays);
+    std::size_t bytes = 0;
+    EXPECT_EQ(prepared_heads::device_bytes(heads_, gpu, heads, bytes), cudaSuccess);
+    auto& memory = memories_.emplace_back(bytes);
+    auto const& ready = ready_.emplace_back(heads_, gpu, heads, memory, beside ? &*side_ : nullptr);
+    EXPECT_EQ(ready.prepare(comm.stream()), cudaSuccess);
+    std::size_t messages = ballast::detail::temporary_storage::alignment;
+    for (head_array const& each : arrays) {
+      messages += comm.size() * (each.from.size() + each.to.size() + 2 * 16);
+    }
+    return ballast::detail::exchange_on_device(comm, ready, direction, arrays,
+                                               memories_.emplace_back(messages));
   }
 
   [[nodiscard]] host_work& work() { return work_; }
 
  private:
+  std::span<std::byte> device()
+  {
+    std::size_t bytes = 0;
+    EXPECT_EQ(device_ulysses::device_bytes(bound_, bytes), cudaSuccess);
+    device_.resize(bytes / sizeof(tokens) + 1);
+    return std::as_writable_bytes(std::span(device_));
+  }
+
   ulysses_plan plan_;
-  tables_on_host tables_;
+  ballast::ulysses_bound bound_;
+  std::vector<tokens> device_;
+  std::vector<tokens> pinned_;
+  device_ulysses heads_;
   ballast::workspace memory_;
-  std::deque<std::vector<std::byte>> temporaries_;
+  std::optional<ballast::side_stream> side_;
+  std::deque<std::vector<std::byte>> memories_;
+  std::deque<prepared_heads> ready_;
   host_work work_;
 };
 
@@ -175,8 +169,7 @@ void expect_exchanged(communicator& comm, exchanger& exchange, mover by, layer c
   EXPECT_EQ(values(k_back), values(all.sums().tokens_of(gpu)));
 }
 
-// Two hundred random bags of one to eight GPUs that all pack on the host, that all queue, or of
-// each kind some.
+// Two hundred random bags of one to eight GPUs that all pack on the host, or of each kind some.
 void expect_exchanged(std::uint64_t seed, std::function<mover(std::size_t gpu)> const& by)
 {
   ballast::random_source random(seed);
@@ -199,15 +192,11 @@ TEST(NcclUlysses, TakesHeadsThereAndBackPackedByTheHost)
   expect_exchanged(1, [](std::size_t) { return mover::of_host; });
 }
 
-TEST(NcclUlysses, TakesHeadsThereAndBackOnTheStream)
+TEST(NcclUlysses, TakesHeadsThereAndBackWhereAllKindsOfGpusMeet)
 {
-  expect_exchanged(2, [](std::size_t) { return mover::queued; });
-}
-
-TEST(NcclUlysses, TakesHeadsThereAndBackWhereBothKindsOfGpusMeet)
-{
-  expect_exchanged(3,
-                   [](std::size_t gpu) { return gpu % 2 == 0 ? mover::queued : mover::of_host; });
+  expect_exchanged(3, [](std::size_t gpu) {
+    return std::array{mover::queued_beside, mover::queued, mover::of_host}[gpu % 3];
+  });
 }
 
 /// A bag of four with key-value heads that two and three GPUs have.
@@ -228,9 +217,9 @@ TEST_F(NcclUlyssesOfFour, WaitsForNothingOnTheStream)
     auto const own = all.q.tokens_of(gpu);
     numbers whole(all.q.heads_of(gpu).size(), -1);
     numbers back(own.size(), -1);
-    EXPECT_TRUE(exchange(comm, mover::queued, head_direction::to_heads,
+    EXPECT_TRUE(exchange(comm, mover::queued_beside, head_direction::to_heads,
                          {heads_of(own, whole, all.q.heads, all.q.dim)}));
-    EXPECT_TRUE(exchange(comm, mover::queued, head_direction::to_tokens,
+    EXPECT_TRUE(exchange(comm, mover::queued_beside, head_direction::to_tokens,
                          {heads_of(whole, back, all.q.heads, all.q.dim)}));
     EXPECT_EQ(whole, numbers(whole.size(), -1));
     EXPECT_EQ(cudaStreamQuery(comm.stream()), cudaErrorNotReady);
@@ -245,7 +234,7 @@ TEST_F(NcclUlyssesOfFour, OfDifferentPlansIsAMismatchOnAllBeforeAByteMoves)
 {
   bag_case const other{4, {9, 0, 31, 4}, 6};
   layer const others(random, other);
-  for (mover const by : {mover::of_host, mover::queued}) {
+  for (mover const by : {mover::of_host, mover::queued_beside}) {
     for (std::uint32_t wrong = 0; wrong < 4; ++wrong) {
       ranks.run({.deadline = time_bound, .verify = true}, [&](communicator& comm) {
         auto const gpu = static_cast<std::uint32_t>(to_index(comm.rank()));
@@ -267,7 +256,7 @@ TEST_F(NcclUlyssesOfFour, OfDifferentPlansIsAMismatchOnAllBeforeAByteMoves)
 
 TEST_F(NcclUlyssesOfFour, EndsOnAllGpusWhereALinkGoesDownInTheMiddle)
 {
-  for (mover const by : {mover::of_host, mover::queued}) {
+  for (mover const by : {mover::of_host, mover::queued_beside}) {
     nccl_ranks links(4);
     links.run({.deadline = soon}, [&](communicator& comm) {
       auto const gpu = static_cast<std::uint32_t>(to_index(comm.rank()));

@@ -18,10 +18,13 @@
 #include <gtest/gtest.h>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
+#include <ballast/core/workspace.hpp>
 #include <ballast/cuda/detail/heads/head_sums.hpp>
 #include <ballast/cuda/detail/heads/ulysses_lists.hpp>
 #include <ballast/cuda/device_heads.hpp>
+#include <ballast/cuda/strided_copy.hpp>
 #include <ballast/cuda/ulysses_tables.hpp>
+#include <ballast/gpu/side_stream.hpp>
 #include <ballast/route/head_split.hpp>
 #include <ballast/route/ulysses.hpp>
 
@@ -42,17 +45,17 @@ struct ulysses_bound {
   [[nodiscard]] head_split split() const noexcept { return {query_heads, gpus, kv_heads}; }
 };
 
-/// Tables in the device's memory: lengths and, as an upload finds them there, first rows.
+/// Tables in the device's memory: lengths, cu_seqlens and, as an upload finds them there, first rows.
 class device_ulysses {
  public:
   static std::size_t pinned_bytes(ulysses_bound bound)
   {
-    return (std::size_t{bound.sequences} + 1) * sizeof(tokens);
+    return (std::size_t{bound.sequences} + 1) * (sizeof(tokens) + sizeof(std::int32_t));
   }
   static cudaError_t device_bytes(ulysses_bound bound, std::size_t& bytes)
   {
     ulysses_tables const tables{nullptr, nullptr, bound.sequences, bound.split()};
-    bytes = (tables.line() + tables.items()) * sizeof(tokens);
+    bytes = pinned_bytes(bound) + (tables.items() + 1) * sizeof(tokens);
     return cudaSuccess;
   }
 
@@ -71,8 +74,11 @@ class device_ulysses {
   {
     EXPECT_EQ(plan.split(), bound_.split());
     EXPECT_LE(plan.lengths().size(), bound_.sequences);
+    std::size_t const line = std::size_t{bound_.sequences} + 1;
     auto* const end = std::ranges::copy(plan.lengths(), pinned_).out;
-    std::fill(end, pinned_ + bound_.sequences + 1, tokens{0});
+    std::fill(end, pinned_ + line, tokens{0});
+    plan.write_cu_seqlens({reinterpret_cast<std::int32_t*>(pinned_ + line), line});
+    plan_ = plan;
     return {};
   }
 
@@ -96,13 +102,25 @@ class device_ulysses {
   {
     return {lengths_, first_rows(), bound_.sequences, bound_.split()};
   }
+  [[nodiscard]] std::int32_t const* cu_seqlens() const
+  {
+    return reinterpret_cast<std::int32_t*>(lengths_ + bound_.sequences + 1);
+  }
+  [[nodiscard]] ulysses_plan const& plan() const { return plan_; }
+  [[nodiscard]] workspace& memory() { return memory_; }
 
  private:
-  [[nodiscard]] tokens* first_rows() const { return lengths_ + bound_.sequences + 1; }
+  /// Behind what an upload copies.
+  [[nodiscard]] tokens* first_rows() const
+  {
+    return lengths_ + (pinned_bytes(bound_) + sizeof(tokens) - 1) / sizeof(tokens);
+  }
 
   ulysses_bound bound_;
   tokens* lengths_;
   tokens* pinned_;
+  ulysses_plan plan_;
+  workspace memory_;
 };
 
 class prepared_heads {
@@ -115,8 +133,8 @@ class prepared_heads {
   }
 
   prepared_heads(device_ulysses& plan, std::uint32_t gpu, device_heads const& shapes,
-                 std::span<std::byte> device)
-      : plan_(plan), gpu_(gpu), shapes_(shapes), device_(device)
+                 std::span<std::byte> device, side_stream const* side = nullptr)
+      : plan_(plan), gpu_(gpu), shapes_(shapes), device_(device), side_(side)
   {}
 
   /// Writes all over the memory, as scans would.
@@ -136,9 +154,9 @@ class prepared_heads {
     return pack<detail::packed_for_heads>(heads, messages, stream);
   }
   cudaError_t unpack_to_heads(device_heads const& heads, std::byte const* messages,
-                              cudaStream_t stream) const
+                              cudaStream_t stream, unpack_part part = unpack_part::all) const
   {
-    return unpack<detail::unpacked_to_heads>(heads, messages, stream);
+    return unpack<detail::unpacked_to_heads>(heads, messages, stream, part);
   }
   cudaError_t pack_to_tokens(device_heads const& heads, std::byte* messages,
                              cudaStream_t stream) const
@@ -146,10 +164,13 @@ class prepared_heads {
     return pack<detail::packed_for_tokens>(heads, messages, stream);
   }
   cudaError_t unpack_to_tokens(device_heads const& heads, std::byte const* messages,
-                               cudaStream_t stream) const
+                               cudaStream_t stream, unpack_part part = unpack_part::all) const
   {
-    return unpack<detail::head_sums>(heads, messages, stream);
+    return unpack<detail::head_sums>(heads, messages, stream, part);
   }
+
+  [[nodiscard]] device_ulysses& plan() const { return plan_; }
+  [[nodiscard]] side_stream const* beside() const { return side_; }
 
  private:
   void expect_ready(device_heads const& heads) const
@@ -167,12 +188,12 @@ class prepared_heads {
     });
   }
   template <class List>
-  cudaError_t unpack(device_heads const& heads, std::byte const* messages,
-                     cudaStream_t stream) const
+  cudaError_t unpack(device_heads const& heads, std::byte const* messages, cudaStream_t stream,
+                     unpack_part part) const
   {
     expect_ready(heads);
     return ballast_test::launch(stream, [=, tables = plan_.tables(), gpu = gpu_] {
-      ballast_test::unpack_by_list<List>(tables, gpu, heads, messages);
+      ballast_test::unpack_by_list<List>(tables, gpu, heads, messages, part);
     });
   }
 
@@ -180,6 +201,7 @@ class prepared_heads {
   std::uint32_t gpu_;
   device_heads shapes_;
   std::span<std::byte> device_;
+  side_stream const* side_;
   mutable bool is_prepared_ = false;
 };
 

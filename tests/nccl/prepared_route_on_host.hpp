@@ -17,9 +17,12 @@
 #include <gtest/gtest.h>
 #include <ballast/cuda/device_route.hpp>
 #include <ballast/cuda/row_tables.hpp>
+#include <ballast/cuda/strided_copy.hpp>
+#include <ballast/gpu/side_stream.hpp>
 
 #include <cstddef>
 #include <cstring>
+#include <functional>
 #include <span>
 
 namespace ballast::inline v0 {
@@ -33,8 +36,9 @@ class prepared_route {
     return cudaSuccess;
   }
 
-  prepared_route(device_route& there, device_rows const& shapes, std::span<std::byte> device)
-      : there_(there), shapes_(shapes), device_(device)
+  prepared_route(device_route& there, device_rows const& shapes, std::span<std::byte> device,
+                 side_stream const* side = nullptr)
+      : there_(there), shapes_(shapes), device_(device), side_(side)
   {}
 
   /// Writes all over the memory, as scans would.
@@ -57,16 +61,21 @@ class prepared_route {
   }
 
   cudaError_t unpack(bool forward, device_rows const& rows, std::byte const* messages,
-                     cudaStream_t stream) const
+                     cudaStream_t stream, unpack_part part = unpack_part::all) const
   {
     expect_ready(rows);
     auto const table = forward ? there_.received() : there_.sent();
-    return ballast_test::launch(stream, [=, kept = there_.kept()] {
-      ballast_test::unpack_by_list(table, kept, !forward, rows, messages);
+    return ballast_test::launch(stream, [=, kept = there_.kept(), done = unpacked] {
+      ballast_test::unpack_by_list(table, kept, !forward, rows, messages, part);
+      if (done) { done(part); }
     });
   }
 
+  /// Called when a part has been unpacked.
+  mutable std::function<void(unpack_part)> unpacked;
+
   [[nodiscard]] device_route& there() const { return there_; }
+  [[nodiscard]] side_stream const* beside() const { return side_; }
 
  private:
   void expect_ready(device_rows const& rows) const
@@ -78,6 +87,7 @@ class prepared_route {
   device_route& there_;
   device_rows shapes_;
   std::span<std::byte> device_;
+  side_stream const* side_;
   mutable bool is_prepared_ = false;
 };
 

@@ -13,6 +13,7 @@
 #include <ballast/gpu/cuda_failure.hpp>
 #include <ballast/gpu/device_array.hpp>
 #include <ballast/gpu/pinned_allocator.hpp>
+#include <ballast/gpu/side_stream.hpp>
 #include <ballast/gpu/stream_communicator.hpp>
 #include <ballast/route/route_plan.hpp>
 #include <ballast/route/row_array.hpp>
@@ -27,6 +28,7 @@
 #include <list>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 namespace ballast::inline v0 {
@@ -49,6 +51,16 @@ using growing_pinned_bytes = growing_memory<pinned_bytes>;
                                                      std::size_t bytes)
 {
   return memory.at_least(bytes, [](std::size_t size) { return pinned_bytes(size); });
+}
+
+/// Makes a side stream, once.
+[[nodiscard]] inline result<void> make_once(std::optional<side_stream>& side)
+{
+  if (side) { return {}; }
+  auto made = side_stream::make();
+  if (!made) { return tl::unexpected(std::move(made).error()); }
+  side.emplace(*std::move(made));
+  return {};
 }
 
 /// A bound with room to spare, so that few steps make it grow.
@@ -87,10 +99,11 @@ class uploaded_route {
   /// Prepared for these arrays. room(memory, bytes) makes memory as large.
   template <class Room, class... Arrays>
   [[nodiscard]] result<prepared_route const*> ready(cudaStream_t stream, Room const& room,
+                                                    side_stream const& side,
                                                     Arrays const&... arrays)
   {
     std::array<row_array, sizeof...(Arrays)> const all{arrays...};
-    return ready_.of(device_rows(all), stream, room, *route_);
+    return ready_.of(device_rows(all), stream, room, &side, *route_);
   }
 
  private:
@@ -192,6 +205,7 @@ class device_carrier {
   [[nodiscard]] result<void> carry(route_plan const& plan, Route const& route,
                                    Arrays const&... arrays)
   {
+    if (auto made = detail::make_once(side_); !made) { return made; }
     auto const there = on_device(plan);
     if (!there) { return tl::unexpected(there.error()); }
     // CUDA may wait for the device before it allocates, without a deadline: first wait for the
@@ -203,7 +217,7 @@ class device_carrier {
       }
       return detail::device_bytes(memory, bytes).first(bytes);
     };
-    auto const ready = (*there)->ready(comm_.stream(), room, arrays...);
+    auto const ready = (*there)->ready(comm_.stream(), room, *side_, arrays...);
     if (!ready) { return tl::unexpected(ready.error()); }
     auto const memory = room(temporary_, route_bytes((*there)->bound(), arrays...));
     if (!memory) { return tl::unexpected(memory.error()); }
@@ -230,6 +244,7 @@ class device_carrier {
   }
 
   C& comm_;
+  std::optional<side_stream> side_;
   std::list<carried> routes_;  ///< in the order of a step's first calls
   std::size_t used_ = 0;       ///< of them, in this step
   detail::growing_device_bytes temporary_;

@@ -176,7 +176,7 @@ class device_packs {
                       [stream](std::size_t size) { return detail::stream_memory(size, stream); })
             .span();
       };
-      return ready_.of(arrays, stream, room, *heads_, gpu);
+      return ready_.of(arrays, stream, room, nullptr, *heads_, gpu);
     }
 
    private:

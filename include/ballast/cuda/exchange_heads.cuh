@@ -8,6 +8,7 @@
 #include <ballast/cuda/device_heads.hpp>
 #include <ballast/cuda/device_ulysses.cuh>
 #include <ballast/cuda/prepared_heads.cuh>
+#include <ballast/cuda/strided_copy.hpp>
 #include <ballast/gpu/cuda_failure.hpp>
 #include <ballast/gpu/nvtx_range.hpp>
 #include <ballast/gpu/stream_communicator.hpp>
@@ -33,30 +34,36 @@ class device_head_mover : public device_messages {
   device_head_mover(prepared_heads const& ready, head_direction direction,
                     std::span<head_array const> arrays, std::span<std::byte> temporary,
                     cudaStream_t stream)
-      : device_messages(temporary),
+      : device_messages(temporary, ready.beside(), stream),
         ready_(ready),
         to_heads_(direction == head_direction::to_heads),
         arrays_(arrays),
-        heads_(arrays),
-        stream_(stream)
+        heads_(arrays)
   {}
 
   [[nodiscard]] result<void> pack(std::span<std::byte> outgoing) const
   {
-    return to_heads_ ? cuda_result("prepared_heads::pack_to_heads",
-                                   ready_.pack_to_heads(heads_, outgoing.data(), stream_))
-                     : cuda_result("prepared_heads::pack_to_tokens",
-                                   ready_.pack_to_tokens(heads_, outgoing.data(), stream_));
+    return to_heads_ ? packed("prepared_heads::pack_to_heads",
+                              ready_.pack_to_heads(heads_, outgoing.data(), stream()))
+                     : packed("prepared_heads::pack_to_tokens",
+                              ready_.pack_to_tokens(heads_, outgoing.data(), stream()));
   }
 
-  [[nodiscard]] result<void> keep() const { return {}; }
+  [[nodiscard]] result<void> keep() const
+  {
+    return keep_beside([&](unpack_part part, cudaStream_t side) {
+      return to_heads_ ? ready_.unpack_to_heads(heads_, nullptr, side, part)
+                       : ready_.unpack_to_tokens(heads_, nullptr, side, part);
+    });
+  }
 
   [[nodiscard]] result<void> unpack(std::span<std::byte const> incoming) const
   {
-    return to_heads_ ? cuda_result("prepared_heads::unpack_to_heads",
-                                   ready_.unpack_to_heads(heads_, incoming.data(), stream_))
-                     : cuda_result("prepared_heads::unpack_to_tokens",
-                                   ready_.unpack_to_tokens(heads_, incoming.data(), stream_));
+    return to_heads_
+               ? cuda_result("prepared_heads::unpack_to_heads",
+                             ready_.unpack_to_heads(heads_, incoming.data(), stream(), left()))
+               : cuda_result("prepared_heads::unpack_to_tokens",
+                             ready_.unpack_to_tokens(heads_, incoming.data(), stream(), left()));
   }
 
   [[nodiscard]] result<void> copy() const
@@ -64,7 +71,7 @@ class device_head_mover : public device_messages {
     for (head_array const& array : arrays_) {
       if (array.to.data() == array.from.data() || array.to.empty()) { continue; }
       auto const code = cudaMemcpyAsync(array.to.data(), array.from.data(), array.to.size(),
-                                        cudaMemcpyDefault, stream_);
+                                        cudaMemcpyDefault, stream());
       if (code != cudaSuccess) { return cuda_failure("cudaMemcpyAsync", code); }
     }
     return {};
@@ -75,7 +82,6 @@ class device_head_mover : public device_messages {
   bool to_heads_;
   std::span<head_array const> arrays_;
   device_heads heads_;
-  cudaStream_t stream_;
 };
 
 template <stream_communicator C>
@@ -130,7 +136,8 @@ template <std::same_as<head_array>... Arrays>
 ///             (3) the steady state allocates nothing
 /// Errors      those of the communicator's all_to_all_v; transport with CUDA's code and text. Then
 ///             `to` is unspecified. bag.wait() reports later failures.
-/// Complexity  two kernels, one before the messages and one after them.
+/// Complexity  two kernels, one before the messages and one after them, and where the exchange has a
+///             side stream one beside them.
 template <stream_communicator C, std::same_as<head_array>... Arrays>
 [[nodiscard]] result<void> to_heads(C& bag, prepared_heads const& ready,
                                     std::span<std::byte> temporary, Arrays const&... arrays)

@@ -12,7 +12,9 @@
 #include <ballast/cuda/detail/temporary_storage.hpp>
 #include <ballast/cuda/device_heads.hpp>
 #include <ballast/cuda/device_ulysses.cuh>
+#include <ballast/cuda/strided_copy.hpp>
 #include <ballast/gpu/nvtx_range.hpp>
+#include <ballast/gpu/side_stream.hpp>
 #include <ballast/route/pack_rows.hpp>
 #include <ballast/text/detail/counted.hpp>
 
@@ -40,8 +42,8 @@ namespace ballast::inline v0 {
 /// Shapes      device[device_bytes()], of any alignment. Arrays have the sizes of to_heads() or
 ///             to_tokens(). Messages that leave: message_bytes() for each peer in order, none for
 ///             the GPU itself; messages that come: from each peer in order.
-/// Expects     the GPU is one of the bag; `plan` and device memory that outlive this object; arrays
-///             of as many heads and bytes as the shapes, and messages that are aligned to
+/// Expects     the GPU is one of the bag; `plan`, device memory and a side stream that outlive this
+///             object; arrays of as many heads and bytes as the shapes, and messages that are aligned to
 ///             message_alignment, in memory that the stream's device reaches; no `to` overlaps
 ///             another of these. That device is the current one. Work of one object is queued on one
 ///             stream, or in the order of events.
@@ -73,9 +75,10 @@ class prepared_heads {
     return error;
   }
 
+  /// With a side stream, heads that stay are copied while messages travel.
   prepared_heads(device_ulysses& plan, std::uint32_t gpu, device_heads const& shapes,
-                 std::span<std::byte> device)
-      : plan_(plan), gpu_(gpu), shapes_(shapes), device_(device)
+                 std::span<std::byte> device, side_stream const* side = nullptr)
+      : plan_(plan), gpu_(gpu), shapes_(shapes), device_(device), side_(side)
   {
     BALLAST_EXPECTS(gpu < plan.bound().gpus, "GPU ", gpu, " of a bag of ", plan.bound().gpus);
     for (std::uint32_t index = 0; index < shapes.size(); ++index) {
@@ -129,14 +132,16 @@ class prepared_heads {
     return detail::run_copies(list, at.for_heads, stream);
   }
 
-  /// Copies those messages, and what stays on the GPU, into whole sequences with the GPU's heads.
+  /// Copies those messages, and what stays on the GPU, into whole sequences with the GPU's heads, or
+  /// one of both.
   [[nodiscard]] cudaError_t unpack_to_heads(device_heads const& heads, std::byte const* messages,
-                                            cudaStream_t stream) const
+                                            cudaStream_t stream,
+                                            unpack_part part = unpack_part::all) const
   {
     nvtx_range const range("ballast::prepared_heads::unpack_to_heads");
     parts const at = checked(heads, messages);
     detail::unpacked_to_heads const list{copies<detail::unpacked_to_heads>(at, heads), messages};
-    return detail::run_copies(list, at.to_heads, stream);
+    return detail::run_part(list, at.to_heads, part, stream);
   }
 
   /// Copies whole sequences with the GPU's heads into messages, for each peer the peer's tokens.
@@ -149,10 +154,11 @@ class prepared_heads {
     return detail::run_copies(list, at.for_tokens, stream);
   }
 
-  /// Copies those messages, and what stays on the GPU, into the GPU's tokens with all heads, and
-  /// sums the heads that several GPUs have.
+  /// Copies those messages, and what stays on the GPU, into the GPU's tokens with all heads, or one
+  /// of both, and with the messages sums the heads that several GPUs have.
   [[nodiscard]] cudaError_t unpack_to_tokens(device_heads const& heads, std::byte const* messages,
-                                             cudaStream_t stream) const
+                                             cudaStream_t stream,
+                                             unpack_part part = unpack_part::all) const
   {
     nvtx_range const range("ballast::prepared_heads::unpack_to_tokens");
     for (std::uint32_t index = 0; adds_ && index < heads.size(); ++index) {
@@ -164,11 +170,12 @@ class prepared_heads {
     }
     parts const at = checked(heads, messages);
     detail::head_sums const list{{copies<detail::head_sums>(at, heads), messages},
-                                 adds_ ? at.bag_rows : nullptr};
-    return detail::run_copies(list, at.to_tokens, stream);
+                                 adds_ && part != unpack_part::kept ? at.bag_rows : nullptr};
+    return detail::run_part(list, at.to_tokens, part, stream);
   }
 
   [[nodiscard]] device_ulysses& plan() const noexcept { return plan_; }
+  [[nodiscard]] side_stream const* beside() const noexcept { return side_; }
 
  private:
   /// The arrays in the device's memory.
@@ -255,6 +262,7 @@ class prepared_heads {
   std::uint32_t gpu_;
   device_heads shapes_;
   std::span<std::byte> device_;
+  side_stream const* side_;
   bool adds_ = false;  ///< some head is on several GPUs
   std::size_t bag_rows_ = 0;
 };

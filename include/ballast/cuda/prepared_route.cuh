@@ -9,7 +9,9 @@
 #include <ballast/cuda/detail/temporary_storage.hpp>
 #include <ballast/cuda/device_route.hpp>
 #include <ballast/cuda/row_tables.hpp>
+#include <ballast/cuda/strided_copy.hpp>
 #include <ballast/gpu/nvtx_range.hpp>
+#include <ballast/gpu/side_stream.hpp>
 #include <ballast/route/row_array.hpp>
 
 #include <cuda_runtime.h>
@@ -64,7 +66,8 @@ __global__ void __launch_bounds__(Peers)
 ///
 /// Shapes      device[device_bytes(there, shapes)], of any alignment; messages: the sum of
 ///             message_bytes().
-/// Expects     at most device_rows::most arrays; `there` and device memory that outlive this object.
+/// Expects     at most device_rows::most arrays; `there`, device memory and a side stream that outlive
+///             this object.
 ///             pack() and unpack() take as many arrays, of these widths, which do not overlap the
 ///             messages, in memory that the stream's device reaches; that device is the current one.
 ///             Work of one object is queued on one stream, or in the order of events.
@@ -92,8 +95,10 @@ class prepared_route {
     return error;
   }
 
-  prepared_route(device_route& there, device_rows const& shapes, std::span<std::byte> device)
-      : there_(there), shapes_(shapes), device_(device)
+  /// With a side stream, rows that stay are copied while messages travel.
+  prepared_route(device_route& there, device_rows const& shapes, std::span<std::byte> device,
+                 side_stream const* side = nullptr)
+      : there_(there), shapes_(shapes), device_(device), side_(side)
   {}
 
   /// Finds all that depends on the plan, when the stream reaches it; call it after the plan's
@@ -135,17 +140,20 @@ class prepared_route {
     return detail::run_copies(list, at.of(forward).tiles.first(list.count()), stream);
   }
 
-  /// Copies messages into the rows that they are for, and the rows that stay on their rank.
+  /// Copies messages into the rows that they are for, and the rows that stay on their rank, or one
+  /// of both.
   [[nodiscard]] cudaError_t unpack(bool forward, device_rows const& rows, std::byte const* messages,
-                                   cudaStream_t stream) const
+                                   cudaStream_t stream, unpack_part part = unpack_part::all) const
   {
     nvtx_range const range("ballast::prepared_route::unpack");
     expect_shapes(rows);
     parts const at(device_.data(), there_.bound(), shapes_);
-    return detail::run_copies(unpacked(at, forward, rows, messages), at.of(!forward).tiles, stream);
+    return detail::run_part(unpacked(at, forward, rows, messages), at.of(!forward).tiles, part,
+                            stream);
   }
 
   [[nodiscard]] device_route& there() const noexcept { return there_; }
+  [[nodiscard]] side_stream const* beside() const noexcept { return side_; }
 
  private:
   /// What is found of the rows that are sent, or of those that are received.
@@ -230,6 +238,7 @@ class prepared_route {
   device_route& there_;
   device_rows shapes_;
   std::span<std::byte> device_;
+  side_stream const* side_;
 };
 
 }  // namespace ballast::inline v0

@@ -8,6 +8,7 @@
 #include <ballast/cuda/device_route.hpp>
 #include <ballast/cuda/prepared_route.cuh>
 #include <ballast/cuda/row_tables.hpp>
+#include <ballast/cuda/strided_copy.hpp>
 #include <ballast/gpu/cuda_failure.hpp>
 #include <ballast/gpu/nvtx_range.hpp>
 #include <ballast/gpu/stream_communicator.hpp>
@@ -27,37 +28,39 @@ namespace ballast::inline v0 {
 
 namespace detail {
 
-/// Queues copies of rows on a stream. What stays is copied with what comes, by one kernel.
+/// Queues copies of rows on a stream.
 class device_row_mover : public device_messages {
  public:
   device_row_mover(prepared_route const& ready, route_direction direction, device_rows const& rows,
                    std::span<std::byte> temporary, cudaStream_t stream)
-      : device_messages(temporary),
+      : device_messages(temporary, ready.beside(), stream),
         ready_(ready),
         forward_(direction == route_direction::forward),
-        rows_(rows),
-        stream_(stream)
+        rows_(rows)
   {}
 
   [[nodiscard]] result<void> pack(std::span<std::byte> outgoing) const
   {
-    return cuda_result("prepared_route::pack",
-                       ready_.pack(forward_, rows_, outgoing.data(), stream_));
+    return packed("prepared_route::pack", ready_.pack(forward_, rows_, outgoing.data(), stream()));
   }
 
-  [[nodiscard]] result<void> keep() const { return {}; }
+  [[nodiscard]] result<void> keep() const
+  {
+    return keep_beside([&](unpack_part part, cudaStream_t side) {
+      return ready_.unpack(forward_, rows_, nullptr, side, part);
+    });
+  }
 
   [[nodiscard]] result<void> unpack(std::span<std::byte const> incoming) const
   {
     return cuda_result("prepared_route::unpack",
-                       ready_.unpack(forward_, rows_, incoming.data(), stream_));
+                       ready_.unpack(forward_, rows_, incoming.data(), stream(), left()));
   }
 
  private:
   prepared_route const& ready_;
   bool forward_;
   device_rows rows_;
-  cudaStream_t stream_;
 };
 
 template <stream_communicator C>
@@ -107,8 +110,8 @@ template <std::same_as<row_array>... Arrays>
 ///             (3) the steady state allocates nothing
 /// Errors      those of the communicator's all_to_all_v; transport with CUDA's code and text. Then
 ///             `to` is unspecified. comm.wait() reports later failures.
-/// Complexity  two kernels, one before the messages and one after them; each byte is read and
-///             written once by each.
+/// Complexity  two kernels, one before the messages and one after them, and where the route has a
+///             side stream one beside them; each byte is read and written once by each.
 template <stream_communicator C, std::same_as<row_array>... Arrays>
 [[nodiscard]] result<void> route(C& comm, prepared_route const& ready,
                                  std::span<std::byte> temporary, Arrays const&... arrays)

@@ -60,6 +60,16 @@ concept makes_more = copy_list<List> && requires(List const& list, std::uint32_t
   { list.make_rest(thread, thread) } -> std::same_as<void>;
 };
 
+/// Unpacks: its first from_messages() copies read messages, and the rest what a GPU keeps.
+template <class List>
+concept unpacking_list = copy_list<List> && requires(List const& list) {
+  { list.from_messages() } -> std::same_as<std::uint32_t>;
+};
+
+/// What an unpack function writes: all that belongs on the GPU, or only what messages bring, or only
+/// what the GPU keeps.
+enum class unpack_part : std::uint8_t { all, messages, kept };
+
 }  // namespace ballast::inline v0
 
 #endif  // BALLAST_CUDA_STRIDED_COPY_HPP

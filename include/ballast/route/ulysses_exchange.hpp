@@ -61,9 +61,9 @@ inline void check_heads(ulysses_plan const& plan, std::uint32_t gpu, head_direct
   }
 }
 
-/// Copies a GPU's own bytes in an exchange of heads. What stays on the GPU is copied by unpack(),
-/// since sums of heads are taken in the order of the GPUs; copy() does all the work of a bag of one
-/// GPU.
+/// Copies a GPU's own bytes in an exchange of heads. What stays on the GPU is copied by keep() or by
+/// unpack(), which also takes sums of heads, in the order of the GPUs; copy() does all the work of a
+/// bag of one GPU.
 template <class M>
 concept head_mover = exchange_mover<M> && requires(M& mover) {
   { mover.copy() } -> std::same_as<result<void>>;

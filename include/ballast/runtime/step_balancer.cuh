@@ -16,6 +16,7 @@
 #include <ballast/cuda/prepared_route.cuh>
 #include <ballast/cuda/route_rows.cuh>
 #include <ballast/gpu/cuda_failure.hpp>
+#include <ballast/gpu/side_stream.hpp>
 #include <ballast/gpu/stream_communicator.hpp>
 #include <ballast/partition/concepts.hpp>
 #include <ballast/route/head_array.hpp>
@@ -101,6 +102,7 @@ class device_step_balancer : private step_balancer<Cost, Policy, Communicator, S
   {
     is_uploaded_ = false;
     if (auto made = host::plan(read); !made) { return made; }
+    if (auto made = detail::make_once(side_); !made) { return made; }
     // No upload runs when these write pinned memory: to gather, host::plan has waited for the stream.
     if (auto done = route_.upload(to_compute(), comm().stream()); !done) { return done; }
     if (options().query_heads >= 1) {
@@ -151,6 +153,15 @@ class device_step_balancer : private step_balancer<Cost, Policy, Communicator, S
     return ballast::to_tokens(bag_comm(), **ready, *memory, arrays...);
   }
 
+  /// Where each sequence begins in the rows of this rank's bag, as to_heads() leaves them, and where
+  /// the last ends, in device memory: for attention kernels that take sequences of any lengths. They
+  /// are heads()'s, and there for work that is queued on the bag's stream after plan().
+  [[nodiscard]] std::span<std::int32_t const> cu_seqlens() const
+  {
+    expect_heads();
+    return {heads_->cu_seqlens(), lengths().size() + 1};
+  }
+
  private:
   result<void> upload_heads()
   {
@@ -174,7 +185,7 @@ class device_step_balancer : private step_balancer<Cost, Policy, Communicator, S
   [[nodiscard]] result<prepared_route const*> ready_route(Arrays const&... arrays)
   {
     expect_upload();
-    return route_.ready(comm().stream(), in_room(), arrays...);
+    return route_.ready(comm().stream(), in_room(), *side_, arrays...);
   }
 
   template <class... Arrays>
@@ -183,7 +194,8 @@ class device_step_balancer : private step_balancer<Cost, Policy, Communicator, S
     expect_heads();
     std::array<head_array, sizeof...(Arrays)> const all{arrays...};
     std::uint32_t const of_bag = gpu();
-    return ready_heads_.of(device_heads(all), bag_comm().stream(), in_room(), *heads_, of_bag);
+    return ready_heads_.of(device_heads(all), bag_comm().stream(), in_room(), &*side_, *heads_,
+                           of_bag);
   }
 
   [[nodiscard]] auto in_room()
@@ -225,6 +237,7 @@ class device_step_balancer : private step_balancer<Cost, Policy, Communicator, S
   }
 
   bool is_uploaded_ = false;
+  std::optional<side_stream> side_;
   detail::uploaded_route route_;
   detail::growing_device_bytes heads_memory_;
   detail::growing_pinned_bytes heads_pinned_;

@@ -14,33 +14,31 @@ namespace {
 using ballast::detail::device_messages;
 using ballast::detail::temporary_storage;
 
-TEST(DeviceMessages, GivesMessagesAnAlignedBeginningAndCopiesTheRest)
+TEST(DeviceMessages, GivesMessagesAnAlignedBeginning)
 {
   std::vector<std::byte> memory(100 + 2 * temporary_storage::alignment);
   for (std::size_t before = 0; before < temporary_storage::alignment; ++before) {
-    device_messages mover{std::span(memory).subspan(before)};
+    device_messages mover{std::span(memory).subspan(before), nullptr, nullptr};
     auto const messages = mover.room(100);
-    auto const rest = mover.storage();
     EXPECT_EQ(reinterpret_cast<std::uintptr_t>(messages.data()) % temporary_storage::alignment, 0U);
     EXPECT_GE(messages.data(), &memory[before]);
     EXPECT_EQ(messages.size(), 100U);
-    EXPECT_EQ(rest.data(), messages.data() + 100);
-    EXPECT_EQ(rest.data() + rest.size(), memory.data() + memory.size());
+    EXPECT_LE(messages.data() + 100, memory.data() + memory.size());
   }
 }
 
 TEST(DeviceMessagesDeathTest, RefusesMessagesThatItHasNoRoomFor)
 {
   std::vector<std::byte> memory(temporary_storage::alignment);
-  device_messages none{std::span<std::byte>()};
-  device_messages little{std::span<std::byte>(memory)};
+  device_messages none({}, nullptr, nullptr);
+  device_messages little(memory, nullptr, nullptr);
   EXPECT_DEATH((void)none.room(0), "messages of 0 bytes do not fit");
   EXPECT_DEATH((void)little.room(memory.size() + 1), "do not fit the temporary storage");
 }
 
 TEST(DeviceMessages, AreThereAtOnceSinceTheStreamKeepsTheOrder)
 {
-  EXPECT_TRUE(device_messages(std::span<std::byte>()).arrive());
+  EXPECT_TRUE(device_messages({}, nullptr, nullptr).arrive());
 }
 
 }  // namespace

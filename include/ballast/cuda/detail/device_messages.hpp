@@ -5,6 +5,11 @@
 #include <ballast/core/contract.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/cuda/detail/temporary_storage.hpp>
+#include <ballast/cuda/strided_copy.hpp>
+#include <ballast/gpu/cuda_failure.hpp>
+#include <ballast/gpu/side_stream.hpp>
+
+#include <cuda_runtime_api.h>  // cudaStream_t
 
 #include <cstddef>
 #include <cstdint>
@@ -13,15 +18,17 @@
 namespace ballast::inline v0::detail {
 
 /// The part of a mover that all movers on the device have in common: messages lie at the beginning
-/// of the caller's temporary storage, and the rest of it is for the copies.
+/// of the caller's temporary storage. What the GPU keeps is copied on the side stream while messages
+/// travel or, without one, as a part of unpacking.
 class device_messages {
  public:
-  explicit device_messages(std::span<std::byte> temporary) : temporary_(temporary) {}
+  device_messages(std::span<std::byte> temporary, side_stream const* side, cudaStream_t stream)
+      : temporary_(temporary), side_(side), stream_(stream)
+  {}
 
   /// Cuts the messages off the storage.
   ///
-  /// Expects     some storage, at least temporary_storage::alignment - 1 more than `bytes`: copies
-  ///             that are given no storage would only report how much they need.
+  /// Expects     some storage, at least temporary_storage::alignment - 1 more than `bytes`.
   [[nodiscard]] std::span<std::byte> room(std::size_t bytes)
   {
     auto const address = reinterpret_cast<std::uintptr_t>(temporary_.data());
@@ -38,11 +45,37 @@ class device_messages {
   /// The stream keeps the order: what unpack() queues comes after the messages.
   [[nodiscard]] result<void> arrive() const { return {}; }
 
-  /// What is left for the copies.
-  [[nodiscard]] std::span<std::byte> storage() const { return temporary_; }
+ protected:
+  [[nodiscard]] cudaStream_t stream() const { return stream_; }
+
+  /// What `call` said as it queued packing.
+  [[nodiscard]] result<void> packed(char const* call, cudaError_t code) const
+  {
+    if (code != cudaSuccess) { return cuda_failure(call, code); }
+    return side_ == nullptr ? result<void>()
+                            : cuda_result("side_stream::mark", side_->mark(stream_));
+  }
+
+  /// Queues unpack(unpack_part::kept, stream) beside the messages.
+  template <class Unpack>
+  [[nodiscard]] result<void> keep_beside(Unpack const& unpack) const
+  {
+    if (side_ == nullptr) { return {}; }
+    return cuda_result("side_stream::beside", side_->beside(stream_, [&](cudaStream_t own) {
+      return unpack(unpack_part::kept, own);
+    }));
+  }
+
+  /// What is left to unpack when the messages are there.
+  [[nodiscard]] unpack_part left() const
+  {
+    return side_ == nullptr ? unpack_part::all : unpack_part::messages;
+  }
 
  private:
   std::span<std::byte> temporary_;
+  side_stream const* side_;
+  cudaStream_t stream_;
 };
 
 }  // namespace ballast::inline v0::detail

@@ -6,6 +6,7 @@
 #include <ballast/core/result.hpp>
 #include <ballast/gpu/cuda_failure.hpp>
 #include <ballast/gpu/device_array.hpp>
+#include <ballast/gpu/side_stream.hpp>
 
 #include <cuda_runtime.h>
 
@@ -30,10 +31,11 @@ class ready_exchanges {
   }
 
   /// Returns what is prepared for these shapes by the plan, whose upload is queued on the stream.
-  /// room(memory, bytes) makes memory as large.
+  /// room(memory, bytes) makes memory as large. What stays on a GPU is copied on the side stream, if
+  /// there is one.
   template <class Room, class... Plan>
   [[nodiscard]] result<Prepared const*> of(Shapes const& shapes, cudaStream_t stream,
-                                           Room const& room, Plan&... plan)
+                                           Room const& room, side_stream const* side, Plan&... plan)
   {
     entry& found = entry_of(shapes);
     if (found.made) { return &*found.made; }
@@ -43,7 +45,7 @@ class ready_exchanges {
     }
     auto const memory = room(found.memory, bytes);
     if (!memory) { return tl::unexpected(memory.error()); }
-    found.made.emplace(plan..., shapes, *memory);
+    found.made.emplace(plan..., shapes, *memory, side);
     if (auto const code = found.made->prepare(stream); code != cudaSuccess) {
       found.made.reset();
       return cuda_failure("prepare", code);

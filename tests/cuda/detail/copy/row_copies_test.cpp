@@ -8,6 +8,7 @@
 
 #include <gtest/gtest.h>
 #include <ballast/cuda/device_route.hpp>
+#include <ballast/cuda/strided_copy.hpp>
 #include <ballast/route/pack_rows.hpp>
 #include <ballast/route/route_plan.hpp>
 
@@ -28,6 +29,7 @@ using ballast::route_plan;
 using ballast::route_table;
 using ballast::row_array;
 using ballast::tokens;
+using ballast::unpack_part;
 using ballast_test::rank_bytes;
 using ballast_test::route_memory;
 
@@ -109,7 +111,7 @@ TEST_F(RowCopies, UnpackAndKeepAsTheHostAndTouchNothingElse)
                                  messages.data());
     EXPECT_EQ(to, own.to());
 
-    // Backwards, into where the rows come from.
+    // Backwards, into where the rows come from, in two parts.
     for (row_array const& array : there_arrays) {
       byte_array back(array.from.size(), std::byte{0xee});
       byte_array expected = back;
@@ -119,8 +121,11 @@ TEST_F(RowCopies, UnpackAndKeepAsTheHostAndTouchNothingElse)
           ballast_test::random_bytes(unwritten_messages(plan.sent, on_host).size(), random);
       ballast::unpack_rows(plan.sent, on_host, coming);
       keep_on_host(plan, true, on_host);
-      ballast_test::unpack_by_list(there.sent(), there.kept(), true, device_rows(reversed),
-                                   coming.data());
+      for (unpack_part const part : {unpack_part::kept, unpack_part::messages}) {
+        bool const is_kept = part == unpack_part::kept;
+        ballast_test::unpack_by_list(there.sent(), there.kept(), true, device_rows(reversed),
+                                     is_kept ? nullptr : coming.data(), part);
+      }
       EXPECT_EQ(back, expected);
     }
   });

@@ -90,13 +90,21 @@ struct tile_search {
   }
 };
 
-/// A list cut into tiles: `tiles_to[i]` is the number of tiles of copies 0 to i.
+/// A list cut into tiles: `tiles_to[i]` is the number of tiles of copies 0 to i. Copies `first` to
+/// count - 1 are made.
 template <copy_list List>
 struct tiled_list {
   List const& list;
   std::uint64_t const* tiles_to;
   std::uint32_t count;
   std::uint32_t tile_bytes;
+  std::uint32_t first = 0;
+
+  /// Returns the number of tiles of the copies that are not made.
+  [[nodiscard]] BALLAST_HOST_DEVICE std::uint64_t tiles_before() const
+  {
+    return first == 0 ? 0 : tiles_to[first - 1];
+  }
 
   /// Returns into how many shares the tiles are cut for `warps` warps: four for each, unless that
   /// makes a share of less than 32 tiles.
@@ -104,7 +112,7 @@ struct tiled_list {
   /// Expects     count >= 1.
   [[nodiscard]] BALLAST_HOST_DEVICE std::uint64_t shares(std::uint64_t warps) const
   {
-    std::uint64_t const tiles = tiles_to[count - 1];
+    std::uint64_t const tiles = tiles_to[count - 1] - tiles_before();
     if (tiles < warps) { return tiles; }
     std::uint64_t const of_32 = tiles / 32;
     return of_32 < warps ? warps : of_32 < 4 * warps ? of_32 : 4 * warps;
@@ -231,7 +239,8 @@ class copy_window {
 };
 
 /// Makes one lane's part of one of the equal shares of all tiles: of t tiles and s shares, share i
-/// is tiles floor(i t / s) to floor((i + 1) t / s) - 1, wherever copies begin and end.
+/// is tiles floor(i t / s) to floor((i + 1) t / s) - 1, wherever copies begin and end, counted from
+/// the first copy that is made.
 ///
 /// Expects     copies.count >= 1; share < shares; t / s < 2^32; all lanes of the warp call it.
 /// Complexity  O(t / s + log count), and O(log count) for each run of more than 32 empty copies.
@@ -239,10 +248,11 @@ template <copy_list List>
 BALLAST_HOST_DEVICE void copy_share(tiled_list<List> const& copies, std::uint64_t share,
                                     std::uint64_t shares, std::uint32_t lane)
 {
-  std::uint64_t const tiles = copies.tiles_to[copies.count - 1];
-  std::uint64_t tile = share * tiles / shares;
-  auto left = static_cast<std::uint32_t>((share + 1) * tiles / shares - tile);
-  for (std::uint32_t next = 0; left > 0;) {
+  std::uint64_t const before = copies.tiles_before();
+  std::uint64_t const tiles = copies.tiles_to[copies.count - 1] - before;
+  std::uint64_t tile = before + share * tiles / shares;
+  auto left = static_cast<std::uint32_t>(before + (share + 1) * tiles / shares - tile);
+  for (std::uint32_t next = copies.first; left > 0;) {
     std::uint32_t const index =
         tile_search::first_above(copies.tiles_to, tile, next, copies.count, lane);
     if constexpr (contiguous_copy_list<List>) {

@@ -150,12 +150,13 @@ struct unpack_copies {
 
   [[nodiscard]] BALLAST_HOST_DEVICE std::uint32_t count() const
   {
-    return pieces.count() + kept.bound * pieces.rows.count;
+    return from_messages() + kept.bound * pieces.rows.count;
   }
+  [[nodiscard]] BALLAST_HOST_DEVICE std::uint32_t from_messages() const { return pieces.count(); }
 
   [[nodiscard]] BALLAST_HOST_DEVICE strided_copy operator()(std::uint32_t index) const
   {
-    if (index >= pieces.count()) { return staying(index - pieces.count()); }
+    if (index >= from_messages()) { return staying(index - from_messages()); }
     auto const piece = pieces[index];
     return strided_copy::contiguous(messages + piece.message, piece.array.to + piece.row,
                                     piece.bytes);

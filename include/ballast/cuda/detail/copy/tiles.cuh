@@ -43,6 +43,7 @@ struct copy_tiles {
   std::uint32_t* taken = nullptr;
   std::uint32_t count = 0;
   std::uint32_t tile_bytes = 4096;
+  std::uint32_t begin = 0;  ///< copies before are not made
 
   [[nodiscard]] static copy_tiles in(temporary_storage& storage, std::uint32_t count,
                                      std::uint32_t tile_bytes = 4096)
@@ -56,10 +57,17 @@ struct copy_tiles {
   {
     return {tiles_to, taken, copies, tile_bytes};
   }
+
+  /// Those of all copies but the first; not to be run at the same time.
+  [[nodiscard]] copy_tiles but_first(std::uint32_t copies) const
+  {
+    return {tiles_to, taken, count, tile_bytes, copies};
+  }
 };
 
 inline constexpr unsigned copy_warps = 8;            // of a block
 inline constexpr unsigned copy_resident_blocks = 4;  // on a multiprocessor, by their registers
+inline constexpr unsigned copy_blocks_beside = 1;    // that leave room for a kernel of messages
 
 /// Makes all copies of a list, and then what else the list makes. Blocks take one round of shares
 /// after another, a share for each warp: so copies wait for no block that has not begun, because
@@ -69,7 +77,7 @@ __global__ void __launch_bounds__(copy_warps* warp_lanes, copy_resident_blocks)
     make_copies(__grid_constant__ List const list, __grid_constant__ copy_tiles const tiles)
 {
   __shared__ std::uint32_t round;
-  tiled_list<List> const copies{list, tiles.tiles_to, tiles.count, tiles.tile_bytes};
+  tiled_list<List> const copies{list, tiles.tiles_to, tiles.count, tiles.tile_bytes, tiles.begin};
   std::uint64_t const shares = copies.shares(std::uint64_t{gridDim.x} * copy_warps);
   while (true) {
     if (threadIdx.x == 0) { round = atomicAdd(&tiles.taken[0], 1); }
@@ -117,7 +125,7 @@ template <copy_list List>
 [[nodiscard]] cudaError_t run_copies(List const& list, copy_tiles const& tiles, cudaStream_t stream,
                                      std::uint32_t blocks = copy_resident_blocks)
 {
-  if (tiles.count == 0) { return cudaSuccess; }
+  if (tiles.count == tiles.begin) { return cudaSuccess; }
   int multiprocessors = 0;
   if (auto const error = device_attribute(multiprocessors, cudaDevAttrMultiProcessorCount);
       error != cudaSuccess) {
@@ -128,6 +136,20 @@ template <copy_list List>
   launch.blockDim = dim3(copy_warps * warp_lanes);
   launch.stream = stream;
   return cudaLaunchKernelEx(&launch, make_copies<List>, list, tiles);
+}
+
+/// Queues a part of the copies of a list. Those of what is kept run beside the kernel of messages.
+template <unpacking_list List>
+[[nodiscard]] cudaError_t run_part(List const& list, copy_tiles const& tiles, unpack_part part,
+                                   cudaStream_t stream)
+{
+  switch (part) {
+    case unpack_part::messages: return run_copies(list, tiles.first(list.from_messages()), stream);
+    case unpack_part::kept:
+      return run_copies(list, tiles.but_first(list.from_messages()), stream, copy_blocks_beside);
+    case unpack_part::all: break;
+  }
+  return run_copies(list, tiles, stream);
 }
 
 }  // namespace ballast::inline v0::detail

@@ -63,7 +63,8 @@ struct packed_for_heads : head_copies {
   }
 };
 
-/// unpack_to_heads: each peer's tokens with the GPU's heads, a copy for each block and sequence.
+/// unpack_to_heads: each peer's tokens with the GPU's heads, a copy for each block and sequence;
+/// those of the GPU itself come last.
 struct unpacked_to_heads : head_copies {
   static constexpr block_side side = block_side::own_heads;
   std::byte const* messages = nullptr;
@@ -72,15 +73,21 @@ struct unpacked_to_heads : head_copies {
   {
     return all.count() * all.tables.sequences;
   }
+  [[nodiscard]] BALLAST_HOST_DEVICE std::uint32_t from_messages() const
+  {
+    return (all.count() - all.arrays) * all.tables.sequences;
+  }
 
   [[nodiscard]] BALLAST_HOST_DEVICE strided_copy operator()(std::uint32_t index) const
   {
-    std::uint32_t const at = index / all.tables.sequences;
+    bool const stays = index >= from_messages();
+    std::uint32_t const place = (stays ? index - from_messages() : index) / all.tables.sequences;
+    std::uint32_t const own = all.gpu * all.arrays;  // the first block of the GPU itself
+    std::uint32_t const at = stays ? own + place : place < own ? place : place + all.arrays;
     head_block const& block = blocks[at].block;
     if (block.is_empty()) { return {}; }
     std::uint32_t const peer = all.peer_of(at);
     bag_chunk const part = all.tables.part(peer, index % all.tables.sequences);
-    bool const stays = peer == all.gpu;
     std::byte const* const from = stays ? array_of(at).from + block.first : messages + block.offset;
     std::size_t const stride = stays ? block.row : block.run;
     return {from + static_cast<std::size_t>(part.own_row) * stride,
@@ -130,13 +137,14 @@ struct unpacked_to_tokens : head_copies {
 
   [[nodiscard]] BALLAST_HOST_DEVICE std::uint32_t count() const
   {
-    return all.count() + all.arrays * all.tables.sequences;
+    return from_messages() + all.arrays * all.tables.sequences;
   }
+  [[nodiscard]] BALLAST_HOST_DEVICE std::uint32_t from_messages() const { return all.count(); }
 
   [[nodiscard]] BALLAST_HOST_DEVICE strided_copy operator()(std::uint32_t index) const
   {
-    bool const is_block = index < all.count();
-    std::uint32_t const piece = is_block ? 0 : index - all.count();
+    bool const is_block = index < from_messages();
+    std::uint32_t const piece = is_block ? 0 : index - from_messages();
     std::uint32_t const at = is_block ? index : all.gpu * all.arrays + piece / all.tables.sequences;
     head_block const& block = blocks[at].block;
     if (block.is_empty() || (is_block && all.peer_of(at) == all.gpu)) { return {}; }
