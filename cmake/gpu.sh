@@ -120,6 +120,7 @@ trainer() {
   if [[ -x $bin/train_single_file ]]; then
     step trainer 120 "$bin/train_single_file"
     step trainer_bags 120 "$bin/train_single_file" --bags g2n2 --recompute
+    step trainer_adaptive 120 "$bin/train_single_file" --adaptive --bags g2n2 --recompute
   else
     record trainer skipped 0 "$bin/train_single_file was not built"
   fi

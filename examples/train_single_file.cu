@@ -1,19 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
-// Trains a small GPT in one file, in the manner of llm.c, on documents of uneven length:
+// Trains a small GPT on documents of uneven length, in the manner of llm.c, or with --adaptive a
+// diffusion transformer in the manner of FLUX. One file to compile, with its kernels and its model
+// in headers beside it:
 //
 //   nvcc -std=c++20 -O2 -I include -o train examples/train_single_file.cu
 //   nvcc -std=c++20 -O2 -I include -DUSE_NCCL -o train examples/train_single_file.cu -lnccl
 //
 // The same steps are taken twice, from the same parameters: once every rank computes the documents
 // that it has read, once they go where ballast's plan wants them. There a bag of several GPUs may
-// share them, with Ulysses around attention, and the backward pass may compute layers again. Losses
-// and gradients must not change. Ranks are threads. Each has a GPU or shares one with others;
-// without a GPU, or with --host, all compute on the host.
+// share them, with Ulysses around attention, and the backward pass may compute layers again. A row
+// for each document of the diffusion transformer, its timestep and text, goes to every GPU of the
+// bag. Losses and gradients must not change. Ranks are threads. Each has a GPU or shares one with
+// others; without a GPU, or with --host, all compute on the host.
+
+#include "train_single_file/arrays.cuh"
+#include "train_single_file/kernels.cuh"
+#include "train_single_file/model.cuh"
 
 #include <ballast/comm/concepts.hpp>
 #include <ballast/comm/gather_samples.hpp>
 #include <ballast/comm/thread_communicator.hpp>
-#include <ballast/core/config.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/random.hpp>
@@ -21,13 +27,18 @@
 #include <ballast/cost/gamma_correction.hpp>
 #include <ballast/cost/quadratic_cost.hpp>
 #include <ballast/cost/transformer_shape.hpp>
+#include <ballast/cuda/device_carrier.cuh>
+#include <ballast/cuda/device_sequence_rows.hpp>
+#include <ballast/cuda/repeat_rows.cuh>
 #include <ballast/gpu/copy_engine_communicator.hpp>
+#include <ballast/gpu/pinned_allocator.hpp>
 #include <ballast/gpu/stream_communicator.hpp>
 #include <ballast/partition/longest_processing_time.hpp>
 #include <ballast/report/metrics.hpp>
-#include <ballast/route/chunking.hpp>
 #include <ballast/route/head_array.hpp>
 #include <ballast/route/row_array.hpp>
+#include <ballast/route/row_carrier.hpp>
+#include <ballast/route/sequence_rows.hpp>
 #include <ballast/runtime/step_balancer.cuh>
 #include <ballast/runtime/step_balancer.hpp>
 #include <ballast/topology/bag_layout.hpp>
@@ -55,14 +66,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
-#include <cstdlib>
-#include <cstring>
-#include <ctime>
 #include <exception>
 #include <limits>
-#include <memory>
 #include <mutex>
-#include <new>
 #include <numeric>
 #include <optional>
 #include <random>
@@ -72,1040 +78,18 @@
 #include <string_view>
 #include <system_error>
 #include <thread>
-#include <type_traits>
 #include <utility>
 #include <vector>
 
 namespace {
 
+using namespace single_file;
 using ballast::tokens;
 
-void check(cudaError_t code)
-{
-  if (code != cudaSuccess) { throw std::runtime_error(cudaGetErrorString(code)); }
-}
-
-/// The larger of two errors; NaN, which is an error too, where one is NaN.
-double larger(double a, double b)
-{
-  return a >= b || a != a ? a : b;
-}
-
-// -------------------------------------------------------------------------------------------------
-// Where a rank computes: a stream of a GPU, or its thread of the host
-
-struct device {
-  bool is_gpu = false;
-  cudaStream_t stream = nullptr;
-  std::mutex* turn = nullptr;  ///< of the ranks that share a GPU: see milliseconds_of
-};
-
-// [train_single_file_kernels]
-template <class F>
-__global__ void __launch_bounds__(256) call_for_each(std::size_t count, F f)
-{
-  std::size_t const stride = std::size_t{gridDim.x} * blockDim.x;
-  std::size_t const first = std::size_t{blockIdx.x} * blockDim.x + threadIdx.x;
-  for (std::size_t index = first; index < count; index += stride) { f(index); }
-}
-
-/// Calls f(0) to f(count - 1): all of the model's arithmetic is started here. Float64 is for the
-/// check of gradients, on the host alone, since kernels take time to compile.
-template <class T = float, class F>
-void for_each(device const& on, std::size_t count, F const& f)
-{
-  if constexpr (std::is_same_v<T, float>) {
-    if (on.is_gpu && count > 0) {
-      std::size_t const blocks = std::min((count + 255) / 256, std::size_t{1} << 20);
-      call_for_each<<<static_cast<unsigned>(blocks), 256, 0, on.stream>>>(count, f);
-      check(cudaGetLastError());
-    }
-    if (on.is_gpu) { return; }
-  }
-  for (std::size_t index = 0; index < count; ++index) { f(index); }
-}
-// [train_single_file_kernels]
-
-template <class T>
-void copy(device const& on, T* to, T const* from, std::size_t count)
-{
-  if (count == 0) { return; }
-  if (on.is_gpu) {
-    check(cudaMemcpyAsync(to, from, count * sizeof(T), cudaMemcpyDefault, on.stream));
-  } else {
-    std::memcpy(to, from, count * sizeof(T));
-  }
-}
-
-void wait(device const& on)
-{
-  if (on.is_gpu) { check(cudaStreamSynchronize(on.stream)); }
-}
-
-/// Memory that the rank's kernels reach, zeros at first.
-template <class T>
-class array {
- public:
-  explicit array(device const& on, std::size_t count = 0) : on_(on), count_(count)
-  {
-    void* memory = nullptr;
-    if (count == 0) { return; }
-    if (on.is_gpu) {
-      check(cudaMalloc(&memory, count * sizeof(T)));
-      memory_.reset(static_cast<T*>(memory));
-      check(cudaMemsetAsync(memory, 0, count * sizeof(T), on.stream));
-    } else {
-      memory = std::calloc(count, sizeof(T));
-      if (memory == nullptr) { throw std::bad_alloc(); }
-      memory_.reset(static_cast<T*>(memory));
-    }
-    memory_.get_deleter().is_gpu = on.is_gpu;
-  }
-
-  /// Makes room for as many elements; where that is more than ever before, what was there is lost.
-  void make_room(std::size_t count)
-  {
-    if (count > count_) { *this = array(on_, count + count / 8); }
-  }
-
-  [[nodiscard]] T* data() const { return memory_.get(); }
-  [[nodiscard]] std::span<T> first(std::size_t count) const { return {memory_.get(), count}; }
-
- private:
-  struct release {
-    bool is_gpu = true;
-    void operator()(T* memory) const
-    {
-      if (is_gpu) {
-        (void)cudaFree(memory);
-      } else {
-        std::free(memory);
-      }
-    }
-  };
-
-  device on_;
-  std::size_t count_;
-  std::unique_ptr<T[], release> memory_;
-};
-
-template <class T>
-std::vector<T> to_host(device const& on, T const* from, std::size_t count)
-{
-  std::vector<T> all(count);
-  copy(on, all.data(), from, count);
-  wait(on);
-  return all;
-}
-
-/// How long a rank computes, without what it waits for others: on the host its thread's time on a
-/// core. Ranks on one GPU take turns, or each would be timed with what the others do meanwhile.
-template <class F>
-double milliseconds_of(device const& on, F const& compute)
-{
-  auto const now = [&on] {
-    timespec time{};
-    clock_gettime(on.is_gpu ? CLOCK_MONOTONIC : CLOCK_THREAD_CPUTIME_ID, &time);
-    return static_cast<double>(time.tv_sec) * 1e3 + static_cast<double>(time.tv_nsec) * 1e-6;
-  };
-  wait(on);
-  std::unique_lock<std::mutex> turn;
-  if (on.turn != nullptr) { turn = std::unique_lock(*on.turn); }
-  double const start = now();
-  compute();
-  wait(on);
-  return now() - start;
-}
-
-// -------------------------------------------------------------------------------------------------
-// Kernels: what is done for one element, or for a small tile, of an output. None uses atomics, so
-// every sum has one order and a step gives the same bits each time.
-//
-// Arrays are row-major, a row per token. The documents of a rank lie one after the other, without
-// padding; first[t] and end[t] are the rows between which the document of row t lies. A rank in a
-// bag of several GPUs has chunks of documents, and in attention whole ones with some of the heads.
-
-constexpr std::size_t head_size = 32;
-
-template <class T>
-BALLAST_HOST_DEVICE T dot(T const* a, T const* b)
-{
-  T sum = 0;
-  for (std::size_t i = 0; i < head_size; ++i) { sum += a[i] * b[i]; }
-  return sum;
-}
-
-/// out[t] = embedding[token[t]] + the sines of its position, which no document is too long for
-template <class T>
-struct embed {
-  T* out;
-  T const* embedding;
-  int const* token;
-  int const* position;  // in the document
-  std::size_t channels;
-
-  BALLAST_HOST_DEVICE void operator()(std::size_t index) const
-  {
-    std::size_t const t = index / channels;
-    std::size_t const c = index % channels;
-    auto const place = static_cast<T>(c / 2 * 2) / static_cast<T>(channels);
-    T const power = std::exp(place * T(-9.210340371976184));  // 10000^-place
-    T const angle = static_cast<T>(position[t]) * power;
-    T const wave = c % 2 == 0 ? std::sin(angle) : std::cos(angle);
-    out[index] = embedding[static_cast<std::size_t>(token[t]) * channels + c] + T(0.02) * wave;
-  }
-};
-
-/// dembedding[v][c] += the sum of dout[t][c] over the rows t with token v
-template <class T>
-struct embed_backward {
-  T* dembedding;
-  T const* dout;
-  int const* token;
-  std::size_t rows;
-  std::size_t channels;
-
-  BALLAST_HOST_DEVICE void operator()(std::size_t index) const
-  {
-    auto const v = static_cast<int>(index / channels);
-    T sum = 0;
-    for (std::size_t t = 0; t < rows; ++t) {
-      if (token[t] == v) { sum += dout[t * channels + index % channels]; }
-    }
-    dembedding[index] += sum;
-  }
-};
-
-/// out[t] = (x[t] - mean) / deviation * gain + bias
-template <class T>
-struct layer_norm {
-  T* out;
-  T* mean;
-  T* scale;  // 1 / deviation
-  T const* x;
-  T const* gain;
-  T const* bias;
-  std::size_t channels;
-
-  BALLAST_HOST_DEVICE void operator()(std::size_t t) const
-  {
-    T const* const row = x + t * channels;
-    T sum = 0;
-    for (std::size_t c = 0; c < channels; ++c) { sum += row[c]; }
-    T const m = sum / static_cast<T>(channels);
-    T squares = 0;
-    for (std::size_t c = 0; c < channels; ++c) { squares += (row[c] - m) * (row[c] - m); }
-    T const s = 1 / std::sqrt(squares / static_cast<T>(channels) + T(1e-5));
-    for (std::size_t c = 0; c < channels; ++c) {
-      out[t * channels + c] = (row[c] - m) * s * gain[c] + bias[c];
-    }
-    mean[t] = m;
-    scale[t] = s;
-  }
-};
-
-/// dx += the gradient by x. dout leaves as the rows whose sum is the gradient by gain.
-template <class T>
-struct layer_norm_backward {
-  T* dx;
-  T* dout;
-  T const* x;
-  T const* mean;
-  T const* scale;
-  T const* gain;
-  std::size_t channels;
-
-  BALLAST_HOST_DEVICE void operator()(std::size_t t) const
-  {
-    T const m = mean[t];
-    T const s = scale[t];
-    T sum = 0;
-    T along = 0;  // of x in what arrives
-    for (std::size_t i = t * channels; i < (t + 1) * channels; ++i) {
-      T const dnorm = dout[i] * gain[i - t * channels];
-      sum += dnorm;
-      along += dnorm * (x[i] - m) * s;
-    }
-    sum /= static_cast<T>(channels);
-    along /= static_cast<T>(channels);
-    for (std::size_t i = t * channels; i < (t + 1) * channels; ++i) {
-      T const norm = (x[i] - m) * s;
-      dx[i] += (dout[i] * gain[i - t * channels] - sum - norm * along) * s;
-      dout[i] *= norm;
-    }
-  }
-};
-
-/// A matrix that is walked over in either direction.
-template <class T>
-struct matrix {
-  T const* at;
-  std::size_t row_step;
-  std::size_t column_step;
-};
-
-template <class T>
-matrix<T> row_major(T const* at, std::size_t columns)
-{
-  return {at, columns, 1};
-}
-
-template <class T>
-matrix<T> transposed(matrix<T> m)
-{
-  return {m.at, m.column_step, m.row_step};
-}
-
-/// out[i][j] = sum over k of a[i][k] b[k][j], + bias[j], + added[i][j], a tile of 4 x 4 at a time.
-///
-/// Of several parts, part p sums over the p-th stretch of k, and has a matrix of its own in out.
-template <class T>
-struct matrix_product {
-  static constexpr std::size_t tile = 4;
-
-  T* out;
-  matrix<T> a;
-  matrix<T> b;
-  std::size_t rows;
-  std::size_t columns;
-  std::size_t depth;
-  std::size_t part_depth;
-  T const* bias = nullptr;
-  T const* added = nullptr;
-
-  [[nodiscard]] std::size_t tiles() const
-  {
-    return (rows + tile - 1) / tile * ((columns + tile - 1) / tile);
-  }
-
-  BALLAST_HOST_DEVICE void operator()(std::size_t index) const
-  {
-    std::size_t const across = (columns + tile - 1) / tile;
-    std::size_t const down = (rows + tile - 1) / tile;
-    std::size_t const part = index / (across * down);
-    std::size_t const i = index / across % down * tile;
-    std::size_t const j = index % across * tile;
-    std::size_t const k_begin = part * part_depth;
-    std::size_t const k_end = k_begin + part_depth < depth ? k_begin + part_depth : depth;
-    T const* x[tile];  // where a tile juts out it computes a last row or column again
-    T const* y[tile];
-    for (std::size_t s = 0; s < tile; ++s) {
-      x[s] = a.at + (i + s < rows ? i + s : rows - 1) * a.row_step + k_begin * a.column_step;
-      y[s] = b.at + (j + s < columns ? j + s : columns - 1) * b.column_step + k_begin * b.row_step;
-    }
-    T sums[tile][tile] = {};
-    for (std::size_t k = k_begin; k < k_end; ++k) {
-      T y_now[tile];
-      for (std::size_t s = 0; s < tile; ++s) {
-        y_now[s] = *y[s];
-        y[s] += b.row_step;
-      }
-      for (std::size_t r = 0; r < tile; ++r) {
-        T const x_now = *x[r];
-        x[r] += a.column_step;
-        for (std::size_t s = 0; s < tile; ++s) { sums[r][s] += x_now * y_now[s]; }
-      }
-    }
-    for (std::size_t r = 0; r < tile && i + r < rows; ++r) {
-      for (std::size_t s = 0; s < tile && j + s < columns; ++s) {
-        std::size_t const at = (i + r) * columns + j + s;
-        T sum = sums[r][s];
-        if (bias != nullptr) { sum += bias[j + s]; }
-        if (added != nullptr) { sum += added[at]; }
-        out[part * rows * columns + at] = sum;
-      }
-    }
-  }
-};
-
-template <class T>
-struct fill {
-  T* out;
-  T value;
-
-  BALLAST_HOST_DEVICE void operator()(std::size_t i) const { out[i] = value; }
-};
-
-/// out[p][c] = the sum of x[t][c] over the p-th stretch of rows
-template <class T>
-struct column_sums {
-  T* out;
-  T const* x;
-  std::size_t rows;
-  std::size_t columns;
-  std::size_t part_rows;
-
-  BALLAST_HOST_DEVICE void operator()(std::size_t index) const
-  {
-    std::size_t const begin = index / columns * part_rows;
-    std::size_t const end = begin + part_rows < rows ? begin + part_rows : rows;
-    T sum = 0;
-    for (std::size_t t = begin; t < end; ++t) { sum += x[t * columns + index % columns]; }
-    out[index] = sum;
-  }
-};
-
-/// out[i] = parts[0][i] + parts[1][i] + ..., in this order; 0 where there is none.
-template <class T>
-struct sum_of_parts {
-  T* out;
-  T const* parts;
-  std::size_t count;
-  std::size_t length;
-
-  BALLAST_HOST_DEVICE void operator()(std::size_t i) const
-  {
-    T sum = 0;
-    for (std::size_t part = 0; part < count; ++part) { sum += parts[part * length + i]; }
-    out[i] = sum;
-  }
-};
-
-/// Causal attention within documents, of one head in one row. Neighbouring indices are neighbouring
-/// rows of one head, which read the same keys at the same time. Query, key and value of a head lie
-/// together, so that one exchange moves all three.
-///
-/// Shapes      qkv[rows][heads][3][head_size], out[rows][heads][head_size], log_sum[heads][rows].
-template <class T>
-struct attention {
-  T* out;
-  T* log_sum;  // of the exponentials of all scores, for the backward pass
-  T const* qkv;
-  int const* first;
-  std::size_t rows;
-  std::size_t heads;
-
-  BALLAST_HOST_DEVICE void operator()(std::size_t index) const
-  {
-    std::size_t const t = index % rows;
-    std::size_t const head = index / rows;
-    std::size_t const step = heads * 3 * head_size;
-    T const scale = 1 / std::sqrt(T(head_size));
-    T query[head_size];
-    T mean[head_size] = {};  // of the values, not yet divided by the sum of the weights
-    for (std::size_t i = 0; i < head_size; ++i) {
-      query[i] = qkv[t * step + head * 3 * head_size + i] * scale;
-    }
-    T const* key = qkv + static_cast<std::size_t>(first[t]) * step + (head * 3 + 1) * head_size;
-    T largest = dot(query, key);
-    T sum = 0;
-    for (auto u = static_cast<std::size_t>(first[t]); u <= t; ++u, key += step) {
-      T const score = dot(query, key);
-      if (score > largest) {
-        T const less = std::exp(largest - score);
-        for (std::size_t i = 0; i < head_size; ++i) { mean[i] *= less; }
-        sum *= less;
-        largest = score;
-      }
-      T const weight = std::exp(score - largest);
-      T const* const value = key + head_size;
-      for (std::size_t i = 0; i < head_size; ++i) { mean[i] += weight * value[i]; }
-      sum += weight;
-    }
-    T* const row = out + (t * heads + head) * head_size;
-    for (std::size_t i = 0; i < head_size; ++i) { row[i] = mean[i] / sum; }
-    log_sum[index] = largest + std::log(sum);
-  }
-};
-
-/// The gradient by the queries; `along`, that of the output along itself, is for the keys' pass.
-template <class T>
-struct attention_backward_queries {
-  T* dqkv;
-  T* along;
-  T const* dout;
-  T const* out;
-  T const* log_sum;
-  T const* qkv;
-  int const* first;
-  std::size_t rows;
-  std::size_t heads;
-
-  BALLAST_HOST_DEVICE void operator()(std::size_t index) const
-  {
-    std::size_t const t = index % rows;
-    std::size_t const head = index / rows;
-    std::size_t const step = heads * 3 * head_size;
-    std::size_t const row = (t * heads + head) * head_size;
-    T const scale = 1 / std::sqrt(T(head_size));
-    T query[head_size];
-    T dmean[head_size];
-    T dquery[head_size] = {};
-    for (std::size_t i = 0; i < head_size; ++i) {
-      query[i] = qkv[row * 3 + i] * scale;
-      dmean[i] = dout[row + i];
-    }
-    T const dmean_along = dot(dmean, out + row);
-    T const* key = qkv + static_cast<std::size_t>(first[t]) * step + (head * 3 + 1) * head_size;
-    for (auto u = static_cast<std::size_t>(first[t]); u <= t; ++u, key += step) {
-      T const weight = std::exp(dot(query, key) - log_sum[index]);
-      T const dscore = weight * (dot(dmean, key + head_size) - dmean_along);
-      for (std::size_t i = 0; i < head_size; ++i) { dquery[i] += dscore * key[i]; }
-    }
-    for (std::size_t i = 0; i < head_size; ++i) { dqkv[row * 3 + i] = dquery[i] * scale; }
-    along[index] = dmean_along;
-  }
-};
-
-/// The gradients by the key and the value of row u, from all rows that look at them.
-template <class T>
-struct attention_backward_keys {
-  T* dqkv;
-  T const* along;
-  T const* dout;
-  T const* log_sum;
-  T const* qkv;
-  int const* end;
-  std::size_t rows;
-  std::size_t heads;
-
-  BALLAST_HOST_DEVICE void operator()(std::size_t index) const
-  {
-    std::size_t const u = index % rows;
-    std::size_t const head = index / rows;
-    std::size_t const of_head = index - u;
-    std::size_t const own = (u * heads + head) * 3 * head_size;
-    T const scale = 1 / std::sqrt(T(head_size));
-    T key[head_size];
-    T value[head_size];
-    T dkey[head_size] = {};
-    T dvalue[head_size] = {};
-    for (std::size_t i = 0; i < head_size; ++i) {
-      key[i] = qkv[own + head_size + i] * scale;
-      value[i] = qkv[own + 2 * head_size + i];
-    }
-    for (auto t = static_cast<std::size_t>(end[u]); t-- > u;) {  // all begin at the same end
-      T const* const query = qkv + (t * heads + head) * 3 * head_size;
-      T const* const dmean = dout + (t * heads + head) * head_size;
-      T const weight = std::exp(dot(query, key) - log_sum[of_head + t]);
-      T const dscore = weight * (dot(dmean, value) - along[of_head + t]);
-      for (std::size_t i = 0; i < head_size; ++i) {
-        dkey[i] += dscore * query[i];
-        dvalue[i] += weight * dmean[i];
-      }
-    }
-    for (std::size_t i = 0; i < head_size; ++i) {
-      dqkv[own + head_size + i] = dkey[i] * scale;
-      dqkv[own + 2 * head_size + i] = dvalue[i];
-    }
-  }
-};
-
-/// GELU by its tanh formula, as GPT-2 has it.
-template <class T>
-struct gelu {
-  static constexpr double slope = 0.7978845608028654;  // sqrt(2 / pi)
-
-  T* out;
-  T const* x;
-
-  BALLAST_HOST_DEVICE void operator()(std::size_t i) const
-  {
-    T const v = x[i];
-    out[i] = v / 2 * (1 + std::tanh(T(slope) * (v + T(0.044715) * v * v * v)));
-  }
-};
-
-template <class T>
-struct gelu_backward {
-  T* dx;  // enters as dout
-  T const* x;
-
-  BALLAST_HOST_DEVICE void operator()(std::size_t i) const
-  {
-    T const v = x[i];
-    T const th = std::tanh(T(gelu<T>::slope) * (v + T(0.044715) * v * v * v));
-    T const inner = T(gelu<T>::slope) * (1 + T(3 * 0.044715) * v * v);
-    dx[i] *= (1 + th) / 2 + v / 2 * (1 - th * th) * inner;
-  }
-};
-
-/// loss[t] = -log softmax(logits[t])[target[t]]; logits become the gradient of weight x their sum.
-template <class T>
-struct cross_entropy {
-  T* logits;
-  T* loss;
-  int const* target;
-  std::size_t vocabulary;
-  T weight;
-
-  BALLAST_HOST_DEVICE void operator()(std::size_t t) const
-  {
-    T* const row = logits + t * vocabulary;
-    T largest = row[0];
-    for (std::size_t v = 1; v < vocabulary; ++v) { largest = row[v] > largest ? row[v] : largest; }
-    T sum = 0;
-    for (std::size_t v = 0; v < vocabulary; ++v) { sum += std::exp(row[v] - largest); }
-    auto const right = static_cast<std::size_t>(target[t]);
-    loss[t] = largest + std::log(sum) - row[right];
-    for (std::size_t v = 0; v < vocabulary; ++v) {
-      row[v] = weight * (std::exp(row[v] - largest) / sum - T(v == right ? 1 : 0));
-    }
-  }
-};
-
-template <class T>
-struct adamw {
-  T* parameter;
-  T* mean;
-  T* square;
-  T const* gradient;
-  T rate;
-  T mean_correction;  // 1 / (1 - beta1^step)
-  T square_correction;
-
-  BALLAST_HOST_DEVICE void operator()(std::size_t i) const
-  {
-    T const g = gradient[i];
-    mean[i] = T(0.9) * mean[i] + T(0.1) * g;
-    square[i] = T(0.95) * square[i] + T(0.05) * g * g;
-    T const step = mean[i] * mean_correction / (std::sqrt(square[i] * square_correction) + T(1e-8));
-    parameter[i] -= rate * (step + T(0.01) * parameter[i]);
-  }
-};
-
-// -------------------------------------------------------------------------------------------------
-// The model
-
-struct gpt_shape {
-  std::size_t layers;
-  std::size_t channels;
-  std::size_t vocabulary;
-
-  [[nodiscard]] std::size_t heads() const { return channels / head_size; }
-};
-
-/// Cuts an array into consecutive pieces; without memory it only counts what they need.
-template <class T>
-struct cutter {
-  T* memory;
-  std::size_t used = 0;
-
-  T* operator()(std::size_t count)
-  {
-    T* const piece = memory == nullptr ? nullptr : memory + used;
-    used += count;
-    return piece;
-  }
-};
-
-template <class T>
-struct linear {  // y[rows][outputs] = x[rows][inputs] weight[inputs][outputs] + bias[outputs]
-  std::size_t inputs;
-  std::size_t outputs;
-  T* weight;
-  T* bias;
-
-  linear(cutter<T>& cut, std::size_t in, std::size_t out)
-      : inputs(in), outputs(out), weight(cut(in * out)), bias(cut(out))
-  {}
-};
-
-template <class T>
-struct norm {
-  T* gain;
-  T* bias;
-
-  norm(cutter<T>& cut, std::size_t channels) : gain(cut(channels)), bias(cut(channels)) {}
-};
-
-template <class T>
-struct layer {
-  norm<T> before_attention;
-  linear<T> qkv;
-  linear<T> projection;
-  norm<T> before_mlp;
-  linear<T> up;
-  linear<T> down;
-
-  layer(cutter<T>& cut, std::size_t channels)
-      : before_attention(cut, channels),
-        qkv(cut, channels, 3 * channels),
-        projection(cut, channels, channels),
-        before_mlp(cut, channels),
-        up(cut, channels, 4 * channels),
-        down(cut, 4 * channels, channels)
-  {}
-};
-
-/// Where each tensor is in an array of all parameters, or of all their gradients.
-template <class T>
-struct tensors {
-  T* embedding;  // [vocabulary][channels], and the output head as well
-  norm<T> last;
-  std::vector<layer<T>> layers;
-
-  tensors(gpt_shape const& shape, cutter<T>& cut)
-      : embedding(cut(shape.vocabulary * shape.channels)), last(cut, shape.channels)
-  {
-    for (std::size_t i = 0; i < shape.layers; ++i) { layers.emplace_back(cut, shape.channels); }
-  }
-
-  tensors(gpt_shape const& shape, cutter<T>&& cut) : tensors(shape, cut) {}
-};
-
-std::size_t parameters_of(gpt_shape const& shape)
-{
-  cutter<float> count{nullptr};
-  tensors<float> const all(shape, count);
-  return count.used;
-}
-
-/// Parameters as GPT-2 starts from them: small random weights, gains of one, no biases.
-std::vector<float> first_parameters(gpt_shape const& shape, std::uint64_t seed)
-{
-  std::vector<float> memory(parameters_of(shape));
-  tensors<float> const model(shape, cutter<float>{memory.data()});
-  ballast::random_source random(seed);
-  auto const draw = [&](float* weights, std::size_t count, double deviation) {
-    std::normal_distribution<float> normal(0, static_cast<float>(deviation));
-    std::generate_n(weights, count, [&] { return normal(random); });
-  };
-  // What is added to the residual stream is the smaller, the more additions there are.
-  double const added = 0.02 / std::sqrt(static_cast<double>(2 * shape.layers));
-  draw(model.embedding, shape.vocabulary * shape.channels, 0.02);
-  std::fill_n(model.last.gain, shape.channels, 1.0F);
-  for (layer<float> const& each : model.layers) {
-    std::fill_n(each.before_attention.gain, shape.channels, 1.0F);
-    std::fill_n(each.before_mlp.gain, shape.channels, 1.0F);
-    draw(each.qkv.weight, each.qkv.inputs * each.qkv.outputs, 0.02);
-    draw(each.projection.weight, each.projection.inputs * each.projection.outputs, added);
-    draw(each.up.weight, each.up.inputs * each.up.outputs, 0.02);
-    draw(each.down.weight, each.down.inputs * each.down.outputs, added);
-  }
-  return memory;
-}
-
-/// A GPU of a bag, and how many of the heads it has in attention.
-struct seat {
-  std::uint32_t gpus;
-  std::uint32_t gpu;
-  std::size_t heads;
-};
-
-/// The documents that a rank has, or its chunks of them, one after the other: what the model reads.
-struct documents {
-  std::size_t rows = 0;
-  array<int> token;
-  array<int> target;    // the token that follows
-  array<int> position;  // in the document
-  seat in_bag{};
-  std::size_t all_rows = 0;  // of the bag, which attention sees
-  array<int> first;          // the row where each row's document begins
-  array<int> end;            // and the one behind its last
-
-  explicit documents(device const& on) : token(on), target(on), position(on), first(on), end(on) {}
-
-  /// Makes room for this rank's part of documents of these lengths, and says where they lie.
-  void lay_out(device const& on, std::span<tokens const> lengths, seat const& own)
-  {
-    std::vector<int> positions;
-    std::vector<int> begins;
-    std::vector<int> ends;
-    for (tokens const length : lengths) {
-      auto const part = ballast::chunk_of(length, own.gpus, own.gpu);
-      for (tokens i = 0; i < part.count; ++i) {
-        positions.push_back(static_cast<int>(part.first + i));
-      }
-      auto const count = static_cast<std::size_t>(length);
-      begins.insert(begins.end(), count, static_cast<int>(ends.size()));
-      ends.insert(ends.end(), count, static_cast<int>(begins.size()));
-    }
-    in_bag = own;
-    rows = positions.size();
-    all_rows = begins.size();
-    for (array<int>* const each : {&token, &target, &position}) { each->make_room(rows); }
-    for (array<int>* const each : {&first, &end}) { each->make_room(all_rows); }
-    copy(on, position.data(), positions.data(), rows);
-    copy(on, first.data(), begins.data(), all_rows);
-    copy(on, end.data(), ends.data(), all_rows);
-    wait(on);  // before the host's arrays go
-  }
-};
-
-/// What the forward pass leaves for the backward pass, and what that one needs in between.
-template <class T>
-class activations {
- public:
-  struct of_layer {
-    T* x;  // the residual stream that enters
-    T* x_norm;
-    T* x_mean;
-    T* x_scale;
-    T* qkv;
-    T* attended;
-    T* all_qkv;  // all rows of the bag, with this rank's heads
-    T* all_attended;
-    T* log_sum;
-    T* y;  // the residual stream behind attention
-    T* y_norm;
-    T* y_mean;
-    T* y_scale;
-    T* up;
-    T* active;
-  };
-
-  std::vector<of_layer> layers;
-  T* last;  // the residual stream that leaves
-  T* last_norm;
-  T* last_mean;
-  T* last_scale;
-  T* logits;
-  T* loss;
-  T* dx;  // of the residual stream
-  T* dnorm;
-  T* dwide;
-  T* dqkv;
-  T* all_dattended;
-  T* all_dqkv;
-  T* along;
-  T* parts;  // of sums over rows
-  std::size_t part_rows;
-  bool recompute;  ///< of a layer only x is kept; all layers share the rest
-
-  explicit activations(device const& on) : memory_(on) {}
-
-  void make_room(gpt_shape const& shape, documents const& read, bool keep_inputs_only)
-  {
-    recompute = keep_inputs_only;
-    cutter<T> count{nullptr};
-    lay_out(shape, read, count);
-    memory_.make_room(count.used);
-    cutter<T> cut{memory_.data()};
-    lay_out(shape, read, cut);
-  }
-
- private:
-  void lay_out(gpt_shape const& shape, documents const& read, cutter<T>& cut)
-  {
-    std::size_t const rows = read.rows;
-    std::size_t const c = rows * shape.channels;
-    std::size_t const h = read.all_rows * read.in_bag.heads;
-    // In a bag of one GPU there is nothing to exchange, and the arrays are the same.
-    auto const all = [&](std::size_t of_head, T* own) {
-      return read.in_bag.gpus == 1 ? own : cut(h * of_head);
-    };
-    layers.clear();
-    for (std::size_t i = 0; i < shape.layers; ++i) {
-      of_layer l = recompute && i > 0 ? layers.front() : of_layer{};
-      l.x = cut(c);
-      if (!recompute || i == 0) {
-        l.x_norm = cut(c);
-        l.x_mean = cut(rows);
-        l.x_scale = cut(rows);
-        l.qkv = cut(3 * c);
-        l.attended = cut(c);
-        l.all_qkv = all(3 * head_size, l.qkv);
-        l.all_attended = all(head_size, l.attended);
-        l.log_sum = cut(h);
-        l.y = cut(c);
-        l.y_norm = cut(c);
-        l.y_mean = cut(rows);
-        l.y_scale = cut(rows);
-        l.up = cut(4 * c);
-        l.active = cut(4 * c);
-      }
-      layers.push_back(l);
-    }
-    last = cut(c);
-    last_norm = cut(c);
-    last_mean = cut(rows);
-    last_scale = cut(rows);
-    logits = cut(rows * shape.vocabulary);
-    loss = cut(rows);
-    dx = cut(c);
-    dnorm = cut(c);
-    dwide = cut(4 * c);
-    dqkv = cut(3 * c);
-    all_dattended = all(head_size, dnorm);
-    all_dqkv = all(3 * head_size, dqkv);
-    along = cut(h);
-    part_rows = std::max<std::size_t>(256, (rows + 31) / 32);
-    std::size_t const largest = std::max(4 * shape.channels, shape.vocabulary) * shape.channels;
-    parts = cut((rows + part_rows - 1) / part_rows * largest);
-  }
-
-  array<T> memory_;
-};
-
-/// What is exchanged within a bag, around attention. Nothing in a bag of one GPU.
-struct no_exchange {
-  void to_heads(auto const* /*own*/, auto* /*all*/, std::size_t /*of_head*/) const {}
-  void to_tokens(auto const* /*all*/, auto* /*own*/, std::size_t /*of_head*/) const {}
-};
-
-/// A small GPT, forward and backward. Both are collective in the bag.
-template <class T>
-class gpt {
- public:
-  gpt(device const& on, gpt_shape const& shape, T* parameters, T* gradients)
-      : on_(on),
-        shape_(shape),
-        weights_(shape, cutter<T>{parameters}),
-        gradients_(shape, cutter<T>{gradients})
-  {}
-
-  /// Leaves the loss of every row, and the gradients of `weight` times their sum by the logits.
-  /// Expects room for as many rows in `a`.
-  template <class Exchange>
-  void forward(documents const& read, activations<T>& a, T weight, Exchange const& exchange) const
-  {
-    std::size_t const rows = read.rows;
-    std::size_t const c = shape_.channels;
-    T* const x = a.layers.front().x;
-    for_each<T>(on_, rows * c,
-                embed<T>{x, weights_.embedding, read.token.data(), read.position.data(), c});
-    for (std::size_t i = 0; i < shape_.layers; ++i) {
-      forward_to_active(i, read, a, exchange);
-      T* const next = i + 1 < shape_.layers ? a.layers[i + 1].x : a.last;
-      forward(weights_.layers[i].down, a.layers[i].active, a.layers[i].y, next, rows);
-    }
-    forward(weights_.last, a.last, a.last_norm, a.last_mean, a.last_scale, rows);
-    multiply(a.logits, row_major(a.last_norm, c), transposed(row_major(weights_.embedding, c)),
-             rows, shape_.vocabulary, c);
-    for_each<T>(on_, rows,
-                cross_entropy<T>{a.logits, a.loss, read.target.data(), shape_.vocabulary, weight});
-  }
-
-  /// Leaves the gradients of all parameters: of the rows of this rank, and zeros if it has none.
-  template <class Exchange>
-  void backward(documents const& read, activations<T>& a, Exchange const& exchange) const
-  {
-    std::size_t const rows = read.rows;
-    std::size_t const c = shape_.channels;
-    std::size_t const v = shape_.vocabulary;
-    multiply(a.dnorm, row_major(a.logits, v), row_major(weights_.embedding, c), rows, c, v);
-    multiply_over_rows(gradients_.embedding, a.logits, v, a.last_norm, c, rows, a);
-    for_each<T>(on_, rows * c, fill<T>{a.dx, 0});
-    backward(weights_.last, gradients_.last, a.last, a.last_mean, a.last_scale, rows, a);
-    for (std::size_t i = shape_.layers; i-- > 0;) {
-      // The last layer's are still there. The bag's ranks repeat the others' exchanges together.
-      if (a.recompute && i + 1 < shape_.layers) { forward_to_active(i, read, a, exchange); }
-      backward(i, read, a, exchange);
-    }
-    for_each<T>(on_, v * c,
-                embed_backward<T>{gradients_.embedding, a.dx, read.token.data(), rows, c});
-  }
-
- private:
-  // [train_single_file_layer]
-  /// From x to what the layer's last matrix multiplies: all that its backward pass reads.
-  template <class Exchange>
-  void forward_to_active(std::size_t i, documents const& read, activations<T>& a,
-                         Exchange const& exchange) const
-  {
-    layer<T> const& w = weights_.layers[i];
-    auto const& l = a.layers[i];
-    std::size_t const rows = read.rows;
-    std::size_t const all = read.all_rows;
-    std::size_t const heads = read.in_bag.heads;
-    forward(w.before_attention, l.x, l.x_norm, l.x_mean, l.x_scale, rows);
-    forward(w.qkv, l.x_norm, nullptr, l.qkv, rows);
-    exchange.to_heads(l.qkv, l.all_qkv, 3 * head_size);
-    for_each<T>(on_, all * heads,
-                attention<T>{l.all_attended, l.log_sum, l.all_qkv, read.first.data(), all, heads});
-    exchange.to_tokens(l.all_attended, l.attended, head_size);
-    forward(w.projection, l.attended, l.x, l.y, rows);
-    forward(w.before_mlp, l.y, l.y_norm, l.y_mean, l.y_scale, rows);
-    forward(w.up, l.y_norm, nullptr, l.up, rows);
-    for_each<T>(on_, rows * 4 * shape_.channels, gelu<T>{l.active, l.up});
-  }
-  // [train_single_file_layer]
-
-  template <class Exchange>
-  void backward(std::size_t i, documents const& read, activations<T>& a,
-                Exchange const& exchange) const
-  {
-    layer<T> const& w = weights_.layers[i];
-    layer<T> const& g = gradients_.layers[i];
-    auto const& l = a.layers[i];
-    std::size_t const rows = read.rows;
-    std::size_t const all = read.all_rows;
-    std::size_t const heads = read.in_bag.heads;
-    backward(w.down, g.down, l.active, a.dx, a.dwide, rows, a);
-    for_each<T>(on_, rows * 4 * shape_.channels, gelu_backward<T>{a.dwide, l.up});
-    backward(w.up, g.up, l.y_norm, a.dwide, a.dnorm, rows, a);
-    backward(w.before_mlp, g.before_mlp, l.y, l.y_mean, l.y_scale, rows, a);
-    backward(w.projection, g.projection, l.attended, a.dx, a.dnorm, rows, a);
-    exchange.to_heads(a.dnorm, a.all_dattended, head_size);
-    for_each<T>(on_, all * heads,
-                attention_backward_queries<T>{a.all_dqkv, a.along, a.all_dattended, l.all_attended,
-                                              l.log_sum, l.all_qkv, read.first.data(), all, heads});
-    for_each<T>(on_, all * heads,
-                attention_backward_keys<T>{a.all_dqkv, a.along, a.all_dattended, l.log_sum,
-                                           l.all_qkv, read.end.data(), all, heads});
-    exchange.to_tokens(a.all_dqkv, a.dqkv, 3 * head_size);
-    backward(w.qkv, g.qkv, l.x_norm, a.dqkv, a.dnorm, rows, a);
-    backward(w.before_attention, g.before_attention, l.x, l.x_mean, l.x_scale, rows, a);
-  }
-
-  void multiply(T* out, matrix<T> a, matrix<T> b, std::size_t rows, std::size_t columns,
-                std::size_t depth, T const* bias = nullptr, T const* added = nullptr) const
-  {
-    matrix_product<T> const product{out, a, b, rows, columns, depth, depth, bias, added};
-    for_each<T>(on_, product.tiles(), product);
-  }
-
-  /// out[n][m] = the sum over rows of x[row][n] y[row][m]
-  void multiply_over_rows(T* out, T const* x, std::size_t n, T const* y, std::size_t m,
-                          std::size_t rows, activations<T>& a) const
-  {
-    std::size_t const parts = (rows + a.part_rows - 1) / a.part_rows;
-    matrix_product<T> const product{
-        a.parts, transposed(row_major(x, n)), row_major(y, m), n, m, rows, a.part_rows};
-    for_each<T>(on_, parts * product.tiles(), product);
-    for_each<T>(on_, n * m, sum_of_parts<T>{out, a.parts, parts, n * m});
-  }
-
-  void sum_over_rows(T* out, T const* x, std::size_t columns, std::size_t rows,
-                     activations<T>& a) const
-  {
-    std::size_t const parts = (rows + a.part_rows - 1) / a.part_rows;
-    for_each<T>(on_, parts * columns, column_sums<T>{a.parts, x, rows, columns, a.part_rows});
-    for_each<T>(on_, columns, sum_of_parts<T>{out, a.parts, parts, columns});
-  }
-
-  void forward(linear<T> const& w, T const* x, T const* added, T* y, std::size_t rows) const
-  {
-    multiply(y, row_major(x, w.inputs), row_major(w.weight, w.outputs), rows, w.outputs, w.inputs,
-             w.bias, added);
-  }
-
-  void backward(linear<T> const& w, linear<T> const& g, T const* x, T const* dy, T* dx,
-                std::size_t rows, activations<T>& a) const
-  {
-    multiply(dx, row_major(dy, w.outputs), transposed(row_major(w.weight, w.outputs)), rows,
-             w.inputs, w.outputs);
-    multiply_over_rows(g.weight, x, w.inputs, dy, w.outputs, rows, a);
-    sum_over_rows(g.bias, dy, w.outputs, rows, a);
-  }
-
-  void forward(norm<T> const& w, T const* x, T* y, T* mean, T* scale, std::size_t rows) const
-  {
-    for_each<T>(on_, rows, layer_norm<T>{y, mean, scale, x, w.gain, w.bias, shape_.channels});
-  }
-
-  /// From a.dnorm to a.dx, which the residual stream goes by as well.
-  void backward(norm<T> const& w, norm<T> const& g, T const* x, T const* mean, T const* scale,
-                std::size_t rows, activations<T>& a) const
-  {
-    sum_over_rows(g.bias, a.dnorm, shape_.channels, rows, a);
-    for_each<T>(on_, rows,
-                layer_norm_backward<T>{a.dx, a.dnorm, x, mean, scale, w.gain, shape_.channels});
-    sum_over_rows(g.gain, a.dnorm, shape_.channels, rows, a);
-  }
-
-  device on_;
-  gpt_shape shape_;
-  tensors<T> weights_;
-  tensors<T> gradients_;
-};
-
 /// Compares the backward pass with differences of losses, on the host in float64.
-bool check_gradients()
+bool check_gradients(char const* name, model_shape const& shape, std::size_t stride)
 {
   device const host;
-  gpt_shape const shape{.layers = 2, .channels = 2 * head_size, .vocabulary = 17};
   std::size_t const count = parameters_of(shape);
   std::vector<double> parameters(count);
   std::vector<double> gradients(count);
@@ -1113,17 +97,24 @@ bool check_gradients()
   std::normal_distribution<double> normal(0, 0.2);  // so large that attention is not even
   std::ranges::generate(parameters, [&] { return normal(random); });
   documents read(host);
-  read.lay_out(host, std::vector<tokens>{5, 1, 0, 9}, {1, 0, shape.heads()});
+  read.lay_out(host, shape, std::vector<tokens>{5, 1, 0, 9}, {1, 0, shape.heads()});
   for (std::size_t t = 0; t < read.rows; ++t) {
     read.token.data()[t] = static_cast<int>(random.below(shape.vocabulary));
     read.target.data()[t] = static_cast<int>(random.below(shape.vocabulary));
   }
+  std::vector<double> given(read.sequences * shape.channels);
+  std::ranges::generate(given, [&] { return 5 * normal(random); });
   activations<double> a(host);
-  gpt<double> const model(host, shape, parameters.data(), gradients.data());
+  transformer<double> const model(host, shape, parameters.data(), gradients.data());
+  auto const forward = [&] {
+    model.condition(given.data(), a.conditions, read.sequences);
+    model.forward(read, a, 1.0, no_exchange{});
+  };
   auto const pass = [&](bool recompute) {
     a.make_room(shape, read, recompute);
-    model.forward(read, a, 1.0, no_exchange{});
+    forward();
     model.backward(read, a, no_exchange{});
+    model.condition_backward(given.data(), a.dconditions, read.sequences, a.parts);
   };
   pass(true);
   std::vector<double> const recomputed = gradients;
@@ -1131,7 +122,7 @@ bool check_gradients()
 
   auto const loss_with = [&](std::size_t index, double value) {
     double const before = std::exchange(parameters[index], value);
-    model.forward(read, a, 1.0, no_exchange{});
+    forward();
     parameters[index] = before;
     return std::reduce(a.loss, a.loss + read.rows);
   };
@@ -1139,18 +130,28 @@ bool check_gradients()
   double const h = 1e-5;
   double worst = 0;
   std::size_t compared = 0;
-  for (std::size_t i = 0; i < count; i += 61, ++compared) {  // none has fewer than 64 elements
+  for (std::size_t i = 0; i < count; i += stride, ++compared) {
     double const x = parameters[i];
     double const slope = (loss_with(i, x + h) - loss_with(i, x - h)) / (2 * h);
     worst = larger(worst, std::abs(slope - gradients[i]) / std::max(1.0, std::abs(slope)));
   }
   bool const good = worst <= 1e-6 && recomputed == gradients;
   std::printf(
-      "%zu of %zu derivatives differ from the backward pass by %.1e at most,\n"
+      "%s: %zu of %zu derivatives differ from the backward pass by %.1e at most,\n"
       "which finds %s bits if it computes layers again: %s\n",
-      compared, count, worst, recomputed == gradients ? "the same" : "OTHER",
+      name, compared, count, worst, recomputed == gradients ? "the same" : "OTHER",
       good ? "right" : "WRONG");
   return good;
+}
+
+/// No tensor has fewer elements than a stride.
+bool check_gradients()
+{
+  bool const gpt =
+      check_gradients("GPT", {.layers = 2, .channels = 2 * head_size, .vocabulary = 17}, 61);
+  bool const adaptive = check_gradients(
+      "adaptive", {.layers = 2, .channels = head_size, .vocabulary = 17, .adaptive = true}, 31);
+  return gpt && adaptive;
 }
 
 // -------------------------------------------------------------------------------------------------
@@ -1163,7 +164,7 @@ struct options {
   std::size_t median = 48;     ///< of lognormal lengths
   std::size_t longest = 384;
   std::size_t seed = 1;
-  gpt_shape shape{.layers = 2, .channels = 64, .vocabulary = 64};
+  model_shape shape{.layers = 2, .channels = 64, .vocabulary = 64};
   double gamma = 1.0;
   double rate = 1e-3;
   std::string trace;
@@ -1209,20 +210,51 @@ void read_text(std::uint64_t seed, tokens length, std::size_t vocabulary, std::v
   }
 }
 
+/// A picture's timestep and text as a diffusion transformer reads them: the sines of a time from 0
+/// to 1, which it returns, and what stands for a row of a text encoder.
+double read_condition(std::uint64_t seed, std::size_t channels, std::vector<float>& rows)
+{
+  ballast::random_source random(~seed);
+  double const time = static_cast<double>(random.below(1000)) / 1000;
+  for (std::size_t c = 0; c < channels; ++c) {
+    double const angle =
+        time * std::pow(1000.0, static_cast<double>(c) / static_cast<double>(channels));
+    double const text = static_cast<double>(random.between(-500, 500)) / 1000;
+    rows.push_back(static_cast<float>(std::sin(angle) + text));
+  }
+  return time;
+}
+
+/// The tokens of a picture become noise with the probability `time`; targets are what all tokens
+/// were.
+void add_noise(std::uint64_t seed, double time, std::size_t vocabulary, std::span<int> token,
+               std::span<int> target)
+{
+  ballast::random_source random(seed);
+  std::ranges::copy(token, target.begin());
+  auto const text = static_cast<std::size_t>(text_of(static_cast<tokens>(token.size())));
+  for (int& each : token.subspan(text)) {
+    bool const is_noise = static_cast<double>(random.below(1000)) < 1000 * time;
+    if (is_noise) { each = static_cast<int>(random.below(vocabulary)); }
+  }
+}
+
 /// What the model charges for a document: the FLOP of its products, and gamma times those of
-/// attention.
-ballast::quadratic_cost cost_of(gpt_shape const& shape, double gamma)
+/// attention. Of a diffusion transformer, but for what is done once for each document.
+ballast::quadratic_cost cost_of(model_shape const& shape, double gamma)
 {
   auto const number = [](std::size_t n) { return static_cast<std::uint32_t>(n); };
-  auto const flops = ballast::forward_flops({.hidden = number(shape.channels),
-                                             .layers = number(shape.layers),
-                                             .heads = number(shape.heads()),
-                                             .kv_heads = number(shape.heads()),
-                                             .head_dim = number(head_size),
-                                             .ffn_hidden = number(4 * shape.channels),
-                                             .mask = ballast::attention_mask::causal,
-                                             .vocabulary = number(shape.vocabulary)})
-                         .value();
+  auto const flops =
+      ballast::forward_flops(
+          {.hidden = number(shape.channels),
+           .layers = number(shape.layers),
+           .heads = number(shape.heads()),
+           .kv_heads = number(shape.heads()),
+           .head_dim = number(head_size),
+           .ffn_hidden = number(4 * shape.channels),
+           .mask = shape.adaptive ? ballast::attention_mask::full : ballast::attention_mask::causal,
+           .vocabulary = number(shape.vocabulary)})
+          .value();
   return ballast::gamma_corrected(flops, gamma).value().cost;
 }
 
@@ -1233,7 +265,7 @@ ballast::quadratic_cost cost_of(gpt_shape const& shape, double gamma)
 /// gradients, in rank order, and updates the parameters that it is of.
 class sharded_model {
  public:
-  sharded_model(device const& on, gpt_shape const& shape, std::size_t ranks, std::size_t rank,
+  sharded_model(device const& on, model_shape const& shape, std::size_t ranks, std::size_t rank,
                 std::vector<float> initial)
       : on_(on),
         shard_((initial.size() + ranks - 1) / ranks),
@@ -1252,7 +284,7 @@ class sharded_model {
     wait(on);
   }
 
-  [[nodiscard]] gpt<float> const& model() const { return model_; }
+  [[nodiscard]] transformer<float> const& model() const { return model_; }
 
   template <ballast::communicator Comm>
   void update(Comm& comm, std::size_t step, double rate)
@@ -1289,7 +321,7 @@ class sharded_model {
   array<float> own_;
   array<float> mean_;
   array<float> square_;
-  gpt<float> model_;
+  transformer<float> model_;
 };
 
 /// Plans steps and moves rows: on the communicator's stream where it has one.
@@ -1309,6 +341,92 @@ auto balancer_over(Comm& comm, options const& chosen)
     return ballast::step_balancer(comm, bags, cost, policy, all);
   }
 }
+
+/// Carries rows between ranks by plans of its own: on the communicator's stream where it has one.
+template <ballast::communicator Comm>
+auto carrier_over(Comm& comm)
+{
+  if constexpr (ballast::stream_communicator<Comm>) {
+    return ballast::device_carrier<Comm>(comm);
+  } else {
+    return ballast::host_carrier<Comm>(comm);
+  }
+}
+
+/// The conditions of documents beside their tokens: every GPU of a bag gets a row for each of the
+/// bag's documents, and the rank that has read a document gets the sum of its row's gradients.
+template <ballast::communicator Comm>
+class condition_route {
+ public:
+  condition_route(Comm& comm, device const& on, std::size_t most_documents, std::size_t channels)
+      : on_(on),
+        channels_(channels),
+        table_(on, table_bytes(most_documents)),
+        pinned_(on.is_gpu ? table_bytes(most_documents) : 0),
+        sent_(on),
+        carrier_(carrier_over(comm))
+  {
+    if (on.is_gpu) {
+      there_.emplace(static_cast<std::uint32_t>(most_documents),
+                     table_.first(table_bytes(most_documents)), pinned_);
+    }
+  }
+
+  // [train_single_file_conditions]
+  /// Every step, when the balancer has planned.
+  void plan(auto const& balancer, ballast::rank_id rank)
+  {
+    or_throw(carrier_.begin_step());
+    beside_ = ballast::plan_sequence_rows(balancer.samples().source, balancer.planned().owner,
+                                          balancer.bags(), rank);
+    sent_.make_room(sent_rows() * channels_);
+    if (!there_) { return; }
+    or_throw(there_->stage(beside_.copies));
+    check(there_->upload(on_.stream));
+  }
+
+  void send(std::span<float const> read, std::span<float> there)
+  {
+    std::span<float> const sent = sent_.first(sent_rows() * channels_);
+    if (there_) {
+      check(ballast::repeat_rows(*there_, read.data(), sent.data(), channels_, on_.stream));
+    } else {
+      ballast::repeat_rows<float>(beside_.copies, read, sent);
+    }
+    or_throw(carrier_.route(beside_.route, ballast::rows_of(sent, there, channels_)));
+  }
+
+  void send_back(std::span<float const> gradients, std::span<float> read)
+  {
+    std::span<float> const sent = sent_.first(sent_rows() * channels_);
+    or_throw(carrier_.reverse_route(beside_.route, ballast::rows_of(gradients, sent, channels_)));
+    if (there_) {
+      check(ballast::sum_rows(*there_, sent.data(), read.data(), channels_, on_.stream));
+    } else {
+      ballast::sum_rows<float>(beside_.copies, sent, read);
+    }
+  }
+  // [train_single_file_conditions]
+
+ private:
+  static std::size_t table_bytes(std::size_t most_documents)
+  {
+    return ballast::device_sequence_rows::bytes(static_cast<std::uint32_t>(most_documents));
+  }
+  [[nodiscard]] std::size_t sent_rows() const
+  {
+    return static_cast<std::size_t>(beside_.route.rows_before);
+  }
+
+  device on_;
+  std::size_t channels_;
+  array<std::byte> table_;  // of how many GPUs get each row, for kernels
+  std::vector<std::byte, ballast::pinned_allocator<std::byte>> pinned_;
+  std::optional<ballast::device_sequence_rows> there_;
+  ballast::sequence_rows beside_;
+  array<float> sent_;
+  decltype(carrier_over(std::declval<Comm&>())) carrier_;
+};
 
 struct step_figures {
   std::vector<double> losses;       ///< what the documents that each rank has read add to the loss
@@ -1382,7 +500,10 @@ class trainer {
         there_(on),
         activations_(on),
         loss_(on),
-        balancer_(balancer_over(comm, chosen))
+        given_(on),
+        conditions_(on),
+        balancer_(balancer_over(comm, chosen)),
+        condition_route_(comm, on, chosen.documents, chosen.shape.channels)
   {}
 
   outcome train()
@@ -1418,14 +539,22 @@ class trainer {
     draw_next();
     std::vector<int> token;
     std::vector<int> target;
+    std::vector<float> given;
     mine_.clear();
     for (std::size_t i = 0; i < batch_.lengths.size(); ++i) {
       if (batch_.source[i] != comm_.rank()) { continue; }
       mine_.push_back(batch_.lengths[i]);
-      read_text(batch_.rows[i] + (chosen_.seed << 32), batch_.lengths[i], shape_.vocabulary, token,
-                target);
+      std::uint64_t const seed = batch_.rows[i] + (chosen_.seed << 32);
+      std::size_t const first = token.size();
+      read_text(seed, batch_.lengths[i], shape_.vocabulary, token, target);
+      if (!shape_.adaptive) { continue; }
+      double const time = read_condition(seed, shape_.channels, given);
+      add_noise(seed, time, shape_.vocabulary, std::span(token).subspan(first),
+                std::span(target).subspan(first));
     }
-    read_.lay_out(on_, mine_, {1, 0, shape_.heads()});
+    given_.make_room(given.size());
+    copy(on_, given_.data(), given.data(), given.size());
+    read_.lay_out(on_, shape_, mine_, {1, 0, shape_.heads()});
     copy(on_, read_.token.data(), token.data(), token.size());
     copy(on_, read_.target.data(), target.data(), target.size());
     wait(on_);
@@ -1448,7 +577,12 @@ class trainer {
 
   share step_as_read(std::size_t step)
   {
-    double const milliseconds = compute(as_read_.model(), read_, false, no_exchange{});
+    transformer<float> const& model = as_read_.model();
+    activations_.make_room(shape_, read_, false);
+    model.condition(given_.data(), activations_.conditions, mine_.size());
+    double const milliseconds = compute(model, read_, no_exchange{});
+    model.condition_backward(given_.data(), activations_.dconditions, mine_.size(),
+                             activations_.parts);
     double const loss = sum(activations_.loss, read_.rows);
     as_read_.update(comm_, step, chosen_.rate);
     return {loss, milliseconds};
@@ -1461,12 +595,15 @@ class trainer {
     or_throw(balancer_.plan(mine_));
 
     // Tokens and targets go where the plan wants them,
-    there_.lay_out(on_, balancer_.lengths(), own_seat());
+    there_.lay_out(on_, shape_, balancer_.lengths(), own_seat());
     or_throw(balancer_.route(
         ballast::rows_of(read_.token.first(read_.rows), there_.token.first(there_.rows)),
         ballast::rows_of(read_.target.first(read_.rows), there_.target.first(there_.rows))));
+    activations_.make_room(shape_, there_, chosen_.recompute);
+    if (shape_.adaptive) { send_conditions(); }
     exchange_in_bag const exchange{balancer_, there_, heads_of_model()};
-    double const milliseconds = compute(balanced_.model(), there_, chosen_.recompute, exchange);
+    double const milliseconds = compute(balanced_.model(), there_, exchange);
+    if (shape_.adaptive) { send_gradients_of_conditions(); }
 
     // and losses go home, to the rank that has read the document.
     loss_.make_room(read_.rows);
@@ -1477,6 +614,29 @@ class trainer {
     return {loss, milliseconds};
   }
   // [train_single_file_step]
+
+  /// What a document's timestep and text become, on the rank that has read it, to its bag.
+  void send_conditions()
+  {
+    conditions_.make_room(mine_.size() * shape_.channels);
+    balanced_.model().condition(given_.data(), conditions_.data(), mine_.size());
+    condition_route_.plan(balancer_, comm_.rank());
+    condition_route_.send(rows_of_conditions(conditions_.data(), mine_.size()),
+                          rows_of_conditions(activations_.conditions, there_.sequences));
+  }
+
+  void send_gradients_of_conditions()
+  {
+    condition_route_.send_back(rows_of_conditions(activations_.dconditions, there_.sequences),
+                               rows_of_conditions(conditions_.data(), mine_.size()));
+    balanced_.model().condition_backward(given_.data(), conditions_.data(), mine_.size(),
+                                         activations_.parts);
+  }
+
+  [[nodiscard]] std::span<float> rows_of_conditions(float* rows, std::size_t count) const
+  {
+    return {rows, count * shape_.channels};
+  }
 
   [[nodiscard]] seat own_seat() const
   {
@@ -1493,10 +653,8 @@ class trainer {
   }
 
   template <class Exchange>
-  double compute(gpt<float> const& model, documents const& each, bool recompute,
-                 Exchange const& exchange)
+  double compute(transformer<float> const& model, documents const& each, Exchange const& exchange)
   {
-    activations_.make_room(shape_, each, recompute);
     return milliseconds_of(on_, [&] {
       model.forward(each, activations_, static_cast<float>(weight_), exchange);
       model.backward(each, activations_, exchange);
@@ -1567,7 +725,7 @@ class trainer {
   Comm& comm_;
   options chosen_;
   device on_;
-  gpt_shape shape_;
+  model_shape shape_;
   ballast::random_source random_;  // the same on every rank
   ballast::batch_sampler sampler_;
   ballast::sample_batch batch_;  // of all ranks, of which this one reads its own
@@ -1579,10 +737,13 @@ class trainer {
   documents read_;
   documents there_;
   activations<float> activations_;
-  array<float> loss_;  // at home
+  array<float> loss_;   // at home
+  array<float> given_;  // timesteps and texts of the documents that this rank has read
+  array<float> conditions_;
   ballast::gathered_samples<share> shares_;
 
   decltype(balancer_over(std::declval<Comm&>(), std::declval<options const&>())) balancer_;
+  condition_route<Comm> condition_route_;
 };
 
 /// Runs every rank on a thread of its own, and says what rank 0 has found. Of several exceptions
@@ -1657,7 +818,7 @@ class gpu_ranks {
 };
 
 #ifdef USE_NCCL
-void check(ncclResult_t code)
+void check_nccl(ncclResult_t code)
 {
   if (code != ncclSuccess) { throw std::runtime_error(ncclGetErrorString(code)); }
 }
@@ -1676,7 +837,8 @@ outcome train_over_nccl(gpu_ranks const& ranks, options const& chosen,
     }
   };
   group all{std::vector<ncclComm_t>(chosen.ranks)};
-  check(ncclCommInitAll(all.comms.data(), static_cast<int>(chosen.ranks), ranks.gpus().data()));
+  check_nccl(
+      ncclCommInitAll(all.comms.data(), static_cast<int>(chosen.ranks), ranks.gpus().data()));
   // Each on a thread of its own, since they compare what they were made with.
   std::vector<std::optional<ballast::nccl_communicator<>>> made(chosen.ranks);
   {
@@ -1808,8 +970,9 @@ class arguments {
 
 constexpr char const* usage = R"(usage: train [option]...
 
-Trains the same GPT twice, every rank computing what it has read and balanced, and compares.
+Trains the same model twice, every rank computing what it has read and balanced, and compares.
 
+  --adaptive        a diffusion transformer with adaptive layer norm instead of a GPT
   --check           compare the backward pass with differences of losses instead
   --host            compute on the host even where there are GPUs
   --ranks N         threads, dealt to the GPUs in turn
@@ -1838,7 +1001,9 @@ options options_from(arguments& words, std::size_t gpus)
     chosen.documents = 16 * chosen.ranks;
     chosen.median = 512;
     chosen.longest = 8192;
-    chosen.shape = {.layers = 4, .channels = 256, .vocabulary = 256};
+    chosen.shape.layers = 4;
+    chosen.shape.channels = 256;
+    chosen.shape.vocabulary = 256;
   }
   chosen.ranks = words.count("--ranks", chosen.ranks, 256);
   chosen.steps = words.count("--steps", chosen.steps, 1'000'000);
@@ -1855,6 +1020,7 @@ options options_from(arguments& words, std::size_t gpus)
   chosen.length = words.text("--length");
   chosen.bags = words.text("--bags");
   chosen.recompute = words.flag("--recompute");
+  chosen.shape.adaptive = words.flag("--adaptive");
   if (std::string const codes = words.text("--codes"); !codes.empty()) {
     chosen.codes = ballast::parse_data_codes(codes).value();
     std::size_t most = 1;
@@ -1898,9 +1064,11 @@ int run(arguments words)
     check(cudaGetDeviceProperties(&properties, 0));
     where = std::to_string(gpus) + " x " + properties.name;
   }
-  std::printf("model      %zu layers, %zu channels, %zu heads, %zu tokens: %zu parameters\n",
-              chosen.shape.layers, chosen.shape.channels, chosen.shape.heads(),
-              chosen.shape.vocabulary, parameters_of(chosen.shape));
+  std::printf("model      %zu %s, %zu channels, %zu heads, %zu tokens: %zu parameters\n",
+              chosen.shape.layers,
+              chosen.shape.adaptive ? "blocks with adaptive layer norm" : "layers",
+              chosen.shape.channels, chosen.shape.heads(), chosen.shape.vocabulary,
+              parameters_of(chosen.shape));
   if (chosen.codes.empty()) {
     std::printf("documents  %zu a step, %ld to %ld tokens each, %s\n", chosen.documents,
                 std::ranges::min(lengths), std::ranges::max(lengths),
