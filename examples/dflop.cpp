@@ -43,7 +43,6 @@ using namespace dflop_models;
 constexpr std::size_t steps = 4;
 constexpr std::size_t tried = 6;  // layouts that are scheduled
 
-// [dflop]
 struct training {
   model_layout layout;
   double step = 0;                     // seconds of a mean step
@@ -51,7 +50,25 @@ struct training {
   std::vector<pipeline_times> last{};  // of the pipelines of the last step
 };
 
-// Trains on real batches; each is planned while the one before it runs.
+// The same layouts with each way of filling microbatches: as samples are read, dealt longest first,
+// and by the scheduler.
+struct ablation {
+  training as_read, dealt, scheduled;
+  double unscheduled = 0;  // a step of the scheduled layout with samples as they are read
+};
+
+// [dflop]
+// 3.3, the optimizer: the layouts with the shortest simulated steps, each module its own.
+std::vector<model_layout> searched_layouts(layout_problem const& problem,
+                                           std::span<tokens const> batches)
+{
+  auto const found = search_layouts(problem, batches, {.best = tried}).value();
+  std::vector<model_layout> all;
+  for (auto const& [layout, simulated] : found.layouts) { all.push_back(layout); }
+  return all;
+}
+
+// 3.4, the scheduler: trains on real batches; each is planned while the one before it runs.
 training train(layout_problem const& problem, model_layout const& layout,
                std::span<tokens const> batches)
 {
@@ -72,12 +89,8 @@ training train(layout_problem const& problem, model_layout const& layout,
   return all;
 }
 
-// The same layouts with each way of filling microbatches: as samples are read, dealt longest first,
-// and by the scheduler. The best layout for each is chosen on some batches and reported on others.
-struct ablation {
-  training as_read, dealt, scheduled;
-  double unscheduled = 0;  // a step of the scheduled layout with samples as they are read
-};
+// 5.3.2: the best of layouts for each way of filling microbatches, chosen on some batches and
+// reported on others.
 ablation best_of(layout_problem const& problem, std::span<model_layout const> layouts,
                  std::span<tokens const> chosen_on, std::span<tokens const> reported_on)
 {
@@ -164,9 +177,7 @@ comparison compare(dflop_model const& model, std::uint32_t gpus)
   problem.global_batch = batch;
   problem.gpus = gpus;
   problem.memory_bytes = 80'000'000'000;
-  std::vector<model_layout> searched;
-  auto const found = search_layouts(problem, of(first), {.best = tried}).value();
-  for (auto const& [layout, simulated] : found.layouts) { searched.push_back(layout); }
+  auto const searched = searched_layouts(problem, of(first));
   comparison all{best_of(problem, homogeneous_layouts(problem), of(first), of(second)),
                  best_of(problem, searched, of(first), of(second))};
   auto const last = of(second).last(std::size_t{2} * batch);
@@ -185,8 +196,8 @@ comparison compare(dflop_model const& model, std::uint32_t gpus)
 }
 
 // [dflop_steps]
-// One rank's part of a training: each step is planned while the one before it runs, from costs that
-// measured times have corrected.
+// 3.4.2 to 4: one rank's part of a training. Each step is planned while the one before it runs, from
+// costs that measured times have corrected, and runs on the modules' own ranks.
 template <class C>
 pipeline_model::trained train_modules(C& comm, dflop_training::small_problem const& small,
                                       pipeline_setup const& setup, dflop_training::planned& beside)

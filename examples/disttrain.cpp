@@ -360,35 +360,12 @@ pipeline_timeline run_order(process_grid const& grid, pipeline_model::step const
 }
 
 // [disttrain]
-// One rank's part of a training: every step is planned, ordered, and run on the modules' own ranks.
-template <class C>
-pipeline_model::trained train_modules(C& comm, process_grid const& grid,
-                                      std::span<pipeline_model::step const> data)
-{
-  auto runner = pipeline_runner<>::make(setup_of(grid, data[0].microbatches), comm.rank()).value();
-  auto const& schedule = runner.setup().schedule;
-  auto tensor = comm.split(grid.colour(comm.rank(), grid_axis::tensor)).value();
-  auto replicas = comm.split(grid.colour(comm.rank(), grid_axis::data)).value();
-  pipeline_model::rank_model model(grid, comm.rank(), tensor);
-  pipeline_model::trained all;
-  for (auto const& step : data) {
-    auto const plan = step.plan(runner.setup());
-    or_throw(runner.plan(plan));
-    auto const times = step.times(runner.setup());
-    auto const order = order_microbatches(schedule, times, interval_filling{}).value();
-    model.begin(step, plan);
-    or_throw(runner.run(comm, order.order, model));
-    pipeline_model::finish_step(all, comm, replicas, grid, runner.loss(), model);
-  }
-  return all;
-}
-
-// In random order, reordered over the replicas, and with the microbatches of a replica in order
-// too: by interval filling, and by search.
+// 4 and 5: units of their own, and sequences in random order, reordered over the replicas, and with
+// the microbatches of a replica in order too: by interval filling, and by search.
 std::array<gpu_time, 4> compare(orchestration_problem const& problem, std::vector<tokens> sequences,
                                 std::size_t microbatches)
 {
-  auto const found = orchestrate(problem).value().layout.modules;
+  auto const found = orchestrate(problem).value().layout.modules;  // 4.2 and 4.3
   std::array const units{found[0], found[1]};
   model_times const times_of;
   auto const schedule = schedule_of(units, microbatches);
@@ -399,14 +376,38 @@ std::array<gpu_time, 4> compare(orchestration_problem const& problem, std::vecto
   for (std::size_t number = 0; number < steps; ++number) {
     random.shuffle(std::span(sequences));
     auto const step = std::span(sequences).first(as_read.size());
-    auto const spread = spread_over(step, units[1].dp, times_of);
+    auto const spread = spread_over(step, units[1].dp, times_of);  // 5.2
     train(spent[0], units, schedule, step, as_read, times_of, given_order{});
     train(spent[1], units, schedule, step, spread.order(), times_of, given_order{});
-    train(spent[2], units, schedule, step, spread.order(), times_of, interval_filling{});
+    train(spent[2], units, schedule, step, spread.order(), times_of, interval_filling{});  // 5.3
     train(spent[3], units, schedule, step, spread.order(), times_of,
           local_search{insertion{}, 10'000});
   }
   return spent;
+}
+
+// 6: one rank's part of a training. Every step is planned, ordered, and run on the modules' own
+// ranks, with brokers between them.
+template <class C>
+pipeline_model::trained train_modules(C& comm, process_grid const& grid,
+                                      std::span<pipeline_model::step const> data)
+{
+  auto tensor = comm.split(grid.colour(comm.rank(), grid_axis::tensor)).value();
+  auto replicas = comm.split(grid.colour(comm.rank(), grid_axis::data)).value();
+  auto const setup = setup_of(grid, data[0].microbatches);
+  auto runner = pipeline_runner<>::make(setup, comm.rank()).value();
+  pipeline_model::rank_model model(grid, comm.rank(), tensor);
+  pipeline_model::trained all;
+  for (auto const& step : data) {
+    auto const plan = step.plan(setup);
+    auto const times = step.times(setup);
+    auto const order = order_microbatches(setup.schedule, times, interval_filling{}).value();
+    or_throw(runner.plan(plan));
+    model.begin(step, plan);
+    or_throw(runner.run(comm, order.order, model));
+    pipeline_model::finish_step(all, comm, replicas, grid, runner.loss(), model);
+  }
+  return all;
 }
 // [disttrain]
 
