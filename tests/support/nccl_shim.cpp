@@ -27,6 +27,9 @@ constexpr std::size_t usual_works = 64;
 std::atomic<std::size_t> communicators = 0;
 std::atomic<std::size_t> messages = 0;
 std::atomic<std::chrono::milliseconds> lag_of_kernels{};
+std::atomic<int> version_of_library = NCCL_VERSION_CODE;
+std::atomic<std::size_t> windows = 0;
+std::atomic<std::size_t> lost_windows = 0;
 std::atomic<bool> aborts_wait_for_all{};
 std::atomic<std::size_t> waiting_kernels{};  // for a peer
 
@@ -268,13 +271,21 @@ thread_local group open_group;
 
 }  // namespace
 
+struct ncclWindow_vidmem {
+  void* memory;
+};
+
 struct ncclComm {
   explicit ncclComm(std::shared_ptr<endpoint> rank) : self(std::move(rank))
   {
     held.reserve(usual_works);
     ++communicators;
   }
-  ~ncclComm() { --communicators; }
+  ~ncclComm()
+  {
+    --communicators;
+    windows -= registered;
+  }
 
   [[nodiscard]] bool in_progress() const { return polls_left > 0; }
 
@@ -332,6 +343,7 @@ struct ncclComm {
   std::size_t polls = 0;           // what a call takes to come into effect
   std::size_t polls_left = 0;      // of those
   std::size_t parts_polls = 0;
+  std::size_t registered = 0;  // symmetric windows
   ncclResult_t failure_to_come = ncclSuccess;
   std::size_t calls_before_it = 0;
   std::string last_error;
@@ -517,7 +529,46 @@ ncclResult_t ncclCommFinalize(ncclComm_t comm)
 ncclResult_t ncclCommDestroy(ncclComm_t comm)
 {
   ballast_test::spared_allocations const spared;
+  lost_windows += comm->registered;
   reclaim(comm);
+  return ncclSuccess;
+}
+
+ncclResult_t ncclGetVersion(int* version)
+{
+  *version = version_of_library;
+  return ncclSuccess;
+}
+
+ncclResult_t ncclMemAlloc(void** memory, std::size_t bytes)
+{
+  return cudaMalloc(memory, bytes) == cudaSuccess ? ncclSuccess : ncclUnhandledCudaError;
+}
+
+ncclResult_t ncclMemFree(void* memory)
+{
+  return cudaFree(memory) == cudaSuccess ? ncclSuccess : ncclUnhandledCudaError;
+}
+
+ncclResult_t ncclCommWindowRegister(ncclComm_t comm, void* memory, std::size_t bytes,
+                                    ncclWindow_t* window, int flags)
+{
+  if (auto const code = comm->ordered_failure(); code != ncclSuccess) { return code; }
+  if (comm->in_progress() || bytes == 0 || flags != NCCL_WIN_COLL_SYMMETRIC) {
+    return comm->fail(ncclInvalidArgument, "no symmetric window");
+  }
+  *window = std::make_unique<ncclWindow_vidmem>(ncclWindow_vidmem{memory}).release();
+  ++windows;
+  ++comm->registered;
+  comm->polls_left = comm->polls;
+  return comm->in_progress() ? ncclInProgress : ncclSuccess;
+}
+
+ncclResult_t ncclCommWindowDeregister(ncclComm_t comm, ncclWindow_t window)
+{
+  std::unique_ptr<ncclWindow_vidmem>(window).reset();
+  --windows;
+  --comm->registered;
   return ncclSuccess;
 }
 
@@ -637,6 +688,21 @@ void ballast_test::have_aborts_wait_for_all_kernels(bool wait)
 std::size_t ballast_test::live_communicators()
 {
   return communicators;
+}
+
+void ballast_test::pretend_nccl_version(int version)
+{
+  version_of_library = version;
+}
+
+std::size_t ballast_test::live_windows()
+{
+  return windows;
+}
+
+std::size_t ballast_test::windows_left_behind()
+{
+  return lost_windows;
 }
 
 std::size_t ballast_test::messages_queued()

@@ -54,6 +54,13 @@ void fail_asynchronously(ncclComm_t comm, ncclResult_t code);
 /// Communicators that were neither destroyed nor aborted.
 [[nodiscard]] std::size_t live_communicators();
 
+/// ncclGetVersion says this from now on; at the start, that of the header.
+void pretend_nccl_version(int version);
+
+/// Symmetric windows that are registered, and those that were when their communicator was destroyed.
+[[nodiscard]] std::size_t live_windows();
+[[nodiscard]] std::size_t windows_left_behind();
+
 /// Messages that were handed to ncclSend since the start, empty ones too.
 [[nodiscard]] std::size_t messages_queued();
 
