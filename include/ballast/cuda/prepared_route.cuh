@@ -97,8 +97,8 @@ class prepared_route {
 
   /// With a side stream, rows that stay are copied while messages travel.
   prepared_route(device_route& there, device_rows const& shapes, std::span<std::byte> device,
-                 side_stream const* side = nullptr)
-      : there_(there), shapes_(shapes), device_(device), side_(side)
+                 side_stream const* other = nullptr)
+      : there_(there), shapes_(shapes), device_(device), side_(other)
   {}
 
   /// Finds all that depends on the plan, when the stream reaches it; call it after the plan's
