@@ -7,6 +7,7 @@
 #include "../comm/pipe_communicator.hpp"
 #include "../support/time_limits.hpp"
 #include "../support/trials.hpp"
+#include "copy_engine_processes.hpp"
 #include "copy_engine_threads.hpp"  // defines: ballast_test::{cuda_streams, launch, ...}
 
 #include <gmock/gmock.h>
@@ -49,24 +50,10 @@ static_assert(ballast::splitting_communicator<by_process>);
 
 constexpr ballast::copy_engine_options waits_long{.deadline = time_bound};
 
-/// body(communicator) in a process for each rank; all must end as they should.
 template <class Body>
 void run_processes(std::size_t ranks, Body const& body)
 {
-  shared_cuda const shared;
-  auto const statuses =
-      ballast_test::run_pipe_processes(ranks, time_bound, [&](pipe_communicator& host) {
-        cuda_streams const streams(1);
-        // [join]
-        auto comm = ballast::process_copy_engine_communicator<pipe_communicator>::join(
-            std::move(host), streams[0], waits_long);
-        // [join]
-        ASSERT_TRUE(comm) << comm.error().message;
-        body(*comm);
-      });
-  EXPECT_THAT(statuses, Each(0));
-  EXPECT_EQ(shared.rules_broken(), 0U);
-  EXPECT_EQ(shared.arrays_left(), 0U);
+  ballast_test::run_copy_engine_processes(ranks, waits_long, body);
 }
 
 TEST(ProcessCopyEngineCommunicator, Conforms)

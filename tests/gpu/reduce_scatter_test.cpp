@@ -2,6 +2,7 @@
 #include "add_pieces_on_host.hpp"  // before the header that calls the kernel
 
 #include "../support/trials.hpp"
+#include "copy_engine_processes.hpp"
 #include "copy_engine_threads.hpp"  // defines: ballast_test::{cuda_streams, run_copy_engine_ranks}
 
 #include <cuda_bf16.h>
@@ -101,13 +102,12 @@ TEST(ReduceScatter, AddsInTheOrderOfRanks)
 // A product of one chunk runs while the chunk before is exchanged and added.
 TEST(ReduceScatter, HidesUnderTheProductsOfTheNextChunk)
 {
-  constexpr std::size_t ranks = 4;
-  constexpr std::uint32_t chunks = 5;
-  constexpr std::size_t rows = 23;
   ballast_test::delay_copies(std::chrono::microseconds(100));
-  cuda_streams const copy_streams(ranks);
-  cuda_streams const compute_streams(ranks);
-  ballast_test::run_copy_engine_ranks(copy_streams.all(), with_time, [&](communicator& comm) {
+  auto const multiply_and_scatter = [](auto& comm) {
+    std::uint32_t const chunks = 5;
+    std::size_t const rows = 23;
+    std::size_t const ranks = comm.size();
+    cuda_streams const computes(1);
     std::size_t const self = to_index(comm.rank());
     auto const schedule = ballast::overlapped_chunks::make(chunks).value();
     std::vector<std::int64_t> partial(ranks * rows), pieces(partial), sum(rows, -1);
@@ -132,15 +132,20 @@ TEST(ReduceScatter, HidesUnderTheProductsOfTheNextChunk)
           std::span(sum).subspan(first, count), memory);
     };
     auto const done =
-        schedule.compute_then_copy(chunks, product, compute_streams[self], scatter, comm.stream());
+        schedule.compute_then_copy(chunks, product, computes[0], scatter, comm.stream());
     // [product_then_reduce_scatter]
     EXPECT_TRUE(done);
-    EXPECT_EQ(cudaStreamSynchronize(compute_streams[self]), cudaSuccess);
+    EXPECT_EQ(cudaStreamSynchronize(computes[0]), cudaSuccess);
     for (std::size_t row = 0; row < rows; ++row) {
       EXPECT_EQ(sum[row], static_cast<std::int64_t>(10 * (100 * self + row)));
     }
     EXPECT_TRUE(comm.barrier());
-  });
+  };
+  {
+    cuda_streams const copy_streams(4);
+    ballast_test::run_copy_engine_ranks(copy_streams.all(), with_time, multiply_and_scatter);
+  }
+  ballast_test::run_copy_engine_processes(4, with_time, multiply_and_scatter);
   ballast_test::delay_copies(std::chrono::microseconds(0));
 }
 
