@@ -4,6 +4,7 @@
 #include <ballast/core/random.hpp>
 #include <ballast/cuda/device_route.hpp>
 #include <ballast/cuda/prepared_route.cuh>
+#include <ballast/cuda/strided_copy.hpp>
 #include <ballast/gpu/device_array.hpp>
 #include <ballast/gpu/pinned_allocator.hpp>
 #include <ballast/route/pack_rows.hpp>
@@ -31,7 +32,8 @@ using ballast::tokens;
 
 constexpr std::uint32_t peers = 8;
 
-/// Every other chunk of a rank's rows leaves, to a random peer, and as many come where they were.
+/// Every other chunk of a rank's rows leaves, to a random peer, and as many come where they were. Each
+/// is also copied to the chunk behind it, as rows that stay are.
 route_plan chunks_for_peers(std::uint32_t chunks, tokens rows_per_chunk)
 {
   ballast::random_source random(42);
@@ -44,6 +46,7 @@ route_plan chunks_for_peers(std::uint32_t chunks, tokens rows_per_chunk)
     auto const peer = ballast::to_id<rank_id>(random.below(peers));
     plan.sent.add(peer, rows);
     plan.received.add(peer, rows);
+    plan.kept.push_back({rows.first, rows.first + rows_per_chunk, rows_per_chunk});
   }
   plan.sent.finish();
   plan.received.finish();
@@ -88,7 +91,10 @@ class packed_step {
 
   void prepare() const { bench::check(ready().prepare(stream_)); }
   void pack() const { bench::check(ready().pack(true, rows_, messages_.data(), stream_)); }
-  void unpack() const { bench::check(ready().unpack(true, rows_, messages_.data(), stream_)); }
+  void unpack(ballast::unpack_part part) const
+  {
+    bench::check(ready().unpack(true, rows_, messages_.data(), stream_, part));
+  }
 
   [[nodiscard]] std::size_t moved() const { return moved_; }
 
@@ -115,14 +121,16 @@ void time_chunks(bench::stream const& stream, char const* name, std::uint32_t ch
   device_array<std::byte> const from(step.moved());
   device_array<std::byte> const to(step.moved());
   bench::check(cudaMemsetAsync(from.data(), 1, from.size(), stream.get()));
-  auto const [pack_us, unpack_us, memcpy_us] = bench::medians_us(
-      stream.get(), [&] { step.pack(); }, [&] { step.unpack(); },
+  auto const [pack_us, unpack_us, keep_us, memcpy_us] = bench::medians_us(
+      stream.get(), [&] { step.pack(); }, [&] { step.unpack(ballast::unpack_part::messages); },
+      [&] { step.unpack(ballast::unpack_part::kept); },
       [&] {
         bench::check(cudaMemcpyAsync(to.data(), from.data(), from.size(), cudaMemcpyDeviceToDevice,
                                      stream.get()));
       });
   bench::row((std::string("pack ") + name).c_str(), step.moved(), pack_us, memcpy_us);
   bench::row((std::string("unpack ") + name).c_str(), step.moved(), unpack_us, memcpy_us);
+  bench::row((std::string("keep ") + name).c_str(), step.moved(), keep_us, memcpy_us);
 }
 
 /// Median microseconds that the host takes to queue something on an idle stream.
@@ -175,7 +183,7 @@ void time_overhead(bench::stream const& stream)
 int main()
 {
   bench::print_device();
-  std::printf("\nPack and unpack, %u peers:\n\n", peers);
+  std::printf("\nPack, unpack and keep, %u peers:\n\n", peers);
   bench::stream const stream;
   bench::header();
   time_chunks(stream, "4096 chunks of 4 kB", 4096, 4096, {4096});

@@ -6,8 +6,10 @@
 #include <ballast/cuda/copy_batch.cuh>
 #include <ballast/cuda/detail/add_pieces.cuh>
 #include <ballast/cuda/device_heads.hpp>
+#include <ballast/cuda/device_sequence_rows.hpp>
 #include <ballast/cuda/prepared_heads.cuh>
 #include <ballast/cuda/prepared_route.cuh>
+#include <ballast/cuda/repeat_rows.cuh>
 #include <ballast/cuda/row_tables.hpp>
 #include <ballast/cuda/strided_copy.hpp>
 
@@ -50,7 +52,8 @@ cudaError_t queue_all_kernels(
     ballast::chunks_to_ranks const& gathered, ballast::ranks_to_chunks const& scattered,
     ballast::prepared_route const& route, ballast::device_rows const& rows,
     ballast::prepared_heads const& exchange, ballast::device_heads const& heads,
-    std::span<float> sum, std::span<__nv_bfloat16> short_sum, cudaStream_t stream)
+    std::span<float> sum, std::span<__nv_bfloat16> short_sum,
+    ballast::device_sequence_rows const& sequences, cudaStream_t stream)
 {
   for (cudaError_t const error : {
            ballast::copy_batch(temporary, bytes, contiguous, 1, stream),
@@ -67,6 +70,8 @@ cudaError_t queue_all_kernels(
            exchange.unpack_to_tokens(heads, messages, stream),
            ballast::detail::add_pieces<float>(sum, sum, stream),
            ballast::detail::add_pieces<__nv_bfloat16>(short_sum, short_sum, stream),
+           ballast::repeat_rows(sequences, short_sum.data(), short_sum.data(), 1, stream),
+           ballast::sum_rows(sequences, short_sum.data(), short_sum.data(), 1, stream),
        }) {
     if (error != cudaSuccess) { return error; }
   }
