@@ -205,8 +205,8 @@ struct head_sums : unpacked_to_tokens {
   /// Makes one thread's part of a sum, whose Words have the size of a T at least. Returns how many
   /// words it has, modulo the threads.
   template <class T, class Word>
-  BALLAST_HOST_DEVICE std::uint32_t add_all(std::uint32_t index, std::uint32_t thread,
-                                            std::uint32_t threads) const
+  [[nodiscard]] BALLAST_HOST_DEVICE std::uint32_t add_all(std::uint32_t index, std::uint32_t thread,
+                                                          std::uint32_t threads) const
   {
     auto const rows = static_cast<std::uint64_t>(blocks[index].block.rows);
     if (is_wide(index)) {
