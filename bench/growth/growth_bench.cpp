@@ -352,7 +352,8 @@ growth_answer search_layouts_of(std::vector<tokens> const& lengths, std::size_t 
   problem.global_batch = static_cast<std::uint32_t>(lengths.size());
   problem.gpus = static_cast<std::uint32_t>(gpus);
   problem.memory_bytes = memory;
-  return told(ballast::search_layouts(problem, batch, {.cheapest_counts_only = !all}));
+  return told(
+      ballast::search_layouts(problem, batch, {.most_work = std::uint64_t{1} << (all ? 36 : 27)}));
 }
 
 bool const added_growth = [] {
@@ -377,7 +378,7 @@ bool const added_growth = [] {
   add_growth("cut_chain", {4096, 64}, cut_layers);
   add_growth("place_experts", {2048, 2048}, place_replicas);
   for (bool const all : {false, true}) {
-    add_growth(all ? "search_layouts/all_counts" : "search_layouts/cheapest_counts", {4096, 1024},
+    add_growth(all ? "search_layouts/proof" : "search_layouts/2_27_steps", {4096, 1024},
                [all](std::vector<tokens> const& lengths, std::size_t gpus) {
                  return search_layouts_of(lengths, gpus, all);
                });

@@ -462,13 +462,6 @@ CLI::App& add_search(CLI::App& app, cli::search_options& options)
           },
           "")
       ->group("");
-  search
-      .add_option("--microbatches", options.microbatches,
-                  "Which numbers of microbatches each layout is tried with: all, or cheapest, that "
-                  "of the lowest price")
-      ->type_name("NAME")
-      ->check(one_of({"all", "cheapest"}))
-      ->capture_default_str();
   search.add_flag("--side-by-side", options.side_by_side,
                   "The modules before the last feed it, and not each other");
   search

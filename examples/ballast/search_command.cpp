@@ -85,7 +85,6 @@ outcome<void> find_layouts(search_run& run, ballast::layout_problem const& probl
   auto found = ballast::search_layouts(
       problem, batches,
       {.best = run.options.print,
-       .cheapest_counts_only = run.options.microbatches == "cheapest",
        .virtual_stages = virtual_stages,
        .most_work = run.options.budget == 0 ? by_size : run.options.budget * thousand_million});
   run.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();

@@ -26,7 +26,6 @@ struct search_options {
   double between_nodes_gb_per_s = 0;  ///< of a GPU; 0: transfers and all-reduce take no time
   std::uint32_t global_batch = 0;
   std::size_t print = 5;             ///< layouts
-  std::string microbatches = "all";  ///< or "cheapest"
   bool side_by_side = false;         ///< all modules feed the last one
   std::string virtual_stages;        ///< numbers: 2,4; empty: no interleaved schedules
   std::uint64_t budget = 0;          ///< thousand million steps of work; 0: by the size

@@ -81,13 +81,9 @@ std::string certificate_of(search_run const& run)
   auto const& found = run.found;
   std::string const batches =
       run.options.batches == 1 ? "1 batch" : fmt::format("{} batches", run.options.batches);
-  std::string const counts = run.options.microbatches == "cheapest"
-                                 ? ", each layout with its cheapest number of microbatches"
-                                 : "";
-  std::string const how =
-      fmt::format("{} with a number of microbatches looked at in {}, {} simulated on {}{}",
-                  count_of(found.bounded, "layout"), duration_text(run.seconds), found.simulated,
-                  batches, counts);
+  std::string const how = fmt::format(
+      "{} with a number of microbatches looked at in {}, {} simulated on {}",
+      count_of(found.bounded, "layout"), duration_text(run.seconds), found.simulated, batches);
   std::string const sending =
       run.sending.empty()
           ? ""

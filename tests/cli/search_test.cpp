@@ -269,21 +269,6 @@ TEST_F(BallastSearch, PrintsAllWhereThereAreFewer)
   EXPECT_EQ(one.at(0), few.at(0)) << "what is printed does not change what is best";
 }
 
-TEST_F(BallastSearch, SaysWhatItLeavesOut)
-{
-  json const all = search(files());
-  json const cheapest = search(files() + "--microbatches cheapest");
-  EXPECT_LE(all.at("layouts").at(0).at("simulated_seconds"),
-            cheapest.at("layouts").at(0).at("simulated_seconds"));
-  EXPECT_LE(cheapest.at("lower_bound_seconds"), all.at("lower_bound_seconds"));
-  EXPECT_EQ(cheapest.at("proven"), false);
-  EXPECT_THAT(
-      run("search " + files() + "--microbatches cheapest").out,
-      testing::AllOf(HasSubstr("each layout with its cheapest number of microbatches: the best "
-                               "one's step is at most "),
-                     HasSubstr(" % above the shortest that any layout has, which takes ")));
-}
-
 TEST_F(BallastSearch, TakesAModuleWithABacktickInItsName)
 {
   std::string const given = files() + "--print 1 --batches 1";
@@ -338,7 +323,6 @@ TEST_F(BallastSearch, RefusesWhatItCannotSearch)
   expect_refused(run("search " + files() + "--print 0"), 2, "--print");
   expect_refused(run("search " + files() + "--top 5"), 2,
                  "all layouts are searched; --print K prints the best K");
-  expect_refused(run("search " + files() + "--microbatches 7"), 2, "--microbatches");
   expect_refused(run("search " + files() + "--budget 0"), 2, "--budget");
   expect_refused(run("search " + files("80GB", "16777216")), 2,
                  "16777216 GPUs are more than 1048576; search fewer");

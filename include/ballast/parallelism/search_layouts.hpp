@@ -33,8 +33,6 @@ struct layout_search_options {
   static constexpr std::uint32_t most_gpus = std::uint32_t{1} << 20;
 
   std::size_t best = 1;  ///< layouts to find, each with its best numbers of the following
-  /// Whether each layout is tried only with the number of microbatches of the lowest price.
-  bool cheapest_counts_only = false;
   /// Numbers of virtual stages that each stage of the last module may have, beside 1, where that
   /// has several stages and all of them equally many layers; increasing, from 2.
   std::vector<std::uint32_t> virtual_stages{};
@@ -160,7 +158,7 @@ namespace detail {
 
   detail::layout_search search(problem, batches, prices, options.best,
                                detail::span_of(options.virtual_stages), options.most_work);
-  search.run(options.cheapest_counts_only);
+  search.run();
   if (search.best().empty() && search.is_spent()) {
     return fail(error_code::infeasible, 0, "work of ", options.most_work,
                 " ended before a layout was simulated; allow more");

@@ -92,6 +92,29 @@ class layout_prices {
     return static_cast<time_units>(divided_up(total, times.samples()));
   }
 
+  /// What a step takes about, without transfers: the first microbatch passes each stage, and the
+  /// others follow as the slowest stage does them. The fullest microbatches set the pace, so each
+  /// counts as one sample more than its share. No bound: it tells which layouts to try first.
+  [[nodiscard]] time_units likely_step(std::vector<chosen_layout> const& chosen,
+                                       std::uint32_t microbatches)
+  {
+    times.limit_memory();
+    uint128 first = 0;
+    cost_units slowest = 0;
+    for (std::size_t module = 0; module < chosen.size(); ++module) {
+      auto const& [degree, layout] = chosen[module];
+      std::uint64_t const parts = std::uint64_t{microbatches} * layout.dp;
+      std::uint64_t const batch = problem_.global_batch;
+      std::uint64_t const fuller = batch * parts / (batch + parts);  // batch / (batch / parts + 1)
+      cost_units const whole = times.of(module, degree, std::max<std::uint64_t>(fuller, 1)).mean;
+      if (whole == no_cost) { return no_cost; }
+      first += static_cast<uint128>(whole);
+      slowest = std::max(slowest, whole / layout.pp);
+    }
+    uint128 const all = first + static_cast<uint128>(slowest) * (microbatches - 1);
+    return all < static_cast<uint128>(no_cost) ? static_cast<time_units>(all) : no_cost;
+  }
+
   /// What the fullest GPU of all holds, where each stage of the last module has virtual ones.
   ///
   /// Ensures     (1) not less than where it has one

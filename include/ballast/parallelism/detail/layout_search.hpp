@@ -3,6 +3,7 @@
 #define BALLAST_PARALLELISM_DETAIL_LAYOUT_SEARCH_HPP
 
 #include <ballast/core/detail/insert_ordered.hpp>
+#include <ballast/core/detail/precedes.hpp>
 #include <ballast/core/detail/work_budget.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/uint128.hpp>
@@ -29,11 +30,13 @@ namespace ballast::inline v0::detail {
 /// Finds the layouts with the shortest simulated steps, each with its best number of microbatches
 /// and of virtual stages.
 ///
-/// Layouts come in the order of the bound of layout_enumeration, first each with its cheapest
-/// number of microbatches, so that there is a step to beat, then with all others. Each pair passes
-/// the bounds of step_bounds, each only where the one before is below the worst step that is kept,
-/// and is then simulated; so does each with virtual stages, for which the same bounds hold: all the
-/// work of a stage is on its GPU, between the first forward and the last backward of the step.
+/// Those of the shortest likely steps come first, so that there is a step to beat: of all layouts
+/// with a bound up to the shortest likely step, or as many of these as a quarter of the work lists.
+/// Then come all in the order of the bound of layout_enumeration, first each with its likely number
+/// of microbatches, then with all others. Each pair passes the bounds of step_bounds, each only where
+/// the one before is below the worst step that is kept, and is then simulated; so does each with
+/// virtual stages, for which the same bounds hold: all the work of a stage is on its GPU, between
+/// the first forward and the last backward of the step.
 ///
 /// A pair fits where the microbatches that the problem draws do, and those into which the batches
 /// are dealt.
@@ -55,21 +58,22 @@ class layout_search {
         wanted_(wanted),
         virtual_stages_(virtual_stages),
         budget_(most_work),
-        layouts_(problem.modules.size())
+        layouts_(problem, prices, all_.least_step())
   {}
 
   /// Expects     some layout fits.
-  void run(bool cheapest_counts_only)
+  void run()
   {
     bool const is_whole = list_layouts();
-    if (layouts_.size() > 0) { least_step_ = std::min(layouts_[0].bound, best_step()); }
-    if (!is_whole || cheapest_counts_only) { return; }
+    least_step_ = layouts_.size() > 0 ? std::min(layouts_[0].bound, best_step())
+                                      : std::max(all_.least_step(), layouts_.listed_upto());
+    if (!is_whole) { return; }
     for (std::size_t at = 0; at < layouts_.size() && layouts_[at].bound <= limit(); ++at) {
       least_step_ = std::min(layouts_[at].bound, best_step());
       layouts_.read(at, chosen_);
       layout_list::entry const layout = layouts_[at];
       for (std::uint32_t count = layout.least; count <= layout.most; ++count) {
-        if (count != layout.cheapest && fits(layout, count) && !attempt_all(count)) { return; }
+        if (count != layout.likely && layouts_.fits(at, count) && !attempt_all(count)) { return; }
       }
     }
     is_proven_ = true;
@@ -101,6 +105,8 @@ class layout_search {
   [[nodiscard]] bool is_spent() const noexcept { return budget_.spent(); }
 
  private:
+  static constexpr std::size_t first_tries = 32;  // of the shortest likely steps
+
   [[nodiscard]] time_units limit() const noexcept
   {
     return best_.size() < wanted_ ? no_cost - 1 : best_.back().simulated;
@@ -112,62 +118,56 @@ class layout_search {
   }
 
   /// Lists all layouts with a bound up to the best step, in the order of their bounds, and tries
-  /// each with its cheapest number of microbatches. Returns whether these are all.
+  /// each with its likely number of microbatches. Returns whether these are all.
   [[nodiscard]] bool list_layouts()
   {
-    time_units const least = all_.least_step();
-    least_step_ = least;
-    time_units before = -1;  // all up to it are listed
-    time_units beyond = least / 8 + 1;
-    while (before < limit()) {
-      // Far above the bound there are not as many layouts as wanted: then take all.
-      bool const is_last = beyond / 1024 >= least || beyond >= (no_cost - 1 - least) / 2;
-      time_units const next = is_last ? no_cost - 1 : least + beyond;
-      beyond = is_last ? beyond : 2 * beyond;
-      time_units upto = std::min(std::max(next, before + 1), limit());
-      while (!layouts_.append(all_, before, upto, budget_)) {
-        // Too many at once: fewer first, if there is room for them and the budget is not spent.
-        if (budget_.spent() || layouts_.is_half_full() || upto - before <= 1) { return false; }
-        upto = before + (upto - before) / 2;
-      }
-      for (std::size_t at = tried_; at < layouts_.size() && layouts_[at].bound <= limit(); ++at) {
-        layouts_.read(at, chosen_);
-        layouts_[at].cheapest = cheapest_of(layouts_[at]);
-        if (layouts_[at].cheapest != 0 && !attempt_all(layouts_[at].cheapest)) { return false; }
-      }
-      tried_ = layouts_.size();
-      before = upto;
-      if (layouts_.size() == 0) { least_step_ = std::max(least_step_, before); }
+    std::uint64_t const given = budget_.left() / 4;
+    work_budget first(given);
+    while (layouts_.listed_upto() < layouts_.shortest_likely() &&
+           layouts_.extend(all_, layouts_.shortest_likely(), first)) {
+      layouts_.estimate(layouts_.size(), first);
+    }
+    budget_.spend(given - first.left());
+    if (!attempt_likely() || !attempt_listed()) { return false; }
+    while (layouts_.listed_upto() < limit()) {
+      if (!layouts_.extend(all_, limit(), budget_) || !attempt_listed()) { return false; }
     }
     return true;
   }
 
-  /// Whether the chosen layout fits. With fewer microbatches than are on their way stages keep no
-  /// more than there are.
-  [[nodiscard]] bool fits(layout_list::entry const& layout, std::uint32_t count)
+  /// Tries those of the shortest likely steps. Returns whether the budget lasts.
+  [[nodiscard]] bool attempt_likely()
   {
-    if (count >= layout.steady) { return true; }
-    std::uint64_t stages = 0;
-    for (chosen_layout const& each : chosen_) { stages += each.layout.pp; }
-    return count < stages && prices_.bytes(chosen_, count) <= memory_bytes_;
+    std::vector<std::size_t> order;
+    for (std::size_t at = 0; at < layouts_.estimated(); ++at) {
+      if (layouts_[at].likely != 0) { order.push_back(at); }
+    }
+    std::size_t const tries = std::min(order.size(), wanted_ + first_tries);
+    auto const end = order.begin() + static_cast<std::ptrdiff_t>(tries);
+    std::partial_sort(order.begin(), end, order.end(), [this](std::size_t a, std::size_t b) {
+      return precedes(layouts_[a].likely_step, layouts_[b].likely_step, a, b);
+    });
+    return std::all_of(order.begin(), end, [this](std::size_t at) { return attempt_at(at); });
   }
 
-  [[nodiscard]] std::uint32_t cheapest_of(layout_list::entry const& layout)
+  /// Tries what is listed and was not tried. Returns whether the budget lasts.
+  [[nodiscard]] bool attempt_listed()
   {
-    time_units least = no_cost;
-    std::uint32_t cheapest = 0;
-    for (std::uint32_t count = layout.least; count <= layout.most; ++count) {
-      if (!fits(layout, count)) { continue; }
-      time_units const step = prices_.step(chosen_, count);
-      if (step < least) {
-        least = step;
-        cheapest = count;
-      }
+    for (; tried_ < layouts_.size() && layouts_[tried_].bound <= limit(); ++tried_) {
+      layouts_.estimate(tried_ + 1, budget_);
+      if (layouts_.estimated() <= tried_ || !attempt_at(tried_)) { return false; }
     }
-    constexpr std::uint64_t pricing = 32;  // as much work as so many tasks
-    budget_.spend((std::uint64_t{layout.most} - layout.least + 1) * modules_ *
-                  prices_.times.samples() * pricing);
-    return cheapest;
+    tried_ = layouts_.size();
+    return true;
+  }
+
+  [[nodiscard]] bool attempt_at(std::size_t at)
+  {
+    layout_list::entry& layout = layouts_[at];
+    if (layout.is_tried || layout.likely == 0) { return true; }
+    layout.is_tried = true;
+    layouts_.read(at, chosen_);
+    return attempt_all(layout.likely);
   }
 
   /// Whether a pair whose steps take so long, or longer, is not among the best.
@@ -279,7 +279,7 @@ class layout_search {
   std::span<std::uint32_t const> virtual_stages_;  // beside 1
   work_budget budget_;
   layout_list layouts_;
-  std::size_t tried_ = 0;  // of layouts_, with their cheapest numbers of microbatches
+  std::size_t tried_ = 0;  // of layouts_, with their likely numbers of microbatches
   std::vector<chosen_layout> chosen_;
   std::vector<time_units> steps_;     // of each batch, at least
   std::vector<std::size_t> longest_;  // of each batch, the module of the fullest replica
