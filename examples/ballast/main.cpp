@@ -470,9 +470,9 @@ CLI::App& add_search(CLI::App& app, cli::search_options& options)
                   "with an interleaved schedule: 2,4 (default: none)")
       ->type_name("LIST")
       ->check(no_empty("list", "write 2,4"));
-  add_number<std::uint64_t>(search, "--budget", options.budget, 1, 1'000'000,
-                            "Thousand million steps of work that the search may do, of which each "
-                            "takes some seconds (default: 64, for huge jobs a quarter)");
+  add_number<double>(search, "--budget", options.budget, 1e-9, 1e6,
+                     "Thousand million steps of work that the search may do, of which each "
+                     "takes some seconds (default: 64, for huge jobs a quarter)");
   search
       .add_option("--estimate", options.estimate,
                   "What stands for the data in a price: mean-sample, or mean-step, the mean over "

@@ -79,14 +79,16 @@ outcome<void> find_layouts(search_run& run, ballast::layout_problem const& probl
                            std::vector<std::uint32_t> const& virtual_stages)
 {
   auto const start = std::chrono::steady_clock::now();
-  constexpr std::uint64_t thousand_million = 1'000'000'000;
+  constexpr double thousand_million = 1e9;
   bool const is_huge = problem.gpus > 4096 || batches.size() / problem.modules.size() > 65'536;
-  std::uint64_t const by_size = is_huge ? thousand_million / 4 : 64 * thousand_million;
+  std::uint64_t const by_size = is_huge ? 250'000'000 : 64'000'000'000;
   auto found = ballast::search_layouts(
       problem, batches,
       {.best = run.options.print,
        .virtual_stages = virtual_stages,
-       .most_work = run.options.budget == 0 ? by_size : run.options.budget * thousand_million});
+       .most_work = run.options.budget == 0
+                        ? by_size
+                        : static_cast<std::uint64_t>(run.options.budget * thousand_million)});
   run.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   if (!found) {
     if (found.error().code != ballast::error_code::infeasible) {

@@ -25,10 +25,10 @@ struct search_options {
   std::string memory;                 ///< of a GPU: 80GB
   double between_nodes_gb_per_s = 0;  ///< of a GPU; 0: transfers and all-reduce take no time
   std::uint32_t global_batch = 0;
-  std::size_t print = 5;             ///< layouts
-  bool side_by_side = false;         ///< all modules feed the last one
-  std::string virtual_stages;        ///< numbers: 2,4; empty: no interleaved schedules
-  std::uint64_t budget = 0;          ///< thousand million steps of work; 0: by the size
+  std::size_t print = 5;       ///< layouts
+  bool side_by_side = false;   ///< all modules feed the last one
+  std::string virtual_stages;  ///< numbers: 2,4; empty: no interleaved schedules
+  double budget = 0;           ///< thousand million steps of work; 0: by the size
   std::string estimate = "mean-sample";
   std::size_t draws = 1024;           ///< samples that are priced
   std::string memory_quantile = "1";  ///< share of microbatches that have to fit
