@@ -242,8 +242,8 @@ TEST_F(RowsOnDevice, OfAnotherPlanAreMovedByTheSameGraph)
         }
         if (error == cudaSuccess) { error = side.mark(stream); }
         if (error == cudaSuccess) {
-          error =
-              side.beside(stream, [&](cudaStream_t own) { return unpack(own, unpack_part::kept); });
+          error = side.beside(
+              stream, [&](cudaStream_t beside) { return unpack(beside, unpack_part::kept); });
         }
         return error == cudaSuccess ? unpack(stream, unpack_part::messages) : error;
       });
