@@ -23,14 +23,14 @@ namespace {
 using ballast::device_sequence_rows;
 using ballast::tokens;
 
-constexpr std::uint32_t most = 20;
+constexpr std::uint32_t most_sequences = 20;
 
 /// Copies that kernels read where they were staged.
 struct staged_copies {
   std::vector<tokens> memory;
   device_sequence_rows there;
 
-  staged_copies() : memory(most + 2, -1), there(most, bytes(), bytes()) {}
+  staged_copies() : memory(most_sequences + 2, -1), there(most_sequences, bytes(), bytes()) {}
 
   std::span<std::byte> bytes() { return std::as_writable_bytes(std::span(memory)); }
 };
@@ -81,7 +81,7 @@ TEST(DeviceSequenceRows, AreRepeatedAndSummedAsOnTheHost)
   staged_copies staged;
   for (int trial = 0; trial < ballast_test::trials_of(1000); ++trial) {
     SCOPED_TRACE(testing::Message() << "trial " << trial);
-    std::vector<tokens> copies(random.below(most + 1));
+    std::vector<tokens> copies(random.below(most_sequences + 1));
     for (tokens& each : copies) { each = random.between(0, 9); }
     std::size_t const width = random.below(20);
     expect_as_on_the_host<float>(staged, copies, width, random);
@@ -106,7 +106,7 @@ TEST(DeviceSequenceRows, RefuseMoreSequencesThanTheyAreMadeFor)  // Ensures (1) 
   staged_copies staged;
   EXPECT_EQ(*staged.there.table().count, 0);
   ASSERT_TRUE(staged.there.stage(std::vector<tokens>{2, 1}));
-  auto const refused = staged.there.stage(std::vector<tokens>(most + 1, 1));
+  auto const refused = staged.there.stage(std::vector<tokens>(most_sequences + 1, 1));
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, ballast::error_code::out_of_range);
   EXPECT_EQ(refused.error().message,
@@ -119,7 +119,7 @@ TEST(DeviceSequenceRows, RefuseMoreSequencesThanTheyAreMadeFor)  // Ensures (1) 
 TEST(DeviceSequenceRowsDeathTest, RejectTooLittleMemory)
 {
   std::vector<std::byte> small(8);
-  EXPECT_DEATH(device_sequence_rows(most, small, small), "for copies that take 176");
+  EXPECT_DEATH(device_sequence_rows(most_sequences, small, small), "for copies that take 176");
 }
 
 }  // namespace
