@@ -51,9 +51,9 @@ class device_head_mover : public device_messages {
 
   [[nodiscard]] result<void> keep() const
   {
-    return keep_beside([&](unpack_part part, cudaStream_t side) {
-      return to_heads_ ? ready_.unpack_to_heads(heads_, nullptr, side, part)
-                       : ready_.unpack_to_tokens(heads_, nullptr, side, part);
+    return keep_beside([&](std::byte const* unread, unpack_part part, cudaStream_t side) {
+      return to_heads_ ? ready_.unpack_to_heads(heads_, unread, side, part)
+                       : ready_.unpack_to_tokens(heads_, unread, side, part);
     });
   }
 

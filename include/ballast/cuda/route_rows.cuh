@@ -46,8 +46,8 @@ class device_row_mover : public device_messages {
 
   [[nodiscard]] result<void> keep() const
   {
-    return keep_beside([&](unpack_part part, cudaStream_t side) {
-      return ready_.unpack(forward_, rows_, nullptr, side, part);
+    return keep_beside([&](std::byte const* unread, unpack_part part, cudaStream_t side) {
+      return ready_.unpack(forward_, rows_, unread, side, part);
     });
   }
 

@@ -39,6 +39,7 @@ class device_messages {
         temporary_.size(), " bytes are left");
     auto const messages = temporary_.subspan(skipped, bytes);
     temporary_ = temporary_.subspan(skipped + bytes);
+    messages_ = messages.data();
     return messages;
   }
 
@@ -56,13 +57,13 @@ class device_messages {
                             : cuda_result("side_stream::mark", side_->mark(stream_));
   }
 
-  /// Queues unpack(unpack_part::kept, stream) beside the messages.
+  /// Queues unpack(messages, unpack_part::kept, stream) beside the messages, of which it reads none.
   template <class Unpack>
   [[nodiscard]] result<void> keep_beside(Unpack const& unpack) const
   {
     if (side_ == nullptr) { return {}; }
     return cuda_result("side_stream::beside", side_->beside(stream_, [&](cudaStream_t own) {
-      return unpack(unpack_part::kept, own);
+      return unpack(static_cast<std::byte const*>(messages_), unpack_part::kept, own);
     }));
   }
 
@@ -74,6 +75,7 @@ class device_messages {
 
  private:
   std::span<std::byte> temporary_;
+  std::byte* messages_ = nullptr;  // some of them
   side_stream const* side_;
   cudaStream_t stream_;
 };

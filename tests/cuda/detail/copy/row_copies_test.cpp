@@ -119,12 +119,13 @@ TEST_F(RowCopies, UnpackAndKeepAsTheHostAndTouchNothingElse)
       std::vector const on_host{row_array{array.to, expected, array.row_bytes}};
       byte_array const coming =
           ballast_test::random_bytes(unwritten_messages(plan.sent, on_host).size(), random);
+      byte_array const unread = ballast_test::random_bytes(coming.size(), random);
       ballast::unpack_rows(plan.sent, on_host, coming);
       keep_on_host(plan, true, on_host);
       for (unpack_part const part : {unpack_part::kept, unpack_part::messages}) {
         bool const is_kept = part == unpack_part::kept;
         ballast_test::unpack_by_list(there.sent(), there.kept(), true, device_rows(reversed),
-                                     is_kept ? nullptr : coming.data(), part);
+                                     is_kept ? unread.data() : coming.data(), part);
       }
       EXPECT_EQ(back, expected);
     }
