@@ -284,7 +284,7 @@ struct ncclComm {
   ~ncclComm()
   {
     --communicators;
-    windows -= registered;
+    windows -= registered.size();
   }
 
   [[nodiscard]] bool in_progress() const { return polls_left > 0; }
@@ -343,7 +343,7 @@ struct ncclComm {
   std::size_t polls = 0;           // what a call takes to come into effect
   std::size_t polls_left = 0;      // of those
   std::size_t parts_polls = 0;
-  std::size_t registered = 0;  // symmetric windows
+  std::vector<std::unique_ptr<ncclWindow_vidmem>> registered;  // symmetric windows
   ncclResult_t failure_to_come = ncclSuccess;
   std::size_t calls_before_it = 0;
   std::string last_error;
@@ -529,7 +529,7 @@ ncclResult_t ncclCommFinalize(ncclComm_t comm)
 ncclResult_t ncclCommDestroy(ncclComm_t comm)
 {
   ballast_test::spared_allocations const spared;
-  lost_windows += comm->registered;
+  lost_windows += comm->registered.size();
   reclaim(comm);
   return ncclSuccess;
 }
@@ -557,18 +557,17 @@ ncclResult_t ncclCommWindowRegister(ncclComm_t comm, void* memory, std::size_t b
   if (comm->in_progress() || bytes == 0 || flags != NCCL_WIN_COLL_SYMMETRIC) {
     return comm->fail(ncclInvalidArgument, "no symmetric window");
   }
-  *window = std::make_unique<ncclWindow_vidmem>(ncclWindow_vidmem{memory}).release();
+  comm->registered.push_back(std::make_unique<ncclWindow_vidmem>(ncclWindow_vidmem{memory}));
+  *window = comm->registered.back().get();
   ++windows;
-  ++comm->registered;
   comm->polls_left = comm->polls;
   return comm->in_progress() ? ncclInProgress : ncclSuccess;
 }
 
 ncclResult_t ncclCommWindowDeregister(ncclComm_t comm, ncclWindow_t window)
 {
-  std::unique_ptr<ncclWindow_vidmem>(window).reset();
+  std::erase_if(comm->registered, [&](auto const& each) { return each.get() == window; });
   --windows;
-  --comm->registered;
   return ncclSuccess;
 }
 
