@@ -66,14 +66,11 @@ class copy_engine_communicator {
   [[nodiscard]] static result<std::vector<copy_engine_communicator>> make(
       std::span<cudaStream_t const> streams, copy_engine_options options = {},
       Allocator const& allocator = Allocator())
+    requires std::constructible_from<Group, std::size_t, std::chrono::milliseconds>
   {
     BALLAST_EXPECTS(!streams.empty(), "there are no streams, one for each rank");
-    BALLAST_EXPECTS(options.deadline > std::chrono::milliseconds(0), "the deadline is ",
-                    options.deadline.count(), " ms");
-    for (cudaStream_t const& stream : streams) {
-      BALLAST_EXPECTS(stream != nullptr && stream != cudaStreamLegacy, "the stream of rank ",
-                      &stream - streams.data(),
-                      " is the legacy default stream; give each rank one of its own");
+    for (std::size_t rank = 0; rank < streams.size(); ++rank) {
+      expect_usable(streams[rank], to_id<rank_id>(rank), options);
     }
     return detail::make_copy_engine_ranks(streams).map([&](detail::copy_engine_ranks const& ranks) {
       auto const group = std::make_shared<Group>(ranks.size(), options.deadline);
@@ -209,8 +206,7 @@ class copy_engine_communicator {
     member_type member;
   };
 
-  template <class Rank>
-  static void expect_usable(cudaStream_t stream, Rank rank, copy_engine_options const& options)
+  static void expect_usable(cudaStream_t stream, rank_id rank, copy_engine_options const& options)
   {
     BALLAST_EXPECTS(options.deadline > std::chrono::milliseconds(0), "the deadline is ",
                     options.deadline.count(), " ms");

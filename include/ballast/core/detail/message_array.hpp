@@ -4,6 +4,7 @@
 
 #include <ballast/core/config.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstring>
 #include <memory>
@@ -42,6 +43,13 @@ class message_array {
       data_ = std::allocator_traits<Allocator>::allocate(memory_, bytes);
       size_ = bytes;
     }
+    return first(bytes);
+  }
+
+  /// The same, with twice the bytes that were there at least, so that it seldom grows.
+  std::span<std::byte> at_least(std::size_t bytes)
+  {
+    if (bytes > size_) { grow(std::max(bytes, 2 * size_)); }
     return first(bytes);
   }
 

@@ -110,14 +110,15 @@ class copy_engine_member {
   copy_engine_member(copy_engine_member const&) = delete;
   copy_engine_member& operator=(copy_engine_member const&) = delete;
 
-  /// Waits for running copies, at most until the deadline, and leaves the group.
+  /// Leaves the group, and waits for running copies, at most until the deadline. A process waits
+  /// first, since it closes what its copies read.
   ~copy_engine_member()
   {
-    bool const idle = quiesce() == cudaSuccess;
-    if constexpr (requires { group->end(ranks, idle); }) {
-      group->end(ranks, idle);
+    if constexpr (requires { group->end(ranks, true); }) {
+      group->end(ranks, quiesce() == cudaSuccess);
     } else {
       group->leave(rank);
+      (void)quiesce();
     }
   }
 

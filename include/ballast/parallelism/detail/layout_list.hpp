@@ -71,15 +71,15 @@ class layout_list {
     return true;
   }
 
-  /// Whether a layout fits. With fewer microbatches than are on their way stages keep no more than
-  /// there are.
-  [[nodiscard]] bool fits(std::size_t at, std::uint32_t count)
+  /// Whether a layout, as read() has it, fits. With fewer microbatches than are on their way stages
+  /// keep no more than there are.
+  [[nodiscard]] bool fits(entry const& layout, std::vector<chosen_layout> const& chosen,
+                          std::uint32_t count)
   {
-    if (count >= entries_[at].steady) { return true; }
-    read(at, chosen_);
+    if (count >= layout.steady) { return true; }
     std::uint64_t stages = 0;
-    for (chosen_layout const& each : chosen_) { stages += each.layout.pp; }
-    return count < stages && prices_.bytes(chosen_, count) <= memory_bytes_;
+    for (chosen_layout const& each : chosen) { stages += each.layout.pp; }
+    return count < stages && prices_.bytes(chosen, count) <= memory_bytes_;
   }
 
   /// Finds with which number of microbatches the first `end` layouts have the shortest likely step,
@@ -91,7 +91,7 @@ class layout_list {
       entry& layout = entries_[estimated_];
       read(estimated_, chosen_);
       for (std::uint32_t count = layout.least; count <= layout.most; ++count) {
-        if (!fits(estimated_, count)) { continue; }
+        if (!fits(layout, chosen_, count)) { continue; }
         time_units const step = prices_.likely_step(chosen_, count);
         if (step < layout.likely_step) {
           layout.likely_step = step;
@@ -143,7 +143,7 @@ class layout_list {
   time_units listed_upto_ = -1;
   std::vector<entry> entries_;
   std::vector<chosen_layout> all_chosen_;  // modules_ for each
-  std::vector<chosen_layout> chosen_;      // by the one that is looked at
+  std::vector<chosen_layout> chosen_;      // of the one that is estimated
   std::size_t estimated_ = 0;
   time_units shortest_likely_ = no_cost - 1;
 };

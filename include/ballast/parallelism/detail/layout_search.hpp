@@ -73,7 +73,10 @@ class layout_search {
       layouts_.read(at, chosen_);
       layout_list::entry const layout = layouts_[at];
       for (std::uint32_t count = layout.least; count <= layout.most; ++count) {
-        if (count != layout.likely && layouts_.fits(at, count) && !attempt_all(count)) { return; }
+        if (count != layout.likely && layouts_.fits(layout, chosen_, count) &&
+            !attempt_all(count)) {
+          return;
+        }
       }
     }
     is_proven_ = true;

@@ -114,8 +114,8 @@ class head_messages {
     });
     sends_.reserve(pack.group.gpus);
     receives_.reserve(pack.group.gpus);
-    auto const outgoing = outgoing_.grow(leaving);
-    auto rest_coming = incoming_.grow(coming);
+    auto const outgoing = outgoing_.at_least(leaving);
+    auto rest_coming = incoming_.at_least(coming);
     result<void> done;
     for_each_peer(pack, [&](std::uint32_t peer) {
       std::size_t const size = bytes(pack, peer, !to_heads, arrays);
