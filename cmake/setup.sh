@@ -22,7 +22,7 @@ demo_packages=(g++ cmake ninja-build libexpected-dev libcli11-dev nlohmann-json3
 test_packages=("${demo_packages[@]}" make pkgconf libgtest-dev libgmock-dev librapidcheck-dev
   librange-v3-dev libboost-dev libopenmpi-dev openmpi-bin coinor-libcbc-dev libjpeg-dev
   chromium fonts-dejavu-core)
-check_packages=("${test_packages[@]}" clang-19 clang-tools-19 libclang-rt-19-dev clang-format-19
+check_packages=("${test_packages[@]}" clang-19 libclang-rt-19-dev clang-format-19
   clang-tidy-19 libc++-19-dev libc++abi-19-dev libbenchmark-dev libtorch-dev libgloo-dev doxygen
   python3-dev python3-numpy pybind11-dev python3-pybind11 python3-setuptools python3-wheel python3-pip
   python3-venv python3-torch mypy)
