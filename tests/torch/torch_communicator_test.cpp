@@ -16,6 +16,7 @@
 #include <chrono>
 #include <csignal>
 #include <cstddef>
+#include <span>
 #include <vector>
 
 namespace {
@@ -55,6 +56,41 @@ TEST(TorchCommunicator, NamesTheRankThatDies)
     suite::expect_broken(comm, error_code::peer_lost, {rank_id{1}});
   });
   EXPECT_EQ(ends, (std::vector<int>{0, SIGKILL, 0, 0}));
+}
+
+// Who sees it first leaves as well, so that a third may name both; each ends, and one names it alone.
+TEST(TorchCommunicator, EndsOnAllRanksWhereverOneDies)
+{
+  for (std::size_t moment = 0; moment < 10; ++moment) {
+    auto const victim = ballast::to_id<rank_id>(moment % 4);
+    int named[2] = {};
+    ASSERT_EQ(::pipe(named), 0);
+    auto const ends = torch_processes(4, 3s, [&](torch_communicator& comm) {
+      std::vector<std::size_t> const counts(4, 100'000);
+      std::vector<std::byte> send(400'000), receive(400'000);
+      auto const one = std::span(send).first(8);
+      EXPECT_TRUE(comm.barrier());
+      for (std::size_t call = 0;; ++call) {
+        if (call == moment && comm.rank() == victim) { std::raise(SIGKILL); }
+        auto const done = call % 3 == 0   ? comm.all_gather(one, std::span(receive).first(32))
+                          : call % 3 == 1 ? comm.all_to_all_v(send, counts, receive, counts)
+                                          : comm.broadcast(one, rank_id{1});
+        if (done) { continue; }
+        EXPECT_LE(call, moment) << done.error().message;
+        char const alone = done.error().ranks == std::vector{victim};
+        EXPECT_EQ(::write(named[1], &alone, 1), 1);
+        return;
+      }
+    });
+    std::vector<int> expected(4, 0);
+    expected[to_index(victim)] = SIGKILL;
+    EXPECT_EQ(ends, expected) << "moment " << moment;
+    char alone[3] = {};
+    EXPECT_EQ(::read(named[0], alone, 3), 3);
+    EXPECT_GE(alone[0] + alone[1] + alone[2], 1) << "moment " << moment;
+    ::close(named[0]);
+    ::close(named[1]);
+  }
 }
 
 // Of a part, by its place there; the other part goes on. Who comes when all have given up names
