@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// mpirun -np 8 accumulate_mpi: each rank trains a transformer block on several microbatches a
-// step, none above a cap, and adds up their gradients. Loss and gradients are those of one rank
-// that takes the whole batch at once.
+// mpirun -np 8 accumulate_mpi: each rank, then each pair of ranks, trains a transformer block on
+// several microbatches a step, none above a cap, and adds up their gradients. Loss and gradients
+// are those of one rank that takes the whole batch at once.
 
 #include "common/gradient_sum.hpp"       // defines: block::sum_over_ranks
 #include "common/step_reader.hpp"        // defines: block::step_reader
@@ -39,19 +39,19 @@ double accumulate(Balancer& balancer, std::span<tokens const> read,
   or_throw(balancer.plan(read));  // one gather and one agreement for all slots
   block::values const x = block::pixels(balancer.as_read(), balancer.comm().rank(), shape.width);
   block::values y(x.size());
+  double const weight = balancer.loss_weight();  // of a token in the mean
   double loss = 0;
   for (std::size_t slot = 0; slot < balancer.microbatches(); ++slot) {  // as many on every rank
-    std::size_t const rows = balancer.rows_computed(slot);
     block::transformer_block layer(shape, weights, balancer.bag_comm());
-    block::values x_there(rows * shape.width), y_there(x_there.size()), dx_there(x_there.size());
+    block::values x_there(balancer.rows_computed(slot) * shape.width), y_there(x_there.size());
+    block::values dx_there(x_there.size());
     or_throw(balancer.route(slot, rows_of(x, x_there, shape.width)));
     or_throw(layer.forward(balancer.heads(slot), x_there, y_there));
     or_throw(balancer.reverse_route(slot, rows_of(y_there, y, shape.width)));  // in input order
 
-    // The microbatch's mean times its weight; where the cell is empty there is nothing to add.
-    double const share = rows == 0 ? 0 : balancer.loss_weight(slot) / static_cast<double>(rows);
-    loss += share * std::inner_product(y_there.begin(), y_there.end(), y_there.begin(), 0.0) / 2;
-    for (double& each : y_there) { each *= share; }
+    // The sum over this rank's tokens, times the weight of one: where a cell is empty, nothing.
+    loss += weight * std::inner_product(y_there.begin(), y_there.end(), y_there.begin(), 0.0) / 2;
+    for (double& each : y_there) { each *= weight; }
     or_throw(layer.backward(y_there, dx_there, gradients));
   }
   return loss;
@@ -65,12 +65,13 @@ double largest_of(block::in values)
   return largest;
 }
 
-bool train(mpi_communicator& comm, mpi_communicator& alone, std::size_t steps)
+bool train(mpi_communicator& comm, mpi_communicator& alone, bag_layout const& bags,
+           std::size_t steps)
 {
   auto weights = block::random_parameters(shape, /*seed=*/1);
   block::step_reader reader(comm.size(), comm.rank());
   constexpr auto cost = "transformer:d=16,gamma=0.405"_cost;
-  grid_balancer balancer(comm, one_gpu_bags(comm.size()), cost, refine_grid{},
+  grid_balancer balancer(comm, bags, cost, refine_grid{},
                          {.grid = {.microbatches = 4, .most_weight = 1024, .weight_multiple = 8},
                           .query_heads = shape.query_heads});
   grid_balancer whole(alone, one_gpu_bags(1), cost, refine_grid{},
@@ -93,8 +94,10 @@ bool train(mpi_communicator& comm, mpi_communicator& alone, std::size_t steps)
       same = same && std::abs(loss - whole_loss) <= 1e-10 * whole_loss &&
              largest_of(difference) <= 1e-10 * largest;
       std::printf(
-          "step %zu: %zu microbatches, loss %.12g, at once %.12g; gradients differ by %.1e\n", step,
-          balancer.microbatches(), loss, whole_loss, largest_of(difference) / largest);
+          "%zu bags, step %zu: %zu microbatches, loss %.12g, at once %.12g; gradients "
+          "differ by %.1e\n",
+          bags.size(), step, balancer.microbatches(), loss, whole_loss,
+          largest_of(difference) / largest);
     }
     weights.add(-1e-1, sum);
   }
@@ -110,7 +113,10 @@ int main(int argc, char** argv)
   try {
     auto comm = mpi_communicator::over(MPI_COMM_WORLD).value();
     auto alone = mpi_communicator::over(MPI_COMM_SELF).value();
-    same = train(comm, alone, 3);
+    same = true;
+    for (auto const& bags : {"g1n1"_bags, "g2n1"_bags}) {
+      same = train(comm, alone, lay_out(bags, comm.size()).value(), 2) && same;
+    }
   } catch (std::exception const& problem) {
     std::fprintf(stderr, "accumulate_mpi: %s\n", problem.what());
     MPI_Abort(MPI_COMM_WORLD, 1);  // others may be waiting for this rank

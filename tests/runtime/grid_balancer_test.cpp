@@ -2,6 +2,7 @@
 #include <ballast/runtime/grid_balancer.hpp>  // first: proves it is self-contained
 
 #include "../support/counted_allocations.hpp"
+#include "losses_read.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -34,6 +35,9 @@ using ballast::thread_communicator;
 using ballast::tokens;
 using ballast::operator""_bags;
 using ballast::operator""_cost;
+using ballast_test::loss_sum;
+using ballast_test::losses_read;
+using ballast_test::masked;
 
 constexpr auto cost = "transformer:d=16,gamma=0.405"_cost;
 
@@ -82,7 +86,6 @@ TEST(GridBalancer, BringsEveryRowThereAndBackOnce)  // Ensures (1) (2) (3)
           EXPECT_EQ(balancer.is_dummy(slot), balancer.lengths(slot).empty());
         }
         for (std::size_t row = 0; row < x.size(); ++row) { EXPECT_EQ(y[row], 2 * x[row] + 1); }
-        weight /= bags[balancer.bag()].gpus;
         for (std::size_t rank = 0; rank < 4; ++rank) {  // one after the other
           if (rank == to_index(comm.rank())) { weights[step] += weight; }
           std::array<std::byte, 1> const sent{};
@@ -132,12 +135,117 @@ TEST(GridBalancer, WeighsLossesByTokensThatHaveOne)
       }
       EXPECT_EQ(balancer.loss_weight(slot), tokens_with_loss / 40);
     }
+    EXPECT_EQ(balancer.loss_weight(), 1.0 / 40);
     std::vector<answer> const without_loss{{30, 0, 1}};
     ASSERT_TRUE(balancer.plan(without_loss));
     for (std::size_t slot = 0; slot < balancer.microbatches(); ++slot) {
       EXPECT_EQ(balancer.loss_weight(slot), 0);
     }
+    EXPECT_EQ(balancer.loss_weight(), 0);
   });
+}
+
+// Bags of two GPUs: losses 1 to 6 on one of them, 10 and 30 on the other.
+TEST(GridBalancer, WeighsLossesOfEachGpuOfABag)  // Ensures (3)
+{
+  std::vector<std::vector<double>> const losses{{1, 2, 3, 4, 5, 6}, {}, {10, 30}, {}};  // by rank
+  auto const shares = ballast::run_ranks(4, [&](thread_communicator& comm) {
+    std::vector<double> const& read = losses[to_index(comm.rank())];
+    std::vector<tokens> lengths;
+    if (!read.empty()) { lengths.push_back(static_cast<tokens>(read.size())); }
+    grid_balancer balancer(comm, pairs_of_gpus(), cost, refine_grid{});
+    or_throw(balancer.plan(lengths));
+    std::pair<double, double> share{0, 0};
+    for (std::size_t slot = 0; slot < balancer.microbatches(); ++slot) {
+      std::vector<double> there(balancer.rows_computed(slot));
+      or_throw(balancer.route(slot, ballast::rows_of(read, there, 1)));
+      double const sum = std::reduce(there.begin(), there.end());
+      share.first += sum * balancer.loss_weight();
+      double const mean = there.empty() ? 0 : sum / static_cast<double>(there.size());
+      share.second += mean * balancer.loss_weight(slot);
+    }
+    return share;
+  });
+  double of_sums = 0;
+  double of_means = 0;
+  for (auto const& [by_sum, by_mean] : shares) {
+    of_sums += by_sum;
+    of_means += by_mean;
+  }
+  EXPECT_DOUBLE_EQ(of_sums, 7.625);
+  EXPECT_DOUBLE_EQ(of_means, 7.625);
+}
+
+// The shares of a rank in the mean loss, by sums and by means of its GPUs, and weights of these.
+std::array<double, 3> shares_of(thread_communicator& comm, ballast::bag_layout const& bags,
+                                std::uint32_t gpus, bool all_have_one, losses_read const& read)
+{
+  grid_step_options<masked> options{.length_of = masked::tokens_of, .gpus_per_rank = gpus};
+  options.grid.most_weight = 90;
+  if (!all_have_one) { options.loss_tokens_of = masked::loss_tokens_of; }
+  grid_balancer balancer(comm, bags, masked::tokens_of, refine_grid{}, options);
+  or_throw(balancer.plan(read.samples));
+  std::array<double, 3> shares{};
+  for (std::size_t slot = 0; slot < balancer.microbatches(); ++slot) {
+    std::vector<double> losses(balancer.rows_computed(slot));
+    std::vector<std::uint8_t> has_loss(losses.size());
+    or_throw(balancer.route(slot, ballast::rows_of(read.losses, losses, 1),
+                            ballast::rows_of(read.has_loss, has_loss, 1)));
+    for (std::uint32_t local = 0; local < gpus; ++local) {
+      auto const [first, count] = balancer.rows_of_gpu(slot, local);
+      loss_sum own;
+      own.add(losses, has_loss, static_cast<std::size_t>(first), static_cast<std::size_t>(count));
+      bool const knows_tokens = all_have_one || bags[balancer.bag(local)].gpus == 1;
+      double const weight =
+          knows_tokens ? balancer.loss_weight(slot, local) : own.tokens * balancer.loss_weight();
+      shares[0] += own.losses * balancer.loss_weight();
+      shares[1] += own.mean() * weight;
+      shares[2] += weight;
+    }
+  }
+  return shares;
+}
+
+TEST(GridBalancer, AddsUpToTheMeanLossOnBagsOfAnySize)  // Ensures (3)
+{
+  ballast::random_source random(41);
+  for (int trial = 0; trial < 30; ++trial) {
+    bool const all_have_one = trial % 2 == 0;
+    auto const read = ballast_test::draw_losses(random, 6, all_have_one);
+    double const mean = ballast_test::mean_loss(read);
+    for (auto const& bags : {ballast::one_gpu_bags(6), ballast::lay_out("g2n3"_bags, 6).value(),
+                             ballast::lay_out("g3n2"_bags, 6).value()}) {
+      for (std::uint32_t const gpus : {1U, 2U}) {
+        SCOPED_TRACE(testing::Message() << "trial " << trial << ", " << bags.size() << " bags, "
+                                        << gpus << " GPUs a rank");
+        std::array<double, 3> sum{};
+        for (auto const& shares : ballast::run_ranks(6 / gpus, [&](thread_communicator& comm) {
+               auto const own = ballast_test::read_by(to_index(comm.rank()), gpus, read);
+               return shares_of(comm, bags, gpus, all_have_one, own);
+             })) {
+          for (std::size_t at = 0; at < sum.size(); ++at) { sum[at] += shares[at]; }
+        }
+        EXPECT_NEAR(sum[0], mean, 1e-12 * mean);
+        EXPECT_NEAR(sum[1], mean, 1e-12 * mean);
+        EXPECT_NEAR(sum[2], mean > 0 ? 1 : 0, 1e-12);
+      }
+    }
+  }
+}
+
+TEST(GridBalancerDeathTest, HasNoWeightForTheMeanOfRowsOfWhichSomeHaveALoss)  // Expects
+{
+  auto const weigh = [] {
+    ballast::run_ranks(2, [](thread_communicator& comm) {
+      auto options = of_answers;
+      options.homes = false;
+      grid_balancer balancer(comm, ballast::lay_out("g2n1"_bags, 2).value(), answer_cost,
+                             refine_grid{}, options);
+      or_throw(balancer.plan(std::vector<answer>{{10, 5, 0}}));
+      (void)balancer.loss_weight(0);
+    });
+  };
+  EXPECT_DEATH(weigh(), "does not say which rows have a loss, and a bag has 2 GPUs");
 }
 
 TEST(GridBalancer, PlansPaddedBatches)  // Ensures (1)

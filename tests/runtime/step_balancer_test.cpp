@@ -2,6 +2,7 @@
 #include <ballast/runtime/step_balancer.hpp>
 
 #include "../support/counted_allocations.hpp"
+#include "losses_read.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -294,7 +295,59 @@ TEST(StepBalancer, PlansAStepOfNothingAndAJobOfOneRank)
   });
 }
 
-TEST(StepBalancer, AllocatesNothingInTheSteadyState)  // Ensures (3)
+TEST(StepBalancer, AddsUpToTheMeanLossOnBagsOfAnySize)  // Ensures (3)
+{
+  using ballast_test::masked;
+  ballast::random_source random(43);
+  for (int trial = 0; trial < 30; ++trial) {
+    bool const all_have_one = trial % 2 == 0;
+    auto const read = ballast_test::draw_losses(random, 8, all_have_one);
+    double const mean = ballast_test::mean_loss(read);
+    step_options<masked> options{.length_of = masked::tokens_of};
+    if (!all_have_one) { options.loss_tokens_of = masked::loss_tokens_of; }
+    for (std::uint32_t const gpus : {1U, 2U}) {
+      SCOPED_TRACE(testing::Message() << "trial " << trial << ", " << gpus << " GPUs a rank");
+      options.gpus_per_rank = gpus;
+      auto const shares = ballast::run_ranks(8 / gpus, [&](thread_communicator& comm) {
+        auto const own = ballast_test::read_by(to_index(comm.rank()), gpus, read);
+        step_balancer balancer(comm, bags_over("g1n2+g2n1+g4n1", 8), masked::tokens_of, refine{},
+                               options);
+        or_throw(balancer.plan(own.samples));
+        std::vector<double> losses(balancer.rows_computed());
+        std::vector<std::uint8_t> has_loss(losses.size());
+        or_throw(balancer.route(ballast::rows_of(own.losses, losses, 1),
+                                ballast::rows_of(own.has_loss, has_loss, 1)));
+        ballast_test::loss_sum sum;
+        sum.add(losses, has_loss, 0, losses.size());
+        return sum.losses * balancer.loss_weight();
+      });
+      EXPECT_NEAR(std::reduce(shares.begin(), shares.end()), mean, 1e-12 * mean);
+    }
+  }
+}
+
+TEST(StepBalancer, RefusesNumbersOfLossesThatDifferOrAreNone)
+{
+  ballast::run_ranks(2, [](thread_communicator& comm) {
+    step_options<> options{.loss_tokens_of = [](tokens const&) -> tokens { return -1; }};
+    step_balancer none(comm, ballast::one_gpu_bags(2), layer_cost, refine{}, options);
+    auto const refused = none.plan(std::vector<tokens>{7});
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().code, error_code::out_of_range);
+    EXPECT_THAT(refused.error().message, HasSubstr("sample 0 has -1 tokens with a loss"));
+
+    options.loss_tokens_of = nullptr;
+    if (comm.rank() == rank_id{1}) {
+      options.loss_tokens_of = [](tokens const& length) { return length / 2; };
+    }
+    step_balancer differing(comm, ballast::one_gpu_bags(2), layer_cost, refine{}, options);
+    auto const told = differing.plan(std::vector<tokens>{7});
+    ASSERT_FALSE(told);
+    EXPECT_EQ(told.error().code, error_code::mismatch);
+  });
+}
+
+TEST(StepBalancer, AllocatesNothingInTheSteadyState)  // Ensures (4)
 {
   ballast::random_source random(11);
   std::vector<prompted_document> read;

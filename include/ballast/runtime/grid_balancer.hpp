@@ -40,7 +40,7 @@ namespace ballast::inline v0 {
 ///     if (auto planned = balancer.plan(lengths); !planned) ...       // every step
 ///     for (std::size_t slot = 0; slot < balancer.microbatches(); ++slot) {
 ///       balancer.route(slot, rows_of(x, x_there, width));            // rows_computed(slot) of
-///       them ... loss times balancer.loss_weight(slot), gradients added up ...
+///       them ... losses times balancer.loss_weight(), gradients added up ...
 ///       balancer.reverse_route(slot, rows_of(y_there, y, width));    // and home again
 ///     }
 ///
@@ -61,10 +61,10 @@ namespace ballast::inline v0 {
 ///                 partition_grid, or of pad_grid, over the gathered samples, a rank of the grid
 ///                 being a bag
 ///             (2) after all slots each row read was sent and came back once
-///             (3) loss_weight of all bags and slots add up to 1, or are 0 where no token has a
-///                 loss: each cell's share of all tokens that have one. So mean losses of cells,
-///                 times their weights, add up to the mean loss of the whole batch, and so do
-///                 gradients
+///             (3) loss_weight() times the losses of all tokens add up to the mean loss of the whole
+///                 batch, and so do gradients, also where a bag splits the rows of its samples.
+///                 loss_weight(slot, local) of all GPUs and slots add up to 1, or are 0 where no
+///                 token has a loss: mean losses of GPUs times these do the same
 ///             (4) a step that cannot be planned is an error on every rank; the balancer can be
 ///                 used again
 ///             (5) a step no larger than those before, with no more slots, allocates nothing, but
@@ -151,6 +151,7 @@ class grid_balancer : public detail::bag_steps<Communicator, Sample, grid_step_o
   using steps::bag_comm;
   using steps::bags;
   using steps::comm;
+  using steps::loss_weight;
   using steps::options;
   using steps::samples;
 
@@ -195,12 +196,23 @@ class grid_balancer : public detail::bag_steps<Communicator, Sample, grid_step_o
   {
     return at(slot).heads[this->gpus().checked(local)].lengths();
   }
-  /// What its mean loss in a slot, over the tokens that have one, counts in the step.
+  /// What the mean loss of this rank in a slot, or of one of its GPUs, counts in the step: the mean
+  /// over its rows, or, in bags of one GPU, over those of its tokens that have a loss.
+  ///
+  /// Expects  loss_tokens_of is null, or bags have one GPU: nobody says which tokens of a sample have
+  ///          a loss, and so how many of them a GPU has. Multiply the sum by loss_weight().
   [[nodiscard]] double loss_weight(std::size_t slot, std::uint32_t local = 0) const
   {
-    tokens own = 0;
-    for (sample_id const sample : microbatch(slot, local)) {
-      own += loss_of(all_.samples[to_index(sample)]);
+    tokens own = rows_of_gpu(slot, local).count;
+    if (options_.loss_tokens_of != nullptr) {
+      BALLAST_EXPECTS(bags_[bag(local)].gpus == 1,
+                      "options.loss_tokens_of does not say which rows have a loss, and a bag has ",
+                      bags_[bag(local)].gpus,
+                      " GPUs; multiply the sum of a GPU's losses by loss_weight(), without a slot");
+      own = 0;
+      for (sample_id const sample : microbatch(slot, local)) {
+        own += this->loss_tokens_of(all_.samples[to_index(sample)]);
+      }
     }
     return own == 0 ? 0.0 : static_cast<double>(own) / static_cast<double>(loss_tokens_);
   }
@@ -217,6 +229,7 @@ class grid_balancer : public detail::bag_steps<Communicator, Sample, grid_step_o
   using steps::comm_;
   using steps::expect_heads;
   using steps::expect_plan;
+  using steps::loss_tokens_;
   using steps::memory_;
   using steps::options_;
 
@@ -233,25 +246,17 @@ class grid_balancer : public detail::bag_steps<Communicator, Sample, grid_step_o
     if (auto checked = this->check_bags(); !checked) { return checked; }
     if (auto checked = detail::check_equal_bags(bags_); !checked) { return checked; }
     lengths_.clear();
-    loss_tokens_ = 0;
     for (Sample const& sample : all_.samples) {
       tokens const length = options_.length_of(sample);
-      tokens const loss = loss_of(sample);
-      auto checked = detail::check_routed_sample(lengths_.size(), length, loss, bags_);
+      auto checked = detail::check_routed_sample(lengths_.size(), length, bags_);
       if (!checked) { return checked; }
       lengths_.push_back(length);
-      loss_tokens_ += loss;
     }
+    if (auto counted = this->count_loss_tokens(); !counted) { return counted; }
     if (auto done = plan_grid(); !done) { return done; }
     slots_.assign(planned_, bags_, detail::span_of(lengths_), detail::span_of(all_.source),
                   this->gpus(), std::max(options_.query_heads, 1U), options_.kv_heads);
     return {};
-  }
-
-  [[nodiscard]] tokens loss_of(Sample const& sample) const
-  {
-    return (options_.loss_tokens_of != nullptr ? options_.loss_tokens_of
-                                               : options_.length_of)(sample);
   }
 
   [[nodiscard]] std::uint64_t word_of_plan() const
@@ -282,7 +287,6 @@ class grid_balancer : public detail::bag_steps<Communicator, Sample, grid_step_o
   std::vector<rank_id> homes_;
   grid_plan planned_;
   detail::slot_routes slots_;
-  tokens loss_tokens_ = 0;  // of all ranks
 };
 
 }  // namespace ballast::inline v0

@@ -89,6 +89,7 @@ class device_step_balancer : private step_balancer<Cost, Policy, Communicator, S
   using host::gpu;
   using host::heads;
   using host::lengths;
+  using host::loss_weight;
   using host::options;
   using host::planned;
   using host::rows_computed;

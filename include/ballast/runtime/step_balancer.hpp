@@ -64,9 +64,12 @@ namespace ballast::inline v0 {
 ///             (2) a step that cannot be planned is an error on every rank, also where only one
 ///                 could not plan it, and where planning threw on one; the balancer can be used
 ///                 again
-///             (3) a step no larger than those before allocates nothing, from the second on
+///             (3) loss_weight() times the losses of all tokens add up to the mean loss of the whole
+///                 batch, and so do gradients, on bags of any sizes
+///             (4) a step no larger than those before allocates nothing, from the second on
 /// Errors      plan: those of gather_samples_into and partition_into; out_of_range where the bags
-///             have not as many GPUs as the job. mismatch, on a rank that has a plan, if
+///             have not as many GPUs as the job, or a number of tokens with a loss is out of range.
+///             mismatch, on a rank that has a plan, if
 ///             others have a different one or none; a rank that could not plan has its own error.
 ///             An exception while it plans (of cost, of length_of, std::bad_alloc) is thrown again
 ///             on the rank where it occurred after the others have been told. The first plan() that
@@ -135,6 +138,7 @@ class step_balancer : public detail::bag_steps<Communicator, Sample, step_option
   using steps::bag_comm;
   using steps::bags;
   using steps::comm;
+  using steps::loss_weight;
   using steps::options;
   using steps::samples;
 
@@ -186,6 +190,7 @@ class step_balancer : public detail::bag_steps<Communicator, Sample, step_option
   using steps::comm_;
   using steps::expect_heads;
   using steps::expect_plan;
+  using steps::loss_tokens_;
   using steps::memory_;
   using steps::options_;
 
@@ -205,6 +210,7 @@ class step_balancer : public detail::bag_steps<Communicator, Sample, step_option
         !done) {
       return done;
     }
+    if (auto counted = this->count_loss_tokens(); !counted) { return counted; }
     std::span<tokens const> const lengths = detail::span_of(planned_.lengths);
     place_into(read_, lengths, detail::span_of(all_.source), comm_.size());
     if (auto placed = place_into(computed_, planned_, bags_); !placed) { return placed; }
@@ -223,6 +229,7 @@ class step_balancer : public detail::bag_steps<Communicator, Sample, step_option
   {
     digest all;
     all.add(planned_.digest()).add(options_.query_heads).add(options_.kv_heads);
+    all.add(static_cast<std::uint64_t>(loss_tokens_));
     // Lengths that were gathered are the same everywhere; those of a function may not be, and the
     // plan would not show it.
     bool const gathered = options_.length_of == detail::own_length<Sample>();

@@ -50,6 +50,8 @@ template <class Sample = tokens>
 struct step_options {
   /// How many tokens a bag splits; a sample that is a number is its own length.
   tokens (*length_of)(Sample const&) = detail::own_length<Sample>();
+  /// How many of its tokens have a loss, as those of an answer; null: all.
+  tokens (*loss_tokens_of)(Sample const&) = nullptr;
   /// Samples with the same key stay in one bag, as the answers to one prompt.
   std::int64_t (*together)(Sample const&) = nullptr;
   /// What counts against most_per_gpu, and only with it; null: the length.

@@ -7,6 +7,7 @@
 #include <ballast/core/contract.hpp>
 #include <ballast/core/detail/concat.hpp>
 #include <ballast/core/ids.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/route/head_split.hpp>
@@ -27,7 +28,7 @@ namespace ballast::inline v0::detail {
 /// What all balancers of steps over bags have: the job, its bags, what its ranks have read, and the
 /// group of a rank's bag, which the first step that is planned makes.
 ///
-/// Options     has length_of and most_samples.
+/// Options     has length_of, loss_tokens_of and most_samples.
 template <splitting_communicator Communicator, class Sample, class Options>
 class bag_steps {
  public:
@@ -38,6 +39,13 @@ class bag_steps {
   [[nodiscard]] bag_id bag(std::uint32_t local = 0) const { return bags_.bag_of(gpus()[local]); }
   /// What all ranks have read, and who has read it, in the step that was planned last.
   [[nodiscard]] gathered_samples<Sample> const& samples() const { return expect_plan(), all_; }
+  /// What the loss of one token counts in that step: 1 / the tokens of all ranks that have one, or
+  /// 0 where none has.
+  [[nodiscard]] double loss_weight() const
+  {
+    expect_plan();
+    return loss_tokens_ == 0 ? 0.0 : 1.0 / static_cast<double>(loss_tokens_);
+  }
   /// The group of the ranks of this rank's bag.
   [[nodiscard]] Communicator& bag_comm()
   {
@@ -111,6 +119,29 @@ class bag_steps {
                 "; lay the bags out over one GPU for each rank");
   }
 
+  /// How many tokens of a sample have a loss.
+  [[nodiscard]] tokens loss_tokens_of(Sample const& sample) const
+  {
+    return (options_.loss_tokens_of != nullptr ? options_.loss_tokens_of
+                                               : options_.length_of)(sample);
+  }
+
+  /// Counts those of all samples, whose lengths are right.
+  [[nodiscard]] result<void> count_loss_tokens()
+  {
+    loss_tokens_ = 0;
+    for (std::size_t sample = 0; sample < all_.samples.size(); ++sample) {
+      tokens const own = loss_tokens_of(all_.samples[sample]);
+      if (own < 0 || own > longest_sample) {
+        return fail(error_code::out_of_range, sample, "sample ", sample, " has ",
+                    counted(own, "token"), " with a loss, which is not from 0 to ", longest_sample,
+                    "; correct it");
+      }
+      loss_tokens_ += own;
+    }
+    return {};
+  }
+
   /// The group of this rank's bag; null until a step was planned.
   [[nodiscard]] Communicator* made_bag_comm() noexcept { return bag_comm_ ? &*bag_comm_ : nullptr; }
 
@@ -132,6 +163,7 @@ class bag_steps {
   bag_layout bags_;
   Options options_;
   gathered_samples<Sample> all_;  // kept from step to step
+  tokens loss_tokens_ = 0;        // of all ranks
   workspace memory_;
 
  private:

@@ -101,7 +101,7 @@ class slot_routes {
 
 /// Why a sample cannot be routed, if so.
 [[nodiscard]] inline result<void> check_routed_sample(std::size_t sample, tokens length,
-                                                      tokens loss, bag_layout const& bags)
+                                                      bag_layout const& bags)
 {
   if (length < 0 || length > longest_sample) {
     return fail(error_code::out_of_range, sample, "sample ", sample, " has a length of ", length,
@@ -111,11 +111,6 @@ class slot_routes {
     return fail(error_code::infeasible, sample, "sample ", sample, " of ", counted(length, "token"),
                 " is shorter than a bag, which has ", counted(bags[bag_id{0}].gpus, "GPU"),
                 "; use smaller bags, or leave it out");
-  }
-  if (loss < 0 || loss > longest_sample) {
-    return fail(error_code::out_of_range, sample, "sample ", sample, " has ",
-                counted(loss, "token"), " with a loss, which is not from 0 to ", longest_sample,
-                "; correct it");
   }
   return {};
 }
