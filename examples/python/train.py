@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Trains a small model on two processes with balanced microbatches, and compares every loss with
-one process that takes each step as one batch; then stops, goes on from the state, compares bits.
+"""Trains a small model on two processes with balanced microbatches, then with microbatches that
+both share, and compares every loss with one process that takes each step as one batch; then stops,
+goes on from the state, compares bits.
 
     python3 train.py [WORKERS]    # of each DataLoader
 """
@@ -10,7 +11,7 @@ import os
 import sys
 import tempfile
 from contextlib import nullcontext
-from typing import Any, Optional
+from typing import Any, Callable, Optional
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # before torch reads it
 
@@ -21,7 +22,7 @@ import torch.multiprocessing as processes
 from torch.nn.parallel import DistributedDataParallel
 from torch.utils.data import DataLoader
 
-from ballast import BalancedBatchSampler
+from ballast import BalancedBatchSampler, Cell
 
 EPOCHS, SAMPLES, STEP = 2, 200, 48
 LENGTHS = np.clip(np.random.default_rng(1).lognormal(4, 1, SAMPLES), 1, 600).astype(np.int64)
@@ -49,9 +50,22 @@ def make_model() -> torch.nn.Module:
     return torch.nn.Sequential(*layers).double()
 
 
+def mean_loss(model: torch.nn.Module, x: torch.Tensor, y: torch.Tensor, cell: Cell) -> Any:
+    return cell.weight * torch.nn.functional.mse_loss(model(x), y)
+
+
+def loss_of_part(model: torch.nn.Module, x: torch.Tensor, y: torch.Tensor, cell: Cell) -> Any:
+    """Process 0 has a third of the tokens, process 1 the others."""
+    cut = len(x) // 3
+    own = slice(cut) if dist.get_rank() == 0 else slice(cut, None)
+    loss = torch.nn.functional.mse_loss(model(x[own]), y[own], reduction="sum")
+    return dist.get_world_size() * cell.token_weight * loss
+
+
 # [loop]
 def train(model: torch.nn.Module, sampler: BalancedBatchSampler, workers: int,
-          stop_after: Optional[int] = None) -> list[float]:
+          stop_after: Optional[int] = None,
+          loss_of: Callable[..., torch.Tensor] = mean_loss) -> list[float]:
     """The loss of every step on this rank's share, up to the end or to a step."""
     loader = DataLoader(Data(), batch_sampler=sampler, num_workers=workers, collate_fn=collate,
                         multiprocessing_context="fork" if workers else None)
@@ -62,7 +76,7 @@ def train(model: torch.nn.Module, sampler: BalancedBatchSampler, workers: int,
         for (x, y), cell in sampler.over(loader):
             waits = isinstance(model, DistributedDataParallel) and not cell.is_last
             with model.no_sync() if waits else nullcontext():  # ranks meet once a step
-                loss = cell.weight * torch.nn.functional.mse_loss(model(x), y)
+                loss = loss_of(model, x, y, cell)
                 loss.backward()
             loss_of_step += loss.item()
             if cell.is_last:
@@ -93,6 +107,10 @@ def run(rank: int, store: str, workers: int) -> None:
     model = DistributedDataParallel(make_model())
     losses = mean_over_ranks(train(model, sampler(), workers))
 
+    groups = BalancedBatchSampler(LENGTHS, STEP, rank=0, ranks=1, most_tokens=2048, seed=3)
+    shared = mean_over_ranks(train(DistributedDataParallel(make_model()), groups, workers,
+                                   loss_of=loss_of_part))
+
     # Half of it, then a new model, a new sampler and the state.
     first = sampler()
     half = DistributedDataParallel(make_model())
@@ -108,7 +126,7 @@ def run(rank: int, store: str, workers: int) -> None:
     if rank == 0:
         whole = BalancedBatchSampler(LENGTHS, STEP, rank=0, ranks=1, microbatches=1, seed=3)
         single = torch.tensor(train(make_model(), whole, 0), dtype=torch.float64)
-        worst = float(((losses - single) / single).abs().max())
+        worst = float(((torch.stack([losses, shared]) - single) / single).abs().max())
         cells = len(sampler())
         print(f"{len(losses)} steps, {cells} microbatches of each rank in an epoch, "
               f"{workers} workers: losses {losses[0]:.6f} to {losses[-1]:.6f} differ by "

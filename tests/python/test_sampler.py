@@ -53,6 +53,28 @@ class Sampler(unittest.TestCase):
                 self.assertAlmostEqual(cell.weight, 2 * LENGTHS[cell.indices].sum() / tokens)
             self.assertEqual([cell.is_last for cell in first], [False] * (len(first) - 1) + [True])
 
+    def test_weights_make_the_mean_over_all_tokens_that_have_a_loss(self):
+        draw = np.random.default_rng(5)
+        counts = np.minimum(draw.integers(0, 60, len(LENGTHS)), LENGTHS)
+        counts[:20] = 0
+        losses = [draw.uniform(1, 9, count) for count in counts]
+        samplers = [sampler_of(rank, loss_tokens=counts) for rank in range(2)]
+        for step in range(samplers[0].steps):
+            read, by_means, by_sums = [], 0.0, 0.0
+            for sampler in samplers:
+                for cell in sampler.cells(step):
+                    own = np.concatenate([losses[index] for index in cell.indices])
+                    read.append(own)
+                    by_means += cell.weight * own.mean() / 2 if own.size else 0.0
+                    # Three processes share it, one of them has nothing.
+                    for part in np.split(own, [0, len(own) // 3]):
+                        by_sums += 3 * cell.token_weight * part.sum() / 6
+            mean = np.concatenate(read).mean()
+            self.assertAlmostEqual(by_means, mean)
+            self.assertAlmostEqual(by_sums, mean)
+        nothing = sampler_of(loss_tokens=0 * LENGTHS).cells(0)
+        self.assertEqual({(cell.weight, cell.token_weight) for cell in nothing}, {(0.0, 0.0)})
+
     def test_length_is_what_is_delivered(self):
         for workers in (0, 1, 2):
             sampler = sampler_of()

@@ -18,17 +18,21 @@ _Batch = TypeVar("_Batch")
 class Cell:
     """One microbatch of this rank.
 
-    indices  of its samples in the data set
-    weight   what to multiply its mean loss by: gradients that are added over microbatches and
-             averaged over ranks, as DistributedDataParallel does, are then those of the mean over
-             the step
-    is_last  whether the optimizer steps after it
+    indices       of its samples in the data set
+    weight        what to multiply its mean loss by: gradients that are added over microbatches and
+                  averaged over ranks, as DistributedDataParallel does, are then those of the mean
+                  over the step
+    is_last       whether the optimizer steps after it
+    token_weight  what to multiply the sum of its losses by, for the same. Each of several processes
+                  that share a microbatch multiplies the sum over its own tokens; if the average is
+                  over all these processes, times how many share one
     """
     step: int
     slot: int
     indices: list[int]
     weight: float
     is_last: bool
+    token_weight: float
 
 
 def _place() -> tuple[int, int]:
@@ -118,7 +122,8 @@ class BalancedBatchSampler:
             samples = grid.microbatch(self.rank, slot)
             share = int(counted[samples].sum()) / whole if whole else 0.0
             cells.append(Cell(step, slot, rows[samples].tolist(), self.ranks * share,
-                              slot + 1 == grid.microbatches))
+                              slot + 1 == grid.microbatches,
+                              self.ranks / whole if whole else 0.0))
         self._plans[step] = cells
         return cells
 
