@@ -199,8 +199,9 @@ class grid_balancer : public detail::bag_steps<Communicator, Sample, grid_step_o
   /// What the mean loss of this rank in a slot, or of one of its GPUs, counts in the step: the mean
   /// over its rows, or, in bags of one GPU, over those of its tokens that have a loss.
   ///
-  /// Expects  loss_tokens_of is null, or bags have one GPU: nobody says which tokens of a sample have
-  ///          a loss, and so how many of them a GPU has. Multiply the sum by loss_weight().
+  /// Expects  options.loss_tokens_of is null, or bags have one GPU: it does not say which tokens of a
+  ///          sample have a loss, so how many of them a GPU has is not known. Multiply the sum of its
+  ///          losses by loss_weight().
   [[nodiscard]] double loss_weight(std::size_t slot, std::uint32_t local = 0) const
   {
     tokens own = rows_of_gpu(slot, local).count;
@@ -252,7 +253,7 @@ class grid_balancer : public detail::bag_steps<Communicator, Sample, grid_step_o
       if (!checked) { return checked; }
       lengths_.push_back(length);
     }
-    if (auto counted = this->count_loss_tokens(); !counted) { return counted; }
+    if (auto checked = this->count_loss_tokens(); !checked) { return checked; }
     if (auto done = plan_grid(); !done) { return done; }
     slots_.assign(planned_, bags_, detail::span_of(lengths_), detail::span_of(all_.source),
                   this->gpus(), std::max(options_.query_heads, 1U), options_.kv_heads);

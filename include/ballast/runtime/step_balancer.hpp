@@ -69,9 +69,8 @@ namespace ballast::inline v0 {
 ///             (4) a step no larger than those before allocates nothing, from the second on
 /// Errors      plan: those of gather_samples_into and partition_into; out_of_range where the bags
 ///             have not as many GPUs as the job, or a number of tokens with a loss is out of range.
-///             mismatch, on a rank that has a plan, if
-///             others have a different one or none; a rank that could not plan has its own error.
-///             An exception while it plans (of cost, of length_of, std::bad_alloc) is thrown again
+///             mismatch, on a rank that has a plan, if others have a different one or none; a rank
+///             that could not plan has its own error. An exception while it plans (of cost, of length_of, std::bad_alloc) is thrown again
 ///             on the rank where it occurred after the others have been told. The first plan() that
 ///             succeeds splits the communicator, with its errors. All else: those of the
 ///             communicator.
@@ -210,7 +209,7 @@ class step_balancer : public detail::bag_steps<Communicator, Sample, step_option
         !done) {
       return done;
     }
-    if (auto counted = this->count_loss_tokens(); !counted) { return counted; }
+    if (auto checked = this->count_loss_tokens(); !checked) { return checked; }
     std::span<tokens const> const lengths = detail::span_of(planned_.lengths);
     place_into(read_, lengths, detail::span_of(all_.source), comm_.size());
     if (auto placed = place_into(computed_, planned_, bags_); !placed) { return placed; }
