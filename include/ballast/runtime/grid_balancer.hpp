@@ -61,10 +61,10 @@ namespace ballast::inline v0 {
 ///                 partition_grid, or of pad_grid, over the gathered samples, a rank of the grid
 ///                 being a bag
 ///             (2) after all slots each row read was sent and came back once
-///             (3) loss_weight() times the losses of all tokens add up to the mean loss of the whole
-///                 batch, and so do gradients, also where a bag splits the rows of its samples.
+///             (3) the losses of all tokens times loss_weight() add up to the mean loss of the
+///                 whole batch, and so do gradients, also where a bag splits samples unevenly.
 ///                 loss_weight(slot, local) of all GPUs and slots add up to 1, or are 0 where no
-///                 token has a loss: mean losses of GPUs times these do the same
+///                 token has a loss, and mean losses of GPUs times these to the same mean
 ///             (4) a step that cannot be planned is an error on every rank; the balancer can be
 ///                 used again
 ///             (5) a step no larger than those before, with no more slots, allocates nothing, but
@@ -199,8 +199,8 @@ class grid_balancer : public detail::bag_steps<Communicator, Sample, grid_step_o
   /// What the mean loss of this rank in a slot, or of one of its GPUs, counts in the step: the mean
   /// over its rows, or, in bags of one GPU, over those of its tokens that have a loss.
   ///
-  /// Expects  options.loss_tokens_of is null, or bags have one GPU: it does not say which tokens of a
-  ///          sample have a loss, so how many of them a GPU has is not known. Multiply the sum of its
+  /// Expects  options.loss_tokens_of is null, or bags have one GPU: it does not say which tokens
+  ///          have a loss, so how many of them a GPU has is not known. Multiply the sum of its
   ///          losses by loss_weight().
   [[nodiscard]] double loss_weight(std::size_t slot, std::uint32_t local = 0) const
   {

@@ -64,16 +64,16 @@ namespace ballast::inline v0 {
 ///             (2) a step that cannot be planned is an error on every rank, also where only one
 ///                 could not plan it, and where planning threw on one; the balancer can be used
 ///                 again
-///             (3) loss_weight() times the losses of all tokens add up to the mean loss of the whole
-///                 batch, and so do gradients, on bags of any sizes
+///             (3) the losses of all tokens times loss_weight() add up to the mean loss of the
+///                 whole batch, and so do gradients, on bags of any sizes
 ///             (4) a step no larger than those before allocates nothing, from the second on
 /// Errors      plan: those of gather_samples_into and partition_into; out_of_range where the bags
 ///             have not as many GPUs as the job, or a number of tokens with a loss is out of range.
 ///             mismatch, on a rank that has a plan, if others have a different one or none; a rank
-///             that could not plan has its own error. An exception while it plans (of cost, of length_of, std::bad_alloc) is thrown again
-///             on the rank where it occurred after the others have been told. The first plan() that
-///             succeeds splits the communicator, with its errors. All else: those of the
-///             communicator.
+///             that could not plan has its own error. An exception while it plans (of cost, of
+///             length_of, std::bad_alloc) is thrown again on the rank where it occurred after the
+///             others have been told. The first plan() that succeeds splits the communicator, with
+///             its errors. All else: those of the communicator.
 /// Complexity  plan: two all_gather, one of most_samples x sizeof(Sample) bytes a rank and one of
 ///             8; the policy; O(samples + pieces + ranks).
 /// Source      the calls are those of K. Zhang et al., "KnapFormer", arXiv 2508.06001.
