@@ -343,7 +343,7 @@ typedef struct ballast_order_options {
   size_t ranks;              /* 0: one for each stage */
   int64_t transfer;          /* time from a stage to the next */
   char const* schedule;      /* "gpipe" or "interleaved:v=2"; null: "1f1b" */
-  size_t const* first_task;  /* [ranks + 1], a schedule of your own; null: none */
+  size_t const* first_task;  /* [ranks + 1], from 0, a schedule of your own; null: none */
   ballast_task const* tasks; /* of rank 0, then of rank 1, ..., in their order */
   char const* policy;        /* "exact"; null: "search" */
 } ballast_order_options;

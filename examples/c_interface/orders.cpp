@@ -11,28 +11,39 @@
 #include <ballast/pipeline/stage_graph.hpp>
 
 #include <cstddef>
+#include <span>
 #include <utility>
 #include <vector>
 
 namespace c_interface {
 namespace {
 
-/// The tasks that the caller wrote down, rank by rank.
+/// The tasks that the caller wrote down, rank by rank. None is read before all numbers are right.
 result<ballast::pipeline_schedule> own_schedule(ballast_order_options const& options,
                                                 std::size_t ranks)
 {
+  std::span<std::size_t const> const first(options.first_task, ranks + 1);
+  for (std::size_t rank = 0; rank < ranks; ++rank) {
+    if (first.front() != 0 || first[rank + 1] < first[rank]) {
+      return fail(error_code::out_of_range, rank, "tasks of rank ", rank, " are from ", first[rank],
+                  " to ", first[rank + 1],
+                  "; give a first_task that begins with 0 and does not decrease");
+    }
+  }
+  std::size_t const both_passes = 2 * options.stages;
+  if (first.back() % both_passes != 0 || first.back() / both_passes != options.microbatches) {
+    return fail(error_code::out_of_range, ranks, "first_task ends with ", first.back(),
+                " tasks; give two for each of ", options.microbatches, " microbatches on ",
+                options.stages, " stages");
+  }
+  auto const given = array("tasks", options.tasks, first.back());
+  if (!given) { return tl::unexpected(given.error()); }
   ballast::pipeline_schedule schedule;
   schedule.microbatches = options.microbatches;
   for (std::size_t rank = 0; rank < ranks; ++rank) {
-    std::size_t const first = options.first_task[rank];
-    std::size_t const end = options.first_task[rank + 1];
-    if (end < first || (end > first && options.tasks == nullptr)) {
-      return fail(error_code::out_of_range, rank, "tasks of rank ", rank, " are from ", first,
-                  " to ", end, "; give tasks, and numbers that do not decrease");
-    }
     std::vector<ballast::pipeline_task>& tasks = schedule.ranks.emplace_back();
-    for (std::size_t at = first; at < end; ++at) {
-      auto const [position, stage, is_backward] = options.tasks[at];
+    for (auto const& [position, stage, is_backward] :
+         given->subspan(first[rank], first[rank + 1] - first[rank])) {
       tasks.push_back({position, ballast::to_id<ballast::stage_id>(stage),
                        is_backward != 0 ? ballast::pass::backward : ballast::pass::forward});
     }

@@ -167,6 +167,15 @@ struct ballast_planner {
 
 namespace c_interface {
 
+/// What a sizeof is: of no struct larger than that, and ending with one of its members. One that was
+/// not set is hardly ever.
+template <class Struct>
+bool is_size(std::size_t size)
+{
+  constexpr std::size_t most = 4096;
+  return size >= sizeof size && size <= most && size % alignof(Struct) == 0;
+}
+
 /// What the caller gave, with 0 in what its struct does not have yet.
 template <class Struct>
 result<Struct> read(Struct const* given)
@@ -176,7 +185,7 @@ result<Struct> read(Struct const* given)
   }
   std::size_t const size = given->struct_size;
   auto const* const bytes = reinterpret_cast<unsigned char const*>(given);
-  if (size < sizeof size) {
+  if (!is_size<Struct>(size)) {
     return fail(error_code::out_of_range, 0, "the struct of what to do has a struct_size of ", size,
                 "; set it to the struct's sizeof");
   }
@@ -196,10 +205,12 @@ result<Struct> read(Struct const* given)
 template <class Struct>
 result<void> check_result(Struct const* wanted)
 {
-  if (wanted != nullptr && wanted->struct_size >= sizeof wanted->struct_size) { return {}; }
-  return fail(error_code::out_of_range, 0, "the struct of the result is ",
-              wanted == nullptr ? "null" : "without its struct_size",
-              "; give one, with its sizeof as struct_size");
+  if (wanted == nullptr) {
+    return fail(error_code::out_of_range, 0, "the struct of the result is null; give one");
+  }
+  if (is_size<Struct>(wanted->struct_size)) { return {}; }
+  return fail(error_code::out_of_range, 0, "the struct of the result has a struct_size of ",
+              wanted->struct_size, "; set it to the struct's sizeof");
 }
 
 template <class Struct>

@@ -424,6 +424,53 @@ static void check_own_schedule(void)
   CHECK(strstr(ballast_error(planner), "deadlock") != NULL);
 }
 
+/* Numbers of tasks that do not begin, grow and end as they must are refused before a task is read:
+ * there are no more than four. */
+static void check_first_tasks(void)
+{
+  static size_t const wrong[][3] = {{0, 9, 2}, {0, 9, 9}, {9, 9, 13}, {2, 4, 4}, {0, 2, 3}};
+  ballast_order_options options = {.struct_size = sizeof options};
+  ballast_task* const tasks = calloc(4, sizeof *tasks);
+  size_t i;
+  options.microbatches = 1;
+  options.stages = 2;
+  options.tasks = tasks;
+  for (i = 0; i < sizeof wrong / sizeof *wrong; ++i) {
+    options.first_task = wrong[i];
+    CHECK(ballast_set_up_order(planner, &options) == BALLAST_OUT_OF_RANGE);
+    CHECK(strstr(ballast_error(planner), "first_task") != NULL);
+  }
+  options.microbatches = SIZE_MAX / 2 + 2; /* 4 microbatches, where the product wraps */
+  options.first_task = (size_t const[]){0, 2, 4};
+  CHECK(ballast_set_up_order(planner, &options) == BALLAST_OUT_OF_RANGE);
+  options.microbatches = 1;
+  options.tasks = NULL;
+  CHECK(ballast_set_up_order(planner, &options) == BALLAST_OUT_OF_RANGE);
+  CHECK(strstr(ballast_error(planner), "tasks is null") != NULL);
+  free(tasks);
+}
+
+/* A struct_size that no struct has is refused, and nothing behind the struct is read or written. */
+static void check_struct_sizes(void)
+{
+  static size_t const wrong[] = {0, 4, 53, 4104, (size_t)-1, (size_t)-8};
+  ballast_pack_step* const step = calloc(1, sizeof *step);
+  ballast_packing* const packing = calloc(1, sizeof *packing);
+  size_t i;
+  for (i = 0; i < sizeof wrong / sizeof *wrong; ++i) {
+    step->struct_size = wrong[i];
+    packing->struct_size = sizeof *packing;
+    CHECK(ballast_pack(planner, step, packing) == BALLAST_OUT_OF_RANGE);
+    CHECK(strstr(ballast_error(planner), "what to do has a struct_size") != NULL);
+    step->struct_size = sizeof *step;
+    packing->struct_size = wrong[i];
+    CHECK(ballast_pack(planner, step, packing) == BALLAST_OUT_OF_RANGE);
+    CHECK(strstr(ballast_error(planner), "the result has a struct_size") != NULL);
+  }
+  free(step);
+  free(packing);
+}
+
 static void check_errors(void)
 {
   ballast_planner* const fresh = ballast_create();
@@ -538,6 +585,8 @@ int main(int count, char** arguments)
     check_route(BALLAST_BY_PLAN);
     check_route(BALLAST_BY_SHARDING);
     check_own_schedule();
+    check_first_tasks();
+    check_struct_sizes();
     check_memory();
     check_errors();
   }
