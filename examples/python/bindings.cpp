@@ -111,7 +111,8 @@ py::tuple fit_lengths(integers const& lengths, numbers const& seconds, std::stri
   auto const read = numbers_of(lengths);
   auto const times = numbers_of(seconds);
   if (times.size() != read.size()) {
-    refuse("there are ", times.size(), " times of ", read.size(), " lengths; give one for each");
+    refuse("seconds has ", times.size(), " entries for ", read.size(),
+           " lengths; give one for each");
   }
   std::vector<ballast::latency_measurement> measured;
   for (std::size_t at = 0; at < read.size(); ++at) { measured.push_back({read[at], times[at]}); }
@@ -129,7 +130,8 @@ py::tuple fit_steps(integers const& steps, numbers const& seconds, std::string c
   auto const rows = numbers_of(steps);
   auto const times = numbers_of(seconds);
   if (rows.size() != 4 * times.size()) {
-    refuse("there are ", times.size(), " times of ", rows.size() / 4, " steps; give one for each");
+    refuse("seconds has ", times.size(), " entries for ", rows.size() / 4,
+           " steps; give one for each");
   }
   std::vector<ballast::step_measurement> measured;
   for (std::size_t at = 0; at < times.size(); ++at) {

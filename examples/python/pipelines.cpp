@@ -75,7 +75,7 @@ order_plan make_order(integers const& forward, integers const& backward,
 py::dict search(std::string const& profile, integers const& sizes, std::int64_t gpus,
                 std::int64_t memory_bytes, std::int64_t global_batch, std::int64_t gpus_per_node,
                 std::int64_t bytes_per_second, std::int64_t best,
-                std::vector<std::uint32_t> const& virtual_stages, std::int64_t batches,
+                std::vector<std::int64_t> const& virtual_stages, std::int64_t batches,
                 std::int64_t draws, std::uint64_t seed)
 {
   constexpr std::int64_t most_simulated = std::int64_t{1} << 21;
@@ -114,8 +114,12 @@ py::dict search(std::string const& profile, integers const& sizes, std::int64_t 
   constexpr std::int64_t any = std::numeric_limits<std::int64_t>::max();
   problem.memory_bytes = in_range("memory_bytes", memory_bytes, 0, any);
   problem.bytes_per_second = in_range("bytes_per_second", bytes_per_second, 0, any);
+  std::vector<std::uint32_t> stages;
+  for (std::int64_t const each : virtual_stages) {
+    stages.push_back(static_cast<std::uint32_t>(in_range("virtual_stages", each, 0, most_32_bits)));
+  }
   ballast::layout_search_options const options{.best = in_range("best", best, 1, 1'000'000),
-                                               .virtual_stages = virtual_stages,
+                                               .virtual_stages = stages,
                                                .most_work = most_work};
   auto const found = [&] {
     py::gil_scoped_release const unlocked;

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Plans from Python are the library's, refuse in sentences and share their arrays."""
+import inspect
 import itertools
 import pathlib
 import pickle
@@ -212,7 +213,71 @@ class Trainers(unittest.TestCase):
             self.assertEqual(len(more), len(trainers.micro_batch_indices(lengths, cap)) + 1)
 
 
+    def test_refuse_what_verl_asserts(self):
+        split = trainers.get_seqlen_balanced_partitions
+        self.assertEqual(sorted(map(len, split([10, 0, 0, 0, 0], 4, False))), [1, 1, 1, 2])
+        self.assertEqual(sorted(map(len, split([0] * 6, 3, True))), [2, 2, 2])
+        calls = {
+            "2 sequences are too few for 3 sets": lambda: split([5, 5], 3, False),
+            "1 sequences are too few for 2 sets": lambda: split([5], 2, True),
+            "7 sequences are no 2 sets of equal size": lambda: split([1] * 7, 2, True),
+            "bags is 0": lambda: split([5, 5], 0, True),
+            "needs 4 microbatches, and 3 sequences": lambda: trainers.micro_batch_indices(
+                [5] * 3, 10, lambda count: 4),
+        }
+        for sentence, call in calls.items():
+            with self.subTest(sentence), self.assertRaisesRegex(ValueError, sentence):
+                call()
+
+
 class Refusals(unittest.TestCase):
+    def test_of_wrong_types_are_sentences_that_name_the_argument(self):
+        grid, plan = ballast.grid([5, 5], 1), ballast.plan([5, 5], 2)
+        calls = [  # each with arguments that are right
+            (ballast.plan, {"lengths": [5, 5], "bags": 2}),
+            (ballast.grid, {"lengths": [5, 5], "ranks": 2}),
+            (ballast.pack, {"lengths": [5, 5], "capacity": 9}),
+            (ballast.order, {"forward": [[1, 2]]}),
+            (ballast.search, {"profile": str(ROOT / "examples/layout_profile.csv"),
+                              "sizes": [[9, 900]] * 4, "gpus": 8,
+                              "memory_bytes": 80 * 10**9, "global_batch": 4, "batches": 1}),
+            (ballast.fit_cost, {"lengths": [9, 900], "seconds": [1.0, 250.0], "model": COST}),
+            (ballast.fit_step_cost, {"steps": [[9], [900]], "seconds": [1.0, 250.0],
+                                     "model": COST}),
+            (ballast.BalancedBatchSampler, {"lengths": [5, 5], "step_samples": 1}),
+        ]
+        wrongs = ([3], [[3], [4, 5]], "x", 2.5, 2**70, -2**70, object(), {"a": 1}, slice(0, 2))
+        told = 0
+        for call, right in calls:
+            for name, parameter in inspect.signature(call).parameters.items():
+                if parameter.kind is parameter.VAR_KEYWORD:
+                    continue
+                for wrong in wrongs:
+                    if wrong == "x" and parameter.annotation == "str":
+                        continue
+                    with self.subTest(f"{call.__name__}({name}={wrong!r})"):
+                        try:
+                            call(**{**right, name: wrong})
+                        except (TypeError, ValueError) as why:
+                            told += 1
+                            self.assertRegex(str(why), f"{name}|{name.rstrip('s')}")
+                            self.assertNotIn("\n", str(why))
+                            self.assertLess(len(str(why)), 200)
+        self.assertGreater(told, 200)
+        rows = {
+            r"Plan: row is \[0\]": lambda: plan[[0]],
+            "Grid: row is slice": lambda: grid[0:1],
+            "microbatch: slot is 'x'": lambda: grid.microbatch(0, "x"),
+            r"Cost: text_or_linear is \[1\], of type list": lambda: ballast.Cost([1]),
+            "Cost: quadratic is 'x'": lambda: ballast.Cost(1, "x", 2),
+            "Cost does not take .*, -1, 2; help": lambda: ballast.Cost(1, -1, 2),
+        }
+        for sentence, call in rows.items():
+            with self.subTest(sentence), self.assertRaisesRegex(TypeError, sentence):
+                call()
+        with self.assertRaisesRegex(ValueError, "lengths holds values of type"):
+            ballast.Cost(COST)("x")
+
     def test_are_sentences(self):
         plan, grid = ballast.plan, ballast.grid
         calls = {
@@ -244,7 +309,7 @@ class Refusals(unittest.TestCase):
             "nowhere": lambda: ballast.search(
                 "nowhere.csv", [[1]], gpus=8, memory_bytes=1, global_batch=1),
             "no FLOP to fit": lambda: ballast.fit_cost([1, 2], [1, 2], "tokens"),
-            "there are 1 times": lambda: ballast.fit_cost([1, 2], [1], COST),
+            "seconds has 1 entries for 2 lengths": lambda: ballast.fit_cost([1, 2], [1], COST),
         }
         for sentence, call in calls.items():
             with self.subTest(sentence), self.assertRaisesRegex(ValueError, sentence):

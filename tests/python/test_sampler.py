@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The sampler under torch's DataLoader, with and without workers, and on two processes."""
+import json
 import pathlib
+import pickle
 import random
 import subprocess
 import sys
@@ -24,8 +26,8 @@ class Data(torch.utils.data.Dataset):
 
 
 def sampler_of(rank=0, ranks=2, **options):
-    return BalancedBatchSampler(LENGTHS, 64, rank=rank, ranks=ranks, 
-                                **{"most_tokens": 4096, **options})
+    return BalancedBatchSampler(LENGTHS, 64, rank=rank, ranks=ranks,
+                                **{"most_tokens": 4096, "drop_last": True, **options})
 
 
 def loader_of(sampler, workers=0):
@@ -112,7 +114,7 @@ class Sampler(unittest.TestCase):
                 if cell.is_last and cell.step == 1:
                     break
             state = sampler.state_dict()
-            self.assertEqual((state["epoch"], state["steps"]), (0, 2))
+            self.assertEqual(counts_of(state), (0, 2))
             again = sampler_of()
             again.load_state_dict(state)
             again.set_epoch(again.epoch)
@@ -146,35 +148,203 @@ class Sampler(unittest.TestCase):
         self.assertEqual(len(set(rest) | set(trained)), 4 * 64)
         self.assertFalse(set(rest) & set(trained))
 
-    def test_the_last_samples_may_stay(self):
-        sampler = sampler_of(drop_last=False)
-        self.assertEqual(sampler.steps, 5)
-        seen = {index for rank in range(2) for batch in sampler_of(rank, drop_last=False)
-                for index in batch}
-        self.assertEqual(len(seen), 300)
-
     def test_refuses_in_sentences(self):
         watched = sampler_of()
         list(watched)
-        state = {"epoch": 0, "steps": 99, "seed": 0}
         calls = {
-            "fill no step": lambda: BalancedBatchSampler([1, 2], 3),
+            "2 samples fill no step of 3": lambda: BalancedBatchSampler([1, 2], 3, drop_last=True),
+            "0 samples fill no step": lambda: BalancedBatchSampler([], 3),
+            "step_samples is 0": lambda: BalancedBatchSampler([1, 2], 0),
+            "seed is -1": lambda: sampler_of(seed=-1),
+            "epoch is -1": lambda: sampler_of().set_epoch(-1),
             "rank 2 of 2": lambda: sampler_of(2),
             "leave it out": lambda: sampler_of(kinds=[1]),
+            "give a name, a Cost or a function": lambda: sampler_of(cost=[1] * 300),
             "loss_tokens has 1": lambda: sampler_of(loss_tokens=[1]),
+            "sample 1 has -5 in loss_tokens": lambda: BalancedBatchSampler(
+                [5, 5], 1, loss_tokens=[5, -5]),
+            "sample 13 of weight 50 is above the cap": lambda: list(BalancedBatchSampler(
+                [5] * 13 + [50] + [5] * 6, 4, rank=0, ranks=2, most_tokens=20)),
+            "microbatches is 0": lambda: sampler_of(microbatches=0),
             "nobody knows": watched.state_dict,
-            "has seed 5": lambda: sampler_of().load_state_dict({**state, "seed": 5}),
-            "99 steps": lambda: sampler_of().load_state_dict(state),
-            "no plan": lambda: list(sampler_of(microbatches=1, most_tokens=2048)),
+            "no plan with 1 microbatch": lambda: list(
+                sampler_of(microbatches=1, most_tokens=2048)),
+            "last step of an epoch has 44 samples, and equal_counts needs a multiple of 16":
+                lambda: sampler_of(0, 8, equal_counts=True, microbatches=2, drop_last=False),
+            "step_samples is 64, and samples_multiple_of needs a multiple of 3": lambda: sampler_of(
+                samples_multiple_of=3),
         }
         for sentence, call in calls.items():
             with self.subTest(sentence), self.assertRaisesRegex(ValueError, sentence):
                 call()
+        for wrong in ([4], "4", 4.0, True, None):
+            with self.subTest(wrong=wrong), self.assertRaisesRegex(TypeError, "step_samples is"):
+                BalancedBatchSampler(LENGTHS, wrong)
 
     def test_takes_tensors(self):
         sampler = BalancedBatchSampler(torch.from_numpy(LENGTHS), 64, rank=0, ranks=2,
-                                       most_tokens=4096)
+                                       most_tokens=4096, drop_last=True)
         self.assertEqual(list(sampler), list(sampler_of()))
+
+
+def batches_of(sampler):
+    """The cells of an epoch, step by step."""
+    return [sampler.cells(step) for step in range(sampler.steps)]
+
+
+class Tail(unittest.TestCase):
+    def test_every_sample_is_trained_once(self):
+        draw = random.Random(1)
+        made = [([1] * 10, 4, 4), ([1] * 26, 8, 8), ([7, 9], 2, 64)]  # lengths, samples, ranks
+        made += [([draw.randint(1, 99) for _ in range(draw.randint(1, 40))], draw.randint(1, 16),
+                  draw.randint(1, 8)) for _ in range(40)]
+        for lengths, step_samples, ranks in made:
+            options = draw.choice([{}, {"most_tokens": 99}, {"microbatches": 3}, {"multiple_of": 2},
+                                   {"fill_cells": False}, {"most_samples": 1}])
+            with self.subTest(lengths=lengths, step=step_samples, ranks=ranks, options=options):
+                samplers = [BalancedBatchSampler(lengths, step_samples, rank=rank, ranks=ranks,
+                                                 **options) for rank in range(ranks)]
+                self.assertEqual(len({len(sampler) for sampler in samplers}), 1)
+                seen = []
+                for cells in zip(*map(batches_of, samplers)):  # of all ranks in a step
+                    self.assertEqual(len({tuple(cell.is_last for cell in own) for own in cells}), 1)
+                    step = sum((own for own in cells), [])
+                    self.assertTrue(all(cell.indices for cell in step))  # collates
+                    self.assertAlmostEqual(sum(cell.weight for cell in step), ranks)
+                    trained = [index for cell in step for index in cell.indices if cell.weight]
+                    tokens = sum(lengths[index] for index in trained)
+                    for cell in step:
+                        own = sum(lengths[index] for index in cell.indices)
+                        weights = round(cell.weight, 9), round(cell.token_weight * own, 9)
+                        self.assertIn(weights, ((0, 0), 2 * (round(ranks * own / tokens, 9),)))
+                    self.assertLessEqual(len(trained), step_samples)
+                    seen += trained
+                self.assertEqual(sorted(seen), list(range(len(lengths))))
+
+    def test_a_dummy_collates_and_adds_nothing(self):
+        # torch's own collate takes no empty list; the mean of a sample without a loss is nan.
+        data = [(torch.tensor([float(at), 1.0]), torch.tensor(float("nan") if at == 3 else at))
+                for at in range(10)]
+        weight = torch.zeros(2, requires_grad=True)
+
+        def loss_of(batch):
+            x, y = batch
+            return ((x @ weight - y) ** 2).mean()
+
+        tokens = [1] * 10
+        tokens[3] = 0
+        for ranks in (1, 4):
+            gradient = torch.zeros(2)
+            dummies = 0
+            for rank in range(ranks):
+                sampler = BalancedBatchSampler([5] * 3 + [1] + [5] * 6, 4, rank=rank, ranks=ranks,
+                                               loss_tokens=tokens, shuffle=False)
+                loader = DataLoader(data, batch_sampler=sampler)
+                for batch, cell in sampler.over(loader):
+                    if cell.step < 2:
+                        continue
+                    dummies += cell.weight == 0
+                    loss = cell.weight * loss_of(batch) / ranks  # as DistributedDataParallel
+                    gradient += torch.autograd.grad(loss, weight)[0]
+            self.assertEqual(dummies, 0 if ranks == 1 else 2)
+            expected = torch.autograd.grad(
+                loss_of([torch.stack(each) for each in zip(*data[8:])]), weight)[0]
+            self.assertTrue(torch.allclose(gradient, expected), (gradient, expected))
+
+    def test_nothing_is_left_out_unless_asked(self):
+        self.assertEqual(BalancedBatchSampler(LENGTHS, 64).steps, 5)
+        self.assertEqual(BalancedBatchSampler(LENGTHS, 64, drop_last=True).steps, 4)
+
+
+def counts_of(state):
+    return state["epoch"], state["steps"]
+
+
+class State(unittest.TestCase):
+    def setUp(self):
+        sampler = sampler_of(seed=7)
+        sampler.set_epoch(3)
+        for _, cell in sampler.over(loader_of(sampler)):
+            if cell.is_last and cell.step == 1:
+                break
+        self.state = sampler.state_dict()
+
+    def test_goes_on_after_json_and_pickle_and_on_other_ranks(self):
+        for state in (json.loads(json.dumps(self.state)), pickle.loads(pickle.dumps(self.state))):
+            for ranks in (1, 2, 5):
+                steps = [set() for _ in range(4)]
+                for rank in range(ranks):
+                    again = sampler_of(rank, ranks, seed=7, most_tokens=8192)
+                    again.load_state_dict(state)
+                    again.set_epoch(again.epoch)
+                    for batch, cell in again.over(again):
+                        steps[cell.step].update(batch)
+                whole = sampler_of(0, 1, seed=7)
+                whole.set_epoch(3)
+                self.assertEqual(steps, [set(), set()] + [
+                    {index for cell in whole.cells(step) for index in cell.indices}
+                    for step in (2, 3)])
+
+    def test_is_taken_by_what_made_it_only(self):
+        grown = np.append(LENGTHS, 5)
+        others = {
+            "step_samples 64, and this sampler has 32": (LENGTHS, 32, {}),
+            "drop_last True, and this sampler has False": (LENGTHS, 64, {"drop_last": False}),
+            "shuffle True, and this sampler has False": (LENGTHS, 64, {"shuffle": False}),
+            "seed 7, and this sampler has 8": (LENGTHS, 64, {"seed": 8}),
+            r"cost 'Cost\(1, 0, 0\)', and this sampler has 'Cost": (LENGTHS, 64, {
+                "cost": "transformer:d=64,gamma=0.5"}),
+            "cost .* 'of a function, with digest": (LENGTHS, 64, {"cost": lambda own: own * own}),
+            "lengths '300 with .*', and this sampler has '301 with .*'": (grown, 64, {}),
+            "lengths '300 with .*', and this sampler has '300 with .*'": (LENGTHS[::-1], 64, {}),
+        }
+        for sentence, (lengths, step_samples, options) in others.items():
+            sampler = BalancedBatchSampler(lengths, step_samples, rank=0, ranks=2,
+                                           **{"drop_last": True, "seed": 7, **options})
+            with self.subTest(sentence), self.assertRaisesRegex(ValueError, sentence):
+                sampler.load_state_dict(self.state)
+            self.assertEqual(counts_of(sampler.state_dict()), (0, 0))
+        before = {name: self.state[name] for name in ("epoch", "steps", "seed")}
+        with self.assertRaisesRegex(ValueError, "no step_samples, .*, digest: .* version"):
+            sampler_of(seed=7).load_state_dict(before)
+
+    def test_what_was_cut_or_changed_trains_nothing_else(self):
+        draw = random.Random(1)
+        values = ["x", None, 2.5, -1, 0, 1, 2, 3, 7, True, False, 10**30, [], [2], {}, "", "64",
+                  float("nan"), np.int64(2), np.arange(3)]
+        taken = refused = 0
+        for _ in range(400):
+            state = dict(self.state)
+            for name in draw.sample(sorted(state), draw.randint(1, 3)):
+                if draw.random() < 0.1:
+                    del state[name]
+                elif draw.random() < 0.2 and isinstance(state[name], str):
+                    state[name] = state[name][:draw.randrange(len(state[name]) + 1)]
+                else:
+                    state[name] = draw.choice(values)
+            again = sampler_of(seed=7)
+            try:
+                again.load_state_dict(state)
+            except ValueError as why:
+                self.assertNotIn("\n", str(why))
+                self.assertLess(len(str(why)), 300)
+                self.assertEqual(counts_of(again.state_dict()), (0, 0))
+                refused += 1
+            else:
+                self.assertEqual(again.state_dict(), self.state)
+                taken += 1
+        self.assertGreater(taken, 2)
+        self.assertGreater(refused, 300)
+        for name in self.state:
+            for wrong in ("x", None, 2.5, -1, True, 7.0, [], {}):  # 7.0 == 7
+                if (name, wrong) not in (("drop_last", True), ("shuffle", True)):
+                    with self.subTest(f"{name}={wrong}"), self.assertRaisesRegex(ValueError, name):
+                        sampler_of(seed=7).load_state_dict({**self.state, name: wrong})
+        with self.assertRaisesRegex(ValueError, "drop_last 1, and this sampler has True"):
+            sampler_of(seed=7).load_state_dict({**self.state, "drop_last": 1})
+        for state in (None, [], "x", 3):
+            with self.assertRaisesRegex(ValueError, "give what state_dict returned"):
+                sampler_of().load_state_dict(state)
 
 
 class Training(unittest.TestCase):

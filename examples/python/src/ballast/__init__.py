@@ -13,9 +13,12 @@ other threads run: leave the arrays alone meanwhile.
 """
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import lru_cache, wraps
 from html import escape
-from typing import Any, Callable, Iterable, Mapping, Optional, Sequence, Union
+from operator import index
+from reprlib import Repr
+from typing import (Any, Callable, Iterable, Mapping, Optional, Sequence, TypeVar, Union, cast,
+                    get_args, get_origin, get_type_hints)
 
 import numpy as np
 import numpy.typing as npt
@@ -39,11 +42,87 @@ CostLike = Union[str, Cost, Sequence[int], Array, Callable[[Array], Any]]
 
 _HOST_DEVICES = (1, 3)  # of DLPack: memory of the host, and such that a GPU sees as well
 
+_Call = TypeVar("_Call", bound=Callable[..., Any])
+
+_SHORT = Repr()
+_SHORT.maxstring = _SHORT.maxother = 60
+
+
+def _shown(value: Any) -> str:
+    """In a sentence."""
+    return " ".join(_SHORT.repr(value).split())
+
+
+def _as_index(value: Any) -> Optional[int]:
+    try:
+        return index(value)
+    except TypeError:
+        return None
+
+
+def _whole(value: Any, name: str, least: int) -> int:
+    number = None if isinstance(value, bool) else _as_index(value)
+    if number is None:
+        raise TypeError(f"{name} is {_shown(value)}; give a whole number")
+    if number < least:
+        raise ValueError(f"{name} is {number}; give a number from {least} on")
+    return number
+
+
+_TAKEN = {int: "a whole number below 2^63", str: "a text", bool: "True or False",
+          Iterable[int]: "whole numbers", Iterable[Any]: "a list", type(None): ""}
+
+
+def _fits(value: Any, hint: Any) -> bool:
+    if get_origin(hint) is Union:
+        return any(_fits(value, part) for part in get_args(hint))
+    if hint is int:
+        number = _as_index(value)
+        return number is not None and -2**63 <= number < 2**63
+    if hint is bool:
+        return hasattr(value, "__bool__")
+    if hint in (Iterable[int], Iterable[Any]):
+        return isinstance(value, Iterable) and all(_fits(each, *get_args(hint)) for each in value)
+    return hint not in _TAKEN or isinstance(value, hint)
+
+
+def _takes(hint: Any) -> str:
+    parts = get_args(hint) if get_origin(hint) is Union else (hint,)
+    return " or ".join(filter(None, (_TAKEN[part] for part in parts)))
+
+
+def _in_a_sentence(call: _Call, name: str = "",
+                   hints: Optional[Mapping[str, Any]] = None) -> _Call:
+    """The call, whose TypeErrors name the argument that is wrong."""
+
+    @wraps(call)
+    def told(*given: Any, **named: Any) -> Any:
+        try:
+            return call(*given, **named)
+        except TypeError as why:
+            known = hints or get_type_hints(call)
+            function = name or call.__name__
+            for argument, value in [*zip(known, given), *named.items()]:
+                hint = known.get(argument, Any)
+                if not _fits(value, hint):
+                    raise TypeError(f"{function}: {argument} is {_shown(value)}, of type "
+                                    f"{type(value).__name__}; give {_takes(hint)}") from None
+            if "argument types are supported" not in str(why):
+                raise
+            raise TypeError(f"{function} does not take "
+                            f"{', '.join(map(_shown, [*given, *named.values()]))}; "
+                            "help() says what it takes") from None
+
+    return cast(_Call, told)
+
 
 def _host_array(values: Any, name: str) -> Array:
     """Any array on the host, as it is."""
     if isinstance(values, np.ndarray) or not hasattr(values, "__dlpack__"):
-        return np.asarray(values)
+        try:
+            return np.asarray(values)
+        except (TypeError, ValueError):
+            raise ValueError(f"{name} is {_shown(values)}; give an array of numbers") from None
     if values.__dlpack_device__()[0] not in _HOST_DEVICES:
         try:  # plans are made on the host
             values = values.cpu() if hasattr(values, "cpu") else values.get()
@@ -84,7 +163,7 @@ def _optional(values: Any, name: str) -> Optional[Array]:
 # What texts say is read once.
 _named_cost = lru_cache(64)(Cost)
 _named_policy = lru_cache(64)(_planner.Policy)
-_bags = lru_cache(64)(_planner.Bags)
+_bags = lru_cache(64, typed=True)(_planner.Bags)
 
 
 def _cost(cost: CostLike, lengths: Array) -> Union[Cost, Array]:
@@ -95,6 +174,7 @@ def _cost(cost: CostLike, lengths: Array) -> Union[Cost, Array]:
     return _lengths(cost(lengths) if callable(cost) else cost, "cost")
 
 
+@_in_a_sentence
 def plan(lengths: Any, bags: Union[int, str], *, cost: CostLike = "tokens",
          policy: str = "refine", gpus: Optional[int] = None, gpus_per_node: int = 8,
          together: Any = None, apart: Any = None, home: Any = None, weights: Any = None,
@@ -124,6 +204,7 @@ def plan(lengths: Any, bags: Union[int, str], *, cost: CostLike = "tokens",
         most_per_gpu, most_samples, cap_is_soft)
 
 
+@_in_a_sentence
 def grid(lengths: Any, ranks: int, *, cost: CostLike = "tokens",
          microbatches: Optional[int] = None, most_tokens: Optional[int] = None,
          weights: Any = None, multiple_of: int = 1, weight_multiple: int = 1,
@@ -142,7 +223,7 @@ def grid(lengths: Any, ranks: int, *, cost: CostLike = "tokens",
     together, kinds [n] keys: samples of one key share a microbatch; those of a slot have one kind
     home            [n] the rank that holds each sample now
     """
-    rules = [("equal", 0)] * equal_counts
+    rules = [("equal", 0)] if equal_counts else []
     rules += [("at_most", most_samples)] if most_samples is not None else []
     rules += [("multiple_of", samples_multiple_of)] if samples_multiple_of is not None else []
     if len(rules) > 1:
@@ -155,6 +236,7 @@ def grid(lengths: Any, ranks: int, *, cost: CostLike = "tokens",
         _optional(together, "together"), _optional(home, "home"), _optional(kinds, "kinds"))
 
 
+@_in_a_sentence
 def pack(lengths: Any, capacity: int, *, most_samples: Optional[int] = None, least_bins: int = 0,
          multiple_of: int = 1, length_multiple: int = 1, padded: bool = False) -> Packing:
     """As few bins of `capacity` tokens as are found, none above it.
@@ -169,6 +251,7 @@ def pack(lengths: Any, capacity: int, *, most_samples: Optional[int] = None, lea
                          length_multiple, padded)
 
 
+@_in_a_sentence
 def order(forward: Any, backward: Any = None, *, schedule: str = "1f1b", policy: str = "search",
           transfer: int = 0) -> Order:
     """In which order a pipeline computes its microbatches.
@@ -183,6 +266,7 @@ def order(forward: Any, backward: Any = None, *, schedule: str = "1f1b", policy:
     return _planner.order(ahead, back, schedule, policy, transfer)
 
 
+@_in_a_sentence
 def search(profile: str, sizes: Any, *, gpus: int, memory_bytes: int, global_batch: int,
            gpus_per_node: int = 8, bytes_per_second: int = 0, best: int = 5,
            virtual_stages: Iterable[int] = (), batches: int = 4, draws: int = 1024,
@@ -198,13 +282,17 @@ def search(profile: str, sizes: Any, *, gpus: int, memory_bytes: int, global_bat
     """
     return _planner.search(profile, _integers(sizes, "sizes"), gpus, memory_bytes, global_batch,
                            gpus_per_node, bytes_per_second, best, list(virtual_stages), batches,
-                           draws, seed)
+                           draws, seed % 2**64)
 
 
 def _seconds(seconds: Any) -> Array:
-    return np.ascontiguousarray(_host_array(seconds, "seconds"), np.float64).reshape(-1)
+    array = _host_array(seconds, "seconds")
+    if array.dtype.kind not in "iuf":
+        raise ValueError(f"seconds holds values of type {array.dtype}; give numbers")
+    return np.ascontiguousarray(array, np.float64).reshape(-1)
 
 
+@_in_a_sentence
 def fit_cost(lengths: Any, seconds: Any, model: str) -> tuple[Cost, Mapping[str, Any]]:
     """The cost model that the times of single samples make, in picoseconds, and how well it fits.
 
@@ -215,6 +303,7 @@ def fit_cost(lengths: Any, seconds: Any, model: str) -> tuple[Cost, Mapping[str,
     return _planner.fit_lengths(_lengths(lengths), _seconds(seconds), model)
 
 
+@_in_a_sentence
 def fit_step_cost(steps: Iterable[Any], seconds: Any, model: str, *,
                   gpus: Any = 1) -> tuple[Cost, Mapping[str, Any]]:
     """The same from measured training steps, in nanoseconds.
@@ -278,3 +367,14 @@ def _order_html(self: Order) -> str:
 for _type, _html in ((Plan, _plan_html), (Grid, _grid_html), (Packing, _packing_html),
                      (Order, _order_html)):
     setattr(_type, "_repr_html_", _html)
+
+_priced = Cost.__call__
+setattr(Cost, "__call__", lambda self, lengths: _priced(self, _lengths(lengths)))
+setattr(Cost, "__init__", _in_a_sentence(
+    Cost.__init__, "Cost", {"self": Any, "text_or_linear": Union[int, str], "quadratic": int,
+                            "fraction_bits": int}))
+setattr(Grid, "microbatch", _in_a_sentence(
+    Grid.microbatch, "microbatch", {"self": Any, "rank": int, "slot": int}))
+for _rows in (Plan, Grid, Packing):
+    setattr(_rows, "__getitem__", _in_a_sentence(
+        getattr(_rows, "__getitem__"), _rows.__name__, {"self": Any, "row": int}))

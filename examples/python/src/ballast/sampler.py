@@ -2,9 +2,13 @@
 """Balanced microbatches for a torch DataLoader. Nothing here imports torch."""
 from __future__ import annotations
 
+import json
+import re
 import sys
 from collections import deque
+from contextlib import suppress
 from dataclasses import dataclass
+from hashlib import blake2b
 from typing import Any, Iterable, Iterator, Mapping, Optional, TypeVar
 
 import numpy as np
@@ -18,10 +22,10 @@ _Batch = TypeVar("_Batch")
 class Cell:
     """One microbatch of this rank.
 
-    indices       of its samples in the data set
+    indices       of its samples in the data set; where it has none, of a dummy
     weight        what to multiply its mean loss by: gradients that are added over microbatches and
                   averaged over ranks, as DistributedDataParallel does, are then those of the mean
-                  over the step
+                  over the step; 0 for a dummy
     is_last       whether the optimizer steps after it
     token_weight  what to multiply the sum of its losses by, for the same. Each of several processes
                   that share a microbatch multiplies the sum over its own tokens; if the average is
@@ -43,6 +47,10 @@ def _place() -> tuple[int, int]:
     return int(distributed.get_rank()), int(distributed.get_world_size())
 
 
+def _digest(content: bytes) -> str:
+    return blake2b(content, digest_size=8).hexdigest()
+
+
 class BalancedBatchSampler:
     """Says which samples are each microbatch of this rank, for DataLoader(batch_sampler=...).
 
@@ -60,19 +68,21 @@ class BalancedBatchSampler:
     loss_tokens   [n] what the weights count: tokens that have a loss. None: lengths; ones: samples
     seed          of the order of samples. It alone decides: no global seed of any library is read
     drop_last     whether to leave out the samples of an epoch that do not fill a step
-    options       those of ballast.grid: cost, most_tokens, microbatches, meet, ... Every microbatch
-                  has a sample
+    options       those of ballast.grid: cost, most_tokens, microbatches, meet, ...
+
+    Every rank has as many microbatches. Where a step, as the last of an epoch, has too few samples,
+    some get a dummy: the shortest sample that has a loss, with a weight of 0.
 
     Every rank plans the same steps by itself. len() is how many batches iterating delivers.
     """
 
     def __init__(self, lengths: Any, step_samples: int, *, rank: Optional[int] = None,
                  ranks: Optional[int] = None, loss_tokens: Any = None, shuffle: bool = True,
-                 seed: int = 0, drop_last: bool = True, **options: Any) -> None:
+                 seed: int = 0, drop_last: bool = False, **options: Any) -> None:
         own, all_ranks = _place()
-        self.rank = own if rank is None else rank
-        self.ranks = all_ranks if ranks is None else ranks
-        if not 0 <= self.rank < self.ranks:
+        self.rank = own if rank is None else ballast._whole(rank, "rank", 0)
+        self.ranks = all_ranks if ranks is None else ballast._whole(ranks, "ranks", 1)
+        if self.rank >= self.ranks:
             raise ValueError(f"rank {self.rank} of {self.ranks} ranks; give one from 0 on")
         for name in ("together", "apart", "home", "kinds", "weights"):
             if name in options:
@@ -84,12 +94,25 @@ class BalancedBatchSampler:
         if self._loss_tokens.size != self._lengths.size:
             raise ValueError(f"loss_tokens has {self._loss_tokens.size} entries for "
                              f"{self._lengths.size} samples; give one for each")
-        if step_samples < 1 or self._lengths.size < (step_samples if drop_last else 1):
-            raise ValueError(f"{self._lengths.size} samples fill no step of {step_samples}; "
-                             "take fewer a step, or drop_last=False")
-        self._step_samples = step_samples
-        self._shuffle, self._seed, self._drop_last = shuffle, seed, drop_last
+        for name, counts in (("lengths", self._lengths), ("loss_tokens", self._loss_tokens)):
+            for at in np.flatnonzero(counts < 0)[:1]:
+                raise ValueError(f"sample {at} has {counts[at]} in {name}; give a number from 0 on")
+        self._step_samples = ballast._whole(step_samples, "step_samples", 1)
+        self._shuffle, self._drop_last = bool(shuffle), bool(drop_last)
+        self._seed = ballast._whole(seed, "seed", 0)
+        if not self.steps:
+            raise ValueError(f"{self._lengths.size} samples fill no step of {self._step_samples}; "
+                             "give more samples, a smaller step_samples, or drop_last=False")
         self._options: dict[str, Any] = {"fill_cells": True, **options}
+        self._check_counts()
+        lossy = np.flatnonzero(self._loss_tokens > 0)
+        known = lossy if lossy.size else np.arange(self._lengths.size)
+        self._dummy = [int(known[self._lengths[known].argmin()])]
+        self._made_by: dict[str, Any] = {
+            "step_samples": self._step_samples, "drop_last": self._drop_last,
+            "shuffle": self._shuffle, "seed": self._seed, "cost": self._cost_word(),
+            "lengths": f"{self._lengths.size} with digest "
+                       f"{_digest(self._lengths.astype('<i8').tobytes())}"}
         self.epoch = 0
         self._begin = 0  # the step that an iteration starts with
         self._trained = 0  # steps of this epoch whose last microbatch the loop has had
@@ -105,25 +128,67 @@ class BalancedBatchSampler:
         whole, more = divmod(self._lengths.size, self._step_samples)
         return whole + (1 if more and not self._drop_last else 0)
 
+    def _check_counts(self) -> None:
+        """Refuses a rule for counts that a step, of which the last may be shorter, cannot keep."""
+        whole, more = divmod(self._lengths.size, self._step_samples)
+        given = {name: ballast._whole(self._options[name], name, 1)
+                 for name in ("microbatches", "samples_multiple_of")
+                 if self._options.get(name) is not None}
+        all_cells = self.ranks * given.get("microbatches", 1)
+        for rule, number in (
+                ("equal_counts", all_cells if self._options.get("equal_counts") else 1),
+                ("samples_multiple_of", given.get("samples_multiple_of", 1))):
+            if whole and self._step_samples % number:
+                raise ValueError(f"step_samples is {self._step_samples}, and {rule} needs a "
+                                 f"multiple of {number}; give one")
+            if more % number and not self._drop_last:
+                raise ValueError(f"the last step of an epoch has {more} samples, and {rule} needs "
+                                 f"a multiple of {number}; give drop_last=True")
+
+    def _cost_word(self) -> str:
+        """What samples cost, as a state says it."""
+        cost = self._options.get("cost", "tokens")
+        if not callable(cost) and not isinstance(cost, str):
+            raise ValueError("cost is one for each sample of a step, and steps are drawn; give a "
+                             "name, a Cost or a function")
+        known = ballast._cost(cost, self._lengths)
+        if isinstance(known, ballast.Cost):
+            return "Cost({}, {}, {})".format(*known.coefficients)
+        return f"of a function, with digest {_digest(known.astype('<i8').tobytes())}"
+
+    def _grid(self, rows: Any) -> ballast.Grid:
+        """With a sample in every cell, where there is such a plan."""
+        lengths = self._lengths[rows]
+        with suppress(ValueError):
+            return ballast.grid(lengths, self.ranks, **self._options)
+        looser: dict[str, Any] = {**self._options, "fill_cells": False}
+        try:
+            return ballast.grid(lengths, self.ranks, **looser)
+        except ValueError as why:  # of a sample it says the place in the step
+            raise ValueError(re.sub(r"\bsample (\d+)",
+                                    lambda found: f"sample {rows[int(found[1])]}",
+                                    str(why))) from None
+
     def cells(self, step: int) -> list[Cell]:
         """The microbatches of this rank in a step of the epoch."""
         if step in self._plans:
             return self._plans[step]
         if not self._plans:
             count = self._lengths.size
-            self._order = (ballast._planner.shuffled(count, self._seed * 1_000_003 + self.epoch)
-                           if self._shuffle else np.arange(count))
+            seed = (self._seed * 1_000_003 + self.epoch) % 2**64
+            self._order = (ballast._planner.shuffled(count, seed) if self._shuffle
+                           else np.arange(count))
         rows = self._order[step * self._step_samples:(step + 1) * self._step_samples]
-        grid = ballast.grid(self._lengths[rows], self.ranks, **self._options)
+        grid = self._grid(rows)
         counted = self._loss_tokens[rows]
         whole = int(counted.sum())
         cells = []
         for slot in range(grid.microbatches):
             samples = grid.microbatch(self.rank, slot)
             share = int(counted[samples].sum()) / whole if whole else 0.0
-            cells.append(Cell(step, slot, rows[samples].tolist(), self.ranks * share,
-                              slot + 1 == grid.microbatches,
-                              self.ranks / whole if whole else 0.0))
+            of_token = self.ranks / whole if whole and samples.size else 0.0
+            cells.append(Cell(step, slot, rows[samples].tolist() or self._dummy,
+                              self.ranks * share, slot + 1 == grid.microbatches, of_token))
         self._plans[step] = cells
         return cells
 
@@ -157,6 +222,7 @@ class BalancedBatchSampler:
 
     def set_epoch(self, epoch: int) -> None:
         """Starts an epoch: at its first step, or where load_state_dict left off in this one."""
+        epoch = ballast._whole(epoch, "epoch", 0)
         if epoch != self.epoch or not self._resumed:
             self._begin = self._trained = 0
         if epoch != self.epoch:
@@ -164,25 +230,43 @@ class BalancedBatchSampler:
         self.epoch = epoch
         self._resumed = False
 
-    def state_dict(self) -> dict[str, int]:
+    def _state(self, epoch: int, steps: int) -> dict[str, Any]:
+        state = {"epoch": epoch, "steps": steps, **self._made_by}
+        return {**state, "digest": _digest(json.dumps(state, sort_keys=True).encode())}
+
+    def state_dict(self) -> dict[str, Any]:
         """Where to go on: the epoch, and how many of its steps are trained. Save it after
         optimizer.step(); of a step that is not over, all microbatches are trained again."""
         if self._given and not self._is_watched:
             raise ValueError("nobody knows which batches were trained; "
                              "iterate sampler.over(loader)")
         over, steps = divmod(self._trained, self.steps)
-        return {"epoch": self.epoch + over, "steps": steps, "seed": self._seed}
+        return self._state(self.epoch + over, steps)
 
-    def load_state_dict(self, state: Mapping[str, int]) -> None:
-        """Goes on after the steps that were trained. The number of ranks may be another: steps have
-        the same samples."""
-        if state["seed"] != self._seed:
-            raise ValueError(f"the state has seed {state['seed']}, and this sampler has "
-                             f"{self._seed}; give the same")
-        if not 0 <= state["steps"] < self.steps:
-            raise ValueError(f"the state has {state['steps']} steps trained of {self.steps}; "
-                             "give the lengths and step_samples that it was saved with")
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Goes on after the steps that were trained by a sampler with the same lengths,
+        step_samples, drop_last, shuffle, seed and cost. The number of ranks and the other options
+        may be others: steps have the same samples."""
+        if not isinstance(state, Mapping):
+            raise ValueError(f"the state is {ballast._shown(state)}; give what state_dict returned")
+        missing = [name for name in self._state(0, 0) if name not in state]
+        if missing:
+            raise ValueError(f"the state has no {', '.join(missing)}: it was cut, or saved by a "
+                             "version that did not write this; begin an epoch with set_epoch")
+        for name, own in self._made_by.items():
+            if type(state[name]) is not type(own) or state[name] != own:
+                raise ValueError(f"the state has {name} {ballast._shown(state[name])}, and this "
+                                 f"sampler has {own!r}; give the same")
+        try:
+            epoch, steps = (ballast._whole(state[name], f"the state's {name}", 0)
+                            for name in ("epoch", "steps"))
+        except TypeError as why:
+            raise ValueError(str(why)) from None
+        digest = self._state(epoch, steps)["digest"]
+        if state["digest"] != digest:
+            raise ValueError(f"the state has digest {ballast._shown(state['digest'])}, and its "
+                             f"values {digest!r}: it was changed; give what state_dict returned")
         self._plans.clear()
-        self.epoch = state["epoch"]
-        self._begin = self._trained = state["steps"]
+        self.epoch = epoch
+        self._begin = self._trained = steps
         self._resumed = True
