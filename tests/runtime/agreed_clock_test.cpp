@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <ballast/comm/run_ranks.hpp>
 #include <ballast/comm/thread_communicator.hpp>
 #include <ballast/core/ids.hpp>
+#include <ballast/core/result.hpp>
 #include <ballast/runtime/agreed_clock.hpp>
 
 #include "fake_clock.hpp"
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
+#include <stdexcept>
 
 namespace {
 
@@ -54,6 +58,31 @@ TEST(AgreedClock, TakesTheLongestTime)
     times[rank] = clock.time([] {}).value();
   });
   EXPECT_EQ(times, (std::array<std::int64_t, 4>{12, 12, 12, 12}));
+}
+
+TEST(AgreedClock, TellsAllRanksWhereOneMakesAnotherCallOrHasNoTime)  // Errors
+{
+  ballast::run_ranks(3, [&](auto& comm) {
+    bool const odd = comm.rank() == ballast::rank_id{1};
+    ballast::agreed_clock clock(comm, constant_clock{7});
+    auto const expect_told = [](ballast::result<std::int64_t> const& time) {
+      ASSERT_FALSE(time);
+      EXPECT_EQ(time.error().code, ballast::error_code::mismatch);
+      EXPECT_THAT(time.error().message,
+                  testing::HasSubstr("agreed_clock: ranks disagree on the call, or one has no time "
+                                     "(rank 1 differs from the others)"));
+    };
+    expect_told(odd ? clock.now() : clock.time([] {}));
+    auto const work = [odd] {
+      if (odd) { throw std::runtime_error("no memory for this batch"); }
+    };
+    if (odd) {
+      EXPECT_THROW((void)clock.time(work), std::runtime_error);
+    } else {
+      expect_told(clock.time(work));
+    }
+    EXPECT_EQ(clock.now().value(), 7);
+  });
 }
 
 }  // namespace

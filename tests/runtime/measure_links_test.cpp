@@ -20,6 +20,7 @@ using ballast::thread_communicator;
 using testing::AllOf;
 using testing::Each;
 using testing::Gt;
+using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::SizeIs;
 
@@ -35,6 +36,17 @@ TEST(MeasureLinks, TellsAllRanksTheSameOfBothKinds)
     EXPECT_EQ(each.between_nodes, all[0].between_nodes);
     EXPECT_THAT(each.between_nodes, AllOf(SizeIs(3), Each(Gt(0))));
   }
+}
+
+TEST(MeasureLinks, TellsAllRanksOfOtherSizes)  // Errors
+{
+  auto const nodes = ballast::cluster_of({2, 2}).value().nodes;
+  ballast::run_ranks(4, [&](thread_communicator& comm) {
+    std::size_t const last = comm.rank() < ballast::rank_id{2} ? 64 : 128;  // by pairs
+    auto const found = measure_links(comm, nodes, {.bytes = {16, last}, .repeats = 1});
+    ASSERT_FALSE(found);
+    EXPECT_THAT(found.error().message, HasSubstr("the nodes, sizes or repeats (ranks 2 and 3"));
+  });
 }
 
 TEST(MeasureLinks, MeasuresNothingWhereThereIsNoPair)

@@ -12,11 +12,12 @@
 #include <ballast/pipeline/stage_graph.hpp>
 #include <ballast/topology/process_grid.hpp>
 
+#include <chrono>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <span>
-#include <string>
+#include <utility>
 #include <vector>
 
 namespace {
@@ -29,6 +30,7 @@ using ballast::thread_communicator;
 using ballast::to_id;
 using ballast::to_index;
 using ballast::unit_sizes;
+using testing::Each;
 using testing::HasSubstr;
 
 process_grid grid_with(std::vector<unit_sizes> const& modules)
@@ -99,6 +101,40 @@ TEST(ClipGradients, AddsUpTensorRanks)
   });
 }
 
+TEST(ClipGradients, RefusesANormOrAGridThatIsNotThatOfAllRanks)  // Errors
+{
+  ballast::run_ranks(3, [&](thread_communicator& comm) {
+    bool const odd = comm.rank() == rank_id{1};
+    std::vector<float> values(4, 1.0F);
+    std::vector<stage_gradient<float>> const own{{stage_id{0}, values}};
+    auto const clip = [&](std::vector<unit_sizes> const& modules, double most) {
+      auto const done = ballast::clip_gradients(comm, grid_with(modules), 1,
+                                                std::span<stage_gradient<float> const>(own), most);
+      EXPECT_FALSE(done);
+      return done ? ballast::error{} : done.error();
+    };
+    for (auto const& wrong :
+         {clip({{3, 1, 1}}, odd ? 2.0 : 1.0),
+          clip(odd ? std::vector<unit_sizes>{{1, 1, 3}} : std::vector<unit_sizes>{{3, 1, 1}},
+               1.0)}) {
+      EXPECT_EQ(wrong.code, ballast::error_code::mismatch);
+      EXPECT_THAT(wrong.message,
+                  HasSubstr("disagree on `most` or the grid (rank 1 differs from the others)"));
+    }
+    EXPECT_THAT(values, Each(1.0F));
+  });
+}
+
+TEST(ClipGradientsDeathTest, RefusesAStageThatIsNotThere)  // Expects
+{
+  std::vector<float> values(1);
+  std::vector<stage_gradient<float>> const own{{stage_id{2}, values}};
+  auto comm = std::move(thread_communicator::make(1)[0]);
+  EXPECT_DEATH((void)ballast::clip_gradients(comm, grid_with({{1, 1, 1}}), 2,
+                                             std::span<stage_gradient<float> const>(own), 1),
+               "a gradient of stage 2 of 2 stages is to be clipped; stages count from 0");
+}
+
 TEST(AddSharedGradients, GivesAllSharersTheSumOfTheirReplica)  // Ensures
 {
   auto const grid = grid_with({{2, 3, 2}});  // replicas, stages, tensor ranks
@@ -133,6 +169,69 @@ TEST(AddSharedGradients, RefusesModulesOfOtherSizes)  // Errors
         ballast::add_shared_gradients(comm, grid, graph, sharing, std::span(gradient));
     EXPECT_THAT(done.error().message, HasSubstr("have 1 x 1 and 2 x 1 replicas"));
   });
+}
+
+// What each of four ranks gives for a weight of stages 0, 1 and 3, and gets as `ranks` of a mismatch.
+template <class Gradient>
+void expect_told(Gradient const& gradient_of, std::vector<rank_id> const& differing)
+{
+  auto const grid = grid_with({{1, 4, 1}});
+  auto const graph = ballast::chain_of_stages(4, 4);
+  std::vector<stage_id> const sharing{stage_id{0}, stage_id{1}, stage_id{3}};
+  ballast::run_ranks(4, [&](thread_communicator& comm) {
+    auto const add = [&](auto gradient) {
+      auto const before = gradient;
+      auto const done =
+          ballast::add_shared_gradients(comm, grid, graph, sharing, std::span(gradient));
+      EXPECT_EQ(gradient, before);
+      EXPECT_EQ(done.has_value(), comm.rank() == rank_id{2});
+      if (done) { return; }
+      EXPECT_EQ(done.error().code, ballast::error_code::mismatch);
+      if (!differing.empty()) { EXPECT_EQ(done.error().ranks, differing); }
+    };
+    gradient_of(comm.rank(), add);
+    // The communicator serves the next call.
+    std::vector<double> same{1.5};
+    ASSERT_TRUE(ballast::add_shared_gradients(comm, grid, graph, sharing, std::span(same)));
+    EXPECT_EQ(same[0], comm.rank() == rank_id{2} ? 1.5 : 4.5);
+  });
+}
+
+TEST(AddSharedGradients, TellsAllThatShareOfNumbersOfTwoTypes)  // Errors
+{
+  expect_told(
+      [](rank_id rank, auto const& add) {  // all of 32 bytes
+        rank == rank_id{1} ? add(std::vector<float>(8, 1.0F)) : add(std::vector<double>(4, 1.0));
+      },
+      {rank_id{1}});
+}
+
+TEST(AddSharedGradients, TellsAllThatShareOfOtherCounts)  // Errors
+{
+  expect_told([](rank_id rank,
+                 auto const& add) { add(std::vector<double>(rank == rank_id{3} ? 5U : 4U, 1.0)); },
+              {});
+}
+
+TEST(AddSharedGradients, TellsOfOtherSharers)  // Errors
+{
+  auto const grid = grid_with({{1, 3, 1}});
+  auto const graph = ballast::chain_of_stages(3, 3);
+  ballast::run_ranks(
+      3,
+      [&](thread_communicator& comm) {
+        std::vector<double> gradient{1};
+        std::vector<stage_id> sharing{stage_id{0}, stage_id{1}, stage_id{2}};
+        if (comm.rank() == rank_id{0}) { sharing.pop_back(); }
+        auto const done =
+            ballast::add_shared_gradients(comm, grid, graph, sharing, std::span(gradient));
+        EXPECT_FALSE(done);
+        if (comm.rank() == rank_id{0}) {
+          EXPECT_THAT(done.error().message, HasSubstr("the ranks that share them (rank 1 differs"));
+        }
+        EXPECT_EQ(gradient, std::vector<double>{1});
+      },
+      std::chrono::milliseconds(200));
 }
 
 TEST(RankOfStage, CountsModuleAfterModule)

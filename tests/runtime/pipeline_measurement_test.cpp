@@ -12,6 +12,7 @@
 #include <ballast/pipeline/compiled_schedule.hpp>
 #include <ballast/pipeline/gpipe.hpp>
 #include <ballast/pipeline/joined_stages.hpp>
+#include <ballast/pipeline/one_forward_one_backward.hpp>
 #include <ballast/pipeline/stage_graph.hpp>
 #include <ballast/runtime/pipeline_runner.hpp>
 #include <ballast/topology/process_grid.hpp>
@@ -26,6 +27,7 @@ using ballast::measured_task;
 using ballast::thread_communicator;
 using ballast::to_index;
 using testing::ElementsAre;
+using testing::HasSubstr;
 
 TEST(MeasuredTimeline, JoinsReplicasAndLeavesOutWhatNobodyDid)
 {
@@ -41,6 +43,24 @@ TEST(MeasuredTimeline, JoinsReplicasAndLeavesOutWhatNobodyDid)
     EXPECT_THAT(found.end, ElementsAre(20, 50, 0, 0));
     EXPECT_THAT(found.busy, ElementsAre(30));
     EXPECT_EQ(found.makespan, 50);
+  });
+}
+
+TEST(MeasuredTimeline, TellsAllRanksOfOtherSchedules)  // Errors
+{
+  auto const stages = ballast::chain_of_stages(2, 2);
+  auto const grid = ballast::process_grid::make({{{1, 2, 1}}}).value();
+  auto const one = ballast::compiled_schedule::make(stages, ballast::gpipe{}, 3).value();
+  auto const other =
+      ballast::compiled_schedule::make(stages, ballast::one_forward_one_backward{}, 3).value();
+  ballast::run_ranks(2, [&](thread_communicator& comm) {
+    auto const& own = comm.rank() == ballast::rank_id{0} ? one : other;
+    auto const timeline = ballast::measured_timeline(comm, own, {});
+    ASSERT_FALSE(timeline);
+    EXPECT_THAT(timeline.error().message, HasSubstr("disagree on the schedule (rank 1 differs"));
+    auto const times = ballast::measured_microbatches(comm, grid, own, {});
+    ASSERT_FALSE(times);
+    EXPECT_THAT(times.error().message, HasSubstr("the grid or the schedule (rank 1 differs"));
   });
 }
 

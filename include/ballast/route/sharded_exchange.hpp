@@ -5,6 +5,7 @@
 #include <ballast/comm/point_to_point.hpp>
 #include <ballast/core/contract.hpp>
 #include <ballast/core/detail/span_of.hpp>
+#include <ballast/core/digest.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/route/detail/head_messages.hpp>
 #include <ballast/route/head_array.hpp>
@@ -130,7 +131,7 @@ class sharded_exchange {
     while (to_tokens_.size() < shared) { to_tokens_.emplace_back(allocator_); }
     begun_.clear();
     begun_.reserve(2 * shared);
-    ++calls_;
+    number_ = digest{}.add(++calls_).add(ahead_).add(forward ? 1U : 0U).value();
     result<void> done;
     try {
       done = go_through(comm, mover, arrays, forward, compute, watch);
@@ -164,7 +165,7 @@ class sharded_exchange {
       return watched(sharded_phase::begin_to_heads, pack_at(place), [&] {
         return newest(to_heads_[place % (ahead_ + 1)])
             .begin(comm, mover, pack_at(place), direction::to_heads,
-                   parts(packs, pack_at(place), arrays.to_heads, direction::to_heads), calls_);
+                   parts(packs, pack_at(place), arrays.to_heads, direction::to_heads), number_);
       });
     };
     for (std::size_t place = 0; place < std::min(ahead_, shared); ++place) {
@@ -187,7 +188,7 @@ class sharded_exchange {
       auto begun = watched(sharded_phase::begin_to_tokens, pack, [&] {
         return newest(to_tokens_[place])
             .begin(comm, mover, pack, direction::to_tokens,
-                   parts(packs, pack, arrays.to_tokens, direction::to_tokens), calls_);
+                   parts(packs, pack, arrays.to_tokens, direction::to_tokens), number_);
       });
       if (!begun) { return begun; }
     }
@@ -265,6 +266,7 @@ class sharded_exchange {
   std::vector<messages*> begun_;     ///< in this call, in order
   std::vector<head_array> parts_;
   std::uint64_t calls_ = 0;
+  std::uint64_t number_ = 0;  // of the call, with its direction and `ahead`: in each message
 };
 
 }  // namespace ballast::inline v0

@@ -4,13 +4,12 @@
 
 #include <ballast/comm/concepts.hpp>
 #include <ballast/core/result.hpp>
+#include <ballast/runtime/detail/gather_alike.hpp>
 #include <ballast/runtime/profiler_clock.hpp>
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
-#include <span>
 
 namespace ballast::inline v0 {
 
@@ -19,8 +18,9 @@ namespace ballast::inline v0 {
 /// same profile, and stop at the same point when the budget is used up.
 ///
 /// Expects     every rank uses it for the same calls in the same order; comm and clock outlive it.
-/// Errors      those of the communicator, and of its own clock, which leaves the others waiting
-///             until their deadline.
+/// Errors      mismatch, on every rank, where one calls time() and another now(), or where the clock
+///             of a rank has an error of its own, which that rank gets, or what it times throws:
+///             then the exception leaves the call on that rank. Those of the communicator.
 template <communicator C, profiler_clock Clock = host_clock>
 class agreed_clock {
  public:
@@ -29,31 +29,39 @@ class agreed_clock {
   template <class Work>
   [[nodiscard]] result<std::int64_t> time(Work&& work)
   {
-    return clock_.time(work).and_then([this](std::int64_t own) { return latest(own); });
+    return latest(call::time, [&] { return clock_.time(work); });
   }
 
   [[nodiscard]] result<std::int64_t> now()
   {
-    return clock_.now().and_then([this](std::int64_t own) { return latest(own); });
+    return latest(call::now, [&] { return clock_.now(); });
   }
 
  private:
-  [[nodiscard]] result<std::int64_t> latest(std::int64_t own)
+  enum class call : std::uint64_t { none, time, now };
+
+  template <class Read>
+  [[nodiscard]] result<std::int64_t> latest(call which, Read const& read)
   {
-    constexpr std::size_t bytes = sizeof(own);
-    std::span<std::byte> const memory = comm_.scratch(bytes * (comm_.size() + 1));
-    std::memcpy(memory.data(), &own, bytes);
-    std::span<std::byte> const all = memory.subspan(bytes);
-    if (auto done = comm_.all_gather(memory.first(bytes), all); !done) {
-      return tl::unexpected(done.error());
+    result<std::int64_t> own;
+    try {
+      own = read();
+    } catch (...) {
+      (void)gather(call::none, 0);  // so that no rank waits for this one
+      throw;
     }
-    if (auto done = comm_.wait(); !done) { return tl::unexpected(done.error()); }
-    for (std::size_t rank = 0; rank < comm_.size(); ++rank) {
-      std::int64_t other = 0;
-      std::memcpy(&other, &all[rank * bytes], bytes);
-      own = std::max(own, other);
-    }
+    auto const all = gather(own ? which : call::none, own.value_or(0));
+    if (!own) { return own; }
+    if (!all) { return tl::unexpected(all.error()); }
+    for (std::size_t rank = 0; rank < comm_.size(); ++rank) { own = std::max(*own, (*all)(rank)); }
     return own;
+  }
+
+  [[nodiscard]] auto gather(call which, std::int64_t own)
+  {
+    return detail::gather_alike<std::int64_t>(
+        comm_, "agreed_clock", {static_cast<std::uint64_t>(which), "the call, or one has no time"},
+        "time the same calls in the same order", 1, [own](std::size_t) { return own; });
   }
 
   C& comm_;

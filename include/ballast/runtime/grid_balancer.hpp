@@ -262,14 +262,15 @@ class grid_balancer : public detail::bag_steps<Communicator, Sample, grid_step_o
 
   [[nodiscard]] std::uint64_t word_of_plan() const
   {
-    return digest{}
-        .add(planned_.digest())
-        .add(bags_.digest())
-        .add(options_.query_heads)
-        .add(options_.kv_heads)
-        .add(detail::span_of(lengths_))
-        .add(static_cast<std::uint64_t>(loss_tokens_))
-        .value();
+    digest all;
+    all.add(planned_.digest()).add(bags_.digest()).add(options_.query_heads).add(options_.kv_heads);
+    all.add(detail::span_of(lengths_));
+    if (options_.loss_tokens_of != nullptr) {
+      for (Sample const& each : all_.samples) {
+        all.add(static_cast<std::uint64_t>(loss_of(each)));
+      }
+    }
+    return all.value();
   }
 
   [[nodiscard]] detail::slot_route const& at(std::size_t slot) const

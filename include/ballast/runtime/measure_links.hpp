@@ -2,9 +2,12 @@
 #ifndef BALLAST_RUNTIME_MEASURE_LINKS_HPP
 #define BALLAST_RUNTIME_MEASURE_LINKS_HPP
 
+#include <ballast/comm/agree.hpp>
 #include <ballast/comm/concepts.hpp>
 #include <ballast/comm/point_to_point.hpp>
 #include <ballast/core/contract.hpp>
+#include <ballast/core/detail/span_of.hpp>
+#include <ballast/core/digest.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/text/detail/counted.hpp>
@@ -14,6 +17,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
 #include <limits>
 #include <optional>
@@ -120,7 +124,8 @@ template <class C>
 ///
 /// Expects     a rank for each GPU of the nodes; at least two sizes, increasing; repeats >= 1.
 ///             Every rank calls it.
-/// Errors      those of the communicator.
+/// Errors      mismatch, on every rank, before anything is timed: nodes or options differ. Those of
+///             the communicator.
 /// Complexity  (repeats + 1) x sizes messages there and back, of two kinds.
 template <class C>
   requires communicator<C> && point_to_point<C>
@@ -134,6 +139,14 @@ template <class C>
                   "links are measured with at least two sizes, which increase");
   BALLAST_EXPECTS(options.repeats >= 1, "links are measured ",
                   detail::counted(options.repeats, "time"));
+  digest all_have;
+  all_have.add(detail::span_of(options.bytes)).add(static_cast<std::uint64_t>(options.repeats));
+  for (std::size_t gpu = 0; gpu < nodes.gpus(); ++gpu) {
+    all_have.add(to_index(nodes.node_of(to_id<rank_id>(gpu))));
+  }
+  if (auto same = agree(comm, all_have.value(), "the nodes, sizes or repeats"); !same) {
+    return tl::unexpected(same.error());
+  }
   measured_links found;
   found.bytes = options.bytes;
   std::size_t const own = to_index(comm.rank());

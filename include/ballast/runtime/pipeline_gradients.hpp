@@ -2,22 +2,30 @@
 #ifndef BALLAST_RUNTIME_PIPELINE_GRADIENTS_HPP
 #define BALLAST_RUNTIME_PIPELINE_GRADIENTS_HPP
 
+#include <ballast/comm/collective_check.hpp>
+#include <ballast/comm/comm_failure.hpp>
 #include <ballast/comm/concepts.hpp>
 #include <ballast/comm/point_to_point.hpp>
 #include <ballast/core/contract.hpp>
+#include <ballast/core/detail/span_of.hpp>
+#include <ballast/core/digest.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/pipeline/stage_graph.hpp>
+#include <ballast/runtime/detail/gather_alike.hpp>
+#include <ballast/runtime/detail/pipeline/pipeline_words.hpp>
 #include <ballast/text/detail/counted.hpp>
 #include <ballast/topology/process_grid.hpp>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <span>
+#include <utility>
 #include <vector>
 
 namespace ballast::inline v0 {
@@ -56,8 +64,9 @@ struct stage_gradient {
 /// Ensures     squares are added in the order of stages, of tensor ranks, and of `own`, in double
 ///             precision. So norm and gradients have the same bits however stages are spread over
 ///             ranks, on one rank too
-/// Errors      those of the communicator.
-/// Complexity  O(gradients + ranks x stages), one all_gather of 8 bytes for each stage.
+/// Errors      mismatch, on every rank: `most` or the grid differs; nothing is scaled then. Those of
+///             the communicator, also where numbers of stages differ.
+/// Complexity  O(gradients + ranks x stages), one all_gather of 8 bytes and 8 for each stage.
 template <communicator C, std::floating_point T>
 [[nodiscard]] result<double> clip_gradients(C& comm, process_grid const& grid, std::size_t stages,
                                             std::span<stage_gradient<T> const> own, double most)
@@ -65,30 +74,29 @@ template <communicator C, std::floating_point T>
   BALLAST_EXPECTS(most > 0, "gradients are to be clipped to a norm that is not above 0");
   BALLAST_EXPECTS(comm.size() == grid.ranks(), "a grid of ", detail::counted(grid.ranks(), "rank"),
                   " was given a communicator of ", comm.size());
-  std::size_t const bytes = stages * sizeof(double);
-  auto const memory = comm.scratch(bytes * (comm.size() + 1));
-  for (std::size_t stage = 0; stage < stages; ++stage) {
-    double squares = 0;
-    for (stage_gradient<T> const& each : own) {
-      if (to_index(each.stage) != stage || !each.counts) { continue; }
-      for (T const value : each.values) {
-        squares += static_cast<double>(value) * static_cast<double>(value);
-      }
-    }
-    std::memcpy(&memory[stage * sizeof(double)], &squares, sizeof(squares));
+  for (stage_gradient<T> const& each : own) {
+    BALLAST_EXPECTS(to_index(each.stage) < stages, "a gradient of stage ", each.stage, " of ",
+                    detail::counted(stages, "stage"), " is to be clipped; stages count from 0");
   }
-  auto const all = memory.subspan(bytes, bytes * comm.size());
-  if (auto done = comm.all_gather(memory.first(bytes), all); !done) {
-    return tl::unexpected(done.error());
-  }
-  if (auto done = comm.wait(); !done) { return tl::unexpected(done.error()); }
+  auto const word = digest{}.add(std::bit_cast<std::uint64_t>(most)).add(detail::word_of(grid));
+  auto const all = detail::gather_alike<double>(
+      comm, "clip_gradients", {word.value(), "`most` or the grid"},
+      "clip to the same norm over the same grid", stages, [own](std::size_t stage) {
+        double squares = 0;
+        for (stage_gradient<T> const& each : own) {
+          if (to_index(each.stage) != stage || !each.counts) { continue; }
+          for (T const value : each.values) {
+            squares += static_cast<double>(value) * static_cast<double>(value);
+          }
+        }
+        return squares;
+      });
+  if (!all) { return tl::unexpected(all.error()); }
   double sum = 0;
   for (std::size_t stage = 0; stage < stages; ++stage) {
     for (std::size_t rank = 0; rank < comm.size(); ++rank) {
       if (grid.place(to_id<rank_id>(rank)).data > 0) { continue; }
-      double squares = 0;
-      std::memcpy(&squares, &all[rank * bytes + stage * sizeof(double)], sizeof(squares));
-      sum += squares;
+      sum += (*all)(rank, stage);
     }
   }
   double const norm = std::sqrt(sum);
@@ -105,12 +113,13 @@ template <communicator C, std::floating_point T>
 /// afterwards each of them has the sum. Each replica and tensor rank adds those of its own.
 ///
 /// Shapes      sharing: at least two stages, in increasing order, on ranks of their own; gradient:
-///             equally many numbers on each.
+///             equally many numbers of one type on each.
 /// Expects     the ranks of these stages call it, at the same point; on others it does nothing.
 /// Ensures     they are added in the order of stages, so all have the same bits
 /// Errors      infeasible: the stages are in modules of different data or tensor sizes; position is
-///             that of the stage among `sharing`. Those of the communicator; then `gradient` is
-///             unchanged.
+///             that of the stage among `sharing`. mismatch, on every rank that shares: numbers or
+///             their types differ, or the ranks that share. Those of the communicator. `gradient`
+///             is then unchanged.
 /// Complexity  O(numbers x stages); a message to each of the other stages.
 template <class C, std::floating_point T>
   requires communicator<C> && point_to_point<C>
@@ -138,10 +147,15 @@ template <class C, std::floating_point T>
   }
   if (std::find(ranks.begin(), ranks.end(), comm.rank()) == ranks.end()) { return {}; }
 
-  std::size_t const bytes = gradient.size_bytes();
+  // What has to be the same on all of them goes before the numbers.
+  auto const word = digest{}.add(sizeof(T)).add(detail::span_of(ranks)).value();
+  std::size_t const bytes = sizeof(word) + gradient.size_bytes();
   auto const memory = comm.scratch(bytes * (ranks.size() + 1));
   auto const own = memory.first(bytes);  // where the communicator reaches it
-  if (bytes > 0) { std::memcpy(own.data(), gradient.data(), bytes); }
+  std::memcpy(own.data(), &word, sizeof(word));
+  if (!gradient.empty()) {
+    std::memcpy(&own[sizeof(word)], gradient.data(), gradient.size_bytes());
+  }
   std::vector<transfer_id> transfers;
   transfers.reserve(2 * ranks.size());
   result<void> done;
@@ -158,20 +172,36 @@ template <class C, std::floating_point T>
     if (done) { begin(comm.send(own, ranks[at])); }
   }
   if (done) { done = comm.start(); }
+  result<void> different;  // of sizes: the other messages come all the same
   while (done && !transfers.empty()) {
     done = comm.wait_for(transfers.back());
-    if (done || done.error().code == error_code::mismatch) { transfers.pop_back(); }
+    if (!done && done.error().code == error_code::mismatch) { different = std::exchange(done, {}); }
+    if (done) { transfers.pop_back(); }
   }
   if (!done) {
     for (; !transfers.empty(); transfers.pop_back()) { (void)comm.cancel(transfers.back()); }
     return done;
   }
+  if (!different) { return different; }
+  auto const message_of = [&](std::size_t at) {
+    return memory.subspan((ranks[at] == comm.rank() ? 0 : at + 1) * bytes, bytes);
+  };
+  std::vector<std::uint64_t> words(ranks.size());
+  for (std::size_t at = 0; at < ranks.size(); ++at) {
+    std::memcpy(&words[at], message_of(at).data(), sizeof(words[at]));
+  }
+  if (auto differing = detail::dissenters(detail::span_of(words)); !differing.empty()) {
+    for (rank_id& each : differing) { each = ranks[to_index(each)]; }
+    return comm_failure::mismatch(
+        "add_shared_gradients", "the type of the gradients or the ranks that share them",
+        std::move(differing), "give gradients of the same type, and the same grid and stages",
+        "nothing was added");
+  }
   for (std::size_t number = 0; number < gradient.size(); ++number) {
     T sum = 0;
     for (std::size_t at = 0; at < ranks.size(); ++at) {
-      std::size_t const array = ranks[at] == comm.rank() ? 0 : at + 1;
       T value = 0;
-      std::memcpy(&value, &memory[array * bytes + number * sizeof(T)], sizeof(T));
+      std::memcpy(&value, &message_of(at)[sizeof(word) + number * sizeof(T)], sizeof(T));
       sum = at == 0 ? value : sum + value;
     }
     gradient[number] = sum;

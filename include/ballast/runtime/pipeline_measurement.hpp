@@ -4,19 +4,21 @@
 
 #include <ballast/comm/concepts.hpp>
 #include <ballast/core/contract.hpp>
+#include <ballast/core/digest.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/pipeline/compiled_schedule.hpp>
 #include <ballast/pipeline/pipeline_timeline.hpp>
 #include <ballast/pipeline/stage_graph.hpp>
+#include <ballast/runtime/detail/gather_alike.hpp>
+#include <ballast/runtime/detail/pipeline/pipeline_words.hpp>
 #include <ballast/text/detail/counted.hpp>
 #include <ballast/topology/process_grid.hpp>
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <limits>
 #include <numeric>
 #include <span>
@@ -45,7 +47,7 @@ struct measured_task {
 /// Units       nanoseconds.
 /// Expects     every rank calls it, after a step of this schedule.
 /// Ensures     tasks that no rank did, as the backwards of an evaluation, start and end at 0
-/// Errors      those of the communicator.
+/// Errors      mismatch, on every rank: schedules differ. Those of the communicator.
 /// Complexity  one all_gather of 24 bytes for each task of the longest rank.
 template <communicator C>
 [[nodiscard]] result<pipeline_timeline> measured_timeline(C& comm,
@@ -58,19 +60,13 @@ template <communicator C>
   }
   BALLAST_EXPECTS(own.size() <= most, "a rank measured ", detail::counted(own.size(), "task"),
                   " of ", most);
-  std::size_t const bytes = most * sizeof(measured_task);
-  auto const memory = comm.scratch(bytes * (comm.size() + 1));
   measured_task none;
   none.task = std::numeric_limits<std::uint32_t>::max();
-  for (std::size_t at = 0; at < most; ++at) {
-    measured_task const& each = at < own.size() ? own[at] : none;
-    std::memcpy(&memory[at * sizeof(each)], &each, sizeof(each));
-  }
-  auto const all = memory.subspan(bytes, bytes * comm.size());
-  if (auto done = comm.all_gather(memory.first(bytes), all); !done) {
-    return tl::unexpected(done.error());
-  }
-  if (auto done = comm.wait(); !done) { return tl::unexpected(done.error()); }
+  auto const all = detail::gather_alike<measured_task>(
+      comm, "measured_timeline", {detail::word_of(schedule), "the schedule"},
+      "give the schedule of the step", most,
+      [&](std::size_t at) { return at < own.size() ? own[at] : none; });
+  if (!all) { return tl::unexpected(all.error()); }
 
   pipeline_timeline timeline;
   std::size_t const tasks = schedule.tasks().size();
@@ -81,8 +77,7 @@ template <communicator C>
     time_units busy = 0;
     std::size_t computed_on = 0;
     for (std::size_t at = 0; at < most; ++at) {
-      measured_task each;
-      std::memcpy(&each, &all[(rank * most + at) * sizeof(each)], sizeof(each));
+      measured_task const each = (*all)(rank, at);
       if (each.task >= tasks) { continue; }
       bool const is_first = timeline.end[each.task] == 0;
       time_units& start = timeline.start[each.task];
@@ -105,7 +100,7 @@ template <communicator C>
 ///             counts.
 /// Units       nanoseconds.
 /// Expects     every rank calls it, after a step of this schedule.
-/// Errors      those of the communicator.
+/// Errors      mismatch, on every rank: grids or schedules differ. Those of the communicator.
 /// Complexity  one all_gather of 8 bytes for each microbatch.
 template <communicator C>
 [[nodiscard]] result<std::vector<time_units>> measured_microbatches(
@@ -119,14 +114,12 @@ template <communicator C>
   for (measured_task const& each : own) {
     computed[schedule.tasks()[each.task].position] += each.end_ns - each.start_ns;
   }
-  std::size_t const bytes = positions * sizeof(time_units);
-  auto const memory = comm.scratch(bytes * (comm.size() + 1));
-  if (bytes > 0) { std::memcpy(memory.data(), computed.data(), bytes); }
-  auto const all = memory.subspan(bytes, bytes * comm.size());
-  if (auto done = comm.all_gather(memory.first(bytes), all); !done) {
-    return tl::unexpected(done.error());
-  }
-  if (auto done = comm.wait(); !done) { return tl::unexpected(done.error()); }
+  auto const word = digest{}.add(detail::word_of(schedule)).add(detail::word_of(grid)).value();
+  auto const all = detail::gather_alike<time_units>(
+      comm, "measured_microbatches", {word, "the grid or the schedule"},
+      "give the grid and the schedule of the step", positions,
+      [&](std::size_t position) { return computed[position]; });
+  if (!all) { return tl::unexpected(all.error()); }
 
   std::uint32_t groups = 0;
   for (std::uint32_t module = 0; module < grid.size(); ++module) {
@@ -145,10 +138,8 @@ template <communicator C>
     std::size_t const stage =
         first[module] + std::size_t{data % of_group} * grid[module].pipeline + pipeline;
     for (std::size_t position = 0; position < positions; ++position) {
-      time_units time = 0;
-      std::memcpy(&time, &all[(rank * positions + position) * sizeof(time)], sizeof(time));
       time_units& slowest = measured[(data / of_group * stages + stage) * positions + position];
-      slowest = std::max(slowest, time);
+      slowest = std::max(slowest, (*all)(rank, position));
     }
   }
   return measured;

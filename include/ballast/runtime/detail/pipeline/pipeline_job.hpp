@@ -8,6 +8,7 @@
 #include <ballast/pipeline/compiled_schedule.hpp>
 #include <ballast/pipeline/schedule.hpp>
 #include <ballast/pipeline/stage_graph.hpp>
+#include <ballast/runtime/detail/pipeline/pipeline_words.hpp>
 #include <ballast/runtime/pipeline_setup.hpp>
 #include <ballast/text/detail/counted.hpp>
 #include <ballast/topology/process_grid.hpp>
@@ -157,25 +158,13 @@ class pipeline_job {
       most_chunks_ = std::max(most_chunks_, of_rank.size());
     }
     std::size_t links = 0;
-    digest all;
     for (std::size_t stage = 0; stage < stages().stages(); ++stage) {
-      auto const& [rank_of_stage, backward, part] = stages()[to_id<stage_id>(stage)];
-      all.add(std::uint64_t{to_index(rank_of_stage)} << 1U | (backward ? 1U : 0U));
       first_out_.push_back(links);
       links += stages().links_out_of(to_id<stage_id>(stage)).size();
     }
-    for (stage_link const& link : stages().links()) {
-      all.add(std::uint64_t{to_index(link.from)} << 32U | to_index(link.to));
-    }
-    for (pipeline_task const& task : schedule().tasks()) {
-      all.add(std::uint64_t{task.position} << 32U | to_index(task.stage) << 1U |
-              (task.pass == pass::forward ? 0U : 1U));
-    }
+    digest all;
+    all.add(word_of(schedule())).add(word_of(grid()));
     for (std::size_t const bytes : setup_.row_bytes) { all.add(bytes); }
-    for (std::uint32_t module = 0; module < grid().size(); ++module) {
-      auto const [data, pipeline, tensor] = grid()[module];
-      all.add(data).add(pipeline).add(tensor);
-    }
     all.add(static_cast<std::uint64_t>(setup_.strategy));
     word_ = all.add(static_cast<std::uint64_t>(setup_.tensor)).value();
   }
