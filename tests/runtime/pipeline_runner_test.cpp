@@ -21,6 +21,7 @@
 #include <cstdint>
 #include <mutex>
 #include <span>
+#include <stdexcept>
 #include <string>
 #include <thread>
 #include <utility>
@@ -295,6 +296,65 @@ TEST(PipelineRunner, RefusesWhatDiffersBeforeAnythingMoves)  // Errors: mismatch
               is_first ? error_code::infeasible : error_code::mismatch);
     ballast::or_throw(runner.run(comm, job.order, stage));
   });
+}
+
+TEST(PipelineRunner, RefusesTheCommunicatorOfAnotherRank)  // Errors: infeasible, mismatch
+{
+  auto const job = toy::chain_job(2, 3);
+  for (bool const swapped : {false, true}) {  // or both made for rank 0
+    ballast::run_ranks(2, [&](thread_communicator& comm) {
+      bool const is_first = comm.rank() == rank_id{0};
+      rank_id const given{swapped && is_first ? 1U : 0U};
+      auto runner = pipeline_runner<>::make(job.setup, given).value();
+      ballast::or_throw(runner.plan(job.plan));
+      toy::stage stage(job, given);
+      auto const done = runner.run(comm, job.order, stage);
+      ASSERT_FALSE(done);
+      EXPECT_EQ(stage.calls, 0U);
+      if (given == comm.rank()) {
+        EXPECT_EQ(done.error().code, error_code::mismatch);
+        EXPECT_THAT(done.error().ranks, ElementsAre(rank_id{1}));
+      } else {
+        EXPECT_THAT(done.error().message,
+                    HasSubstr(is_first ? "made for rank 1 of a grid of 2, and the communicator is "
+                                         "that of rank 0 of 2"
+                                       : "made for rank 0 of a grid of 2, and the communicator is "
+                                         "that of rank 1 of 2"));
+      }
+    });
+  }
+}
+
+// A stage that throws a text as long as a page, in letters of two and three bytes.
+struct wordy_stage {
+  std::string text;
+  double forward(ballast::forward_call const&) const { throw std::runtime_error(text); }
+  void backward(ballast::backward_call const&) const {}
+};
+
+TEST(PipelineRunner, TellsAThrownTextInOneLineOfWholeLetters)  // Errors: failed
+{
+  auto const job = toy::chain_job(1, 1);
+  std::string const letters = "\u00e4\u20ac";
+  std::string const head = "rank 0 threw in the forward of microbatch 0 on stage 0: ";
+  for (std::size_t before = 0; before < 5; ++before) {  // cut at each byte of the letters
+    wordy_stage wordy{"line\none \x1b[2J" + std::string(before, 'x')};
+    for (int i = 0; i < 120; ++i) { wordy.text += letters; }
+    ballast::run_ranks(1, [&](thread_communicator& comm) {
+      auto runner = pipeline_runner<>::make(job.setup, comm.rank()).value();
+      ballast::or_throw(runner.plan(job.plan));
+      auto const done = runner.run(comm, job.order, wordy);
+      std::string message = done.error().message;
+      std::string shown = head + "line\\none \\x1b[2J" + std::string(before, 'x');
+      ASSERT_TRUE(message.starts_with(shown)) << message;
+      message.erase(0, shown.size());
+      std::size_t count = 0;
+      for (; message.starts_with(letters); ++count) { message.erase(0, letters.size()); }
+      EXPECT_GE(count, 30U);
+      if (message.starts_with("\u00e4")) { message.erase(0, 2); }
+      EXPECT_EQ(message, "...; the step came to nothing, and the next one can run");
+    });
+  }
 }
 
 TEST(PipelineRunner, KeepsAsMuchMemoryAsItsScheduleDoes)  // Ensures (4)

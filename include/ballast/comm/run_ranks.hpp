@@ -4,6 +4,7 @@
 
 #include <ballast/comm/deadline.hpp>
 #include <ballast/comm/thread_communicator.hpp>
+#include <ballast/core/detail/thrown_by.hpp>
 
 #include <chrono>
 #include <concepts>
@@ -59,17 +60,16 @@ auto run_ranks(std::size_t ranks, F f, std::chrono::milliseconds deadline = defa
   std::exception_ptr first_thrown;
   std::mutex thrown;
   auto const run = [&](std::size_t rank, thread_communicator comm) {
-    // comm outlives the handler: peers notice that this rank left after its exception was stored.
-    try {
+    // comm outlives what is done here: peers notice that this rank left after its exception was stored.
+    auto const own = detail::thrown_by([&] {
       if constexpr (has_value) {
         returned[rank].emplace(f(comm));
       } else {
         f(comm);
       }
-    } catch (...) {
-      std::lock_guard const lock(thrown);
-      if (!first_thrown) { first_thrown = std::current_exception(); }
-    }
+    });
+    std::lock_guard const lock(thrown);
+    if (!first_thrown) { first_thrown = own; }
   };
   {
     detail::joined_threads threads;

@@ -5,6 +5,7 @@
 #include <ballast/comm/point_to_point.hpp>
 #include <ballast/core/contract.hpp>
 #include <ballast/core/detail/span_of.hpp>
+#include <ballast/core/detail/thrown_by.hpp>
 #include <ballast/core/digest.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/route/detail/head_messages.hpp>
@@ -18,6 +19,7 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <memory>
 #include <span>
 #include <vector>
@@ -133,13 +135,10 @@ class sharded_exchange {
     begun_.reserve(2 * shared);
     number_ = digest{}.add(++calls_).add(ahead_).add(forward ? 1U : 0U).value();
     result<void> done;
-    try {
-      done = go_through(comm, mover, arrays, forward, compute, watch);
-    } catch (...) {
-      release(comm);  // or they would use memory that is freed
-      throw;
-    }
-    if (!done) { release(comm); }
+    auto const thrown =
+        detail::thrown_by([&] { done = go_through(comm, mover, arrays, forward, compute, watch); });
+    if (thrown || !done) { release(comm); }  // or transfers would use memory that is freed
+    if (thrown) { std::rethrow_exception(thrown); }
     return done;
   }
 

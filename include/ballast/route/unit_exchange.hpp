@@ -5,6 +5,7 @@
 #include <ballast/comm/point_to_point.hpp>
 #include <ballast/core/contract.hpp>
 #include <ballast/core/detail/span_of.hpp>
+#include <ballast/core/detail/thrown_by.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
@@ -23,6 +24,7 @@
 #include <concepts>
 #include <cstddef>
 #include <cstring>
+#include <exception>
 #include <memory>
 #include <numeric>
 #include <span>
@@ -119,14 +121,12 @@ class unit_exchange {
   [[nodiscard]] result<void> finish(C& comm)
   {
     result<void> done;
-    try {
+    auto const thrown = detail::thrown_by([&] {
       done = step_.compare(comm, detail::span_of(members_));
       if (done) { done = outgoing_.finish(comm); }
-    } catch (...) {
-      release(comm);
-      throw;
-    }
-    if (!done) { release(comm); }
+    });
+    if (thrown || !done) { release(comm); }
+    if (thrown) { std::rethrow_exception(thrown); }
     return done;
   }
 
@@ -172,16 +172,17 @@ class unit_exchange {
     detail::message_head const head =
         step_.note(forward ? plan.word : ~plan.word, detail::word_of(arrays));
     result<void> done;
-    try {
+    auto const thrown = detail::thrown_by([&] {
       done = begin(comm, leaving, coming, arrays,
                    {head.number, spoilt ? ~head.content : head.content});
       if (done) {
         detail::keep_rows(plan, forward, arrays);
         done = detail::end_transfers(comm, receives_);
       }
-    } catch (...) {
+    });
+    if (thrown) {
       release(comm);  // or they would use memory that the destructor frees
-      throw;
+      std::rethrow_exception(thrown);
     }
     if (done) {
       detail::message_heads heads(head);

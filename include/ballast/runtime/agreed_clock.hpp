@@ -3,6 +3,7 @@
 #define BALLAST_RUNTIME_AGREED_CLOCK_HPP
 
 #include <ballast/comm/concepts.hpp>
+#include <ballast/core/detail/thrown_by.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/runtime/detail/gather_alike.hpp>
 #include <ballast/runtime/profiler_clock.hpp>
@@ -10,6 +11,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 
 namespace ballast::inline v0 {
 
@@ -44,11 +46,9 @@ class agreed_clock {
   [[nodiscard]] result<std::int64_t> latest(call which, Read const& read)
   {
     result<std::int64_t> own;
-    try {
-      own = read();
-    } catch (...) {
+    if (auto const thrown = detail::thrown_by([&] { own = read(); })) {
       (void)gather(call::none, 0);  // so that no rank waits for this one
-      throw;
+      std::rethrow_exception(thrown);
     }
     auto const all = gather(own ? which : call::none, own.value_or(0));
     if (!own) { return own; }

@@ -8,6 +8,7 @@
 #include <ballast/core/detail/concat.hpp>
 #include <ballast/core/detail/message_array.hpp>
 #include <ballast/core/detail/span_of.hpp>
+#include <ballast/core/detail/thrown_by.hpp>
 #include <ballast/core/digest.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/result.hpp>
@@ -19,6 +20,7 @@
 #include <ballast/runtime/detail/pipeline/pipeline_job.hpp>
 #include <ballast/runtime/detail/pipeline/step_report.hpp>
 #include <ballast/runtime/detail/pipeline/task_arrays.hpp>
+#include <ballast/runtime/detail/thrown_text.hpp>
 #include <ballast/runtime/pipeline_calls.hpp>
 #include <ballast/runtime/pipeline_measurement.hpp>
 #include <ballast/runtime/pipeline_setup.hpp>
@@ -63,8 +65,8 @@ concept pipeline_communicator = communicator<C> && point_to_point<C>;
 ///                 activation_memory, what is received ahead, and what was sent and has not gone
 ///             (5) nothing is allocated once steps were as large and as many sends were under way
 /// Errors      mismatch, on every rank, before anything moves: setup, plan or order differ.
-///             infeasible or out_of_range, before anything moves: plan() was not called, or the
-///             order is no permutation. failed, on every rank: a stage threw; the step was carried
+///             infeasible or out_of_range, before anything moves: plan() was not called, the order is
+///             no permutation, or the runner is another rank's; others get a mismatch then. failed, on every rank: a stage threw; the step was carried
 ///             to its end without computing, and the next one can run. Those of the communicator:
 ///             it is broken, and the runner can be used with a new one.
 /// Complexity  beside the stages, O(tasks + messages log messages) and one copy of the rows where
@@ -132,12 +134,14 @@ class pipeline_runner {
     arrays_.start(job_);
   }
 
-  [[nodiscard]] result<void> check(std::span<microbatch_id const> order, std::size_t ranks,
-                                   bool trains)
+  template <class C>
+  [[nodiscard]] result<void> check(C const& comm, std::span<microbatch_id const> order, bool trains)
   {
-    if (ranks != job_.grid().ranks()) {
-      return fail(error_code::infeasible, ranks, "the pipeline has ", job_.grid().ranks(),
-                  " and the communicator ", detail::counted(ranks, "rank"));
+    if (comm.size() != job_.grid().ranks() || comm.rank() != job_.self()) {
+      return fail(error_code::infeasible, to_index(comm.rank()), "the runner was made for rank ",
+                  job_.self(), " of a grid of ", job_.grid().ranks(),
+                  ", and the communicator is that of rank ", comm.rank(), " of ", comm.size(),
+                  "; give make() the grid of all ranks and the communicator's rank");
     }
     std::size_t const positions = job_.schedule().microbatches();
     if (trains ? order.size() != positions : order.size() > positions) {
@@ -163,7 +167,7 @@ class pipeline_runner {
   template <bool Trains, class C, class Stage>
   [[nodiscard]] result<void> step(C& comm, std::span<microbatch_id const> order, Stage& stage)
   {
-    auto const sound = check(order, comm.size(), Trains);
+    auto const sound = check(comm, order, Trains);
     digest word;
     word.add(job_.word()).add(routes_.word()).add(Trains ? 1U : 0U).add(order);
     word.add(sound ? 0 : 1 + std::uint64_t{to_index(comm.rank())});  // so that the others learn
@@ -183,21 +187,17 @@ class pipeline_runner {
     detail::link_traffic<C, Allocator> traffic(comm, job_, routes_, memory_, coming_);
     spoilt_ = false;
     result<void> done;
-    try {
+    auto const thrown = detail::thrown_by([&] {
       for (std::size_t task = 0; task < arrays_.tasks().size() && done; ++task) {
         done = traffic.post(task + job_.setup().ahead);
         if (done) { done = compute<Trains>(traffic, task, order, stage); }
         if (done) { done = memory_.collect_sent(comm); }
       }
       if (done) { done = memory_.finish_sends(comm); }
-    } catch (...) {
-      traffic.abandon();
-      throw;
-    }
-    if (!done) {
-      traffic.abandon();
-      return done;
-    }
+    });
+    if (thrown || !done) { traffic.abandon(); }
+    if (thrown) { std::rethrow_exception(thrown); }
+    if (!done) { return done; }
     auto const sum = report_.exchange(comm, job_, order);
     if (!sum) { return tl::unexpected(sum.error()); }
     loss_ = *sum;
@@ -261,19 +261,12 @@ class pipeline_runner {
   void guarded(pipeline_task const& task, microbatch_id microbatch, Call const& call)
   {
     if (spoilt_) { return; }
-    auto const note = [&](char const* what) {
+    if (auto const thrown = detail::thrown_by(call)) {
       spoilt_ = true;
       report_.threw(detail::concat("rank ", job_.self(), " threw in the ",
                                    task.pass == pass::forward ? "forward" : "backward",
                                    " of microbatch ", microbatch, " on stage ", task.stage, ": ",
-                                   what));
-    };
-    try {
-      call();
-    } catch (std::exception const& thrown) {
-      note(thrown.what());
-    } catch (...) {
-      note("no std::exception");
+                                   detail::thrown_text(thrown)));
     }
   }
 

@@ -3,6 +3,7 @@
 #define BALLAST_TEXT_EXCERPT_HPP
 
 #include <ballast/core/config.hpp>
+#include <ballast/text/detail/text_escape.hpp>
 
 #include <cstddef>
 #include <string>
@@ -17,12 +18,7 @@ namespace ballast::inline v0 {
 ///             (3) a control character is shown as a space
 [[nodiscard]] inline std::string excerpt(std::string_view text)
 {
-  constexpr std::size_t most = 60;
-  std::size_t shown = text.size();
-  if (shown > most) {
-    auto const continues = [&](std::size_t at) { return (text[at] & 0xc0) == 0x80; };
-    for (shown = most; shown > most - 3 && continues(shown); --shown) {}
-  }
+  std::size_t const shown = detail::whole_characters(text, 60);
   std::string line = "'";
   for (char const byte : text.substr(0, shown)) {
     auto const code = static_cast<unsigned char>(byte);

@@ -63,6 +63,25 @@ RC_GTEST_PROP(JsonString, IsReadBackByAParser, ())  // Ensures (1) (2)
   RC_ASSERT((read == text) == is_utf8(text));
 }
 
+TEST(InOneLine, ShowsControlCharactersAndBytesThatAreNoUtf8)
+{
+  using ballast::detail::in_one_line;
+  EXPECT_EQ(in_one_line(""), "");
+  EXPECT_EQ(in_one_line("\u00e4 \u20ac \U0001f600 \\"), "\u00e4 \u20ac \U0001f600 \\");
+  EXPECT_EQ(in_one_line(std::string("\n\t\r\0\x1b\x7f", 6)), R"(\n\t\r\x00\x1b\x7f)");
+  EXPECT_EQ(in_one_line("\xc2\x80\xc2\x9f\xc2\xa0"), "\\u0080\\u009f\xc2\xa0");
+  EXPECT_EQ(in_one_line("\xff\xc3"), R"(\xff\xc3)");
+}
+
+RC_GTEST_PROP(InOneLine, IsUtf8WithoutControlCharacters, ())
+{
+  std::string const line = ballast::detail::in_one_line(*hostile_text());
+  RC_ASSERT(is_utf8(line));
+  for (char const byte : line) {
+    RC_ASSERT(static_cast<unsigned char>(byte) >= 0x20 && byte != 0x7f);
+  }
+}
+
 TEST(JsonString, EscapesQuotesAndControlCharacters)
 {
   EXPECT_EQ(json("a \"b\" \\ \n\x1F"), R"("a \"b\" \\ \u000a\u001f")");

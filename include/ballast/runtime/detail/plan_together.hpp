@@ -4,10 +4,12 @@
 
 #include <ballast/comm/agree.hpp>
 #include <ballast/comm/concepts.hpp>
+#include <ballast/core/detail/thrown_by.hpp>
 #include <ballast/core/digest.hpp>
 #include <ballast/core/result.hpp>
 
 #include <cstdint>
+#include <exception>
 
 namespace ballast::inline v0::detail {
 
@@ -35,15 +37,18 @@ template <communicator C, class Gather, class Make, class WordOf>
     return agree(comm, word, "the plan, or on why there is none");
   };
   result<void> made;
-  try {
-    if (auto gathered = gather(); !gathered) { return gathered; }
-    made = make();
-  } catch (...) {
+  result<void> gathered;
+  auto const thrown = thrown_by([&] {
+    gathered = gather();
+    if (gathered) { made = make(); }
+  });
+  if (thrown) {
     // So that no rank waits for this one: the others are in this comparison too, or still in the
     // gather, where this other call is a mismatch.
     static_cast<void>(compare(word_of(error{})));
-    throw;
+    std::rethrow_exception(thrown);
   }
+  if (!gathered) { return gathered; }
   auto same = compare(made ? word_of_plan() : word_of(made.error()));
   return made ? same : made;
 }

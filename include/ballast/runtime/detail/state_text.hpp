@@ -4,6 +4,7 @@
 
 #include <ballast/core/detail/concat.hpp>
 #include <ballast/core/result.hpp>
+#include <ballast/text/excerpt.hpp>
 
 #include <algorithm>
 #include <charconv>
@@ -103,9 +104,9 @@ class state_reader {
   {
     if (failed()) { return; }
     position_ = position;
-    problem_ = concat("the saved state has '", word.substr(0, 40), "' at byte ", position,
-                      " and should have ", wanted,
-                      "; give what save() returned, of the same version and setup");
+    problem_ =
+        concat("the saved state has ", excerpt(word), " at byte ", position, " and should have ",
+               wanted, "; give what save() returned, of the same version and setup");
     at_ = text_.size();
   }
 

@@ -3,6 +3,7 @@
 #define BALLAST_RUNTIME_DETAIL_WORK_THREAD_HPP
 
 #include <ballast/core/contract.hpp>
+#include <ballast/core/detail/thrown_by.hpp>
 
 #include <concepts>
 #include <condition_variable>
@@ -84,11 +85,7 @@ class work_thread {
       changed_.wait(lock, [this] { return ending_ || state_ == state::asked; });
       if (state_ != state::asked) { return; }
       lock.unlock();
-      try {
-        work_();
-      } catch (...) {
-        thrown_ = std::current_exception();
-      }
+      thrown_ = thrown_by(work_);
       lock.lock();
       state_ = state::done;
       changed_.notify_all();

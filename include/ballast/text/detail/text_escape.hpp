@@ -32,6 +32,40 @@ inline constexpr std::string_view replacement_character = "\xEF\xBF\xBD";  // U+
   return bytes;
 }
 
+/// How many bytes at the front of `text`, at most `most`, can be shown without the rest: a UTF-8
+/// character is among them whole or not at all.
+[[nodiscard]] inline std::size_t whole_characters(std::string_view text, std::size_t most)
+{
+  if (text.size() <= most) { return text.size(); }
+  std::size_t shown = most;
+  while (shown > 0 && most - shown < 3 && (text[shown] & 0xC0) == 0x80) { --shown; }
+  return shown;
+}
+
+/// Text of a user's as it can stand in a sentence: control characters are shown as \n, \x1b and so
+/// on, bytes that are not UTF-8 as \xff.
+[[nodiscard]] inline std::string in_one_line(std::string_view text)
+{
+  constexpr std::string_view digits = "0123456789abcdef";
+  std::string line;
+  while (!text.empty()) {
+    std::size_t const bytes = utf8_bytes(text);
+    // U+0080 to U+009F are control characters too.
+    bool const high_control = bytes == 2 && text[0] == '\xC2' && (text[1] & 0x20) == 0;
+    auto const code = static_cast<unsigned char>(text[high_control ? 1 : 0]);
+    if (code == '\n' || code == '\t' || code == '\r') {
+      line += code == '\n' ? "\\n" : code == '\t' ? "\\t" : "\\r";
+    } else if (bytes == 0 || high_control || code < 0x20 || code == 0x7F) {
+      line += high_control ? "\\u00" : "\\x";
+      (line += digits[code >> 4]) += digits[code & 0xF];
+    } else {
+      line += text.substr(0, bytes);
+    }
+    text.remove_prefix(std::max<std::size_t>(bytes, 1));
+  }
+  return line;
+}
+
 /// Appends `text` as a JSON string, quotes included.
 ///
 /// Ensures     (1) what is appended is one JSON string in valid UTF-8 (RFC 8259)

@@ -7,6 +7,7 @@
 #include <ballast/core/ids.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/runtime/detail/pipeline/pipeline_job.hpp>
+#include <ballast/text/detail/text_escape.hpp>
 
 #include <algorithm>
 #include <array>
@@ -15,6 +16,7 @@
 #include <cstring>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -40,7 +42,12 @@ class step_report {
     if (threw_) { return; }
     threw_ = true;
     text_.fill('\0');
-    std::copy_n(text.data(), std::min(text.size(), text_.size() - 1), text_.data());
+    constexpr std::string_view cut = "...";
+    std::size_t const most = text_.size() - 1;
+    std::size_t const shown =
+        text.size() <= most ? text.size() : whole_characters(text, most - cut.size());
+    std::copy_n(text.data(), shown, text_.data());
+    if (shown < text.size()) { std::copy(cut.begin(), cut.end(), text_.data() + shown); }
   }
 
   /// The sum of all losses, in the order of microbatches, then stages, then replicas: so it does

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// Read with -fno-exceptions behind every umbrella: what catches exceptions of a user's calls, or
+// passes them on, has nothing to catch.
+#include <ballast/comm.hpp>
+#include <ballast/partition.hpp>
+#include <ballast/pipeline.hpp>
+#include <ballast/route.hpp>
+#include <ballast/runtime.hpp>
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace {
+
+using namespace ballast;
+
+struct stage {
+  double forward(forward_call const&) const { return 0; }
+  void backward(backward_call const&) const {}
+};
+
+struct planner {
+  using plan_type = int;
+  result<void> operator()(int&, std::span<tokens const>, std::uint64_t, std::uint64_t,
+                          std::span<std::uint32_t const>) const
+  {
+    return {};
+  }
+};
+
+[[maybe_unused]] void use_all(thread_communicator& comm, pipeline_runner<>& runner)
+{
+  (void)runner.run(comm, std::vector<microbatch_id>{}, stage{});
+  online_scheduler<planner> scheduler{planner{}};
+  (void)scheduler.take();
+  unit_exchange<> units;
+  (void)units.finish(comm);
+  agreed_clock clock(comm);
+  (void)clock.time([] {});
+  step_balancer balancer(comm, one_gpu_bags(1), [](tokens each) { return each; }, refine{});
+  (void)balancer.plan(std::vector<tokens>{1, 2});
+  run_ranks(1, [](thread_communicator&) {});
+}
+
+}  // namespace
