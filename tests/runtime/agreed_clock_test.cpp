@@ -69,8 +69,8 @@ TEST(AgreedClock, TellsAllRanksWhereOneMakesAnotherCallOrHasNoTime)  // Errors
       ASSERT_FALSE(time);
       EXPECT_EQ(time.error().code, ballast::error_code::mismatch);
       EXPECT_THAT(time.error().message,
-                  testing::HasSubstr("agreed_clock: ranks disagree on the call, or one has no time "
-                                     "(rank 1 differs from the others)"));
+                  testing::HasSubstr("agreed_clock: ranks disagree on what is timed, or one has no "
+                                     "time (rank 1 differs from the others)"));
     };
     expect_told(odd ? clock.now() : clock.time([] {}));
     auto const work = [odd] {

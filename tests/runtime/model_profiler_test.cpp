@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <ballast/comm/run_ranks.hpp>
+#include <ballast/comm/thread_communicator.hpp>
+#include <ballast/core/ids.hpp>
 #include <ballast/cost/parallel_degree.hpp>
 #include <ballast/cost/write_profile.hpp>
 #include <ballast/runtime.hpp>
@@ -390,6 +393,37 @@ TEST(ModelProfiler, TimesCallablesByTheHostClock)
   // [profile]
   EXPECT_EQ(done.value().measured, 3U);
   EXPECT_THAT(csv, HasSubstr("llm,1,linear_flop_per_second,,16384,"));
+}
+
+TEST(ModelProfiler, TellsRanksThatProfileTogetherOfOtherPointsOrSettings)  // Errors: mismatch
+{
+  for (int const odd : {0, 1, 2}) {
+    ballast::run_ranks(2, [&](ballast::thread_communicator& comm) {
+      bool const is_odd = comm.rank() == ballast::rank_id{1};
+      fake_clock own;
+      ballast::agreed_clock clock(comm, own);
+      profile_file file;
+      profiler_grid grid = llm();
+      profiler_settings settings{.runs = 1};
+      if (is_odd && odd == 0) { grid.sizes[1] = 30; }
+      if (is_odd && odd == 1) { settings.budget_ns = 1'000'000; }
+      if (is_odd && odd == 2) { ASSERT_TRUE(run(file, own, grid)); }  // it knows all points
+      auto const done = ballast::profile_module(
+          file, grid, [&](profiler_point const& point) { return at_one_gigaflop(own, point); },
+          clock, settings, [](profiler_progress const&) {});
+      ASSERT_FALSE(done);
+      EXPECT_EQ(done.error().code, error_code::mismatch);
+      EXPECT_THAT(done.error().message, HasSubstr("what is timed, or one has no time (rank 1 "));
+    });
+  }
+}
+
+TEST(ModelProfilerDeathTest, RefusesANegativeBudget)  // Expects
+{
+  profile_file file;
+  fake_clock clock;
+  EXPECT_DEATH((void)run(file, clock, llm(), {.budget_ns = -1}),
+               "the budget is -1 ns; give 0 or more");
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #define BALLAST_COMM_DEADLINE_HPP
 
 #include <ballast/comm/comm_failure.hpp>
+#include <ballast/core/contract.hpp>
 #include <ballast/core/detail/concat.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/result.hpp>
@@ -16,8 +17,22 @@
 namespace ballast::inline v0 {
 
 /// How long a rank waits for the others by default: long enough for a checkpoint to be written,
-/// short enough for a failure to be noticed the same night.
+/// short enough for a failure to be noticed the same night. milliseconds::max() stands for none; no
+/// wait is longer than a year.
 inline constexpr std::chrono::milliseconds default_deadline = std::chrono::minutes(10);
+
+namespace detail {
+
+/// What deadlines are cut to where they are added to a clock, which longer ones overflow.
+inline constexpr std::chrono::milliseconds longest_deadline = std::chrono::hours(24 * 365);
+
+inline void expect_deadline(std::chrono::milliseconds deadline)
+{
+  BALLAST_EXPECTS(deadline > std::chrono::milliseconds(0), "the deadline is ", deadline.count(),
+                  " ms; give one above 0, milliseconds::max() for none");
+}
+
+}  // namespace detail
 
 namespace comm_failure {
 

@@ -3,6 +3,7 @@
 #define BALLAST_COMM_MPI_COMMUNICATOR_HPP
 
 #include <ballast/comm/collective_check.hpp>
+#include <ballast/comm/deadline.hpp>
 #include <ballast/comm/detail/mpi/mpi_channel.hpp>
 #include <ballast/comm/detail/mpi/mpi_group.hpp>
 #include <ballast/comm/detail/mpi/mpi_requests.hpp>
@@ -76,8 +77,7 @@ class mpi_communicator {
                                                      mpi_communicator_options options = {})
   {
     BALLAST_EXPECTS(detail::mpi_is_running(), "MPI is not initialised, or finalised already");
-    BALLAST_EXPECTS(options.deadline > std::chrono::milliseconds(0), "the deadline is ",
-                    options.deadline.count(), " ms");
+    detail::expect_deadline(options.deadline);
     BALLAST_EXPECTS(options.largest_message >= 1 &&
                     options.largest_message <= std::numeric_limits<int>::max());
     return detail::mpi_group::over(borrowed, options).map(wrap);

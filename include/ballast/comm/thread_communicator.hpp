@@ -50,8 +50,7 @@ class thread_communicator {
       std::size_t ranks, std::chrono::milliseconds deadline = default_deadline)
   {
     BALLAST_EXPECTS(ranks >= 1, "a group of ", detail::counted(ranks, "rank"), " was asked for");
-    BALLAST_EXPECTS(deadline > std::chrono::milliseconds(0), "the deadline is ", deadline.count(),
-                    " ms");
+    detail::expect_deadline(deadline);
     auto const group = std::make_shared<thread_meeting>(ranks, deadline);
     std::vector<thread_communicator> communicators;
     communicators.reserve(ranks);

@@ -105,8 +105,7 @@ class thread_meeting {
       waits_.waits_for[self] = detail::thread_waits::everybody;
       ++here_;
       // The clock overflows on now + max.
-      constexpr std::chrono::milliseconds longest = std::chrono::hours(24 * 365);
-      waits_.met.wait_for(lock, std::min(deadline_, longest),
+      waits_.met.wait_for(lock, std::min(deadline_, detail::longest_deadline),
                           [&] { return turn_ != turn || cannot(); });
       if (turn_ != turn) { return {}; }
     }

@@ -3,6 +3,7 @@
 #define BALLAST_GPU_COPY_ENGINE_COMMUNICATOR_HPP
 
 #include <ballast/comm/collective_check.hpp>
+#include <ballast/comm/deadline.hpp>
 #include <ballast/comm/thread_meeting.hpp>
 #include <ballast/core/contract.hpp>
 #include <ballast/core/ids.hpp>
@@ -208,8 +209,7 @@ class copy_engine_communicator {
 
   static void expect_usable(cudaStream_t stream, rank_id rank, copy_engine_options const& options)
   {
-    BALLAST_EXPECTS(options.deadline > std::chrono::milliseconds(0), "the deadline is ",
-                    options.deadline.count(), " ms");
+    detail::expect_deadline(options.deadline);
     BALLAST_EXPECTS(stream != nullptr && stream != cudaStreamLegacy, "the stream of rank ", rank,
                     " is the legacy default stream; give each rank one of its own");
   }

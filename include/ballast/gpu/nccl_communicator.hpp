@@ -92,8 +92,7 @@ class nccl_communicator {
                                                       nccl_communicator_options options = {},
                                                       Allocator const& allocator = Allocator())
   {
-    BALLAST_EXPECTS(options.deadline > std::chrono::milliseconds(0), "the deadline is ",
-                    options.deadline.count(), " ms");
+    detail::expect_deadline(options.deadline);
     int rank = 0;
     int ranks = 0;
     if (auto const code = ncclCommUserRank(comm, &rank); code != ncclSuccess) {

@@ -83,6 +83,7 @@ class nccl_pairs {
       nccl_communicator<Allocator>& comm, std::span<rank_pair const> pairs, cudaStream_t computes,
       std::chrono::milliseconds deadline = default_deadline)
   {
+    detail::expect_deadline(deadline);
     auto computed = detail::cuda_event::make();
     if (!computed) { return tl::unexpected(computed.error()); }
     nccl_pairs made(comm, computes, *std::move(computed));

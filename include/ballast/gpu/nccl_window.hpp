@@ -65,6 +65,7 @@ class nccl_window {
       ncclComm_t& comm, std::size_t bytes, std::chrono::milliseconds deadline = default_deadline)
   {
     BALLAST_EXPECTS(bytes > 0, "a window has at least a byte");
+    detail::expect_deadline(deadline);
     void* memory = nullptr;
     if (auto const code = ncclMemAlloc(&memory, bytes); code != ncclSuccess) {
       return comm_failure::transport("ncclMemAlloc", code, ncclGetErrorString(code));

@@ -13,6 +13,7 @@
 #include <torch/csrc/distributed/c10d/Store.hpp>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
+#include <algorithm>
 #include <charconv>
 #include <chrono>
 #include <cstddef>
@@ -79,6 +80,8 @@ try {
     std::chrono::milliseconds deadline = default_deadline)
 {
   BALLAST_EXPECTS(rank < ranks, "rank ", rank, " of ", ranks);
+  detail::expect_deadline(deadline);
+  deadline = std::min(deadline, detail::longest_deadline);
   return detail::made_of_torch(deadline, [&] {
     auto options = c10d::ProcessGroupGloo::Options::create(deadline);
     char const* const network = std::getenv("GLOO_SOCKET_IFNAME");
@@ -99,6 +102,8 @@ try {
 [[nodiscard]] inline result<torch_communicator> join_torch_job(
     std::chrono::milliseconds deadline = default_deadline)
 {
+  detail::expect_deadline(deadline);
+  deadline = std::min(deadline, detail::longest_deadline);
   auto const ranks = detail::torch_number("WORLD_SIZE", 1, std::numeric_limits<int>::max());
   if (!ranks) { return tl::unexpected(ranks.error()); }
   auto const rank = detail::torch_number("RANK", 0, *ranks - 1);

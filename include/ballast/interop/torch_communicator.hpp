@@ -55,10 +55,11 @@ class torch_communicator {
   [[nodiscard]] static torch_communicator over(process_group group,
                                                milliseconds deadline = default_deadline)
   {
-    BALLAST_EXPECTS(deadline > milliseconds(0), "the deadline is ", deadline.count(), " ms");
+    detail::expect_deadline(deadline);
     std::vector<int> members(static_cast<std::size_t>(group->getSize()));
     std::iota(members.begin(), members.end(), 0);
     auto const rank = static_cast<std::size_t>(group->getRank());
+    deadline = std::min(deadline, detail::longest_deadline);
     return {std::make_shared<job>(std::move(group), deadline, first_tag + 1), std::move(members),
             rank, first_tag};
   }

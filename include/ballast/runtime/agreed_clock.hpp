@@ -4,14 +4,17 @@
 
 #include <ballast/comm/concepts.hpp>
 #include <ballast/core/detail/thrown_by.hpp>
+#include <ballast/core/digest.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/runtime/detail/gather_alike.hpp>
+#include <ballast/runtime/model_profiler.hpp>
 #include <ballast/runtime/profiler_clock.hpp>
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <exception>
+#include <span>
 
 namespace ballast::inline v0 {
 
@@ -20,13 +23,27 @@ namespace ballast::inline v0 {
 /// same profile, and stop at the same point when the budget is used up.
 ///
 /// Expects     every rank uses it for the same calls in the same order; comm and clock outlive it.
-/// Errors      mismatch, on every rank, where one calls time() and another now(), or where the clock
-///             of a rank has an error of its own, which that rank gets, or what it times throws:
-///             then the exception leaves the call on that rank. Those of the communicator.
+/// Errors      mismatch, on every rank, where one calls time() and another now(), or
+///             profile_module has other settings or points left; or where the clock of a rank has an error of its own, which
+///             that rank gets, or what it times throws: then the exception leaves the call on that
+///             rank. Those of the communicator.
 template <communicator C, profiler_clock Clock = host_clock>
 class agreed_clock {
  public:
   explicit agreed_clock(C& comm, Clock clock = {}) : comm_(comm), clock_(clock) {}
+
+  /// What further calls are for, which ranks compare in each of them. For profile_module.
+  void about(profiler_settings const& settings, std::span<profiler_point const> points) noexcept
+  {
+    digest all;
+    all.add(settings.warm_up).add(settings.runs);
+    all.add(static_cast<std::uint64_t>(settings.budget_ns));
+    for (profiler_point const& each : points) {
+      all.add(static_cast<std::uint64_t>(each.part)).add(static_cast<std::uint64_t>(each.size));
+      all.add(each.tp).add(each.sp).add(each.ep);
+    }
+    about_ = all.value();
+  }
 
   template <class Work>
   [[nodiscard]] result<std::int64_t> time(Work&& work)
@@ -59,13 +76,16 @@ class agreed_clock {
 
   [[nodiscard]] auto gather(call which, std::int64_t own)
   {
+    auto const word = digest{}.add(static_cast<std::uint64_t>(which)).add(about_).value();
     return detail::gather_alike<std::int64_t>(
-        comm_, "agreed_clock", {static_cast<std::uint64_t>(which), "the call, or one has no time"},
-        "time the same calls in the same order", 1, [own](std::size_t) { return own; });
+        comm_, "agreed_clock", {word, "what is timed, or one has no time"},
+        "time the same calls in the same order, of the same points with the same settings", 1,
+        [own](std::size_t) { return own; });
   }
 
   C& comm_;
   Clock clock_;
+  std::uint64_t about_ = 0;
 };
 
 }  // namespace ballast::inline v0

@@ -55,7 +55,7 @@ struct profiler_grid {
 struct profiler_settings {
   std::uint32_t warm_up = 2;  ///< calls that are not counted
   std::uint32_t runs = 9;
-  std::int64_t budget_ns = std::numeric_limits<std::int64_t>::max();
+  std::int64_t budget_ns = std::numeric_limits<std::int64_t>::max();  ///< none; 0 measures nothing
 };
 
 /// How far the profiler is.
@@ -222,8 +222,8 @@ namespace detail {
 ///             (4) where a point is out_of_memory, neither it nor a larger one of its part and
 ///                 degree is measured, all others are, and the summary says so
 /// Errors      out_of_range: the grid is empty or has sizes or degrees that are none, or a run took
-///             no time by the clock; mismatch: the file has another module of that name. Those of
-///             the clock, and those of prepare and of the passes but for out_of_memory.
+///             no time by the clock; mismatch: the file has another module of that name, or ranks of
+///             an agreed_clock differ in settings or points that are left. Those of the clock, and those of prepare and of the passes but for out_of_memory.
 template <profiler_clock Clock, prepares_points Prepare,
           std::invocable<profiler_progress const&> Report>
 [[nodiscard]] result<profiler_summary> profile_module(profile_file& file, profiler_grid const& grid,
@@ -232,6 +232,8 @@ template <profiler_clock Clock, prepares_points Prepare,
                                                       Report&& report)
 {
   BALLAST_EXPECTS(settings.runs >= 1);
+  BALLAST_EXPECTS(settings.budget_ns >= 0, "the budget is ", settings.budget_ns,
+                  " ns; give 0 or more");
   if (auto checked = detail::check_grid(grid); !checked) { return tl::unexpected(checked.error()); }
   auto const described = detail::describe(file, grid);
   if (!described) { return tl::unexpected(described.error()); }
@@ -242,17 +244,15 @@ template <profiler_clock Clock, prepares_points Prepare,
   profiler_summary summary;
   for (profiler_point const& point : detail::points_of(grid)) {
     auto const& known = detail::speeds_of(module, point);
-    bool const is_known = std::any_of(known.begin(), known.end(), [&](speed_point const& each) {
-      return each.size == point.size;
-    });
-    if (is_known) {
+    if (std::ranges::count(known, point.size, &speed_point::size) > 0) {
       ++summary.known;
-    } else if (std::find(missing.begin(), missing.end(), point) == missing.end()) {
+    } else if (std::ranges::count(missing, point) == 0) {
       missing.push_back(point);
       flop_left += detail::flop_of(grid, point);
     }
   }
 
+  if constexpr (requires { clock.about(settings, missing); }) { clock.about(settings, missing); }
   auto const start = clock.now();
   if (!start) { return tl::unexpected(start.error()); }
   double flop_done = 0;

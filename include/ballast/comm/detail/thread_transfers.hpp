@@ -66,8 +66,7 @@ class thread_transfers {
     members_[self].awaited = to_index(id);
     if (own.now == state::open) { waits_.waits_for[self] = own.peer; }
     // The clock overflows on now + max.
-    constexpr std::chrono::milliseconds longest = std::chrono::hours(24 * 365);
-    waits_.woken[self].wait_for(lock, std::min(deadline_, longest), [&] {
+    waits_.woken[self].wait_for(lock, std::min(deadline_, longest_deadline), [&] {
       bool const hopeless = waits_.failure || waits_.left[own.peer];
       return is_over(own) || (own.now == state::open && hopeless);
     });

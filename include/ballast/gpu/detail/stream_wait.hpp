@@ -2,6 +2,7 @@
 #ifndef BALLAST_GPU_DETAIL_STREAM_WAIT_HPP
 #define BALLAST_GPU_DETAIL_STREAM_WAIT_HPP
 
+#include <ballast/comm/deadline.hpp>
 #include <ballast/core/config.hpp>
 
 #include <cuda_runtime_api.h>  // cudaStream_t, cudaStreamQuery
@@ -32,8 +33,7 @@ template <class Done>
 {
   using namespace std::chrono;
   auto const begin = steady_clock::now();
-  auto const patience =
-      std::min<milliseconds>(deadline, hours(24 * 365));  // more overflows the clock
+  auto const patience = std::min(deadline, longest_deadline);  // more overflows the clock
   for (;;) {
     if (done()) { return true; }
     auto const waited = steady_clock::now() - begin;
