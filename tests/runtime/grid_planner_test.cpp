@@ -203,6 +203,7 @@ TEST(GridPlanner, TellsEveryRankThatTheCostOfOneThrew)
   for (std::size_t const rank : {0U, 2U}) {
     EXPECT_EQ(told[rank].error().code, error_code::mismatch);
     EXPECT_THAT(told[rank].error().ranks, testing::ElementsAre(rank_id{1}));
+    EXPECT_THAT(told[rank].error().message, HasSubstr("has none: planning step 0 threw: thirteen"));
   }
 }
 

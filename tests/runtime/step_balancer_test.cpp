@@ -510,7 +510,7 @@ TEST(StepBalancer, WithDifferentRoomForSamplesIsAMismatch)
   }
 }
 
-TEST(StepBalancer, ThrowsWhatPlanningThrowsOnceTheOthersKnow)
+TEST(StepBalancer, TellsAllRanksWhatPlanningThrewOnOne)
 {
   auto const told = ballast::run_ranks(3, [](thread_communicator& comm) {
     bool refuses = comm.rank() == rank_id{1};
@@ -520,19 +520,21 @@ TEST(StepBalancer, ThrowsWhatPlanningThrowsOnceTheOthersKnow)
     };
     step_balancer balancer(comm, ballast::one_gpu_bags(3), cost, refine{});
     std::vector<tokens> const read{4, 5};
-    ballast::result<void> planned;
-    if (refuses) {
-      EXPECT_THROW(static_cast<void>(balancer.plan(read)), std::runtime_error);
-    } else {
-      planned = balancer.plan(read);
-    }
+    auto const planned = balancer.plan(read);
     refuses = false;
     EXPECT_TRUE(balancer.plan(read));
     return planned;
   });
-  EXPECT_TRUE(told[1]);  // it has thrown
+  ASSERT_FALSE(told[1].has_value());
+  EXPECT_EQ(told[1].error(),
+            (ballast::error{error_code::failed, 0, "planning threw on rank 1: no cost"}));
   for (std::size_t const rank : {0U, 2U}) {
     ASSERT_FALSE(told[rank].has_value());
+    EXPECT_THAT(
+        told[rank].error().message,
+        HasSubstr("(rank 1 differs from the others); nothing was sent. Make every rank plan "
+                  "from the same gathered lengths and settings. Rank 1 has none: planning "
+                  "threw on rank 1: no cost"));
     EXPECT_EQ(told[rank].error().code, error_code::mismatch);
     EXPECT_THAT(told[rank].error().ranks, ElementsAre(rank_id{1}));
   }

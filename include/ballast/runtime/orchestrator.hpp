@@ -84,12 +84,12 @@ struct orchestrator_options {
 ///             (MPI without MPI_THREAD_MULTIPLE, NCCL). next: wrong_order, if no step was
 ///             submitted; out_of_range on every rank, if rank `position` has read more than
 ///             most_entries; those of phase_planner and of the communicator; mismatch, on a rank
-///             that has a plan, if others have a different one or none. An exception while a step
-///             is gathered or planned is thrown again by next() on the rank where it occurred,
+///             that has a plan, if others have a different one or none, and then why; failed, with
+///             its text, on a rank where a cost threw. std::bad_alloc is thrown again by next(),
 ///             after the others have been told. Of a carrier, those of its begin_step; then the
 ///             step is taken. All else: those of route.
 /// Complexity  submit copies what was read. On the thread two all_gather, one of most_entries x 16
-///             bytes a rank and one of 8, and the phase_planner. to_encoder, to_model: one
+///             bytes a rank and one of 9, and the phase_planner. to_encoder, to_model: one
 ///             all_to_all_v, all arrays of a call together. to_pass, from_pass: the same, or a copy.
 /// Source      B. Xiao, Y. Zheng et al., "OrchMLLM: Orchestrate Multimodal Data with Batch
 ///             Post-Balancing to Accelerate Multimodal Large Language Model Training", arXiv

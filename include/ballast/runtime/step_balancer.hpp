@@ -69,13 +69,13 @@ namespace ballast::inline v0 {
 ///             (4) a step no larger than those before allocates nothing, from the second on
 /// Errors      plan: those of gather_samples_into and partition_into; out_of_range where the bags
 ///             have not as many GPUs as the job, or a number of tokens with a loss is out of range.
-///             mismatch, on a rank that has a plan, if others have a different one or none; a rank
-///             that could not plan has its own error. An exception while it plans (of cost, of
-///             length_of, std::bad_alloc) is thrown again on the rank where it occurred after the
-///             others have been told. The first plan() that succeeds splits the communicator, with
-///             its errors. All else: those of the communicator.
+///             mismatch, on a rank that has a plan, if others have a different one or none, and
+///             then why; a rank that could not plan has its own error: `failed` where a cost or
+///             another function of the options threw, with its text. std::bad_alloc is thrown again
+///             after the others have been told. The first plan() that succeeds splits the
+///             communicator, with its errors. All else: those of the communicator.
 /// Complexity  plan: two all_gather, one of most_samples x sizeof(Sample) bytes a rank and one of
-///             8; the policy; O(samples + pieces + ranks).
+///             9; the policy; O(samples + pieces + ranks).
 /// Source      the calls are those of K. Zhang et al., "KnapFormer", arXiv 2508.06001.
 template <class Cost, partition_policy Policy, splitting_communicator Communicator,
           class Sample = tokens>

@@ -2,14 +2,17 @@
 #ifndef BALLAST_RUNTIME_DETAIL_PLAN_TOGETHER_HPP
 #define BALLAST_RUNTIME_DETAIL_PLAN_TOGETHER_HPP
 
-#include <ballast/comm/agree.hpp>
+#include <ballast/comm/comm_failure.hpp>
 #include <ballast/comm/concepts.hpp>
+#include <ballast/core/detail/concat.hpp>
 #include <ballast/core/detail/thrown_by.hpp>
 #include <ballast/core/digest.hpp>
 #include <ballast/core/result.hpp>
+#include <ballast/runtime/detail/gather_alike.hpp>
+#include <ballast/runtime/detail/thrown_text.hpp>
 
+#include <cstddef>
 #include <cstdint>
-#include <exception>
 
 namespace ballast::inline v0::detail {
 
@@ -20,36 +23,57 @@ namespace ballast::inline v0::detail {
 ///
 /// Expects     an error of gather() is one on every rank.
 /// Errors      those of gather(). mismatch, on a rank that has a plan, if others have a different
-///             one or none; a rank that could not plan has its own error. An exception of gather()
-///             or make() is thrown again after the others have been told. Also the errors of the
-///             communicator.
-/// Complexity  gather(), make() and one all_gather of 8 bytes a rank.
+///             one or none, and then why; a rank that could not plan has its own error, and `failed`
+///             where a call threw. Only std::bad_alloc is thrown again, after the others have been
+///             told. Also the errors of the communicator.
+/// Complexity  gather(), make() and one all_gather of 9 bytes a rank; one more where a rank has no
+///             plan and others have one, or another reason.
 template <communicator C, class Gather, class Make, class WordOf>
 [[nodiscard]] result<void> plan_together(C& comm, Gather const& gather, Make const& make,
                                          WordOf const& word_of_plan)
 {
-  auto const word_of = [](error const& why) {
-    constexpr std::uint64_t no_plan = 0x6e6f20706c616e21U;
-    auto const code = static_cast<std::uint64_t>(why.code);
-    return digest{}.add(no_plan).add(code).add(why.position).value();
-  };
-  auto const compare = [&comm](std::uint64_t word) {
-    return agree(comm, word, "the plan, or on why there is none");
-  };
   result<void> made;
-  result<void> gathered;
+  bool has_gathered = false;
+  std::uint64_t word = 0;
   auto const thrown = thrown_by([&] {
-    gathered = gather();
-    if (gathered) { made = make(); }
+    made = gather();
+    if (!made) { return; }
+    has_gathered = true;
+    made = make();
+    if (made) { word = word_of_plan(); }
   });
   if (thrown) {
-    // So that no rank waits for this one: the others are in this comparison too, or still in the
-    // gather, where this other call is a mismatch.
-    static_cast<void>(compare(word_of(error{})));
-    std::rethrow_exception(thrown);
+    made = fail(error_code::failed, 0, "planning threw on rank ", comm.rank(), ": ",
+                thrown_text(thrown));
+  } else if (!has_gathered) {
+    return made;
   }
-  if (!gathered) { return gathered; }
-  auto same = compare(made ? word_of_plan() : word_of(made.error()));
+  if (!made) {
+    auto const code = static_cast<std::uint64_t>(made.error().code);
+    word = digest{}.add(code).add(made.error().position).value();
+  }
+  // No rank waits for one that threw: the others are here too, or still in gather(), where this
+  // other call is a mismatch.
+  bool const has_plan = made.has_value();
+  auto const words = gather_with_word<bool>(comm, word, 1, [&](std::size_t) { return has_plan; });
+  result<void> same;
+  if (!words) {
+    same = tl::unexpected(words.error());
+  } else if (!words->all_have(word)) {
+    same = comm_failure::mismatch("plan", "the plan, or on why there is none", words->differing());
+    std::size_t without = 0;
+    while (without < comm.size() && (*words)(without)) { ++without; }
+    if (without < comm.size()) {
+      auto const texts = gather_with_word<told_text>(comm, 0, 1, [&](std::size_t) {
+        return made ? told_text() : told_text(made.error().message);
+      });
+      if (texts) {
+        same.error().message +=
+            concat(". Rank ", without, " has none: ", (*texts)(without).bytes.data());
+      }
+    }
+  }
+  if (thrown) { rethrow_if_out_of_memory(thrown); }
   return made ? same : made;
 }
 

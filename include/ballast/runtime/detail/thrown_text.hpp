@@ -5,8 +5,13 @@
 #include <ballast/core/config.hpp>
 #include <ballast/text/detail/text_escape.hpp>
 
+#include <algorithm>
+#include <array>
+#include <cstddef>
 #include <exception>
+#include <new>
 #include <string>
+#include <string_view>
 
 namespace ballast::inline v0::detail {
 
@@ -26,6 +31,37 @@ namespace ballast::inline v0::detail {
   return {};  // nothing throws
 #endif
 }
+
+/// Throws it again where memory was lacking: that is an exception everywhere, and no error.
+inline void rethrow_if_out_of_memory(std::exception_ptr const& thrown)
+{
+#ifdef __cpp_exceptions
+  try {
+    std::rethrow_exception(thrown);
+  } catch (std::bad_alloc const&) {
+    throw;
+  } catch (...) {  // NOLINT(bugprone-empty-catch)
+  }
+#else
+  static_cast<void>(thrown);
+#endif
+}
+
+/// A text that ranks tell each other, cut between letters where it is long.
+struct told_text {
+  std::array<char, 256> bytes{};  // with a zero behind the last
+
+  told_text() = default;
+  explicit told_text(std::string_view text)
+  {
+    constexpr std::string_view cut = "...";
+    std::size_t const most = bytes.size() - 1;
+    bool const is_cut = text.size() > most;
+    std::size_t const shown = is_cut ? whole_characters(text, most - cut.size()) : text.size();
+    std::copy_n(text.data(), shown, bytes.data());
+    if (is_cut) { std::copy(cut.begin(), cut.end(), bytes.data() + shown); }
+  }
+};
 
 }  // namespace ballast::inline v0::detail
 

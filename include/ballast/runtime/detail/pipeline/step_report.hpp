@@ -7,16 +7,14 @@
 #include <ballast/core/ids.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/runtime/detail/pipeline/pipeline_job.hpp>
-#include <ballast/text/detail/text_escape.hpp>
+#include <ballast/runtime/detail/thrown_text.hpp>
 
 #include <algorithm>
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <span>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -41,13 +39,7 @@ class step_report {
   {
     if (threw_) { return; }
     threw_ = true;
-    text_.fill('\0');
-    constexpr std::string_view cut = "...";
-    std::size_t const most = text_.size() - 1;
-    std::size_t const shown =
-        text.size() <= most ? text.size() : whole_characters(text, most - cut.size());
-    std::copy_n(text.data(), shown, text_.data());
-    if (shown < text.size()) { std::copy(cut.begin(), cut.end(), text_.data() + shown); }
+    text_ = told_text(text);
   }
 
   /// The sum of all losses, in the order of microbatches, then stages, then replicas: so it does
@@ -59,11 +51,11 @@ class step_report {
                                         std::span<microbatch_id const> order)
   {
     std::size_t const numbers = losses_.size() * sizeof(double);
-    std::size_t const bytes = text_.size() + numbers;
+    std::size_t const bytes = sizeof(text_) + numbers;
     auto const memory = comm.scratch(bytes * (comm.size() + 1));
-    if (!threw_) { text_.fill('\0'); }
-    std::memcpy(memory.data(), text_.data(), text_.size());
-    if (numbers > 0) { std::memcpy(memory.data() + text_.size(), losses_.data(), numbers); }
+    if (!threw_) { text_ = {}; }
+    std::memcpy(memory.data(), &text_, sizeof(text_));
+    if (numbers > 0) { std::memcpy(memory.data() + sizeof(text_), losses_.data(), numbers); }
     auto const all = memory.subspan(bytes, bytes * comm.size());
     if (auto done = comm.all_gather(memory.first(bytes), all); !done) {
       return tl::unexpected(done.error());
@@ -86,7 +78,7 @@ class step_report {
           std::size_t const at = job.chunk_of(stage) * positions_ + position;
           std::memcpy(
               &loss,
-              &all[to_index(job.rank(stage, data)) * bytes + text_.size() + at * sizeof(double)],
+              &all[to_index(job.rank(stage, data)) * bytes + sizeof(text_) + at * sizeof(double)],
               sizeof(loss));
           sum += loss;
         }
@@ -112,7 +104,7 @@ class step_report {
   std::size_t positions_ = 0;
   std::vector<double> losses_;  // most chunks x positions
   bool threw_ = false;
-  std::array<char, 256> text_{};  // what was thrown where, or nothing
+  told_text text_;  // what was thrown where, or nothing
   std::vector<std::uint32_t> by_microbatch_;
 };
 
