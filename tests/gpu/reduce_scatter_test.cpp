@@ -6,9 +6,11 @@
 #include "copy_engine_threads.hpp"  // defines: ballast_test::{cuda_streams, run_copy_engine_ranks}
 
 #include <cuda_bf16.h>
+#include <cuda_fp16.h>
 #include <gtest/gtest.h>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/random.hpp>
+#include <ballast/core/result.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/cuda/reduce_scatter.cuh>
 #include <ballast/gpu/overlapped_chunks.hpp>
@@ -95,6 +97,27 @@ TEST(ReduceScatter, AddsInTheOrderOfRanks)
     EXPECT_EQ(cudaStreamSynchronize(comm.stream()), cudaSuccess);
     EXPECT_EQ(values[0], (1e8F + 1) - 1e8F);
     EXPECT_EQ(static_cast<float>(narrow[2]), 258);
+    EXPECT_TRUE(comm.barrier());
+  });
+}
+
+TEST(ReduceScatter, TellsAllRanksOfElementsOfTwoTypes)  // Errors: mismatch
+{
+  cuda_streams const streams(2);
+  ballast_test::run_copy_engine_ranks(streams.all(), with_time, [](communicator& comm) {
+    auto const code_of = [&comm](auto values) {  // 16 bytes
+      auto pieces = values;
+      ballast::workspace memory;
+      auto const done = ballast::all_reduce(comm, std::span(values), std::span(pieces), memory);
+      return done ? ballast::error_code::syntax : done.error().code;
+    };
+    bool const is_first = comm.rank() == ballast::rank_id{0};
+    EXPECT_EQ(is_first ? code_of(std::vector<float>(4)) : code_of(std::vector<double>(2)),
+              ballast::error_code::mismatch);
+    EXPECT_EQ(is_first ? code_of(std::vector<__half>(8)) : code_of(std::vector<__nv_bfloat16>(8)),
+              ballast::error_code::mismatch);
+    EXPECT_EQ(is_first ? code_of(std::vector<float>(4)) : code_of(std::vector<std::int32_t>(4)),
+              ballast::error_code::mismatch);
     EXPECT_TRUE(comm.barrier());
   });
 }

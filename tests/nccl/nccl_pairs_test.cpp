@@ -232,6 +232,20 @@ TEST(NcclPairs, HoldUpNoOtherPairAndNoOtherDirection)
   });
 }
 
+TEST(NcclPairs, TellAllRanksOfOtherPairs)  // Errors: mismatch
+{
+  nccl_ranks ranks(3);
+  compute_streams const streams(3);
+  ranks.run({.deadline = time_bound}, [&](nccl_communicator<>& comm) {
+    std::vector<rank_pair> pairs{{rank_id{0}, rank_id{1}}, {rank_id{1}, rank_id{2}}};
+    if (comm.rank() == rank_id{1}) { pairs.pop_back(); }
+    auto const made = nccl_pairs<>::make(comm, pairs, streams.computes(comm.rank()));
+    ASSERT_FALSE(made);
+    EXPECT_EQ(made.error().code, error_code::mismatch);
+    EXPECT_THAT(made.error().ranks, testing::ElementsAre(rank_id{1}));
+  });
+}
+
 TEST(NcclPairs, EndAllTransfersAtTheDeadlineAndRunOnNewOnes)  // Ensures (2)
 {
   auto const job = toy::chain_job(3, 2);

@@ -2,6 +2,7 @@
 #ifndef BALLAST_CUDA_REDUCE_SCATTER_CUH
 #define BALLAST_CUDA_REDUCE_SCATTER_CUH
 
+#include <ballast/comm/collective_check.hpp>
 #include <ballast/core/contract.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/core/workspace.hpp>
@@ -10,11 +11,13 @@
 #include <ballast/gpu/nvtx_range.hpp>
 #include <ballast/gpu/stream_communicator.hpp>
 
+#include <cuda_bf16.h>
 #include <cuda_runtime.h>
 
 #include <algorithm>
 #include <cstddef>
 #include <span>
+#include <type_traits>
 
 namespace ballast::inline v0 {
 
@@ -35,7 +38,8 @@ namespace ballast::inline v0 {
 ///                 nvcc
 ///             (2) it waits for nothing but what the communicator's all_to_all_v waits for
 ///             (3) the steady state allocates nothing
-/// Errors      those of the communicator's all_to_all_v; transport with CUDA's code and text.
+/// Errors      those of the communicator's all_to_all_v: where it compares sizes, mismatch on every
+///             rank of elements of other types too. transport with CUDA's code and text.
 /// Complexity  sends and receives (P - 1) n elements a rank, as a ring does; reads P n and writes n
 ///             to add them.
 /// Source      StepCCL, which does the same: Zhang et al., "DistTrain", 2024, arXiv:2408.04275.
@@ -50,9 +54,18 @@ template <stream_communicator C, class T>
   auto scratch = memory.open();
   std::span<std::size_t> const bytes = scratch.take<std::size_t>(comm.size());
   std::fill(bytes.begin(), bytes.end(), sum.size_bytes());
-  auto exchanged =
-      comm.all_to_all_v(std::as_bytes(partial), bytes, std::as_writable_bytes(pieces), bytes);
-  if (!exchanged) { return exchanged; }
+  constexpr bool is_bf16 = std::is_same_v<T, __nv_bfloat16>;
+  constexpr std::size_t type = sizeof(T) << 2U | (is_bf16 ? 2U : std::is_integral_v<T> ? 1U : 0U);
+  auto const send = std::as_bytes(partial);
+  auto const receive = std::as_writable_bytes(pieces);
+  auto const exchange = [&] {
+    if constexpr (requires { comm.all_to_all_v(send, bytes, receive, bytes, type); }) {
+      return comm.all_to_all_v(send, bytes, receive, bytes, content_word(0, type));
+    } else {
+      return comm.all_to_all_v(send, bytes, receive, bytes);
+    }
+  };
+  if (auto exchanged = exchange(); !exchanged) { return exchanged; }
   return cuda_result("add_pieces",
                      detail::add_pieces(std::span<T const>(pieces), sum, comm.stream()));
 }

@@ -2,11 +2,13 @@
 #ifndef BALLAST_GPU_NCCL_PAIRS_HPP
 #define BALLAST_GPU_NCCL_PAIRS_HPP
 
+#include <ballast/comm/agree.hpp>
 #include <ballast/comm/comm_failure.hpp>
 #include <ballast/comm/deadline.hpp>
 #include <ballast/comm/point_to_point.hpp>
 #include <ballast/comm/rank_pair.hpp>
 #include <ballast/core/contract.hpp>
+#include <ballast/core/digest.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/gpu/cuda_failure.hpp>
@@ -72,8 +74,9 @@ struct nccl_way {
 /// Ensures     (1) those of point_to_point: no call but wait_for waits for another rank
 ///             (2) after a failure no array is in use
 ///             (3) once as many transfers have been under way, nothing is allocated
-/// Errors      those of nccl_communicator, whose `ranks` are empty for transfers. make: those of
-///             CUDA and NCCL, after which comm must not be used again.
+/// Errors      those of nccl_communicator, whose `ranks` are empty for transfers. make: mismatch, on
+///             every rank, where pairs differ; those of CUDA and NCCL, after which comm must not be
+///             used again.
 /// Complexity  make: a split and a message for each pair of the rank that has most, about.
 template <class Allocator = pinned_allocator<std::byte>>
 class nccl_pairs {
@@ -91,6 +94,11 @@ class nccl_pairs {
     std::vector<rank_pair> left(pairs.begin(), pairs.end());
     std::sort(left.begin(), left.end());
     left.erase(std::unique(left.begin(), left.end()), left.end());
+    digest all;
+    for (rank_pair const& each : left) { all.add(to_index(each.from)).add(to_index(each.to)); }
+    if (auto same = agree(comm, all.value(), "the pairs"); !same) {
+      return tl::unexpected(same.error());
+    }
     while (!left.empty()) {
       std::vector<bool> busy(comm.size(), false);
       std::optional<rank_pair> own;
