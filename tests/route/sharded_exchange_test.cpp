@@ -384,6 +384,28 @@ TEST(ShardedExchange, TellsOfUnequalPlans)
   }
 }
 
+// One rank goes backward, or has begun more packs ahead, with the same arrays.
+TEST(ShardedExchange, TellsOfAnotherDirectionOrAhead)  // Ensures (5)
+{
+  ballast::random_source random(4);
+  ballast::device_groups const all(ballast::node_sizes::equal(1, 2), 2);
+  sharded_case const step(all, {8}, {*all.group_of(rank_id{0}, 2)}, 4, 4, 2, random);
+  for (bool const backward : {false, true}) {
+    ballast::run_ranks(2, [&](thread_communicator& comm) {
+      bool const odd = comm.rank() == rank_id{1};
+      sharded_arrays arrays(step, comm.rank());
+      sharded_exchange exchange(odd && !backward ? 2 : 1);
+      auto const ignore = [](std::size_t) {};
+      auto const end =
+          odd && backward
+              ? exchange.backward(comm, arrays.packs, arrays.inputs(), arrays.outputs(), ignore)
+              : exchange.forward(comm, arrays.packs, arrays.inputs(), arrays.outputs(), ignore);
+      ASSERT_FALSE(end);
+      EXPECT_EQ(end.error().code, error_code::mismatch) << end.error().message;
+    });
+  }
+}
+
 // One rank has elements of half the width, twice as many.
 TEST(ShardedExchange, TellsOfOtherElements)  // Ensures (5)
 {

@@ -120,6 +120,23 @@ constexpr grid_step_options<answer> of_answers{
 
 constexpr auto answer_cost = [](answer const& a) -> std::int64_t { return a.prompt + a.response; };
 
+// As many tokens have a loss by either rule, and each sample another number.
+TEST(GridBalancer, TellsAllRanksOfOtherTokensWithALoss)
+{
+  ballast::run_ranks(2, [](thread_communicator& comm) {
+    auto options = of_answers;
+    if (comm.rank() == ballast::rank_id{1}) {
+      options.loss_tokens_of = [](answer const& a) -> tokens { return a.prompt; };
+    }
+    grid_balancer balancer(comm, ballast::one_gpu_bags(2), answer_cost, refine_grid{}, options);
+    auto const done = balancer.plan(comm.rank() == ballast::rank_id{0}
+                                        ? std::vector<answer>{{10, 5, 0}, {5, 10, 0}}
+                                        : std::vector<answer>{});
+    ASSERT_FALSE(done);
+    EXPECT_EQ(done.error().code, ballast::error_code::mismatch);
+  });
+}
+
 TEST(GridBalancer, WeighsLossesByTokensThatHaveOne)
 {
   std::vector<std::vector<answer>> const read{{{10, 5, 0}, {10, 15, 0}, {30, 0, 1}}, {{20, 20, 2}}};
