@@ -65,6 +65,20 @@ else()
   skipped_test(alone_examples "clang++-19 not found")
 endif()
 
+# Programs without exceptions get results, and so do the calls of a user's that could throw elsewhere.
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  file(GLOB every_umbrella CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/include/ballast/*.hpp)
+  list(TRANSFORM every_umbrella REPLACE ".+" "-include;\\0")
+  get_target_property(expected_include tl::expected INTERFACE_INCLUDE_DIRECTORIES)
+  add_test(NAME headers_without_exceptions
+    COMMAND ${CMAKE_CXX_COMPILER} -std=c++20 -fno-exceptions -fsyntax-only ${every_umbrella}
+      -I${PROJECT_SOURCE_DIR}/include "-I$<JOIN:${expected_include},;-I>"
+      ${CMAKE_CURRENT_SOURCE_DIR}/headers/without_exceptions.cpp
+    COMMAND_EXPAND_LISTS)
+else()
+  skipped_test(headers_without_exceptions "g++ reads it")
+endif()
+
 # One build serves as the second compiler and as the sanitizers' run: clang compiles sanitized code in half
 # of g++'s time. Without optimisation it does so in half of that again, and without sanitizers in the code
 # of GoogleTest and rapidcheck sooner still. Of the programs, those are left out in which little of the

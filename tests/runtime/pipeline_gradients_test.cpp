@@ -171,7 +171,7 @@ TEST(AddSharedGradients, RefusesModulesOfOtherSizes)  // Errors
   });
 }
 
-// What each of four ranks gives for a weight of stages 0, 1 and 3, and gets as `ranks` of a mismatch.
+// What each of four ranks gives for a weight of stages 0, 1 and 3; and who differs, as they are told.
 template <class Gradient>
 void expect_told(Gradient const& gradient_of, std::vector<rank_id> const& differing)
 {

@@ -266,8 +266,8 @@ TEST(CodeOfUsers, ThrowsOutOfPlainCallsWhichCanBeMadeAgain)
   }
 }
 
-// Where ranks call together, and where a thread calls, the text is in an error: of the rank on which
-// it was thrown, and of all others. call(throws) is of one rank.
+// Where ranks call together, the text is in an error, on the rank on which it was thrown and on all
+// others. call(throws) is that of one rank.
 struct common_call {
   char const* place;
   std::function<std::function<ballast::result<void>(bool)>(thread_communicator&)> make;

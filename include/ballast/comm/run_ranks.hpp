@@ -60,7 +60,7 @@ auto run_ranks(std::size_t ranks, F f, std::chrono::milliseconds deadline = defa
   std::exception_ptr first_thrown;
   std::mutex thrown;
   auto const run = [&](std::size_t rank, thread_communicator comm) {
-    // comm outlives what is done here: peers notice that this rank left after its exception was stored.
+    // comm lives until the exception is stored: its peers notice later that this rank has left.
     auto const own = detail::thrown_by([&] {
       if constexpr (has_value) {
         returned[rank].emplace(f(comm));

@@ -74,9 +74,9 @@ struct nccl_way {
 /// Ensures     (1) those of point_to_point: no call but wait_for waits for another rank
 ///             (2) after a failure no array is in use
 ///             (3) once as many transfers have been under way, nothing is allocated
-/// Errors      those of nccl_communicator, whose `ranks` are empty for transfers. make: mismatch, on
-///             every rank, where pairs differ; those of CUDA and NCCL, after which comm must not be
-///             used again.
+/// Errors      those of nccl_communicator, whose `ranks` are empty for transfers. make: mismatch,
+///             on every rank, where pairs differ; those of CUDA and NCCL, after which comm must not
+///             be used again.
 /// Complexity  make: a split and a message for each pair of the rank that has most, about.
 template <class Allocator = pinned_allocator<std::byte>>
 class nccl_pairs {

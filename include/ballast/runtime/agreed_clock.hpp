@@ -23,10 +23,10 @@ namespace ballast::inline v0 {
 /// same profile, and stop at the same point when the budget is used up.
 ///
 /// Expects     every rank uses it for the same calls in the same order; comm and clock outlive it.
-/// Errors      mismatch, on every rank, where one calls time() and another now(), or
-///             profile_module has other settings or points left; or where the clock of a rank has an error of its own, which
-///             that rank gets, or what it times throws: then the exception leaves the call on that
-///             rank. Those of the communicator.
+/// Errors      mismatch, on every rank: one calls time() and another now(); profile_module has
+///             other settings or points left; or on some rank the clock has an error, which that
+///             rank gets, or what is timed throws, and the exception leaves the call there. Those
+///             of the communicator.
 template <communicator C, profiler_clock Clock = host_clock>
 class agreed_clock {
  public:

@@ -267,7 +267,7 @@ class grid_balancer : public detail::bag_steps<Communicator, Sample, grid_step_o
     all.add(detail::span_of(lengths_));
     if (options_.loss_tokens_of != nullptr) {
       for (Sample const& each : all_.samples) {
-        all.add(static_cast<std::uint64_t>(loss_of(each)));
+        all.add(static_cast<std::uint64_t>(options_.loss_tokens_of(each)));
       }
     }
     return all.value();

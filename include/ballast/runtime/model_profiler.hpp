@@ -222,8 +222,8 @@ namespace detail {
 ///             (4) where a point is out_of_memory, neither it nor a larger one of its part and
 ///                 degree is measured, all others are, and the summary says so
 /// Errors      out_of_range: the grid is empty or has sizes or degrees that are none, or a run took
-///             no time by the clock; mismatch: the file has another module of that name, or ranks of
-///             an agreed_clock differ in settings or points that are left. Those of the clock, and those of prepare and of the passes but for out_of_memory.
+///             no time by the clock; mismatch: the file has another module of that name. Those of
+///             the clock, and those of prepare and of the passes but for out_of_memory.
 template <profiler_clock Clock, prepares_points Prepare,
           std::invocable<profiler_progress const&> Report>
 [[nodiscard]] result<profiler_summary> profile_module(profile_file& file, profiler_grid const& grid,

@@ -64,7 +64,7 @@ struct stage_gradient {
 /// Ensures     squares are added in the order of stages, of tensor ranks, and of `own`, in double
 ///             precision. So norm and gradients have the same bits however stages are spread over
 ///             ranks, on one rank too
-/// Errors      mismatch, on every rank: `most` or the grid differs; nothing is scaled then. Those of
+/// Errors      mismatch, on every rank: `most` or the grid differs, and nothing is scaled. Those of
 ///             the communicator, also where numbers of stages differ.
 /// Complexity  O(gradients + ranks x stages), one all_gather of 8 bytes and 8 for each stage.
 template <communicator C, std::floating_point T>

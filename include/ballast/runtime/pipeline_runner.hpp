@@ -51,8 +51,8 @@ concept pipeline_communicator = communicator<C> && point_to_point<C>;
 ///     or_throw(runner.run(comm, order, stage));       // computes gradients
 ///     runner.loss();                                  // of the step, the same on every rank
 ///
-/// Expects     all ranks call the same functions with the same plan and order. The communicator's sends do not wait for their receivers, also the first: threads,
-///             MPI, and NCCL by `nccl_pairs`; it has no transfers of others under way between the
+/// Expects     all ranks call the same functions with the same plan and order. The communicator's
+///             sends do not wait for their receivers, also the first: threads, MPI, and NCCL by `nccl_pairs`; it has no transfers of others under way between the
 ///             same ranks. `Allocator` allocates memory that it reaches; that of the device by
 ///             device_allocator, where arrays are the device's, and calls only queue work.
 /// Ensures     (1) every stage is given the same rows, and returns the same gradients, whatever the
@@ -65,10 +65,11 @@ concept pipeline_communicator = communicator<C> && point_to_point<C>;
 ///                 activation_memory, what is received ahead, and what was sent and has not gone
 ///             (5) nothing is allocated once steps were as large and as many sends were under way
 /// Errors      mismatch, on every rank, before anything moves: setup, plan or order differ.
-///             infeasible or out_of_range, before anything moves: plan() was not called, the order is
-///             no permutation, or the runner is another rank's; others get a mismatch then. failed, on every rank: a stage threw; the step was carried
-///             to its end without computing, and the next one can run. Those of the communicator:
-///             it is broken, and the runner can be used with a new one.
+///             infeasible or out_of_range, before anything moves: plan() was not called, the order
+///             is no permutation, or the runner another rank's, and others get a mismatch then.
+///             failed, on every rank: a stage threw; the step was carried to its end without
+///             computing, and the next one can run. Those of the communicator: it is broken, and
+///             the runner can be used with a new one.
 /// Complexity  beside the stages, O(tasks + messages log messages) and one copy of the rows where
 ///             they are cut for several replicas, else none.
 template <class Allocator = std::allocator<std::byte>>

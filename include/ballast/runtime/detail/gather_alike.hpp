@@ -91,7 +91,7 @@ template <class T, communicator C, class NumberOf>
 /// The same with a word that all ranks have to have in common, or the numbers do not belong
 /// together.
 ///
-/// Errors      also mismatch, on every rank, where words differ: `advice` says what to make the same.
+/// Errors      also mismatch, on every rank, where words differ: `advice` says what to make alike.
 template <class T, communicator C, class NumberOf>
 [[nodiscard]] result<numbers_of_ranks<T>> gather_alike(C& comm, std::string_view operation,
                                                        agreed_word same, std::string_view advice,

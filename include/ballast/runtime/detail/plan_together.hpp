@@ -23,7 +23,7 @@ namespace ballast::inline v0::detail {
 ///
 /// Expects     an error of gather() is one on every rank.
 /// Errors      those of gather(). mismatch, on a rank that has a plan, if others have a different
-///             one or none, and then why; a rank that could not plan has its own error, and `failed`
+///             one or none, and then why; a rank that could not plan has its own error: `failed`
 ///             where a call threw. Only std::bad_alloc is thrown again, after the others have been
 ///             told. Also the errors of the communicator.
 /// Complexity  gather(), make() and one all_gather of 9 bytes a rank; one more where a rank has no
