@@ -52,8 +52,9 @@ concept pipeline_communicator = communicator<C> && point_to_point<C>;
 ///     runner.loss();                                  // of the step, the same on every rank
 ///
 /// Expects     all ranks call the same functions with the same plan and order. The communicator's
-///             sends do not wait for their receivers, also the first: threads, MPI, and NCCL by `nccl_pairs`; it has no transfers of others under way between the
-///             same ranks. `Allocator` allocates memory that it reaches; that of the device by
+///             sends do not wait for their receivers, also the first: threads, MPI, and NCCL by
+///             `nccl_pairs`; it has no transfers of others under way between the same ranks.
+///             `Allocator` allocates memory that it reaches; that of the device by
 ///             device_allocator, where arrays are the device's, and calls only queue work.
 /// Ensures     (1) every stage is given the same rows, and returns the same gradients, whatever the
 ///                 schedule, the order and the strategy: a stage that adds up its gradients by
