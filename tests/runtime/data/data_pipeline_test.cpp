@@ -4,6 +4,7 @@
 #include <ballast/comm/run_ranks.hpp>
 #include <ballast/comm/thread_communicator.hpp>
 #include <ballast/core/ids.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/random.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/runtime/data/data_batch.hpp>
@@ -13,6 +14,7 @@
 #include <ballast/runtime/data/data_windows.hpp>
 #include <ballast/runtime/data/loader_options.hpp>
 #include <ballast/runtime/data/long_rounds.hpp>
+#include <ballast/runtime/data/window_problem.hpp>
 #include "../../support/trials.hpp"
 #include "faulty_source.hpp"
 
@@ -25,6 +27,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
+#include <memory>
 #include <optional>
 #include <span>
 #include <stdexcept>
@@ -243,6 +246,65 @@ TEST(DataPipeline, ReportsWhatThePlanGetsWrong)
   };
   data_pipeline thrown(faulty_source{}, throws, 2, {.samples = 50, .step_samples = 5});
   EXPECT_THAT(run(thrown, 2).back().error, HasSubstr("the plan of a step threw: no solver"));
+}
+
+// Windows whose cost or policy throws once it has been called so often.
+struct late_thrower {
+  int calls = 0;
+  std::shared_ptr<std::atomic<int>> called = std::make_shared<std::atomic<int>>(0);
+
+  void count() const
+  {
+    if ((*called)++ == calls) { throw std::runtime_error("the table ends"); }
+  }
+  ballast::cost_units operator()(std::span<ballast::tokens const> lengths) const
+  {
+    count();
+    return lengths[0];
+  }
+  void operator()(ballast::window_problem const& problem, std::span<ballast::cost_units> loads,
+                  std::span<std::uint32_t> step) const
+  {
+    count();
+    ballast::long_rounds{}(problem, loads, step);
+  }
+};
+
+struct unmeasured_source : faulty_source {
+  [[nodiscard]] static std::vector<ballast::tokens> lengths(std::uint64_t sample)
+  {
+    if (sample == 7) { throw std::runtime_error("no index"); }
+    return lengths_of(sample);
+  }
+};
+
+TEST(DataPipeline, ReportsWhatIsThrownInPlanningAWindow)
+{
+  data_setup const setup{.samples = 50, .step_samples = 5};
+  auto const said = [&](auto const& source, auto const& windows) {
+    data_pipeline pipeline(source, lightest_rank{2}, 2, setup, windows);
+    auto const all = run(pipeline, 2);
+    EXPECT_EQ(all[0].error, all[1].error);
+    EXPECT_EQ(all[0].digests, all[1].digests);
+    return all[0].error;
+  };
+  std::string const cost = "the cost of data_windows threw: the table ends";
+  std::string const policy = "the policy of data_windows threw: the table ends";
+  for (int calls = 0; calls < 50; calls += 7) {
+    data_windows const bad_cost{
+        .steps = 3, .held_back = 1, .policy = ballast::long_rounds{}, .cost = late_thrower{calls}};
+    EXPECT_EQ(said(faulty_source{}, bad_cost), cost);
+    data_windows const again{
+        .steps = 3, .held_back = 1, .policy = ballast::long_rounds{}, .cost = late_thrower{calls}};
+    EXPECT_EQ(said(ballast_test::measured_source{}, again), cost);
+  }
+  for (int calls = 0; calls < 3; ++calls) {
+    data_windows<late_thrower> const bad_policy{3, 1, {calls}, {}};
+    EXPECT_EQ(said(faulty_source{}, bad_policy), policy);
+    data_windows<late_thrower> const again{3, 1, {calls}, {}};
+    EXPECT_EQ(said(ballast_test::measured_source{}, again), policy);
+  }
+  EXPECT_EQ(said(unmeasured_source{}, data_windows<>{.steps = 3}), "lengths() threw: no index");
 }
 
 TEST(DataPipeline, EndsWhileSamplesAreFetchedAhead)  // Ensures (4)

@@ -380,6 +380,9 @@ TEST(DataProxy, RefusesLengthsThatAreNone)
   EXPECT_THAT(said({}, {}), HasSubstr("sample 0 has 0 lengths; load() has to give 2"));
   EXPECT_THAT(said({1, -1}, {}), HasSubstr("sample 0 has 2 lengths, not all in range"));
   EXPECT_THAT(said({1, 2}, {1, 3}), HasSubstr("loaded twice, with different lengths"));
+  data_proxy known(data_setup{.samples = 4}, data_windows<>{.steps = 2});
+  EXPECT_FALSE(known.deal(0, [](std::uint64_t) { return std::vector<tokens>{1, 2}; }));
+  EXPECT_THAT(known.health().error().message, HasSubstr("2 lengths; lengths() has to give 1"));
 }
 
 TEST(DataProxy, RefusesToLeaveOutWhatAStepHas)

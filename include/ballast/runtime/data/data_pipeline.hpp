@@ -18,12 +18,12 @@
 #include <ballast/runtime/detail/data/load_rates.hpp>
 #include <ballast/runtime/detail/data/loader_threads.hpp>
 #include <ballast/runtime/detail/data/planned_steps.hpp>
+#include <ballast/runtime/detail/data/user_call.hpp>
 
 #include <chrono>
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
-#include <exception>
 #include <mutex>
 #include <optional>
 #include <string_view>
@@ -54,7 +54,7 @@ namespace ballast::inline v0 {
 ///                 new thread takes its place
 ///             (3) steps that were made before an error are taken before it, by every rank
 ///             (4) the destructor ends the threads; it waits for those that are in load()
-/// Errors      next: those of data_proxy and of the plan; failed: the plan or lengths() threw;
+/// Errors      next: those of data_proxy and of the plan; failed: the plan threw;
 ///             infeasible: the plan gave a sample to a rank that is not there; peer_lost: more
 ///             loaders were lost than options.most_lost.
 template <data_source Source, class Plan, window_policy Policy = long_rounds,
@@ -199,16 +199,11 @@ class data_pipeline {
   [[nodiscard]] std::optional<data_deal> deal(loader const& own)
   {
     std::optional<data_deal> dealt;
-    try {
-      if constexpr (data_source_with_lengths<Source>) {
-        dealt = proxy_.deal(own.number,
-                            [this](std::uint64_t sample) { return source_.lengths(sample); });
-      } else {
-        dealt = proxy_.deal(own.number);
-      }
-    } catch (...) {
-      fail_with(detail::what_was_thrown("lengths()", std::current_exception()));
-      return {};
+    if constexpr (data_source_with_lengths<Source>) {
+      dealt =
+          proxy_.deal(own.number, [this](std::uint64_t sample) { return source_.lengths(sample); });
+    } else {
+      dealt = proxy_.deal(own.number);
     }
     if (!proxy_.health()) { fail_with(proxy_.health().error()); }
     return dealt;
@@ -219,18 +214,13 @@ class data_pipeline {
     auto const begin = clock::now();
     own.loads_since = begin;
     result<loaded_sample> loaded;
-    std::exception_ptr thrown;
     lock.unlock();
-    try {
-      loaded = source_.load(dealt.sample);
-    } catch (...) {
-      thrown = std::current_exception();
-    }
+    auto const called = detail::call_user("load()", [&] { loaded = source_.load(dealt.sample); });
     lock.lock();
     own.loads_since.reset();
     if (own.lost) { return; }
     rates_.loaded(clock::now() - begin);
-    if (thrown) { return lose(own, detail::what_was_thrown("load()", thrown).message); }
+    if (!called) { return lose(own, called.error().message); }
     if (!loaded) {
       proxy_.cannot_decode(own.number, dealt.ticket, loaded.error().message);
     } else if (proxy_.report(own.number, dealt.ticket, loaded->lengths)) {

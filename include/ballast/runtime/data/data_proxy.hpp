@@ -14,6 +14,7 @@
 #include <ballast/runtime/data/window_problem.hpp>
 #include <ballast/runtime/detail/data/open_window.hpp>
 #include <ballast/runtime/detail/data/open_windows.hpp>
+#include <ballast/runtime/detail/data/user_call.hpp>
 #include <ballast/runtime/detail/data/window_opener.hpp>
 #include <ballast/text/detail/counted.hpp>
 
@@ -69,7 +70,8 @@ struct no_lengths {};
 ///             of lengths, or one below 0 or above longest_sample, or costs of a window that
 ///             data_windows refuses; mismatch: a sample that was fetched again has other lengths;
 ///             infeasible: the window policy broke its promise; failed: a sample cannot be decoded
-///             where that stops the step, or could once, and not after its loader was lost.
+///             where that stops the step, or could once, and not after its loader was lost; or
+///             lengths_of, the cost or the policy of the windows threw.
 /// Complexity  4 bytes a sample of an epoch, and some 40 a sample of the windows that are open.
 ///             A call is O(1), but for one of each window, which is O(its samples), and lose.
 /// Source      FlexRL, 2025, section 4.4: a proxy with metadata, local loaders with data.
@@ -112,15 +114,7 @@ class data_proxy {
     if (window == nullptr) { return false; }
     std::size_t const at = ticket - window->first_ticket;
     detail::window_sample& sample = window->samples[at];
-    bool const valid = std::all_of(lengths.begin(), lengths.end(), [](tokens length) {
-      return length >= 0 && length <= longest_sample;
-    });
-    if (lengths.size() != setup().modules || !valid) {
-      health_ = fail(error_code::out_of_range, sample.sample, "sample ", sample.sample, " has ",
-                     detail::counted(lengths.size(), "length"), valid ? "" : ", not all in range",
-                     "; load() has to give ", setup().modules, ", from 0 to ", longest_sample);
-      return false;
-    }
+    if (!are_lengths("load()", sample.sample, lengths)) { return false; }
     auto const own = window->lengths.begin() + static_cast<std::ptrdiff_t>(at * setup().modules);
     if (sample.reported && !std::equal(lengths.begin(), lengths.end(), own)) {
       health_ = fail(error_code::mismatch, sample.sample, "sample ", sample.sample,
@@ -231,6 +225,19 @@ class data_proxy {
     return sample.place == place::dealt && sample.loader == loader ? window : nullptr;
   }
 
+  [[nodiscard]] bool are_lengths(std::string_view call, std::uint32_t sample,
+                                 std::span<tokens const> lengths)
+  {
+    bool const valid = std::all_of(lengths.begin(), lengths.end(), [](tokens length) {
+      return length >= 0 && length <= longest_sample;
+    });
+    if (lengths.size() == setup().modules && valid) { return true; }
+    health_ = fail(error_code::out_of_range, sample, "sample ", sample, " has ",
+                   detail::counted(lengths.size(), "length"), valid ? "" : ", not all in range",
+                   "; ", call, " has to give ", setup().modules, ", from 0 to ", longest_sample);
+    return false;
+  }
+
   /// Opens the next window, if there is one.
   template <class Lengths>
   [[nodiscard]] bool open(Lengths const& lengths_of)
@@ -245,10 +252,9 @@ class data_proxy {
       if (window.planned) { return true; }
       window.lengths.clear();
       for (detail::window_sample const& each : window.samples) {
-        std::vector<tokens> const lengths = lengths_of(each.sample);
-        BALLAST_EXPECTS(lengths.size() == setup().modules, "lengths() gave sample ", each.sample,
-                        " ", detail::counted(lengths.size(), "length"), " in place of ",
-                        setup().modules);
+        std::vector<tokens> lengths;
+        health_ = detail::call_user("lengths()", [&] { lengths = lengths_of(each.sample); });
+        if (!health_ || !are_lengths("lengths()", each.sample, lengths)) { return false; }
         window.lengths.insert(window.lengths.end(), lengths.begin(), lengths.end());
       }
       plan(window);

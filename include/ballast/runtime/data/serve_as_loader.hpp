@@ -10,7 +10,7 @@
 #include <ballast/runtime/data/data_source.hpp>
 #include <ballast/runtime/detail/data/data_message.hpp>
 #include <ballast/runtime/detail/data/data_post.hpp>
-#include <ballast/runtime/detail/data/planned_steps.hpp>
+#include <ballast/runtime/detail/data/user_call.hpp>
 #include <ballast/runtime/detail/work_thread.hpp>
 
 #include <chrono>

@@ -7,6 +7,7 @@
 #include <ballast/runtime/data/data_step.hpp>
 #include <ballast/runtime/data/data_windows.hpp>
 #include <ballast/runtime/data/window_problem.hpp>
+#include <ballast/runtime/detail/data/user_call.hpp>
 #include <ballast/text/detail/counted.hpp>
 
 #include <algorithm>
@@ -113,7 +114,7 @@ struct open_window {
   /// Asks the policy in which steps units train, those of each size by themselves.
   ///
   /// Errors      out_of_range: a cost is below 0, or the costs together are above 2^62; infeasible:
-  ///             the policy broke its promise.
+  ///             the policy broke its promise; failed: the cost or the policy threw.
   template <class Policy, class Cost>
   [[nodiscard]] result<void> plan(data_windows<Policy, Cost> const& windows, std::size_t modules)
   {
@@ -121,8 +122,11 @@ struct open_window {
     cost_units total = 0;
     for (std::size_t at = 0; at < samples.size(); ++at) {
       if (samples[at].place == sample_place::left_out) { continue; }
-      cost_units const cost =
-          windows.cost(std::span<tokens const>(lengths).subspan(at * modules, modules));
+      cost_units cost = 0;
+      auto const called = call_user("the cost of data_windows", [&] {
+        cost = windows.cost(std::span<tokens const>(lengths).subspan(at * modules, modules));
+      });
+      if (!called) { return called; }
       constexpr cost_units most = cost_units{1} << 62;
       if (cost < 0 || cost > most - total) {
         return fail(error_code::out_of_range, samples[at].sample, "sample ", samples[at].sample,
@@ -164,8 +168,11 @@ struct open_window {
       arrived.push_back(unit_steps[unit]);
     }
     std::vector<std::uint32_t> step(chosen.size(), static_cast<std::uint32_t>(steps));
-    windows.policy(window_problem{chosen_costs, arrived, steps, windows.held_back}, loads,
-                   std::span(step));
+    auto const called = call_user("the policy of data_windows", [&] {
+      windows.policy(window_problem{chosen_costs, arrived, steps, windows.held_back}, loads,
+                     std::span(step));
+    });
+    if (!called) { return called; }
     std::vector<std::size_t> counts(steps);
     for (std::uint32_t const each : arrived) { ++counts[each]; }
     for (std::size_t unit = 0; unit < step.size(); ++unit) {

@@ -2,22 +2,19 @@
 #ifndef BALLAST_RUNTIME_DETAIL_DATA_PLANNED_STEPS_HPP
 #define BALLAST_RUNTIME_DETAIL_DATA_PLANNED_STEPS_HPP
 
-#include <ballast/core/detail/concat.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/runtime/data/data_batch.hpp>
 #include <ballast/runtime/data/data_step.hpp>
-#include <ballast/runtime/detail/thrown_text.hpp>
+#include <ballast/runtime/detail/data/user_call.hpp>
 
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
-#include <exception>
 #include <map>
 #include <memory>
 #include <span>
-#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -29,23 +26,16 @@ concept data_plan = requires(P& plan, data_step const& step, std::span<rank_id> 
   { plan(step, owner) } -> std::same_as<result<void>>;
 };
 
-/// The error that stands for an exception of a user's call.
-[[nodiscard]] inline error what_was_thrown(std::string_view call, std::exception_ptr const& thrown)
-{
-  return {error_code::failed, 0, concat(call, " threw: ", thrown_text(thrown))};
-}
-
 /// Has a plan say who computes the samples of a step.
 template <data_plan Plan>
 [[nodiscard]] result<void> plan_owners(Plan& plan, data_step& step, std::size_t ranks)
 {
   step.owner.assign(step.samples.size(), rank_id{0});
   result<void> done;
-  try {
+  auto const called = call_user("the plan of a step", [&] {
     done = plan(static_cast<data_step const&>(step), std::span(step.owner));
-  } catch (...) {
-    return tl::unexpected(what_was_thrown("the plan of a step", std::current_exception()));
-  }
+  });
+  if (!called) { return called; }
   for (std::size_t entry = 0; done && entry < step.owner.size(); ++entry) {
     if (to_index(step.owner[entry]) >= ranks) {
       done = fail(error_code::infeasible, entry, "the plan of step ", step.number, " gave sample ",
