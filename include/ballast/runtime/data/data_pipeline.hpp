@@ -46,8 +46,8 @@ namespace ballast::inline v0 {
 /// rates ask for (producer_count). `serve_as_proxy` and `data_trainer`
 /// are the same for processes.
 ///
-/// Expects     ranks >= 1; each calls next() from one thread at a time. All calls have returned when
-///             the pipeline is destroyed.
+/// Expects     ranks >= 1; options.late_after is above 0; each rank calls next() from one thread at a
+///             time. All calls have returned when the pipeline is destroyed.
 /// Ensures     (1) those of data_proxy; every rank has the same steps, as planned
 ///             (2) a loader whose load() throws, or takes longer than late_after while a rank
 ///                 waits, is lost: the news of a step name it, its samples come from others, and a
@@ -66,7 +66,7 @@ class data_pipeline {
                 data_windows<Policy, Cost> windows = {}, loader_options options = {})
       : source_(std::move(source)),
         plan_(std::move(plan)),
-        options_(options),
+        options_(detail::checked(options)),
         proxy_(std::move(setup), std::move(windows)),
         steps_(ranks),
         ranks_(ranks),

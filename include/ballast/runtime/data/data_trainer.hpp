@@ -42,7 +42,7 @@ template <point_to_point Communicator>
 class data_trainer {
  public:
   data_trainer(Communicator& comm, rank_id proxy, loader_options options = {})
-      : comm_(comm), options_(options), post_(comm, to_index(proxy))
+      : comm_(comm), options_(detail::checked(options)), post_(comm, to_index(proxy))
   {}
 
   /// The next step, when all that this rank computes of it is there; nothing after the last one.

@@ -2,8 +2,9 @@
 #ifndef BALLAST_RUNTIME_DATA_LOADER_OPTIONS_HPP
 #define BALLAST_RUNTIME_DATA_LOADER_OPTIONS_HPP
 
-#include <ballast/core/config.hpp>
+#include <ballast/core/contract.hpp>
 
+#include <algorithm>
 #include <chrono>
 #include <cstddef>
 
@@ -15,11 +16,26 @@ struct loader_options {
   std::size_t least = 1;
   std::size_t most = 4;
   /// A loader that says nothing for so long while it is waited for is lost: its samples go to
-  /// others. Longer than any sample takes to load.
+  /// others. Longer than any sample takes to load, and above 0; the largest value is never.
   std::chrono::milliseconds late_after = std::chrono::minutes(5);
   /// So many loaders may be lost; one more is an error of the step.
   std::size_t most_lost = 64;
 };
+
+namespace detail {
+
+/// The same options, with times that a clock can be asked to wait.
+[[nodiscard]] inline loader_options checked(loader_options options)
+{
+  BALLAST_EXPECTS(options.late_after > std::chrono::milliseconds(0), "late_after is ",
+                  options.late_after.count(), " ms");
+  // Clocks overflow on now + max.
+  options.late_after =
+      std::min<std::chrono::milliseconds>(options.late_after, std::chrono::hours(24 * 365));
+  return options;
+}
+
+}  // namespace detail
 
 }  // namespace ballast::inline v0
 

@@ -36,7 +36,7 @@ class proxy_rank {
   proxy_rank(Communicator& comm, std::size_t trainers, Plan plan, data_setup setup,
              data_windows<Policy, Cost> windows, loader_options options, Lengths lengths_of)
       : plan_(std::move(plan)),
-        options_(options),
+        options_(checked(options)),
         lengths_of_(std::move(lengths_of)),
         proxy_(std::move(setup), std::move(windows)),
         rates_(options.least, options.most)
