@@ -199,6 +199,33 @@ TEST(DataPipeline, PlansWindowsByLengthsThatAreKnown)
   EXPECT_EQ(run(decoded, 2).front().digests, run(known, 2).front().digests);
 }
 
+// The samples of another set.
+struct other_source : faulty_source {
+  [[nodiscard]] static ballast::result<ballast::loaded_sample> load(std::uint64_t sample)
+  {
+    return ballast::loaded_sample{lengths_of(sample + 1), bytes_of(sample + 1)};
+  }
+};
+
+TEST(DataPipeline, TakesAStateOnlyOfTheSameData)
+{
+  data_setup setup{.samples = 60, .step_samples = 5};
+  data_pipeline pipeline(faulty_source{}, lightest_rank{2}, 2, setup);
+  auto const states = run(pipeline, 2, 5).front().states;
+  data_pipeline same(faulty_source{}, lightest_rank{1}, 1, setup);
+  EXPECT_TRUE(same.restore(states[4]));
+  EXPECT_EQ(run(same, 1).front().samples.size(), 35U);
+  data_pipeline other(other_source{}, lightest_rank{2}, 2, setup);
+  auto const refused = other.restore(states[4]);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ballast::error_code::mismatch);
+  EXPECT_THAT(refused.error().message, HasSubstr("when the state was saved, and has"));
+  EXPECT_EQ(run(other, 2).back().error, refused.error().message);
+  setup.samples = 61;
+  data_pipeline grown(faulty_source{}, lightest_rank{2}, 2, setup);
+  EXPECT_THAT(grown.restore(states[4]).error().message, HasSubstr("of samples = 60, and"));
+}
+
 TEST(DataPipeline, NamesWhoIsLostAndWhatIsLeftOut)
 {
   faulty_source source{.bad = {3}, .seed = 2, .throws_per_mille = 100};

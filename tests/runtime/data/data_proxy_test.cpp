@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ballast/runtime/data/data_proxy.hpp>
 
+#include <ballast/core/digest.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/random.hpp>
 #include <ballast/core/result.hpp>
@@ -425,25 +426,183 @@ TEST(DataProxy, RefusesCostsThatDoNotFit)
   EXPECT_THAT(proxy.health().error().message, HasSubstr("together at most 2^62"));
 }
 
-TEST(DataProxy, RefusesStatesThatItDidNotSave)
-{
-  data_setup const setup{.samples = 5, .step_samples = 2};
-  data_proxy proxy(setup);
-  data_step step;
-  std::vector<std::uint64_t> tickets;
-  while (auto const dealt = proxy.deal(0)) {
-    (void)proxy.report(0, dealt->ticket, std::vector<tokens>{1});
+// States after each step of two epochs of 21 samples in windows of three steps.
+struct saved_run {
+  data_setup setup{.samples = 21, .step_samples = 3, .epochs = 2, .seed = 9};
+  data_windows<> windows{.steps = 3, .held_back = 2};
+  std::vector<std::string> states;
+
+  static std::vector<tokens> one_length(std::uint64_t sample) { return {lengths_of(sample)[1]}; }
+
+  saved_run()
+  {
+    data_proxy proxy(setup, windows);
+    data_step step;
+    std::vector<std::uint64_t> tickets;
+    while (!proxy.finished()) {
+      while (auto const dealt = proxy.deal(0)) {
+        (void)proxy.report(0, dealt->ticket, one_length(dealt->sample));
+      }
+      while (proxy.make(step, tickets)) {
+        proxy.take();
+        states.push_back(step.save());
+      }
+    }
   }
-  ASSERT_TRUE(proxy.make(step, tickets));
-  auto const said = [](data_setup const& other, std::string const& text) {
-    auto const done = data_proxy(other).restore(text);
-    return done ? "nothing" : done.error().message;
+};
+
+template <class Proxy, class... Lengths>
+std::string refusal(Proxy proxy, std::string const& state, Lengths const&... lengths)
+{
+  auto const done = proxy.restore(state, lengths...);
+  return done ? "nothing" : done.error().message;
+}
+
+TEST(DataProxy, TakesAStateOnlyByWhatMadeIt)
+{
+  saved_run const run;
+  ASSERT_EQ(run.states.size(), 14U);
+  auto const cheap = [](std::span<tokens const> lengths) { return lengths[0] / 2; };
+  for (std::string const& state : run.states) {
+    auto const said = [&](auto change) {
+      data_setup other = run.setup;
+      data_windows<> windows = run.windows;
+      change(other, windows);
+      return refusal(data_proxy(other, windows), state);
+    };
+    EXPECT_EQ(said([](data_setup&, data_windows<>&) {}), "nothing");
+    EXPECT_EQ(said([](data_setup& other, data_windows<>&) {
+                other.epochs = 7;  // more of them may follow
+                other.fetched_ahead = 9;
+              }),
+              "nothing");
+    EXPECT_EQ(said([](data_setup& other, data_windows<>&) { other.samples = 22; }),
+              "the saved state is of samples = 21, and this pipeline of 22; give the setup and "
+              "windows with which it was saved");
+    EXPECT_THAT(said([](data_setup& other, data_windows<>&) { other.step_samples = 7; }),
+                HasSubstr("of step_samples = 3, and this pipeline of 7;"));
+    EXPECT_THAT(said([](data_setup& other, data_windows<>&) { other.modules = 2; }),
+                HasSubstr("of modules = 1, and this pipeline of 2;"));
+    EXPECT_THAT(said([](data_setup& other, data_windows<>&) { other.seed = ~std::uint64_t{0}; }),
+                HasSubstr("of seed = 9, and this pipeline of 18446744073709551615;"));
+    EXPECT_THAT(said([](data_setup& other, data_windows<>&) {
+                  for (std::uint32_t at = 0; at < 21; ++at) { other.together.push_back(at / 2); }
+                }),
+                HasSubstr("the saved state is of another setup.together;"));
+    EXPECT_THAT(said([](data_setup&, data_windows<>& windows) { windows.steps = 1; }),
+                HasSubstr("of windows.steps = 3, and this pipeline of 1;"));
+    EXPECT_THAT(said([](data_setup&, data_windows<>& windows) { windows.held_back = 1; }),
+                HasSubstr("of windows.held_back = 2, and this pipeline of 1;"));
+    EXPECT_THAT(
+        refusal(data_proxy(run.setup, data_windows<ballast::even_rounds>{3, 2, {}, {}}), state),
+        HasSubstr("the saved state is of another windows.policy;"));
+    EXPECT_THAT(
+        refusal(data_proxy(run.setup,
+                           data_windows{
+                               .steps = 3, .held_back = 2, .policy = long_rounds{}, .cost = cheap}),
+                state),
+        testing::MatchesRegex("sample [0-9]+ of length ([0-9]+) cost [0-9]+ where the state was "
+                              "saved, and costs [0-9]+ here; give data_windows the cost .*"));
+  }
+}
+
+TEST(DataProxy, TakesAStateOnlyOfTheSameLengths)
+{
+  saved_run const run;
+  auto const longer = [](std::uint64_t sample) {
+    return std::vector<tokens>{saved_run::one_length(sample)[0] + 1};
   };
-  EXPECT_EQ(said(setup, step.save()), "nothing");
-  EXPECT_THAT(said(setup, "data_pipeline 2\n"), HasSubstr("the saved state has '2'"));
-  EXPECT_THAT(said({.samples = 6, .step_samples = 2}, step.save()), HasSubstr("of other samples"));
-  step.position = 2;
-  EXPECT_THAT(said(setup, step.save()), HasSubstr("is at step 3 of an epoch"));
+  // All but one of a step: the window is planned otherwise, or its lengths are known as others.
+  auto const one_longer = [](std::uint64_t sample) {
+    auto lengths = saved_run::one_length(sample);
+    if (sample % 3 == 0) { lengths[0] = 2000 - lengths[0]; }
+    return lengths;
+  };
+  for (std::size_t at = 0; at + 1 < run.states.size(); ++at) {
+    SCOPED_TRACE(testing::Message() << "step " << at);
+    auto const said = [&](auto const& lengths) {
+      data_proxy proxy(run.setup, run.windows);
+      ballast::or_throw(proxy.restore(run.states[at]));
+      data_step step;
+      std::vector<std::uint64_t> tickets;
+      while (auto const dealt = proxy.deal(0)) {
+        (void)proxy.report(0, dealt->ticket, lengths(dealt->sample));
+      }
+      EXPECT_EQ(proxy.make(step, tickets), proxy.health().has_value());
+      return proxy.health() ? "nothing" : proxy.health().error().message;
+    };
+    EXPECT_EQ(said(saved_run::one_length), "nothing");
+    EXPECT_THAT(said(longer),
+                testing::MatchesRegex("sample [0-9]+ had length [0-9]+ when the state "
+                                      "was saved, and has [0-9]+ now; give the data.*"));
+    bool const in_window = at % 7 % 3 != 2 && at % 7 != 6;  // seven steps are windows of 3, 3, 1
+    if (in_window) {
+      EXPECT_THAT(said(one_longer), testing::AnyOf(HasSubstr("planned otherwise: of samples with "
+                                                             "other lengths"),
+                                                   HasSubstr("had length")));
+    }
+    data_proxy known(run.setup, run.windows);
+    EXPECT_EQ(known.restore(run.states[at], one_longer).has_value(), !in_window);
+  }
+}
+
+// The same state with another line, and the word that such a state would have.
+std::string forged(std::string state, std::string const& line, std::string const& other)
+{
+  state.replace(state.find(line), line.size(), other);
+  state.erase(state.find("check"));
+  auto const word = ballast::digest{}.add(std::span<char const>(state)).value();
+  return state + "check " + std::to_string(static_cast<std::int64_t>(word)) + "\n";
+}
+
+TEST(DataProxy, RefusesAStateOfNoSuchStep)
+{
+  saved_run const run;
+  std::string const& state = run.states[3];
+  auto const said = [&](data_setup const& setup, std::string const& text) {
+    return refusal(data_proxy(setup, run.windows), text);
+  };
+  EXPECT_EQ(said(run.setup, forged(state, "step 4", "step 4")), "nothing");
+  EXPECT_THAT(said(run.setup, forged(state, "epoch 0", "epoch 30")),
+              HasSubstr("is in epoch 30 of 2;"));
+  EXPECT_THAT(said(run.setup, forged(state, "epoch 0", "epoch 2")), HasSubstr("epoch 2 of 2;"));
+  EXPECT_THAT(said(run.setup, forged(state, "position 4", "position 7")),
+              HasSubstr("is at step 7 of an epoch that has no more steps;"));
+  EXPECT_EQ(
+      said(run.setup, forged(state, "\nstep 4", "\nstep 73")),
+      "the saved state is at step 4 of epoch 0, which is not step 73 of all; give what save() "
+      "returned");
+  EXPECT_THAT(said(run.setup, forged(state, "left_out 0", "left_out 13")),
+              HasSubstr("has left out 13 samples, more than there were;"));
+  EXPECT_EQ(said(run.setup, forged(state, "left_out 0", "left_out 12")), "nothing");
+  data_setup shorter = run.setup;
+  shorter.epochs = 1;
+  EXPECT_THAT(said(shorter, run.states[8]), HasSubstr("is in epoch 1 of 1;"));
+  EXPECT_EQ(said(shorter, run.states[6]), "nothing");  // the end of it
+  EXPECT_THAT(
+      said(run.setup, "data_pipeline 1\nsetup 5\nstep 5\nepoch 1\nposition 2\nleft_out 2\n"),
+      HasSubstr("is of an earlier version"));
+  EXPECT_THAT(said(run.setup, "data_pipeline 3\n"), HasSubstr("the saved state has '3'"));
+}
+
+TEST(DataProxy, RefusesEveryStateThatWasCutOrChanged)
+{
+  saved_run const run;
+  std::string const& state = run.states[3];
+  data_proxy proxy(run.setup, run.windows);
+  // The last line's end says nothing, nor with what its word is set apart.
+  std::size_t const word = state.rfind("check ") + 5;
+  for (std::size_t at = 0; at + 1 < state.size(); ++at) {
+    EXPECT_FALSE(proxy.restore(state.substr(0, at))) << "cut at byte " << at;
+    int const own = state[at];
+    for (int const other : {0, 10, 32, 45, 48, 49, 57, 122, 255, own ^ 1, own ^ 4}) {
+      std::string changed = state;
+      changed[at] = static_cast<char>(other);
+      bool const same = changed == state || (at == word && other == 10);
+      EXPECT_EQ(proxy.restore(changed).has_value(), same) << "byte " << at << " as " << other;
+    }
+  }
+  EXPECT_TRUE(proxy.restore(state)) << "a state that is refused changes nothing";
 }
 
 TEST(DataProxyDeathTest, RefusesSetupsThatCannotBe)  // Expects

@@ -27,12 +27,4 @@ TEST(DataStep, HasADigestOfWhatTrainsAndNotOfWhoComputesIt)
   EXPECT_NE(step.digest(), other.digest());
 }
 
-TEST(DataStep, SavesTheStepAfterIt)
-{
-  data_step step{.number = 4, .epoch = 1, .position = 1, .left_out = 2, .setup = 5};
-  EXPECT_EQ(step.save(), "data_pipeline 1\nsetup 5\nstep 5\nepoch 1\nposition 2\nleft_out 2\n");
-  step.ends_epoch = true;
-  EXPECT_EQ(step.save(), "data_pipeline 1\nsetup 5\nstep 5\nepoch 2\nposition 0\nleft_out 2\n");
-}
-
 }  // namespace

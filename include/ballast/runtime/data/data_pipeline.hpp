@@ -86,11 +86,31 @@ class data_pipeline {
     threads_.join();
   }
 
-  /// Goes on after the step whose save() this is; before next() is called.
+  /// Goes on after the step whose save() this is; before next() is called. It loads a sample of that
+  /// step, to see whether the data is the same.
+  ///
+  /// Errors      those of data_proxy::restore and of its health().
   [[nodiscard]] result<void> restore(std::string_view state)
   {
     std::lock_guard const lock(mutex_);
-    return proxy_.restore(state);
+    result<void> done;
+    if constexpr (data_source_with_lengths<Source>) {
+      done = proxy_.restore(state, lengths_of());
+    } else {
+      done = proxy_.restore(state);
+    }
+    if (!done) { return done; }
+    if (auto const again = proxy_.deal_again(0)) {
+      result<loaded_sample> loaded;
+      auto const called =
+          detail::call_user("load()", [&] { loaded = source_.load(again->sample); });
+      if (called && loaded) {
+        (void)proxy_.report(0, again->ticket, loaded->lengths);
+      } else {
+        proxy_.cannot_decode(0, again->ticket, "");
+      }
+    }
+    return proxy_.health();
   }
 
   /// The next step of a rank, when it is there; nothing after the last one.
@@ -138,6 +158,11 @@ class data_pipeline {
  private:
   using clock = std::chrono::steady_clock;
   using loader = detail::loader_thread;
+  [[nodiscard]] auto lengths_of() const
+  {
+    return [this](std::uint64_t sample) { return source_.lengths(sample); };
+  }
+
   struct rank_times {
     clock::time_point returned = {};
     clock::duration waited = {};
@@ -200,8 +225,7 @@ class data_pipeline {
   {
     std::optional<data_deal> dealt;
     if constexpr (data_source_with_lengths<Source>) {
-      dealt =
-          proxy_.deal(own.number, [this](std::uint64_t sample) { return source_.lengths(sample); });
+      dealt = proxy_.deal(own.number, lengths_of());
     } else {
       dealt = proxy_.deal(own.number);
     }

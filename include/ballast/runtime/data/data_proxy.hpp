@@ -12,9 +12,9 @@
 #include <ballast/runtime/data/data_windows.hpp>
 #include <ballast/runtime/data/long_rounds.hpp>
 #include <ballast/runtime/data/window_problem.hpp>
+#include <ballast/runtime/detail/data/data_state.hpp>
 #include <ballast/runtime/detail/data/open_window.hpp>
 #include <ballast/runtime/detail/data/open_windows.hpp>
-#include <ballast/runtime/detail/data/user_call.hpp>
 #include <ballast/runtime/detail/data/window_opener.hpp>
 #include <ballast/text/detail/counted.hpp>
 
@@ -69,9 +69,9 @@ struct no_lengths {};
 /// Errors      health(), after which nothing is dealt or made any more. out_of_range: a wrong number
 ///             of lengths, or one below 0 or above longest_sample, or costs of a window that
 ///             data_windows refuses; mismatch: a sample that was fetched again has other lengths;
-///             infeasible: the window policy broke its promise; failed: a sample cannot be decoded
-///             where that stops the step, or could once, and not after its loader was lost; or
-///             lengths_of, the cost or the policy of the windows threw.
+///             infeasible: the window policy broke its promise; failed: it, the cost of windows or
+///             lengths_of threw, or a sample cannot be decoded where that stops the step, or could
+///             once, and not after its loader was lost.
 /// Complexity  4 bytes a sample of an epoch, and some 40 a sample of the windows that are open.
 ///             A call is O(1), but for one of each window, which is O(its samples), and lose.
 /// Source      FlexRL, 2025, section 4.4: a proxy with metadata, local loaders with data.
@@ -79,23 +79,47 @@ template <window_policy Policy = long_rounds, class Cost = total_length>
 class data_proxy {
  public:
   explicit data_proxy(data_setup setup, data_windows<Policy, Cost> windows = {})
-      : opener_(std::move(setup), windows.steps, windows.held_back), windows_(std::move(windows))
+      : opener_(std::move(setup), windows.steps),
+        windows_(std::move(windows)),
+        state_(opener_.setup(), windows_),
+        health_(state_.health())
   {}
 
   [[nodiscard]] data_setup const& setup() const noexcept { return opener_.setup(); }
 
   /// Goes on after the step whose save() this is. Before anything was dealt.
   ///
-  /// Errors      syntax: not what save() wrote; mismatch: of another setup. Nothing changes then.
-  [[nodiscard]] result<void> restore(std::string_view text)
+  /// A sample of that step is dealt again, first: health() says if its lengths differ, or later, if
+  /// the window in which the state was saved is planned otherwise.
+  ///
+  /// Errors      syntax: not what save() wrote; mismatch: of other samples, groups, steps, windows,
+  ///             or of another seed, policy or cost; out_of_range: there is no such step.
+  template <class Lengths = no_lengths>
+  [[nodiscard]] result<void> restore(std::string_view text, Lengths const& lengths_of = {})
   {
-    return opener_.restore(text).map([this](std::uint64_t left_out) { left_out_ = left_out; });
+    auto const saved = state_.read(text, windows_);
+    if (!saved) { return tl::unexpected(saved.error()); }
+    if (auto done = opener_.expect_place(*saved); !done) { return done; }
+    opener_.go_to(*saved);
+    left_out_ = saved->left_out;
+    compared_ = detail::compared_data(*saved);
+    if constexpr (!std::is_same_v<Lengths, no_lengths>) {
+      if (saved->position % windows_.steps > 0) { (void)open(lengths_of); }
+    }
+    return health_;
+  }
+
+  /// After a restore the sample whose lengths are compared with those of the state.
+  [[nodiscard]] std::optional<data_deal> deal_again(std::uint32_t loader)
+  {
+    return health_ ? compared_.deal(loader) : std::nullopt;
   }
 
   /// The next sample that this loader is to fetch; none where queues are full, or nothing is left.
   template <class Lengths = no_lengths>
   [[nodiscard]] std::optional<data_deal> deal(std::uint32_t loader, Lengths const& lengths_of = {})
   {
+    if (auto const again = deal_again(loader)) { return again; }
     std::size_t const most = (windows_.steps - 1 + setup().fetched_ahead) * setup().step_samples;
     if (open_.fetched >= most || !health_) { return {}; }
     data_deal dealt;
@@ -110,19 +134,15 @@ class data_proxy {
   [[nodiscard]] bool report(std::uint32_t loader, std::uint64_t ticket,
                             std::span<tokens const> lengths)
   {
-    detail::open_window* const window = awaited(loader, ticket);
-    if (window == nullptr) { return false; }
-    std::size_t const at = ticket - window->first_ticket;
-    detail::window_sample& sample = window->samples[at];
-    if (!are_lengths("load()", sample.sample, lengths)) { return false; }
-    auto const own = window->lengths.begin() + static_cast<std::ptrdiff_t>(at * setup().modules);
-    if (sample.reported && !std::equal(lengths.begin(), lengths.end(), own)) {
-      health_ = fail(error_code::mismatch, sample.sample, "sample ", sample.sample,
-                     " was loaded twice, with different lengths; make load() depend on the index "
-                     "alone");
+    if (compared_.ends(loader, ticket)) {
+      if (health_) { health_ = compared_.compare(lengths); }
       return false;
     }
-    std::copy(lengths.begin(), lengths.end(), own);
+    detail::open_window* const window = awaited(loader, ticket);
+    if (window == nullptr) { return false; }
+    detail::window_sample& sample = window->samples[ticket - window->first_ticket];
+    health_ = window->keep_lengths(sample, lengths, setup().modules);
+    if (!health_) { return false; }
     sample.place = place::held;
     note(*window, sample);
     return sample.place == place::held;
@@ -132,7 +152,7 @@ class data_proxy {
   void cannot_decode(std::uint32_t loader, std::uint64_t ticket, std::string_view why)
   {
     detail::open_window* const window = awaited(loader, ticket);
-    if (window == nullptr) { return; }
+    if (compared_.ends(loader, ticket) || window == nullptr) { return; }
     detail::window_sample const& sample = window->samples[ticket - window->first_ticket];
     bool const made = window->planned && window->unit_steps[sample.unit] < window->made;
     if (made || setup().when_undecodable == undecodable::stops) {
@@ -144,12 +164,10 @@ class data_proxy {
       return;
     }
     auto const members = window->of_unit(sample.unit);
-    news_.push_back(
-        detail::concat("sample ", sample.sample, " cannot be decoded: ", why, "; it is left out"));
-    if (members.size() > 1) {
-      news_.back() +=
-          detail::concat(" with its group of ", detail::counted(members.size(), "sample"));
-    }
+    std::string const group = detail::counted(members.size(), "sample");
+    news_.push_back(detail::concat("sample ", sample.sample, " cannot be decoded: ", why,
+                                   "; it is left out",
+                                   members.size() > 1 ? " with its group of " + group : ""));
     for (detail::window_sample& member : members) { open_.put(*window, member, place::left_out); }
     for (detail::window_sample& member : members) { note(*window, member); }
   }
@@ -167,6 +185,7 @@ class data_proxy {
   std::size_t lose(std::uint32_t loader, std::string_view why)
   {
     std::size_t const lost = open_.lose(loader);
+    compared_.lose(loader);
     news_.push_back(detail::concat("loader ", loader, " was lost: ", why, "; ", lost,
                                    lost == 1 ? " sample was" : " samples were", " dealt anew"));
     return lost;
@@ -178,15 +197,16 @@ class data_proxy {
   {
     auto const window = std::find_if(open_.all.begin(), open_.all.end(),
                                      [](auto const& each) { return each.made < each.steps; });
-    if (!health_ || window == open_.all.end() || !window->planned ||
+    if (!health_ || !compared_.is_over() || window == open_.all.end() || !window->planned ||
         window->unreported_in[window->made] > 0) {
       return false;
     }
     left_out_ += window->make(step, tickets, setup().modules);
-    step.setup = opener_.word();
     step.left_out = left_out_;
     step.news = std::exchange(news_, {});
-    return true;
+    auto saved = state_.save(step, window->word, windows_);
+    health_ = std::move(saved).map([&](std::string text) { step.saved = std::move(text); });
+    return health_.has_value();
   }
 
   /// All ranks have what they compute of the oldest step that was made.
@@ -221,21 +241,8 @@ class data_proxy {
   {
     detail::open_window* const window = open_.find(ticket);
     if (window == nullptr || !health_) { return nullptr; }
-    auto const& sample = window->samples[ticket - window->first_ticket];
-    return sample.place == place::dealt && sample.loader == loader ? window : nullptr;
-  }
-
-  [[nodiscard]] bool are_lengths(std::string_view call, std::uint32_t sample,
-                                 std::span<tokens const> lengths)
-  {
-    bool const valid = std::all_of(lengths.begin(), lengths.end(), [](tokens length) {
-      return length >= 0 && length <= longest_sample;
-    });
-    if (lengths.size() == setup().modules && valid) { return true; }
-    health_ = fail(error_code::out_of_range, sample, "sample ", sample, " has ",
-                   detail::counted(lengths.size(), "length"), valid ? "" : ", not all in range",
-                   "; ", call, " has to give ", setup().modules, ", from 0 to ", longest_sample);
-    return false;
+    auto const& own = window->samples[ticket - window->first_ticket];
+    return own.place == place::dealt && own.loader == loader ? window : nullptr;
   }
 
   /// Opens the next window, if there is one.
@@ -250,21 +257,16 @@ class data_proxy {
     window.planned = windows_.steps == 1;
     if constexpr (!std::is_same_v<Lengths, no_lengths>) {
       if (window.planned) { return true; }
-      window.lengths.clear();
-      for (detail::window_sample const& each : window.samples) {
-        std::vector<tokens> lengths;
-        health_ = detail::call_user("lengths()", [&] { lengths = lengths_of(each.sample); });
-        if (!health_ || !are_lengths("lengths()", each.sample, lengths)) { return false; }
-        window.lengths.insert(window.lengths.end(), lengths.begin(), lengths.end());
-      }
-      plan(window);
+      health_ = window.measure(lengths_of, setup().modules);
+      if (health_) { plan(window); }
     }
     return health_.has_value();
   }
 
   void plan(detail::open_window& window)
   {
-    health_ = window.plan(windows_, setup().modules);
+    health_ =
+        window.plan(windows_, setup().modules).and_then([&] { return compared_.compare(window); });
     window.planned = true;
     for (detail::window_sample& each : window.samples) {  // what was taken before a restore
       if (window.unit_steps[each.unit] < window.taken) { open_.put(window, each, place::gone); }
@@ -285,10 +287,12 @@ class data_proxy {
 
   detail::window_opener opener_;
   data_windows<Policy, Cost> windows_;
+  detail::data_state state_;
   detail::open_windows open_;
   std::uint64_t left_out_ = 0;  // samples of steps that were made
   result<void> health_;
   std::vector<std::string> news_;
+  detail::compared_data compared_;  // with the state that was restored
 };
 
 }  // namespace ballast::inline v0

@@ -5,7 +5,6 @@
 #include <ballast/core/digest.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/quantities.hpp>
-#include <ballast/runtime/detail/state_text.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -24,24 +23,16 @@ struct data_step {
   std::uint64_t position = 0;  ///< of the step in its epoch
   std::uint64_t left_out = 0;  ///< samples that were left out up to this step, since the start
   bool ends_epoch = false;
-  std::uint64_t setup = 0;  ///< a word of what was dealt, and how
   std::size_t modules = 1;  ///< lengths of each sample
   std::vector<std::uint64_t> samples = {};
   std::vector<tokens> lengths = {};
   std::vector<rank_id> owner = {};     ///< as the plan says; empty until it is made
   std::vector<std::string> news = {};  ///< a sentence for each sample left out or loader lost
+  std::string saved = {};              ///< what save() returns
 
-  /// What data_proxy::restore needs to go on after this step.
-  [[nodiscard]] std::string save() const
-  {
-    detail::state_writer out("data_pipeline 1");
-    out.line("setup").number(static_cast<std::int64_t>(setup));
-    out.line("step").number(static_cast<std::int64_t>(number + 1));
-    out.line("epoch").number(static_cast<std::int64_t>(ends_epoch ? epoch + 1 : epoch));
-    out.line("position").number(static_cast<std::int64_t>(ends_epoch ? 0 : position + 1));
-    out.line("left_out").number(static_cast<std::int64_t>(left_out));
-    return out.text();
-  }
+  /// What data_proxy::restore needs to go on after this step, and to see whether it is given the
+  /// same data, setup and windows.
+  [[nodiscard]] std::string const& save() const noexcept { return saved; }
 
   [[nodiscard]] std::span<tokens const> lengths_of(std::size_t entry) const
   {

@@ -95,8 +95,8 @@ using payload_place = std::pair<std::uint64_t, std::uint64_t>;
                                              std::span<payload_place const> places)
 {
   data_message out{data_word::step, step.number, step.epoch, {}};
-  out.body = {step.position, step.left_out, step.ends_epoch ? 1U : 0U,
-              step.setup,    step.modules,  step.samples.size()};
+  out.body = {step.position, step.left_out, step.ends_epoch ? 1U : 0U, step.modules,
+              step.samples.size()};
   for (std::size_t entry = 0; entry < step.samples.size(); ++entry) {
     out.body.push_back(step.samples[entry]);
     out.body.push_back(to_index(step.owner[entry]));
@@ -108,6 +108,7 @@ using payload_place = std::pair<std::uint64_t, std::uint64_t>;
   }
   out.body.push_back(step.news.size());
   for (std::string const& each : step.news) { out.add(each); }
+  out.add(step.saved);
   return out;
 }
 
@@ -121,7 +122,6 @@ using payload_place = std::pair<std::uint64_t, std::uint64_t>;
   step.position = in.word();
   step.left_out = in.word();
   step.ends_epoch = in.word() != 0;
-  step.setup = in.word();
   step.modules = in.word();
   std::size_t const samples = in.word();
   for (std::size_t entry = 0; entry < samples; ++entry) {
@@ -134,6 +134,7 @@ using payload_place = std::pair<std::uint64_t, std::uint64_t>;
     step.lengths.push_back(static_cast<tokens>(in.word()));
   }
   for (std::uint64_t news = in.word(); news > 0; --news) { step.news.push_back(in.text()); }
+  step.saved = in.text();
   return step;
 }
 

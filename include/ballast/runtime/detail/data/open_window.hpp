@@ -2,7 +2,9 @@
 #ifndef BALLAST_RUNTIME_DETAIL_DATA_OPEN_WINDOW_HPP
 #define BALLAST_RUNTIME_DETAIL_DATA_OPEN_WINDOW_HPP
 
+#include <ballast/core/digest.hpp>
 #include <ballast/core/quantities.hpp>
+#include <ballast/core/random.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/runtime/data/data_step.hpp>
 #include <ballast/runtime/data/data_windows.hpp>
@@ -15,6 +17,7 @@
 #include <cstdint>
 #include <numeric>
 #include <span>
+#include <utility>
 #include <vector>
 
 namespace ballast::inline v0::detail {
@@ -37,6 +40,30 @@ struct window_sample {
   bool reported = false;  // its lengths are known, or it is left out
 };
 
+/// A word of a window policy: of what it does with a drawn window.
+///
+/// Errors      failed: it threw.
+template <class Policy>
+[[nodiscard]] result<std::uint64_t> word_of_policy(Policy const& policy)
+{
+  constexpr std::size_t steps = 4;
+  random_source random(1);
+  std::vector<cost_units> costs(4 * steps);
+  std::vector<std::uint32_t> arrived(costs.size());
+  for (std::size_t unit = 0; unit < costs.size(); ++unit) {
+    costs[unit] = random.between(0, 1000);
+    arrived[unit] = static_cast<std::uint32_t>(unit / 4);
+  }
+  std::vector<cost_units> loads(steps);
+  std::vector<std::uint32_t> step(costs.size());
+  return call_user("the policy of data_windows",
+                   [&] {
+                     policy(window_problem{costs, arrived, steps, 2}, std::span(loads),
+                            std::span(step));
+                   })
+      .map([&] { return digest{}.add(std::span(std::as_const(step))).value(); });
+}
+
 /// The steps that are planned together, from the first sample that is dealt to the last step that
 /// is taken. Samples lie in the order in which they arrive; a unit's lie side by side.
 struct open_window {
@@ -58,6 +85,7 @@ struct open_window {
   std::size_t next = 0;                    // of these; all before it have been dealt
   std::size_t unreported = 0;
   std::vector<std::size_t> unreported_in;  // each step, once it is planned
+  std::uint64_t word = 0;                  // of what trains when, and by which lengths
 
   [[nodiscard]] std::size_t units() const { return unit_begins.size() - 1; }
   [[nodiscard]] std::span<window_sample> of_unit(std::size_t unit)
@@ -67,6 +95,42 @@ struct open_window {
   [[nodiscard]] std::span<std::uint32_t const> of_step(std::size_t step) const
   {
     return std::span(needed).subspan(step_begins[step], step_begins[step + 1] - step_begins[step]);
+  }
+
+  /// Asks for the lengths of all samples before they are decoded.
+  ///
+  /// Errors      failed: lengths_of threw; out_of_range: it gave no lengths of a sample.
+  template <class Lengths>
+  [[nodiscard]] result<void> measure(Lengths const& lengths_of, std::size_t modules)
+  {
+    lengths.clear();
+    for (window_sample const& each : samples) {
+      std::vector<tokens> own;
+      auto done = call_user("lengths()", [&] { own = lengths_of(each.sample); });
+      if (done) { done = expect_lengths("lengths()", each.sample, own, modules); }
+      if (!done) { return done; }
+      lengths.insert(lengths.end(), own.begin(), own.end());
+    }
+    return {};
+  }
+
+  /// Keeps the lengths of a sample that was decoded.
+  ///
+  /// Errors      out_of_range: these are none; mismatch: it has had others.
+  [[nodiscard]] result<void> keep_lengths(window_sample const& own, std::span<tokens const> given,
+                                          std::size_t modules)
+  {
+    auto const valid = expect_lengths("load()", own.sample, given, modules);
+    if (!valid) { return valid; }
+    auto const at =
+        lengths.begin() + (&own - samples.data()) * static_cast<std::ptrdiff_t>(modules);
+    if (own.reported && !std::equal(given.begin(), given.end(), at)) {
+      return fail(error_code::mismatch, own.sample, "sample ", own.sample,
+                  " was loaded twice, with different lengths; make load() depend on the index "
+                  "alone");
+    }
+    std::copy(given.begin(), given.end(), at);
+    return {};
   }
 
   /// Puts samples in the order of their steps.
@@ -147,6 +211,15 @@ struct open_window {
       auto done = plan_units(windows, sizes, size, costs, loads);
       if (!done) { return done; }
     }
+    digest said;
+    for (std::size_t at = 0; at < samples.size(); ++at) {
+      bool const left_out = samples[at].place == sample_place::left_out;
+      said.add(samples[at].sample).add(left_out ? 1U : 0U).add(unit_steps[samples[at].unit]);
+      for (std::size_t module = 0; module < modules && !left_out; ++module) {
+        said.add(static_cast<std::uint64_t>(lengths[at * modules + module]));
+      }
+    }
+    word = said.value();
     sort_by_step();
     return {};
   }

@@ -49,7 +49,7 @@ class proxy_rank {
 
   void restore(std::string_view state)
   {
-    if (auto done = proxy_.restore(state); !done) { stop(done.error()); }
+    if (auto done = proxy_.restore(state, lengths_of_); !done) { stop(done.error()); }
   }
 
   [[nodiscard]] bool all_finished() const { return ended_; }
