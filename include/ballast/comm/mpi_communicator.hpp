@@ -93,6 +93,7 @@ class mpi_communicator {
 
   [[nodiscard]] rank_id rank() const noexcept { return to_id<rank_id>(group_->rank()); }
   [[nodiscard]] std::size_t size() const noexcept { return group_->size(); }
+  [[nodiscard]] std::chrono::milliseconds deadline() const noexcept { return group_->deadline(); }
 
   [[nodiscard]] result<void> all_gather(std::span<std::byte const> send,
                                         std::span<std::byte> receive)

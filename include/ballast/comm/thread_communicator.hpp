@@ -62,6 +62,7 @@ class thread_communicator {
 
   [[nodiscard]] rank_id rank() const noexcept { return to_id<rank_id>(rank_); }
   [[nodiscard]] std::size_t size() const noexcept { return group_->size(); }
+  [[nodiscard]] std::chrono::milliseconds deadline() const noexcept { return group_->deadline(); }
 
   [[nodiscard]] result<void> all_gather(std::span<std::byte const> send,
                                         std::span<std::byte> receive)

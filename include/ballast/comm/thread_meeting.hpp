@@ -47,6 +47,7 @@ class thread_meeting {
   {}
 
   [[nodiscard]] std::size_t size() const noexcept { return offers_.size(); }
+  [[nodiscard]] std::chrono::milliseconds deadline() const noexcept { return deadline_; }
 
   /// What the threads send each other outside of turns.
   [[nodiscard]] detail::thread_transfers& transfers() noexcept { return transfers_; }

@@ -18,7 +18,6 @@
 #include <list>
 #include <memory>
 #include <optional>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -37,13 +36,16 @@ namespace ballast::inline v0 {
 ///             meanwhile.
 /// Ensures     (1) the batches that data_pipeline would give this rank
 ///             (2) a payload whose loader is lost comes from another one
-/// Errors      next: what the proxy says, after the steps that were made before; those of comm.
+/// Errors      next: what the proxy says, after the steps that were made before; timed_out, with its
+///             rank: the proxy says nothing for as long as the deadline of comm; those of comm.
 template <point_to_point Communicator>
 class data_trainer {
  public:
   data_trainer(Communicator& comm, rank_id proxy, loader_options options = {})
-      : comm_(comm), options_(detail::checked(options)), post_(comm, to_index(proxy))
-  {}
+      : comm_(comm), options_(detail::checked(options)), proxy_(proxy), post_(comm, to_index(proxy))
+  {
+    post_.send({word::hello});
+  }
 
   /// The next step, when all that this rank computes of it is there; nothing after the last one.
   [[nodiscard]] result<std::optional<data_batch>> next()
@@ -51,6 +53,7 @@ class data_trainer {
     auto const asked = clock::now();
     auto const computed = returned_ ? asked - *returned_ : clock::duration();
     for (receive& each : receives_) { each.since = asked; }  // nobody has looked meanwhile
+    post_.listen();
     while (steps_.empty() ? !over_ : steps_.front().awaited > 0) {
       if (gives_up()) { return tl::unexpected(stopped_.error()); }
       if (auto done = progress(); !done) { return tl::unexpected(done.error()); }
@@ -70,19 +73,23 @@ class data_trainer {
 
   /// Ends the training of this rank, after its last step or before. What was announced meanwhile is
   /// received and dropped, so that no message is left.
+  ///
+  /// Errors      timed_out: the proxy says nothing; those of comm.
   [[nodiscard]] result<void> finish()
   {
-    post_.send({word::finish});
+    if (lost_proxy_) { return tl::unexpected(stopped_.error()); }
+    post_.listen();
+    if (!parted_) { post_.send({word::finish}); }
     while (!gives_up() && (!over_ || !receives_.empty() || awaited() > 0)) {
       if (auto done = progress(); !done) { return done; }
     }
-    post_.send({word::left});
-    for (;;) {
-      auto const gone = post_.flush();
-      if (!gone) { return tl::unexpected(gone.error()); }
-      if (*gone) { return {}; }
-      std::this_thread::sleep_for(std::chrono::microseconds(50));
+    if (!parted_) { post_.send({word::left}); }
+    left_ = true;
+    while (!parted_) {
+      if (lost_proxy_) { return tl::unexpected(stopped_.error()); }
+      if (auto done = progress(); !done) { return done; }
     }
+    return {};
   }
 
   /// How long this rank has waited in next().
@@ -111,9 +118,14 @@ class data_trainer {
     bool idle = true;
     auto message = post_.look();
     if (!message) { return tl::unexpected(message.error()); }
+    if (!left_) { post_.keep_alive(); }
     if (*message) {
       idle = false;
       hear(**message);
+    } else if (post_.is_silent() && !parted_) {
+      stopped_ = detail::were_silent("the proxy", {proxy_}, detail::longest_silence(comm_));
+      lost_proxy_ = over_ = true;
+      return {};
     }
     for (auto each = receives_.begin(); each != receives_.end();) {
       auto const here = each->bytes.arrived();
@@ -130,7 +142,7 @@ class data_trainer {
       }
       ++each;
     }
-    if (idle) { std::this_thread::sleep_for(std::chrono::microseconds(50)); }
+    idle ? pause_.rest() : pause_.end();
     return {};
   }
 
@@ -150,10 +162,11 @@ class data_trainer {
         break;
       }
       case word::stop:
-        stopped_ = fail(static_cast<error_code>(message.one), message.two, in.text());
+        stopped_ = tl::unexpected(detail::read_stop(message));
         stopped_at_ = clock::now();
         over_ = true;
         break;
+      case word::bye: parted_ = true; [[fallthrough]];
       default: over_ = true;
     }
   }
@@ -199,7 +212,8 @@ class data_trainer {
   /// Whether what was announced before the proxy stopped may never come.
   [[nodiscard]] bool gives_up() const
   {
-    return !stopped_ && (stopped_.error().code == error_code::peer_lost ||
+    return !stopped_ && (parted_ || stopped_.error().code == error_code::peer_lost ||
+                         stopped_.error().code == error_code::timed_out ||
                          clock::now() - stopped_at_ > options_.late_after);
   }
 
@@ -212,10 +226,15 @@ class data_trainer {
 
   Communicator& comm_;
   loader_options options_;
+  rank_id proxy_;
   detail::data_post<Communicator> post_;
+  detail::idle_pause pause_;
   std::deque<announced> steps_;  // the next one first
   std::list<receive> receives_;
-  bool over_ = false;  // no further step is announced
+  bool over_ = false;        // no further step is announced
+  bool left_ = false;        // this rank says nothing more
+  bool parted_ = false;      // nor does the proxy
+  bool lost_proxy_ = false;  // it says nothing, though it should
   result<void> stopped_;
   clock::time_point stopped_at_;
   std::optional<clock::time_point> returned_;

@@ -19,7 +19,6 @@
 #include <deque>
 #include <list>
 #include <map>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -32,7 +31,9 @@ namespace ballast::inline v0 {
 /// Expects     the rank `proxy` calls serve_as_proxy. Only this thread uses comm.
 /// Ensures     a payload is sent once; it answers while it loads
 /// Errors      failed: load() threw, and the proxy has been told; peer_lost: the proxy gave this
-///             rank up, for it was silent too long; those of comm.
+///             rank up, for it was silent too long; timed_out, with its rank: the proxy says
+///             nothing for as long as the deadline of comm; what the proxy stopped for; those of
+///             comm. A call of load() that runs is waited for.
 template <point_to_point Communicator, data_source Source>
 [[nodiscard]] result<void> serve_as_loader(Communicator& comm, rank_id proxy, Source const& source)
 {
@@ -52,10 +53,18 @@ template <point_to_point Communicator, data_source Source>
   bool loads = false;
   detail::work_thread worker(load);
   result<void> ended;
+  detail::idle_pause pause;
+  bool parts = false;  // from a proxy that listens
+  post.send({data_word::hello, 1});
   for (bool over = false; !over;) {
     bool idle = true;
     auto const message = post.look();
     if (!message) { return tl::unexpected(message.error()); }
+    post.keep_alive();
+    if (!*message && post.is_silent()) {
+      over = true;
+      ended = detail::were_silent("the proxy", {proxy}, detail::longest_silence(comm));
+    }
     if (*message) {
       idle = false;
       std::uint64_t const ticket = (*message)->one;
@@ -66,9 +75,14 @@ template <point_to_point Communicator, data_source Source>
           leaving.emplace_back(comm, std::move(held.extract(ticket).mapped()), true,
                                (*message)->two);
           break;
+        case data_word::stop:
+          over = parts = true;
+          ended = tl::unexpected(detail::read_stop(**message));
+          break;
         default:
           over = true;
-          if (ticket == 1) {
+          parts = ticket == 0;
+          if (!parts) {
             ended = fail(error_code::peer_lost, 0, "rank ", to_index(comm.rank()),
                          " was silent for too long and was given up as a loader; raise late_after "
                          "or look what stopped it");
@@ -112,15 +126,13 @@ template <point_to_point Communicator, data_source Source>
       loads = true;
       worker.start();
     }
-    if (idle) { std::this_thread::sleep_for(std::chrono::microseconds(100)); }
+    idle ? pause.rest() : pause.end();
   }
-  if (loads) { (void)worker.wait(); }
-  if (ended) { post.send({data_word::bye}); }
+  if (parts) { post.send({data_word::bye}); }
   // What is still on its way has to leave; a rank that is gone takes nothing.
-  auto const end = std::chrono::steady_clock::now() + std::chrono::seconds(5);
-  while (!post.flush().value_or(true) && std::chrono::steady_clock::now() < end) {
-    std::this_thread::sleep_for(std::chrono::microseconds(100));
-  }
+  auto const end =
+      std::chrono::steady_clock::now() + detail::time_to_leave(detail::longest_silence(comm));
+  while (!post.flush().value_or(true) && std::chrono::steady_clock::now() < end) { pause.rest(); }
   return ended;
 }
 

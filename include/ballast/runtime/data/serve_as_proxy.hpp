@@ -4,6 +4,8 @@
 
 #include <ballast/comm/point_to_point.hpp>
 #include <ballast/core/contract.hpp>
+#include <ballast/core/detail/concat.hpp>
+#include <ballast/core/ids.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/runtime/data/data_proxy.hpp>
 #include <ballast/runtime/data/data_setup.hpp>
@@ -11,14 +13,14 @@
 #include <ballast/runtime/data/loader_options.hpp>
 #include <ballast/runtime/data/long_rounds.hpp>
 #include <ballast/runtime/data/window_problem.hpp>
+#include <ballast/runtime/detail/data/data_post.hpp>
 #include <ballast/runtime/detail/data/planned_steps.hpp>
+#include <ballast/runtime/detail/data/proxy_peers.hpp>
 #include <ballast/runtime/detail/data/proxy_rank.hpp>
 #include <ballast/text/detail/counted.hpp>
 
-#include <chrono>
 #include <cstddef>
 #include <string_view>
-#include <thread>
 #include <utility>
 
 namespace ballast::inline v0 {
@@ -32,7 +34,9 @@ namespace ballast::inline v0 {
 /// Loaders that are too many for the measured rates are parked: they are dealt nothing, and are
 /// woken when they are needed. All goes by transfers between two ranks, of which none is waited for,
 /// so any loader may die or stop: over MPI under `mpirun --enable-recovery`, which does not end the
-/// job then. A trainer or the proxy may not; the job goes on from the last step that was saved.
+/// job then. Where a trainer or the proxy does, all ranks that are left return by the deadline of
+/// comm, or a quarter of it later, and a new group goes on from the last step that was saved. So
+/// every trainer calls next() at least as often, and a plan takes less time.
 ///
 /// Expects     1 <= trainers and trainers + 2 <= comm.size(); only this thread uses comm.
 /// Ensures     (1) those of data_proxy
@@ -41,9 +45,11 @@ namespace ballast::inline v0 {
 ///                 name it, by its rank. It is not listened to any more
 ///             (3) a payload goes from its loader to the rank that computes it, once, when a step is
 ///                 planned
-/// Errors      those of data_proxy, of restore and of the plan, which trainers get from next() too;
-///             infeasible: a sample was given to a rank that is not there; peer_lost: all loaders
-///             are lost, or more than most_lost; those of comm.
+/// Errors      those of data_proxy, of restore and of the plan; infeasible: a sample was given to a
+///             rank that is not there; peer_lost: all loaders are lost, or more than most_lost;
+///             timed_out, with their ranks: trainers say nothing for as long as the deadline;
+///             mismatch: ranks have other parts than this one was told. Trainers get these from
+///             next() and loaders from serve_as_loader too. Those of comm.
 /// Source      FlexRL, 2025, section 4.4; DistTrain, 2025, section 5.1: producers of their own.
 template <point_to_point Communicator, detail::data_plan Plan, window_policy Policy = long_rounds,
           class Cost = total_length, class Lengths = no_lengths>
@@ -52,6 +58,18 @@ template <point_to_point Communicator, detail::data_plan Plan, window_policy Pol
                                           loader_options options = {}, std::string_view state = {},
                                           Lengths lengths_of = {})
 {
+  if (to_index(comm.rank()) != trainers) {
+    error const why{error_code::mismatch,
+                    0,
+                    detail::concat("rank ", comm.rank(), " calls serve_as_proxy with ",
+                                   detail::counted(trainers, "trainer"), ", whose proxy is rank ",
+                                   trainers, "; give every rank the same number of trainers"),
+                    {comm.rank()}};
+    detail::proxy_peers<Communicator> peers(comm, to_index(comm.rank()) + 1);
+    peers.part(why);
+    peers.flush();
+    return peers.outcome;
+  }
   BALLAST_EXPECTS(trainers >= 1 && trainers + 2 <= comm.size(), "a data pipeline of ", trainers,
                   " trainers and a proxy among ", detail::counted(comm.size(), "rank"),
                   " leaves no loader; give at least one");
@@ -59,10 +77,11 @@ template <point_to_point Communicator, detail::data_plan Plan, window_policy Pol
       comm, trainers, std::move(plan), std::move(setup), std::move(windows), options,
       std::move(lengths_of));
   if (!state.empty()) { proxy.restore(state); }
+  detail::idle_pause pause;
   while (!proxy.all_finished()) {
     auto const busy = proxy.progress();
     if (!busy) { return tl::unexpected(busy.error()); }
-    if (!*busy) { std::this_thread::sleep_for(std::chrono::microseconds(50)); }
+    *busy ? pause.end() : pause.rest();
   }
   return proxy.outcome();
 }

@@ -19,6 +19,7 @@
 #include <mpi.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -111,6 +112,7 @@ class mpi_group {
 
   [[nodiscard]] std::size_t rank() const noexcept { return rank_; }
   [[nodiscard]] std::size_t size() const noexcept { return size_; }
+  [[nodiscard]] std::chrono::milliseconds deadline() const noexcept { return options_.deadline; }
   [[nodiscard]] mpi_messages& messages() noexcept { return messages_; }
   [[nodiscard]] result<void> state() const
   {

@@ -4,6 +4,7 @@
 
 #include <ballast/core/ids.hpp>
 #include <ballast/core/quantities.hpp>
+#include <ballast/core/result.hpp>
 #include <ballast/runtime/data/data_step.hpp>
 
 #include <cstddef>
@@ -19,6 +20,12 @@ namespace ballast::inline v0::detail {
 
 /// What ranks of a data pipeline tell each other. `one`, `two` and the body are, in this order:
 enum class data_word : std::uint64_t {
+  // whoever has said nothing for a while
+  alive,
+  // trainers and loaders to the proxy, first
+  hello,  // 1 of a loader
+  // the proxy to trainers and loaders
+  stop,  // code, position; why, the ranks that are missing
   // the proxy to a loader
   load,  // ticket, sample
   send,  // ticket, trainer
@@ -28,11 +35,10 @@ enum class data_word : std::uint64_t {
   loaded,  // ticket, bytes of the payload; nanoseconds, lengths
   broken,  // ticket; why
   gone,    // why
-  bye,
+  bye,     // the proxy to a trainer too; nothing follows
   // the proxy to a trainer
   step,      // the step; of each sample its loader and bytes
   redirect,  // step, entry; loader, bytes
-  stop,      // code, position; why
   over,
   // a trainer to the proxy
   received,  // step, entry
@@ -85,6 +91,24 @@ class data_body {
  private:
   std::span<std::uint64_t const> left_;
 };
+
+[[nodiscard]] inline data_message write_stop(error const& reason)
+{
+  data_message out{data_word::stop, static_cast<std::uint64_t>(reason.code), reason.position, {}};
+  out.add(reason.message);
+  for (rank_id const rank : reason.ranks) { out.body.push_back(to_index(rank)); }
+  return out;
+}
+
+[[nodiscard]] inline error read_stop(data_message const& message)
+{
+  data_body in(message);
+  error reason{static_cast<error_code>(message.one), message.two, in.text(), {}};
+  for (tokens const rank : in.rest()) {
+    reason.ranks.push_back(to_id<rank_id>(static_cast<std::size_t>(rank)));
+  }
+  return reason;
+}
 
 inline constexpr std::uint64_t no_loader = ~std::uint64_t{0};
 

@@ -2,12 +2,17 @@
 #ifndef BALLAST_RUNTIME_DETAIL_DATA_DATA_POST_HPP
 #define BALLAST_RUNTIME_DETAIL_DATA_DATA_POST_HPP
 
+#include <ballast/comm/comm_failure.hpp>
+#include <ballast/comm/deadline.hpp>
 #include <ballast/comm/point_to_point.hpp>
+#include <ballast/core/detail/concat.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/runtime/detail/data/data_message.hpp>
 
+#include <algorithm>
 #include <array>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -15,6 +20,9 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
+#include <string_view>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -73,15 +81,73 @@ class moved_bytes {
   result<void> failed_;
 };
 
+/// Between looks at messages: sleeps the longer, the longer there was nothing to do.
+class idle_pause {
+ public:
+  void end() { begun_.reset(); }
+  void rest()
+  {
+    auto const now = std::chrono::steady_clock::now();
+    if (!begun_) { begun_ = now; }
+    std::this_thread::sleep_for(std::clamp<std::chrono::nanoseconds>(
+        (now - *begun_) / 16, std::chrono::microseconds(50), std::chrono::milliseconds(1)));
+  }
+
+ private:
+  std::optional<std::chrono::steady_clock::time_point> begun_;
+};
+
+/// How long a rank may be silent while another one listens: the deadline of the communicator.
+template <point_to_point Communicator>
+[[nodiscard]] std::chrono::milliseconds longest_silence(Communicator const& comm)
+{
+  std::chrono::milliseconds longest = default_deadline;
+  if constexpr (requires { comm.deadline(); }) { longest = comm.deadline(); }
+  // Clocks overflow on now + max.
+  return std::min<std::chrono::milliseconds>(longest, std::chrono::hours(24 * 365));
+}
+
+/// How long a rank waits for its last messages to leave.
+[[nodiscard]] inline std::chrono::milliseconds time_to_leave(std::chrono::milliseconds longest)
+{
+  return std::min<std::chrono::milliseconds>(longest / 4, std::chrono::seconds(5));
+}
+
+/// The error of ranks that were silent for so long. `who` says what they are.
+[[nodiscard]] inline tl::unexpected<error> were_silent(std::string_view who,
+                                                       std::vector<rank_id> ranks,
+                                                       std::chrono::milliseconds longest)
+{
+  std::string message =
+      concat(comm_failure::ranks_text(ranks), ", ", who, " of the data pipeline, said nothing for ",
+             longest.count(), " ms; look what ended or stopped ", ranks.size() == 1 ? "it" : "them",
+             ", give every rank the same number of trainers, or raise the communicator's deadline");
+  return comm_failure::with_ranks(error_code::timed_out, std::move(message), std::move(ranks));
+}
+
 /// Messages to and from one rank, by transfers alone, none of which is waited for: another rank may
-/// be dead.
+/// be dead. So both ends say that they are alive, where they have nothing else to say.
 template <point_to_point Communicator>
 class data_post {
  public:
-  data_post(Communicator& comm, std::size_t peer) : comm_(&comm), peer_(peer) {}
+  data_post(Communicator& comm, std::size_t peer)
+      : comm_(&comm), peer_(peer), longest_(longest_silence(comm)), heard_(clock::now())
+  {}
+
+  /// Nobody has looked for so long.
+  void excuse(std::chrono::nanoseconds away) { heard_ += away; }
+  /// Nobody has looked until now.
+  void listen() { heard_ = clock::now(); }
+  [[nodiscard]] bool is_silent() const { return clock::now() - heard_ > longest_; }
+
+  void keep_alive()
+  {
+    if (clock::now() - said_ > longest_ / 4) { send({data_word::alive}); }
+  }
 
   void send(data_message const& message)
   {
+    said_ = clock::now();
     std::array<std::uint64_t, 4> const head = {static_cast<std::uint64_t>(message.word),
                                                message.one, message.two, message.body.size()};
     send(std::as_bytes(std::span(head)));
@@ -111,6 +177,7 @@ class data_post {
       std::vector<std::uint64_t> words(coming_->bytes().size() / sizeof(std::uint64_t));
       std::memcpy(words.data(), coming_->bytes().data(), coming_->bytes().size());
       coming_.reset();
+      heard_ = clock::now();
       if (head_) {
         head_->body = std::move(words);
       } else {
@@ -120,11 +187,18 @@ class data_post {
           continue;
         }
       }
+      if (head_->word == data_word::alive) {
+        head_.reset();
+        expect(4);
+        continue;
+      }
       return std::exchange(head_, std::nullopt);
     }
   }
 
  private:
+  using clock = std::chrono::steady_clock;
+
   void send(std::span<std::byte const> bytes)
   {
     leaving_.emplace_back(*comm_, std::vector<std::byte>(bytes.begin(), bytes.end()), true, peer_);
@@ -136,6 +210,9 @@ class data_post {
 
   Communicator* comm_;
   std::size_t peer_;
+  std::chrono::milliseconds longest_;
+  clock::time_point heard_;
+  clock::time_point said_ = {};
   std::list<moved_bytes<Communicator>> leaving_;
   std::optional<moved_bytes<Communicator>> coming_;
   std::optional<data_message> head_;  // of the message whose body comes

@@ -39,29 +39,32 @@ class proxy_rank {
         options_(checked(options)),
         lengths_of_(std::move(lengths_of)),
         proxy_(std::move(setup), std::move(windows)),
+        peers_(comm, trainers + 1),
         rates_(options.least, options.most)
-  {
-    for (std::size_t rank = 0; rank < trainers; ++rank) { trainers_.emplace_back(comm, rank); }
-    for (std::size_t rank = trainers + 1; rank < comm.size(); ++rank) {
-      loaders_.emplace_back(comm, rank);
-    }
-  }
+  {}
 
   void restore(std::string_view state)
   {
     if (auto done = proxy_.restore(state, lengths_of_); !done) { stop(done.error()); }
   }
 
-  [[nodiscard]] bool all_finished() const { return ended_; }
-  [[nodiscard]] result<void> const& outcome() const { return outcome_; }
+  [[nodiscard]] bool all_finished() const { return ended_ || peers_.parted; }
+  [[nodiscard]] result<void> const& outcome()
+  {
+    peers_.flush();
+    return peers_.outcome;
+  }
 
   /// Answers all messages that are there; returns whether there was anything to do.
   [[nodiscard]] result<bool> progress()
   {
     busy_ = false;
-    for (loader& each : loaders_) { hear(each); }
-    for (trainer& each : trainers_) { hear(each); }
+    for (loader& each : peers_.loaders) { hear(each); }
+    for (trainer& each : peers_.trainers) { hear(each); }
     if (!health_) { return tl::unexpected(health_.error()); }
+    peers_.keep_alive(!ending_);
+    peers_.find_missing();
+    if (peers_.parted) { return true; }
     find_late_loaders();
     drop_payloads();
     deal();
@@ -94,6 +97,7 @@ class proxy_rank {
     own.heard = clock::now();
     data_body in(said);
     switch (said.word) {
+      case word::hello: peers_.meet(own, said.one != 0, true); break;
       case word::loaded: {
         --own.loads;
         rates_.loaded(nanoseconds(in.word()));
@@ -101,7 +105,7 @@ class proxy_rank {
           places_[said.one] = {own.rank, said.two};
           send_again(own, said.one, said.two);
         } else {
-          own.send({word::drop, said.one});
+          drop(own, said.one);
         }
         break;
       }
@@ -117,12 +121,13 @@ class proxy_rank {
   /// A sample of a step that was announced, whose first loader was lost, is there again.
   void send_again(loader& own, std::uint64_t ticket, std::uint64_t bytes)
   {
+    if (ending_) { return; }
     for (announced_step const& step : announced_) {
       for (std::size_t entry = 0; entry < step.tickets.size(); ++entry) {
         if (step.tickets[entry] != ticket) { continue; }
         std::size_t const rank = to_index(step.owner[entry]);
         own.send({word::send, ticket, rank});
-        trainers_[rank].send({word::redirect, step.number, entry, {own.rank, bytes}});
+        peers_.trainers[rank].send({word::redirect, step.number, entry, {own.rank, bytes}});
       }
     }
   }
@@ -132,6 +137,7 @@ class proxy_rank {
     auto const step = std::find_if(announced_.begin(), announced_.end(),
                                    [&](auto const& each) { return each.number == said.one; });
     switch (said.word) {
+      case word::hello: peers_.meet(own, said.one != 0, false); break;
       case word::received:
         if (step == announced_.end()) { break; }
         proxy_.deliver(step->tickets[said.two]);
@@ -140,15 +146,17 @@ class proxy_rank {
       case word::taken:
         rates_.computed(nanoseconds(said.two));
         ++step->takers;
-        while (!announced_.empty() && announced_.front().takers == trainers_.size()) { take(); }
+        while (!announced_.empty() && announced_.front().takers == peers_.trainers.size()) {
+          take();
+        }
         break;
       case word::missing:
-        if (loader& late = at_rank(said.body.front()); !late.ended) {
+        if (loader& late = peers_.loader_at(said.body.front()); !late.ended) {
           lose(late, "a trainer has waited too long for a payload");
         }
         break;
       case word::finish: own.finishes = true; break;
-      default: own.ended = true;
+      default: own.send({word::bye}); own.ended = true;
     }
   }
 
@@ -156,43 +164,46 @@ class proxy_rank {
   {
     announced_.pop_front();
     proxy_.take();
-    rates_.stepped(proxy_.setup().step_samples, trainers_.size());
+    rates_.stepped(proxy_.setup().step_samples, peers_.trainers.size());
   }
 
   void lose(loader& own, std::string_view why)
   {
-    own.ended = true;
+    own.ended = own.lost = true;
     own.send({word::end, 1});  // if it only was slow
     (void)proxy_.lose(own.rank, why);
     std::erase_if(places_, [&](auto const& each) { return each.second.first == own.rank; });
-    bool const none = std::all_of(loaders_.begin(), loaders_.end(),
-                                  [](loader const& each) { return each.ended; });
+    bool const none = peers_.loaders_ended();
     if (++lost_ > options_.most_lost || (none && !ending_)) {
-      stop({error_code::peer_lost,
-            0,
-            concat(lost_, " loaders were lost", none ? ", and none is left" : "",
-                   ", the last of them: ", why, "; look what ends them, or raise most_lost"),
-            {}});
+      stop(fail(error_code::peer_lost, 0, lost_, " loaders were lost",
+                none ? ", and none is left" : "", ", the last of them: ", why,
+                "; look what ends them, or raise most_lost")
+               .value());
     }
   }
 
   void find_late_loaders()
   {
-    auto const now = clock::now();
-    for (loader& each : loaders_) {
-      bool const expected = !each.ended && (each.loads > 0 || ending_);
-      if (!expected || now - each.heard <= options_.late_after) { continue; }
-      lose(each, concat("it said nothing for ", options_.late_after.count(), " ms"));
+    for (loader& each : peers_.loaders) {
+      bool const expected = each.loads > 0 || ending_;
+      bool const late = expected && clock::now() - each.heard > options_.late_after;
+      if (each.ended || !(late || each.is_silent())) { continue; }
+      auto const most = late ? options_.late_after : peers_.longest;
+      lose(each, concat("it said nothing for ", most.count(), " ms"));
     }
+  }
+
+  void drop(loader& own, std::uint64_t ticket) const
+  {
+    if (!own.ended && !ending_) { own.send({word::drop, ticket}); }
   }
 
   void drop_payloads()
   {
-    for (auto const& [ticket, rank] : proxy_.dropped()) {
+    for (auto const& [ticket, rank] : std::exchange(proxy_.dropped(), {})) {
       places_.erase(ticket);
-      if (!at_rank(rank).ended) { at_rank(rank).send({word::drop, ticket}); }
+      drop(peers_.loader_at(rank), ticket);
     }
-    proxy_.dropped().clear();
   }
 
   /// Keeps two samples at each loader that is needed; the others are parked.
@@ -200,7 +211,7 @@ class proxy_rank {
   {
     if (ending_) { return; }
     std::size_t needed = rates_.loaders();
-    for (loader& each : loaders_) {
+    for (loader& each : peers_.loaders) {
       if (each.ended || needed == 0) { continue; }
       --needed;
       while (each.loads < 2) {
@@ -217,12 +228,12 @@ class proxy_rank {
   void announce()
   {
     if (over_) { return; }
-    bool const finish = std::any_of(trainers_.begin(), trainers_.end(),
+    bool const finish = std::any_of(peers_.trainers.begin(), peers_.trainers.end(),
                                     [](trainer const& each) { return each.finishes; });
     planned_step next;
     while (!finish && proxy_.make(next.step, next.tickets)) {
       busy_ = true;
-      if (auto done = plan_owners(plan_, next.step, trainers_.size()); !done) {
+      if (auto done = plan_owners(plan_, next.step, peers_.trainers.size()); !done) {
         return stop(done.error());
       }
       std::vector<payload_place> places;
@@ -230,24 +241,17 @@ class proxy_rank {
         auto const at = places_.find(next.tickets[entry]);
         places.push_back(at == places_.end() ? payload_place(no_loader, 0) : at->second);
         if (at == places_.end()) { continue; }
-        at_rank(at->second.first)
+        peers_.loader_at(at->second.first)
             .send({word::send, next.tickets[entry], to_index(next.step.owner[entry])});
       }
-      tell(write_step(next.step, places));
+      peers_.tell_trainers(write_step(next.step, places));
       announced_.push_back({next.step.number, next.tickets, next.step.owner});
     }
     if (!proxy_.health()) { return stop(proxy_.health().error()); }
     if (proxy_.finished() || finish) {
       over_ = true;
-      tell({word::over});
+      peers_.tell_trainers({word::over});
     }
-  }
-
-  [[nodiscard]] loader& at_rank(std::size_t rank) { return loaders_[rank - trainers_.size() - 1]; }
-
-  void tell(data_message const& message)
-  {
-    for (trainer& each : trainers_) { each.send(message); }
   }
 
   /// Tells trainers why there are no more steps.
@@ -255,33 +259,31 @@ class proxy_rank {
   {
     if (over_) { return; }
     over_ = true;
-    outcome_ = tl::unexpected(reason);
-    data_message message{word::stop, static_cast<std::uint64_t>(reason.code), reason.position, {}};
-    message.add(reason.message);
-    tell(message);
+    peers_.outcome = tl::unexpected(reason);
+    peers_.tell_trainers(write_stop(reason));
   }
 
   /// Ends the loaders when all trainers have left.
   void end()
   {
-    auto const has_ended = [](auto const& each) { return each.ended; };
-    if (!std::all_of(trainers_.begin(), trainers_.end(), has_ended)) { return; }
+    if (!peers_.trainers_ended()) { return; }
     if (!ending_) {
       ending_ = true;
-      for (loader& each : loaders_) {
+      auto const last =
+          peers_.outcome ? data_message{word::end} : write_stop(peers_.outcome.error());
+      for (loader& each : peers_.loaders) {
         each.heard = clock::now();
-        if (!each.ended) { each.send({word::end}); }
+        if (!each.ended) { each.send(last); }
       }
     }
-    ended_ = std::all_of(loaders_.begin(), loaders_.end(), has_ended);
+    ended_ = peers_.loaders_ended();
   }
 
   Plan plan_;
   loader_options options_;
   Lengths lengths_of_;
   data_proxy<Policy, Cost> proxy_;
-  std::deque<trainer> trainers_;
-  std::deque<loader> loaders_;
+  proxy_peers<Communicator> peers_;
   std::map<std::uint64_t, payload_place> places_;  // of payloads that loaders hold, by ticket
   std::deque<announced_step> announced_;
   load_rates rates_;
@@ -291,7 +293,6 @@ class proxy_rank {
   bool over_ = false;    // trainers have been told that no step follows
   bool ending_ = false;  // loaders have been told
   bool ended_ = false;
-  result<void> outcome_;
 };
 
 }  // namespace ballast::inline v0::detail
