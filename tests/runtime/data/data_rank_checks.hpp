@@ -2,6 +2,7 @@
 #ifndef BALLAST_TESTS_RUNTIME_DATA_DATA_RANK_CHECKS_HPP
 #define BALLAST_TESTS_RUNTIME_DATA_DATA_RANK_CHECKS_HPP
 
+#include <ballast/comm/point_to_point.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
@@ -11,10 +12,12 @@
 #include "faulty_source.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace ballast_test {
@@ -35,6 +38,42 @@ struct by_length {
     }
     return {};
   }
+};
+
+/// A communicator whose rank ends in the middle of what it says: instead of its n-th send, `end()`
+/// is called, which does not return.
+template <class Communicator, class End>
+class mortal_communicator {
+ public:
+  mortal_communicator(Communicator& comm, std::size_t last, End end)
+      : comm_(comm), last_(last), end_(std::move(end))
+  {}
+
+  [[nodiscard]] ballast::rank_id rank() const { return comm_.rank(); }
+  [[nodiscard]] std::size_t size() const { return comm_.size(); }
+  [[nodiscard]] std::chrono::milliseconds deadline() const { return comm_.deadline(); }
+  [[nodiscard]] ballast::result<ballast::transfer_id> send(std::span<std::byte const> bytes,
+                                                           ballast::rank_id peer)
+  {
+    if (sent++ == last_) { end_(); }
+    return comm_.send(bytes, peer);
+  }
+  [[nodiscard]] ballast::result<ballast::transfer_id> receive(std::span<std::byte> bytes,
+                                                              ballast::rank_id peer)
+  {
+    return comm_.receive(bytes, peer);
+  }
+  [[nodiscard]] ballast::result<void> start() { return comm_.start(); }
+  [[nodiscard]] auto is_done(ballast::transfer_id transfer) { return comm_.is_done(transfer); }
+  [[nodiscard]] auto wait_for(ballast::transfer_id transfer) { return comm_.wait_for(transfer); }
+  [[nodiscard]] bool cancel(ballast::transfer_id transfer) { return comm_.cancel(transfer); }
+
+  std::size_t sent = 0;
+
+ private:
+  Communicator& comm_;
+  std::size_t last_;
+  End end_;
 };
 
 /// What a trainer saw, or what another rank returned.

@@ -29,11 +29,11 @@ TEST(ServeAsLoader, IsToldThatItWasGivenUp)
   auto const said = ballast::run_ranks(4, [&](ballast::thread_communicator& comm) {
     rank_id const proxy{1};
     std::string error;
-    ballast::loader_options const options{.least = 2, .late_after = std::chrono::milliseconds(800)};
+    ballast::loader_options const options{.least = 2, .late_after = std::chrono::milliseconds(300)};
     ballast_test::faulty_source source;
     if (comm.rank() == rank_id{3}) {
       source.slow_per_mille = 1000;
-      source.slow = std::chrono::milliseconds(1600);
+      source.slow = std::chrono::milliseconds(600);
     }
     if (comm.rank() == rank_id{0}) {
       error = ballast_test::train_as(comm, proxy, options, 1000).error;

@@ -4,6 +4,7 @@
 #include <ballast/comm/run_ranks.hpp>
 #include <ballast/comm/thread_communicator.hpp>
 #include <ballast/core/ids.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/random.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/runtime/data/data_batch.hpp>
@@ -13,6 +14,7 @@
 #include <ballast/runtime/data/data_trainer.hpp>
 #include <ballast/runtime/data/data_windows.hpp>
 #include <ballast/runtime/data/loader_options.hpp>
+#include <ballast/runtime/data/long_rounds.hpp>
 #include <ballast/runtime/data/serve_as_loader.hpp>
 #include "../../support/trials.hpp"
 #include "data_rank_checks.hpp"
@@ -26,6 +28,8 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <span>
+#include <stdexcept>
 #include <string>
 #include <thread>
 #include <vector>
@@ -118,8 +122,8 @@ TEST(ServeAsProxy, GivesWhatOneProcessWould)  // Ensures (1) (2) (3), and resume
     drawn.source.seed = random();
     drawn.source.throws_per_mille = drawn.loaders > 2 ? 5 : 0;
     drawn.source.slow_per_mille = drawn.loaders > 3 && trial % 4 == 0 ? 5 : 0;
-    drawn.source.slow = milliseconds(1200);
-    drawn.options = {.most = 4, .late_after = milliseconds(1000)};
+    drawn.source.slow = milliseconds(600);
+    drawn.options = {.most = 4, .late_after = milliseconds(500)};
     auto const all = run(drawn);
     auto const& proxy = all[drawn.trainers];
     ASSERT_EQ(proxy.error, "");
@@ -197,6 +201,169 @@ TEST(ServeAsProxy, TellsTrainersWhatStopsIt)
   drawn.state = "nonsense";
   all = run(drawn);
   EXPECT_THAT(all[1].error, HasSubstr("the saved state has 'nonsense'"));
+}
+
+struct killed {};
+
+// Two trainers, the proxy and two loaders, of whom one ends instead of a send. Threads cannot be
+// killed: it keeps its communicator, and so do all, until the survivors have returned.
+struct mortal_run {
+  std::vector<trained> ranks;
+  std::size_t sent = 0;  // by whoever ends
+  std::chrono::nanoseconds took = {};
+};
+
+data_setup const mortal_setup{.samples = 30, .step_samples = 5, .epochs = 2, .seed = 4};
+data_windows<> const mortal_windows{.steps = 3, .held_back = 1};
+
+mortal_run run_until_one_ends(std::size_t who, std::size_t last, milliseconds deadline)
+{
+  mortal_run all;
+  std::atomic<std::size_t> returned = 0;
+  rank_id const proxy{2};
+  loader_options const options{.least = 2, .late_after = milliseconds(300)};
+  auto const begin = std::chrono::steady_clock::now();
+  all.ranks = ballast::run_ranks(
+      5,
+      [&](ballast::thread_communicator& plain) {
+        trained own;
+        bool const mortal = to_index(plain.rank()) == who;
+        ballast_test::mortal_communicator comm(plain, mortal ? last : ~std::size_t{0},
+                                               [] { throw killed{}; });
+        auto const keep = [&](auto const& done) {
+          if (!done) { own.error = done.error().message; }
+        };
+        try {
+          if (comm.rank() < proxy) {
+            own = ballast_test::train_as(comm, proxy, options, 1'000'000);
+          } else if (comm.rank() == proxy) {
+            keep(serve_as_proxy(comm, 2, by_length{2}, mortal_setup, mortal_windows, options));
+          } else {
+            keep(serve_as_loader(comm, proxy, faulty_source{.bad = {5}}));
+          }
+        } catch (killed const&) {
+          own.error = "killed";
+        }
+        if (mortal) { all.sent = comm.sent; }
+        for (++returned; returned < 5;) { std::this_thread::sleep_for(milliseconds(2)); }
+        return own;
+      },
+      deadline);
+  all.took = std::chrono::steady_clock::now() - begin;
+  return all;
+}
+
+// Ten moments of what a rank has to say, at the same time.
+std::vector<mortal_run> run_until_one_ends_at_ten_moments(std::size_t who, milliseconds deadline)
+{
+  std::size_t const all = run_until_one_ends(who, ~std::size_t{0}, deadline).sent;
+  return ballast::run_ranks(10, [&](ballast::thread_communicator& comm) {
+    return run_until_one_ends(who, all * to_index(comm.rank()) / 10, deadline);
+  });
+}
+
+TEST(ServeAsProxy, TellsAllWhoIsGoneAndANewGroupGoesOn)
+{
+  milliseconds const deadline(700);
+  auto const expected =
+      expected_digests({.source = {.bad = {5}}, .setup = mortal_setup, .windows = mortal_windows});
+  for (std::size_t const who : {1, 2}) {
+    std::string const gone = who == 1 ? "rank 1, a trainer of the data pipeline, said nothing for"
+                                      : "rank 2, the proxy of the data pipeline, said nothing for";
+    auto const runs = run_until_one_ends_at_ten_moments(who, deadline);
+    for (std::size_t moment = 0; moment < runs.size(); ++moment) {
+      SCOPED_TRACE(testing::Message() << "rank " << who << " at moment " << moment);
+      auto const& ranks = runs[moment].ranks;
+      EXPECT_EQ(ranks[who].error, "killed");
+      EXPECT_LT(runs[moment].took, 3 * deadline);
+      for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
+        // At the end some have all they need, or have been told that it is over.
+        bool const last = who == 2 && moment == 9;
+        bool const ends = rank == 0 ? ranks[rank].digests == expected : last;
+        if (rank == who || (ends && ranks[rank].error.empty())) { continue; }
+        EXPECT_THAT(ranks[rank].error, HasSubstr(gone)) << "said rank " << rank;
+      }
+      ballast::data_pipeline next(faulty_source{.bad = {5}}, by_length{1}, 1, mortal_setup,
+                                  mortal_windows);
+      trained const& survivor = ranks[0];
+      if (!survivor.state.empty()) { ballast::or_throw(next.restore(survivor.state)); }
+      auto joined = survivor.digests;
+      while (auto const batch = next.next(rank_id{0}).value()) {
+        joined.push_back(batch->step->digest());
+      }
+      EXPECT_EQ(joined, expected);
+    }
+  }
+}
+
+TEST(ServeAsProxy, LosesNoSampleWhenALoaderIsGoneAtAnyMoment)
+{
+  auto const expected =
+      expected_digests({.source = {.bad = {5}}, .setup = mortal_setup, .windows = mortal_windows});
+  for (auto const& each : run_until_one_ends_at_ten_moments(3, milliseconds(5000))) {
+    EXPECT_EQ(each.ranks[3].error, "killed");
+    for (std::size_t rank : {0, 1, 2, 4}) { EXPECT_EQ(each.ranks[rank].error, ""); }
+    EXPECT_EQ(each.ranks[0].digests, expected);
+    EXPECT_EQ(each.ranks[1].digests, expected);
+  }
+}
+
+struct costs_nothing_twice {
+  ballast::cost_units operator()(std::span<ballast::tokens const> lengths) const
+  {
+    if (lengths[0] > 400) { throw std::runtime_error("the table ends"); }
+    return lengths[0];
+  }
+};
+
+// What each rank says where the proxy is told so many trainers, and one rank calls as another part.
+std::vector<std::string> said_by_all(std::size_t trainers, std::size_t loads_instead,
+                                     std::size_t trains_instead, rank_id proxy_of_last)
+{
+  std::atomic<std::size_t> returned = 0;
+  return ballast::run_ranks(
+      5,
+      [&](ballast::thread_communicator& comm) {
+        ballast::result<void> done;
+        auto const own = to_index(comm.rank());
+        rank_id const proxy = own == 4 ? proxy_of_last : rank_id{2};
+        if (own == 2) {
+          data_windows const windows{.steps = 2,
+                                     .held_back = 1,
+                                     .policy = ballast::long_rounds{},
+                                     .cost = costs_nothing_twice{}};
+          done = serve_as_proxy(comm, trainers, by_length{2}, mortal_setup, windows);
+        } else if ((own < 2 && own != loads_instead) || own == trains_instead) {
+          ballast::data_trainer data(comm, proxy);
+          auto batch = data.next();
+          while (batch && *batch) { batch = data.next(); }
+          if (!batch) { done = tl::unexpected(batch.error()); }
+          (void)data.finish();
+        } else {
+          done = serve_as_loader(comm, proxy, faulty_source{});
+        }
+        for (++returned; returned < 5;) { std::this_thread::sleep_for(milliseconds(2)); }
+        return done ? "" : done.error().message;
+      },
+      milliseconds(500));
+}
+
+TEST(ServeAsProxy, TellsAllWhoseCostThrewOrWhoHasAnotherPart)
+{
+  constexpr std::size_t nobody = 9;
+  EXPECT_THAT(said_by_all(2, nobody, nobody, rank_id{2}),
+              testing::Each("the cost of data_windows threw: the table ends"));
+  EXPECT_THAT(said_by_all(3, nobody, nobody, rank_id{2}),
+              testing::Each("rank 2 calls serve_as_proxy with 3 trainers, whose proxy is rank 3; "
+                            "give every rank the same number of trainers"));
+  EXPECT_THAT(said_by_all(2, nobody, 3, rank_id{2}),
+              testing::Each("rank 3 calls data_trainer, and the proxy was told of 2 trainers; give "
+                            "every rank the same number of trainers"));
+  EXPECT_THAT(
+      said_by_all(2, 1, nobody, rank_id{2}),
+      testing::Each(HasSubstr("rank 1 calls serve_as_loader, and the proxy was told of 2")));
+  EXPECT_THAT(said_by_all(2, nobody, nobody, rank_id{1})[4],
+              HasSubstr("rank 1, the proxy of the data pipeline, said nothing for 500 ms"));
 }
 
 }  // namespace data_ranks_test

@@ -165,9 +165,11 @@ class data_trainer {
         stopped_ = tl::unexpected(detail::read_stop(message));
         stopped_at_ = clock::now();
         over_ = true;
+        parted_ = message.body.front() != 0;
         break;
-      case word::bye: parted_ = true; [[fallthrough]];
-      default: over_ = true;
+      case word::bye: parted_ = true; break;
+      case word::over: over_ = true; break;
+      default: break;  // to a loader, which the proxy takes this rank for
     }
   }
 

@@ -79,7 +79,7 @@ template <point_to_point Communicator, data_source Source>
           over = parts = true;
           ended = tl::unexpected(detail::read_stop(**message));
           break;
-        default:
+        case data_word::end:
           over = true;
           parts = ticket == 0;
           if (!parts) {
@@ -87,6 +87,8 @@ template <point_to_point Communicator, data_source Source>
                          " was silent for too long and was given up as a loader; raise late_after "
                          "or look what stopped it");
           }
+          break;
+        default: break;  // to a trainer, which the proxy takes this rank for
       }
     }
     while (!leaving.empty()) {

@@ -25,7 +25,7 @@ enum class data_word : std::uint64_t {
   // trainers and loaders to the proxy, first
   hello,  // 1 of a loader
   // the proxy to trainers and loaders
-  stop,  // code, position; why, the ranks that are missing
+  stop,  // code, position; 1 if nothing follows, why, the ranks that are missing
   // the proxy to a loader
   load,  // ticket, sample
   send,  // ticket, trainer
@@ -92,9 +92,11 @@ class data_body {
   std::span<std::uint64_t const> left_;
 };
 
-[[nodiscard]] inline data_message write_stop(error const& reason)
+/// `parts`: nothing follows.
+[[nodiscard]] inline data_message write_stop(error const& reason, bool parts)
 {
-  data_message out{data_word::stop, static_cast<std::uint64_t>(reason.code), reason.position, {}};
+  data_message out{
+      data_word::stop, static_cast<std::uint64_t>(reason.code), reason.position, {parts ? 1U : 0U}};
   out.add(reason.message);
   for (rank_id const rank : reason.ranks) { out.body.push_back(to_index(rank)); }
   return out;
@@ -103,6 +105,7 @@ class data_body {
 [[nodiscard]] inline error read_stop(data_message const& message)
 {
   data_body in(message);
+  (void)in.word();
   error reason{static_cast<error_code>(message.one), message.two, in.text(), {}};
   for (tokens const rank : in.rest()) {
     reason.ranks.push_back(to_id<rank_id>(static_cast<std::size_t>(rank)));

@@ -119,14 +119,11 @@ struct proxy_peers {
   {
     if (outcome) { outcome = tl::unexpected(std::move(reason)); }
     parted = true;
-    for (auto& each : trainers) {
-      if (each.ended) { continue; }
-      each.send(write_stop(outcome.error()));
-      each.send({data_word::bye});
-    }
-    for (auto& each : loaders) {
-      if (!each.ended) { each.send(write_stop(outcome.error())); }
-    }
+    auto const tell = [last = write_stop(outcome.error(), true)](auto& each) {
+      if (!each.ended) { each.send(last); }
+    };
+    std::for_each(trainers.begin(), trainers.end(), tell);
+    std::for_each(loaders.begin(), loaders.end(), tell);
   }
 
   /// Waits until all that was said has left, but not long: a rank that is gone takes nothing.

@@ -260,7 +260,7 @@ class proxy_rank {
     if (over_) { return; }
     over_ = true;
     peers_.outcome = tl::unexpected(reason);
-    peers_.tell_trainers(write_stop(reason));
+    peers_.tell_trainers(write_stop(reason, false));
   }
 
   /// Ends the loaders when all trainers have left.
@@ -270,7 +270,7 @@ class proxy_rank {
     if (!ending_) {
       ending_ = true;
       auto const last =
-          peers_.outcome ? data_message{word::end} : write_stop(peers_.outcome.error());
+          peers_.outcome ? data_message{word::end} : write_stop(peers_.outcome.error(), true);
       for (loader& each : peers_.loaders) {
         each.heard = clock::now();
         if (!each.ended) { each.send(last); }
