@@ -2,10 +2,11 @@
 #include <ballast/runtime/data/serve_as_proxy.hpp>
 
 #include <gtest/gtest.h>
-#include "../runtime/data/data_rank_checks.hpp"  // defines: ballast_test::{train_as, by_length}
-#include "../runtime/data/faulty_source.hpp"     // defines: ballast_test::faulty_source
+#include "../runtime/data/data_rank_checks.hpp"  // defines: ballast_test::{train_as, mortal_communicator, ...}
+#include "../runtime/data/faulty_source.hpp"  // defines: ballast_test::faulty_source
 #include "mpi_world.hpp"  // defines: ballast_test::{over_world, world_processes, world_rank, ...}
 
+#include <ballast/comm/mpi_communicator.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/random.hpp>
 #include <ballast/core/result.hpp>
@@ -18,13 +19,16 @@
 #include <mpi.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <chrono>
 #include <csignal>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <new>
 #include <string>
+#include <thread>
 #include <vector>
 
 namespace mpi_data_test {
@@ -33,7 +37,7 @@ using ballast::rank_id;
 using ballast_test::faulty_source;
 
 ballast::data_setup const setup{.samples = 150, .step_samples = 8, .epochs = 2, .seed = 3};
-ballast::loader_options const options{.most = 8, .late_after = std::chrono::seconds(3)};
+ballast::loader_options const options{.most = 8, .late_after = std::chrono::milliseconds(1500)};
 
 std::vector<std::uint64_t> expected_digests(faulty_source const& source)
 {
@@ -130,6 +134,74 @@ TEST(MpiDataDeath, LosesNoSample)
     if (comm.size() > trainers() + 3) { kill(processes[trainers() + 3], SIGKILL); }
   }
   _exit(0);
+}
+
+// What all processes see, also while others are dead.
+struct seen_by_all {
+  std::atomic<int> named{0};  // survivors who named who is gone
+  std::atomic<int> again{0};  // groups that went on to the end
+  std::atomic<int> ready{0};
+};
+
+// Three groups of two trainers, a proxy and a loader, at the same time: in the first a trainer is
+// killed, in the second the proxy, in the third it is stopped, each in the middle of a message.
+TEST(MpiDataSurvivors, NameWhoIsGoneAndGoOn)
+{
+  ASSERT_EQ(ballast_test::world_size(), 12U);
+  auto const processes = ballast_test::world_processes();
+  std::size_t const world = ballast_test::world_rank();
+  MPI_Win window = MPI_WIN_NULL;
+  void* memory = nullptr;
+  MPI_Win_allocate_shared(world == 0 ? sizeof(seen_by_all) : 0, 1, MPI_INFO_NULL, MPI_COMM_WORLD,
+                          &memory, &window);
+  MPI_Aint size = 0;
+  int unit = 0;
+  MPI_Win_shared_query(window, 0, &size, &unit, &memory);
+  if (world == 0) { new (memory) seen_by_all(); }
+  ballast_test::world_barrier();
+  auto& all = *std::launder(static_cast<seen_by_all*>(memory));
+
+  std::size_t const group = world / 4;
+  MPI_Comm part = MPI_COMM_NULL;
+  MPI_Comm_split(MPI_COMM_WORLD, static_cast<int>(group), 0, &part);
+  auto plain = ballast::mpi_communicator::over(part, {.deadline = std::chrono::seconds(2)}).value();
+  std::size_t const gone = group == 0 ? 1 : 2;
+  bool const ends = to_index(plain.rank()) == gone;
+  ballast_test::mortal_communicator comm(plain, ends ? 60 : ~std::size_t{0},
+                                         [&] { std::raise(group == 2 ? SIGSTOP : SIGKILL); });
+  rank_id const proxy{2};
+  faulty_source const source{.bad = {5}};
+  ballast_test::trained own;
+  if (comm.rank() < proxy) {
+    own = ballast_test::train_as(comm, proxy, options, 1'000'000);
+  } else {
+    auto const done = comm.rank() == proxy
+                          ? serve_as_proxy(comm, 2, ballast_test::by_length{2}, setup, {}, options)
+                          : serve_as_loader(comm, proxy, source);
+    if (!done) { own.error = done.error().message; }
+  }
+  std::string const who = "rank " + std::to_string(gone) + ", ";
+  if (own.error.starts_with(who)) { ++all.named; }
+  if (comm.rank() == rank_id{0}) {
+    ballast::data_pipeline next(source, ballast_test::by_length{1}, 1, setup);
+    if (!own.state.empty()) { ballast::or_throw(next.restore(own.state)); }
+    while (auto const batch = next.next(rank_id{0}).value()) {
+      own.digests.push_back(batch->step->digest());
+    }
+    if (own.digests == expected_digests(source)) { ++all.again; }
+  }
+  ++all.ready;
+  if (world == 0) {
+    auto const limit = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    while (all.ready < 9 && std::chrono::steady_clock::now() < limit) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    }
+    std::printf("%d of 9 survivors named who was gone, and %d of 3 groups went on\n",
+                all.named.load(), all.again.load());
+    std::fflush(stdout);
+    kill(processes[10], SIGKILL);
+  }
+  _exit(0);  // MPI_Finalize would wait for the dead
 }
 
 }  // namespace mpi_data_test
