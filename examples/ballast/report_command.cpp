@@ -2,6 +2,7 @@
 #include "report_command.hpp"
 
 #include "cleanup.hpp"
+#include "notes.hpp"
 #include "out_of_memory.hpp"
 #include "output.hpp"
 #include "output_paths.hpp"
@@ -10,22 +11,23 @@
 #include "write_file.hpp"
 
 #include <ballast/core/ids.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/ratio.hpp>
 #include <ballast/pipeline/schedule.hpp>
+#include <ballast/report/step_entry.hpp>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <iterator>
 #include <limits>
 #include <numeric>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <tuple>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -33,18 +35,19 @@
 namespace cli {
 namespace {
 
-using integers = std::vector<std::int64_t>;
-
-constexpr std::int64_t most_of_a_pipeline = std::int64_t{1} << 20;
-
-/// An array of whole numbers from `least`, or nothing.
-std::optional<integers> numbers_in(nlohmann::json const& array, std::int64_t least)
+/// An array of whole numbers that an Integer can hold, or nothing.
+template <class Integer>
+std::optional<std::vector<Integer>> numbers_in(nlohmann::json const& array)
 {
   if (!array.is_array()) { return std::nullopt; }
-  integers numbers;
+  std::vector<Integer> numbers;
   for (auto const& each : array) {
-    if (!each.is_number_integer() || each.get<std::int64_t>() < least) { return std::nullopt; }
-    numbers.push_back(each.get<std::int64_t>());
+    bool const fits =
+        each.is_number_unsigned()
+            ? std::in_range<Integer>(each.get<std::uint64_t>())
+            : each.is_number_integer() && std::in_range<Integer>(each.get<std::int64_t>());
+    if (!fits) { return std::nullopt; }
+    numbers.push_back(each.get<Integer>());
   }
   return numbers;
 }
@@ -59,39 +62,42 @@ pages::spread spread_of(std::vector<double> const& values)
 
 /// The tasks of a pipeline's step, or what is wrong with them.
 tl::expected<pages::log_page_pipeline, std::string> read_tasks(std::uint64_t step,
-                                                               nlohmann::json const& tasks)
+                                                               nlohmann::json const& array)
 {
-  if (!tasks.is_array() || tasks.empty()) {
-    return tl::unexpected<std::string>("'tasks' is no array of tasks");
+  if (!array.is_array()) { return tl::unexpected<std::string>("'tasks' is no array"); }
+  std::vector<ballast::report::task_entry> tasks;
+  for (auto const& task : array) {
+    auto const numbers = numbers_in<std::int64_t>(task);
+    if (!numbers || numbers->size() != 8 ||
+        !std::all_of(numbers->begin(), numbers->begin() + 3,
+                     std::in_range<std::uint32_t, std::int64_t>) ||
+        ((*numbers)[3] != 0 && (*numbers)[3] != 1)) {
+      return tl::unexpected<std::string>(
+          "a task of 'tasks' is no array of rank, stage and microbatch, 0 or 1, and four times");
+    }
+    auto const& of = *numbers;
+    auto const index = [&of](std::size_t at) { return static_cast<std::uint32_t>(of[at]); };
+    tasks.push_back({index(0), index(1), index(2), of[3] == 1, of[4], of[5], of[6], of[7]});
+  }
+  if (auto const right = ballast::report::check_line(step, tasks); !right) {
+    return tl::unexpected(right.error().message);
   }
   pages::log_page_pipeline pipeline{step};
-  for (auto const& task : tasks) {
-    auto const numbers = numbers_in(task, 0);
-    if (!numbers || numbers->size() != 8) {
-      return tl::unexpected<std::string>("a task of 'tasks' is no array of 8 whole numbers from 0");
-    }
-    integers const& of = *numbers;
-    if (std::max({of[0], of[1], of[2]}) >= most_of_a_pipeline) {
-      return tl::unexpected(fmt::format(
-          "a task of 'tasks' has a rank, stage or microbatch of {} or more", most_of_a_pipeline));
-    }
-    if (of[3] > 1 || of[5] < of[4] || of[7] < of[6]) {
-      return tl::unexpected<std::string>(
-          "a task of 'tasks' is neither 0, a forward, nor 1, a backward, or ends before it begins");
-    }
-    auto const index = [&of](std::size_t at) { return static_cast<std::uint32_t>(of[at]); };
-    pages::pipeline_bar bar{ballast::to_id<ballast::pipeline_rank>(index(0)),
-                            ballast::to_id<ballast::stage_id>(index(1)),
-                            ballast::to_id<ballast::microbatch_id>(index(2)),
-                            of[3] == 1 ? ballast::pass::backward : ballast::pass::forward};
+  for (ballast::report::task_entry const& task : tasks) {
+    pages::pipeline_bar bar{ballast::to_id<ballast::pipeline_rank>(task.rank),
+                            ballast::to_id<ballast::stage_id>(task.stage),
+                            ballast::to_id<ballast::microbatch_id>(task.microbatch),
+                            task.is_backward ? ballast::pass::backward : ballast::pass::forward};
     auto const place = [&](std::int64_t start, std::int64_t end) {
       bar.start = static_cast<double>(start) * 1e-9;
       bar.duration = static_cast<double>(end - start) * 1e-9;
       return bar;
     };
-    pipeline.ranks = std::max(pipeline.ranks, std::size_t{index(0)} + 1);
-    pipeline.measured.push_back(place(of[4], of[5]));
-    if (of[7] > 0) { pipeline.simulated.push_back(place(of[6], of[7])); }
+    pipeline.ranks = std::max(pipeline.ranks, std::size_t{task.rank} + 1);
+    pipeline.measured.push_back(place(task.start, task.end));
+    if (task.simulated_end > 0) {
+      pipeline.simulated.push_back(place(task.simulated_start, task.simulated_end));
+    }
   }
   return pipeline;
 }
@@ -106,50 +112,45 @@ tl::expected<std::variant<pages::log_page_step, pages::log_page_pipeline>, std::
   if (number == line.end() || !number->is_number_unsigned()) {
     return tl::unexpected<std::string>("'step' is no whole number from 0");
   }
+  auto const step_number = number->get<std::uint64_t>();
   if (auto const tasks = line.find("tasks"); tasks != line.end()) {
-    return read_tasks(number->get<std::uint64_t>(), *tasks);
+    return read_tasks(step_number, *tasks);
   }
-  std::vector<integers> all;
-  for (auto const& [key, least] :
-       {std::pair("lengths", 0), std::pair("costs", 0), std::pair("owner", 0),
-        std::pair("loads", 0), std::pair("speeds", 1), std::pair("makespan", 0),
-        std::pair("bound", 0), std::pair("measured_ns", 0)}) {
+  std::string wrong;
+  auto const read = [&]<class Integer>(char const* key, Integer) {
     auto const found = line.find(key);
-    auto numbers = found == line.end() ? std::nullopt : numbers_in(*found, least);
-    if (!numbers) {
-      return tl::unexpected(fmt::format("'{}' is no array of whole numbers from {}", key, least));
+    auto numbers = found == line.end() ? std::nullopt : numbers_in<Integer>(*found);
+    if (!numbers && wrong.empty()) {
+      wrong = fmt::format("'{}' is no array of whole numbers from {} to {}", key,
+                          std::numeric_limits<Integer>::min(), std::numeric_limits<Integer>::max());
     }
-    all.push_back(std::move(*numbers));
+    return numbers ? std::move(*numbers) : std::vector<Integer>();
+  };
+  auto const lengths = read("lengths", ballast::tokens{});
+  auto const costs = read("costs", ballast::cost_units{});
+  std::vector<ballast::bag_id> owner;
+  for (std::uint32_t const bag : read("owner", std::uint32_t{})) {
+    owner.push_back(ballast::to_id<ballast::bag_id>(bag));
   }
-  auto const& [lengths, costs, owner, loads, speeds, makespan, bound, measured] =
-      std::tie(all[0], all[1], all[2], all[3], all[4], all[5], all[6], all[7]);
-  if (costs.size() != lengths.size() || owner.size() != lengths.size()) {
-    return tl::unexpected<std::string>("'lengths', 'costs' and 'owner' differ in size");
-  }
-  if (speeds.size() != loads.size() || loads.empty()) {
-    return tl::unexpected<std::string>(loads.empty() ? "'loads' is empty"
-                                                     : "'loads' and 'speeds' differ in size");
-  }
-  if (std::ranges::any_of(owner, [&loads](std::int64_t bag) { return bag >= std::ssize(loads); })) {
-    return tl::unexpected<std::string>("'owner' names a bag that 'loads' does not have");
-  }
-  for (auto const* fraction : {&makespan, &bound}) {
-    if (fraction->size() != 2 || fraction->back() < 1) {
-      return tl::unexpected<std::string>("'makespan' or 'bound' is no fraction");
-    }
-  }
-  if (ballast::ratio{makespan[0], makespan[1]} < ballast::ratio{bound[0], bound[1]}) {
-    return tl::unexpected<std::string>("'makespan' is below 'bound'");
-  }
+  auto const loads = read("loads", ballast::cost_units{});
+  auto const speeds = read("speeds", std::uint32_t{});
+  auto const measured = read("measured_ns", std::int64_t{});
+  auto const read_fraction = [&](char const* key) {
+    auto const both = read(key, std::int64_t{});
+    if (both.size() != 2 && wrong.empty()) { wrong = fmt::format("'{}' is no fraction", key); }
+    return both.size() == 2 ? ballast::ratio{both[0], both[1]} : ballast::ratio{};
+  };
+  ballast::ratio const makespan = read_fraction("makespan");
+  ballast::ratio const bound = read_fraction("bound");
+  if (!wrong.empty()) { return tl::unexpected(wrong); }
+  auto const right = ballast::report::check_line(
+      {step_number, lengths, costs, owner, loads, speeds, makespan, bound, measured});
+  if (!right) { return tl::unexpected(right.error().message); }
+
   pages::log_page_step step;
-  step.step = number->get<std::uint64_t>();
+  step.step = step_number;
   step.samples = lengths.size();
-  for (std::int64_t const length : lengths) {
-    if (length > std::numeric_limits<std::int64_t>::max() - step.tokens) {
-      return tl::unexpected<std::string>("'lengths' adds up to 2^63 or more");
-    }
-    step.tokens += length;
-  }
+  step.tokens = std::accumulate(lengths.begin(), lengths.end(), ballast::tokens{0});
   std::vector<double> per_speed;
   double total = 0;
   double all_speeds = 0;
@@ -160,22 +161,29 @@ tl::expected<std::variant<pages::log_page_step, pages::log_page_pipeline>, std::
     all_speeds += speed;
   }
   step.load = spread_of(per_speed);
-  if (all_speeds > 0) { step.load.mean = total / all_speeds; }
-  auto const value = [](integers const& fraction) {
-    return static_cast<double>(fraction[0]) / static_cast<double>(fraction[1]);
-  };
-  if (value(bound) > 0) { step.gap = std::max(0.0, value(makespan) / value(bound) - 1); }
+  step.load.mean = total / all_speeds;
+  if (bound.numerator > 0) { step.gap = gap_above(makespan, bound); }
   std::vector<double> seconds;
   for (std::int64_t const each : measured) { seconds.push_back(static_cast<double>(each) * 1e-9); }
   step.measured = spread_of(seconds);
   return step;
 }
 
+/// What the page and the output say of lines that are none of a step; nothing where there are none.
+std::string passed_over_text(report_run const& run)
+{
+  if (run.passed_over == 0) { return {}; }
+  std::string text = count_of(run.passed_over, "line") + " passed over: ";
+  text += fmt::format("{}", fmt::join(run.first_passed_over, ", "));
+  std::size_t const more = run.passed_over - run.first_passed_over.size();
+  return more == 0 ? text : text + fmt::format(" and {} more", more);
+}
+
 }  // namespace
 
 outcome<report_run> run_report(report_options const& options)
 {
-  report_run run{options, {}, {}, false};
+  report_run run{.options = options};
   if (run.options.output.empty() && options.log == standard_input) {
     return usage("the log comes from standard input, which has no name; give the page's, --output");
   }
@@ -188,6 +196,7 @@ outcome<report_run> run_report(report_options const& options)
   auto const text = read_text(options.log);
   if (!text) { return tl::unexpected(text.error()); }
   progress shown;
+  std::string first_wrong;
   std::string_view rest = *text;
   for (std::size_t line = 1; !rest.empty(); ++line) {
     std::size_t const end = rest.find('\n');
@@ -197,16 +206,23 @@ outcome<report_run> run_report(report_options const& options)
     }
     auto step = read_line(rest.substr(0, end));
     if (!step) {
-      return bad_data(fmt::format("{}: line {}: {}; remove the line, or name the log of a step_log",
-                                  options.log, line, step.error()));
-    }
-    if (auto* const pipeline = std::get_if<pages::log_page_pipeline>(&*step)) {
+      std::string const why = fmt::format("{}: line {}: {}", options.log, line, step.error());
+      constexpr std::size_t most_named = 10;
+      if (run.first_passed_over.empty()) { first_wrong = why; }
+      if (++run.passed_over <= most_named) {
+        run.first_passed_over.push_back(line);
+        notes().push_back(why + "; the line is passed over");
+      }
+    } else if (auto* const pipeline = std::get_if<pages::log_page_pipeline>(&*step)) {
       run.pipelines.add(std::move(*pipeline));
     } else {
       run.steps.push_back(std::get<pages::log_page_step>(*step));
     }
     rest.remove_prefix(end + 1);
     shown.update([&] { return fmt::format("reading {}: {} steps", options.log, line); });
+  }
+  if (run.steps.empty() && run.pipelines.steps == 0 && run.passed_over > 0) {
+    return bad_data(first_wrong + ", and no line is one of a step_log; name the log of one");
   }
   if (run.steps.empty() && run.pipelines.steps == 0) {
     return bad_data(fmt::format("{}: there is no finished line; wait for a step", options.log));
@@ -224,12 +240,15 @@ outcome<void> show_report(report_run const& run)
     settings.push_back({"Steps of a pipeline", pages::grouped_text(pipelines)});
   }
   if (run.left_out) { settings.push_back({"Left out", "the last line, which is not finished"}); }
+  std::string const passed_over = passed_over_text(run);
+  if (!passed_over.empty()) { settings.push_back({"Wrong lines", passed_over}); }
   auto const done = write_file(
       run.options.output, pages::log_page(name, run.steps, run.pipelines, settings), at_end.files);
   if (!done) { return bad_data(done.error().message); }
   return print(
-      fmt::format("{}{}{}\npage     {}\n", count_of(run.steps.size(), "step"),
+      fmt::format("{}{}{}{}\npage     {}\n", count_of(run.steps.size(), "step"),
                   pipelines > 0 ? "; " + count_of(pipelines, "step") + " of a pipeline" : "",
+                  passed_over.empty() ? "" : "; " + passed_over,
                   run.left_out ? "; the last line is not finished and left out" : "",
                   shown_text(run.options.output)));
 }

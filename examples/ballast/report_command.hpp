@@ -20,12 +20,14 @@ struct report_options {
 /// Everything that `ballast report` read.
 struct report_run {
   report_options options;
-  std::vector<pages::log_page_step> steps;
-  pages::log_page_pipelines pipelines;
-  bool left_out = false;  ///< an unfinished last line
+  std::vector<pages::log_page_step> steps = {};
+  pages::log_page_pipelines pipelines = {};
+  bool left_out = false;                            ///< an unfinished last line
+  std::size_t passed_over = 0;                      ///< lines that are none of a step
+  std::vector<std::size_t> first_passed_over = {};  ///< numbers of the first of them
 };
 
-/// Reads the log; an error where a line is none of a step, with its number.
+/// Reads the log; lines that are none of a step are counted and told, an error where all are.
 [[nodiscard]] outcome<report_run> run_report(report_options const& options);
 
 /// Writes the page and says where.

@@ -11,6 +11,7 @@
 #include <ballast/report/read_plan.hpp>
 #include <ballast/report/sharded_timeline.hpp>
 #include <ballast/report/slow_ranks.hpp>
+#include <ballast/report/step_entry.hpp>
 #include <ballast/report/step_log.hpp>
 #include <ballast/report/step_memory.hpp>
 #include <ballast/report/step_metrics.hpp>

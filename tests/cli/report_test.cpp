@@ -8,7 +8,10 @@
 #include <ballast/core/ids.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/report/step_log.hpp>
+#include <nlohmann/json.hpp>
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <fstream>
 #include <string>
@@ -118,14 +121,15 @@ TEST_F(BallastReport, DrawsAPipelineAsItRanBesideItsSimulation)
 
   auto const refused = [&](std::string const& of, std::string const& why) {
     std::string const line = "{\"step\":1,\"tasks\":" + of + "}\n";
-    expect_refused(run("report " + file("bad.jsonl", line)), 1, "line 1: " + why);
+    expect_refused(run("report " + file("bad.jsonl", line)), 1,
+                   "line 1: " + why + ", and no line is one of a step_log; name the log of one");
   };
-  refused("[]", "'tasks' is no array of tasks");
-  refused("[[0,0,0,0,1,2,0]]", "a task of 'tasks' is no array of 8 whole numbers from 0");
-  refused("[[0,0,1048576,0,1,2,0,0]]",
-          "a task of 'tasks' has a rank, stage or microbatch of 1048576");
-  refused("[[0,0,0,2,1,2,0,0]]", "a task of 'tasks' is neither 0, a forward, nor 1, a backward");
-  refused("[[0,0,0,1,3,2,0,0]]", "a task of 'tasks' is neither 0, a forward, nor 1, a backward");
+  std::string const form =
+      "a task of 'tasks' is no array of rank, stage and microbatch, 0 or 1, and four times";
+  refused("7", "'tasks' is no array");
+  refused("[[0,0,0,0,1,2,0]]", form);
+  refused("[[-1,0,0,0,1,2,0,0]]", form);
+  refused("[[0,0,0,2,1,2,0,0]]", form);
 }
 
 TEST_F(BallastReport, TakesOneLog)
@@ -136,36 +140,116 @@ TEST_F(BallastReport, TakesOneLog)
                  "report has no option '--page'");
 }
 
-TEST_F(BallastReport, RefusesAWrongLineWithItsNumber)
+TEST_F(BallastReport, PassesOverAWrongLineAndNamesIt)
 {
   std::string const good = content_of(log(1));
-  auto const refused = [&](std::string const& line, std::string const& why) {
-    expect_refused(run("report " + file("bad.jsonl", good + line + "\n" + good)), 1,
-                   "bad.jsonl: line 2: " + why + "; remove the line, or name the log");
+  std::string lines = good;
+  std::vector<std::string> reasons;
+  auto const wrong = [&](std::string const& line, std::string const& why) {
+    lines += line + "\n";
+    reasons.push_back("line " + std::to_string(reasons.size() + 2) + ": " + why);
   };
   auto const with = [&](std::string const& old, std::string const& now) {
     std::string line = good.substr(0, good.size() - 1);
     return line.replace(line.find(old), old.size(), now);
   };
-  refused("", "it is no object of JSON");
-  refused(good.substr(0, 30), "it is no object of JSON");
-  refused("[1]", "it is no object of JSON");
-  refused(with("\"step\":1", "\"step\":\"1\""), "'step' is no whole number from 0");
-  refused(with("\"step\":1", "\"step\":-1"), "'step' is no whole number from 0");
-  refused(with("[900,100]", "[900,9223372036854775807]"), "'lengths' adds up to 2^63 or more");
-  refused(with("\"owner\":[0,1]", "\"owner\":[0,2]"),
-          "'owner' names a bag that 'loads' does not have");
-  refused(with("\"owner\":[0,", "\"owner\":[0.5,"), "'owner' is no array of whole numbers from 0");
-  refused(with("\"speeds\":[1,", "\"speeds\":[0,"), "'speeds' is no array of whole numbers from 1");
-  refused(with("\"bound\"", "\"bind\""), "'bound' is no array of whole numbers from 0");
-  refused(with("[900,100]", "[900]"), "'lengths', 'costs' and 'owner' differ in size");
-  refused(with("\"speeds\":[1,1]", "\"speeds\":[1]"), "'loads' and 'speeds' differ in size");
-  refused(with("\"bound\":[900,1]", "\"bound\":[900]"), "'makespan' or 'bound' is no fraction");
-  refused(with("\"bound\":[900,1]", "\"bound\":[9000,1]"), "'makespan' is below 'bound'");
+  wrong("", "it is no object of JSON");
+  wrong(good.substr(0, 30), "it is no object of JSON");
+  wrong("[1]", "it is no object of JSON");
+  wrong(with("\"step\":1", "\"step\":\"1\""), "'step' is no whole number from 0");
+  wrong(with("\"step\":1", "\"step\":-1"), "'step' is no whole number from 0");
+  wrong(with("\"owner\":[0,", "\"owner\":[0.5,"),
+        "'owner' is no array of whole numbers from 0 to 4294967295");
+  wrong(with("\"speeds\":[1,", "\"speeds\":[4294967296,"),
+        "'speeds' is no array of whole numbers from 0 to 4294967295");
+  wrong(with("\"bound\":[900,1]", "\"bound\":[900]"), "'bound' is no fraction");
+  wrong(with("\"bound\"", "\"bind\""), "'bound' is no array of whole numbers from");
+  wrong("{\"step\":2,\"tasks\":[]}", "step 2 has no tasks");
+  lines += "nor is this named\nnor this\n" + good;
+  auto const result = run("report " + file("bad.jsonl", lines));
+  EXPECT_EQ(result.exit_code, 0);
+  EXPECT_THAT(result.out,
+              testing::StartsWith(
+                  "2 steps; 12 lines passed over: 2, 3, 4, 5, 6, 7, 8, 9, 10, 11 and 2 more\n"));
+  for (std::string const& reason : reasons) {
+    EXPECT_THAT(result.error, HasSubstr(reason));
+  }
+  EXPECT_EQ(std::ranges::count(result.error, '\n'), 10) << result.error;
+  EXPECT_THAT(content_of(path("bad.jsonl.html")), HasSubstr("12 lines passed over: 2, 3"));
+  EXPECT_THAT(run("report " + file("one.jsonl", "?\n" + good)).out,
+              testing::StartsWith("1 step; 1 line passed over: 1\n"));
+
   expect_refused(run("report " + file("empty.jsonl", "")), 1, "there is no finished line");
   expect_refused(run("report " + path("missing")), 1, "No such file or directory");
   expect_refused(run("report " + path("steps.jsonl") + " --output " + path("steps.jsonl")), 2,
                  "the log and --output name the same file");
+}
+
+// What step_log refuses to write is what report passes over; the lines are written here by hand.
+TEST_F(BallastReport, PassesOverWhatALogDoesNotTake)
+{
+  using numbers = std::vector<std::int64_t>;
+  struct entry {
+    numbers lengths, costs, owner, loads, speeds, makespan, bound, measured;
+  };
+  entry const good{{9, 8}, {81, 64}, {0, 1}, {81, 64}, {1, 1}, {81, 1}, {81, 1}, {5, 4}};
+  std::vector<entry> all{good};
+  auto const spoiled = [&](numbers entry::* what, numbers const& now) {
+    all.push_back(good);
+    all.back().*what = now;
+  };
+  for (auto const what : {&entry::lengths, &entry::costs, &entry::loads, &entry::speeds,
+                          &entry::owner, &entry::measured}) {
+    spoiled(what, {0, 0});
+    spoiled(what, {1});
+    spoiled(what, {});
+    spoiled(what, {1, 1 + (std::int64_t{1} << 20)});
+    if (what != &entry::speeds && what != &entry::owner) { spoiled(what, {0, -1}); }
+  }
+  for (auto const what : {&entry::makespan, &entry::bound}) {
+    for (numbers const& fraction :
+         {numbers{0, 1}, {81, 0}, {-1, 1}, {162, 2}, {163, 2}, {81, -1}}) {
+      spoiled(what, fraction);
+    }
+  }
+  all.push_back({{}, {}, {}, {0, 0}, {1, 1}, {0, 1}, {0, 1}, {}});
+  all.push_back({{}, {}, {}, {}, {}, {0, 1}, {0, 1}, {}});
+  auto log = ballast::report::step_log::make(path("steps.jsonl")).value();
+  std::string lines;
+  std::size_t refused = 0;
+  for (entry const& each : all) {
+    std::vector<ballast::bag_id> owner;
+    for (auto const bag : each.owner) {
+      owner.push_back(ballast::to_id<ballast::bag_id>(static_cast<std::size_t>(bag)));
+    }
+    std::vector<std::uint32_t> const speeds(each.speeds.begin(), each.speeds.end());
+    refused += log.append({.step = all.size(),
+                           .lengths = each.lengths,
+                           .costs = each.costs,
+                           .owner = owner,
+                           .loads = each.loads,
+                           .speeds = speeds,
+                           .makespan = {each.makespan[0], each.makespan[1]},
+                           .lower_bound = {each.bound[0], each.bound[1]},
+                           .measured_ns = each.measured})
+                   ? 0
+                   : 1;
+    nlohmann::json const line{{"step", 1},
+                              {"lengths", each.lengths},
+                              {"costs", each.costs},
+                              {"owner", each.owner},
+                              {"loads", each.loads},
+                              {"speeds", each.speeds},
+                              {"makespan", each.makespan},
+                              {"bound", each.bound},
+                              {"measured_ns", each.measured}};
+    lines += line.dump() + "\n";
+  }
+  EXPECT_GT(refused, 20U);
+  std::string const kept = std::to_string(all.size() - refused) + " steps";
+  EXPECT_THAT(run("report " + file("by_hand.jsonl", lines)).out,
+              testing::StartsWith(kept + "; " + std::to_string(refused) + " lines passed over"));
+  EXPECT_THAT(run("report " + path("steps.jsonl")).out, testing::StartsWith(kept + "\n"));
 }
 
 }  // namespace

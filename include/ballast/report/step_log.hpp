@@ -8,7 +8,7 @@
 #include <ballast/core/ratio.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/report/detail/append_integer.hpp>
-#include <ballast/text/detail/counted.hpp>
+#include <ballast/report/step_entry.hpp>
 
 #include <fcntl.h>
 #include <sys/file.h>
@@ -29,42 +29,6 @@
 
 namespace ballast::inline v0::report {
 
-/// A step, as a step_log writes it: what was planned, and how long it took.
-///
-/// Shapes      lengths[n], costs[n], owner[n] of a plan of n samples; loads[m], speeds[m] of its m
-///             bags; measured_ns[ranks], or empty where nothing was measured.
-/// Units       costs and loads in the cost model's unit; makespan and bound in that unit per speed,
-///             as those of a plan; a bag's speed is as bag_layout::speeds() has it; nanoseconds
-///             that a rank computed.
-struct step_entry {
-  std::uint64_t step = 0;
-  std::span<tokens const> lengths{};
-  std::span<cost_units const> costs{};
-  std::span<bag_id const> owner{};
-  std::span<cost_units const> loads{};
-  std::span<std::uint32_t const> speeds{};
-  ratio makespan{};
-  ratio lower_bound{};
-  std::span<std::int64_t const> measured_ns{};
-};
-
-/// A task of a step of a pipeline: when it ran, and when it should have.
-///
-/// Units       nanoseconds from the start of the step; simulated ones are 0 where nothing was
-///             simulated.
-struct task_entry {
-  std::uint32_t rank = 0;  ///< of the pipeline
-  std::uint32_t stage = 0;
-  std::uint32_t microbatch = 0;
-  bool is_backward = false;
-  std::int64_t start = 0;
-  std::int64_t end = 0;
-  std::int64_t simulated_start = 0;
-  std::int64_t simulated_end = 0;
-
-  friend bool operator==(task_entry const&, task_entry const&) = default;
-};
-
 /// Writes down what every step of a training run was: one line a step, for `ballast report`.
 ///
 /// One rank keeps the log, usually rank 0, which has the plan as all others. A line is an object in
@@ -80,16 +44,20 @@ struct task_entry {
 ///     {"step":1,"tasks":[[0,0,2,0,0,5200,0,5000],[0,0,2,1,5300,9900,5000,9500]]}
 ///
 /// Expects     one thread at a time.
-/// Ensures     (1) a line is written whole and by one call of write(), at the end of the file, so
-///                 that the lines of several writers do not mix on a local file system
-///             (2) a file that is there is continued; a line that its last writer left unfinished
-///                 is removed first, and one that another writer is writing is waited for (flock)
+/// Ensures     (1) a line is written whole and by one call of write(), at the end of the file, while
+///                 no other writer has the file (flock), so that the lines of several do not mix
+///             (2) a file that is there is continued; a line that a writer left unfinished, as one
+///                 that was killed, is removed before the next one is written
 ///             (3) where a line cannot be written, as on a full disk, append() says so and what was
 ///                 written of it is removed: the step may go on, and so may the log
 ///             (4) append() allocates nothing once it has seen a line as long
+///             (5) a line that `ballast report` would pass over is refused, and nothing is written:
+///                 check_line() says what is right; a step without samples is, one without tasks
+///                 is not
 /// Errors      unwritable, with the path and the reason: the file cannot be opened or written, or
-///             an unfinished last line is none of a log.
-/// Complexity  append: O(samples + bags + ranks); append_pipeline: O(tasks).
+///             an unfinished last line is none of a log. out_of_range: check_line() refuses it.
+/// Complexity  make: O(bytes behind the last end of a line), read 64 KiB at a time; append:
+///             O(samples + bags + ranks); append_pipeline: O(tasks).
 class step_log {
  public:
   [[nodiscard]] static result<step_log> make(std::string path)
@@ -100,7 +68,7 @@ class step_log {
     } while (descriptor < 0 && errno == EINTR);
     step_log log(std::move(path), descriptor);
     if (descriptor < 0) { return log.refuse(); }
-    file_lock const nobody_writes(descriptor, LOCK_EX);  // what is unfinished now stays so
+    file_lock const nobody_writes(descriptor);
     if (auto cut = log.cut_unfinished_line(); !cut) { return tl::unexpected(cut.error()); }
     return log;
   }
@@ -124,17 +92,9 @@ class step_log {
     if (descriptor_ >= 0) { (void)close(descriptor_); }
   }
 
-  /// Expects equal sizes, as the shapes of step_entry say.
   [[nodiscard]] result<void> append(step_entry const& entry)
   {
-    BALLAST_EXPECTS(
-        entry.lengths.size() == entry.owner.size() && entry.costs.size() == entry.owner.size(),
-        "a step has ", detail::counted(entry.lengths.size(), "length"), ", ",
-        detail::counted(entry.costs.size(), "cost"), " and ", entry.owner.size(),
-        " owners, and each sample has one of each");
-    BALLAST_EXPECTS(entry.loads.size() == entry.speeds.size(), "a step has loads of ",
-                    detail::counted(entry.loads.size(), "bag"), " and speeds of ",
-                    entry.speeds.size());
+    if (auto right = check_line(entry); !right) { return right; }
     line_ = "{\"step\":";
     detail::append_integer(line_, entry.step);
     add("lengths", entry.lengths);
@@ -152,6 +112,7 @@ class step_log {
   /// A step of a pipeline, in a line of its own.
   [[nodiscard]] result<void> append_pipeline(std::uint64_t step, std::span<task_entry const> tasks)
   {
+    if (auto right = check_line(step, tasks); !right) { return right; }
     line_ = "{\"step\":";
     detail::append_integer(line_, step);
     line_ += ",\"tasks\":[";
@@ -170,9 +131,11 @@ class step_log {
   /// Where a file system has no locks, nothing is locked.
   class file_lock {
    public:
-    file_lock(int descriptor, int operation) : descriptor_(descriptor)
+    explicit file_lock(int descriptor) : descriptor_(descriptor)
     {
-      while (flock(descriptor_, operation) != 0 && errno == EINTR) {}
+      do {
+        is_held_ = flock(descriptor_, LOCK_EX) == 0;
+      } while (!is_held_ && errno == EINTR);
     }
     file_lock(file_lock const&) = delete;
     file_lock& operator=(file_lock const&) = delete;
@@ -182,9 +145,11 @@ class step_log {
       (void)flock(descriptor_, LOCK_UN);
       errno = reason;
     }
+    [[nodiscard]] bool is_held() const noexcept { return is_held_; }
 
    private:
     int descriptor_;
+    bool is_held_ = false;
   };
 
   step_log(std::string path, int descriptor) : path_(std::move(path)), descriptor_(descriptor) {}
@@ -210,14 +175,17 @@ class step_log {
 
   [[nodiscard]] result<void> write_line()
   {
-    file_lock const nobody_cuts(descriptor_, LOCK_SH);  // writers do not wait for each other
+    file_lock const nobody_writes(descriptor_);
+    if (nobody_writes.is_held()) {  // what is unfinished now stays so
+      if (auto cut = cut_unfinished_line(); !cut) { return cut; }
+    }
     std::ptrdiff_t written = -1;
     do {
       written = write(descriptor_, line_.data(), line_.size());
     } while (written < 0 && errno == EINTR);
     if (written == static_cast<std::ptrdiff_t>(line_.size())) { return {}; }
     if (written < 0) { return refuse(); }
-    // Part of the line found room. It is taken back unless somebody has written behind it.
+    // Part of the line found room. It is taken back unless somebody without a lock wrote behind it.
     struct stat now{};
     auto const end = lseek(descriptor_, 0, SEEK_CUR);
     if (fstat(descriptor_, &now) == 0 && S_ISREG(now.st_mode) && now.st_size == end) {
@@ -231,35 +199,41 @@ class step_log {
   [[nodiscard]] result<void> cut_unfinished_line() const
   {
     struct stat now{};
-    if (fstat(descriptor_, &now) != 0 || !S_ISREG(now.st_mode)) { return {}; }
-    std::string tail;  // behind the last end of a line
-    std::int64_t begin = now.st_size;
-    while (begin > 0) {
+    if (fstat(descriptor_, &now) != 0 || !S_ISREG(now.st_mode) || now.st_size == 0) { return {}; }
+    char last = 0;
+    if (!read_at(now.st_size - 1, &last, 1)) { return refuse(); }
+    if (last == '\n') { return {}; }
+    std::int64_t begin = now.st_size;  // of what is behind the last end of a line
+    for (bool found = false; begin > 0 && !found;) {
       std::array<char, 1 << 16> chunk;  // filled by pread before it is read
-      std::int64_t const from = begin > static_cast<std::int64_t>(chunk.size())
-                                    ? begin - static_cast<std::int64_t>(chunk.size())
-                                    : 0;
-      std::ptrdiff_t read = -1;
-      do {
-        read = pread(descriptor_, chunk.data(), static_cast<std::size_t>(begin - from), from);
-      } while (read < 0 && errno == EINTR);
-      if (read >= 0 && read != begin - from) { errno = EIO; }  // somebody shortens the file
-      if (read != begin - from) { return refuse(); }
-      std::string_view const part(chunk.data(), static_cast<std::size_t>(read));
-      std::size_t const line_end = part.rfind('\n');
-      tail.insert(0, part.substr(line_end == std::string_view::npos ? 0 : line_end + 1));
-      if (line_end != std::string_view::npos) { break; }
-      begin = from;
+      std::int64_t const from =
+          std::max<std::int64_t>(begin - static_cast<std::int64_t>(chunk.size()), 0);
+      auto const size = static_cast<std::size_t>(begin - from);
+      if (!read_at(from, chunk.data(), size)) { return refuse(); }
+      std::size_t const line_end = std::string_view(chunk.data(), size).rfind('\n');
+      found = line_end != std::string_view::npos;
+      begin = from + (found ? static_cast<std::int64_t>(line_end) + 1 : 0);
     }
-    if (tail.empty()) { return {}; }
-    if (!begins_a_line(tail)) {
+    std::array<char, 64> first;  // more than begins_a_line() needs; filled by pread
+    auto const size = std::min(first.size(), static_cast<std::size_t>(now.st_size - begin));
+    if (!read_at(begin, first.data(), size)) { return refuse(); }
+    if (!begins_a_line({first.data(), size})) {
       return fail(error_code::unwritable, 0, path_,
                   ": its last line is no line of a step log; name another file");
     }
-    if (ftruncate(descriptor_, now.st_size - static_cast<std::int64_t>(tail.size())) != 0) {
-      return refuse();
-    }
+    if (ftruncate(descriptor_, begin) != 0) { return refuse(); }
     return {};
+  }
+
+  /// Whether all of it could be read; if not, errno says why.
+  [[nodiscard]] bool read_at(std::int64_t from, char* into, std::size_t size) const
+  {
+    std::ptrdiff_t read = -1;
+    do {
+      read = pread(descriptor_, into, size, from);
+    } while (read < 0 && errno == EINTR);
+    if (read >= 0 && read != static_cast<std::ptrdiff_t>(size)) { errno = EIO; }  // was shortened
+    return read == static_cast<std::ptrdiff_t>(size);
   }
 
   /// Whether a text is the first part of a line: {"step":, a number and ,"lengths":[ or ,"tasks":[.
