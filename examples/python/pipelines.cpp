@@ -80,7 +80,13 @@ py::dict search(std::string const& profile, integers const& sizes, std::int64_t 
 {
   constexpr std::int64_t most_simulated = std::int64_t{1} << 21;
   constexpr std::uint64_t most_work = 64'000'000'000;
-  auto const modules = value(ballast::load_module_profiles(profile));
+  auto const file = value(ballast::load_profile(profile));
+  auto modules_read = ballast::modules_of(file);
+  if (!modules_read) { modules_read.error().message.insert(0, profile + ": "); }
+  auto const modules = value(std::move(modules_read));
+  for (std::string const& note : file.notes) {
+    if (PyErr_WarnEx(PyExc_UserWarning, note.c_str(), 1) != 0) { throw py::error_already_set(); }
+  }
   if (sizes.ndim() != 2 || sizes.shape(1) != static_cast<py::ssize_t>(modules.size())) {
     refuse("sizes is an array of [samples x modules]; ", profile, " has ", modules.size(),
            " modules, so give one column for each");

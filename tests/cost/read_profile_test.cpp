@@ -142,6 +142,34 @@ TEST(ReadProfile, NamesTheFirstBadRow)
   expect_refused(header + "\"llm,,layers,,,2\n", 2, "never closed");
 }
 
+TEST(ReadProfile, NotesWhatLiesFarFromItsNeighbours)  // Ensures (3)
+{
+  EXPECT_THAT(read_profile(by_hand).value().notes, testing::IsEmpty());
+  std::string const at_2 = "vision,2,linear_flop_per_second,,";
+  auto const file = read_profile(by_hand + at_2 + "8,190\n" + at_2 + "64,380\n").value();
+  EXPECT_THAT(file.notes,
+              ElementsAre("line 13: linear_flop_per_second of 'vision' at tp 2 is 190, more than "
+                          "100 times below the 210000000000000 of line 5; correct the one that "
+                          "is wrong"));
+  // Of two, each may be the wrong one; memory too, where GPUs and layers are more.
+  EXPECT_THAT(read_profile(header + "a,1,attention_flop_per_second,,8,380\n" +
+                           "a,1,attention_flop_per_second,,16,380e12\n")
+                  .value()
+                  .notes,
+              ElementsAre(AllOf(StartsWith("line 2: "), HasSubstr("below the 380000000000000 of "
+                                                                  "line 3"))));
+  EXPECT_THAT(read_profile(by_hand + "vision,8,state_bytes,27,,6\n").value().notes,
+              ElementsAre(StartsWith("line 13: state_bytes of 'vision' at tp 8 is 6, more")));
+  // A hundred times is no fault where sizes, layers and GPUs are as many times more.
+  for (std::string const row :
+       {"vision,1,linear_flop_per_second,,1,2e12\n", "vision,64,state_bytes,1,,4e6\n",
+        "vision,8,activation_bytes,1,1,2e6\n"}) {
+    EXPECT_THAT(read_profile(by_hand + row).value().notes, testing::IsEmpty()) << row;
+  }
+  auto const shipped = load_profile(BALLAST_SOURCE_DIR "/examples/layout_profile.csv").value();
+  EXPECT_THAT(shipped.notes, testing::IsEmpty());
+}
+
 TEST(ReadProfile, LoadsFiles)
 {
   auto const path = std::filesystem::temp_directory_path() / "ballast_read_profile_test.csv";

@@ -74,12 +74,19 @@ struct measured_module {
 
 /// What a profile file holds: the measurements themselves, all of them or those made so far, and on
 /// what they were made. `modules_of` makes the curves of a search from them.
+///
+/// Files are equal where their measurements are, whatever there is to note.
 struct profile_file {
   std::string hardware;  ///< a fingerprint, such as "8 x H100, CUDA 13.0"
   std::string data;      ///< a fingerprint of the data whose shapes were drawn
   std::vector<measured_module> modules;
+  std::vector<std::string> notes =
+      {};  ///< sentences on what may be wrong in the text it was read from
 
-  friend bool operator==(profile_file const&, profile_file const&) = default;
+  friend bool operator==(profile_file const& a, profile_file const& b)
+  {
+    return a.hardware == b.hardware && a.data == b.data && a.modules == b.modules;
+  }
 };
 
 /// The module of a name, or null.

@@ -4,6 +4,7 @@
 
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
+#include <ballast/cost/detail/profile_outliers.hpp>
 #include <ballast/cost/detail/profile_rows.hpp>
 #include <ballast/cost/module_profile.hpp>
 #include <ballast/cost/parallel_degree.hpp>
@@ -35,7 +36,10 @@ class profile_builder {
     while (true) {
       auto const more = rows_.next();
       if (!more) { return tl::unexpected(more.error()); }
-      if (!*more) { return std::move(file_); }
+      if (!*more) {
+        file_.notes = notes_on(std::move(values_), file_);
+        return std::move(file_);
+      }
       if (auto added = add_row(); !added) { return tl::unexpected(added.error()); }
     }
   }
@@ -147,6 +151,7 @@ class profile_builder {
       point.*member = *known;
     }
     if (!add_point(find_or_add_degree(module(), *at).*points, point)) { return twice(); }
+    remember(*at, *speed, *size, 1);
     return {};
   }
 
@@ -167,11 +172,23 @@ class profile_builder {
     if (!bytes) { return tl::unexpected(bytes.error()); }
     point.bytes = *bytes;
     if (!add_point(find_or_add_degree(module(), *at).*points, point)) { return twice(); }
+    remember(*at, *bytes, static_cast<std::uint64_t>(point.size), point.layers);
     return {};
+  }
+
+  /// Keeps a measurement for the notes; 0 bytes, and those of no token, have no neighbours.
+  void remember(parallel_degree const& at, std::uint64_t value, std::uint64_t size,
+                std::uint64_t layers)
+  {
+    bool const is_state = rows_.quantity() == quantity::state_bytes;
+    if (value == 0 || (size == 0 && !is_state)) { return; }
+    auto const of = static_cast<std::size_t>(&module() - file_.modules.data());
+    values_.push_back({of, rows_.quantity(), at, value, is_state ? 1 : size, layers, rows_.line()});
   }
 
   profile_row_reader rows_;
   profile_file file_;
+  std::vector<profile_value> values_;
 };
 
 }  // namespace detail
@@ -182,17 +199,20 @@ class profile_builder {
 ///
 /// Ensures     (1) modules are in the order of their first rows, and all else is sorted
 ///             (2) of several bad rows, the first is reported
+///             (3) notes has a sentence, with the line, on measurements that differ from others of
+///                 their quantity in their module more than 100 times as much as their sizes,
+///                 layers and GPUs explain, the first of each degree: 380 where 380e12 is meant
 /// Errors      bad_row with the line: no header, a column that is missing or there twice, a number
 ///             of fields other than the header's, an unknown quantity, a field that is empty or
 ///             full where its quantity has it otherwise, a number that is none or out of its range,
 ///             a measurement that is there twice, bad quoting.
-/// Complexity  O(bytes + rows * measurements of a degree).
+/// Complexity  O(bytes + rows * (measurements of a degree + log rows)).
 [[nodiscard]] inline result<profile_file> read_profile(std::string_view csv)
 {
   return detail::profile_builder(csv).read();
 }
 
-/// Reads the file at `path`; as `read_profile`, with the path in front of every message.
+/// Reads the file at `path`; as `read_profile`, with the path in front of every message and note.
 ///
 /// Errors      also unreadable: the file cannot be opened or read, or it is a directory; bad_row:
 ///             its last line has no end, so that it may have been cut.
@@ -207,10 +227,13 @@ class profile_builder {
   }
   auto file = read_profile(*csv);
   if (!file) { file.error().message.insert(0, path + ": "); }
+  if (file) {
+    for (std::string& note : file->notes) { note.insert(0, path + ": "); }
+  }
   return file;
 }
 
-/// The profiles that the file at `path` holds, for a search.
+/// The profiles that the file at `path` holds, for a search; its notes are those of load_profile.
 ///
 /// Errors      those of load_profile, and of modules_of where it is not complete.
 [[nodiscard]] inline result<std::vector<module_profile>> load_module_profiles(

@@ -159,6 +159,7 @@ class profile_row_reader {
   }
 
   [[nodiscard]] profile_quantity quantity() const { return quantity_; }
+  [[nodiscard]] std::size_t line() const { return line_; }
 
   /// The text of a field, empty where the file lacks the column; valid until next().
   [[nodiscard]] std::string_view field(profile_column column) const
