@@ -201,12 +201,14 @@ pages::compare_page_data page_of(compare_run const& run)
     page.plans.push_back(shown(fmt::format("{} over {}{}", each.policy, each.bags, limit), each));
   }
   job const& work = run.job;
-  page.settings = {{"Samples", work.trace.empty() ? "data codes " + work.options.codes
-                                                  : fmt::format("{} ({}), {} per step", work.source,
-                                                                work.options.length, run.samples)},
-                   {"GPUs", fmt::format("{} in {}", work.gpus(), machines_text(work))},
-                   {"Cost model", work.options.cost},
-                   {"Seed", fmt::format("{}", work.options.seed)}};
+  page.settings = {
+      {"Samples", work.trace.empty()
+                      ? "data codes " + work.options.codes
+                      : fmt::format("{} ({}), {} per step{}", work.source, work.options.length,
+                                    run.samples, short_step_text(work))},
+      {"GPUs", fmt::format("{} in {}", work.gpus(), machines_text(work))},
+      {"Cost model", work.options.cost},
+      {"Seed", fmt::format("{}", work.options.seed)}};
   return page;
 }
 

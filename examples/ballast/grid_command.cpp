@@ -155,6 +155,15 @@ std::string meeting_text(plan_options const& options)
   return options.meet == "step" ? "once a step" : "in every microbatch";
 }
 
+/// What a refusal for too few samples says behind its sentence, where the step is a short one.
+std::string short_step_remedy(job const& work, std::size_t step)
+{
+  std::size_t const left = work.left_for_step(step);
+  if (left == 0) { return {}; }
+  return fmt::format("; step {} has the last {} of the trace, and --steps {} leaves it out",
+                     step + 1, count_of(left, "row"), step);
+}
+
 std::string short_text(grid_run const& run)
 {
   return short_samples_text(run.job.layouts.front().bags, run.short_samples, run.all_samples);
@@ -245,17 +254,17 @@ std::string page_of(grid_run const& run)
                    fmt::format("{:.1f} %", 100 * each.empty_share)});
   }
   page.add_section("Steps", "The first 100 at most.", table.markup());
-  page.add_settings(
-      "Settings", "What was planned; the same settings give the same plan.",
-      {{"Samples", work.source + ", " + count_of(run.samples, "sample") + " per step"},
-       {"GPUs", machines_text(work)},
-       {"Bags", work.layouts.front().bags},
-       {"Most tokens in a microbatch",
-        run.options.most_tokens_per_microbatch == 0
-            ? "no limit"
-            : fmt::format("{}", run.options.most_tokens_per_microbatch)},
-       {"Cost model", work.options.cost},
-       {"Seed", fmt::format("{}", work.options.seed)}});
+  page.add_settings("Settings", "What was planned; the same settings give the same plan.",
+                    {{"Samples", work.source + ", " + count_of(run.samples, "sample") +
+                                     " per step" + short_step_text(work)},
+                     {"GPUs", machines_text(work)},
+                     {"Bags", work.layouts.front().bags},
+                     {"Most tokens in a microbatch",
+                      run.options.most_tokens_per_microbatch == 0
+                          ? "no limit"
+                          : fmt::format("{}", run.options.most_tokens_per_microbatch)},
+                     {"Cost model", work.options.cost},
+                     {"Seed", fmt::format("{}", work.options.seed)}});
   return page.markup();
 }
 
@@ -380,8 +389,9 @@ outcome<grid_run> run_grid(plan_options const& options)
     if (grid.microbatches.value_or(0) > std::max<std::size_t>(batch.lengths.size(), 1)) {
       return usage(
           fmt::format("--microbatches: {} are more than the {} of step {}; give at most "
-                      "that many, or auto",
-                      *grid.microbatches, count_of(batch.lengths.size(), "sample"), step + 1));
+                      "that many, or auto{}",
+                      *grid.microbatches, count_of(batch.lengths.size(), "sample"), step + 1,
+                      short_step_remedy(run.job, step)));
     }
     auto const start = std::chrono::steady_clock::now();
     auto const done = ballast::partition_grid_into(plan, memory, batch.lengths, bags.layout.size(),
@@ -391,9 +401,10 @@ outcome<grid_run> run_grid(plan_options const& options)
       auto const& [code, sample, why, ranks] = done.error();
       bool const has_row =
           sample < batch.rows.size() && why.find(fmt::format("sample {} ", sample)) != why.npos;
-      return bad_data(fmt::format(
-          "step {}, bags {}: {}{}", step + 1, bags.bags, why,
-          has_row ? fmt::format(" (row {} of the trace)", batch.rows[sample] + 1) : ""));
+      return bad_data(
+          fmt::format("step {}, bags {}: {}{}", step + 1, bags.bags, why,
+                      has_row ? fmt::format(" (row {} of the trace)", batch.rows[sample] + 1)
+                              : short_step_remedy(run.job, step)));
     }
     if (step == 0) { run.samples = batch.lengths.size(); }
     double const total = static_cast<double>(

@@ -210,21 +210,20 @@ outcome<void> check_size(job const& work, job_size const& size)
   return {};
 }
 
-/// A step of more samples than the trace has rows would have some of them twice.
-outcome<void> check_batch(job const& work)
+/// How many samples a step has: no more than the trace has rows.
+outcome<std::size_t> batch_of(job const& work)
 {
   std::size_t const rows = work.trace.size();
   std::size_t const batch = work.options.batch != 0 ? work.options.batch : 8 * work.gpus();
-  if (batch <= rows) { return {}; }
+  if (batch <= rows) { return batch; }
   std::string const wrong =
       fmt::format("{} are more than the {} of {}", count_of(batch, "sample") + " a step",
                   count_of(rows, "row"), work.options.trace);
   if (work.options.batch != 0) {
-    return usage(fmt::format("--batch: {}, so that rows would be in it twice; give at most {}",
-                             wrong, rows));
+    return usage(fmt::format("--batch: {}; give at most {}", wrong, rows));
   }
-  notes().push_back(fmt::format("{}, so that rows are in it twice; give --batch", wrong));
-  return {};
+  notes().push_back(wrong + ", which are a step then; give --batch");
+  return rows;
 }
 
 }  // namespace
@@ -345,7 +344,9 @@ outcome<job> prepare_job(job_options const& options, progress& shown)
                       options.trace));
     }
     if (is_whole_trace) { work.options.batch = work.trace.size(); }
-    if (auto const enough = check_batch(work); !enough) { return tl::unexpected(enough.error()); }
+    auto const batch = batch_of(work);
+    if (!batch) { return tl::unexpected(batch.error()); }
+    work.options.batch = *batch;
     if (!options.together.empty()) {
       auto groups = numbers_of_column(work, "--together", options.together);
       if (!groups) { return tl::unexpected(groups.error()); }

@@ -97,6 +97,22 @@ struct job {
   std::string array;           ///< what these bytes are, for people
 
   [[nodiscard]] std::size_t gpus() const noexcept { return machines.gpus(); }
+
+  /// How many samples a step has, counted from 0, that has what is left of a pass of the trace; 0
+  /// for all others.
+  [[nodiscard]] std::size_t left_for_step(std::size_t step) const
+  {
+    if (trace.empty() || (step + 1) % ((trace.size() + options.batch - 1) / options.batch) != 0) {
+      return 0;
+    }
+    return trace.size() % options.batch;
+  }
+  /// The same of the last step of a pass, where one is among the steps.
+  [[nodiscard]] std::size_t left_for_last_step() const
+  {
+    std::size_t const last = trace.empty() ? 0 : (trace.size() - 1) / options.batch;
+    return last < options.steps ? left_for_step(last) : 0;
+  }
   [[nodiscard]] bool admits_short_samples() const { return options.short_samples == "admit"; }
 
   /// Seconds of a unit of cost on a GPU of speed 1, the unit of speeds.

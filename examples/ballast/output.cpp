@@ -105,12 +105,19 @@ std::string fit_text(job const& work)
                      duration_text(compute.seconds_per_call));
 }
 
+std::string short_step_text(job const& work)
+{
+  std::size_t const left = work.left_for_last_step();
+  return left == 0 ? "" : fmt::format(" ({} in the last of a pass)", left);
+}
+
 std::string heading_of(job const& work, std::int64_t samples)
 {
   job_options const& options = work.options;
   std::string out = fmt::format("\n{}\n", shown_text(work.source));
   if (!work.trace.empty()) { out += count_of(work.trace.size(), "row") + ", "; }
-  out += fmt::format("{} per step, {}, {}\n", count_of(static_cast<std::size_t>(samples), "sample"),
+  out += fmt::format("{} per step{}, {}, {}\n",
+                     count_of(static_cast<std::size_t>(samples), "sample"), short_step_text(work),
                      count_of(options.steps, "step"), count_of(work.gpus(), "GPU"));
   if (!options.nodes.empty() || !options.speeds.empty()) {
     out += shown_text(machines_text(work)) + "\n";

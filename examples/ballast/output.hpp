@@ -38,6 +38,9 @@ namespace cli {
 /// The policy, and the constraints that plans have to meet.
 [[nodiscard]] std::string policy_text(job_options const& options);
 
+/// What stands behind "256 samples per step" where the last step of a pass of the trace has fewer.
+[[nodiscard]] std::string short_step_text(job const& work);
+
 /// The lines above a table: which samples, how many, on what, and how they are planned.
 [[nodiscard]] std::string heading_of(job const& work, std::int64_t samples);
 

@@ -251,11 +251,12 @@ std::vector<pages::html_page::setting> settings_of(plan_run const& run)
   };
   planned const& layout = run.layouts.front();
   std::vector<pages::html_page::setting> settings = {
-      {"Samples", work.trace.empty()
-                      ? "data codes " + options.codes
-                      : fmt::format("{} ({}), {} rows, {} per step", work.source, options.length,
-                                    grouped(work.trace.size()),
-                                    pages::grouped_text(layout.steps.front().samples))},
+      {"Samples",
+       work.trace.empty()
+           ? "data codes " + options.codes
+           : fmt::format("{} ({}), {} rows, {} per step{}", work.source, options.length,
+                         grouped(work.trace.size()),
+                         pages::grouped_text(layout.steps.front().samples), short_step_text(work))},
       {"GPUs", fmt::format("{} in {}", grouped(work.gpus()), machines_text(work))},
       {"Bags", layout.bags + (layout.judged.empty() ? "" : ", chosen") +
                    (options.largest_bags_first ? ", largest first where they do not fit" : "")},

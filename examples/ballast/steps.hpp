@@ -62,9 +62,8 @@ class step_source {
   static kind start(job const& work, std::uint64_t seed, bool shuffled)
   {
     if (!work.codes.empty()) { return from_codes{work.codes, ballast::random_source(seed)}; }
-    std::size_t const batch = work.options.batch != 0 ? work.options.batch : 8 * work.gpus();
-    return shuffled ? ballast::batch_sampler(work.trace, batch, work.gpus(), seed)
-                    : ballast::batch_sampler::in_order(work.trace, batch, work.gpus());
+    return shuffled ? ballast::batch_sampler(work.trace, work.options.batch, work.gpus(), seed)
+                    : ballast::batch_sampler::in_order(work.trace, work.options.batch, work.gpus());
   }
 
   std::size_t gpus_;
@@ -105,7 +104,7 @@ inline void values_of_rows(std::vector<std::int64_t>& values, ballast::sample_ba
 }
 
 /// Plans all steps over one layout and calls visit(planned_step) for each. Steps are drawn one by
-/// one, so that their number costs no memory. Shows progress where standard error is a terminal.
+/// one, so that their number costs no memory. Shows progress.
 template <class Visit>
 outcome<void> for_each_step(job const& work, named_layout const& bags, progress& shown,
                             Visit const& visit)

@@ -153,9 +153,9 @@ std::string table_of(units_run const& run)
 {
   job const& work = run.job;
   std::string out = fmt::format(
-      "\n{}\n{}, {} per step, {}\nfrom a unit of {} data-parallel GPUs to one of {}, {} in all\n",
+      "\n{}\n{}, {} per step{}, {}\nfrom a unit of {} data-parallel GPUs to one of {}, {} in all\n",
       shown_text(work.source), count_of(work.trace.size(), "row"),
-      count_of(static_cast<std::size_t>(run.samples), "sample"),
+      count_of(static_cast<std::size_t>(run.samples), "sample"), short_step_text(work),
       count_of(work.options.steps, "step"), run.sizes[0].data, run.sizes[1].data,
       count_of(work.gpus(), "GPU"));
   out += fmt::format("{}\nan array of {}\n{}\n", work.machines.nodes.text() + " per node",
@@ -243,7 +243,7 @@ outcome<units_run> run_units(units_options const& options)
     if (auto const drawn = source.next_into(batch); !drawn) {
       return usage("--trace", drawn.error());
     }
-    run.samples = static_cast<std::int64_t>(batch.lengths.size());
+    if (step == 0) { run.samples = static_cast<std::int64_t>(batch.lengths.size()); }
     assign_unit(from, memory, batch.lengths, senders, units.groups(), grid.ranks());
     assign_unit(to, memory, batch.lengths, receivers, units.groups(), grid.ranks());
     for (units_cost& each : run.strategies) {

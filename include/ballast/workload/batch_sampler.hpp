@@ -9,6 +9,7 @@
 #include <ballast/core/random.hpp>
 #include <ballast/workload/sample_batch.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <numeric>
@@ -20,19 +21,20 @@ namespace ballast::inline v0 {
 /// What unmodified data loaders read in each training step: the situation before balancing.
 ///
 /// The trace is shuffled, steps take consecutive samples from it, and each step's samples are dealt
-/// to the GPUs in contiguous blocks. After its last sample the trace is shuffled again, also in the
-/// middle of a step.
+/// to the GPUs in contiguous blocks. The last step of a pass takes what is left, and the next one
+/// begins with the trace shuffled again: no sample is in a pass twice.
 ///
 /// Expects     a trace with at least one length; 1 <= gpus and batch < 2^32. A batch may be larger
-///             than the trace, or smaller than the number of GPUs.
-/// Ensures     (1) the samples of all steps, cut into pieces as long as the trace, are permutations
-///                 of the trace: nothing is dropped, also where a step straddles two passes
-///             (2) every step has `batch` samples; GPU r has floor(batch / gpus) of them, one more
-///                 if r < batch mod gpus, and sources are non-decreasing
+///             than the trace, which is a step then, or smaller than the number of GPUs.
+/// Ensures     (1) the samples of the steps of a pass, ceil(trace / batch) of them, are a
+///                 permutation of the trace: nothing is dropped, and nothing is there twice
+///             (2) a step has `batch` samples, or all that are left of its pass where these are
+///                 fewer; of n, GPU r has floor(n / gpus), one more if r < n mod gpus, and sources
+///                 are non-decreasing
 ///             (3) equal arguments give equal steps on every machine
 ///             (4) out.rows says which row of the trace each sample is, so that a trainer knows
 ///                 what to read, and can look up more about the sample than its length
-///             (5) next_into(out) allocates nothing where `out` has held a step before
+///             (5) next_into(out) allocates nothing where `out` has held a step as long
 /// Complexity  next: O(batch), plus O(trace) for each new pass.
 class batch_sampler {
  public:
@@ -62,21 +64,22 @@ class batch_sampler {
   /// The samples of the next step, in place of what `out` held.
   void next_into(sample_batch& out)
   {
-    out.lengths.resize(batch_);
-    out.rows.resize(batch_);
-    for (std::size_t sample = 0; sample < batch_; ++sample) {
-      if (at_ == order_.size()) {
-        if (shuffles_) { random_.shuffle(detail::mutable_span_of(order_)); }
-        at_ = 0;
-      }
+    if (at_ == order_.size()) {
+      if (shuffles_) { random_.shuffle(detail::mutable_span_of(order_)); }
+      at_ = 0;
+    }
+    std::size_t const samples = std::min(batch_, order_.size() - at_);
+    out.lengths.resize(samples);
+    out.rows.resize(samples);
+    for (std::size_t sample = 0; sample < samples; ++sample) {
       out.rows[sample] = order_[at_++];
       out.lengths[sample] = trace_[out.rows[sample]];
     }
 
     out.source.clear();
     for (std::size_t gpu = 0; gpu < gpus_; ++gpu) {
-      std::size_t const samples = batch_ / gpus_ + (gpu < batch_ % gpus_ ? 1 : 0);
-      out.source.resize(out.source.size() + samples, to_id<rank_id>(gpu));
+      std::size_t const own = samples / gpus_ + (gpu < samples % gpus_ ? 1 : 0);
+      out.source.resize(out.source.size() + own, to_id<rank_id>(gpu));
     }
   }
 
