@@ -307,9 +307,10 @@ bool compare(training const& eight, training const& one, rollouts::source const&
 }  // namespace
 
 // A single rank that computes all of it finds the same losses and gradients. Lengths are drawn or
-// read: `flexrl FILE.csv`, with columns video_tokens_qwen2vl and text_tokens, of which one token in
-// 128 is computed, or prompt_tokens and response_tokens, one in 16. `mpirun -np 8 flexrl mpi
-// [FILE.csv]` does the same over MPI.
+// read: `flexrl FILE.csv`, with columns video_id, video_tokens_qwen2vl and text_tokens, of which one
+// token in 128 is computed, or prompt_tokens and response_tokens, one in 16, behind two columns that
+// are equal for the answers to one question. `mpirun -np 8 flexrl mpi [FILE.csv]` does the same over
+// MPI.
 int main(int argc, char** argv)
 {
   try {

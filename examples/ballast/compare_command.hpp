@@ -50,8 +50,7 @@ struct compare_run {
   std::vector<combination> combinations;
 };
 
-/// Reads, and plans the same steps by every combination. Shows progress on standard error where that
-/// is a terminal.
+/// Reads, and plans the same steps by every combination. Shows progress on standard error.
 [[nodiscard]] outcome<compare_run> run_compare(compare_options const& options);
 
 /// Writes the page where asked, then prints the table or the JSON.

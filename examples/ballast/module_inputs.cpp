@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "module_inputs.hpp"
 
+#include "notes.hpp"
+
 #include <ballast/core/result.hpp>
 #include <ballast/core/uint128.hpp>
+#include <ballast/cost/profile_file.hpp>
+#include <ballast/cost/read_profile.hpp>
 #include <ballast/text/decimal.hpp>
 #include <ballast/workload/sample_sizes.hpp>
 
@@ -15,6 +19,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 namespace cli {
 
@@ -126,6 +131,16 @@ outcome<std::vector<std::string>> expressions_of(std::vector<std::string> const&
 }
 
 }  // namespace
+
+outcome<std::vector<ballast::module_profile>> read_profiles(std::string const& path)
+{
+  auto const file = ballast::load_profile(path);
+  if (!file) { return bad_data(file.error().message); }
+  auto modules = ballast::modules_of(*file);
+  if (!modules) { return bad_data(path + ": " + modules.error().message); }
+  std::ranges::copy(file->notes, std::back_inserter(notes()));
+  return std::move(*modules);
+}
 
 outcome<std::vector<ballast::tokens>> read_module_sizes(
     std::string const& data, std::vector<std::string> const& given,

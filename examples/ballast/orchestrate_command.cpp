@@ -7,7 +7,6 @@
 
 #include <ballast/core/result.hpp>
 #include <ballast/core/uint128.hpp>
-#include <ballast/cost/read_profile.hpp>
 #include <ballast/parallelism/by_flops.hpp>
 #include <ballast/parallelism/orchestrate.hpp>
 #include <ballast/parallelism/orchestrated_module_of.hpp>
@@ -232,8 +231,8 @@ outcome<orchestrate_run> run_orchestrate(orchestrate_options const& options)
   if (!memory) { return tl::unexpected(memory.error()); }
   auto const state = read_state(options.state);
   if (!state) { return tl::unexpected(state.error()); }
-  auto const profiles = ballast::load_module_profiles(options.profile);
-  if (!profiles) { return bad_data(profiles.error().message); }
+  auto const profiles = read_profiles(options.profile);
+  if (!profiles) { return tl::unexpected(profiles.error()); }
   auto const sizes = read_module_sizes(options.data, options.sizes, *profiles);
   if (!sizes) { return tl::unexpected(sizes.error()); }
 

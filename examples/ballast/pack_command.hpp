@@ -47,7 +47,7 @@ struct pack_run {
   std::string plan_lines;  ///< only with --plan
 };
 
-/// Reads and packs. Shows progress on standard error where that is a terminal.
+/// Reads and packs. Shows progress on standard error.
 [[nodiscard]] outcome<pack_run> run_pack(pack_options const& options);
 
 /// Writes the plan where asked, then prints the table or the JSON.

@@ -42,7 +42,7 @@ struct partition_run {
   std::string plan_lines;                ///< only with --plan
 };
 
-/// Reads and plans. Shows progress on standard error where that is a terminal.
+/// Reads and plans. Shows progress on standard error.
 [[nodiscard]] outcome<partition_run> run_partition(partition_options const& options);
 
 /// Writes the plan where asked, then prints the table or the JSON.

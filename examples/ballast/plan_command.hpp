@@ -83,7 +83,7 @@ inline constexpr std::size_t most_timeline_steps = 100;
 /// Whether the table ends with a picture of the first step: only on a terminal.
 [[nodiscard]] bool prints_picture(plan_options const& options);
 
-/// Reads, plans and measures. Shows progress on standard error where that is a terminal.
+/// Reads, plans and measures. Shows progress on standard error.
 [[nodiscard]] outcome<plan_run> run_plan(plan_options const& options);
 
 /// Writes picture, page and timeline where asked, then prints the table or the JSON.

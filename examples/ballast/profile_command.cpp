@@ -5,6 +5,7 @@
 #include "cpu_device.hpp"
 #include "gpu/gpu_device.hpp"
 #include "layer_device.hpp"
+#include "notes.hpp"
 #include "profile_check.hpp"
 #include "profiled_module.hpp"
 #include "profiled_modules.hpp"
@@ -26,6 +27,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <iterator>
 #include <memory>
 #include <set>
 #include <string>
@@ -71,6 +73,7 @@ outcome<ballast::profile_file> begin_file(profile_options const& options,
   }
   auto old = ballast::load_profile(options.output);
   if (!old) { return bad_data(old.error().message); }
+  std::ranges::copy(old->notes, std::back_inserter(notes()));
   for (profiled_module const& each : modules) {
     ballast::measured_module& module = ballast::find_or_add_module(now, each.grid.name);
     module.model = each.grid.model;

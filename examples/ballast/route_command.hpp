@@ -42,7 +42,7 @@ struct route_run {
   exchange_statistics all_gather;  ///< the baseline, which is the same for every layout
 };
 
-/// Reads, plans and measures. Shows progress on standard error where that is a terminal.
+/// Reads, plans and measures. Shows progress on standard error.
 [[nodiscard]] outcome<route_run> run_route(route_options const& options);
 
 /// Writes the plan where asked, then prints the table or the JSON.

@@ -11,7 +11,6 @@
 #include <ballast/core/ratio.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/core/uint128.hpp>
-#include <ballast/cost/read_profile.hpp>
 #include <ballast/parallelism/layout_problem.hpp>
 #include <ballast/parallelism/search_layouts.hpp>
 #include <ballast/parallelism/simulate_layout.hpp>
@@ -140,8 +139,8 @@ outcome<search_run> run_search(search_options const& options)
     return usage(
         fmt::format("--gpus: {} GPUs are more than {}; search fewer", options.gpus, most_gpus));
   }
-  auto modules = ballast::load_module_profiles(options.profile);
-  if (!modules) { return bad_data(modules.error().message); }
+  auto modules = read_profiles(options.profile);
+  if (!modules) { return tl::unexpected(modules.error()); }
   ballast::module_profile const& last = modules->back();
   if (!virtual_stages->empty() && virtual_stages->back() > last.layers) {
     return usage(

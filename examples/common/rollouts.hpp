@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <numeric>
 #include <span>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -90,6 +91,12 @@ inline source read(std::string const& file, std::size_t steps, std::size_t answe
   };
   std::size_t const video = column("video_id");
   bool const has_videos = video < names.size();
+  if (!has_videos && column("prompt_tokens") == names.size()) {
+    throw std::runtime_error(file +
+                             ": there is neither a column video_id, beside "
+                             "video_tokens_qwen2vl and text_tokens, nor prompt_tokens, beside "
+                             "response_tokens; name a file that has one of them");
+  }
   auto const first = load_length_trace(file, has_videos ? "video_tokens_qwen2vl" : "prompt_tokens");
   auto const second = load_length_trace(file, has_videos ? "text_tokens" : "response_tokens");
   std::vector<std::vector<std::pair<tokens, tokens>>> groups;  // of one video or question

@@ -261,7 +261,8 @@ TEST_F(BallastOddCalls, TakesNoRowTwiceInAStepWithoutSayingSo)
   expect_all({{plan + "--batch 4", "--batch: 4 samples a step are more than the 3 rows"}});
   auto const told = run(plan);
   EXPECT_EQ(told.exit_code, 0);
-  EXPECT_THAT(told.error, HasSubstr("16 samples a step are more than the 3 rows"));
+  EXPECT_THAT(told.error, HasSubstr("16 samples a step are more than the 3 rows of " +
+                                    path("t.csv") + ", which are a step then; give --batch"));
   EXPECT_EQ(run(plan + "--batch 3").error, "");
 }
 

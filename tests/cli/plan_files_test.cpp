@@ -159,6 +159,37 @@ TEST_F(BallastPlanFiles, TakeTheTraceAsItStands)
   EXPECT_EQ(grid.at("owners").at(0).at("samples"), json({0, 1, 2, 3}));
 }
 
+TEST_F(BallastPlanFiles, HaveEveryRowOnceInTheStepsOfAPass)
+{
+  std::string const job =
+      "--trace " + file("seven.csv", "a\n1\n2\n3\n4\n5\n6\n7\n") + " --length a --batch 3 --steps ";
+  for (std::string const how : {"", "--no-shuffle", "--microbatches 1"}) {
+    auto const owners =
+        json_of("plan --gpus 1 --cost tokens " + how + " " + job + "6").at("owners");
+    ASSERT_EQ(owners.size(), 6U);
+    for (std::size_t step = 0; step < 6; step += 3) {  // the first of a pass
+      std::set<std::size_t> rows;
+      for (std::size_t at = step; at < step + 3; ++at) {
+        auto const& samples = owners.at(at).at("samples");
+        EXPECT_EQ(samples.size(), at == step + 2 ? 1U : 3U) << how;
+        rows.insert(samples.begin(), samples.end());
+      }
+      EXPECT_EQ(rows.size(), 7U) << how;
+    }
+  }
+  // A short step is told where there is one, by every command that reads steps.
+  for (std::string const command : {"plan --gpus 1 ", "plan --gpus 1 --microbatches 1 ",
+                                    "compare --gpus 1 ", "route --gpus 1 ", "route --units 1:1 "}) {
+    EXPECT_THAT(run(command + job + "3").out,
+                HasSubstr("7 rows, 3 samples per step (1 in the last of a pass), 3 steps"))
+        << command;
+    EXPECT_THAT(run(command + job + "2").out, HasSubstr("3 samples per step, 2 steps")) << command;
+  }
+  expect_refused(run("plan --gpus 1 --microbatches 2 " + job + "3"), 2,
+                 "2 are more than the 1 sample of step 3; give at most that many, or auto; step 3 "
+                 "has the last 1 row of the trace, and --steps 2 leaves it out");
+}
+
 TEST_F(BallastPlanFiles, HaveTheMachineOfEveryJob)
 {
   std::string const first = file("a.txt", "3\n7\n5\n5\n4\n4\n3\n3\n3\n");

@@ -103,6 +103,21 @@ std::vector<std::string> keys_of(json const& object)
   return keys;
 }
 
+TEST_F(BallastSearch, NotesASpeedThatIsFarFromItsNeighbours)
+{
+  std::string const arguments = files();
+  std::string csv = two_modules;
+  csv.replace(csv.find("350e12"), 6, "350");
+  (void)file("profile.csv", csv);
+  auto const result = run("search " + arguments);
+  EXPECT_EQ(result.exit_code, 0);
+  EXPECT_EQ(result.error,
+            "ballast: " + path("profile.csv") +
+                ": line 23: linear_flop_per_second of 'llm' at tp 4 is 350, more than "
+                "100 times below the 400000000000000 of line 15; correct the one that "
+                "is wrong\n");
+}
+
 TEST_F(BallastSearch, TakesGroupsOfSequenceAndExpertParallelism)
 {
   std::string const arguments = files();
