@@ -261,6 +261,88 @@ TEST(PlaceExperts, KeepsReplicasOnFewNodes)
   }
 }
 
+// Oracle: whether given numbers of replicas have places, by trying all sets of GPUs of each expert.
+bool have_places(std::vector<std::uint32_t> const& replicas,
+                 std::vector<std::uint32_t> const& slots, std::vector<std::size_t> const& node_of,
+                 std::size_t most_nodes, std::size_t expert = 0)
+{
+  if (expert == replicas.size()) { return true; }
+  for (std::uint32_t set = 1; set < std::uint32_t{1} << slots.size(); ++set) {
+    auto left = slots;
+    std::set<std::size_t> nodes;
+    bool fits = std::popcount(set) == static_cast<int>(replicas[expert]);
+    for (std::size_t gpu = 0; gpu < slots.size() && fits; ++gpu) {
+      if ((set >> gpu) % 2 == 0) { continue; }
+      fits = left[gpu]-- > 0;
+      nodes.insert(node_of[gpu]);
+    }
+    fits = fits && (most_nodes == 0 || nodes.size() <= most_nodes);
+    if (fits && have_places(replicas, left, node_of, most_nodes, expert + 1)) { return true; }
+  }
+  return false;
+}
+
+TEST(PlaceExperts, KnowsWhetherGivenNumbersFit)  // Errors
+{
+  ballast::random_source random(35);
+  int refused = 0;
+  for (int trial = 0; trial < ballast_test::trials_of(4000); ++trial) {
+    SCOPED_TRACE(testing::Message() << "trial " << trial);
+    std::vector<std::uint32_t> nodes;
+    std::vector<std::size_t> node_of;
+    for (std::size_t left = 1 + random.below(3); left > 0 && node_of.size() < 4; --left) {
+      nodes.push_back(1 + static_cast<std::uint32_t>(random.below(3)));
+      node_of.insert(node_of.end(), nodes.back(), nodes.size());
+    }
+    drawn_experts step;
+    std::vector<std::uint32_t> replicas;
+    for (std::size_t gpu = 0; gpu < node_of.size(); ++gpu) {
+      step.slots.push_back(static_cast<std::uint32_t>(random.below(4)));
+    }
+    for (std::size_t experts = 1 + random.below(4); experts > 0; --experts) {
+      step.loads.push_back(random.between(0, 12));
+      replicas.push_back(1 + static_cast<std::uint32_t>(random.below(3)));
+    }
+    std::size_t const most = random.below(3);
+    auto const placed =
+        place_experts(step.loads, step.slots,
+                      {.replicas = replicas, .nodes = nodes, .most_nodes = most, .work = 64});
+    ASSERT_EQ(placed.has_value(), have_places(replicas, step.slots, node_of, most));
+    refused += placed ? 0 : 1;
+    if (!placed) { continue; }
+    expect_valid(step, *placed);
+    for (std::size_t expert = 0; expert < replicas.size(); ++expert) {
+      std::set<std::size_t> on;
+      auto const row = placed->gpus[to_id<expert_id>(expert)];
+      for (rank_id const gpu : row) { on.insert(node_of[to_index(gpu)]); }
+      ASSERT_EQ(row.size(), replicas[expert]);
+      ASSERT_TRUE(most == 0 || on.size() <= most);
+    }
+  }
+  EXPECT_GT(refused, 0);
+}
+
+TEST(PlaceExperts, SaysWhatDoesNotFitAndThatItGaveUp)  // Errors
+{
+  // A node of seven GPUs has no place for a second expert of four replicas.
+  auto const why = [](std::size_t nodes) {
+    std::vector<std::uint32_t> const sevens(nodes, 7);
+    std::vector<std::uint32_t> const slots(7 * nodes, 1);
+    std::vector<std::int64_t> const loads(nodes + 1, 1);
+    std::vector<std::uint32_t> const replicas(nodes + 1, 4);
+    auto const placed =
+        place_experts(loads, slots, {.replicas = replicas, .nodes = sevens, .most_nodes = 1});
+    return placed ? "placed" : placed.error().message;
+  };
+  EXPECT_EQ(why(3),
+            "the replicas that were asked for do not fit 21 slots on 21 GPUs, where those of an "
+            "expert lie on different GPUs of at most 1 node; ask for fewer, or raise most_nodes");
+  EXPECT_EQ(why(24),
+            "the search gave up: it found no places for the replicas that were asked for in 168 "
+            "slots on 168 GPUs, where those of an expert lie on different GPUs of at most 1 node; "
+            "ask for fewer, or raise most_nodes");
+}
+
 TEST(PlaceExperts, KeepsReplicasWhereTheyAre)
 {
   ballast::random_source random(34);

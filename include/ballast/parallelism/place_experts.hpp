@@ -2,6 +2,7 @@
 #ifndef BALLAST_PARALLELISM_PLACE_EXPERTS_HPP
 #define BALLAST_PARALLELISM_PLACE_EXPERTS_HPP
 
+#include <ballast/core/detail/concat.hpp>
 #include <ballast/core/detail/work_budget.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/jagged.hpp>
@@ -46,10 +47,12 @@ struct expert_rules {
 ///                 slots, or the least that the largest share of an expert can be
 ///             (3) the same on every machine: nothing depends on time
 /// Errors      infeasible: there are fewer slots than experts, more replicas of an expert asked for
-///             than GPUs have slots, or replicas that do not fit, and the sentence has the numbers;
-///             out_of_range: a load is negative, loads add up to 2^61 or more, or an array has another
-///             size. Position is that of the expert, GPU or entry.
-/// Complexity  O(slots log gpus + work); experts x gpus bytes.
+///             than GPUs have slots, or replicas that do not fit, and the sentence has the numbers,
+///             or, with most_nodes, that the search for their places gave up; out_of_range: a load
+///             is negative, loads add up to 2^61 or more, or an array has another size. Position is
+///             that of the expert, GPU or entry.
+/// Complexity  O(slots log gpus + work), and for given replicas O(experts (experts + gpus log gpus)),
+///             and at most the usual work where most_nodes makes it search; experts x gpus bytes.
 /// Source      starts as DeepSeek's EPLB does, "Expert Parallelism Load Balancer", 2025: replicas for
 ///             the largest share, the largest share to the GPU of the least load.
 [[nodiscard]] inline result<expert_placement> place_experts(std::span<std::int64_t const> loads,
@@ -61,11 +64,21 @@ struct expert_rules {
   problem.prepare();
   detail::work_budget left(rules.work != 0 ? rules.work : problem.usual_work());
   detail::placement_search search(problem, left);
-  if (!search.place()) {
-    return fail(error_code::infeasible, 0, "the replicas that were asked for do not fit: of ",
-                detail::counted(problem.places, "slot"), " on ",
-                detail::counted(slots.size(), "GPU"),
-                " no two replicas of an expert may take those of one GPU; ask for fewer");
+  detail::work_budget dealing(problem.usual_work());
+  if (!search.place(dealing)) {
+    auto const where = detail::concat(detail::counted(problem.places, "slot"), " on ",
+                                      detail::counted(slots.size(), "GPU"));
+    if (rules.most_nodes == 0) {
+      return fail(error_code::infeasible, 0, "the replicas that were asked for do not fit: of ",
+                  where, " no two replicas of an expert may take those of one GPU; ask for fewer");
+    }
+    return fail(error_code::infeasible, 0,
+                dealing.spent()
+                    ? "the search gave up: it found no places for the replicas that were "
+                      "asked for in "
+                    : "the replicas that were asked for do not fit ",
+                where, ", where those of an expert lie on different GPUs of at most ",
+                detail::counted(rules.most_nodes, "node"), "; ask for fewer, or raise most_nodes");
   }
   if (rules.now != nullptr) { search.keep(*rules.now); }
   return search.placement();

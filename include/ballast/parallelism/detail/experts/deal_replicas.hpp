@@ -95,40 +95,6 @@ inline void deal_replicas(replica_slots& slots, std::vector<std::size_t> const& 
   }
 }
 
-/// Puts so many replicas of each expert into empty slots, if that can be done at all: most replicas
-/// first, each expert on the GPUs with most empty slots.
-///
-/// Source      D. Gale, "A theorem on flows in networks", Pacific J. Math. 7, 1957: the greedy
-///             filling that finds a 0-1 matrix of given sums of rows and columns.
-[[nodiscard]] inline bool deal_counts(replica_slots& slots,
-                                      std::vector<std::size_t> const& replicas)
-{
-  std::vector<std::pair<std::size_t, std::size_t>> order;
-  order.reserve(replicas.size());
-  for (std::size_t expert = 0; expert < replicas.size(); ++expert) {
-    order.emplace_back(slots.gpus() - replicas[expert], expert);
-  }
-  std::sort(order.begin(), order.end());
-  std::vector<std::size_t> filled(slots.gpus(), 0);
-  std::vector<std::pair<std::size_t, std::size_t>> gpus(slots.gpus());
-  for (auto const& [missing, expert] : order) {
-    for (std::size_t gpu = 0; gpu < slots.gpus(); ++gpu) {
-      std::size_t const width = slots.first_slot(gpu + 1) - slots.first_slot(gpu);
-      gpus[gpu] = {slots.slots() - (width - filled[gpu]), gpu};
-    }
-    std::sort(gpus.begin(), gpus.end());
-    std::size_t put = 0;
-    for (auto const& [full, gpu] : gpus) {
-      if (put == replicas[expert] || full == slots.slots()) { break; }
-      if (!slots.admits(expert, gpu)) { continue; }
-      slots.add(slots.first_slot(gpu) + filled[gpu]++, expert);
-      ++put;
-    }
-    if (put < replicas[expert]) { return false; }
-  }
-  return true;
-}
-
 }  // namespace ballast::inline v0::detail
 
 #endif  // BALLAST_PARALLELISM_DETAIL_EXPERTS_DEAL_REPLICAS_HPP

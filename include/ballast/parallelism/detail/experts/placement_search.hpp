@@ -7,6 +7,7 @@
 #include <ballast/core/jagged.hpp>
 #include <ballast/core/ratio.hpp>
 #include <ballast/core/uint128.hpp>
+#include <ballast/parallelism/detail/experts/counts_dealer.hpp>
 #include <ballast/parallelism/detail/experts/deal_replicas.hpp>
 #include <ballast/parallelism/detail/experts/expert_problem.hpp>
 #include <ballast/parallelism/detail/experts/replica_search.hpp>
@@ -32,16 +33,17 @@ class placement_search {
       : problem_(problem), left_(left), slots_(problem.empty_slots())
   {}
 
-  /// Returns false where the numbers of replicas that were asked for do not fit.
-  [[nodiscard]] bool place()
+  /// Returns false where no places were found for the numbers of replicas that were asked for: there
+  /// are none, unless `dealing` is spent.
+  [[nodiscard]] bool place(work_budget& dealing)
   {
     if (problem_.loads.empty()) { return true; }
     std::int64_t const bound = problem_.scaled(problem_.lower_bound);
     bool const is_given = !problem_.replicas.empty();
     if (is_given) {
-      if (!deal_counts(slots_, {problem_.replicas.begin(), problem_.replicas.end()})) {
-        return false;
-      }
+      counts_dealer dealer(problem_, dealing);
+      if (!dealer.deal()) { return false; }
+      dealer.fill(slots_);
     } else {
       best_of_starts(bound);
     }
