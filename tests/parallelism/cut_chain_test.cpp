@@ -3,6 +3,7 @@
 
 #include "../support/trials.hpp"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <ballast/core/random.hpp>
 #include <ballast/core/result.hpp>
@@ -12,6 +13,7 @@
 #include <cstdint>
 #include <limits>
 #include <optional>
+#include <string>
 #include <vector>
 
 namespace cut_chain_test {
@@ -21,6 +23,7 @@ using ballast::chain_layer;
 using ballast::chain_ranks;
 using ballast::cut_chain;
 using ballast::error_code;
+using testing::HasSubstr;
 
 std::vector<chain_layer> layers_of(std::vector<std::int64_t> const& costs)
 {
@@ -70,8 +73,8 @@ drawn_chain draw(ballast::random_source& random, std::size_t most_layers, std::s
   return drawn;
 }
 
-// Oracle: tries all cuts, and adds up layer by layer.
-std::optional<std::int64_t> least_by_trying(drawn_chain const& chain)
+// Oracle: tries all cuts whose ranks lack so many bytes at most, and adds up layer by layer.
+std::optional<std::int64_t> least_by_trying(drawn_chain const& chain, std::int64_t lacking = 0)
 {
   std::vector<std::int64_t> loads(chain.ranks, 0);
   std::vector<std::int64_t> bytes(chain.ranks, 0);
@@ -91,7 +94,7 @@ std::optional<std::int64_t> least_by_trying(drawn_chain const& chain)
     for (std::size_t end = layer; end < chain.layers.size(); ++end) {
       loads[rank] += chain.layers[end].cost;
       bytes[rank] += chain.layers[end].state_bytes + held * chain.layers[end].activation_bytes;
-      if (!chain.capacities.empty() && bytes[rank] > chain.capacities[rank]) { break; }
+      if (!chain.capacities.empty() && bytes[rank] > chain.capacities[rank] + lacking) { break; }
       self(self, stage + 1, end + 1);
     }
     loads[rank] = load_before;
@@ -216,13 +219,30 @@ TEST(CutChain, IsExactOnSmallChainsWithSeveralChunks)  // Ensures (1) (3)
     auto const best = least_by_trying(chain);
     auto const plan = cut_chain(chain.layers, chain.on());
     ASSERT_EQ(plan.has_value(), best.has_value()) << (plan ? "" : plan.error().message);
-    refused += plan ? 0 : 1;
-    if (!plan) { continue; }
+    if (!plan) {
+      std::int64_t lacking = 1;
+      while (!least_by_trying(chain, lacking)) { ++lacking; }
+      EXPECT_THAT(plan.error().message, HasSubstr("the nearest lacks " + std::to_string(lacking) +
+                                                  (lacking == 1 ? " byte " : " bytes ")));
+      ++refused;
+      continue;
+    }
     expect_true(chain, *plan);
     ASSERT_EQ(plan->makespan, *best);
     ASSERT_TRUE(plan->proven_optimal());
   }
   EXPECT_GT(refused, 0);
+}
+
+TEST(CutChain, SaysWhereNotAllCutsWereTried)  // Errors
+{
+  std::vector<chain_layer> const layers(60, {.cost = 1, .state_bytes = 1});
+  std::vector<std::int64_t> const capacities(4, 9);
+  EXPECT_EQ(
+      cut_chain(layers, {.ranks = 4, .chunks = 4, .capacities = capacities}).error().message,
+      "the search gave up: it found no cut of 60 layers into 16 stages within the capacities; "
+      "a cut that was found lacks 6 bytes on a rank, so raise the capacities or use more "
+      "ranks");
 }
 
 TEST(CutChain, KeepsItsPromisesWhereNotAllCutsAreTried)  // Ensures (1) (3)

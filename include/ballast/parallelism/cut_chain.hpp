@@ -133,9 +133,11 @@ namespace detail {
 ///                 ends before, no shift of layers over the borders inside any `ranks` consecutive
 ///                 stages makes the largest load less, and lower_bound is the mean load, rounded up,
 ///                 or the costliest layer
-/// Errors      infeasible: there are fewer layers than stages, or no cut keeps to the capacities; or,
-///             with several chunks, the search gave up, and says so. out_of_range: a number is
-///             negative, an array has another size, or sums are above 2^62; position is its index.
+/// Errors      infeasible: there are fewer layers than stages, or no cut keeps to the capacities, and
+///             the sentence says by how many bytes the nearest is above one, or, where not all cuts
+///             could be tried, one that was found; or, with several chunks, the search gave up, and
+///             says so. out_of_range: a number is negative, an array has another size, or sums are
+///             above 2^62; position is its index.
 /// Complexity  O(layers ranks log(sum of costs)) with one chunk; with several, times stages for each
 ///             sweep over them, and the budget.
 /// Source      parametric search, as in A. Pinar, C. Aykanat, "Fast optimal load balancing
@@ -159,15 +161,17 @@ namespace detail {
   plan.lower_bound = std::max(plan.lower_bound, total / ranks + (total % ranks != 0 ? 1 : 0));
 
   detail::chain_search search(std::move(cutter), on.ranks, on.chunks, on.capacities, on.held);
-  std::int64_t const overrun = search.fit_memory();
+  std::int64_t overrun = search.fit_memory();
   plan.makespan = overrun > 0 ? total + 1 : search.least_load(plan.lower_bound);
   bool const is_proven = on.chunks == 1 || search.try_all(plan.makespan, plan.lower_bound);
   if (plan.makespan > total) {
+    bool const is_nearest = on.chunks == 1 || (is_proven && search.lack_least(overrun));
     return fail(error_code::infeasible, 0,
                 is_proven ? "no cut of " : "the search gave up: it found no cut of ",
                 detail::counted(layers.size(), "layer"), " into ",
-                detail::counted(on.ranks * on.chunks, "stage"),
-                " within the capacities; the nearest lacks ", detail::counted(overrun, "byte"),
+                detail::counted(on.ranks * on.chunks, "stage"), " within the capacities; ",
+                is_nearest ? "the nearest" : "a cut that was found", " lacks ",
+                detail::counted(overrun, "byte"),
                 " on a rank, so raise the capacities or use more ranks");
   }
   if (is_proven) { plan.lower_bound = plan.makespan; }

@@ -74,6 +74,20 @@ class chain_search {
     return !left.spent();
   }
 
+  /// Tries all cuts that lack fewer bytes on each rank than `above`, which becomes the least that is
+  /// found. Returns whether it came to the end.
+  ///
+  /// Expects     no cut keeps to the capacities.
+  [[nodiscard]] bool lack_least(std::int64_t& above)
+  {
+    allowed_ = above - 1;
+    for_memory_ = true;
+    std::int64_t value = cutter_.cost(0, cutter_.layers()) + 1;
+    bool const is_all = try_all(value, 0);
+    above = allowed_ + 1;
+    return is_all;
+  }
+
   /// Makes the largest load less, within the capacities, and returns it.
   std::int64_t least_load(std::int64_t bound)
   {
@@ -99,8 +113,12 @@ class chain_search {
   {
     std::size_t const begin = tried[stage];
     if (stage == stages()) {
-      value = *std::max_element(loads_.begin(), loads_.end());
       first_ = tried;
+      if (for_memory_) {
+        allowed_ = overrun() - 1;
+      } else {
+        value = *std::max_element(loads_.begin(), loads_.end());
+      }
       return;
     }
     // What the ranks can still get must suffice for the layers that are left.
@@ -117,7 +135,8 @@ class chain_search {
       left.spend(ranks_);
       loads_[rank] = load + cutter_.cost(begin, end);
       bytes_[rank] = bytes + cutter_.bytes(begin, end, held(stage));
-      bool const fits = capacities_.empty() || bytes_[rank] <= capacities_[rank];
+      bool const fits =
+          capacities_.empty() || bytes_[rank] - std::min(capacities_[rank], most) <= allowed_;
       if (left.spent() || value <= bound || loads_[rank] >= value || !fits) { break; }
       tried[stage + 1] = end;
       try_stages(tried, stage + 1, value, bound, left);
@@ -214,6 +233,8 @@ class chain_search {
   std::vector<std::int64_t> loads_;
   std::vector<std::int64_t> bytes_;
   std::vector<stage_limit> limits_;
+  std::int64_t allowed_ = 0;  ///< bytes that a rank may lack in cuts that are tried
+  bool for_memory_ = false;   ///< whether they are tried for fewer of these, or for less load
 };
 
 }  // namespace ballast::inline v0::detail
