@@ -57,6 +57,7 @@ void expect_plans_alike(Policy const& policy)
   EXPECT_EQ(any.restricts(), ballast::restricts_plans(policy));
   EXPECT_EQ(any.batches(), ballast::batching_of(policy));
   EXPECT_EQ(any.keeps_counts(), ballast::plans_keep_counts(policy));
+  EXPECT_EQ(any.keeps_homes(), ballast::detail::plans_keep_homes(policy));
   EXPECT_EQ(any.keeps_rules(), ballast::keeps_placement_rules(policy));
   EXPECT_EQ(ballast::keeps_placement_rules(ballast::refine{any}), true);
   ballast::random_source random(23);

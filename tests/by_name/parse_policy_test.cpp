@@ -49,8 +49,6 @@ TEST(ParsePolicy, NestsPolicies)
   expect_parsed(parse_policy, "refine:lpt", any_policy{ballast::refine<any_policy>{lpt}});
   expect_parsed(parse_policy, "refine:round_robin,work=100",
                 any_policy{ballast::refine<any_policy>{any_policy{ballast::round_robin{}}, 100}});
-  expect_parsed(parse_policy, "refine:equal_count",
-                any_policy{ballast::refine<any_policy>{any_policy{ballast::equal_count{}}}});
   expect_parsed(
       parse_policy, "exact:nodes=100",
       any_policy{ballast::exact<any_policy>{any_policy{ballast::refine<any_policy>{lpt}}, 100}});
@@ -116,11 +114,16 @@ TEST(ParsePolicy, RefusesToChangeWhatAPolicyKeepsTo)
                    "keeps to; use that by itself");
   };
   for (char const* const outer : {"refine", "exact", "least_movement"}) {
-    expect_refused_by(outer, "padded_batches");
+    for (char const* const inner : {"padded_batches", "equal_count", "capped:equal_count"}) {
+      expect_refused_by(outer, inner);
+    }
   }
-  // The first two only start from the plan.
-  expect_refused_by("least_movement", "equal_count");
-  expect_refused_by("least_movement", "capped:equal_count");
+  expect_refused_by("exact", "least_movement");
+  expect_refused_by("refine", "capped:least_movement");
+  expect_refused(parse_policy, "refine:least_movement", error_code::out_of_range, 7,
+                 "refine would break what 'least_movement' keeps to; use that by itself, or around "
+                 "refine");
+  EXPECT_TRUE(parse_policy("least_movement:capped:least_movement:exact:refine"));
 }
 
 TEST(ParsePolicy, ListsNamesThatItKnows)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Policies that pad, within others that move samples between packed bags.
+// Policies that pad, or keep counts or homes, within others that move samples between bags.
 #include <ballast/partition/batching.hpp>
 #include <ballast/partition/capped.hpp>
 #include <ballast/partition/equal_count.hpp>
@@ -26,9 +26,18 @@ auto const policy = ballast::least_movement{padded_batches{}};
 #elif defined(AND_COUNTED)
 // EXPECT: least_movement changes how many samples a bag has
 auto const policy = ballast::least_movement{ballast::equal_count{}};
+#elif defined(BY_REFINE_AND_COUNTED)
+// EXPECT: refine exchanges samples, and its inner policy keeps counts or homes
+auto const policy = ballast::refine{ballast::equal_count{}};
+#elif defined(BY_EXACT_AND_COUNTED)
+// EXPECT: exact searches all plans, and its inner policy keeps counts or homes
+auto const policy = ballast::exact{ballast::capped{ballast::equal_count{}}};
+#elif defined(BY_REFINE_AND_HOMED)
+// EXPECT: refine exchanges samples, and its inner policy keeps counts or homes
+auto const policy = ballast::refine{ballast::capped{ballast::least_movement{}}};
 #else
 ballast::capped const policy{
-    ballast::exact{ballast::refine{ballast::least_movement{ballast::karmarkar_karp{}}}}};
+    ballast::least_movement{ballast::exact{ballast::refine{ballast::karmarkar_karp{}}}}};
 #endif
 
 bool packs()

@@ -232,23 +232,20 @@ TEST(Exact, IsNeverWorseWithMoreNodes)  // Ensures (3)
   }
 }
 
-TEST(Exact, TakesThePlanButNotTheProofOfARestrictedPolicy)
-{
-  ballast_test::instance const step{{1, 1, 1, 1}, {9, 3, 3, 3}, {1, 1}};
-  auto const plan = ballast_test::plan_instance(step, exact{ballast::equal_count{}});
-  EXPECT_EQ(plan->makespan, (ratio{9, 1}));
-  EXPECT_TRUE(plan->proven_optimal());
-}
-
-// Pads, but its type does not say so: as any_policy.
+// They pad or keep counts, but their types do not say so: as any_policy.
 struct padded_by_its_value : ballast::padded_batches {
+  [[nodiscard]] bool restricts() const { return true; }
   [[nodiscard]] ballast::batching batches() const { return ballast::batching::padded; }
 };
+struct counted_by_its_value : ballast::equal_count {
+  [[nodiscard]] bool restricts() const { return true; }
+};
 
-TEST(ExactDeathTest, RefusesAnInnerPolicyThatPads)
+TEST(ExactDeathTest, RefusesInnerPoliciesWhosePromiseWouldBeLost)
 {
   ballast_test::instance const step{{1}, {1}, {1}};
-  EXPECT_DEATH((void)ballast_test::plan_instance(step, exact{padded_by_its_value{}}), "packed");
+  EXPECT_DEATH((void)ballast_test::plan_instance(step, exact{padded_by_its_value{}}), "pads them");
+  EXPECT_DEATH((void)ballast_test::plan_instance(step, exact{counted_by_its_value{}}), "counts");
 }
 
 }  // namespace

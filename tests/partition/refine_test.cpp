@@ -7,6 +7,7 @@
 #include "../support/trials.hpp"
 
 #include <ballast/partition/equal_count.hpp>
+#include <ballast/partition/least_movement.hpp>
 #include <ballast/partition/padded_batches.hpp>
 #include <ballast/partition/round_robin.hpp>
 #include <ballast/topology/bag_layout.hpp>
@@ -314,26 +315,26 @@ TEST(Refine, StartsFromTheBetterOfItsInnerPlanAndTheGreedyOne)  // Ensures (3)
   }
 }
 
-TEST(Refine, TakesThePlanButNotTheProofOfARestrictedPolicy)
-{
-  // With two samples in each bag 12 is proven to be the best; without that it is 9.
-  ballast_test::instance const step{{1, 1, 1, 1}, {9, 3, 3, 3}, {1, 1}};
-  auto const counted = ballast_test::plan_instance(step, ballast::equal_count{});
-  EXPECT_EQ(counted->lower_bound, (ratio{12, 1}));
-  auto const plan = ballast_test::plan_instance(step, refine{ballast::equal_count{}});
-  EXPECT_EQ(plan->makespan, (ratio{9, 1}));
-  EXPECT_EQ(plan->lower_bound, (ratio{9, 1}));
-}
-
 // Pads, but its type does not say so: as any_policy.
 struct padded_by_value : ballast::padded_batches {
+  [[nodiscard]] bool restricts() const { return true; }
   [[nodiscard]] ballast::batching batches() const { return ballast::batching::padded; }
 };
 
-TEST(RefineDeathTest, RefusesPoliciesThatPad)
+// Keeps counts, or homes, but its type does not say so.
+struct counted_by_value : ballast::equal_count {
+  [[nodiscard]] bool restricts() const { return true; }
+};
+struct homed_by_value : ballast::least_movement<> {
+  [[nodiscard]] bool keeps_homes() const { return true; }
+};
+
+TEST(RefineDeathTest, RefusesPoliciesWhosePromiseWouldBeLost)
 {
   ballast_test::instance const step{{1}, {1}, {1}};
-  EXPECT_DEATH((void)ballast_test::plan_instance(step, refine{padded_by_value{}}), "packed");
+  EXPECT_DEATH((void)ballast_test::plan_instance(step, refine{padded_by_value{}}), "pads them");
+  EXPECT_DEATH((void)ballast_test::plan_instance(step, refine{counted_by_value{}}), "keeps counts");
+  EXPECT_DEATH((void)ballast_test::plan_instance(step, refine{homed_by_value{}}), "or homes");
 }
 
 TEST(Refine, EndsBelowTheResolutionOfCostsInSingleFlop)

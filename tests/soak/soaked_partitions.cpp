@@ -337,7 +337,7 @@ void add_partitions(std::vector<soaked_planner>& planners)
   }
   add_named(planners, "refine", {}, {"lpt"});
   add_named(planners, "refine:kk,work=1000", {}, {"lpt", "kk"});
-  add_named(planners, "refine:equal_count", {}, {"lpt"});
+  add_named(planners, "refine:round_robin", {}, {"lpt"});
   add_named(planners, "exact", {.is_exact = true}, {"refine"});
   add_named(planners, "exact:round_robin,nodes=1000", {}, {"round_robin"});
   add_named(planners, "capped", {.finds_room = true}, {"lpt"});

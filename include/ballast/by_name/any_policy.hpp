@@ -25,6 +25,7 @@ struct held_partition_policy : comparable_interface {
   [[nodiscard]] virtual bool restricts() const = 0;
   [[nodiscard]] virtual batching batches() const = 0;
   [[nodiscard]] virtual bool keeps_counts() const = 0;
+  [[nodiscard]] virtual bool keeps_homes() const = 0;
   [[nodiscard]] virtual bool keeps_rules() const = 0;
 };
 
@@ -55,6 +56,7 @@ class any_policy : public detail::any_held<detail::held_partition_policy> {
   [[nodiscard]] bool restricts() const { return held().restricts(); }
   [[nodiscard]] batching batches() const { return held().batches(); }
   [[nodiscard]] bool keeps_counts() const { return held().keeps_counts(); }
+  [[nodiscard]] bool keeps_homes() const { return held().keeps_homes(); }
   [[nodiscard]] bool keeps_rules() const { return held().keeps_rules(); }
 
  private:
@@ -70,6 +72,10 @@ class any_policy : public detail::any_held<detail::held_partition_policy> {
     [[nodiscard]] bool restricts() const override { return restricts_plans(this->value); }
     [[nodiscard]] batching batches() const override { return batching_of(this->value); }
     [[nodiscard]] bool keeps_counts() const override { return plans_keep_counts(this->value); }
+    [[nodiscard]] bool keeps_homes() const override
+    {
+      return detail::plans_keep_homes(this->value);
+    }
     [[nodiscard]] bool keeps_rules() const override { return keeps_placement_rules(this->value); }
   };
 };

@@ -58,30 +58,20 @@ class policy_reader : public settings_reader {
   }
 
   /// The same, where the caller moves samples freely: the policy keeps to no counts and does not
-  /// pad.
-  [[nodiscard]] any_policy free_policy(any_policy const& usual = {})
-  {
-    any_policy const given = packed_policy(usual);
-    if (restricts_plans(given)) { refuse_kept(); }
-    return given;
-  }
-
-  /// The same, where the caller only starts from its plan: the policy does not pad.
-  [[nodiscard]] any_policy packed_policy(any_policy const& usual = {})
+  /// pad, nor keep homes if the caller does not.
+  [[nodiscard]] any_policy free_policy(any_policy const& usual = {}, bool keeps_homes = false)
   {
     any_policy const given = policy(usual);
-    if (batching_of(given) != batching::packed) { refuse_kept(); }
+    bool const loses_homes = plans_keep_homes(given) && !keeps_homes;
+    if (batching_of(given) != batching::packed || restricts_plans(given) || loses_homes) {
+      refuse(error_code::out_of_range, inner().front().position,
+             name() + " would break what " + excerpt(inner().front().name) +
+                 " keeps to; use that by itself" + (loses_homes ? ", or around " + name() : ""));
+    }
     return given;
   }
 
  private:
-  void refuse_kept()
-  {
-    refuse(error_code::out_of_range, inner().front().position,
-           name() + " would break what " + excerpt(inner().front().name) +
-               " keeps to; use that by itself");
-  }
-
   read_policy* read_;
 };
 
@@ -95,21 +85,21 @@ inline constexpr std::array named_policies = {
     named_policy{"refine", "", "POLICY,work=N",
                  [](policy_reader& read) {
                    refine<any_policy> policy;
-                   policy.inner = read.packed_policy();
+                   policy.inner = read.free_policy();
                    read.number("work", policy.work);
                    return any_policy(policy);
                  }},
     named_policy{"exact", "", "POLICY,nodes=N",
                  [](policy_reader& read) {
                    exact<any_policy> policy;
-                   policy.inner = read.packed_policy(any_policy(refine<any_policy>{}));
+                   policy.inner = read.free_policy(any_policy(refine<any_policy>{}));
                    read.number("nodes", policy.nodes);
                    return any_policy(policy);
                  }},
     named_policy{"least_movement", "", "POLICY,eps=X,work=N",
                  [](policy_reader& read) {
                    least_movement<any_policy> policy;
-                   policy.inner = read.free_policy(any_policy(refine<any_policy>{}));
+                   policy.inner = read.free_policy(any_policy(refine<any_policy>{}), true);
                    read.per_million("eps", policy.tolerance_per_million);
                    read.number("work", policy.work);
                    return any_policy(policy);

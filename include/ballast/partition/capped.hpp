@@ -38,7 +38,7 @@ namespace ballast::inline v0 {
 /// the capacities is not changed. The plan of another inner policy that restricts plans, or pads,
 /// is never changed, since moves would break what that policy promises: the front door refuses it
 /// where it overruns. Without capacities this is the inner policy. Where there are placement rules
-/// and the inner policy restricts no plans, `detail::rule_search` plans instead of all this.
+/// and the inner policy restricts no plans and keeps no homes, `detail::rule_search` plans instead.
 ///
 /// Ensures     (1) every sample that found room has one bag, which it fits
 ///             (2) loads have grown by exactly the costs of the samples each bag now owns
@@ -98,16 +98,19 @@ struct capped {
   }
   [[nodiscard]] constexpr bool restricts() const { return restricts_plans(inner); }
   [[nodiscard]] constexpr bool keeps_counts() const { return plans_keep_counts(inner); }
+  [[nodiscard]] static constexpr bool keeps_homes()
+    requires(detail::plan_kind_of<Inner>.homed)
+  {
+    return true;
+  }
+  [[nodiscard]] constexpr bool keeps_homes() const { return detail::plans_keep_homes(inner); }
   [[nodiscard]] constexpr batching batches() const { return batching_of(inner); }
   [[nodiscard]] static constexpr bool keeps_rules()
     requires(detail::plan_kind_of<Inner>.free && detail::plan_kind_of<Inner>.packed)
   {
     return true;
   }
-  [[nodiscard]] constexpr bool keeps_rules() const
-  {
-    return !restricts() && batches() == batching::packed;
-  }
+  [[nodiscard]] constexpr bool keeps_rules() const { return detail::plans_are_free(inner); }
 
   friend bool operator==(capped const&, capped const&) = default;
 };

@@ -139,11 +139,12 @@ struct partition_problem {
 /// Returns     nothing, or a makespan that no plan gets below, as the policy has proven.
 ///
 /// A policy is a value, usually without state, with its parameters as public members. It may have
-/// two constant member functions: `batching batches()` where loads are not sums, and `bool
-/// restricts()` where it chooses among some plans only, as those of equal counts, so that what it
-/// proves holds for these alone. Where they are static and constexpr, a nesting without meaning,
-/// such as `refine{padded_batches{}}`, does not compile. A policy that keeps to the problem's rules,
-/// and then to capacities, has `bool keeps_rules()`.
+/// constant member functions: `batching batches()` where loads are not sums; `bool restricts()` where
+/// it chooses among some plans only, as those of equal counts, so that what it proves holds for these
+/// alone; and `bool keeps_homes()` where it gives up some makespan for samples that stay. What moves
+/// samples freely takes no such policy: where these members are static and constexpr, a nesting
+/// without meaning, such as `refine{equal_count{}}`, does not compile. A policy that keeps to the
+/// problem's rules, and then to capacities, has `bool keeps_rules()`.
 template <class P>
 concept partition_policy =
     requires(P const policy, partition_problem const& problem, std::span<cost_units> loads,
@@ -154,13 +155,14 @@ concept partition_policy =
 
 namespace detail {
 
-/// What the types of policies say of their plans. Where batches() or restricts() is no static and
-/// constexpr member, as those of any_policy, only a value says it, and the type neither.
+/// What the types of policies say of their plans. Where batches(), restricts() or keeps_homes() is no
+/// static and constexpr member, as those of any_policy, only a value says it, and the type neither.
 struct plan_kind {
   bool packed = false;
   bool pads = false;
   bool free = false;
   bool restricted = false;
+  bool homed = false;
 };
 
 template <class P>
@@ -178,6 +180,12 @@ template <class P>
   } else if constexpr (requires { typename std::bool_constant<P::restricts()>; }) {
     kind.free = !P::restricts();
     kind.restricted = P::restricts();
+  }
+  if constexpr (requires { typename std::bool_constant<P::keeps_homes()>; }) {
+    kind.homed = P::keeps_homes();
+    kind.free = kind.free && !kind.homed;
+  } else if constexpr (requires(P const policy) { policy.keeps_homes(); }) {
+    kind.free = false;
   }
   return kind;
 }
@@ -243,6 +251,33 @@ template <partition_policy Policy>
     return false;
   }
 }
+
+namespace detail {
+
+/// Whether this policy gives up some makespan for samples that stay where they are.
+template <partition_policy Policy>
+[[nodiscard]] constexpr bool plans_keep_homes(Policy const& policy)
+{
+  if constexpr (requires { policy.keeps_homes(); }) {
+    return policy.keeps_homes();
+  } else {
+    return false;
+  }
+}
+
+/// Whether nothing is lost but makespan where samples of this policy's plans change bags.
+template <partition_policy Policy>
+[[nodiscard]] constexpr bool plans_are_free(Policy const& policy)
+{
+  return batching_of(policy) == batching::packed && !restricts_plans(policy) &&
+         !plans_keep_homes(policy);
+}
+
+/// The same of its type, as far as that says it, for policies by several quantities too.
+template <class P>
+inline constexpr bool is_free_policy = !plan_kind_of<P>.restricted && !plan_kind_of<P>.homed;
+
+}  // namespace detail
 
 /// Whether the plans of a policy keep constraints.most_samples, apart and cap_is_soft. A policy says
 /// so by a constant member function `bool keeps_rules()`; the front door refuses the others.

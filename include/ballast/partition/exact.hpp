@@ -41,8 +41,8 @@ namespace ballast::inline v0 {
 /// several speeds or sizes leave less to prune. The inner policy's plan stays as it is where there
 /// are capacities, and where what bags could do by the makespan adds up to 2^63.
 ///
-/// Expects     the inner policy does not pad. If it restricts its plans, as equal_count does, then
-///             its plan is a start, and what it proves of such plans does not count.
+/// Expects     the inner policy does not pad, nor restrict its plans, as equal_count does, nor keep
+///             homes, as least_movement does.
 /// Ensures     (1) every sample has one bag, which it fits
 ///             (2) loads have grown by exactly the costs of the samples each bag now owns
 ///             (3) the makespan is not above that of the inner policy's plan, and neither it nor
@@ -70,6 +70,10 @@ struct exact {
   static_assert(!detail::plan_kind_of<Inner>.pads,
                 "exact searches packed bags, and its inner policy pads them: use that policy by "
                 "itself");
+  static_assert(detail::is_free_policy<Inner>,
+                "exact searches all plans, and its inner policy keeps counts or homes that would "
+                "be lost: use "
+                "that policy by itself, or around, as in least_movement{exact{}}");
 
   [[no_unique_address]] Inner inner{};
   std::uint64_t nodes = std::uint64_t{1} << 24;
@@ -79,8 +83,9 @@ struct exact {
                    std::span<bag_id> owner, workspace& memory) const
     requires partition_policy<Inner>
   {
-    BALLAST_EXPECTS(batching_of(inner) == batching::packed,
-                    "exact searches packed bags, and its inner policy pads them");
+    BALLAST_EXPECTS(
+        detail::plans_are_free(inner),
+        "exact searches packed bags, and its inner policy pads them, or keeps counts or homes");
     auto scratch = memory.open();
     if (nodes == 0 || !problem.capacities.empty()) {
       return detail::run_inner_policy(inner, problem, loads, owner, memory, scratch).bound;

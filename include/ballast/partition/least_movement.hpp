@@ -165,6 +165,8 @@ struct least_movement {
     return all < static_cast<std::uint64_t>(most) ? static_cast<cost_units>(all) : most;
   }
 
+  [[nodiscard]] static constexpr bool keeps_homes() noexcept { return true; }
+
   friend bool operator==(least_movement const&, least_movement const&) = default;
 
  private:

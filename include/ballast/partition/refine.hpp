@@ -39,10 +39,10 @@ namespace ballast::inline v0 {
 /// Units       work counts steps of the search, each a nanosecond or two; 0 leaves the inner
 ///             policy's plan as it is. The search begins an exchange while any work is left, and so
 ///             can do up to 2^18 steps, and a pass along all bags, more than this.
-/// Expects     the inner policy does not pad. It may restrict its plans, as equal_count does: then
-///             its plan is a start, and what it proves of such plans does not count. Capacities are
-///             ignored where there are no rules; with rules `detail::rule_search` keeps both, and
-///             the inner policy plays no part.
+/// Expects     the inner policy does not pad, nor restrict its plans, as equal_count does, nor keep
+///             homes, as least_movement does: both do their own exchanges. Capacities are ignored
+///             where there are no rules; with rules `detail::rule_search` keeps both, and the inner
+///             policy plays no part.
 /// Ensures     (1) every sample has one bag, which it fits
 ///             (2) loads have grown by exactly the costs of the samples each bag now owns
 ///             (3) the makespan is not above that of the inner policy's plan and, with any work, of
@@ -84,6 +84,10 @@ struct refine {
   static_assert(!detail::plan_kind_of<Inner>.pads,
                 "refine exchanges samples of packed bags, and its inner policy pads them: use that "
                 "policy by itself");
+  static_assert(detail::is_free_policy<Inner>,
+                "refine exchanges samples, and its inner policy keeps counts or homes that would "
+                "be lost: use "
+                "that policy by itself, or around, as in least_movement{refine{}}");
 
   [[no_unique_address]] Inner inner{};
   std::uint64_t work = 2'000'000;
@@ -93,8 +97,9 @@ struct refine {
                    std::span<bag_id> owner, workspace& memory) const
     requires partition_policy<Inner>
   {
-    BALLAST_EXPECTS(batching_of(inner) == batching::packed,
-                    "refine exchanges samples of packed bags, and its inner policy pads them");
+    BALLAST_EXPECTS(detail::plans_are_free(inner),
+                    "refine exchanges samples of packed bags, and its inner policy pads them, or "
+                    "keeps counts or homes");
     if (problem.rules != nullptr) {
       return detail::plan_by_rules(problem, loads, owner, work, memory);
     }

@@ -27,8 +27,7 @@ struct inner_plan {
 ///
 /// In, out     loads and owner become the inner policy's plan.
 /// Ensures     (1) bound is the larger of the problem's lower bound and what the inner policy
-///                 proved of all plans; what it proves of those that it restricts itself to does
-///                 not count
+///                 proved
 template <partition_policy Inner>
 [[nodiscard]] inner_plan run_inner_policy(Inner const& inner, partition_problem const& problem,
                                           std::span<cost_units> loads, std::span<bag_id> owner,
@@ -38,8 +37,7 @@ template <partition_policy Inner>
   std::copy(loads.begin(), loads.end(), starts.begin());
   partition_problem const bounded = with_lower_bound(problem, starts, memory);
   ratio const proven = run_policy(inner, bounded, loads, owner, memory);
-  return {starts,
-          restricts_plans(inner) ? bounded.lower_bound : std::max(proven, bounded.lower_bound)};
+  return {starts, std::max(proven, bounded.lower_bound)};
 }
 
 /// Runs the inner policy and longest_processing_time: a search goes on from the better of the two.
