@@ -189,6 +189,8 @@ std::string table_of(grid_run const& run)
       mean_of(run, &grid_step_figures::ratio_before), mean_of(run, &grid_step_figures::ratio_after),
       100 * worst_gap(run), 100 * mean_of(run, &grid_step_figures::empty_share),
       100 * mean_of(run, &grid_step_figures::moved_share), duration_text(median_seconds(run)));
+  auto const most = std::ranges::max_element(run.steps, {}, &grid_step_figures::microbatches);
+  out += fmt::format("\nmicrobatches of step {}: {}\n", most - run.steps.begin() + 1, most->why);
   if (run.job.admits_short_samples()) { out += "\n" + short_text(run) + "\n"; }
   return out + "\n";
 }
@@ -205,6 +207,8 @@ nlohmann::ordered_json json_of(grid_run const& run)
   if (!options.kind.empty()) { json["kind"] = options.kind; }
   json["microbatches_mean"] = mean_of(run, &grid_step_figures::microbatches);
   json["fewest_microbatches_mean"] = mean_of(run, &grid_step_figures::fewest);
+  json["microbatches_why"] = nlohmann::ordered_json::array();
+  for (grid_step_figures const& step : run.steps) { json["microbatches_why"].push_back(step.why); }
   json["balance_ratio_before"] = mean_of(run, &grid_step_figures::ratio_before);
   json["balance_ratio_after"] = mean_of(run, &grid_step_figures::ratio_after);
   json["gap_mean"] = mean_of(run, &grid_step_figures::gap);
@@ -244,14 +248,14 @@ std::string page_of(grid_run const& run)
                  "waits.",
                  pages::gantt_chart(run.first_before, run.first_after, work.gpus(), unit));
   pages::html_table table(
-      {"Step", "Microbatches", "At least", "Step / mean", "Gap", "Empty cells"});
+      {"Step", "Microbatches", "At least", "Step / mean", "Gap", "Empty cells", "Why so many"});
   constexpr std::size_t most_rows = 100;
   for (std::size_t step = 0; step < std::min(run.steps.size(), most_rows); ++step) {
     grid_step_figures const& each = run.steps[step];
     table.add_row({fmt::format("{}", step + 1), fmt::format("{}", each.microbatches),
                    fmt::format("{}", each.fewest), fmt::format("{:.3f}", each.ratio_after),
                    fmt::format("{:.2f} %", 100 * each.gap),
-                   fmt::format("{:.1f} %", 100 * each.empty_share)});
+                   fmt::format("{:.1f} %", 100 * each.empty_share), each.why});
   }
   page.add_section("Steps", "The first 100 at most.", table.markup());
   page.add_settings("Settings", "What was planned; the same settings give the same plan.",
@@ -412,6 +416,7 @@ outcome<grid_run> run_grid(plan_options const& options)
     run.steps.push_back(
         {.microbatches = plan.microbatches,
          .fewest = plan.fewest_microbatches,
+         .why = plan.why(),
          .ratio_before = ballast::report::measure_as_read(batch, plan.costs, run.job.gpus(),
                                                           run.job.machines.gpu_speeds)
                              .balance_ratio(),

@@ -20,6 +20,7 @@ namespace cli {
 struct grid_step_figures {
   std::size_t microbatches = 0;
   std::size_t fewest = 0;   ///< that no plan gets below
+  std::string why;          ///< there are so many
   double ratio_before = 0;  ///< busiest GPU / mean, as read
   double ratio_after = 0;   ///< makespan / mean, as planned
   double gap = 0;           ///< makespan above the bound

@@ -16,6 +16,7 @@ namespace grid_command {
 using ballast_test::answer;
 using ballast_test::expect_refused;
 using nlohmann::json;
+using testing::AllOf;
 using testing::HasSubstr;
 
 /// Lines of a CSV file below its header, as numbers.
@@ -56,6 +57,8 @@ TEST_F(BallastGrid, FindsTheLeastNumberAndWritesThePlan)
                             path("plan.csv"));
   EXPECT_EQ(plan.at("microbatches_mean"), 3);
   EXPECT_EQ(plan.at("fewest_microbatches_mean"), 3);
+  EXPECT_EQ(plan.at("microbatches_why").at(0),
+            "the cap decides: at least 3 microbatches are needed");
   EXPECT_NEAR(plan.at("empty_share"), 1.0 / 6, 1e-9);
   EXPECT_EQ(plan.at("gap_max"), 0);
   std::string const written = ballast_test::content_of(path("plan.csv"));
@@ -80,6 +83,7 @@ TEST_F(BallastGrid, KeepsKindsApartAndMeetsInEveryMicrobatch)
           "--batch 4 --microbatches 2 --kind kind --meet microbatch --plan " + path("plan.csv"));
   ASSERT_EQ(result.exit_code, 0) << result.error;
   EXPECT_THAT(result.out, HasSubstr("ranks meet in every microbatch"));
+  EXPECT_THAT(result.out, HasSubstr("microbatches of step 1: the number was given; at least 2"));
   std::map<long, long> tokens_of_slot;
   for (auto const& row : rows_of(ballast_test::content_of(path("plan.csv")))) {
     EXPECT_EQ(tokens_of_slot.emplace(row[3], row[4]).first->second, row[4]);
@@ -94,7 +98,8 @@ TEST_F(BallastGrid, WritesPagePictureAndTimeline)
           "--batch 4 --microbatches 2 --report " + path("page.html") + " --picture " +
           path("picture.svg") + " --timeline " + path("timeline.json"));
   ASSERT_EQ(result.exit_code, 0) << result.error;
-  EXPECT_THAT(ballast_test::content_of(path("page.html")), HasSubstr("microbatch 1 of 2"));
+  EXPECT_THAT(ballast_test::content_of(path("page.html")),
+              AllOf(HasSubstr("microbatch 1 of 2"), HasSubstr("the number was given")));
   EXPECT_THAT(ballast_test::content_of(path("picture.svg")), HasSubstr("<svg"));
   EXPECT_TRUE(json::accept(ballast_test::content_of(path("timeline.json"))));
 }

@@ -130,6 +130,7 @@ class OtherPlans(unittest.TestCase):
         lengths = [7000, 6500, 5000, 4200, 3000, 2500, 1500, 900, 700]
         grid = ballast.grid(lengths, 2, most_tokens=8192)
         self.assertEqual((grid.microbatches, grid.fewest_microbatches), (2, 2))
+        self.assertEqual(grid.why, "the cap decides: at least 2 microbatches are needed")
         self.assertEqual(grid.weights.shape, (2, 2))
         self.assertLessEqual(grid.weights.max(), 8192)
         seen = [sample for slot in range(2) for rank in range(2)

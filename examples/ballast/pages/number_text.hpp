@@ -37,6 +37,7 @@ namespace pages {
 ///                 point; where no prefix fits (below 1e-12, from 1e21) a power of ten is written
 ///             (3) seconds have no prefix above 1: from 1000 s they are written in groups of three
 ///                 digits, and from 1e6 s with a power of ten
+///             (4) per cent have no prefix: 0.2 with "%" is "0.2 %"
 [[nodiscard]] inline std::string si_text(double value, std::string_view unit)
 {
   if (value == 0) { return "0"; }
@@ -47,6 +48,12 @@ namespace pages {
   bool const in_seconds = unit == "s";
   if (in_seconds && exponent >= 3 && exponent < 6) {
     return grouped_text(std::llround(std::strtod(rounded.c_str(), nullptr))) + "\u00A0s";
+  }
+  if (unit == "%") {
+    double const percent = std::strtod(rounded.c_str(), nullptr);
+    return (exponent >= 3 && exponent < 15 ? grouped_text(std::llround(percent))
+                                           : fmt::format("{:.3g}", percent)) +
+           "\u00A0%";
   }
   constexpr std::array<std::string_view, 11> prefixes = {"p", "n", "\u00B5", "m", "", "k",
                                                          "M", "G", "T",      "P", "E"};

@@ -51,6 +51,15 @@ TEST(SiText, HasNoKiloseconds)  // Ensures (3)
   EXPECT_EQ(si_text(7.084e8, "s"), "7.08e8\u00A0s");
 }
 
+TEST(SiText, WritesPerCentWithoutAPrefix)  // Ensures (4)
+{
+  EXPECT_EQ(si_text(0.2, "%"), "0.2\u00A0%");
+  EXPECT_EQ(si_text(0.000'05, "%"), "5e-05\u00A0%");
+  EXPECT_EQ(si_text(100, "%"), "100\u00A0%");
+  EXPECT_EQ(si_text(-999.9, "%"), "-1\u202F000\u00A0%");
+  EXPECT_EQ(si_text(2e15, "%"), "2e+15\u00A0%");
+}
+
 RC_GTEST_PROP(SiText, IsWithinHalfAUnitOfTheThirdDigit, ())  // Ensures (1) (2)
 {
   int const exponent = *rc::gen::inRange(-20, 28);

@@ -15,6 +15,7 @@
 #include <array>
 #include <functional>
 #include <limits>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -113,6 +114,94 @@ TEST(PartitionGrid, FindsTheLeastNumberOfMicrobatches)  // Ensures (3)
     }
   }
   EXPECT_LE(more, 2);
+}
+
+// What is said of numbers of microbatches against every plan that there is.
+TEST(PartitionGrid, KnowsWhatDecidesTheNumberOfMicrobatches)  // Ensures (3)
+{
+  using reason = ballast::grid_plan::decision::reason;
+  ballast::random_source random(47);
+  std::map<reason, int> seen;
+  int planned = 0;
+  int found_bound = 0;
+  for (int trial = 0; trial < ballast_test::trials_of(400); ++trial) {
+    grid_instance step;
+    step.ranks = 1 + random.below(2);
+    for (std::size_t left = 1 + random.below(7); left > 0; --left) {
+      step.weights.push_back(random.below(3) == 0 ? 15 : random.between(1, 8));
+      step.kinds.push_back(static_cast<int>(random.below(2)));
+    }
+    step.costs = step.weights;
+    step.caps.assign(step.ranks, 15);
+    if (random.below(2) == 0) { step.kinds.clear(); }
+    if (random.below(3) != 0) {
+      step.counts =
+          random.below(3) == 0 ? ballast::cell_counts::at_most(2) : ballast::cell_counts::equal();
+    }
+    SCOPED_TRACE(testing::Message() << "trial " << trial);
+    grid_options options = step.options();
+    options.microbatches = std::nullopt;
+    auto const plan = plan_of(step.weights, step.ranks, options);
+    if (!plan) { continue; }
+    ++planned;
+    ++seen[plan->decided.by];
+    found_bound += plan->microbatches == plan->fewest_microbatches ? 1 : 0;
+    EXPECT_EQ(plan->decided.by == reason::search, plan->microbatches > plan->fewest_microbatches);
+    EXPECT_EQ(plan->decided.by == reason::search,
+              plan->why().starts_with("the search decides: it found no plan with fewer, and at "));
+    auto const expect_none_below = [&](std::size_t bound) {
+      for (step.slots = 1; step.slots < bound && step.slots * step.ranks <= 6; ++step.slots) {
+        EXPECT_FALSE(ballast_test::has_grid(step)) << step.slots << ", " << plan->why();
+      }
+    };
+    expect_none_below(plan->fewest_microbatches);
+    if (plan->decided.by == reason::kinds) { step.kinds.clear(); }
+    if (plan->decided.by == reason::counts || plan->decided.by == reason::sample) {
+      step.counts = {};
+      EXPECT_GT(plan->microbatches, plan->decided.without);
+    }
+    expect_none_below(plan->decided.by == reason::cap ? 0 : plan->decided.without);
+    if (plan->decided.by == reason::sample) {
+      EXPECT_EQ(step.weights[to_index(plan->decided.sample)], 15);
+    }
+  }
+  for (reason const each : {reason::nothing, reason::cap, reason::kinds, reason::counts,
+                            reason::sample, reason::search}) {
+    EXPECT_GT(seen[each], 0) << static_cast<int>(each);
+  }
+  EXPECT_GT(found_bound * 100, planned * 90);
+}
+
+TEST(PartitionGrid, SaysWhatDecidedTheNumberOfMicrobatches)
+{
+  auto const why = [](numbers const& samples, std::size_t ranks, grid_options const& options) {
+    return plan_of(samples, ranks, options).value().why();
+  };
+  numbers samples(71, 140);
+  samples[7] = 1000;
+  auto const counted = ballast::cell_counts::equal();
+  auto const plan = plan_of(samples, 4, {.most_weight = 1000, .counts = counted}).value();
+  EXPECT_EQ(plan.microbatches, 9U);
+  EXPECT_EQ(plan.fewest_microbatches, 9U);
+  EXPECT_EQ(plan.why(),
+            "counts decide, by sample 7 of weight 1000, beside which few others fit: at least 9 "
+            "microbatches are needed, and without counts at least 3");
+  EXPECT_EQ(plan_of(samples, 4, {.most_weight = 1000}).value().microbatches, 3U);
+  EXPECT_EQ(why(samples, 4, {.most_weight = 1000}),
+            "the cap decides: at least 3 microbatches are needed");
+  EXPECT_EQ(why(samples, 4, {}), "nothing asks for a second microbatch");
+  EXPECT_EQ(why(samples, 4, {.microbatches = 5, .most_weight = 1000}),
+            "the number was given; at least 3 microbatches are needed");
+  EXPECT_EQ(why(samples, 4, {.multiple_of = 4, .most_weight = 1000}),
+            "the multiple decides: at least 3 microbatches are needed, and 4 is the next multiple");
+  EXPECT_EQ(why({9, 9, 9, 9}, 2, {.counts = ballast::cell_counts::at_most(1)}),
+            "counts decide: at least 2 microbatches are needed, and without counts at least 1");
+  std::array<int, 3> const kinds{0, 1, 1};
+  EXPECT_EQ(why({9, 9, 9}, 2, {.kinds = kinds}),
+            "kinds decide: at least 2 microbatches are needed, and without kinds at least 1");
+  // In three cells of two the samples of 8 would have to share one of 2.
+  EXPECT_EQ(why({8, 8, 2, 3, 3, 3}, 1, {.most_weight = 10, .counts = counted}),
+            "counts decide: at least 4 microbatches are needed, and without counts at least 3");
 }
 
 // Each refusal of a small step against every plan that there is.
@@ -330,8 +419,10 @@ TEST(PartitionGrid, RefusesInASentence)  // Errors
          "sample 2 of kind 1 has to stay together with one of kind 0");
   expect({1, 5, 5}, 2, {.counts = cell_counts::multiple_of(3), .kinds = pair}, infeasible, 0,
          "kind 1 has 1 sample, no multiple of 3");
-  expect({1, 5, 5}, 2, {.microbatches = 2, .fill_cells = true}, infeasible, 0, "least found is 1");
-  expect({1, 5, 5}, 4, {.fill_cells = true}, infeasible, 0, "a sample in every cell");
+  expect({1, 5, 5}, 2, {.microbatches = 2, .fill_cells = true}, infeasible, 0,
+         "in each of 4 cells, and a step has 3 samples");
+  expect({1, 5, 5}, 4, {.fill_cells = true}, infeasible, 0,
+         "in each of 4 cells, and a step has 3 samples");
   auto const most = std::numeric_limits<std::int64_t>::max();
   expect({1, most}, 1, {}, out_of_range, 1, "above 63 bits");
   auto const negative = partition_grid(numbers{1, 2}, 1, {}, fill_slots{},

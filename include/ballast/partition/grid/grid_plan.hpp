@@ -4,6 +4,7 @@
 
 #include <ballast/core/certified.hpp>
 #include <ballast/core/contract.hpp>
+#include <ballast/core/detail/concat.hpp>
 #include <ballast/core/detail/span_of.hpp>
 #include <ballast/core/digest.hpp>
 #include <ballast/core/id_vector.hpp>
@@ -17,6 +18,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
+#include <string_view>
 #include <vector>
 
 namespace ballast::inline v0 {
@@ -34,12 +37,31 @@ namespace ballast::inline v0 {
 ///                 of their largest cells, as `meet` says
 ///             (4) no plan that keeps to the options has a makespan below lower_bound, with any
 ///                 number of microbatches or, where each cell needs a sample, with as many
-///             (5) no plan that keeps to the options has fewer than fewest_microbatches
+///             (5) no plan that keeps to the options has fewer than fewest_microbatches, and, with
+///                 what decided left out of the options, none has fewer than decided.without
 ///             (6) moved is the share of all weight whose sample leaves its home; 0 without homes
 struct grid_plan : certified<cost_units> {
+  /// What the number of microbatches comes from.
+  struct decision {
+    enum class reason : std::uint8_t {
+      nothing,   ///< asks for a second one
+      given,     ///< the number itself
+      cap,       ///< what cells hold
+      kinds,     ///< a slot has samples of one
+      counts,    ///< of samples in cells
+      sample,    ///< counts, by one sample, beside which few others fit
+      multiple,  ///< the number has to be one
+      search     ///< no plan with fewer was found
+    };
+    reason by = reason::nothing;
+    sample_id sample{};  ///< for that reason
+    std::size_t without = 0;
+  };
+
   std::size_t ranks = 0;
   std::size_t microbatches = 0;  ///< of every rank
   std::size_t fewest_microbatches = 0;
+  decision decided;
   grid_meeting meet = grid_meeting::step;
   id_vector<sample_id, cell_id> owner;
   std::vector<cost_units> costs;
@@ -79,6 +101,34 @@ struct grid_plan : certified<cost_units> {
     std::size_t empty = 0;
     for (auto const row : samples) { empty += row.empty() ? 1U : 0U; }
     return empty;
+  }
+
+  /// Why there are so many microbatches, in a sentence.
+  [[nodiscard]] std::string why() const
+  {
+    auto const needed =
+        detail::concat("at least ", detail::counted(fewest_microbatches, "microbatch"),
+                       fewest_microbatches == 1 ? " is" : " are", " needed");
+    auto const decide = [&](std::string_view what, std::string_view by = "") {
+      return detail::concat(what, " decide", by, ": ", needed, ", and without ", what, " at least ",
+                            decided.without);
+    };
+    switch (decided.by) {
+      case decision::reason::nothing: return "nothing asks for a second microbatch";
+      case decision::reason::given: return detail::concat("the number was given; ", needed);
+      case decision::reason::cap: return detail::concat("the cap decides: ", needed);
+      case decision::reason::kinds: return decide("kinds");
+      case decision::reason::counts: return decide("counts");
+      case decision::reason::sample:
+        return decide("counts", detail::concat(", by sample ", to_index(decided.sample),
+                                               " of weight ", weights[to_index(decided.sample)],
+                                               ", beside which few others fit"));
+      case decision::reason::multiple:
+        return detail::concat("the multiple decides: ", needed, ", and ", microbatches,
+                              " is the next multiple");
+      case decision::reason::search: break;
+    }
+    return detail::concat("the search decides: it found no plan with fewer, and ", needed);
   }
 
   /// One word that differs where the shape, any cell, cost or weight does: ranks compare it before

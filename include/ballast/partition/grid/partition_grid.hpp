@@ -101,7 +101,8 @@ template <grid_policy Policy>
 ///                 its cap, has another number of samples than asked for, samples of two kinds, or
 ///                 a part of samples that stay together
 ///             (3) a number of microbatches that is not given is the least that is found, and
-///                 plan.fewest_microbatches says below which there is no plan
+///                 plan.fewest_microbatches says below which there is no plan, and plan.decided
+///                 what asks for so many
 ///             (4) the plan depends on nothing but the arguments, so every rank finds the same one
 ///             (5) with a plan and a workspace that have seen a step as large, nothing is allocated
 /// Errors      out_of_range: there are 0 ranks or 0 microbatches, options are out of range, sample
@@ -177,6 +178,7 @@ template <std::ranges::forward_range Samples, grid_policy Policy,
     if (plan.microbatches != found && !fill(found)) { return fail(error_code::infeasible, 0, ""); }
   }
 
+  plan.decided = step->decide(plan.microbatches, options);
   plan.owner.resize(count);
   std::span<cell_id> const owners = detail::mutable_span_of(plan.owner);
   for (std::size_t sample = 0; sample < count; ++sample) {

@@ -43,6 +43,12 @@ namespace ballast::inline v0::detail {
                   counted(std::max(slots, given.multiple_of), "slot"),
                   " has more than 2^32 - 1 cells; use fewer");
   }
+  std::size_t const cells = ranks * std::max(slots, given.multiple_of);
+  if (given.fill_cells && samples < cells) {
+    return fail(error_code::infeasible, 0, "options.fill_cells asks for a sample in each of ",
+                counted(cells, "cell"), ", and a step has ", counted(samples, "sample"),
+                "; give fewer ranks or microbatches, or leave it out");
+  }
   if (given.weight_multiple < 1) {
     return refuse("options.weight_multiple is ", given.weight_multiple, "; give 1 or more");
   }

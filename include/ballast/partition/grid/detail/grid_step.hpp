@@ -2,6 +2,7 @@
 #ifndef BALLAST_PARTITION_GRID_DETAIL_GRID_STEP_HPP
 #define BALLAST_PARTITION_GRID_DETAIL_GRID_STEP_HPP
 
+#include <ballast/core/ids.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/core/uint128.hpp>
@@ -10,6 +11,7 @@
 #include <ballast/partition/detail/joint_samples.hpp>
 #include <ballast/partition/grid/concepts.hpp>
 #include <ballast/partition/grid/grid_options.hpp>
+#include <ballast/partition/grid/grid_plan.hpp>
 #include <ballast/partition/packing/packing_lower_bound.hpp>
 #include <ballast/partition/priced_sample.hpp>
 #include <ballast/text/detail/counted.hpp>
@@ -26,7 +28,10 @@ namespace ballast::inline v0::detail {
 /// What has to be known of the samples of a kind to give it slots.
 struct grid_kind {
   std::int64_t key = 0;
-  std::size_t fewest = 0;  ///< slots that no plan has fewer of
+  std::size_t fewest = 0;     ///< slots that no plan has fewer of
+  std::size_t by_cap = 0;     ///< the same without counts
+  std::size_t by_sample = 0;  ///< the same with counts, as one sample of the kind asks for
+  sample_id sample{};         ///< that one
   std::size_t items = 0;
   std::size_t samples = 0;
   std::int64_t weight = 0;
@@ -38,14 +43,75 @@ struct grid_step {
   grid_problem problem;  ///< without slots
   std::span<std::uint32_t const> item_of;
   std::span<grid_kind> kinds;
+  std::size_t by_cap;  ///< slots that no plan has fewer of, without kinds and counts
 
-  [[nodiscard]] std::size_t fewest() const noexcept
+  [[nodiscard]] std::size_t fewest(
+      std::size_t grid_kind::* of_kind = &grid_kind::fewest) const noexcept
   {
     std::size_t sum = 0;
-    for (grid_kind const& kind : kinds) { sum += kind.fewest; }
+    for (grid_kind const& kind : kinds) { sum += kind.*of_kind; }
     return sum;
   }
+
+  /// What asks for this number of slots.
+  [[nodiscard]] grid_plan::decision decide(std::size_t slots, grid_options const& options) const
+  {
+    using reason = grid_plan::decision::reason;
+    std::size_t const least = fewest();
+    std::size_t const multiple = options.multiple_of;
+    if (options.microbatches) { return {reason::given, {}, least}; }
+    if (slots == 1) { return {reason::nothing, {}, 1}; }
+    if (slots > (least + multiple - 1) / multiple * multiple) {
+      return {reason::search, {}, least};
+    }
+    if (slots > least) { return {reason::multiple, {}, least}; }
+    if (least == by_cap) { return {reason::cap, {}, 1}; }
+    std::size_t const without_counts = fewest(&grid_kind::by_cap);
+    if (least == without_counts) { return {reason::kinds, {}, by_cap}; }
+    if (least > fewest(&grid_kind::by_sample)) { return {reason::counts, {}, without_counts}; }
+    auto const by_most = [](grid_kind const& a, grid_kind const& b) {
+      return a.by_sample - a.by_cap < b.by_sample - b.by_cap;
+    };
+    return {reason::sample, std::max_element(kinds.begin(), kinds.end(), by_most)->sample,
+            without_counts};
+  }
 };
+
+/// How many samples each cell can have at least, by all samples and by the heaviest alone.
+struct least_counts {
+  std::size_t by_all;
+  std::size_t by_one;
+};
+
+/// The h heaviest samples, no two of which fit one cell, lie in h cells, which have no less weight
+/// than they and the lightest others that bring these cells to their counts: for every such h.
+///
+/// Shapes      weights: in ascending order, one or more.
+/// Complexity  O(n)
+[[nodiscard]] inline least_counts most_in_all_cells(std::span<std::int64_t const> weights,
+                                                    std::int64_t most, workspace& memory)
+{
+  std::size_t const count = weights.size();
+  auto scratch = memory.open();
+  auto const lightest = scratch.take<std::int64_t>(count + 1);  // sums of so many
+  lightest[0] = 0;
+  std::partial_sum(weights.begin(), weights.end(), lightest.begin() + 1);
+  least_counts found{count, count};
+  std::int64_t heaviest = 0;
+  for (std::size_t heavy = 1; heavy <= count; ++heavy) {
+    std::int64_t const weight = weights[count - heavy];
+    if (heavy > 1 && weight <= most - weights[count - heavy + 1]) { break; }
+    heaviest += weight;
+    uint128 const room = static_cast<uint128>(static_cast<std::uint64_t>(most)) * heavy;
+    auto const exceeds = [&](std::size_t each) {
+      std::size_t const others = std::min(heavy * (each - 1), count - heavy);
+      return static_cast<std::uint64_t>(heaviest + lightest[others]) > room;
+    };
+    while (found.by_all > 1 && exceeds(found.by_all)) { --found.by_all; }
+    if (heavy == 1) { found.by_one = found.by_all; }
+  }
+  return found;
+}
 
 /// Slots that no plan of items of these weights has fewer of.
 [[nodiscard]] inline std::size_t fewest_slots(std::span<std::int64_t const> weights,
@@ -146,13 +212,25 @@ struct grid_step {
     grid_kind& own = kinds[kind];
     std::size_t found = 0;
     for (std::size_t item = 0; item < items.costs.size(); ++item) {
-      if (kind_of[item] == kind) { own_weights[found++] = items.weights[item]; }
+      if (kind_of[item] != kind) { continue; }
+      std::size_t const sample = items.sample_of(item);
+      bool const is_heaviest = found == 0 || items.weights[item] > weights[to_index(own.sample)];
+      if (is_heaviest) { own.sample = to_id<sample_id>(sample); }
+      own_weights[found++] = items.weights[item];
     }
     own.fewest =
         std::max<std::size_t>(fewest_slots(own_weights.first(found), most_weights, memory), 1);
+    own.by_cap = own.fewest;
+    own.by_sample = own.fewest;
     if (limited) {
       std::size_t const room = ranks * options.counts.number;
       own.fewest = std::max(own.fewest, (own.samples + room - 1) / room);
+    }
+    if (options.counts.kind == cell_counts::rule::equal && options.together.empty() && found > 0) {
+      std::sort(own_weights.begin(), own_weights.begin() + static_cast<std::ptrdiff_t>(found));
+      auto const [by_all, by_one] = most_in_all_cells(own_weights.first(found), most, memory);
+      own.fewest = std::max(own.fewest, found / (ranks * (by_all + 1)) + 1);
+      own.by_sample = std::max(own.by_sample, found / (ranks * (by_one + 1)) + 1);
     }
     if (options.counts.kind == cell_counts::rule::multiple_of &&
         own.samples % options.counts.number != 0) {
@@ -167,7 +245,10 @@ struct grid_step {
   return grid_step{
       {items.costs, items.weights, counts, kind_of, order, most_weights, {}, options.meet},
       item_of,
-      kinds};
+      kinds,
+      kinds.size() == 1
+          ? kinds[0].by_cap
+          : std::max<std::size_t>(fewest_slots(items.weights, most_weights, memory), 1)};
 }
 
 }  // namespace ballast::inline v0::detail
