@@ -274,6 +274,26 @@ TEST(EqualCount, AllocatesNothingInTheSteadyState)
   ballast_test::expect_the_same_again_without_allocation(equal_count{}, 1000);
 }
 
+TEST(EqualCount, SaysWhatKeepsCountsWithinACap)
+{
+  auto const why = [](std::vector<ballast::tokens> const& lengths,
+                      ballast::partition_constraints const& constraints) {
+    return ballast::partition(lengths, ballast::one_gpu_bags(2), ballast::equal_count{},
+                              std::identity{}, constraints)
+        .error()
+        .message;
+  };
+  EXPECT_THAT(why({9, 3, 3, 3}, {.most_per_gpu = 9}),
+              testing::EndsWith("capped{equal_count{}} looks for a plan of these counts, by swaps "
+                                "alone; without equal counts capped{longest_processing_time{}} "
+                                "finds one"));
+  EXPECT_THAT(why({6, 6, 6}, {.most_per_gpu = 10}),
+              testing::EndsWith("add bags, raise the limit or plan fewer samples at once"));
+  EXPECT_THAT(why({6, 6}, {.most_samples = 1}),
+              testing::EndsWith("use refine{} or capped{}, which do and keep no counts, or leave "
+                                "it out"));
+}
+
 TEST(EqualCountDeathTest, RefusesMultiplesOfNothing)
 {
   EXPECT_DEATH((void)ballast::partition(std::vector<tokens>{1}, one_gpu_bags(1),

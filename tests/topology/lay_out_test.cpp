@@ -244,6 +244,20 @@ TEST(LayOut, SaysWhatIsWrongWithThePlaceOfABag)
               testing::HasSubstr("rank 8: node 1 has 7 GPUs, and a bag larger than its node"));
 }
 
+TEST(LayOut, AdvisesOrdersThatHelp)
+{
+  auto const advice = [](char const* bags, std::uint32_t gpus) {
+    std::string const why = lay_out(*parse_bags(bags), cluster_of({gpus}).value()).error().message;
+    return why.substr(why.find("; ") + 2);
+  };
+  EXPECT_EQ(advice("g5n1+g3n1", 8),
+            "nor do they fit with the largest first, so use sizes that divide a node");
+  EXPECT_EQ(advice("g1n1+g2n1+g1n1", 8),
+            "write larger bags first, lay the largest first, or use sizes that divide a node");
+  EXPECT_EQ(advice("g2n1+g1n1", 6),  // twice: the second bag of 2 would start at 3
+            "lay the largest first, or use sizes that divide a node");
+}
+
 TEST(LayOut, GivesBagsTheSpeedsOfTheirGpus)  // Ensures (5)
 {
   auto machines = cluster_of({2, 1}).value();

@@ -164,6 +164,23 @@ namespace detail {
   return bags.size();
 }
 
+/// Whether the bags of a specification fit in the order written, but larger ones first.
+[[nodiscard, gnu::cold]] inline bool fits_written_largest_first(bag_spec const& spec,
+                                                                node_sizes const& nodes)
+{
+  std::vector<bag_group> groups(spec.groups().begin(), spec.groups().end());
+  std::sort(groups.begin(), groups.end(), [](bag_group a, bag_group b) { return a.gpus > b.gpus; });
+  bool fits = true;
+  for (std::size_t rank = 0; rank < nodes.gpus();) {
+    for (bag_group const group : groups) {
+      for (std::uint32_t repeat = 0; repeat < group.bags; ++repeat, rank += group.gpus) {
+        fits = fits && bag_fits_at(nodes, rank, group.gpus);
+      }
+    }
+  }
+  return fits;
+}
+
 /// Lays out bags at the speeds of the cluster, or refuses these.
 [[nodiscard]] inline result<bag_layout> layout_at_speeds(std::span<bag const> bags,
                                                          cluster const& machines)
@@ -247,10 +264,16 @@ namespace detail {
   }
   if (misfit != gpus && misplaced == misplaced_bags::refuse) {
     std::size_t const first = to_index(bags[misfit].first);
-    return fail(
-        error_code::infeasible, misfit, detail::bag_name(misfit, bags[misfit].gpus),
-        " would start at rank ", first, ": ", detail::misfit_text(nodes, first, bags[misfit].gpus),
-        "; write larger bags first, lay the largest first, or use sizes that divide a ", "node");
+    bool const helps =
+        detail::lay_largest_first(detail::mutable_span_of(bags), nodes) == bags.size();
+    return fail(error_code::infeasible, misfit, detail::bag_name(misfit, bags[misfit].gpus),
+                " would start at rank ", first, ": ",
+                detail::misfit_text(nodes, first, bags[misfit].gpus),
+                !helps ? "; nor do they fit with the largest first, so "
+                : detail::fits_written_largest_first(spec, nodes)
+                    ? "; write larger bags first, lay the largest first, or "
+                    : "; lay the largest first, or ",
+                "use sizes that divide a node");
   }
   if (misplaced == misplaced_bags::largest_first && (misfit != gpus || spans)) {
     std::vector<bag> laid = bags;

@@ -50,7 +50,7 @@ struct step_samples {
 /// Errors      infeasible: a sample has no bag, or a bag is above its capacity.
 [[nodiscard]] inline result<void> check_policy(partition_problem const& problem,
                                                planned_items const& items, batching batches,
-                                               std::span<bag_id const> owner,
+                                               bool keeps_counts, std::span<bag_id const> owner,
                                                std::span<cost_units const> starts,
                                                std::span<cost_units const> loads, workspace& memory)
 {
@@ -81,7 +81,10 @@ struct step_samples {
     bool const pads = batches == batching::padded;
     held[bag].add(pads ? 0 : problem.weights[sample], pads ? problem.weights[sample] : 0);
     if (!held[bag].exceeds(problem.capacities[bag])) { continue; }
-    if (!pads) { return out_of_capacity(problem, items, sample); }
+    if (!pads) {
+      return out_of_capacity(problem, items, sample, "capped{longest_processing_time{}}",
+                             keeps_counts);
+    }
     return fail(error_code::infeasible, items.sample_of(sample), "sample ", items.sample_of(sample),
                 " brings bag ", bag, " to ", counted(held[bag].count, "sample"),
                 " padded to the heaviest, of ", held[bag].largest, ", and it holds ",
@@ -191,7 +194,8 @@ template <partition_policy Policy>
     problem.costs = items.costs;
     problem.attention = items.attention;
   }
-  if (auto checked = check_policy(problem, items, batches, owner, starts, loads, memory);
+  if (auto checked = check_policy(problem, items, batches, plans_keep_counts(policy), owner, starts,
+                                  loads, memory);
       !checked) {
     return tl::unexpected(std::move(checked).error());
   }
@@ -213,7 +217,9 @@ template <partition_policy Policy>
                                       bag_layout const& bags, Policy const& policy,
                                       partition_constraints const& constraints, workspace& memory)
 {
-  if (auto checked = check_keeps_rules(constraints, keeps_placement_rules(policy)); !checked) {
+  if (auto checked =
+          check_keeps_rules(constraints, keeps_placement_rules(policy), plans_keep_counts(policy));
+      !checked) {
     return tl::unexpected(std::move(checked).error());
   }
   auto scratch = memory.open();

@@ -112,14 +112,15 @@ struct bags_needed {
 /// and all bags hold, then the sample. Where all bags hold the same, it says how many bags the step
 /// needs at least, and how many are enough. It sends to another policy
 /// where that finds a plan, since `advice`, as `capped` does, tries the filling that this error
-/// tries, and otherwise says that a search gave up, unless no plan can exist.
+/// tries, and otherwise says that a search gave up, unless no plan can exist. Of a policy that keeps
+/// counts it says what would keep them.
 ///
 /// Expects     capacities; `item` found no bag, or made one overrun its capacity.
 /// Complexity  O(n log n + m log m + n s) for bags of s sizes, and O(n m) as far as bags may be
 ///             looked at; it allocates.
 [[nodiscard, gnu::cold]] inline tl::unexpected<error> out_of_capacity(
     partition_problem const& problem, planned_items const& items, std::size_t item,
-    std::string_view advice = "capped{longest_processing_time{}}")
+    std::string_view advice = "capped{longest_processing_time{}}", bool keeps_counts = false)
 {
   BALLAST_EXPECTS(!problem.capacities.empty() && item < problem.weights.size());
   auto const named = [&](std::size_t which) {
@@ -175,6 +176,14 @@ struct bags_needed {
   std::string const why = concat("all samples weigh ", weight, " and ", counted(bags, "bag"),
                                  bags == 1 ? " holds " : " hold ", room, "; ", named(item),
                                  " and found no bag with room; ");
+  if (keeps_counts && !impossible) {
+    return fail(
+        error_code::infeasible, items.sample_of(item), why,
+        "capped{equal_count{}} looks for a plan of these counts, by swaps alone; ",
+        all_find_room
+            ? concat("without equal counts ", advice, " finds one")
+            : "where it finds none, add bags, raise the limit or plan fewer samples at once");
+  }
   return fail(
       error_code::infeasible, items.sample_of(item),
       all_find_room

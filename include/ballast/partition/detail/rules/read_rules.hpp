@@ -27,11 +27,12 @@ namespace ballast::inline v0::detail {
 
 /// Refuses rules where the policy does not keep them.
 [[nodiscard]] inline result<void> check_keeps_rules(partition_constraints const& constraints,
-                                                    bool keeps)
+                                                    bool keeps, bool keeps_counts)
 {
   if (keeps || !constraints.has_rules()) { return {}; }
   return fail(error_code::infeasible, 0, "this policy does not keep constraints.",
-              constraints.first_rule(), "; use refine{} or capped{}, which do, or leave it out");
+              constraints.first_rule(), "; use refine{} or capped{}, which do",
+              keeps_counts ? " and keep no counts" : "", ", or leave it out");
 }
 
 /// Reads who has to be apart from whom.
