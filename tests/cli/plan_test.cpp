@@ -64,6 +64,8 @@ TEST_F(BallastPlan, TakesEveryPolicyWithItsParameters)
                  "--policy: at offset 11 of 'refine:lpt,wrok=5': 'wrok' is no parameter of refine");
   expect_refused(run("plan --codes g8b1i256f1s0 --policy refine:padded_batches"), 2,
                  "at offset 7 of");
+  expect_refused(run("plan --codes g8b1i256f1s0 --policy exact:equal_count"), 2,
+                 "exact would break what 'equal_count' keeps to; use that by itself");
 }
 
 constexpr char const* layers = "--cost transformer:d=3072,gamma=0.405,layers=57 ";
@@ -542,6 +544,8 @@ TEST_F(BallastPlan, AnswersTwoWhenTheCommandLineIsWrong)
   expect_refused(run("plan --codes g8b1i256f1s0 --bags g3n2 --gpus 8"), 2, "replicas");
   expect_refused(run("plan --codes g8b1i256f1s0 --bags g1n1+g2n1+g1n1 --gpus 8"), 2,
                  "lay the largest first");
+  expect_refused(run("plan --codes g8b1i256f1s0 --bags g5n1+g3n1 --gpus 8"), 2,
+                 "nor do they fit with the largest first");
   expect_refused(run("plan --codes g8b1i256f1s0 --bags g8n1 g4n2"), 2, "g4n2");
   expect_refused(run("plan --codes g8b1 --gpus 8"), 2, "--codes");
   expect_refused(run("plan --codes g8b1i256f1s0 --cost transformer"), 2, "--cost");

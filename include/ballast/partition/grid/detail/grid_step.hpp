@@ -43,7 +43,7 @@ struct grid_step {
   grid_problem problem;  ///< without slots
   std::span<std::uint32_t const> item_of;
   std::span<grid_kind> kinds;
-  std::size_t by_cap;  ///< slots that no plan has fewer of, without kinds and counts
+  std::size_t by_cap = 0;  ///< slots that no plan has fewer of, without kinds and counts
 
   [[nodiscard]] std::size_t fewest(
       std::size_t grid_kind::* of_kind = &grid_kind::fewest) const noexcept
@@ -242,13 +242,16 @@ struct least_counts {
   }
   auto const order = scratch.take<priced_sample>(items.costs.size());
   descending_order_into(order, items.costs, memory);
-  return grid_step{
+  grid_step step{
       {items.costs, items.weights, counts, kind_of, order, most_weights, {}, options.meet},
       item_of,
-      kinds,
-      kinds.size() == 1
-          ? kinds[0].by_cap
-          : std::max<std::size_t>(fewest_slots(items.weights, most_weights, memory), 1)};
+      kinds};
+  step.by_cap = step.fewest(&grid_kind::by_cap);
+  if (kinds.size() > 1) {
+    std::size_t const without_kinds = fewest_slots(items.weights, most_weights, memory);
+    step.by_cap = std::clamp<std::size_t>(without_kinds, 1, step.by_cap);
+  }
+  return step;
 }
 
 }  // namespace ballast::inline v0::detail
