@@ -141,10 +141,9 @@ struct partition_problem {
 /// A policy is a value, usually without state, with its parameters as public members. It may have
 /// constant member functions: `batching batches()` where loads are not sums; `bool restricts()` where
 /// it chooses among some plans only, as those of equal counts, so that what it proves holds for these
-/// alone; and `bool keeps_homes()` where it gives up some makespan for samples that stay. What moves
-/// samples freely takes no such policy: where these members are static and constexpr, a nesting
-/// without meaning, such as `refine{equal_count{}}`, does not compile. A policy that keeps to the
-/// problem's rules, and then to capacities, has `bool keeps_rules()`.
+/// alone; and `bool keeps_homes()` where it gives up some makespan for samples that stay. Where they
+/// are static and constexpr, a nesting without meaning, such as `refine{equal_count{}}`, does not
+/// compile. A policy that keeps to the problem's rules, and then to capacities, has `keeps_rules()`.
 template <class P>
 concept partition_policy =
     requires(P const policy, partition_problem const& problem, std::span<cost_units> loads,
@@ -184,8 +183,8 @@ template <class P>
   if constexpr (requires { typename std::bool_constant<P::keeps_homes()>; }) {
     kind.homed = P::keeps_homes();
     kind.free = kind.free && !kind.homed;
-  } else if constexpr (requires(P const policy) { policy.keeps_homes(); }) {
-    kind.free = false;
+  } else {
+    kind.free = kind.free && !requires(P const policy) { policy.keeps_homes(); };
   }
   return kind;
 }
@@ -265,7 +264,7 @@ template <partition_policy Policy>
   }
 }
 
-/// Whether nothing is lost but makespan where samples of this policy's plans change bags.
+/// Whether only makespan is lost where samples of this policy's plans change bags.
 template <partition_policy Policy>
 [[nodiscard]] constexpr bool plans_are_free(Policy const& policy)
 {
@@ -273,8 +272,7 @@ template <partition_policy Policy>
          !plans_keep_homes(policy);
 }
 
-/// The same of its type, as far as that says it, for policies by several quantities too.
-template <class P>
+template <class P>  // as far as its type says it, and where it plans by several quantities too
 inline constexpr bool is_free_policy = !plan_kind_of<P>.restricted && !plan_kind_of<P>.homed;
 
 }  // namespace detail

@@ -67,11 +67,6 @@ namespace detail {
   return concat("bag ", index, " of ", counted(gpus, "GPU"));
 }
 
-[[nodiscard]] inline std::string gpus_text(std::size_t gpus)
-{
-  return concat(gpus, gpus == 1 ? " GPU" : " GPUs");
-}
-
 /// What is wrong with a bag that does not fit at `first`.
 [[nodiscard, gnu::cold]] inline std::string misfit_text(node_sizes const& nodes, std::size_t first,
                                                         std::size_t gpus)
@@ -81,13 +76,13 @@ namespace detail {
   std::size_t const within = first - to_index(nodes.first(node));
   std::string const name = concat("node ", to_index(node));
   if (gpus > size) {
-    return name + " has " + gpus_text(size) +
+    return name + " has " + counted(size, "GPU") +
            ", and a bag larger than its node must be whole nodes of one size";
   }
   if (within % gpus != 0) {
     return concat("GPU ", within, " of ", name, " is no multiple of ", gpus);
   }
-  return name + " has only " + gpus_text(size - within) + " from there on";
+  return name + " has only " + counted(size - within, "GPU") + " from there on";
 }
 
 /// Every place of a bag of `gpus`, best first: inside the smallest nodes that it fits, so that
@@ -170,15 +165,14 @@ namespace detail {
 {
   std::vector<bag_group> groups(spec.groups().begin(), spec.groups().end());
   std::sort(groups.begin(), groups.end(), [](bag_group a, bag_group b) { return a.gpus > b.gpus; });
-  bool fits = true;
   for (std::size_t rank = 0; rank < nodes.gpus();) {
     for (bag_group const group : groups) {
       for (std::uint32_t repeat = 0; repeat < group.bags; ++repeat, rank += group.gpus) {
-        fits = fits && bag_fits_at(nodes, rank, group.gpus);
+        if (!bag_fits_at(nodes, rank, group.gpus)) { return false; }
       }
     }
   }
-  return fits;
+  return true;
 }
 
 /// Lays out bags at the speeds of the cluster, or refuses these.
