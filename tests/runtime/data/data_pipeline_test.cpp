@@ -117,7 +117,6 @@ TEST(DataPipeline, IsALoopOfEachRank)
 {
   faulty_source const source;
   std::atomic<std::size_t> trained = 0;
-  // [pipeline]
   data_pipeline pipeline(source, lightest_rank{2}, 2,  // what to load, who computes it, ranks
                          {.samples = 1000, .step_samples = 64, .epochs = 2}, data_windows{},
                          {.least = 1, .most = 4, .late_after = std::chrono::minutes(2)});
@@ -129,7 +128,6 @@ TEST(DataPipeline, IsALoopOfEachRank)
       }
     }
   });
-  // [pipeline]
   EXPECT_EQ(trained, 2000U);
 }
 
