@@ -73,6 +73,18 @@ TEST(MpiDataRanks, TrainOnWhatOneProcessWould)
     auto const done = serve_as_loader(comm, proxy, source);
     EXPECT_TRUE(done) << done.error().message;
   }
+  // No message is left that would meet the next ones between two ranks.
+  std::vector<std::byte> const own(3, static_cast<std::byte>(to_index(comm.rank())));
+  for (std::size_t away = 0; away < comm.size(); ++away) {
+    std::size_t const to = (to_index(comm.rank()) + away) % comm.size();
+    std::size_t const from = (to_index(comm.rank()) + comm.size() - away) % comm.size();
+    std::vector<std::byte> other(3);
+    auto const sent = comm.send(own, ballast::to_id<rank_id>(to)).value();
+    auto const received = comm.receive(other, ballast::to_id<rank_id>(from)).value();
+    ballast::or_throw(comm.wait_for(received));
+    ballast::or_throw(comm.wait_for(sent));
+    EXPECT_EQ(other, std::vector(3, static_cast<std::byte>(from)));
+  }
 }
 
 // Loads like the other, and dies or stops at some call.

@@ -203,6 +203,30 @@ TEST(ServeAsProxy, TellsTrainersWhatStopsIt)
   EXPECT_THAT(all[1].error, HasSubstr("the saved state has 'nonsense'"));
 }
 
+// Samples of another set: where they were longer, they are shorter.
+struct other_source {
+  [[nodiscard]] static ballast::result<ballast::loaded_sample> load(std::uint64_t sample)
+  {
+    return ballast::loaded_sample{{501 - faulty_source::lengths_of(sample)[0]}, {}};
+  }
+};
+
+TEST(ServeAsProxy, TakesAStateOnlyOfTheSameData)
+{
+  drawn_ranks drawn{.source = {}, .setup = {.samples = 60, .step_samples = 6}, .most_steps = 3};
+  std::string const state = run(drawn).front().state;
+  auto const said = ballast::run_ranks(3, [&](ballast::thread_communicator& comm) {
+    if (comm.rank() == rank_id{0}) { return ballast_test::train_as(comm, rank_id{1}, {}, 9).error; }
+    auto const done = comm.rank() == rank_id{1}
+                          ? serve_as_proxy(comm, 1, by_length{1}, drawn.setup, {}, {}, state)
+                          : serve_as_loader(comm, rank_id{1}, other_source{});
+    return done ? "" : done.error().message;
+  });
+  EXPECT_THAT(said, testing::Each(testing::MatchesRegex(
+                        "sample [0-9]+ had length [0-9]+ when the state was saved, and has [0-9]+ "
+                        "now; give the data with which it was saved")));
+}
+
 struct killed {};
 
 // Two trainers, the proxy and two loaders, of whom one ends instead of a send. Threads cannot be
