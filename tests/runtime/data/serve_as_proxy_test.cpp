@@ -294,7 +294,7 @@ TEST(ServeAsProxy, TellsAllWhoIsGoneAndANewGroupGoesOn)
   milliseconds const deadline(700);
   auto const expected =
       expected_digests({.source = {.bad = {5}}, .setup = mortal_setup, .windows = mortal_windows});
-  for (std::size_t const who : {1, 2}) {
+  for (std::size_t const who : {1U, 2U}) {
     std::string const gone = who == 1 ? "rank 1, a trainer of the data pipeline, said nothing for"
                                       : "rank 2, the proxy of the data pipeline, said nothing for";
     auto const runs = run_until_one_ends_at_ten_moments(who, deadline);
@@ -329,13 +329,13 @@ TEST(ServeAsProxy, LosesNoSampleWhenALoaderIsGoneAtAnyMoment)
       expected_digests({.source = {.bad = {5}}, .setup = mortal_setup, .windows = mortal_windows});
   for (auto const& each : run_until_one_ends_at_ten_moments(3, milliseconds(5000))) {
     EXPECT_EQ(each.ranks[3].error, "killed");
-    for (std::size_t rank : {0, 1, 2, 4}) { EXPECT_EQ(each.ranks[rank].error, ""); }
+    for (std::size_t const rank : {0U, 1U, 2U, 4U}) { EXPECT_EQ(each.ranks[rank].error, ""); }
     EXPECT_EQ(each.ranks[0].digests, expected);
     EXPECT_EQ(each.ranks[1].digests, expected);
   }
 }
 
-struct costs_nothing_twice {
+struct short_table {
   ballast::cost_units operator()(std::span<ballast::tokens const> lengths) const
   {
     if (lengths[0] > 400) { throw std::runtime_error("the table ends"); }
@@ -355,10 +355,8 @@ std::vector<std::string> said_by_all(std::size_t trainers, std::size_t loads_ins
         auto const own = to_index(comm.rank());
         rank_id const proxy = own == 4 ? proxy_of_last : rank_id{2};
         if (own == 2) {
-          data_windows const windows{.steps = 2,
-                                     .held_back = 1,
-                                     .policy = ballast::long_rounds{},
-                                     .cost = costs_nothing_twice{}};
+          data_windows const windows{
+              .steps = 2, .held_back = 1, .policy = ballast::long_rounds{}, .cost = short_table{}};
           done = serve_as_proxy(comm, trainers, by_length{2}, mortal_setup, windows);
         } else if ((own < 2 && own != loads_instead) || own == trains_instead) {
           ballast::data_trainer data(comm, proxy);

@@ -117,8 +117,8 @@ struct proxy_peers {
   /// Tells all that are left why it ends, and waits for no answer.
   void part(error reason)
   {
+    if (std::exchange(parted, true)) { return; }
     if (outcome) { outcome = tl::unexpected(std::move(reason)); }
-    parted = true;
     auto const tell = [last = write_stop(outcome.error(), true)](auto& each) {
       if (!each.ended) { each.send(last); }
     };
