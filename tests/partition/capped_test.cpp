@@ -12,6 +12,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
+#include <ballast/partition/detail/capacity/fill_by_density.hpp>
 #include <ballast/partition/equal_count.hpp>
 #include <ballast/partition/exact.hpp>
 #include <ballast/partition/least_movement.hpp>
@@ -500,6 +501,26 @@ TEST(Capped, AllocatesNothingInTheSteadyState)
                                    std::identity{}, limits)
         .has_value();
   });
+}
+
+// A heap of bags needs a total order, also of those that hold no more or can do no more.
+TEST(Capped, OrdersBagsThatAreFullInAnyWay)
+{
+  using ballast::detail::bag_rooms;
+  std::vector<bag_rooms> bags;
+  for (std::uint32_t index = 0; index < 32; ++index) {
+    bags.push_back({index % 4, index / 4 % 4, index});
+  }
+  for (bag_rooms const& a : bags) {
+    for (bag_rooms const& b : bags) {
+      ASSERT_EQ(bag_rooms::sparser(a, b) + bag_rooms::sparser(b, a), a.index == b.index ? 0 : 1);
+      for (bag_rooms const& c : bags) {
+        bool const follows = bag_rooms::sparser(a, b) && bag_rooms::sparser(b, c);
+        ASSERT_TRUE(!follows || bag_rooms::sparser(a, c))
+            << a.index << " " << b.index << " " << c.index;
+      }
+    }
+  }
 }
 
 }  // namespace

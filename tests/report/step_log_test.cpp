@@ -12,6 +12,7 @@
 #include <gtest/gtest.h>
 #include <ballast/partition/longest_processing_time.hpp>
 #include <ballast/partition/partition.hpp>
+#include <ballast/report/step_entry.hpp>
 #include <ballast/topology/bag_layout.hpp>
 
 #include <algorithm>

@@ -80,8 +80,7 @@ struct profile_file {
   std::string hardware;  ///< a fingerprint, such as "8 x H100, CUDA 13.0"
   std::string data;      ///< a fingerprint of the data whose shapes were drawn
   std::vector<measured_module> modules;
-  std::vector<std::string> notes =
-      {};  ///< sentences on what may be wrong in the text it was read from
+  std::vector<std::string> notes = {};  ///< of who read it: sentences on what may be wrong
 
   friend bool operator==(profile_file const& a, profile_file const& b)
   {

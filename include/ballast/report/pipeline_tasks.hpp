@@ -8,7 +8,7 @@
 #include <ballast/pipeline/compiled_schedule.hpp>
 #include <ballast/pipeline/pipeline_timeline.hpp>
 #include <ballast/pipeline/schedule.hpp>
-#include <ballast/report/step_log.hpp>
+#include <ballast/report/step_entry.hpp>
 #include <ballast/text/detail/counted.hpp>
 
 #include <cstddef>

@@ -2,9 +2,6 @@
 #ifndef BALLAST_REPORT_STEP_LOG_HPP
 #define BALLAST_REPORT_STEP_LOG_HPP
 
-#include <ballast/core/contract.hpp>
-#include <ballast/core/ids.hpp>
-#include <ballast/core/quantities.hpp>
 #include <ballast/core/ratio.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/report/detail/append_integer.hpp>

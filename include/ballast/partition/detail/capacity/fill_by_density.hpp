@@ -27,11 +27,13 @@ struct bag_rooms {
   std::int64_t weight;
   std::uint32_t index;
 
-  /// Whether `a` has less load per weight to give, or as much and less of it.
+  /// Whether `a` has less load per weight to give, or as much and less of it. A bag that is full in
+  /// both has none to give, where 0 / 0 would be as much as any.
   [[nodiscard]] static constexpr bool sparser(bag_rooms const& a, bag_rooms const& b) noexcept
   {
     auto const cross = [](bag_rooms const& x, bag_rooms const& y) {
-      return uint128{static_cast<std::uint64_t>(x.load)} * static_cast<std::uint64_t>(y.weight);
+      std::int64_t const weight = y.load == 0 && y.weight == 0 ? 1 : y.weight;
+      return uint128{static_cast<std::uint64_t>(x.load)} * static_cast<std::uint64_t>(weight);
     };
     return precedes(cross(a, b), cross(b, a), a.weight, b.weight, b.index, a.index);
   }
