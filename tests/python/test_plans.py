@@ -5,6 +5,7 @@ import itertools
 import pathlib
 import pickle
 import sys
+import tempfile
 import threading
 import unittest
 
@@ -168,6 +169,12 @@ class OtherPlans(unittest.TestCase):
                    for own in best["modules"].values())
         self.assertEqual(gpus, 16)
         self.assertGreaterEqual(best["step_seconds"], found["lower_bound_seconds"])
+        with tempfile.TemporaryDirectory() as folder:
+            wrong = pathlib.Path(folder) / "profile.csv"
+            wrong.write_text(pathlib.Path(profile).read_text().replace("1.1e14", "110"))
+            with self.assertWarnsRegex(UserWarning, "is 110, more than 100 times below the"):
+                ballast.search(str(wrong), sizes, gpus=16, memory_bytes=80 * 10**9,
+                               global_batch=64)
 
     def test_costs_are_fitted(self):
         model = "transformer:d=1024,layers=4,gamma=0.5"
