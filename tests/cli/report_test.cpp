@@ -171,9 +171,7 @@ TEST_F(BallastReport, PassesOverAWrongLineAndNamesIt)
   EXPECT_THAT(result.out,
               testing::StartsWith(
                   "2 steps; 12 lines passed over: 2, 3, 4, 5, 6, 7, 8, 9, 10, 11 and 2 more\n"));
-  for (std::string const& reason : reasons) {
-    EXPECT_THAT(result.error, HasSubstr(reason));
-  }
+  for (std::string const& reason : reasons) { EXPECT_THAT(result.error, HasSubstr(reason)); }
   EXPECT_EQ(std::ranges::count(result.error, '\n'), 10) << result.error;
   EXPECT_THAT(content_of(path("bad.jsonl.html")), HasSubstr("12 lines passed over: 2, 3"));
   EXPECT_THAT(run("report " + file("one.jsonl", "?\n" + good)).out,
