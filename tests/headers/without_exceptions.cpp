@@ -29,6 +29,10 @@ struct planner {
   }
 };
 
+struct source {
+  result<loaded_sample> load(std::uint64_t) const { return {}; }
+};
+
 [[maybe_unused]] void use_all(thread_communicator& comm, pipeline_runner<>& runner)
 {
   (void)runner.run(comm, std::vector<microbatch_id>{}, stage{});
@@ -41,6 +45,9 @@ struct planner {
   step_balancer balancer(comm, one_gpu_bags(1), [](tokens each) { return each; }, refine{});
   (void)balancer.plan(std::vector<tokens>{1, 2});
   run_ranks(1, [](thread_communicator&) {});
+  auto const plan = [](data_step const&, std::span<rank_id>) { return result<void>(); };
+  data_pipeline data(source{}, plan, 1, {.samples = 4, .step_samples = 2});
+  (void)data.next(rank_id{0});
 }
 
 }  // namespace

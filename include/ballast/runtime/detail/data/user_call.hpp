@@ -3,6 +3,7 @@
 #define BALLAST_RUNTIME_DETAIL_DATA_USER_CALL_HPP
 
 #include <ballast/core/detail/concat.hpp>
+#include <ballast/core/detail/thrown_by.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/runtime/detail/thrown_text.hpp>
@@ -29,11 +30,7 @@ namespace ballast::inline v0::detail {
 template <class F>
 [[nodiscard]] result<void> call_user(std::string_view name, F f)
 {
-  try {
-    f();
-  } catch (...) {
-    return tl::unexpected(what_was_thrown(name, std::current_exception()));
-  }
+  if (auto const thrown = thrown_by(f)) { return tl::unexpected(what_was_thrown(name, thrown)); }
   return {};
 }
 
