@@ -28,7 +28,8 @@ namespace detail {
 [[nodiscard]] inline loader_options checked(loader_options options)
 {
   BALLAST_EXPECTS(options.late_after > std::chrono::milliseconds(0), "late_after is ",
-                  options.late_after.count(), " ms");
+                  options.late_after.count(),
+                  " ms; give one above 0, milliseconds::max() for never");
   // Clocks overflow on now + max.
   options.late_after =
       std::min<std::chrono::milliseconds>(options.late_after, std::chrono::hours(24 * 365));
