@@ -10,7 +10,7 @@
 #include <ballast/by_name/parse_order_policy.hpp>
 #include <ballast/by_name/parse_policy.hpp>
 #include <ballast/cost/cost_literal.hpp>
-#include <ballast/partition/equal_count.hpp>
+#include <ballast/partition/longest_processing_time.hpp>
 #include <ballast/partition/partition.hpp>
 #include <ballast/partition/refine.hpp>
 #include <ballast/pipeline/order_lower_bound.hpp>
@@ -58,7 +58,7 @@ TEST(SharedObjects, PoliciesCostModelsAndLayoutsServeSeveralThreadsAtOnce)
   auto const lengths = shared_lengths();
   auto const bags = shared_bags();
   auto const cost = "transformer:d=3072,gamma=0.405"_cost;
-  ballast::refine const policy{ballast::equal_count{}};
+  ballast::refine const policy{ballast::longest_processing_time{}};
   auto const plan = [&](std::size_t) {
     return ballast::partition(lengths, bags, policy, cost)->digest();
   };
