@@ -290,7 +290,7 @@ TEST(EqualCount, SaysWhatKeepsCountsWithinACap)
   EXPECT_THAT(why({6, 6, 6}, {.most_per_gpu = 10}),
               testing::EndsWith("add bags, raise the limit or plan fewer samples at once"));
   EXPECT_THAT(why({6, 6}, {.most_samples = 1}),
-              testing::EndsWith("use refine{} or capped{}, which do and keep no counts, or leave "
+              testing::EndsWith("use refine{} or capped{}, which do, but keep no counts, or leave "
                                 "it out"));
 }
 

@@ -354,10 +354,10 @@ TEST(PlacementRules, AreRefusedWithTheNumbers)
 TEST(PlacementRules, AreRefusedByPoliciesThatKeepNone)
 {
   std::vector<int> const pairs = {1, 1, 2, 2};
-  auto const expect_refused = [&](auto const& policy) {
+  auto const expect_refused = [&](auto const& policy, std::string const& but = "") {
     EXPECT_EQ(refusal(policy, {.apart = pairs}),
-              "this policy does not keep constraints.apart; use refine{} or capped{}, which do, or "
-              "leave it out");
+              "this policy does not keep constraints.apart; use refine{} or capped{}, which do" +
+                  but + ", or leave it out");
     EXPECT_THAT(refusal(policy, {.most_samples = 3}), HasSubstr("constraints.most_samples"));
     EXPECT_THAT(refusal(policy, {.most_per_gpu = 90, .cap_is_soft = true}),
                 HasSubstr("constraints.cap_is_soft"));
@@ -365,10 +365,10 @@ TEST(PlacementRules, AreRefusedByPoliciesThatKeepNone)
   expect_refused(ballast::longest_processing_time{});
   expect_refused(ballast::karmarkar_karp{});
   expect_refused(ballast::exact{});
-  expect_refused(ballast::equal_count{});
+  expect_refused(ballast::equal_count{}, ", but keep no counts");
   expect_refused(ballast::padded_batches{});
   expect_refused(ballast::least_movement{});
-  expect_refused(capped{ballast::equal_count{}});
+  expect_refused(capped{ballast::equal_count{}}, ", but keep no counts");
   auto const vectors = ballast::partition(
       std::vector<ballast::tokens>{8, 7}, ballast::one_gpu_bags(2), refine{},
       [](ballast::tokens length) { return ballast::cost_vector<2>{length, length}; },

@@ -32,7 +32,7 @@ namespace ballast::inline v0::detail {
   if (keeps || !constraints.has_rules()) { return {}; }
   return fail(error_code::infeasible, 0, "this policy does not keep constraints.",
               constraints.first_rule(), "; use refine{} or capped{}, which do",
-              keeps_counts ? " and keep no counts" : "", ", or leave it out");
+              keeps_counts ? ", but keep no counts" : "", ", or leave it out");
 }
 
 /// Reads who has to be apart from whom.
