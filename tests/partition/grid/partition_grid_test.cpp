@@ -259,6 +259,12 @@ TEST(PartitionGrid, FindsPlansWhereCapsCountsAndKindsLeaveFew)
       plan_of({1, 1, 1, 1}, 2, {.counts = cell_counts::equal(), .together = std::array{1, 1, 2, 2}})
           .value();
   EXPECT_EQ(groups.microbatches, 1U);
+  // Only the first rank holds any of these, one at a time.
+  std::array<std::int64_t, 3> const uneven{11, 4, 5};
+  auto const alone =
+      plan_of({10, 9, 6, 6, 7}, 3, {.most_weights = uneven, .counts = cell_counts::equal()});
+  ASSERT_TRUE(alone) << alone.error().message;
+  EXPECT_EQ(alone->microbatches, 5U);
 }
 
 TEST(PartitionGrid, SaysThatASearchGaveUp)

@@ -8,6 +8,7 @@
 #include <ballast/partition/grid/detail/slot_shares.hpp>
 #include <ballast/partition/grid/grid_options.hpp>
 
+#include <algorithm>
 #include <cstddef>
 
 namespace ballast::inline v0::detail {
@@ -27,8 +28,12 @@ struct slot_range {
   {
     least = rounded(step.fewest());
     bool const whole = options.counts.kind == cell_counts::rule::multiple_of;
-    // With more, a kind has more cells than samples, or than full steps of them.
-    std::size_t const further = has_gaps ? samples / step.problem.ranks() + step.kinds.size()
+    // With more, a kind has more cells than samples, or than full steps of them; of equal counts,
+    // more cells of the largest cap, which hold any of them.
+    auto const& caps = step.problem.most_weights;
+    auto const largest = static_cast<std::size_t>(
+        std::count(caps.begin(), caps.end(), *std::max_element(caps.begin(), caps.end())));
+    std::size_t const further = has_gaps ? samples / largest + step.kinds.size()
                                          : samples / (whole ? options.counts.number : 1);
     last = options.fill_cells ? samples / step.problem.ranks() / multiple * multiple
                               : rounded(least + further);
