@@ -335,6 +335,37 @@ TEST(ServeAsProxy, LosesNoSampleWhenALoaderIsGoneAtAnyMoment)
   }
 }
 
+// Six plans, each shorter than the deadline and together longer, while one loader is parked.
+TEST(ServeAsProxy, IsHeardBetweenPlans)
+{
+  auto const slow = [](ballast::data_step const&, std::span<rank_id> owner) {
+    std::this_thread::sleep_for(milliseconds(150));
+    std::ranges::fill(owner, rank_id{0});
+    return ballast::result<void>();
+  };
+  loader_options const options{.most = 1};
+  std::atomic<std::size_t> returned = 0;
+  auto const said = ballast::run_ranks(
+      4,
+      [&](ballast::thread_communicator& comm) {
+        rank_id const proxy{1};
+        ballast::result<void> done;
+        std::string error;
+        if (comm.rank() < proxy) {
+          error = ballast_test::train_as(comm, proxy, options, 100).error;
+        } else if (comm.rank() == proxy) {
+          done = serve_as_proxy(comm, 1, slow, {.samples = 12, .step_samples = 2},
+                                data_windows<>{.steps = 6, .held_back = 1}, options);
+        } else {
+          done = serve_as_loader(comm, proxy, faulty_source{});
+        }
+        for (++returned; returned < 4;) { std::this_thread::sleep_for(milliseconds(2)); }
+        return done ? error : done.error().message;
+      },
+      milliseconds(600));
+  EXPECT_THAT(said, testing::Each(""));
+}
+
 struct short_table {
   ballast::cost_units operator()(std::span<ballast::tokens const> lengths) const
   {

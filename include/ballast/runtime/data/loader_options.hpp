@@ -2,6 +2,7 @@
 #ifndef BALLAST_RUNTIME_DATA_LOADER_OPTIONS_HPP
 #define BALLAST_RUNTIME_DATA_LOADER_OPTIONS_HPP
 
+#include <ballast/comm/deadline.hpp>
 #include <ballast/core/contract.hpp>
 
 #include <algorithm>
@@ -30,9 +31,7 @@ namespace detail {
   BALLAST_EXPECTS(options.late_after > std::chrono::milliseconds(0), "late_after is ",
                   options.late_after.count(),
                   " ms; give one above 0, milliseconds::max() for never");
-  // Clocks overflow on now + max.
-  options.late_after =
-      std::min<std::chrono::milliseconds>(options.late_after, std::chrono::hours(24 * 365));
+  options.late_after = std::min(options.late_after, longest_deadline);
   return options;
 }
 

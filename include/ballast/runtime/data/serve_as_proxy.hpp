@@ -36,13 +36,13 @@ namespace ballast::inline v0 {
 /// so any loader may die or stop: over MPI under `mpirun --enable-recovery`, which does not end the
 /// job then. Where a trainer or the proxy does, all ranks that are left return by the deadline of
 /// comm, or a quarter of it later, and a new group goes on from the last step that was saved. So
-/// every trainer calls next() at least as often, and a plan takes less time.
+/// every trainer calls next() at least as often, and a plan takes less than three quarters of it.
 ///
 /// Expects     1 <= trainers and trainers + 2 <= comm.size(); only this thread uses comm.
 /// Ensures     (1) those of data_proxy
-///             (2) a loader that says nothing for late_after while something is expected of it, or
-///                 of which a trainer has waited so long for a payload, is lost: the news of a step
-///                 name it, by its rank. It is not listened to any more
+///             (2) a loader that answers nothing for late_after while something is expected of it,
+///                 or of which a trainer has waited so long for a payload, is lost: the news of a
+///                 step name it, by its rank. It is not listened to any more
 ///             (3) a payload goes from its loader to the rank that computes it, once, when a step is
 ///                 planned
 /// Errors      those of data_proxy, of restore and of the plan; infeasible: a sample was given to a

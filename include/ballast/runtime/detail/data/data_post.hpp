@@ -103,8 +103,7 @@ template <point_to_point Communicator>
 {
   std::chrono::milliseconds longest = default_deadline;
   if constexpr (requires { comm.deadline(); }) { longest = comm.deadline(); }
-  // Clocks overflow on now + max.
-  return std::min<std::chrono::milliseconds>(longest, std::chrono::hours(24 * 365));
+  return std::min(longest, longest_deadline);
 }
 
 /// How long a rank waits for its last messages to leave.
@@ -135,7 +134,7 @@ class data_post {
   {}
 
   /// Nobody has looked for so long.
-  void excuse(std::chrono::nanoseconds away) { heard_ += away; }
+  void excuse(std::chrono::nanoseconds away) { heard_ = std::min(heard_ + away, clock::now()); }
   /// Nobody has looked until now.
   void listen() { heard_ = clock::now(); }
   [[nodiscard]] bool is_silent() const { return clock::now() - heard_ > longest_; }

@@ -78,8 +78,7 @@ struct proxy_peers {
   void keep_alive(bool loaders_too)
   {
     auto const now = clock::now();
-    auto const away = looked == clock::time_point() ? clock::duration() : now - looked;
-    looked = now;
+    auto const away = now - std::exchange(looked, now);
     auto const keep = [&](auto& each, bool alive) {
       if (away > longest / 8) { each.excuse(away); }
       if (!each.ended && alive) { each.keep_alive(); }
@@ -142,7 +141,7 @@ struct proxy_peers {
   std::deque<trainer_peer<Communicator>> trainers;
   std::deque<loader_peer<Communicator>> loaders;
   std::chrono::milliseconds longest;
-  clock::time_point looked = {};
+  clock::time_point looked = clock::now();
   result<void> outcome;
   bool parted = false;
 

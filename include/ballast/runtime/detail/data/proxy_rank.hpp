@@ -246,6 +246,7 @@ class proxy_rank {
       }
       peers_.tell_trainers(write_step(next.step, places));
       announced_.push_back({next.step.number, next.tickets, next.step.owner});
+      peers_.keep_alive(!ending_);  // a plan takes time
     }
     if (!proxy_.health()) { return stop(proxy_.health().error()); }
     if (proxy_.finished() || finish) {
