@@ -148,6 +148,17 @@ class Sampler(unittest.TestCase):
         self.assertEqual(len(set(rest) | set(trained)), 4 * 64)
         self.assertFalse(set(rest) & set(trained))
 
+    def test_equal_counts_differ_by_one_where_a_step_has_no_multiple(self):
+        for last in (44, 3):  # on 16 microbatches
+            samplers = [BalancedBatchSampler(LENGTHS[:64 + last], 64, rank=rank, ranks=8,
+                                             microbatches=2, equal_counts=True)
+                        for rank in range(8)]
+            cells = [cell for sampler in samplers for cell in sampler.cells(1)]
+            counts = [len(cell.indices) if cell.weight else 0 for cell in cells]
+            self.assertEqual(len(counts), 16)
+            self.assertEqual(sum(counts), last)
+            self.assertEqual({*counts}, {last // 16, last // 16 + 1})
+
     def test_refuses_in_sentences(self):
         watched = sampler_of()
         list(watched)
@@ -169,8 +180,8 @@ class Sampler(unittest.TestCase):
             "nobody knows": watched.state_dict,
             "no plan with 1 microbatch": lambda: list(
                 sampler_of(microbatches=1, most_tokens=2048)),
-            "last step of an epoch has 44 samples, and equal_counts needs a multiple of 16":
-                lambda: sampler_of(0, 8, equal_counts=True, microbatches=2, drop_last=False),
+            "last step of an epoch has 44 samples, and samples_multiple_of needs a multiple of 8":
+                lambda: sampler_of(samples_multiple_of=8, drop_last=False),
             "step_samples is 64, and samples_multiple_of needs a multiple of 3": lambda: sampler_of(
                 samples_multiple_of=3),
         }

@@ -129,21 +129,19 @@ class BalancedBatchSampler:
         return whole + (1 if more and not self._drop_last else 0)
 
     def _check_counts(self) -> None:
-        """Refuses a rule for counts that a step, of which the last may be shorter, cannot keep."""
-        whole, more = divmod(self._lengths.size, self._step_samples)
+        """Refuses wrong numbers, and a multiple that a step, maybe the last, does not have."""
         given = {name: ballast._whole(self._options[name], name, 1)
                  for name in ("microbatches", "samples_multiple_of")
                  if self._options.get(name) is not None}
-        all_cells = self.ranks * given.get("microbatches", 1)
-        for rule, number in (
-                ("equal_counts", all_cells if self._options.get("equal_counts") else 1),
-                ("samples_multiple_of", given.get("samples_multiple_of", 1))):
-            if whole and self._step_samples % number:
-                raise ValueError(f"step_samples is {self._step_samples}, and {rule} needs a "
-                                 f"multiple of {number}; give one")
-            if more % number and not self._drop_last:
-                raise ValueError(f"the last step of an epoch has {more} samples, and {rule} needs "
-                                 f"a multiple of {number}; give drop_last=True")
+        number = given.get("samples_multiple_of", 1)
+        whole, more = divmod(self._lengths.size, self._step_samples)
+        if whole and self._step_samples % number:
+            raise ValueError(f"step_samples is {self._step_samples}, and samples_multiple_of needs "
+                             f"a multiple of {number}; give one")
+        if more % number and not self._drop_last:
+            raise ValueError(f"the last step of an epoch has {more} samples, and "
+                             f"samples_multiple_of needs a multiple of {number}; give "
+                             "drop_last=True")
 
     def _cost_word(self) -> str:
         """What samples cost, as a state says it."""
