@@ -167,8 +167,8 @@ struct ballast_planner {
 
 namespace c_interface {
 
-/// What a sizeof is: of no struct larger than that, and ending with one of its members. One that was
-/// not set is hardly ever.
+/// Whether a number can be the sizeof of a struct of this kind, older or newer: one that was never
+/// set seldom can.
 template <class Struct>
 bool is_size(std::size_t size)
 {
