@@ -308,6 +308,8 @@ std::vector<common_call> common_calls()
   return {
       {"step_balancer: cost", step(users_cost, refine, {.length_of = silent_length_of})},
       {"step_balancer: length_of", step(plain_cost, refine, {.length_of = length_of})},
+      {"step_balancer: loss_tokens_of",
+       step(plain_cost, refine, {.length_of = silent_length_of, .loss_tokens_of = length_of})},
       {"step_balancer: together",
        step(plain_cost, refine, {.length_of = silent_length_of, .together = key_of})},
       {"step_balancer: weight_of",

@@ -72,8 +72,7 @@ struct exact {
                 "itself");
   static_assert(detail::is_free_policy<Inner>,
                 "exact searches all plans, and its inner policy keeps counts or homes that would "
-                "be lost: use "
-                "that policy by itself, or around, as in least_movement{exact{}}");
+                "be lost: use that policy by itself, or around, as in least_movement{exact{}}");
 
   [[no_unique_address]] Inner inner{};
   std::uint64_t nodes = std::uint64_t{1} << 24;

@@ -86,8 +86,7 @@ struct refine {
                 "policy by itself");
   static_assert(detail::is_free_policy<Inner>,
                 "refine exchanges samples, and its inner policy keeps counts or homes that would "
-                "be lost: use "
-                "that policy by itself, or around, as in least_movement{refine{}}");
+                "be lost: use that policy by itself, or around, as in least_movement{refine{}}");
 
   [[no_unique_address]] Inner inner{};
   std::uint64_t work = 2'000'000;

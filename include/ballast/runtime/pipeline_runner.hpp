@@ -67,7 +67,7 @@ concept pipeline_communicator = communicator<C> && point_to_point<C>;
 ///             (5) nothing is allocated once steps were as large and as many sends were under way
 /// Errors      mismatch, on every rank, before anything moves: setup, plan or order differ.
 ///             infeasible or out_of_range, before anything moves: plan() was not called, the order
-///             is no permutation, or the runner another rank's, and others get a mismatch then.
+///             is no permutation, or the runner is another rank's; others get a mismatch then.
 ///             failed, on every rank: a stage threw; the step was carried to its end without
 ///             computing, and the next one can run. Those of the communicator: it is broken, and
 ///             the runner can be used with a new one.
