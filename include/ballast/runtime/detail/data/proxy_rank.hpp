@@ -230,8 +230,8 @@ class proxy_rank {
     if (over_) { return; }
     bool const finish = std::any_of(peers_.trainers.begin(), peers_.trainers.end(),
                                     [](trainer const& each) { return each.finishes; });
-    planned_step next;
-    while (!finish && proxy_.make(next.step, next.tickets)) {
+    for (planned_step next; !finish && proxy_.make(next.step, next.tickets);
+         peers_.keep_alive(!ending_)) {  // a plan takes time
       busy_ = true;
       if (auto done = plan_owners(plan_, next.step, peers_.trainers.size()); !done) {
         return stop(done.error());
@@ -246,7 +246,6 @@ class proxy_rank {
       }
       peers_.tell_trainers(write_step(next.step, places));
       announced_.push_back({next.step.number, next.tickets, next.step.owner});
-      peers_.keep_alive(!ending_);  // a plan takes time
     }
     if (!proxy_.health()) { return stop(proxy_.health().error()); }
     if (proxy_.finished() || finish) {
