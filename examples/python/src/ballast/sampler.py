@@ -217,6 +217,7 @@ class BalancedBatchSampler:
                 self._trained = cell.step + 1
             yield batch, cell
         self._begin = 0
+        self._is_watched = False
 
     def set_epoch(self, epoch: int) -> None:
         """Starts an epoch: at its first step, or where load_state_dict left off in this one."""

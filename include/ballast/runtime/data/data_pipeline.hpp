@@ -198,7 +198,7 @@ class data_pipeline {
     ready_.notify_all();  // for a rank that waits to start another one
     if (++lost_ > options_.most_lost) {
       fail_with({error_code::peer_lost, 0,
-                 detail::concat(lost_, " loaders were lost, the last of them: ", why,
+                 detail::concat(detail::loaders_lost(lost_), ", the last of them: ", why,
                                 "; look what ends them, or raise options.most_lost")});
     }
   }

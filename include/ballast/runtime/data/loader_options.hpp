@@ -4,10 +4,13 @@
 
 #include <ballast/comm/deadline.hpp>
 #include <ballast/core/contract.hpp>
+#include <ballast/core/detail/concat.hpp>
+#include <ballast/text/detail/counted.hpp>
 
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
+#include <string>
 
 namespace ballast::inline v0 {
 
@@ -33,6 +36,11 @@ namespace detail {
                   " ms; give one above 0, milliseconds::max() for never");
   options.late_after = std::min(options.late_after, longest_deadline);
   return options;
+}
+
+[[nodiscard]] inline std::string loaders_lost(std::size_t lost)
+{
+  return concat(counted(lost, "loader"), lost == 1 ? " was" : " were", " lost");
 }
 
 }  // namespace detail

@@ -175,9 +175,8 @@ class proxy_rank {
     std::erase_if(places_, [&](auto const& each) { return each.second.first == own.rank; });
     bool const none = peers_.loaders_ended();
     if (++lost_ > options_.most_lost || (none && !ending_)) {
-      stop(fail(error_code::peer_lost, 0, lost_, " loaders were lost",
-                none ? ", and none is left" : "", ", the last of them: ", why,
-                "; look what ends them, or raise most_lost")
+      stop(fail(error_code::peer_lost, 0, loaders_lost(lost_), none ? ", and none is left" : "",
+                ", the last of them: ", why, "; look what ends them, or raise most_lost")
                .value());
     }
   }
