@@ -77,17 +77,17 @@ TEST(TorchCommunicator, EndsOnAllRanksWhereverOneDies)
                                           : comm.broadcast(one, rank_id{1});
         if (done) { continue; }
         EXPECT_LE(call, moment) << done.error().message;
-        char const alone = done.error().ranks == std::vector{victim};
-        EXPECT_EQ(::write(named[1], &alone, 1), 1);
+        char const names_it_alone = done.error().ranks == std::vector{victim};
+        EXPECT_EQ(::write(named[1], &names_it_alone, 1), 1);
         return;
       }
     });
     std::vector<int> expected(4, 0);
     expected[to_index(victim)] = SIGKILL;
     EXPECT_EQ(ends, expected) << "moment " << moment;
-    char alone[3] = {};
-    EXPECT_EQ(::read(named[0], alone, 3), 3);
-    EXPECT_GE(alone[0] + alone[1] + alone[2], 1) << "moment " << moment;
+    char naming[3] = {};
+    EXPECT_EQ(::read(named[0], naming, 3), 3);
+    EXPECT_GE(naming[0] + naming[1] + naming[2], 1) << "moment " << moment;
     ::close(named[0]);
     ::close(named[1]);
   }
