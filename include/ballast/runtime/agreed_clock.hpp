@@ -2,18 +2,20 @@
 #ifndef BALLAST_RUNTIME_AGREED_CLOCK_HPP
 #define BALLAST_RUNTIME_AGREED_CLOCK_HPP
 
+#include <ballast/comm/comm_failure.hpp>
 #include <ballast/comm/concepts.hpp>
 #include <ballast/core/detail/thrown_by.hpp>
 #include <ballast/core/digest.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/runtime/detail/gather_alike.hpp>
+#include <ballast/runtime/detail/plan_together.hpp>
+#include <ballast/runtime/detail/thrown_text.hpp>
 #include <ballast/runtime/model_profiler.hpp>
 #include <ballast/runtime/profiler_clock.hpp>
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <exception>
 #include <span>
 
 namespace ballast::inline v0 {
@@ -24,9 +26,10 @@ namespace ballast::inline v0 {
 ///
 /// Expects     every rank uses it for the same calls in the same order; comm and clock outlive it.
 /// Errors      mismatch, on every rank: one calls time() and another now(); profile_module has
-///             other settings or points left; or on some rank the clock has an error, which that
-///             rank gets, or what is timed throws, and the exception leaves the call there. Those
-///             of the communicator.
+///             other settings or points left; or some rank has no time, and then why. That rank
+///             gets the error of its clock, or `failed` where what is timed or the clock threw.
+///             Only std::bad_alloc is thrown again, after the others have been told. Those of the
+///             communicator.
 template <communicator C, profiler_clock Clock = host_clock>
 class agreed_clock {
  public:
@@ -63,24 +66,38 @@ class agreed_clock {
   [[nodiscard]] result<std::int64_t> latest(call which, Read const& read)
   {
     result<std::int64_t> own;
-    if (auto const thrown = detail::thrown_by([&] { own = read(); })) {
-      (void)gather(call::none, 0);  // so that no rank waits for this one
-      std::rethrow_exception(thrown);
+    auto const thrown = detail::thrown_by([&] { own = read(); });
+    if (thrown) {
+      own = fail(error_code::failed, 0, "what is timed threw on rank ", comm_.rank(), ": ",
+                 detail::thrown_text(thrown));
     }
-    auto const all = gather(own ? which : call::none, own.value_or(0));
-    if (!own) { return own; }
-    if (!all) { return tl::unexpected(all.error()); }
-    for (std::size_t rank = 0; rank < comm_.size(); ++rank) { own = std::max(*own, (*all)(rank)); }
-    return own;
+    auto const agreed = exchange(which, own);
+    if (thrown) { detail::rethrow_if_out_of_memory(thrown); }
+    return own ? agreed : own;
   }
 
-  [[nodiscard]] auto gather(call which, std::int64_t own)
+  [[nodiscard]] result<std::int64_t> exchange(call which, result<std::int64_t> const& own)
   {
-    auto const word = digest{}.add(static_cast<std::uint64_t>(which)).add(about_).value();
-    return detail::gather_alike<std::int64_t>(
-        comm_, "agreed_clock", {word, "what is timed, or one has no time"},
-        "time the same calls in the same order, of the same points with the same settings", 1,
-        [own](std::size_t) { return own; });
+    auto const called = static_cast<std::uint64_t>(own ? which : call::none);
+    auto const word = digest{}.add(called).add(about_).value();
+    auto const all = detail::gather_with_word<std::int64_t>(
+        comm_, word, 2, [&](std::size_t at) { return at == 0 ? own.value_or(0) : own ? 1 : 0; });
+    if (!all) { return tl::unexpected(all.error()); }
+    if (!all->all_have(word)) {
+      auto told = comm_failure::mismatch(
+          "agreed_clock", "what is timed, or one has no time", all->differing(),
+          "time the same calls in the same order, of the same points with the same settings",
+          "nothing was changed");
+      detail::tell_why(
+          comm_, told.value(), [&](std::size_t rank) { return (*all)(rank, 1) != 0; },
+          own ? "" : own.error().message);
+      return told;
+    }
+    std::int64_t time = (*all)(0);
+    for (std::size_t rank = 1; rank < comm_.size(); ++rank) {
+      time = std::max(time, (*all)(rank));
+    }
+    return time;
   }
 
   C& comm_;

@@ -13,8 +13,23 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string_view>
 
 namespace ballast::inline v0::detail {
+
+/// Adds to what ranks are told that disagree why the first of them has nothing, if one has nothing.
+/// Collective then; has(rank), the same on every rank, is read before anything is sent.
+template <communicator C, class Has>
+void tell_why(C& comm, error& told, Has const& has, std::string_view own)
+{
+  std::size_t without = 0;
+  while (without < comm.size() && has(without)) { ++without; }
+  if (without == comm.size()) { return; }
+  auto const texts =
+      gather_with_word<told_text>(comm, 0, 1, [&](std::size_t) { return told_text(own); });
+  if (!texts) { return; }
+  told.message += concat(". Rank ", without, " has none: ", (*texts)(without).bytes.data());
+}
 
 /// Makes a plan on every rank, and tells all of them where they have not the same one.
 ///
@@ -61,17 +76,9 @@ template <communicator C, class Gather, class Make, class WordOf>
     same = tl::unexpected(words.error());
   } else if (!words->all_have(word)) {
     same = comm_failure::mismatch("plan", "the plan, or on why there is none", words->differing());
-    std::size_t without = 0;
-    while (without < comm.size() && (*words)(without)) { ++without; }
-    if (without < comm.size()) {
-      auto const texts = gather_with_word<told_text>(comm, 0, 1, [&](std::size_t) {
-        return made ? told_text() : told_text(made.error().message);
-      });
-      if (texts) {
-        same.error().message +=
-            concat(". Rank ", without, " has none: ", (*texts)(without).bytes.data());
-      }
-    }
+    tell_why(
+        comm, same.error(), [&](std::size_t rank) { return (*words)(rank); },
+        made ? "" : made.error().message);
   }
   if (thrown) { rethrow_if_out_of_memory(thrown); }
   return made ? same : made;
