@@ -7,8 +7,10 @@
 #include <ballast/route.hpp>
 #include <ballast/runtime.hpp>
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
+#include <tuple>
 #include <vector>
 
 namespace {
@@ -40,14 +42,21 @@ struct source {
   (void)scheduler.take();
   unit_exchange<> units;
   (void)units.finish(comm);
+  sharded_packs packs;
+  sharded_exchange<> exchange;
+  (void)exchange.forward(comm, packs, {}, {}, [](std::size_t) {});
   agreed_clock clock(comm);
   (void)clock.time([] {});
-  step_balancer balancer(comm, one_gpu_bags(1), [](tokens each) { return each; }, refine{});
+  auto const cost = [](tokens each) { return each; };
+  orchestrator job(comm, std::tuple{}, phase{one_gpu_bags(1), cost, refine{}});
+  (void)job.next();
+  step_balancer balancer(comm, one_gpu_bags(1), cost, refine{});
   (void)balancer.plan(std::vector<tokens>{1, 2});
   run_ranks(1, [](thread_communicator&) {});
   auto const plan = [](data_step const&, std::span<rank_id>) { return result<void>(); };
   data_pipeline data(source{}, plan, 1, {.samples = 4, .step_samples = 2});
   (void)data.next(rank_id{0});
+  (void)serve_as_loader(comm, rank_id{0}, source{});
 }
 
 }  // namespace

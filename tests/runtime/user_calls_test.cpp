@@ -1,22 +1,36 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every place that calls code of a user's which may throw, but for the data pipeline's: what then
-// happens, and that the same objects serve the next call.
+// Every place that calls code of a user's which may throw: what then happens, and that the same
+// objects serve the next call. Elsewhere are
+//   - the data pipeline's source, plan, lengths, windows and their cost: data/data_pipeline_test.cpp,
+//     data/serve_as_loader_test.cpp and data/serve_as_proxy_test.cpp
+//   - compute and watch of a sharded_exchange: ../route/sharded_exchange_test.cpp
+//   - the body of run_ranks: ../comm/run_ranks_test.cpp
+//   - work that is queued on streams of a GPU: ../gpu/side_stream_test.cpp,
+//     ../gpu/overlapped_chunks_test.cpp
+// cut_chain, cut_layers, place_experts, search_layouts, hybrid_sharding, routes and unit_exchange
+// take no callables. Communicators, carriers of rows and allocators return errors of their own.
+#include "../support/small_orchestration.hpp"
 #include "../support/toy_pipeline.hpp"
 #include "fake_clock.hpp"
 #include "scheduled_steps.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <ballast/by_name/any_order_policy.hpp>
+#include <ballast/by_name/any_policy.hpp>
 #include <ballast/comm/run_ranks.hpp>
 #include <ballast/comm/thread_communicator.hpp>
 #include <ballast/core/digest.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/core/workspace.hpp>
-#include <ballast/parallelism/choose_bags.hpp>
+#include <ballast/cost.hpp>
+#include <ballast/parallelism.hpp>
 #include <ballast/partition.hpp>
 #include <ballast/pipeline.hpp>
+#include <ballast/route.hpp>
 #include <ballast/runtime.hpp>
+#include <ballast/workload.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -64,13 +78,43 @@ std::int64_t key_of(document const& each)
 {
   return through_users_code(each.length % 4);
 }
+tokens users_number(tokens const& length)
+{
+  return through_users_code(length % 4);
+}
+ballast::padded_lengths pair_of(document const& each)
+{
+  return through_users_code(ballast::padded_lengths{each.length, 1});
+}
 tokens silent_length_of(document const& each)
 {
   return each.length;
 }
 
 std::vector<tokens> const lengths{40, 8, 16, 24, 9, 30, 12, 7};
+auto const own = [](tokens length) { return length; };
 auto const cost = [](tokens length) { return through_users_code(length * length); };
+
+std::vector<ballast::padded_lengths> lengths_of_pairs()
+{
+  std::vector<ballast::padded_lengths> pairs;
+  for (tokens const each : lengths) { pairs.push_back({each, each / 2}); }
+  return pairs;
+}
+
+// Of four microbatches on two stages.
+template <class Time>
+ballast::pipeline_times chain_times(Time time)
+{
+  return {4, 2, [&](std::size_t microbatch, std::size_t stage) {
+            return ballast::stage_time{time(lengths[microbatch + stage]), 10};
+          }};
+}
+
+ballast::cluster four_gpus()
+{
+  return ballast::cluster_of(4).value();
+}
 
 // A policy of a user's, which hands on to one of the library's.
 template <class Policy>
@@ -82,7 +126,12 @@ struct users_policy {
     users_code();
     return inner(std::forward<Arguments>(arguments)...);
   }
+
+  friend bool operator==(users_policy const&, users_policy const&) = default;
 };
+
+using users_lpt = users_policy<ballast::longest_processing_time>;
+using users_insertion = users_policy<ballast::insertion>;
 
 struct users_schedule {
   ballast::result<ballast::pipeline_schedule> operator()(ballast::stage_graph const& stages,
@@ -100,10 +149,26 @@ struct plain_call {
   std::function<std::function<std::uint64_t()>()> make;
 };
 
+ballast::profiler_grid one_module()
+{
+  return {.name = "llm",
+          .layers = 2,
+          .timed_layers = 2,
+          .flops = {.linear = 1000, .quadratic = 10},
+          .sizes = {10, 20}};
+}
+
 template <class State, class Call>
 std::function<std::uint64_t()> keeping(State state, Call call)
 {
   return [kept = std::make_shared<State>(std::move(state)), call] { return call(*kept); };
+}
+
+// Of a call that keeps nothing.
+template <class Call>
+std::function<std::function<std::uint64_t()>()> afresh(Call call)
+{
+  return [call] { return [call] { return static_cast<std::uint64_t>(call()); }; };
 }
 
 template <class Plan>
@@ -136,72 +201,283 @@ std::vector<plain_call> plain_calls()
       });
     };
   };
-  auto const own = [](tokens length) { return length; };
   auto const users = [](tokens length) { return through_users_code(length); };
+  auto const by_vectors = [bags](auto policy, auto length_of_sample) {
+    return [=] {
+      return keeping(vectors{}, [=](vectors& kept) {
+        ballast::or_throw(ballast::partition_into(
+            kept.plan, kept.memory, lengths, bags, policy, [=](tokens length) {
+              return ballast::cost_vector<2>{length_of_sample(length), length * length};
+            }));
+        return kept.plan.digest();
+      });
+    };
+  };
+  auto const homed = [bags] {
+    return keeping(partition{}, [bags](partition& kept) {
+      std::vector<rank_id> const home(lengths.size(), rank_id{1});
+      ballast::or_throw(ballast::partition_into(kept.plan, kept.memory, lengths, bags,
+                                                ballast::least_movement{users_lpt{}}, own, own,
+                                                {.home = home}));
+      return kept.plan.digest();
+    });
+  };
+  auto const sum = [](tokens source, tokens target) -> ballast::cost_units {
+    return source + target;
+  };
+  auto const users_sum = [](tokens source, tokens target) -> ballast::cost_units {
+    return through_users_code(source + target);
+  };
+  auto const padded = [](auto cost_of, auto weight_of) {
+    return afresh([=] {
+      auto const plan = ballast::pad_grid(
+          lengths_of_pairs(), {.ranks = 2, .microbatches = 2, .work_per_sample = 10}, cost_of,
+          weight_of);
+      return plan.value().makespan;
+    });
+  };
+  auto const packed = [](auto policy, auto weight_of) {
+    return [=] {
+      return keeping(plan_and_memory<ballast::packing_plan>{}, [=](auto& kept) {
+        ballast::or_throw(ballast::pack_to_capacity_into(kept.plan, kept.memory, lengths, 50,
+                                                         policy, weight_of));
+        return kept.plan.bins();
+      });
+    };
+  };
+  auto const ordered = [](auto policy) {
+    return [=] {
+      return keeping(plan_and_memory<ballast::order_plan>{}, [=](auto& kept) {
+        auto const schedule =
+            ballast::compiled_schedule::make(ballast::chain_of_stages(2, 2), ballast::gpipe{}, 4);
+        ballast::or_throw(ballast::order_microbatches_into(kept.plan, kept.memory, schedule.value(),
+                                                           chain_times(own), policy));
+        return static_cast<std::uint64_t>(kept.plan.makespan);
+      });
+    };
+  };
+  auto const phased = [bags](auto cost_of, auto policy) {
+    return [=] {
+      return keeping(plan_and_memory<ballast::orchestrated_step>{}, [=](auto& kept) {
+        ballast::phase const each{bags, cost_of, policy};
+        ballast::phase_planner const planner(std::tuple{each}, each, std::tuple{each});
+        ballast::gathered_samples<ballast::subsequence> all;
+        all.samples = {{ballast::multimodal_samples::begins_sample, -1}, {0, 20}, {1, 9}};
+        all.source.resize(all.samples.size());
+        ballast::or_throw(planner(kept.plan, kept.memory, all, 3, rank_id{0}));
+        return kept.plan.digest();
+      });
+    };
+  };
+  auto const scheduled = [](auto order, auto split, auto times) {
+    using planner =
+        ballast::microbatch_scheduler<2, decltype(times), decltype(order), decltype(split)>;
+    struct state {
+      planner plan;
+      ballast::scheduled_step<2> step{};
+    };
+    return [=] {
+      auto made = planner::make(ballast_test::small_setup(2, 3), times, order, split).value();
+      return keeping(state{std::move(made)}, [](state& kept) {
+        auto const sizes = ballast_test::draw_sizes(12, 3);
+        ballast::or_throw(kept.plan(kept.step, sizes, 1, 0, {}));
+        return kept.step.digest();
+      });
+    };
+  };
+  auto const planned_ahead = [](auto cost_of, auto policy,
+                                ballast::grid_step_options<> options) {
+    using planner = ballast::grid_planner<decltype(cost_of), decltype(policy)>;
+    struct state {
+      planner plan;
+      ballast::grid_plan step{};
+    };
+    return [=] {
+      return keeping(state{planner(2, cost_of, policy, options)}, [](state& kept) {
+        std::vector<std::uint32_t> const factors(ballast::shape_buckets, ballast::unchanged_factor);
+        ballast::or_throw(kept.plan(kept.step, lengths, 1, 0, factors));
+        return kept.step.digest();
+      });
+    };
+  };
   return {
       {"partition: cost", by(ballast::refine{}, cost, own)},
       {"partition: length", by(ballast::refine{}, own, users)},
-      {"partition: policy", by(users_policy<ballast::longest_processing_time>{}, own, own)},
-      {"partition: cost of several quantities",
-       [bags] {
-         return keeping(vectors{}, [bags](vectors& kept) {
-           ballast::or_throw(ballast::partition_into(
-               kept.plan, kept.memory, lengths, bags, ballast::exact<>{}, [](tokens length) {
-                 return ballast::cost_vector<2>{through_users_code(length), length * length};
-               }));
-           return kept.plan.digest();
-         });
-       }},
+      {"partition: policy", by(users_lpt{}, own, own)},
+      {"partition: cost of several quantities", by_vectors(ballast::exact<>{}, users)},
       {"partition_grid: cost", gridded(refine_grid{}, cost, own)},
       {"partition_grid: weight", gridded(refine_grid{}, own, users)},
       {"partition_grid: policy", gridded(users_policy<refine_grid<>>{}, own, own)},
-      {"pad_grid: cost",
-       [] {
-         return keeping(0, [](int) {
-           std::vector<ballast::padded_lengths> padded;
-           for (tokens const each : lengths) { padded.push_back({each, each / 2}); }
-           auto const plan =
-               ballast::pad_grid(padded, {.ranks = 2, .microbatches = 2, .work_per_sample = 10},
-                                 [](tokens source, tokens target) -> ballast::cost_units {
-                                   return through_users_code(source + target);
-                                 });
-           return static_cast<std::uint64_t>(plan.value().makespan);
+      {"partition: policy inside refine", by(ballast::refine{users_lpt{}}, own, own)},
+      {"partition: policy inside exact", by(ballast::exact{users_lpt{}}, own, own)},
+      {"partition: policy inside capped", by(ballast::capped{users_lpt{}}, own, own)},
+      {"partition: policy inside least_movement", homed},
+      {"partition: policy inside any_policy", by(ballast::any_policy{users_lpt{}}, own, own)},
+      {"partition: policy of several quantities", by_vectors(users_policy<ballast::exact<>>{}, own)},
+      {"cost_of: model", by(ballast::refine{}, ballast::cost_of{cost, std::identity{}}, own)},
+      {"cost_of: projection", by(ballast::refine{}, ballast::cost_of{own, users}, own)},
+      {"sum_of: model", by(ballast::refine{}, ballast::sum_of{own, cost}, own)},
+      {"intra_reorder: cost",
+       [bags] {
+         return keeping(plan_and_memory<ballast::reordered_batch>{}, [bags](auto& kept) {
+           ballast::or_throw(
+               ballast::intra_reorder_into(kept.plan, kept.memory, lengths, bags, cost));
+           return kept.plan.plan.digest();
          });
        }},
-      {"pack_to_capacity: weight",
+      {"partition_grid: policy inside refine_grid",
+       gridded(refine_grid{users_policy<ballast::fill_slots>{}}, own, own)},
+      {"pad_grid: cost", padded(users_sum, sum)},
+      {"pad_grid: weight", padded(sum, users_sum)},
+      {"pad_to_cap: weight", afresh([users_sum] {
+         return ballast::pad_to_cap(lengths_of_pairs(), 100, users_sum, 10).value().bins();
+       })},
+      {"pack_to_capacity: weight", packed(ballast::best_fit_decreasing{}, users)},
+      {"pack_to_capacity: policy", packed(users_policy<ballast::best_fit_decreasing>{}, own)},
+      {"pack_to_capacity: policy inside refine_bins",
+       packed(ballast::refine_bins<users_policy<ballast::best_fit_decreasing>>{}, own)},
+      {"pack_to_capacity: policy inside fewest_bins_of",
+       packed(ballast::fewest_bins_of{ballast::best_fit_decreasing{},
+                                      users_policy<ballast::best_fit_decreasing>{}},
+              own)},
+      {"pack_to_rules: length", afresh([users] {
+         return ballast::pack_to_rules(lengths, {.capacity = 50, .multiple_of = 4},
+                                       ballast::refine_bins{}, users)
+             .value()
+             .largest;
+       })},
+      {"largest_mini_batch: fits",
+       afresh([users] {
+         return ballast::largest_mini_batch(
+             100, [users](std::size_t samples) { return users(tokens(samples)) < 40; });
+       })},
+      {"jagged: for_each and length_of",
        [] {
-         return keeping(0, [](int) {
-           return ballast::pack_to_capacity(lengths, 50, ballast::best_fit_decreasing{},
-                                            [](tokens each) { return through_users_code(each); })
-               .value()
-               .bins();
+         return keeping(ballast::jagged<rank_id, tokens>{}, [](auto& rows) {
+           rows.fill(4, [](auto const& visit) {
+             for (tokens const each : lengths) {
+               visit(rank_id(each % 4), through_users_code(each));
+             }
+           });
+           auto const first = rows[rank_id{0}].size();
+           rows.resize(3, [](std::size_t row) { return through_users_code(row); });
+           return 10 * first + rows[rank_id{2}].size();
          });
        }},
-      {"compiled_schedule: schedule",
+      {"draw_lengths: distribution", afresh([] {
+         auto const draw = [](ballast::random_source& random) {
+           return through_users_code(random.between(1, 90));
+         };
+         ballast::mixed_lengths const all{draw, ballast::clamped_lengths{draw, 5, 9}, {1, 2}};
+         ballast::random_source random(3);
+         auto const drawn = ballast::draw_lengths(all, 6, random);
+         return ballast::digest{}.add(std::span(drawn)).value();
+       })},
+      {"choose_bags: cost", afresh([] {
+         std::vector<ballast::sample_batch> const batches{{.lengths = lengths}};
+         return ballast::choose_bags(batches, four_gpus(), {}, cost).value().bags.size();
+       })},
+      {"price_bags: cost", afresh([] {
+         std::vector<ballast::sample_batch> const batches{{.lengths = lengths}};
+         std::vector<ballast::bag_mix> const mixes{
+             ballast::choose_bags(batches, four_gpus(), {}, own).value().mixes.front().mix};
+         auto const priced = ballast::price_bags(mixes, batches, {}, cost);
+         return static_cast<std::uint64_t>(priced.value().front().mean_step.numerator);
+       })},
+      {"orchestrate: policy", afresh([] {
+         return ballast::orchestrate(ballast_test::small_orchestration(),
+                                     users_policy<ballast::best_units>{})
+             .value()
+             .layout.step;
+       })},
+      {"layout_pipeline: samples_of", afresh([] {
+         ballast::module_profile const module{
+             .name = "m", .layers = 4, .flops = {.linear = 30}, .degrees = {{.tp = 1}}};
+         ballast::layout_problem problem;
+         problem.modules = {&module, 1};
+         ballast::layout_pipeline const pipeline(problem, {{{1, 2, 1}}, 2});
+         auto const times = pipeline.times_of(lengths, [](auto, auto, std::uint32_t microbatch) {
+           return through_users_code(std::array{ballast::sample_id{microbatch}});
+         });
+         return times.rows.back().backward;
+       })},
+      {"pipeline_times: time_of",
+       afresh([] { return chain_times([](tokens time) { return through_users_code(time); }).rows[3].forward; })},
+      {"sum_over_samples: times_of",
        [] {
-         return keeping(0, [](int) {
-           return ballast::compiled_schedule::make(ballast::chain_of_stages(2, 2), users_schedule{},
-                                                   3)
-               .value()
-               .tasks()
-               .size();
+         return keeping(ballast::pipeline_times{}, [](auto& times) {
+           std::vector<std::vector<ballast::sample_id>> const microbatches{
+               {ballast::sample_id{0}, ballast::sample_id{2}}, {ballast::sample_id{1}}};
+           ballast::or_throw(
+               ballast::sum_over_samples_into(times, microbatches, lengths, [](tokens length) {
+                 return through_users_code(std::array{ballast::stage_time{length, 2 * length}});
+               }));
+           return times.rows.front().backward;
          });
        }},
+      {"price_passes: price", afresh([] {
+         auto const price = [](ballast::flop_polynomial all) {
+           return through_users_code(ballast::result<ballast::quadratic_cost>(
+               ballast::quadratic_cost{all.linear, all.quadratic, 0}));
+         };
+         return ballast::price_passes({.linear = 7}, {}, price).value().backward.linear;
+       })},
+      {"order_microbatches: policy", ordered(users_insertion{})},
+      {"order_microbatches: policy inside local_search", ordered(ballast::local_search{users_insertion{}})},
+      {"order_microbatches: policy inside exact_order", ordered(ballast::exact_order{users_insertion{}})},
+      {"order_microbatches: policy inside any_order_policy",
+       ordered(ballast::any_order_policy{users_insertion{}})},
+      {"compiled_schedule: schedule", afresh([] {
+         return ballast::compiled_schedule::make(ballast::chain_of_stages(2, 2), users_schedule{}, 3)
+             .value()
+             .tasks()
+             .size();
+       })},
+      {"ulysses_plan: visit", afresh([] {
+         ballast::ulysses_plan plan;
+         plan.assign(lengths, 2, 4);
+         tokens rows = 0;
+         plan.for_each_chunk(
+             1, [&](ballast::bag_chunk const& each) { rows += through_users_code(each.count); });
+         return rows;
+       })},
+      {"phase_planner: cost", phased(cost, ballast::refine{})},
+      {"phase_planner: policy", phased(own, users_lpt{})},
+      {"grid_planner: cost", planned_ahead(cost, refine_grid{}, {})},
+      {"grid_planner: policy", planned_ahead(own, users_policy<refine_grid<>>{}, {})},
+      {"grid_planner: length_of", planned_ahead(own, refine_grid{}, {.length_of = users_number})},
+      {"grid_planner: weight_of", planned_ahead(own, refine_grid{}, {.weight_of = users_number})},
+      {"grid_planner: together", planned_ahead(own, refine_grid{}, {.together = users_number})},
+      {"grid_planner: kind_of", planned_ahead(own, refine_grid{}, {.kind_of = users_number})},
       {"microbatch_scheduler: times_of",
+       scheduled(ballast::insertion{}, ballast::exact<>{},
+                 [](std::span<tokens const, 2> sizes) {
+                   return through_users_code(ballast_test::square_times{}(sizes));
+                 })},
+      {"microbatch_scheduler: order", scheduled(users_insertion{}, ballast::exact<>{}, ballast_test::square_times{})},
+      {"microbatch_scheduler: split",
+       scheduled(ballast::insertion{}, users_policy<ballast::exact<>>{},
+                 ballast_test::square_times{})},
+      {"profile_module: clock",
        [] {
-         auto const times = [](std::span<tokens const, 2> sizes) {
-           return through_users_code(ballast_test::square_times{}(sizes));
+         struct clock_of_user : ballast_test::fake_clock {
+           ballast::result<std::int64_t> now() const
+           {
+             users_code();
+             return ballast_test::fake_clock::now();
+           }
          };
-         using planner = ballast::microbatch_scheduler<2, std::remove_const_t<decltype(times)>>;
-         struct state {
-           planner plan;
-           ballast::scheduled_step<2> step{};
-         };
-         auto made = planner::make(ballast_test::small_setup(2, 3), times).value();
-         return keeping(state{std::move(made)}, [](state& kept) {
-           auto const sizes = ballast_test::draw_sizes(12, 3);
-           ballast::or_throw(kept.plan(kept.step, sizes, 1, 0, {}));
-           return kept.step.digest();
+         return keeping(ballast::profile_file{}, [](ballast::profile_file& file) {
+           clock_of_user clock;
+           struct work {
+             clock_of_user& clock;
+             void forward() const { clock.advance(100); }
+             void backward() const { clock.advance(300); }
+           };
+           auto const summary = ballast::profile_module(
+               file, one_module(), [&](auto const&) { return work{clock}; }, clock,
+               {.warm_up = 0, .runs = 1}, [](auto const&) {});
+           return summary.value().known + summary.value().measured;
          });
        }},
       {"profile_module: prepare, passes and report",
@@ -218,11 +494,7 @@ std::vector<plain_call> plain_calls()
          return keeping(state{}, [](state& kept) {
            auto const summary = ballast::profile_module(
                kept.file,
-               {.name = "llm",
-                .layers = 2,
-                .timed_layers = 2,
-                .flops = {.linear = 1000, .quadratic = 10},
-                .sizes = {10, 20}},
+               one_module(),
                [&](auto const&) { return through_users_code(work{kept.clock}); }, kept.clock,
                {.warm_up = 0, .runs = 1}, [](auto const&) { users_code(); });
            return summary.value().known + summary.value().measured;
@@ -280,7 +552,7 @@ auto planning(Make make)
   return [make](thread_communicator& comm) {
     auto const balancer = std::make_shared<decltype(make(comm))>(make(comm));
     return [balancer](bool throws) {
-      calls_left = throws ? 1 : -1;
+      calls_left = throws ? 0 : -1;
       auto done = balancer->plan(std::vector<document>{{12}, {40}});
       calls_left = -1;
       return done;
@@ -305,6 +577,56 @@ std::vector<common_call> common_calls()
     });
   };
   auto const refine = ballast::refine{};
+  ballast::padded_grid_options const by_pairs{.microbatches = 2};
+  auto const orchestrated = [](auto phase_of) {
+    return [phase_of](thread_communicator& comm) {
+      auto const throws = std::make_shared<bool>(false);  // read by the orchestrator's thread
+      auto const each = phase_of([throws] {
+        if (*throws) { throw std::runtime_error("out of ink"); }
+      });
+      using phases = std::tuple<std::remove_const_t<decltype(each)>>;
+      auto const job = std::make_shared<ballast::orchestrator<
+          thread_communicator, phases, std::tuple_element_t<0, phases>, phases>>(
+          comm, phases(each), each, phases(each));
+      return [=](bool is_thrown) {
+        *throws = is_thrown;
+        ballast::multimodal_samples read;
+        read.start_sample();
+        read.add(0, 20);
+        ballast::or_throw(job->submit(read));
+        return job->next();
+      };
+    };
+  };
+  auto const running = [](auto run) {
+    return [run](thread_communicator& comm) {
+      auto const job = std::make_shared<toy::job>(toy::chain_job(3, 2));
+      auto const runner = std::make_shared<ballast::pipeline_runner<>>(
+          ballast::pipeline_runner<>::make(job->setup, comm.rank()).value());
+      ballast::or_throw(runner->plan(job->plan));
+      return [=, &comm](bool throws) -> ballast::result<void> {
+        toy::stage stage(*job, comm.rank());
+        stage.waits = [](std::size_t) { users_code(); };
+        calls_left = throws ? 1 : -1;
+        auto const done = run(*runner, comm, job->order, stage);
+        calls_left = -1;
+        if (!done) { return tl::unexpected(done.error()); }
+        return {};
+      };
+    };
+  };
+  auto const timed = [](auto clock_of) {
+    return [=](thread_communicator& comm) {
+      auto const clock = std::make_shared<decltype(clock_of(comm))>(clock_of(comm));
+      return [clock](bool throws) -> ballast::result<void> {
+        calls_left = throws ? 0 : -1;
+        auto const time = clock->time(users_code);
+        calls_left = -1;
+        if (!time) { return tl::unexpected(time.error()); }
+        return {};
+      };
+    };
+  };
   return {
       {"step_balancer: cost", step(users_cost, refine, {.length_of = silent_length_of})},
       {"step_balancer: length_of", step(plain_cost, refine, {.length_of = length_of})},
@@ -315,34 +637,41 @@ std::vector<common_call> common_calls()
       {"step_balancer: weight_of",
        step(plain_cost, refine,
             {.length_of = silent_length_of, .weight_of = key_of, .most_per_gpu = 1000})},
+      {"step_balancer: policy", step(plain_cost, users_lpt{}, {.length_of = silent_length_of})},
+      {"step_balancer: loss_tokens_of",
+       step(plain_cost, refine, {.length_of = silent_length_of, .loss_tokens_of = length_of})},
       {"grid_balancer: cost", grid(users_cost, refine_grid{}, {.length_of = silent_length_of})},
       {"grid_balancer: length_of", grid(plain_cost, refine_grid{}, {.length_of = length_of})},
       {"grid_balancer: loss_tokens_of",
        grid(plain_cost, refine_grid{},
             {.length_of = silent_length_of, .loss_tokens_of = length_of})},
+      {"grid_balancer: policy",
+       grid(plain_cost, users_policy<refine_grid<>>{}, {.length_of = silent_length_of})},
+      {"grid_balancer: weight_of",
+       grid(plain_cost, refine_grid{}, {.length_of = silent_length_of, .weight_of = key_of})},
+      {"grid_balancer: together",
+       grid(plain_cost, refine_grid{}, {.length_of = silent_length_of, .together = key_of})},
+      {"grid_balancer: padded_lengths_of",
+       grid([](tokens source, tokens target) { return source + target; }, by_pairs,
+            {.length_of = silent_length_of, .padded_lengths_of = pair_of})},
+      {"grid_balancer: cost of padded lengths",
+       grid([](tokens source, tokens target) { return through_users_code(source + target); },
+            by_pairs, {.length_of = silent_length_of})},
       {"grid_balancer: kind_of",
        grid(plain_cost, refine_grid{}, {.length_of = silent_length_of, .kind_of = key_of})},
-      {"orchestrator: cost of a phase",
-       [](thread_communicator& comm) {
-         auto const throws = std::make_shared<bool>(false);  // read by the orchestrator's thread
-         auto const cost_of = [throws](tokens length) {
-           if (*throws) { throw std::runtime_error("out of ink"); }
-           return length;
+      {"orchestrator: cost of a phase", orchestrated([](auto users) {
+         auto const cost_of = [users](tokens length) { return users(), length; };
+         return ballast::phase{ballast::one_gpu_bags(3), cost_of, ballast::refine{}};
+       })},
+      {"orchestrator: policy of a phase", orchestrated([](auto users) {
+         auto const policy = [users](ballast::partition_problem const& problem,
+                                     std::span<ballast::cost_units> loads,
+                                     std::span<ballast::bag_id> owner, ballast::workspace& memory) {
+           users();
+           return ballast::refine{}(problem, loads, owner, memory);
          };
-         ballast::phase const llm{ballast::one_gpu_bags(3), cost_of, ballast::refine{}};
-         auto const job =
-             std::make_shared<ballast::orchestrator<thread_communicator, std::tuple<>,
-                                                    std::remove_const_t<decltype(llm)>>>(
-                 comm, std::tuple{}, llm);
-         return [=](bool is_thrown) {
-           *throws = is_thrown;
-           ballast::multimodal_samples read;
-           read.start_sample();
-           read.add(0, 20);
-           ballast::or_throw(job->submit(read));
-           return job->next();
-         };
-       }},
+         return ballast::phase{ballast::one_gpu_bags(3), own, policy};
+       })},
       {"online_scheduler: cost of a grid_planner, handed to a grid_balancer",
        [](thread_communicator& comm) {
          auto const throws = std::make_shared<bool>(false);  // read by the scheduler's thread
@@ -364,29 +693,21 @@ std::vector<common_call> common_calls()
            return balancer->plan(std::vector<tokens>{13}, next->take());
          };
        }},
-      {"pipeline_runner: stage",
-       [](thread_communicator& comm) {
-         auto const job = std::make_shared<toy::job>(toy::chain_job(3, 2));
-         auto const runner = std::make_shared<ballast::pipeline_runner<>>(
-             ballast::pipeline_runner<>::make(job->setup, comm.rank()).value());
-         ballast::or_throw(runner->plan(job->plan));
-         return [=, &comm](bool throws) {
-           toy::stage stage(*job, comm.rank());
-           stage.waits = [](std::size_t) { users_code(); };
-           calls_left = throws ? 1 : -1;
-           auto done = runner->run(comm, job->order, stage);
-           calls_left = -1;
-           return done;
-         };
-       }},
+      {"agreed_clock: work",
+       timed([](thread_communicator& comm) { return ballast::agreed_clock(comm); })},
+      {"pipeline_runner: stage", running([](auto& runner, auto&... arguments) {
+         return runner.run(arguments...);
+       })},
+      {"pipeline_runner: stage that evaluates", running([](auto& runner, auto&... arguments) {
+         return runner.evaluate(arguments...);
+       })},
   };
 }
-
 TEST(CodeOfUsers, IsToldOnAllRanksWhereItThrowsOnOne)
 {
   for (common_call const& each : common_calls()) {
-    SCOPED_TRACE(each.place);
     ballast::run_ranks(3, [&](thread_communicator& comm) {
+      SCOPED_TRACE(each.place);
       auto const call = each.make(comm);
       EXPECT_TRUE(call(false));
       for (std::uint32_t thrower = 0; thrower < 3; ++thrower) {
