@@ -18,6 +18,7 @@
 #include <latch>
 #include <memory>
 #include <span>
+#include <stdexcept>
 #include <string>
 #include <thread>
 #include <utility>
@@ -211,6 +212,26 @@ TEST_P(OverlappedChunks, StopAtTheFirstErrorAndJoinAllTheSame)
     EXPECT_TRUE(late);
     EXPECT_EQ(cudaStreamQuery(copies()), cudaSuccess) << "the caller's stream has waited for it";
   }
+}
+
+TEST_P(OverlappedChunks, JoinAllWhereACallableThrows)
+{
+  std::atomic<int> done = 0;
+  auto const count = [&](std::uint32_t, cudaStream_t stream) {
+    return launch(stream, [&, stream] {
+      if (stream == copies()) { std::this_thread::sleep_for(std::chrono::milliseconds(5)); }
+      ++done;
+    });
+  };
+  auto const throwing = [&](std::uint32_t chunk, cudaStream_t stream) {
+    cudaError_t const queued = count(chunk, stream);
+    if (chunk == 1) { throw std::runtime_error("out of ink"); }
+    return queued;
+  };
+  EXPECT_THROW((void)run(made(2), 5, throwing, count), std::runtime_error);
+  EXPECT_EQ(cudaStreamSynchronize(computation()), cudaSuccess);
+  EXPECT_EQ(done, 3);
+  EXPECT_EQ(cudaStreamSynchronize(copies()), cudaSuccess);
 }
 
 TEST_P(OverlappedChunks, GiveBackWhatACommunicatorSays)

@@ -9,6 +9,7 @@
 #include <chrono>
 #include <cstddef>
 #include <latch>
+#include <stdexcept>
 #include <thread>
 #include <utility>
 
@@ -48,17 +49,24 @@ TEST_F(SideStream, WorksAfterTheMarkBesideWhatIsQueuedSince)  // Ensures (1) (2)
   }
 }
 
-TEST_F(SideStream, IsWaitedForWhereQueueingItsWorkFailed)  // Ensures (2)
+TEST_F(SideStream, IsWaitedForWhereQueueingItsWorkFailedOrThrew)  // Ensures (2)
 {
-  std::atomic<bool> done = false;
-  auto const half = [&](cudaStream_t own) {
-    EXPECT_EQ(launch(own, [&] { pause(), done = true; }), cudaSuccess);
-    return cudaErrorLaunchFailure;
-  };
-  EXPECT_EQ(side.mark(stream), cudaSuccess);
-  EXPECT_EQ(side.beside(stream, half), cudaErrorLaunchFailure);
-  EXPECT_EQ(launch(stream, [&] { EXPECT_TRUE(done); }), cudaSuccess);
-  EXPECT_EQ(cudaStreamSynchronize(stream), cudaSuccess);
+  for (bool const throws : {false, true}) {
+    std::atomic<bool> done = false;
+    auto const half = [&](cudaStream_t own) {
+      EXPECT_EQ(launch(own, [&] { pause(), done = true; }), cudaSuccess);
+      if (throws) { throw std::runtime_error("out of ink"); }
+      return cudaErrorLaunchFailure;
+    };
+    EXPECT_EQ(side.mark(stream), cudaSuccess);
+    if (throws) {
+      EXPECT_THROW((void)side.beside(stream, half), std::runtime_error);
+    } else {
+      EXPECT_EQ(side.beside(stream, half), cudaErrorLaunchFailure);
+    }
+    EXPECT_EQ(launch(stream, [&] { EXPECT_TRUE(done); }), cudaSuccess);
+    EXPECT_EQ(cudaStreamSynchronize(stream), cudaSuccess);
+  }
 }
 
 TEST_F(SideStream, ReturnsTheErrorsOfCuda)

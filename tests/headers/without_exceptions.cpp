@@ -57,6 +57,7 @@ struct source {
   data_pipeline data(source{}, plan, 1, {.samples = 4, .step_samples = 2});
   (void)data.next(rank_id{0});
   (void)serve_as_loader(comm, rank_id{0}, source{});
+  (void)serve_as_proxy(comm, 1, plan, {.samples = 4, .step_samples = 2});
 }
 
 }  // namespace

@@ -283,32 +283,40 @@ TEST(ShardedExchange, NamesADeadRankToAll)
   }
 }
 
-// Attention of one rank throws, in each of its packs in turn: the others learn that it left.
-TEST(ShardedExchange, EndsItsTransfersWhereAttentionThrows)  // Ensures (4)
+// Attention of one rank throws, in each of its packs in turn, or what watches it: the others learn
+// that it left.
+TEST(ShardedExchange, EndsItsTransfersWhereAttentionOrWatchThrows)  // Ensures (4)
 {
   auto const step = step_of_four_packs();
-  for (std::size_t throws_at = 0; throws_at < 4; ++throws_at) {
-    std::array<result<void>, 8> ends;
-    EXPECT_THROW(ballast::run_ranks(8,
-                                    [&](thread_communicator& comm) {
-                                      sharded_arrays arrays(step, comm.rank());
-                                      sharded_exchange exchange;
-                                      auto& done = ends[to_index(comm.rank())];
-                                      done = exchange.forward(
-                                          comm, arrays.packs, arrays.inputs(), arrays.outputs(),
-                                          [&](std::size_t pack) {
-                                            if (comm.rank() == rank_id{0} && pack == throws_at) {
-                                              throw std::runtime_error("attention");
-                                            }
-                                            arrays.compute_forward(pack);
-                                          });
-                                      if (done) { done = comm.barrier(); }
-                                    }),
-                 std::runtime_error);
-    for (std::size_t rank = 1; rank < 8; ++rank) {
-      ASSERT_FALSE(ends[rank]);
-      EXPECT_EQ(ends[rank].error().code, error_code::peer_lost);
-      EXPECT_EQ(ends[rank].error().ranks, std::vector{rank_id{0}});
+  for (bool const watch_throws : {false, true}) {
+    for (std::size_t throws_at = 0; throws_at < 4; ++throws_at) {
+      std::array<result<void>, 8> ends;
+      auto const run = [&](thread_communicator& comm) {
+        sharded_arrays arrays(step, comm.rank());
+        sharded_exchange exchange;
+        std::size_t watched = 0;
+        auto const compute = [&](std::size_t pack) {
+          if (comm.rank() == rank_id{0} && pack == throws_at && !watch_throws) {
+            throw std::runtime_error("attention");
+          }
+          arrays.compute_forward(pack);
+        };
+        auto const watch = [&](sharded_event const&) {
+          if (comm.rank() == rank_id{0} && watched++ == 3 * throws_at && watch_throws) {
+            throw std::runtime_error("watch");
+          }
+        };
+        auto& done = ends[to_index(comm.rank())];
+        done =
+            exchange.forward(comm, arrays.packs, arrays.inputs(), arrays.outputs(), compute, watch);
+        if (done) { done = comm.barrier(); }
+      };
+      EXPECT_THROW(ballast::run_ranks(8, run), std::runtime_error);
+      for (std::size_t rank = 1; rank < 8; ++rank) {
+        ASSERT_FALSE(ends[rank]);
+        EXPECT_EQ(ends[rank].error().code, error_code::peer_lost);
+        EXPECT_EQ(ends[rank].error().ranks, std::vector{rank_id{0}});
+      }
     }
   }
 }

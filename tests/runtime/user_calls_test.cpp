@@ -230,17 +230,17 @@ std::vector<plain_call> plain_calls()
   };
   auto const padded = [](auto cost_of, auto weight_of) {
     return afresh([=] {
-      auto const plan = ballast::pad_grid(
-          lengths_of_pairs(), {.ranks = 2, .microbatches = 2, .work_per_sample = 10}, cost_of,
-          weight_of);
+      auto const plan = ballast::pad_grid(lengths_of_pairs(),
+                                          {.ranks = 2, .microbatches = 2, .work_per_sample = 10},
+                                          cost_of, weight_of);
       return plan.value().makespan;
     });
   };
   auto const packed = [](auto policy, auto weight_of) {
     return [=] {
       return keeping(plan_and_memory<ballast::packing_plan>{}, [=](auto& kept) {
-        ballast::or_throw(ballast::pack_to_capacity_into(kept.plan, kept.memory, lengths, 50,
-                                                         policy, weight_of));
+        ballast::or_throw(
+            ballast::pack_to_capacity_into(kept.plan, kept.memory, lengths, 50, policy, weight_of));
         return kept.plan.bins();
       });
     };
@@ -285,8 +285,7 @@ std::vector<plain_call> plain_calls()
       });
     };
   };
-  auto const planned_ahead = [](auto cost_of, auto policy,
-                                ballast::grid_step_options<> options) {
+  auto const planned_ahead = [](auto cost_of, auto policy, ballast::grid_step_options<> options) {
     using planner = ballast::grid_planner<decltype(cost_of), decltype(policy)>;
     struct state {
       planner plan;
@@ -313,7 +312,8 @@ std::vector<plain_call> plain_calls()
       {"partition: policy inside capped", by(ballast::capped{users_lpt{}}, own, own)},
       {"partition: policy inside least_movement", homed},
       {"partition: policy inside any_policy", by(ballast::any_policy{users_lpt{}}, own, own)},
-      {"partition: policy of several quantities", by_vectors(users_policy<ballast::exact<>>{}, own)},
+      {"partition: policy of several quantities",
+       by_vectors(users_policy<ballast::exact<>>{}, own)},
       {"cost_of: model", by(ballast::refine{}, ballast::cost_of{cost, std::identity{}}, own)},
       {"cost_of: projection", by(ballast::refine{}, ballast::cost_of{own, users}, own)},
       {"sum_of: model", by(ballast::refine{}, ballast::sum_of{own, cost}, own)},
@@ -346,8 +346,7 @@ std::vector<plain_call> plain_calls()
              .value()
              .largest;
        })},
-      {"largest_mini_batch: fits",
-       afresh([users] {
+      {"largest_mini_batch: fits", afresh([users] {
          return ballast::largest_mini_batch(
              100, [users](std::size_t samples) { return users(tokens(samples)) < 40; });
        })},
@@ -401,8 +400,9 @@ std::vector<plain_call> plain_calls()
          });
          return times.rows.back().backward;
        })},
-      {"pipeline_times: time_of",
-       afresh([] { return chain_times([](tokens time) { return through_users_code(time); }).rows[3].forward; })},
+      {"pipeline_times: time_of", afresh([] {
+         return chain_times([](tokens time) { return through_users_code(time); }).rows[3].forward;
+       })},
       {"sum_over_samples: times_of",
        [] {
          return keeping(ballast::pipeline_times{}, [](auto& times) {
@@ -423,12 +423,15 @@ std::vector<plain_call> plain_calls()
          return ballast::price_passes({.linear = 7}, {}, price).value().backward.linear;
        })},
       {"order_microbatches: policy", ordered(users_insertion{})},
-      {"order_microbatches: policy inside local_search", ordered(ballast::local_search{users_insertion{}})},
-      {"order_microbatches: policy inside exact_order", ordered(ballast::exact_order{users_insertion{}})},
+      {"order_microbatches: policy inside local_search",
+       ordered(ballast::local_search{users_insertion{}})},
+      {"order_microbatches: policy inside exact_order",
+       ordered(ballast::exact_order{users_insertion{}})},
       {"order_microbatches: policy inside any_order_policy",
        ordered(ballast::any_order_policy{users_insertion{}})},
       {"compiled_schedule: schedule", afresh([] {
-         return ballast::compiled_schedule::make(ballast::chain_of_stages(2, 2), users_schedule{}, 3)
+         return ballast::compiled_schedule::make(ballast::chain_of_stages(2, 2), users_schedule{},
+                                                 3)
              .value()
              .tasks()
              .size();
@@ -449,12 +452,13 @@ std::vector<plain_call> plain_calls()
       {"grid_planner: weight_of", planned_ahead(own, refine_grid{}, {.weight_of = users_number})},
       {"grid_planner: together", planned_ahead(own, refine_grid{}, {.together = users_number})},
       {"grid_planner: kind_of", planned_ahead(own, refine_grid{}, {.kind_of = users_number})},
-      {"microbatch_scheduler: times_of",
-       scheduled(ballast::insertion{}, ballast::exact<>{},
-                 [](std::span<tokens const, 2> sizes) {
-                   return through_users_code(ballast_test::square_times{}(sizes));
-                 })},
-      {"microbatch_scheduler: order", scheduled(users_insertion{}, ballast::exact<>{}, ballast_test::square_times{})},
+      {"microbatch_scheduler: times_of", scheduled(ballast::insertion{}, ballast::exact<>{},
+                                                   [](std::span<tokens const, 2> sizes) {
+                                                     return through_users_code(
+                                                         ballast_test::square_times{}(sizes));
+                                                   })},
+      {"microbatch_scheduler: order",
+       scheduled(users_insertion{}, ballast::exact<>{}, ballast_test::square_times{})},
       {"microbatch_scheduler: split",
        scheduled(ballast::insertion{}, users_policy<ballast::exact<>>{},
                  ballast_test::square_times{})},
@@ -493,8 +497,7 @@ std::vector<plain_call> plain_calls()
          };
          return keeping(state{}, [](state& kept) {
            auto const summary = ballast::profile_module(
-               kept.file,
-               one_module(),
+               kept.file, one_module(),
                [&](auto const&) { return through_users_code(work{kept.clock}); }, kept.clock,
                {.warm_up = 0, .runs = 1}, [](auto const&) { users_code(); });
            return summary.value().known + summary.value().measured;
@@ -585,9 +588,10 @@ std::vector<common_call> common_calls()
         if (*throws) { throw std::runtime_error("out of ink"); }
       });
       using phases = std::tuple<std::remove_const_t<decltype(each)>>;
-      auto const job = std::make_shared<ballast::orchestrator<
-          thread_communicator, phases, std::tuple_element_t<0, phases>, phases>>(
-          comm, phases(each), each, phases(each));
+      auto const job =
+          std::make_shared<ballast::orchestrator<thread_communicator, phases,
+                                                 std::tuple_element_t<0, phases>, phases>>(
+              comm, phases(each), each, phases(each));
       return [=](bool is_thrown) {
         *throws = is_thrown;
         ballast::multimodal_samples read;
@@ -695,12 +699,16 @@ std::vector<common_call> common_calls()
        }},
       {"agreed_clock: work",
        timed([](thread_communicator& comm) { return ballast::agreed_clock(comm); })},
-      {"pipeline_runner: stage", running([](auto& runner, auto&... arguments) {
-         return runner.run(arguments...);
+      {"agreed_clock: clock", timed([](thread_communicator& comm) {
+         struct clock_of_user : ballast_test::fake_clock {
+           ballast::result<std::int64_t> time(void (*)()) const { return through_users_code(1); }
+         };
+         return ballast::agreed_clock(comm, clock_of_user{});
        })},
-      {"pipeline_runner: stage that evaluates", running([](auto& runner, auto&... arguments) {
-         return runner.evaluate(arguments...);
-       })},
+      {"pipeline_runner: stage",
+       running([](auto& runner, auto&... arguments) { return runner.run(arguments...); })},
+      {"pipeline_runner: stage that evaluates",
+       running([](auto& runner, auto&... arguments) { return runner.evaluate(arguments...); })},
   };
 }
 TEST(CodeOfUsers, IsToldOnAllRanksWhereItThrowsOnOne)

@@ -3,6 +3,7 @@
 #define BALLAST_GPU_OVERLAPPED_CHUNKS_HPP
 
 #include <ballast/core/contract.hpp>
+#include <ballast/core/detail/thrown_by.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/gpu/cuda_failure.hpp>
 #include <ballast/gpu/detail/cuda_event.hpp>
@@ -13,6 +14,7 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -73,8 +75,8 @@ struct chunk_stage {
 ///             (2) copy(i) and compute(i) run in order, and so do the buffers' next uses
 ///             (3) nothing is allocated and no event is created
 /// Errors      the first error of a callable or of CUDA: then no later chunk is queued, and the
-///             computation's stream still waits for the earlier ones. transport if a callable
-///             returned a cudaError_t.
+///             computation's stream still waits for the earlier ones, as where a callable throws.
+///             transport if a callable returned a cudaError_t.
 /// Complexity  four calls of CUDA a chunk, depth + 1 events.
 /// Source      the schedule of StepCCL: Zhang et al., "DistTrain", 2024, arXiv:2408.04275.
 class overlapped_chunks {
@@ -161,8 +163,9 @@ class overlapped_chunks {
   {
     auto done = order(callers, other);
     if (!done) { return done; }
-    done = work();
+    auto const thrown = detail::thrown_by([&] { done = work(); });
     auto joined = order(other, callers);  // a capture with an unjoined stream would fail
+    if (thrown) { std::rethrow_exception(thrown); }
     return done ? joined : done;
   }
 

@@ -2,6 +2,7 @@
 #ifndef BALLAST_GPU_SIDE_STREAM_HPP
 #define BALLAST_GPU_SIDE_STREAM_HPP
 
+#include <ballast/core/detail/thrown_by.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/gpu/cuda_failure.hpp>
 #include <ballast/gpu/detail/cuda_event.hpp>
@@ -9,6 +10,7 @@
 #include <cuda_runtime_api.h>  // cudaStream_t
 
 #include <concepts>
+#include <exception>
 #include <memory>
 #include <type_traits>
 #include <utility>
@@ -32,7 +34,7 @@ namespace ballast::inline v0 {
 /// Ensures     (1) the work of `beside` comes after what was in the stream at mark(), and waits for
 ///                 nothing that was queued there since
 ///             (2) what is queued on the stream after `beside` comes after its work, also where
-///                 queueing it failed
+///                 queueing it failed or threw, which comes out of `beside`
 ///             (3) nothing is allocated but by make(), and nothing waits
 /// Errors      CUDA's own. `beside`: the first, of the work or of CUDA.
 class side_stream {
@@ -57,9 +59,11 @@ class side_stream {
   [[nodiscard]] cudaError_t beside(cudaStream_t stream, Work work) const
   {
     if (auto const code = event_.hold_up(own_.get()); code != cudaSuccess) { return code; }
-    cudaError_t const queued = work(own_.get());
+    cudaError_t queued = cudaSuccess;
+    auto const thrown = detail::thrown_by([&] { queued = work(own_.get()); });
     auto joined = event_.record(own_.get());  // a capture with an unjoined stream would fail
     if (joined == cudaSuccess) { joined = event_.hold_up(stream); }
+    if (thrown) { std::rethrow_exception(thrown); }
     return queued != cudaSuccess ? queued : joined;
   }
 

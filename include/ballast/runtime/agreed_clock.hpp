@@ -80,8 +80,9 @@ class agreed_clock {
   {
     auto const called = static_cast<std::uint64_t>(own ? which : call::none);
     auto const word = digest{}.add(called).add(about_).value();
-    auto const all = detail::gather_with_word<std::int64_t>(
-        comm_, word, 2, [&](std::size_t at) { return at == 0 ? own.value_or(0) : own ? 1 : 0; });
+    auto const all = detail::gather_with_word<std::int64_t>(comm_, word, 2, [&](std::size_t at) {
+      return at == 0 ? own.value_or(0) : own ? 1 : 0;
+    });
     if (!all) { return tl::unexpected(all.error()); }
     if (!all->all_have(word)) {
       auto told = comm_failure::mismatch(
@@ -94,9 +95,7 @@ class agreed_clock {
       return told;
     }
     std::int64_t time = (*all)(0);
-    for (std::size_t rank = 1; rank < comm_.size(); ++rank) {
-      time = std::max(time, (*all)(rank));
-    }
+    for (std::size_t rank = 1; rank < comm_.size(); ++rank) { time = std::max(time, (*all)(rank)); }
     return time;
   }
 
