@@ -8,7 +8,8 @@
 //   - work that is queued on streams of a GPU: ../gpu/side_stream_test.cpp,
 //     ../gpu/overlapped_chunks_test.cpp
 // cut_chain, cut_layers, place_experts, search_layouts, hybrid_sharding, routes and unit_exchange
-// take no callables. Communicators, carriers of rows and allocators return errors of their own.
+// take no callables; communicators and carriers of rows return errors; what allocators throw,
+// std::bad_alloc, goes through everywhere.
 #include "../support/small_orchestration.hpp"
 #include "../support/toy_pipeline.hpp"
 #include "fake_clock.hpp"
@@ -32,6 +33,7 @@
 #include <ballast/runtime.hpp>
 #include <ballast/workload.hpp>
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -44,7 +46,7 @@
 #include <utility>
 #include <vector>
 
-namespace {
+namespace code_of_users {
 
 using ballast::rank_id;
 using ballast::refine_grid;
@@ -748,4 +750,4 @@ TEST(CodeOfUsers, IsAnErrorOfAnOnlineScheduler)
   EXPECT_TRUE(next.take());
 }
 
-}  // namespace
+}  // namespace code_of_users
