@@ -122,15 +122,26 @@ ballast::cluster four_gpus()
 template <class Policy>
 struct users_policy {
   Policy inner{};
+  std::function<void()> before = users_code;
   template <class... Arguments>
   auto operator()(Arguments&&... arguments) const
   {
-    users_code();
+    before();
     return inner(std::forward<Arguments>(arguments)...);
   }
-
-  friend bool operator==(users_policy const&, users_policy const&) = default;
 };
+template <class Policy>
+users_policy<Policy> silent(Policy inner = {})
+{
+  return {inner, [] {}};
+}
+
+// Few types, so that the table is compiled soon.
+using cost_function = std::function<tokens(tokens)>;
+using sum_function = std::function<tokens(tokens, tokens)>;
+using times_function =
+    std::function<std::array<ballast::stage_time, 2>(std::span<tokens const, 2>)>;
+using document_function = std::function<tokens(document const&)>;
 
 using users_lpt = users_policy<ballast::longest_processing_time>;
 using users_insertion = users_policy<ballast::insertion>;
@@ -185,7 +196,7 @@ std::vector<plain_call> plain_calls()
   using vectors = plan_and_memory<ballast::basic_partition_plan<ballast::cost_vector<2>>>;
   using grid = plan_and_memory<ballast::grid_plan>;
   auto const bags = ballast::one_gpu_bags(3);
-  auto const by = [bags](auto policy, auto cost_of, auto length_of_sample) {
+  auto const by = [bags](auto policy, cost_function cost_of, cost_function length_of_sample) {
     return [=] {
       return keeping(partition{}, [=](partition& kept) {
         ballast::or_throw(ballast::partition_into(kept.plan, kept.memory, lengths, bags, policy,
@@ -194,7 +205,7 @@ std::vector<plain_call> plain_calls()
       });
     };
   };
-  auto const gridded = [](auto policy, auto cost_of, auto weight_of) {
+  auto const gridded = [](auto policy, cost_function cost_of, cost_function weight_of) {
     return [=] {
       return keeping(grid{}, [=](grid& kept) {
         ballast::or_throw(ballast::partition_grid_into(
@@ -204,7 +215,7 @@ std::vector<plain_call> plain_calls()
     };
   };
   auto const users = [](tokens length) { return through_users_code(length); };
-  auto const by_vectors = [bags](auto policy, auto length_of_sample) {
+  auto const by_vectors = [bags](auto policy, cost_function length_of_sample) {
     return [=] {
       return keeping(vectors{}, [=](vectors& kept) {
         ballast::or_throw(ballast::partition_into(
@@ -224,13 +235,11 @@ std::vector<plain_call> plain_calls()
       return kept.plan.digest();
     });
   };
-  auto const sum = [](tokens source, tokens target) -> ballast::cost_units {
-    return source + target;
-  };
-  auto const users_sum = [](tokens source, tokens target) -> ballast::cost_units {
+  sum_function const sum = [](tokens source, tokens target) { return source + target; };
+  sum_function const users_sum = [](tokens source, tokens target) {
     return through_users_code(source + target);
   };
-  auto const padded = [](auto cost_of, auto weight_of) {
+  auto const padded = [](sum_function cost_of, sum_function weight_of) {
     return afresh([=] {
       auto const plan = ballast::pad_grid(lengths_of_pairs(),
                                           {.ranks = 2, .microbatches = 2, .work_per_sample = 10},
@@ -238,7 +247,7 @@ std::vector<plain_call> plain_calls()
       return plan.value().makespan;
     });
   };
-  auto const packed = [](auto policy, auto weight_of) {
+  auto const packed = [](auto policy, cost_function weight_of) {
     return [=] {
       return keeping(plan_and_memory<ballast::packing_plan>{}, [=](auto& kept) {
         ballast::or_throw(
@@ -258,7 +267,7 @@ std::vector<plain_call> plain_calls()
       });
     };
   };
-  auto const phased = [bags](auto cost_of, auto policy) {
+  auto const phased = [bags](cost_function const& cost_of, users_lpt const& policy) {
     return [=] {
       return keeping(plan_and_memory<ballast::orchestrated_step>{}, [=](auto& kept) {
         ballast::phase const each{bags, cost_of, policy};
@@ -271,9 +280,11 @@ std::vector<plain_call> plain_calls()
       });
     };
   };
-  auto const scheduled = [](auto order, auto split, auto times) {
-    using planner =
-        ballast::microbatch_scheduler<2, decltype(times), decltype(order), decltype(split)>;
+  auto const scheduled = [](users_insertion const& order,
+                            users_policy<ballast::exact<>> const& split,
+                            times_function const& times) {
+    using planner = ballast::microbatch_scheduler<2, times_function, users_insertion,
+                                                  users_policy<ballast::exact<>>>;
     struct state {
       planner plan;
       ballast::scheduled_step<2> step{};
@@ -287,8 +298,10 @@ std::vector<plain_call> plain_calls()
       });
     };
   };
-  auto const planned_ahead = [](auto cost_of, auto policy, ballast::grid_step_options<> options) {
-    using planner = ballast::grid_planner<decltype(cost_of), decltype(policy)>;
+  auto const planned_ahead = [](cost_function const& cost_of,
+                                users_policy<refine_grid<>> const& policy,
+                                ballast::grid_step_options<> options) {
+    using planner = ballast::grid_planner<cost_function, users_policy<refine_grid<>>>;
     struct state {
       planner plan;
       ballast::grid_plan step{};
@@ -302,12 +315,12 @@ std::vector<plain_call> plain_calls()
     };
   };
   return {
-      {"partition: cost", by(ballast::refine{}, cost, own)},
-      {"partition: length", by(ballast::refine{}, own, users)},
+      {"partition: cost", by(silent<ballast::longest_processing_time>(), cost, own)},
+      {"partition: length", by(silent<ballast::longest_processing_time>(), own, users)},
       {"partition: policy", by(users_lpt{}, own, own)},
-      {"partition: cost of several quantities", by_vectors(ballast::exact<>{}, users)},
-      {"partition_grid: cost", gridded(refine_grid{}, cost, own)},
-      {"partition_grid: weight", gridded(refine_grid{}, own, users)},
+      {"partition: cost of several quantities", by_vectors(silent<ballast::exact<>>(), users)},
+      {"partition_grid: cost", gridded(silent<refine_grid<>>(), cost, own)},
+      {"partition_grid: weight", gridded(silent<refine_grid<>>(), own, users)},
       {"partition_grid: policy", gridded(users_policy<refine_grid<>>{}, own, own)},
       {"partition: policy inside refine", by(ballast::refine{users_lpt{}}, own, own)},
       {"partition: policy inside exact", by(ballast::exact{users_lpt{}}, own, own)},
@@ -316,9 +329,12 @@ std::vector<plain_call> plain_calls()
       {"partition: policy inside any_policy", by(ballast::any_policy{users_lpt{}}, own, own)},
       {"partition: policy of several quantities",
        by_vectors(users_policy<ballast::exact<>>{}, own)},
-      {"cost_of: model", by(ballast::refine{}, ballast::cost_of{cost, std::identity{}}, own)},
-      {"cost_of: projection", by(ballast::refine{}, ballast::cost_of{own, users}, own)},
-      {"sum_of: model", by(ballast::refine{}, ballast::sum_of{own, cost}, own)},
+      {"cost_of: model", by(silent<ballast::longest_processing_time>(),
+                            ballast::cost_of{cost, std::identity{}}, own)},
+      {"cost_of: projection",
+       by(silent<ballast::longest_processing_time>(), ballast::cost_of{own, users}, own)},
+      {"sum_of: model",
+       by(silent<ballast::longest_processing_time>(), ballast::sum_of{own, cost}, own)},
       {"intra_reorder: cost",
        [bags] {
          return keeping(plan_and_memory<ballast::reordered_batch>{}, [bags](auto& kept) {
@@ -334,7 +350,7 @@ std::vector<plain_call> plain_calls()
       {"pad_to_cap: weight", afresh([users_sum] {
          return ballast::pad_to_cap(lengths_of_pairs(), 100, users_sum, 10).value().bins();
        })},
-      {"pack_to_capacity: weight", packed(ballast::best_fit_decreasing{}, users)},
+      {"pack_to_capacity: weight", packed(silent<ballast::best_fit_decreasing>(), users)},
       {"pack_to_capacity: policy", packed(users_policy<ballast::best_fit_decreasing>{}, own)},
       {"pack_to_capacity: policy inside refine_bins",
        packed(ballast::refine_bins<users_policy<ballast::best_fit_decreasing>>{}, own)},
@@ -446,23 +462,27 @@ std::vector<plain_call> plain_calls()
              1, [&](ballast::bag_chunk const& each) { rows += through_users_code(each.count); });
          return rows;
        })},
-      {"phase_planner: cost", phased(cost, ballast::refine{})},
+      {"phase_planner: cost", phased(cost, silent<ballast::longest_processing_time>())},
       {"phase_planner: policy", phased(own, users_lpt{})},
-      {"grid_planner: cost", planned_ahead(cost, refine_grid{}, {})},
+      {"grid_planner: cost", planned_ahead(cost, silent<refine_grid<>>(), {})},
       {"grid_planner: policy", planned_ahead(own, users_policy<refine_grid<>>{}, {})},
-      {"grid_planner: length_of", planned_ahead(own, refine_grid{}, {.length_of = users_number})},
-      {"grid_planner: weight_of", planned_ahead(own, refine_grid{}, {.weight_of = users_number})},
-      {"grid_planner: together", planned_ahead(own, refine_grid{}, {.together = users_number})},
-      {"grid_planner: kind_of", planned_ahead(own, refine_grid{}, {.kind_of = users_number})},
-      {"microbatch_scheduler: times_of", scheduled(ballast::insertion{}, ballast::exact<>{},
-                                                   [](std::span<tokens const, 2> sizes) {
-                                                     return through_users_code(
-                                                         ballast_test::square_times{}(sizes));
-                                                   })},
+      {"grid_planner: length_of",
+       planned_ahead(own, silent<refine_grid<>>(), {.length_of = users_number})},
+      {"grid_planner: weight_of",
+       planned_ahead(own, silent<refine_grid<>>(), {.weight_of = users_number})},
+      {"grid_planner: together",
+       planned_ahead(own, silent<refine_grid<>>(), {.together = users_number})},
+      {"grid_planner: kind_of",
+       planned_ahead(own, silent<refine_grid<>>(), {.kind_of = users_number})},
+      {"microbatch_scheduler: times_of",
+       scheduled(silent<ballast::insertion>(), silent<ballast::exact<>>(),
+                 [](std::span<tokens const, 2> sizes) {
+                   return through_users_code(ballast_test::square_times{}(sizes));
+                 })},
       {"microbatch_scheduler: order",
-       scheduled(users_insertion{}, ballast::exact<>{}, ballast_test::square_times{})},
+       scheduled(users_insertion{}, silent<ballast::exact<>>(), ballast_test::square_times{})},
       {"microbatch_scheduler: split",
-       scheduled(ballast::insertion{}, users_policy<ballast::exact<>>{},
+       scheduled(silent<ballast::insertion>(), users_policy<ballast::exact<>>{},
                  ballast_test::square_times{})},
       {"profile_module: clock",
        [] {
@@ -567,11 +587,14 @@ auto planning(Make make)
 
 std::vector<common_call> common_calls()
 {
-  auto const plain_cost = [](document const& each) { return each.length; };
-  auto const users_cost = [](document const& each) { return through_users_code(each.length); };
+  document_function const plain_cost = [](document const& each) { return each.length; };
+  document_function const users_cost = [](document const& each) {
+    return through_users_code(each.length);
+  };
   using step_options = ballast::step_options<document>;
   using grid_options = ballast::grid_step_options<document>;
-  auto const step = [=](auto cost_of, auto policy, step_options options) {
+  auto const step = [=](document_function const& cost_of, users_lpt const& policy,
+                        step_options options) {
     return planning([=](thread_communicator& comm) {
       return ballast::step_balancer(comm, ballast::one_gpu_bags(3), cost_of, policy, options);
     });
@@ -581,18 +604,18 @@ std::vector<common_call> common_calls()
       return ballast::grid_balancer(comm, ballast::one_gpu_bags(3), cost_of, policy, options);
     });
   };
-  auto const refine = ballast::refine{};
+  auto const lpt = silent<ballast::longest_processing_time>();
   ballast::padded_grid_options const by_pairs{.microbatches = 2};
-  auto const orchestrated = [](auto phase_of) {
+  using phase = ballast::phase<cost_function, users_lpt>;
+  auto const orchestrated = [](phase (*phase_of)(std::function<void()> const&)) {
     return [phase_of](thread_communicator& comm) {
       auto const throws = std::make_shared<bool>(false);  // read by the orchestrator's thread
       auto const each = phase_of([throws] {
         if (*throws) { throw std::runtime_error("out of ink"); }
       });
-      using phases = std::tuple<std::remove_const_t<decltype(each)>>;
+      using phases = std::tuple<phase>;
       auto const job =
-          std::make_shared<ballast::orchestrator<thread_communicator, phases,
-                                                 std::tuple_element_t<0, phases>, phases>>(
+          std::make_shared<ballast::orchestrator<thread_communicator, phases, phase, phases>>(
               comm, phases(each), each, phases(each));
       return [=](bool is_thrown) {
         *throws = is_thrown;
@@ -634,65 +657,61 @@ std::vector<common_call> common_calls()
     };
   };
   return {
-      {"step_balancer: cost", step(users_cost, refine, {.length_of = silent_length_of})},
-      {"step_balancer: length_of", step(plain_cost, refine, {.length_of = length_of})},
-      {"step_balancer: loss_tokens_of",
-       step(plain_cost, refine, {.length_of = silent_length_of, .loss_tokens_of = length_of})},
+      {"step_balancer: cost", step(users_cost, lpt, {.length_of = silent_length_of})},
+      {"step_balancer: length_of", step(plain_cost, lpt, {.length_of = length_of})},
       {"step_balancer: together",
-       step(plain_cost, refine, {.length_of = silent_length_of, .together = key_of})},
+       step(plain_cost, lpt, {.length_of = silent_length_of, .together = key_of})},
       {"step_balancer: weight_of",
-       step(plain_cost, refine,
+       step(plain_cost, lpt,
             {.length_of = silent_length_of, .weight_of = key_of, .most_per_gpu = 1000})},
       {"step_balancer: policy", step(plain_cost, users_lpt{}, {.length_of = silent_length_of})},
       {"step_balancer: loss_tokens_of",
-       step(plain_cost, refine, {.length_of = silent_length_of, .loss_tokens_of = length_of})},
-      {"grid_balancer: cost", grid(users_cost, refine_grid{}, {.length_of = silent_length_of})},
-      {"grid_balancer: length_of", grid(plain_cost, refine_grid{}, {.length_of = length_of})},
+       step(plain_cost, lpt, {.length_of = silent_length_of, .loss_tokens_of = length_of})},
+      {"grid_balancer: cost",
+       grid(users_cost, silent<refine_grid<>>(), {.length_of = silent_length_of})},
+      {"grid_balancer: length_of",
+       grid(plain_cost, silent<refine_grid<>>(), {.length_of = length_of})},
       {"grid_balancer: loss_tokens_of",
-       grid(plain_cost, refine_grid{},
+       grid(plain_cost, silent<refine_grid<>>(),
             {.length_of = silent_length_of, .loss_tokens_of = length_of})},
       {"grid_balancer: policy",
        grid(plain_cost, users_policy<refine_grid<>>{}, {.length_of = silent_length_of})},
-      {"grid_balancer: weight_of",
-       grid(plain_cost, refine_grid{}, {.length_of = silent_length_of, .weight_of = key_of})},
-      {"grid_balancer: together",
-       grid(plain_cost, refine_grid{}, {.length_of = silent_length_of, .together = key_of})},
+      {"grid_balancer: weight_of", grid(plain_cost, silent<refine_grid<>>(),
+                                        {.length_of = silent_length_of, .weight_of = key_of})},
+      {"grid_balancer: together", grid(plain_cost, silent<refine_grid<>>(),
+                                       {.length_of = silent_length_of, .together = key_of})},
       {"grid_balancer: padded_lengths_of",
-       grid([](tokens source, tokens target) { return source + target; }, by_pairs,
+       grid(sum_function([](tokens source, tokens target) { return source + target; }), by_pairs,
             {.length_of = silent_length_of, .padded_lengths_of = pair_of})},
-      {"grid_balancer: cost of padded lengths",
-       grid([](tokens source, tokens target) { return through_users_code(source + target); },
-            by_pairs, {.length_of = silent_length_of})},
-      {"grid_balancer: kind_of",
-       grid(plain_cost, refine_grid{}, {.length_of = silent_length_of, .kind_of = key_of})},
-      {"orchestrator: cost of a phase", orchestrated([](auto users) {
+      {"grid_balancer: cost of padded lengths", grid(sum_function([](tokens source, tokens target) {
+                                                       return through_users_code(source + target);
+                                                     }),
+                                                     by_pairs, {.length_of = silent_length_of})},
+      {"grid_balancer: kind_of", grid(plain_cost, silent<refine_grid<>>(),
+                                      {.length_of = silent_length_of, .kind_of = key_of})},
+      {"orchestrator: cost of a phase",
+       orchestrated([](std::function<void()> const& users) -> phase {
          auto const cost_of = [users](tokens length) { return users(), length; };
-         return ballast::phase{ballast::one_gpu_bags(3), cost_of, ballast::refine{}};
+         return {ballast::one_gpu_bags(3), cost_of, silent<ballast::longest_processing_time>()};
        })},
-      {"orchestrator: policy of a phase", orchestrated([](auto users) {
-         auto const policy = [users](ballast::partition_problem const& problem,
-                                     std::span<ballast::cost_units> loads,
-                                     std::span<ballast::bag_id> owner, ballast::workspace& memory) {
-           users();
-           return ballast::refine{}(problem, loads, owner, memory);
-         };
-         return ballast::phase{ballast::one_gpu_bags(3), own, policy};
+      {"orchestrator: policy of a phase",
+       orchestrated([](std::function<void()> const& users) -> phase {
+         return {ballast::one_gpu_bags(3), own, {{}, users}};
        })},
       {"online_scheduler: cost of a grid_planner, handed to a grid_balancer",
        [](thread_communicator& comm) {
          auto const throws = std::make_shared<bool>(false);  // read by the scheduler's thread
-         auto const cost_of = [throws](tokens length) {
+         cost_function const cost_of = [throws](tokens length) {
            if (*throws) { throw std::runtime_error("out of ink"); }
            return length;
          };
+         using policy = users_policy<refine_grid<>>;
          auto const balancer =
-             std::make_shared<ballast::grid_balancer<std::remove_const_t<decltype(cost_of)>,
-                                                     refine_grid<>, thread_communicator>>(
-                 comm, ballast::one_gpu_bags(3), cost_of, refine_grid{});
-         using planner =
-             ballast::grid_planner<std::remove_const_t<decltype(cost_of)>, refine_grid<>>;
+             std::make_shared<ballast::grid_balancer<cost_function, policy, thread_communicator>>(
+                 comm, ballast::one_gpu_bags(3), cost_of, silent<refine_grid<>>());
+         using planner = ballast::grid_planner<cost_function, policy>;
          auto const next = std::make_shared<ballast::online_scheduler<planner>>(
-             planner(3, cost_of, refine_grid{}));
+             planner(3, cost_of, silent<refine_grid<>>()));
          return [=](bool is_thrown) {
            *throws = is_thrown;
            ballast::or_throw(next->submit(std::vector<tokens>{13, 13, 13}));
