@@ -58,7 +58,7 @@ struct told_text {
     std::size_t const most = bytes.size() - 1;
     bool const is_cut = text.size() > most;
     std::size_t const shown = is_cut ? whole_characters(text, most - cut.size()) : text.size();
-    std::copy_n(text.data(), shown, bytes.data());
+    std::copy_n(text.begin(), shown, bytes.begin());
     if (is_cut) { std::copy(cut.begin(), cut.end(), bytes.data() + shown); }
   }
 };

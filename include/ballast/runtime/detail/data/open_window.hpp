@@ -120,8 +120,7 @@ struct open_window {
   [[nodiscard]] result<void> keep_lengths(window_sample const& own, std::span<tokens const> given,
                                           std::size_t modules)
   {
-    auto const valid = expect_lengths("load()", own.sample, given, modules);
-    if (!valid) { return valid; }
+    if (auto valid = expect_lengths("load()", own.sample, given, modules); !valid) { return valid; }
     auto const at =
         lengths.begin() + (&own - samples.data()) * static_cast<std::ptrdiff_t>(modules);
     if (own.reported && !std::equal(given.begin(), given.end(), at)) {
