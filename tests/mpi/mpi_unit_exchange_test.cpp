@@ -40,7 +40,7 @@ TEST(MpiUnitExchange, MovesEveryByteAndBackBetweenRandomUnits)
   auto comm = over_world();
   unit_exchange exchange;
   ballast::random_source random(1919);
-  int const trials = size == 8 ? 1000 : 100;
+  int const trials = size == 8 ? 200 : 100;
   for (int trial = 0; trial < trials && !HasFailure(); ++trial) {
     SCOPED_TRACE(testing::Message() << "trial " << trial);
     auto const step = ballast_test::random_unit_step(random, size, size);
