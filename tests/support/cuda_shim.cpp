@@ -672,9 +672,11 @@ cudaError_t cudaFreeHost(void* memory)
     ++pinned_calls_that_wait;
     ++frees_that_wait;
   }
-  // CUDA's waits for what is queued, which may use the memory; a stream that is stuck is not waited for.
+  // CUDA's waits for what is queued, which may use the memory. Here processes do: ranks that are threads
+  // have their streams in common, which may be stuck.
   auto const end = std::chrono::steady_clock::now() + std::chrono::milliseconds(300);
-  while (tasks_in_streams > 0 && std::chrono::steady_clock::now() < end) {
+  while (shared.state != nullptr && tasks_in_streams > 0 &&
+         std::chrono::steady_clock::now() < end) {
     std::this_thread::sleep_for(std::chrono::microseconds(20));
   }
   std::free(memory);
