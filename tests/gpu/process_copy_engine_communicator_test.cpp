@@ -182,7 +182,7 @@ TEST(ProcessCopyEngineCommunicator, CopiesOnceWhatLiesInLentMemory)
     EXPECT_EQ(ballast_test::copies_queued() - before, 2U);
     EXPECT_TRUE(comm.all_gather(own, all));
     EXPECT_EQ(ballast_test::copies_queued() - before, 5U);
-    EXPECT_TRUE(comm.wait());  // the arrays go
+    EXPECT_TRUE(comm.wait());         // the arrays go
     if (comm.rank() == rank_id{0}) {  // more than there was room for
       EXPECT_EQ(comm.lend(std::size_t{3} << 20U).value().size(), std::size_t{3} << 20U);
     }
