@@ -11,6 +11,7 @@
 #include <ballast/core/ids.hpp>
 #include <ballast/core/result.hpp>
 
+#include <signal.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -91,6 +92,16 @@ TEST(TorchCommunicator, EndsOnAllRanksWhereverOneDies)
     ::close(named[0]);
     ::close(named[1]);
   }
+}
+
+TEST(TorchCommunicator, IgnoresASignalThatWouldEndTheProcess)
+{
+  auto const ends = torch_processes(1, 3s, [](torch_communicator&) {
+    struct sigaction at_pipe = {};
+    EXPECT_EQ(::sigaction(SIGPIPE, nullptr, &at_pipe), 0);
+    EXPECT_EQ(at_pipe.sa_handler, SIG_IGN);
+  });
+  EXPECT_EQ(ends, std::vector<int>{0});
 }
 
 // Of a part, by its place there; the other part goes on. Who comes when all have given up names

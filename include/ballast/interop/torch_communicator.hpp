@@ -11,8 +11,11 @@
 
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
 
+#include <signal.h>
+
 #include <algorithm>
 #include <chrono>
+#include <csignal>
 #include <cstddef>
 #include <cstdint>
 #include <exception>
@@ -52,10 +55,17 @@ class torch_communicator {
   static constexpr int first_tag = 1 << 30;
 
   /// The ranks of a group that the trainer has already. One of these for each group; split it.
+  ///
+  /// Ensures     SIGPIPE is ignored in this process, unless it has a handler, as Python does: gloo
+  ///             writes to connections of ranks that have ended.
   [[nodiscard]] static torch_communicator over(process_group group,
                                                milliseconds deadline = default_deadline)
   {
     detail::expect_deadline(deadline);
+    struct sigaction at_pipe = {};
+    if (::sigaction(SIGPIPE, nullptr, &at_pipe) == 0 && at_pipe.sa_handler == SIG_DFL) {
+      std::signal(SIGPIPE, SIG_IGN);
+    }
     std::vector<int> members(static_cast<std::size_t>(group->getSize()));
     std::iota(members.begin(), members.end(), 0);
     auto const rank = static_cast<std::size_t>(group->getRank());
