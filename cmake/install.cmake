@@ -9,7 +9,7 @@ include(GNUInstallDirs)
 set(CMAKE_INSTALL_DEFAULT_COMPONENT_NAME headers)
 set(package_dir ${CMAKE_INSTALL_DATADIR}/cmake/ballast)  # the headers are the same on every machine
 
-set(components core cuda graph mpi nccl range_v3)
+set(components core cuda mpi nccl range_v3)
 if(BALLAST_BUILD_COMPILED)
   list(APPEND components compiled)
 endif()

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // copy_batch against a cudaMemcpyAsync of the same bytes: the throughput of copies of one length by
 // both policies and for several tiles and numbers of blocks, and what many small copies cost.
+#include "cub_copies.cuh"
 #include "gpu_timing.cuh"
 
 #include <ballast/core/config.hpp>
 #include <ballast/cuda/copy_batch.cuh>
-#include <ballast/cuda/cub_copies.cuh>
 #include <ballast/cuda/strided_copy.hpp>
 #include <ballast/cuda/tiled_copies.cuh>
 
@@ -55,9 +55,9 @@ struct head_copies {
 namespace {
 
 using ballast::copy_batch;
-using ballast::cub_copies;
 using ballast::tiled_copies;
 using bench::check;
+using bench::cub_copies;
 using bench::equal_copies;
 using bench::head_copies;
 

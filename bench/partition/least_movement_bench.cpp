@@ -1,12 +1,12 @@
-#include "../common/plain_search.hpp"  // defines: bench::compared_plans
-#include "../common/workloads.hpp"     // defines: bench::transformer_cost, ...
+#include "../../tests/support/movement_lower_bound.hpp"  // defines: ballast_test::movement_lower_bound
+#include "../common/plain_search.hpp"                    // defines: bench::compared_plans
+#include "../common/workloads.hpp"                       // defines: bench::transformer_cost, ...
 
 #include <benchmark/benchmark.h>
 #include <ballast/partition/descending_order.hpp>
 #include <ballast/partition/greedy_knapsack.hpp>
 #include <ballast/partition/least_movement.hpp>
 #include <ballast/partition/longest_processing_time.hpp>
-#include <ballast/partition/movement_lower_bound.hpp>
 #include <ballast/partition/partition.hpp>
 #include <ballast/partition/priced_sample.hpp>
 #include <ballast/topology/lay_out.hpp>
@@ -63,7 +63,8 @@ double least_share(ballast::sample_batch const& step, ballast::bag_layout const&
                                            bags.sizes(), bags.speeds(), home};
   double all = 0;
   for (ballast::tokens const length : step.lengths) { all += static_cast<double>(length); }
-  return static_cast<double>(ballast::movement_lower_bound(problem, idle, limits, memory)) / all;
+  return static_cast<double>(ballast_test::movement_lower_bound(problem, idle, limits, memory)) /
+         all;
 }
 
 /// The front door in the steady state, step after step. Quality is the mean over the steps.

@@ -1,8 +1,8 @@
 #include "../../tests/support/pipeline_families.hpp"  // defines: ballast_test::times_of
+#include "../../tests/support/simulate_by_graph.hpp"  // the baseline
 
 #include <benchmark/benchmark.h>
 #include <ballast/core/random.hpp>
-#include <ballast/interop/simulate_by_graph.hpp>
 #include <ballast/pipeline/compiled_schedule.hpp>
 #include <ballast/pipeline/interleaved_one_forward_one_backward.hpp>
 #include <ballast/pipeline/one_forward_one_backward.hpp>
@@ -65,9 +65,9 @@ void run(benchmark::State& state, workload const& work, Simulated const& simulat
   time_units busy = 0;
   for (auto const& [forward, backward] : work.times.rows) { busy += forward + backward; }
   time_units const makespan = simulated(work.orders.front());
-  auto const graph = ballast::make_task_graph(work.stages, work.listed).value();
+  auto const graph = ballast_test::make_task_graph(work.stages, work.listed).value();
   time_units const oracle =
-      ballast::simulate_by_graph(graph, work.times, work.orders.front()).value().makespan;
+      ballast_test::simulate_by_graph(graph, work.times, work.orders.front()).value().makespan;
   state.counters["idle"] = 1 - static_cast<double>(busy) / (static_cast<double>(work.ranks) *
                                                             static_cast<double>(makespan));
   state.counters["off_oracle"] = static_cast<double>(makespan - oracle);
@@ -85,9 +85,9 @@ template <class Policy>
 void graph_of_boost(benchmark::State& state, Policy const& policy, std::size_t chunks)
 {
   workload const work(state, policy, chunks);
-  auto const graph = ballast::make_task_graph(work.stages, work.listed).value();
+  auto const graph = ballast_test::make_task_graph(work.stages, work.listed).value();
   run(state, work, [&](std::span<microbatch_id const> order) {
-    return ballast::simulate_by_graph(graph, work.times, order).value().makespan;
+    return ballast_test::simulate_by_graph(graph, work.times, order).value().makespan;
   });
 }
 
@@ -96,8 +96,8 @@ void graph_of_boost_anew(benchmark::State& state, Policy const& policy, std::siz
 {
   workload const work(state, policy, chunks);
   run(state, work, [&](std::span<microbatch_id const> order) {
-    auto const graph = ballast::make_task_graph(work.stages, work.listed).value();
-    return ballast::simulate_by_graph(graph, work.times, order).value().makespan;
+    auto const graph = ballast_test::make_task_graph(work.stages, work.listed).value();
+    return ballast_test::simulate_by_graph(graph, work.times, order).value().makespan;
   });
 }
 

@@ -1,4 +1,5 @@
-#include "../common/workloads.hpp"  // defines: bench::lognormal_lengths, ...
+#include "../../tests/route/node_traffic_bound.hpp"  // defines: ballast_test::node_traffic_bound
+#include "../common/workloads.hpp"                   // defines: bench::lognormal_lengths, ...
 
 #include <benchmark/benchmark.h>
 #include <ballast/core/random.hpp>
@@ -6,7 +7,6 @@
 #include <ballast/partition/longest_processing_time.hpp>
 #include <ballast/partition/partition.hpp>
 #include <ballast/route/node_placement.hpp>
-#include <ballast/route/node_traffic_bound.hpp>
 #include <ballast/route/place.hpp>
 #include <ballast/workload/length_distribution.hpp>
 #include <ballast/workload/length_trace.hpp>
@@ -78,7 +78,7 @@ void place_by_node(benchmark::State& state)
     auto const done =
         ballast::place_by_node_into(placed, memory, plan, job.read, job.bags, job.machines);
     if (!done) { return state.SkipWithError(done.error().message.c_str()); }
-    tokens const bound = ballast::node_traffic_bound(plan, job.read, job.bags, job.machines);
+    tokens const bound = ballast_test::node_traffic_bound(plan, job.read, job.bags, job.machines);
     auto const largest = static_cast<double>(placed.largest);
     below += 1 - largest / static_cast<double>(placed.largest_before);
     double const above = largest / static_cast<double>(bound) - 1;
@@ -90,7 +90,7 @@ void place_by_node(benchmark::State& state)
   state.counters["worst_gap"] = worst_gap;
   planned_job const& first = jobs.front();
   state.counters["bound_ms"] = 1e3 * bench::median_seconds(3, [&] {
-                                 benchmark::DoNotOptimize(ballast::node_traffic_bound(
+                                 benchmark::DoNotOptimize(ballast_test::node_traffic_bound(
                                      first.plan, first.read, first.bags, first.machines));
                                });
 
@@ -213,7 +213,7 @@ void place_modalities(benchmark::State& state)
       auto const placed = largest_of(read, plan);
       auto const before = static_cast<double>(placed.largest_before);
       by_node += static_cast<double>(placed.largest) / before / draws;
-      bound += static_cast<double>(ballast::node_traffic_bound(plan, read, bags, machines)) /
+      bound += static_cast<double>(ballast_test::node_traffic_bound(plan, read, bags, machines)) /
                before / draws;
       by_exchanges +=
           static_cast<double>(after_plain_exchanges(read, plan, ranks)) / before / draws;

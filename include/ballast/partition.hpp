@@ -28,7 +28,6 @@
 #include <ballast/partition/longest_processing_time.hpp>
 #include <ballast/partition/makespan.hpp>
 #include <ballast/partition/makespan_lower_bound.hpp>
-#include <ballast/partition/movement_lower_bound.hpp>
 #include <ballast/partition/no_length.hpp>
 #include <ballast/partition/packing/best_fit_decreasing.hpp>
 #include <ballast/partition/packing/concepts.hpp>

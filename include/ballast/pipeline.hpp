@@ -9,7 +9,6 @@
 #include <ballast/pipeline/ascending_order.hpp>
 #include <ballast/pipeline/compiled_schedule.hpp>
 #include <ballast/pipeline/concepts.hpp>
-#include <ballast/pipeline/critical_path.hpp>
 #include <ballast/pipeline/evaluate_orders.hpp>
 #include <ballast/pipeline/exact_order.hpp>
 #include <ballast/pipeline/given_order.hpp>

@@ -14,7 +14,6 @@
 #include <ballast/route/head_split.hpp>
 #include <ballast/route/join_ranks.hpp>
 #include <ballast/route/node_placement.hpp>
-#include <ballast/route/node_traffic_bound.hpp>
 #include <ballast/route/pack_heads.hpp>
 #include <ballast/route/pack_rows.hpp>
 #include <ballast/route/place.hpp>

@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <ballast/core/config.hpp>
-#include <ballast/cuda/cub_copies.cuh>
 #include <ballast/cuda/strided_copy.hpp>
 #include <ballast/cuda/tiled_copies.cuh>
 #include <ballast/gpu/device_array.hpp>
@@ -14,6 +13,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "../../bench/gpu/cub_copies.cuh"
 #include "../cuda/copy_batches.hpp"
 #include "gpu_test.hpp"
 
@@ -45,7 +45,6 @@ struct without_padding {
 namespace {
 
 using ballast::copy_batch;
-using ballast::cub_copies;
 using ballast::device_array;
 using ballast::strided_copy;
 using ballast::tiled_copies;
@@ -54,6 +53,7 @@ using ballast_test::device_bytes;
 using ballast_test::kinds;
 using ballast_test::listed_copies;
 using ballast_test::random_bytes;
+using bench::cub_copies;
 using example::without_padding;
 
 using CopyBatch = ballast_test::gpu_test;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ballast/cuda/cub_copies.cuh>
+#include "../../bench/gpu/cub_copies.cuh"
 
 #include <gtest/gtest.h>
 
@@ -10,9 +10,9 @@
 namespace {
 
 using ballast::copy_policy;
-using ballast::cub_copies;
 using ballast_test::kinds;
 using ballast_test::listed_copies;
+using bench::cub_copies;
 
 static_assert(copy_policy<cub_copies, listed_copies<kinds::contiguous>>);
 static_assert(!copy_policy<cub_copies, listed_copies<kinds::all>>);

@@ -1,6 +1,7 @@
 #include <ballast/partition/least_movement.hpp>  // first: proves it is self-contained
 
 #include "../support/homed_steps.hpp"
+#include "../support/movement_lower_bound.hpp"
 #include "../support/policy_checks.hpp"
 #include "../support/steady_state.hpp"
 #include "../support/trials.hpp"
@@ -9,7 +10,6 @@
 #include <rapidcheck/gtest.h>
 #include <ballast/cost/gamma_correction.hpp>
 #include <ballast/partition/greedy_knapsack.hpp>
-#include <ballast/partition/movement_lower_bound.hpp>
 #include <ballast/partition/round_robin.hpp>
 #include <ballast/workload/data_code.hpp>
 
@@ -90,8 +90,8 @@ void expect_promises_kept(ballast_test::homed_step const& homed, Policy const& p
   for (std::size_t bag = 0; bag < limits.size(); ++bag) { ASSERT_LE(plan.loads[bag], limits[bag]); }
   ASSERT_LE(homed.moved(plan.owner), homed.moved(inner.owner));
   ballast::workspace memory;
-  ASSERT_GE(homed.moved(plan.owner),
-            ballast::movement_lower_bound(homed.problem(), homed.starting_loads, limits, memory));
+  ASSERT_GE(homed.moved(plan.owner), ballast_test::movement_lower_bound(
+                                         homed.problem(), homed.starting_loads, limits, memory));
   ASSERT_EQ(plan, plan_homed(homed, policy));
 }
 

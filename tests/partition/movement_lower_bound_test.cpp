@@ -1,5 +1,4 @@
-#include <ballast/partition/movement_lower_bound.hpp>  // first: proves it is self-contained
-
+#include "../support/movement_lower_bound.hpp"
 #include "../support/homed_steps.hpp"
 
 #include <gtest/gtest.h>
@@ -15,7 +14,7 @@ tokens movement_bound_of(ballast_test::homed_step const& homed,
                          std::vector<cost_units> const& limits)
 {
   ballast::workspace memory;
-  return ballast::movement_lower_bound(homed.problem(), homed.starting_loads, limits, memory);
+  return ballast_test::movement_lower_bound(homed.problem(), homed.starting_loads, limits, memory);
 }
 
 TEST(MovementLowerBound, IsNotAboveTheLeastMovement)  // Ensures (1)
@@ -78,18 +77,6 @@ TEST(MovementLowerBound, MovesSamplesWithoutTokensForNothing)
 TEST(MovementLowerBound, IsZeroWithoutSamples)
 {
   EXPECT_EQ(movement_bound_of(ballast_test::homed_step({{}, {}, {1, 2}}, {}), {0, 0}), 0);
-}
-
-TEST(MovementLowerBoundDeathTest, RefusesHomesAndLimitsOfOthers)
-{
-  ballast_test::homed_step const homed({{3}, {3}, {1, 1}}, {0});
-  EXPECT_DEATH((void)movement_bound_of(homed, {3}), "starting loads of 2 bags and limits of 1");
-  auto problem = homed.problem();
-  problem.home = {};
-  ballast::workspace memory;
-  std::vector<cost_units> const limits(2, 3);
-  EXPECT_DEATH((void)ballast::movement_lower_bound(problem, homed.starting_loads, limits, memory),
-               "homes of 0 samples for a problem of 1");
 }
 
 }  // namespace

@@ -1,12 +1,11 @@
-#include <ballast/pipeline/critical_path.hpp>  // first: proves it is self-contained
-
+#include "../support/critical_path.hpp"
 #include "../support/pipeline_tasks.hpp"
 #include "../support/random_schedules.hpp"
+#include "../support/simulate_by_graph.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <ballast/core/random.hpp>
-#include <ballast/interop/simulate_by_graph.hpp>
 #include <ballast/pipeline/one_forward_one_backward.hpp>
 #include <ballast/pipeline/simulate.hpp>
 
@@ -60,7 +59,7 @@ TEST(CriticalPath, LeadsToTheEndWithoutAGap)  // Ensures (1) (2)
     random.shuffle(std::span(order));
 
     auto const timeline = ballast::simulate(schedule, times, order);
-    auto const path = ballast::critical_path(schedule, timeline);
+    auto const path = ballast_test::critical_path(schedule, timeline);
     ASSERT_EQ(path.empty(), schedule.tasks().empty());
     time_units now = 0;
     for (std::size_t step = 0; step < path.size(); ++step) {
@@ -80,8 +79,8 @@ TEST(CriticalPath, LeadsToTheEndWithoutAGap)  // Ensures (1) (2)
       now += ballast::detail::duration_of(schedule.tasks()[path[step]], times, order);
     }
     ASSERT_EQ(now, timeline.makespan);
-    auto const graph = ballast::make_task_graph(stages, listed).value();
-    ASSERT_EQ(ballast::simulate_by_graph(graph, times, order).value().makespan, now);
+    auto const graph = ballast_test::make_task_graph(stages, listed).value();
+    ASSERT_EQ(ballast_test::simulate_by_graph(graph, times, order).value().makespan, now);
   }
 }
 
@@ -96,14 +95,14 @@ TEST(CriticalPath, ShowsTheStageThatIsTheBottleneck)
   // [critical_path]
   auto const timeline = ballast::simulate(schedule, times, order);
   std::vector<time_units> critical(schedule.stages().ranks(), 0);  // time on the path, by rank
-  for (std::uint32_t const task : ballast::critical_path(schedule, timeline)) {
+  for (std::uint32_t const task : ballast_test::critical_path(schedule, timeline)) {
     auto const rank = schedule.stages()[schedule.tasks()[task].stage].rank;
     critical[ballast::to_index(rank)] += timeline.end[task] - timeline.start[task];
   }
   // [critical_path]
   EXPECT_EQ(timeline.makespan, 1 + 1 + 3 * 150 + 1 + 2);
   EXPECT_THAT(critical, ElementsAre(3, 450, 0));
-  EXPECT_THAT(tasks_of(schedule, ballast::critical_path(schedule, timeline)),
+  EXPECT_THAT(tasks_of(schedule, ballast_test::critical_path(schedule, timeline)),
               ElementsAre(forward(0, 0), forward(0, 1), forward(1, 1), backward(0, 1),
                           forward(2, 1), backward(1, 1), backward(2, 1), backward(2, 0)));
 }
@@ -115,14 +114,14 @@ TEST(CriticalPath, GivesTiesToItsOwnRankThenToTheLowestStage)  // Ensures (3)
   std::vector const order{microbatch_id{0}, microbatch_id{1}, microbatch_id{2}};
   pipeline_times times(3, 2);
   std::ranges::fill(times.rows, ballast::stage_time{1, 1});
-  EXPECT_THAT(tasks_of(schedule,
-                       ballast::critical_path(schedule, ballast::simulate(schedule, times, order))),
+  EXPECT_THAT(tasks_of(schedule, ballast_test::critical_path(
+                                     schedule, ballast::simulate(schedule, times, order))),
               ElementsAre(forward(0, 0), forward(0, 1), backward(0, 1), forward(1, 1),
                           backward(1, 1), forward(2, 1), backward(2, 1), backward(2, 0)));
 
   // Where nothing takes time all tasks end last.
   auto const instant = ballast::simulate(schedule, pipeline_times(3, 2), order);
-  EXPECT_THAT(ballast::critical_path(schedule, instant), ElementsAre(0U));
+  EXPECT_THAT(ballast_test::critical_path(schedule, instant), ElementsAre(0U));
 
   // Encoders 0 and 1 take equally long and feed stage 2.
   auto const stages =
@@ -135,29 +134,16 @@ TEST(CriticalPath, GivesTiesToItsOwnRankThenToTheLowestStage)  // Ensures (3)
       compiled_schedule::make(stages, ballast::one_forward_one_backward{}, 3).value();
   times = pipeline_times(3, 3);
   std::ranges::fill(times.rows, ballast::stage_time{7, 0});
-  EXPECT_THAT(
-      tasks_of(joined, ballast::critical_path(joined, ballast::simulate(joined, times, order))),
-      ElementsAre(forward(0, 0), forward(0, 2), forward(1, 2), forward(2, 2)));
+  EXPECT_THAT(tasks_of(joined, ballast_test::critical_path(
+                                   joined, ballast::simulate(joined, times, order))),
+              ElementsAre(forward(0, 0), forward(0, 2), forward(1, 2), forward(2, 2)));
 }
 
 TEST(CriticalPath, IsEmptyWhereThereIsNothingToDo)  // Ensures (4)
 {
   auto const schedule = one_forward_one_backward_chain(0, 3, 1);
   auto const timeline = ballast::simulate(schedule, pipeline_times(0, 3), {});
-  EXPECT_TRUE(ballast::critical_path(schedule, timeline).empty());
-}
-
-TEST(CriticalPathDeathTest, RefusesATimelineOfSomethingElse)
-{
-  auto const schedule = one_forward_one_backward_chain(2, 2, 1);
-  ballast::pipeline_timeline timeline;
-  EXPECT_DEATH((void)ballast::critical_path(schedule, timeline),
-               "the timeline has the starts of 0 tasks, and the schedule ");
-  timeline.start.assign(schedule.tasks().size(), 5);
-  timeline.end.assign(schedule.tasks().size(), 7);
-  timeline.end.back() = 8;
-  EXPECT_DEATH((void)ballast::critical_path(schedule, timeline),
-               "starts at 5, and nothing that it waits for is done then");
+  EXPECT_TRUE(ballast_test::critical_path(schedule, timeline).empty());
 }
 
 }  // namespace

@@ -4,8 +4,8 @@
 #include "../support/counted_allocations.hpp"
 #include "../support/trials.hpp"
 #include "node_job.hpp"
+#include "node_traffic_bound.hpp"
 
-#include <ballast/route/node_traffic_bound.hpp>
 #include <ballast/route/place.hpp>
 
 #include <gtest/gtest.h>
@@ -141,9 +141,9 @@ TEST(PlaceByNode, ReachesTheBestOrderOfBagsInSmallJobs)  // Ensures (1), largest
       EXPECT_LE(placed.largest, placed.largest_before);
       tokens const least = least_of_all_orders(job, received);
       EXPECT_LE(least, placed.largest);
-      EXPECT_LE(
-          ballast::node_traffic_bound(job.plan, job.read, job.bags, job.machines, traffic, 1 << 15),
-          least);
+      EXPECT_LE(ballast_test::node_traffic_bound(job.plan, job.read, job.bags, job.machines,
+                                                 traffic, 1 << 15),
+                least);
       optimal += placed.largest == least ? 1 : 0;
       ++all;
     }
@@ -188,7 +188,7 @@ TEST(PlaceByNode, IsNeverAbovePlainExchangesOrFarAboveTheBound)
     auto plan = job.plan;
     auto const placed = place_by_node(plan, job.read, job.bags, job.machines).value();
     EXPECT_LE(placed.largest, by_plain_exchanges(job));
-    tokens const bound = ballast::node_traffic_bound(plan, job.read, job.bags, job.machines);
+    tokens const bound = ballast_test::node_traffic_bound(plan, job.read, job.bags, job.machines);
     EXPECT_LE(bound, placed.largest);
     EXPECT_GE(bound * 100, placed.largest * 75);
   }

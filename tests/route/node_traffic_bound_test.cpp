@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ballast/route/node_traffic_bound.hpp>
-
+#include "node_traffic_bound.hpp"
 #include "../support/trials.hpp"
 #include "node_job.hpp"
 
@@ -30,8 +29,8 @@ TEST(NodeTrafficBound, DoesNotDependOnWhichEqualBagHasWhat)  // Ensures (2)
     for (bool const received : {false, true}) {
       ballast::node_traffic const traffic{.count_received = received};
       auto const bound = [&] {
-        return ballast::node_traffic_bound(plan, job.read, job.bags, job.machines, traffic,
-                                           1 << 18);
+        return ballast_test::node_traffic_bound(plan, job.read, job.bags, job.machines, traffic,
+                                                1 << 18);
       };
       tokens const before = bound();
       auto const placed =
@@ -60,7 +59,8 @@ TEST(NodeTrafficBound, ProvesManyNodesWithFewSamplesARankNearlyOptimal)
   auto const read = ballast::place(lengths, source, ranks);
   // [by_node]
   auto const placed = ballast::place_by_node(plan, read, bags, machines).value();
-  tokens const bound = ballast::node_traffic_bound(plan, read, bags, machines);  // off the step
+  tokens const bound =
+      ballast_test::node_traffic_bound(plan, read, bags, machines);  // off the step
   // [by_node]
   EXPECT_LE(bound, placed.largest);
   EXPECT_LE(placed.largest * 100, bound * 118);
@@ -78,7 +78,8 @@ TEST(NodeTrafficBound, OfNumbersThatCannotBeWeighedIsThatOfNodes)
       ballast::partition(lengths, bags, ballast::longest_processing_time{}, std::identity{})
           .value();
   auto const read = ballast::place(lengths, source, 2);
-  EXPECT_EQ(ballast::node_traffic_bound(plan, read, bags, machines), 4 * ballast::longest_sample);
+  EXPECT_EQ(ballast_test::node_traffic_bound(plan, read, bags, machines),
+            4 * ballast::longest_sample);
 }
 
 }  // namespace

@@ -14,7 +14,7 @@
 
 namespace ballast::inline v0 {
 
-/// Queues the copies of a list on a stream: tiled_copies or cub_copies.
+/// Queues the copies of a list on a stream: tiled_copies, or a way of your own.
 template <class Policy, class List>
 concept copy_policy =
     copy_list<List> && requires(Policy const& policy, void* temporary, std::size_t& temporary_bytes,

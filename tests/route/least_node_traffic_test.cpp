@@ -2,12 +2,12 @@
 
 #include "../support/trials.hpp"
 
-#include "../route/node_job.hpp"  // defines: ballast_test::{node_job, random_node_job}
+#include "node_job.hpp"  // defines: ballast_test::{node_job, random_node_job}
+#include "node_traffic_bound.hpp"
 
 #include <gtest/gtest.h>
 #include <ballast/core/random.hpp>
 #include <ballast/route/node_placement.hpp>
-#include <ballast/route/node_traffic_bound.hpp>
 #include <ballast/route/place.hpp>
 
 #include <algorithm>
@@ -129,7 +129,7 @@ TEST(LeastNodeTraffic, PlaceByNodeIsNearTheOptimumOfNodesOfOneGpu)
     }
     auto plan = job.plan;
     auto const placed = ballast::place_by_node(plan, job.read, bags, job.machines).value();
-    EXPECT_LE(ballast::node_traffic_bound(job.plan, job.read, bags, job.machines), optimum);
+    EXPECT_LE(ballast_test::node_traffic_bound(job.plan, job.read, bags, job.machines), optimum);
     EXPECT_GE(placed.largest, optimum);
     EXPECT_LE((least_node_traffic(job.plan, job.read, bags, job.machines) + 23) / 24, optimum);
     above += static_cast<double>(placed.largest) / static_cast<double>(optimum) - 1;

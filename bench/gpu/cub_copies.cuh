@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_CUDA_CUB_COPIES_CUH
-#define BALLAST_CUDA_CUB_COPIES_CUH
+#ifndef BALLAST_BENCH_GPU_CUB_COPIES_CUH
+#define BALLAST_BENCH_GPU_CUB_COPIES_CUH
 
 #include <ballast/core/config.hpp>
 #include <ballast/cuda/strided_copy.hpp>
@@ -13,11 +13,9 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace ballast::inline v0 {
+namespace bench {
 
-namespace detail {
-
-template <contiguous_copy_list List>
+template <ballast::contiguous_copy_list List>
 struct source_of {
   List list;
   [[nodiscard]] BALLAST_HOST_DEVICE std::byte const* operator()(std::uint32_t index) const
@@ -26,7 +24,7 @@ struct source_of {
   }
 };
 
-template <contiguous_copy_list List>
+template <ballast::contiguous_copy_list List>
 struct destination_of {
   List list;
   [[nodiscard]] BALLAST_HOST_DEVICE std::byte* operator()(std::uint32_t index) const
@@ -35,7 +33,7 @@ struct destination_of {
   }
 };
 
-template <contiguous_copy_list List>
+template <ballast::contiguous_copy_list List>
 struct bytes_of {
   List list;
   [[nodiscard]] BALLAST_HOST_DEVICE std::size_t operator()(std::uint32_t index) const
@@ -44,26 +42,23 @@ struct bytes_of {
   }
 };
 
-}  // namespace detail
-
 /// `cub::DeviceMemcpy::Batched`, for lists of contiguous copies. CUB sorts the copies by size into
 /// those for a group of threads, for a warp, and for several blocks.
 struct cub_copies {
   /// copy_batch by this policy.
-  template <contiguous_copy_list List>
+  template <ballast::contiguous_copy_list List>
   [[nodiscard]] cudaError_t operator()(void* temporary, std::size_t& temporary_bytes,
                                        List const& list, std::uint32_t count,
                                        cudaStream_t stream) const
   {
     thrust::counting_iterator<std::uint32_t> const indices(0);
     return cub::DeviceMemcpy::Batched(
-        temporary, temporary_bytes,
-        thrust::transform_iterator(indices, detail::source_of<List>{list}),
-        thrust::transform_iterator(indices, detail::destination_of<List>{list}),
-        thrust::transform_iterator(indices, detail::bytes_of<List>{list}), count, stream);
+        temporary, temporary_bytes, thrust::transform_iterator(indices, source_of<List>{list}),
+        thrust::transform_iterator(indices, destination_of<List>{list}),
+        thrust::transform_iterator(indices, bytes_of<List>{list}), count, stream);
   }
 };
 
-}  // namespace ballast::inline v0
+}  // namespace bench
 
-#endif  // BALLAST_CUDA_CUB_COPIES_CUH
+#endif  // BALLAST_BENCH_GPU_CUB_COPIES_CUH

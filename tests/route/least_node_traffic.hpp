@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_TESTS_INTEROP_LEAST_NODE_TRAFFIC_HPP
-#define BALLAST_TESTS_INTEROP_LEAST_NODE_TRAFFIC_HPP
+#ifndef BALLAST_TESTS_ROUTE_LEAST_NODE_TRAFFIC_HPP
+#define BALLAST_TESTS_ROUTE_LEAST_NODE_TRAFFIC_HPP
 
 #include <ballast/core/ids.hpp>
 #include <ballast/core/quantities.hpp>
@@ -113,4 +113,4 @@ using ballast::tokens;
 
 }  // namespace ballast_test
 
-#endif  // BALLAST_TESTS_INTEROP_LEAST_NODE_TRAFFIC_HPP
+#endif  // BALLAST_TESTS_ROUTE_LEAST_NODE_TRAFFIC_HPP

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ballast/interop/write_graphviz.hpp>  // first: proves it is self-contained
+#include "../support/write_graphviz.hpp"
+#include "../support/simulate_by_graph.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <ballast/core/ids.hpp>
-#include <ballast/interop/simulate_by_graph.hpp>
 #include <ballast/pipeline/one_forward_one_backward.hpp>
 #include <ballast/pipeline/pipeline_times.hpp>
 #include <ballast/pipeline/stage_graph.hpp>
@@ -37,10 +37,10 @@ TEST(WriteGraphviz, HasEveryTaskAndWaitAndTheCriticalPathInRed)
     for (auto& each : times[microbatch]) { each = {.forward = 10, .backward = 20}; }
   }
   std::vector<microbatch_id> const order{microbatch_id{1}, microbatch_id{0}};
-  auto const graph = ballast::make_task_graph(stages, schedule).value();
-  auto const timeline = ballast::simulate_by_graph(graph, times, order).value();
+  auto const graph = ballast_test::make_task_graph(stages, schedule).value();
+  auto const timeline = ballast_test::simulate_by_graph(graph, times, order).value();
   std::ostringstream dot;
-  ballast::write_graphviz(dot, graph, timeline, order);  // dot -Tsvg draws it
+  ballast_test::write_graphviz(dot, graph, timeline, order);  // dot -Tsvg draws it
   // [graphviz]
   std::string const text = dot.str();
   EXPECT_TRUE(text.starts_with("digraph")) << text;

@@ -1,16 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_INTEROP_SIMULATE_BY_GRAPH_HPP
-#define BALLAST_INTEROP_SIMULATE_BY_GRAPH_HPP
+#ifndef BALLAST_TESTS_SUPPORT_SIMULATE_BY_GRAPH_HPP
+#define BALLAST_TESTS_SUPPORT_SIMULATE_BY_GRAPH_HPP
 
-#include <ballast/core/contract.hpp>
-#include <ballast/core/detail/concat.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/pipeline/pipeline_times.hpp>
 #include <ballast/pipeline/schedule.hpp>
 #include <ballast/pipeline/stage_graph.hpp>
-#include <ballast/text/detail/counted.hpp>
 
 #include <boost/graph/adjacency_list.hpp>
 #include <boost/graph/exception.hpp>
@@ -26,20 +23,20 @@
 #include <tuple>
 #include <vector>
 
-namespace ballast::inline v0 {
+namespace ballast_test {
 
 /// Which tasks of a schedule wait for which: an edge runs from a task to one that waits for it, and
 /// weighs the transfer between them. Vertices are numbered rank after rank, in the order in which a
 /// rank does its tasks.
 using task_graph =
-    boost::adjacency_list<boost::vecS, boost::vecS, boost::bidirectionalS, pipeline_task,
-                          boost::property<boost::edge_weight_t, time_units>>;
+    boost::adjacency_list<boost::vecS, boost::vecS, boost::bidirectionalS, ballast::pipeline_task,
+                          boost::property<boost::edge_weight_t, ballast::time_units>>;
 
 /// When each task of a graph runs.
 struct graph_timeline {
-  std::vector<time_units> start;  ///< by vertex
-  std::vector<time_units> end;    ///< by vertex
-  time_units makespan = 0;
+  std::vector<ballast::time_units> start;  ///< by vertex
+  std::vector<ballast::time_units> end;    ///< by vertex
+  ballast::time_units makespan = 0;
   std::vector<task_graph::vertex_descriptor> critical_path;  ///< one longest path, first to last
 };
 
@@ -53,26 +50,26 @@ struct graph_timeline {
 /// Errors      infeasible: pipeline rank `position` lists a task that it does not have, or one
 ///             twice, or lacks one, or has no list.
 /// Complexity  O(t log t) for t tasks and links of microbatches.
-[[nodiscard]] inline result<task_graph> make_task_graph(stage_graph const& stages,
-                                                        pipeline_schedule const& schedule)
+[[nodiscard]] inline ballast::result<task_graph> make_task_graph(
+    ballast::stage_graph const& stages, ballast::pipeline_schedule const& schedule)
 {
   using vertex = task_graph::vertex_descriptor;
   auto const refuse = [](std::size_t rank, std::string const& why) {
-    return fail(error_code::infeasible, rank, "pipeline rank ", rank, why);
+    return ballast::fail(ballast::error_code::infeasible, rank, "pipeline rank ", rank, why);
   };
   if (schedule.ranks.size() != stages.ranks()) {
     return refuse(std::min(schedule.ranks.size(), stages.ranks()),
                   " has only a list of tasks or only stages; write one list per rank");
   }
-  result<task_graph> graph;  // in place, since moving a graph of Boost copies it
-  std::map<std::tuple<stage_id, pass, std::uint32_t>, vertex> number;
+  ballast::result<task_graph> graph;  // in place, since moving a graph of Boost copies it
+  std::map<std::tuple<ballast::stage_id, ballast::pass, std::uint32_t>, vertex> number;
   for (std::size_t rank = 0; rank < stages.ranks(); ++rank) {
     for (std::size_t turn = 0; turn < schedule.ranks[rank].size(); ++turn) {
-      pipeline_task const& task = schedule.ranks[rank][turn];
+      ballast::pipeline_task const& task = schedule.ranks[rank][turn];
       bool const its_own = task.position < schedule.microbatches &&
-                           to_index(task.stage) < stages.stages() &&
-                           to_index(stages[task.stage].rank) == rank &&
-                           (task.pass == pass::forward || stages[task.stage].backward);
+                           ballast::to_index(task.stage) < stages.stages() &&
+                           ballast::to_index(stages[task.stage].rank) == rank &&
+                           (task.pass == ballast::pass::forward || stages[task.stage].backward);
       vertex const added = boost::add_vertex(task, *graph);
       if (!its_own ||
           !number.emplace(std::tuple(task.stage, task.pass, task.position), added).second) {
@@ -82,24 +79,27 @@ struct graph_timeline {
     }
   }
   for (std::size_t stage = 0; stage < stages.stages(); ++stage) {
-    auto const& [rank, backward, part] = stages[to_id<stage_id>(stage)];
+    auto const& [rank, backward, part] = stages[ballast::to_id<ballast::stage_id>(stage)];
     for (std::uint32_t position = 0; position < schedule.microbatches; ++position) {
-      auto const forward = number.find({to_id<stage_id>(stage), pass::forward, position});
-      auto const back = number.find({to_id<stage_id>(stage), pass::backward, position});
+      auto const forward =
+          number.find({ballast::to_id<ballast::stage_id>(stage), ballast::pass::forward, position});
+      auto const back = number.find(
+          {ballast::to_id<ballast::stage_id>(stage), ballast::pass::backward, position});
       if (forward == number.end() || (backward && back == number.end())) {
-        return refuse(to_index(rank), detail::concat(" lacks a pass of microbatch ", position,
-                                                     " through stage ", stage, "; add it"));
+        return refuse(ballast::to_index(rank), " lacks a pass of microbatch " +
+                                                   std::to_string(position) + " through stage " +
+                                                   std::to_string(stage) + "; add it");
       }
       if (backward) { boost::add_edge(forward->second, back->second, 0, *graph); }
     }
   }
   for (auto const& [from, to, transfer] : stages.links()) {
     for (std::uint32_t position = 0; position < schedule.microbatches; ++position) {
-      boost::add_edge(number.at({from, pass::forward, position}),
-                      number.at({to, pass::forward, position}), transfer, *graph);
+      boost::add_edge(number.at({from, ballast::pass::forward, position}),
+                      number.at({to, ballast::pass::forward, position}), transfer, *graph);
       if (stages[from].backward) {
-        boost::add_edge(number.at({to, pass::backward, position}),
-                        number.at({from, pass::backward, position}), transfer, *graph);
+        boost::add_edge(number.at({to, ballast::pass::backward, position}),
+                        number.at({from, ballast::pass::backward, position}), transfer, *graph);
       }
     }
   }
@@ -115,21 +115,22 @@ struct graph_timeline {
 /// Errors      infeasible: the schedule deadlocks, since the graph has a cycle; compiled_schedule
 ///             names it.
 /// Complexity  O(vertices + edges).
-[[nodiscard]] inline result<graph_timeline> simulate_by_graph(task_graph const& graph,
-                                                              pipeline_times const& times,
-                                                              std::span<microbatch_id const> order)
+[[nodiscard]] inline ballast::result<graph_timeline> simulate_by_graph(
+    task_graph const& graph, ballast::pipeline_times const& times,
+    std::span<ballast::microbatch_id const> order)
 {
   using vertex = task_graph::vertex_descriptor;
   std::vector<vertex> backwards;  // Boost writes the last vertex first
   try {
     boost::topological_sort(graph, std::back_inserter(backwards));
   } catch (boost::not_a_dag const&) {
-    return fail(error_code::infeasible, 0,
-                "the schedule deadlocks, since tasks wait for each other in a circle; "
-                "compiled_schedule::make names them");
+    return ballast::fail(ballast::error_code::infeasible, 0,
+                         "the schedule deadlocks, since tasks wait for each other in a circle; "
+                         "compiled_schedule::make names them");
   }
   std::size_t const tasks = boost::num_vertices(graph);
-  graph_timeline timeline{std::vector<time_units>(tasks), std::vector<time_units>(tasks), 0, {}};
+  graph_timeline timeline{
+      std::vector<ballast::time_units>(tasks), std::vector<ballast::time_units>(tasks), 0, {}};
   vertex const nothing = task_graph::null_vertex();
   std::vector<vertex> last_wait(tasks, nothing);
   vertex last = nothing;
@@ -137,18 +138,17 @@ struct graph_timeline {
     vertex const at = backwards.back();
     for (auto [edge, none] = boost::in_edges(at, graph); edge != none; ++edge) {
       vertex const other = boost::source(*edge, graph);
-      time_units const ready = timeline.end[other] + boost::get(boost::edge_weight, graph, *edge);
+      ballast::time_units const ready =
+          timeline.end[other] + boost::get(boost::edge_weight, graph, *edge);
       if (last_wait[at] == nothing || ready > timeline.start[at]) {
         timeline.start[at] = ready;
         last_wait[at] = other;
       }
     }
     auto const& [position, stage, direction] = graph[at];
-    BALLAST_EXPECTS(position < order.size(), "the schedule has a task at position ", position,
-                    ", and the order has ", detail::counted(order.size(), "microbatch"));
-    stage_time const& time = times[order[position]][to_index(stage)];
+    ballast::stage_time const& time = times[order[position]][ballast::to_index(stage)];
     timeline.end[at] =
-        timeline.start[at] + (direction == pass::forward ? time.forward : time.backward);
+        timeline.start[at] + (direction == ballast::pass::forward ? time.forward : time.backward);
     if (last == nothing || timeline.end[at] > timeline.makespan) {
       timeline.makespan = timeline.end[at];
       last = at;
@@ -159,6 +159,6 @@ struct graph_timeline {
   return timeline;
 }
 
-}  // namespace ballast::inline v0
+}  // namespace ballast_test
 
-#endif  // BALLAST_INTEROP_SIMULATE_BY_GRAPH_HPP
+#endif  // BALLAST_TESTS_SUPPORT_SIMULATE_BY_GRAPH_HPP

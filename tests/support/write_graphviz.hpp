@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_INTEROP_WRITE_GRAPHVIZ_HPP
-#define BALLAST_INTEROP_WRITE_GRAPHVIZ_HPP
+#ifndef BALLAST_TESTS_SUPPORT_WRITE_GRAPHVIZ_HPP
+#define BALLAST_TESTS_SUPPORT_WRITE_GRAPHVIZ_HPP
 
-#include <ballast/core/contract.hpp>
+#include "simulate_by_graph.hpp"  // defines: ballast_test::{graph_timeline, task_graph}
+
 #include <ballast/core/ids.hpp>
 #include <ballast/core/quantities.hpp>
-#include <ballast/interop/simulate_by_graph.hpp>
 #include <ballast/pipeline/schedule.hpp>
 
 #include <boost/graph/graphviz.hpp>
@@ -15,7 +15,7 @@
 #include <span>
 #include <vector>
 
-namespace ballast::inline v0 {
+namespace ballast_test {
 
 /// Writes a schedule in the language of Graphviz, by Boost's writer: a vertex for each task with
 /// its microbatch, stage, pass and time, an edge for each wait, and the critical path in red.
@@ -26,10 +26,9 @@ namespace ballast::inline v0 {
 /// Units       times in that of pipeline_times.
 /// Complexity  O(vertices + edges).
 inline void write_graphviz(std::ostream& out, task_graph const& graph,
-                           graph_timeline const& timeline, std::span<microbatch_id const> order)
+                           graph_timeline const& timeline,
+                           std::span<ballast::microbatch_id const> order)
 {
-  BALLAST_EXPECTS(timeline.start.size() == boost::num_vertices(graph), "the timeline has ",
-                  timeline.start.size(), " tasks and the graph ", boost::num_vertices(graph));
   std::vector<std::size_t> step(timeline.start.size(), 0);  // 1 more than the place in the path
   for (std::size_t at = 0; at < timeline.critical_path.size(); ++at) {
     step[timeline.critical_path[at]] = at + 1;
@@ -38,13 +37,14 @@ inline void write_graphviz(std::ostream& out, task_graph const& graph,
       out, graph,
       [&](std::ostream& text, task_graph::vertex_descriptor vertex) {
         auto const& [position, stage, direction] = graph[vertex];
-        text << "[label=\"microbatch " << to_index(order[position]) << "\\nstage "
-             << to_index(stage) << (direction == pass::forward ? " forward" : " backward") << "\\n"
+        text << "[label=\"microbatch " << ballast::to_index(order[position]) << "\\nstage "
+             << ballast::to_index(stage)
+             << (direction == ballast::pass::forward ? " forward" : " backward") << "\\n"
              << timeline.start[vertex] << " to " << timeline.end[vertex] << "\""
              << (step[vertex] > 0 ? ", color=red" : "") << "]";
       },
       [&](std::ostream& text, task_graph::edge_descriptor edge) {
-        time_units const transfer = boost::get(boost::edge_weight, graph, edge);
+        ballast::time_units const transfer = boost::get(boost::edge_weight, graph, edge);
         std::size_t const from = step[boost::source(edge, graph)];
         bool const is_critical = from > 0 && step[boost::target(edge, graph)] == from + 1;
         text << "[" << (is_critical ? "color=red" : "color=black");
@@ -54,6 +54,6 @@ inline void write_graphviz(std::ostream& out, task_graph const& graph,
       [](std::ostream& text) { text << "rankdir=LR\nnode [shape=box]\n"; });
 }
 
-}  // namespace ballast::inline v0
+}  // namespace ballast_test
 
-#endif  // BALLAST_INTEROP_WRITE_GRAPHVIZ_HPP
+#endif  // BALLAST_TESTS_SUPPORT_WRITE_GRAPHVIZ_HPP

@@ -1,22 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_PARTITION_MOVEMENT_LOWER_BOUND_HPP
-#define BALLAST_PARTITION_MOVEMENT_LOWER_BOUND_HPP
+#ifndef BALLAST_TESTS_SUPPORT_MOVEMENT_LOWER_BOUND_HPP
+#define BALLAST_TESTS_SUPPORT_MOVEMENT_LOWER_BOUND_HPP
 
-#include <ballast/core/contract.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/ratio.hpp>
 #include <ballast/core/uint128.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/concepts.hpp>
-#include <ballast/text/detail/counted.hpp>
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
 
-namespace ballast::inline v0 {
+namespace ballast_test {
 
 /// How many tokens at least leave home in every plan that keeps all loads within limits.
 ///
@@ -30,42 +28,37 @@ namespace ballast::inline v0 {
 /// Expects     no starting load is above its limit.
 /// Ensures     (1) no plan within the limits moves fewer tokens
 /// Complexity  O(n log n); 16 bytes of scratch per sample, 8 per bag.
-[[nodiscard]] inline tokens movement_lower_bound(partition_problem const& problem,
-                                                 std::span<cost_units const> starting_loads,
-                                                 std::span<cost_units const> limits,
-                                                 workspace& memory)
+[[nodiscard]] inline ballast::tokens movement_lower_bound(
+    ballast::partition_problem const& problem, std::span<ballast::cost_units const> starting_loads,
+    std::span<ballast::cost_units const> limits, ballast::workspace& memory)
 {
   std::size_t const samples = problem.costs.size();
-  BALLAST_EXPECTS(problem.home.size() == samples, "there are homes of ",
-                  detail::counted(problem.home.size(), "sample"), " for a problem of ", samples);
-  BALLAST_EXPECTS(starting_loads.size() == limits.size(), "there are starting loads of ",
-                  detail::counted(starting_loads.size(), "bag"), " and limits of ", limits.size());
   auto scratch = memory.open();
-  std::span<cost_units> const excess = scratch.take<cost_units>(limits.size());
+  std::span<ballast::cost_units> const excess = scratch.take<ballast::cost_units>(limits.size());
   for (std::size_t bag = 0; bag < limits.size(); ++bag) {
     excess[bag] = starting_loads[bag] - limits[bag];
   }
   struct staying_sample {
-    tokens to_leave;  ///< how many more tokens move if it does
+    ballast::tokens to_leave;  ///< how many more tokens move if it does
     std::uint32_t sample;
     std::uint32_t bag;
   };
   std::span<staying_sample> by_work_per_token = scratch.take<staying_sample>(samples);
   std::size_t staying = 0;
-  tokens moved = 0;
+  ballast::tokens moved = 0;
   for (std::uint32_t sample = 0; sample < samples; ++sample) {
-    bag_id best{};
-    tokens most = 0;
-    tokens second = 0;
-    problem.for_each_home(sample, [&](bag_id bag, tokens length) {
-      if (!problem.fits(sample, to_index(bag))) { return; }
+    ballast::bag_id best{};
+    ballast::tokens most = 0;
+    ballast::tokens second = 0;
+    problem.for_each_home(sample, [&](ballast::bag_id bag, ballast::tokens length) {
+      if (!problem.fits(sample, ballast::to_index(bag))) { return; }
       second = std::max(second, std::min(most, length));
       best = length > most ? bag : best;
       most = std::max(most, length);
     });
     moved += problem.tokens_of(sample) - most;
     if (most == second) { continue; }  // it leaves for nothing
-    excess[to_index(best)] += problem.costs[sample];
+    excess[ballast::to_index(best)] += problem.costs[sample];
     by_work_per_token[staying++] = {most - second, sample, static_cast<std::uint32_t>(best)};
   }
   by_work_per_token = by_work_per_token.first(staying);
@@ -73,28 +66,29 @@ namespace ballast::inline v0 {
             [&](staying_sample const& a, staying_sample const& b) {
               // length / cost: samples without work come last.
               auto const price = [&](staying_sample const& each) {
-                cost_units const cost = problem.costs[each.sample];
-                return cost > 0 ? ratio{each.to_leave, cost} : ratio{no_cost, 1};
+                ballast::cost_units const cost = problem.costs[each.sample];
+                return cost > 0 ? ballast::ratio{each.to_leave, cost}
+                                : ballast::ratio{ballast::no_cost, 1};
               };
               return price(a) < price(b) || (price(a) == price(b) && a.sample < b.sample);
             });
   for (staying_sample const& each : by_work_per_token) {
-    cost_units& over = excess[each.bag];
+    ballast::cost_units& over = excess[each.bag];
     if (over <= 0) { continue; }
-    cost_units const cost = problem.costs[each.sample];
+    ballast::cost_units const cost = problem.costs[each.sample];
     if (cost <= over) {
       moved += each.to_leave;
     } else {
-      uint128 const part =
-          uint128{static_cast<std::uint64_t>(over)} * static_cast<std::uint64_t>(each.to_leave);
+      ballast::uint128 const part = ballast::uint128{static_cast<std::uint64_t>(over)} *
+                                    static_cast<std::uint64_t>(each.to_leave);
       auto const all = static_cast<std::uint64_t>(cost);
-      moved += static_cast<tokens>((part + all - 1) / all);
+      moved += static_cast<ballast::tokens>((part + all - 1) / all);
     }
     over -= cost;
   }
   return moved;
 }
 
-}  // namespace ballast::inline v0
+}  // namespace ballast_test
 
-#endif  // BALLAST_PARTITION_MOVEMENT_LOWER_BOUND_HPP
+#endif  // BALLAST_TESTS_SUPPORT_MOVEMENT_LOWER_BOUND_HPP

@@ -1,18 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_PIPELINE_CRITICAL_PATH_HPP
-#define BALLAST_PIPELINE_CRITICAL_PATH_HPP
+#ifndef BALLAST_TESTS_SUPPORT_CRITICAL_PATH_HPP
+#define BALLAST_TESTS_SUPPORT_CRITICAL_PATH_HPP
 
 #include <ballast/core/contract.hpp>
 #include <ballast/pipeline/compiled_schedule.hpp>
 #include <ballast/pipeline/pipeline_timeline.hpp>
 #include <ballast/pipeline/schedule.hpp>
-#include <ballast/text/detail/counted.hpp>
 
 #include <algorithm>
 #include <cstdint>
 #include <vector>
 
-namespace ballast::inline v0 {
+namespace ballast_test {
 
 /// The tasks that make a simulated schedule as long as it is: shortening any other one leaves the
 /// makespan as it was.
@@ -27,15 +26,9 @@ namespace ballast::inline v0 {
 /// Complexity  O(waits of the tasks found).
 /// Source      J. E. Kelley, "Critical-Path Planning and Scheduling: Mathematical Basis",
 ///             Operations Research 9(3):296-320, 1961.
-[[nodiscard]] inline std::vector<std::uint32_t> critical_path(compiled_schedule const& schedule,
-                                                              pipeline_timeline const& timeline)
+[[nodiscard]] inline std::vector<std::uint32_t> critical_path(
+    ballast::compiled_schedule const& schedule, ballast::pipeline_timeline const& timeline)
 {
-  BALLAST_EXPECTS(timeline.start.size() == schedule.tasks().size(),
-                  "the timeline has the starts of ", detail::counted(timeline.start.size(), "task"),
-                  ", and the schedule ", schedule.tasks().size());
-  BALLAST_EXPECTS(timeline.end.size() == schedule.tasks().size(), "the timeline has the ends of ",
-                  detail::counted(timeline.end.size(), "task"), ", and the schedule ",
-                  schedule.tasks().size());
   std::vector<std::uint32_t> path;
   if (timeline.end.empty()) { return path; }
   auto task = static_cast<std::uint32_t>(
@@ -44,18 +37,16 @@ namespace ballast::inline v0 {
     path.push_back(task);
     auto const waits = schedule.waits_for(task);
     if (waits.empty()) { break; }
-    auto const last = std::find_if(waits.begin(), waits.end(), [&](task_wait const& wait) {
+    auto const last = std::find_if(waits.begin(), waits.end(), [&](ballast::task_wait const& wait) {
       return timeline.end[wait.task] + wait.transfer == timeline.start[task];
     });
-    BALLAST_EXPECTS(last != waits.end(), "task ", task, " starts at ", timeline.start[task],
-                    ", and nothing that it waits for is done then: the timeline is not one of this "
-                    "schedule");
+    BALLAST_EXPECTS(last != waits.end(), "the timeline is not one of this schedule");
     task = last->task;
   }
   std::reverse(path.begin(), path.end());
   return path;
 }
 
-}  // namespace ballast::inline v0
+}  // namespace ballast_test
 
-#endif  // BALLAST_PIPELINE_CRITICAL_PATH_HPP
+#endif  // BALLAST_TESTS_SUPPORT_CRITICAL_PATH_HPP
