@@ -5,9 +5,10 @@
 // groups one after the other. Eight ranks train small models. Assumed: costs by formulas, one token
 // in 16 or 128 computed. Not shown: GPUs, generation of rollouts, data loaders.
 
-#include "common/gradient_sum.hpp"  // defines: block::sum_over_ranks
-#include "common/rl_models.hpp"     // defines: rl_models::all_models
-#include "common/rollouts.hpp"      // defines: rollouts::{read, draw, rollout}
+#include "common/gradient_sum.hpp"      // defines: block::sum_over_ranks
+#include "common/rl_models.hpp"         // defines: rl_models::all_models
+#include "common/rollouts.hpp"          // defines: rollouts::{read, draw, rollout}
+#include "common/sharded_timeline.hpp"  // defines: timelines::{sharded_moment, overlap_of}
 
 #include <ballast/comm.hpp>
 #include <ballast/cost.hpp>
@@ -69,7 +70,7 @@ struct outcome {
   block::values sums{0, 0, 0};       // ratios that were not 1, bytes of attention, of rows
   std::vector<sharding_plan> plans;  // of the update
   double vision = 1;                 // busiest by mean rank, the worst step's
-  std::vector<report::sharded_moment> moments;
+  std::vector<timelines::sharded_moment> moments;
 };
 
 // The largest by the mean.
@@ -198,7 +199,7 @@ auto reader(rollouts::source const& data, std::size_t gpus, rank_id rank)
 // The same on one rank, or on eight with what all of them send and record.
 struct training {
   outcome all;
-  std::vector<std::vector<report::sharded_moment>> recorded;
+  std::vector<std::vector<timelines::sharded_moment>> recorded;
 };
 
 template <communicator C>
@@ -215,7 +216,7 @@ training train_and_collect(C& comm, rollouts::source const& data)
                            std::as_writable_bytes(std::span(counts))));
   or_throw(comm.wait());
   std::size_t const most = std::ranges::max(counts);
-  std::vector<report::sharded_moment> padded = made.all.moments, gathered(most * comm.size());
+  std::vector<timelines::sharded_moment> padded = made.all.moments, gathered(most * comm.size());
   padded.resize(most);
   or_throw(comm.all_gather(std::as_bytes(std::span(padded)),
                            std::as_writable_bytes(std::span(gathered))));
@@ -293,7 +294,7 @@ bool compare(training const& eight, training const& one, rollouts::source const&
   std::printf("exchanged           %.2f MB for attention, %.2f MB of rows between phases, a step\n",
               attention_bytes / steps * 1e-6, row_bytes / steps * 1e-6);
   std::printf("exchanges           %.0f %% of their time under computation\n",
-              100 * report::overlap_of(eight.recorded).share());
+              100 * timelines::overlap_of(eight.recorded).share());
   std::printf("ratios              %.0f tokens not exactly 1 before the update\n", changed);
   std::printf("losses              policy %.12g, then %.12g; differ from one rank by %.1e\n",
               eight.all.losses[0], eight.all.losses[2], losses);

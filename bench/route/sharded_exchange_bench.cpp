@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "../common/workloads.hpp"  // defines: bench::lognormal_lengths
+#include "../../examples/common/sharded_timeline.hpp"  // defines: timelines::overlap_of
+#include "../common/workloads.hpp"                     // defines: bench::lognormal_lengths
 
 #include <benchmark/benchmark.h>
 #include <ballast/comm/run_ranks.hpp>
 #include <ballast/comm/thread_communicator.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/cost/cost_literal.hpp>
-#include <ballast/report/sharded_timeline.hpp>
 #include <ballast/route/head_array.hpp>
 #include <ballast/route/sharded_exchange.hpp>
 #include <ballast/route/sharded_packs.hpp>
@@ -62,7 +62,7 @@ struct sharded_layer {
     std::array<std::vector<float>, 4> between;  // q, k, v, out
     std::array<std::vector<float>, 4> whole;
     ballast::workspace memory;
-    std::vector<ballast::report::sharded_moment> moments;
+    std::vector<timelines::sharded_moment> moments;
   };
   std::vector<arrays> of_ranks = std::vector<arrays>(gpus_of_step);
 
@@ -160,13 +160,13 @@ void hybrid_step(benchmark::State& state)
       or_throw(exchanges[to_index(comm.rank())].forward(
           comm, own.packs, sharded_layer::inputs(own), sharded_layer::outputs(own),
           [&](std::size_t pack) { step.compute(own, pack); },
-          ballast::report::sharded_recorder{own.moments}));
+          timelines::sharded_recorder{own.moments}));
     });
   }
   step.count(state);
-  std::vector<std::vector<ballast::report::sharded_moment>> moments;
+  std::vector<std::vector<timelines::sharded_moment>> moments;
   for (auto const& own : step.of_ranks) { moments.push_back(own.moments); }
-  state.counters["hidden"] = ballast::report::overlap_of(moments).share();
+  state.counters["hidden"] = timelines::overlap_of(moments).share();
 }
 
 BENCHMARK(uniform_step)->UseRealTime()->Unit(benchmark::kMillisecond);

@@ -5,11 +5,11 @@
 #include "gradient_sum.hpp"
 #include "phase_model.hpp"
 #include "sharded_block.hpp"
+#include "sharded_timeline.hpp"
 
 #include <ballast/comm/point_to_point.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/quantities.hpp>
-#include <ballast/report/sharded_timeline.hpp>
 #include <ballast/route/sharded_packs.hpp>
 #include <ballast/runtime/orchestrated_step.hpp>
 
@@ -53,7 +53,7 @@ class all_models {
   block::phase_model<C> vision;  ///< of four patches it makes a token
   block::parameters policy = block::random_parameters(policy_shape, 3);
   block::parameters reference = policy;
-  std::vector<ballast::report::sharded_moment> moments;
+  std::vector<timelines::sharded_moment> moments;
   double changed_ratios = 0;  ///< tokens whose ratio was not exactly 1
 
   /// Log-probabilities of tokens, forward alone.
@@ -150,7 +150,7 @@ class all_models {
   }
 
  private:
-  using recorder = ballast::report::sharded_recorder;
+  using recorder = timelines::sharded_recorder;
 
   [[nodiscard]] block::sharded_block<C, recorder> layer(block::shape const& shape,
                                                         block::parameters const& weights,

@@ -8,8 +8,6 @@
 #include <ballast/report/chrome_trace.hpp>
 #include <ballast/report/metrics.hpp>
 #include <ballast/report/pipeline_tasks.hpp>
-#include <ballast/report/read_plan.hpp>
-#include <ballast/report/sharded_timeline.hpp>
 #include <ballast/report/slow_ranks.hpp>
 #include <ballast/report/step_entry.hpp>
 #include <ballast/report/step_log.hpp>

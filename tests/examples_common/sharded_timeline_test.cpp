@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ballast/report/sharded_timeline.hpp>
+#include "../../examples/common/sharded_timeline.hpp"  // first: proves it is self-contained
 
 #include "../route/sharded_steps.hpp"  // defines: ballast_test::{sharded_case, sharded_arrays, ...}
 
@@ -23,8 +23,8 @@ namespace {
 
 using ballast::group_id;
 using ballast::sharded_phase;
-using ballast::report::exchange_overlap;
-using ballast::report::sharded_moment;
+using timelines::exchange_overlap;
+using timelines::sharded_moment;
 
 using moment_list = std::vector<sharded_moment>;
 
@@ -59,20 +59,20 @@ std::vector<moment_list> two_ranks()
 
 TEST(ShardedTimeline, CountsExchangesUntilTheyHaveArrived)
 {
-  auto const overlap = ballast::report::overlap_of(two_ranks());
+  auto const overlap = timelines::overlap_of(two_ranks());
   // Rank 0: to heads from 100 to 155, of which it computes 110 to 140; to tokens from 200 to 260.
   // Rank 1: to heads from 140 to 150, although it looks at 170; to tokens from 220 to 225.
   EXPECT_EQ(overlap.nanoseconds, 55 + 60 + 10 + 5);
   EXPECT_EQ(overlap.under_compute, 30);
   EXPECT_DOUBLE_EQ(overlap.share(), 30.0 / 130);
   EXPECT_EQ(exchange_overlap{}.share(), 0);
-  EXPECT_EQ(ballast::report::overlap_of({}).nanoseconds, 0);
+  EXPECT_EQ(timelines::overlap_of({}).nanoseconds, 0);
 }
 
 TEST(ShardedTimeline, HasTracksForWorkAndForExchanges)
 {
   ballast::device_groups const all(ballast::node_sizes::equal(1, 2), 2);
-  auto const text = ballast::report::sharded_timeline(two_ranks(), all).json().value();
+  auto const text = timelines::sharded_timeline(two_ranks(), all).json().value();
   std::vector<std::string> seen;
   auto const trace = nlohmann::json::parse(text);
   for (auto const& event : trace["traceEvents"]) {
@@ -99,24 +99,24 @@ TEST(ShardedTimeline, IsOfWhatRanksRecord)
     std::vector<moment_list> ranks(8);
     ballast::run_ranks(8, [&](ballast::thread_communicator& comm) {
       ballast::sharded_exchange exchange(1 + static_cast<std::size_t>(trial) % 3);
-      EXPECT_TRUE(expect_unsharded_step(
-          comm, step, exchange, ballast::report::sharded_recorder{ranks[to_index(comm.rank())]}));
+      EXPECT_TRUE(expect_unsharded_step(comm, step, exchange,
+                                        timelines::sharded_recorder{ranks[to_index(comm.rank())]}));
     });
     std::size_t expected = 0;
     for (std::size_t rank = 0; rank < 8; ++rank) {
       expected += 8 * step.packs_of(ballast::to_id<ballast::rank_id>(rank)).shared();
     }
-    auto const exchanges = ballast::detail::recorded_exchanges(ranks);
+    auto const exchanges = timelines::recorded_exchanges(ranks);
     EXPECT_EQ(exchanges.size(), expected);  // four layers, in two directions
     for (auto const& each : exchanges) {
       EXPECT_LT(each.call, 4);
       EXPECT_LE(each.begin, each.sent);
       EXPECT_LE(each.sent, each.end);
     }
-    auto const overlap = ballast::report::overlap_of(ranks);
+    auto const overlap = timelines::overlap_of(ranks);
     EXPECT_LE(overlap.under_compute, overlap.nanoseconds);
     EXPECT_GE(overlap.under_compute, 0);
-    EXPECT_TRUE(ballast::report::sharded_timeline(ranks, step.all).json());
+    EXPECT_TRUE(timelines::sharded_timeline(ranks, step.all).json());
   }
 }
 

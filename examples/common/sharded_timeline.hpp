@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_REPORT_SHARDED_TIMELINE_HPP
-#define BALLAST_REPORT_SHARDED_TIMELINE_HPP
+#ifndef BALLAST_EXAMPLES_COMMON_SHARDED_TIMELINE_HPP
+#define BALLAST_EXAMPLES_COMMON_SHARDED_TIMELINE_HPP
 
-#include <ballast/core/contract.hpp>
-#include <ballast/core/detail/concat.hpp>
-#include <ballast/core/detail/precedes.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/report/chrome_trace.hpp>
 #include <ballast/route/sharded_event.hpp>
@@ -17,13 +14,14 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <tuple>
 #include <vector>
 
-namespace ballast::inline v0::report {
+namespace timelines {
 
 /// When a rank began or ended a phase of a pack, in nanoseconds of a clock that all ranks share.
 struct sharded_moment {
-  sharded_event event;
+  ballast::sharded_event event;
   std::int64_t nanoseconds = 0;
 };
 
@@ -32,7 +30,7 @@ struct sharded_moment {
 struct sharded_recorder {
   std::vector<sharded_moment>& moments;
 
-  void operator()(sharded_event event) const
+  void operator()(ballast::sharded_event event) const
   {
     auto const now = std::chrono::steady_clock::now().time_since_epoch();
     moments.push_back({event, std::chrono::duration_cast<std::chrono::nanoseconds>(now).count()});
@@ -52,13 +50,9 @@ struct exchange_overlap {
   }
 };
 
-}  // namespace ballast::inline v0::report
-
-namespace ballast::inline v0::detail {
-
 /// One exchange of one rank, from its first packed byte to the arrival of all its messages.
 struct recorded_exchange {
-  group_id group{};
+  ballast::group_id group{};
   bool to_tokens = false;
   std::size_t call = 0;  ///< of the group's exchanges in this direction
   std::size_t rank = 0;
@@ -70,9 +64,9 @@ struct recorded_exchange {
 
 /// The exchanges of all ranks, those of a group's call together, then rank by rank.
 [[nodiscard]] inline std::vector<recorded_exchange> recorded_exchanges(
-    std::span<std::vector<report::sharded_moment> const> ranks)
+    std::span<std::vector<sharded_moment> const> ranks)
 {
-  using enum sharded_phase;
+  using enum ballast::sharded_phase;
   std::vector<recorded_exchange> all;
   for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
     std::size_t const first = all.size();
@@ -91,13 +85,13 @@ struct recorded_exchange {
         all.push_back({event.group, to_tokens, calls, rank, now, 0, 0, 0});
         continue;
       }
-      BALLAST_EXPECTS(calls > 0, "rank ", rank, " ends an exchange that it did not begin");
       recorded_exchange& of_event = all[latest];
       (begins ? of_event.sent : event.is_over ? of_event.end : of_event.awaited) = now;
     }
   }
   std::sort(all.begin(), all.end(), [](recorded_exchange const& a, recorded_exchange const& b) {
-    return precedes(a.group, b.group, a.to_tokens, b.to_tokens, a.call, b.call, a.rank, b.rank);
+    return std::tie(a.group, a.to_tokens, a.call, a.rank) <
+           std::tie(b.group, b.to_tokens, b.call, b.rank);
   });
   std::size_t end = 0;
   for (std::size_t first = 0; first < all.size(); first = end) {
@@ -118,18 +112,14 @@ struct recorded_exchange {
 
 /// When a rank began and ended to compute, in turn.
 [[nodiscard]] inline std::vector<std::int64_t> computing_times(
-    std::vector<report::sharded_moment> const& moments)
+    std::vector<sharded_moment> const& moments)
 {
   std::vector<std::int64_t> times;
   for (auto const& [event, now] : moments) {
-    if (event.phase == sharded_phase::compute) { times.push_back(now); }
+    if (event.phase == ballast::sharded_phase::compute) { times.push_back(now); }
   }
   return times;
 }
-
-}  // namespace ballast::inline v0::detail
-
-namespace ballast::inline v0::report {
 
 /// Returns how much of their exchanges' time the ranks of some layers spent in computation.
 ///
@@ -146,8 +136,8 @@ namespace ballast::inline v0::report {
 {
   exchange_overlap all;
   std::vector<std::vector<std::int64_t>> computing;
-  for (auto const& moments : ranks) { computing.push_back(detail::computing_times(moments)); }
-  for (auto const& exchange : detail::recorded_exchanges(ranks)) {
+  for (auto const& moments : ranks) { computing.push_back(computing_times(moments)); }
+  for (auto const& exchange : recorded_exchanges(ranks)) {
     all.nanoseconds += exchange.end - exchange.begin;
     std::vector<std::int64_t> const& times = computing[exchange.rank];
     for (std::size_t at = 0; at + 1 < times.size(); at += 2) {
@@ -166,16 +156,17 @@ namespace ballast::inline v0::report {
 /// Units       nanoseconds from the first moment.
 /// Ensures     (1) an event for every phase, and one for every exchange, from begin to arrival
 ///             (2) exchanges that are under way at once are on different tracks
-[[nodiscard]] inline chrome_trace sharded_timeline(
-    std::span<std::vector<sharded_moment> const> ranks, device_groups const& all)
+[[nodiscard]] inline ballast::report::chrome_trace sharded_timeline(
+    std::span<std::vector<sharded_moment> const> ranks, ballast::device_groups const& all)
 {
   static constexpr std::array phases{"begins to heads", "ends to heads", "computes",
                                      "begins to tokens", "ends to tokens"};
-  auto const of_group = [&](group_id id) {
-    device_group const group = all[id];
-    std::size_t const first = to_index(group.first);
+  auto const of_group = [&](ballast::group_id id) {
+    ballast::device_group const group = all[id];
+    std::size_t const first = ballast::to_index(group.first);
     return group.gpus == 1 ? std::string("of its own")
-                           : detail::concat("of GPUs ", first, " to ", first + group.gpus - 1);
+                           : "of GPUs " + std::to_string(first) + " to " +
+                                 std::to_string(first + group.gpus - 1);
   };
   bool any = false;
   std::int64_t start = 0;
@@ -184,10 +175,10 @@ namespace ballast::inline v0::report {
     start = any ? std::min(start, moments.front().nanoseconds) : moments.front().nanoseconds;
     any = true;
   }
-  chrome_trace trace;
+  ballast::report::chrome_trace trace;
   for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
     auto const process = static_cast<std::uint32_t>(rank);
-    trace.name_process(process, detail::concat("rank ", rank));
+    trace.name_process(process, "rank " + std::to_string(rank));
     trace.name_track({process, 0}, "work");
     for (std::size_t at = 0; at + 1 < ranks[rank].size(); at += 2) {  // phases do not overlap
       auto const& [event, begin] = ranks[rank][at];
@@ -197,13 +188,13 @@ namespace ballast::inline v0::report {
           {{process, 0}, name, "work", begin - start, ranks[rank][at + 1].nanoseconds - begin});
     }
   }
-  auto exchanges = detail::recorded_exchanges(ranks);
-  using recorded = detail::recorded_exchange;
-  std::sort(exchanges.begin(), exchanges.end(), [](recorded const& a, recorded const& b) {
-    return detail::precedes(a.rank, b.rank, a.begin, b.begin, a.group, b.group);
-  });
+  auto exchanges = recorded_exchanges(ranks);
+  std::sort(exchanges.begin(), exchanges.end(),
+            [](recorded_exchange const& a, recorded_exchange const& b) {
+              return std::tie(a.rank, a.begin, a.group) < std::tie(b.rank, b.begin, b.group);
+            });
   std::vector<std::vector<std::int64_t>> busy_until(ranks.size());  // of each track
-  for (recorded const& exchange : exchanges) {
+  for (recorded_exchange const& exchange : exchanges) {
     std::vector<std::int64_t>& tracks = busy_until[exchange.rank];
     std::size_t idle = 0;
     while (idle < tracks.size() && tracks[idle] > exchange.begin) { ++idle; }
@@ -226,6 +217,6 @@ namespace ballast::inline v0::report {
   return trace;
 }
 
-}  // namespace ballast::inline v0::report
+}  // namespace timelines
 
-#endif  // BALLAST_REPORT_SHARDED_TIMELINE_HPP
+#endif  // BALLAST_EXAMPLES_COMMON_SHARDED_TIMELINE_HPP
