@@ -30,6 +30,7 @@
 #include <ballast/runtime/orchestrator.hpp>
 #include <ballast/runtime/phase.hpp>
 #include <ballast/runtime/pipeline_runner.hpp>
+#include <ballast/text/read_file.hpp>
 #include <ballast/topology/cluster.hpp>
 #include <ballast/workload/length_trace.hpp>
 #include <ballast/workload/synthetic_lengths.hpp>
@@ -376,8 +377,8 @@ bool show(job const& planned, std::span<sample const> data, bool traces)
 
 std::vector<sample> read_videos(std::string const& file)
 {
-  auto const videos = load_length_trace(file, "video_tokens_qwen2vl").value();
-  auto const texts = load_length_trace(file, "text_tokens").value();
+  auto const videos = read_file(file, read_length_trace, "video_tokens_qwen2vl").value();
+  auto const texts = read_file(file, read_length_trace, "text_tokens").value();
   std::vector<sample> all;
   for (std::size_t row = 0; row < videos.size(); ++row) {
     all.push_back({(videos[row] + scale - 1) / scale, (texts[row] + scale - 1) / scale});

@@ -17,6 +17,7 @@
 #include <ballast/partition.hpp>
 #include <ballast/runtime.hpp>
 #include <ballast/text.hpp>
+#include <ballast/text/read_file.hpp>
 #include <ballast/topology.hpp>
 
 #include <unistd.h>

@@ -19,6 +19,7 @@
 #include <ballast/route.hpp>
 #include <ballast/runtime.hpp>
 #include <ballast/text.hpp>
+#include <ballast/text/read_file.hpp>
 #include <ballast/topology.hpp>
 #include <ballast/workload.hpp>
 
@@ -465,8 +466,8 @@ struct document {
 
 std::vector<document> read(std::string const& path, std::string_view visual)
 {
-  auto const texts = load_length_trace(path, "text_tokens").value();
-  auto const visuals = load_length_trace(path, visual).value();
+  auto const texts = read_file(path, read_length_trace, "text_tokens").value();
+  auto const visuals = read_file(path, read_length_trace, visual).value();
   std::vector<document> all;
   for (std::size_t i = 0; i < texts.size(); ++i) { all.push_back({texts[i], visuals[i]}); }
   random_source random(2);  // a trace keeps the order of its source, so that neighbours are alike

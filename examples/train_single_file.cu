@@ -41,6 +41,7 @@
 #include <ballast/route/sequence_rows.hpp>
 #include <ballast/runtime/step_balancer.cuh>
 #include <ballast/runtime/step_balancer.hpp>
+#include <ballast/text/read_file.hpp>
 #include <ballast/topology/bag_layout.hpp>
 #include <ballast/topology/bag_spec.hpp>
 #include <ballast/topology/lay_out.hpp>
@@ -190,7 +191,7 @@ std::vector<tokens> document_lengths(options const& chosen)
     ballast::lognormal_lengths const drawn{static_cast<tokens>(chosen.median), 1.0};
     lengths = ballast::draw_lengths(drawn, 4096, random);
   } else {
-    lengths = ballast::load_length_trace(chosen.trace, chosen.length).value();
+    lengths = ballast::read_file(chosen.trace, ballast::read_length_trace, chosen.length).value();
   }
   for (tokens& length : lengths) { length = std::min(length, static_cast<tokens>(chosen.longest)); }
   return lengths;

@@ -6,6 +6,7 @@
 #include <ballast/partition/longest_processing_time.hpp>
 #include <ballast/partition/partition.hpp>
 #include <ballast/partition/refine.hpp>
+#include <ballast/text/read_file.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -42,7 +43,7 @@ std::vector<makespan_instance> load_instances()
     }
     std::ranges::sort(paths);
     for (files::path const& path : paths) {
-      if (auto instance = cli::load_makespan_instance(path.string())) {
+      if (auto instance = ballast::read_file(path.string(), cli::read_makespan_instance)) {
         instances.push_back(*std::move(instance));
       }
     }

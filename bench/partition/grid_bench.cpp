@@ -7,6 +7,7 @@
 #include <ballast/partition/grid/fill_slots.hpp>
 #include <ballast/partition/grid/partition_grid.hpp>
 #include <ballast/partition/grid/refine_grid.hpp>
+#include <ballast/text/read_file.hpp>
 #include <ballast/workload/length_trace.hpp>
 
 #include <algorithm>
@@ -244,7 +245,8 @@ void grid_trace(benchmark::State& state, std::string const& file, std::string co
 {
   char const* const folder = std::getenv("BALLAST_DATA");
   if (folder == nullptr) { return state.SkipWithError("BALLAST_DATA names no folder of traces"); }
-  auto trace = ballast::load_length_trace(std::string(folder) + "/" + file, column);
+  auto trace =
+      ballast::read_file(std::string(folder) + "/" + file, ballast::read_length_trace, column);
   if (!trace) { return state.SkipWithError(trace.error().message.c_str()); }
   ballast::random_source random(5);
   for (std::size_t at = trace->size(); at > 1; --at) {

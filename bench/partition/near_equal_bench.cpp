@@ -8,6 +8,7 @@
 #include <ballast/partition/longest_processing_time.hpp>
 #include <ballast/partition/partition.hpp>
 #include <ballast/partition/refine.hpp>
+#include <ballast/text/read_file.hpp>
 #include <ballast/topology/bag_layout.hpp>
 #include <ballast/topology/bag_spec.hpp>
 #include <ballast/topology/cluster.hpp>
@@ -271,11 +272,11 @@ std::vector<tokens> mixed_lengths(mix of, random_source& random, std::size_t sam
   if (char const* const folder = std::getenv("BALLAST_DATA");
       folder != nullptr && (of == mix::coco || of == mix::nextqa)) {
     trace = of == mix::coco
-                ? ballast::load_length_trace(std::string(folder) + "/coco_val2017_images.csv",
-                                             "visual_tokens_qwen2vl")
+                ? ballast::read_file(std::string(folder) + "/coco_val2017_images.csv",
+                                     ballast::read_length_trace, "visual_tokens_qwen2vl")
                       .value()
-                : ballast::load_length_trace(std::string(folder) + "/nextqa_video.csv",
-                                             "video_tokens_qwen2vl")
+                : ballast::read_file(std::string(folder) + "/nextqa_video.csv",
+                                     ballast::read_length_trace, "video_tokens_qwen2vl")
                       .value();
   }
   if ((of == mix::coco || of == mix::nextqa) && trace.empty()) { return {}; }

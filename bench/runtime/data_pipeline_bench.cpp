@@ -22,6 +22,7 @@
 #include <ballast/runtime/data/long_rounds.hpp>
 #include <ballast/runtime/data/serve_as_loader.hpp>
 #include <ballast/runtime/data/serve_as_proxy.hpp>
+#include <ballast/text/read_file.hpp>
 #include <ballast/topology/bag_layout.hpp>
 #include <ballast/workload/length_trace.hpp>
 
@@ -59,7 +60,9 @@ std::vector<tokens> column_of(char const* file, char const* expression)
 {
   char const* const folder = std::getenv("BALLAST_DATA");
   if (folder == nullptr) { return {}; }
-  auto lengths = ballast::load_length_trace(std::string(folder) + "/" + file, expression).value();
+  auto lengths =
+      ballast::read_file(std::string(folder) + "/" + file, ballast::read_length_trace, expression)
+          .value();
   ballast::random_source(1).shuffle(std::span(lengths));
   return lengths;
 }

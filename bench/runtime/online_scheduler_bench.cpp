@@ -11,6 +11,7 @@
 #include <ballast/runtime/scheduled_step.hpp>
 #include <ballast/runtime/scheduler_setup.hpp>
 #include <ballast/runtime/shape_bucket.hpp>
+#include <ballast/text/read_file.hpp>
 #include <ballast/workload/length_trace.hpp>
 #include <ballast/workload/synthetic_lengths.hpp>
 
@@ -152,8 +153,8 @@ void make_traced_unequal(benchmark::State& state, std::string const& file, std::
   char const* const folder = std::getenv("BALLAST_DATA");
   if (folder == nullptr) { return state.SkipWithError("BALLAST_DATA names no folder of traces"); }
   std::string const path = std::string(folder) + "/" + file;
-  auto const drawn = ballast::load_length_trace(path, items);
-  auto const all = ballast::load_length_trace(path, text + "+" + items);
+  auto const drawn = ballast::read_file(path, ballast::read_length_trace, items);
+  auto const all = ballast::read_file(path, ballast::read_length_trace, text + "+" + items);
   if (!drawn || !all) { return state.SkipWithError((drawn ? all : drawn).error().message.c_str()); }
   ballast::random_source random(5);
   std::vector<ballast::tokens> sizes;

@@ -123,19 +123,6 @@ class number_reader {
   return instance;
 }
 
-/// Reads the file at `path`; as `read_makespan_instance`, with the path in front of every message.
-///
-/// Errors      also unreadable: the file cannot be opened or read, or it is a directory.
-[[nodiscard]] inline ballast::result<makespan_instance> load_makespan_instance(
-    std::string const& path)
-{
-  auto const text = ballast::read_file(path);
-  if (!text) { return tl::unexpected(text.error()); }
-  auto instance = read_makespan_instance(*text);
-  if (!instance) { instance.error().message.insert(0, path + ": "); }
-  return instance;
-}
-
 }  // namespace cli
 
 #endif  // BALLAST_EXAMPLES_MAKESPAN_INSTANCES_HPP

@@ -8,6 +8,7 @@
 #include <ballast/cost/profile_file.hpp>
 #include <ballast/cost/read_profile.hpp>
 #include <ballast/text/decimal.hpp>
+#include <ballast/text/read_file.hpp>
 #include <ballast/workload/sample_sizes.hpp>
 
 #include <fmt/format.h>
@@ -149,7 +150,7 @@ outcome<std::vector<ballast::tokens>> read_module_sizes(
   using ballast::error_code;
   auto const expressions = expressions_of(given, modules);
   if (!expressions) { return tl::unexpected(expressions.error()); }
-  auto sizes = ballast::load_sample_sizes(data, *expressions);
+  auto sizes = ballast::read_file(data, ballast::read_sample_sizes, *expressions);
   if (sizes && !sizes->empty() &&
       std::ranges::all_of(*sizes, [](auto size) { return size == 0; })) {
     return bad_data(

@@ -17,6 +17,7 @@
 #include <ballast/pipeline/read_pipeline_times.hpp>
 #include <ballast/pipeline/read_schedule.hpp>
 #include <ballast/text/decimal.hpp>
+#include <ballast/text/read_file.hpp>
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -66,7 +67,7 @@ outcome<ballast::written_times> read_times(pipeline_options const& options)
   auto const transfer = ballast::parse_decimal(options.transfer);
   if (!transfer) { return usage("--transfer", transfer.error()); }
   return read_in_memory(options.durations, [&]() -> outcome<ballast::written_times> {
-    auto written = ballast::load_pipeline_times(options.durations, *transfer);
+    auto written = ballast::read_file(options.durations, ballast::read_pipeline_times, *transfer);
     if (!written) { return bad_data(written.error().message); }
     return std::move(*written);
   });
@@ -78,7 +79,8 @@ outcome<ballast::compiled_schedule> schedule_of(pipeline_options const& options,
                                                 ballast::written_times const& written)
 {
   if (is_own(options.ordering)) {
-    auto own = ballast::load_schedule(options.ordering.schedule, written.transfer);
+    auto own =
+        ballast::read_file(options.ordering.schedule, ballast::read_schedule, written.transfer);
     if (!own) { return bad_data(own.error().message); }
     return std::move(*own);
   }

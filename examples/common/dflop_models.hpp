@@ -8,6 +8,7 @@
 
 #include <ballast/cost.hpp>
 #include <ballast/parallelism.hpp>
+#include <ballast/text/read_file.hpp>
 #include <ballast/workload.hpp>
 
 #include <algorithm>
@@ -77,10 +78,14 @@ inline std::array<std::vector<raw_input>, 3> load_three_kinds(char const* one, c
                                                               char const* video)
 {
   std::array<std::vector<raw_input>, 3> raw = {
-      load_raw_inputs(one, {.text = "caption_tokens_sum", .width = "width", .height = "height"})
+      read_file(one, read_raw_inputs,
+                input_columns{.text = "caption_tokens_sum", .width = "width", .height = "height"})
           .value(),
-      load_raw_inputs(several, {.text = "text_tokens", .images = "image_dims"}).value(),
-      load_raw_inputs(video, {.text = "text_tokens+answer_tokens", .video_frames = "frame_count"})
+      read_file(several, read_raw_inputs,
+                input_columns{.text = "text_tokens", .images = "image_dims"})
+          .value(),
+      read_file(video, read_raw_inputs,
+                input_columns{.text = "text_tokens+answer_tokens", .video_frames = "frame_count"})
           .value()};
   std::erase_if(raw[1], [](raw_input const& page) { return page.images.empty(); });
   return raw;
@@ -116,8 +121,8 @@ inline std::array<dflop_model, 3> three_models(std::array<std::vector<raw_input>
 inline dflop_model audio_model(char const* utterances)
 {
   tokens const window = 750;
-  auto const heard = load_length_trace(utterances, "audio_tokens_25hz").value();
-  auto const said = load_length_trace(utterances, "text_tokens").value();
+  auto const heard = read_file(utterances, read_length_trace, "audio_tokens_25hz").value();
+  auto const said = read_file(utterances, read_length_trace, "text_tokens").value();
   std::vector<input_shape> shapes;
   for (std::size_t each = 0; each < heard.size(); ++each) {
     shapes.push_back({(heard[each] + window - 1) / window, heard[each] + said[each]});

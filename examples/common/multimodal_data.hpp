@@ -49,7 +49,7 @@ inline source shuffled(source all)
 /// text_tokens of the other.
 inline source read(std::string const& images, std::string const& speech)
 {
-  auto const texts = load_length_trace(images, "text_tokens").value();
+  auto const texts = read_file(images, read_length_trace, "text_tokens").value();
   std::string const file = read_file(images).value();
   csv_reader rows(file);
   auto const header = rows.next().value().fields;
@@ -68,8 +68,8 @@ inline source read(std::string const& images, std::string const& speech)
     request.push_back({text, length});
     all.requests.push_back(std::move(request));
   }
-  auto const spoken = load_length_trace(speech, "audio_tokens_25hz").value();
-  auto const said = load_length_trace(speech, "text_tokens").value();
+  auto const spoken = read_file(speech, read_length_trace, "audio_tokens_25hz").value();
+  auto const said = read_file(speech, read_length_trace, "text_tokens").value();
   for (std::size_t each = 0; each < spoken.size(); ++each) {
     all.utterances.push_back({{audio, spoken[each]}, {text, said[each]}});
   }

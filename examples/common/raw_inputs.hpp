@@ -210,19 +210,6 @@ class raw_input_reader {
   return raw_input_reader(csv, columns).read();
 }
 
-/// Reads the file at `path`; as `read_raw_inputs`, with the path in front of every message.
-///
-/// Errors      also unreadable: the file cannot be opened or read, or it is a directory.
-[[nodiscard]] inline ballast::result<std::vector<raw_input>> load_raw_inputs(
-    std::string const& path, input_columns const& columns)
-{
-  auto const csv = ballast::read_file(path);
-  if (!csv) { return tl::unexpected(csv.error()); }
-  auto samples = read_raw_inputs(*csv, columns);
-  if (!samples) { samples.error().message.insert(0, path + ": "); }
-  return samples;
-}
-
 }  // namespace model_inputs
 
 #endif  // BALLAST_EXAMPLES_COMMON_RAW_INPUTS_HPP

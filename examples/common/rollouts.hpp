@@ -97,8 +97,10 @@ inline source read(std::string const& file, std::size_t steps, std::size_t answe
                              "video_tokens_qwen2vl and text_tokens, nor prompt_tokens, beside "
                              "response_tokens; name a file that has one of them");
   }
-  auto const first = load_length_trace(file, has_videos ? "video_tokens_qwen2vl" : "prompt_tokens");
-  auto const second = load_length_trace(file, has_videos ? "text_tokens" : "response_tokens");
+  auto const first =
+      read_file(file, read_length_trace, has_videos ? "video_tokens_qwen2vl" : "prompt_tokens");
+  auto const second =
+      read_file(file, read_length_trace, has_videos ? "text_tokens" : "response_tokens");
   std::vector<std::vector<std::pair<tokens, tokens>>> groups;  // of one video or question
   std::string last;
   for (std::size_t row = 0; row < first.value().size(); ++row) {

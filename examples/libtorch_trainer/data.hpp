@@ -2,6 +2,7 @@
 #ifndef BALLAST_EXAMPLES_LIBTORCH_TRAINER_DATA_HPP
 #define BALLAST_EXAMPLES_LIBTORCH_TRAINER_DATA_HPP
 
+#include <ballast/text/read_file.hpp>
 #include <ballast/workload.hpp>
 
 #include <torch/torch.h>
@@ -36,7 +37,7 @@ struct data_options {
     ballast::lognormal_lengths const drawn{.median = 1024, .sigma = 0.8};
     lengths = ballast::draw_lengths(drawn, 4096, random);
   } else {
-    lengths = ballast::load_length_trace(options.trace, options.length);
+    lengths = ballast::read_file(options.trace, ballast::read_length_trace, options.length);
   }
   if (!lengths) { return lengths; }
   ballast::tokens const most = std::max(std::ranges::max(*lengths), options.longest);

@@ -5,14 +5,12 @@
 #include <gtest/gtest.h>
 
 #include <cstddef>
-#include <cstdio>
 #include <string>
 #include <string_view>
 
 namespace {
 
 using ballast::error_code;
-using cli::load_makespan_instance;
 using cli::makespan_instance;
 using cli::read_makespan_instance;
 using testing::HasSubstr;
@@ -62,23 +60,12 @@ TEST(MakespanInstance, SaysWhichLineIsWrong)  // Errors
                  "correct it");
 }
 
-TEST(MakespanInstance, IsLoadedWithThePathInMessages)
+TEST(MakespanInstance, MayBeCutOff)
 {
-  std::string const path = testing::TempDir() + "ballast_makespan_instances_test";
-  std::FILE* const file = std::fopen(path.c_str(), "wb");
-  ASSERT_NE(file, nullptr);
-  ASSERT_GT(std::fputs("2\n2\n5\n", file), 0);
-  ASSERT_EQ(std::fclose(file), 0);
-  auto const cut_off = load_makespan_instance(path);
+  auto const cut_off = cli::read_makespan_instance("2\n2\n5\n");
   ASSERT_FALSE(cut_off);
   EXPECT_EQ(cut_off.error().position, 4U);
-  EXPECT_THAT(cut_off.error().message, StartsWith(path + ": line 4: the text ends"));
-  EXPECT_EQ(std::remove(path.c_str()), 0);
-
-  auto const missing = load_makespan_instance(path);
-  ASSERT_FALSE(missing);
-  EXPECT_EQ(missing.error().code, error_code::unreadable);
-  EXPECT_THAT(missing.error().message, HasSubstr(path));
+  EXPECT_THAT(cut_off.error().message, StartsWith("line 4: the text ends"));
 }
 
 }  // namespace

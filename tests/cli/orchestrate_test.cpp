@@ -113,7 +113,8 @@ TEST_F(BallastOrchestrate, FindsWhatTheLibraryFinds)
 {
   std::string const arguments = inputs();
   json const found = best(arguments + "--microbatch 2 --llm llm --frozen vision");
-  auto const profiles = ballast::load_module_profiles(path("profile.csv")).value();
+  auto const profiles =
+      ballast::modules_of(ballast::load_profile(path("profile.csv")).value()).value();
   ballast::orchestration_problem problem;
   problem.modules = {ballast::orchestrated_module_of(profiles[0], 5).value(),
                      ballast::orchestrated_module_of(profiles[1], 1324).value()};

@@ -62,7 +62,7 @@ TEST_F(BallastProfile, WritesAProfileThatASearchReads)
   EXPECT_TRUE(said.at("limits").empty());
   EXPECT_FALSE(said.contains("check"));
 
-  auto const modules = ballast::load_module_profiles(path("p.csv")).value();
+  auto const modules = ballast::modules_of(ballast::load_profile(path("p.csv")).value()).value();
   ASSERT_EQ(modules.size(), 2U);
   EXPECT_EQ(modules[0].name, "encoder");
   EXPECT_EQ(modules[0].flops.quadratic, 0U);

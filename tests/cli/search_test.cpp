@@ -183,7 +183,8 @@ TEST_F(BallastSearch, PricesWhatTheLibraryPrices)
   std::string const arguments = files() + "--print 1 ";
   (void)file("data.csv", "vision,llm\n3,800\n");
   json const best = search(arguments).at("layouts").at(0);
-  auto const modules = ballast::load_module_profiles(path("profile.csv")).value();
+  auto const modules =
+      ballast::modules_of(ballast::load_profile(path("profile.csv")).value()).value();
   std::array<ballast::tokens, 2> const sizes = {3, 800};
   ballast::layout_problem problem{.modules = modules,
                                   .sizes = sizes,

@@ -11,7 +11,6 @@
 namespace {
 
 using ballast::error_code;
-using ballast::load_module_profiles;
 using ballast::load_profile;
 using ballast::read_profile;
 using testing::AllOf;
@@ -175,13 +174,9 @@ TEST(ReadProfile, LoadsFiles)
   auto const path = std::filesystem::temp_directory_path() / "ballast_read_profile_test.csv";
   std::ofstream(path) << by_hand;
   EXPECT_EQ(load_profile(path.string()).value(), read_profile(by_hand).value());
-  EXPECT_EQ(load_module_profiles(path.string()).value().size(), 1U);
   std::ofstream(path, std::ios::binary) << by_hand.substr(0, by_hand.size() - 1);
   EXPECT_EQ(load_profile(path.string()).error().code, error_code::bad_row);
   EXPECT_THAT(load_profile(path.string()).error().message, HasSubstr("has no end, as in a file"));
-  std::ofstream(path) << header;
-  EXPECT_THAT(load_module_profiles(path.string()).error().message,
-              StartsWith(path.string() + ": the profile has no module"));
   std::ofstream(path) << "a\n";
   EXPECT_THAT(load_profile(path.string()).error().message,
               StartsWith(path.string() + ": line 1: there is no column 'module'"));

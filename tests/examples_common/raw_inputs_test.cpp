@@ -5,14 +5,11 @@
 #include <gtest/gtest.h>
 
 #include <cstddef>
-#include <filesystem>
-#include <fstream>
 #include <string>
 
 namespace {
 
 using model_inputs::input_columns;
-using model_inputs::load_raw_inputs;
 using model_inputs::raw_input;
 using model_inputs::read_raw_inputs;
 using testing::ElementsAre;
@@ -56,17 +53,6 @@ TEST(RawInputs, NameTheFirstBadRow)
   for (std::string const bad : {"1x", "x1", "1", "1x2;;1x2", "1x2x3", "0x5", "1x16777217", ";"}) {
     expect_refused("a\n" + bad + "\n", {.images = "a"}, 2, "such as 640x480;1920x1080");
   }
-}
-
-TEST(RawInputs, AreLoadedWithThePathInMessages)
-{
-  auto const path = testing::TempDir() + "ballast_raw_inputs_test.csv";
-  std::ofstream(path) << "text\n5\n";
-  EXPECT_THAT(load_raw_inputs(path, {.text = "text"}).value(), ElementsAre(raw_input{.text = 5}));
-  EXPECT_THAT(load_raw_inputs(path, {.images = "text"}).error().message,
-              StartsWith(path + ": line 2: column 'text' holds '5'"));
-  std::filesystem::remove(path);
-  EXPECT_EQ(load_raw_inputs(path, {}).error().code, ballast::error_code::unreadable);
 }
 
 }  // namespace

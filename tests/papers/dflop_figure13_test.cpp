@@ -21,6 +21,7 @@
 #include <ballast/pipeline/one_forward_one_backward.hpp>
 #include <ballast/pipeline/order_microbatches.hpp>
 #include <ballast/pipeline/pass_costs.hpp>
+#include <ballast/text/read_file.hpp>
 #include <ballast/workload/length_trace.hpp>
 
 #include <algorithm>
@@ -109,8 +110,8 @@ class DflopFigure13 : public testing::TestWithParam<setting> {
           std::array{"nextqa_video.csv", "text_tokens", "video_tokens_qwen2vl"}}) {
       constexpr tokens longest = 16'384;
       std::string const path = std::string(data).append("/").append(file);
-      auto const texts = ballast::load_length_trace(path, text).value();
-      auto const visuals = ballast::load_length_trace(path, visual).value();
+      auto const texts = ballast::read_file(path, ballast::read_length_trace, text).value();
+      auto const visuals = ballast::read_file(path, ballast::read_length_trace, visual).value();
       std::vector<sample> kind;
       for (std::size_t i = 0; i < texts.size(); ++i) {
         tokens const seen = std::min(visuals[i], longest);

@@ -28,6 +28,7 @@
 #include <ballast/pipeline/order_microbatches.hpp>
 #include <ballast/pipeline/pipeline_times.hpp>
 #include <ballast/route/chunking.hpp>
+#include <ballast/text/read_file.hpp>
 #include <ballast/topology/bag_layout.hpp>
 #include <ballast/workload/length_trace.hpp>
 
@@ -57,8 +58,9 @@ constexpr tokens sample_tokens = ballast_test::disttrain::length;
 /// Image tokens of samples into which documents are packed, one after the other.
 std::vector<tokens> packed_documents(std::string const& path)
 {
-  auto const texts = ballast::load_length_trace(path, "text_tokens").value();
-  auto const visuals = ballast::load_length_trace(path, "visual_tokens_qwen2vl").value();
+  auto const texts = ballast::read_file(path, ballast::read_length_trace, "text_tokens").value();
+  auto const visuals =
+      ballast::read_file(path, ballast::read_length_trace, "visual_tokens_qwen2vl").value();
   std::vector<tokens> samples;
   tokens room = 0;
   for (std::size_t each = 0; each < texts.size(); ++each) {

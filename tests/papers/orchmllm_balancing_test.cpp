@@ -9,6 +9,7 @@
 #include <ballast/partition/published/attention_padded_batches.hpp>
 #include <ballast/partition/published/batching_strategy.hpp>
 #include <ballast/partition/round_robin.hpp>
+#include <ballast/text/read_file.hpp>
 #include <ballast/workload/length_trace.hpp>
 
 #include <cstdio>
@@ -33,8 +34,8 @@ class OrchmllmBalancing : public testing::TestWithParam<std::uint64_t> {
   [[nodiscard]] static std::vector<tokens> step_of(std::string const& file,
                                                    std::string const& column)
   {
-    auto const all =
-        ballast::load_length_trace(std::string(std::getenv("BALLAST_DATA")) + "/" + file, column);
+    auto const all = ballast::read_file(std::string(std::getenv("BALLAST_DATA")) + "/" + file,
+                                        ballast::read_length_trace, column);
     auto lengths = all.value();
     ballast::random_source random(GetParam());
     random.shuffle(std::span(lengths));

@@ -7,8 +7,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <filesystem>
-#include <fstream>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -158,24 +156,6 @@ RC_GTEST_PROP(ReadPipelineTimes, ReadsWhatIsWrittenInAnyOrder, ())
     RC_ASSERT(same(read->times.rows[at].forward, times.rows[at].forward));
     RC_ASSERT(same(read->times.rows[at].backward, times.rows[at].backward));
   }
-}
-
-TEST(LoadPipelineTimes, NamesTheFile)
-{
-  auto const missing = ballast::load_pipeline_times("/no/such/file.csv");
-  EXPECT_EQ(missing.error().code, error_code::unreadable);
-  EXPECT_THAT(missing.error().message, HasSubstr("/no/such/file.csv"));
-  std::string const path = testing::TempDir() + "read_pipeline_times_test.csv";
-  for (auto const& text : {header, header + "0,0,1,2\n"}) {
-    std::ofstream(path, std::ios::binary) << text;
-    auto const read = ballast::load_pipeline_times(path);
-    if (text == header) {
-      EXPECT_THAT(read.error().message, testing::StartsWith(path + ": line 1: "));
-    } else {
-      EXPECT_THAT(read->times.rows, ElementsAre(stage_time{1, 2}));
-    }
-  }
-  std::filesystem::remove(path);
 }
 
 }  // namespace

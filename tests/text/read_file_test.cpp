@@ -4,9 +4,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstddef>
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <string_view>
 
 namespace {
 
@@ -37,6 +40,25 @@ TEST(ReadFile, SaysWhatCannotBeReadAndWhy)
   auto const folder = read_file(testing::TempDir());
   ASSERT_FALSE(folder);
   EXPECT_THAT(folder.error().message, HasSubstr("Is a directory"));
+}
+
+TEST(ReadFile, HandsTheTextToAReaderAndPutsThePathInFrontOfItsErrors)
+{
+  auto const count = [](std::string_view text, char letter) -> ballast::result<std::size_t> {
+    if (text.empty()) { return ballast::fail(error_code::bad_row, 1, "line 1: there is nothing"); }
+    return static_cast<std::size_t>(std::count(text.begin(), text.end(), letter));
+  };
+  auto const path = (std::filesystem::path(testing::TempDir()) / "read_file_test").string();
+  std::ofstream(path, std::ios::binary) << "banana";
+  EXPECT_EQ(read_file(path, count, 'a').value(), 3U);
+  std::ofstream(path, std::ios::binary | std::ios::trunc).close();
+  auto const refused = read_file(path, count, 'a');
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, error_code::bad_row);
+  EXPECT_EQ(refused.error().position, 1U);
+  EXPECT_EQ(refused.error().message, path + ": line 1: there is nothing");
+  std::filesystem::remove(path);
+  EXPECT_EQ(read_file(path, count, 'a').error().code, error_code::unreadable);
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <ballast/text/read_file.hpp>
 #include <ballast/workload/length_trace.hpp>  // first: proves it is self-contained
 
 #include <gmock/gmock.h>
@@ -15,7 +16,6 @@ namespace {
 
 using ballast::error;
 using ballast::error_code;
-using ballast::load_length_trace;
 using ballast::longest_sample;
 using ballast::read_length_trace;
 using testing::ElementsAre;
@@ -102,40 +102,10 @@ TEST(LengthTrace, PassesOnErrorsInTheExpression)
   EXPECT_THAT(constant.message, testing::HasSubstr("'1' names no column"));
 }
 
-TEST(LengthTrace, LoadsAFileOfManyChunks)
+TEST(LengthTrace, RefusesAnEmptyText)
 {
-  std::string csv = "text\n";
-  for (int row = 0; row < 50'000; ++row) { csv += std::to_string(row) + "\n"; }
-  std::string const path = write_file("long.csv", csv);
-  EXPECT_EQ(load_length_trace(path, "text").value(), read_length_trace(csv, "text").value());
-  EXPECT_EQ(std::remove(path.c_str()), 0);
-}
-
-TEST(LengthTrace, PutsTheFileInFrontOfMessages)
-{
-  std::string const path = write_file("bad.csv", "text\nabc\n");
-  error const bad = load_length_trace(path, "text").error();
-  EXPECT_EQ(bad.code, error_code::bad_row);
-  EXPECT_EQ(bad.position, 2U);
-  EXPECT_THAT(bad.message, StartsWith(path + ": line 2: column 'text' holds 'abc'"));
-  EXPECT_EQ(std::remove(path.c_str()), 0);
-}
-
-TEST(LengthTrace, RefusesFilesThatCannotBeRead)
-{
-  std::string const missing = testing::TempDir() + "ballast_no_such_file.csv";
-  EXPECT_EQ(load_length_trace(missing, "text").error().code, error_code::unreadable);
-  EXPECT_EQ(load_length_trace(missing, "text").error().message,
-            missing + ": No such file or directory; name a file that can be read");
-
-  EXPECT_EQ(load_length_trace(testing::TempDir(), "text").error().code, error_code::unreadable);
-  EXPECT_THAT(load_length_trace(testing::TempDir(), "text").error().message,
-              HasSubstr("Is a directory"));
-
-  std::string const empty = write_file("empty.csv", "");
-  EXPECT_EQ(load_length_trace(empty, "text").error().code, error_code::bad_row);
-  EXPECT_THAT(load_length_trace(empty, "text").error().message, HasSubstr("there is no header"));
-  EXPECT_EQ(std::remove(empty.c_str()), 0);
+  EXPECT_EQ(read_length_trace("", "text").error().code, error_code::bad_row);
+  EXPECT_THAT(read_length_trace("", "text").error().message, HasSubstr("there is no header"));
 }
 
 TEST(LengthTrace, ReadsRealVideoQuestions)
@@ -144,7 +114,8 @@ TEST(LengthTrace, ReadsRealVideoQuestions)
   if (data == nullptr) { GTEST_SKIP() << "BALLAST_DATA names no folder of real length traces"; }
   std::string const path = std::string(data) + "/nextqa_video.csv";
   // [worked_example]
-  auto const trace = ballast::load_length_trace(path, "text_tokens+video_tokens_qwen2vl");
+  auto const trace =
+      ballast::read_file(path, ballast::read_length_trace, "text_tokens+video_tokens_qwen2vl");
   ASSERT_TRUE(trace) << trace.error().message;
 
   ballast::length_histogram const lengths(*trace);

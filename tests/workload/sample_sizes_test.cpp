@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <ballast/text/read_file.hpp>
 #include <ballast/workload/sample_sizes.hpp>  // first: proves it is self-contained
 
 #include <gmock/gmock.h>
@@ -12,7 +13,6 @@
 
 namespace {
 
-using ballast::load_sample_sizes;
 using ballast::read_sample_sizes;
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -36,17 +36,14 @@ TEST(SampleSizes, AreAColumnOfEachModule)
   EXPECT_EQ(negative.error().position, 3U);
 }
 
-TEST(SampleSizes, AreLoaded)
+TEST(SampleSizes, AreReadFromAFile)
 {
   auto const path =
       (std::filesystem::temp_directory_path() / "ballast_sample_sizes_test.csv").string();
   std::ofstream(path) << "vision,the llm\n7,1860\n";
-  EXPECT_THAT(load_sample_sizes(path, two_modules).value(), ElementsAre(7, 1860));
-  std::ofstream(path) << "vision,the llm\n";
-  EXPECT_THAT(load_sample_sizes(path, two_modules).error().message,
-              StartsWith(path + ": line 1: no row follows"));
+  EXPECT_THAT(ballast::read_file(path, read_sample_sizes, two_modules).value(),
+              ElementsAre(7, 1860));
   std::filesystem::remove(path);
-  EXPECT_EQ(load_sample_sizes(path, two_modules).error().code, ballast::error_code::unreadable);
 }
 
 TEST(SampleSizes, StayTogetherWhereRowsAreChosen)

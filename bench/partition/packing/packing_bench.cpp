@@ -7,6 +7,7 @@
 #include <ballast/partition/packing/minimum_bin_slack.hpp>
 #include <ballast/partition/packing/pack_to_capacity.hpp>
 #include <ballast/partition/packing/refine_bins.hpp>
+#include <ballast/text/read_file.hpp>
 #include <ballast/workload/length_trace.hpp>
 
 #include <algorithm>
@@ -200,8 +201,9 @@ void pack_trace(benchmark::State& state, std::string const& file, char const* to
                 Policy policy)
 {
   char const* const folder = std::getenv("BALLAST_DATA");
-  auto lengths = ballast::load_length_trace(
-      (folder == nullptr ? std::string(".") : std::string(folder)) + "/" + file, tokens_of);
+  auto lengths =
+      ballast::read_file((folder == nullptr ? std::string(".") : std::string(folder)) + "/" + file,
+                         ballast::read_length_trace, tokens_of);
   if (!lengths) {
     state.SkipWithError("BALLAST_DATA names no folder with this trace");
     return;

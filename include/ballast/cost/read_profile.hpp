@@ -233,19 +233,6 @@ class profile_builder {
   return file;
 }
 
-/// The profiles that the file at `path` holds, for a search; its notes are those of load_profile.
-///
-/// Errors      those of load_profile, and of modules_of where it is not complete.
-[[nodiscard]] inline result<std::vector<module_profile>> load_module_profiles(
-    std::string const& path)
-{
-  auto const file = load_profile(path);
-  if (!file) { return tl::unexpected(file.error()); }
-  auto modules = modules_of(*file);
-  if (!modules) { modules.error().message.insert(0, path + ": "); }
-  return modules;
-}
-
 }  // namespace ballast::inline v0
 
 #endif  // BALLAST_COST_READ_PROFILE_HPP

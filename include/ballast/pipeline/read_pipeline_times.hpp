@@ -12,7 +12,6 @@
 #include <ballast/pipeline/pipeline_times.hpp>
 #include <ballast/pipeline/stage_graph.hpp>
 #include <ballast/text/decimal.hpp>
-#include <ballast/text/read_file.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -118,19 +117,6 @@ namespace detail {
     written.times.rows[at] = {static_cast<time_units>(in_units((*rows)[at].forward)),
                               static_cast<time_units>(in_units((*rows)[at].backward))};
   }
-  return written;
-}
-
-/// Reads the file at `path`; as `read_pipeline_times`, with the path in front of every message.
-///
-/// Errors      also unreadable: the file cannot be opened or read, or it is a directory.
-[[nodiscard]] inline result<written_times> load_pipeline_times(std::string const& path,
-                                                               decimal transfer = {})
-{
-  auto const csv = read_file(path);
-  if (!csv) { return tl::unexpected(csv.error()); }
-  auto written = read_pipeline_times(*csv, transfer);
-  if (!written) { written.error().message.insert(0, path + ": "); }
   return written;
 }
 

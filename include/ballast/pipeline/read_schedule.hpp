@@ -10,12 +10,10 @@
 #include <ballast/pipeline/schedule.hpp>
 #include <ballast/pipeline/stage_graph.hpp>
 #include <ballast/text/detail/column_rows.hpp>
-#include <ballast/text/read_file.hpp>
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -83,19 +81,6 @@ namespace ballast::inline v0 {
   auto const graph = stage_graph::make(std::move(stages), links);
   if (!graph) { return tl::unexpected(graph.error()); }
   return compiled_schedule::make(*graph, schedule);
-}
-
-/// Reads the file at `path`; as `read_schedule`, with the path in front of every message.
-///
-/// Errors      also unreadable: the file cannot be opened or read, or it is a directory.
-[[nodiscard]] inline result<compiled_schedule> load_schedule(std::string const& path,
-                                                             time_units transfer = 0)
-{
-  auto const csv = read_file(path);
-  if (!csv) { return tl::unexpected(csv.error()); }
-  auto schedule = read_schedule(*csv, transfer);
-  if (!schedule) { schedule.error().message.insert(0, path + ": "); }
-  return schedule;
 }
 
 }  // namespace ballast::inline v0

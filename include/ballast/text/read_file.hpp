@@ -6,11 +6,14 @@
 
 #include <array>
 #include <cerrno>
+#include <concepts>
 #include <cstddef>
 #include <cstdio>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <system_error>
+#include <type_traits>
 
 namespace ballast::inline v0 {
 
@@ -41,6 +44,23 @@ namespace ballast::inline v0 {
   // A directory opens as if it were a file and fails here.
   if (std::ferror(file.get()) != 0) { return refuse(errno); }
   return bytes;
+}
+
+/// What a reader of text makes of the file at `path`, with the path in front of an error's message:
+/// `read_file(path, read_length_trace, "text_tokens")` returns what `read_length_trace` does.
+///
+/// Errors      those of `read`, and unreadable as above.
+template <class Read, class... Arguments>
+  requires std::invocable<Read const&, std::string_view, Arguments const&...>
+[[nodiscard]] auto read_file(std::string const& path, Read const& read,
+                             Arguments const&... arguments)
+    -> std::invoke_result_t<Read const&, std::string_view, Arguments const&...>
+{
+  auto const text = read_file(path);
+  if (!text) { return tl::unexpected(text.error()); }
+  auto made = read(std::string_view(*text), arguments...);
+  if (!made) { made.error().message.insert(0, path + ": "); }
+  return made;
 }
 
 }  // namespace ballast::inline v0

@@ -8,7 +8,6 @@
 #include <ballast/text/column_expression.hpp>
 #include <ballast/text/csv.hpp>
 #include <ballast/text/excerpt.hpp>
-#include <ballast/text/read_file.hpp>
 
 #include <cstddef>
 #include <string>
@@ -70,19 +69,6 @@ namespace ballast::inline v0 {
     lengths.push_back(*length);
   }
   if (lengths.empty()) { return bad_row(header->line, "no row follows the header; add samples"); }
-  return lengths;
-}
-
-/// Reads the file at `path`; as `read_length_trace`, with the path in front of every message.
-///
-/// Errors      also unreadable: the file cannot be opened or read, or it is a directory.
-[[nodiscard]] inline result<std::vector<tokens>> load_length_trace(std::string const& path,
-                                                                   std::string_view expression)
-{
-  auto const csv = read_file(path);
-  if (!csv) { return tl::unexpected(csv.error()); }
-  auto lengths = read_length_trace(*csv, expression);
-  if (!lengths) { lengths.error().message.insert(0, path + ": "); }
   return lengths;
 }
 

@@ -5,7 +5,6 @@
 #include <ballast/core/contract.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
-#include <ballast/text/read_file.hpp>
 #include <ballast/workload/length_trace.hpp>
 
 #include <cstddef>
@@ -38,19 +37,6 @@ namespace ballast::inline v0 {
       sizes[row * expressions.size() + module] = (*column)[row];
     }
   }
-  return sizes;
-}
-
-/// Reads the file at `path`; as `read_sample_sizes`, with the path in front of every message.
-///
-/// Errors      also unreadable: the file cannot be opened or read, or it is a directory.
-[[nodiscard]] inline result<std::vector<tokens>> load_sample_sizes(
-    std::string const& path, std::span<std::string const> expressions)
-{
-  auto const csv = read_file(path);
-  if (!csv) { return tl::unexpected(csv.error()); }
-  auto sizes = read_sample_sizes(*csv, expressions);
-  if (!sizes) { sizes.error().message.insert(0, path + ": "); }
   return sizes;
 }
 
