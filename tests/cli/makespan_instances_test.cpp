@@ -13,7 +13,6 @@ namespace {
 using ballast::error_code;
 using cli::makespan_instance;
 using cli::read_makespan_instance;
-using testing::HasSubstr;
 using testing::StartsWith;
 
 void expect_bad_row(std::string_view text, std::size_t line, std::string_view message)

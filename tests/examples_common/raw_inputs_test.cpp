@@ -14,7 +14,6 @@ using model_inputs::raw_input;
 using model_inputs::read_raw_inputs;
 using testing::ElementsAre;
 using testing::HasSubstr;
-using testing::StartsWith;
 
 TEST(RawInputs, AreReadFromTheColumnsThatAreNamed)
 {

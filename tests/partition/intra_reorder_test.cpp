@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ballast/partition/intra_reorder.hpp>  // first: proves it is self-contained
 
-#include "../support/steady_state.hpp"
-
 #include <gtest/gtest.h>
 #include <ballast/core/random.hpp>
 #include <ballast/partition/equal_count.hpp>
@@ -104,19 +102,6 @@ TEST(IntraReorder, RefusesWhatPartitionRefuses)
   ASSERT_FALSE(negative);
   EXPECT_EQ(negative.error().code, ballast::error_code::out_of_range);
   EXPECT_EQ(negative.error().position, 1U);
-}
-
-TEST(IntraReorder, AllocatesNothingInTheSteadyState)
-{
-  ballast::random_source random(4);
-  std::vector<cost_units> sizes(200);
-  auto const groups = one_gpu_bags(8);
-  ballast::reordered_batch batch;
-  ballast::workspace memory;
-  ballast_test::expect_steady_state([&] {
-    for (auto& size : sizes) { size = random.between(1, 1000); }
-    return intra_reorder_into(batch, memory, sizes, groups, std::identity{}).has_value();
-  });
 }
 
 }  // namespace

@@ -335,14 +335,9 @@ std::vector<plain_call> plain_calls()
        by(silent<ballast::longest_processing_time>(), ballast::cost_of{own, users}, own)},
       {"sum_of: model",
        by(silent<ballast::longest_processing_time>(), ballast::sum_of{own, cost}, own)},
-      {"intra_reorder: cost",
-       [bags] {
-         return keeping(plan_and_memory<ballast::reordered_batch>{}, [bags](auto& kept) {
-           ballast::or_throw(
-               ballast::intra_reorder_into(kept.plan, kept.memory, lengths, bags, cost));
-           return kept.plan.plan.digest();
-         });
-       }},
+      {"intra_reorder: cost", afresh([bags] {
+         return ballast::intra_reorder(lengths, bags, cost).value().plan.digest();
+       })},
       {"partition_grid: policy inside refine_grid",
        gridded(refine_grid{users_policy<ballast::fill_slots>{}}, own, own)},
       {"pad_grid: cost", padded(users_sum, sum)},
@@ -421,18 +416,18 @@ std::vector<plain_call> plain_calls()
       {"pipeline_times: time_of", afresh([] {
          return chain_times([](tokens time) { return through_users_code(time); }).rows[3].forward;
        })},
-      {"sum_over_samples: times_of",
-       [] {
-         return keeping(ballast::pipeline_times{}, [](auto& times) {
-           std::vector<std::vector<ballast::sample_id>> const microbatches{
-               {ballast::sample_id{0}, ballast::sample_id{2}}, {ballast::sample_id{1}}};
-           ballast::or_throw(
-               ballast::sum_over_samples_into(times, microbatches, lengths, [](tokens length) {
-                 return through_users_code(std::array{ballast::stage_time{length, 2 * length}});
-               }));
-           return times.rows.front().backward;
-         });
-       }},
+      {"sum_over_samples: times_of", afresh([] {
+         std::vector<std::vector<ballast::sample_id>> const microbatches{
+             {ballast::sample_id{0}, ballast::sample_id{2}}, {ballast::sample_id{1}}};
+         return ballast::sum_over_samples(microbatches, lengths,
+                                          [](tokens length) {
+                                            return through_users_code(std::array{
+                                                ballast::stage_time{length, 2 * length}});
+                                          })
+             .value()
+             .rows.front()
+             .backward;
+       })},
       {"price_passes: price", afresh([] {
          auto const price = [](ballast::flop_polynomial all) {
            return through_users_code(ballast::result<ballast::quadratic_cost>(

@@ -7,7 +7,6 @@
 #include <ballast/workload/length_histogram.hpp>
 
 #include <cstddef>
-#include <cstdio>
 #include <cstdlib>
 #include <string>
 #include <string_view>
@@ -20,7 +19,6 @@ using ballast::longest_sample;
 using ballast::read_length_trace;
 using testing::ElementsAre;
 using testing::HasSubstr;
-using testing::StartsWith;
 
 void expect_bad_row(std::string_view csv, std::string_view expression, std::size_t line,
                     std::string_view message)
@@ -30,16 +28,6 @@ void expect_bad_row(std::string_view csv, std::string_view expression, std::size
   EXPECT_EQ(lengths.error().code, error_code::bad_row) << csv;
   EXPECT_EQ(lengths.error().position, line) << csv;
   EXPECT_EQ(lengths.error().message, message) << csv;
-}
-
-std::string write_file(char const* name, std::string_view bytes)
-{
-  std::string path = testing::TempDir() + "ballast_length_trace_test_" + name;
-  std::FILE* const file = std::fopen(path.c_str(), "wb");
-  EXPECT_NE(file, nullptr);
-  EXPECT_EQ(std::fwrite(bytes.data(), 1, bytes.size(), file), bytes.size());
-  EXPECT_EQ(std::fclose(file), 0);
-  return path;
 }
 
 TEST(LengthTrace, HasOneLengthPerRow)  // Ensures (1)

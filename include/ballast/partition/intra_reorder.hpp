@@ -31,47 +31,35 @@ struct reordered_batch {
 };
 
 /// Reorders a global batch for data-parallel groups, so that all of them take equally long:
-/// DistTrain's Algorithm 1, in the form for a training loop. It is `partition_into` with groups as
-/// bags and without lengths; the order of microbatches inside a group is the pipeline's part.
+/// DistTrain's Algorithm 1. It is `partition` with groups as bags and without lengths; the order of
+/// microbatches inside a group is the pipeline's part.
 ///
 /// The paper uses longest processing time, after which groups can differ in their number of
 /// samples. Trainers whose groups all need the same number of microbatches pass `equal_count` as
 /// the policy; any other policy of `partition` works too.
 ///
+///     auto const batch = intra_reorder(images, one_gpu_bags(4), encoder_time);
+///
 /// Shapes      samples[n] of any type; groups: one bag per data-parallel group, `one_gpu_bags(m)`.
-/// In, out     batch is overwritten, and keeps its memory for the next step.
 /// Expects     cost_of(sample) returns an integer, the time that the sample takes.
-/// Ensures     (1) those of reordered_batch and of partition_into
-/// Errors      those of partition_into for costs; the batch is then unspecified.
-/// Complexity  that of partition_into.
+/// Ensures     (1) those of reordered_batch and of partition
+/// Errors      those of partition for costs.
+/// Complexity  that of partition.
 /// Source      Z. Zhang et al., "DistTrain: Addressing Model and Data Heterogeneity with
 ///             Disaggregated Training for Multimodal Large Language Models", SIGCOMM 2025,
 ///             Algorithm 1.
-template <std::ranges::forward_range Samples, integer_projection<Samples> CostOf,
-          partition_policy Policy = longest_processing_time>
-[[nodiscard]] result<void> intra_reorder_into(reordered_batch& batch, workspace& memory,
-                                              Samples&& samples, bag_layout const& groups,
-                                              CostOf const& cost_of, Policy const& policy = {})
-{
-  // One group computes a sample as a whole, so there is no length to split.
-  auto const whole = [](auto const&) { return tokens{0}; };
-  return partition_into(batch.plan, memory, std::forward<Samples>(samples), groups, policy, cost_of,
-                        whole);
-}
-
-/// The same, once: returns a new batch.
-///
-///     auto const batch = intra_reorder(images, one_gpu_bags(4), encoder_time);
 template <std::ranges::forward_range Samples, integer_projection<Samples> CostOf,
           partition_policy Policy = longest_processing_time>
 [[nodiscard]] result<reordered_batch> intra_reorder(Samples&& samples, bag_layout const& groups,
                                                     CostOf const& cost_of,
                                                     Policy const& policy = {})
 {
+  // One group computes a sample as a whole, so there is no length to split.
+  auto const whole = [](auto const&) { return tokens{0}; };
   reordered_batch batch;
   workspace memory;
-  auto const done =
-      intra_reorder_into(batch, memory, std::forward<Samples>(samples), groups, cost_of, policy);
+  auto const done = partition_into(batch.plan, memory, std::forward<Samples>(samples), groups,
+                                   policy, cost_of, whole);
   if (!done) { return tl::unexpected(done.error()); }
   return batch;
 }

@@ -52,25 +52,21 @@ concept module_times_projection =
 /// How long each microbatch takes on each module: the sum over its samples.
 ///
 /// Shapes      microbatches: ranges of sample_id, such as the `groups` of a plan, one per
-///             microbatch. whole: a row per microbatch, a column per module.
-/// In, out     whole is overwritten, and keeps its memory for the next step.
+///             microbatch. Returns a row per microbatch, a column per module.
 /// Expects     every sample_id is the position of one of the samples.
 /// Ensures     (1) a microbatch without samples takes no time
 /// Errors      out_of_range: sample `position` has a negative time or no_cost, or brings the time
-///             of its microbatch above 63 bits. whole is then unspecified.
-/// Complexity  O(microbatches), and a call of times_of per sample; it allocates where whole is too
-///             small.
+///             of its microbatch above 63 bits.
+/// Complexity  O(microbatches), and a call of times_of per sample.
 template <std::ranges::forward_range Microbatches, std::ranges::random_access_range Samples,
           module_times_projection<Samples const> TimesOf = std::identity>
-[[nodiscard]] result<void> sum_over_samples_into(pipeline_times& whole,
-                                                 Microbatches const& microbatches,
-                                                 Samples const& samples,
-                                                 TimesOf const& times_of = {})
+[[nodiscard]] result<pipeline_times> sum_over_samples(Microbatches const& microbatches,
+                                                      Samples const& samples,
+                                                      TimesOf const& times_of = {})
 {
   constexpr std::size_t modules =
       detail::modules_of<TimesOf, std::ranges::range_reference_t<Samples const>>;
-  whole.stages = modules;
-  whole.rows.assign(static_cast<std::size_t>(std::ranges::distance(microbatches)) * modules, {});
+  pipeline_times whole(static_cast<std::size_t>(std::ranges::distance(microbatches)), modules);
   std::size_t row = 0;
   for (auto const& microbatch : microbatches) {
     for (sample_id const sample : microbatch) {
@@ -95,19 +91,6 @@ template <std::ranges::forward_range Microbatches, std::ranges::random_access_ra
     }
     ++row;
   }
-  return {};
-}
-
-/// The same, once: returns new times.
-template <std::ranges::forward_range Microbatches, std::ranges::random_access_range Samples,
-          module_times_projection<Samples const> TimesOf = std::identity>
-[[nodiscard]] result<pipeline_times> sum_over_samples(Microbatches const& microbatches,
-                                                      Samples const& samples,
-                                                      TimesOf const& times_of = {})
-{
-  pipeline_times whole;
-  auto const done = ballast::sum_over_samples_into(whole, microbatches, samples, times_of);
-  if (!done) { return tl::unexpected(done.error()); }
   return whole;
 }
 
