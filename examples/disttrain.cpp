@@ -5,7 +5,8 @@
 // formulas, and sequences of one length, so that an LLM of 8 billion takes equally long for each.
 // Not shown: GPUs, data preprocessing, frozen modules, StepCCL.
 
-#include "common/pipeline_model.hpp"     // defines: pipeline_model::{step, rank_model, ...}
+#include "common/baselines/orchestrations.hpp"  // defines: baselines::monolithic
+#include "common/pipeline_model.hpp"            // defines: pipeline_model::{step, rank_model, ...}
 #include "common/pipeline_training.hpp"  // defines: pipeline_model::{trained, difference, ...}
 
 #include <ballast/comm.hpp>
@@ -543,7 +544,7 @@ int main(int argc, char** argv)
     auto const sequences = pack(documents);
     auto const problem = problem_of(sequences, model_times{});
     auto const found = orchestrate(problem).value().layout;
-    auto const one_for_all = orchestrate(problem, monolithic{}).value().layout;
+    auto const one_for_all = orchestrate(problem, baselines::monolithic{}).value().layout;
     for (std::size_t unit = 0; unit < found.modules.size(); ++unit) {
       auto const& own = found.modules[unit];
       std::printf("%s: %u GPUs, tp %u, pp %u, dp %u\n", problem.modules[unit].name.c_str(),

@@ -5,7 +5,8 @@
 // 400 TFLOP/s, phases one after the other, other data than the paper's. Not shown: GPUs,
 // Megatron-LM, weights that are split over ranks (FSDP).
 
-#include "common/gradient_sum.hpp"  // defines: block::sum_over_ranks
+#include "common/baselines/all_gather_dispatch.hpp"  // defines: baselines::price_all_gather
+#include "common/gradient_sum.hpp"                   // defines: block::sum_over_ranks
 #include "common/listed.hpp"
 #include "common/multimodal_data.hpp"  // defines: multimodal_data::{read, draw, deal}
 #include "common/phase_model.hpp"      // defines: block::phase_model
@@ -20,7 +21,6 @@
 #include <ballast/partition/padded_batches.hpp>
 #include <ballast/partition/peak_tokens.hpp>
 #include <ballast/report/step_memory.hpp>
-#include <ballast/route/all_gather_dispatch.hpp>
 #include <ballast/route/node_placement.hpp>
 #include <ballast/route/route_volume.hpp>
 #include <ballast/runtime/orchestrator.hpp>
@@ -269,7 +269,7 @@ std::array<double, 2> show_bytes(model const& each, orchestrated_step const& ste
     auto const moved = [&](placement const& from, placement const& to) {
       return row * static_cast<double>(measure_route(from, to, machines).moved());
     };
-    auto const all = price_all_gather(own.as_encoded, machines, row);
+    auto const all = baselines::price_all_gather(own.as_encoded, machines, row);
     gathered += all.within_node_bytes + all.between_nodes_bytes;
     two += moved(own.as_encoded, home) + moved(home, own.as_needed);
     one += moved(own.as_encoded, own.as_needed);

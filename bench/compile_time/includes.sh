@@ -36,10 +36,8 @@ while (($# > 0)); do
   shift
 done
 
-# by_name/ has none: who chooses policies by name includes one of its parsers.
 if ((${#headers[@]} == 0)); then
-  mapfile -t headers < \
-    <(cd include && ls ballast/*.hpp ballast/by_name/parse_*.hpp | grep -v version)
+  mapfile -t headers < <(cd include && ls ballast/*.hpp | grep -v version)
   if $doors; then
     # What needs another library does not compile without its options.
     mapfile -t -O "${#headers[@]}" headers < <(cd include && find ballast -mindepth 2 -name '*.hpp' \

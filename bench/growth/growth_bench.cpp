@@ -3,11 +3,11 @@
 // row's time is that of the largest size; `exponent` is by which power of the size time grew from a
 // size an eighth as large; `MiB` is what the process had at its peak beyond what it had before.
 
+#include "../../examples/common/by_name/parse_order_policy.hpp"
+#include "../../examples/common/by_name/parse_policy.hpp"
 #include "../../tests/support/random_modules.hpp"  // defines: ballast_test::draw_model
 
 #include <benchmark/benchmark.h>
-#include <ballast/by_name/parse_order_policy.hpp>
-#include <ballast/by_name/parse_policy.hpp>
 #include <ballast/core/random.hpp>
 #include <ballast/cost/known_models.hpp>
 #include <ballast/cost/quadratic_cost.hpp>
@@ -194,7 +194,7 @@ void add_partitions()
               constraints.most_per_gpu = std::max(*std::max_element(lengths.begin(), lengths.end()),
                                                   2 * total / static_cast<tokens>(gpus));
             }
-            return told(ballast::partition(lengths, layout, ballast::parse_policy(name).value(),
+            return told(ballast::partition(lengths, layout, by_name::parse_policy(name).value(),
                                            ballast::quadratic_cost{24 * 3072, 4}, constraints));
           });
     }
@@ -282,7 +282,7 @@ void add_orders()
             times.rows[task] = {length, 2 * length};
           }
           return told(ballast::order_microbatches(schedule, times,
-                                                  ballast::parse_order_policy(name).value()));
+                                                  by_name::parse_order_policy(name).value()));
         });
   }
 }

@@ -1,8 +1,8 @@
 #include "../../examples/ballast/makespan_instances.hpp"
+#include "../../examples/common/baselines/karmarkar_karp.hpp"
 
 #include <benchmark/benchmark.h>
 #include <ballast/partition/exact.hpp>
-#include <ballast/partition/karmarkar_karp.hpp>
 #include <ballast/partition/longest_processing_time.hpp>
 #include <ballast/partition/partition.hpp>
 #include <ballast/partition/refine.hpp>
@@ -95,7 +95,8 @@ void franca(benchmark::State& state, Policy policy)
 using lpt = ballast::longest_processing_time;
 
 BENCHMARK_CAPTURE(franca, longest_processing_time, lpt{})->Unit(benchmark::kMillisecond);
-BENCHMARK_CAPTURE(franca, karmarkar_karp, ballast::karmarkar_karp{})->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(franca, karmarkar_karp, baselines::karmarkar_karp{})
+    ->Unit(benchmark::kMillisecond);
 BENCHMARK_CAPTURE(franca, refine, ballast::refine{lpt{}})->Unit(benchmark::kMillisecond);
 BENCHMARK_CAPTURE(franca, exact_of_lpt, ballast::exact{lpt{}})->Unit(benchmark::kMillisecond);
 BENCHMARK_CAPTURE(franca, exact_of_refine, ballast::exact<>{})->Unit(benchmark::kMillisecond);

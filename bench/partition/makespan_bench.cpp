@@ -1,8 +1,8 @@
+#include "../../examples/common/baselines/karmarkar_karp.hpp"
 #include "../common/planned_steps.hpp"  // defines: bench::{step_costs, step_planner}
 
 #include <benchmark/benchmark.h>
 #include <ballast/partition/descending_order.hpp>
-#include <ballast/partition/karmarkar_karp.hpp>
 #include <ballast/partition/longest_processing_time.hpp>
 #include <ballast/partition/makespan_lower_bound.hpp>
 #include <ballast/partition/refine.hpp>
@@ -61,7 +61,7 @@ void makespan_grid(benchmark::internal::Benchmark* rows)
 
 BENCHMARK_CAPTURE(makespan, longest_processing_time, ballast::longest_processing_time{})
     ->Apply(makespan_grid);
-BENCHMARK_CAPTURE(makespan, karmarkar_karp, ballast::karmarkar_karp{})->Apply(makespan_grid);
+BENCHMARK_CAPTURE(makespan, karmarkar_karp, baselines::karmarkar_karp{})->Apply(makespan_grid);
 BENCHMARK_CAPTURE(makespan, refine_little, ballast::refine<>{{}, 100'000})->Apply(makespan_grid);
 BENCHMARK_CAPTURE(makespan, refine, ballast::refine<>{})->Apply(makespan_grid);
 

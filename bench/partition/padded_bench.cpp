@@ -1,3 +1,4 @@
+#include "../../examples/common/baselines/quadratic_with_tolerance.hpp"
 #include "../common/workloads.hpp"  // defines: bench::{lognormal_lengths, transformer_cost}
 
 #include <benchmark/benchmark.h>
@@ -9,7 +10,6 @@
 #include <ballast/partition/partition.hpp>
 #include <ballast/partition/published/attention_padded_batches.hpp>
 #include <ballast/partition/published/conv_transformer_batches.hpp>
-#include <ballast/partition/published/quadratic_with_tolerance.hpp>
 #include <ballast/partition/round_robin.hpp>
 #include <ballast/topology/bag_layout.hpp>
 #include <ballast/topology/bag_spec.hpp>
@@ -442,7 +442,7 @@ void attend(benchmark::State& state)
             ? ballast::partition_into(plan, memory, lengths, bags,
                                       ballast::longest_processing_time{}, bench::transformer_cost())
             : ballast::partition_into(plan, memory, lengths, bags,
-                                      ballast::quadratic_with_tolerance{tolerance},
+                                      baselines::quadratic_with_tolerance{tolerance},
                                       bench::transformer_cost());
     planned_all = planned_all && done.has_value();
     benchmark::ClobberMemory();

@@ -1,3 +1,4 @@
+#include "../../examples/common/baselines/all_gather_dispatch.hpp"
 #include "../common/workloads.hpp"  // defines: bench::lognormal_lengths, ...
 
 #include <benchmark/benchmark.h>
@@ -5,7 +6,6 @@
 #include <ballast/comm/thread_communicator.hpp>
 #include <ballast/partition/longest_processing_time.hpp>
 #include <ballast/partition/partition.hpp>
-#include <ballast/route/all_gather_dispatch.hpp>
 #include <ballast/route/place.hpp>
 #include <ballast/route/route.hpp>
 
@@ -100,10 +100,10 @@ void all_gather_dispatch(benchmark::State& state)
     state.SetIterationTime(
         exchange_seconds(step, [&](thread_communicator& comm, ballast::route_plan const&,
                                    ballast::workspace&, ballast::row_array const& rows) {
-          return ballast::all_gather_dispatch(comm, step.read, step.computed, rows);
+          return baselines::all_gather_dispatch(comm, step.read, step.computed, rows);
         }));
   }
-  report(state, ballast::price_all_gather(step.read, step.machines, dispatched_row_bytes));
+  report(state, baselines::price_all_gather(step.read, step.machines, dispatched_row_bytes));
 }
 
 BENCHMARK(route)->ArgName("ranks")->Arg(8)->UseManualTime()->Unit(benchmark::kMillisecond);

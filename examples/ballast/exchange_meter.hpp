@@ -2,12 +2,12 @@
 #ifndef BALLAST_EXAMPLES_EXCHANGE_METER_HPP
 #define BALLAST_EXAMPLES_EXCHANGE_METER_HPP
 
+#include "../common/baselines/all_gather_dispatch.hpp"
 #include "job.hpp"
 #include "steps.hpp"
 
 #include <ballast/core/ids.hpp>
 #include <ballast/core/workspace.hpp>
-#include <ballast/route/all_gather_dispatch.hpp>
 #include <ballast/route/exchange_cost.hpp>
 #include <ballast/route/place.hpp>
 #include <ballast/route/placement.hpp>
@@ -44,7 +44,7 @@ class exchange_meter {
   [[nodiscard]] ballast::exchange_cost route_before() const { return price(volume_before_); }
   [[nodiscard]] ballast::exchange_cost all_gather() const
   {
-    return ballast::price_all_gather(read_, work_.machines, work_.bytes_per_token);
+    return baselines::price_all_gather(read_, work_.machines, work_.bytes_per_token);
   }
 
  private:

@@ -2,12 +2,12 @@
 #ifndef BALLAST_EXAMPLES_JOB_HPP
 #define BALLAST_EXAMPLES_JOB_HPP
 
+#include "../common/by_name/any_policy.hpp"
 #include "outcome.hpp"
 #include "output_paths.hpp"
 #include "pages/judged_bags.hpp"
 #include "progress.hpp"
 
-#include <ballast/by_name/any_policy.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/cost/latency_fit.hpp>
 #include <ballast/cost/quadratic_cost.hpp>
@@ -82,7 +82,7 @@ struct job {
   std::vector<std::int64_t> group_of_row;  ///< of the trace; empty where samples are on their own
   ballast::cluster machines;
   std::vector<named_layout> layouts;  ///< one for each --bags
-  ballast::any_policy policy;
+  by_name::any_policy policy;
   ballast::quadratic_cost cost;
   double seconds_per_unit = 0;  ///< of cost, on the fastest GPU
   bool times_known = false;     ///< whether seconds_per_unit is one of a real GPU

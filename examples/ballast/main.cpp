@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "../common/by_name/parse_order_policy.hpp"
+#include "../common/by_name/parse_policy.hpp"
+#include "../common/by_name/parse_schedule.hpp"
 #include "cleanup.hpp"
 #include "compare_command.hpp"
 #include "completion.hpp"
@@ -23,9 +26,6 @@
 #include "units_command.hpp"
 #include "wrong_arguments.hpp"
 
-#include <ballast/by_name/parse_order_policy.hpp>
-#include <ballast/by_name/parse_policy.hpp>
-#include <ballast/by_name/parse_schedule.hpp>
 #include <ballast/version.hpp>
 
 #include <fmt/format.h>
@@ -126,7 +126,7 @@ void add_plan_file(CLI::App& app, std::string& target, std::string const& what,
 
 void add_policy(CLI::App& app, std::string& policy)
 {
-  app.add_option("--policy", policy, "One of " + ballast::policy_names())
+  app.add_option("--policy", policy, "One of " + by_name::policy_names())
       ->type_name("NAME")
       ->capture_default_str();
 }
@@ -284,11 +284,11 @@ CLI::App& add_pack(CLI::App& app, cli::pack_options& options)
 
 void add_ordering(CLI::App& app, cli::ordering_options& options)
 {
-  app.add_option("--schedule", options.schedule, "One of " + ballast::schedule_names())
+  app.add_option("--schedule", options.schedule, "One of " + by_name::schedule_names())
       ->type_name("NAME")
       ->capture_default_str();
   app.add_option("--order", options.order,
-                 "How to order microbatches, one of " + ballast::order_policy_names())
+                 "How to order microbatches, one of " + by_name::order_policy_names())
       ->type_name("NAME")
       ->capture_default_str();
 }
@@ -568,7 +568,7 @@ CLI::App& add_compare(CLI::App& app, cli::compare_options& options)
   may_be_given_again(
       *compare
            .add_option("--policy", options.policies,
-                       "Give the option several times: one of " + ballast::policy_names())
+                       "Give the option several times: one of " + by_name::policy_names())
            ->type_name("NAME"));
   may_be_given_again(
       *compare

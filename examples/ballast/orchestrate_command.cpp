@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "orchestrate_command.hpp"
+#include "../common/baselines/orchestrations.hpp"
 
 #include "module_inputs.hpp"
 #include "output_files.hpp"
@@ -7,7 +8,6 @@
 
 #include <ballast/core/result.hpp>
 #include <ballast/core/uint128.hpp>
-#include <ballast/parallelism/by_flops.hpp>
 #include <ballast/parallelism/orchestrate.hpp>
 #include <ballast/parallelism/orchestrated_module_of.hpp>
 #include <ballast/parallelism/simulate_orchestration.hpp>
@@ -279,9 +279,9 @@ outcome<orchestrate_run> run_orchestrate(orchestrate_options const& options)
     return run;
   }
   run.evaluated = found->evaluated;
-  add_baseline(run, "homogeneous", ballast::homogeneous{});
-  add_baseline(run, "by_flops", ballast::by_flops{});
-  add_baseline(run, "monolithic", ballast::monolithic{});
+  add_baseline(run, "homogeneous", baselines::homogeneous{});
+  add_baseline(run, "by_flops", baselines::by_flops{});
+  add_baseline(run, "monolithic", baselines::monolithic{});
   std::ranges::sort(run.layouts, {}, [](policy_layout const& each) {
     return std::pair(each.layout.step, std::string_view(each.policy));
   });

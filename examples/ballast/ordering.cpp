@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ordering.hpp"
+#include "../common/by_name/any_schedule.hpp"
+#include "../common/by_name/parse_order_policy.hpp"
+#include "../common/by_name/parse_schedule.hpp"
 
-#include <ballast/by_name/any_schedule.hpp>
-#include <ballast/by_name/parse_order_policy.hpp>
-#include <ballast/by_name/parse_schedule.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/pipeline/compiled_schedule.hpp>
 #include <ballast/pipeline/stage_graph.hpp>
@@ -16,15 +16,15 @@ namespace cli {
 
 outcome<ordering> read_ordering(ordering_options const& options)
 {
-  auto const schedule = ballast::parse_schedule(options.schedule);
+  auto const schedule = by_name::parse_schedule(options.schedule);
   if (!schedule) { return usage("--schedule", schedule.error()); }
-  auto const policy = ballast::parse_order_policy(options.order);
+  auto const policy = by_name::parse_order_policy(options.order);
   if (!policy) { return usage("--order", policy.error()); }
   return ordering{*schedule, *policy};
 }
 
 outcome<ballast::stage_graph> chain_for(ordering_options const& options,
-                                        ballast::any_schedule const& schedule, std::size_t stages,
+                                        by_name::any_schedule const& schedule, std::size_t stages,
                                         ballast::time_units transfer, std::string_view source)
 {
   std::size_t const of_rank = schedule.virtual_stages;
@@ -37,7 +37,7 @@ outcome<ballast::stage_graph> chain_for(ordering_options const& options,
   return ballast::chain_of_stages(stages, stages / of_rank, transfer);
 }
 
-outcome<ballast::compiled_schedule> compile(ballast::any_schedule const& schedule,
+outcome<ballast::compiled_schedule> compile(by_name::any_schedule const& schedule,
                                             ballast::stage_graph const& stages,
                                             std::size_t microbatches)
 {

@@ -2,10 +2,10 @@
 #ifndef BALLAST_EXAMPLES_ORDERING_HPP
 #define BALLAST_EXAMPLES_ORDERING_HPP
 
+#include "../common/by_name/any_order_policy.hpp"
+#include "../common/by_name/any_schedule.hpp"
 #include "outcome.hpp"
 
-#include <ballast/by_name/any_order_policy.hpp>
-#include <ballast/by_name/any_schedule.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/pipeline/compiled_schedule.hpp>
 #include <ballast/pipeline/stage_graph.hpp>
@@ -24,8 +24,8 @@ struct ordering_options {
 
 /// A schedule and an order policy, by name.
 struct ordering {
-  ballast::any_schedule schedule;
-  ballast::any_order_policy policy;
+  by_name::any_schedule schedule;
+  by_name::any_order_policy policy;
 };
 
 [[nodiscard]] outcome<ordering> read_ordering(ordering_options const& options);
@@ -33,13 +33,13 @@ struct ordering {
 /// A chain of stages, dealt in turn to as many ranks as the schedule needs. Where the stages are no
 /// multiple of those of a rank, the message says that their number comes from `source`.
 [[nodiscard]] outcome<ballast::stage_graph> chain_for(ordering_options const& options,
-                                                      ballast::any_schedule const& schedule,
+                                                      by_name::any_schedule const& schedule,
                                                       std::size_t stages,
                                                       ballast::time_units transfer,
                                                       std::string_view source);
 
 /// The schedule of so many microbatches.
-[[nodiscard]] outcome<ballast::compiled_schedule> compile(ballast::any_schedule const& schedule,
+[[nodiscard]] outcome<ballast::compiled_schedule> compile(by_name::any_schedule const& schedule,
                                                           ballast::stage_graph const& stages,
                                                           std::size_t microbatches);
 

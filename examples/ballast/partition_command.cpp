@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "partition_command.hpp"
+#include "../common/by_name/parse_policy.hpp"
 
 #include "instance_files.hpp"
 #include "output.hpp"
@@ -8,7 +9,6 @@
 #include "progress.hpp"
 #include "shown_text.hpp"
 
-#include <ballast/by_name/parse_policy.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/ratio.hpp>
 #include <ballast/core/workspace.hpp>
@@ -116,7 +116,7 @@ std::string table_of(partition_run const& run)
 
 outcome<partition_run> run_partition(partition_options const& options)
 {
-  auto const policy = ballast::parse_policy(options.policy);
+  auto const policy = by_name::parse_policy(options.policy);
   if (!policy) { return usage("--policy", policy.error()); }
   std::vector<file_option> files;
   for (std::string const& path : options.instances) { files.push_back({"instances", &path}); }

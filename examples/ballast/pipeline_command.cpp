@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pipeline_command.hpp"
+#include "../common/by_name/any_order_policy.hpp"
+#include "../common/by_name/any_schedule.hpp"
 
 #include "out_of_memory.hpp"
 #include "output_files.hpp"
 #include "output_paths.hpp"
 #include "progress.hpp"
 
-#include <ballast/by_name/any_order_policy.hpp>
-#include <ballast/by_name/any_schedule.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/pipeline/compiled_schedule.hpp>
@@ -58,7 +58,7 @@ outcome<ordering> ordering_of(pipeline_options const& options)
   ballast::local_search<> search;
   search.evaluations = options.evaluations.value_or(search.evaluations);
   search.seed = options.seed.value_or(search.seed);
-  chosen->policy = ballast::any_order_policy(search);
+  chosen->policy = by_name::any_order_policy(search);
   return chosen;
 }
 
@@ -75,7 +75,7 @@ outcome<ballast::written_times> read_times(pipeline_options const& options)
 
 /// The schedule that the options name, for the stages and microbatches of the file of times.
 outcome<ballast::compiled_schedule> schedule_of(pipeline_options const& options,
-                                                ballast::any_schedule const& named,
+                                                by_name::any_schedule const& named,
                                                 ballast::written_times const& written)
 {
   if (is_own(options.ordering)) {

@@ -2,11 +2,11 @@
 #ifndef BALLAST_EXAMPLES_READ_POLICY_HPP
 #define BALLAST_EXAMPLES_READ_POLICY_HPP
 
+#include "../common/by_name/any_policy.hpp"
+#include "../common/by_name/parse_policy.hpp"
 #include "job.hpp"
 #include "outcome.hpp"
 
-#include <ballast/by_name/any_policy.hpp>
-#include <ballast/by_name/parse_policy.hpp>
 #include <ballast/partition/batching.hpp>
 #include <ballast/partition/capped.hpp>
 
@@ -15,9 +15,9 @@
 namespace cli {
 
 /// The policy of a job, within what its GPUs hold.
-[[nodiscard]] inline outcome<ballast::any_policy> read_policy(job_options const& options)
+[[nodiscard]] inline outcome<by_name::any_policy> read_policy(job_options const& options)
 {
-  auto const policy = ballast::parse_policy(options.policy);
+  auto const policy = by_name::parse_policy(options.policy);
   if (!policy) { return usage("--policy", policy.error()); }
   if (!options.together.empty() && policy->batches() != ballast::batching::packed) {
     return usage(
@@ -26,7 +26,7 @@ namespace cli {
                     options.policy));
   }
   if (options.most_tokens_per_gpu == 0) { return *policy; }
-  return ballast::any_policy(ballast::capped<ballast::any_policy>{*policy});
+  return by_name::any_policy(ballast::capped<by_name::any_policy>{*policy});
 }
 
 }  // namespace cli

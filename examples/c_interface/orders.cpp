@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "../common/by_name/parse_order_policy.hpp"
+#include "../common/by_name/parse_schedule.hpp"
 #include "planner.hpp"
 
-#include <ballast/by_name/parse_order_policy.hpp>
-#include <ballast/by_name/parse_schedule.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/pipeline/compiled_schedule.hpp>
 #include <ballast/pipeline/order_microbatches.hpp>
@@ -68,7 +68,7 @@ result<ballast::compiled_schedule> schedule_of(ballast_order_options const& opti
     });
   }
   auto const schedule =
-      ballast::parse_schedule(options.schedule == nullptr ? "1f1b" : options.schedule);
+      by_name::parse_schedule(options.schedule == nullptr ? "1f1b" : options.schedule);
   if (!schedule) { return tl::unexpected(schedule.error()); }
   return ballast::compiled_schedule::make(stages, *schedule, options.microbatches);
 }
@@ -76,7 +76,7 @@ result<ballast::compiled_schedule> schedule_of(ballast_order_options const& opti
 result<void> set_up_order(ballast_planner& planner, ballast_order_options const& options)
 {
   auto const policy =
-      ballast::parse_order_policy(options.policy == nullptr ? "search" : options.policy);
+      by_name::parse_order_policy(options.policy == nullptr ? "search" : options.policy);
   if (!policy) { return tl::unexpected(policy.error()); }
   auto schedule = schedule_of(options);
   if (!schedule) { return tl::unexpected(schedule.error()); }

@@ -4,10 +4,10 @@
 #ifndef BALLAST_EXAMPLES_C_INTERFACE_PLANNER_HPP
 #define BALLAST_EXAMPLES_C_INTERFACE_PLANNER_HPP
 
+#include "../common/by_name/any_order_policy.hpp"
+#include "../common/by_name/any_policy.hpp"
 #include "ballast.h"
 
-#include <ballast/by_name/any_order_policy.hpp>
-#include <ballast/by_name/any_policy.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/jagged.hpp>
 #include <ballast/core/quantities.hpp>
@@ -85,7 +85,7 @@ struct first_gpus {
 struct plan_job {
   ballast::bag_layout bags;
   first_gpus gpus;
-  ballast::any_policy policy;
+  by_name::any_policy policy;
   ballast::quadratic_cost cost;
   std::vector<priced_length> samples;
   ballast::partition_plan plan;
@@ -136,7 +136,7 @@ struct route_job {
 
 struct order_job {
   ballast::compiled_schedule schedule;
-  ballast::any_order_policy policy;
+  by_name::any_order_policy policy;
   ballast::pipeline_times times;
   ballast::order_plan plan = {};
   ballast::workspace memory = {};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "../common/by_name/parse_policy.hpp"
 #include "planner.hpp"
 
-#include <ballast/by_name/parse_policy.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/partition/partition.hpp>
 #include <ballast/partition/partition_constraints.hpp>
@@ -34,7 +34,7 @@ result<ballast::bag_layout> bags_of(ballast_plan_options const& options)
 
 result<void> set_up_plan(ballast_planner& planner, ballast_plan_options const& options)
 {
-  auto const policy = ballast::parse_policy(options.policy == nullptr ? "refine" : options.policy);
+  auto const policy = by_name::parse_policy(options.policy == nullptr ? "refine" : options.policy);
   if (!policy) { return tl::unexpected(policy.error()); }
   auto const cost = cost_of(options.cost);
   if (!cost) { return tl::unexpected(cost.error()); }

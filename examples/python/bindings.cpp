@@ -2,8 +2,6 @@
 // What Python calls: arguments that are checked, a plan made without the interpreter's lock, and arrays
 // of NumPy that look into the plan. src/ballast/__init__.py has the functions that users call.
 
-#include <ballast/by_name/any_policy.hpp>
-#include <ballast/by_name/parse_policy.hpp>
 #include <ballast/core/random.hpp>
 #include <ballast/cost/cost_spec.hpp>
 #include <ballast/cost/latency_fit.hpp>
@@ -15,6 +13,8 @@
 #include <ballast/topology/lay_out.hpp>
 #include <ballast/version.hpp>
 
+#include "../common/by_name/any_policy.hpp"
+#include "../common/by_name/parse_policy.hpp"
 #include "python_arrays.hpp"
 
 #include <pybind11/numpy.h>
@@ -173,7 +173,7 @@ ballast::bag_layout layout_of(std::variant<std::int64_t, std::string> const& bag
 }
 
 bag_plan make_plan(integers const& lengths, ballast::bag_layout const& bags,
-                   cost_argument const& cost, ballast::any_policy const& policy,
+                   cost_argument const& cost, by_name::any_policy const& policy,
                    optional_integers const& together, optional_integers const& apart,
                    optional_integers const& home, optional_integers const& weights,
                    optional_integers const& starting_loads,
@@ -333,8 +333,8 @@ PYBIND11_MODULE(_planner, module)
 
   py::class_<ballast::bag_layout>(module, "Bags").def(py::init(&layout_of));
 
-  py::class_<ballast::any_policy>(module, "Policy").def(py::init([](std::string const& text) {
-    return value(ballast::parse_policy(text));
+  py::class_<by_name::any_policy>(module, "Policy").def(py::init([](std::string const& text) {
+    return value(by_name::parse_policy(text));
   }));
 
   py::class_<bag_plan> plan(module, "Plan");

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Orders of microbatches and the search for layouts, in a file of their own so that both compile at once.
 
+#include "../common/by_name/parse_order_policy.hpp"
+#include "../common/by_name/parse_schedule.hpp"
 #include "python_arrays.hpp"
 
-#include <ballast/by_name/parse_order_policy.hpp>
-#include <ballast/by_name/parse_schedule.hpp>
 #include <ballast/core/random.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/cost/read_profile.hpp>
@@ -40,8 +40,8 @@ order_plan make_order(integers const& forward, integers const& backward,
                       std::int64_t transfer)
 {
   using ballast::stage_graph;
-  auto const schedule = value(ballast::parse_schedule(schedule_name));
-  auto const policy = value(ballast::parse_order_policy(policy_name));
+  auto const schedule = value(by_name::parse_schedule(schedule_name));
+  auto const policy = value(by_name::parse_order_policy(policy_name));
   if (forward.ndim() != 2 || backward.ndim() != 2 || forward.shape(0) != backward.shape(0) ||
       forward.shape(1) != backward.shape(1)) {
     refuse(

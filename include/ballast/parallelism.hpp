@@ -8,7 +8,6 @@
 // IWYU pragma: begin_exports
 #include <ballast/parallelism/bag_exchange_work.hpp>
 #include <ballast/parallelism/bag_mix.hpp>
-#include <ballast/parallelism/by_flops.hpp>
 #include <ballast/parallelism/choose_bags.hpp>
 #include <ballast/parallelism/cut_chain.hpp>
 #include <ballast/parallelism/cut_layers.hpp>

@@ -23,7 +23,6 @@
 #include <ballast/partition/grid/partition_grid.hpp>
 #include <ballast/partition/grid/refine_grid.hpp>
 #include <ballast/partition/intra_reorder.hpp>
-#include <ballast/partition/karmarkar_karp.hpp>
 #include <ballast/partition/least_movement.hpp>
 #include <ballast/partition/longest_processing_time.hpp>
 #include <ballast/partition/makespan.hpp>
@@ -50,9 +49,7 @@
 #include <ballast/partition/peak_tokens.hpp>
 #include <ballast/partition/priced_sample.hpp>
 #include <ballast/partition/published/attention_padded_batches.hpp>
-#include <ballast/partition/published/batching_strategy.hpp>
 #include <ballast/partition/published/conv_transformer_batches.hpp>
-#include <ballast/partition/published/quadratic_with_tolerance.hpp>
 #include <ballast/partition/refine.hpp>
 #include <ballast/partition/round_robin.hpp>
 // IWYU pragma: end_exports

@@ -6,7 +6,6 @@
 /// cost.
 
 // IWYU pragma: begin_exports
-#include <ballast/route/all_gather_dispatch.hpp>
 #include <ballast/route/chunking.hpp>
 #include <ballast/route/exchange_cost.hpp>
 #include <ballast/route/head_array.hpp>

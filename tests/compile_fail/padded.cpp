@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Policies that pad, or keep counts or homes, within others that move samples between bags.
+#include "../../examples/common/baselines/karmarkar_karp.hpp"
+
 #include <ballast/partition/batching.hpp>
 #include <ballast/partition/capped.hpp>
 #include <ballast/partition/equal_count.hpp>
 #include <ballast/partition/exact.hpp>
-#include <ballast/partition/karmarkar_karp.hpp>
 #include <ballast/partition/least_movement.hpp>
 #include <ballast/partition/padded_batches.hpp>
 #include <ballast/partition/refine.hpp>
@@ -37,7 +38,7 @@ auto const policy = ballast::exact{ballast::capped{ballast::equal_count{}}};
 auto const policy = ballast::refine{ballast::capped{ballast::least_movement{}}};
 #else
 ballast::capped const policy{
-    ballast::least_movement{ballast::exact{ballast::refine{ballast::karmarkar_karp{}}}}};
+    ballast::least_movement{ballast::exact{ballast::refine{baselines::karmarkar_karp{}}}}};
 #endif
 
 bool packs()

@@ -2,10 +2,11 @@
 // same program is built by several compilers with flags that loosen floating point, and every build
 // must print the same lines.
 
+#include "../../examples/common/by_name/parse_order_policy.hpp"
+#include "../../examples/common/by_name/parse_policy.hpp"
+#include "../../examples/common/by_name/parse_schedule.hpp"
+
 #include <ballast/ballast.hpp>
-#include <ballast/by_name/parse_order_policy.hpp>
-#include <ballast/by_name/parse_policy.hpp>
-#include <ballast/by_name/parse_schedule.hpp>
 #include <ballast/core.hpp>
 #include <ballast/cost.hpp>
 #include <ballast/parallelism/choose_bags.hpp>
@@ -210,7 +211,7 @@ int main()
           "equal_count", "padded_batches", "attention_padded_batches", "conv_transformer_batches",
           "quadratic_with_tolerance"}) {
       auto const plan =
-          ballast::partition(lengths, layout, ballast::parse_policy(policy).value(), spec.cost)
+          ballast::partition(lengths, layout, by_name::parse_policy(policy).value(), spec.cost)
               .value();
       ballast::digest digest;
       digest.add(plan.digest()).add(plan.samples.values());
@@ -232,7 +233,7 @@ int main()
   }
   for (auto const* policy : {"least_movement", "capped", "capped:refine", "capped:kk"}) {
     auto const plan = ballast::partition(lengths, ballast::one_gpu_bags(64),
-                                         ballast::parse_policy(policy).value(), spec.cost,
+                                         by_name::parse_policy(policy).value(), spec.cost,
                                          {.home = home, .most_per_gpu = 200'000})
                           .value();
     ballast::digest digest;
@@ -255,7 +256,7 @@ int main()
 
   for (auto const* schedule : {"gpipe", "1f1b", "interleaved:v=2"}) {
     constexpr std::size_t microbatches = 20;
-    auto const chosen = ballast::parse_schedule(schedule).value();
+    auto const chosen = by_name::parse_schedule(schedule).value();
     auto const stages = ballast::chain_of_stages(8, 8 / chosen.virtual_stages, 700);
     auto const compiled = ballast::compiled_schedule::make(stages, chosen, microbatches).value();
     ballast::pipeline_times times(microbatches, 8);
@@ -265,7 +266,7 @@ int main()
     for (auto const* policy :
          {"ascending", "interval", "insertion", "search:evaluations=2000", "exact:nodes=2000"}) {
       auto const plan =
-          ballast::order_microbatches(compiled, times, ballast::parse_order_policy(policy).value())
+          ballast::order_microbatches(compiled, times, by_name::parse_order_policy(policy).value())
               .value();
       ballast::digest digest;
       digest.add(plan.digest()).add(static_cast<std::uint64_t>(plan.lower_bound));

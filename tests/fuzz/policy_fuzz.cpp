@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ballast/by_name/parse_order_policy.hpp>
-#include <ballast/by_name/parse_policy.hpp>
-#include <ballast/by_name/parse_schedule.hpp>
+
+#include "../../examples/common/by_name/parse_order_policy.hpp"
+#include "../../examples/common/by_name/parse_policy.hpp"
+#include "../../examples/common/by_name/parse_schedule.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -29,16 +30,16 @@ void check(ballast::error const& error, std::string_view text)
 extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size)
 {
   std::string_view const text(reinterpret_cast<char const*>(data), size);
-  if (auto const schedule = ballast::parse_schedule(text); !schedule) {
+  if (auto const schedule = by_name::parse_schedule(text); !schedule) {
     check(schedule.error(), text);
   }
-  if (auto const order = ballast::parse_order_policy(text); !order) { check(order.error(), text); }
-  auto const policy = ballast::parse_policy(text);
+  if (auto const order = by_name::parse_order_policy(text); !order) { check(order.error(), text); }
+  auto const policy = by_name::parse_policy(text);
   if (!policy) {
     check(policy.error(), text);
     return 0;
   }
   expect(*policy == *policy);
-  expect(ballast::parse_policy(text) == policy);
+  expect(by_name::parse_policy(text) == policy);
   return 0;
 }

@@ -5,13 +5,13 @@
 // as Megatron-LM has them and by FLOP. It prints the tables of docs/orchestration.md, which also
 // says what is assumed.
 
+#include "../../examples/common/baselines/orchestrations.hpp"
 #include "../support/all_orchestrations.hpp"
 #include "../support/disttrain_models.hpp"
 #include "on_page.hpp"
 
 #include <gtest/gtest.h>
 #include <ballast/cost/known_models.hpp>
-#include <ballast/parallelism/by_flops.hpp>
 #include <ballast/parallelism/orchestrate.hpp>
 
 #include <algorithm>
@@ -24,14 +24,14 @@
 
 namespace {
 
-using ballast::by_flops;
-using ballast::monolithic;
 using ballast::orchestrate;
 using ballast::orchestration_problem;
 using ballast_test::disttrain_model;
 using ballast_test::expect_on_page;
 using ballast_test::figures;
 using ballast_test::orchestration_of;
+using baselines::by_flops;
+using baselines::monolithic;
 
 struct published_model {
   char const* name;

@@ -2,12 +2,16 @@
 // Post-Balancing to Accelerate Multimodal Large Language Model Training", arXiv 2503.23830, 2025,
 // on lengths of real images and speech: what they gain, and what they leave to gain.
 
+#include "../../examples/common/baselines/quadratic_with_tolerance.hpp"
+
 #include <gtest/gtest.h>
 #include <ballast/core/random.hpp>
 #include <ballast/cost/quadratic_cost.hpp>
+#include <ballast/partition/longest_processing_time.hpp>
+#include <ballast/partition/padded_batches.hpp>
 #include <ballast/partition/partition.hpp>
 #include <ballast/partition/published/attention_padded_batches.hpp>
-#include <ballast/partition/published/batching_strategy.hpp>
+#include <ballast/partition/published/conv_transformer_batches.hpp>
 #include <ballast/partition/round_robin.hpp>
 #include <ballast/text/read_file.hpp>
 #include <ballast/workload/length_trace.hpp>
@@ -20,8 +24,6 @@
 
 namespace {
 
-using ballast::batching_strategy;
-using ballast::policy_for;
 using ballast::quadratic_cost;
 using ballast::tokens;
 
@@ -62,11 +64,10 @@ class OrchmllmBalancing : public testing::TestWithParam<std::uint64_t> {
 TEST_P(OrchmllmBalancing, PadsImagesOptimally)
 {
   auto const images = step_of("servegen_mm_image_sampled.csv", "image_tokens_sum");
-  auto const padded =
-      plan(images, policy_for<batching_strategy::padding>{}, quadratic_cost{.linear = 1});
+  auto const padded = plan(images, ballast::padded_batches{}, quadratic_cost{.linear = 1});
   EXPECT_TRUE(padded.proven_optimal());
   auto const without =
-      plan(images, policy_for<batching_strategy::no_padding>{}, quadratic_cost{.linear = 1});
+      plan(images, ballast::longest_processing_time{}, quadratic_cost{.linear = 1});
   EXPECT_LT(padded.makespan.value(), 1.15 * without.makespan.value());  // padding can be that cheap
 }
 
@@ -74,7 +75,7 @@ TEST_P(OrchmllmBalancing, PadsSpeechShorterThanPublished)
 {
   auto const speech = step_of("librispeech_mix_audio.csv", "audio_tokens_25hz");
   quadratic_cost const cost{.linear = 6 * 1280, .quadratic = 1};  // 24 l d^2 + 4 l^2 d, d = 1280
-  auto const published = plan(speech, policy_for<batching_strategy::conv_transformer>{}, cost);
+  auto const published = plan(speech, ballast::conv_transformer_batches{}, cost);
   auto const best = plan(speech, ballast::attention_padded_batches{}, cost);
   EXPECT_LT(best.gap(), 0.01);
   EXPECT_GT(published.makespan.value(), 1.1 * best.makespan.value());
@@ -84,8 +85,8 @@ TEST_P(OrchmllmBalancing, PacksTextAndImagesShorterByTheirCost)
 {
   auto const all = step_of("servegen_mm_image_sampled.csv", "text_tokens + image_tokens_sum");
   quadratic_cost const cost{.linear = 6 * 4096, .quadratic = 1};
-  auto const published = plan(all, policy_for<batching_strategy::quadratic>{}, cost);
-  auto const direct = plan(all, policy_for<batching_strategy::no_padding>{}, cost);
+  auto const published = plan(all, baselines::quadratic_with_tolerance{}, cost);
+  auto const direct = plan(all, ballast::longest_processing_time{}, cost);
   auto const as_read = plan(all, ballast::round_robin{}, cost);
   EXPECT_LT(published.makespan, as_read.makespan);
   EXPECT_GT(published.gap(), 0.02);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ballast/parallelism/orchestrate.hpp>  // first: proves it is self-contained
 
+#include "../../examples/common/baselines/orchestrations.hpp"
 #include "../support/all_orchestrations.hpp"
 #include "../support/random_orchestrations.hpp"
 #include "../support/small_orchestration.hpp"
@@ -22,11 +23,11 @@
 namespace {
 
 using ballast::error_code;
-using ballast::homogeneous;
 using ballast::module_layout;
-using ballast::monolithic;
 using ballast::orchestrate;
 using ballast::orchestration_problem;
+using baselines::homogeneous;
+using baselines::monolithic;
 using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -142,7 +143,7 @@ TEST(Orchestrate, TakesProfiles)
   problem.kinds = {{.gpus = 16, .memory_bytes = 80'000'000'000}};
   auto const found = ballast::orchestrate(problem).value();
   ballast::model_layout const& best = found.layout;  // tp, pp and dp of each module
-  auto const old = ballast::orchestrate(problem, ballast::monolithic{}).value();
+  auto const old = ballast::orchestrate(problem, baselines::monolithic{}).value();
   // [orchestrate]
   EXPECT_EQ(best.modules.size(), 2U);
   EXPECT_LE(best.step, old.layout.step);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ballast/parallelism/simulate_orchestration.hpp>  // first: proves it is self-contained
 
+#include "../../examples/common/baselines/orchestrations.hpp"
 #include "../support/all_orchestrations.hpp"
 #include "../support/disttrain_models.hpp"
 #include "../support/random_orchestrations.hpp"
@@ -153,8 +154,8 @@ TEST(SimulateOrchestration, IsNearThePriceOfTheModelsOfThePaper)
       EXPECT_LE(ratio, 1.2);
     };
     compare("best units", ballast::best_units{});
-    compare("homogeneous", ballast::homogeneous{});
-    compare("monolithic", ballast::monolithic{});
+    compare("homogeneous", baselines::homogeneous{});
+    compare("monolithic", baselines::monolithic{});
   }
 }
 

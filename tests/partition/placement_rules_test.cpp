@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rules about which samples share a bag, through the front door.
 
+#include "../../examples/common/baselines/karmarkar_karp.hpp"
 #include "../support/instances.hpp"
 #include "../support/trials.hpp"
 
@@ -16,7 +17,6 @@
 #include <ballast/partition/cost_vector.hpp>
 #include <ballast/partition/equal_count.hpp>
 #include <ballast/partition/exact.hpp>
-#include <ballast/partition/karmarkar_karp.hpp>
 #include <ballast/partition/least_movement.hpp>
 #include <ballast/partition/longest_processing_time.hpp>
 #include <ballast/partition/no_length.hpp>
@@ -363,7 +363,7 @@ TEST(PlacementRules, AreRefusedByPoliciesThatKeepNone)
                 HasSubstr("constraints.cap_is_soft"));
   };
   expect_refused(ballast::longest_processing_time{});
-  expect_refused(ballast::karmarkar_karp{});
+  expect_refused(baselines::karmarkar_karp{});
   expect_refused(ballast::exact{});
   expect_refused(ballast::equal_count{}, ", but keep no counts");
   expect_refused(ballast::padded_batches{});

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Work that bags have before a step, through the front door.
 
+#include "../../examples/common/baselines/karmarkar_karp.hpp"
 #include "../support/trials.hpp"
 
 #include <gtest/gtest.h>
@@ -12,7 +13,6 @@
 #include <ballast/partition/cost_vector.hpp>
 #include <ballast/partition/equal_count.hpp>
 #include <ballast/partition/exact.hpp>
-#include <ballast/partition/karmarkar_karp.hpp>
 #include <ballast/partition/longest_processing_time.hpp>
 #include <ballast/partition/no_length.hpp>
 #include <ballast/partition/padded_batches.hpp>
@@ -95,7 +95,7 @@ void expect_counted(Policy const& policy, bool is_exact)
 TEST(StartingLoads, AreCountedByEveryPolicy)
 {
   expect_counted(ballast::longest_processing_time{}, false);
-  expect_counted(ballast::karmarkar_karp{}, false);
+  expect_counted(baselines::karmarkar_karp{}, false);
   expect_counted(ballast::refine{}, false);
   expect_counted(ballast::capped{}, false);
   expect_counted(ballast::exact{}, true);

@@ -9,13 +9,13 @@ function(run)
 endfunction()
 
 file(REMOVE_RECURSE ${BINARY}/module ${BINARY}/wheels ${BINARY}/venv)
-file(COPY ${SOURCE}/examples/python/ DESTINATION ${BINARY}/module  # setuptools writes beside its sources
-  PATTERN __pycache__ EXCLUDE PATTERN *.so EXCLUDE)
+file(COPY ${SOURCE}/examples/python ${SOURCE}/examples/common  # setuptools writes beside its sources
+  DESTINATION ${BINARY}/module PATTERN __pycache__ EXCLUDE PATTERN *.so EXCLUDE)
 set(ENV{BALLAST_INCLUDE} ${SOURCE}/include:${EXPECTED})
 set(ENV{CFLAGS} -O1)  # compiles in two thirds of the time
 set(ENV{PIP_DISABLE_PIP_VERSION_CHECK} 1)
 set(ENV{PIP_ROOT_USER_ACTION} ignore)
-run(${PYTHON} -m pip -q wheel --no-deps --no-build-isolation --no-index -w wheels ./module)
+run(${PYTHON} -m pip -q wheel --no-deps --no-build-isolation --no-index -w wheels ./module/python)
 file(GLOB wheel ${BINARY}/wheels/ballast-*.whl)
 run(${PYTHON} -m venv --system-site-packages --without-pip venv)
 set(python ${BINARY}/venv/bin/python)

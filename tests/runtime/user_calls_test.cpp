@@ -10,6 +10,8 @@
 // cut_chain, cut_layers, place_experts, search_layouts, hybrid_sharding, routes and unit_exchange
 // take no callables; communicators and carriers of rows return errors; what allocators throw,
 // std::bad_alloc, goes through everywhere.
+#include "../../examples/common/by_name/any_order_policy.hpp"
+#include "../../examples/common/by_name/any_policy.hpp"
 #include "../support/small_orchestration.hpp"
 #include "../support/toy_pipeline.hpp"
 #include "fake_clock.hpp"
@@ -17,8 +19,6 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <ballast/by_name/any_order_policy.hpp>
-#include <ballast/by_name/any_policy.hpp>
 #include <ballast/comm/run_ranks.hpp>
 #include <ballast/comm/thread_communicator.hpp>
 #include <ballast/core/digest.hpp>
@@ -326,7 +326,7 @@ std::vector<plain_call> plain_calls()
       {"partition: policy inside exact", by(ballast::exact{users_lpt{}}, own, own)},
       {"partition: policy inside capped", by(ballast::capped{users_lpt{}}, own, own)},
       {"partition: policy inside least_movement", homed},
-      {"partition: policy inside any_policy", by(ballast::any_policy{users_lpt{}}, own, own)},
+      {"partition: policy inside any_policy", by(by_name::any_policy{users_lpt{}}, own, own)},
       {"partition: policy of several quantities",
        by_vectors(users_policy<ballast::exact<>>{}, own)},
       {"cost_of: model", by(silent<ballast::longest_processing_time>(),
@@ -441,7 +441,7 @@ std::vector<plain_call> plain_calls()
       {"order_microbatches: policy inside exact_order",
        ordered(ballast::exact_order{users_insertion{}})},
       {"order_microbatches: policy inside any_order_policy",
-       ordered(ballast::any_order_policy{users_insertion{}})},
+       ordered(by_name::any_order_policy{users_insertion{}})},
       {"compiled_schedule: schedule", afresh([] {
          return ballast::compiled_schedule::make(ballast::chain_of_stages(2, 2), users_schedule{},
                                                  3)

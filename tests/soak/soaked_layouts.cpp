@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Layouts of models: search_layouts and orchestrate, against all layouts of small problems.
 
+#include "../../examples/common/baselines/orchestrations.hpp"
 #include "../support/all_layouts.hpp"
 #include "../support/all_orchestrations.hpp"
 #include "../support/random_modules.hpp"
@@ -124,10 +125,10 @@ void add_layouts(std::vector<soaked_planner>& planners)
 {
   planners.push_back({"search_layouts", search});
   add_orchestration(planners, "best_units", ballast::best_units{}, {}, true);
-  add_orchestration(planners, "homogeneous", ballast::homogeneous{}, {.one_degree = true}, true);
-  add_orchestration(planners, "monolithic", ballast::monolithic{},
+  add_orchestration(planners, "homogeneous", baselines::homogeneous{}, {.one_degree = true}, true);
+  add_orchestration(planners, "monolithic", baselines::monolithic{},
                     {.one_degree = true, .one_stage = true}, true);
-  add_orchestration(planners, "by_flops", ballast::by_flops{}, {}, false);
+  add_orchestration(planners, "by_flops", baselines::by_flops{}, {}, false);
 }
 
 }  // namespace ballast_soak

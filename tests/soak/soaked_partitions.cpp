@@ -2,11 +2,13 @@
 // Policies of partition(), by name and as templates: plans are recomputed from their owners, and on
 // small steps compared with all assignments.
 
+#include "../../examples/common/baselines/karmarkar_karp.hpp"
+#include "../../examples/common/baselines/quadratic_with_tolerance.hpp"
+#include "../../examples/common/by_name/any_policy.hpp"
+#include "../../examples/common/by_name/parse_policy.hpp"
 #include "drawn_step.hpp"
 #include "soaked_planner.hpp"
 
-#include <ballast/by_name/any_policy.hpp>
-#include <ballast/by_name/parse_policy.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/random.hpp>
 #include <ballast/core/ratio.hpp>
@@ -234,7 +236,7 @@ void require_right_refusal(drawn_step const& step, ballast::error const& why,
 
 template <class Policy>
 void add(std::vector<soaked_planner>& planners, std::string const& name, Policy const& policy,
-         promises promised, std::vector<ballast::any_policy> const& not_worse_than = {})
+         promises promised, std::vector<by_name::any_policy> const& not_worse_than = {})
 {
   promised.batches = ballast::batching_of(policy);
   promised.restricts = ballast::restricts_plans(policy);
@@ -269,9 +271,9 @@ void add(std::vector<soaked_planner>& planners, std::string const& name, Policy 
 void add_named(std::vector<soaked_planner>& planners, std::string const& name,
                promises const& promised, std::vector<std::string> const& not_worse_than = {})
 {
-  std::vector<ballast::any_policy> others;
-  for (auto const& each : not_worse_than) { others.push_back(ballast::parse_policy(each).value()); }
-  add(planners, name, ballast::parse_policy(name).value(), promised, others);
+  std::vector<by_name::any_policy> others;
+  for (auto const& each : not_worse_than) { others.push_back(by_name::parse_policy(each).value()); }
+  add(planners, name, by_name::parse_policy(name).value(), promised, others);
 }
 
 // Rules: kept, and refused only where no plan of a small step keeps them.
@@ -349,15 +351,13 @@ void add_partitions(std::vector<soaked_planner>& planners)
   add_named(planners, "capped:kk,work=100", {}, {"kk"});
   add_named(planners, "attention_padded_batches", {}, {"conv_transformer_batches"});
   add_named(planners, "attention_padded_batches:work=100", {}, {"conv_transformer_batches"});
-  add(planners, "refine{karmarkar_karp}", ballast::refine{ballast::karmarkar_karp{}}, {});
-  add(planners, "exact{karmarkar_karp}", ballast::exact{ballast::karmarkar_karp{}},
+  add(planners, "refine{karmarkar_karp}", ballast::refine{baselines::karmarkar_karp{}}, {});
+  add(planners, "exact{karmarkar_karp}", ballast::exact{baselines::karmarkar_karp{}},
       {.is_exact = true});
   add(planners, "capped{greedy_knapsack}", ballast::capped{ballast::greedy_knapsack{}},
       {.finds_room = true});
-  add(planners, "policy_for<padding>", ballast::policy_for<ballast::batching_strategy::padding>{},
-      {});
-  add(planners, "policy_for<quadratic>",
-      ballast::policy_for<ballast::batching_strategy::quadratic>{}, {});
+  add(planners, "padded_batches{}", ballast::padded_batches{}, {});
+  add(planners, "quadratic_with_tolerance{}", baselines::quadratic_with_tolerance{}, {});
   add_least_movement(planners);
   add_ruled(planners, "refine{}", ballast::refine{});
   add_ruled(planners, "capped{}", ballast::capped{});

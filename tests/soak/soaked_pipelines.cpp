@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Orders of microbatches, the scheduler that makes microbatches of samples, and windows of steps.
 
+#include "../../examples/common/by_name/any_order_policy.hpp"
+#include "../../examples/common/by_name/parse_order_policy.hpp"
 #include "../runtime/data/drawn_windows.hpp"
 #include "../runtime/scheduled_steps.hpp"
 #include "../support/numbered_order.hpp"
@@ -9,8 +11,6 @@
 #include "../support/random_times.hpp"
 #include "soaked_planner.hpp"
 
-#include <ballast/by_name/any_order_policy.hpp>
-#include <ballast/by_name/parse_order_policy.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/random.hpp>
 #include <ballast/core/workspace.hpp>
@@ -48,7 +48,7 @@ time_units longest_of(number_family family)
 
 void add_order(std::vector<soaked_planner>& planners, std::string const& name, bool is_exact)
 {
-  auto const policy = ballast::parse_order_policy(name).value();
+  auto const policy = by_name::parse_order_policy(name).value();
   auto plan = std::make_shared<ballast::order_plan>();
   auto memory = std::make_shared<ballast::workspace>();
   planners.push_back(

@@ -16,8 +16,7 @@ namespace structure {
 /// From the top of the house down: a floor stands on those before it.
 inline constexpr auto floors = std::to_array<std::string_view>(
     {"version.hpp", "core", "text", "workload", "cost", "topology", "partition", "sharding",
-     "pipeline", "parallelism", "comm", "gpu", "route", "cuda", "runtime", "report", "by_name",
-     "interop"});
+     "pipeline", "parallelism", "comm", "gpu", "route", "cuda", "runtime", "report", "interop"});
 
 inline constexpr std::size_t umbrella_floor = floors.size();
 inline constexpr std::size_t no_floor = floors.size() + 1;

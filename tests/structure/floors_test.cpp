@@ -36,7 +36,7 @@ TEST(Floors, ReportAnIncludeThatRunsTheOtherWay)
 {
   EXPECT_THAT(upward_includes({"ballast/core/a.hpp", "#include <ballast/cost/b.hpp>\n"}),
               ElementsAre(HasSubstr("<ballast/cost/b.hpp>, which is on a lower floor")));
-  EXPECT_THAT(upward_includes({"ballast/report/a.hpp", "#include <ballast/by_name/b.hpp>\n"}),
+  EXPECT_THAT(upward_includes({"ballast/report/a.hpp", "#include <ballast/interop/b.hpp>\n"}),
               ElementsAre(HasSubstr("lower floor")));
 }
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // What each thread has to itself, and that the library has nothing besides: no globals, no statics
 // that change, no threads of its own but those of schedulers.
+#include "../../examples/common/by_name/parse_policy.hpp"
 #include "../support/at_once.hpp"
 #include "../support/compiled_schedules.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <ballast/by_name/parse_policy.hpp>
 #include <ballast/comm/run_ranks.hpp>
 #include <ballast/core/random.hpp>
 #include <ballast/core/result.hpp>
@@ -122,8 +122,8 @@ TEST(OwnObjects, LetThreadsOrderAtTheSameTime)
 TEST(OwnObjects, LetThreadsParseAtTheSameTime)
 {
   auto const parse = [](std::size_t) {
-    return ballast::parse_policy("refine(karmarkar_karp)").has_value() &&
-           !ballast::parse_policy("refine(").has_value() &&
+    return by_name::parse_policy("refine(karmarkar_karp)").has_value() &&
+           !by_name::parse_policy("refine(").has_value() &&
            ballast::parse_bags("g1n4+g4n1").has_value() &&
            ballast::parse_cost_spec("transformer:d=3072,gamma=0.405").has_value();
   };

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the library calls may call the library.
+#include "../../examples/common/baselines/karmarkar_karp.hpp"
 #include "../support/at_once.hpp"
 #include "../support/compiled_schedules.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <ballast/core/workspace.hpp>
-#include <ballast/partition/karmarkar_karp.hpp>
 #include <ballast/partition/longest_processing_time.hpp>
 #include <ballast/partition/partition.hpp>
 #include <ballast/partition/refine.hpp>
@@ -100,7 +100,7 @@ struct better_of_two {
     std::ranges::copy(loads, other_loads.begin());
     std::ranges::copy(owner, other_owner.begin());
     ballast::longest_processing_time{}(problem, loads, owner, memory);
-    ballast::karmarkar_karp{}(problem, other_loads, other_owner, memory);
+    baselines::karmarkar_karp{}(problem, other_loads, other_owner, memory);
     if (std::ranges::max(other_loads) < std::ranges::max(loads)) {
       std::ranges::copy(other_loads, loads.begin());
       std::ranges::copy(other_owner, owner.begin());

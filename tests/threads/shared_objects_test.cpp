@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // What several threads may read at the same time: the thread sanitizer reports a write among these.
+#include "../../examples/common/by_name/any_order_policy.hpp"
+#include "../../examples/common/by_name/any_policy.hpp"
+#include "../../examples/common/by_name/parse_order_policy.hpp"
+#include "../../examples/common/by_name/parse_policy.hpp"
 #include "../support/at_once.hpp"
 #include "../support/compiled_schedules.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <ballast/by_name/any_order_policy.hpp>
-#include <ballast/by_name/any_policy.hpp>
-#include <ballast/by_name/parse_order_policy.hpp>
-#include <ballast/by_name/parse_policy.hpp>
 #include <ballast/cost/cost_literal.hpp>
 #include <ballast/partition/longest_processing_time.hpp>
 #include <ballast/partition/partition.hpp>
@@ -69,9 +69,9 @@ TEST(SharedObjects, CopiesOfAnAnyPolicyShareThePolicy)
 {
   auto const lengths = shared_lengths();
   auto const bags = shared_bags();
-  auto const policy = ballast::parse_policy("refine(kk)").value();
+  auto const policy = by_name::parse_policy("refine(kk)").value();
   auto const plan = [&](std::size_t thread) {
-    std::vector<ballast::any_policy> const copies(1 + thread, policy);
+    std::vector<by_name::any_policy> const copies(1 + thread, policy);
     return ballast::partition(lengths, bags, copies[thread], [](tokens length) { return length; })
         ->digest();
   };
@@ -128,9 +128,9 @@ TEST(SharedObjects, SchedulesTimesAndOrderPoliciesServeSeveralThreadsAtOnce)
     auto const row = times[ballast::to_id<ballast::microbatch_id>(at)];
     for (auto& stage : row) { stage = {static_cast<ballast::time_units>(1 + at % 3), 2}; }
   }
-  auto const policy = ballast::parse_order_policy("search").value();
+  auto const policy = by_name::parse_order_policy("search").value();
   auto const order = [&](std::size_t) {
-    ballast::any_order_policy const copy = policy;
+    by_name::any_order_policy const copy = policy;
     auto const plan = ballast::order_microbatches(schedule, times, copy).value();
     return plan.makespan + simulate(schedule, times, plan.order).makespan;
   };

@@ -20,7 +20,7 @@ concept orchestration_policy =
       { policy(problem) } -> std::same_as<result<orchestration>>;
     };
 
-/// The best of all orchestrations.
+/// The best of all orchestrations, or of those that are asked for.
 ///
 /// Ensures     (1) no other one has a shorter step; of equal steps it has the fewest GPUs, and of
 ///                 equally many the smallest numbers (tp, pp, dp of the first module, then the
@@ -29,33 +29,11 @@ concept orchestration_policy =
 ///             (docs/orchestration.md); as many sweeps as there are assignments of kinds whose
 ///             bound is no longer than the best step.
 struct best_units {
-  [[nodiscard]] result<orchestration> operator()(orchestration_problem const& problem) const
-  {
-    return detail::best_orchestration(problem, {});
-  }
-};
-
-/// The best orchestration in which all modules have one degree and one dp, each with stages of its
-/// own.
-struct homogeneous {
-  [[nodiscard]] result<orchestration> operator()(orchestration_problem const& problem) const
-  {
-    return detail::best_orchestration(problem, {.has_one_degree = true});
-  }
-};
-
-/// The best orchestration in which all modules have one degree and one dp, and modules other than
-/// the LLM are one stage each: the first and the last stages of the LLM's pipelines.
-///
-/// Source      Megatron-LM, as Z. Zhang et al., "DistTrain", SIGCOMM 2025, compare with it.
-struct monolithic {
-  std::uint32_t tp = 0;  ///< 0: the best; with any sp and ep
-  std::uint32_t pp = 0;  ///< of the LLM; 0: the best
+  unit_restrictions asked{};
 
   [[nodiscard]] result<orchestration> operator()(orchestration_problem const& problem) const
   {
-    return detail::best_orchestration(
-        problem, {.has_one_degree = true, .has_one_stage = true, .tp = tp, .pp = pp});
+    return detail::best_orchestration(problem, asked);
   }
 };
 
@@ -85,8 +63,8 @@ struct monolithic {
 ///             Disaggregated Training for Multimodal Large Language Models", SIGCOMM 2025, section
 ///             4.
 ///
-///     auto const found = orchestrate(problem);                  // tp, pp, dp of every module
-///     auto const before = orchestrate(problem, monolithic{});   // the best layout for all
+///     auto const found = orchestrate(problem);  // tp, pp, dp of every module
+///     auto const alike = orchestrate(problem, best_units{{.has_one_degree = true}});
 template <orchestration_policy Policy = best_units>
 [[nodiscard]] result<orchestration> orchestrate(orchestration_problem const& problem,
                                                 Policy const& policy = {})

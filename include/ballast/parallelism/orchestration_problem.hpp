@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <numeric>
 #include <string>
@@ -54,8 +55,9 @@ struct orchestrated_degree {
 
 /// A module that gets GPUs of its own: an encoder, the LLM, a generator.
 ///
-/// Units       forward_flops: of one sample, to share out GPUs by (`by_flops`); boundary_bytes: of
-///             one sample, what a stage sends to the next one, and gets as much of as a gradient.
+/// Units       forward_flops: of one sample, for policies that share out GPUs by it;
+///             boundary_bytes: of one sample, what a stage sends to the next one, and gets as much
+///             of as a gradient.
 struct orchestrated_module {
   std::string name;
   std::uint32_t layers = 1;                  ///< that stages share; a stage has one at least
@@ -87,6 +89,16 @@ struct orchestration_problem {
   std::uint32_t global_batch = 1;            ///< samples of a step
   std::uint32_t microbatch = 1;              ///< samples of a microbatch of one replica of the LLM
   std::vector<gpu_kind> kinds;
+};
+
+/// Which orchestrations are looked at: all, unless something is asked for.
+struct unit_restrictions {
+  bool has_one_degree = false;  ///< all modules have the same, and the same dp
+  bool has_one_stage = false;   ///< modules other than the LLM have one stage
+  std::uint32_t tp = 0;         ///< of all modules; 0: any
+  std::uint32_t pp = 0;         ///< of the LLM; 0: any
+  /// Of each module, where modules get GPUs of these kinds; none: all of its kind.
+  std::function<std::vector<std::uint64_t>(std::vector<std::size_t> const& kinds)> most_gpus{};
 };
 
 namespace detail {

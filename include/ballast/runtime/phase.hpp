@@ -22,7 +22,7 @@ namespace ballast::inline v0 {
 
 /// How one model of a multimodal step is computed: an encoder, the language model, or a pass of
 /// another model over the same samples. Every phase has its own cost, its own bags and the policy
-/// that fits how it batches (batching_strategy).
+/// that fits how it batches.
 ///
 ///     phase vision{one_gpu_bags(64), "transformer:d=1280"_cost, refine{}, 4};
 ///

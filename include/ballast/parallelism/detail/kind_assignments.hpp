@@ -49,7 +49,7 @@ class assignment_bounds {
   assignment_bounds(orchestration_problem const& problem, unit_restrictions asked)
       : modules_(problem.modules.size())
   {
-    asked.most_gpus.clear();  // no bound needs them
+    asked.most_gpus = nullptr;  // no bound needs them
     for (std::size_t kind = 0; kind < problem.kinds.size(); ++kind) {
       unit_options const options(problem, std::vector<std::size_t>(modules_, kind), asked);
       for (unit_case const& of : options.cases()) {
@@ -96,11 +96,10 @@ class assignment_bounds {
   std::uint64_t evaluated_ = 0;
 };
 
-/// The best orchestration over all assignments of kinds, of what `asked_of` allows in each. Those
-/// with the least bounds come first, and none is searched whose bound is longer than the best step.
-template <class AskedOf>
-[[nodiscard]] std::optional<orchestration> find_orchestration(orchestration_problem const& problem,
-                                                              AskedOf const& asked_of)
+/// The best orchestration over all assignments of kinds. Those with the least bounds come first,
+/// and none is searched whose bound is longer than the best step.
+[[nodiscard]] inline std::optional<orchestration> find_orchestration(
+    orchestration_problem const& problem, unit_restrictions const& asked)
 {
   struct candidate {
     uint128 bound;
@@ -110,7 +109,7 @@ template <class AskedOf>
   for (auto& kinds : kind_assignments(problem)) { candidates.push_back({0, std::move(kinds)}); }
   std::uint64_t evaluated = 0;
   if (candidates.size() > 1) {
-    assignment_bounds const bounds(problem, asked_of(candidates.front().kinds));
+    assignment_bounds const bounds(problem, asked);
     for (candidate& each : candidates) { each.bound = bounds.of(each.kinds); }
     std::sort(candidates.begin(), candidates.end(), [](candidate const& a, candidate const& b) {
       return precedes(a.bound, b.bound, a.kinds, b.kinds);
@@ -121,7 +120,7 @@ template <class AskedOf>
   for (candidate const& each : candidates) {
     bool const is_longer = best && each.bound > static_cast<uint128>(best->layout.step);
     if (is_longer || each.bound == assignment_bounds::none) { break; }
-    unit_options const options(problem, each.kinds, asked_of(each.kinds));
+    unit_options const options(problem, each.kinds, asked);
     orchestration_search search(options, std::move(best));
     search.run();
     best = search.best();
@@ -134,8 +133,7 @@ template <class AskedOf>
 [[nodiscard]] inline result<orchestration> best_orchestration(orchestration_problem const& problem,
                                                               unit_restrictions const& asked)
 {
-  auto const asked_of = [&asked](std::vector<std::size_t> const&) { return asked; };
-  if (auto found = find_orchestration(problem, asked_of)) { return *std::move(found); }
+  if (auto found = find_orchestration(problem, asked)) { return *std::move(found); }
   std::optional<orchestration_shortfall> closest;
   for (auto const& kinds : kind_assignments(problem)) {
     orchestration_shortfall shortfall(unit_options(problem, kinds, asked));

@@ -18,15 +18,6 @@
 
 namespace ballast::inline v0::detail {
 
-/// Which layouts of units are looked at: all, unless something is asked for.
-struct unit_restrictions {
-  bool has_one_degree = false;             ///< all modules have the same, and the same dp
-  bool has_one_stage = false;              ///< modules other than the LLM have one stage
-  std::uint32_t tp = 0;                    ///< of all modules; 0: any
-  std::uint32_t pp = 0;                    ///< of the LLM; 0: any
-  std::vector<std::uint64_t> most_gpus{};  ///< of each module; empty: all of its kind
-};
-
 /// A layout of one module and its price.
 struct unit_option {
   module_layout layout{};
@@ -51,6 +42,7 @@ class unit_options {
                unit_restrictions asked)
       : problem_(problem), kinds_(std::move(kinds)), asked_(std::move(asked))
   {
+    if (asked_.most_gpus) { most_gpus_ = asked_.most_gpus(kinds_); }
     for (std::size_t module = 0; module < problem.modules.size(); ++module) {
       prices_.emplace_back(problem, module, kind(module), passes_of(problem, module));
       stages_.push_back(stages_of(module));
@@ -156,7 +148,7 @@ class unit_options {
   [[nodiscard]] std::uint64_t most_gpus(std::size_t module) const noexcept
   {
     std::uint64_t const all = kind(module).gpus;
-    return asked_.most_gpus.empty() ? all : std::min(all, asked_.most_gpus[module]);
+    return most_gpus_.empty() ? all : std::min(all, most_gpus_[module]);
   }
 
   /// Of numbers of stages whose largest has equally many layers, the smallest is enough: the others
@@ -183,6 +175,7 @@ class unit_options {
   orchestration_problem const& problem_;
   std::vector<std::size_t> kinds_;
   unit_restrictions asked_;
+  std::vector<std::uint64_t> most_gpus_;  // that are asked for; empty: all
   std::vector<unit_prices> prices_;
   std::vector<std::vector<std::uint32_t>> stages_;  // of each module, increasing
   std::vector<std::uint32_t> replicas_;             // divisors of the batch, increasing

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_BY_NAME_DETAIL_HELD_VALUE_HPP
-#define BALLAST_BY_NAME_DETAIL_HELD_VALUE_HPP
+#ifndef BALLAST_EXAMPLES_COMMON_BY_NAME_HELD_VALUE_HPP
+#define BALLAST_EXAMPLES_COMMON_BY_NAME_HELD_VALUE_HPP
 
 #include <ballast/core/config.hpp>
 
@@ -8,7 +8,7 @@
 #include <memory>
 #include <utility>
 
-namespace ballast::inline v0::detail {
+namespace by_name {
 
 /// What the interface of a value of unknown type begins with: it can be compared with another.
 struct comparable_interface {
@@ -63,6 +63,6 @@ class any_held {
   std::shared_ptr<Interface const> held_;
 };
 
-}  // namespace ballast::inline v0::detail
+}  // namespace by_name
 
-#endif  // BALLAST_BY_NAME_DETAIL_HELD_VALUE_HPP
+#endif  // BALLAST_EXAMPLES_COMMON_BY_NAME_HELD_VALUE_HPP

@@ -1,9 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_BY_NAME_PARSE_POLICY_HPP
-#define BALLAST_BY_NAME_PARSE_POLICY_HPP
+#ifndef BALLAST_EXAMPLES_COMMON_BY_NAME_PARSE_POLICY_HPP
+#define BALLAST_EXAMPLES_COMMON_BY_NAME_PARSE_POLICY_HPP
 
-#include <ballast/by_name/any_policy.hpp>
-#include <ballast/by_name/detail/named_value.hpp>
+#include "../baselines/karmarkar_karp.hpp"
+#include "../baselines/quadratic_with_tolerance.hpp"
+#include "any_policy.hpp"
+#include "named_value.hpp"
+#include "policy_expression.hpp"
+#include "settings_reader.hpp"
+
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/partition/batching.hpp>
@@ -12,17 +17,13 @@
 #include <ballast/partition/equal_count.hpp>
 #include <ballast/partition/exact.hpp>
 #include <ballast/partition/greedy_knapsack.hpp>
-#include <ballast/partition/karmarkar_karp.hpp>
 #include <ballast/partition/least_movement.hpp>
 #include <ballast/partition/longest_processing_time.hpp>
 #include <ballast/partition/padded_batches.hpp>
 #include <ballast/partition/published/attention_padded_batches.hpp>
 #include <ballast/partition/published/conv_transformer_batches.hpp>
-#include <ballast/partition/published/quadratic_with_tolerance.hpp>
 #include <ballast/partition/refine.hpp>
 #include <ballast/partition/round_robin.hpp>
-#include <ballast/text/detail/policy_expression.hpp>
-#include <ballast/text/detail/settings_reader.hpp>
 #include <ballast/text/excerpt.hpp>
 
 #include <array>
@@ -31,14 +32,12 @@
 #include <string_view>
 #include <vector>
 
-namespace ballast::inline v0 {
-
-namespace detail {
+namespace by_name {
 
 /// Reads the settings of a partition policy, and the policies that it works with.
 class policy_reader : public settings_reader {
  public:
-  using read_policy = result<any_policy>(policy_expression const&);
+  using read_policy = ballast::result<any_policy>(policy_expression const&);
 
   policy_reader(policy_expression const& text, std::string_view arguments, read_policy* read)
       : settings_reader(text, arguments), read_(read)
@@ -48,7 +47,7 @@ class policy_reader : public settings_reader {
   [[nodiscard]] any_policy policy(any_policy const& usual = {})
   {
     if (inner().size() > 1) {
-      refuse(error_code::syntax, inner()[1].position,
+      refuse(ballast::error_code::syntax, inner()[1].position,
              name() + " works with one policy; put parentheses around what belongs to that policy");
     }
     if (inner().empty()) { return usual; }
@@ -62,10 +61,10 @@ class policy_reader : public settings_reader {
   [[nodiscard]] any_policy free_policy(any_policy const& usual = {}, bool keeps_homes = false)
   {
     any_policy const given = policy(usual);
-    bool const loses_homes = plans_keep_homes(given) && !keeps_homes;
-    if (batching_of(given) != batching::packed || restricts_plans(given) || loses_homes) {
-      refuse(error_code::out_of_range, inner().front().position,
-             name() + " would break what " + excerpt(inner().front().name) +
+    bool const loses_homes = given.keeps_homes() && !keeps_homes;
+    if (given.batches() != ballast::batching::packed || given.restricts() || loses_homes) {
+      refuse(ballast::error_code::out_of_range, inner().front().position,
+             name() + " would break what " + ballast::excerpt(inner().front().name) +
                  " keeps to; use that by itself" + (loses_homes ? ", or around " + name() : ""));
     }
     return given;
@@ -79,90 +78,87 @@ using named_policy = named_value<any_policy, policy_reader>;
 
 inline constexpr std::array named_policies = {
     named_policy{"longest_processing_time", "lpt", "",
-                 [](policy_reader&) { return any_policy(longest_processing_time{}); }},
+                 [](policy_reader&) { return any_policy(ballast::longest_processing_time{}); }},
     named_policy{"karmarkar_karp", "kk", "",
-                 [](policy_reader&) { return any_policy(karmarkar_karp{}); }},
+                 [](policy_reader&) { return any_policy(baselines::karmarkar_karp{}); }},
     named_policy{"refine", "", "POLICY,work=N",
                  [](policy_reader& read) {
-                   refine<any_policy> policy;
+                   ballast::refine<any_policy> policy;
                    policy.inner = read.free_policy();
                    read.number("work", policy.work);
                    return any_policy(policy);
                  }},
     named_policy{"exact", "", "POLICY,nodes=N",
                  [](policy_reader& read) {
-                   exact<any_policy> policy;
-                   policy.inner = read.free_policy(any_policy(refine<any_policy>{}));
+                   ballast::exact<any_policy> policy;
+                   policy.inner = read.free_policy(any_policy(ballast::refine<any_policy>{}));
                    read.number("nodes", policy.nodes);
                    return any_policy(policy);
                  }},
     named_policy{"least_movement", "", "POLICY,eps=X,work=N",
                  [](policy_reader& read) {
-                   least_movement<any_policy> policy;
-                   policy.inner = read.free_policy(any_policy(refine<any_policy>{}), true);
+                   ballast::least_movement<any_policy> policy;
+                   policy.inner = read.free_policy(any_policy(ballast::refine<any_policy>{}), true);
                    read.per_million("eps", policy.tolerance_per_million);
                    read.number("work", policy.work);
                    return any_policy(policy);
                  }},
     named_policy{"capped", "", "POLICY,work=N",
                  [](policy_reader& read) {
-                   capped<any_policy> policy;
+                   ballast::capped<any_policy> policy;
                    policy.inner = read.policy();
                    read.number("work", policy.work);
                    return any_policy(policy);
                  }},
     named_policy{"equal_count", "", "multiple=N,work=N",
                  [](policy_reader& read) {
-                   equal_count policy;
+                   ballast::equal_count policy;
                    read.number("multiple", policy.multiple, 1U);
                    read.number("work", policy.work);
                    return any_policy(policy);
                  }},
     named_policy{"padded_batches", "", "orders=N",
                  [](policy_reader& read) {
-                   padded_batches policy;
+                   ballast::padded_batches policy;
                    read.number("orders", policy.orders, std::size_t{0}, std::size_t{1} << 24);
                    return any_policy(policy);
                  }},
     named_policy{"attention_padded_batches", "", "work=N",
                  [](policy_reader& read) {
-                   attention_padded_batches policy;
+                   ballast::attention_padded_batches policy;
                    read.number("work", policy.work);
                    return any_policy(policy);
                  }},
     named_policy{"conv_transformer_batches", "", "",
-                 [](policy_reader&) { return any_policy(conv_transformer_batches{}); }},
+                 [](policy_reader&) { return any_policy(ballast::conv_transformer_batches{}); }},
     named_policy{"quadratic_with_tolerance", "", "tolerance=N",
                  [](policy_reader& read) {
-                   quadratic_with_tolerance policy;
-                   read.number("tolerance", policy.tolerance, tokens{1}, longest_sample);
+                   baselines::quadratic_with_tolerance policy;
+                   read.number("tolerance", policy.tolerance, ballast::tokens{1},
+                               ballast::longest_sample);
                    return any_policy(policy);
                  }},
     named_policy{"greedy_knapsack", "", "capacity=remaining|full",
                  [](policy_reader& read) {
                    bool const full = read.choice("capacity", {"remaining", "full"}) == 1;
-                   return any_policy(greedy_knapsack{full ? knapsack_capacity::full
-                                                          : knapsack_capacity::remaining});
+                   return any_policy(
+                       ballast::greedy_knapsack{full ? ballast::knapsack_capacity::full
+                                                     : ballast::knapsack_capacity::remaining});
                  }},
-    named_policy{"round_robin", "", "", [](policy_reader&) { return any_policy(round_robin{}); }},
+    named_policy{"round_robin", "", "",
+                 [](policy_reader&) { return any_policy(ballast::round_robin{}); }},
 };
-
-}  // namespace detail
 
 /// The names that parse_policy knows and what each takes, as a sentence can list them.
 [[nodiscard]] inline std::string policy_names()
 {
-  return detail::list_names(detail::named_policies);
+  return list_names(named_policies);
 }
 
-namespace detail {
-
-[[nodiscard]] inline result<any_policy> read_policy(policy_expression const& text)
+[[nodiscard]] inline ballast::result<any_policy> read_policy(policy_expression const& text)
 {
   return read_named(named_policies, text, "policy", read_policy);
 }
-
-}  // namespace detail
 
 /// The policy that a text names, with its parameters and the policies that it works with:
 /// `lpt`, `equal_count:multiple=4`, `refine:kk,work=100000`, `capped:refine:lpt`,
@@ -173,13 +169,13 @@ namespace detail {
 ///             does not exist, a value that the parameter cannot have, a policy that cannot work
 ///             with another.
 /// Complexity  O(bytes).
-[[nodiscard]] inline result<any_policy> parse_policy(std::string_view text)
+[[nodiscard]] inline ballast::result<any_policy> parse_policy(std::string_view text)
 {
-  auto const parsed = detail::parse_policy_expression(text);
+  auto const parsed = parse_policy_expression(text);
   if (!parsed) { return tl::unexpected(parsed.error()); }
-  return detail::read_policy(*parsed);
+  return read_policy(*parsed);
 }
 
-}  // namespace ballast::inline v0
+}  // namespace by_name
 
-#endif  // BALLAST_BY_NAME_PARSE_POLICY_HPP
+#endif  // BALLAST_EXAMPLES_COMMON_BY_NAME_PARSE_POLICY_HPP

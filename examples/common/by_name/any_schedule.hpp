@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_BY_NAME_ANY_SCHEDULE_HPP
-#define BALLAST_BY_NAME_ANY_SCHEDULE_HPP
+#ifndef BALLAST_EXAMPLES_COMMON_BY_NAME_ANY_SCHEDULE_HPP
+#define BALLAST_EXAMPLES_COMMON_BY_NAME_ANY_SCHEDULE_HPP
 
 #include <ballast/core/result.hpp>
 #include <ballast/pipeline/gpipe.hpp>
@@ -12,23 +12,25 @@
 #include <cstddef>
 #include <variant>
 
-namespace ballast::inline v0 {
+namespace by_name {
 
 /// A schedule policy chosen at run time, for command lines and benchmarks.
 ///
 /// Ensures     (1) its schedules are those of the policy that it holds
 struct any_schedule {
-  std::variant<gpipe, one_forward_one_backward, interleaved_one_forward_one_backward> policy;
+  std::variant<ballast::gpipe, ballast::one_forward_one_backward,
+               ballast::interleaved_one_forward_one_backward>
+      policy;
   std::size_t virtual_stages = 1;  ///< how many stages each rank has
 
-  [[nodiscard]] result<pipeline_schedule> operator()(stage_graph const& stages,
-                                                     std::size_t microbatches) const
+  [[nodiscard]] ballast::result<ballast::pipeline_schedule> operator()(
+      ballast::stage_graph const& stages, std::size_t microbatches) const
   {
     return std::visit([&](auto const& held) { return held(stages, microbatches); }, policy);
   }
   friend bool operator==(any_schedule const&, any_schedule const&) = default;
 };
 
-}  // namespace ballast::inline v0
+}  // namespace by_name
 
-#endif  // BALLAST_BY_NAME_ANY_SCHEDULE_HPP
+#endif  // BALLAST_EXAMPLES_COMMON_BY_NAME_ANY_SCHEDULE_HPP

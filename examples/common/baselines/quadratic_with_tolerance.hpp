@@ -1,23 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_PARTITION_PUBLISHED_QUADRATIC_WITH_TOLERANCE_HPP
-#define BALLAST_PARTITION_PUBLISHED_QUADRATIC_WITH_TOLERANCE_HPP
+#ifndef BALLAST_EXAMPLES_COMMON_BASELINES_QUADRATIC_WITH_TOLERANCE_HPP
+#define BALLAST_EXAMPLES_COMMON_BASELINES_QUADRATIC_WITH_TOLERANCE_HPP
 
-#include <ballast/core/contract.hpp>
-#include <ballast/core/detail/precedes.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/uint128.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/concepts.hpp>
-#include <ballast/partition/detail/policy_arrays.hpp>
-#include <ballast/text/detail/counted.hpp>
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <utility>
 
-namespace ballast::inline v0 {
+namespace baselines {
 
 /// OrchMLLM's balancer for packed sequences with attention: the heaviest sample first, always to
 /// the bag with the least tokens, where sums of tokens within a tolerance count as equal and the
@@ -45,21 +42,18 @@ namespace ballast::inline v0 {
 ///             Batch Post-Balancing to Accelerate Multimodal Large Language Model Training", arXiv
 ///             2503.23830, 2025.
 struct quadratic_with_tolerance {
-  tokens tolerance = 16384;
+  ballast::tokens tolerance = 16384;
 
-  void operator()(partition_problem const& problem, std::span<cost_units> loads,
-                  std::span<bag_id> owner, workspace& memory) const
+  void operator()(ballast::partition_problem const& problem, std::span<ballast::cost_units> loads,
+                  std::span<ballast::bag_id> owner, ballast::workspace& memory) const
   {
-    BALLAST_EXPECTS(tolerance >= 1, "quadratic_with_tolerance has a tolerance of ",
-                    detail::counted(tolerance, "token"), ", and the least is 1");
-    detail::expect_policy_arrays(problem, loads, owner);
     auto scratch = memory.open();
     std::span<packed_bag> const bags = scratch.take<packed_bag>(loads.size());
     for (std::size_t bag = 0; bag < bags.size(); ++bag) {
       bags[bag] = {0, 0, 0, problem.speeds[bag], static_cast<std::uint32_t>(bag)};
     }
     std::sort(bags.begin(), bags.end(), [&problem](packed_bag const& a, packed_bag const& b) {
-      return detail::precedes(problem.gpus[a.index], problem.gpus[b.index], a.index, b.index);
+      return std::pair(problem.gpus[a.index], a.index) < std::pair(problem.gpus[b.index], b.index);
     });
     std::span<std::span<packed_bag>> heaps = scratch.take<std::span<packed_bag>>(bags.size());
     std::size_t sizes = 0;
@@ -73,15 +67,15 @@ struct quadratic_with_tolerance {
     heaps = heaps.first(sizes);
 
     for (auto const [cost, sample] : problem.heaviest_first) {
-      tokens const length = problem.lengths[to_index(sample)];
+      ballast::tokens const length = problem.lengths[ballast::to_index(sample)];
       std::span<packed_bag> heap = heaps.front();
       for (std::span<packed_bag> const other : heaps.subspan(1)) {
-        if (!problem.fits(to_index(sample), other.front().index)) { break; }
+        if (!problem.fits(ballast::to_index(sample), other.front().index)) { break; }
         if (goes_after(heap.front(), other.front())) { heap = other; }
       }
       std::pop_heap(heap.begin(), heap.end(), goes_after);
       heap.back().add(length, tolerance);
-      owner[to_index(sample)] = to_id<bag_id>(heap.back().index);
+      owner[ballast::to_index(sample)] = ballast::to_id<ballast::bag_id>(heap.back().index);
       loads[heap.back().index] += cost;
       std::push_heap(heap.begin(), heap.end(), goes_after);
     }
@@ -91,16 +85,16 @@ struct quadratic_with_tolerance {
 
  private:
   struct packed_bag {
-    uint128 squares;
-    tokens length;
-    tokens multiples;  // of the tolerance, in length / speed
+    ballast::uint128 squares;
+    ballast::tokens length;
+    ballast::tokens multiples;  // of the tolerance, in length / speed
     std::uint32_t speed;
     std::uint32_t index;
 
-    void add(tokens more, tokens quantum) noexcept
+    void add(ballast::tokens more, ballast::tokens quantum) noexcept
     {
       auto const side = static_cast<std::uint64_t>(more);
-      squares += uint128{side} * side;
+      squares += ballast::uint128{side} * side;
       length += more;
       multiples = length / speed / quantum;
     }
@@ -111,12 +105,12 @@ struct quadratic_with_tolerance {
   {
     if (a.multiples != b.multiples) { return a.multiples > b.multiples; }
     // Below 2^94 by below 2^32.
-    uint128 const squares_a = a.squares * b.speed;
-    uint128 const squares_b = b.squares * a.speed;
+    ballast::uint128 const squares_a = a.squares * b.speed;
+    ballast::uint128 const squares_b = b.squares * a.speed;
     return squares_a > squares_b || (squares_a == squares_b && a.index > b.index);
   }
 };
 
-}  // namespace ballast::inline v0
+}  // namespace baselines
 
-#endif  // BALLAST_PARTITION_PUBLISHED_QUADRATIC_WITH_TOLERANCE_HPP
+#endif  // BALLAST_EXAMPLES_COMMON_BASELINES_QUADRATIC_WITH_TOLERANCE_HPP

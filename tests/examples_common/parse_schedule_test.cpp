@@ -1,4 +1,4 @@
-#include <ballast/by_name/parse_schedule.hpp>  // first: proves it is self-contained
+#include "../../examples/common/by_name/parse_schedule.hpp"  // first: proves it is self-contained
 
 #include "../support/parse_checks.hpp"
 
@@ -9,11 +9,11 @@
 
 namespace {
 
-using ballast::any_schedule;
 using ballast::error_code;
-using ballast::parse_schedule;
 using ballast_test::expect_parsed;
 using ballast_test::expect_refused;
+using by_name::any_schedule;
+using by_name::parse_schedule;
 using interleaved = ballast::interleaved_one_forward_one_backward;
 using testing::HasSubstr;
 
@@ -61,8 +61,8 @@ TEST(ParseSchedule, SaysWhatIsWrongAndWhere)
 
 TEST(ParseSchedule, ListsNamesThatItKnows)
 {
-  std::string const names = ballast::schedule_names();
-  for (auto const& each : ballast::detail::named_schedules) {
+  std::string const names = by_name::schedule_names();
+  for (auto const& each : by_name::named_schedules) {
     EXPECT_THAT(names, HasSubstr(std::string(each.name)));
     std::string const usual = std::string(each.name).append(each.arguments.empty() ? "" : ":v=2");
     EXPECT_TRUE(parse_schedule(usual)) << usual;

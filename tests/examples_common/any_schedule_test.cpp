@@ -1,4 +1,4 @@
-#include <ballast/by_name/any_schedule.hpp>  // first: proves it is self-contained
+#include "../../examples/common/by_name/any_schedule.hpp"  // first: proves it is self-contained
 
 #include <gtest/gtest.h>
 
@@ -6,8 +6,8 @@
 
 namespace {
 
-using ballast::any_schedule;
 using ballast::chain_of_stages;
+using by_name::any_schedule;
 using interleaved = ballast::interleaved_one_forward_one_backward;
 
 static_assert(ballast::schedule_policy<any_schedule>);

@@ -1,4 +1,4 @@
-#include <ballast/text/detail/policy_expression.hpp>  // first: proves it is self-contained
+#include "../../examples/common/by_name/policy_expression.hpp"  // first: proves it is self-contained
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -10,8 +10,8 @@
 
 namespace {
 
-using ballast::detail::parse_policy_expression;
-using ballast::detail::policy_expression;
+using by_name::parse_policy_expression;
+using by_name::policy_expression;
 
 // Every name with all its arguments in parentheses.
 std::string text_of(policy_expression const& policy)

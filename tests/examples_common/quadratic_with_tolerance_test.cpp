@@ -1,8 +1,8 @@
-#include <ballast/partition/published/quadratic_with_tolerance.hpp>  // first: proves it is self-contained
+#include "../../examples/common/baselines/quadratic_with_tolerance.hpp"  // first: proves it is self-contained
 
-#include "../../support/policy_checks.hpp"
-#include "../../support/steady_state.hpp"
-#include "../../support/trials.hpp"
+#include "../support/policy_checks.hpp"
+#include "../support/steady_state.hpp"
+#include "../support/trials.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -23,9 +23,9 @@ using ballast::cost_units;
 using ballast::longest_processing_time;
 using ballast::one_gpu_bags;
 using ballast::quadratic_cost;
-using ballast::quadratic_with_tolerance;
 using ballast::ratio;
 using ballast::tokens;
+using baselines::quadratic_with_tolerance;
 using testing::ElementsAre;
 
 static_assert(ballast::partition_policy<quadratic_with_tolerance>);
@@ -111,7 +111,7 @@ constexpr ballast::quadratic_cost tokens_and_pairs{.linear = 3072, .quadratic = 
 ballast::partition_plan by_tolerance(std::vector<ballast::tokens> const& lengths)
 {
   return *ballast::partition(lengths, ballast::one_gpu_bags(16),
-                             ballast::quadratic_with_tolerance{}, tokens_and_pairs);
+                             baselines::quadratic_with_tolerance{}, tokens_and_pairs);
 }
 ballast::partition_plan by_cost(std::vector<ballast::tokens> const& lengths)
 {
@@ -146,13 +146,6 @@ TEST(QuadraticWithTolerance, AllocatesNothingInTheSteadyState)
   ballast_test::expect_the_same_again_without_allocation(
       quadratic_with_tolerance{}, 1000, quadratic_cost{1},
       ballast_test::consecutive_bags({1, 1, 2, 2, 4}));
-}
-
-TEST(QuadraticWithToleranceDeathTest, RefusesAToleranceOfNothing)
-{
-  EXPECT_DEATH((void)ballast::partition(std::vector<tokens>{1}, one_gpu_bags(1),
-                                        quadratic_with_tolerance{0}, quadratic_cost{1}),
-               "has a tolerance of 0 tokens");
 }
 
 }  // namespace

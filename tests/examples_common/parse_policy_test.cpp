@@ -1,5 +1,7 @@
-#include <ballast/by_name/parse_policy.hpp>  // first: proves it is self-contained
+#include "../../examples/common/by_name/parse_policy.hpp"  // first: proves it is self-contained
 
+#include "../../examples/common/baselines/karmarkar_karp.hpp"
+#include "../../examples/common/baselines/quadratic_with_tolerance.hpp"
 #include "../support/parse_checks.hpp"
 
 #include <gmock/gmock.h>
@@ -10,19 +12,19 @@
 
 namespace {
 
-using ballast::any_policy;
 using ballast::error_code;
 using ballast::longest_processing_time;
-using ballast::parse_policy;
 using ballast_test::expect_parsed;
 using ballast_test::expect_refused;
+using by_name::any_policy;
+using by_name::parse_policy;
 
 TEST(ParsePolicy, KnowsEveryPolicyByItsName)
 {
   expect_parsed(parse_policy, "longest_processing_time", any_policy{longest_processing_time{}});
   expect_parsed(parse_policy, "lpt", any_policy{longest_processing_time{}});
-  expect_parsed(parse_policy, "karmarkar_karp", any_policy{ballast::karmarkar_karp{}});
-  expect_parsed(parse_policy, "kk", any_policy{ballast::karmarkar_karp{}});
+  expect_parsed(parse_policy, "karmarkar_karp", any_policy{baselines::karmarkar_karp{}});
+  expect_parsed(parse_policy, "kk", any_policy{baselines::karmarkar_karp{}});
   expect_parsed(parse_policy, "round_robin", any_policy{ballast::round_robin{}});
   expect_parsed(parse_policy, "greedy_knapsack", any_policy{ballast::greedy_knapsack{}});
   expect_parsed(parse_policy, "greedy_knapsack:capacity=full",
@@ -39,7 +41,7 @@ TEST(ParsePolicy, KnowsEveryPolicyByItsName)
   expect_parsed(parse_policy, "conv_transformer_batches",
                 any_policy{ballast::conv_transformer_batches{}});
   expect_parsed(parse_policy, "quadratic_with_tolerance:tolerance=9",
-                any_policy{ballast::quadratic_with_tolerance{9}});
+                any_policy{baselines::quadratic_with_tolerance{9}});
 }
 
 TEST(ParsePolicy, NestsPolicies)
@@ -128,8 +130,8 @@ TEST(ParsePolicy, RefusesToChangeWhatAPolicyKeepsTo)
 
 TEST(ParsePolicy, ListsNamesThatItKnows)
 {
-  std::string const names = ballast::policy_names();
-  for (auto const& each : ballast::detail::named_policies) {
+  std::string const names = by_name::policy_names();
+  for (auto const& each : by_name::named_policies) {
     EXPECT_THAT(names, testing::HasSubstr(std::string(each.name)));
     EXPECT_TRUE(parse_policy(each.name)) << each.name;
     if (!each.short_name.empty()) {

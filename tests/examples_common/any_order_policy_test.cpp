@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ballast/by_name/any_order_policy.hpp>  // first: proves it is self-contained
+#include "../../examples/common/by_name/any_order_policy.hpp"  // first: proves it is self-contained
 #include <ballast/core/random.hpp>
 #include <ballast/pipeline/ascending_order.hpp>
 #include <ballast/pipeline/concepts.hpp>
@@ -18,7 +18,7 @@
 
 namespace {
 
-using ballast::any_order_policy;
+using by_name::any_order_policy;
 
 static_assert(ballast::order_policy<any_order_policy>);
 

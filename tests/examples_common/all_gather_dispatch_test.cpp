@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ballast/route/all_gather_dispatch.hpp>
 
+#include "../../examples/common/baselines/all_gather_dispatch.hpp"
+#include "../route/instances.hpp"
 #include "../support/counted_allocations.hpp"
-#include "instances.hpp"
 
 #include <gtest/gtest.h>
 #include <ballast/comm/run_ranks.hpp>
@@ -24,12 +24,12 @@ namespace {
 using ballast::cluster;
 using ballast::exchange_cost;
 using ballast::placement;
-using ballast::price_all_gather;
 using ballast::rank_id;
 using ballast::result;
 using ballast::to_id;
 using ballast::to_index;
 using ballast::tokens;
+using baselines::price_all_gather;
 
 constexpr std::chrono::seconds patience(20);
 
@@ -123,7 +123,7 @@ void expect_the_result_of_a_route(std::size_t ranks, placement const& read,
           return ballast::route(comm, plan, memory, arrays...);
         }));
         EXPECT_TRUE(exchange(before, gathered, [&](auto const&... arrays) {
-          return ballast::all_gather_dispatch(comm, read, computed, arrays...);
+          return baselines::all_gather_dispatch(comm, read, computed, arrays...);
         }));
         EXPECT_EQ(gathered, routed);
       },
@@ -169,7 +169,7 @@ TEST(AllGatherDispatch, TakesTheMemoryThatItsPriceSays)
         auto const plan = ballast::plan_route(step.read, step.computed, inner.rank());
         ballast::workspace memory;
         watched_communicator comm(std::move(inner));
-        EXPECT_TRUE(ballast::all_gather_dispatch(comm, step.read, step.computed, rows));
+        EXPECT_TRUE(baselines::all_gather_dispatch(comm, step.read, step.computed, rows));
         std::size_t const gathered = std::exchange(comm.peak_bytes, 0);
         EXPECT_TRUE(ballast::route(comm, plan, memory, rows));
         return peaks{gathered, comm.peak_bytes};
@@ -199,7 +199,7 @@ TEST(AllGatherDispatch, AllocatesNothingInTheSteadyState)  // Ensures (2)
         local_arrays after(computed.rows(comm.rank()));
         auto const step = [&] {
           return exchange(before, after, [&](auto const&... arrays) {
-            return ballast::all_gather_dispatch(comm, read, computed, arrays...);
+            return baselines::all_gather_dispatch(comm, read, computed, arrays...);
           });
         };
         EXPECT_TRUE(step());
@@ -222,7 +222,7 @@ TEST(AllGatherDispatch, TellsAllRanksOfOtherElements)  // Errors
     auto const dispatch = [&](auto element) {
       std::vector from(static_cast<std::size_t>(where.rows(comm.rank())), element);
       std::vector to(static_cast<std::size_t>(there.rows(comm.rank())), element);
-      return ballast::all_gather_dispatch(comm, where, there, ballast::rows_of(from, to));
+      return baselines::all_gather_dispatch(comm, where, there, ballast::rows_of(from, to));
     };
     auto const done = comm.rank() == rank_id{1} ? dispatch(1.0F) : dispatch(1.0);
     ASSERT_FALSE(done);
@@ -242,7 +242,7 @@ TEST(AllGatherDispatch, PassesOnTheErrorOfItsCommunicator)  // Errors
         std::vector<std::byte> const before(4);
         std::vector<std::byte> after(4);
         auto const done =
-            ballast::all_gather_dispatch(comm, read, read, ballast::rows_of(before, after));
+            baselines::all_gather_dispatch(comm, read, read, ballast::rows_of(before, after));
         return done ? ballast::error_code{} : done.error().code;
       },
       patience);
@@ -388,32 +388,6 @@ TEST(PriceAllGather, IsNeverCheaperThanTheRouteInBytesAndMemory)
     EXPECT_GE(gather.bytes_max, route.bytes_max);
     EXPECT_GE(gather.memory_bytes, route.memory_bytes);
   }
-}
-
-TEST(AllGatherDispatchDeathTest, RejectsArraysOfOtherSizes)  // Expects
-{
-  auto group = ballast::thread_communicator::make(1);
-  auto const where = ballast::place(std::array<tokens, 1>{4}, std::array{rank_id{0}}, 1);
-  std::vector<std::byte> four(4);
-  std::vector<std::byte> five(5);
-  auto const dispatch = [&](auto const& array) {
-    (void)ballast::all_gather_dispatch(group[0], where, where, array);
-  };
-  EXPECT_DEATH(dispatch(ballast::rows_of(five, four)),
-               "array 0 has 5 bytes in `from`, and rank 0 has 4 rows of 1 byte before");
-  EXPECT_DEATH(dispatch(ballast::rows_of(four, five)),
-               "array 0 has 5 bytes in `to`, and rank 0 has 4 rows of 1 byte after");
-  EXPECT_DEATH(dispatch(ballast::row_array{four, four, 0}), "array 0 has rows of no bytes");
-}
-
-TEST(PriceAllGatherDeathTest, RefusesAnotherClusterAndTokensOfLessThanNothing)  // Expects
-{
-  auto const where = ballast::place(std::array<tokens, 1>{4}, std::array{rank_id{0}}, 1);
-  cluster const machines{.nodes = ballast::node_sizes::equal(1, 2)};
-  EXPECT_DEATH((void)price_all_gather(where, machines, 1),
-               "the placement is over 1 rank, and the cluster has 2 GPUs");
-  cluster const alone{.nodes = ballast::node_sizes::equal(1, 1)};
-  EXPECT_DEATH((void)price_all_gather(where, alone, -2), "a token has -2 bytes");
 }
 
 }  // namespace

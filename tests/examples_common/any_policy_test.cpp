@@ -1,5 +1,4 @@
-#include <ballast/by_name/any_policy.hpp>  // first: proves it is self-contained
-#include <ballast/by_name/parse_policy.hpp>
+#include "../../examples/common/by_name/any_policy.hpp"  // first: proves it is self-contained
 #include <ballast/core/ids.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/random.hpp>
@@ -11,7 +10,6 @@
 #include <ballast/partition/equal_count.hpp>
 #include <ballast/partition/exact.hpp>
 #include <ballast/partition/greedy_knapsack.hpp>
-#include <ballast/partition/karmarkar_karp.hpp>
 #include <ballast/partition/least_movement.hpp>
 #include <ballast/partition/longest_processing_time.hpp>
 #include <ballast/partition/padded_batches.hpp>
@@ -19,11 +17,13 @@
 #include <ballast/partition/partition_constraints.hpp>
 #include <ballast/partition/published/attention_padded_batches.hpp>
 #include <ballast/partition/published/conv_transformer_batches.hpp>
-#include <ballast/partition/published/quadratic_with_tolerance.hpp>
 #include <ballast/partition/refine.hpp>
 #include <ballast/partition/round_robin.hpp>
 #include <ballast/topology/bag_layout.hpp>
 
+#include "../../examples/common/baselines/karmarkar_karp.hpp"
+#include "../../examples/common/baselines/quadratic_with_tolerance.hpp"
+#include "../../examples/common/by_name/parse_policy.hpp"
 #include "../support/policy_checks.hpp"
 #include "../support/trials.hpp"
 
@@ -43,9 +43,9 @@
 
 namespace {
 
-using ballast::any_policy;
 using ballast::longest_processing_time;
 using ballast::refine;
+using by_name::any_policy;
 
 static_assert(ballast::partition_policy<any_policy>);
 static_assert(ballast::partition_policy<refine<any_policy>>);
@@ -57,7 +57,11 @@ void expect_plans_alike(Policy const& policy)
   EXPECT_EQ(any.restricts(), ballast::restricts_plans(policy));
   EXPECT_EQ(any.batches(), ballast::batching_of(policy));
   EXPECT_EQ(any.keeps_counts(), ballast::plans_keep_counts(policy));
-  EXPECT_EQ(any.keeps_homes(), ballast::detail::plans_keep_homes(policy));
+  if constexpr (requires { policy.keeps_homes(); }) {
+    EXPECT_EQ(any.keeps_homes(), policy.keeps_homes());
+  } else {
+    EXPECT_FALSE(any.keeps_homes());
+  }
   EXPECT_EQ(any.keeps_rules(), ballast::keeps_placement_rules(policy));
   EXPECT_EQ(ballast::keeps_placement_rules(ballast::refine{any}), true);
   ballast::random_source random(23);
@@ -80,7 +84,7 @@ TEST(AnyPolicy, PlansAsThePolicyThatItHolds)  // Ensures (1)
   expect_plans_alike(ballast::padded_batches{});
   expect_plans_alike(ballast::attention_padded_batches{});
   expect_plans_alike(ballast::conv_transformer_batches{});
-  expect_plans_alike(ballast::quadratic_with_tolerance{});
+  expect_plans_alike(baselines::quadratic_with_tolerance{});
 }
 
 /// Whatever a policy does with samples as long as the smallest bag, it does with short ones.
@@ -141,7 +145,7 @@ TEST(AnyPolicy, PlacesShortSamplesWhateverThePolicy)
   expect_short_samples_placed(ballast::greedy_knapsack{});
   expect_short_samples_placed(ballast::greedy_knapsack{ballast::knapsack_capacity::full});
   expect_short_samples_placed(ballast::round_robin{});
-  expect_short_samples_placed(ballast::karmarkar_karp{});
+  expect_short_samples_placed(baselines::karmarkar_karp{});
   expect_short_samples_placed(refine{longest_processing_time{}});
   expect_short_samples_placed(ballast::exact<any_policy>{any_policy(longest_processing_time{})});
   expect_short_samples_placed(ballast::capped{longest_processing_time{}});
@@ -150,7 +154,7 @@ TEST(AnyPolicy, PlacesShortSamplesWhateverThePolicy)
   expect_short_samples_placed(ballast::padded_batches{});
   expect_short_samples_placed(ballast::attention_padded_batches{});
   expect_short_samples_placed(ballast::conv_transformer_batches{});
-  expect_short_samples_placed(ballast::quadratic_with_tolerance{});
+  expect_short_samples_placed(baselines::quadratic_with_tolerance{});
 }
 
 TEST(AnyPolicy, HoldsPoliciesThatWorkWithAnyOther)  // Ensures (1)
@@ -333,7 +337,7 @@ TEST(AnyPolicy, KeepsEveryConstraintThatItTakesOrRefuses)
     bool const possible = some_plan_keeps_to(step, false);
     for (char const* const name : names) {
       SCOPED_TRACE(testing::Message() << "trial " << trial << ", " << name);
-      auto const policy = ballast::parse_policy(name).value();
+      auto const policy = by_name::parse_policy(name).value();
       bool const pads = policy.batches() == ballast::batching::padded;
       auto const plan = ballast::partition(step.lengths, step.bags, policy,
                                            ballast::quadratic_cost{.linear = 7, .quadratic = 1},

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ballast/by_name/parse_order_policy.hpp>  // first: proves it is self-contained
+#include "../../examples/common/by_name/parse_order_policy.hpp"  // first: proves it is self-contained
 
 #include "../support/parse_checks.hpp"
 
@@ -10,11 +10,11 @@
 
 namespace {
 
-using ballast::any_order_policy;
 using ballast::error_code;
-using ballast::parse_order_policy;
 using ballast_test::expect_parsed;
 using ballast_test::expect_refused;
+using by_name::any_order_policy;
+using by_name::parse_order_policy;
 
 TEST(ParseOrderPolicy, KnowsEveryPolicyByItsName)
 {
@@ -66,8 +66,8 @@ TEST(ParseOrderPolicy, SaysWhatIsWrongAndWhere)
 
 TEST(ParseOrderPolicy, ListsNamesThatItKnows)
 {
-  std::string const names = ballast::order_policy_names();
-  for (auto const& each : ballast::detail::named_order_policies) {
+  std::string const names = by_name::order_policy_names();
+  for (auto const& each : by_name::named_order_policies) {
     EXPECT_THAT(names, testing::HasSubstr(std::string(each.name)));
     EXPECT_TRUE(parse_order_policy(each.name)) << each.name;
   }

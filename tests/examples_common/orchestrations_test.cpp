@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ballast/parallelism/by_flops.hpp>  // first: proves it is self-contained
+#include "../../examples/common/baselines/orchestrations.hpp"  // first: proves it is self-contained
 
 #include "../support/all_orchestrations.hpp"
 #include "../support/random_orchestrations.hpp"
@@ -13,8 +13,8 @@
 
 namespace {
 
-using ballast::by_flops;
 using ballast::orchestrate;
+using baselines::by_flops;
 using testing::HasSubstr;
 
 TEST(ByFlops, SharesOutGpusAndFindsTheBestOfEachShare)

@@ -1,20 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_ROUTE_ALL_GATHER_DISPATCH_HPP
-#define BALLAST_ROUTE_ALL_GATHER_DISPATCH_HPP
+#ifndef BALLAST_EXAMPLES_COMMON_BASELINES_ALL_GATHER_DISPATCH_HPP
+#define BALLAST_EXAMPLES_COMMON_BASELINES_ALL_GATHER_DISPATCH_HPP
 
 #include <ballast/comm/agree.hpp>
 #include <ballast/comm/concepts.hpp>
-#include <ballast/core/contract.hpp>
 #include <ballast/core/digest.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
-#include <ballast/route/detail/overlaps.hpp>
 #include <ballast/route/exchange_cost.hpp>
 #include <ballast/route/pack_rows.hpp>
 #include <ballast/route/placement.hpp>
 #include <ballast/route/row_array.hpp>
-#include <ballast/text/detail/counted.hpp>
 #include <ballast/topology/cluster.hpp>
 #include <ballast/topology/transfer_seconds.hpp>
 
@@ -26,20 +23,16 @@
 #include <cstring>
 #include <span>
 
-namespace ballast::inline v0 {
+namespace baselines {
 
-namespace detail {
-
-[[nodiscard]] inline tokens most_rows(placement const& where)
+[[nodiscard]] inline ballast::tokens most_rows(ballast::placement const& where)
 {
-  tokens most = 0;
+  ballast::tokens most = 0;
   for (std::size_t rank = 0; rank < where.ranks(); ++rank) {
-    most = std::max(most, where.rows(to_id<rank_id>(rank)));
+    most = std::max(most, where.rows(ballast::to_id<ballast::rank_id>(rank)));
   }
   return most;
 }
-
-}  // namespace detail
 
 /// Predicts the cost of all_gather_dispatch(), the baseline of route().
 ///
@@ -55,30 +48,26 @@ namespace detail {
 /// Ensures     memory_bytes is (ranks + 1) parts: those of all ranks, and the rank's own padded
 ///             part
 /// Complexity  O(ranks).
-[[nodiscard]] inline exchange_cost price_all_gather(placement const& from, cluster const& machines,
-                                                    double bytes_per_token)
+[[nodiscard]] inline ballast::exchange_cost price_all_gather(ballast::placement const& from,
+                                                             ballast::cluster const& machines,
+                                                             double bytes_per_token)
 {
-  BALLAST_EXPECTS(from.ranks() == machines.gpus(), "the placement is over ",
-                  detail::counted(from.ranks(), "rank"), ", and the cluster has ",
-                  detail::counted(machines.gpus(), "GPU"));
-  BALLAST_EXPECTS(bytes_per_token >= 0, "a token has ", bytes_per_token,
-                  " bytes, and the least is 0");
   auto const ranks = static_cast<double>(machines.gpus());
   auto const nodes = static_cast<double>(machines.nodes.size());
   auto const most_gpus = static_cast<double>(machines.nodes.largest());
   auto const fewest_gpus = static_cast<double>(machines.nodes.smallest());
-  double const part = static_cast<double>(detail::most_rows(from)) * bytes_per_token;
+  double const part = static_cast<double>(most_rows(from)) * bytes_per_token;
   double const within_node = (ranks - nodes) * part;  // of the mean rank, as the next
   double const between_nodes = (nodes - 1) * part;
 
-  exchange_cost cost;
+  ballast::exchange_cost cost;
   cost.memory_bytes = (ranks + 1) * part;
-  if (detail::most_rows(from) == 0 || machines.gpus() == 1) {
+  if (most_rows(from) == 0 || machines.gpus() == 1) {
     cost.kept_share = 1;
     return cost;
   }
   for (std::size_t node = 0; node < machines.nodes.size(); ++node) {
-    auto const gpus = static_cast<double>(machines.nodes[to_id<node_id>(node)]);
+    auto const gpus = static_cast<double>(machines.nodes[ballast::to_id<ballast::node_id>(node)]);
     cost.messages_mean += gpus * (nodes - 1 + gpus - 1);
     double const received = std::ceil(ranks / gpus - 1) + gpus - 1;
     cost.messages_max = std::max({cost.messages_max, nodes - 1 + gpus - 1, received});
@@ -88,9 +77,9 @@ namespace detail {
   cost.bytes_max = std::max(cost.bytes_mean, (ranks - ranks / most_gpus) * part + between_nodes);
   cost.within_node_bytes = ranks * within_node;
   cost.between_nodes_bytes = ranks * between_nodes;
-  cost.seconds =
-      machines.latency_seconds + transfer_seconds(machines, (ranks - ranks / most_gpus) * part,
-                                                  (ranks / fewest_gpus - 1) * part);
+  cost.seconds = machines.latency_seconds +
+                 ballast::transfer_seconds(machines, (ranks - ranks / most_gpus) * part,
+                                           (ranks / fewest_gpus - 1) * part);
   return cost;
 }
 
@@ -110,35 +99,26 @@ namespace detail {
 /// Complexity  O(samples + pieces of both, x arrays) and the bytes of all ranks; comm.scratch holds
 ///             ranks + 1 padded parts.
 /// Source      the baseline of B. Xiao, Y. Zheng et al., "OrchMLLM", arXiv 2503.23830.
-template <communicator C, std::same_as<row_array>... Arrays>
-[[nodiscard]] result<void> all_gather_dispatch(C& comm, placement const& from, placement const& to,
-                                               Arrays const&... arrays)
+template <ballast::communicator C, std::same_as<ballast::row_array>... Arrays>
+[[nodiscard]] ballast::result<void> all_gather_dispatch(C& comm, ballast::placement const& from,
+                                                        ballast::placement const& to,
+                                                        Arrays const&... arrays)
 {
-  BALLAST_EXPECTS(from.ranks() == comm.size() && to.ranks() == comm.size(),
-                  "the placements are over ", from.ranks(), " and ",
-                  detail::counted(to.ranks(), "rank"), ", and the communicator has ", comm.size());
-  std::array<row_array, sizeof...(Arrays)> const all{arrays...};
-  rank_id const self = comm.rank();
-  tokens const rows = detail::most_rows(from);
+  std::array<ballast::row_array, sizeof...(Arrays)> const all{arrays...};
+  ballast::rank_id const self = comm.rank();
+  ballast::tokens const rows = most_rows(from);
   std::size_t part = 0;  // bytes: array after array, each padded to the rank with most rows
-  for (row_array const& array : all) {
-    auto const number = &array - all.data();
-    BALLAST_EXPECTS(array.row_bytes >= 1, "array ", number, " has rows of no bytes");
-    BALLAST_EXPECTS(
-        array.from.size() == static_cast<std::size_t>(from.rows(self)) * array.row_bytes, "array ",
-        number, " has ", detail::counted(array.from.size(), "byte"), " in `from`, and rank ", self,
-        " has ", detail::counted(from.rows(self), "row"), " of ",
-        detail::counted(array.row_bytes, "byte"), " before the exchange");
-    BALLAST_EXPECTS(array.to.size() == static_cast<std::size_t>(to.rows(self)) * array.row_bytes,
-                    "array ", number, " has ", detail::counted(array.to.size(), "byte"),
-                    " in `to`, and rank ", self, " has ", detail::counted(to.rows(self), "row"),
-                    " of ", detail::counted(array.row_bytes, "byte"), " after the exchange");
-    part += block_bytes(rows, array.row_bytes);
+  for (ballast::row_array const& array : all) {
+    part += ballast::block_bytes(rows, array.row_bytes);
   }
 
-  auto const word =
-      digest{}.add(from.digest()).add(to.digest()).add(detail::word_of(std::span(all)));
-  if (auto same = agree(comm, word.value(), "placements, or arrays' types and widths"); !same) {
+  ballast::digest word;
+  word.add(from.digest()).add(to.digest());
+  for (ballast::row_array const& array : all) {
+    word.add(array.row_bytes).add(array.element_bytes);
+  }
+  if (auto same = ballast::agree(comm, word.value(), "placements, or arrays' types and widths");
+      !same) {
     return same;
   }
 
@@ -146,26 +126,35 @@ template <communicator C, std::same_as<row_array>... Arrays>
   std::span<std::byte> const own = memory.first(part);
   std::span<std::byte> const gathered = memory.subspan(part);
   std::size_t block = 0;
-  for (row_array const& array : all) {
+  for (ballast::row_array const& array : all) {
     if (!array.from.empty()) { std::memcpy(&own[block], array.from.data(), array.from.size()); }
-    block += block_bytes(rows, array.row_bytes);
+    block += ballast::block_bytes(rows, array.row_bytes);
   }
   if (auto done = comm.all_gather(own, gathered); !done) { return done; }
   if (auto done = comm.wait(); !done) { return done; }
 
-  detail::for_each_overlap(from, to, [&](detail::token_overlap const& shared) {
-    if (shared.to != self) { return; }
-    std::size_t offset = to_index(shared.from) * part;
-    for (row_array const& array : all) {
-      std::memcpy(&array.to[static_cast<std::size_t>(shared.to_row) * array.row_bytes],
-                  &gathered[offset + static_cast<std::size_t>(shared.from_row) * array.row_bytes],
-                  static_cast<std::size_t>(shared.count) * array.row_bytes);
-      offset += block_bytes(rows, array.row_bytes);
+  for (std::size_t sample = 0; sample < from.size(); ++sample) {
+    for (ballast::piece const& source : from[ballast::to_id<ballast::sample_id>(sample)]) {
+      for (ballast::piece const& target : to[ballast::to_id<ballast::sample_id>(sample)]) {
+        ballast::tokens const first = std::max(source.first, target.first);
+        ballast::tokens const end =
+            std::min(source.first + source.count, target.first + target.count);
+        if (target.rank != self || first >= end) { continue; }
+        auto const from_row = static_cast<std::size_t>(source.row + first - source.first);
+        auto const to_row = static_cast<std::size_t>(target.row + first - target.first);
+        std::size_t offset = ballast::to_index(source.rank) * part;
+        for (ballast::row_array const& array : all) {
+          std::memcpy(&array.to[to_row * array.row_bytes],
+                      &gathered[offset + from_row * array.row_bytes],
+                      static_cast<std::size_t>(end - first) * array.row_bytes);
+          offset += ballast::block_bytes(rows, array.row_bytes);
+        }
+      }
     }
-  });
+  }
   return {};
 }
 
-}  // namespace ballast::inline v0
+}  // namespace baselines
 
-#endif  // BALLAST_ROUTE_ALL_GATHER_DISPATCH_HPP
+#endif  // BALLAST_EXAMPLES_COMMON_BASELINES_ALL_GATHER_DISPATCH_HPP

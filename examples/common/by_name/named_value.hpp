@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_BY_NAME_DETAIL_NAMED_VALUE_HPP
-#define BALLAST_BY_NAME_DETAIL_NAMED_VALUE_HPP
+#ifndef BALLAST_EXAMPLES_COMMON_BY_NAME_NAMED_VALUE_HPP
+#define BALLAST_EXAMPLES_COMMON_BY_NAME_NAMED_VALUE_HPP
+
+#include "policy_expression.hpp"
 
 #include <ballast/core/result.hpp>
-#include <ballast/text/detail/policy_expression.hpp>
-#include <ballast/text/detail/text_error.hpp>
 #include <ballast/text/excerpt.hpp>
 
 #include <array>
@@ -12,7 +12,7 @@
 #include <string>
 #include <string_view>
 
-namespace ballast::inline v0::detail {
+namespace by_name {
 
 /// A name that command lines know, and how the settings after it become a value.
 template <class Value, class Reader>
@@ -55,13 +55,13 @@ template <class Value, class Reader, std::size_t Size>
 
 /// The error of a name that the table does not have. `kind` is what messages call a value.
 template <class Value, class Reader, std::size_t Size>
-[[nodiscard]] error no_such_name(std::array<named_value<Value, Reader>, Size> const& table,
-                                 std::string_view kind, std::string_view text, std::size_t offset,
-                                 std::string_view name)
+[[nodiscard]] ballast::error no_such_name(std::array<named_value<Value, Reader>, Size> const& table,
+                                          std::string_view kind, std::string_view text,
+                                          std::size_t offset, std::string_view name)
 {
   std::string reason = "there is no ";
-  reason.append(kind).append(" ").append(excerpt(name));
-  return text_error(error_code::unknown_name, text, offset,
+  reason.append(kind).append(" ").append(ballast::excerpt(name));
+  return text_error(ballast::error_code::unknown_name, text, offset,
                     reason.append("; choose one of ").append(list_names(table)));
 }
 
@@ -70,9 +70,9 @@ template <class Value, class Reader, std::size_t Size>
 ///
 /// Errors      unknown_name: the table has no such name; and those of the reader.
 template <class Value, class Reader, std::size_t Size, class... More>
-[[nodiscard]] result<Value> read_named(std::array<named_value<Value, Reader>, Size> const& table,
-                                       policy_expression const& text, std::string_view kind,
-                                       More... more)
+[[nodiscard]] ballast::result<Value> read_named(
+    std::array<named_value<Value, Reader>, Size> const& table, policy_expression const& text,
+    std::string_view kind, More... more)
 {
   auto const* const named = find_named(table, text.name);
   if (named == nullptr) {
@@ -83,6 +83,6 @@ template <class Value, class Reader, std::size_t Size, class... More>
   return read.finish(value);
 }
 
-}  // namespace ballast::inline v0::detail
+}  // namespace by_name
 
-#endif  // BALLAST_BY_NAME_DETAIL_NAMED_VALUE_HPP
+#endif  // BALLAST_EXAMPLES_COMMON_BY_NAME_NAMED_VALUE_HPP

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef BALLAST_EXAMPLES_COMMON_BY_NAME_ANY_POLICY_HPP
+#define BALLAST_EXAMPLES_COMMON_BY_NAME_ANY_POLICY_HPP
+
+#include "held_value.hpp"
+
+#include <ballast/core/ids.hpp>
+#include <ballast/core/quantities.hpp>
+#include <ballast/core/ratio.hpp>
+#include <ballast/core/workspace.hpp>
+#include <ballast/partition/batching.hpp>
+#include <ballast/partition/concepts.hpp>
+#include <ballast/partition/longest_processing_time.hpp>
+
+#include <concepts>
+#include <span>
+#include <utility>
+
+namespace by_name {
+
+struct held_partition_policy : comparable_interface {
+  virtual ballast::ratio run(ballast::partition_problem const& problem,
+                             std::span<ballast::cost_units> loads, std::span<ballast::bag_id> owner,
+                             ballast::workspace& memory) const = 0;
+  [[nodiscard]] virtual bool restricts() const = 0;
+  [[nodiscard]] virtual ballast::batching batches() const = 0;
+  [[nodiscard]] virtual bool keeps_counts() const = 0;
+  [[nodiscard]] virtual bool keeps_homes() const = 0;
+  [[nodiscard]] virtual bool keeps_rules() const = 0;
+};
+
+/// A policy chosen at run time, for command lines and benchmarks. Trainers write the type instead,
+/// so that the compiler sees through it.
+///
+/// It is a value that holds any policy, of the library or of the caller, nested ones too:
+/// `any_policy{refine{any_policy{round_robin{}}}}`. Copies share the policy, which never changes.
+///
+/// Ensures     (1) its plans, restrictions, rules and batches are those of the policy that it holds
+///             (2) two are equal when they hold equal policies of the same type
+class any_policy : public any_held<held_partition_policy> {
+ public:
+  any_policy() : any_policy(ballast::longest_processing_time{}) {}
+
+  template <class Policy>
+    requires(!std::same_as<Policy, any_policy> && ballast::partition_policy<Policy>)
+  explicit any_policy(Policy policy) : any_held(new holder<Policy>(std::move(policy)))
+  {}
+
+  ballast::ratio operator()(ballast::partition_problem const& problem,
+                            std::span<ballast::cost_units> loads, std::span<ballast::bag_id> owner,
+                            ballast::workspace& memory) const
+  {
+    return held().run(problem, loads, owner, memory);
+  }
+  [[nodiscard]] bool restricts() const { return held().restricts(); }
+  [[nodiscard]] ballast::batching batches() const { return held().batches(); }
+  [[nodiscard]] bool keeps_counts() const { return held().keeps_counts(); }
+  [[nodiscard]] bool keeps_homes() const { return held().keeps_homes(); }
+  [[nodiscard]] bool keeps_rules() const { return held().keeps_rules(); }
+
+ private:
+  template <class Policy>
+  struct holder final : held_value<held_partition_policy, Policy> {
+    using held_value<held_partition_policy, Policy>::held_value;
+
+    ballast::ratio run(ballast::partition_problem const& problem,
+                       std::span<ballast::cost_units> loads, std::span<ballast::bag_id> owner,
+                       ballast::workspace& memory) const override
+    {
+      return ballast::run_policy(this->value, problem, loads, owner, memory);
+    }
+    [[nodiscard]] bool restricts() const override { return ballast::restricts_plans(this->value); }
+    [[nodiscard]] ballast::batching batches() const override
+    {
+      return ballast::batching_of(this->value);
+    }
+    [[nodiscard]] bool keeps_counts() const override
+    {
+      return ballast::plans_keep_counts(this->value);
+    }
+    [[nodiscard]] bool keeps_homes() const override
+    {
+      if constexpr (requires(Policy const& policy) { policy.keeps_homes(); }) {
+        return this->value.keeps_homes();
+      } else {
+        return false;
+      }
+    }
+    [[nodiscard]] bool keeps_rules() const override
+    {
+      return ballast::keeps_placement_rules(this->value);
+    }
+  };
+};
+
+}  // namespace by_name
+
+#endif  // BALLAST_EXAMPLES_COMMON_BY_NAME_ANY_POLICY_HPP
