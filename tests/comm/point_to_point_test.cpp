@@ -2,6 +2,7 @@
 #include <ballast/comm/point_to_point.hpp>
 
 #include <gtest/gtest.h>
+#include "../support/hand_moved_clock.hpp"
 #include "checks_on_threads.hpp"  // defines: ballast_test::run_on_threads, ...
 #include "pipe_communicator.hpp"
 #include "transfer_checks.hpp"  // defines: ballast_test::transfer_checks
@@ -131,10 +132,11 @@ TEST(ThreadPointToPoint, NamesWhoLeftToAll)
 // The failure of a transfer is that of all that follows, of collective operations too.
 TEST(ThreadPointToPoint, NamesWhoDoesNotComeToAll)
 {
+  ballast_test::hand_moved_clock clock;
   auto const ends = ballast::run_ranks(
       4,
-      [](thread_communicator& comm) {
-        if (comm.rank() == rank_id{1}) { std::this_thread::sleep_for(1500ms); }
+      [&](thread_communicator& comm) {
+        if (comm.rank() == rank_id{1}) { clock.pass_when(3, comm.deadline()); }
         auto done = thread_checks::exchange_with_all(comm, 100);
         auto const met = comm.barrier();
         EXPECT_FALSE(met);
@@ -152,7 +154,7 @@ TEST(ThreadPointToPoint, NamesWhoDoesNotComeToAll)
 // A transfer of the rank ends while it waits in a barrier: it waits there all the same.
 TEST(ThreadPointToPoint, NamesWhoSendsAndDoesNotComeToTheBarrier)
 {
-  std::latch about_to_wait(1);
+  ballast_test::hand_moved_clock clock;
   std::latch over(2);
   auto const ends = ballast::run_ranks(
       2,
@@ -161,12 +163,11 @@ TEST(ThreadPointToPoint, NamesWhoSendsAndDoesNotComeToTheBarrier)
         result<void> done;
         if (comm.rank() == rank_id{1}) {
           EXPECT_TRUE(comm.receive(bytes, rank_id{0}));
-          about_to_wait.count_down();
           done = comm.barrier();
         } else {
-          about_to_wait.wait();
-          std::this_thread::sleep_for(50ms);
+          clock.pass_when(1, 0ms);
           EXPECT_TRUE(comm.send(bytes, rank_id{1}));
+          clock.pass_when(1, comm.deadline());
         }
         over.arrive_and_wait();
         return done;

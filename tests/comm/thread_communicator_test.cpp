@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include "../support/hand_moved_clock.hpp"
 #include "checks_on_threads.hpp"  // defines: ballast_test::run_on_threads, ...
 #include "conformance.hpp"        // defines: ballast_test::conformance
 #include "out_of_memory.hpp"      // defines: ballast_test::exchange_without_memory
@@ -15,6 +16,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <latch>
 #include <optional>
 #include <string>
 #include <thread>
@@ -71,11 +73,14 @@ TEST(ThreadCommunicatorMemory, AnswersWhereverItRunsOut)
       std::vector<std::thread> ranks;
       for (std::size_t rank = 0; rank < comms.size(); ++rank) {
         ranks.emplace_back([&, rank] {
-          std::optional<thread_communicator> comm = std::move(comms[rank]);
-          answers[rank] =
-              ballast_test::exchange_without_memory<thread_communicator, std::vector<std::byte>>(
-                  *comm, n);
-          if (stays) { comms[rank] = *std::move(comm); }
+          {
+            std::optional<thread_communicator> comm = std::move(comms[rank]);
+            answers[rank] =
+                ballast_test::exchange_without_memory<thread_communicator, std::vector<std::byte>>(
+                    *comm, n);
+            if (stays) { comms[rank] = *std::move(comm); }
+          }
+          ballast_test::hand_moved_clock::end_to_act();
         });
       }
       for (std::thread& each : ranks) { each.join(); }
@@ -110,33 +115,41 @@ TEST(ThreadCommunicatorGroup, CanWaitForAsLongAsTheClockCounts)
 
 // ---- Ranks that do not come, come late, or leave ----
 
-// Far more than a rank needs to come, on a busy machine too: it must not be missed by accident.
 constexpr auto time_to_come = 2s;
 
 TEST(ThreadCommunicatorGroup, NamesWhoIsMissingAtTheDeadline)
 {
+  ballast_test::hand_moved_clock clock;
   struct scenario {
     std::vector<thread_communicator> comms;
     rank_list absent;
   };
   std::vector<scenario> scenarios;
+  std::size_t ranks = 0;
+  std::size_t missing_ranks = 0;
   for (std::size_t const size : {2U, 5U}) {
     for (rank_list const& absent : thread_conformance::absences(size)) {
       scenarios.push_back({thread_communicator::make(size, time_to_come), absent});
+      ranks += size;
+      missing_ranks += absent.size();
     }
   }
   {
-    std::vector<std::jthread> threads;  // of all groups at once, since all take as long
+    std::latch met(static_cast<std::ptrdiff_t>(ranks));
+    std::vector<std::jthread> threads;
     for (auto& [comms, absent] : scenarios) {
       for (thread_communicator& comm : comms) {
-        threads.emplace_back([&comm, &missing = absent] {
+        threads.emplace_back([&met, &comm, &missing = absent] {
           EXPECT_TRUE(comm.barrier());
+          met.count_down();
           if (std::ranges::count(missing, comm.rank()) == 0) {
             thread_conformance::expect_broken(comm, error_code::timed_out, missing);
           }
         });
       }
     }
+    met.wait();
+    clock.pass_when(ranks - missing_ranks, time_to_come);
   }
   for (auto& [comms, absent] : scenarios) {
     for (rank_id const late : absent) {  // the same error, at once
@@ -223,8 +236,10 @@ TEST(ThreadCommunicatorGroup, NeverReadsTheArraysOfWhoGaveUp)
 
 TEST(ThreadCommunicatorGroup, PassesItsDeadlineToPartsThatBreakAlone)
 {
+  ballast_test::hand_moved_clock clock;
   auto comms = thread_communicator::make(4, time_to_come);
   std::vector<std::optional<thread_communicator>> parts(4);
+  std::latch first_part(2);
   auto const on_ranks = [&](std::size_t count, auto call) {
     std::vector<std::jthread> threads;
     for (std::size_t rank = 0; rank < count; ++rank) { threads.emplace_back(call, rank); }
@@ -234,8 +249,13 @@ TEST(ThreadCommunicatorGroup, PassesItsDeadlineToPartsThatBreakAlone)
     ASSERT_TRUE(part);
     parts[rank] = *std::move(part);
   });
-  on_ranks(3, [&](std::size_t rank) {
+  on_ranks(4, [&](std::size_t rank) {
+    if (rank == 3) {
+      first_part.wait();
+      return clock.pass_when(1, time_to_come);
+    }
     auto const met = parts[rank]->barrier();
+    if (rank < 2) { first_part.count_down(); }
     EXPECT_EQ(met.has_value(), rank != 2);
     if (!met) {
       EXPECT_EQ(met.error().code, error_code::timed_out);

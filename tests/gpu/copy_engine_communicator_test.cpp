@@ -428,6 +428,7 @@ TEST(CopyEngineCommunicatorMemory, AnswersWhereverItRunsOut)
         streams.all(), {.deadline = ballast_test::memory_deadline}, [&](communicator& comm) {
           answers[to_index(comm.rank())] =
               ballast_test::exchange_without_memory<communicator, pinned_bytes>(comm, n);
+          ballast_test::hand_moved_clock::end_to_act();
         });
     return answers;
   });

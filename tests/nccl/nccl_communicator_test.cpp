@@ -823,6 +823,7 @@ TEST(NcclCommunicator, AnswersWhereverMemoryRunsOut)
     ranks.run({.deadline = ballast_test::memory_deadline, .verify = true}, [&](communicator& comm) {
       answers[to_index(comm.rank())] =
           ballast_test::exchange_without_memory<communicator, pinned_bytes>(comm, n);
+      ballast_test::hand_moved_clock::end_to_act();
     });
     return answers;
   });

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cuda_shim.hpp"
 
+#include "hand_moved_clock.hpp"
+
 #include "counted_allocations.hpp"
 
 #include <ballast/core/random.hpp>

@@ -2,7 +2,19 @@
 #ifndef BALLAST_TESTS_SUPPORT_HAND_MOVED_CLOCK_HPP
 #define BALLAST_TESTS_SUPPORT_HAND_MOVED_CLOCK_HPP
 
+#include "time_limits.hpp"
+
 #include <ballast/core/detail/wait_clock.hpp>
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <mutex>
+#include <optional>
+#include <stop_token>
+#include <thread>
 
 namespace ballast_test {
 
@@ -16,7 +28,76 @@ class hand_moved_clock {
   hand_moved_clock(hand_moved_clock const&) = delete;
   hand_moved_clock& operator=(hand_moved_clock const&) = delete;
 
-  void pass(clock::duration time) { clock::move_to(clock::now() + time); }
+  static void pass(clock::duration time) { clock::move_to(clock::now() + time); }
+
+  /// The same, once so many waits of this process are under way beside those of `acting`, and none
+  /// of them would end before. Returns when all have ended or looked again.
+  static void pass_when(std::size_t waiting, clock::duration time)
+  {
+    // In the second round all have looked after all had begun to wait.
+    auto ended = round(waiting);
+    for (auto before = ended - 1; before != ended; ended = round(waiting)) { before = ended; }
+    pass(time);
+    (void)round(waiting, ended);
+  }
+
+  /// Threads that wait or act, which others count for a test.
+  static void begin_to_act(std::size_t threads = 1) { change_acting(threads); }
+  static void end_to_act() { change_acting(std::size_t{0} - 1); }
+  [[nodiscard]] static std::size_t acting()
+  {
+    std::lock_guard const lock(clock::all_waits().mutex);
+    return acting_;
+  }
+
+ private:
+  static void change_acting(std::size_t by)
+  {
+    clock::waits& all = clock::all_waits();
+    std::lock_guard const lock(all.mutex);
+    acting_ += by;
+    ++all.ended;
+  }
+
+  /// Returns how many waits have ended when so many that are under way have looked anew, where
+  /// those count too that have ended since `before` had.
+  static std::uint64_t round(std::size_t waiting, std::optional<std::uint64_t> before = {})
+  {
+    clock::waits& all = clock::all_waits();
+    std::unique_lock lock(all.mutex);
+    ++all.round;
+    all.looked = 0;
+    auto const end = std::chrono::steady_clock::now() + time_bound;
+    while (all.looked + (before ? all.ended - *before : 0) < waiting + acting_) {
+      if (std::chrono::steady_clock::now() > end) {
+        std::fprintf(stderr, "%zu wait, and not %zu and %zu\n", all.looked, waiting, acting_);
+        std::abort();
+      }
+      lock.unlock();
+      std::this_thread::sleep_for(std::chrono::microseconds(100));
+      lock.lock();
+    }
+    return all.ended;
+  }
+
+  static inline std::size_t acting_ = 0;
+};
+
+/// A clock that passes by such steps whenever all threads that take part wait for it.
+class passing_time {
+ public:
+  explicit passing_time(hand_moved_clock::clock::duration step)
+      : mover_([step](std::stop_token const& over) {
+          while (!over.stop_requested()) {
+            if (hand_moved_clock::acting() > 0) { hand_moved_clock::pass_when(0, step); }
+            std::this_thread::sleep_for(std::chrono::microseconds(100));
+          }
+        })
+  {}
+
+ private:
+  hand_moved_clock clock_;
+  std::jthread mover_;
 };
 
 }  // namespace ballast_test

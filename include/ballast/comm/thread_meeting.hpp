@@ -8,6 +8,7 @@
 #include <ballast/comm/deadline.hpp>
 #include <ballast/comm/detail/thread_transfers.hpp>
 #include <ballast/comm/detail/thread_waits.hpp>
+#include <ballast/core/detail/wait_clock.hpp>
 #include <ballast/core/result.hpp>
 
 #include <algorithm>
@@ -105,9 +106,7 @@ class thread_meeting {
       }
       waits_.waits_for[self] = detail::thread_waits::everybody;
       ++here_;
-      // The clock overflows on now + max.
-      waits_.met.wait_for(lock, std::min(deadline_, detail::longest_deadline),
-                          [&] { return turn_ != turn || cannot(); });
+      detail::wait_by_clock(waits_.met, lock, deadline_, [&] { return turn_ != turn || cannot(); });
       if (turn_ != turn) { return {}; }
     }
     return waits_.fail(

@@ -6,6 +6,7 @@
 #include <ballast/comm/comm_failure.hpp>
 #include <ballast/comm/deadline.hpp>
 #include <ballast/core/contract.hpp>
+#include <ballast/core/detail/wait_clock.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/result.hpp>
 
@@ -250,7 +251,7 @@ class torch_communicator {
   template <class Outgoing, class Incoming>
   [[nodiscard]] result<void> exchange(char const* operation, Outgoing outgoing, Incoming incoming)
   {
-    using clock = std::chrono::steady_clock;
+    using clock = detail::wait_clock;
     auto const end = clock::now() + job_->deadline;
     std::vector<rank_id> lost, late;
     auto const attempt = [&](std::size_t peer, auto act) {

@@ -7,6 +7,7 @@
 #include <ballast/comm/detail/thread_waits.hpp>
 #include <ballast/comm/point_to_point.hpp>
 #include <ballast/core/contract.hpp>
+#include <ballast/core/detail/wait_clock.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/result.hpp>
 
@@ -65,8 +66,7 @@ class thread_transfers {
     transfer& own = at(self, id);
     members_[self].awaited = to_index(id);
     if (own.now == state::open) { waits_.waits_for[self] = own.peer; }
-    // The clock overflows on now + max.
-    waits_.woken[self].wait_for(lock, std::min(deadline_, longest_deadline), [&] {
+    wait_by_clock(waits_.woken[self], lock, deadline_, [&] {
       bool const hopeless = waits_.failure || waits_.left[own.peer];
       return is_over(own) || (own.now == state::open && hopeless);
     });

@@ -6,8 +6,11 @@
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <cstddef>
+#include <cstdint>
 #include <limits>
 #include <mutex>
+#include <utility>
 
 namespace ballast::inline v0::detail {
 
@@ -39,25 +42,71 @@ struct wait_clock {
 
   static void move_no_longer() noexcept { moved_.store(real, std::memory_order_release); }
 
+  /// The waits of this process while the clock is moved, for tests to know when nobody will act
+  /// before it is moved again.
+  struct waits {
+    std::mutex mutex;
+    std::uint64_t round = 1;
+    std::size_t looked = 0;  // waits under way that have looked in vain in this round
+    std::uint64_t ended = 0;
+  };
+  [[nodiscard]] static waits& all_waits() noexcept
+  {
+    static waits all;
+    return all;
+  }
+
+  /// One wait, which says each time that what it waits for is not there.
+  class watched_wait {
+   public:
+    watched_wait() = default;
+    watched_wait(watched_wait const&) noexcept {}  // another wait
+    watched_wait& operator=(watched_wait const&) = delete;
+    ~watched_wait() { end(); }
+
+    void look_in_vain()
+    {
+      if (!is_moved()) { return; }
+      waits& all = all_waits();
+      std::lock_guard const lock(all.mutex);
+      if (round_ != all.round) { ++all.looked; }
+      round_ = all.round;
+    }
+    void end() noexcept
+    {
+      if (round_ == 0) { return; }
+      waits& all = all_waits();
+      std::lock_guard const lock(all.mutex);
+      if (std::exchange(round_, 0) == all.round) { --all.looked; }
+      ++all.ended;
+    }
+
+   private:
+    std::uint64_t round_ = 0;  // in which it has looked
+  };
+
  private:
   static constexpr rep real = std::numeric_limits<rep>::min();
   static inline std::atomic<rep> moved_{real};
 };
 
-/// condition.wait_for(lock, limit, done) by that clock: whether done() holds. While the clock is
-/// moved it looks every millisecond.
+/// condition.wait_for(lock, limit, done) by that clock: whether done() holds. More than a year is a
+/// year, since the clock overflows. While it is moved this looks every millisecond.
 template <class Done>
 bool wait_by_clock(std::condition_variable& condition, std::unique_lock<std::mutex>& lock,
-                   wait_clock::duration limit, Done done)
+                   std::chrono::milliseconds limit, Done done)
 {
-  auto const end = wait_clock::now() + limit;
+  wait_clock::watched_wait own;
+  auto const end =
+      wait_clock::now() + std::min<std::chrono::milliseconds>(limit, std::chrono::hours(24 * 365));
   while (!done()) {
-    auto left = end - wait_clock::now();
-    if (left <= left.zero()) { return false; }
+    if (wait_clock::now() >= end) { return false; }
+    own.look_in_vain();
     if (wait_clock::is_moved()) {
-      left = std::min<wait_clock::duration>(left, std::chrono::milliseconds(1));
+      condition.wait_for(lock, std::chrono::milliseconds(1));
+    } else {
+      condition.wait_until(lock, end);
     }
-    condition.wait_for(lock, left);
   }
   return true;
 }

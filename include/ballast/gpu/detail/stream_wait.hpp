@@ -4,6 +4,7 @@
 
 #include <ballast/comm/deadline.hpp>
 #include <ballast/core/config.hpp>
+#include <ballast/core/detail/wait_clock.hpp>
 
 #include <cuda_runtime_api.h>  // cudaStream_t, cudaStreamQuery
 
@@ -32,12 +33,14 @@ template <class Done>
 [[nodiscard]] bool poll(std::chrono::milliseconds deadline, Done done)
 {
   using namespace std::chrono;
-  auto const begin = steady_clock::now();
+  wait_clock::watched_wait own;
+  auto const begin = wait_clock::now();
   auto const patience = std::min(deadline, longest_deadline);  // more overflows the clock
   for (;;) {
     if (done()) { return true; }
-    auto const waited = steady_clock::now() - begin;
+    auto const waited = wait_clock::now() - begin;
     if (waited >= patience) { return false; }
+    own.look_in_vain();
     if (waited < microseconds(200)) {
       std::this_thread::yield();
     } else {

@@ -4,6 +4,7 @@
 
 #include <ballast/core/contract.hpp>
 #include <ballast/core/detail/concat.hpp>
+#include <ballast/core/detail/wait_clock.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/runtime/data/data_batch.hpp>
@@ -122,9 +123,13 @@ class data_pipeline {
     auto const asked = clock::now();
     if (times.returned != clock::time_point()) { rates_.computed(asked - times.returned); }
     start_loaders();
-    while (!steps_.has(rank) && !over()) {
-      ready_.wait_for(lock, options_.late_after);
+    auto const ready = [&] { return steps_.has(rank) || over(); };
+    auto const ready_and_all_in_time = [&] {
       give_up_late_loaders();
+      return ready();
+    };
+    while (!ready()) {
+      (void)detail::wait_by_clock(ready_, lock, options_.late_after, ready_and_all_in_time);
     }
     times.returned = clock::now();
     times.waited += times.returned - asked;
@@ -236,7 +241,7 @@ class data_pipeline {
   void load(loader& own, data_deal dealt, std::unique_lock<std::mutex>& lock)
   {
     auto const begin = clock::now();
-    own.loads_since = begin;
+    own.loads_since = detail::wait_clock::now();
     result<loaded_sample> loaded;
     lock.unlock();
     auto const called = detail::call_user("load()", [&] { loaded = source_.load(dealt.sample); });

@@ -3,6 +3,7 @@
 #define BALLAST_RUNTIME_DATA_DATA_TRAINER_HPP
 
 #include <ballast/comm/point_to_point.hpp>
+#include <ballast/core/detail/wait_clock.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/runtime/data/data_batch.hpp>
@@ -50,15 +51,15 @@ class data_trainer {
   /// The next step, when all that this rank computes of it is there; nothing after the last one.
   [[nodiscard]] result<std::optional<data_batch>> next()
   {
-    auto const asked = clock::now();
+    auto const asked = std::chrono::steady_clock::now();
     auto const computed = returned_ ? asked - *returned_ : clock::duration();
-    for (receive& each : receives_) { each.since = asked; }  // nobody has looked meanwhile
+    for (receive& each : receives_) { each.since = clock::now(); }  // nobody has looked meanwhile
     post_.listen();
     while (steps_.empty() ? !over_ : steps_.front().awaited > 0) {
       if (gives_up()) { return tl::unexpected(stopped_.error()); }
       if (auto done = progress(); !done) { return tl::unexpected(done.error()); }
     }
-    returned_ = clock::now();
+    returned_ = std::chrono::steady_clock::now();
     waited_ += *returned_ - asked;
     if (steps_.empty()) {
       if (!stopped_) { return tl::unexpected(stopped_.error()); }
@@ -96,7 +97,7 @@ class data_trainer {
   [[nodiscard]] std::chrono::nanoseconds waited() const { return waited_; }
 
  private:
-  using clock = std::chrono::steady_clock;
+  using clock = detail::wait_clock;
   using word = detail::data_word;
 
   struct announced {
@@ -239,7 +240,7 @@ class data_trainer {
   bool lost_proxy_ = false;  // it says nothing, though it should
   result<void> stopped_;
   clock::time_point stopped_at_;
-  std::optional<clock::time_point> returned_;
+  std::optional<std::chrono::steady_clock::time_point> returned_;
   clock::duration waited_ = {};
 };
 

@@ -3,6 +3,7 @@
 #define BALLAST_RUNTIME_DATA_SERVE_AS_LOADER_HPP
 
 #include <ballast/comm/point_to_point.hpp>
+#include <ballast/core/detail/wait_clock.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
@@ -128,13 +129,12 @@ template <point_to_point Communicator, data_source Source>
       loads = true;
       worker.start();
     }
-    idle ? pause.rest() : pause.end();
+    idle ? pause.rest(!loads) : pause.end();
   }
   if (parts) { post.send({data_word::bye}); }
   // What is still on its way has to leave; a rank that is gone takes nothing.
-  auto const end =
-      std::chrono::steady_clock::now() + detail::time_to_leave(detail::longest_silence(comm));
-  while (!post.flush().value_or(true) && std::chrono::steady_clock::now() < end) { pause.rest(); }
+  auto const end = detail::wait_clock::now() + detail::time_to_leave(detail::longest_silence(comm));
+  while (!post.flush().value_or(true) && detail::wait_clock::now() < end) { pause.rest(); }
   return ended;
 }
 

@@ -7,6 +7,7 @@
 #include <ballast/comm/detail/mpi/mpi_incoming.hpp>
 #include <ballast/comm/detail/mpi/mpi_missing_ranks.hpp>
 #include <ballast/core/contract.hpp>
+#include <ballast/core/detail/wait_clock.hpp>
 #include <ballast/core/result.hpp>
 
 #include <mpi.h>
@@ -139,7 +140,7 @@ class mpi_requests {
   }
 
  private:
-  using clock = std::chrono::steady_clock;
+  using clock = wait_clock;
   using presence = mpi_missing_ranks::presence;
 
   // Posts the receive that a roll call completes; it stays in front of all requests.

@@ -6,6 +6,7 @@
 #include <ballast/comm/deadline.hpp>
 #include <ballast/comm/point_to_point.hpp>
 #include <ballast/core/detail/concat.hpp>
+#include <ballast/core/detail/wait_clock.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/runtime/detail/data/data_message.hpp>
@@ -84,17 +85,24 @@ class moved_bytes {
 /// Between looks at messages: sleeps the longer, the longer there was nothing to do.
 class idle_pause {
  public:
-  void end() { begun_.reset(); }
-  void rest()
+  void end()
   {
-    auto const now = std::chrono::steady_clock::now();
+    begun_.reset();
+    wait_.end();
+  }
+  /// `alone` says that nothing of this rank goes on meanwhile.
+  void rest(bool alone = true)
+  {
+    auto const now = wait_clock::now();
     if (!begun_) { begun_ = now; }
+    alone ? wait_.look_in_vain() : wait_.end();
     std::this_thread::sleep_for(std::clamp<std::chrono::nanoseconds>(
         (now - *begun_) / 16, std::chrono::microseconds(50), std::chrono::milliseconds(1)));
   }
 
  private:
-  std::optional<std::chrono::steady_clock::time_point> begun_;
+  std::optional<wait_clock::time_point> begun_;
+  wait_clock::watched_wait wait_;
 };
 
 /// How long a rank may be silent while another one listens: the deadline of the communicator.
@@ -196,7 +204,7 @@ class data_post {
   }
 
  private:
-  using clock = std::chrono::steady_clock;
+  using clock = wait_clock;
 
   void send(std::span<std::byte const> bytes)
   {

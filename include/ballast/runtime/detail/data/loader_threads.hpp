@@ -2,7 +2,7 @@
 #ifndef BALLAST_RUNTIME_DETAIL_DATA_LOADER_THREADS_HPP
 #define BALLAST_RUNTIME_DETAIL_DATA_LOADER_THREADS_HPP
 
-#include <ballast/core/config.hpp>
+#include <ballast/core/detail/wait_clock.hpp>
 
 #include <chrono>
 #include <cstddef>
@@ -18,12 +18,12 @@ struct loader_thread {
   std::uint32_t number = 0;
   bool lost = false;
   bool ended = false;  // it touches nothing any more
-  std::optional<std::chrono::steady_clock::time_point> loads_since = {};
+  std::optional<wait_clock::time_point> loads_since = {};
   std::thread thread = {};
 
   [[nodiscard]] bool is_late(std::chrono::milliseconds limit) const
   {
-    return !lost && loads_since && std::chrono::steady_clock::now() - *loads_since >= limit;
+    return !lost && loads_since && wait_clock::now() - *loads_since >= limit;
   }
 };
 

@@ -4,6 +4,7 @@
 
 #include <ballast/comm/point_to_point.hpp>
 #include <ballast/core/detail/concat.hpp>
+#include <ballast/core/detail/wait_clock.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/runtime/detail/data/data_message.hpp>
@@ -28,10 +29,10 @@ struct loader_peer : data_post<Communicator> {
   {}
 
   std::uint32_t rank;
-  bool ended = false;     // it is lost, or has said goodbye
-  bool lost = false;      // it may take nothing any more
-  std::size_t loads = 0;  // samples that it was dealt, and has not told of
-  std::chrono::steady_clock::time_point heard = {};  // or since something is expected of it
+  bool ended = false;                 // it is lost, or has said goodbye
+  bool lost = false;                  // it may take nothing any more
+  std::size_t loads = 0;              // samples that it was dealt, and has not told of
+  wait_clock::time_point heard = {};  // or since something is expected of it
 };
 
 /// What it knows of a trainer.
@@ -50,7 +51,7 @@ struct trainer_peer : data_post<Communicator> {
 /// All of them, and what the proxy says to them whatever it is busy with.
 template <point_to_point Communicator>
 struct proxy_peers {
-  using clock = std::chrono::steady_clock;
+  using clock = wait_clock;
 
   proxy_peers(Communicator& comm, std::size_t first_loader) : longest(longest_silence(comm))
   {

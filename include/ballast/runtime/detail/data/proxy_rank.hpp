@@ -4,6 +4,7 @@
 
 #include <ballast/comm/point_to_point.hpp>
 #include <ballast/core/detail/concat.hpp>
+#include <ballast/core/detail/wait_clock.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/runtime/data/data_proxy.hpp>
@@ -74,7 +75,7 @@ class proxy_rank {
   }
 
  private:
-  using clock = std::chrono::steady_clock;
+  using clock = wait_clock;
   using nanoseconds = std::chrono::nanoseconds;
   using word = data_word;
   using loader = loader_peer<Communicator>;
