@@ -5,6 +5,7 @@
 #include "../comm/conformance.hpp"
 #include "../comm/out_of_memory.hpp"
 #include "../support/barely_aligned_allocator.hpp"
+#include "../support/hand_moved_clock.hpp"
 #include "../support/time_limits.hpp"
 #include "nccl_ranks.hpp"
 
@@ -29,8 +30,8 @@ using ballast::error_code;
 using ballast::nccl_communicator_options;
 using ballast::rank_id;
 using ballast_test::barely_aligned_allocator;
+using ballast_test::hand_moved_clock;
 using ballast_test::nccl_ranks;
-using ballast_test::soon;
 using ballast_test::time_bound;
 using std::chrono::milliseconds;
 using testing::AllOf;
@@ -64,6 +65,7 @@ static_assert(!usable_memory<std::allocator<float>>);
 
 constexpr nccl_communicator_options trusting = {.deadline = time_bound, .verify = false};
 constexpr nccl_communicator_options verifying = {.deadline = time_bound, .verify = true};
+constexpr milliseconds deadline{500};  // which a test has pass
 
 void expect_again(ballast::result<void> const& done, ballast::result<void> const& first)
 {
@@ -225,9 +227,9 @@ TEST(NcclCommunicator, WaitsInItsDestructorForWhatUsesItsScratch)
 
 TEST(NcclCommunicator, NamesThoseWhoseOptionsDiffer)
 {
-  nccl_communicator_options deadline = trusting;
-  deadline.deadline += milliseconds(1);
-  for (auto const& [option, differs] : {std::pair{"verify", verifying}, {"deadline", deadline}}) {
+  nccl_communicator_options longer = trusting;
+  longer.deadline += milliseconds(1);
+  for (auto const& [option, differs] : {std::pair{"verify", verifying}, {"deadline", longer}}) {
     nccl_ranks ranks(3);
     ranks.run([&](std::size_t rank) {
       auto const comm =
@@ -244,8 +246,10 @@ TEST(NcclCommunicator, NamesThoseWhoseOptionsDiffer)
 
 TEST(NcclCommunicator, IsNotMadeWhereARankDoesNotCome)
 {
+  hand_moved_clock clock;
+  auto const passing = clock.passes_when(1, deadline);
   nccl_ranks ranks(2);
-  auto const comm = communicator::over(ranks.comm(0), ranks.stream(0), {.deadline = soon});
+  auto const comm = communicator::over(ranks.comm(0), ranks.stream(0), {.deadline = deadline});
   ASSERT_FALSE(comm);
   EXPECT_EQ(comm.error().code, error_code::timed_out);
   EXPECT_EQ(ranks.comm(0), nullptr);
@@ -266,9 +270,10 @@ void expect_all_freed()
 // Nothing tells the communicator when a graph is launched, and nothing ends it while a graph lives.
 TEST(NcclCommunicator, WaitsForWhatAGraphRunsAgain)
 {
+  hand_moved_clock clock;
   {
     nccl_ranks ranks(2);
-    ranks.run({.deadline = soon}, [&](communicator& comm) {
+    ranks.run({.deadline = deadline}, [&](communicator& comm) {
       pinned_bytes one(1, static_cast<std::byte>(to_index(comm.rank()) + 1)), two(2);
       ballast_test::capture(comm.stream(), true);
       EXPECT_TRUE(comm.all_gather(one, two));
@@ -288,6 +293,9 @@ TEST(NcclCommunicator, WaitsForWhatAGraphRunsAgain)
         EXPECT_EQ(done.error().code, error_code::timed_out);
         EXPECT_EQ(comm.native(), nullptr);
         EXPECT_EQ(cudaStreamQuery(comm.stream()), cudaSuccess) << "arrays are no longer in use";
+      } else {
+        clock.pass_when(1, deadline);
+        clock.pass_when(1, deadline);  // NCCL waits for the graph's end
       }
       ballast_test::destroy_graph(comm.stream());
     });
@@ -297,16 +305,21 @@ TEST(NcclCommunicator, WaitsForWhatAGraphRunsAgain)
 
 TEST(NcclCommunicator, WaitsInItsDestructorForWhatAGraphRuns)
 {
+  hand_moved_clock clock;
   {
     nccl_ranks ranks(2);
     pinned_bytes one(1), two(2);
-    auto comms = ranks.communicators({.deadline = soon});
+    auto comms = ranks.communicators({.deadline = deadline});
     ballast_test::capture(ranks.stream(0), true);
     EXPECT_TRUE(comms[0].all_gather(one, two));
     ballast_test::capture(ranks.stream(0), false);
     EXPECT_TRUE(comms[0].wait());
     ballast_test::launch_graph(ranks.stream(0));
-    comms.clear();
+    {
+      auto const passing =
+          clock.passes_when(1, deadline, 2);  // then NCCL waits for the graph's end
+      comms.clear();
+    }
     EXPECT_EQ(ranks.comm(0), nullptr);  // given up at the deadline, since nobody came
     EXPECT_EQ(cudaStreamQuery(ranks.stream(0)), cudaSuccess);
     ballast_test::destroy_graph(ranks.stream(0));
@@ -316,9 +329,11 @@ TEST(NcclCommunicator, WaitsInItsDestructorForWhatAGraphRuns)
 
 TEST(NcclCommunicator, DestroysAPartWhileAGraphLivesThatHasItsWork)
 {
+  hand_moved_clock clock;
+  auto const passing = clock.passes_when(2, deadline);
   {
     nccl_ranks ranks(2);
-    ranks.run({.deadline = soon}, [&](communicator& comm) {
+    ranks.run({.deadline = deadline}, [&](communicator& comm) {
       pinned_bytes one(1);
       {
         auto part = comm.split(0).value();
@@ -355,9 +370,11 @@ TEST(NcclCommunicator, FreesNothingWhileAPeersKernelWaits)
 
 TEST(NcclCommunicator, NamesTheMissingWhereItVerifies)
 {
+  hand_moved_clock clock;
   for (auto const& absent : conformance::absences(5)) {
     nccl_ranks ranks(5);
-    ranks.run({.deadline = soon, .verify = true}, [&](communicator& comm) {
+    ranks.run({.deadline = deadline, .verify = true}, [&](communicator& comm) {
+      if (comm.rank() == absent.front()) { clock.pass_when(5 - absent.size(), deadline); }
       if (std::ranges::count(absent, comm.rank()) > 0) { return; }
       conformance::expect_broken(comm, error_code::timed_out, absent);
       EXPECT_EQ(comm.native(), nullptr);
@@ -368,9 +385,10 @@ TEST(NcclCommunicator, NamesTheMissingWhereItVerifies)
 
 TEST(NcclCommunicator, EndsAtTheDeadlineWhereItDoesNotVerify)
 {
+  hand_moved_clock clock;
   nccl_ranks ranks(3);
-  ranks.run({.deadline = soon}, [&](communicator& comm) {
-    if (comm.rank() == rank_id{1}) { return; }
+  ranks.run({.deadline = deadline}, [&](communicator& comm) {
+    if (comm.rank() == rank_id{1}) { return clock.pass_when(2, deadline); }
     conformance::expect_broken(comm, error_code::timed_out, {});
     EXPECT_EQ(comm.native(), nullptr);
   });
@@ -378,8 +396,10 @@ TEST(NcclCommunicator, EndsAtTheDeadlineWhereItDoesNotVerify)
 
 TEST(NcclCommunicator, EndsAtTheDeadlineWhereSizesDifferUnverified)
 {
+  hand_moved_clock clock;
+  auto const passing = clock.passes_when(2, deadline);
   nccl_ranks ranks(2);
-  ranks.run({.deadline = soon}, [](communicator& comm) {
+  ranks.run({.deadline = deadline}, [](communicator& comm) {
     pinned_bytes memory(9);
     std::vector<std::size_t> const none = {0, 0};
     std::vector<std::size_t> const to_second = {0, 4};
@@ -417,10 +437,11 @@ TEST(NcclCommunicator, IsNotGivenUpByAWaitWhileTheStreamIsCaptured)
 
 TEST(NcclCommunicator, EndsABarrierAtTheDeadline)
 {
+  hand_moved_clock clock;
   for (bool const verify : {false, true}) {
     nccl_ranks ranks(3);
-    ranks.run({.deadline = soon, .verify = verify}, [&](communicator& comm) {
-      if (comm.rank() == rank_id{2}) { return; }
+    ranks.run({.deadline = deadline, .verify = verify}, [&](communicator& comm) {
+      if (comm.rank() == rank_id{2}) { return clock.pass_when(2, deadline); }
       auto const done = comm.barrier();
       ASSERT_FALSE(done);
       EXPECT_EQ(done.error().code, error_code::timed_out);
@@ -433,10 +454,11 @@ TEST(NcclCommunicator, EndsABarrierAtTheDeadline)
 
 TEST(NcclCommunicator, NamesTheMissingOfASplitInBothModes)
 {
+  hand_moved_clock clock;
   for (bool const verify : {false, true}) {
     nccl_ranks ranks(4);
-    ranks.run({.deadline = soon, .verify = verify}, [&](communicator& comm) {
-      if (comm.rank() == rank_id{0}) { return; }
+    ranks.run({.deadline = deadline, .verify = verify}, [&](communicator& comm) {
+      if (comm.rank() == rank_id{0}) { return clock.pass_when(3, deadline); }
       auto const part = comm.split(1);
       ASSERT_FALSE(part);
       EXPECT_EQ(part.error().code, error_code::timed_out);
@@ -448,11 +470,12 @@ TEST(NcclCommunicator, NamesTheMissingOfASplitInBothModes)
 
 TEST(NcclCommunicator, NamesARankThatDiedBetweenSteps)
 {
+  hand_moved_clock clock;
   nccl_ranks ranks(4);
-  ranks.run({.deadline = soon, .verify = true}, [&](communicator& comm) {
+  ranks.run({.deadline = deadline, .verify = true}, [&](communicator& comm) {
     pinned_bytes own(3), all(12);
     for (int step = 0; step < 5; ++step) {
-      if (step == 3 && comm.rank() == rank_id{3}) { return; }
+      if (step == 3 && comm.rank() == rank_id{3}) { return clock.pass_when(3, deadline); }
       auto done = comm.all_gather(own, all);
       if (done) { done = comm.wait(); }
       EXPECT_EQ(done.has_value(), step < 3);
@@ -468,11 +491,15 @@ TEST(NcclCommunicator, NamesARankThatDiedBetweenSteps)
 // The array of the rank that gave up is gone when its peer comes.
 TEST(NcclCommunicator, LeavesArraysAloneOnceItGaveUp)  // Ensures (2)
 {
+  hand_moved_clock clock;
   nccl_ranks ranks(2);
   std::latch gone(1);
-  ranks.run({.deadline = soon}, [&](communicator& comm) {
+  ranks.run({.deadline = deadline}, [&](communicator& comm) {
     std::vector<std::size_t> const counts = {50, 50};
-    if (comm.rank() == rank_id{1}) { gone.wait(); }
+    if (comm.rank() == rank_id{1}) {
+      clock.pass_when(1, deadline);
+      gone.wait();
+    }
     {
       pinned_bytes send(100), receive(100);
       EXPECT_TRUE(comm.all_to_all_v(send, counts, receive, counts));
@@ -480,16 +507,20 @@ TEST(NcclCommunicator, LeavesArraysAloneOnceItGaveUp)  // Ensures (2)
       ASSERT_FALSE(done);
       EXPECT_EQ(done.error().code, error_code::timed_out);
     }
-    if (comm.rank() == rank_id{0}) { gone.count_down(); }
+    if (comm.rank() == rank_id{0}) {
+      gone.count_down();
+      clock.pass_when(1, deadline);
+    }
   });
 }
 
 TEST(NcclCommunicator, HasArraysForItselfWhereAnAbortReturnsBeforeItsKernelsEnd)  // Ensures (2)
 {
+  hand_moved_clock clock;
   nccl_ranks ranks(3);
   ballast_test::abort_before_kernels_end(milliseconds(100));
-  ranks.run({.deadline = soon}, [&](communicator& comm) {
-    if (comm.rank() == rank_id{2}) { return; }
+  ranks.run({.deadline = deadline}, [&](communicator& comm) {
+    if (comm.rank() == rank_id{2}) { return clock.pass_when(2, deadline); }
     pinned_bytes own(3), all(9);
     EXPECT_TRUE(comm.all_gather(own, all));
     EXPECT_FALSE(comm.wait());
@@ -500,19 +531,24 @@ TEST(NcclCommunicator, HasArraysForItselfWhereAnAbortReturnsBeforeItsKernelsEnd)
 
 TEST(NcclCommunicator, ComesBackFromAnAbortThatWaitsForAnotherStream)  // Ensures (2)
 {
+  hand_moved_clock clock;
   {
     nccl_ranks first(2);
     nccl_ranks second(2);
     ballast_test::have_aborts_wait_for_all_kernels(true);
     pinned_bytes own(1), all(2);
-    auto in_first = first.communicators({.deadline = soon});
-    auto in_second = second.communicators({.deadline = soon});
+    auto in_first = first.communicators({.deadline = deadline});
+    auto in_second = second.communicators({.deadline = deadline});
     EXPECT_TRUE(in_first[0].all_gather(own, all));
     EXPECT_TRUE(in_second[0].all_gather(own, all));
-    EXPECT_FALSE(in_first[0].wait());
+    {
+      auto const passing = clock.passes_when(1, deadline, 2);  // then NCCL waits
+      EXPECT_FALSE(in_first[0].wait());
+    }
     EXPECT_EQ(first.comm(0), nullptr);
     EXPECT_EQ(cudaStreamQuery(first.stream(0)), cudaSuccess);
     EXPECT_NE(second.comm(0), nullptr) << "its own deadline has not passed";
+    auto const passing = clock.passes_when(1, deadline);
     EXPECT_FALSE(in_second[0].wait());
     EXPECT_EQ(cudaStreamQuery(second.stream(0)), cudaSuccess);
   }
@@ -522,9 +558,11 @@ TEST(NcclCommunicator, ComesBackFromAnAbortThatWaitsForAnotherStream)  // Ensure
 
 TEST(NcclCommunicator, BlamesNobodyWhereNcclCannotConnect)
 {
+  hand_moved_clock clock;
   for (bool const verify : {false, true}) {
     nccl_ranks ranks(2);
-    ranks.run({.deadline = milliseconds(50), .verify = verify}, [&](communicator& comm) {
+    auto const passing = clock.passes_when(2, deadline);
+    ranks.run({.deadline = deadline, .verify = verify}, [&](communicator& comm) {
       ballast_test::make_non_blocking(comm.native(), ballast_test::never);
       conformance::expect_broken(comm, error_code::timed_out, {});
     });
@@ -534,9 +572,11 @@ TEST(NcclCommunicator, BlamesNobodyWhereNcclCannotConnect)
 // A rank that leaves in the midst of a step: its owner gets the error, and destroys nothing twice.
 TEST(NcclCommunicator, TellsTheOwnerWhatItsDestructorAborted)  // Ensures (3)
 {
+  hand_moved_clock clock;
+  auto const passing = clock.passes_when(1, deadline);
   nccl_ranks ranks(2);
   {
-    auto comms = ranks.communicators({.deadline = soon});
+    auto comms = ranks.communicators({.deadline = deadline});
     pinned_bytes own(4), all(8);
     EXPECT_TRUE(comms[0].all_gather(own, all));
     comms.clear();
@@ -548,10 +588,12 @@ TEST(NcclCommunicator, TellsTheOwnerWhatItsDestructorAborted)  // Ensures (3)
 
 TEST(NcclCommunicator, TellsTheOwnerWhatAnAssignmentAborted)  // Ensures (3)
 {
+  hand_moved_clock clock;
+  auto const passing = clock.passes_when(1, deadline);
   nccl_ranks ranks(2);
   nccl_ranks next(1);
   pinned_bytes own(4), all(8);
-  auto comms = ranks.communicators({.deadline = soon});
+  auto comms = ranks.communicators({.deadline = deadline});
   communicator& comm = comms[0];
   EXPECT_TRUE(comm.all_gather(own, all));
   comm = communicator::over(next.comm(0), next.stream(0), trusting).value();
@@ -562,8 +604,10 @@ TEST(NcclCommunicator, TellsTheOwnerWhatAnAssignmentAborted)  // Ensures (3)
 
 TEST(NcclCommunicator, GivesPinnedMemoryNoDeviceToWaitFor)
 {
+  hand_moved_clock clock;
+  auto passing = clock.passes_when(1, deadline);
   nccl_ranks ranks(2);
-  auto comms = ranks.communicators({.deadline = soon});
+  auto comms = ranks.communicators({.deadline = deadline});
   std::size_t const before = ballast_test::pinned_calls_behind_work();
   {
     pinned_bytes own(4), all(8);
@@ -578,6 +622,7 @@ TEST(NcclCommunicator, GivesPinnedMemoryNoDeviceToWaitFor)
       EXPECT_EQ(ranks.comm(0), nullptr);
     }
     EXPECT_TRUE(comms[1].all_gather(own, all));
+    passing = clock.passes_when(1, deadline);
     comms.clear();
   }
   EXPECT_EQ(ballast_test::pinned_calls_behind_work(), before);
@@ -596,8 +641,9 @@ TEST(NcclCommunicator, WaitsAsLongAsItIsTold)
 
 TEST(NcclCommunicator, ReportsAnAsynchronousErrorAndAborts)
 {
+  hand_moved_clock clock;
   nccl_ranks ranks(3);
-  ranks.run({.deadline = soon}, [&](communicator& comm) {
+  ranks.run({.deadline = deadline}, [&](communicator& comm) {
     bool const cut_off = comm.rank() == rank_id{1};
     pinned_bytes own(10), all(30);
     EXPECT_TRUE(comm.all_gather(own, all));
@@ -608,6 +654,7 @@ TEST(NcclCommunicator, ReportsAnAsynchronousErrorAndAborts)
     (void)comm.all_gather(own, all);
     auto done = comm.wait();
     if (done && !cut_off) { done = comm.barrier(); }
+    if (cut_off) { clock.pass_when(2, deadline); }
     ASSERT_FALSE(done);
     EXPECT_EQ(done.error().code, cut_off ? error_code::transport : error_code::timed_out);
     if (cut_off) {
@@ -729,14 +776,17 @@ TEST(NcclCommunicator, DestroysWhatItSplitOffAndNothingBorrowed)
 
 TEST(NcclCommunicator, SurvivesItsPartsFailure)
 {
+  hand_moved_clock clock;
   nccl_ranks ranks(3);
   std::latch broken(1);
-  ranks.run({.deadline = soon, .verify = true}, [&](communicator& comm) {
+  ranks.run({.deadline = deadline, .verify = true}, [&](communicator& comm) {
     {
       auto part = comm.split(to_index(comm.rank()) == 0 ? 9 : 8).value();
       if (comm.rank() == rank_id{1}) {
         conformance::expect_broken(part, error_code::timed_out, {rank_id{1}});
         broken.count_down();
+      } else if (comm.rank() == rank_id{2}) {
+        clock.pass_when(1, deadline);
       }
     }
     broken.wait();
@@ -748,8 +798,10 @@ TEST(NcclCommunicator, SurvivesItsPartsFailure)
 // Rank 1 does not come to its part: whatever rank 0 has behind that can never be done.
 TEST(NcclCommunicator, BreaksWithAPartThatItsWorkIsBehind)
 {
+  hand_moved_clock clock;
+  auto const passing = clock.passes_when(2, deadline);
   nccl_ranks ranks(2);
-  ranks.run({.deadline = soon}, [&](communicator& comm) {
+  ranks.run({.deadline = deadline}, [&](communicator& comm) {
     pinned_bytes own(1), all(2);
     auto part = comm.split(0).value();
     if (comm.rank() == rank_id{0}) { EXPECT_TRUE(part.all_gather(own, all)); }
@@ -770,8 +822,9 @@ TEST(NcclCommunicator, BreaksWithAPartThatItsWorkIsBehind)
 
 TEST(NcclCommunicator, SurvivesAPartThatItHasNothingBehind)
 {
+  hand_moved_clock clock;
   nccl_ranks ranks(2);
-  ranks.run({.deadline = soon}, [&](communicator& comm) {
+  ranks.run({.deadline = deadline}, [&](communicator& comm) {
     pinned_bytes own(1), all(2);
     auto part = comm.split(0).value();
     if (comm.rank() == rank_id{0}) {
@@ -779,6 +832,8 @@ TEST(NcclCommunicator, SurvivesAPartThatItHasNothingBehind)
       EXPECT_TRUE(comm.wait());
       EXPECT_FALSE(part.wait());
       EXPECT_EQ(cudaStreamQuery(comm.stream()), cudaSuccess);
+    } else {
+      clock.pass_when(1, deadline);
     }
     EXPECT_NE(comm.native(), nullptr);
   });
@@ -787,9 +842,11 @@ TEST(NcclCommunicator, SurvivesAPartThatItHasNothingBehind)
 
 TEST(NcclCommunicator, BreaksWhereItsPartDoesNotComeUp)
 {
+  hand_moved_clock clock;
+  auto const passing = clock.passes_when(2, deadline);
   nccl_ranks ranks(2);
   ballast_test::make_parts_non_blocking(ranks.comm(0), ballast_test::never);
-  ranks.run({.deadline = soon}, [&](communicator& comm) {
+  ranks.run({.deadline = deadline}, [&](communicator& comm) {
     auto const part = comm.split(0);
     EXPECT_EQ(part.has_value(), comm.rank() == rank_id{1});
     auto const done = comm.barrier();

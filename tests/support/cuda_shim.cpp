@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cuda_shim.hpp"
 
-#include "hand_moved_clock.hpp"
-
 #include "counted_allocations.hpp"
+#include "hand_moved_clock.hpp"
 
 #include <ballast/core/random.hpp>
 
@@ -93,7 +92,8 @@ class progress {
   void wait_for(std::uint64_t tasks)
   {
     std::unique_lock lock(mutex_);
-    changed_.wait(lock, [&] { return done_ >= tasks; });
+    ballast::detail::wait_by_clock(changed_, lock, std::chrono::milliseconds::max(),
+                                   [&] { return done_ >= tasks; });
   }
 
   [[nodiscard]] bool has_done(std::uint64_t tasks)
@@ -224,6 +224,7 @@ struct CUstream_st {
   {
     std::lock_guard const lock(mutex_);
     if (captured) { return graph_.push_back(std::move(each)); }
+    if (!std::exchange(acts_, true)) { ballast_test::hand_moved_clock::begin_to_act(); }
     waiting_.push_back(std::move(each));
     ++pushed_;
     ++tasks_in_streams;
@@ -264,7 +265,13 @@ struct CUstream_st {
     std::memcpy(each.to, each.from, each.bytes);
   }
   static void run(place const& each) { each.wait(); }
-  static void run(host_function const& each) { each.function(each.argument); }
+  // Time may pass meanwhile: it may wait for it.
+  static void run(host_function const& each)
+  {
+    ballast_test::hand_moved_clock::end_to_act();
+    each.function(each.argument);
+    ballast_test::hand_moved_clock::begin_to_act();
+  }
   static void run(stamp const& each) { *each.when = std::chrono::steady_clock::now(); }
   static void run(ballast_test::stream_work* each) { each->run(); }
   static void run(shared_record const& each) { each.event->reached = each.number; }
@@ -279,6 +286,9 @@ struct CUstream_st {
   {
     std::unique_lock lock(mutex_);
     for (;;) {
+      if (waiting_.empty() && std::exchange(acts_, false)) {
+        ballast_test::hand_moved_clock::end_to_act();
+      }
       changed_.wait(lock, [this] { return ending_ || !waiting_.empty(); });
       if (waiting_.empty()) { return; }
       task const next = std::move(waiting_.front());
@@ -304,6 +314,7 @@ struct CUstream_st {
   std::shared_ptr<progress> const progress_ = std::make_shared<progress>();
   ballast::random_source random_;
   bool busy_ = false;
+  bool acts_ = false;  // has tasks, or ends one
   bool ending_ = false;
   cudaError_t failure_ = cudaSuccess;
   std::thread worker_;

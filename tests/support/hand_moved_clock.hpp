@@ -41,6 +41,15 @@ class hand_moved_clock {
     (void)round(waiting, ended);
   }
 
+  /// A thread that does so, and so many times.
+  [[nodiscard]] static std::jthread passes_when(std::size_t waiting, clock::duration time,
+                                                int times = 1)
+  {
+    return std::jthread([=] {
+      for (int each = 0; each < times; ++each) { pass_when(waiting, time); }
+    });
+  }
+
   /// Threads that wait or act, which others count for a test.
   static void begin_to_act(std::size_t threads = 1) { change_acting(threads); }
   static void end_to_act() { change_acting(std::size_t{0} - 1); }

@@ -2,6 +2,7 @@
 #include "nccl_shim.hpp"
 
 #include "counted_allocations.hpp"
+#include "hand_moved_clock.hpp"
 
 #include <algorithm>
 #include <atomic>
@@ -231,7 +232,7 @@ void kernel::run()
   if (!owner->aborted) {
     for (work& each : works) { clique.post(each, owner->rank); }
     ++waiting_kernels;
-    clique.changed.wait(lock, [&] {
+    ballast::detail::wait_by_clock(clique.changed, lock, std::chrono::milliseconds::max(), [&] {
       return owner->aborted ||
              (owner->asynchronous == ncclSuccess && std::ranges::all_of(works, &work::done));
     });
@@ -368,12 +369,16 @@ void reclaim(ncclComm_t comm)
 {
   std::unique_ptr<ncclComm> const owned(comm);
   if (comm->self->aborted && lag_of_kernels.load() > std::chrono::milliseconds(0)) { return; }
+  ballast::detail::wait_clock::watched_wait own;
   while (comm->self->aborted && aborts_wait_for_all && waiting_kernels > 0) {
+    own.look_in_vain();
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
+  own.end();
   endpoint const& self = *comm->self;
   std::unique_lock lock(self.clique->mutex);
-  self.clique->changed.wait(lock, [&] { return self.queued == 0; });
+  ballast::detail::wait_by_clock(self.clique->changed, lock, std::chrono::milliseconds::max(),
+                                 [&] { return self.queued == 0; });
 }
 
 ncclResult_t close_group()

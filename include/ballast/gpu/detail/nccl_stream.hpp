@@ -201,7 +201,7 @@ class nccl_stream {
         function();
         *ended = true;
       }).detach();
-      (void)poll(deadline_, [&ended] { return ended->load(); });
+      (void)poll(deadline_, [&ended] { return ended->load(); }, false);
     } catch (std::exception const&) {  // no memory or no thread is left
       function();
     }

@@ -28,9 +28,9 @@ namespace ballast::inline v0::detail {
 ///
 /// CUDA's own waits have no deadline. At first it calls without a pause, since most exchanges are
 /// short, later after a sixteenth of the time that has passed, so that other threads can use the
-/// core.
+/// core. `alone` says that no thread of this process acts for it.
 template <class Done>
-[[nodiscard]] bool poll(std::chrono::milliseconds deadline, Done done)
+[[nodiscard]] bool poll(std::chrono::milliseconds deadline, Done done, bool alone = true)
 {
   using namespace std::chrono;
   wait_clock::watched_wait own;
@@ -40,7 +40,7 @@ template <class Done>
     if (done()) { return true; }
     auto const waited = wait_clock::now() - begin;
     if (waited >= patience) { return false; }
-    own.look_in_vain();
+    if (alone) { own.look_in_vain(); }
     if (waited < microseconds(200)) {
       std::this_thread::yield();
     } else {
