@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include "../comm/conformance.hpp"  // defines: ballast_test::conformance
 #include "../comm/out_of_memory.hpp"
+#include "../support/hand_moved_clock.hpp"
 #include "../support/time_limits.hpp"
 #include "copy_engine_threads.hpp"  // defines: ballast_test::{cuda_streams, launch, ...}
 
@@ -32,7 +33,6 @@ using ballast::rank_id;
 using ballast_test::cuda_streams;
 using ballast_test::launch;
 using ballast_test::run_copy_engine_ranks;
-using ballast_test::soon;
 using ballast_test::time_bound;
 using std::chrono::microseconds;
 using std::chrono::milliseconds;
@@ -274,14 +274,18 @@ TEST(CopyEngineCommunicator, ReportsWhatCudaRefusesAtTheStart)
 
 TEST(CopyEngineCommunicator, NamesWhoIsMissingAtTheDeadline)
 {
+  ballast_test::hand_moved_clock clock;
   for (std::size_t const size : {2U, 5U}) {
     for (auto const& absent : conformance::absences(size)) {
       cuda_streams const streams(size);
-      auto comms = made(streams, {.deadline = soon});
+      auto comms = made(streams, {.deadline = milliseconds(500)});
       std::vector<std::jthread> threads;
       for (communicator& comm : comms) {
         threads.emplace_back([&] {
           EXPECT_TRUE(comm.barrier());
+          if (comm.rank() == absent.front()) {
+            clock.pass_when(size - absent.size(), milliseconds(500));
+          }
           if (std::ranges::count(absent, comm.rank()) > 0) { return; }
           conformance::expect_broken(comm, error_code::timed_out, absent);
         });
@@ -312,8 +316,10 @@ TEST(CopyEngineCommunicator, NamesWhoLeft)
 
 TEST(CopyEngineCommunicator, BreaksInPartsAlone)
 {
+  ballast_test::hand_moved_clock clock;
   cuda_streams const streams(4);
-  auto comms = made(streams, {.deadline = soon});
+  auto comms = made(streams, {.deadline = milliseconds(500)});
+  std::latch first_part(2);
   std::latch broken(4);
   std::vector<std::jthread> threads;
   for (communicator& comm : comms) {
@@ -328,6 +334,10 @@ TEST(CopyEngineCommunicator, BreaksInPartsAlone)
         EXPECT_THAT(met.error().message, HasSubstr("500 ms"));
       } else if (comm.rank() != rank_id{3}) {
         EXPECT_TRUE(part->barrier());
+        first_part.count_down();
+      } else {
+        first_part.wait();
+        clock.pass_when(1, milliseconds(500));
       }
       broken.arrive_and_wait();
       pinned_bytes own(3), all(12);

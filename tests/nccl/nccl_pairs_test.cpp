@@ -2,6 +2,7 @@
 #include <ballast/gpu/nccl_pairs.hpp>
 
 #include <gmock/gmock.h>
+#include "../support/hand_moved_clock.hpp"
 #include "../support/time_limits.hpp"
 #include "../support/toy_pipeline.hpp"  // defines: toy::{draw, chain_job, stage, ...}
 #include "nccl_ranks.hpp"
@@ -23,6 +24,7 @@
 #include <latch>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <thread>
 #include <vector>
@@ -34,6 +36,7 @@ using ballast::nccl_communicator;
 using ballast::nccl_pairs;
 using ballast::rank_id;
 using ballast::rank_pair;
+using ballast_test::hand_moved_clock;
 using ballast_test::nccl_ranks;
 using ballast_test::time_bound;
 using namespace std::chrono_literals;
@@ -250,14 +253,20 @@ TEST(NcclPairs, EndAllTransfersAtTheDeadlineAndRunOnNewOnes)  // Ensures (2)
 {
   auto const job = toy::chain_job(3, 2);
   for (std::size_t call = 0; call < 4; ++call) {
+    std::optional<ballast_test::passing_time> passing(time_bound);
+    hand_moved_clock::begin_to_act(3);
     std::latch others_know(2);
-    run_pairs(job, 300ms, [&](nccl_pairs<>& comm, cudaStream_t, device_memory) {
+    run_pairs(job, time_bound, [&](nccl_pairs<>& comm, cudaStream_t, device_memory) {
+      hand_moved_clock::acts_until_here const ends;
       auto runner = ballast::pipeline_runner<pinned_memory>::make(job.setup, comm.rank()).value();
       ballast::or_throw(runner.plan(job.plan));
       toy::stage stage(job, comm.rank());
       bool const is_late = comm.rank() == rank_id{1};
       stage.waits = [&](std::size_t number) {
-        if (is_late && number == call) { others_know.wait(); }
+        if (!is_late || number != call) { return; }
+        hand_moved_clock::end_to_act();
+        others_know.wait();
+        hand_moved_clock::begin_to_act();
       };
       auto const done = runner.run(comm, job.order, stage);
       EXPECT_FALSE(done);
@@ -268,6 +277,7 @@ TEST(NcclPairs, EndAllTransfersAtTheDeadlineAndRunOnNewOnes)  // Ensures (2)
       EXPECT_EQ(again.error(), done.error());
       others_know.count_down();
     });
+    passing.reset();
     run_pairs(job, time_bound, [&](nccl_pairs<>& comm, cudaStream_t, device_memory) {
       auto runner = ballast::pipeline_runner<pinned_memory>::make(job.setup, comm.rank()).value();
       ballast::or_throw(runner.plan(job.plan));

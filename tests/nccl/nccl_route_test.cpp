@@ -7,6 +7,7 @@
 #include "../route/random_rows.hpp"
 #include "../route/step_arrays.hpp"
 #include "../support/counted_allocations.hpp"
+#include "../support/hand_moved_clock.hpp"
 #include "../support/time_limits.hpp"
 #include "../support/trials.hpp"
 #include "mover.hpp"
@@ -56,7 +57,6 @@ using ballast_test::byte_array;
 using ballast_test::mover;
 using ballast_test::nccl_ranks;
 using ballast_test::random_step;
-using ballast_test::soon;
 using ballast_test::step_arrays;
 using ballast_test::time_bound;
 using testing::Each;
@@ -282,9 +282,10 @@ TEST_F(NcclRouteOfFour, OfDifferentPlansIsAMismatchOnAllBeforeAByteMoves)
 
 TEST_F(NcclRouteOfFour, EndsOnAllRanksWhereALinkGoesDownInTheMiddle)
 {
+  ballast_test::hand_moved_clock clock;
   for (mover const by : {mover::of_host, mover::queued_beside}) {
     nccl_ranks links(count);
-    links.run({.deadline = soon}, [&](communicator& comm) {
+    links.run({.deadline = time_bound}, [&](communicator& comm) {
       std::size_t const rank = to_index(comm.rank());
       bool const cut_off = rank == 2;
       router routes(count);
@@ -300,6 +301,7 @@ TEST_F(NcclRouteOfFour, EndsOnAllRanksWhereALinkGoesDownInTheMiddle)
       // A peer may have its part of this one, but none gets through the next.
       auto done = step_of_all();
       if (done) { done = comm.barrier(); }
+      if (cut_off) { clock.pass_when(3, time_bound); }
       ASSERT_FALSE(done);
       EXPECT_EQ(done.error().code, cut_off ? error_code::transport : error_code::timed_out);
       EXPECT_EQ(comm.native(), nullptr);

@@ -5,6 +5,7 @@
 #include "../comm/transfer_checks.hpp"  // defines: ballast_test::transfer_checks
 #include "../route/sharded_steps.hpp"  // defines: ballast_test::{random_sharded_step, random_delays, ...}
 #include "../route/unit_steps.hpp"  // defines: ballast_test::{unit_step, random_unit_step, ...}
+#include "../support/hand_moved_clock.hpp"
 #include "../support/time_limits.hpp"
 #include "nccl_ranks.hpp"
 
@@ -97,9 +98,10 @@ TEST(NcclTransfersOfTwo, LetTheSenderLeaveWhileTheReceiverSleeps)
 
 TEST(NcclTransfersOfTwo, AreAbortedAtTheDeadline)
 {
+  ballast_test::hand_moved_clock clock;
   nccl_ranks ranks(2);
-  ranks.run({.deadline = std::chrono::milliseconds(100)}, [&](pair_communicator& comm) {
-    if (comm.rank() != rank_id{0}) { return; }
+  ranks.run(patient, [&](pair_communicator& comm) {
+    if (comm.rank() != rank_id{0}) { return clock.pass_when(1, time_bound); }
     pinned_array bytes(4), others(4);
     auto const sent = comm.send(bytes, rank_id{1});
     ASSERT_TRUE(sent);

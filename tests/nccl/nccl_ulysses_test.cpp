@@ -4,6 +4,7 @@
 #include "../gpu/host_work.hpp"
 #include "../route/bag_arrays.hpp"
 #include "../support/counted_allocations.hpp"
+#include "../support/hand_moved_clock.hpp"
 #include "../support/time_limits.hpp"
 #include "../support/trials.hpp"
 #include "mover.hpp"
@@ -50,7 +51,6 @@ using ballast_test::bag_case;
 using ballast_test::host_work;
 using ballast_test::mover;
 using ballast_test::nccl_ranks;
-using ballast_test::soon;
 using ballast_test::time_bound;
 using ballast_test::whole_array;
 
@@ -256,9 +256,10 @@ TEST_F(NcclUlyssesOfFour, OfDifferentPlansIsAMismatchOnAllBeforeAByteMoves)
 
 TEST_F(NcclUlyssesOfFour, EndsOnAllGpusWhereALinkGoesDownInTheMiddle)
 {
+  ballast_test::hand_moved_clock clock;
   for (mover const by : {mover::of_host, mover::queued_beside}) {
     nccl_ranks links(4);
-    links.run({.deadline = soon}, [&](communicator& comm) {
+    links.run({.deadline = time_bound}, [&](communicator& comm) {
       auto const gpu = static_cast<std::uint32_t>(to_index(comm.rank()));
       bool const cut_off = gpu == 1;
       exchanger exchange(bag);
@@ -275,6 +276,7 @@ TEST_F(NcclUlyssesOfFour, EndsOnAllGpusWhereALinkGoesDownInTheMiddle)
       // A peer may have its part of this one, but none gets through the next.
       auto done = step();
       if (done) { done = comm.barrier(); }
+      if (cut_off) { clock.pass_when(3, time_bound); }
       ASSERT_FALSE(done);
       EXPECT_EQ(done.error().code, cut_off ? error_code::transport : error_code::timed_out);
       EXPECT_EQ(comm.native(), nullptr);

@@ -53,6 +53,12 @@ class hand_moved_clock {
   /// Threads that wait or act, which others count for a test.
   static void begin_to_act(std::size_t threads = 1) { change_acting(threads); }
   static void end_to_act() { change_acting(std::size_t{0} - 1); }
+  struct acts_until_here {
+    acts_until_here() = default;
+    acts_until_here(acts_until_here const&) = delete;
+    acts_until_here& operator=(acts_until_here const&) = delete;
+    ~acts_until_here() { end_to_act(); }
+  };
   [[nodiscard]] static std::size_t acting()
   {
     std::lock_guard const lock(clock::all_waits().mutex);

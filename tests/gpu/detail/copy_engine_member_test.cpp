@@ -28,7 +28,6 @@ using copy_engine_member = ballast::detail::copy_engine_member<thread_meeting>;
 using ballast::detail::copy_engine_pull;
 using ballast_test::launch;
 using ballast_test::time_bound;
-using ballast_test::very_soon;
 using std::chrono::milliseconds;
 
 constexpr auto long_enough = milliseconds(30);  // for a stream that nothing holds up
@@ -312,7 +311,7 @@ TEST_F(CopyEngineSeat, WaitsForWhatIsUnderWayAfterAFailureToo)
 
 TEST_F(CopyEngineSeat, GivesUpOnAStreamAtTheDeadline)
 {
-  make(1, very_soon);
+  make(1, milliseconds(50));
   std::latch go(1);
   EXPECT_EQ(launch(stream(0), [&] { go.wait(); }), cudaSuccess);
   EXPECT_TRUE(all[0].seat->drain("wait")) << "that is none of its own";
