@@ -50,6 +50,16 @@ class hand_moved_clock {
     });
   }
 
+  /// Waits for so long by the clock.
+  static void sleep(clock::duration time)
+  {
+    clock::watched_wait own;
+    for (auto const end = clock::now() + time; clock::now() < end;) {
+      own.look_in_vain();
+      std::this_thread::sleep_for(std::chrono::microseconds(200));
+    }
+  }
+
   /// Threads that wait or act, which others count for a test.
   static void begin_to_act(std::size_t threads = 1) { change_acting(threads); }
   static void end_to_act() { change_acting(std::size_t{0} - 1); }

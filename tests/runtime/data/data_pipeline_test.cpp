@@ -45,6 +45,7 @@ using ballast::data_windows;
 using ballast::loader_options;
 using ballast::rank_id;
 using ballast_test::faulty_source;
+using ballast_test::hand_moved_clock;
 using std::chrono::milliseconds;
 using testing::HasSubstr;
 
@@ -73,12 +74,24 @@ struct seen {
   std::string error;
 };
 
+// Says when it acts, so that no loader is late but those that wait for the clock.
+struct counted_source : faulty_source {
+  [[nodiscard]] ballast::result<ballast::loaded_sample> load(std::uint64_t sample) const
+  {
+    hand_moved_clock::begin_to_act();
+    hand_moved_clock::acts_until_here const ends;
+    return faulty_source::load(sample);
+  }
+};
+
 // What each rank sees of up to so many steps.
 template <class Pipeline>
 std::vector<seen> run(Pipeline& pipeline, std::size_t ranks, std::size_t most_steps = 1'000'000,
                       milliseconds computing = milliseconds(0))
 {
+  hand_moved_clock::begin_to_act(ranks);
   return ballast::run_ranks(ranks, [&](ballast::thread_communicator& comm) {
+    hand_moved_clock::acts_until_here const ends;
     seen all;
     while (all.digests.size() < most_steps) {
       auto batch = pipeline.next(comm.rank());
@@ -140,6 +153,7 @@ int runs()
 
 TEST(DataPipeline, TrainsTheSameWhoeverIsLost)  // Ensures (1) (2), and resumes
 {
+  ballast_test::passing_time const passes(milliseconds(2));
   ballast::random_source random(5);
   for (int trial = 0; trial < runs(); ++trial) {
     SCOPED_TRACE(testing::Message() << "trial " << trial);
@@ -158,7 +172,7 @@ TEST(DataPipeline, TrainsTheSameWhoeverIsLost)  // Ensures (1) (2), and resumes
       if (!sound.bad.contains(sample)) { wanted.insert(wanted.end(), 2, sample); }
     }
 
-    faulty_source faulty = sound;
+    counted_source faulty{sound};
     faulty.seed = random();
     faulty.throws_per_mille = static_cast<std::uint32_t>(random.below(60));
     faulty.slow_per_mille = static_cast<std::uint32_t>(random.below(30));

@@ -2,6 +2,8 @@
 #ifndef BALLAST_TESTS_RUNTIME_DATA_FAULTY_SOURCE_HPP
 #define BALLAST_TESTS_RUNTIME_DATA_FAULTY_SOURCE_HPP
 
+#include "../../support/hand_moved_clock.hpp"
+
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/random.hpp>
 #include <ballast/core/result.hpp>
@@ -57,7 +59,7 @@ struct faulty_source {
     auto const drawn = random.below(1000);
     if (drawn < throws_per_mille) { throw std::runtime_error("the disk is gone"); }
     if (usual.count() > 0) { std::this_thread::sleep_for(usual); }
-    if (drawn >= 1000 - slow_per_mille) { std::this_thread::sleep_for(slow); }
+    if (drawn >= 1000 - slow_per_mille) { hand_moved_clock::sleep(slow); }
     if (bad.contains(sample)) {
       return ballast::fail(ballast::error_code::bad_row, 0, "it is broken");
     }

@@ -20,11 +20,14 @@
 namespace {
 
 using ballast::rank_id;
+using ballast_test::hand_moved_clock;
 using testing::HasSubstr;
 
 // The third loader sleeps for longer than it may, and learns that it was given up.
 TEST(ServeAsLoader, IsToldThatItWasGivenUp)
 {
+  ballast_test::passing_time const passes(std::chrono::milliseconds(20));
+  hand_moved_clock::begin_to_act(4);
   std::atomic<bool> over = false;
   auto const said = ballast::run_ranks(4, [&](ballast::thread_communicator& comm) {
     rank_id const proxy{1};
@@ -46,6 +49,7 @@ TEST(ServeAsLoader, IsToldThatItWasGivenUp)
       auto const done = serve_as_loader(comm, proxy, source);
       error = done ? "" : done.error().message;
     }
+    hand_moved_clock::end_to_act();
     while (!over) { std::this_thread::sleep_for(std::chrono::milliseconds(1)); }
     return error;
   });
