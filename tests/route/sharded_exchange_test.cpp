@@ -2,6 +2,7 @@
 #include <ballast/route/sharded_exchange.hpp>
 
 #include "../support/counted_allocations.hpp"
+#include "../support/hand_moved_clock.hpp"
 #include "../support/trials.hpp"
 #include "sharded_steps.hpp"  // defines: ballast_test::{sharded_case, random_sharded_step, ...}
 
@@ -138,7 +139,7 @@ TEST(ShardedExchange, HasAnOrderThatBlockingCollectivesBear)
           if (testing::Test::HasFailure()) { return; }
         }
       },
-      10s);
+      1min);
 }
 
 /// Two nodes of four. Rank 0 is in all groups that have sequences: of 8, of 4 and of 2, and has one
@@ -248,6 +249,7 @@ TEST(ShardedExchange, AllocatesNothingInTheSteadyState)  // Ensures (3)
 // Every rank in turn does not come, or leaves. All others name it, in this call or in their next.
 TEST(ShardedExchange, NamesADeadRankToAll)
 {
+  ballast_test::hand_moved_clock clock;
   auto const step = step_of_four_packs();
   for (bool const leaves : {true, false}) {
     for (std::size_t dead = 0; dead < 8; ++dead) {
@@ -267,6 +269,7 @@ TEST(ShardedExchange, NamesADeadRankToAll)
             } else if (leaves) {
               over.count_down();
             } else {
+              clock.pass_when(7, 200ms);
               over.arrive_and_wait();
             }
             return done;

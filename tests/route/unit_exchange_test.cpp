@@ -2,6 +2,7 @@
 #include <ballast/route/unit_exchange.hpp>
 
 #include "../support/counted_allocations.hpp"
+#include "../support/hand_moved_clock.hpp"
 #include "../support/trials.hpp"
 #include "instances.hpp"   // defines: ballast_test::named_rows
 #include "unit_steps.hpp"  // defines: ballast_test::{unit_step, random_unit_step, ...}
@@ -225,6 +226,7 @@ TEST(UnitExchange, AllocatesNothingInTheSteadyState)  // Ensures (3)
 // Every rank in turn does not come, or leaves. All others name it, in this call or in their next.
 TEST(UnitExchange, NamesADeadRankToAll)
 {
+  ballast_test::hand_moved_clock clock;
   unit_step const step({2, 1, 1}, {4, 1, 1}, std::vector<tokens>(8, 100));
   for (bool const leaves : {true, false}) {
     for (unit_strategy const strategy : ballast::all_unit_strategies) {
@@ -251,6 +253,7 @@ TEST(UnitExchange, NamesADeadRankToAll)
               if (leaves && to_index(comm.rank()) == dead) {
                 over.count_down();
               } else {
+                if (to_index(comm.rank()) == dead) { clock.pass_when(step.ranks - 1, 200ms); }
                 over.arrive_and_wait();
               }
               return done;
@@ -304,7 +307,7 @@ void expect_told_of(rank_id odd, Forward forward, std::string_view what)
           EXPECT_TRUE(exchange.finish(comm));
           EXPECT_THAT(y, testing::Each(7));
         },
-        10s);
+        1min);
   }
 }
 

@@ -11,6 +11,7 @@
 #include <ballast/pipeline/joined_stages.hpp>
 #include <ballast/pipeline/stage_graph.hpp>
 #include <ballast/topology/process_grid.hpp>
+#include "../support/hand_moved_clock.hpp"
 
 #include <chrono>
 #include <cmath>
@@ -217,9 +218,12 @@ TEST(AddSharedGradients, TellsOfOtherSharers)  // Errors
 {
   auto const grid = grid_with({{1, 3, 1}});
   auto const graph = ballast::chain_of_stages(3, 3);
+  ballast_test::passing_time const passes(std::chrono::milliseconds(200));
+  ballast_test::hand_moved_clock::begin_to_act(3);
   ballast::run_ranks(
       3,
       [&](thread_communicator& comm) {
+        ballast_test::hand_moved_clock::acts_until_here const ends;
         std::vector<double> gradient{1};
         std::vector<stage_id> sharing{stage_id{0}, stage_id{1}, stage_id{2}};
         if (comm.rank() == rank_id{0}) { sharing.pop_back(); }

@@ -2,6 +2,7 @@
 #include <ballast/runtime/pipeline_runner.hpp>
 
 #include "../support/counted_allocations.hpp"
+#include "../support/hand_moved_clock.hpp"
 #include "../support/toy_pipeline.hpp"
 #include "../support/trials.hpp"
 
@@ -15,7 +16,6 @@
 #include <ballast/runtime/pipeline_gradients.hpp>
 
 #include <algorithm>
-#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -218,19 +218,16 @@ TEST(PipelineRunner, NamesARankThatIsLateAndRunsOnANewCommunicator)  // Errors: 
       ballast::or_throw(runners.back().plan(job.plan));
     }
     for (std::size_t call = 0; call < tasks; ++call) {
-      std::atomic<std::size_t> told = 0;
+      ballast_test::hand_moved_clock clock;
       auto const run = [&](thread_communicator& comm) {
         toy::stage stage(job, comm.rank());
         stage.waits = [&, rank = comm.rank()](std::size_t number) {
-          while (rank == rank_id{late} && number == call && told < 2) {
-            std::this_thread::sleep_for(1ms);
-          }
+          if (rank == rank_id{late} && number == call) { clock.pass_when(2, 200ms); }
         };
         auto const done = runners[to_index(comm.rank())].run(comm, job.order, stage);
         ASSERT_FALSE(done);
         EXPECT_EQ(done.error().code, error_code::timed_out);
         EXPECT_THAT(done.error().ranks, ElementsAre(rank_id{late}));
-        ++told;
       };
       ballast::run_ranks(3, run, 200ms);
       ballast::run_ranks(3, [&](thread_communicator& comm) {

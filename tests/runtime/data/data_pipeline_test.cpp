@@ -363,16 +363,28 @@ TEST(DataPipeline, HasNothingToTrainOn)
   EXPECT_TRUE(run(pipeline, 1).front().digests.empty());
 }
 
+// Slow until it is told otherwise.
+struct improving_source {
+  std::atomic<bool> const* is_slow;
+
+  [[nodiscard]] ballast::result<ballast::loaded_sample> load(std::uint64_t sample) const
+  {
+    if (*is_slow) { std::this_thread::sleep_for(milliseconds(10)); }
+    return faulty_source{}.load(sample);
+  }
+};
+
 TEST(DataPipeline, StartsAndEndsThreadsAsRatesAskFor)
 {
-  faulty_source slow{.usual = std::chrono::milliseconds(2)};
-  data_pipeline fast_trainer(slow, lightest_rank{1}, 1, {.samples = 400, .step_samples = 8}, {},
-                             {.most = 3});
-  (void)run(fast_trainer, 1, 20);
-  EXPECT_EQ(fast_trainer.loaders(), 3U);
+  std::atomic<bool> is_slow = true;
+  data_pipeline pipeline(improving_source{&is_slow}, lightest_rank{1}, 1,
+                         {.samples = 400, .step_samples = 8}, {}, {.most = 3});
+  (void)run(pipeline, 1, 5);
+  EXPECT_EQ(pipeline.loaders(), 3U);
   // Now it computes much longer than one loader loads: one after the other ends.
-  (void)run(fast_trainer, 1, 10, milliseconds(60));
-  EXPECT_LT(fast_trainer.loaders(), 3U);
+  is_slow = false;
+  (void)run(pipeline, 1, 25, milliseconds(60));
+  EXPECT_LT(pipeline.loaders(), 3U);
 }
 
 TEST(DataPipeline, RunsForThousandSteps)
