@@ -170,8 +170,10 @@ TEST(MpiCommunicator, NamesTheRanksThatDoNotCome)
   if (size < 2) { return; }
   for (std::vector<rank_id> const& missing : suite::absences(size)) {
     // Half of them do without the meeting, and find out while they wait for bytes.
-    auto comm = over_world({.deadline = 1s, .verify = missing.size() == 1});
+    ballast_test::clock_of_processes clock(size - missing.size());
+    auto comm = over_world({.deadline = 2s, .verify = missing.size() == 1});
     bool const absent = std::ranges::count(missing, comm.rank()) > 0;
+    if (!absent) { clock.waits_until(comm.deadline()); }
     if (!absent) { suite::expect_broken(comm, error_code::timed_out, missing); }
     world_barrier();
     // A rank that comes when the others have given up gets the same error.
@@ -185,13 +187,15 @@ TEST(MpiCommunicator, NamesTheRanksThatDoNotComeByTheirPlaceInTheirPart)
   auto comm = over_world();
   if (comm.size() < 4) { return; }
   std::size_t const self = to_index(comm.rank());
-  auto slow = over_world({.deadline = 1s});
+  ballast_test::clock_of_processes clock((comm.size() - 2) / 2);
+  auto slow = over_world({.deadline = 2s});
   auto part = slow.split(static_cast<std::uint32_t>(self % 2));
   ASSERT_TRUE(part) << part.error().message;
   bool const absent = self == 3;
   if (self % 2 == 0) {
     EXPECT_TRUE(part->barrier());
   } else if (!absent) {
+    clock.waits_until(slow.deadline());
     suite::expect_broken(*part, error_code::timed_out, {rank_id{1}});
   }
   EXPECT_TRUE(comm.barrier());
@@ -202,8 +206,10 @@ TEST(MpiCommunicator, NamesTheRanksThatDoNotComeByTheirPlaceInTheirPart)
 TEST(MpiCommunicator, DoesNotMissRanksThatWaitFurtherOn)
 {
   if (ballast_test::world_size() < 3) { return; }
-  auto comm = over_world({.deadline = 1s, .verify = false});
+  ballast_test::clock_of_processes clock(ballast_test::world_size() - 1);
+  auto comm = over_world({.deadline = 2s, .verify = false});
   std::vector<rank_id> const missing = {rank_id{1}};
+  if (comm.rank() != missing[0]) { clock.waits_until(comm.deadline()); }
   if (comm.rank() != missing[0]) { expect_missing(comm, one_byte_from_1_to_0(comm), missing); }
   world_barrier();
   if (comm.rank() == missing[0]) { expect_missing(comm, one_byte_from_1_to_0(comm), missing); }
@@ -221,8 +227,10 @@ TEST(MpiCommunicator, NamesTheSameRanksEverywhere)
     silent.push_back(ballast::to_id<rank_id>(rank));
   }
   ballast_test::shared_flag rank_0_gave_up;
-  auto comm = over_world({.deadline = 1s, .verify = false});
+  ballast_test::clock_of_processes clock(1);
+  auto comm = over_world({.deadline = 2s, .verify = false});
   bool const absent = comm.rank() == rank_id{1};
+  if (comm.rank() == rank_id{0}) { clock.waits_until(comm.deadline()); }
   result<void> first;
   if (!absent) { first = one_byte_from_1_to_0(comm); }
   EXPECT_EQ(first.has_value(), comm.rank() != rank_id{0});
@@ -361,10 +369,12 @@ TEST(MpiCommunicatorSplit, NamesTheRankThatIsStopped)
 
 TEST(MpiCommunicatorSplit, NamesTheMissing)
 {
-  auto comm = over_world({.deadline = 1s});
+  ballast_test::clock_of_processes clock(ballast_test::world_size() - 1);
+  auto comm = over_world({.deadline = 2s});
   if (comm.size() < 2) { return; }
   bool const absent = comm.rank() == rank_id{1};
   if (absent) { world_barrier(); }
+  if (!absent) { clock.waits_until(comm.deadline()); }
   auto const part = comm.split(0);
   ASSERT_FALSE(part);
   EXPECT_EQ(part.error().code, error_code::timed_out);

@@ -16,6 +16,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <thread>
 #include <vector>
@@ -86,7 +87,9 @@ TEST(MpiPipelineRunner, NamesAProcessThatIsLateAndRunsOnANewCommunicator)
   auto runner = ballast::pipeline_runner<>::make(job.setup, own).value();
   ballast::or_throw(runner.plan(job.plan));
   for (std::size_t const call : {0U, 3U}) {
-    auto comm = over_world({.deadline = 500ms});
+    std::optional<ballast_test::clock_of_processes> clock(world_size() - 1);
+    auto comm = over_world({.deadline = 2s});
+    if (own != late) { clock->waits_until(comm.deadline()); }
     ballast_test::shared_flag others_know;
     toy::stage stage(job, own);
     stage.waits = [&](std::size_t number) {
@@ -103,6 +106,7 @@ TEST(MpiPipelineRunner, NamesAProcessThatIsLateAndRunsOnANewCommunicator)
       others_know.raise();
     }
     ballast_test::world_barrier();
+    clock.reset();
     auto again = over_world();
     toy::stage next(job, own);
     ballast::or_throw(runner.run(again, job.order, next));

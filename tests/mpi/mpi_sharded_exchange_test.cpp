@@ -91,8 +91,10 @@ TEST(MpiShardedExchange, NamesADeadRankToAll)
   sharded_case const step(all, {20, 5, 5}, owner, 8, 4, 2, random);
   for (std::size_t const dead : {std::size_t{0}, world_size() - 1}) {
     SCOPED_TRACE(testing::Message() << "rank " << dead << " is dead");
-    auto comm = over_world({.deadline = 1s});
+    ballast_test::clock_of_processes clock(world_size() - 1);
+    auto comm = over_world({.deadline = 2s});
     if (to_index(comm.rank()) != dead) {
+      clock.waits_until(comm.deadline());
       sharded_exchange exchange;
       sharded_arrays arrays(step, comm.rank());
       auto done = exchange.forward(comm, arrays.packs, arrays.inputs(), arrays.outputs(),

@@ -138,9 +138,11 @@ void expect_late(ballast::result<void> const& done, rank_id rank)
 
 TEST(MpiTransfersThatFail, NameWhoDoesNotComeToAll)
 {
-  auto comm = over_world({.deadline = 1s});
+  ballast_test::clock_of_processes clock(ballast_test::world_size() - 1);
+  auto comm = over_world({.deadline = 2s});
   if (comm.size() < 2) { return; }
   rank_id const late{1};
+  if (comm.rank() != late) { clock.waits_until(comm.deadline()); }
   if (comm.rank() != late) { expect_late(pair_suite::exchange_with_all(comm, 5000), late); }
   world_barrier();
   // It finds out when it comes.
@@ -153,13 +155,15 @@ TEST(MpiTransfersThatFail, NameWhoDoesNotComeToAll)
 // barrier.
 TEST(MpiTransfersThatFail, NameTheRankForWhichAllWait)
 {
-  auto comm = over_world({.deadline = 1s});
+  ballast_test::clock_of_processes clock(ballast_test::world_size() - 1);
+  auto comm = over_world({.deadline = 2s});
   std::size_t const size = comm.size();
   std::size_t const self = to_index(comm.rank());
   if (size < 3) { return; }
   auto const last = ballast::to_id<rank_id>(size - 1);
   static std::byte place{};  // stays as long as MPI
   if (self + 1 < size) {
+    clock.waits_until(comm.deadline());
     ballast::result<void> done;
     if (self == 2 && size > 3) {
       done = comm.barrier();
@@ -177,11 +181,13 @@ TEST(MpiTransfersThatFail, NameTheRankForWhichAllWait)
 // A rank that computes is not named by others that wait for another one.
 TEST(MpiTransfersThatFail, DoNotNameWhoComputes)
 {
-  auto comm = over_world({.deadline = 1s});
+  ballast_test::clock_of_processes clock(1);
+  auto comm = over_world({.deadline = 2s});
   if (comm.size() < 3) { return; }
   static std::byte place{};
   rank_id const silent{1};
   if (comm.rank() == rank_id{0}) {
+    clock.waits_until(comm.deadline());
     auto const received = comm.receive({&place, 1}, silent);
     ASSERT_TRUE(received);
     expect_late(comm.wait_for(*received), silent);

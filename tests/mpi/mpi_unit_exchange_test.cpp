@@ -96,8 +96,10 @@ TEST(MpiUnitExchange, NamesADeadRankToAll)
   for (std::size_t const dead : ranks) {
     for (unit_strategy const strategy : ballast::all_unit_strategies) {
       SCOPED_TRACE(testing::Message() << name_of(strategy) << ", rank " << dead << " is dead");
-      auto comm = over_world({.deadline = 500ms});
+      ballast_test::clock_of_processes clock(size - 1);
+      auto comm = over_world({.deadline = 2s});
       if (to_index(comm.rank()) != dead) {
+        clock.waits_until(comm.deadline());
         auto const plan = plan_units(step.from, step.to, step.units(), strategy, comm.rank());
         std::vector<int> x(static_cast<std::size_t>(plan.rows_before()));
         std::vector<int> y(static_cast<std::size_t>(plan.rows_after()));

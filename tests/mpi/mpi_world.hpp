@@ -2,20 +2,28 @@
 #ifndef BALLAST_TESTS_MPI_MPI_WORLD_HPP
 #define BALLAST_TESTS_MPI_MPI_WORLD_HPP
 
+#include "../support/hand_moved_clock.hpp"
+
 #include <ballast/comm/mpi_communicator.hpp>
 
 #include <mpi.h>
 #include <sys/time.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <csignal>
 #include <cstddef>
+#include <cstdint>
+#include <mutex>
 #include <new>
 #include <numeric>
 #include <stdexcept>
+#include <stop_token>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace ballast_test {
@@ -100,6 +108,82 @@ class shared_flag {
  private:
   MPI_Win window_ = MPI_WIN_NULL;
   std::atomic<int>* flag_ = nullptr;
+};
+
+/// A clock that stands still in all processes until so many of them wait, and none of them gets on;
+/// then a deadline passes in each. Collective.
+class clock_of_processes {
+ public:
+  explicit clock_of_processes(std::size_t waiting) : waiting_(static_cast<std::ptrdiff_t>(waiting))
+  {
+    MPI_Aint const bytes = world_rank() == 0 ? sizeof(told) : 0;
+    MPI_Win_allocate_shared(bytes, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &all_, &window_);
+    MPI_Aint size = 0;
+    int unit = 0;
+    MPI_Win_shared_query(window_, 0, &size, &unit, &all_);
+    if (world_rank() == 0) { new (all_) told(); }
+    world_barrier();
+  }
+  clock_of_processes(clock_of_processes const&) = delete;
+  clock_of_processes& operator=(clock_of_processes const&) = delete;
+  ~clock_of_processes()
+  {
+    mover_ = {};
+    MPI_Win_free(&window_);
+  }
+
+  /// This process waits from now on, until the deadline has passed.
+  void waits_until(std::chrono::milliseconds deadline)
+  {
+    mover_ = std::jthread([this, deadline, rank = world_rank()](std::stop_token const& over) {
+      while (!over.stop_requested() && all_->quiet_rounds < 3) {
+        int round = all_->round;
+        all_->looked_in[rank] = looks_again(over) ? round : 0;
+        if (all_->looked_in[rank] == 0) {
+          all_->quiet_rounds = 0;
+        } else if (std::ranges::count_if(all_->looked_in,
+                                         [round](auto const& each) { return each == round; }) >=
+                       waiting_ &&
+                   all_->round.compare_exchange_strong(round, round + 1)) {
+          ++all_->quiet_rounds;
+        }
+      }
+      // Longer steps are the absence of a process that was stopped.
+      for (int step = 0; step < 5 && !over.stop_requested(); ++step) {
+        hand_moved_clock::pass(deadline / 5);
+        if (!looks_again(over)) { return; }
+      }
+    });
+  }
+
+ private:
+  struct told {
+    std::atomic<int> round = 1;
+    std::atomic<int> quiet_rounds = 0;  // one after the other in which all looked in vain
+    std::array<std::atomic<int>, 16> looked_in{};
+  };
+
+  /// Returns once this process has looked anew whether it waits still, or that it waits no more.
+  bool looks_again(std::stop_token const& over)
+  {
+    auto& own = hand_moved_clock::clock::all_waits();
+    std::unique_lock lock(own.mutex);
+    ++own.round;
+    own.looked = 0;
+    while (!over.stop_requested() && own.looked == 0 && own.ended == ended_) {
+      lock.unlock();
+      std::this_thread::sleep_for(std::chrono::microseconds(200));
+      lock.lock();
+    }
+    return std::exchange(ended_, own.ended) == own.ended;
+  }
+
+  hand_moved_clock clock_;
+  std::ptrdiff_t waiting_;
+  MPI_Win window_ = MPI_WIN_NULL;
+  told* all_ = nullptr;
+  std::uint64_t ended_ = 0;  // waits of this process
+  std::jthread mover_;
 };
 
 /// Stops this process wherever it then is, until another one sends it SIGCONT.

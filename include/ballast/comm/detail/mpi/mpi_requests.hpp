@@ -212,6 +212,7 @@ class mpi_requests {
   template <class Over, class Test>
   [[nodiscard]] result<void> watch(std::string_view operation, int awaited, Over is_over, Test test)
   {
+    clock::watched_wait own;
     auto heard =
         clock::now();  // when the last request was done, later by as long as it was stopped
     for (std::size_t looks = 1; !is_over(); ++looks) {
@@ -237,7 +238,10 @@ class mpi_requests {
                          awaited, over);
       }
       // MPI yields at each test if it knows that processes share cores. It does not always know.
-      if (looks % 64 == 0) { std::this_thread::yield(); }
+      if (looks % 64 == 0) {
+        own.look_in_vain();
+        std::this_thread::yield();
+      }
     }
     return {};
   }
