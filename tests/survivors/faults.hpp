@@ -65,16 +65,17 @@ inline std::string text_of(ballast::error const& error, std::string const& call)
   return text;
 }
 
-/// One rank's part: a call in which all is well, then the fault. `Buffer` is an array of bytes that
-/// the communicator reaches.
-template <class Buffer, class C>
-answer suffer(C comm, fault what, std::chrono::milliseconds deadline)
+/// One rank's part: a call in which all is well, however long it takes, then all_is_well(), which
+/// has time pass again, and the fault. `Buffer` is an array of bytes that the communicator reaches.
+template <class Buffer, class C, class F>
+answer suffer(C comm, fault what, std::chrono::milliseconds deadline, F all_is_well)
 {
   std::size_t const ranks = comm.size();
   bool const is_victim = comm.rank() == victim;
   std::vector<std::size_t> sent(ranks, 1000), received(ranks, 1000);
   Buffer send(1001 * ranks), receive(1000 * ranks);
   if (auto well = comm.barrier(); !well) { return {"before the fault: " + well.error().message}; }
+  all_is_well();
   if (is_victim) {
     switch (what) {
       case fault::kill: std::raise(SIGKILL); break;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ballast/comm/mpi_communicator.hpp>
+#include "../support/hand_moved_clock.hpp"
 #include "columns.hpp"
 
 #include <mpi.h>
@@ -14,6 +15,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
+#include <optional>
 #include <sstream>
 #include <string>
 #include <thread>
@@ -136,9 +138,11 @@ int mpi_rank(fault what, std::chrono::milliseconds deadline)
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   say("process " + std::to_string(getpid()));
   answer said;
+  std::optional<ballast_test::hand_moved_clock> stands(std::in_place);
   try {
     auto comm = ballast::mpi_communicator::over(MPI_COMM_WORLD, {.deadline = deadline});
-    said = comm ? suffer<std::vector<std::byte>>(*std::move(comm), what, deadline)
+    said = comm ? suffer<std::vector<std::byte>>(*std::move(comm), what, deadline,
+                                                 [&] { stands.reset(); })
                 : answer{comm.error().message};
   } catch (std::exception const& thrown) {
     said = answer{thrown.what()};

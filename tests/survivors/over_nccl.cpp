@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "../support/hand_moved_clock.hpp"
 #include "../support/nccl_shim.hpp"
 #include "columns.hpp"
 
 #include <ballast/gpu/nccl_communicator.hpp>
 #include <ballast/gpu/pinned_allocator.hpp>
 
+#include <barrier>
 #include <chrono>
 #include <cstddef>
 #include <exception>
+#include <optional>
 #include <thread>
+#include <utility>
 #include <vector>
 
 survivors::answers survivors::over_nccl(std::size_t ranks, fault what,
@@ -16,6 +20,8 @@ survivors::answers survivors::over_nccl(std::size_t ranks, fault what,
 {
   using pinned_bytes = std::vector<std::byte, ballast::pinned_allocator<std::byte>>;
   answers all(ranks);
+  std::optional<ballast_test::hand_moved_clock> stands(std::in_place);
+  std::barrier well(static_cast<std::ptrdiff_t>(ranks), [&]() noexcept { stands.reset(); });
   std::vector<ncclComm_t> comms(ranks);
   std::vector<cudaStream_t> streams(ranks);
   if (ncclCommInitAll(comms.data(), static_cast<int>(ranks), nullptr) != ncclSuccess) {
@@ -28,7 +34,8 @@ survivors::answers survivors::over_nccl(std::size_t ranks, fault what,
       try {
         auto comm = ballast::nccl_communicator<>::over(comms[rank], streams[rank],
                                                        {.deadline = deadline, .verify = true});
-        all[rank] = suffer<pinned_bytes>(*std::move(comm), what, deadline);
+        all[rank] =
+            suffer<pinned_bytes>(*std::move(comm), what, deadline, [&] { well.arrive_and_wait(); });
       } catch (std::exception const& thrown) {
         all[rank] = answer{thrown.what()};
       }

@@ -66,7 +66,7 @@ TEST(TorchCommunicator, EndsOnAllRanksWhereverOneDies)
     auto const victim = ballast::to_id<rank_id>(moment % 4);
     int named[2] = {};
     ASSERT_EQ(::pipe(named), 0);
-    auto const ends = torch_processes(4, 3s, [&](torch_communicator& comm) {
+    auto const ends = torch_processes(4, 30s, [&](torch_communicator& comm) {
       std::vector<std::size_t> const counts(4, 100'000);
       std::vector<std::byte> send(400'000), receive(400'000);
       auto const one = std::span(send).first(8);
@@ -96,7 +96,7 @@ TEST(TorchCommunicator, EndsOnAllRanksWhereverOneDies)
 
 TEST(TorchCommunicator, IgnoresASignalThatWouldEndTheProcess)
 {
-  auto const ends = torch_processes(1, 3s, [](torch_communicator&) {
+  auto const ends = torch_processes(1, 30s, [](torch_communicator&) {
     struct sigaction at_pipe = {};
     EXPECT_EQ(::sigaction(SIGPIPE, nullptr, &at_pipe), 0);
     EXPECT_EQ(at_pipe.sa_handler, SIG_IGN);
@@ -110,7 +110,7 @@ TEST(TorchCommunicator, NamesTheRankThatDoesNotCome)
 {
   int given_up[2] = {};
   ASSERT_EQ(::pipe(given_up), 0);
-  auto const ends = torch_processes(4, 2s, [&](torch_communicator& comm) {
+  auto const ends = torch_processes(4, 6s, [&](torch_communicator& comm) {
     char word = 0;
     auto part = comm.split(to_index(comm.rank()) % 2);
     ASSERT_TRUE(part) << part.error().message;
