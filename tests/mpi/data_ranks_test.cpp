@@ -37,7 +37,7 @@ using ballast::rank_id;
 using ballast_test::faulty_source;
 
 ballast::data_setup const setup{.samples = 150, .step_samples = 8, .epochs = 2, .seed = 3};
-ballast::loader_options const options{.most = 8, .late_after = std::chrono::milliseconds(1500)};
+ballast::loader_options const options{.most = 8, .late_after = std::chrono::seconds(5)};
 
 std::vector<std::uint64_t> expected_digests(faulty_source const& source)
 {
@@ -176,7 +176,7 @@ TEST(MpiDataSurvivors, NameWhoIsGoneAndGoOn)
   std::size_t const group = world / 4;
   MPI_Comm part = MPI_COMM_NULL;
   MPI_Comm_split(MPI_COMM_WORLD, static_cast<int>(group), 0, &part);
-  auto plain = ballast::mpi_communicator::over(part, {.deadline = std::chrono::seconds(2)}).value();
+  auto plain = ballast::mpi_communicator::over(part, {.deadline = std::chrono::seconds(6)}).value();
   std::size_t const gone = group == 0 ? 1 : 2;
   bool const ends = to_index(plain.rank()) == gone;
   ballast_test::mortal_communicator comm(plain, ends ? 60 : ~std::size_t{0},
@@ -204,7 +204,7 @@ TEST(MpiDataSurvivors, NameWhoIsGoneAndGoOn)
   }
   ++all.ready;
   if (world == 0) {
-    auto const limit = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    auto const limit = std::chrono::steady_clock::now() + std::chrono::seconds(30);
     while (all.ready < 9 && std::chrono::steady_clock::now() < limit) {
       std::this_thread::sleep_for(std::chrono::milliseconds(2));
     }

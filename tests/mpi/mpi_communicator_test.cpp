@@ -288,7 +288,7 @@ TEST(MpiCommunicator, WritesNothingPastTheEndWithoutComparingSizes)
 // What a rank sends to itself goes past MPI, but not past the end of `receive`.
 TEST(MpiCommunicator, RefusesAnOwnPartThatIsLongerThanItsPlace)
 {
-  auto comm = over_world({.deadline = 1s, .verify = false});
+  auto comm = over_world({.deadline = 20s, .verify = false});
   std::size_t const self = to_index(comm.rank());
   std::vector<std::size_t> sent(comm.size(), 0), received(comm.size(), 0);
   sent[self] = 64;
@@ -313,7 +313,7 @@ TEST(MpiCommunicator, ExpectsADeadline)
 // Stopped wherever it happens to be within an exchange, and let go when all others have given up.
 TEST(MpiCommunicator, NamesTheRankThatIsStopped)
 {
-  auto comm = over_world({.deadline = 1s});
+  auto comm = over_world({.deadline = 2s});
   if (comm.size() < 2) { return; }
   auto const processes = ballast_test::world_processes();
   rank_id const stopped{1};
@@ -345,7 +345,7 @@ TEST(MpiCommunicatorSplit, NamesTheRankThatIsStopped)
 {
   auto const processes = ballast_test::world_processes();
   for (auto const delay : {7ms, 20ms, 33ms}) {
-    auto comm = over_world({.deadline = 500ms});
+    auto comm = over_world({.deadline = 2s});
     if (comm.size() < 2) { return; }
     rank_id const stopped{1};
     EXPECT_TRUE(comm.barrier());
@@ -441,7 +441,7 @@ TEST(MpiDeath, EndsTheJob)
 // With mpirun --enable-recovery the others live on.
 TEST(MpiDeath, IsNoticedByTheSurvivors)
 {
-  auto comm = over_world({.deadline = 1s});
+  auto comm = over_world({.deadline = 5s});
   rank_id const victim{1};
   if (comm.rank() == victim) { std::raise(SIGKILL); }
   suite::expect_broken(comm, error_code::timed_out, {victim});

@@ -96,7 +96,7 @@ void lose_a_process_at_every_task(int signal)
     members.insert(members.begin() + place, fresh);
     {
       auto comm =
-          ballast::mpi_communicator::over(communicator_of(members, 2 * round), {.deadline = 1s})
+          ballast::mpi_communicator::over(communicator_of(members, 2 * round), {.deadline = 2s})
               .value();
       auto const done = run_chain(comm, [&](std::size_t task) {
         bool const is_time = task == static_cast<std::size_t>(round / stages_of_deaths);

@@ -9,12 +9,6 @@ namespace ballast_test {
 /// How long a test waits for what is expected to come: all of it where the test fails.
 inline constexpr std::chrono::minutes time_bound{1};
 
-/// How long a test waits for what is not, where other ranks have to get as far before.
-inline constexpr std::chrono::milliseconds soon{500};
-
-/// The same, where they have nothing to do before.
-inline constexpr std::chrono::milliseconds very_soon{50};
-
 }  // namespace ballast_test
 
 #endif  // BALLAST_TESTS_SUPPORT_TIME_LIMITS_HPP
