@@ -13,10 +13,9 @@
 
 #include <ballast/comm/run_ranks.hpp>
 #include <ballast/core/digest.hpp>
+#include <ballast/cost/flops.hpp>
 #include <ballast/cost/known_models.hpp>
 #include <ballast/cost/latency_fit.hpp>
-#include <ballast/cost/training_passes.hpp>
-#include <ballast/cost/transformer_shape.hpp>
 #include <ballast/partition/longest_processing_time.hpp>
 #include <ballast/partition/padded_batches.hpp>
 #include <ballast/partition/peak_tokens.hpp>

@@ -24,9 +24,8 @@
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/random.hpp>
 #include <ballast/core/result.hpp>
-#include <ballast/cost/gamma_correction.hpp>
+#include <ballast/cost/flops.hpp>
 #include <ballast/cost/quadratic_cost.hpp>
-#include <ballast/cost/transformer_shape.hpp>
 #include <ballast/cuda/device_carrier.cuh>
 #include <ballast/cuda/device_sequence_rows.hpp>
 #include <ballast/cuda/repeat_rows.cuh>
@@ -43,11 +42,6 @@
 #include <ballast/runtime/step_balancer.hpp>
 #include <ballast/text/read_file.hpp>
 #include <ballast/topology/bag_layout.hpp>
-#include <ballast/topology/bag_spec.hpp>
-#include <ballast/topology/lay_out.hpp>
-#include <ballast/workload/batch_sampler.hpp>
-#include <ballast/workload/data_code.hpp>
-#include <ballast/workload/length_distribution.hpp>
 #include <ballast/workload/length_trace.hpp>
 #include <ballast/workload/sample_batch.hpp>
 #include <ballast/workload/synthetic_lengths.hpp>

@@ -4,8 +4,7 @@
 
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/random.hpp>
-#include <ballast/cost/gamma_correction.hpp>
-#include <ballast/workload/length_distribution.hpp>
+#include <ballast/cost/quadratic_cost.hpp>
 #include <ballast/workload/synthetic_lengths.hpp>
 
 #include <algorithm>

@@ -2,10 +2,8 @@
 
 #include <benchmark/benchmark.h>
 #include <ballast/core/random.hpp>
-#include <ballast/cost/interpolated_cost.hpp>
 #include <ballast/cost/interpolated_throughput.hpp>
 #include <ballast/cost/latency_fit.hpp>
-#include <ballast/cost/packed_cost.hpp>
 #include <ballast/cost/step_fit.hpp>
 
 #include <algorithm>

@@ -3,9 +3,8 @@
 #include "gpu_timing.cuh"
 
 #include <ballast/core/quantities.hpp>
-#include <ballast/cost/interpolated_cost.hpp>
+#include <ballast/cost/flops.hpp>
 #include <ballast/cost/interpolated_throughput.hpp>
-#include <ballast/cost/transformer_shape.hpp>
 #include <ballast/cuda/device_costs.cuh>
 #include <ballast/gpu/device_array.hpp>
 

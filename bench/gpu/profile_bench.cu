@@ -8,8 +8,8 @@
 
 #include <ballast/core/result.hpp>
 #include <ballast/cost/cost_spec.hpp>
+#include <ballast/cost/flops.hpp>
 #include <ballast/cost/profile_file.hpp>
-#include <ballast/cost/training_passes.hpp>
 #include <ballast/runtime/model_profiler.hpp>
 
 #include <chrono>

@@ -35,8 +35,8 @@
 #include <ballast/route/node_placement.hpp>
 #include <ballast/route/place.hpp>
 #include <ballast/sharding/hybrid_sharding.hpp>
+#include <ballast/topology/bag_layout.hpp>
 #include <ballast/topology/cluster.hpp>
-#include <ballast/topology/lay_out.hpp>
 
 #include <algorithm>
 #include <array>

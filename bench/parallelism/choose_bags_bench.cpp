@@ -6,7 +6,6 @@
 #include <ballast/parallelism/bag_mix.hpp>
 #include <ballast/parallelism/choose_bags.hpp>
 #include <ballast/topology/cluster.hpp>
-#include <ballast/workload/data_code.hpp>
 #include <ballast/workload/sample_batch.hpp>
 
 #include <algorithm>

@@ -9,8 +9,8 @@
 #include <ballast/partition/longest_processing_time.hpp>
 #include <ballast/partition/partition.hpp>
 #include <ballast/partition/priced_sample.hpp>
-#include <ballast/topology/lay_out.hpp>
-#include <ballast/workload/data_code.hpp>
+#include <ballast/topology/bag_layout.hpp>
+#include <ballast/workload/sample_batch.hpp>
 
 #include <algorithm>
 #include <cstddef>

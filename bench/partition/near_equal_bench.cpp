@@ -10,9 +10,7 @@
 #include <ballast/partition/refine.hpp>
 #include <ballast/text/read_file.hpp>
 #include <ballast/topology/bag_layout.hpp>
-#include <ballast/topology/bag_spec.hpp>
 #include <ballast/topology/cluster.hpp>
-#include <ballast/topology/lay_out.hpp>
 #include <ballast/workload/length_trace.hpp>
 
 #include <algorithm>

@@ -12,9 +12,7 @@
 #include <ballast/partition/published/conv_transformer_batches.hpp>
 #include <ballast/partition/round_robin.hpp>
 #include <ballast/topology/bag_layout.hpp>
-#include <ballast/topology/bag_spec.hpp>
 #include <ballast/topology/cluster.hpp>
-#include <ballast/topology/lay_out.hpp>
 
 #include <algorithm>
 #include <cstddef>

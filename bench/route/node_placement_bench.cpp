@@ -8,7 +8,6 @@
 #include <ballast/partition/partition.hpp>
 #include <ballast/route/node_placement.hpp>
 #include <ballast/route/place.hpp>
-#include <ballast/workload/length_distribution.hpp>
 #include <ballast/workload/length_trace.hpp>
 #include <ballast/workload/synthetic_lengths.hpp>
 

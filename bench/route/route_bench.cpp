@@ -7,8 +7,7 @@
 #include <ballast/route/place.hpp>
 #include <ballast/route/placement.hpp>
 #include <ballast/route/route_plan.hpp>
-#include <ballast/topology/bag_spec.hpp>
-#include <ballast/topology/lay_out.hpp>
+#include <ballast/topology/bag_layout.hpp>
 
 #include <algorithm>
 #include <array>

@@ -5,8 +5,7 @@
 #include <ballast/route/exchange_cost.hpp>
 #include <ballast/route/place.hpp>
 #include <ballast/route/route_volume.hpp>
-#include <ballast/topology/bag_spec.hpp>
-#include <ballast/topology/lay_out.hpp>
+#include <ballast/topology/bag_layout.hpp>
 
 #include <algorithm>
 #include <cstddef>

@@ -13,8 +13,8 @@
 #include <ballast/route/ulysses_exchange.hpp>
 #include <ballast/sharding/hybrid_sharding.hpp>
 #include <ballast/sharding/sharding_cost.hpp>
+#include <ballast/topology/cluster.hpp>
 #include <ballast/topology/device_groups.hpp>
-#include <ballast/topology/node_sizes.hpp>
 
 #include <algorithm>
 #include <array>

@@ -19,7 +19,6 @@
 #include <ballast/sharding/hybrid_sharding.hpp>
 #include <ballast/topology/bag_layout.hpp>
 #include <ballast/topology/cluster.hpp>
-#include <ballast/workload/length_distribution.hpp>
 #include <ballast/workload/synthetic_lengths.hpp>
 
 #include <algorithm>

@@ -1,5 +1,4 @@
 #include <benchmark/benchmark.h>
-#include <ballast/workload/length_distribution.hpp>
 #include <ballast/workload/synthetic_lengths.hpp>
 
 #include <cmath>

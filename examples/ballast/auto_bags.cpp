@@ -4,12 +4,11 @@
 #include "steps.hpp"
 
 #include <ballast/cost/cost_spec.hpp>
-#include <ballast/cost/transformer_shape.hpp>
+#include <ballast/cost/flops.hpp>
 #include <ballast/parallelism/bag_exchange_work.hpp>
 #include <ballast/parallelism/bag_mix.hpp>
 #include <ballast/parallelism/choose_bags.hpp>
 #include <ballast/topology/bag_layout.hpp>
-#include <ballast/topology/bag_spec.hpp>
 #include <ballast/workload/sample_batch.hpp>
 
 #include <fmt/format.h>

@@ -12,14 +12,11 @@
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/text/csv.hpp>
-#include <ballast/text/csv_field.hpp>
 #include <ballast/text/excerpt.hpp>
 #include <ballast/topology/bag_layout.hpp>
-#include <ballast/topology/bag_spec.hpp>
 #include <ballast/topology/cluster.hpp>
-#include <ballast/topology/lay_out.hpp>
-#include <ballast/workload/data_code.hpp>
 #include <ballast/workload/length_trace.hpp>
+#include <ballast/workload/sample_batch.hpp>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -14,7 +14,7 @@
 #include <ballast/cost/step_fit.hpp>
 #include <ballast/topology/bag_layout.hpp>
 #include <ballast/topology/cluster.hpp>
-#include <ballast/workload/data_code.hpp>
+#include <ballast/workload/sample_batch.hpp>
 
 #include <algorithm>
 #include <cstddef>

@@ -6,10 +6,9 @@
 #include <ballast/core/result.hpp>
 #include <ballast/core/uint128.hpp>
 #include <ballast/cost/profile_file.hpp>
-#include <ballast/cost/read_profile.hpp>
 #include <ballast/text/decimal.hpp>
 #include <ballast/text/read_file.hpp>
-#include <ballast/workload/sample_sizes.hpp>
+#include <ballast/workload/length_trace.hpp>
 
 #include <fmt/format.h>
 

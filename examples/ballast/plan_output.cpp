@@ -18,7 +18,7 @@
 #include <ballast/report/chrome_trace.hpp>
 #include <ballast/report/metrics.hpp>
 #include <ballast/topology/bag_layout.hpp>
-#include <ballast/workload/length_histogram.hpp>
+#include <ballast/workload/synthetic_lengths.hpp>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>

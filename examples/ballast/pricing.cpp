@@ -6,10 +6,8 @@
 #include <ballast/core/result.hpp>
 #include <ballast/cost/cost_spec.hpp>
 #include <ballast/cost/flops.hpp>
-#include <ballast/cost/gamma_fit.hpp>
 #include <ballast/cost/latency_fit.hpp>
 #include <ballast/cost/step_fit.hpp>
-#include <ballast/cost/training_passes.hpp>
 #include <ballast/text/csv.hpp>
 
 #include <fmt/format.h>

@@ -8,9 +8,8 @@
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/random.hpp>
 #include <ballast/core/result.hpp>
-#include <ballast/cost/interpolated_cost.hpp>
+#include <ballast/cost/interpolated_throughput.hpp>
 #include <ballast/cost/module_profile.hpp>
-#include <ballast/cost/parallel_degree.hpp>
 #include <ballast/cost/profile_file.hpp>
 
 #include <algorithm>

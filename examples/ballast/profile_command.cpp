@@ -14,9 +14,8 @@
 
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
-#include <ballast/cost/parallel_degree.hpp>
-#include <ballast/cost/read_profile.hpp>
-#include <ballast/cost/write_profile.hpp>
+#include <ballast/cost/module_profile.hpp>
+#include <ballast/cost/profile_file.hpp>
 #include <ballast/runtime/model_profiler.hpp>
 #include <ballast/runtime/reprofile.hpp>
 

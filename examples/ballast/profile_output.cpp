@@ -2,7 +2,7 @@
 #include "output.hpp"
 #include "profile_command.hpp"
 
-#include <ballast/cost/parallel_degree.hpp>
+#include <ballast/cost/module_profile.hpp>
 #include <ballast/cost/profile_file.hpp>
 #include <ballast/runtime/model_profiler.hpp>
 

@@ -7,8 +7,8 @@
 #include "layer_part.hpp"
 
 #include <ballast/core/result.hpp>
+#include <ballast/cost/flops.hpp>
 #include <ballast/cost/profile_file.hpp>
-#include <ballast/cost/transformer_shape.hpp>
 #include <ballast/runtime/memory_profiler.hpp>
 #include <ballast/runtime/model_profiler.hpp>
 

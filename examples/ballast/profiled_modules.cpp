@@ -6,7 +6,6 @@
 #include <ballast/core/quantities.hpp>
 #include <ballast/cost/cost_spec.hpp>
 #include <ballast/cost/flops.hpp>
-#include <ballast/cost/training_passes.hpp>
 
 #include <fmt/format.h>
 

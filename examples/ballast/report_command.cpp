@@ -14,7 +14,7 @@
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/ratio.hpp>
 #include <ballast/pipeline/schedule.hpp>
-#include <ballast/report/step_entry.hpp>
+#include <ballast/report/step_log.hpp>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -15,7 +15,7 @@
 #include <ballast/parallelism/search_layouts.hpp>
 #include <ballast/parallelism/simulate_layout.hpp>
 #include <ballast/text/decimal.hpp>
-#include <ballast/workload/sample_sizes.hpp>
+#include <ballast/workload/length_trace.hpp>
 
 #include <fmt/format.h>
 

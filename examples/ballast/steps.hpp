@@ -16,8 +16,6 @@
 #include <ballast/route/place.hpp>
 #include <ballast/route/placement.hpp>
 #include <ballast/topology/bag_layout.hpp>
-#include <ballast/workload/batch_sampler.hpp>
-#include <ballast/workload/data_code.hpp>
 #include <ballast/workload/sample_batch.hpp>
 
 #include <fmt/format.h>

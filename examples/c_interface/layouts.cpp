@@ -2,7 +2,6 @@
 #include "planner.hpp"
 
 #include <ballast/cost/profile_file.hpp>
-#include <ballast/cost/read_profile.hpp>
 #include <ballast/parallelism/layout_problem.hpp>
 #include <ballast/parallelism/search_layouts.hpp>
 

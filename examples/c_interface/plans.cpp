@@ -7,9 +7,7 @@
 #include <ballast/partition/partition_constraints.hpp>
 #include <ballast/partition/partition_plan.hpp>
 #include <ballast/topology/bag_layout.hpp>
-#include <ballast/topology/bag_spec.hpp>
 #include <ballast/topology/cluster.hpp>
-#include <ballast/topology/lay_out.hpp>
 
 #include <utility>
 

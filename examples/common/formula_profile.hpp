@@ -6,8 +6,6 @@
 #include <ballast/cost/flops.hpp>
 #include <ballast/cost/interpolated_throughput.hpp>
 #include <ballast/cost/module_profile.hpp>
-#include <ballast/cost/training_passes.hpp>
-#include <ballast/cost/transformer_shape.hpp>
 
 #include <algorithm>
 #include <cstddef>

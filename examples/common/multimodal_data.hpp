@@ -7,7 +7,6 @@
 #include <ballast/runtime/multimodal_samples.hpp>
 #include <ballast/text/csv.hpp>
 #include <ballast/text/read_file.hpp>
-#include <ballast/workload/length_distribution.hpp>
 #include <ballast/workload/length_trace.hpp>
 #include <ballast/workload/synthetic_lengths.hpp>
 

@@ -5,7 +5,6 @@
 #include <ballast/core/ids.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/random.hpp>
-#include <ballast/workload/data_code.hpp>
 #include <ballast/workload/sample_batch.hpp>
 
 #include <cstddef>

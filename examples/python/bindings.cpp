@@ -10,7 +10,7 @@
 #include <ballast/partition/grid/refine_grid.hpp>
 #include <ballast/partition/packing/pack_to_rules.hpp>
 #include <ballast/partition/partition.hpp>
-#include <ballast/topology/lay_out.hpp>
+#include <ballast/topology/bag_layout.hpp>
 #include <ballast/version.hpp>
 
 #include "../common/by_name/any_policy.hpp"

@@ -7,11 +7,11 @@
 
 #include <ballast/core/random.hpp>
 #include <ballast/core/result.hpp>
-#include <ballast/cost/read_profile.hpp>
+#include <ballast/cost/profile_file.hpp>
 #include <ballast/parallelism/layout_problem.hpp>
 #include <ballast/parallelism/search_layouts.hpp>
 #include <ballast/pipeline/order_microbatches.hpp>
-#include <ballast/workload/sample_sizes.hpp>
+#include <ballast/workload/length_trace.hpp>
 
 #include <pybind11/numpy.h>
 #include <pybind11/pybind11.h>

@@ -8,9 +8,7 @@
 #include <ballast/core/result.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/cost/flops.hpp>
-#include <ballast/cost/gamma_correction.hpp>
 #include <ballast/cost/quadratic_cost.hpp>
-#include <ballast/cost/transformer_shape.hpp>
 #include <ballast/partition/longest_processing_time.hpp>
 #include <ballast/partition/partition.hpp>
 #include <ballast/partition/partition_plan.hpp>

@@ -10,10 +10,10 @@
 // IWYU pragma: begin_exports
 #include <ballast/comm/agree.hpp>
 #include <ballast/comm/gather_samples.hpp>
-#include <ballast/cost/composed_cost.hpp>
+#include <ballast/cost/cost_model.hpp>
 #include <ballast/cost/cost_literal.hpp>
-#include <ballast/cost/gamma_correction.hpp>
-#include <ballast/cost/transformer_shape.hpp>
+#include <ballast/cost/flops.hpp>
+#include <ballast/cost/quadratic_cost.hpp>
 #include <ballast/partition/capped.hpp>
 #include <ballast/partition/equal_count.hpp>
 #include <ballast/partition/greedy_knapsack.hpp>
@@ -23,9 +23,8 @@
 #include <ballast/route/place.hpp>
 #include <ballast/route/placement.hpp>
 #include <ballast/route/route.hpp>
-#include <ballast/topology/bag_spec.hpp>
+#include <ballast/topology/bag_layout.hpp>
 #include <ballast/topology/cluster.hpp>
-#include <ballast/topology/lay_out.hpp>
 #include <ballast/version.hpp>
 // IWYU pragma: end_exports
 

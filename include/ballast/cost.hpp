@@ -5,32 +5,18 @@
 /// All of ballast/cost: what a sample costs, and how a model of it is fitted to measured times.
 
 // IWYU pragma: begin_exports
-#include <ballast/cost/composed_cost.hpp>
-#include <ballast/cost/concepts.hpp>
 #include <ballast/cost/cost_literal.hpp>
+#include <ballast/cost/cost_model.hpp>
 #include <ballast/cost/cost_spec.hpp>
 #include <ballast/cost/flops.hpp>
-#include <ballast/cost/gamma_correction.hpp>
-#include <ballast/cost/gamma_fit.hpp>
-#include <ballast/cost/interpolated_cost.hpp>
 #include <ballast/cost/interpolated_throughput.hpp>
 #include <ballast/cost/known_models.hpp>
 #include <ballast/cost/latency_fit.hpp>
-#include <ballast/cost/module_memory.hpp>
 #include <ballast/cost/module_profile.hpp>
-#include <ballast/cost/packed_cost.hpp>
-#include <ballast/cost/parallel_degree.hpp>
 #include <ballast/cost/profile_file.hpp>
 #include <ballast/cost/quadratic_cost.hpp>
-#include <ballast/cost/read_profile.hpp>
 #include <ballast/cost/saturating_sum.hpp>
-#include <ballast/cost/span_cost.hpp>
 #include <ballast/cost/step_fit.hpp>
-#include <ballast/cost/throughput_grid.hpp>
-#include <ballast/cost/training_passes.hpp>
-#include <ballast/cost/transformer_shape.hpp>
-#include <ballast/cost/unet_shape.hpp>
-#include <ballast/cost/write_profile.hpp>
 // IWYU pragma: end_exports
 
 #endif  // BALLAST_COST_HPP

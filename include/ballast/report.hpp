@@ -7,12 +7,8 @@
 // IWYU pragma: begin_exports
 #include <ballast/report/chrome_trace.hpp>
 #include <ballast/report/metrics.hpp>
-#include <ballast/report/pipeline_tasks.hpp>
-#include <ballast/report/slow_ranks.hpp>
-#include <ballast/report/step_entry.hpp>
 #include <ballast/report/step_log.hpp>
 #include <ballast/report/step_memory.hpp>
-#include <ballast/report/step_metrics.hpp>
 // IWYU pragma: end_exports
 
 #endif  // BALLAST_REPORT_HPP

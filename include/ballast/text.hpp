@@ -7,7 +7,6 @@
 // IWYU pragma: begin_exports
 #include <ballast/text/column_expression.hpp>
 #include <ballast/text/csv.hpp>
-#include <ballast/text/csv_field.hpp>
 #include <ballast/text/decimal.hpp>
 #include <ballast/text/excerpt.hpp>
 #include <ballast/text/read_file.hpp>

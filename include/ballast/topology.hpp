@@ -7,13 +7,9 @@
 
 // IWYU pragma: begin_exports
 #include <ballast/topology/bag_layout.hpp>
-#include <ballast/topology/bag_spec.hpp>
 #include <ballast/topology/cluster.hpp>
 #include <ballast/topology/device_groups.hpp>
-#include <ballast/topology/lay_out.hpp>
-#include <ballast/topology/node_sizes.hpp>
 #include <ballast/topology/process_grid.hpp>
-#include <ballast/topology/transfer_seconds.hpp>
 // IWYU pragma: end_exports
 
 #endif  // BALLAST_TOPOLOGY_HPP

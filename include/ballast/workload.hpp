@@ -6,13 +6,8 @@
 /// where samples come from.
 
 // IWYU pragma: begin_exports
-#include <ballast/workload/batch_sampler.hpp>
-#include <ballast/workload/data_code.hpp>
-#include <ballast/workload/length_distribution.hpp>
-#include <ballast/workload/length_histogram.hpp>
 #include <ballast/workload/length_trace.hpp>
 #include <ballast/workload/sample_batch.hpp>
-#include <ballast/workload/sample_sizes.hpp>
 #include <ballast/workload/synthetic_lengths.hpp>
 // IWYU pragma: end_exports
 

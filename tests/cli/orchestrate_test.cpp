@@ -5,7 +5,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <ballast/cost/read_profile.hpp>
+#include <ballast/cost/profile_file.hpp>
 #include <ballast/parallelism/orchestrate.hpp>
 #include <ballast/parallelism/orchestrated_module_of.hpp>
 #include <ballast/parallelism/simulate_orchestration.hpp>

@@ -6,9 +6,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <ballast/cost/cost_spec.hpp>
+#include <ballast/cost/flops.hpp>
 #include <ballast/cost/profile_file.hpp>
-#include <ballast/cost/read_profile.hpp>
-#include <ballast/cost/training_passes.hpp>
 #include <nlohmann/json.hpp>
 
 #include <map>

@@ -5,7 +5,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <ballast/cost/read_profile.hpp>
+#include <ballast/cost/profile_file.hpp>
 #include <ballast/parallelism/layout_problem.hpp>
 #include <ballast/parallelism/price_layout.hpp>
 #include <nlohmann/json.hpp>

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ballast/core/quantities.hpp>
-#include <ballast/cost/composed_cost.hpp>
-#include <ballast/cost/gamma_correction.hpp>
+#include <ballast/cost/cost_model.hpp>
+#include <ballast/cost/flops.hpp>
 #include <ballast/cost/known_models.hpp>
 #include <ballast/cost/quadratic_cost.hpp>
-#include <ballast/cost/transformer_shape.hpp>
 
 #if defined(OF_AN_UNKNOWN_MODEL)
 // EXPECT: no_known_model_has_this_name

@@ -4,9 +4,7 @@
 #include <ballast/partition/partition.hpp>
 #include <ballast/partition/round_robin.hpp>
 #include <ballast/topology/bag_layout.hpp>
-#include <ballast/topology/bag_spec.hpp>
 #include <ballast/topology/cluster.hpp>
-#include <ballast/topology/lay_out.hpp>
 
 #include <cstdint>
 #include <vector>

@@ -1,27 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ballast/cost/cost_spec.hpp>  // first: proves it is self-contained
+#include <ballast/cost/cost_spec.hpp>
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <concepts>
-#include <cstddef>
-#include <initializer_list>
-#include <string>
-#include <string_view>
+#include "../support/prelude.hpp"
 
 namespace {
 
-using ballast::attention_mask;
-using ballast::classic_transformer;
-using ballast::cost_spec;
-using ballast::error_code;
-using ballast::flop_polynomial;
-using ballast::forward_flops;
-using ballast::gamma_corrected;
-using ballast::parse_cost_spec;
-using ballast::training_passes;
-using ballast::transformer_shape;
+using namespace ballast;
 using testing::HasSubstr;
 using testing::StartsWith;
 
@@ -122,6 +106,8 @@ TEST(CostSpec, PointsAtTheByteThatIsWrong)
            {"transformer:d=4294967296", error_code::out_of_range, 14,
             "a whole number from 0 to 4294967295"},
            {"transformer:d=1073741824", error_code::out_of_range, 14, "below 2^30, or ffn as well"},
+           {"transformer:gama=1,d=8,d=8,x", error_code::unknown_name, 12, "'gama' is no parameter"},
+           {"transformer:layers=x,d=y", error_code::out_of_range, 23, "d is 'y'"},
            {"transformer:d=0", error_code::out_of_range, 14, "hidden size is 0"},
            {"transformer:d=8,heads=0", error_code::out_of_range, 22, "number of heads is 0"},
            {"transformer:d=8,heads=3", error_code::out_of_range, 22, "a divisor of d"},

@@ -1,33 +1,62 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ballast/cost/latency_fit.hpp>  // first: proves it is self-contained
+#include <ballast/cost/latency_fit.hpp>
 
+#include "../support/exact.hpp"
+#include "../support/prelude.hpp"
 #include "../support/trials.hpp"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <ballast/core/random.hpp>
-#include <ballast/cost/transformer_shape.hpp>
-
-#include <algorithm>
-#include <array>
-#include <cmath>
-#include <concepts>
-#include <cstddef>
-#include <cstdint>
-#include <limits>
-#include <vector>
+#include <ballast/cost/flops.hpp>
 
 namespace {
 
-using ballast::classic_transformer;
-using ballast::error_code;
-using ballast::fit_latency;
-using ballast::flop_polynomial;
-using ballast::forward_flops;
-using ballast::gamma_fit;
-using ballast::latency_measurement;
-using ballast::tokens;
+using namespace ballast;
+using ballast::detail::coefficients;
+using ballast::detail::fit_robustly;
+using ballast::detail::fit_row;
+using ballast::detail::tukey_loss;
+using ballast_test::cpp_rational;
+using ballast_test::exact;
+using ballast_test::power_of_two;
 using testing::HasSubstr;
+
+constexpr flop_polynomial layer_flops{.linear = 226'492'416, .quadratic = 12'288};
+
+RC_GTEST_PROP(LatencyCost, IsCloseToTheFittedTime, ())  // Ensures (1)
+{
+  double const k = *rc::gen::inRange(1, 1 << 20) * 0x1p-70;
+  double const gamma = *rc::gen::inRange(0, 1 << 20) * 0x1p-18;
+  auto const length =
+      *rc::gen::inRange<tokens>(0, (ballast::longest_sample >> *rc::gen::inRange(0, 31)) + 1);
+  cpp_rational const l = length;
+  cpp_rational const true_cost =
+      exact(k) * 1'000'000'000'000 *
+      (layer_flops.linear * l + exact(gamma) * layer_flops.quadratic * l * l);
+
+  auto const cost = latency_cost({.seconds_per_flop = k, .gamma = gamma}, layer_flops).value();
+  cpp_rational const bound =
+      cpp_rational(1, 2) + l * l * power_of_two(3 - static_cast<int>(cost.fraction_bits));
+  cost_units const found = cost(length);
+  if (found == no_cost) {
+    RC_ASSERT(true_cost + bound >= no_cost);
+  } else {
+    RC_ASSERT(abs(true_cost - found) <= bound);
+  }
+}
+
+TEST(LatencyCost, RefusesNumbersThatNoFitHas)
+{
+  using limits = std::numeric_limits<double>;
+  for (double const bad : {limits::quiet_NaN(), limits::infinity(), -1.0}) {
+    EXPECT_EQ(latency_cost({.seconds_per_flop = bad, .gamma = 1}, layer_flops).error().code,
+              error_code::out_of_range);
+    EXPECT_EQ(latency_cost({.seconds_per_flop = 1e-15, .gamma = bad}, layer_flops).error().code,
+              error_code::out_of_range);
+  }
+  EXPECT_FALSE(latency_cost(gamma_fit{}, layer_flops).has_value());
+  EXPECT_THAT(latency_cost({.seconds_per_flop = 1}, layer_flops).error().message,
+              HasSubstr("check the unit of seconds_per_flop"));
+}
 
 using measurements = std::vector<latency_measurement>;
 
@@ -80,7 +109,6 @@ TEST(LatencyFit, KeepsLaunchesApartFromGamma)
   // Without a constant, these 50 us turned a gamma of 0.405 into 0.16, with errors of 15 %.
   auto const fit = fit_latency(profile(50e-6), width_3072).value();
   EXPECT_NEAR(fit.gamma, 0.405, 1e-6);
-  EXPECT_NEAR(fit.seconds_per_call, 50e-6, 1e-9);
   // They are per call: the work of a sample has none of them.
   auto const work = latency_cost(fit, width_3072).value();
   EXPECT_NEAR(static_cast<double>(work(1024)) * 1e-12, seconds(2.5e-15, 0.405, 1024), 1e-9);
@@ -287,6 +315,67 @@ TEST(LatencyFit, GivesACostInPicoseconds)
   auto const cost = ballast::latency_cost(fit, layer).value();  // in picoseconds
   EXPECT_NEAR(static_cast<double>(cost(4488)) * 1e-12, 0.002802, 0.00003);
   // [fit]
+}
+
+// Relative errors of 2 x + x^2 / 4 + 3 at x = 1, 2, 4, ..., each measured time off by a factor.
+std::vector<fit_row> rows_of(std::vector<double> const& factors)
+{
+  std::vector<fit_row> rows;
+  double x = 1;
+  for (double const factor : factors) {
+    double const y = factor * (2 * x + x * x / 4 + 3);
+    rows.push_back({.x = {x / y, x * x / y, 1 / y}, .y = 1});
+    x *= 2;
+  }
+  return rows;
+}
+
+double total_loss(std::vector<fit_row> const& rows, coefficients const& c, double limit)
+{
+  double sum = 0;
+  for (fit_row const& row : rows) { sum += tukey_loss(row.error(c), limit); }
+  return sum;
+}
+
+TEST(RobustFit, IsNoWorseThanAnyPointOfAGrid)  // Ensures (1)
+{
+  ballast::random_source random(20240607);
+  int with_outliers = 0;
+  constexpr int trials = ballast_test::trials_of(60);
+  for (int trial = 0; trial < trials; ++trial) {
+    std::vector<double> factors(6 + random.below(4));
+    for (double& factor : factors) { factor = 0.97 + static_cast<double>(random.below(61)) / 1000; }
+    if (random.below(2) != 0) {
+      factors[random.below(factors.size())] *= random.below(2) != 0 ? 10 : 0.1;
+      ++with_outliers;
+    }
+    auto const rows = rows_of(factors);
+    auto const [c, limit] = fit_robustly(rows, {true, true, true});
+    double const least = total_loss(rows, c, limit);
+    for (int i = 0; i <= 40; ++i) {
+      for (int j = 0; j <= 40; ++j) {
+        for (int k = 0; k <= 40; ++k) {
+          coefficients const other{0.1 * i, 0.0125 * j, 0.15 * k};  // around 2, 1/4 and 3
+          ASSERT_GE(total_loss(rows, other, limit), least * (1 - 1e-9))
+              << "trial " << trial << ": " << i << ", " << j << ", " << k;
+        }
+      }
+    }
+    for (double const near : {0.999, 1.001}) {
+      for (std::size_t unknown = 0; unknown < 3; ++unknown) {
+        coefficients other = c;
+        other[unknown] *= near;
+        ASSERT_GE(total_loss(rows, other, limit), least * (1 - 1e-6)) << "trial " << trial;
+      }
+    }
+  }
+  EXPECT_GT(with_outliers, ballast_test::is_sanitized ? 1 : 20);
+}
+
+TEST(RobustFit, TakesNothingWithinOnePerCentForAnOutlier)  // Ensures (2)
+{
+  EXPECT_EQ(fit_robustly(rows_of({1, 1, 1, 1, 1}), {true, true, true}).limit, 0.01);
+  EXPECT_GT(fit_robustly(rows_of({1.02, 0.98, 1.02, 0.98, 1.02}), {true, true, true}).limit, 0.04);
 }
 
 }  // namespace

@@ -1,30 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ballast/cost/step_fit.hpp>  // first: proves it is self-contained
+#include <ballast/cost/step_fit.hpp>
 
+#include "../support/prelude.hpp"
 #include "../support/trials.hpp"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <ballast/core/random.hpp>
-#include <ballast/cost/training_passes.hpp>
-#include <ballast/cost/transformer_shape.hpp>
-
-#include <array>
-#include <cmath>
-#include <cstddef>
-#include <cstdint>
-#include <limits>
-#include <span>
-#include <string>
-#include <vector>
+#include <ballast/cost/flops.hpp>
 
 namespace {
 
-using ballast::fit_steps;
-using ballast::step_fit;
-using ballast::step_measurement;
-using ballast::step_terms;
-using ballast::tokens;
+using namespace ballast;
 using testing::HasSubstr;
 
 constexpr ballast::flop_polynomial step_of_3072{.linear = 57ULL * 4 * 226'492'416,

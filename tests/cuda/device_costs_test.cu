@@ -2,8 +2,8 @@
 #include <ballast/cuda/device_costs.cuh>  // first: proves it is self-contained
 
 #include <gtest/gtest.h>
-#include <ballast/cost/composed_cost.hpp>
-#include <ballast/cost/interpolated_cost.hpp>
+#include <ballast/cost/cost_model.hpp>
+#include <ballast/cost/interpolated_throughput.hpp>
 #include <ballast/cost/quadratic_cost.hpp>
 
 #include <algorithm>

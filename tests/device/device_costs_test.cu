@@ -5,14 +5,11 @@
 #include <thrust/iterator/transform_iterator.h>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/random.hpp>
-#include <ballast/cost/composed_cost.hpp>
-#include <ballast/cost/gamma_correction.hpp>
-#include <ballast/cost/interpolated_cost.hpp>
+#include <ballast/cost/cost_model.hpp>
+#include <ballast/cost/flops.hpp>
 #include <ballast/cost/interpolated_throughput.hpp>
 #include <ballast/cost/quadratic_cost.hpp>
 #include <ballast/cost/saturating_sum.hpp>
-#include <ballast/cost/throughput_grid.hpp>
-#include <ballast/cost/transformer_shape.hpp>
 #include <ballast/cuda/device_costs.cuh>
 
 #include <algorithm>

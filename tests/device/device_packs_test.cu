@@ -11,8 +11,8 @@
 #include <ballast/route/pack_heads.hpp>
 #include <ballast/route/sharded_packs.hpp>
 #include <ballast/route/ulysses_exchange.hpp>
+#include <ballast/topology/cluster.hpp>
 #include <ballast/topology/device_groups.hpp>
-#include <ballast/topology/node_sizes.hpp>
 
 #include <array>
 #include <cstddef>

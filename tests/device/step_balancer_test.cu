@@ -11,8 +11,7 @@
 #include <ballast/gpu/copy_engine_communicator.hpp>
 #include <ballast/gpu/device_array.hpp>
 #include <ballast/partition/longest_processing_time.hpp>
-#include <ballast/topology/bag_spec.hpp>
-#include <ballast/topology/lay_out.hpp>
+#include <ballast/topology/bag_layout.hpp>
 
 #include <array>
 #include <cstddef>

@@ -10,8 +10,8 @@
 #include <ballast/core/random.hpp>
 #include <ballast/route/sharded_event.hpp>
 #include <ballast/route/sharded_exchange.hpp>
+#include <ballast/topology/cluster.hpp>
 #include <ballast/topology/device_groups.hpp>
-#include <ballast/topology/node_sizes.hpp>
 #include <nlohmann/json.hpp>
 
 #include <cstddef>

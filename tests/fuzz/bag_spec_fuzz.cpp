@@ -1,7 +1,7 @@
 // What the parser takes is what it says: rendered and read again it is the same specification, and
 // its sums are those of its groups. What it refuses is refused at a place inside the text.
 
-#include <ballast/topology/bag_spec.hpp>
+#include <ballast/topology/bag_layout.hpp>
 
 #include <cstddef>
 #include <cstdint>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ballast/workload/data_code.hpp>
+#include <ballast/workload/sample_batch.hpp>
 
 #include <algorithm>
 #include <cstddef>

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ballast/cost/read_profile.hpp>
-#include <ballast/cost/write_profile.hpp>
+#include <ballast/cost/profile_file.hpp>
 
 #include <algorithm>
 #include <cstddef>

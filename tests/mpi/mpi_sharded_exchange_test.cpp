@@ -11,8 +11,8 @@
 #include <ballast/core/ids.hpp>
 #include <ballast/core/random.hpp>
 #include <ballast/core/result.hpp>
+#include <ballast/topology/cluster.hpp>
 #include <ballast/topology/device_groups.hpp>
-#include <ballast/topology/node_sizes.hpp>
 
 #include <array>
 #include <chrono>

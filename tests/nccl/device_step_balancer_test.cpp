@@ -15,9 +15,8 @@
 #include <ballast/runtime/step_balancer.cuh>
 #include <ballast/runtime/step_balancer.hpp>
 #include <ballast/runtime/step_options.hpp>
-#include <ballast/topology/bag_spec.hpp>
+#include <ballast/topology/bag_layout.hpp>
 #include <ballast/topology/cluster.hpp>
-#include <ballast/topology/lay_out.hpp>
 
 #include <array>
 #include <cstddef>

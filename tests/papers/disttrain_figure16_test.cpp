@@ -11,8 +11,8 @@
 #include <ballast/core/ids.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/random.hpp>
+#include <ballast/cost/flops.hpp>
 #include <ballast/cost/known_models.hpp>
-#include <ballast/cost/transformer_shape.hpp>
 #include <ballast/parallelism/model_layout.hpp>
 #include <ballast/parallelism/orchestrate.hpp>
 #include <ballast/parallelism/orchestration_problem.hpp>

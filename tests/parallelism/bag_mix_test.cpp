@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ballast/parallelism/bag_mix.hpp>  // first: proves it is self-contained
 
-#include <ballast/topology/bag_spec.hpp>
+#include <ballast/topology/bag_layout.hpp>
 
 #include <gtest/gtest.h>
 

@@ -14,8 +14,6 @@
 #include <ballast/parallelism/bag_mix.hpp>
 #include <ballast/topology/bag_layout.hpp>
 #include <ballast/topology/cluster.hpp>
-#include <ballast/topology/lay_out.hpp>
-#include <ballast/workload/data_code.hpp>
 #include <ballast/workload/sample_batch.hpp>
 
 #include <gmock/gmock.h>

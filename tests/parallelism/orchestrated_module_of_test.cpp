@@ -3,9 +3,8 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <ballast/cost/flops.hpp>
 #include <ballast/cost/module_profile.hpp>
-#include <ballast/cost/parallel_degree.hpp>
-#include <ballast/cost/training_passes.hpp>
 
 namespace {
 

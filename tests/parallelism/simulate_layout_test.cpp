@@ -8,10 +8,9 @@
 #include <gtest/gtest.h>
 #include <ballast/core/random.hpp>
 #include <ballast/cost/profile_file.hpp>
-#include <ballast/cost/read_profile.hpp>
 #include <ballast/parallelism/place_layout.hpp>
 #include <ballast/parallelism/search_layouts.hpp>
-#include <ballast/workload/sample_sizes.hpp>
+#include <ballast/workload/length_trace.hpp>
 
 #include <array>
 #include <cstddef>

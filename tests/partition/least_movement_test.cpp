@@ -8,10 +8,10 @@
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
-#include <ballast/cost/gamma_correction.hpp>
+#include <ballast/cost/quadratic_cost.hpp>
 #include <ballast/partition/greedy_knapsack.hpp>
 #include <ballast/partition/round_robin.hpp>
-#include <ballast/workload/data_code.hpp>
+#include <ballast/workload/sample_batch.hpp>
 
 #include <algorithm>
 #include <cstddef>

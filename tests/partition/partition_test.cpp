@@ -7,15 +7,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <ballast/core/random.hpp>
-#include <ballast/cost/composed_cost.hpp>
+#include <ballast/cost/cost_model.hpp>
 #include <ballast/cost/quadratic_cost.hpp>
 #include <ballast/partition/greedy_knapsack.hpp>
 #include <ballast/partition/longest_processing_time.hpp>
 #include <ballast/partition/refine.hpp>
 #include <ballast/partition/round_robin.hpp>
-#include <ballast/topology/bag_spec.hpp>
+#include <ballast/topology/bag_layout.hpp>
 #include <ballast/topology/cluster.hpp>
-#include <ballast/topology/lay_out.hpp>
 
 #include <algorithm>
 #include <array>

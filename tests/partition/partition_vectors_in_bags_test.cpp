@@ -10,8 +10,7 @@
 #include <ballast/partition/longest_processing_time.hpp>
 #include <ballast/partition/partition.hpp>
 #include <ballast/partition/refine.hpp>
-#include <ballast/topology/bag_spec.hpp>
-#include <ballast/topology/lay_out.hpp>
+#include <ballast/topology/bag_layout.hpp>
 
 #include <algorithm>
 #include <cstdint>

@@ -8,8 +8,8 @@
 #include <ballast/core/jagged.hpp>
 #include <ballast/core/random.hpp>
 #include <ballast/core/uint128.hpp>
+#include <ballast/cost/flops.hpp>
 #include <ballast/cost/latency_fit.hpp>
-#include <ballast/cost/transformer_shape.hpp>
 #include <ballast/pipeline/compiled_schedule.hpp>
 #include <ballast/pipeline/joined_stages.hpp>
 #include <ballast/pipeline/one_forward_one_backward.hpp>

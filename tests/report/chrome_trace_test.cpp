@@ -1,20 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ballast/report/chrome_trace.hpp>
 
-#include <gtest/gtest.h>
-#include <rapidcheck/gtest.h>
-#include <nlohmann/json.hpp>
+#include "../support/prelude.hpp"
 
-#include <algorithm>
-#include <cstdint>
-#include <limits>
-#include <map>
-#include <string>
-#include <utility>
-#include <vector>
+#include <nlohmann/json.hpp>
 
 namespace {
 
+using namespace ballast;
 using ballast::report::chrome_trace;
 using nlohmann::json;
 
@@ -140,11 +133,6 @@ TEST(ChromeTrace, EscapesNamesAndShowsArguments)
   EXPECT_EQ(event.at("cat"), "a\\b");
   EXPECT_EQ(event.at("tid"), 3);
   EXPECT_EQ(event.at("args"), (json{{"tokens", 4488}, {"\"", -1}}));
-}
-
-TEST(ChromeTrace, IsValidWithoutEvents)
-{
-  EXPECT_EQ(parsed(chrome_trace{}).at("traceEvents"), json::array());
 }
 
 TEST(ChromeTrace, SaysWhichEventsOverlap)

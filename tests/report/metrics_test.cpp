@@ -1,15 +1,20 @@
-#include <ballast/report/metrics.hpp>  // first: proves it is self-contained
+// SPDX-License-Identifier: Apache-2.0
+#include <ballast/report/metrics.hpp>
 
-#include <gtest/gtest.h>
+#include "../support/prelude.hpp"
+
+#include <ballast/cost/flops.hpp>
 #include <ballast/topology/bag_layout.hpp>
-
-#include <cstdint>
-#include <vector>
 
 namespace {
 
-using ballast::cost_units;
+using namespace ballast;
 using ballast::report::measure_balance;
+using ballast::report::measure_stages;
+using ballast::report::measure_step;
+using ballast::report::measure_work;
+using ballast::report::step_metrics;
+using ballast::report::step_work;
 
 using bag_loads = std::vector<cost_units>;
 using sizes = std::vector<std::uint32_t>;
@@ -24,14 +29,6 @@ TEST(BalanceMetrics, CountsEveryGpuOfABagAlike)
   EXPECT_DOUBLE_EQ(metrics.imbalance_ratio().value(), 3.0);
   EXPECT_DOUBLE_EQ(metrics.balance_ratio(), 30.0 * 7.0 / 110.0);
   EXPECT_DOUBLE_EQ(metrics.idle_share(), 1.0 - 110.0 / 210.0);
-}
-
-TEST(BalanceMetrics, IsOneAndIdleFreeWhenEven)
-{
-  auto const metrics = measure_balance(bag_loads{8, 16, 32}, sizes{1, 2, 4});
-  EXPECT_DOUBLE_EQ(metrics.imbalance_ratio().value(), 1.0);
-  EXPECT_DOUBLE_EQ(metrics.balance_ratio(), 1.0);
-  EXPECT_DOUBLE_EQ(metrics.idle_share(), 0.0);
 }
 
 TEST(BalanceMetrics, HasNoFiniteImbalanceRatioWhenAGpuHasNoWork)
@@ -104,6 +101,113 @@ TEST(BalanceMetricsDeathTest, NeedsABagAndMatchingSizes)
 {
   EXPECT_DEATH((void)measure_balance(bag_loads{}, sizes{}), "there are no loads");
   EXPECT_DEATH((void)measure_balance(bag_loads{1}, sizes{1, 1}), "loads of 1 bag and speeds of 2");
+}
+
+using stage_values = std::vector<double>;
+
+static_assert(std::regular<step_work>);
+static_assert(std::regular<step_metrics>);
+static_assert(std::regular<ballast::report::stage_rates>);
+
+TEST(StepMetrics, CountThreeForwardPassesAndFourWithRecomputation)
+{
+  // [step]
+  // A step of three samples that took half a second on eight H100 (dense bf16).
+  std::vector<ballast::tokens> const lengths = {8192, 4096, 1024};
+  auto const forward = ballast::forward_flops(ballast::classic_transformer(4096, 32)).value();
+  auto const computed =
+      ballast::report::measure_work(lengths, forward, ballast::training_passes{.recompute = 1})
+          .value();
+  auto const step = ballast::report::measure_step(computed, 0.5, 8 * 989.4e12);
+  EXPECT_DOUBLE_EQ(step.tokens_per_second, 26'624);
+  EXPECT_NEAR(step.mfu, 0.1638, 5e-5);  // three forward passes
+  EXPECT_NEAR(step.hfu, 0.2184, 5e-5);  // four
+  // [step]
+  double once = 0;
+  for (tokens const length : lengths) { once += ballast::flops(forward, length); }
+  EXPECT_DOUBLE_EQ(step.seconds, 0.5);
+  EXPECT_DOUBLE_EQ(step.mfu, 3 * once / (4 * 989.4e12));
+  EXPECT_DOUBLE_EQ(step.hfu, 4 * once / (4 * 989.4e12));
+}
+
+TEST(StepMetrics, OfWorkAreThatOfItsModules)
+{
+  std::vector<tokens> const text = {100, 200};
+  std::vector<tokens> const patches = {1000};
+  ballast::flop_polynomial const llm{.linear = 50, .quadratic = 3};
+  ballast::flop_polynomial const encoder{.linear = 7, .quadratic = 1};
+  auto const of_llm = measure_work(text, llm, {.recompute = 1}).value();
+  EXPECT_EQ(of_llm.length, 300);
+  EXPECT_EQ(of_llm.model_flops, 3 * (50 * 300 + 3 * 50'000));
+  EXPECT_EQ(of_llm.hardware_flops, 4 * (50 * 300 + 3 * 50'000));
+  // A frozen encoder that nothing trains below has the forward pass alone, and nothing again.
+  auto const of_encoder =
+      measure_work(patches, encoder, frozen({.recompute = 1}, ballast::frozen_gradient::stops))
+          .value();
+  EXPECT_EQ(of_encoder.model_flops, 7 * 1000 + 1'000'000);
+  EXPECT_EQ(of_encoder.hardware_flops, of_encoder.model_flops);
+  auto const none = measure_step(measure_work({}, {.linear = 1}, {}).value(), 2, 1e12);
+  EXPECT_EQ(none, (step_metrics{.seconds = 2}));
+}
+
+TEST(StepMetrics, AreRefusedWhereAPassDoesNotFit)
+{
+  constexpr std::uint64_t most = std::numeric_limits<std::uint64_t>::max();
+  std::vector<tokens> const lengths = {1};
+  EXPECT_TRUE(measure_work(lengths, {.linear = most / 3}, {}));
+  EXPECT_EQ(measure_work(lengths, {.linear = most / 3}, {.recompute = 1}).error().code,
+            ballast::error_code::out_of_range);
+}
+
+TEST(StepMetricsDeathTest, NeedTimeAndPeak)
+{
+  EXPECT_DEATH((void)measure_step({}, 0, 1), "the step takes 0 seconds");
+  EXPECT_DEATH((void)measure_step({}, 1, 0), "the GPUs can do 0 FLOP/s");
+}
+
+TEST(StageRates, LeaveOutWhatAStageWaits)
+{
+  // [stages]
+  // Two stages in a step of 4 s: both compute 12 FLOP per second, although one waits half the time.
+  std::vector<double> const flops = {48, 24};
+  std::vector<double> const idle = {0, 2};
+  auto const rates = ballast::report::measure_stages(flops, idle, 4);
+  EXPECT_EQ(rates.flops_per_second, (std::vector<double>{12, 12}));
+  EXPECT_EQ(rates.mean, 12);
+  EXPECT_EQ(rates.spread, 0);
+  // [stages]
+}
+
+TEST(StageRates, SayHowFarApartStagesAre)
+{
+  auto const rates = measure_stages(stage_values{40, 80, 60}, stage_values{0, 0, 5}, 10);
+  EXPECT_EQ(rates.flops_per_second, (stage_values{4, 8, 12}));
+  EXPECT_DOUBLE_EQ(rates.mean, 8);
+  EXPECT_DOUBLE_EQ(rates.spread, std::sqrt(32.0 / 3));
+  auto const one = measure_stages(stage_values{40}, stage_values{6}, 10);
+  EXPECT_DOUBLE_EQ(one.mean, 10);
+  EXPECT_EQ(one.spread, 0);
+}
+
+TEST(StageRatesDeathTest, NeedAStageAndTimeToCompute)
+{
+  EXPECT_DEATH((void)measure_stages(stage_values{}, stage_values{}, 1), "FLOP of 0 stages");
+  EXPECT_DEATH((void)measure_stages(stage_values{1}, stage_values{0, 0}, 1), "idle times of 2");
+  EXPECT_DEATH((void)measure_stages(stage_values{1}, stage_values{1}, 1),
+               "is idle for 1 seconds of a step of 1");
+  EXPECT_DEATH((void)measure_stages(stage_values{1}, stage_values{-1}, 1),
+               "stage 0 is idle for -1");
+}
+
+TEST(SlowRanks, AreNamedSlowestFirst)
+{
+  std::uint32_t const one = ballast::unchanged_factor;
+  std::vector<std::uint32_t> const factors{one, one * 5 / 4, one * 9 / 10, one * 102 / 100,
+                                           one * 7 / 5};
+  EXPECT_EQ(ballast::report::slow_ranks(factors),
+            "rank 4 takes 1.40 x as long as planned\nrank 1 takes 1.25 x as long as planned\n");
+  EXPECT_EQ(ballast::report::slow_ranks(factors, 30), "rank 4 takes 1.40 x as long as planned\n");
+  EXPECT_EQ(ballast::report::slow_ranks({}), "");
 }
 
 }  // namespace

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ballast/report/step_memory.hpp>  // first: proves it is self-contained
+#include <ballast/report/step_memory.hpp>
 
 #include "../support/orchestrated_steps.hpp"
+#include "../support/prelude.hpp"
 
-#include <gtest/gtest.h>
 #include <ballast/comm/run_ranks.hpp>
 #include <ballast/comm/thread_communicator.hpp>
 #include <ballast/core/random.hpp>
@@ -17,17 +17,9 @@
 #include <ballast/runtime/phase.hpp>
 #include <ballast/topology/bag_layout.hpp>
 
-#include <algorithm>
-#include <array>
-#include <cstddef>
-#include <cstdint>
-#include <memory>
-#include <span>
-#include <tuple>
-#include <vector>
-
 namespace {
 
+using namespace ballast;
 using ballast::report::held_memory;
 using ballast::report::phase_bytes;
 

@@ -14,8 +14,7 @@
 #include <ballast/route/placement.hpp>
 #include <ballast/route/route.hpp>
 #include <ballast/route/route_plan.hpp>
-#include <ballast/topology/bag_spec.hpp>
-#include <ballast/topology/lay_out.hpp>
+#include <ballast/topology/bag_layout.hpp>
 
 #include <algorithm>
 #include <cmath>

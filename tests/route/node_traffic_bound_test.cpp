@@ -5,7 +5,6 @@
 
 #include <ballast/route/node_placement.hpp>
 #include <ballast/route/place.hpp>
-#include <ballast/workload/length_distribution.hpp>
 #include <ballast/workload/synthetic_lengths.hpp>
 
 #include <gtest/gtest.h>

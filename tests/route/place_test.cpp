@@ -14,10 +14,9 @@
 #include <ballast/route/chunking.hpp>
 #include <ballast/route/placement.hpp>
 #include <ballast/route/route_plan.hpp>
-#include <ballast/topology/bag_spec.hpp>
+#include <ballast/topology/bag_layout.hpp>
+#include <ballast/topology/cluster.hpp>
 #include <ballast/topology/device_groups.hpp>
-#include <ballast/topology/lay_out.hpp>
-#include <ballast/topology/node_sizes.hpp>
 
 #include <array>
 #include <cstddef>

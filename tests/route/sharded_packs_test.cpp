@@ -9,8 +9,8 @@
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/random.hpp>
 #include <ballast/route/placement.hpp>
+#include <ballast/topology/cluster.hpp>
 #include <ballast/topology/device_groups.hpp>
-#include <ballast/topology/node_sizes.hpp>
 
 #include <cstddef>
 #include <cstdint>

@@ -19,8 +19,8 @@
 #include <ballast/route/sharded_exchange.hpp>
 #include <ballast/route/sharded_packs.hpp>
 #include <ballast/sharding/sharding_plan.hpp>
+#include <ballast/topology/cluster.hpp>
 #include <ballast/topology/device_groups.hpp>
-#include <ballast/topology/node_sizes.hpp>
 
 #include <algorithm>
 #include <array>

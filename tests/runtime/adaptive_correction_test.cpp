@@ -7,7 +7,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <ballast/core/detail/span_of.hpp>
-#include <ballast/report/slow_ranks.hpp>
+#include <ballast/report/metrics.hpp>
 #include <ballast/runtime/online_scheduler.hpp>
 #include <ballast/topology/bag_layout.hpp>
 

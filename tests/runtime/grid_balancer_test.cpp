@@ -14,8 +14,6 @@
 #include <ballast/partition/padded/pad_grid.hpp>
 #include <ballast/partition/padded/padded_lengths.hpp>
 #include <ballast/topology/bag_layout.hpp>
-#include <ballast/topology/bag_spec.hpp>
-#include <ballast/topology/lay_out.hpp>
 
 #include <algorithm>
 #include <array>

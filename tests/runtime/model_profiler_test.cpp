@@ -4,8 +4,8 @@
 #include <ballast/comm/run_ranks.hpp>
 #include <ballast/comm/thread_communicator.hpp>
 #include <ballast/core/ids.hpp>
-#include <ballast/cost/parallel_degree.hpp>
-#include <ballast/cost/write_profile.hpp>
+#include <ballast/cost/module_profile.hpp>
+#include <ballast/cost/profile_file.hpp>
 #include <ballast/runtime.hpp>
 
 #include "fake_clock.hpp"

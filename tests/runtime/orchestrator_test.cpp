@@ -14,10 +14,10 @@
 #include <ballast/core/ids.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
-#include <ballast/cost/gamma_fit.hpp>
+#include <ballast/cost/flops.hpp>
 #include <ballast/cost/known_models.hpp>
+#include <ballast/cost/latency_fit.hpp>
 #include <ballast/cost/quadratic_cost.hpp>
-#include <ballast/cost/training_passes.hpp>
 #include <ballast/partition/longest_processing_time.hpp>
 #include <ballast/partition/refine.hpp>
 #include <ballast/route/placement.hpp>
@@ -28,7 +28,6 @@
 #include <ballast/topology/bag_layout.hpp>
 #include <ballast/topology/cluster.hpp>
 #include <ballast/topology/device_groups.hpp>
-#include <ballast/topology/node_sizes.hpp>
 
 #include <algorithm>
 #include <chrono>

@@ -31,7 +31,6 @@
 #include <ballast/topology/bag_layout.hpp>
 #include <ballast/topology/cluster.hpp>
 #include <ballast/topology/device_groups.hpp>
-#include <ballast/topology/node_sizes.hpp>
 
 #include <algorithm>
 #include <cstddef>

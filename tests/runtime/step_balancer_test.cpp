@@ -15,9 +15,8 @@
 #include <ballast/partition/least_movement.hpp>
 #include <ballast/partition/refine.hpp>
 #include <ballast/route/place.hpp>
-#include <ballast/topology/bag_spec.hpp>
+#include <ballast/topology/bag_layout.hpp>
 #include <ballast/topology/cluster.hpp>
-#include <ballast/topology/lay_out.hpp>
 
 #include <chrono>
 #include <cstddef>

@@ -12,7 +12,6 @@
 #include <ballast/core/random.hpp>
 #include <ballast/cost/known_models.hpp>
 #include <ballast/topology/cluster.hpp>
-#include <ballast/workload/length_distribution.hpp>
 #include <ballast/workload/synthetic_lengths.hpp>
 
 #include <algorithm>

@@ -5,8 +5,8 @@
 #include <gtest/gtest.h>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/random.hpp>
-#include <ballast/cost/gamma_fit.hpp>
-#include <ballast/cost/training_passes.hpp>
+#include <ballast/cost/flops.hpp>
+#include <ballast/cost/latency_fit.hpp>
 #include <ballast/route/head_array.hpp>
 #include <ballast/route/head_split.hpp>
 #include <ballast/route/ulysses.hpp>

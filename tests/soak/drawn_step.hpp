@@ -11,9 +11,7 @@
 #include <ballast/core/ratio.hpp>
 #include <ballast/partition/partition_constraints.hpp>
 #include <ballast/topology/bag_layout.hpp>
-#include <ballast/topology/bag_spec.hpp>
 #include <ballast/topology/cluster.hpp>
-#include <ballast/topology/lay_out.hpp>
 
 #include <algorithm>
 #include <array>

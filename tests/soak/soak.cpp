@@ -10,8 +10,7 @@
 #ifdef SOAK_WITH_MPI
 #include <ballast/comm/mpi_communicator.hpp>
 #endif
-#include <ballast/topology/bag_spec.hpp>
-#include <ballast/topology/lay_out.hpp>
+#include <ballast/topology/bag_layout.hpp>
 
 #ifdef SOAK_WITH_MPI
 #include <mpi.h>

@@ -5,8 +5,6 @@
 #include <ballast/core/quantities.hpp>
 #include <ballast/cost/flops.hpp>
 #include <ballast/cost/known_models.hpp>
-#include <ballast/cost/transformer_shape.hpp>
-#include <ballast/cost/unet_shape.hpp>
 #include <ballast/parallelism/orchestration_problem.hpp>
 #include <ballast/parallelism/replicated_degree.hpp>
 

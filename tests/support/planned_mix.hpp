@@ -10,7 +10,6 @@
 #include <ballast/partition/partition.hpp>
 #include <ballast/topology/bag_layout.hpp>
 #include <ballast/topology/cluster.hpp>
-#include <ballast/topology/lay_out.hpp>
 
 #include <algorithm>
 #include <cstddef>

@@ -6,7 +6,6 @@
 #include <ballast/core/random.hpp>
 #include <ballast/cost/interpolated_throughput.hpp>
 #include <ballast/cost/module_profile.hpp>
-#include <ballast/cost/parallel_degree.hpp>
 
 #include <algorithm>
 #include <array>

@@ -4,7 +4,7 @@
 
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/random.hpp>
-#include <ballast/cost/parallel_degree.hpp>
+#include <ballast/cost/module_profile.hpp>
 #include <ballast/parallelism/orchestration_problem.hpp>
 
 #include <algorithm>

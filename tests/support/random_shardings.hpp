@@ -7,8 +7,8 @@
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/random.hpp>
 #include <ballast/sharding/hybrid_sharding.hpp>
+#include <ballast/topology/cluster.hpp>
 #include <ballast/topology/device_groups.hpp>
-#include <ballast/topology/node_sizes.hpp>
 
 #include <array>
 #include <cstddef>

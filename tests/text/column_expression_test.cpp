@@ -1,27 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ballast/text/column_expression.hpp>  // first: proves it is self-contained
+#include <ballast/text/column_expression.hpp>
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <rapidcheck/gtest.h>
-
-#include <array>
-#include <cstddef>
-#include <cstdint>
-#include <initializer_list>
-#include <limits>
-#include <optional>
-#include <span>
-#include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
+#include "../support/prelude.hpp"
 
 namespace {
 
-using ballast::error;
-using ballast::error_code;
-using ballast::parse_column_expression;
+using namespace ballast;
 using testing::HasSubstr;
 
 constexpr std::array<std::string_view, 5> header = {"text", "visual", "image tokens", "_x1",

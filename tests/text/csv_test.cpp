@@ -1,20 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ballast/text/csv.hpp>  // first: proves it is self-contained
+#include <ballast/text/csv.hpp>
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <rapidcheck/gtest.h>
-
-#include <cstddef>
-#include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
+#include "../support/prelude.hpp"
 
 namespace {
 
-using ballast::csv_reader;
-using ballast::error_code;
+using namespace ballast;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
@@ -170,6 +161,25 @@ TEST(CsvReader, NamesTheLineOfBadQuoting)  // Errors
   EXPECT_THAT(never_closed.next().error().message, HasSubstr("line 1: the quote"));
   csv_reader goes_on("\"a\" ,b");
   EXPECT_THAT(goes_on.next().error().message, HasSubstr("goes on after its closing quote"));
+}
+
+TEST(CsvField, IsInQuotesWhereItNeedsThem)
+{
+  EXPECT_EQ(csv_field("8 x H100"), "8 x H100");
+  EXPECT_EQ(csv_field(""), "");
+  EXPECT_EQ(csv_field("d=64,layers=2"), "\"d=64,layers=2\"");
+  EXPECT_EQ(csv_field("the \"large\" one"), "\"the \"\"large\"\" one\"");
+  EXPECT_EQ(csv_field("two\nlines"), "\"two\nlines\"");
+}
+
+RC_GTEST_PROP(CsvField, IsReadBack, (std::string const& text))
+{
+  std::string const row = "first," + csv_field(text) + ",last\n";
+  ballast::csv_reader reader(row);
+  auto const fields = reader.next().value().fields;
+  RC_ASSERT(fields.size() == 3U);
+  RC_ASSERT(fields[1] == text);
+  RC_ASSERT(fields[2] == "last");
 }
 
 }  // namespace

@@ -1,19 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ballast/text/decimal.hpp>
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <rapidcheck/gtest.h>
-
-#include <cstdint>
-#include <string>
-#include <string_view>
+#include "../support/prelude.hpp"
 
 namespace {
 
-using ballast::decimal;
-using ballast::error_code;
-using ballast::parse_decimal;
+using namespace ballast;
 using testing::HasSubstr;
 
 std::string read_decimal(std::string_view text)

@@ -23,7 +23,7 @@
 #include <ballast/route/route.hpp>
 #include <ballast/runtime/online_scheduler.hpp>
 #include <ballast/text/read_file.hpp>
-#include <ballast/topology/lay_out.hpp>
+#include <ballast/topology/bag_layout.hpp>
 
 #include <array>
 #include <cstddef>

@@ -21,8 +21,8 @@
 #include <ballast/route/route_plan.hpp>
 #include <ballast/route/route_volume.hpp>
 #include <ballast/route/ulysses.hpp>
-#include <ballast/topology/lay_out.hpp>
-#include <ballast/workload/length_histogram.hpp>
+#include <ballast/topology/bag_layout.hpp>
+#include <ballast/workload/synthetic_lengths.hpp>
 
 #include <cstddef>
 #include <cstdint>

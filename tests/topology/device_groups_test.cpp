@@ -1,26 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ballast/topology/device_groups.hpp>  // first: proves it is self-contained
+#include <ballast/topology/device_groups.hpp>
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
+#include "../support/prelude.hpp"
+
 #include <ballast/core/random.hpp>
-
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <limits>
-#include <numeric>
-#include <set>
-#include <utility>
-#include <vector>
 
 namespace {
 
-using ballast::device_group;
-using ballast::device_groups;
-using ballast::group_id;
-using ballast::node_sizes;
-using ballast::rank_id;
+using namespace ballast;
 using testing::ElementsAre;
 using testing::IsEmpty;
 

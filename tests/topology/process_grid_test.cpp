@@ -1,27 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ballast/topology/process_grid.hpp>
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
+#include "../support/prelude.hpp"
 
 #include <ballast/core/random.hpp>
 
-#include <cstddef>
-#include <cstdint>
-#include <limits>
-#include <map>
-#include <string>
-#include <utility>
-#include <vector>
-
 namespace {
 
-using ballast::error_code;
-using ballast::grid_axis;
-using ballast::grid_place;
-using ballast::process_grid;
-using ballast::rank_id;
-using ballast::unit_sizes;
+using namespace ballast;
 using testing::HasSubstr;
 
 process_grid grid_of(std::vector<unit_sizes> const& modules)

@@ -1,36 +1,50 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ballast/workload/synthetic_lengths.hpp>  // first: proves it is self-contained
+#include <ballast/workload/synthetic_lengths.hpp>
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
+#include "../support/prelude.hpp"
+
 #include <ballast/core/digest.hpp>
-#include <ballast/workload/length_distribution.hpp>
-#include <ballast/workload/length_histogram.hpp>
-
-#include <algorithm>
-#include <cmath>
-#include <cstddef>
-#include <cstdint>
-#include <initializer_list>
-#include <numeric>
-#include <span>
-#include <utility>
-#include <vector>
 
 namespace {
 
-using ballast::bounded_pareto_lengths;
-using ballast::clamped_lengths;
-using ballast::constant_lengths;
-using ballast::digest;
-using ballast::draw_lengths;
-using ballast::lognormal_lengths;
-using ballast::longest_sample;
-using ballast::mixed_lengths;
-using ballast::random_source;
-using ballast::tokens;
-using ballast::uniform_lengths;
+using namespace ballast;
 using testing::Each;
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+// What a distribution must be, and nothing more.
+struct archetype {
+  archetype() = delete;
+  explicit archetype(tokens first_bound) : bound(first_bound) {}
+  tokens operator()(random_source& random) const { return random.between(0, bound); }
+  tokens bound;
+};
+
+struct changes_itself {
+  tokens operator()(random_source&) { return 1; }
+};
+
+struct draws_reals {
+  double operator()(random_source&) const { return 1; }
+};
+
+static_assert(length_distribution<archetype>);
+static_assert(!length_distribution<changes_itself>);
+static_assert(!length_distribution<draws_reals>);
+static_assert(!length_distribution<tokens>);
+
+TEST(DrawLengths, DrawsOneAfterTheOther)
+{
+  random_source random(5);
+  random_source again(5);
+  archetype const draw(1000);
+  std::vector<tokens> const lengths = draw_lengths(draw, 3, random);
+  EXPECT_EQ(lengths, (std::vector<tokens>{again.between(0, 1000), again.between(0, 1000),
+                                          again.between(0, 1000)}));
+  EXPECT_EQ(random(), again());
+  EXPECT_THAT(draw_lengths(draw, 0, random), IsEmpty());
+}
+
 namespace fixed = ballast::detail::fixed_point;
 
 static_assert(ballast::length_distribution<constant_lengths>);
@@ -75,35 +89,6 @@ std::uint64_t to_unsigned(tokens length)
 double normal_cdf(double z)
 {
   return std::erfc(-z / std::sqrt(2.0)) / 2;
-}
-
-TEST(ToFixed32, CutsOffBelowItsLastBit)
-{
-  EXPECT_EQ(ballast::detail::to_fixed32(0), 0U);
-  EXPECT_EQ(ballast::detail::to_fixed32(1), std::uint64_t{1} << 32);
-  EXPECT_EQ(ballast::detail::to_fixed32(0.75), std::uint64_t{3} << 30);
-  EXPECT_EQ(ballast::detail::to_fixed32(0.1), 429496729U);  // 429496729.6
-  EXPECT_EQ(ballast::detail::to_fixed32(1024), std::uint64_t{1} << 42);
-}
-
-TEST(DrawNormal, IsNormallyDistributed)
-{
-  random_source random(20240607);
-  std::vector<tokens> numbers(draws);
-  double squares = 0;
-  for (tokens& number : numbers) {
-    auto const z = ballast::detail::draw_normal(random);
-    ASSERT_LT(z.magnitude, static_cast<std::uint64_t>(9.5 * 0x1p28));
-    number = z.negative ? -static_cast<tokens>(z.magnitude) : static_cast<tokens>(z.magnitude);
-    squares += std::pow(static_cast<double>(number) * 0x1p-28, 2);
-  }
-  for (double const z : {-4.0, -3.0, -2.0, -1.0, -0.5, 0.0, 0.1, 1.0, 2.0, 3.0, 4.0}) {
-    expect_share(numbers, static_cast<tokens>(z * 0x1p28), normal_cdf(z));
-  }
-  // Five standard errors: the variance of z is 1 and that of its square is 2.
-  auto const n = static_cast<double>(draws);
-  EXPECT_NEAR(mean(numbers) * 0x1p-28, 0, 5 / std::sqrt(n));
-  EXPECT_NEAR(squares / n, 1, 5 * std::sqrt(2 / n));
 }
 
 TEST(DrawNormal, FollowsThePolarMethod)
@@ -237,13 +222,6 @@ TEST(BoundedParetoLengths, HaveTheQuantilesAndTheMeanOfTheTheory)
   EXPECT_NEAR(mean(lengths), moment(1), 5 * deviation / std::sqrt(static_cast<double>(draws)));
 }
 
-TEST(BoundedParetoLengths, MayEndWhereTheyBegin)
-{
-  EXPECT_THAT(draw_many(bounded_pareto_lengths{100, 100, 1.0}), Each(100));
-  EXPECT_THAT(draw_many(bounded_pareto_lengths{longest_sample, longest_sample, 1024}),
-              Each(longest_sample));
-}
-
 TEST(MixedLengths, TakeTheirShareOfTheSecond)
 {
   auto const lengths = draw_many(mixed_lengths{constant_lengths{1}, constant_lengths{2}, {3, 10}});
@@ -302,6 +280,104 @@ TEST(SyntheticLengthsDeathTest, RejectParametersWithoutADistribution)  // Expect
                "share_of_second of 2 / 1,");
   EXPECT_DEATH((void)(clamped_lengths{constant_lengths{1}, 2, 1}(random)),
                "clamped_lengths has lengths from 2 to 1,");
+}
+
+static_assert(ballast::length_distribution<length_histogram>);
+
+std::vector<tokens> random_lengths()
+{
+  auto const bound = *rc::gen::elementOf(std::vector<tokens>{2, 50, 1000, longest_sample});
+  return *rc::gen::nonEmpty(
+      rc::gen::container<std::vector<tokens>>(rc::gen::inRange<tokens>(0, bound)));
+}
+
+TEST(LengthHistogram, KnowsCountExtremesAndMean)  // Ensures (1)
+{
+  length_histogram const lengths({7, 0, 100, 7});
+  EXPECT_EQ(lengths.samples(), 4U);
+  EXPECT_EQ(lengths.min(), 0);
+  EXPECT_EQ(lengths.max(), 100);
+  EXPECT_EQ(lengths.mean(), (ratio{57, 2}));
+  EXPECT_EQ(lengths.quantile({INT64_MAX, INT64_MAX}), 100);
+
+  length_histogram const longest(std::vector<tokens>(1000, longest_sample));
+  EXPECT_EQ(longest.mean(), (ratio{longest_sample, 1}));
+}
+
+RC_GTEST_PROP(LengthHistogram, FindsQuantilesByTheirDefinition, ())  // Ensures (2)
+{
+  auto const lengths = random_lengths();
+  auto const whole = *rc::gen::inRange<std::int64_t>(1, 1000);
+  auto const part = *rc::gen::inRange<std::int64_t>(0, whole + 1);
+  auto const reaches = [&](tokens limit) {
+    auto const samples = std::ranges::count_if(lengths, [&](tokens l) { return l <= limit; });
+    return samples * whole >= part * static_cast<std::int64_t>(lengths.size());
+  };
+  tokens expected = std::ranges::max(lengths);
+  for (tokens const length : lengths) {
+    if (reaches(length)) { expected = std::min(expected, length); }
+  }
+  RC_ASSERT(length_histogram(lengths).quantile({part, whole}) == expected);
+}
+
+RC_GTEST_PROP(LengthHistogram, PutsEverySampleInOneBin, ())  // Ensures (3)
+{
+  auto const lengths = random_lengths();
+  auto const most = *rc::gen::inRange<std::size_t>(1, 60);
+  auto const bins = length_histogram(lengths).bins(most);
+  RC_ASSERT(!bins.empty());
+  RC_ASSERT(bins.size() <= most);
+  RC_ASSERT(bins.front().shortest == std::ranges::min(lengths));
+  RC_ASSERT(bins.back().longest == std::ranges::max(lengths));
+  for (std::size_t bin = 0; bin < bins.size(); ++bin) {
+    RC_ASSERT(bins[bin].shortest <= bins[bin].longest);
+    if (bin > 0) { RC_ASSERT(bins[bin].shortest == bins[bin - 1].longest + 1); }
+    auto const inside = std::ranges::count_if(lengths, [&](tokens length) {
+      return bins[bin].shortest <= length && length <= bins[bin].longest;
+    });
+    RC_ASSERT(static_cast<std::size_t>(inside) == bins[bin].samples);
+  }
+}
+
+TEST(LengthHistogram, DividesTheLogarithmEqually)  // Ensures (3)
+{
+  length_histogram const lengths({1000, 1'999'999});
+  auto const bins = lengths.bins(24);
+  ASSERT_EQ(bins.size(), 24U);
+  for (std::size_t bin = 0; bin < 24; ++bin) {
+    // One half for rounding, and an error of the oracle that is far below another.
+    double const edge = 1000 * std::pow(2000.0, static_cast<double>(bin) / 24);
+    EXPECT_NEAR(static_cast<double>(bins[bin].shortest), edge, 0.51);
+  }
+
+  EXPECT_THAT(length_histogram({0, 1, 2, 3, 7}).bins(3),
+              ElementsAre(length_bin{0, 1, 2}, length_bin{2, 3, 2}, length_bin{4, 7, 1}));
+  EXPECT_THAT(length_histogram({5, 5}).bins(100), ElementsAre(length_bin{5, 5, 2}));
+  EXPECT_THAT(length_histogram({0}).bins(4), ElementsAre(length_bin{0, 0, 1}));
+  EXPECT_THAT(length_histogram({longest_sample}).bins(1),
+              ElementsAre(length_bin{longest_sample, longest_sample, 1}));
+}
+
+TEST(LengthHistogram, DrawsEverySampleEquallyOften)  // Ensures (4)
+{
+  length_histogram const lengths({10, 20, 20, 70});
+  random_source random(42);
+  std::map<tokens, int> drawn;
+  for (int i = 0; i < 40'000; ++i) { ++drawn[lengths(random)]; }
+  ASSERT_EQ(drawn.size(), 3U);
+  // Five standard deviations of the binomial distribution.
+  EXPECT_NEAR(drawn[10], 10'000, 5 * std::sqrt(40'000 * 0.25 * 0.75));
+  EXPECT_NEAR(drawn[20], 20'000, 5 * std::sqrt(40'000 * 0.5 * 0.5));
+  EXPECT_NEAR(drawn[70], 10'000, 5 * std::sqrt(40'000 * 0.25 * 0.75));
+}
+
+TEST(LengthHistogramDeathTest, RejectsWhatIsNoLength)  // Expects
+{
+  EXPECT_DEATH(length_histogram({}), "of no lengths");
+  EXPECT_DEATH(length_histogram({1, -1}), "lengths from -1 to 1,");
+  EXPECT_DEATH(length_histogram({longest_sample + 1}), "lengths from .* which are not from 0 to ");
+  EXPECT_DEATH((void)length_histogram({1}).quantile({3, 2}), "a quantile was asked for at 3 / 2,");
+  EXPECT_DEATH((void)length_histogram({1}).bins(0), "of 0 bins, which is not from 1 to 1024");
 }
 
 }  // namespace

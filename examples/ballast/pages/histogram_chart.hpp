@@ -7,7 +7,7 @@
 #include "svg.hpp"
 
 #include <ballast/core/quantities.hpp>
-#include <ballast/workload/length_histogram.hpp>
+#include <ballast/workload/synthetic_lengths.hpp>
 
 #include <fmt/format.h>
 

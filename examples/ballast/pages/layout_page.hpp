@@ -7,7 +7,7 @@
 #include "number_text.hpp"
 
 #include <ballast/core/quantities.hpp>
-#include <ballast/cost/parallel_degree.hpp>
+#include <ballast/cost/module_profile.hpp>
 #include <ballast/parallelism/model_layout.hpp>
 #include <ballast/parallelism/simulated_layout.hpp>
 #include <ballast/topology/process_grid.hpp>

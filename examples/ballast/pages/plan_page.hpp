@@ -14,7 +14,7 @@
 #include "traffic_chart.hpp"
 
 #include <ballast/route/route_volume.hpp>
-#include <ballast/workload/length_histogram.hpp>
+#include <ballast/workload/synthetic_lengths.hpp>
 
 #include <fmt/format.h>
 

@@ -13,7 +13,6 @@
 #include <ballast/route/placement.hpp>
 #include <ballast/route/row_array.hpp>
 #include <ballast/topology/cluster.hpp>
-#include <ballast/topology/transfer_seconds.hpp>
 
 #include <algorithm>
 #include <array>

@@ -3,11 +3,10 @@
 #define BALLAST_COST_COST_LITERAL_HPP
 
 #include <ballast/core/uint128.hpp>
-#include <ballast/cost/detail/transformer_keys.hpp>
-#include <ballast/cost/gamma_correction.hpp>
+#include <ballast/cost/flops.hpp>
 #include <ballast/cost/quadratic_cost.hpp>
-#include <ballast/cost/transformer_shape.hpp>
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cstddef>
@@ -19,6 +18,12 @@
 namespace ballast::inline v0 {
 
 namespace detail {
+
+/// What a written transformer can say. Down to vocab in the order of transformer_shape's members,
+/// as the positions of the errors of `forward_flops` are.
+inline constexpr std::array<std::string_view, 11> transformer_keys = {
+    "d",     "layers", "heads", "kv_heads",  "head_dim", "ffn",
+    "gated", "causal", "vocab", "recompute", "gamma"};
 
 /// Reads `12` or `0.405`, of at most 19 digits, as the nearest double, as the standard library does
 /// at run time. Nothing where the text is no such number.
@@ -80,103 +85,123 @@ struct literal_text {
   }
 };
 
-/// What a literal says, or what is wrong with it.
+/// What a text says that a cost is, or what is wrong with it.
 struct written_cost {
   enum class fault : std::uint8_t {
     none,
-    syntax,
+    no_model,
+    no_setting,
     unknown_key,
     repeated_key,
     missing_size,
     number,
     flag,
+    decimal,
     heads,
     large_size
   };
 
+  bool is_tokens = false;
   transformer_shape shape;
   double gamma = 1;
-  bool is_tokens = false;
+  std::uint32_t recompute = 0;
+  std::array<std::string_view, transformer_keys.size()> values = {};  ///< by key, as written
   fault wrong = fault::none;
   std::string_view where = {};  ///< the key, or the part that is not of the form
+
+  /// The value of a key as it is written, and without data where it is not.
+  [[nodiscard]] constexpr std::string_view value_of(std::string_view key) const
+  {
+    auto const found = std::find(transformer_keys.begin(), transformer_keys.end(), key);
+    return values[static_cast<std::size_t>(found - transformer_keys.begin())];
+  }
+  [[nodiscard]] constexpr bool has(std::string_view key) const
+  {
+    return value_of(key).data() != nullptr;
+  }
 };
 
-/// Reads what `parse_cost_spec` reads, without its sentences. Numbers have no sign and no exponent.
-[[nodiscard]] constexpr written_cost read_cost(std::string_view text)
+/// Reads `tokens` or `transformer:key=value,key=value`, for literals and for text at run time, which
+/// differ in how they read the decimal number gamma.
+///
+/// Ensures     (1) of several faults, the first key that is unknown or given twice, or entry without
+///                 value, is reported; then that there is no d; then the first value in the order of
+///                 transformer_keys
+[[nodiscard]] constexpr written_cost read_cost(
+    std::string_view text, std::optional<double> (*read_decimal)(std::string_view) = read_double)
 {
   using fault = written_cost::fault;
   constexpr std::string_view name = "transformer:";
-  constexpr std::size_t gamma_key = transformer_keys.size() - 1;
-  constexpr auto is_flag = [](std::string_view key) {
-    return key == "gated" || key == "causal" || key == "recompute";
-  };
-
   written_cost read;
   auto const refuse = [&read](fault wrong, std::string_view where) {
-    read.wrong = wrong;
-    read.where = where;
+    if (read.wrong == fault::none) {
+      read.wrong = wrong;
+      read.where = where;
+    }
     return read;
   };
   if (text == "tokens") {
     read.is_tokens = true;
     return read;
   }
-  if (text.substr(0, name.size()) != name) { return refuse(fault::syntax, text); }
-
-  std::array<std::optional<std::uint32_t>, gamma_key> numbers;
-  bool has_gamma = false;
+  if (!text.starts_with(name)) { return refuse(fault::no_model, text); }
   for (std::size_t next = name.size(); next <= text.size();) {
-    std::size_t const comma = text.find(',', next);
-    std::size_t const end = comma == std::string_view::npos ? text.size() : comma;
+    std::size_t const end = std::min(text.find(',', next), text.size());
     std::string_view const entry = text.substr(next, end - next);
     std::size_t const equals = entry.find('=');
-    if (equals == std::string_view::npos) { return refuse(fault::syntax, entry); }
+    if (equals == std::string_view::npos) { return refuse(fault::no_setting, entry); }
     std::string_view const key = entry.substr(0, equals);
-    std::string_view const value = entry.substr(equals + 1);
-    std::size_t index = 0;
-    while (index < transformer_keys.size() && transformer_keys[index] != key) { ++index; }
-    if (index == transformer_keys.size()) { return refuse(fault::unknown_key, key); }
-    if (index == gamma_key ? has_gamma : numbers[index].has_value()) {
-      return refuse(fault::repeated_key, key);
-    }
-    if (index == gamma_key) {
-      auto const gamma = read_double(value);
-      if (!gamma) { return refuse(fault::number, key); }
-      read.gamma = *gamma;
-      has_gamma = true;
-    } else {
-      fault const wrong = is_flag(key) ? fault::flag : fault::number;
-      std::uint64_t const most = is_flag(key) ? 1 : std::numeric_limits<std::uint32_t>::max();
-      std::uint64_t number = 0;
-      for (char const digit : value) {
-        if (digit < '0' || digit > '9') { return refuse(wrong, key); }
-        number = 10 * number + static_cast<std::uint64_t>(digit - '0');
-        if (number > most) { return refuse(wrong, key); }
-      }
-      if (value.empty()) { return refuse(wrong, key); }
-      numbers[index] = static_cast<std::uint32_t>(number);
-    }
+    auto const found = std::find(transformer_keys.begin(), transformer_keys.end(), key);
+    if (found == transformer_keys.end()) { return refuse(fault::unknown_key, key); }
+    if (read.has(key)) { return refuse(fault::repeated_key, key); }
+    read.values[static_cast<std::size_t>(found - transformer_keys.begin())] =
+        entry.substr(equals + 1);
     next = end + 1;
   }
+  if (!read.has("d")) { return refuse(fault::missing_size, "d"); }
 
-  auto const [hidden, layers, heads, kv_heads, head_dim, ffn, gated, causal, vocabulary,
-              recompute] = numbers;
-  static_cast<void>(recompute);  // changes the passes, not the cost of one
-  if (!hidden) { return refuse(fault::missing_size, "d"); }
+  auto const whole = [&](std::string_view key, std::uint64_t most, fault wrong,
+                         std::uint32_t otherwise) {
+    if (!read.has(key)) { return otherwise; }
+    std::string_view const written = read.value_of(key);
+    bool readable = !written.empty();
+    std::uint64_t number = 0;
+    for (char const digit : written) {
+      readable = readable && digit >= '0' && digit <= '9' && number <= most;
+      number = readable ? 10 * number + static_cast<std::uint64_t>(digit - '0') : 0;
+    }
+    if (!readable || number > most) {
+      refuse(wrong, key);
+      return otherwise;
+    }
+    return static_cast<std::uint32_t>(number);
+  };
+  auto const number = [&](std::string_view key, std::uint32_t otherwise) {
+    return whole(key, std::numeric_limits<std::uint32_t>::max(), fault::number, otherwise);
+  };
+  auto const flag = [&](std::string_view key) { return whole(key, 1, fault::flag, 0); };
   transformer_shape& shape = read.shape;
-  shape.hidden = *hidden;
-  shape.layers = layers.value_or(1);
-  shape.heads = heads.value_or(1);
-  shape.kv_heads = kv_heads.value_or(shape.heads);
-  bool const divides = shape.heads > 0 && shape.hidden % shape.heads == 0;
-  bool const fits = shape.hidden < std::uint32_t{1} << 30;
-  if (!head_dim && shape.heads > 0 && !divides) { return refuse(fault::heads, "heads"); }
-  if (!ffn && !fits) { return refuse(fault::large_size, "d"); }
-  shape.head_dim = head_dim.value_or(shape.heads > 0 ? shape.hidden / shape.heads : 0);
-  shape.ffn_hidden = ffn.value_or(4 * shape.hidden);
-  shape.gated_ffn = gated.value_or(0) == 1;
-  shape.mask = causal.value_or(0) == 1 ? attention_mask::causal : attention_mask::full;
-  shape.vocabulary = vocabulary.value_or(0);
+  shape.hidden = number("d", 0);
+  shape.layers = number("layers", 1);
+  shape.heads = number("heads", 1);
+  shape.kv_heads = number("kv_heads", shape.heads);
+  if (!read.has("head_dim") && shape.heads > 0 && shape.hidden % shape.heads != 0) {
+    refuse(fault::heads, "heads");
+  }
+  shape.head_dim = number("head_dim", shape.heads > 0 ? shape.hidden / shape.heads : 0);
+  if (!read.has("ffn") && shape.hidden >= std::uint32_t{1} << 30) {
+    refuse(fault::large_size, "d");
+  }
+  shape.ffn_hidden = number("ffn", 4 * shape.hidden);
+  shape.gated_ffn = flag("gated") == 1;
+  shape.mask = flag("causal") == 1 ? attention_mask::causal : attention_mask::full;
+  shape.vocabulary = number("vocab", 0);
+  read.recompute = flag("recompute");
+  if (read.has("gamma")) {
+    auto const gamma = read_decimal(read.value_of("gamma"));
+    if (!gamma) { return refuse(fault::decimal, "gamma"); }
+    read.gamma = *gamma;
+  }
   return read;
 }
 
@@ -230,13 +255,15 @@ template <detail::literal_text Text>
   detail::written_cost const written = detail::read_cost(Text.view());
   switch (written.wrong) {
     case fault::none: break;
-    case fault::syntax:
+    case fault::no_model:
+    case fault::no_setting:
       detail::a_cost_reads_like_transformer_d_3072_gamma_0_405_or_tokens<where>();
       break;
     case fault::unknown_key: detail::a_cost_has_no_such_key<where>(); break;
     case fault::repeated_key: detail::a_key_of_a_cost_is_given_once<where>(); break;
     case fault::missing_size: detail::a_transformer_needs_its_hidden_size<where>(); break;
     case fault::number:
+    case fault::decimal:
       detail::a_value_of_a_cost_is_a_number_without_sign_or_exponent<where>();
       break;
     case fault::flag: detail::a_flag_of_a_cost_is_0_or_1<where>(); break;

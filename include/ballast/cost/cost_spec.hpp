@@ -2,24 +2,17 @@
 #ifndef BALLAST_COST_COST_SPEC_HPP
 #define BALLAST_COST_COST_SPEC_HPP
 
+#include <ballast/core/detail/concat.hpp>
 #include <ballast/core/result.hpp>
-#include <ballast/cost/detail/transformer_keys.hpp>
+#include <ballast/cost/cost_literal.hpp>
 #include <ballast/cost/flops.hpp>
-#include <ballast/cost/gamma_correction.hpp>
 #include <ballast/cost/quadratic_cost.hpp>
-#include <ballast/cost/training_passes.hpp>
-#include <ballast/cost/transformer_shape.hpp>
-#include <ballast/text/detail/policy_expression.hpp>
-#include <ballast/text/detail/settings_reader.hpp>
-#include <ballast/text/detail/text_error.hpp>
+#include <ballast/text/decimal.hpp>
 #include <ballast/text/excerpt.hpp>
 
-#include <algorithm>
 #include <cstddef>
-#include <cstdint>
-#include <optional>
+#include <string>
 #include <string_view>
-#include <vector>
 
 namespace ballast::inline v0 {
 
@@ -39,82 +32,44 @@ struct cost_spec {
 
 namespace detail {
 
-inline constexpr std::string_view transformer_arguments =
-    "d=N,layers=N,heads=N,kv_heads=N,head_dim=N,ffn=N,gated=0,causal=0,vocab=N,recompute=0,gamma=X";
-
-/// Reads `key=value,key=value` from `begin` on. It is a policy expression without inner ones, in
-/// which keys and values are all that stands between commas.
-[[nodiscard]] inline result<cost_spec> parse_transformer(std::string_view text, std::size_t begin)
+/// What is wrong with a text, in a sentence.
+[[nodiscard]] inline error refused_cost(std::string_view text, written_cost const& read)
 {
-  policy_expression written;
-  written.text = text;
-  written.name = "transformer";
-  std::optional<error> malformed;
-  for (std::size_t next = begin; next <= text.size() && !malformed;) {
-    std::size_t const end = std::min(text.find(',', next), text.size());
-    std::string_view const entry = text.substr(next, end - next);
-    std::size_t const equals = entry.find('=');
-    if (equals == std::string_view::npos) {
-      malformed =
-          text_error(error_code::syntax, text, next,
-                     excerpt(entry) + " is not of the form key=value; complete or remove it");
-    } else {
-      written.settings.push_back({entry.substr(0, equals), entry.substr(equals + 1), next});
-    }
-    next = end + 1;
-  }
-  settings_reader read(written, transformer_arguments, value_errors::at_the_value);
-  read.refuse_others(
-      std::vector<std::string_view>(transformer_keys.begin(), transformer_keys.end()));
-  if (malformed) { read.refuse(*malformed); }
-  if (!read.is_written("d")) {
-    read.refuse(error_code::syntax, text.size(),
+  using fault = written_cost::fault;
+  auto const at = [text](error_code code, std::string_view part, std::string const& why) {
+    return text_error(code, text, static_cast<std::size_t>(part.data() - text.data()), why);
+  };
+  auto const value = [&](std::string_view expected) {
+    std::string_view const written = read.value_of(read.where);
+    return at(error_code::out_of_range, written,
+              concat(read.where, " is ", excerpt(written), "; give ", expected));
+  };
+  std::string const quoted = excerpt(read.where);
+  switch (read.wrong) {
+    case fault::none:
+    case fault::no_model: break;
+    case fault::no_setting:
+      return at(error_code::syntax, read.where,
+                quoted + " is not of the form key=value; complete or remove it");
+    case fault::unknown_key:
+      return at(error_code::unknown_name, read.where,
+                quoted +
+                    " is no parameter of transformer, which takes d=N,layers=N,heads=N,kv_heads=N,"
+                    "head_dim=N,ffn=N,gated=0,causal=0,vocab=N,recompute=0,gamma=X");
+    case fault::repeated_key:
+      return at(error_code::syntax, read.where, quoted + " is given twice; remove one of the two");
+    case fault::missing_size:
+      return at(error_code::syntax, text.substr(text.size()),
                 "a transformer needs its hidden size; write for example "
                 "'transformer:d=3072,gamma=0.405'");
+    case fault::number: return value("a whole number from 0 to 4294967295");
+    case fault::flag: return value("0 or 1");
+    case fault::decimal: return value("a decimal number such as 0.405");
+    case fault::heads: return value("a divisor of d, or head_dim as well");
+    case fault::large_size: return value("a number below 2^30, or ffn as well");
   }
-
-  cost_spec spec;
-  transformer_shape& shape = spec.shape;
-  bool causal = false;
-  bool recompute = false;
-  read.number("d", shape.hidden);
-  read.number("layers", shape.layers);
-  spec.layers_written = read.is_written("layers");
-  read.number("heads", shape.heads);
-  shape.kv_heads = shape.heads;
-  read.number("kv_heads", shape.kv_heads);
-  if (!read.is_written("head_dim") && shape.heads > 0 && shape.hidden % shape.heads != 0) {
-    read.refuse_value("heads", "a divisor of d, or head_dim as well");
-  }
-  shape.head_dim = shape.heads > 0 ? shape.hidden / shape.heads : 0;
-  read.number("head_dim", shape.head_dim);
-  if (!read.is_written("ffn") && shape.hidden >= std::uint32_t{1} << 30) {
-    read.refuse_value("d", "a number below 2^30, or ffn as well");
-  }
-  shape.ffn_hidden = 4 * shape.hidden;
-  read.number("ffn", shape.ffn_hidden);
-  read.flag("gated", shape.gated_ffn);
-  read.flag("causal", causal);
-  shape.mask = causal ? attention_mask::causal : attention_mask::full;
-  read.number("vocab", shape.vocabulary);
-  read.flag("recompute", recompute);
-  spec.passes.recompute = recompute ? 1 : 0;
-  read.floating_point("gamma", spec.gamma);
-  if (auto const readable = read.finish(true); !readable) {
-    return tl::unexpected(readable.error());
-  }
-
-  auto const refuse = [&](error const& why, std::string_view key) {
-    return tl::unexpected(text_error(why.code, text, read.offset_of(key, begin), why.message));
-  };
-  auto const forward = forward_flops(shape);
-  if (!forward) { return refuse(forward.error(), transformer_keys[forward.error().position]); }
-  auto const cost = gamma_corrected(*forward, spec.gamma);
-  if (!cost) { return refuse(cost.error(), "gamma"); }
-  spec.forward = *forward;
-  spec.cost = cost->cost;
-  spec.log2_flops_per_unit = cost->log2_flops_per_unit;
-  return spec;
+  return at(error_code::unknown_name, text,
+            quoted + " is no cost model; write 'tokens' or 'transformer:d=3072,gamma=0.405'");
 }
 
 }  // namespace detail
@@ -134,16 +89,36 @@ inline constexpr std::string_view transformer_arguments =
 /// Complexity  O(text.size()).
 [[nodiscard]] inline result<cost_spec> parse_cost_spec(std::string_view text)
 {
-  constexpr std::string_view transformer = "transformer:";
-  if (text == "tokens") {
-    cost_spec spec;
+  auto const read = detail::read_cost(text, detail::nearest_double);
+  if (read.wrong != detail::written_cost::fault::none) {
+    return tl::unexpected(detail::refused_cost(text, read));
+  }
+  cost_spec spec;
+  if (read.is_tokens) {
     spec.cost = {.linear = 1};
     return spec;
   }
-  if (text.starts_with(transformer)) { return detail::parse_transformer(text, transformer.size()); }
-  return tl::unexpected(detail::text_error(
-      error_code::unknown_name, text, 0,
-      excerpt(text) + " is no cost model; write 'tokens' or 'transformer:d=3072,gamma=0.405'"));
+  spec.shape = read.shape;
+  spec.gamma = read.gamma;
+  spec.layers_written = read.has("layers");
+  spec.passes.recompute = read.recompute;
+
+  auto const refuse = [&](error const& why, std::string_view key) {
+    std::size_t const offset =
+        read.has(key) ? static_cast<std::size_t>(read.value_of(key).data() - text.data())
+                      : text.find(':') + 1;
+    return tl::unexpected(detail::text_error(why.code, text, offset, why.message));
+  };
+  auto const forward = forward_flops(spec.shape);
+  if (!forward) {
+    return refuse(forward.error(), detail::transformer_keys[forward.error().position]);
+  }
+  auto const cost = gamma_corrected(*forward, spec.gamma);
+  if (!cost) { return refuse(cost.error(), "gamma"); }
+  spec.forward = *forward;
+  spec.cost = cost->cost;
+  spec.log2_flops_per_unit = cost->log2_flops_per_unit;
+  return spec;
 }
 
 }  // namespace ballast::inline v0

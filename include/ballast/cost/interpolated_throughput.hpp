@@ -8,6 +8,8 @@
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/core/uint128.hpp>
+#include <ballast/cost/flops.hpp>
+#include <ballast/cost/saturating_sum.hpp>
 #include <ballast/text/detail/counted.hpp>
 
 #include <algorithm>
@@ -179,6 +181,188 @@ class interpolated_throughput {
 };
 
 static_assert(std::is_trivially_copyable_v<interpolated_throughput>);  // kernels take it by value
+
+/// How fast a module works, measured over lengths and tensor-parallel degrees.
+///
+/// A plan is made for one degree at a time, so `at` returns the curve of one degree. The curve is
+/// linear between lengths, so throughput is bilinear over the grid.
+///
+/// Shapes      per_second[degrees x lengths], the lengths of one degree next to each other.
+/// Units       work per second of all GPUs of the degree together, or per GPU, as it was measured.
+/// Ensures     (1) at(degree) is linear between the two neighbouring measured degrees at every
+///                 measured length, and the nearest measured degree outside
+///             (2) the same bits on every compiler, flag and device
+/// Complexity  at: O(lengths + degrees). About two and a half kilobytes.
+/// Source      H. An et al., arXiv:2603.25120, 2026 (profiles over tensor-parallel degrees).
+class throughput_grid {
+ public:
+  static constexpr std::size_t degree_capacity = 8;
+  static constexpr std::size_t length_capacity = interpolated_throughput::capacity;
+
+  /// One unit of work per picosecond, at every length and degree.
+  throughput_grid() = default;
+
+  /// Errors  out_of_range: lengths or degrees do not increase within [1, longest_sample], or a
+  ///         throughput is not in [1, 1e18], and position is the index in its span; or a span has a
+  ///         wrong number of elements, and position is that number.
+  [[nodiscard]] static result<throughput_grid> make(std::span<tokens const> lengths,
+                                                    std::span<std::int64_t const> degrees,
+                                                    std::span<double const> per_second)
+  {
+    if (auto const checked = detail::check_axis(lengths, length_capacity); !checked) {
+      return tl::unexpected(checked.error());
+    }
+    if (auto const checked = detail::check_axis(degrees, degree_capacity); !checked) {
+      return tl::unexpected(checked.error());
+    }
+    if (per_second.size() != lengths.size() * degrees.size()) {
+      return fail(error_code::out_of_range, per_second.size(), "per_second has ",
+                  detail::counted(per_second.size(), "entry"), " for ",
+                  detail::counted(lengths.size(), "length"), " of ",
+                  detail::counted(degrees.size(), "degree"), "; give one for each");
+    }
+    throughput_grid grid;
+    auto const fraction_bits = detail::fix_throughputs(per_second, grid.per_picosecond_);
+    if (!fraction_bits) { return tl::unexpected(fraction_bits.error()); }
+    std::copy(lengths.begin(), lengths.end(), grid.lengths_);
+    std::copy(degrees.begin(), degrees.end(), grid.degrees_);
+    grid.length_count_ = static_cast<std::uint32_t>(lengths.size());
+    grid.degree_count_ = static_cast<std::uint32_t>(degrees.size());
+    grid.fraction_bits_ = *fraction_bits;
+    return grid;
+  }
+
+  /// The throughput over lengths at a tensor-parallel degree of at least 1.
+  [[nodiscard]] BALLAST_HOST_DEVICE constexpr interpolated_throughput at(std::int64_t degree) const
+  {
+    BALLAST_EXPECTS(degree >= 1, "a throughput was asked for at a degree of ", degree,
+                    ", and the least is 1");
+    std::uint32_t right = 0;
+    while (right + 1 < degree_count_ && degrees_[right] < degree) { ++right; }
+    bool const between = right > 0 && degree < degrees_[right];
+    std::uint32_t const left = between ? right - 1 : right;
+
+    interpolated_throughput curve;
+    curve.size_ = length_count_;
+    curve.fraction_bits_ = fraction_bits_;
+    for (std::uint32_t column = 0; column < length_count_; ++column) {
+      curve.lengths_[column] = lengths_[column];
+      std::uint64_t const after = per_picosecond_[right * length_count_ + column];
+      curve.per_picosecond_[column] =
+          between
+              ? detail::interpolate(degrees_[left], per_picosecond_[left * length_count_ + column],
+                                    degrees_[right], after, degree)
+              : after;
+    }
+    return curve;
+  }
+
+  friend bool operator==(throughput_grid const&, throughput_grid const&) = default;
+
+ private:
+  // Plain arrays, since kernels cannot call std::array's operator[]. NOLINTBEGIN(*-avoid-c-arrays)
+  tokens lengths_[length_capacity] = {1};
+  std::int64_t degrees_[degree_capacity] = {1};
+  std::uint64_t per_picosecond_[length_capacity * degree_capacity] = {1};
+  // NOLINTEND(*-avoid-c-arrays)
+  std::uint32_t length_count_ = 1;
+  std::uint32_t degree_count_ = 1;
+  std::uint32_t fraction_bits_ = 0;
+};
+
+static_assert(std::is_trivially_copyable_v<throughput_grid>);  // kernels take it by value
+
+/// Latency from measured throughput: attention and the products with weights each have their own,
+/// because their speeds grow differently with length.
+///
+/// Unlike a quadratic cost it need not grow with the length: where measured throughput rises faster
+/// than the work, the longer sample costs less.
+///
+/// Units       picoseconds; `flops` counts the work whose throughput the tables hold.
+/// Ensures     (1) linear l / T_linear(l) + quadratic l^2 / T_attention(l), each rounded to nearest
+///             (2) no_cost where l < 0 or l > longest_sample, or where (1) is not below no_cost
+///             (3) the same bits on every compiler, flag and device
+/// Complexity  O(measurements), no allocation.
+/// Source      H. An et al., arXiv:2603.25120, 2026.
+struct interpolated_cost {
+  interpolated_throughput linear;
+  interpolated_throughput attention;
+  flop_polynomial flops;
+
+  [[nodiscard]] BALLAST_HOST_DEVICE constexpr cost_units operator()(tokens length) const
+  {
+    if (length < 0 || length > longest_sample) { return no_cost; }
+    auto const l = static_cast<std::uint64_t>(length);
+    std::uint64_t const squared = l * l;  // below 2^62
+    return saturating_sum(
+        linear.picoseconds(static_cast<uint128>(flops.linear) * l, length),
+        attention.picoseconds(static_cast<uint128>(flops.quadratic) * squared, length));
+  }
+
+  friend bool operator==(interpolated_cost const&, interpolated_cost const&) = default;
+};
+
+static_assert(std::is_trivially_copyable_v<interpolated_cost>);  // kernels take it by value
+
+/// Latency of samples that are packed into one call: they pass the weights together and attention
+/// one by one, so that many short samples use the weights as well as a long one does, but attention
+/// no better than each alone.
+///
+/// A pack therefore has no sum of costs of its samples: a sample costs more alone than beside
+/// others. For an encoder whose items attend to themselves alone, the lengths are numbers of items
+/// and the quadratic coefficient is 0.
+///
+/// Units       picoseconds; `flops` counts the work whose throughput the tables hold: `linear` over
+///             the total length of a pack, `attention` over the length of a sample.
+/// Ensures     (1) weights(S): linear S / T_linear(S), rounded to nearest, halves up
+///             (2) attention_of(l): quadratic l^2 / T_attention(l), rounded likewise
+///             (3) of a pack: weights(sum of l) + the sum of attention_of(l); of one sample the
+///                 same as `interpolated_cost`, of none 0
+///             (4) no_cost where a length is negative, where the total is above longest_sample, or
+///                 where a sum is not below no_cost
+///             (5) the same bits on every compiler, flag and device
+/// Complexity  O(samples * measurements), no allocation.
+/// Source      H. An et al., arXiv:2603.25120, 2026.
+struct packed_cost {
+  interpolated_throughput linear;
+  interpolated_throughput attention;
+  flop_polynomial flops;
+
+  /// The products with weights of a pack of `total` tokens.
+  [[nodiscard]] BALLAST_HOST_DEVICE constexpr cost_units weights(tokens total) const
+  {
+    if (total < 0 || total > longest_sample) { return no_cost; }
+    return linear.picoseconds(
+        static_cast<uint128>(flops.linear) * static_cast<std::uint64_t>(total), total);
+  }
+
+  /// The attention of one sample of a pack.
+  [[nodiscard]] BALLAST_HOST_DEVICE constexpr cost_units attention_of(tokens length) const
+  {
+    if (length < 0 || length > longest_sample) { return no_cost; }
+    auto const l = static_cast<std::uint64_t>(length);
+    std::uint64_t const squared = l * l;  // below 2^62
+    return attention.picoseconds(static_cast<uint128>(flops.quadratic) * squared, length);
+  }
+
+  /// A whole pack. Kernels, which have no std::span, add up the parts above.
+  [[nodiscard]] constexpr cost_units operator()(std::span<tokens const> pack) const
+  {
+    tokens total = 0;
+    cost_units one_by_one = 0;
+    for (tokens const length : pack) {
+      one_by_one = saturating_sum(one_by_one, attention_of(length));
+      // Also for a negative length or one that is too long, before they are added to the total.
+      if (one_by_one == no_cost || length > longest_sample - total) { return no_cost; }
+      total += length;
+    }
+    return saturating_sum(weights(total), one_by_one);
+  }
+
+  friend bool operator==(packed_cost const&, packed_cost const&) = default;
+};
+
+static_assert(std::is_trivially_copyable_v<packed_cost>);  // kernels take it by value
 
 }  // namespace ballast::inline v0
 

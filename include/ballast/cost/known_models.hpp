@@ -2,16 +2,192 @@
 #ifndef BALLAST_COST_KNOWN_MODELS_HPP
 #define BALLAST_COST_KNOWN_MODELS_HPP
 
+#include <ballast/core/contract.hpp>
 #include <ballast/core/result.hpp>
-#include <ballast/cost/transformer_shape.hpp>
+#include <ballast/cost/flops.hpp>
 #include <ballast/text/excerpt.hpp>
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
 
 namespace ballast::inline v0 {
+
+/// The dimensions of a diffusion model's U-Net on which its FLOP depend, as its configuration names
+/// them: residual blocks at several resolutions, each half the one before, with a transformer block
+/// after each where there is attention. The middle has one between two residual blocks.
+struct unet_shape {
+  static constexpr std::size_t levels = 4;
+
+  std::array<std::uint32_t, levels> channels{};  ///< block_out_channels
+  std::array<bool, levels> has_attention{};      ///< its block is a cross-attention block
+  std::uint32_t blocks = 2;                      ///< layers_per_block; one more on the way up
+  std::uint32_t context = 0;                     ///< cross_attention_dim
+  std::uint32_t latent_channels = 4;             ///< in_channels and out_channels
+
+  friend bool operator==(unet_shape const&, unet_shape const&) = default;
+};
+
+/// What a U-Net takes of one image, forward, and how many weights it has.
+struct unet_costs {
+  std::uint64_t forward_flops = 0;
+  std::uint64_t parameters = 0;
+
+  friend bool operator==(unet_costs const&, unet_costs const&) = default;
+};
+
+namespace detail {
+
+/// Adds up a U-Net's layers in the order in which an image passes them.
+class unet_count {
+ public:
+  constexpr unet_count(unet_shape const& shape, std::uint32_t latent, std::uint32_t context_tokens)
+      : shape_(shape), embedding_(std::uint64_t{4} * shape.channels[0]), tokens_(context_tokens)
+  {
+    std::uint64_t const first = shape.channels[0];
+    std::uint64_t size = latent;
+    std::uint64_t now = first;
+    std::array<std::uint64_t, 64> kept{};  // channels of what the way up is given from the way down
+    std::size_t count = 0;
+    product(first, embedding_, 1);
+    product(embedding_, embedding_, 1);
+    convolution(shape.latent_channels, first, 3, size);
+    kept[count++] = first;
+    for (std::size_t level = 0; level < unet_shape::levels; ++level) {
+      for (std::uint32_t block = 0; block < shape.blocks; ++block) {
+        block_of(level, now, size);
+        now = shape.channels[level];
+        kept[count++] = now;
+      }
+      if (level + 1 < unet_shape::levels) {
+        size /= 2;
+        convolution(now, now, 3, size);
+        kept[count++] = now;
+      }
+    }
+    residual(now, now, size);
+    transformer(now, size);
+    residual(now, now, size);
+    for (std::size_t level = unet_shape::levels; level > 0; --level) {
+      for (std::uint32_t block = 0; block <= shape.blocks; ++block) {
+        block_of(level - 1, now + kept[--count], size);
+        now = shape.channels[level - 1];
+      }
+      if (level > 1) {
+        size *= 2;
+        convolution(now, now, 3, size);
+      }
+    }
+    norm(now);
+    convolution(now, shape.latent_channels, 3, size);
+  }
+
+  [[nodiscard]] constexpr unet_costs costs() const { return {2 * products_, parameters_}; }
+
+ private:
+  constexpr void convolution(std::uint64_t in, std::uint64_t out, std::uint64_t width,
+                             std::uint64_t size)
+  {
+    parameters_ += in * out * width * width + out;
+    products_ += in * out * width * width * size * size;
+  }
+
+  constexpr void product(std::uint64_t in, std::uint64_t out, std::uint64_t rows,
+                         bool has_bias = true)
+  {
+    parameters_ += in * out + (has_bias ? out : 0);
+    products_ += in * out * rows;
+  }
+
+  constexpr void norm(std::uint64_t channels) { parameters_ += 2 * channels; }
+
+  constexpr void residual(std::uint64_t in, std::uint64_t out, std::uint64_t size)
+  {
+    norm(in);
+    convolution(in, out, 3, size);
+    product(embedding_, out, 1);
+    norm(out);
+    convolution(out, out, 3, size);
+    if (in != out) { convolution(in, out, 1, size); }
+  }
+
+  constexpr void transformer(std::uint64_t channels, std::uint64_t size)
+  {
+    std::uint64_t const pixels = size * size;
+    norm(channels);
+    product(channels, channels, pixels);
+    attention(channels, pixels, channels, pixels);
+    attention(channels, pixels, shape_.context, tokens_);
+    norm(channels);
+    product(channels, 8 * channels, pixels);  // gated, four times as wide
+    product(4 * channels, channels, pixels);
+    product(channels, channels, pixels);
+  }
+
+  constexpr void attention(std::uint64_t channels, std::uint64_t queries, std::uint64_t context,
+                           std::uint64_t keys)
+  {
+    norm(channels);
+    product(channels, channels, queries, false);
+    product(context, channels, keys, false);
+    product(context, channels, keys, false);
+    products_ += 2 * queries * keys * channels;
+    product(channels, channels, queries);
+  }
+
+  constexpr void block_of(std::size_t level, std::uint64_t in, std::uint64_t size)
+  {
+    residual(in, shape_.channels[level], size);
+    if (shape_.has_attention[level]) { transformer(shape_.channels[level], size); }
+  }
+
+  unet_shape shape_;
+  std::uint64_t embedding_;  // of the step of the diffusion
+  std::uint64_t tokens_;
+  std::uint64_t products_ = 0;  // a multiplication and an addition each
+  std::uint64_t parameters_ = 0;
+};
+
+}  // namespace detail
+
+/// What a U-Net takes of one image whose latent is `latent` pixels wide and high, forward, with a
+/// context of so many tokens: convolutions, products with weights, and attention of every pixel to
+/// all, counted as `flop_polynomial` counts.
+///
+/// Expects     latent is a multiple of 8, from 8 to 1024; context_tokens <= 2^16; channels <= 2^14,
+///             context <= 2^16, 1 to 8 blocks.
+/// Ensures     (1) parameters are those of the model, exactly: 865,910,724 of Stable Diffusion 2.1,
+///                 859,520,964 of 1.5
+/// Complexity  O(layers).
+/// Source      R. Rombach et al., "High-Resolution Image Synthesis with Latent Diffusion Models",
+///             CVPR 2022, as UNet2DConditionModel of the library diffusers builds it.
+///
+///     constexpr auto costs = costs_of(stable_diffusion_2_1, 64, 77);  // 512 x 512 pixels
+[[nodiscard]] constexpr unet_costs costs_of(unet_shape const& shape, std::uint32_t latent,
+                                            std::uint32_t context_tokens)
+{
+  BALLAST_EXPECTS(latent >= 8 && latent <= 1024 && latent % 8 == 0, "a latent is ", latent,
+                  " pixels wide, which is no multiple of 8 from 8 to 1024");
+  BALLAST_EXPECTS(context_tokens <= (1U << 16) && shape.context <= (1U << 16),
+                  "a U-Net has a context of ", context_tokens, " tokens of ", shape.context,
+                  " channels, above 2^16");
+  BALLAST_EXPECTS(shape.blocks >= 1 && shape.blocks <= 8, "a U-Net has ", shape.blocks,
+                  " blocks in a level, which are not 1 to 8");
+  for (std::uint32_t const channels : shape.channels) {
+    BALLAST_EXPECTS(channels <= (1U << 14), "a U-Net has ", channels, " channels, above 2^14");
+  }
+  return detail::unet_count(shape, latent, context_tokens).costs();
+}
+
+/// The U-Net of Stable Diffusion 2.1, without the autoencoder, which pictures pass before and
+/// after.
+///
+/// Source      unet/config.json of stabilityai/stable-diffusion-2-1-base.
+inline constexpr unet_shape stable_diffusion_2_1 = {.channels = {320, 640, 1280, 1280},
+                                                    .has_attention = {true, true, true, false},
+                                                    .context = 1024};
 
 /// A transformer that is known by a name, and where its dimensions are published.
 struct known_model {
@@ -73,8 +249,7 @@ inline void no_known_model_has_this_name() {}
 ///
 /// Stable Diffusion 2.1, which DistTrain generates with, is not here: its U-Net has convolutions
 /// and attention at four resolutions, 320 to 1280 channels wide, and is no transformer of one
-/// length. `costs_of(stable_diffusion_2_1, ...)` says what it takes of an image
-/// (cost/unet_shape.hpp).
+/// length. `costs_of(stable_diffusion_2_1, ...)` says what it takes of an image.
 inline constexpr auto known_models = std::to_array<known_model>({
     {"llama3-7b", detail::language_model(32, 4096, 11008, 32, 32, 32'000), detail::from_disttrain},
     {"llama3-13b", detail::language_model(40, 5120, 13824, 40, 40, 32'000), detail::from_disttrain},

@@ -2,24 +2,345 @@
 #ifndef BALLAST_COST_LATENCY_FIT_HPP
 #define BALLAST_COST_LATENCY_FIT_HPP
 
+#include <ballast/core/config.hpp>
 #include <ballast/core/contract.hpp>
 #include <ballast/core/detail/scaled_number.hpp>
 #include <ballast/core/detail/span_of.hpp>
 #include <ballast/core/quantities.hpp>
+#include <ballast/core/random.hpp>
 #include <ballast/core/result.hpp>
-#include <ballast/cost/detail/fitted_time.hpp>
-#include <ballast/cost/detail/nonnegative_fit.hpp>
-#include <ballast/cost/detail/robust_fit.hpp>
 #include <ballast/cost/flops.hpp>
-#include <ballast/cost/gamma_fit.hpp>
+#include <ballast/cost/quadratic_cost.hpp>
 #include <ballast/text/detail/counted.hpp>
 
 #include <algorithm>
+#include <array>
+#include <cmath>
 #include <cstddef>
+#include <limits>
+#include <optional>
 #include <span>
 #include <vector>
 
 namespace ballast::inline v0 {
+
+/// seconds of a call = seconds_per_call + seconds_per_flop * (linear l + gamma * quadratic l^2),
+/// and how well that describes what was measured, outliers included.
+///
+/// A call launches its kernels once, whatever it works on: where samples are packed,
+/// `seconds_per_call` is per pack, and only the rest is added up over the samples.
+struct gamma_fit {
+  double seconds_per_flop = 0;
+  double gamma = 0;
+  double seconds_per_call = 0;
+  double median_relative_error = 0;   ///< of |fitted - measured| / measured
+  double rms_relative_error = 0;      ///< root of the mean square of the same
+  double largest_relative_error = 0;  ///< the same where it is largest
+  double r_squared = 0;               ///< 1 - squared errors / variance, in seconds; 1 is perfect
+
+  friend bool operator==(gamma_fit const&, gamma_fit const&) = default;
+};
+
+/// The fitted time of one call on one sample, in floating point: for reports.
+///
+/// Expects     0 <= length <= longest_sample.
+[[nodiscard]] inline double fitted_seconds(gamma_fit const& fit, flop_polynomial flops,
+                                           tokens length)
+{
+  BALLAST_EXPECTS(0 <= length && length <= longest_sample, "the time of a sample of ", length,
+                  " tokens was asked for; lengths are from 0 to ", longest_sample);
+  auto const l = static_cast<double>(length);
+  return fit.seconds_per_call +
+         fit.seconds_per_flop * (static_cast<double>(flops.linear) * l +
+                                 fit.gamma * static_cast<double>(flops.quadratic) * l * l);
+}
+
+/// The fitted latency as a cost model, for any polynomial of the same module: one layer or all.
+///
+/// It is the work of a sample, without `seconds_per_call`: that is added once to every call, which
+/// may be of many samples, and is the same on every GPU that makes as many calls.
+///
+/// Units       picoseconds: one cost unit is 1e-12 s, and costs reach 106 days.
+/// Ensures     (1) the cost is within 1/2 + l^2 2^(3 - fraction_bits) ps of the formula, or it is
+///                 no_cost
+/// Errors      out_of_range, position 0: a number of the fit is not finite, seconds_per_flop is not
+///             positive, gamma is negative, or a token takes 2^64 ps or more.
+/// Complexity  O(1).
+[[nodiscard]] inline result<quadratic_cost> latency_cost(gamma_fit const& fit,
+                                                         flop_polynomial flops)
+{
+  auto const seconds_per_flop = detail::scaled_number::from(fit.seconds_per_flop);
+  auto const gamma = detail::scaled_number::from(fit.gamma);
+  if (!seconds_per_flop || *seconds_per_flop == detail::scaled_number() || !gamma) {
+    return fail(error_code::out_of_range, 0,
+                "a fit needs finite seconds_per_flop above 0 and finite gamma of at least 0; check "
+                "where these numbers were saved");
+  }
+  detail::scaled_number const ps_per_flop =
+      *seconds_per_flop * detail::scaled_number(1'000'000'000'000);
+  auto const cost = detail::quantise(ps_per_flop * detail::scaled_number(flops.linear),
+                                     ps_per_flop * *gamma * detail::scaled_number(flops.quadratic));
+  if (!cost) {
+    return fail(error_code::out_of_range, 0,
+                "one token takes 2^64 picoseconds or more; check the unit of seconds_per_flop");
+  }
+  return *cost;
+}
+
+namespace detail {
+
+/// What a fit says of a measured time.
+struct fitted_time {
+  double fitted = 0;
+  double measured = 0;
+
+  [[nodiscard]] double relative_error() const { return std::abs(fitted - measured) / measured; }
+};
+
+/// Fills in how well a fit describes what was measured.
+///
+/// Expects     times.size() >= 1; measured times are above 0.
+inline void judge_fit(gamma_fit& fit, std::span<fitted_time const> times)
+{
+  auto const count = static_cast<double>(times.size());
+  double mean = 0;
+  for (fitted_time const& time : times) { mean += time.measured / count; }
+  double squares = 0;
+  double variance = 0;
+  std::vector<double> relative_errors;
+  for (fitted_time const& time : times) {
+    double const error = time.fitted - time.measured;
+    double const relative = time.relative_error();
+    relative_errors.push_back(relative);
+    fit.rms_relative_error += relative * relative / count;
+    squares += error * error;
+    variance += (time.measured - mean) * (time.measured - mean);
+  }
+  std::sort(relative_errors.begin(), relative_errors.end());
+  fit.median_relative_error = relative_errors[relative_errors.size() / 2];
+  fit.largest_relative_error = relative_errors.back();
+  fit.rms_relative_error = std::sqrt(fit.rms_relative_error);
+  fit.r_squared = variance > 0 ? 1 - squares / variance : 0;
+}
+
+/// As many as a step has: per token, per token^2, per exchanged token, per sequence, per step. A
+/// latency has three.
+inline constexpr std::size_t most_unknowns = 5;
+
+using coefficients = std::array<double, most_unknowns>;
+
+/// Which unknowns a fit may use; the others are 0.
+using chosen_unknowns = std::array<bool, most_unknowns>;
+
+/// One measurement: the sum of x[i] c[i] should be y.
+struct fit_row {
+  coefficients x{};
+  double y = 0;
+
+  /// How far it is from that.
+  [[nodiscard]] double error(coefficients const& c) const
+  {
+    double sum = 0;
+    for (std::size_t unknown = 0; unknown < most_unknowns; ++unknown) {
+      sum += x[unknown] * c[unknown];
+    }
+    return sum - y;
+  }
+
+  [[nodiscard]] fit_row operator*(double factor) const
+  {
+    fit_row scaled{.x = x, .y = y * factor};
+    for (double& each : scaled.x) { each *= factor; }
+    return scaled;
+  }
+};
+
+struct fitted_coefficients {
+  coefficients c{};
+  double squared_errors = std::numeric_limits<double>::max();
+};
+
+/// Least squares in the chosen unknowns, whatever their sign; nothing where they depend on each
+/// other. Overwrites the rows.
+///
+/// Modified Gram-Schmidt: what a column explains is taken out of those after it and of y. The
+/// normal equations would lose twice the digits where lengths are close to each other, since l and
+/// l^2 are nearly parallel there.
+[[nodiscard]] inline std::optional<fitted_coefficients> fit_least_squares(
+    std::span<fit_row> rows, chosen_unknowns const& chosen)
+{
+  constexpr double dependent = 1e-28;  // of the squared norm of a column: nothing but rounding
+  std::array<coefficients, most_unknowns> shares{};  // of the column in the columns after it
+  fitted_coefficients fit{.c = {}, .squared_errors = 0};
+  coefficients norms{};
+  for (std::size_t column = 0; column < most_unknowns; ++column) {
+    if (!chosen[column]) { continue; }
+    for (fit_row const& row : rows) { norms[column] += row.x[column] * row.x[column]; }
+  }
+  for (std::size_t column = 0; column < most_unknowns; ++column) {
+    if (!chosen[column]) { continue; }
+    double square = 0;
+    double of_y = 0;
+    coefficients products{};
+    for (fit_row const& row : rows) {
+      square += row.x[column] * row.x[column];
+      of_y += row.x[column] * row.y;
+      for (std::size_t after = column + 1; after < most_unknowns; ++after) {
+        if (chosen[after]) { products[after] += row.x[column] * row.x[after]; }
+      }
+    }
+    if (!(square > dependent * norms[column])) { return std::nullopt; }
+    fit.c[column] = of_y / square;
+    for (std::size_t after = column + 1; after < most_unknowns; ++after) {
+      shares[column][after] = products[after] / square;
+    }
+    for (fit_row& row : rows) {
+      row.y -= fit.c[column] * row.x[column];
+      for (std::size_t after = column + 1; after < most_unknowns; ++after) {
+        if (chosen[after]) { row.x[after] -= shares[column][after] * row.x[column]; }
+      }
+    }
+  }
+  for (std::size_t column = most_unknowns; column-- > 0;) {
+    for (std::size_t after = column + 1; after < most_unknowns; ++after) {
+      if (chosen[column] && chosen[after]) {
+        fit.c[column] -= shares[column][after] * fit.c[after];
+      }
+    }
+  }
+  for (fit_row const& row : rows) { fit.squared_errors += row.y * row.y; }
+  return fit;
+}
+
+/// Least squares in the chosen unknowns, none of them negative, by cases: the best admissible
+/// coefficients are the least squares of those that are not 0.
+///
+/// Ensures     (1) no other coefficients of the chosen unknowns that are not negative have a
+///                 smaller sum of squared errors, up to floating-point rounding
+/// Complexity  O(rows); `scratch` is overwritten.
+/// Source      C. L. Lawson, R. J. Hanson, "Solving Least Squares Problems", 1974, chapter 23.
+[[nodiscard]] inline fitted_coefficients fit_nonnegative(std::span<fit_row const> rows,
+                                                         chosen_unknowns const& chosen,
+                                                         std::vector<fit_row>& scratch)
+{
+  fitted_coefficients best;
+  for (unsigned subset = 0; subset < (1U << most_unknowns); ++subset) {
+    chosen_unknowns used{};
+    bool allowed = true;
+    for (std::size_t unknown = 0; unknown < most_unknowns; ++unknown) {
+      used[unknown] = ((subset >> unknown) & 1U) != 0;
+      allowed = allowed && (chosen[unknown] || !used[unknown]);
+    }
+    if (!allowed) { continue; }
+    scratch.assign(rows.begin(), rows.end());
+    auto const fit = fit_least_squares(mutable_span_of(scratch), used);
+    if (fit && *std::min_element(fit->c.begin(), fit->c.end()) >= 0 &&
+        fit->squared_errors < best.squared_errors) {
+      best = *fit;
+    }
+  }
+  return best;
+}
+
+/// Tukey's loss of an error: it grows as the square does near 0, and is 1 from the limit on, so
+/// that it does not matter how wrong a wrong measurement is.
+[[nodiscard]] inline double tukey_loss(double error, double limit)
+{
+  double const rest = 1 - error * error / (limit * limit);
+  return rest > 0 ? 1 - rest * rest * rest : 1;
+}
+
+struct robust_coefficients {
+  coefficients c{};
+  double limit = 0;  ///< errors from here on are outliers
+};
+
+/// Coefficients that are not negative and follow most of the rows, however far off the others are.
+///
+/// A robust loss alone is not enough: iterations from least squares stay with an outlier of the
+/// longest samples, which the fit follows most. So many small sets of rows are fitted exactly; the
+/// one closest to more than half of all rows says how large errors are, and Tukey's loss is made
+/// small from the best of them on, by least squares with weights.
+///
+/// Expects     rows.size() >= the number of chosen unknowns >= 1; errors are relative.
+/// Ensures     (1) the sum of tukey_loss(error, limit) is no larger than for any of the sets
+///                 fitted; weighted least squares then make it smaller, a hundred times at most
+///             (2) limit is at least 0.01: a measurement within 1 % is never left out
+///             (3) the same for the same rows: the sets are drawn with a fixed seed
+/// Complexity  O(rows) times about a thousand.
+/// Source      V. J. Yohai, "High Breakdown-Point and High Efficiency Robust Estimates for
+///             Regression", Annals of Statistics 15, 1987; the first scale as in P. J. Rousseeuw,
+///             A. M. Leroy, "Robust Regression and Outlier Detection", 1987, chapter 5.
+[[nodiscard]] inline robust_coefficients fit_robustly(std::span<fit_row const> rows,
+                                                      chosen_unknowns const& chosen)
+{
+  constexpr int drawn_sets = 1000;
+  constexpr int most_steps = 100;
+  constexpr double tukey = 4.685;  // 95 % as efficient as least squares under normal noise
+  auto const unknowns = static_cast<std::size_t>(std::count(chosen.begin(), chosen.end(), true));
+  std::vector<fit_row> scratch;
+
+  std::vector<coefficients> candidates = {fit_nonnegative(rows, chosen, scratch).c};
+  random_source random(1987);
+  for (int draw = 0; draw < drawn_sets; ++draw) {
+    std::array<std::size_t, most_unknowns> drawn{};
+    std::array<fit_row, most_unknowns> set{};
+    bool distinct = true;
+    for (std::size_t i = 0; i < unknowns; ++i) {
+      drawn[i] = static_cast<std::size_t>(random.below(rows.size()));
+      set[i] = rows[drawn[i]];
+      for (std::size_t j = 0; j < i; ++j) { distinct = distinct && drawn[j] != drawn[i]; }
+    }
+    if (!distinct) { continue; }
+    candidates.push_back(fit_nonnegative({set.data(), unknowns}, chosen, scratch).c);
+  }
+
+  // The error that more than half of the rows stay within, where that is smallest.
+  std::size_t const most = std::min(rows.size(), rows.size() / 2 + (unknowns + 1) / 2);
+  double within = std::numeric_limits<double>::max();
+  std::vector<double> errors(rows.size());
+  for (coefficients const& c : candidates) {
+    for (std::size_t row = 0; row < rows.size(); ++row) {
+      errors[row] = std::abs(rows[row].error(c));
+    }
+    auto const last = errors.begin() + static_cast<std::ptrdiff_t>(most - 1);
+    std::nth_element(errors.begin(), last, errors.end());
+    within = std::min(within, *last);
+  }
+  // As a standard deviation of normal noise; few rows fit better than they should.
+  auto const spare = static_cast<double>(std::max<std::size_t>(1, rows.size() - unknowns));
+  double const limit = std::max(0.01, tukey * 1.4826 * (1 + 5 / spare) * within);
+
+  auto const loss = [&](coefficients const& c) {
+    double sum = 0;
+    for (fit_row const& row : rows) { sum += tukey_loss(row.error(c), limit); }
+    return sum;
+  };
+  coefficients best = candidates.front();
+  double least = loss(best);
+  for (coefficients const& c : candidates) {
+    double const of_candidate = loss(c);
+    if (of_candidate < least) {
+      least = of_candidate;
+      best = c;
+    }
+  }
+  std::vector<fit_row> weighted(rows.size());
+  for (int step = 0; step < most_steps; ++step) {
+    for (std::size_t row = 0; row < rows.size(); ++row) {
+      double const error = rows[row].error(best);
+      weighted[row] = rows[row] * std::max(0.0, 1 - error * error / (limit * limit));
+    }
+    coefficients const next = fit_nonnegative(span_of(weighted), chosen, scratch).c;
+    double const of_next = loss(next);
+    if (!(of_next < least)) { break; }
+    least = of_next;
+    best = next;
+  }
+  return {.c = best, .limit = limit};
+}
+
+}  // namespace detail
 
 /// How long one call of a module took for one sample.
 struct latency_measurement {

@@ -7,11 +7,8 @@
 #include <ballast/core/detail/span_of.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
-#include <ballast/cost/detail/fitted_time.hpp>
-#include <ballast/cost/detail/nonnegative_fit.hpp>
-#include <ballast/cost/detail/robust_fit.hpp>
 #include <ballast/cost/flops.hpp>
-#include <ballast/cost/gamma_fit.hpp>
+#include <ballast/cost/latency_fit.hpp>
 #include <ballast/cost/quadratic_cost.hpp>
 #include <ballast/text/detail/counted.hpp>
 

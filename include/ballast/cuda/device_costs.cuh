@@ -5,7 +5,7 @@
 #include <ballast/core/config.hpp>
 #include <ballast/core/contract.hpp>
 #include <ballast/core/quantities.hpp>
-#include <ballast/cost/concepts.hpp>
+#include <ballast/cost/cost_model.hpp>
 #include <ballast/cost/saturating_sum.hpp>
 #include <ballast/gpu/nvtx_range.hpp>
 

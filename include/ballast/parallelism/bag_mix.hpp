@@ -2,7 +2,7 @@
 #ifndef BALLAST_PARALLELISM_BAG_MIX_HPP
 #define BALLAST_PARALLELISM_BAG_MIX_HPP
 
-#include <ballast/topology/bag_spec.hpp>
+#include <ballast/topology/bag_layout.hpp>
 
 #include <array>
 #include <compare>

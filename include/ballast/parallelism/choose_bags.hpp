@@ -6,7 +6,7 @@
 #include <ballast/core/detail/precedes.hpp>
 #include <ballast/core/ratio.hpp>
 #include <ballast/core/result.hpp>
-#include <ballast/cost/concepts.hpp>
+#include <ballast/cost/cost_model.hpp>
 #include <ballast/parallelism/bag_exchange_work.hpp>
 #include <ballast/parallelism/bag_mix.hpp>
 #include <ballast/parallelism/detail/bag_places.hpp>
@@ -16,7 +16,6 @@
 #include <ballast/text/detail/counted.hpp>
 #include <ballast/topology/bag_layout.hpp>
 #include <ballast/topology/cluster.hpp>
-#include <ballast/topology/lay_out.hpp>
 #include <ballast/workload/sample_batch.hpp>
 
 #include <algorithm>

@@ -7,7 +7,6 @@
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/cost/module_profile.hpp>
-#include <ballast/cost/parallel_degree.hpp>
 #include <ballast/parallelism/deal_samples.hpp>
 #include <ballast/parallelism/detail/layout_prices.hpp>
 #include <ballast/parallelism/detail/stage_memory.hpp>

@@ -7,7 +7,6 @@
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/cost/module_profile.hpp>
-#include <ballast/cost/parallel_degree.hpp>
 #include <ballast/cost/saturating_sum.hpp>
 #include <ballast/parallelism/detail/joined_unit.hpp>
 #include <ballast/parallelism/detail/layout_transfers.hpp>

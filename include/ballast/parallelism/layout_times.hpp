@@ -7,7 +7,6 @@
 #include <ballast/cost/flops.hpp>
 #include <ballast/cost/interpolated_throughput.hpp>
 #include <ballast/cost/module_profile.hpp>
-#include <ballast/cost/parallel_degree.hpp>
 #include <ballast/cost/saturating_sum.hpp>
 #include <ballast/parallelism/detail/stage_times.hpp>
 #include <ballast/parallelism/layout_problem.hpp>

@@ -4,7 +4,7 @@
 
 #include <ballast/core/detail/concat.hpp>
 #include <ballast/core/quantities.hpp>
-#include <ballast/cost/parallel_degree.hpp>
+#include <ballast/cost/module_profile.hpp>
 
 #include <compare>
 #include <cstddef>

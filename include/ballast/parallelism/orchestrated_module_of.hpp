@@ -6,10 +6,9 @@
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/core/uint128.hpp>
+#include <ballast/cost/flops.hpp>
 #include <ballast/cost/module_profile.hpp>
-#include <ballast/cost/parallel_degree.hpp>
 #include <ballast/cost/saturating_sum.hpp>
-#include <ballast/cost/training_passes.hpp>
 #include <ballast/parallelism/detail/divided_up.hpp>
 #include <ballast/parallelism/orchestration_problem.hpp>
 

@@ -6,7 +6,7 @@
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/ratio.hpp>
 #include <ballast/core/result.hpp>
-#include <ballast/cost/parallel_degree.hpp>
+#include <ballast/cost/module_profile.hpp>
 #include <ballast/text/detail/counted.hpp>
 
 #include <algorithm>

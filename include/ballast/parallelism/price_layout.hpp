@@ -6,7 +6,6 @@
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/cost/module_profile.hpp>
-#include <ballast/cost/parallel_degree.hpp>
 #include <ballast/parallelism/detail/fits_nodes.hpp>
 #include <ballast/parallelism/detail/layout_prices.hpp>
 #include <ballast/parallelism/layout_problem.hpp>

@@ -8,7 +8,6 @@
 #include <ballast/core/ratio.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/cost/module_profile.hpp>
-#include <ballast/cost/parallel_degree.hpp>
 #include <ballast/parallelism/detail/layout_prices.hpp>
 #include <ballast/parallelism/detail/layout_search.hpp>
 #include <ballast/parallelism/detail/least_overrun.hpp>

@@ -6,7 +6,6 @@
 #include <ballast/core/result.hpp>
 #include <ballast/cost/flops.hpp>
 #include <ballast/cost/quadratic_cost.hpp>
-#include <ballast/cost/training_passes.hpp>
 #include <ballast/pipeline/pipeline_times.hpp>
 
 #include <concepts>

@@ -5,8 +5,7 @@
 #include <ballast/core/contract.hpp>
 #include <ballast/core/detail/precedes.hpp>
 #include <ballast/core/result.hpp>
-#include <ballast/report/detail/append_integer.hpp>
-#include <ballast/text/detail/text_escape.hpp>
+#include <ballast/text/excerpt.hpp>
 
 #include <algorithm>
 #include <cstddef>

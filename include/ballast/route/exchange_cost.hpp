@@ -7,7 +7,6 @@
 #include <ballast/route/route_volume.hpp>
 #include <ballast/text/detail/counted.hpp>
 #include <ballast/topology/cluster.hpp>
-#include <ballast/topology/transfer_seconds.hpp>
 
 #include <algorithm>
 

@@ -12,7 +12,6 @@
 #include <ballast/core/result.hpp>
 #include <ballast/text/detail/counted.hpp>
 #include <ballast/topology/cluster.hpp>
-#include <ballast/topology/node_sizes.hpp>
 
 #include <algorithm>
 #include <chrono>

@@ -4,8 +4,7 @@
 
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
-#include <ballast/cost/module_memory.hpp>
-#include <ballast/cost/parallel_degree.hpp>
+#include <ballast/cost/module_profile.hpp>
 #include <ballast/cost/profile_file.hpp>
 
 #include <algorithm>

@@ -7,7 +7,7 @@
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/cost/flops.hpp>
-#include <ballast/cost/parallel_degree.hpp>
+#include <ballast/cost/module_profile.hpp>
 #include <ballast/cost/profile_file.hpp>
 #include <ballast/runtime/detail/pass_times.hpp>
 #include <ballast/runtime/profiler_clock.hpp>

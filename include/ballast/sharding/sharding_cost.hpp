@@ -8,15 +8,13 @@
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/core/uint128.hpp>
-#include <ballast/cost/gamma_fit.hpp>
+#include <ballast/cost/flops.hpp>
+#include <ballast/cost/latency_fit.hpp>
 #include <ballast/cost/quadratic_cost.hpp>
 #include <ballast/cost/saturating_sum.hpp>
-#include <ballast/cost/training_passes.hpp>
-#include <ballast/cost/transformer_shape.hpp>
 #include <ballast/text/detail/counted.hpp>
 #include <ballast/topology/cluster.hpp>
 #include <ballast/topology/device_groups.hpp>
-#include <ballast/topology/node_sizes.hpp>
 
 #include <algorithm>
 #include <cstddef>

@@ -6,7 +6,6 @@
 #include <ballast/core/detail/concat.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/text/csv.hpp>
-#include <ballast/text/detail/text_error.hpp>
 #include <ballast/text/excerpt.hpp>
 
 #include <array>

@@ -2,18 +2,154 @@
 #ifndef BALLAST_TOPOLOGY_CLUSTER_HPP
 #define BALLAST_TOPOLOGY_CLUSTER_HPP
 
+#include <ballast/core/contract.hpp>
+#include <ballast/core/detail/concat.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/text/detail/counted.hpp>
-#include <ballast/topology/node_sizes.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
+#include <limits>
 #include <span>
+#include <string>
 #include <vector>
 
 namespace ballast::inline v0 {
+
+/// How many GPUs every node of a job has. Without more it is one node of 8.
+///
+/// Ranks are numbered node by node, as torchrun, mpirun and Slurm do by default: the GPUs of node k
+/// come after those of nodes 0 to k - 1.
+///
+/// Expects     at least one node, at least one GPU in each, and fewer than 2^32 GPUs.
+/// Ensures     (1) a list of equal sizes is the same as `equal` of that size
+///             (2) node_of(r) is the node whose ranks include r
+///             (3) nodes of equal size take no memory beyond the object, so that copies are cheap
+/// Complexity  construction from a list O(nodes); for nodes of equal size all else O(1); for others
+///             node_of O(log nodes), smallest and largest O(nodes), all else O(1).
+class node_sizes {
+ public:
+  node_sizes() = default;
+
+  /// The sizes of the nodes, one by one.
+  explicit node_sizes(std::span<std::uint32_t const> sizes)
+  {
+    BALLAST_EXPECTS(!sizes.empty(), "a cluster has no nodes");
+    bool const alike = std::all_of(sizes.begin(), sizes.end(),
+                                   [first = sizes.front()](auto size) { return size == first; });
+    if (alike) {
+      *this = equal(sizes.size(), sizes.front());
+      return;
+    }
+    first_.reserve(sizes.size() + 1);
+    std::uint64_t gpus = 0;
+    for (std::uint32_t const size : sizes) {
+      BALLAST_EXPECTS(size >= 1, "node ", first_.size(), " of a cluster has no GPUs");
+      first_.push_back(static_cast<std::uint32_t>(gpus));
+      gpus += size;
+      BALLAST_EXPECTS(gpus <= std::numeric_limits<std::uint32_t>::max(),
+                      "the nodes of a cluster up to node ", first_.size() - 1, " have ",
+                      detail::counted(gpus, "GPU"), ", and there can be fewer than 2^32");
+    }
+    first_.push_back(static_cast<std::uint32_t>(gpus));
+    nodes_ = static_cast<std::uint32_t>(sizes.size());
+    size_ = 0;
+  }
+
+  /// `nodes` nodes of `gpus` GPUs each.
+  [[nodiscard]] static node_sizes equal(std::size_t nodes, std::size_t gpus)
+  {
+    constexpr std::size_t most = std::numeric_limits<std::uint32_t>::max();
+    BALLAST_EXPECTS(nodes >= 1 && gpus >= 1, "a cluster has ", nodes, " nodes of ",
+                    detail::counted(gpus, "GPU"), " each, and the least of both is 1");
+    BALLAST_EXPECTS(nodes <= most / gpus, "a cluster has ", nodes, " nodes of ",
+                    detail::counted(gpus, "GPU"), " each, and there can be fewer than 2^32 GPUs");
+    node_sizes sizes;
+    sizes.nodes_ = static_cast<std::uint32_t>(nodes);
+    sizes.size_ = static_cast<std::uint32_t>(gpus);
+    return sizes;
+  }
+
+  /// Number of nodes.
+  [[nodiscard]] std::size_t size() const noexcept { return nodes_; }
+
+  /// Number of GPUs in all nodes together.
+  [[nodiscard]] std::size_t gpus() const noexcept { return start(nodes_); }
+
+  /// Whether all nodes have as many GPUs.
+  [[nodiscard]] bool all_equal() const noexcept { return size_ != 0; }
+
+  /// GPUs of a node.
+  [[nodiscard]] std::size_t operator[](node_id node) const
+  {
+    BALLAST_EXPECTS(to_index(node) < size(), "node ", node, " of a cluster of ", size());
+    return start(to_index(node) + 1) - start(to_index(node));
+  }
+
+  /// The first rank of a node.
+  [[nodiscard]] rank_id first(node_id node) const
+  {
+    BALLAST_EXPECTS(to_index(node) < size(), "node ", node, " of a cluster of ", size());
+    return to_id<rank_id>(start(to_index(node)));
+  }
+
+  [[nodiscard]] node_id node_of(rank_id rank) const
+  {
+    std::size_t const index = to_index(rank);
+    BALLAST_EXPECTS(index < gpus(), "rank ", rank, " of a cluster of ",
+                    detail::counted(gpus(), "GPU"));
+    if (all_equal()) { return to_id<node_id>(index / size_); }
+    auto const next = std::upper_bound(first_.begin(), first_.end(), index);
+    return to_id<node_id>(static_cast<std::size_t>(next - first_.begin()) - 1);
+  }
+
+  /// GPUs of the node with fewest.
+  [[nodiscard]] std::size_t smallest() const noexcept
+  {
+    std::size_t least = start(1);
+    if (all_equal()) { return least; }
+    for (std::size_t node = 1; node < size(); ++node) {
+      least = std::min(least, start(node + 1) - start(node));
+    }
+    return least;
+  }
+
+  /// GPUs of the node with most.
+  [[nodiscard]] std::size_t largest() const noexcept
+  {
+    std::size_t most = start(1);
+    if (all_equal()) { return most; }
+    for (std::size_t node = 1; node < size(); ++node) {
+      most = std::max(most, start(node + 1) - start(node));
+    }
+    return most;
+  }
+
+  /// For messages: "8 GPUs", or "5 to 8 GPUs".
+  [[nodiscard, gnu::cold]] std::string text() const
+  {
+    if (!all_equal()) {
+      return detail::concat(smallest(), " to ", detail::counted(largest(), "GPU"));
+    }
+    return detail::concat(largest(), largest() == 1 ? " GPU" : " GPUs");
+  }
+
+  friend bool operator==(node_sizes const&, node_sizes const&) = default;
+
+ private:
+  /// Ranks before node `node`.
+  [[nodiscard]] std::size_t start(std::size_t node) const noexcept
+  {
+    return all_equal() ? node * size_ : first_[node];
+  }
+
+  std::uint32_t nodes_ = 1;
+  std::uint32_t size_ = 8;            // of every node; 0 where they differ
+  std::vector<std::uint32_t> first_;  // first rank of each node, and their number; empty if equal
+};
 
 /// The machines of a job: how many GPUs every node has, how fast these compute, and how fast bytes
 /// travel.
@@ -99,6 +235,21 @@ inline constexpr std::size_t most_gpus = std::size_t{1} << 24;
 [[nodiscard]] inline result<cluster> cluster_of(std::initializer_list<std::uint32_t> gpus_of_nodes)
 {
   return cluster_of(std::span(gpus_of_nodes.begin(), gpus_of_nodes.size()));
+}
+
+/// The time in which a GPU moves bytes over both kinds of links at once, without their latency.
+///
+/// Units       bytes, in one direction.
+/// Expects     bandwidths above 0.
+[[nodiscard]] inline double transfer_seconds(cluster const& machines, double within_node_bytes,
+                                             double between_nodes_bytes)
+{
+  BALLAST_EXPECTS(
+      machines.within_node_bytes_per_second > 0 && machines.between_nodes_bytes_per_second > 0,
+      "the cluster moves ", machines.within_node_bytes_per_second, " bytes/s within nodes and ",
+      machines.between_nodes_bytes_per_second, " between them, and both have to be above 0");
+  return std::max(within_node_bytes / machines.within_node_bytes_per_second,
+                  between_nodes_bytes / machines.between_nodes_bytes_per_second);
 }
 
 }  // namespace ballast::inline v0

@@ -9,7 +9,7 @@
 #include <ballast/core/ids.hpp>
 #include <ballast/core/jagged.hpp>
 #include <ballast/text/detail/counted.hpp>
-#include <ballast/topology/node_sizes.hpp>
+#include <ballast/topology/cluster.hpp>
 
 #include <algorithm>
 #include <cstddef>

@@ -4,7 +4,7 @@
 
 #include <ballast/core/ids.hpp>
 #include <ballast/parallelism/bag_mix.hpp>
-#include <ballast/topology/node_sizes.hpp>
+#include <ballast/topology/cluster.hpp>
 
 #include <algorithm>
 #include <array>

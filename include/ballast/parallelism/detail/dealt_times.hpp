@@ -6,7 +6,6 @@
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/ratio.hpp>
 #include <ballast/cost/module_profile.hpp>
-#include <ballast/cost/parallel_degree.hpp>
 #include <ballast/cost/saturating_sum.hpp>
 #include <ballast/parallelism/detail/dealt_module.hpp>
 #include <ballast/parallelism/detail/layout_transfers.hpp>

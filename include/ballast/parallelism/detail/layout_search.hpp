@@ -8,7 +8,6 @@
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/uint128.hpp>
 #include <ballast/cost/module_profile.hpp>
-#include <ballast/cost/parallel_degree.hpp>
 #include <ballast/parallelism/detail/dealt_times.hpp>
 #include <ballast/parallelism/detail/divided_up.hpp>
 #include <ballast/parallelism/detail/layout_enumeration.hpp>

@@ -4,7 +4,6 @@
 
 #include <ballast/core/detail/span_of.hpp>
 #include <ballast/cost/module_profile.hpp>
-#include <ballast/cost/parallel_degree.hpp>
 #include <ballast/parallelism/detail/fits_nodes.hpp>
 #include <ballast/parallelism/detail/joined_unit.hpp>
 #include <ballast/parallelism/detail/stage_memory.hpp>

@@ -9,7 +9,7 @@
 #include <ballast/core/result.hpp>
 #include <ballast/core/uint128.hpp>
 #include <ballast/core/workspace.hpp>
-#include <ballast/cost/concepts.hpp>
+#include <ballast/cost/cost_model.hpp>
 #include <ballast/parallelism/bag_exchange_work.hpp>
 #include <ballast/parallelism/bag_mix.hpp>
 #include <ballast/partition/descending_order.hpp>

@@ -5,7 +5,7 @@
 #include <ballast/core/detail/concat.hpp>
 #include <ballast/core/detail/precedes.hpp>
 #include <ballast/core/result.hpp>
-#include <ballast/cost/parallel_degree.hpp>
+#include <ballast/cost/module_profile.hpp>
 #include <ballast/parallelism/detail/unit_options.hpp>
 #include <ballast/parallelism/model_layout.hpp>
 #include <ballast/parallelism/orchestration_problem.hpp>

@@ -5,7 +5,6 @@
 #include <ballast/core/detail/span_of.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/cost/module_profile.hpp>
-#include <ballast/cost/parallel_degree.hpp>
 #include <ballast/parallelism/detail/stage_memory.hpp>
 #include <ballast/parallelism/layout_problem.hpp>
 

@@ -4,7 +4,6 @@
 
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/uint128.hpp>
-#include <ballast/cost/module_memory.hpp>
 #include <ballast/cost/module_profile.hpp>
 #include <ballast/parallelism/detail/divided_up.hpp>
 #include <ballast/parallelism/detail/stage_shares.hpp>

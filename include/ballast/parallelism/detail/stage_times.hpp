@@ -7,7 +7,6 @@
 #include <ballast/core/uint128.hpp>
 #include <ballast/cost/flops.hpp>
 #include <ballast/cost/module_profile.hpp>
-#include <ballast/cost/parallel_degree.hpp>
 #include <ballast/cost/saturating_sum.hpp>
 #include <ballast/parallelism/detail/divided_up.hpp>
 #include <ballast/parallelism/layout_problem.hpp>

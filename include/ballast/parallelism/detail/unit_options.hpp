@@ -4,7 +4,7 @@
 
 #include <ballast/core/detail/precedes.hpp>
 #include <ballast/core/quantities.hpp>
-#include <ballast/cost/parallel_degree.hpp>
+#include <ballast/cost/module_profile.hpp>
 #include <ballast/parallelism/detail/unit_prices.hpp>
 #include <ballast/parallelism/disttrain_makespan.hpp>
 #include <ballast/parallelism/model_layout.hpp>

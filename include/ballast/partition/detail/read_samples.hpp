@@ -6,7 +6,7 @@
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/core/workspace.hpp>
-#include <ballast/cost/concepts.hpp>
+#include <ballast/cost/cost_model.hpp>
 #include <ballast/partition/no_length.hpp>
 #include <ballast/partition/partition_constraints.hpp>
 #include <ballast/text/detail/counted.hpp>

@@ -4,7 +4,7 @@
 
 #include <ballast/core/integer_projection.hpp>
 #include <ballast/core/result.hpp>
-#include <ballast/cost/concepts.hpp>
+#include <ballast/cost/cost_model.hpp>
 #include <ballast/partition/concepts.hpp>
 #include <ballast/partition/cost_vector.hpp>
 #include <ballast/topology/bag_layout.hpp>

@@ -3,7 +3,7 @@
 #define BALLAST_RUNTIME_DETAIL_THROWN_TEXT_HPP
 
 #include <ballast/core/config.hpp>
-#include <ballast/text/detail/text_escape.hpp>
+#include <ballast/text/excerpt.hpp>
 
 #include <algorithm>
 #include <array>

@@ -19,7 +19,8 @@
 
 namespace ballast::inline v0::detail {
 
-/// Reads rows of a CSV text with these columns among others, in any order.
+/// Reads rows of a CSV text with these columns among others, in any order. Of the names those from
+/// `needed` on may be missing; their fields are then empty.
 ///
 /// Errors      bad_row with the line: no header, a column that is missing or there twice, a number
 ///             of fields other than the header's, bad quoting.
@@ -30,8 +31,9 @@ class column_rows {
   /// The fields of the columns, in the order of the names; valid until the next row is read.
   using row = std::array<std::string_view, N>;
 
-  column_rows(std::string_view csv, std::array<std::string_view, N> const& names)
-      : rows_(csv), names_(names)
+  column_rows(std::string_view csv, std::array<std::string_view, N> const& names,
+              std::size_t needed = N)
+      : rows_(csv), names_(names), needed_(needed)
   {}
 
   [[nodiscard]] result<void> read_header()
@@ -40,20 +42,21 @@ class column_rows {
     if (!header) { return tl::unexpected(header.error()); }
     fields_ = header->fields.size();
     std::string expected;
-    for (std::string_view const name : names_) {
-      expected += concat(expected.empty() ? "" : ",", name);
+    for (std::size_t column = 0; column < needed_; ++column) {
+      expected += concat(column == 0 ? "" : ",", names_[column]);
     }
     if (fields_ == 0) { return refuse("there is no header; write " + expected); }
     line_ = header->line;
     for (std::size_t column = 0; column < N; ++column) {
       auto const first = std::find(header->fields.begin(), header->fields.end(), names_[column]);
       bool const is_there = first != header->fields.end();
+      at_[column] = static_cast<std::size_t>(first - header->fields.begin());
+      if (!is_there && column >= needed_) { continue; }
       if (!is_there ||
           std::find(first + 1, header->fields.end(), names_[column]) != header->fields.end()) {
         return refuse(concat(is_there ? "there are two columns '" : "there is no column '",
                              names_[column], "'; write the header ", expected));
       }
-      at_[column] = static_cast<std::size_t>(first - header->fields.begin());
     }
     return {};
   }
@@ -70,7 +73,7 @@ class column_rows {
                            fields_, "; correct the row"));
     }
     for (std::size_t column = 0; column < N; ++column) {
-      fields[column] = read->fields[at_[column]];
+      fields[column] = at_[column] < fields_ ? read->fields[at_[column]] : std::string_view();
     }
     return true;
   }
@@ -104,7 +107,8 @@ class column_rows {
  private:
   csv_reader rows_;
   std::array<std::string_view, N> names_;
-  std::array<std::size_t, N> at_{};  // the field of each column
+  std::size_t needed_;
+  std::array<std::size_t, N> at_{};  // the field of each column; past the last where it is missing
   std::size_t fields_ = 0;
   std::size_t line_ = 1;
 };

@@ -11,7 +11,6 @@
 #include <ballast/route/placement.hpp>
 #include <ballast/topology/bag_layout.hpp>
 #include <ballast/topology/cluster.hpp>
-#include <ballast/topology/node_sizes.hpp>
 
 #include <algorithm>
 #include <cstddef>
