@@ -19,13 +19,12 @@
 #include <ballast/parallelism/search_layouts.hpp>
 #include <ballast/partition/greedy_knapsack.hpp>
 #include <ballast/partition/refine.hpp>
-#include <ballast/pipeline/given_order.hpp>
-#include <ballast/pipeline/gpipe.hpp>
-#include <ballast/pipeline/insertion.hpp>
-#include <ballast/pipeline/joined_stages.hpp>
 #include <ballast/pipeline/local_search.hpp>
-#include <ballast/pipeline/one_forward_one_backward.hpp>
 #include <ballast/pipeline/order_microbatches.hpp>
+#include <ballast/pipeline/order_policies.hpp>
+#include <ballast/pipeline/order_search.hpp>
+#include <ballast/pipeline/schedule_policies.hpp>
+#include <ballast/pipeline/stage_graph.hpp>
 #include <ballast/runtime/microbatch_scheduler.hpp>
 #include <ballast/runtime/orchestrator.hpp>
 #include <ballast/runtime/phase.hpp>

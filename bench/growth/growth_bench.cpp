@@ -30,8 +30,8 @@
 #include <ballast/partition/packing/refine_bins.hpp>
 #include <ballast/partition/partition.hpp>
 #include <ballast/partition/refine.hpp>
-#include <ballast/pipeline/interleaved_one_forward_one_backward.hpp>
 #include <ballast/pipeline/order_microbatches.hpp>
+#include <ballast/pipeline/schedule_policies.hpp>
 #include <ballast/route/node_placement.hpp>
 #include <ballast/route/place.hpp>
 #include <ballast/sharding/hybrid_sharding.hpp>

@@ -3,11 +3,9 @@
 
 #include <benchmark/benchmark.h>
 #include <ballast/pipeline/evaluate_orders.hpp>
-#include <ballast/pipeline/gpipe.hpp>
-#include <ballast/pipeline/interleaved_one_forward_one_backward.hpp>
-#include <ballast/pipeline/joined_stages.hpp>
-#include <ballast/pipeline/one_forward_one_backward.hpp>
+#include <ballast/pipeline/schedule_policies.hpp>
 #include <ballast/pipeline/simulate.hpp>
+#include <ballast/pipeline/stage_graph.hpp>
 
 #include <algorithm>
 #include <cstddef>

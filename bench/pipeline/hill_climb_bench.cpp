@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "../../tests/support/compiled_schedules.hpp"
+#include "../../tests/support/pipelines.hpp"
 #include "../../tests/support/hill_climb.hpp"  // the baseline: eight, of as many evaluations each
 #include "../../tests/support/microbatch_families.hpp"
 #include "../../tests/support/pipeline_families.hpp"
 
 #include <benchmark/benchmark.h>
-#include <ballast/pipeline/joined_stages.hpp>
 #include <ballast/pipeline/local_search.hpp>
-#include <ballast/pipeline/one_forward_one_backward.hpp>
 #include <ballast/pipeline/order_microbatches.hpp>
+#include <ballast/pipeline/schedule_policies.hpp>
+#include <ballast/pipeline/stage_graph.hpp>
 
 #include <algorithm>
 #include <cstddef>

@@ -3,10 +3,10 @@
 
 #include <benchmark/benchmark.h>
 #include <ballast/pipeline/evaluate_orders.hpp>
-#include <ballast/pipeline/interval_filling.hpp>
 #include <ballast/pipeline/local_search.hpp>
-#include <ballast/pipeline/one_forward_one_backward.hpp>
 #include <ballast/pipeline/order_microbatches.hpp>
+#include <ballast/pipeline/order_policies.hpp>
+#include <ballast/pipeline/schedule_policies.hpp>
 
 #include <algorithm>
 #include <cstddef>

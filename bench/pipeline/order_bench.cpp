@@ -1,20 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "../../tests/support/named_chain.hpp"        // defines: named_chain
+#include "../../tests/support/pipelines.hpp"
 #include "../../tests/support/pipeline_families.hpp"  // defines: named_families, times_of
 
 #include <benchmark/benchmark.h>
 #include <ballast/core/workspace.hpp>
-#include <ballast/pipeline/ascending_order.hpp>
-#include <ballast/pipeline/compiled_schedule.hpp>
-#include <ballast/pipeline/exact_order.hpp>
-#include <ballast/pipeline/given_order.hpp>
-#include <ballast/pipeline/insertion.hpp>
-#include <ballast/pipeline/interleaved_one_forward_one_backward.hpp>
-#include <ballast/pipeline/interval_filling.hpp>
 #include <ballast/pipeline/local_search.hpp>
-#include <ballast/pipeline/one_forward_one_backward.hpp>
 #include <ballast/pipeline/order_microbatches.hpp>
-#include <ballast/pipeline/pipeline_times.hpp>
+#include <ballast/pipeline/order_policies.hpp>
+#include <ballast/pipeline/order_search.hpp>
+#include <ballast/pipeline/schedule.hpp>
+#include <ballast/pipeline/schedule_policies.hpp>
+#include <ballast/pipeline/simulate.hpp>
 #include <ballast/pipeline/stage_graph.hpp>
 
 #include <cstddef>

@@ -4,13 +4,11 @@
 
 #include <benchmark/benchmark.h>
 #include <ballast/pipeline/evaluate_orders.hpp>
-#include <ballast/pipeline/gpipe.hpp>
-#include <ballast/pipeline/interleaved_one_forward_one_backward.hpp>
-#include <ballast/pipeline/joined_stages.hpp>
 #include <ballast/pipeline/local_search.hpp>
-#include <ballast/pipeline/one_forward_one_backward.hpp>
 #include <ballast/pipeline/order_lower_bound.hpp>
 #include <ballast/pipeline/order_microbatches.hpp>
+#include <ballast/pipeline/schedule_policies.hpp>
+#include <ballast/pipeline/stage_graph.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -58,16 +56,16 @@ time_units work_bound(compiled_schedule const& schedule, pipeline_times const& t
   namespace detail = ballast::detail;
   ballast::workspace memory;
   auto scratch = memory.open();
-  detail::time_columns const columns(times, schedule.stages(), scratch);
-  detail::microbatch_paths const paths(schedule.stages(), columns, scratch);
-  time_units bound = paths.longest(columns);
-  for (std::size_t rank = 0; rank < schedule.stages().ranks(); ++rank) {
-    auto const id = ballast::to_id<ballast::pipeline_rank>(rank);
-    detail::rank_tasks const tasks(schedule, id, scratch);
-    time_units work =
-        std::ranges::min(paths.before(detail::time_columns::column_of(tasks[0]))) +
-        std::ranges::min(paths.after(detail::time_columns::column_of(tasks[tasks.size() - 1])));
-    for (std::size_t const column : tasks.columns()) { work += columns.total(column); }
+  detail::step_view const step(schedule, times, scratch);
+  time_units bound = 0;
+  for (std::size_t at = 0; at < schedule.microbatches(); ++at) {
+    bound = std::max(bound, step.longest_path_of(at));
+  }
+  for (std::size_t number = 0; number < schedule.stages().ranks(); ++number) {
+    detail::rank_view const rank(step, ballast::to_id<ballast::pipeline_rank>(number), scratch);
+    time_units work = std::ranges::min(step.before(detail::column_of(rank[0]))) +
+                      std::ranges::min(step.after(detail::column_of(rank[rank.size() - 1])));
+    for (std::size_t const column : rank.columns()) { work += step.total(column); }
     bound = std::max(bound, work);
   }
   return bound;

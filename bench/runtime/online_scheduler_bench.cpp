@@ -3,9 +3,9 @@
 
 #include <benchmark/benchmark.h>
 #include <ballast/core/random.hpp>
-#include <ballast/pipeline/insertion.hpp>
 #include <ballast/pipeline/local_search.hpp>
-#include <ballast/pipeline/pipeline_times.hpp>
+#include <ballast/pipeline/order_search.hpp>
+#include <ballast/pipeline/simulate.hpp>
 #include <ballast/runtime/microbatch_scheduler.hpp>
 #include <ballast/runtime/online_scheduler.hpp>
 #include <ballast/runtime/scheduled_step.hpp>

@@ -7,7 +7,6 @@
 #include <ballast/comm/thread_communicator.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/result.hpp>
-#include <ballast/pipeline/compiled_schedule.hpp>
 #include <ballast/pipeline/schedule.hpp>
 #include <ballast/runtime/pipeline_runner.hpp>
 

@@ -5,7 +5,7 @@
 #include "../common/by_name/parse_schedule.hpp"
 
 #include <ballast/core/quantities.hpp>
-#include <ballast/pipeline/compiled_schedule.hpp>
+#include <ballast/pipeline/schedule.hpp>
 #include <ballast/pipeline/stage_graph.hpp>
 
 #include <fmt/format.h>

@@ -7,7 +7,7 @@
 #include "outcome.hpp"
 
 #include <ballast/core/quantities.hpp>
-#include <ballast/pipeline/compiled_schedule.hpp>
+#include <ballast/pipeline/schedule.hpp>
 #include <ballast/pipeline/stage_graph.hpp>
 
 #include <cstddef>

@@ -10,12 +10,11 @@
 
 #include <ballast/core/result.hpp>
 #include <ballast/core/workspace.hpp>
-#include <ballast/pipeline/compiled_schedule.hpp>
 #include <ballast/pipeline/local_search.hpp>
 #include <ballast/pipeline/order_microbatches.hpp>
-#include <ballast/pipeline/pipeline_times.hpp>
-#include <ballast/pipeline/read_pipeline_times.hpp>
-#include <ballast/pipeline/read_schedule.hpp>
+#include <ballast/pipeline/pipeline_files.hpp>
+#include <ballast/pipeline/schedule.hpp>
+#include <ballast/pipeline/simulate.hpp>
 #include <ballast/text/decimal.hpp>
 #include <ballast/text/read_file.hpp>
 

@@ -5,9 +5,9 @@
 #include "ordering.hpp"
 #include "outcome.hpp"
 
-#include <ballast/pipeline/compiled_schedule.hpp>
 #include <ballast/pipeline/order_microbatches.hpp>
-#include <ballast/pipeline/read_pipeline_times.hpp>
+#include <ballast/pipeline/pipeline_files.hpp>
+#include <ballast/pipeline/schedule.hpp>
 
 #include <cstdint>
 #include <optional>

@@ -8,7 +8,6 @@
 #include <ballast/core/ids.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
-#include <ballast/pipeline/activation_memory.hpp>
 #include <ballast/pipeline/schedule.hpp>
 #include <ballast/pipeline/simulate.hpp>
 #include <ballast/report/chrome_trace.hpp>

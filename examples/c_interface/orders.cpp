@@ -4,10 +4,9 @@
 #include "planner.hpp"
 
 #include <ballast/core/ids.hpp>
-#include <ballast/pipeline/compiled_schedule.hpp>
 #include <ballast/pipeline/order_microbatches.hpp>
-#include <ballast/pipeline/pipeline_times.hpp>
 #include <ballast/pipeline/schedule.hpp>
+#include <ballast/pipeline/simulate.hpp>
 #include <ballast/pipeline/stage_graph.hpp>
 
 #include <cstddef>

@@ -19,9 +19,9 @@
 #include <ballast/partition/grid/grid_plan.hpp>
 #include <ballast/partition/packing/packing_plan.hpp>
 #include <ballast/partition/partition_plan.hpp>
-#include <ballast/pipeline/compiled_schedule.hpp>
-#include <ballast/pipeline/order_plan.hpp>
-#include <ballast/pipeline/pipeline_times.hpp>
+#include <ballast/pipeline/order_microbatches.hpp>
+#include <ballast/pipeline/schedule.hpp>
+#include <ballast/pipeline/simulate.hpp>
 #include <ballast/route/placement.hpp>
 #include <ballast/route/route_plan.hpp>
 #include <ballast/sharding/sharding_cost.hpp>

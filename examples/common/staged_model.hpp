@@ -11,7 +11,7 @@
 #include <ballast/core/ids.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
-#include <ballast/pipeline/compiled_schedule.hpp>
+#include <ballast/pipeline/schedule.hpp>
 #include <ballast/route/placement.hpp>
 #include <ballast/route/sharded_packs.hpp>
 #include <ballast/route/ulysses.hpp>

@@ -5,16 +5,11 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <ballast/pipeline/ascending_order.hpp>
-#include <ballast/pipeline/exact_order.hpp>
-#include <ballast/pipeline/given_order.hpp>
-#include <ballast/pipeline/gpipe.hpp>
-#include <ballast/pipeline/insertion.hpp>
-#include <ballast/pipeline/interleaved_one_forward_one_backward.hpp>
-#include <ballast/pipeline/interval_filling.hpp>
 #include <ballast/pipeline/local_search.hpp>
-#include <ballast/pipeline/one_forward_one_backward.hpp>
 #include <ballast/pipeline/order_microbatches.hpp>
+#include <ballast/pipeline/order_policies.hpp>
+#include <ballast/pipeline/order_search.hpp>
+#include <ballast/pipeline/schedule_policies.hpp>
 #include <ballast/pipeline/simulate.hpp>
 #include <nlohmann/json.hpp>
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ballast/core/result.hpp>
-#include <ballast/pipeline/compiled_schedule.hpp>
-#include <ballast/pipeline/given_order.hpp>
 #include <ballast/pipeline/order_microbatches.hpp>
-#include <ballast/pipeline/pipeline_times.hpp>
+#include <ballast/pipeline/order_policies.hpp>
+#include <ballast/pipeline/schedule.hpp>
+#include <ballast/pipeline/simulate.hpp>
 
 bool orders(ballast::result<ballast::compiled_schedule> const& schedule,
             ballast::pipeline_times const& times)

@@ -1,18 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "../../examples/common/by_name/any_order_policy.hpp"  // first: proves it is self-contained
 #include <ballast/core/random.hpp>
-#include <ballast/pipeline/ascending_order.hpp>
-#include <ballast/pipeline/concepts.hpp>
-#include <ballast/pipeline/exact_order.hpp>
-#include <ballast/pipeline/given_order.hpp>
-#include <ballast/pipeline/insertion.hpp>
-#include <ballast/pipeline/interval_filling.hpp>
 #include <ballast/pipeline/local_search.hpp>
 #include <ballast/pipeline/order_microbatches.hpp>
+#include <ballast/pipeline/order_policies.hpp>
+#include <ballast/pipeline/order_search.hpp>
 
-#include "../support/compiled_schedules.hpp"
+#include "../support/pipelines.hpp"
 #include "../support/order_checks.hpp"
-#include "../support/random_times.hpp"
 
 #include <gtest/gtest.h>
 

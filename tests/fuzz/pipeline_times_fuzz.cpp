@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ballast/pipeline/read_pipeline_times.hpp>
+#include <ballast/pipeline/pipeline_files.hpp>
 
 #include <algorithm>
 #include <cstddef>

@@ -12,15 +12,14 @@
 #include <ballast/cost/latency_fit.hpp>
 #include <ballast/partition/partition.hpp>
 #include <ballast/partition/refine.hpp>
-#include <ballast/pipeline/compiled_schedule.hpp>
-#include <ballast/pipeline/given_order.hpp>
-#include <ballast/pipeline/insertion.hpp>
-#include <ballast/pipeline/joined_stages.hpp>
 #include <ballast/pipeline/local_search.hpp>
 #include <ballast/pipeline/module_times.hpp>
-#include <ballast/pipeline/one_forward_one_backward.hpp>
 #include <ballast/pipeline/order_microbatches.hpp>
-#include <ballast/pipeline/pass_costs.hpp>
+#include <ballast/pipeline/order_policies.hpp>
+#include <ballast/pipeline/order_search.hpp>
+#include <ballast/pipeline/schedule.hpp>
+#include <ballast/pipeline/schedule_policies.hpp>
+#include <ballast/pipeline/stage_graph.hpp>
 #include <ballast/text/read_file.hpp>
 #include <ballast/workload/length_trace.hpp>
 

@@ -4,15 +4,14 @@
 // of its pseudocode, with and without virtual stages, next to interval_filling. Every choice looks
 // at a whole simulation of the order so far.
 
-#include "../support/named_chain.hpp"
+#include "../support/pipelines.hpp"
 #include "../support/pipeline_families.hpp"
-#include "../support/random_times.hpp"
 #include "../support/trials.hpp"
 
 #include <gtest/gtest.h>
-#include <ballast/pipeline/interleaved_one_forward_one_backward.hpp>
-#include <ballast/pipeline/interval_filling.hpp>
 #include <ballast/pipeline/order_microbatches.hpp>
+#include <ballast/pipeline/order_policies.hpp>
+#include <ballast/pipeline/schedule_policies.hpp>
 
 #include <algorithm>
 #include <cstddef>

@@ -3,7 +3,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <ballast/pipeline/joined_stages.hpp>
+#include <ballast/pipeline/stage_graph.hpp>
 
 #include <algorithm>
 #include <array>

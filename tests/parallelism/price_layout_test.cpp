@@ -8,10 +8,8 @@
 #include <gtest/gtest.h>
 #include <ballast/core/random.hpp>
 #include <ballast/parallelism/layout_pipeline.hpp>
-#include <ballast/pipeline/activation_memory.hpp>
-#include <ballast/pipeline/compiled_schedule.hpp>
-#include <ballast/pipeline/interleaved_one_forward_one_backward.hpp>
-#include <ballast/pipeline/pipeline_times.hpp>
+#include <ballast/pipeline/schedule.hpp>
+#include <ballast/pipeline/schedule_policies.hpp>
 #include <ballast/pipeline/simulate.hpp>
 
 #include <algorithm>

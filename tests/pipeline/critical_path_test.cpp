@@ -1,12 +1,11 @@
 #include "../support/critical_path.hpp"
-#include "../support/pipeline_tasks.hpp"
-#include "../support/random_schedules.hpp"
+#include "../support/pipelines.hpp"
 #include "../support/simulate_by_graph.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <ballast/core/random.hpp>
-#include <ballast/pipeline/one_forward_one_backward.hpp>
+#include <ballast/pipeline/schedule_policies.hpp>
 #include <ballast/pipeline/simulate.hpp>
 
 #include <algorithm>

@@ -1,11 +1,8 @@
 #include <ballast/pipeline/evaluate_orders.hpp>  // first: proves it is self-contained
 
-#include "../support/compiled_schedules.hpp"
 #include "../support/counted_allocations.hpp"
 #include "../support/pipeline_families.hpp"
-#include "../support/random_schedules.hpp"
-#include "../support/random_times.hpp"
-#include "../support/simd_levels.hpp"
+#include "../support/pipelines.hpp"
 #include "../support/trials.hpp"
 
 #include <gtest/gtest.h>
@@ -14,7 +11,6 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <cstdint>
 #include <span>
 #include <vector>
 
@@ -29,7 +25,15 @@ using ballast::time_units;
 using ballast::detail::simd_level;
 using ballast_test::chain_schedule;
 using ballast_test::random_times;
-using ballast_test::simd_levels;
+
+// What this machine can run: portable code, and the best instructions that it has.
+std::vector<simd_level> simd_levels()
+{
+  std::vector<simd_level> levels{simd_level::portable};
+  simd_level const best = ballast::detail::best_simd_level();
+  if (best != simd_level::portable) { levels.push_back(best); }
+  return levels;
+}
 
 std::vector<microbatch_id> random_orders(ballast::random_source& random, std::size_t orders,
                                          std::size_t microbatches)

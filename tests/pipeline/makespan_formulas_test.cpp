@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "../support/makespan_formulas.hpp"  // first: proves it is self-contained
-#include "../support/compiled_schedules.hpp"
+#include "../support/pipelines.hpp"
 
-#include "../support/numbered_order.hpp"
 #include "../support/pipeline_families.hpp"
 #include "../support/trials.hpp"
 
@@ -12,7 +11,6 @@
 
 #include <array>
 #include <cstddef>
-#include <cstdint>
 #include <limits>
 #include <vector>
 

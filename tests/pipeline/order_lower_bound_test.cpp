@@ -2,23 +2,19 @@
 #include <ballast/pipeline/order_lower_bound.hpp>  // first: proves it is self-contained
 
 #include "../support/bound_cases.hpp"
-#include "../support/compiled_schedules.hpp"
 #include "../support/counted_allocations.hpp"
-#include "../support/numbered_order.hpp"
 #include "../support/pipeline_families.hpp"
-#include "../support/stage_links.hpp"
+#include "../support/pipelines.hpp"
 #include "../support/trials.hpp"
 
 #include <gtest/gtest.h>
-#include <ballast/pipeline/exact_order.hpp>
-#include <ballast/pipeline/gpipe.hpp>
-#include <ballast/pipeline/one_forward_one_backward.hpp>
 #include <ballast/pipeline/order_microbatches.hpp>
+#include <ballast/pipeline/order_search.hpp>
+#include <ballast/pipeline/schedule_policies.hpp>
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <string>
 #include <utility>
 #include <vector>
 

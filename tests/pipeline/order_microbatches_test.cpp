@@ -1,20 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ballast/pipeline/order_microbatches.hpp>  // first: proves it is self-contained
 
-#include "../support/compiled_schedules.hpp"
-#include "../support/numbered_order.hpp"
 #include "../support/order_checks.hpp"
-#include "../support/random_times.hpp"
+#include "../support/pipelines.hpp"
 
 #include <gtest/gtest.h>
-#include <ballast/pipeline/exact_order.hpp>
-#include <ballast/pipeline/given_order.hpp>
+#include <ballast/pipeline/order_policies.hpp>
+#include <ballast/pipeline/order_search.hpp>
+#include <ballast/pipeline/simulate.hpp>
 
 #include <cstddef>
-#include <cstdint>
 #include <limits>
 #include <span>
-#include <utility>
 #include <vector>
 
 namespace {
@@ -24,6 +21,37 @@ using ballast::given_order;
 using ballast::microbatch_id;
 using ballast::order_plan;
 using ballast::time_units;
+
+TEST(OrderPlan, HasNoGapWhereThereIsNothingToDo)
+{
+  auto const plan = order_microbatches(ballast_test::chain_schedule(3, 0),
+                                       ballast::pipeline_times(0, 3), given_order{})
+                        .value();
+  EXPECT_TRUE(plan.order.empty());
+  EXPECT_EQ(plan.makespan, 0);
+  EXPECT_EQ(plan.gap(), 0.0);
+  EXPECT_TRUE(plan.proven_optimal());
+}
+
+TEST(OrderPlan, SaysHowFarItCanBeFromTheBest)
+{
+  order_plan const plan{{.makespan = 5, .lower_bound = 4}, {}, 8};
+  EXPECT_EQ(plan.gap(), 0.25);
+  EXPECT_FALSE(plan.proven_optimal());
+}
+
+TEST(OrderPlan, HasADigestOfItsOrderAndMakespan)
+{
+  order_plan const plan{{.makespan = 5, .lower_bound = 0}, {microbatch_id{1}, microbatch_id{0}}};
+  order_plan other = plan;
+  other.lower_bound = 3;
+  EXPECT_EQ(other.digest(), plan.digest());
+  other.makespan = 6;
+  EXPECT_NE(other.digest(), plan.digest());
+  other = plan;
+  other.order = {microbatch_id{0}, microbatch_id{1}};
+  EXPECT_NE(other.digest(), plan.digest());
+}
 
 // [policy]
 // Last microbatch first.
@@ -68,47 +96,13 @@ TEST(OrderMicrobatches, TakesPoliciesFromOutside)
   ballast_test::expect_valid_orders(reversed_order{}, 108);
 }
 
-// What a pipeline computes is a sum over its microbatches, here of integers, so that it must not
-// change at all: every microbatch passes every stage once, in both directions.
-TEST(OrderMicrobatches, ChangesNeitherLossesNorGradients)
-{
-  ballast::random_source random(9);
-  for (int trial = 0; trial < 100; ++trial) {
-    SCOPED_TRACE(testing::Message() << "trial " << trial);
-    auto const [stages, tasks] = ballast_test::random_pipeline(random);
-    auto const schedule = ballast::compiled_schedule::make(stages, tasks).value();
-    auto const times =
-        ballast_test::random_times(random, schedule.microbatches(), stages.stages(), 50);
-    std::vector<std::uint64_t> samples(schedule.microbatches());
-    for (auto& sample : samples) { sample = random(); }
-    auto const gradients_of = [&](std::span<microbatch_id const> order) {
-      std::vector<std::uint64_t> sums(2 * stages.stages(), 0);  // of each stage, of each pass
-      for (auto const& task : schedule.tasks()) {
-        std::size_t const sum =
-            2 * to_index(task.stage) + (task.pass == ballast::pass::backward ? 1 : 0);
-        sums[sum] += samples[to_index(order[task.position])] * (sum + 1);
-      }
-      return sums;
-    };
-    auto const plan = order_microbatches(schedule, times, exact_order{given_order{}, 200}).value();
-    EXPECT_EQ(gradients_of(plan.order),
-              gradients_of(ballast_test::numbered_order(schedule.microbatches())));
-  }
-}
-
-TEST(OrderMicrobatches, GivesEveryRankTheSameDigestAndOtherOrdersAnother)  // Ensures (2)
+TEST(OrderMicrobatches, GivesEveryRankTheSameDigest)  // Ensures (2)
 {
   ballast::random_source random(10);
   auto const schedule = ballast_test::chain_schedule(4, 8);
   auto const times = ballast_test::random_times(random, 8, 4, 100);
   auto const plan = order_microbatches(schedule, times, exact_order{}).value();
   EXPECT_EQ(plan.digest(), order_microbatches(schedule, times, exact_order{}).value().digest());
-  order_plan other = plan;
-  std::swap(other.order[3], other.order[4]);
-  EXPECT_NE(other.digest(), plan.digest());
-  other = plan;
-  ++other.makespan;
-  EXPECT_NE(other.digest(), plan.digest());
 }
 
 TEST(OrderMicrobatches, RefusesTimesThatCannotBeSimulated)

@@ -3,11 +3,11 @@
 #include <ballast/core/random.hpp>
 #include <ballast/partition/grid/partition_grid.hpp>
 #include <ballast/partition/grid/refine_grid.hpp>
-#include <ballast/pipeline/compiled_schedule.hpp>
 #include <ballast/pipeline/local_search.hpp>
-#include <ballast/pipeline/one_forward_one_backward.hpp>
 #include <ballast/pipeline/order_microbatches.hpp>
-#include <ballast/pipeline/pipeline_times.hpp>
+#include <ballast/pipeline/schedule.hpp>
+#include <ballast/pipeline/schedule_policies.hpp>
+#include <ballast/pipeline/simulate.hpp>
 #include <ballast/pipeline/stage_graph.hpp>
 
 #include <algorithm>

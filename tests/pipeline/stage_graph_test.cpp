@@ -1,19 +1,20 @@
 #include <ballast/pipeline/stage_graph.hpp>  // first: proves it is self-contained
 
-#include <ballast/core/random.hpp>
-
-#include "../support/stage_links.hpp"
+#include "../support/pipelines.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <ballast/core/random.hpp>
+#include <ballast/pipeline/schedule.hpp>
+#include <ballast/pipeline/schedule_policies.hpp>
 
 #include <algorithm>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <numeric>
 #include <span>
-#include <string>
 #include <utility>
 #include <vector>
 
@@ -21,6 +22,8 @@ namespace {
 
 using ballast::chain_of_stages;
 using ballast::error_code;
+using ballast::joined_modules;
+using ballast::joined_stages;
 using ballast::pipeline_rank;
 using ballast::pipeline_stage;
 using ballast::stage_graph;
@@ -29,7 +32,6 @@ using ballast::stage_link;
 using ballast_test::link;
 using testing::ElementsAre;
 using testing::HasSubstr;
-using testing::IsEmpty;
 
 static_assert(std::copyable<stage_graph> && std::equality_comparable<stage_graph>);
 
@@ -38,25 +40,6 @@ std::vector<pipeline_stage> on_ranks(std::vector<std::uint32_t> const& ranks)
   std::vector<pipeline_stage> stages;
   for (std::uint32_t const rank : ranks) { stages.push_back({pipeline_rank{rank}}); }
   return stages;
-}
-
-TEST(StageGraph, FindsTheLinksOfAStage)
-{
-  // Stages 0 and 1 feed 3, 2 feeds 3 and 4, 3 feeds 4.
-  auto const graph =
-      stage_graph::make(on_ranks({4, 3, 2, 1, 0}),
-                        {link(2, 4, 5), link(1, 3, 1), link(0, 3, 2), link(3, 4, 3), link(2, 3, 4)})
-          .value();
-  EXPECT_EQ(graph.stages(), 5U);
-  EXPECT_EQ(graph.ranks(), 5U);
-  EXPECT_THAT(graph.links(), ElementsAre(link(0, 3, 2), link(1, 3, 1), link(2, 3, 4), link(2, 4, 5),
-                                         link(3, 4, 3)));
-  EXPECT_THAT(graph.links_into(stage_id{3}),
-              ElementsAre(link(0, 3, 2), link(1, 3, 1), link(2, 3, 4)));
-  EXPECT_THAT(graph.links_into(stage_id{4}), ElementsAre(link(2, 4, 5), link(3, 4, 3)));
-  EXPECT_THAT(graph.links_out_of(stage_id{2}), ElementsAre(link(2, 3, 4), link(2, 4, 5)));
-  EXPECT_THAT(graph.links_into(stage_id{0}), IsEmpty());
-  EXPECT_THAT(graph.links_out_of(stage_id{4}), IsEmpty());
 }
 
 // Oracle: go through the given links and sort those that have the stage at an end.
@@ -188,6 +171,74 @@ TEST(StageGraphDeathTest, RefusesStagesThatDoNotExist)
   EXPECT_DEATH((void)chain[stage_id{2}], "stage 2 of a pipeline of 2 stages");
   EXPECT_DEATH((void)chain.links_into(stage_id{2}), "links of stage 2 of a pipeline of 2 stages");
   EXPECT_DEATH((void)chain.links_out_of(stage_id{7}), "links of stage 7");
+}
+
+TEST(JoinedStages, JoinsEncodersInTheLlmAndFeedsGenerators)
+{
+  auto const stages = joined_stages({.encoders = {{2, false}, {1, true}},
+                                     .llm = {2},
+                                     .generators = {{1}, {2}},
+                                     .transfer = 5})
+                          .value();
+  EXPECT_EQ(stages.stages(), 8U);
+  EXPECT_EQ(stages.ranks(), 8U);
+  EXPECT_THAT(stages.links(),
+              ElementsAre(link(0, 1, 5), link(1, 3, 5), link(2, 3, 5), link(3, 4, 5), link(4, 5, 5),
+                          link(4, 6, 5), link(6, 7, 5)));
+  for (std::uint32_t stage = 0; stage < 8; ++stage) {
+    auto const& [rank, backward, part] = stages[stage_id{stage}];
+    EXPECT_EQ(rank, pipeline_rank{stage});
+    EXPECT_EQ(backward, stage >= 2) << stage;
+  }
+}
+
+TEST(JoinedStages, IsAChainWithoutEncodersAndGenerators)
+{
+  auto const stages = joined_stages({.llm = {4}, .transfer = 3}).value();
+  EXPECT_EQ(stages, ballast::chain_of_stages(4, 4, 3));
+  EXPECT_EQ(joined_stages({}).value(), ballast::chain_of_stages(1, 1));
+  EXPECT_EQ(joined_stages({.encoders = {{2}}, .llm = {1}, .generators = {{1}}}).value(),
+            ballast_test::named_chain(4, 4, 2, 1));
+}
+
+TEST(JoinedStages, MakesAPipelineOfSeveralModules)
+{
+  // [joined_stages]
+  // A frozen vision encoder and an audio encoder that is trained feed an LLM of four stages.
+  auto const stages = ballast::joined_stages({
+      .encoders = {{.stages = 2, .backward = false}, {.stages = 1}},
+      .llm = {.stages = 4},
+      .generators = {{.stages = 1}},
+      .transfer = 50,
+  });
+  auto const compiled =
+      ballast::compiled_schedule::make(*stages, ballast::one_forward_one_backward{}, 16);
+  // [joined_stages]
+  ASSERT_TRUE(compiled) << compiled.error().message;
+  EXPECT_EQ(compiled->tasks().size(), (8U + 6U) * 16U);
+}
+
+void expect_refused(joined_modules const& modules, error_code code, std::size_t position,
+                    char const* why)
+{
+  auto const stages = joined_stages(modules);
+  ASSERT_FALSE(stages) << why;
+  EXPECT_EQ(stages.error().code, code) << stages.error().message;
+  EXPECT_EQ(stages.error().position, position) << stages.error().message;
+  EXPECT_THAT(stages.error().message, HasSubstr(why));
+}
+
+TEST(JoinedStages, RefusesWhatIsNoPipeline)
+{
+  constexpr auto out_of_range = error_code::out_of_range;
+  expect_refused({.encoders = {{1}, {0}}}, out_of_range, 1, "module 1 has 0 stages");
+  expect_refused({.encoders = {{1}}, .llm = {0}}, out_of_range, 1, "module 1 has 0 stages");
+  expect_refused({.encoders = {{1}}, .llm = {65'535}, .generators = {{1}}}, out_of_range, 2,
+                 "module 2 has 1 stage; give every module at least one, and 65536 to all");
+  expect_refused({.llm = {std::numeric_limits<std::size_t>::max()}}, out_of_range, 0, "module 0");
+  expect_refused({.llm = {2}, .transfer = -1}, out_of_range, 0, "transfer time of -1");
+  expect_refused({.encoders = {{2, true}}, .llm = {1, false}}, error_code::infeasible, 1,
+                 "would need a gradient from a stage that has no backward");
 }
 
 }  // namespace

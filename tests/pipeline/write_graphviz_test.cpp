@@ -5,8 +5,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <ballast/core/ids.hpp>
-#include <ballast/pipeline/one_forward_one_backward.hpp>
-#include <ballast/pipeline/pipeline_times.hpp>
+#include <ballast/pipeline/schedule_policies.hpp>
+#include <ballast/pipeline/simulate.hpp>
 #include <ballast/pipeline/stage_graph.hpp>
 
 #include <cstddef>

@@ -7,8 +7,7 @@
 
 #include <ballast/partition/longest_processing_time.hpp>
 #include <ballast/partition/partition.hpp>
-#include <ballast/pipeline/one_forward_one_backward.hpp>
-#include <ballast/pipeline/pipeline_times.hpp>
+#include <ballast/pipeline/schedule_policies.hpp>
 #include <ballast/pipeline/simulate.hpp>
 #include <ballast/pipeline/stage_graph.hpp>
 #include <ballast/topology/bag_layout.hpp>

@@ -6,7 +6,7 @@
 #include "scheduled_steps.hpp"
 
 #include <ballast/core/random.hpp>
-#include <ballast/pipeline/insertion.hpp>
+#include <ballast/pipeline/order_search.hpp>
 #include <ballast/pipeline/simulate.hpp>
 #include <ballast/runtime/adaptive_correction.hpp>
 #include <ballast/runtime/microbatch_scheduler.hpp>

@@ -6,8 +6,8 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <ballast/pipeline/given_order.hpp>
-#include <ballast/pipeline/insertion.hpp>
+#include <ballast/pipeline/order_policies.hpp>
+#include <ballast/pipeline/order_search.hpp>
 #include <ballast/pipeline/stage_graph.hpp>
 
 #include <algorithm>

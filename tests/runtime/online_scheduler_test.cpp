@@ -8,7 +8,7 @@
 #include <ballast/comm/agree.hpp>
 #include <ballast/comm/run_ranks.hpp>
 #include <ballast/comm/thread_communicator.hpp>
-#include <ballast/pipeline/insertion.hpp>
+#include <ballast/pipeline/order_search.hpp>
 #include <ballast/runtime/microbatch_scheduler.hpp>
 
 #include <array>

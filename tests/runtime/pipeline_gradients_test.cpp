@@ -8,7 +8,6 @@
 #include <ballast/core/ids.hpp>
 #include <ballast/core/random.hpp>
 #include <ballast/core/result.hpp>
-#include <ballast/pipeline/joined_stages.hpp>
 #include <ballast/pipeline/stage_graph.hpp>
 #include <ballast/topology/process_grid.hpp>
 #include "../support/hand_moved_clock.hpp"

@@ -9,10 +9,8 @@
 #include <ballast/comm/thread_communicator.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/result.hpp>
-#include <ballast/pipeline/compiled_schedule.hpp>
-#include <ballast/pipeline/gpipe.hpp>
-#include <ballast/pipeline/joined_stages.hpp>
-#include <ballast/pipeline/one_forward_one_backward.hpp>
+#include <ballast/pipeline/schedule.hpp>
+#include <ballast/pipeline/schedule_policies.hpp>
 #include <ballast/pipeline/stage_graph.hpp>
 #include <ballast/runtime/pipeline_runner.hpp>
 #include <ballast/topology/process_grid.hpp>

@@ -10,11 +10,9 @@
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/random.hpp>
 #include <ballast/core/result.hpp>
-#include <ballast/pipeline/compiled_schedule.hpp>
-#include <ballast/pipeline/gpipe.hpp>
-#include <ballast/pipeline/joined_stages.hpp>
-#include <ballast/pipeline/one_forward_one_backward.hpp>
-#include <ballast/pipeline/pipeline_times.hpp>
+#include <ballast/pipeline/schedule.hpp>
+#include <ballast/pipeline/schedule_policies.hpp>
+#include <ballast/pipeline/simulate.hpp>
 #include <ballast/pipeline/stage_graph.hpp>
 #include <ballast/runtime/microbatch_scheduler.hpp>
 #include <ballast/runtime/pipeline_runner.hpp>

@@ -8,7 +8,7 @@
 #include <ballast/core/random.hpp>
 #include <ballast/parallelism/search_layouts.hpp>
 #include <ballast/parallelism/simulate_layout.hpp>
-#include <ballast/pipeline/insertion.hpp>
+#include <ballast/pipeline/order_search.hpp>
 #include <ballast/runtime/online_scheduler.hpp>
 
 #include <array>

@@ -4,8 +4,8 @@
 
 #include <ballast/core/random.hpp>
 #include <ballast/partition/partition_constraints.hpp>
-#include <ballast/pipeline/joined_stages.hpp>
-#include <ballast/pipeline/one_forward_one_backward.hpp>
+#include <ballast/pipeline/schedule_policies.hpp>
+#include <ballast/pipeline/stage_graph.hpp>
 #include <ballast/runtime/microbatch_scheduler.hpp>
 
 #include <array>

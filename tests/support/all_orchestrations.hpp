@@ -2,7 +2,7 @@
 #ifndef BALLAST_TESTS_SUPPORT_ALL_ORCHESTRATIONS_HPP
 #define BALLAST_TESTS_SUPPORT_ALL_ORCHESTRATIONS_HPP
 
-#include "unit_chain.hpp"
+#include "pipelines.hpp"
 
 #include <ballast/core/ids.hpp>
 #include <ballast/core/quantities.hpp>
@@ -10,9 +10,8 @@
 #include <ballast/cost/module_profile.hpp>
 #include <ballast/parallelism/model_layout.hpp>
 #include <ballast/parallelism/orchestration_problem.hpp>
-#include <ballast/pipeline/compiled_schedule.hpp>
-#include <ballast/pipeline/interleaved_one_forward_one_backward.hpp>
-#include <ballast/pipeline/pipeline_times.hpp>
+#include <ballast/pipeline/schedule.hpp>
+#include <ballast/pipeline/schedule_policies.hpp>
 #include <ballast/pipeline/simulate.hpp>
 
 #include <algorithm>

@@ -2,14 +2,12 @@
 #ifndef BALLAST_TESTS_SUPPORT_BOUND_CASES_HPP
 #define BALLAST_TESTS_SUPPORT_BOUND_CASES_HPP
 
-#include "numbered_order.hpp"
-#include "random_schedules.hpp"
+#include "pipelines.hpp"
 
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/random.hpp>
 #include <ballast/core/workspace.hpp>
-#include <ballast/pipeline/compiled_schedule.hpp>
-#include <ballast/pipeline/pipeline_times.hpp>
+#include <ballast/pipeline/schedule.hpp>
 #include <ballast/pipeline/simulate.hpp>
 
 #include <algorithm>

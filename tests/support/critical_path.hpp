@@ -3,9 +3,8 @@
 #define BALLAST_TESTS_SUPPORT_CRITICAL_PATH_HPP
 
 #include <ballast/core/contract.hpp>
-#include <ballast/pipeline/compiled_schedule.hpp>
-#include <ballast/pipeline/pipeline_timeline.hpp>
 #include <ballast/pipeline/schedule.hpp>
+#include <ballast/pipeline/simulate.hpp>
 
 #include <algorithm>
 #include <cstdint>

@@ -2,11 +2,8 @@
 #ifndef BALLAST_TESTS_SUPPORT_ORDER_CHECKS_HPP
 #define BALLAST_TESTS_SUPPORT_ORDER_CHECKS_HPP
 
-#include "compiled_schedules.hpp"
 #include "counted_allocations.hpp"
-#include "numbered_order.hpp"
-#include "random_schedules.hpp"
-#include "random_times.hpp"
+#include "pipelines.hpp"
 #include "trials.hpp"
 
 #include <gtest/gtest.h>
@@ -14,15 +11,15 @@
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/random.hpp>
 #include <ballast/core/workspace.hpp>
-#include <ballast/pipeline/compiled_schedule.hpp>
 #include <ballast/pipeline/order_microbatches.hpp>
-#include <ballast/pipeline/pipeline_times.hpp>
+#include <ballast/pipeline/schedule.hpp>
 #include <ballast/pipeline/simulate.hpp>
 #include <ballast/pipeline/stage_graph.hpp>
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 namespace ballast_test {
@@ -75,6 +72,23 @@ void expect_ordered(Policy const& policy, ballast::compiled_schedule const& sche
   EXPECT_EQ(allocations(), before);
   ASSERT_TRUE(again);
   EXPECT_EQ(plan.digest(), digest);
+}
+
+/// The order depends on nothing but the times and the schedule.
+template <class Policy>
+void expect_same_order_whatever_is_given(Policy const& policy,
+                                         ballast::compiled_schedule const& schedule,
+                                         ballast::pipeline_times const& times)
+{
+  auto const expected = order_microbatches(schedule, times, policy).value().order;
+  ballast::random_source random(3);
+  ballast::workspace memory;
+  for (int trial = 0; trial < 20; ++trial) {
+    auto order = numbered_order(schedule.microbatches());
+    random.shuffle(std::span(order));
+    policy({schedule, times}, order, memory);
+    EXPECT_EQ(order, expected);
+  }
 }
 
 /// Runs a policy over pipelines of every kind, and over the edges: no microbatch, one, one stage,

@@ -5,7 +5,7 @@
 #include <ballast/core/ids.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/random.hpp>
-#include <ballast/pipeline/pipeline_times.hpp>
+#include <ballast/pipeline/simulate.hpp>
 #include <ballast/workload/synthetic_lengths.hpp>
 
 #include <algorithm>

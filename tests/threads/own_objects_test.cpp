@@ -3,7 +3,7 @@
 // that change, no threads of its own but those of schedulers.
 #include "../../examples/common/by_name/parse_policy.hpp"
 #include "../support/at_once.hpp"
-#include "../support/compiled_schedules.hpp"
+#include "../support/pipelines.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

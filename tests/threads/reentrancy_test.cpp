@@ -2,7 +2,7 @@
 // What the library calls may call the library.
 #include "../../examples/common/baselines/karmarkar_karp.hpp"
 #include "../support/at_once.hpp"
-#include "../support/compiled_schedules.hpp"
+#include "../support/pipelines.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -10,9 +10,8 @@
 #include <ballast/partition/longest_processing_time.hpp>
 #include <ballast/partition/partition.hpp>
 #include <ballast/partition/refine.hpp>
-#include <ballast/pipeline/given_order.hpp>
-#include <ballast/pipeline/interval_filling.hpp>
 #include <ballast/pipeline/order_microbatches.hpp>
+#include <ballast/pipeline/order_policies.hpp>
 
 #include <algorithm>
 #include <cstddef>

@@ -5,7 +5,7 @@
 #include "../../examples/common/by_name/parse_order_policy.hpp"
 #include "../../examples/common/by_name/parse_policy.hpp"
 #include "../support/at_once.hpp"
-#include "../support/compiled_schedules.hpp"
+#include "../support/pipelines.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -8,9 +8,8 @@
 #include "visible_bars.hpp"
 
 #include <ballast/core/ids.hpp>
-#include <ballast/pipeline/compiled_schedule.hpp>
-#include <ballast/pipeline/pipeline_timeline.hpp>
 #include <ballast/pipeline/schedule.hpp>
+#include <ballast/pipeline/simulate.hpp>
 
 #include <fmt/format.h>
 

@@ -8,11 +8,8 @@
 
 #include <ballast/core/ids.hpp>
 #include <ballast/core/quantities.hpp>
-#include <ballast/pipeline/activation_memory.hpp>
-#include <ballast/pipeline/compiled_schedule.hpp>
-#include <ballast/pipeline/order_plan.hpp>
-#include <ballast/pipeline/pipeline_timeline.hpp>
-#include <ballast/pipeline/pipeline_times.hpp>
+#include <ballast/pipeline/order_microbatches.hpp>
+#include <ballast/pipeline/schedule.hpp>
 #include <ballast/pipeline/simulate.hpp>
 
 #include <fmt/format.h>

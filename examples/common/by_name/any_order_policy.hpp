@@ -7,8 +7,7 @@
 #include <ballast/core/ids.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/workspace.hpp>
-#include <ballast/pipeline/concepts.hpp>
-#include <ballast/pipeline/given_order.hpp>
+#include <ballast/pipeline/order_policies.hpp>
 
 #include <concepts>
 #include <span>

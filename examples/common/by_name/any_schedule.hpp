@@ -3,10 +3,8 @@
 #define BALLAST_EXAMPLES_COMMON_BY_NAME_ANY_SCHEDULE_HPP
 
 #include <ballast/core/result.hpp>
-#include <ballast/pipeline/gpipe.hpp>
-#include <ballast/pipeline/interleaved_one_forward_one_backward.hpp>
-#include <ballast/pipeline/one_forward_one_backward.hpp>
 #include <ballast/pipeline/schedule.hpp>
+#include <ballast/pipeline/schedule_policies.hpp>
 #include <ballast/pipeline/stage_graph.hpp>
 
 #include <cstddef>

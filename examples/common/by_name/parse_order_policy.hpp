@@ -8,12 +8,9 @@
 #include "settings_reader.hpp"
 
 #include <ballast/core/result.hpp>
-#include <ballast/pipeline/ascending_order.hpp>
-#include <ballast/pipeline/exact_order.hpp>
-#include <ballast/pipeline/given_order.hpp>
-#include <ballast/pipeline/insertion.hpp>
-#include <ballast/pipeline/interval_filling.hpp>
 #include <ballast/pipeline/local_search.hpp>
+#include <ballast/pipeline/order_policies.hpp>
+#include <ballast/pipeline/order_search.hpp>
 
 #include <array>
 #include <string>

@@ -15,10 +15,9 @@
 #include <ballast/parallelism/detail/stage_times.hpp>
 #include <ballast/parallelism/layout_problem.hpp>
 #include <ballast/parallelism/model_layout.hpp>
-#include <ballast/pipeline/compiled_schedule.hpp>
-#include <ballast/pipeline/interleaved_one_forward_one_backward.hpp>
-#include <ballast/pipeline/pipeline_timeline.hpp>
-#include <ballast/pipeline/pipeline_times.hpp>
+#include <ballast/pipeline/schedule.hpp>
+#include <ballast/pipeline/schedule_policies.hpp>
+#include <ballast/pipeline/simulate.hpp>
 #include <ballast/pipeline/stage_graph.hpp>
 
 #include <algorithm>

@@ -11,7 +11,7 @@
 #include <ballast/parallelism/detail/stage_times.hpp>
 #include <ballast/parallelism/layout_problem.hpp>
 #include <ballast/parallelism/model_layout.hpp>
-#include <ballast/pipeline/pipeline_times.hpp>
+#include <ballast/pipeline/simulate.hpp>
 
 #include <algorithm>
 #include <array>

@@ -14,8 +14,6 @@
 #include <ballast/parallelism/model_layout.hpp>
 #include <ballast/parallelism/price_layout.hpp>
 #include <ballast/parallelism/simulated_layout.hpp>
-#include <ballast/pipeline/pipeline_timeline.hpp>
-#include <ballast/pipeline/pipeline_times.hpp>
 #include <ballast/pipeline/simulate.hpp>
 #include <ballast/pipeline/stage_graph.hpp>
 #include <ballast/text/detail/counted.hpp>

@@ -12,9 +12,8 @@
 #include <ballast/parallelism/model_layout.hpp>
 #include <ballast/parallelism/orchestration_problem.hpp>
 #include <ballast/parallelism/price_orchestration.hpp>
-#include <ballast/pipeline/compiled_schedule.hpp>
-#include <ballast/pipeline/interleaved_one_forward_one_backward.hpp>
-#include <ballast/pipeline/pipeline_times.hpp>
+#include <ballast/pipeline/schedule.hpp>
+#include <ballast/pipeline/schedule_policies.hpp>
 #include <ballast/pipeline/simulate.hpp>
 #include <ballast/pipeline/stage_graph.hpp>
 

@@ -11,11 +11,9 @@
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/cost_vector.hpp>
 #include <ballast/partition/exact.hpp>
-#include <ballast/pipeline/concepts.hpp>
 #include <ballast/pipeline/local_search.hpp>
 #include <ballast/pipeline/order_microbatches.hpp>
-#include <ballast/pipeline/order_plan.hpp>
-#include <ballast/pipeline/pipeline_times.hpp>
+#include <ballast/pipeline/order_policies.hpp>
 #include <ballast/pipeline/simulate.hpp>
 #include <ballast/pipeline/stage_graph.hpp>
 #include <ballast/runtime/detail/group_microbatches.hpp>

@@ -6,7 +6,7 @@
 #include <ballast/core/detail/span_of.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/quantities.hpp>
-#include <ballast/pipeline/compiled_schedule.hpp>
+#include <ballast/pipeline/schedule.hpp>
 #include <ballast/pipeline/stage_graph.hpp>
 #include <ballast/route/unit_plan.hpp>
 #include <ballast/runtime/pipeline_gradients.hpp>

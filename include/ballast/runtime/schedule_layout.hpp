@@ -11,11 +11,9 @@
 #include <ballast/parallelism/layout_times.hpp>
 #include <ballast/parallelism/model_layout.hpp>
 #include <ballast/parallelism/price_layout.hpp>
-#include <ballast/pipeline/compiled_schedule.hpp>
-#include <ballast/pipeline/concepts.hpp>
 #include <ballast/pipeline/local_search.hpp>
-#include <ballast/pipeline/pipeline_timeline.hpp>
-#include <ballast/pipeline/pipeline_times.hpp>
+#include <ballast/pipeline/order_policies.hpp>
+#include <ballast/pipeline/schedule.hpp>
 #include <ballast/pipeline/simulate.hpp>
 #include <ballast/pipeline/stage_graph.hpp>
 #include <ballast/runtime/microbatch_scheduler.hpp>

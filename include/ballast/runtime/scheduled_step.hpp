@@ -10,7 +10,7 @@
 #include <ballast/core/jagged.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/ratio.hpp>
-#include <ballast/pipeline/pipeline_times.hpp>
+#include <ballast/pipeline/simulate.hpp>
 #include <ballast/text/detail/counted.hpp>
 
 #include <array>

@@ -4,7 +4,7 @@
 
 #include <ballast/core/result.hpp>
 #include <ballast/partition/partition_constraints.hpp>
-#include <ballast/pipeline/compiled_schedule.hpp>
+#include <ballast/pipeline/schedule.hpp>
 #include <ballast/text/detail/counted.hpp>
 
 #include <cstddef>

@@ -5,9 +5,9 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <ballast/pipeline/insertion.hpp>
-#include <ballast/pipeline/one_forward_one_backward.hpp>
 #include <ballast/pipeline/order_microbatches.hpp>
+#include <ballast/pipeline/order_search.hpp>
+#include <ballast/pipeline/schedule_policies.hpp>
 
 #include <cstddef>
 #include <set>

@@ -8,8 +8,8 @@
 #include <ballast/gpu/device_allocator.hpp>
 #include <ballast/gpu/nccl_communicator.hpp>
 #include <ballast/gpu/nccl_pairs.hpp>
-#include <ballast/pipeline/compiled_schedule.hpp>
-#include <ballast/pipeline/gpipe.hpp>
+#include <ballast/pipeline/schedule.hpp>
+#include <ballast/pipeline/schedule_policies.hpp>
 #include <ballast/pipeline/stage_graph.hpp>
 #include <ballast/runtime/pipeline_calls.hpp>
 #include <ballast/runtime/pipeline_runner.hpp>

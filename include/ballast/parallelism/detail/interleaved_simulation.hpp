@@ -8,10 +8,8 @@
 #include <ballast/parallelism/detail/group_module.hpp>
 #include <ballast/parallelism/detail/replica_graph.hpp>
 #include <ballast/parallelism/detail/stage_shares.hpp>
-#include <ballast/pipeline/compiled_schedule.hpp>
-#include <ballast/pipeline/interleaved_one_forward_one_backward.hpp>
-#include <ballast/pipeline/pipeline_timeline.hpp>
-#include <ballast/pipeline/pipeline_times.hpp>
+#include <ballast/pipeline/schedule.hpp>
+#include <ballast/pipeline/schedule_policies.hpp>
 #include <ballast/pipeline/simulate.hpp>
 
 #include <algorithm>

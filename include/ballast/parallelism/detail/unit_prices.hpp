@@ -9,7 +9,7 @@
 #include <ballast/parallelism/disttrain_makespan.hpp>
 #include <ballast/parallelism/model_layout.hpp>
 #include <ballast/parallelism/orchestration_problem.hpp>
-#include <ballast/pipeline/pipeline_times.hpp>
+#include <ballast/pipeline/simulate.hpp>
 
 #include <cstddef>
 #include <cstdint>

@@ -5,11 +5,10 @@
 // IWYU pragma: begin_keep
 #include <ballast/core/result.hpp>
 #include <ballast/core/workspace.hpp>
-#include <ballast/pipeline/compiled_schedule.hpp>
 #include <ballast/pipeline/local_search.hpp>
 #include <ballast/pipeline/order_microbatches.hpp>
-#include <ballast/pipeline/order_plan.hpp>
-#include <ballast/pipeline/pipeline_times.hpp>
+#include <ballast/pipeline/schedule.hpp>
+#include <ballast/pipeline/simulate.hpp>
 // IWYU pragma: end_keep
 
 namespace ballast::inline v0::detail {

@@ -16,7 +16,7 @@
 #include <ballast/partition/partition_constraints.hpp>
 #include <ballast/partition/partition_plan.hpp>
 #include <ballast/partition/refine.hpp>
-#include <ballast/pipeline/pipeline_times.hpp>
+#include <ballast/pipeline/simulate.hpp>
 #include <ballast/runtime/detail/split_by_replica.hpp>
 #include <ballast/runtime/detail/stage_times_of.hpp>
 #include <ballast/runtime/scheduler_setup.hpp>

@@ -8,7 +8,6 @@
 #include <ballast/core/uint128.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/cost/saturating_sum.hpp>
-#include <ballast/pipeline/pipeline_times.hpp>
 #include <ballast/pipeline/simulate.hpp>
 #include <ballast/runtime/detail/step_cells.hpp>
 #include <ballast/runtime/scheduled_step.hpp>

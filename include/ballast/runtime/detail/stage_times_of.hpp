@@ -4,7 +4,7 @@
 
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/uint128.hpp>
-#include <ballast/pipeline/pipeline_times.hpp>
+#include <ballast/pipeline/simulate.hpp>
 #include <ballast/runtime/scheduler_setup.hpp>
 
 #include <cstddef>

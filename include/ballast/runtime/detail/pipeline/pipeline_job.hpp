@@ -5,7 +5,7 @@
 #include <ballast/core/digest.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/result.hpp>
-#include <ballast/pipeline/compiled_schedule.hpp>
+#include <ballast/pipeline/schedule.hpp>
 #include <ballast/pipeline/stage_graph.hpp>
 #include <ballast/runtime/detail/pipeline/pipeline_words.hpp>
 #include <ballast/runtime/pipeline_setup.hpp>

@@ -4,7 +4,6 @@
 
 #include <ballast/core/digest.hpp>
 #include <ballast/core/ids.hpp>
-#include <ballast/pipeline/compiled_schedule.hpp>
 #include <ballast/pipeline/schedule.hpp>
 #include <ballast/pipeline/stage_graph.hpp>
 #include <ballast/topology/process_grid.hpp>

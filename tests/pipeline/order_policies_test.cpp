@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ballast/pipeline/interval_filling.hpp>  // first: proves it is self-contained
+#include <ballast/pipeline/order_policies.hpp>  // first: proves it is self-contained
 
-#include "../support/compiled_schedules.hpp"
-#include "../support/numbered_order.hpp"
 #include "../support/order_checks.hpp"
-#include "../support/random_times.hpp"
+#include "../support/pipelines.hpp"
 
 #include <gtest/gtest.h>
-#include <ballast/pipeline/joined_stages.hpp>
-#include <ballast/pipeline/one_forward_one_backward.hpp>
+#include <ballast/pipeline/schedule_policies.hpp>
+#include <ballast/pipeline/stage_graph.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -18,11 +16,106 @@
 
 namespace {
 
+using ballast::ascending_order;
+using ballast::given_order;
 using ballast::interval_filling;
 using ballast::microbatch_id;
+using ballast::order_policy;
+using ballast::order_problem;
 using ballast::pipeline_rank;
 using ballast::stage_id;
 using ballast::time_units;
+using ballast::workspace;
+
+// Archetypes: no more than the concept asks for.
+struct quiet_order {
+  void operator()(order_problem const&, std::span<microbatch_id>, workspace&) const {}
+  friend bool operator==(quiet_order, quiet_order) = default;
+};
+struct proving_order {
+  time_units proven = 0;
+  time_units operator()(order_problem const&, std::span<microbatch_id>, workspace&) const
+  {
+    return proven;
+  }
+  friend bool operator==(proving_order, proving_order) = default;
+};
+static_assert(order_policy<quiet_order> && quiet_order{} == quiet_order{});
+static_assert(order_policy<proving_order> && proving_order{} == proving_order{});
+
+struct without_equality {
+  void operator()(order_problem const&, std::span<microbatch_id>, workspace&) const {}
+};
+struct changing_order {
+  void operator()(order_problem const&, std::span<microbatch_id>, workspace&) {}
+  friend bool operator==(changing_order, changing_order) = default;
+};
+struct returning_bool {
+  bool operator()(order_problem const&, std::span<microbatch_id>, workspace&) const { return true; }
+  friend bool operator==(returning_bool, returning_bool) = default;
+};
+static_assert(order_policy<without_equality>);
+static_assert(!order_policy<changing_order> && changing_order{} == changing_order{});
+static_assert(!order_policy<returning_bool> && returning_bool{} == returning_bool{});
+static_assert(!order_policy<int>);
+
+static_assert(ballast::order_policy<given_order>);
+
+TEST(GivenOrder, LeavesTheOrderAsItIs)  // Ensures (1)
+{
+  ballast::random_source random(1);
+  auto const schedule = ballast_test::chain_schedule(3, 7);
+  auto const times = ballast_test::random_times(random, 7, 3, 100);
+  auto const plan = order_microbatches(schedule, times, given_order{}).value();
+  EXPECT_EQ(plan.order, ballast_test::numbered_order(7));
+  EXPECT_EQ(plan.makespan, plan.makespan_given);
+
+  auto order = ballast_test::numbered_order(7);
+  random.shuffle(std::span(order));
+  auto const shuffled = order;
+  ballast::workspace memory;
+  given_order{}({schedule, times}, order, memory);
+  EXPECT_EQ(order, shuffled);
+}
+
+static_assert(ballast::order_policy<ascending_order>);
+
+TEST(AscendingOrder, SortsByTotalTimeAndEqualOnesByNumber)  // Ensures (1)
+{
+  auto const schedule = ballast_test::chain_schedule(2, 4);
+  ballast::pipeline_times times(4, 2);
+  times.rows = {{5, 5}, {5, 6}, {1, 1}, {9, 9}, {0, 0}, {0, 1}, {20, 0}, {0, 0}};
+  auto const plan = order_microbatches(schedule, times, ascending_order{}).value();
+  EXPECT_EQ(plan.order,
+            (std::vector{microbatch_id{2}, microbatch_id{1}, microbatch_id{3}, microbatch_id{0}}));
+
+  // Whichever order it is given.
+  std::vector order{microbatch_id{3}, microbatch_id{1}, microbatch_id{0}, microbatch_id{2}};
+  ballast::workspace memory;
+  ascending_order{}({schedule, times}, order, memory);
+  EXPECT_EQ(order, plan.order);
+}
+
+TEST(AscendingOrder, DoesNotLookAtBackwardsThatAreNone)
+{
+  auto const stages = ballast::stage_graph::make({{ballast::pipeline_rank{0}, false}}, {}).value();
+  auto const schedule =
+      ballast::compiled_schedule::make(stages, ballast::one_forward_one_backward{}, 2).value();
+  ballast::pipeline_times times(2, 1);
+  times.rows = {{2, 0}, {1, 50}};
+  auto const plan = order_microbatches(schedule, times, ascending_order{}).value();
+  EXPECT_EQ(plan.order, (std::vector{microbatch_id{1}, microbatch_id{0}}));
+}
+
+TEST(AscendingOrderDeathTest, RefusesAnOrderOfAnotherLength)
+{
+  auto const schedule = ballast_test::chain_schedule(2, 3);
+  ballast::pipeline_times const times(3, 2);
+  std::vector<microbatch_id> order(2);
+  ballast::workspace memory;
+  EXPECT_DEATH(ascending_order{}({schedule, times}, order, memory),
+               "an order of .* microbatches was given for a schedule of ");
+}
 
 static_assert(ballast::order_policy<interval_filling>);
 
@@ -155,24 +248,18 @@ TEST(IntervalFilling, TakesTheTimeInEncoderAndGeneratorForTheSize)
   EXPECT_EQ(numbers(plan.order), (std::vector{1, 2, 3, 0}));
 }
 
-TEST(IntervalFilling, KeepsWhatPoliciesPromise)  // Ensures (2)
+TEST(OrderPolicies, KeepWhatPoliciesPromise)
 {
+  ballast_test::expect_valid_orders(given_order{}, 101);
+  ballast_test::expect_valid_orders(ascending_order{}, 102);
   ballast_test::expect_valid_orders(interval_filling{}, 103);
 }
 
 TEST(IntervalFilling, DependsOnNothingButTheTimesAndTheSchedule)  // Ensures (2)
 {
   ballast::random_source random(3);
-  auto const schedule = ballast_test::chain_schedule(4, 20);
-  auto const times = ballast_test::random_times(random, 20, 4, 9);
-  auto const expected = order_microbatches(schedule, times, interval_filling{}).value().order;
-  ballast::workspace memory;
-  for (int trial = 0; trial < 20; ++trial) {
-    auto order = ballast_test::numbered_order(20);
-    random.shuffle(std::span(order));
-    interval_filling{}({schedule, times}, order, memory);
-    EXPECT_EQ(order, expected);
-  }
+  ballast_test::expect_same_order_whatever_is_given(interval_filling{},
+                                                    ballast_test::chain_schedule(4, 20),
+                                                    ballast_test::random_times(random, 20, 4, 9));
 }
-
 }  // namespace

@@ -1,25 +1,158 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_PIPELINE_INTERVAL_FILLING_HPP
-#define BALLAST_PIPELINE_INTERVAL_FILLING_HPP
+#ifndef BALLAST_PIPELINE_ORDER_POLICIES_HPP
+#define BALLAST_PIPELINE_ORDER_POLICIES_HPP
 
-#include <ballast/core/contract.hpp>
 #include <ballast/core/detail/precedes.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/workspace.hpp>
-#include <ballast/pipeline/compiled_schedule.hpp>
-#include <ballast/pipeline/concepts.hpp>
-#include <ballast/pipeline/detail/orders/partial_order.hpp>
 #include <ballast/pipeline/schedule.hpp>
+#include <ballast/pipeline/simulate.hpp>
 #include <ballast/pipeline/stage_graph.hpp>
-#include <ballast/text/detail/counted.hpp>
 
 #include <algorithm>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <type_traits>
 
 namespace ballast::inline v0 {
+
+/// What every order policy is given: l microbatches to put into the l positions of a schedule.
+///
+/// `order_microbatches()` builds it and checks all of this; a caller that runs a policy itself has
+/// to do so too.
+///
+/// Expects     (a) check_times(times, schedule) finds no fault
+///             (b) no order takes less than lower_bound
+struct order_problem {
+  compiled_schedule const& schedule;
+  pipeline_times const& times;
+  time_units lower_bound = 0;
+};
+
+/// Decides in which order a pipeline rank's microbatches are computed.
+///
+/// In, out     order[l] enters as a permutation, the order in which the microbatches are given, and
+///             leaves as another. memory is scratch that the policy gives back.
+/// Returns     nothing, or a time that it has proven no order can get below.
+/// A policy is a value, usually without state, with its parameters as public members.
+template <class P>
+concept order_policy = requires(P const policy, order_problem const& problem,
+                                std::span<microbatch_id> order, workspace& memory) {
+  requires std::same_as<decltype(policy(problem, order, memory)), void> ||
+               std::same_as<decltype(policy(problem, order, memory)), time_units>;
+};
+
+namespace detail {
+
+/// Runs a policy. Returns the makespan that it has proven to be the least, or 0 for no proof.
+template <order_policy Policy>
+[[nodiscard]] time_units run_order_policy(Policy const& policy, order_problem const& problem,
+                                          std::span<microbatch_id> order, workspace& memory)
+{
+  if constexpr (std::is_void_v<decltype(policy(problem, order, memory))>) {
+    policy(problem, order, memory);
+    return 0;
+  } else {
+    return policy(problem, order, memory);
+  }
+}
+
+// What policies share that build an order from its first position to its last.
+
+/// What a microbatch takes on all stages, forward and backward. O(stages).
+[[nodiscard]] inline time_units total_time(order_problem const& problem, microbatch_id microbatch)
+{
+  time_units total = 0;
+  std::size_t stage = 0;
+  for (auto const& [forward, backward] : problem.times[microbatch]) {
+    pipeline_stage const& own = problem.schedule.stages()[to_id<stage_id>(stage++)];
+    total += (own.has_forward() ? forward : 0) + (own.backward ? backward : 0);
+  }
+  return total;
+}
+
+/// total_time() of every microbatch, by number, in memory of `scratch`. O(microbatches x stages).
+[[nodiscard]] inline std::span<time_units const> total_times(order_problem const& problem,
+                                                             workspace::frame& scratch)
+{
+  std::span<time_units> const total = scratch.take<time_units>(problem.schedule.microbatches());
+  for (std::size_t at = 0; at < total.size(); ++at) {
+    total[at] = total_time(problem, to_id<microbatch_id>(at));
+  }
+  return total;
+}
+
+/// An order of which the first positions are known, simulated as far as the caller asks.
+///
+/// Microbatches without a position take no time. When one more gets a position, the ends of tasks
+/// that depend on earlier positions only stay as they are, so that building an order costs about
+/// one simulation in all.
+///
+/// Shapes      ends[tasks of the schedule], of which simulate() fills one part after the other.
+/// Expects     the ends of all tasks below `first` are those of an order with the same first
+///             positions.
+struct partial_order {
+  order_problem const& problem;
+  std::span<microbatch_id const> placed;  ///< at positions 0 to placed.size() - 1
+  std::span<time_units> ends;
+
+  [[nodiscard]] time_units duration(std::size_t task) const
+  {
+    pipeline_task const& of = problem.schedule.tasks()[task];
+    return of.position < placed.size() ? duration_of(of, problem.times, placed) : 0;
+  }
+
+  /// When all that a task waits for has ended.
+  [[nodiscard]] time_units start(std::size_t task) const
+  {
+    return start_of(task, problem.schedule, ends);
+  }
+
+  /// Simulates tasks first to last - 1.
+  void simulate(std::size_t first, std::size_t last) const
+  {
+    for (std::size_t task = first; task < last; ++task) {
+      ends[task] = start(task) + duration(task);
+    }
+  }
+};
+
+}  // namespace detail
+
+/// As the data loader gave them: the baseline.
+///
+/// Ensures     (1) the order is left as it is
+/// Complexity  O(1).
+struct given_order {
+  void operator()(order_problem const&, std::span<microbatch_id>, workspace&) const noexcept {}
+
+  friend bool operator==(given_order const&, given_order const&) = default;
+};
+
+/// Shortest microbatch first, by its time on all stages, forward and backward together.
+///
+/// The pipeline fills soon, and no microbatch waits behind a longer one; but the last ones, whose
+/// backwards nothing hides, are the longest.
+///
+/// Ensures     (1) total times do not decrease, and equal ones are in microbatch order
+/// Complexity  O(l log l + l x stages).
+struct ascending_order {
+  void operator()(order_problem const& problem, std::span<microbatch_id> order,
+                  workspace& memory) const
+  {
+    detail::expect_order_of(problem.schedule, order);
+    auto scratch = memory.open();
+    std::span<time_units const> const total = detail::total_times(problem, scratch);
+    std::sort(order.begin(), order.end(), [total](microbatch_id a, microbatch_id b) {
+      return detail::precedes(total[to_index(a)], total[to_index(b)], a, b);
+    });
+  }
+
+  friend bool operator==(ascending_order const&, ascending_order const&) = default;
+};
 
 namespace detail {
 
@@ -200,9 +333,7 @@ struct interval_filling {
   void operator()(order_problem const& problem, std::span<microbatch_id> order,
                   workspace& memory) const
   {
-    BALLAST_EXPECTS(order.size() == problem.schedule.microbatches(), "an order of ",
-                    detail::counted(order.size(), "microbatch"), " was given for a schedule of ",
-                    problem.schedule.microbatches());
+    detail::expect_order_of(problem.schedule, order);
     if (order.empty()) { return; }
     stage_graph const& stages = problem.schedule.stages();
     stage_id const first = detail::first_trained_stage(stages);
@@ -244,4 +375,4 @@ struct interval_filling {
 
 }  // namespace ballast::inline v0
 
-#endif  // BALLAST_PIPELINE_INTERVAL_FILLING_HPP
+#endif  // BALLAST_PIPELINE_ORDER_POLICIES_HPP
