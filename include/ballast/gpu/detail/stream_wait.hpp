@@ -41,7 +41,9 @@ template <class Done>
     auto const waited = wait_clock::now() - begin;
     if (waited >= patience) { return false; }
     if (alone) { own.look_in_vain(); }
-    if (waited < microseconds(200)) {
+    if (wait_clock::is_moved()) {
+      std::this_thread::sleep_for(microseconds(100));
+    } else if (waited < microseconds(200)) {
       std::this_thread::yield();
     } else {
       std::this_thread::sleep_for(std::min<nanoseconds>(waited / 16, milliseconds(1)));
