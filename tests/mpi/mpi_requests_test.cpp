@@ -259,16 +259,22 @@ TEST_F(MpiRequests, NameTheRankThatCameJustBeforeTheRollCall)
 TEST_F(MpiRequests, NameTheRankThatWasStoppedUntilJustBeforeTheRollCall)
 {
   if (size_ < 3) { return; }
-  auto const processes = world_processes();
+  ballast_test::clock_of_processes clock(size_ - 1);
+  ballast_test::shared_flag was_stopped;
   auto requests = listening(2s);
   EXPECT_TRUE(requests.enter("stopped"));
   world_barrier();
   int unsent = -1;
   receive(requests, unsent, previous_);
-  if (self_ == 1) { stop_in(100ms); }
-  if (self_ == 0) {
-    std::this_thread::sleep_for(1900ms);  // so it is named as well
-    kill(processes[1], SIGCONT);
+  std::jthread stops;
+  if (self_ == 1) {
+    stops = std::jthread([&] {
+      ballast_test::hand_moved_clock::pass_when(1, 1700ms);
+      was_stopped.raise();
+    });
+  } else {
+    EXPECT_TRUE(was_stopped.wait());
+    clock.waits_until(2s);
   }
   auto const done = requests.wait("stopped");
   ASSERT_FALSE(done);
