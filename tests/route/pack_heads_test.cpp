@@ -85,63 +85,6 @@ std::vector<std::vector<T>> blank(std::vector<std::vector<T>> shaped_like)
   return shaped_like;
 }
 
-struct colour {
-  std::array<std::uint8_t, 3> channels{};
-
-  colour() = default;
-  explicit colour(std::size_t index)
-      : channels{static_cast<std::uint8_t>(index), static_cast<std::uint8_t>(index >> 8), 7}
-  {}
-  friend bool operator==(colour const&, colour const&) = default;
-};
-
-RC_GTEST_PROP(PackHeads, TakesSeveralArraysOfSeveralTypesToHeads, ())
-{
-  ballast::random_source random(*rc::gen::arbitrary<std::uint64_t>());
-  bag_case const bag = ballast_test::random_bag(random, 8);
-  auto const same = [](std::size_t index) { return index; };
-  whole_array<double> const q(bag, bag.query_heads, 1 + random.below(3), same);
-  whole_array<std::uint16_t> const k(bag, ballast_test::random_heads(random, bag), 3, same);
-  whole_array<colour> const v(bag, ballast_test::random_heads(random, bag), 1, same);
-  sides const q_sides(q);
-  sides const k_sides(k);
-  sides const v_sides(v);
-  auto q_heads = blank(q_sides.heads);
-  auto k_heads = blank(k_sides.heads);
-  auto v_heads = blank(v_sides.heads);
-  exchange(bag, true, [&](std::uint32_t gpu) {
-    return std::array{heads_of(q_sides.tokens[gpu], q_heads[gpu], q.heads, q.dim),
-                      heads_of(k_sides.tokens[gpu], k_heads[gpu], k.heads, k.dim),
-                      heads_of(v_sides.tokens[gpu], v_heads[gpu], v.heads, v.dim)};
-  });
-  RC_ASSERT(q_heads == q_sides.heads);
-  RC_ASSERT(k_heads == k_sides.heads);
-  RC_ASSERT(v_heads == v_sides.heads);
-}
-
-RC_GTEST_PROP(PackHeads, TakesEveryHeadBackAndSumsItsCopies, ())
-{
-  ballast::random_source random(*rc::gen::arbitrary<std::uint64_t>());
-  bag_case const bag = ballast_test::random_bag(random, 8);
-  auto const same = [](std::size_t index) { return index; };
-  whole_array<double> const k(bag, ballast_test::random_heads(random, bag), 2, same);
-  whole_array<colour> const out(bag, bag.query_heads, 2, same);
-  sides const k_sides(k);
-  sides const out_sides(out);
-  auto k_tokens = blank(k_sides.tokens);
-  auto out_tokens = blank(out_sides.tokens);
-  exchange(bag, false, [&](std::uint32_t gpu) {
-    return std::array{heads_of(k_sides.heads[gpu], k_tokens[gpu], k.heads, k.dim),
-                      heads_of(out_sides.heads[gpu], out_tokens[gpu], out.heads, out.dim)};
-  });
-  RC_ASSERT(out_tokens == out_sides.tokens);
-  whole_array<double> const sums(bag, k.heads, k.dim, [&](std::size_t index) {
-    auto const head = static_cast<std::uint32_t>(index / k.dim % k.heads);
-    return k.elements[index] * static_cast<double>(bag.copies(head, k.heads));
-  });
-  RC_ASSERT(k_tokens == sides(sums).tokens);
-}
-
 // Moving to heads is a matrix of zeros and ones, and moving to tokens its transpose: with whole
 // numbers both sides of <to_heads(x), y> = <x, to_tokens(y)> are exact.
 RC_GTEST_PROP(PackHeads, ToTokensIsTheAdjointOfToHeads, ())

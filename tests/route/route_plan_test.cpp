@@ -104,27 +104,6 @@ TEST(RoutePlan, BringsEveryTokenToItsRow)  // Ensures (1) (2) (3)
   }
 }
 
-TEST(RoutePlan, ComposedIsTheTwoRoutesOneAfterTheOther)
-{
-  ballast::random_source random(5);
-  for (int trial = 0; trial < 200; ++trial) {
-    std::size_t const gpus = 1 + random.below(12);
-    auto const encoder_bags = ballast_test::random_bags(gpus, random);
-    ballast_test::random_step const step(random.below(20), encoder_bags, random);
-    std::vector<rank_id> owner;
-    for (std::size_t sample = 0; sample < step.lengths.size(); ++sample) {
-      owner.push_back(ballast::to_id<rank_id>(random.below(gpus)));
-    }
-    auto const llm = ballast::place(step.lengths, owner, gpus);
-
-    auto const encoded = ballast_test::named_rows(step.computed);
-    auto const home = carry_out(plans_of(step.computed, step.read), encoded);
-    auto const two = carry_out(plans_of(step.read, llm), home);
-    ASSERT_EQ(carry_out(plans_of(step.computed, llm), encoded), two);
-    ASSERT_EQ(two, ballast_test::named_rows(llm));
-  }
-}
-
 TEST(RoutePlan, MovesNothingWhereNothingChanges)
 {
   auto const read = ballast::place(std::array<tokens, 3>{4, 0, 2},

@@ -19,14 +19,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <numeric>
 #include <span>
 #include <string>
 #include <vector>
 
 namespace {
 
-using ballast::placement;
 using ballast::rank_id;
 using ballast::rows_of;
 using ballast::thread_communicator;
@@ -142,93 +140,6 @@ TEST(Route, LeavesGpusWithoutAChunkOfAShortSampleAlone)
         EXPECT_EQ(back.bytes(), own.bytes());
       });
     }
-  }
-}
-
-TEST(Route, ComposedEqualsTheTwoExchangesByteForByte)
-{
-  ballast::random_source random(2);
-  for (int trial = 0; trial < 30; ++trial) {
-    std::size_t const ranks = 2 + random.below(7);
-    auto const encoder_bags = ballast_test::random_bags(ranks, random);
-    ballast_test::random_step const step(random.below(30), encoder_bags, random);
-    std::vector<rank_id> owner(step.lengths.size());
-    for (rank_id& each : owner) { each = ballast::to_id<rank_id>(random.below(ranks)); }
-    auto const llm = ballast::place(step.lengths, owner, ranks);
-    auto const encoded_names = ballast_test::named_rows(step.computed);
-    ballast::run_ranks(ranks, [&](thread_communicator& comm) {
-      ballast::workspace memory;
-      rank_arrays const encoded(encoded_names[to_index(comm.rank())]);
-      auto const to_encoder = ballast::plan_route(step.read, step.computed, comm.rank());
-      auto const to_llm = ballast::plan_route(step.read, llm, comm.rank());
-      rank_arrays home(to_encoder.rows_before);
-      rank_arrays twice(to_llm.rows_after);
-      EXPECT_TRUE(backward(comm, to_encoder, memory, encoded, home).has_value());
-      EXPECT_TRUE(forward(comm, to_llm, memory, home, twice).has_value());
-
-      auto const composed = ballast::plan_route(step.computed, llm, comm.rank());
-      rank_arrays once(composed.rows_after);
-      EXPECT_TRUE(forward(comm, composed, memory, encoded, once).has_value());
-      EXPECT_EQ(once.bytes(), twice.bytes());
-    });
-  }
-}
-
-// The loss is a weighted sum of squares of what arrives, so that its gradient before the route is
-// the reverse route of its gradient after it. Central differences are exact for it.
-TEST(Route, HasTheReverseRouteAsItsGradientAndTheOtherWayRound)
-{
-  ballast::random_source random(3);
-  for (bool const reversed : {false, true}) {
-    auto const bags = ballast_test::random_bags(4, random);
-    ballast_test::random_step const step(6, bags, random);
-    placement const& from = reversed ? step.computed : step.read;
-    placement const& to = reversed ? step.read : step.computed;
-    ballast::run_ranks(4, [&](thread_communicator& comm) {
-      ballast::workspace memory;
-      auto const plan = ballast::plan_route(step.read, step.computed, comm.rank());
-      auto const move = [&](bool back, std::vector<double> const& x, std::vector<double>& y) {
-        bool const moved = back ? reverse_route(comm, plan, memory, rows_of(x, y)).has_value()
-                                : route(comm, plan, memory, rows_of(x, y)).has_value();
-        EXPECT_TRUE(moved);
-      };
-      auto const own = static_cast<std::size_t>(from.rows(comm.rank()));
-      std::vector<double> x(own);
-      std::vector<double> y(static_cast<std::size_t>(to.rows(comm.rank())));
-      std::iota(x.begin(), x.end(), 1.0 + 100.0 * static_cast<double>(to_index(comm.rank())));
-      auto const weight = [&](std::size_t row) {
-        return 1.0 + static_cast<double>((row * 7 + to_index(comm.rank())) % 5);
-      };
-      auto const loss = [&] {  // over all ranks, in whole numbers: nothing is rounded
-        move(reversed, x, y);
-        double sum = 0;
-        for (std::size_t row = 0; row < y.size(); ++row) { sum += weight(row) * y[row] * y[row]; }
-        std::vector<double> sums(comm.size());
-        EXPECT_TRUE(comm.all_gather(std::as_bytes(std::span(&sum, 1)),
-                                    std::as_writable_bytes(std::span(sums))));
-        return std::accumulate(sums.begin(), sums.end(), 0.0);
-      };
-      (void)loss();
-      std::vector<double> dy(y.size());
-      for (std::size_t row = 0; row < y.size(); ++row) { dy[row] = 2 * weight(row) * y[row]; }
-      std::vector<double> dx(own);
-      move(!reversed, dy, dx);
-
-      for (std::size_t rank = 0; rank < comm.size(); ++rank) {
-        auto const rows = static_cast<std::size_t>(from.rows(ballast::to_id<rank_id>(rank)));
-        for (std::size_t row = 0; row < rows; ++row) {
-          bool const mine = rank == to_index(comm.rank());
-          if (mine) { x[row] += 1; }
-          double const above = loss();
-          if (mine) { x[row] -= 2; }
-          double const below = loss();
-          if (mine) {
-            x[row] += 1;
-            EXPECT_EQ((above - below) / 2, dx[row]) << "rank " << rank << " row " << row;
-          }
-        }
-      }
-    });
   }
 }
 

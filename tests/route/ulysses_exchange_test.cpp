@@ -4,7 +4,6 @@
 #include "../support/counted_allocations.hpp"
 #include "bag_arrays.hpp"
 #include "instances.hpp"
-#include "tiny_attention.hpp"
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
@@ -16,10 +15,8 @@
 #include <ballast/route/place.hpp>
 #include <ballast/topology/bag_layout.hpp>
 
-#include <algorithm>
 #include <array>
 #include <chrono>
-#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -39,7 +36,6 @@ using ballast::thread_communicator;
 using ballast::ulysses_plan;
 using ballast::workspace;
 using ballast_test::bag_case;
-using ballast_test::tiny_attention;
 using ballast_test::whole_array;
 
 using numbers = std::vector<double>;
@@ -161,187 +157,6 @@ RC_GTEST_PROP(UlyssesExchange, MovesArraysBothWaysInOneAllToAllEach, ())  // Ens
     RC_ASSERT(outcomes[gpu].q_back == q.tokens_of(gpu));
     RC_ASSERT(outcomes[gpu].k_back == k_sum.tokens_of(gpu));
   }
-}
-
-// One attention layer of a bag as a trainer has it: the GPU's own rows before and after.
-class bag_attention {
- public:
-  bag_attention(thread_communicator& bag, bag_case const& of, tiny_attention heads)
-      : bag_(bag), plan_(of.plan()), heads_(heads)
-  {
-    std::uint32_t const gpu = gpu_of(bag);
-    queries_ = plan_.share(gpu, heads.query_heads);
-    key_values_ = plan_.share(gpu, heads.key_value_heads);
-    for (numbers* const each : {&q_, &out_, &d_q_, &d_out_}) {
-      each->resize(plan_.heads_of_sequences(gpu, heads.query_heads) * heads.dim);
-    }
-    for (numbers* const each : {&k_, &v_, &d_k_, &d_v_}) {
-      each->resize(plan_.heads_of_sequences(gpu, heads.key_value_heads) * heads.dim);
-    }
-  }
-
-  [[nodiscard]] numbers forward(numbers const& q, numbers const& k, numbers const& v)
-  {
-    numbers out(q.size());
-    auto const [query_heads, kv_heads, dim] = heads_;
-    EXPECT_TRUE(ballast::to_heads(bag_, plan_, memory_, heads_of(q, q_, query_heads, dim),
-                                  heads_of(k, k_, kv_heads, dim), heads_of(v, v_, kv_heads, dim)));
-    heads_.forward(plan_.lengths(), queries_, key_values_, q_, k_, v_, out_);
-    EXPECT_TRUE(ballast::to_tokens(bag_, plan_, memory_, heads_of(out_, out, query_heads, dim)));
-    return out;
-  }
-
-  // Gradients of queries, keys and values; after forward().
-  [[nodiscard]] std::array<numbers, 3> backward(numbers const& d_out)
-  {
-    auto const [query_heads, kv_heads, dim] = heads_;
-    numbers d_q(d_out.size());
-    numbers d_k(plan_.heads_of_chunks(gpu_of(bag_), kv_heads) * dim);
-    numbers d_v(d_k.size());
-    EXPECT_TRUE(ballast::to_heads(bag_, plan_, memory_, heads_of(d_out, d_out_, query_heads, dim)));
-    heads_.backward(plan_.lengths(), queries_, key_values_, q_, k_, v_, d_out_, d_q_, d_k_, d_v_);
-    EXPECT_TRUE(ballast::to_tokens(bag_, plan_, memory_, heads_of(d_q_, d_q, query_heads, dim),
-                                   heads_of(d_k_, d_k, kv_heads, dim),
-                                   heads_of(d_v_, d_v, kv_heads, dim)));
-    return {d_q, d_k, d_v};
-  }
-
- private:
-  thread_communicator& bag_;
-  ulysses_plan plan_;
-  tiny_attention heads_;
-  workspace memory_;
-  ballast::chunk queries_, key_values_;
-  numbers q_, k_, v_, out_, d_q_, d_k_, d_v_, d_out_;
-};
-
-numbers random_numbers(std::size_t count, std::uint64_t seed)
-{
-  ballast::random_source random(seed);
-  numbers all(count);
-  for (double& each : all) { each = static_cast<double>(random.between(-1000, 1000)) / 1000; }
-  return all;
-}
-
-double furthest(numbers const& a, numbers const& b)
-{
-  EXPECT_EQ(a.size(), b.size());
-  double distance = 0;
-  for (std::size_t at = 0; at < a.size(); ++at) {
-    distance = std::max(distance, std::abs(a[at] - b[at]));
-  }
-  return distance;
-}
-
-struct attention_case {
-  bag_case bag;
-  tiny_attention heads;
-};
-
-std::vector<attention_case> attention_cases()
-{
-  std::vector<attention_case> cases;
-  for (std::uint32_t gpus = 1; gpus <= 8; ++gpus) {
-    for (auto const& [queries, key_values] :
-         {std::pair{8U, 8U}, std::pair{8U, 2U}, std::pair{6U, 1U}, std::pair{3U, 2U}}) {
-      cases.push_back({{gpus, {9, 0, 17, 8, 1, 5}, queries}, {queries, key_values, 3}});
-    }
-  }
-  return cases;
-}
-
-TEST(UlyssesExchange, AttentionInABagIsThatOfOneGpu)
-{
-  for (auto const& [bag, heads] : attention_cases()) {
-    SCOPED_TRACE(testing::Message() << bag.gpus << " GPUs, " << heads.query_heads << " and "
-                                    << heads.key_value_heads << " heads");
-    std::size_t const width = bag.rows() * heads.dim;
-    auto const array = [&](std::uint32_t of_token, std::uint64_t seed) {
-      auto const values = random_numbers(width * of_token, seed);
-      return whole_array<double>(bag, of_token, heads.dim,
-                                 [&](auto index) { return values[index]; });
-    };
-    auto const q = array(heads.query_heads, 1);
-    auto const k = array(heads.key_value_heads, 2);
-    auto const v = array(heads.key_value_heads, 3);
-    auto const d_out = array(heads.query_heads, 4);
-    auto out = q;
-    auto d_q = q;
-    auto d_k = k;
-    auto d_v = v;
-    ballast::chunk const all_queries{0, heads.query_heads};
-    ballast::chunk const all_key_values{0, heads.key_value_heads};
-    heads.forward(bag.lengths, all_queries, all_key_values, q.elements, k.elements, v.elements,
-                  out.elements);
-    heads.backward(bag.lengths, all_queries, all_key_values, q.elements, k.elements, v.elements,
-                   d_out.elements, d_q.elements, d_k.elements, d_v.elements);
-
-    run_ranks(
-        bag.gpus,
-        [&](thread_communicator& comm) {
-          std::uint32_t const gpu = gpu_of(comm);
-          bag_attention layer(comm, bag, heads);
-          EXPECT_EQ(layer.forward(q.tokens_of(gpu), k.tokens_of(gpu), v.tokens_of(gpu)),
-                    out.tokens_of(gpu));
-          auto const [own_d_q, own_d_k, own_d_v] = layer.backward(d_out.tokens_of(gpu));
-          EXPECT_EQ(own_d_q, d_q.tokens_of(gpu));
-          EXPECT_LE(furthest(own_d_k, d_k.tokens_of(gpu)), 1e-12);  // summed in another order
-          EXPECT_LE(furthest(own_d_v, d_v.tokens_of(gpu)), 1e-12);
-        },
-        deadline);
-  }
-}
-
-TEST(UlyssesExchange, GradientsAreThoseOfFiniteDifferences)
-{
-  bag_case const bag{3, {4, 0, 3}, 4};
-  tiny_attention const heads{4, 2, 2};
-  std::size_t const width = bag.rows() * heads.dim;
-  auto const weights = random_numbers(width * heads.query_heads, 5);
-  whole_array<double> const d_out(bag, 4, 2, [&](std::size_t index) { return weights[index]; });
-  std::array const inputs{random_numbers(width * 4, 1), random_numbers(width * 2, 2),
-                          random_numbers(width * 2, 3)};
-  std::array const input_heads{4U, 2U, 2U};
-  // The error of a central difference is step^2 / 6 times a third derivative, here below 100, and
-  // the rounding of sums below 100 over step.
-  constexpr double step = 1e-5;
-  constexpr double tolerance = 1e-8;
-
-  run_ranks(
-      bag.gpus,
-      [&](thread_communicator& comm) {
-        std::uint32_t const gpu = gpu_of(comm);
-        bag_attention layer(comm, bag, heads);
-        auto const own_weights = d_out.tokens_of(gpu);
-        auto const own = [&](numbers const& values, std::uint32_t of_token) {
-          return whole_array<double>(bag, of_token, 2, [&](auto index) { return values[index]; })
-              .tokens_of(gpu);
-        };
-        // The loss sum(weights x out) of the whole bag.
-        auto const loss = [&](std::array<numbers, 3> const& at) {
-          auto const out = layer.forward(own(at[0], 4), own(at[1], 2), own(at[2], 2));
-          double sum = 0;
-          for (std::size_t i = 0; i < out.size(); ++i) { sum += out[i] * own_weights[i]; }
-          std::array<double, 3> sums{};
-          EXPECT_TRUE(comm.all_gather(std::as_bytes(std::span(&sum, 1)),
-                                      std::as_writable_bytes(std::span(sums))));
-          return sums[0] + sums[1] + sums[2];
-        };
-        (void)loss(inputs);
-        auto const gradients = layer.backward(own_weights);
-        for (std::size_t input = 0; input < inputs.size(); ++input) {
-          numbers differences(inputs[input].size());
-          for (std::size_t at = 0; at < differences.size(); ++at) {
-            auto moved = inputs;
-            moved[input][at] += step;
-            double const above = loss(moved);
-            moved[input][at] -= 2 * step;
-            differences[at] = (above - loss(moved)) / (2 * step);
-          }
-          EXPECT_LE(furthest(gradients[input], own(differences, input_heads[input])), tolerance);
-        }
-      },
-      deadline);
 }
 
 TEST(UlyssesExchange, OfABagOfOneIsFree)
@@ -516,53 +331,6 @@ TEST(UlyssesExchange, ServesTheBagsOfAStep)
         }
         EXPECT_EQ(q_whole, expected_q);
         EXPECT_EQ(k_whole, expected_k);
-      },
-      deadline);
-}
-
-TEST(UlyssesExchange, ServesTwoModelsInOneProcess)
-{
-  // Six GPUs: bags of 2 and 4 for one model, of 3 and 3 for the other.
-  std::array const first_model{bag_case{2, {5, 2}, 4}, bag_case{4, {6, 0, 11}, 4}};
-  std::array const second_model{bag_case{3, {7}, 2}, bag_case{3, {3, 4}, 2}};
-  run_ranks(
-      6,
-      [&](thread_communicator& world) {
-        std::size_t const rank = ballast::to_index(world.rank());
-        std::uint32_t const first_bag = rank < 2 ? 0 : 1;
-        std::uint32_t const second_bag = rank < 3 ? 0 : 1;
-        auto first_comm = world.split(first_bag).value();
-        auto second_comm = world.split(second_bag).value();
-        bag_case const& first = first_model[first_bag];
-        bag_case const& second = second_model[second_bag];
-        auto const same = [](std::size_t index) { return index; };
-        whole_array<std::int64_t> const x(first, 4, 3, same);
-        whole_array<float> const y(second, 2, 1, same);
-        auto const x_own = x.tokens_of(gpu_of(first_comm));
-        auto const y_own = y.tokens_of(gpu_of(second_comm));
-        auto x_heads = x.heads_of(gpu_of(first_comm));
-        auto y_heads = y.heads_of(gpu_of(second_comm));
-        auto const first_plan = first.plan();
-        auto const second_plan = second.plan();
-        workspace memory;
-        for (int step = 0; step < 10; ++step) {
-          std::ranges::fill(x_heads, 0);
-          std::ranges::fill(y_heads, 0.0F);
-          std::vector<std::int64_t> x_back(x_own.size());
-          std::vector<float> y_back(y_own.size());
-          EXPECT_TRUE(
-              ballast::to_heads(first_comm, first_plan, memory, heads_of(x_own, x_heads, 4, 3)));
-          EXPECT_TRUE(
-              ballast::to_heads(second_comm, second_plan, memory, heads_of(y_own, y_heads, 2, 1)));
-          EXPECT_TRUE(
-              ballast::to_tokens(first_comm, first_plan, memory, heads_of(x_heads, x_back, 4, 3)));
-          EXPECT_TRUE(ballast::to_tokens(second_comm, second_plan, memory,
-                                         heads_of(y_heads, y_back, 2, 1)));
-          EXPECT_EQ(x_heads, x.heads_of(gpu_of(first_comm)));
-          EXPECT_EQ(y_heads, y.heads_of(gpu_of(second_comm)));
-          EXPECT_EQ(x_back, x_own);
-          EXPECT_EQ(y_back, y_own);
-        }
       },
       deadline);
 }
