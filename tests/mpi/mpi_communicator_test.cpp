@@ -18,6 +18,7 @@
 #include <cstdio>
 #include <deque>
 #include <iterator>
+#include <new>
 #include <span>
 #include <string>
 #include <type_traits>
@@ -203,17 +204,24 @@ TEST(MpiCommunicator, NamesTheRanksThatDoNotComeByTheirPlaceInTheirPart)
 }
 
 // Without `verify` ranks get ahead of those that wait. They are here if they wait themselves.
+// After so many calls the numbers by which ranks compare where they are begin again.
 TEST(MpiCommunicator, DoesNotMissRanksThatWaitFurtherOn)
 {
   if (ballast_test::world_size() < 3) { return; }
-  ballast_test::clock_of_processes clock(ballast_test::world_size() - 1);
-  auto comm = over_world({.deadline = 2s, .verify = false});
-  std::vector<rank_id> const missing = {rank_id{1}};
-  if (comm.rank() != missing[0]) { clock.waits_until(comm.deadline()); }
-  if (comm.rank() != missing[0]) { expect_missing(comm, one_byte_from_1_to_0(comm), missing); }
-  world_barrier();
-  if (comm.rank() == missing[0]) { expect_missing(comm, one_byte_from_1_to_0(comm), missing); }
-  world_barrier();
+  for (int const earlier : {0, 8'190}) {
+    ballast_test::clock_of_processes clock(ballast_test::world_size() - 1);
+    auto comm = over_world({.deadline = 2s, .verify = false});
+    std::vector<std::size_t> const none(comm.size(), 0);
+    for (int call = 0; call < earlier; ++call) {
+      EXPECT_TRUE(comm.all_to_all_v({}, none, {}, none));
+    }
+    std::vector<rank_id> const missing = {rank_id{1}};
+    if (comm.rank() != missing[0]) { clock.waits_until(comm.deadline()); }
+    if (comm.rank() != missing[0]) { expect_missing(comm, one_byte_from_1_to_0(comm), missing); }
+    world_barrier();
+    if (comm.rank() == missing[0]) { expect_missing(comm, one_byte_from_1_to_0(comm), missing); }
+    world_barrier();
+  }
 }
 
 // But while they compute they are as silent as the one that hangs, and learn of it afterwards. They
@@ -295,13 +303,60 @@ TEST(MpiCommunicator, RefusesAnOwnPartThatIsLongerThanItsPlace)
   received[self] = 32;
   std::vector<std::byte> const send(64, std::byte{1});
   std::vector<std::byte> receive(64);
+  std::span<std::byte> const in_use = comm.scratch(1000);
+  std::ranges::fill(in_use, std::byte{1});
   auto const done = comm.all_to_all_v(send, sent, std::span(receive).first(32), received);
   ASSERT_FALSE(done);
   EXPECT_EQ(done.error().code, error_code::mismatch);
   EXPECT_EQ(done.error().ranks, std::vector{comm.rank()});
   EXPECT_EQ(std::ranges::count(receive, std::byte{0}), 64);
   EXPECT_EQ(comm.wait().error(), done.error());
+  std::ranges::fill(comm.scratch(100'000), std::byte{2});
+  EXPECT_EQ(std::ranges::count(in_use, std::byte{1}), 1000) << "MPI may still write there";
   world_barrier();
+}
+
+// In a call of more messages than any before, and before the first of them.
+TEST(MpiCommunicator, NamesItselfWhereItsMemoryRanOut)
+{
+  if (!ballast_test::allocations_can_fail()) { GTEST_SKIP() << "operator new is a sanitizer's"; }
+  auto comm = over_world({.verify = false, .largest_message = 100});
+  if (comm.size() < 2) { return; }
+  std::vector<std::byte> const own(5000);
+  std::vector<std::byte> all(5000 * comm.size());
+  bool threw = false;
+  try {
+    ballast_test::failing_allocation const failing(1);
+    (void)comm.all_gather(own, all);
+  } catch (std::bad_alloc const&) {
+    threw = true;
+  }
+  EXPECT_TRUE(threw);
+  suite::expect_broken(comm, error_code::peer_lost, {comm.rank()});
+}
+
+TEST(MpiCommunicator, IsMadeOfRanksWithTheSameOptions)  // Errors: mismatch
+{
+  if (ballast_test::world_size() < 2) { return; }
+  ballast::mpi_communicator_options const usual{.deadline = 20s};
+  auto verify = usual;
+  verify.verify = false;
+  auto deadline = usual;
+  deadline.deadline += 1ms;
+  auto largest = usual;
+  largest.largest_message = 1;  // less than a word that ranks compare
+  for (auto const& [name, other] :
+       {std::pair("verify", verify), {"deadline", deadline}, {"largest_message", largest}}) {
+    std::size_t const self = ballast_test::world_rank();
+    auto const made =
+        mpi_communicator::over(MPI_COMM_WORLD, self == 1 || self == 3 ? other : usual);
+    ASSERT_FALSE(made);
+    EXPECT_EQ(made.error().code, error_code::mismatch);
+    EXPECT_EQ(made.error().ranks.front(), rank_id{1});
+    EXPECT_NE(made.error().message.find(std::string("the option ") + name), std::string::npos)
+        << made.error().message;
+    EXPECT_TRUE(over_world().barrier());
+  }
 }
 
 TEST(MpiCommunicator, ExpectsADeadline)
@@ -406,6 +461,60 @@ TEST(MpiCommunicatorSplit, KeepsTheMessagesOfItsPartsApart)
       for (std::byte const each : all) { EXPECT_EQ(static_cast<std::size_t>(each) / 40, index); }
     }
   }
+}
+
+// What makes a group is compared whatever the options say.
+TEST(MpiCommunicatorSplit, IsComparedWithoutVerify)
+{
+  auto comm = over_world({.deadline = 20s, .verify = false});
+  if (comm.size() < 2) { return; }
+  result<void> done;
+  if (comm.rank() == rank_id{1}) {
+    auto const part = comm.split(0);
+    done = part ? result<void>() : result<void>(tl::unexpected(part.error()));
+  } else {
+    done = comm.barrier();
+  }
+  ASSERT_FALSE(done);
+  EXPECT_EQ(done.error().code, error_code::mismatch);
+  EXPECT_TRUE(comm.split(0));
+}
+
+// Ranks keep different numbers of parts, so their lowest free tags differ.
+TEST(MpiCommunicatorSplit, GivesAPartATagThatIsFreeOnAllItsRanks)
+{
+  auto comm = over_world();
+  std::size_t const self = to_index(comm.rank());
+  std::vector<mpi_communicator> kept;
+  for (std::size_t round = 0; round < 6; ++round) {
+    auto part = comm.split(static_cast<std::uint32_t>(self));
+    ASSERT_TRUE(part) << part.error().message;
+    if (round < self) { kept.push_back(*std::move(part)); }
+  }
+  auto all = comm.split(7);
+  auto half = comm.split(self < comm.size() / 2 ? 1 : 2);
+  ASSERT_TRUE(all && half);
+  for (int round = 0; round < 3; ++round) {
+    EXPECT_TRUE(half->barrier());
+    EXPECT_TRUE(all->barrier());
+    EXPECT_TRUE(comm.barrier());
+  }
+}
+
+TEST(MpiCommunicatorSplit, SaysSoIfAllTagsAreInUse)
+{
+  if (ballast_test::world_size() != 1) { return; }  // it takes a minute on several processes
+  auto comm = over_world();
+  std::vector<mpi_communicator> kept;
+  for (int tag = 1; tag < 32768; ++tag) { kept.push_back(comm.split(0).value()); }
+  auto const part = comm.split(0);
+  ASSERT_FALSE(part);
+  EXPECT_EQ(part.error().code, error_code::transport);
+  EXPECT_EQ(part.error().position, static_cast<std::size_t>(MPI_ERR_TAG));
+  EXPECT_NE(part.error().message.find("all tags are in use"), std::string::npos)
+      << part.error().message;
+  kept.pop_back();
+  EXPECT_TRUE(comm.split(0));
 }
 
 // ---- Memory that runs out ----
