@@ -16,7 +16,6 @@
 #include <cstdint>
 #include <latch>
 #include <memory>
-#include <numeric>
 #include <span>
 #include <string>
 #include <thread>
@@ -243,33 +242,6 @@ TEST(CopyEngineCommunicator, CopiesEachMessageOnceAndNoneOfZeroBytes)
   EXPECT_EQ(ballast_test::copies_queued() - before, 8U);
 }
 
-TEST(CopyEngineCommunicator, RunsOnSeveralDevices)
-{
-  ballast_test::pretend_devices(2, true);
-  {
-    cuda_streams const first(2);
-    ASSERT_EQ(cudaSetDevice(1), cudaSuccess);
-    cuda_streams const second(2);
-    ASSERT_EQ(cudaSetDevice(0), cudaSuccess);
-    std::vector<cudaStream_t> const streams{first[0], second[0], first[1], second[1]};
-    run_copy_engine_ranks(streams, patient, [](communicator& comm) {
-      for (auto const& check : conformance::data_checks()) { check.run(comm); }
-    });
-    EXPECT_EQ(ballast_test::accesses_enabled(), 2U);
-  }
-  ballast_test::pretend_devices(1, false);
-}
-
-TEST(CopyEngineCommunicator, ReportsWhatCudaRefusesAtTheStart)
-{
-  cuda_streams const streams(2);
-  ballast_test::fail_cuda_call("cudaEventCreateWithFlags", 3, cudaErrorMemoryAllocation);
-  auto const comms = communicator::make(streams.all());
-  ASSERT_FALSE(comms);
-  EXPECT_EQ(comms.error().code, error_code::transport);
-  EXPECT_EQ(ballast_test::live_events(), 0U);
-}
-
 // ---- Ranks that do not come, or leave ----
 
 TEST(CopyEngineCommunicator, NamesWhoIsMissingAtTheDeadline)
@@ -345,23 +317,6 @@ TEST(CopyEngineCommunicator, BreaksInPartsAlone)
       EXPECT_TRUE(comm.wait());
     });
   }
-}
-
-TEST(CopyEngineCommunicator, TellsItsPeersOfAFailureOfCuda)
-{
-  cuda_streams const streams(3);
-  ballast_test::fail_cuda_call("cudaMemcpyBatchAsync", 1, cudaErrorLaunchFailure, streams[2]);
-  run_copy_engine_ranks(streams.all(), patient, [](communicator& comm) {
-    pinned_bytes own(3), all(9);
-    EXPECT_TRUE(comm.all_gather(own, all));
-    auto const second = comm.all_gather(own, all);
-    EXPECT_EQ(second.has_value(), comm.rank() != rank_id{2});
-    if (comm.rank() != rank_id{2}) {
-      conformance::expect_broken(comm, error_code::peer_lost, {rank_id{2}});
-    } else {
-      conformance::expect_broken(comm, error_code::transport, {});
-    }
-  });
 }
 
 TEST(CopyEngineCommunicator, WaitsAsLongAsItIsTold)
