@@ -20,7 +20,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <span>
 #include <type_traits>
 #include <vector>
@@ -82,21 +81,6 @@ struct placed_blocks {
 
   [[nodiscard]] ballast::detail::head_copies copies() const { return {all, blocks.data(), heads}; }
 };
-
-/// Makes all copies of a list, byte by byte as the definition says, and adds up what is written.
-template <ballast::copy_list List>
-std::size_t make_copies(List const& list)
-{
-  std::size_t bytes = 0;
-  for (std::uint32_t index = 0; index < list.count(); ++index) {
-    ballast::strided_copy const copy = list(index);
-    bytes += copy.bytes();
-    for (std::size_t row = 0; row < copy.rows && copy.run > 0; ++row) {
-      std::memcpy(copy.to + row * copy.to_stride, copy.from + row * copy.from_stride, copy.run);
-    }
-  }
-  return bytes;
-}
 
 /// Of which row of the bag each row of a GPU is.
 inline std::vector<ballast::tokens> bag_rows_of(ballast::ulysses_tables const& tables,

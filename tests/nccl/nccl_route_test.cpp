@@ -6,14 +6,12 @@
 #include "../route/instances.hpp"
 #include "../route/random_rows.hpp"
 #include "../route/step_arrays.hpp"
-#include "../support/counted_allocations.hpp"
 #include "../support/hand_moved_clock.hpp"
 #include "../support/time_limits.hpp"
 #include "../support/trials.hpp"
 #include "mover.hpp"
 #include "nccl_ranks.hpp"
 
-#include <ballast/comm/comm_failure.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/cuda/detail/temporary_storage.hpp>
@@ -29,14 +27,12 @@
 #include <ballast/route/row_array.hpp>
 
 #include <array>
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <functional>
 #include <latch>
 #include <optional>
-#include <span>
 #include <vector>
 
 namespace {
@@ -44,7 +40,6 @@ namespace {
 using ballast::device_route;
 using ballast::device_rows;
 using ballast::error_code;
-using ballast::placement;
 using ballast::prepared_route;
 using ballast::rank_id;
 using ballast::result;
@@ -312,70 +307,6 @@ TEST_F(NcclRouteOfFour, EndsOnAllRanksWhereALinkGoesDownInTheMiddle)
     });
   }
   EXPECT_EQ(ballast_test::live_communicators(), count);  // the fixture's
-}
-
-TEST_F(NcclRouteOfFour, SendsNothingWhereItCannotPack)
-{
-  struct broken_mover {
-    std::span<std::byte> room(std::size_t count)
-    {
-      memory.resize(count);
-      return memory;
-    }
-    result<void> pack(std::span<std::byte>)
-    {
-      return ballast::comm_failure::transport("pack_rows", 700, "an illegal memory access");
-    }
-    result<void> keep() { return unexpected(); }
-    result<void> arrive() { return unexpected(); }
-    result<void> unpack(std::span<std::byte>) { return unexpected(); }
-    static result<void> unexpected()
-    {
-      ADD_FAILURE() << "what comes after packing";
-      return {};
-    }
-    byte_array memory;
-  };
-  std::size_t const before = ballast_test::messages_queued();
-  ranks.run({.deadline = time_bound}, [&](communicator& comm) {
-    std::size_t const rank = to_index(comm.rank());
-    auto const plan = plan_of(comm);
-    auto there = arrays.unwritten(rank);
-    ballast::workspace memory;
-    auto const moved = ballast::detail::exchange_rows(
-        comm,
-        {plan.rank, plan.rows_before, plan.rows_after, plan.sent.rows(), plan.received.rows()},
-        arrays.between(arrays.before(rank), there), memory, broken_mover{});
-    ASSERT_FALSE(moved);
-    EXPECT_EQ(moved.error().position, 700U);
-  });
-  EXPECT_EQ(ballast_test::messages_queued(), before);
-}
-
-TEST_F(NcclRouteOfFour, AllocatesNothingInTheSteadyState)
-{
-  std::atomic<bool> allocated = false;
-  ranks.run({.deadline = time_bound}, [&](communicator& comm) {
-    std::size_t const rank = to_index(comm.rank());
-    auto const plan = plan_of(comm);
-    auto there = arrays.unwritten(rank);
-    auto back = arrays.unwritten_before(rank);
-    auto const x = arrays.between(arrays.before(rank), there);
-    auto const y = arrays.between(there, back);
-    ballast::workspace memory;
-    auto const both = [&] {
-      return ballast::route(comm, plan, memory, x[0], x[1], x[2]).has_value() &&
-             ballast::reverse_route(comm, plan, memory, y[0], y[1], y[2]).has_value() &&
-             comm.wait().has_value() && comm.barrier().has_value();
-    };
-    EXPECT_TRUE(both());
-    auto const before = ballast_test::allocations();  // of all ranks, which do nothing else
-    bool const moved = both();
-    if (ballast_test::allocations() != before) { allocated = true; }
-    EXPECT_TRUE(comm.barrier());
-    EXPECT_TRUE(moved);
-  });
-  EXPECT_FALSE(allocated);
 }
 
 }  // namespace

@@ -3,15 +3,12 @@
 
 #include "../gpu/host_work.hpp"
 #include "../route/bag_arrays.hpp"
-#include "../support/counted_allocations.hpp"
-#include "../support/hand_moved_clock.hpp"
 #include "../support/time_limits.hpp"
 #include "../support/trials.hpp"
 #include "mover.hpp"
 #include "nccl_ranks.hpp"
 
 #include <gtest/gtest.h>
-#include <ballast/comm/comm_failure.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/random.hpp>
 #include <ballast/core/result.hpp>
@@ -25,7 +22,6 @@
 #include <ballast/route/ulysses_exchange.hpp>
 
 #include <array>
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -38,7 +34,6 @@
 namespace {
 
 using ballast::device_ulysses;
-using ballast::error_code;
 using ballast::head_array;
 using ballast::heads_of;
 using ballast::prepared_heads;
@@ -228,125 +223,6 @@ TEST_F(NcclUlyssesOfFour, WaitsForNothingOnTheStream)
     EXPECT_EQ(whole, all.q.heads_of(gpu));
     EXPECT_EQ(back, own);
   });
-}
-
-TEST_F(NcclUlyssesOfFour, OfDifferentPlansIsAMismatchOnAllBeforeAByteMoves)
-{
-  bag_case const other{4, {9, 0, 31, 4}, 6};
-  layer const others(random, other);
-  for (mover const by : {mover::of_host, mover::queued_beside}) {
-    for (std::uint32_t wrong = 0; wrong < 4; ++wrong) {
-      ranks.run({.deadline = time_bound, .verify = true}, [&](communicator& comm) {
-        auto const gpu = static_cast<std::uint32_t>(to_index(comm.rank()));
-        layer const& mine = gpu == wrong ? others : all;
-        exchanger exchange(*mine.q.bag);
-        auto const own = mine.q.tokens_of(gpu);
-        numbers whole(mine.q.heads_of(gpu).size(), -1);
-        auto const moved = exchange(comm, by, head_direction::to_heads,
-                                    {heads_of(own, whole, mine.q.heads, mine.q.dim)});
-        ASSERT_FALSE(moved);
-        EXPECT_EQ(moved.error().code, error_code::mismatch);
-        EXPECT_EQ(whole, numbers(whole.size(), -1));
-        exchanger next(bag);  // and with equal plans the next step is one like any other
-        expect_exchanged(comm, next, by, all);
-      });
-    }
-  }
-}
-
-TEST_F(NcclUlyssesOfFour, EndsOnAllGpusWhereALinkGoesDownInTheMiddle)
-{
-  ballast_test::hand_moved_clock clock;
-  for (mover const by : {mover::of_host, mover::queued_beside}) {
-    nccl_ranks links(4);
-    links.run({.deadline = time_bound}, [&](communicator& comm) {
-      auto const gpu = static_cast<std::uint32_t>(to_index(comm.rank()));
-      bool const cut_off = gpu == 1;
-      exchanger exchange(bag);
-      auto const own = all.q.tokens_of(gpu);
-      numbers whole(all.q.heads_of(gpu).size());
-      auto const step = [&] {
-        auto moved = exchange(comm, by, head_direction::to_heads,
-                              {heads_of(own, whole, all.q.heads, all.q.dim)});
-        return moved ? comm.wait() : moved;
-      };
-      EXPECT_TRUE(step());
-      EXPECT_TRUE(comm.barrier());
-      if (cut_off) { ballast_test::fail_asynchronously(comm.native(), ncclRemoteError); }
-      // A peer may have its part of this one, but none gets through the next.
-      auto done = step();
-      if (done) { done = comm.barrier(); }
-      if (cut_off) { clock.pass_when(3, time_bound); }
-      ASSERT_FALSE(done);
-      EXPECT_EQ(done.error().code, cut_off ? error_code::transport : error_code::timed_out);
-      EXPECT_EQ(comm.native(), nullptr);
-      EXPECT_EQ(cudaStreamSynchronize(comm.stream()), cudaSuccess);
-    });
-  }
-}
-
-TEST_F(NcclUlyssesOfFour, SendsNothingWhereItCannotPack)
-{
-  struct broken_mover {
-    std::span<std::byte> room(std::size_t count)
-    {
-      memory.resize(count);
-      return memory;
-    }
-    result<void> pack(std::span<std::byte>)
-    {
-      return ballast::comm_failure::transport("pack_to_heads", 700, "an illegal memory access");
-    }
-    result<void> keep() { return unexpected(); }
-    result<void> arrive() { return unexpected(); }
-    result<void> unpack(std::span<std::byte const>) { return unexpected(); }
-    result<void> copy() { return unexpected(); }
-    static result<void> unexpected()
-    {
-      ADD_FAILURE() << "what comes after packing";
-      return {};
-    }
-    std::vector<std::byte> memory;
-  };
-  std::size_t const before = ballast_test::messages_queued();
-  ranks.run({.deadline = time_bound}, [&](communicator& comm) {
-    auto const gpu = static_cast<std::uint32_t>(to_index(comm.rank()));
-    auto const own = all.q.tokens_of(gpu);
-    numbers whole(all.q.heads_of(gpu).size());
-    std::array const arrays{heads_of(own, whole, all.q.heads, all.q.dim)};
-    ballast::workspace memory;
-    auto const moved = ballast::detail::exchange_heads(comm, bag.plan(), head_direction::to_heads,
-                                                       arrays, memory, broken_mover{});
-    ASSERT_FALSE(moved);
-    EXPECT_EQ(moved.error().position, 700U);
-  });
-  EXPECT_EQ(ballast_test::messages_queued(), before);
-}
-
-TEST_F(NcclUlyssesOfFour, AllocatesNothingInTheSteadyState)
-{
-  std::atomic<bool> allocated = false;
-  ranks.run({.deadline = time_bound}, [&](communicator& comm) {
-    auto const gpu = static_cast<std::uint32_t>(to_index(comm.rank()));
-    auto const plan = bag.plan();
-    auto own = all.q.tokens_of(gpu);
-    numbers whole(all.q.heads_of(gpu).size());
-    ballast::workspace memory;
-    auto const both = [&] {
-      return ballast::to_heads(comm, plan, memory, heads_of(own, whole, all.q.heads, all.q.dim))
-                 .has_value() &&
-             ballast::to_tokens(comm, plan, memory, heads_of(whole, own, all.q.heads, all.q.dim))
-                 .has_value() &&
-             comm.wait().has_value() && comm.barrier().has_value();
-    };
-    EXPECT_TRUE(both());
-    auto const before = ballast_test::allocations();  // of all GPUs, which do nothing else
-    bool const moved = both();
-    if (ballast_test::allocations() != before) { allocated = true; }
-    EXPECT_TRUE(comm.barrier());
-    EXPECT_TRUE(moved);
-  });
-  EXPECT_FALSE(allocated);
 }
 
 }  // namespace

@@ -98,45 +98,6 @@ RC_GTEST_PROP(HeadSums, OfFp64AreTheHosts, ())
   check_narrow_and_wide<double>();
 }
 
-RC_GTEST_PROP(StridedWords, AreEachWithOneThread, ())
-{
-  auto const words_of_row = *rc::gen::inRange(1U, 40U);
-  auto const rows = *rc::gen::inRange(0, 20);
-  auto const threads = *rc::gen::inRange(1U, 100U);
-  std::vector<int> taken(static_cast<std::size_t>(rows) * words_of_row);
-  for (std::uint32_t thread = 0; thread < threads; ++thread) {
-    for (ballast::detail::strided_words next(words_of_row, thread, threads); next.row() < rows;
-         next.step()) {
-      RC_ASSERT(next.word() < words_of_row);
-      ++taken[static_cast<std::size_t>(next.row()) * words_of_row + next.word()];
-    }
-  }
-  RC_ASSERT(std::ranges::count(taken, 1) == std::ssize(taken));
-}
-
-TEST(HeadSums, BeginOncePerSharedHead)
-{
-  // Eight query heads, three to a GPU, use two others: the second GPU has query heads of both.
-  bag_case const bag{8, {8}, 12};
-  tables_on_host const tables(bag);
-  for (std::uint32_t const heads : {1U, 2U, 3U, 12U}) {
-    std::vector<float> const from(96);
-    std::vector<float> to(8);
-    std::array const arrays{heads_of(from, to, heads, 1)};
-    placed_blocks const placed(*tables, 0, head_sums::side, arrays);
-    head_sums const sums{{placed.copies(), nullptr}, nullptr};
-    std::uint32_t found = 0;
-    for (std::uint32_t index = 0; index < placed.all.count(); ++index) {
-      found += sums.begins_at(index) ? 1 : 0;
-    }
-    std::uint32_t shared = 0;
-    for (std::uint32_t head = 0; head < heads; ++head) {
-      shared += bag.copies(head, heads) > 1 ? 1 : 0;
-    }
-    EXPECT_EQ(found, shared) << heads << " heads";
-  }
-}
-
 // A 16-bit sum that is rounded to a float first has the bits of one that is rounded once, as the
 // GPU's is: the float has more than twice as many digits, and two.
 TEST(HeadSums, OfSixteenBitsAreRoundedOnce)
