@@ -3,10 +3,11 @@
 #include "../support/time_limits.hpp"
 
 #include <gtest/gtest.h>
-#include "conformance.hpp"  // defines: ballast_test::conformance
+#include "communicator_suite.hpp"  // defines: ballast_test::{Communicators, conformance}
 
 #include <ballast/comm/concepts.hpp>
 
+#include <array>
 #include <chrono>
 #include <cstddef>
 #include <thread>
@@ -29,16 +30,23 @@ void run_all(pipe_communicator& comm)
   }
 }
 
-TEST(PipeCommunicator, ConformsOnThreads)
-{
-  for (std::size_t const ranks : {1U, 2U, 3U, 8U}) {
-    auto comms = ballast_test::pipe_group(ranks, time_bound);
-    std::vector<std::jthread> threads;
-    for (auto& comm : comms) {
-      threads.emplace_back([&comm] { run_all(comm); });
-    }
-  }
-}
+/// As in the list of communicators whose ranks are threads.
+struct pipes {
+  using communicator = pipe_communicator;
+  using buffer = std::vector<std::byte>;
+  static constexpr std::array<std::size_t, 4> sizes{1, 2, 3, 8};
+  static constexpr bool compares = false;
+  static constexpr bool meets = false;
+  static constexpr bool counts = false;
+  struct group {
+    group(std::size_t ranks, std::chrono::milliseconds deadline)
+        : comms(ballast_test::pipe_group(
+              ranks, std::chrono::duration_cast<std::chrono::seconds>(deadline)))
+    {}
+    std::vector<communicator> comms;
+  };
+  static void expect_nothing_left() {}
+};
 
 TEST(PipeCommunicator, ConformsOnProcesses)
 {
@@ -65,3 +73,9 @@ TEST(PipeCommunicator, NamesWhoLeft)
 }
 
 }  // namespace
+
+namespace ballast_test {
+
+INSTANTIATE_TYPED_TEST_SUITE_P(Pipes, Communicators, pipes);
+
+}  // namespace ballast_test

@@ -3,7 +3,6 @@
 
 #include <gtest/gtest.h>
 #include "../support/hand_moved_clock.hpp"
-#include "checks_on_threads.hpp"  // defines: ballast_test::run_on_threads, ...
 #include "pipe_communicator.hpp"
 #include "transfer_checks.hpp"  // defines: ballast_test::transfer_checks
 
@@ -17,7 +16,6 @@
 #include <cstdint>
 #include <latch>
 #include <span>
-#include <string>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -60,32 +58,6 @@ static_assert(!ballast::point_to_point<cannot_cancel>);
 
 static_assert(ballast::point_to_point<thread_communicator>);
 static_assert(!ballast::point_to_point<ballast_test::pipe_communicator>);
-
-class ThreadTransferChecks
-    : public testing::TestWithParam<ballast_test::check_on_threads<thread_checks::check>> {};
-
-TEST_P(ThreadTransferChecks, Pass)
-{
-  ballast_test::run_on_threads(GetParam());
-}
-
-auto const group_sizes = testing::Values<std::size_t>(1, 2, 3, 8);
-INSTANTIATE_TEST_SUITE_P(Data, ThreadTransferChecks,
-                         testing::Combine(group_sizes,
-                                          testing::ValuesIn(thread_checks::data_checks())),
-                         ballast_test::name_on_threads{});
-INSTANTIATE_TEST_SUITE_P(Host, ThreadTransferChecks,
-                         testing::Combine(group_sizes,
-                                          testing::ValuesIn(thread_checks::host_checks())),
-                         ballast_test::name_on_threads{});
-INSTANTIATE_TEST_SUITE_P(Mismatch, ThreadTransferChecks,
-                         testing::Combine(group_sizes,
-                                          testing::ValuesIn(thread_checks::mismatch_checks())),
-                         ballast_test::name_on_threads{});
-INSTANTIATE_TEST_SUITE_P(SteadyState, ThreadTransferChecks,
-                         testing::Combine(group_sizes,
-                                          testing::ValuesIn(thread_checks::steady_state_checks())),
-                         ballast_test::name_on_threads{});
 
 // As docs/comm.md shows it.
 TEST(ThreadPointToPoint, MovesBytesWhileRanksCompute)

@@ -3,22 +3,16 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include "../support/hand_moved_clock.hpp"
-#include "checks_on_threads.hpp"  // defines: ballast_test::run_on_threads, ...
-#include "conformance.hpp"        // defines: ballast_test::conformance
-#include "out_of_memory.hpp"      // defines: ballast_test::exchange_without_memory
+#include "communicator_suite.hpp"  // defines: ballast_test::{Communicators, conformance}
 
 #include <ballast/comm/concepts.hpp>
 #include <ballast/comm/run_ranks.hpp>
 #include <ballast/core/random.hpp>
 
-#include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <latch>
-#include <optional>
-#include <string>
 #include <thread>
 #include <type_traits>
 #include <utility>
@@ -38,56 +32,22 @@ using rank_list = std::vector<rank_id>;
 static_assert(ballast::communicator<thread_communicator>);
 static_assert(!std::is_copy_constructible_v<thread_communicator>, "a rank has one end");
 
-// ---- What every communicator promises ----
-
-class ThreadCommunicator
-    : public testing::TestWithParam<ballast_test::check_on_threads<thread_conformance::check>> {};
-
-TEST_P(ThreadCommunicator, Conforms)
-{
-  ballast_test::run_on_threads(GetParam());
-}
-
-auto const sizes = testing::Values<std::size_t>(1, 2, 3, 4, 5, 7, 8, 16);
-INSTANTIATE_TEST_SUITE_P(Data, ThreadCommunicator,
-                         testing::Combine(sizes,
-                                          testing::ValuesIn(thread_conformance::data_checks())),
-                         ballast_test::name_on_threads{});
-INSTANTIATE_TEST_SUITE_P(Mismatch, ThreadCommunicator,
-                         testing::Combine(sizes,
-                                          testing::ValuesIn(thread_conformance::mismatch_checks())),
-                         ballast_test::name_on_threads{});
-INSTANTIATE_TEST_SUITE_P(
-    SteadyState, ThreadCommunicator,
-    testing::Combine(sizes, testing::ValuesIn(thread_conformance::steady_state_checks())),
-    ballast_test::name_on_threads{});
-
-// The rank that lacks memory leaves, or it stays and the others wait until the deadline.
-TEST(ThreadCommunicatorMemory, AnswersWhereverItRunsOut)
-{
-  if (!ballast_test::allocations_can_fail()) { GTEST_SKIP() << "operator new is a sanitizer's"; }
-  for (bool const stays : {false, true}) {
-    ballast_test::expect_answers_wherever_memory_runs_out([&](std::size_t n) {
-      auto comms = thread_communicator::make(3, ballast_test::memory_deadline);
-      std::vector<ballast_test::memory_answer> answers(comms.size());
-      std::vector<std::thread> ranks;
-      for (std::size_t rank = 0; rank < comms.size(); ++rank) {
-        ranks.emplace_back([&, rank] {
-          {
-            std::optional<thread_communicator> comm = std::move(comms[rank]);
-            answers[rank] =
-                ballast_test::exchange_without_memory<thread_communicator, std::vector<std::byte>>(
-                    *comm, n);
-            if (stays) { comms[rank] = *std::move(comm); }
-          }
-          ballast_test::hand_moved_clock::end_to_act();
-        });
-      }
-      for (std::thread& each : ranks) { each.join(); }
-      return answers;
-    });
-  }
-}
+/// In the list of communicators that the suite runs over.
+struct threads {
+  using communicator = thread_communicator;
+  using buffer = std::vector<std::byte>;
+  static constexpr std::array<std::size_t, 8> sizes{1, 2, 3, 4, 5, 7, 8, 16};
+  static constexpr bool compares = true;
+  static constexpr bool meets = true;
+  static constexpr bool counts = true;
+  struct group {
+    group(std::size_t ranks, std::chrono::milliseconds deadline)
+        : comms(thread_communicator::make(ranks, deadline))
+    {}
+    std::vector<communicator> comms;
+  };
+  static void expect_nothing_left() {}
+};
 
 TEST(ThreadCommunicatorGroup, OfManyRanks)
 {
@@ -106,77 +66,9 @@ TEST(ThreadCommunicatorGroup, OfManyRanks)
   });
 }
 
-TEST(ThreadCommunicatorGroup, CanWaitForAsLongAsTheClockCounts)
-{
-  ballast::run_ranks(
-      2, [](thread_communicator& comm) { EXPECT_TRUE(comm.barrier()); },
-      std::chrono::milliseconds::max());
-}
-
 // ---- Ranks that do not come, come late, or leave ----
 
 constexpr auto time_to_come = 2s;
-
-TEST(ThreadCommunicatorGroup, NamesWhoIsMissingAtTheDeadline)
-{
-  ballast_test::hand_moved_clock clock;
-  struct scenario {
-    std::vector<thread_communicator> comms;
-    rank_list absent;
-  };
-  std::vector<scenario> scenarios;
-  std::size_t ranks = 0;
-  std::size_t missing_ranks = 0;
-  for (std::size_t const size : {2U, 5U}) {
-    for (rank_list const& absent : thread_conformance::absences(size)) {
-      scenarios.push_back({thread_communicator::make(size, time_to_come), absent});
-      ranks += size;
-      missing_ranks += absent.size();
-    }
-  }
-  {
-    std::latch met(static_cast<std::ptrdiff_t>(ranks));
-    std::vector<std::jthread> threads;
-    for (auto& [comms, absent] : scenarios) {
-      for (thread_communicator& comm : comms) {
-        threads.emplace_back([&met, &comm, &missing = absent] {
-          EXPECT_TRUE(comm.barrier());
-          met.count_down();
-          if (std::ranges::count(missing, comm.rank()) == 0) {
-            thread_conformance::expect_broken(comm, error_code::timed_out, missing);
-          }
-        });
-      }
-    }
-    met.wait();
-    clock.pass_when(ranks - missing_ranks, time_to_come);
-  }
-  for (auto& [comms, absent] : scenarios) {
-    for (rank_id const late : absent) {  // the same error, at once
-      thread_conformance::expect_broken(comms[to_index(late)], error_code::timed_out, absent);
-    }
-  }
-}
-
-// One rank destroys its communicator before the others call.
-TEST(ThreadCommunicatorGroup, NamesWhoLeftBefore)
-{
-  for (std::size_t const size : {2U, 3U, 8U}) {
-    for (rank_list const& absent : thread_conformance::absences(size)) {
-      auto comms = thread_communicator::make(size, 60s);
-      for (rank_id const rank : absent) {
-        thread_communicator const leaving = std::move(comms[to_index(rank)]);
-      }
-      std::erase_if(comms,
-                    [&](auto const& comm) { return std::ranges::count(absent, comm.rank()) != 0; });
-      std::vector<std::jthread> threads;
-      for (thread_communicator& comm : comms) {
-        threads.emplace_back(
-            [&] { thread_conformance::expect_broken(comm, error_code::peer_lost, absent); });
-      }
-    }
-  }
-}
 
 TEST(ThreadCommunicatorGroup, NamesWhoLeavesWhileOthersWait)
 {
@@ -234,38 +126,6 @@ TEST(ThreadCommunicatorGroup, NeverReadsTheArraysOfWhoGaveUp)
   }
 }
 
-TEST(ThreadCommunicatorGroup, PassesItsDeadlineToPartsThatBreakAlone)
-{
-  ballast_test::hand_moved_clock clock;
-  auto comms = thread_communicator::make(4, time_to_come);
-  std::vector<std::optional<thread_communicator>> parts(4);
-  std::latch first_part(2);
-  auto const on_ranks = [&](std::size_t count, auto call) {
-    std::vector<std::jthread> threads;
-    for (std::size_t rank = 0; rank < count; ++rank) { threads.emplace_back(call, rank); }
-  };
-  on_ranks(4, [&](std::size_t rank) {
-    auto part = comms[rank].split(static_cast<std::uint32_t>(rank / 2));
-    ASSERT_TRUE(part);
-    parts[rank] = *std::move(part);
-  });
-  on_ranks(4, [&](std::size_t rank) {
-    if (rank == 3) {
-      first_part.wait();
-      return clock.pass_when(1, time_to_come);
-    }
-    auto const met = parts[rank]->barrier();
-    if (rank < 2) { first_part.count_down(); }
-    EXPECT_EQ(met.has_value(), rank != 2);
-    if (!met) {
-      EXPECT_EQ(met.error().code, error_code::timed_out);
-      EXPECT_EQ(met.error().ranks, rank_list{rank_id{1}});
-      EXPECT_THAT(met.error().message, HasSubstr("2000 ms"));
-    }
-  });
-  on_ranks(4, [&](std::size_t rank) { EXPECT_TRUE(comms[rank].barrier()); });
-}
-
 TEST(ThreadCommunicatorGroup, IsLeftByAssignment)
 {
   auto first = thread_communicator::make(2, 60s);
@@ -284,19 +144,10 @@ TEST(ThreadCommunicatorDeathTest, RefusesAGroupOfNobodyOrWithoutTime)
   EXPECT_DEATH((void)thread_communicator::make(1, 0ms), "the deadline is 0 ms");
 }
 
-TEST(ThreadCommunicatorDeathTest, RefusesArraysOfOtherSizesThanCounts)
-{
-  auto comm = std::move(thread_communicator::make(1).front());
-  std::vector<std::byte> four(4), five(5);
-  std::vector<std::size_t> const count{4}, counts{2, 2};
-  EXPECT_DEATH((void)comm.all_gather(four, five),
-               "`receive` has 5 bytes, and each of 1 rank sends 4");
-  EXPECT_DEATH((void)comm.all_to_all_v(five, count, four, count),
-               "`send` has 5 bytes, and `send_bytes` add up to 4");
-  EXPECT_DEATH((void)comm.all_to_all_v(four, count, five, count),
-               "`receive` has 5 bytes, and `receive_bytes` add up to 4");
-  EXPECT_DEATH((void)comm.all_to_all_v(four, counts, four, counts), "`send_bytes` has 2 entries");
-  EXPECT_DEATH((void)comm.broadcast(four, rank_id{1}), "the root is rank 1 of 1 rank");
-}
-
 }  // namespace
+
+namespace ballast_test {
+
+INSTANTIATE_TYPED_TEST_SUITE_P(Threads, Communicators, threads);
+
+}  // namespace ballast_test

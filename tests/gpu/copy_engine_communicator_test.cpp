@@ -2,32 +2,27 @@
 #include <ballast/gpu/copy_engine_communicator.hpp>
 
 #include <gmock/gmock.h>
-#include "../comm/conformance.hpp"  // defines: ballast_test::conformance
-#include "../comm/out_of_memory.hpp"
-#include "../support/hand_moved_clock.hpp"
+#include "../comm/communicator_suite.hpp"  // defines: ballast_test::{Communicators, conformance}
 #include "../support/time_limits.hpp"
 #include "copy_engine_threads.hpp"  // defines: ballast_test::{cuda_streams, launch, ...}
 
 #include <ballast/gpu/stream_communicator.hpp>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <latch>
 #include <memory>
 #include <span>
-#include <string>
 #include <thread>
-#include <tuple>
 #include <type_traits>
-#include <utility>
 #include <vector>
 
 namespace {
 
 using ballast::copy_engine_options;
-using ballast::error_code;
 using ballast::rank_id;
 using ballast_test::cuda_streams;
 using ballast_test::launch;
@@ -57,55 +52,31 @@ std::vector<communicator> made(cuda_streams const& streams, copy_engine_options 
   return communicator::make(streams.all(), options).value();
 }
 
-// ---- What every communicator promises ----
-
-class CopyEngineConformance
-    : public testing::TestWithParam<std::tuple<std::size_t, conformance::check>> {
- protected:
-  static void pass(microseconds delay)
-  {
-    auto const& [size, check] = GetParam();
-    ballast_test::delay_copies(delay);
+/// In the list of communicators whose ranks are threads, with copies that take so many us.
+template <int Delay>
+struct copy_engines {
+  using communicator = ballast::copy_engine_communicator<>;
+  using buffer = pinned_bytes;
+  static constexpr std::array<std::size_t, 5> sizes{1, 2, 3, 5, 8};
+  static constexpr bool compares = true;
+  static constexpr bool meets = true;
+  static constexpr bool counts = true;
+  struct group {
+    group(std::size_t ranks, milliseconds deadline)
+        : streams(ranks), comms(made(streams, {.deadline = deadline}))
     {
-      cuda_streams const streams(size);
-      run_copy_engine_ranks(streams.all(), patient, [&](communicator& comm) {
-        SCOPED_TRACE(testing::Message() << "rank " << to_index(comm.rank()));
-        check.run(comm);
-      });
+      ballast_test::delay_copies(microseconds(Delay));
     }
+    cuda_streams streams;
+    std::vector<communicator> comms;
+  };
+  static void expect_nothing_left()
+  {
     ballast_test::delay_copies(microseconds(0));
     EXPECT_EQ(ballast_test::live_pinned_arrays(), 0U);
     EXPECT_EQ(ballast_test::live_events(), 0U);
   }
 };
-
-TEST_P(CopyEngineConformance, AtOnce)
-{
-  pass(microseconds(0));
-}
-
-TEST_P(CopyEngineConformance, WithDelays)
-{
-  pass(microseconds(50));
-}
-
-std::string name_of_case(testing::TestParamInfo<CopyEngineConformance::ParamType> const& info)
-{
-  auto const& [size, check] = info.param;
-  return std::string(check.name).append("On").append(std::to_string(size));
-}
-
-auto const sizes = testing::Values<std::size_t>(1, 2, 3, 5, 8);
-INSTANTIATE_TEST_SUITE_P(Data, CopyEngineConformance,
-                         testing::Combine(sizes, testing::ValuesIn(conformance::data_checks())),
-                         name_of_case);
-INSTANTIATE_TEST_SUITE_P(Mismatch, CopyEngineConformance,
-                         testing::Combine(sizes, testing::ValuesIn(conformance::mismatch_checks())),
-                         name_of_case);
-INSTANTIATE_TEST_SUITE_P(SteadyState, CopyEngineConformance,
-                         testing::Combine(sizes,
-                                          testing::ValuesIn(conformance::steady_state_checks())),
-                         name_of_case);
 
 // ---- Streams ----
 
@@ -244,91 +215,6 @@ TEST(CopyEngineCommunicator, CopiesEachMessageOnceAndNoneOfZeroBytes)
 
 // ---- Ranks that do not come, or leave ----
 
-TEST(CopyEngineCommunicator, NamesWhoIsMissingAtTheDeadline)
-{
-  ballast_test::hand_moved_clock clock;
-  for (std::size_t const size : {2U, 5U}) {
-    for (auto const& absent : conformance::absences(size)) {
-      cuda_streams const streams(size);
-      auto comms = made(streams, {.deadline = milliseconds(500)});
-      std::vector<std::jthread> threads;
-      for (communicator& comm : comms) {
-        threads.emplace_back([&] {
-          EXPECT_TRUE(comm.barrier());
-          if (comm.rank() == absent.front()) {
-            clock.pass_when(size - absent.size(), milliseconds(500));
-          }
-          if (std::ranges::count(absent, comm.rank()) > 0) { return; }
-          conformance::expect_broken(comm, error_code::timed_out, absent);
-        });
-      }
-    }
-  }
-}
-
-TEST(CopyEngineCommunicator, NamesWhoLeft)
-{
-  for (std::size_t const size : {2U, 3U, 8U}) {
-    for (auto const& absent : conformance::absences(size)) {
-      cuda_streams const streams(size);
-      auto comms = made(streams);
-      for (rank_id const rank : absent) {
-        communicator const leaving = std::move(comms[to_index(rank)]);
-      }
-      std::vector<std::jthread> threads;
-      for (std::size_t rank = 0; rank < size; ++rank) {
-        if (std::ranges::count(absent, ballast::to_id<rank_id>(rank)) > 0) { continue; }
-        threads.emplace_back([&comm = comms[rank], &absent] {
-          conformance::expect_broken(comm, error_code::peer_lost, absent);
-        });
-      }
-    }
-  }
-}
-
-TEST(CopyEngineCommunicator, BreaksInPartsAlone)
-{
-  ballast_test::hand_moved_clock clock;
-  cuda_streams const streams(4);
-  auto comms = made(streams, {.deadline = milliseconds(500)});
-  std::latch first_part(2);
-  std::latch broken(4);
-  std::vector<std::jthread> threads;
-  for (communicator& comm : comms) {
-    threads.emplace_back([&] {
-      auto part = comm.split(static_cast<std::uint32_t>(to_index(comm.rank()) / 2));
-      ASSERT_TRUE(part);
-      if (comm.rank() == rank_id{2}) {
-        auto const met = part->barrier();
-        ASSERT_FALSE(met);
-        EXPECT_EQ(met.error().code, error_code::timed_out);
-        EXPECT_EQ(met.error().ranks, std::vector{rank_id{1}});
-        EXPECT_THAT(met.error().message, HasSubstr("500 ms"));
-      } else if (comm.rank() != rank_id{3}) {
-        EXPECT_TRUE(part->barrier());
-        first_part.count_down();
-      } else {
-        first_part.wait();
-        clock.pass_when(1, milliseconds(500));
-      }
-      broken.arrive_and_wait();
-      pinned_bytes own(3), all(12);
-      EXPECT_TRUE(comm.all_gather(own, all));
-      EXPECT_TRUE(comm.wait());
-    });
-  }
-}
-
-TEST(CopyEngineCommunicator, WaitsAsLongAsItIsTold)
-{
-  cuda_streams const streams(2);
-  run_copy_engine_ranks(streams.all(), {.deadline = milliseconds::max()}, [](communicator& comm) {
-    pinned_bytes own(1), all(2);
-    EXPECT_TRUE(comm.all_gather(own, all));
-    EXPECT_TRUE(comm.barrier());
-  });
-}
-
 // ---- Memory ----
 
 TEST(CopyEngineCommunicator, GivesPinnedMemoryNoDeviceToWaitFor)
@@ -366,37 +252,13 @@ TEST(CopyEngineCommunicatorDeathTest, RefusesAGroupOfNobodyWithoutTimeOrOnTheDef
   }
 }
 
-TEST(CopyEngineCommunicatorDeathTest, RefusesArraysOfOtherSizesThanCounts)
-{
-  cuda_streams const streams(1);
-  auto comms = made(streams);
-  auto& comm = comms[0];
-  pinned_bytes four(4), five(5);
-  std::vector<std::size_t> const count{4}, counts{2, 2};
-  EXPECT_DEATH((void)comm.all_gather(four, five),
-               "`receive` has 5 bytes, and each of 1 rank sends 4");
-  EXPECT_DEATH((void)comm.all_to_all_v(five, count, four, count), "`send` has 5 bytes");
-  EXPECT_DEATH((void)comm.all_to_all_v(four, count, five, count), "`receive` has 5 bytes");
-  EXPECT_DEATH((void)comm.all_to_all_v(four, counts, four, counts), "`send_bytes` has 2 entries");
-  EXPECT_DEATH((void)comm.broadcast(four, rank_id{1}), "root");
-}
-
 // ---- Memory that runs out ----
 
-TEST(CopyEngineCommunicatorMemory, AnswersWhereverItRunsOut)
-{
-  if (!ballast_test::allocations_can_fail()) { GTEST_SKIP() << "operator new is a sanitizer's"; }
-  ballast_test::expect_answers_wherever_memory_runs_out([](std::size_t n) {
-    cuda_streams const streams(3);
-    std::vector<ballast_test::memory_answer> answers(3);
-    run_copy_engine_ranks(
-        streams.all(), {.deadline = ballast_test::memory_deadline}, [&](communicator& comm) {
-          answers[to_index(comm.rank())] =
-              ballast_test::exchange_without_memory<communicator, pinned_bytes>(comm, n);
-          ballast_test::hand_moved_clock::end_to_act();
-        });
-    return answers;
-  });
-}
-
 }  // namespace
+
+namespace ballast_test {
+
+using copy_engine_models = testing::Types<copy_engines<0>, copy_engines<50>>;
+INSTANTIATE_TYPED_TEST_SUITE_P(CopyEngines, Communicators, copy_engine_models);
+
+}  // namespace ballast_test

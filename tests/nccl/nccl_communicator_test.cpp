@@ -2,8 +2,7 @@
 #include <ballast/gpu/nccl_communicator.hpp>
 
 #include <gmock/gmock.h>
-#include "../comm/conformance.hpp"
-#include "../comm/out_of_memory.hpp"
+#include "../comm/communicator_suite.hpp"  // defines: ballast_test::{Communicators, conformance}
 #include "../support/barely_aligned_allocator.hpp"
 #include "../support/hand_moved_clock.hpp"
 #include "../support/time_limits.hpp"
@@ -12,6 +11,7 @@
 #include <ballast/comm/concepts.hpp>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -73,55 +73,31 @@ void expect_again(ballast::result<void> const& done, ballast::result<void> const
   EXPECT_EQ(done.error(), first.error());
 }
 
-// ---- What every communicator promises ----
-
-class NcclConformance : public testing::TestWithParam<std::size_t> {
- protected:
-  static void pass(std::vector<conformance::check> const& checks, nccl_communicator_options options,
-                   std::size_t polls = 0)
-  {
-    for (auto const& check : checks) {
-      nccl_ranks ranks(GetParam());
-      ranks.make_non_blocking(polls);
-      ranks.run(options, [&](communicator& comm) {
-        SCOPED_TRACE(check.name);
-        check.run(comm);
-      });
+/// In the list of communicators whose ranks are threads: comparing sizes or not, over communicators
+/// of NCCL that are ready at once or after so many looks.
+template <bool Verify, std::size_t Polls>
+struct nccl_stand_in {
+  using communicator = ballast::nccl_communicator<>;
+  using buffer = pinned_bytes;
+  static constexpr std::array<std::size_t, 4> sizes{1, 2, 3, 8};
+  static constexpr bool compares = Verify;
+  static constexpr bool meets = false;
+  static constexpr bool counts = true;
+  struct group {
+    group(std::size_t size, milliseconds patience) : ranks(size)
+    {
+      if (Polls > 0) { ranks.make_non_blocking(Polls); }
+      comms = ranks.communicators({.deadline = patience, .verify = Verify});
     }
+    nccl_ranks ranks;
+    std::vector<communicator> comms;
+  };
+  static void expect_nothing_left()
+  {
     EXPECT_EQ(ballast_test::live_communicators(), 0U);
     EXPECT_EQ(ballast_test::live_pinned_arrays(), 0U);
   }
 };
-
-TEST_P(NcclConformance, MovesBytes)
-{
-  pass(conformance::data_checks(), trusting);
-}
-
-TEST_P(NcclConformance, MovesBytesVerified)
-{
-  pass(conformance::data_checks(), verifying);
-}
-
-TEST_P(NcclConformance, MovesBytesWhereNcclIsNotBlocking)
-{
-  pass(conformance::data_checks(), trusting, 3);
-  pass(conformance::data_checks(), verifying, 1);
-}
-
-TEST_P(NcclConformance, NamesMismatches)
-{
-  pass(conformance::mismatch_checks(), verifying);
-}
-
-TEST_P(NcclConformance, AllocatesNothingInTheSteadyState)
-{
-  pass(conformance::steady_state_checks(), trusting);
-  pass(conformance::steady_state_checks(), verifying);
-  pass(conformance::steady_state_checks(), trusting, 2);
-}
-
-INSTANTIATE_TEST_SUITE_P(Ranks, NcclConformance, testing::Values(1, 2, 3, 8));
 
 // ---- Queues ----
 
@@ -368,21 +344,6 @@ TEST(NcclCommunicator, FreesNothingWhileAPeersKernelWaits)
 
 // ---- Ranks that do not come ----
 
-TEST(NcclCommunicator, NamesTheMissingWhereItVerifies)
-{
-  hand_moved_clock clock;
-  for (auto const& absent : conformance::absences(5)) {
-    nccl_ranks ranks(5);
-    ranks.run({.deadline = deadline, .verify = true}, [&](communicator& comm) {
-      if (comm.rank() == absent.front()) { clock.pass_when(5 - absent.size(), deadline); }
-      if (std::ranges::count(absent, comm.rank()) > 0) { return; }
-      conformance::expect_broken(comm, error_code::timed_out, absent);
-      EXPECT_EQ(comm.native(), nullptr);
-    });
-  }
-  EXPECT_EQ(ballast_test::live_communicators(), 0U);
-}
-
 TEST(NcclCommunicator, EndsAtTheDeadlineWhereItDoesNotVerify)
 {
   hand_moved_clock clock;
@@ -628,15 +589,6 @@ TEST(NcclCommunicator, GivesPinnedMemoryNoDeviceToWaitFor)
   EXPECT_EQ(ballast_test::pinned_calls_behind_work(), before);
 }
 
-TEST(NcclCommunicator, WaitsAsLongAsItIsTold)
-{
-  nccl_ranks ranks(2);
-  ranks.run({.deadline = milliseconds::max(), .verify = true}, [](communicator& comm) {
-    EXPECT_TRUE(comm.barrier());
-    EXPECT_TRUE(comm.wait());
-  });
-}
-
 // ---- Failures of the libraries beneath ----
 
 TEST(NcclCommunicator, ReportsAnAsynchronousErrorAndAborts)
@@ -871,64 +823,20 @@ TEST(NcclCommunicator, LosesNoHandleWhenASplitFails)
   });
 }
 
-TEST(NcclCommunicator, AnswersWhereverMemoryRunsOut)
-{
-  if (!ballast_test::allocations_can_fail()) { GTEST_SKIP() << "operator new is a sanitizer's"; }
-  ballast_test::expect_answers_wherever_memory_runs_out([](std::size_t n) {
-    nccl_ranks ranks(3);
-    std::vector<ballast_test::memory_answer> answers(3);
-    ranks.run({.deadline = ballast_test::memory_deadline, .verify = true}, [&](communicator& comm) {
-      answers[to_index(comm.rank())] =
-          ballast_test::exchange_without_memory<communicator, pinned_bytes>(comm, n);
-      ballast_test::hand_moved_clock::end_to_act();
-    });
-    return answers;
-  });
-  EXPECT_EQ(ballast_test::live_communicators(), 0U);
-  EXPECT_EQ(ballast_test::live_pinned_arrays(), 0U);
-}
-
 // ---- Preconditions ----
 
-TEST(NcclCommunicatorDeathTest, RefusesSpansThatDoNotFit)
+TEST(NcclCommunicatorDeathTest, RefusesAnOwnPartOfAnotherSize)
 {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
-  auto const with_one_rank = [](auto call) {
-    nccl_ranks ranks(1);
-    auto comm = communicator::over(ranks.comm(0), ranks.stream(0), trusting).value();
-    (void)call(comm);
-  };
-  pinned_bytes memory(4), other(5);
-  std::vector<std::size_t> const counts = {4};
-  std::vector<std::size_t> const two = {2, 2};
-  EXPECT_DEATH(with_one_rank([&](auto& comm) { return comm.all_gather(memory, other); }),
-               "each of 1 rank sends 4");
-  EXPECT_DEATH(with_one_rank([&](auto& comm) { return comm.broadcast(memory, rank_id{1}); }),
-               "the root is rank 1 of 1 rank");
+  pinned_bytes four(4), five(5);
   EXPECT_DEATH(
-      with_one_rank([&](auto& comm) { return comm.all_to_all_v(memory, two, memory, counts); }),
-      "`send_bytes` has 2 entries");
-  EXPECT_DEATH(
-      with_one_rank([&](auto& comm) { return comm.all_to_all_v(memory, counts, other, counts); }),
-      "`receive` has 5 bytes, and `receive_bytes` add up to 4");
-  EXPECT_DEATH(with_one_rank([&](auto& comm) {
-                 std::vector<std::size_t> const five = {5};
-                 return comm.all_to_all_v(memory, counts, other, five);
-               }),
-               "rank 0 sends itself 4 bytes and receives 5 from itself");
-}
-
-TEST(NcclCommunicatorDeathTest, RefusesADeadlineThatIsNone)
-{
-  GTEST_FLAG_SET(death_test_style, "threadsafe");
-  for (milliseconds const none : {milliseconds(0), milliseconds(-1)}) {
-    EXPECT_DEATH(
-        {
-          nccl_ranks ranks(1);
-          (void)communicator::over(ranks.comm(0), ranks.stream(0), {.deadline = none});
-        },
-        "the deadline is ");
-  }
+      {
+        nccl_ranks ranks(1);
+        auto comm = communicator::over(ranks.comm(0), ranks.stream(0), trusting).value();
+        (void)comm.all_to_all_v(four, std::vector<std::size_t>{4}, five,
+                                std::vector<std::size_t>{5});
+      },
+      "rank 0 sends itself 4 bytes and receives 5 from itself");
 }
 
 TEST(NcclCommunicatorDeathTest, RefusesToVerifyWithinAnOpenGroup)
@@ -945,3 +853,11 @@ TEST(NcclCommunicatorDeathTest, RefusesToVerifyWithinAnOpenGroup)
 }
 
 }  // namespace
+
+namespace ballast_test {
+
+using nccl_models = testing::Types<nccl_stand_in<false, 0>, nccl_stand_in<true, 0>,
+                                   nccl_stand_in<false, 3>, nccl_stand_in<true, 1>>;
+INSTANTIATE_TYPED_TEST_SUITE_P(Nccl, Communicators, nccl_models);
+
+}  // namespace ballast_test

@@ -2,7 +2,6 @@
 #include <ballast/gpu/detail/nccl_transfers.hpp>
 
 #include <gmock/gmock.h>
-#include "../comm/transfer_checks.hpp"  // defines: ballast_test::transfer_checks
 #include "../route/sharded_steps.hpp"  // defines: ballast_test::{random_sharded_step, random_delays, ...}
 #include "../route/unit_steps.hpp"  // defines: ballast_test::{unit_step, random_unit_step, ...}
 #include "../support/hand_moved_clock.hpp"
@@ -16,7 +15,6 @@
 #include <ballast/route/sharded_exchange.hpp>
 #include <ballast/route/unit_exchange.hpp>
 
-#include <chrono>
 #include <cstddef>
 #include <latch>
 #include <vector>
@@ -31,48 +29,13 @@ using ballast_test::time_bound;
 
 using pair_communicator = ballast::nccl_communicator<>;
 using pinned_array = std::vector<std::byte, ballast::pinned_allocator<std::byte>>;
-using pair_checks = ballast_test::transfer_checks<pair_communicator, pinned_array>;
 
 static_assert(ballast::point_to_point<pair_communicator>);
 
 constexpr nccl_communicator_options patient = {.deadline = time_bound};
 
-class NcclTransfers : public testing::TestWithParam<std::size_t> {
- protected:
-  static void pass(std::vector<pair_checks::check> const& checks, std::size_t polls = 0)
-  {
-    for (auto const& check : checks) {
-      nccl_ranks ranks(GetParam());
-      ranks.make_non_blocking(polls);
-      ranks.run(patient, [&](pair_communicator& comm) {
-        SCOPED_TRACE(check.name);
-        check.run(comm);
-      });
-    }
-    EXPECT_EQ(ballast_test::live_communicators(), 0U);
-    EXPECT_EQ(ballast_test::live_pinned_arrays(), 0U);
-  }
-};
-
-TEST_P(NcclTransfers, MoveBytes)
-{
-  pass(pair_checks::data_checks());
-}
-
-TEST_P(NcclTransfers, MoveBytesWhereNcclIsNotBlocking)
-{
-  pass(pair_checks::data_checks(), 2);
-}
-
-TEST_P(NcclTransfers, AllocateNothingInTheSteadyState)
-{
-  pass(pair_checks::steady_state_checks());
-}
-
-INSTANTIATE_TEST_SUITE_P(Ranks, NcclTransfers, testing::Values(1, 2, 3, 8));
-
 // The sender goes on while its receiver has not begun; only its stream is behind.
-TEST(NcclTransfersOfTwo, LetTheSenderLeaveWhileTheReceiverSleeps)
+TEST(NcclTransfers, LetTheSenderLeaveWhileTheReceiverSleeps)
 {
   nccl_ranks ranks(2);
   std::latch sender_left(1);
@@ -96,7 +59,7 @@ TEST(NcclTransfersOfTwo, LetTheSenderLeaveWhileTheReceiverSleeps)
   });
 }
 
-TEST(NcclTransfersOfTwo, AreAbortedAtTheDeadline)
+TEST(NcclTransfers, AreAbortedAtTheDeadline)
 {
   ballast_test::hand_moved_clock clock;
   nccl_ranks ranks(2);
@@ -118,7 +81,7 @@ TEST(NcclTransfersOfTwo, AreAbortedAtTheDeadline)
   });
 }
 
-TEST(NcclTransfersOfTwo, ReportWhatNcclAndCudaRefuse)
+TEST(NcclTransfers, ReportWhatNcclAndCudaRefuse)
 {
   for (char const* const of_cuda : {"", "cudaEventRecord", "cudaEventCreateWithFlags"}) {
     SCOPED_TRACE(of_cuda);
