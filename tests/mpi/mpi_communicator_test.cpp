@@ -54,11 +54,11 @@ std::string name_of(testing::TestParamInfo<suite::check> const& info)
   return info.param.name;
 }
 
-INSTANTIATE_TEST_SUITE_P(Data, MpiCommunicator, testing::ValuesIn(suite::data_checks()), name_of);
-INSTANTIATE_TEST_SUITE_P(Mismatch, MpiCommunicator, testing::ValuesIn(suite::mismatch_checks()),
+INSTANTIATE_TEST_SUITE_P(All, MpiCommunicator,
+                         testing::ValuesIn(ballast_test::joined({suite::data_checks(),
+                                                                 suite::mismatch_checks(),
+                                                                 suite::steady_state_checks()})),
                          name_of);
-INSTANTIATE_TEST_SUITE_P(SteadyState, MpiCommunicator,
-                         testing::ValuesIn(suite::steady_state_checks()), name_of);
 
 class MpiCommunicatorData : public testing::TestWithParam<suite::check> {};
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ballast/comm/detail/mpi/mpi_transfers.hpp>
+// Transfers between two processes.
+#include <ballast/comm/point_to_point.hpp>
 
 #include <gtest/gtest.h>
 #include "../comm/transfer_checks.hpp"  // defines: ballast_test::transfer_checks
 #include "mpi_world.hpp"  // defines: ballast_test::{over_world, world_barrier, world_size, ...}
 
 #include <ballast/comm/mpi_communicator.hpp>
-#include <ballast/comm/point_to_point.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/result.hpp>
 
@@ -52,22 +52,14 @@ std::string name_of_transfer_check(testing::TestParamInfo<pair_suite::check> con
   return info.param.name;
 }
 
-INSTANTIATE_TEST_SUITE_P(Data, MpiTransfers, testing::ValuesIn(pair_suite::data_checks()),
+auto const checks_in_parts = ballast_test::joined(
+    {pair_suite::data_checks(), pair_suite::host_checks(), pair_suite::mismatch_checks()});
+INSTANTIATE_TEST_SUITE_P(
+    All, MpiTransfers,
+    testing::ValuesIn(ballast_test::joined({checks_in_parts, pair_suite::steady_state_checks()})),
+    name_of_transfer_check);
+INSTANTIATE_TEST_SUITE_P(All, MpiTransfersInParts, testing::ValuesIn(checks_in_parts),
                          name_of_transfer_check);
-INSTANTIATE_TEST_SUITE_P(Host, MpiTransfers, testing::ValuesIn(pair_suite::host_checks()),
-                         name_of_transfer_check);
-INSTANTIATE_TEST_SUITE_P(Mismatch, MpiTransfers, testing::ValuesIn(pair_suite::mismatch_checks()),
-                         name_of_transfer_check);
-INSTANTIATE_TEST_SUITE_P(SteadyState, MpiTransfers,
-                         testing::ValuesIn(pair_suite::steady_state_checks()),
-                         name_of_transfer_check);
-INSTANTIATE_TEST_SUITE_P(Data, MpiTransfersInParts, testing::ValuesIn(pair_suite::data_checks()),
-                         name_of_transfer_check);
-INSTANTIATE_TEST_SUITE_P(Host, MpiTransfersInParts, testing::ValuesIn(pair_suite::host_checks()),
-                         name_of_transfer_check);
-
-INSTANTIATE_TEST_SUITE_P(Mismatch, MpiTransfersInParts,
-                         testing::ValuesIn(pair_suite::mismatch_checks()), name_of_transfer_check);
 
 /// Rank 0 receives what rank 1 sends, which should be longer or shorter, in these parts.
 void expect_difference(mpi_communicator& comm, std::vector<std::byte>& array)

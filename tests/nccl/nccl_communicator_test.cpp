@@ -429,26 +429,6 @@ TEST(NcclCommunicator, NamesTheMissingOfASplitInBothModes)
   EXPECT_EQ(ballast_test::live_communicators(), 0U);
 }
 
-TEST(NcclCommunicator, NamesARankThatDiedBetweenSteps)
-{
-  hand_moved_clock clock;
-  nccl_ranks ranks(4);
-  ranks.run({.deadline = deadline, .verify = true}, [&](communicator& comm) {
-    pinned_bytes own(3), all(12);
-    for (int step = 0; step < 5; ++step) {
-      if (step == 3 && comm.rank() == rank_id{3}) { return clock.pass_when(3, deadline); }
-      auto done = comm.all_gather(own, all);
-      if (done) { done = comm.wait(); }
-      EXPECT_EQ(done.has_value(), step < 3);
-      if (!done) {
-        EXPECT_EQ(done.error().ranks, std::vector{rank_id{3}});
-        EXPECT_THAT(done.error().message,
-                    AllOf(HasSubstr("all_gather: rank 3 did not arrive"), HasSubstr("500 ms")));
-      }
-    }
-  });
-}
-
 // The array of the rank that gave up is gone when its peer comes.
 TEST(NcclCommunicator, LeavesArraysAloneOnceItGaveUp)  // Ensures (2)
 {

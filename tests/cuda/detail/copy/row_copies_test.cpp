@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ballast/cuda/detail/copy/row_copies.hpp>
 
+#include "../../../route/instances.hpp"
+#include "../../../route/random_rows.hpp"
+#include "../../../support/trials.hpp"
 #include "../../host_rows.hpp"
 
 #include <gtest/gtest.h>
@@ -11,6 +14,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <numeric>
 #include <span>
 #include <vector>
 
@@ -24,6 +28,37 @@ using ballast::route_plan;
 using ballast::row_array;
 using ballast::tokens;
 using ballast_test::route_memory;
+
+// Rows without an alignment, of ranks one after another in one device_route: what an earlier plan
+// has left behind what is there must not matter. That they are unpacked is seen over NCCL.
+TEST(RowCopies, PackTheHostsMessagesToTheLastByte)
+{
+  constexpr route_bound bound{.ranks = 11, .ranges = 300};
+  ballast::random_source random(20240607);
+  route_memory memory(bound);
+  device_route there(bound, memory.device(), memory.pinned());
+  for (int trial = 0; trial < ballast_test::trials_of(100); ++trial) {
+    std::size_t const ranks = 1 + random.below(9);
+    auto const bags = ballast_test::random_bags(ranks, random);
+    ballast_test::random_step const step(random.below(40), bags, random);
+    auto const widths = ballast_test::random_widths(random);
+    for (std::uint32_t rank = 0; rank < ranks; ++rank) {
+      SCOPED_TRACE(testing::Message() << "trial " << trial << ", rank " << rank);
+      auto const plan = ballast::plan_route(step.read, step.computed, rank_id{rank});
+      ASSERT_TRUE(there.stage(plan));
+      memory.upload();
+      ballast_test::rank_bytes own(widths, plan.rows_before, plan.rows_after, random);
+      auto const arrays = own.arrays();
+      std::vector<std::size_t> sizes(plan.ranks());
+      ballast::message_bytes(plan.sent.rows(), arrays, sizes);
+      std::vector<std::byte> messages(std::reduce(sizes.begin(), sizes.end()), std::byte{0xee});
+      auto expected = messages;
+      ballast::pack_rows(plan.sent, arrays, expected);
+      ballast_test::pack_by_list(there.sent(), device_rows(arrays), messages.data());
+      ASSERT_EQ(messages, expected);
+    }
+  }
+}
 
 // Three samples as long as samples can be, in rows wider than 4 KiB: places are beyond 2^44 bytes.
 TEST(RowCopies, OfManyGibibytesAreWhereTheyShouldBe)

@@ -2,11 +2,15 @@
 #include <ballast/cuda/detail/heads/ulysses_lists.hpp>
 
 #include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+#include <ballast/core/random.hpp>
 #include <ballast/cuda/strided_copy.hpp>
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <span>
+#include <type_traits>
 #include <vector>
 
 #include "../../../route/bag_arrays.hpp"
@@ -15,8 +19,11 @@
 namespace {
 
 using ballast::head_array;
+using ballast::head_shape;
 using ballast::strided_copy;
 using ballast_test::bag_case;
+using ballast_test::placed_blocks;
+using ballast_test::random_arrays;
 using ballast_test::tables_on_host;
 
 using packed_for_heads = ballast::detail::packed_for_heads;
@@ -27,6 +34,37 @@ using unpacked_to_tokens = ballast::detail::unpacked_to_tokens;
 static_assert(ballast::copy_list<packed_for_heads> && ballast::copy_list<unpacked_to_heads>);
 static_assert(ballast::copy_list<packed_for_tokens> && ballast::copy_list<unpacked_to_tokens>);
 static_assert(ballast::contiguous_copy_list<packed_for_tokens>);
+
+// To the last byte: padding is zero. That they are unpacked, and added up, is seen over NCCL.
+template <class List>
+void expect_packed_as_by_the_host(ballast::ulysses_plan const& plan, tables_on_host const& tables,
+                                  std::uint32_t gpu, std::span<head_array const> arrays)
+{
+  placed_blocks const placed(*tables, gpu, List::side, arrays);
+  std::vector<std::byte> messages(placed.messages, std::byte{0xee});
+  ballast_test::pack_by_list<List>(*tables, gpu, arrays, messages.data());
+  std::vector<std::byte> expected(messages.size());
+  constexpr bool to_heads = std::is_same_v<List, packed_for_heads>;
+  (to_heads ? ballast::pack_to_heads : ballast::pack_to_tokens)(plan, gpu, arrays, expected, 0);
+  RC_ASSERT(messages == expected);
+}
+
+RC_GTEST_PROP(UlyssesLists, PackAsTheHostDoes, ())
+{
+  ballast::random_source random(*rc::gen::arbitrary<std::uint64_t>());
+  bag_case const bag = ballast_test::random_bag(random, 8);
+  auto const plan = bag.plan();
+  tables_on_host const tables(bag);
+  std::array const shapes{head_shape{bag.query_heads, 1 + random.below(40)},
+                          head_shape{ballast_test::random_heads(random, bag), 1 + random.below(9)},
+                          head_shape{1, 16}};
+  for (std::uint32_t gpu = 0; gpu < bag.gpus; ++gpu) {
+    random_arrays const chunks(random, plan, gpu, true, shapes);
+    expect_packed_as_by_the_host<packed_for_heads>(plan, tables, gpu, chunks.arrays);
+    random_arrays const sequences(random, plan, gpu, false, shapes);
+    expect_packed_as_by_the_host<packed_for_tokens>(plan, tables, gpu, sequences.arrays);
+  }
+}
 
 // Nothing of it is read or written: only where copies would be is looked at.
 TEST(UlyssesLists, FindBytesBeyondFourGigabytes)
