@@ -2,13 +2,12 @@
 #include <ballast/route/sharded_exchange.hpp>
 
 #include "../support/counted_allocations.hpp"
-#include "../support/hand_moved_clock.hpp"
 #include "../support/trials.hpp"
-#include "sharded_steps.hpp"  // defines: ballast_test::{sharded_case, random_sharded_step, ...}
+#include "exchange_checks.hpp"  // defines: ballast_test::{expect_dead_rank_named, lone_rank}
+#include "sharded_steps.hpp"    // defines: ballast_test::{sharded_case, random_sharded_step, ...}
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <ballast/comm/point_to_point.hpp>
 #include <ballast/comm/run_ranks.hpp>
 #include <ballast/comm/thread_communicator.hpp>
 #include <ballast/core/ids.hpp>
@@ -29,7 +28,6 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <latch>
 #include <new>
 #include <optional>
 #include <span>
@@ -46,10 +44,9 @@ using ballast::rank_id;
 using ballast::result;
 using ballast::sharded_event;
 using ballast::sharded_exchange;
-using ballast::sharded_phase;
 using ballast::thread_communicator;
 using ballast::tokens;
-using ballast::transfer_id;
+using ballast_test::lone_rank;
 using ballast_test::random_delays;
 using ballast_test::sharded_arrays;
 using ballast_test::sharded_case;
@@ -246,44 +243,15 @@ TEST(ShardedExchange, AllocatesNothingInTheSteadyState)  // Ensures (3)
   });
 }
 
-// Every rank in turn does not come, or leaves. All others name it, in this call or in their next.
 TEST(ShardedExchange, NamesADeadRankToAll)
 {
-  ballast_test::hand_moved_clock clock;
   auto const step = step_of_four_packs();
-  for (bool const leaves : {true, false}) {
-    for (std::size_t dead = 0; dead < 8; ++dead) {
-      SCOPED_TRACE(testing::Message() << "rank " << dead << (leaves ? " left" : " is late"));
-      std::latch over(8);
-      auto const ends = ballast::run_ranks(
-          8,
-          [&](thread_communicator& comm) {
-            result<void> done;
-            if (to_index(comm.rank()) != dead) {
-              sharded_exchange exchange;
-              sharded_arrays arrays(step, comm.rank());
-              done = exchange.forward(comm, arrays.packs, arrays.inputs(), arrays.outputs(),
-                                      [&](std::size_t pack) { arrays.compute_forward(pack); });
-              if (done) { done = comm.barrier(); }  // whoever has nothing to do with it
-              over.arrive_and_wait();
-            } else if (leaves) {
-              over.count_down();
-            } else {
-              clock.pass_when(7, 200ms);
-              over.arrive_and_wait();
-            }
-            return done;
-          },
-          200ms);
-      for (std::size_t rank = 0; rank < ends.size(); ++rank) {
-        if (rank == dead) { continue; }
-        ASSERT_FALSE(ends[rank]);
-        EXPECT_EQ(ends[rank].error().code, leaves ? error_code::peer_lost : error_code::timed_out);
-        EXPECT_EQ(ends[rank].error().ranks, std::vector{ballast::to_id<rank_id>(dead)})
-            << ends[rank].error().message;
-      }
-    }
-  }
+  ballast_test::expect_dead_rank_named(8, [&](thread_communicator& comm) {
+    sharded_exchange exchange;
+    sharded_arrays arrays(step, comm.rank());
+    return exchange.forward(comm, arrays.packs, arrays.inputs(), arrays.outputs(),
+                            [&](std::size_t pack) { arrays.compute_forward(pack); });
+  });
 }
 
 // Attention of one rank throws, in each of its packs in turn, or what watches it: the others learn
@@ -374,115 +342,34 @@ TEST(ShardedExchange, RunsALayerOfATrainer)
   });
 }
 
-// One rank has another length than the others.
-TEST(ShardedExchange, TellsOfUnequalPlans)
+// One rank has another length, twice as many elements of half the width, goes backward, or has begun
+// more packs ahead, with the same arrays.
+TEST(ShardedExchange, TellsBothRanksWhatOneDidOtherwise)  // Ensures (5)
 {
+  enum class odd { length, element, direction, ahead };
   ballast::random_source random(4);
   ballast::device_groups const all(ballast::node_sizes::equal(1, 2), 2);
   std::vector const owner{*all.group_of(rank_id{0}, 2)};
-  std::vector<sharded_case> steps;
-  for (tokens const length : {8, 10}) { steps.push_back({all, {length}, owner, 4, 4, 2, random}); }
-  auto const ends = ballast::run_ranks(2, [&](thread_communicator& comm) {
-    sharded_arrays arrays(steps[to_index(comm.rank())], comm.rank());
-    sharded_exchange exchange;
-    return exchange.forward(comm, arrays.packs, arrays.inputs(), arrays.outputs(),
-                            [&](std::size_t pack) { arrays.compute_forward(pack); });
-  });
-  for (std::size_t rank = 0; rank < 2; ++rank) {
-    ASSERT_FALSE(ends[rank]);
-    EXPECT_EQ(ends[rank].error().code, error_code::mismatch) << ends[rank].error().message;
-    EXPECT_EQ(ends[rank].error().ranks, std::vector{ballast::to_id<rank_id>(1 - rank)});
-  }
-}
-
-// One rank goes backward, or has begun more packs ahead, with the same arrays.
-TEST(ShardedExchange, TellsOfAnotherDirectionOrAhead)  // Ensures (5)
-{
-  ballast::random_source random(4);
-  ballast::device_groups const all(ballast::node_sizes::equal(1, 2), 2);
-  sharded_case const step(all, {8}, {*all.group_of(rank_id{0}, 2)}, 4, 4, 2, random);
-  for (bool const backward : {false, true}) {
+  sharded_case const usual(all, {8}, owner, 4, 4, 2, random);
+  sharded_case const longer(all, {10}, owner, 4, 4, 2, random);
+  for (odd const what : {odd::length, odd::element, odd::direction, odd::ahead}) {
+    SCOPED_TRACE(static_cast<int>(what));
     ballast::run_ranks(2, [&](thread_communicator& comm) {
-      bool const odd = comm.rank() == rank_id{1};
-      sharded_arrays arrays(step, comm.rank());
-      sharded_exchange exchange(odd && !backward ? 2 : 1);
+      bool const differs = comm.rank() == rank_id{1};
+      sharded_arrays arrays(differs && what == odd::length ? longer : usual, comm.rank());
+      sharded_exchange exchange(differs && what == odd::ahead ? 2 : 1);
+      auto inputs = arrays.inputs();
+      for (auto& each : inputs) { each.element_bytes /= differs && what == odd::element ? 2 : 1; }
       auto const ignore = [](std::size_t) {};
-      auto const end =
-          odd && backward
-              ? exchange.backward(comm, arrays.packs, arrays.inputs(), arrays.outputs(), ignore)
-              : exchange.forward(comm, arrays.packs, arrays.inputs(), arrays.outputs(), ignore);
+      auto const end = differs && what == odd::direction
+                           ? exchange.backward(comm, arrays.packs, inputs, arrays.outputs(), ignore)
+                           : exchange.forward(comm, arrays.packs, inputs, arrays.outputs(), ignore);
       ASSERT_FALSE(end);
       EXPECT_EQ(end.error().code, error_code::mismatch) << end.error().message;
+      EXPECT_EQ(end.error().ranks, std::vector{differs ? rank_id{0} : rank_id{1}});
     });
   }
 }
-
-// One rank has elements of half the width, twice as many.
-TEST(ShardedExchange, TellsOfOtherElements)  // Ensures (5)
-{
-  ballast::random_source random(4);
-  ballast::device_groups const all(ballast::node_sizes::equal(1, 2), 2);
-  sharded_case const step(all, {8}, {*all.group_of(rank_id{0}, 2)}, 4, 4, 2, random);
-  auto const ends = ballast::run_ranks(2, [&](thread_communicator& comm) {
-    sharded_arrays arrays(step, comm.rank());
-    auto inputs = arrays.inputs();
-    for (auto& each : inputs) { each.element_bytes /= comm.rank() == rank_id{1} ? 2 : 1; }
-    sharded_exchange exchange;
-    return exchange.forward(comm, arrays.packs, inputs, arrays.outputs(),
-                            [&](std::size_t pack) { arrays.compute_forward(pack); });
-  });
-  for (std::size_t rank = 0; rank < 2; ++rank) {
-    ASSERT_FALSE(ends[rank]);
-    EXPECT_EQ(ends[rank].error().code, error_code::mismatch) << ends[rank].error().message;
-    EXPECT_EQ(ends[rank].error().ranks, std::vector{ballast::to_id<rank_id>(1 - rank)});
-  }
-}
-
-/// Rank 0 of two, alone: its transfers arrive at once, it receives what it sends, and one may throw,
-/// fail or refuse to be cancelled.
-struct lone_pair_rank {
-  std::size_t throws_at = 1'000'000;
-  std::size_t fails_at = 1'000'000;
-  bool lets_go = true;
-  std::size_t begun = 0;
-  std::size_t waited = 0;
-  std::size_t ended = 0;
-  std::span<std::byte> receives = {};
-
-  [[nodiscard]] rank_id rank() const { return rank_id{0}; }
-  [[nodiscard]] std::size_t size() const { return 2; }
-  result<transfer_id> send(std::span<std::byte const> bytes, rank_id /*peer*/)
-  {
-    std::ranges::copy(bytes.first(std::min(bytes.size(), receives.size())), receives.begin());
-    return begin();
-  }
-  result<transfer_id> receive(std::span<std::byte> bytes, rank_id /*peer*/)
-  {
-    receives = bytes;
-    return begin();
-  }
-  result<void> start() { return {}; }
-  result<bool> is_done(transfer_id /*transfer*/) { return true; }
-  result<void> wait_for(transfer_id /*transfer*/)
-  {
-    if (waited++ == fails_at) { return ballast::fail(error_code::transport, 0, "broken"); }
-    ++ended;
-    return {};
-  }
-  bool cancel(transfer_id /*transfer*/)
-  {
-    ++ended;
-    return lets_go;
-  }
-
- private:
-  result<transfer_id> begin()
-  {
-    if (begun == throws_at) { throw std::bad_alloc(); }
-    return ballast::to_id<transfer_id>(begun++);
-  }
-};
-static_assert(ballast::point_to_point<lone_pair_rank>);
 
 TEST(ShardedExchange, EndsItsTransfersWhereTheCommunicatorFails)  // Ensures (4)
 {
@@ -492,7 +379,7 @@ TEST(ShardedExchange, EndsItsTransfersWhereTheCommunicatorFails)  // Ensures (4)
                           random);
   for (std::size_t at = 0; at < 4; ++at) {  // a receive and a send, in both directions
     for (bool const throws : {true, false}) {
-      lone_pair_rank comm;
+      lone_rank comm{.arrived = true};
       (throws ? comm.throws_at : comm.fails_at) = at;
       sharded_exchange exchange;
       sharded_arrays arrays(step, rank_id{0});
@@ -514,7 +401,7 @@ TEST(ShardedExchange, EndsItsTransfersWhereTheCommunicatorFails)  // Ensures (4)
 
 TEST(ShardedExchangeDeathTest, RejectsPacksAndArraysOfOthers)
 {
-  lone_pair_rank comm;
+  lone_rank comm;
   auto const of_eight = step_of_four_packs();
   sharded_arrays other(of_eight, rank_id{0});
   EXPECT_DEATH((void)sharded_exchange<>().forward(comm, other.packs, other.inputs(),

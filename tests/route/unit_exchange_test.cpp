@@ -2,14 +2,13 @@
 #include <ballast/route/unit_exchange.hpp>
 
 #include "../support/counted_allocations.hpp"
-#include "../support/hand_moved_clock.hpp"
 #include "../support/trials.hpp"
-#include "instances.hpp"   // defines: ballast_test::named_rows
-#include "unit_steps.hpp"  // defines: ballast_test::{unit_step, random_unit_step, ...}
+#include "exchange_checks.hpp"  // defines: ballast_test::{expect_dead_rank_named, lone_rank}
+#include "instances.hpp"        // defines: ballast_test::named_rows
+#include "unit_steps.hpp"       // defines: ballast_test::{unit_step, random_unit_step, ...}
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <ballast/comm/point_to_point.hpp>
 #include <ballast/comm/run_ranks.hpp>
 #include <ballast/comm/thread_communicator.hpp>
 #include <ballast/core/random.hpp>
@@ -42,6 +41,7 @@ using ballast::tokens;
 using ballast::transfer_id;
 using ballast::unit_exchange;
 using ballast::unit_strategy;
+using ballast_test::lone_rank;
 using ballast_test::step_arrays;
 using ballast_test::unit_step;
 
@@ -223,52 +223,23 @@ TEST(UnitExchange, AllocatesNothingInTheSteadyState)  // Ensures (3)
   });
 }
 
-// Every rank in turn does not come, or leaves. All others name it, in this call or in their next.
 TEST(UnitExchange, NamesADeadRankToAll)
 {
-  ballast_test::hand_moved_clock clock;
   unit_step const step({2, 1, 1}, {4, 1, 1}, std::vector<tokens>(8, 100));
-  for (bool const leaves : {true, false}) {
-    for (unit_strategy const strategy : ballast::all_unit_strategies) {
-      for (std::size_t dead = 0; dead < step.ranks; ++dead) {
-        SCOPED_TRACE(testing::Message() << name_of(strategy) << ", rank " << dead << " is dead");
-        std::latch over(static_cast<std::ptrdiff_t>(step.ranks));
-        auto const ends = ballast::run_ranks(
-            step.ranks,
-            [&](thread_communicator& comm) {
-              result<void> done;
-              if (to_index(comm.rank()) != dead) {
-                auto const plan =
-                    plan_units(step.from, step.to, step.units(), strategy, comm.rank());
-                std::vector<int> x(static_cast<std::size_t>(plan.rows_before()));
-                std::vector<int> y(static_cast<std::size_t>(plan.rows_after()));
-                unit_exchange exchange;
-                for (int microbatch = 0; microbatch < 3 && done; ++microbatch) {
-                  done = exchange.forward(comm, plan, rows_of(x, y));
-                  if (done) { done = exchange.backward(comm, plan, rows_of(y, x)); }
-                }
-                if (done) { done = exchange.finish(comm); }
-                if (done) { done = comm.barrier(); }  // whoever has nothing to do with it
-              }
-              if (leaves && to_index(comm.rank()) == dead) {
-                over.count_down();
-              } else {
-                if (to_index(comm.rank()) == dead) { clock.pass_when(step.ranks - 1, 200ms); }
-                over.arrive_and_wait();
-              }
-              return done;
-            },
-            200ms);
-        for (std::size_t rank = 0; rank < ends.size(); ++rank) {
-          if (rank == dead) { continue; }
-          ASSERT_FALSE(ends[rank]);
-          EXPECT_EQ(ends[rank].error().code,
-                    leaves ? error_code::peer_lost : error_code::timed_out);
-          EXPECT_EQ(ends[rank].error().ranks, std::vector{ballast::to_id<rank_id>(dead)})
-              << ends[rank].error().message;
-        }
+  for (unit_strategy const strategy : ballast::all_unit_strategies) {
+    SCOPED_TRACE(name_of(strategy));
+    ballast_test::expect_dead_rank_named(step.ranks, [&](thread_communicator& comm) {
+      auto const plan = plan_units(step.from, step.to, step.units(), strategy, comm.rank());
+      std::vector<int> x(static_cast<std::size_t>(plan.rows_before()));
+      std::vector<int> y(static_cast<std::size_t>(plan.rows_after()));
+      unit_exchange exchange;
+      result<void> done;
+      for (int microbatch = 0; microbatch < 3 && done; ++microbatch) {
+        done = exchange.forward(comm, plan, rows_of(x, y));
+        if (done) { done = exchange.backward(comm, plan, rows_of(y, x)); }
       }
-    }
+      return done ? exchange.finish(comm) : done;
+    });
   }
 }
 
@@ -380,58 +351,6 @@ TEST(UnitExchange, SendsOnAfterAMismatchOfAnEarlierMessage)
   });
 }
 
-// One rank of three, alone: its transfers end when the test says so, and one may throw or fail. It
-// receives what it sends then.
-struct lone_rank {
-  rank_id self{};
-  std::size_t throws_at = 1'000'000;
-  bool arrived = false;
-  std::size_t under_way = 0;  // is_done says so of this and later transfers, once `arrived`
-  bool lost = false;          // a wait fails
-  std::size_t begun = 0;
-  std::size_t ended = 0;
-  std::vector<transfer_id> cancelled = {};
-  std::span<std::byte> receives = {};
-
-  [[nodiscard]] rank_id rank() const { return self; }
-  [[nodiscard]] std::size_t size() const { return 3; }
-  result<transfer_id> send(std::span<std::byte const> bytes, rank_id /*peer*/)
-  {
-    if (bytes.size() == receives.size()) { std::ranges::copy(bytes, receives.begin()); }
-    return begin();
-  }
-  result<transfer_id> receive(std::span<std::byte> bytes, rank_id /*peer*/)
-  {
-    receives = bytes;
-    return begin();
-  }
-  result<void> start() { return {}; }
-  result<bool> is_done(transfer_id transfer)
-  {
-    return arrived && (under_way == 0 || ballast::to_index(transfer) < under_way);
-  }
-  result<void> wait_for(transfer_id /*transfer*/)
-  {
-    if (lost) { return ballast::fail(error_code::peer_lost, 0, "a rank is gone"); }
-    ++ended;
-    return {};
-  }
-  bool cancel(transfer_id transfer)
-  {
-    cancelled.push_back(transfer);
-    ++ended;
-    return true;
-  }
-
- private:
-  result<transfer_id> begin()
-  {
-    if (begun == throws_at) { throw std::bad_alloc(); }
-    return ballast::to_id<transfer_id>(begun++);
-  }
-};
-static_assert(ballast::point_to_point<lone_rank>);
-
 // No transfer is left that would use memory which the object frees.
 TEST(UnitExchange, EndsItsTransfersWhereTheCommunicatorThrows)
 {
@@ -445,7 +364,7 @@ TEST(UnitExchange, EndsItsTransfersWhereTheCommunicatorThrows)
   std::vector<int> none, four(4);
   for (std::size_t const throws_at : {0U, 1U}) {
     for (bool const forward : {true, false}) {
-      lone_rank comm{.self = rank_id{1}, .throws_at = throws_at};
+      lone_rank comm{.self = rank_id{1}, .ranks = 3, .throws_at = throws_at};
       unit_exchange exchange;
       EXPECT_THROW((void)(forward ? exchange.forward(comm, plan, rows_of(none, four))
                                   : exchange.backward(comm, plan, rows_of(four, none))),
@@ -462,7 +381,7 @@ TEST(UnitExchange, EndsItsNewestSendsFirst)
   unit_step const step({1, 1, 1}, {1, 1, 1}, {1000}, 3);
   auto const plan = plan_units(step.from, step.to, step.units(), unit_strategy::direct, rank_id{0});
   std::vector<std::byte> x(1000), none;
-  lone_rank comm;
+  lone_rank comm{.ranks = 3};
   unit_exchange exchange;
   auto const send = [&] { return exchange.forward(comm, plan, rows_of(x, none, 1)); };
   for (int call = 0; call < 3; ++call) { EXPECT_TRUE(send()); }
@@ -470,7 +389,7 @@ TEST(UnitExchange, EndsItsNewestSendsFirst)
   comm.under_way = 1;  // the first has ended, so that its memory is used for the fourth
   EXPECT_TRUE(send());
   ASSERT_EQ(comm.ended, 1U);
-  comm.lost = true;
+  comm.fails_at = 0;
   EXPECT_FALSE(exchange.finish(comm));
   EXPECT_EQ(comm.cancelled, (std::vector{transfer_id{4}, transfer_id{5},  // of finish() itself
                                          transfer_id{3}, transfer_id{2}, transfer_id{1}}));
@@ -482,7 +401,7 @@ TEST(UnitExchange, UsesItsMemoryAgainInAnotherOrder)  // Ensures (3)
   unit_step const step({1, 1, 1}, {1, 1, 1}, {1000}, 3);
   auto const plan = plan_units(step.from, step.to, step.units(), unit_strategy::direct, rank_id{0});
   std::vector<std::byte> x(9000), none;
-  lone_rank comm;
+  lone_rank comm{.ranks = 3};
   unit_exchange exchange;
   auto const send = [&](std::size_t width) {
     return exchange.forward(comm, plan, rows_of(std::span(x).first(1000 * width), none, width));
