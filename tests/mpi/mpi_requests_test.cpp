@@ -112,6 +112,24 @@ TEST_F(MpiRequests, IgnoreRollCallsOfRanksThatAreNotInTheGroup)
   }
 }
 
+// Each rank from 1 on has come to one operation more than the one before; the roll is for 2.
+TEST_F(MpiRequests, CompareOperationsWhoseNumbersBeginAgain)
+{
+  for (int const earlier : {0, 4'000, 8'190}) {  // the last goes on from 0
+    MPI_Comm_dup(MPI_COMM_WORLD, &control_);
+    auto& roll = roll_of(ballast_test::world_members(), self_);
+    for (int left = earlier + (self_ == 0 ? 2 : static_cast<int>(self_)); left > 0; --left) {
+      roll.come();
+    }
+    if (self_ == 0) {
+      roll.call(presence::here, 1s);
+      continue;
+    }
+    hear(roll, 1);
+    EXPECT_EQ(roll.standing(), self_ > 2 ? presence::here : presence::late) << earlier;
+  }
+}
+
 // A rank that has told all that it is here, and then hears that it was missing, is late for all.
 TEST_F(MpiRequests, CorrectWhatARankSaidBeforeItWasMissed)
 {
