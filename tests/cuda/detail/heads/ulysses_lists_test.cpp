@@ -66,6 +66,22 @@ RC_GTEST_PROP(UlyssesLists, PackAsTheHostDoes, ())
   }
 }
 
+// Both heads are on several GPUs, so no copy writes them: threads that add them up run beside.
+TEST(UlyssesLists, LeaveSharedHeadsToTheSums)
+{
+  bag_case const bag{4, {4, 9}, 6};  // heads of two: shares {0}, {0, 1}, {1}, {1}
+  tables_on_host const tables(bag);
+  ballast::random_source random(20240607);
+  std::array const shapes{head_shape{2, 5}};
+  for (std::uint32_t gpu = 0; gpu < bag.gpus; ++gpu) {
+    random_arrays const held(random, bag.plan(), gpu, false, shapes);
+    placed_blocks const placed(*tables, gpu, unpacked_to_tokens::side, held.arrays);
+    std::vector<std::byte> const messages(placed.messages);
+    unpacked_to_tokens const list{placed.copies(), messages.data()};
+    for (std::uint32_t at = 0; at < list.count(); ++at) { EXPECT_EQ(list(at).bytes(), 0U); }
+  }
+}
+
 // Nothing of it is read or written: only where copies would be is looked at.
 TEST(UlyssesLists, FindBytesBeyondFourGigabytes)
 {
