@@ -2,27 +2,15 @@
 // Calls that succeed, drawn at random: what --plan writes and --format json says, against what is
 // counted here from the trace alone. BALLAST_DRAWN_CALLS is how many, for more than usual.
 
-#include "program.hpp"  // defines: ballast_test::program_test, ...
+#include "program.hpp"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <ballast/core/random.hpp>
 
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <cstdlib>
 #include <functional>
 #include <limits>
-#include <map>
 #include <numeric>
-#include <set>
-#include <sstream>
-#include <string>
-#include <utility>
-#include <vector>
 
-namespace {
+namespace drawn_calls {
 
 using nlohmann::json;
 
@@ -65,8 +53,10 @@ drawn_call draw(ballast::random_source& random)
   drawn_call call;
   bool const is_small = one_in(2);
   long const rows = is_small ? 3 + below(5) : 20 + below(60);
+  long total = 0;
   for (long row = 0; row < rows; ++row) {
     call.rows.push_back({one_in(4) ? 8 + below(400) : 8 + below(60), below(rows), below(2)});
+    total += call.rows.back().tokens;
   }
   call.gpus_of_bag = 1L << below(3);
   call.bags = 1 + below(is_small ? 3 : 4);
@@ -82,8 +72,6 @@ drawn_call draw(ballast::random_source& random)
        << (call.together ? " --together grp" : "");
   call.is_grid = one_in(3);
   if (call.is_grid) {
-    long total = 0;
-    for (trace_row const& row : call.rows) { total += row.tokens; }
     call.cap = 408 + below(1 + total / call.bags);
     call.multiple = one_in(3) ? 2 : 1;
     call.meets_often = one_in(2);
@@ -92,20 +80,10 @@ drawn_call draw(ballast::random_source& random)
          << call.multiple << (call.meets_often ? " --meet microbatch" : "")
          << (call.has_kinds ? " --kind kind" : "");
   } else {
-    std::vector<std::string> const policies = {"refine",
-                                               "lpt",
-                                               "kk",
-                                               "exact:nodes=1000",
-                                               "equal_count",
-                                               "greedy_knapsack",
-                                               "round_robin",
-                                               "capped:kk",
-                                               "least_movement:lpt",
-                                               "equal_count",
-                                               "refine:lpt",
-                                               "exact:kk",
-                                               "capped:equal_count",
-                                               "padded_batches"};
+    std::string const names =
+        "refine lpt kk exact:nodes=1000 equal_count greedy_knapsack round_robin capped:kk "
+        "least_movement:lpt equal_count refine:lpt exact:kk capped:equal_count padded_batches";
+    auto const policies = ballast_test::split(names, " ");
     std::string const policy = policies[random.below(policies.size())];
     call.pads = policy == "padded_batches";
     call.equal_counts = policy.ends_with("equal_count");
@@ -117,8 +95,6 @@ drawn_call draw(ballast::random_source& random)
     text.str("");
     text << all << " --policy " << policy;
     if (!call.pads && one_in(3)) {
-      long total = 0;
-      for (trace_row const& row : call.rows) { total += row.tokens; }
       long const each = total / (call.bags * call.gpus_of_bag) + 100 + below(400);
       call.cap = each * call.gpus_of_bag;
       text << " --most-tokens-per-gpu " << each;
@@ -130,19 +106,12 @@ drawn_call draw(ballast::random_source& random)
 
 std::vector<plan_line> lines_of(std::string const& csv)
 {
-  std::istringstream text(csv);
-  std::string line;
-  std::getline(text, line);
-  EXPECT_EQ(line, "step,sample,rank,slot,tokens,cost,bag");
+  EXPECT_THAT(csv, testing::StartsWith("step,sample,rank,slot,tokens,cost,bag\n"));
   std::vector<plan_line> lines;
-  while (std::getline(text, line)) {
-    std::ranges::replace(line, ',', ' ');
-    std::istringstream fields(line);
-    plan_line each{};
-    fields >> each.step >> each.sample >> each.rank >> each.slot >> each.tokens >> each.cost >>
-        each.bag;
-    EXPECT_TRUE(fields && fields.eof()) << line;
-    lines.push_back(each);
+  for (auto const& row : ballast_test::rows_of(csv)) {
+    auto const in = [&row](char const* name) { return std::stol(row.at(name)); };
+    lines.push_back(
+        {in("step"), in("sample"), in("rank"), in("slot"), in("tokens"), in("cost"), in("bag")});
   }
   return lines;
 }
@@ -322,8 +291,9 @@ TEST_F(BallastDrawnCalls, WriteWhatIsTrue)
       trace += std::to_string(row.tokens) + "," + std::to_string(row.group) + "," +
                std::to_string(row.kind) + "\n";
     }
-    std::string const arguments = "plan --trace " + file("trace.csv", trace) + call.arguments +
-                                  " --plan " + path("plan.csv") + " --format json";
+    file("trace.csv", trace);
+    std::string const arguments =
+        "plan --trace trace.csv" + call.arguments + " --plan plan.csv --format json";
     SCOPED_TRACE(arguments + "\n" + trace);
     auto const result = run(arguments);
     if (result.exit_code == 1 && call.cap < std::numeric_limits<long>::max()) {
@@ -333,7 +303,7 @@ TEST_F(BallastDrawnCalls, WriteWhatIsTrue)
     }
     ASSERT_EQ(result.exit_code, 0) << result.error;
     ++succeeded;
-    auto const steps = placed(call, lines_of(ballast_test::content_of(path("plan.csv"))));
+    auto const steps = placed(call, lines_of(content("plan.csv")));
     ASSERT_FALSE(HasFailure());
     expect_covered(call, steps);
     expect_true(call, json::parse(result.out), steps);
@@ -356,27 +326,22 @@ TEST_F(BallastDrawnCalls, PackWhatIsTrue)
     long const multiple = static_cast<long>(1 + random.below(3));
     long const rounded = random.below(2) == 0 ? 1 : 8;
     bool const is_padded = random.below(3) == 0;
-    json const said = json_of(
-        "pack --trace " + file("trace.csv", trace) + " --length tokens --capacity " +
-        std::to_string(capacity) + " --most-samples " + std::to_string(most) + " --multiple-of " +
-        std::to_string(multiple) + " --length-multiple " + std::to_string(rounded) +
-        (is_padded ? " --padded" : "") + " --plan " + path("bins.csv"));
+    file("trace.csv", trace);
+    json const said =
+        json_of("pack --trace trace.csv --length tokens --capacity " + std::to_string(capacity) +
+                " --most-samples " + std::to_string(most) + " --multiple-of " +
+                std::to_string(multiple) + " --length-multiple " + std::to_string(rounded) +
+                (is_padded ? " --padded" : "") + " --plan bins.csv");
     SCOPED_TRACE(said.dump() + trace);
-    std::istringstream text(ballast_test::content_of(path("bins.csv")));
-    std::string line;
-    std::getline(text, line);
-    ASSERT_EQ(line, "step,sample,bag,tokens");
+    ASSERT_THAT(content("bins.csv"), testing::StartsWith("step,sample,bag,tokens\n"));
     std::set<long> seen;
     std::map<long, std::vector<long>> bins;
-    while (std::getline(text, line)) {
-      std::ranges::replace(line, ',', ' ');
-      std::istringstream fields(line);
-      long step, sample, bin, tokens;
-      ASSERT_TRUE(fields >> step >> sample >> bin >> tokens) << line;
-      ASSERT_TRUE(step == 0 && sample >= 0 && sample < std::ssize(lengths)) << line;
-      EXPECT_TRUE(seen.insert(sample).second) << line;
-      bins[bin].push_back((lengths[static_cast<std::size_t>(sample)] + rounded - 1) / rounded *
-                          rounded);
+    for (auto const& row : ballast_test::rows_of(content("bins.csv"))) {
+      long const sample = std::stol(row.at("sample"));
+      ASSERT_TRUE(row.at("step") == "0" && sample >= 0 && sample < std::ssize(lengths)) << sample;
+      EXPECT_TRUE(seen.insert(sample).second) << sample;
+      long const length = lengths[static_cast<std::size_t>(sample)];
+      bins[std::stol(row.at("bag"))].push_back((length + rounded - 1) / rounded * rounded);
     }
     EXPECT_EQ(seen.size(), lengths.size());
     long total = 0;
@@ -401,4 +366,4 @@ TEST_F(BallastDrawnCalls, PackWhatIsTrue)
   }
 }
 
-}  // namespace
+}  // namespace drawn_calls

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
+// What every test of the command line includes, and the fixture that runs the program.
 #ifndef BALLAST_TESTS_CLI_PROGRAM_HPP
 #define BALLAST_TESTS_CLI_PROGRAM_HPP
 
 #include "../support/temporary_folder.hpp"
+#include "../support/trials.hpp"
 
+#include <sys/stat.h>
 #include <sys/wait.h>
 
 #include <gmock/gmock.h>
@@ -13,14 +16,18 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <set>
 #include <sstream>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 namespace ballast_test {
 
@@ -39,7 +46,40 @@ inline std::string content_of(std::filesystem::path const& path)
   return text.str();
 }
 
-/// A folder of its own for each test, gone afterwards, and the program under test.
+inline std::vector<std::string> split(std::string const& text, std::string_view separator)
+{
+  std::vector<std::string> parts;
+  std::size_t from = 0;
+  for (std::size_t at = 0; (at = text.find(separator, from)) != text.npos;) {
+    parts.push_back(text.substr(from, at - from));
+    from = at + separator.size();
+  }
+  parts.push_back(text.substr(from));
+  return parts;
+}
+
+using csv_row = std::map<std::string, std::string>;
+
+/// Rows of a CSV text by the names in its header.
+inline std::vector<csv_row> rows_of(std::string const& text)
+{
+  std::istringstream lines(text);
+  std::string line;
+  std::getline(lines, line);
+  auto const names = split(line, ",");
+  std::vector<csv_row> rows;
+  while (std::getline(lines, line)) {
+    auto const values = split(line, ",");
+    EXPECT_EQ(values.size(), names.size()) << line;
+    rows.emplace_back();
+    for (std::size_t at = 0; at < std::min(values.size(), names.size()); ++at) {
+      rows.back()[names[at]] = values[at];
+    }
+  }
+  return rows;
+}
+
+/// A folder of its own for each test, in which the program runs and which is gone afterwards.
 class program_test : public testing::Test {
  protected:
   void SetUp() override
@@ -49,15 +89,13 @@ class program_test : public testing::Test {
     program_ = named;
   }
 
-  /// Runs the program; `before` is what the shell does first, such as to limit memory, and `input`
-  /// the file that is its standard input.
-  answer run(std::string const& arguments, std::string const& before = "",
-             std::string const& input = "/dev/null") const
+  /// Runs a command of the shell in the folder.
+  answer run_in_shell(std::string const& command) const
   {
-    std::filesystem::path const errors = folder_ / "stderr";
-    std::string const command = before + "'" + program_ + "' " + arguments + " 2>'" +
-                                errors.string() + "' <'" + input + "'";
-    std::FILE* const pipe = popen(command.c_str(), "r");
+    std::filesystem::path const errors = temporary_.path() / "stderr";
+    std::string const whole =
+        "cd '" + path() + "'; { " + command + "\n} 2>'" + errors.string() + "' </dev/null";
+    std::FILE* const pipe = popen(whole.c_str(), "r");
     answer result;
     std::array<char, 4096> part{};
     while (std::size_t const size = std::fread(part.data(), 1, part.size(), pipe)) {
@@ -65,8 +103,18 @@ class program_test : public testing::Test {
     }
     int const status = pclose(pipe);
     result.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-    result.error = content_of(errors);
+    // What is told of a call that takes long is of the machine's load.
+    std::istringstream lines(content_of(errors));
+    for (std::string line; std::getline(lines, line);) {
+      if (!line.ends_with(" s so far")) { result.error += line + "\n"; }
+    }
     return result;
+  }
+
+  /// Runs the program; `before` is what the shell does first, such as to limit memory.
+  answer run(std::string const& arguments, std::string const& before = "") const
+  {
+    return run_in_shell(before + "'" + program_ + "' " + arguments);
   }
 
   /// What a run with --format json says, which succeeds.
@@ -78,20 +126,23 @@ class program_test : public testing::Test {
     return result.exit_code == 0 ? nlohmann::json::parse(result.out) : nlohmann::json();
   }
 
-  std::string file(std::string const& name, std::string_view content) const
+  void file(std::string const& name, std::string_view content) const
   {
-    std::ofstream(folder_ / name, std::ios::binary) << content;
-    return (folder_ / name).string();
+    std::ofstream(path(name), std::ios::binary) << content;
   }
-  std::string path(std::string const& name) const { return (folder_ / name).string(); }
+  std::string path(std::string const& name = "") const
+  {
+    return (temporary_.path() / "files" / name).string();
+  }
+  std::string content(std::string const& name) const { return content_of(path(name)); }
   std::string const& program() const { return program_; }
 
-  /// The names of all files in the folder, but for what the program said.
+  /// The names of all files in the folder.
   std::set<std::string> names() const
   {
     std::set<std::string> all;
-    for (auto const& each : std::filesystem::directory_iterator(folder_)) {
-      if (each.path() != folder_ / "stderr") { all.insert(each.path().filename().string()); }
+    for (auto const& each : std::filesystem::directory_iterator(path())) {
+      all.insert(each.path().filename().string());
     }
     return all;
   }
@@ -99,12 +150,11 @@ class program_test : public testing::Test {
  private:
   std::string program_;
   temporary_folder temporary_;
-  std::filesystem::path folder_ = temporary_.path();
+  bool const is_made_ = std::filesystem::create_directory(temporary_.path() / "files");
 };
 
 /// 32 GPUs that read images of four sizes, few of them large.
-inline constexpr char const* mixed =
-    "--codes g16b4i256f1s0,g4b5i512f1s0,g4b5i1024f1s0,g8b1i2048f1s0 ";
+inline std::string const mixed = "--codes g16b4i256f1s0,g4b5i512f1s0,g4b5i1024f1s0,g8b1i2048f1s0 ";
 
 /// One sentence on standard error, nothing on standard output.
 inline void expect_refused(answer const& result, int exit_code, std::string const& why)

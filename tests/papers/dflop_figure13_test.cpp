@@ -5,7 +5,6 @@
 
 #include "on_page.hpp"
 
-#include <gtest/gtest.h>
 #include <ballast/core/jagged.hpp>
 #include <ballast/core/random.hpp>
 #include <ballast/cost/cost_spec.hpp>
@@ -22,17 +21,6 @@
 #include <ballast/pipeline/stage_graph.hpp>
 #include <ballast/text/read_file.hpp>
 #include <ballast/workload/length_trace.hpp>
-
-#include <algorithm>
-#include <array>
-#include <cstddef>
-#include <cstdint>
-#include <cstdio>
-#include <cstdlib>
-#include <ostream>
-#include <span>
-#include <string>
-#include <vector>
 
 namespace {
 

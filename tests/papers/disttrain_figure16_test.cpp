@@ -7,7 +7,6 @@
 #include "../support/disttrain_models.hpp"
 #include "on_page.hpp"
 
-#include <gtest/gtest.h>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/random.hpp>
@@ -30,18 +29,6 @@
 #include <ballast/text/read_file.hpp>
 #include <ballast/topology/bag_layout.hpp>
 #include <ballast/workload/length_trace.hpp>
-
-#include <algorithm>
-#include <array>
-#include <cstddef>
-#include <cstdint>
-#include <cstdio>
-#include <cstdlib>
-#include <numeric>
-#include <span>
-#include <string>
-#include <utility>
-#include <vector>
 
 namespace {
 

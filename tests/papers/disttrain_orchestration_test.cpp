@@ -10,17 +10,8 @@
 #include "../support/disttrain_models.hpp"
 #include "on_page.hpp"
 
-#include <gtest/gtest.h>
 #include <ballast/cost/known_models.hpp>
 #include <ballast/parallelism/orchestrate.hpp>
-
-#include <algorithm>
-#include <array>
-#include <cstddef>
-#include <cstdint>
-#include <cstdio>
-#include <string>
-#include <vector>
 
 namespace {
 

@@ -4,7 +4,6 @@
 // fewest tokens. With exchanges at no price every sequence is split as far as heads allow, which the
 // paper rejects, so both are judged with exchanges priced too.
 
-#include <gtest/gtest.h>
 #include <ballast/core/random.hpp>
 #include <ballast/cost/quadratic_cost.hpp>
 #include <ballast/partition/longest_processing_time.hpp>
@@ -16,17 +15,6 @@
 #include "../support/sharding_strategies.hpp"
 #include "../support/trials.hpp"
 #include "on_page.hpp"
-
-#include <algorithm>
-#include <array>
-#include <cstddef>
-#include <cstdint>
-#include <cstdio>
-#include <cstdlib>
-#include <numeric>
-#include <span>
-#include <string>
-#include <vector>
 
 namespace {
 

@@ -5,23 +5,12 @@
 
 #include "on_page.hpp"
 
-#include <gtest/gtest.h>
 #include <ballast/ballast.hpp>
 #include <ballast/cost.hpp>
 #include <ballast/parallelism.hpp>
 #include <ballast/partition.hpp>
 #include <ballast/report.hpp>
 #include <ballast/workload.hpp>
-
-#include <algorithm>
-#include <array>
-#include <bit>
-#include <cstddef>
-#include <cstdint>
-#include <cstdio>
-#include <span>
-#include <string>
-#include <vector>
 
 namespace {
 

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// What tests of papers' figures include, and the page that their figures stand on.
 #ifndef BALLAST_TESTS_PAPERS_ON_PAGE_HPP
 #define BALLAST_TESTS_PAPERS_ON_PAGE_HPP
 
@@ -6,10 +7,20 @@
 #include <gtest/gtest.h>
 #include <ballast/text/read_file.hpp>
 
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
 #include <cstdio>
+#include <cstdlib>
 #include <initializer_list>
+#include <numeric>
+#include <ostream>
 #include <span>
 #include <string>
+#include <utility>
+#include <vector>
 
 namespace ballast_test {
 

@@ -2,14 +2,28 @@
 #ifndef BALLAST_TESTS_CLI_PAGES_MARKUP_HPP
 #define BALLAST_TESTS_CLI_PAGES_MARKUP_HPP
 
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+#include <ballast/core/ids.hpp>
+#include <ballast/core/quantities.hpp>
+
+#include <algorithm>
 #include <cctype>
+#include <cmath>
 #include <cstddef>
+#include <cstdint>
 #include <cstdlib>
+#include <iterator>
+#include <limits>
 #include <map>
+#include <numeric>
+#include <set>
 #include <sstream>
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace markup {
@@ -33,10 +47,8 @@ struct element {
   }
   [[nodiscard]] bool has_class(std::string_view wanted) const
   {
-    for (std::string const& each : classes()) {
-      if (each == wanted) { return true; }
-    }
-    return false;
+    auto const names = classes();
+    return std::ranges::find(names, wanted) != names.end();
   }
 };
 
@@ -148,33 +160,66 @@ class parser {
   return parser(source).parse();
 }
 
-[[nodiscard]] inline std::vector<element> having_class(std::vector<element> const& all,
-                                                       std::string_view name)
+/// The elements that a selector names: "rect", ".before" or "rect.before".
+[[nodiscard]] inline std::vector<element> all(std::vector<element> const& elements,
+                                              std::string_view selector)
 {
+  std::string_view const name = selector.substr(0, selector.find('.'));
+  std::string_view const its_class = selector.substr(std::min(name.size() + 1, selector.size()));
   std::vector<element> found;
-  for (element const& each : all) {
-    if (each.has_class(name)) { found.push_back(each); }
-  }
+  std::ranges::copy_if(elements, std::back_inserter(found), [&](element const& each) {
+    return (name.empty() || each.name == name) && (its_class.empty() || each.has_class(its_class));
+  });
   return found;
 }
 
-[[nodiscard]] inline std::vector<element> named(std::vector<element> const& all,
-                                                std::string_view name)
+[[nodiscard]] inline std::vector<element> all(std::string_view source, std::string_view selector)
 {
-  std::vector<element> found;
-  for (element const& each : all) {
-    if (each.name == name) { found.push_back(each); }
-  }
-  return found;
+  return all(parse(source), selector);
 }
 
-[[nodiscard]] inline std::vector<std::string> texts(std::vector<element> const& elements)
+[[nodiscard]] inline std::vector<std::string> texts(auto const& source, std::string_view selector)
 {
   std::vector<std::string> found;
-  for (element const& each : elements) { found.push_back(each.text); }
+  for (element const& each : all(source, selector)) { found.push_back(each.text); }
+  return found;
+}
+
+/// The corners in the attribute `points` of a shape.
+[[nodiscard]] inline std::vector<std::pair<double, double>> corners(element const& shape)
+{
+  std::istringstream points(shape.attributes.at("points"));
+  std::vector<std::pair<double, double>> found;
+  char comma = '\0';
+  for (double x = 0, y = 0; points >> x >> comma >> y;) { found.emplace_back(x, y); }
   return found;
 }
 
 }  // namespace markup
+
+/// Tests stand in the namespace of what they test, with these names.
+namespace pages {
+
+using ballast::cost_units;
+using ballast::rank_id;
+using ballast::tokens;
+using markup::all;
+using markup::corners;
+using markup::element;
+using markup::parse;
+using markup::texts;
+using testing::AllOf;
+using testing::AnyOf;
+using testing::Contains;
+using testing::DoubleEq;
+using testing::DoubleNear;
+using testing::ElementsAre;
+using testing::EndsWith;
+using testing::Field;
+using testing::HasSubstr;
+using testing::Not;
+using testing::Pointwise;
+
+}  // namespace pages
 
 #endif  // BALLAST_TESTS_CLI_PAGES_MARKUP_HPP
