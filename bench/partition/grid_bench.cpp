@@ -1,4 +1,5 @@
 #include "../../tests/support/naive_grids.hpp"  // the baselines
+#include "../../tests/support/seqlen_balancing.hpp"
 #include "../common/workloads.hpp"
 
 #include <benchmark/benchmark.h>
@@ -16,6 +17,8 @@
 #include <cstdlib>
 #include <functional>
 #include <map>
+#include <numeric>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -176,6 +179,92 @@ void grid_naive(benchmark::State& state, family which)
   for (auto const& [name, sum] : sums) { state.counters[name] = sum; }
 }
 
+using lengths_of_cells = std::vector<std::vector<tokens>>;  // slot x ranks + rank
+
+// Samples of each rank, dealt by differencing, as many to each where that is possible.
+lengths_of_cells dealt_evenly(std::span<tokens const> lengths, std::size_t ranks)
+{
+  lengths_of_cells own(ranks);
+  auto const owner =
+      ballast_test::seqlen_balanced_partitions(lengths, ranks, lengths.size() % ranks == 0);
+  for (std::size_t i = 0; i < lengths.size(); ++i) {
+    own[to_index(owner[i])].push_back(lengths[i]);
+  }
+  return own;
+}
+
+// What trainers of reinforcement learning do today, with samples dealt evenly: each rank counts
+// the microbatches that first fit needs for its samples, all take the largest count, and each
+// rearranges its samples into that many sets of nearly equal sums, whose cap nobody looks at.
+lengths_of_cells first_fit_rearranged(std::span<tokens const> lengths, std::size_t ranks,
+                                      tokens cap)
+{
+  lengths_of_cells const own = dealt_evenly(lengths, ranks);
+  std::size_t count = 1;
+  for (auto const& each : own) {
+    std::vector<tokens> bins;
+    for (tokens const length : each) {
+      auto const bin = std::ranges::find_if(bins, [&](tokens sum) { return sum + length <= cap; });
+      if (bin == bins.end()) {
+        bins.push_back(length);
+      } else {
+        *bin += length;
+      }
+    }
+    count = std::max(count, bins.size());
+  }
+  lengths_of_cells cells(ranks * count);
+  for (std::size_t rank = 0; rank < ranks; ++rank) {
+    auto const owner = ballast_test::seqlen_balanced_partitions(own[rank], count, false);
+    for (std::size_t i = 0; i < owner.size(); ++i) {
+      cells[to_index(owner[i]) * ranks + rank].push_back(own[rank][i]);
+    }
+  }
+  return cells;
+}
+
+// The other way: each rank packs its samples by first fit decreasing, and where it has fewer rows
+// than the others, rows of several samples are split in two until it has as many.
+lengths_of_cells first_fit_with_split_rows(std::span<tokens const> lengths, std::size_t ranks,
+                                           tokens cap)
+{
+  std::vector<lengths_of_cells> rows(ranks);
+  lengths_of_cells own = dealt_evenly(lengths, ranks);
+  std::size_t count = 1;
+  auto const sum = [](std::vector<tokens> const& row) {
+    return std::reduce(row.begin(), row.end(), tokens{0});
+  };
+  for (std::size_t rank = 0; rank < ranks; ++rank) {
+    std::ranges::sort(own[rank], std::greater{});
+    for (tokens const length : own[rank]) {
+      auto const row = std::ranges::find_if(
+          rows[rank], [&](auto const& each) { return sum(each) + length <= cap; });
+      if (row == rows[rank].end()) {
+        rows[rank].push_back({length});
+      } else {
+        row->push_back(length);
+      }
+    }
+    count = std::max(count, rows[rank].size());
+  }
+  lengths_of_cells cells(ranks * count);
+  for (std::size_t rank = 0; rank < ranks; ++rank) {
+    while (rows[rank].size() < count) {
+      auto const longest = std::ranges::max_element(
+          rows[rank], {}, [](std::vector<tokens> const& row) { return row.size(); });
+      if (longest == rows[rank].end() || longest->size() < 2) { break; }
+      auto const half = longest->begin() + static_cast<std::ptrdiff_t>(longest->size() / 2);
+      std::vector<tokens> const second(half, longest->end());
+      longest->erase(half, longest->end());
+      rows[rank].push_back(second);
+    }
+    for (std::size_t slot = 0; slot < rows[rank].size(); ++slot) {
+      cells[slot * ranks + rank] = rows[rank][slot];
+    }
+  }
+  return cells;
+}
+
 // Prints overruns, steps with any, and the gap of a baseline beside ours, in tokens, under both
 // makespans.
 void beside_baselines(benchmark::State& state, std::vector<std::vector<tokens>> const& steps,
@@ -197,7 +286,7 @@ void beside_baselines(benchmark::State& state, std::vector<std::vector<tokens>> 
       sums["K_bound"] += share * static_cast<double>(by_step.fewest_microbatches);
       sums["step"] += share * by_step.gap();
       sums["microbatch"] += share * by_slot.gap();
-      auto const add = [&](std::string const& name, ballast_test::lengths_of_cells const& cells) {
+      auto const add = [&](std::string const& name, lengths_of_cells const& cells) {
         tokens high = 0;
         std::vector<tokens> by_rank(ranks, 0);
         bool overrun = false;
@@ -220,8 +309,8 @@ void beside_baselines(benchmark::State& state, std::vector<std::vector<tokens>> 
         sums[name + "microbatch"] +=
             share * (static_cast<double>(high) / static_cast<double>(by_slot.lower_bound) - 1);
       };
-      add("rearranged_", ballast_test::first_fit_rearranged(lengths, ranks, most));
-      add("split_rows_", ballast_test::first_fit_with_split_rows(lengths, ranks, most));
+      add("rearranged_", first_fit_rearranged(lengths, ranks, most));
+      add("split_rows_", first_fit_with_split_rows(lengths, ranks, most));
     }
   }
   for (auto const& [name, sum] : sums) { state.counters[name] = sum; }

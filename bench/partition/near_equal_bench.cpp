@@ -188,7 +188,7 @@ void schedule(benchmark::State& state, std::vector<scheduling_step> (*draw)(), P
       benchmark::DoNotOptimize(done);
       proven += plan.proven_optimal() ? 1 : 0;
       above +=
-          plan.makespan > ballast::ratio{ballast_test::plain_swaps(step.times, step.machines), 1}
+          plan.makespan > ballast::ratio{*ballast_test::plain_swaps(step.times, step.machines), 1}
               ? 1
               : 0;
       gaps += plan.gap();

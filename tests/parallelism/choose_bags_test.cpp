@@ -370,6 +370,24 @@ TEST(ChooseBags, ComesWithinTwoPercentOfAllMixesAt64Gpus)
   EXPECT_LE(found.mixes.front().fitted_step.value(), 1.02 * best);
 }
 
+// Where load and number of samples do not fit one word, bags fill in the same order.
+TEST(ChooseBags, PricesHugeCostsAsItDoesSmallOnes)
+{
+  ballast::random_source random(7);
+  std::vector<sample_batch> batches(1);
+  for (int sample = 0; sample < 300; ++sample) {
+    batches[0].lengths.push_back(random.between(8, 1 << 10));
+  }
+  std::vector<bag_mix> const mixes = {{{60, 2, 2, 1}}};
+  auto const step_at = [&](std::uint64_t cost_of_token) {
+    return price_bags(mixes, batches, {}, quadratic_cost{.linear = cost_of_token})
+        .value()
+        .front()
+        .mean_step.numerator;
+  };
+  EXPECT_EQ(step_at(std::uint64_t{1} << 41), step_at(1) << 41);
+}
+
 TEST(ChooseBags, StopsWhereTheWorkIsUsedUp)
 {
   flux_job const job(64);
@@ -377,6 +395,9 @@ TEST(ChooseBags, StopsWhereTheWorkIsUsedUp)
                                  job.spec.cost, {.most_work = 1})
                          .value();
   EXPECT_FALSE(found.proven);
+  EXPECT_EQ(std::ranges::count_if(found.mixes,
+                                  [](judged_mix const& each) { return each.mix.is_uniform(); }),
+            4);
 }
 
 TEST(ChooseBags, SaysWhatIsMissing)  // Errors

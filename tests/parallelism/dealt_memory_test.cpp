@@ -2,13 +2,11 @@
 #include <ballast/parallelism/dealt_memory.hpp>  // first: proves it is self-contained
 
 #include "../support/random_modules.hpp"
+#include "../support/simulated_memory.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <ballast/core/random.hpp>
-#include <ballast/pipeline/schedule.hpp>
-#include <ballast/pipeline/schedule_policies.hpp>
-#include <ballast/pipeline/simulate.hpp>
 
 #include <algorithm>
 #include <array>
@@ -24,59 +22,6 @@ using ballast::layout_problem;
 using ballast::model_layout;
 using ballast::tokens;
 using testing::HasSubstr;
-
-/// What the fullest GPU holds while the pipelines of a layout are simulated on a batch.
-std::uint64_t held_in_simulation(layout_problem const& problem, model_layout const& layout,
-                                 std::span<tokens const> batch)
-{
-  ballast::layout_pipeline const pipeline(problem, layout);
-  auto const dealt = ballast::deal_samples(problem, layout, batch);
-  auto const schedule =
-      ballast::compiled_schedule::make(pipeline.stages().value(),
-                                       ballast::one_forward_one_backward{}, layout.microbatches)
-          .value();
-  std::size_t const modules = problem.modules.size();
-  std::vector<ballast::microbatch_id> order(layout.microbatches);
-  for (std::size_t each = 0; each < order.size(); ++each) {
-    order[each] = ballast::to_id<ballast::microbatch_id>(each);
-  }
-  std::uint64_t most = 0;
-  for (std::uint32_t group = 0; group < pipeline.groups(); ++group) {
-    std::size_t const stages = schedule.stages().stages();
-    std::vector<std::uint64_t> bytes(order.size() * stages);
-    std::vector<std::uint64_t> state(stages);
-    for (std::size_t microbatch = 0; microbatch < order.size(); ++microbatch) {
-      std::size_t stage = 0;
-      for (std::size_t module = 0; module < modules; ++module) {
-        auto const [tp, pp, dp, sp, ep] = layout.modules[module];
-        auto const& profile = problem.modules[module];
-        auto const& memory = ballast::find_degree(profile, {tp, sp, ep})->memory;
-        std::size_t const replicas = dp / pipeline.groups();
-        for (std::size_t replica = 0; replica < replicas; ++replica) {
-          tokens size = 0;
-          for (auto const sample :
-               dealt.modules[module]
-                            [(microbatch * pipeline.groups() + group) * replicas + replica]) {
-            size += batch[to_index(sample) * modules + module];
-          }
-          for (std::uint32_t own = 0; own < pp; ++own, ++stage) {
-            std::uint32_t const layers = profile.layers / pp + (own < profile.layers % pp ? 1 : 0);
-            bytes[microbatch * stages + stage] = memory.activations(layers, size);
-            state[stage] = memory.state(layers);
-          }
-        }
-      }
-    }
-    ballast::pipeline_times const times(order.size(), stages,
-                                        [](auto, auto) { return ballast::stage_time{1, 2}; });
-    auto const ranks = ballast::activation_memory(
-        schedule, ballast::simulate(schedule, times, order), order, bytes);
-    for (std::size_t rank = 0; rank < stages; ++rank) {
-      most = std::max(most, state[rank] + ranks[rank].peak_bytes);
-    }
-  }
-  return most;
-}
 
 TEST(DealtMemory, IsNotBelowWhatIsHeldInSimulation)
 {
@@ -109,7 +54,7 @@ TEST(DealtMemory, IsNotBelowWhatIsHeldInSimulation)
     }
     auto const bytes = dealt_memory(problem, layout, batch);
     if (!bytes) { continue; }  // groups of GPUs that do not lie inside nodes
-    std::uint64_t const held = held_in_simulation(problem, layout, batch);
+    std::uint64_t const held = ballast_test::held_in_simulation(problem, layout, batch);
     ASSERT_GE(*bytes, held) << trial;
     ++tried;
     equal += *bytes == held ? 1 : 0;

@@ -2,15 +2,13 @@
 #include <ballast/parallelism/price_layout.hpp>  // first: proves it is self-contained
 
 #include "../support/random_modules.hpp"
+#include "../support/simulated_memory.hpp"
 #include "../support/trials.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <ballast/core/random.hpp>
-#include <ballast/parallelism/layout_pipeline.hpp>
-#include <ballast/pipeline/schedule.hpp>
-#include <ballast/pipeline/schedule_policies.hpp>
-#include <ballast/pipeline/simulate.hpp>
+#include <ballast/parallelism/place_layout.hpp>
 
 #include <algorithm>
 #include <array>
@@ -97,63 +95,13 @@ TEST(PriceLayout, IsWhatTheFormulasSay)
     auto const of_mean = price_layout(problem, layout, microbatches);
     problem.estimate = step_estimate::mean_step;
     auto const of_all = price_layout(problem, layout, microbatches);
-    bool const straddles = !ballast::detail::fits_nodes(layout, problem.gpus, 8);
+    bool const straddles = !ballast::place_layout(layout, problem.gpus, 8).has_value();
     ASSERT_EQ(of_mean.has_value(), !straddles);
     if (straddles) { continue; }
     double const expected = seconds_of(problem, layout, microbatches, mean);
     EXPECT_NEAR(static_cast<double>(of_mean->step) * 1e-12, expected, 1e-6 * expected);
     EXPECT_NEAR(static_cast<double>(of_all->step) * 1e-12, mean_step, 1e-6 * mean_step);
   }
-}
-
-/// What the fullest GPU of the simulated pipeline holds where all samples have these sizes.
-std::uint64_t simulated_bytes(layout_problem const& problem, ballast::model_layout const& layout,
-                              std::vector<tokens> const& sizes)
-{
-  ballast::layout_pipeline const pipeline(problem, layout);
-  auto const stages = pipeline.stages().value();
-  std::vector<std::uint64_t> states;
-  std::vector<std::uint64_t> activations;
-  for (std::uint32_t turn = 0; turn < layout.microbatches; ++turn) {
-    std::uint64_t const turns = std::uint64_t{layout.microbatches} * pipeline.groups();
-    std::uint64_t const begin = problem.global_batch * (turn * std::uint64_t{1}) / turns;
-    std::uint64_t const end = problem.global_batch * (turn + std::uint64_t{1}) / turns;
-    for (std::size_t module = 0; module < sizes.size(); ++module) {
-      auto const& profile = problem.modules[module];
-      auto const [tp, pp, dp, sp, ep] = layout.modules[module];
-      auto const& memory = ballast::find_degree(profile, {tp, sp, ep})->memory;
-      std::uint64_t const replicas = dp / pipeline.groups();
-      for (std::uint64_t replica = 0; replica < replicas; ++replica) {
-        std::uint64_t const share =
-            (end - begin) * (replica + 1) / replicas - (end - begin) * replica / replicas;
-        std::uint32_t const parts = module + 1 < sizes.size() ? 1 : layout.virtual_stages;
-        for (std::uint32_t part = 0; part < pp * parts; ++part) {
-          std::uint32_t const stage = part % pp;
-          std::uint32_t const layers = profile.layers / pp + (stage < profile.layers % pp ? 1 : 0);
-          std::uint64_t const of_stage =
-              memory.activations(layers, sizes[module] * static_cast<tokens>(share));
-          activations.push_back((of_stage + parts - 1) / parts);
-          if (turn == 0 && part < pp) { states.push_back(memory.state(layers)); }
-        }
-      }
-    }
-  }
-  auto const schedule =
-      ballast::compiled_schedule::make(stages, ballast::interleaved_one_forward_one_backward{},
-                                       layout.microbatches)
-          .value();
-  ballast::pipeline_times times(layout.microbatches, stages.stages());
-  std::vector<ballast::microbatch_id> order;
-  for (std::size_t turn = 0; turn < layout.microbatches; ++turn) {
-    order.push_back(ballast::to_id<ballast::microbatch_id>(turn));
-  }
-  auto const kept =
-      activation_memory(schedule, simulate(schedule, times, order), order, activations);
-  std::uint64_t most = 0;
-  for (std::size_t rank = 0; rank < states.size(); ++rank) {
-    most = std::max(most, states[rank] + kept[rank].peak_bytes);
-  }
-  return most;
 }
 
 TEST(PriceLayout, HasTheMemoryOfTheSimulatedPipeline)
@@ -190,7 +138,11 @@ TEST(PriceLayout, HasTheMemoryOfTheSimulatedPipeline)
     ASSERT_TRUE(priced) << priced.error().message;
     EXPECT_EQ(priced->virtual_stages, virtual_stages);
     EXPECT_GE(priced->memory_bytes, price_layout(problem, layout, microbatches)->memory_bytes);
-    std::uint64_t const simulated = simulated_bytes(problem, *priced, model.sizes);
+    std::vector<tokens> batch;  // of equal samples
+    for (std::uint32_t sample = 0; sample < problem.global_batch; ++sample) {
+      batch.insert(batch.end(), model.sizes.begin(), model.sizes.end());
+    }
+    std::uint64_t const simulated = ballast_test::held_in_simulation(problem, *priced, batch);
     if (trial % 2 == 0) {
       ASSERT_EQ(priced->memory_bytes, simulated);
     } else {

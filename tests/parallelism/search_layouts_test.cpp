@@ -78,6 +78,12 @@ bool expect_best_of_all(layout_problem const& problem, std::span<tokens const> b
     EXPECT_TRUE(found->is_proven) << where;
     EXPECT_EQ(found->lower_bound, expected.front().simulated) << where;
     EXPECT_LE(found->any_dealing, expected.front().simulated) << where;
+    for (auto const& [layout, simulated] : found->layouts) {
+      EXPECT_LE(
+          found->any_dealing,
+          simulate_layout(problem, layout, batches, ballast::sample_dealing::as_drawn).value())
+          << where;
+    }
   }
   return true;
 }

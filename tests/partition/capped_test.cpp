@@ -1,18 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ballast/partition/capped.hpp>  // first: proves it is self-contained
 
-#include "../support/constrained_optimum.hpp"
 #include "../support/direct_problem.hpp"
 #include "../support/instances.hpp"
+#include "../support/plain_swaps.hpp"
 #include "../support/policy_checks.hpp"
-#include "../support/quadratic_work.hpp"
 #include "../support/steady_state.hpp"
 #include "../support/trials.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
-#include <ballast/partition/detail/capacity/fill_by_density.hpp>
 #include <ballast/partition/equal_count.hpp>
 #include <ballast/partition/exact.hpp>
 #include <ballast/partition/least_movement.hpp>
@@ -98,25 +96,6 @@ TEST(Capped, SaysHowManyBagsItTakes)  // Ensures (4)
                          "are needed and enough"));
 }
 
-struct placed {
-  std::vector<cost_units> loads;
-  std::vector<bag_id> owner;
-  ratio proven;
-};
-
-template <class Policy>
-placed place_directly(ballast_test::direct_problem const& given, Policy const& policy,
-                      std::vector<cost_units> loads)
-{
-  placed result{
-      std::move(loads),
-      std::vector<bag_id>(given.step.costs.size(), ballast::to_id<bag_id>(given.step.gpus.size())),
-      {}};
-  ballast::workspace memory;
-  result.proven = run_policy(policy, given.view(), result.loads, result.owner, memory);
-  return result;
-}
-
 // A small step with capacities that are met, missed by little or missed by much.
 ballast_test::direct_problem random_capped(ballast::random_source& random, std::size_t samples,
                                            std::size_t bags, std::uint32_t largest_bag)
@@ -145,15 +124,14 @@ TEST(Capped, FindsAPlanWhereverThereIsOne)  // Ensures (1) to (5)
     SCOPED_TRACE(testing::Message() << "trial " << trial);
     auto const given = random_capped(random, 8, 4, trial % 2 == 0 ? 1 : 3);
     std::size_t const bags = given.step.gpus.size();
-    auto const best =
-        ballast_test::optimum_where(given.step, [&](std::vector<std::size_t> const& owner) {
-          std::vector<std::int64_t> held(bags, 0);
-          for (std::size_t sample = 0; sample < owner.size(); ++sample) {
-            held[owner[sample]] += given.weights[sample];
-          }
-          return std::ranges::equal(held, given.capacities, std::less_equal{});
-        });
-    placed const plan = place_directly(given, capped{}, std::vector<cost_units>(bags, 0));
+    auto const held_by = [&](ballast_test::assignment const& owner) {
+      return ballast_test::sums_of(owner, given.weights, std::vector<std::int64_t>(bags, 0));
+    };
+    auto const best = ballast_test::optimum_where(given.step, {}, [&](auto const& owner) {
+      return std::ranges::equal(held_by(owner), given.capacities, std::less_equal{});
+    });
+    auto const plan =
+        ballast_test::plan_directly(given.view(), capped{}, std::vector<cost_units>(bags, 0));
     bool const all =
         std::ranges::none_of(plan.owner, [bags](bag_id bag) { return to_index(bag) == bags; });
     ASSERT_EQ(all, best.has_value());
@@ -169,13 +147,16 @@ TEST(Capped, FindsAPlanWhereverThereIsOne)  // Ensures (1) to (5)
     }
     EXPECT_EQ(loads, plan.loads);
     for (std::size_t bag = 0; bag < bags; ++bag) { EXPECT_LE(held[bag], given.capacities[bag]); }
+    auto const inner = ballast_test::plan_directly(given.view(), longest_processing_time{},
+                                                   std::vector<cost_units>(bags, 0));
+    if (std::ranges::equal(held_by(ballast_test::assignment_of(inner.owner)), given.capacities,
+                           std::less_equal{})) {
+      EXPECT_LE(given.step.makespan_of(plan.loads), given.step.makespan_of(inner.loads));
+    }
     feasible += all ? 1 : 0;
     infeasible += all ? 0 : 1;
     if (!all) { continue; }
-    ratio makespan;
-    for (std::size_t bag = 0; bag < bags; ++bag) {
-      makespan = std::max(makespan, ratio{loads[bag], given.speeds[bag]});
-    }
+    ratio const makespan = given.step.makespan_of(loads);
     ASSERT_GE(makespan, *best);
     ASSERT_LE(plan.proven, *best);
     optimal += makespan == *best ? 1 : 0;
@@ -235,92 +216,28 @@ TEST(Capped, RepairsPlansOfEqualCounts)
     for (std::int64_t& weight : weights) { weight = random.between(1, 50); }
     std::int64_t const total = std::reduce(weights.begin(), weights.end(), std::int64_t{0});
     std::int64_t const most = total / 3 + random.between(0, 8);
-    std::vector<std::size_t> owner{0, 0, 0, 1, 1, 1, 2, 2, 2};
-    cost_units best = ballast::no_cost;
-    do {
-      std::vector<std::int64_t> held(3, 0);
-      std::vector<cost_units> loads(3, 0);
-      for (std::size_t sample = 0; sample < 9; ++sample) {
-        held[owner[sample]] += weights[sample];
-        loads[owner[sample]] += quadratic_work(lengths[sample]);
-      }
-      if (std::ranges::max(held) <= most) { best = std::min(best, std::ranges::max(loads)); }
-    } while (std::ranges::next_permutation(owner).found);
+    ballast_test::instance step{lengths, {}, {1, 1, 1}};
+    for (tokens const length : lengths) { step.costs.push_back(quadratic_work(length)); }
+    auto const best = ballast_test::optimum_where(step, {}, [&](auto const& owner) {
+      auto const held = ballast_test::sums_of(owner, weights, std::vector<std::int64_t>(3, 0));
+      auto const counts =
+          ballast_test::sums_of(owner, std::vector<int>(9, 1), std::vector<int>(3, 0));
+      return std::ranges::max(held) <= most && std::ranges::max(counts) <= 3;
+    });
     auto const plan =
         ballast::partition(lengths, one_gpu_bags(3), capped{ballast::equal_count{}}, quadratic_work,
                            std::identity{}, {.most_per_gpu = most, .weights = weights});
-    feasible += best < ballast::no_cost ? 1 : 0;
+    feasible += best ? 1 : 0;
     if (!plan) { continue; }
     ++found;
     for (auto const samples : plan->samples) { ASSERT_EQ(samples.size(), 3U); }
-    ASSERT_GE(plan->makespan, (ratio{best, 1}));
-    ASSERT_LE(plan->lower_bound, (ratio{best, 1}));
-    optimal += plan->makespan == ratio{best, 1} ? 1 : 0;
+    ASSERT_GE(plan->makespan, *best);
+    ASSERT_LE(plan->lower_bound, *best);
+    optimal += plan->makespan == *best ? 1 : 0;
   }
   EXPECT_GT(2 * feasible, trials);
   EXPECT_GE(20 * found, 19 * feasible);
   EXPECT_GE(20 * optimal, 19 * found);
-}
-
-// Local search as one writes it in twenty lines: heaviest first to the earliest bag with room, then
-// the move or swap that helps the latest bag most, until none does. Nothing where that finds no
-// room.
-cost_units plain_local_search(std::vector<cost_units> const& costs,
-                              std::vector<std::int64_t> const& weights, std::size_t bags,
-                              std::int64_t most)
-{
-  std::vector<std::size_t> order(costs.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  std::ranges::sort(order, [&](std::size_t a, std::size_t b) {
-    return costs[a] > costs[b] || (costs[a] == costs[b] && a < b);
-  });
-  std::vector<cost_units> loads(bags, 0);
-  std::vector<std::int64_t> held(bags, 0);
-  std::vector<std::size_t> owner(costs.size());
-  for (std::size_t const sample : order) {
-    std::size_t best = bags;
-    for (std::size_t bag = 0; bag < bags; ++bag) {
-      bool const room = held[bag] + weights[sample] <= most;
-      if (room && (best == bags || loads[bag] < loads[best])) { best = bag; }
-    }
-    if (best == bags) { return ballast::no_cost; }
-    owner[sample] = best;
-    loads[best] += costs[sample];
-    held[best] += weights[sample];
-  }
-  for (;;) {
-    auto const late = static_cast<std::size_t>(std::ranges::max_element(loads) - loads.begin());
-    cost_units best = loads[late];
-    std::size_t best_x = 0;
-    std::size_t best_y = 0;
-    std::size_t best_to = late;
-    for (std::size_t x = 0; x < costs.size(); ++x) {
-      if (owner[x] != late) { continue; }
-      auto const consider = [&](std::size_t y, std::size_t to, cost_units net,
-                                std::int64_t weight) {
-        if (net <= 0 || held[to] + weight > most || held[late] - weight > most) { return; }
-        cost_units const later = std::max(loads[late] - net, loads[to] + net);
-        if (later < best) { best = later, best_x = x, best_y = y, best_to = to; }
-      };
-      for (std::size_t y = 0; y < costs.size(); ++y) {
-        if (owner[y] == late) { continue; }
-        consider(y, owner[y], costs[x] - costs[y], weights[x] - weights[y]);
-      }
-      for (std::size_t to = 0; to < bags; ++to) {
-        if (to != late) { consider(x, to, costs[x], weights[x]); }
-      }
-    }
-    if (best_to == late) { return best; }
-    bool const alone = best_x == best_y;
-    cost_units const net = costs[best_x] - (alone ? 0 : costs[best_y]);
-    std::int64_t const weight = weights[best_x] - (alone ? 0 : weights[best_y]);
-    loads[late] -= net;
-    loads[best_to] += net;
-    held[late] -= weight;
-    held[best_to] += weight;
-    owner[best_x] = best_to;
-    if (!alone) { owner[best_y] = late; }
-  }
 }
 
 TEST(Capped, IsNotAbovePlainLocalSearch)  // Ensures (5)
@@ -348,12 +265,12 @@ TEST(Capped, IsNotAbovePlainLocalSearch)  // Ensures (5)
     auto const plan =
         ballast::partition(lengths, one_gpu_bags(bags), capped{}, quadratic_work, std::identity{},
                            {.most_per_gpu = most, .weights = weights});
-    cost_units const plain = plain_local_search(costs, weights, bags, most);
-    if (plain == ballast::no_cost) { continue; }
+    auto const plain = ballast_test::plain_swaps(costs, bags, weights, most);
+    if (!plain) { continue; }
     ASSERT_TRUE(plan) << plan.error().message;
     ++compared;
-    EXPECT_LE(plan->makespan, (ratio{plain, 1}));
-    better += plan->makespan < ratio{plain, 1} ? 1 : 0;
+    EXPECT_LE(plan->makespan, (ratio{*plain, 1}));
+    better += plan->makespan < ratio{*plain, 1} ? 1 : 0;
   }
   EXPECT_GT(compared, 60);
   EXPECT_GT(2 * better, compared);
@@ -440,7 +357,7 @@ TEST(Capped, LeavesPlansAloneThatMindWhereSamplesAre)
 TEST(Capped, CountsStartingLoadsAsWorkButNotAsWeight)
 {
   ballast_test::direct_problem const given({{1, 1, 1}, {5, 4, 3}, {1, 1}}, {10, 10, 10}, {20, 20});
-  placed const plan = place_directly(given, capped{}, {100, 1});
+  auto const plan = ballast_test::plan_directly(given.view(), capped{}, {100, 1});
   EXPECT_EQ(plan.loads, (std::vector<cost_units>{103, 10}));
 }
 
@@ -501,26 +418,6 @@ TEST(Capped, AllocatesNothingInTheSteadyState)
                                    std::identity{}, limits)
         .has_value();
   });
-}
-
-// A heap of bags needs a total order, also of those that hold no more or can do no more.
-TEST(Capped, OrdersBagsThatAreFullInAnyWay)
-{
-  using ballast::detail::bag_rooms;
-  std::vector<bag_rooms> bags;
-  for (std::uint32_t index = 0; index < 32; ++index) {
-    bags.push_back({index % 4, index / 4 % 4, index});
-  }
-  for (bag_rooms const& a : bags) {
-    for (bag_rooms const& b : bags) {
-      ASSERT_EQ(bag_rooms::sparser(a, b) + bag_rooms::sparser(b, a), a.index == b.index ? 0 : 1);
-      for (bag_rooms const& c : bags) {
-        bool const follows = bag_rooms::sparser(a, b) && bag_rooms::sparser(b, c);
-        ASSERT_TRUE(!follows || bag_rooms::sparser(a, c))
-            << a.index << " " << b.index << " " << c.index;
-      }
-    }
-  }
 }
 
 }  // namespace

@@ -1,6 +1,5 @@
 #include <ballast/partition/cost_vector_lower_bound.hpp>  // first: proves it is self-contained
 
-#include "../support/bag_vectors.hpp"
 #include "../support/vector_checks.hpp"
 
 #include <gtest/gtest.h>

@@ -1,6 +1,5 @@
 #include <ballast/partition/cost_vector.hpp>  // first: proves it is self-contained
 
-#include "../support/all_in_first_bin.hpp"
 #include "../support/vector_checks.hpp"
 
 #include <gtest/gtest.h>

@@ -1,9 +1,7 @@
 #include <ballast/partition/equal_count.hpp>  // first: proves it is self-contained
 
-#include "../support/constrained_optimum.hpp"
 #include "../support/direct_problem.hpp"
 #include "../support/policy_checks.hpp"
-#include "../support/quadratic_work.hpp"
 #include "../support/seqlen_balancing.hpp"
 #include "../support/steady_state.hpp"
 #include "../support/trials.hpp"
@@ -17,6 +15,7 @@
 #include <cstdint>
 #include <limits>
 #include <numeric>
+#include <optional>
 #include <vector>
 
 namespace {
@@ -27,6 +26,7 @@ using ballast::equal_count;
 using ballast::one_gpu_bags;
 using ballast::ratio;
 using ballast::tokens;
+using ballast_test::assignment;
 using ballast_test::quadratic_work;
 using testing::ElementsAre;
 
@@ -37,6 +37,23 @@ std::vector<std::size_t> counts_of(ballast::partition_plan const& plan)
 {
   std::vector<std::size_t> counts;
   for (auto const samples : plan.samples) { counts.push_back(samples.size()); }
+  return counts;
+}
+
+// The counts of a step whose samples all cost 5.
+std::vector<std::size_t> counts_in(std::vector<tokens> const& lengths,
+                                   std::vector<std::uint32_t> const& gpus,
+                                   std::uint32_t multiple = 1,
+                                   std::vector<std::uint32_t> const& speeds = {},
+                                   std::vector<cost_units> starts = {})
+{
+  ballast_test::direct_problem const given(
+      {lengths, std::vector<cost_units>(lengths.size(), 5), gpus, speeds});
+  starts.resize(gpus.size(), 0);
+  equal_count const policy{.multiple = multiple, .work = 0};
+  auto const plan = ballast_test::plan_directly(given.view(), policy, starts);
+  std::vector<std::size_t> counts(gpus.size(), 0);
+  for (bag_id const bag : plan.owner) { ++counts.at(to_index(bag)); }
   return counts;
 }
 
@@ -65,18 +82,117 @@ TEST(EqualCount, GivesEveryBagAsManySamples)  // Ensures (3)
 TEST(EqualCount, SpreadsTheRestWhereCountsDoNotDivide)  // Ensures (3)
 {
   auto const counts = [](std::size_t samples, std::size_t bags, std::uint32_t multiple) {
-    auto const plan = ballast::partition(std::vector<tokens>(samples, 5), one_gpu_bags(bags),
-                                         equal_count{.multiple = multiple}, quadratic_work);
-    return counts_of(plan.value());
+    return counts_in(std::vector<tokens>(samples, 5), std::vector<std::uint32_t>(bags, 1),
+                     multiple);
   };
+  EXPECT_THAT(counts(10, 2, 1), ElementsAre(5, 5));
   EXPECT_THAT(counts(10, 4, 1), ElementsAre(3, 3, 2, 2));
   EXPECT_THAT(counts(3, 5, 1), ElementsAre(1, 1, 1, 0, 0));
   EXPECT_THAT(counts(0, 3, 1), ElementsAre(0, 0, 0));
   EXPECT_THAT(counts(7, 1, 1), ElementsAre(7));
+  EXPECT_THAT(counts(10, 2, 2), ElementsAre(6, 4));
+  EXPECT_THAT(counts(10, 2, 4), ElementsAre(6, 4));
+  EXPECT_THAT(counts(10, 3, 4), ElementsAre(4, 4, 2));
+  EXPECT_THAT(counts(10, 2, 20), ElementsAre(10, 0));
+  EXPECT_THAT(counts(10, 2, std::numeric_limits<std::uint32_t>::max()), ElementsAre(10, 0));
   EXPECT_THAT(counts(24, 3, 8), ElementsAre(8, 8, 8));
   EXPECT_THAT(counts(24, 4, 8), ElementsAre(8, 8, 8, 0));
   EXPECT_THAT(counts(27, 3, 8), ElementsAre(11, 8, 8));
   EXPECT_THAT(counts(5, 2, 8), ElementsAre(5, 0));
+}
+
+TEST(EqualCount, GivesMoreToFasterThenToLessLoadedBags)
+{
+  std::vector<tokens> const ten(10, 100);
+  EXPECT_THAT(counts_in(ten, {1, 1, 1}, 1, {1, 1, 2}), ElementsAre(3, 3, 4));
+  EXPECT_THAT(counts_in(ten, {1, 1, 1}, 1, {}, {5, 0, 5}), ElementsAre(3, 4, 3));
+  EXPECT_THAT(counts_in({99, 98, 99, 98}, {8, 1, 4}), ElementsAre(2, 1, 1));
+  EXPECT_THAT(counts_in(ten, {2, 8, 4, 1}), ElementsAre(2, 3, 3, 2));
+  EXPECT_THAT(counts_in(ten, {8, 1, 1}, 1, {1, 9, 1}), ElementsAre(3, 4, 3));
+  EXPECT_THAT(counts_in(ten, {4, 1, 1}, 3), ElementsAre(4, 3, 3));
+  // The fastest may have two, of which too few are long enough for the next.
+  EXPECT_THAT(counts_in({9, 9, 9, 2, 2, 1, 1, 1}, {8, 4, 1}), ElementsAre(2, 1, 5));
+}
+
+TEST(EqualCount, GivesLargeBagsWhatFitsThem)
+{
+  // Only two samples have the four tokens that the first bag needs.
+  EXPECT_THAT(counts_in({1, 1, 9, 1, 9, 1, 1, 1}, {4, 1}), ElementsAre(2, 6));
+  // Eight GPUs: one sample; of the other eleven the rest share evenly.
+  EXPECT_THAT(counts_in({8, 4, 4, 4, 4, 4, 1, 1, 1, 1, 1, 1}, {8, 4, 1}), ElementsAre(1, 5, 6));
+  EXPECT_THAT(counts_in({8, 4, 4, 1, 1, 1, 1, 1, 1, 1, 1, 0}, {8, 4, 1}), ElementsAre(2, 2, 8));
+  // A sample without tokens fits the largest bag.
+  EXPECT_THAT(counts_in({0, 0, 1, 1}, {8, 1}), ElementsAre(2, 2));
+  // Three pairs and one: the larger bag gets two pairs, the other one a pair and the rest.
+  EXPECT_THAT(counts_in(std::vector<tokens>(7, 9), {4, 1}, 2), ElementsAre(4, 3));
+  EXPECT_THAT(counts_in({9, 9, 1, 1, 1, 1, 1}, {4, 1}, 2), ElementsAre(2, 5));
+}
+
+// Whether some assignment has these counts: what a bag takes, a smaller one takes too, so it is
+// enough that for every size the bags of that size and larger ones find samples.
+bool possible(std::vector<tokens> const& lengths, std::vector<std::uint32_t> const& gpus,
+              std::vector<std::size_t> const& asked)
+{
+  return std::ranges::all_of(gpus, [&](std::uint32_t size) {
+    std::size_t places = 0;
+    for (std::size_t bag = 0; bag < gpus.size(); ++bag) {
+      places += gpus[bag] >= size ? asked[bag] : 0;
+    }
+    return places <= static_cast<std::size_t>(std::ranges::count_if(lengths, [size](tokens length) {
+             return length == 0 || length >= static_cast<tokens>(size);
+           }));
+  });
+}
+
+std::size_t sum_of_squares(std::vector<std::size_t> const& of)
+{
+  return std::inner_product(of.begin(), of.end(), of.begin(), std::size_t{0});
+}
+
+TEST(EqualCount, HasTheMostEvenCountsThatAPlanCanHave)  // Ensures (3)
+{
+  ballast::random_source random(31);
+  for (int trial = 0; trial < ballast_test::trials_of(300); ++trial) {
+    SCOPED_TRACE(testing::Message() << "trial " << trial);
+    auto const step = ballast_test::random_instance(random, 12, 4, 6);
+    std::size_t const samples = step.lengths.size();
+    // To each bag its count.
+    auto const most_even =
+        ballast_test::least_of_all(step.gpus.size(), samples + 1, [&](assignment const& counts) {
+          std::size_t const placed = std::reduce(counts.begin(), counts.end());
+          bool const complete = counts.size() == step.gpus.size();
+          bool const may_be =
+              placed <= samples &&
+              (!complete || (placed == samples && possible(step.lengths, step.gpus, counts)));
+          return may_be ? std::optional(sum_of_squares(counts)) : std::nullopt;
+        });
+    auto const found = counts_in(step.lengths, step.gpus);
+    ASSERT_TRUE(possible(step.lengths, step.gpus, found));
+    EXPECT_EQ(sum_of_squares(found), most_even);
+  }
+}
+
+TEST(EqualCount, HasMultiplesButOneCountThatHasTheRest)  // Ensures (3)
+{
+  ballast::random_source random(32);
+  for (int trial = 0; trial < ballast_test::trials_of(1500); ++trial) {
+    SCOPED_TRACE(testing::Message() << "trial " << trial);
+    auto const step = ballast_test::random_instance(random, 60, 9, 8);
+    auto const multiple = static_cast<std::uint32_t>(1 + random.below(9));
+    auto const found = counts_in(step.lengths, step.gpus, multiple);
+    ASSERT_TRUE(possible(step.lengths, step.gpus, found));
+    EXPECT_LE(std::ranges::count_if(found, [&](auto count) { return count % multiple != 0; }), 1);
+    bool const all_fit =
+        possible(step.lengths, {std::ranges::max(step.gpus)}, {step.lengths.size()});
+    for (std::size_t a = 0; a < found.size(); ++a) {
+      for (std::size_t b = 0; b < found.size(); ++b) {
+        if (all_fit || step.gpus[a] == step.gpus[b]) {
+          EXPECT_LE(found[a], found[b] + multiple) << "bags " << a << " and " << b;
+        }
+        if (all_fit && step.gpus[a] > step.gpus[b]) { EXPECT_GE(found[a], found[b]); }
+      }
+    }
+  }
 }
 
 TEST(EqualCount, CountsSamplesOfSeveralGpusAlike)  // Ensures (3) (4)
@@ -92,16 +208,6 @@ TEST(EqualCount, CountsSamplesOfSeveralGpusAlike)  // Ensures (3) (4)
   EXPECT_THAT(counts_of(few), ElementsAre(3, 1));
 }
 
-std::vector<std::uint32_t> counts_for(ballast_test::direct_problem const& given,
-                                      std::uint32_t multiple)
-{
-  std::vector<std::uint32_t> counts(given.step.gpus.size());
-  std::vector<cost_units> const no_loads(counts.size(), 0);
-  ballast::workspace memory;
-  ballast::detail::balanced_counts_into(counts, given.view(), no_loads, multiple, memory);
-  return counts;
-}
-
 TEST(EqualCount, IsBetweenItsBoundAndTheOptimumAndMostlyFindsIt)  // Ensures (4)
 {
   ballast::random_source random(74);
@@ -114,14 +220,14 @@ TEST(EqualCount, IsBetweenItsBoundAndTheOptimumAndMostlyFindsIt)  // Ensures (4)
     auto const multiple = static_cast<std::uint32_t>(1 + random.below(2));
     auto const plan = ballast_test::plan_instance(step, equal_count{.multiple = multiple});
     ASSERT_TRUE(plan);
-    auto counts = counts_for(ballast_test::direct_problem(step), multiple);
-    ASSERT_THAT(counts_of(*plan), testing::ElementsAreArray(counts));
+    auto counts = counts_of(*plan);
+    ASSERT_EQ(counts, counts_in(step.lengths, step.gpus, multiple, step.gpu_speeds));
     std::ranges::sort(counts);
-    auto const best = ballast_test::optimum_where(step, [&](std::vector<std::size_t> const& owner) {
-      std::vector<std::uint32_t> held(step.gpus.size(), 0);
-      for (std::size_t const bag : owner) { ++held[bag]; }
+    auto const best = ballast_test::optimum_where(step, {}, [&](assignment const& owner) {
+      auto held = ballast_test::sums_of(owner, std::vector<std::size_t>(owner.size(), 1),
+                                        std::vector<std::size_t>(step.gpus.size(), 0));
       std::ranges::sort(held);
-      return held == counts;
+      return owner.size() < step.costs.size() ? held.back() <= counts.back() : held == counts;
     });
     ASSERT_TRUE(best);
     ASSERT_GE(plan->makespan, *best);

@@ -1,7 +1,6 @@
 #include <ballast/partition/exact.hpp>  // first: proves it is self-contained
 
 #include "../support/direct_problem.hpp"
-#include "../support/near_equal_steps.hpp"
 #include "../support/plain_swaps.hpp"
 #include "../support/policy_checks.hpp"
 #include "../support/steady_state.hpp"
@@ -58,25 +57,18 @@ TEST(Exact, FindsAndProvesTheOptimum)  // Ensures (4)
 TEST(Exact, FindsAndProvesTheOptimumWhereBagsHoldWork)  // Ensures (2) (4)
 {
   ballast::random_source random(9);
-  ballast::workspace memory;
   for (int trial = 0; trial < ballast_test::trials_of(1000); ++trial) {
     SCOPED_TRACE(testing::Message() << "trial " << trial);
     auto const step = ballast_test::random_instance(random, 7, 4, trial % 2 == 0 ? 1 : 6);
     ballast_test::direct_problem const problem(step);
     std::vector<cost_units> starts(step.gpus.size());
     for (auto& start : starts) { start = random.between(0, 300); }
-    auto loads = starts;
-    ratio const best = *ballast_test::optimum(step, loads);
-
-    std::vector<bag_id> owner(step.costs.size(), ballast::to_id<bag_id>(starts.size()));
-    ASSERT_EQ(exact<>{}(problem.view(), loads, owner, memory), best);
-    for (std::size_t sample = 0; sample < owner.size(); ++sample) {
-      starts[to_index(owner[sample])] += step.costs[sample];
-    }
-    ASSERT_EQ(loads, starts);
-    for (std::size_t bag = 0; bag < loads.size(); ++bag) {
-      ASSERT_LE((ratio{loads[bag], step.speed_of(bag)}), best);
-    }
+    ratio const best = *ballast_test::optimum(step, starts);
+    auto const plan = ballast_test::plan_directly(problem.view(), exact<>{}, starts);
+    ASSERT_EQ(plan.proven, best);
+    ASSERT_EQ(plan.loads,
+              ballast_test::batch_loads(step, ballast_test::assignment_of(plan.owner), {}, starts));
+    ASSERT_EQ(step.makespan_of(plan.loads), best);
   }
 }
 
@@ -152,6 +144,19 @@ TEST(Exact, ProvesWhatNoBoundKnows)
   EXPECT_EQ(plan->makespan, (ratio{11, 1}));
 }
 
+// Thirds and a little more: two to a bag, though all together would fill 14.02 bags of 15.
+TEST(Exact, RefutesWhatSimpleBoundsAllow)
+{
+  ballast_test::instance step;
+  step.costs.assign(31, 340);
+  step.costs.insert(step.costs.end(), 31, 112);
+  step.lengths.assign(62, 1);
+  step.gpus.assign(15, 1);
+  EXPECT_GT(ballast_test::plan_instance(step, exact<>{})->lower_bound, (ratio{1000, 1}));
+  step.gpus.push_back(1);
+  EXPECT_LE(ballast_test::plan_instance(step, exact<>{})->makespan, (ratio{1000, 1}));
+}
+
 TEST(Exact, KeepsToItsNodes)  // and repeats itself to the bit
 {
   auto const step = hard_instance(11, 1'000'000'000'000);
@@ -172,20 +177,19 @@ TEST(Exact, LeavesSamplesWithWeightsWhereTheyAre)
   // Two samples per bag are all that it holds, and the best plan without weights has three in one.
   ballast_test::direct_problem const problem(
       ballast_test::instance{{1, 1, 1, 1}, {9, 3, 3, 3}, {1, 1}}, {1, 1, 1, 1}, {2, 2});
-  ballast::workspace memory;
-  std::vector<cost_units> loads(2, 0);
-  std::vector<bag_id> owner(4, bag_id{2});
-  ratio const bound = exact{ballast::round_robin{}}(problem.view(), loads, owner, memory);
-  EXPECT_EQ(loads, (std::vector<cost_units>{12, 6}));
-  EXPECT_EQ(bound, (ratio{9, 1}));
+  auto const plan =
+      ballast_test::plan_directly(problem.view(), exact{ballast::round_robin{}}, {0, 0});
+  EXPECT_EQ(plan.loads, (std::vector<cost_units>{12, 6}));
+  EXPECT_EQ(plan.proven, (ratio{9, 1}));
 }
 
 TEST(Exact, WorksUpToTheLargestTotal)
 {
   constexpr auto most = std::numeric_limits<std::int64_t>::max() - 1;
-  for (auto const& costs : {std::vector<cost_units>{most / 2, most / 2},
-                            std::vector<cost_units>{most / 3, most / 4, most / 5, most / 6}}) {
-    ballast_test::instance const step{std::vector<tokens>(costs.size(), 9), costs, {8, 3}};
+  for (auto const& costs :
+       {std::vector<cost_units>{most / 2, most / 2}, std::vector<cost_units>{most - 2, 1, 1},
+        std::vector<cost_units>{most / 3, most / 4, most / 5, most / 6}}) {
+    ballast_test::instance const step{std::vector<tokens>(costs.size(), 9), costs, {8, 3, 1}};
     auto const plan = ballast_test::plan_instance(step, exact<>{});
     ASSERT_TRUE(plan) << plan.error().message;
     ballast_test::expect_valid_plan(step, *plan);
@@ -208,7 +212,7 @@ TEST(Exact, ProvesMostStepsOfNearlyEqualCosts)
     auto const step = ballast_test::near_equal_step(
         random, bags * (2 + random.below(20)) + random.below(bags), bags);
     auto const plan = ballast_test::plan_instance(step, exact{ballast::refine<>{}, 1'000'000});
-    ASSERT_LE(plan->makespan, (ratio{ballast_test::plain_swaps(step.costs, bags), 1}));
+    ASSERT_LE(plan->makespan, (ratio{*ballast_test::plain_swaps(step.costs, bags), 1}));
     proven += plan->proven_optimal() ? 1 : 0;
   }
   EXPECT_GE(proven, trials / 2);

@@ -15,6 +15,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <vector>
 
 namespace {
@@ -83,28 +84,6 @@ cost_vector<D> largest_first(std::vector<cost_vector<D>> const& loads)
   return largest;
 }
 
-// Oracle: all plans in which no bin weighs more than `most`; the least of their largest loads.
-template <std::size_t D>
-cost_vector<D> least_of_all(std::vector<cost_vector<D>> const& costs,
-                            std::vector<std::int64_t> const& weights, std::int64_t most,
-                            std::vector<cost_vector<D>>& loads, std::vector<std::int64_t>& held,
-                            std::size_t sample = 0)
-{
-  if (sample == costs.size()) { return largest_first(loads); }
-  cost_vector<D> best;
-  best.fill(ballast::no_cost);
-  for (std::size_t bin = 0; bin < loads.size(); ++bin) {
-    if (held[bin] + weights[sample] > most) { continue; }
-    auto const before = loads[bin];
-    for (std::size_t d = 0; d < D; ++d) { loads[bin][d] += costs[sample][d]; }
-    held[bin] += weights[sample];
-    best = std::min(best, least_of_all(costs, weights, most, loads, held, sample + 1));
-    held[bin] -= weights[sample];
-    loads[bin] = before;
-  }
-  return best;
-}
-
 // How often refine finds the best of all plans, which exact always has to.
 template <std::size_t D>
 int expect_best_of_all(std::uint64_t seed, std::size_t samples)
@@ -116,7 +95,7 @@ int expect_best_of_all(std::uint64_t seed, std::size_t samples)
     auto const step = ballast_test::random_vectors<D>(random, samples, 3);
     std::vector<std::int64_t> weights(step.costs.size());
     for (auto& weight : weights) { weight = random.between(1, 9); }
-    std::vector<cost_vector<D>> loads(step.bins, cost_vector<D>{});
+    auto loads = ballast_test::idle<D>(step.bins);
     std::vector<std::int64_t> before;
     ballast::partition_constraints given;
     if (trial % 3 == 1) {
@@ -127,16 +106,22 @@ int expect_best_of_all(std::uint64_t seed, std::size_t samples)
     }
     if (trial % 2 == 0) { given.most_per_gpu = random.between(9, 30), given.weights = weights; }
     auto const plan = ballast_test::plan_in_bins(step.costs, step.bins, exact<>{}, {}, given);
-    std::vector<std::int64_t> held(step.bins);
-    auto const best = least_of_all(step.costs, weights, given.most_per_gpu, loads, held);
-    EXPECT_EQ(plan.has_value(), best[0] < ballast::no_cost);
+    auto const held_by = [&](ballast_test::assignment const& owner) {
+      return ballast_test::sums_of(owner, weights, std::vector<std::int64_t>(step.bins, 0));
+    };
+    // Oracle: all plans in which no bin weighs too much; the least of their largest loads.
+    auto const best = ballast_test::least_of_all(
+        step.costs.size(), step.bins,
+        [&](ballast_test::assignment const& owner) -> std::optional<cost_vector<D>> {
+          if (std::ranges::max(held_by(owner)) > given.most_per_gpu) { return std::nullopt; }
+          return largest_first(ballast_test::loads_of(step.costs, owner, loads));
+        });
+    EXPECT_EQ(plan.has_value(), best.has_value());
     if (!plan) { continue; }
     EXPECT_EQ(largest_first(plan->loads), best);
     EXPECT_TRUE(plan->proven_optimal());
-    for (std::size_t sample = 0; sample < weights.size(); ++sample) {
-      held[to_index(plan->owner[sample])] += weights[sample];
-    }
-    EXPECT_LE(std::ranges::max(held), given.most_per_gpu);
+    EXPECT_LE(std::ranges::max(held_by(ballast_test::assignment_of(plan->owner))),
+              given.most_per_gpu);
     auto const nearly = ballast_test::plan_in_bins(step.costs, step.bins, refine{}, {}, given);
     refined += largest_first(nearly.value().loads) == best ? 1 : 0;
   }
@@ -184,22 +169,8 @@ TEST(VectorExact, ProvesPlansOfSeveralSpeeds)  // Ensures (4)
     EXPECT_TRUE(plan.proven_optimal());
     auto const inner = run(longest_processing_time{});
     better += plan.makespan < inner.makespan ? 1U : 0U;
-    // All assignments, each a number whose digits are bins.
-    std::size_t all = 1;
-    for (std::size_t sample = 0; sample < step.costs.size(); ++sample) { all *= step.bins; }
-    for (std::size_t each = 0; each < all; ++each) {
-      std::vector<cost_vector<2>> loads(step.bins, cost_vector<2>{});
-      std::size_t digits = each;
-      for (cost_vector<2> const& cost : step.costs) {
-        for (std::size_t d = 0; d < 2; ++d) { loads[digits % step.bins][d] += cost[d]; }
-        digits /= step.bins;
-      }
-      ballast::ratio latest;
-      for (std::size_t bin = 0; bin < step.bins; ++bin) {
-        latest = std::max(latest, ballast::ratio{std::ranges::max(loads[bin]), speeds[bin]});
-      }
-      ASSERT_GE(latest, plan.makespan);
-    }
+    EXPECT_EQ(plan.makespan,
+              ballast_test::vector_optimum(step.costs, speeds, [](auto const&) { return true; }));
   }
   EXPECT_GE(better, 1U);
 }

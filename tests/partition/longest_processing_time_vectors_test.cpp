@@ -27,25 +27,6 @@ TEST(VectorLongestProcessingTime, PlacesEverySample)  // Ensures (1) (2)
   ballast_test::expect_starting_vectors_counted(longest_processing_time{});
 }
 
-TEST(VectorLongestProcessingTime, IsLptInOneDimension)  // Ensures (3)
-{
-  ballast::random_source random(62);
-  for (int trial = 0; trial < 500; ++trial) {
-    SCOPED_TRACE(testing::Message() << "trial " << trial);
-    auto const step = ballast_test::random_vectors<1>(random, 60, 9);
-    auto const plan = ballast_test::plan_in_bins(step.costs, step.bins, longest_processing_time{});
-    auto const scalar = ballast::partition(
-        step.costs, ballast::one_gpu_bags(step.bins), ballast::longest_processing_time{},
-        [](cost_vector<1> const& cost) { return cost[0]; },
-        [](cost_vector<1> const&) { return ballast::tokens{1}; });
-    ASSERT_TRUE(plan && scalar);
-    for (std::size_t sample = 0; sample < step.costs.size(); ++sample) {
-      ASSERT_EQ(to_index(plan->owner[sample]), to_index(scalar->owner[sample]));
-    }
-    EXPECT_EQ(plan->lower_bound, scalar->lower_bound);
-  }
-}
-
 // Oracle: looks at every bin for every sample, as the definition says.
 template <std::size_t D>
 std::vector<bag_id> scan_all_bins(vector_instance<D> const& step)

@@ -1,6 +1,7 @@
 #include <ballast/partition/padded_batches.hpp>  // first: proves it is self-contained
 
-#include "../support/padded_checks.hpp"
+#include "../support/all_assignments.hpp"
+#include "../support/policy_checks.hpp"
 #include "../support/steady_state.hpp"
 #include "../support/trials.hpp"
 
@@ -44,10 +45,12 @@ instance unconstrained(ballast::random_source& random, std::size_t most_samples,
 
 TEST(PaddedBatches, PlacesEverySampleInABagItFits)  // Ensures (1) (2)
 {
-  ballast_test::expect_valid_padded_plans(padded_batches{}, 2);
-  ballast_test::expect_valid_padded_plans(padded_batches{.orders = 0}, 3);
-  ballast_test::expect_padded_starting_loads_counted(padded_batches{}, 4);
-  ballast_test::expect_padded_starting_loads_counted(padded_batches{.orders = 0}, 5);
+  static_assert(batching_of(padded_batches{}) == ballast::batching::padded);
+  static_assert(restricts_plans(padded_batches{}));
+  for (padded_batches const policy : {padded_batches{}, padded_batches{.orders = 0}}) {
+    ballast_test::expect_valid_plans(policy, 2);
+    ballast_test::expect_starting_loads_counted(policy);
+  }
 }
 
 TEST(PaddedBatches, TakesNoTimeForPaddingThatCanBeAvoided)
@@ -71,7 +74,7 @@ TEST(PaddedBatches, FindsTheOptimumOfBagsOfOneKind)  // Ensures (3)
     step.gpu_speeds.assign(step.gpus.size(), static_cast<std::uint32_t>(1 + random.below(3)));
     auto const plan = ballast_test::plan_instance(step, padded_batches{.orders = 0});
     ASSERT_TRUE(plan);
-    ASSERT_EQ(plan->makespan, ballast_test::padded_optimum(step).value());
+    ASSERT_EQ(plan->makespan, ballast_test::batch_optimum(step, step.costs));
     ASSERT_TRUE(plan->proven_optimal());
   }
 }
@@ -86,9 +89,9 @@ TEST(PaddedBatches, FindsTheOptimumOfBagsOfSeveralKinds)  // Ensures (4)
     if (trial % 2 == 0) {
       for (auto& load : start) { load = random.between(0, 3) * 100; }
     }
-    auto const plan = ballast_test::plan_directly(problem, padded_batches{}, start);
-    auto const best = ballast_test::padded_optimum(problem.step, start).value();
-    ASSERT_EQ(ballast_test::padded_makespan(problem.step, plan.owner, start), best);
+    auto const plan = ballast_test::plan_directly(problem.view(), padded_batches{}, start);
+    auto const best = ballast_test::batch_optimum(problem.step, problem.step.costs, start);
+    ASSERT_EQ(problem.step.makespan_of(plan.loads), best);
     ASSERT_EQ(plan.proven, best);
   }
 }
@@ -125,25 +128,18 @@ RC_GTEST_PROP(PaddedBatches, CutsSortedSamplesInTheBestPlaces, ())  // Ensures (
   RC_ASSERT(plan->proven_optimal());
 }
 
-// Oracle: all plans in which no bag pads to more than `most`; the least sum of what they pad to.
-cost_units least_padded(std::vector<cost_units> const& costs, std::vector<cost_units>& largest,
-                        std::vector<cost_units>& count, cost_units most, std::size_t sample = 0)
+// Oracle: of all plans in which no bag pads to more than `most`, the least sum of what they pad to.
+cost_units least_padded(instance const& step, cost_units most)
 {
-  cost_units sum = 0;
-  for (std::size_t bag = 0; bag < count.size(); ++bag) {
-    if (count[bag] * largest[bag] > most) { return ballast::no_cost; }
-    sum += count[bag] * largest[bag];
-  }
-  if (sample == costs.size()) { return sum; }
-  cost_units best = ballast::no_cost;
-  for (std::size_t bag = 0; bag < count.size(); ++bag) {
-    cost_units const before = std::exchange(largest[bag], std::max(largest[bag], costs[sample]));
-    ++count[bag];
-    best = std::min(best, least_padded(costs, largest, count, most, sample + 1));
-    --count[bag];
-    largest[bag] = before;
-  }
-  return best;
+  return ballast_test::least_of_all(
+             step.costs.size(), step.gpus.size(),
+             [&](ballast_test::assignment const& owner) {
+               auto const loads = ballast_test::batch_loads(step, owner, step.costs);
+               return std::ranges::max(loads) > most
+                          ? std::nullopt
+                          : std::optional(std::reduce(loads.begin(), loads.end()));
+             })
+      .value_or(ballast::no_cost);
 }
 
 TEST(PaddedBatches, PadsLeastOfPlansWithOneMakespan)  // Ensures (7)
@@ -163,10 +159,8 @@ TEST(PaddedBatches, PadsLeastOfPlansWithOneMakespan)  // Ensures (7)
     for (tokens& cost : costs) { cost = random.below(6) == 0 ? 40 : random.between(0, 20); }
     std::size_t const bags = 1 + random.below(4);
     auto const loads = loads_of(costs, bags, 300);
-    std::vector<cost_units> largest(bags);
-    std::vector<cost_units> count(bags);
-    ASSERT_EQ(std::accumulate(loads.begin(), loads.end(), cost_units{0}),
-              least_padded(costs, largest, count, std::ranges::max(loads)));
+    instance const step{costs, costs, std::vector<std::uint32_t>(bags, 1)};
+    ASSERT_EQ(std::reduce(loads.begin(), loads.end()), least_padded(step, std::ranges::max(loads)));
   }
 }
 
@@ -179,7 +173,7 @@ TEST(PaddedBatches, StaysNearTheOptimumWhereShortSamplesFitFewBags)  // Ensures 
     instance const step = ballast_test::random_instance(random, 8, 4, 5);
     auto const plan = ballast_test::plan_instance(step, padded_batches{.orders = 0});
     ASSERT_TRUE(plan);
-    auto const best = ballast_test::padded_optimum(step).value();
+    auto const best = ballast_test::batch_optimum(step, step.costs);
     ASSERT_GE(plan->makespan, best);
     if (best.numerator == 0) { continue; }
     sum += plan->makespan.value() / best.value();
@@ -219,27 +213,18 @@ TEST(PaddedBatches, CountsWhatItPadsAgainstALimit)
 // Oracle: all plans within a cap of padded weight; the least makespan, or none.
 cost_units least_within(std::vector<tokens> const& lengths, std::size_t bags, tokens cap)
 {
-  cost_units best = ballast::no_cost;
-  std::vector<std::size_t> owner(lengths.size(), 0);
-  for (;;) {
-    cost_units makespan = 0;
-    bool fits = true;
-    for (std::size_t bag = 0; bag < bags; ++bag) {
-      std::int64_t count = 0;
-      tokens longest = 0;
-      for (std::size_t sample = 0; sample < owner.size(); ++sample) {
-        if (owner[sample] != bag) { continue; }
-        ++count;
-        longest = std::max(longest, lengths[sample]);
-      }
-      makespan = std::max(makespan, count * longest * (longest + 5));
-      fits = fits && count * longest <= cap;
-    }
-    if (fits) { best = std::min(best, makespan); }
-    std::size_t next = 0;
-    while (next < owner.size() && ++owner[next] == bags) { owner[next++] = 0; }
-    if (next == owner.size()) { return best; }
-  }
+  instance const held{lengths, lengths, std::vector<std::uint32_t>(bags, 1)};
+  instance step = held;
+  for (cost_units& cost : step.costs) { cost *= cost + 5; }
+  return ballast_test::least_of_all(
+             lengths.size(), bags,
+             [&](ballast_test::assignment const& owner) {
+               bool const fits =
+                   std::ranges::max(ballast_test::batch_loads(held, owner, held.costs)) <= cap;
+               auto const loads = ballast_test::batch_loads(step, owner, step.costs);
+               return fits ? std::optional(std::ranges::max(loads)) : std::nullopt;
+             })
+      .value_or(ballast::no_cost);
 }
 
 TEST(PaddedBatches, KeepsALimitOfPaddedWeight)  // Ensures (6)
@@ -301,7 +286,7 @@ TEST(PaddedBatches, WorksUpToTheLargestLoads)
        {std::vector<std::uint32_t>{1, 1}, {1, 4294967295}, {4294967291, 4294967279}}) {
     direct_problem problem(instance{{9, 9}, {most / 2, most / 2}, {1, 1}});
     problem.speeds = speeds;
-    auto const plan = ballast_test::plan_directly(problem, padded_batches{}, {0, 0});
+    auto const plan = ballast_test::plan_directly(problem.view(), padded_batches{}, {0, 0});
     std::size_t const on_second = speeds[0] < speeds[1] ? 2 : 1;
     EXPECT_EQ(std::ranges::count(plan.owner, bag_id{1}), static_cast<std::ptrdiff_t>(on_second));
   }
@@ -326,13 +311,13 @@ TEST(PaddedBatches, BoundsOtherBagsFromBelow)  // Ensures (5)
     }
     if (trial % 4 == 0) { problem.step.gpu_speeds = problem.speeds; }
     if (trial % 4 == 0) { problem.step.gpus.assign(start.size(), 1); }
-    auto const plan = ballast_test::plan_directly(problem, padded_batches{.orders = 0}, start);
-    auto const best = ballast_test::padded_optimum(problem.step, start).value();
+    auto const plan =
+        ballast_test::plan_directly(problem.view(), padded_batches{.orders = 0}, start);
+    auto const best = ballast_test::batch_optimum(problem.step, problem.step.costs, start);
     ASSERT_LE(plan.proven, best);
     if (best.numerator == 0) { continue; }
     below += 1 - plan.proven.value() / best.value();
-    auto const makespan = ballast_test::padded_makespan(problem.step, plan.owner, start);
-    above += makespan.value() / best.value() - 1;
+    above += problem.step.makespan_of(plan.loads).value() / best.value() - 1;
   }
   EXPECT_LT(below, 0.2 * trials);
   EXPECT_LT(above, 0.02 * trials);
@@ -360,7 +345,9 @@ TEST(PaddedBatches, IsNeverLongerThanPlansOfPackedPolicies)  // Ensures (3)
     instance const step = unconstrained(random, 200, 12, 1);
     auto const packed = ballast_test::plan_instance(step, ballast::longest_processing_time{});
     auto const padded = ballast_test::plan_instance(step, padded_batches{});
-    ASSERT_LE(padded->makespan, ballast_test::padded_makespan(step, packed->owner));
+    auto const owner = ballast_test::assignment_of(packed->owner);
+    ASSERT_LE(padded->makespan,
+              step.makespan_of(ballast_test::batch_loads(step, owner, step.costs)));
   }
 }
 
@@ -378,7 +365,8 @@ TEST(PaddedBatches, AllocatesNothingInTheSteadyState)
 TEST(PaddedBatchesDeathTest, RefusesMismatchedSpans)
 {
   direct_problem const problem(instance{{1}, {1}, {1}});
-  EXPECT_DEATH(ballast_test::plan_directly(problem, padded_batches{}, {}), "`loads` is empty");
+  EXPECT_DEATH(ballast_test::plan_directly(problem.view(), padded_batches{}, {}),
+               "`loads` is empty");
 }
 
 }  // namespace

@@ -6,11 +6,14 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
 #include <ballast/core/random.hpp>
 #include <ballast/cost/cost_model.hpp>
 #include <ballast/cost/quadratic_cost.hpp>
 #include <ballast/partition/greedy_knapsack.hpp>
 #include <ballast/partition/longest_processing_time.hpp>
+#include <ballast/partition/packing/best_fit_decreasing.hpp>
+#include <ballast/partition/packing/pack_to_capacity.hpp>
 #include <ballast/partition/refine.hpp>
 #include <ballast/partition/round_robin.hpp>
 #include <ballast/topology/bag_layout.hpp>
@@ -20,6 +23,8 @@
 #include <array>
 #include <cstdint>
 #include <functional>
+#include <limits>
+#include <numeric>
 #include <span>
 #include <string>
 #include <vector>
@@ -34,6 +39,7 @@ using ballast::one_gpu_bags;
 using ballast::ratio;
 using ballast::sample_id;
 using ballast::tokens;
+using testing::HasSubstr;
 
 constexpr auto own_length = [](tokens length) { return length; };
 
@@ -295,6 +301,20 @@ constexpr auto in_floating_point = [](tokens length) { return static_cast<double
 static_assert(plannable<decltype(own_length)>);
 static_assert(!plannable<decltype(in_floating_point)>);  // ranks would not agree
 
+// What does not compile is no call either, though an overload takes it.
+struct letter {
+  std::uint16_t words = 0;
+};
+template <class... Arguments>
+concept can_be_planned =
+    requires(Arguments const&... arguments) { ballast::partition(arguments...); };
+using letters = std::vector<letter>;
+using words = std::uint16_t letter::*;
+static_assert(can_be_planned<letters, ballast::bag_layout, greedy_knapsack, words, words>);
+static_assert(!can_be_planned<letters, ballast::bag_layout, greedy_knapsack, words>);
+static_assert(!can_be_planned<letters, ballast::bag_layout, letter, words, words>);
+static_assert(!can_be_planned<letters, int, greedy_knapsack, words, words>);
+
 TEST(Partition, HasADigestThatEveryBagOwnerCostAndLoadEnters)  // Ensures (3)
 {
   std::vector<tokens> const lengths{5, 4, 3, 2, 1};
@@ -506,6 +526,85 @@ TEST(PartitionUnderConstraints, RefusesToOverrunMemory)  // Ensures (5)
   EXPECT_THAT(heavy.error().message, testing::HasSubstr("sample 2 weighs 90, more than any bag"));
 }
 
+// Why samples of one cost, dealt out without a look at their weights, have no plan.
+ballast::error why_no_room(std::vector<std::int64_t> const& weights,
+                           std::vector<std::int64_t> const& room, std::vector<tokens> lengths = {},
+                           std::vector<std::uint32_t> gpus = {},
+                           std::vector<std::int64_t> const& together = {})
+{
+  lengths.resize(weights.size(), 9);
+  gpus.resize(room.size(), 1);
+  auto const plan = ballast::partition(
+      lengths, ballast_test::consecutive_bags(gpus), longest_processing_time{},
+      [](tokens) { return 1; }, {.together = together, .weights = weights, .bag_capacities = room});
+  EXPECT_FALSE(plan);
+  return plan ? ballast::error{} : plan.error();
+}
+
+TEST(PartitionUnderConstraints, SaysHowManyBagsAreNeeded)
+{
+  auto const why = why_no_room({6, 6, 6, 6, 6}, {10, 10});
+  EXPECT_EQ(why.code, error_code::infeasible);
+  EXPECT_EQ(why.position, 2U);
+  EXPECT_EQ(why.message,
+            "all samples weigh 30 and 2 bags hold at most 10 each; 5 such bags are needed and "
+            "enough; sample 2 weighs 6 and found no bag with room; add bags, raise the limit or "
+            "plan fewer samples at once");
+  // Two bags would both have to be full, and no samples add up to 10: the bound does not see that.
+  EXPECT_THAT(why_no_room({3, 6, 3, 2, 6}, {10}).message,
+              HasSubstr("all samples weigh 20 and 1 bag holds at most 10 each; at least 2 such "
+                        "bags are needed and 3 are enough; "));
+  EXPECT_THAT(why_no_room({6, 1, 6, 1}, {7, 7}).message,
+              HasSubstr("2 such bags are enough; sample 2 weighs 6 and found no bag with room; use "
+                        "a policy that looks at"));
+}
+
+RC_GTEST_PROP(PartitionUnderConstraints, CountsTheBagsOfBestFitDecreasing, ())
+{
+  auto const weights =
+      *rc::gen::container<std::vector<std::int64_t>>(rc::gen::inRange<std::int64_t>(0, 41));
+  std::int64_t const all = std::reduce(weights.begin(), weights.end());
+  if (all <= 40) { return; }
+  auto const packed =
+      ballast::pack_to_capacity(weights, 40, ballast::best_fit_decreasing{}).value();
+  std::string const bins = std::to_string(packed.bins());
+  auto const why = why_no_room(weights, {40}).message;
+  RC_ASSERT(why.find("; " + bins + " such bags are needed and enough; ") != why.npos ||
+            why.find(" such bags are needed and " + bins + " are enough; ") != why.npos);
+}
+
+TEST(PartitionUnderConstraints, NamesASampleThatIsTooHeavyForEveryBagItFits)
+{
+  auto const why = why_no_room({30, 20, 1}, {10, 40}, {9, 1, 9}, {1, 4});
+  EXPECT_EQ(why.position, 1U);  // sample 0 fits the larger bag
+  EXPECT_THAT(why.message,
+              HasSubstr("sample 1 weighs 20, more than any bag that it fits holds, which is 10;"));
+  auto const joined = why_no_room({6, 2, 2, 2, 6}, {10}, {}, {}, {1, 2, 2, 2, 3});
+  EXPECT_THAT(joined.message, HasSubstr("and what stays with it weigh 6 and found no bag"));
+}
+
+TEST(PartitionUnderConstraints, CountsWhatFindsNoRoomWhereBagsDiffer)
+{
+  // Two bags of 20 would be enough, but there is only one.
+  EXPECT_EQ(why_no_room({9, 9, 9}, {20, 5}).message,
+            "all samples weigh 27 and 2 bags hold 25 in all; filled with the heaviest first, they "
+            "leave 1 sample without room; sample 1 weighs 9 and found no bag with room; add bags, "
+            "raise the limit or plan fewer samples at once");
+  EXPECT_THAT(
+      why_no_room({9, 9, 5}, {20, 5}).message,
+      HasSubstr("hold 25 in all; they are enough; sample 1 weighs 9 and found no bag with room; "
+                "use a policy that looks at weights and chooses among all plans"));
+  // Both samples are too short for the larger bag.
+  EXPECT_THAT(why_no_room({6, 6}, {10, 40}, {1, 1}, {1, 4}).message,
+              HasSubstr("they leave 1 sample without room; sample 1 weighs 6"));
+  EXPECT_THAT(why_no_room({6, 6}, {10, 10}, {1, 1}, {1, 4}).message,
+              HasSubstr("2 such bags are enough, but some samples are too short for some of them; "
+                        "sample 1 weighs 6"));
+  constexpr auto endless = std::numeric_limits<std::int64_t>::max() - 1;
+  EXPECT_THAT(why_no_room({6, 6, 6}, {endless, endless - 1, 1}).message,
+              HasSubstr("hold more than 2^63 in all; they are enough"));
+}
+
 TEST(PartitionUnderConstraints, NamesTheFirstSampleOfAGroupThatIsTooHeavy)
 {
   std::vector<std::int64_t> const keys{5, 6, 6};
@@ -597,7 +696,7 @@ TEST(PartitionUnderConstraints, AllocatesNothingInTheSteadyState)  // Ensures (4
 TEST(Partition, AllocatesNothingInTheSteadyState)  // Ensures (4)
 {
   auto const bags = *ballast::lay_out(*ballast::parse_bags("g1n8+g2n4"), 16);
-  auto const expect_no_allocation = [&](auto const& policy) {
+  auto const expect_no_allocation = [&](ballast_test::policy_ref const& policy) {
     ballast_test::expect_the_same_again_without_allocation(policy, 1000, own_length, bags);
   };
   expect_no_allocation(ballast::round_robin{});

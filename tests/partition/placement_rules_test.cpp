@@ -35,6 +35,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace placement_rules_test {
@@ -51,13 +52,6 @@ static_assert(ballast::rule_keeping_policy<capped<>>);
 static_assert(ballast::rule_keeping_policy<capped<refine<>>>);
 static_assert(!ballast::rule_keeping_policy<capped<ballast::equal_count>>);
 static_assert(!ballast::rule_keeping_policy<ballast::longest_processing_time>);
-
-std::vector<std::size_t> owners_of(ballast::partition_plan const& plan)
-{
-  std::vector<std::size_t> owners;
-  for (bag_id const bag : plan.owner) { owners.push_back(to_index(bag)); }
-  return owners;
-}
 
 TEST(PlacementRules, GiveEachBagAtMostSoManySamples)
 {
@@ -178,12 +172,11 @@ struct ruled_step {
     return true;
   }
 
-  [[nodiscard]] ratio makespan(std::vector<std::size_t> const& owner) const
+  [[nodiscard]] ratio makespan(ballast_test::assignment const& owner) const
   {
-    auto loads = before.empty() ? std::vector<std::int64_t>(bags.size(), 0) : before;
-    for (std::size_t sample = 0; sample < owner.size(); ++sample) {
-      loads[owner[sample]] += costs[sample];
-    }
+    auto loads = before;
+    loads.resize(bags.size());
+    loads = ballast_test::sums_of(owner, costs, std::move(loads));
     ratio latest;
     for (std::size_t bag = 0; bag < bags.size(); ++bag) {
       latest = std::max(latest, ratio{loads[bag], bags.speeds()[bag]});
@@ -194,14 +187,12 @@ struct ruled_step {
   // Oracle: all plans.
   [[nodiscard]] std::optional<ratio> optimum() const
   {
-    std::optional<ratio> best;
-    std::vector<std::size_t> owner(costs.size(), 0);
-    for (;;) {
-      if (keeps(owner) && (!best || makespan(owner) < *best)) { best = makespan(owner); }
-      std::size_t next = 0;
-      while (next < owner.size() && ++owner[next] == bags.size()) { owner[next++] = 0; }
-      if (next == owner.size()) { return best; }
-    }
+    return ballast_test::least_of_all(
+        costs.size(), bags.size(),
+        [&](ballast_test::assignment const& owner) -> std::optional<ratio> {
+          if (owner.size() == costs.size() && !keeps(owner)) { return std::nullopt; }
+          return makespan(owner);
+        });
   }
 };
 
@@ -243,8 +234,7 @@ ruled_step draw_ruled_step(ballast::random_source& random)
   return step;
 }
 
-template <class Policy>
-void expect_best_of_all(Policy const& policy, std::uint64_t seed)
+void expect_best_of_all(ballast_test::policy_ref const& policy, std::uint64_t seed)
 {
   ballast::random_source random(seed);
   int refused = 0;
@@ -266,7 +256,7 @@ void expect_best_of_all(Policy const& policy, std::uint64_t seed)
       EXPECT_THAT(plan.error().message, testing::Not(HasSubstr("gave up")));
       continue;
     }
-    auto const owner = owners_of(*plan);
+    auto const owner = ballast_test::assignment_of(plan->owner);
     ASSERT_TRUE(step.keeps(owner));
     ASSERT_EQ(plan->makespan, *best);
     ASSERT_EQ(plan->makespan, step.makespan(owner));
@@ -308,13 +298,13 @@ TEST(PlacementRules, HoldInLargeSteps)
     ASSERT_TRUE(ballast::partition_into(plan, memory, step.costs, step.bags, refine{},
                                         std::identity{}, ballast::no_length{}, step.constraints()));
     step.lengths = step.costs;
-    ASSERT_TRUE(step.keeps(owners_of(plan)));
+    ASSERT_TRUE(step.keeps(ballast_test::assignment_of(plan.owner)));
     // Of keys that all bags hold once, heaviest first in turn is within the widest key.
     EXPECT_LE(plan.gap(), 0.05) << trial;
   }
 }
 
-std::string refusal(auto const& policy, partition_constraints const& given,
+std::string refusal(ballast_test::policy_ref const& policy, partition_constraints const& given,
                     std::vector<ballast::tokens> const& lengths = {8, 7, 5, 4})
 {
   auto const plan =
@@ -354,7 +344,8 @@ TEST(PlacementRules, AreRefusedWithTheNumbers)
 TEST(PlacementRules, AreRefusedByPoliciesThatKeepNone)
 {
   std::vector<int> const pairs = {1, 1, 2, 2};
-  auto const expect_refused = [&](auto const& policy, std::string const& but = "") {
+  auto const expect_refused = [&](ballast_test::policy_ref const& policy,
+                                  std::string const& but = "") {
     EXPECT_EQ(refusal(policy, {.apart = pairs}),
               "this policy does not keep constraints.apart; use refine{} or capped{}, which do" +
                   but + ", or leave it out");

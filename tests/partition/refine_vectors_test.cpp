@@ -1,6 +1,5 @@
 #include <ballast/partition/refine.hpp>  // first: proves it is self-contained
 
-#include "../support/all_in_first_bin.hpp"
 #include "../support/vector_checks.hpp"
 
 #include <gtest/gtest.h>
@@ -148,19 +147,6 @@ TEST(VectorRefine, GivesSlowBagsWhatIsLittleWorkForItsWeight)
     EXPECT_LE(plan->gap(), 0.02);
     EXPECT_GE(greedy->gap(), 2 * plan->gap());
   }
-}
-
-TEST(VectorRefine, FindsTheSamePlanAgain)
-{
-  auto const step = encoder_and_llm(1000, 30, 7);
-  ballast::cost_vector_plan<2> plan;
-  ballast::workspace memory;
-  ASSERT_TRUE(ballast::partition_into(plan, memory, step.costs, ballast::one_gpu_bags(30), refine{},
-                                      std::identity{}, ballast::no_length{}));
-  auto const digest = plan.digest();
-  ASSERT_TRUE(ballast::partition_into(plan, memory, step.costs, ballast::one_gpu_bags(30), refine{},
-                                      std::identity{}, ballast::no_length{}));
-  EXPECT_EQ(plan.digest(), digest);
 }
 
 TEST(VectorRefineDeathTest, RefusesMismatchedSpans)

@@ -2,6 +2,7 @@
 // Work that bags have before a step, through the front door.
 
 #include "../../examples/common/baselines/karmarkar_karp.hpp"
+#include "../support/instances.hpp"
 #include "../support/trials.hpp"
 
 #include <gtest/gtest.h>
@@ -48,22 +49,20 @@ TEST(StartingLoads, SendASampleToTheRankThatHasLess)
   EXPECT_TRUE(plan->proven_optimal());
 }
 
-// Oracle: all plans; the least largest load.
-std::int64_t least_of_all(std::vector<std::int64_t> const& costs, std::vector<std::int64_t>& loads,
-                          std::size_t sample = 0)
+// Oracle: all plans within capacities; the least largest load.
+std::optional<ratio> least_within(std::vector<std::int64_t> const& costs,
+                                  std::vector<std::int64_t> const& before,
+                                  std::vector<std::int64_t> const& room)
 {
-  if (sample == costs.size()) { return std::ranges::max(loads); }
-  std::int64_t best = std::numeric_limits<std::int64_t>::max();
-  for (std::int64_t& load : loads) {
-    load += costs[sample];
-    best = std::min(best, least_of_all(costs, loads, sample + 1));
-    load -= costs[sample];
-  }
-  return best;
+  ballast_test::instance const step{costs, costs, std::vector<std::uint32_t>(before.size(), 1)};
+  return ballast_test::optimum_where(step, before, [&](ballast_test::assignment const& owner) {
+    auto const held =
+        ballast_test::sums_of(owner, costs, std::vector<std::int64_t>(before.size(), 0));
+    return std::ranges::equal(held, room, std::less_equal{});
+  });
 }
 
-template <class Policy>
-void expect_counted(Policy const& policy, bool is_exact)
+void expect_counted(ballast_test::policy_ref const& policy, bool is_exact)
 {
   ballast::random_source random(71);
   for (int trial = 0; trial < ballast_test::trials_of(300); ++trial) {
@@ -78,13 +77,10 @@ void expect_counted(Policy const& policy, bool is_exact)
         ballast::partition(costs, ballast::one_gpu_bags(before.size()), policy, std::identity{},
                            ballast::no_length{}, {.starting_loads = before});
     ASSERT_TRUE(plan) << plan.error().message;
-    std::vector<std::int64_t> loads = before;
-    for (std::size_t sample = 0; sample < costs.size(); ++sample) {
-      loads[to_index(plan->owner[ballast::to_id<ballast::sample_id>(sample)])] += costs[sample];
-    }
-    ASSERT_EQ(plan->loads, loads);
-    auto all = before;
-    ratio const best{least_of_all(costs, all), 1};
+    ASSERT_EQ(plan->loads,
+              ballast_test::sums_of(ballast_test::assignment_of(plan->owner), costs, before));
+    std::vector<std::int64_t> const endless(before.size(), ballast::no_cost);
+    ratio const best = *least_within(costs, before, endless);
     ASSERT_LE(plan->lower_bound, best);
     ASSERT_GE(plan->makespan, best);
     if (is_exact) { ASSERT_EQ(plan->makespan, best); }
@@ -151,23 +147,6 @@ TEST(BagCapacities, HoldForBagsAsAWhole)
             "constraints.bag_capacities has 1 entry for 2 bags; give one for each bag, or none");
 }
 
-// Oracle: all plans within capacities; the least largest load, or -1.
-std::int64_t least_within(std::vector<std::int64_t> const& costs,
-                          std::vector<std::int64_t> const& room, std::vector<std::int64_t>& loads,
-                          std::size_t sample = 0)
-{
-  if (sample == costs.size()) { return std::ranges::max(loads); }
-  std::int64_t best = -1;
-  for (std::size_t bag = 0; bag < loads.size(); ++bag) {
-    if (loads[bag] + costs[sample] > room[bag]) { continue; }
-    loads[bag] += costs[sample];
-    std::int64_t const found = least_within(costs, room, loads, sample + 1);
-    if (found >= 0 && (best < 0 || found < best)) { best = found; }
-    loads[bag] -= costs[sample];
-  }
-  return best;
-}
-
 TEST(BagCapacities, AreKeptByCapped)
 {
   ballast::random_source random(72);
@@ -181,14 +160,13 @@ TEST(BagCapacities, AreKeptByCapped)
     auto const plan =
         ballast::partition(costs, ballast::one_gpu_bags(room.size()), ballast::capped{},
                            std::identity{}, {.bag_capacities = room});
-    std::vector<std::int64_t> loads(room.size(), 0);
-    std::int64_t const best = least_within(costs, room, loads);
-    ASSERT_EQ(plan.has_value(), best >= 0) << (plan ? "" : plan.error().message);
+    auto const best = least_within(costs, std::vector<std::int64_t>(room.size(), 0), room);
+    ASSERT_EQ(plan.has_value(), best.has_value()) << (plan ? "" : plan.error().message);
     refused += plan ? 0 : 1;
     if (!plan) { continue; }
     for (std::size_t bag = 0; bag < room.size(); ++bag) { EXPECT_LE(plan->loads[bag], room[bag]); }
-    ASSERT_LE(plan->lower_bound, (ratio{best, 1}));
-    ASSERT_GE(plan->makespan, (ratio{best, 1}));
+    ASSERT_LE(plan->lower_bound, *best);
+    ASSERT_GE(plan->makespan, *best);
   }
   EXPECT_GT(refused, 0);
 }

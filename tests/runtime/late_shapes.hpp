@@ -2,6 +2,7 @@
 #ifndef BALLAST_TESTS_RUNTIME_LATE_SHAPES_HPP
 #define BALLAST_TESTS_RUNTIME_LATE_SHAPES_HPP
 
+#include "../support/numbered_order.hpp"
 #include "../support/trials.hpp"
 #include "scheduled_steps.hpp"
 
@@ -95,9 +96,9 @@ class late_cluster {
           out.measured[rank * microbatches + position] = time;
         }
       }
-      out.step_time =
-          std::max(out.step_time,
-                   simulate(small_setup(replicas, microbatches).schedule, times, order()).makespan);
+      out.step_time = std::max(out.step_time, simulate(small_setup(replicas, microbatches).schedule,
+                                                       times, numbered_order(microbatches))
+                                                  .makespan);
     }
     if (tracked) { out.step_time += out.step_time * tracking_percent / 100; }
     return out;
@@ -145,15 +146,6 @@ class late_cluster {
 
  private:
   static constexpr std::uint32_t first_shape = 160;  // 512 to 4,096 tokens
-
-  [[nodiscard]] static std::vector<ballast::microbatch_id> order()
-  {
-    std::vector<ballast::microbatch_id> all;
-    for (std::size_t position = 0; position < microbatches; ++position) {
-      all.push_back(ballast::to_id<ballast::microbatch_id>(position));
-    }
-    return all;
-  }
 
   /// The mean over microbatches of what the longest stage takes.
   [[nodiscard]] static ballast::time_units longest_stage()

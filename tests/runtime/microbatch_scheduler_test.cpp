@@ -1,6 +1,8 @@
 #include <ballast/runtime/microbatch_scheduler.hpp>  // first: proves it is self-contained
 
+#include "../support/all_assignments.hpp"
 #include "../support/counted_allocations.hpp"
+#include "../support/numbered_order.hpp"
 #include "../support/trials.hpp"
 #include "scheduled_steps.hpp"
 
@@ -160,10 +162,7 @@ TEST(MicrobatchScheduler, TakesTheTimeThatTheSimulatorSays)
   auto scheduler = scheduler_of(small_setup(2, 8));
   scheduled_step<2> step;
   ASSERT_TRUE(scheduler(step, draw_sizes(60, 4), 1, 0, {}));
-  std::vector<microbatch_id> order;
-  for (std::size_t position = 0; position < 8; ++position) {
-    order.push_back(ballast::to_id<microbatch_id>(position));
-  }
+  auto const order = ballast_test::numbered_order(8);
   ballast::time_units longest = 0;
   for (auto const& times : step.times) {
     longest = std::max(longest, simulate(small_setup(2, 8).schedule, times, order).makespan);
@@ -195,19 +194,18 @@ TEST(MicrobatchScheduler, KeepsToWhatAReplicaHolds)  // Ensures (2)
   }
 }
 
-/// Oracle: whether there is a way to fill `room` with what comes from `sample` on.
-bool can_hold(std::vector<tokens>& room, std::span<tokens const> sizes, std::size_t sample)
+/// Oracle: whether there is a way to fill four microbatches of 1,000 tokens.
+bool can_hold(std::vector<tokens> const& sizes)
 {
-  if (sample == sizes.size() / 2) { return true; }
-  tokens const size = sizes[2 * sample + 1];
-  for (tokens& left : room) {
-    if (left < size) { continue; }
-    left -= size;
-    bool const held = can_hold(room, sizes, sample + 1);
-    left += size;
-    if (held) { return true; }
-  }
-  return false;
+  std::vector<tokens> own;
+  for (std::size_t at = 1; at < sizes.size(); at += 2) { own.push_back(sizes[at]); }
+  return ballast_test::least_of_all(
+             own.size(), 4,
+             [&](ballast_test::assignment const& owner) {
+               auto const held = ballast_test::sums_of(owner, own, std::vector<tokens>(4, 0));
+               return std::ranges::max(held) <= 1000 ? std::optional(0) : std::nullopt;
+             })
+      .has_value();
 }
 
 TEST(MicrobatchScheduler, RefusesOnlyWhatNoPlanHolds)  // Ensures (2), against all plans
@@ -231,9 +229,8 @@ TEST(MicrobatchScheduler, RefusesOnlyWhatNoPlanHolds)  // Ensures (2), against a
       sizes[at] = 100 * random.between(2, 9);
     }
     SCOPED_TRACE(testing::Message() << "trial " << trial);
-    std::vector<tokens> room(4, 1000);
     auto const done = scheduler(step, sizes, 1, 0, {});
-    ASSERT_EQ(done.has_value(), can_hold(room, sizes, 0));
+    ASSERT_EQ(done.has_value(), can_hold(sizes));
     ++(done ? planned : refused);
     if (!done) { continue; }
     EXPECT_LE(step.largest_load_bound, step.largest_load);
@@ -282,10 +279,7 @@ ballast::time_units planned_makespan(scheduler_setup setup, std::vector<tokens> 
   scheduled_step<1> step;
   EXPECT_TRUE(scheduler(step, sizes, 1, 0, {}));
   EXPECT_LE(step.makespan, step.even_makespan);
-  std::vector<microbatch_id> order;
-  for (std::size_t each = 0; each < step.microbatches; ++each) {
-    order.push_back(ballast::to_id<microbatch_id>(each));
-  }
+  auto const order = ballast_test::numbered_order(step.microbatches);
   ballast::time_units longest = 0;
   for (std::size_t group = 0; group < step.pipelines(); ++group) {
     ballast::pipeline_times times(step.microbatches, step.stages.size());
@@ -322,37 +316,25 @@ ballast::time_units shortest_step(scheduler_setup const& setup, std::vector<toke
   std::size_t const positions = setup.schedule.microbatches();
   std::size_t const stages = setup.modules[0].layers.size();
   std::size_t const groups = setup.modules[0].replicas;
-  std::vector<ballast::pipeline_times> times(groups, {positions, stages});
-  std::vector<microbatch_id> order;
-  for (std::size_t each = 0; each < positions; ++each) {
-    order.push_back(ballast::to_id<microbatch_id>(each));
-  }
-  auto shortest = std::numeric_limits<ballast::time_units>::max();
-  auto const place = [&](auto const& self, std::size_t sample) -> void {
-    if (sample == sizes.size()) {
-      ballast::time_units longest = 0;
-      for (auto const& of_group : times) {
-        longest = std::max(longest, simulate(setup.schedule, of_group, order).makespan);
-      }
-      shortest = std::min(shortest, longest);
-      return;
-    }
-    for (auto& of_group : times) {
-      for (microbatch_id const position : order) {
-        auto const add = [&](std::int64_t sign) {
-          for (stage_time& each : of_group[position]) {
-            each.forward += sign * sizes[sample];
-            each.backward += 2 * sign * sizes[sample];
-          }
-        };
-        add(1);
-        self(self, sample + 1);
-        add(-1);
-      }
-    }
-  };
-  place(place, 0);
-  return shortest;
+  auto const order = ballast_test::numbered_order(positions);
+  return ballast_test::least_of_all(
+             sizes.size(), groups * positions,
+             [&](ballast_test::assignment const& place) {
+               std::vector<ballast::pipeline_times> times(groups, {positions, stages});
+               for (std::size_t sample = 0; sample < place.size(); ++sample) {
+                 for (stage_time& each :
+                      times[place[sample] / positions][order[place[sample] % positions]]) {
+                   each.forward += sizes[sample];
+                   each.backward += 2 * sizes[sample];
+                 }
+               }
+               ballast::time_units longest = 0;
+               for (auto const& of_group : times) {
+                 longest = std::max(longest, simulate(setup.schedule, of_group, order).makespan);
+               }
+               return std::optional(longest);
+             })
+      .value();
 }
 
 TEST(MicrobatchScheduler, FindsTheShortestOfAllSmallSteps)  // Ensures (5), against all assignments

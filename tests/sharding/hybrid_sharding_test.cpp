@@ -3,7 +3,6 @@
 
 #include "../support/counted_allocations.hpp"
 #include "../support/random_shardings.hpp"
-#include "../support/sharding_checks.hpp"
 #include "../support/sharding_oracles.hpp"
 #include "../support/trials.hpp"
 

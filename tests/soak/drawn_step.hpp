@@ -253,29 +253,22 @@ bool for_each_plan(drawn_step const& step, double most, Visit const& visit)
   for (std::size_t item = 0; item < items.size(); ++item) { plans *= static_cast<double>(bags); }
   if (plans > most) { return false; }
   std::vector<std::size_t> owner(step.size());
-  std::vector<ballast::uint128> held(bags, 0);
-  std::vector<int> items_in(bags, 0);
-  auto const place = [&](auto const& self, std::size_t item) -> void {
-    if (item == items.size()) {
-      if (step.keeps_rules(owner)) { visit(owner); }
-      return;
-    }
-    for (std::size_t bag = 0; bag < bags; ++bag) {
-      bool fits = true;
-      ballast::uint128 weight = 0;
+  ballast_test::each_assignment(items.size(), bags, [&](ballast_test::assignment const& places) {
+    std::vector<ballast::uint128> held(bags, 0);
+    std::vector<int> items_in(bags, 0);
+    for (std::size_t item = 0; item < places.size(); ++item) {
+      std::size_t const bag = places[item];
       for (std::size_t const sample : items[item]) {
-        fits = fits && step.takes(sample, bag);
-        weight += static_cast<ballast::uint128>(step.weight(sample));
+        if (!step.takes(sample, bag)) { return false; }
+        held[bag] += static_cast<ballast::uint128>(step.weight(sample));
         owner[sample] = bag;
       }
-      held[bag] += weight;
       bool const alone = items_in[bag]++ == 0 && step.stands_alone(items[item]);
-      if (fits && (alone || step.holds(bag, held[bag]))) { self(self, item + 1); }
-      held[bag] -= weight;
-      --items_in[bag];
+      if (!alone && !step.holds(bag, held[bag])) { return false; }
     }
-  };
-  place(place, 0);
+    if (places.size() == items.size() && step.keeps_rules(owner)) { visit(owner); }
+    return true;
+  });
   return true;
 }
 

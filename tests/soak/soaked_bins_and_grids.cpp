@@ -182,7 +182,7 @@ void add_grid(std::vector<soaked_planner>& planners, std::string const& name, Po
              return;
            }
            bool const gave_up = says(why, "was found");
-           require(gave_up || !is_tried || ballast_test::best_grid(step) == ballast_test::no_grid,
+           require(gave_up || !is_tried || !ballast_test::best_grid(step),
                    "a step that has a plan is refused: ", why.message);
            return;
          }
@@ -199,7 +199,7 @@ void add_grid(std::vector<soaked_planner>& planners, std::string const& name, Po
                    "another plan in fresh memory");
          }
          if (!is_tried) { return; }
-         std::int64_t const best = ballast_test::best_grid(step);
+         std::int64_t const best = ballast_test::best_grid(step).value();
          require(plan->lower_bound <= best && best <= plan->makespan, "bound ", plan->lower_bound,
                  ", optimum ", best, ", makespan ", plan->makespan);
        }});

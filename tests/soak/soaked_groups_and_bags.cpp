@@ -3,7 +3,6 @@
 
 #include "../support/planned_mix.hpp"
 #include "../support/random_shardings.hpp"
-#include "../support/sharding_checks.hpp"
 #include "soaked_planner.hpp"
 
 #include <ballast/core/ids.hpp>

@@ -2,19 +2,15 @@
 #ifndef BALLAST_TESTS_SUPPORT_ATTENTION_CHECKS_HPP
 #define BALLAST_TESTS_SUPPORT_ATTENTION_CHECKS_HPP
 
-#include "direct_problem.hpp"  // defines: ballast_test::direct_problem
-#include "instances.hpp"       // defines: ballast_test::{random_instance, number_samples}
+#include "policy_checks.hpp"  // defines: ballast_test::{direct_problem, expect_valid_plan}
 #include "trials.hpp"
 
 #include <gtest/gtest.h>
-#include <ballast/core/workspace.hpp>
 #include <ballast/partition/concepts.hpp>
 #include <ballast/partition/partition.hpp>
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <limits>
 #include <utility>
 #include <vector>
 
@@ -46,7 +42,6 @@ struct attention_instance {
   /// The cost model of samples by number.
   struct model {
     attention_instance const& of;
-
     ballast::cost_units operator()(numbered n) const { return of.step.costs[n.sample]; }
     [[nodiscard]] ballast::cost_units attention_part(numbered n) const
     {
@@ -55,8 +50,7 @@ struct attention_instance {
   };
 
   /// Plans through the front door.
-  template <class Policy>
-  [[nodiscard]] auto plan(Policy const& policy) const
+  [[nodiscard]] auto plan(policy_ref const& policy) const
   {
     return ballast::partition(number_samples(step), consecutive_bags(step.gpus, step.gpu_speeds),
                               policy, model{*this},
@@ -74,18 +68,6 @@ struct attention_instance {
     }
     return sum + static_cast<ballast::cost_units>(samples.size()) * largest;
   }
-
-  [[nodiscard]] std::vector<ballast::cost_units> loads_of(
-      std::vector<ballast::bag_id> const& owner) const
-  {
-    std::vector<std::vector<std::size_t>> bags(step.gpus.size());
-    for (std::size_t sample = 0; sample < owner.size(); ++sample) {
-      bags.at(to_index(owner[sample])).push_back(sample);
-    }
-    std::vector<ballast::cost_units> loads;
-    for (auto const& bag : bags) { loads.push_back(load_of(bag)); }
-    return loads;
-  }
 };
 
 /// What policies see of such a step, with work that bags have to start with.
@@ -102,63 +84,19 @@ struct attention_problem {
     }
   }
 
-  [[nodiscard]] ballast::partition_problem view() const
+  [[nodiscard]] ballast::ratio makespan_of(std::vector<ballast::bag_id> const& owner) const
+  {
+    return of.step.makespan_of(batch_loads(of.step, assignment_of(owner), of.attention, starts));
+  }
+  [[nodiscard]] ballast::ratio optimum() const
+  {
+    return batch_optimum(of.step, of.attention, starts);
+  }
+  [[nodiscard]] direct_plan run(policy_ref const& policy) const
   {
     ballast::partition_problem seen = problem.view();
     seen.attention = of.attention;
-    return seen;
-  }
-
-  [[nodiscard]] ballast::ratio makespan_of(std::vector<ballast::bag_id> const& owner) const
-  {
-    auto const loads = of.loads_of(owner);
-    ballast::ratio makespan;
-    for (std::size_t bag = 0; bag < loads.size(); ++bag) {
-      makespan =
-          std::max(makespan, ballast::ratio{starts[bag] + loads[bag], of.step.speed_of(bag)});
-    }
-    return makespan;
-  }
-
-  /// The least makespan over all m^n owners.
-  [[nodiscard]] ballast::ratio optimum() const
-  {
-    std::vector<ballast::bag_id> owner(of.step.costs.size());
-    ballast::ratio best{std::numeric_limits<std::int64_t>::max(), 1};
-    try_all(owner, 0, best);
-    return best;
-  }
-
-  struct outcome {
-    std::vector<ballast::bag_id> owner;
-    std::vector<ballast::cost_units> loads;
-    ballast::ratio proven;
-  };
-  template <class Policy>
-  [[nodiscard]] outcome run(Policy const& policy) const
-  {
-    outcome plan{std::vector(of.step.costs.size(), ballast::to_id<ballast::bag_id>(starts.size())),
-                 starts,
-                 {}};
-    ballast::workspace memory;
-    plan.proven = run_policy(policy, view(), plan.loads, plan.owner, memory);
-    return plan;
-  }
-
- private:
-  void try_all(std::vector<ballast::bag_id>& owner, std::size_t sample, ballast::ratio& best) const
-  {
-    if (sample == owner.size()) {
-      best = std::min(best, makespan_of(owner));
-      return;
-    }
-    for (std::size_t bag = 0; bag < starts.size(); ++bag) {
-      if (!ballast::partition_problem::splits(of.step.lengths[sample], of.step.gpus[bag])) {
-        continue;
-      }
-      owner[sample] = ballast::to_id<ballast::bag_id>(bag);
-      try_all(owner, sample + 1, best);
-    }
+    return plan_directly(seen, policy, starts);
   }
 };
 
@@ -173,22 +111,14 @@ void expect_valid_attention_plans(Policy const& policy, std::uint64_t seed)
   for (int trial = 0; trial < trials_of(300); ++trial) {
     SCOPED_TRACE(testing::Message() << "trial " << trial);
     attention_problem const problem(attention_instance(random, 40, 9, 8), trial % 2 == 1);
-    instance const& step = problem.of.step;
     auto const plan = problem.of.plan(policy);
     ASSERT_TRUE(plan) << plan.error().message;
-    for (std::size_t sample = 0; sample < step.costs.size(); ++sample) {
-      ASSERT_TRUE(ballast::partition_problem::splits(step.lengths[sample],
-                                                     step.gpus[to_index(plan->owner[sample])]));
-    }
-    ASSERT_EQ(plan->loads, problem.of.loads_of(plan->owner));
+    ASSERT_NO_FATAL_FAILURE(expect_valid_plan(problem.of.step, *plan, problem.of.attention));
     ASSERT_EQ(plan->attention, problem.of.attention);
-    ASSERT_LE(plan->lower_bound, plan->makespan);
     ASSERT_EQ(plan->digest(), problem.of.plan(policy)->digest());
-
     auto const direct = problem.run(policy);
-    auto loads = problem.of.loads_of(direct.owner);
-    for (std::size_t bag = 0; bag < loads.size(); ++bag) { loads[bag] += problem.starts[bag]; }
-    ASSERT_EQ(direct.loads, loads);
+    ASSERT_EQ(direct.loads, batch_loads(problem.of.step, assignment_of(direct.owner),
+                                        problem.of.attention, problem.starts));
     ASSERT_LE(direct.proven, problem.makespan_of(direct.owner));
   }
 }

@@ -2,6 +2,8 @@
 #ifndef BALLAST_TESTS_SUPPORT_BRUTE_FORCE_HPP
 #define BALLAST_TESTS_SUPPORT_BRUTE_FORCE_HPP
 
+#include "all_assignments.hpp"
+
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/ratio.hpp>
 
@@ -9,6 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <utility>
 #include <vector>
 
 namespace ballast_test {
@@ -24,37 +27,86 @@ struct instance {
   {
     return gpus[bag] * (gpu_speeds.empty() ? 1 : gpu_speeds[bag]);
   }
+  /// A bag has no more GPUs than the sample has tokens.
+  [[nodiscard]] bool fits(std::size_t sample, std::size_t bag) const
+  {
+    return lengths[sample] == 0 || lengths[sample] >= static_cast<ballast::tokens>(gpus[bag]);
+  }
+  [[nodiscard]] bool all_fit(assignment const& owner) const
+  {
+    bool all = true;
+    for (std::size_t sample = 0; sample < owner.size(); ++sample) {
+      all = all && fits(sample, owner[sample]);
+    }
+    return all;
+  }
+  [[nodiscard]] ballast::ratio makespan_of(std::vector<ballast::cost_units> const& loads) const
+  {
+    ballast::ratio latest{0, 1};
+    for (std::size_t bag = 0; bag < loads.size(); ++bag) {
+      latest = std::max(latest, ballast::ratio{loads[bag], speed_of(bag)});
+    }
+    return latest;
+  }
 };
 
-/// The least makespan of all m^n assignments of whole samples to bags that have no more GPUs than
-/// the sample has tokens; nothing where some sample fits no bag.
-inline std::optional<ballast::ratio> optimum(instance const& step,
-                                             std::vector<ballast::cost_units>& loads,
-                                             std::size_t sample = 0)
+/// What the batches of all bags take besides what bags have at first. `padded` is the part of each
+/// cost that counts as often as its batch has samples, as large as the largest in the batch, and may
+/// be empty: then a batch takes the sum of its costs.
+inline std::vector<ballast::cost_units> batch_loads(instance const& step, assignment const& owner,
+                                                    std::vector<ballast::cost_units> const& padded,
+                                                    std::vector<ballast::cost_units> loads = {})
 {
-  std::optional<ballast::ratio> best;
-  if (sample == step.costs.size()) {
-    best = ballast::ratio{0, 1};
-    for (std::size_t bag = 0; bag < loads.size(); ++bag) {
-      best = std::max(*best, ballast::ratio{loads[bag], step.speed_of(bag)});
+  loads.resize(step.gpus.size());
+  loads = sums_of(owner, step.costs, std::move(loads));
+  for (std::size_t bag = 0; bag < loads.size() && !padded.empty(); ++bag) {
+    ballast::cost_units largest = 0;
+    ballast::cost_units samples = 0;
+    for (std::size_t sample = 0; sample < owner.size(); ++sample) {
+      if (owner[sample] != bag) { continue; }
+      loads[bag] -= padded[sample];
+      largest = std::max(largest, padded[sample]);
+      ++samples;
     }
-    return best;
+    loads[bag] += samples * largest;
   }
-  for (std::size_t bag = 0; bag < loads.size(); ++bag) {
-    ballast::tokens const length = step.lengths[sample];
-    if (length != 0 && length < static_cast<ballast::tokens>(step.gpus[bag])) { continue; }
-    loads[bag] += step.costs[sample];
-    auto const found = optimum(step, loads, sample + 1);
-    if (found && (!best || *found < *best)) { best = found; }
-    loads[bag] -= step.costs[sample];
-  }
-  return best;
+  return loads;
 }
 
-inline std::optional<ballast::ratio> optimum(instance const& step)
+/// The least makespan of batches that pad this part of the costs, over all assignments.
+inline ballast::ratio batch_optimum(instance const& step,
+                                    std::vector<ballast::cost_units> const& padded,
+                                    std::vector<ballast::cost_units> const& starts = {})
 {
-  std::vector<ballast::cost_units> loads(step.gpus.size(), 0);
-  return optimum(step, loads);
+  return least_of_all(step.costs.size(), step.gpus.size(),
+                      [&](assignment const& owner) {
+                        return step.all_fit(owner) ? std::optional(step.makespan_of(
+                                                         batch_loads(step, owner, padded, starts)))
+                                                   : std::nullopt;
+                      })
+      .value();
+}
+
+/// The least makespan of the assignments of whole samples to bags they fit that `allowed(owner)`
+/// holds for, from what bags have at first; nothing where there is none. It is asked about the first
+/// samples too.
+template <class Allowed>
+std::optional<ballast::ratio> optimum_where(instance const& step,
+                                            std::vector<ballast::cost_units> loads,
+                                            Allowed const& allowed)
+{
+  loads.resize(step.gpus.size());
+  return least_of_all(step.costs.size(), step.gpus.size(), [&](assignment const& owner) {
+    return step.all_fit(owner) && allowed(owner)
+               ? std::optional(step.makespan_of(sums_of(owner, step.costs, loads)))
+               : std::nullopt;
+  });
+}
+
+inline std::optional<ballast::ratio> optimum(instance const& step,
+                                             std::vector<ballast::cost_units> const& loads = {})
+{
+  return optimum_where(step, loads, [](assignment const&) { return true; });
 }
 
 }  // namespace ballast_test

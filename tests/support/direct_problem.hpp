@@ -2,8 +2,11 @@
 #ifndef BALLAST_TESTS_SUPPORT_DIRECT_PROBLEM_HPP
 #define BALLAST_TESTS_SUPPORT_DIRECT_PROBLEM_HPP
 
-#include "brute_force.hpp"  // defines: ballast_test::instance
+#include "instances.hpp"  // defines: ballast_test::{instance, policy_ref}
 
+#include <ballast/core/ids.hpp>
+#include <ballast/core/quantities.hpp>
+#include <ballast/core/ratio.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/concepts.hpp>
 #include <ballast/partition/descending_order.hpp>
@@ -43,6 +46,25 @@ struct direct_problem {
     return {step.costs, step.lengths, heaviest_first, step.gpus, speeds, {}, weights, capacities};
   }
 };
+
+/// A policy called directly, with work that bags have before planning.
+struct direct_plan {
+  std::vector<ballast::bag_id> owner;
+  std::vector<ballast::cost_units> loads;
+  ballast::ratio proven;
+};
+
+inline direct_plan plan_directly(ballast::partition_problem const& problem,
+                                 policy_ref const& policy, std::vector<ballast::cost_units> starts)
+{
+  direct_plan plan{
+      std::vector(problem.costs.size(), ballast::to_id<ballast::bag_id>(problem.gpus.size())),
+      std::move(starts),
+      {}};
+  ballast::workspace memory;
+  plan.proven = policy(problem, plan.loads, plan.owner, memory);
+  return plan;
+}
 
 }  // namespace ballast_test
 

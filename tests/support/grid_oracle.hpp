@@ -2,6 +2,8 @@
 #ifndef BALLAST_TESTS_SUPPORT_GRID_ORACLE_HPP
 #define BALLAST_TESTS_SUPPORT_GRID_ORACLE_HPP
 
+#include "all_assignments.hpp"
+
 #include <gtest/gtest.h>
 #include <ballast/core/random.hpp>
 #include <ballast/partition/grid/grid_options.hpp>
@@ -10,8 +12,8 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <limits>
 #include <map>
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -61,7 +63,7 @@ struct grid_instance {
 };
 
 /// Whether cells (slot x ranks + rank, one for each sample) keep to all that the instance asks for.
-[[nodiscard]] inline bool keeps_to(grid_instance const& step, std::vector<std::size_t> const& cell)
+[[nodiscard]] inline bool keeps_to(grid_instance const& step, assignment const& cell)
 {
   std::size_t const cells = step.ranks * step.slots;
   std::vector<std::int64_t> filled(cells, 0);
@@ -115,8 +117,7 @@ struct grid_instance {
 }
 
 /// What a step with these cells takes.
-[[nodiscard]] inline std::int64_t grid_takes(grid_instance const& step,
-                                             std::vector<std::size_t> const& cell)
+[[nodiscard]] inline std::int64_t grid_takes(grid_instance const& step, assignment const& cell)
 {
   std::vector<std::int64_t> loads(step.ranks * step.slots, 0);
   for (std::size_t i = 0; i < cell.size(); ++i) { loads[cell[i]] += step.costs[i]; }
@@ -139,36 +140,24 @@ struct grid_instance {
   return step.meet == ballast::grid_meeting::step ? largest_sum : sum;
 }
 
-/// Calls `see` with every choice of a cell for each sample, until it returns true.
-template <class See>
-bool any_cells(grid_instance const& step, See const& see)
+/// The least that any plan takes, or nothing: tries every cell for every sample.
+[[nodiscard]] inline std::optional<std::int64_t> best_grid(grid_instance const& step)
 {
-  std::vector<std::size_t> cell(step.weights.size(), 0);
-  while (!see(cell)) {
-    std::size_t at = 0;
-    while (at < cell.size() && ++cell[at] == step.ranks * step.slots) { cell[at++] = 0; }
-    if (at == cell.size()) { return false; }
-  }
-  return true;
-}
-
-inline constexpr std::int64_t no_grid = std::numeric_limits<std::int64_t>::max();
-
-/// The least that any plan takes, or no_grid: tries every cell for every sample.
-[[nodiscard]] inline std::int64_t best_grid(grid_instance const& step)
-{
-  std::int64_t best = no_grid;
-  (void)any_cells(step, [&](std::vector<std::size_t> const& cell) {
-    if (keeps_to(step, cell)) { best = std::min(best, grid_takes(step, cell)); }
-    return false;
-  });
-  return best;
+  std::size_t const samples = step.weights.size();
+  return least_of_all(samples, step.ranks * step.slots,
+                      [&](assignment const& cell) -> std::optional<std::int64_t> {
+                        if (cell.size() == samples && !keeps_to(step, cell)) {
+                          return std::nullopt;
+                        }
+                        return grid_takes(step, cell);
+                      });
 }
 
 /// Whether there is a plan at all.
-[[nodiscard]] inline bool has_grid(grid_instance const& step)
+[[nodiscard]] inline bool has_grid(grid_instance step)
 {
-  return any_cells(step, [&](auto const& cell) { return keeps_to(step, cell); });
+  step.costs.assign(step.weights.size(), 0);  // all plans are as good
+  return best_grid(step).has_value();
 }
 
 /// A plan says what it does, and keeps to the options.
@@ -177,8 +166,7 @@ inline void expect_valid_grid(ballast::grid_plan const& plan, grid_instance step
   ASSERT_EQ(plan.ranks, step.ranks);
   ASSERT_EQ(plan.owner.size(), step.weights.size());
   step.slots = plan.microbatches;
-  std::vector<std::size_t> cell;
-  for (ballast::cell_id const each : plan.owner) { cell.push_back(to_index(each)); }
+  auto const cell = assignment_of(plan.owner);
   ASSERT_TRUE(std::ranges::all_of(cell, [&](auto c) { return c < step.ranks * step.slots; }));
   EXPECT_TRUE(keeps_to(step, cell));
   EXPECT_EQ(plan.makespan, grid_takes(step, cell));

@@ -74,10 +74,6 @@ struct homed_step {
       first_part.push_back(static_cast<std::uint32_t>(parts.size()));
     }
   }
-  [[nodiscard]] bool fits(std::size_t sample, std::size_t bag) const
-  {
-    return ballast::partition_problem::splits(step.lengths[sample], step.gpus[bag]);
-  }
   [[nodiscard]] ballast::tokens moved(std::span<ballast::bag_id const> owner) const
   {
     ballast::tokens all = 0;
@@ -95,11 +91,7 @@ struct homed_step {
   /// Starting loads and what the owners add to them.
   [[nodiscard]] std::vector<ballast::cost_units> loads(std::span<ballast::bag_id const> owner) const
   {
-    std::vector<ballast::cost_units> sums = starting_loads;
-    for (std::size_t sample = 0; sample < owner.size(); ++sample) {
-      sums[to_index(owner[sample])] += step.costs[sample];
-    }
-    return sums;
+    return sums_of(assignment_of(owner), step.costs, starting_loads);
   }
 };
 
@@ -129,26 +121,18 @@ inline homed_step random_homed_step(ballast::random_source& random, std::size_t 
 inline std::optional<ballast::tokens> least_moved(homed_step const& homed,
                                                   std::vector<ballast::cost_units> const& limits)
 {
-  std::size_t const samples = homed.step.costs.size();
-  std::size_t const bags = limits.size();
-  std::vector<ballast::bag_id> owner(samples, ballast::bag_id{0});
-  std::optional<ballast::tokens> least;
-  while (true) {
-    bool valid = true;
-    for (std::size_t sample = 0; sample < samples && valid; ++sample) {
-      valid = homed.fits(sample, to_index(owner[sample]));
-    }
-    std::vector<ballast::cost_units> const loads = homed.loads(owner);
-    for (std::size_t bag = 0; bag < bags && valid; ++bag) { valid = loads[bag] <= limits[bag]; }
-    if (valid) {
-      ballast::tokens const moved = homed.moved(owner);
-      if (!least || moved < *least) { least = moved; }
-    }
-    std::size_t digit = 0;
-    while (digit < samples && to_index(owner[digit]) + 1 == bags) { owner[digit++] = {}; }
-    if (digit == samples) { return least; }
-    owner[digit] = ballast::to_id<ballast::bag_id>(to_index(owner[digit]) + 1);
-  }
+  return least_of_all(homed.step.costs.size(), limits.size(),
+                      [&](assignment const& places) -> std::optional<ballast::tokens> {
+                        std::vector<ballast::bag_id> owner;
+                        for (std::size_t const bag : places) {
+                          owner.push_back(ballast::to_id<ballast::bag_id>(bag));
+                        }
+                        auto const loads = homed.loads(owner);
+                        bool const within = std::equal(loads.begin(), loads.end(), limits.begin(),
+                                                       std::less_equal<ballast::cost_units>{});
+                        if (!within || !homed.step.all_fit(places)) { return std::nullopt; }
+                        return homed.moved(owner);
+                      });
 }
 
 }  // namespace ballast_test

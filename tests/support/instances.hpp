@@ -4,13 +4,23 @@
 
 #include "brute_force.hpp"  // defines: ballast_test::instance
 
+#include <ballast/core/ids.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/random.hpp>
+#include <ballast/core/ratio.hpp>
+#include <ballast/core/result.hpp>
+#include <ballast/core/workspace.hpp>
+#include <ballast/partition/batching.hpp>
+#include <ballast/partition/concepts.hpp>
 #include <ballast/partition/partition.hpp>
+#include <ballast/partition/partition_plan.hpp>
 #include <ballast/topology/bag_layout.hpp>
 
 #include <algorithm>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 namespace ballast_test {
@@ -36,6 +46,40 @@ inline instance random_instance(ballast::random_source& random, std::size_t most
   }
   return step;
 }
+
+/// A step of bags of one GPU whose costs a search by the lightest samples makes nothing of. By
+/// turns: nearly equal costs with a few light ones; two kinds that are 3 % apart within a kind; 5 %
+/// short samples among long ones; ties; nearly equal costs and one giant.
+inline instance near_equal_step(ballast::random_source& random, std::size_t samples,
+                                std::size_t bags)
+{
+  instance step;
+  step.gpus.assign(bags, 1);
+  auto const family = random.below(5);
+  ballast::cost_units const most = random.below(2) == 0 ? 1000 : 100'000;
+  for (std::size_t sample = 0; sample < samples; ++sample) {
+    ballast::cost_units cost = random.between(most * 9 / 10, most);
+    if (family == 0 && random.below(50) == 0) { cost = random.between(1, most / 5); }
+    if (family == 1) {
+      cost = most * (random.below(3) == 0 ? 4 : 1) + random.between(0, most / 30);
+    }
+    if (family == 2) {
+      cost = random.below(20) == 0 ? random.between(1, most / 4) : most + cost / 50;
+    }
+    if (family == 3) { cost = most + random.between(0, 2); }
+    if (family == 4 && sample == 0) {
+      cost = most * static_cast<ballast::cost_units>(samples / bags);
+    }
+    step.costs.push_back(cost);
+    step.lengths.push_back(1);
+  }
+  return step;
+}
+
+/// Work that grows faster than lengths, as attention does.
+inline constexpr auto quadratic_work = [](ballast::tokens length) {
+  return length * length + 100 * length;
+};
 
 /// Bags of the given sizes on consecutive ranks, of GPUs of the given speed each, or all alike.
 inline ballast::bag_layout consecutive_bags(std::vector<std::uint32_t> const& gpus,
@@ -74,9 +118,50 @@ struct instance_cost {
   }
 };
 
+/// Any policy by reference, so that the front door is compiled once for all policies of a test.
+struct policy_ref {
+  using call = ballast::ratio (*)(void const*, ballast::partition_problem const&,
+                                  std::span<ballast::cost_units>, std::span<ballast::bag_id>,
+                                  ballast::workspace&);
+
+  template <ballast::partition_policy Policy>
+    requires(!std::same_as<Policy, policy_ref>)
+  policy_ref(Policy const& policy)  // NOLINT(google-explicit-constructor): a reference
+      : held(&policy),
+        run([](void const* of, ballast::partition_problem const& problem,
+               std::span<ballast::cost_units> loads, std::span<ballast::bag_id> owner,
+               ballast::workspace& memory) {
+          return run_policy(*static_cast<Policy const*>(of), problem, loads, owner, memory);
+        }),
+        batching(ballast::batching_of(policy)),
+        is_restricted(ballast::restricts_plans(policy)),
+        has_counts(ballast::plans_keep_counts(policy)),
+        has_rules(ballast::keeps_placement_rules(policy))
+  {
+    if constexpr (requires { policy.keeps_homes(); }) { has_homes = policy.keeps_homes(); }
+  }
+
+  ballast::ratio operator()(ballast::partition_problem const& problem,
+                            std::span<ballast::cost_units> loads, std::span<ballast::bag_id> owner,
+                            ballast::workspace& memory) const
+  {
+    return run(held, problem, loads, owner, memory);
+  }
+  [[nodiscard]] ballast::batching batches() const { return batching; }
+  [[nodiscard]] bool restricts() const { return is_restricted; }
+  [[nodiscard]] bool keeps_counts() const { return has_counts; }
+  [[nodiscard]] bool keeps_rules() const { return has_rules; }
+  [[nodiscard]] bool keeps_homes() const { return has_homes; }
+
+  void const* held;
+  call run;
+  ballast::batching batching;
+  bool is_restricted, has_counts, has_rules, has_homes = false;
+};
+
 /// Plans an instance through the front door.
-template <class Policy>
-auto plan_instance(instance const& step, Policy const& policy)
+inline ballast::result<ballast::partition_plan> plan_instance(instance const& step,
+                                                              policy_ref const& policy)
 {
   return ballast::partition(number_samples(step), consecutive_bags(step.gpus, step.gpu_speeds),
                             policy, instance_cost{step},

@@ -2,8 +2,6 @@
 #ifndef BALLAST_TESTS_SUPPORT_NAIVE_GRIDS_HPP
 #define BALLAST_TESTS_SUPPORT_NAIVE_GRIDS_HPP
 
-#include "seqlen_balancing.hpp"
-
 #include <ballast/core/ids.hpp>
 #include <ballast/core/quantities.hpp>
 
@@ -16,8 +14,6 @@
 #include <vector>
 
 namespace ballast_test {
-
-using lengths_of_cells = std::vector<std::vector<ballast::tokens>>;  // slot x ranks + rank
 
 /// What a step takes with these cells: the largest sum of a rank, and the sum over slots of their
 /// largest cells.
@@ -73,91 +69,6 @@ inline grid_makespans naive_grid(std::vector<ballast::tokens> lengths, std::size
     best.microbatch = std::min(best.microbatch, high);
   }
   return best;
-}
-
-/// Samples of each rank, dealt by differencing, as many to each where that is possible.
-inline lengths_of_cells dealt_evenly(std::span<ballast::tokens const> lengths, std::size_t ranks)
-{
-  lengths_of_cells own(ranks);
-  auto const owner = seqlen_balanced_partitions(lengths, ranks, lengths.size() % ranks == 0);
-  for (std::size_t i = 0; i < lengths.size(); ++i) {
-    own[to_index(owner[i])].push_back(lengths[i]);
-  }
-  return own;
-}
-
-/// What trainers of reinforcement learning do today, with samples dealt evenly: each rank counts
-/// the microbatches that first fit needs for its samples, all take the largest count, and each
-/// rearranges its samples into that many sets of nearly equal sums, whose cap nobody looks at.
-inline lengths_of_cells first_fit_rearranged(std::span<ballast::tokens const> lengths,
-                                             std::size_t ranks, ballast::tokens cap)
-{
-  using ballast::tokens;
-  lengths_of_cells const own = dealt_evenly(lengths, ranks);
-  std::size_t count = 1;
-  for (auto const& each : own) {
-    std::vector<tokens> bins;
-    for (tokens const length : each) {
-      auto const bin = std::ranges::find_if(bins, [&](tokens sum) { return sum + length <= cap; });
-      if (bin == bins.end()) {
-        bins.push_back(length);
-      } else {
-        *bin += length;
-      }
-    }
-    count = std::max(count, bins.size());
-  }
-  lengths_of_cells cells(ranks * count);
-  for (std::size_t rank = 0; rank < ranks; ++rank) {
-    auto const owner = seqlen_balanced_partitions(own[rank], count, false);
-    for (std::size_t i = 0; i < owner.size(); ++i) {
-      cells[to_index(owner[i]) * ranks + rank].push_back(own[rank][i]);
-    }
-  }
-  return cells;
-}
-
-/// The other way: each rank packs its samples by first fit decreasing, and where it has fewer rows
-/// than the others, rows of several samples are split in two until it has as many.
-inline lengths_of_cells first_fit_with_split_rows(std::span<ballast::tokens const> lengths,
-                                                  std::size_t ranks, ballast::tokens cap)
-{
-  using ballast::tokens;
-  std::vector<lengths_of_cells> rows(ranks);
-  lengths_of_cells own = dealt_evenly(lengths, ranks);
-  std::size_t count = 1;
-  auto const sum = [](std::vector<tokens> const& row) {
-    return std::reduce(row.begin(), row.end(), tokens{0});
-  };
-  for (std::size_t rank = 0; rank < ranks; ++rank) {
-    std::ranges::sort(own[rank], std::greater{});
-    for (tokens const length : own[rank]) {
-      auto const row = std::ranges::find_if(
-          rows[rank], [&](auto const& each) { return sum(each) + length <= cap; });
-      if (row == rows[rank].end()) {
-        rows[rank].push_back({length});
-      } else {
-        row->push_back(length);
-      }
-    }
-    count = std::max(count, rows[rank].size());
-  }
-  lengths_of_cells cells(ranks * count);
-  for (std::size_t rank = 0; rank < ranks; ++rank) {
-    while (rows[rank].size() < count) {
-      auto const longest = std::ranges::max_element(
-          rows[rank], {}, [](std::vector<tokens> const& row) { return row.size(); });
-      if (longest == rows[rank].end() || longest->size() < 2) { break; }
-      auto const half = longest->begin() + static_cast<std::ptrdiff_t>(longest->size() / 2);
-      std::vector<tokens> const second(half, longest->end());
-      longest->erase(half, longest->end());
-      rows[rank].push_back(second);
-    }
-    for (std::size_t slot = 0; slot < rows[rank].size(); ++slot) {
-      cells[slot * ranks + rank] = rows[rank][slot];
-    }
-  }
-  return cells;
 }
 
 }  // namespace ballast_test

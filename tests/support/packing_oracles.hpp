@@ -2,16 +2,25 @@
 #ifndef BALLAST_TESTS_SUPPORT_PACKING_ORACLES_HPP
 #define BALLAST_TESTS_SUPPORT_PACKING_ORACLES_HPP
 
+#include "all_assignments.hpp"
 #include "trials.hpp"
 
 #include <gtest/gtest.h>
+#include <ballast/core/ids.hpp>
 #include <ballast/core/random.hpp>
+#include <ballast/core/result.hpp>
+#include <ballast/core/workspace.hpp>
+#include <ballast/partition/packing/concepts.hpp>
 #include <ballast/partition/packing/pack_to_capacity.hpp>
 
 #include <algorithm>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <numeric>
+#include <optional>
+#include <span>
 #include <vector>
 
 namespace ballast_test {
@@ -80,44 +89,103 @@ inline void expect_valid_packing(packing_instance const& step, ballast::packing_
   EXPECT_LE(plan.lower_bound, plan.bins());
 }
 
+/// Any packing policy by reference, so that the front door is compiled once for all of them.
+struct packing_ref {
+  template <ballast::packing_policy Policy>
+    requires(!std::same_as<Policy, packing_ref>)
+  packing_ref(Policy const& policy)  // NOLINT(google-explicit-constructor): a reference
+      : held(&policy),
+        run([](void const* of, ballast::packing_problem const& problem,
+               std::span<ballast::bag_id> owner, ballast::workspace& memory) {
+          return ballast::run_policy(*static_cast<Policy const*>(of), problem, owner, memory);
+        })
+  {}
+
+  ballast::packed_bins operator()(ballast::packing_problem const& problem,
+                                  std::span<ballast::bag_id> owner,
+                                  ballast::workspace& memory) const
+  {
+    return run(held, problem, owner, memory);
+  }
+
+  void const* held;
+  ballast::packed_bins (*run)(void const*, ballast::packing_problem const&,
+                              std::span<ballast::bag_id>, ballast::workspace&);
+};
+
+inline ballast::result<ballast::packing_plan> pack(packing_instance const& step,
+                                                   packing_ref const& policy)
+{
+  return ballast::pack_to_capacity(step.weights, step.capacity, policy);
+}
+
 /// Runs a policy over random instances, no samples and only samples of no weight among them.
-template <class Policy>
-void expect_valid_packings(Policy const& policy, std::uint64_t seed)
+inline void expect_valid_packings(packing_ref const& policy, std::uint64_t seed)
 {
   ballast::random_source random(seed);
   for (int trial = 0; trial < trials_of(2000); ++trial) {
     SCOPED_TRACE(testing::Message() << "trial " << trial);
     auto const step = random_packing(random, 60);
-    auto const plan = ballast::pack_to_capacity(step.weights, step.capacity, policy);
+    auto const plan = pack(step, policy);
     ASSERT_TRUE(plan) << plan.error().message;
     expect_valid_packing(step, *plan);
     if (testing::Test::HasFailure()) { return; }
   }
 }
 
-/// The fewest bins by trying, for each sample in turn, every open bin and a new one.
-inline std::size_t fewest_bins(packing_instance const& step, std::vector<std::int64_t>& loads,
-                               std::size_t best, std::size_t sample = 0)
+/// What policies of the library promise too: the largest total, and no owners of other samples.
+inline void expect_packing_edges(packing_ref const& policy)
 {
-  if (loads.size() >= best) { return best; }
-  if (sample == step.weights.size()) { return loads.size(); }
-  std::int64_t const weight = step.weights[sample];
-  for (std::size_t bin = 0; bin < loads.size(); ++bin) {
-    if (loads[bin] + weight > step.capacity) { continue; }
-    loads[bin] += weight;
-    best = fewest_bins(step, loads, best, sample + 1);
-    loads[bin] -= weight;
-  }
-  loads.push_back(weight);
-  best = fewest_bins(step, loads, best, sample + 1);
-  loads.pop_back();
-  return best;
+  constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max() - 1;
+  EXPECT_EQ(pack({{most / 2, most / 2}, most}, policy)->bins(), 1U);
+  std::vector<std::int64_t> const weights{1};
+  std::vector<ballast::priced_sample> const order{{1, ballast::sample_id{0}}};
+  ballast::workspace memory;
+  EXPECT_DEATH((void)policy({weights, order, 1}, {}, memory),
+               "`owner` of 0 samples for a problem of 1");
 }
 
+/// The fewest bins by trying, for each sample in turn, every open bin and a new one.
 inline std::size_t fewest_bins(packing_instance const& step)
 {
-  std::vector<std::int64_t> loads;
-  return fewest_bins(step, loads, step.weights.size() + 1);
+  return least_of_all_packings(
+             step.weights.size(), step.weights.size(),
+             [&](assignment const& owner, std::size_t bins) -> std::optional<std::size_t> {
+               auto const held = sums_of(owner, step.weights, std::vector<std::int64_t>(bins, 0));
+               bool const fit =
+                   std::ranges::all_of(held, [&](auto sum) { return sum <= step.capacity; });
+               return fit ? std::optional(bins) : std::nullopt;
+             })
+      .value();
+}
+
+/// Of some small steps, how many were packed into the fewest bins, and how many of these proven.
+struct small_packings {
+  int optimal = 0;
+  int proven = 0;
+};
+
+/// Packs small steps; `check(bins, fewest)` is called for each.
+template <class Check>
+small_packings expect_small_packings(packing_ref const& policy, std::uint64_t seed, int steps,
+                                     Check const& check)
+{
+  ballast::random_source random(seed);
+  small_packings found;
+  for (int trial = 0; trial < steps; ++trial) {
+    SCOPED_TRACE(testing::Message() << "trial " << trial);
+    auto const step = random_packing(random, 9);
+    auto const plan = pack(step, policy);
+    EXPECT_TRUE(plan);
+    if (!plan) { break; }
+    std::size_t const fewest = fewest_bins(step);
+    EXPECT_LE(plan->lower_bound, fewest);
+    EXPECT_GE(plan->bins(), fewest);
+    check(plan->bins(), fewest);
+    found.optimal += plan->bins() == fewest ? 1 : 0;
+    found.proven += plan->proven_optimal() ? 1 : 0;
+  }
+  return found;
 }
 
 }  // namespace ballast_test

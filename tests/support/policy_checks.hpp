@@ -2,8 +2,9 @@
 #ifndef BALLAST_TESTS_SUPPORT_POLICY_CHECKS_HPP
 #define BALLAST_TESTS_SUPPORT_POLICY_CHECKS_HPP
 
-#include "instances.hpp"  // defines: ballast_test::{random_instance, plan_instance}
-#include "trials.hpp"     // defines: ballast_test::trials_of
+#include "direct_problem.hpp"  // defines: ballast_test::{direct_problem, plan_directly}
+#include "instances.hpp"       // defines: ballast_test::{random_instance, plan_instance}
+#include "trials.hpp"          // defines: ballast_test::trials_of
 
 #include <gtest/gtest.h>
 
@@ -14,64 +15,56 @@
 
 namespace ballast_test {
 
-/// What every policy promises, recomputed from the owners alone: Ensures (1) and (2) of each.
-inline void expect_valid_plan(instance const& step, ballast::partition_plan const& plan)
+/// What every policy promises, recomputed from the owners alone: Ensures (1) and (2) of each. Of
+/// `padded` see batch_loads.
+inline void expect_valid_plan(instance const& step, ballast::partition_plan const& plan,
+                              std::vector<ballast::cost_units> const& padded = {})
 {
   ASSERT_EQ(plan.owner.size(), step.costs.size());
-  std::vector<ballast::cost_units> loads(step.gpus.size(), 0);
-  for (std::size_t sample = 0; sample < step.costs.size(); ++sample) {
-    std::size_t const bag = to_index(plan.owner[sample]);
-    ASSERT_LT(bag, step.gpus.size());
-    EXPECT_TRUE(step.lengths[sample] == 0 ||
-                step.lengths[sample] >= static_cast<ballast::tokens>(step.gpus[bag]))
-        << "sample " << sample << " has fewer tokens than bag " << bag << " has GPUs";
-    loads[bag] += step.costs[sample];
-  }
-  EXPECT_EQ(plan.loads, loads);
-  ballast::ratio makespan;
-  for (std::size_t bag = 0; bag < loads.size(); ++bag) {
-    makespan = std::max(makespan, ballast::ratio{loads[bag], step.speed_of(bag)});
-  }
-  EXPECT_EQ(plan.makespan, makespan);
+  auto const owner = assignment_of(plan.owner);
+  for (std::size_t const bag : owner) { ASSERT_LT(bag, step.gpus.size()); }
+  EXPECT_TRUE(step.all_fit(owner)) << "a sample has fewer tokens than its bag has GPUs";
+  EXPECT_EQ(plan.loads, batch_loads(step, owner, padded));
+  EXPECT_EQ(plan.makespan, step.makespan_of(plan.loads));
   EXPECT_LE(plan.lower_bound, plan.makespan);
 }
 
 /// Runs a policy over random steps, among them the edges: no samples, fewer samples than bags,
 /// bags of several sizes and speeds, samples shorter than bags, samples without tokens, ties, zero
-/// costs.
-template <class Policy>
-void expect_valid_plans(Policy const& policy, std::uint64_t seed)
+/// costs. Some steps are planned again, to the same plan.
+inline void expect_valid_plans(policy_ref const& policy, std::uint64_t seed)
 {
   ballast::random_source random(seed);
+  bool const pads = policy.batches() == ballast::batching::padded;
   for (int trial = 0; trial < trials_of(2000); ++trial) {
     SCOPED_TRACE(testing::Message() << "trial " << trial);
     instance const step = random_instance(random, 40, 9, 8);
     auto const plan = plan_instance(step, policy);
     ASSERT_TRUE(plan) << plan.error().message;
-    expect_valid_plan(step, *plan);
+    expect_valid_plan(step, *plan, pads ? step.costs : std::vector<ballast::cost_units>{});
+    if (trial % 20 == 0) { EXPECT_EQ(plan->digest(), plan_instance(step, policy)->digest()); }
     if (testing::Test::HasFailure()) { return; }
   }
 }
 
-/// Work that bags have before planning enters the loads and stays in them.
-template <class Policy>
-void expect_starting_loads_counted(Policy const& policy)
+/// Work that bags have before planning enters the loads, stays in them and delays their batches.
+inline void expect_starting_loads_counted(policy_ref const& policy)
 {
-  std::vector<ballast::cost_units> const costs{5, 4, 3};
-  std::vector<ballast::tokens> const lengths{1, 1, 1};
-  std::vector<ballast::priced_sample> const order{
-      {5, ballast::sample_id{0}}, {4, ballast::sample_id{1}}, {3, ballast::sample_id{2}}};
-  std::vector<std::uint32_t> const gpus{1, 1};
-  std::vector<ballast::cost_units> loads{100, 1};
-  std::vector<ballast::bag_id> owner(3, ballast::bag_id{2});
-  ballast::workspace memory;
-  run_policy(policy, ballast::partition_problem{costs, lengths, order, gpus, gpus}, loads, owner,
-             memory);
-  std::vector<ballast::cost_units> expected{100, 1};
-  for (std::size_t sample = 0; sample < 3; ++sample) {
-    expected[to_index(owner[sample])] += costs[sample];
+  ballast::random_source random(4);
+  bool const pads = policy.batches() == ballast::batching::padded;
+  for (int trial = 0; trial < trials_of(100); ++trial) {
+    SCOPED_TRACE(testing::Message() << "trial " << trial);
+    direct_problem const problem(random_instance(random, 20, 6, 4));
+    std::vector<ballast::cost_units> starts(problem.step.gpus.size());
+    for (auto& load : starts) { load = random.between(0, 2000); }
+    auto const plan = plan_directly(problem.view(), policy, starts);
+    auto const owner = assignment_of(plan.owner);
+    for (std::size_t const bag : owner) { ASSERT_LT(bag, starts.size()); }
+    ASSERT_EQ(plan.loads,
+              batch_loads(problem.step, owner,
+                          pads ? problem.step.costs : std::vector<ballast::cost_units>{}, starts));
+    ASSERT_LE(plan.proven, problem.step.makespan_of(plan.loads));
   }
-  EXPECT_EQ(loads, expected);
 }
 
 }  // namespace ballast_test

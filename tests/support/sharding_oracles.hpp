@@ -2,9 +2,14 @@
 #ifndef BALLAST_TESTS_SUPPORT_SHARDING_ORACLES_HPP
 #define BALLAST_TESTS_SUPPORT_SHARDING_ORACLES_HPP
 
+#include "all_assignments.hpp"
+
+#include <gtest/gtest.h>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/quantities.hpp>
+#include <ballast/route/chunking.hpp>
 #include <ballast/sharding/sharding_cost.hpp>
+#include <ballast/sharding/sharding_plan.hpp>
 #include <ballast/topology/device_groups.hpp>
 
 #include <algorithm>
@@ -81,28 +86,19 @@ struct sharding_loads {
 };
 
 /// The optimum: tries all groups for all sequences, so keep both few. Nothing where no plan fits.
-inline void try_all_shardings(sharding_step const& step, sharding_loads& so_far, std::size_t next,
-                              std::optional<ballast::cost_units>& best)
-{
-  if (so_far.most_held() > step.limit || (best && so_far.makespan() >= *best)) { return; }
-  if (next == step.lengths.size()) {
-    best = so_far.makespan();
-    return;
-  }
-  for (std::size_t group = 0; group < step.groups.size(); ++group) {
-    if (!so_far.time(step, next, group)) { continue; }
-    so_far.add(step, next, group, 1);
-    try_all_shardings(step, so_far, next + 1, best);
-    so_far.add(step, next, group, -1);
-  }
-}
-
 [[nodiscard]] inline std::optional<ballast::cost_units> best_sharding(sharding_step const& step)
 {
-  sharding_loads none(step);
-  std::optional<ballast::cost_units> best;
-  try_all_shardings(step, none, 0, best);
-  return best;
+  sharding_loads const none(step);
+  return least_of_all(step.lengths.size(), step.groups.size(),
+                      [&](assignment const& owner) -> std::optional<ballast::cost_units> {
+                        sharding_loads loads = none;
+                        for (std::size_t sample = 0; sample < owner.size(); ++sample) {
+                          if (!loads.time(step, sample, owner[sample])) { return std::nullopt; }
+                          loads.add(step, sample, owner[sample], 1);
+                        }
+                        if (loads.most_held() > step.limit) { return std::nullopt; }
+                        return loads.makespan();
+                      });
 }
 
 /// Every sequence at the largest degree up to `degree` that it may have, in descending order on the
@@ -265,6 +261,38 @@ inline void try_all_shardings(sharding_step const& step, sharding_loads& so_far,
     if (fits && (!best || most < *best)) { best = most; }
   }
   return best;
+}
+
+/// What a plan says of itself, worked out anew from its owners.
+inline void expect_true_plan(ballast::sharding_plan const& plan, sharding_step const& step)
+{
+  ASSERT_EQ(plan.owner.size(), step.lengths.size());
+  ASSERT_EQ(plan.samples.size(), step.groups.size());
+  std::vector<ballast::cost_units> loads(step.groups.gpus(), 0);
+  std::vector<ballast::tokens> held(step.groups.gpus(), 0);
+  std::vector<ballast::tokens> rounded_up(step.groups.gpus(), 0);
+  for (std::size_t sample = 0; sample < step.lengths.size(); ++sample) {
+    std::size_t const group = ballast::to_index(plan.owner[sample]);
+    auto const time = step.time(sample, group);
+    ASSERT_TRUE(time.has_value()) << "sample " << sample << " may not go to group " << group;
+    ASSERT_EQ(plan.costs[sample], *time);
+    ASSERT_TRUE(std::ranges::binary_search(plan.samples[plan.owner[sample]],
+                                           ballast::to_id<ballast::sample_id>(sample)));
+    auto const where = step.groups[plan.owner[sample]];
+    for (std::uint32_t gpu = 0; gpu < where.gpus; ++gpu) {
+      std::size_t const rank = ballast::to_index(where.first) + gpu;
+      loads[rank] += *time;
+      held[rank] += ballast::chunk_of(step.lengths[sample], where.gpus, gpu).count;
+      rounded_up[rank] += step.share(sample, group);
+    }
+  }
+  EXPECT_EQ(plan.loads, loads);
+  EXPECT_EQ(plan.tokens_of, held);
+  EXPECT_LE(*std::ranges::max_element(rounded_up), step.limit);
+  EXPECT_EQ(plan.makespan, *std::ranges::max_element(loads));
+  EXPECT_LE(plan.lower_bound, plan.makespan);
+  EXPECT_EQ(plan.groups_digest, step.groups.digest());
+  EXPECT_EQ(plan.lengths, step.lengths);
 }
 
 }  // namespace ballast_test

@@ -3,6 +3,7 @@
 #define BALLAST_TESTS_SUPPORT_STEADY_STATE_HPP
 
 #include "counted_allocations.hpp"
+#include "instances.hpp"  // defines: ballast_test::policy_ref
 
 #include <gtest/gtest.h>
 #include <ballast/core/random.hpp>
@@ -34,9 +35,9 @@ struct squared_length {
 
 /// A step that is planned again, in memory that has seen it, gets the same plan and allocates
 /// nothing, and nor do others that are no larger.
-template <class Policy, class Cost = squared_length>
+template <class Cost = squared_length>
 void expect_the_same_again_without_allocation(
-    Policy const& policy, std::size_t samples, Cost const& cost = {},
+    policy_ref const& policy, std::size_t samples, Cost const& cost = {},
     ballast::bag_layout const& bags = ballast::one_gpu_bags(24))
 {
   ballast::random_source random(8);

@@ -49,6 +49,7 @@ std::vector<bag_id> best_fit_by_scan(packing_instance const& step)
 TEST(BestFitDecreasing, OverrunsNoBin)  // Ensures (1)
 {
   ballast_test::expect_valid_packings(best_fit_decreasing{}, 9);
+  ballast_test::expect_packing_edges(best_fit_decreasing{});
 }
 
 RC_GTEST_PROP(BestFitDecreasing, AgreesWithAScanOfAllBins, ())  // Ensures (3)
@@ -56,7 +57,7 @@ RC_GTEST_PROP(BestFitDecreasing, AgreesWithAScanOfAllBins, ())  // Ensures (3)
   packing_instance step{{}, *rc::gen::inRange<std::int64_t>(0, 200)};
   step.weights = *rc::gen::container<std::vector<std::int64_t>>(
       rc::gen::inRange<std::int64_t>(0, step.capacity + 1));
-  auto const plan = ballast::pack_to_capacity(step.weights, step.capacity, best_fit_decreasing{});
+  auto const plan = ballast_test::pack(step, best_fit_decreasing{});
   RC_ASSERT(plan.has_value());
   RC_ASSERT(plan->owner == best_fit_by_scan(step));
 }
@@ -70,7 +71,7 @@ TEST(BestFitDecreasing, PacksAlikeOnBothSidesOfTheLargestArray)  // Ensures (3)
     for (auto& weight : step.weights) {
       weight = random.between(0, 100) * (capacity / 300);  // ties and equal rooms
     }
-    auto const plan = ballast::pack_to_capacity(step.weights, step.capacity, best_fit_decreasing{});
+    auto const plan = ballast_test::pack(step, best_fit_decreasing{});
     ASSERT_TRUE(plan);
     EXPECT_EQ(plan->owner, best_fit_by_scan(step));
   }
@@ -78,14 +79,9 @@ TEST(BestFitDecreasing, PacksAlikeOnBothSidesOfTheLargestArray)  // Ensures (3)
 
 TEST(BestFitDecreasing, StaysWithinJohnsonsBound)  // Ensures (2)
 {
-  ballast::random_source random(15);
-  for (int trial = 0; trial < 500; ++trial) {
-    auto const step = ballast_test::random_packing(random, 9);
-    SCOPED_TRACE(testing::Message() << "trial " << trial);
-    auto const plan = ballast::pack_to_capacity(step.weights, step.capacity, best_fit_decreasing{});
-    ASSERT_TRUE(plan);
-    EXPECT_LE(9 * plan->bins(), 11 * ballast_test::fewest_bins(step) + 36);
-  }
+  ballast_test::expect_small_packings(
+      best_fit_decreasing{}, 15, 500,
+      [](std::size_t bins, std::size_t fewest) { EXPECT_LE(9 * bins, 11 * fewest + 36); });
 }
 
 TEST(BestFitDecreasing, PrefersTheFullestBinToTheFirst)
@@ -94,25 +90,6 @@ TEST(BestFitDecreasing, PrefersTheFullestBinToTheFirst)
   auto const plan =
       ballast::pack_to_capacity(std::vector{15, 11, 6, 3}, 20, best_fit_decreasing{}).value();
   EXPECT_EQ(plan.owner, (std::vector{bag_id{0}, bag_id{1}, bag_id{1}, bag_id{1}}));
-}
-
-TEST(BestFitDecreasing, WorksUpToTheLargestTotal)
-{
-  constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max() - 1;
-  auto const plan =
-      ballast::pack_to_capacity(std::vector{most / 2, most / 2}, most, best_fit_decreasing{})
-          .value();
-  EXPECT_EQ(plan.bins(), 1U);
-}
-
-TEST(BestFitDecreasingDeathTest, RefusesMismatchedSpans)
-{
-  std::vector<std::int64_t> const weights{1};
-  std::vector<ballast::priced_sample> const order{{1, ballast::sample_id{0}}};
-  std::vector<bag_id> owner;
-  ballast::workspace memory;
-  EXPECT_DEATH((void)best_fit_decreasing{}({weights, order, 1}, owner, memory),
-               "`owner` of 0 samples for a problem of 1");
 }
 
 }  // namespace

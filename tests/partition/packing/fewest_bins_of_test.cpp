@@ -23,6 +23,7 @@ static_assert(ballast::packing_policy<std::remove_const_t<decltype(fewest_of_bot
 TEST(FewestBinsOf, OverrunsNoBin)
 {
   ballast_test::expect_valid_packings(fewest_of_both, 141);
+  ballast_test::expect_packing_edges(fewest_of_both);
 }
 
 TEST(FewestBinsOf, IsTheBetterOfBoth)  // Ensures (1)
@@ -33,10 +34,9 @@ TEST(FewestBinsOf, IsTheBetterOfBoth)  // Ensures (1)
   for (int trial = 0; trial < 2000; ++trial) {
     SCOPED_TRACE(testing::Message() << "trial " << trial);
     auto const step = ballast_test::random_packing(random, 60);
-    auto const first = ballast::pack_to_capacity(step.weights, step.capacity, fewest_of_both.first);
-    auto const second =
-        ballast::pack_to_capacity(step.weights, step.capacity, fewest_of_both.second);
-    auto const plan = ballast::pack_to_capacity(step.weights, step.capacity, fewest_of_both);
+    auto const first = ballast_test::pack(step, fewest_of_both.first);
+    auto const second = ballast_test::pack(step, fewest_of_both.second);
+    auto const plan = ballast_test::pack(step, fewest_of_both);
     ASSERT_TRUE(first && second && plan);
     ASSERT_EQ(plan->bins(), std::min(first->bins(), second->bins()));
     if (first->bins() <= second->bins()) { EXPECT_EQ(plan->owner, first->owner); }
@@ -49,18 +49,9 @@ TEST(FewestBinsOf, IsTheBetterOfBoth)  // Ensures (1)
 
 TEST(FewestBinsOf, FindsMostOptimaOfSmallSteps)
 {
-  ballast::random_source random(143);
-  int found = 0;
-  for (int trial = 0; trial < 500; ++trial) {
-    SCOPED_TRACE(testing::Message() << "trial " << trial);
-    auto const step = ballast_test::random_packing(random, 9);
-    auto const plan = ballast::pack_to_capacity(step.weights, step.capacity, fewest_of_both);
-    ASSERT_TRUE(plan);
-    std::size_t const fewest = ballast_test::fewest_bins(step);
-    ASSERT_GE(plan->bins(), fewest);
-    found += plan->bins() == fewest ? 1 : 0;
-  }
-  EXPECT_GE(found, 490);
+  EXPECT_GE(
+      ballast_test::expect_small_packings(fewest_of_both, 143, 500, [](auto, auto) {}).optimal,
+      490);
 }
 
 TEST(FewestBinsOf, AllocatesNothingInTheSteadyState)

@@ -35,6 +35,7 @@ std::vector<bag_id> first_fit_by_scan(packing_instance const& step)
 TEST(FirstFitDecreasing, OverrunsNoBin)  // Ensures (1)
 {
   ballast_test::expect_valid_packings(first_fit_decreasing{}, 8);
+  ballast_test::expect_packing_edges(first_fit_decreasing{});
 }
 
 RC_GTEST_PROP(FirstFitDecreasing, AgreesWithAScanOfAllBins, ())  // Ensures (3)
@@ -42,7 +43,7 @@ RC_GTEST_PROP(FirstFitDecreasing, AgreesWithAScanOfAllBins, ())  // Ensures (3)
   packing_instance step{{}, *rc::gen::inRange<std::int64_t>(0, 200)};
   step.weights = *rc::gen::container<std::vector<std::int64_t>>(
       rc::gen::inRange<std::int64_t>(0, step.capacity + 1));
-  auto const plan = ballast::pack_to_capacity(step.weights, step.capacity, first_fit_decreasing{});
+  auto const plan = ballast_test::pack(step, first_fit_decreasing{});
   RC_ASSERT(plan.has_value());
   RC_ASSERT(plan->owner == first_fit_by_scan(step));
 }
@@ -52,41 +53,15 @@ TEST(FirstFitDecreasing, AgreesWithAScanOfManyBins)  // Ensures (3)
   ballast::random_source random(11);
   packing_instance step{std::vector<std::int64_t>(5000), 8192};
   for (auto& weight : step.weights) { weight = random.between(0, 8192); }
-  auto const plan =
-      ballast::pack_to_capacity(step.weights, step.capacity, first_fit_decreasing{}).value();
+  auto const plan = ballast_test::pack(step, first_fit_decreasing{}).value();
   EXPECT_EQ(plan.owner, first_fit_by_scan(step));
 }
 
 TEST(FirstFitDecreasing, StaysWithinDosasBound)  // Ensures (2)
 {
-  ballast::random_source random(12);
-  for (int trial = 0; trial < 500; ++trial) {
-    auto const step = ballast_test::random_packing(random, 9);
-    SCOPED_TRACE(testing::Message() << "trial " << trial);
-    auto const plan =
-        ballast::pack_to_capacity(step.weights, step.capacity, first_fit_decreasing{});
-    ASSERT_TRUE(plan);
-    EXPECT_LE(9 * plan->bins(), 11 * ballast_test::fewest_bins(step) + 6);
-  }
-}
-
-TEST(FirstFitDecreasing, WorksUpToTheLargestTotal)
-{
-  constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max() - 1;
-  auto const plan =
-      ballast::pack_to_capacity(std::vector{most / 2, most / 2}, most, first_fit_decreasing{})
-          .value();
-  EXPECT_EQ(plan.bins(), 1U);
-}
-
-TEST(FirstFitDecreasingDeathTest, RefusesMismatchedSpans)
-{
-  std::vector<std::int64_t> const weights{1};
-  std::vector<ballast::priced_sample> const order{{1, ballast::sample_id{0}}};
-  std::vector<bag_id> owner;
-  ballast::workspace memory;
-  EXPECT_DEATH((void)first_fit_decreasing{}({weights, order, 1}, owner, memory),
-               "`owner` of 0 samples for a problem of 1");
+  ballast_test::expect_small_packings(
+      first_fit_decreasing{}, 12, 500,
+      [](std::size_t bins, std::size_t fewest) { EXPECT_LE(9 * bins, 11 * fewest + 6); });
 }
 
 }  // namespace

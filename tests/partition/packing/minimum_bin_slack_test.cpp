@@ -23,6 +23,7 @@ TEST(MinimumBinSlack, OverrunsNoBin)  // Ensures (1)
 {
   ballast_test::expect_valid_packings(minimum_bin_slack{}, 131);
   ballast_test::expect_valid_packings(minimum_bin_slack{.words_per_bin = 1}, 132);
+  ballast_test::expect_packing_edges(minimum_bin_slack{});
 }
 
 RC_GTEST_PROP(MinimumBinSlack, IsFirstFitDecreasingWithoutExactFills, ())  // Ensures (2)
@@ -75,16 +76,6 @@ TEST(MinimumBinSlack, ProvesStepsOfManyLengths)
     ASSERT_TRUE(plan);
     EXPECT_TRUE(plan->proven_optimal()) << plan->bins() << " bins, bound " << plan->lower_bound;
   }
-}
-
-TEST(MinimumBinSlackDeathTest, RefusesMismatchedSpans)
-{
-  std::vector<std::int64_t> const weights{1};
-  std::vector<ballast::priced_sample> const order{{1, ballast::sample_id{0}}};
-  std::vector<bag_id> owner;
-  ballast::workspace memory;
-  EXPECT_DEATH((void)minimum_bin_slack{}({weights, order, 1}, owner, memory),
-               "`owner` of 0 samples for a problem of 1");
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ballast/partition/packing/pack_to_rules.hpp>  // first: proves it is self-contained
 
+#include "../../support/all_assignments.hpp"
 #include "../../support/trials.hpp"
 
 #include <gmock/gmock.h>
@@ -68,33 +69,26 @@ void expect_within(lengths_of_step const& lengths, packing_rules const& rules,
 std::int64_t least_largest(lengths_of_step const& lengths, packing_rules const& rules,
                            std::size_t bins)
 {
-  struct bin {
-    std::int64_t sum = 0;
-    std::int64_t longest = 0;
-    std::int64_t count = 0;
-  };
-  std::vector<bin> all(bins);
-  std::int64_t best = std::numeric_limits<std::int64_t>::max();
-  auto const go_on = [&](auto const& self, std::size_t sample, std::int64_t largest) -> void {
-    if (largest >= best || largest > rules.capacity) { return; }
-    if (sample == lengths.size()) {
-      best = largest;
-      return;
-    }
-    std::int64_t const length = rounded_up(lengths[sample], rules.length_multiple);
-    for (bin& each : all) {
-      bin const before = each;
-      if (static_cast<std::size_t>(before.count) < rules.most_samples) {
-        each = {before.sum + length, std::max(before.longest, length), before.count + 1};
-        std::int64_t const load = rules.is_padded ? each.longest * each.count : each.sum;
-        self(self, sample + 1, std::max(largest, load));
-        each = before;
-      }
-      if (before.count == 0) { break; }  // all empty bins are alike
-    }
-  };
-  go_on(go_on, 0, 0);
-  return best == std::numeric_limits<std::int64_t>::max() ? -1 : best;
+  return ballast_test::least_of_all_packings(
+             lengths.size(), bins,
+             [&](ballast_test::assignment const& owner,
+                 std::size_t) -> std::optional<std::int64_t> {
+               std::int64_t largest = 0;
+               for (std::size_t bin = 0; bin < bins; ++bin) {
+                 std::int64_t sum = 0, longest = 0, count = 0;
+                 for (std::size_t sample = 0; sample < owner.size(); ++sample) {
+                   if (owner[sample] != bin) { continue; }
+                   std::int64_t const length = rounded_up(lengths[sample], rules.length_multiple);
+                   sum += length;
+                   longest = std::max(longest, length);
+                   ++count;
+                 }
+                 if (static_cast<std::size_t>(count) > rules.most_samples) { return std::nullopt; }
+                 largest = std::max(largest, rules.is_padded ? longest * count : sum);
+               }
+               return largest <= rules.capacity ? std::optional(largest) : std::nullopt;
+             })
+      .value_or(-1);
 }
 
 TEST(PackToRules, HasAtMostSoManySamplesABin)

@@ -32,6 +32,7 @@ TEST(RefineBins, OverrunsNoBin)  // Ensures (1)
 {
   ballast_test::expect_valid_packings(refine_bins<>{.steps = 1 << 15}, 151);
   ballast_test::expect_valid_packings(refine_bins<>{.steps = 1, .steps_per_sample = 0}, 152);
+  ballast_test::expect_packing_edges(refine_packing);
 }
 
 TEST(RefineBins, IsNeverAboveTheOthers)  // Ensures (2)
@@ -40,8 +41,8 @@ TEST(RefineBins, IsNeverAboveTheOthers)  // Ensures (2)
   for (int trial = 0; trial < ballast_test::trials_of(200); ++trial) {
     SCOPED_TRACE(testing::Message() << "trial " << trial);
     auto const step = ballast_test::near_parts_of_capacity(random, 100);
-    auto const bins = [&](auto const& policy) {
-      auto const plan = ballast::pack_to_capacity(step.weights, step.capacity, policy);
+    auto const bins = [&](ballast_test::packing_ref const& policy) {
+      auto const plan = ballast_test::pack(step, policy);
       EXPECT_TRUE(plan);
       return plan ? plan->bins() : 0;
     };
@@ -54,27 +55,17 @@ TEST(RefineBins, IsNeverAboveTheOthers)  // Ensures (2)
 
 TEST(RefineBins, FindsAndProvesTheOptimaOfSmallSteps)
 {
-  ballast::random_source random(154);
-  int proven = 0;
-  for (int trial = 0; trial < 500; ++trial) {
-    SCOPED_TRACE(testing::Message() << "trial " << trial);
-    auto const step = ballast_test::random_packing(random, 9);
-    auto const plan = ballast::pack_to_capacity(step.weights, step.capacity, refine_packing);
-    ASSERT_TRUE(plan);
-    std::size_t const fewest = ballast_test::fewest_bins(step);
-    ASSERT_LE(plan->lower_bound, fewest);
-    EXPECT_EQ(plan->bins(), fewest);
-    proven += plan->proven_optimal() ? 1 : 0;
-  }
-  EXPECT_EQ(proven, 500);
+  auto const found =
+      ballast_test::expect_small_packings(refine_packing, 154, 500, [](auto, auto) {});
+  EXPECT_EQ(found.optimal, 500);
+  EXPECT_EQ(found.proven, 500);
 }
 
 TEST(RefineBins, KnowsHowManyFitABin)
 {
   // Three to a bin; the sum alone says 600.
   auto const thirds = uniform_packing(2000, 2600, 3400, 1);
-  auto const plan =
-      ballast::pack_to_capacity(thirds.weights, thirds.capacity, refine_packing).value();
+  auto const plan = ballast_test::pack(thirds, refine_packing).value();
   EXPECT_EQ(plan.bins(), 667U);
   EXPECT_TRUE(plan.proven_optimal());
 }
@@ -84,13 +75,11 @@ TEST(RefineBins, PacksFewKindsToTheOptimum)
   ballast::random_source random(155);
   packing_instance step{std::vector<std::int64_t>(2000), 10'000};
   for (auto& weight : step.weights) { weight = random.below(2) == 0 ? 3000 : 4000; }
-  auto const two_kinds =
-      ballast::pack_to_capacity(step.weights, step.capacity, refine_packing).value();
+  auto const two_kinds = ballast_test::pack(step, refine_packing).value();
   EXPECT_TRUE(two_kinds.proven_optimal());
 
   auto const thirds = uniform_packing(2000, 3300, 3366, 2);
-  auto const noisy =
-      ballast::pack_to_capacity(thirds.weights, thirds.capacity, refine_packing).value();
+  auto const noisy = ballast_test::pack(thirds, refine_packing).value();
   EXPECT_LE(noisy.bins(), noisy.lower_bound + 1);
 }
 
@@ -102,7 +91,7 @@ TEST(RefineBins, PacksThirdsOfALargeCapacityAsThoseOfASmallOne)
     for (std::int64_t const less : {2, 3, 0, 4, 1, 3}) { step.weights.push_back(third - less); }
     step.weights[2] = 3 * third - step.weights[0] - step.weights[1];
     step.weights[5] = 3 * third - step.weights[3] - step.weights[4];
-    auto const plan = ballast::pack_to_capacity(step.weights, step.capacity, refine_packing);
+    auto const plan = ballast_test::pack(step, refine_packing);
     ASSERT_TRUE(plan) << plan.error().message;
     EXPECT_EQ(plan->bins(), 2U) << third;
   }
@@ -113,7 +102,7 @@ TEST(RefineBins, PacksAFifthToAHalfWithinABinOrTwo)
   for (std::uint64_t seed = 1; seed <= 3; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     auto const step = uniform_packing(2000, 2000, 5000, seed);
-    auto const plan = ballast::pack_to_capacity(step.weights, step.capacity, refine_packing);
+    auto const plan = ballast_test::pack(step, refine_packing);
     ASSERT_TRUE(plan);
     EXPECT_LE(plan->bins(), plan->lower_bound + 2);
     // Above 2^17 weights are rounded up for the search, not for the bound.
@@ -129,7 +118,7 @@ TEST(RefineBins, ProvesMostSmallStepsOfAFifthToAThird)
   std::size_t proven = 0;
   for (std::uint64_t seed = 9; seed <= 20; ++seed) {
     auto const step = uniform_packing(120, 2000, 3500, seed);
-    auto const plan = ballast::pack_to_capacity(step.weights, step.capacity, refine_packing);
+    auto const plan = ballast_test::pack(step, refine_packing);
     ASSERT_TRUE(plan);
     proven += plan->proven_optimal() ? 1U : 0U;
   }
@@ -144,7 +133,7 @@ TEST(RefineBins, FindsTheSamePackingWithAUsedWorkspace)  // Ensures (4)
   for (int trial = 0; trial < ballast_test::trials_of(50); ++trial) {
     SCOPED_TRACE(testing::Message() << "trial " << trial);
     auto const step = ballast_test::near_parts_of_capacity(random, 200);
-    auto const plan = ballast::pack_to_capacity(step.weights, step.capacity, refine_packing);
+    auto const plan = ballast_test::pack(step, refine_packing);
     ASSERT_TRUE(plan && ballast::pack_to_capacity_into(reused, memory, step.weights, step.capacity,
                                                        refine_packing));
     EXPECT_EQ(plan->digest(), reused.digest());

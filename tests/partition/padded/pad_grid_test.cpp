@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ballast/partition/padded/pad_grid.hpp>  // first: proves it is self-contained
 
+#include "../../support/all_assignments.hpp"
 #include "../../support/trials.hpp"
 
 #include <gmock/gmock.h>
@@ -16,6 +17,7 @@
 #include <cstdint>
 #include <limits>
 #include <numeric>
+#include <optional>
 #include <vector>
 
 namespace pad_grid_test {
@@ -77,7 +79,7 @@ std::vector<cost_units> loads_of(lengths_of_step const& lengths,
   for (std::size_t cell = 0; cell < cells; ++cell) {
     cost_units samples = 0;
     padded_lengths longest;
-    for (std::size_t sample = 0; sample < lengths.size(); ++sample) {
+    for (std::size_t sample = 0; sample < cell_of.size(); ++sample) {
       if (cell_of[sample] != cell) { continue; }
       ++samples;
       longest.source = std::max(longest.source, lengths[sample].source);
@@ -101,17 +103,14 @@ cost_units least_makespan(lengths_of_step const& lengths, padded_grid_options co
                           F const& cost_of, W const& weight_of)
 {
   std::size_t const cells = options.ranks * options.microbatches;
-  cost_units best = ballast::no_cost;
-  std::vector<std::size_t> cell_of(lengths.size());
-  for (;;) {
-    auto const weights = loads_of(lengths, cell_of, cells, weight_of);
-    if (*std::max_element(weights.begin(), weights.end()) <= options.most_weight) {
-      best = std::min(best, makespan_of(loads_of(lengths, cell_of, cells, cost_of), options.ranks));
-    }
-    std::size_t next = 0;
-    while (next < cell_of.size() && ++cell_of[next] == cells) { cell_of[next++] = 0; }
-    if (next == cell_of.size()) { return best; }
-  }
+  return ballast_test::least_of_all(
+             lengths.size(), cells,
+             [&](ballast_test::assignment const& cell_of) -> std::optional<cost_units> {
+               auto const weights = loads_of(lengths, cell_of, cells, weight_of);
+               if (std::ranges::max(weights) > options.most_weight) { return std::nullopt; }
+               return makespan_of(loads_of(lengths, cell_of, cells, cost_of), options.ranks);
+             })
+      .value_or(ballast::no_cost);
 }
 
 // What a plan promises, from the owners alone.

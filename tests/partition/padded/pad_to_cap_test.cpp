@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ballast/partition/padded/pad_to_cap.hpp>  // first: proves it is self-contained
 
+#include "../../support/all_assignments.hpp"
 #include "../../support/trials.hpp"
 
 #include <gtest/gtest.h>
@@ -40,23 +41,22 @@ std::int64_t weight_of(std::vector<padded_lengths> const& batch)
 }
 
 // Oracle: each sample joins each batch there is, or begins one.
-void try_all(lengths_of_step const& lengths, std::int64_t cap, std::size_t next,
-             std::vector<lengths_of_step>& batches, std::size_t& fewest)
+std::size_t fewest_batches(lengths_of_step const& lengths, std::int64_t cap)
 {
-  if (next == lengths.size()) {
-    bool const fits = std::ranges::all_of(
-        batches, [cap](lengths_of_step const& batch) { return weight_of(batch) <= cap; });
-    if (fits) { fewest = std::min(fewest, batches.size()); }
-    return;
-  }
-  for (std::size_t batch = 0; batch < batches.size(); ++batch) {
-    batches[batch].push_back(lengths[next]);
-    try_all(lengths, cap, next + 1, batches, fewest);
-    batches[batch].pop_back();
-  }
-  batches.push_back({lengths[next]});
-  try_all(lengths, cap, next + 1, batches, fewest);
-  batches.pop_back();
+  return ballast_test::least_of_all_packings(
+             lengths.size(), lengths.size(),
+             [&](ballast_test::assignment const& owner,
+                 std::size_t open) -> std::optional<std::size_t> {
+               std::vector<lengths_of_step> batches(open);
+               for (std::size_t sample = 0; sample < owner.size(); ++sample) {
+                 batches[owner[sample]].push_back(lengths[sample]);
+               }
+               bool const fit = std::ranges::all_of(batches, [cap](lengths_of_step const& batch) {
+                 return weight_of(batch) <= cap;
+               });
+               return fit ? std::optional(open) : std::nullopt;
+             })
+      .value();
 }
 
 void expect_within(lengths_of_step const& lengths, std::int64_t cap, packing_plan const& plan)
@@ -87,10 +87,7 @@ TEST(PadToCap, FindsTheFewestBatchesOfSmallSteps)  // Ensures (1) (2)
     std::int64_t const cap = random.between(50, 150);
     auto const plan = pad_to_cap(lengths, cap, with_attention).value();
     expect_within(lengths, cap, plan);
-    std::vector<lengths_of_step> none;
-    std::size_t fewest = lengths.size();
-    try_all(lengths, cap, 0, none, fewest);
-    ASSERT_EQ(plan.bins(), fewest);
+    ASSERT_EQ(plan.bins(), fewest_batches(lengths, cap));
     ASSERT_TRUE(plan.proven_optimal());
   }
 }

@@ -5,16 +5,20 @@
 #include <ballast/core/random.hpp>
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <vector>
 
 namespace {
 
 using ballast::cost_units;
 using ballast::detail::cover_program;
+using ballast::detail::fixed_point_inverse;
 using ballast::detail::pattern_entry;
 using ballast::detail::pattern_list;
+using ballast::detail::simplex_basis;
 using ballast::detail::simplex_number;
 using ballast::detail::work_budget;
 
@@ -156,6 +160,139 @@ TEST(CoverProgram, StopsWhereItIsEnough)
   std::int64_t const value = program.basis().value();
   program.minimise(0, none);
   EXPECT_EQ(program.basis().value(), value);
+}
+
+// What no plan shows: that numbers stay exact enough, and that a basis says where they do not.
+
+TEST(FixedPointInverse, TimesTheMatrixIsTheIdentity)
+{
+  ballast::random_source random(20261102);
+  ballast::workspace memory;
+  auto scratch = memory.open();
+  fixed_point_inverse inverse(8, scratch);
+  std::vector<std::int64_t> step(8);
+  for (int trial = 0; trial < 100; ++trial) {
+    SCOPED_TRACE(testing::Message() << "trial " << trial);
+    std::size_t const rows = 1 + random.below(8);
+    std::vector<std::vector<pattern_entry>> columns(rows);
+    for (std::uint32_t row = 0; row < rows; ++row) { columns[row] = {{row, 1}}; }
+    inverse.reset(rows);
+    for (int exchange = 0; exchange < 12; ++exchange) {
+      std::vector<pattern_entry> column;
+      for (std::uint32_t kind = 0; kind < rows; ++kind) {
+        if (random.below(2) == 0) {
+          column.push_back({kind, static_cast<std::uint32_t>(1 + random.below(3))});
+        }
+      }
+      inverse.times(column, step);
+      std::size_t const row = random.below(rows);
+      if (std::abs(step[row]) < simplex_number::one / 8) { continue; }
+      std::vector<std::int64_t> const before = step;
+      ASSERT_TRUE(inverse.replace(row, step));
+      EXPECT_EQ(step, before);
+      columns[row] = column;
+    }
+    for (std::size_t each = 0; each < rows; ++each) {
+      inverse.times(columns[each], step);
+      for (std::size_t row = 0; row < rows; ++row) {
+        std::int64_t const expected = row == each ? simplex_number::one : 0;
+        EXPECT_LE(std::abs(step[row] - expected), simplex_number::one / 4096) << each << ' ' << row;
+      }
+    }
+    for (std::size_t row = 0; row < rows; ++row) {
+      std::vector<std::int64_t> in_row(rows);
+      inverse.copy_row(row, in_row);
+      for (std::size_t each = 0; each < rows; ++each) {
+        EXPECT_EQ(in_row[each], inverse.column(each)[row]);
+      }
+    }
+  }
+}
+
+TEST(FixedPointInverse, MultipliesLargeNumbersInMoreBits)
+{
+  constexpr std::int64_t one = simplex_number::one;
+  ballast::workspace memory;
+  auto scratch = memory.open();
+  fixed_point_inverse inverse(2, scratch);
+  inverse.reset(2);
+  std::array<std::int64_t, 2> step{one / 1024, 4 * one};
+  ASSERT_TRUE(inverse.replace(0, step));
+  EXPECT_EQ(inverse.column(0)[0], 1024 * one);
+  EXPECT_EQ(inverse.column(0)[1], -4096 * one);
+  EXPECT_EQ(inverse.column(1)[0], 0);
+  EXPECT_EQ(inverse.column(1)[1], one);
+}
+
+TEST(FixedPointInverse, SaysWhereNumbersBecomeTooLarge)
+{
+  ballast::workspace memory;
+  auto scratch = memory.open();
+  fixed_point_inverse inverse(2, scratch);
+  inverse.reset(2);
+  std::array<std::int64_t, 2> step{1, 0};  // a divisor of 2^-28 makes an entry of 2^28
+  EXPECT_FALSE(inverse.replace(0, step));
+  inverse.reset(2);
+  step = {simplex_number::one, simplex_number::limit};
+  EXPECT_FALSE(inverse.replace(0, step));
+  inverse.reset(2);
+  step = {simplex_number::one / 32'768, simplex_number::one * 1024};
+  EXPECT_FALSE(inverse.replace(0, step));
+}
+
+/// Two kinds, of which there are 3 and 2; patterns of one sample, and one of two and one.
+struct two_kinds {
+  ballast::workspace memory;
+  ballast::workspace::frame scratch = memory.open();
+  pattern_list patterns{3, 4, scratch};
+  simplex_basis basis{2, patterns, scratch};
+  work_budget nodes{1'000'000};
+
+  two_kinds()
+  {
+    for (std::uint32_t kind = 0; kind < 2; ++kind) {
+      EXPECT_TRUE(patterns.add(std::array{pattern_entry{kind, 1}}));
+    }
+    EXPECT_TRUE(patterns.add(std::array{pattern_entry{0, 2}, pattern_entry{1, 1}}));
+    basis.start(std::array<std::uint32_t, 2>{3, 2});
+  }
+};
+
+/// Up to what demands are raised by.
+void expect_about(std::int64_t value, double expected)
+{
+  EXPECT_NEAR(static_cast<double>(value) / static_cast<double>(simplex_number::one), expected,
+              1e-5);
+}
+
+TEST(SimplexBasis, InvertsAnewWhereItIsInexact)
+{
+  two_kinds program;
+  std::vector<std::int64_t> step(2);
+  program.basis.copy_step(2, step);
+  step[1] += simplex_number::one / 64;  // as if errors had grown that far
+  program.basis.exchange(0, 2, -2 * simplex_number::one, step, program.nodes);
+  std::uint64_t const before = program.nodes.left();
+
+  program.basis.invert_if_inexact(program.nodes);
+
+  EXPECT_LT(program.nodes.left(), before);
+  expect_about(program.basis.value(), 2);
+  bool has_the_pattern = false;
+  for (std::size_t at = 0; at < 2; ++at) { has_the_pattern |= program.basis.column(at) == 2; }
+  EXPECT_TRUE(has_the_pattern);
+
+  std::uint64_t const exact = program.nodes.left();
+  program.basis.invert_if_inexact(program.nodes);
+  EXPECT_EQ(program.nodes.left(), exact) << "nothing to do";
+}
+
+TEST(SimplexBasis, IsNoLongerUsableWhereNumbersGrowTooLarge)
+{
+  two_kinds program;
+  std::vector<std::int64_t> step{1, 0};
+  program.basis.exchange(0, 2, -2 * simplex_number::one, step, program.nodes);
+  EXPECT_FALSE(program.basis.is_usable());
 }
 
 }  // namespace
