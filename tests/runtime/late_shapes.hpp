@@ -2,7 +2,7 @@
 #ifndef BALLAST_TESTS_RUNTIME_LATE_SHAPES_HPP
 #define BALLAST_TESTS_RUNTIME_LATE_SHAPES_HPP
 
-#include "../support/numbered_order.hpp"
+#include "../support/pipelines.hpp"
 #include "../support/trials.hpp"
 #include "scheduled_steps.hpp"
 

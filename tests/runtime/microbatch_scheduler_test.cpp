@@ -2,7 +2,7 @@
 
 #include "../support/all_assignments.hpp"
 #include "../support/counted_allocations.hpp"
-#include "../support/numbered_order.hpp"
+#include "../support/pipelines.hpp"
 #include "../support/trials.hpp"
 #include "scheduled_steps.hpp"
 

@@ -2,7 +2,7 @@
 #ifndef BALLAST_TESTS_SUPPORT_SIMULATED_MEMORY_HPP
 #define BALLAST_TESTS_SUPPORT_SIMULATED_MEMORY_HPP
 
-#include "numbered_order.hpp"
+#include "pipelines.hpp"
 
 #include <ballast/core/quantities.hpp>
 #include <ballast/cost/module_profile.hpp>
@@ -10,10 +10,8 @@
 #include <ballast/parallelism/layout_pipeline.hpp>
 #include <ballast/parallelism/layout_problem.hpp>
 #include <ballast/parallelism/model_layout.hpp>
-#include <ballast/pipeline/activation_memory.hpp>
-#include <ballast/pipeline/compiled_schedule.hpp>
-#include <ballast/pipeline/interleaved_one_forward_one_backward.hpp>
-#include <ballast/pipeline/pipeline_times.hpp>
+#include <ballast/pipeline/schedule.hpp>
+#include <ballast/pipeline/schedule_policies.hpp>
 #include <ballast/pipeline/simulate.hpp>
 
 #include <algorithm>
