@@ -8,8 +8,10 @@ Usage: cmake/setup.sh demo|test|check|docs
 
   demo   build the program `ballast` and plan a demonstration batch with it
          (and the lengths of BALLAST_TRACE=<file.csv> under BALLAST_LENGTH=<expression>)
-  test   build and run the tests: units, the command line, examples, pages, MPI
-  check  what takes longer: compilers, sanitizers, fuzzers, consumers, CUDA, LibTorch, benchmarks, style
+  test   build and run what tells whether ballast works here: units of the library, README's programs,
+         and calls of the program `ballast`, from C and over MPI
+  check  build and run what a change has to pass as well: the command line, pages, papers, MPI, stand-ins
+         for CUDA and NCCL, sanitizers, fuzzers, consumers, Python, LibTorch, benchmarks, style
   docs   build a site of the pages and of every public name: build/docs/html/index.html
 
 On Debian 12 what is missing is installed first with apt-get, as root or through sudo. Elsewhere
@@ -19,10 +21,10 @@ END
 
 demo_packages=(g++ cmake ninja-build libexpected-dev libcli11-dev nlohmann-json3-dev libfmt-dev
   libarchive-dev)
-test_packages=("${demo_packages[@]}" make pkgconf libgtest-dev libgmock-dev librapidcheck-dev
-  librange-v3-dev libboost-dev libopenmpi-dev openmpi-bin coinor-libcbc-dev libjpeg-dev
-  chromium fonts-dejavu-core)
-check_packages=("${test_packages[@]}" clang-19 libclang-rt-19-dev clang-format-19
+test_packages=("${demo_packages[@]}" libgtest-dev libgmock-dev librapidcheck-dev librange-v3-dev
+  libboost-dev libopenmpi-dev openmpi-bin)
+check_packages=("${test_packages[@]}" make pkgconf coinor-libcbc-dev libjpeg-dev chromium
+  fonts-dejavu-core clang-19 libclang-rt-19-dev clang-format-19
   clang-tidy-19 libc++-19-dev libc++abi-19-dev libbenchmark-dev libtorch-dev libgloo-dev doxygen
   python3-dev python3-numpy pybind11-dev python3-pybind11 python3-setuptools python3-wheel python3-pip
   python3-venv python3-torch mypy)
