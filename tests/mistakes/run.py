@@ -2,11 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Makes mistakes in the headers, one at a time, and says which of them tests find.
 
-usage: run.py [--list] [--quick] [--only TEXT] [FLOOR ...]
+usage: run.py [--list] [--quick] [--only TEXT] [--every N] [FLOOR ...]
 
   --list   only look for the text of every mistake and for its tests, which takes a second
   --quick  do not first see that the tests pass without a mistake
   --only   only mistakes that have TEXT in their first line
+  --every  only every Nth mistake
 
 A mistake in FLOOR.txt is
 
@@ -131,6 +132,7 @@ def main():
     parser.add_argument("--list", action="store_true")
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--only", default="")
+    parser.add_argument("--every", type=int, default=1)
     parser.add_argument("floors", nargs="*", metavar="FLOOR")
     options = parser.parse_args()
     paths = ([FOLDER / f"{floor}.txt" for floor in options.floors]
@@ -147,7 +149,7 @@ def main():
             found = count = 0
             began = time.monotonic()
             # Mistakes of the same tests one after the other, so that these are configured once.
-            chosen = [one for one in read_mistakes(path) if options.only in one[0]]
+            chosen = [one for one in read_mistakes(path) if options.only in one[0]][::options.every]
             for words, before, after, suites in sorted(chosen, key=lambda one: one[3]):
                 count += 1
                 places = find_text(headers, before)
