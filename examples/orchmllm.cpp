@@ -12,7 +12,7 @@
 #include "common/phase_model.hpp"      // defines: block::phase_model
 
 #include <ballast/comm/run_ranks.hpp>
-#include <ballast/core/digest.hpp>
+#include <ballast/core/random.hpp>
 #include <ballast/cost/flops.hpp>
 #include <ballast/cost/known_models.hpp>
 #include <ballast/cost/latency_fit.hpp>

@@ -2,7 +2,6 @@
 #ifndef BALLAST_BENCH_COMMON_PIPELINE_CHAIN_HPP
 #define BALLAST_BENCH_COMMON_PIPELINE_CHAIN_HPP
 
-#include <ballast/core/ids.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/random.hpp>
 #include <ballast/core/result.hpp>

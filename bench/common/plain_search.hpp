@@ -3,7 +3,6 @@
 #define BALLAST_BENCH_COMMON_PLAIN_SEARCH_HPP
 
 #include <benchmark/benchmark.h>
-#include <ballast/core/ids.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/random.hpp>
 #include <ballast/partition/cost_vector.hpp>

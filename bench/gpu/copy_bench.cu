@@ -4,7 +4,7 @@
 #include "cub_copies.cuh"
 #include "gpu_timing.cuh"
 
-#include <ballast/core/config.hpp>
+#include <ballast/core/contract.hpp>
 #include <ballast/cuda/copy_batch.cuh>
 #include <ballast/cuda/strided_copy.hpp>
 #include <ballast/cuda/tiled_copies.cuh>

@@ -2,7 +2,7 @@
 #ifndef BALLAST_BENCH_GPU_CUB_COPIES_CUH
 #define BALLAST_BENCH_GPU_CUB_COPIES_CUH
 
-#include <ballast/core/config.hpp>
+#include <ballast/core/contract.hpp>
 #include <ballast/cuda/strided_copy.hpp>
 
 #include <cuda_runtime.h>

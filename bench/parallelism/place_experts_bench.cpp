@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <benchmark/benchmark.h>
-#include <ballast/core/ids.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/random.hpp>
 #include <ballast/parallelism/expert_placement.hpp>
 #include <ballast/parallelism/place_experts.hpp>

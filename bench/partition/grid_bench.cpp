@@ -3,7 +3,7 @@
 #include "../common/workloads.hpp"
 
 #include <benchmark/benchmark.h>
-#include <ballast/core/ids.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/random.hpp>
 #include <ballast/partition/grid/fill_slots.hpp>
 #include <ballast/partition/grid/partition_grid.hpp>

@@ -1,7 +1,7 @@
 #include "../common/workloads.hpp"  // defines: bench::lognormal_lengths, bench::median_seconds
 
 #include <benchmark/benchmark.h>
-#include <ballast/core/detail/work_budget.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/partition/descending_order.hpp>
 #include <ballast/partition/longest_processing_time.hpp>
 #include <ballast/partition/priced_sample.hpp>

@@ -3,7 +3,7 @@
 
 #include <benchmark/benchmark.h>
 #include <ballast/comm/gather_samples.hpp>
-#include <ballast/core/ids.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/random.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/cost/quadratic_cost.hpp>

@@ -4,7 +4,7 @@
 #include "../../tests/support/sharding_strategies.hpp"  // defines: ballast_test::{outcome_of, one_degree}
 
 #include <benchmark/benchmark.h>
-#include <ballast/core/ids.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/random.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/cost/known_models.hpp>

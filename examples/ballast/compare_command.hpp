@@ -5,7 +5,7 @@
 #include "job.hpp"
 #include "outcome.hpp"
 
-#include <ballast/core/digest.hpp>
+#include <ballast/core/random.hpp>
 #include <ballast/report/metrics.hpp>
 
 #include <cstddef>

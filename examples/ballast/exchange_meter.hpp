@@ -6,7 +6,7 @@
 #include "job.hpp"
 #include "steps.hpp"
 
-#include <ballast/core/ids.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/route/exchange_cost.hpp>
 #include <ballast/route/place.hpp>

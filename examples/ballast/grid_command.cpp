@@ -12,7 +12,6 @@
 #include "progress.hpp"
 #include "steps.hpp"
 
-#include <ballast/core/ids.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/grid/grid_options.hpp>

@@ -8,7 +8,7 @@
 #include "plan_command.hpp"
 #include "plan_lines.hpp"
 
-#include <ballast/core/digest.hpp>
+#include <ballast/core/random.hpp>
 
 #include <cstddef>
 #include <string>

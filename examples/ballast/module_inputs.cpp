@@ -4,7 +4,7 @@
 #include "notes.hpp"
 
 #include <ballast/core/result.hpp>
-#include <ballast/core/uint128.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/cost/profile_file.hpp>
 #include <ballast/text/decimal.hpp>
 #include <ballast/text/read_file.hpp>

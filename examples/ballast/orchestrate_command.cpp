@@ -7,7 +7,7 @@
 #include "output_paths.hpp"
 
 #include <ballast/core/result.hpp>
-#include <ballast/core/uint128.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/parallelism/orchestrate.hpp>
 #include <ballast/parallelism/orchestrated_module_of.hpp>
 #include <ballast/parallelism/simulate_orchestration.hpp>

@@ -3,7 +3,7 @@
 
 #include "shown_text.hpp"
 
-#include <ballast/core/ids.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/text/csv.hpp>
 #include <ballast/topology/cluster.hpp>
 

@@ -9,7 +9,6 @@
 #include "progress.hpp"
 #include "shown_text.hpp"
 
-#include <ballast/core/ids.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/partition/packing/pack_to_rules.hpp>
 

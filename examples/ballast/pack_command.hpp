@@ -4,7 +4,7 @@
 
 #include "outcome.hpp"
 
-#include <ballast/core/digest.hpp>
+#include <ballast/core/random.hpp>
 #include <ballast/partition/packing/packing_rules.hpp>
 
 #include <cstddef>

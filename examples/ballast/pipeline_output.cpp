@@ -5,7 +5,6 @@
 #include "pipeline_command.hpp"
 #include "shown_text.hpp"
 
-#include <ballast/core/ids.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/pipeline/schedule.hpp>

@@ -11,7 +11,7 @@
 #include "plan_lines.hpp"
 #include "step_pipelines.hpp"
 
-#include <ballast/core/digest.hpp>
+#include <ballast/core/random.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/route/route_volume.hpp>
 #include <ballast/topology/bag_layout.hpp>

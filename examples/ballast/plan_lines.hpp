@@ -2,7 +2,6 @@
 #ifndef BALLAST_EXAMPLES_PLAN_LINES_HPP
 #define BALLAST_EXAMPLES_PLAN_LINES_HPP
 
-#include <ballast/core/ids.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/route/chunking.hpp>
 #include <ballast/topology/bag_layout.hpp>

@@ -12,7 +12,6 @@
 #include "plan_command.hpp"
 #include "plan_lines.hpp"
 
-#include <ballast/core/ids.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/report/chrome_trace.hpp>

@@ -10,9 +10,7 @@
 #include "shown_text.hpp"
 #include "write_file.hpp"
 
-#include <ballast/core/ids.hpp>
 #include <ballast/core/quantities.hpp>
-#include <ballast/core/ratio.hpp>
 #include <ballast/pipeline/schedule.hpp>
 #include <ballast/report/step_log.hpp>
 

@@ -6,7 +6,7 @@
 #include "job.hpp"
 #include "outcome.hpp"
 
-#include <ballast/core/digest.hpp>
+#include <ballast/core/random.hpp>
 
 #include <cstddef>
 #include <cstdint>

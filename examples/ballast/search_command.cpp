@@ -8,9 +8,8 @@
 #include "progress.hpp"
 
 #include <ballast/core/random.hpp>
-#include <ballast/core/ratio.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
-#include <ballast/core/uint128.hpp>
 #include <ballast/parallelism/layout_problem.hpp>
 #include <ballast/parallelism/search_layouts.hpp>
 #include <ballast/parallelism/simulate_layout.hpp>

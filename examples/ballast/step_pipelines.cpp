@@ -3,7 +3,6 @@
 
 #include "output.hpp"
 
-#include <ballast/core/ids.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/cost/saturating_sum.hpp>
 #include <ballast/partition/batching.hpp>

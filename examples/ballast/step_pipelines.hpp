@@ -7,7 +7,6 @@
 #include "outcome.hpp"
 #include "steps.hpp"
 
-#include <ballast/core/ids.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/pipeline/order_microbatches.hpp>

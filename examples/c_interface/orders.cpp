@@ -3,7 +3,7 @@
 #include "../common/by_name/parse_schedule.hpp"
 #include "planner.hpp"
 
-#include <ballast/core/ids.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/pipeline/order_microbatches.hpp>
 #include <ballast/pipeline/schedule.hpp>
 #include <ballast/pipeline/simulate.hpp>

@@ -8,9 +8,8 @@
 #include "../common/by_name/any_policy.hpp"
 #include "ballast.h"
 
-#include <ballast/core/ids.hpp>
-#include <ballast/core/jagged.hpp>
 #include <ballast/core/quantities.hpp>
+#include <ballast/core/jagged.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/cost/cost_spec.hpp>

@@ -2,7 +2,7 @@
 #include "../common/by_name/parse_policy.hpp"
 #include "planner.hpp"
 
-#include <ballast/core/ids.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/partition/partition.hpp>
 #include <ballast/partition/partition_constraints.hpp>
 #include <ballast/partition/partition_plan.hpp>

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "planner.hpp"
 
-#include <ballast/core/ids.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/sharding/hybrid_sharding.hpp>
 #include <ballast/sharding/sharding_plan.hpp>

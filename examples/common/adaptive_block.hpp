@@ -8,7 +8,6 @@
 #include "ulysses_attention.hpp"
 
 #include <ballast/comm/concepts.hpp>
-#include <ballast/core/ids.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/route/placement.hpp>

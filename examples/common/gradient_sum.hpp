@@ -5,7 +5,7 @@
 #include "block_math.hpp"
 
 #include <ballast/comm/concepts.hpp>
-#include <ballast/core/digest.hpp>
+#include <ballast/core/random.hpp>
 
 #include <bit>
 #include <cstddef>

@@ -5,7 +5,6 @@
 #include "block_math.hpp"    // defines: block::{values, in, out, linear, rms_norm, silu, ...}
 #include "gradient_sum.hpp"  // defines: block::sum_over_ranks
 
-#include <ballast/core/ids.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/random.hpp>
 #include <ballast/pipeline/simulate.hpp>

@@ -8,7 +8,7 @@
 
 #include <ballast/comm/run_ranks.hpp>
 #include <ballast/comm/thread_communicator.hpp>
-#include <ballast/core/ids.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/runtime/pipeline_gradients.hpp>
 #include <ballast/topology/process_grid.hpp>

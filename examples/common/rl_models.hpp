@@ -8,7 +8,6 @@
 #include "sharded_timeline.hpp"
 
 #include <ballast/comm/point_to_point.hpp>
-#include <ballast/core/ids.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/route/sharded_packs.hpp>
 #include <ballast/runtime/orchestrated_step.hpp>

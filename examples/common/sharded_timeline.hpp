@@ -2,7 +2,7 @@
 #ifndef BALLAST_EXAMPLES_COMMON_SHARDED_TIMELINE_HPP
 #define BALLAST_EXAMPLES_COMMON_SHARDED_TIMELINE_HPP
 
-#include <ballast/core/ids.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/report/chrome_trace.hpp>
 #include <ballast/route/sharded_event.hpp>
 #include <ballast/topology/device_groups.hpp>

@@ -8,7 +8,6 @@
 #include "transformer_block.hpp"  // defines: block::transformer_block
 
 #include <ballast/comm/point_to_point.hpp>
-#include <ballast/core/ids.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/pipeline/schedule.hpp>

@@ -2,7 +2,6 @@
 #ifndef BALLAST_EXAMPLES_COMMON_STEP_READER_HPP
 #define BALLAST_EXAMPLES_COMMON_STEP_READER_HPP
 
-#include <ballast/core/ids.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/random.hpp>
 #include <ballast/workload/sample_batch.hpp>

@@ -4,7 +4,7 @@
 
 #include <ballast/comm/concepts.hpp>
 #include <ballast/comm/mpi_communicator.hpp>
-#include <ballast/core/ids.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/interop/join_torch_job.hpp>
 #include <ballast/interop/torch_communicator.hpp>

@@ -2,8 +2,7 @@
 #ifndef BALLAST_EXAMPLES_PYTHON_ARRAYS_HPP
 #define BALLAST_EXAMPLES_PYTHON_ARRAYS_HPP
 
-#include <ballast/core/ids.hpp>
-#include <ballast/core/ratio.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/core/workspace.hpp>
 

@@ -3,7 +3,7 @@
 #ifndef BALLAST_EXAMPLES_TRAIN_SINGLE_FILE_KERNELS_CUH
 #define BALLAST_EXAMPLES_TRAIN_SINGLE_FILE_KERNELS_CUH
 
-#include <ballast/core/config.hpp>
+#include <ballast/core/contract.hpp>
 
 #include <cuda_runtime.h>
 

@@ -8,7 +8,7 @@
 #include <gtest/gtest.h>
 #include <ballast/comm/collective_check.hpp>
 #include <ballast/comm/concepts.hpp>
-#include <ballast/core/ids.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/random.hpp>
 #include <ballast/core/result.hpp>
 

@@ -8,7 +8,6 @@
 #include <gtest/gtest.h>
 #include <ballast/comm/agree.hpp>
 #include <ballast/comm/gather_samples.hpp>
-#include <ballast/core/ids.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
 

@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 #include <ballast/comm/comm_failure.hpp>
-#include <ballast/core/ids.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
 
 #include <sys/socket.h>

@@ -2,7 +2,7 @@
 #include <ballast/comm/rank_pair.hpp>
 
 #include <gtest/gtest.h>
-#include <ballast/core/ids.hpp>
+#include <ballast/core/quantities.hpp>
 
 namespace {
 

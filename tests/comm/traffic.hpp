@@ -2,7 +2,6 @@
 #ifndef BALLAST_TESTS_COMM_TRAFFIC_HPP
 #define BALLAST_TESTS_COMM_TRAFFIC_HPP
 
-#include <ballast/core/digest.hpp>
 #include <ballast/core/random.hpp>
 
 #include <cstddef>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ballast/core/ids.hpp>
+#include <ballast/core/quantities.hpp>
 
 using ballast::bag_id;
 using ballast::rank_id;

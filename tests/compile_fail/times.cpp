@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ballast/core/ids.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/pipeline/module_times.hpp>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ballast/core/config.hpp>
+#include <ballast/core/contract.hpp>
 
 #include <gtest/gtest.h>
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ballast/core/digest.hpp>
+#include <ballast/core/random.hpp>
 
 #include <gtest/gtest.h>
-#include <ballast/core/ids.hpp>
+#include <ballast/core/quantities.hpp>
 
 #include <bit>
 #include <cstdint>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ballast/core/id_vector.hpp>  // first: proves it is self-contained
+#include <ballast/core/quantities.hpp>  // first: proves it is self-contained
 
 #include <gtest/gtest.h>
 

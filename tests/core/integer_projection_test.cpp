@@ -1,4 +1,4 @@
-#include <ballast/core/integer_projection.hpp>  // first: proves it is self-contained
+#include <ballast/core/quantities.hpp>  // first: proves it is self-contained
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ballast/core/uint128.hpp>
+#include <ballast/core/quantities.hpp>
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>

@@ -6,7 +6,6 @@
 
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/random.hpp>
-#include <ballast/core/ratio.hpp>
 #include <ballast/cost/cost_model.hpp>
 #include <ballast/cost/flops.hpp>
 #include <ballast/partition/no_length.hpp>

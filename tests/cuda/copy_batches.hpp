@@ -2,7 +2,7 @@
 #ifndef BALLAST_TESTS_CUDA_COPY_BATCHES_HPP
 #define BALLAST_TESTS_CUDA_COPY_BATCHES_HPP
 
-#include <ballast/core/config.hpp>
+#include <ballast/core/contract.hpp>
 #include <ballast/core/random.hpp>
 #include <ballast/cuda/strided_copy.hpp>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every kernel that copies, prepares copies or adds up what was copied, for its usual arguments: what
 // cmake/kernel_report.sh reports on.
-#include <ballast/core/config.hpp>
+#include <ballast/core/contract.hpp>
 #include <ballast/cuda/chunk_layout.hpp>
 #include <ballast/cuda/copy_batch.cuh>
 #include <ballast/cuda/detail/add_pieces.cuh>

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include <ballast/core/config.hpp>
+#include <ballast/core/contract.hpp>
 #include <ballast/cuda/strided_copy.hpp>
 #include <ballast/cuda/tiled_copies.cuh>
 #include <ballast/gpu/device_array.hpp>

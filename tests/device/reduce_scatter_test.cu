@@ -5,7 +5,7 @@
 #include "ranks_on_one_gpu.hpp"
 
 #include <gtest/gtest.h>
-#include <ballast/core/ids.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/gpu/copy_engine_communicator.hpp>
 #include <ballast/gpu/device_array.hpp>

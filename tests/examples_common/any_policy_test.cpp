@@ -1,5 +1,4 @@
 #include "../../examples/common/by_name/any_policy.hpp"  // first: proves it is self-contained
-#include <ballast/core/ids.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/random.hpp>
 #include <ballast/core/workspace.hpp>

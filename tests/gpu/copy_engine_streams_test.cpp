@@ -6,7 +6,7 @@
 #include "copy_engine_threads.hpp"  // defines: ballast_test::{cuda_streams, launch}
 
 #include <gtest/gtest.h>
-#include <ballast/core/ids.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
 
 #include <algorithm>

@@ -6,7 +6,7 @@
 
 #include <gtest/gtest.h>
 #include <ballast/comm/comm_failure.hpp>
-#include <ballast/core/ids.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/random.hpp>
 #include <ballast/core/result.hpp>
 

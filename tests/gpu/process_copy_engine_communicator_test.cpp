@@ -12,7 +12,6 @@
 
 #include <gmock/gmock.h>
 #include <ballast/comm/thread_communicator.hpp>
-#include <ballast/core/digest.hpp>
 #include <ballast/core/random.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/cuda/reduce_scatter.cuh>

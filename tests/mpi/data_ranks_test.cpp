@@ -7,7 +7,7 @@
 #include "mpi_world.hpp"  // defines: ballast_test::{over_world, world_processes, world_rank, ...}
 
 #include <ballast/comm/mpi_communicator.hpp>
-#include <ballast/core/ids.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/random.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/runtime/data/data_pipeline.hpp>

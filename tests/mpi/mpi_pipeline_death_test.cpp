@@ -8,7 +8,7 @@
 #include "mpi_world.hpp"                // defines: ballast_test::{world_rank, world_processes, ...}
 
 #include <ballast/comm/mpi_communicator.hpp>
-#include <ballast/core/ids.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
 
 #include <mpi.h>

@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 #include "mpi_world.hpp"  // defines: ballast_test::{world_barrier, world_rank, world_size, ...}
 
-#include <ballast/core/ids.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
 
 #include <chrono>

@@ -7,7 +7,7 @@
 #include "mpi_world.hpp"  // defines: ballast_test::{over_world, world_barrier, world_size, ...}
 
 #include <ballast/comm/mpi_communicator.hpp>
-#include <ballast/core/ids.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
 
 #include <algorithm>

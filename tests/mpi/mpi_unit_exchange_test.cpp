@@ -7,7 +7,7 @@
 #include "mpi_world.hpp"  // defines: ballast_test::{over_world, shared_flag, world_barrier, ...}
 
 #include <ballast/comm/mpi_communicator.hpp>
-#include <ballast/core/ids.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/random.hpp>
 #include <ballast/core/result.hpp>
 

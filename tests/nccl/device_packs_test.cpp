@@ -9,7 +9,7 @@
 
 #include <gtest/gtest.h>
 #include <ballast/comm/rank_pair.hpp>
-#include <ballast/core/ids.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/random.hpp>
 #include <ballast/cuda/device_packs.cuh>
 #include <ballast/gpu/device_allocator.hpp>

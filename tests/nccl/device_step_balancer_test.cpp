@@ -6,7 +6,6 @@
 #include "nccl_ranks.hpp"
 
 #include <gmock/gmock.h>
-#include <ballast/core/ids.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/random.hpp>
 #include <ballast/partition/longest_processing_time.hpp>

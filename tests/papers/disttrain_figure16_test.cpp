@@ -7,7 +7,6 @@
 #include "../support/disttrain_models.hpp"
 #include "on_page.hpp"
 
-#include <ballast/core/ids.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/random.hpp>
 #include <ballast/cost/flops.hpp>

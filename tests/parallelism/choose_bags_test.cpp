@@ -4,10 +4,8 @@
 #include "../support/planned_mix.hpp"
 #include "../support/trials.hpp"
 
-#include <ballast/core/ids.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/random.hpp>
-#include <ballast/core/ratio.hpp>
 #include <ballast/cost/cost_spec.hpp>
 #include <ballast/cost/quadratic_cost.hpp>
 #include <ballast/parallelism/bag_exchange_work.hpp>

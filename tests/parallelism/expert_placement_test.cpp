@@ -2,7 +2,7 @@
 #include <ballast/parallelism/expert_placement.hpp>  // first: proves it is self-contained
 
 #include <gtest/gtest.h>
-#include <ballast/core/ids.hpp>
+#include <ballast/core/quantities.hpp>
 
 namespace expert_placement_test {
 

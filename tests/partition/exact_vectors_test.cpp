@@ -4,7 +4,6 @@
 
 #include <gtest/gtest.h>
 #include <ballast/core/quantities.hpp>
-#include <ballast/core/ratio.hpp>
 #include <ballast/partition/cost_vector.hpp>
 #include <ballast/partition/longest_processing_time.hpp>
 #include <ballast/partition/no_length.hpp>

@@ -6,9 +6,8 @@
 #include "../support/trials.hpp"
 
 #include <gtest/gtest.h>
-#include <ballast/core/ids.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/random.hpp>
-#include <ballast/core/ratio.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/partition/capped.hpp>
 #include <ballast/partition/cost_vector.hpp>

@@ -7,7 +7,7 @@
 #include <rapidcheck/gtest.h>
 #include <ballast/core/jagged.hpp>
 #include <ballast/core/random.hpp>
-#include <ballast/core/uint128.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/cost/flops.hpp>
 #include <ballast/cost/latency_fit.hpp>
 #include <ballast/pipeline/schedule.hpp>

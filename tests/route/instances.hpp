@@ -2,7 +2,6 @@
 #ifndef BALLAST_TESTS_ROUTE_INSTANCES_HPP
 #define BALLAST_TESTS_ROUTE_INSTANCES_HPP
 
-#include <ballast/core/ids.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/random.hpp>
 #include <ballast/route/place.hpp>

@@ -2,7 +2,7 @@
 #include <ballast/route/join_ranks.hpp>  // first: proves it is self-contained
 
 #include <gtest/gtest.h>
-#include <ballast/core/ids.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/random.hpp>
 #include <ballast/route/place.hpp>
 #include <ballast/route/placement.hpp>

@@ -2,7 +2,6 @@
 #ifndef BALLAST_TESTS_ROUTE_LEAST_NODE_TRAFFIC_HPP
 #define BALLAST_TESTS_ROUTE_LEAST_NODE_TRAFFIC_HPP
 
-#include <ballast/core/ids.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/partition/partition_plan.hpp>
 #include <ballast/route/placement.hpp>

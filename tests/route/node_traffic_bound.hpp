@@ -2,9 +2,6 @@
 #ifndef BALLAST_TESTS_ROUTE_NODE_TRAFFIC_BOUND_HPP
 #define BALLAST_TESTS_ROUTE_NODE_TRAFFIC_BOUND_HPP
 
-#include <ballast/core/detail/precedes.hpp>
-#include <ballast/core/detail/span_of.hpp>
-#include <ballast/core/detail/work_budget.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/partition_plan.hpp>

@@ -2,7 +2,6 @@
 #include <ballast/route/placement.hpp>
 
 #include <gtest/gtest.h>
-#include <ballast/core/ids.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/route/place.hpp>
 #include <ballast/topology/bag_layout.hpp>

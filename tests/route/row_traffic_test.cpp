@@ -3,7 +3,6 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <ballast/core/ids.hpp>
 #include <ballast/core/quantities.hpp>
 
 #include <array>

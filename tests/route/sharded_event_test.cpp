@@ -2,7 +2,7 @@
 #include <ballast/route/sharded_event.hpp>
 
 #include <gtest/gtest.h>
-#include <ballast/core/ids.hpp>
+#include <ballast/core/quantities.hpp>
 
 #include <concepts>
 #include <type_traits>

@@ -5,7 +5,6 @@
 #include "sharded_steps.hpp"  // defines: ballast_test::{sharded_case, random_sharded_step}
 
 #include <gtest/gtest.h>
-#include <ballast/core/ids.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/random.hpp>
 #include <ballast/route/placement.hpp>

@@ -4,7 +4,6 @@
 
 #include "random_rows.hpp"
 
-#include <ballast/core/ids.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/random.hpp>
 #include <ballast/route/placement.hpp>

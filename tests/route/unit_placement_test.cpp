@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <ballast/core/ids.hpp>
+#include <ballast/core/quantities.hpp>
 
 #include <algorithm>
 #include <cstddef>

@@ -6,7 +6,6 @@
 
 #include <gtest/gtest.h>
 #include <ballast/comm/point_to_point.hpp>
-#include <ballast/core/ids.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/random.hpp>
 #include <ballast/core/workspace.hpp>

@@ -2,7 +2,7 @@
 #include <ballast/runtime/orchestrated_step.hpp>
 
 #include <gtest/gtest.h>
-#include <ballast/core/ids.hpp>
+#include <ballast/core/quantities.hpp>
 
 #include <cstdint>
 

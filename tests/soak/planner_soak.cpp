@@ -8,7 +8,6 @@
 #include "soaked_planner.hpp"
 
 #include <ballast/core/contract.hpp>
-#include <ballast/core/digest.hpp>
 #include <ballast/core/random.hpp>
 
 #include <gtest/gtest.h>

@@ -6,10 +6,8 @@
 
 #include <ballast/comm/agree.hpp>
 #include <ballast/comm/gather_samples.hpp>
-#include <ballast/core/digest.hpp>
-#include <ballast/core/ids.hpp>
-#include <ballast/core/quantities.hpp>
 #include <ballast/core/random.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/cost/quadratic_cost.hpp>

@@ -5,7 +5,6 @@
 #include "../support/packing_oracles.hpp"
 #include "soaked_planner.hpp"
 
-#include <ballast/core/ids.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/random.hpp>
 #include <ballast/core/workspace.hpp>

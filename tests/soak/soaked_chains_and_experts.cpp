@@ -3,11 +3,9 @@
 
 #include "soaked_planner.hpp"
 
-#include <ballast/core/ids.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/random.hpp>
-#include <ballast/core/ratio.hpp>
 #include <ballast/core/result.hpp>
-#include <ballast/core/uint128.hpp>
 #include <ballast/parallelism/cut_chain.hpp>
 #include <ballast/parallelism/expert_placement.hpp>
 #include <ballast/parallelism/place_experts.hpp>

@@ -2,10 +2,9 @@
 #ifndef BALLAST_TESTS_SOAK_SOAKED_PLANNER_HPP
 #define BALLAST_TESTS_SOAK_SOAKED_PLANNER_HPP
 
-#include <ballast/core/detail/concat.hpp>
+#include <ballast/core/contract.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/random.hpp>
-#include <ballast/core/ratio.hpp>
 #include <ballast/core/result.hpp>
 
 #include <cstddef>

@@ -5,7 +5,6 @@
 #include "all_assignments.hpp"
 
 #include <ballast/core/quantities.hpp>
-#include <ballast/core/ratio.hpp>
 
 #include <algorithm>
 #include <cstddef>

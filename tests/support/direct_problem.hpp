@@ -4,9 +4,7 @@
 
 #include "instances.hpp"  // defines: ballast_test::{instance, policy_ref}
 
-#include <ballast/core/ids.hpp>
 #include <ballast/core/quantities.hpp>
-#include <ballast/core/ratio.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/concepts.hpp>
 #include <ballast/partition/descending_order.hpp>

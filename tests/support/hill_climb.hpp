@@ -2,7 +2,6 @@
 #ifndef BALLAST_TESTS_SUPPORT_HILL_CLIMB_HPP
 #define BALLAST_TESTS_SUPPORT_HILL_CLIMB_HPP
 
-#include <ballast/core/ids.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/random.hpp>
 #include <ballast/core/workspace.hpp>

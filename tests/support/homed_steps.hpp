@@ -4,7 +4,6 @@
 
 #include "instances.hpp"  // defines: ballast_test::{instance, random_instance}
 
-#include <ballast/core/ids.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/random.hpp>
 #include <ballast/core/workspace.hpp>

@@ -4,10 +4,8 @@
 
 #include "brute_force.hpp"  // defines: ballast_test::instance
 
-#include <ballast/core/ids.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/random.hpp>
-#include <ballast/core/ratio.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/batching.hpp>

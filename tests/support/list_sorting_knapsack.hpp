@@ -2,10 +2,7 @@
 #ifndef BALLAST_TESTS_SUPPORT_LIST_SORTING_KNAPSACK_HPP
 #define BALLAST_TESTS_SUPPORT_LIST_SORTING_KNAPSACK_HPP
 
-#include <ballast/core/ids.hpp>
 #include <ballast/core/quantities.hpp>
-#include <ballast/core/ratio.hpp>
-#include <ballast/core/uint128.hpp>
 
 #include <algorithm>
 #include <cstddef>

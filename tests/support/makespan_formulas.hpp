@@ -4,7 +4,6 @@
 
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
-#include <ballast/core/uint128.hpp>
 
 #include <algorithm>
 #include <cstddef>

@@ -2,10 +2,7 @@
 #ifndef BALLAST_TESTS_SUPPORT_MOVEMENT_LOWER_BOUND_HPP
 #define BALLAST_TESTS_SUPPORT_MOVEMENT_LOWER_BOUND_HPP
 
-#include <ballast/core/ids.hpp>
 #include <ballast/core/quantities.hpp>
-#include <ballast/core/ratio.hpp>
-#include <ballast/core/uint128.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/concepts.hpp>
 

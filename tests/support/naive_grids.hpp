@@ -2,7 +2,6 @@
 #ifndef BALLAST_TESTS_SUPPORT_NAIVE_GRIDS_HPP
 #define BALLAST_TESTS_SUPPORT_NAIVE_GRIDS_HPP
 
-#include <ballast/core/ids.hpp>
 #include <ballast/core/quantities.hpp>
 
 #include <algorithm>

@@ -2,10 +2,8 @@
 #ifndef BALLAST_TESTS_SUPPORT_ORCHESTRATED_STEPS_HPP
 #define BALLAST_TESTS_SUPPORT_ORCHESTRATED_STEPS_HPP
 
-#include <ballast/core/digest.hpp>
-#include <ballast/core/ids.hpp>
-#include <ballast/core/quantities.hpp>
 #include <ballast/core/random.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/cost/quadratic_cost.hpp>
 #include <ballast/partition/longest_processing_time.hpp>

@@ -7,7 +7,6 @@
 #include "trials.hpp"
 
 #include <gtest/gtest.h>
-#include <ballast/core/ids.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/random.hpp>
 #include <ballast/core/workspace.hpp>

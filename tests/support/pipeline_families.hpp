@@ -2,7 +2,6 @@
 #ifndef BALLAST_TESTS_SUPPORT_PIPELINE_FAMILIES_HPP
 #define BALLAST_TESTS_SUPPORT_PIPELINE_FAMILIES_HPP
 
-#include <ballast/core/ids.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/random.hpp>
 #include <ballast/pipeline/simulate.hpp>

@@ -2,7 +2,6 @@
 #ifndef BALLAST_TESTS_SUPPORT_PIPELINES_HPP
 #define BALLAST_TESTS_SUPPORT_PIPELINES_HPP
 
-#include <ballast/core/ids.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/random.hpp>
 #include <ballast/core/result.hpp>

@@ -2,7 +2,6 @@
 #ifndef BALLAST_TESTS_SUPPORT_PLANNED_MIX_HPP
 #define BALLAST_TESTS_SUPPORT_PLANNED_MIX_HPP
 
-#include <ballast/core/ids.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/parallelism/bag_exchange_work.hpp>
 #include <ballast/parallelism/bag_mix.hpp>

@@ -3,7 +3,7 @@
 #define BALLAST_TESTS_SUPPORT_SCHEDULE_CHECKS_HPP
 
 #include <gtest/gtest.h>
-#include <ballast/core/ids.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/pipeline/schedule.hpp>
 #include <ballast/pipeline/stage_graph.hpp>
 

@@ -2,7 +2,6 @@
 #ifndef BALLAST_TESTS_SUPPORT_SEQLEN_BALANCING_HPP
 #define BALLAST_TESTS_SUPPORT_SEQLEN_BALANCING_HPP
 
-#include <ballast/core/ids.hpp>
 #include <ballast/core/quantities.hpp>
 
 #include <algorithm>

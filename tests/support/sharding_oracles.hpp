@@ -5,7 +5,6 @@
 #include "all_assignments.hpp"
 
 #include <gtest/gtest.h>
-#include <ballast/core/ids.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/route/chunking.hpp>
 #include <ballast/sharding/sharding_cost.hpp>

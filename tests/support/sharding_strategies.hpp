@@ -2,7 +2,6 @@
 #ifndef BALLAST_TESTS_SUPPORT_SHARDING_STRATEGIES_HPP
 #define BALLAST_TESTS_SUPPORT_SHARDING_STRATEGIES_HPP
 
-#include <ballast/core/ids.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/random.hpp>
 #include <ballast/cost/known_models.hpp>

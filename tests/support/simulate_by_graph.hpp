@@ -2,7 +2,6 @@
 #ifndef BALLAST_TESTS_SUPPORT_SIMULATE_BY_GRAPH_HPP
 #define BALLAST_TESTS_SUPPORT_SIMULATE_BY_GRAPH_HPP
 
-#include <ballast/core/ids.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/pipeline/schedule.hpp>

@@ -2,7 +2,6 @@
 #ifndef BALLAST_TESTS_SUPPORT_TOKEN_RANKS_HPP
 #define BALLAST_TESTS_SUPPORT_TOKEN_RANKS_HPP
 
-#include <ballast/core/ids.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/route/placement.hpp>
 

@@ -4,7 +4,6 @@
 
 #include "simulate_by_graph.hpp"  // defines: ballast_test::{graph_timeline, task_graph}
 
-#include <ballast/core/ids.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/pipeline/schedule.hpp>
 

@@ -5,7 +5,7 @@
 #include "../support/counted_allocations.hpp"
 
 #include <ballast/comm/comm_failure.hpp>
-#include <ballast/core/ids.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
 
 #include <array>

@@ -8,7 +8,7 @@
 #include "../comm/conformance.hpp"  // defines: ballast_test::conformance
 
 #include <ballast/comm/concepts.hpp>
-#include <ballast/core/ids.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
 
 #include <signal.h>

@@ -2,7 +2,7 @@
 #ifndef BALLAST_EXAMPLES_GPU_ROWS_HPP
 #define BALLAST_EXAMPLES_GPU_ROWS_HPP
 
-#include <ballast/core/config.hpp>
+#include <ballast/core/contract.hpp>
 
 #include <cuda_bf16.h>
 

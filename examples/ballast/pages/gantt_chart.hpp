@@ -8,7 +8,7 @@
 #include "svg.hpp"
 #include "visible_bars.hpp"
 
-#include <ballast/core/ids.hpp>
+#include <ballast/core/quantities.hpp>
 
 #include <fmt/format.h>
 

@@ -7,7 +7,7 @@
 #include "svg.hpp"
 #include "visible_bars.hpp"
 
-#include <ballast/core/ids.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/pipeline/schedule.hpp>
 #include <ballast/pipeline/simulate.hpp>
 

@@ -6,7 +6,6 @@
 #include "number_text.hpp"
 #include "pipeline_chart.hpp"
 
-#include <ballast/core/ids.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/pipeline/order_microbatches.hpp>
 #include <ballast/pipeline/schedule.hpp>

@@ -2,7 +2,6 @@
 #ifndef BALLAST_EXAMPLES_PAGES_STEP_BARS_HPP
 #define BALLAST_EXAMPLES_PAGES_STEP_BARS_HPP
 
-#include <ballast/core/ids.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/partition/batching.hpp>
 #include <ballast/partition/partition_plan.hpp>

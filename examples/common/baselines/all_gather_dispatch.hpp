@@ -4,8 +4,7 @@
 
 #include <ballast/comm/agree.hpp>
 #include <ballast/comm/concepts.hpp>
-#include <ballast/core/digest.hpp>
-#include <ballast/core/ids.hpp>
+#include <ballast/core/random.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/route/exchange_cost.hpp>

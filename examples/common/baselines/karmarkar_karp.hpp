@@ -2,7 +2,6 @@
 #ifndef BALLAST_EXAMPLES_COMMON_BASELINES_KARMARKAR_KARP_HPP
 #define BALLAST_EXAMPLES_COMMON_BASELINES_KARMARKAR_KARP_HPP
 
-#include <ballast/core/ids.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/concepts.hpp>

@@ -3,7 +3,7 @@
 #define BALLAST_EXAMPLES_COMMON_BASELINES_ORCHESTRATIONS_HPP
 
 #include <ballast/core/result.hpp>
-#include <ballast/core/uint128.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/parallelism/model_layout.hpp>
 #include <ballast/parallelism/orchestrate.hpp>
 #include <ballast/parallelism/orchestration_problem.hpp>

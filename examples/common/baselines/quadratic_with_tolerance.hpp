@@ -2,9 +2,7 @@
 #ifndef BALLAST_EXAMPLES_COMMON_BASELINES_QUADRATIC_WITH_TOLERANCE_HPP
 #define BALLAST_EXAMPLES_COMMON_BASELINES_QUADRATIC_WITH_TOLERANCE_HPP
 
-#include <ballast/core/ids.hpp>
 #include <ballast/core/quantities.hpp>
-#include <ballast/core/uint128.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/concepts.hpp>
 

@@ -4,7 +4,6 @@
 
 #include "held_value.hpp"
 
-#include <ballast/core/ids.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/pipeline/order_policies.hpp>

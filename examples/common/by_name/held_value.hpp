@@ -2,7 +2,7 @@
 #ifndef BALLAST_EXAMPLES_COMMON_BY_NAME_HELD_VALUE_HPP
 #define BALLAST_EXAMPLES_COMMON_BY_NAME_HELD_VALUE_HPP
 
-#include <ballast/core/config.hpp>
+#include <ballast/core/contract.hpp>
 
 #include <concepts>
 #include <memory>

@@ -3,9 +3,8 @@
 #define BALLAST_COMM_COLLECTIVE_CHECK_HPP
 
 #include <ballast/core/contract.hpp>
-#include <ballast/core/digest.hpp>
-#include <ballast/core/ids.hpp>
-#include <ballast/text/detail/counted.hpp>
+#include <ballast/core/random.hpp>
+#include <ballast/core/quantities.hpp>
 
 #include <cstddef>
 #include <cstdint>

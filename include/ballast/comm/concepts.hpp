@@ -2,7 +2,7 @@
 #ifndef BALLAST_COMM_CONCEPTS_HPP
 #define BALLAST_COMM_CONCEPTS_HPP
 
-#include <ballast/core/ids.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
 
 #include <concepts>

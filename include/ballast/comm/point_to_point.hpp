@@ -2,7 +2,7 @@
 #ifndef BALLAST_COMM_POINT_TO_POINT_HPP
 #define BALLAST_COMM_POINT_TO_POINT_HPP
 
-#include <ballast/core/ids.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
 
 #include <concepts>

@@ -2,7 +2,7 @@
 #ifndef BALLAST_COMM_RANK_PAIR_HPP
 #define BALLAST_COMM_RANK_PAIR_HPP
 
-#include <ballast/core/ids.hpp>
+#include <ballast/core/quantities.hpp>
 
 #include <compare>
 

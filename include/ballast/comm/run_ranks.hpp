@@ -4,7 +4,7 @@
 
 #include <ballast/comm/deadline.hpp>
 #include <ballast/comm/thread_communicator.hpp>
-#include <ballast/core/detail/thrown_by.hpp>
+#include <ballast/core/result.hpp>
 
 #include <chrono>
 #include <concepts>

@@ -9,9 +9,8 @@
 #include <ballast/comm/point_to_point.hpp>
 #include <ballast/comm/thread_meeting.hpp>
 #include <ballast/core/contract.hpp>
-#include <ballast/core/ids.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
-#include <ballast/text/detail/counted.hpp>
 
 #include <chrono>
 #include <cstddef>

@@ -1,17 +1,106 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_CORE_CONTRACT_HPP
-#define BALLAST_CORE_CONTRACT_HPP
-
-#include <ballast/core/config.hpp>
-#include <ballast/core/detail/text_piece.hpp>
+#pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
+#include <type_traits>
+#include <cstdlib>
 #include <initializer_list>
+#include <string>
+#include <concepts>
+#include <string_view>
+
+// IWYU pragma: always_keep
+// Every other header includes this one first, directly or through others. A header of that name
+// does not exist: an error that ends the compilation, before thousands that follow from the first.
+#if __cplusplus < 202002L
+#error "ballast needs C++20: compile with -std=c++20 or newer"
+#include "ballast needs C++20"
+#endif
+
+/// Marks leaf arithmetic that kernels may call: nothing for a host compiler, `__host__ __device__`
+/// for nvcc. Callers need no `--expt-relaxed-constexpr`.
+#ifdef __CUDACC__
+#define BALLAST_HOST_DEVICE __host__ __device__
+#else
+#define BALLAST_HOST_DEVICE
+#endif
 
 namespace ballast::inline v0 {
+
+namespace detail {
+
+/// A text, a number or an identifier of a sentence. It refers to the text.
+class text_piece {
+ public:
+  /// Room for a number.
+  using digits = char[32];
+
+  struct characters {
+    char const* first;
+    std::size_t count;
+  };
+
+  constexpr text_piece(char const* text) noexcept : kind_(kind::zero_ended), text_(text) {}
+
+  template <class Text>
+    requires(std::is_class_v<Text>)
+  constexpr text_piece(Text const& text) noexcept
+      : kind_(kind::counted), text_(text.data()), count_(text.size())
+  {}
+
+  template <class Number>
+    requires(std::is_arithmetic_v<Number> || std::is_enum_v<Number>)
+  constexpr text_piece(Number number) noexcept
+  {
+    static_assert(!std::is_same_v<Number, char>, "write a character as a text of one");
+    if constexpr (std::is_floating_point_v<Number>) {
+      kind_ = kind::real;
+      real_ = static_cast<double>(number);
+    } else if constexpr (std::is_signed_v<Number>) {
+      kind_ = kind::integer;
+      integer_ = number;
+    } else {
+      kind_ = kind::natural;
+      natural_ = static_cast<std::uint64_t>(number);
+    }
+  }
+
+  /// The characters of the piece, those of a number in `room`.
+  [[nodiscard]] characters read(digits& room) const
+  {
+    int count = 0;
+    switch (kind_) {
+      case kind::zero_ended: return {text_, std::strlen(text_)};
+      case kind::counted: return {text_, count_};
+      case kind::natural:
+        count =
+            std::snprintf(room, sizeof(room), "%llu", static_cast<unsigned long long>(natural_));
+        break;
+      case kind::integer:
+        count = std::snprintf(room, sizeof(room), "%lld", static_cast<long long>(integer_));
+        break;
+      case kind::real: count = std::snprintf(room, sizeof(room), "%g", real_); break;
+    }
+    return {room, static_cast<std::size_t>(count < 0 ? 0 : count)};
+  }
+
+ private:
+  enum class kind : std::uint8_t { zero_ended, counted, natural, integer, real };
+
+  kind kind_;
+  union {
+    char const* text_ = nullptr;
+    std::uint64_t natural_;
+    std::int64_t integer_;
+    double real_;
+  };
+  std::size_t count_ = 0;
+};
+
+}  // namespace detail
 
 /// A precondition that the caller of ballast broke. The texts live as long as the handler's call.
 struct broken_precondition {
@@ -108,4 +197,42 @@ template <class... Pieces>
 #define BALLAST_AUDIT(condition, ...) static_cast<void>(0)
 #endif
 
-#endif  // BALLAST_CORE_CONTRACT_HPP
+namespace ballast::inline v0 {
+
+namespace detail {
+
+/// A sentence of texts, numbers and identifiers, for errors and reports.
+[[nodiscard]] inline std::string concat_pieces(std::initializer_list<text_piece> pieces)
+{
+  std::string text;
+  for (text_piece const piece : pieces) {
+    text_piece::digits room;
+    auto const characters = piece.read(room);
+    text.append(characters.first, characters.count);
+  }
+  return text;
+}
+
+/// The same, of pieces that are written as those of BALLAST_EXPECTS:
+///
+///     concat("bag ", bag, " of ", gpus, " GPUs")
+template <class... Pieces>
+[[nodiscard, gnu::cold]] std::string concat(Pieces const&... pieces)
+{
+  return concat_pieces({pieces...});
+}
+
+/// So many of a thing, for sentences: "1 sample", "2 samples", "0 batches", "3 entries".
+template <std::integral Number>
+[[nodiscard]] std::string counted(Number number, std::string_view thing)
+{
+  if (number == 1) { return concat(number, " ", thing); }
+  if (thing.ends_with("y")) {
+    return concat(number, " ", thing.substr(0, thing.size() - 1), "ies");
+  }
+  return concat(number, " ", thing, thing.ends_with("ch") ? "es" : "s");
+}
+
+}  // namespace detail
+
+}  // namespace ballast::inline v0

@@ -3,8 +3,7 @@
 #define BALLAST_CORE_JAGGED_HPP
 
 #include <ballast/core/contract.hpp>
-#include <ballast/core/detail/span_of.hpp>
-#include <ballast/core/ids.hpp>
+#include <ballast/core/quantities.hpp>
 
 #include <concepts>
 #include <cstddef>

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_CORE_RESULT_HPP
-#define BALLAST_CORE_RESULT_HPP
+#pragma once
 
-#include <ballast/core/detail/concat.hpp>
-#include <ballast/core/ids.hpp>
+#include <ballast/core/contract.hpp>
+#include <ballast/core/quantities.hpp>
+#include <exception>
 
 #if __has_include(<tl/expected.hpp>)
 #include <tl/expected.hpp>
@@ -116,6 +116,25 @@ inline void or_throw(result<void> const& done)
 }
 #endif
 
-}  // namespace ballast::inline v0
+namespace detail {
 
-#endif  // BALLAST_CORE_RESULT_HPP
+/// Makes a call, and returns what it threw; null if it returned. It stands for try and catch, which
+/// programs without exceptions cannot compile.
+template <class Call>
+[[nodiscard]] std::exception_ptr thrown_by(Call&& call)
+{
+#ifdef __cpp_exceptions
+  try {
+    call();
+  } catch (...) {
+    return std::current_exception();
+  }
+#else
+  call();
+#endif
+  return nullptr;
+}
+
+}  // namespace detail
+
+}  // namespace ballast::inline v0

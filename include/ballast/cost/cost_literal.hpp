@@ -2,7 +2,7 @@
 #ifndef BALLAST_COST_COST_LITERAL_HPP
 #define BALLAST_COST_COST_LITERAL_HPP
 
-#include <ballast/core/uint128.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/cost/flops.hpp>
 #include <ballast/cost/quadratic_cost.hpp>
 

@@ -2,8 +2,7 @@
 #ifndef BALLAST_COST_COST_MODEL_HPP
 #define BALLAST_COST_COST_MODEL_HPP
 
-#include <ballast/core/config.hpp>
-#include <ballast/core/integer_projection.hpp>
+#include <ballast/core/contract.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/cost/saturating_sum.hpp>
 

@@ -2,7 +2,7 @@
 #ifndef BALLAST_COST_COST_SPEC_HPP
 #define BALLAST_COST_COST_SPEC_HPP
 
-#include <ballast/core/detail/concat.hpp>
+#include <ballast/core/contract.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/cost/cost_literal.hpp>
 #include <ballast/cost/flops.hpp>

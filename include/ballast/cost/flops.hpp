@@ -2,12 +2,9 @@
 #ifndef BALLAST_COST_FLOPS_HPP
 #define BALLAST_COST_FLOPS_HPP
 
-#include <ballast/core/config.hpp>
 #include <ballast/core/contract.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
-#include <ballast/core/uint128.hpp>
-#include <ballast/text/detail/counted.hpp>
 
 #include <array>
 #include <cstddef>

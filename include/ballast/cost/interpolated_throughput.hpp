@@ -2,15 +2,12 @@
 #ifndef BALLAST_COST_INTERPOLATED_THROUGHPUT_HPP
 #define BALLAST_COST_INTERPOLATED_THROUGHPUT_HPP
 
-#include <ballast/core/config.hpp>
 #include <ballast/core/contract.hpp>
 #include <ballast/core/detail/scaled_number.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
-#include <ballast/core/uint128.hpp>
 #include <ballast/cost/flops.hpp>
 #include <ballast/cost/saturating_sum.hpp>
-#include <ballast/text/detail/counted.hpp>
 
 #include <algorithm>
 #include <cstddef>

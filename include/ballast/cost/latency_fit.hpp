@@ -2,16 +2,13 @@
 #ifndef BALLAST_COST_LATENCY_FIT_HPP
 #define BALLAST_COST_LATENCY_FIT_HPP
 
-#include <ballast/core/config.hpp>
 #include <ballast/core/contract.hpp>
 #include <ballast/core/detail/scaled_number.hpp>
-#include <ballast/core/detail/span_of.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/random.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/cost/flops.hpp>
 #include <ballast/cost/quadratic_cost.hpp>
-#include <ballast/text/detail/counted.hpp>
 
 #include <algorithm>
 #include <array>

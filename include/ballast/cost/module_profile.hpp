@@ -2,13 +2,11 @@
 #ifndef BALLAST_COST_MODULE_PROFILE_HPP
 #define BALLAST_COST_MODULE_PROFILE_HPP
 
-#include <ballast/core/detail/concat.hpp>
+#include <ballast/core/contract.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
-#include <ballast/core/uint128.hpp>
 #include <ballast/cost/flops.hpp>
 #include <ballast/cost/interpolated_throughput.hpp>
-#include <ballast/text/detail/counted.hpp>
 
 #include <array>
 #include <compare>

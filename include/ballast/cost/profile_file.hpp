@@ -2,19 +2,15 @@
 #ifndef BALLAST_COST_PROFILE_FILE_HPP
 #define BALLAST_COST_PROFILE_FILE_HPP
 
-#include <ballast/core/detail/concat.hpp>
-#include <ballast/core/detail/precedes.hpp>
-#include <ballast/core/detail/span_of.hpp>
+#include <ballast/core/contract.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
-#include <ballast/core/uint128.hpp>
 #include <ballast/cost/flops.hpp>
 #include <ballast/cost/interpolated_throughput.hpp>
 #include <ballast/cost/module_profile.hpp>
 #include <ballast/text/csv.hpp>
 #include <ballast/text/decimal.hpp>
 #include <ballast/text/detail/column_rows.hpp>
-#include <ballast/text/detail/counted.hpp>
 #include <ballast/text/excerpt.hpp>
 #include <ballast/text/read_file.hpp>
 

@@ -2,12 +2,10 @@
 #ifndef BALLAST_COST_QUADRATIC_COST_HPP
 #define BALLAST_COST_QUADRATIC_COST_HPP
 
-#include <ballast/core/config.hpp>
 #include <ballast/core/contract.hpp>
 #include <ballast/core/detail/scaled_number.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
-#include <ballast/core/uint128.hpp>
 #include <ballast/cost/flops.hpp>
 
 #include <algorithm>

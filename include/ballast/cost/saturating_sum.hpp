@@ -2,7 +2,6 @@
 #ifndef BALLAST_COST_SATURATING_SUM_HPP
 #define BALLAST_COST_SATURATING_SUM_HPP
 
-#include <ballast/core/config.hpp>
 #include <ballast/core/contract.hpp>
 #include <ballast/core/quantities.hpp>
 

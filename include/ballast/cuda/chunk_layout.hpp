@@ -2,7 +2,7 @@
 #ifndef BALLAST_CUDA_CHUNK_LAYOUT_HPP
 #define BALLAST_CUDA_CHUNK_LAYOUT_HPP
 
-#include <ballast/core/config.hpp>
+#include <ballast/core/contract.hpp>
 #include <ballast/cuda/strided_copy.hpp>
 #include <ballast/route/chunking.hpp>
 

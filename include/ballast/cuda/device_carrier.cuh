@@ -2,8 +2,8 @@
 #ifndef BALLAST_CUDA_DEVICE_CARRIER_CUH
 #define BALLAST_CUDA_DEVICE_CARRIER_CUH
 
-#include <ballast/core/detail/growing_memory.hpp>
-#include <ballast/core/ids.hpp>
+#include <ballast/core/detail/message_array.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/cuda/detail/ready_exchanges.cuh>
 #include <ballast/cuda/device_route.hpp>

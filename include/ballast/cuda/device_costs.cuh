@@ -2,7 +2,6 @@
 #ifndef BALLAST_CUDA_DEVICE_COSTS_CUH
 #define BALLAST_CUDA_DEVICE_COSTS_CUH
 
-#include <ballast/core/config.hpp>
 #include <ballast/core/contract.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/cost/cost_model.hpp>

@@ -2,7 +2,6 @@
 #ifndef BALLAST_CUDA_DEVICE_HEADS_HPP
 #define BALLAST_CUDA_DEVICE_HEADS_HPP
 
-#include <ballast/core/config.hpp>
 #include <ballast/core/contract.hpp>
 #include <ballast/route/head_array.hpp>
 

@@ -3,7 +3,7 @@
 #define BALLAST_CUDA_DEVICE_PACKS_CUH
 
 #include <ballast/core/contract.hpp>
-#include <ballast/core/detail/growing_memory.hpp>
+#include <ballast/core/detail/message_array.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/cuda/detail/ready_exchanges.cuh>
 #include <ballast/cuda/device_heads.hpp>

@@ -3,7 +3,6 @@
 #define BALLAST_CUDA_DEVICE_ROUTE_HPP
 
 #include <ballast/core/contract.hpp>
-#include <ballast/core/ids.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/core/workspace.hpp>

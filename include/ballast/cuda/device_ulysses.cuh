@@ -2,7 +2,6 @@
 #ifndef BALLAST_CUDA_DEVICE_ULYSSES_CUH
 #define BALLAST_CUDA_DEVICE_ULYSSES_CUH
 
-#include <ballast/core/config.hpp>
 #include <ballast/core/contract.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
@@ -13,7 +12,6 @@
 #include <ballast/gpu/nvtx_range.hpp>
 #include <ballast/route/head_split.hpp>
 #include <ballast/route/ulysses.hpp>
-#include <ballast/text/detail/counted.hpp>
 
 #include <cuda_runtime.h>
 #include <thrust/iterator/counting_iterator.h>

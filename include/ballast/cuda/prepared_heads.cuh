@@ -16,7 +16,6 @@
 #include <ballast/gpu/nvtx_range.hpp>
 #include <ballast/gpu/side_stream.hpp>
 #include <ballast/route/pack_rows.hpp>
-#include <ballast/text/detail/counted.hpp>
 
 #include <cuda_runtime.h>
 

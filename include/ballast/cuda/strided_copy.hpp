@@ -2,7 +2,7 @@
 #ifndef BALLAST_CUDA_STRIDED_COPY_HPP
 #define BALLAST_CUDA_STRIDED_COPY_HPP
 
-#include <ballast/core/config.hpp>
+#include <ballast/core/contract.hpp>
 
 #include <concepts>
 #include <cstddef>

@@ -2,7 +2,7 @@
 #ifndef BALLAST_CUDA_ULYSSES_TABLES_HPP
 #define BALLAST_CUDA_ULYSSES_TABLES_HPP
 
-#include <ballast/core/config.hpp>
+#include <ballast/core/contract.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/route/chunking.hpp>
 #include <ballast/route/head_split.hpp>

@@ -6,7 +6,7 @@
 #include <ballast/comm/deadline.hpp>
 #include <ballast/comm/thread_meeting.hpp>
 #include <ballast/core/contract.hpp>
-#include <ballast/core/ids.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/gpu/copy_engine_options.hpp>
 #include <ballast/gpu/detail/aligned_scratch.hpp>

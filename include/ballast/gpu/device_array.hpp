@@ -2,7 +2,7 @@
 #ifndef BALLAST_GPU_DEVICE_ARRAY_HPP
 #define BALLAST_GPU_DEVICE_ARRAY_HPP
 
-#include <ballast/core/config.hpp>
+#include <ballast/core/contract.hpp>
 
 #include <cuda_runtime_api.h>  // cudaMalloc, cudaFree
 

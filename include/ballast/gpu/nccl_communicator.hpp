@@ -7,7 +7,7 @@
 #include <ballast/comm/deadline.hpp>
 #include <ballast/comm/point_to_point.hpp>
 #include <ballast/core/contract.hpp>
-#include <ballast/core/ids.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/gpu/detail/aligned_scratch.hpp>
 #include <ballast/gpu/detail/nccl_missing_ranks.hpp>
@@ -16,7 +16,6 @@
 #include <ballast/gpu/detail/nccl_stream.hpp>
 #include <ballast/gpu/detail/nccl_transfers.hpp>
 #include <ballast/gpu/pinned_allocator.hpp>
-#include <ballast/text/detail/counted.hpp>
 
 #include <nccl.h>
 

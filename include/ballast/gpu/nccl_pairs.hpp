@@ -8,8 +8,8 @@
 #include <ballast/comm/point_to_point.hpp>
 #include <ballast/comm/rank_pair.hpp>
 #include <ballast/core/contract.hpp>
-#include <ballast/core/digest.hpp>
-#include <ballast/core/ids.hpp>
+#include <ballast/core/random.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/gpu/cuda_failure.hpp>
 #include <ballast/gpu/detail/cuda_event.hpp>

@@ -2,7 +2,7 @@
 #ifndef BALLAST_GPU_NVTX_RANGE_HPP
 #define BALLAST_GPU_NVTX_RANGE_HPP
 
-#include <ballast/core/config.hpp>
+#include <ballast/core/contract.hpp>
 
 #ifdef BALLAST_NVTX_ENABLED
 #include <nvtx3/nvToolsExt.h>

@@ -3,7 +3,6 @@
 #define BALLAST_GPU_OVERLAPPED_CHUNKS_HPP
 
 #include <ballast/core/contract.hpp>
-#include <ballast/core/detail/thrown_by.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/gpu/cuda_failure.hpp>
 #include <ballast/gpu/detail/cuda_event.hpp>

@@ -2,7 +2,6 @@
 #ifndef BALLAST_GPU_SIDE_STREAM_HPP
 #define BALLAST_GPU_SIDE_STREAM_HPP
 
-#include <ballast/core/detail/thrown_by.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/gpu/cuda_failure.hpp>
 #include <ballast/gpu/detail/cuda_event.hpp>

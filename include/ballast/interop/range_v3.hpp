@@ -2,7 +2,7 @@
 #ifndef BALLAST_INTEROP_RANGE_V3_HPP
 #define BALLAST_INTEROP_RANGE_V3_HPP
 
-#include <ballast/core/ids.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/jagged.hpp>
 
 #include <range/v3/range/concepts.hpp>

@@ -7,7 +7,7 @@
 #include <ballast/comm/deadline.hpp>
 #include <ballast/core/contract.hpp>
 #include <ballast/core/detail/wait_clock.hpp>
-#include <ballast/core/ids.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
 
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>

@@ -3,10 +3,8 @@
 #define BALLAST_PARALLELISM_BAG_EXCHANGE_WORK_HPP
 
 #include <ballast/core/detail/scaled_number.hpp>
-#include <ballast/core/ids.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
-#include <ballast/core/uint128.hpp>
 #include <ballast/cost/step_fit.hpp>
 #include <ballast/parallelism/bag_mix.hpp>
 #include <ballast/parallelism/detail/divided_up.hpp>

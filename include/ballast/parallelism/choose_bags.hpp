@@ -3,8 +3,7 @@
 #define BALLAST_PARALLELISM_CHOOSE_BAGS_HPP
 
 #include <ballast/core/contract.hpp>
-#include <ballast/core/detail/precedes.hpp>
-#include <ballast/core/ratio.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/cost/cost_model.hpp>
 #include <ballast/parallelism/bag_exchange_work.hpp>
@@ -13,7 +12,6 @@
 #include <ballast/parallelism/detail/mix_batches.hpp>
 #include <ballast/parallelism/detail/mix_search.hpp>
 #include <ballast/parallelism/detail/mix_step.hpp>
-#include <ballast/text/detail/counted.hpp>
 #include <ballast/topology/bag_layout.hpp>
 #include <ballast/topology/cluster.hpp>
 #include <ballast/workload/sample_batch.hpp>

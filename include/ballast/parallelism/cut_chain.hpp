@@ -2,12 +2,11 @@
 #ifndef BALLAST_PARALLELISM_CUT_CHAIN_HPP
 #define BALLAST_PARALLELISM_CUT_CHAIN_HPP
 
-#include <ballast/core/certified.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
-#include <ballast/core/uint128.hpp>
 #include <ballast/parallelism/detail/chains/chain_cutter.hpp>
 #include <ballast/parallelism/detail/chains/chain_search.hpp>
-#include <ballast/text/detail/counted.hpp>
+#include <ballast/core/contract.hpp>
 
 #include <algorithm>
 #include <cstddef>

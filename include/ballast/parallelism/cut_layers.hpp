@@ -5,7 +5,7 @@
 #include <ballast/core/result.hpp>
 #include <ballast/cost/module_profile.hpp>
 #include <ballast/parallelism/cut_chain.hpp>
-#include <ballast/text/detail/counted.hpp>
+#include <ballast/core/contract.hpp>
 
 #include <cstddef>
 #include <cstdint>

@@ -2,10 +2,8 @@
 #ifndef BALLAST_PARALLELISM_DEAL_SAMPLES_HPP
 #define BALLAST_PARALLELISM_DEAL_SAMPLES_HPP
 
-#include <ballast/core/detail/span_of.hpp>
-#include <ballast/core/ids.hpp>
-#include <ballast/core/jagged.hpp>
 #include <ballast/core/quantities.hpp>
+#include <ballast/core/jagged.hpp>
 #include <ballast/parallelism/detail/sample_dealer.hpp>
 #include <ballast/parallelism/layout_pipeline.hpp>
 #include <ballast/parallelism/layout_problem.hpp>

@@ -3,7 +3,6 @@
 #define BALLAST_PARALLELISM_DFLOP_MAKESPAN_HPP
 
 #include <ballast/core/quantities.hpp>
-#include <ballast/core/uint128.hpp>
 
 #include <cstdint>
 

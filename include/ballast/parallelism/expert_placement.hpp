@@ -2,11 +2,9 @@
 #ifndef BALLAST_PARALLELISM_EXPERT_PLACEMENT_HPP
 #define BALLAST_PARALLELISM_EXPERT_PLACEMENT_HPP
 
-#include <ballast/core/certified.hpp>
-#include <ballast/core/digest.hpp>
-#include <ballast/core/ids.hpp>
+#include <ballast/core/quantities.hpp>
+#include <ballast/core/random.hpp>
 #include <ballast/core/jagged.hpp>
-#include <ballast/core/ratio.hpp>
 
 #include <cstddef>
 #include <cstdint>

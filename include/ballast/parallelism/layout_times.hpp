@@ -3,7 +3,6 @@
 #define BALLAST_PARALLELISM_LAYOUT_TIMES_HPP
 
 #include <ballast/core/quantities.hpp>
-#include <ballast/core/uint128.hpp>
 #include <ballast/cost/flops.hpp>
 #include <ballast/cost/interpolated_throughput.hpp>
 #include <ballast/cost/module_profile.hpp>

@@ -2,7 +2,7 @@
 #ifndef BALLAST_PARALLELISM_MODEL_LAYOUT_HPP
 #define BALLAST_PARALLELISM_MODEL_LAYOUT_HPP
 
-#include <ballast/core/detail/concat.hpp>
+#include <ballast/core/contract.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/cost/module_profile.hpp>
 

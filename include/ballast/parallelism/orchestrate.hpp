@@ -2,10 +2,8 @@
 #ifndef BALLAST_PARALLELISM_ORCHESTRATE_HPP
 #define BALLAST_PARALLELISM_ORCHESTRATE_HPP
 
-#include <ballast/core/detail/precedes.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
-#include <ballast/core/uint128.hpp>
 #include <ballast/parallelism/detail/orchestration_search.hpp>
 #include <ballast/parallelism/detail/orchestration_shortfall.hpp>
 #include <ballast/parallelism/detail/unit_options.hpp>

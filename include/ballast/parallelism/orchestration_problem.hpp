@@ -2,12 +2,10 @@
 #ifndef BALLAST_PARALLELISM_ORCHESTRATION_PROBLEM_HPP
 #define BALLAST_PARALLELISM_ORCHESTRATION_PROBLEM_HPP
 
-#include <ballast/core/detail/concat.hpp>
+#include <ballast/core/contract.hpp>
 #include <ballast/core/quantities.hpp>
-#include <ballast/core/ratio.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/cost/module_profile.hpp>
-#include <ballast/text/detail/counted.hpp>
 
 #include <algorithm>
 #include <cstddef>

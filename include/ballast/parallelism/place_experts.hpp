@@ -2,15 +2,13 @@
 #ifndef BALLAST_PARALLELISM_PLACE_EXPERTS_HPP
 #define BALLAST_PARALLELISM_PLACE_EXPERTS_HPP
 
-#include <ballast/core/detail/concat.hpp>
-#include <ballast/core/detail/work_budget.hpp>
-#include <ballast/core/ids.hpp>
+#include <ballast/core/contract.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/jagged.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/parallelism/detail/experts/expert_problem.hpp>
 #include <ballast/parallelism/detail/experts/placement_search.hpp>
 #include <ballast/parallelism/expert_placement.hpp>
-#include <ballast/text/detail/counted.hpp>
 
 #include <cstddef>
 #include <cstdint>

@@ -3,11 +3,9 @@
 #define BALLAST_PARALLELISM_PLACE_LAYOUT_HPP
 
 #include <ballast/core/contract.hpp>
-#include <ballast/core/detail/concat.hpp>
-#include <ballast/core/detail/precedes.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/parallelism/model_layout.hpp>
-#include <ballast/text/detail/counted.hpp>
 #include <ballast/topology/process_grid.hpp>
 
 #include <algorithm>

@@ -2,7 +2,7 @@
 #ifndef BALLAST_PARALLELISM_PRICE_LAYOUT_HPP
 #define BALLAST_PARALLELISM_PRICE_LAYOUT_HPP
 
-#include <ballast/core/detail/concat.hpp>
+#include <ballast/core/contract.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/cost/module_profile.hpp>
@@ -10,7 +10,6 @@
 #include <ballast/parallelism/detail/layout_prices.hpp>
 #include <ballast/parallelism/layout_problem.hpp>
 #include <ballast/parallelism/model_layout.hpp>
-#include <ballast/text/detail/counted.hpp>
 
 #include <cstddef>
 #include <cstdint>

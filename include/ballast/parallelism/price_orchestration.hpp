@@ -2,8 +2,7 @@
 #ifndef BALLAST_PARALLELISM_PRICE_ORCHESTRATION_HPP
 #define BALLAST_PARALLELISM_PRICE_ORCHESTRATION_HPP
 
-#include <ballast/core/detail/concat.hpp>
-#include <ballast/core/detail/span_of.hpp>
+#include <ballast/core/contract.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/cost/module_profile.hpp>
@@ -11,7 +10,6 @@
 #include <ballast/parallelism/disttrain_makespan.hpp>
 #include <ballast/parallelism/model_layout.hpp>
 #include <ballast/parallelism/orchestration_problem.hpp>
-#include <ballast/text/detail/counted.hpp>
 
 #include <algorithm>
 #include <cstddef>

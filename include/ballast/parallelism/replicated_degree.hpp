@@ -4,11 +4,9 @@
 
 #include <ballast/core/contract.hpp>
 #include <ballast/core/quantities.hpp>
-#include <ballast/core/uint128.hpp>
 #include <ballast/cost/module_profile.hpp>
 #include <ballast/parallelism/detail/divided_up.hpp>
 #include <ballast/parallelism/orchestration_problem.hpp>
-#include <ballast/text/detail/counted.hpp>
 
 #include <cstdint>
 

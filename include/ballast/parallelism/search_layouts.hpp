@@ -2,10 +2,8 @@
 #ifndef BALLAST_PARALLELISM_SEARCH_LAYOUTS_HPP
 #define BALLAST_PARALLELISM_SEARCH_LAYOUTS_HPP
 
-#include <ballast/core/detail/concat.hpp>
-#include <ballast/core/detail/span_of.hpp>
+#include <ballast/core/contract.hpp>
 #include <ballast/core/quantities.hpp>
-#include <ballast/core/ratio.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/cost/module_profile.hpp>
 #include <ballast/parallelism/detail/layout_prices.hpp>
@@ -15,7 +13,6 @@
 #include <ballast/parallelism/model_layout.hpp>
 #include <ballast/parallelism/simulate_layout.hpp>
 #include <ballast/parallelism/simulated_layout.hpp>
-#include <ballast/text/detail/counted.hpp>
 
 #include <algorithm>
 #include <cstddef>

@@ -2,14 +2,12 @@
 #ifndef BALLAST_PARALLELISM_SHARE_EXPERTS_HPP
 #define BALLAST_PARALLELISM_SHARE_EXPERTS_HPP
 
-#include <ballast/core/certified.hpp>
-#include <ballast/core/ids.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/jagged.hpp>
-#include <ballast/core/ratio.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/parallelism/detail/experts/replica_flow.hpp>
 #include <ballast/parallelism/expert_placement.hpp>
-#include <ballast/text/detail/counted.hpp>
+#include <ballast/core/contract.hpp>
 
 #include <cstddef>
 #include <cstdint>

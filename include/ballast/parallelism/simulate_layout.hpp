@@ -2,11 +2,8 @@
 #ifndef BALLAST_PARALLELISM_SIMULATE_LAYOUT_HPP
 #define BALLAST_PARALLELISM_SIMULATE_LAYOUT_HPP
 
-#include <ballast/core/detail/span_of.hpp>
-#include <ballast/core/ids.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
-#include <ballast/core/uint128.hpp>
 #include <ballast/parallelism/deal_samples.hpp>
 #include <ballast/parallelism/detail/divided_up.hpp>
 #include <ballast/parallelism/layout_pipeline.hpp>
@@ -16,7 +13,7 @@
 #include <ballast/parallelism/simulated_layout.hpp>
 #include <ballast/pipeline/simulate.hpp>
 #include <ballast/pipeline/stage_graph.hpp>
-#include <ballast/text/detail/counted.hpp>
+#include <ballast/core/contract.hpp>
 
 #include <algorithm>
 #include <cstddef>

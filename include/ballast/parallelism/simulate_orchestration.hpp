@@ -2,8 +2,6 @@
 #ifndef BALLAST_PARALLELISM_SIMULATE_ORCHESTRATION_HPP
 #define BALLAST_PARALLELISM_SIMULATE_ORCHESTRATION_HPP
 
-#include <ballast/core/detail/span_of.hpp>
-#include <ballast/core/ids.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/cost/module_profile.hpp>

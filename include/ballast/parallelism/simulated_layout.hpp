@@ -2,7 +2,6 @@
 #ifndef BALLAST_PARALLELISM_SIMULATED_LAYOUT_HPP
 #define BALLAST_PARALLELISM_SIMULATED_LAYOUT_HPP
 
-#include <ballast/core/detail/precedes.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/parallelism/model_layout.hpp>
 

@@ -2,7 +2,7 @@
 #ifndef BALLAST_PARTITION_BATCHING_HPP
 #define BALLAST_PARTITION_BATCHING_HPP
 
-#include <ballast/core/config.hpp>
+#include <ballast/core/contract.hpp>
 
 #include <cstdint>
 

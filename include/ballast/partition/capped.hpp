@@ -2,9 +2,7 @@
 #ifndef BALLAST_PARTITION_CAPPED_HPP
 #define BALLAST_PARTITION_CAPPED_HPP
 
-#include <ballast/core/ids.hpp>
 #include <ballast/core/quantities.hpp>
-#include <ballast/core/ratio.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/batching.hpp>
 #include <ballast/partition/concepts.hpp>

@@ -2,10 +2,7 @@
 #ifndef BALLAST_PARTITION_COST_VECTOR_HPP
 #define BALLAST_PARTITION_COST_VECTOR_HPP
 
-#include <ballast/core/ids.hpp>
-#include <ballast/core/integer_projection.hpp>
 #include <ballast/core/quantities.hpp>
-#include <ballast/core/ratio.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/concepts.hpp>
 

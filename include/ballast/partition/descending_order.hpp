@@ -4,11 +4,9 @@
 
 #include <ballast/core/contract.hpp>
 #include <ballast/core/detail/radix_sort.hpp>
-#include <ballast/core/ids.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/priced_sample.hpp>
-#include <ballast/text/detail/counted.hpp>
 
 #include <algorithm>
 #include <bit>

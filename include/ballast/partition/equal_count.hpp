@@ -3,11 +3,8 @@
 #define BALLAST_PARTITION_EQUAL_COUNT_HPP
 
 #include <ballast/core/contract.hpp>
-#include <ballast/core/detail/work_budget.hpp>
-#include <ballast/core/ids.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/random.hpp>
-#include <ballast/core/ratio.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/concepts.hpp>
 #include <ballast/partition/detail/bounds/work_limits.hpp>

@@ -2,8 +2,6 @@
 #ifndef BALLAST_PARTITION_INTRA_REORDER_HPP
 #define BALLAST_PARTITION_INTRA_REORDER_HPP
 
-#include <ballast/core/ids.hpp>
-#include <ballast/core/integer_projection.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/core/workspace.hpp>

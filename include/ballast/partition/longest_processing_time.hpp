@@ -2,9 +2,7 @@
 #ifndef BALLAST_PARTITION_LONGEST_PROCESSING_TIME_HPP
 #define BALLAST_PARTITION_LONGEST_PROCESSING_TIME_HPP
 
-#include <ballast/core/ids.hpp>
 #include <ballast/core/quantities.hpp>
-#include <ballast/core/ratio.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/concepts.hpp>
 #include <ballast/partition/cost_vector.hpp>

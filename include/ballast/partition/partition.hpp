@@ -2,8 +2,6 @@
 #ifndef BALLAST_PARTITION_PARTITION_HPP
 #define BALLAST_PARTITION_PARTITION_HPP
 
-#include <ballast/core/detail/span_of.hpp>
-#include <ballast/core/integer_projection.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/core/workspace.hpp>

@@ -2,10 +2,9 @@
 #ifndef BALLAST_PARTITION_PARTITION_CONSTRAINTS_HPP
 #define BALLAST_PARTITION_PARTITION_CONSTRAINTS_HPP
 
-#include <ballast/core/detail/concat.hpp>
-#include <ballast/core/ids.hpp>
+#include <ballast/core/contract.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
-#include <ballast/text/detail/counted.hpp>
 
 #include <algorithm>
 #include <concepts>

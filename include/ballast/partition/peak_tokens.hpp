@@ -3,11 +3,9 @@
 #define BALLAST_PARTITION_PEAK_TOKENS_HPP
 
 #include <ballast/core/contract.hpp>
-#include <ballast/core/ids.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/batching.hpp>
-#include <ballast/text/detail/counted.hpp>
 #include <ballast/topology/bag_layout.hpp>
 
 #include <algorithm>

@@ -2,7 +2,6 @@
 #ifndef BALLAST_PARTITION_PRICED_SAMPLE_HPP
 #define BALLAST_PARTITION_PRICED_SAMPLE_HPP
 
-#include <ballast/core/ids.hpp>
 #include <ballast/core/quantities.hpp>
 
 namespace ballast::inline v0 {

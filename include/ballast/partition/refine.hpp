@@ -3,10 +3,7 @@
 #define BALLAST_PARTITION_REFINE_HPP
 
 #include <ballast/core/contract.hpp>
-#include <ballast/core/detail/work_budget.hpp>
-#include <ballast/core/ids.hpp>
 #include <ballast/core/quantities.hpp>
-#include <ballast/core/ratio.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/batching.hpp>
 #include <ballast/partition/concepts.hpp>

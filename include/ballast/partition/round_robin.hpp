@@ -2,7 +2,6 @@
 #ifndef BALLAST_PARTITION_ROUND_ROBIN_HPP
 #define BALLAST_PARTITION_ROUND_ROBIN_HPP
 
-#include <ballast/core/ids.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/concepts.hpp>

@@ -3,12 +3,10 @@
 #define BALLAST_PIPELINE_EVALUATE_ORDERS_HPP
 
 #include <ballast/core/contract.hpp>
-#include <ballast/core/ids.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/pipeline/schedule.hpp>
 #include <ballast/pipeline/simulate.hpp>
-#include <ballast/text/detail/counted.hpp>
 
 #include <algorithm>
 #include <array>

@@ -2,13 +2,9 @@
 #ifndef BALLAST_PIPELINE_LOCAL_SEARCH_HPP
 #define BALLAST_PIPELINE_LOCAL_SEARCH_HPP
 
-#include <ballast/core/detail/fixed_point_math.hpp>
-#include <ballast/core/detail/precedes.hpp>
-#include <ballast/core/detail/work_budget.hpp>
-#include <ballast/core/ids.hpp>
+#include <ballast/core/detail/scaled_number.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/random.hpp>
-#include <ballast/core/uint128.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/pipeline/evaluate_orders.hpp>
 #include <ballast/pipeline/order_policies.hpp>

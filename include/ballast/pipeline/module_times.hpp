@@ -3,15 +3,12 @@
 #define BALLAST_PIPELINE_MODULE_TIMES_HPP
 
 #include <ballast/core/contract.hpp>
-#include <ballast/core/ids.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
-#include <ballast/core/uint128.hpp>
 #include <ballast/cost/flops.hpp>
 #include <ballast/cost/quadratic_cost.hpp>
 #include <ballast/cost/saturating_sum.hpp>
 #include <ballast/pipeline/simulate.hpp>
-#include <ballast/text/detail/counted.hpp>
 
 #include <array>
 #include <concepts>

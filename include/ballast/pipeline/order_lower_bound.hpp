@@ -3,10 +3,7 @@
 #define BALLAST_PIPELINE_ORDER_LOWER_BOUND_HPP
 
 #include <ballast/core/contract.hpp>
-#include <ballast/core/detail/precedes.hpp>
-#include <ballast/core/ids.hpp>
 #include <ballast/core/quantities.hpp>
-#include <ballast/core/uint128.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/pipeline/detail/rank_view.hpp>
 #include <ballast/pipeline/schedule.hpp>

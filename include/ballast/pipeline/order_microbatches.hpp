@@ -2,12 +2,9 @@
 #ifndef BALLAST_PIPELINE_ORDER_MICROBATCHES_HPP
 #define BALLAST_PIPELINE_ORDER_MICROBATCHES_HPP
 
-#include <ballast/core/certified.hpp>
-#include <ballast/core/contract.hpp>
-#include <ballast/core/detail/span_of.hpp>
-#include <ballast/core/digest.hpp>
-#include <ballast/core/ids.hpp>
 #include <ballast/core/quantities.hpp>
+#include <ballast/core/contract.hpp>
+#include <ballast/core/random.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/pipeline/order_lower_bound.hpp>

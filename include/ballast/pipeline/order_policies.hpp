@@ -2,8 +2,6 @@
 #ifndef BALLAST_PIPELINE_ORDER_POLICIES_HPP
 #define BALLAST_PIPELINE_ORDER_POLICIES_HPP
 
-#include <ballast/core/detail/precedes.hpp>
-#include <ballast/core/ids.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/pipeline/schedule.hpp>

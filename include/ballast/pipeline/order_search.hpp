@@ -2,9 +2,6 @@
 #ifndef BALLAST_PIPELINE_ORDER_SEARCH_HPP
 #define BALLAST_PIPELINE_ORDER_SEARCH_HPP
 
-#include <ballast/core/detail/precedes.hpp>
-#include <ballast/core/detail/work_budget.hpp>
-#include <ballast/core/ids.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/pipeline/detail/rank_view.hpp>

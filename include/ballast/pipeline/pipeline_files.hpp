@@ -2,13 +2,9 @@
 #ifndef BALLAST_PIPELINE_PIPELINE_FILES_HPP
 #define BALLAST_PIPELINE_PIPELINE_FILES_HPP
 
-#include <ballast/core/detail/concat.hpp>
-#include <ballast/core/detail/precedes.hpp>
-#include <ballast/core/detail/span_of.hpp>
-#include <ballast/core/ids.hpp>
+#include <ballast/core/contract.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
-#include <ballast/core/uint128.hpp>
 #include <ballast/pipeline/schedule.hpp>
 #include <ballast/pipeline/simulate.hpp>
 #include <ballast/pipeline/stage_graph.hpp>

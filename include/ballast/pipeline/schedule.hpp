@@ -3,14 +3,10 @@
 #define BALLAST_PIPELINE_SCHEDULE_HPP
 
 #include <ballast/core/contract.hpp>
-#include <ballast/core/detail/concat.hpp>
-#include <ballast/core/detail/span_of.hpp>
-#include <ballast/core/ids.hpp>
-#include <ballast/core/jagged.hpp>
 #include <ballast/core/quantities.hpp>
+#include <ballast/core/jagged.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/pipeline/stage_graph.hpp>
-#include <ballast/text/detail/counted.hpp>
 
 #include <algorithm>
 #include <concepts>

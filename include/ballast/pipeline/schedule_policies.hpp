@@ -2,11 +2,11 @@
 #ifndef BALLAST_PIPELINE_SCHEDULE_POLICIES_HPP
 #define BALLAST_PIPELINE_SCHEDULE_POLICIES_HPP
 
-#include <ballast/core/ids.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/pipeline/schedule.hpp>
 #include <ballast/pipeline/stage_graph.hpp>
-#include <ballast/text/detail/counted.hpp>
+#include <ballast/core/contract.hpp>
 
 #include <algorithm>
 #include <cstddef>

@@ -3,7 +3,7 @@
 #define BALLAST_REPORT_CHROME_TRACE_HPP
 
 #include <ballast/core/contract.hpp>
-#include <ballast/core/detail/precedes.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/text/excerpt.hpp>
 

@@ -3,16 +3,11 @@
 #define BALLAST_REPORT_METRICS_HPP
 
 #include <ballast/core/contract.hpp>
-#include <ballast/core/detail/concat.hpp>
-#include <ballast/core/detail/precedes.hpp>
-#include <ballast/core/detail/span_of.hpp>
-#include <ballast/core/ids.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/cost/flops.hpp>
 #include <ballast/runtime/shape_bucket.hpp>
 #include <ballast/text/decimal.hpp>
-#include <ballast/text/detail/counted.hpp>
 #include <ballast/workload/sample_batch.hpp>
 
 #include <algorithm>

@@ -3,13 +3,10 @@
 #define BALLAST_REPORT_STEP_LOG_HPP
 
 #include <ballast/core/contract.hpp>
-#include <ballast/core/ids.hpp>
 #include <ballast/core/quantities.hpp>
-#include <ballast/core/ratio.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/pipeline/schedule.hpp>
 #include <ballast/pipeline/simulate.hpp>
-#include <ballast/text/detail/counted.hpp>
 #include <ballast/text/excerpt.hpp>
 
 #include <fcntl.h>

@@ -3,11 +3,10 @@
 #define BALLAST_REPORT_STEP_MEMORY_HPP
 
 #include <ballast/core/contract.hpp>
-#include <ballast/core/ids.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/partition/batching.hpp>
 #include <ballast/route/placement.hpp>
 #include <ballast/runtime/orchestrated_step.hpp>
-#include <ballast/text/detail/counted.hpp>
 
 #include <algorithm>
 #include <cstddef>

@@ -2,7 +2,6 @@
 #ifndef BALLAST_ROUTE_CHUNKING_HPP
 #define BALLAST_ROUTE_CHUNKING_HPP
 
-#include <ballast/core/config.hpp>
 #include <ballast/core/contract.hpp>
 
 #include <cstdint>

@@ -5,7 +5,6 @@
 #include <ballast/core/contract.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/route/route_volume.hpp>
-#include <ballast/text/detail/counted.hpp>
 #include <ballast/topology/cluster.hpp>
 
 #include <algorithm>

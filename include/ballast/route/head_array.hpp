@@ -3,9 +3,8 @@
 #define BALLAST_ROUTE_HEAD_ARRAY_HPP
 
 #include <ballast/core/contract.hpp>
-#include <ballast/core/digest.hpp>
+#include <ballast/core/random.hpp>
 #include <ballast/route/row_array.hpp>
-#include <ballast/text/detail/counted.hpp>
 
 #include <concepts>
 #include <cstddef>

@@ -2,7 +2,7 @@
 #ifndef BALLAST_ROUTE_HEAD_BLOCK_HPP
 #define BALLAST_ROUTE_HEAD_BLOCK_HPP
 
-#include <ballast/core/config.hpp>
+#include <ballast/core/contract.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/route/chunking.hpp>
 #include <ballast/route/head_array.hpp>

@@ -2,10 +2,8 @@
 #ifndef BALLAST_ROUTE_HEAD_SPLIT_HPP
 #define BALLAST_ROUTE_HEAD_SPLIT_HPP
 
-#include <ballast/core/config.hpp>
 #include <ballast/core/contract.hpp>
 #include <ballast/route/chunking.hpp>
-#include <ballast/text/detail/counted.hpp>
 
 #include <cstdint>
 

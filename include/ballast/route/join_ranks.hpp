@@ -3,10 +3,9 @@
 #define BALLAST_ROUTE_JOIN_RANKS_HPP
 
 #include <ballast/core/contract.hpp>
-#include <ballast/core/ids.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/route/place.hpp>
 #include <ballast/route/placement.hpp>
-#include <ballast/text/detail/counted.hpp>
 
 #include <cstddef>
 

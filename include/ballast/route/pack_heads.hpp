@@ -7,7 +7,6 @@
 #include <ballast/route/head_array.hpp>
 #include <ballast/route/head_block.hpp>
 #include <ballast/route/ulysses.hpp>
-#include <ballast/text/detail/counted.hpp>
 
 #include <cstddef>
 #include <cstdint>

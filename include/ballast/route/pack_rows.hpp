@@ -2,13 +2,10 @@
 #ifndef BALLAST_ROUTE_PACK_ROWS_HPP
 #define BALLAST_ROUTE_PACK_ROWS_HPP
 
-#include <ballast/core/config.hpp>
 #include <ballast/core/contract.hpp>
-#include <ballast/core/ids.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/route/route_plan.hpp>
 #include <ballast/route/row_array.hpp>
-#include <ballast/text/detail/counted.hpp>
 
 #include <cstddef>
 #include <cstring>

@@ -4,16 +4,13 @@
 
 #include <ballast/comm/gather_samples.hpp>
 #include <ballast/core/contract.hpp>
-#include <ballast/core/detail/span_of.hpp>
-#include <ballast/core/ids.hpp>
-#include <ballast/core/jagged.hpp>
 #include <ballast/core/quantities.hpp>
+#include <ballast/core/jagged.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/partition/partition_plan.hpp>
 #include <ballast/route/chunking.hpp>
 #include <ballast/route/placement.hpp>
 #include <ballast/sharding/sharding_plan.hpp>
-#include <ballast/text/detail/counted.hpp>
 #include <ballast/topology/bag_layout.hpp>
 #include <ballast/topology/device_groups.hpp>
 

@@ -3,7 +3,6 @@
 #define BALLAST_ROUTE_PLACE_WHOLES_HPP
 
 #include <ballast/core/contract.hpp>
-#include <ballast/core/ids.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/route/place.hpp>

@@ -3,11 +3,9 @@
 #define BALLAST_ROUTE_PLACEMENT_HPP
 
 #include <ballast/core/contract.hpp>
-#include <ballast/core/digest.hpp>
-#include <ballast/core/ids.hpp>
-#include <ballast/core/jagged.hpp>
+#include <ballast/core/random.hpp>
 #include <ballast/core/quantities.hpp>
-#include <ballast/text/detail/counted.hpp>
+#include <ballast/core/jagged.hpp>
 
 #include <cstddef>
 #include <cstdint>

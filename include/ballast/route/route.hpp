@@ -12,7 +12,6 @@
 #include <ballast/route/route_plan.hpp>
 #include <ballast/route/row_array.hpp>
 #include <ballast/route/row_traffic.hpp>
-#include <ballast/text/detail/counted.hpp>
 
 #include <array>
 #include <concepts>

@@ -3,14 +3,11 @@
 #define BALLAST_ROUTE_ROUTE_PLAN_HPP
 
 #include <ballast/core/contract.hpp>
-#include <ballast/core/detail/span_of.hpp>
-#include <ballast/core/digest.hpp>
-#include <ballast/core/ids.hpp>
-#include <ballast/core/jagged.hpp>
 #include <ballast/core/quantities.hpp>
+#include <ballast/core/random.hpp>
+#include <ballast/core/jagged.hpp>
 #include <ballast/route/detail/overlaps.hpp>
 #include <ballast/route/placement.hpp>
-#include <ballast/text/detail/counted.hpp>
 
 #include <cstddef>
 #include <cstdint>

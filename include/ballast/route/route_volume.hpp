@@ -3,12 +3,10 @@
 #define BALLAST_ROUTE_ROUTE_VOLUME_HPP
 
 #include <ballast/core/contract.hpp>
-#include <ballast/core/ids.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/route/detail/overlaps.hpp>
 #include <ballast/route/placement.hpp>
-#include <ballast/text/detail/counted.hpp>
 #include <ballast/topology/cluster.hpp>
 
 #include <algorithm>

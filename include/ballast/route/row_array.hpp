@@ -3,8 +3,7 @@
 #define BALLAST_ROUTE_ROW_ARRAY_HPP
 
 #include <ballast/core/contract.hpp>
-#include <ballast/core/digest.hpp>
-#include <ballast/text/detail/counted.hpp>
+#include <ballast/core/random.hpp>
 
 #include <concepts>
 #include <cstddef>

@@ -3,7 +3,7 @@
 #define BALLAST_ROUTE_ROW_CARRIER_HPP
 
 #include <ballast/comm/concepts.hpp>
-#include <ballast/core/ids.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/route/route.hpp>

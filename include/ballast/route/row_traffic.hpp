@@ -2,7 +2,6 @@
 #ifndef BALLAST_ROUTE_ROW_TRAFFIC_HPP
 #define BALLAST_ROUTE_ROW_TRAFFIC_HPP
 
-#include <ballast/core/ids.hpp>
 #include <ballast/core/quantities.hpp>
 
 #include <cstdint>

@@ -3,11 +3,9 @@
 #define BALLAST_ROUTE_SEQUENCE_ROWS_HPP
 
 #include <ballast/core/contract.hpp>
-#include <ballast/core/ids.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/route/place.hpp>
 #include <ballast/route/route_plan.hpp>
-#include <ballast/text/detail/counted.hpp>
 #include <ballast/topology/bag_layout.hpp>
 
 #include <algorithm>

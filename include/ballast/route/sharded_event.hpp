@@ -2,7 +2,7 @@
 #ifndef BALLAST_ROUTE_SHARDED_EVENT_HPP
 #define BALLAST_ROUTE_SHARDED_EVENT_HPP
 
-#include <ballast/core/ids.hpp>
+#include <ballast/core/quantities.hpp>
 
 #include <cstdint>
 

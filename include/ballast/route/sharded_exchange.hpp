@@ -4,16 +4,14 @@
 
 #include <ballast/comm/point_to_point.hpp>
 #include <ballast/core/contract.hpp>
-#include <ballast/core/detail/span_of.hpp>
-#include <ballast/core/detail/thrown_by.hpp>
-#include <ballast/core/digest.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
+#include <ballast/core/random.hpp>
 #include <ballast/route/detail/head_messages.hpp>
 #include <ballast/route/head_array.hpp>
 #include <ballast/route/sharded_event.hpp>
 #include <ballast/route/sharded_packs.hpp>
 #include <ballast/route/ulysses_exchange.hpp>
-#include <ballast/text/detail/counted.hpp>
 
 #include <algorithm>
 #include <concepts>

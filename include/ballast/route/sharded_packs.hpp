@@ -3,12 +3,9 @@
 #define BALLAST_ROUTE_SHARDED_PACKS_HPP
 
 #include <ballast/core/contract.hpp>
-#include <ballast/core/detail/span_of.hpp>
-#include <ballast/core/ids.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/route/ulysses.hpp>
 #include <ballast/sharding/sharding_plan.hpp>
-#include <ballast/text/detail/counted.hpp>
 #include <ballast/topology/device_groups.hpp>
 
 #include <algorithm>

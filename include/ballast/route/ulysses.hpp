@@ -3,14 +3,11 @@
 #define BALLAST_ROUTE_ULYSSES_HPP
 
 #include <ballast/core/contract.hpp>
-#include <ballast/core/detail/span_of.hpp>
-#include <ballast/core/digest.hpp>
-#include <ballast/core/ids.hpp>
 #include <ballast/core/quantities.hpp>
+#include <ballast/core/random.hpp>
 #include <ballast/route/chunking.hpp>
 #include <ballast/route/head_array.hpp>
 #include <ballast/route/head_split.hpp>
-#include <ballast/text/detail/counted.hpp>
 
 #include <concepts>
 #include <cstddef>

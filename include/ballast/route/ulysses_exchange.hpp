@@ -5,7 +5,7 @@
 #include <ballast/comm/collective_check.hpp>
 #include <ballast/comm/concepts.hpp>
 #include <ballast/core/contract.hpp>
-#include <ballast/core/ids.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/route/detail/exchange.hpp>
@@ -13,7 +13,6 @@
 #include <ballast/route/pack_heads.hpp>
 #include <ballast/route/row_array.hpp>
 #include <ballast/route/ulysses.hpp>
-#include <ballast/text/detail/counted.hpp>
 
 #include <array>
 #include <concepts>

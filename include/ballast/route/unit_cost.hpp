@@ -2,7 +2,6 @@
 #ifndef BALLAST_ROUTE_UNIT_COST_HPP
 #define BALLAST_ROUTE_UNIT_COST_HPP
 
-#include <ballast/core/ids.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/route/exchange_cost.hpp>

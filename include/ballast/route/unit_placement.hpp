@@ -3,13 +3,11 @@
 #define BALLAST_ROUTE_UNIT_PLACEMENT_HPP
 
 #include <ballast/core/contract.hpp>
-#include <ballast/core/ids.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/route/chunking.hpp>
 #include <ballast/route/place.hpp>
 #include <ballast/route/placement.hpp>
-#include <ballast/text/detail/counted.hpp>
 
 #include <algorithm>
 #include <cstddef>

@@ -3,14 +3,12 @@
 #define BALLAST_ROUTE_UNIT_PLAN_HPP
 
 #include <ballast/core/contract.hpp>
-#include <ballast/core/ids.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/route/place.hpp>
 #include <ballast/route/placement.hpp>
 #include <ballast/route/route_plan.hpp>
 #include <ballast/route/unit_placement.hpp>
-#include <ballast/text/detail/counted.hpp>
 
 #include <algorithm>
 #include <array>

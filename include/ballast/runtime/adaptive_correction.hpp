@@ -5,14 +5,12 @@
 #include <ballast/core/contract.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
-#include <ballast/core/uint128.hpp>
 #include <ballast/runtime/detail/check_times.hpp>
 #include <ballast/runtime/detail/measured_calls.hpp>
 #include <ballast/runtime/detail/state_text.hpp>
 #include <ballast/runtime/detail/time_factors.hpp>
 #include <ballast/runtime/scheduled_step.hpp>
 #include <ballast/runtime/shape_bucket.hpp>
-#include <ballast/text/detail/counted.hpp>
 
 #include <algorithm>
 #include <cstddef>

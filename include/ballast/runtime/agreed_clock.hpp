@@ -4,9 +4,8 @@
 
 #include <ballast/comm/comm_failure.hpp>
 #include <ballast/comm/concepts.hpp>
-#include <ballast/core/detail/thrown_by.hpp>
-#include <ballast/core/digest.hpp>
 #include <ballast/core/result.hpp>
+#include <ballast/core/random.hpp>
 #include <ballast/runtime/detail/gather_alike.hpp>
 #include <ballast/runtime/detail/plan_together.hpp>
 #include <ballast/runtime/detail/thrown_text.hpp>

@@ -4,10 +4,8 @@
 
 #include <ballast/comm/concepts.hpp>
 #include <ballast/core/contract.hpp>
-#include <ballast/core/detail/span_of.hpp>
-#include <ballast/core/digest.hpp>
-#include <ballast/core/ids.hpp>
 #include <ballast/core/quantities.hpp>
+#include <ballast/core/random.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/partition/grid/grid_plan.hpp>
 #include <ballast/route/head_array.hpp>

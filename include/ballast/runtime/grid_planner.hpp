@@ -3,18 +3,14 @@
 #define BALLAST_RUNTIME_GRID_PLANNER_HPP
 
 #include <ballast/core/contract.hpp>
-#include <ballast/core/detail/span_of.hpp>
-#include <ballast/core/integer_projection.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
-#include <ballast/core/uint128.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/grid/concepts.hpp>
 #include <ballast/partition/grid/grid_plan.hpp>
 #include <ballast/runtime/detail/grid_of_samples.hpp>
 #include <ballast/runtime/grid_step_options.hpp>
 #include <ballast/runtime/shape_bucket.hpp>
-#include <ballast/text/detail/counted.hpp>
 
 #include <algorithm>
 #include <array>

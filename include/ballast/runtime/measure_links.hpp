@@ -6,11 +6,9 @@
 #include <ballast/comm/concepts.hpp>
 #include <ballast/comm/point_to_point.hpp>
 #include <ballast/core/contract.hpp>
-#include <ballast/core/detail/span_of.hpp>
-#include <ballast/core/digest.hpp>
-#include <ballast/core/ids.hpp>
+#include <ballast/core/quantities.hpp>
+#include <ballast/core/random.hpp>
 #include <ballast/core/result.hpp>
-#include <ballast/text/detail/counted.hpp>
 #include <ballast/topology/cluster.hpp>
 
 #include <algorithm>

@@ -2,12 +2,9 @@
 #ifndef BALLAST_RUNTIME_MICROBATCH_SCHEDULER_HPP
 #define BALLAST_RUNTIME_MICROBATCH_SCHEDULER_HPP
 
-#include <ballast/core/detail/span_of.hpp>
-#include <ballast/core/digest.hpp>
-#include <ballast/core/ids.hpp>
 #include <ballast/core/quantities.hpp>
+#include <ballast/core/random.hpp>
 #include <ballast/core/result.hpp>
-#include <ballast/core/uint128.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/cost_vector.hpp>
 #include <ballast/partition/exact.hpp>
@@ -21,7 +18,7 @@
 #include <ballast/runtime/scheduled_step.hpp>
 #include <ballast/runtime/scheduler_setup.hpp>
 #include <ballast/runtime/shape_bucket.hpp>
-#include <ballast/text/detail/counted.hpp>
+#include <ballast/core/contract.hpp>
 
 #include <algorithm>
 #include <array>

@@ -3,7 +3,6 @@
 #define BALLAST_RUNTIME_MODEL_PROFILER_HPP
 
 #include <ballast/core/contract.hpp>
-#include <ballast/core/detail/concat.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/cost/flops.hpp>

@@ -3,7 +3,6 @@
 #define BALLAST_RUNTIME_MULTIMODAL_SAMPLES_HPP
 
 #include <ballast/core/contract.hpp>
-#include <ballast/core/detail/span_of.hpp>
 #include <ballast/core/quantities.hpp>
 
 #include <cstddef>

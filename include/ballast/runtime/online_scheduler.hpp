@@ -2,7 +2,6 @@
 #ifndef BALLAST_RUNTIME_ONLINE_SCHEDULER_HPP
 #define BALLAST_RUNTIME_ONLINE_SCHEDULER_HPP
 
-#include <ballast/core/detail/span_of.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/runtime/detail/state_text.hpp>

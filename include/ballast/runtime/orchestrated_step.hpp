@@ -2,10 +2,8 @@
 #ifndef BALLAST_RUNTIME_ORCHESTRATED_STEP_HPP
 #define BALLAST_RUNTIME_ORCHESTRATED_STEP_HPP
 
-#include <ballast/core/detail/span_of.hpp>
-#include <ballast/core/digest.hpp>
-#include <ballast/core/ids.hpp>
 #include <ballast/core/quantities.hpp>
+#include <ballast/core/random.hpp>
 #include <ballast/partition/partition_plan.hpp>
 #include <ballast/route/node_placement.hpp>
 #include <ballast/route/placement.hpp>

@@ -4,7 +4,6 @@
 
 #include <ballast/comm/concepts.hpp>
 #include <ballast/core/contract.hpp>
-#include <ballast/core/detail/span_of.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/route/placement.hpp>
@@ -14,7 +13,6 @@
 #include <ballast/runtime/multimodal_samples.hpp>
 #include <ballast/runtime/orchestrated_step.hpp>
 #include <ballast/runtime/phase_planner.hpp>
-#include <ballast/text/detail/counted.hpp>
 
 #include <concepts>
 #include <cstddef>

@@ -2,8 +2,6 @@
 #ifndef BALLAST_RUNTIME_PHASE_HPP
 #define BALLAST_RUNTIME_PHASE_HPP
 
-#include <ballast/core/ids.hpp>
-#include <ballast/core/integer_projection.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/partition/concepts.hpp>
 #include <ballast/partition/partition_constraints.hpp>

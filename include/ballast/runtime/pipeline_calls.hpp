@@ -3,8 +3,7 @@
 #define BALLAST_RUNTIME_PIPELINE_CALLS_HPP
 
 #include <ballast/core/contract.hpp>
-#include <ballast/core/ids.hpp>
-#include <ballast/text/detail/counted.hpp>
+#include <ballast/core/quantities.hpp>
 
 #include <concepts>
 #include <cstddef>

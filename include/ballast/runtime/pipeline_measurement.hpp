@@ -4,8 +4,7 @@
 
 #include <ballast/comm/concepts.hpp>
 #include <ballast/core/contract.hpp>
-#include <ballast/core/digest.hpp>
-#include <ballast/core/ids.hpp>
+#include <ballast/core/random.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/pipeline/schedule.hpp>
@@ -13,7 +12,6 @@
 #include <ballast/pipeline/stage_graph.hpp>
 #include <ballast/runtime/detail/gather_alike.hpp>
 #include <ballast/runtime/detail/pipeline/pipeline_words.hpp>
-#include <ballast/text/detail/counted.hpp>
 #include <ballast/topology/process_grid.hpp>
 
 #include <algorithm>

@@ -5,13 +5,11 @@
 #include <ballast/comm/agree.hpp>
 #include <ballast/comm/concepts.hpp>
 #include <ballast/comm/point_to_point.hpp>
-#include <ballast/core/detail/concat.hpp>
+#include <ballast/core/contract.hpp>
 #include <ballast/core/detail/message_array.hpp>
-#include <ballast/core/detail/span_of.hpp>
-#include <ballast/core/detail/thrown_by.hpp>
-#include <ballast/core/digest.hpp>
-#include <ballast/core/ids.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
+#include <ballast/core/random.hpp>
 #include <ballast/pipeline/schedule.hpp>
 #include <ballast/runtime/detail/pipeline/coming_messages.hpp>
 #include <ballast/runtime/detail/pipeline/link_routes.hpp>
@@ -24,7 +22,6 @@
 #include <ballast/runtime/pipeline_calls.hpp>
 #include <ballast/runtime/pipeline_measurement.hpp>
 #include <ballast/runtime/pipeline_setup.hpp>
-#include <ballast/text/detail/counted.hpp>
 
 #include <chrono>
 #include <cstddef>

@@ -3,8 +3,6 @@
 #define BALLAST_RUNTIME_PIPELINE_SETUP_HPP
 
 #include <ballast/comm/rank_pair.hpp>
-#include <ballast/core/detail/span_of.hpp>
-#include <ballast/core/ids.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/pipeline/schedule.hpp>
 #include <ballast/pipeline/stage_graph.hpp>

@@ -2,8 +2,6 @@
 #ifndef BALLAST_RUNTIME_SCHEDULE_LAYOUT_HPP
 #define BALLAST_RUNTIME_SCHEDULE_LAYOUT_HPP
 
-#include <ballast/core/detail/span_of.hpp>
-#include <ballast/core/ids.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/parallelism/layout_pipeline.hpp>
@@ -19,7 +17,7 @@
 #include <ballast/runtime/microbatch_scheduler.hpp>
 #include <ballast/runtime/scheduled_step.hpp>
 #include <ballast/runtime/scheduler_setup.hpp>
-#include <ballast/text/detail/counted.hpp>
+#include <ballast/core/contract.hpp>
 
 #include <algorithm>
 #include <cstddef>

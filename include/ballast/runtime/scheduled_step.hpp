@@ -3,15 +3,10 @@
 #define BALLAST_RUNTIME_SCHEDULED_STEP_HPP
 
 #include <ballast/core/contract.hpp>
-#include <ballast/core/detail/span_of.hpp>
-#include <ballast/core/digest.hpp>
-#include <ballast/core/id_vector.hpp>
-#include <ballast/core/ids.hpp>
-#include <ballast/core/jagged.hpp>
 #include <ballast/core/quantities.hpp>
-#include <ballast/core/ratio.hpp>
+#include <ballast/core/random.hpp>
+#include <ballast/core/jagged.hpp>
 #include <ballast/pipeline/simulate.hpp>
-#include <ballast/text/detail/counted.hpp>
 
 #include <array>
 #include <cstddef>

@@ -5,7 +5,7 @@
 #include <ballast/core/result.hpp>
 #include <ballast/partition/partition_constraints.hpp>
 #include <ballast/pipeline/schedule.hpp>
-#include <ballast/text/detail/counted.hpp>
+#include <ballast/core/contract.hpp>
 
 #include <cstddef>
 #include <cstdint>

@@ -3,10 +3,6 @@
 #define BALLAST_SHARDING_HYBRID_SHARDING_HPP
 
 #include <ballast/core/contract.hpp>
-#include <ballast/core/detail/concat.hpp>
-#include <ballast/core/detail/span_of.hpp>
-#include <ballast/core/detail/work_budget.hpp>
-#include <ballast/core/ids.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/core/workspace.hpp>
@@ -15,7 +11,6 @@
 #include <ballast/sharding/detail/shard_search.hpp>
 #include <ballast/sharding/sharding_cost.hpp>
 #include <ballast/sharding/sharding_plan.hpp>
-#include <ballast/text/detail/counted.hpp>
 #include <ballast/topology/device_groups.hpp>
 
 #include <algorithm>

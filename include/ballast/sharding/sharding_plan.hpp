@@ -2,13 +2,9 @@
 #ifndef BALLAST_SHARDING_SHARDING_PLAN_HPP
 #define BALLAST_SHARDING_SHARDING_PLAN_HPP
 
-#include <ballast/core/certified.hpp>
-#include <ballast/core/detail/span_of.hpp>
-#include <ballast/core/digest.hpp>
-#include <ballast/core/id_vector.hpp>
-#include <ballast/core/ids.hpp>
-#include <ballast/core/jagged.hpp>
 #include <ballast/core/quantities.hpp>
+#include <ballast/core/random.hpp>
+#include <ballast/core/jagged.hpp>
 
 #include <algorithm>
 #include <cstdint>

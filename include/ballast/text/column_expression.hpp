@@ -3,7 +3,6 @@
 #define BALLAST_TEXT_COLUMN_EXPRESSION_HPP
 
 #include <ballast/core/contract.hpp>
-#include <ballast/core/detail/concat.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/text/csv.hpp>
 #include <ballast/text/excerpt.hpp>

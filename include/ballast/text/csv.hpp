@@ -2,8 +2,8 @@
 #ifndef BALLAST_TEXT_CSV_HPP
 #define BALLAST_TEXT_CSV_HPP
 
-#include <ballast/core/config.hpp>
-#include <ballast/core/detail/span_of.hpp>
+#include <ballast/core/contract.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
 
 #include <algorithm>

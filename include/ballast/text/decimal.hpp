@@ -2,10 +2,9 @@
 #ifndef BALLAST_TEXT_DECIMAL_HPP
 #define BALLAST_TEXT_DECIMAL_HPP
 
-#include <ballast/core/config.hpp>
 #include <ballast/core/contract.hpp>
 #include <ballast/core/result.hpp>
-#include <ballast/core/uint128.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/text/excerpt.hpp>
 
 #include <algorithm>

@@ -2,8 +2,7 @@
 #ifndef BALLAST_TEXT_EXCERPT_HPP
 #define BALLAST_TEXT_EXCERPT_HPP
 
-#include <ballast/core/config.hpp>
-#include <ballast/core/detail/concat.hpp>
+#include <ballast/core/contract.hpp>
 #include <ballast/core/result.hpp>
 
 #include <algorithm>

@@ -3,9 +3,8 @@
 #define BALLAST_TOPOLOGY_PROCESS_GRID_HPP
 
 #include <ballast/core/contract.hpp>
-#include <ballast/core/ids.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
-#include <ballast/text/detail/counted.hpp>
 #include <ballast/topology/cluster.hpp>
 
 #include <algorithm>

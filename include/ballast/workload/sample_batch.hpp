@@ -3,13 +3,9 @@
 #define BALLAST_WORKLOAD_SAMPLE_BATCH_HPP
 
 #include <ballast/core/contract.hpp>
-#include <ballast/core/detail/span_of.hpp>
-#include <ballast/core/ids.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/random.hpp>
-#include <ballast/core/ratio.hpp>
 #include <ballast/core/result.hpp>
-#include <ballast/core/uint128.hpp>
 #include <ballast/text/excerpt.hpp>
 
 #include <algorithm>

@@ -3,11 +3,9 @@
 #define BALLAST_WORKLOAD_SYNTHETIC_LENGTHS_HPP
 
 #include <ballast/core/contract.hpp>
-#include <ballast/core/detail/fixed_point_math.hpp>
+#include <ballast/core/detail/scaled_number.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/random.hpp>
-#include <ballast/core/ratio.hpp>
-#include <ballast/core/uint128.hpp>
 
 #include <algorithm>
 #include <concepts>

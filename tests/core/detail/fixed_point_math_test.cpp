@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ballast/core/detail/fixed_point_math.hpp>  // first: proves it is self-contained
+#include <ballast/core/detail/scaled_number.hpp>  // first: proves it is self-contained
 
 #include <gtest/gtest.h>
 #include <ballast/core/random.hpp>
-#include <ballast/core/uint128.hpp>
+#include <ballast/core/quantities.hpp>
 
 #include <cmath>
 #include <cstdint>

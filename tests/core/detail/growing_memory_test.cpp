@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ballast/core/detail/growing_memory.hpp>  // first: proves it is self-contained
+#include <ballast/core/detail/message_array.hpp>  // first: proves it is self-contained
 
 #include <gtest/gtest.h>
 

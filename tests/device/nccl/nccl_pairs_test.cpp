@@ -3,7 +3,7 @@
 #include <nccl.h>
 #include "../../support/toy_pipeline.hpp"  // defines: toy::{chain_job, stage, result_of_one_rank}
 
-#include <ballast/core/ids.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/gpu/device_allocator.hpp>
 #include <ballast/gpu/nccl_communicator.hpp>

@@ -5,7 +5,6 @@
 #include "../../support/trials.hpp"
 
 #include <gtest/gtest.h>
-#include <ballast/core/ids.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/random.hpp>
 #include <ballast/core/result.hpp>

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ballast/runtime/data/data_proxy.hpp>
 
-#include <ballast/core/digest.hpp>
-#include <ballast/core/quantities.hpp>
 #include <ballast/core/random.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/runtime/data/data_deal.hpp>
 #include <ballast/runtime/data/data_setup.hpp>

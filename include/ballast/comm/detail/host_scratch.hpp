@@ -2,8 +2,8 @@
 #ifndef BALLAST_COMM_DETAIL_HOST_SCRATCH_HPP
 #define BALLAST_COMM_DETAIL_HOST_SCRATCH_HPP
 
-#include <ballast/core/config.hpp>
-#include <ballast/core/detail/span_of.hpp>
+#include <ballast/core/contract.hpp>
+#include <ballast/core/quantities.hpp>
 
 #include <cstddef>
 #include <span>

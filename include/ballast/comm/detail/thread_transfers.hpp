@@ -8,7 +8,7 @@
 #include <ballast/comm/point_to_point.hpp>
 #include <ballast/core/contract.hpp>
 #include <ballast/core/detail/wait_clock.hpp>
-#include <ballast/core/ids.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
 
 #include <algorithm>

@@ -2,7 +2,7 @@
 #ifndef BALLAST_COMM_DETAIL_THREAD_WAITS_HPP
 #define BALLAST_COMM_DETAIL_THREAD_WAITS_HPP
 
-#include <ballast/core/ids.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
 
 #include <condition_variable>

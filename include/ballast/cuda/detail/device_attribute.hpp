@@ -2,7 +2,7 @@
 #ifndef BALLAST_CUDA_DETAIL_DEVICE_ATTRIBUTE_HPP
 #define BALLAST_CUDA_DETAIL_DEVICE_ATTRIBUTE_HPP
 
-#include <ballast/core/config.hpp>
+#include <ballast/core/contract.hpp>
 
 #include <cuda_runtime_api.h>
 

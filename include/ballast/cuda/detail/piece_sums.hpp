@@ -2,7 +2,7 @@
 #ifndef BALLAST_CUDA_DETAIL_PIECE_SUMS_HPP
 #define BALLAST_CUDA_DETAIL_PIECE_SUMS_HPP
 
-#include <ballast/core/config.hpp>
+#include <ballast/core/contract.hpp>
 #include <ballast/cuda/detail/heads/head_sums.hpp>
 
 #include <cstddef>

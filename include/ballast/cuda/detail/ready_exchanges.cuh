@@ -2,7 +2,7 @@
 #ifndef BALLAST_CUDA_DETAIL_READY_EXCHANGES_CUH
 #define BALLAST_CUDA_DETAIL_READY_EXCHANGES_CUH
 
-#include <ballast/core/detail/growing_memory.hpp>
+#include <ballast/core/detail/message_array.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/gpu/cuda_failure.hpp>
 #include <ballast/gpu/device_array.hpp>

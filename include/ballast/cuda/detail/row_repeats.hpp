@@ -2,7 +2,7 @@
 #ifndef BALLAST_CUDA_DETAIL_ROW_REPEATS_HPP
 #define BALLAST_CUDA_DETAIL_ROW_REPEATS_HPP
 
-#include <ballast/core/config.hpp>
+#include <ballast/core/contract.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/cuda/detail/piece_sums.hpp>
 

@@ -2,7 +2,7 @@
 #ifndef BALLAST_CUDA_DETAIL_TEMPORARY_STORAGE_HPP
 #define BALLAST_CUDA_DETAIL_TEMPORARY_STORAGE_HPP
 
-#include <ballast/core/config.hpp>
+#include <ballast/core/contract.hpp>
 
 #include <cstddef>
 #include <cstdint>

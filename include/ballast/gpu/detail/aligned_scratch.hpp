@@ -2,7 +2,7 @@
 #ifndef BALLAST_GPU_DETAIL_ALIGNED_SCRATCH_HPP
 #define BALLAST_GPU_DETAIL_ALIGNED_SCRATCH_HPP
 
-#include <ballast/core/detail/growing_memory.hpp>
+#include <ballast/core/detail/message_array.hpp>
 
 #include <cstddef>
 #include <memory>

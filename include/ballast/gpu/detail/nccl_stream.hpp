@@ -4,7 +4,7 @@
 
 #include <ballast/comm/comm_failure.hpp>
 #include <ballast/comm/deadline.hpp>
-#include <ballast/core/ids.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/gpu/cuda_failure.hpp>
 #include <ballast/gpu/detail/stream_wait.hpp>

@@ -4,7 +4,7 @@
 
 #include <ballast/comm/point_to_point.hpp>
 #include <ballast/core/contract.hpp>
-#include <ballast/core/ids.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/gpu/detail/cuda_event.hpp>
 #include <ballast/gpu/detail/nccl_queue.hpp>

@@ -3,8 +3,8 @@
 #define BALLAST_GPU_DETAIL_PROCESS_RANK_HPP
 
 #include <ballast/comm/comm_failure.hpp>
-#include <ballast/core/detail/concat.hpp>
-#include <ballast/core/ids.hpp>
+#include <ballast/core/contract.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/gpu/cuda_failure.hpp>
 #include <ballast/gpu/detail/copy_engine_ranks.hpp>

@@ -3,7 +3,7 @@
 #define BALLAST_GPU_DETAIL_STREAM_WAIT_HPP
 
 #include <ballast/comm/deadline.hpp>
-#include <ballast/core/config.hpp>
+#include <ballast/core/contract.hpp>
 #include <ballast/core/detail/wait_clock.hpp>
 
 #include <cuda_runtime_api.h>  // cudaStream_t, cudaStreamQuery

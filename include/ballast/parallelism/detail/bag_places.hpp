@@ -2,7 +2,7 @@
 #ifndef BALLAST_PARALLELISM_DETAIL_BAG_PLACES_HPP
 #define BALLAST_PARALLELISM_DETAIL_BAG_PLACES_HPP
 
-#include <ballast/core/ids.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/parallelism/bag_mix.hpp>
 #include <ballast/topology/cluster.hpp>
 

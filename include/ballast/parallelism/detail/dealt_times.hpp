@@ -2,9 +2,7 @@
 #ifndef BALLAST_PARALLELISM_DETAIL_DEALT_TIMES_HPP
 #define BALLAST_PARALLELISM_DETAIL_DEALT_TIMES_HPP
 
-#include <ballast/core/detail/span_of.hpp>
 #include <ballast/core/quantities.hpp>
-#include <ballast/core/ratio.hpp>
 #include <ballast/cost/module_profile.hpp>
 #include <ballast/cost/saturating_sum.hpp>
 #include <ballast/parallelism/detail/dealt_module.hpp>

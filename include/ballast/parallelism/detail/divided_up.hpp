@@ -2,7 +2,7 @@
 #ifndef BALLAST_PARALLELISM_DETAIL_DIVIDED_UP_HPP
 #define BALLAST_PARALLELISM_DETAIL_DIVIDED_UP_HPP
 
-#include <ballast/core/uint128.hpp>
+#include <ballast/core/quantities.hpp>
 
 namespace ballast::inline v0::detail {
 

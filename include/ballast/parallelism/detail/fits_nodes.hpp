@@ -2,7 +2,7 @@
 #ifndef BALLAST_PARALLELISM_DETAIL_FITS_NODES_HPP
 #define BALLAST_PARALLELISM_DETAIL_FITS_NODES_HPP
 
-#include <ballast/core/detail/precedes.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/parallelism/model_layout.hpp>
 
 #include <algorithm>

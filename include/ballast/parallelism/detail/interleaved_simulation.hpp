@@ -2,8 +2,6 @@
 #ifndef BALLAST_PARALLELISM_DETAIL_INTERLEAVED_SIMULATION_HPP
 #define BALLAST_PARALLELISM_DETAIL_INTERLEAVED_SIMULATION_HPP
 
-#include <ballast/core/detail/span_of.hpp>
-#include <ballast/core/ids.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/parallelism/detail/group_module.hpp>
 #include <ballast/parallelism/detail/replica_graph.hpp>

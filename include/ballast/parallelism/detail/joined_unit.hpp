@@ -2,7 +2,7 @@
 #ifndef BALLAST_PARALLELISM_DETAIL_JOINED_UNIT_HPP
 #define BALLAST_PARALLELISM_DETAIL_JOINED_UNIT_HPP
 
-#include <ballast/core/config.hpp>
+#include <ballast/core/contract.hpp>
 
 #include <algorithm>
 #include <cstdint>

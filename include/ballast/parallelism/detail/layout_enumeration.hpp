@@ -2,10 +2,7 @@
 #ifndef BALLAST_PARALLELISM_DETAIL_LAYOUT_ENUMERATION_HPP
 #define BALLAST_PARALLELISM_DETAIL_LAYOUT_ENUMERATION_HPP
 
-#include <ballast/core/detail/span_of.hpp>
-#include <ballast/core/detail/work_budget.hpp>
 #include <ballast/core/quantities.hpp>
-#include <ballast/core/uint128.hpp>
 #include <ballast/cost/module_profile.hpp>
 #include <ballast/parallelism/detail/dealt_times.hpp>
 #include <ballast/parallelism/detail/divided_up.hpp>

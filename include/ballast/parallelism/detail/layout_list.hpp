@@ -2,8 +2,6 @@
 #ifndef BALLAST_PARALLELISM_DETAIL_LAYOUT_LIST_HPP
 #define BALLAST_PARALLELISM_DETAIL_LAYOUT_LIST_HPP
 
-#include <ballast/core/detail/precedes.hpp>
-#include <ballast/core/detail/work_budget.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/parallelism/detail/layout_enumeration.hpp>
 #include <ballast/parallelism/detail/layout_prices.hpp>

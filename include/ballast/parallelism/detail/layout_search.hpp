@@ -2,11 +2,8 @@
 #ifndef BALLAST_PARALLELISM_DETAIL_LAYOUT_SEARCH_HPP
 #define BALLAST_PARALLELISM_DETAIL_LAYOUT_SEARCH_HPP
 
-#include <ballast/core/detail/insert_ordered.hpp>
-#include <ballast/core/detail/precedes.hpp>
-#include <ballast/core/detail/work_budget.hpp>
+#include <ballast/core/detail/radix_sort.hpp>
 #include <ballast/core/quantities.hpp>
-#include <ballast/core/uint128.hpp>
 #include <ballast/cost/module_profile.hpp>
 #include <ballast/parallelism/detail/dealt_times.hpp>
 #include <ballast/parallelism/detail/divided_up.hpp>

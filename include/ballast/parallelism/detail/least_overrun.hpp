@@ -2,7 +2,7 @@
 #ifndef BALLAST_PARALLELISM_DETAIL_LEAST_OVERRUN_HPP
 #define BALLAST_PARALLELISM_DETAIL_LEAST_OVERRUN_HPP
 
-#include <ballast/core/detail/span_of.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/cost/module_profile.hpp>
 #include <ballast/parallelism/detail/fits_nodes.hpp>
 #include <ballast/parallelism/detail/joined_unit.hpp>

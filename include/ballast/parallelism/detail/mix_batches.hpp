@@ -2,19 +2,15 @@
 #ifndef BALLAST_PARALLELISM_DETAIL_MIX_BATCHES_HPP
 #define BALLAST_PARALLELISM_DETAIL_MIX_BATCHES_HPP
 
-#include <ballast/core/detail/concat.hpp>
-#include <ballast/core/detail/span_of.hpp>
-#include <ballast/core/ids.hpp>
+#include <ballast/core/contract.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
-#include <ballast/core/uint128.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/cost/cost_model.hpp>
 #include <ballast/parallelism/bag_exchange_work.hpp>
 #include <ballast/parallelism/bag_mix.hpp>
 #include <ballast/partition/descending_order.hpp>
 #include <ballast/partition/priced_sample.hpp>
-#include <ballast/text/detail/counted.hpp>
 #include <ballast/workload/sample_batch.hpp>
 
 #include <algorithm>

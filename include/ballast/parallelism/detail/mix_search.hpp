@@ -2,9 +2,8 @@
 #ifndef BALLAST_PARALLELISM_DETAIL_MIX_SEARCH_HPP
 #define BALLAST_PARALLELISM_DETAIL_MIX_SEARCH_HPP
 
-#include <ballast/core/detail/insert_ordered.hpp>
-#include <ballast/core/detail/precedes.hpp>
-#include <ballast/core/detail/work_budget.hpp>
+#include <ballast/core/detail/radix_sort.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/parallelism/bag_mix.hpp>
 #include <ballast/parallelism/detail/bag_places.hpp>
 #include <ballast/parallelism/detail/mix_batches.hpp>

@@ -2,9 +2,7 @@
 #ifndef BALLAST_PARALLELISM_DETAIL_MIX_STEP_HPP
 #define BALLAST_PARALLELISM_DETAIL_MIX_STEP_HPP
 
-#include <ballast/core/detail/replace_front.hpp>
 #include <ballast/core/quantities.hpp>
-#include <ballast/core/uint128.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/parallelism/bag_exchange_work.hpp>
 #include <ballast/parallelism/bag_mix.hpp>

@@ -2,10 +2,7 @@
 #ifndef BALLAST_PARALLELISM_DETAIL_ORCHESTRATION_SEARCH_HPP
 #define BALLAST_PARALLELISM_DETAIL_ORCHESTRATION_SEARCH_HPP
 
-#include <ballast/core/detail/precedes.hpp>
-#include <ballast/core/detail/span_of.hpp>
 #include <ballast/core/quantities.hpp>
-#include <ballast/core/uint128.hpp>
 #include <ballast/parallelism/detail/unit_options.hpp>
 #include <ballast/parallelism/disttrain_makespan.hpp>
 #include <ballast/parallelism/model_layout.hpp>

@@ -2,14 +2,13 @@
 #ifndef BALLAST_PARALLELISM_DETAIL_ORCHESTRATION_SHORTFALL_HPP
 #define BALLAST_PARALLELISM_DETAIL_ORCHESTRATION_SHORTFALL_HPP
 
-#include <ballast/core/detail/concat.hpp>
-#include <ballast/core/detail/precedes.hpp>
+#include <ballast/core/contract.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/cost/module_profile.hpp>
 #include <ballast/parallelism/detail/unit_options.hpp>
 #include <ballast/parallelism/model_layout.hpp>
 #include <ballast/parallelism/orchestration_problem.hpp>
-#include <ballast/text/detail/counted.hpp>
 
 #include <algorithm>
 #include <cstddef>

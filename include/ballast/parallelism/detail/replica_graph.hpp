@@ -2,7 +2,7 @@
 #ifndef BALLAST_PARALLELISM_DETAIL_REPLICA_GRAPH_HPP
 #define BALLAST_PARALLELISM_DETAIL_REPLICA_GRAPH_HPP
 
-#include <ballast/core/ids.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/pipeline/stage_graph.hpp>
 

@@ -2,9 +2,7 @@
 #ifndef BALLAST_PARALLELISM_DETAIL_SAMPLE_DEALER_HPP
 #define BALLAST_PARALLELISM_DETAIL_SAMPLE_DEALER_HPP
 
-#include <ballast/core/detail/precedes.hpp>
 #include <ballast/core/quantities.hpp>
-#include <ballast/core/uint128.hpp>
 #include <ballast/cost/flops.hpp>
 #include <ballast/parallelism/layout_problem.hpp>
 

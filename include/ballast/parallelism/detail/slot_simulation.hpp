@@ -2,7 +2,6 @@
 #ifndef BALLAST_PARALLELISM_DETAIL_SLOT_SIMULATION_HPP
 #define BALLAST_PARALLELISM_DETAIL_SLOT_SIMULATION_HPP
 
-#include <ballast/core/detail/precedes.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/parallelism/detail/group_module.hpp>
 #include <ballast/parallelism/detail/stage_shares.hpp>

@@ -2,7 +2,6 @@
 #ifndef BALLAST_PARALLELISM_DETAIL_STAGE_CHOICES_HPP
 #define BALLAST_PARALLELISM_DETAIL_STAGE_CHOICES_HPP
 
-#include <ballast/core/detail/span_of.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/cost/module_profile.hpp>
 #include <ballast/parallelism/detail/stage_memory.hpp>

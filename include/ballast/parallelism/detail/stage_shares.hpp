@@ -3,7 +3,6 @@
 #define BALLAST_PARALLELISM_DETAIL_STAGE_SHARES_HPP
 
 #include <ballast/core/quantities.hpp>
-#include <ballast/core/uint128.hpp>
 #include <ballast/cost/module_profile.hpp>
 #include <ballast/parallelism/detail/divided_up.hpp>
 

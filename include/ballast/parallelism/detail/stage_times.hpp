@@ -2,9 +2,7 @@
 #ifndef BALLAST_PARALLELISM_DETAIL_STAGE_TIMES_HPP
 #define BALLAST_PARALLELISM_DETAIL_STAGE_TIMES_HPP
 
-#include <ballast/core/detail/span_of.hpp>
 #include <ballast/core/quantities.hpp>
-#include <ballast/core/uint128.hpp>
 #include <ballast/cost/flops.hpp>
 #include <ballast/cost/module_profile.hpp>
 #include <ballast/cost/saturating_sum.hpp>

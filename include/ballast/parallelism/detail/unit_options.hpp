@@ -2,7 +2,6 @@
 #ifndef BALLAST_PARALLELISM_DETAIL_UNIT_OPTIONS_HPP
 #define BALLAST_PARALLELISM_DETAIL_UNIT_OPTIONS_HPP
 
-#include <ballast/core/detail/precedes.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/cost/module_profile.hpp>
 #include <ballast/parallelism/detail/unit_prices.hpp>

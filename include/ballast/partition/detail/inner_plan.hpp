@@ -2,9 +2,7 @@
 #ifndef BALLAST_PARTITION_DETAIL_INNER_PLAN_HPP
 #define BALLAST_PARTITION_DETAIL_INNER_PLAN_HPP
 
-#include <ballast/core/ids.hpp>
 #include <ballast/core/quantities.hpp>
-#include <ballast/core/ratio.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/concepts.hpp>
 #include <ballast/partition/longest_processing_time.hpp>

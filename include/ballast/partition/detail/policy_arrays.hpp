@@ -3,11 +3,9 @@
 #define BALLAST_PARTITION_DETAIL_POLICY_ARRAYS_HPP
 
 #include <ballast/core/contract.hpp>
-#include <ballast/core/ids.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/partition/concepts.hpp>
 #include <ballast/partition/cost_vector.hpp>
-#include <ballast/text/detail/counted.hpp>
 
 #include <cstddef>
 #include <span>

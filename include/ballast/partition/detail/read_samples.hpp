@@ -2,14 +2,13 @@
 #ifndef BALLAST_PARTITION_DETAIL_READ_SAMPLES_HPP
 #define BALLAST_PARTITION_DETAIL_READ_SAMPLES_HPP
 
-#include <ballast/core/detail/concat.hpp>
+#include <ballast/core/contract.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/cost/cost_model.hpp>
 #include <ballast/partition/no_length.hpp>
 #include <ballast/partition/partition_constraints.hpp>
-#include <ballast/text/detail/counted.hpp>
 #include <ballast/topology/bag_layout.hpp>
 
 #include <algorithm>

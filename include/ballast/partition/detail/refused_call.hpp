@@ -2,7 +2,7 @@
 #ifndef BALLAST_PARTITION_DETAIL_REFUSED_CALL_HPP
 #define BALLAST_PARTITION_DETAIL_REFUSED_CALL_HPP
 
-#include <ballast/core/integer_projection.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/cost/cost_model.hpp>
 #include <ballast/partition/concepts.hpp>

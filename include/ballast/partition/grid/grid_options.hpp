@@ -2,7 +2,7 @@
 #ifndef BALLAST_PARTITION_GRID_GRID_OPTIONS_HPP
 #define BALLAST_PARTITION_GRID_GRID_OPTIONS_HPP
 
-#include <ballast/core/ids.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/partition/partition_constraints.hpp>
 
 #include <cstddef>

@@ -3,11 +3,7 @@
 #define BALLAST_PARTITION_GRID_PARTITION_GRID_HPP
 
 #include <ballast/core/contract.hpp>
-#include <ballast/core/detail/span_of.hpp>
-#include <ballast/core/ids.hpp>
-#include <ballast/core/integer_projection.hpp>
 #include <ballast/core/quantities.hpp>
-#include <ballast/core/ratio.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/detail/read_samples.hpp>
@@ -22,7 +18,6 @@
 #include <ballast/partition/grid/grid_lower_bound.hpp>
 #include <ballast/partition/grid/grid_options.hpp>
 #include <ballast/partition/grid/grid_plan.hpp>
-#include <ballast/text/detail/counted.hpp>
 
 #include <algorithm>
 #include <cstddef>

@@ -2,7 +2,7 @@
 #ifndef BALLAST_PARTITION_PACKING_BEST_FIT_DECREASING_HPP
 #define BALLAST_PARTITION_PACKING_BEST_FIT_DECREASING_HPP
 
-#include <ballast/core/ids.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/packing/concepts.hpp>
 #include <ballast/partition/packing/detail/bins_by_room.hpp>

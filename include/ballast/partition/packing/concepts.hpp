@@ -2,7 +2,7 @@
 #ifndef BALLAST_PARTITION_PACKING_CONCEPTS_HPP
 #define BALLAST_PARTITION_PACKING_CONCEPTS_HPP
 
-#include <ballast/core/ids.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/priced_sample.hpp>
 

@@ -2,7 +2,7 @@
 #ifndef BALLAST_PARTITION_PACKING_FEWEST_BINS_OF_HPP
 #define BALLAST_PARTITION_PACKING_FEWEST_BINS_OF_HPP
 
-#include <ballast/core/ids.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/packing/concepts.hpp>
 #include <ballast/partition/packing/packing_lower_bound.hpp>

@@ -3,10 +3,7 @@
 #define BALLAST_PARTITION_PACKING_PACK_TO_CAPACITY_HPP
 
 #include <ballast/core/contract.hpp>
-#include <ballast/core/detail/concat.hpp>
-#include <ballast/core/detail/span_of.hpp>
-#include <ballast/core/ids.hpp>
-#include <ballast/core/integer_projection.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/descending_order.hpp>
@@ -15,7 +12,6 @@
 #include <ballast/partition/packing/packing_lower_bound.hpp>
 #include <ballast/partition/packing/packing_plan.hpp>
 #include <ballast/partition/priced_sample.hpp>
-#include <ballast/text/detail/counted.hpp>
 
 #include <algorithm>
 #include <cstddef>

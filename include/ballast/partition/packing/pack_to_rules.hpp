@@ -2,9 +2,7 @@
 #ifndef BALLAST_PARTITION_PACKING_PACK_TO_RULES_HPP
 #define BALLAST_PARTITION_PACKING_PACK_TO_RULES_HPP
 
-#include <ballast/core/detail/span_of.hpp>
-#include <ballast/core/ids.hpp>
-#include <ballast/core/integer_projection.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/packing/concepts.hpp>
@@ -15,7 +13,7 @@
 #include <ballast/partition/packing/packing_plan.hpp>
 #include <ballast/partition/packing/packing_rules.hpp>
 #include <ballast/partition/packing/refine_bins.hpp>
-#include <ballast/text/detail/counted.hpp>
+#include <ballast/core/contract.hpp>
 
 #include <algorithm>
 #include <cstddef>

@@ -2,10 +2,8 @@
 #ifndef BALLAST_PARTITION_PACKING_PACKING_PLAN_HPP
 #define BALLAST_PARTITION_PACKING_PACKING_PLAN_HPP
 
-#include <ballast/core/detail/span_of.hpp>
-#include <ballast/core/digest.hpp>
-#include <ballast/core/id_vector.hpp>
-#include <ballast/core/ids.hpp>
+#include <ballast/core/quantities.hpp>
+#include <ballast/core/random.hpp>
 #include <ballast/core/jagged.hpp>
 
 #include <cstddef>

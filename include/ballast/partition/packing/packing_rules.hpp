@@ -2,7 +2,7 @@
 #ifndef BALLAST_PARTITION_PACKING_PACKING_RULES_HPP
 #define BALLAST_PARTITION_PACKING_PACKING_RULES_HPP
 
-#include <ballast/core/config.hpp>
+#include <ballast/core/contract.hpp>
 
 #include <cstddef>
 #include <cstdint>

@@ -2,8 +2,6 @@
 #ifndef BALLAST_PARTITION_PACKING_REFINE_BINS_HPP
 #define BALLAST_PARTITION_PACKING_REFINE_BINS_HPP
 
-#include <ballast/core/detail/work_budget.hpp>
-#include <ballast/core/ids.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/detail/bounds/dual_feasible_bound.hpp>

@@ -2,20 +2,15 @@
 #ifndef BALLAST_PARTITION_PADDED_PAD_GRID_HPP
 #define BALLAST_PARTITION_PADDED_PAD_GRID_HPP
 
-#include <ballast/core/certified.hpp>
-#include <ballast/core/contract.hpp>
-#include <ballast/core/detail/span_of.hpp>
-#include <ballast/core/digest.hpp>
-#include <ballast/core/id_vector.hpp>
-#include <ballast/core/ids.hpp>
-#include <ballast/core/jagged.hpp>
 #include <ballast/core/quantities.hpp>
+#include <ballast/core/contract.hpp>
+#include <ballast/core/random.hpp>
+#include <ballast/core/jagged.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/partition/padded/detail/padded_problem.hpp>
 #include <ballast/partition/padded/detail/plan_padded.hpp>
 #include <ballast/partition/padded/padded_lengths.hpp>
 #include <ballast/partition/partition_constraints.hpp>
-#include <ballast/text/detail/counted.hpp>
 
 #include <cstddef>
 #include <cstdint>

@@ -2,8 +2,6 @@
 #ifndef BALLAST_PARTITION_PADDED_PAD_TO_CAP_HPP
 #define BALLAST_PARTITION_PADDED_PAD_TO_CAP_HPP
 
-#include <ballast/core/detail/span_of.hpp>
-#include <ballast/core/ids.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/partition/packing/packing_plan.hpp>

@@ -2,10 +2,7 @@
 #ifndef BALLAST_PARTITION_PUBLISHED_CONV_TRANSFORMER_BATCHES_HPP
 #define BALLAST_PARTITION_PUBLISHED_CONV_TRANSFORMER_BATCHES_HPP
 
-#include <ballast/core/ids.hpp>
 #include <ballast/core/quantities.hpp>
-#include <ballast/core/ratio.hpp>
-#include <ballast/core/uint128.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/batching.hpp>
 #include <ballast/partition/concepts.hpp>

@@ -3,7 +3,7 @@
 #define BALLAST_ROUTE_DETAIL_MESSAGE_HEAD_HPP
 
 #include <ballast/comm/comm_failure.hpp>
-#include <ballast/core/ids.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/route/pack_rows.hpp>
 

@@ -3,10 +3,8 @@
 #define BALLAST_ROUTE_DETAIL_OVERLAPS_HPP
 
 #include <ballast/core/contract.hpp>
-#include <ballast/core/ids.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/route/placement.hpp>
-#include <ballast/text/detail/counted.hpp>
 
 #include <algorithm>
 #include <concepts>

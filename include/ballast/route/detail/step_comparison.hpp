@@ -5,9 +5,8 @@
 #include <ballast/comm/collective_check.hpp>
 #include <ballast/comm/comm_failure.hpp>
 #include <ballast/comm/point_to_point.hpp>
-#include <ballast/core/detail/span_of.hpp>
-#include <ballast/core/digest.hpp>
-#include <ballast/core/ids.hpp>
+#include <ballast/core/quantities.hpp>
+#include <ballast/core/random.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/route/detail/message_head.hpp>
 #include <ballast/route/detail/outgoing_messages.hpp>

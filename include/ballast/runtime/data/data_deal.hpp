@@ -2,7 +2,7 @@
 #ifndef BALLAST_RUNTIME_DATA_DATA_DEAL_HPP
 #define BALLAST_RUNTIME_DATA_DATA_DEAL_HPP
 
-#include <ballast/core/config.hpp>
+#include <ballast/core/contract.hpp>
 
 #include <cstdint>
 

@@ -3,9 +3,8 @@
 #define BALLAST_RUNTIME_DATA_DATA_PIPELINE_HPP
 
 #include <ballast/core/contract.hpp>
-#include <ballast/core/detail/concat.hpp>
 #include <ballast/core/detail/wait_clock.hpp>
-#include <ballast/core/ids.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/runtime/data/data_batch.hpp>
 #include <ballast/runtime/data/data_deal.hpp>

@@ -3,7 +3,6 @@
 #define BALLAST_RUNTIME_DATA_DATA_PROXY_HPP
 
 #include <ballast/core/contract.hpp>
-#include <ballast/core/detail/concat.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/runtime/data/data_deal.hpp>
@@ -16,7 +15,6 @@
 #include <ballast/runtime/detail/data/open_window.hpp>
 #include <ballast/runtime/detail/data/open_windows.hpp>
 #include <ballast/runtime/detail/data/window_opener.hpp>
-#include <ballast/text/detail/counted.hpp>
 
 #include <algorithm>
 #include <cstddef>

@@ -2,7 +2,7 @@
 #ifndef BALLAST_RUNTIME_DATA_DATA_SETUP_HPP
 #define BALLAST_RUNTIME_DATA_DATA_SETUP_HPP
 
-#include <ballast/core/config.hpp>
+#include <ballast/core/contract.hpp>
 
 #include <cstddef>
 #include <cstdint>

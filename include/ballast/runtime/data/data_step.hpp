@@ -2,8 +2,7 @@
 #ifndef BALLAST_RUNTIME_DATA_DATA_STEP_HPP
 #define BALLAST_RUNTIME_DATA_DATA_STEP_HPP
 
-#include <ballast/core/digest.hpp>
-#include <ballast/core/ids.hpp>
+#include <ballast/core/random.hpp>
 #include <ballast/core/quantities.hpp>
 
 #include <cstddef>

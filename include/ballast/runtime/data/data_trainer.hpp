@@ -4,7 +4,7 @@
 
 #include <ballast/comm/point_to_point.hpp>
 #include <ballast/core/detail/wait_clock.hpp>
-#include <ballast/core/ids.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/runtime/data/data_batch.hpp>
 #include <ballast/runtime/data/data_step.hpp>

@@ -4,8 +4,6 @@
 
 #include <ballast/comm/deadline.hpp>
 #include <ballast/core/contract.hpp>
-#include <ballast/core/detail/concat.hpp>
-#include <ballast/text/detail/counted.hpp>
 
 #include <algorithm>
 #include <chrono>

@@ -4,8 +4,7 @@
 
 #include <ballast/comm/point_to_point.hpp>
 #include <ballast/core/contract.hpp>
-#include <ballast/core/detail/concat.hpp>
-#include <ballast/core/ids.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/runtime/data/data_proxy.hpp>
 #include <ballast/runtime/data/data_setup.hpp>
@@ -17,7 +16,6 @@
 #include <ballast/runtime/detail/data/planned_steps.hpp>
 #include <ballast/runtime/detail/data/proxy_peers.hpp>
 #include <ballast/runtime/detail/data/proxy_rank.hpp>
-#include <ballast/text/detail/counted.hpp>
 
 #include <cstddef>
 #include <string_view>

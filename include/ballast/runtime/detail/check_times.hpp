@@ -3,12 +3,10 @@
 #define BALLAST_RUNTIME_DETAIL_CHECK_TIMES_HPP
 
 #include <ballast/comm/comm_failure.hpp>
-#include <ballast/core/ids.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
-#include <ballast/core/uint128.hpp>
 #include <ballast/runtime/scheduled_step.hpp>
-#include <ballast/text/detail/counted.hpp>
+#include <ballast/core/contract.hpp>
 
 #include <algorithm>
 #include <cstddef>

@@ -2,8 +2,6 @@
 #ifndef BALLAST_RUNTIME_DETAIL_GRID_OF_SAMPLES_HPP
 #define BALLAST_RUNTIME_DETAIL_GRID_OF_SAMPLES_HPP
 
-#include <ballast/core/ids.hpp>
-#include <ballast/core/integer_projection.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/core/workspace.hpp>
@@ -15,7 +13,7 @@
 #include <ballast/partition/padded/padded_lengths.hpp>
 #include <ballast/runtime/grid_step_options.hpp>
 #include <ballast/runtime/step_options.hpp>
-#include <ballast/text/detail/counted.hpp>
+#include <ballast/core/contract.hpp>
 
 #include <concepts>
 #include <cstddef>

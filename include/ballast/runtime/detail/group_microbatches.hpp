@@ -2,12 +2,8 @@
 #ifndef BALLAST_RUNTIME_DETAIL_GROUP_MICROBATCHES_HPP
 #define BALLAST_RUNTIME_DETAIL_GROUP_MICROBATCHES_HPP
 
-#include <ballast/core/detail/span_of.hpp>
-#include <ballast/core/id_vector.hpp>
-#include <ballast/core/ids.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
-#include <ballast/core/uint128.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/cost/saturating_sum.hpp>
 #include <ballast/partition/cost_vector.hpp>

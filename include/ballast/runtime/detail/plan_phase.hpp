@@ -2,9 +2,7 @@
 #ifndef BALLAST_RUNTIME_DETAIL_PLAN_PHASE_HPP
 #define BALLAST_RUNTIME_DETAIL_PLAN_PHASE_HPP
 
-#include <ballast/core/detail/concat.hpp>
-#include <ballast/core/detail/span_of.hpp>
-#include <ballast/core/ids.hpp>
+#include <ballast/core/contract.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/core/workspace.hpp>
@@ -16,7 +14,6 @@
 #include <ballast/runtime/orchestrated_step.hpp>
 #include <ballast/runtime/phase.hpp>
 #include <ballast/sharding/hybrid_sharding.hpp>
-#include <ballast/text/detail/counted.hpp>
 
 #include <algorithm>
 #include <cstddef>

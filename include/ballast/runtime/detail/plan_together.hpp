@@ -4,10 +4,9 @@
 
 #include <ballast/comm/comm_failure.hpp>
 #include <ballast/comm/concepts.hpp>
-#include <ballast/core/detail/concat.hpp>
-#include <ballast/core/detail/thrown_by.hpp>
-#include <ballast/core/digest.hpp>
+#include <ballast/core/contract.hpp>
 #include <ballast/core/result.hpp>
+#include <ballast/core/random.hpp>
 #include <ballast/runtime/detail/gather_alike.hpp>
 #include <ballast/runtime/detail/thrown_text.hpp>
 

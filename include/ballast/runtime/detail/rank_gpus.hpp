@@ -3,7 +3,7 @@
 #define BALLAST_RUNTIME_DETAIL_RANK_GPUS_HPP
 
 #include <ballast/core/contract.hpp>
-#include <ballast/core/ids.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/route/join_ranks.hpp>
 #include <ballast/route/placement.hpp>
 #include <ballast/route/route_plan.hpp>

@@ -2,10 +2,8 @@
 #ifndef BALLAST_RUNTIME_DETAIL_SHORTEN_STEP_HPP
 #define BALLAST_RUNTIME_DETAIL_SHORTEN_STEP_HPP
 
-#include <ballast/core/ids.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/random.hpp>
-#include <ballast/core/uint128.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/cost/saturating_sum.hpp>
 #include <ballast/pipeline/simulate.hpp>

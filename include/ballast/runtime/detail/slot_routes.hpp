@@ -2,10 +2,8 @@
 #ifndef BALLAST_RUNTIME_DETAIL_SLOT_ROUTES_HPP
 #define BALLAST_RUNTIME_DETAIL_SLOT_ROUTES_HPP
 
-#include <ballast/core/detail/span_of.hpp>
-#include <ballast/core/ids.hpp>
-#include <ballast/core/jagged.hpp>
 #include <ballast/core/quantities.hpp>
+#include <ballast/core/jagged.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/partition/grid/grid_plan.hpp>
 #include <ballast/route/place.hpp>
@@ -13,7 +11,7 @@
 #include <ballast/route/route_plan.hpp>
 #include <ballast/route/ulysses.hpp>
 #include <ballast/runtime/detail/rank_gpus.hpp>
-#include <ballast/text/detail/counted.hpp>
+#include <ballast/core/contract.hpp>
 #include <ballast/topology/bag_layout.hpp>
 
 #include <cstddef>

@@ -2,8 +2,7 @@
 #ifndef BALLAST_RUNTIME_DETAIL_SPLIT_BY_REPLICA_HPP
 #define BALLAST_RUNTIME_DETAIL_SPLIT_BY_REPLICA_HPP
 
-#include <ballast/core/detail/span_of.hpp>
-#include <ballast/core/ids.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/no_length.hpp>

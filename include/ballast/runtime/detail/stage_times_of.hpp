@@ -3,7 +3,6 @@
 #define BALLAST_RUNTIME_DETAIL_STAGE_TIMES_OF_HPP
 
 #include <ballast/core/quantities.hpp>
-#include <ballast/core/uint128.hpp>
 #include <ballast/pipeline/simulate.hpp>
 #include <ballast/runtime/scheduler_setup.hpp>
 

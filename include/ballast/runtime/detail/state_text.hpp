@@ -2,7 +2,7 @@
 #ifndef BALLAST_RUNTIME_DETAIL_STATE_TEXT_HPP
 #define BALLAST_RUNTIME_DETAIL_STATE_TEXT_HPP
 
-#include <ballast/core/detail/concat.hpp>
+#include <ballast/core/contract.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/text/excerpt.hpp>
 

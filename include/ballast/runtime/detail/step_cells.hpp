@@ -2,7 +2,6 @@
 #ifndef BALLAST_RUNTIME_DETAIL_STEP_CELLS_HPP
 #define BALLAST_RUNTIME_DETAIL_STEP_CELLS_HPP
 
-#include <ballast/core/ids.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/pipeline/simulate.hpp>

@@ -2,7 +2,7 @@
 #ifndef BALLAST_RUNTIME_DETAIL_THROWN_TEXT_HPP
 #define BALLAST_RUNTIME_DETAIL_THROWN_TEXT_HPP
 
-#include <ballast/core/config.hpp>
+#include <ballast/core/contract.hpp>
 #include <ballast/text/excerpt.hpp>
 
 #include <algorithm>

@@ -2,10 +2,8 @@
 #ifndef BALLAST_RUNTIME_DETAIL_TIME_FACTORS_HPP
 #define BALLAST_RUNTIME_DETAIL_TIME_FACTORS_HPP
 
-#include <ballast/core/detail/span_of.hpp>
-#include <ballast/core/jagged.hpp>
 #include <ballast/core/quantities.hpp>
-#include <ballast/core/uint128.hpp>
+#include <ballast/core/jagged.hpp>
 #include <ballast/runtime/detail/measured_calls.hpp>
 #include <ballast/runtime/detail/state_text.hpp>
 #include <ballast/runtime/shape_bucket.hpp>

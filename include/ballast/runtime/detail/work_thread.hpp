@@ -3,7 +3,7 @@
 #define BALLAST_RUNTIME_DETAIL_WORK_THREAD_HPP
 
 #include <ballast/core/contract.hpp>
-#include <ballast/core/detail/thrown_by.hpp>
+#include <ballast/core/result.hpp>
 
 #include <concepts>
 #include <condition_variable>

@@ -3,7 +3,6 @@
 #define BALLAST_SHARDING_DETAIL_SHARD_BOUND_HPP
 
 #include <ballast/core/quantities.hpp>
-#include <ballast/core/uint128.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/sharding/detail/shard_problem.hpp>
 

@@ -2,7 +2,6 @@
 #ifndef BALLAST_SHARDING_DETAIL_SHARD_CHANGE_HPP
 #define BALLAST_SHARDING_DETAIL_SHARD_CHANGE_HPP
 
-#include <ballast/core/ids.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/sharding/detail/shard_problem.hpp>
 #include <ballast/sharding/detail/shard_state.hpp>

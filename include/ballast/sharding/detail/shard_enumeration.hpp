@@ -2,10 +2,7 @@
 #ifndef BALLAST_SHARDING_DETAIL_SHARD_ENUMERATION_HPP
 #define BALLAST_SHARDING_DETAIL_SHARD_ENUMERATION_HPP
 
-#include <ballast/core/detail/work_budget.hpp>
-#include <ballast/core/ids.hpp>
 #include <ballast/core/quantities.hpp>
-#include <ballast/core/uint128.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/sharding/detail/shard_problem.hpp>
 #include <ballast/sharding/detail/shard_state.hpp>

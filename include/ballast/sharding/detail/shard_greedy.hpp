@@ -2,10 +2,8 @@
 #ifndef BALLAST_SHARDING_DETAIL_SHARD_GREEDY_HPP
 #define BALLAST_SHARDING_DETAIL_SHARD_GREEDY_HPP
 
-#include <ballast/core/detail/work_budget.hpp>
-#include <ballast/core/jagged.hpp>
 #include <ballast/core/quantities.hpp>
-#include <ballast/core/uint128.hpp>
+#include <ballast/core/jagged.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/sharding/detail/shard_problem.hpp>
 #include <ballast/sharding/detail/shard_queues.hpp>

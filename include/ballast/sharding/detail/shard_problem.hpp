@@ -3,7 +3,6 @@
 #define BALLAST_SHARDING_DETAIL_SHARD_PROBLEM_HPP
 
 #include <ballast/core/detail/radix_sort.hpp>
-#include <ballast/core/ids.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/sharding/sharding_cost.hpp>

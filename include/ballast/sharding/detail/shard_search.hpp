@@ -2,7 +2,6 @@
 #ifndef BALLAST_SHARDING_DETAIL_SHARD_SEARCH_HPP
 #define BALLAST_SHARDING_DETAIL_SHARD_SEARCH_HPP
 
-#include <ballast/core/detail/work_budget.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/random.hpp>
 #include <ballast/core/workspace.hpp>

@@ -2,7 +2,6 @@
 #ifndef BALLAST_SHARDING_DETAIL_SHARD_THROW_HPP
 #define BALLAST_SHARDING_DETAIL_SHARD_THROW_HPP
 
-#include <ballast/core/ids.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/random.hpp>
 #include <ballast/sharding/detail/shard_problem.hpp>

@@ -2,7 +2,7 @@
 #ifndef BALLAST_TEXT_DETAIL_COLUMN_ROWS_HPP
 #define BALLAST_TEXT_DETAIL_COLUMN_ROWS_HPP
 
-#include <ballast/core/detail/concat.hpp>
+#include <ballast/core/contract.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/text/csv.hpp>
 #include <ballast/text/excerpt.hpp>

@@ -6,7 +6,7 @@
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
-#include <ballast/core/detail/work_budget.hpp>
+#include <ballast/core/quantities.hpp>
 
 #include <algorithm>
 #include <bit>

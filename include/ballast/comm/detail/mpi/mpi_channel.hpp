@@ -3,7 +3,7 @@
 #define BALLAST_COMM_DETAIL_MPI_MPI_CHANNEL_HPP
 
 #include <ballast/comm/detail/mpi/mpi_incoming.hpp>
-#include <ballast/core/config.hpp>
+#include <ballast/core/contract.hpp>
 
 #include <mpi.h>
 

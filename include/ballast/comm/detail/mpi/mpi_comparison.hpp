@@ -6,9 +6,8 @@
 #include <ballast/comm/comm_failure.hpp>
 #include <ballast/comm/detail/mpi/mpi_messages.hpp>
 #include <ballast/comm/mpi_communicator_options.hpp>
-#include <ballast/core/detail/span_of.hpp>
-#include <ballast/core/digest.hpp>
-#include <ballast/core/ids.hpp>
+#include <ballast/core/quantities.hpp>
+#include <ballast/core/random.hpp>
 #include <ballast/core/result.hpp>
 
 #include <array>

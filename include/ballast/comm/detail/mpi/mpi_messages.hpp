@@ -6,7 +6,7 @@
 #include <ballast/comm/detail/mpi/mpi_channel.hpp>
 #include <ballast/comm/detail/mpi/mpi_requests.hpp>
 #include <ballast/comm/mpi_communicator_options.hpp>
-#include <ballast/core/ids.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
 
 #include <mpi.h>

@@ -2,7 +2,7 @@
 #ifndef BALLAST_COMM_DETAIL_MPI_MPI_MISSING_RANKS_HPP
 #define BALLAST_COMM_DETAIL_MPI_MPI_MISSING_RANKS_HPP
 
-#include <ballast/core/ids.hpp>
+#include <ballast/core/quantities.hpp>
 
 #include <mpi.h>
 

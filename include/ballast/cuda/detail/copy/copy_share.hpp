@@ -2,7 +2,7 @@
 #ifndef BALLAST_CUDA_DETAIL_COPY_COPY_SHARE_HPP
 #define BALLAST_CUDA_DETAIL_COPY_COPY_SHARE_HPP
 
-#include <ballast/core/config.hpp>
+#include <ballast/core/contract.hpp>
 #include <ballast/cuda/detail/copy/copy_piece.hpp>
 #include <ballast/cuda/detail/copy/copy_tile.hpp>
 #include <ballast/cuda/detail/copy/warp.hpp>

@@ -2,7 +2,7 @@
 #ifndef BALLAST_CUDA_DETAIL_COPY_COPY_TILE_HPP
 #define BALLAST_CUDA_DETAIL_COPY_COPY_TILE_HPP
 
-#include <ballast/core/config.hpp>
+#include <ballast/core/contract.hpp>
 #include <ballast/cuda/detail/copy/copy_piece.hpp>
 #include <ballast/cuda/detail/copy/copy_units.hpp>
 #include <ballast/cuda/strided_copy.hpp>

@@ -2,7 +2,7 @@
 #ifndef BALLAST_CUDA_DETAIL_COPY_COPY_UNITS_HPP
 #define BALLAST_CUDA_DETAIL_COPY_COPY_UNITS_HPP
 
-#include <ballast/core/config.hpp>
+#include <ballast/core/contract.hpp>
 #include <ballast/cuda/detail/copy/warp.hpp>
 #include <ballast/cuda/detail/copy/wide_access.hpp>
 #include <ballast/cuda/strided_copy.hpp>

@@ -2,7 +2,7 @@
 #ifndef BALLAST_CUDA_DETAIL_COPY_ROW_COPIES_HPP
 #define BALLAST_CUDA_DETAIL_COPY_ROW_COPIES_HPP
 
-#include <ballast/core/config.hpp>
+#include <ballast/core/contract.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/cuda/row_tables.hpp>
 #include <ballast/cuda/strided_copy.hpp>

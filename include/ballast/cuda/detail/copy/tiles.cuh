@@ -2,7 +2,7 @@
 #ifndef BALLAST_CUDA_DETAIL_COPY_TILES_CUH
 #define BALLAST_CUDA_DETAIL_COPY_TILES_CUH
 
-#include <ballast/core/config.hpp>
+#include <ballast/core/contract.hpp>
 #include <ballast/cuda/detail/copy/copy_share.hpp>
 #include <ballast/cuda/detail/copy/copy_tile.hpp>
 #include <ballast/cuda/detail/copy/warp.hpp>

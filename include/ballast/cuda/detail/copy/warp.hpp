@@ -2,7 +2,7 @@
 #ifndef BALLAST_CUDA_DETAIL_COPY_WARP_HPP
 #define BALLAST_CUDA_DETAIL_COPY_WARP_HPP
 
-#include <ballast/core/config.hpp>
+#include <ballast/core/contract.hpp>
 
 #include <bit>
 #include <cstdint>

@@ -2,7 +2,7 @@
 #ifndef BALLAST_CUDA_DETAIL_COPY_WIDE_ACCESS_HPP
 #define BALLAST_CUDA_DETAIL_COPY_WIDE_ACCESS_HPP
 
-#include <ballast/core/config.hpp>
+#include <ballast/core/contract.hpp>
 
 #include <vector_types.h>  // uint2, uint4
 

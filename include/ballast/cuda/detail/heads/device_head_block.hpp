@@ -2,7 +2,7 @@
 #ifndef BALLAST_CUDA_DETAIL_HEADS_DEVICE_HEAD_BLOCK_HPP
 #define BALLAST_CUDA_DETAIL_HEADS_DEVICE_HEAD_BLOCK_HPP
 
-#include <ballast/core/config.hpp>
+#include <ballast/core/contract.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/cuda/device_heads.hpp>
 #include <ballast/cuda/ulysses_tables.hpp>

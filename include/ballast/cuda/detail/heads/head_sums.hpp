@@ -2,7 +2,7 @@
 #ifndef BALLAST_CUDA_DETAIL_HEADS_HEAD_SUMS_HPP
 #define BALLAST_CUDA_DETAIL_HEADS_HEAD_SUMS_HPP
 
-#include <ballast/core/config.hpp>
+#include <ballast/core/contract.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/cuda/detail/copy/wide_access.hpp>
 #include <ballast/cuda/detail/heads/device_head_block.hpp>

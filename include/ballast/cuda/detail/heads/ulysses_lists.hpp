@@ -2,7 +2,7 @@
 #ifndef BALLAST_CUDA_DETAIL_HEADS_ULYSSES_LISTS_HPP
 #define BALLAST_CUDA_DETAIL_HEADS_ULYSSES_LISTS_HPP
 
-#include <ballast/core/config.hpp>
+#include <ballast/core/contract.hpp>
 #include <ballast/cuda/detail/heads/device_head_block.hpp>
 #include <ballast/cuda/device_heads.hpp>
 #include <ballast/cuda/strided_copy.hpp>

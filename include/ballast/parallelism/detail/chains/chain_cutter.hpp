@@ -2,7 +2,7 @@
 #ifndef BALLAST_PARALLELISM_DETAIL_CHAINS_CHAIN_CUTTER_HPP
 #define BALLAST_PARALLELISM_DETAIL_CHAINS_CHAIN_CUTTER_HPP
 
-#include <ballast/core/config.hpp>
+#include <ballast/core/contract.hpp>
 
 #include <algorithm>
 #include <cstddef>

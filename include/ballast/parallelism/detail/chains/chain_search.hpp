@@ -2,9 +2,7 @@
 #ifndef BALLAST_PARALLELISM_DETAIL_CHAINS_CHAIN_SEARCH_HPP
 #define BALLAST_PARALLELISM_DETAIL_CHAINS_CHAIN_SEARCH_HPP
 
-#include <ballast/core/detail/span_of.hpp>
-#include <ballast/core/detail/work_budget.hpp>
-#include <ballast/core/uint128.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/parallelism/detail/chains/chain_cutter.hpp>
 
 #include <algorithm>

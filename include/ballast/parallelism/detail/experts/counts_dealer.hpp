@@ -2,7 +2,7 @@
 #ifndef BALLAST_PARALLELISM_DETAIL_EXPERTS_COUNTS_DEALER_HPP
 #define BALLAST_PARALLELISM_DETAIL_EXPERTS_COUNTS_DEALER_HPP
 
-#include <ballast/core/detail/work_budget.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/parallelism/detail/experts/expert_problem.hpp>
 #include <ballast/parallelism/detail/experts/replica_slots.hpp>
 

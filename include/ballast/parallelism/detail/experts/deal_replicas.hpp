@@ -2,7 +2,7 @@
 #ifndef BALLAST_PARALLELISM_DETAIL_EXPERTS_DEAL_REPLICAS_HPP
 #define BALLAST_PARALLELISM_DETAIL_EXPERTS_DEAL_REPLICAS_HPP
 
-#include <ballast/core/ratio.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/parallelism/detail/experts/replica_slots.hpp>
 
 #include <algorithm>

@@ -2,12 +2,11 @@
 #ifndef BALLAST_PARALLELISM_DETAIL_EXPERTS_EXPERT_PROBLEM_HPP
 #define BALLAST_PARALLELISM_DETAIL_EXPERTS_EXPERT_PROBLEM_HPP
 
-#include <ballast/core/ratio.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
-#include <ballast/core/uint128.hpp>
 #include <ballast/parallelism/detail/experts/deal_replicas.hpp>
 #include <ballast/parallelism/detail/experts/replica_slots.hpp>
-#include <ballast/text/detail/counted.hpp>
+#include <ballast/core/contract.hpp>
 
 #include <algorithm>
 #include <cstddef>

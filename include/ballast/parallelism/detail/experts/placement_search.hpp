@@ -2,11 +2,8 @@
 #ifndef BALLAST_PARALLELISM_DETAIL_EXPERTS_PLACEMENT_SEARCH_HPP
 #define BALLAST_PARALLELISM_DETAIL_EXPERTS_PLACEMENT_SEARCH_HPP
 
-#include <ballast/core/detail/work_budget.hpp>
-#include <ballast/core/ids.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/jagged.hpp>
-#include <ballast/core/ratio.hpp>
-#include <ballast/core/uint128.hpp>
 #include <ballast/parallelism/detail/experts/counts_dealer.hpp>
 #include <ballast/parallelism/detail/experts/deal_replicas.hpp>
 #include <ballast/parallelism/detail/experts/expert_problem.hpp>

@@ -2,7 +2,7 @@
 #ifndef BALLAST_PARALLELISM_DETAIL_EXPERTS_REPLICA_SEARCH_HPP
 #define BALLAST_PARALLELISM_DETAIL_EXPERTS_REPLICA_SEARCH_HPP
 
-#include <ballast/core/detail/work_budget.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/random.hpp>
 #include <ballast/parallelism/detail/experts/busiest_hosts.hpp>
 #include <ballast/parallelism/detail/experts/replica_slots.hpp>

@@ -3,9 +3,7 @@
 #define BALLAST_PARTITION_DETAIL_BOUNDS_CHEAPEST_COVER_HPP
 
 #include <ballast/core/contract.hpp>
-#include <ballast/core/detail/precedes.hpp>
 #include <ballast/core/quantities.hpp>
-#include <ballast/core/uint128.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/concepts.hpp>
 

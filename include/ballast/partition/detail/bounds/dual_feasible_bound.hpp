@@ -3,7 +3,6 @@
 #define BALLAST_PARTITION_DETAIL_BOUNDS_DUAL_FEASIBLE_BOUND_HPP
 
 #include <ballast/core/quantities.hpp>
-#include <ballast/core/uint128.hpp>
 
 #include <cstddef>
 #include <span>

@@ -2,7 +2,6 @@
 #ifndef BALLAST_PARTITION_DETAIL_BOUNDS_REACHABLE_SUMS_HPP
 #define BALLAST_PARTITION_DETAIL_BOUNDS_REACHABLE_SUMS_HPP
 
-#include <ballast/core/detail/work_budget.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/partition/priced_sample.hpp>
 

@@ -3,8 +3,6 @@
 #define BALLAST_PARTITION_DETAIL_BOUNDS_WHOLE_UNITS_BOUND_HPP
 
 #include <ballast/core/quantities.hpp>
-#include <ballast/core/ratio.hpp>
-#include <ballast/core/uint128.hpp>
 #include <ballast/core/workspace.hpp>
 
 #include <algorithm>

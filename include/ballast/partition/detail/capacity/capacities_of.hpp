@@ -2,7 +2,7 @@
 #ifndef BALLAST_PARTITION_DETAIL_CAPACITY_CAPACITIES_OF_HPP
 #define BALLAST_PARTITION_DETAIL_CAPACITY_CAPACITIES_OF_HPP
 
-#include <ballast/core/ids.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/partition_constraints.hpp>
 #include <ballast/topology/bag_layout.hpp>

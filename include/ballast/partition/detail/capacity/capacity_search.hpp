@@ -2,11 +2,8 @@
 #ifndef BALLAST_PARTITION_DETAIL_CAPACITY_CAPACITY_SEARCH_HPP
 #define BALLAST_PARTITION_DETAIL_CAPACITY_CAPACITY_SEARCH_HPP
 
-#include <ballast/core/detail/work_budget.hpp>
-#include <ballast/core/ids.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/random.hpp>
-#include <ballast/core/ratio.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/concepts.hpp>
 #include <ballast/partition/descending_order.hpp>

@@ -2,12 +2,8 @@
 #ifndef BALLAST_PARTITION_DETAIL_CAPACITY_CAPPED_EXCHANGES_HPP
 #define BALLAST_PARTITION_DETAIL_CAPACITY_CAPPED_EXCHANGES_HPP
 
-#include <ballast/core/detail/span_of.hpp>
-#include <ballast/core/detail/work_budget.hpp>
-#include <ballast/core/ids.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/random.hpp>
-#include <ballast/core/ratio.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/concepts.hpp>
 #include <ballast/partition/detail/exchange/bag_contents.hpp>

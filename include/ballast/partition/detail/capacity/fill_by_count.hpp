@@ -2,10 +2,7 @@
 #ifndef BALLAST_PARTITION_DETAIL_CAPACITY_FILL_BY_COUNT_HPP
 #define BALLAST_PARTITION_DETAIL_CAPACITY_FILL_BY_COUNT_HPP
 
-#include <ballast/core/detail/work_budget.hpp>
-#include <ballast/core/ids.hpp>
 #include <ballast/core/quantities.hpp>
-#include <ballast/core/ratio.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/concepts.hpp>
 #include <ballast/partition/descending_order.hpp>

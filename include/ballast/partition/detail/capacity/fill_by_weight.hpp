@@ -2,7 +2,6 @@
 #ifndef BALLAST_PARTITION_DETAIL_CAPACITY_FILL_BY_WEIGHT_HPP
 #define BALLAST_PARTITION_DETAIL_CAPACITY_FILL_BY_WEIGHT_HPP
 
-#include <ballast/core/ids.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/concepts.hpp>

@@ -3,12 +3,8 @@
 #define BALLAST_PARTITION_DETAIL_CAPACITY_OUT_OF_CAPACITY_HPP
 
 #include <ballast/core/contract.hpp>
-#include <ballast/core/detail/concat.hpp>
-#include <ballast/core/detail/precedes.hpp>
-#include <ballast/core/ids.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
-#include <ballast/core/uint128.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/concepts.hpp>
 #include <ballast/partition/descending_order.hpp>
@@ -16,7 +12,6 @@
 #include <ballast/partition/detail/capacity/bags_with_room.hpp>
 #include <ballast/partition/detail/joint_samples.hpp>
 #include <ballast/partition/priced_sample.hpp>
-#include <ballast/text/detail/counted.hpp>
 
 #include <algorithm>
 #include <cstddef>

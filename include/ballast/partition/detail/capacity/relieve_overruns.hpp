@@ -3,7 +3,6 @@
 #define BALLAST_PARTITION_DETAIL_CAPACITY_RELIEVE_OVERRUNS_HPP
 
 #include <ballast/core/quantities.hpp>
-#include <ballast/core/ratio.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/detail/capacity/capped_exchanges.hpp>
 #include <ballast/partition/detail/exchange/subset_sums.hpp>

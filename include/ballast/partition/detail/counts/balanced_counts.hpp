@@ -3,7 +3,6 @@
 #define BALLAST_PARTITION_DETAIL_COUNTS_BALANCED_COUNTS_HPP
 
 #include <ballast/core/contract.hpp>
-#include <ballast/core/detail/precedes.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/concepts.hpp>

@@ -3,9 +3,6 @@
 #define BALLAST_PARTITION_DETAIL_COUNTS_COUNTED_EXCHANGES_HPP
 
 #include <ballast/core/contract.hpp>
-#include <ballast/core/detail/span_of.hpp>
-#include <ballast/core/detail/work_budget.hpp>
-#include <ballast/core/ids.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/random.hpp>
 #include <ballast/core/workspace.hpp>

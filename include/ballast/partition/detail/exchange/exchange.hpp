@@ -3,8 +3,6 @@
 #define BALLAST_PARTITION_DETAIL_EXCHANGE_EXCHANGE_HPP
 
 #include <ballast/core/contract.hpp>
-#include <ballast/core/detail/span_of.hpp>
-#include <ballast/core/detail/work_budget.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/detail/exchange/subset_sums.hpp>

@@ -3,8 +3,6 @@
 #define BALLAST_PARTITION_DETAIL_EXCHANGE_NEAREST_SWAP_HPP
 
 #include <ballast/core/quantities.hpp>
-#include <ballast/core/ratio.hpp>
-#include <ballast/core/uint128.hpp>
 
 #include <algorithm>
 #include <cstddef>

@@ -3,7 +3,6 @@
 #define BALLAST_PARTITION_DETAIL_EXCHANGE_RELIEVE_WORST_HPP
 
 #include <ballast/core/quantities.hpp>
-#include <ballast/core/ratio.hpp>
 #include <ballast/partition/detail/bounds/work_limits.hpp>
 #include <ballast/partition/detail/exchange/bag_exchanges.hpp>
 #include <ballast/partition/detail/exchange/subset_sums.hpp>

@@ -2,10 +2,7 @@
 #ifndef BALLAST_PARTITION_DETAIL_EXCHANGE_SETTLE_BAGS_HPP
 #define BALLAST_PARTITION_DETAIL_EXCHANGE_SETTLE_BAGS_HPP
 
-#include <ballast/core/detail/span_of.hpp>
 #include <ballast/core/quantities.hpp>
-#include <ballast/core/ratio.hpp>
-#include <ballast/core/uint128.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/detail/bounds/work_limits.hpp>
 #include <ballast/partition/detail/exchange/bag_exchanges.hpp>

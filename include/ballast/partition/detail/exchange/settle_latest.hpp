@@ -3,8 +3,6 @@
 #define BALLAST_PARTITION_DETAIL_EXCHANGE_SETTLE_LATEST_HPP
 
 #include <ballast/core/quantities.hpp>
-#include <ballast/core/ratio.hpp>
-#include <ballast/core/uint128.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/detail/bounds/work_limits.hpp>
 #include <ballast/partition/detail/exchange/nearest_swap.hpp>

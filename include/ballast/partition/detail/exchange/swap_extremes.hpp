@@ -2,7 +2,7 @@
 #ifndef BALLAST_PARTITION_DETAIL_EXCHANGE_SWAP_EXTREMES_HPP
 #define BALLAST_PARTITION_DETAIL_EXCHANGE_SWAP_EXTREMES_HPP
 
-#include <ballast/core/ratio.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/workspace.hpp>
 
 #include <algorithm>

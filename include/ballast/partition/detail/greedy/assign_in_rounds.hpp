@@ -4,8 +4,6 @@
 
 #include <ballast/core/contract.hpp>
 #include <ballast/core/detail/radix_sort.hpp>
-#include <ballast/core/detail/replace_front.hpp>
-#include <ballast/core/ids.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/priced_sample.hpp>

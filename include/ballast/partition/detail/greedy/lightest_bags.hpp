@@ -2,7 +2,6 @@
 #ifndef BALLAST_PARTITION_DETAIL_GREEDY_LIGHTEST_BAGS_HPP
 #define BALLAST_PARTITION_DETAIL_GREEDY_LIGHTEST_BAGS_HPP
 
-#include <ballast/core/detail/replace_front.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/concepts.hpp>

@@ -2,7 +2,6 @@
 #ifndef BALLAST_PARTITION_DETAIL_MOVEMENT_RETURN_HOME_HPP
 #define BALLAST_PARTITION_DETAIL_MOVEMENT_RETURN_HOME_HPP
 
-#include <ballast/core/detail/work_budget.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/partition/detail/movement/limited_bags.hpp>
 

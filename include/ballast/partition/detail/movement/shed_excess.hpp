@@ -2,7 +2,6 @@
 #ifndef BALLAST_PARTITION_DETAIL_MOVEMENT_SHED_EXCESS_HPP
 #define BALLAST_PARTITION_DETAIL_MOVEMENT_SHED_EXCESS_HPP
 
-#include <ballast/core/detail/work_budget.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/random.hpp>
 #include <ballast/core/workspace.hpp>

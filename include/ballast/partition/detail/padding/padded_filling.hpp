@@ -2,10 +2,7 @@
 #ifndef BALLAST_PARTITION_DETAIL_PADDING_PADDED_FILLING_HPP
 #define BALLAST_PARTITION_DETAIL_PADDING_PADDED_FILLING_HPP
 
-#include <ballast/core/detail/precedes.hpp>
-#include <ballast/core/ids.hpp>
 #include <ballast/core/quantities.hpp>
-#include <ballast/core/uint128.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/concepts.hpp>
 #include <ballast/partition/detail/padding/finishing_times.hpp>

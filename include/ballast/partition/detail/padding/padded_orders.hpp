@@ -2,9 +2,7 @@
 #ifndef BALLAST_PARTITION_DETAIL_PADDING_PADDED_ORDERS_HPP
 #define BALLAST_PARTITION_DETAIL_PADDING_PADDED_ORDERS_HPP
 
-#include <ballast/core/detail/precedes.hpp>
 #include <ballast/core/quantities.hpp>
-#include <ballast/core/uint128.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/concepts.hpp>
 #include <ballast/partition/detail/padding/finishing_times.hpp>

@@ -3,7 +3,6 @@
 #define BALLAST_PARTITION_DETAIL_PADDING_PADDED_SUM_HPP
 
 #include <ballast/core/quantities.hpp>
-#include <ballast/core/uint128.hpp>
 
 #include <algorithm>
 #include <cstdint>

@@ -2,7 +2,6 @@
 #ifndef BALLAST_PARTITION_DETAIL_PATTERNS_COLUMN_GENERATION_HPP
 #define BALLAST_PARTITION_DETAIL_PATTERNS_COLUMN_GENERATION_HPP
 
-#include <ballast/core/detail/work_budget.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/detail/patterns/cover_program.hpp>

@@ -2,8 +2,7 @@
 #ifndef BALLAST_PARTITION_DETAIL_PATTERNS_COVER_PROGRAM_HPP
 #define BALLAST_PARTITION_DETAIL_PATTERNS_COVER_PROGRAM_HPP
 
-#include <ballast/core/detail/span_of.hpp>
-#include <ballast/core/detail/work_budget.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/detail/patterns/pattern_list.hpp>
 #include <ballast/partition/detail/patterns/simplex_basis.hpp>

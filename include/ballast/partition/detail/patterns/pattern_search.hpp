@@ -2,7 +2,6 @@
 #ifndef BALLAST_PARTITION_DETAIL_PATTERNS_PATTERN_SEARCH_HPP
 #define BALLAST_PARTITION_DETAIL_PATTERNS_PATTERN_SEARCH_HPP
 
-#include <ballast/core/detail/work_budget.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/detail/patterns/column_generation.hpp>

@@ -2,7 +2,7 @@
 #ifndef BALLAST_PARTITION_DETAIL_PATTERNS_SIMPLEX_BASIS_HPP
 #define BALLAST_PARTITION_DETAIL_PATTERNS_SIMPLEX_BASIS_HPP
 
-#include <ballast/core/detail/work_budget.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/random.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/detail/patterns/fixed_point_inverse.hpp>

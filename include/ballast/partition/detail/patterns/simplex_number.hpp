@@ -2,7 +2,7 @@
 #ifndef BALLAST_PARTITION_DETAIL_PATTERNS_SIMPLEX_NUMBER_HPP
 #define BALLAST_PARTITION_DETAIL_PATTERNS_SIMPLEX_NUMBER_HPP
 
-#include <ballast/core/config.hpp>
+#include <ballast/core/contract.hpp>
 
 #include <cstdint>
 

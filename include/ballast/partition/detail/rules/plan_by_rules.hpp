@@ -2,12 +2,8 @@
 #ifndef BALLAST_PARTITION_DETAIL_RULES_PLAN_BY_RULES_HPP
 #define BALLAST_PARTITION_DETAIL_RULES_PLAN_BY_RULES_HPP
 
-#include <ballast/core/detail/precedes.hpp>
-#include <ballast/core/detail/work_budget.hpp>
-#include <ballast/core/ids.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/random.hpp>
-#include <ballast/core/ratio.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/concepts.hpp>
 #include <ballast/partition/detail/rules/ruled_bags.hpp>

@@ -3,8 +3,6 @@
 #define BALLAST_PARTITION_DETAIL_RULES_READ_RULES_HPP
 
 #include <ballast/core/contract.hpp>
-#include <ballast/core/detail/precedes.hpp>
-#include <ballast/core/ids.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/core/workspace.hpp>
@@ -14,7 +12,6 @@
 #include <ballast/partition/detail/rules/plan_by_rules.hpp>
 #include <ballast/partition/detail/rules/ruled_bags.hpp>
 #include <ballast/partition/partition_constraints.hpp>
-#include <ballast/text/detail/counted.hpp>
 
 #include <algorithm>
 #include <cstddef>

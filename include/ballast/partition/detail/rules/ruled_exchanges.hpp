@@ -2,10 +2,7 @@
 #ifndef BALLAST_PARTITION_DETAIL_RULES_RULED_EXCHANGES_HPP
 #define BALLAST_PARTITION_DETAIL_RULES_RULED_EXCHANGES_HPP
 
-#include <ballast/core/detail/precedes.hpp>
-#include <ballast/core/detail/work_budget.hpp>
 #include <ballast/core/quantities.hpp>
-#include <ballast/core/ratio.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/detail/rules/ruled_bags.hpp>
 

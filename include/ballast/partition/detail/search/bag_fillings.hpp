@@ -2,9 +2,7 @@
 #ifndef BALLAST_PARTITION_DETAIL_SEARCH_BAG_FILLINGS_HPP
 #define BALLAST_PARTITION_DETAIL_SEARCH_BAG_FILLINGS_HPP
 
-#include <ballast/core/detail/work_budget.hpp>
 #include <ballast/core/quantities.hpp>
-#include <ballast/core/uint128.hpp>
 #include <ballast/core/workspace.hpp>
 
 #include <algorithm>

@@ -2,12 +2,7 @@
 #ifndef BALLAST_PARTITION_DETAIL_SEARCH_MAKESPAN_SEARCH_HPP
 #define BALLAST_PARTITION_DETAIL_SEARCH_MAKESPAN_SEARCH_HPP
 
-#include <ballast/core/detail/precedes.hpp>
-#include <ballast/core/detail/work_budget.hpp>
-#include <ballast/core/ids.hpp>
 #include <ballast/core/quantities.hpp>
-#include <ballast/core/ratio.hpp>
-#include <ballast/core/uint128.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/concepts.hpp>
 #include <ballast/partition/detail/bounds/work_limits.hpp>

@@ -2,9 +2,7 @@
 #ifndef BALLAST_PARTITION_DETAIL_VECTORS_BINS_BY_LOAD_HPP
 #define BALLAST_PARTITION_DETAIL_VECTORS_BINS_BY_LOAD_HPP
 
-#include <ballast/core/detail/precedes.hpp>
 #include <ballast/core/quantities.hpp>
-#include <ballast/core/ratio.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/cost_vector.hpp>
 

@@ -3,9 +3,7 @@
 #define BALLAST_PARTITION_DETAIL_VECTORS_EARLIEST_VECTORS_HPP
 
 #include <ballast/core/contract.hpp>
-#include <ballast/core/detail/precedes.hpp>
 #include <ballast/core/quantities.hpp>
-#include <ballast/core/ratio.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/concepts.hpp>
 #include <ballast/partition/cost_vector.hpp>

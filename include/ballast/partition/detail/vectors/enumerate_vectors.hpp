@@ -2,11 +2,7 @@
 #ifndef BALLAST_PARTITION_DETAIL_VECTORS_ENUMERATE_VECTORS_HPP
 #define BALLAST_PARTITION_DETAIL_VECTORS_ENUMERATE_VECTORS_HPP
 
-#include <ballast/core/detail/precedes.hpp>
-#include <ballast/core/detail/work_budget.hpp>
-#include <ballast/core/ids.hpp>
 #include <ballast/core/quantities.hpp>
-#include <ballast/core/ratio.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/cost_vector.hpp>
 #include <ballast/partition/cost_vector_lower_bound.hpp>

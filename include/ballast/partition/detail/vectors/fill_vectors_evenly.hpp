@@ -2,10 +2,7 @@
 #ifndef BALLAST_PARTITION_DETAIL_VECTORS_FILL_VECTORS_EVENLY_HPP
 #define BALLAST_PARTITION_DETAIL_VECTORS_FILL_VECTORS_EVENLY_HPP
 
-#include <ballast/core/ids.hpp>
 #include <ballast/core/quantities.hpp>
-#include <ballast/core/ratio.hpp>
-#include <ballast/core/uint128.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/cost_vector.hpp>
 #include <ballast/partition/descending_order.hpp>

@@ -3,7 +3,6 @@
 #define BALLAST_PARTITION_DETAIL_VECTORS_LEAST_FINISH_HPP
 
 #include <ballast/core/quantities.hpp>
-#include <ballast/core/ratio.hpp>
 #include <ballast/partition/cost_vector.hpp>
 
 #include <algorithm>

@@ -2,8 +2,6 @@
 #ifndef BALLAST_PARTITION_DETAIL_VECTORS_PLACE_VECTORS_WITHIN_CAPACITY_HPP
 #define BALLAST_PARTITION_DETAIL_VECTORS_PLACE_VECTORS_WITHIN_CAPACITY_HPP
 
-#include <ballast/core/detail/work_budget.hpp>
-#include <ballast/core/ids.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/concepts.hpp>

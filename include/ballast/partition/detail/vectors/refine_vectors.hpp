@@ -2,10 +2,7 @@
 #ifndef BALLAST_PARTITION_DETAIL_VECTORS_REFINE_VECTORS_HPP
 #define BALLAST_PARTITION_DETAIL_VECTORS_REFINE_VECTORS_HPP
 
-#include <ballast/core/detail/work_budget.hpp>
-#include <ballast/core/ids.hpp>
 #include <ballast/core/quantities.hpp>
-#include <ballast/core/ratio.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/cost_vector.hpp>
 #include <ballast/partition/cost_vector_lower_bound.hpp>

@@ -2,7 +2,6 @@
 #ifndef BALLAST_PARTITION_DETAIL_VECTORS_SETTLE_OTHERS_HPP
 #define BALLAST_PARTITION_DETAIL_VECTORS_SETTLE_OTHERS_HPP
 
-#include <ballast/core/ids.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/cost_vector.hpp>

@@ -2,9 +2,7 @@
 #ifndef BALLAST_PARTITION_DETAIL_VECTORS_VECTOR_EXCHANGE_HPP
 #define BALLAST_PARTITION_DETAIL_VECTORS_VECTOR_EXCHANGE_HPP
 
-#include <ballast/core/detail/work_budget.hpp>
 #include <ballast/core/quantities.hpp>
-#include <ballast/core/ratio.hpp>
 #include <ballast/partition/cost_vector.hpp>
 #include <ballast/partition/detail/bounds/work_limits.hpp>
 

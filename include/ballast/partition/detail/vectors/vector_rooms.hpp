@@ -2,7 +2,7 @@
 #ifndef BALLAST_PARTITION_DETAIL_VECTORS_VECTOR_ROOMS_HPP
 #define BALLAST_PARTITION_DETAIL_VECTORS_VECTOR_ROOMS_HPP
 
-#include <ballast/core/ids.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/cost_vector.hpp>
 #include <ballast/partition/detail/vectors/vector_bin_contents.hpp>

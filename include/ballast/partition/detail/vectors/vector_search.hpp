@@ -2,11 +2,8 @@
 #ifndef BALLAST_PARTITION_DETAIL_VECTORS_VECTOR_SEARCH_HPP
 #define BALLAST_PARTITION_DETAIL_VECTORS_VECTOR_SEARCH_HPP
 
-#include <ballast/core/detail/precedes.hpp>
-#include <ballast/core/detail/work_budget.hpp>
-#include <ballast/core/ids.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/random.hpp>
-#include <ballast/core/ratio.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/cost_vector.hpp>
 #include <ballast/partition/detail/vectors/bins_by_load.hpp>

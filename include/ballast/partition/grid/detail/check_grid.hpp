@@ -2,11 +2,11 @@
 #ifndef BALLAST_PARTITION_GRID_DETAIL_CHECK_GRID_HPP
 #define BALLAST_PARTITION_GRID_DETAIL_CHECK_GRID_HPP
 
-#include <ballast/core/ids.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/partition/grid/grid_options.hpp>
 #include <ballast/partition/partition_constraints.hpp>
-#include <ballast/text/detail/counted.hpp>
+#include <ballast/core/contract.hpp>
 
 #include <algorithm>
 #include <array>

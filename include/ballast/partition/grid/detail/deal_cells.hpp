@@ -2,9 +2,7 @@
 #ifndef BALLAST_PARTITION_GRID_DETAIL_DEAL_CELLS_HPP
 #define BALLAST_PARTITION_GRID_DETAIL_DEAL_CELLS_HPP
 
-#include <ballast/core/detail/replace_front.hpp>
-#include <ballast/core/detail/work_budget.hpp>
-#include <ballast/core/uint128.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/grid/concepts.hpp>
 #include <ballast/partition/grid/detail/fill_to_height.hpp>

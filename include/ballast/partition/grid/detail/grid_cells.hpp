@@ -2,7 +2,6 @@
 #ifndef BALLAST_PARTITION_GRID_DETAIL_GRID_CELLS_HPP
 #define BALLAST_PARTITION_GRID_DETAIL_GRID_CELLS_HPP
 
-#include <ballast/core/ids.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/grid/concepts.hpp>

@@ -2,10 +2,8 @@
 #ifndef BALLAST_PARTITION_GRID_DETAIL_GRID_STEP_HPP
 #define BALLAST_PARTITION_GRID_DETAIL_GRID_STEP_HPP
 
-#include <ballast/core/ids.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
-#include <ballast/core/uint128.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/descending_order.hpp>
 #include <ballast/partition/detail/joint_samples.hpp>
@@ -14,7 +12,7 @@
 #include <ballast/partition/grid/grid_plan.hpp>
 #include <ballast/partition/packing/packing_lower_bound.hpp>
 #include <ballast/partition/priced_sample.hpp>
-#include <ballast/text/detail/counted.hpp>
+#include <ballast/core/contract.hpp>
 
 #include <algorithm>
 #include <cstddef>

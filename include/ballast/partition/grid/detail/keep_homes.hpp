@@ -2,7 +2,7 @@
 #ifndef BALLAST_PARTITION_GRID_DETAIL_KEEP_HOMES_HPP
 #define BALLAST_PARTITION_GRID_DETAIL_KEEP_HOMES_HPP
 
-#include <ballast/core/ids.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/workspace.hpp>
 
 #include <algorithm>

@@ -2,8 +2,6 @@
 #ifndef BALLAST_PARTITION_GRID_DETAIL_RANK_EXCHANGES_HPP
 #define BALLAST_PARTITION_GRID_DETAIL_RANK_EXCHANGES_HPP
 
-#include <ballast/core/detail/work_budget.hpp>
-#include <ballast/core/ids.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/grid/concepts.hpp>

@@ -2,7 +2,6 @@
 #ifndef BALLAST_PARTITION_GRID_DETAIL_ROWS_TO_RANKS_HPP
 #define BALLAST_PARTITION_GRID_DETAIL_ROWS_TO_RANKS_HPP
 
-#include <ballast/core/ids.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/grid/concepts.hpp>

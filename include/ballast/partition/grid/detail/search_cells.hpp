@@ -2,7 +2,7 @@
 #ifndef BALLAST_PARTITION_GRID_DETAIL_SEARCH_CELLS_HPP
 #define BALLAST_PARTITION_GRID_DETAIL_SEARCH_CELLS_HPP
 
-#include <ballast/core/detail/work_budget.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/grid/concepts.hpp>
 #include <ballast/partition/grid/detail/grid_cells.hpp>

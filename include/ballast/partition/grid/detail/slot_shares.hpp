@@ -2,8 +2,7 @@
 #ifndef BALLAST_PARTITION_GRID_DETAIL_SLOT_SHARES_HPP
 #define BALLAST_PARTITION_GRID_DETAIL_SLOT_SHARES_HPP
 
-#include <ballast/core/ids.hpp>
-#include <ballast/core/uint128.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/grid/concepts.hpp>
 #include <ballast/partition/grid/detail/grid_cells.hpp>

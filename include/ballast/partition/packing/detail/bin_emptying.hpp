@@ -2,8 +2,6 @@
 #ifndef BALLAST_PARTITION_PACKING_DETAIL_BIN_EMPTYING_HPP
 #define BALLAST_PARTITION_PACKING_DETAIL_BIN_EMPTYING_HPP
 
-#include <ballast/core/detail/work_budget.hpp>
-#include <ballast/core/ids.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/random.hpp>
 #include <ballast/core/workspace.hpp>

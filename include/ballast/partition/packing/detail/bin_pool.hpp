@@ -2,7 +2,7 @@
 #ifndef BALLAST_PARTITION_PACKING_DETAIL_BIN_POOL_HPP
 #define BALLAST_PARTITION_PACKING_DETAIL_BIN_POOL_HPP
 
-#include <ballast/core/ids.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/packing/concepts.hpp>
 #include <ballast/partition/packing/detail/sample_worths.hpp>

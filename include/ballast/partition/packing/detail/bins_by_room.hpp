@@ -2,7 +2,7 @@
 #ifndef BALLAST_PARTITION_PACKING_DETAIL_BINS_BY_ROOM_HPP
 #define BALLAST_PARTITION_PACKING_DETAIL_BINS_BY_ROOM_HPP
 
-#include <ballast/core/ids.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/packing/detail/bit_hierarchy.hpp>
 

@@ -3,9 +3,8 @@
 #define BALLAST_PARTITION_PACKING_DETAIL_PACKING_ARRAYS_HPP
 
 #include <ballast/core/contract.hpp>
-#include <ballast/core/ids.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/partition/packing/concepts.hpp>
-#include <ballast/text/detail/counted.hpp>
 
 #include <span>
 

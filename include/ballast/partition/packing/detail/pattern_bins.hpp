@@ -2,8 +2,7 @@
 #ifndef BALLAST_PARTITION_PACKING_DETAIL_PATTERN_BINS_HPP
 #define BALLAST_PARTITION_PACKING_DETAIL_PATTERN_BINS_HPP
 
-#include <ballast/core/detail/work_budget.hpp>
-#include <ballast/core/ids.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/detail/patterns/column_generation.hpp>
 #include <ballast/partition/detail/patterns/pattern_list.hpp>

@@ -2,8 +2,7 @@
 #ifndef BALLAST_PARTITION_PACKING_DETAIL_PATTERN_FILLING_HPP
 #define BALLAST_PARTITION_PACKING_DETAIL_PATTERN_FILLING_HPP
 
-#include <ballast/core/detail/work_budget.hpp>
-#include <ballast/core/ids.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/partition/detail/patterns/pattern_list.hpp>
 #include <ballast/partition/packing/detail/samples_by_weight.hpp>
 #include <ballast/partition/packing/detail/weight_kinds.hpp>

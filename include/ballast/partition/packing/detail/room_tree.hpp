@@ -2,8 +2,8 @@
 #ifndef BALLAST_PARTITION_PACKING_DETAIL_ROOM_TREE_HPP
 #define BALLAST_PARTITION_PACKING_DETAIL_ROOM_TREE_HPP
 
-#include <ballast/core/digest.hpp>
-#include <ballast/core/ids.hpp>
+#include <ballast/core/random.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/packing/detail/bins_by_room.hpp>
 

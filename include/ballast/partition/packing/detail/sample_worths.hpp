@@ -2,7 +2,7 @@
 #ifndef BALLAST_PARTITION_PACKING_DETAIL_SAMPLE_WORTHS_HPP
 #define BALLAST_PARTITION_PACKING_DETAIL_SAMPLE_WORTHS_HPP
 
-#include <ballast/core/config.hpp>
+#include <ballast/core/contract.hpp>
 
 #include <cstdint>
 #include <span>

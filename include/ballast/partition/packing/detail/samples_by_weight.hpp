@@ -2,8 +2,7 @@
 #ifndef BALLAST_PARTITION_PACKING_DETAIL_SAMPLES_BY_WEIGHT_HPP
 #define BALLAST_PARTITION_PACKING_DETAIL_SAMPLES_BY_WEIGHT_HPP
 
-#include <ballast/core/detail/work_budget.hpp>
-#include <ballast/core/ids.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/packing/detail/bit_hierarchy.hpp>
 #include <ballast/partition/priced_sample.hpp>

@@ -2,9 +2,7 @@
 #ifndef BALLAST_PARTITION_PACKING_DETAIL_WEIGHT_KINDS_HPP
 #define BALLAST_PARTITION_PACKING_DETAIL_WEIGHT_KINDS_HPP
 
-#include <ballast/core/ids.hpp>
 #include <ballast/core/quantities.hpp>
-#include <ballast/core/uint128.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/packing/detail/sample_worths.hpp>
 #include <ballast/partition/priced_sample.hpp>

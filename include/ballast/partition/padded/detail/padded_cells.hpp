@@ -2,7 +2,6 @@
 #ifndef BALLAST_PARTITION_PADDED_DETAIL_PADDED_CELLS_HPP
 #define BALLAST_PARTITION_PADDED_DETAIL_PADDED_CELLS_HPP
 
-#include <ballast/core/ids.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/partition/padded/padded_lengths.hpp>
 

@@ -2,10 +2,8 @@
 #ifndef BALLAST_PARTITION_PADDED_DETAIL_SHIFT_PADDED_HPP
 #define BALLAST_PARTITION_PADDED_DETAIL_SHIFT_PADDED_HPP
 
-#include <ballast/core/ids.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/random.hpp>
-#include <ballast/core/uint128.hpp>
 #include <ballast/partition/padded/detail/padded_cells.hpp>
 
 #include <algorithm>

@@ -2,9 +2,7 @@
 #ifndef BALLAST_PARTITION_PADDED_DETAIL_TWO_LENGTH_SUM_HPP
 #define BALLAST_PARTITION_PADDED_DETAIL_TWO_LENGTH_SUM_HPP
 
-#include <ballast/core/detail/precedes.hpp>
 #include <ballast/core/quantities.hpp>
-#include <ballast/core/uint128.hpp>
 #include <ballast/partition/padded/padded_lengths.hpp>
 
 #include <algorithm>

@@ -3,7 +3,6 @@
 #define BALLAST_PARTITION_PUBLISHED_DETAIL_ATTENTION_BOUND_HPP
 
 #include <ballast/core/quantities.hpp>
-#include <ballast/core/uint128.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/concepts.hpp>
 #include <ballast/partition/detail/padding/cheapest_chain.hpp>

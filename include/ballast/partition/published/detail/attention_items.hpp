@@ -2,8 +2,6 @@
 #ifndef BALLAST_PARTITION_PUBLISHED_DETAIL_ATTENTION_ITEMS_HPP
 #define BALLAST_PARTITION_PUBLISHED_DETAIL_ATTENTION_ITEMS_HPP
 
-#include <ballast/core/detail/precedes.hpp>
-#include <ballast/core/ids.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/concepts.hpp>

@@ -2,9 +2,7 @@
 #ifndef BALLAST_PARTITION_PUBLISHED_DETAIL_ATTENTION_SEARCH_HPP
 #define BALLAST_PARTITION_PUBLISHED_DETAIL_ATTENTION_SEARCH_HPP
 
-#include <ballast/core/ids.hpp>
 #include <ballast/core/quantities.hpp>
-#include <ballast/core/uint128.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/concepts.hpp>
 #include <ballast/partition/detail/padding/finishing_times.hpp>

@@ -2,10 +2,8 @@
 #ifndef BALLAST_ROUTE_DETAIL_NODES_NODE_VOLUMES_HPP
 #define BALLAST_ROUTE_DETAIL_NODES_NODE_VOLUMES_HPP
 
-#include <ballast/core/detail/precedes.hpp>
-#include <ballast/core/ids.hpp>
-#include <ballast/core/jagged.hpp>
 #include <ballast/core/quantities.hpp>
+#include <ballast/core/jagged.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/route/chunking.hpp>
 #include <ballast/route/placement.hpp>

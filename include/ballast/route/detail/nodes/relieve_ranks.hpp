@@ -2,7 +2,6 @@
 #ifndef BALLAST_ROUTE_DETAIL_NODES_RELIEVE_RANKS_HPP
 #define BALLAST_ROUTE_DETAIL_NODES_RELIEVE_RANKS_HPP
 
-#include <ballast/core/detail/work_budget.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/route/detail/nodes/largest_row.hpp>

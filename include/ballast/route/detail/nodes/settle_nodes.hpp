@@ -2,7 +2,6 @@
 #ifndef BALLAST_ROUTE_DETAIL_NODES_SETTLE_NODES_HPP
 #define BALLAST_ROUTE_DETAIL_NODES_SETTLE_NODES_HPP
 
-#include <ballast/core/detail/work_budget.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/random.hpp>
 #include <ballast/route/detail/nodes/node_assignment.hpp>

@@ -2,7 +2,6 @@
 #ifndef BALLAST_RUNTIME_DETAIL_DATA_DATA_MESSAGE_HPP
 #define BALLAST_RUNTIME_DETAIL_DATA_DATA_MESSAGE_HPP
 
-#include <ballast/core/ids.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/runtime/data/data_step.hpp>

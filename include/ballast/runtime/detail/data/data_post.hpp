@@ -5,9 +5,9 @@
 #include <ballast/comm/comm_failure.hpp>
 #include <ballast/comm/deadline.hpp>
 #include <ballast/comm/point_to_point.hpp>
-#include <ballast/core/detail/concat.hpp>
+#include <ballast/core/contract.hpp>
 #include <ballast/core/detail/wait_clock.hpp>
-#include <ballast/core/ids.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/runtime/detail/data/data_message.hpp>
 

@@ -2,8 +2,8 @@
 #ifndef BALLAST_RUNTIME_DETAIL_DATA_DATA_STATE_HPP
 #define BALLAST_RUNTIME_DETAIL_DATA_DATA_STATE_HPP
 
-#include <ballast/core/detail/concat.hpp>
-#include <ballast/core/digest.hpp>
+#include <ballast/core/contract.hpp>
+#include <ballast/core/random.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/runtime/data/data_deal.hpp>

@@ -3,10 +3,8 @@
 #define BALLAST_RUNTIME_DETAIL_DATA_EPOCH_ORDER_HPP
 
 #include <ballast/core/contract.hpp>
-#include <ballast/core/digest.hpp>
 #include <ballast/core/random.hpp>
 #include <ballast/runtime/data/data_setup.hpp>
-#include <ballast/text/detail/counted.hpp>
 
 #include <algorithm>
 #include <cstddef>

@@ -2,15 +2,14 @@
 #ifndef BALLAST_RUNTIME_DETAIL_DATA_OPEN_WINDOW_HPP
 #define BALLAST_RUNTIME_DETAIL_DATA_OPEN_WINDOW_HPP
 
-#include <ballast/core/digest.hpp>
-#include <ballast/core/quantities.hpp>
 #include <ballast/core/random.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/runtime/data/data_step.hpp>
 #include <ballast/runtime/data/data_windows.hpp>
 #include <ballast/runtime/data/window_problem.hpp>
 #include <ballast/runtime/detail/data/user_call.hpp>
-#include <ballast/text/detail/counted.hpp>
+#include <ballast/core/contract.hpp>
 
 #include <algorithm>
 #include <cstddef>

@@ -2,7 +2,7 @@
 #ifndef BALLAST_RUNTIME_DETAIL_DATA_PLANNED_STEPS_HPP
 #define BALLAST_RUNTIME_DETAIL_DATA_PLANNED_STEPS_HPP
 
-#include <ballast/core/ids.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/runtime/data/data_batch.hpp>
 #include <ballast/runtime/data/data_step.hpp>

@@ -3,13 +3,12 @@
 #define BALLAST_RUNTIME_DETAIL_DATA_PROXY_PEERS_HPP
 
 #include <ballast/comm/point_to_point.hpp>
-#include <ballast/core/detail/concat.hpp>
+#include <ballast/core/contract.hpp>
 #include <ballast/core/detail/wait_clock.hpp>
-#include <ballast/core/ids.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/runtime/detail/data/data_message.hpp>
 #include <ballast/runtime/detail/data/data_post.hpp>
-#include <ballast/text/detail/counted.hpp>
 
 #include <algorithm>
 #include <chrono>

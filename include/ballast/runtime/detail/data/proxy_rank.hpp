@@ -3,9 +3,9 @@
 #define BALLAST_RUNTIME_DETAIL_DATA_PROXY_RANK_HPP
 
 #include <ballast/comm/point_to_point.hpp>
-#include <ballast/core/detail/concat.hpp>
+#include <ballast/core/contract.hpp>
 #include <ballast/core/detail/wait_clock.hpp>
-#include <ballast/core/ids.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/runtime/data/data_proxy.hpp>
 #include <ballast/runtime/data/data_setup.hpp>

@@ -2,12 +2,10 @@
 #ifndef BALLAST_RUNTIME_DETAIL_DATA_USER_CALL_HPP
 #define BALLAST_RUNTIME_DETAIL_DATA_USER_CALL_HPP
 
-#include <ballast/core/detail/concat.hpp>
-#include <ballast/core/detail/thrown_by.hpp>
-#include <ballast/core/quantities.hpp>
+#include <ballast/core/contract.hpp>
 #include <ballast/core/result.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/runtime/detail/thrown_text.hpp>
-#include <ballast/text/detail/counted.hpp>
 
 #include <algorithm>
 #include <cstddef>

@@ -4,12 +4,11 @@
 
 #include <ballast/core/contract.hpp>
 #include <ballast/core/result.hpp>
-#include <ballast/core/uint128.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/runtime/data/data_setup.hpp>
 #include <ballast/runtime/detail/data/data_state.hpp>
 #include <ballast/runtime/detail/data/epoch_order.hpp>
 #include <ballast/runtime/detail/data/open_window.hpp>
-#include <ballast/text/detail/counted.hpp>
 
 #include <cstddef>
 #include <cstdint>

@@ -3,10 +3,8 @@
 #define BALLAST_RUNTIME_DETAIL_PIPELINE_COMING_MESSAGES_HPP
 
 #include <ballast/comm/point_to_point.hpp>
-#include <ballast/core/detail/span_of.hpp>
-#include <ballast/core/ids.hpp>
-#include <ballast/core/jagged.hpp>
 #include <ballast/core/quantities.hpp>
+#include <ballast/core/jagged.hpp>
 #include <ballast/pipeline/schedule.hpp>
 #include <ballast/pipeline/stage_graph.hpp>
 #include <ballast/route/route_plan.hpp>

@@ -2,11 +2,9 @@
 #ifndef BALLAST_RUNTIME_DETAIL_PIPELINE_LINK_ROUTES_HPP
 #define BALLAST_RUNTIME_DETAIL_PIPELINE_LINK_ROUTES_HPP
 
-#include <ballast/core/detail/span_of.hpp>
-#include <ballast/core/digest.hpp>
-#include <ballast/core/ids.hpp>
-#include <ballast/core/jagged.hpp>
 #include <ballast/core/quantities.hpp>
+#include <ballast/core/random.hpp>
+#include <ballast/core/jagged.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/pipeline/stage_graph.hpp>
@@ -15,7 +13,7 @@
 #include <ballast/route/unit_plan.hpp>
 #include <ballast/runtime/detail/pipeline/pipeline_job.hpp>
 #include <ballast/runtime/pipeline_setup.hpp>
-#include <ballast/text/detail/counted.hpp>
+#include <ballast/core/contract.hpp>
 
 #include <cstddef>
 #include <cstdint>

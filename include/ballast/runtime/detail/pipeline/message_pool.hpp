@@ -4,7 +4,7 @@
 
 #include <ballast/comm/point_to_point.hpp>
 #include <ballast/core/detail/message_array.hpp>
-#include <ballast/core/ids.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/route/pack_rows.hpp>
 

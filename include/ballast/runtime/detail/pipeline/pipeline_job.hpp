@@ -2,14 +2,14 @@
 #ifndef BALLAST_RUNTIME_DETAIL_PIPELINE_PIPELINE_JOB_HPP
 #define BALLAST_RUNTIME_DETAIL_PIPELINE_PIPELINE_JOB_HPP
 
-#include <ballast/core/digest.hpp>
-#include <ballast/core/ids.hpp>
+#include <ballast/core/random.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/pipeline/schedule.hpp>
 #include <ballast/pipeline/stage_graph.hpp>
 #include <ballast/runtime/detail/pipeline/pipeline_words.hpp>
 #include <ballast/runtime/pipeline_setup.hpp>
-#include <ballast/text/detail/counted.hpp>
+#include <ballast/core/contract.hpp>
 #include <ballast/topology/process_grid.hpp>
 
 #include <algorithm>

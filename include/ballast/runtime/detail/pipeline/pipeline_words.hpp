@@ -2,8 +2,8 @@
 #ifndef BALLAST_RUNTIME_DETAIL_PIPELINE_PIPELINE_WORDS_HPP
 #define BALLAST_RUNTIME_DETAIL_PIPELINE_PIPELINE_WORDS_HPP
 
-#include <ballast/core/digest.hpp>
-#include <ballast/core/ids.hpp>
+#include <ballast/core/random.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/pipeline/schedule.hpp>
 #include <ballast/pipeline/stage_graph.hpp>
 #include <ballast/topology/process_grid.hpp>

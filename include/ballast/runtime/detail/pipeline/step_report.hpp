@@ -4,7 +4,7 @@
 
 #include <ballast/comm/comm_failure.hpp>
 #include <ballast/comm/concepts.hpp>
-#include <ballast/core/ids.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/runtime/detail/pipeline/pipeline_job.hpp>
 #include <ballast/runtime/detail/thrown_text.hpp>

@@ -2,8 +2,7 @@
 #ifndef BALLAST_RUNTIME_DETAIL_PIPELINE_TASK_ARRAYS_HPP
 #define BALLAST_RUNTIME_DETAIL_PIPELINE_TASK_ARRAYS_HPP
 
-#include <ballast/core/detail/span_of.hpp>
-#include <ballast/core/ids.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/pipeline/schedule.hpp>
 #include <ballast/pipeline/stage_graph.hpp>

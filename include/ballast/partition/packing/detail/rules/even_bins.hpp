@@ -2,8 +2,7 @@
 #ifndef BALLAST_PARTITION_PACKING_DETAIL_RULES_EVEN_BINS_HPP
 #define BALLAST_PARTITION_PACKING_DETAIL_RULES_EVEN_BINS_HPP
 
-#include <ballast/core/ids.hpp>
-#include <ballast/core/ratio.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/partition/capped.hpp>
 #include <ballast/partition/equal_count.hpp>
 #include <ballast/partition/no_length.hpp>

@@ -2,7 +2,7 @@
 #ifndef BALLAST_PARTITION_PACKING_DETAIL_RULES_PADDED_BINS_HPP
 #define BALLAST_PARTITION_PACKING_DETAIL_RULES_PADDED_BINS_HPP
 
-#include <ballast/core/ids.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/partition/packing/detail/rules/ruled_bins.hpp>
 #include <ballast/partition/packing/packing_rules.hpp>
 
