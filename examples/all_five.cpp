@@ -11,7 +11,6 @@
 #include "common/staged_model.hpp"       // defines: staged_model::{microbatch, plan_of, rank_model}
 
 #include <ballast/comm/gather_samples.hpp>
-#include <ballast/comm/run_ranks.hpp>
 #include <ballast/comm/thread_communicator.hpp>
 #include <ballast/cost/cost_literal.hpp>
 #include <ballast/cost/known_models.hpp>

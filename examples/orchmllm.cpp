@@ -11,7 +11,7 @@
 #include "common/multimodal_data.hpp"  // defines: multimodal_data::{read, draw, deal}
 #include "common/phase_model.hpp"      // defines: block::phase_model
 
-#include <ballast/comm/run_ranks.hpp>
+#include <ballast/comm/thread_communicator.hpp>
 #include <ballast/core/random.hpp>
 #include <ballast/cost/flops.hpp>
 #include <ballast/cost/known_models.hpp>

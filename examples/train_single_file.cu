@@ -17,7 +17,7 @@
 #include "train_single_file/kernels.cuh"
 #include "train_single_file/model.cuh"
 
-#include <ballast/comm/concepts.hpp>
+#include <ballast/comm/communicator.hpp>
 #include <ballast/comm/gather_samples.hpp>
 #include <ballast/comm/thread_communicator.hpp>
 #include <ballast/core/quantities.hpp>

@@ -2,7 +2,6 @@
 #include "../common/workloads.hpp"  // defines: bench::lognormal_lengths, ...
 
 #include <benchmark/benchmark.h>
-#include <ballast/comm/run_ranks.hpp>
 #include <ballast/comm/thread_communicator.hpp>
 #include <ballast/partition/longest_processing_time.hpp>
 #include <ballast/partition/partition.hpp>

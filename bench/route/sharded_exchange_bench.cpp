@@ -3,7 +3,6 @@
 #include "../common/workloads.hpp"                     // defines: bench::lognormal_lengths
 
 #include <benchmark/benchmark.h>
-#include <ballast/comm/run_ranks.hpp>
 #include <ballast/comm/thread_communicator.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/cost/cost_literal.hpp>

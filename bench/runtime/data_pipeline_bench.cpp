@@ -2,7 +2,6 @@
 #include "../common/workloads.hpp"  // defines: bench::{lognormal_lengths, transformer_cost}
 
 #include <benchmark/benchmark.h>
-#include <ballast/comm/run_ranks.hpp>
 #include <ballast/comm/thread_communicator.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/random.hpp>

@@ -2,8 +2,7 @@
 #include "../common/pipeline_chain.hpp"  // defines: bench::{pipeline_truth, pipeline_chain, ...}
 
 #include <benchmark/benchmark.h>
-#include <ballast/comm/point_to_point.hpp>
-#include <ballast/comm/run_ranks.hpp>
+#include <ballast/comm/communicator.hpp>
 #include <ballast/comm/thread_communicator.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>

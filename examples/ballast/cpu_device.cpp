@@ -5,7 +5,6 @@
 #include "core_clock.hpp"
 #include "cpu_layer.hpp"
 
-#include <ballast/comm/run_ranks.hpp>
 #include <ballast/comm/thread_communicator.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/random.hpp>

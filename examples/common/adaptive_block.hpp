@@ -7,7 +7,7 @@
 #include "block_weights.hpp"
 #include "ulysses_attention.hpp"
 
-#include <ballast/comm/concepts.hpp>
+#include <ballast/comm/communicator.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/route/placement.hpp>

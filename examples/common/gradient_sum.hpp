@@ -4,7 +4,7 @@
 
 #include "block_math.hpp"
 
-#include <ballast/comm/concepts.hpp>
+#include <ballast/comm/communicator.hpp>
 #include <ballast/core/random.hpp>
 
 #include <bit>

@@ -4,7 +4,7 @@
 
 #include "transformer_block.hpp"
 
-#include <ballast/comm/concepts.hpp>
+#include <ballast/comm/communicator.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/route/ulysses.hpp>
 

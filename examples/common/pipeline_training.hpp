@@ -6,7 +6,6 @@
 #include "gradient_sum.hpp"    // defines: block::sum_over_ranks
 #include "pipeline_model.hpp"  // defines: pipeline_model::{stages, rank_model, ...}
 
-#include <ballast/comm/run_ranks.hpp>
 #include <ballast/comm/thread_communicator.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>

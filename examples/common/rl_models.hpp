@@ -7,7 +7,7 @@
 #include "sharded_block.hpp"
 #include "sharded_timeline.hpp"
 
-#include <ballast/comm/point_to_point.hpp>
+#include <ballast/comm/communicator.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/route/sharded_packs.hpp>
 #include <ballast/runtime/orchestrated_step.hpp>

@@ -6,7 +6,7 @@
 #include "block_math.hpp"
 #include "block_weights.hpp"
 
-#include <ballast/comm/point_to_point.hpp>
+#include <ballast/comm/communicator.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/route/chunking.hpp>
 #include <ballast/route/head_array.hpp>

@@ -7,7 +7,7 @@
 #include "sharded_block.hpp"      // defines: block::sharded_block
 #include "transformer_block.hpp"  // defines: block::transformer_block
 
-#include <ballast/comm/point_to_point.hpp>
+#include <ballast/comm/communicator.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/pipeline/schedule.hpp>

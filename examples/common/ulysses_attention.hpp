@@ -6,7 +6,7 @@
 #include "block_math.hpp"
 #include "block_weights.hpp"
 
-#include <ballast/comm/concepts.hpp>
+#include <ballast/comm/communicator.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/route/ulysses.hpp>

@@ -2,7 +2,7 @@
 #ifndef BALLAST_EXAMPLES_LIBTORCH_TRAINER_JOB_COMMUNICATOR_HPP
 #define BALLAST_EXAMPLES_LIBTORCH_TRAINER_JOB_COMMUNICATOR_HPP
 
-#include <ballast/comm/concepts.hpp>
+#include <ballast/comm/communicator.hpp>
 #include <ballast/comm/mpi_communicator.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>

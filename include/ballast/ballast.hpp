@@ -8,7 +8,6 @@
 /// included by itself.
 
 // IWYU pragma: begin_exports
-#include <ballast/comm/agree.hpp>
 #include <ballast/comm/gather_samples.hpp>
 #include <ballast/cost/cost_model.hpp>
 #include <ballast/cost/cost_literal.hpp>

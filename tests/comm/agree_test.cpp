@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ballast/comm/agree.hpp>
+#include <ballast/comm/gather_samples.hpp>
 
 #include "../support/counted_allocations.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <ballast/comm/run_ranks.hpp>
+#include <ballast/comm/thread_communicator.hpp>
 
 #include <array>
 #include <cstddef>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ballast/comm/call_offers.hpp>
+#include <ballast/comm/collective_check.hpp>
 
 #include <gtest/gtest.h>
 #include <ballast/core/result.hpp>

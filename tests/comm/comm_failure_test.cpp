@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ballast/comm/comm_failure.hpp>
+#include <ballast/comm/communicator.hpp>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

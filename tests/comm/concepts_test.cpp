@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ballast/comm/concepts.hpp>
+#include <ballast/comm/communicator.hpp>
 
 #include <gtest/gtest.h>
 

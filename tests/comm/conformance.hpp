@@ -7,7 +7,7 @@
 
 #include <gtest/gtest.h>
 #include <ballast/comm/collective_check.hpp>
-#include <ballast/comm/concepts.hpp>
+#include <ballast/comm/communicator.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/random.hpp>
 #include <ballast/core/result.hpp>

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ballast/comm/deadline.hpp>  // first: proves it is self-contained
+#include <ballast/comm/communicator.hpp>  // first: proves it is self-contained
 
 #include <gtest/gtest.h>
-#include <ballast/comm/run_ranks.hpp>
 #include <ballast/comm/thread_communicator.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>

@@ -6,7 +6,6 @@
 #include "../support/hand_moved_clock.hpp"
 
 #include <gtest/gtest.h>
-#include <ballast/comm/agree.hpp>
 #include <ballast/comm/gather_samples.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>

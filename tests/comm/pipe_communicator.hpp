@@ -3,7 +3,7 @@
 #define BALLAST_TESTS_COMM_PIPE_COMMUNICATOR_HPP
 
 #include <gtest/gtest.h>
-#include <ballast/comm/comm_failure.hpp>
+#include <ballast/comm/communicator.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
 

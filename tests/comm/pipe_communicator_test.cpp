@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 #include "communicator_suite.hpp"  // defines: ballast_test::{Communicators, conformance}
 
-#include <ballast/comm/concepts.hpp>
+#include <ballast/comm/communicator.hpp>
 
 #include <array>
 #include <chrono>

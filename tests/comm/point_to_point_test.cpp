@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ballast/comm/point_to_point.hpp>
+#include <ballast/comm/communicator.hpp>
 
 #include <gtest/gtest.h>
 #include "../support/hand_moved_clock.hpp"
 #include "pipe_communicator.hpp"
 #include "transfer_checks.hpp"  // defines: ballast_test::transfer_checks
 
-#include <ballast/comm/concepts.hpp>
-#include <ballast/comm/run_ranks.hpp>
 #include <ballast/comm/thread_communicator.hpp>
 #include <ballast/core/random.hpp>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ballast/comm/rank_pair.hpp>
+#include <ballast/comm/communicator.hpp>
 
 #include <gtest/gtest.h>
 #include <ballast/core/quantities.hpp>

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ballast/comm/run_ranks.hpp>
+#include <ballast/comm/thread_communicator.hpp>
 
 #include <gtest/gtest.h>
 
-#include <ballast/comm/concepts.hpp>
+#include <ballast/comm/communicator.hpp>
 
 #include <atomic>
 #include <chrono>

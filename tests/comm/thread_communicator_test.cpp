@@ -5,8 +5,7 @@
 #include <gtest/gtest.h>
 #include "communicator_suite.hpp"  // defines: ballast_test::{Communicators, conformance}
 
-#include <ballast/comm/concepts.hpp>
-#include <ballast/comm/run_ranks.hpp>
+#include <ballast/comm/communicator.hpp>
 #include <ballast/core/random.hpp>
 
 #include <array>

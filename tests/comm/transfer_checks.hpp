@@ -6,7 +6,7 @@
 #include "traffic.hpp"  // defines: ballast_test::{traffic, random_traffic, message}
 
 #include <gtest/gtest.h>
-#include <ballast/comm/point_to_point.hpp>
+#include <ballast/comm/communicator.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/random.hpp>
 #include <ballast/core/result.hpp>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ballast/comm/agree.hpp>
+#include <ballast/comm/gather_samples.hpp>
 #include <ballast/comm/thread_communicator.hpp>
 
 bool agrees()

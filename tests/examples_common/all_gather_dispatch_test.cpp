@@ -5,7 +5,6 @@
 #include "../support/counted_allocations.hpp"
 
 #include <gtest/gtest.h>
-#include <ballast/comm/run_ranks.hpp>
 #include <ballast/comm/thread_communicator.hpp>
 #include <ballast/route/place.hpp>
 #include <ballast/route/route.hpp>

@@ -4,7 +4,6 @@
 #include "../route/sharded_steps.hpp"  // defines: ballast_test::{sharded_case, sharded_arrays, ...}
 
 #include <gtest/gtest.h>
-#include <ballast/comm/run_ranks.hpp>
 #include <ballast/comm/thread_communicator.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/random.hpp>

@@ -2,7 +2,7 @@
 #include <ballast/gpu/copy_engine_options.hpp>
 
 #include <gtest/gtest.h>
-#include <ballast/comm/deadline.hpp>
+#include <ballast/comm/communicator.hpp>
 
 namespace {
 

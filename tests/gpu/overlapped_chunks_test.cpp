@@ -5,7 +5,7 @@
 #include "copy_engine_threads.hpp"  // defines: ballast_test::{cuda_streams, launch, ...}
 
 #include <gtest/gtest.h>
-#include <ballast/comm/comm_failure.hpp>
+#include <ballast/comm/communicator.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/random.hpp>
 #include <ballast/core/result.hpp>

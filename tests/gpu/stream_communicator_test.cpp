@@ -2,7 +2,7 @@
 #include <ballast/gpu/stream_communicator.hpp>  // first: proves it is self-contained
 
 #include <gtest/gtest.h>
-#include <ballast/comm/concepts.hpp>
+#include <ballast/comm/communicator.hpp>
 #include <ballast/comm/thread_communicator.hpp>
 #include <ballast/core/result.hpp>
 

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ballast/comm/mpi_communicator_options.hpp>
+#include <ballast/comm/communicator.hpp>
 
 #include <gtest/gtest.h>
-#include <ballast/comm/deadline.hpp>
 
 #include <limits>
 

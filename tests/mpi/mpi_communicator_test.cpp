@@ -6,7 +6,7 @@
 #include "../comm/out_of_memory.hpp"  // defines: ballast_test::exchange_without_memory
 #include "mpi_world.hpp"  // defines: ballast_test::{over_world, world_barrier, stop_in, ...}
 
-#include <ballast/comm/concepts.hpp>
+#include <ballast/comm/communicator.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What no call of a communicator brings about when it is asked to.
-#include <ballast/comm/detail/mpi/mpi_requests.hpp>
+#include <ballast/comm/detail/mpi_requests.hpp>
 
 #include <gtest/gtest.h>
 #include "mpi_world.hpp"  // defines: ballast_test::{world_barrier, world_rank, world_size, ...}

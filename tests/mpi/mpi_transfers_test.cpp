@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Transfers between two processes.
-#include <ballast/comm/point_to_point.hpp>
+#include <ballast/comm/communicator.hpp>
 
 #include <gtest/gtest.h>
 #include "../comm/transfer_checks.hpp"  // defines: ballast_test::transfer_checks

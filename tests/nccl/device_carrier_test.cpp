@@ -9,7 +9,6 @@
 #include "nccl_ranks.hpp"
 
 #include <gmock/gmock.h>
-#include <ballast/comm/run_ranks.hpp>
 #include <ballast/comm/thread_communicator.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/random.hpp>

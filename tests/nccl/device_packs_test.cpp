@@ -8,7 +8,7 @@
 #include "nccl_ranks.hpp"
 
 #include <gtest/gtest.h>
-#include <ballast/comm/rank_pair.hpp>
+#include <ballast/comm/communicator.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/random.hpp>
 #include <ballast/cuda/device_packs.cuh>

@@ -8,7 +8,7 @@
 #include "../support/time_limits.hpp"
 #include "nccl_ranks.hpp"
 
-#include <ballast/comm/concepts.hpp>
+#include <ballast/comm/communicator.hpp>
 
 #include <algorithm>
 #include <array>

@@ -7,8 +7,7 @@
 #include "../support/toy_pipeline.hpp"  // defines: toy::{draw, chain_job, stage, ...}
 #include "nccl_ranks.hpp"
 
-#include <ballast/comm/point_to_point.hpp>
-#include <ballast/comm/rank_pair.hpp>
+#include <ballast/comm/communicator.hpp>
 #include <ballast/core/random.hpp>
 #include <ballast/gpu/device_allocator.hpp>
 #include <ballast/gpu/nccl_communicator.hpp>

@@ -8,7 +8,7 @@
 #include "../support/time_limits.hpp"
 #include "nccl_ranks.hpp"
 
-#include <ballast/comm/point_to_point.hpp>
+#include <ballast/comm/communicator.hpp>
 #include <ballast/core/random.hpp>
 #include <ballast/gpu/nccl_communicator.hpp>
 #include <ballast/gpu/pinned_allocator.hpp>

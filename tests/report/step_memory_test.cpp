@@ -4,7 +4,6 @@
 #include "../support/orchestrated_steps.hpp"
 #include "../support/prelude.hpp"
 
-#include <ballast/comm/run_ranks.hpp>
 #include <ballast/comm/thread_communicator.hpp>
 #include <ballast/core/random.hpp>
 #include <ballast/core/result.hpp>

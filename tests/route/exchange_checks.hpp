@@ -5,8 +5,7 @@
 #include "../support/hand_moved_clock.hpp"
 
 #include <gtest/gtest.h>
-#include <ballast/comm/point_to_point.hpp>
-#include <ballast/comm/run_ranks.hpp>
+#include <ballast/comm/communicator.hpp>
 #include <ballast/comm/thread_communicator.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>

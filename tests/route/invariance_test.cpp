@@ -5,7 +5,7 @@
 #include "../../examples/common/transformer_block.hpp"
 
 #include <gtest/gtest.h>
-#include <ballast/comm/run_ranks.hpp>
+#include <ballast/comm/thread_communicator.hpp>
 #include <ballast/core/random.hpp>
 #include <ballast/cost/quadratic_cost.hpp>
 #include <ballast/partition/longest_processing_time.hpp>

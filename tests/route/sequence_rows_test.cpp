@@ -4,7 +4,7 @@
 #include "instances.hpp"
 
 #include <gtest/gtest.h>
-#include <ballast/comm/run_ranks.hpp>
+#include <ballast/comm/thread_communicator.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/random.hpp>
 #include <ballast/core/workspace.hpp>

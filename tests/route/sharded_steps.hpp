@@ -5,7 +5,7 @@
 #include "instances.hpp"  // defines: ballast_test::plan_of
 
 #include <gtest/gtest.h>
-#include <ballast/comm/point_to_point.hpp>
+#include <ballast/comm/communicator.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/random.hpp>
 #include <ballast/core/result.hpp>

@@ -5,7 +5,7 @@
 #include "step_arrays.hpp"  // defines: ballast_test::{step_arrays, byte_array}
 
 #include <gtest/gtest.h>
-#include <ballast/comm/point_to_point.hpp>
+#include <ballast/comm/communicator.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/random.hpp>
 #include <ballast/core/workspace.hpp>

@@ -5,8 +5,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <ballast/comm/agree.hpp>
-#include <ballast/comm/run_ranks.hpp>
+#include <ballast/comm/gather_samples.hpp>
 #include <ballast/comm/thread_communicator.hpp>
 #include <ballast/pipeline/order_search.hpp>
 #include <ballast/runtime/microbatch_scheduler.hpp>

@@ -6,9 +6,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <ballast/comm/point_to_point.hpp>
-#include <ballast/comm/rank_pair.hpp>
-#include <ballast/comm/run_ranks.hpp>
+#include <ballast/comm/communicator.hpp>
 #include <ballast/comm/thread_communicator.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/random.hpp>

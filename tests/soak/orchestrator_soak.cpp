@@ -5,7 +5,7 @@
 
 #include "../support/orchestrated_steps.hpp"
 
-#include <ballast/comm/run_ranks.hpp>
+#include <ballast/comm/thread_communicator.hpp>
 #ifdef SOAK_WITH_MPI
 #include <ballast/comm/mpi_communicator.hpp>
 #endif

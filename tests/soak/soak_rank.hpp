@@ -4,7 +4,6 @@
 
 #include "../support/counted_allocations.hpp"
 
-#include <ballast/comm/agree.hpp>
 #include <ballast/comm/gather_samples.hpp>
 #include <ballast/core/random.hpp>
 #include <ballast/core/quantities.hpp>

@@ -4,7 +4,7 @@
 
 #include "../support/counted_allocations.hpp"
 
-#include <ballast/comm/comm_failure.hpp>
+#include <ballast/comm/communicator.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
 

@@ -2,8 +2,8 @@
 // Which threads may call a communicator. What all communicators promise is in comm/conformance.hpp.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <ballast/comm/agree.hpp>
-#include <ballast/comm/run_ranks.hpp>
+#include <ballast/comm/gather_samples.hpp>
+#include <ballast/comm/thread_communicator.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
 

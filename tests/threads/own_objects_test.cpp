@@ -7,7 +7,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <ballast/comm/run_ranks.hpp>
+#include <ballast/comm/thread_communicator.hpp>
 #include <ballast/core/random.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/core/workspace.hpp>

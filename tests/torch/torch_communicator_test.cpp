@@ -7,7 +7,7 @@
 #include <gtest/gtest.h>
 #include "../comm/conformance.hpp"  // defines: ballast_test::conformance
 
-#include <ballast/comm/concepts.hpp>
+#include <ballast/comm/communicator.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cublas.hpp"
 
-#include <ballast/comm/comm_failure.hpp>
+#include <ballast/comm/communicator.hpp>
 #include <ballast/core/result.hpp>
 
 #include <dlfcn.h>

@@ -2,7 +2,7 @@
 #ifndef BALLAST_EXAMPLES_CUDA_MEMORY_HPP
 #define BALLAST_EXAMPLES_CUDA_MEMORY_HPP
 
-#include <ballast/comm/comm_failure.hpp>
+#include <ballast/comm/communicator.hpp>
 #include <ballast/core/result.hpp>
 
 #include <cuda_runtime_api.h>

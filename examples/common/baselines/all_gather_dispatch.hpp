@@ -2,8 +2,8 @@
 #ifndef BALLAST_EXAMPLES_COMMON_BASELINES_ALL_GATHER_DISPATCH_HPP
 #define BALLAST_EXAMPLES_COMMON_BASELINES_ALL_GATHER_DISPATCH_HPP
 
-#include <ballast/comm/agree.hpp>
-#include <ballast/comm/concepts.hpp>
+#include <ballast/comm/gather_samples.hpp>
+#include <ballast/comm/communicator.hpp>
 #include <ballast/core/random.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>

@@ -3,7 +3,7 @@
 #define BALLAST_GPU_COPY_ENGINE_COMMUNICATOR_HPP
 
 #include <ballast/comm/collective_check.hpp>
-#include <ballast/comm/deadline.hpp>
+#include <ballast/comm/communicator.hpp>
 #include <ballast/comm/thread_meeting.hpp>
 #include <ballast/core/contract.hpp>
 #include <ballast/core/quantities.hpp>

@@ -2,7 +2,7 @@
 #ifndef BALLAST_GPU_COPY_ENGINE_OPTIONS_HPP
 #define BALLAST_GPU_COPY_ENGINE_OPTIONS_HPP
 
-#include <ballast/comm/deadline.hpp>
+#include <ballast/comm/communicator.hpp>
 
 #include <chrono>
 

@@ -2,7 +2,7 @@
 #ifndef BALLAST_GPU_CUDA_FAILURE_HPP
 #define BALLAST_GPU_CUDA_FAILURE_HPP
 
-#include <ballast/comm/comm_failure.hpp>
+#include <ballast/comm/communicator.hpp>
 #include <ballast/core/result.hpp>
 
 #include <cuda_runtime_api.h>  // cudaError_t, cudaGetErrorString, cudaGetLastError

@@ -3,9 +3,7 @@
 #define BALLAST_GPU_NCCL_COMMUNICATOR_HPP
 
 #include <ballast/comm/collective_check.hpp>
-#include <ballast/comm/comm_failure.hpp>
-#include <ballast/comm/deadline.hpp>
-#include <ballast/comm/point_to_point.hpp>
+#include <ballast/comm/communicator.hpp>
 #include <ballast/core/contract.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>

@@ -2,11 +2,8 @@
 #ifndef BALLAST_GPU_NCCL_PAIRS_HPP
 #define BALLAST_GPU_NCCL_PAIRS_HPP
 
-#include <ballast/comm/agree.hpp>
-#include <ballast/comm/comm_failure.hpp>
-#include <ballast/comm/deadline.hpp>
-#include <ballast/comm/point_to_point.hpp>
-#include <ballast/comm/rank_pair.hpp>
+#include <ballast/comm/gather_samples.hpp>
+#include <ballast/comm/communicator.hpp>
 #include <ballast/core/contract.hpp>
 #include <ballast/core/random.hpp>
 #include <ballast/core/quantities.hpp>

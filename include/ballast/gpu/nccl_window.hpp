@@ -2,8 +2,7 @@
 #ifndef BALLAST_GPU_NCCL_WINDOW_HPP
 #define BALLAST_GPU_NCCL_WINDOW_HPP
 
-#include <ballast/comm/comm_failure.hpp>
-#include <ballast/comm/deadline.hpp>
+#include <ballast/comm/communicator.hpp>
 #include <ballast/core/contract.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/gpu/detail/stream_wait.hpp>

@@ -2,7 +2,7 @@
 #ifndef BALLAST_GPU_PROCESS_COPY_ENGINE_COMMUNICATOR_HPP
 #define BALLAST_GPU_PROCESS_COPY_ENGINE_COMMUNICATOR_HPP
 
-#include <ballast/comm/concepts.hpp>
+#include <ballast/comm/communicator.hpp>
 #include <ballast/gpu/copy_engine_communicator.hpp>
 #include <ballast/gpu/detail/process_meeting.hpp>
 #include <ballast/gpu/pinned_allocator.hpp>

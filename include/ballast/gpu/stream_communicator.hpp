@@ -2,7 +2,7 @@
 #ifndef BALLAST_GPU_STREAM_COMMUNICATOR_HPP
 #define BALLAST_GPU_STREAM_COMMUNICATOR_HPP
 
-#include <ballast/comm/concepts.hpp>
+#include <ballast/comm/communicator.hpp>
 
 #include <cuda_runtime_api.h>  // cudaStream_t
 

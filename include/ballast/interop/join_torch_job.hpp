@@ -2,8 +2,7 @@
 #ifndef BALLAST_INTEROP_JOIN_TORCH_JOB_HPP
 #define BALLAST_INTEROP_JOIN_TORCH_JOB_HPP
 
-#include <ballast/comm/comm_failure.hpp>
-#include <ballast/comm/deadline.hpp>
+#include <ballast/comm/communicator.hpp>
 #include <ballast/core/contract.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/interop/torch_communicator.hpp>

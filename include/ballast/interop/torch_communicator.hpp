@@ -3,8 +3,7 @@
 #define BALLAST_INTEROP_TORCH_COMMUNICATOR_HPP
 
 #include <ballast/comm/collective_check.hpp>
-#include <ballast/comm/comm_failure.hpp>
-#include <ballast/comm/deadline.hpp>
+#include <ballast/comm/communicator.hpp>
 #include <ballast/core/contract.hpp>
 #include <ballast/core/detail/wait_clock.hpp>
 #include <ballast/core/quantities.hpp>

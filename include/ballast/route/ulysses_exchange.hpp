@@ -3,7 +3,7 @@
 #define BALLAST_ROUTE_ULYSSES_EXCHANGE_HPP
 
 #include <ballast/comm/collective_check.hpp>
-#include <ballast/comm/concepts.hpp>
+#include <ballast/comm/communicator.hpp>
 #include <ballast/core/contract.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>

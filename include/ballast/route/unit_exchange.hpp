@@ -2,7 +2,7 @@
 #ifndef BALLAST_ROUTE_UNIT_EXCHANGE_HPP
 #define BALLAST_ROUTE_UNIT_EXCHANGE_HPP
 
-#include <ballast/comm/point_to_point.hpp>
+#include <ballast/comm/communicator.hpp>
 #include <ballast/core/contract.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>

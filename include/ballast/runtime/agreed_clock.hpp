@@ -2,8 +2,7 @@
 #ifndef BALLAST_RUNTIME_AGREED_CLOCK_HPP
 #define BALLAST_RUNTIME_AGREED_CLOCK_HPP
 
-#include <ballast/comm/comm_failure.hpp>
-#include <ballast/comm/concepts.hpp>
+#include <ballast/comm/communicator.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/core/random.hpp>
 #include <ballast/runtime/detail/gather_alike.hpp>

@@ -2,9 +2,8 @@
 #ifndef BALLAST_RUNTIME_MEASURE_LINKS_HPP
 #define BALLAST_RUNTIME_MEASURE_LINKS_HPP
 
-#include <ballast/comm/agree.hpp>
-#include <ballast/comm/concepts.hpp>
-#include <ballast/comm/point_to_point.hpp>
+#include <ballast/comm/gather_samples.hpp>
+#include <ballast/comm/communicator.hpp>
 #include <ballast/core/contract.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/random.hpp>

@@ -2,7 +2,7 @@
 #ifndef BALLAST_RUNTIME_ORCHESTRATOR_HPP
 #define BALLAST_RUNTIME_ORCHESTRATOR_HPP
 
-#include <ballast/comm/concepts.hpp>
+#include <ballast/comm/communicator.hpp>
 #include <ballast/core/contract.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>

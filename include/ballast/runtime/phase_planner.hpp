@@ -2,7 +2,7 @@
 #ifndef BALLAST_RUNTIME_PHASE_PLANNER_HPP
 #define BALLAST_RUNTIME_PHASE_PLANNER_HPP
 
-#include <ballast/comm/comm_failure.hpp>
+#include <ballast/comm/communicator.hpp>
 #include <ballast/comm/gather_samples.hpp>
 #include <ballast/core/contract.hpp>
 #include <ballast/core/quantities.hpp>

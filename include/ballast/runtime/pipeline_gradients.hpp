@@ -3,9 +3,7 @@
 #define BALLAST_RUNTIME_PIPELINE_GRADIENTS_HPP
 
 #include <ballast/comm/collective_check.hpp>
-#include <ballast/comm/comm_failure.hpp>
-#include <ballast/comm/concepts.hpp>
-#include <ballast/comm/point_to_point.hpp>
+#include <ballast/comm/communicator.hpp>
 #include <ballast/core/contract.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/random.hpp>

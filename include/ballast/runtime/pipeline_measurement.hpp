@@ -2,7 +2,7 @@
 #ifndef BALLAST_RUNTIME_PIPELINE_MEASUREMENT_HPP
 #define BALLAST_RUNTIME_PIPELINE_MEASUREMENT_HPP
 
-#include <ballast/comm/concepts.hpp>
+#include <ballast/comm/communicator.hpp>
 #include <ballast/core/contract.hpp>
 #include <ballast/core/random.hpp>
 #include <ballast/core/quantities.hpp>

@@ -2,7 +2,7 @@
 #ifndef BALLAST_RUNTIME_PIPELINE_SETUP_HPP
 #define BALLAST_RUNTIME_PIPELINE_SETUP_HPP
 
-#include <ballast/comm/rank_pair.hpp>
+#include <ballast/comm/communicator.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/pipeline/schedule.hpp>
 #include <ballast/pipeline/stage_graph.hpp>

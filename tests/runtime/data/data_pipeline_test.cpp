@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ballast/runtime/data/data_pipeline.hpp>
 
-#include <ballast/comm/run_ranks.hpp>
 #include <ballast/comm/thread_communicator.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/random.hpp>

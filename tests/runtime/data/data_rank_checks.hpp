@@ -2,7 +2,7 @@
 #ifndef BALLAST_TESTS_RUNTIME_DATA_DATA_RANK_CHECKS_HPP
 #define BALLAST_TESTS_RUNTIME_DATA_DATA_RANK_CHECKS_HPP
 
-#include <ballast/comm/point_to_point.hpp>
+#include <ballast/comm/communicator.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/runtime/data/data_step.hpp>

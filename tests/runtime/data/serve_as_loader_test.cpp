@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ballast/runtime/data/serve_as_loader.hpp>
 
-#include <ballast/comm/run_ranks.hpp>
 #include <ballast/comm/thread_communicator.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>

@@ -2,8 +2,8 @@
 #ifndef BALLAST_GPU_DETAIL_COPY_ENGINE_MEMBER_HPP
 #define BALLAST_GPU_DETAIL_COPY_ENGINE_MEMBER_HPP
 
-#include <ballast/comm/call_offers.hpp>
-#include <ballast/comm/deadline.hpp>
+#include <ballast/comm/collective_check.hpp>
+#include <ballast/comm/communicator.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/gpu/copy_engine_options.hpp>
 #include <ballast/gpu/cuda_failure.hpp>

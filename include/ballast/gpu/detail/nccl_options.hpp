@@ -3,7 +3,7 @@
 #define BALLAST_GPU_DETAIL_NCCL_OPTIONS_HPP
 
 #include <ballast/comm/collective_check.hpp>
-#include <ballast/comm/comm_failure.hpp>
+#include <ballast/comm/communicator.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/gpu/detail/nccl_queue.hpp>
 

@@ -2,8 +2,7 @@
 #ifndef BALLAST_GPU_DETAIL_NCCL_STREAM_HPP
 #define BALLAST_GPU_DETAIL_NCCL_STREAM_HPP
 
-#include <ballast/comm/comm_failure.hpp>
-#include <ballast/comm/deadline.hpp>
+#include <ballast/comm/communicator.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/gpu/cuda_failure.hpp>

@@ -2,7 +2,7 @@
 #ifndef BALLAST_GPU_DETAIL_NCCL_TRANSFERS_HPP
 #define BALLAST_GPU_DETAIL_NCCL_TRANSFERS_HPP
 
-#include <ballast/comm/point_to_point.hpp>
+#include <ballast/comm/communicator.hpp>
 #include <ballast/core/contract.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>

@@ -2,10 +2,8 @@
 #ifndef BALLAST_GPU_DETAIL_PROCESS_MEETING_HPP
 #define BALLAST_GPU_DETAIL_PROCESS_MEETING_HPP
 
-#include <ballast/comm/call_offers.hpp>
 #include <ballast/comm/collective_check.hpp>
-#include <ballast/comm/comm_failure.hpp>
-#include <ballast/comm/concepts.hpp>
+#include <ballast/comm/communicator.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/gpu/detail/copy_engine_ranks.hpp>

@@ -2,7 +2,7 @@
 #ifndef BALLAST_GPU_DETAIL_PROCESS_RANK_HPP
 #define BALLAST_GPU_DETAIL_PROCESS_RANK_HPP
 
-#include <ballast/comm/comm_failure.hpp>
+#include <ballast/comm/communicator.hpp>
 #include <ballast/core/contract.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>

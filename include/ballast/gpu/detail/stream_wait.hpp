@@ -2,7 +2,7 @@
 #ifndef BALLAST_GPU_DETAIL_STREAM_WAIT_HPP
 #define BALLAST_GPU_DETAIL_STREAM_WAIT_HPP
 
-#include <ballast/comm/deadline.hpp>
+#include <ballast/comm/communicator.hpp>
 #include <ballast/core/contract.hpp>
 #include <ballast/core/detail/wait_clock.hpp>
 

@@ -2,7 +2,7 @@
 #ifndef BALLAST_ROUTE_DETAIL_EXCHANGE_HPP
 #define BALLAST_ROUTE_DETAIL_EXCHANGE_HPP
 
-#include <ballast/comm/concepts.hpp>
+#include <ballast/comm/communicator.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/core/workspace.hpp>
 

@@ -2,7 +2,7 @@
 #ifndef BALLAST_ROUTE_DETAIL_MESSAGE_HEAD_HPP
 #define BALLAST_ROUTE_DETAIL_MESSAGE_HEAD_HPP
 
-#include <ballast/comm/comm_failure.hpp>
+#include <ballast/comm/communicator.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/route/pack_rows.hpp>

@@ -2,7 +2,7 @@
 #ifndef BALLAST_ROUTE_DETAIL_OUTGOING_MESSAGES_HPP
 #define BALLAST_ROUTE_DETAIL_OUTGOING_MESSAGES_HPP
 
-#include <ballast/comm/point_to_point.hpp>
+#include <ballast/comm/communicator.hpp>
 #include <ballast/core/result.hpp>
 
 #include <algorithm>

@@ -2,7 +2,7 @@
 #ifndef BALLAST_RUNTIME_DATA_LOADER_OPTIONS_HPP
 #define BALLAST_RUNTIME_DATA_LOADER_OPTIONS_HPP
 
-#include <ballast/comm/deadline.hpp>
+#include <ballast/comm/communicator.hpp>
 #include <ballast/core/contract.hpp>
 
 #include <algorithm>

@@ -2,7 +2,7 @@
 #ifndef BALLAST_RUNTIME_DATA_SERVE_AS_PROXY_HPP
 #define BALLAST_RUNTIME_DATA_SERVE_AS_PROXY_HPP
 
-#include <ballast/comm/point_to_point.hpp>
+#include <ballast/comm/communicator.hpp>
 #include <ballast/core/contract.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>

@@ -2,7 +2,7 @@
 #ifndef BALLAST_RUNTIME_DETAIL_CHECK_TIMES_HPP
 #define BALLAST_RUNTIME_DETAIL_CHECK_TIMES_HPP
 
-#include <ballast/comm/comm_failure.hpp>
+#include <ballast/comm/communicator.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/runtime/scheduled_step.hpp>

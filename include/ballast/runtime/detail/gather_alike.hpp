@@ -2,10 +2,9 @@
 #ifndef BALLAST_RUNTIME_DETAIL_GATHER_ALIKE_HPP
 #define BALLAST_RUNTIME_DETAIL_GATHER_ALIKE_HPP
 
-#include <ballast/comm/agree.hpp>
+#include <ballast/comm/gather_samples.hpp>
 #include <ballast/comm/collective_check.hpp>
-#include <ballast/comm/comm_failure.hpp>
-#include <ballast/comm/concepts.hpp>
+#include <ballast/comm/communicator.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
 

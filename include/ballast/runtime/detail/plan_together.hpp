@@ -2,8 +2,7 @@
 #ifndef BALLAST_RUNTIME_DETAIL_PLAN_TOGETHER_HPP
 #define BALLAST_RUNTIME_DETAIL_PLAN_TOGETHER_HPP
 
-#include <ballast/comm/comm_failure.hpp>
-#include <ballast/comm/concepts.hpp>
+#include <ballast/comm/communicator.hpp>
 #include <ballast/core/contract.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/core/random.hpp>

@@ -2,7 +2,7 @@
 #ifndef BALLAST_RUNTIME_DETAIL_PLANNED_AHEAD_HPP
 #define BALLAST_RUNTIME_DETAIL_PLANNED_AHEAD_HPP
 
-#include <ballast/comm/concepts.hpp>
+#include <ballast/comm/communicator.hpp>
 #include <ballast/comm/gather_samples.hpp>
 #include <ballast/core/contract.hpp>
 #include <ballast/core/result.hpp>

@@ -2,9 +2,7 @@
 #ifndef BALLAST_RUNTIME_DETAIL_DATA_DATA_POST_HPP
 #define BALLAST_RUNTIME_DETAIL_DATA_DATA_POST_HPP
 
-#include <ballast/comm/comm_failure.hpp>
-#include <ballast/comm/deadline.hpp>
-#include <ballast/comm/point_to_point.hpp>
+#include <ballast/comm/communicator.hpp>
 #include <ballast/core/contract.hpp>
 #include <ballast/core/detail/wait_clock.hpp>
 #include <ballast/core/quantities.hpp>

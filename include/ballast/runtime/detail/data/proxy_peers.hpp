@@ -2,7 +2,7 @@
 #ifndef BALLAST_RUNTIME_DETAIL_DATA_PROXY_PEERS_HPP
 #define BALLAST_RUNTIME_DETAIL_DATA_PROXY_PEERS_HPP
 
-#include <ballast/comm/point_to_point.hpp>
+#include <ballast/comm/communicator.hpp>
 #include <ballast/core/contract.hpp>
 #include <ballast/core/detail/wait_clock.hpp>
 #include <ballast/core/quantities.hpp>

@@ -2,7 +2,7 @@
 #ifndef BALLAST_RUNTIME_DETAIL_PIPELINE_COMING_MESSAGES_HPP
 #define BALLAST_RUNTIME_DETAIL_PIPELINE_COMING_MESSAGES_HPP
 
-#include <ballast/comm/point_to_point.hpp>
+#include <ballast/comm/communicator.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/jagged.hpp>
 #include <ballast/pipeline/schedule.hpp>

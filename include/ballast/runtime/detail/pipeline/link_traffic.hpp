@@ -2,7 +2,7 @@
 #ifndef BALLAST_RUNTIME_DETAIL_PIPELINE_LINK_TRAFFIC_HPP
 #define BALLAST_RUNTIME_DETAIL_PIPELINE_LINK_TRAFFIC_HPP
 
-#include <ballast/comm/point_to_point.hpp>
+#include <ballast/comm/communicator.hpp>
 #include <ballast/core/detail/message_array.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>

@@ -2,8 +2,7 @@
 #ifndef BALLAST_RUNTIME_DETAIL_PIPELINE_STEP_REPORT_HPP
 #define BALLAST_RUNTIME_DETAIL_PIPELINE_STEP_REPORT_HPP
 
-#include <ballast/comm/comm_failure.hpp>
-#include <ballast/comm/concepts.hpp>
+#include <ballast/comm/communicator.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/runtime/detail/pipeline/pipeline_job.hpp>
