@@ -29,8 +29,8 @@
 #include <ballast/cuda/device_sequence_rows.hpp>
 #include <ballast/cuda/repeat_rows.cuh>
 #include <ballast/gpu/copy_engine_communicator.hpp>
-#include <ballast/gpu/pinned_allocator.hpp>
-#include <ballast/gpu/stream_communicator.hpp>
+#include <ballast/gpu/device_memory.hpp>
+#include <ballast/gpu/streams.hpp>
 #include <ballast/partition/longest_processing_time.hpp>
 #include <ballast/report/metrics.hpp>
 #include <ballast/route/head_array.hpp>

@@ -6,7 +6,7 @@
 #include <ballast/cost/flops.hpp>
 #include <ballast/cost/interpolated_throughput.hpp>
 #include <ballast/cuda/device_costs.cuh>
-#include <ballast/gpu/device_array.hpp>
+#include <ballast/gpu/device_memory.hpp>
 
 #include <array>
 #include <cstddef>

@@ -9,7 +9,7 @@
 #include <ballast/cuda/copy_batch.cuh>
 #include <ballast/cuda/reduce_scatter.cuh>
 #include <ballast/gpu/copy_engine_communicator.hpp>
-#include <ballast/gpu/device_array.hpp>
+#include <ballast/gpu/device_memory.hpp>
 #include <ballast/gpu/overlapped_chunks.hpp>
 #include <ballast/route/chunking.hpp>
 

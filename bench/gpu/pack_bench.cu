@@ -5,8 +5,7 @@
 #include <ballast/cuda/device_route.hpp>
 #include <ballast/cuda/prepared_route.cuh>
 #include <ballast/cuda/strided_copy.hpp>
-#include <ballast/gpu/device_array.hpp>
-#include <ballast/gpu/pinned_allocator.hpp>
+#include <ballast/gpu/device_memory.hpp>
 #include <ballast/route/pack_rows.hpp>
 #include <ballast/route/route_plan.hpp>
 #include <ballast/route/row_array.hpp>

@@ -5,8 +5,7 @@
 #include <ballast/cuda/device_heads.hpp>
 #include <ballast/cuda/device_ulysses.cuh>
 #include <ballast/cuda/prepared_heads.cuh>
-#include <ballast/gpu/device_array.hpp>
-#include <ballast/gpu/pinned_allocator.hpp>
+#include <ballast/gpu/device_memory.hpp>
 #include <ballast/route/head_array.hpp>
 #include <ballast/route/pack_heads.hpp>
 #include <ballast/route/ulysses.hpp>

@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 #include <ballast/comm/thread_communicator.hpp>
 #include <ballast/cuda/prepared_heads.cuh>
-#include <ballast/gpu/stream_communicator.hpp>
+#include <ballast/gpu/streams.hpp>
 
 #include <array>
 #include <chrono>

@@ -6,7 +6,7 @@
 #include <cuda_bf16.h>
 #include <gtest/gtest.h>
 #include <ballast/cuda/detail/piece_sums.hpp>
-#include <ballast/gpu/device_array.hpp>
+#include <ballast/gpu/device_memory.hpp>
 
 #include <cstddef>
 #include <cstdint>

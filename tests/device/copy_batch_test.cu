@@ -6,7 +6,7 @@
 #include <ballast/core/contract.hpp>
 #include <ballast/cuda/strided_copy.hpp>
 #include <ballast/cuda/tiled_copies.cuh>
-#include <ballast/gpu/device_array.hpp>
+#include <ballast/gpu/device_memory.hpp>
 
 #include <algorithm>
 #include <cstddef>

@@ -6,9 +6,8 @@
 #include <ballast/cuda/device_heads.hpp>
 #include <ballast/cuda/device_ulysses.cuh>
 #include <ballast/cuda/prepared_heads.cuh>
-#include <ballast/gpu/device_array.hpp>
-#include <ballast/gpu/pinned_allocator.hpp>
-#include <ballast/gpu/side_stream.hpp>
+#include <ballast/gpu/device_memory.hpp>
+#include <ballast/gpu/streams.hpp>
 
 #include <cstddef>
 #include <cstdint>

@@ -8,7 +8,7 @@
 #include <ballast/comm/thread_communicator.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/gpu/copy_engine_communicator.hpp>
-#include <ballast/gpu/device_array.hpp>
+#include <ballast/gpu/device_memory.hpp>
 #include <ballast/route/place.hpp>
 #include <ballast/route/placement.hpp>
 #include <ballast/route/route_plan.hpp>

@@ -6,7 +6,7 @@
 
 #include <gtest/gtest.h>
 #include <ballast/core/quantities.hpp>
-#include <ballast/gpu/device_array.hpp>
+#include <ballast/gpu/device_memory.hpp>
 #include <ballast/route/head_array.hpp>
 #include <ballast/route/pack_heads.hpp>
 #include <ballast/route/sharded_packs.hpp>

@@ -7,9 +7,8 @@
 #include <ballast/cuda/device_route.hpp>
 #include <ballast/cuda/prepared_route.cuh>
 #include <ballast/cuda/row_tables.hpp>
-#include <ballast/gpu/device_array.hpp>
-#include <ballast/gpu/pinned_allocator.hpp>
-#include <ballast/gpu/side_stream.hpp>
+#include <ballast/gpu/device_memory.hpp>
+#include <ballast/gpu/streams.hpp>
 
 #include <cstddef>
 #include <vector>

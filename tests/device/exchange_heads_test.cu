@@ -9,8 +9,7 @@
 #include <gtest/gtest.h>
 #include <ballast/core/random.hpp>
 #include <ballast/gpu/copy_engine_communicator.hpp>
-#include <ballast/gpu/device_array.hpp>
-#include <ballast/gpu/pinned_allocator.hpp>
+#include <ballast/gpu/device_memory.hpp>
 #include <ballast/route/head_array.hpp>
 
 #include <array>

@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <ballast/core/result.hpp>
-#include <ballast/gpu/device_array.hpp>
+#include <ballast/gpu/device_memory.hpp>
 
 #include <cstddef>
 #include <memory>

@@ -10,8 +10,8 @@
 #include <ballast/cuda/device_route.hpp>
 #include <ballast/cuda/row_tables.hpp>
 #include <ballast/cuda/strided_copy.hpp>
-#include <ballast/gpu/device_array.hpp>
-#include <ballast/gpu/side_stream.hpp>
+#include <ballast/gpu/device_memory.hpp>
+#include <ballast/gpu/streams.hpp>
 #include <ballast/route/pack_rows.hpp>
 #include <ballast/route/route_plan.hpp>
 

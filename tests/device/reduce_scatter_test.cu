@@ -8,7 +8,7 @@
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/gpu/copy_engine_communicator.hpp>
-#include <ballast/gpu/device_array.hpp>
+#include <ballast/gpu/device_memory.hpp>
 
 #include <cstddef>
 #include <span>

@@ -6,8 +6,7 @@
 #include <gtest/gtest.h>
 #include <ballast/core/quantities.hpp>
 #include <ballast/cuda/device_sequence_rows.hpp>
-#include <ballast/gpu/device_array.hpp>
-#include <ballast/gpu/pinned_allocator.hpp>
+#include <ballast/gpu/device_memory.hpp>
 #include <ballast/route/sequence_rows.hpp>
 
 #include <cstddef>

@@ -11,7 +11,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <ballast/gpu/copy_engine_communicator.hpp>
-#include <ballast/gpu/pinned_allocator.hpp>
+#include <ballast/gpu/device_memory.hpp>
 #include <ballast/route/place.hpp>
 #include <ballast/route/route_plan.hpp>
 

@@ -9,7 +9,7 @@
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/random.hpp>
 #include <ballast/gpu/copy_engine_communicator.hpp>
-#include <ballast/gpu/device_array.hpp>
+#include <ballast/gpu/device_memory.hpp>
 #include <ballast/partition/longest_processing_time.hpp>
 #include <ballast/topology/bag_layout.hpp>
 

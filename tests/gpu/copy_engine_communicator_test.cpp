@@ -6,7 +6,7 @@
 #include "../support/time_limits.hpp"
 #include "copy_engine_threads.hpp"  // defines: ballast_test::{cuda_streams, launch, ...}
 
-#include <ballast/gpu/stream_communicator.hpp>
+#include <ballast/gpu/streams.hpp>
 
 #include <algorithm>
 #include <array>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ballast/gpu/copy_engine_options.hpp>
+#include <ballast/gpu/copy_engine_communicator.hpp>
 
 #include <gtest/gtest.h>
 #include <ballast/comm/communicator.hpp>

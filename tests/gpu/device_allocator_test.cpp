@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ballast/gpu/device_allocator.hpp>
+#include <ballast/gpu/device_memory.hpp>
 
 #include "../support/cuda_shim.hpp"
 

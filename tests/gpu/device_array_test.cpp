@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ballast/gpu/device_array.hpp>  // first: proves it is self-contained
+#include <ballast/gpu/device_memory.hpp>  // first: proves it is self-contained
 
 #include "../support/cuda_shim.hpp"
 

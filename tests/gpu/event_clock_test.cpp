@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ballast/gpu/event_clock.hpp>
+#include <ballast/gpu/streams.hpp>
 
 #include "copy_engine_threads.hpp"  // defines: ballast_test::cuda_streams
 #include "host_work.hpp"            // defines: ballast_test::host_work

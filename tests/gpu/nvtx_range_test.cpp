@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ballast/gpu/nvtx_range.hpp>  // first: proves it is self-contained
+#include <ballast/gpu/streams.hpp>  // first: proves it is self-contained
 
 #include <gtest/gtest.h>
 

@@ -15,7 +15,7 @@
 #include <ballast/core/random.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/cuda/reduce_scatter.cuh>
-#include <ballast/gpu/stream_communicator.hpp>
+#include <ballast/gpu/streams.hpp>
 
 #include <unistd.h>
 

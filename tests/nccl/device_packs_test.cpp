@@ -12,7 +12,7 @@
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/random.hpp>
 #include <ballast/cuda/device_packs.cuh>
-#include <ballast/gpu/device_allocator.hpp>
+#include <ballast/gpu/device_memory.hpp>
 #include <ballast/gpu/nccl_pairs.hpp>
 #include <ballast/route/sharded_event.hpp>
 #include <ballast/route/sharded_exchange.hpp>

@@ -9,9 +9,8 @@
 
 #include <ballast/comm/communicator.hpp>
 #include <ballast/core/random.hpp>
-#include <ballast/gpu/device_allocator.hpp>
+#include <ballast/gpu/device_memory.hpp>
 #include <ballast/gpu/nccl_communicator.hpp>
-#include <ballast/gpu/pinned_allocator.hpp>
 #include <ballast/runtime/pipeline_calls.hpp>
 #include <ballast/runtime/pipeline_runner.hpp>
 #include <ballast/runtime/pipeline_setup.hpp>

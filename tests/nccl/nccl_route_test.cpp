@@ -19,7 +19,7 @@
 #include <ballast/cuda/route_rows.cuh>
 #include <ballast/cuda/row_tables.hpp>
 #include <ballast/cuda/strided_copy.hpp>
-#include <ballast/gpu/side_stream.hpp>
+#include <ballast/gpu/streams.hpp>
 #include <ballast/route/place.hpp>
 #include <ballast/route/placement.hpp>
 #include <ballast/route/route.hpp>

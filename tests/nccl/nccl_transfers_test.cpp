@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ballast/gpu/detail/nccl_transfers.hpp>
+#include <ballast/gpu/detail/nccl_queue.hpp>
 
 #include <gmock/gmock.h>
 #include "../route/sharded_steps.hpp"  // defines: ballast_test::{random_sharded_step, random_delays, ...}
@@ -11,7 +11,7 @@
 #include <ballast/comm/communicator.hpp>
 #include <ballast/core/random.hpp>
 #include <ballast/gpu/nccl_communicator.hpp>
-#include <ballast/gpu/pinned_allocator.hpp>
+#include <ballast/gpu/device_memory.hpp>
 #include <ballast/route/sharded_exchange.hpp>
 #include <ballast/route/unit_exchange.hpp>
 

@@ -16,7 +16,7 @@
 #include <ballast/cuda/detail/temporary_storage.hpp>
 #include <ballast/cuda/device_heads.hpp>
 #include <ballast/cuda/exchange_heads.cuh>
-#include <ballast/gpu/side_stream.hpp>
+#include <ballast/gpu/streams.hpp>
 #include <ballast/route/head_array.hpp>
 #include <ballast/route/ulysses.hpp>
 #include <ballast/route/ulysses_exchange.hpp>

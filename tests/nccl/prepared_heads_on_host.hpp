@@ -24,7 +24,7 @@
 #include <ballast/cuda/device_heads.hpp>
 #include <ballast/cuda/strided_copy.hpp>
 #include <ballast/cuda/ulysses_tables.hpp>
-#include <ballast/gpu/side_stream.hpp>
+#include <ballast/gpu/streams.hpp>
 #include <ballast/route/head_split.hpp>
 #include <ballast/route/ulysses.hpp>
 

@@ -18,7 +18,7 @@
 #include <ballast/cuda/device_route.hpp>
 #include <ballast/cuda/row_tables.hpp>
 #include <ballast/cuda/strided_copy.hpp>
-#include <ballast/gpu/side_stream.hpp>
+#include <ballast/gpu/streams.hpp>
 
 #include <cstddef>
 #include <cstring>

@@ -4,7 +4,7 @@
 #include "columns.hpp"
 
 #include <ballast/gpu/nccl_communicator.hpp>
-#include <ballast/gpu/pinned_allocator.hpp>
+#include <ballast/gpu/device_memory.hpp>
 
 #include <barrier>
 #include <chrono>

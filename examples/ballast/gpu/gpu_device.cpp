@@ -8,7 +8,7 @@
 #include "gpu_layer_arrays.hpp"
 
 #include <ballast/core/result.hpp>
-#include <ballast/gpu/event_clock.hpp>
+#include <ballast/gpu/streams.hpp>
 
 #include <cuda_runtime_api.h>
 

@@ -4,7 +4,7 @@
 
 #include <ballast/cuda/strided_copy.hpp>
 #include <ballast/cuda/tiled_copies.cuh>
-#include <ballast/gpu/nvtx_range.hpp>
+#include <ballast/gpu/streams.hpp>
 
 #include <cuda_runtime.h>
 

@@ -10,11 +10,8 @@
 #include <ballast/cuda/prepared_route.cuh>
 #include <ballast/cuda/route_rows.cuh>
 #include <ballast/cuda/row_tables.hpp>
-#include <ballast/gpu/cuda_failure.hpp>
-#include <ballast/gpu/device_array.hpp>
-#include <ballast/gpu/pinned_allocator.hpp>
-#include <ballast/gpu/side_stream.hpp>
-#include <ballast/gpu/stream_communicator.hpp>
+#include <ballast/gpu/device_memory.hpp>
+#include <ballast/gpu/streams.hpp>
 #include <ballast/route/route_plan.hpp>
 #include <ballast/route/row_array.hpp>
 

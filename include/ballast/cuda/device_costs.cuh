@@ -6,7 +6,7 @@
 #include <ballast/core/quantities.hpp>
 #include <ballast/cost/cost_model.hpp>
 #include <ballast/cost/saturating_sum.hpp>
-#include <ballast/gpu/nvtx_range.hpp>
+#include <ballast/gpu/streams.hpp>
 
 #include <cuda_runtime.h>
 #include <cub/device/device_histogram.cuh>

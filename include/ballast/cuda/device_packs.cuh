@@ -9,9 +9,7 @@
 #include <ballast/cuda/device_heads.hpp>
 #include <ballast/cuda/device_ulysses.cuh>
 #include <ballast/cuda/prepared_heads.cuh>
-#include <ballast/gpu/cuda_failure.hpp>
-#include <ballast/gpu/device_allocator.hpp>
-#include <ballast/gpu/pinned_allocator.hpp>
+#include <ballast/gpu/device_memory.hpp>
 #include <ballast/route/head_array.hpp>
 #include <ballast/route/sharded_packs.hpp>
 #include <ballast/route/ulysses.hpp>

@@ -7,7 +7,7 @@
 #include <ballast/core/result.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/cuda/row_tables.hpp>
-#include <ballast/gpu/nvtx_range.hpp>
+#include <ballast/gpu/streams.hpp>
 #include <ballast/route/route_plan.hpp>
 #include <ballast/route/row_traffic.hpp>
 

@@ -6,7 +6,7 @@
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/cuda/detail/row_repeats.hpp>
-#include <ballast/gpu/nvtx_range.hpp>
+#include <ballast/gpu/streams.hpp>
 
 #include <cuda_runtime_api.h>  // cudaMemcpyAsync
 

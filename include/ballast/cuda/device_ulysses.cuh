@@ -9,7 +9,7 @@
 #include <ballast/cuda/detail/temporary_storage.hpp>
 #include <ballast/cuda/device_heads.hpp>
 #include <ballast/cuda/ulysses_tables.hpp>
-#include <ballast/gpu/nvtx_range.hpp>
+#include <ballast/gpu/streams.hpp>
 #include <ballast/route/head_split.hpp>
 #include <ballast/route/ulysses.hpp>
 

@@ -9,9 +9,8 @@
 #include <ballast/cuda/device_ulysses.cuh>
 #include <ballast/cuda/prepared_heads.cuh>
 #include <ballast/cuda/strided_copy.hpp>
-#include <ballast/gpu/cuda_failure.hpp>
-#include <ballast/gpu/nvtx_range.hpp>
-#include <ballast/gpu/stream_communicator.hpp>
+#include <ballast/gpu/device_memory.hpp>
+#include <ballast/gpu/streams.hpp>
 #include <ballast/route/head_array.hpp>
 #include <ballast/route/pack_heads.hpp>
 #include <ballast/route/ulysses_exchange.hpp>

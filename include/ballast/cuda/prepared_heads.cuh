@@ -13,8 +13,7 @@
 #include <ballast/cuda/device_heads.hpp>
 #include <ballast/cuda/device_ulysses.cuh>
 #include <ballast/cuda/strided_copy.hpp>
-#include <ballast/gpu/nvtx_range.hpp>
-#include <ballast/gpu/side_stream.hpp>
+#include <ballast/gpu/streams.hpp>
 #include <ballast/route/pack_rows.hpp>
 
 #include <cuda_runtime.h>

@@ -10,8 +10,7 @@
 #include <ballast/cuda/device_route.hpp>
 #include <ballast/cuda/row_tables.hpp>
 #include <ballast/cuda/strided_copy.hpp>
-#include <ballast/gpu/nvtx_range.hpp>
-#include <ballast/gpu/side_stream.hpp>
+#include <ballast/gpu/streams.hpp>
 #include <ballast/route/row_array.hpp>
 
 #include <cuda_runtime.h>

@@ -7,9 +7,8 @@
 #include <ballast/core/result.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/cuda/detail/add_pieces.cuh>
-#include <ballast/gpu/cuda_failure.hpp>
-#include <ballast/gpu/nvtx_range.hpp>
-#include <ballast/gpu/stream_communicator.hpp>
+#include <ballast/gpu/device_memory.hpp>
+#include <ballast/gpu/streams.hpp>
 
 #include <cuda_bf16.h>
 #include <cuda_runtime.h>

@@ -4,7 +4,7 @@
 
 #include <ballast/cuda/detail/row_repeats.hpp>
 #include <ballast/cuda/device_sequence_rows.hpp>
-#include <ballast/gpu/nvtx_range.hpp>
+#include <ballast/gpu/streams.hpp>
 
 #include <cuda_runtime.h>
 

@@ -9,9 +9,8 @@
 #include <ballast/cuda/prepared_route.cuh>
 #include <ballast/cuda/row_tables.hpp>
 #include <ballast/cuda/strided_copy.hpp>
-#include <ballast/gpu/cuda_failure.hpp>
-#include <ballast/gpu/nvtx_range.hpp>
-#include <ballast/gpu/stream_communicator.hpp>
+#include <ballast/gpu/device_memory.hpp>
+#include <ballast/gpu/streams.hpp>
 #include <ballast/route/pack_rows.hpp>
 #include <ballast/route/route.hpp>
 #include <ballast/route/row_array.hpp>

@@ -8,14 +8,10 @@
 #include <ballast/core/random.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
-#include <ballast/gpu/cuda_failure.hpp>
-#include <ballast/gpu/detail/cuda_event.hpp>
+#include <ballast/gpu/device_memory.hpp>
+#include <ballast/gpu/streams.hpp>
 #include <ballast/gpu/detail/nccl_queue.hpp>
-#include <ballast/gpu/detail/nccl_stream.hpp>
-#include <ballast/gpu/detail/nccl_transfers.hpp>
-#include <ballast/gpu/detail/stream_wait.hpp>
 #include <ballast/gpu/nccl_communicator.hpp>
-#include <ballast/gpu/pinned_allocator.hpp>
 
 #include <cuda_runtime_api.h>  // cudaStream_t
 #include <nccl.h>

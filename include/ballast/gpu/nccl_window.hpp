@@ -5,7 +5,7 @@
 #include <ballast/comm/communicator.hpp>
 #include <ballast/core/contract.hpp>
 #include <ballast/core/result.hpp>
-#include <ballast/gpu/detail/stream_wait.hpp>
+#include <ballast/gpu/streams.hpp>
 
 #include <nccl.h>
 

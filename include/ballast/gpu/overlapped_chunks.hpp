@@ -4,9 +4,8 @@
 
 #include <ballast/core/contract.hpp>
 #include <ballast/core/result.hpp>
-#include <ballast/gpu/cuda_failure.hpp>
-#include <ballast/gpu/detail/cuda_event.hpp>
-#include <ballast/gpu/nvtx_range.hpp>
+#include <ballast/gpu/device_memory.hpp>
+#include <ballast/gpu/streams.hpp>
 
 #include <cuda_runtime_api.h>  // cudaStream_t
 

@@ -13,9 +13,8 @@
 #include <ballast/cuda/prepared_heads.cuh>
 #include <ballast/cuda/prepared_route.cuh>
 #include <ballast/cuda/route_rows.cuh>
-#include <ballast/gpu/cuda_failure.hpp>
-#include <ballast/gpu/side_stream.hpp>
-#include <ballast/gpu/stream_communicator.hpp>
+#include <ballast/gpu/device_memory.hpp>
+#include <ballast/gpu/streams.hpp>
 #include <ballast/partition/concepts.hpp>
 #include <ballast/route/head_array.hpp>
 #include <ballast/route/route_plan.hpp>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ballast/cost/quadratic_cost.hpp>
 #include <ballast/cuda/device_costs.cuh>
-#include <ballast/gpu/device_array.hpp>
+#include <ballast/gpu/device_memory.hpp>
 
 #include <cstdio>
 

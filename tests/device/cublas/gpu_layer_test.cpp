@@ -7,7 +7,7 @@
 
 #include <gtest/gtest.h>
 #include <ballast/core/result.hpp>
-#include <ballast/gpu/event_clock.hpp>
+#include <ballast/gpu/streams.hpp>
 
 #include <chrono>
 #include <cstddef>

@@ -5,7 +5,7 @@
 
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
-#include <ballast/gpu/device_allocator.hpp>
+#include <ballast/gpu/device_memory.hpp>
 #include <ballast/gpu/nccl_communicator.hpp>
 #include <ballast/gpu/nccl_pairs.hpp>
 #include <ballast/pipeline/schedule.hpp>

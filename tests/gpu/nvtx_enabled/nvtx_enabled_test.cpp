@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A program of its own: all files of a program are with ranges, or all are without.
 #define BALLAST_NVTX_ENABLED
-#include <ballast/gpu/nvtx_range.hpp>
+#include <ballast/gpu/streams.hpp>
 
 #include <gtest/gtest.h>
 

@@ -5,7 +5,7 @@
 #include <ballast/core/contract.hpp>
 #include <ballast/cuda/detail/device_attribute.hpp>
 #include <ballast/cuda/detail/piece_sums.hpp>
-#include <ballast/gpu/nvtx_range.hpp>
+#include <ballast/gpu/streams.hpp>
 
 #include <cuda_runtime.h>
 

@@ -6,8 +6,8 @@
 #include <ballast/core/result.hpp>
 #include <ballast/cuda/detail/temporary_storage.hpp>
 #include <ballast/cuda/strided_copy.hpp>
-#include <ballast/gpu/cuda_failure.hpp>
-#include <ballast/gpu/side_stream.hpp>
+#include <ballast/gpu/device_memory.hpp>
+#include <ballast/gpu/streams.hpp>
 
 #include <cuda_runtime_api.h>  // cudaStream_t
 

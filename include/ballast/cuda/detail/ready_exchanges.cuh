@@ -4,9 +4,8 @@
 
 #include <ballast/core/detail/message_array.hpp>
 #include <ballast/core/result.hpp>
-#include <ballast/gpu/cuda_failure.hpp>
-#include <ballast/gpu/device_array.hpp>
-#include <ballast/gpu/side_stream.hpp>
+#include <ballast/gpu/device_memory.hpp>
+#include <ballast/gpu/streams.hpp>
 
 #include <cuda_runtime.h>
 
