@@ -35,8 +35,7 @@
 #include <ballast/report/metrics.hpp>
 #include <ballast/route/head_array.hpp>
 #include <ballast/route/row_array.hpp>
-#include <ballast/route/row_carrier.hpp>
-#include <ballast/route/sequence_rows.hpp>
+#include <ballast/route/route.hpp>
 #include <ballast/runtime/step_balancer.cuh>
 #include <ballast/runtime/step_balancer.hpp>
 #include <ballast/text/read_file.hpp>

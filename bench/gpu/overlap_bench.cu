@@ -11,7 +11,7 @@
 #include <ballast/gpu/copy_engine_communicator.hpp>
 #include <ballast/gpu/device_memory.hpp>
 #include <ballast/gpu/overlapped_chunks.hpp>
-#include <ballast/route/chunking.hpp>
+#include <ballast/route/placement.hpp>
 
 #include <barrier>
 #include <cstddef>

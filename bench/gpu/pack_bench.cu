@@ -6,9 +6,8 @@
 #include <ballast/cuda/prepared_route.cuh>
 #include <ballast/cuda/strided_copy.hpp>
 #include <ballast/gpu/device_memory.hpp>
-#include <ballast/route/pack_rows.hpp>
-#include <ballast/route/route_plan.hpp>
 #include <ballast/route/row_array.hpp>
+#include <ballast/route/route_plan.hpp>
 
 #include <chrono>
 #include <cstddef>

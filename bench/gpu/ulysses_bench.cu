@@ -7,7 +7,6 @@
 #include <ballast/cuda/prepared_heads.cuh>
 #include <ballast/gpu/device_memory.hpp>
 #include <ballast/route/head_array.hpp>
-#include <ballast/route/pack_heads.hpp>
 #include <ballast/route/ulysses.hpp>
 
 #include <cuda_bf16.h>

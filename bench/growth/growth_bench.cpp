@@ -33,7 +33,7 @@
 #include <ballast/pipeline/order_microbatches.hpp>
 #include <ballast/pipeline/schedule_policies.hpp>
 #include <ballast/route/node_placement.hpp>
-#include <ballast/route/place.hpp>
+#include <ballast/route/placement.hpp>
 #include <ballast/sharding/hybrid_sharding.hpp>
 #include <ballast/topology/bag_layout.hpp>
 #include <ballast/topology/cluster.hpp>

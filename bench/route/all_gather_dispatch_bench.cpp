@@ -5,7 +5,7 @@
 #include <ballast/comm/thread_communicator.hpp>
 #include <ballast/partition/longest_processing_time.hpp>
 #include <ballast/partition/partition.hpp>
-#include <ballast/route/place.hpp>
+#include <ballast/route/placement.hpp>
 #include <ballast/route/route.hpp>
 
 #include <chrono>

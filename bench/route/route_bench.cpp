@@ -3,8 +3,7 @@
 #include <benchmark/benchmark.h>
 #include <ballast/partition/longest_processing_time.hpp>
 #include <ballast/partition/partition.hpp>
-#include <ballast/route/pack_rows.hpp>
-#include <ballast/route/place.hpp>
+#include <ballast/route/row_array.hpp>
 #include <ballast/route/placement.hpp>
 #include <ballast/route/route_plan.hpp>
 #include <ballast/topology/bag_layout.hpp>

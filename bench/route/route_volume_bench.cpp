@@ -2,9 +2,8 @@
 
 #include <benchmark/benchmark.h>
 #include <ballast/core/random.hpp>
-#include <ballast/route/exchange_cost.hpp>
-#include <ballast/route/place.hpp>
 #include <ballast/route/route_volume.hpp>
+#include <ballast/route/placement.hpp>
 #include <ballast/topology/bag_layout.hpp>
 
 #include <algorithm>

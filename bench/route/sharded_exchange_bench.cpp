@@ -9,7 +9,7 @@
 #include <ballast/route/head_array.hpp>
 #include <ballast/route/sharded_exchange.hpp>
 #include <ballast/route/sharded_packs.hpp>
-#include <ballast/route/ulysses_exchange.hpp>
+#include <ballast/route/ulysses.hpp>
 #include <ballast/sharding/hybrid_sharding.hpp>
 #include <ballast/sharding/sharding_cost.hpp>
 #include <ballast/topology/cluster.hpp>

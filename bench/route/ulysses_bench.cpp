@@ -1,7 +1,6 @@
 #include "../common/workloads.hpp"  // defines: bench::median_seconds
 
 #include <benchmark/benchmark.h>
-#include <ballast/route/pack_heads.hpp>
 #include <ballast/route/ulysses.hpp>
 
 #include <array>

@@ -4,7 +4,7 @@
 
 #include <benchmark/benchmark.h>
 #include <ballast/partition/longest_processing_time.hpp>
-#include <ballast/route/place.hpp>
+#include <ballast/route/placement.hpp>
 #include <ballast/runtime/step_balancer.hpp>
 
 #include <algorithm>

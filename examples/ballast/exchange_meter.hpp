@@ -8,10 +8,8 @@
 
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/workspace.hpp>
-#include <ballast/route/exchange_cost.hpp>
-#include <ballast/route/place.hpp>
-#include <ballast/route/placement.hpp>
 #include <ballast/route/route_volume.hpp>
+#include <ballast/route/placement.hpp>
 #include <ballast/topology/bag_layout.hpp>
 
 #include <algorithm>

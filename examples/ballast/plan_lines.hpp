@@ -3,7 +3,7 @@
 #define BALLAST_EXAMPLES_PLAN_LINES_HPP
 
 #include <ballast/core/quantities.hpp>
-#include <ballast/route/chunking.hpp>
+#include <ballast/route/placement.hpp>
 #include <ballast/topology/bag_layout.hpp>
 #include <ballast/workload/sample_batch.hpp>
 

@@ -9,7 +9,7 @@
 #include "progress.hpp"
 #include "steps.hpp"
 
-#include <ballast/route/exchange_cost.hpp>
+#include <ballast/route/route_volume.hpp>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>

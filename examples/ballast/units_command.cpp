@@ -10,7 +10,7 @@
 
 #include <ballast/core/workspace.hpp>
 #include <ballast/route/placement.hpp>
-#include <ballast/route/unit_placement.hpp>
+#include <ballast/route/unit_plan.hpp>
 #include <ballast/text/excerpt.hpp>
 #include <ballast/workload/sample_batch.hpp>
 

@@ -5,7 +5,6 @@
 #include "job.hpp"
 #include "outcome.hpp"
 
-#include <ballast/route/unit_cost.hpp>
 #include <ballast/route/unit_plan.hpp>
 #include <ballast/topology/process_grid.hpp>
 

@@ -9,7 +9,7 @@
 #include <ballast/core/random.hpp>
 #include <ballast/pipeline/simulate.hpp>
 #include <ballast/pipeline/stage_graph.hpp>
-#include <ballast/route/chunking.hpp>
+#include <ballast/route/placement.hpp>
 #include <ballast/runtime/pipeline_calls.hpp>
 #include <ballast/runtime/pipeline_gradients.hpp>
 #include <ballast/runtime/pipeline_setup.hpp>

@@ -8,9 +8,8 @@
 
 #include <ballast/comm/communicator.hpp>
 #include <ballast/core/result.hpp>
-#include <ballast/route/chunking.hpp>
+#include <ballast/route/placement.hpp>
 #include <ballast/route/head_array.hpp>
-#include <ballast/route/sharded_event.hpp>
 #include <ballast/route/sharded_exchange.hpp>
 #include <ballast/route/sharded_packs.hpp>
 

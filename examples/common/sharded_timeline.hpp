@@ -4,7 +4,7 @@
 
 #include <ballast/core/quantities.hpp>
 #include <ballast/report/chrome_trace.hpp>
-#include <ballast/route/sharded_event.hpp>
+#include <ballast/route/sharded_exchange.hpp>
 #include <ballast/topology/device_groups.hpp>
 
 #include <algorithm>

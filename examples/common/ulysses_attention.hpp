@@ -10,7 +10,6 @@
 #include <ballast/core/result.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/route/ulysses.hpp>
-#include <ballast/route/ulysses_exchange.hpp>
 
 #include <cstddef>
 #include <cstdint>

@@ -7,7 +7,7 @@
 
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/random.hpp>
-#include <ballast/route/chunking.hpp>
+#include <ballast/route/placement.hpp>
 
 #include <algorithm>
 #include <cmath>

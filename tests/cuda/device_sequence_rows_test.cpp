@@ -9,7 +9,7 @@
 #include <ballast/core/random.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/cuda/detail/row_repeats.hpp>
-#include <ballast/route/sequence_rows.hpp>
+#include <ballast/route/row_array.hpp>
 
 #include <cstddef>
 #include <cstdint>

@@ -14,7 +14,6 @@
 #include <ballast/cuda/strided_copy.hpp>
 #include <ballast/cuda/ulysses_tables.hpp>
 #include <ballast/route/head_array.hpp>
-#include <ballast/route/pack_heads.hpp>
 #include <ballast/route/ulysses.hpp>
 
 #include <algorithm>

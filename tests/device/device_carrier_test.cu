@@ -9,11 +9,10 @@
 #include <ballast/core/quantities.hpp>
 #include <ballast/gpu/copy_engine_communicator.hpp>
 #include <ballast/gpu/device_memory.hpp>
-#include <ballast/route/place.hpp>
 #include <ballast/route/placement.hpp>
 #include <ballast/route/route_plan.hpp>
 #include <ballast/route/row_array.hpp>
-#include <ballast/route/row_carrier.hpp>
+#include <ballast/route/route.hpp>
 
 #include <array>
 #include <cstddef>

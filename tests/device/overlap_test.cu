@@ -6,7 +6,7 @@
 
 #include <ballast/cuda/copy_batch.cuh>
 #include <ballast/gpu/copy_engine_communicator.hpp>
-#include <ballast/route/chunking.hpp>
+#include <ballast/route/placement.hpp>
 
 #include <algorithm>
 #include <chrono>

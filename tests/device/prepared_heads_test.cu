@@ -10,7 +10,7 @@
 #include <ballast/core/random.hpp>
 #include <ballast/cuda/device_heads.hpp>
 #include <ballast/route/head_array.hpp>
-#include <ballast/route/pack_heads.hpp>
+#include <ballast/route/ulysses.hpp>
 
 #include <algorithm>
 #include <cstddef>

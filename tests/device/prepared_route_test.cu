@@ -12,7 +12,7 @@
 #include <ballast/cuda/strided_copy.hpp>
 #include <ballast/gpu/device_memory.hpp>
 #include <ballast/gpu/streams.hpp>
-#include <ballast/route/pack_rows.hpp>
+#include <ballast/route/row_array.hpp>
 #include <ballast/route/route_plan.hpp>
 
 #include <algorithm>

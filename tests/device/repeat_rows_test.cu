@@ -7,7 +7,7 @@
 #include <ballast/core/quantities.hpp>
 #include <ballast/cuda/device_sequence_rows.hpp>
 #include <ballast/gpu/device_memory.hpp>
-#include <ballast/route/sequence_rows.hpp>
+#include <ballast/route/row_array.hpp>
 
 #include <cstddef>
 #include <cstdint>

@@ -12,7 +12,7 @@
 #include <gtest/gtest.h>
 #include <ballast/gpu/copy_engine_communicator.hpp>
 #include <ballast/gpu/device_memory.hpp>
-#include <ballast/route/place.hpp>
+#include <ballast/route/placement.hpp>
 #include <ballast/route/route_plan.hpp>
 
 #include <array>

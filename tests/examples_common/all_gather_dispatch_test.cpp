@@ -6,7 +6,7 @@
 
 #include <gtest/gtest.h>
 #include <ballast/comm/thread_communicator.hpp>
-#include <ballast/route/place.hpp>
+#include <ballast/route/placement.hpp>
 #include <ballast/route/route.hpp>
 
 #include <algorithm>

@@ -14,7 +14,7 @@
 #include <ballast/core/workspace.hpp>
 #include <ballast/cuda/reduce_scatter.cuh>
 #include <ballast/gpu/overlapped_chunks.hpp>
-#include <ballast/route/chunking.hpp>
+#include <ballast/route/placement.hpp>
 
 #include <chrono>
 #include <cstddef>

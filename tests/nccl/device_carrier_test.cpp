@@ -21,7 +21,6 @@
 #include <ballast/partition/longest_processing_time.hpp>
 #include <ballast/route/route.hpp>
 #include <ballast/route/row_array.hpp>
-#include <ballast/route/sequence_rows.hpp>
 #include <ballast/runtime/multimodal_samples.hpp>
 #include <ballast/runtime/orchestrator.hpp>
 #include <ballast/runtime/phase.hpp>

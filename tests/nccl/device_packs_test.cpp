@@ -14,7 +14,6 @@
 #include <ballast/cuda/device_packs.cuh>
 #include <ballast/gpu/device_memory.hpp>
 #include <ballast/gpu/nccl_pairs.hpp>
-#include <ballast/route/sharded_event.hpp>
 #include <ballast/route/sharded_exchange.hpp>
 #include <ballast/route/sharded_packs.hpp>
 

@@ -19,7 +19,6 @@
 #include <ballast/gpu/streams.hpp>
 #include <ballast/route/head_array.hpp>
 #include <ballast/route/ulysses.hpp>
-#include <ballast/route/ulysses_exchange.hpp>
 
 #include <array>
 #include <cstddef>

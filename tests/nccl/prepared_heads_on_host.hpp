@@ -25,7 +25,7 @@
 #include <ballast/cuda/strided_copy.hpp>
 #include <ballast/cuda/ulysses_tables.hpp>
 #include <ballast/gpu/streams.hpp>
-#include <ballast/route/head_split.hpp>
+#include <ballast/route/head_array.hpp>
 #include <ballast/route/ulysses.hpp>
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ballast/route/chunking.hpp>
+#include <ballast/route/placement.hpp>
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>

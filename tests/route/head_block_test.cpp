@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ballast/route/head_block.hpp>
+#include <ballast/route/head_array.hpp>
 
 #include <gtest/gtest.h>
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ballast/route/head_split.hpp>
+#include <ballast/route/head_array.hpp>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 #include <ballast/core/random.hpp>
-#include <ballast/route/chunking.hpp>
+#include <ballast/route/placement.hpp>
 
 #include <cstddef>
 #include <cstdint>

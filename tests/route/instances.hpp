@@ -4,7 +4,6 @@
 
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/random.hpp>
-#include <ballast/route/place.hpp>
 #include <ballast/route/placement.hpp>
 #include <ballast/sharding/sharding_plan.hpp>
 #include <ballast/topology/bag_layout.hpp>

@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ballast/route/join_ranks.hpp>  // first: proves it is self-contained
+#include <ballast/route/placement.hpp>  // first: proves it is self-contained
 
 #include <gtest/gtest.h>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/random.hpp>
-#include <ballast/route/place.hpp>
-#include <ballast/route/placement.hpp>
 #include <ballast/topology/bag_layout.hpp>
 
 #include <cstddef>

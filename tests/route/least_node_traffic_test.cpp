@@ -8,7 +8,7 @@
 #include <gtest/gtest.h>
 #include <ballast/core/random.hpp>
 #include <ballast/route/node_placement.hpp>
-#include <ballast/route/place.hpp>
+#include <ballast/route/placement.hpp>
 
 #include <algorithm>
 #include <cstddef>

@@ -6,7 +6,6 @@
 #include <ballast/core/random.hpp>
 #include <ballast/partition/longest_processing_time.hpp>
 #include <ballast/partition/partition.hpp>
-#include <ballast/route/place.hpp>
 #include <ballast/route/placement.hpp>
 #include <ballast/route/route_volume.hpp>
 #include <ballast/topology/bag_layout.hpp>

@@ -6,7 +6,7 @@
 #include "node_job.hpp"
 #include "node_traffic_bound.hpp"
 
-#include <ballast/route/place.hpp>
+#include <ballast/route/placement.hpp>
 
 #include <gtest/gtest.h>
 

@@ -5,8 +5,7 @@
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/partition_plan.hpp>
-#include <ballast/route/detail/nodes/node_volumes.hpp>
-#include <ballast/route/detail/nodes/relieve_ranks.hpp>
+#include <ballast/route/detail/node_assignment.hpp>
 #include <ballast/route/node_placement.hpp>
 #include <ballast/route/placement.hpp>
 #include <ballast/topology/bag_layout.hpp>

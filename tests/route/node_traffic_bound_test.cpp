@@ -4,7 +4,7 @@
 #include "node_job.hpp"
 
 #include <ballast/route/node_placement.hpp>
-#include <ballast/route/place.hpp>
+#include <ballast/route/placement.hpp>
 #include <ballast/workload/synthetic_lengths.hpp>
 
 #include <gtest/gtest.h>

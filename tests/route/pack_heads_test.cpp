@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ballast/route/pack_heads.hpp>
+#include <ballast/route/ulysses.hpp>
 
 #include "bag_arrays.hpp"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ballast/route/pack_rows.hpp>
+#include <ballast/route/row_array.hpp>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ballast/route/place.hpp>
+#include <ballast/route/placement.hpp>
 
 #include "../support/counted_allocations.hpp"
 #include "instances.hpp"
@@ -11,8 +11,6 @@
 #include <ballast/cost/quadratic_cost.hpp>
 #include <ballast/partition/longest_processing_time.hpp>
 #include <ballast/partition/partition.hpp>
-#include <ballast/route/chunking.hpp>
-#include <ballast/route/placement.hpp>
 #include <ballast/route/route_plan.hpp>
 #include <ballast/topology/bag_layout.hpp>
 #include <ballast/topology/cluster.hpp>

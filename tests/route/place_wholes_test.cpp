@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ballast/route/place_wholes.hpp>
+#include <ballast/route/placement.hpp>
 
 #include "../support/counted_allocations.hpp"
 #include "../support/token_ranks.hpp"
@@ -9,8 +9,6 @@
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/random.hpp>
 #include <ballast/core/workspace.hpp>
-#include <ballast/route/place.hpp>
-#include <ballast/route/placement.hpp>
 #include <ballast/topology/bag_layout.hpp>
 
 #include <algorithm>

@@ -3,7 +3,6 @@
 
 #include <gtest/gtest.h>
 #include <ballast/core/quantities.hpp>
-#include <ballast/route/place.hpp>
 #include <ballast/topology/bag_layout.hpp>
 
 #include <array>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ballast/route/place.hpp>
+#include <ballast/route/placement.hpp>
 #include <ballast/route/route_volume.hpp>
 
 #include "../support/counted_allocations.hpp"

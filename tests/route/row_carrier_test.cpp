@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ballast/route/row_carrier.hpp>
+#include <ballast/route/route.hpp>
 
 #include <gtest/gtest.h>
 #include <ballast/comm/thread_communicator.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
-#include <ballast/route/place.hpp>
+#include <ballast/route/placement.hpp>
 #include <ballast/route/route_plan.hpp>
 #include <ballast/route/row_array.hpp>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ballast/route/row_traffic.hpp>
+#include <ballast/route/route_plan.hpp>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ballast/route/sequence_rows.hpp>
+#include <ballast/route/row_array.hpp>
 
 #include "instances.hpp"
 
@@ -9,7 +9,6 @@
 #include <ballast/core/random.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/route/route.hpp>
-#include <ballast/route/row_array.hpp>
 
 #include <cstddef>
 #include <cstdint>

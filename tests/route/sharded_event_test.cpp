@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ballast/route/sharded_event.hpp>
+#include <ballast/route/sharded_exchange.hpp>
 
 #include <gtest/gtest.h>
 #include <ballast/core/quantities.hpp>

@@ -9,12 +9,8 @@
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/random.hpp>
 #include <ballast/core/result.hpp>
-#include <ballast/route/chunking.hpp>
-#include <ballast/route/head_array.hpp>
-#include <ballast/route/head_split.hpp>
-#include <ballast/route/place.hpp>
 #include <ballast/route/placement.hpp>
-#include <ballast/route/sharded_event.hpp>
+#include <ballast/route/head_array.hpp>
 #include <ballast/route/sharded_exchange.hpp>
 #include <ballast/route/sharded_packs.hpp>
 #include <ballast/sharding/sharding_plan.hpp>

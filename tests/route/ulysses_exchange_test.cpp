@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ballast/route/ulysses_exchange.hpp>
+#include <ballast/route/ulysses.hpp>
 
 #include "../support/counted_allocations.hpp"
 #include "bag_arrays.hpp"
@@ -11,7 +11,7 @@
 #include <ballast/core/random.hpp>
 #include <ballast/partition/greedy_knapsack.hpp>
 #include <ballast/partition/partition.hpp>
-#include <ballast/route/place.hpp>
+#include <ballast/route/placement.hpp>
 #include <ballast/topology/bag_layout.hpp>
 
 #include <array>

@@ -10,7 +10,7 @@
 #include <ballast/core/random.hpp>
 #include <ballast/partition/greedy_knapsack.hpp>
 #include <ballast/partition/partition.hpp>
-#include <ballast/route/place.hpp>
+#include <ballast/route/placement.hpp>
 #include <ballast/topology/bag_layout.hpp>
 
 #include <array>

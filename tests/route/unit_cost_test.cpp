@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ballast/route/unit_cost.hpp>
+#include <ballast/route/unit_plan.hpp>
 
 #include <gtest/gtest.h>
 #include "unit_steps.hpp"  // defines: ballast_test::{unit_step, random_unit_step}

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ballast/route/unit_placement.hpp>
+#include <ballast/route/unit_plan.hpp>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

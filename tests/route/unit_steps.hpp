@@ -11,7 +11,6 @@
 #include <ballast/core/workspace.hpp>
 #include <ballast/route/placement.hpp>
 #include <ballast/route/unit_exchange.hpp>
-#include <ballast/route/unit_placement.hpp>
 #include <ballast/route/unit_plan.hpp>
 #include <ballast/topology/process_grid.hpp>
 

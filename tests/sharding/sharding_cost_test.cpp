@@ -8,7 +8,6 @@
 #include <ballast/cost/flops.hpp>
 #include <ballast/cost/latency_fit.hpp>
 #include <ballast/route/head_array.hpp>
-#include <ballast/route/head_split.hpp>
 #include <ballast/route/ulysses.hpp>
 #include <ballast/topology/cluster.hpp>
 

@@ -9,7 +9,7 @@
 #include <ballast/partition/longest_processing_time.hpp>
 #include <ballast/partition/padded_batches.hpp>
 #include <ballast/partition/partition_plan.hpp>
-#include <ballast/route/chunking.hpp>
+#include <ballast/route/placement.hpp>
 #include <ballast/route/row_array.hpp>
 #include <ballast/runtime/multimodal_samples.hpp>
 #include <ballast/runtime/orchestrator.hpp>

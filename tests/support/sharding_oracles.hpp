@@ -6,7 +6,7 @@
 
 #include <gtest/gtest.h>
 #include <ballast/core/quantities.hpp>
-#include <ballast/route/chunking.hpp>
+#include <ballast/route/placement.hpp>
 #include <ballast/sharding/sharding_cost.hpp>
 #include <ballast/sharding/sharding_plan.hpp>
 #include <ballast/topology/device_groups.hpp>

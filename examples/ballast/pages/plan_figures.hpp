@@ -7,7 +7,7 @@
 
 #include <ballast/core/quantities.hpp>
 #include <ballast/report/metrics.hpp>
-#include <ballast/route/exchange_cost.hpp>
+#include <ballast/route/route_volume.hpp>
 
 #include <fmt/format.h>
 

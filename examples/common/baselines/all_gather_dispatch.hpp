@@ -7,10 +7,9 @@
 #include <ballast/core/random.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
-#include <ballast/route/exchange_cost.hpp>
-#include <ballast/route/pack_rows.hpp>
-#include <ballast/route/placement.hpp>
+#include <ballast/route/route_volume.hpp>
 #include <ballast/route/row_array.hpp>
+#include <ballast/route/placement.hpp>
 #include <ballast/topology/cluster.hpp>
 
 #include <algorithm>

@@ -4,7 +4,7 @@
 
 #include <ballast/core/contract.hpp>
 #include <ballast/cuda/strided_copy.hpp>
-#include <ballast/route/chunking.hpp>
+#include <ballast/route/placement.hpp>
 
 #include <cstddef>
 #include <cstdint>

@@ -13,7 +13,6 @@
 #include <ballast/route/head_array.hpp>
 #include <ballast/route/sharded_packs.hpp>
 #include <ballast/route/ulysses.hpp>
-#include <ballast/route/ulysses_exchange.hpp>
 
 #include <cuda_runtime.h>
 

@@ -9,7 +9,6 @@
 #include <ballast/cuda/row_tables.hpp>
 #include <ballast/gpu/streams.hpp>
 #include <ballast/route/route_plan.hpp>
-#include <ballast/route/row_traffic.hpp>
 
 #include <cuda_runtime_api.h>  // cudaMemcpyAsync
 

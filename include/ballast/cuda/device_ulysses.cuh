@@ -10,7 +10,7 @@
 #include <ballast/cuda/device_heads.hpp>
 #include <ballast/cuda/ulysses_tables.hpp>
 #include <ballast/gpu/streams.hpp>
-#include <ballast/route/head_split.hpp>
+#include <ballast/route/head_array.hpp>
 #include <ballast/route/ulysses.hpp>
 
 #include <cuda_runtime.h>

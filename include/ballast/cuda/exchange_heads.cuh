@@ -12,8 +12,7 @@
 #include <ballast/gpu/device_memory.hpp>
 #include <ballast/gpu/streams.hpp>
 #include <ballast/route/head_array.hpp>
-#include <ballast/route/pack_heads.hpp>
-#include <ballast/route/ulysses_exchange.hpp>
+#include <ballast/route/ulysses.hpp>
 
 #include <cuda_runtime.h>
 

@@ -14,7 +14,7 @@
 #include <ballast/cuda/device_ulysses.cuh>
 #include <ballast/cuda/strided_copy.hpp>
 #include <ballast/gpu/streams.hpp>
-#include <ballast/route/pack_rows.hpp>
+#include <ballast/route/row_array.hpp>
 
 #include <cuda_runtime.h>
 

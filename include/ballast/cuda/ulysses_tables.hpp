@@ -4,8 +4,8 @@
 
 #include <ballast/core/contract.hpp>
 #include <ballast/core/quantities.hpp>
-#include <ballast/route/chunking.hpp>
-#include <ballast/route/head_split.hpp>
+#include <ballast/route/placement.hpp>
+#include <ballast/route/head_array.hpp>
 #include <ballast/route/ulysses.hpp>
 
 #include <cstdint>

@@ -1,29 +1,244 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_ROUTE_NODE_PLACEMENT_HPP
-#define BALLAST_ROUTE_NODE_PLACEMENT_HPP
+#pragma once
 
-#include <ballast/core/contract.hpp>
 #include <ballast/core/quantities.hpp>
-#include <ballast/core/result.hpp>
 #include <ballast/core/workspace.hpp>
-#include <ballast/partition/partition_plan.hpp>
-#include <ballast/route/detail/nodes/node_assignment.hpp>
-#include <ballast/route/detail/nodes/node_volumes.hpp>
-#include <ballast/route/detail/nodes/relieve_ranks.hpp>
-#include <ballast/route/detail/nodes/settle_nodes.hpp>
-#include <ballast/route/placement.hpp>
-#include <ballast/topology/bag_layout.hpp>
-#include <ballast/topology/cluster.hpp>
-
+#include <ballast/route/detail/node_assignment.hpp>
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <ballast/core/random.hpp>
+#include <bit>
+#include <ballast/core/contract.hpp>
+#include <ballast/core/result.hpp>
+#include <ballast/partition/partition_plan.hpp>
+#include <ballast/route/placement.hpp>
+#include <ballast/topology/bag_layout.hpp>
+#include <ballast/topology/cluster.hpp>
 #include <vector>
 
 namespace ballast::inline v0 {
 
 namespace detail {
+
+/// Calls visit(node, kept) for every node that has tokens of a batch, in node order.
+template <class Visit>
+void for_each_node_of(node_volumes const& volumes, std::size_t batch, Visit const& visit)
+{
+  auto const all = volumes.of_batch(batch);
+  for (std::size_t at = 0; at < all.size();) {
+    std::uint32_t const node = volumes.node_of_rank(all[at].peer);
+    tokens kept = 0;
+    for (; at < all.size() && volumes.node_of_rank(all[at].peer) == node; ++at) {
+      kept += all[at].count;
+    }
+    visit(node, kept);
+  }
+}
+
+/// Places all batches: the rank that would send most gets, on its node, the batch to which it would
+/// send most, and so on. If every batch had tokens of one rank of a node only, nothing would be
+/// better for that node by itself: each step takes what the largest row can lose at most.
+///
+/// Complexity  O((E + ranks + batches) log ranks) for E pairs of a rank and a batch.
+inline void place_for_worst(node_assignment& where, workspace& memory)
+{
+  node_volumes const& volumes = where.volumes();
+  auto scratch = memory.open();
+  std::span<std::size_t> const next = scratch.take<std::size_t>(volumes.ranks());
+  std::fill(next.begin(), next.end(), 0);
+
+  auto const place_for_rank = [&](std::size_t rank) {
+    std::uint32_t const node = volumes.node_of_rank(rank);
+    auto const list = volumes.of_rank(rank);
+    for (std::size_t& at = next[rank]; at < list.size(); ++at) {
+      std::uint32_t const batch = list[at].peer;
+      if (where.node_of(batch) == node_assignment::nowhere &&
+          where.has_room(node, volumes.kind_of(batch))) {
+        where.place(batch, node);
+        return true;
+      }
+    }
+    return false;
+  };
+  auto const place_where_most_stays = [&](std::size_t batch) {
+    if (where.node_of(batch) != node_assignment::nowhere) { return false; }
+    std::uint32_t best = node_assignment::nowhere;
+    tokens most = 0;
+    for_each_node_of(volumes, batch, [&](std::uint32_t node, tokens kept) {
+      if (kept > most && where.has_room(node, volumes.kind_of(batch))) {
+        most = kept;
+        best = node;
+      }
+    });
+    if (best != node_assignment::nowhere) { where.place(batch, best); }
+    return best != node_assignment::nowhere;
+  };
+  while (where.largest() != largest_row::least) {
+    std::size_t const row = where.worst_row();
+    bool const placed =
+        row < volumes.ranks() ? place_for_rank(row) : place_where_most_stays(row - volumes.ranks());
+    if (!placed) { where.retire(row); }
+  }
+
+  for (std::size_t batch = 0; batch < volumes.batches(); ++batch) {  // from which nobody gains
+    if (where.node_of(batch) == node_assignment::nowhere &&
+        where.has_room(volumes.home_of(batch), volumes.kind_of(batch))) {
+      where.place(batch, volumes.home_of(batch));
+    }
+  }
+  std::span<std::size_t> const room = scratch.take<std::size_t>(volumes.kinds());  // node, by kind
+  std::fill(room.begin(), room.end(), 0);
+  for (std::size_t batch = 0; batch < volumes.batches(); ++batch) {
+    if (where.node_of(batch) != node_assignment::nowhere) { continue; }
+    std::uint32_t const kind = volumes.kind_of(batch);
+    while (!where.has_room(room[kind], kind)) { ++room[kind]; }
+    where.place(batch, room[kind]);
+  }
+  where.compare_all_rows();
+}
+
+/// Exchanges batches of two nodes while that makes the largest row smaller: of all exchanges that
+/// bring a batch to the node where it helps that row, the one that leaves the rows that it changes
+/// lowest.
+///
+/// In, out     left: one step is an exchange that was looked at.
+inline void exchange_for_worst(node_assignment& where, work_budget& left)
+{
+  node_volumes const& volumes = where.volumes();
+  while (!left.spent()) {
+    tokens best = where.largest();
+    std::size_t brought = volumes.batches();
+    std::size_t replaced = volumes.batches();
+    auto const try_all = [&](std::size_t batch, std::size_t node) {
+      for (std::uint32_t const other : where.batches_on(node, volumes.kind_of(batch))) {
+        if (left.spent()) { return; }
+        left.spend(1);
+        tokens const after = where.largest_after_swap(batch, other);
+        if (after < best) {
+          best = after;
+          brought = batch;
+          replaced = other;
+        }
+      }
+    };
+    std::size_t const row = where.worst_row();
+    if (row < volumes.ranks()) {
+      tokens const before = where.largest();
+      std::uint32_t const node = volumes.node_of_rank(row);
+      for (batch_volume const& each : volumes.of_rank(row)) {
+        if (before - each.count >= best) { break; }  // nor do those of which it has less
+        if (where.node_of(each.peer) != node) { try_all(each.peer, node); }
+      }
+    } else {
+      std::size_t const batch = row - volumes.ranks();
+      if (volumes.kind_of(batch) == node_volumes::none) { return; }
+      for_each_node_of(volumes, batch, [&](std::uint32_t node, tokens) {
+        if (where.node_of(batch) != node) { try_all(batch, node); }
+      });
+    }
+    if (brought == volumes.batches()) { return; }
+    where.swap(brought, replaced);
+  }
+}
+
+/// Looks for a placement whose rows are all at most `target`, from where exchanges of the largest
+/// row stand still: exchanges drawn at random, half of them to relieve that row. A row costs the
+/// square of what it has above 31/32 of the target, so that rows near it count too; an exchange may
+/// raise the sum by a part of it that shrinks to nothing.
+///
+/// In, out     left: one step is an exchange that was drawn.
+/// Returns     whether it found one; where it did not, `where` is anything.
+/// Source      the acceptance is that of G. Dueck, T. Scheuer, "Threshold Accepting", Journal of
+///             Computational Physics 90, 1990.
+[[nodiscard]] inline bool settle_below(node_assignment& where, tokens target, random_source& random,
+                                       work_budget& left)
+{
+  node_volumes const& volumes = where.volumes();
+  // Squares of up to 2^24 units, so that a sum over ranks fits.
+  auto const bits = static_cast<int>(std::bit_width(static_cast<std::uint64_t>(where.largest())));
+  int const shift = std::max(0, bits - 24);
+  auto const price = [floor = target - target / 32, shift](tokens volume) {
+    // Rows after an exchange may be far larger than any is now.
+    auto const over =
+        std::min<std::int64_t>(std::max<tokens>(0, volume - floor) >> shift, std::int64_t{1} << 25);
+    return over * over;
+  };
+  std::int64_t sum = where.sum_of_rows(price);
+  auto const colder = static_cast<std::int64_t>(8 * volumes.ranks());
+  auto const given = static_cast<std::int64_t>(left.left());
+  while (where.largest() > target) {
+    if (left.spent()) { return false; }
+    auto const warm = static_cast<std::int64_t>(left.left());
+    left.spend(1);
+    std::size_t const row = where.worst_row();
+    std::size_t batch = random.below(volumes.batches());
+    std::size_t node = volumes.home_of(random.below(volumes.batches()));
+    if (random.below(2) == 0 && row < volumes.ranks()) {
+      auto const list = volumes.of_rank(row);
+      if (list.empty()) { return false; }
+      batch = list[random.below(list.size())].peer;
+      node = volumes.node_of_rank(row);
+    }
+    if (volumes.kind_of(batch) == node_volumes::none || where.node_of(batch) == node) { continue; }
+    auto const others = where.batches_on(node, volumes.kind_of(batch));
+    if (others.empty()) { continue; }
+    std::size_t const other = others[random.below(others.size())];
+    std::int64_t const growth = where.growth_after_swap(batch, other, price);
+    // At first 32 times the mean of a row: steps differ by that, however many rows there are.
+    auto const draw = static_cast<std::int64_t>(random.below(256)) * warm / given;
+    if (growth <= sum / colder * draw) {
+      where.swap(batch, other);
+      sum += growth;
+    }
+  }
+  return true;
+}
+
+/// Lowers the largest row by settle_below, in shares of it that halve where that fails, and leaves
+/// the best placement found. In a large job so few draws reach no row twice, and nothing is done.
+///
+/// Shapes      best[m]: scratch.
+inline void settle_lower(node_assignment& where, std::span<std::uint32_t> best, std::uint64_t work)
+{
+  node_volumes const& volumes = where.volumes();
+  constexpr std::uint64_t draws_per_rank = 32;
+  work = std::min(work, std::uint64_t{1} << 48);  // so that products fit
+  work_budget left(std::min(work, work * draws_per_rank / volumes.ranks()));
+  std::uint64_t const per_target = left.left() / 8;
+  if (per_target < volumes.ranks()) { return; }
+  auto const store = [&] {
+    for (std::size_t batch = 0; batch < best.size(); ++batch) {
+      best[batch] = where.node_of(batch);
+    }
+  };
+  auto const restore = [&] {
+    where.clear();
+    for (std::size_t batch = 0; batch < best.size(); ++batch) {
+      if (volumes.kind_of(batch) != node_volumes::none) { where.place(batch, best[batch]); }
+    }
+  };
+  random_source random(20240607);
+  store();
+  tokens least = where.largest();
+  for (tokens share = 16; share <= 1024 && least > 0 && !left.spent(); share *= 2) {
+    while (!left.spent()) {
+      tokens const target = least - std::max<tokens>(1, least / share);
+      work_budget of_target(std::min(left.left(), per_target));
+      std::uint64_t const given = of_target.left();
+      bool const found = settle_below(where, target, random, of_target);
+      left.spend(given - of_target.left());
+      if (!found) {
+        restore();
+        break;
+      }
+      exchange_for_worst(where, left);
+      least = where.largest();
+      store();
+    }
+  }
+}
 
 /// Gives every batch a bag of its kind on its node: of all pairs of a batch and a bag, the one
 /// where most tokens come from the bag's own GPUs, and so on with what is left; batches without a
@@ -222,5 +437,3 @@ inline result<void> place_by_node_into(node_placement& placed, workspace& memory
 }
 
 }  // namespace ballast::inline v0
-
-#endif  // BALLAST_ROUTE_NODE_PLACEMENT_HPP

@@ -1,20 +1,70 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_ROUTE_ROUTE_PLAN_HPP
-#define BALLAST_ROUTE_ROUTE_PLAN_HPP
+#pragma once
 
 #include <ballast/core/contract.hpp>
 #include <ballast/core/quantities.hpp>
+#include <ballast/route/placement.hpp>
+#include <algorithm>
+#include <concepts>
+#include <cstddef>
 #include <ballast/core/random.hpp>
 #include <ballast/core/jagged.hpp>
-#include <ballast/route/detail/overlaps.hpp>
-#include <ballast/route/placement.hpp>
-
-#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <vector>
 
 namespace ballast::inline v0 {
+
+namespace detail {
+
+/// Consecutive tokens of a sample that are consecutive in both of two placements: `count` of them,
+/// from row `from_row` of rank `from` to row `to_row` of rank `to`.
+struct token_overlap {
+  rank_id from{};
+  rank_id to{};
+  tokens from_row = 0;
+  tokens to_row = 0;
+  tokens count = 0;
+
+  friend constexpr bool operator==(token_overlap const&, token_overlap const&) = default;
+};
+
+/// Calls visit(token_overlap) for the overlaps of two placements, sample by sample and in token
+/// order: so all ranks visit them in the same order without communication.
+///
+/// Expects     placements of the same samples over the same number of ranks.
+/// Ensures     the overlaps of a sample, in order, are its tokens, each once
+/// Complexity  O(samples + pieces of both).
+template <std::invocable<token_overlap const&> Visit>
+void for_each_overlap(placement const& from, placement const& to, Visit&& visit)
+{
+  BALLAST_EXPECTS(from.size() == to.size(), "one placement has ", counted(from.size(), "sample"),
+                  " and the other ", to.size());
+  BALLAST_EXPECTS(from.ranks() == to.ranks(), "one placement is over ",
+                  counted(from.ranks(), "rank"), " and the other over ", to.ranks());
+  for (std::size_t sample = 0; sample < from.size(); ++sample) {
+    auto const id = to_id<sample_id>(sample);
+    BALLAST_EXPECTS(from.length(id) == to.length(id), "sample ", sample, " has ",
+                    counted(from.length(id), "token"), " in one placement and ", to.length(id),
+                    " in the other");
+    auto const sources = from[id];
+    auto const targets = to[id];
+    auto source = sources.begin();
+    auto target = targets.begin();
+    while (source != sources.end()) {
+      tokens const first = std::max(source->first, target->first);
+      tokens const source_end = source->first + source->count;
+      tokens const target_end = target->first + target->count;
+      tokens const end = std::min(source_end, target_end);
+      visit(token_overlap{source->rank, target->rank, source->row + first - source->first,
+                          target->row + first - target->first, end - first});
+      if (source_end == end) { ++source; }
+      if (target_end == end) { ++target; }
+    }
+  }
+}
+
+}  // namespace detail
 
 /// Consecutive rows of a rank's arrays.
 struct row_range {
@@ -142,6 +192,24 @@ inline void plan_route_into(route_plan& plan, placement const& from, placement c
   return plan;
 }
 
-}  // namespace ballast::inline v0
+/// What the host must know of one rank's part in an exchange of rows; the host need not reach the
+/// rows themselves.
+///
+/// Shapes      sent[ranks], received[ranks]: rows to each peer and from each peer, 0 for the rank
+///             itself.
+struct row_traffic {
+  rank_id rank{};
+  tokens rows_before = 0;  ///< of the rank's arrays, before the exchange
+  tokens rows_after = 0;   ///< and after it
+  std::span<tokens const> sent;
+  std::span<tokens const> received;
+  std::uint64_t plan = 0;  ///< a word of the plan and its direction, the same on every rank
 
-#endif  // BALLAST_ROUTE_ROUTE_PLAN_HPP
+  /// The traffic of the reverse exchange.
+  [[nodiscard]] row_traffic reversed() const
+  {
+    return {rank, rows_after, rows_before, received, sent, ~plan};
+  }
+};
+
+}  // namespace ballast::inline v0

@@ -1,20 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_ROUTE_ULYSSES_HPP
-#define BALLAST_ROUTE_ULYSSES_HPP
+#pragma once
 
 #include <ballast/core/contract.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/random.hpp>
-#include <ballast/route/chunking.hpp>
+#include <ballast/route/placement.hpp>
 #include <ballast/route/head_array.hpp>
-#include <ballast/route/head_split.hpp>
-
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <span>
 #include <vector>
+#include <cstring>
+#include <utility>
+#include <ballast/comm/collective_check.hpp>
+#include <ballast/comm/communicator.hpp>
+#include <ballast/core/result.hpp>
+#include <ballast/core/workspace.hpp>
+#include <ballast/route/route.hpp>
+#include <ballast/route/row_array.hpp>
+#include <array>
 
 namespace ballast::inline v0 {
 
@@ -267,6 +273,368 @@ class ulysses_plan {
   head_split split_{.query_heads = 0, .gpus = 0};
 };
 
-}  // namespace ballast::inline v0
+/// Returns the bytes of the message between two GPUs that holds the tokens of one with the heads of
+/// the other: to the heads' GPU before attention, back to the tokens' GPU after it.
+///
+/// A message has a block for each array, in the order of the arrays. A block is
+/// [rows(of_tokens)][share of of_heads][head_bytes], and zeros up to a multiple of
+/// message_alignment.
+[[nodiscard]] inline std::size_t message_bytes(ulysses_plan const& plan, std::uint32_t of_tokens,
+                                               std::uint32_t of_heads,
+                                               std::span<head_array const> arrays)
+{
+  std::size_t bytes = 0;
+  for (head_array const& array : arrays) {
+    bytes += block_of(plan.split(), plan.rows(of_tokens), of_heads, array.shape).room();
+  }
+  return bytes;
+}
 
-#endif  // BALLAST_ROUTE_ULYSSES_HPP
+namespace detail {
+
+enum class block_side { own_tokens, own_heads };
+
+/// Calls visit(peer, head_array, head_block) for every block of the messages between one GPU and
+/// its peers, peer by peer and array by array, and for the blocks that stay on the GPU, which take
+/// no room in messages.
+///
+/// The blocks are either the GPU's own tokens with each peer's heads, or each peer's tokens with
+/// the GPU's own heads. Each message begins with `head` bytes that are not its own.
+template <class Visit>
+void walk_blocks(ulysses_plan const& plan, std::uint32_t gpu, block_side side,
+                 std::span<head_array const> arrays, std::size_t head, Visit const& visit)
+{
+  std::size_t offset = 0;
+  for (std::uint32_t peer = 0; peer < plan.gpus(); ++peer) {
+    std::size_t before = peer == gpu ? 0 : head;
+    std::uint32_t const of_tokens = side == block_side::own_tokens ? gpu : peer;
+    std::uint32_t const of_heads = side == block_side::own_tokens ? peer : gpu;
+    for (head_array const& array : arrays) {
+      head_block block = block_of(plan.split(), plan.rows(of_tokens), of_heads, array.shape);
+      if (block.is_empty()) { continue; }
+      offset += std::exchange(before, 0);
+      block.offset = offset;
+      visit(peer, array, block);
+      if (peer != gpu) { offset += block.room(); }
+    }
+  }
+}
+
+/// Copies `rows` runs of `run` bytes, which may be 0. Runs begin a stride apart.
+inline void copy_runs(std::byte* to, std::size_t to_stride, std::byte const* from,
+                      std::size_t from_stride, std::size_t run, tokens rows)
+{
+  auto const count = static_cast<std::size_t>(rows);
+  if (run == 0) { return; }
+  if (to_stride == run && from_stride == run) {
+    std::memcpy(to, from, run * count);
+    return;
+  }
+  for (std::size_t row = 0; row < count; ++row) {
+    std::memcpy(to + row * to_stride, from + row * from_stride, run);
+  }
+}
+
+/// Copies `rows` runs into tokens with all heads; a head that an earlier GPU has too is added to
+/// what is there.
+inline void place_runs(head_array const& array, head_block const& block, std::byte* to,
+                       std::byte const* from, tokens rows)
+{
+  if (block.shared > 0) {
+    for (std::size_t row = 0; row < static_cast<std::size_t>(rows); ++row) {
+      array.add(to + row * block.row, from + row * block.run, block.shared);
+    }
+  }
+  copy_runs(to + block.shared, block.row, from + block.shared, block.run, block.run - block.shared,
+            rows);
+}
+
+/// Writes the zeros after a block, so that every byte of a message is written.
+inline void pad_block(head_block const& block, std::byte* message)
+{
+  std::size_t const padding = block.room() - block.bytes();
+  if (padding > 0) { std::memset(message + block.bytes(), 0, padding); }
+}
+
+}  // namespace detail
+
+/// Copies a GPU's tokens into messages, for each peer with the peer's heads. This function and the
+/// next three are the references of the device's, which make the same bytes.
+///
+/// Shapes      messages: message_bytes(plan, gpu, peer, arrays) for each peer in order, none for
+///             the GPU itself; and `head` bytes more for each that has any, which are left alone.
+/// Complexity  one copy of the bytes, in runs of a share of the heads, or in one where the share is
+///             all heads; O(GPUs x arrays) beside that.
+inline void pack_to_heads(ulysses_plan const& plan, std::uint32_t gpu,
+                          std::span<head_array const> arrays, std::span<std::byte> messages,
+                          std::size_t head = 0)
+{
+  using namespace detail;
+  walk_blocks(plan, gpu, block_side::own_tokens, arrays, head,
+              [&](std::uint32_t peer, head_array const& array, head_block const& block) {
+                if (peer == gpu) { return; }
+                std::byte* const message = messages.data() + block.offset;
+                copy_runs(message, block.run, array.from.data() + block.first, block.row, block.run,
+                          block.rows);
+                pad_block(block, message);
+              });
+}
+
+/// Copies the messages of pack_to_heads, and what stays on the GPU, into whole sequences with the
+/// GPU's heads.
+///
+/// Shapes      messages: message_bytes(plan, peer, gpu, arrays) from each peer in order.
+/// Complexity  one copy of the bytes, in runs of a chunk; O(GPUs x arrays x sequences) beside that.
+inline void unpack_to_heads(ulysses_plan const& plan, std::uint32_t gpu,
+                            std::span<head_array const> arrays, std::span<std::byte const> messages,
+                            std::size_t head = 0)
+{
+  using namespace detail;
+  walk_blocks(plan, gpu, block_side::own_heads, arrays, head,
+              [&](std::uint32_t peer, head_array const& array, head_block const& block) {
+                bool const stays = peer == gpu;
+                std::byte const* const from =
+                    stays ? array.from.data() + block.first : messages.data() + block.offset;
+                std::size_t const stride = stays ? block.row : block.run;
+                plan.for_each_chunk(peer, [&](bag_chunk const& part) {
+                  copy_runs(array.to.data() + static_cast<std::size_t>(part.row) * block.run,
+                            block.run, from + static_cast<std::size_t>(part.own_row) * stride,
+                            stride, block.run, part.count);
+                });
+              });
+}
+
+/// Copies whole sequences with the GPU's heads into messages, for each peer the peer's tokens.
+///
+/// Shapes      messages: message_bytes(plan, peer, gpu, arrays) for each peer in order.
+/// Complexity  that of unpack_to_heads.
+inline void pack_to_tokens(ulysses_plan const& plan, std::uint32_t gpu,
+                           std::span<head_array const> arrays, std::span<std::byte> messages,
+                           std::size_t head = 0)
+{
+  using namespace detail;
+  walk_blocks(plan, gpu, block_side::own_heads, arrays, head,
+              [&](std::uint32_t peer, head_array const& array, head_block const& block) {
+                if (peer == gpu) { return; }
+                std::byte* const message = messages.data() + block.offset;
+                plan.for_each_chunk(peer, [&](bag_chunk const& part) {
+                  copy_runs(message + static_cast<std::size_t>(part.own_row) * block.run, block.run,
+                            array.from.data() + static_cast<std::size_t>(part.row) * block.run,
+                            block.run, block.run, part.count);
+                });
+                pad_block(block, message);
+              });
+}
+
+/// Copies the messages of pack_to_tokens, and what stays on the GPU, into the GPU's tokens with all
+/// heads; a head that several GPUs have is summed in the order of the GPUs.
+///
+/// Shapes      messages: message_bytes(plan, gpu, peer, arrays) from each peer in order.
+/// Expects     if some head of an array is on several GPUs, that array's elements can be added.
+/// Complexity  that of pack_to_heads, and one addition for each copy of an element beyond the
+///             first.
+inline void unpack_to_tokens(ulysses_plan const& plan, std::uint32_t gpu,
+                             std::span<head_array const> arrays,
+                             std::span<std::byte const> messages, std::size_t head = 0)
+{
+  using namespace detail;
+  walk_blocks(plan, gpu, block_side::own_tokens, arrays, head,
+              [&](std::uint32_t peer, head_array const& array, head_block const& block) {
+                BALLAST_EXPECTS(block.shared == 0 || array.add != nullptr,
+                                "several GPUs have the same of the ",
+                                detail::counted(array.shape.heads, "head"), " of array ",
+                                &array - arrays.data(), ", and its elements cannot be added");
+                std::byte* const to = array.to.data() + block.first;
+                if (peer != gpu) {
+                  place_runs(array, block, to, messages.data() + block.offset, block.rows);
+                  return;
+                }
+                plan.for_each_chunk(gpu, [&](bag_chunk const& part) {
+                  place_runs(array, block, to + static_cast<std::size_t>(part.own_row) * block.row,
+                             array.from.data() + static_cast<std::size_t>(part.row) * block.run,
+                             part.count);
+                });
+              });
+}
+
+namespace detail {
+
+enum class head_direction { to_heads, to_tokens };
+
+[[nodiscard]] inline std::uint64_t content_of(ulysses_plan const& plan, head_direction direction,
+                                              std::span<head_array const> arrays)
+{
+  std::uint64_t const same = plan.digest();
+  return content_word(direction == head_direction::to_heads ? same : ~same, word_of(arrays));
+}
+
+inline void check_heads(ulysses_plan const& plan, std::uint32_t gpu, head_direction direction,
+                        std::span<head_array const> arrays)
+{
+  for (head_array const& array : arrays) {
+    head_shape const shape = array.shape;
+    std::size_t const chunks = plan.heads_of_chunks(gpu, shape.heads) * shape.head_bytes;
+    std::size_t const sequences = plan.heads_of_sequences(gpu, shape.heads) * shape.head_bytes;
+    bool const to_heads = direction == head_direction::to_heads;
+    auto const number = &array - arrays.data();
+    std::size_t const before = to_heads ? chunks : sequences;
+    std::size_t const after = to_heads ? sequences : chunks;
+    BALLAST_EXPECTS(array.from.size() == before, "array ", number, " has ",
+                    counted(array.from.size(), "byte"), " in `from`, and its heads on GPU ", gpu,
+                    " take ", before, " before the exchange");
+    BALLAST_EXPECTS(array.to.size() == after, "array ", number, " has ",
+                    counted(array.to.size(), "byte"), " in `to`, and its heads on GPU ", gpu,
+                    " take ", after, " after the exchange");
+    bool const in_place = plan.gpus() == 1 && array.to.data() == array.from.data();
+    BALLAST_EXPECTS(in_place || !overlapping(array.to, array.from), "`to` of array ", number,
+                    " overlaps its `from`");
+    BALLAST_EXPECTS(to_heads || array.add != nullptr || !plan.replicates(shape.heads),
+                    "several GPUs have the same of the ", counted(shape.heads, "head"),
+                    " of array ", number, ", and its elements cannot be added");
+  }
+}
+
+/// Copies a GPU's own bytes in an exchange of heads. What stays on the GPU is copied by keep() or by
+/// unpack(), which also takes sums of heads, in the order of the GPUs; copy() does all the work of a
+/// bag of one GPU.
+template <class M>
+concept head_mover = exchange_mover<M> && requires(M& mover) {
+  { mover.copy() } -> std::same_as<result<void>>;
+};
+
+/// Copies heads on the host.
+template <communicator C>
+class host_head_mover : public host_messages<C> {
+ public:
+  host_head_mover(C& bag, ulysses_plan const& plan, head_direction direction,
+                  std::span<head_array const> arrays)
+      : host_messages<C>(bag),
+        plan_(plan),
+        gpu_(static_cast<std::uint32_t>(to_index(bag.rank()))),
+        to_heads_(direction == head_direction::to_heads),
+        arrays_(arrays)
+  {}
+
+  [[nodiscard]] result<void> pack(std::span<std::byte> outgoing) const
+  {
+    to_heads_ ? pack_to_heads(plan_, gpu_, arrays_, outgoing)
+              : pack_to_tokens(plan_, gpu_, arrays_, outgoing);
+    return {};
+  }
+
+  [[nodiscard]] result<void> keep() const { return {}; }
+
+  [[nodiscard]] result<void> unpack(std::span<std::byte const> incoming) const
+  {
+    to_heads_ ? unpack_to_heads(plan_, gpu_, arrays_, incoming)
+              : unpack_to_tokens(plan_, gpu_, arrays_, incoming);
+    return {};
+  }
+
+  [[nodiscard]] result<void> copy() const
+  {
+    for (head_array const& array : arrays_) {
+      if (array.to.data() != array.from.data() && !array.to.empty()) {
+        std::memcpy(array.to.data(), array.from.data(), array.to.size());
+      }
+    }
+    return {};
+  }
+
+ private:
+  ulysses_plan const& plan_;
+  std::uint32_t gpu_;
+  bool to_heads_;
+  std::span<head_array const> arrays_;
+};
+
+/// An exchange of heads. The mover copies the heads of these arrays in this direction.
+template <communicator C, head_mover Mover>
+[[nodiscard]] result<void> exchange_heads(C& bag, ulysses_plan const& plan,
+                                          head_direction direction,
+                                          std::span<head_array const> arrays, workspace& memory,
+                                          Mover mover)
+{
+  BALLAST_EXPECTS(plan.gpus() == bag.size(), "the plan is for a bag of ",
+                  counted(plan.gpus(), "GPU"), ", and the communicator has ", bag.size());
+  auto const gpu = static_cast<std::uint32_t>(to_index(bag.rank()));
+  check_heads(plan, gpu, direction, arrays);
+  if (plan.gpus() == 1) { return mover.copy(); }
+
+  bool const to_heads = direction == head_direction::to_heads;
+  auto const sizes = [&](std::span<std::size_t> sent, std::span<std::size_t> received) {
+    for (std::uint32_t peer = 0; peer < plan.gpus(); ++peer) {
+      bool const stays = peer == gpu;
+      std::size_t const own_tokens = stays ? 0 : message_bytes(plan, gpu, peer, arrays);
+      std::size_t const own_heads = stays ? 0 : message_bytes(plan, peer, gpu, arrays);
+      sent[peer] = to_heads ? own_tokens : own_heads;
+      received[peer] = to_heads ? own_heads : own_tokens;
+    }
+  };
+  return run_exchange(bag, memory, content_of(plan, direction, arrays), sizes, mover);
+}
+
+template <communicator C>
+[[nodiscard]] result<void> exchange_heads(C& bag, ulysses_plan const& plan,
+                                          head_direction direction,
+                                          std::span<head_array const> arrays, workspace& memory)
+{
+  return exchange_heads(bag, plan, direction, arrays, memory,
+                        host_head_mover<C>(bag, plan, direction, arrays));
+}
+
+}  // namespace detail
+
+/// Before attention: from a GPU's chunks of the sequences with all heads, to whole sequences with
+/// its share of the heads. Any number of arrays in one all-to-all.
+///
+///     to_heads(bag, plan, memory, heads_of(q, q_whole, 32, 128),
+///              heads_of(k, k_whole, 8, 128), heads_of(v, v_whole, 8, 128))
+///
+/// Collective in the bag: every GPU calls it with an equal plan and with arrays of the same heads
+/// and types, which are compared, as the plans are, where the communicator compares sizes. It is
+/// also the gradient of to_tokens, for an array of which no two GPUs have the same head.
+///
+/// In a bag of one the two layouts are the same: no collective is called, and an array is copied
+/// once, or not at all if its `to` is its `from`.
+///
+/// Shapes      each array: from[plan.rows(gpu)][heads][dim], to[plan.rows()][share][dim], where gpu
+///             is bag.rank() and share the count of plan.share(gpu, heads).
+/// Expects     bag.size() == plan.gpus(); arrays in memory that the host reaches; `to` is `from` in
+///             a bag of one only, and arrays do not overlap otherwise.
+/// Ensures     (1) to[row][head] is that row of the bag's sequences and that head of the share,
+///                 byte for byte
+///             (2) the steady state allocates nothing
+/// Errors      those of the communicator's all_to_all_v and wait; then `to` is unspecified and
+///             `from` unchanged.
+/// Complexity  that of packing and unpacking: each byte that moves is copied once on either side,
+///             each that stays once. bag.scratch holds all messages of the GPU, in both directions.
+template <communicator C, std::same_as<head_array>... Arrays>
+[[nodiscard]] result<void> to_heads(C& bag, ulysses_plan const& plan, workspace& memory,
+                                    Arrays const&... arrays)
+{
+  std::array<head_array, sizeof...(Arrays)> const all{arrays...};
+  return detail::exchange_heads(bag, plan, detail::head_direction::to_heads, all, memory);
+}
+
+/// After attention: from whole sequences with a GPU's share of the heads, back to its chunks with
+/// all heads. It is also the gradient of to_heads: if several GPUs have a copy of a head, each has
+/// a gradient of it, and these are summed in the order of the GPUs, so that every run gives the
+/// same bits.
+///
+/// Shapes      each array: from[plan.rows()][share][dim], to[plan.rows(gpu)][heads][dim].
+/// Expects     what to_heads expects; if several GPUs have the same head, elements that can be
+///             added.
+/// Ensures     (1) to[row][head] is the sum of `from` over the GPUs that have the head, added one
+///                 after another in the elements' own type; byte for byte if only one GPU has it
+///             (2) the steady state allocates nothing
+/// The rest is as for to_heads.
+template <communicator C, std::same_as<head_array>... Arrays>
+[[nodiscard]] result<void> to_tokens(C& bag, ulysses_plan const& plan, workspace& memory,
+                                     Arrays const&... arrays)
+{
+  std::array<head_array, sizeof...(Arrays)> const all{arrays...};
+  return detail::exchange_heads(bag, plan, detail::head_direction::to_tokens, all, memory);
+}
+
+}  // namespace ballast::inline v0

@@ -1,33 +1,292 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_ROUTE_UNIT_EXCHANGE_HPP
-#define BALLAST_ROUTE_UNIT_EXCHANGE_HPP
+#pragma once
 
 #include <ballast/comm/communicator.hpp>
-#include <ballast/core/contract.hpp>
-#include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
+#include <algorithm>
+#include <cstddef>
+#include <utility>
+#include <vector>
+#include <ballast/comm/collective_check.hpp>
+#include <ballast/core/quantities.hpp>
+#include <ballast/core/random.hpp>
 #include <ballast/route/detail/message_head.hpp>
-#include <ballast/route/detail/outgoing_messages.hpp>
-#include <ballast/route/detail/step_comparison.hpp>
-#include <ballast/route/pack_rows.hpp>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <ballast/core/contract.hpp>
+#include <ballast/route/row_array.hpp>
 #include <ballast/route/route.hpp>
 #include <ballast/route/route_plan.hpp>
-#include <ballast/route/row_array.hpp>
-#include <ballast/route/row_traffic.hpp>
 #include <ballast/route/unit_plan.hpp>
-
-#include <algorithm>
 #include <array>
 #include <concepts>
-#include <cstddef>
-#include <cstring>
 #include <exception>
 #include <memory>
 #include <numeric>
-#include <span>
-#include <vector>
 
 namespace ballast::inline v0 {
+
+namespace detail {
+
+/// Waits for transfers. After a failure other than a mismatch those that are left stay.
+template <class C>
+[[nodiscard]] result<void> end_transfers(C& comm, std::vector<transfer_id>& transfers)
+{
+  result<void> first;
+  while (!transfers.empty()) {
+    auto const done = comm.wait_for(transfers.back());
+    if (!done && done.error().code != error_code::mismatch) { return done; }
+    if (!done && first) { first = done; }
+    transfers.pop_back();
+  }
+  return first;
+}
+
+/// Moves messages to memory that is never freed. They are leaked on purpose: MPI, a GPU or another
+/// rank may still read or write them at any later time, also after their owner is gone, and nobody
+/// is left who could wait for that.
+template <class Bytes>
+void give_up(Bytes& bytes)
+{
+  (void)new Bytes(std::move(bytes));
+}
+
+/// Cancels transfers of these bytes, which are given up where one cannot be.
+template <class C, class Bytes>
+void cancel_transfers(C& comm, std::vector<transfer_id>& transfers, Bytes& bytes)
+{
+  bool in_use = false;
+  for (transfer_id const each : transfers) { in_use = !comm.cancel(each) || in_use; }
+  transfers.clear();
+  if (in_use) { give_up(bytes); }
+}
+
+/// The messages of calls that do not wait until what they send has arrived.
+///
+/// Ensures     (1) memory of messages that are under way is neither freed nor used again
+///             (2) a failure of a send is told once, by the call that learns of it: a mismatch by
+///                 finish(), any other also by unused()
+template <class Allocator>
+class outgoing_messages {
+ public:
+  using byte_array = std::vector<std::byte, Allocator>;
+
+  /// The messages of one call, and those of its sends that have not ended.
+  struct call {
+    byte_array bytes;
+    std::vector<transfer_id> sends;
+  };
+
+  explicit outgoing_messages(Allocator const& allocator) : allocator_(allocator) {}
+  outgoing_messages(outgoing_messages&&) noexcept = default;
+  outgoing_messages& operator=(outgoing_messages&&) = delete;
+  ~outgoing_messages()
+  {
+    for (call& each : calls_) {
+      if (!each.sends.empty()) { give_up(each.bytes); }
+    }
+  }
+
+  /// Returns messages whose sends have ended, new ones if there are none: the smallest that have
+  /// room for so many bytes, or else the largest. They become the last, as those of the newest
+  /// call.
+  template <class C>
+  [[nodiscard]] result<call*> unused(C& comm, std::size_t bytes)
+  {
+    std::size_t best = calls_.size();
+    for (std::size_t index = 0; index < calls_.size(); ++index) {
+      auto& sends = calls_[index].sends;
+      bool all_done = true;
+      for (std::size_t send = 0; send < sends.size() && all_done; ++send) {
+        auto const done = comm.is_done(sends[send]);
+        if (!done) { return tl::unexpected(done.error()); }
+        all_done = *done;
+      }
+      if (!all_done) { continue; }
+      if (auto const ended = end_transfers(comm, sends); !ended) {
+        if (ended.error().code != error_code::mismatch) { return tl::unexpected(ended.error()); }
+        if (earlier_) { earlier_ = ended; }  // which is not this call's: finish() tells
+      }
+      std::size_t const room = calls_[index].bytes.size();
+      std::size_t const least = best < calls_.size() ? calls_[best].bytes.size() : 0;
+      bool const better = least >= bytes ? room >= bytes && room < least : room > least;
+      if (best == calls_.size() || better) { best = index; }
+    }
+    if (best < calls_.size()) {
+      auto const found = calls_.begin() + static_cast<std::ptrdiff_t>(best);
+      std::rotate(found, found + 1, calls_.end());
+    } else if (bytes > 0 || calls_.empty()) {  // where nothing leaves, any will do
+      calls_.push_back({byte_array(allocator_), {}});
+    }
+    return &calls_.back();
+  }
+
+  /// Waits for all sends.
+  ///
+  /// Errors      those of the transfers; a mismatch also where unused() met it.
+  template <class C>
+  [[nodiscard]] result<void> finish(C& comm)
+  {
+    result<void> done = std::exchange(earlier_, {});
+    for (call& each : calls_) {
+      auto const ended = end_transfers(comm, each.sends);
+      if (!ended && (done || ended.error().code != error_code::mismatch)) { done = ended; }
+    }
+    return done;
+  }
+
+  /// Ends all sends, the newest call's first. The oldest would leave a receive of a peer that does
+  /// not know yet to the message of the next call.
+  template <class C>
+  void cancel(C& comm)
+  {
+    earlier_ = {};
+    for (std::size_t index = calls_.size(); index > 0; --index) {
+      cancel_transfers(comm, calls_[index - 1].sends, calls_[index - 1].bytes);
+    }
+  }
+
+ private:
+  Allocator allocator_;
+  std::vector<call> calls_;  // in the order in which they were made
+  result<void> earlier_;     // a mismatch of messages that an earlier call has sent
+};
+
+/// What the ranks of two units have called in a step, compared by transfers in pairs: other ranks of
+/// the communicator need not take part. A rank has its own word, then two, then four.
+///
+/// A message that nobody has received may be in the way of a word: it has another size, since
+/// messages of rows are multiples of message_alignment. It is received and given up.
+///
+/// Expects     all of `members`, which are in increasing order, compare with the same members.
+/// Errors      those of the communicator; mismatch, on every rank: `ranks` are those whose word is
+///             not the most common one.
+/// Complexity  log2(members) messages of each rank; no allocation after as many members.
+template <class Allocator>
+class step_comparison {
+ public:
+  explicit step_comparison(Allocator const& allocator) : bytes_(allocator) {}
+
+  /// Notes an exchange; returns what its messages begin with.
+  [[nodiscard]] message_head note(std::uint64_t plan, std::uint64_t arrays)
+  {
+    plans_.add(plan);
+    arrays_.add(arrays);
+    return {step_ << 32U | ++calls_, content_word(plan, arrays)};
+  }
+
+  /// Compares what was noted since the last time, if anything was. A rank that is no member does
+  /// not take part.
+  template <class C>
+  [[nodiscard]] result<void> compare(C& comm, std::span<rank_id const> members)
+  {
+    if (calls_ == 0) { return {}; }
+    ++step_;
+    calls_ = 0;
+    auto const own =
+        content_word(std::exchange(plans_, {}).value(), std::exchange(arrays_, {}).value());
+    auto const told = gather(comm, members, own);
+    if (!told) { return tl::unexpected(told.error()); }
+    if (std::all_of(told->begin(), told->end(), [own](auto each) { return each == own; })) {
+      return {};
+    }
+    auto found = dissent_on_content({told->begin(), told->end()});
+    for (rank_id& each : found.ranks) { each = members[to_index(each)]; }
+    return comm_failure::different_content("finish", found.in_arrays, std::move(found.ranks),
+                                           "rows of this step may be missing or wrong");
+  }
+
+ private:
+  /// Returns the words in the order of the members; none if this rank is not among them.
+  template <class C>
+  [[nodiscard]] result<std::span<std::uint64_t const>> gather(C& comm,
+                                                              std::span<rank_id const> members,
+                                                              std::uint64_t word)
+  {
+    auto const place = std::lower_bound(members.begin(), members.end(), comm.rank());
+    if (place == members.end() || *place != comm.rank()) {
+      return std::span<std::uint64_t const>();
+    }
+    auto const self = static_cast<std::size_t>(place - members.begin());
+    std::size_t const size = members.size();
+    std::size_t const room = sizeof(word) * (size + 1);
+    words_.resize(2 * size);
+    transfers_.reserve(2);
+    bytes_.resize(std::max(bytes_.size(), 2 * room));
+    words_[0] = word;
+    for (std::size_t have = 1; have < size;) {
+      std::size_t const more = std::min(have, size - have);
+      std::size_t const bytes = more * sizeof(word) + 1;
+      auto const out = mutable_span_of(bytes_, 0, bytes);
+      auto const in = mutable_span_of(bytes_, room, bytes);
+      std::memcpy(out.data(), words_.data(), more * sizeof(word));
+      if (auto done = send_and_receive(comm, out, members[(self + size - have) % size], in,
+                                       members[(self + have) % size]);
+          !done) {
+        cancel_transfers(comm, transfers_, bytes_);
+        return tl::unexpected(done.error());
+      }
+      std::memcpy(&words_[have], in.data(), more * sizeof(word));
+      have += more;
+    }
+    for (std::size_t step = 0; step < size; ++step) {
+      words_[size + (self + step) % size] = words_[step];
+    }
+    return span_of(words_).subspan(size);
+  }
+
+  /// Sends and receives until both have come about.
+  template <class C>
+  [[nodiscard]] result<void> send_and_receive(C& comm, std::span<std::byte> out, rank_id to,
+                                              std::span<std::byte> in, rank_id from)
+  {
+    bool sent = false;
+    bool received = false;
+    while (!sent || !received) {
+      if (!received) {
+        auto const begun = comm.receive(in, from);
+        if (!begun) { return tl::unexpected(begun.error()); }
+        transfers_.push_back(*begun);
+      }
+      if (!sent) {
+        auto const begun = comm.send(out, to);
+        if (!begun) { return tl::unexpected(begun.error()); }
+        transfers_.push_back(*begun);
+      }
+      if (auto started = comm.start(); !started) { return started; }
+      auto const ends = [&]() -> result<bool> {  // whether the last transfer has come about
+        auto const done = comm.wait_for(transfers_.back());
+        if (!done && done.error().code != error_code::mismatch) {
+          return tl::unexpected(done.error());
+        }
+        transfers_.pop_back();
+        return done.has_value();
+      };
+      if (!sent) {
+        auto const came = ends();
+        if (!came) { return tl::unexpected(came.error()); }
+        sent = *came;
+      }
+      if (!received) {
+        auto const came = ends();
+        if (!came) { return tl::unexpected(came.error()); }
+        received = *came;
+      }
+    }
+    return {};
+  }
+
+  std::uint64_t step_ = 0;   // comparisons before this one
+  std::uint64_t calls_ = 0;  // that were noted since
+  digest plans_;
+  digest arrays_;
+  std::vector<std::uint64_t> words_;  // as they come, and by member
+  std::vector<std::byte, Allocator> bytes_;
+  std::vector<transfer_id> transfers_;
+};
+
+}  // namespace detail
 
 /// Moves arrays between two units of a job, in pairs of ranks: no rank waits for one from which it
 /// gets nothing, and no sender for its receivers.
@@ -279,5 +538,3 @@ class unit_exchange {
 };
 
 }  // namespace ballast::inline v0
-
-#endif  // BALLAST_ROUTE_UNIT_EXCHANGE_HPP

@@ -14,7 +14,6 @@
 #include <ballast/route/route_plan.hpp>
 #include <ballast/route/row_array.hpp>
 #include <ballast/route/ulysses.hpp>
-#include <ballast/route/ulysses_exchange.hpp>
 #include <ballast/runtime/detail/bag_steps.hpp>
 #include <ballast/runtime/detail/grid_of_samples.hpp>
 #include <ballast/runtime/detail/slot_routes.hpp>

@@ -8,7 +8,7 @@
 #include <ballast/core/result.hpp>
 #include <ballast/route/placement.hpp>
 #include <ballast/route/row_array.hpp>
-#include <ballast/route/row_carrier.hpp>
+#include <ballast/route/route.hpp>
 #include <ballast/runtime/detail/planned_ahead.hpp>
 #include <ballast/runtime/multimodal_samples.hpp>
 #include <ballast/runtime/orchestrated_step.hpp>

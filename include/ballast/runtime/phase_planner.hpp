@@ -8,8 +8,6 @@
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/core/workspace.hpp>
-#include <ballast/route/place.hpp>
-#include <ballast/route/place_wholes.hpp>
 #include <ballast/route/placement.hpp>
 #include <ballast/route/route_plan.hpp>
 #include <ballast/runtime/detail/plan_phase.hpp>

@@ -11,13 +11,11 @@
 #include <ballast/partition/partition_constraints.hpp>
 #include <ballast/partition/partition_plan.hpp>
 #include <ballast/route/head_array.hpp>
-#include <ballast/route/place.hpp>
 #include <ballast/route/placement.hpp>
 #include <ballast/route/route.hpp>
 #include <ballast/route/route_plan.hpp>
 #include <ballast/route/row_array.hpp>
 #include <ballast/route/ulysses.hpp>
-#include <ballast/route/ulysses_exchange.hpp>
 #include <ballast/runtime/detail/bag_steps.hpp>
 #include <ballast/runtime/detail/rank_gpus.hpp>
 #include <ballast/runtime/step_options.hpp>

@@ -5,7 +5,7 @@
 #include <ballast/comm/communicator.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
-#include <ballast/route/pack_rows.hpp>
+#include <ballast/route/row_array.hpp>
 
 #include <cstddef>
 #include <cstdint>

@@ -8,7 +8,7 @@
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/core/workspace.hpp>
-#include <ballast/route/head_split.hpp>
+#include <ballast/route/head_array.hpp>
 #include <ballast/runtime/detail/plan_together.hpp>
 #include <ballast/runtime/detail/rank_gpus.hpp>
 #include <ballast/topology/bag_layout.hpp>

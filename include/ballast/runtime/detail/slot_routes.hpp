@@ -6,7 +6,6 @@
 #include <ballast/core/jagged.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/partition/grid/grid_plan.hpp>
-#include <ballast/route/place.hpp>
 #include <ballast/route/placement.hpp>
 #include <ballast/route/route_plan.hpp>
 #include <ballast/route/ulysses.hpp>

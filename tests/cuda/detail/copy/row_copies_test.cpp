@@ -9,7 +9,7 @@
 #include <gtest/gtest.h>
 #include <ballast/cuda/device_route.hpp>
 #include <ballast/cuda/strided_copy.hpp>
-#include <ballast/route/pack_rows.hpp>
+#include <ballast/route/row_array.hpp>
 #include <ballast/route/route_plan.hpp>
 
 #include <cstddef>

@@ -6,7 +6,7 @@
 #include <ballast/core/quantities.hpp>
 #include <ballast/cuda/row_tables.hpp>
 #include <ballast/cuda/strided_copy.hpp>
-#include <ballast/route/pack_rows.hpp>
+#include <ballast/route/row_array.hpp>
 #include <ballast/route/route_plan.hpp>
 
 #include <cstddef>

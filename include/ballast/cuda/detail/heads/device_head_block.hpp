@@ -7,8 +7,7 @@
 #include <ballast/cuda/device_heads.hpp>
 #include <ballast/cuda/ulysses_tables.hpp>
 #include <ballast/route/head_array.hpp>
-#include <ballast/route/head_block.hpp>
-#include <ballast/route/pack_heads.hpp>
+#include <ballast/route/ulysses.hpp>
 
 #include <cstddef>
 #include <cstdint>

@@ -9,7 +9,7 @@
 #include <ballast/cuda/detail/heads/ulysses_lists.hpp>
 #include <ballast/cuda/device_heads.hpp>
 #include <ballast/cuda/strided_copy.hpp>
-#include <ballast/route/head_block.hpp>
+#include <ballast/route/head_array.hpp>
 
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>

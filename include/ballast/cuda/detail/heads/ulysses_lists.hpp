@@ -6,8 +6,7 @@
 #include <ballast/cuda/detail/heads/device_head_block.hpp>
 #include <ballast/cuda/device_heads.hpp>
 #include <ballast/cuda/strided_copy.hpp>
-#include <ballast/route/head_block.hpp>
-#include <ballast/route/pack_heads.hpp>
+#include <ballast/route/head_array.hpp>
 #include <ballast/route/ulysses.hpp>
 
 #include <cstddef>
@@ -15,7 +14,7 @@
 
 namespace ballast::inline v0::detail {
 
-/// What the lists of copies of the four functions of route/pack_heads.hpp have in common.
+/// What the lists of copies of the four functions of route/ulysses.hpp have in common.
 /// blocks[all.count()] are the blocks of `all` with their offsets. `messages`, in the lists, is
 /// what the function reads or writes.
 struct head_copies {

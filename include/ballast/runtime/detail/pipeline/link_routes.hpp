@@ -8,7 +8,6 @@
 #include <ballast/core/result.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/pipeline/stage_graph.hpp>
-#include <ballast/route/place.hpp>
 #include <ballast/route/placement.hpp>
 #include <ballast/route/unit_plan.hpp>
 #include <ballast/runtime/detail/pipeline/pipeline_job.hpp>

@@ -6,7 +6,7 @@
 #include <ballast/core/detail/message_array.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
-#include <ballast/route/pack_rows.hpp>
+#include <ballast/route/row_array.hpp>
 
 #include <array>
 #include <cstddef>
