@@ -26,7 +26,7 @@
 #include <ballast/cost/flops.hpp>
 #include <ballast/cost/quadratic_cost.hpp>
 #include <ballast/cuda/device_carrier.cuh>
-#include <ballast/cuda/device_sequence_rows.hpp>
+#include <ballast/cuda/device_route.hpp>
 #include <ballast/cuda/repeat_rows.cuh>
 #include <ballast/gpu/copy_engine_communicator.hpp>
 #include <ballast/gpu/device_memory.hpp>

@@ -6,8 +6,7 @@
 
 #include <ballast/core/contract.hpp>
 #include <ballast/cuda/copy_batch.cuh>
-#include <ballast/cuda/strided_copy.hpp>
-#include <ballast/cuda/tiled_copies.cuh>
+#include <ballast/cuda/tables.hpp>
 
 #include <cuda_runtime.h>
 

@@ -3,7 +3,7 @@
 #define BALLAST_BENCH_GPU_CUB_COPIES_CUH
 
 #include <ballast/core/contract.hpp>
-#include <ballast/cuda/strided_copy.hpp>
+#include <ballast/cuda/tables.hpp>
 
 #include <cuda_runtime.h>
 #include <thrust/iterator/counting_iterator.h>

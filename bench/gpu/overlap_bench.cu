@@ -5,7 +5,7 @@
 #include "gpu_timing.cuh"  // defines: bench::{check, event, median_us, print_device, stream}
 
 #include <ballast/core/workspace.hpp>
-#include <ballast/cuda/chunk_layout.hpp>
+#include <ballast/cuda/tables.hpp>
 #include <ballast/cuda/copy_batch.cuh>
 #include <ballast/cuda/reduce_scatter.cuh>
 #include <ballast/gpu/copy_engine_communicator.hpp>

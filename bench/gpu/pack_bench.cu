@@ -3,8 +3,8 @@
 
 #include <ballast/core/random.hpp>
 #include <ballast/cuda/device_route.hpp>
-#include <ballast/cuda/prepared_route.cuh>
-#include <ballast/cuda/strided_copy.hpp>
+#include <ballast/cuda/route_rows.cuh>
+#include <ballast/cuda/tables.hpp>
 #include <ballast/gpu/device_memory.hpp>
 #include <ballast/route/row_array.hpp>
 #include <ballast/route/route_plan.hpp>

@@ -2,10 +2,8 @@
 #ifndef BALLAST_TESTS_CUDA_COPIES_ON_HOST_HPP
 #define BALLAST_TESTS_CUDA_COPIES_ON_HOST_HPP
 
-#include <ballast/cuda/detail/copy/copy_share.hpp>
-#include <ballast/cuda/detail/copy/copy_tile.hpp>
-#include <ballast/cuda/detail/copy/warp.hpp>
-#include <ballast/cuda/strided_copy.hpp>
+#include <ballast/cuda/detail/warp_copies.hpp>
+#include <ballast/cuda/tables.hpp>
 
 #include <cstdint>
 #include <vector>

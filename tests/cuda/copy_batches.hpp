@@ -4,7 +4,7 @@
 
 #include <ballast/core/contract.hpp>
 #include <ballast/core/random.hpp>
-#include <ballast/cuda/strided_copy.hpp>
+#include <ballast/cuda/tables.hpp>
 
 #include <algorithm>
 #include <cstddef>

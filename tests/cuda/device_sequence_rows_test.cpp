@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ballast/cuda/device_sequence_rows.hpp>
+#include <ballast/cuda/device_route.hpp>
 
 #include "../support/trials.hpp"
 #include "rows_on_host.hpp"
@@ -8,7 +8,7 @@
 #include <gtest/gtest.h>
 #include <ballast/core/random.hpp>
 #include <ballast/core/result.hpp>
-#include <ballast/cuda/detail/row_repeats.hpp>
+#include <ballast/cuda/detail/row_copies.hpp>
 #include <ballast/route/row_array.hpp>
 
 #include <cstddef>

@@ -5,7 +5,6 @@
 
 #include <gtest/gtest.h>
 #include <ballast/comm/thread_communicator.hpp>
-#include <ballast/cuda/prepared_heads.cuh>
 #include <ballast/gpu/streams.hpp>
 
 #include <array>

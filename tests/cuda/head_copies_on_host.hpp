@@ -7,12 +7,9 @@
 
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/random.hpp>
-#include <ballast/cuda/detail/heads/device_head_block.hpp>
-#include <ballast/cuda/detail/heads/head_sums.hpp>
-#include <ballast/cuda/detail/heads/ulysses_lists.hpp>
+#include <ballast/cuda/detail/head_copies.hpp>
 #include <ballast/cuda/device_heads.hpp>
-#include <ballast/cuda/strided_copy.hpp>
-#include <ballast/cuda/ulysses_tables.hpp>
+#include <ballast/cuda/tables.hpp>
 #include <ballast/route/head_array.hpp>
 #include <ballast/route/ulysses.hpp>
 

@@ -5,10 +5,9 @@
 #include "copies_on_host.hpp"
 
 #include <ballast/core/quantities.hpp>
-#include <ballast/cuda/detail/copy/row_copies.hpp>
+#include <ballast/cuda/detail/row_copies.hpp>
 #include <ballast/cuda/device_route.hpp>
-#include <ballast/cuda/row_tables.hpp>
-#include <ballast/cuda/strided_copy.hpp>
+#include <ballast/cuda/tables.hpp>
 
 #include <cstddef>
 #include <cstdint>

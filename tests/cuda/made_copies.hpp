@@ -5,7 +5,7 @@
 #include <rapidcheck.h>
 #include <sanitizer/asan_interface.h>
 
-#include <ballast/cuda/strided_copy.hpp>
+#include <ballast/cuda/tables.hpp>
 
 #include <cstddef>
 #include <cstdint>

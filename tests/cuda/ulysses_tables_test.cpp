@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ballast/cuda/ulysses_tables.hpp>
+#include <ballast/cuda/tables.hpp>
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>

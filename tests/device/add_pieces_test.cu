@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ballast/cuda/detail/add_pieces.cuh>
+#include <ballast/cuda/reduce_scatter.cuh>
 
 #include "gpu_test.hpp"
 
 #include <cuda_bf16.h>
 #include <gtest/gtest.h>
-#include <ballast/cuda/detail/piece_sums.hpp>
+#include <ballast/cuda/detail/row_copies.hpp>
 #include <ballast/gpu/device_memory.hpp>
 
 #include <cstddef>

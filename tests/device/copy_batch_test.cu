@@ -4,8 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <ballast/core/contract.hpp>
-#include <ballast/cuda/strided_copy.hpp>
-#include <ballast/cuda/tiled_copies.cuh>
+#include <ballast/cuda/tables.hpp>
 #include <ballast/gpu/device_memory.hpp>
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ballast/cuda/chunk_layout.hpp>
+#include <ballast/cuda/tables.hpp>
 #include <ballast/gpu/overlapped_chunks.hpp>
 
 #include "gpu_test.hpp"  // defines: ballast_test::{gpu_test, graph_of, temporary_for}

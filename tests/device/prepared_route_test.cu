@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ballast/cuda/prepared_route.cuh>
+#include <ballast/cuda/route_rows.cuh>
 
 #include "../route/instances.hpp"
 #include "../route/random_rows.hpp"
@@ -8,8 +8,7 @@
 
 #include <gtest/gtest.h>
 #include <ballast/cuda/device_route.hpp>
-#include <ballast/cuda/row_tables.hpp>
-#include <ballast/cuda/strided_copy.hpp>
+#include <ballast/cuda/tables.hpp>
 #include <ballast/gpu/device_memory.hpp>
 #include <ballast/gpu/streams.hpp>
 #include <ballast/route/row_array.hpp>

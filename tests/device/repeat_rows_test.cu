@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 #include <ballast/core/quantities.hpp>
-#include <ballast/cuda/device_sequence_rows.hpp>
+#include <ballast/cuda/device_route.hpp>
 #include <ballast/gpu/device_memory.hpp>
 #include <ballast/route/row_array.hpp>
 

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ballast/cuda/tiled_copies.cuh>
+#include <ballast/cuda/copy_batch.cuh>
 
 #include <gtest/gtest.h>
 
-#include <ballast/cuda/copy_batch.cuh>
-#include <ballast/cuda/strided_copy.hpp>
+#include <ballast/cuda/tables.hpp>
 
 #include <cstddef>
 #include <cstdint>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ballast/cuda/detail/heads/ulysses_blocks.cuh>
+#include <ballast/cuda/exchange_heads.cuh>
 
 #include "../cuda/head_copies_on_host.hpp"
 #include "../route/bag_arrays.hpp"

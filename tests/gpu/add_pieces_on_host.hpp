@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Stands for <ballast/cuda/detail/add_pieces.cuh>, which nvcc alone compiles: the threads of its kernel, one
+// Stands for <ballast/cuda/reduce_scatter.cuh>, which nvcc alone compiles: the threads of its kernel, one
 // after the other. To be included before any header that includes the real one.
 #ifndef BALLAST_TESTS_GPU_ADD_PIECES_ON_HOST_HPP
 #define BALLAST_TESTS_GPU_ADD_PIECES_ON_HOST_HPP
@@ -12,7 +12,7 @@
 #include "../support/queued_work.hpp"
 
 #include <cuda_runtime_api.h>
-#include <ballast/cuda/detail/piece_sums.hpp>
+#include <ballast/cuda/detail/row_copies.hpp>
 
 #include <cstddef>
 #include <cstdint>

@@ -15,9 +15,9 @@
 #include <ballast/core/result.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/cost/quadratic_cost.hpp>
-#include <ballast/cuda/detail/row_repeats.hpp>
+#include <ballast/cuda/detail/row_copies.hpp>
 #include <ballast/cuda/device_carrier.cuh>
-#include <ballast/cuda/device_sequence_rows.hpp>
+#include <ballast/cuda/device_route.hpp>
 #include <ballast/partition/longest_processing_time.hpp>
 #include <ballast/route/route.hpp>
 #include <ballast/route/row_array.hpp>

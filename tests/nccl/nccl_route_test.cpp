@@ -17,8 +17,7 @@
 #include <ballast/cuda/detail/temporary_storage.hpp>
 #include <ballast/cuda/device_route.hpp>
 #include <ballast/cuda/route_rows.cuh>
-#include <ballast/cuda/row_tables.hpp>
-#include <ballast/cuda/strided_copy.hpp>
+#include <ballast/cuda/tables.hpp>
 #include <ballast/gpu/streams.hpp>
 #include <ballast/route/placement.hpp>
 #include <ballast/route/route.hpp>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Stands for <ballast/cuda/prepared_heads.cuh> and <ballast/cuda/device_ulysses.cuh>, which nvcc alone
+// Stands for <ballast/cuda/exchange_heads.cuh> and <ballast/cuda/device_ulysses.cuh>, which nvcc alone
 // compiles: the same calls and tables, whose kernels are the host's over the same lists. To be
 // included before any header that includes the real ones.
 #ifndef BALLAST_TESTS_NCCL_PREPARED_HEADS_ON_HOST_HPP
@@ -19,11 +19,9 @@
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/core/workspace.hpp>
-#include <ballast/cuda/detail/heads/head_sums.hpp>
-#include <ballast/cuda/detail/heads/ulysses_lists.hpp>
+#include <ballast/cuda/detail/head_copies.hpp>
 #include <ballast/cuda/device_heads.hpp>
-#include <ballast/cuda/strided_copy.hpp>
-#include <ballast/cuda/ulysses_tables.hpp>
+#include <ballast/cuda/tables.hpp>
 #include <ballast/gpu/streams.hpp>
 #include <ballast/route/head_array.hpp>
 #include <ballast/route/ulysses.hpp>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Stands for <ballast/cuda/prepared_route.cuh>, which nvcc alone compiles: the same calls, whose
+// Stands for <ballast/cuda/route_rows.cuh>, which nvcc alone compiles: the same calls, whose
 // kernels are the host's over the same lists. So what makes them runs in a test, over the stand-in
 // for CUDA. To be included before any header that includes the real one.
 #ifndef BALLAST_TESTS_NCCL_PREPARED_ROUTE_ON_HOST_HPP
@@ -16,8 +16,7 @@
 #include <cuda_runtime_api.h>
 #include <gtest/gtest.h>
 #include <ballast/cuda/device_route.hpp>
-#include <ballast/cuda/row_tables.hpp>
-#include <ballast/cuda/strided_copy.hpp>
+#include <ballast/cuda/tables.hpp>
 #include <ballast/gpu/streams.hpp>
 
 #include <cstddef>

@@ -1,18 +1,58 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_CUDA_COPY_BATCH_CUH
-#define BALLAST_CUDA_COPY_BATCH_CUH
+#pragma once
 
-#include <ballast/cuda/strided_copy.hpp>
-#include <ballast/cuda/tiled_copies.cuh>
-#include <ballast/gpu/streams.hpp>
-
+#include <ballast/core/contract.hpp>
+#include <ballast/cuda/detail/tiles.cuh>
+#include <ballast/cuda/detail/temporary_storage.hpp>
+#include <ballast/cuda/tables.hpp>
 #include <cuda_runtime.h>
-
-#include <concepts>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <ballast/gpu/streams.hpp>
+#include <concepts>
 
 namespace ballast::inline v0 {
+
+/// Cuts all copies of a list into tiles of one size and these into equal shares, which warps take
+/// one after another: the work of a warp does not depend on how long each copy is.
+///
+/// Expects     tile_bytes is a power of two from 64 to 2^30; blocks_per_multiprocessor >= 1.
+struct tiled_copies {
+  std::uint32_t tile_bytes = 4096;
+  std::uint32_t blocks_per_multiprocessor = 4;
+
+  /// copy_batch by this policy.
+  template <copy_list List>
+  [[nodiscard]] cudaError_t operator()(void* temporary, std::size_t& temporary_bytes,
+                                       List const& list, std::uint32_t count,
+                                       cudaStream_t stream) const
+  {
+    BALLAST_EXPECTS(
+        std::has_single_bit(tile_bytes) && tile_bytes >= 64 && tile_bytes <= std::uint32_t{1} << 30,
+        "tile_bytes is ", tile_bytes, ", which is not a power of two from 64 to 2^30");
+    BALLAST_EXPECTS(blocks_per_multiprocessor >= 1, "blocks_per_multiprocessor is ",
+                    blocks_per_multiprocessor, ", and the least is 1");
+    detail::temporary_storage storage(temporary);
+    auto const tiles = detail::copy_tiles::in(storage, count, tile_bytes);
+    std::size_t scan_bytes = 0;
+    if (auto const error = detail::find_tiles(nullptr, scan_bytes, list, tiles, stream);
+        error != cudaSuccess) {
+      return error;
+    }
+    auto* const scan = storage.take<std::byte>(scan_bytes);
+    if (storage.is_only_asking()) {
+      temporary_bytes = storage.bytes();
+      return cudaSuccess;
+    }
+    if (temporary_bytes < storage.bytes()) { return cudaErrorInvalidValue; }
+    if (auto const error = detail::find_tiles(scan, scan_bytes, list, tiles, stream);
+        error != cudaSuccess) {
+      return error;
+    }
+    return detail::run_copies(list, tiles, stream, blocks_per_multiprocessor);
+  }
+};
 
 /// Queues the copies of a list on a stream: tiled_copies, or a way of your own.
 template <class Policy, class List>
@@ -50,5 +90,3 @@ template <copy_list List>
 }
 
 }  // namespace ballast::inline v0
-
-#endif  // BALLAST_CUDA_COPY_BATCH_CUH

@@ -7,9 +7,8 @@
 #include <ballast/core/result.hpp>
 #include <ballast/cuda/detail/ready_exchanges.cuh>
 #include <ballast/cuda/device_route.hpp>
-#include <ballast/cuda/prepared_route.cuh>
 #include <ballast/cuda/route_rows.cuh>
-#include <ballast/cuda/row_tables.hpp>
+#include <ballast/cuda/tables.hpp>
 #include <ballast/gpu/device_memory.hpp>
 #include <ballast/gpu/streams.hpp>
 #include <ballast/route/route_plan.hpp>

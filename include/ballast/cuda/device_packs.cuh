@@ -8,7 +8,7 @@
 #include <ballast/cuda/detail/ready_exchanges.cuh>
 #include <ballast/cuda/device_heads.hpp>
 #include <ballast/cuda/device_ulysses.cuh>
-#include <ballast/cuda/prepared_heads.cuh>
+#include <ballast/cuda/exchange_heads.cuh>
 #include <ballast/gpu/device_memory.hpp>
 #include <ballast/route/head_array.hpp>
 #include <ballast/route/sharded_packs.hpp>

@@ -8,7 +8,7 @@
 #include <ballast/core/workspace.hpp>
 #include <ballast/cuda/detail/temporary_storage.hpp>
 #include <ballast/cuda/device_heads.hpp>
-#include <ballast/cuda/ulysses_tables.hpp>
+#include <ballast/cuda/tables.hpp>
 #include <ballast/gpu/streams.hpp>
 #include <ballast/route/head_array.hpp>
 #include <ballast/route/ulysses.hpp>

@@ -2,8 +2,8 @@
 #ifndef BALLAST_CUDA_REPEAT_ROWS_CUH
 #define BALLAST_CUDA_REPEAT_ROWS_CUH
 
-#include <ballast/cuda/detail/row_repeats.hpp>
-#include <ballast/cuda/device_sequence_rows.hpp>
+#include <ballast/cuda/detail/row_copies.hpp>
+#include <ballast/cuda/device_route.hpp>
 #include <ballast/gpu/streams.hpp>
 
 #include <cuda_runtime.h>

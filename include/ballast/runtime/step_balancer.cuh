@@ -10,8 +10,6 @@
 #include <ballast/cuda/device_heads.hpp>
 #include <ballast/cuda/device_ulysses.cuh>
 #include <ballast/cuda/exchange_heads.cuh>
-#include <ballast/cuda/prepared_heads.cuh>
-#include <ballast/cuda/prepared_route.cuh>
 #include <ballast/cuda/route_rows.cuh>
 #include <ballast/gpu/device_memory.hpp>
 #include <ballast/gpu/streams.hpp>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ballast/cuda/detail/device_attribute.hpp>
+#include <ballast/cuda/detail/temporary_storage.hpp>
 
 #include <gtest/gtest.h>
 

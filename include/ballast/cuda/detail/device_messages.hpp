@@ -5,7 +5,7 @@
 #include <ballast/core/contract.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/cuda/detail/temporary_storage.hpp>
-#include <ballast/cuda/strided_copy.hpp>
+#include <ballast/cuda/tables.hpp>
 #include <ballast/gpu/device_memory.hpp>
 #include <ballast/gpu/streams.hpp>
 

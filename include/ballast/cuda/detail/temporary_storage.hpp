@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_CUDA_DETAIL_TEMPORARY_STORAGE_HPP
-#define BALLAST_CUDA_DETAIL_TEMPORARY_STORAGE_HPP
+#pragma once
 
 #include <ballast/core/contract.hpp>
-
 #include <cstddef>
 #include <cstdint>
+#include <cuda_runtime_api.h>
 
 namespace ballast::inline v0::detail {
 
@@ -47,6 +46,13 @@ class temporary_storage {
   std::size_t used_ = 0;
 };
 
-}  // namespace ballast::inline v0::detail
+/// Reads an attribute of the current device. CUDA has it on the host, so this works in a capture
+/// too.
+[[nodiscard]] inline cudaError_t device_attribute(int& value, cudaDeviceAttr attribute)
+{
+  int device = 0;
+  if (auto const error = cudaGetDevice(&device); error != cudaSuccess) { return error; }
+  return cudaDeviceGetAttribute(&value, attribute, device);
+}
 
-#endif  // BALLAST_CUDA_DETAIL_TEMPORARY_STORAGE_HPP
+}  // namespace ballast::inline v0::detail

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ballast/cuda/detail/copy/copy_share.hpp>
+#include <ballast/cuda/detail/warp_copies.hpp>
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>

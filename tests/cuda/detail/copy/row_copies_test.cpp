@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ballast/cuda/detail/copy/row_copies.hpp>
+#include <ballast/cuda/detail/row_copies.hpp>
 
 #include "../../../route/instances.hpp"
 #include "../../../route/random_rows.hpp"
@@ -8,7 +8,7 @@
 
 #include <gtest/gtest.h>
 #include <ballast/cuda/device_route.hpp>
-#include <ballast/cuda/strided_copy.hpp>
+#include <ballast/cuda/tables.hpp>
 #include <ballast/route/row_array.hpp>
 #include <ballast/route/route_plan.hpp>
 

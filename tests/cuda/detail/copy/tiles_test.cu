@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ballast/cuda/detail/copy/tiles.cuh>
+#include <ballast/cuda/detail/tiles.cuh>
 
 #include <gtest/gtest.h>
 #include <ballast/cuda/detail/temporary_storage.hpp>

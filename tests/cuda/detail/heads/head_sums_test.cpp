@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ballast/cuda/detail/heads/head_sums.hpp>
+#include <ballast/cuda/detail/head_copies.hpp>
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>

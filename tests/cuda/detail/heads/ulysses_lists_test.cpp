@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ballast/cuda/detail/heads/ulysses_lists.hpp>
+#include <ballast/cuda/detail/head_copies.hpp>
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 #include <ballast/core/random.hpp>
-#include <ballast/cuda/strided_copy.hpp>
+#include <ballast/cuda/tables.hpp>
 
 #include <array>
 #include <cstddef>

@@ -1,20 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_CUDA_DETAIL_COPY_TILES_CUH
-#define BALLAST_CUDA_DETAIL_COPY_TILES_CUH
+#pragma once
 
 #include <ballast/core/contract.hpp>
-#include <ballast/cuda/detail/copy/copy_share.hpp>
-#include <ballast/cuda/detail/copy/copy_tile.hpp>
-#include <ballast/cuda/detail/copy/warp.hpp>
-#include <ballast/cuda/detail/device_attribute.hpp>
+#include <ballast/cuda/detail/warp_copies.hpp>
 #include <ballast/cuda/detail/temporary_storage.hpp>
-#include <ballast/cuda/strided_copy.hpp>
-
+#include <ballast/cuda/tables.hpp>
 #include <cuda_runtime.h>
 #include <thrust/iterator/counting_iterator.h>
 #include <thrust/iterator/transform_iterator.h>
 #include <cub/device/device_scan.cuh>
-
 #include <cstddef>
 #include <cstdint>
 
@@ -153,5 +147,3 @@ template <unpacking_list List>
 }
 
 }  // namespace ballast::inline v0::detail
-
-#endif  // BALLAST_CUDA_DETAIL_COPY_TILES_CUH

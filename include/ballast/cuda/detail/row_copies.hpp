@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_CUDA_DETAIL_COPY_ROW_COPIES_HPP
-#define BALLAST_CUDA_DETAIL_COPY_ROW_COPIES_HPP
+#pragma once
 
 #include <ballast/core/contract.hpp>
 #include <ballast/core/quantities.hpp>
-#include <ballast/cuda/row_tables.hpp>
-#include <ballast/cuda/strided_copy.hpp>
+#include <ballast/cuda/tables.hpp>
 #include <ballast/route/row_array.hpp>
 #include <ballast/route/route_plan.hpp>
-
 #include <cstddef>
 #include <cstdint>
+#include <ballast/cuda/detail/head_copies.hpp>
+#include <type_traits>
 
 namespace ballast::inline v0::detail {
 
@@ -179,6 +178,95 @@ struct unpack_copies {
 
 static_assert(makes_more<pack_copies> && copy_list<unpack_copies>);
 
-}  // namespace ballast::inline v0::detail
+/// The sums of equal pieces that lie one after the other: element by element, piece after piece, so
+/// that every run gives the same bits. Elements of less than 32 bits are added in fp32 and rounded
+/// once.
+///
+/// Shapes      pieces[count][elements], sum[elements]; sum may be one of the pieces.
+template <class T>
+struct piece_sums {
+  using wide = std::conditional_t<(sizeof(T) < sizeof(float)), float, T>;
 
-#endif  // BALLAST_CUDA_DETAIL_COPY_ROW_COPIES_HPP
+  T const* pieces = nullptr;
+  T* sum = nullptr;
+  std::uint32_t count = 0;
+  std::size_t elements = 0;
+
+  /// Computes one thread's sums.
+  BALLAST_HOST_DEVICE void add(std::size_t thread, std::size_t threads) const
+  {
+    for (std::size_t at = thread; at < elements; at += threads) { add_at(at); }
+  }
+
+  /// Computes the sum of one element; 0 if there are no pieces.
+  BALLAST_HOST_DEVICE void add_at(std::size_t at) const
+  {
+    auto all = count == 0 ? wide{} : static_cast<wide>(pieces[at]);
+    for (std::uint32_t piece = 1; piece < count; ++piece) {
+      auto const next = static_cast<wide>(pieces[piece * elements + at]);
+      if constexpr (std::is_integral_v<wide>) {
+        all += next;
+      } else {
+        all = rounded_sum(all, next);
+      }
+    }
+    sum[at] = static_cast<T>(all);
+  }
+};
+
+/// How many copies each of some rows has, in memory that kernels read. The number of rows is in
+/// memory too, so that a graph can be replayed with another step's table.
+///
+/// Shapes      begins[bound + 1]: copy begins[r] is the first of row r, for r < *count.
+struct repeat_table {
+  tokens const* count = nullptr;
+  tokens const* begins = nullptr;
+};
+
+/// Threads take elements of the rows in turn, and each all copies of its element: neighbours read
+/// and write neighbours, and a row is read or written once.
+///
+/// Shapes      rows[*count][width], repeated[begins[*count]][width].
+template <class T>
+struct repeated_rows {
+  repeat_table table;
+  T const* rows = nullptr;
+  T* repeated = nullptr;
+  std::size_t width = 0;
+
+  /// Makes one thread's copies.
+  BALLAST_HOST_DEVICE void run(std::size_t thread, std::size_t threads) const
+  {
+    std::size_t const elements = static_cast<std::size_t>(*table.count) * width;
+    for (std::size_t at = thread; at < elements; at += threads) {
+      std::size_t const row = at / width;
+      T const value = rows[at];
+      for (tokens copy = table.begins[row]; copy < table.begins[row + 1]; ++copy) {
+        repeated[static_cast<std::size_t>(copy) * width + at % width] = value;
+      }
+    }
+  }
+};
+
+/// The sums of a row's copies, copy after copy: the same bits in every run.
+template <class T>
+struct summed_rows {
+  repeat_table table;
+  T const* repeated = nullptr;
+  T* rows = nullptr;
+  std::size_t width = 0;
+
+  /// Computes one thread's sums.
+  BALLAST_HOST_DEVICE void run(std::size_t thread, std::size_t threads) const
+  {
+    std::size_t const elements = static_cast<std::size_t>(*table.count) * width;
+    for (std::size_t at = thread; at < elements; at += threads) {
+      std::size_t const row = at / width;
+      auto const first = static_cast<std::size_t>(table.begins[row]);
+      auto const copies = static_cast<std::uint32_t>(table.begins[row + 1] - table.begins[row]);
+      piece_sums<T>{repeated + first * width, rows + row * width, copies, width}.add_at(at % width);
+    }
+  }
+};
+
+}  // namespace ballast::inline v0::detail

@@ -1,25 +1,223 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_CUDA_DETAIL_HEADS_HEAD_SUMS_HPP
-#define BALLAST_CUDA_DETAIL_HEADS_HEAD_SUMS_HPP
+#pragma once
 
 #include <ballast/core/contract.hpp>
 #include <ballast/core/quantities.hpp>
-#include <ballast/cuda/detail/copy/wide_access.hpp>
-#include <ballast/cuda/detail/heads/device_head_block.hpp>
-#include <ballast/cuda/detail/heads/ulysses_lists.hpp>
 #include <ballast/cuda/device_heads.hpp>
-#include <ballast/cuda/strided_copy.hpp>
+#include <ballast/cuda/tables.hpp>
 #include <ballast/route/head_array.hpp>
-
+#include <ballast/route/ulysses.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <ballast/cuda/detail/warp_copies.hpp>
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 #include <vector_types.h>  // uint4
-
-#include <cstddef>
-#include <cstdint>
 #include <cstring>
 
 namespace ballast::inline v0::detail {
+
+/// A block as kernels read it.
+struct device_head_block {
+  head_block block;
+  std::size_t shared_after = 0;  ///< bytes of the share's last head if the next GPU has it too
+};
+
+/// The blocks between one GPU and its peers, peer by peer and array by array.
+struct head_blocks {
+  ulysses_tables tables;
+  std::uint32_t gpu = 0;
+  std::uint32_t arrays = 0;
+  block_side side = block_side::own_tokens;
+
+  [[nodiscard]] BALLAST_HOST_DEVICE constexpr std::uint32_t count() const
+  {
+    return tables.split.gpus * arrays;
+  }
+  [[nodiscard]] BALLAST_HOST_DEVICE constexpr std::uint32_t peer_of(std::uint32_t index) const
+  {
+    return index / arrays;
+  }
+
+  /// Block `index` of count(), at offset 0. Of the arrays only their shapes are read.
+  [[nodiscard]] BALLAST_HOST_DEVICE device_head_block make(device_heads const& heads,
+                                                           std::uint32_t index) const
+  {
+    std::uint32_t const peer = peer_of(index);
+    bool const own_tokens = side == block_side::own_tokens;
+    tokens const rows = tables.rows(own_tokens ? gpu : peer);
+    std::uint32_t const of_heads = own_tokens ? peer : gpu;
+    head_shape const shape = heads[index % arrays].shape;
+    bool const is_shared =
+        of_heads + 1 < tables.split.gpus && tables.split.shared(of_heads + 1, shape.heads) > 0;
+    return {block_of(tables.split, rows, of_heads, shape), is_shared ? shape.head_bytes : 0};
+  }
+
+  /// The bytes that block `index` takes in messages.
+  [[nodiscard]] BALLAST_HOST_DEVICE constexpr std::size_t room(std::uint32_t index,
+                                                               head_block const& block) const
+  {
+    return peer_of(index) == gpu ? 0 : block.room();
+  }
+};
+
+/// Writes the zeros after a block that lies in messages.
+BALLAST_HOST_DEVICE inline void write_padding(head_block const& block, std::byte* messages)
+{
+  for (std::size_t at = block.bytes(); at < block.room(); ++at) {
+    messages[block.offset + at] = std::byte{0};
+  }
+}
+
+/// What the lists of copies of the four functions of route/ulysses.hpp have in common.
+/// blocks[all.count()] are the blocks of `all` with their offsets. `messages`, in the lists, is
+/// what the function reads or writes.
+struct head_copies {
+  head_blocks all;
+  device_head_block const* blocks = nullptr;
+  device_heads heads;
+
+  [[nodiscard]] BALLAST_HOST_DEVICE device_heads::array const& array_of(std::uint32_t block) const
+  {
+    return heads[block % all.arrays];
+  }
+
+  /// Writes one thread's part of the zeros behind the blocks that lie in messages.
+  BALLAST_HOST_DEVICE void write_zeros(std::byte* messages, std::uint32_t thread,
+                                       std::uint32_t threads) const
+  {
+    for (std::uint32_t index = thread; index < all.count(); index += threads) {
+      if (all.peer_of(index) != all.gpu) { write_padding(blocks[index].block, messages); }
+    }
+  }
+};
+
+/// pack_to_heads: the GPU's tokens with each peer's heads, a copy for each block.
+struct packed_for_heads : head_copies {
+  static constexpr block_side side = block_side::own_tokens;
+  std::byte* messages = nullptr;
+
+  [[nodiscard]] BALLAST_HOST_DEVICE std::uint32_t count() const { return all.count(); }
+
+  [[nodiscard]] BALLAST_HOST_DEVICE strided_copy operator()(std::uint32_t index) const
+  {
+    head_block const& block = blocks[index].block;
+    if (block.is_empty() || all.peer_of(index) == all.gpu) { return {}; }
+    return {array_of(index).from + block.first,
+            messages + block.offset,
+            block.row,
+            block.run,
+            block.run,
+            static_cast<std::size_t>(block.rows)};
+  }
+
+  BALLAST_HOST_DEVICE void make_rest(std::uint32_t thread, std::uint32_t threads) const
+  {
+    write_zeros(messages, thread, threads);
+  }
+};
+
+/// unpack_to_heads: each peer's tokens with the GPU's heads, a copy for each block and sequence;
+/// those of the GPU itself come last.
+struct unpacked_to_heads : head_copies {
+  static constexpr block_side side = block_side::own_heads;
+  std::byte const* messages = nullptr;
+
+  [[nodiscard]] BALLAST_HOST_DEVICE std::uint32_t count() const
+  {
+    return all.count() * all.tables.sequences;
+  }
+  [[nodiscard]] BALLAST_HOST_DEVICE std::uint32_t from_messages() const
+  {
+    return (all.count() - all.arrays) * all.tables.sequences;
+  }
+
+  [[nodiscard]] BALLAST_HOST_DEVICE strided_copy operator()(std::uint32_t index) const
+  {
+    bool const stays = index >= from_messages();
+    std::uint32_t const place = (stays ? index - from_messages() : index) / all.tables.sequences;
+    std::uint32_t const own = all.gpu * all.arrays;  // the first block of the GPU itself
+    std::uint32_t const at = stays ? own + place : place < own ? place : place + all.arrays;
+    head_block const& block = blocks[at].block;
+    if (block.is_empty()) { return {}; }
+    std::uint32_t const peer = all.peer_of(at);
+    bag_chunk const part = all.tables.part(peer, index % all.tables.sequences);
+    std::byte const* const from = stays ? array_of(at).from + block.first : messages + block.offset;
+    std::size_t const stride = stays ? block.row : block.run;
+    return {from + static_cast<std::size_t>(part.own_row) * stride,
+            array_of(at).to + static_cast<std::size_t>(part.row) * block.run,
+            stride,
+            block.run,
+            block.run,
+            static_cast<std::size_t>(part.count)};
+  }
+};
+
+/// pack_to_tokens: each peer's tokens with the GPU's heads, a copy for each block and sequence.
+struct packed_for_tokens : head_copies {
+  static constexpr bool contiguous = true;
+  static constexpr block_side side = block_side::own_heads;
+  std::byte* messages = nullptr;
+
+  [[nodiscard]] BALLAST_HOST_DEVICE std::uint32_t count() const
+  {
+    return all.count() * all.tables.sequences;
+  }
+
+  [[nodiscard]] BALLAST_HOST_DEVICE strided_copy operator()(std::uint32_t index) const
+  {
+    std::uint32_t const at = index / all.tables.sequences;
+    head_block const& block = blocks[at].block;
+    if (block.is_empty() || all.peer_of(at) == all.gpu) { return {}; }
+    bag_chunk const part = all.tables.part(all.peer_of(at), index % all.tables.sequences);
+    return strided_copy::contiguous(
+        array_of(at).from + static_cast<std::size_t>(part.row) * block.run,
+        messages + block.offset + static_cast<std::size_t>(part.own_row) * block.run,
+        static_cast<std::size_t>(part.count) * block.run);
+  }
+
+  BALLAST_HOST_DEVICE void make_rest(std::uint32_t thread, std::uint32_t threads) const
+  {
+    write_zeros(messages, thread, threads);
+  }
+};
+
+/// unpack_to_tokens: the GPU's tokens with each peer's heads, a copy for each block, and then a
+/// copy for each array and sequence of what stays. Heads that several GPUs have are left out:
+/// head_sums adds them.
+struct unpacked_to_tokens : head_copies {
+  static constexpr block_side side = block_side::own_tokens;
+  std::byte const* messages = nullptr;
+
+  [[nodiscard]] BALLAST_HOST_DEVICE std::uint32_t count() const
+  {
+    return from_messages() + all.arrays * all.tables.sequences;
+  }
+  [[nodiscard]] BALLAST_HOST_DEVICE std::uint32_t from_messages() const { return all.count(); }
+
+  [[nodiscard]] BALLAST_HOST_DEVICE strided_copy operator()(std::uint32_t index) const
+  {
+    bool const is_block = index < from_messages();
+    std::uint32_t const piece = is_block ? 0 : index - from_messages();
+    std::uint32_t const at = is_block ? index : all.gpu * all.arrays + piece / all.tables.sequences;
+    head_block const& block = blocks[at].block;
+    if (block.is_empty() || (is_block && all.peer_of(at) == all.gpu)) { return {}; }
+    bag_chunk const part = is_block ? bag_chunk{0, 0, block.rows}
+                                    : all.tables.part(all.gpu, piece % all.tables.sequences);
+    std::size_t const left_out = block.shared + blocks[at].shared_after;
+    if (left_out >= block.run) { return {}; }
+    std::byte const* const from =
+        is_block ? messages + block.offset
+                 : array_of(at).from + static_cast<std::size_t>(part.row) * block.run;
+    return {from + block.shared,
+            array_of(at).to + block.first + static_cast<std::size_t>(part.own_row) * block.row +
+                block.shared,
+            block.run,
+            block.row,
+            block.run - left_out,
+            static_cast<std::size_t>(part.count)};
+  }
+};
 
 /// Returns a + b, rounded once to the nearest, as on the host. For 16-bit types the host adds
 /// floats and rounds a second time, with the same result: a float has more than twice their digits.
@@ -239,5 +437,3 @@ struct head_sums : unpacked_to_tokens {
 static_assert(makes_more<head_sums>);
 
 }  // namespace ballast::inline v0::detail
-
-#endif  // BALLAST_CUDA_DETAIL_HEADS_HEAD_SUMS_HPP
