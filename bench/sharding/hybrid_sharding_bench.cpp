@@ -11,11 +11,8 @@
 #include <ballast/cost/quadratic_cost.hpp>
 #include <ballast/partition/longest_processing_time.hpp>
 #include <ballast/partition/partition.hpp>
-#include <ballast/sharding/detail/shard_bound.hpp>
-#include <ballast/sharding/detail/shard_greedy.hpp>
 #include <ballast/sharding/detail/shard_problem.hpp>
-#include <ballast/sharding/detail/shard_queues.hpp>
-#include <ballast/sharding/detail/shard_state.hpp>
+#include <ballast/sharding/detail/shard_moves.hpp>
 #include <ballast/sharding/hybrid_sharding.hpp>
 #include <ballast/topology/bag_layout.hpp>
 #include <ballast/topology/cluster.hpp>

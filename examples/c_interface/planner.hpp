@@ -24,7 +24,6 @@
 #include <ballast/route/placement.hpp>
 #include <ballast/route/route_plan.hpp>
 #include <ballast/sharding/sharding_cost.hpp>
-#include <ballast/sharding/sharding_plan.hpp>
 #include <ballast/topology/bag_layout.hpp>
 #include <ballast/topology/device_groups.hpp>
 

@@ -3,7 +3,7 @@
 
 #include <ballast/core/quantities.hpp>
 #include <ballast/sharding/hybrid_sharding.hpp>
-#include <ballast/sharding/sharding_plan.hpp>
+#include <ballast/sharding/sharding_cost.hpp>
 #include <ballast/topology/cluster.hpp>
 #include <ballast/topology/device_groups.hpp>
 

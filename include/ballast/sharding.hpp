@@ -7,7 +7,6 @@
 // IWYU pragma: begin_exports
 #include <ballast/sharding/hybrid_sharding.hpp>
 #include <ballast/sharding/sharding_cost.hpp>
-#include <ballast/sharding/sharding_plan.hpp>
 // IWYU pragma: end_exports
 
 #endif  // BALLAST_SHARDING_HPP

@@ -5,7 +5,7 @@
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/random.hpp>
 #include <ballast/route/placement.hpp>
-#include <ballast/sharding/sharding_plan.hpp>
+#include <ballast/sharding/sharding_cost.hpp>
 #include <ballast/topology/bag_layout.hpp>
 #include <ballast/topology/device_groups.hpp>
 

@@ -13,7 +13,7 @@
 #include <ballast/route/head_array.hpp>
 #include <ballast/route/sharded_exchange.hpp>
 #include <ballast/route/sharded_packs.hpp>
-#include <ballast/sharding/sharding_plan.hpp>
+#include <ballast/sharding/sharding_cost.hpp>
 #include <ballast/topology/cluster.hpp>
 #include <ballast/topology/device_groups.hpp>
 

@@ -8,7 +8,6 @@
 #include <ballast/core/quantities.hpp>
 #include <ballast/route/placement.hpp>
 #include <ballast/sharding/sharding_cost.hpp>
-#include <ballast/sharding/sharding_plan.hpp>
 #include <ballast/topology/device_groups.hpp>
 
 #include <algorithm>

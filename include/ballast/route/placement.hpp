@@ -12,7 +12,7 @@
 #include <ballast/comm/gather_samples.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/partition/partition_plan.hpp>
-#include <ballast/sharding/sharding_plan.hpp>
+#include <ballast/sharding/sharding_cost.hpp>
 #include <ballast/topology/bag_layout.hpp>
 #include <ballast/topology/device_groups.hpp>
 #include <algorithm>

@@ -9,7 +9,7 @@
 #include <ballast/route/placement.hpp>
 #include <ballast/route/route_plan.hpp>
 #include <ballast/route/sharded_packs.hpp>
-#include <ballast/sharding/sharding_plan.hpp>
+#include <ballast/sharding/sharding_cost.hpp>
 
 #include <cstdint>
 #include <vector>

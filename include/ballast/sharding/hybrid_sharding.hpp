@@ -1,25 +1,441 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_SHARDING_HYBRID_SHARDING_HPP
-#define BALLAST_SHARDING_HYBRID_SHARDING_HPP
+#pragma once
 
-#include <ballast/core/contract.hpp>
 #include <ballast/core/quantities.hpp>
-#include <ballast/core/result.hpp>
 #include <ballast/core/workspace.hpp>
-#include <ballast/sharding/detail/shard_bound.hpp>
 #include <ballast/sharding/detail/shard_problem.hpp>
-#include <ballast/sharding/detail/shard_search.hpp>
-#include <ballast/sharding/sharding_cost.hpp>
-#include <ballast/sharding/sharding_plan.hpp>
-#include <ballast/topology/device_groups.hpp>
-
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <limits>
 #include <span>
+#include <ballast/core/random.hpp>
+#include <ballast/sharding/detail/shard_moves.hpp>
+#include <array>
+#include <optional>
+#include <ballast/core/contract.hpp>
+#include <ballast/core/result.hpp>
+#include <ballast/sharding/sharding_cost.hpp>
+#include <ballast/topology/device_groups.hpp>
+#include <limits>
 
 namespace ballast::inline v0 {
+
+namespace detail {
+
+/// Tries all plans of a step of few sequences, longest first, and leaves out what cannot end below
+/// the best plan so far: a load that is not below it, less GPU time left than the rest takes, less
+/// memory left than the rest needs. Of groups that are alike and hold the same it tries the first.
+class shard_enumeration {
+ public:
+  [[nodiscard]] static bool takes(shard_problem const& problem) noexcept
+  {
+    return problem.samples() > 0 && problem.samples() <= 12 && problem.groups.size() <= 64;
+  }
+
+  shard_enumeration(shard_problem const& problem, workspace::frame& scratch)
+      : problem_(problem),
+        tried_(scratch.take<std::uint32_t>(problem.samples() + 1)),
+        area_from_(scratch.take<uint128>(problem.samples() + 1)),
+        tokens_from_(scratch.take<tokens>(problem.samples() + 1)),
+        kind_(scratch.take<std::uint32_t>(problem.groups.size()))
+  {
+    find_kinds();
+    area_from_[problem.samples()] = 0;
+    tokens_from_[problem.samples()] = 0;
+    for (std::size_t at = problem.samples(); at-- > 0;) {
+      std::uint32_t const sample = problem.by_length[at];
+      uint128 least = ~uint128{0};
+      for (std::size_t own = 0; own < problem.classes.size(); ++own) {
+        cost_units const time = problem.time(sample, own);
+        if (time == no_cost) { continue; }
+        least = std::min(
+            least, uint128{static_cast<std::uint64_t>(time)} * problem.classes[own].shape.gpus);
+      }
+      area_from_[at] = area_from_[at + 1] + least;
+      tokens_from_[at] = tokens_from_[at + 1] + problem.lengths[sample];
+    }
+  }
+
+  /// Calls `keep` with the makespan of each plan whose makespan is below `most`, which it makes the
+  /// new `most`; the state is then that plan.
+  ///
+  /// Returns     whether all plans were tried, so that no other is below `most`
+  /// Expects     a state without sequences; it is left in some state.
+  template <class Keep>
+  [[nodiscard]] bool run(shard_state& state, cost_units most, cost_units bound, work_budget& budget,
+                         Keep const& keep)
+  {
+    std::size_t const samples = problem_.samples();
+    std::size_t next = 0;
+    tried_[0] = 0;
+    for (;;) {
+      if (next == samples) {
+        most = 0;
+        for (shard_use const use : state.of_gpu) { most = std::max(most, use.load); }
+        keep(most);
+        if (most <= bound) { return true; }
+      } else {
+        std::uint32_t const sample = problem_.by_length[next];
+        std::uint32_t group = tried_[next];
+        for (; group < problem_.groups.size(); ++group) {
+          if (may_go(state, sample, group, most)) { break; }
+        }
+        budget.spend(problem_.gpus + group - tried_[next]);
+        if (budget.spent()) { return false; }
+        tried_[next] = group + 1;
+        if (group < problem_.groups.size()) {
+          state.insert(problem_, sample, group);
+          if (may_be_better(state, next + 1, most)) {
+            tried_[++next] = 0;
+            continue;
+          }
+          state.remove(problem_, sample);
+          continue;
+        }
+      }
+      if (next == 0) { return true; }
+      state.remove(problem_, problem_.by_length[--next]);
+    }
+  }
+
+ private:
+  [[nodiscard]] bool may_go(shard_state const& state, std::uint32_t sample, std::uint32_t group,
+                            cost_units most) const
+  {
+    if (problem_.class_of[group] == no_shard_group) { return false; }
+    cost_units const time = problem_.time_in(sample, group);
+    if (time == no_cost) { return false; }
+    tokens const share = problem_.share_in(sample, group);
+    auto const uses = uses_of(state, group);
+    for (shard_use const use : uses) {
+      if (use.load >= most - time || use.held > problem_.most_tokens - share) { return false; }
+    }
+    for (std::uint32_t like = kind_[group]; like < group; ++like) {
+      if (kind_[like] != kind_[group]) { continue; }
+      auto const others = uses_of(state, like);
+      if (std::equal(uses.begin(), uses.end(), others.begin(), [](shard_use a, shard_use b) {
+            return a.load == b.load && a.held == b.held;
+          })) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+  [[nodiscard]] bool may_be_better(shard_state const& state, std::size_t next,
+                                   cost_units most) const
+  {
+    uint128 area = area_from_[next];
+    uint128 room = 0;
+    for (shard_use const use : state.of_gpu) {
+      area += static_cast<std::uint64_t>(use.load);
+      room += static_cast<std::uint64_t>(problem_.most_tokens - use.held);
+    }
+    return area <= uint128{static_cast<std::uint64_t>(most - 1)} * problem_.gpus &&
+           room >= static_cast<std::uint64_t>(tokens_from_[next]);
+  }
+
+  [[nodiscard]] std::span<shard_use const> uses_of(shard_state const& state,
+                                                   std::size_t group) const
+  {
+    auto const [first, gpus] = problem_.groups[group];
+    return state.of_gpu.subspan(to_index(first), gpus);
+  }
+
+  /// Numbers groups that lie in one group and have the same groups in them by the first of these.
+  void find_kinds()
+  {
+    for (std::uint32_t group = 0; group < kind_.size(); ++group) {
+      kind_[group] = group;
+      for (std::uint32_t like = 0; like < group; ++like) {
+        if (kind_[like] == like && are_alike(like, group)) {
+          kind_[group] = like;
+          break;
+        }
+      }
+    }
+  }
+
+  [[nodiscard]] bool are_alike(std::uint32_t a, std::uint32_t b) const
+  {
+    if (problem_.parent[a] != problem_.parent[b] || problem_.class_of[a] != problem_.class_of[b] ||
+        problem_.groups[a].gpus != problem_.groups[b].gpus) {
+      return false;
+    }
+    // The groups in both, by the places of their GPUs.
+    std::uint32_t const gpus = problem_.groups[a].gpus;
+    for (std::uint32_t gpu = 0; gpu < gpus; ++gpu) {
+      auto left = static_cast<std::uint32_t>(to_index(problem_.groups[a].first)) + gpu;
+      auto right = static_cast<std::uint32_t>(to_index(problem_.groups[b].first)) + gpu;
+      while (left != a && right != b) {
+        bool const same = problem_.class_of[left] == problem_.class_of[right] &&
+                          problem_.groups[left].gpus == problem_.groups[right].gpus;
+        if (!same) { return false; }
+        left = problem_.parent[left];
+        right = problem_.parent[right];
+        if (left == no_shard_group || right == no_shard_group) { return false; }
+      }
+      if (left != a || right != b) { return false; }
+    }
+    return true;
+  }
+
+  shard_problem const& problem_;
+  std::span<std::uint32_t> tried_;  ///< of each sequence, the group after the last one tried
+  std::span<uint128> area_from_;    ///< least GPU time of the sequences from each on
+  std::span<tokens> tokens_from_;
+  std::span<std::uint32_t> kind_;
+};
+
+/// Searches for the plan of a step: greedy plans for several limits on the time of one sequence and
+/// for uniform degrees, each improved by changes of one or two sequences; then the best of them,
+/// again and again with a few sequences thrown elsewhere and improved anew. A small step starts
+/// with plain local search from the best uniform degree, so that it ends no worse than that. Of a
+/// step of few sequences all plans are tried, as far as half of the budget goes.
+class shard_search {
+ public:
+  shard_search(shard_problem const& problem, cost_units bound, workspace::frame& scratch)
+      : problem_(problem),
+        bound_(bound),
+        best_owner_(scratch.take<std::uint32_t>(problem.samples())),
+        from_owner_(scratch.take<std::uint32_t>(problem.samples())),
+        state_(problem, scratch),
+        greedy_(problem, scratch),
+        moves_(problem, scratch),
+        both_(shard_fullness::of_both(problem, bound)),
+        random_(0x5eed)
+  {
+    if (shard_enumeration::takes(problem)) { enumeration_.emplace(problem, scratch); }
+  }
+
+  /// Ensures     (1) owner() has a group for every sequence, and no GPU more tokens than it may;
+  ///                 otherwise it returns a sequence for which it found none
+  ///             (2) where all_tried(), no other plan is better, or there is none
+  [[nodiscard]] std::optional<std::uint32_t> run(work_budget budget)
+  {
+    std::optional<std::uint32_t> stranded;
+    std::uint64_t const all = budget.left();
+    start_plainly(budget);
+    try_all(budget);
+    if (all_tried_) { return has_plan_ ? std::nullopt : std::optional(problem_.by_length.front()); }
+    // Returns whether `plan` found one.
+    auto const start = [&](auto plan) {
+      state_.clear();
+      if (auto const without = plan()) {
+        stranded = without;
+        return false;
+      }
+      work_budget slice(budget.left() < all / 4 ? 0 : all / 32);
+      std::uint64_t const given = slice.left();
+      cost_units const most = moves_.descend(state_, slice);
+      budget.spend(given - slice.left());
+      keep(most);
+      return true;
+    };
+    work_budget packing(packing_steps + 4 * all);
+    auto const start_greedy = [&](shard_rule const& rule) {
+      return start([&] { return greedy_.plan(state_, rule, packing); });
+    };
+    bool const is_cheap = problem_.samples() <= 4096;
+    for (int const share : std::span(shares).first(is_cheap ? shares.size() : few_shares)) {
+      if (has_plan_ && most_ == bound_) { break; }
+      // By load alone; where memory is short or it costs little, by tokens too.
+      bool const is_planned = start_greedy({scaled(share), {}});
+      bool const may_help = is_cheap && both_.weight > 0;
+      if (may_help || !is_planned) { (void)start_greedy({scaled(share), both_}); }
+    }
+    for (int const share : {0, 50, 250, 1000}) {
+      if (!has_plan_) { (void)start_greedy({scaled(share), {.by_tokens = true}}); }
+    }
+    for_each_degree([&](std::uint32_t degree) {
+      work_budget& payer = has_plan_ ? budget : packing;
+      bool const is_too_much = payer.left() < (has_plan_ ? all / 4 : 0) + uniform_steps();
+      if (has_plan_ && most_ == bound_) { return; }
+      if (is_too_much) {  // nearly the same plan by heaps, unless the best is near the bound anyway
+        if (!has_plan_ || most_ - bound_ > bound_ / 256) {
+          (void)start_greedy({.fullness = both_, .degree = degree});
+        }
+        return;
+      }
+      payer.spend(uniform_steps());
+      (void)start([&] { return greedy_.plan_uniform(state_, degree, both_); });
+    });
+    if (!has_plan_) { return stranded; }
+    perturb(budget);
+    return std::nullopt;
+  }
+
+  [[nodiscard]] std::span<std::uint32_t const> owner() const noexcept { return best_owner_; }
+  [[nodiscard]] bool all_tried() const noexcept { return all_tried_; }
+
+ private:
+  static constexpr std::uint64_t greedy_steps = 24;          ///< for a sequence
+  static constexpr std::uint64_t packing_steps = 1'000'000;  ///< for steps that hardly fit
+  /// Limits on the time of one sequence, in thousandths of the bound, for greedy plans.
+  static constexpr std::array shares = {500, 1000, 250, 750, 350, 150, 100, 50,
+                                        25,  8,    667, 333, 125, 167, 62};
+  static constexpr std::size_t few_shares = 10;       ///< of large steps
+  static constexpr std::uint64_t in_turn_every = 16;  ///< improvements of a small step
+
+  /// So many thousandths of the bound.
+  [[nodiscard]] cost_units scaled(int share) const
+  {
+    return bound_ / 1000 * share + bound_ % 1000 * share / 1000;
+  }
+
+  [[nodiscard]] std::uint64_t uniform_steps() const
+  {
+    return 2 * static_cast<std::uint64_t>(problem_.samples()) * problem_.groups.size();
+  }
+
+  template <class Visit>
+  void for_each_degree(Visit visit) const
+  {
+    std::uint32_t degree = 0;
+    for (shard_class const& each : problem_.classes) {
+      if (each.shape.gpus != degree) { visit(degree = each.shape.gpus); }
+    }
+  }
+
+  /// Plain local search from the best uniform degree, where that is cheap: what anybody would write
+  /// first, so that no plan is worse.
+  void start_plainly(work_budget& budget)
+  {
+    std::uint64_t const all = budget.left();
+    std::uint64_t degrees = 0;
+    for_each_degree([&](std::uint32_t) { ++degrees; });
+    is_small_ = degrees * uniform_steps() <= all / 4;
+    if (!is_small_) { return; }
+    cost_units least = no_cost;
+    for_each_degree([&](std::uint32_t degree) {
+      state_.clear();
+      budget.spend(uniform_steps());
+      if (greedy_.plan_uniform(state_, degree, {})) { return; }
+      cost_units most = 0;
+      for (shard_use const use : state_.of_gpu) { most = std::max(most, use.load); }
+      if (most >= least) { return; }
+      least = most;
+      std::copy(state_.owner.begin(), state_.owner.end(), from_owner_.begin());
+    });
+    if (least == no_cost) { return; }
+    for (bool const in_turn : {true, false}) {
+      state_.assign(problem_, from_owner_);
+      work_budget slice(all / 4);
+      std::uint64_t const given = slice.left();
+      cost_units const most =
+          in_turn ? moves_.descend_in_turn(state_, slice) : moves_.descend(state_, slice);
+      budget.spend(given - slice.left());
+      keep(most);
+    }
+  }
+
+  void try_all(work_budget& budget)
+  {
+    if (!enumeration_ || (has_plan_ && most_ == bound_)) { return; }
+    state_.clear();
+    work_budget slice(budget.left() / 2);
+    std::uint64_t const given = slice.left();
+    all_tried_ =
+        enumeration_->run(state_, most_, bound_, slice, [this](cost_units most) { keep(most); });
+    budget.spend(given - slice.left());
+  }
+
+  void keep(cost_units most)
+  {
+    if (has_plan_ && most >= most_) { return; }
+    has_plan_ = true;
+    most_ = most;
+    std::copy(state_.owner.begin(), state_.owner.end(), best_owner_.begin());
+  }
+
+  /// Iterated local search from the best plan: throws a few sequences elsewhere and improves anew,
+  /// from plans that are little worse too, so that it wanders. Where that finds nothing for long,
+  /// it goes on from another greedy plan.
+  void perturb(work_budget& budget)
+  {
+    if (most_ == bound_ || problem_.samples() == 0) { return; }
+    state_.assign(problem_, best_owner_);
+    begin_from(most_);
+    std::uint64_t const patience = 50 + 2 * problem_.samples();
+    for (std::uint64_t idle = 0; !budget.spent() && most_ > bound_; ++idle) {
+      if (idle > patience) {
+        idle = 0;
+        restart(budget);
+      }
+      for (std::uint64_t thrown = 1 + random_.below(3); thrown > 0; --thrown) {
+        throw_some(problem_, state_, random_);
+      }
+      budget.spend(problem_.gpus + problem_.groups.size());
+      state_.refresh(problem_);
+      cost_units const most = improve(budget);
+      keep(most);
+      bool const is_much_worse = most > from_most_ && most - from_most_ > from_most_ / 64;
+      if (most < from_most_) {
+        begin_from(most);
+        idle = 0;
+      } else if (most == from_most_) {
+        begin_from(most);
+      } else if (is_much_worse || random_.below(8) == 0) {
+        budget.spend(problem_.samples());
+        state_.assign(problem_, from_owner_);
+      }
+    }
+  }
+
+  /// Improves the state by one of the two descents, which end at different plans.
+  [[nodiscard]] cost_units improve(work_budget& budget)
+  {
+    bool const is_in_turn = is_small_ && random_.below(in_turn_every) == 0;
+    return is_in_turn ? moves_.descend_in_turn(state_, budget) : moves_.descend(state_, budget);
+  }
+
+  void restart(work_budget& budget)
+  {
+    state_.clear();
+    budget.spend(greedy_steps * problem_.samples() + problem_.groups.size());
+    auto const part = static_cast<std::int64_t>(2 + random_.below(30));
+    cost_units const share = bound_ / part * 4 + bound_ % part * 4 / part;
+    auto const at = static_cast<std::size_t>(random_.below(problem_.classes.size()));
+    bool const is_uniform = random_.below(2) == 0 && uniform_steps() < budget.left() / 16;
+    if (is_uniform) { budget.spend(uniform_steps()); }
+    auto const stranded = is_uniform
+                              ? greedy_.plan_uniform(state_, problem_.classes[at].shape.gpus, both_)
+                              : greedy_.plan(state_, {share, both_}, budget);
+    if (stranded) {
+      state_.assign(problem_, best_owner_);
+      begin_from(most_);
+      return;
+    }
+    cost_units const most = improve(budget);
+    keep(most);
+    begin_from(most);
+  }
+
+  /// The state is the plan that perturb() comes back to.
+  void begin_from(cost_units most)
+  {
+    from_most_ = most;
+    std::copy(state_.owner.begin(), state_.owner.end(), from_owner_.begin());
+  }
+
+  shard_problem const& problem_;
+  cost_units bound_;
+  std::span<std::uint32_t> best_owner_;
+  std::span<std::uint32_t> from_owner_;
+  shard_state state_;
+  shard_greedy greedy_;
+  shard_moves moves_;
+  shard_fullness both_;
+  random_source random_;
+  cost_units most_ = no_cost;       ///< of best_owner_
+  cost_units from_most_ = no_cost;  ///< of from_owner_
+  bool has_plan_ = false;
+  std::optional<shard_enumeration> enumeration_;
+  bool all_tried_ = false;
+  bool is_small_ = false;  ///< so that plain local search is cheap
+};
+
+}  // namespace detail
 
 /// The tokens that a GPU may hold where memory is no matter.
 inline constexpr tokens no_token_limit = std::numeric_limits<tokens>::max();
@@ -239,5 +655,3 @@ inline void describe_shards(sharding_plan& plan, shard_problem const& problem,
 }
 
 }  // namespace ballast::inline v0
-
-#endif  // BALLAST_SHARDING_HYBRID_SHARDING_HPP

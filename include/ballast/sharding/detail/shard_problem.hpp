@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_SHARDING_DETAIL_SHARD_PROBLEM_HPP
-#define BALLAST_SHARDING_DETAIL_SHARD_PROBLEM_HPP
+#pragma once
 
 #include <ballast/core/detail/radix_sort.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/sharding/sharding_cost.hpp>
 #include <ballast/topology/device_groups.hpp>
-
 #include <algorithm>
 #include <bit>
 #include <cstddef>
@@ -197,6 +195,389 @@ inline void find_shard_times(shard_problem& problem, sharding_cost const& cost,
   return problem;
 }
 
-}  // namespace ballast::inline v0::detail
+/// Load and tokens, of a GPU or of what is most in a group.
+struct shard_use {
+  cost_units load = 0;
+  tokens held = 0;
 
-#endif  // BALLAST_SHARDING_DETAIL_SHARD_PROBLEM_HPP
+  friend constexpr bool operator==(shard_use, shard_use) = default;
+};
+
+/// Which sequence is in which group, and what every GPU has of it.
+///
+/// Ensures     (1) of_gpu[r] is the sum over the sequences of all groups that contain GPU r
+///             (2) after refresh(), peak[g] has the largest load and the most tokens of a GPU of
+///                 group g
+///             (3) the sequences of group g are first[g], next[first[g]], ... up to no_shard_group
+struct shard_state {
+  std::span<std::uint32_t> owner;
+  std::span<shard_use> of_gpu;
+  std::span<shard_use> peak;
+  std::span<std::uint32_t> first;
+  std::span<std::uint32_t> next;
+  std::span<std::uint32_t> before;
+
+  shard_state(shard_problem const& problem, workspace::frame& scratch)
+      : owner(scratch.take<std::uint32_t>(problem.samples())),
+        of_gpu(scratch.take<shard_use>(problem.gpus)),
+        peak(scratch.take<shard_use>(problem.groups.size())),
+        first(scratch.take<std::uint32_t>(problem.groups.size())),
+        next(scratch.take<std::uint32_t>(problem.samples())),
+        before(scratch.take<std::uint32_t>(problem.samples()))
+  {
+    clear();
+  }
+
+  /// No sequence is in a group.
+  void clear()
+  {
+    std::fill(owner.begin(), owner.end(), no_shard_group);
+    std::fill(of_gpu.begin(), of_gpu.end(), shard_use{});
+    std::fill(peak.begin(), peak.end(), shard_use{});
+    std::fill(first.begin(), first.end(), no_shard_group);
+  }
+
+  void insert(shard_problem const& problem, std::uint32_t sample, std::uint32_t group)
+  {
+    owner[sample] = group;
+    before[sample] = no_shard_group;
+    next[sample] = first[group];
+    if (first[group] != no_shard_group) { before[first[group]] = sample; }
+    first[group] = sample;
+    add(problem, group, problem.time_in(sample, group), problem.share_in(sample, group));
+  }
+
+  void remove(shard_problem const& problem, std::uint32_t sample)
+  {
+    std::uint32_t const group = owner[sample];
+    owner[sample] = no_shard_group;
+    (before[sample] == no_shard_group ? first[group] : next[before[sample]]) = next[sample];
+    if (next[sample] != no_shard_group) { before[next[sample]] = before[sample]; }
+    add(problem, group, -problem.time_in(sample, group), -problem.share_in(sample, group));
+  }
+
+  /// Makes these the owners.
+  void assign(shard_problem const& problem, std::span<std::uint32_t const> owners)
+  {
+    clear();
+    for (std::size_t sample = owners.size(); sample > 0; --sample) {
+      insert(problem, static_cast<std::uint32_t>(sample - 1), owners[sample - 1]);
+    }
+    refresh(problem);
+  }
+
+  void refresh(shard_problem const& problem)
+  {
+    std::fill(peak.begin(), peak.end(), shard_use{});
+    std::copy(of_gpu.begin(), of_gpu.end(), peak.begin());  // group r of one GPU is GPU r
+    for (std::size_t group = 0; group < peak.size(); ++group) {
+      std::uint32_t const above = problem.parent[group];
+      if (above == no_shard_group) { continue; }
+      peak[above].load = std::max(peak[above].load, peak[group].load);
+      peak[above].held = std::max(peak[above].held, peak[group].held);
+    }
+  }
+
+  /// What is most in the GPUs of group `outer` that are not in `inner`, which lies in it.
+  [[nodiscard]] shard_use peak_outside(shard_problem const& problem, std::size_t outer,
+                                       std::size_t inner) const
+  {
+    auto const [first_rank, gpus] = problem.groups[outer];
+    std::size_t const skip = to_index(problem.groups[inner].first);
+    shard_use most;
+    for (std::size_t rank = to_index(first_rank); rank < to_index(first_rank) + gpus; ++rank) {
+      if (rank == skip) { rank += problem.groups[inner].gpus; }
+      if (rank >= to_index(first_rank) + gpus) { break; }
+      most.load = std::max(most.load, of_gpu[rank].load);
+      most.held = std::max(most.held, of_gpu[rank].held);
+    }
+    return most;
+  }
+
+ private:
+  void add(shard_problem const& problem, std::uint32_t group, cost_units time, tokens share)
+  {
+    auto const [first_rank, gpus] = problem.groups[group];
+    for (shard_use& each : of_gpu.subspan(to_index(first_rank), gpus)) {
+      each.load += time;
+      each.held += share;
+    }
+  }
+};
+
+/// How full a GPU is: its load, its tokens, or the larger share of what it may have of both.
+struct shard_fullness {
+  bool by_tokens = false;
+  uint128 weight = 0;  ///< of 2^20 tokens, in units of time; 0 leaves tokens out
+
+  /// A GPU that holds the most tokens that it may is as full as one with the load `limit`.
+  static shard_fullness of_both(shard_problem const& problem, cost_units limit)
+  {
+    shard_fullness both;
+    if (problem.most_tokens > 0 && problem.most_tokens < longest_sample * tokens{1 << 20}) {
+      both.weight = (static_cast<uint128>(static_cast<std::uint64_t>(limit)) << 20) /
+                    static_cast<std::uint64_t>(problem.most_tokens);
+    }
+    return both;
+  }
+
+  [[nodiscard]] cost_units operator()(shard_use use) const
+  {
+    if (by_tokens) { return use.held; }
+    if (weight == 0) { return use.load; }
+    uint128 const of_tokens = (weight * static_cast<std::uint64_t>(use.held)) >> 20;
+    auto const capped = std::min(of_tokens, static_cast<uint128>(no_cost));
+    return std::max(use.load, static_cast<cost_units>(capped));
+  }
+};
+
+/// The groups of a level, to find the least full that has room for a sequence, in O(classes + log
+/// groups) on average over a level's sequences from the longest on.
+///
+/// Each class has a heap of the groups with room by fullness, and one of the others by the tokens
+/// that they hold. Sequences become shorter, so a group loses its room at most once for each that
+/// it gets, and is given back as often.
+///
+/// Expects     GPUs of a group that are equally loaded: nothing was put into smaller groups.
+class shard_queues {
+ public:
+  shard_queues(shard_problem const& problem, workspace::frame& scratch)
+      : problem_(problem),
+        open_(scratch.take<entry>(problem.groups.size())),
+        closed_(scratch.take<entry>(problem.groups.size())),
+        lanes_(scratch.take<lane>(problem.classes.size()))
+  {}
+
+  void start(shard_state const& state, shard_fullness const& fullness, std::size_t level)
+  {
+    fullness_ = fullness;
+    std::fill(lanes_.begin(), lanes_.end(), lane{});
+    auto const groups = problem_.groups_of_level(level);
+    for (std::uint32_t const group : groups) { ++lanes_[problem_.class_of[group]].open; }
+    std::size_t next = 0;
+    first_ = lanes_.size();
+    end_ = 0;
+    for (std::size_t at = 0; at < lanes_.size(); ++at) {
+      lanes_[at].first = next;
+      next += lanes_[at].open;
+      if (lanes_[at].open == 0) { continue; }
+      lanes_[at].open = 0;
+      first_ = std::min(first_, at);
+      end_ = at + 1;
+    }
+    for (std::uint32_t const group : groups) {
+      lane& own = lanes_[problem_.class_of[group]];
+      open_[own.first + own.open++] = {fullness_(use_of(state, group)), group};
+    }
+    for (lane const& each : lanes_) {
+      auto const heap = open_of(each);
+      std::make_heap(heap.begin(), heap.end(), is_behind);
+    }
+  }
+
+  /// Puts a sequence into the least full group that has room, if there is one.
+  ///
+  /// Expects     one no longer than those before it since start().
+  [[nodiscard]] bool put(shard_state& state, std::uint32_t sample)
+  {
+    lane* best = nullptr;
+    entry least{no_cost, no_shard_group};
+    for (std::size_t at = first_; at < end_; ++at) {
+      lane& each = lanes_[at];
+      if (problem_.time(sample, at) == no_cost) { continue; }
+      find_room(state, sample, each);
+      if (each.open == 0) { continue; }
+      std::uint32_t const group = open_[each.first].group;
+      shard_use after = use_of(state, group);
+      after.load += problem_.time(sample, at);
+      after.held += problem_.share_in(sample, group);
+      entry const there{fullness_(after), group};
+      if (there < least) {
+        least = there;
+        best = &each;
+      }
+    }
+    if (best == nullptr) { return false; }
+    state.insert(problem_, sample, least.group);
+    replace_front(open_of(*best), least);
+    return true;
+  }
+
+ private:
+  struct entry {
+    cost_units fullness;  ///< or the tokens that its GPUs hold
+    std::uint32_t group;
+
+    friend bool operator<(entry a, entry b)
+    {
+      return precedes(a.fullness, b.fullness, a.group, b.group);
+    }
+  };
+  struct lane {
+    std::size_t first = 0;   ///< of its places in both arrays
+    std::size_t open = 0;    ///< groups with room
+    std::size_t closed = 0;  ///< and without
+  };
+  [[nodiscard]] static bool is_behind(entry a, entry b) { return b < a; }
+
+  [[nodiscard]] std::span<entry> open_of(lane const& each) const
+  {
+    return open_.subspan(each.first, each.open);
+  }
+
+  [[nodiscard]] shard_use use_of(shard_state const& state, std::size_t group) const
+  {
+    return state.of_gpu[to_index(problem_.groups[group].first)];
+  }
+
+  [[nodiscard]] bool fits(shard_state const& state, std::uint32_t sample, entry there) const
+  {
+    return use_of(state, there.group).held <=
+           problem_.most_tokens - problem_.share_in(sample, there.group);
+  }
+
+  /// Brings the least full group with room for the sequence to the front.
+  void find_room(shard_state const& state, std::uint32_t sample, lane& each)
+  {
+    std::span<entry> const open = open_.subspan(each.first);
+    std::span<entry> const closed = closed_.subspan(each.first);
+    auto const push = [](std::span<entry> heap, std::size_t& count, entry item) {
+      heap[count++] = item;
+      std::push_heap(heap.begin(), heap.begin() + static_cast<std::ptrdiff_t>(count), is_behind);
+    };
+    auto const pop = [](std::span<entry> heap, std::size_t& count) {
+      std::pop_heap(heap.begin(), heap.begin() + static_cast<std::ptrdiff_t>(count), is_behind);
+      return heap[--count].group;
+    };
+    while (each.closed > 0 && fits(state, sample, closed[0])) {
+      std::uint32_t const group = pop(closed, each.closed);
+      push(open, each.open, {fullness_(use_of(state, group)), group});
+    }
+    while (each.open > 0 && !fits(state, sample, open[0])) {
+      std::uint32_t const group = pop(open, each.open);
+      push(closed, each.closed, {use_of(state, group).held, group});
+    }
+  }
+
+  shard_problem const& problem_;
+  std::span<entry> open_;
+  std::span<entry> closed_;
+  std::span<lane> lanes_;
+  std::size_t first_ = 0;  ///< class of the level, and the one after its last
+  std::size_t end_ = 0;
+  shard_fullness fullness_;
+};
+
+/// The least GPU time of a sequence in the classes that take at most `limit`.
+struct least_area {
+  std::size_t first_class = 0;  ///< of these; the number of classes where there is none
+  uint128 area = 0;
+  cost_units shortest = no_cost;  ///< time in any class
+  cost_units longest = 0;         ///< time in a class that it may go to
+};
+
+[[nodiscard]] inline least_area least_area_of(shard_problem const& problem, std::size_t sample,
+                                              cost_units limit)
+{
+  least_area least{problem.classes.size(), ~uint128{0}};
+  for (std::size_t at = 0; at < problem.classes.size(); ++at) {
+    cost_units const time = problem.time(sample, at);
+    if (time == no_cost) { continue; }
+    least.shortest = std::min(least.shortest, time);
+    least.longest = std::max(least.longest, time);
+    if (time > limit) { continue; }
+    least.first_class = std::min(least.first_class, at);
+    least.area = std::min(least.area, static_cast<uint128>(static_cast<std::uint64_t>(time)) *
+                                          problem.classes[at].shape.gpus);
+  }
+  return least;
+}
+
+/// GPUs in groups of the degree of each class or more.
+inline void find_covered_gpus(shard_problem const& problem, std::span<std::uint64_t> covered)
+{
+  std::fill(covered.begin(), covered.end(), std::uint64_t{0});
+  for (std::size_t group = 0; group < problem.groups.size(); ++group) {
+    std::uint32_t const above = problem.parent[group];
+    bool const is_topmost = above == no_shard_group || problem.class_of[above] == no_shard_group;
+    if (problem.class_of[group] != no_shard_group && is_topmost) {
+      covered[problem.class_of[group]] += problem.groups[group].gpus;
+    }
+  }
+  for (std::size_t at = covered.size(); at > 1; --at) { covered[at - 2] += covered[at - 1]; }
+}
+
+/// A makespan that no plan is below.
+///
+/// It is the smallest limit for which GPU time suffices: every sequence takes at least that of the
+/// cheapest class of those that memory and the limit admit, and what may only go to groups of k
+/// GPUs and more has the GPUs of such groups alone. So it is at least the total of the cheapest by
+/// the number of GPUs, and the longest sequence at its best degree.
+///
+/// Expects     every sequence has a class.
+/// Complexity  O(n classes), and O(classes log(time)) for each sequence that takes longer in a
+///             class than the total of the cheapest by the number of GPUs.
+[[nodiscard]] inline cost_units shard_lower_bound(shard_problem const& problem,
+                                                  workspace::frame& scratch)
+{
+  std::size_t const classes = problem.classes.size();
+  std::span<std::uint64_t> const covered = scratch.take<std::uint64_t>(classes);
+  find_covered_gpus(problem, covered);
+
+  cost_units low = 0;
+  uint128 total = 0;
+  for (std::size_t sample = 0; sample < problem.samples(); ++sample) {
+    least_area const least = least_area_of(problem, sample, no_cost - 1);
+    low = std::max(low, least.shortest);
+    total += least.area;
+  }
+  low = std::max(low, static_cast<cost_units>((total + problem.gpus - 1) / problem.gpus));
+
+  // What no limit from `low` on restricts is added up once.
+  std::span<uint128> const always = scratch.take<uint128>(classes);
+  std::span<uint128> const area = scratch.take<uint128>(classes);
+  std::span<std::uint32_t> const restricted = scratch.take<std::uint32_t>(problem.samples());
+  std::fill(always.begin(), always.end(), uint128{0});
+  std::size_t count = 0;
+  for (std::uint32_t const sample : problem.by_length) {
+    least_area const least = least_area_of(problem, sample, low);
+    if (least.longest > low) {
+      restricted[count++] = sample;
+    } else {
+      always[least.first_class] += least.area;
+    }
+  }
+  auto const suffices = [&](cost_units limit) {
+    std::copy(always.begin(), always.end(), area.begin());
+    for (std::uint32_t const sample : restricted.first(count)) {
+      least_area const least = least_area_of(problem, sample, limit);
+      area[least.first_class] += least.area;  // there is one: no limit is below its shortest time
+    }
+    uint128 sum = 0;
+    for (std::size_t at = classes; at > 0; --at) {
+      sum += area[at - 1];
+      auto const most = static_cast<uint128>(covered[at - 1]) * static_cast<std::uint64_t>(limit);
+      if (sum > most) { return false; }
+    }
+    return true;
+  };
+
+  // Steps that double find a limit that suffices, bisection finds the smallest.
+  cost_units high = low;
+  for (cost_units step = std::max<cost_units>(1, low / 64); !suffices(high); step *= 2) {
+    low = high + 1;
+    high = no_cost - high > 2 * step ? high + step : no_cost - 1;
+    if (step > no_cost / 8) { step /= 2; }
+  }
+  while (low < high) {
+    cost_units const middle = low + (high - low) / 2;
+    if (suffices(middle)) {
+      high = middle;
+    } else {
+      low = middle + 1;
+    }
+  }
+  return high;
+}
+
+}  // namespace ballast::inline v0::detail
