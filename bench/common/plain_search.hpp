@@ -5,7 +5,7 @@
 #include <benchmark/benchmark.h>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/random.hpp>
-#include <ballast/partition/cost_vector.hpp>
+#include <ballast/partition/concepts.hpp>
 
 #include <algorithm>
 #include <cstddef>

@@ -7,8 +7,7 @@
 #include <benchmark/benchmark.h>
 #include <ballast/partition/concepts.hpp>
 #include <ballast/partition/descending_order.hpp>
-#include <ballast/partition/makespan.hpp>
-#include <ballast/partition/priced_sample.hpp>
+#include <ballast/partition/partition_plan.hpp>
 
 #include <algorithm>
 #include <cstddef>

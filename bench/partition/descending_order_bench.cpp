@@ -2,7 +2,7 @@
 
 #include <benchmark/benchmark.h>
 #include <ballast/partition/descending_order.hpp>
-#include <ballast/partition/priced_sample.hpp>
+#include <ballast/partition/concepts.hpp>
 
 #include <algorithm>
 #include <cstddef>

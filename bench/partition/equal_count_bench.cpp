@@ -6,16 +6,15 @@
 #include <ballast/core/random.hpp>
 #include <ballast/partition/capped.hpp>
 #include <ballast/partition/descending_order.hpp>
-#include <ballast/partition/detail/bounds/capacity_bound.hpp>
 #include <ballast/partition/detail/bounds/cheapest_cover.hpp>
 #include <ballast/partition/detail/capacity/bags_with_room.hpp>
-#include <ballast/partition/detail/capacity/fill_by_weight.hpp>
+#include <ballast/partition/detail/capacity/capacity_filling.hpp>
 #include <ballast/partition/equal_count.hpp>
 #include <ballast/partition/longest_processing_time.hpp>
 #include <ballast/partition/partition.hpp>
 #include <ballast/partition/partition_constraints.hpp>
 #include <ballast/partition/partition_plan.hpp>
-#include <ballast/partition/priced_sample.hpp>
+#include <ballast/partition/concepts.hpp>
 #include <ballast/partition/refine.hpp>
 
 #include <algorithm>

@@ -3,7 +3,7 @@
 #include <benchmark/benchmark.h>
 #include <ballast/partition/descending_order.hpp>
 #include <ballast/partition/longest_processing_time.hpp>
-#include <ballast/partition/priced_sample.hpp>
+#include <ballast/partition/concepts.hpp>
 
 #include <cstddef>
 #include <cstdint>

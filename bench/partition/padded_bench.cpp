@@ -8,8 +8,8 @@
 #include <ballast/partition/longest_processing_time.hpp>
 #include <ballast/partition/padded_batches.hpp>
 #include <ballast/partition/partition.hpp>
-#include <ballast/partition/published/attention_padded_batches.hpp>
-#include <ballast/partition/published/conv_transformer_batches.hpp>
+#include <ballast/partition/attention_padded_batches.hpp>
+#include <ballast/partition/conv_transformer_batches.hpp>
 #include <ballast/partition/round_robin.hpp>
 #include <ballast/topology/bag_layout.hpp>
 #include <ballast/topology/cluster.hpp>

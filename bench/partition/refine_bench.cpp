@@ -4,7 +4,7 @@
 #include <ballast/core/quantities.hpp>
 #include <ballast/partition/descending_order.hpp>
 #include <ballast/partition/longest_processing_time.hpp>
-#include <ballast/partition/priced_sample.hpp>
+#include <ballast/partition/concepts.hpp>
 #include <ballast/partition/refine.hpp>
 
 #include <algorithm>

@@ -14,7 +14,6 @@
 
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/workspace.hpp>
-#include <ballast/partition/grid/grid_options.hpp>
 #include <ballast/partition/grid/grid_plan.hpp>
 #include <ballast/partition/grid/partition_grid.hpp>
 #include <ballast/partition/grid/refine_grid.hpp>

@@ -5,7 +5,7 @@
 #include "outcome.hpp"
 
 #include <ballast/core/random.hpp>
-#include <ballast/partition/packing/packing_rules.hpp>
+#include <ballast/partition/packing/packing_plan.hpp>
 
 #include <cstddef>
 #include <cstdint>

@@ -7,7 +7,7 @@
 #include "job.hpp"
 #include "outcome.hpp"
 
-#include <ballast/partition/batching.hpp>
+#include <ballast/partition/concepts.hpp>
 #include <ballast/partition/capped.hpp>
 
 #include <fmt/format.h>

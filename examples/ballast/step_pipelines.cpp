@@ -5,7 +5,7 @@
 
 #include <ballast/core/quantities.hpp>
 #include <ballast/cost/saturating_sum.hpp>
-#include <ballast/partition/batching.hpp>
+#include <ballast/partition/concepts.hpp>
 #include <ballast/pipeline/module_times.hpp>
 #include <ballast/pipeline/order_microbatches.hpp>
 #include <ballast/pipeline/simulate.hpp>

@@ -4,7 +4,6 @@
 #include <ballast/partition/packing/pack_to_capacity.hpp>
 #include <ballast/partition/packing/pack_to_rules.hpp>
 #include <ballast/partition/packing/packing_plan.hpp>
-#include <ballast/partition/packing/packing_rules.hpp>
 #include <ballast/partition/packing/refine_bins.hpp>
 
 #include <cstdint>

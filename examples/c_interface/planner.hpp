@@ -14,7 +14,6 @@
 #include <ballast/core/workspace.hpp>
 #include <ballast/cost/cost_spec.hpp>
 #include <ballast/cost/quadratic_cost.hpp>
-#include <ballast/partition/grid/grid_options.hpp>
 #include <ballast/partition/grid/grid_plan.hpp>
 #include <ballast/partition/packing/packing_plan.hpp>
 #include <ballast/partition/partition_plan.hpp>

@@ -2,7 +2,7 @@
 // Policies that pad, or keep counts or homes, within others that move samples between bags.
 #include "../../examples/common/baselines/karmarkar_karp.hpp"
 
-#include <ballast/partition/batching.hpp>
+#include <ballast/partition/concepts.hpp>
 #include <ballast/partition/capped.hpp>
 #include <ballast/partition/equal_count.hpp>
 #include <ballast/partition/exact.hpp>

@@ -8,7 +8,7 @@
 #include <ballast/core/random.hpp>
 #include <ballast/cost/cost_model.hpp>
 #include <ballast/cost/flops.hpp>
-#include <ballast/partition/no_length.hpp>
+#include <ballast/partition/concepts.hpp>
 #include <ballast/partition/partition.hpp>
 #include <ballast/partition/refine.hpp>
 #include <ballast/topology/bag_layout.hpp>

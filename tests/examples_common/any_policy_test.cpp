@@ -3,9 +3,8 @@
 #include <ballast/core/random.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/cost/quadratic_cost.hpp>
-#include <ballast/partition/batching.hpp>
-#include <ballast/partition/capped.hpp>
 #include <ballast/partition/concepts.hpp>
+#include <ballast/partition/capped.hpp>
 #include <ballast/partition/equal_count.hpp>
 #include <ballast/partition/exact.hpp>
 #include <ballast/partition/greedy_knapsack.hpp>
@@ -14,8 +13,8 @@
 #include <ballast/partition/padded_batches.hpp>
 #include <ballast/partition/partition.hpp>
 #include <ballast/partition/partition_constraints.hpp>
-#include <ballast/partition/published/attention_padded_batches.hpp>
-#include <ballast/partition/published/conv_transformer_batches.hpp>
+#include <ballast/partition/attention_padded_batches.hpp>
+#include <ballast/partition/conv_transformer_batches.hpp>
 #include <ballast/partition/refine.hpp>
 #include <ballast/partition/round_robin.hpp>
 #include <ballast/topology/bag_layout.hpp>

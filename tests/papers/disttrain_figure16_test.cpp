@@ -15,7 +15,7 @@
 #include <ballast/parallelism/orchestrate.hpp>
 #include <ballast/parallelism/orchestration_problem.hpp>
 #include <ballast/partition/equal_count.hpp>
-#include <ballast/partition/intra_reorder.hpp>
+#include <ballast/partition/peak_tokens.hpp>
 #include <ballast/pipeline/local_search.hpp>
 #include <ballast/pipeline/order_microbatches.hpp>
 #include <ballast/pipeline/order_policies.hpp>

@@ -1,4 +1,4 @@
-#include <ballast/partition/batching.hpp>  // first: proves it is self-contained
+#include <ballast/partition/concepts.hpp>  // first: proves it is self-contained
 
 #include <gtest/gtest.h>
 #include <ballast/partition/padded_batches.hpp>

@@ -1,4 +1,4 @@
-#include <ballast/partition/cost_vector.hpp>  // first: proves it is self-contained
+#include <ballast/partition/concepts.hpp>  // first: proves it is self-contained
 
 #include "../support/vector_checks.hpp"
 

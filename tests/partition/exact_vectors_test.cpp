@@ -4,9 +4,8 @@
 
 #include <gtest/gtest.h>
 #include <ballast/core/quantities.hpp>
-#include <ballast/partition/cost_vector.hpp>
+#include <ballast/partition/concepts.hpp>
 #include <ballast/partition/longest_processing_time.hpp>
-#include <ballast/partition/no_length.hpp>
 #include <ballast/partition/partition.hpp>
 #include <ballast/topology/bag_layout.hpp>
 

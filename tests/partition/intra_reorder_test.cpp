@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ballast/partition/intra_reorder.hpp>  // first: proves it is self-contained
+#include <ballast/partition/peak_tokens.hpp>  // first: proves it is self-contained
 
 #include <gtest/gtest.h>
 #include <ballast/core/random.hpp>

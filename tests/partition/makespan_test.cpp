@@ -1,4 +1,4 @@
-#include <ballast/partition/makespan.hpp>  // first: proves it is self-contained
+#include <ballast/partition/partition_plan.hpp>  // first: proves it is self-contained
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ballast/partition/no_length.hpp>  // first: proves it is self-contained
+#include <ballast/partition/concepts.hpp>  // first: proves it is self-contained
 
 #include <gtest/gtest.h>
 #include <ballast/partition/longest_processing_time.hpp>

@@ -1,4 +1,4 @@
-#include <ballast/partition/priced_sample.hpp>  // first: proves it is self-contained
+#include <ballast/partition/concepts.hpp>  // first: proves it is self-contained
 
 #include <gtest/gtest.h>
 

@@ -8,7 +8,6 @@
 #include <ballast/core/random.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/concepts.hpp>
-#include <ballast/partition/detail/policy_arrays.hpp>
 
 #include <algorithm>
 #include <cstddef>

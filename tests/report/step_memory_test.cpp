@@ -8,7 +8,7 @@
 #include <ballast/core/random.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/cost/quadratic_cost.hpp>
-#include <ballast/partition/batching.hpp>
+#include <ballast/partition/concepts.hpp>
 #include <ballast/partition/longest_processing_time.hpp>
 #include <ballast/partition/padded_batches.hpp>
 #include <ballast/route/row_array.hpp>

@@ -8,7 +8,6 @@
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/concepts.hpp>
 #include <ballast/partition/descending_order.hpp>
-#include <ballast/partition/priced_sample.hpp>
 
 #include <cstddef>
 #include <cstdint>

@@ -6,7 +6,6 @@
 
 #include <gtest/gtest.h>
 #include <ballast/core/random.hpp>
-#include <ballast/partition/grid/grid_options.hpp>
 #include <ballast/partition/grid/grid_plan.hpp>
 
 #include <algorithm>

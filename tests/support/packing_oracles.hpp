@@ -10,7 +10,7 @@
 #include <ballast/core/random.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/core/workspace.hpp>
-#include <ballast/partition/packing/concepts.hpp>
+#include <ballast/partition/packing/packing_plan.hpp>
 #include <ballast/partition/packing/pack_to_capacity.hpp>
 
 #include <algorithm>

@@ -2,7 +2,7 @@
 
 #include <benchmark/benchmark.h>
 #include <ballast/partition/packing/best_fit_decreasing.hpp>
-#include <ballast/partition/packing/fewest_bins_of.hpp>
+#include <ballast/partition/packing/packing_plan.hpp>
 #include <ballast/partition/packing/first_fit_decreasing.hpp>
 #include <ballast/partition/packing/minimum_bin_slack.hpp>
 #include <ballast/partition/packing/pack_to_capacity.hpp>

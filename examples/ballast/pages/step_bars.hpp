@@ -3,7 +3,7 @@
 #define BALLAST_EXAMPLES_PAGES_STEP_BARS_HPP
 
 #include <ballast/core/quantities.hpp>
-#include <ballast/partition/batching.hpp>
+#include <ballast/partition/concepts.hpp>
 #include <ballast/partition/partition_plan.hpp>
 #include <ballast/topology/bag_layout.hpp>
 #include <ballast/workload/sample_batch.hpp>

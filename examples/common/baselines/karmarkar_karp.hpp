@@ -6,7 +6,6 @@
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/concepts.hpp>
 #include <ballast/partition/longest_processing_time.hpp>
-#include <ballast/partition/priced_sample.hpp>
 
 #include <algorithm>
 #include <cstddef>

@@ -6,12 +6,10 @@
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/concepts.hpp>
-#include <ballast/partition/cost_vector.hpp>
 #include <ballast/partition/descending_order.hpp>
-#include <ballast/partition/detail/bounds/capacity_bound.hpp>
-#include <ballast/partition/detail/vectors/weights_alone.hpp>
+#include <ballast/partition/detail/bounds/cheapest_cover.hpp>
+#include <ballast/partition/detail/vectors/earliest_vectors.hpp>
 #include <ballast/partition/makespan_lower_bound.hpp>
-#include <ballast/partition/priced_sample.hpp>
 
 #include <algorithm>
 #include <cstddef>

@@ -6,7 +6,7 @@
 #include <ballast/core/detail/radix_sort.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/workspace.hpp>
-#include <ballast/partition/priced_sample.hpp>
+#include <ballast/partition/concepts.hpp>
 
 #include <algorithm>
 #include <bit>

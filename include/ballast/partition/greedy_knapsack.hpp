@@ -6,7 +6,6 @@
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/concepts.hpp>
 #include <ballast/partition/detail/greedy/lightest_bags.hpp>
-#include <ballast/partition/detail/policy_arrays.hpp>
 
 #include <cstdint>
 #include <span>

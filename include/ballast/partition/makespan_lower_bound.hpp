@@ -1,26 +1,210 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_PARTITION_MAKESPAN_LOWER_BOUND_HPP
-#define BALLAST_PARTITION_MAKESPAN_LOWER_BOUND_HPP
+#pragma once
 
-#include <ballast/core/contract.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/workspace.hpp>
-#include <ballast/partition/concepts.hpp>
-#include <ballast/partition/detail/bounds/counting_bound.hpp>
-#include <ballast/partition/detail/bounds/dual_feasible_bound.hpp>
-#include <ballast/partition/detail/bounds/reachable_sums.hpp>
-#include <ballast/partition/detail/bounds/whole_units_bound.hpp>
-
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <span>
+#include <ballast/partition/concepts.hpp>
+#include <array>
+#include <limits>
+#include <ballast/core/contract.hpp>
+#include <ballast/partition/detail/bounds/cheapest_cover.hpp>
 #include <functional>
 #include <numeric>
-#include <span>
 
 namespace ballast::inline v0 {
 
 namespace detail {
+
+/// The least time from `bound` on by which bags of these speeds can hold enough samples.
+///
+/// Of the t heaviest samples a bag of speed s computes, by the time T, no more than the k whose
+/// lightest cost T s together. The k of all bags add up to t, for every t, or no plan ends by T.
+/// Samples that are nearly equal make a bag wait for whole samples: there this is what the mean
+/// misses. Where there are many samples it looks at t = n and at evenly spaced ones below, and it
+/// ends where it has gone from moment to moment for as long.
+///
+/// Shapes      before[n + 1]: the cost of the heaviest i samples together.
+/// Expects     fastest_first has at least one bag.
+/// Ensures     (1) no plan has a makespan below the one returned
+/// Complexity  O(m + 2^12 log n).
+[[nodiscard]] inline ratio counting_bound(std::span<cost_units const> before,
+                                          std::span<std::uint32_t const> fastest_first, ratio bound,
+                                          workspace& memory)
+{
+  constexpr std::size_t most_looks = std::size_t{1} << 12;
+  struct speed_class {
+    std::uint32_t speed;
+    std::size_t bags;
+    std::size_t first;  // of those t samples, the heaviest that fits with all that follow it
+  };
+  auto scratch = memory.open();
+  std::span<speed_class> all = scratch.take<speed_class>(fastest_first.size());
+  std::size_t classes = 0;
+  for (std::uint32_t const speed : fastest_first) {
+    if (classes == 0 || all[classes - 1].speed != speed) { all[classes++] = {speed, 0, 0}; }
+    ++all[classes - 1].bags;
+  }
+  all = all.first(classes);
+  std::size_t const samples = before.size() - 1;
+  std::size_t const step = 1 + samples * classes / most_looks;
+  // A bag with room for more costs than there are has room for all.
+  auto const room_of = [&](std::uint32_t speed) {
+    uint128 const room = static_cast<uint128>(static_cast<std::uint64_t>(bound.numerator)) * speed /
+                         static_cast<std::uint64_t>(bound.denominator);
+    return static_cast<cost_units>(std::min<uint128>(room, static_cast<uint128>(before.back())));
+  };
+
+  std::size_t moments = 0;
+  for (std::size_t taken = samples; taken > 0; taken -= std::min(taken, step)) {
+    cost_units const sum = before[taken];
+    std::size_t held = 0;
+    for (speed_class& each : all) {
+      auto const first =
+          std::lower_bound(before.begin(), before.begin() + static_cast<std::ptrdiff_t>(taken),
+                           sum - room_of(each.speed));
+      each.first = static_cast<std::size_t>(first - before.begin());
+      held += each.bags * (taken - each.first);
+      if (held >= taken) { break; }
+    }
+    // The next moment at which a bag has room for one sample more, until all are held.
+    while (held < taken) {
+      speed_class* next = nullptr;
+      ratio soonest;
+      for (speed_class& each : all) {
+        if (each.first == 0) { continue; }
+        ratio const time{sum - before[each.first - 1], each.speed};
+        if (next == nullptr || time < soonest) {
+          next = &each;
+          soonest = time;
+        }
+      }
+      --next->first;
+      held += next->bags;
+      bound = soonest;
+      if (++moments * classes > most_looks) { return bound; }
+    }
+  }
+  return bound;
+}
+
+/// What sets of samples cost together, where few costs differ: a bag's load is one of these sums,
+/// so a bound between two of them can be raised to the next.
+///
+/// With many different costs nearly every sum is that of some set, so those steps are left alone.
+///
+/// Ensures     (1) next(least) >= least, and no set of samples costs as much as a number between
+///                 them
+///             (2) where the costs are few and few numbers of samples of each are tried, it is the
+///                 cost of a set
+/// Complexity  the constructor: O(kinds log n). next: at most 4096 numbers of samples of a kind.
+class reachable_sums {
+ public:
+  static constexpr std::size_t most_kinds = 10;
+
+  /// Expects     costs do not increase and are not negative; together they are less than 2^63
+  explicit reachable_sums(std::span<priced_sample const> heaviest_first) noexcept
+  {
+    auto from = heaviest_first.begin();
+    while (from != heaviest_first.end() && from->cost > 0) {
+      if (count_ == most_kinds) {
+        are_few_ = false;
+        return;
+      }
+      auto const to = std::partition_point(
+          from, heaviest_first.end(),
+          [cost = from->cost](priced_sample each) { return each.cost >= cost; });
+      kinds_[count_++] = {from->cost, to - from};
+      from = to;
+    }
+    for (std::size_t kind = count_; kind-- > 0;) {
+      all_[kind] = all_[kind + 1] + kinds_[kind].cost * kinds_[kind].samples;
+    }
+  }
+
+  [[nodiscard]] cost_units next(cost_units least) const noexcept
+  {
+    if (!are_few_ || least <= 0 || least > all_[0]) { return least; }
+    search now{work_budget(4096), std::numeric_limits<cost_units>::max()};
+    add_kinds(0, least, now);
+    return now.nodes.spent() ? least : least + now.least_above;
+  }
+
+ private:
+  struct sample_kind {
+    cost_units cost;
+    std::int64_t samples;
+  };
+  struct search {
+    work_budget nodes;
+    cost_units least_above;
+  };
+
+  /// Tries all numbers of samples of this kind and those after it that cost at least `missing`.
+  void add_kinds(std::size_t kind, cost_units missing, search& now) const noexcept
+  {
+    auto const [cost, samples] = kinds_[kind];
+    std::int64_t taken = std::min(samples, (missing - 1) / cost + 1);
+    if (taken * cost >= missing) {
+      now.least_above = std::min(now.least_above, taken * cost - missing);
+      --taken;
+    }
+    for (; taken >= 0 && all_[kind + 1] >= missing - taken * cost; --taken) {
+      if (now.least_above == 0 || now.nodes.spent()) { return; }
+      now.nodes.spend(1);
+      add_kinds(kind + 1, missing - taken * cost, now);
+    }
+  }
+
+  std::array<sample_kind, most_kinds> kinds_{};   // heaviest first
+  std::array<cost_units, most_kinds + 1> all_{};  // [k]: all samples of the kinds from k on
+  std::size_t count_ = 0;
+  bool are_few_ = true;
+};
+
+/// The least time from `bound` on in which bags of these speeds do this much work in whole units.
+///
+/// By the mean, every bag works until the end. But loads are integers: a bag of speed s does no
+/// more than floor(T s) in the time T. The sum of these grows at times k / s only, so the search
+/// goes from one such time to the next until the sum is enough.
+///
+/// Expects     at least one bag; bound >= work / sum of speeds.
+/// Ensures     (1) sum of floor(T speeds[b]) >= work at the T returned and at no T from bound to it
+/// Complexity  O(m + d log m), where d < m is what the sum lacks at `bound`; 24 m bytes of scratch.
+[[nodiscard]] inline ratio whole_units_bound(std::span<std::uint32_t const> speeds, cost_units work,
+                                             ratio bound, workspace& memory)
+{
+  struct next_unit {
+    ratio time;
+    std::uint32_t speed;
+  };
+  auto scratch = memory.open();
+  std::span<next_unit> const heap = scratch.take<next_unit>(speeds.size());
+  uint128 done = 0;
+  for (std::size_t bag = 0; bag < speeds.size(); ++bag) {
+    uint128 const units = static_cast<uint128>(static_cast<std::uint64_t>(bound.numerator)) *
+                          speeds[bag] / static_cast<std::uint64_t>(bound.denominator);
+    done += units;
+    // A bag that has done more than all of the work needs no next unit.
+    auto const next = static_cast<cost_units>(std::min<uint128>(units, static_cast<uint128>(work)));
+    heap[bag] = {{next + 1, speeds[bag]}, speeds[bag]};
+  }
+  // Equal times may have several forms; which is first must not depend on the standard library.
+  auto const later = [](next_unit const& a, next_unit const& b) {
+    return a.time == b.time ? a.speed > b.speed : a.time > b.time;
+  };
+  if (done < static_cast<uint128>(work)) { std::make_heap(heap.begin(), heap.end(), later); }
+  for (; done < static_cast<uint128>(work); ++done) {
+    std::pop_heap(heap.begin(), heap.end(), later);
+    bound = heap.back().time;
+    ++heap.back().time.numerator;
+    std::push_heap(heap.begin(), heap.end(), later);
+  }
+  return bound;
+}
 
 /// Whether there are so few samples per bag that counting and packing bounds can be above the mean.
 [[nodiscard]] constexpr bool few_samples(std::size_t samples, std::size_t bags) noexcept
@@ -281,5 +465,3 @@ struct started_bags {
 }
 
 }  // namespace ballast::inline v0
-
-#endif  // BALLAST_PARTITION_MAKESPAN_LOWER_BOUND_HPP

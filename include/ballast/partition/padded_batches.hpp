@@ -1,30 +1,228 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_PARTITION_PADDED_BATCHES_HPP
-#define BALLAST_PARTITION_PADDED_BATCHES_HPP
+#pragma once
 
 #include <ballast/core/quantities.hpp>
-#include <ballast/core/random.hpp>
 #include <ballast/core/workspace.hpp>
-#include <ballast/partition/batching.hpp>
-#include <ballast/partition/concepts.hpp>
-#include <ballast/partition/detail/padding/cheapest_chain.hpp>
 #include <ballast/partition/detail/padding/finishing_times.hpp>
-#include <ballast/partition/detail/padding/least_padding.hpp>
-#include <ballast/partition/detail/padding/padded_filling.hpp>
-#include <ballast/partition/detail/padding/padded_orders.hpp>
-#include <ballast/partition/detail/padding/padded_sum.hpp>
-#include <ballast/partition/detail/policy_arrays.hpp>
-#include <ballast/partition/makespan.hpp>
-#include <ballast/partition/priced_sample.hpp>
-
+#include <ballast/partition/concepts.hpp>
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <limits>
 #include <span>
 #include <utility>
+#include <limits>
+#include <numeric>
+#include <ballast/core/random.hpp>
+#include <ballast/partition/detail/padding/cheapest_chain.hpp>
+#include <ballast/partition/partition_plan.hpp>
 
 namespace ballast::inline v0 {
+
+namespace detail {
+
+/// Cuts samples into padded batches, as many as there are bags or samples, that together cost least
+/// of those of which none costs more than `most`. A run cut in two costs no more than before.
+///
+/// Expects     samples descend in cost and can be cut so; at_most(s) is the most samples that a batch
+///             which begins with sample s may have besides, and does not fall along them.
+/// Ensures     (1) calls place(padded_batch) for each bag that gets samples, heaviest first
+///             (2) no plan that keeps to `most` and at_most costs less: batches are runs of samples,
+///                 since each is best off in the batch with the least longest that is no shorter
+/// Complexity  O(m n log n), as the best beginnings of batches do not fall with where these end: of
+///             two, the later one costs less for each further sample; 4 m n bytes of scratch
+template <class AtMost, class Place>
+void place_with_least_padding(std::span<priced_sample const> samples, std::size_t bags,
+                              cost_units most, AtMost const& at_most, workspace::frame& scratch,
+                              Place const& place)
+{
+  std::size_t const count = samples.size();
+  std::size_t const batches = std::min(bags, count);
+  std::span<std::uint32_t> const first_of = scratch.take<std::uint32_t>(batches * (count + 1));
+  std::span<std::size_t> const last_of = scratch.take<std::size_t>(count);
+  std::span<cost_units> before = scratch.take<cost_units>(count + 1);  // one batch fewer
+  std::span<cost_units> least = scratch.take<cost_units>(count + 1);   // for so many first samples
+  for (std::size_t first = 0; first < count; ++first) {
+    auto const waiting = samples.subspan(first);
+    last_of[first] = first + std::min({padded_batch::most_samples(waiting, most),
+                                       at_most(waiting.front()), waiting.size()});
+  }
+  std::fill(before.begin(), before.end(), no_cost);
+  before[0] = 0;
+  // Sets where a batch begins that has its end between two places, its beginning between others.
+  auto const begin = [&](auto const& again, std::size_t batch, std::size_t from, std::size_t to,
+                         std::size_t low, std::size_t high) -> void {
+    if (from > to) { return; }
+    std::size_t const end = from + (to - from) / 2;
+    std::size_t best = high;
+    for (std::size_t first = low; first <= std::min(high, end - 1); ++first) {
+      if (before[first] == no_cost || last_of[first] < end) { continue; }
+      cost_units const in_all =
+          before[first] + padded_batch{0, samples.subspan(first, end - first)}.load();
+      if (in_all >= least[end]) { continue; }
+      least[end] = in_all;
+      best = first;
+    }
+    first_of[batch * (count + 1) + end] = static_cast<std::uint32_t>(best);
+    again(again, batch, from, end - 1, low, best);
+    if (least[end] != no_cost) { again(again, batch, end + 1, to, best, high); }  // else none
+  };
+  for (std::size_t batch = 0; batch < batches; ++batch) {
+    std::fill(least.begin(), least.end(), no_cost);
+    bool const is_last = batch + 1 == batches;
+    begin(begin, batch, is_last ? count : batch + 1, count, batch, count - 1);
+    std::swap(before, least);
+  }
+  for (std::size_t end = count, batch = batches; batch-- > 0;) {
+    std::size_t const first = first_of[batch * (count + 1) + end];
+    place(padded_batch{batch, samples.subspan(first, end - first)});
+    end = first;
+  }
+}
+
+/// Fills bags of a few kinds in the best order, where every sample fits every bag.
+///
+/// If any plan meets a finishing time, so does one that consists of runs of heaviest_first, one per
+/// bag. Of all orders of a set of bags, the one that gets furthest is the best to continue from: a
+/// bag that starts later begins with a lighter sample and so gets no less far. Sets differ only in
+/// how many bags of each kind they use. So there is a table with an entry for each combination of
+/// these numbers: how far such bags get.
+///
+/// Expects     a valid partition_problem; n times the largest cost is below 2^63. To fill:
+///             applies(), every sample fits every bag, and the time is not before times.least().
+/// Ensures     (1) everything is placed if some plan meets the time, but for the rounding of times
+///             (2) every time from outcome.finish to before outcome.next gives the same batches
+/// Complexity  O(m log m) to build; to fill, kinds times the product of (bags of a kind + 1),
+///             which is m with one kind. 4 bytes of scratch per entry of the table.
+class padded_orders {
+ public:
+  struct outcome {
+    bool all_placed = false;
+    uint128 finish = 0;  ///< if so, when the last bag that got samples finishes
+    uint128 next = std::numeric_limits<uint128>::max();  ///< when some bag could take one more
+
+    [[nodiscard]] bool placed() const noexcept { return all_placed; }
+  };
+
+  padded_orders(partition_problem const& problem, finishing_times const& times,
+                std::size_t most_entries, workspace::frame& scratch)
+      : samples_(problem.heaviest_first),
+        times_(times),
+        bags_(scratch.take<std::uint32_t>(problem.gpus.size())),
+        kinds_(scratch.take<bags_of_kind>(problem.gpus.size()))
+  {
+    std::iota(bags_.begin(), bags_.end(), std::uint32_t{0});
+    std::sort(bags_.begin(), bags_.end(), [&](std::uint32_t a, std::uint32_t b) {
+      return precedes(problem.speeds[b], problem.speeds[a], times.finish(a, 0), times.finish(b, 0),
+                      a, b);
+    });
+    std::size_t kinds = 0;
+    std::size_t entries = 1;
+    for (std::size_t first = 0; first < bags_.size();) {
+      std::size_t last = first;
+      while (last < bags_.size() && times.alike(bags_[first], bags_[last])) { ++last; }
+      kinds_[kinds++] = {bags_.subspan(first, last - first), entries, 0, 0, 0};
+      entries *= last - first + 1;
+      if (kinds > 1 && entries > most_entries) { return; }
+      first = last;
+    }
+    kinds_ = kinds_.first(kinds);
+    reach_ = scratch.take<std::uint32_t>(entries);
+  }
+
+  /// Whether bags are of one kind, or of so few that the table is small enough.
+  [[nodiscard]] bool applies() const noexcept { return !reach_.empty(); }
+
+  /// Calls place(padded_batch) for each bag that gets samples, if all can be placed in time.
+  template <class Place>
+  outcome fill(uint128 time, Place const& place)
+  {
+    outcome filled{.all_placed = samples_.empty()};
+    for (bags_of_kind& kind : kinds_) {
+      kind.used = 0;
+      kind.work = times_.work_until(time, kind.bags.front());
+      kind.fuller = no_cost;
+    }
+    reach_[0] = 0;
+    for (std::size_t entry = 1; entry < reach_.size() && !filled.all_placed; ++entry) {
+      count_up();
+      std::size_t furthest = 0;
+      for (bags_of_kind& kind : kinds_) {
+        if (kind.used == 0) { continue; }
+        std::span<priced_sample const> const waiting =
+            samples_.subspan(reach_[entry - kind.stride]);
+        std::size_t const taken = padded_batch::most_samples(waiting, kind.work);
+        furthest = std::max(furthest, samples_.size() - waiting.size() + taken);
+        if (taken < waiting.size()) {
+          padded_batch const fuller{0, waiting.first(taken + 1)};
+          kind.fuller = std::min(kind.fuller, fuller.load());
+        }
+      }
+      reach_[entry] = static_cast<std::uint32_t>(furthest);
+      if (furthest == samples_.size()) {
+        filled.all_placed = true;
+        filled.finish = place_back_from(entry, place);
+      }
+    }
+    for (bags_of_kind const& kind : kinds_) {
+      if (kind.fuller == no_cost) { continue; }
+      filled.next = std::min(filled.next, times_.finish(kind.bags.front(), kind.fuller));
+    }
+    return filled;
+  }
+
+ private:
+  struct bags_of_kind {
+    std::span<std::uint32_t const> bags;
+    std::size_t stride;  // from an entry of the table to that with one bag more
+    std::size_t used;    // by the present entry
+    cost_units work;     // that one of them can do in time
+    cost_units fuller;   // the least that one of them would have to do to take one more
+  };
+
+  // The numbers of bags used, from those of one entry to those of the next.
+  void count_up() noexcept
+  {
+    for (bags_of_kind& kind : kinds_) {
+      if (kind.used < kind.bags.size()) {
+        ++kind.used;
+        return;
+      }
+      kind.used = 0;
+    }
+  }
+
+  // Finds the bags that led here, last to first.
+  template <class Place>
+  uint128 place_back_from(std::size_t entry, Place const& place)
+  {
+    uint128 finish = 0;
+    while (entry > 0) {
+      for (bags_of_kind& kind : kinds_) {
+        if (kind.used == 0) { continue; }
+        std::size_t const first = reach_[entry - kind.stride];
+        std::size_t const taken = padded_batch::most_samples(samples_.subspan(first), kind.work);
+        if (first + taken != reach_[entry]) { continue; }
+        --kind.used;
+        entry -= kind.stride;
+        if (taken > 0) {
+          padded_batch const batch{kind.bags[kind.used], samples_.subspan(first, taken)};
+          finish = std::max(finish, times_.finish(batch.bag, batch.load()));
+          place(batch);
+        }
+        break;
+      }
+    }
+    return finish;
+  }
+
+  std::span<priced_sample const> samples_;
+  finishing_times const& times_;
+  std::span<std::uint32_t> bags_;
+  std::span<bags_of_kind> kinds_;
+  std::span<std::uint32_t> reach_;
+};
+
+}  // namespace detail
 
 /// Batches that are padded to their longest sample, with the least makespan: each sample of a bag
 /// costs as much as the heaviest of them.
@@ -234,5 +432,3 @@ struct padded_batches {
 };
 
 }  // namespace ballast::inline v0
-
-#endif  // BALLAST_PARTITION_PADDED_BATCHES_HPP

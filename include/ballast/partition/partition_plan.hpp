@@ -1,19 +1,51 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_PARTITION_PARTITION_PLAN_HPP
-#define BALLAST_PARTITION_PARTITION_PLAN_HPP
+#pragma once
 
+#include <ballast/core/contract.hpp>
 #include <ballast/core/quantities.hpp>
-#include <ballast/core/random.hpp>
-#include <ballast/core/jagged.hpp>
-#include <ballast/partition/batching.hpp>
-#include <ballast/partition/cost_vector.hpp>
-
+#include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <ballast/core/random.hpp>
+#include <ballast/core/jagged.hpp>
+#include <ballast/partition/concepts.hpp>
 #include <vector>
 
 namespace ballast::inline v0 {
+
+/// When the last bag finishes: the largest load per speed.
+///
+/// Shapes      loads[m], speeds[m].
+/// Expects     loads are not negative and speeds at least 1.
+/// Complexity  O(m)
+[[nodiscard]] inline ratio makespan_of(std::span<cost_units const> loads,
+                                       std::span<std::uint32_t const> speeds)
+{
+  BALLAST_EXPECTS(loads.size() == speeds.size(), "there are loads of ",
+                  detail::counted(loads.size(), "bag"), " and speeds of ", speeds.size());
+  ratio makespan;
+  for (std::size_t bag = 0; bag < loads.size(); ++bag) {
+    makespan = std::max(makespan, ratio{loads[bag], speeds[bag]});
+  }
+  return makespan;
+}
+
+/// The same by several quantities: the largest load per speed of any bag in any dimension.
+template <std::size_t D>
+[[nodiscard]] ratio makespan_of(std::span<std::array<cost_units, D> const> loads,
+                                std::span<std::uint32_t const> speeds)
+{
+  BALLAST_EXPECTS(loads.size() == speeds.size(), "there are loads of ",
+                  detail::counted(loads.size(), "bag"), " and speeds of ", speeds.size());
+  ratio makespan;
+  for (std::size_t bag = 0; bag < loads.size(); ++bag) {
+    cost_units const largest = *std::max_element(loads[bag].begin(), loads[bag].end());
+    makespan = std::max(makespan, ratio{largest, speeds[bag]});
+  }
+  return makespan;
+}
 
 namespace detail {
 
@@ -91,5 +123,3 @@ template <std::size_t D>
 using cost_vector_plan = basic_partition_plan<cost_vector<D>>;
 
 }  // namespace ballast::inline v0
-
-#endif  // BALLAST_PARTITION_PARTITION_PLAN_HPP

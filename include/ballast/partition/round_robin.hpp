@@ -5,7 +5,6 @@
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/concepts.hpp>
-#include <ballast/partition/detail/policy_arrays.hpp>
 
 #include <cstddef>
 #include <span>

@@ -4,7 +4,7 @@
 
 #include <ballast/core/contract.hpp>
 #include <ballast/core/quantities.hpp>
-#include <ballast/partition/batching.hpp>
+#include <ballast/partition/concepts.hpp>
 #include <ballast/route/placement.hpp>
 #include <ballast/runtime/orchestrated_step.hpp>
 

@@ -6,7 +6,6 @@
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/core/workspace.hpp>
-#include <ballast/partition/grid/concepts.hpp>
 #include <ballast/partition/grid/grid_plan.hpp>
 #include <ballast/runtime/detail/grid_of_samples.hpp>
 #include <ballast/runtime/grid_step_options.hpp>

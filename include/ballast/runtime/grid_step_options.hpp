@@ -3,7 +3,7 @@
 #define BALLAST_RUNTIME_GRID_STEP_OPTIONS_HPP
 
 #include <ballast/core/quantities.hpp>
-#include <ballast/partition/grid/grid_options.hpp>
+#include <ballast/partition/grid/grid_plan.hpp>
 #include <ballast/partition/padded/padded_lengths.hpp>
 #include <ballast/runtime/step_options.hpp>
 

@@ -6,7 +6,7 @@
 #include <ballast/core/random.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/core/workspace.hpp>
-#include <ballast/partition/cost_vector.hpp>
+#include <ballast/partition/concepts.hpp>
 #include <ballast/partition/exact.hpp>
 #include <ballast/pipeline/local_search.hpp>
 #include <ballast/pipeline/order_microbatches.hpp>

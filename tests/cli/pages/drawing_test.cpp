@@ -13,7 +13,7 @@
 #include <ballast/core/random.hpp>
 #include <ballast/cost.hpp>
 #include <ballast/partition.hpp>
-#include <ballast/partition/published/attention_padded_batches.hpp>
+#include <ballast/partition/attention_padded_batches.hpp>
 #include <ballast/report.hpp>
 
 namespace pages {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include <ballast/partition/grid/grid_options.hpp>  // first: proves it is self-contained
+#include <ballast/partition/grid/grid_plan.hpp>  // first: proves it is self-contained
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include <ballast/partition/packing/concepts.hpp>  // first: proves it is self-contained
+#include <ballast/partition/packing/packing_plan.hpp>  // first: proves it is self-contained
 
 #include "../../support/packing_oracles.hpp"
 

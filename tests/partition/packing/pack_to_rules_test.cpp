@@ -9,7 +9,7 @@
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/random.hpp>
 #include <ballast/core/result.hpp>
-#include <ballast/partition/packing/packing_rules.hpp>
+#include <ballast/partition/packing/packing_plan.hpp>
 
 #include <algorithm>
 #include <cstddef>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ballast/partition/packing/packing_rules.hpp>  // first: proves it is self-contained
+#include <ballast/partition/packing/packing_plan.hpp>  // first: proves it is self-contained
 
 #include <gtest/gtest.h>
 

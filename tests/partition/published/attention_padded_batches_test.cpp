@@ -1,4 +1,4 @@
-#include <ballast/partition/published/attention_padded_batches.hpp>  // first: proves it is self-contained
+#include <ballast/partition/attention_padded_batches.hpp>  // first: proves it is self-contained
 
 #include "../../support/attention_checks.hpp"
 #include "../../support/counted_allocations.hpp"  // defines: ballast_test::allocations
@@ -11,7 +11,7 @@
 #include <ballast/partition/longest_processing_time.hpp>
 #include <ballast/partition/padded_batches.hpp>
 #include <ballast/partition/partition.hpp>
-#include <ballast/partition/published/conv_transformer_batches.hpp>
+#include <ballast/partition/conv_transformer_batches.hpp>
 
 #include <algorithm>
 #include <cstdint>

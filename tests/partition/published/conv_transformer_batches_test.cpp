@@ -1,4 +1,4 @@
-#include <ballast/partition/published/conv_transformer_batches.hpp>  // first: proves it is self-contained
+#include <ballast/partition/conv_transformer_batches.hpp>  // first: proves it is self-contained
 
 #include "../../support/attention_checks.hpp"
 #include "../../support/counted_allocations.hpp"  // defines: ballast_test::allocations

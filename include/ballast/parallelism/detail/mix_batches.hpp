@@ -10,7 +10,7 @@
 #include <ballast/parallelism/bag_exchange_work.hpp>
 #include <ballast/parallelism/bag_mix.hpp>
 #include <ballast/partition/descending_order.hpp>
-#include <ballast/partition/priced_sample.hpp>
+#include <ballast/partition/concepts.hpp>
 #include <ballast/workload/sample_batch.hpp>
 
 #include <algorithm>

@@ -6,7 +6,7 @@
 #include <ballast/core/result.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/capped.hpp>
-#include <ballast/partition/detail/plan_priced.hpp>
+#include <ballast/partition/detail/vectors/plan_vectors.hpp>
 #include <ballast/partition/detail/read_samples.hpp>
 #include <ballast/partition/equal_count.hpp>
 #include <ballast/partition/greedy_knapsack.hpp>

@@ -6,7 +6,7 @@
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/concepts.hpp>
 #include <ballast/partition/longest_processing_time.hpp>
-#include <ballast/partition/makespan.hpp>
+#include <ballast/partition/partition_plan.hpp>
 #include <ballast/partition/makespan_lower_bound.hpp>
 
 #include <algorithm>

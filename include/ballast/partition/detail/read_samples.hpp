@@ -7,7 +7,7 @@
 #include <ballast/core/result.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/cost/cost_model.hpp>
-#include <ballast/partition/no_length.hpp>
+#include <ballast/partition/concepts.hpp>
 #include <ballast/partition/partition_constraints.hpp>
 #include <ballast/topology/bag_layout.hpp>
 

@@ -1,23 +1,385 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_PARTITION_GRID_FILL_SLOTS_HPP
-#define BALLAST_PARTITION_GRID_FILL_SLOTS_HPP
+#pragma once
 
-#include <ballast/core/contract.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/workspace.hpp>
-#include <ballast/partition/grid/concepts.hpp>
-#include <ballast/partition/grid/detail/deal_cells.hpp>
-#include <ballast/partition/grid/detail/fill_to_height.hpp>
-#include <ballast/partition/grid/detail/grid_cells.hpp>
-#include <ballast/partition/grid/detail/grid_items.hpp>
-#include <ballast/partition/grid/detail/rows_to_ranks.hpp>
+#include <ballast/partition/grid/grid_plan.hpp>
 #include <ballast/partition/grid/detail/search_cells.hpp>
-
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
+#include <limits>
+#include <numeric>
 #include <span>
+#include <ballast/core/contract.hpp>
 
 namespace ballast::inline v0 {
+
+namespace detail {
+
+/// A cell of the slot that is being filled. Its order is that of a heap: emptiest first.
+struct filling_cell {
+  cost_units load;
+  std::uint32_t rank;
+
+  friend constexpr bool operator<(filling_cell a, filling_cell b) noexcept
+  {
+    return a.load != b.load ? a.load < b.load : a.rank < b.rank;
+  }
+};
+
+/// Fills slot after slot up to a height: heaviest first, each item to the emptiest cell, if it
+/// stays below the height there and within the cap; otherwise a later slot takes it. The height is
+/// the heaviest item left, or so many thousandths of the mean of what is left, and the last slot
+/// has none.
+///
+/// Items that are too heavy for the emptiest cell are jumped over: those that are left are kept as
+/// a list whose links skip the ones that are gone (path halving), so that a slot looks at what it
+/// takes, and not at all that is left.
+class fill_to_height {
+ public:
+  fill_to_height(grid_cells& cells, workspace::frame& scratch)
+      : cells_(cells),
+        cap_differs_(*std::max_element(cells.problem.most_weights.begin(),
+                                       cells.problem.most_weights.end()) !=
+                     *std::min_element(cells.problem.most_weights.begin(),
+                                       cells.problem.most_weights.end())),
+        next_(scratch.take<std::uint32_t>(cells.owner.size() + 1)),
+        heap_(scratch.take<filling_cell>(cells.problem.ranks()))
+  {}
+
+  /// Returns whether all items of the kind have a cell.
+  ///
+  /// Expects     no slot of the kind holds anything.
+  /// Complexity  O(n (log R + log n)) where weights are in the order of costs.
+  [[nodiscard]] bool operator()(kind_of_items const& kind, std::uint32_t thousandths)
+  {
+    items_ = kind.items;
+    std::iota(next_.begin(), next_.begin() + static_cast<std::ptrdiff_t>(items_.size() + 1), 0U);
+    cost_units rest = kind.work;
+    for (std::size_t slot = kind.first_slot; slot < kind.end_slot; ++slot) {
+      std::uint32_t const heaviest = left_from(0);
+      if (heaviest == items_.size()) { return true; }
+      bool const last = slot + 1 == kind.end_slot;
+      cost_units height = std::numeric_limits<cost_units>::max();
+      if (!last) {
+        uint128 const shares = uint128{1000} * (kind.end_slot - slot) * cells_.problem.ranks();
+        uint128 const mean =
+            (uint128{static_cast<std::uint64_t>(rest)} * thousandths + (shares - 1)) / shares;
+        height = std::max(items_[heaviest].cost, static_cast<cost_units>(mean));
+      }
+      rest -= fill(slot, heaviest, height, last);
+    }
+    return left_from(0) == items_.size();
+  }
+
+ private:
+  /// Returns the work that the slot took.
+  cost_units fill(std::size_t slot, std::uint32_t next, cost_units height, bool last)
+  {
+    std::size_t const ranks = cells_.problem.ranks();
+    std::size_t const first_cell = slot * ranks;
+    std::uint32_t const most = cells_.problem.slots[slot].most;
+    auto heap = heap_;
+    for (std::size_t rank = 0; rank < ranks; ++rank) {
+      heap[rank] = {0, static_cast<std::uint32_t>(rank)};
+    }
+    cost_units taken = 0;
+    while (next < items_.size() && !heap.empty()) {
+      grid_item const& item = items_[next];
+      filling_cell const top = heap.front();
+      std::size_t const cell = first_cell + top.rank;
+      if (cells_.counts[cell] == most) {
+        if (heap.size() == 1) { break; }
+        replace_front(heap.first(heap.size() - 1), heap.back());
+        heap = heap.first(heap.size() - 1);
+        continue;
+      }
+      if (item.cost > height - top.load) {
+        next = left_from(first_up_to(height - top.load, next));
+        continue;
+      }
+      if (cells_.has_room(item.item, cell, most)) {
+        cells_.put(item.item, cell);
+        replace_front(heap, {top.load + item.cost, top.rank});
+      } else if ((!last && !cap_differs_) ||  // a later slot has room
+                 !put_elsewhere(item, heap, first_cell, height, most)) {
+        next = left_from(next + 1);
+        continue;
+      }
+      taken += item.cost;
+      next_[next] = next + 1;
+      next = left_from(next + 1);
+    }
+    return taken;
+  }
+
+  /// Puts the item in the emptiest cell of the slot that has room for it. O(ranks), until cells
+  /// were looked at 2^28 times; then none has room.
+  bool put_elsewhere(grid_item const& item, std::span<filling_cell> heap, std::size_t first_cell,
+                     cost_units height, std::uint32_t most)
+  {
+    looks_.spend(heap.size());
+    if (looks_.spent()) { return false; }
+    filling_cell* best = nullptr;
+    for (filling_cell& each : heap) {
+      if (cells_.has_room(item.item, first_cell + each.rank, most) &&
+          item.cost <= height - each.load && (best == nullptr || each < *best)) {
+        best = &each;
+      }
+    }
+    if (best == nullptr) { return false; }
+    cells_.put(item.item, first_cell + best->rank);
+    best->load += item.cost;
+    // A heavier cell sinks to where the order of the heap holds again.
+    auto place = static_cast<std::size_t>(best - heap.data());
+    for (std::size_t child = 2 * place + 1; child < heap.size(); child = 2 * place + 1) {
+      if (child + 1 < heap.size() && heap[child + 1] < heap[child]) { ++child; }
+      if (!(heap[child] < heap[place])) { break; }
+      std::swap(heap[child], heap[place]);
+      place = child;
+    }
+    return true;
+  }
+
+  /// The first item from `place` on that is left, or n.
+  [[nodiscard]] std::uint32_t left_from(std::uint32_t place) noexcept
+  {
+    while (next_[place] != place) {
+      next_[place] = next_[next_[place]];
+      place = next_[place];
+    }
+    return place;
+  }
+
+  /// The first place after `place` whose item costs at most this, or n.
+  [[nodiscard]] std::uint32_t first_up_to(cost_units cost, std::uint32_t place) const noexcept
+  {
+    auto const count = static_cast<std::uint32_t>(items_.size());
+    std::uint32_t step = 1;
+    while (place + step < count && items_[place + step].cost > cost) {
+      place += step;
+      step *= 2;
+    }
+    auto const first = items_.begin() + place;
+    auto const found =
+        std::partition_point(first, items_.begin() + std::min(count, place + step),
+                             [cost](grid_item const& item) { return item.cost > cost; });
+    return static_cast<std::uint32_t>(found - items_.begin());
+  }
+
+  grid_cells& cells_;
+  bool cap_differs_;
+  std::span<std::uint32_t> next_;  // the item itself while it is left
+  work_budget looks_{std::uint64_t{1} << 28};
+  std::span<filling_cell> heap_;
+  std::span<grid_item const> items_;
+};
+
+/// The most samples that each cell of a kind gets, so that they add up to all samples where slots
+/// ask for certain counts: full steps, dealt from the first cell on, or from the largest cap on, and
+/// there, where any number of steps will do, in proportion to caps.
+inline void deal_quotas(grid_problem const& problem, kind_of_items const& kind, bool by_cap,
+                        std::span<std::uint32_t const> order, std::span<std::uint32_t> quotas)
+{
+  grid_slot const& slot = problem.slots[kind.first_slot];
+  if (slot.grows() || slot.least == slot.most ||
+      (slot.least == 1 && slot.step == 1 && slot.most > 2)) {
+    std::fill(quotas.begin(), quotas.end(), slot.most);
+    return;
+  }
+  std::size_t samples = 0;
+  for (grid_item const& item : kind.items) { samples += item.count; }
+  std::size_t const steps = samples / slot.step;
+  auto const& caps = problem.most_weights;
+  uint128 room = 0;
+  for (std::int64_t const cap : caps) { room += static_cast<std::uint64_t>(cap); }
+  bool const in_proportion = by_cap && slot.step > 1 && slot.least == 0 && room > 0;
+  std::size_t const slots = quotas.size() / caps.size();
+  std::size_t rest = steps;
+  for (std::size_t cell = 0; cell < quotas.size(); ++cell) {
+    std::size_t own = steps / quotas.size();
+    if (in_proportion) {
+      auto const cap = static_cast<std::uint64_t>(caps[cell % caps.size()]);
+      own = static_cast<std::size_t>(uint128{steps} * cap / (room * slots));
+    }
+    quotas[cell] = static_cast<std::uint32_t>(own * slot.step);
+    rest -= own;
+  }
+  for (std::size_t place = 0; rest > 0; place = (place + 1) % quotas.size(), --rest) {
+    quotas[order[place]] += slot.step;
+  }
+}
+
+/// Deals the items of a kind to all its cells at once: heaviest first, each to the emptiest cell
+/// that has room for it. Where caps are the same, the cells then go to slots by their loads, so
+/// that a slot's cells are of nearly one height.
+///
+/// Returns     whether all items have a cell; where items lack room in more cells than a few for
+///             each item and cell, it gives up
+/// Expects     no slot of the kind holds anything
+/// Complexity  O((n + cells) log cells)
+[[nodiscard]] inline bool deal_cells(grid_cells& cells, kind_of_items const& kind, bool by_cap,
+                                     workspace& memory)
+{
+  std::size_t const ranks = cells.problem.ranks();
+  std::size_t const first = kind.first_slot * ranks;
+  std::size_t const count = kind.end_slot * ranks - first;
+  auto scratch = memory.open();
+  auto const quotas = scratch.take<std::uint32_t>(count);
+  auto const all = scratch.take<filling_cell>(count);
+  auto const aside = scratch.take<filling_cell>(count);
+  auto const order = scratch.take<std::uint32_t>(count);
+  auto const& caps = cells.problem.most_weights;
+  std::iota(order.begin(), order.end(), 0U);
+  if (by_cap) {
+    std::sort(order.begin(), order.end(), [&caps, ranks](std::uint32_t a, std::uint32_t b) {
+      return caps[a % ranks] != caps[b % ranks] ? caps[a % ranks] > caps[b % ranks] : a < b;
+    });
+  }
+  deal_quotas(cells.problem, kind, by_cap, order, quotas);
+  for (std::size_t cell = 0; cell < count; ++cell) {
+    all[cell] = {0, static_cast<std::uint32_t>(cell)};
+  }
+  auto const later = [](filling_cell a, filling_cell b) { return b < a; };
+  auto heap = all;
+  work_budget looks(
+      std::max<std::uint64_t>(std::uint64_t{1} << 22, 8 * (kind.items.size() + count)));
+  for (grid_item const& item : kind.items) {
+    std::size_t refused = 0;
+    while (!heap.empty()) {
+      filling_cell const top = heap.front();
+      if (cells.has_room(item.item, first + top.rank, quotas[top.rank])) {
+        cells.put(item.item, first + top.rank);
+        replace_front(heap, {top.load + item.cost, top.rank});
+        break;
+      }
+      if (cells.counts[first + top.rank] < quotas[top.rank]) { aside[refused++] = top; }
+      std::pop_heap(heap.begin(), heap.end(), later);
+      heap = heap.first(heap.size() - 1);
+    }
+    looks.spend(refused);
+    if (heap.empty() || looks.spent()) { return false; }
+    for (std::size_t each = 0; each < refused; ++each) {
+      heap = all.first(heap.size() + 1);
+      heap.back() = aside[each];
+      std::push_heap(heap.begin(), heap.end(), later);
+    }
+  }
+
+  if (std::any_of(caps.begin(), caps.end(), [&](std::int64_t cap) { return cap != caps[0]; })) {
+    return true;
+  }
+  for (std::size_t cell = 0; cell < count; ++cell) {
+    all[cell] = {-cells.loads[first + cell], static_cast<std::uint32_t>(cell)};
+  }
+  std::sort(all.begin(), all.end());
+  for (std::size_t place = 0; place < count; ++place) {
+    quotas[all[place].rank] = static_cast<std::uint32_t>(place);
+  }
+  for (grid_item const& item : kind.items) {
+    cells.move(item.item, first + quotas[cells.cell_of(item.item) - first]);
+  }
+  return true;
+}
+
+/// Gives the cells of each slot to the ranks anew: slots with the largest cells first, the heaviest
+/// cell of each to the rank with the least so far and, of these, with the fewest cells that hold
+/// something. So the cells that must be empty are spread over the ranks. A slot whose cells would
+/// not keep to the caps stays as it is.
+///
+/// Complexity  O(n + K R log R).
+inline void rows_to_ranks(grid_cells& cells, workspace& memory)
+{
+  std::size_t const ranks = cells.problem.ranks();
+  std::size_t const slots = cells.problem.slots.size();
+  auto scratch = memory.open();
+  auto const order = scratch.take<std::uint32_t>(slots);
+  auto const largest = scratch.take<cost_units>(slots);
+  auto const rows = scratch.take<std::uint32_t>(ranks);
+  auto const takers = scratch.take<std::uint32_t>(ranks);
+  auto const sums = scratch.take<cost_units>(ranks);
+  auto const busy = scratch.take<std::uint32_t>(ranks);
+  auto const moved_to = scratch.take<cell_id>(cells.problem.cells() + 1);
+  std::iota(order.begin(), order.end(), 0U);
+  for (std::size_t slot = 0; slot < slots; ++slot) { largest[slot] = cells.largest_of(slot); }
+  std::sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
+    return largest[a] != largest[b] ? largest[a] > largest[b] : a < b;
+  });
+  std::fill(sums.begin(), sums.end(), 0);
+  std::fill(busy.begin(), busy.end(), 0U);
+  for (std::uint32_t const slot : order) {
+    std::size_t const first = slot * ranks;
+    std::iota(rows.begin(), rows.end(), 0U);
+    std::iota(takers.begin(), takers.end(), 0U);
+    std::sort(rows.begin(), rows.end(), [&](std::uint32_t a, std::uint32_t b) {
+      cost_units const left = cells.loads[first + a];
+      cost_units const right = cells.loads[first + b];
+      if (left != right) { return left > right; }
+      bool const left_empty = cells.counts[first + a] == 0;
+      bool const right_empty = cells.counts[first + b] == 0;
+      return left_empty != right_empty ? right_empty : a < b;
+    });
+    std::sort(takers.begin(), takers.end(), [&](std::uint32_t a, std::uint32_t b) {
+      if (sums[a] != sums[b]) { return sums[a] < sums[b]; }
+      return busy[a] != busy[b] ? busy[a] < busy[b] : a < b;
+    });
+    bool fit = true;
+    for (std::size_t place = 0; place < ranks; ++place) {
+      fit = fit && cells.weights[first + rows[place]] <= cells.problem.most_weights[takers[place]];
+    }
+    if (!fit) { std::copy(rows.begin(), rows.end(), takers.begin()); }
+    for (std::size_t place = 0; place < ranks; ++place) {
+      std::size_t const cell = first + rows[place];
+      sums[takers[place]] += cells.loads[cell];
+      busy[takers[place]] += cells.counts[cell] > 0 ? 1U : 0U;
+      moved_to[cell] = to_id<cell_id>(first + takers[place]);
+    }
+  }
+  moved_to.back() = to_id<cell_id>(cells.nowhere());
+  for (cell_id& cell : cells.owner) { cell = moved_to[to_index(cell)]; }
+  cells.recount();
+}
+
+/// Puts an item in each empty cell for which there is one in a cell of several: the lightest, where
+/// every cell needs one; otherwise only where the makespan does not grow.
+///
+/// Complexity  O(n) for each empty cell, and O(R) for each slot and each item that moves.
+inline void fill_empty_cells(grid_cells& cells)
+{
+  grid_problem const& problem = cells.problem;
+  std::size_t const ranks = problem.ranks();
+  std::size_t const none = problem.slots.size();
+  std::size_t measured = none;  // the slot whose largest cell has this height
+  cost_units height = 0;
+  for (std::size_t cell = 0; cell < problem.cells(); ++cell) {
+    grid_slot const& slot = cells.slot_of(cell);
+    if (cells.counts[cell] != 0 || slot.step != 1) { continue; }
+    bool const needed = slot.least > 0;
+    if (measured != cell / ranks) {
+      measured = cell / ranks;
+      height = cells.largest_of(measured);
+    }
+    for (std::size_t place = problem.heaviest_first.size(); place-- > 0;) {
+      auto const [cost, sample] = problem.heaviest_first[place];
+      std::size_t const item = to_index(sample);
+      std::size_t const from = cells.cell_of(item);
+      if (problem.kinds[item] != slot.kind || cells.counts[from] <= problem.counts[item] ||
+          !cells.slot_of(from).takes(cells.counts[from] - problem.counts[item]) ||
+          !cells.has_room(item, cell, slot.most)) {
+        continue;
+      }
+      bool const free =
+          problem.meet == grid_meeting::step ? from % ranks == cell % ranks : cost <= height;
+      if (!needed && !free) { continue; }
+      cells.move(item, cell);
+      measured = none;
+      break;
+    }
+  }
+}
+
+}  // namespace detail
 
 /// The greedy grid: fills slot after slot up to a height, for several heights, and keeps the best
 /// plan.
@@ -102,5 +464,3 @@ struct fill_slots {
 };
 
 }  // namespace ballast::inline v0
-
-#endif  // BALLAST_PARTITION_GRID_FILL_SLOTS_HPP

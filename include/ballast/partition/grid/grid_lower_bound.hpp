@@ -5,10 +5,8 @@
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/concepts.hpp>
-#include <ballast/partition/grid/concepts.hpp>
-#include <ballast/partition/grid/grid_options.hpp>
+#include <ballast/partition/grid/grid_plan.hpp>
 #include <ballast/partition/makespan_lower_bound.hpp>
-#include <ballast/partition/priced_sample.hpp>
 
 #include <algorithm>
 #include <cstddef>

@@ -1,21 +1,83 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_PARTITION_GRID_GRID_PLAN_HPP
-#define BALLAST_PARTITION_GRID_GRID_PLAN_HPP
+#pragma once
 
 #include <ballast/core/quantities.hpp>
+#include <ballast/partition/partition_constraints.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
 #include <ballast/core/contract.hpp>
 #include <ballast/core/random.hpp>
 #include <ballast/core/jagged.hpp>
-#include <ballast/partition/grid/grid_options.hpp>
-
-#include <cstddef>
-#include <cstdint>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
+#include <ballast/core/workspace.hpp>
+#include <ballast/partition/concepts.hpp>
+#include <concepts>
+#include <limits>
 
 namespace ballast::inline v0 {
+
+/// How often ranks wait for each other, and so how long a step takes: once, after the largest sum
+/// over the slots of a rank, where gradients are added up in the end; or in every slot, after the
+/// largest cell of each, where parameters or experts are sharded.
+enum class grid_meeting : std::uint8_t { step, microbatch };
+
+/// How many samples a cell may hold.
+struct cell_counts {
+  enum class rule : std::uint8_t { any, at_most, equal, multiple_of };
+
+  rule kind = rule::any;
+  std::uint32_t number = 0;
+
+  [[nodiscard]] static constexpr cell_counts at_most(std::uint32_t samples) noexcept
+  {
+    return {rule::at_most, samples};
+  }
+  /// All the same, or differing by one where the samples of a kind are no multiple of its cells.
+  [[nodiscard]] static constexpr cell_counts equal() noexcept { return {rule::equal, 0}; }
+  /// 0 is a multiple too.
+  [[nodiscard]] static constexpr cell_counts multiple_of(std::uint32_t samples) noexcept
+  {
+    return {rule::multiple_of, samples};
+  }
+
+  friend constexpr bool operator==(cell_counts, cell_counts) = default;
+};
+
+/// What the microbatches of a step have to keep to: all of it optional.
+///
+///     partition_grid(lengths, 64, {.most_weight = 16'384, .weight_multiple = 2 * cp}, refine_grid{},
+///                    cost)
+///
+/// Shapes      most_weights is empty or has one entry per rank; together, home and kinds are empty
+///             or have one per sample.
+struct grid_options {
+  /// Of every rank; nothing: the least number that the policy finds, or 1 where nothing limits a
+  /// cell.
+  std::optional<std::size_t> microbatches = std::nullopt;
+  /// A number that is found is a multiple of this, as a pipeline's stages.
+  std::size_t multiple_of = 1;
+  /// No cell weighs more: what memory holds.
+  std::int64_t most_weight = partition_constraints::no_limit;
+  /// The same by rank, instead.
+  std::span<std::int64_t const> most_weights = {};
+  /// The weight of each sample is rounded up to a multiple of this, as trainers pad it.
+  std::int64_t weight_multiple = 1;
+  cell_counts counts = {};
+  grid_meeting meet = grid_meeting::step;
+  /// Whether each cell needs a sample; otherwise a trainer runs a dummy where there is none.
+  bool fill_cells = false;
+  /// Samples with the same key stay in one cell.
+  sample_keys together = {};
+  /// The rank that holds each sample now: of plans that are equally good, one that moves little.
+  std::span<rank_id const> home = {};
+  /// All samples of a slot have one key, so that no rank waits in a collective of an encoder that
+  /// others do not run.
+  sample_keys kinds = {};
+};
 
 /// Which rank computes which samples in which of its microbatches, and how good that is.
 ///
@@ -139,6 +201,60 @@ struct grid_plan : certified<cost_units> {
   }
 };
 
-}  // namespace ballast::inline v0
+/// What the cells of a slot hold: samples of one kind, from `least` to `most` of them and a
+/// multiple of `step`.
+struct grid_slot {
+  std::uint32_t kind = 0;
+  std::uint32_t least = 0;
+  std::uint32_t most = std::numeric_limits<std::uint32_t>::max();
+  std::uint32_t step = 1;
 
-#endif  // BALLAST_PARTITION_GRID_GRID_PLAN_HPP
+  [[nodiscard]] constexpr bool takes(std::uint32_t samples) const noexcept
+  {
+    return samples >= least && samples <= most && samples % step == 0;
+  }
+  /// Whether a cell can be filled one sample at a time, and left whenever it is.
+  [[nodiscard]] constexpr bool grows() const noexcept { return least == 0 && step == 1; }
+
+  friend constexpr bool operator==(grid_slot, grid_slot) = default;
+};
+
+/// The input of every grid policy: n items (samples, or samples that stay together) for the cells
+/// of a grid of ranks and slots.
+///
+/// `partition_grid()` builds it and checks what is expected here.
+///
+/// Shapes      costs[n], weights[n], counts[n], kinds[n], heaviest_first[n]; most_weights[ranks];
+///             slots[microbatches].
+/// Expects     (a) costs and weights are not negative and add up to less than 2^63
+///             (b) heaviest_first is the `descending_order_into` of the costs
+///             (c) ranks and microbatches are at least 1 and cells fewer than 2^32
+///             (d) every kind has a slot, and slots of one kind are next to each other
+struct grid_problem {
+  std::span<cost_units const> costs;
+  std::span<std::int64_t const> weights;
+  std::span<std::uint32_t const> counts;  ///< samples of each item
+  std::span<std::uint32_t const> kinds;
+  std::span<priced_sample const> heaviest_first;
+  std::span<std::int64_t const> most_weights;
+  std::span<grid_slot const> slots;
+  grid_meeting meet = grid_meeting::step;
+
+  [[nodiscard]] constexpr std::size_t ranks() const noexcept { return most_weights.size(); }
+  [[nodiscard]] constexpr std::size_t cells() const noexcept { return ranks() * slots.size(); }
+};
+
+/// Decides which cell each item is computed in.
+///
+/// In, out     owner[n] enters unspecified and leaves with one cell per item, each of a slot of the
+///             item's kind, no cell above the weight of its rank, and counts that slots take.
+///             memory is scratch that the policy gives back.
+/// Returns     whether it found such a plan; otherwise owner is unspecified.
+/// A policy is a value, usually without state, with its parameters as public members.
+template <class P>
+concept grid_policy = requires(P const policy, grid_problem const& problem,
+                               std::span<cell_id> owner, workspace& memory) {
+  { policy(problem, owner, memory) } -> std::same_as<bool>;
+};
+
+}  // namespace ballast::inline v0

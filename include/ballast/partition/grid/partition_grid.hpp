@@ -1,36 +1,401 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_PARTITION_GRID_PARTITION_GRID_HPP
-#define BALLAST_PARTITION_GRID_PARTITION_GRID_HPP
+#pragma once
 
-#include <ballast/core/contract.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
-#include <ballast/core/workspace.hpp>
-#include <ballast/partition/detail/read_samples.hpp>
-#include <ballast/partition/grid/concepts.hpp>
-#include <ballast/partition/grid/detail/check_grid.hpp>
-#include <ballast/partition/grid/detail/grid_cells.hpp>
-#include <ballast/partition/grid/detail/grid_step.hpp>
-#include <ballast/partition/grid/detail/keep_homes.hpp>
-#include <ballast/partition/grid/detail/search_cells.hpp>
-#include <ballast/partition/grid/detail/slot_range.hpp>
-#include <ballast/partition/grid/detail/slot_shares.hpp>
-#include <ballast/partition/grid/grid_lower_bound.hpp>
-#include <ballast/partition/grid/grid_options.hpp>
 #include <ballast/partition/grid/grid_plan.hpp>
-
+#include <ballast/partition/partition_constraints.hpp>
+#include <ballast/core/contract.hpp>
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
+#include <utility>
+#include <ballast/core/workspace.hpp>
+#include <span>
+#include <ballast/partition/grid/detail/search_cells.hpp>
+#include <ballast/partition/grid/detail/grid_step.hpp>
+#include <ballast/partition/detail/read_samples.hpp>
+#include <ballast/partition/grid/grid_lower_bound.hpp>
 #include <functional>
 #include <iterator>
 #include <ranges>
-#include <span>
-#include <utility>
 
 namespace ballast::inline v0 {
 
 namespace detail {
+
+/// Why a grid cannot be planned, whatever its samples are, if so.
+[[nodiscard]] inline result<void> check_grid(grid_options const& given, std::size_t samples,
+                                             std::size_t ranks)
+{
+  constexpr auto limit = std::size_t{1} << 32;
+  auto const refuse = [](auto const&... pieces) {
+    return fail(error_code::out_of_range, 0, pieces...);
+  };
+  if (samples >= limit) { return refuse("a step has more than 2^32 - 1 samples; split it"); }
+  if (ranks == 0) { return refuse("a grid of 0 ranks computes nothing; give at least one"); }
+  std::size_t const slots = given.microbatches.value_or(1);
+  if (slots == 0) {
+    return refuse("options.microbatches is 0; give at least 1, or none to find the least");
+  }
+  if (given.multiple_of == 0) {
+    return refuse("options.multiple_of is 0, and only 0 is a multiple of it; give 1 or more");
+  }
+  if (given.microbatches && slots % given.multiple_of != 0) {
+    return refuse("options.microbatches is ", slots, " and options.multiple_of ", given.multiple_of,
+                  "; give a multiple, or no number of microbatches");
+  }
+  if (slots >= limit / ranks || given.multiple_of >= limit / ranks) {
+    return refuse("a grid of ", counted(ranks, "rank"), " and ",
+                  counted(std::max(slots, given.multiple_of), "slot"),
+                  " has more than 2^32 - 1 cells; use fewer");
+  }
+  std::size_t const cells = ranks * std::max(slots, given.multiple_of);
+  if (given.fill_cells && samples < cells) {
+    return fail(error_code::infeasible, 0, "options.fill_cells asks for a sample in each of ",
+                counted(cells, "cell"), ", and a step has ", counted(samples, "sample"),
+                "; give fewer ranks or microbatches, or leave it out");
+  }
+  if (given.weight_multiple < 1) {
+    return refuse("options.weight_multiple is ", given.weight_multiple, "; give 1 or more");
+  }
+  bool const by_rank = !given.most_weights.empty();
+  if (by_rank && (given.most_weights.size() != ranks ||
+                  given.most_weight != partition_constraints::no_limit)) {
+    return refuse("options.most_weights has ", counted(given.most_weights.size(), "entry"), " for ",
+                  counted(ranks, "rank"),
+                  ", or stands beside most_weight; give one for each rank, or one for all");
+  }
+  std::int64_t const least =
+      by_rank ? *std::min_element(given.most_weights.begin(), given.most_weights.end())
+              : given.most_weight;
+  if (least < 0) { return refuse("a cell cannot hold ", least, "; give the most that it holds"); }
+  bool const has_number = given.counts.kind == cell_counts::rule::at_most ||
+                          given.counts.kind == cell_counts::rule::multiple_of;
+  if (has_number && given.counts.number == 0) {
+    return refuse("options.counts asks for 0 samples in a cell; give at least 1");
+  }
+  if (given.counts.kind == cell_counts::rule::multiple_of && samples % given.counts.number != 0) {
+    return fail(error_code::infeasible, 0, "a step has ", counted(samples, "sample"),
+                ", no multiple of ", given.counts.number,
+                ", as options.counts asks of every cell; leave out ",
+                samples % given.counts.number);
+  }
+  auto const lists =
+      std::to_array<std::pair<char const*, std::size_t>>({{"together", given.together.size()},
+                                                          {"home", given.home.size()},
+                                                          {"kinds", given.kinds.size()}});
+  for (auto const& [name, size] : lists) {
+    if (size != 0 && size != samples) {
+      return fail(error_code::out_of_range, std::min(size, samples), "options.", name, " has ",
+                  counted(size, "entry"), " for ", counted(samples, "sample"),
+                  "; give one for each sample, or none");
+    }
+  }
+  for (std::size_t sample = 0; sample < given.home.size(); ++sample) {
+    if (to_index(given.home[sample]) >= ranks) {
+      return fail(error_code::out_of_range, sample, "sample ", sample, " lies on rank ",
+                  to_index(given.home[sample]), " of a grid of ", counted(ranks, "rank"),
+                  "; correct its home");
+    }
+  }
+  return {};
+}
+
+/// A weight, rounded up as the options say, or why it cannot be.
+[[nodiscard]] inline result<std::int64_t> rounded_weight(std::size_t sample, std::int64_t weight,
+                                                         std::int64_t multiple, std::int64_t total)
+{
+  std::int64_t const most = std::numeric_limits<std::int64_t>::max() - 1 - total;
+  if (weight < 0) {
+    return fail(error_code::out_of_range, sample, "sample ", sample, " has the weight ", weight,
+                ", which is negative; correct it");
+  }
+  std::int64_t const units = weight / multiple + (weight % multiple != 0 ? 1 : 0);
+  if (units > most / multiple) {
+    return fail(error_code::out_of_range, sample, "sample ", sample, " of weight ", weight,
+                " brings the total above 63 bits; use a coarser unit or fewer samples");
+  }
+  return units * multiple;
+}
+
+/// Renumbers the ranks of some slots so that much weight stays at home: pairs of a row and the home
+/// of most of its weight go first. What kept more before stays.
+///
+/// Shapes      owner[n], home[n], weights[n]; cells are slot x ranks + rank.
+/// Complexity  O(n log n).
+inline void keep_homes(std::span<cell_id> owner, std::span<rank_id const> home,
+                       std::span<std::int64_t const> weights, std::size_t ranks,
+                       std::size_t first_slot, std::size_t end_slot, workspace& memory)
+{
+  struct held {
+    std::uint64_t pair;  ///< row x ranks + home
+    std::int64_t weight;
+  };
+  auto scratch = memory.open();
+  auto const pairs = scratch.take<held>(owner.size());
+  std::size_t count = 0;
+  std::int64_t kept = 0;
+  for (std::size_t sample = 0; sample < owner.size(); ++sample) {
+    std::size_t const cell = to_index(owner[sample]);
+    if (cell < first_slot * ranks || cell >= end_slot * ranks) { continue; }
+    std::size_t const row = cell % ranks;
+    pairs[count++] = {row * ranks + to_index(home[sample]), weights[sample]};
+    if (row == to_index(home[sample])) { kept += weights[sample]; }
+  }
+  auto const used = pairs.first(count);
+  std::sort(used.begin(), used.end(), [](held a, held b) { return a.pair < b.pair; });
+  std::size_t merged = 0;
+  for (held const each : used) {
+    if (merged > 0 && used[merged - 1].pair == each.pair) {
+      used[merged - 1].weight += each.weight;
+    } else {
+      used[merged++] = each;
+    }
+  }
+  auto const best = used.first(merged);
+  std::sort(best.begin(), best.end(), [](held a, held b) {
+    return a.weight != b.weight ? a.weight > b.weight : a.pair < b.pair;
+  });
+  constexpr auto none = std::numeric_limits<std::uint32_t>::max();
+  auto const rank_of = scratch.take<std::uint32_t>(ranks);
+  auto const row_of = scratch.take<std::uint32_t>(ranks);
+  std::fill(rank_of.begin(), rank_of.end(), none);
+  std::fill(row_of.begin(), row_of.end(), none);
+  std::int64_t would_keep = 0;
+  for (held const each : best) {
+    auto const row = static_cast<std::uint32_t>(each.pair / ranks);
+    auto const rank = static_cast<std::uint32_t>(each.pair % ranks);
+    if (rank_of[row] != none || row_of[rank] != none) { continue; }
+    rank_of[row] = rank;
+    row_of[rank] = row;
+    would_keep += each.weight;
+  }
+  if (would_keep <= kept) { return; }
+  std::uint32_t free = 0;
+  for (std::uint32_t& rank : rank_of) {
+    if (rank != none) { continue; }
+    while (row_of[free] != none) { ++free; }
+    rank = free++;
+  }
+  for (cell_id& cell : owner) {
+    std::size_t const at = to_index(cell);
+    if (at < first_slot * ranks || at >= end_slot * ranks) { continue; }
+    cell = to_id<cell_id>(at - at % ranks + rank_of[at % ranks]);
+  }
+}
+
+/// Gives the slots to kinds: to each its fewest, and each further one to the kind with the most
+/// weight for a slot.
+///
+/// Expects     slots are at least step.fewest()
+inline void share_slots(grid_step const& step, std::size_t slots) noexcept
+{
+  for (grid_kind& kind : step.kinds) { kind.slots = kind.fewest; }
+  auto const weighs_more = [](grid_kind const& a, grid_kind const& b) {
+    return uint128{static_cast<std::uint64_t>(a.weight)} * b.slots >
+           uint128{static_cast<std::uint64_t>(b.weight)} * a.slots;
+  };
+  for (std::size_t more = step.fewest(); more < slots; ++more) {
+    std::size_t heaviest = 0;
+    for (std::size_t kind = 1; kind < step.kinds.size(); ++kind) {
+      if (weighs_more(step.kinds[kind], step.kinds[heaviest])) { heaviest = kind; }
+    }
+    ++step.kinds[heaviest].slots;
+  }
+}
+
+/// Writes the slots of one kind. Returns false where its samples are fewer than cells that need one.
+[[nodiscard]] inline bool write_slots(grid_step const& step, std::size_t kind,
+                                      grid_options const& options, std::span<grid_slot> slots)
+{
+  grid_kind const& own = step.kinds[kind];
+  std::size_t const cells = step.problem.ranks() * slots.size();
+  grid_slot slot{static_cast<std::uint32_t>(kind)};
+  switch (options.counts.kind) {
+    case cell_counts::rule::any: break;
+    case cell_counts::rule::at_most: slot.most = options.counts.number; break;
+    case cell_counts::rule::equal:
+      slot.least = static_cast<std::uint32_t>(own.samples / cells);
+      slot.most = slot.least + (own.samples % cells != 0 ? 1U : 0U);
+      break;
+    case cell_counts::rule::multiple_of: slot.step = options.counts.number; break;
+  }
+  if (options.fill_cells) { slot.least = std::max(slot.least, slot.step); }
+  std::fill(slots.begin(), slots.end(), slot);
+  return !options.fill_cells || (own.items >= cells && own.samples / slot.step >= cells);
+}
+
+/// Writes the slots of all kinds, as many as they have.
+[[nodiscard]] inline bool write_slots(grid_step const& step, grid_options const& options,
+                                      std::span<grid_slot> slots)
+{
+  bool enough = true;
+  std::size_t next = 0;
+  for (std::size_t kind = 0; kind < step.kinds.size(); ++kind) {
+    std::size_t const own = step.kinds[kind].slots;
+    enough = write_slots(step, kind, options, slots.subspan(next, own)) && enough;
+    next += own;
+  }
+  return enough;
+}
+
+/// Whether there are cells for the items of one kind in so many slots.
+[[nodiscard]] inline plan_search search_kind(grid_step const& step, grid_options const& options,
+                                             std::size_t kind, std::size_t slots, workspace& memory)
+{
+  auto scratch = memory.open();
+  auto const laid_out = scratch.take<grid_slot>(slots + step.kinds.size() - 1);
+  for (std::size_t other = 0; other < step.kinds.size(); ++other) {  // one slot each, unused
+    laid_out[other + (other < kind ? 0 : slots - 1)] = {static_cast<std::uint32_t>(other)};
+  }
+  if (!write_slots(step, kind, options, laid_out.subspan(kind, slots))) {
+    return plan_search::none;
+  }
+  grid_problem problem = step.problem;
+  problem.slots = laid_out;
+  grid_cells cells(problem, scratch.take<cell_id>(problem.costs.size()), scratch);
+  cells.clear();
+  return search_cells(cells, items_by_kind(problem, scratch)[kind], memory);
+}
+
+/// Looks for numbers of slots, for each kind, that have cells for its items, near those that
+/// share_slots() gives, and gives the kinds these.
+///
+/// Complexity  a search for each kind and number; it gives up above 256 of them.
+[[nodiscard]] inline plan_search search_shares(grid_step const& step, grid_options const& options,
+                                               std::size_t slots, workspace& memory)
+{
+  if (slots < step.fewest()) { return plan_search::none; }
+  share_slots(step, slots);
+  std::size_t const choices = slots - step.fewest() + 1;  // further slots of one kind
+  std::size_t const kinds = step.kinds.size();
+  if (kinds == 1) { return search_kind(step, options, 0, slots, memory); }
+  if (choices > 256 / kinds) { return plan_search::gave_up; }
+  auto scratch = memory.open();
+  // ends[kind][more]: of the kind alone; reached[kind][more]: of the kinds before it together.
+  auto const ends = scratch.take<plan_search>(kinds * choices);
+  auto const reached = scratch.take<plan_search>((kinds + 1) * choices);
+  std::fill(reached.begin(), reached.end(), plan_search::none);
+  reached[0] = plan_search::found;
+  auto const both = [](plan_search a, plan_search b) {
+    if (a == plan_search::none || b == plan_search::none) { return plan_search::none; }
+    return a == plan_search::found ? b : a;
+  };
+  for (std::size_t kind = 0; kind < kinds; ++kind) {
+    for (std::size_t own = 0; own < choices; ++own) {
+      plan_search const end =
+          search_kind(step, options, kind, step.kinds[kind].fewest + own, memory);
+      ends[kind * choices + own] = end;
+      for (std::size_t before = 0; before + own < choices; ++before) {
+        plan_search const joined = both(reached[kind * choices + before], end);
+        plan_search& all = reached[(kind + 1) * choices + before + own];
+        if (all != plan_search::found && joined != plan_search::none) { all = joined; }
+      }
+    }
+  }
+  std::size_t rest = choices - 1;
+  if (reached[kinds * choices + rest] != plan_search::found) {
+    return reached[kinds * choices + rest];
+  }
+  for (std::size_t kind = kinds; kind-- > 0;) {
+    grid_kind& own = step.kinds[kind];
+    std::size_t const wanted = own.slots - own.fewest;
+    auto const away = [wanted](std::size_t more) {
+      return more > wanted ? more - wanted : wanted - more;
+    };
+    std::size_t best = choices;
+    for (std::size_t more = 0; more <= rest; ++more) {
+      bool const can = both(reached[kind * choices + rest - more], ends[kind * choices + more]) ==
+                       plan_search::found;
+      if (can && (best == choices || away(more) < away(best))) { best = more; }
+    }
+    own.slots = own.fewest + best;
+    rest -= best;
+  }
+  return plan_search::found;
+}
+
+/// The numbers of slots that a step may have: where the last has no plan, larger ones have none.
+struct slot_range {
+  std::size_t least;
+  std::size_t last;
+  std::size_t multiple;
+  bool has_gaps;  ///< a number without a plan may lie above one that has a plan
+
+  static constexpr std::size_t one_by_one = 64;  ///< so many numbers are tried one after the other
+
+  slot_range(grid_step const& step, grid_options const& options, std::size_t samples)
+      : multiple(options.multiple_of),
+        has_gaps(options.fill_cells || options.counts.kind == cell_counts::rule::equal)
+  {
+    least = rounded(step.fewest());
+    bool const whole = options.counts.kind == cell_counts::rule::multiple_of;
+    // With more, a kind has more cells than samples, or than full steps of them; of equal counts,
+    // more cells of the largest cap, which hold any of them.
+    auto const& caps = step.problem.most_weights;
+    auto const largest = static_cast<std::size_t>(
+        std::count(caps.begin(), caps.end(), *std::max_element(caps.begin(), caps.end())));
+    std::size_t const further = has_gaps ? samples / largest + step.kinds.size()
+                                         : samples / (whole ? options.counts.number : 1);
+    last = options.fill_cells ? samples / step.problem.ranks() / multiple * multiple
+                              : rounded(least + further);
+  }
+
+  /// Finds the least number with which `fill` finds a plan: one after the other where there may be
+  /// gaps, otherwise in steps that double, and back. Returns 0 where there is none.
+  template <class Fill>
+  [[nodiscard]] std::size_t find(Fill const& fill) const
+  {
+    if (has_gaps) {
+      std::size_t tried = least;
+      for (; tried <= last && (tried - least) / multiple < one_by_one; tried += multiple) {
+        if (fill(tried)) { return tried; }
+      }
+      if (tried > last) { return 0; }
+    }
+    std::size_t tried = least;
+    std::size_t failed = least - multiple;
+    for (std::size_t step = multiple; !fill(tried); step *= 2) {
+      if (tried >= last) { return 0; }
+      failed = tried;
+      tried += step;
+    }
+    while (tried - failed > multiple) {
+      std::size_t const middle = failed + (tried - failed) / multiple / 2 * multiple;
+      (fill(middle) ? tried : failed) = middle;
+    }
+    return tried;
+  }
+
+  /// Whether it is proven that no number has a plan.
+  [[nodiscard]] bool has_no_plan(grid_step const& step, grid_options const& options,
+                                 workspace& memory) const
+  {
+    std::size_t const first = has_gaps ? least : last;
+    if (first <= last && (last - first) / multiple >= one_by_one) { return false; }
+    for (std::size_t slots = first; slots <= last; slots += multiple) {
+      if (!is_without_plan(step, options, slots, memory)) { return false; }
+    }
+    return true;
+  }
+
+  /// Whether it is proven that this number of slots has no plan.
+  [[nodiscard]] static bool is_without_plan(grid_step const& step, grid_options const& options,
+                                            std::size_t slots, workspace& memory)
+  {
+    return slots < step.fewest() ||
+           search_shares(step, options, slots, memory) == plan_search::none;
+  }
+
+ private:
+  [[nodiscard]] std::size_t rounded(std::size_t slots) const noexcept
+  {
+    return (slots + multiple - 1) / multiple * multiple;
+  }
+};
 
 /// Runs the policy with so many slots. Fills the plan's shape, items' owners and bound where it
 /// found a plan.
@@ -224,5 +589,3 @@ template <std::ranges::forward_range Samples, grid_policy Policy,
 }
 
 }  // namespace ballast::inline v0
-
-#endif  // BALLAST_PARTITION_GRID_PARTITION_GRID_HPP

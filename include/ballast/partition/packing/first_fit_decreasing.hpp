@@ -4,8 +4,7 @@
 
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/workspace.hpp>
-#include <ballast/partition/packing/concepts.hpp>
-#include <ballast/partition/packing/detail/packing_arrays.hpp>
+#include <ballast/partition/packing/packing_plan.hpp>
 
 #include <algorithm>
 #include <bit>

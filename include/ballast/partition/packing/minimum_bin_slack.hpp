@@ -4,12 +4,10 @@
 
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/workspace.hpp>
-#include <ballast/partition/packing/concepts.hpp>
+#include <ballast/partition/packing/packing_plan.hpp>
 #include <ballast/partition/packing/detail/bins_by_room.hpp>
-#include <ballast/partition/packing/detail/packing_arrays.hpp>
-#include <ballast/partition/packing/detail/samples_by_weight.hpp>
 #include <ballast/partition/packing/first_fit_decreasing.hpp>
-#include <ballast/partition/priced_sample.hpp>
+#include <ballast/partition/concepts.hpp>
 
 #include <algorithm>
 #include <cstddef>

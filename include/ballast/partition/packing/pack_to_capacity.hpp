@@ -8,10 +8,8 @@
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/descending_order.hpp>
 #include <ballast/partition/detail/read_samples.hpp>
-#include <ballast/partition/packing/concepts.hpp>
-#include <ballast/partition/packing/packing_lower_bound.hpp>
 #include <ballast/partition/packing/packing_plan.hpp>
-#include <ballast/partition/priced_sample.hpp>
+#include <ballast/partition/concepts.hpp>
 
 #include <algorithm>
 #include <cstddef>

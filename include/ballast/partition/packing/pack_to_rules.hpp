@@ -1,30 +1,283 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_PARTITION_PACKING_PACK_TO_RULES_HPP
-#define BALLAST_PARTITION_PACKING_PACK_TO_RULES_HPP
+#pragma once
 
 #include <ballast/core/quantities.hpp>
-#include <ballast/core/result.hpp>
-#include <ballast/core/workspace.hpp>
-#include <ballast/partition/packing/concepts.hpp>
-#include <ballast/partition/packing/detail/rules/even_bins.hpp>
-#include <ballast/partition/packing/detail/rules/padded_bins.hpp>
-#include <ballast/partition/packing/detail/rules/ruled_bins.hpp>
-#include <ballast/partition/packing/pack_to_capacity.hpp>
 #include <ballast/partition/packing/packing_plan.hpp>
-#include <ballast/partition/packing/packing_rules.hpp>
-#include <ballast/partition/packing/refine_bins.hpp>
-#include <ballast/core/contract.hpp>
-
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <vector>
+#include <ballast/partition/capped.hpp>
+#include <ballast/partition/equal_count.hpp>
+#include <ballast/partition/concepts.hpp>
+#include <ballast/partition/partition.hpp>
+#include <ballast/partition/partition_constraints.hpp>
+#include <ballast/partition/partition_plan.hpp>
+#include <ballast/partition/refine.hpp>
+#include <ballast/topology/bag_layout.hpp>
 #include <functional>
+#include <numeric>
+#include <ballast/core/result.hpp>
+#include <ballast/core/workspace.hpp>
+#include <ballast/partition/packing/pack_to_capacity.hpp>
+#include <ballast/partition/packing/refine_bins.hpp>
+#include <ballast/core/contract.hpp>
 #include <limits>
 #include <ranges>
 #include <utility>
-#include <vector>
 
 namespace ballast::inline v0 {
+
+namespace detail {
+
+/// A packing within packing_rules.
+struct ruled_bins {
+  std::vector<bag_id> owner;
+  std::size_t bins = 0;
+  std::size_t lower_bound = 0;
+  std::int64_t largest_bound = 0;
+};
+
+/// The least number of bins from `bins` on that the rules allow.
+[[nodiscard]] inline std::size_t allowed_bins(std::size_t bins, packing_rules const& rules)
+{
+  std::size_t const least = std::max(bins, rules.least_bins);
+  std::size_t const more = least % rules.multiple_of;
+  return more == 0 ? least : least + rules.multiple_of - more;
+}
+
+[[nodiscard]] inline bool asks_for_bins(packing_rules const& rules)
+{
+  return rules.least_bins > 0 || rules.multiple_of > 1;
+}
+
+/// Moves samples to bins without any, from those with most, until there are no such bins or no bin
+/// has two samples. No load grows.
+inline void fill_empty_bins(std::vector<bag_id>& owner, std::size_t bins)
+{
+  std::vector<std::vector<std::size_t>> held(bins);
+  for (std::size_t sample = 0; sample < owner.size(); ++sample) {
+    held[to_index(owner[sample])].push_back(sample);
+  }
+  auto const has_fewer = [&held](std::size_t a, std::size_t b) {
+    return held[a].size() < held[b].size() || (held[a].size() == held[b].size() && b < a);
+  };
+  std::vector<std::size_t> heap;
+  std::vector<std::size_t> empty;
+  for (std::size_t bin = 0; bin < bins; ++bin) {
+    (held[bin].empty() ? empty : heap).push_back(bin);
+  }
+  std::make_heap(heap.begin(), heap.end(), has_fewer);
+  for (std::size_t const bin : empty) {
+    if (heap.empty() || held[heap.front()].size() < 2) { break; }
+    std::pop_heap(heap.begin(), heap.end(), has_fewer);
+    auto& most = held[heap.back()];
+    owner[most.back()] = to_id<bag_id>(bin);
+    most.pop_back();
+    std::push_heap(heap.begin(), heap.end(), has_fewer);
+  }
+}
+
+/// Bins of sums that keep to packing_rules, from a packing that keeps to the capacity.
+///
+/// Where rules ask for more, samples are partitioned into each number of bins from the bound on:
+/// freely, and with equal counts, which is within most_samples if anything is. Where neither works
+/// out, samples are put heaviest first into the first bin that has room for one.
+class even_bins {
+ public:
+  /// Expects     both outlive it.
+  even_bins(packing_plan const& packed, packing_rules const& rules) : packed_(packed), rules_(rules)
+  {}
+
+  [[nodiscard]] ruled_bins find() const
+  {
+    std::size_t const samples = packed_.weights.size();
+    ruled_bins found;
+    std::size_t const least = std::max(
+        packed_.lower_bound,
+        samples / rules_.most_samples + (samples % rules_.most_samples != 0 ? std::size_t{1} : 0));
+    found.lower_bound = allowed_bins(least, rules_);
+    found.owner.assign(packed_.owner.begin(), packed_.owner.end());
+    found.bins = packed_.bins();
+    if (counts_fit(found.owner, found.bins)) {
+      if (!asks_for_bins(rules_)) {
+        found.largest_bound = std::max(mean_load(found.bins), heaviest());
+        return found;
+      }
+    } else {
+      found.bins = first_fit(found.owner);
+    }
+    std::size_t const most = allowed_bins(found.bins, rules_);
+    // A few numbers of bins are tried; the packing itself is the last of them.
+    std::size_t bins = found.lower_bound;
+    for (int tried = 0; tried < most_tried && bins < most; ++tried) {
+      if (try_bins(bins, found)) { return found; }
+      bins = allowed_bins(bins + 1, rules_);
+    }
+    if (try_bins(most, found)) { return found; }
+    found.bins = most;
+    found.largest_bound = std::max(mean_load(most), heaviest());
+    if (asks_for_bins(rules_)) { fill_empty_bins(found.owner, most); }
+    return found;
+  }
+
+ private:
+  static constexpr int most_tried = 8;
+
+  [[nodiscard]] std::int64_t heaviest() const
+  {
+    return packed_.weights.empty()
+               ? 0
+               : *std::max_element(packed_.weights.begin(), packed_.weights.end());
+  }
+
+  [[nodiscard]] std::int64_t mean_load(std::size_t bins) const
+  {
+    if (bins == 0) { return 0; }
+    std::int64_t const total =
+        std::accumulate(packed_.weights.begin(), packed_.weights.end(), std::int64_t{0});
+    auto const count = static_cast<std::int64_t>(bins);
+    return total / count + (total % count != 0 ? 1 : 0);
+  }
+
+  template <class Owners>
+  [[nodiscard]] bool counts_fit(Owners const& owner, std::size_t bins) const
+  {
+    if (rules_.most_samples >= owner.size()) { return true; }
+    std::vector<std::size_t> counts(bins, 0);
+    return std::all_of(owner.begin(), owner.end(),
+                       [&](bag_id bin) { return ++counts[to_index(bin)] <= rules_.most_samples; });
+  }
+
+  /// Whether a partition into so many bins keeps to the rules; then it is the packing found.
+  [[nodiscard]] bool try_bins(std::size_t bins, ruled_bins& found) const
+  {
+    if (bins == 0) {
+      found.bins = 0;
+      return true;
+    }
+    auto const bags = one_gpu_bags(bins);
+    auto const keep = [&](partition_plan const& plan) {
+      if (std::any_of(plan.loads.begin(), plan.loads.end(),
+                      [&](std::int64_t load) { return load > rules_.capacity; }) ||
+          !counts_fit(plan.owner, bins)) {
+        return false;
+      }
+      found.owner.assign(plan.owner.begin(), plan.owner.end());
+      found.bins = bins;
+      auto const [numerator, denominator] = plan.lower_bound;
+      found.largest_bound = numerator / denominator + (numerator % denominator != 0 ? 1 : 0);
+      fill_empty_bins(found.owner, bins);
+      return true;
+    };
+    partition_constraints const within{.most_per_gpu = rules_.capacity, .weights = packed_.weights};
+    auto const free =
+        partition(packed_.weights, bags, capped{refine{}}, std::identity{}, no_length{}, within);
+    if (free && keep(*free)) { return true; }
+    std::int64_t const bound = std::max(mean_load(bins), heaviest());
+    auto const counted = partition(packed_.weights, bags, capped{equal_count{}}, std::identity{},
+                                   no_length{}, within);
+    if (!counted || !keep(*counted)) { return false; }
+    found.largest_bound = bound;  // that of the policy holds for equal counts
+    return true;
+  }
+
+  /// Heaviest first, each into the first bin with room for its weight and one more sample.
+  [[nodiscard]] std::size_t first_fit(std::vector<bag_id>& owner) const
+  {
+    std::vector<std::size_t> order(owner.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    std::sort(order.begin(), order.end(), [this](std::size_t a, std::size_t b) {
+      auto const& weights = packed_.weights;
+      return weights[b] < weights[a] || (weights[a] == weights[b] && a < b);
+    });
+    std::vector<std::int64_t> room;
+    std::vector<std::size_t> places;
+    std::size_t first_open = 0;
+    for (std::size_t const sample : order) {
+      std::int64_t const weight = packed_.weights[sample];
+      while (first_open < room.size() && places[first_open] == 0) { ++first_open; }
+      std::size_t bin = first_open;
+      while (bin < room.size() && (places[bin] == 0 || room[bin] < weight)) { ++bin; }
+      if (bin == room.size()) {
+        room.push_back(rules_.capacity);
+        places.push_back(rules_.most_samples);
+      }
+      room[bin] -= weight;
+      --places[bin];
+      owner[sample] = to_id<bag_id>(bin);
+    }
+    return room.size();
+  }
+
+  packing_plan const& packed_;
+  packing_rules const& rules_;
+};
+
+/// How many bins of padded samples one needs, longest first, where none takes more than the limit;
+/// writes the bin of each into `bins`, in their order.
+///
+/// It is the fewest: the bin of the longest sample can hold no more than this many, and samples that
+/// it holds in any packing can be exchanged for the next longest ones, which makes no bin longer.
+[[nodiscard]] inline std::size_t fill_padded(std::vector<std::int64_t> const& longest_first,
+                                             std::int64_t limit, std::size_t most_samples,
+                                             std::vector<bag_id>& bins)
+{
+  std::size_t opened = 0;
+  for (std::size_t at = 0; at < longest_first.size();) {
+    std::int64_t const longest = longest_first[at];
+    std::size_t const rest = longest_first.size() - at;
+    std::size_t const fits = longest == 0 ? rest : static_cast<std::size_t>(limit / longest);
+    for (std::size_t left = std::min({fits, most_samples, rest}); left > 0; --left) {
+      bins[at++] = to_id<bag_id>(opened);
+    }
+    ++opened;
+  }
+  return opened;
+}
+
+/// The fewest bins in which count x longest is at most the capacity, and of as many bins those whose
+/// largest is least, where bins are asked for.
+///
+/// Expects     no length is above the capacity.
+/// Complexity  O(n log n + n log(capacity)).
+[[nodiscard]] inline ruled_bins padded_bins(std::vector<std::int64_t> const& lengths,
+                                            packing_rules const& rules)
+{
+  std::vector<std::size_t> order(lengths.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::sort(order.begin(), order.end(), [&lengths](std::size_t a, std::size_t b) {
+    return lengths[b] < lengths[a] || (lengths[a] == lengths[b] && a < b);
+  });
+  std::vector<std::int64_t> longest_first;
+  longest_first.reserve(lengths.size());
+  for (std::size_t const sample : order) { longest_first.push_back(lengths[sample]); }
+  std::vector<bag_id> bin_of(lengths.size());
+  auto const bins_within = [&](std::int64_t limit) {
+    return fill_padded(longest_first, limit, rules.most_samples, bin_of);
+  };
+  ruled_bins found;
+  found.bins = allowed_bins(bins_within(rules.capacity), rules);
+  found.lower_bound = found.bins;
+  std::int64_t low = longest_first.empty() ? 0 : longest_first.front();
+  std::int64_t high = rules.capacity;
+  while (low < high) {
+    std::int64_t const limit = low + (high - low) / 2;
+    if (bins_within(limit) <= found.bins) {
+      high = limit;
+    } else {
+      low = limit + 1;
+    }
+  }
+  static_cast<void>(bins_within(asks_for_bins(rules) ? high : rules.capacity));
+  found.owner.resize(lengths.size());
+  for (std::size_t at = 0; at < order.size(); ++at) { found.owner[order[at]] = bin_of[at]; }
+  if (asks_for_bins(rules)) { fill_empty_bins(found.owner, found.bins); }
+  found.largest_bound = longest_first.empty() ? 0 : high;
+  return found;
+}
+
+}  // namespace detail
 
 /// A packing_plan within packing_rules, of which bins may be empty.
 ///
@@ -128,5 +381,3 @@ template <std::ranges::forward_range Samples, packing_policy Policy = refine_bin
 }
 
 }  // namespace ballast::inline v0
-
-#endif  // BALLAST_PARTITION_PACKING_PACK_TO_RULES_HPP

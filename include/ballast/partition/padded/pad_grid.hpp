@@ -7,7 +7,7 @@
 #include <ballast/core/random.hpp>
 #include <ballast/core/jagged.hpp>
 #include <ballast/core/result.hpp>
-#include <ballast/partition/padded/detail/padded_problem.hpp>
+#include <ballast/partition/padded/detail/fill_padded.hpp>
 #include <ballast/partition/padded/detail/plan_padded.hpp>
 #include <ballast/partition/padded/padded_lengths.hpp>
 #include <ballast/partition/partition_constraints.hpp>

@@ -6,8 +6,6 @@
 #include <ballast/core/result.hpp>
 #include <ballast/partition/packing/packing_plan.hpp>
 #include <ballast/partition/padded/detail/fill_padded.hpp>
-#include <ballast/partition/padded/detail/padded_bounds.hpp>
-#include <ballast/partition/padded/detail/padded_problem.hpp>
 #include <ballast/partition/padded/detail/plan_padded.hpp>
 #include <ballast/partition/padded/padded_lengths.hpp>
 

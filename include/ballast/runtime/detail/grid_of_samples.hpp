@@ -5,8 +5,6 @@
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/core/workspace.hpp>
-#include <ballast/partition/grid/concepts.hpp>
-#include <ballast/partition/grid/grid_options.hpp>
 #include <ballast/partition/grid/grid_plan.hpp>
 #include <ballast/partition/grid/partition_grid.hpp>
 #include <ballast/partition/padded/pad_grid.hpp>

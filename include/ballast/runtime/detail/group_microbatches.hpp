@@ -6,8 +6,7 @@
 #include <ballast/core/result.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/cost/saturating_sum.hpp>
-#include <ballast/partition/cost_vector.hpp>
-#include <ballast/partition/no_length.hpp>
+#include <ballast/partition/concepts.hpp>
 #include <ballast/partition/partition.hpp>
 #include <ballast/partition/partition_constraints.hpp>
 #include <ballast/partition/partition_plan.hpp>

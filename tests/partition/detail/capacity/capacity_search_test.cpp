@@ -1,4 +1,4 @@
-#include <ballast/partition/detail/capacity/capacity_search.hpp>  // first: proves it is self-contained
+#include <ballast/partition/capped.hpp>  // first: proves it is self-contained
 
 #include "../../../support/direct_problem.hpp"
 

@@ -1,4 +1,4 @@
-#include <ballast/partition/detail/patterns/cover_program.hpp>  // first: proves it is self-contained
+#include <ballast/partition/detail/patterns/column_generation.hpp>  // first: proves it is self-contained
 
 #include <gtest/gtest.h>
 #include <ballast/core/quantities.hpp>

@@ -1,18 +1,44 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_PARTITION_DETAIL_BOUNDS_CHEAPEST_COVER_HPP
-#define BALLAST_PARTITION_DETAIL_BOUNDS_CHEAPEST_COVER_HPP
+#pragma once
 
-#include <ballast/core/contract.hpp>
 #include <ballast/core/quantities.hpp>
+#include <algorithm>
+#include <cstdint>
+#include <ballast/core/contract.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/concepts.hpp>
-
-#include <algorithm>
 #include <cstddef>
-#include <cstdint>
 #include <span>
+#include <functional>
 
 namespace ballast::inline v0::detail {
+
+/// The most work with which a bag of this speed finishes by `time`, or the largest load there is.
+[[nodiscard]] constexpr cost_units work_until(ratio time, std::uint32_t speed) noexcept
+{
+  // As where all bags are equally fast: a search asks for every pair of them, and divisions are
+  // dear.
+  if (time.denominator == speed) { return std::min(time.numerator, no_cost - 1); }
+  uint128 const work = static_cast<uint128>(static_cast<std::uint64_t>(time.numerator)) * speed /
+                       static_cast<std::uint64_t>(time.denominator);
+  return static_cast<cost_units>(std::min(work, static_cast<uint128>(no_cost - 1)));
+}
+
+/// The most work with which a bag of this speed finishes before `time`; -1 where it cannot, even
+/// without work.
+[[nodiscard]] constexpr cost_units work_before(ratio time, std::uint32_t speed) noexcept
+{
+  cost_units const work = work_until(time, speed);
+  return ratio{work, speed} < time ? work : work - 1;
+}
+
+/// The mean over some bags of one speed, rounded up: one of them does at least so many whole units.
+/// Expects that the denominator is the sum of their speeds.
+[[nodiscard]] constexpr ratio whole_units_per_bag(ratio mean, std::uint32_t speed) noexcept
+{
+  std::int64_t const bags = mean.denominator / speed;
+  return {mean.numerator / bags + (mean.numerator % bags != 0 ? 1 : 0), speed};
+}
 
 /// The least work that samples of some total weight can have: of those with the least work per
 /// weight, the last one in part.
@@ -123,6 +149,194 @@ struct crowded_bags {
   }
 };
 
-}  // namespace ballast::inline v0::detail
+/// Calls exceeds(sum, unit) for numbers of bags, sum / unit, that no packing of these costs into
+/// bags of this room gets below, until it returns true. Returns whether it did.
+///
+/// A function u of [0, 1] is dual feasible when sizes that add up to at most 1 keep doing so after
+/// u, so that the sum of u(cost / room) is a number of bags that no packing gets below. Tried are
+///   U^e       sizes above 1 - e count as 1, those below e as 0, for every size e up to 1/2,
+///   u^k o U^e for k = 2 to `degree`, where u^k(x) is x if (k + 1) x is an integer, and otherwise
+///             floor((k + 1) x) / k: it rounds up what is little above a multiple of 1 / (k + 1),
+///             so that of samples heavier than that at most k fit a bag.
+/// With degree 1 this is bound L2 of Martello and Toth.
+///
+/// Expects     costs do not increase, are not negative and at most room; room > 0; 1 <= degree <=
+///             16.
+/// Complexity  O(n degree), without scratch.
+/// Source      S. P. Fekete, J. Schepers, "New Classes of Fast Lower Bounds for Bin Packing
+///             Problems", Mathematical Programming 91(1):11-31, 2001; S. Martello, P. Toth, "Lower
+///             Bounds and Reduction Procedures for the Bin Packing Problem", Discrete Applied
+///             Mathematics 28(1):59-70, 1990.
+template <class Exceeds>
+bool any_dual_feasible_sum(std::span<cost_units const> costs, cost_units room, unsigned degree,
+                           Exceeds const& exceeds)
+{
+  std::size_t large = 0;  // above half the room: one to a bag
+  while (large < costs.size() && costs[large] > room / 2) { ++large; }
+  if (exceeds(uint128{large}, uint128{1})) { return true; }
 
-#endif  // BALLAST_PARTITION_DETAIL_BOUNDS_CHEAPEST_COVER_HPP
+  auto const whole = static_cast<uint128>(room);
+  for (unsigned k = 1; k <= degree; ++k) {
+    // Sizes in units of 1 / (k room).
+    auto const rounded = [&](cost_units amount) {
+      auto const size = static_cast<uint128>(amount);
+      if (k == 1) { return size; }
+      unsigned multiple = 0;
+      while ((multiple + 1) * whole <= (k + 1) * size) { ++multiple; }
+      return multiple * whole == (k + 1) * size ? k * size : multiple * whole;
+    };
+    // As e falls from 1/2, fewer of the large sizes count as 1 and more of the small ones count.
+    std::size_t alone = large;
+    uint128 others = 0;
+    for (std::size_t last = large; last < costs.size() && costs[last] > 0; ++last) {
+      cost_units const least = costs[last];
+      others += rounded(least);
+      if (last + 1 < costs.size() && costs[last + 1] == least) { continue; }
+      while (alone > 0 && costs[alone - 1] <= room - least) { others += rounded(costs[--alone]); }
+      if (exceeds(k * whole * alone + others, k * whole)) { return true; }
+    }
+  }
+  return false;
+}
+
+/// Whether that proves that these costs do not fit into so many bags of this room.
+///
+/// Expects     costs do not increase and are not negative; room >= 0; 1 <= degree <= 16.
+/// Ensures     (1) true only if no assignment to `bags` bags keeps all loads within `room`
+[[nodiscard]] inline bool cannot_pack(std::span<cost_units const> costs, cost_units room,
+                                      std::size_t bags, unsigned degree) noexcept
+{
+  if (costs.empty() || costs.front() == 0) { return false; }
+  if (costs.front() > room) { return true; }
+  return any_dual_feasible_sum(costs, room, degree,
+                               [bags](uint128 sum, uint128 unit) { return sum > unit * bags; });
+}
+
+/// The largest of these numbers, rounded up, or `known` where that is larger.
+///
+/// Expects     those of any_dual_feasible_sum.
+/// Ensures     (1) no packing into bags of this room has fewer, if none has fewer than `known`
+[[nodiscard]] inline std::size_t dual_feasible_bound(std::span<cost_units const> costs,
+                                                     cost_units room, unsigned degree,
+                                                     std::size_t known)
+{
+  std::size_t bound = known;
+  any_dual_feasible_sum(costs, room, degree, [&bound](uint128 sum, uint128 unit) {
+    if (sum > unit * bound) { bound = static_cast<std::size_t>((sum - 1) / unit) + 1; }
+    return false;
+  });
+  return bound;
+}
+
+/// A number of bins of one capacity that no packing of these weights gets below.
+///
+/// For a threshold t from 0 to half the capacity C, count the samples heavier than C - t, which
+/// share a bin with no sample of weight t or more; those between C / 2 and C - t, one to a bin; and
+/// how many bins more the samples from t to C / 2 need after they fill what those leave. The bound
+/// is the largest count over all t; at t = 0 it is at least the sum over C, rounded up.
+///
+/// Expects     weights sorted as by `descending_order_into`, none above the capacity.
+/// Complexity  O(n).
+/// Source      bound L2 of S. Martello, P. Toth, "Lower Bounds and Reduction Procedures for the Bin
+///             Packing Problem", Discrete Applied Mathematics 28(1):59-70, 1990.
+[[nodiscard]] inline std::size_t least_bins(std::span<priced_sample const> heaviest_first,
+                                            std::int64_t capacity) noexcept
+{
+  std::size_t bound = heaviest_first.empty() ? 0 : 1;
+
+  std::size_t large = 0;  // heavier than half the capacity: one to a bin
+  while (large < heaviest_first.size() && heaviest_first[large].cost > capacity / 2) { ++large; }
+  bound = std::max(bound, large);
+
+  // As t falls from half the capacity, more large samples leave room for one of weight t, and more
+  // small ones reach t. It is enough to try the weights of small samples, each at the last of
+  // equals.
+  std::size_t alone = large;  // heaviest_first[0, alone) is heavier than C - t
+  std::int64_t room = 0;      // that the other large samples leave
+  std::int64_t small = 0;     // weight of the samples from t to C / 2
+  for (std::size_t last = large; last < heaviest_first.size(); ++last) {
+    std::int64_t const least = heaviest_first[last].cost;
+    small += least;
+    if (last + 1 < heaviest_first.size() && heaviest_first[last + 1].cost == least) { continue; }
+    while (alone > 0 && heaviest_first[alone - 1].cost <= capacity - least) {
+      room += capacity - heaviest_first[--alone].cost;
+    }
+    if (small > room) {
+      bound = std::max(bound, large + static_cast<std::size_t>((small - room - 1) / capacity + 1));
+    }
+  }
+  return bound;
+}
+
+/// A makespan that no plan gets below whose bags keep to their capacities.
+///
+/// Take any q bags that hold the q samples of most work. The others hold no more than the m - q
+/// largest capacities, so these q hold at least the weight that is left, W - C(m - q). What the q
+/// samples themselves do not weigh of it, other samples do, and those of least work per weight at
+/// best. So the q bags do at least the work of the q samples and of these others, and one of them
+/// at least the mean. The bound is the largest over q.
+///
+/// It matters where cost grows faster than length: without capacities, the bag of a long sample
+/// could hold nothing else, but within them it has to.
+///
+/// Any bags, too, hold the weight that the others cannot, at least in the samples of least work per
+/// weight, and one of them does at least the mean per speed. The most is asked of bags with large
+/// capacities for their speeds, so the bound looks at the first q in that order, for every q. It
+/// matters where GPUs differ in speed but not in memory: slow ones have to hold their share.
+///
+/// Expects     a valid partition_problem with weights and capacities; bags start empty.
+/// Ensures     (1) no assignment that keeps to the capacities has a smaller makespan
+/// Complexity  O(n log n + m log (n m)); 20 n + 40 m bytes of scratch.
+/// Source      the cover is the linear relaxation of a knapsack, see `cheapest_cover`.
+[[nodiscard]] inline ratio capacity_bound(partition_problem const& problem,
+                                          cheapest_cover const& cover, workspace& memory)
+{
+  std::size_t const samples = problem.costs.size();
+  std::size_t const bags = problem.capacities.size();
+  BALLAST_EXPECTS(bags >= 1, "there are no capacities");
+  BALLAST_EXPECTS(problem.weights.size() == samples, "there are weights of ",
+                  counted(problem.weights.size(), "sample"), " for a problem of ", samples);
+  auto scratch = memory.open();
+  auto const unsigned_of = [](std::int64_t value) { return static_cast<std::uint64_t>(value); };
+
+  std::span<std::int64_t> const smallest_first = scratch.take<std::int64_t>(bags);
+  std::span<std::uint32_t> const fastest_first = scratch.take<std::uint32_t>(bags);
+  std::copy(problem.capacities.begin(), problem.capacities.end(), smallest_first.begin());
+  std::copy(problem.speeds.begin(), problem.speeds.end(), fastest_first.begin());
+  std::sort(smallest_first.begin(), smallest_first.end());
+  std::sort(fastest_first.begin(), fastest_first.end(), std::greater{});
+  uint128 elsewhere = 0;  // capacity of the bags that are not among the q
+  for (std::int64_t const capacity : smallest_first) { elsewhere += unsigned_of(capacity); }
+
+  ratio bound{0, fastest_first.front()};
+  uint128 const all = unsigned_of(cover.all_weight());
+  uint128 heaviest_weigh = 0;
+  cost_units work = 0;
+  std::int64_t speed = 0;
+  for (std::size_t taken = 0; taken < std::min(samples, bags); ++taken) {
+    auto const [cost, sample] = problem.heaviest_first[taken];
+    work += cost;
+    heaviest_weigh += unsigned_of(problem.weights[to_index(sample)]);
+    speed += fastest_first[taken];
+    elsewhere -= unsigned_of(smallest_first[taken]);
+    uint128 const placed = elsewhere + heaviest_weigh;
+    cost_units const more =
+        placed < all ? cover.work_of(static_cast<std::int64_t>(all - placed)) : cost_units{0};
+    // All other samples together are a cover too, so this is at most all work and fits.
+    bound = std::max(bound, ratio{work + more, speed});
+  }
+  crowded_bags const crowded(problem, cover, scratch);
+  for (std::size_t taken = 1; taken <= bags; ++taken) {
+    bound = std::max(bound, ratio{crowded.work[taken], crowded.speed[taken]});
+  }
+  bool const one_speed = fastest_first.front() == fastest_first.back();
+  return one_speed ? whole_units_per_bag(bound, fastest_first.front()) : bound;
+}
+
+[[nodiscard]] inline ratio capacity_bound(partition_problem const& problem, workspace& memory)
+{
+  auto scratch = memory.open();
+  return capacity_bound(problem, cheapest_cover(problem, scratch), memory);
+}
+
+}  // namespace ballast::inline v0::detail

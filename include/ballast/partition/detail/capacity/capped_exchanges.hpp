@@ -8,7 +8,7 @@
 #include <ballast/partition/concepts.hpp>
 #include <ballast/partition/detail/exchange/bag_contents.hpp>
 #include <ballast/partition/detail/exchange/exchange.hpp>
-#include <ballast/partition/detail/exchange/nearest_swap.hpp>
+#include <ballast/partition/detail/exchange/settle_latest.hpp>
 #include <ballast/partition/detail/exchange/subset_sums.hpp>
 
 #include <algorithm>

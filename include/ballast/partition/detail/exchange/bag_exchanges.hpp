@@ -5,10 +5,10 @@
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/concepts.hpp>
-#include <ballast/partition/detail/bounds/work_limits.hpp>
+#include <ballast/partition/detail/bounds/cheapest_cover.hpp>
 #include <ballast/partition/detail/exchange/bag_contents.hpp>
 #include <ballast/partition/detail/exchange/exchange.hpp>
-#include <ballast/partition/detail/exchange/nearest_swap.hpp>
+#include <ballast/partition/detail/exchange/settle_latest.hpp>
 #include <ballast/partition/detail/exchange/subset_sums.hpp>
 
 #include <algorithm>

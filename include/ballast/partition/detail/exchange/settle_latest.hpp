@@ -1,20 +1,170 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_PARTITION_DETAIL_EXCHANGE_SETTLE_LATEST_HPP
-#define BALLAST_PARTITION_DETAIL_EXCHANGE_SETTLE_LATEST_HPP
+#pragma once
 
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/workspace.hpp>
-#include <ballast/partition/detail/bounds/work_limits.hpp>
-#include <ballast/partition/detail/exchange/nearest_swap.hpp>
-#include <ballast/partition/detail/exchange/subset_sums.hpp>
-
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <numeric>
 #include <span>
+#include <ballast/partition/detail/bounds/cheapest_cover.hpp>
+#include <ballast/partition/detail/exchange/subset_sums.hpp>
 
 namespace ballast::inline v0::detail {
+
+/// Evens out bags by single swaps: the latest bag with the earliest, the second latest with the
+/// second earliest, and so on, pass after pass.
+///
+/// Exchanges   as for `settle_latest`.
+/// Ensures     (1) the makespan does not grow
+///             (2) it ends when no bag finishes after `limit`, when a pass finds nothing to swap,
+///                 or when the work is spent
+/// Complexity  O(n + m log m) per pass.
+template <class Exchanges>
+void swap_extremes(Exchanges& plan, ratio limit, workspace& memory)
+{
+  auto scratch = memory.open();
+  std::span<std::uint32_t> const latest_first = scratch.take<std::uint32_t>(plan.loads().size());
+  std::iota(latest_first.begin(), latest_first.end(), std::uint32_t{0});
+  auto const finish = [&plan](std::size_t bag) {
+    return ratio{plan.loads()[bag], plan.speed(bag)};
+  };
+  for (bool swapped = true; swapped;) {
+    std::sort(latest_first.begin(), latest_first.end(), [&](std::uint32_t a, std::uint32_t b) {
+      return finish(a) > finish(b) || (finish(a) == finish(b) && a < b);
+    });
+    swapped = false;
+    if (finish(latest_first.front()) <= limit) { return; }
+    for (std::size_t place = 0; place < latest_first.size() / 2; ++place) {
+      std::size_t const late = latest_first[place];
+      std::size_t const early = latest_first[latest_first.size() - 1 - place];
+      if (!(finish(late) > finish(early))) { break; }
+      if (plan.work().spent()) { return; }
+      auto const best = plan.find_swap(late, early);
+      if (best.net == 0) { continue; }
+      plan.make(best);
+      swapped = true;
+    }
+  }
+}
+
+/// When the later of two bags finishes after so much load went from one to the other. The plan has
+/// `loads()` and `speed(bag)`.
+template <class Plan>
+[[nodiscard]] ratio later_finish(Plan const& plan, std::size_t from, std::size_t to,
+                                 cost_units net) noexcept
+{
+  return std::max(ratio{plan.loads()[from] - net, plan.speed(from)},
+                  ratio{plan.loads()[to] + net, plan.speed(to)});
+}
+
+/// The load that has to go from a late bag to an early one for both to finish at the same time,
+/// rounded down: (L s' - L' s) / (s + s').
+template <class Plan>
+[[nodiscard]] cost_units even_net(Plan const& plan, std::size_t late, std::size_t early) noexcept
+{
+  auto const product = [](cost_units load, std::uint32_t speed) {
+    return uint128{static_cast<std::uint64_t>(load)} * speed;
+  };
+  return static_cast<cost_units>((product(plan.loads()[late], plan.speed(early)) -
+                                  product(plan.loads()[early], plan.speed(late))) /
+                                 (std::uint64_t{plan.speed(late)} + plan.speed(early)));
+}
+
+/// Positions in the lists of two bags whose samples change bags, and how much load goes with them;
+/// 0 means no swap.
+struct swapped_places {
+  std::size_t given = 0;
+  std::size_t taken = 0;
+  cost_units net = 0;
+};
+
+/// The swap of one sample for one after which the later of two bags finishes earliest, if that is
+/// earlier than before.
+///
+/// The further the load that changes bags is from the even one, the later the later bag finishes,
+/// so the best swap is the nearest below or the nearest above. Both lists are sorted, so two
+/// pointers find them.
+///
+/// Shapes      giving[k], taking[l]: samples of bags `late` and `early` with a `cost`, heaviest
+///             first.
+/// Expects     bag `late` finishes after bag `early`; may_swap(given, taken) says whether the
+///             samples at these two positions may change bags.
+/// Complexity  O(k + l) where all of them may.
+template <class Plan, class Item, class MaySwap>
+[[nodiscard]] swapped_places nearest_swap(Plan const& plan, std::size_t late, std::size_t early,
+                                          std::span<Item const> giving,
+                                          std::span<Item const> taking, MaySwap const& may_swap)
+{
+  cost_units const even = even_net(plan, late, early);
+  swapped_places below;
+  swapped_places above;
+  std::size_t first_above = 0;
+  for (std::size_t given = 0; given < giving.size(); ++given) {
+    cost_units const cost = giving[given].cost;
+    while (first_above < taking.size() && cost - taking[first_above].cost <= even) {
+      ++first_above;
+    }
+    for (std::size_t taken = first_above; taken-- > 0;) {
+      cost_units const net = cost - taking[taken].cost;
+      if (net <= below.net) { break; }
+      if (may_swap(given, taken)) { below = {given, taken, net}; }
+    }
+    for (std::size_t taken = first_above; taken < taking.size(); ++taken) {
+      cost_units const net = cost - taking[taken].cost;
+      if (above.net != 0 && net >= above.net) { break; }
+      if (may_swap(given, taken)) { above = {given, taken, net}; }
+    }
+  }
+  auto const finish_after = [&](swapped_places swap) {
+    return later_finish(plan, late, early, swap.net);
+  };
+  bool const over = above.net != 0 && (below.net == 0 || finish_after(above) < finish_after(below));
+  swapped_places const best = over ? above : below;
+  return finish_after(best) < ratio{plan.loads()[late], plan.speed(late)} ? best : swapped_places{};
+}
+
+/// Plain descent: the latest bag makes the best move or swap of one sample with one of the few
+/// earliest bags, or else with the first bag after them that has one, until it has none.
+///
+/// Exchanges   as settle_latest has them.
+/// Ensures     (1) the makespan never grows
+///             (2) it ends when no bag finishes after `limit`, or when the work is spent
+/// Complexity  O(m log m) and the swaps searched, per step.
+template <class Exchanges>
+void swap_with_earliest(Exchanges& plan, ratio limit, workspace::frame& scratch)
+{
+  constexpr std::size_t few_partners = 8;
+  std::size_t const count = plan.loads().size();
+  std::span<std::uint32_t> const earliest_first = scratch.take<std::uint32_t>(count);
+  std::iota(earliest_first.begin(), earliest_first.end(), std::uint32_t{0});
+  auto const finish = [&](std::size_t bag) { return ratio{plan.loads()[bag], plan.speed(bag)}; };
+  while (!plan.work().spent()) {
+    plan.work().spend(count);
+    std::sort(earliest_first.begin(), earliest_first.end(), [&](std::uint32_t a, std::uint32_t b) {
+      return finish(a) < finish(b) || (finish(a) == finish(b) && a < b);
+    });
+    std::size_t const late = earliest_first.back();
+    ratio best_finish = finish(late);
+    if (best_finish <= limit) { return; }
+    typename Exchanges::exchange_type best{};
+    for (std::size_t place = 0; place + 1 < count; ++place) {
+      std::size_t const early = earliest_first[place];
+      bool const is_enough = place >= few_partners && best.net > 0;
+      if (is_enough || finish(early) >= finish(late) || plan.work().spent()) { break; }
+      auto const found = plan.find_swap(late, early);
+      if (found.net == 0) { continue; }
+      ratio const later = later_finish(plan, late, early, found.net);
+      if (later < best_finish) {
+        best_finish = later;
+        best = found;
+      }
+    }
+    if (best.net == 0) { return; }
+    plan.make(best);
+  }
+}
 
 /// What a search looks for first.
 enum class settle_order : std::uint8_t { swaps_first, swaps_of_all_first, exchanges_first };
@@ -221,5 +371,3 @@ void settle_in_stages(Exchanges& plan, ratio limit, workspace::frame& scratch)
 }
 
 }  // namespace ballast::inline v0::detail
-
-#endif  // BALLAST_PARTITION_DETAIL_EXCHANGE_SETTLE_LATEST_HPP

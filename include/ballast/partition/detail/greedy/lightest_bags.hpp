@@ -1,19 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_PARTITION_DETAIL_GREEDY_LIGHTEST_BAGS_HPP
-#define BALLAST_PARTITION_DETAIL_GREEDY_LIGHTEST_BAGS_HPP
+#pragma once
 
 #include <ballast/core/quantities.hpp>
+#include <cstdint>
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/concepts.hpp>
-#include <ballast/partition/detail/greedy/loaded_bag.hpp>
-
 #include <algorithm>
 #include <cstddef>
-#include <cstdint>
 #include <iterator>
 #include <span>
 
 namespace ballast::inline v0::detail {
+
+/// A bag as greedy policies see it: ordered by load, then by number.
+struct loaded_bag {
+  cost_units load;
+  std::uint32_t index;
+
+  friend constexpr bool operator<(loaded_bag a, loaded_bag b) noexcept
+  {
+    // Bitwise: which side is less is random, and a branch would be mispredicted half of the time.
+    return static_cast<bool>(
+        static_cast<int>(a.load < b.load) |
+        (static_cast<int>(a.load == b.load) & static_cast<int>(a.index < b.index)));
+  }
+};
 
 /// Whether all bags have one size and one speed, so that every sample fits every bag and takes the
 /// same time in each.
@@ -92,5 +103,3 @@ class lightest_bags {
 };
 
 }  // namespace ballast::inline v0::detail
-
-#endif  // BALLAST_PARTITION_DETAIL_GREEDY_LIGHTEST_BAGS_HPP

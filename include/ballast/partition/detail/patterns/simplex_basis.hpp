@@ -1,21 +1,189 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_PARTITION_DETAIL_PATTERNS_SIMPLEX_BASIS_HPP
-#define BALLAST_PARTITION_DETAIL_PATTERNS_SIMPLEX_BASIS_HPP
+#pragma once
 
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/random.hpp>
+#include <ballast/core/contract.hpp>
+#include <cstdint>
 #include <ballast/core/workspace.hpp>
-#include <ballast/partition/detail/patterns/fixed_point_inverse.hpp>
-#include <ballast/partition/detail/patterns/pattern_list.hpp>
-#include <ballast/partition/detail/patterns/simplex_number.hpp>
-
 #include <algorithm>
 #include <cstddef>
-#include <cstdint>
-#include <cstdlib>
 #include <span>
+#include <cstdlib>
+#include <ballast/core/quantities.hpp>
+#include <ballast/core/random.hpp>
 
 namespace ballast::inline v0::detail {
+
+__extension__ typedef __int128 int128;  // `using` cannot carry __extension__
+
+/// Numbers of linear programs: integers in units of 2^-28, equal on all compilers and processors.
+struct simplex_number {
+  static constexpr int fraction_bits = 28;
+  static constexpr std::int64_t one = std::int64_t{1} << fraction_bits;
+  /// Numbers that are as large are results of errors.
+  static constexpr std::int64_t limit = std::int64_t{1} << 44;
+
+  [[nodiscard]] static constexpr std::int64_t product(std::int64_t a, std::int64_t b) noexcept
+  {
+    return static_cast<std::int64_t>((static_cast<int128>(a) * b + one / 2) >> fraction_bits);
+  }
+  [[nodiscard]] static constexpr int128 quotient(std::int64_t a, std::int64_t b) noexcept
+  {
+    return static_cast<int128>(a) * one / b;
+  }
+};
+
+/// How many samples of one kind a pattern has. Samples of one kind cost the same.
+struct pattern_entry {
+  std::uint32_t kind;
+  std::uint32_t times;
+};
+
+/// What one bag may hold, as numbers of samples of each kind: a growing list of such patterns.
+///
+/// Complexity  8 bytes of scratch per entry and 4 per pattern.
+class pattern_list {
+ public:
+  pattern_list(std::size_t patterns, std::size_t entries, workspace::frame& scratch)
+      : ends_(scratch.take<std::uint32_t>(patterns + 1)),
+        entries_(scratch.take<pattern_entry>(entries))
+  {
+    ends_[0] = 0;
+  }
+
+  void clear() noexcept { count_ = 0; }
+
+  [[nodiscard]] std::size_t size() const noexcept { return count_; }
+
+  /// The entries of all patterns.
+  [[nodiscard]] std::size_t entries() const noexcept { return ends_[count_]; }
+
+  [[nodiscard]] std::span<pattern_entry const> operator[](std::size_t pattern) const noexcept
+  {
+    return entries_.subspan(ends_[pattern], ends_[pattern + 1] - ends_[pattern]);
+  }
+
+  /// Returns false where there is no room for it.
+  [[nodiscard]] bool add(std::span<pattern_entry const> pattern) noexcept
+  {
+    if (count_ + 1 == ends_.size() || entries() + pattern.size() > entries_.size()) {
+      return false;
+    }
+    std::copy(pattern.begin(), pattern.end(),
+              entries_.begin() + static_cast<std::ptrdiff_t>(entries()));
+    ends_[count_ + 1] = ends_[count_] + static_cast<std::uint32_t>(pattern.size());
+    ++count_;
+    return true;
+  }
+
+ private:
+  std::span<std::uint32_t> ends_;  // [k]: the entries of the first k patterns
+  std::span<pattern_entry> entries_;
+  std::size_t count_ = 0;
+};
+
+/// The inverse of a square matrix whose columns are exchanged one by one.
+///
+/// Each exchange adds an error of 2^-28 and more where what it divides by is small, so the user
+/// looks from time to time how large the errors have become, and builds the inverse anew.
+///
+/// Complexity  replace: O(rows^2). 8 rows^2 bytes of scratch.
+class fixed_point_inverse {
+ public:
+  fixed_point_inverse(std::size_t most_rows, workspace::frame& scratch)
+      : numbers_(scratch.take<std::int64_t>(most_rows * most_rows))
+  {}
+
+  /// Starts from the identity matrix.
+  void reset(std::size_t rows) noexcept
+  {
+    rows_ = rows;
+    std::fill_n(numbers_.begin(), rows * rows, 0);
+    for (std::size_t row = 0; row < rows; ++row) {
+      numbers_[row * rows + row] = simplex_number::one;
+    }
+    largest_ = simplex_number::one;
+  }
+
+  /// One column of the inverse.
+  [[nodiscard]] std::span<std::int64_t const> column(std::size_t index) const noexcept
+  {
+    return numbers_.subspan(index * rows_, rows_);
+  }
+
+  void copy_row(std::size_t row, std::span<std::int64_t> into) const noexcept
+  {
+    for (std::size_t at = 0; at < rows_; ++at) { into[at] = numbers_[at * rows_ + row]; }
+  }
+
+  /// The inverse times a column that has these entries.
+  void times(std::span<pattern_entry const> entries, std::span<std::int64_t> into) const noexcept
+  {
+    std::fill_n(into.begin(), rows_, 0);
+    for (auto const [kind, count] : entries) {
+      std::int64_t const* const from = numbers_.data() + kind * rows_;
+      for (std::size_t row = 0; row < rows_; ++row) {
+        into[row] += from[row] * static_cast<std::int64_t>(count);
+      }
+    }
+  }
+
+  /// Replaces the matrix column of one row. Returns false where numbers become too large; then the
+  /// inverse is lost.
+  ///
+  /// Expects     step is the inverse times the new column, and step[row] is not 0
+  [[nodiscard]] bool replace(std::size_t row, std::span<std::int64_t> step) noexcept
+  {
+    std::int64_t const by = step[row];
+    std::int64_t steepest = 0;
+    for (std::size_t at = 0; at < rows_; ++at) {
+      steepest = std::max(steepest, std::abs(step[at]));
+    }
+    if (steepest >= simplex_number::limit) { return false; }
+    step[row] = 0;  // for the loops, so that they leave this row as it is
+    std::int64_t grown = 0;
+    for (std::size_t at = 0; at < rows_; ++at) {
+      std::int64_t* const to = numbers_.data() + at * rows_;
+      if (to[row] == 0) { continue; }
+      int128 const wide = simplex_number::quotient(to[row], by);
+      if (wide >= simplex_number::limit || wide <= -simplex_number::limit) { return false; }
+      auto const in_row = static_cast<std::int64_t>(wide);
+      int128 const change = static_cast<int128>(std::abs(in_row)) * steepest;
+      grown = std::max({grown, std::abs(in_row),
+                        static_cast<std::int64_t>(change >> simplex_number::fraction_bits) + 1});
+      if (change < int128{1} << 62) {
+        for (std::size_t other = 0; other < rows_; ++other) {
+          to[other] -=
+              (in_row * step[other] + simplex_number::one / 2) >> simplex_number::fraction_bits;
+        }
+      } else if (grown < simplex_number::limit) {
+        for (std::size_t other = 0; other < rows_; ++other) {
+          to[other] -= simplex_number::product(in_row, step[other]);
+        }
+      } else {
+        return false;
+      }
+      to[row] = in_row;
+    }
+    step[row] = by;
+    return stays_small(grown);
+  }
+
+ private:
+  [[nodiscard]] bool stays_small(std::int64_t grown) noexcept
+  {
+    largest_ += grown;
+    if (largest_ < simplex_number::limit) { return true; }
+    largest_ = 0;
+    for (std::int64_t const number : numbers_.first(rows_ * rows_)) {
+      largest_ = std::max(largest_, std::abs(number));
+    }
+    return largest_ < simplex_number::limit;
+  }
+
+  std::span<std::int64_t> numbers_;  // by column
+  std::size_t rows_ = 0;
+  std::int64_t largest_ = 0;  // no number is larger
+};
 
 /// A basis of the linear program
 ///
@@ -252,5 +420,3 @@ class simplex_basis {
 };
 
 }  // namespace ballast::inline v0::detail
-
-#endif  // BALLAST_PARTITION_DETAIL_PATTERNS_SIMPLEX_BASIS_HPP

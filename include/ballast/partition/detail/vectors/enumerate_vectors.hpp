@@ -4,12 +4,11 @@
 
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/workspace.hpp>
-#include <ballast/partition/cost_vector.hpp>
+#include <ballast/partition/concepts.hpp>
 #include <ballast/partition/cost_vector_lower_bound.hpp>
 #include <ballast/partition/descending_order.hpp>
-#include <ballast/partition/detail/bounds/work_limits.hpp>
-#include <ballast/partition/detail/vectors/least_finish.hpp>
-#include <ballast/partition/priced_sample.hpp>
+#include <ballast/partition/detail/bounds/cheapest_cover.hpp>
+#include <ballast/partition/detail/vectors/earliest_vectors.hpp>
 
 #include <algorithm>
 #include <cstddef>

@@ -4,9 +4,8 @@
 
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/workspace.hpp>
-#include <ballast/partition/cost_vector.hpp>
+#include <ballast/partition/concepts.hpp>
 #include <ballast/partition/descending_order.hpp>
-#include <ballast/partition/priced_sample.hpp>
 
 #include <algorithm>
 #include <array>

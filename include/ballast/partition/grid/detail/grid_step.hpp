@@ -7,11 +7,9 @@
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/descending_order.hpp>
 #include <ballast/partition/detail/joint_samples.hpp>
-#include <ballast/partition/grid/concepts.hpp>
-#include <ballast/partition/grid/grid_options.hpp>
 #include <ballast/partition/grid/grid_plan.hpp>
-#include <ballast/partition/packing/packing_lower_bound.hpp>
-#include <ballast/partition/priced_sample.hpp>
+#include <ballast/partition/packing/packing_plan.hpp>
+#include <ballast/partition/concepts.hpp>
 #include <ballast/core/contract.hpp>
 
 #include <algorithm>

@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_PARTITION_PADDED_DETAIL_FILL_PADDED_HPP
-#define BALLAST_PARTITION_PADDED_DETAIL_FILL_PADDED_HPP
+#pragma once
 
 #include <ballast/core/quantities.hpp>
 #include <ballast/partition/padded/padded_lengths.hpp>
-
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -12,6 +10,8 @@
 #include <span>
 #include <utility>
 #include <vector>
+#include <ballast/core/result.hpp>
+#include <ballast/core/contract.hpp>
 
 namespace ballast::inline v0::detail {
 
@@ -169,6 +169,201 @@ void deal_batches(Problem const& problem, std::span<std::uint32_t const> batch_o
   }
 }
 
-}  // namespace ballast::inline v0::detail
+// A batch costs at least its number of samples times the most that one of them costs alone. So
+// bounds for samples of one length, their cost alone, hold for samples of two.
 
-#endif  // BALLAST_PARTITION_PADDED_DETAIL_FILL_PADDED_HPP
+/// Batches that samples need of which none costs more than `limit`: exact for one length.
+///
+/// Expects     costs descend, and the first is at most `limit`.
+[[nodiscard]] inline std::size_t fewest_padded(std::span<cost_units const> costs, cost_units limit)
+{
+  std::size_t batches = 0;
+  for (std::size_t at = 0; at < costs.size(); ++batches) {
+    std::size_t const rest = costs.size() - at;
+    at += costs[at] == 0 ? rest : std::min(rest, static_cast<std::size_t>(limit / costs[at]));
+  }
+  return batches;
+}
+
+/// The least cost that the largest of so many batches can have.
+[[nodiscard]] inline cost_units least_largest_padded(std::span<cost_units const> costs,
+                                                     std::size_t batches)
+{
+  if (costs.empty()) { return 0; }
+  cost_units low = costs.front();
+  cost_units high = costs.front() * static_cast<cost_units>(costs.size());
+  while (low < high) {
+    cost_units const middle = low + (high - low) / 2;
+    if (fewest_padded(costs, middle) <= batches) {
+      high = middle;
+    } else {
+      low = middle + 1;
+    }
+  }
+  return low;
+}
+
+/// The least that all of at most so many batches cost together.
+///
+/// Batches are runs of descending costs, since each sample is best off in the batch with the least
+/// longest sample that is no shorter. A fee for each batch takes the place of their number: the
+/// least sum with the fee, less the fees of all batches that are allowed, is a bound for any fee, and
+/// for the best fee it is the least sum, which is convex in the number of batches.
+///
+/// Expects     costs descend; n times the first is at most 2^61.
+/// Complexity  O(n log n) for each of O(log(sum of costs)) fees: of two runs, that which begins
+///             later is better from some end on, so ends are shared out among beginnings.
+/// Source      F. F. Yao, "Efficient dynamic programming using quadrangle inequalities", STOC 1980;
+///             the fee is a Lagrange multiplier.
+class least_padded_sum {
+ public:
+  explicit least_padded_sum(std::span<cost_units const> costs)
+      : costs_(costs), sums_(costs.size() + 1)
+  {}
+
+  [[nodiscard]] cost_units within(std::size_t batches)
+  {
+    if (costs_.empty()) { return 0; }
+    cost_units low = 0;
+    cost_units high = costs_.front() * static_cast<cost_units>(costs_.size());  // one batch
+    while (low < high) {
+      cost_units const fee = low + (high - low) / 2;
+      cost_units const with_more = least_with_fee(fee + 1);
+      if (static_cast<std::size_t>(with_more - least_with_fee(fee)) > batches) {
+        low = fee + 1;
+      } else {
+        high = fee;
+      }
+    }
+    // Fees may take more than 64 bits; the difference does not.
+    return static_cast<cost_units>(static_cast<std::uint64_t>(least_with_fee(low)) -
+                                   static_cast<std::uint64_t>(low) * batches);
+  }
+
+ private:
+  struct beginning {
+    std::size_t first = 0;
+    std::size_t from = 0;  ///< the first end for which no earlier beginning is better
+  };
+
+  std::span<cost_units const> costs_;
+  std::vector<cost_units> sums_;  // the least for so many first samples, with fees
+  std::vector<beginning> best_;
+
+  [[nodiscard]] cost_units ends_at(std::size_t first, std::size_t end) const
+  {
+    return sums_[first] + static_cast<cost_units>(end - first) * costs_[first];
+  }
+
+  [[nodiscard]] std::size_t takes_over(std::size_t earlier, std::size_t later) const
+  {
+    std::size_t low = later + 1;
+    std::size_t high = costs_.size() + 1;
+    while (low < high) {
+      std::size_t const end = low + (high - low) / 2;
+      if (ends_at(later, end) <= ends_at(earlier, end)) {
+        high = end;
+      } else {
+        low = end + 1;
+      }
+    }
+    return low;
+  }
+
+  [[nodiscard]] cost_units least_with_fee(cost_units fee)
+  {
+    best_.clear();
+    std::size_t head = 0;
+    for (std::size_t end = 1; end <= costs_.size(); ++end) {
+      beginning next{end - 1, end};
+      while (best_.size() > head) {
+        next.from = takes_over(best_.back().first, next.first);
+        if (best_.size() - head < 2 || next.from > best_.back().from) { break; }
+        best_.pop_back();
+      }
+      best_.push_back(next);
+      while (head + 1 < best_.size() && best_[head + 1].from <= end) { ++head; }
+      sums_[end] = ends_at(best_[head].first, end) + fee;
+    }
+    return sums_.back();
+  }
+};
+
+/// Samples of two lengths for the cells of a grid: cell c is slot c / ranks of rank c % ranks.
+template <class CostOf, class WeightOf>
+struct padded_problem {
+  std::span<padded_lengths const> lengths;
+  std::size_t ranks;
+  std::size_t slots;
+  std::int64_t most_weight;
+  CostOf const& cost_of;
+  WeightOf const& weight_of;
+
+  [[nodiscard]] std::size_t cells() const { return ranks * slots; }
+  [[nodiscard]] cost_units cost(std::size_t samples, padded_lengths longest) const
+  {
+    if (samples == 0) { return 0; }
+    return static_cast<cost_units>(samples) * cost_of(longest.source, longest.target);
+  }
+  [[nodiscard]] bool fits(std::size_t samples, padded_lengths longest) const
+  {
+    return samples == 0 ||
+           static_cast<std::int64_t>(samples) * weight_of(longest.source, longest.target) <=
+               most_weight;
+  }
+  [[nodiscard]] cost_units alone(std::size_t sample) const { return cost(1, lengths[sample]); }
+  [[nodiscard]] padded_lengths longest() const
+  {
+    padded_lengths all;
+    for (padded_lengths const each : lengths) { all = all.with(each); }
+    return all;
+  }
+};
+
+/// Refuses lengths below 0, costs or weights that a batch of all samples would take above 61 bits,
+/// and a sample that is above the cap by itself.
+template <class CostOf, class WeightOf>
+[[nodiscard]] result<void> check_padded(padded_problem<CostOf, WeightOf> const& problem)
+{
+  if (problem.ranks == 0 || problem.slots == 0) {
+    return fail(error_code::out_of_range, 0, "a step was to be planned for ",
+                counted(problem.ranks, "rank"), " with ", counted(problem.slots, "microbatch"),
+                " each; give at least 1 of both");
+  }
+  constexpr std::size_t most_cells = std::size_t{1} << 31;
+  if (problem.ranks > most_cells || problem.slots > most_cells / problem.ranks ||
+      problem.lengths.size() > most_cells) {
+    return fail(error_code::out_of_range, 0, "a step has ",
+                counted(problem.lengths.size(), "sample"), " for ", problem.ranks, " x ",
+                problem.slots, " cells; at most 2^31 of both");
+  }
+  for (std::size_t sample = 0; sample < problem.lengths.size(); ++sample) {
+    auto const [source, target] = problem.lengths[sample];
+    if (std::min(source, target) < 0 || std::max(source, target) > longest_sample) {
+      return fail(error_code::out_of_range, sample, "sample ", sample, " has the lengths ", source,
+                  " and ", target, "; give lengths from 0 to ", longest_sample);
+    }
+  }
+  auto const [source, target] = problem.longest();
+  constexpr uint128 most = uint128{1} << 61;
+  for (std::int64_t const largest :
+       {problem.cost_of(source, target), problem.weight_of(source, target)}) {
+    if (largest < 0 || static_cast<uint128>(largest) * problem.lengths.size() > most) {
+      return fail(error_code::out_of_range, 0, "a sample padded to ", source, " and ", target,
+                  " costs or weighs ", largest, ", and ",
+                  counted(problem.lengths.size(), "such sample"),
+                  " have to stay within 0 to 2^61; use a coarser unit");
+    }
+  }
+  for (std::size_t sample = 0; sample < problem.lengths.size(); ++sample) {
+    padded_lengths const own = problem.lengths[sample];
+    if (!problem.fits(1, own)) {
+      return fail(error_code::infeasible, sample, "sample ", sample, " of weight ",
+                  problem.weight_of(own.source, own.target), " is above the cap of a batch, ",
+                  problem.most_weight, "; split it, leave it out or raise the cap");
+    }
+  }
+  return {};
+}
+
+}  // namespace ballast::inline v0::detail

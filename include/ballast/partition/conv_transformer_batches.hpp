@@ -1,20 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_PARTITION_PUBLISHED_CONV_TRANSFORMER_BATCHES_HPP
-#define BALLAST_PARTITION_PUBLISHED_CONV_TRANSFORMER_BATCHES_HPP
+#pragma once
 
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/workspace.hpp>
-#include <ballast/partition/batching.hpp>
 #include <ballast/partition/concepts.hpp>
 #include <ballast/partition/descending_order.hpp>
 #include <ballast/partition/detail/greedy/lightest_bags.hpp>
 #include <ballast/partition/detail/padding/finishing_times.hpp>
-#include <ballast/partition/detail/padding/padded_filling.hpp>
-#include <ballast/partition/detail/padding/padded_sum.hpp>
-#include <ballast/partition/detail/policy_arrays.hpp>
 #include <ballast/partition/longest_processing_time.hpp>
-#include <ballast/partition/priced_sample.hpp>
-
 #include <algorithm>
 #include <cstddef>
 #include <span>
@@ -118,5 +111,3 @@ struct conv_transformer_batches {
 };
 
 }  // namespace ballast::inline v0
-
-#endif  // BALLAST_PARTITION_PUBLISHED_CONV_TRANSFORMER_BATCHES_HPP
