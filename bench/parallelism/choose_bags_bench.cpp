@@ -2,7 +2,6 @@
 #include <benchmark/benchmark.h>
 #include <ballast/core/random.hpp>
 #include <ballast/cost/cost_spec.hpp>
-#include <ballast/parallelism/bag_exchange_work.hpp>
 #include <ballast/parallelism/bag_mix.hpp>
 #include <ballast/parallelism/choose_bags.hpp>
 #include <ballast/topology/cluster.hpp>

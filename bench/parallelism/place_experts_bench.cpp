@@ -2,9 +2,8 @@
 #include <benchmark/benchmark.h>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/random.hpp>
-#include <ballast/parallelism/expert_placement.hpp>
-#include <ballast/parallelism/place_experts.hpp>
 #include <ballast/parallelism/share_experts.hpp>
+#include <ballast/parallelism/place_experts.hpp>
 
 #include <algorithm>
 #include <cmath>

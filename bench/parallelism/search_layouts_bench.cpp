@@ -4,9 +4,8 @@
 
 #include <benchmark/benchmark.h>
 #include <ballast/core/random.hpp>
-#include <ballast/parallelism/dealt_memory.hpp>
-#include <ballast/parallelism/search_layouts.hpp>
 #include <ballast/parallelism/simulate_layout.hpp>
+#include <ballast/parallelism/search_layouts.hpp>
 
 #include <algorithm>
 #include <cstddef>

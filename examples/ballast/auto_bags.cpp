@@ -5,7 +5,6 @@
 
 #include <ballast/cost/cost_spec.hpp>
 #include <ballast/cost/flops.hpp>
-#include <ballast/parallelism/bag_exchange_work.hpp>
 #include <ballast/parallelism/bag_mix.hpp>
 #include <ballast/parallelism/choose_bags.hpp>
 #include <ballast/topology/bag_layout.hpp>

@@ -9,7 +9,7 @@
 #include <ballast/core/result.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/parallelism/orchestrate.hpp>
-#include <ballast/parallelism/orchestrated_module_of.hpp>
+#include <ballast/parallelism/orchestration_problem.hpp>
 #include <ballast/parallelism/simulate_orchestration.hpp>
 #include <ballast/text/decimal.hpp>
 

@@ -6,7 +6,6 @@
 #include "shown_text.hpp"
 
 #include <ballast/parallelism/model_layout.hpp>
-#include <ballast/parallelism/place_layout.hpp>
 #include <ballast/topology/process_grid.hpp>
 
 #include <fmt/format.h>

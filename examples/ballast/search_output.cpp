@@ -6,7 +6,6 @@
 #include "shown_text.hpp"
 
 #include <ballast/parallelism/model_layout.hpp>
-#include <ballast/parallelism/place_layout.hpp>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>

@@ -6,33 +6,20 @@
 /// spread over them, and into which bags they are joined.
 
 // IWYU pragma: begin_exports
-#include <ballast/parallelism/bag_exchange_work.hpp>
 #include <ballast/parallelism/bag_mix.hpp>
 #include <ballast/parallelism/choose_bags.hpp>
 #include <ballast/parallelism/cut_chain.hpp>
-#include <ballast/parallelism/cut_layers.hpp>
 #include <ballast/parallelism/deal_samples.hpp>
-#include <ballast/parallelism/dealt_memory.hpp>
-#include <ballast/parallelism/dflop_makespan.hpp>
-#include <ballast/parallelism/disttrain_makespan.hpp>
-#include <ballast/parallelism/expert_placement.hpp>
-#include <ballast/parallelism/layout_pipeline.hpp>
+#include <ballast/parallelism/simulate_layout.hpp>
 #include <ballast/parallelism/layout_problem.hpp>
-#include <ballast/parallelism/layout_times.hpp>
+#include <ballast/parallelism/share_experts.hpp>
+#include <ballast/parallelism/layout_pipeline.hpp>
 #include <ballast/parallelism/model_layout.hpp>
 #include <ballast/parallelism/orchestrate.hpp>
-#include <ballast/parallelism/orchestrated_module_of.hpp>
 #include <ballast/parallelism/orchestration_problem.hpp>
 #include <ballast/parallelism/place_experts.hpp>
-#include <ballast/parallelism/place_layout.hpp>
-#include <ballast/parallelism/price_layout.hpp>
-#include <ballast/parallelism/price_orchestration.hpp>
-#include <ballast/parallelism/replicated_degree.hpp>
-#include <ballast/parallelism/search_layouts.hpp>
-#include <ballast/parallelism/share_experts.hpp>
-#include <ballast/parallelism/simulate_layout.hpp>
 #include <ballast/parallelism/simulate_orchestration.hpp>
-#include <ballast/parallelism/simulated_layout.hpp>
+#include <ballast/parallelism/search_layouts.hpp>
 // IWYU pragma: end_exports
 
 #endif  // BALLAST_PARALLELISM_HPP

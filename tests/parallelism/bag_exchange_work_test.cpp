@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ballast/parallelism/bag_exchange_work.hpp>  // first: proves it is self-contained
+#include <ballast/parallelism/bag_mix.hpp>  // first: proves it is self-contained
 
 #include <ballast/cost/step_fit.hpp>
-#include <ballast/parallelism/bag_mix.hpp>
 #include <ballast/topology/cluster.hpp>
 
 #include <gmock/gmock.h>

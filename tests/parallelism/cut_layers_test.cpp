@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ballast/parallelism/cut_layers.hpp>  // first: proves it is self-contained
+#include <ballast/parallelism/cut_chain.hpp>  // first: proves it is self-contained
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -9,10 +9,9 @@
 #include <ballast/cost/module_profile.hpp>
 #include <ballast/parallelism/layout_problem.hpp>
 #include <ballast/parallelism/model_layout.hpp>
-#include <ballast/parallelism/orchestrated_module_of.hpp>
-#include <ballast/parallelism/price_layout.hpp>
-#include <ballast/parallelism/search_layouts.hpp>
+#include <ballast/parallelism/orchestration_problem.hpp>
 #include <ballast/parallelism/simulate_layout.hpp>
+#include <ballast/parallelism/search_layouts.hpp>
 
 #include <array>
 #include <cstdint>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ballast/parallelism/dflop_makespan.hpp>  // first: proves it is self-contained
+#include <ballast/parallelism/layout_problem.hpp>  // first: proves it is self-contained
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ballast/parallelism/expert_placement.hpp>  // first: proves it is self-contained
+#include <ballast/parallelism/share_experts.hpp>  // first: proves it is self-contained
 
 #include <gtest/gtest.h>
 #include <ballast/core/quantities.hpp>

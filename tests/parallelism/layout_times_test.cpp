@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ballast/parallelism/layout_times.hpp>  // first: proves it is self-contained
+#include <ballast/parallelism/layout_pipeline.hpp>  // first: proves it is self-contained
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

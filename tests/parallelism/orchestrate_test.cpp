@@ -13,8 +13,8 @@
 #include <ballast/core/result.hpp>
 #include <ballast/cost/module_profile.hpp>
 #include <ballast/parallelism/model_layout.hpp>
-#include <ballast/parallelism/orchestrated_module_of.hpp>
-#include <ballast/parallelism/price_orchestration.hpp>
+#include <ballast/parallelism/orchestration_problem.hpp>
+#include <ballast/parallelism/simulate_orchestration.hpp>
 
 #include <cstddef>
 #include <cstdint>

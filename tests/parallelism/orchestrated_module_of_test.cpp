@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ballast/parallelism/orchestrated_module_of.hpp>  // first: proves it is self-contained
+#include <ballast/parallelism/orchestration_problem.hpp>  // first: proves it is self-contained
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -8,7 +8,7 @@
 #include <ballast/core/jagged.hpp>
 #include <ballast/core/random.hpp>
 #include <ballast/core/result.hpp>
-#include <ballast/parallelism/expert_placement.hpp>
+#include <ballast/parallelism/share_experts.hpp>
 
 #include <algorithm>
 #include <bit>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ballast/parallelism/price_layout.hpp>  // first: proves it is self-contained
+#include <ballast/parallelism/simulate_layout.hpp>  // first: proves it is self-contained
 
 #include "../support/random_modules.hpp"
 #include "../support/simulated_memory.hpp"
@@ -8,7 +8,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <ballast/core/random.hpp>
-#include <ballast/parallelism/place_layout.hpp>
+#include <ballast/parallelism/model_layout.hpp>
 
 #include <algorithm>
 #include <array>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ballast/parallelism/price_orchestration.hpp>  // first: proves it is self-contained
+#include <ballast/parallelism/simulate_orchestration.hpp>  // first: proves it is self-contained
 
 #include "../support/small_orchestration.hpp"
 

@@ -10,10 +10,9 @@
 #include <ballast/core/random.hpp>
 #include <ballast/cost/interpolated_throughput.hpp>
 #include <ballast/cost/module_profile.hpp>
-#include <ballast/parallelism/cut_layers.hpp>
-#include <ballast/parallelism/dealt_memory.hpp>
-#include <ballast/parallelism/model_layout.hpp>
+#include <ballast/parallelism/cut_chain.hpp>
 #include <ballast/parallelism/simulate_layout.hpp>
+#include <ballast/parallelism/model_layout.hpp>
 
 #include <algorithm>
 #include <array>

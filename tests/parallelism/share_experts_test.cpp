@@ -8,7 +8,6 @@
 #include <ballast/core/jagged.hpp>
 #include <ballast/core/random.hpp>
 #include <ballast/core/result.hpp>
-#include <ballast/parallelism/expert_placement.hpp>
 
 #include <algorithm>
 #include <cstddef>

@@ -8,7 +8,7 @@
 #include <gtest/gtest.h>
 #include <ballast/core/random.hpp>
 #include <ballast/cost/profile_file.hpp>
-#include <ballast/parallelism/place_layout.hpp>
+#include <ballast/parallelism/model_layout.hpp>
 #include <ballast/parallelism/search_layouts.hpp>
 #include <ballast/workload/length_trace.hpp>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ballast/parallelism/simulated_layout.hpp>  // first: proves it is self-contained
+#include <ballast/parallelism/simulate_layout.hpp>  // first: proves it is self-contained
 
 #include <gtest/gtest.h>
 

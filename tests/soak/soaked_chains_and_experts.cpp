@@ -7,9 +7,8 @@
 #include <ballast/core/random.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/parallelism/cut_chain.hpp>
-#include <ballast/parallelism/expert_placement.hpp>
-#include <ballast/parallelism/place_experts.hpp>
 #include <ballast/parallelism/share_experts.hpp>
+#include <ballast/parallelism/place_experts.hpp>
 
 #include <algorithm>
 #include <cstddef>

@@ -3,7 +3,6 @@
 #define BALLAST_TESTS_SUPPORT_ALL_LAYOUTS_HPP
 
 #include <ballast/core/quantities.hpp>
-#include <ballast/parallelism/detail/fits_nodes.hpp>
 #include <ballast/parallelism/detail/layout_prices.hpp>
 #include <ballast/parallelism/layout_problem.hpp>
 #include <ballast/parallelism/model_layout.hpp>

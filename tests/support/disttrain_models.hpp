@@ -6,7 +6,7 @@
 #include <ballast/cost/flops.hpp>
 #include <ballast/cost/known_models.hpp>
 #include <ballast/parallelism/orchestration_problem.hpp>
-#include <ballast/parallelism/replicated_degree.hpp>
+#include <ballast/parallelism/layout_problem.hpp>
 
 #include <cstdint>
 #include <string>

@@ -3,7 +3,6 @@
 #define BALLAST_TESTS_SUPPORT_PLANNED_MIX_HPP
 
 #include <ballast/core/quantities.hpp>
-#include <ballast/parallelism/bag_exchange_work.hpp>
 #include <ballast/parallelism/bag_mix.hpp>
 #include <ballast/partition/longest_processing_time.hpp>
 #include <ballast/partition/partition.hpp>

@@ -9,7 +9,7 @@
 #include <ballast/core/quantities.hpp>
 #include <ballast/cost/module_profile.hpp>
 #include <ballast/parallelism/model_layout.hpp>
-#include <ballast/parallelism/simulated_layout.hpp>
+#include <ballast/parallelism/simulate_layout.hpp>
 #include <ballast/topology/process_grid.hpp>
 
 #include <fmt/format.h>

@@ -1,20 +1,240 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_PARALLELISM_DEAL_SAMPLES_HPP
-#define BALLAST_PARALLELISM_DEAL_SAMPLES_HPP
+#pragma once
 
 #include <ballast/core/quantities.hpp>
-#include <ballast/core/jagged.hpp>
-#include <ballast/parallelism/detail/sample_dealer.hpp>
-#include <ballast/parallelism/layout_pipeline.hpp>
+#include <ballast/cost/flops.hpp>
 #include <ballast/parallelism/layout_problem.hpp>
-#include <ballast/parallelism/model_layout.hpp>
-
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <numeric>
+#include <queue>
 #include <span>
+#include <utility>
 #include <vector>
+#include <ballast/core/jagged.hpp>
+#include <ballast/parallelism/layout_pipeline.hpp>
+#include <ballast/parallelism/model_layout.hpp>
 
 namespace ballast::inline v0 {
+
+namespace detail {
+
+/// Deals the samples of one batch to microbatches, groups and replicas, longest first.
+///
+/// A sample weighs its share of the batch's FLOP in each module, so that modules count alike. The
+/// heaviest goes first, to the microbatch, of the few least full ones, that is least full with it.
+/// Microbatches come in turns, the fullest first: of the equally many of a turn the fullest goes to
+/// the group that has had least.
+///
+/// Complexity  O(samples (modules + log samples)) to build.
+class sample_dealer {
+ public:
+  sample_dealer(layout_problem const& problem, std::span<tokens const> batch)
+      : modules_(problem.modules.size()),
+        samples_(batch.size() / modules_),
+        weights_(batch.size(), 1),  // so that a sample of no work is a sample
+        by_module_(modules_)
+  {
+    for (std::size_t module = 0; module < modules_; ++module) {
+      flop_polynomial const flops = problem.modules[module].flops;
+      auto const work_of = [&](std::size_t sample) {
+        return exact_flops(flops, batch[sample * modules_ + module]);
+      };
+      uint128 largest = 0;
+      for (std::size_t sample = 0; sample < samples_; ++sample) {
+        largest = std::max(largest, work_of(sample));
+      }
+      int shift = 0;  // to 2^70, so that the sum and a product by 2^32 fit
+      while (largest >> shift >> 70 != 0) { ++shift; }
+      uint128 total = 0;
+      for (std::size_t sample = 0; sample < samples_; ++sample) {
+        total += work_of(sample) >> shift;
+      }
+      for (std::size_t sample = 0; sample < samples_ && total > 0; ++sample) {
+        weights_[sample * modules_ + module] +=
+            static_cast<std::uint64_t>(((work_of(sample) >> shift) << 32) / total);
+      }
+    }
+    heaviest_first_ = sorted([this](std::size_t sample) { return largest_of(sample); });
+    for (std::size_t module = 0; module < modules_; ++module) {
+      by_module_[module] =
+          sorted([this, module](std::size_t sample) { return weight(sample, module); });
+    }
+  }
+
+  [[nodiscard]] std::size_t samples() const noexcept { return samples_; }
+
+  /// For each sample `microbatch * groups + group`.
+  ///
+  /// Expects     microbatches * groups is from 1 to samples().
+  /// Ensures     (1) no microbatch of a group is empty
+  /// Complexity  O(samples (modules + log samples)).
+  [[nodiscard]] std::vector<std::uint32_t> deal(std::uint32_t microbatches,
+                                                std::uint32_t groups) const
+  {
+    std::size_t const bins = std::size_t{microbatches} * groups;
+    std::vector<std::uint64_t> loads(bins * modules_, 0);
+    std::vector<std::uint32_t> bin_of(samples_);
+    std::vector<entry> least;  // the few least full
+    std::priority_queue<entry, std::vector<entry>, std::greater<>> others;
+    for (std::uint32_t bin = 0; bin < bins; ++bin) {
+      if (bin < few) {
+        least.push_back({0, bin});
+      } else {
+        others.push({0, bin});
+      }
+    }
+    for (std::uint32_t const sample : heaviest_first_) {
+      entry best{~std::uint64_t{0}, 0};
+      std::size_t at = 0;
+      for (std::size_t each = 0; each < least.size(); ++each) {
+        entry const now{with(loads, least[each].bin, sample), least[each].bin};
+        if (now < best) {
+          best = now;
+          at = each;
+        }
+      }
+      for (std::size_t module = 0; module < modules_; ++module) {
+        loads[best.bin * modules_ + module] += weight(sample, module);
+      }
+      bin_of[sample] = best.bin;
+      least[at] = best;
+      if (!others.empty() && others.top() < best) {
+        least[at] = others.top();
+        others.pop();
+        others.push(best);
+      }
+    }
+    // All are in one of the two.
+    for (; !others.empty(); others.pop()) { least.push_back(others.top()); }
+    std::sort(least.begin(), least.end(), [](entry const& a, entry const& b) {
+      return precedes(b.load, a.load, a.bin, b.bin);
+    });
+    return turns_of(std::move(bin_of), least, groups);
+  }
+
+  /// Calls `found(turn, replica, sample)` for every sample, where the `replicas` of a group share
+  /// each of its microbatches: the heaviest in this module goes first, to the replica that has
+  /// least of the microbatch, then to the one that had least before.
+  ///
+  /// Expects     turns are deal(microbatches, groups).
+  /// Complexity  O(samples log replicas + microbatches groups replicas).
+  template <class Found>
+  void share(std::size_t module, std::span<std::uint32_t const> turns, std::uint32_t microbatches,
+             std::uint32_t groups, std::uint32_t replicas, Found const& found) const
+  {
+    if (replicas == 1) {
+      for (std::size_t sample = 0; sample < samples_; ++sample) {
+        found(std::size_t{turns[sample]}, std::size_t{0}, sample);
+      }
+      return;
+    }
+    std::vector<std::uint32_t> end_of(std::size_t{microbatches} * groups + 1, 0);
+    for (std::uint32_t const turn : turns) { ++end_of[turn + 1]; }
+    std::partial_sum(end_of.begin(), end_of.end(), end_of.begin());
+    std::vector<std::uint32_t> samples(samples_);  // by turn, the heaviest first
+    for (std::uint32_t const sample : by_module_[module]) {
+      samples[end_of[turns[sample]]++] = sample;
+    }
+    struct replica_load {
+      std::uint64_t now;
+      std::uint64_t all;
+      std::uint32_t replica;
+    };
+    auto const later = [](replica_load const& a, replica_load const& b) {
+      return precedes(b.now, a.now, b.all, a.all, b.replica, a.replica);
+    };
+    std::vector<replica_load> loads(replicas);
+    for (std::uint32_t group = 0; group < groups; ++group) {
+      for (std::uint32_t each = 0; each < replicas; ++each) { loads[each] = {0, 0, each}; }
+      for (std::uint32_t microbatch = 0; microbatch < microbatches; ++microbatch) {
+        std::size_t const turn = std::size_t{microbatch} * groups + group;
+        for (replica_load& each : loads) { each.now = 0; }
+        std::make_heap(loads.begin(), loads.end(), later);
+        for (std::size_t at = turn == 0 ? 0 : end_of[turn - 1]; at < end_of[turn]; ++at) {
+          std::pop_heap(loads.begin(), loads.end(), later);
+          loads.back().now += weight(samples[at], module);
+          loads.back().all += weight(samples[at], module);
+          found(turn, std::size_t{loads.back().replica}, std::size_t{samples[at]});
+          std::push_heap(loads.begin(), loads.end(), later);
+        }
+      }
+    }
+  }
+
+ private:
+  static constexpr std::size_t few = 16;
+
+  struct entry {
+    std::uint64_t load;
+    std::uint32_t bin;
+
+    friend auto operator<=>(entry const&, entry const&) = default;
+  };
+
+  [[nodiscard]] std::uint64_t weight(std::size_t sample, std::size_t module) const
+  {
+    return weights_[sample * modules_ + module];
+  }
+
+  [[nodiscard]] std::uint64_t largest_of(std::size_t sample) const
+  {
+    auto const first = weights_.begin() + static_cast<std::ptrdiff_t>(sample * modules_);
+    return *std::max_element(first, first + static_cast<std::ptrdiff_t>(modules_));
+  }
+
+  /// How full a bin would be in its fullest module.
+  [[nodiscard]] std::uint64_t with(std::vector<std::uint64_t> const& loads, std::size_t bin,
+                                   std::size_t sample) const
+  {
+    std::uint64_t most = 0;
+    for (std::size_t module = 0; module < modules_; ++module) {
+      most = std::max(most, loads[bin * modules_ + module] + weight(sample, module));
+    }
+    return most;
+  }
+
+  template <class WeightOf>
+  [[nodiscard]] std::vector<std::uint32_t> sorted(WeightOf const& weight_of) const
+  {
+    std::vector<std::uint32_t> order(samples_);
+    std::iota(order.begin(), order.end(), 0U);
+    std::sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
+      return precedes(weight_of(b), weight_of(a), a, b);
+    });
+    return order;
+  }
+
+  /// Gives bins to groups, of each turn one to each.
+  [[nodiscard]] std::vector<std::uint32_t> turns_of(std::vector<std::uint32_t> bin_of,
+                                                    std::vector<entry> const& fullest_first,
+                                                    std::uint32_t groups) const
+  {
+    std::vector<std::uint32_t> turn_of(fullest_first.size());
+    std::vector<std::pair<std::uint64_t, std::uint32_t>> had(groups);  // load, group
+    for (std::uint32_t group = 0; group < groups; ++group) { had[group] = {0, group}; }
+    for (std::size_t first = 0; first < fullest_first.size(); first += groups) {
+      std::sort(had.begin(), had.end());
+      for (std::uint32_t each = 0; each < groups; ++each) {
+        auto const [load, bin] = fullest_first[first + each];
+        turn_of[bin] = static_cast<std::uint32_t>(first) + had[each].second;
+        had[each].first += load;
+      }
+    }
+    for (std::uint32_t& bin : bin_of) { bin = turn_of[bin]; }
+    return bin_of;
+  }
+
+  std::size_t modules_;
+  std::size_t samples_;
+  std::vector<std::uint64_t> weights_;  // samples x modules, 2^32 in all
+  std::vector<std::uint32_t> heaviest_first_;
+  std::vector<std::vector<std::uint32_t>> by_module_;  // samples, the heaviest first
+};
+
+}  // namespace detail
 
 /// Which samples of a batch each replica of a layout computes in each microbatch.
 struct dealt_samples {
@@ -56,5 +276,3 @@ struct dealt_samples {
 }
 
 }  // namespace ballast::inline v0
-
-#endif  // BALLAST_PARALLELISM_DEAL_SAMPLES_HPP

@@ -1,32 +1,167 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_PARALLELISM_LAYOUT_PIPELINE_HPP
-#define BALLAST_PARALLELISM_LAYOUT_PIPELINE_HPP
+#pragma once
 
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
+#include <ballast/pipeline/stage_graph.hpp>
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <numeric>
+#include <utility>
+#include <vector>
 #include <ballast/cost/module_profile.hpp>
 #include <ballast/cost/saturating_sum.hpp>
-#include <ballast/parallelism/detail/joined_unit.hpp>
-#include <ballast/parallelism/detail/layout_transfers.hpp>
-#include <ballast/parallelism/detail/replica_graph.hpp>
-#include <ballast/parallelism/detail/stage_shares.hpp>
 #include <ballast/parallelism/detail/stage_times.hpp>
+#include <ballast/parallelism/detail/layout_prices.hpp>
 #include <ballast/parallelism/layout_problem.hpp>
 #include <ballast/parallelism/model_layout.hpp>
 #include <ballast/pipeline/schedule.hpp>
 #include <ballast/pipeline/schedule_policies.hpp>
 #include <ballast/pipeline/simulate.hpp>
-#include <ballast/pipeline/stage_graph.hpp>
-
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <numeric>
 #include <span>
-#include <utility>
-#include <vector>
+#include <ballast/cost/flops.hpp>
+#include <ballast/cost/interpolated_throughput.hpp>
+#include <array>
 
 namespace ballast::inline v0 {
+
+namespace detail {
+
+/// A module of a group of replicas: the stages of each, the virtual ones of each stage, and the
+/// module that it feeds, and whether what it gives to that takes time.
+struct replicated_module {
+  std::uint32_t pp = 1;
+  std::uint32_t virtual_stages = 1;
+  std::uint32_t replicas = 1;
+  std::size_t feeds = 0;  ///< a later module; the last one's is not read
+  bool sends = false;
+
+  /// Stages of the graph that a replica has.
+  [[nodiscard]] std::uint32_t parts() const noexcept { return pp * virtual_stages; }
+
+  friend bool operator==(replicated_module const&, replicated_module const&) = default;
+};
+
+/// The stages of a group: module after module, replica after replica, and those of a replica dealt
+/// to its ranks in turn; behind a module the transfers of each broker, where they take time, each
+/// on a rank of its own.
+///
+/// Replicas of a module and of the one that it feeds share brokers, as many as the greatest common
+/// divisor of their numbers. All last stages of a broker feed all first ones, or its transfers do.
+///
+/// Expects     the parts of a module are below 2^32.
+class replica_graph {
+ public:
+  explicit replica_graph(std::vector<replicated_module> modules) : modules_(std::move(modules))
+  {
+    std::size_t rank = 0;
+    for (std::size_t module = 0; module < modules_.size(); ++module) {
+      replicated_module const& each = modules_[module];
+      std::size_t const transfers = each.sends ? std::size_t{2} * brokers(module) : 0;
+      places_.push_back({stages_, rank});
+      stages_ += std::size_t{each.replicas} * each.parts() + transfers;
+      rank += std::size_t{each.replicas} * each.pp + transfers;
+    }
+  }
+
+  [[nodiscard]] std::vector<replicated_module> const& modules() const noexcept { return modules_; }
+  [[nodiscard]] std::size_t stages() const noexcept { return stages_; }
+
+  /// Between a module and the one that it feeds.
+  [[nodiscard]] std::uint32_t brokers(std::size_t module) const noexcept
+  {
+    return module + 1 < modules_.size()
+               ? std::gcd(modules_[module].replicas, modules_[modules_[module].feeds].replicas)
+               : 0;
+  }
+
+  [[nodiscard]] std::size_t stage_of(std::size_t module, std::uint32_t replica,
+                                     std::uint32_t part) const
+  {
+    return places_[module].stage + std::size_t{replica} * modules_[module].parts() + part;
+  }
+
+  [[nodiscard]] pipeline_rank rank_of(std::size_t module, std::uint32_t replica,
+                                      std::uint32_t stage) const
+  {
+    return to_id<pipeline_rank>(places_[module].rank + std::size_t{replica} * modules_[module].pp +
+                                stage);
+  }
+
+  /// The stage of a broker behind a module that sends; the next stage sends gradients back.
+  [[nodiscard]] std::size_t transfer_of(std::size_t module, std::uint32_t broker) const
+  {
+    return stage_of(module, modules_[module].replicas, 0) + std::size_t{2} * broker;
+  }
+
+  /// Errors   those of stage_graph::make.
+  [[nodiscard]] result<stage_graph> graph() const
+  {
+    std::vector<pipeline_stage> stages(std::min(stages_, stage_graph::most_stages + 1));
+    std::vector<stage_link> links;
+    for (std::size_t module = 0; module < modules_.size() && stages_ == stages.size(); ++module) {
+      replicated_module const& own = modules_[module];
+      for (std::uint32_t replica = 0; replica < own.replicas; ++replica) {
+        for (std::uint32_t part = 0; part < own.parts(); ++part) {
+          std::size_t const stage = stage_of(module, replica, part);
+          stages[stage].rank = rank_of(module, replica, part % own.pp);
+          if (part > 0) { links.push_back(link(stage - 1, stage)); }
+        }
+      }
+      for (std::uint32_t broker = 0; broker < brokers(module); ++broker) {
+        link_broker(module, broker, stages, links);
+      }
+    }
+    return stage_graph::make(std::move(stages), links);
+  }
+
+ private:
+  struct place {
+    std::size_t stage;
+    std::size_t rank;
+  };
+
+  [[nodiscard]] static stage_link link(std::size_t from, std::size_t to)
+  {
+    return {to_id<stage_id>(from), to_id<stage_id>(to)};
+  }
+
+  void link_broker(std::size_t module, std::uint32_t broker, std::vector<pipeline_stage>& stages,
+                   std::vector<stage_link>& links) const
+  {
+    replicated_module const& own = modules_[module];
+    std::uint32_t const of_broker = own.replicas / brokers(module);
+    std::uint32_t const others = modules_[own.feeds].replicas / brokers(module);
+    auto const link_all_from = [&](std::size_t stage) {
+      for (std::uint32_t other = 0; other < others; ++other) {
+        links.push_back(link(stage, stage_of(own.feeds, broker * others + other, 0)));
+      }
+    };
+    std::size_t const there = own.sends ? transfer_of(module, broker) : 0;
+    for (std::uint32_t each = 0; each < of_broker; ++each) {
+      std::size_t const last = stage_of(module, broker * of_broker + each, own.parts() - 1);
+      if (!own.sends) {
+        link_all_from(last);
+        continue;
+      }
+      links.push_back(link(last, there));
+      links.push_back(link(last, there + 1));
+    }
+    if (!own.sends) { return; }
+    for (std::uint32_t const way : {0U, 1U}) {
+      stages[there + way] = {rank_of(module, own.replicas, 2 * broker + way), way == 1,
+                             model_part::transfer};
+      link_all_from(there + way);
+    }
+  }
+
+  std::vector<replicated_module> modules_;
+  std::vector<place> places_;  // the first of each module
+  std::size_t stages_ = 0;
+};
+
+}  // namespace detail
 
 /// The pipelines of a layout: replicas fall into groups that exchange nothing with each other, as
 /// many as the greatest common divisor of all dp, and each group is one pipeline of all its stages.
@@ -271,6 +406,55 @@ class layout_pipeline {
   detail::replica_graph graph_;  // of each group
 };
 
-}  // namespace ballast::inline v0
+/// How long a sample takes in the modules of a layout: the products with weights at the throughput
+/// of a mean microbatch, in which it is packed, and attention at that of its own length.
+///
+/// Units       picoseconds of one GPU of a group; a third is the forward.
+/// Expects     the problem has D modules, and price_layout accepts the layout.
+template <std::size_t D>
+class layout_times {
+ public:
+  layout_times(layout_problem const& problem, model_layout const& layout)
+  {
+    for (std::size_t module = 0; module < D; ++module) {
+      module_layout const own = layout.modules[module];
+      module_profile const& profile = problem.modules[module];
+      profiled_degree const* const degree = find_degree(profile, degree_of(own));
+      uint128 all = 0;
+      for (std::size_t sample = 0; sample < problem.samples(); ++sample) {
+        all += static_cast<std::uint64_t>(problem.sizes[sample * D + module]);
+      }
+      uint128 const mean = all * problem.global_batch / problem.samples() /
+                           (static_cast<uint128>(layout.microbatches) * own.dp);
+      modules_[module] = {
+          degree->linear, degree->attention, profile.flops, own.group(),
+          static_cast<tokens>(std::min<uint128>(mean, static_cast<uint128>(longest_sample)))};
+    }
+  }
 
-#endif  // BALLAST_PARALLELISM_LAYOUT_PIPELINE_HPP
+  [[nodiscard]] std::array<stage_time, D> operator()(std::span<tokens const, D> sizes) const
+  {
+    std::array<stage_time, D> times{};
+    for (std::size_t module = 0; module < D; ++module) {
+      auto const& [linear, attention, flops, gpus, mean] = modules_[module];
+      detail::batch_work const work(flops, sizes[module], 1, gpus);
+      cost_units const time = saturating_sum(linear.picoseconds(work.linear, mean),
+                                             attention.picoseconds(work.attention, sizes[module]));
+      times[module] = {time / 3, time - time / 3};
+    }
+    return times;
+  }
+
+ private:
+  struct module_speed {
+    interpolated_throughput linear;
+    interpolated_throughput attention;
+    flop_polynomial flops;
+    std::uint32_t gpus = 1;  // of a group
+    tokens mean_microbatch = 0;
+  };
+
+  std::array<module_speed, D> modules_{};
+};
+
+}  // namespace ballast::inline v0

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_PARALLELISM_LAYOUT_PROBLEM_HPP
-#define BALLAST_PARALLELISM_LAYOUT_PROBLEM_HPP
+#pragma once
 
 #include <ballast/core/contract.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/cost/module_profile.hpp>
-
 #include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
+#include <ballast/parallelism/model_layout.hpp>
+#include <ballast/parallelism/orchestration_problem.hpp>
+#include <algorithm>
 
 namespace ballast::inline v0 {
 
@@ -128,6 +129,86 @@ struct layout_problem {
   return {};
 }
 
-}  // namespace ballast::inline v0
+/// A degree of so many GPUs that share the items of a sample, such as its images, instead of
+/// products: each has a copy of the module, which fits one GPU, and there is nothing to all-reduce.
+///
+/// Expects     gpus and items are at least 1, and `one` is a degree of one GPU.
+/// Ensures     (1) times and activations are those of the GPU with most items, rounded up; weights
+///             and gradients those of one GPU, and copies share the optimiser
+/// Source      Megatron-LM as Z. Zhang et al., "DistTrain", SIGCOMM 2025, section 7.1, run it:
+///             encoder and generator are replicated inside the LLM's tensor-parallel groups.
+[[nodiscard]] constexpr orchestrated_degree replicated_degree(orchestrated_degree const& one,
+                                                              std::uint32_t gpus,
+                                                              std::uint32_t items)
+{
+  BALLAST_EXPECTS(gpus >= 1 && items >= 1 && degree_of(one).gpus() == 1, "a degree of ",
+                  degree_of(one).gpus(), " GPUs was replicated on ", detail::counted(gpus, "GPU"),
+                  " for ", detail::counted(items, "item"));
+  std::uint64_t const most = (std::uint64_t{items} + gpus - 1) / gpus;
+  auto const share = [&](std::uint64_t whole) {
+    return static_cast<std::uint64_t>(
+        detail::divided_up(static_cast<uint128>(whole) * most, items));
+  };
+  auto const time = [&](time_units whole) {
+    return static_cast<time_units>(share(static_cast<std::uint64_t>(whole)));
+  };
+  orchestrated_degree of = one;
+  of.tp = gpus;
+  of.copies = gpus;
+  of.forward = time(one.forward);
+  of.backward = time(one.backward);
+  of.backward_of_input = time(one.backward_of_input);
+  of.optimizer_bytes = (one.optimizer_bytes + gpus - 1) / gpus;
+  of.activation_bytes = share(one.activation_bytes);
+  return of;
+}
 
-#endif  // BALLAST_PARALLELISM_LAYOUT_PROBLEM_HPP
+/// What a unit, a module on GPUs of its own, takes of a step.
+///
+/// Units       those of the step.
+struct unit_time {
+  time_units microbatch = 0;  ///< a stage's time for a microbatch, forward and backward
+  time_units once = 0;  ///< once a step: until its pipeline is full, and what follows the last
+
+  friend bool operator==(unit_time const&, unit_time const&) = default;
+};
+
+/// The time of a step of units that follow each other: each fills its pipeline, then the slowest
+/// one sets the pace of the other microbatches.
+///
+/// Units       those of the times; no_cost where they do not fit.
+/// Expects     microbatches >= 1, no time is negative.
+/// Ensures     (1) sum of `once` + (microbatches - 1) x the longest `microbatch`
+/// Complexity  O(units).
+/// Source      Z. Zhang et al., "DistTrain: Addressing Model and Data Heterogeneity with
+///             Disaggregated Training for Multimodal Large Language Models", SIGCOMM 2025, section
+///             4: once is pp t / vpp.
+[[nodiscard]] constexpr time_units disttrain_makespan(std::span<unit_time const> units,
+                                                      std::uint64_t microbatches) noexcept
+{
+  uint128 step = 0;
+  time_units slowest = 0;
+  for (unit_time const& each : units) {
+    step += static_cast<std::uint64_t>(each.once);
+    slowest = std::max(slowest, each.microbatch);
+  }
+  step += static_cast<uint128>(microbatches - 1) * static_cast<std::uint64_t>(slowest);
+  return step < static_cast<uint128>(no_cost) ? static_cast<time_units>(step) : no_cost;
+}
+
+/// The time of a pipeline's step: every microbatch takes the slowest stage's time on each stage.
+///
+/// Units       those of `slowest`; no_cost where they do not fit.
+/// Expects     microbatches >= 1, stages >= 1, slowest >= 0.
+/// Ensures     (1) (microbatches + stages - 1) slowest
+/// Source      H. An et al., "DFLOP: A Data-driven Framework for Multimodal LLM Training Pipeline
+///             Optimization", arXiv:2603.25120, 2026, Algorithm 1.
+[[nodiscard]] constexpr time_units dflop_makespan(std::uint64_t microbatches, std::uint64_t stages,
+                                                  time_units slowest) noexcept
+{
+  uint128 const step =
+      static_cast<uint128>(microbatches + stages - 1) * static_cast<std::uint64_t>(slowest);
+  return step < static_cast<uint128>(no_cost) ? static_cast<time_units>(step) : no_cost;
+}
+
+}  // namespace ballast::inline v0

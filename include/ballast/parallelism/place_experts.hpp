@@ -1,20 +1,448 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_PARALLELISM_PLACE_EXPERTS_HPP
-#define BALLAST_PARALLELISM_PLACE_EXPERTS_HPP
+#pragma once
 
-#include <ballast/core/contract.hpp>
 #include <ballast/core/quantities.hpp>
-#include <ballast/core/jagged.hpp>
-#include <ballast/core/result.hpp>
-#include <ballast/parallelism/detail/experts/expert_problem.hpp>
-#include <ballast/parallelism/detail/experts/placement_search.hpp>
-#include <ballast/parallelism/expert_placement.hpp>
-
+#include <ballast/parallelism/detail/replica_slots.hpp>
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <numeric>
+#include <set>
+#include <utility>
+#include <vector>
+#include <ballast/core/jagged.hpp>
+#include <ballast/parallelism/detail/replica_search.hpp>
+#include <ballast/parallelism/share_experts.hpp>
+#include <array>
+#include <limits>
+#include <ballast/core/contract.hpp>
+#include <ballast/core/result.hpp>
 #include <span>
 
 namespace ballast::inline v0 {
+
+namespace detail {
+
+/// Finds GPUs for so many replicas of each expert as were asked for, if there are any: most replicas
+/// first. Of the GPUs of one node an expert takes those with most empty slots, which is never wrong;
+/// so what is searched is how many of its replicas go to which node, those with most GPUs that have
+/// an empty slot first. Without a limit of nodes all GPUs are one node, and nothing is searched.
+///
+/// Expects     a problem that was checked and outlives the dealer.
+/// Complexity  O(experts (experts + gpus log gpus)), and as much work as `left` has where some
+///             choice was wrong.
+/// Source      D. Gale, "A theorem on flows in networks", Pacific J. Math. 7, 1957: the greedy
+///             filling that finds a 0-1 matrix of given sums of rows and columns, and when none is.
+class counts_dealer {
+ public:
+  counts_dealer(expert_problem const& problem, work_budget& left)
+      : most_nodes_(problem.most_nodes == 0 ? 1 : problem.most_nodes),
+        left_(left),
+        empty_(problem.slots.begin(), problem.slots.end())
+  {
+    first_gpu_.push_back(0);
+    for (std::uint32_t const gpus : problem.nodes) {
+      if (problem.most_nodes != 0) { first_gpu_.push_back(first_gpu_.back() + gpus); }
+    }
+    if (problem.most_nodes == 0) { first_gpu_.push_back(empty_.size()); }
+    for (std::uint32_t const replicas : problem.replicas) {
+      experts_.push_back({replicas, experts_.size(), {}, {}});
+    }
+    std::sort(experts_.begin(), experts_.end(), [](expert const& a, expert const& b) {
+      return std::pair(b.replicas, a.id) < std::pair(a.replicas, b.id);
+    });
+  }
+
+  /// Returns whether it found places. If not, and the work is not spent, there are none.
+  [[nodiscard]] bool deal()
+  {
+    if (!begin_expert(0)) { return false; }
+    while (!choices_.empty() && !left_.spent()) {
+      choice& last = choices_.back();
+      give_back(last);
+      if (last.next == 0) {
+        end_choice();
+        continue;
+      }
+      take(last, --last.next);
+      std::size_t const rest = last.rest - last.taken;
+      std::size_t const nodes = last.nodes - (last.taken > 0 ? 1U : 0U);
+      if (rest > 0) {
+        add_choice({last.at, last.node + 1, rest, nodes});
+      } else if (last.at + 1 == experts_.size()) {
+        return true;
+      } else if (!begin_expert(last.at + 1)) {
+        left_.spend(experts_.size() + empty_.size());
+      }
+    }
+    return false;
+  }
+
+  /// Puts what was dealt into empty slots.
+  void fill(replica_slots& slots) const
+  {
+    std::vector<std::size_t> filled(slots.gpus(), 0);
+    for (expert const& each : experts_) {
+      for (std::size_t const gpu : each.gpus) {
+        slots.add(slots.first_slot(gpu) + filled[gpu]++, each.id);
+      }
+    }
+  }
+
+ private:
+  struct expert {
+    std::size_t replicas;
+    std::size_t id;
+    std::vector<std::size_t> gpus;
+    /// GPUs that have an empty slot, and the node, in the order in which nodes are tried.
+    std::vector<std::pair<std::size_t, std::size_t>> nodes;
+  };
+
+  /// How many replicas of an expert go to one node.
+  struct choice {
+    std::size_t at;        ///< of experts_
+    std::size_t node;      ///< of its nodes
+    std::size_t rest;      ///< of its replicas
+    std::size_t nodes;     ///< that it may still use
+    std::size_t next = 0;  ///< one more than the number that is tried next
+    std::size_t taken = 0;
+  };
+
+  [[nodiscard]] bool begin_expert(std::size_t at)
+  {
+    if (!leaves_room(at) || (!failed_.empty() && failed_.count(state_of(at)) > 0)) { return false; }
+    expert& next = experts_[at];
+    next.nodes.clear();
+    for (std::size_t node = 0; node + 1 < first_gpu_.size(); ++node) {
+      auto const begin = empty_.begin() + static_cast<std::ptrdiff_t>(first_gpu_[node]);
+      auto const end = empty_.begin() + static_cast<std::ptrdiff_t>(first_gpu_[node + 1]);
+      auto const full = std::count(begin, end, 0U);
+      next.nodes.emplace_back(static_cast<std::size_t>(end - begin - full), node);
+    }
+    std::sort(next.nodes.begin(), next.nodes.end(), [](auto const& a, auto const& b) {
+      return std::pair(b.first, a.second) < std::pair(a.first, b.second);
+    });
+    add_choice({at, 0, next.replicas, most_nodes_});
+    return true;
+  }
+
+  void add_choice(choice next)
+  {
+    auto const& nodes = experts_[next.at].nodes;
+    std::size_t room = 0;
+    for (std::size_t node = next.node; node < std::min(nodes.size(), next.node + next.nodes);
+         ++node) {
+      room += nodes[node].first;
+    }
+    if (room < next.rest) {
+      left_.spend(1);
+      return;
+    }
+    next.next = std::min(next.rest, nodes[next.node].first) + 1;
+    choices_.push_back(next);
+  }
+
+  void end_choice()
+  {
+    left_.spend(1);
+    choice const last = choices_.back();
+    choices_.pop_back();
+    if (last.node > 0) { return; }
+    left_.spend(experts_.size() + empty_.size());
+    failed_.insert(state_of(last.at));
+  }
+
+  void take(choice& made, std::size_t count)
+  {
+    expert& dealt = experts_[made.at];
+    std::size_t const node = dealt.nodes[made.node].second;
+    std::vector<std::size_t> gpus(first_gpu_[node + 1] - first_gpu_[node]);
+    std::iota(gpus.begin(), gpus.end(), first_gpu_[node]);
+    std::sort(gpus.begin(), gpus.end(), [this](std::size_t a, std::size_t b) {
+      return std::pair(empty_[b], a) < std::pair(empty_[a], b);
+    });
+    gpus.resize(count);
+    for (std::size_t const gpu : gpus) { --empty_[gpu]; }
+    dealt.gpus.insert(dealt.gpus.end(), gpus.begin(), gpus.end());
+    made.taken = count;
+  }
+
+  void give_back(choice& made)
+  {
+    std::vector<std::size_t>& gpus = experts_[made.at].gpus;
+    for (; made.taken > 0; --made.taken) {
+      ++empty_[gpus.back()];
+      gpus.pop_back();
+    }
+  }
+
+  /// Whether experts from `at` on would fit if they could use all nodes.
+  [[nodiscard]] bool leaves_room(std::size_t at) const
+  {
+    std::size_t const rest = experts_.size() - at;
+    std::vector<std::size_t> with(rest + 1, 0);  // GPUs with so many empty slots, or more than rest
+    for (std::uint32_t const slots : empty_) { ++with[std::min<std::size_t>(slots, rest)]; }
+    std::size_t gpus = empty_.size() - with[0];
+    std::size_t room = 0;
+    std::size_t asked = 0;
+    for (std::size_t count = 1; count <= rest; ++count) {
+      room += gpus;
+      asked += experts_[at + count - 1].replicas;
+      if (asked > room) { return false; }
+      gpus -= with[count];
+    }
+    return true;
+  }
+
+  /// An expert, and the empty slots of each node's GPUs, whichever GPU has them.
+  [[nodiscard]] std::vector<std::uint32_t> state_of(std::size_t at) const
+  {
+    std::vector<std::uint32_t> state = empty_;
+    for (std::size_t node = 0; node + 1 < first_gpu_.size(); ++node) {
+      std::sort(state.begin() + static_cast<std::ptrdiff_t>(first_gpu_[node]),
+                state.begin() + static_cast<std::ptrdiff_t>(first_gpu_[node + 1]));
+    }
+    state.push_back(static_cast<std::uint32_t>(at));
+    return state;
+  }
+
+  std::size_t most_nodes_;
+  work_budget& left_;
+  std::vector<std::uint32_t> empty_;  ///< slots of each GPU
+  std::vector<std::size_t> first_gpu_;
+  std::vector<expert> experts_;  ///< most replicas first
+  std::vector<choice> choices_;
+  std::set<std::vector<std::uint32_t>> failed_;
+};
+
+/// Places experts from several starts, and goes on from the best.
+///
+/// Expects     a problem that was checked and prepared, and outlives the search.
+class placement_search {
+ public:
+  placement_search(expert_problem const& problem, work_budget& left)
+      : problem_(problem), left_(left), slots_(problem.empty_slots())
+  {}
+
+  /// Returns false where no places were found for the numbers of replicas that were asked for: there
+  /// are none, unless `dealing` is spent.
+  [[nodiscard]] bool place(work_budget& dealing)
+  {
+    if (problem_.loads.empty()) { return true; }
+    std::int64_t const bound = problem_.scaled(problem_.lower_bound);
+    bool const is_given = !problem_.replicas.empty();
+    if (is_given) {
+      counts_dealer dealer(problem_, dealing);
+      if (!dealer.deal()) { return false; }
+      dealer.fill(slots_);
+    } else {
+      best_of_starts(bound);
+    }
+    replica_search(slots_, is_given, bound, left_).run();
+    return true;
+  }
+
+  /// Takes a placement that is made from this one, where it is at most 1 % above and keeps more.
+  void keep(jagged<rank_id, expert_id> const& now)
+  {
+    if (problem_.loads.empty()) { return; }
+    std::vector<std::size_t> const best = slots_.all();
+    std::int64_t const least = slots_.load(slots_.busiest());
+    std::size_t const kept = count_kept(now);
+    kept_ = kept;
+    if (!restore(now)) {
+      slots_.assign(best);
+      return;
+    }
+    work_budget left(problem_.usual_work());
+    replica_search search(slots_, !problem_.replicas.empty(), least + least / 100, left);
+    bool const is_near = search.run() <= least + least / 100;
+    kept_ = count_kept(now);
+    if (!is_near || kept_ <= kept) {
+      slots_.assign(best);
+      kept_ = kept;
+    }
+  }
+
+  [[nodiscard]] expert_placement placement() const
+  {
+    expert_placement placed;
+    placed.lower_bound = problem_.lower_bound;
+    placed.kept = kept_;
+    auto const each_replica = [this](auto const& visit) {
+      std::vector<std::size_t> row;
+      for (std::size_t gpu = 0; gpu < slots_.gpus(); ++gpu) {
+        row.clear();
+        for (std::size_t slot = slots_.first_slot(gpu); slot < slots_.first_slot(gpu + 1); ++slot) {
+          if (slots_.expert_at(slot) != none) { row.push_back(slots_.expert_at(slot)); }
+        }
+        std::sort(row.begin(), row.end());
+        for (std::size_t const expert : row) {
+          visit(to_id<rank_id>(gpu), to_id<expert_id>(expert));
+        }
+      }
+    };
+    placed.experts.fill(slots_.gpus(), each_replica);
+    placed.gpus.fill(slots_.experts(), [&](auto const& visit) {
+      each_replica([&](rank_id gpu, expert_id expert) { visit(expert, gpu); });
+    });
+    for (std::size_t gpu = 0; gpu < slots_.gpus(); ++gpu) {
+      placed.makespan = std::max(placed.makespan, load_of(placed.experts[to_id<rank_id>(gpu)]));
+    }
+    return placed;
+  }
+
+ private:
+  static constexpr std::size_t none = replica_slots::none;
+
+  struct start {
+    std::vector<std::size_t> slots;
+    std::int64_t largest = std::numeric_limits<std::int64_t>::max();
+    uint128 excess = std::numeric_limits<uint128>::max();  // of all GPUs above the bound
+  };
+
+  /// Leaves the start with the least largest load, after a short search from each. Where another one
+  /// has less excess, a long search may bring it further down: it gets half of the work that is left.
+  void best_of_starts(std::int64_t bound)
+  {
+    // All slots filled; and shares that leave room beside them, which only need so many: dealt to
+    // the GPU of the least load, and once to the fullest.
+    struct kind {
+      std::int64_t tenths;
+      bool to_fullest;
+    };
+    constexpr std::array<kind, 5> kinds = {
+        {{0, false}, {9, false}, {5, false}, {3, false}, {5, true}}};
+    std::uint64_t const part = left_.left() / 32;
+    start best;
+    start lightest;
+    for (auto const [tenths, to_fullest] : kinds) {
+      ratio const enough{tenths * (problem_.lower_bound.numerator / 10),
+                         problem_.lower_bound.denominator};
+      slots_.assign(std::vector<std::size_t>(slots_.slots(), none));
+      deal_replicas(slots_,
+                    even_shares(problem_.loads, problem_.places, problem_.most_replicas, enough),
+                    to_fullest ? bound + bound / 200 : -1);
+      start const found = descend_from(bound, part);
+      if (found.largest < best.largest) { best = found; }
+      if (found.excess < lightest.excess) { lightest = found; }
+      if (best.largest <= bound) { break; }
+    }
+    if (lightest.slots != best.slots) {
+      slots_.assign(lightest.slots);
+      start const found = descend_from(bound, left_.left() / 2);
+      if (found.largest < best.largest) { return; }
+    }
+    slots_.assign(best.slots);
+  }
+
+  /// Searches from the slots as they are, within so much work.
+  [[nodiscard]] start descend_from(std::int64_t bound, std::uint64_t work)
+  {
+    work_budget part(work);
+    std::int64_t const largest = replica_search(slots_, false, bound, part).descend();
+    left_.spend(work - part.left());
+    uint128 excess = 0;
+    for (std::size_t gpu = 0; gpu < slots_.gpus(); ++gpu) {
+      excess += static_cast<uint128>(std::max<std::int64_t>(slots_.load(gpu) - bound, 0));
+    }
+    return {slots_.all(), largest, excess};
+  }
+
+  [[nodiscard]] std::size_t count_kept(jagged<rank_id, expert_id> const& now) const
+  {
+    std::size_t kept = 0;
+    for (std::size_t gpu = 0; gpu < std::min(now.size(), slots_.gpus()); ++gpu) {
+      for (expert_id const expert : now[to_id<rank_id>(gpu)]) {
+        bool const is_kept =
+            to_index(expert) < slots_.experts() && slots_.has(to_index(expert), gpu);
+        kept += is_kept ? 1U : 0U;
+      }
+    }
+    return kept;
+  }
+
+  /// Puts replicas where they are now, and experts that have none where there is room. Returns
+  /// whether every expert has a replica, or as many as were asked for.
+  [[nodiscard]] bool restore(jagged<rank_id, expert_id> const& now)
+  {
+    slots_.assign(std::vector<std::size_t>(slots_.slots(), none));
+    for (std::size_t gpu = 0; gpu < std::min(now.size(), slots_.gpus()); ++gpu) {
+      std::size_t slot = slots_.first_slot(gpu);
+      for (expert_id const id : now[to_id<rank_id>(gpu)]) {
+        std::size_t const expert = to_index(id);
+        if (slot < slots_.first_slot(gpu + 1) && expert < slots_.experts() &&
+            slots_.admits(expert, gpu)) {
+          slots_.add(slot++, expert);
+        }
+      }
+    }
+    for (std::size_t expert = 0; expert < slots_.experts(); ++expert) {
+      if (slots_.replicas(expert) == 0 && !make_room(expert)) { return false; }
+      if (!problem_.replicas.empty() && slots_.replicas(expert) != problem_.replicas[expert]) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+  /// Puts an expert into an empty slot, or in place of the smallest share that is not the only one.
+  [[nodiscard]] bool make_room(std::size_t expert)
+  {
+    std::size_t chosen = none;
+    for (std::size_t slot = 0; slot < slots_.slots(); ++slot) {
+      std::size_t const there = slots_.expert_at(slot);
+      if (there == none) {
+        slots_.add(slot, expert);
+        return true;
+      }
+      if (slots_.replicas(there) > 1 &&
+          (chosen == none || slots_.share(there) < slots_.share(slots_.expert_at(chosen)))) {
+        chosen = slot;
+      }
+    }
+    if (chosen == none) { return false; }
+    slots_.remove(chosen);
+    slots_.add(chosen, expert);
+    return true;
+  }
+
+  /// The sum of the shares of these experts: a fraction, or, where that needs more than 63 bits, the
+  /// next larger one in units of the search.
+  template <class Experts>
+  [[nodiscard]] ratio load_of(Experts const& experts) const
+  {
+    constexpr auto most = static_cast<uint128>(std::numeric_limits<std::int64_t>::max());
+    uint128 numerator = 0;
+    std::uint64_t denominator = 1;
+    std::int64_t rounded = 0;
+    bool is_exact = true;
+    for (expert_id const id : experts) {
+      auto const load = static_cast<std::uint64_t>(problem_.loads[to_index(id)]);
+      std::uint64_t const replicas = slots_.replicas(to_index(id));
+      rounded += slots_.share(to_index(id));
+      std::uint64_t const missing = replicas / std::gcd(denominator, replicas);
+      uint128 const common = static_cast<uint128>(denominator) * missing;
+      is_exact = is_exact && common <= most;
+      if (!is_exact) { continue; }
+      numerator = numerator * missing +
+                  static_cast<uint128>(load) * (static_cast<std::uint64_t>(common) / replicas);
+      denominator = static_cast<std::uint64_t>(common);
+      is_exact = numerator <= most;
+    }
+    if (!is_exact) { return {rounded, problem_.scale}; }
+    auto const shared = std::gcd(static_cast<std::uint64_t>(numerator), denominator);
+    return {static_cast<std::int64_t>(static_cast<std::uint64_t>(numerator) / shared),
+            static_cast<std::int64_t>(denominator / shared)};
+  }
+
+  expert_problem const& problem_;
+  work_budget& left_;
+  replica_slots slots_;
+  std::size_t kept_ = 0;
+};
+
+}  // namespace detail
 
 /// What a placement of experts has to keep to: all of it optional.
 ///
@@ -83,5 +511,3 @@ struct expert_rules {
 }
 
 }  // namespace ballast::inline v0
-
-#endif  // BALLAST_PARALLELISM_PLACE_EXPERTS_HPP

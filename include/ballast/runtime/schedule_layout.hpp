@@ -6,9 +6,8 @@
 #include <ballast/core/result.hpp>
 #include <ballast/parallelism/layout_pipeline.hpp>
 #include <ballast/parallelism/layout_problem.hpp>
-#include <ballast/parallelism/layout_times.hpp>
 #include <ballast/parallelism/model_layout.hpp>
-#include <ballast/parallelism/price_layout.hpp>
+#include <ballast/parallelism/simulate_layout.hpp>
 #include <ballast/pipeline/local_search.hpp>
 #include <ballast/pipeline/order_policies.hpp>
 #include <ballast/pipeline/schedule.hpp>

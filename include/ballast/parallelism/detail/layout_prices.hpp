@@ -1,26 +1,69 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_PARALLELISM_DETAIL_LAYOUT_PRICES_HPP
-#define BALLAST_PARALLELISM_DETAIL_LAYOUT_PRICES_HPP
+#pragma once
 
 #include <ballast/core/quantities.hpp>
 #include <ballast/cost/module_profile.hpp>
-#include <ballast/parallelism/detail/divided_up.hpp>
-#include <ballast/parallelism/detail/joined_unit.hpp>
-#include <ballast/parallelism/detail/layout_transfers.hpp>
-#include <ballast/parallelism/detail/stage_memory.hpp>
-#include <ballast/parallelism/detail/stage_shares.hpp>
-#include <ballast/parallelism/detail/stage_times.hpp>
-#include <ballast/parallelism/dflop_makespan.hpp>
-#include <ballast/parallelism/layout_problem.hpp>
 #include <ballast/parallelism/model_layout.hpp>
-
-#include <algorithm>
+#include <ballast/parallelism/layout_problem.hpp>
 #include <cstddef>
 #include <cstdint>
+#include <ballast/parallelism/detail/stage_times.hpp>
+#include <algorithm>
 #include <span>
 #include <vector>
+#include <numeric>
 
+/// What GPUs take to send, where each sends its part and receives as fast at the same time.
 namespace ballast::inline v0::detail {
+
+inline constexpr std::uint64_t picoseconds_per_second = 1'000'000'000'000;
+
+/// Rounded up; no_cost where it does not fit.
+[[nodiscard]] inline time_units sending_time(layout_problem const& problem, uint128 bytes,
+                                             std::uint64_t gpus)
+{
+  constexpr uint128 most = ~uint128{0} / picoseconds_per_second;
+  if (bytes > most) { return no_cost; }
+  uint128 const time = divided_up(bytes * picoseconds_per_second,
+                                  static_cast<uint128>(problem.bytes_per_second) * gpus);
+  return time < static_cast<uint128>(no_cost) ? static_cast<time_units>(time) : no_cost;
+}
+
+/// Whether what a module gives to the next one takes time.
+[[nodiscard]] inline bool sends(layout_problem const& problem, std::size_t module) noexcept
+{
+  return problem.bytes_per_second > 0 && module + 1 < problem.modules.size() &&
+         problem.modules[module].boundary_bytes > 0;
+}
+
+/// What so many GPUs take to send, or to receive, what a module gives for so many tokens or items.
+///
+/// Expects     sends(problem, module).
+[[nodiscard]] inline time_units sending_time(layout_problem const& problem, std::size_t module,
+                                             tokens all, std::uint64_t gpus)
+{
+  return sending_time(problem,
+                      static_cast<uint128>(problem.modules[module].boundary_bytes) *
+                          static_cast<std::uint64_t>(all),
+                      gpus);
+}
+
+/// What the all-reduce of the gradients of a stage of so many layers takes, in a ring of its
+/// replicas; of a degree of a module. The sp GPUs of a group that have the same weights reduce their
+/// gradients first, inside a node, and then each its part with the other replicas.
+[[nodiscard]] inline time_units reducing_time(layout_problem const& problem,
+                                              profiled_degree const& degree, std::uint32_t layers,
+                                              std::uint32_t dp)
+{
+  if (problem.bytes_per_second == 0 || dp == 1) { return 0; }
+  auto const [share, whole] = problem.gradient_share;
+  uint128 const bytes = divided_up(
+      static_cast<uint128>(degree.memory.state(layers)) * static_cast<std::uint64_t>(share),
+      static_cast<std::uint64_t>(whole));
+  // Below 2^64 2^32 2: rounded up once more.
+  std::uint64_t const ranks = std::uint64_t{dp} * degree.sp;
+  return sending_time(problem, divided_up(2 * bytes * (dp - 1), ranks), 1);
+}
 
 /// A module's place in a layout: which of its measured degrees it has, and its stages and replicas.
 struct chosen_layout {
@@ -240,6 +283,65 @@ class layout_prices {
   std::vector<std::size_t> path_;                  // modules with most stages behind each other
 };
 
-}  // namespace ballast::inline v0::detail
+/// Whether all groups of GPUs lie inside nodes at once, when the largest groups are placed first
+/// and each in the fullest node with room. Where each size of a group divides the next larger one, as
+/// powers of two do, no other placement does better. It is what place_layout does, but counts nodes instead
+/// of placing GPUs, since a search asks for every layout that it prices.
+///
+/// Expects     per_node >= 1; no group has more than per_node GPUs.
+/// Complexity  O(1) where each size divides the next larger one and the largest divides the nodes;
+///             else O(k^3) for k modules.
+[[nodiscard]] inline bool fits_nodes(std::span<module_layout const> modules, std::uint32_t gpus,
+                                     std::uint32_t per_node)
+{
+  std::uint64_t wanted = 0;
+  std::uint32_t largest = 1;
+  for (module_layout const& each : modules) {
+    wanted += each.gpus();
+    largest = std::max(largest, each.group());
+  }
+  if (wanted > gpus) { return false; }
+  bool const chain =
+      gpus % per_node % largest == 0 && per_node % largest == 0 &&
+      std::all_of(modules.begin(), modules.end(), [&](module_layout const& each) {
+        return std::all_of(modules.begin(), modules.end(), [&](module_layout const& other) {
+          return each.group() % other.group() == 0 || other.group() % each.group() == 0;
+        });
+      });
+  if (chain) { return true; }
 
-#endif  // BALLAST_PARALLELISM_DETAIL_LAYOUT_PRICES_HPP
+  struct alike_nodes {
+    std::uint32_t free;  // GPUs that each of them has left
+    std::uint64_t count;
+  };
+  std::vector<alike_nodes> nodes = {{per_node, gpus / per_node}, {gpus % per_node, 1}};
+  std::vector<std::size_t> largest_first(modules.size());
+  std::iota(largest_first.begin(), largest_first.end(), std::size_t{0});
+  std::sort(largest_first.begin(), largest_first.end(), [&](std::size_t a, std::size_t b) {
+    return precedes(modules[b].group(), modules[a].group(), a, b);
+  });
+  for (std::size_t const module : largest_first) {
+    std::uint32_t const group = modules[module].group();
+    for (std::uint64_t left = modules[module].gpus() / group; left > 0;) {
+      auto fullest = nodes.end();
+      for (auto each = nodes.begin(); each != nodes.end(); ++each) {
+        bool const has_room = each->count > 0 && each->free >= group;
+        if (has_room && (fullest == nodes.end() || each->free < fullest->free)) { fullest = each; }
+      }
+      if (fullest == nodes.end()) { return false; }
+      std::uint64_t const of_node = std::min<std::uint64_t>(fullest->free / group, left);
+      std::uint64_t const filled = std::min(fullest->count, left / of_node);
+      alike_nodes const rest{fullest->free - static_cast<std::uint32_t>(of_node) * group, filled};
+      left -= filled * of_node;
+      fullest->count -= filled;
+      if (fullest->count > 0) {
+        nodes.push_back(rest);
+      } else {
+        *fullest = rest;
+      }
+    }
+  }
+  return true;
+}
+
+}  // namespace ballast::inline v0::detail

@@ -1,21 +1,169 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_PARALLELISM_DETAIL_STAGE_TIMES_HPP
-#define BALLAST_PARALLELISM_DETAIL_STAGE_TIMES_HPP
+#pragma once
 
-#include <ballast/core/quantities.hpp>
-#include <ballast/cost/flops.hpp>
-#include <ballast/cost/module_profile.hpp>
-#include <ballast/cost/saturating_sum.hpp>
-#include <ballast/parallelism/detail/divided_up.hpp>
-#include <ballast/parallelism/layout_problem.hpp>
-
+#include <ballast/core/contract.hpp>
 #include <algorithm>
-#include <cstddef>
 #include <cstdint>
+#include <ballast/core/quantities.hpp>
+#include <ballast/cost/module_profile.hpp>
+#include <ballast/parallelism/model_layout.hpp>
+#include <ballast/cost/flops.hpp>
+#include <ballast/cost/saturating_sum.hpp>
+#include <ballast/parallelism/layout_problem.hpp>
+#include <cstddef>
 #include <span>
 #include <vector>
+#include <limits>
+#include <unordered_map>
 
 namespace ballast::inline v0::detail {
+
+/// A module's stages in a pipeline of all modules: how many microbatches its first stage keeps, the
+/// fullest of them, under `interleaved_one_forward_one_backward`, which is 1F1B where no stage has
+/// virtual ones.
+///
+/// `behind` are the microbatches that are on their way behind the module, from its last stage's
+/// forward until the gradient is back: 0 for the last module, else `depth` of the next.
+///
+/// Expects     stages, virtual_stages and microbatches are at least 1; sums fit 64 bits.
+/// Ensures     (1) what activation_memory finds for as many microbatches, all equal
+///             (2) neither kept() nor depth() falls with `behind` or with the stages
+struct joined_unit {
+  std::uint64_t stages = 1;
+  std::uint64_t virtual_stages = 1;  ///< of a stage
+  std::uint64_t microbatches = 1;
+
+  /// Forwards of virtual stages, of which each keeps what its layers need of a microbatch.
+  [[nodiscard]] constexpr std::uint64_t kept(std::uint64_t behind) const noexcept
+  {
+    return std::min(ahead(behind) + 1, virtual_stages * microbatches);
+  }
+
+  /// The most `behind` with which no more than `most` are kept; `microbatches` where any number is.
+  /// Expects kept(0) <= most.
+  [[nodiscard]] constexpr std::uint64_t most_behind(std::uint64_t most) const noexcept
+  {
+    if (most >= virtual_stages * microbatches) { return microbatches; }
+    std::uint64_t const left = most - ahead(0) - 1;
+    std::uint64_t const at_once = (virtual_stages - 1) * (group() - 1);
+    return left < at_once ? 0 : (left - at_once) / virtual_stages;
+  }
+
+  /// The microbatches on their way in the module and behind it.
+  [[nodiscard]] constexpr std::uint64_t depth(std::uint64_t behind) const noexcept
+  {
+    return is_interleaved()
+               ? (ahead(behind) + 1 + 2 * (virtual_stages - 1) * group()) / virtual_stages
+               : stages + behind;
+  }
+
+ private:
+  [[nodiscard]] constexpr bool is_interleaved() const noexcept { return virtual_stages > 1; }
+
+  /// The largest group of microbatches that pass a chunk one after the other.
+  [[nodiscard]] constexpr std::uint64_t group() const noexcept
+  {
+    std::uint64_t const groups = std::max<std::uint64_t>(1, microbatches / stages);
+    return (microbatches + groups - 1) / groups;
+  }
+
+  /// Forwards of the first stage before it alternates.
+  [[nodiscard]] constexpr std::uint64_t ahead(std::uint64_t behind) const noexcept
+  {
+    if (!is_interleaved()) { return stages - 1 + behind; }
+    std::uint64_t const others = virtual_stages - 1;
+    return 2 * (stages - 1) + others * group() +
+           (behind == 0 ? 0 : virtual_stages * behind + others * (group() - 1));
+  }
+};
+
+/// The share of a module's time that each of its stages takes: by layers, of which the first stages
+/// have one more; or by the costs of their parts, where layers were cut. Stages of one kind take
+/// the same.
+class stage_shares {
+ public:
+  /// Shapes      parts[pp], or null.
+  stage_shares(std::uint32_t layers, std::uint32_t pp, stage_part const* parts = nullptr) noexcept
+      : parts_(parts), pp_(pp), whole_(layers), fewer_(layers / pp), larger_stages_(layers % pp)
+  {
+    if (parts_ == nullptr) { return; }
+    whole_ = 0;
+    for (std::uint32_t stage = 0; stage < pp_; ++stage) { whole_ += parts_[stage].cost; }
+  }
+  stage_shares(module_profile const& module, std::uint32_t pp) noexcept
+      : stage_shares(module.layers, pp, parts_of(module, pp))
+  {}
+
+  /// The parts of a module's stages; null where its layers are equal.
+  [[nodiscard]] static stage_part const* parts_of(module_profile const& module,
+                                                  std::uint32_t pp) noexcept
+  {
+    return module.cuts.empty() ? nullptr : module.cuts[pp - 1].data();
+  }
+
+  [[nodiscard]] stage_part const* parts() const noexcept { return parts_; }
+  [[nodiscard]] std::uint32_t layers() const noexcept { return fewer_ * pp_ + larger_stages_; }
+
+  [[nodiscard]] std::uint32_t kinds() const noexcept
+  {
+    if (parts_ != nullptr) { return pp_; }
+    return larger_stages_ > 0 ? 2 : 1;
+  }
+  [[nodiscard]] std::uint32_t kind_of(std::uint32_t stage) const noexcept
+  {
+    if (parts_ != nullptr) { return stage; }
+    return stage < larger_stages_ ? 1 : 0;
+  }
+  [[nodiscard]] std::uint32_t stages_of(std::uint32_t kind) const noexcept
+  {
+    if (parts_ != nullptr) { return 1; }
+    return kind == 1 ? larger_stages_ : pp_ - larger_stages_;
+  }
+  [[nodiscard]] std::uint32_t layers_of(std::uint32_t kind) const noexcept
+  {
+    return parts_ != nullptr ? parts_[kind].layers : fewer_ + kind;
+  }
+
+  /// The share of a kind of stages is cost_of() / whole().
+  [[nodiscard]] std::uint32_t cost_of(std::uint32_t kind) const noexcept
+  {
+    return parts_ != nullptr ? parts_[kind].cost : fewer_ + kind;
+  }
+  [[nodiscard]] std::uint32_t whole() const noexcept { return whole_; }
+
+  /// The kind with the largest share.
+  [[nodiscard]] std::uint32_t costliest() const noexcept
+  {
+    std::uint32_t costliest = 0;
+    for (std::uint32_t kind = 1; kind < kinds(); ++kind) {
+      if (cost_of(kind) > cost_of(costliest)) { costliest = kind; }
+    }
+    return costliest;
+  }
+  [[nodiscard]] std::uint32_t most_layers() const noexcept
+  {
+    std::uint32_t most = 0;
+    for (std::uint32_t kind = 0; kind < kinds(); ++kind) { most = std::max(most, layers_of(kind)); }
+    return most;
+  }
+
+  [[nodiscard]] time_units of(time_units whole, std::uint32_t kind) const noexcept
+  {
+    std::uint64_t const own = cost_of(kind);
+    auto const time = static_cast<std::uint64_t>(whole);
+    if (time >> 52 == 0 && own >> 11 == 0) {
+      return static_cast<time_units>((time * own + whole_ - 1) / whole_);
+    }
+    return static_cast<time_units>(divided_up(static_cast<uint128>(time) * own, whole_));
+  }
+
+ private:
+  stage_part const* parts_;
+  std::uint32_t pp_;
+  std::uint32_t whole_;
+  std::uint32_t fewer_;
+  std::uint32_t larger_stages_;
+};
 
 /// The work of `batch` copies of a sample, rounded up to whole FLOP after it is divided by `parts`.
 struct batch_work {
@@ -184,6 +332,141 @@ class stage_times {
   std::size_t free_rows_ = 0;  // of the last block
 };
 
-}  // namespace ballast::inline v0::detail
+/// The least size up to which the share memory_quantile of all sizes is; sizes are then in another
+/// order. Expects at least one.
+template <class Size>
+[[nodiscard]] Size memory_quantile_of(layout_problem const& problem, std::vector<Size>& sizes)
+{
+  auto const [share, whole] = problem.memory_quantile;
+  uint128 const wanted =
+      divided_up(static_cast<uint128>(sizes.size()) * static_cast<std::uint64_t>(share),
+                 static_cast<std::uint64_t>(whole));
+  auto const at = sizes.begin() + static_cast<std::ptrdiff_t>(wanted) - 1;
+  std::nth_element(sizes.begin(), at, sizes.end());
+  return *at;
+}
 
-#endif  // BALLAST_PARALLELISM_DETAIL_STAGE_TIMES_HPP
+/// What the fullest GPU of a module holds: the state of its stage, and the activations of the
+/// microbatches that it keeps (joined_unit).
+///
+/// Complexity  microbatch_size(): O(samples) for the first call with a number of samples, then
+///             O(1); the rest O(1) beside it.
+class stage_memory {
+ public:
+  explicit stage_memory(layout_problem const& problem)
+      : problem_(problem),
+        sizes_(problem.modules.size(), std::vector<tokens>(few, unknown)),
+        many_(problem.modules.size()),
+        totals_(problem.modules.size())
+  {
+    std::size_t const modules = problem.modules.size();
+    std::size_t const samples = problem.samples();
+    for (std::size_t module = 0; module < modules; ++module) {
+      totals_[module].push_back(0);
+      for (std::size_t sample = 0; sample < samples; ++sample) {
+        totals_[module].push_back(totals_[module].back() +
+                                  problem.sizes[sample * modules + module]);
+      }
+    }
+  }
+
+  [[nodiscard]] static std::uint32_t stage_layers(module_profile const& module, std::uint32_t pp)
+  {
+    return stage_shares(module, pp).most_layers();
+  }
+
+  /// The size for which memory has to suffice where the global batch is divided into `parts`
+  /// microbatches: the quantile over all drawn ones of ceil(batch / parts) samples.
+  [[nodiscard]] tokens microbatch_size(std::size_t module, std::uint64_t parts)
+  {
+    std::uint64_t const batch = problem_.global_batch;
+    return size_of(module, batch / parts + (batch % parts != 0 ? 1 : 0));
+  }
+
+  /// The fewest parts with which microbatches are no larger than `largest`; 0 if one sample is.
+  /// Complexity  O(log batch) sizes.
+  [[nodiscard]] std::uint64_t least_parts(std::size_t module, tokens largest)
+  {
+    std::uint64_t fitting = 0;
+    std::uint64_t too_many = std::uint64_t{problem_.global_batch} + 1;
+    while (too_many - fitting > 1) {
+      std::uint64_t const samples = fitting + (too_many - fitting) / 2;
+      (size_of(module, samples) <= largest ? fitting : too_many) = samples;
+    }
+    if (fitting == 0) { return 0; }
+    return problem_.global_batch / fitting + (problem_.global_batch % fitting != 0 ? 1 : 0);
+  }
+
+  /// The largest microbatch with which a stage fits, if `held` are held at a time; -1 if none does.
+  [[nodiscard]] tokens largest_size(std::size_t module, std::size_t degree, std::uint32_t pp,
+                                    std::uint64_t held) const
+  {
+    module_memory const& memory = problem_.modules[module].degrees[degree].memory;
+    std::uint32_t const layers = stage_layers(problem_.modules[module], pp);
+    std::uint64_t const state = memory.state(layers);
+    if (state > problem_.memory_bytes) { return -1; }
+    return memory.largest_size(layers, (problem_.memory_bytes - state) / held);
+  }
+
+  /// What a stage holds; 2^64 - 1 where that does not fit. It holds activations `held` times, each
+  /// of one of its virtual stages.
+  [[nodiscard]] std::uint64_t bytes(std::size_t module, std::size_t degree, std::uint32_t pp,
+                                    std::uint64_t held, std::uint64_t parts,
+                                    std::uint32_t virtual_stages = 1)
+  {
+    return bytes_of(module, degree, pp, held, microbatch_size(module, parts), virtual_stages);
+  }
+
+  /// The same, where microbatches are of this size.
+  [[nodiscard]] std::uint64_t bytes_of(std::size_t module, std::size_t degree, std::uint32_t pp,
+                                       std::uint64_t held, tokens size,
+                                       std::uint32_t virtual_stages = 1) const
+  {
+    module_memory const& memory = problem_.modules[module].degrees[degree].memory;
+    std::uint32_t const layers = stage_layers(problem_.modules[module], pp);
+    uint128 const of_stage = memory.activations(layers, size);
+    uint128 const all = divided_up(of_stage, virtual_stages) * held + memory.state(layers);
+    constexpr std::uint64_t most = std::numeric_limits<std::uint64_t>::max();
+    return all < most ? static_cast<std::uint64_t>(all) : most;
+  }
+
+ private:
+  static constexpr tokens unknown = -1;
+  static constexpr std::uint64_t few = 1 << 12;
+
+  /// Of samples that follow each other, so many.
+  [[nodiscard]] tokens size_of(std::size_t module, std::uint64_t samples)
+  {
+    tokens& known = samples < few ? sizes_[module][samples]
+                                  : many_[module].try_emplace(samples, unknown).first->second;
+    if (known == unknown) { known = quantile(module, samples); }
+    return known;
+  }
+
+  [[nodiscard]] tokens quantile(std::size_t module, std::uint64_t batch) const
+  {
+    auto const& totals = totals_[module];
+    std::size_t const samples = totals.size() - 1;
+    std::uint64_t const rounds = batch / samples;
+    std::size_t const rest = batch % samples;
+    std::vector<uint128> drawn(samples);
+    for (std::size_t first = 0; first < samples; ++first) {
+      std::size_t const end = first + rest;
+      std::int64_t const partial = end <= samples
+                                       ? totals[end] - totals[first]
+                                       : totals[samples] - totals[first] + totals[end - samples];
+      drawn[first] = static_cast<uint128>(totals[samples]) * rounds + static_cast<uint128>(partial);
+    }
+    return static_cast<tokens>(
+        std::min(memory_quantile_of(problem_, drawn), static_cast<uint128>(most_size)));
+  }
+
+  static constexpr tokens most_size = std::numeric_limits<tokens>::max() >> 1;
+
+  layout_problem problem_;
+  std::vector<std::vector<tokens>> sizes_;  // of each module, by the samples of a microbatch
+  std::vector<std::unordered_map<std::uint64_t, tokens>> many_;  // the same, from few samples on
+  std::vector<std::vector<tokens>> totals_;  // of each module: sizes of the samples before
+};
+
+}  // namespace ballast::inline v0::detail

@@ -1,20 +1,107 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_PARALLELISM_DETAIL_EXPERTS_REPLICA_SEARCH_HPP
-#define BALLAST_PARALLELISM_DETAIL_EXPERTS_REPLICA_SEARCH_HPP
+#pragma once
 
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/random.hpp>
-#include <ballast/parallelism/detail/experts/busiest_hosts.hpp>
-#include <ballast/parallelism/detail/experts/replica_slots.hpp>
-#include <ballast/parallelism/detail/experts/slot_changes.hpp>
-
+#include <ballast/parallelism/detail/replica_slots.hpp>
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <numeric>
 #include <vector>
+#include <ballast/core/quantities.hpp>
+#include <ballast/core/random.hpp>
+#include <numeric>
 
 namespace ballast::inline v0::detail {
+
+/// Of every expert the largest load of its GPUs, that GPU, and the next load.
+class busiest_hosts {
+ public:
+  explicit busiest_hosts(std::size_t experts) : of_(experts) {}
+
+  /// In time of the slots.
+  void read(replica_slots const& slots)
+  {
+    std::fill(of_.begin(), of_.end(), loads{});
+    for (std::size_t slot = 0; slot < slots.slots(); ++slot) {
+      if (slots.expert_at(slot) == replica_slots::none) { continue; }
+      loads& now = of_[slots.expert_at(slot)];
+      std::int64_t const load = slots.load(slots.gpu_of(slot));
+      if (now.gpu == replica_slots::none || load > now.largest) {
+        now = {load, now.largest, slots.gpu_of(slot)};
+      } else {
+        now.next = std::max(now.next, load);
+      }
+    }
+  }
+
+  /// Of the GPUs of an expert without this one.
+  [[nodiscard]] std::int64_t largest_besides(std::size_t expert, std::size_t gpu) const
+  {
+    return of_[expert].gpu == gpu ? of_[expert].next : of_[expert].largest;
+  }
+
+ private:
+  struct loads {
+    std::int64_t largest = 0;
+    std::int64_t next = 0;
+    std::size_t gpu = replica_slots::none;  ///< with the largest load
+  };
+
+  std::vector<loads> of_;
+};
+
+/// Changes slots, and takes the changes back.
+class slot_changes {
+ public:
+  explicit slot_changes(replica_slots& slots) : slots_(slots) {}
+
+  void swap(std::size_t a, std::size_t b)
+  {
+    slots_.swap(a, b);
+    made_.push_back({a, b, none});
+  }
+  void add(std::size_t slot, std::size_t expert)
+  {
+    slots_.add(slot, expert);
+    made_.push_back({slot, none, none});
+  }
+  void remove(std::size_t slot)
+  {
+    made_.push_back({slot, none, slots_.expert_at(slot)});
+    slots_.remove(slot);
+  }
+
+  /// Changes so far stay.
+  void keep() { made_.clear(); }
+
+  /// Undoes all changes since keep(), the latest first; returns how many.
+  std::size_t take_back()
+  {
+    std::size_t const count = made_.size();
+    for (; !made_.empty(); made_.pop_back()) {
+      change const& last = made_.back();
+      if (last.other != none) {
+        slots_.swap(last.slot, last.other);
+      } else if (last.left == none) {
+        slots_.remove(last.slot);
+      } else {
+        slots_.add(last.slot, last.left);
+      }
+    }
+    return count;
+  }
+
+ private:
+  static constexpr std::size_t none = replica_slots::none;
+
+  struct change {
+    std::size_t slot;
+    std::size_t other;  ///< slot of an exchange, or none
+    std::size_t left;   ///< expert that left the slot, or none where one came
+  };
+
+  replica_slots& slots_;
+  std::vector<change> made_;
+};
 
 /// Makes the busiest GPU less busy, again and again: by an exchange of two replicas, by one replica
 /// less on it, or by one more of an expert that it has, in an empty slot or in place of another
@@ -276,5 +363,3 @@ class replica_search {
 };
 
 }  // namespace ballast::inline v0::detail
-
-#endif  // BALLAST_PARALLELISM_DETAIL_EXPERTS_REPLICA_SEARCH_HPP
