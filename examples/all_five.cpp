@@ -26,7 +26,7 @@
 #include <ballast/pipeline/stage_graph.hpp>
 #include <ballast/runtime/microbatch_scheduler.hpp>
 #include <ballast/runtime/orchestrator.hpp>
-#include <ballast/runtime/phase.hpp>
+#include <ballast/runtime/orchestrated_step.hpp>
 #include <ballast/runtime/pipeline_runner.hpp>
 #include <ballast/text/read_file.hpp>
 #include <ballast/topology/cluster.hpp>

@@ -11,13 +11,7 @@
 #include <ballast/runtime/data/data_pipeline.hpp>
 #include <ballast/runtime/data/data_proxy.hpp>
 #include <ballast/runtime/data/data_setup.hpp>
-#include <ballast/runtime/data/data_source.hpp>
-#include <ballast/runtime/data/data_step.hpp>
 #include <ballast/runtime/data/data_trainer.hpp>
-#include <ballast/runtime/data/data_windows.hpp>
-#include <ballast/runtime/data/even_rounds.hpp>
-#include <ballast/runtime/data/loader_options.hpp>
-#include <ballast/runtime/data/long_rounds.hpp>
 #include <ballast/runtime/data/serve_as_loader.hpp>
 #include <ballast/runtime/data/serve_as_proxy.hpp>
 #include <ballast/text/read_file.hpp>

@@ -9,8 +9,6 @@
 #include <ballast/runtime/microbatch_scheduler.hpp>
 #include <ballast/runtime/online_scheduler.hpp>
 #include <ballast/runtime/scheduled_step.hpp>
-#include <ballast/runtime/scheduler_setup.hpp>
-#include <ballast/runtime/shape_bucket.hpp>
 #include <ballast/text/read_file.hpp>
 #include <ballast/workload/length_trace.hpp>
 #include <ballast/workload/synthetic_lengths.hpp>

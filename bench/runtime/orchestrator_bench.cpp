@@ -9,9 +9,7 @@
 #include <ballast/cost/quadratic_cost.hpp>
 #include <ballast/partition/longest_processing_time.hpp>
 #include <ballast/partition/padded_batches.hpp>
-#include <ballast/runtime/multimodal_samples.hpp>
 #include <ballast/runtime/orchestrated_step.hpp>
-#include <ballast/runtime/phase.hpp>
 #include <ballast/runtime/phase_planner.hpp>
 #include <ballast/topology/bag_layout.hpp>
 #include <ballast/workload/synthetic_lengths.hpp>

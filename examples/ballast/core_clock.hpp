@@ -3,7 +3,7 @@
 #define BALLAST_EXAMPLES_CORE_CLOCK_HPP
 
 #include <ballast/core/result.hpp>
-#include <ballast/runtime/profiler_clock.hpp>
+#include <ballast/runtime/model_profiler.hpp>
 
 #include <time.h>
 

@@ -6,7 +6,7 @@
 #include "layer_part.hpp"
 
 #include <ballast/core/result.hpp>
-#include <ballast/runtime/profiler_clock.hpp>
+#include <ballast/runtime/model_profiler.hpp>
 
 #include <cstddef>
 #include <cstdint>

@@ -17,7 +17,6 @@
 #include <ballast/cost/module_profile.hpp>
 #include <ballast/cost/profile_file.hpp>
 #include <ballast/runtime/model_profiler.hpp>
-#include <ballast/runtime/reprofile.hpp>
 
 #include <fmt/format.h>
 

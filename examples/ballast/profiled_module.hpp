@@ -9,7 +9,6 @@
 #include <ballast/core/result.hpp>
 #include <ballast/cost/flops.hpp>
 #include <ballast/cost/profile_file.hpp>
-#include <ballast/runtime/memory_profiler.hpp>
 #include <ballast/runtime/model_profiler.hpp>
 
 #include <algorithm>

@@ -4,7 +4,7 @@
 
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/random.hpp>
-#include <ballast/runtime/multimodal_samples.hpp>
+#include <ballast/runtime/orchestrated_step.hpp>
 #include <ballast/text/csv.hpp>
 #include <ballast/text/read_file.hpp>
 #include <ballast/workload/length_trace.hpp>

@@ -10,8 +10,7 @@
 #include <ballast/pipeline/simulate.hpp>
 #include <ballast/pipeline/stage_graph.hpp>
 #include <ballast/route/placement.hpp>
-#include <ballast/runtime/pipeline_calls.hpp>
-#include <ballast/runtime/pipeline_gradients.hpp>
+#include <ballast/runtime/pipeline_runner.hpp>
 #include <ballast/runtime/pipeline_setup.hpp>
 #include <ballast/topology/process_grid.hpp>
 

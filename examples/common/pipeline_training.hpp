@@ -9,7 +9,7 @@
 #include <ballast/comm/thread_communicator.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
-#include <ballast/runtime/pipeline_gradients.hpp>
+#include <ballast/runtime/pipeline_setup.hpp>
 #include <ballast/topology/process_grid.hpp>
 
 #include <algorithm>

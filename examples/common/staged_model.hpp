@@ -15,7 +15,7 @@
 #include <ballast/route/sharded_packs.hpp>
 #include <ballast/route/ulysses.hpp>
 #include <ballast/runtime/orchestrated_step.hpp>
-#include <ballast/runtime/pipeline_calls.hpp>
+#include <ballast/runtime/pipeline_runner.hpp>
 #include <ballast/runtime/pipeline_setup.hpp>
 #include <ballast/topology/bag_layout.hpp>
 #include <ballast/topology/device_groups.hpp>

@@ -9,48 +9,26 @@
 // IWYU pragma: begin_exports
 #include <ballast/runtime/adaptive_correction.hpp>
 #include <ballast/runtime/agreed_clock.hpp>
-#include <ballast/runtime/data/data_batch.hpp>
-#include <ballast/runtime/data/data_deal.hpp>
+#include <ballast/runtime/data/data_setup.hpp>
 #include <ballast/runtime/data/data_pipeline.hpp>
 #include <ballast/runtime/data/data_proxy.hpp>
-#include <ballast/runtime/data/data_setup.hpp>
-#include <ballast/runtime/data/data_source.hpp>
-#include <ballast/runtime/data/data_step.hpp>
 #include <ballast/runtime/data/data_trainer.hpp>
-#include <ballast/runtime/data/data_windows.hpp>
-#include <ballast/runtime/data/even_rounds.hpp>
-#include <ballast/runtime/data/loader_options.hpp>
-#include <ballast/runtime/data/long_rounds.hpp>
 #include <ballast/runtime/data/producer_count.hpp>
 #include <ballast/runtime/data/serve_as_loader.hpp>
 #include <ballast/runtime/data/serve_as_proxy.hpp>
-#include <ballast/runtime/data/window_problem.hpp>
 #include <ballast/runtime/grid_balancer.hpp>
-#include <ballast/runtime/grid_planner.hpp>
-#include <ballast/runtime/grid_step_options.hpp>
-#include <ballast/runtime/measure_links.hpp>
-#include <ballast/runtime/memory_profiler.hpp>
-#include <ballast/runtime/microbatch_scheduler.hpp>
 #include <ballast/runtime/model_profiler.hpp>
-#include <ballast/runtime/multimodal_samples.hpp>
-#include <ballast/runtime/online_scheduler.hpp>
+#include <ballast/runtime/microbatch_scheduler.hpp>
 #include <ballast/runtime/orchestrated_step.hpp>
+#include <ballast/runtime/online_scheduler.hpp>
 #include <ballast/runtime/orchestrator.hpp>
-#include <ballast/runtime/phase.hpp>
 #include <ballast/runtime/phase_planner.hpp>
-#include <ballast/runtime/pipeline_calls.hpp>
-#include <ballast/runtime/pipeline_gradients.hpp>
-#include <ballast/runtime/pipeline_measurement.hpp>
 #include <ballast/runtime/pipeline_runner.hpp>
 #include <ballast/runtime/pipeline_setup.hpp>
-#include <ballast/runtime/profiler_clock.hpp>
-#include <ballast/runtime/reprofile.hpp>
+#include <ballast/runtime/pipeline_measurement.hpp>
 #include <ballast/runtime/schedule_layout.hpp>
 #include <ballast/runtime/scheduled_step.hpp>
-#include <ballast/runtime/scheduler_setup.hpp>
-#include <ballast/runtime/shape_bucket.hpp>
 #include <ballast/runtime/step_balancer.hpp>
-#include <ballast/runtime/step_options.hpp>
 // IWYU pragma: end_exports
 
 #endif  // BALLAST_RUNTIME_HPP

@@ -8,7 +8,6 @@
 #include <ballast/core/result.hpp>
 #include <ballast/cost/profile_file.hpp>
 #include <ballast/runtime/model_profiler.hpp>
-#include <ballast/runtime/profiler_clock.hpp>
 
 #include <chrono>
 #include <string>

@@ -12,8 +12,6 @@
 #include <ballast/core/result.hpp>
 #include <ballast/runtime/data/data_pipeline.hpp>
 #include <ballast/runtime/data/data_setup.hpp>
-#include <ballast/runtime/data/data_source.hpp>
-#include <ballast/runtime/data/loader_options.hpp>
 #include <ballast/runtime/data/serve_as_loader.hpp>
 
 #include <mpi.h>

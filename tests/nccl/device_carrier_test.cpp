@@ -21,9 +21,8 @@
 #include <ballast/partition/longest_processing_time.hpp>
 #include <ballast/route/route.hpp>
 #include <ballast/route/row_array.hpp>
-#include <ballast/runtime/multimodal_samples.hpp>
+#include <ballast/runtime/orchestrated_step.hpp>
 #include <ballast/runtime/orchestrator.hpp>
-#include <ballast/runtime/phase.hpp>
 #include <ballast/topology/bag_layout.hpp>
 
 #include <algorithm>

@@ -13,7 +13,6 @@
 #include <ballast/route/row_array.hpp>
 #include <ballast/runtime/step_balancer.cuh>
 #include <ballast/runtime/step_balancer.hpp>
-#include <ballast/runtime/step_options.hpp>
 #include <ballast/topology/bag_layout.hpp>
 #include <ballast/topology/cluster.hpp>
 

@@ -11,7 +11,6 @@
 #include <ballast/core/random.hpp>
 #include <ballast/gpu/device_memory.hpp>
 #include <ballast/gpu/nccl_communicator.hpp>
-#include <ballast/runtime/pipeline_calls.hpp>
 #include <ballast/runtime/pipeline_runner.hpp>
 #include <ballast/runtime/pipeline_setup.hpp>
 

@@ -13,7 +13,7 @@
 #include <ballast/partition/padded_batches.hpp>
 #include <ballast/route/row_array.hpp>
 #include <ballast/runtime/orchestrator.hpp>
-#include <ballast/runtime/phase.hpp>
+#include <ballast/runtime/orchestrated_step.hpp>
 #include <ballast/topology/bag_layout.hpp>
 
 namespace {

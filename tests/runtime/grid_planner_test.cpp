@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ballast/runtime/grid_planner.hpp>  // first: proves it is self-contained
+#include <ballast/runtime/grid_balancer.hpp>  // first: proves it is self-contained
 
 #include "../support/counted_allocations.hpp"
 
@@ -11,7 +11,6 @@
 #include <ballast/cost/cost_literal.hpp>
 #include <ballast/partition/grid/partition_grid.hpp>
 #include <ballast/partition/grid/refine_grid.hpp>
-#include <ballast/runtime/grid_balancer.hpp>
 #include <ballast/runtime/online_scheduler.hpp>
 #include <ballast/topology/bag_layout.hpp>
 

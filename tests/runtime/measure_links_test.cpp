@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ballast/runtime/measure_links.hpp>
+#include <ballast/runtime/agreed_clock.hpp>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -2,7 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <ballast/cost/module_profile.hpp>
-#include <ballast/runtime/memory_profiler.hpp>
+#include <ballast/runtime/model_profiler.hpp>
 
 #include <array>
 #include <cstdint>

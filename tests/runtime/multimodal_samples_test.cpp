@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ballast/runtime/multimodal_samples.hpp>
+#include <ballast/runtime/orchestrated_step.hpp>
 
 #include "../support/counted_allocations.hpp"
 

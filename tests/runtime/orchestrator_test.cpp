@@ -20,8 +20,7 @@
 #include <ballast/partition/refine.hpp>
 #include <ballast/route/placement.hpp>
 #include <ballast/route/row_array.hpp>
-#include <ballast/runtime/multimodal_samples.hpp>
-#include <ballast/runtime/phase.hpp>
+#include <ballast/runtime/orchestrated_step.hpp>
 #include <ballast/sharding/sharding_cost.hpp>
 #include <ballast/topology/bag_layout.hpp>
 #include <ballast/topology/cluster.hpp>

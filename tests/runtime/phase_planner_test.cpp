@@ -21,9 +21,7 @@
 #include <ballast/partition/partition.hpp>
 #include <ballast/route/placement.hpp>
 #include <ballast/route/route_plan.hpp>
-#include <ballast/runtime/multimodal_samples.hpp>
 #include <ballast/runtime/orchestrated_step.hpp>
-#include <ballast/runtime/phase.hpp>
 #include <ballast/sharding/hybrid_sharding.hpp>
 #include <ballast/sharding/sharding_cost.hpp>
 #include <ballast/topology/bag_layout.hpp>

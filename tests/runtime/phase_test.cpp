@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ballast/runtime/phase.hpp>
+#include <ballast/runtime/orchestrated_step.hpp>
 
 #include <gtest/gtest.h>
 #include <ballast/core/quantities.hpp>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ballast/runtime/pipeline_calls.hpp>
+#include <ballast/runtime/pipeline_runner.hpp>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ballast/runtime/pipeline_gradients.hpp>
+#include <ballast/runtime/pipeline_setup.hpp>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

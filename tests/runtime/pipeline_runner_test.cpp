@@ -12,7 +12,7 @@
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/random.hpp>
 #include <ballast/core/result.hpp>
-#include <ballast/runtime/pipeline_gradients.hpp>
+#include <ballast/runtime/pipeline_setup.hpp>
 
 #include <algorithm>
 #include <chrono>

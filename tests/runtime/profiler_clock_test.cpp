@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
-#include <ballast/runtime/profiler_clock.hpp>
+#include <ballast/runtime/model_profiler.hpp>
 
 #include "fake_clock.hpp"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <ballast/runtime/reprofile.hpp>
+#include <ballast/runtime/model_profiler.hpp>
 
 #include <functional>
 #include <string>

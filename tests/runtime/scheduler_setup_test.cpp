@@ -1,4 +1,4 @@
-#include <ballast/runtime/scheduler_setup.hpp>  // first: proves it is self-contained
+#include <ballast/runtime/scheduled_step.hpp>  // first: proves it is self-contained
 
 #include "scheduled_steps.hpp"
 

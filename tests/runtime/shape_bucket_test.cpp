@@ -1,4 +1,4 @@
-#include <ballast/runtime/shape_bucket.hpp>  // first: proves it is self-contained
+#include <ballast/runtime/scheduled_step.hpp>  // first: proves it is self-contained
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ballast/runtime/step_options.hpp>  // first: proves it is self-contained
+#include <ballast/runtime/step_balancer.hpp>  // first: proves it is self-contained
 
 #include <gtest/gtest.h>
 

@@ -13,8 +13,7 @@
 #include <ballast/core/random.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/pipeline.hpp>
-#include <ballast/runtime/data/even_rounds.hpp>
-#include <ballast/runtime/data/long_rounds.hpp>
+#include <ballast/runtime/data/data_setup.hpp>
 #include <ballast/runtime/microbatch_scheduler.hpp>
 
 #include <algorithm>

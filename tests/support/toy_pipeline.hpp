@@ -8,8 +8,6 @@
 #include <ballast/pipeline/schedule_policies.hpp>
 #include <ballast/pipeline/stage_graph.hpp>
 #include <ballast/route/unit_plan.hpp>
-#include <ballast/runtime/pipeline_calls.hpp>
-#include <ballast/runtime/pipeline_gradients.hpp>
 #include <ballast/runtime/pipeline_runner.hpp>
 #include <ballast/runtime/pipeline_setup.hpp>
 #include <ballast/topology/process_grid.hpp>

@@ -6,7 +6,7 @@
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/cost/flops.hpp>
-#include <ballast/runtime/shape_bucket.hpp>
+#include <ballast/runtime/scheduled_step.hpp>
 #include <ballast/text/decimal.hpp>
 #include <ballast/workload/sample_batch.hpp>
 

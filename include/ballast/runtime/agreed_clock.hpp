@@ -1,20 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_RUNTIME_AGREED_CLOCK_HPP
-#define BALLAST_RUNTIME_AGREED_CLOCK_HPP
+#pragma once
 
 #include <ballast/comm/communicator.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/core/random.hpp>
-#include <ballast/runtime/detail/gather_alike.hpp>
 #include <ballast/runtime/detail/plan_together.hpp>
-#include <ballast/runtime/detail/thrown_text.hpp>
+#include <ballast/runtime/detail/work_thread.hpp>
 #include <ballast/runtime/model_profiler.hpp>
-#include <ballast/runtime/profiler_clock.hpp>
-
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <ballast/comm/gather_samples.hpp>
+#include <ballast/core/contract.hpp>
+#include <ballast/core/quantities.hpp>
+#include <ballast/topology/cluster.hpp>
+#include <chrono>
+#include <cstring>
+#include <limits>
+#include <optional>
+#include <vector>
 
 namespace ballast::inline v0 {
 
@@ -102,6 +107,161 @@ class agreed_clock {
   std::uint64_t about_ = 0;
 };
 
-}  // namespace ballast::inline v0
+/// What a message takes, by its size, between two ranks of a node and of two nodes.
+///
+/// Shapes      bytes[sizes]; seconds of each size, or none where there is no such pair.
+struct measured_links {
+  std::vector<std::size_t> bytes;
+  std::vector<double> within_node;
+  std::vector<double> between_nodes;
 
-#endif  // BALLAST_RUNTIME_AGREED_CLOCK_HPP
+  /// The cluster with these bandwidths and this latency; what was not measured stays.
+  ///
+  /// Bandwidth is that of the bytes by which the largest message is larger than the smallest;
+  /// latency what the smallest takes beside its bytes, on the slower kind of links.
+  [[nodiscard]] cluster apply_to(cluster machines) const
+  {
+    std::optional<double> latency;
+    auto const fit = [&](std::vector<double> const& seconds, double& bytes_per_second) {
+      if (seconds.empty()) { return; }
+      double const slope =
+          (seconds.back() - seconds.front()) / static_cast<double>(bytes.back() - bytes.front());
+      if (slope > 0) { bytes_per_second = 1 / slope; }
+      double const alone =
+          seconds.front() - static_cast<double>(bytes.front()) * std::max(slope, 0.0);
+      latency = std::max(latency.value_or(0), alone);
+    };
+    fit(within_node, machines.within_node_bytes_per_second);
+    fit(between_nodes, machines.between_nodes_bytes_per_second);
+    if (latency) { machines.latency_seconds = *latency; }
+    return machines;
+  }
+};
+
+/// The sizes of the messages that are timed, and how often.
+struct measure_links_options {
+  std::vector<std::size_t> bytes = {1024, 65'536, 1'048'576, 16'777'216};  ///< increasing
+  int repeats = 5;  ///< of which the shortest counts
+};
+
+namespace detail {
+
+/// The rank that a rank exchanges messages with; itself if there is none.
+[[nodiscard]] inline std::size_t link_partner(node_sizes const& nodes, std::size_t rank,
+                                              bool same_node)
+{
+  std::size_t const node = to_index(nodes.node_of(to_id<rank_id>(rank)));
+  auto const is_on = [&](std::size_t other, std::size_t at) {
+    return other < nodes.gpus() && to_index(nodes.node_of(to_id<rank_id>(other))) == at;
+  };
+  std::size_t first = rank;
+  while (first > 0 && is_on(first - 1, node)) { --first; }
+  std::size_t const local = rank - first;
+  if (same_node) {
+    std::size_t const partner = local % 2 == 0 ? rank + 1 : rank - 1;
+    return is_on(partner, node) ? partner : rank;
+  }
+  std::size_t const other = node % 2 == 0 ? node + 1 : node - 1;
+  for (std::size_t each = 0, seen = 0; each < nodes.gpus(); ++each) {
+    if (is_on(each, other) && seen++ == local) { return each; }
+  }
+  return rank;
+}
+
+/// The shortest half of a message there and back, in seconds.
+template <class C>
+[[nodiscard]] result<double> time_link(C& comm, std::size_t partner, std::span<std::byte> memory,
+                                       int repeats)
+{
+  bool const begins = to_index(comm.rank()) < partner;
+  auto const peer = to_id<rank_id>(partner);
+  auto const end = [&comm](result<transfer_id> const& begun) -> result<void> {
+    if (!begun) { return tl::unexpected(begun.error()); }
+    if (auto started = comm.start(); !started) { return started; }
+    auto done = comm.wait_for(*begun);
+    if (!done && done.error().code != error_code::mismatch) { (void)comm.cancel(*begun); }
+    return done;
+  };
+  double shortest = std::numeric_limits<double>::infinity();
+  for (int turn = 0; turn <= repeats; ++turn) {  // the first connects
+    auto const start = std::chrono::steady_clock::now();
+    for (bool const sends : {begins, !begins}) {
+      auto done = end(sends ? comm.send(memory, peer) : comm.receive(memory, peer));
+      if (!done) { return tl::unexpected(done.error()); }
+    }
+    std::chrono::duration<double> const took = std::chrono::steady_clock::now() - start;
+    if (turn > 0) { shortest = std::min(shortest, took.count() / 2); }
+  }
+  return shortest;
+}
+
+}  // namespace detail
+
+/// Measures how long messages take inside a node and between nodes: neighbours send each other
+/// messages there and back, all pairs at once, as they do in training. The median of all pairs
+/// counts, so all ranks have the same numbers.
+///
+///     auto const machines = measure_links(comm, nodes).value().apply_to(cluster);
+///
+/// Expects     a rank for each GPU of the nodes; at least two sizes, increasing; repeats >= 1.
+///             Every rank calls it.
+/// Errors      mismatch, on every rank, before anything is timed: nodes or options differ. Those of
+///             the communicator.
+/// Complexity  (repeats + 1) x sizes messages there and back, of two kinds.
+template <class C>
+  requires communicator<C> && point_to_point<C>
+[[nodiscard]] result<measured_links> measure_links(C& comm, node_sizes const& nodes,
+                                                   measure_links_options const& options = {})
+{
+  BALLAST_EXPECTS(comm.size() == nodes.gpus(), "nodes of ", detail::counted(nodes.gpus(), "GPU"),
+                  " were given a communicator of ", comm.size());
+  BALLAST_EXPECTS(options.bytes.size() >= 2 && options.bytes.front() < options.bytes.back() &&
+                      std::is_sorted(options.bytes.begin(), options.bytes.end()),
+                  "links are measured with at least two sizes, which increase");
+  BALLAST_EXPECTS(options.repeats >= 1, "links are measured ",
+                  detail::counted(options.repeats, "time"));
+  digest all_have;
+  all_have.add(detail::span_of(options.bytes)).add(static_cast<std::uint64_t>(options.repeats));
+  for (std::size_t gpu = 0; gpu < nodes.gpus(); ++gpu) {
+    all_have.add(to_index(nodes.node_of(to_id<rank_id>(gpu))));
+  }
+  if (auto same = agree(comm, all_have.value(), "the nodes, sizes or repeats"); !same) {
+    return tl::unexpected(same.error());
+  }
+  measured_links found;
+  found.bytes = options.bytes;
+  std::size_t const own = to_index(comm.rank());
+  for (bool const same_node : {true, false}) {
+    std::size_t const partner = detail::link_partner(nodes, own, same_node);
+    auto& seconds = same_node ? found.within_node : found.between_nodes;
+    for (std::size_t const bytes : options.bytes) {
+      double time = 0;  // none
+      std::size_t const word = sizeof(time);
+      if (partner != own) {
+        auto const memory = comm.scratch(bytes);
+        std::memset(memory.data(), 0, bytes);
+        auto const timed = detail::time_link(comm, partner, memory.first(bytes), options.repeats);
+        if (!timed) { return tl::unexpected(timed.error()); }
+        time = *timed;
+      }
+      auto const memory = comm.scratch(word * (comm.size() + 1));
+      std::memcpy(memory.data(), &time, word);
+      auto const all = memory.subspan(word, word * comm.size());
+      if (auto done = comm.all_gather(memory.first(word), all); !done) {
+        return tl::unexpected(done.error());
+      }
+      if (auto done = comm.wait(); !done) { return tl::unexpected(done.error()); }
+      std::vector<double> times;
+      for (std::size_t rank = 0; rank < comm.size(); ++rank) {
+        std::memcpy(&time, &all[rank * word], word);
+        if (time > 0) { times.push_back(time); }
+      }
+      if (times.empty()) { continue; }
+      std::sort(times.begin(), times.end());
+      seconds.push_back(times[times.size() / 2]);
+    }
+  }
+  return found;
+}
+
+}  // namespace ballast::inline v0

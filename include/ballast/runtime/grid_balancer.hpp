@@ -1,34 +1,299 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_RUNTIME_GRID_BALANCER_HPP
-#define BALLAST_RUNTIME_GRID_BALANCER_HPP
+#pragma once
 
-#include <ballast/comm/communicator.hpp>
-#include <ballast/core/contract.hpp>
 #include <ballast/core/quantities.hpp>
-#include <ballast/core/random.hpp>
-#include <ballast/core/result.hpp>
 #include <ballast/partition/grid/grid_plan.hpp>
-#include <ballast/route/head_array.hpp>
-#include <ballast/route/placement.hpp>
-#include <ballast/route/route.hpp>
-#include <ballast/route/route_plan.hpp>
-#include <ballast/route/row_array.hpp>
-#include <ballast/route/ulysses.hpp>
-#include <ballast/runtime/detail/bag_steps.hpp>
-#include <ballast/runtime/detail/grid_of_samples.hpp>
-#include <ballast/runtime/detail/slot_routes.hpp>
-#include <ballast/runtime/grid_step_options.hpp>
-#include <ballast/topology/bag_layout.hpp>
-
-#include <algorithm>
-#include <concepts>
+#include <ballast/partition/padded/padded_lengths.hpp>
+#include <ballast/runtime/step_balancer.hpp>
 #include <cstddef>
 #include <cstdint>
+#include <ballast/core/result.hpp>
+#include <ballast/core/workspace.hpp>
+#include <ballast/partition/grid/partition_grid.hpp>
+#include <ballast/partition/padded/pad_grid.hpp>
+#include <ballast/core/contract.hpp>
+#include <concepts>
 #include <span>
 #include <utility>
 #include <vector>
+#include <ballast/core/jagged.hpp>
+#include <ballast/route/placement.hpp>
+#include <ballast/route/route_plan.hpp>
+#include <ballast/route/ulysses.hpp>
+#include <ballast/runtime/detail/bag_steps.hpp>
+#include <ballast/topology/bag_layout.hpp>
+#include <ballast/comm/communicator.hpp>
+#include <ballast/core/random.hpp>
+#include <ballast/route/head_array.hpp>
+#include <ballast/route/route.hpp>
+#include <ballast/route/row_array.hpp>
+#include <algorithm>
+#include <ballast/runtime/scheduled_step.hpp>
+#include <array>
+#include <cstring>
+#include <functional>
+#include <limits>
 
 namespace ballast::inline v0 {
+
+/// What a job that accumulates gradients says of its steps, once: the same on every rank.
+///
+///     grid_step_options<document>{.grid = {.most_weight = 16'384, .weight_multiple = 2 * cp},
+///                                 .length_of = [](document const& d) { return d.length(); },
+///                                 .loss_tokens_of = [](document const& d) { return d.answer; }}
+///
+/// The functions are pure, and null where there is nothing to say.
+template <class Sample = tokens>
+struct grid_step_options {
+  /// Caps, counts and the rest, for cells of bags: where bags have several GPUs, a cap is that of a
+  /// whole bag. The arrays by sample are filled from the functions below.
+  grid_options grid = {};
+  /// How many tokens a bag splits; a sample that is a number is its own length.
+  tokens (*length_of)(Sample const&) = detail::own_length<Sample>();
+  /// What counts against the cap; null: the length.
+  std::int64_t (*weight_of)(Sample const&) = nullptr;
+  /// Where cells are padded batches, the lengths that they pad; null: the length, of the source.
+  padded_lengths (*padded_lengths_of)(Sample const&) = nullptr;
+  /// How many of its tokens have a loss, as those of an answer; null: all.
+  tokens (*loss_tokens_of)(Sample const&) = nullptr;
+  /// Samples with the same key stay in one cell, as the answers to one prompt.
+  std::int64_t (*together)(Sample const&) = nullptr;
+  /// All samples of a slot have one key.
+  std::int64_t (*kind_of)(Sample const&) = nullptr;
+  /// Whether, of plans that are equally good, one that moves little is taken.
+  bool homes = false;
+  /// Query heads of the model, for to_heads and to_tokens; 0: they are not called.
+  std::uint32_t query_heads = 0;
+  /// Key-value heads of the model, if groups of its attention stay whole (head_split); 0: not.
+  std::uint32_t kv_heads = 0;
+  /// GPUs of each rank, where ranks are processes that have several: bags are laid out over the
+  /// GPUs, rank 0's first. More than 1 takes no homes, since a rank is home to all bags on its
+  /// GPUs.
+  std::uint32_t gpus_per_rank = 1;
+  /// The most samples that a rank reads in a step.
+  std::size_t most_samples = 256;
+};
+
+namespace detail {
+
+/// What plans the cells of a step: a grid policy by costs of samples, or `pad_grid` by costs of
+/// padded lengths, where cells are padded batches.
+template <class Policy, class Cost, class Sample>
+concept cell_planner = (grid_policy<Policy> && integer_function<Cost, Sample const&>) ||
+                       (std::same_as<Policy, padded_grid_options> && padded_cost<Cost>);
+
+/// Calls partition_grid_into, or pad_grid, with what the functions of the options say of each
+/// sample.
+template <class Sample>
+class grid_of_samples {
+ public:
+  /// Shapes      home[n], or empty.
+  /// Complexity  that of partition_grid_into; no allocation after a step as large.
+  template <grid_policy Policy, class Cost>
+  [[nodiscard]] result<void> operator()(grid_plan& plan, workspace& memory,
+                                        std::span<Sample const> samples, std::size_t ranks,
+                                        grid_step_options<Sample> const& options,
+                                        std::span<rank_id const> home, Policy const& policy,
+                                        Cost const& cost)
+  {
+    read_into(groups_, samples, options.together);
+    read_into(kinds_, samples, options.kind_of);
+    grid_options grid = options.grid;
+    grid.together = groups_;
+    grid.kinds = kinds_;
+    grid.home = home;
+    return partition_grid_into(plan, memory, samples, ranks, grid, policy, cost,
+                               weight_of(options));
+  }
+
+  /// The same in padded batches: loads and what fills a cell are its number of samples times that
+  /// of one of the longest lengths.
+  ///
+  /// Errors      those of pad_grid; out_of_range: the options ask for what it does not plan.
+  template <padded_cost Cost>
+  [[nodiscard]] result<void> operator()(grid_plan& plan, workspace& /*memory*/,
+                                        std::span<Sample const> samples, std::size_t ranks,
+                                        grid_step_options<Sample> const& options,
+                                        std::span<rank_id const> home, padded_grid_options padded,
+                                        Cost const& cost)
+  {
+    if (options.together != nullptr || options.kind_of != nullptr || !home.empty() ||
+        asks_for_more(options.grid)) {
+      return fail(
+          error_code::out_of_range, 0,
+          "padded batches know no grid, together, kind_of or homes; give "
+          "padded_grid_options the number of microbatches and the cap, and leave these out");
+    }
+    lengths_.clear();
+    for (Sample const& sample : samples) {
+      lengths_.push_back(options.padded_lengths_of != nullptr
+                             ? options.padded_lengths_of(sample)
+                             : padded_lengths{options.length_of(sample), 0});
+    }
+    padded.ranks = ranks;
+    auto const tokens_of = [](tokens source, tokens target) { return source + target; };
+    auto found = pad_grid(lengths_, padded, cost, tokens_of);
+    if (!found) { return tl::unexpected(std::move(found).error()); }
+    plan = {};
+    plan.makespan = found->makespan;
+    plan.lower_bound = found->lower_bound;
+    plan.ranks = ranks;
+    plan.microbatches = padded.microbatches;
+    plan.owner = std::move(found->owner);
+    plan.loads = std::move(found->loads);
+    plan.samples = std::move(found->samples);
+    for (std::size_t sample = 0; sample < samples.size(); ++sample) {
+      plan.costs.push_back(cost(lengths_[sample].source, lengths_[sample].target));
+      plan.weights.push_back(weight_of(options)(samples[sample]));
+    }
+    for (std::size_t cell = 0; cell < plan.loads.size(); ++cell) {
+      padded_lengths const longest = found->longest[cell];
+      plan.filled.push_back(static_cast<tokens>(plan.samples[to_id<cell_id>(cell)].size()) *
+                            tokens_of(longest.source, longest.target));
+    }
+    return {};
+  }
+
+  [[nodiscard]] static auto weight_of(grid_step_options<Sample> const& options)
+      -> std::int64_t (*)(Sample const&)
+  {
+    return options.weight_of != nullptr ? options.weight_of : options.length_of;
+  }
+
+ private:
+  [[nodiscard]] static bool asks_for_more(grid_options const& grid)
+  {
+    constexpr grid_options none;
+    return grid.microbatches || grid.multiple_of != none.multiple_of ||
+           grid.most_weight != none.most_weight || !grid.most_weights.empty() ||
+           grid.weight_multiple != none.weight_multiple || grid.counts != none.counts ||
+           grid.meet != none.meet || grid.fill_cells;
+  }
+
+  std::vector<std::int64_t> groups_;
+  std::vector<std::int64_t> kinds_;
+  std::vector<padded_lengths> lengths_;
+};
+
+/// Why a grid that was planned ahead is not one of these samples, if so.
+template <class Sample>
+[[nodiscard]] result<void> check_planned_ahead(grid_plan const& plan,
+                                               std::span<Sample const> samples, std::size_t ranks,
+                                               grid_step_options<Sample> const& options)
+{
+  if (plan.ranks != ranks || plan.owner.size() != samples.size()) {
+    return fail(error_code::mismatch, 0, "the grid was planned ahead for ",
+                counted(plan.owner.size(), "sample"), " on ", counted(plan.ranks, "rank"),
+                ", and all ranks have read ", samples.size(), " for ", counted(ranks, "bag"),
+                "; plan it for what all ranks will have read, and for a rank of each bag");
+  }
+  auto const weight_of = grid_of_samples<Sample>::weight_of(options);
+  std::int64_t const multiple = options.grid.weight_multiple;
+  for (std::size_t sample = 0; sample < samples.size(); ++sample) {
+    std::int64_t const weight = weight_of(samples[sample]);
+    std::int64_t const planned = plan.weights[sample];
+    if (weight < 0 || weight > planned || planned - weight >= multiple) {
+      return fail(error_code::mismatch, sample, "the grid was planned ahead for a sample ", sample,
+                  " of weight ", planned, ", and the one that was read has ", weight,
+                  "; plan it for the samples of rank 0, then those of rank 1, and so on");
+    }
+  }
+  return {};
+}
+
+/// What a rank sends and receives for a slot, and the heads of the bag of each of its GPUs.
+struct slot_route {
+  route_plan to_compute;
+  std::vector<ulysses_plan> heads;
+};
+
+/// The routes of a grid plan whose ranks are bags: of each slot, from the arrays that hold all
+/// samples as they were read to arrays that hold those of the slot alone.
+class slot_routes {
+ public:
+  /// Expects     bags of one size, which take samples of these lengths; lengths[n], source[n].
+  /// Complexity  O(samples + pieces + K ranks); no allocation after a step as large.
+  void assign(grid_plan const& plan, bag_layout const& bags, std::span<tokens const> lengths,
+              std::span<rank_id const> source, rank_gpus gpus, std::uint32_t query_heads,
+              std::uint32_t kv_heads)
+  {
+    place_into(read_, lengths, source, bags.gpus() / gpus.each);
+    if (slots_.size() < plan.microbatches) { slots_.resize(plan.microbatches); }
+    by_slot_.fill(plan.microbatches, [&](auto const& visit) {
+      for (std::size_t sample = 0; sample < lengths.size(); ++sample) {
+        visit(to_index(plan.owner[sample]) / plan.ranks, to_id<sample_id>(sample));
+      }
+    });
+    for (std::size_t slot = 0; slot < plan.microbatches; ++slot) {
+      parts_.clear();
+      slot_lengths_.clear();
+      owners_.clear();
+      for (sample_id const sample : by_slot_[slot]) {
+        tokens const length = lengths[to_index(sample)];
+        parts_.push_back({sample, 0, length});
+        slot_lengths_.push_back(length);
+        owners_.push_back(to_id<bag_id>(to_index(plan.owner[sample]) % plan.ranks));
+      }
+      place_parts_into(slot_read_, read_, span_of(parts_));
+      place_into(slot_computed_, span_of(slot_lengths_), span_of(owners_), bags);
+      placement const& there = gpus.over_ranks(slot_computed_, slot_joined_);
+      plan_route_into(slots_[slot].to_compute, slot_read_, there, gpus.rank);
+      slots_[slot].heads.resize(gpus.each);
+      for (std::uint32_t local = 0; local < gpus.each; ++local) {
+        bag_id const bag = bags.bag_of(gpus[local]);
+        slots_[slot].heads[local].assign(lengths,
+                                         plan.microbatch(to_id<rank_id>(to_index(bag)), slot),
+                                         bags[bag].gpus, query_heads, kv_heads);
+      }
+    }
+  }
+
+  [[nodiscard]] slot_route const& operator[](std::size_t slot) const { return slots_[slot]; }
+  [[nodiscard]] placement const& as_read() const noexcept { return read_; }
+
+ private:
+  placement read_;
+  placement slot_read_;
+  placement slot_computed_;
+  placement slot_joined_;
+  std::vector<slot_route> slots_;  // as many as any step had
+  jagged<std::size_t, sample_id> by_slot_;
+  std::vector<sample_part> parts_;
+  std::vector<tokens> slot_lengths_;
+  std::vector<bag_id> owners_;
+};
+
+/// Why these bags cannot be the ranks of a grid, if so.
+[[nodiscard]] inline result<void> check_equal_bags(bag_layout const& bags)
+{
+  for (std::size_t bag = 0; bag < bags.size(); ++bag) {
+    if (bags[to_id<bag_id>(bag)].gpus != bags[bag_id{0}].gpus ||
+        bags.speeds()[bag] != bags.speeds()[0]) {
+      return fail(error_code::out_of_range, bag, "bag ", bag,
+                  " is not as large and as fast as bag 0, and the ranks of a grid are equal; use "
+                  "bags of one kind");
+    }
+  }
+  return {};
+}
+
+/// Why a sample cannot be routed, if so.
+[[nodiscard]] inline result<void> check_routed_sample(std::size_t sample, tokens length,
+                                                      bag_layout const& bags)
+{
+  if (length < 0 || length > longest_sample) {
+    return fail(error_code::out_of_range, sample, "sample ", sample, " has a length of ", length,
+                ", which is not from 0 to ", longest_sample, "; correct it");
+  }
+  if (!bags.takes(bag_id{0}, length)) {
+    return fail(error_code::infeasible, sample, "sample ", sample, " of ", counted(length, "token"),
+                " is shorter than a bag, which has ", counted(bags[bag_id{0}].gpus, "GPU"),
+                "; use smaller bags, or leave it out");
+  }
+  return {};
+}
+
+}  // namespace detail
 
 /// What `step_balancer` is for trainers that compute a step at once, for those that accumulate
 /// gradients over several microbatches: it plans them all, and moves those of one slot at a time.
@@ -288,6 +553,100 @@ class grid_balancer : public detail::bag_steps<Communicator, Sample, grid_step_o
   detail::slot_routes slots_;
 };
 
-}  // namespace ballast::inline v0
+namespace detail {
 
-#endif  // BALLAST_RUNTIME_GRID_BALANCER_HPP
+/// How many sizes make a sample that an online_scheduler can be given; 0: it is none.
+template <class Sample>
+inline constexpr std::size_t sizes_of_sample = 0;
+template <>
+inline constexpr std::size_t sizes_of_sample<tokens> = 1;
+template <std::size_t D>
+inline constexpr std::size_t sizes_of_sample<std::array<tokens, D>> = D;
+
+}  // namespace detail
+
+/// Plans grids for an `online_scheduler`, which has the next step's ready when the present one
+/// ends; `grid_balancer` carries it out.
+///
+///     online_scheduler next(grid_planner(ranks, cost, refine_grid{}, options));
+///     next.submit(lengths_of_all_ranks(0));
+///     for (std::size_t step = 0;; ++step) {
+///       auto const grid = next.take();
+///       next.submit(lengths_of_all_ranks(step + 1));
+///       if (auto planned = balancer.plan(read, grid); !planned) ...
+///
+/// Shapes      sizes[samples], or [samples x D] where Sample is std::array<tokens, D>: those that
+///             rank 0 will have read, then those of rank 1, and so on. factors[shape_buckets] by
+///             the length of a sample, or empty.
+/// Expects     options are those of the grid_balancer, without homes, since nobody has read the
+///             samples yet; `ranks` is its number of bags. length_of is given unless samples are
+///             numbers, and functions of the options and cost may be called by another thread.
+/// Ensures     (1) the plan is that of partition_grid, with each cost times the factor of its
+///                 sample's length
+///             (2) with a plan that has seen a step as large, nothing is allocated
+/// Errors      out_of_range: sizes are no whole number of samples, factors are of another number, a
+///             length with a factor is out of range; those of partition_grid_into.
+/// Complexity  that of partition_grid_into.
+template <class Cost, grid_policy Policy, class Sample = tokens>
+  requires(integer_function<Cost, Sample const&> && detail::sizes_of_sample<Sample> >= 1)
+class grid_planner {
+ public:
+  using plan_type = grid_plan;
+
+  grid_planner(std::size_t ranks, Cost own_cost, Policy own_policy,
+               grid_step_options<Sample> options = {})
+      : ranks_(ranks), cost_(std::move(own_cost)), policy_(std::move(own_policy)), options_(options)
+  {
+    BALLAST_EXPECTS(options_.length_of != nullptr,
+                    "options.length_of is null, and the samples are no numbers");
+    BALLAST_EXPECTS(!options_.homes,
+                    "options.homes is set, and who reads a sample is not known ahead");
+  }
+
+  [[nodiscard]] result<void> operator()(grid_plan& plan, std::span<tokens const> sizes,
+                                        std::uint64_t /*seed*/, std::uint64_t /*number*/,
+                                        std::span<std::uint32_t const> factors)
+  {
+    constexpr std::size_t each = detail::sizes_of_sample<Sample>;
+    if (sizes.size() % each != 0) {
+      return fail(error_code::out_of_range, sizes.size(), "sizes has ",
+                  detail::counted(sizes.size(), "entry"), ", no whole number of samples of ", each);
+    }
+    if (!factors.empty() && factors.size() != shape_buckets) {
+      return fail(error_code::out_of_range, 0, "factors has ",
+                  detail::counted(factors.size(), "entry"), " for ", shape_buckets,
+                  " shapes; give all or none");
+    }
+    samples_.resize(sizes.size() / each);
+    if (!sizes.empty()) { std::memcpy(samples_.data(), sizes.data(), sizes.size_bytes()); }
+    for (std::size_t sample = 0; sample < samples_.size() && !factors.empty(); ++sample) {
+      tokens const length = options_.length_of(samples_[sample]);
+      if (length < 0 || length > longest_sample) {
+        return fail(error_code::out_of_range, sample, "sample ", sample, " has a length of ",
+                    length, ", which is not from 0 to ", longest_sample, "; correct it");
+      }
+    }
+    auto const corrected = [&](Sample const& sample) -> cost_units {
+      constexpr auto most = std::numeric_limits<cost_units>::max();
+      auto const cost = std::invoke(cost_, sample);
+      if (!std::in_range<cost_units>(cost)) { return most; }  // and so refused
+      if (factors.empty() || cost < 0) { return static_cast<cost_units>(cost); }
+      std::uint32_t const factor = factors[shape_bucket(options_.length_of(sample))];
+      uint128 const exact = static_cast<uint128>(cost) * factor / unchanged_factor;
+      return static_cast<cost_units>(std::min(exact, static_cast<uint128>(most)));
+    };
+    return grid_(plan, memory_, detail::span_of(samples_), ranks_, options_, {}, policy_,
+                 corrected);
+  }
+
+ private:
+  std::size_t ranks_;
+  Cost cost_;
+  Policy policy_;
+  grid_step_options<Sample> options_;
+  std::vector<Sample> samples_;
+  detail::grid_of_samples<Sample> grid_;
+  workspace memory_;
+};
+
+}  // namespace ballast::inline v0

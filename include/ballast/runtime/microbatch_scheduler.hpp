@@ -1,36 +1,445 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_RUNTIME_MICROBATCH_SCHEDULER_HPP
-#define BALLAST_RUNTIME_MICROBATCH_SCHEDULER_HPP
+#pragma once
 
 #include <ballast/core/quantities.hpp>
-#include <ballast/core/random.hpp>
-#include <ballast/core/result.hpp>
 #include <ballast/core/workspace.hpp>
+#include <ballast/pipeline/simulate.hpp>
+#include <ballast/pipeline/stage_graph.hpp>
+#include <ballast/runtime/scheduled_step.hpp>
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <span>
+#include <ballast/core/random.hpp>
+#include <ballast/cost/saturating_sum.hpp>
+#include <cstdint>
+#include <utility>
+#include <ballast/core/result.hpp>
 #include <ballast/partition/concepts.hpp>
 #include <ballast/partition/exact.hpp>
 #include <ballast/pipeline/local_search.hpp>
 #include <ballast/pipeline/order_microbatches.hpp>
 #include <ballast/pipeline/order_policies.hpp>
-#include <ballast/pipeline/simulate.hpp>
-#include <ballast/pipeline/stage_graph.hpp>
 #include <ballast/runtime/detail/group_microbatches.hpp>
-#include <ballast/runtime/detail/shorten_step.hpp>
-#include <ballast/runtime/scheduled_step.hpp>
-#include <ballast/runtime/scheduler_setup.hpp>
-#include <ballast/runtime/shape_bucket.hpp>
 #include <ballast/core/contract.hpp>
-
-#include <algorithm>
-#include <array>
 #include <concepts>
-#include <cstddef>
-#include <cstdint>
 #include <functional>
-#include <span>
-#include <utility>
 #include <vector>
 
 namespace ballast::inline v0 {
+
+namespace detail {
+
+/// The microbatches of a step while samples move between them. A *cell* is a position of a group; in
+/// each module it has a *bin* for every replica of the group.
+///
+/// Shapes      sizes[samples x D] and times[samples], those of the step; arrays are taken from
+///             scratch, which outlives the cells.
+/// Complexity  O(samples) to read a step; of a change, O(D x replicas of a group) and the stages of
+///             a group for each row that is written.
+template <std::size_t D>
+class step_cells {
+ public:
+  using sample_time = std::array<stage_time, D>;
+  using places = std::array<std::size_t, D>;  ///< of a sample: its bin in each module
+
+  step_cells(scheduled_step<D>& step, workspace::frame& scratch, scheduler_setup const& setup,
+             std::span<tokens const> sizes, std::span<sample_time const> times)
+      : step_(step), setup_(setup), sizes_(sizes), times_(times)
+  {
+    for (std::size_t module = 0; module < D; ++module) {
+      replicas_[module] = step.replicas[module] / step.pipelines();
+      sums_[module] = scratch.take<stage_time>(size() * replicas_[module]);
+    }
+    held_ = scratch.take<tokens>(sums_[D - 1].size());
+  }
+
+  [[nodiscard]] std::size_t size() const { return step_.pipelines() * step_.microbatches; }
+  [[nodiscard]] std::size_t group_of(std::size_t cell) const { return cell / step_.microbatches; }
+  [[nodiscard]] std::size_t cell_of(sample_id sample) const
+  {
+    return to_index(step_.owner[0][sample]) / replicas_[0];
+  }
+
+  /// Adds up what is in each bin, by the owners of the step.
+  void add_up()
+  {
+    std::fill(held_.begin(), held_.end(), tokens{0});
+    for (std::size_t module = 0; module < D; ++module) {
+      std::fill(sums_[module].begin(), sums_[module].end(), stage_time{});
+      for (std::size_t sample = 0; sample < times_.size(); ++sample) {
+        add(to_id<sample_id>(sample), module, to_index(step_.owner[module][sample]));
+      }
+    }
+  }
+
+  void move(sample_id sample, places const& to)
+  {
+    for (std::size_t module = 0; module < D; ++module) {
+      auto const& [forward, backward] = times_[to_index(sample)][module];
+      std::size_t const bin = to_index(step_.owner[module][sample]);
+      sums_[module][bin].forward -= forward;
+      sums_[module][bin].backward -= backward;
+      if (module + 1 == D) { held_[bin] -= sizes_[to_index(sample) * D + module]; }
+      add(sample, module, to[module]);
+    }
+  }
+
+  /// All that is in two cells of a group changes places, but for the owners of the samples.
+  void swap_sums(std::size_t left, std::size_t right)
+  {
+    for (std::size_t module = 0; module < D; ++module) {
+      std::size_t const count = replicas_[module];
+      auto const ones = sums_[module].subspan(left * count, count);
+      std::swap_ranges(ones.begin(), ones.end(), sums_[module].subspan(right * count).begin());
+    }
+    std::size_t const count = replicas_[D - 1];
+    auto const ones = held_.subspan(left * count, count);
+    std::swap_ranges(ones.begin(), ones.end(), held_.subspan(right * count).begin());
+  }
+
+  /// The owner of a sample whose cell has changed places with another one.
+  void follow(sample_id sample, std::size_t cell)
+  {
+    for (std::size_t module = 0; module < D; ++module) {
+      bag_id& bin = step_.owner[module][sample];
+      bin = to_id<bag_id>(cell * replicas_[module] + to_index(bin) % replicas_[module]);
+    }
+  }
+
+  [[nodiscard]] places places_of(sample_id sample) const
+  {
+    places found{};
+    for (std::size_t module = 0; module < D; ++module) {
+      found[module] = to_index(step_.owner[module][sample]);
+    }
+    return found;
+  }
+
+  /// The replicas of a cell that have least to do.
+  [[nodiscard]] places least_loaded(std::size_t cell) const
+  {
+    places found{};
+    for (std::size_t module = 0; module < D; ++module) {
+      auto const own = bins_of(module, cell);
+      auto const least =
+          std::min_element(own.begin(), own.end(), [](stage_time const& a, stage_time const& b) {
+            return a.forward + a.backward < b.forward + b.backward;
+          });
+      found[module] = cell * replicas_[module] + static_cast<std::size_t>(least - own.begin());
+    }
+    return found;
+  }
+
+  /// Whether a stage can take what the replicas of a cell take, and the last module hold it.
+  [[nodiscard]] bool is_in_range(std::size_t cell) const
+  {
+    for (std::size_t module = 0; module < D; ++module) {
+      for (auto const& [forward, backward] : bins_of(module, cell)) {
+        if (std::max(forward, backward) > stage_graph::longest_time) { return false; }
+      }
+    }
+    auto const held = held_.subspan(cell * replicas_[D - 1], replicas_[D - 1]);
+    return std::all_of(held.begin(), held.end(),
+                       [&](tokens own) { return own <= setup_.most_per_microbatch; });
+  }
+
+  /// The times of a cell's position in the step.
+  [[nodiscard]] std::span<stage_time> row_of(std::size_t cell) const
+  {
+    return step_.times[group_of(cell)][to_id<microbatch_id>(cell % step_.microbatches)];
+  }
+
+  /// The times of a cell's position on all stages, from its sums.
+  void write_row(std::size_t cell) const
+  {
+    auto row = row_of(cell);
+    for (std::size_t module = 0; module < D; ++module) {
+      for (stage_time const& bin : bins_of(module, cell)) {
+        std::size_t const stages = setup_.modules[module].layers.size();
+        stage_times_of(row.first(stages), setup_.modules[module], bin);
+        row = row.subspan(stages);
+      }
+    }
+  }
+
+ private:
+  void add(sample_id sample, std::size_t module, std::size_t bin)
+  {
+    auto const& [forward, backward] = times_[to_index(sample)][module];
+    sums_[module][bin].forward += forward;
+    sums_[module][bin].backward += backward;
+    if (module + 1 == D) { held_[bin] += sizes_[to_index(sample) * D + module]; }
+    step_.owner[module][sample] = to_id<bag_id>(bin);
+  }
+
+  [[nodiscard]] std::span<stage_time> bins_of(std::size_t module, std::size_t cell) const
+  {
+    return sums_[module].subspan(cell * replicas_[module], replicas_[module]);
+  }
+
+  scheduled_step<D>& step_;
+  scheduler_setup const& setup_;
+  std::span<tokens const> sizes_;
+  std::span<sample_time const> times_;
+  std::array<std::size_t, D> replicas_{};      // in a group
+  std::array<std::span<stage_time>, D> sums_;  // of the bins
+  std::span<tokens> held_;                     // in the bins of the last module
+};
+
+/// Makes a step shorter by making its microbatches unequal: those that run while a pipeline fills
+/// or drains had better be small.
+///
+/// One change after the other is tried in the group that ends last: a sample goes to another
+/// position, or two samples change places, within the group or with another one; or two positions
+/// of the group change their microbatches. The groups concerned are simulated. The change stays if
+/// they end no later than the last group did before, or later by no more than a limit: at first what
+/// a sample takes on a stage on average, at last 0 (threshold accepting). The shortest step that was
+/// met is what is left.
+///
+/// Shapes      sizes[samples x D] and times[samples], those of the step.
+/// In, out     owner, times and makespan of the step, which are filled in.
+/// Expects     check_times() finds no fault in the times of any group.
+/// Ensures     (1) the makespan is no longer than before, and that of simulate()
+///             (2) no replica of the last module holds more than most_per_microbatch, if none did
+///             (3) an empty step, one whose times add up to more than 2^61, and one of a budget of
+///                 no change stay as they are
+/// Complexity  O(simulated_tasks + changes x groups + samples): as many changes are tried as
+///             simulate setup.simulated_tasks tasks.
+/// Source      threshold accepting: G. Dueck, T. Scheuer, J. Comput. Phys. 90(1):161-175, 1990.
+template <std::size_t D>
+class step_shortener {
+ public:
+  using sample_time = std::array<stage_time, D>;
+
+  step_shortener(scheduled_step<D>& step, workspace& memory, scheduler_setup const& setup,
+                 std::span<tokens const> sizes, std::span<sample_time const> times,
+                 std::span<microbatch_id const> as_given)
+      : step_(step),
+        memory_(memory),
+        scratch_(memory.open()),
+        setup_(setup),
+        times_(times),
+        as_given_(as_given),
+        cells_(step, scratch_, setup, sizes, times),
+        makespans_(scratch_.template take<time_units>(step.pipelines())),
+        samples_(scratch_.template take<sample_id>(times.size())),
+        begin_(scratch_.template take<std::size_t>(step.pipelines() + 1))
+  {
+    for (auto& owner : best_owner_) { owner = scratch_.template take<bag_id>(times.size()); }
+    for (auto& row : kept_rows_) { row = scratch_.template take<stage_time>(step.stages.size()); }
+  }
+
+  void operator()(std::uint64_t seed)
+  {
+    std::uint64_t const changes =
+        setup_.simulated_tasks / std::max<std::size_t>(1, setup_.schedule.tasks().size());
+    time_units const all = time_of_all();
+    if (changes == 0 || samples_.empty() || all > time_units{1} << 61) { return; }
+    cells_.add_up();
+    sort_samples();
+    for (std::size_t group = 0; group < makespans_.size(); ++group) { simulate(group); }
+    note_owners();
+    random_source random(seed);
+    auto const most = static_cast<uint128>(all) / (samples_.size() * step_.stages.size());
+    for (std::uint64_t left = changes; left > 0; --left) {
+      limit_ = static_cast<time_units>(most * left / changes * left / changes);
+      change_one(random);
+    }
+    go_back_to_best();
+  }
+
+ private:
+  [[nodiscard]] std::size_t positions() const { return as_given_.size(); }
+
+  /// What all samples take in all modules.
+  [[nodiscard]] time_units time_of_all() const
+  {
+    time_units all = 0;
+    for (sample_time const& each : times_) {
+      for (auto const& [forward, backward] : each) {
+        all = saturating_sum(all, saturating_sum(forward, backward));
+      }
+    }
+    return all;
+  }
+
+  /// Samples by group: those of group g are from begin_[g] to begin_[g + 1].
+  void sort_samples()
+  {
+    std::fill(begin_.begin(), begin_.end(), std::size_t{0});
+    for (std::size_t sample = 0; sample < samples_.size(); ++sample) {
+      ++begin_[cells_.group_of(cells_.cell_of(to_id<sample_id>(sample)))];
+    }
+    std::size_t end = 0;
+    for (std::size_t& each : begin_) { each = end += each; }
+    for (std::size_t sample = samples_.size(); sample-- > 0;) {
+      auto const id = to_id<sample_id>(sample);
+      samples_[--begin_[cells_.group_of(cells_.cell_of(id))]] = id;
+    }
+  }
+
+  void change_one(random_source& random)
+  {
+    std::size_t const group = static_cast<std::size_t>(
+        std::max_element(makespans_.begin(), makespans_.end()) - makespans_.begin());
+    std::size_t const other = random.below(2) == 0 ? random.below(makespans_.size()) : group;
+    std::uint64_t const kind = random.below(8);
+    std::size_t const position = random.below(positions());
+    if (group == other && kind < 2) {
+      swap_positions(group, position, random.below(positions()));
+      return;
+    }
+    if (begin_[group] == begin_[group + 1]) { return; }
+    std::size_t const from = begin_[group] + random.below(begin_[group + 1] - begin_[group]);
+    if (kind < 5) {
+      move_sample(from, other * positions() + position);
+    } else if (begin_[other] < begin_[other + 1]) {
+      swap_samples(from, begin_[other] + random.below(begin_[other + 1] - begin_[other]));
+    }
+  }
+
+  void move_sample(std::size_t from, std::size_t cell)
+  {
+    sample_id const sample = samples_[from];
+    std::size_t const left = cells_.cell_of(sample);
+    if (left == cell) { return; }
+    auto const before = cells_.places_of(sample);
+    cells_.move(sample, cells_.least_loaded(cell));
+    if (accept(left, cell)) {
+      change_group(from, cells_.group_of(left), cells_.group_of(cell));
+      note_best();
+    } else {
+      cells_.move(sample, before);
+    }
+  }
+
+  void swap_samples(std::size_t from, std::size_t to)
+  {
+    sample_id const one = samples_[from];
+    sample_id const other = samples_[to];
+    std::size_t const left = cells_.cell_of(one);
+    std::size_t const right = cells_.cell_of(other);
+    if (left == right) { return; }
+    auto const before = cells_.places_of(one);
+    auto const after = cells_.places_of(other);
+    cells_.move(one, after);
+    cells_.move(other, before);
+    if (accept(left, right)) {
+      std::swap(samples_[from], samples_[to]);
+      note_best();
+    } else {
+      cells_.move(one, before);
+      cells_.move(other, after);
+    }
+  }
+
+  void swap_positions(std::size_t group, std::size_t one, std::size_t other)
+  {
+    if (one == other) { return; }
+    std::size_t const left = group * positions() + one;
+    std::size_t const right = group * positions() + other;
+    cells_.swap_sums(left, right);
+    if (!accept(left, right)) {
+      cells_.swap_sums(left, right);
+      return;
+    }
+    for (std::size_t at = begin_[group]; at < begin_[group + 1]; ++at) {
+      std::size_t const cell = cells_.cell_of(samples_[at]);
+      if (cell != left && cell != right) { continue; }
+      cells_.follow(samples_[at], cell == left ? right : left);
+    }
+    note_best();
+  }
+
+  /// A sample that has gone to another group changes places with the outermost of each group
+  /// between.
+  void change_group(std::size_t at, std::size_t group, std::size_t other)
+  {
+    for (; group < other; ++group) {
+      std::swap(samples_[at], samples_[--begin_[group + 1]]);
+      at = begin_[group + 1];
+    }
+    for (; group > other; --group) {
+      std::swap(samples_[at], samples_[begin_[group]]);
+      at = begin_[group]++;
+    }
+  }
+
+  /// Simulates the groups of two cells whose sums have changed; whether the change stays.
+  [[nodiscard]] bool accept(std::size_t left, std::size_t right)
+  {
+    if (!cells_.is_in_range(left) || !cells_.is_in_range(right)) { return false; }
+    std::size_t const group = cells_.group_of(left);
+    std::size_t const other = cells_.group_of(right);
+    time_units const before = makespans_[group];
+    time_units const other_before = makespans_[other];
+    time_units const most = std::max(before, other_before) + limit_;
+    std::array const rows{cells_.row_of(left), cells_.row_of(right)};
+    for (std::size_t const each : {0U, 1U}) {
+      std::copy(rows[each].begin(), rows[each].end(), kept_rows_[each].begin());
+    }
+    cells_.write_row(left);
+    cells_.write_row(right);
+    simulate(group);
+    if (makespans_[group] <= most && other != group) { simulate(other); }
+    if (std::max(makespans_[group], makespans_[other]) <= most) { return true; }
+    for (std::size_t const each : {0U, 1U}) {
+      std::copy(kept_rows_[each].begin(), kept_rows_[each].end(), rows[each].begin());
+    }
+    makespans_[group] = before;
+    makespans_[other] = other_before;
+    return false;
+  }
+
+  void simulate(std::size_t group)
+  {
+    makespans_[group] = makespan_of(setup_.schedule, step_.times[group], as_given_, memory_);
+  }
+
+  /// Owners have to be those of the sums by now.
+  void note_best()
+  {
+    time_units const longest = *std::max_element(makespans_.begin(), makespans_.end());
+    if (longest >= step_.makespan) { return; }
+    step_.makespan = longest;
+    note_owners();
+  }
+
+  void note_owners()
+  {
+    for (std::size_t module = 0; module < D; ++module) {
+      auto const& owner = step_.owner[module];
+      std::copy(owner.begin(), owner.end(), best_owner_[module].begin());
+    }
+  }
+
+  void go_back_to_best()
+  {
+    for (std::size_t module = 0; module < D; ++module) {
+      std::copy(best_owner_[module].begin(), best_owner_[module].end(),
+                step_.owner[module].begin());
+    }
+    cells_.add_up();
+    for (std::size_t cell = 0; cell < cells_.size(); ++cell) { cells_.write_row(cell); }
+  }
+
+  scheduled_step<D>& step_;
+  workspace& memory_;
+  workspace::frame scratch_;
+  scheduler_setup const& setup_;
+  std::span<sample_time const> times_;
+  std::span<microbatch_id const> as_given_;  // 0, 1, 2, ...
+  step_cells<D> cells_;
+  std::span<time_units> makespans_;  // of the groups
+  std::span<sample_id> samples_;     // group by group
+  std::span<std::size_t> begin_;     // of each group in them
+  std::array<std::span<bag_id>, D> best_owner_;
+  std::array<std::span<stage_time>, 2> kept_rows_;
+  time_units limit_ = 0;
+};
+
+}  // namespace detail
 
 /// A callable that returns how long a sample of these sizes takes in each module: all layers,
 /// forward and backward, on one replica.
@@ -272,5 +681,3 @@ class microbatch_scheduler {
 };
 
 }  // namespace ballast::inline v0
-
-#endif  // BALLAST_RUNTIME_MICROBATCH_SCHEDULER_HPP

@@ -1,27 +1,155 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_RUNTIME_MODEL_PROFILER_HPP
-#define BALLAST_RUNTIME_MODEL_PROFILER_HPP
+#pragma once
 
 #include <ballast/core/contract.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
-#include <ballast/cost/flops.hpp>
-#include <ballast/cost/module_profile.hpp>
 #include <ballast/cost/profile_file.hpp>
-#include <ballast/runtime/detail/pass_times.hpp>
-#include <ballast/runtime/profiler_clock.hpp>
-
 #include <algorithm>
-#include <concepts>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
+#include <vector>
+#include <chrono>
+#include <concepts>
+#include <ballast/cost/flops.hpp>
+#include <ballast/cost/module_profile.hpp>
 #include <limits>
 #include <string>
-#include <type_traits>
 #include <utility>
-#include <vector>
+#include <array>
+#include <span>
+#include <string_view>
 
 namespace ballast::inline v0 {
+
+namespace detail {
+
+/// How long the passes of each run took, in nanoseconds.
+struct pass_times {
+  std::vector<std::int64_t> forward;
+  std::vector<std::int64_t> backward;
+};
+
+/// Times a pass that may return result<void>.
+template <class Clock, class Pass>
+[[nodiscard]] result<std::int64_t> time_pass(Clock& clock, Pass&& pass)
+{
+  if constexpr (std::is_void_v<decltype(pass())>) {
+    return clock.time(pass);
+  } else {
+    result<void> done;
+    auto const time = clock.time([&] { done = pass(); });
+    if (!done) { return tl::unexpected(done.error()); }
+    return time;
+  }
+}
+
+/// Runs what prepare returns for a point, which may be a result, warm_up + runs times and returns
+/// the times of the last runs.
+template <class Prepare, class Point, class Clock>
+[[nodiscard]] result<pass_times> time_passes(Prepare& prepare, Point const& point, Clock& clock,
+                                             std::size_t warm_up, std::size_t runs)
+{
+  auto const run_all = [&](auto&& work) -> result<pass_times> {
+    pass_times times;
+    for (std::size_t run = 0; run < warm_up + runs; ++run) {
+      auto const forward = time_pass(clock, [&] { return work.forward(); });
+      if (!forward) { return tl::unexpected(forward.error()); }
+      auto const backward = time_pass(clock, [&] { return work.backward(); });
+      if (!backward) { return tl::unexpected(backward.error()); }
+      if (run < warm_up) { continue; }
+      times.forward.push_back(*forward);
+      times.backward.push_back(*backward);
+    }
+    return times;
+  };
+  auto&& work = prepare(point);
+  if constexpr (requires { work.forward(); }) {
+    return run_all(work);
+  } else {
+    if (!work) { return tl::unexpected(work.error()); }
+    return run_all(*work);
+  }
+}
+
+/// The value with a share `quarters` / 4 of the others below it; of two in the middle their mean.
+/// Expects at least one value.
+[[nodiscard]] inline std::int64_t quartile(std::vector<std::int64_t> values, std::size_t quarters)
+{
+  BALLAST_EXPECTS(!values.empty());
+  std::sort(values.begin(), values.end());
+  std::size_t const last = values.size() - 1;
+  std::size_t const below = last * quarters / 4;
+  std::size_t const above = (last * quarters + 3) / 4;
+  return values[below] + (values[above] - values[below]) / 2;
+}
+
+/// The measured point of a size: FLOP of one GPU per second of a run of both passes.
+///
+/// Errors      out_of_range: a run took no time by the clock, or its throughput is no number that a
+///             profile can hold. The message begins after the name of what was measured.
+[[nodiscard]] inline result<speed_point> speed_of(tokens size, pass_times const& times, double flop)
+{
+  std::vector<std::int64_t> both(times.forward.size());
+  for (std::size_t run = 0; run < both.size(); ++run) {
+    both[run] = times.forward[run] + times.backward[run];
+  }
+  auto const per_second = [flop](std::int64_t nanoseconds) {
+    return static_cast<std::uint64_t>(std::clamp(
+        std::round(flop / static_cast<double>(std::max<std::int64_t>(nanoseconds, 1)) * 1e9), 1.0,
+        1e18));
+  };
+  std::int64_t const median = quartile(both, 2);
+  if (median < 1) {
+    return fail(error_code::out_of_range, 0,
+                "took no time by the clock; time more layers or larger sizes");
+  }
+  return speed_point{.size = size,
+                     .flop_per_second = per_second(median),
+                     .lower_quartile = per_second(quartile(both, 3)),
+                     .upper_quartile = per_second(quartile(both, 1)),
+                     .forward_ns = static_cast<std::uint64_t>(quartile(times.forward, 2)),
+                     .backward_ns = static_cast<std::uint64_t>(quartile(times.backward, 2))};
+}
+
+}  // namespace detail
+
+/// What times the profiler's calls. Every decision of the profiler is made on its numbers alone.
+///
+/// time(work) calls work once and returns how long that took; now() is the time since some moment,
+/// from which a budget is counted. Both in nanoseconds.
+///
+/// The models are host_clock, event_clock of ballast/gpu for work on a CUDA stream, and
+/// agreed_clock for ranks that profile together.
+template <class Clock>
+concept profiler_clock = requires(Clock& clock, void (*work)()) {
+  { clock.time(work) } -> std::same_as<result<std::int64_t>>;
+  { clock.now() } -> std::same_as<result<std::int64_t>>;
+};
+
+/// The time of the calling thread's work, by the steady clock.
+struct host_clock {
+  template <class Work>
+  [[nodiscard]] result<std::int64_t> time(Work&& work) const
+  {
+    auto const before = std::chrono::steady_clock::now();
+    work();
+    return nanoseconds(std::chrono::steady_clock::now() - before);
+  }
+
+  [[nodiscard]] result<std::int64_t> now() const
+  {
+    return nanoseconds(std::chrono::steady_clock::now().time_since_epoch());
+  }
+
+ private:
+  [[nodiscard]] static std::int64_t nanoseconds(std::chrono::steady_clock::duration time)
+  {
+    return std::chrono::duration_cast<std::chrono::nanoseconds>(time).count();
+  }
+};
 
 /// Attention is timed apart from all else: it takes samples one by one, and reaches another speed.
 enum class profiled_part : std::uint8_t { linear, attention };
@@ -294,6 +422,117 @@ template <profiler_clock Clock, prepares_points Prepare,
   return summary;
 }
 
-}  // namespace ballast::inline v0
+/// What of a profile holds no longer, and why.
+struct reprofile_plan {
+  bool model_profiler = false;         ///< speeds and memory, of `modules`
+  bool data_profiler = false;          ///< shapes of the data, by the model's rules
+  std::vector<std::string> modules{};  ///< to measure again, in the order of `now`
+  std::vector<std::string> reasons{};  ///< one sentence each
 
-#endif  // BALLAST_RUNTIME_MODEL_PROFILER_HPP
+  friend bool operator==(reprofile_plan const&, reprofile_plan const&) = default;
+};
+
+/// Compares the fingerprints of a profile with those of what is to be trained now.
+///
+/// Another model needs both profilers, since its rules make other shapes of the same data; other
+/// data need the data profiler alone, and other hardware the model profiler alone, of all modules.
+/// A module that is new is another model; one that is gone needs nothing.
+///
+/// In          of `now` only fingerprints are read: hardware, data, and of each module name, model,
+///             layers and FLOP. What was not written down before (empty) counts as changed.
+/// Complexity  O(modules^2).
+[[nodiscard]] inline reprofile_plan reprofile(profile_file const& old, profile_file const& now)
+{
+  reprofile_plan plan;
+  auto const quoted = [](std::string const& fingerprint) { return "'" + fingerprint + "'"; };
+  bool const other_hardware = old.hardware != now.hardware;
+  if (other_hardware) {
+    plan.model_profiler = !now.modules.empty();
+    plan.reasons.push_back("the hardware was " + quoted(old.hardware) + " and is " +
+                           quoted(now.hardware));
+  }
+  for (measured_module const& module : now.modules) {
+    measured_module const* const before = find_module(old, module.name);
+    bool const other_model = before == nullptr || before->model != module.model ||
+                             before->layers != module.layers || before->flops != module.flops;
+    if (other_model) {
+      plan.model_profiler = true;
+      plan.data_profiler = true;
+      std::string reason = "module " + module.name + " ";
+      if (before == nullptr) {
+        reason += "is new";
+      } else if (before->model != module.model) {
+        reason += "was " + quoted(before->model) + " and is " + quoted(module.model);
+      } else {
+        reason += "has another number of layers or FLOP";
+      }
+      plan.reasons.push_back(reason);
+    }
+    if (other_model || other_hardware) { plan.modules.push_back(module.name); }
+  }
+  if (old.data != now.data) {
+    plan.data_profiler = true;
+    plan.reasons.push_back("the data were " + quoted(old.data) + " and are " + quoted(now.data));
+  }
+  return plan;
+}
+
+/// What the memory of a GPU is measured for: so many layers of a module, and a microbatch of a
+/// size.
+struct memory_probe {
+  std::uint32_t tp = 1;
+  std::uint32_t layers = 1;
+  tokens size = 0;
+  std::uint32_t sp = 1;
+  std::uint32_t ep = 1;
+
+  friend bool operator==(memory_probe const&, memory_probe const&) = default;
+};
+
+/// The bytes that one GPU held: weights, gradients and optimiser, and the activations of one
+/// microbatch between its forward and its backward pass.
+struct held_bytes {
+  std::uint64_t state = 0;
+  std::uint64_t activations = 0;
+};
+
+/// Measures the memory of a module at two numbers of layers and at two sizes, as module_memory
+/// wants it, and adds it to a profile; degrees of which the file has it are not measured again.
+///
+/// measure(probe) returns held_bytes or a result of them; it is called four times for a degree.
+///
+/// In, out     file: keeps what it has; a degree is added whole or not at all.
+/// Errors      those of check_memory, and of measure.
+template <std::invocable<memory_probe const&> Measure>
+[[nodiscard]] result<void> profile_memory(profile_file& file, std::string_view module,
+                                          std::span<parallel_degree const> degrees,
+                                          std::array<std::uint32_t, 2> layers,
+                                          std::array<tokens, 2> sizes, Measure&& measure)
+{
+  module_memory wanted;
+  wanted.layers = layers;
+  wanted.sizes = sizes;
+  if (auto checked = check_memory(wanted); !checked) { return checked; }
+  for (auto const& [tp, sp, ep] : degrees) {
+    measured_degree& degree = find_or_add_degree(find_or_add_module(file, module), {tp, sp, ep});
+    if (!degree.state.empty() || !degree.activations.empty()) { continue; }
+    std::vector<memory_point> state;
+    std::vector<memory_point> activations;
+    for (std::uint32_t const of_layers : layers) {
+      for (tokens const size : sizes) {
+        result<held_bytes> const held = measure(memory_probe{tp, of_layers, size, sp, ep});
+        if (!held) { return tl::unexpected(held.error()); }
+        // The state does not depend on the size; the larger of two is the safe one.
+        if (!add_point(state, {of_layers, 0, held->state})) {
+          state.back().bytes = std::max(state.back().bytes, held->state);
+        }
+        (void)add_point(activations, {of_layers, size, held->activations});
+      }
+    }
+    degree.state = state;
+    degree.activations = activations;
+  }
+  return {};
+}
+
+}  // namespace ballast::inline v0

@@ -5,9 +5,8 @@
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/runtime/detail/state_text.hpp>
-#include <ballast/runtime/detail/thrown_text.hpp>
 #include <ballast/runtime/detail/work_thread.hpp>
-#include <ballast/runtime/shape_bucket.hpp>
+#include <ballast/runtime/scheduled_step.hpp>
 
 #include <array>
 #include <concepts>

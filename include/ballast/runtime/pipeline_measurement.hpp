@@ -10,8 +10,8 @@
 #include <ballast/pipeline/schedule.hpp>
 #include <ballast/pipeline/simulate.hpp>
 #include <ballast/pipeline/stage_graph.hpp>
-#include <ballast/runtime/detail/gather_alike.hpp>
-#include <ballast/runtime/detail/pipeline/pipeline_words.hpp>
+#include <ballast/runtime/detail/plan_together.hpp>
+#include <ballast/runtime/pipeline_setup.hpp>
 #include <ballast/topology/process_grid.hpp>
 
 #include <algorithm>

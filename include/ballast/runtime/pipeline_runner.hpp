@@ -1,38 +1,392 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_RUNTIME_PIPELINE_RUNNER_HPP
-#define BALLAST_RUNTIME_PIPELINE_RUNNER_HPP
+#pragma once
 
-#include <ballast/comm/gather_samples.hpp>
 #include <ballast/comm/communicator.hpp>
-#include <ballast/core/contract.hpp>
-#include <ballast/core/detail/message_array.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
-#include <ballast/core/random.hpp>
-#include <ballast/pipeline/schedule.hpp>
-#include <ballast/runtime/detail/pipeline/coming_messages.hpp>
-#include <ballast/runtime/detail/pipeline/link_routes.hpp>
-#include <ballast/runtime/detail/pipeline/link_traffic.hpp>
-#include <ballast/runtime/detail/pipeline/message_pool.hpp>
-#include <ballast/runtime/detail/pipeline/pipeline_job.hpp>
-#include <ballast/runtime/detail/pipeline/step_report.hpp>
-#include <ballast/runtime/detail/pipeline/task_arrays.hpp>
-#include <ballast/runtime/detail/thrown_text.hpp>
-#include <ballast/runtime/pipeline_calls.hpp>
-#include <ballast/runtime/pipeline_measurement.hpp>
 #include <ballast/runtime/pipeline_setup.hpp>
-
-#include <chrono>
+#include <ballast/runtime/detail/work_thread.hpp>
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <exception>
-#include <memory>
+#include <cstring>
 #include <span>
-#include <type_traits>
+#include <string>
 #include <utility>
 #include <vector>
+#include <ballast/pipeline/schedule.hpp>
+#include <ballast/pipeline/stage_graph.hpp>
+#include <ballast/runtime/detail/message_pool.hpp>
+#include <ballast/core/contract.hpp>
+#include <concepts>
+#include <type_traits>
+#include <ballast/comm/gather_samples.hpp>
+#include <ballast/core/detail/message_array.hpp>
+#include <ballast/core/random.hpp>
+#include <ballast/runtime/detail/link_traffic.hpp>
+#include <ballast/runtime/pipeline_measurement.hpp>
+#include <chrono>
+#include <exception>
+#include <memory>
 
 namespace ballast::inline v0 {
+
+namespace detail {
+
+/// What the ranks tell each other at the end of a step: their losses, and whether a stage threw.
+class step_report {
+ public:
+  void start(pipeline_job const& job, std::size_t positions)
+  {
+    positions_ = positions;
+    losses_.assign(job.most_chunks() * positions, 0.0);
+    threw_ = false;
+  }
+
+  void add_loss(std::size_t chunk, std::size_t position, double loss)
+  {
+    losses_[chunk * positions_ + position] += loss;
+  }
+
+  void threw(std::string const& text)
+  {
+    if (threw_) { return; }
+    threw_ = true;
+    text_ = told_text(text);
+  }
+
+  /// The sum of all losses, in the order of microbatches, then stages, then replicas: so it does
+  /// not depend on the order of the step.
+  ///
+  /// Errors   failed: a stage threw; `ranks` are where.
+  template <communicator C>
+  [[nodiscard]] result<double> exchange(C& comm, pipeline_job const& job,
+                                        std::span<microbatch_id const> order)
+  {
+    std::size_t const numbers = losses_.size() * sizeof(double);
+    std::size_t const bytes = sizeof(text_) + numbers;
+    auto const memory = comm.scratch(bytes * (comm.size() + 1));
+    if (!threw_) { text_ = {}; }
+    std::memcpy(memory.data(), &text_, sizeof(text_));
+    if (numbers > 0) { std::memcpy(memory.data() + sizeof(text_), losses_.data(), numbers); }
+    auto const all = memory.subspan(bytes, bytes * comm.size());
+    if (auto done = comm.all_gather(memory.first(bytes), all); !done) {
+      return tl::unexpected(done.error());
+    }
+    if (auto done = comm.wait(); !done) { return tl::unexpected(done.error()); }
+    if (auto sound = told(all, bytes, comm.size()); !sound) {
+      return tl::unexpected(sound.error());
+    }
+
+    by_microbatch_.resize(order.size());
+    for (std::uint32_t at = 0; at < order.size(); ++at) { by_microbatch_[at] = at; }
+    std::sort(by_microbatch_.begin(), by_microbatch_.end(),
+              [&](std::uint32_t a, std::uint32_t b) { return order[a] < order[b]; });
+    double sum = 0;
+    for (std::uint32_t const position : by_microbatch_) {
+      for (std::size_t each = 0; each < job.stages().stages(); ++each) {
+        auto const stage = to_id<stage_id>(each);
+        for (std::uint32_t data = 0; data < job.grid()[job.module_of(stage)].data; ++data) {
+          double loss = 0;
+          std::size_t const at = job.chunk_of(stage) * positions_ + position;
+          std::memcpy(
+              &loss,
+              &all[to_index(job.rank(stage, data)) * bytes + sizeof(text_) + at * sizeof(double)],
+              sizeof(loss));
+          sum += loss;
+        }
+      }
+    }
+    return sum;
+  }
+
+ private:
+  [[nodiscard]] result<void> told(std::span<std::byte const> all, std::size_t bytes,
+                                  std::size_t size) const
+  {
+    std::vector<rank_id> ranks;
+    for (std::size_t rank = 0; rank < size; ++rank) {
+      if (all[rank * bytes] != std::byte{0}) { ranks.push_back(to_id<rank_id>(rank)); }
+    }
+    if (ranks.empty()) { return {}; }
+    std::string message(reinterpret_cast<char const*>(&all[to_index(ranks.front()) * bytes]));
+    message += "; the step came to nothing, and the next one can run";
+    return comm_failure::with_ranks(error_code::failed, std::move(message), std::move(ranks));
+  }
+
+  std::size_t positions_ = 0;
+  std::vector<double> losses_;  // most chunks x positions
+  bool threw_ = false;
+  told_text text_;  // what was thrown where, or nothing
+  std::vector<std::uint32_t> by_microbatch_;
+};
+
+/// A rank's tasks in a step, and the arrays of rows that they have now: of each of its stages and
+/// each position the inputs, from when they come until the backward ends, and the gradients of the
+/// outputs.
+template <class Allocator>
+class task_arrays {
+ public:
+  using blocks = message_pool<Allocator>;
+  using block = typename blocks::block;
+
+  void start(pipeline_job const& job)
+  {
+    std::size_t into = 0;
+    std::size_t out = 0;
+    for (stage_id const stage : job.stages().stages_on(job.own_rank())) {
+      first_into_.push_back(into);
+      first_out_.push_back(out);
+      into += job.stages().links_into(stage).size();
+      out += job.stages().links_out_of(stage).size();
+    }
+    std::size_t const positions = job.schedule().microbatches();
+    inputs_.assign(into * positions, blocks::none);
+    gradients_.assign(out * positions, blocks::none);
+    numbers_.resize(2 * first_into_.size() * positions);
+  }
+
+  [[nodiscard]] static bool includes(pipeline_task const& task, std::size_t positions, bool trains)
+  {
+    return task.position < positions && (trains || task.pass == pass::forward);
+  }
+
+  /// The tasks of a step of so many positions, by their numbers in the schedule.
+  void list_tasks(pipeline_job const& job, std::size_t positions, bool trains)
+  {
+    inputs_.assign(inputs_.size(), blocks::none);
+    gradients_.assign(gradients_.size(), blocks::none);
+    tasks_.clear();
+    for (std::uint32_t const number : job.schedule().tasks_on(job.own_rank())) {
+      auto const& task = job.schedule().tasks()[number];
+      if (!includes(task, positions, trains)) { continue; }
+      numbers_[place(job, task.stage, task.pass, task.position)] = tasks_.size();
+      tasks_.push_back(number);
+    }
+  }
+  [[nodiscard]] std::span<std::uint32_t const> tasks() const { return span_of(tasks_); }
+  [[nodiscard]] std::size_t number_of(pipeline_job const& job, stage_id stage, pass direction,
+                                      std::size_t position) const
+  {
+    return numbers_[place(job, stage, direction, position)];
+  }
+
+  /// Brings the rows that a task needs: forward its inputs, backward the gradients of its outputs.
+  template <class Traffic, class Occasion>
+  [[nodiscard]] result<void> bring(Traffic& traffic, pipeline_job const& job, blocks& memory,
+                                   pipeline_task const& task, Occasion at, bool& spoilt)
+  {
+    bool const forward = task.pass == pass::forward;
+    auto const links =
+        forward ? job.stages().links_into(task.stage) : job.stages().links_out_of(task.stage);
+    for (std::size_t k = 0; k < links.size(); ++k) {
+      block& array = forward ? input(job, task.stage, task.position, k)
+                             : gradient(job, task.stage, task.position, k);
+      if (!job.is_local(links[k])) {
+        at.link = forward ? job.link_into(task.stage, k) : job.link_out_of(task.stage, k);
+        auto const found = traffic.bring(at);
+        if (!found) { return tl::unexpected(found.error()); }
+        array = *found;
+      }
+      spoilt = spoilt || memory.is_spoilt(array);
+    }
+    return {};
+  }
+
+  /// Makes room for what a task makes: forward its outputs, backward the gradients of its inputs.
+  void make_room(pipeline_job const& job, link_routes const& routes, blocks& memory,
+                 pipeline_task const& task, microbatch_id microbatch)
+  {
+    bool const forward = task.pass == pass::forward;
+    auto const into = job.stages().links_into(task.stage);
+    auto const out = job.stages().links_out_of(task.stage);
+    made_.clear();
+    auto const links = forward ? out : into;
+    for (std::size_t k = 0; k < links.size(); ++k) {
+      std::size_t const link =
+          forward ? job.link_out_of(task.stage, k) : job.link_into(task.stage, k);
+      bool const wanted = forward || job.has_gradient(links[k]);
+      auto const rows = wanted ? routes.rows(link, microbatch, !forward) : 0;
+      made_.push_back(memory.take(static_cast<std::size_t>(rows) * job.setup().row_bytes[link]));
+    }
+    // Spans only now: blocks do not move any more until the stage has been called.
+    input_rows_.clear();
+    gradient_rows_.clear();
+    made_rows_.clear();
+    for (std::size_t k = 0; k < into.size(); ++k) {
+      input_rows_.push_back(memory.rows(input(job, task.stage, task.position, k)));
+    }
+    for (std::size_t k = 0; k < out.size() && !forward; ++k) {
+      gradient_rows_.push_back(memory.rows(gradient(job, task.stage, task.position, k)));
+    }
+    for (block const each : made_) { made_rows_.push_back(memory.rows(each)); }
+  }
+  [[nodiscard]] auto inputs() const { return span_of(input_rows_); }
+  [[nodiscard]] auto gradients() const { return span_of(gradient_rows_); }
+  [[nodiscard]] auto outputs() const { return span_of(made_rows_); }
+
+  /// Hands over what a task has made.
+  template <class Traffic, class Occasion>
+  [[nodiscard]] result<void> carry(Traffic& traffic, pipeline_job const& job, blocks& memory,
+                                   pipeline_task const& task, Occasion at, bool spoilt)
+  {
+    bool const forward = task.pass == pass::forward;
+    auto const links =
+        forward ? job.stages().links_out_of(task.stage) : job.stages().links_into(task.stage);
+    for (std::size_t k = 0; k < links.size(); ++k) {
+      memory.set_spoilt(made_[k], spoilt);
+      if (!forward && !job.has_gradient(links[k])) { continue; }
+      at.link = forward ? job.link_out_of(task.stage, k) : job.link_into(task.stage, k);
+      if (!job.is_local(links[k])) {
+        if (auto done = traffic.carry(at, made_[k]); !done) { return done; }
+        continue;
+      }
+      stage_id const other = forward ? links[k].to : links[k].from;
+      auto const theirs =
+          forward ? job.stages().links_into(other) : job.stages().links_out_of(other);
+      std::size_t there = 0;
+      while ((forward ? theirs[there].from : theirs[there].to) != task.stage) { ++there; }
+      (forward ? input(job, other, task.position, there)
+               : gradient(job, other, task.position, there)) = made_[k];
+    }
+    return {};
+  }
+
+  /// Lets go of a task's inputs and of the gradients of its outputs.
+  void drop_inputs(pipeline_job const& job, blocks& memory, pipeline_task const& task)
+  {
+    for (std::size_t k = 0; k < job.stages().links_into(task.stage).size(); ++k) {
+      memory.drop(std::exchange(input(job, task.stage, task.position, k), blocks::none));
+    }
+    for (std::size_t k = 0; k < job.stages().links_out_of(task.stage).size(); ++k) {
+      memory.drop(std::exchange(gradient(job, task.stage, task.position, k), blocks::none));
+    }
+  }
+
+ private:
+  [[nodiscard]] static std::size_t place(pipeline_job const& job, stage_id stage, pass direction,
+                                         std::size_t position)
+  {
+    std::size_t const list = 2 * job.chunk_of(stage) + (direction == pass::forward ? 0U : 1U);
+    return list * job.schedule().microbatches() + position;
+  }
+  [[nodiscard]] block& input(pipeline_job const& job, stage_id stage, std::size_t position,
+                             std::size_t k)
+  {
+    std::size_t const links = job.stages().links_into(stage).size();
+    return inputs_[first_into_[job.chunk_of(stage)] * job.schedule().microbatches() +
+                   position * links + k];
+  }
+  [[nodiscard]] block& gradient(pipeline_job const& job, stage_id stage, std::size_t position,
+                                std::size_t k)
+  {
+    std::size_t const links = job.stages().links_out_of(stage).size();
+    return gradients_[first_out_[job.chunk_of(stage)] * job.schedule().microbatches() +
+                      position * links + k];
+  }
+
+  std::vector<std::uint32_t> tasks_;
+  std::vector<std::size_t> numbers_;     // of a task among tasks_
+  std::vector<std::size_t> first_into_;  // of each own stage: links of those before it
+  std::vector<std::size_t> first_out_;
+  std::vector<block> inputs_;
+  std::vector<block> gradients_;  // of outputs
+  std::vector<block> made_;       // by the present task
+  std::vector<std::span<std::byte const>> input_rows_;
+  std::vector<std::span<std::byte const>> gradient_rows_;
+  std::vector<std::span<std::byte>> made_rows_;
+};
+
+/// The bytes of one link as elements.
+template <class T, class Byte>
+[[nodiscard]] auto rows_as(std::span<std::span<Byte> const> arrays, std::size_t link)
+{
+  static_assert(std::is_trivially_copyable_v<T> && alignof(T) <= 16);
+  using element = std::conditional_t<std::is_const_v<Byte>, T const, T>;
+  BALLAST_EXPECTS(link < arrays.size(), "link ", link, " of a stage of ", arrays.size());
+  std::span<Byte> const bytes = arrays[link];
+  BALLAST_EXPECTS(bytes.size() % sizeof(T) == 0, "link ", link, " has ",
+                  counted(bytes.size(), "byte"), ", which are no whole elements of ", sizeof(T));
+  return std::span<element>(reinterpret_cast<element*>(bytes.data()), bytes.size() / sizeof(T));
+}
+
+}  // namespace detail
+
+/// What a stage is given to compute forward: the rows that have come over the links into it, and
+/// room for the rows that leave over the links out of it, each in the order of
+/// stage_graph::links_into and links_out_of. A link has the rows of this replica's samples of the
+/// microbatch, in increasing order.
+///
+/// Rows are aligned to 16 bytes. Those that leave have unspecified content. Those that have come
+/// stay where they are until the backward has returned, so a stage need not copy them.
+struct forward_call {
+  microbatch_id microbatch{};
+  stage_id stage{};
+  std::size_t chunk = 0;     ///< the stage's place among those of its rank
+  bool for_backward = true;  ///< false where no backward will follow
+  std::span<std::span<std::byte const> const> inputs;
+  std::span<std::span<std::byte> const> outputs;
+
+  template <class T>
+  [[nodiscard]] std::span<T const> input(std::size_t link = 0) const
+  {
+    return detail::rows_as<T>(inputs, link);
+  }
+  template <class T>
+  [[nodiscard]] std::span<T> output(std::size_t link = 0) const
+  {
+    return detail::rows_as<T>(outputs, link);
+  }
+};
+
+/// What a stage is given to compute backward: its inputs again, the gradients of its outputs, and
+/// room for those of its inputs, which is empty where nothing upstream is trained.
+struct backward_call {
+  microbatch_id microbatch{};
+  stage_id stage{};
+  std::size_t chunk = 0;
+  std::span<std::span<std::byte const> const> inputs;
+  std::span<std::span<std::byte const> const> output_gradients;
+  std::span<std::span<std::byte> const> input_gradients;
+
+  template <class T>
+  [[nodiscard]] std::span<T const> input(std::size_t link = 0) const
+  {
+    return detail::rows_as<T>(inputs, link);
+  }
+  template <class T>
+  [[nodiscard]] std::span<T const> output_gradient(std::size_t link = 0) const
+  {
+    return detail::rows_as<T>(output_gradients, link);
+  }
+  template <class T>
+  [[nodiscard]] std::span<T> input_gradient(std::size_t link = 0) const
+  {
+    return detail::rows_as<T>(input_gradients, link);
+  }
+};
+
+/// What a pipeline_runner computes on a rank. forward returns nothing, or the microbatch's loss in
+/// a stage that has one.
+template <class S>
+concept forward_stage = requires(S& stage, forward_call const& call) {
+  requires std::is_void_v<decltype(stage.forward(call))> ||
+               std::convertible_to<decltype(stage.forward(call)), double>;
+};
+
+/// A stage whose backward is in two parts: the gradients of its inputs, which leave at once, and
+/// those of its weights.
+template <class S>
+concept split_backward_stage = requires(S& stage, backward_call const& call) {
+  stage.backward_inputs(call);
+  stage.backward_weights(call);
+};
+
+/// A stage that can be trained.
+template <class S>
+concept trained_stage =
+    forward_stage<S> && (split_backward_stage<S> ||
+                         requires(S& stage, backward_call const& call) { stage.backward(call); });
 
 /// A communicator that a pipeline runs over: pairs of ranks exchange rows, and all of them compare
 /// what they are about to do, and what came of it.
@@ -287,5 +641,3 @@ class pipeline_runner {
 };
 
 }  // namespace ballast::inline v0
-
-#endif  // BALLAST_RUNTIME_PIPELINE_RUNNER_HPP

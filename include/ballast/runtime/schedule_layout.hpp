@@ -15,7 +15,6 @@
 #include <ballast/pipeline/stage_graph.hpp>
 #include <ballast/runtime/microbatch_scheduler.hpp>
 #include <ballast/runtime/scheduled_step.hpp>
-#include <ballast/runtime/scheduler_setup.hpp>
 #include <ballast/core/contract.hpp>
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ballast/runtime/data/data_deal.hpp>
+#include <ballast/runtime/data/data_setup.hpp>
 
 #include <gtest/gtest.h>
 

@@ -5,14 +5,7 @@
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/random.hpp>
 #include <ballast/core/result.hpp>
-#include <ballast/runtime/data/data_batch.hpp>
 #include <ballast/runtime/data/data_setup.hpp>
-#include <ballast/runtime/data/data_source.hpp>
-#include <ballast/runtime/data/data_step.hpp>
-#include <ballast/runtime/data/data_windows.hpp>
-#include <ballast/runtime/data/loader_options.hpp>
-#include <ballast/runtime/data/long_rounds.hpp>
-#include <ballast/runtime/data/window_problem.hpp>
 #include "../../support/trials.hpp"
 #include "faulty_source.hpp"
 

@@ -4,13 +4,7 @@
 #include <ballast/core/random.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
-#include <ballast/runtime/data/data_deal.hpp>
 #include <ballast/runtime/data/data_setup.hpp>
-#include <ballast/runtime/data/data_step.hpp>
-#include <ballast/runtime/data/data_windows.hpp>
-#include <ballast/runtime/data/even_rounds.hpp>
-#include <ballast/runtime/data/long_rounds.hpp>
-#include <ballast/runtime/data/window_problem.hpp>
 #include "../../support/trials.hpp"
 
 #include <gmock/gmock.h>

@@ -5,9 +5,8 @@
 #include <ballast/comm/communicator.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
-#include <ballast/runtime/data/data_step.hpp>
+#include <ballast/runtime/data/data_setup.hpp>
 #include <ballast/runtime/data/data_trainer.hpp>
-#include <ballast/runtime/data/loader_options.hpp>
 #include "faulty_source.hpp"
 
 #include <algorithm>

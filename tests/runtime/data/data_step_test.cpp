@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ballast/runtime/data/data_step.hpp>
+#include <ballast/runtime/data/data_setup.hpp>
 
 #include <ballast/core/quantities.hpp>
 

@@ -5,7 +5,6 @@
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/runtime/data/data_setup.hpp>
-#include <ballast/runtime/data/data_step.hpp>
 #include <ballast/runtime/data/serve_as_loader.hpp>
 #include <ballast/runtime/data/serve_as_proxy.hpp>
 #include "data_rank_checks.hpp"

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ballast/runtime/data/data_windows.hpp>
+#include <ballast/runtime/data/data_setup.hpp>
 
 #include <ballast/core/quantities.hpp>
-#include <ballast/runtime/data/even_rounds.hpp>
 
 #include <gtest/gtest.h>
 

@@ -4,7 +4,7 @@
 
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/random.hpp>
-#include <ballast/runtime/data/window_problem.hpp>
+#include <ballast/runtime/data/data_setup.hpp>
 
 #include <algorithm>
 #include <cstddef>

@@ -7,9 +7,7 @@
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/random.hpp>
 #include <ballast/core/result.hpp>
-#include <ballast/runtime/data/data_batch.hpp>
-#include <ballast/runtime/data/data_source.hpp>
-#include <ballast/runtime/data/data_step.hpp>
+#include <ballast/runtime/data/data_setup.hpp>
 
 #include <gtest/gtest.h>
 

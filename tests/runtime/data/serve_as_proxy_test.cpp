@@ -5,14 +5,9 @@
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/random.hpp>
 #include <ballast/core/result.hpp>
-#include <ballast/runtime/data/data_batch.hpp>
-#include <ballast/runtime/data/data_pipeline.hpp>
 #include <ballast/runtime/data/data_setup.hpp>
-#include <ballast/runtime/data/data_step.hpp>
+#include <ballast/runtime/data/data_pipeline.hpp>
 #include <ballast/runtime/data/data_trainer.hpp>
-#include <ballast/runtime/data/data_windows.hpp>
-#include <ballast/runtime/data/loader_options.hpp>
-#include <ballast/runtime/data/long_rounds.hpp>
 #include <ballast/runtime/data/serve_as_loader.hpp>
 #include "../../support/trials.hpp"
 #include "data_rank_checks.hpp"

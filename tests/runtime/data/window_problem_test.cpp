@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ballast/runtime/data/window_problem.hpp>
+#include <ballast/runtime/data/data_setup.hpp>
 
 #include <ballast/core/quantities.hpp>
-#include <ballast/runtime/data/even_rounds.hpp>
-#include <ballast/runtime/data/long_rounds.hpp>
 
 #include <cstdint>
 #include <span>

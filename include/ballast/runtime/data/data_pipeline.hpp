@@ -1,36 +1,74 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_RUNTIME_DATA_DATA_PIPELINE_HPP
-#define BALLAST_RUNTIME_DATA_DATA_PIPELINE_HPP
+#pragma once
 
-#include <ballast/core/contract.hpp>
 #include <ballast/core/detail/wait_clock.hpp>
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/result.hpp>
-#include <ballast/runtime/data/data_batch.hpp>
-#include <ballast/runtime/data/data_deal.hpp>
-#include <ballast/runtime/data/data_proxy.hpp>
-#include <ballast/runtime/data/data_setup.hpp>
-#include <ballast/runtime/data/data_source.hpp>
-#include <ballast/runtime/data/data_windows.hpp>
-#include <ballast/runtime/data/loader_options.hpp>
-#include <ballast/runtime/data/long_rounds.hpp>
-#include <ballast/runtime/data/window_problem.hpp>
-#include <ballast/runtime/detail/data/load_rates.hpp>
-#include <ballast/runtime/detail/data/loader_threads.hpp>
-#include <ballast/runtime/detail/data/planned_steps.hpp>
-#include <ballast/runtime/detail/data/user_call.hpp>
-
 #include <chrono>
-#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
-#include <mutex>
+#include <list>
 #include <optional>
+#include <thread>
+#include <ballast/core/contract.hpp>
+#include <ballast/core/quantities.hpp>
+#include <ballast/core/result.hpp>
+#include <ballast/runtime/data/data_setup.hpp>
+#include <ballast/runtime/data/data_proxy.hpp>
+#include <ballast/runtime/data/producer_count.hpp>
+#include <ballast/runtime/detail/open_window.hpp>
+#include <condition_variable>
+#include <mutex>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 namespace ballast::inline v0 {
+
+namespace detail {
+
+/// A thread that loads samples. All is guarded by the mutex of its data pipeline.
+struct loader_thread {
+  std::uint32_t number = 0;
+  bool lost = false;
+  bool ended = false;  // it touches nothing any more
+  std::optional<wait_clock::time_point> loads_since = {};
+  std::thread thread = {};
+
+  [[nodiscard]] bool is_late(std::chrono::milliseconds limit) const
+  {
+    return !lost && loads_since && wait_clock::now() - *loads_since >= limit;
+  }
+};
+
+/// The threads of a data pipeline that load, and those that have been given up and not ended.
+struct loader_threads {
+  std::list<loader_thread> all = {};
+  std::size_t active = 0;  // neither lost nor ended
+  std::uint32_t next_number = 0;
+
+  /// Starts threads up to this number, each of which calls run(own), and joins what has ended.
+  template <class Run>
+  void start(std::size_t wanted, Run run)
+  {
+    all.remove_if([](loader_thread& each) {
+      if (each.ended) { each.thread.join(); }
+      return each.ended;
+    });
+    for (; active < wanted; ++active) {
+      loader_thread& added = all.emplace_back();
+      added.number = next_number++;
+      added.thread = std::thread([run, &added] { run(added); });
+    }
+  }
+
+  void join()
+  {
+    for (loader_thread& each : all) {
+      if (each.thread.joinable()) { each.thread.join(); }
+    }
+  }
+};
+
+}  // namespace detail
 
 /// A data pipeline within one process: loaders are threads, and ranks, threads too, take what they
 /// compute of each step.
@@ -300,5 +338,3 @@ class data_pipeline {
 };
 
 }  // namespace ballast::inline v0
-
-#endif  // BALLAST_RUNTIME_DATA_DATA_PIPELINE_HPP

@@ -1,33 +1,450 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_RUNTIME_DATA_DATA_PROXY_HPP
-#define BALLAST_RUNTIME_DATA_DATA_PROXY_HPP
+#pragma once
 
 #include <ballast/core/contract.hpp>
+#include <ballast/core/random.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
-#include <ballast/runtime/data/data_deal.hpp>
 #include <ballast/runtime/data/data_setup.hpp>
-#include <ballast/runtime/data/data_step.hpp>
-#include <ballast/runtime/data/data_windows.hpp>
-#include <ballast/runtime/data/long_rounds.hpp>
-#include <ballast/runtime/data/window_problem.hpp>
-#include <ballast/runtime/detail/data/data_state.hpp>
-#include <ballast/runtime/detail/data/open_window.hpp>
-#include <ballast/runtime/detail/data/open_windows.hpp>
-#include <ballast/runtime/detail/data/window_opener.hpp>
-
+#include <ballast/runtime/detail/open_window.hpp>
+#include <ballast/runtime/detail/state_text.hpp>
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
-#include <type_traits>
 #include <utility>
 #include <vector>
+#include <numeric>
+#include <type_traits>
 
 namespace ballast::inline v0 {
+
+namespace detail {
+
+/// What a state says of the step after which it was saved.
+struct saved_step {
+  std::int64_t sample = -1;  // its first one; -1 where it has none
+  std::vector<tokens> lengths = {};
+  cost_units cost = 0;     // in the windows, where these are of several steps
+  std::uint64_t plan = 0;  // a word of what its window trains when
+  std::uint64_t number = 0;
+  std::uint64_t epoch = 0;
+  std::uint64_t position = 0;
+  std::uint64_t left_out = 0;
+
+  [[nodiscard]] static std::string lengths_text(std::span<tokens const> lengths)
+  {
+    std::string text;
+    for (tokens const length : lengths) { text += concat(text.empty() ? "" : " and ", length); }
+    return text;
+  }
+};
+
+/// Writes and reads the states of a data pipeline: what they were made by, where they are, and a
+/// word of all that, so that no other text is taken.
+class data_state {
+ public:
+  template <class Windows>
+  data_state(data_setup const& setup, Windows const& windows)
+      : policy_(windows.steps > 1 ? word_of_policy(windows.policy) : 0),
+        made_by_{
+            {{"samples", setup.samples},
+             {"step_samples", setup.step_samples},
+             {"modules", setup.modules},
+             {"seed", setup.seed},
+             {"setup.together", digest{}.add(std::span(std::as_const(setup.together))).value()},
+             {"windows.steps", windows.steps},
+             {"windows.held_back", windows.held_back},
+             {"windows.policy", policy_.value_or(0)}}}
+  {}
+
+  /// Errors      failed: the windows' policy threw.
+  [[nodiscard]] result<void> health() const
+  {
+    return policy_.map([](std::uint64_t) {});
+  }
+
+  /// What read() needs to go on after a step. `plan` is the word of its window's plan.
+  ///
+  /// Errors      failed: the windows' cost threw.
+  template <class Windows>
+  [[nodiscard]] result<std::string> save(data_step const& step, std::uint64_t plan,
+                                         Windows const& windows) const
+  {
+    bool const empty = step.samples.empty();
+    auto const cost = empty ? 0 : cost_of(windows, step.lengths_of(0));
+    if (!cost) { return tl::unexpected(cost.error()); }
+    state_writer out("data_pipeline 2");
+    for (auto const& [name, value] : made_by_) {
+      out.line(name).number(static_cast<std::int64_t>(value));
+    }
+    out.line("sample").number(empty ? -1 : static_cast<std::int64_t>(step.samples.front()));
+    for (std::size_t module = 0; module < made_by_[2].second; ++module) {
+      out.number(empty ? 0 : step.lengths[module]);
+    }
+    out.line("cost").number(*cost);
+    out.line("plan").number(static_cast<std::int64_t>(plan));
+    out.line("step").number(static_cast<std::int64_t>(step.number + 1));
+    out.line("epoch").number(static_cast<std::int64_t>(step.epoch + (step.ends_epoch ? 1 : 0)));
+    out.line("position").number(static_cast<std::int64_t>(step.ends_epoch ? 0 : step.position + 1));
+    out.line("left_out").number(static_cast<std::int64_t>(step.left_out));
+    std::uint64_t const check = word_of(out.text());
+    out.line("check").number(static_cast<std::int64_t>(check));
+    return out.text();
+  }
+
+  /// Reads what save() wrote.
+  ///
+  /// Errors      syntax: it did not; mismatch: it is of other data, steps or windows.
+  template <class Windows>
+  [[nodiscard]] result<saved_step> read(std::string_view text, Windows const& windows) const
+  {
+    if (text.starts_with("data_pipeline 1\n")) {
+      return fail(error_code::mismatch, 0,
+                  "the saved state is of an earlier version, which did not write what it was made "
+                  "by; begin again, or with a state that this version has saved");
+    }
+    constexpr auto most = std::numeric_limits<std::int64_t>::max();
+    state_reader in(text);
+    auto const word = [&](std::string_view name, std::int64_t least = 0) {
+      in.expect(name);
+      return static_cast<std::uint64_t>(in.number(least, most));
+    };
+    in.expect("data_pipeline 2");
+    auto theirs = made_by_;
+    for (auto& [name, value] : theirs) { value = word(name, -most - 1); }
+    saved_step saved;
+    in.expect("sample");
+    saved.sample = in.number(-1, most);
+    for (std::uint64_t module = 0; module < theirs[2].second && !in.failed(); ++module) {
+      saved.lengths.push_back(in.number(0, longest_sample));
+    }
+    saved.cost = static_cast<cost_units>(word("cost"));
+    saved.plan = word("plan", -most - 1);
+    saved.number = word("step");
+    saved.epoch = word("epoch");
+    saved.position = word("position");
+    saved.left_out = word("left_out");
+    std::uint64_t const check = word("check", -most - 1);
+    if (auto done = in.finish(); !done) { return tl::unexpected(done.error()); }
+    if (check != word_of(text.substr(0, text.rfind("check")))) {
+      return fail(error_code::syntax, text.rfind("check"),
+                  "the saved state was changed after it was saved; give what save() returned");
+    }
+    for (std::size_t at = 0; at < theirs.size(); ++at) {
+      auto const [name, own] = made_by_[at];
+      if (theirs[at].second == own) { continue; }
+      bool const is_word = name == "setup.together" || name == "windows.policy";
+      return fail(error_code::mismatch, 0, "the saved state is of ",
+                  is_word ? concat("another ", name)
+                          : concat(name, " = ", theirs[at].second, ", and this pipeline of ", own),
+                  "; give the setup and windows with which it was saved");
+    }
+    auto const cost = saved.sample < 0 ? 0 : cost_of(windows, saved.lengths);
+    if (!cost) { return tl::unexpected(cost.error()); }
+    if (*cost != saved.cost) {
+      return fail(error_code::mismatch, 0, "sample ", saved.sample, " of length ",
+                  saved.lengths_text(saved.lengths), " cost ", saved.cost,
+                  " where the state was saved, and costs ", *cost,
+                  " here; give data_windows the cost with which it was saved");
+    }
+    return saved;
+  }
+
+ private:
+  /// 0 where windows are of one step, which asks for no cost.
+  template <class Windows>
+  [[nodiscard]] static result<cost_units> cost_of(Windows const& windows,
+                                                  std::span<tokens const> lengths)
+  {
+    cost_units cost = 0;
+    if (windows.steps == 1) { return cost; }
+    return call_user("the cost of data_windows", [&] { cost = windows.cost(lengths); }).map([&] {
+      return cost;
+    });
+  }
+  [[nodiscard]] static std::uint64_t word_of(std::string_view text)
+  {
+    return digest{}.add(std::span(text)).value();
+  }
+
+  result<std::uint64_t> policy_;  // a word of it
+  std::array<std::pair<std::string_view, std::uint64_t>, 8> made_by_;
+};
+
+/// What is left to compare with the state from which a data pipeline goes on: the lengths of a
+/// sample, which a loader loads for that, and the plan of the window in which it was saved.
+class compared_data {
+ public:
+  compared_data() = default;
+  explicit compared_data(saved_step saved) : saved_(std::move(saved)), is_over_(saved_.sample < 0)
+  {}
+
+  [[nodiscard]] bool is_over() const { return is_over_; }
+
+  [[nodiscard]] std::optional<data_deal> deal(std::uint32_t loader)
+  {
+    if (is_over_ || loader_) { return {}; }
+    loader_ = loader;
+    return data_deal{ticket, static_cast<std::uint64_t>(saved_.sample)};
+  }
+  void lose(std::uint32_t loader)
+  {
+    if (loader_ == loader) { loader_.reset(); }
+  }
+  /// Whether a loader tells of this sample, with which it is over.
+  [[nodiscard]] bool ends(std::uint32_t loader, std::uint64_t of)
+  {
+    if (of != ticket) { return false; }
+    is_over_ = is_over_ || loader_ == loader;
+    return true;
+  }
+
+  /// Errors      mismatch: the sample has other lengths.
+  [[nodiscard]] result<void> compare(std::span<tokens const> lengths) const
+  {
+    if (std::equal(lengths.begin(), lengths.end(), saved_.lengths.begin(), saved_.lengths.end())) {
+      return {};
+    }
+    return fail(error_code::mismatch, static_cast<std::size_t>(saved_.sample), "sample ",
+                saved_.sample, " had length ", saved_step::lengths_text(saved_.lengths),
+                " when the state was saved, and has ", saved_step::lengths_text(lengths),
+                " now; give the data with which it was saved");
+  }
+
+  /// Errors      mismatch: the window is that of the state, and was planned otherwise.
+  [[nodiscard]] result<void> compare(open_window const& window) const
+  {
+    if (window.taken == 0 || window.word == saved_.plan) { return {}; }
+    return fail(error_code::mismatch, 0,
+                "the saved state is of a window that was planned otherwise: of samples with other "
+                "lengths, of which others could be decoded, or by another policy or cost; give the "
+                "data and windows with which it was saved");
+  }
+
+ private:
+  static constexpr std::uint64_t ticket = ~std::uint64_t{0};  // no other sample has it
+
+  saved_step saved_;
+  bool is_over_ = true;
+  std::optional<std::uint32_t> loader_;  // that has it
+};
+
+/// The order of an epoch: a random permutation of its units (samples, or groups of samples), cut
+/// into steps of at most step_samples samples.
+///
+/// Ensures     (1) every sample is in one step, with its whole group
+///             (2) the same order for the same setup and epoch
+/// Complexity  four bytes a sample; of groups eight more, and eight a group. O(samples) to shuffle.
+class epoch_order {
+ public:
+  explicit epoch_order(data_setup const& setup)
+      : samples_(setup.samples), step_samples_(setup.step_samples), seed_(setup.seed)
+  {
+    if (!setup.together.empty()) { group(setup.together); }
+    order_.resize(begins_.empty() ? samples_ : begins_.size() - 1);
+    shuffle(0);
+  }
+
+  /// Takes the order of another epoch, from its first step on.
+  void shuffle(std::uint64_t epoch)
+  {
+    std::iota(order_.begin(), order_.end(), std::uint32_t{0});
+    random_source random(digest{}.add(seed_).add(epoch).value());
+    random.shuffle(std::span(order_));
+    next_ = 0;
+  }
+
+  [[nodiscard]] bool at_end() const { return next_ == order_.size(); }
+
+  /// Calls use(samples of a unit) for each unit of the next step, and goes on to the one after it.
+  template <class Use>
+  void next_step(Use use)
+  {
+    for (std::size_t room = step_samples_; next_ < order_.size(); ++next_) {
+      std::uint32_t const unit = order_[next_];
+      std::span<std::uint32_t const> const members =
+          begins_.empty() ? std::span<std::uint32_t const>(&unit, 1)
+                          : std::span<std::uint32_t const>(members_).subspan(
+                                begins_[unit], begins_[unit + 1] - begins_[unit]);
+      if (members.size() > room) { return; }
+      room -= members.size();
+      use(members);
+    }
+  }
+
+ private:
+  /// Puts the samples of each group side by side, groups in the order of their numbers.
+  void group(std::vector<std::uint32_t> const& together)
+  {
+    members_.resize(samples_);
+    std::iota(members_.begin(), members_.end(), std::uint32_t{0});
+    std::sort(members_.begin(), members_.end(), [&](std::uint32_t a, std::uint32_t b) {
+      return together[a] < together[b] || (together[a] == together[b] && a < b);
+    });
+    begins_.push_back(0);
+    for (std::size_t at = 1; at <= samples_; ++at) {
+      if (at < samples_ && together[members_[at]] == together[members_[at - 1]]) { continue; }
+      std::size_t const size = at - begins_.back();
+      BALLAST_EXPECTS(size <= step_samples_, "a group of setup.together has ",
+                      counted(size, "sample"), ", and a step has room for ", step_samples_);
+      begins_.push_back(static_cast<std::uint32_t>(at));
+    }
+  }
+
+  std::size_t samples_;
+  std::size_t step_samples_;
+  std::uint64_t seed_;
+  std::vector<std::uint32_t> order_;    // of units
+  std::vector<std::uint32_t> begins_;   // of each group among the members; empty without groups
+  std::vector<std::uint32_t> members_;  // samples, group by group
+  std::size_t next_ = 0;                // unit of the order
+};
+
+/// Where a data pipeline is in its epochs: gives the windows, one after the other.
+class window_opener {
+ public:
+  window_opener(data_setup setup, std::size_t steps)
+      : setup_(checked(std::move(setup), steps)), steps_(steps), order_(setup_)
+  {}
+
+  [[nodiscard]] data_setup const& setup() const noexcept { return setup_; }
+
+  /// Whether there is no further window.
+  [[nodiscard]] bool at_end() const
+  {
+    return setup_.samples == 0 || epoch_ >= setup_.epochs ||
+           (order_.at_end() && epoch_ + 1 == setup_.epochs);
+  }
+
+  /// The next window, if there is one. Its samples wait, in the order in which they arrive.
+  [[nodiscard]] open_window open()
+  {
+    BALLAST_EXPECTS(!at_end());
+    if (order_.at_end()) {
+      order_.shuffle(++epoch_);
+      position_ = 0;
+      trained_ = 0;
+    }
+    open_window window;
+    window.epoch = epoch_;
+    window.first_position = position_;
+    window.first_number = number_;
+    window.first_ticket = tickets_;
+    window.unit_begins.push_back(0);
+    for (; window.steps < steps_ && !order_.at_end(); ++window.steps) {
+      order_.next_step([&](std::span<std::uint32_t const> samples) {
+        auto const unit = static_cast<std::uint32_t>(window.unit_steps.size());
+        for (std::uint32_t const sample : samples) {
+          window.samples.push_back({.sample = sample, .unit = unit});
+        }
+        window.unit_begins.push_back(static_cast<std::uint32_t>(window.samples.size()));
+        window.unit_steps.push_back(static_cast<std::uint32_t>(window.steps));
+      });
+    }
+    window.lengths.resize(window.samples.size() * setup_.modules);
+    window.unreported = window.samples.size();
+    window.made = window.taken = std::exchange(trained_, 0);
+    window.ends_epoch = order_.at_end();
+    window.sort_by_step();
+    position_ += window.steps;
+    number_ += window.steps;
+    tickets_ += window.samples.size();
+    return window;
+  }
+
+  /// Whether there is the step after which a state was saved, and so many samples before it.
+  ///
+  /// Errors      out_of_range: there is not.
+  /// Complexity  O(samples); with groups, O(samples) an epoch before it.
+  [[nodiscard]] result<void> expect_place(saved_step const& saved) const
+  {
+    auto const refuse = [](auto const&... what) {
+      return fail(error_code::out_of_range, 0, "the saved state ", what...,
+                  "; give what save() returned");
+    };
+    if (saved.epoch > setup_.epochs || (saved.epoch == setup_.epochs && saved.position > 0)) {
+      return refuse("is in epoch ", saved.epoch, " of ", setup_.epochs);
+    }
+    epoch_order order = order_;
+    uint128 steps = 0;    // before it
+    uint128 samples = 0;  // of these
+    if (setup_.together.empty()) {
+      samples = uint128{saved.epoch} * setup_.samples;
+      steps = uint128{saved.epoch} * (setup_.samples / setup_.step_samples +
+                                      (setup_.samples % setup_.step_samples > 0 ? 1 : 0));
+    } else {
+      for (std::uint64_t epoch = 0; epoch < saved.epoch; ++epoch) {
+        for (order.shuffle(epoch); !order.at_end(); ++steps) { samples += skip_step(order); }
+      }
+    }
+    order.shuffle(saved.epoch);
+    for (std::uint64_t step = 0; step < saved.position && !order.at_end(); ++step) {
+      samples += skip_step(order);
+    }
+    if (saved.position > 0 && order.at_end()) {
+      return refuse("is at step ", saved.position, " of an epoch that has no more steps");
+    }
+    if (saved.number != steps + saved.position) {
+      return refuse("is at step ", saved.position, " of epoch ", saved.epoch,
+                    ", which is not step ", saved.number, " of all");
+    }
+    if (saved.left_out > samples) {
+      return refuse("has left out ", saved.left_out, " samples, more than there were");
+    }
+    return {};
+  }
+
+  /// Goes on after the step of a state.
+  void go_to(saved_step const& saved)
+  {
+    BALLAST_EXPECTS(tickets_ == 0, "a data pipeline is restored before it deals anything");
+    epoch_ = saved.epoch;
+    trained_ = saved.position % steps_;
+    position_ = saved.position - trained_;
+    number_ = saved.number - trained_;
+    order_.shuffle(epoch_);
+    for (std::uint64_t step = 0; step < position_; ++step) { (void)skip_step(order_); }
+  }
+
+ private:
+  /// Returns how many samples it has.
+  [[nodiscard]] static std::uint64_t skip_step(epoch_order& order)
+  {
+    std::uint64_t samples = 0;
+    order.next_step([&](std::span<std::uint32_t const> unit) { samples += unit.size(); });
+    return samples;
+  }
+
+  [[nodiscard]] static data_setup checked(data_setup setup, std::size_t steps)
+  {
+    BALLAST_EXPECTS(
+        setup.step_samples >= 1 && setup.modules >= 1 && setup.fetched_ahead >= 1 && steps >= 1,
+        "step_samples, modules, fetched_ahead or the steps of a window are 0");
+    BALLAST_EXPECTS(setup.samples < std::numeric_limits<std::uint32_t>::max(),
+                    "a data pipeline numbers samples by 32 bits, and is given ", setup.samples);
+    BALLAST_EXPECTS(setup.together.empty() || setup.together.size() == setup.samples,
+                    "setup.together has ", counted(setup.together.size(), "entry"), " for ",
+                    counted(setup.samples, "sample"));
+    return setup;
+  }
+
+  data_setup setup_;
+  std::size_t steps_;
+  epoch_order order_;
+  std::uint64_t epoch_ = 0;
+  std::uint64_t position_ = 0;  // of the next window's first step in its epoch
+  std::uint64_t number_ = 0;    // of that step
+  std::uint64_t trained_ = 0;   // steps of the next window that were taken before a restore
+  std::uint64_t tickets_ = 0;
+};
+
+}  // namespace detail
 
 /// Lengths are not known before samples are decoded.
 struct no_lengths {};
@@ -294,5 +711,3 @@ class data_proxy {
 };
 
 }  // namespace ballast::inline v0
-
-#endif  // BALLAST_RUNTIME_DATA_DATA_PROXY_HPP

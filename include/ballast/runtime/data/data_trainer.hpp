@@ -6,11 +6,8 @@
 #include <ballast/core/detail/wait_clock.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
-#include <ballast/runtime/data/data_batch.hpp>
-#include <ballast/runtime/data/data_step.hpp>
-#include <ballast/runtime/data/loader_options.hpp>
-#include <ballast/runtime/detail/data/data_message.hpp>
-#include <ballast/runtime/detail/data/data_post.hpp>
+#include <ballast/runtime/data/data_setup.hpp>
+#include <ballast/runtime/detail/data_post.hpp>
 
 #include <chrono>
 #include <cstddef>

@@ -6,11 +6,9 @@
 #include <ballast/core/detail/wait_clock.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
-#include <ballast/runtime/data/data_deal.hpp>
-#include <ballast/runtime/data/data_source.hpp>
-#include <ballast/runtime/detail/data/data_message.hpp>
-#include <ballast/runtime/detail/data/data_post.hpp>
-#include <ballast/runtime/detail/data/user_call.hpp>
+#include <ballast/runtime/data/data_setup.hpp>
+#include <ballast/runtime/detail/data_post.hpp>
+#include <ballast/runtime/detail/open_window.hpp>
 #include <ballast/runtime/detail/work_thread.hpp>
 
 #include <chrono>

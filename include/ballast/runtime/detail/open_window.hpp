@@ -1,25 +1,56 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_RUNTIME_DETAIL_DATA_OPEN_WINDOW_HPP
-#define BALLAST_RUNTIME_DETAIL_DATA_OPEN_WINDOW_HPP
+#pragma once
 
-#include <ballast/core/random.hpp>
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/result.hpp>
-#include <ballast/runtime/data/data_step.hpp>
-#include <ballast/runtime/data/data_windows.hpp>
-#include <ballast/runtime/data/window_problem.hpp>
-#include <ballast/runtime/detail/data/user_call.hpp>
 #include <ballast/core/contract.hpp>
-
+#include <ballast/core/result.hpp>
+#include <ballast/core/quantities.hpp>
+#include <ballast/runtime/detail/work_thread.hpp>
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <numeric>
+#include <exception>
 #include <span>
+#include <string_view>
+#include <ballast/core/random.hpp>
+#include <ballast/runtime/data/data_setup.hpp>
+#include <numeric>
 #include <utility>
 #include <vector>
+#include <deque>
 
 namespace ballast::inline v0::detail {
+
+/// The error that stands for an exception of a user's call.
+[[nodiscard]] inline error what_was_thrown(std::string_view call, std::exception_ptr const& thrown)
+{
+  return {error_code::failed, 0, concat(call, " threw: ", thrown_text(thrown))};
+}
+
+/// Calls what a user gave; `name` says what that is.
+///
+/// Errors      failed: it threw.
+template <class F>
+[[nodiscard]] result<void> call_user(std::string_view name, F f)
+{
+  if (auto const thrown = thrown_by(f)) { return tl::unexpected(what_was_thrown(name, thrown)); }
+  return {};
+}
+
+/// Whether such a call gave as many lengths as a sample has.
+///
+/// Errors      out_of_range: it gave another number, or one below 0 or above longest_sample.
+[[nodiscard]] inline result<void> expect_lengths(std::string_view call, std::uint64_t sample,
+                                                 std::span<tokens const> lengths,
+                                                 std::size_t modules)
+{
+  bool const valid = std::all_of(lengths.begin(), lengths.end(), [](tokens length) {
+    return length >= 0 && length <= longest_sample;
+  });
+  if (valid && lengths.size() == modules) { return {}; }
+  return fail(error_code::out_of_range, static_cast<std::size_t>(sample), "sample ", sample,
+              " has ", counted(lengths.size(), "length"), valid ? "" : ", not all in range", "; ",
+              call, " has to give ", modules, ", from 0 to ", longest_sample);
+}
 
 /// Where a sample of an open window is.
 enum class sample_place : std::uint8_t {
@@ -262,6 +293,91 @@ struct open_window {
   }
 };
 
-}  // namespace ballast::inline v0::detail
+/// The windows that are open, the oldest first, and where their samples are.
+struct open_windows {
+  std::deque<open_window> all;
+  std::size_t fetched = 0;                                       // dealt, and not taken
+  std::vector<std::pair<std::uint64_t, std::uint32_t>> dropped;  // ticket and loader
 
-#endif  // BALLAST_RUNTIME_DETAIL_DATA_OPEN_WINDOW_HPP
+  /// Deals a waiting sample of a window, if there is one, the one that is needed first.
+  [[nodiscard]] bool deal(open_window& window, std::uint32_t loader, data_deal& dealt)
+  {
+    for (; window.next < window.needed.size(); ++window.next) {
+      std::uint32_t const at = window.needed[window.next];
+      window_sample& each = window.samples[at];
+      if (each.place != sample_place::waiting) { continue; }
+      each.place = sample_place::dealt;
+      each.loader = loader;
+      ++fetched;
+      dealt = {window.first_ticket + at, each.sample};
+      return true;
+    }
+    return false;
+  }
+
+  /// The window of a sample; null if it is not open any more.
+  [[nodiscard]] open_window* find(std::uint64_t ticket)
+  {
+    for (open_window& window : all) {
+      if (ticket >= window.first_ticket && ticket - window.first_ticket < window.samples.size()) {
+        return &window;
+      }
+    }
+    return nullptr;
+  }
+
+  /// Has all that a loader has wait again, and returns how many samples these are.
+  [[nodiscard]] std::size_t lose(std::uint32_t loader)
+  {
+    std::size_t lost = 0;
+    for (open_window& window : all) {
+      for (window_sample& each : window.samples) {
+        bool const has = each.place == sample_place::dealt || each.place == sample_place::held;
+        if (!has || each.loader != loader) { continue; }
+        each.place = sample_place::waiting;
+        window.next = 0;
+        ++lost;
+      }
+    }
+    fetched -= lost;
+    return lost;
+  }
+
+  /// Takes a sample away from where it is, since it is left out or gone.
+  void put(open_window const& window, window_sample& each, sample_place place)
+  {
+    if (each.place == sample_place::held || each.place == sample_place::delivered) {
+      auto const at = static_cast<std::uint64_t>(&each - window.samples.data());
+      dropped.emplace_back(window.first_ticket + at, each.loader);
+    }
+    fetched -= is_fetched(each) ? 1U : 0U;
+    each.place = place;
+  }
+
+  [[nodiscard]] static bool is_fetched(window_sample const& each)
+  {
+    return each.place == sample_place::dealt || each.place == sample_place::held ||
+           each.place == sample_place::delivered;
+  }
+
+  /// A payload is where it is computed, perhaps after its loader was lost.
+  void deliver(window_sample& each)
+  {
+    if (each.place == sample_place::left_out || each.place == sample_place::gone) { return; }
+    fetched += each.place == sample_place::waiting ? 1U : 0U;
+    each.place = sample_place::delivered;
+  }
+
+  /// Those of the oldest step that was made are trained.
+  void take()
+  {
+    open_window& window = all.front();
+    for (std::uint32_t const at : window.of_step(window.taken)) {
+      fetched -= is_fetched(window.samples[at]) ? 1U : 0U;
+      window.samples[at].place = sample_place::gone;
+    }
+    if (++window.taken == window.steps) { all.pop_front(); }
+  }
+};
+
+}  // namespace ballast::inline v0::detail
