@@ -6,7 +6,6 @@
 #include <ballast/comm/mpi_communicator.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
-#include <ballast/interop/join_torch_job.hpp>
 #include <ballast/interop/torch_communicator.hpp>
 
 #include <cstddef>

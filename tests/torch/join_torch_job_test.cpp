@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ballast/interop/join_torch_job.hpp>
+#include <ballast/interop/torch_communicator.hpp>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -5,7 +5,6 @@
 #include "../support/time_limits.hpp"
 
 #include <gtest/gtest.h>
-#include <ballast/interop/join_torch_job.hpp>
 #include <ballast/interop/torch_communicator.hpp>
 
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
