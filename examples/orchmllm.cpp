@@ -12,7 +12,7 @@
 #include "common/phase_model.hpp"      // defines: block::phase_model
 
 #include <ballast/comm/thread_communicator.hpp>
-#include <ballast/core/random.hpp>
+#include <ballast/core.hpp>
 #include <ballast/cost/flops.hpp>
 #include <ballast/cost/known_models.hpp>
 #include <ballast/cost/latency_fit.hpp>
@@ -31,20 +31,10 @@
 #include "common/on_processes.hpp"
 #endif
 
-#include <algorithm>
-#include <array>
 #include <bit>
 #include <cmath>
-#include <cstddef>
-#include <cstdint>
 #include <cstdio>
-#include <numeric>
-#include <optional>
-#include <span>
-#include <string>
 #include <tuple>
-#include <utility>
-#include <vector>
 
 namespace {
 

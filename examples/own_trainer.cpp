@@ -3,13 +3,11 @@
 
 #include <ballast/ballast.hpp>
 #include <ballast/comm.hpp>
-#include <ballast/core/random.hpp>
+#include <ballast/core.hpp>
 #include <ballast/partition.hpp>
 #include <ballast/runtime.hpp>
 
-#include <cstdint>
 #include <cstdio>
-#include <vector>
 
 using namespace ballast;
 

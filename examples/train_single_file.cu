@@ -20,9 +20,7 @@
 #include <ballast/comm/communicator.hpp>
 #include <ballast/comm/gather_samples.hpp>
 #include <ballast/comm/thread_communicator.hpp>
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/random.hpp>
-#include <ballast/core/result.hpp>
+#include <ballast/core.hpp>
 #include <ballast/cost/flops.hpp>
 #include <ballast/cost/quadratic_cost.hpp>
 #include <ballast/cuda/device_carrier.cuh>
@@ -52,27 +50,16 @@
 #include <nccl.h>
 #endif
 
-#include <algorithm>
 #include <charconv>
 #include <chrono>
 #include <cmath>
-#include <cstddef>
-#include <cstdint>
 #include <cstdio>
 #include <exception>
-#include <limits>
 #include <mutex>
-#include <numeric>
-#include <optional>
 #include <random>
-#include <span>
 #include <stdexcept>
-#include <string>
-#include <string_view>
 #include <system_error>
 #include <thread>
-#include <utility>
-#include <vector>
 
 namespace {
 

@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_BENCH_COMMON_PIPELINE_CHAIN_HPP
-#define BALLAST_BENCH_COMMON_PIPELINE_CHAIN_HPP
+#pragma once
 
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/random.hpp>
-#include <ballast/core/result.hpp>
+#include <ballast/core.hpp>
 #include <ballast/pipeline/local_search.hpp>
 #include <ballast/pipeline/order_microbatches.hpp>
 #include <ballast/pipeline/order_search.hpp>
@@ -17,13 +14,8 @@
 #include <ballast/runtime/pipeline_setup.hpp>
 #include <ballast/topology/process_grid.hpp>
 
-#include <algorithm>
 #include <chrono>
-#include <cstddef>
-#include <cstdint>
-#include <span>
 #include <thread>
-#include <vector>
 
 /// Pipelines for the benchmarks of pipeline_runner, over threads and over MPI.
 namespace bench {
@@ -159,5 +151,3 @@ class pipeline_truth {
 };
 
 }  // namespace bench
-
-#endif  // BALLAST_BENCH_COMMON_PIPELINE_CHAIN_HPP

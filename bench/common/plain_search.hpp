@@ -1,20 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_BENCH_COMMON_PLAIN_SEARCH_HPP
-#define BALLAST_BENCH_COMMON_PLAIN_SEARCH_HPP
+#pragma once
 
 #include <benchmark/benchmark.h>
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/random.hpp>
+#include <ballast/core.hpp>
 #include <ballast/partition/concepts.hpp>
 
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
 #include <ctime>
-#include <span>
-#include <string>
-#include <utility>
-#include <vector>
 
 namespace bench {
 
@@ -225,5 +216,3 @@ void compare_with_plain_search(auto const& plan, plain_step<D> step,
 }
 
 }  // namespace bench
-
-#endif  // BALLAST_BENCH_COMMON_PLAIN_SEARCH_HPP

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_BENCH_COMMON_PLANNED_STEPS_HPP
-#define BALLAST_BENCH_COMMON_PLANNED_STEPS_HPP
+#pragma once
 
 #include "workloads.hpp"  // defines: bench::lognormal_lengths
 
@@ -97,5 +96,3 @@ class step_planner {
 };
 
 }  // namespace bench
-
-#endif  // BALLAST_BENCH_COMMON_PLANNED_STEPS_HPP

@@ -1,17 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_BENCH_COMMON_WORKLOADS_HPP
-#define BALLAST_BENCH_COMMON_WORKLOADS_HPP
+#pragma once
 
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/random.hpp>
+#include <ballast/core.hpp>
 #include <ballast/cost/quadratic_cost.hpp>
 #include <ballast/workload/synthetic_lengths.hpp>
 
-#include <algorithm>
 #include <chrono>
-#include <cstddef>
-#include <cstdint>
-#include <vector>
 
 namespace bench {
 
@@ -50,5 +44,3 @@ double median_seconds(int repeats, Work const& work)
 }
 
 }  // namespace bench
-
-#endif  // BALLAST_BENCH_COMMON_WORKLOADS_HPP

@@ -1,17 +1,12 @@
 #include "../common/workloads.hpp"  // defines: bench::lognormal_lengths, bench::transformer_cost
 
 #include <benchmark/benchmark.h>
-#include <ballast/core/random.hpp>
+#include <ballast/core.hpp>
 #include <ballast/cost/interpolated_throughput.hpp>
 #include <ballast/cost/latency_fit.hpp>
 #include <ballast/cost/step_fit.hpp>
 
-#include <algorithm>
 #include <cmath>
-#include <cstddef>
-#include <cstdint>
-#include <span>
-#include <vector>
 
 namespace {
 

@@ -4,18 +4,14 @@
 #include "cub_copies.cuh"
 #include "gpu_timing.cuh"
 
-#include <ballast/core/contract.hpp>
+#include <ballast/core.hpp>
 #include <ballast/cuda/copy_batch.cuh>
 #include <ballast/cuda/tables.hpp>
 
 #include <cuda_runtime.h>
 
 #include <chrono>
-#include <cstddef>
-#include <cstdint>
 #include <cstdio>
-#include <string>
-#include <vector>
 
 namespace bench {
 

@@ -2,17 +2,11 @@
 #include "../common/workloads.hpp"
 #include "gpu_timing.cuh"
 
-#include <ballast/core/quantities.hpp>
+#include <ballast/core.hpp>
 #include <ballast/cost/flops.hpp>
 #include <ballast/cost/interpolated_throughput.hpp>
 #include <ballast/cuda/device_costs.cuh>
 #include <ballast/gpu/device_memory.hpp>
-
-#include <array>
-#include <cstddef>
-#include <cstdint>
-#include <string>
-#include <vector>
 
 namespace {
 

@@ -1,17 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_BENCH_GPU_CUB_COPIES_CUH
-#define BALLAST_BENCH_GPU_CUB_COPIES_CUH
+#pragma once
 
-#include <ballast/core/contract.hpp>
+#include <ballast/core.hpp>
 #include <ballast/cuda/tables.hpp>
 
 #include <cuda_runtime.h>
 #include <thrust/iterator/counting_iterator.h>
 #include <thrust/iterator/transform_iterator.h>
 #include <cub/device/device_memcpy.cuh>
-
-#include <cstddef>
-#include <cstdint>
 
 namespace bench {
 
@@ -60,5 +56,3 @@ struct cub_copies {
 };
 
 }  // namespace bench
-
-#endif  // BALLAST_BENCH_GPU_CUB_COPIES_CUH

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_BENCH_GPU_TIMING_CUH
-#define BALLAST_BENCH_GPU_TIMING_CUH
+#pragma once
 
 #include <cuda_runtime.h>
 
@@ -143,5 +142,3 @@ inline void header()
 }
 
 }  // namespace bench
-
-#endif  // BALLAST_BENCH_GPU_TIMING_CUH

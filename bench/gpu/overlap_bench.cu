@@ -4,7 +4,7 @@
 // multiplied.
 #include "gpu_timing.cuh"  // defines: bench::{check, event, median_us, print_device, stream}
 
-#include <ballast/core/workspace.hpp>
+#include <ballast/core.hpp>
 #include <ballast/cuda/tables.hpp>
 #include <ballast/cuda/copy_batch.cuh>
 #include <ballast/cuda/reduce_scatter.cuh>
@@ -14,17 +14,12 @@
 #include <ballast/route/placement.hpp>
 
 #include <barrier>
-#include <cstddef>
-#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <functional>
 #include <memory>
-#include <span>
 #include <thread>
-#include <utility>
-#include <vector>
 
 namespace {
 

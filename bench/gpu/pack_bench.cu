@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gpu_timing.cuh"
 
-#include <ballast/core/random.hpp>
+#include <ballast/core.hpp>
 #include <ballast/cuda/device_route.hpp>
 #include <ballast/cuda/route_rows.cuh>
 #include <ballast/cuda/tables.hpp>
@@ -10,13 +10,8 @@
 #include <ballast/route/route_plan.hpp>
 
 #include <chrono>
-#include <cstddef>
-#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
-#include <numeric>
-#include <string>
-#include <vector>
 
 namespace {
 

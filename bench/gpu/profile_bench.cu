@@ -6,19 +6,16 @@
 #include "../../examples/ballast/profiled_module.hpp"
 #include "gpu_timing.cuh"
 
-#include <ballast/core/result.hpp>
+#include <ballast/core.hpp>
 #include <ballast/cost/cost_spec.hpp>
 #include <ballast/cost/flops.hpp>
 #include <ballast/cost/profile_file.hpp>
 #include <ballast/runtime/model_profiler.hpp>
 
 #include <chrono>
-#include <cstddef>
 #include <cstdio>
 #include <cstdlib>
 #include <sstream>
-#include <string>
-#include <vector>
 
 namespace {
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gpu_timing.cuh"
 
-#include <ballast/core/quantities.hpp>
+#include <ballast/core.hpp>
 #include <ballast/cuda/device_heads.hpp>
 #include <ballast/cuda/device_ulysses.cuh>
 #include <ballast/cuda/exchange_heads.cuh>
@@ -11,15 +11,8 @@
 
 #include <cuda_bf16.h>
 
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
-#include <optional>
-#include <span>
-#include <string>
-#include <vector>
 
 namespace {
 

@@ -8,7 +8,7 @@
 #include "../../tests/support/random_modules.hpp"  // defines: ballast_test::draw_model
 
 #include <benchmark/benchmark.h>
-#include <ballast/core/random.hpp>
+#include <ballast/core.hpp>
 #include <ballast/cost/known_models.hpp>
 #include <ballast/cost/quadratic_cost.hpp>
 #include <ballast/parallelism/choose_bags.hpp>
@@ -38,20 +38,11 @@
 #include <ballast/topology/bag_layout.hpp>
 #include <ballast/topology/cluster.hpp>
 
-#include <algorithm>
-#include <array>
 #include <cmath>
-#include <cstddef>
-#include <cstdint>
 #include <cstdio>
 #include <ctime>
 #include <fstream>
 #include <functional>
-#include <numeric>
-#include <span>
-#include <string>
-#include <string_view>
-#include <vector>
 
 namespace {
 

@@ -6,13 +6,10 @@
 
 #include <benchmark/benchmark.h>
 #include <ballast/comm/mpi_communicator.hpp>
-#include <ballast/core/result.hpp>
+#include <ballast/core.hpp>
 #include <ballast/runtime/pipeline_runner.hpp>
 
 #include <mpi.h>
-
-#include <cstddef>
-#include <vector>
 
 namespace {
 

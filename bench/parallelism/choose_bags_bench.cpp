@@ -1,19 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <benchmark/benchmark.h>
-#include <ballast/core/random.hpp>
+#include <ballast/core.hpp>
 #include <ballast/cost/cost_spec.hpp>
 #include <ballast/parallelism/bag_mix.hpp>
 #include <ballast/parallelism/choose_bags.hpp>
 #include <ballast/topology/cluster.hpp>
 #include <ballast/workload/sample_batch.hpp>
 
-#include <algorithm>
-#include <array>
 #include <cmath>
-#include <cstddef>
-#include <cstdint>
-#include <limits>
-#include <vector>
 
 namespace {
 

@@ -1,12 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <benchmark/benchmark.h>
-#include <ballast/core/random.hpp>
+#include <ballast/core.hpp>
 #include <ballast/parallelism/cut_chain.hpp>
-
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <vector>
 
 namespace cut_chain_bench {
 

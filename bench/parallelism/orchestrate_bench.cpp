@@ -4,11 +4,9 @@
 #include "../../tests/support/random_orchestrations.hpp"  // defines: ballast_test::random_orchestration
 
 #include <benchmark/benchmark.h>
-#include <ballast/core/random.hpp>
+#include <ballast/core.hpp>
 #include <ballast/cost/known_models.hpp>
 #include <ballast/parallelism/orchestrate.hpp>
-
-#include <cstdint>
 
 namespace {
 

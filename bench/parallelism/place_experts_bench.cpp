@@ -1,19 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <benchmark/benchmark.h>
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/random.hpp>
+#include <ballast/core.hpp>
 #include <ballast/parallelism/share_experts.hpp>
 #include <ballast/parallelism/place_experts.hpp>
 
-#include <algorithm>
 #include <cmath>
-#include <cstddef>
-#include <cstdint>
 #include <functional>
-#include <numeric>
 #include <queue>
-#include <utility>
-#include <vector>
 
 namespace place_experts_bench {
 

@@ -3,16 +3,11 @@
 #include "../../tests/support/random_modules.hpp"  // defines: ballast_test::draw_model
 
 #include <benchmark/benchmark.h>
-#include <ballast/core/random.hpp>
+#include <ballast/core.hpp>
 #include <ballast/parallelism/simulate_layout.hpp>
 #include <ballast/parallelism/search_layouts.hpp>
 
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
 #include <ctime>
-#include <span>
-#include <vector>
 
 namespace {
 

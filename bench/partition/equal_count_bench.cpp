@@ -3,7 +3,7 @@
 #include "../common/workloads.hpp"                   // defines: bench::lognormal_lengths, ...
 
 #include <benchmark/benchmark.h>
-#include <ballast/core/random.hpp>
+#include <ballast/core.hpp>
 #include <ballast/partition/capped.hpp>
 #include <ballast/partition/descending_order.hpp>
 #include <ballast/partition/detail/bounds/cheapest_cover.hpp>
@@ -17,15 +17,7 @@
 #include <ballast/partition/concepts.hpp>
 #include <ballast/partition/refine.hpp>
 
-#include <algorithm>
-#include <array>
-#include <cstddef>
-#include <cstdint>
 #include <functional>
-#include <limits>
-#include <numeric>
-#include <span>
-#include <vector>
 
 namespace {
 

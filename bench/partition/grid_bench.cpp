@@ -3,25 +3,16 @@
 #include "../common/workloads.hpp"
 
 #include <benchmark/benchmark.h>
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/random.hpp>
+#include <ballast/core.hpp>
 #include <ballast/partition/grid/fill_slots.hpp>
 #include <ballast/partition/grid/partition_grid.hpp>
 #include <ballast/partition/grid/refine_grid.hpp>
 #include <ballast/text/read_file.hpp>
 #include <ballast/workload/length_trace.hpp>
 
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
 #include <cstdlib>
 #include <functional>
 #include <map>
-#include <numeric>
-#include <span>
-#include <string>
-#include <utility>
-#include <vector>
 
 namespace {
 

@@ -2,7 +2,7 @@
 #include "../common/workloads.hpp"              // defines: bench::lognormal_lengths
 
 #include <benchmark/benchmark.h>
-#include <ballast/core/random.hpp>
+#include <ballast/core.hpp>
 #include <ballast/partition/equal_count.hpp>
 #include <ballast/partition/exact.hpp>
 #include <ballast/partition/longest_processing_time.hpp>
@@ -13,16 +13,10 @@
 #include <ballast/topology/cluster.hpp>
 #include <ballast/workload/length_trace.hpp>
 
-#include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <cstddef>
-#include <cstdint>
 #include <cstdlib>
 #include <functional>
-#include <string>
-#include <utility>
-#include <vector>
 
 namespace {
 

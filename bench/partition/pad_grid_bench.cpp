@@ -2,18 +2,13 @@
 #include "../common/workloads.hpp"  // defines: bench::lognormal_lengths
 
 #include <benchmark/benchmark.h>
-#include <ballast/core/quantities.hpp>
+#include <ballast/core.hpp>
 #include <ballast/partition/packing/packing_plan.hpp>
 #include <ballast/partition/padded/pad_grid.hpp>
 #include <ballast/partition/padded/pad_to_cap.hpp>
 #include <ballast/partition/padded/padded_lengths.hpp>
 
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
 #include <functional>
-#include <numeric>
-#include <vector>
 
 namespace pad_grid_bench {
 

@@ -1,5 +1,5 @@
 #include <benchmark/benchmark.h>
-#include <ballast/core/random.hpp>
+#include <ballast/core.hpp>
 #include <ballast/cost/quadratic_cost.hpp>
 #include <ballast/partition/longest_processing_time.hpp>
 #include <ballast/partition/padded_batches.hpp>
@@ -8,12 +8,9 @@
 #include <ballast/partition/round_robin.hpp>
 #include <ballast/workload/length_trace.hpp>
 
-#include <cstddef>
 #include <cstdlib>
 #include <fstream>
 #include <sstream>
-#include <string>
-#include <vector>
 
 namespace {
 

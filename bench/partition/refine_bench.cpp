@@ -1,21 +1,14 @@
 #include "../common/workloads.hpp"  // defines: bench::lognormal_lengths, bench::median_seconds
 
 #include <benchmark/benchmark.h>
-#include <ballast/core/quantities.hpp>
+#include <ballast/core.hpp>
 #include <ballast/partition/descending_order.hpp>
 #include <ballast/partition/longest_processing_time.hpp>
 #include <ballast/partition/concepts.hpp>
 #include <ballast/partition/refine.hpp>
 
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
 #include <functional>
-#include <limits>
 #include <queue>
-#include <span>
-#include <utility>
-#include <vector>
 
 namespace {
 

@@ -3,7 +3,7 @@
 #include "../../tests/support/pipeline_families.hpp"  // defines: named_families, times_of
 
 #include <benchmark/benchmark.h>
-#include <ballast/core/workspace.hpp>
+#include <ballast/core.hpp>
 #include <ballast/pipeline/local_search.hpp>
 #include <ballast/pipeline/order_microbatches.hpp>
 #include <ballast/pipeline/order_policies.hpp>
@@ -13,11 +13,7 @@
 #include <ballast/pipeline/simulate.hpp>
 #include <ballast/pipeline/stage_graph.hpp>
 
-#include <cstddef>
-#include <cstdint>
 #include <cstdlib>
-#include <string>
-#include <vector>
 
 namespace {
 

@@ -2,15 +2,10 @@
 #include "../../tests/support/simulate_by_graph.hpp"  // the baseline
 
 #include <benchmark/benchmark.h>
-#include <ballast/core/random.hpp>
+#include <ballast/core.hpp>
 #include <ballast/pipeline/schedule.hpp>
 #include <ballast/pipeline/schedule_policies.hpp>
 #include <ballast/pipeline/simulate.hpp>
-
-#include <algorithm>
-#include <cstddef>
-#include <span>
-#include <vector>
 
 namespace {
 

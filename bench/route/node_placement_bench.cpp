@@ -2,7 +2,7 @@
 #include "../common/workloads.hpp"                   // defines: bench::lognormal_lengths, ...
 
 #include <benchmark/benchmark.h>
-#include <ballast/core/random.hpp>
+#include <ballast/core.hpp>
 #include <ballast/partition/least_movement.hpp>
 #include <ballast/partition/longest_processing_time.hpp>
 #include <ballast/partition/partition.hpp>
@@ -11,16 +11,10 @@
 #include <ballast/workload/length_trace.hpp>
 #include <ballast/workload/synthetic_lengths.hpp>
 
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
 #include <cstdlib>
 #include <fstream>
 #include <functional>
 #include <sstream>
-#include <string>
-#include <utility>
-#include <vector>
 
 namespace {
 

@@ -1,15 +1,10 @@
 #include "../common/workloads.hpp"  // defines: bench::lognormal_lengths
 
 #include <benchmark/benchmark.h>
-#include <ballast/core/random.hpp>
+#include <ballast/core.hpp>
 #include <ballast/route/route_volume.hpp>
 #include <ballast/route/placement.hpp>
 #include <ballast/topology/bag_layout.hpp>
-
-#include <algorithm>
-#include <cstddef>
-#include <string>
-#include <vector>
 
 namespace {
 

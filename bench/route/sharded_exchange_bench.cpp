@@ -4,7 +4,7 @@
 
 #include <benchmark/benchmark.h>
 #include <ballast/comm/thread_communicator.hpp>
-#include <ballast/core/workspace.hpp>
+#include <ballast/core.hpp>
 #include <ballast/cost/cost_literal.hpp>
 #include <ballast/route/head_array.hpp>
 #include <ballast/route/sharded_exchange.hpp>
@@ -15,14 +15,8 @@
 #include <ballast/topology/cluster.hpp>
 #include <ballast/topology/device_groups.hpp>
 
-#include <algorithm>
-#include <array>
 #include <chrono>
-#include <cstddef>
-#include <cstdint>
-#include <span>
 #include <thread>
-#include <vector>
 
 namespace {
 

@@ -3,9 +3,7 @@
 
 #include <benchmark/benchmark.h>
 #include <ballast/comm/thread_communicator.hpp>
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/random.hpp>
-#include <ballast/core/result.hpp>
+#include <ballast/core.hpp>
 #include <ballast/partition/partition.hpp>
 #include <ballast/partition/refine.hpp>
 #include <ballast/runtime/data/data_pipeline.hpp>
@@ -26,19 +24,12 @@
 
 #include <malloc.h>
 
-#include <algorithm>
 #include <chrono>
-#include <cstddef>
-#include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <memory>
-#include <span>
-#include <string>
 #include <thread>
-#include <utility>
-#include <vector>
 
 namespace data_bench {
 

@@ -2,7 +2,7 @@
 #include "../../tests/runtime/scheduled_steps.hpp"  // defines: ballast_test::{small_setup, square_times}
 
 #include <benchmark/benchmark.h>
-#include <ballast/core/random.hpp>
+#include <ballast/core.hpp>
 #include <ballast/pipeline/local_search.hpp>
 #include <ballast/pipeline/order_search.hpp>
 #include <ballast/pipeline/simulate.hpp>
@@ -13,17 +13,9 @@
 #include <ballast/workload/length_trace.hpp>
 #include <ballast/workload/synthetic_lengths.hpp>
 
-#include <algorithm>
-#include <array>
 #include <chrono>
-#include <cstddef>
-#include <cstdint>
 #include <cstdlib>
-#include <span>
-#include <string>
 #include <thread>
-#include <utility>
-#include <vector>
 
 namespace {
 

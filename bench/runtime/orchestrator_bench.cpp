@@ -3,9 +3,7 @@
 
 #include <benchmark/benchmark.h>
 #include <ballast/comm/gather_samples.hpp>
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/random.hpp>
-#include <ballast/core/workspace.hpp>
+#include <ballast/core.hpp>
 #include <ballast/cost/quadratic_cost.hpp>
 #include <ballast/partition/longest_processing_time.hpp>
 #include <ballast/partition/padded_batches.hpp>
@@ -14,11 +12,7 @@
 #include <ballast/topology/bag_layout.hpp>
 #include <ballast/workload/synthetic_lengths.hpp>
 
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
 #include <tuple>
-#include <vector>
 
 namespace {
 

@@ -4,17 +4,12 @@
 #include <benchmark/benchmark.h>
 #include <ballast/comm/communicator.hpp>
 #include <ballast/comm/thread_communicator.hpp>
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/result.hpp>
+#include <ballast/core.hpp>
 #include <ballast/pipeline/schedule.hpp>
 #include <ballast/runtime/pipeline_runner.hpp>
 
 #include <chrono>
-#include <cstddef>
-#include <cstdint>
 #include <ctime>
-#include <string>
-#include <vector>
 
 namespace {
 

@@ -4,9 +4,7 @@
 #include "../../tests/support/sharding_strategies.hpp"  // defines: ballast_test::{outcome_of, one_degree}
 
 #include <benchmark/benchmark.h>
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/random.hpp>
-#include <ballast/core/workspace.hpp>
+#include <ballast/core.hpp>
 #include <ballast/cost/known_models.hpp>
 #include <ballast/cost/quadratic_cost.hpp>
 #include <ballast/partition/longest_processing_time.hpp>
@@ -18,12 +16,7 @@
 #include <ballast/topology/cluster.hpp>
 #include <ballast/workload/synthetic_lengths.hpp>
 
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
 #include <cstdlib>
-#include <span>
-#include <vector>
 
 namespace {
 

@@ -1,11 +1,8 @@
 #include <benchmark/benchmark.h>
-#include <ballast/core/random.hpp>
+#include <ballast/core.hpp>
 #include <ballast/workload/length_trace.hpp>
 
-#include <cstddef>
 #include <sstream>
-#include <string>
-#include <vector>
 
 namespace {
 

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_EXAMPLES_ARCHIVE_FILES_HPP
-#define BALLAST_EXAMPLES_ARCHIVE_FILES_HPP
+#pragma once
 
 #include "outcome.hpp"
 
@@ -36,5 +35,3 @@ struct named_text {
                                                                      std::size_t most_bytes);
 
 }  // namespace cli
-
-#endif  // BALLAST_EXAMPLES_ARCHIVE_FILES_HPP

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_EXAMPLES_AUTO_BAGS_HPP
-#define BALLAST_EXAMPLES_AUTO_BAGS_HPP
+#pragma once
 
 #include "job.hpp"
 #include "outcome.hpp"
@@ -15,5 +14,3 @@ namespace cli {
 [[nodiscard]] outcome<named_layout> choose_layout(job const& work, progress& shown);
 
 }  // namespace cli
-
-#endif  // BALLAST_EXAMPLES_AUTO_BAGS_HPP

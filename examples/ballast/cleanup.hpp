@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_EXAMPLES_CLEANUP_HPP
-#define BALLAST_EXAMPLES_CLEANUP_HPP
+#pragma once
 
 #include "unfinished_files.hpp"
 
@@ -25,5 +24,3 @@ extern cleanup at_end;
 void clean_up_when_stopped();
 
 }  // namespace cli
-
-#endif  // BALLAST_EXAMPLES_CLEANUP_HPP

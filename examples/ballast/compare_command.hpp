@@ -1,17 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_EXAMPLES_COMPARE_COMMAND_HPP
-#define BALLAST_EXAMPLES_COMPARE_COMMAND_HPP
+#pragma once
 
 #include "job.hpp"
 #include "outcome.hpp"
 
-#include <ballast/core/random.hpp>
+#include <ballast/core.hpp>
 #include <ballast/report/metrics.hpp>
-
-#include <cstddef>
-#include <cstdint>
-#include <string>
-#include <vector>
 
 namespace cli {
 
@@ -57,5 +51,3 @@ struct compare_run {
 [[nodiscard]] outcome<void> show_compare(compare_run const& run);
 
 }  // namespace cli
-
-#endif  // BALLAST_EXAMPLES_COMPARE_COMMAND_HPP

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_EXAMPLES_COMPLETION_HPP
-#define BALLAST_EXAMPLES_COMPLETION_HPP
+#pragma once
 
 #include <CLI/CLI.hpp>
 
@@ -15,5 +14,3 @@ namespace cli {
 [[nodiscard]] std::string completion_script(CLI::App const& app, std::string_view shell);
 
 }  // namespace cli
-
-#endif  // BALLAST_EXAMPLES_COMPLETION_HPP

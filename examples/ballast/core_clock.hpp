@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_EXAMPLES_CORE_CLOCK_HPP
-#define BALLAST_EXAMPLES_CORE_CLOCK_HPP
+#pragma once
 
-#include <ballast/core/result.hpp>
+#include <ballast/core.hpp>
 #include <ballast/runtime/model_profiler.hpp>
 
 #include <time.h>
-
-#include <cstdint>
 
 namespace cli {
 
@@ -38,5 +35,3 @@ class core_clock {
 static_assert(ballast::profiler_clock<core_clock>);
 
 }  // namespace cli
-
-#endif  // BALLAST_EXAMPLES_CORE_CLOCK_HPP

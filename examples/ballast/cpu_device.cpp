@@ -6,21 +6,14 @@
 #include "cpu_layer.hpp"
 
 #include <ballast/comm/thread_communicator.hpp>
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/random.hpp>
-#include <ballast/core/result.hpp>
+#include <ballast/core.hpp>
 #include <ballast/route/ulysses.hpp>
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <array>
-#include <cstddef>
-#include <cstdint>
 #include <fstream>
 #include <functional>
 #include <memory>
-#include <string>
 #include <thread>
 
 namespace cli {

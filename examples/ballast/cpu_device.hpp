@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_EXAMPLES_CPU_DEVICE_HPP
-#define BALLAST_EXAMPLES_CPU_DEVICE_HPP
+#pragma once
 
 #include "layer_device.hpp"
 
@@ -12,5 +11,3 @@ namespace cli {
 [[nodiscard]] std::unique_ptr<layer_device> make_cpu_device();
 
 }  // namespace cli
-
-#endif  // BALLAST_EXAMPLES_CPU_DEVICE_HPP

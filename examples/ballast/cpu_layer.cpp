@@ -1,11 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cpu_layer.hpp"
 
-#include <ballast/core/random.hpp>
-
-#include <cstddef>
-#include <cstdint>
-#include <vector>
+#include <ballast/core.hpp>
 
 namespace cli {
 namespace {

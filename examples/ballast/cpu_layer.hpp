@@ -1,16 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_EXAMPLES_CPU_LAYER_HPP
-#define BALLAST_EXAMPLES_CPU_LAYER_HPP
+#pragma once
 
 #include "../common/block_attention.hpp"
 #include "../common/block_math.hpp"
 #include "../common/block_weights.hpp"
 #include "layer_part.hpp"
 
-#include <ballast/core/quantities.hpp>
-
-#include <cstddef>
-#include <vector>
+#include <ballast/core.hpp>
 
 namespace cli {
 
@@ -44,5 +40,3 @@ class cpu_layer {
 };
 
 }  // namespace cli
-
-#endif  // BALLAST_EXAMPLES_CPU_LAYER_HPP

@@ -1,21 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_EXAMPLES_EXCHANGE_METER_HPP
-#define BALLAST_EXAMPLES_EXCHANGE_METER_HPP
+#pragma once
 
 #include "../common/baselines/all_gather_dispatch.hpp"
 #include "job.hpp"
 #include "steps.hpp"
 
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/workspace.hpp>
+#include <ballast/core.hpp>
 #include <ballast/route/route_volume.hpp>
 #include <ballast/route/placement.hpp>
 #include <ballast/topology/bag_layout.hpp>
-
-#include <algorithm>
-#include <array>
-#include <cstddef>
-#include <span>
 
 namespace cli {
 
@@ -104,5 +97,3 @@ class exchange_statistics {
 };
 
 }  // namespace cli
-
-#endif  // BALLAST_EXAMPLES_EXCHANGE_METER_HPP

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_EXAMPLES_FOLLOW_LINKS_HPP
-#define BALLAST_EXAMPLES_FOLLOW_LINKS_HPP
+#pragma once
 
 #include <unistd.h>
 
@@ -38,5 +37,3 @@ namespace cli {
 }
 
 }  // namespace cli
-
-#endif  // BALLAST_EXAMPLES_FOLLOW_LINKS_HPP

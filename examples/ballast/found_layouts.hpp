@@ -1,19 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_EXAMPLES_FOUND_LAYOUTS_HPP
-#define BALLAST_EXAMPLES_FOUND_LAYOUTS_HPP
+#pragma once
 
 #include "outcome.hpp"
 #include "output.hpp"
 #include "output_files.hpp"
 
-#include <ballast/core/quantities.hpp>
+#include <ballast/core.hpp>
 #include <ballast/parallelism/model_layout.hpp>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
-
-#include <string>
-#include <utility>
 
 namespace cli {
 
@@ -64,5 +60,3 @@ template <class Run, class ToJson, class PlanOf, class PageOf, class TableOf>
 }
 
 }  // namespace cli
-
-#endif  // BALLAST_EXAMPLES_FOUND_LAYOUTS_HPP

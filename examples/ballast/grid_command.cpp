@@ -12,8 +12,7 @@
 #include "progress.hpp"
 #include "steps.hpp"
 
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/workspace.hpp>
+#include <ballast/core.hpp>
 #include <ballast/partition/grid/grid_plan.hpp>
 #include <ballast/partition/grid/partition_grid.hpp>
 #include <ballast/partition/grid/refine_grid.hpp>
@@ -25,18 +24,10 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include <algorithm>
 #include <charconv>
 #include <chrono>
 #include <cmath>
-#include <cstddef>
-#include <cstdint>
-#include <numeric>
-#include <string>
-#include <string_view>
 #include <tuple>
-#include <utility>
-#include <vector>
 
 namespace cli {
 namespace {

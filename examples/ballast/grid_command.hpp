@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_EXAMPLES_GRID_COMMAND_HPP
-#define BALLAST_EXAMPLES_GRID_COMMAND_HPP
+#pragma once
 
 #include "job.hpp"
 #include "outcome.hpp"
@@ -8,11 +7,7 @@
 #include "plan_command.hpp"
 #include "plan_lines.hpp"
 
-#include <ballast/core/random.hpp>
-
-#include <cstddef>
-#include <string>
-#include <vector>
+#include <ballast/core.hpp>
 
 namespace cli {
 
@@ -52,5 +47,3 @@ struct grid_run {
 [[nodiscard]] outcome<void> show_grid(grid_run const& run);
 
 }  // namespace cli
-
-#endif  // BALLAST_EXAMPLES_GRID_COMMAND_HPP

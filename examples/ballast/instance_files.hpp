@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_EXAMPLES_INSTANCE_FILES_HPP
-#define BALLAST_EXAMPLES_INSTANCE_FILES_HPP
+#pragma once
 
 #include "makespan_instances.hpp"
 #include "outcome.hpp"
@@ -31,5 +30,3 @@ struct instance_files {
                                                      std::size_t most_bytes);
 
 }  // namespace cli
-
-#endif  // BALLAST_EXAMPLES_INSTANCE_FILES_HPP

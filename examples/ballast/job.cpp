@@ -9,8 +9,7 @@
 #include "pricing.hpp"
 #include "read_policy.hpp"
 
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/result.hpp>
+#include <ballast/core.hpp>
 #include <ballast/text/csv.hpp>
 #include <ballast/text/excerpt.hpp>
 #include <ballast/topology/bag_layout.hpp>
@@ -21,17 +20,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
 #include <functional>
 #include <map>
-#include <numeric>
-#include <span>
-#include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
 
 namespace cli {
 namespace {

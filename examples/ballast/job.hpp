@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_EXAMPLES_JOB_HPP
-#define BALLAST_EXAMPLES_JOB_HPP
+#pragma once
 
 #include "../common/by_name/any_policy.hpp"
 #include "outcome.hpp"
@@ -8,21 +7,13 @@
 #include "pages/judged_bags.hpp"
 #include "progress.hpp"
 
-#include <ballast/core/quantities.hpp>
+#include <ballast/core.hpp>
 #include <ballast/cost/latency_fit.hpp>
 #include <ballast/cost/quadratic_cost.hpp>
 #include <ballast/cost/step_fit.hpp>
 #include <ballast/topology/bag_layout.hpp>
 #include <ballast/topology/cluster.hpp>
 #include <ballast/workload/sample_batch.hpp>
-
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <optional>
-#include <string>
-#include <string_view>
-#include <vector>
 
 namespace cli {
 
@@ -149,5 +140,3 @@ struct job {
 [[nodiscard]] outcome<job> prepare_job(job_options const& options, progress& shown);
 
 }  // namespace cli
-
-#endif  // BALLAST_EXAMPLES_JOB_HPP

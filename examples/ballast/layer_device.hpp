@@ -1,18 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_EXAMPLES_LAYER_DEVICE_HPP
-#define BALLAST_EXAMPLES_LAYER_DEVICE_HPP
+#pragma once
 
 #include "../common/block_weights.hpp"
 #include "layer_part.hpp"
 
-#include <ballast/core/result.hpp>
+#include <ballast/core.hpp>
 #include <ballast/runtime/model_profiler.hpp>
 
-#include <cstddef>
-#include <cstdint>
 #include <functional>
 #include <memory>
-#include <string>
 
 namespace cli {
 
@@ -99,5 +95,3 @@ class device_clock {
 static_assert(ballast::profiler_clock<device_clock>);
 
 }  // namespace cli
-
-#endif  // BALLAST_EXAMPLES_LAYER_DEVICE_HPP

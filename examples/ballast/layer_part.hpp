@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_EXAMPLES_LAYER_PART_HPP
-#define BALLAST_EXAMPLES_LAYER_PART_HPP
+#pragma once
 
 #include <cstdint>
 
@@ -10,5 +9,3 @@ namespace cli {
 enum class layer_part : std::uint8_t { weights, attention, both };
 
 }  // namespace cli
-
-#endif  // BALLAST_EXAMPLES_LAYER_PART_HPP

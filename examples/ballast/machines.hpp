@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_EXAMPLES_MACHINES_HPP
-#define BALLAST_EXAMPLES_MACHINES_HPP
+#pragma once
 
 #include "outcome.hpp"
 
@@ -20,5 +19,3 @@ namespace cli {
                                                               std::size_t gpus);
 
 }  // namespace cli
-
-#endif  // BALLAST_EXAMPLES_MACHINES_HPP

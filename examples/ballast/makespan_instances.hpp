@@ -1,20 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_EXAMPLES_MAKESPAN_INSTANCES_HPP
-#define BALLAST_EXAMPLES_MAKESPAN_INSTANCES_HPP
+#pragma once
 
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/result.hpp>
+#include <ballast/core.hpp>
 #include <ballast/text/excerpt.hpp>
 #include <ballast/text/read_file.hpp>
 
-#include <algorithm>
 #include <charconv>
-#include <cstddef>
-#include <cstdint>
-#include <string>
-#include <string_view>
 #include <system_error>
-#include <vector>
 
 namespace cli {
 
@@ -124,5 +116,3 @@ class number_reader {
 }
 
 }  // namespace cli
-
-#endif  // BALLAST_EXAMPLES_MAKESPAN_INSTANCES_HPP

@@ -3,8 +3,7 @@
 
 #include "notes.hpp"
 
-#include <ballast/core/result.hpp>
-#include <ballast/core/quantities.hpp>
+#include <ballast/core.hpp>
 #include <ballast/cost/profile_file.hpp>
 #include <ballast/text/decimal.hpp>
 #include <ballast/text/read_file.hpp>
@@ -12,14 +11,7 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <cstddef>
 #include <iterator>
-#include <limits>
-#include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
 
 namespace cli {
 

@@ -1,17 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_EXAMPLES_MODULE_INPUTS_HPP
-#define BALLAST_EXAMPLES_MODULE_INPUTS_HPP
+#pragma once
 
 #include "outcome.hpp"
 
-#include <ballast/core/quantities.hpp>
+#include <ballast/core.hpp>
 #include <ballast/cost/module_profile.hpp>
-
-#include <cstdint>
-#include <span>
-#include <string>
-#include <string_view>
-#include <vector>
 
 namespace cli {
 
@@ -31,5 +24,3 @@ namespace cli {
     std::span<ballast::module_profile const> modules);
 
 }  // namespace cli
-
-#endif  // BALLAST_EXAMPLES_MODULE_INPUTS_HPP

@@ -2,10 +2,9 @@
 // Of a program that is built without CUDA.
 #include "gpu/gpu_device.hpp"
 
-#include <ballast/core/result.hpp>
+#include <ballast/core.hpp>
 
 #include <memory>
-#include <string>
 
 namespace cli {
 

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_EXAMPLES_NOTES_HPP
-#define BALLAST_EXAMPLES_NOTES_HPP
+#pragma once
 
 #include <string>
 #include <vector>
@@ -15,5 +14,3 @@ inline std::vector<std::string>& notes()
 }
 
 }  // namespace cli
-
-#endif  // BALLAST_EXAMPLES_NOTES_HPP

@@ -6,8 +6,7 @@
 #include "output_files.hpp"
 #include "output_paths.hpp"
 
-#include <ballast/core/result.hpp>
-#include <ballast/core/quantities.hpp>
+#include <ballast/core.hpp>
 #include <ballast/parallelism/orchestrate.hpp>
 #include <ballast/parallelism/orchestration_problem.hpp>
 #include <ballast/parallelism/simulate_orchestration.hpp>
@@ -15,19 +14,10 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <charconv>
 #include <chrono>
-#include <cstddef>
-#include <cstdint>
-#include <optional>
 #include <set>
-#include <span>
-#include <string>
-#include <string_view>
 #include <system_error>
-#include <utility>
-#include <vector>
 
 namespace cli {
 namespace {

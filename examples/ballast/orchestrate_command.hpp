@@ -1,18 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_EXAMPLES_ORCHESTRATE_COMMAND_HPP
-#define BALLAST_EXAMPLES_ORCHESTRATE_COMMAND_HPP
+#pragma once
 
 #include "outcome.hpp"
 
-#include <ballast/core/quantities.hpp>
+#include <ballast/core.hpp>
 #include <ballast/parallelism/model_layout.hpp>
 #include <ballast/parallelism/orchestration_problem.hpp>
-
-#include <cstddef>
-#include <cstdint>
-#include <optional>
-#include <string>
-#include <vector>
 
 namespace cli {
 
@@ -67,5 +60,3 @@ struct orchestrate_run {
 [[nodiscard]] outcome<void> show_orchestrate(orchestrate_run const& run);
 
 }  // namespace cli
-
-#endif  // BALLAST_EXAMPLES_ORCHESTRATE_COMMAND_HPP

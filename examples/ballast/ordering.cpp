@@ -4,13 +4,11 @@
 #include "../common/by_name/parse_order_policy.hpp"
 #include "../common/by_name/parse_schedule.hpp"
 
-#include <ballast/core/quantities.hpp>
+#include <ballast/core.hpp>
 #include <ballast/pipeline/schedule.hpp>
 #include <ballast/pipeline/stage_graph.hpp>
 
 #include <fmt/format.h>
-
-#include <utility>
 
 namespace cli {
 

@@ -1,18 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_EXAMPLES_ORDERING_HPP
-#define BALLAST_EXAMPLES_ORDERING_HPP
+#pragma once
 
 #include "../common/by_name/any_order_policy.hpp"
 #include "../common/by_name/any_schedule.hpp"
 #include "outcome.hpp"
 
-#include <ballast/core/quantities.hpp>
+#include <ballast/core.hpp>
 #include <ballast/pipeline/schedule.hpp>
 #include <ballast/pipeline/stage_graph.hpp>
-
-#include <cstddef>
-#include <string>
-#include <string_view>
 
 namespace cli {
 
@@ -44,5 +39,3 @@ struct ordering {
                                                           std::size_t microbatches);
 
 }  // namespace cli
-
-#endif  // BALLAST_EXAMPLES_ORDERING_HPP

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_EXAMPLES_OUT_OF_MEMORY_HPP
-#define BALLAST_EXAMPLES_OUT_OF_MEMORY_HPP
+#pragma once
 
 #include "outcome.hpp"
 
@@ -47,5 +46,3 @@ template <class Work>
 }
 
 }  // namespace cli
-
-#endif  // BALLAST_EXAMPLES_OUT_OF_MEMORY_HPP

@@ -1,14 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_EXAMPLES_OUTCOME_HPP
-#define BALLAST_EXAMPLES_OUTCOME_HPP
+#pragma once
 
-#include <ballast/core/result.hpp>
+#include <ballast/core.hpp>
 
 #include <fmt/format.h>
-
-#include <string>
-#include <string_view>
-#include <utility>
 
 namespace cli {
 
@@ -34,5 +29,3 @@ inline tl::unexpected<failure> bad_data(std::string message)
 }
 
 }  // namespace cli
-
-#endif  // BALLAST_EXAMPLES_OUTCOME_HPP

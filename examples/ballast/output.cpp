@@ -3,20 +3,13 @@
 
 #include "shown_text.hpp"
 
-#include <ballast/core/quantities.hpp>
+#include <ballast/core.hpp>
 #include <ballast/text/csv.hpp>
 #include <ballast/topology/cluster.hpp>
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <array>
-#include <cstddef>
-#include <cstdint>
 #include <cstdio>
-#include <string>
-#include <string_view>
-#include <vector>
 
 namespace cli {
 

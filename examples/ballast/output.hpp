@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_EXAMPLES_OUTPUT_HPP
-#define BALLAST_EXAMPLES_OUTPUT_HPP
+#pragma once
 
 #include "job.hpp"
 #include "outcome.hpp"
@@ -71,5 +70,3 @@ namespace cli {
 [[nodiscard]] outcome<void> print_json(nlohmann::ordered_json const& layouts);
 
 }  // namespace cli
-
-#endif  // BALLAST_EXAMPLES_OUTPUT_HPP

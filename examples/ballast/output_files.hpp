@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_EXAMPLES_OUTPUT_FILES_HPP
-#define BALLAST_EXAMPLES_OUTPUT_FILES_HPP
+#pragma once
 
 #include "cleanup.hpp"
 #include "outcome.hpp"
@@ -77,5 +76,3 @@ class output_files {
 };
 
 }  // namespace cli
-
-#endif  // BALLAST_EXAMPLES_OUTPUT_FILES_HPP

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_EXAMPLES_OUTPUT_PATHS_HPP
-#define BALLAST_EXAMPLES_OUTPUT_PATHS_HPP
+#pragma once
 
 #include "outcome.hpp"
 
@@ -27,5 +26,3 @@ inline constexpr std::string_view standard_input = "/dev/stdin";
                                         std::vector<file_option> const& written);
 
 }  // namespace cli
-
-#endif  // BALLAST_EXAMPLES_OUTPUT_PATHS_HPP

@@ -9,22 +9,14 @@
 #include "progress.hpp"
 #include "shown_text.hpp"
 
-#include <ballast/core/quantities.hpp>
+#include <ballast/core.hpp>
 #include <ballast/partition/packing/pack_to_rules.hpp>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include <algorithm>
 #include <chrono>
-#include <cstddef>
-#include <cstdint>
 #include <iterator>
-#include <numeric>
-#include <span>
-#include <string>
-#include <utility>
-#include <vector>
 
 namespace cli {
 namespace {

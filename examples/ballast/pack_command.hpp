@@ -1,16 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_EXAMPLES_PACK_COMMAND_HPP
-#define BALLAST_EXAMPLES_PACK_COMMAND_HPP
+#pragma once
 
 #include "outcome.hpp"
 
-#include <ballast/core/random.hpp>
+#include <ballast/core.hpp>
 #include <ballast/partition/packing/packing_plan.hpp>
-
-#include <cstddef>
-#include <cstdint>
-#include <string>
-#include <vector>
 
 namespace cli {
 
@@ -54,5 +48,3 @@ struct pack_run {
 [[nodiscard]] outcome<void> show_pack(pack_run const& run);
 
 }  // namespace cli
-
-#endif  // BALLAST_EXAMPLES_PACK_COMMAND_HPP

@@ -9,8 +9,7 @@
 #include "progress.hpp"
 #include "shown_text.hpp"
 
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/workspace.hpp>
+#include <ballast/core.hpp>
 #include <ballast/partition/partition.hpp>
 #include <ballast/partition/partition_plan.hpp>
 #include <ballast/topology/bag_layout.hpp>
@@ -18,12 +17,8 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include <algorithm>
 #include <chrono>
-#include <cstddef>
 #include <iterator>
-#include <string>
-#include <utility>
 
 namespace cli {
 namespace {

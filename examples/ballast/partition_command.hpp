@@ -1,14 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_EXAMPLES_PARTITION_COMMAND_HPP
-#define BALLAST_EXAMPLES_PARTITION_COMMAND_HPP
+#pragma once
 
 #include "outcome.hpp"
 
-#include <ballast/core/quantities.hpp>
-
-#include <cstddef>
-#include <string>
-#include <vector>
+#include <ballast/core.hpp>
 
 namespace cli {
 
@@ -49,5 +44,3 @@ struct partition_run {
 [[nodiscard]] outcome<void> show_partition(partition_run const& run);
 
 }  // namespace cli
-
-#endif  // BALLAST_EXAMPLES_PARTITION_COMMAND_HPP

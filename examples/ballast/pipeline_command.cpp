@@ -8,8 +8,7 @@
 #include "output_paths.hpp"
 #include "progress.hpp"
 
-#include <ballast/core/result.hpp>
-#include <ballast/core/workspace.hpp>
+#include <ballast/core.hpp>
 #include <ballast/pipeline/local_search.hpp>
 #include <ballast/pipeline/order_microbatches.hpp>
 #include <ballast/pipeline/pipeline_files.hpp>
@@ -23,10 +22,7 @@
 
 #include <chrono>
 #include <future>
-#include <string>
-#include <string_view>
 #include <system_error>
-#include <utility>
 
 namespace cli {
 namespace {

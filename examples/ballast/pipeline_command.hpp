@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_EXAMPLES_PIPELINE_COMMAND_HPP
-#define BALLAST_EXAMPLES_PIPELINE_COMMAND_HPP
+#pragma once
 
 #include "ordering.hpp"
 #include "outcome.hpp"
@@ -47,5 +46,3 @@ struct pipeline_run {
 [[nodiscard]] outcome<void> show_pipeline(pipeline_run const& run);
 
 }  // namespace cli
-
-#endif  // BALLAST_EXAMPLES_PIPELINE_COMMAND_HPP

@@ -11,7 +11,7 @@
 #include "progress.hpp"
 #include "steps.hpp"
 
-#include <ballast/core/quantities.hpp>
+#include <ballast/core.hpp>
 #include <ballast/partition/partition_plan.hpp>
 #include <ballast/report/metrics.hpp>
 #include <ballast/workload/sample_batch.hpp>
@@ -19,14 +19,6 @@
 #include <unistd.h>
 
 #include <fmt/format.h>
-
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <numeric>
-#include <string>
-#include <utility>
-#include <vector>
 
 namespace cli {
 namespace {

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_EXAMPLES_PLAN_COMMAND_HPP
-#define BALLAST_EXAMPLES_PLAN_COMMAND_HPP
+#pragma once
 
 #include "job.hpp"
 #include "ordering.hpp"
@@ -11,15 +10,9 @@
 #include "plan_lines.hpp"
 #include "step_pipelines.hpp"
 
-#include <ballast/core/random.hpp>
-#include <ballast/core/quantities.hpp>
+#include <ballast/core.hpp>
 #include <ballast/route/route_volume.hpp>
 #include <ballast/topology/bag_layout.hpp>
-
-#include <cstddef>
-#include <optional>
-#include <string>
-#include <vector>
 
 namespace cli {
 
@@ -90,5 +83,3 @@ inline constexpr std::size_t most_timeline_steps = 100;
 [[nodiscard]] outcome<void> show_plan(plan_run const& run);
 
 }  // namespace cli
-
-#endif  // BALLAST_EXAMPLES_PLAN_COMMAND_HPP

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_EXAMPLES_PLAN_LINES_HPP
-#define BALLAST_EXAMPLES_PLAN_LINES_HPP
+#pragma once
 
-#include <ballast/core/quantities.hpp>
+#include <ballast/core.hpp>
 #include <ballast/route/placement.hpp>
 #include <ballast/topology/bag_layout.hpp>
 #include <ballast/workload/sample_batch.hpp>
@@ -10,13 +9,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
 #include <iterator>
-#include <string>
-#include <string_view>
-#include <vector>
 
 namespace cli {
 
@@ -67,5 +60,3 @@ struct step_owners {
 }
 
 }  // namespace cli
-
-#endif  // BALLAST_EXAMPLES_PLAN_LINES_HPP

@@ -12,8 +12,7 @@
 #include "plan_command.hpp"
 #include "plan_lines.hpp"
 
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/result.hpp>
+#include <ballast/core.hpp>
 #include <ballast/report/chrome_trace.hpp>
 #include <ballast/report/metrics.hpp>
 #include <ballast/topology/bag_layout.hpp>
@@ -22,18 +21,8 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include <algorithm>
-#include <array>
 #include <cmath>
-#include <cstddef>
-#include <cstdint>
 #include <cstdio>
-#include <numeric>
-#include <optional>
-#include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
 
 namespace cli {
 namespace {

@@ -3,7 +3,7 @@
 
 #include "out_of_memory.hpp"
 
-#include <ballast/core/result.hpp>
+#include <ballast/core.hpp>
 #include <ballast/cost/cost_spec.hpp>
 #include <ballast/cost/flops.hpp>
 #include <ballast/cost/latency_fit.hpp>
@@ -15,14 +15,7 @@
 
 #include <charconv>
 #include <cmath>
-#include <cstddef>
-#include <cstdint>
-#include <optional>
-#include <string>
-#include <string_view>
 #include <system_error>
-#include <utility>
-#include <vector>
 
 namespace cli {
 namespace {

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_EXAMPLES_PRICING_HPP
-#define BALLAST_EXAMPLES_PRICING_HPP
+#pragma once
 
 #include "job.hpp"
 
@@ -14,5 +13,3 @@ namespace cli {
 [[nodiscard]] outcome<void> check_token_width(job const& work);
 
 }  // namespace cli
-
-#endif  // BALLAST_EXAMPLES_PRICING_HPP

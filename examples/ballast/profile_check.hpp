@@ -1,24 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_EXAMPLES_PROFILE_CHECK_HPP
-#define BALLAST_EXAMPLES_PROFILE_CHECK_HPP
+#pragma once
 
 #include "layer_device.hpp"
 #include "profiled_module.hpp"
 
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/random.hpp>
-#include <ballast/core/result.hpp>
+#include <ballast/core.hpp>
 #include <ballast/cost/interpolated_throughput.hpp>
 #include <ballast/cost/module_profile.hpp>
 #include <ballast/cost/profile_file.hpp>
 
-#include <algorithm>
 #include <cmath>
-#include <cstddef>
-#include <cstdint>
 #include <iterator>
-#include <string>
-#include <vector>
 
 namespace cli {
 
@@ -104,5 +96,3 @@ template <class Report>
 }
 
 }  // namespace cli
-
-#endif  // BALLAST_EXAMPLES_PROFILE_CHECK_HPP

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_EXAMPLES_PROFILE_COMMAND_HPP
-#define BALLAST_EXAMPLES_PROFILE_COMMAND_HPP
+#pragma once
 
 #include "outcome.hpp"
 #include "profile_check.hpp"
@@ -61,5 +60,3 @@ struct profile_run {
 [[nodiscard]] outcome<void> show_profile(profile_run const& run);
 
 }  // namespace cli
-
-#endif  // BALLAST_EXAMPLES_PROFILE_COMMAND_HPP

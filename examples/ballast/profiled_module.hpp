@@ -1,19 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_EXAMPLES_PROFILED_MODULE_HPP
-#define BALLAST_EXAMPLES_PROFILED_MODULE_HPP
+#pragma once
 
 #include "../common/block_weights.hpp"
 #include "layer_device.hpp"
 #include "layer_part.hpp"
 
-#include <ballast/core/result.hpp>
+#include <ballast/core.hpp>
 #include <ballast/cost/flops.hpp>
 #include <ballast/cost/profile_file.hpp>
 #include <ballast/runtime/model_profiler.hpp>
-
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
 
 namespace cli {
 
@@ -68,5 +63,3 @@ template <class Report>
 }
 
 }  // namespace cli
-
-#endif  // BALLAST_EXAMPLES_PROFILED_MODULE_HPP

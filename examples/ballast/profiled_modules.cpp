@@ -3,21 +3,15 @@
 
 #include "output.hpp"
 
-#include <ballast/core/quantities.hpp>
+#include <ballast/core.hpp>
 #include <ballast/cost/cost_spec.hpp>
 #include <ballast/cost/flops.hpp>
 
 #include <fmt/format.h>
 
 #include <charconv>
-#include <cstddef>
-#include <cstdint>
 #include <set>
-#include <string>
-#include <string_view>
 #include <system_error>
-#include <utility>
-#include <vector>
 
 namespace cli {
 namespace {

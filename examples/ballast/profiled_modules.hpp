@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_EXAMPLES_PROFILED_MODULES_HPP
-#define BALLAST_EXAMPLES_PROFILED_MODULES_HPP
+#pragma once
 
 #include "layer_device.hpp"
 #include "outcome.hpp"
@@ -16,5 +15,3 @@ namespace cli {
                                                                  layer_device const& device);
 
 }  // namespace cli
-
-#endif  // BALLAST_EXAMPLES_PROFILED_MODULES_HPP

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_EXAMPLES_PROGRESS_HPP
-#define BALLAST_EXAMPLES_PROGRESS_HPP
+#pragma once
 
 #include "cleanup.hpp"
 
@@ -57,5 +56,3 @@ class progress {
 };
 
 }  // namespace cli
-
-#endif  // BALLAST_EXAMPLES_PROGRESS_HPP

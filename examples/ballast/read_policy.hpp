@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_EXAMPLES_READ_POLICY_HPP
-#define BALLAST_EXAMPLES_READ_POLICY_HPP
+#pragma once
 
 #include "../common/by_name/any_policy.hpp"
 #include "../common/by_name/parse_policy.hpp"
@@ -30,5 +29,3 @@ namespace cli {
 }
 
 }  // namespace cli
-
-#endif  // BALLAST_EXAMPLES_READ_POLICY_HPP

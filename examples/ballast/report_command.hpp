@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_EXAMPLES_REPORT_COMMAND_HPP
-#define BALLAST_EXAMPLES_REPORT_COMMAND_HPP
+#pragma once
 
 #include "outcome.hpp"
 #include "pages/log_page.hpp"
@@ -34,5 +33,3 @@ struct report_run {
 [[nodiscard]] outcome<void> show_report(report_run const& run);
 
 }  // namespace cli
-
-#endif  // BALLAST_EXAMPLES_REPORT_COMMAND_HPP

@@ -1,17 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_EXAMPLES_ROUTE_COMMAND_HPP
-#define BALLAST_EXAMPLES_ROUTE_COMMAND_HPP
+#pragma once
 
 #include "exchange_meter.hpp"
 #include "job.hpp"
 #include "outcome.hpp"
 
-#include <ballast/core/random.hpp>
-
-#include <cstddef>
-#include <cstdint>
-#include <string>
-#include <vector>
+#include <ballast/core.hpp>
 
 namespace cli {
 
@@ -49,5 +43,3 @@ struct route_run {
 [[nodiscard]] outcome<void> show_route(route_run const& run);
 
 }  // namespace cli
-
-#endif  // BALLAST_EXAMPLES_ROUTE_COMMAND_HPP

@@ -7,9 +7,7 @@
 #include "output_paths.hpp"
 #include "progress.hpp"
 
-#include <ballast/core/random.hpp>
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/result.hpp>
+#include <ballast/core.hpp>
 #include <ballast/parallelism/layout_problem.hpp>
 #include <ballast/parallelism/search_layouts.hpp>
 #include <ballast/parallelism/simulate_layout.hpp>
@@ -18,19 +16,10 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <charconv>
 #include <chrono>
-#include <cstddef>
-#include <cstdint>
 #include <future>
-#include <numeric>
-#include <span>
-#include <string>
-#include <string_view>
 #include <system_error>
-#include <utility>
-#include <vector>
 
 namespace cli {
 namespace {

@@ -1,17 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_EXAMPLES_SEARCH_COMMAND_HPP
-#define BALLAST_EXAMPLES_SEARCH_COMMAND_HPP
+#pragma once
 
 #include "outcome.hpp"
 
-#include <ballast/core/quantities.hpp>
+#include <ballast/core.hpp>
 #include <ballast/cost/module_profile.hpp>
 #include <ballast/parallelism/search_layouts.hpp>
-
-#include <cstddef>
-#include <cstdint>
-#include <string>
-#include <vector>
 
 namespace cli {
 
@@ -61,5 +55,3 @@ struct search_run {
 [[nodiscard]] outcome<void> show_search(search_run const& run);
 
 }  // namespace cli
-
-#endif  // BALLAST_EXAMPLES_SEARCH_COMMAND_HPP

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_EXAMPLES_SHOWN_TEXT_HPP
-#define BALLAST_EXAMPLES_SHOWN_TEXT_HPP
+#pragma once
 
 #include <algorithm>
 #include <array>
@@ -83,5 +82,3 @@ struct utf8_character {
 }
 
 }  // namespace cli
-
-#endif  // BALLAST_EXAMPLES_SHOWN_TEXT_HPP

@@ -3,7 +3,7 @@
 
 #include "output.hpp"
 
-#include <ballast/core/quantities.hpp>
+#include <ballast/core.hpp>
 #include <ballast/cost/saturating_sum.hpp>
 #include <ballast/partition/concepts.hpp>
 #include <ballast/pipeline/module_times.hpp>
@@ -14,15 +14,9 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <charconv>
 #include <chrono>
-#include <cstddef>
-#include <string>
-#include <string_view>
 #include <system_error>
-#include <utility>
-#include <vector>
 
 namespace cli {
 namespace {

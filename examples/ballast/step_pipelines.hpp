@@ -1,25 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_EXAMPLES_STEP_PIPELINES_HPP
-#define BALLAST_EXAMPLES_STEP_PIPELINES_HPP
+#pragma once
 
 #include "job.hpp"
 #include "ordering.hpp"
 #include "outcome.hpp"
 #include "steps.hpp"
 
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/workspace.hpp>
+#include <ballast/core.hpp>
 #include <ballast/pipeline/order_microbatches.hpp>
 #include <ballast/pipeline/schedule.hpp>
 #include <ballast/pipeline/simulate.hpp>
 #include <ballast/pipeline/stage_graph.hpp>
 #include <ballast/topology/bag_layout.hpp>
 
-#include <cstddef>
-#include <cstdint>
 #include <map>
-#include <string>
-#include <vector>
 
 namespace cli {
 
@@ -83,5 +77,3 @@ class step_pipelines {
 };
 
 }  // namespace cli
-
-#endif  // BALLAST_EXAMPLES_STEP_PIPELINES_HPP

@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_EXAMPLES_STEPS_HPP
-#define BALLAST_EXAMPLES_STEPS_HPP
+#pragma once
 
 #include "job.hpp"
 #include "output.hpp"
 #include "progress.hpp"
 
-#include <ballast/core/random.hpp>
-#include <ballast/core/result.hpp>
-#include <ballast/core/workspace.hpp>
+#include <ballast/core.hpp>
 #include <ballast/partition/partition.hpp>
 #include <ballast/partition/partition_constraints.hpp>
 #include <ballast/partition/partition_plan.hpp>
@@ -20,13 +17,7 @@
 #include <fmt/format.h>
 
 #include <chrono>
-#include <cstddef>
-#include <cstdint>
-#include <span>
-#include <string>
-#include <utility>
 #include <variant>
-#include <vector>
 
 namespace cli {
 
@@ -153,5 +144,3 @@ outcome<void> for_each_step(job const& work, named_layout const& bags, progress&
 }
 
 }  // namespace cli
-
-#endif  // BALLAST_EXAMPLES_STEPS_HPP

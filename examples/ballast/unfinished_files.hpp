@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_EXAMPLES_UNFINISHED_FILES_HPP
-#define BALLAST_EXAMPLES_UNFINISHED_FILES_HPP
+#pragma once
 
 #include <unistd.h>
 
@@ -58,5 +57,3 @@ class unfinished_files {
 };
 
 }  // namespace cli
-
-#endif  // BALLAST_EXAMPLES_UNFINISHED_FILES_HPP

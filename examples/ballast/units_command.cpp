@@ -8,7 +8,7 @@
 #include "shown_text.hpp"
 #include "steps.hpp"
 
-#include <ballast/core/workspace.hpp>
+#include <ballast/core.hpp>
 #include <ballast/route/placement.hpp>
 #include <ballast/route/unit_plan.hpp>
 #include <ballast/text/excerpt.hpp>
@@ -17,13 +17,8 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include <algorithm>
 #include <charconv>
-#include <string>
-#include <string_view>
 #include <system_error>
-#include <utility>
-#include <vector>
 
 namespace cli {
 namespace {

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_EXAMPLES_UNITS_COMMAND_HPP
-#define BALLAST_EXAMPLES_UNITS_COMMAND_HPP
+#pragma once
 
 #include "job.hpp"
 #include "outcome.hpp"
@@ -49,5 +48,3 @@ struct units_run {
 [[nodiscard]] outcome<void> show_units(units_run const& run);
 
 }  // namespace cli
-
-#endif  // BALLAST_EXAMPLES_UNITS_COMMAND_HPP

@@ -1,28 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_EXAMPLES_WRITE_FILE_HPP
-#define BALLAST_EXAMPLES_WRITE_FILE_HPP
+#pragma once
 
 #include "follow_links.hpp"
 #include "unfinished_files.hpp"
 
-#include <ballast/core/result.hpp>
+#include <ballast/core.hpp>
 
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/types.h>
 #include <unistd.h>
 
-#include <array>
 #include <cerrno>
-#include <cstddef>
 #include <cstdio>
 #include <cstring>
 #include <deque>
-#include <span>
-#include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
 
 namespace cli {
 
@@ -223,5 +215,3 @@ class staged_files {
 }
 
 }  // namespace cli
-
-#endif  // BALLAST_EXAMPLES_WRITE_FILE_HPP

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_EXAMPLES_WRONG_ARGUMENTS_HPP
-#define BALLAST_EXAMPLES_WRONG_ARGUMENTS_HPP
+#pragma once
 
 #include <CLI/CLI.hpp>
 
@@ -16,5 +15,3 @@ namespace cli {
                                           std::string const& why);
 
 }  // namespace cli
-
-#endif  // BALLAST_EXAMPLES_WRONG_ARGUMENTS_HPP

@@ -3,16 +3,11 @@
 #include "../common/by_name/parse_schedule.hpp"
 #include "planner.hpp"
 
-#include <ballast/core/quantities.hpp>
+#include <ballast/core.hpp>
 #include <ballast/pipeline/order_microbatches.hpp>
 #include <ballast/pipeline/schedule.hpp>
 #include <ballast/pipeline/simulate.hpp>
 #include <ballast/pipeline/stage_graph.hpp>
-
-#include <cstddef>
-#include <span>
-#include <utility>
-#include <vector>
 
 namespace c_interface {
 namespace {

@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "planner.hpp"
 
-#include <ballast/core/result.hpp>
+#include <ballast/core.hpp>
 #include <ballast/version.hpp>
 
-#include <cstddef>
-#include <cstdint>
 #include <new>
 
 static_assert(1 + static_cast<int>(ballast::error_code::syntax) == BALLAST_SYNTAX);

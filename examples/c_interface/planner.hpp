@@ -1,17 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // What all functions of the C interface share: what a planner keeps, and how a call reads its
 // struct, catches what is thrown and writes its result.
-#ifndef BALLAST_EXAMPLES_C_INTERFACE_PLANNER_HPP
-#define BALLAST_EXAMPLES_C_INTERFACE_PLANNER_HPP
+#pragma once
 
 #include "../common/by_name/any_order_policy.hpp"
 #include "../common/by_name/any_policy.hpp"
 #include "ballast.h"
 
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/jagged.hpp>
-#include <ballast/core/result.hpp>
-#include <ballast/core/workspace.hpp>
+#include <ballast/core.hpp>
 #include <ballast/cost/cost_spec.hpp>
 #include <ballast/cost/quadratic_cost.hpp>
 #include <ballast/partition/grid/grid_plan.hpp>
@@ -26,18 +22,9 @@
 #include <ballast/topology/bag_layout.hpp>
 #include <ballast/topology/device_groups.hpp>
 
-#include <algorithm>
-#include <array>
-#include <cstddef>
-#include <cstdint>
 #include <cstring>
 #include <exception>
 #include <new>
-#include <optional>
-#include <span>
-#include <string>
-#include <utility>
-#include <vector>
 
 namespace c_interface {
 
@@ -323,5 +310,3 @@ inline result<void> price_into(std::vector<priced_length>& samples,
 }
 
 }  // namespace c_interface
-
-#endif  // BALLAST_EXAMPLES_C_INTERFACE_PLANNER_HPP

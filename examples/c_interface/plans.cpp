@@ -2,14 +2,12 @@
 #include "../common/by_name/parse_policy.hpp"
 #include "planner.hpp"
 
-#include <ballast/core/quantities.hpp>
+#include <ballast/core.hpp>
 #include <ballast/partition/partition.hpp>
 #include <ballast/partition/partition_constraints.hpp>
 #include <ballast/partition/partition_plan.hpp>
 #include <ballast/topology/bag_layout.hpp>
 #include <ballast/topology/cluster.hpp>
-
-#include <utility>
 
 namespace c_interface {
 namespace {

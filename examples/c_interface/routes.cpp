@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "planner.hpp"
 
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/result.hpp>
+#include <ballast/core.hpp>
 #include <ballast/route/placement.hpp>
 #include <ballast/route/route_plan.hpp>
-
-#include <cstddef>
 
 namespace c_interface {
 namespace {

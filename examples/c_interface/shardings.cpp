@@ -1,15 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "planner.hpp"
 
-#include <ballast/core/quantities.hpp>
+#include <ballast/core.hpp>
 #include <ballast/sharding/hybrid_sharding.hpp>
 #include <ballast/sharding/sharding_cost.hpp>
 #include <ballast/topology/cluster.hpp>
 #include <ballast/topology/device_groups.hpp>
-
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
 
 namespace c_interface {
 namespace {

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_EXAMPLES_COMMON_ADAPTIVE_BLOCK_HPP
-#define BALLAST_EXAMPLES_COMMON_ADAPTIVE_BLOCK_HPP
+#pragma once
 
 #include "adaptive_stream.hpp"
 #include "block_math.hpp"
@@ -8,16 +7,9 @@
 #include "ulysses_attention.hpp"
 
 #include <ballast/comm/communicator.hpp>
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/result.hpp>
+#include <ballast/core.hpp>
 #include <ballast/route/placement.hpp>
 #include <ballast/route/ulysses.hpp>
-
-#include <algorithm>
-#include <cstddef>
-#include <span>
-#include <utility>
-#include <vector>
 
 namespace block {
 
@@ -232,5 +224,3 @@ class adaptive_blocks {
 };
 
 }  // namespace block
-
-#endif  // BALLAST_EXAMPLES_COMMON_ADAPTIVE_BLOCK_HPP

@@ -1,19 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_EXAMPLES_COMMON_ADAPTIVE_STREAM_HPP
-#define BALLAST_EXAMPLES_COMMON_ADAPTIVE_STREAM_HPP
+#pragma once
 
 #include "block_math.hpp"
 #include "block_weights.hpp"
 
-#include <ballast/core/random.hpp>
-
-#include <algorithm>
-#include <array>
-#include <cstddef>
-#include <cstdint>
-#include <span>
-#include <utility>
-#include <vector>
+#include <ballast/core.hpp>
 
 namespace block {
 
@@ -262,5 +253,3 @@ class adaptive_stream {
 };
 
 }  // namespace block
-
-#endif  // BALLAST_EXAMPLES_COMMON_ADAPTIVE_STREAM_HPP

@@ -1,15 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_EXAMPLES_COMMON_BLOCK_ATTENTION_HPP
-#define BALLAST_EXAMPLES_COMMON_BLOCK_ATTENTION_HPP
+#pragma once
 
 #include "block_math.hpp"
 
-#include <ballast/core/quantities.hpp>
-
-#include <cstddef>
-#include <span>
-#include <utility>
-#include <vector>
+#include <ballast/core.hpp>
 
 namespace block {
 
@@ -71,5 +65,3 @@ class block_attention {
 };
 
 }  // namespace block
-
-#endif  // BALLAST_EXAMPLES_COMMON_BLOCK_ATTENTION_HPP

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_EXAMPLES_COMMON_BLOCK_MATH_HPP
-#define BALLAST_EXAMPLES_COMMON_BLOCK_MATH_HPP
+#pragma once
 
 #include <cmath>
 #include <cstddef>
@@ -199,5 +198,3 @@ inline void attention_gradient(head_view<double const> q, head_view<double const
 }
 
 }  // namespace block
-
-#endif  // BALLAST_EXAMPLES_COMMON_BLOCK_MATH_HPP

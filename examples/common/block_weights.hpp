@@ -1,15 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_EXAMPLES_COMMON_BLOCK_WEIGHTS_HPP
-#define BALLAST_EXAMPLES_COMMON_BLOCK_WEIGHTS_HPP
+#pragma once
 
 #include "block_math.hpp"
 
-#include <ballast/core/random.hpp>
-
-#include <algorithm>
-#include <array>
-#include <cstddef>
-#include <cstdint>
+#include <ballast/core.hpp>
 
 namespace block {
 
@@ -146,5 +140,3 @@ class block_weights {
 };
 
 }  // namespace block
-
-#endif  // BALLAST_EXAMPLES_COMMON_BLOCK_WEIGHTS_HPP

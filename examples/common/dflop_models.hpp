@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_EXAMPLES_COMMON_DFLOP_MODELS_HPP
-#define BALLAST_EXAMPLES_COMMON_DFLOP_MODELS_HPP
+#pragma once
 
 #include "formula_profile.hpp"  // defines: dflop_models::profile_of
 #include "input_rules.hpp"
@@ -155,5 +154,3 @@ inline std::string text_of(model_layout const& layout)
 }
 
 }  // namespace dflop_models
-
-#endif  // BALLAST_EXAMPLES_COMMON_DFLOP_MODELS_HPP

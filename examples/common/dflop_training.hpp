@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_EXAMPLES_COMMON_DFLOP_TRAINING_HPP
-#define BALLAST_EXAMPLES_COMMON_DFLOP_TRAINING_HPP
+#pragma once
 
 #include "dflop_models.hpp"       // defines: dflop_models::profile_of
 #include "pipeline_model.hpp"     // defines: pipeline_model::{step, rank_model, width}
@@ -165,5 +164,3 @@ class planned {
 };
 
 }  // namespace dflop_training
-
-#endif  // BALLAST_EXAMPLES_COMMON_DFLOP_TRAINING_HPP

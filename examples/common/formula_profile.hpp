@@ -1,18 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_EXAMPLES_COMMON_FORMULA_PROFILE_HPP
-#define BALLAST_EXAMPLES_COMMON_FORMULA_PROFILE_HPP
+#pragma once
 
-#include <ballast/core/quantities.hpp>
+#include <ballast/core.hpp>
 #include <ballast/cost/flops.hpp>
 #include <ballast/cost/interpolated_throughput.hpp>
 #include <ballast/cost/module_profile.hpp>
-
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <string>
-#include <utility>
-#include <vector>
 
 namespace dflop_models {
 
@@ -73,5 +65,3 @@ inline module_profile profile_of(std::string name, transformer_shape const& shap
 }
 
 }  // namespace dflop_models
-
-#endif  // BALLAST_EXAMPLES_COMMON_FORMULA_PROFILE_HPP

@@ -1,17 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_EXAMPLES_COMMON_GRADIENT_SUM_HPP
-#define BALLAST_EXAMPLES_COMMON_GRADIENT_SUM_HPP
+#pragma once
 
 #include "block_math.hpp"
 
 #include <ballast/comm/communicator.hpp>
-#include <ballast/core/random.hpp>
+#include <ballast/core.hpp>
 
 #include <bit>
-#include <cstddef>
-#include <cstdint>
 #include <cstdio>
-#include <span>
 
 namespace block {
 
@@ -41,5 +37,3 @@ inline void print_step(std::size_t step, double loss, in gradients)
 }
 
 }  // namespace block
-
-#endif  // BALLAST_EXAMPLES_COMMON_GRADIENT_SUM_HPP

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_EXAMPLES_COMMON_IMAGE_TILES_HPP
-#define BALLAST_EXAMPLES_COMMON_IMAGE_TILES_HPP
+#pragma once
 
 #include "raw_inputs.hpp"
 
@@ -105,5 +104,3 @@ struct best_fit_tiles {
 };
 
 }  // namespace model_inputs
-
-#endif  // BALLAST_EXAMPLES_COMMON_IMAGE_TILES_HPP

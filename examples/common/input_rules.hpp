@@ -1,19 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_EXAMPLES_COMMON_INPUT_RULES_HPP
-#define BALLAST_EXAMPLES_COMMON_INPUT_RULES_HPP
+#pragma once
 
 #include "image_tiles.hpp"
 #include "raw_inputs.hpp"
 
-#include <ballast/core/contract.hpp>
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/random.hpp>
-
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <span>
-#include <vector>
+#include <ballast/core.hpp>
 
 namespace model_inputs {
 
@@ -200,5 +191,3 @@ template <class Rules>
 }
 
 }  // namespace model_inputs
-
-#endif  // BALLAST_EXAMPLES_COMMON_INPUT_RULES_HPP

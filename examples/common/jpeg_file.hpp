@@ -1,15 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_EXAMPLES_COMMON_JPEG_FILE_HPP
-#define BALLAST_EXAMPLES_COMMON_JPEG_FILE_HPP
+#pragma once
 
-#include <ballast/core/result.hpp>
+#include <ballast/core.hpp>
 
 #include <csetjmp>
-#include <cstddef>
 #include <cstdio>
 #include <memory>
-#include <string>
-#include <vector>
 
 #include <jpeglib.h>  // after cstdio, which it needs
 
@@ -130,5 +126,3 @@ inline bool write(std::string const& path, picture const& from)
 }
 
 }  // namespace jpeg_file
-
-#endif  // BALLAST_EXAMPLES_COMMON_JPEG_FILE_HPP

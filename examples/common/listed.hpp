@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_EXAMPLES_COMMON_LISTED_HPP
-#define BALLAST_EXAMPLES_COMMON_LISTED_HPP
+#pragma once
 
 #include <array>
 #include <cstdio>
@@ -18,5 +17,3 @@ inline std::string listed(std::vector<double> const& values, int digits = 2)
   }
   return text;
 }
-
-#endif  // BALLAST_EXAMPLES_COMMON_LISTED_HPP

@@ -1,24 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_EXAMPLES_COMMON_MULTIMODAL_DATA_HPP
-#define BALLAST_EXAMPLES_COMMON_MULTIMODAL_DATA_HPP
+#pragma once
 
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/random.hpp>
+#include <ballast/core.hpp>
 #include <ballast/runtime/orchestrated_step.hpp>
 #include <ballast/text/csv.hpp>
 #include <ballast/text/read_file.hpp>
 #include <ballast/workload/length_trace.hpp>
 #include <ballast/workload/synthetic_lengths.hpp>
 
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <span>
 #include <stdexcept>
-#include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
 
 /// Samples of images, speech and text, read or drawn.
 namespace multimodal_data {
@@ -122,5 +112,3 @@ inline std::vector<multimodal_samples> deal(source const& all, std::size_t ranks
 }
 
 }  // namespace multimodal_data
-
-#endif  // BALLAST_EXAMPLES_COMMON_MULTIMODAL_DATA_HPP

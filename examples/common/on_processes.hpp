@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_EXAMPLES_COMMON_ON_PROCESSES_HPP
-#define BALLAST_EXAMPLES_COMMON_ON_PROCESSES_HPP
+#pragma once
 
 #include <ballast/comm/mpi_communicator.hpp>
 
@@ -32,5 +31,3 @@ void on_processes(char const* program, std::size_t ranks, Train const& train)
   }
   MPI_Finalize();
 }
-
-#endif  // BALLAST_EXAMPLES_COMMON_ON_PROCESSES_HPP

@@ -1,18 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_EXAMPLES_COMMON_PHASE_MODEL_HPP
-#define BALLAST_EXAMPLES_COMMON_PHASE_MODEL_HPP
+#pragma once
 
 #include "transformer_block.hpp"
 
 #include <ballast/comm/communicator.hpp>
-#include <ballast/core/quantities.hpp>
+#include <ballast/core.hpp>
 #include <ballast/route/ulysses.hpp>
-
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <span>
-#include <vector>
 
 namespace block {
 
@@ -94,5 +87,3 @@ class phase_model {
 };
 
 }  // namespace block
-
-#endif  // BALLAST_EXAMPLES_COMMON_PHASE_MODEL_HPP

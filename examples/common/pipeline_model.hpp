@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_EXAMPLES_COMMON_PIPELINE_MODEL_HPP
-#define BALLAST_EXAMPLES_COMMON_PIPELINE_MODEL_HPP
+#pragma once
 
 #include "block_math.hpp"    // defines: block::{values, in, out, linear, rms_norm, silu, ...}
 #include "gradient_sum.hpp"  // defines: block::sum_over_ranks
 
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/random.hpp>
+#include <ballast/core.hpp>
 #include <ballast/pipeline/simulate.hpp>
 #include <ballast/pipeline/stage_graph.hpp>
 #include <ballast/route/placement.hpp>
@@ -14,14 +12,9 @@
 #include <ballast/runtime/pipeline_setup.hpp>
 #include <ballast/topology/process_grid.hpp>
 
-#include <algorithm>
-#include <array>
 #include <chrono>
-#include <cstddef>
-#include <cstdint>
 #include <map>
 #include <thread>
-#include <vector>
 
 /// A small multimodal model in stages: an encoder of images, an LLM of two stages whose rows are a
 /// sample's encoded images and then its text, and, where the schedule has a fourth stage, a
@@ -311,5 +304,3 @@ class rank_model {
 };
 
 }  // namespace pipeline_model
-
-#endif  // BALLAST_EXAMPLES_COMMON_PIPELINE_MODEL_HPP

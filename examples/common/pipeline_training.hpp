@@ -1,24 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_EXAMPLES_COMMON_PIPELINE_TRAINING_HPP
-#define BALLAST_EXAMPLES_COMMON_PIPELINE_TRAINING_HPP
+#pragma once
 
 #include "block_math.hpp"      // defines: block::{values, in}
 #include "gradient_sum.hpp"    // defines: block::sum_over_ranks
 #include "pipeline_model.hpp"  // defines: pipeline_model::{stages, rank_model, ...}
 
 #include <ballast/comm/thread_communicator.hpp>
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/result.hpp>
+#include <ballast/core.hpp>
 #include <ballast/runtime/pipeline_setup.hpp>
 #include <ballast/topology/process_grid.hpp>
 
-#include <algorithm>
-#include <array>
 #include <cmath>
-#include <cstddef>
 #include <cstdio>
-#include <span>
-#include <vector>
 
 /// What a training of the small model has found, and whether it is what one rank by itself finds.
 namespace pipeline_model {
@@ -83,5 +76,3 @@ double difference(C& comm, ballast::process_grid const& grid, Train const& train
 }
 
 }  // namespace pipeline_model
-
-#endif  // BALLAST_EXAMPLES_COMMON_PIPELINE_TRAINING_HPP

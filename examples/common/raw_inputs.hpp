@@ -1,24 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_EXAMPLES_COMMON_RAW_INPUTS_HPP
-#define BALLAST_EXAMPLES_COMMON_RAW_INPUTS_HPP
+#pragma once
 
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/result.hpp>
+#include <ballast/core.hpp>
 #include <ballast/text/column_expression.hpp>
 #include <ballast/text/csv.hpp>
 #include <ballast/text/excerpt.hpp>
 #include <ballast/text/read_file.hpp>
 
-#include <algorithm>
 #include <charconv>
-#include <cstddef>
-#include <cstdint>
-#include <optional>
-#include <string>
-#include <string_view>
 #include <system_error>
-#include <utility>
-#include <vector>
 
 namespace model_inputs {
 
@@ -211,5 +201,3 @@ class raw_input_reader {
 }
 
 }  // namespace model_inputs
-
-#endif  // BALLAST_EXAMPLES_COMMON_RAW_INPUTS_HPP

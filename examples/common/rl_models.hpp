@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_EXAMPLES_COMMON_RL_MODELS_HPP
-#define BALLAST_EXAMPLES_COMMON_RL_MODELS_HPP
+#pragma once
 
 #include "gradient_sum.hpp"
 #include "phase_model.hpp"
@@ -8,20 +7,13 @@
 #include "sharded_timeline.hpp"
 
 #include <ballast/comm/communicator.hpp>
-#include <ballast/core/quantities.hpp>
+#include <ballast/core.hpp>
 #include <ballast/route/sharded_packs.hpp>
 #include <ballast/runtime/orchestrated_step.hpp>
 
-#include <algorithm>
 #include <cmath>
-#include <cstddef>
-#include <cstdint>
 #include <map>
-#include <numeric>
-#include <span>
 #include <tuple>
-#include <utility>
-#include <vector>
 
 /// The models of reinforcement learning, small: what a rank computes between the exchanges of rows.
 namespace rl_models {
@@ -166,5 +158,3 @@ class all_models {
 };
 
 }  // namespace rl_models
-
-#endif  // BALLAST_EXAMPLES_COMMON_RL_MODELS_HPP

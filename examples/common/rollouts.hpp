@@ -1,25 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_EXAMPLES_COMMON_ROLLOUTS_HPP
-#define BALLAST_EXAMPLES_COMMON_ROLLOUTS_HPP
+#pragma once
 
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/random.hpp>
+#include <ballast/core.hpp>
 #include <ballast/runtime/orchestrated_step.hpp>
 #include <ballast/text/csv.hpp>
 #include <ballast/text/read_file.hpp>
 #include <ballast/workload/length_trace.hpp>
 #include <ballast/workload/synthetic_lengths.hpp>
 
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <numeric>
-#include <span>
 #include <stdexcept>
-#include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
 
 /// Answers of a policy to questions, about videos or in text: their lengths, read or drawn.
 namespace rollouts {
@@ -132,5 +121,3 @@ inline source read(std::string const& file, std::size_t steps, std::size_t answe
 }
 
 }  // namespace rollouts
-
-#endif  // BALLAST_EXAMPLES_COMMON_ROLLOUTS_HPP

@@ -1,24 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_EXAMPLES_COMMON_SHARDED_BLOCK_HPP
-#define BALLAST_EXAMPLES_COMMON_SHARDED_BLOCK_HPP
+#pragma once
 
 #include "block_attention.hpp"
 #include "block_math.hpp"
 #include "block_weights.hpp"
 
 #include <ballast/comm/communicator.hpp>
-#include <ballast/core/result.hpp>
+#include <ballast/core.hpp>
 #include <ballast/route/placement.hpp>
 #include <ballast/route/head_array.hpp>
 #include <ballast/route/sharded_exchange.hpp>
 #include <ballast/route/sharded_packs.hpp>
-
-#include <array>
-#include <cstddef>
-#include <cstdint>
-#include <span>
-#include <utility>
-#include <vector>
 
 namespace block {
 
@@ -132,5 +124,3 @@ class sharded_block {
 };
 
 }  // namespace block
-
-#endif  // BALLAST_EXAMPLES_COMMON_SHARDED_BLOCK_HPP

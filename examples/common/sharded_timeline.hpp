@@ -1,21 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_EXAMPLES_COMMON_SHARDED_TIMELINE_HPP
-#define BALLAST_EXAMPLES_COMMON_SHARDED_TIMELINE_HPP
+#pragma once
 
-#include <ballast/core/quantities.hpp>
+#include <ballast/core.hpp>
 #include <ballast/report/chrome_trace.hpp>
 #include <ballast/route/sharded_exchange.hpp>
 #include <ballast/topology/device_groups.hpp>
 
-#include <algorithm>
-#include <array>
 #include <chrono>
-#include <cstddef>
-#include <cstdint>
-#include <span>
-#include <string>
 #include <tuple>
-#include <vector>
 
 namespace timelines {
 
@@ -218,5 +210,3 @@ struct recorded_exchange {
 }
 
 }  // namespace timelines
-
-#endif  // BALLAST_EXAMPLES_COMMON_SHARDED_TIMELINE_HPP

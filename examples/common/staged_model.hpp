@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_EXAMPLES_COMMON_STAGED_MODEL_HPP
-#define BALLAST_EXAMPLES_COMMON_STAGED_MODEL_HPP
+#pragma once
 
 #include "block_weights.hpp"      // defines: block::{shape, parameters, random_parameters}
 #include "pipeline_model.hpp"     // defines: pipeline_model::stages
@@ -8,8 +7,7 @@
 #include "transformer_block.hpp"  // defines: block::transformer_block
 
 #include <ballast/comm/communicator.hpp>
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/result.hpp>
+#include <ballast/core.hpp>
 #include <ballast/pipeline/schedule.hpp>
 #include <ballast/route/placement.hpp>
 #include <ballast/route/sharded_packs.hpp>
@@ -21,17 +19,9 @@
 #include <ballast/topology/device_groups.hpp>
 #include <ballast/topology/process_grid.hpp>
 
-#include <algorithm>
-#include <array>
-#include <cstddef>
-#include <cstdint>
 #include <functional>
 #include <map>
-#include <optional>
-#include <span>
 #include <tuple>
-#include <utility>
-#include <vector>
 
 /// A small model of videos and texts in stages, each a transformer block on several GPUs: those of
 /// the encoder share whole videos in bags, those of a stage of the LLM share sequences, each to a
@@ -224,5 +214,3 @@ class rank_model {
 };
 
 }  // namespace staged_model
-
-#endif  // BALLAST_EXAMPLES_COMMON_STAGED_MODEL_HPP

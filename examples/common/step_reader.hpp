@@ -1,13 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_EXAMPLES_COMMON_STEP_READER_HPP
-#define BALLAST_EXAMPLES_COMMON_STEP_READER_HPP
+#pragma once
 
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/random.hpp>
+#include <ballast/core.hpp>
 #include <ballast/workload/sample_batch.hpp>
-
-#include <cstddef>
-#include <vector>
 
 namespace block {
 
@@ -36,5 +31,3 @@ class step_reader {
 };
 
 }  // namespace block
-
-#endif  // BALLAST_EXAMPLES_COMMON_STEP_READER_HPP

@@ -1,19 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_EXAMPLES_COMMON_TRANSFORMER_BLOCK_HPP
-#define BALLAST_EXAMPLES_COMMON_TRANSFORMER_BLOCK_HPP
+#pragma once
 
 #include "block_math.hpp"
 #include "block_weights.hpp"
 #include "ulysses_attention.hpp"
 
 #include <ballast/comm/communicator.hpp>
-#include <ballast/core/random.hpp>
-#include <ballast/core/result.hpp>
+#include <ballast/core.hpp>
 #include <ballast/route/placement.hpp>
 #include <ballast/route/ulysses.hpp>
-
-#include <cstddef>
-#include <cstdint>
 
 namespace block {
 
@@ -75,5 +70,3 @@ class transformer_block {
 };
 
 }  // namespace block
-
-#endif  // BALLAST_EXAMPLES_COMMON_TRANSFORMER_BLOCK_HPP

@@ -1,20 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_EXAMPLES_COMMON_ULYSSES_ATTENTION_HPP
-#define BALLAST_EXAMPLES_COMMON_ULYSSES_ATTENTION_HPP
+#pragma once
 
 #include "block_attention.hpp"
 #include "block_math.hpp"
 #include "block_weights.hpp"
 
 #include <ballast/comm/communicator.hpp>
-#include <ballast/core/result.hpp>
-#include <ballast/core/workspace.hpp>
+#include <ballast/core.hpp>
 #include <ballast/route/ulysses.hpp>
-
-#include <cstddef>
-#include <cstdint>
-#include <utility>
-#include <vector>
 
 namespace block {
 
@@ -104,5 +97,3 @@ class ulysses_attention {
 };
 
 }  // namespace block
-
-#endif  // BALLAST_EXAMPLES_COMMON_ULYSSES_ATTENTION_HPP

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_EXAMPLES_LIBTORCH_TRAINER_BALANCER_HPP
-#define BALLAST_EXAMPLES_LIBTORCH_TRAINER_BALANCER_HPP
+#pragma once
 
 #include "ballast_functions.hpp"
 #include "job_communicator.hpp"
@@ -88,5 +87,3 @@ class balancer {
 };
 
 }  // namespace trainer
-
-#endif  // BALLAST_EXAMPLES_LIBTORCH_TRAINER_BALANCER_HPP

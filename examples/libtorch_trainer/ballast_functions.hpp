@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_EXAMPLES_LIBTORCH_TRAINER_BALLAST_FUNCTIONS_HPP
-#define BALLAST_EXAMPLES_LIBTORCH_TRAINER_BALLAST_FUNCTIONS_HPP
+#pragma once
 
 #include "job_communicator.hpp"
 
@@ -221,5 +220,3 @@ struct heads_to_tokens : Function<heads_to_tokens> {
 };
 
 }  // namespace trainer
-
-#endif  // BALLAST_EXAMPLES_LIBTORCH_TRAINER_BALLAST_FUNCTIONS_HPP

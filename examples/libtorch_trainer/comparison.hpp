@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_EXAMPLES_LIBTORCH_TRAINER_COMPARISON_HPP
-#define BALLAST_EXAMPLES_LIBTORCH_TRAINER_COMPARISON_HPP
+#pragma once
 
 #include <fmt/format.h>
 #include <torch/torch.h>
@@ -87,5 +86,3 @@ inline constexpr difference tolerance = {.losses = 1e-5, .gradients = 1e-9, .wor
 }
 
 }  // namespace trainer
-
-#endif  // BALLAST_EXAMPLES_LIBTORCH_TRAINER_COMPARISON_HPP

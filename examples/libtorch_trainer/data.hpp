@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_EXAMPLES_LIBTORCH_TRAINER_DATA_HPP
-#define BALLAST_EXAMPLES_LIBTORCH_TRAINER_DATA_HPP
+#pragma once
 
 #include <ballast/text/read_file.hpp>
 #include <ballast/workload.hpp>
@@ -105,5 +104,3 @@ class data_loader {
 };
 
 }  // namespace trainer
-
-#endif  // BALLAST_EXAMPLES_LIBTORCH_TRAINER_DATA_HPP

@@ -1,18 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_EXAMPLES_LIBTORCH_TRAINER_JOB_COMMUNICATOR_HPP
-#define BALLAST_EXAMPLES_LIBTORCH_TRAINER_JOB_COMMUNICATOR_HPP
+#pragma once
 
 #include <ballast/comm/communicator.hpp>
 #include <ballast/comm/mpi_communicator.hpp>
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/result.hpp>
+#include <ballast/core.hpp>
 #include <ballast/interop/torch_communicator.hpp>
 
-#include <cstddef>
-#include <cstdint>
 #include <cstdlib>
-#include <span>
-#include <utility>
 #include <variant>
 
 namespace trainer {
@@ -87,5 +81,3 @@ class job_communicator {
 }
 
 }  // namespace trainer
-
-#endif  // BALLAST_EXAMPLES_LIBTORCH_TRAINER_JOB_COMMUNICATOR_HPP

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_EXAMPLES_LIBTORCH_TRAINER_MODEL_HPP
-#define BALLAST_EXAMPLES_LIBTORCH_TRAINER_MODEL_HPP
+#pragma once
 
 #include <ballast/route.hpp>
 
@@ -147,5 +146,3 @@ struct transformer : torch::nn::Module {
 };
 
 }  // namespace trainer
-
-#endif  // BALLAST_EXAMPLES_LIBTORCH_TRAINER_MODEL_HPP

@@ -2,7 +2,7 @@
 // What Python calls: arguments that are checked, a plan made without the interpreter's lock, and arrays
 // of NumPy that look into the plan. src/ballast/__init__.py has the functions that users call.
 
-#include <ballast/core/random.hpp>
+#include <ballast/core.hpp>
 #include <ballast/cost/cost_spec.hpp>
 #include <ballast/cost/latency_fit.hpp>
 #include <ballast/cost/step_fit.hpp>
@@ -22,18 +22,8 @@
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <limits>
-#include <numeric>
-#include <optional>
 #include <ranges>
-#include <span>
-#include <string>
-#include <utility>
 #include <variant>
-#include <vector>
 
 namespace py = pybind11;
 

@@ -5,8 +5,7 @@
 #include "../common/by_name/parse_schedule.hpp"
 #include "python_arrays.hpp"
 
-#include <ballast/core/random.hpp>
-#include <ballast/core/result.hpp>
+#include <ballast/core.hpp>
 #include <ballast/cost/profile_file.hpp>
 #include <ballast/parallelism/layout_problem.hpp>
 #include <ballast/parallelism/search_layouts.hpp>
@@ -16,15 +15,6 @@
 #include <pybind11/numpy.h>
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
-
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <limits>
-#include <numeric>
-#include <span>
-#include <string>
-#include <vector>
 
 namespace py = pybind11;
 

@@ -1,23 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_EXAMPLES_PYTHON_ARRAYS_HPP
-#define BALLAST_EXAMPLES_PYTHON_ARRAYS_HPP
+#pragma once
 
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/result.hpp>
-#include <ballast/core/workspace.hpp>
+#include <ballast/core.hpp>
 
 #include <pybind11/numpy.h>
 #include <pybind11/pybind11.h>
 
 #include <chrono>
-#include <cstddef>
-#include <cstdint>
-#include <optional>
-#include <span>
-#include <string>
-#include <type_traits>
-#include <utility>
-#include <vector>
 
 namespace python {
 
@@ -169,5 +158,3 @@ void add_certificate(py::class_<Plan>& type)
 }
 
 }  // namespace python
-
-#endif  // BALLAST_EXAMPLES_PYTHON_ARRAYS_HPP

@@ -1,21 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // The arrays of a model: its weights, the documents that it reads, and what its passes leave.
-#ifndef BALLAST_EXAMPLES_TRAIN_SINGLE_FILE_ARRAYS_CUH
-#define BALLAST_EXAMPLES_TRAIN_SINGLE_FILE_ARRAYS_CUH
+#pragma once
 
 #include "kernels.cuh"
 
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/random.hpp>
+#include <ballast/core.hpp>
 #include <ballast/route/placement.hpp>
 
-#include <algorithm>
 #include <cmath>
-#include <cstddef>
-#include <cstdint>
 #include <random>
-#include <span>
-#include <vector>
 
 namespace single_file {
 
@@ -440,5 +433,3 @@ class activations {
 };
 
 }  // namespace single_file
-
-#endif  // BALLAST_EXAMPLES_TRAIN_SINGLE_FILE_ARRAYS_CUH

@@ -1,25 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // Where a rank computes, a stream of a GPU or its thread of the host, and what it computes there.
-#ifndef BALLAST_EXAMPLES_TRAIN_SINGLE_FILE_KERNELS_CUH
-#define BALLAST_EXAMPLES_TRAIN_SINGLE_FILE_KERNELS_CUH
+#pragma once
 
-#include <ballast/core/contract.hpp>
+#include <ballast/core.hpp>
 
 #include <cuda_runtime.h>
 
-#include <algorithm>
 #include <cmath>
-#include <cstddef>
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
 #include <memory>
 #include <mutex>
 #include <new>
-#include <span>
 #include <stdexcept>
-#include <type_traits>
-#include <vector>
 
 namespace single_file {
 
@@ -723,5 +717,3 @@ struct adamw {
 };
 
 }  // namespace single_file
-
-#endif  // BALLAST_EXAMPLES_TRAIN_SINGLE_FILE_KERNELS_CUH

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A small transformer, forward and backward: layers of a GPT, or blocks with adaptive layer norm.
-#ifndef BALLAST_EXAMPLES_TRAIN_SINGLE_FILE_MODEL_CUH
-#define BALLAST_EXAMPLES_TRAIN_SINGLE_FILE_MODEL_CUH
+#pragma once
 
 #include "arrays.cuh"
 #include "kernels.cuh"
@@ -526,5 +525,3 @@ class transformer {
 };
 
 }  // namespace single_file
-
-#endif  // BALLAST_EXAMPLES_TRAIN_SINGLE_FILE_MODEL_CUH

@@ -3,9 +3,7 @@
 
 #include "planner.h"
 
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/result.hpp>
-#include <ballast/core/workspace.hpp>
+#include <ballast/core.hpp>
 #include <ballast/cost/flops.hpp>
 #include <ballast/cost/quadratic_cost.hpp>
 #include <ballast/partition/longest_processing_time.hpp>
@@ -15,14 +13,7 @@
 #include <ballast/topology/bag_layout.hpp>
 #include <ballast/workload/sample_batch.hpp>
 
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
 #include <exception>
-#include <numeric>
-#include <string>
-#include <utility>
-#include <vector>
 
 using ballast::tokens;
 

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_BALLAST_HPP
-#define BALLAST_BALLAST_HPP
+#pragma once
 
 /// The main path of a training step: what samples cost, bags of GPUs, a plan of who computes what,
 /// and the route that takes tokens there and back, over any communicator. Each floor has an
@@ -25,5 +24,3 @@
 #include <ballast/topology/cluster.hpp>
 #include <ballast/version.hpp>
 // IWYU pragma: end_exports
-
-#endif  // BALLAST_BALLAST_HPP

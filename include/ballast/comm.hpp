@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_COMM_HPP
-#define BALLAST_COMM_HPP
+#pragma once
 
 /// All of ballast/comm: the communicator concept, ranks that are threads, and what is built on any
 /// communicator. MPI is in ballast/comm/mpi_communicator.hpp.
@@ -12,5 +11,3 @@
 #include <ballast/comm/thread_communicator.hpp>
 #include <ballast/comm/thread_meeting.hpp>
 // IWYU pragma: end_exports
-
-#endif  // BALLAST_COMM_HPP

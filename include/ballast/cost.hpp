@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_COST_HPP
-#define BALLAST_COST_HPP
+#pragma once
 
 /// All of ballast/cost: what a sample costs, and how a model of it is fitted to measured times.
 
@@ -18,5 +17,3 @@
 #include <ballast/cost/saturating_sum.hpp>
 #include <ballast/cost/step_fit.hpp>
 // IWYU pragma: end_exports
-
-#endif  // BALLAST_COST_HPP

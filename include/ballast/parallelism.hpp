@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_PARALLELISM_HPP
-#define BALLAST_PARALLELISM_HPP
+#pragma once
 
 /// All of ballast/parallelism: which layout: how many GPUs each module of a model gets, how it is
 /// spread over them, and into which bags they are joined.
@@ -21,5 +20,3 @@
 #include <ballast/parallelism/simulate_orchestration.hpp>
 #include <ballast/parallelism/search_layouts.hpp>
 // IWYU pragma: end_exports
-
-#endif  // BALLAST_PARALLELISM_HPP

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_PARTITION_HPP
-#define BALLAST_PARTITION_HPP
+#pragma once
 
 /// All of ballast/partition: who computes what: the front door, policies, bounds, packing, several
 /// quantities at once.
@@ -41,5 +40,3 @@
 #include <ballast/partition/refine.hpp>
 #include <ballast/partition/round_robin.hpp>
 // IWYU pragma: end_exports
-
-#endif  // BALLAST_PARTITION_HPP

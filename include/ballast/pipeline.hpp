@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_PIPELINE_HPP
-#define BALLAST_PIPELINE_HPP
+#pragma once
 
 /// All of ballast/pipeline: in which order: schedules, the simulator, bounds, order policies.
 
@@ -18,5 +17,3 @@
 #include <ballast/pipeline/simulate.hpp>
 #include <ballast/pipeline/stage_graph.hpp>
 // IWYU pragma: end_exports
-
-#endif  // BALLAST_PIPELINE_HPP

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_REPORT_HPP
-#define BALLAST_REPORT_HPP
+#pragma once
 
 /// All of ballast/report: what happened: metrics, timelines, a log of steps.
 
@@ -10,5 +9,3 @@
 #include <ballast/report/step_log.hpp>
 #include <ballast/report/step_memory.hpp>
 // IWYU pragma: end_exports
-
-#endif  // BALLAST_REPORT_HPP

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_ROUTE_HPP
-#define BALLAST_ROUTE_HPP
+#pragma once
 
 /// All of ballast/route: which bytes go where: placements, routes, Ulysses attention, what they
 /// cost.
@@ -19,5 +18,3 @@
 #include <ballast/route/unit_plan.hpp>
 #include <ballast/route/unit_exchange.hpp>
 // IWYU pragma: end_exports
-
-#endif  // BALLAST_ROUTE_HPP

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_RUNTIME_HPP
-#define BALLAST_RUNTIME_HPP
+#pragma once
 
 /// All of ballast/runtime: what runs beside training: the profiler of a model's modules, the
 /// balancer of a training loop's steps, the orchestrator of a multimodal model's phases, the
@@ -30,5 +29,3 @@
 #include <ballast/runtime/scheduled_step.hpp>
 #include <ballast/runtime/step_balancer.hpp>
 // IWYU pragma: end_exports
-
-#endif  // BALLAST_RUNTIME_HPP

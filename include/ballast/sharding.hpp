@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_SHARDING_HPP
-#define BALLAST_SHARDING_HPP
+#pragma once
 
 /// All of ballast/sharding: over how many GPUs each sequence of a step is split, and over which.
 
@@ -8,5 +7,3 @@
 #include <ballast/sharding/hybrid_sharding.hpp>
 #include <ballast/sharding/sharding_cost.hpp>
 // IWYU pragma: end_exports
-
-#endif  // BALLAST_SHARDING_HPP

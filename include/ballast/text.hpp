@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_TEXT_HPP
-#define BALLAST_TEXT_HPP
+#pragma once
 
 /// All of ballast/text: reading CSV, decimal numbers, files, and the expressions of command lines.
 
@@ -11,5 +10,3 @@
 #include <ballast/text/excerpt.hpp>
 #include <ballast/text/read_file.hpp>
 // IWYU pragma: end_exports
-
-#endif  // BALLAST_TEXT_HPP

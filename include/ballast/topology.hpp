@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_TOPOLOGY_HPP
-#define BALLAST_TOPOLOGY_HPP
+#pragma once
 
 /// All of ballast/topology: compute bags and where they lie on the nodes of a job, and which rank
 /// computes what.
@@ -11,5 +10,3 @@
 #include <ballast/topology/device_groups.hpp>
 #include <ballast/topology/process_grid.hpp>
 // IWYU pragma: end_exports
-
-#endif  // BALLAST_TOPOLOGY_HPP

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_VERSION_HPP
-#define BALLAST_VERSION_HPP
+#pragma once
 
 /// The release, as one number that `#if` can compare: major * 10000 + minor * 100 + patch.
 ///
@@ -8,5 +7,3 @@
 /// after that, also renames the inline namespace `v0`, so that two releases in one program never
 /// share a symbol.
 #define BALLAST_VERSION 100  // 0.1.0
-
-#endif  // BALLAST_VERSION_HPP

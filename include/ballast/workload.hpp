@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_WORKLOAD_HPP
-#define BALLAST_WORKLOAD_HPP
+#pragma once
 
 /// All of ballast/workload: traces, data codes, synthetic lengths, histograms, sizes in modules:
 /// where samples come from.
@@ -10,5 +9,3 @@
 #include <ballast/workload/sample_batch.hpp>
 #include <ballast/workload/synthetic_lengths.hpp>
 // IWYU pragma: end_exports
-
-#endif  // BALLAST_WORKLOAD_HPP

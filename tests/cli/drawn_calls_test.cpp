@@ -4,11 +4,9 @@
 
 #include "program.hpp"
 
-#include <ballast/core/random.hpp>
+#include <ballast/core.hpp>
 
 #include <functional>
-#include <limits>
-#include <numeric>
 
 namespace drawn_calls {
 

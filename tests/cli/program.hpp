@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What every test of the command line includes, and the fixture that runs the program.
-#ifndef BALLAST_TESTS_CLI_PROGRAM_HPP
-#define BALLAST_TESTS_CLI_PROGRAM_HPP
+#pragma once
 
 #include "../support/temporary_folder.hpp"
 #include "../support/trials.hpp"
@@ -167,5 +166,3 @@ inline void expect_refused(answer const& result, int exit_code, std::string cons
 }
 
 }  // namespace ballast_test
-
-#endif  // BALLAST_TESTS_CLI_PROGRAM_HPP

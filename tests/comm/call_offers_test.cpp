@@ -2,10 +2,7 @@
 #include <ballast/comm/collective_check.hpp>
 
 #include <gtest/gtest.h>
-#include <ballast/core/result.hpp>
-
-#include <cstddef>
-#include <vector>
+#include <ballast/core.hpp>
 
 namespace {
 

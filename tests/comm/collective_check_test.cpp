@@ -6,12 +6,7 @@
 #include <rapidcheck/gtest.h>
 #include "traffic.hpp"  // defines: ballast_test::{traffic, random_traffic}
 
-#include <ballast/core/random.hpp>
-
-#include <cstddef>
-#include <cstdint>
-#include <utility>
-#include <vector>
+#include <ballast/core.hpp>
 
 namespace {
 

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_TESTS_COMM_COMMUNICATOR_SUITE_HPP
-#define BALLAST_TESTS_COMM_COMMUNICATOR_SUITE_HPP
+#pragma once
 
 #include "../support/counted_allocations.hpp"
 #include "../support/hand_moved_clock.hpp"
@@ -12,18 +11,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <ballast/comm/communicator.hpp>
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/result.hpp>
+#include <ballast/core.hpp>
 
-#include <algorithm>
 #include <chrono>
-#include <cstddef>
-#include <cstdint>
 #include <latch>
-#include <optional>
 #include <thread>
-#include <utility>
-#include <vector>
 
 namespace ballast_test {
 
@@ -275,5 +267,3 @@ REGISTER_TYPED_TEST_SUITE_P(Communicators, Conform, ConformBetweenTwoRanks,
                             RefuseArraysOfOtherSizesThanCounts);
 
 }  // namespace ballast_test
-
-#endif  // BALLAST_TESTS_COMM_COMMUNICATOR_SUITE_HPP

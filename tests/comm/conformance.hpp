@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_TESTS_COMM_CONFORMANCE_HPP
-#define BALLAST_TESTS_COMM_CONFORMANCE_HPP
+#pragma once
 
 #include "../support/counted_allocations.hpp"
 #include "traffic.hpp"  // defines: ballast_test::{traffic, random_traffic, message}
@@ -8,23 +7,12 @@
 #include <gtest/gtest.h>
 #include <ballast/comm/collective_check.hpp>
 #include <ballast/comm/communicator.hpp>
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/random.hpp>
-#include <ballast/core/result.hpp>
+#include <ballast/core.hpp>
 
-#include <algorithm>
-#include <array>
 #include <chrono>
-#include <cstddef>
-#include <cstdint>
 #include <cstring>
-#include <optional>
 #include <ostream>
-#include <span>
-#include <string>
 #include <thread>
-#include <utility>
-#include <vector>
 
 namespace ballast_test {
 
@@ -630,5 +618,3 @@ struct conformance {
 };
 
 }  // namespace ballast_test
-
-#endif  // BALLAST_TESTS_COMM_CONFORMANCE_HPP

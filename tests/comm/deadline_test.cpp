@@ -3,12 +3,9 @@
 
 #include <gtest/gtest.h>
 #include <ballast/comm/thread_communicator.hpp>
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/result.hpp>
+#include <ballast/core.hpp>
 
-#include <array>
 #include <chrono>
-#include <cstddef>
 
 namespace {
 

@@ -1,24 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_TESTS_COMM_OUT_OF_MEMORY_HPP
-#define BALLAST_TESTS_COMM_OUT_OF_MEMORY_HPP
+#pragma once
 
 #include "../support/counted_allocations.hpp"
 #include "../support/hand_moved_clock.hpp"
 
 #include <gtest/gtest.h>
 #include <ballast/comm/gather_samples.hpp>
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/result.hpp>
+#include <ballast/core.hpp>
 
-#include <algorithm>
 #include <chrono>
-#include <cstddef>
-#include <cstdint>
 #include <memory>
 #include <new>
-#include <optional>
 #include <thread>
-#include <vector>
 
 namespace ballast_test {
 
@@ -145,5 +138,3 @@ void expect_answers_wherever_memory_runs_out(Group group_of)
 }
 
 }  // namespace ballast_test
-
-#endif  // BALLAST_TESTS_COMM_OUT_OF_MEMORY_HPP

@@ -1,29 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_TESTS_COMM_PIPE_COMMUNICATOR_HPP
-#define BALLAST_TESTS_COMM_PIPE_COMMUNICATOR_HPP
+#pragma once
 
 #include <gtest/gtest.h>
 #include <ballast/comm/communicator.hpp>
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/result.hpp>
+#include <ballast/core.hpp>
 
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <chrono>
-#include <cstddef>
-#include <cstdint>
 #include <future>
 #include <memory>
-#include <numeric>
-#include <span>
 #include <system_error>
-#include <utility>
-#include <vector>
 
 namespace ballast_test {
 
@@ -205,5 +196,3 @@ std::vector<int> run_pipe_processes(std::size_t ranks, std::chrono::seconds pati
 }
 
 }  // namespace ballast_test
-
-#endif  // BALLAST_TESTS_COMM_PIPE_COMMUNICATOR_HPP

@@ -7,16 +7,11 @@
 #include "transfer_checks.hpp"  // defines: ballast_test::transfer_checks
 
 #include <ballast/comm/thread_communicator.hpp>
-#include <ballast/core/random.hpp>
+#include <ballast/core.hpp>
 
 #include <chrono>
-#include <cstddef>
-#include <cstdint>
 #include <latch>
-#include <span>
 #include <thread>
-#include <utility>
-#include <vector>
 
 namespace {
 

@@ -2,7 +2,7 @@
 #include <ballast/comm/communicator.hpp>
 
 #include <gtest/gtest.h>
-#include <ballast/core/quantities.hpp>
+#include <ballast/core.hpp>
 
 namespace {
 

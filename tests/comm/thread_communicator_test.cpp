@@ -6,16 +6,10 @@
 #include "communicator_suite.hpp"  // defines: ballast_test::{Communicators, conformance}
 
 #include <ballast/comm/communicator.hpp>
-#include <ballast/core/random.hpp>
+#include <ballast/core.hpp>
 
-#include <array>
 #include <chrono>
-#include <cstddef>
-#include <cstdint>
 #include <thread>
-#include <type_traits>
-#include <utility>
-#include <vector>
 
 namespace {
 

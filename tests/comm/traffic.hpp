@@ -1,15 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_TESTS_COMM_TRAFFIC_HPP
-#define BALLAST_TESTS_COMM_TRAFFIC_HPP
+#pragma once
 
-#include <ballast/core/random.hpp>
+#include <ballast/core.hpp>
 
-#include <cstddef>
-#include <cstdint>
 #include <functional>
-#include <numeric>
-#include <span>
-#include <vector>
 
 namespace ballast_test {
 
@@ -100,5 +94,3 @@ struct message {
 };
 
 }  // namespace ballast_test
-
-#endif  // BALLAST_TESTS_COMM_TRAFFIC_HPP

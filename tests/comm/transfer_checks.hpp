@@ -1,27 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_TESTS_COMM_TRANSFER_CHECKS_HPP
-#define BALLAST_TESTS_COMM_TRANSFER_CHECKS_HPP
+#pragma once
 
 #include "../support/counted_allocations.hpp"
 #include "traffic.hpp"  // defines: ballast_test::{traffic, random_traffic, message}
 
 #include <gtest/gtest.h>
 #include <ballast/comm/communicator.hpp>
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/random.hpp>
-#include <ballast/core/result.hpp>
+#include <ballast/core.hpp>
 
-#include <algorithm>
-#include <array>
 #include <chrono>
-#include <cstddef>
-#include <cstdint>
 #include <iterator>
 #include <ostream>
-#include <span>
 #include <thread>
-#include <utility>
-#include <vector>
 
 namespace ballast_test {
 
@@ -423,5 +413,3 @@ struct transfer_checks {
 };
 
 }  // namespace ballast_test
-
-#endif  // BALLAST_TESTS_COMM_TRANSFER_CHECKS_HPP

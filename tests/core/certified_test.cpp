@@ -1,8 +1,6 @@
-#include <ballast/core/quantities.hpp>  // first: proves it is self-contained
+#include <ballast/core.hpp>
 
 #include <gtest/gtest.h>
-
-#include <cstdint>
 
 namespace {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ballast/core/contract.hpp>
+#include <ballast/core.hpp>
 
 #include <gtest/gtest.h>
 

@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ballast/core/contract.hpp>
+#include <ballast/core.hpp>
 
 #include <gtest/gtest.h>
 
 #include <csignal>
-#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
-#include <limits>
-#include <string>
 #include <thread>
 
 namespace {

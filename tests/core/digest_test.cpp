@@ -1,15 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ballast/core/random.hpp>
+#include <ballast/core.hpp>
 
 #include <gtest/gtest.h>
-#include <ballast/core/quantities.hpp>
 
 #include <bit>
-#include <cstdint>
 #include <initializer_list>
 #include <set>
-#include <span>
-#include <vector>
 
 namespace {
 

@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ballast/core/quantities.hpp>  // first: proves it is self-contained
+#include <ballast/core.hpp>
 
 #include <gtest/gtest.h>
-
-#include <utility>
-#include <vector>
 
 namespace {
 

@@ -1,11 +1,9 @@
-#include <ballast/core/quantities.hpp>  // first: proves it is self-contained
+#include <ballast/core.hpp>
 
 #include <gtest/gtest.h>
 
-#include <cstdint>
 #include <functional>
 #include <list>
-#include <vector>
 
 namespace {
 

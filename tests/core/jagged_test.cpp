@@ -1,17 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ballast/core/jagged.hpp>
+#include <ballast/core.hpp>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
-#include <ballast/core/random.hpp>
 
-#include <algorithm>
-#include <cstddef>
 #include <iterator>
 #include <map>
-#include <utility>
-#include <vector>
 
 namespace {
 

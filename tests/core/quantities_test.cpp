@@ -1,11 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ballast/core/quantities.hpp>
+#include <ballast/core.hpp>
 
 #include <gtest/gtest.h>
-
-#include <cstdint>
-#include <limits>
-#include <type_traits>
 
 namespace {
 

@@ -1,20 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ballast/core/random.hpp>
+#include <ballast/core.hpp>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <algorithm>
-#include <array>
 #include <cmath>
-#include <cstddef>
-#include <cstdint>
-#include <limits>
 #include <map>
-#include <numeric>
 #include <random>
-#include <span>
-#include <vector>
 
 namespace {
 

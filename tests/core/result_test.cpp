@@ -1,14 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ballast/core/result.hpp>
+#include <ballast/core.hpp>
 
 #include <gtest/gtest.h>
 
-#include <cstddef>
 #include <exception>
 #include <memory>
-#include <string>
-#include <string_view>
-#include <type_traits>
 
 namespace {
 

@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ballast/core/quantities.hpp>
+#include <ballast/core.hpp>
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 #include <boost/multiprecision/cpp_int.hpp>
-
-#include <cstdint>
 
 namespace {
 

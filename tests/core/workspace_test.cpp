@@ -1,19 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ballast/core/workspace.hpp>
+#include <ballast/core.hpp>
 
 #include <gtest/gtest.h>
 #include "../support/counted_allocations.hpp"
-
-#include <ballast/core/random.hpp>
-
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <optional>
-#include <span>
-#include <string>
-#include <utility>
-#include <vector>
 
 namespace {
 

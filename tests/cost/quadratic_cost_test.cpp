@@ -4,8 +4,7 @@
 #include "../support/exact.hpp"
 #include "../support/prelude.hpp"
 
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/random.hpp>
+#include <ballast/core.hpp>
 #include <ballast/cost/cost_model.hpp>
 #include <ballast/cost/flops.hpp>
 #include <ballast/partition/concepts.hpp>

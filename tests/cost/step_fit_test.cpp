@@ -4,7 +4,7 @@
 #include "../support/prelude.hpp"
 #include "../support/trials.hpp"
 
-#include <ballast/core/random.hpp>
+#include <ballast/core.hpp>
 #include <ballast/cost/flops.hpp>
 
 namespace {

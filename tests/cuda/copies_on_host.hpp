@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_TESTS_CUDA_COPIES_ON_HOST_HPP
-#define BALLAST_TESTS_CUDA_COPIES_ON_HOST_HPP
+#pragma once
 
 #include <ballast/cuda/detail/warp_copies.hpp>
 #include <ballast/cuda/tables.hpp>
@@ -46,5 +45,3 @@ void run_part_on_host(List const& list, ballast::unpack_part part)
 }
 
 }  // namespace ballast_test
-
-#endif  // BALLAST_TESTS_CUDA_COPIES_ON_HOST_HPP

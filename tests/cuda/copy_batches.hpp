@@ -1,15 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_TESTS_CUDA_COPY_BATCHES_HPP
-#define BALLAST_TESTS_CUDA_COPY_BATCHES_HPP
+#pragma once
 
-#include <ballast/core/contract.hpp>
-#include <ballast/core/random.hpp>
+#include <ballast/core.hpp>
 #include <ballast/cuda/tables.hpp>
-
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <vector>
 
 namespace ballast_test {
 
@@ -112,5 +105,3 @@ class copy_batch_case {
 }
 
 }  // namespace ballast_test
-
-#endif  // BALLAST_TESTS_CUDA_COPY_BATCHES_HPP

@@ -6,17 +6,11 @@
 
 #include <cuda_bf16.h>
 #include <gtest/gtest.h>
-#include <ballast/core/random.hpp>
-#include <ballast/core/result.hpp>
+#include <ballast/core.hpp>
 #include <ballast/cuda/detail/row_copies.hpp>
 #include <ballast/route/row_array.hpp>
 
-#include <cstddef>
-#include <cstdint>
 #include <cstring>
-#include <numeric>
-#include <span>
-#include <vector>
 
 namespace {
 

@@ -5,14 +5,7 @@
 #include "../support/counted_allocations.hpp"
 
 #include <gtest/gtest.h>
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/result.hpp>
-
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <span>
-#include <vector>
+#include <ballast/core.hpp>
 
 namespace {
 

@@ -1,24 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_TESTS_CUDA_HEAD_COPIES_ON_HOST_HPP
-#define BALLAST_TESTS_CUDA_HEAD_COPIES_ON_HOST_HPP
+#pragma once
 
 #include "../route/bag_arrays.hpp"
 #include "copies_on_host.hpp"
 
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/random.hpp>
+#include <ballast/core.hpp>
 #include <ballast/cuda/detail/head_copies.hpp>
 #include <ballast/cuda/device_heads.hpp>
 #include <ballast/cuda/tables.hpp>
 #include <ballast/route/head_array.hpp>
 #include <ballast/route/ulysses.hpp>
-
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <span>
-#include <type_traits>
-#include <vector>
 
 namespace ballast_test {
 
@@ -150,5 +141,3 @@ class random_arrays {
 };
 
 }  // namespace ballast_test
-
-#endif  // BALLAST_TESTS_CUDA_HEAD_COPIES_ON_HOST_HPP

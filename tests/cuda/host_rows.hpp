@@ -1,19 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_TESTS_CUDA_HOST_ROWS_HPP
-#define BALLAST_TESTS_CUDA_HOST_ROWS_HPP
+#pragma once
 
 #include "copies_on_host.hpp"
 
-#include <ballast/core/quantities.hpp>
+#include <ballast/core.hpp>
 #include <ballast/cuda/detail/row_copies.hpp>
 #include <ballast/cuda/device_route.hpp>
 #include <ballast/cuda/tables.hpp>
 
-#include <cstddef>
-#include <cstdint>
 #include <cstring>
-#include <span>
-#include <vector>
 
 /// What a prepared_route does on a stream, by the host, lane after lane: with the same tables, lists
 /// and arithmetic.
@@ -106,5 +101,3 @@ inline void unpack_by_list(ballast::device_ranges const& table, ballast::device_
 }
 
 }  // namespace ballast_test
-
-#endif  // BALLAST_TESTS_CUDA_HOST_ROWS_HPP

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every kernel that copies, prepares copies or adds up what was copied, for its usual arguments: what
 // cmake/kernel_report.sh reports on.
-#include <ballast/core/contract.hpp>
+#include <ballast/core.hpp>
 #include <ballast/cuda/tables.hpp>
 #include <ballast/cuda/copy_batch.cuh>
 #include <ballast/cuda/reduce_scatter.cuh>
@@ -13,10 +13,6 @@
 
 #include <cuda_bf16.h>
 #include <cuda_runtime.h>
-
-#include <cstddef>
-#include <cstdint>
-#include <span>
 
 namespace kernels {
 

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_TESTS_CUDA_MADE_COPIES_HPP
-#define BALLAST_TESTS_CUDA_MADE_COPIES_HPP
+#pragma once
 
 #include <rapidcheck.h>
 #include <sanitizer/asan_interface.h>
@@ -122,5 +121,3 @@ inline rc::Gen<copy_shape> strided_shapes()
 }
 
 }  // namespace ballast_test
-
-#endif  // BALLAST_TESTS_CUDA_MADE_COPIES_HPP

@@ -2,10 +2,7 @@
 #include <ballast/cuda/detail/ready_exchanges.cuh>
 
 #include <gtest/gtest.h>
-#include <ballast/core/result.hpp>
-
-#include <cstddef>
-#include <span>
+#include <ballast/core.hpp>
 
 namespace {
 

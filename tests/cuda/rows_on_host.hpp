@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_TESTS_CUDA_ROWS_ON_HOST_HPP
-#define BALLAST_TESTS_CUDA_ROWS_ON_HOST_HPP
+#pragma once
 
 #include <cstddef>
 
@@ -15,5 +14,3 @@ void run_rows_on_host(Rows const& rows)
 }
 
 }  // namespace ballast_test
-
-#endif  // BALLAST_TESTS_CUDA_ROWS_ON_HOST_HPP

@@ -3,14 +3,9 @@
 
 #include <gtest/gtest.h>
 
-#include <ballast/core/contract.hpp>
+#include <ballast/core.hpp>
 #include <ballast/cuda/tables.hpp>
 #include <ballast/gpu/device_memory.hpp>
-
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <vector>
 
 #include "../../bench/gpu/cub_copies.cuh"
 #include "../cuda/copy_batches.hpp"

@@ -4,14 +4,10 @@
 #include "../comm/conformance.hpp"  // defines: ballast_test::{conformance, random_traffic, ...}
 #include "gpu_test.hpp"             // defines: ballast_test::gpu_test
 
-#include <ballast/core/random.hpp>
+#include <ballast/core.hpp>
 
-#include <algorithm>
 #include <chrono>
-#include <cstddef>
-#include <cstdint>
 #include <thread>
-#include <vector>
 
 namespace {
 

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_TESTS_DEVICE_COPY_TEST_HPP
-#define BALLAST_TESTS_DEVICE_COPY_TEST_HPP
+#pragma once
 
 #include <gtest/gtest.h>
 
@@ -50,5 +49,3 @@ class copy_test : public gpu_test {
 };
 
 }  // namespace ballast_test
-
-#endif  // BALLAST_TESTS_DEVICE_COPY_TEST_HPP

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_TESTS_DEVICE_DEVICE_BAG_HPP
-#define BALLAST_TESTS_DEVICE_DEVICE_BAG_HPP
+#pragma once
 
 #include <gtest/gtest.h>
 #include <ballast/cuda/device_heads.hpp>
@@ -64,5 +63,3 @@ class prepared_bag {
 };
 
 }  // namespace ballast_test
-
-#endif  // BALLAST_TESTS_DEVICE_DEVICE_BAG_HPP

@@ -6,17 +6,13 @@
 
 #include <gtest/gtest.h>
 #include <ballast/comm/thread_communicator.hpp>
-#include <ballast/core/quantities.hpp>
+#include <ballast/core.hpp>
 #include <ballast/gpu/copy_engine_communicator.hpp>
 #include <ballast/gpu/device_memory.hpp>
 #include <ballast/route/placement.hpp>
 #include <ballast/route/route_plan.hpp>
 #include <ballast/route/row_array.hpp>
 #include <ballast/route/route.hpp>
-
-#include <array>
-#include <cstddef>
-#include <vector>
 
 namespace {
 

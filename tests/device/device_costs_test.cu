@@ -3,20 +3,13 @@
 
 #include <gtest/gtest.h>
 #include <thrust/iterator/transform_iterator.h>
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/random.hpp>
+#include <ballast/core.hpp>
 #include <ballast/cost/cost_model.hpp>
 #include <ballast/cost/flops.hpp>
 #include <ballast/cost/interpolated_throughput.hpp>
 #include <ballast/cost/quadratic_cost.hpp>
 #include <ballast/cost/saturating_sum.hpp>
 #include <ballast/cuda/device_costs.cuh>
-
-#include <algorithm>
-#include <array>
-#include <cstddef>
-#include <cstdint>
-#include <vector>
 
 namespace {
 

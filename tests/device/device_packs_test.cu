@@ -5,18 +5,13 @@
 #include "gpu_test.hpp"
 
 #include <gtest/gtest.h>
-#include <ballast/core/quantities.hpp>
+#include <ballast/core.hpp>
 #include <ballast/gpu/device_memory.hpp>
 #include <ballast/route/head_array.hpp>
 #include <ballast/route/ulysses.hpp>
 #include <ballast/route/sharded_packs.hpp>
 #include <ballast/topology/cluster.hpp>
 #include <ballast/topology/device_groups.hpp>
-
-#include <array>
-#include <cstddef>
-#include <cstdint>
-#include <vector>
 
 namespace {
 

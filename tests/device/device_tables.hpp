@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_TESTS_DEVICE_DEVICE_TABLES_HPP
-#define BALLAST_TESTS_DEVICE_DEVICE_TABLES_HPP
+#pragma once
 
 #include <gtest/gtest.h>
 
@@ -60,5 +59,3 @@ class prepared_tables {
 };
 
 }  // namespace ballast_test
-
-#endif  // BALLAST_TESTS_DEVICE_DEVICE_TABLES_HPP

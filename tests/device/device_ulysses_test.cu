@@ -7,12 +7,7 @@
 #include "gpu_test.hpp"
 
 #include <gtest/gtest.h>
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/random.hpp>
-
-#include <cstddef>
-#include <cstdint>
-#include <vector>
+#include <ballast/core.hpp>
 
 namespace {
 

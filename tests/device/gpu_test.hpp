@@ -1,18 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_TESTS_DEVICE_GPU_TEST_HPP
-#define BALLAST_TESTS_DEVICE_GPU_TEST_HPP
+#pragma once
 
 #include <cuda_runtime_api.h>
 #include <gtest/gtest.h>
 
-#include <ballast/core/result.hpp>
+#include <ballast/core.hpp>
 #include <ballast/gpu/device_memory.hpp>
 
-#include <cstddef>
 #include <memory>
-#include <type_traits>
-#include <utility>
-#include <vector>
 
 namespace ballast_test {
 
@@ -154,5 +149,3 @@ class gpu_test : public testing::Test {
 };
 
 }  // namespace ballast_test
-
-#endif  // BALLAST_TESTS_DEVICE_GPU_TEST_HPP

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_TESTS_DEVICE_RANKS_ON_ONE_GPU_HPP
-#define BALLAST_TESTS_DEVICE_RANKS_ON_ONE_GPU_HPP
+#pragma once
 
 #include <gtest/gtest.h>
 #include <ballast/gpu/copy_engine_communicator.hpp>
@@ -35,5 +34,3 @@ void run_ranks_on_one_gpu(std::size_t ranks, Body const& body)
 }
 
 }  // namespace ballast_test
-
-#endif  // BALLAST_TESTS_DEVICE_RANKS_ON_ONE_GPU_HPP

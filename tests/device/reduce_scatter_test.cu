@@ -5,14 +5,9 @@
 #include "ranks_on_one_gpu.hpp"
 
 #include <gtest/gtest.h>
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/workspace.hpp>
+#include <ballast/core.hpp>
 #include <ballast/gpu/copy_engine_communicator.hpp>
 #include <ballast/gpu/device_memory.hpp>
-
-#include <cstddef>
-#include <span>
-#include <vector>
 
 namespace {
 

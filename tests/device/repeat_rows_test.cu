@@ -4,15 +4,10 @@
 #include "gpu_test.hpp"
 
 #include <gtest/gtest.h>
-#include <ballast/core/quantities.hpp>
+#include <ballast/core.hpp>
 #include <ballast/cuda/device_route.hpp>
 #include <ballast/gpu/device_memory.hpp>
 #include <ballast/route/row_array.hpp>
-
-#include <cstddef>
-#include <cstdint>
-#include <numeric>
-#include <vector>
 
 namespace {
 

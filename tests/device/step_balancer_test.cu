@@ -6,17 +6,11 @@
 
 #include <gtest/gtest.h>
 #include <ballast/comm/thread_communicator.hpp>
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/random.hpp>
+#include <ballast/core.hpp>
 #include <ballast/gpu/copy_engine_communicator.hpp>
 #include <ballast/gpu/device_memory.hpp>
 #include <ballast/partition/longest_processing_time.hpp>
 #include <ballast/topology/bag_layout.hpp>
-
-#include <array>
-#include <cstddef>
-#include <cstdint>
-#include <vector>
 
 namespace {
 

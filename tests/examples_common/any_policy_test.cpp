@@ -1,7 +1,5 @@
 #include "../../examples/common/by_name/any_policy.hpp"  // first: proves it is self-contained
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/random.hpp>
-#include <ballast/core/workspace.hpp>
+#include <ballast/core.hpp>
 #include <ballast/cost/quadratic_cost.hpp>
 #include <ballast/partition/concepts.hpp>
 #include <ballast/partition/capped.hpp>
@@ -28,16 +26,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <algorithm>
-#include <array>
-#include <cstddef>
-#include <cstdint>
 #include <functional>
 #include <map>
-#include <span>
-#include <string>
-#include <utility>
-#include <vector>
 
 namespace {
 

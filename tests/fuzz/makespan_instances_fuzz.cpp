@@ -1,14 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "../../examples/ballast/makespan_instances.hpp"
 
-#include <ballast/core/quantities.hpp>
+#include <ballast/core.hpp>
 
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
 #include <cstdlib>
-#include <string>
-#include <string_view>
 
 namespace {
 

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Stands for <ballast/cuda/reduce_scatter.cuh>, which nvcc alone compiles: the threads of its kernel, one
 // after the other. To be included before any header that includes the real one.
-#ifndef BALLAST_TESTS_GPU_ADD_PIECES_ON_HOST_HPP
-#define BALLAST_TESTS_GPU_ADD_PIECES_ON_HOST_HPP
+#pragma once
 
 #ifdef BALLAST_CUDA_DETAIL_ADD_PIECES_CUH
 #error "the kernel is there already"
@@ -33,5 +32,3 @@ cudaError_t add_pieces(std::span<T const> pieces, std::span<T> sum, cudaStream_t
 }
 
 }  // namespace ballast::inline v0::detail
-
-#endif  // BALLAST_TESTS_GPU_ADD_PIECES_ON_HOST_HPP

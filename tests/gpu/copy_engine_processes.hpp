@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_TESTS_GPU_COPY_ENGINE_PROCESSES_HPP
-#define BALLAST_TESTS_GPU_COPY_ENGINE_PROCESSES_HPP
+#pragma once
 
 #include "../comm/pipe_communicator.hpp"
 #include "../support/time_limits.hpp"
@@ -37,5 +36,3 @@ void run_copy_engine_processes(std::size_t ranks, ballast::copy_engine_options o
 }
 
 }  // namespace ballast_test
-
-#endif  // BALLAST_TESTS_GPU_COPY_ENGINE_PROCESSES_HPP

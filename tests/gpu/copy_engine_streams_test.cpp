@@ -6,19 +6,13 @@
 #include "copy_engine_threads.hpp"  // defines: ballast_test::{cuda_streams, launch}
 
 #include <gtest/gtest.h>
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/result.hpp>
+#include <ballast/core.hpp>
 
-#include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <cstddef>
 #include <latch>
 #include <memory>
-#include <span>
-#include <string>
 #include <thread>
-#include <vector>
 
 namespace {
 

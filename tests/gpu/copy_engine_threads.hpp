@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_TESTS_GPU_COPY_ENGINE_THREADS_HPP
-#define BALLAST_TESTS_GPU_COPY_ENGINE_THREADS_HPP
+#pragma once
 
 #include "../support/cuda_shim.hpp"
 #include "../support/queued_work.hpp"  // defines: ballast_test::launch
@@ -57,5 +56,3 @@ void run_copy_engine_ranks(std::span<cudaStream_t const> streams,
 }
 
 }  // namespace ballast_test
-
-#endif  // BALLAST_TESTS_GPU_COPY_ENGINE_THREADS_HPP

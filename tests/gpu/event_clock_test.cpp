@@ -5,12 +5,11 @@
 #include "host_work.hpp"            // defines: ballast_test::host_work
 
 #include <gtest/gtest.h>
-#include <ballast/core/result.hpp>
+#include <ballast/core.hpp>
 #include <ballast/cost/profile_file.hpp>
 #include <ballast/runtime/model_profiler.hpp>
 
 #include <chrono>
-#include <string>
 #include <thread>
 
 namespace {

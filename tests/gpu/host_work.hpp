@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_TESTS_GPU_HOST_WORK_HPP
-#define BALLAST_TESTS_GPU_HOST_WORK_HPP
+#pragma once
 
 #include <cuda_runtime_api.h>
 #include <gtest/gtest.h>
@@ -28,5 +27,3 @@ class host_work {
 };
 
 }  // namespace ballast_test
-
-#endif  // BALLAST_TESTS_GPU_HOST_WORK_HPP

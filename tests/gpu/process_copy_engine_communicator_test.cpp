@@ -12,21 +12,13 @@
 
 #include <gmock/gmock.h>
 #include <ballast/comm/thread_communicator.hpp>
-#include <ballast/core/random.hpp>
-#include <ballast/core/workspace.hpp>
+#include <ballast/core.hpp>
 #include <ballast/cuda/reduce_scatter.cuh>
 #include <ballast/gpu/streams.hpp>
 
 #include <unistd.h>
 
-#include <algorithm>
 #include <chrono>
-#include <cstddef>
-#include <cstdint>
-#include <span>
-#include <string_view>
-#include <utility>
-#include <vector>
 
 namespace {
 

@@ -8,19 +8,12 @@
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 #include <gtest/gtest.h>
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/random.hpp>
-#include <ballast/core/result.hpp>
-#include <ballast/core/workspace.hpp>
+#include <ballast/core.hpp>
 #include <ballast/cuda/reduce_scatter.cuh>
 #include <ballast/gpu/overlapped_chunks.hpp>
 #include <ballast/route/placement.hpp>
 
 #include <chrono>
-#include <cstddef>
-#include <cstdint>
-#include <span>
-#include <vector>
 
 namespace {
 

@@ -4,9 +4,7 @@
 #include <gtest/gtest.h>
 #include <ballast/comm/communicator.hpp>
 #include <ballast/comm/thread_communicator.hpp>
-#include <ballast/core/result.hpp>
-
-#include <cstdint>
+#include <ballast/core.hpp>
 
 namespace {
 

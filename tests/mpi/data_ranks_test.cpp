@@ -7,9 +7,7 @@
 #include "mpi_world.hpp"  // defines: ballast_test::{over_world, world_processes, world_rank, ...}
 
 #include <ballast/comm/mpi_communicator.hpp>
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/random.hpp>
-#include <ballast/core/result.hpp>
+#include <ballast/core.hpp>
 #include <ballast/runtime/data/data_pipeline.hpp>
 #include <ballast/runtime/data/data_setup.hpp>
 #include <ballast/runtime/data/serve_as_loader.hpp>
@@ -20,14 +18,10 @@
 #include <atomic>
 #include <chrono>
 #include <csignal>
-#include <cstddef>
-#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <new>
-#include <string>
 #include <thread>
-#include <vector>
 
 namespace mpi_data_test {
 

@@ -7,23 +7,14 @@
 #include "mpi_world.hpp"  // defines: ballast_test::{over_world, world_barrier, stop_in, ...}
 
 #include <ballast/comm/communicator.hpp>
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/result.hpp>
+#include <ballast/core.hpp>
 
-#include <algorithm>
 #include <chrono>
 #include <csignal>
-#include <cstddef>
-#include <cstdint>
 #include <cstdio>
 #include <deque>
 #include <iterator>
 #include <new>
-#include <span>
-#include <string>
-#include <type_traits>
-#include <utility>
-#include <vector>
 
 namespace {
 

@@ -8,8 +8,7 @@
 #include "mpi_world.hpp"                // defines: ballast_test::{world_rank, world_processes, ...}
 
 #include <ballast/comm/mpi_communicator.hpp>
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/result.hpp>
+#include <ballast/core.hpp>
 
 #include <mpi.h>
 #include <unistd.h>
@@ -17,11 +16,9 @@
 #include <atomic>
 #include <chrono>
 #include <csignal>
-#include <cstddef>
 #include <cstdio>
 #include <new>
 #include <thread>
-#include <vector>
 
 namespace {
 

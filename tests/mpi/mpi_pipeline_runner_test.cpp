@@ -7,19 +7,11 @@
 #include "mpi_world.hpp"                // defines: ballast_test::{over_world, world_size}
 
 #include <ballast/comm/mpi_communicator.hpp>
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/random.hpp>
-#include <ballast/core/result.hpp>
+#include <ballast/core.hpp>
 #include <ballast/runtime/pipeline_setup.hpp>
 
-#include <algorithm>
 #include <chrono>
-#include <cstddef>
-#include <cstdint>
-#include <optional>
-#include <span>
 #include <thread>
-#include <vector>
 
 namespace {
 

@@ -5,14 +5,9 @@
 #include <gtest/gtest.h>
 #include "mpi_world.hpp"  // defines: ballast_test::{world_barrier, world_rank, world_size, ...}
 
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/result.hpp>
+#include <ballast/core.hpp>
 
 #include <chrono>
-#include <cstddef>
-#include <string>
-#include <utility>
-#include <vector>
 
 namespace {
 

@@ -8,17 +8,11 @@
 #include "mpi_world.hpp"  // defines: ballast_test::{over_world, world_barrier, world_size}
 
 #include <ballast/comm/mpi_communicator.hpp>
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/random.hpp>
-#include <ballast/core/result.hpp>
+#include <ballast/core.hpp>
 #include <ballast/topology/cluster.hpp>
 #include <ballast/topology/device_groups.hpp>
 
-#include <array>
 #include <chrono>
-#include <cstddef>
-#include <cstdint>
-#include <vector>
 
 namespace {
 

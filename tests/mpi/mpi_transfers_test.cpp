@@ -7,16 +7,11 @@
 #include "mpi_world.hpp"  // defines: ballast_test::{over_world, world_barrier, world_size, ...}
 
 #include <ballast/comm/mpi_communicator.hpp>
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/result.hpp>
+#include <ballast/core.hpp>
 
-#include <algorithm>
 #include <chrono>
-#include <cstddef>
 #include <iterator>
-#include <string>
 #include <thread>
-#include <vector>
 
 namespace {
 

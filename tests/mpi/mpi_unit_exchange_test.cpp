@@ -7,16 +7,10 @@
 #include "mpi_world.hpp"  // defines: ballast_test::{over_world, shared_flag, world_barrier, ...}
 
 #include <ballast/comm/mpi_communicator.hpp>
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/random.hpp>
-#include <ballast/core/result.hpp>
+#include <ballast/core.hpp>
 
-#include <algorithm>
 #include <chrono>
-#include <cstddef>
-#include <cstdint>
 #include <iterator>
-#include <vector>
 
 namespace {
 

@@ -5,17 +5,12 @@
 #include <gtest/gtest.h>
 #include "mpi_world.hpp"  // defines: ballast_test::{over_world, world_barrier, stop_in, ...}
 
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/result.hpp>
+#include <ballast/core.hpp>
 
 #include <signal.h>
 
-#include <algorithm>
 #include <chrono>
-#include <cstddef>
-#include <span>
 #include <thread>
-#include <vector>
 
 namespace {
 

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_TESTS_MPI_MPI_WORLD_HPP
-#define BALLAST_TESTS_MPI_MPI_WORLD_HPP
+#pragma once
 
 #include "../support/hand_moved_clock.hpp"
 
@@ -206,5 +205,3 @@ inline void stop_in(std::chrono::milliseconds delay)
 }
 
 }  // namespace ballast_test
-
-#endif  // BALLAST_TESTS_MPI_MPI_WORLD_HPP

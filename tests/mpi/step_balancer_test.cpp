@@ -8,15 +8,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <ballast/comm/thread_communicator.hpp>
-#include <ballast/core/random.hpp>
+#include <ballast/core.hpp>
 #include <ballast/cost/cost_literal.hpp>
 #include <ballast/partition/greedy_knapsack.hpp>
 #include <ballast/topology/bag_layout.hpp>
-
-#include <cstddef>
-#include <cstdint>
-#include <span>
-#include <vector>
 
 namespace {
 

@@ -10,10 +10,7 @@
 
 #include <gmock/gmock.h>
 #include <ballast/comm/thread_communicator.hpp>
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/random.hpp>
-#include <ballast/core/result.hpp>
-#include <ballast/core/workspace.hpp>
+#include <ballast/core.hpp>
 #include <ballast/cost/quadratic_cost.hpp>
 #include <ballast/cuda/detail/row_copies.hpp>
 #include <ballast/cuda/device_carrier.cuh>
@@ -25,12 +22,7 @@
 #include <ballast/runtime/orchestrator.hpp>
 #include <ballast/topology/bag_layout.hpp>
 
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <span>
 #include <tuple>
-#include <vector>
 
 namespace {
 

@@ -9,17 +9,12 @@
 
 #include <gtest/gtest.h>
 #include <ballast/comm/communicator.hpp>
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/random.hpp>
+#include <ballast/core.hpp>
 #include <ballast/cuda/device_packs.cuh>
 #include <ballast/gpu/device_memory.hpp>
 #include <ballast/gpu/nccl_pairs.hpp>
 #include <ballast/route/sharded_exchange.hpp>
 #include <ballast/route/sharded_packs.hpp>
-
-#include <cstddef>
-#include <cstdint>
-#include <vector>
 
 namespace {
 

@@ -6,8 +6,7 @@
 #include "nccl_ranks.hpp"
 
 #include <gmock/gmock.h>
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/random.hpp>
+#include <ballast/core.hpp>
 #include <ballast/partition/longest_processing_time.hpp>
 #include <ballast/route/head_array.hpp>
 #include <ballast/route/row_array.hpp>
@@ -15,11 +14,6 @@
 #include <ballast/runtime/step_balancer.hpp>
 #include <ballast/topology/bag_layout.hpp>
 #include <ballast/topology/cluster.hpp>
-
-#include <array>
-#include <cstddef>
-#include <cstdint>
-#include <vector>
 
 namespace {
 

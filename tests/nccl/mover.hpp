@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_TESTS_NCCL_MOVER_HPP
-#define BALLAST_TESTS_NCCL_MOVER_HPP
+#pragma once
 
 namespace ballast_test {
 
@@ -9,5 +8,3 @@ namespace ballast_test {
 enum class mover { of_host, queued, queued_beside };
 
 }  // namespace ballast_test
-
-#endif  // BALLAST_TESTS_NCCL_MOVER_HPP

@@ -8,23 +8,18 @@
 #include "nccl_ranks.hpp"
 
 #include <ballast/comm/communicator.hpp>
-#include <ballast/core/random.hpp>
+#include <ballast/core.hpp>
 #include <ballast/gpu/device_memory.hpp>
 #include <ballast/gpu/nccl_communicator.hpp>
 #include <ballast/runtime/pipeline_runner.hpp>
 #include <ballast/runtime/pipeline_setup.hpp>
 
-#include <algorithm>
 #include <chrono>
-#include <cstddef>
 #include <functional>
 #include <latch>
 #include <memory>
 #include <mutex>
-#include <optional>
-#include <span>
 #include <thread>
-#include <vector>
 
 namespace {
 

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_TESTS_NCCL_NCCL_RANKS_HPP
-#define BALLAST_TESTS_NCCL_NCCL_RANKS_HPP
+#pragma once
 
 #include "../support/nccl_shim.hpp"
 
@@ -91,5 +90,3 @@ class nccl_ranks {
 };
 
 }  // namespace ballast_test
-
-#endif  // BALLAST_TESTS_NCCL_NCCL_RANKS_HPP

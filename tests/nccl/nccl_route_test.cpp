@@ -12,8 +12,7 @@
 #include "mover.hpp"
 #include "nccl_ranks.hpp"
 
-#include <ballast/core/result.hpp>
-#include <ballast/core/workspace.hpp>
+#include <ballast/core.hpp>
 #include <ballast/cuda/detail/temporary_storage.hpp>
 #include <ballast/cuda/device_route.hpp>
 #include <ballast/cuda/route_rows.cuh>
@@ -24,14 +23,9 @@
 #include <ballast/route/route_plan.hpp>
 #include <ballast/route/row_array.hpp>
 
-#include <array>
-#include <cstddef>
-#include <cstdint>
 #include <deque>
 #include <functional>
 #include <latch>
-#include <optional>
-#include <vector>
 
 namespace {
 

@@ -9,15 +9,13 @@
 #include "nccl_ranks.hpp"
 
 #include <ballast/comm/communicator.hpp>
-#include <ballast/core/random.hpp>
+#include <ballast/core.hpp>
 #include <ballast/gpu/nccl_communicator.hpp>
 #include <ballast/gpu/device_memory.hpp>
 #include <ballast/route/sharded_exchange.hpp>
 #include <ballast/route/unit_exchange.hpp>
 
-#include <cstddef>
 #include <latch>
-#include <vector>
 
 namespace {
 

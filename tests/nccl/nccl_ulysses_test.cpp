@@ -9,10 +9,7 @@
 #include "nccl_ranks.hpp"
 
 #include <gtest/gtest.h>
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/random.hpp>
-#include <ballast/core/result.hpp>
-#include <ballast/core/workspace.hpp>
+#include <ballast/core.hpp>
 #include <ballast/cuda/detail/temporary_storage.hpp>
 #include <ballast/cuda/device_heads.hpp>
 #include <ballast/cuda/exchange_heads.cuh>
@@ -20,15 +17,9 @@
 #include <ballast/route/head_array.hpp>
 #include <ballast/route/ulysses.hpp>
 
-#include <array>
-#include <cstddef>
-#include <cstdint>
 #include <deque>
 #include <functional>
 #include <latch>
-#include <optional>
-#include <span>
-#include <vector>
 
 namespace {
 

@@ -2,8 +2,7 @@
 // Stands for <ballast/cuda/exchange_heads.cuh> and <ballast/cuda/device_ulysses.cuh>, which nvcc alone
 // compiles: the same calls and tables, whose kernels are the host's over the same lists. To be
 // included before any header that includes the real ones.
-#ifndef BALLAST_TESTS_NCCL_PREPARED_HEADS_ON_HOST_HPP
-#define BALLAST_TESTS_NCCL_PREPARED_HEADS_ON_HOST_HPP
+#pragma once
 
 #if defined(BALLAST_CUDA_PREPARED_HEADS_CUH) || defined(BALLAST_CUDA_DEVICE_ULYSSES_CUH)
 #error "the kernels are there already"
@@ -16,9 +15,7 @@
 
 #include <cuda_runtime_api.h>
 #include <gtest/gtest.h>
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/result.hpp>
-#include <ballast/core/workspace.hpp>
+#include <ballast/core.hpp>
 #include <ballast/cuda/detail/head_copies.hpp>
 #include <ballast/cuda/device_heads.hpp>
 #include <ballast/cuda/tables.hpp>
@@ -26,11 +23,7 @@
 #include <ballast/route/head_array.hpp>
 #include <ballast/route/ulysses.hpp>
 
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
 #include <cstring>
-#include <span>
 
 namespace ballast::inline v0 {
 
@@ -204,5 +197,3 @@ class prepared_heads {
 };
 
 }  // namespace ballast::inline v0
-
-#endif  // BALLAST_TESTS_NCCL_PREPARED_HEADS_ON_HOST_HPP

@@ -2,8 +2,7 @@
 // Stands for <ballast/cuda/route_rows.cuh>, which nvcc alone compiles: the same calls, whose
 // kernels are the host's over the same lists. So what makes them runs in a test, over the stand-in
 // for CUDA. To be included before any header that includes the real one.
-#ifndef BALLAST_TESTS_NCCL_PREPARED_ROUTE_ON_HOST_HPP
-#define BALLAST_TESTS_NCCL_PREPARED_ROUTE_ON_HOST_HPP
+#pragma once
 
 #ifdef BALLAST_CUDA_PREPARED_ROUTE_CUH
 #error "the kernels are there already"
@@ -91,5 +90,3 @@ class prepared_route {
 };
 
 }  // namespace ballast::inline v0
-
-#endif  // BALLAST_TESTS_NCCL_PREPARED_ROUTE_ON_HOST_HPP

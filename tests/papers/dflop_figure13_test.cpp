@@ -5,8 +5,7 @@
 
 #include "on_page.hpp"
 
-#include <ballast/core/jagged.hpp>
-#include <ballast/core/random.hpp>
+#include <ballast/core.hpp>
 #include <ballast/cost/cost_spec.hpp>
 #include <ballast/cost/latency_fit.hpp>
 #include <ballast/partition/partition.hpp>

@@ -7,8 +7,7 @@
 #include "../support/disttrain_models.hpp"
 #include "on_page.hpp"
 
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/random.hpp>
+#include <ballast/core.hpp>
 #include <ballast/cost/flops.hpp>
 #include <ballast/cost/known_models.hpp>
 #include <ballast/parallelism/model_layout.hpp>

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What tests of papers' figures include, and the page that their figures stand on.
-#ifndef BALLAST_TESTS_PAPERS_ON_PAGE_HPP
-#define BALLAST_TESTS_PAPERS_ON_PAGE_HPP
+#pragma once
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -52,5 +51,3 @@ inline void expect_on_page(std::string const& text)
 }
 
 }  // namespace ballast_test
-
-#endif  // BALLAST_TESTS_PAPERS_ON_PAGE_HPP

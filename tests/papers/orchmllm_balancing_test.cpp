@@ -5,7 +5,7 @@
 #include "../../examples/common/baselines/quadratic_with_tolerance.hpp"
 
 #include <gtest/gtest.h>
-#include <ballast/core/random.hpp>
+#include <ballast/core.hpp>
 #include <ballast/cost/quadratic_cost.hpp>
 #include <ballast/partition/longest_processing_time.hpp>
 #include <ballast/partition/padded_batches.hpp>
@@ -18,9 +18,6 @@
 
 #include <cstdio>
 #include <cstdlib>
-#include <span>
-#include <string>
-#include <vector>
 
 namespace {
 

@@ -4,8 +4,7 @@
 #include "../support/planned_mix.hpp"
 #include "../support/trials.hpp"
 
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/random.hpp>
+#include <ballast/core.hpp>
 #include <ballast/cost/cost_spec.hpp>
 #include <ballast/cost/quadratic_cost.hpp>
 #include <ballast/parallelism/bag_mix.hpp>
@@ -16,15 +15,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <algorithm>
-#include <array>
 #include <bit>
 #include <cmath>
-#include <cstddef>
-#include <cstdint>
-#include <optional>
-#include <span>
-#include <vector>
 
 namespace {
 

@@ -5,16 +5,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <ballast/core/random.hpp>
-#include <ballast/core/result.hpp>
-
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <limits>
-#include <optional>
-#include <string>
-#include <vector>
+#include <ballast/core.hpp>
 
 namespace cut_chain_test {
 

@@ -3,8 +3,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/result.hpp>
+#include <ballast/core.hpp>
 #include <ballast/cost/interpolated_throughput.hpp>
 #include <ballast/cost/module_profile.hpp>
 #include <ballast/parallelism/layout_problem.hpp>
@@ -12,10 +11,6 @@
 #include <ballast/parallelism/orchestration_problem.hpp>
 #include <ballast/parallelism/simulate_layout.hpp>
 #include <ballast/parallelism/search_layouts.hpp>
-
-#include <array>
-#include <cstdint>
-#include <vector>
 
 namespace cut_layers_test {
 

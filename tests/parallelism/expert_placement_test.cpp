@@ -2,7 +2,7 @@
 #include <ballast/parallelism/share_experts.hpp>  // first: proves it is self-contained
 
 #include <gtest/gtest.h>
-#include <ballast/core/quantities.hpp>
+#include <ballast/core.hpp>
 
 namespace expert_placement_test {
 

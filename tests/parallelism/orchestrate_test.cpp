@@ -9,16 +9,11 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <ballast/core/random.hpp>
-#include <ballast/core/result.hpp>
+#include <ballast/core.hpp>
 #include <ballast/cost/module_profile.hpp>
 #include <ballast/parallelism/model_layout.hpp>
 #include <ballast/parallelism/orchestration_problem.hpp>
 #include <ballast/parallelism/simulate_orchestration.hpp>
-
-#include <cstddef>
-#include <cstdint>
-#include <vector>
 
 namespace {
 

@@ -4,21 +4,11 @@
 #include "../support/trials.hpp"
 
 #include <gtest/gtest.h>
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/jagged.hpp>
-#include <ballast/core/random.hpp>
-#include <ballast/core/result.hpp>
+#include <ballast/core.hpp>
 #include <ballast/parallelism/share_experts.hpp>
 
-#include <algorithm>
 #include <bit>
-#include <cstddef>
-#include <cstdint>
-#include <numeric>
-#include <optional>
 #include <set>
-#include <utility>
-#include <vector>
 
 namespace place_experts_test {
 

@@ -3,14 +3,10 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <ballast/core/random.hpp>
+#include <ballast/core.hpp>
 
-#include <array>
-#include <cstddef>
-#include <cstdint>
 #include <set>
 #include <tuple>
-#include <vector>
 
 namespace {
 

@@ -4,15 +4,7 @@
 #include "../support/trials.hpp"
 
 #include <gtest/gtest.h>
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/jagged.hpp>
-#include <ballast/core/random.hpp>
-#include <ballast/core/result.hpp>
-
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <vector>
+#include <ballast/core.hpp>
 
 namespace share_experts_test {
 

@@ -6,18 +6,11 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <ballast/core/random.hpp>
+#include <ballast/core.hpp>
 #include <ballast/cost/profile_file.hpp>
 #include <ballast/parallelism/model_layout.hpp>
 #include <ballast/parallelism/search_layouts.hpp>
 #include <ballast/workload/length_trace.hpp>
-
-#include <array>
-#include <cstddef>
-#include <cstdint>
-#include <span>
-#include <string>
-#include <vector>
 
 namespace {
 

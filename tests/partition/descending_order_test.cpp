@@ -3,15 +3,10 @@
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
-#include <ballast/core/random.hpp>
+#include <ballast/core.hpp>
 
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
 #include <functional>
-#include <limits>
 #include <map>
-#include <vector>
 
 namespace {
 

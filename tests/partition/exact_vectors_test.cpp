@@ -3,18 +3,13 @@
 #include "../support/vector_checks.hpp"
 
 #include <gtest/gtest.h>
-#include <ballast/core/quantities.hpp>
+#include <ballast/core.hpp>
 #include <ballast/partition/concepts.hpp>
 #include <ballast/partition/longest_processing_time.hpp>
 #include <ballast/partition/partition.hpp>
 #include <ballast/topology/bag_layout.hpp>
 
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
 #include <functional>
-#include <optional>
-#include <vector>
 
 namespace {
 

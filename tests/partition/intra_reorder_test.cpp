@@ -2,17 +2,10 @@
 #include <ballast/partition/peak_tokens.hpp>  // first: proves it is self-contained
 
 #include <gtest/gtest.h>
-#include <ballast/core/random.hpp>
+#include <ballast/core.hpp>
 #include <ballast/partition/equal_count.hpp>
 
-#include <algorithm>
-#include <array>
-#include <cstddef>
-#include <cstdint>
 #include <functional>
-#include <numeric>
-#include <utility>
-#include <vector>
 
 namespace {
 

@@ -7,7 +7,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
-#include <ballast/core/random.hpp>
+#include <ballast/core.hpp>
 #include <ballast/cost/cost_model.hpp>
 #include <ballast/cost/quadratic_cost.hpp>
 #include <ballast/partition/greedy_knapsack.hpp>
@@ -19,15 +19,7 @@
 #include <ballast/topology/bag_layout.hpp>
 #include <ballast/topology/cluster.hpp>
 
-#include <algorithm>
-#include <array>
-#include <cstdint>
 #include <functional>
-#include <limits>
-#include <numeric>
-#include <span>
-#include <string>
-#include <vector>
 
 namespace {
 

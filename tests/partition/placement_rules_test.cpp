@@ -7,10 +7,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/random.hpp>
-#include <ballast/core/result.hpp>
-#include <ballast/core/workspace.hpp>
+#include <ballast/core.hpp>
 #include <ballast/partition/capped.hpp>
 #include <ballast/partition/concepts.hpp>
 #include <ballast/partition/equal_count.hpp>
@@ -24,16 +21,8 @@
 #include <ballast/partition/refine.hpp>
 #include <ballast/topology/bag_layout.hpp>
 
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
 #include <functional>
-#include <numeric>
-#include <optional>
 #include <set>
-#include <string>
-#include <utility>
-#include <vector>
 
 namespace placement_rules_test {
 

@@ -6,9 +6,7 @@
 #include "../support/trials.hpp"
 
 #include <gtest/gtest.h>
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/random.hpp>
-#include <ballast/core/result.hpp>
+#include <ballast/core.hpp>
 #include <ballast/partition/capped.hpp>
 #include <ballast/partition/concepts.hpp>
 #include <ballast/partition/equal_count.hpp>
@@ -20,12 +18,7 @@
 #include <ballast/partition/refine.hpp>
 #include <ballast/topology/bag_layout.hpp>
 
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
 #include <functional>
-#include <limits>
-#include <vector>
 
 namespace starting_loads_test {
 

@@ -6,13 +6,8 @@
 #include "../support/trials.hpp"
 
 #include <gtest/gtest.h>
-#include <ballast/core/random.hpp>
+#include <ballast/core.hpp>
 #include <ballast/pipeline/simulate.hpp>
-
-#include <algorithm>
-#include <cstddef>
-#include <span>
-#include <vector>
 
 namespace {
 

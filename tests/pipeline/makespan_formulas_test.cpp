@@ -6,13 +6,8 @@
 #include "../support/trials.hpp"
 
 #include <gtest/gtest.h>
-#include <ballast/core/workspace.hpp>
+#include <ballast/core.hpp>
 #include <ballast/pipeline/simulate.hpp>
-
-#include <array>
-#include <cstddef>
-#include <limits>
-#include <vector>
 
 namespace {
 

@@ -5,9 +5,7 @@
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
-#include <ballast/core/jagged.hpp>
-#include <ballast/core/random.hpp>
-#include <ballast/core/quantities.hpp>
+#include <ballast/core.hpp>
 #include <ballast/cost/flops.hpp>
 #include <ballast/cost/latency_fit.hpp>
 #include <ballast/pipeline/schedule.hpp>
@@ -15,15 +13,7 @@
 #include <ballast/pipeline/simulate.hpp>
 #include <ballast/pipeline/stage_graph.hpp>
 
-#include <array>
 #include <cmath>
-#include <concepts>
-#include <cstddef>
-#include <cstdint>
-#include <limits>
-#include <numeric>
-#include <string>
-#include <vector>
 
 namespace {
 

@@ -4,19 +4,9 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <ballast/core/random.hpp>
+#include <ballast/core.hpp>
 #include <ballast/pipeline/schedule.hpp>
 #include <ballast/pipeline/schedule_policies.hpp>
-
-#include <algorithm>
-#include <concepts>
-#include <cstddef>
-#include <cstdint>
-#include <limits>
-#include <numeric>
-#include <span>
-#include <utility>
-#include <vector>
 
 namespace {
 

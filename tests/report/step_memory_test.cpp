@@ -5,8 +5,7 @@
 #include "../support/prelude.hpp"
 
 #include <ballast/comm/thread_communicator.hpp>
-#include <ballast/core/random.hpp>
-#include <ballast/core/result.hpp>
+#include <ballast/core.hpp>
 #include <ballast/cost/quadratic_cost.hpp>
 #include <ballast/partition/concepts.hpp>
 #include <ballast/partition/longest_processing_time.hpp>

@@ -1,16 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_TESTS_ROUTE_BAG_ARRAYS_HPP
-#define BALLAST_TESTS_ROUTE_BAG_ARRAYS_HPP
+#pragma once
 
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/random.hpp>
+#include <ballast/core.hpp>
 #include <ballast/route/ulysses.hpp>
-
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <numeric>
-#include <vector>
 
 namespace ballast_test {
 
@@ -168,5 +160,3 @@ struct whole_array {
 };
 
 }  // namespace ballast_test
-
-#endif  // BALLAST_TESTS_ROUTE_BAG_ARRAYS_HPP

@@ -1,22 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_TESTS_ROUTE_EXCHANGE_CHECKS_HPP
-#define BALLAST_TESTS_ROUTE_EXCHANGE_CHECKS_HPP
+#pragma once
 
 #include "../support/hand_moved_clock.hpp"
 
 #include <gtest/gtest.h>
 #include <ballast/comm/communicator.hpp>
 #include <ballast/comm/thread_communicator.hpp>
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/result.hpp>
+#include <ballast/core.hpp>
 
-#include <algorithm>
 #include <chrono>
-#include <cstddef>
 #include <latch>
 #include <new>
-#include <span>
-#include <vector>
 
 namespace ballast_test {
 
@@ -117,5 +111,3 @@ struct lone_rank {
 static_assert(ballast::point_to_point<lone_rank>);
 
 }  // namespace ballast_test
-
-#endif  // BALLAST_TESTS_ROUTE_EXCHANGE_CHECKS_HPP

@@ -4,13 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
-#include <ballast/core/random.hpp>
+#include <ballast/core.hpp>
 #include <ballast/route/placement.hpp>
-
-#include <cstddef>
-#include <cstdint>
-#include <utility>
-#include <vector>
 
 #include "bag_arrays.hpp"
 

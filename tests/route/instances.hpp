@@ -1,19 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_TESTS_ROUTE_INSTANCES_HPP
-#define BALLAST_TESTS_ROUTE_INSTANCES_HPP
+#pragma once
 
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/random.hpp>
+#include <ballast/core.hpp>
 #include <ballast/route/placement.hpp>
 #include <ballast/sharding/sharding_cost.hpp>
 #include <ballast/topology/bag_layout.hpp>
 #include <ballast/topology/device_groups.hpp>
-
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <utility>
-#include <vector>
 
 namespace ballast_test {
 
@@ -96,5 +88,3 @@ inline std::vector<std::vector<std::int64_t>> named_rows(ballast::placement cons
 }
 
 }  // namespace ballast_test
-
-#endif  // BALLAST_TESTS_ROUTE_INSTANCES_HPP

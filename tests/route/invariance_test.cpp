@@ -6,7 +6,7 @@
 
 #include <gtest/gtest.h>
 #include <ballast/comm/thread_communicator.hpp>
-#include <ballast/core/random.hpp>
+#include <ballast/core.hpp>
 #include <ballast/cost/quadratic_cost.hpp>
 #include <ballast/partition/longest_processing_time.hpp>
 #include <ballast/partition/partition.hpp>
@@ -15,12 +15,7 @@
 #include <ballast/route/route_plan.hpp>
 #include <ballast/topology/bag_layout.hpp>
 
-#include <algorithm>
 #include <cmath>
-#include <cstddef>
-#include <cstdint>
-#include <string>
-#include <vector>
 
 namespace {
 

@@ -2,13 +2,8 @@
 #include <ballast/route/placement.hpp>  // first: proves it is self-contained
 
 #include <gtest/gtest.h>
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/random.hpp>
+#include <ballast/core.hpp>
 #include <ballast/topology/bag_layout.hpp>
-
-#include <cstddef>
-#include <cstdint>
-#include <vector>
 
 namespace joined_ranks {
 

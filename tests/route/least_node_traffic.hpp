@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_TESTS_ROUTE_LEAST_NODE_TRAFFIC_HPP
-#define BALLAST_TESTS_ROUTE_LEAST_NODE_TRAFFIC_HPP
+#pragma once
 
-#include <ballast/core/quantities.hpp>
+#include <ballast/core.hpp>
 #include <ballast/partition/partition_plan.hpp>
 #include <ballast/route/placement.hpp>
 #include <ballast/topology/bag_layout.hpp>
@@ -11,11 +10,8 @@
 #include <boost/graph/adjacency_list.hpp>
 #include <boost/graph/successive_shortest_path_nonnegative_weights.hpp>
 
-#include <cstddef>
-#include <cstdint>
 #include <map>
 #include <tuple>
-#include <vector>
 
 namespace ballast_test {
 
@@ -111,5 +107,3 @@ using ballast::tokens;
 }
 
 }  // namespace ballast_test
-
-#endif  // BALLAST_TESTS_ROUTE_LEAST_NODE_TRAFFIC_HPP

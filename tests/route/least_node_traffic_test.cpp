@@ -6,15 +6,9 @@
 #include "node_traffic_bound.hpp"
 
 #include <gtest/gtest.h>
-#include <ballast/core/random.hpp>
+#include <ballast/core.hpp>
 #include <ballast/route/node_placement.hpp>
 #include <ballast/route/placement.hpp>
-
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <numeric>
-#include <vector>
 
 namespace {
 

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_TESTS_ROUTE_NODE_JOB_HPP
-#define BALLAST_TESTS_ROUTE_NODE_JOB_HPP
+#pragma once
 
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/random.hpp>
+#include <ballast/core.hpp>
 #include <ballast/partition/longest_processing_time.hpp>
 #include <ballast/partition/partition.hpp>
 #include <ballast/route/placement.hpp>
@@ -11,12 +9,7 @@
 #include <ballast/topology/bag_layout.hpp>
 #include <ballast/topology/cluster.hpp>
 
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
 #include <functional>
-#include <span>
-#include <vector>
 
 namespace ballast_test {
 
@@ -64,5 +57,3 @@ inline node_job random_node_job(std::span<std::uint32_t const> gpus_of_nodes,
 }
 
 }  // namespace ballast_test
-
-#endif  // BALLAST_TESTS_ROUTE_NODE_JOB_HPP

@@ -1,21 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_TESTS_ROUTE_NODE_TRAFFIC_BOUND_HPP
-#define BALLAST_TESTS_ROUTE_NODE_TRAFFIC_BOUND_HPP
+#pragma once
 
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/workspace.hpp>
+#include <ballast/core.hpp>
 #include <ballast/partition/partition_plan.hpp>
 #include <ballast/route/detail/node_assignment.hpp>
 #include <ballast/route/node_placement.hpp>
 #include <ballast/route/placement.hpp>
 #include <ballast/topology/bag_layout.hpp>
 #include <ballast/topology/cluster.hpp>
-
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <numeric>
-#include <span>
 
 namespace ballast_test {
 
@@ -429,5 +421,3 @@ class node_prices {
 }
 
 }  // namespace ballast_test
-
-#endif  // BALLAST_TESTS_ROUTE_NODE_TRAFFIC_BOUND_HPP

@@ -6,15 +6,8 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/random.hpp>
-#include <ballast/core/workspace.hpp>
+#include <ballast/core.hpp>
 #include <ballast/topology/bag_layout.hpp>
-
-#include <algorithm>
-#include <array>
-#include <cstddef>
-#include <vector>
 
 namespace {
 

@@ -2,12 +2,8 @@
 #include <ballast/route/placement.hpp>
 
 #include <gtest/gtest.h>
-#include <ballast/core/quantities.hpp>
+#include <ballast/core.hpp>
 #include <ballast/topology/bag_layout.hpp>
-
-#include <array>
-#include <cstddef>
-#include <utility>
 
 namespace {
 

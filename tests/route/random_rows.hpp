@@ -1,14 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_TESTS_ROUTE_RANDOM_ROWS_HPP
-#define BALLAST_TESTS_ROUTE_RANDOM_ROWS_HPP
+#pragma once
 
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/random.hpp>
+#include <ballast/core.hpp>
 #include <ballast/route/row_array.hpp>
-
-#include <cstddef>
-#include <cstdint>
-#include <vector>
 
 namespace ballast_test {
 
@@ -82,5 +76,3 @@ class rank_bytes {
 };
 
 }  // namespace ballast_test
-
-#endif  // BALLAST_TESTS_ROUTE_RANDOM_ROWS_HPP

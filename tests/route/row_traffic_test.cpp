@@ -3,9 +3,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <ballast/core/quantities.hpp>
-
-#include <array>
+#include <ballast/core.hpp>
 
 namespace {
 

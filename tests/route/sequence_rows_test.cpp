@@ -5,15 +5,8 @@
 
 #include <gtest/gtest.h>
 #include <ballast/comm/thread_communicator.hpp>
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/random.hpp>
-#include <ballast/core/workspace.hpp>
+#include <ballast/core.hpp>
 #include <ballast/route/route.hpp>
-
-#include <cstddef>
-#include <cstdint>
-#include <span>
-#include <vector>
 
 namespace {
 

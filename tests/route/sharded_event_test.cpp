@@ -2,10 +2,7 @@
 #include <ballast/route/sharded_exchange.hpp>
 
 #include <gtest/gtest.h>
-#include <ballast/core/quantities.hpp>
-
-#include <concepts>
-#include <type_traits>
+#include <ballast/core.hpp>
 
 namespace {
 

@@ -9,10 +9,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <ballast/comm/thread_communicator.hpp>
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/random.hpp>
-#include <ballast/core/result.hpp>
-#include <ballast/core/workspace.hpp>
+#include <ballast/core.hpp>
 #include <ballast/cost/quadratic_cost.hpp>
 #include <ballast/route/sharded_packs.hpp>
 #include <ballast/route/ulysses.hpp>
@@ -21,16 +18,9 @@
 #include <ballast/topology/cluster.hpp>
 #include <ballast/topology/device_groups.hpp>
 
-#include <array>
 #include <chrono>
-#include <cstddef>
-#include <cstdint>
 #include <new>
-#include <optional>
-#include <span>
 #include <stdexcept>
-#include <string>
-#include <vector>
 
 namespace {
 

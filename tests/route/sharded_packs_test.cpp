@@ -5,17 +5,10 @@
 #include "sharded_steps.hpp"  // defines: ballast_test::{sharded_case, random_sharded_step}
 
 #include <gtest/gtest.h>
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/random.hpp>
+#include <ballast/core.hpp>
 #include <ballast/route/placement.hpp>
 #include <ballast/topology/cluster.hpp>
 #include <ballast/topology/device_groups.hpp>
-
-#include <cstddef>
-#include <cstdint>
-#include <numeric>
-#include <span>
-#include <vector>
 
 namespace {
 

@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_TESTS_ROUTE_SHARDED_STEPS_HPP
-#define BALLAST_TESTS_ROUTE_SHARDED_STEPS_HPP
+#pragma once
 
 #include "instances.hpp"  // defines: ballast_test::plan_of
 
 #include <gtest/gtest.h>
 #include <ballast/comm/communicator.hpp>
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/random.hpp>
-#include <ballast/core/result.hpp>
+#include <ballast/core.hpp>
 #include <ballast/route/placement.hpp>
 #include <ballast/route/head_array.hpp>
 #include <ballast/route/sharded_exchange.hpp>
@@ -17,14 +14,8 @@
 #include <ballast/topology/cluster.hpp>
 #include <ballast/topology/device_groups.hpp>
 
-#include <algorithm>
-#include <array>
 #include <chrono>
-#include <cstddef>
-#include <cstdint>
-#include <span>
 #include <thread>
-#include <vector>
 
 namespace ballast_test {
 
@@ -389,5 +380,3 @@ ballast::result<void> expect_unsharded_step(C& comm, sharded_case const& step, E
 }
 
 }  // namespace ballast_test
-
-#endif  // BALLAST_TESTS_ROUTE_SHARDED_STEPS_HPP

@@ -1,19 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_TESTS_ROUTE_STEP_ARRAYS_HPP
-#define BALLAST_TESTS_ROUTE_STEP_ARRAYS_HPP
+#pragma once
 
 #include "random_rows.hpp"
 
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/random.hpp>
+#include <ballast/core.hpp>
 #include <ballast/route/placement.hpp>
 #include <ballast/route/row_array.hpp>
-
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <utility>
-#include <vector>
 
 namespace ballast_test {
 
@@ -101,5 +93,3 @@ class step_arrays {
 };
 
 }  // namespace ballast_test
-
-#endif  // BALLAST_TESTS_ROUTE_STEP_ARRAYS_HPP

@@ -8,21 +8,14 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 #include <ballast/comm/thread_communicator.hpp>
-#include <ballast/core/random.hpp>
+#include <ballast/core.hpp>
 #include <ballast/partition/greedy_knapsack.hpp>
 #include <ballast/partition/partition.hpp>
 #include <ballast/route/placement.hpp>
 #include <ballast/topology/bag_layout.hpp>
 
-#include <array>
 #include <chrono>
-#include <cstddef>
-#include <cstdint>
-#include <optional>
-#include <span>
 #include <tuple>
-#include <utility>
-#include <vector>
 
 namespace {
 

@@ -7,16 +7,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
-#include <ballast/core/random.hpp>
+#include <ballast/core.hpp>
 #include <ballast/partition/greedy_knapsack.hpp>
 #include <ballast/partition/partition.hpp>
 #include <ballast/route/placement.hpp>
 #include <ballast/topology/bag_layout.hpp>
-
-#include <array>
-#include <cstddef>
-#include <cstdint>
-#include <vector>
 
 namespace {
 

@@ -4,10 +4,8 @@
 #include <gtest/gtest.h>
 #include "unit_steps.hpp"  // defines: ballast_test::{unit_step, random_unit_step}
 
-#include <ballast/core/random.hpp>
+#include <ballast/core.hpp>
 #include <ballast/topology/cluster.hpp>
-
-#include <vector>
 
 namespace {
 

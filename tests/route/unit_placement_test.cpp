@@ -4,12 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <ballast/core/quantities.hpp>
-
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <vector>
+#include <ballast/core.hpp>
 
 namespace {
 

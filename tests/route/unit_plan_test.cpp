@@ -5,12 +5,7 @@
 #include <gtest/gtest.h>
 #include "unit_steps.hpp"  // defines: ballast_test::unit_step
 
-#include <ballast/core/quantities.hpp>
-
-#include <cstddef>
-#include <cstdint>
-#include <string>
-#include <vector>
+#include <ballast/core.hpp>
 
 namespace {
 

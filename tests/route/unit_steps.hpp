@@ -1,24 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_TESTS_ROUTE_UNIT_STEPS_HPP
-#define BALLAST_TESTS_ROUTE_UNIT_STEPS_HPP
+#pragma once
 
 #include "step_arrays.hpp"  // defines: ballast_test::{step_arrays, byte_array}
 
 #include <gtest/gtest.h>
 #include <ballast/comm/communicator.hpp>
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/random.hpp>
-#include <ballast/core/workspace.hpp>
+#include <ballast/core.hpp>
 #include <ballast/route/placement.hpp>
 #include <ballast/route/unit_exchange.hpp>
 #include <ballast/route/unit_plan.hpp>
 #include <ballast/topology/process_grid.hpp>
-
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <utility>
-#include <vector>
 
 namespace ballast_test {
 
@@ -102,5 +93,3 @@ void expect_unit_exchange(C& comm, unit_step const& step, step_arrays const& arr
 }
 
 }  // namespace ballast_test
-
-#endif  // BALLAST_TESTS_ROUTE_UNIT_STEPS_HPP

@@ -6,20 +6,10 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <ballast/core/quantities.hpp>
+#include <ballast/core.hpp>
 #include <ballast/report/metrics.hpp>
 #include <ballast/runtime/online_scheduler.hpp>
 #include <ballast/topology/bag_layout.hpp>
-
-#include <algorithm>
-#include <array>
-#include <cstddef>
-#include <cstdint>
-#include <limits>
-#include <span>
-#include <string>
-#include <string_view>
-#include <vector>
 
 namespace {
 

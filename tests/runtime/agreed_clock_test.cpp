@@ -2,15 +2,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <ballast/comm/thread_communicator.hpp>
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/result.hpp>
+#include <ballast/core.hpp>
 #include <ballast/runtime/agreed_clock.hpp>
 
 #include "fake_clock.hpp"
 
-#include <array>
-#include <cstddef>
-#include <cstdint>
 #include <stdexcept>
 
 namespace {

@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_TESTS_RUNTIME_FAKE_CLOCK_HPP
-#define BALLAST_TESTS_RUNTIME_FAKE_CLOCK_HPP
+#pragma once
 
-#include <ballast/core/result.hpp>
-
-#include <cstdint>
+#include <ballast/core.hpp>
 
 namespace ballast_test {
 
@@ -28,5 +25,3 @@ class fake_clock {
 };
 
 }  // namespace ballast_test
-
-#endif  // BALLAST_TESTS_RUNTIME_FAKE_CLOCK_HPP

@@ -7,21 +7,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <ballast/comm/thread_communicator.hpp>
-#include <ballast/core/random.hpp>
+#include <ballast/core.hpp>
 #include <ballast/cost/cost_literal.hpp>
 #include <ballast/partition/grid/refine_grid.hpp>
 #include <ballast/partition/padded/pad_grid.hpp>
 #include <ballast/partition/padded/padded_lengths.hpp>
 #include <ballast/topology/bag_layout.hpp>
-
-#include <algorithm>
-#include <array>
-#include <cstddef>
-#include <cstdint>
-#include <numeric>
-#include <string>
-#include <utility>
-#include <vector>
 
 namespace balanced_grids {
 

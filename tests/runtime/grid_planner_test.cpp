@@ -7,21 +7,14 @@
 #include <gtest/gtest.h>
 #include <ballast/comm/gather_samples.hpp>
 #include <ballast/comm/thread_communicator.hpp>
-#include <ballast/core/random.hpp>
+#include <ballast/core.hpp>
 #include <ballast/cost/cost_literal.hpp>
 #include <ballast/partition/grid/partition_grid.hpp>
 #include <ballast/partition/grid/refine_grid.hpp>
 #include <ballast/runtime/online_scheduler.hpp>
 #include <ballast/topology/bag_layout.hpp>
 
-#include <array>
-#include <cstddef>
-#include <cstdint>
-#include <limits>
-#include <span>
 #include <stdexcept>
-#include <string>
-#include <vector>
 
 namespace grids_planned_ahead {
 

@@ -1,25 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_TESTS_RUNTIME_LATE_SHAPES_HPP
-#define BALLAST_TESTS_RUNTIME_LATE_SHAPES_HPP
+#pragma once
 
 #include "../support/pipelines.hpp"
 #include "../support/trials.hpp"
 #include "scheduled_steps.hpp"
 
-#include <ballast/core/random.hpp>
+#include <ballast/core.hpp>
 #include <ballast/pipeline/order_search.hpp>
 #include <ballast/pipeline/simulate.hpp>
 #include <ballast/runtime/adaptive_correction.hpp>
 #include <ballast/runtime/microbatch_scheduler.hpp>
 
-#include <algorithm>
-#include <array>
-#include <cstddef>
-#include <cstdint>
 #include <set>
-#include <span>
-#include <string>
-#include <vector>
 
 namespace ballast_test {
 
@@ -161,5 +153,3 @@ class late_cluster {
 };
 
 }  // namespace ballast_test
-
-#endif  // BALLAST_TESTS_RUNTIME_LATE_SHAPES_HPP

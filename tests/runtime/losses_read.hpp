@@ -1,13 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_TESTS_RUNTIME_LOSSES_READ_HPP
-#define BALLAST_TESTS_RUNTIME_LOSSES_READ_HPP
+#pragma once
 
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/random.hpp>
-
-#include <cstddef>
-#include <cstdint>
-#include <vector>
+#include <ballast/core.hpp>
 
 namespace ballast_test {
 
@@ -102,5 +96,3 @@ inline double mean_loss(std::vector<losses_read> const& all)
 }
 
 }  // namespace ballast_test
-
-#endif  // BALLAST_TESTS_RUNTIME_LOSSES_READ_HPP

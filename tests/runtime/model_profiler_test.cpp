@@ -2,17 +2,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <ballast/comm/thread_communicator.hpp>
-#include <ballast/core/quantities.hpp>
+#include <ballast/core.hpp>
 #include <ballast/cost/module_profile.hpp>
 #include <ballast/cost/profile_file.hpp>
 #include <ballast/runtime.hpp>
 
 #include "fake_clock.hpp"
-
-#include <cstdint>
-#include <string>
-#include <utility>
-#include <vector>
 
 namespace {
 

@@ -2,9 +2,7 @@
 #include <ballast/runtime/orchestrated_step.hpp>
 
 #include <gtest/gtest.h>
-#include <ballast/core/quantities.hpp>
-
-#include <cstdint>
+#include <ballast/core.hpp>
 
 namespace {
 

@@ -10,8 +10,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <ballast/comm/thread_communicator.hpp>
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/result.hpp>
+#include <ballast/core.hpp>
 #include <ballast/cost/flops.hpp>
 #include <ballast/cost/known_models.hpp>
 #include <ballast/cost/latency_fit.hpp>
@@ -26,19 +25,11 @@
 #include <ballast/topology/cluster.hpp>
 #include <ballast/topology/device_groups.hpp>
 
-#include <algorithm>
 #include <chrono>
-#include <cstddef>
-#include <cstdint>
 #include <new>
-#include <optional>
-#include <span>
 #include <stdexcept>
-#include <string>
 #include <thread>
 #include <tuple>
-#include <utility>
-#include <vector>
 
 namespace {
 

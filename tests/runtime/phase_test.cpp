@@ -2,13 +2,11 @@
 #include <ballast/runtime/orchestrated_step.hpp>
 
 #include <gtest/gtest.h>
-#include <ballast/core/quantities.hpp>
+#include <ballast/core.hpp>
 #include <ballast/cost/quadratic_cost.hpp>
 #include <ballast/partition/padded_batches.hpp>
 #include <ballast/partition/partition_constraints.hpp>
 #include <ballast/topology/bag_layout.hpp>
-
-#include <concepts>
 
 namespace {
 

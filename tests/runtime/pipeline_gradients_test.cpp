@@ -4,20 +4,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <ballast/comm/thread_communicator.hpp>
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/random.hpp>
-#include <ballast/core/result.hpp>
+#include <ballast/core.hpp>
 #include <ballast/pipeline/stage_graph.hpp>
 #include <ballast/topology/process_grid.hpp>
 #include "../support/hand_moved_clock.hpp"
 
 #include <chrono>
 #include <cmath>
-#include <cstddef>
-#include <cstdint>
-#include <span>
-#include <utility>
-#include <vector>
 
 namespace {
 

@@ -6,17 +6,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <ballast/comm/thread_communicator.hpp>
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/result.hpp>
+#include <ballast/core.hpp>
 #include <ballast/pipeline/schedule.hpp>
 #include <ballast/pipeline/schedule_policies.hpp>
 #include <ballast/pipeline/stage_graph.hpp>
 #include <ballast/runtime/pipeline_runner.hpp>
 #include <ballast/topology/process_grid.hpp>
-
-#include <cstddef>
-#include <cstdint>
-#include <vector>
 
 namespace {
 

@@ -8,17 +8,11 @@
 #include <gtest/gtest.h>
 #include <ballast/comm/communicator.hpp>
 #include <ballast/comm/thread_communicator.hpp>
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/random.hpp>
-#include <ballast/core/result.hpp>
+#include <ballast/core.hpp>
 #include <ballast/runtime/pipeline_runner.hpp>
 
-#include <algorithm>
-#include <cstddef>
 #include <mutex>
 #include <set>
-#include <span>
-#include <vector>
 
 namespace {
 

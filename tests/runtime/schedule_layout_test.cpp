@@ -5,17 +5,11 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <ballast/core/random.hpp>
+#include <ballast/core.hpp>
 #include <ballast/parallelism/search_layouts.hpp>
 #include <ballast/parallelism/simulate_layout.hpp>
 #include <ballast/pipeline/order_search.hpp>
 #include <ballast/runtime/online_scheduler.hpp>
-
-#include <array>
-#include <cstddef>
-#include <cstdint>
-#include <span>
-#include <vector>
 
 namespace {
 

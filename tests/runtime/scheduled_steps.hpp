@@ -1,18 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_TESTS_RUNTIME_SCHEDULED_STEPS_HPP
-#define BALLAST_TESTS_RUNTIME_SCHEDULED_STEPS_HPP
+#pragma once
 
-#include <ballast/core/random.hpp>
+#include <ballast/core.hpp>
 #include <ballast/partition/partition_constraints.hpp>
 #include <ballast/pipeline/schedule_policies.hpp>
 #include <ballast/pipeline/stage_graph.hpp>
 #include <ballast/runtime/microbatch_scheduler.hpp>
-
-#include <array>
-#include <cstddef>
-#include <cstdint>
-#include <span>
-#include <vector>
 
 namespace ballast_test {
 
@@ -54,5 +47,3 @@ inline std::vector<ballast::tokens> draw_sizes(std::size_t samples, std::uint64_
 }
 
 }  // namespace ballast_test
-
-#endif  // BALLAST_TESTS_RUNTIME_SCHEDULED_STEPS_HPP

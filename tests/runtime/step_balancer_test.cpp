@@ -7,7 +7,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <ballast/comm/thread_communicator.hpp>
-#include <ballast/core/random.hpp>
+#include <ballast/core.hpp>
 #include <ballast/cost/cost_literal.hpp>
 #include <ballast/partition/capped.hpp>
 #include <ballast/partition/greedy_knapsack.hpp>
@@ -18,15 +18,9 @@
 #include <ballast/topology/cluster.hpp>
 
 #include <chrono>
-#include <cstddef>
-#include <cstdint>
 #include <new>
-#include <numeric>
 #include <stdexcept>
-#include <string>
 #include <thread>
-#include <utility>
-#include <vector>
 
 namespace {
 

@@ -20,10 +20,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <ballast/comm/thread_communicator.hpp>
-#include <ballast/core/random.hpp>
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/result.hpp>
-#include <ballast/core/workspace.hpp>
+#include <ballast/core.hpp>
 #include <ballast/cost.hpp>
 #include <ballast/parallelism.hpp>
 #include <ballast/partition.hpp>
@@ -32,18 +29,10 @@
 #include <ballast/runtime.hpp>
 #include <ballast/workload.hpp>
 
-#include <array>
-#include <cstddef>
-#include <cstdint>
 #include <functional>
 #include <memory>
-#include <span>
 #include <stdexcept>
-#include <string>
 #include <tuple>
-#include <type_traits>
-#include <utility>
-#include <vector>
 
 namespace code_of_users {
 

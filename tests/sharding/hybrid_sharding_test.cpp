@@ -8,17 +8,12 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <ballast/core/random.hpp>
+#include <ballast/core.hpp>
 #include <ballast/cost/known_models.hpp>
 #include <ballast/topology/cluster.hpp>
 #include <ballast/workload/synthetic_lengths.hpp>
 
-#include <algorithm>
-#include <array>
-#include <cstddef>
-#include <cstdint>
 #include <cstdio>
-#include <vector>
 
 namespace {
 

@@ -3,22 +3,14 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/random.hpp>
+#include <ballast/core.hpp>
 #include <ballast/cost/flops.hpp>
 #include <ballast/cost/latency_fit.hpp>
 #include <ballast/route/head_array.hpp>
 #include <ballast/route/ulysses.hpp>
 #include <ballast/topology/cluster.hpp>
 
-#include <algorithm>
-#include <array>
 #include <cmath>
-#include <cstddef>
-#include <cstdint>
-#include <limits>
-#include <utility>
-#include <vector>
 
 namespace {
 

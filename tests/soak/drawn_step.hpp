@@ -1,27 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_TESTS_SOAK_DRAWN_STEP_HPP
-#define BALLAST_TESTS_SOAK_DRAWN_STEP_HPP
+#pragma once
 
 #include "../support/instances.hpp"
 #include "soaked_planner.hpp"
 
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/random.hpp>
+#include <ballast/core.hpp>
 #include <ballast/partition/partition_constraints.hpp>
 #include <ballast/topology/bag_layout.hpp>
 #include <ballast/topology/cluster.hpp>
 
-#include <algorithm>
-#include <array>
-#include <cstddef>
-#include <cstdint>
-#include <limits>
 #include <map>
-#include <optional>
 #include <set>
-#include <string>
-#include <utility>
-#include <vector>
 
 namespace ballast_soak {
 
@@ -271,5 +260,3 @@ bool for_each_plan(drawn_step const& step, double most, Visit const& visit)
 }
 
 }  // namespace ballast_soak
-
-#endif  // BALLAST_TESTS_SOAK_DRAWN_STEP_HPP

@@ -7,23 +7,16 @@
 
 #include "soaked_planner.hpp"
 
-#include <ballast/core/contract.hpp>
-#include <ballast/core/random.hpp>
+#include <ballast/core.hpp>
 
 #include <gtest/gtest.h>
 
 #include <unistd.h>
 
-#include <algorithm>
 #include <chrono>
-#include <cstddef>
-#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
-#include <string>
-#include <string_view>
-#include <vector>
 
 #if defined(__has_feature)
 #if __has_feature(address_sanitizer) && !defined(__SANITIZE_ADDRESS__)

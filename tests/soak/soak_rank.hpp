@@ -1,14 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_TESTS_SOAK_SOAK_RANK_HPP
-#define BALLAST_TESTS_SOAK_SOAK_RANK_HPP
+#pragma once
 
 #include "../support/counted_allocations.hpp"
 
 #include <ballast/comm/gather_samples.hpp>
-#include <ballast/core/random.hpp>
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/result.hpp>
-#include <ballast/core/workspace.hpp>
+#include <ballast/core.hpp>
 #include <ballast/cost/quadratic_cost.hpp>
 #include <ballast/partition/longest_processing_time.hpp>
 #include <ballast/partition/partition.hpp>
@@ -21,20 +17,11 @@
 
 #include <malloc.h>
 
-#include <algorithm>
-#include <array>
 #include <chrono>
-#include <cstddef>
-#include <cstdint>
 #include <cstdio>
 #include <cstring>
 #include <new>
-#include <optional>
-#include <span>
-#include <string>
 #include <thread>
-#include <utility>
-#include <vector>
 
 /// Steps of plan and route with random faults. All ranks draw the same faults from the seed, so
 /// each knows what it must be told.
@@ -412,5 +399,3 @@ class soak_rank {
 };
 
 }  // namespace soak
-
-#endif  // BALLAST_TESTS_SOAK_SOAK_RANK_HPP

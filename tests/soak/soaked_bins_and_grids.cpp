@@ -5,18 +5,10 @@
 #include "../support/packing_oracles.hpp"
 #include "soaked_planner.hpp"
 
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/random.hpp>
-#include <ballast/core/workspace.hpp>
+#include <ballast/core.hpp>
 #include <ballast/partition.hpp>
 
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <limits>
 #include <memory>
-#include <string>
-#include <vector>
 
 namespace ballast_soak {
 namespace {

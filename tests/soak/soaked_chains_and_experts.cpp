@@ -3,18 +3,10 @@
 
 #include "soaked_planner.hpp"
 
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/random.hpp>
-#include <ballast/core/result.hpp>
+#include <ballast/core.hpp>
 #include <ballast/parallelism/cut_chain.hpp>
 #include <ballast/parallelism/share_experts.hpp>
 #include <ballast/parallelism/place_experts.hpp>
-
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <optional>
-#include <vector>
 
 namespace ballast_soak {
 namespace {

@@ -5,23 +5,15 @@
 #include "../support/random_shardings.hpp"
 #include "soaked_planner.hpp"
 
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/random.hpp>
-#include <ballast/core/workspace.hpp>
+#include <ballast/core.hpp>
 #include <ballast/cost/quadratic_cost.hpp>
 #include <ballast/parallelism/choose_bags.hpp>
 #include <ballast/sharding.hpp>
 #include <ballast/topology/cluster.hpp>
 #include <ballast/workload/sample_batch.hpp>
 
-#include <algorithm>
 #include <cmath>
-#include <cstddef>
-#include <cstdint>
-#include <limits>
 #include <memory>
-#include <optional>
-#include <vector>
 
 namespace ballast_soak {
 namespace {

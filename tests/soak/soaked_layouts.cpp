@@ -8,16 +8,8 @@
 #include "../support/random_orchestrations.hpp"
 #include "soaked_planner.hpp"
 
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/random.hpp>
+#include <ballast/core.hpp>
 #include <ballast/parallelism.hpp>
-
-#include <algorithm>
-#include <array>
-#include <cstddef>
-#include <cstdint>
-#include <string>
-#include <vector>
 
 namespace ballast_soak {
 namespace {

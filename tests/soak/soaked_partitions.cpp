@@ -9,19 +9,11 @@
 #include "drawn_step.hpp"
 #include "soaked_planner.hpp"
 
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/random.hpp>
-#include <ballast/core/workspace.hpp>
+#include <ballast/core.hpp>
 #include <ballast/partition.hpp>
 
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
 #include <map>
 #include <memory>
-#include <optional>
-#include <string>
-#include <vector>
 
 namespace ballast_soak {
 namespace {

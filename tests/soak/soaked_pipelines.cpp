@@ -9,22 +9,13 @@
 #include "../support/order_checks.hpp"
 #include "soaked_planner.hpp"
 
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/random.hpp>
-#include <ballast/core/workspace.hpp>
+#include <ballast/core.hpp>
 #include <ballast/pipeline.hpp>
 #include <ballast/runtime/data/data_setup.hpp>
 #include <ballast/runtime/microbatch_scheduler.hpp>
 
-#include <algorithm>
-#include <array>
-#include <cstddef>
-#include <cstdint>
 #include <functional>
 #include <memory>
-#include <span>
-#include <string>
-#include <vector>
 
 namespace ballast_soak {
 namespace {

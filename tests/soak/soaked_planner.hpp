@@ -1,19 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_TESTS_SOAK_SOAKED_PLANNER_HPP
-#define BALLAST_TESTS_SOAK_SOAKED_PLANNER_HPP
+#pragma once
 
-#include <ballast/core/contract.hpp>
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/random.hpp>
-#include <ballast/core/result.hpp>
+#include <ballast/core.hpp>
 
-#include <cstddef>
-#include <cstdint>
 #include <functional>
-#include <limits>
 #include <stdexcept>
-#include <string>
-#include <vector>
 
 namespace ballast_soak {
 
@@ -109,5 +100,3 @@ void add_layouts(std::vector<soaked_planner>& planners);
 void add_chains_and_experts(std::vector<soaked_planner>& planners);
 
 }  // namespace ballast_soak
-
-#endif  // BALLAST_TESTS_SOAK_SOAKED_PLANNER_HPP

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_TESTS_STRUCTURE_FLOORS_HPP
-#define BALLAST_TESTS_STRUCTURE_FLOORS_HPP
+#pragma once
 
 #include "source_tree.hpp"
 
@@ -88,5 +87,3 @@ inline problems borrowed_internals(source_file const& header)
 }
 
 }  // namespace structure
-
-#endif  // BALLAST_TESTS_STRUCTURE_FLOORS_HPP

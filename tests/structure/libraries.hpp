@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_TESTS_STRUCTURE_LIBRARIES_HPP
-#define BALLAST_TESTS_STRUCTURE_LIBRARIES_HPP
+#pragma once
 
 #include "source_tree.hpp"
 
@@ -96,5 +95,3 @@ class needs {
 };
 
 }  // namespace structure
-
-#endif  // BALLAST_TESTS_STRUCTURE_LIBRARIES_HPP

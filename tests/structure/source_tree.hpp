@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_TESTS_STRUCTURE_SOURCE_TREE_HPP
-#define BALLAST_TESTS_STRUCTURE_SOURCE_TREE_HPP
+#pragma once
 
 #include <algorithm>
 #include <cctype>
@@ -159,5 +158,3 @@ inline std::vector<std::string> macros_defined_by(source_file const& header)
 }
 
 }  // namespace structure
-
-#endif  // BALLAST_TESTS_STRUCTURE_SOURCE_TREE_HPP

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_TESTS_SUPPORT_ALL_ASSIGNMENTS_HPP
-#define BALLAST_TESTS_SUPPORT_ALL_ASSIGNMENTS_HPP
+#pragma once
 
 #include <cstddef>
 #include <type_traits>
@@ -80,5 +79,3 @@ assignment assignment_of(Ids const& ids)
 }
 
 }  // namespace ballast_test
-
-#endif  // BALLAST_TESTS_SUPPORT_ALL_ASSIGNMENTS_HPP

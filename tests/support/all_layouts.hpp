@@ -1,18 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_TESTS_SUPPORT_ALL_LAYOUTS_HPP
-#define BALLAST_TESTS_SUPPORT_ALL_LAYOUTS_HPP
+#pragma once
 
-#include <ballast/core/quantities.hpp>
+#include <ballast/core.hpp>
 #include <ballast/parallelism/detail/layout_prices.hpp>
 #include <ballast/parallelism/layout_problem.hpp>
 #include <ballast/parallelism/model_layout.hpp>
 
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
 #include <functional>
 #include <tuple>
-#include <vector>
 
 namespace ballast_test {
 
@@ -88,5 +83,3 @@ inline std::vector<ballast::model_layout> all_layouts(
 }
 
 }  // namespace ballast_test
-
-#endif  // BALLAST_TESTS_SUPPORT_ALL_LAYOUTS_HPP

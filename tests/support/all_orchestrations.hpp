@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_TESTS_SUPPORT_ALL_ORCHESTRATIONS_HPP
-#define BALLAST_TESTS_SUPPORT_ALL_ORCHESTRATIONS_HPP
+#pragma once
 
 #include "pipelines.hpp"
 
-#include <ballast/core/quantities.hpp>
+#include <ballast/core.hpp>
 #include <ballast/cost/module_profile.hpp>
 #include <ballast/parallelism/model_layout.hpp>
 #include <ballast/parallelism/orchestration_problem.hpp>
@@ -12,14 +11,9 @@
 #include <ballast/pipeline/schedule_policies.hpp>
 #include <ballast/pipeline/simulate.hpp>
 
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
 #include <functional>
 #include <map>
-#include <optional>
 #include <tuple>
-#include <vector>
 
 namespace ballast_test {
 
@@ -417,5 +411,3 @@ inline pipeline_memory simulated_memory(ballast::orchestration_problem const& pr
 }
 
 }  // namespace ballast_test
-
-#endif  // BALLAST_TESTS_SUPPORT_ALL_ORCHESTRATIONS_HPP

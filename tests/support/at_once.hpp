@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_TESTS_SUPPORT_AT_ONCE_HPP
-#define BALLAST_TESTS_SUPPORT_AT_ONCE_HPP
+#pragma once
 
 #include <cstddef>
 #include <deque>
@@ -31,5 +30,3 @@ auto at_once(std::size_t threads, F const& f)
 }
 
 }  // namespace ballast_test
-
-#endif  // BALLAST_TESTS_SUPPORT_AT_ONCE_HPP

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_TESTS_SUPPORT_ATTENTION_CHECKS_HPP
-#define BALLAST_TESTS_SUPPORT_ATTENTION_CHECKS_HPP
+#pragma once
 
 #include "policy_checks.hpp"  // defines: ballast_test::{direct_problem, expect_valid_plan}
 #include "trials.hpp"
@@ -124,5 +123,3 @@ void expect_valid_attention_plans(Policy const& policy, std::uint64_t seed)
 }
 
 }  // namespace ballast_test
-
-#endif  // BALLAST_TESTS_SUPPORT_ATTENTION_CHECKS_HPP

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_TESTS_SUPPORT_BARELY_ALIGNED_ALLOCATOR_HPP
-#define BALLAST_TESTS_SUPPORT_BARELY_ALIGNED_ALLOCATOR_HPP
+#pragma once
 
 #include <cstddef>
 #include <memory>
@@ -26,5 +25,3 @@ struct barely_aligned_allocator : std::allocator<T> {
 };
 
 }  // namespace ballast_test
-
-#endif  // BALLAST_TESTS_SUPPORT_BARELY_ALIGNED_ALLOCATOR_HPP

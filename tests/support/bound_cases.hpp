@@ -1,18 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_TESTS_SUPPORT_BOUND_CASES_HPP
-#define BALLAST_TESTS_SUPPORT_BOUND_CASES_HPP
+#pragma once
 
 #include "pipelines.hpp"
 
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/random.hpp>
-#include <ballast/core/workspace.hpp>
+#include <ballast/core.hpp>
 #include <ballast/pipeline/schedule.hpp>
 #include <ballast/pipeline/simulate.hpp>
-
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
 
 namespace ballast_test {
 
@@ -73,5 +66,3 @@ struct small_step {
 }
 
 }  // namespace ballast_test
-
-#endif  // BALLAST_TESTS_SUPPORT_BOUND_CASES_HPP

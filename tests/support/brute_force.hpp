@@ -1,17 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_TESTS_SUPPORT_BRUTE_FORCE_HPP
-#define BALLAST_TESTS_SUPPORT_BRUTE_FORCE_HPP
+#pragma once
 
 #include "all_assignments.hpp"
 
-#include <ballast/core/quantities.hpp>
-
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <optional>
-#include <utility>
-#include <vector>
+#include <ballast/core.hpp>
 
 namespace ballast_test {
 
@@ -109,5 +101,3 @@ inline std::optional<ballast::ratio> optimum(instance const& step,
 }
 
 }  // namespace ballast_test
-
-#endif  // BALLAST_TESTS_SUPPORT_BRUTE_FORCE_HPP

@@ -1,12 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_TESTS_SUPPORT_CBC_JUDGE_HPP
-#define BALLAST_TESTS_SUPPORT_CBC_JUDGE_HPP
+#pragma once
 
-#include <ballast/core/quantities.hpp>
-
-#include <cstddef>
-#include <optional>
-#include <span>
+#include <ballast/core.hpp>
 
 namespace ballast_test {
 
@@ -27,5 +22,3 @@ struct cbc_verdict {
                                   double seconds);
 
 }  // namespace ballast_test
-
-#endif  // BALLAST_TESTS_SUPPORT_CBC_JUDGE_HPP

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_TESTS_SUPPORT_COUNTED_ALLOCATIONS_HPP
-#define BALLAST_TESTS_SUPPORT_COUNTED_ALLOCATIONS_HPP
+#pragma once
 
 #include <cstddef>
 
@@ -47,5 +46,3 @@ class spared_allocations {
 [[nodiscard]] bool allocation_fails() noexcept;
 
 }  // namespace ballast_test
-
-#endif  // BALLAST_TESTS_SUPPORT_COUNTED_ALLOCATIONS_HPP

@@ -1,14 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_TESTS_SUPPORT_CRITICAL_PATH_HPP
-#define BALLAST_TESTS_SUPPORT_CRITICAL_PATH_HPP
+#pragma once
 
-#include <ballast/core/contract.hpp>
+#include <ballast/core.hpp>
 #include <ballast/pipeline/schedule.hpp>
 #include <ballast/pipeline/simulate.hpp>
-
-#include <algorithm>
-#include <cstdint>
-#include <vector>
 
 namespace ballast_test {
 
@@ -47,5 +42,3 @@ namespace ballast_test {
 }
 
 }  // namespace ballast_test
-
-#endif  // BALLAST_TESTS_SUPPORT_CRITICAL_PATH_HPP

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_TESTS_SUPPORT_CUBLAS_STAND_IN_HPP
-#define BALLAST_TESTS_SUPPORT_CUBLAS_STAND_IN_HPP
+#pragma once
 
 #include "../../examples/ballast/gpu/cublas.hpp"
 
@@ -141,5 +140,3 @@ inline cli::cublas_functions cublas_stand_in()
 }
 
 }  // namespace ballast_test
-
-#endif  // BALLAST_TESTS_SUPPORT_CUBLAS_STAND_IN_HPP

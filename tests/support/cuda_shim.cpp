@@ -4,27 +4,22 @@
 #include "counted_allocations.hpp"
 #include "hand_moved_clock.hpp"
 
-#include <ballast/core/random.hpp>
+#include <ballast/core.hpp>
 
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
-#include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <set>
-#include <string>
 #include <thread>
-#include <utility>
 #include <variant>
-#include <vector>
 
 namespace {
 

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_TESTS_SUPPORT_CUDA_SHIM_HPP
-#define BALLAST_TESTS_SUPPORT_CUDA_SHIM_HPP
+#pragma once
 
 #include <cuda_runtime_api.h>
 
@@ -100,5 +99,3 @@ class shared_cuda {
 [[nodiscard]] std::size_t copies_queued();
 
 }  // namespace ballast_test
-
-#endif  // BALLAST_TESTS_SUPPORT_CUDA_SHIM_HPP

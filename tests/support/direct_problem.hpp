@@ -1,18 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_TESTS_SUPPORT_DIRECT_PROBLEM_HPP
-#define BALLAST_TESTS_SUPPORT_DIRECT_PROBLEM_HPP
+#pragma once
 
 #include "instances.hpp"  // defines: ballast_test::{instance, policy_ref}
 
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/workspace.hpp>
+#include <ballast/core.hpp>
 #include <ballast/partition/concepts.hpp>
 #include <ballast/partition/descending_order.hpp>
-
-#include <cstddef>
-#include <cstdint>
-#include <utility>
-#include <vector>
 
 namespace ballast_test {
 
@@ -64,5 +57,3 @@ inline direct_plan plan_directly(ballast::partition_problem const& problem,
 }
 
 }  // namespace ballast_test
-
-#endif  // BALLAST_TESTS_SUPPORT_DIRECT_PROBLEM_HPP

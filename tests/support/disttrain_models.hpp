@@ -1,16 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_TESTS_SUPPORT_DISTTRAIN_MODELS_HPP
-#define BALLAST_TESTS_SUPPORT_DISTTRAIN_MODELS_HPP
+#pragma once
 
-#include <ballast/core/quantities.hpp>
+#include <ballast/core.hpp>
 #include <ballast/cost/flops.hpp>
 #include <ballast/cost/known_models.hpp>
 #include <ballast/parallelism/orchestration_problem.hpp>
 #include <ballast/parallelism/layout_problem.hpp>
-
-#include <cstdint>
-#include <string>
-#include <utility>
 
 namespace ballast_test {
 
@@ -130,5 +125,3 @@ inline ballast::orchestration_problem orchestration_of(disttrain_model const& mo
 }
 
 }  // namespace ballast_test
-
-#endif  // BALLAST_TESTS_SUPPORT_DISTTRAIN_MODELS_HPP

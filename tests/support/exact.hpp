@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_TESTS_SUPPORT_EXACT_HPP
-#define BALLAST_TESTS_SUPPORT_EXACT_HPP
+#pragma once
 
-#include <ballast/core/quantities.hpp>
+#include <ballast/core.hpp>
 #include <boost/multiprecision/cpp_int.hpp>
 
 #include <cmath>
-#include <cstdint>
 
 namespace ballast_test {
 
@@ -42,5 +40,3 @@ inline ballast::cost_units as_cost(cpp_rational const& value)
 }
 
 }  // namespace ballast_test
-
-#endif  // BALLAST_TESTS_SUPPORT_EXACT_HPP

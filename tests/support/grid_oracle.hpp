@@ -1,21 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_TESTS_SUPPORT_GRID_ORACLE_HPP
-#define BALLAST_TESTS_SUPPORT_GRID_ORACLE_HPP
+#pragma once
 
 #include "all_assignments.hpp"
 
 #include <gtest/gtest.h>
-#include <ballast/core/random.hpp>
+#include <ballast/core.hpp>
 #include <ballast/partition/grid/grid_plan.hpp>
 
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
 #include <map>
-#include <optional>
-#include <span>
-#include <utility>
-#include <vector>
 
 namespace ballast_test {
 
@@ -260,5 +252,3 @@ inline void expect_valid_grid(ballast::grid_plan const& plan, grid_instance step
 }
 
 }  // namespace ballast_test
-
-#endif  // BALLAST_TESTS_SUPPORT_GRID_ORACLE_HPP

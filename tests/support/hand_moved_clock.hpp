@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_TESTS_SUPPORT_HAND_MOVED_CLOCK_HPP
-#define BALLAST_TESTS_SUPPORT_HAND_MOVED_CLOCK_HPP
+#pragma once
 
 #include "time_limits.hpp"
 
@@ -126,5 +125,3 @@ class passing_time {
 };
 
 }  // namespace ballast_test
-
-#endif  // BALLAST_TESTS_SUPPORT_HAND_MOVED_CLOCK_HPP

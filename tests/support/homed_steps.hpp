@@ -1,23 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_TESTS_SUPPORT_HOMED_STEPS_HPP
-#define BALLAST_TESTS_SUPPORT_HOMED_STEPS_HPP
+#pragma once
 
 #include "instances.hpp"  // defines: ballast_test::{instance, random_instance}
 
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/random.hpp>
-#include <ballast/core/workspace.hpp>
+#include <ballast/core.hpp>
 #include <ballast/partition/concepts.hpp>
 #include <ballast/partition/descending_order.hpp>
 
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
 #include <map>
-#include <optional>
-#include <span>
-#include <utility>
-#include <vector>
 
 namespace ballast_test {
 
@@ -134,5 +124,3 @@ inline std::optional<ballast::tokens> least_moved(homed_step const& homed,
 }
 
 }  // namespace ballast_test
-
-#endif  // BALLAST_TESTS_SUPPORT_HOMED_STEPS_HPP

@@ -1,24 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_TESTS_SUPPORT_INSTANCES_HPP
-#define BALLAST_TESTS_SUPPORT_INSTANCES_HPP
+#pragma once
 
 #include "brute_force.hpp"  // defines: ballast_test::instance
 
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/random.hpp>
-#include <ballast/core/result.hpp>
-#include <ballast/core/workspace.hpp>
+#include <ballast/core.hpp>
 #include <ballast/partition/concepts.hpp>
 #include <ballast/partition/partition.hpp>
 #include <ballast/partition/partition_plan.hpp>
 #include <ballast/topology/bag_layout.hpp>
-
-#include <algorithm>
-#include <concepts>
-#include <cstddef>
-#include <cstdint>
-#include <span>
-#include <vector>
 
 namespace ballast_test {
 
@@ -166,5 +155,3 @@ inline ballast::result<ballast::partition_plan> plan_instance(instance const& st
 }
 
 }  // namespace ballast_test
-
-#endif  // BALLAST_TESTS_SUPPORT_INSTANCES_HPP

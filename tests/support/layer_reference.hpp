@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_TESTS_SUPPORT_LAYER_REFERENCE_HPP
-#define BALLAST_TESTS_SUPPORT_LAYER_REFERENCE_HPP
+#pragma once
 
 #include "../../examples/ballast/gpu/gpu_layer.hpp"
 #include "../../examples/common/block_attention.hpp"
@@ -10,15 +9,9 @@
 #include <cuda_bf16.h>
 #include <cuda_runtime_api.h>
 #include <gtest/gtest.h>
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/random.hpp>
+#include <ballast/core.hpp>
 
-#include <array>
 #include <cmath>
-#include <cstddef>
-#include <cstdint>
-#include <string>
-#include <vector>
 
 /// The layer on a GPU against the arithmetic of cpu_layer, which is that of the block in
 /// examples/common, from the same numbers. The tests on a GPU and on the host's stand-ins are
@@ -267,5 +260,3 @@ inline void expect_attention_like_reference(
 #undef BALLAST_EXPECT_NEAR_REFERENCE
 
 }  // namespace ballast_test
-
-#endif  // BALLAST_TESTS_SUPPORT_LAYER_REFERENCE_HPP

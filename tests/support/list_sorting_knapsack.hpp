@@ -1,16 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_TESTS_SUPPORT_LIST_SORTING_KNAPSACK_HPP
-#define BALLAST_TESTS_SUPPORT_LIST_SORTING_KNAPSACK_HPP
+#pragma once
 
-#include <ballast/core/quantities.hpp>
+#include <ballast/core.hpp>
 
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <numeric>
-#include <span>
 #include <tuple>
-#include <vector>
 
 namespace ballast_test {
 
@@ -90,5 +83,3 @@ std::vector<ballast::bag_id> list_sorting_knapsack(std::span<ballast::cost_units
 }
 
 }  // namespace ballast_test
-
-#endif  // BALLAST_TESTS_SUPPORT_LIST_SORTING_KNAPSACK_HPP

@@ -1,15 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_TESTS_SUPPORT_MAKESPAN_FORMULAS_HPP
-#define BALLAST_TESTS_SUPPORT_MAKESPAN_FORMULAS_HPP
+#pragma once
 
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/result.hpp>
-
-#include <algorithm>
-#include <cstddef>
-#include <limits>
-#include <span>
-#include <string>
+#include <ballast/core.hpp>
 
 namespace ballast_test {
 
@@ -134,5 +126,3 @@ struct pipeline_pace {
 }
 
 }  // namespace ballast_test
-
-#endif  // BALLAST_TESTS_SUPPORT_MAKESPAN_FORMULAS_HPP

@@ -1,15 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_TESTS_SUPPORT_MICROBATCH_FAMILIES_HPP
-#define BALLAST_TESTS_SUPPORT_MICROBATCH_FAMILIES_HPP
+#pragma once
 
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/random.hpp>
+#include <ballast/core.hpp>
 #include <ballast/pipeline/simulate.hpp>
-
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <vector>
 
 namespace ballast_test {
 
@@ -67,5 +60,3 @@ enum class kind_times : std::uint8_t {
 }
 
 }  // namespace ballast_test
-
-#endif  // BALLAST_TESTS_SUPPORT_MICROBATCH_FAMILIES_HPP

@@ -1,15 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_TESTS_SUPPORT_MOVEMENT_LOWER_BOUND_HPP
-#define BALLAST_TESTS_SUPPORT_MOVEMENT_LOWER_BOUND_HPP
+#pragma once
 
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/workspace.hpp>
+#include <ballast/core.hpp>
 #include <ballast/partition/concepts.hpp>
-
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <span>
 
 namespace ballast_test {
 
@@ -87,5 +80,3 @@ namespace ballast_test {
 }
 
 }  // namespace ballast_test
-
-#endif  // BALLAST_TESTS_SUPPORT_MOVEMENT_LOWER_BOUND_HPP

@@ -1,16 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_TESTS_SUPPORT_NAIVE_GRIDS_HPP
-#define BALLAST_TESTS_SUPPORT_NAIVE_GRIDS_HPP
+#pragma once
 
-#include <ballast/core/quantities.hpp>
-
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <limits>
-#include <numeric>
-#include <span>
-#include <vector>
+#include <ballast/core.hpp>
 
 namespace ballast_test {
 
@@ -71,5 +62,3 @@ inline grid_makespans naive_grid(std::vector<ballast::tokens> lengths, std::size
 }
 
 }  // namespace ballast_test
-
-#endif  // BALLAST_TESTS_SUPPORT_NAIVE_GRIDS_HPP

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_TESTS_SUPPORT_NCCL_SHIM_HPP
-#define BALLAST_TESTS_SUPPORT_NCCL_SHIM_HPP
+#pragma once
 
 #include "cuda_shim.hpp"
 
@@ -65,5 +64,3 @@ void pretend_nccl_version(int version);
 [[nodiscard]] std::size_t messages_queued();
 
 }  // namespace ballast_test
-
-#endif  // BALLAST_TESTS_SUPPORT_NCCL_SHIM_HPP

@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_TESTS_SUPPORT_ORCHESTRATED_STEPS_HPP
-#define BALLAST_TESTS_SUPPORT_ORCHESTRATED_STEPS_HPP
+#pragma once
 
-#include <ballast/core/random.hpp>
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/result.hpp>
+#include <ballast/core.hpp>
 #include <ballast/cost/quadratic_cost.hpp>
 #include <ballast/partition/longest_processing_time.hpp>
 #include <ballast/partition/padded_batches.hpp>
@@ -15,12 +12,7 @@
 #include <ballast/runtime/orchestrator.hpp>
 #include <ballast/topology/bag_layout.hpp>
 
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <span>
 #include <tuple>
-#include <vector>
 
 /// Multimodal steps at random, and where a naive trainer would put their rows: it gathers
 /// everything in one place and rearranges it there.
@@ -253,5 +245,3 @@ std::size_t wrong_arrays_of_jobs(C& comm, std::uint64_t seed, int jobs, int step
 }
 
 }  // namespace ballast_test
-
-#endif  // BALLAST_TESTS_SUPPORT_ORCHESTRATED_STEPS_HPP

@@ -1,25 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_TESTS_SUPPORT_ORDER_CHECKS_HPP
-#define BALLAST_TESTS_SUPPORT_ORDER_CHECKS_HPP
+#pragma once
 
 #include "counted_allocations.hpp"
 #include "pipelines.hpp"
 #include "trials.hpp"
 
 #include <gtest/gtest.h>
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/random.hpp>
-#include <ballast/core/workspace.hpp>
+#include <ballast/core.hpp>
 #include <ballast/pipeline/order_microbatches.hpp>
 #include <ballast/pipeline/schedule.hpp>
 #include <ballast/pipeline/simulate.hpp>
 #include <ballast/pipeline/stage_graph.hpp>
-
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <span>
-#include <vector>
 
 namespace ballast_test {
 
@@ -123,5 +114,3 @@ void expect_valid_orders(Policy const& policy, std::uint64_t seed)
 }
 
 }  // namespace ballast_test
-
-#endif  // BALLAST_TESTS_SUPPORT_ORDER_CHECKS_HPP

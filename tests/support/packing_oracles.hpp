@@ -1,27 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_TESTS_SUPPORT_PACKING_ORACLES_HPP
-#define BALLAST_TESTS_SUPPORT_PACKING_ORACLES_HPP
+#pragma once
 
 #include "all_assignments.hpp"
 #include "trials.hpp"
 
 #include <gtest/gtest.h>
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/random.hpp>
-#include <ballast/core/result.hpp>
-#include <ballast/core/workspace.hpp>
+#include <ballast/core.hpp>
 #include <ballast/partition/packing/packing_plan.hpp>
 #include <ballast/partition/packing/pack_to_capacity.hpp>
-
-#include <algorithm>
-#include <concepts>
-#include <cstddef>
-#include <cstdint>
-#include <limits>
-#include <numeric>
-#include <optional>
-#include <span>
-#include <vector>
 
 namespace ballast_test {
 
@@ -189,5 +175,3 @@ small_packings expect_small_packings(packing_ref const& policy, std::uint64_t se
 }
 
 }  // namespace ballast_test
-
-#endif  // BALLAST_TESTS_SUPPORT_PACKING_ORACLES_HPP

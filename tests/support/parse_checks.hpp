@@ -1,13 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_TESTS_SUPPORT_PARSE_CHECKS_HPP
-#define BALLAST_TESTS_SUPPORT_PARSE_CHECKS_HPP
+#pragma once
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <ballast/core/result.hpp>
-
-#include <cstddef>
-#include <string_view>
+#include <ballast/core.hpp>
 
 namespace ballast_test {
 
@@ -34,5 +30,3 @@ void expect_refused(Parse const& parse, std::string_view text, ballast::error_co
 }
 
 }  // namespace ballast_test
-
-#endif  // BALLAST_TESTS_SUPPORT_PARSE_CHECKS_HPP

@@ -1,18 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_TESTS_SUPPORT_PIPELINE_FAMILIES_HPP
-#define BALLAST_TESTS_SUPPORT_PIPELINE_FAMILIES_HPP
+#pragma once
 
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/random.hpp>
+#include <ballast/core.hpp>
 #include <ballast/pipeline/simulate.hpp>
 #include <ballast/workload/synthetic_lengths.hpp>
-
-#include <algorithm>
-#include <array>
-#include <cstddef>
-#include <cstdint>
-#include <string_view>
-#include <utility>
 
 namespace ballast_test {
 
@@ -69,5 +60,3 @@ inline constexpr std::array named_families = {
 }
 
 }  // namespace ballast_test
-
-#endif  // BALLAST_TESTS_SUPPORT_PIPELINE_FAMILIES_HPP

@@ -1,16 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_TESTS_SUPPORT_PLAIN_SWAPS_HPP
-#define BALLAST_TESTS_SUPPORT_PLAIN_SWAPS_HPP
+#pragma once
 
-#include <ballast/core/quantities.hpp>
-
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <limits>
-#include <optional>
-#include <utility>
-#include <vector>
+#include <ballast/core.hpp>
 
 namespace ballast_test {
 
@@ -76,5 +67,3 @@ inline std::optional<ballast::cost_units> plain_swaps(
 }
 
 }  // namespace ballast_test
-
-#endif  // BALLAST_TESTS_SUPPORT_PLAIN_SWAPS_HPP

@@ -1,20 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_TESTS_SUPPORT_PLANNED_MIX_HPP
-#define BALLAST_TESTS_SUPPORT_PLANNED_MIX_HPP
+#pragma once
 
-#include <ballast/core/quantities.hpp>
+#include <ballast/core.hpp>
 #include <ballast/parallelism/bag_mix.hpp>
 #include <ballast/partition/longest_processing_time.hpp>
 #include <ballast/partition/partition.hpp>
 #include <ballast/topology/bag_layout.hpp>
 #include <ballast/topology/cluster.hpp>
-
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <optional>
-#include <utility>
-#include <vector>
 
 namespace ballast_test {
 
@@ -77,5 +69,3 @@ inline std::vector<ballast::bag_mix> all_mixes(std::uint32_t gpus)
 }
 
 }  // namespace ballast_test
-
-#endif  // BALLAST_TESTS_SUPPORT_PLANNED_MIX_HPP

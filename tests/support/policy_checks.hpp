@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_TESTS_SUPPORT_POLICY_CHECKS_HPP
-#define BALLAST_TESTS_SUPPORT_POLICY_CHECKS_HPP
+#pragma once
 
 #include "direct_problem.hpp"  // defines: ballast_test::{direct_problem, plan_directly}
 #include "instances.hpp"       // defines: ballast_test::{random_instance, plan_instance}
@@ -68,5 +67,3 @@ inline void expect_starting_loads_counted(policy_ref const& policy)
 }
 
 }  // namespace ballast_test
-
-#endif  // BALLAST_TESTS_SUPPORT_POLICY_CHECKS_HPP

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_TESTS_SUPPORT_PRELUDE_HPP
-#define BALLAST_TESTS_SUPPORT_PRELUDE_HPP
+#pragma once
 
 // What most tests include beside what they test.
 
@@ -36,5 +35,3 @@
 #include <type_traits>
 #include <utility>
 #include <vector>
-
-#endif  // BALLAST_TESTS_SUPPORT_PRELUDE_HPP

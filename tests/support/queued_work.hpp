@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_TESTS_SUPPORT_QUEUED_WORK_HPP
-#define BALLAST_TESTS_SUPPORT_QUEUED_WORK_HPP
+#pragma once
 
 #include <cuda_runtime_api.h>
 
@@ -25,5 +24,3 @@ inline cudaError_t launch(cudaStream_t stream, std::function<void()> kernel)
 }
 
 }  // namespace ballast_test
-
-#endif  // BALLAST_TESTS_SUPPORT_QUEUED_WORK_HPP

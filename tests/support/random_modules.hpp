@@ -1,19 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_TESTS_SUPPORT_RANDOM_MODULES_HPP
-#define BALLAST_TESTS_SUPPORT_RANDOM_MODULES_HPP
+#pragma once
 
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/random.hpp>
+#include <ballast/core.hpp>
 #include <ballast/cost/interpolated_throughput.hpp>
 #include <ballast/cost/module_profile.hpp>
-
-#include <algorithm>
-#include <array>
-#include <cstddef>
-#include <cstdint>
-#include <string>
-#include <utility>
-#include <vector>
 
 namespace ballast_test {
 
@@ -135,5 +125,3 @@ inline std::vector<std::size_t> random_feeds(ballast::random_source& random, std
 }
 
 }  // namespace ballast_test
-
-#endif  // BALLAST_TESTS_SUPPORT_RANDOM_MODULES_HPP

@@ -1,17 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_TESTS_SUPPORT_RANDOM_ORCHESTRATIONS_HPP
-#define BALLAST_TESTS_SUPPORT_RANDOM_ORCHESTRATIONS_HPP
+#pragma once
 
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/random.hpp>
+#include <ballast/core.hpp>
 #include <ballast/cost/module_profile.hpp>
 #include <ballast/parallelism/orchestration_problem.hpp>
-
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <string>
-#include <vector>
 
 namespace ballast_test {
 
@@ -114,5 +106,3 @@ inline ballast::orchestration_problem random_orchestration(ballast::random_sourc
 }
 
 }  // namespace ballast_test
-
-#endif  // BALLAST_TESTS_SUPPORT_RANDOM_ORCHESTRATIONS_HPP

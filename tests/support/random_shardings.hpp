@@ -1,19 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_TESTS_SUPPORT_RANDOM_SHARDINGS_HPP
-#define BALLAST_TESTS_SUPPORT_RANDOM_SHARDINGS_HPP
+#pragma once
 
 #include "sharding_oracles.hpp"
 
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/random.hpp>
+#include <ballast/core.hpp>
 #include <ballast/sharding/hybrid_sharding.hpp>
 #include <ballast/topology/cluster.hpp>
 #include <ballast/topology/device_groups.hpp>
-
-#include <array>
-#include <cstddef>
-#include <cstdint>
-#include <vector>
 
 namespace ballast_test {
 
@@ -95,5 +88,3 @@ enum class sharded_lengths : std::uint8_t {
 }
 
 }  // namespace ballast_test
-
-#endif  // BALLAST_TESTS_SUPPORT_RANDOM_SHARDINGS_HPP

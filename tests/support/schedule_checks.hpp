@@ -1,18 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_TESTS_SUPPORT_SCHEDULE_CHECKS_HPP
-#define BALLAST_TESTS_SUPPORT_SCHEDULE_CHECKS_HPP
+#pragma once
 
 #include <gtest/gtest.h>
-#include <ballast/core/quantities.hpp>
+#include <ballast/core.hpp>
 #include <ballast/pipeline/schedule.hpp>
 #include <ballast/pipeline/stage_graph.hpp>
 
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
 #include <set>
 #include <tuple>
-#include <vector>
 
 namespace ballast_test {
 
@@ -110,5 +105,3 @@ inline void expect_sound(ballast::stage_graph const& stages,
 }
 
 }  // namespace ballast_test
-
-#endif  // BALLAST_TESTS_SUPPORT_SCHEDULE_CHECKS_HPP

@@ -1,14 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_TESTS_SUPPORT_SEQLEN_BALANCING_HPP
-#define BALLAST_TESTS_SUPPORT_SEQLEN_BALANCING_HPP
+#pragma once
 
-#include <ballast/core/quantities.hpp>
-
-#include <algorithm>
-#include <cstddef>
-#include <span>
-#include <utility>
-#include <vector>
+#include <ballast/core.hpp>
 
 namespace ballast_test {
 
@@ -84,5 +77,3 @@ inline std::vector<ballast::bag_id> seqlen_balanced_partitions(
 }
 
 }  // namespace ballast_test
-
-#endif  // BALLAST_TESTS_SUPPORT_SEQLEN_BALANCING_HPP

@@ -1,23 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_TESTS_SUPPORT_SHARDING_ORACLES_HPP
-#define BALLAST_TESTS_SUPPORT_SHARDING_ORACLES_HPP
+#pragma once
 
 #include "all_assignments.hpp"
 
 #include <gtest/gtest.h>
-#include <ballast/core/quantities.hpp>
+#include <ballast/core.hpp>
 #include <ballast/route/placement.hpp>
 #include <ballast/sharding/sharding_cost.hpp>
 #include <ballast/topology/device_groups.hpp>
 
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
 #include <functional>
-#include <optional>
 #include <set>
-#include <utility>
-#include <vector>
 
 namespace ballast_test {
 
@@ -294,5 +287,3 @@ inline void expect_true_plan(ballast::sharding_plan const& plan, sharding_step c
 }
 
 }  // namespace ballast_test
-
-#endif  // BALLAST_TESTS_SUPPORT_SHARDING_ORACLES_HPP

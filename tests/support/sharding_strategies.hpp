@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_TESTS_SUPPORT_SHARDING_STRATEGIES_HPP
-#define BALLAST_TESTS_SUPPORT_SHARDING_STRATEGIES_HPP
+#pragma once
 
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/random.hpp>
+#include <ballast/core.hpp>
 #include <ballast/cost/known_models.hpp>
 #include <ballast/sharding/hybrid_sharding.hpp>
 #include <ballast/sharding/sharding_cost.hpp>
@@ -12,14 +10,6 @@
 #include <ballast/topology/cluster.hpp>
 #include <ballast/topology/device_groups.hpp>
 #include <ballast/workload/length_trace.hpp>
-
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <numeric>
-#include <span>
-#include <string>
-#include <vector>
 
 /// What trainers do with the sequences of a step of reinforcement learning, beside hybrid sharding.
 namespace ballast_test {
@@ -142,5 +132,3 @@ inline strategy_outcome outcome_of(std::span<ballast::tokens const> lengths,
 }
 
 }  // namespace ballast_test
-
-#endif  // BALLAST_TESTS_SUPPORT_SHARDING_STRATEGIES_HPP

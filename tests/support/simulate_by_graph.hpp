@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_TESTS_SUPPORT_SIMULATE_BY_GRAPH_HPP
-#define BALLAST_TESTS_SUPPORT_SIMULATE_BY_GRAPH_HPP
+#pragma once
 
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/result.hpp>
+#include <ballast/core.hpp>
 #include <ballast/pipeline/schedule.hpp>
 #include <ballast/pipeline/simulate.hpp>
 #include <ballast/pipeline/stage_graph.hpp>
@@ -12,15 +10,9 @@
 #include <boost/graph/exception.hpp>
 #include <boost/graph/topological_sort.hpp>
 
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
 #include <iterator>
 #include <map>
-#include <span>
-#include <string>
 #include <tuple>
-#include <vector>
 
 namespace ballast_test {
 
@@ -159,5 +151,3 @@ struct graph_timeline {
 }
 
 }  // namespace ballast_test
-
-#endif  // BALLAST_TESTS_SUPPORT_SIMULATE_BY_GRAPH_HPP

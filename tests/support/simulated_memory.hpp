@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_TESTS_SUPPORT_SIMULATED_MEMORY_HPP
-#define BALLAST_TESTS_SUPPORT_SIMULATED_MEMORY_HPP
+#pragma once
 
 #include "pipelines.hpp"
 
-#include <ballast/core/quantities.hpp>
+#include <ballast/core.hpp>
 #include <ballast/cost/module_profile.hpp>
 #include <ballast/parallelism/deal_samples.hpp>
 #include <ballast/parallelism/layout_pipeline.hpp>
@@ -13,12 +12,6 @@
 #include <ballast/pipeline/schedule.hpp>
 #include <ballast/pipeline/schedule_policies.hpp>
 #include <ballast/pipeline/simulate.hpp>
-
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <span>
-#include <vector>
 
 namespace ballast_test {
 
@@ -74,5 +67,3 @@ inline std::uint64_t held_in_simulation(ballast::layout_problem const& problem,
 }
 
 }  // namespace ballast_test
-
-#endif  // BALLAST_TESTS_SUPPORT_SIMULATED_MEMORY_HPP

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_TESTS_SUPPORT_SMALL_ORCHESTRATION_HPP
-#define BALLAST_TESTS_SUPPORT_SMALL_ORCHESTRATION_HPP
+#pragma once
 
 #include <ballast/parallelism/orchestration_problem.hpp>
 
@@ -26,5 +25,3 @@ inline ballast::orchestration_problem small_orchestration()
 }
 
 }  // namespace ballast_test
-
-#endif  // BALLAST_TESTS_SUPPORT_SMALL_ORCHESTRATION_HPP

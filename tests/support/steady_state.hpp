@@ -1,18 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_TESTS_SUPPORT_STEADY_STATE_HPP
-#define BALLAST_TESTS_SUPPORT_STEADY_STATE_HPP
+#pragma once
 
 #include "counted_allocations.hpp"
 #include "instances.hpp"  // defines: ballast_test::policy_ref
 
 #include <gtest/gtest.h>
-#include <ballast/core/random.hpp>
+#include <ballast/core.hpp>
 #include <ballast/partition/partition.hpp>
 #include <ballast/topology/bag_layout.hpp>
-
-#include <cstddef>
-#include <cstdint>
-#include <vector>
 
 namespace ballast_test {
 
@@ -61,5 +56,3 @@ void expect_the_same_again_without_allocation(
 }
 
 }  // namespace ballast_test
-
-#endif  // BALLAST_TESTS_SUPPORT_STEADY_STATE_HPP

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_TESTS_SUPPORT_TEMPORARY_FOLDER_HPP
-#define BALLAST_TESTS_SUPPORT_TEMPORARY_FOLDER_HPP
+#pragma once
 
 #include <cstdlib>
 #include <filesystem>
@@ -34,5 +33,3 @@ class temporary_folder {
 };
 
 }  // namespace ballast_test
-
-#endif  // BALLAST_TESTS_SUPPORT_TEMPORARY_FOLDER_HPP

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_TESTS_SUPPORT_TIME_LIMITS_HPP
-#define BALLAST_TESTS_SUPPORT_TIME_LIMITS_HPP
+#pragma once
 
 #include <chrono>
 
@@ -10,5 +9,3 @@ namespace ballast_test {
 inline constexpr std::chrono::minutes time_bound{1};
 
 }  // namespace ballast_test
-
-#endif  // BALLAST_TESTS_SUPPORT_TIME_LIMITS_HPP

@@ -1,12 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_TESTS_SUPPORT_TOKEN_RANKS_HPP
-#define BALLAST_TESTS_SUPPORT_TOKEN_RANKS_HPP
+#pragma once
 
-#include <ballast/core/quantities.hpp>
+#include <ballast/core.hpp>
 #include <ballast/route/placement.hpp>
-
-#include <cstddef>
-#include <vector>
 
 namespace ballast_test {
 
@@ -24,5 +20,3 @@ inline std::vector<std::size_t> ranks_of_tokens(ballast::placement const& where,
 }
 
 }  // namespace ballast_test
-
-#endif  // BALLAST_TESTS_SUPPORT_TOKEN_RANKS_HPP

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_TESTS_SUPPORT_TOY_PIPELINE_HPP
-#define BALLAST_TESTS_SUPPORT_TOY_PIPELINE_HPP
+#pragma once
 
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/random.hpp>
+#include <ballast/core.hpp>
 #include <ballast/pipeline/schedule.hpp>
 #include <ballast/pipeline/schedule_policies.hpp>
 #include <ballast/pipeline/stage_graph.hpp>
@@ -12,17 +10,10 @@
 #include <ballast/runtime/pipeline_setup.hpp>
 #include <ballast/topology/process_grid.hpp>
 
-#include <algorithm>
 #include <cmath>
-#include <cstddef>
-#include <cstdint>
 #include <functional>
 #include <map>
-#include <span>
 #include <stdexcept>
-#include <string>
-#include <utility>
-#include <vector>
 
 /// A model of one weight a stage, small enough that one rank by itself computes a whole pipeline's
 /// losses and gradients sample by sample, and made so that every number of every row matters.
@@ -443,5 +434,3 @@ inline job chain_job(std::size_t stages, std::size_t microbatches, tokens rows =
 }
 
 }  // namespace toy
-
-#endif  // BALLAST_TESTS_SUPPORT_TOY_PIPELINE_HPP

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_TESTS_SUPPORT_TRIALS_HPP
-#define BALLAST_TESTS_SUPPORT_TRIALS_HPP
+#pragma once
 
 #include <algorithm>
 
@@ -22,5 +21,3 @@ inline constexpr bool is_sanitized = false;
 }
 
 }  // namespace ballast_test
-
-#endif  // BALLAST_TESTS_SUPPORT_TRIALS_HPP

@@ -1,28 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_TESTS_SUPPORT_VECTOR_CHECKS_HPP
-#define BALLAST_TESTS_SUPPORT_VECTOR_CHECKS_HPP
+#pragma once
 
 #include "all_assignments.hpp"
 #include "trials.hpp"
 
 #include <gtest/gtest.h>
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/random.hpp>
-#include <ballast/core/workspace.hpp>
+#include <ballast/core.hpp>
 #include <ballast/partition/concepts.hpp>
 #include <ballast/partition/partition.hpp>
 #include <ballast/partition/partition_constraints.hpp>
 #include <ballast/partition/partition_plan.hpp>
 #include <ballast/topology/bag_layout.hpp>
 
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
 #include <functional>
-#include <numeric>
-#include <optional>
-#include <span>
-#include <vector>
 
 namespace ballast_test {
 
@@ -303,5 +293,3 @@ void expect_kept_in_bags(bag_vectors<D> const& step, ballast::cost_vector_plan<D
 }
 
 }  // namespace ballast_test
-
-#endif  // BALLAST_TESTS_SUPPORT_VECTOR_CHECKS_HPP

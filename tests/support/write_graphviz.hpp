@@ -1,18 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_TESTS_SUPPORT_WRITE_GRAPHVIZ_HPP
-#define BALLAST_TESTS_SUPPORT_WRITE_GRAPHVIZ_HPP
+#pragma once
 
 #include "simulate_by_graph.hpp"  // defines: ballast_test::{graph_timeline, task_graph}
 
-#include <ballast/core/quantities.hpp>
+#include <ballast/core.hpp>
 #include <ballast/pipeline/schedule.hpp>
 
 #include <boost/graph/graphviz.hpp>
 
-#include <cstddef>
 #include <ostream>
-#include <span>
-#include <vector>
 
 namespace ballast_test {
 
@@ -54,5 +50,3 @@ inline void write_graphviz(std::ostream& out, task_graph const& graph,
 }
 
 }  // namespace ballast_test
-
-#endif  // BALLAST_TESTS_SUPPORT_WRITE_GRAPHVIZ_HPP

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_TESTS_SURVIVORS_COLUMNS_HPP
-#define BALLAST_TESTS_SURVIVORS_COLUMNS_HPP
+#pragma once
 
 #include "faults.hpp"
 
@@ -20,5 +19,3 @@ answers over_mpi(char const* program, std::size_t ranks, fault what,
 int mpi_rank(fault what, std::chrono::milliseconds deadline);
 
 }  // namespace survivors
-
-#endif  // BALLAST_TESTS_SURVIVORS_COLUMNS_HPP

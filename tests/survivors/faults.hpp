@@ -1,24 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_TESTS_SURVIVORS_FAULTS_HPP
-#define BALLAST_TESTS_SURVIVORS_FAULTS_HPP
+#pragma once
 
 #include "../support/counted_allocations.hpp"
 
 #include <ballast/comm/communicator.hpp>
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/result.hpp>
+#include <ballast/core.hpp>
 
-#include <array>
 #include <chrono>
 #include <csignal>
-#include <cstddef>
 #include <new>
-#include <numeric>
-#include <optional>
 #include <stdexcept>
-#include <string>
 #include <thread>
-#include <vector>
 
 /// What rank 1 does to the others, and what each rank then says.
 namespace survivors {
@@ -115,5 +107,3 @@ answer suffer(C comm, fault what, std::chrono::milliseconds deadline, F all_is_w
 }
 
 }  // namespace survivors
-
-#endif  // BALLAST_TESTS_SURVIVORS_FAULTS_HPP

@@ -4,15 +4,9 @@
 #include <gtest/gtest.h>
 #include <ballast/comm/gather_samples.hpp>
 #include <ballast/comm/thread_communicator.hpp>
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/result.hpp>
+#include <ballast/core.hpp>
 
-#include <cstddef>
-#include <cstdint>
-#include <span>
 #include <thread>
-#include <utility>
-#include <vector>
 
 namespace {
 

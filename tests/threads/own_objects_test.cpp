@@ -8,9 +8,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <ballast/comm/thread_communicator.hpp>
-#include <ballast/core/random.hpp>
-#include <ballast/core/result.hpp>
-#include <ballast/core/workspace.hpp>
+#include <ballast/core.hpp>
 #include <ballast/cost/cost_spec.hpp>
 #include <ballast/partition/exact.hpp>
 #include <ballast/partition/longest_processing_time.hpp>
@@ -24,16 +22,9 @@
 #include <ballast/text/read_file.hpp>
 #include <ballast/topology/bag_layout.hpp>
 
-#include <array>
-#include <cstddef>
-#include <cstdint>
 #include <fstream>
 #include <mutex>
-#include <numeric>
-#include <span>
-#include <string>
 #include <thread>
-#include <vector>
 
 namespace {
 

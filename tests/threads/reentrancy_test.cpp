@@ -6,18 +6,14 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <ballast/core/workspace.hpp>
+#include <ballast/core.hpp>
 #include <ballast/partition/longest_processing_time.hpp>
 #include <ballast/partition/partition.hpp>
 #include <ballast/partition/refine.hpp>
 #include <ballast/pipeline/order_microbatches.hpp>
 #include <ballast/pipeline/order_policies.hpp>
 
-#include <algorithm>
-#include <cstddef>
 #include <functional>
-#include <span>
-#include <vector>
 
 namespace {
 

@@ -2,8 +2,7 @@
 // Cost models in the containers and algorithms of Thrust, whose device is the host here
 // (THRUST_DEVICE_SYSTEM_CPP). By nvcc and without that definition the same lines run on a GPU.
 #include <gtest/gtest.h>
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/random.hpp>
+#include <ballast/core.hpp>
 #include <ballast/cost/quadratic_cost.hpp>
 #include <ballast/partition/partition.hpp>
 #include <ballast/partition/refine.hpp>
@@ -19,11 +18,7 @@
 #include <thrust/transform.h>
 #include <thrust/transform_reduce.h>
 
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
 #include <functional>
-#include <vector>
 
 namespace {
 

@@ -3,8 +3,7 @@
 
 #include "../support/prelude.hpp"
 
-#include <ballast/core/random.hpp>
-#include <ballast/core/quantities.hpp>
+#include <ballast/core.hpp>
 
 namespace {
 

@@ -5,15 +5,11 @@
 #include <gtest/gtest.h>
 
 #include <ballast/comm/gather_samples.hpp>
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/result.hpp>
+#include <ballast/core.hpp>
 
 #include <chrono>
 #include <cstdlib>
 #include <map>
-#include <string>
-#include <utility>
-#include <vector>
 
 namespace {
 

@@ -8,17 +8,13 @@
 #include "../comm/conformance.hpp"  // defines: ballast_test::conformance
 
 #include <ballast/comm/communicator.hpp>
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/result.hpp>
+#include <ballast/core.hpp>
 
 #include <signal.h>
 #include <unistd.h>
 
 #include <chrono>
 #include <csignal>
-#include <cstddef>
-#include <span>
-#include <vector>
 
 namespace {
 

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_TESTS_TORCH_TORCH_PROCESSES_HPP
-#define BALLAST_TESTS_TORCH_TORCH_PROCESSES_HPP
+#pragma once
 
 #include "../support/time_limits.hpp"
 
@@ -69,5 +68,3 @@ std::vector<int> torch_processes(std::size_t ranks, std::chrono::milliseconds de
 }
 
 }  // namespace ballast_test
-
-#endif  // BALLAST_TESTS_TORCH_TORCH_PROCESSES_HPP

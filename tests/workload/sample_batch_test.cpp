@@ -4,7 +4,7 @@
 #include "../support/counted_allocations.hpp"
 #include "../support/prelude.hpp"
 
-#include <ballast/core/random.hpp>
+#include <ballast/core.hpp>
 #include <ballast/text/column_expression.hpp>
 #include <ballast/text/csv.hpp>
 

@@ -2,15 +2,10 @@
 #include "../../common/workloads.hpp"  // defines: bench::lognormal_lengths
 
 #include <benchmark/benchmark.h>
-#include <ballast/core/quantities.hpp>
+#include <ballast/core.hpp>
 #include <ballast/partition/packing/first_fit_decreasing.hpp>
 #include <ballast/partition/packing/pack_to_capacity.hpp>
 #include <ballast/partition/packing/pack_to_rules.hpp>
-
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <vector>
 
 namespace rules_bench {
 

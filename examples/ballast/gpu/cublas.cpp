@@ -2,14 +2,9 @@
 #include "cublas.hpp"
 
 #include <ballast/comm/communicator.hpp>
-#include <ballast/core/result.hpp>
+#include <ballast/core.hpp>
 
 #include <dlfcn.h>
-
-#include <cstddef>
-#include <limits>
-#include <string>
-#include <utility>
 
 namespace cli {
 namespace {

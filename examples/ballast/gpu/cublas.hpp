@@ -1,18 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_EXAMPLES_CUBLAS_HPP
-#define BALLAST_EXAMPLES_CUBLAS_HPP
+#pragma once
 
 #include "cuda_memory.hpp"
 
-#include <ballast/core/result.hpp>
+#include <ballast/core.hpp>
 
 #include <cublas_v2.h>
 #include <cuda_runtime_api.h>
 
-#include <cstddef>
 #include <memory>
-#include <string>
-#include <type_traits>
 
 namespace cli {
 
@@ -96,5 +92,3 @@ class cublas {
 };
 
 }  // namespace cli
-
-#endif  // BALLAST_EXAMPLES_CUBLAS_HPP

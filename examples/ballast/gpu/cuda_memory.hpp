@@ -1,17 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_EXAMPLES_CUDA_MEMORY_HPP
-#define BALLAST_EXAMPLES_CUDA_MEMORY_HPP
+#pragma once
 
 #include <ballast/comm/communicator.hpp>
-#include <ballast/core/result.hpp>
+#include <ballast/core.hpp>
 
 #include <cuda_runtime_api.h>
 
-#include <cstddef>
 #include <cstdio>
 #include <memory>
-#include <string>
-#include <string_view>
 
 namespace cli {
 
@@ -60,5 +56,3 @@ using cuda_memory = std::unique_ptr<std::byte, free_cuda_memory>;
 }
 
 }  // namespace cli
-
-#endif  // BALLAST_EXAMPLES_CUDA_MEMORY_HPP

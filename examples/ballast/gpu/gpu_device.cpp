@@ -7,22 +7,14 @@
 #include "gpu_layer.hpp"
 #include "gpu_layer_arrays.hpp"
 
-#include <ballast/core/result.hpp>
+#include <ballast/core.hpp>
 #include <ballast/gpu/streams.hpp>
 
 #include <cuda_runtime_api.h>
 
-#include <algorithm>
-#include <array>
 #include <chrono>
-#include <cstddef>
-#include <cstdint>
 #include <functional>
 #include <memory>
-#include <string>
-#include <string_view>
-#include <type_traits>
-#include <utility>
 
 namespace cli {
 namespace {

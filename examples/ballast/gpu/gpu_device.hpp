@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_EXAMPLES_GPU_DEVICE_HPP
-#define BALLAST_EXAMPLES_GPU_DEVICE_HPP
+#pragma once
 
 #include "../layer_device.hpp"
 
-#include <ballast/core/result.hpp>
+#include <ballast/core.hpp>
 
 #include <memory>
-#include <string>
 
 namespace cli {
 
@@ -19,5 +17,3 @@ namespace cli {
 [[nodiscard]] ballast::result<std::unique_ptr<layer_device>> make_gpu_device();
 
 }  // namespace cli
-
-#endif  // BALLAST_EXAMPLES_GPU_DEVICE_HPP

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_EXAMPLES_GPU_KERNELS_HPP
-#define BALLAST_EXAMPLES_GPU_KERNELS_HPP
+#pragma once
 
 #include <cuda_runtime_api.h>
 
@@ -19,5 +18,3 @@ template <class Row>
 [[nodiscard]] cudaError_t keep_busy(cudaStream_t, std::chrono::nanoseconds);
 
 }  // namespace cli
-
-#endif  // BALLAST_EXAMPLES_GPU_KERNELS_HPP

@@ -3,15 +3,10 @@
 
 #include "gpu_kernels.hpp"
 
-#include <ballast/core/result.hpp>
+#include <ballast/core.hpp>
 
-#include <algorithm>
 #include <cmath>
-#include <cstddef>
-#include <cstdint>
 #include <initializer_list>
-#include <string>
-#include <utility>
 
 namespace cli {
 

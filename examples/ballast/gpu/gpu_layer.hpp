@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_EXAMPLES_GPU_LAYER_HPP
-#define BALLAST_EXAMPLES_GPU_LAYER_HPP
+#pragma once
 
 #include "../../common/block_weights.hpp"
 #include "../layer_part.hpp"
@@ -9,12 +8,9 @@
 #include "gpu_layer_arrays.hpp"
 #include "gpu_rows.hpp"
 
-#include <ballast/core/result.hpp>
+#include <ballast/core.hpp>
 
 #include <cuda_runtime_api.h>
-
-#include <cstddef>
-#include <span>
 
 namespace cli {
 
@@ -100,5 +96,3 @@ class gpu_layer {
 };
 
 }  // namespace cli
-
-#endif  // BALLAST_EXAMPLES_GPU_LAYER_HPP

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_EXAMPLES_GPU_LAYER_ARRAYS_HPP
-#define BALLAST_EXAMPLES_GPU_LAYER_ARRAYS_HPP
+#pragma once
 
 #include "../../common/block_weights.hpp"
 #include "../layer_part.hpp"
@@ -143,5 +142,3 @@ struct gpu_layer_arrays {
 };
 
 }  // namespace cli
-
-#endif  // BALLAST_EXAMPLES_GPU_LAYER_ARRAYS_HPP

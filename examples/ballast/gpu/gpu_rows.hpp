@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_EXAMPLES_GPU_ROWS_HPP
-#define BALLAST_EXAMPLES_GPU_ROWS_HPP
+#pragma once
 
-#include <ballast/core/contract.hpp>
+#include <ballast/core.hpp>
 
 #include <cuda_bf16.h>
 
 #include <cmath>
-#include <cstddef>
-#include <cstdint>
 
 /// What the kernels of a layer do with one row, or with a few. On a GPU a team is a block of
 /// threads; on the host it is one lane, so that tests compute the same without a GPU.
@@ -296,5 +293,3 @@ struct copy_heads {
 };
 
 }  // namespace cli::gpu_rows
-
-#endif  // BALLAST_EXAMPLES_GPU_ROWS_HPP

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_EXAMPLES_PAGES_CHART_STYLE_HPP
-#define BALLAST_EXAMPLES_PAGES_CHART_STYLE_HPP
+#pragma once
 
 #include <cstddef>
 #include <string>
@@ -100,5 +99,3 @@ svg .tone-0, svg .tone-1, svg .tone-2, svg .tone-3 { stroke: var(--card); stroke
 }
 
 }  // namespace pages
-
-#endif  // BALLAST_EXAMPLES_PAGES_CHART_STYLE_HPP

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_EXAMPLES_PAGES_COMPARE_PAGE_HPP
-#define BALLAST_EXAMPLES_PAGES_COMPARE_PAGE_HPP
+#pragma once
 
 #include "html_page.hpp"
 #include "number_text.hpp"
@@ -102,5 +101,3 @@ struct compare_page_data {
 }
 
 }  // namespace pages
-
-#endif  // BALLAST_EXAMPLES_PAGES_COMPARE_PAGE_HPP

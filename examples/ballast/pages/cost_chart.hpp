@@ -1,20 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_EXAMPLES_PAGES_COST_CHART_HPP
-#define BALLAST_EXAMPLES_PAGES_COST_CHART_HPP
+#pragma once
 
 #include "number_text.hpp"
 #include "plot_frame.hpp"
 #include "svg.hpp"
 
-#include <ballast/core/quantities.hpp>
+#include <ballast/core.hpp>
 
 #include <fmt/format.h>
-
-#include <algorithm>
-#include <cstddef>
-#include <string>
-#include <string_view>
-#include <vector>
 
 namespace pages {
 
@@ -123,5 +116,3 @@ struct length_mark {
 }
 
 }  // namespace pages
-
-#endif  // BALLAST_EXAMPLES_PAGES_COST_CHART_HPP

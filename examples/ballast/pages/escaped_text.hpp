@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_EXAMPLES_PAGES_ESCAPED_TEXT_HPP
-#define BALLAST_EXAMPLES_PAGES_ESCAPED_TEXT_HPP
+#pragma once
 
 #include "../shown_text.hpp"
 
@@ -37,5 +36,3 @@ namespace pages {
 }
 
 }  // namespace pages
-
-#endif  // BALLAST_EXAMPLES_PAGES_ESCAPED_TEXT_HPP

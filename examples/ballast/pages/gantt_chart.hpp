@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_EXAMPLES_PAGES_GANTT_CHART_HPP
-#define BALLAST_EXAMPLES_PAGES_GANTT_CHART_HPP
+#pragma once
 
 #include "number_text.hpp"
 #include "plot_frame.hpp"
@@ -8,17 +7,9 @@
 #include "svg.hpp"
 #include "visible_bars.hpp"
 
-#include <ballast/core/quantities.hpp>
+#include <ballast/core.hpp>
 
 #include <fmt/format.h>
-
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <span>
-#include <string>
-#include <string_view>
-#include <vector>
 
 namespace pages {
 
@@ -147,5 +138,3 @@ inline void draw_gantt_row(svg_drawing& drawing, plot_frame const& frame, svg_dr
 }
 
 }  // namespace pages
-
-#endif  // BALLAST_EXAMPLES_PAGES_GANTT_CHART_HPP

@@ -1,22 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_EXAMPLES_PAGES_HISTOGRAM_CHART_HPP
-#define BALLAST_EXAMPLES_PAGES_HISTOGRAM_CHART_HPP
+#pragma once
 
 #include "number_text.hpp"
 #include "plot_frame.hpp"
 #include "svg.hpp"
 
-#include <ballast/core/quantities.hpp>
+#include <ballast/core.hpp>
 #include <ballast/workload/synthetic_lengths.hpp>
 
 #include <fmt/format.h>
-
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <string>
-#include <string_view>
-#include <vector>
 
 namespace pages {
 
@@ -100,5 +92,3 @@ namespace pages {
 }
 
 }  // namespace pages
-
-#endif  // BALLAST_EXAMPLES_PAGES_HISTOGRAM_CHART_HPP

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_EXAMPLES_PAGES_HTML_PAGE_HPP
-#define BALLAST_EXAMPLES_PAGES_HTML_PAGE_HPP
+#pragma once
 
 #include "chart_style.hpp"
 #include "escaped_text.hpp"
@@ -209,5 +208,3 @@ class html_page {
 };
 
 }  // namespace pages
-
-#endif  // BALLAST_EXAMPLES_PAGES_HTML_PAGE_HPP

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_EXAMPLES_PAGES_JUDGED_BAGS_HPP
-#define BALLAST_EXAMPLES_PAGES_JUDGED_BAGS_HPP
+#pragma once
 
 #include "html_page.hpp"
 #include "number_text.hpp"
@@ -40,5 +39,3 @@ struct judged_bags {
 }
 
 }  // namespace pages
-
-#endif  // BALLAST_EXAMPLES_PAGES_JUDGED_BAGS_HPP

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_EXAMPLES_PAGES_LAYOUT_CHARTS_HPP
-#define BALLAST_EXAMPLES_PAGES_LAYOUT_CHARTS_HPP
+#pragma once
 
 #include "number_text.hpp"
 #include "plot_frame.hpp"
@@ -145,5 +144,3 @@ inline constexpr std::size_t most_layout_bars = 32;
 }
 
 }  // namespace pages
-
-#endif  // BALLAST_EXAMPLES_PAGES_LAYOUT_CHARTS_HPP

@@ -1,25 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_EXAMPLES_PAGES_LAYOUT_PAGE_HPP
-#define BALLAST_EXAMPLES_PAGES_LAYOUT_PAGE_HPP
+#pragma once
 
 #include "html_page.hpp"
 #include "layout_charts.hpp"
 #include "number_text.hpp"
 
-#include <ballast/core/quantities.hpp>
+#include <ballast/core.hpp>
 #include <ballast/cost/module_profile.hpp>
 #include <ballast/parallelism/model_layout.hpp>
 #include <ballast/parallelism/simulate_layout.hpp>
 #include <ballast/topology/process_grid.hpp>
 
 #include <fmt/format.h>
-
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <string>
-#include <string_view>
-#include <vector>
 
 namespace pages {
 
@@ -170,5 +162,3 @@ struct layout_page_data {
 }
 
 }  // namespace pages
-
-#endif  // BALLAST_EXAMPLES_PAGES_LAYOUT_PAGE_HPP

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_EXAMPLES_PAGES_LOAD_CHART_HPP
-#define BALLAST_EXAMPLES_PAGES_LOAD_CHART_HPP
+#pragma once
 
 #include "number_text.hpp"
 #include "plot_frame.hpp"
@@ -144,5 +143,3 @@ struct chart_speeds {
 }
 
 }  // namespace pages
-
-#endif  // BALLAST_EXAMPLES_PAGES_LOAD_CHART_HPP

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_EXAMPLES_PAGES_LOG_PAGE_HPP
-#define BALLAST_EXAMPLES_PAGES_LOG_PAGE_HPP
+#pragma once
 
 #include "html_page.hpp"
 #include "number_text.hpp"
@@ -242,5 +241,3 @@ template <class MostOf, class SpreadOf>
 }
 
 }  // namespace pages
-
-#endif  // BALLAST_EXAMPLES_PAGES_LOG_PAGE_HPP

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_EXAMPLES_PAGES_NUMBER_TEXT_HPP
-#define BALLAST_EXAMPLES_PAGES_NUMBER_TEXT_HPP
+#pragma once
 
 #include <fmt/format.h>
 
@@ -93,5 +92,3 @@ namespace pages {
 }
 
 }  // namespace pages
-
-#endif  // BALLAST_EXAMPLES_PAGES_NUMBER_TEXT_HPP

@@ -1,24 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_EXAMPLES_PAGES_ORCHESTRATION_PAGE_HPP
-#define BALLAST_EXAMPLES_PAGES_ORCHESTRATION_PAGE_HPP
+#pragma once
 
 #include "html_page.hpp"
 #include "layout_charts.hpp"
 #include "layout_page.hpp"
 #include "number_text.hpp"
 
-#include <ballast/core/quantities.hpp>
+#include <ballast/core.hpp>
 #include <ballast/parallelism/model_layout.hpp>
 #include <ballast/topology/process_grid.hpp>
 
 #include <fmt/format.h>
-
-#include <cstddef>
-#include <cstdint>
-#include <optional>
-#include <string>
-#include <string_view>
-#include <vector>
 
 namespace pages {
 
@@ -136,5 +128,3 @@ struct orchestration_page_data {
 }
 
 }  // namespace pages
-
-#endif  // BALLAST_EXAMPLES_PAGES_ORCHESTRATION_PAGE_HPP

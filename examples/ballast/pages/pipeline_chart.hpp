@@ -1,25 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_EXAMPLES_PAGES_PIPELINE_CHART_HPP
-#define BALLAST_EXAMPLES_PAGES_PIPELINE_CHART_HPP
+#pragma once
 
 #include "number_text.hpp"
 #include "plot_frame.hpp"
 #include "svg.hpp"
 #include "visible_bars.hpp"
 
-#include <ballast/core/quantities.hpp>
+#include <ballast/core.hpp>
 #include <ballast/pipeline/schedule.hpp>
 #include <ballast/pipeline/simulate.hpp>
 
 #include <fmt/format.h>
-
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <span>
-#include <string>
-#include <string_view>
-#include <vector>
 
 namespace pages {
 
@@ -204,5 +195,3 @@ struct pipeline_panels {
 }
 
 }  // namespace pages
-
-#endif  // BALLAST_EXAMPLES_PAGES_PIPELINE_CHART_HPP

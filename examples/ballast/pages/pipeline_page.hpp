@@ -1,24 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_EXAMPLES_PAGES_PIPELINE_PAGE_HPP
-#define BALLAST_EXAMPLES_PAGES_PIPELINE_PAGE_HPP
+#pragma once
 
 #include "html_page.hpp"
 #include "number_text.hpp"
 #include "pipeline_chart.hpp"
 
-#include <ballast/core/quantities.hpp>
+#include <ballast/core.hpp>
 #include <ballast/pipeline/order_microbatches.hpp>
 #include <ballast/pipeline/schedule.hpp>
 #include <ballast/pipeline/simulate.hpp>
 
 #include <fmt/format.h>
-
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <string>
-#include <string_view>
-#include <vector>
 
 namespace pages {
 
@@ -150,5 +142,3 @@ struct pipeline_page_data {
 }
 
 }  // namespace pages
-
-#endif  // BALLAST_EXAMPLES_PAGES_PIPELINE_PAGE_HPP

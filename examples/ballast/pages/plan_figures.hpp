@@ -1,23 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_EXAMPLES_PAGES_PLAN_FIGURES_HPP
-#define BALLAST_EXAMPLES_PAGES_PLAN_FIGURES_HPP
+#pragma once
 
 #include "html_page.hpp"
 #include "number_text.hpp"
 
-#include <ballast/core/quantities.hpp>
+#include <ballast/core.hpp>
 #include <ballast/report/metrics.hpp>
 #include <ballast/route/route_volume.hpp>
 
 #include <fmt/format.h>
-
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <optional>
-#include <string>
-#include <string_view>
-#include <vector>
 
 namespace pages {
 
@@ -206,5 +197,3 @@ template <class Ratio>
 }
 
 }  // namespace pages
-
-#endif  // BALLAST_EXAMPLES_PAGES_PLAN_FIGURES_HPP

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_EXAMPLES_PAGES_PLAN_PAGE_HPP
-#define BALLAST_EXAMPLES_PAGES_PLAN_PAGE_HPP
+#pragma once
 
 #include "cost_chart.hpp"
 #include "gantt_chart.hpp"
@@ -128,5 +127,3 @@ struct plan_page_data {
 }
 
 }  // namespace pages
-
-#endif  // BALLAST_EXAMPLES_PAGES_PLAN_PAGE_HPP

@@ -1,17 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_EXAMPLES_PAGES_PLOT_FRAME_HPP
-#define BALLAST_EXAMPLES_PAGES_PLOT_FRAME_HPP
+#pragma once
 
 #include "number_text.hpp"
 #include "svg.hpp"
 
-#include <ballast/core/contract.hpp>
+#include <ballast/core.hpp>
 
-#include <algorithm>
 #include <cmath>
-#include <cstddef>
-#include <string_view>
-#include <vector>
 
 namespace pages {
 
@@ -175,5 +170,3 @@ template <class ValueOf>
 }
 
 }  // namespace pages
-
-#endif  // BALLAST_EXAMPLES_PAGES_PLOT_FRAME_HPP

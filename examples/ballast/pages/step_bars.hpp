@@ -1,22 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_EXAMPLES_PAGES_STEP_BARS_HPP
-#define BALLAST_EXAMPLES_PAGES_STEP_BARS_HPP
+#pragma once
 
-#include <ballast/core/quantities.hpp>
+#include <ballast/core.hpp>
 #include <ballast/partition/concepts.hpp>
 #include <ballast/partition/partition_plan.hpp>
 #include <ballast/topology/bag_layout.hpp>
 #include <ballast/workload/sample_batch.hpp>
 
 #include <fmt/format.h>
-
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <span>
-#include <string>
-#include <utility>
-#include <vector>
 
 namespace pages {
 
@@ -128,5 +119,3 @@ class bar_stacker {
 }
 
 }  // namespace pages
-
-#endif  // BALLAST_EXAMPLES_PAGES_STEP_BARS_HPP

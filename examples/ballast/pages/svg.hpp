@@ -1,17 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_EXAMPLES_PAGES_SVG_HPP
-#define BALLAST_EXAMPLES_PAGES_SVG_HPP
+#pragma once
 
 #include "escaped_text.hpp"
 
-#include <ballast/core/contract.hpp>
+#include <ballast/core.hpp>
 
 #include <fmt/format.h>
 
 #include <cmath>
-#include <string>
-#include <string_view>
-#include <vector>
 
 namespace pages {
 
@@ -146,5 +142,3 @@ class svg_drawing {
 };
 
 }  // namespace pages
-
-#endif  // BALLAST_EXAMPLES_PAGES_SVG_HPP

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_EXAMPLES_PAGES_TRAFFIC_CHART_HPP
-#define BALLAST_EXAMPLES_PAGES_TRAFFIC_CHART_HPP
+#pragma once
 
 #include "number_text.hpp"
 #include "plot_frame.hpp"
@@ -150,5 +149,3 @@ inline void draw_sorted_traffic(svg_drawing& drawing, plot_frame const& frame,
 }
 
 }  // namespace pages
-
-#endif  // BALLAST_EXAMPLES_PAGES_TRAFFIC_CHART_HPP

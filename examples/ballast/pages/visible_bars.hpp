@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_EXAMPLES_PAGES_VISIBLE_BARS_HPP
-#define BALLAST_EXAMPLES_PAGES_VISIBLE_BARS_HPP
+#pragma once
 
 #include <algorithm>
 #include <cstddef>
@@ -59,5 +58,3 @@ void for_each_visible_bar(std::vector<Bar> const& bars, std::span<std::size_t co
 }
 
 }  // namespace pages
-
-#endif  // BALLAST_EXAMPLES_PAGES_VISIBLE_BARS_HPP

@@ -1,24 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_EXAMPLES_COMMON_BASELINES_ALL_GATHER_DISPATCH_HPP
-#define BALLAST_EXAMPLES_COMMON_BASELINES_ALL_GATHER_DISPATCH_HPP
+#pragma once
 
 #include <ballast/comm/gather_samples.hpp>
 #include <ballast/comm/communicator.hpp>
-#include <ballast/core/random.hpp>
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/result.hpp>
+#include <ballast/core.hpp>
 #include <ballast/route/route_volume.hpp>
 #include <ballast/route/row_array.hpp>
 #include <ballast/route/placement.hpp>
 #include <ballast/topology/cluster.hpp>
 
-#include <algorithm>
-#include <array>
 #include <cmath>
-#include <concepts>
-#include <cstddef>
 #include <cstring>
-#include <span>
 
 namespace baselines {
 
@@ -153,5 +145,3 @@ template <ballast::communicator C, std::same_as<ballast::row_array>... Arrays>
 }
 
 }  // namespace baselines
-
-#endif  // BALLAST_EXAMPLES_COMMON_BASELINES_ALL_GATHER_DISPATCH_HPP

@@ -1,18 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_EXAMPLES_COMMON_BASELINES_KARMARKAR_KARP_HPP
-#define BALLAST_EXAMPLES_COMMON_BASELINES_KARMARKAR_KARP_HPP
+#pragma once
 
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/workspace.hpp>
+#include <ballast/core.hpp>
 #include <ballast/partition/concepts.hpp>
 #include <ballast/partition/longest_processing_time.hpp>
-
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <numeric>
-#include <span>
-#include <utility>
 
 namespace baselines {
 
@@ -299,5 +290,3 @@ struct karmarkar_karp {
 };
 
 }  // namespace baselines
-
-#endif  // BALLAST_EXAMPLES_COMMON_BASELINES_KARMARKAR_KARP_HPP

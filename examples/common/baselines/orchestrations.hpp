@@ -1,18 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_EXAMPLES_COMMON_BASELINES_ORCHESTRATIONS_HPP
-#define BALLAST_EXAMPLES_COMMON_BASELINES_ORCHESTRATIONS_HPP
+#pragma once
 
-#include <ballast/core/result.hpp>
-#include <ballast/core/quantities.hpp>
+#include <ballast/core.hpp>
 #include <ballast/parallelism/model_layout.hpp>
 #include <ballast/parallelism/orchestrate.hpp>
 #include <ballast/parallelism/orchestration_problem.hpp>
-
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <utility>
-#include <vector>
 
 namespace baselines {
 
@@ -140,5 +132,3 @@ struct by_flops {
 };
 
 }  // namespace baselines
-
-#endif  // BALLAST_EXAMPLES_COMMON_BASELINES_ORCHESTRATIONS_HPP

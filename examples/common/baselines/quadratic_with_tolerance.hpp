@@ -1,16 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_EXAMPLES_COMMON_BASELINES_QUADRATIC_WITH_TOLERANCE_HPP
-#define BALLAST_EXAMPLES_COMMON_BASELINES_QUADRATIC_WITH_TOLERANCE_HPP
+#pragma once
 
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/workspace.hpp>
+#include <ballast/core.hpp>
 #include <ballast/partition/concepts.hpp>
-
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <span>
-#include <utility>
 
 namespace baselines {
 
@@ -110,5 +102,3 @@ struct quadratic_with_tolerance {
 };
 
 }  // namespace baselines
-
-#endif  // BALLAST_EXAMPLES_COMMON_BASELINES_QUADRATIC_WITH_TOLERANCE_HPP

@@ -1,17 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_EXAMPLES_COMMON_BY_NAME_ANY_ORDER_POLICY_HPP
-#define BALLAST_EXAMPLES_COMMON_BY_NAME_ANY_ORDER_POLICY_HPP
+#pragma once
 
 #include "held_value.hpp"
 
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/workspace.hpp>
+#include <ballast/core.hpp>
 #include <ballast/pipeline/order_policies.hpp>
-
-#include <concepts>
-#include <span>
-#include <type_traits>
-#include <utility>
 
 namespace by_name {
 
@@ -62,5 +55,3 @@ class any_order_policy : public any_held<held_order_policy> {
 };
 
 }  // namespace by_name
-
-#endif  // BALLAST_EXAMPLES_COMMON_BY_NAME_ANY_ORDER_POLICY_HPP

@@ -1,17 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_EXAMPLES_COMMON_BY_NAME_ANY_POLICY_HPP
-#define BALLAST_EXAMPLES_COMMON_BY_NAME_ANY_POLICY_HPP
+#pragma once
 
 #include "held_value.hpp"
 
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/workspace.hpp>
+#include <ballast/core.hpp>
 #include <ballast/partition/concepts.hpp>
 #include <ballast/partition/longest_processing_time.hpp>
-
-#include <concepts>
-#include <span>
-#include <utility>
 
 namespace by_name {
 
@@ -91,5 +85,3 @@ class any_policy : public any_held<held_partition_policy> {
 };
 
 }  // namespace by_name
-
-#endif  // BALLAST_EXAMPLES_COMMON_BY_NAME_ANY_POLICY_HPP

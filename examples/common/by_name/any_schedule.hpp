@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_EXAMPLES_COMMON_BY_NAME_ANY_SCHEDULE_HPP
-#define BALLAST_EXAMPLES_COMMON_BY_NAME_ANY_SCHEDULE_HPP
+#pragma once
 
-#include <ballast/core/result.hpp>
+#include <ballast/core.hpp>
 #include <ballast/pipeline/schedule.hpp>
 #include <ballast/pipeline/schedule_policies.hpp>
 #include <ballast/pipeline/stage_graph.hpp>
 
-#include <cstddef>
 #include <variant>
 
 namespace by_name {
@@ -30,5 +28,3 @@ struct any_schedule {
 };
 
 }  // namespace by_name
-
-#endif  // BALLAST_EXAMPLES_COMMON_BY_NAME_ANY_SCHEDULE_HPP

@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_EXAMPLES_COMMON_BY_NAME_HELD_VALUE_HPP
-#define BALLAST_EXAMPLES_COMMON_BY_NAME_HELD_VALUE_HPP
+#pragma once
 
-#include <ballast/core/contract.hpp>
+#include <ballast/core.hpp>
 
-#include <concepts>
 #include <memory>
-#include <utility>
 
 namespace by_name {
 
@@ -64,5 +61,3 @@ class any_held {
 };
 
 }  // namespace by_name
-
-#endif  // BALLAST_EXAMPLES_COMMON_BY_NAME_HELD_VALUE_HPP

@@ -1,16 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_EXAMPLES_COMMON_BY_NAME_NAMED_VALUE_HPP
-#define BALLAST_EXAMPLES_COMMON_BY_NAME_NAMED_VALUE_HPP
+#pragma once
 
 #include "policy_expression.hpp"
 
-#include <ballast/core/result.hpp>
+#include <ballast/core.hpp>
 #include <ballast/text/excerpt.hpp>
-
-#include <array>
-#include <cstddef>
-#include <string>
-#include <string_view>
 
 namespace by_name {
 
@@ -84,5 +78,3 @@ template <class Value, class Reader, std::size_t Size, class... More>
 }
 
 }  // namespace by_name
-
-#endif  // BALLAST_EXAMPLES_COMMON_BY_NAME_NAMED_VALUE_HPP

@@ -1,20 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_EXAMPLES_COMMON_BY_NAME_PARSE_ORDER_POLICY_HPP
-#define BALLAST_EXAMPLES_COMMON_BY_NAME_PARSE_ORDER_POLICY_HPP
+#pragma once
 
 #include "any_order_policy.hpp"
 #include "named_value.hpp"
 #include "policy_expression.hpp"
 #include "settings_reader.hpp"
 
-#include <ballast/core/result.hpp>
+#include <ballast/core.hpp>
 #include <ballast/pipeline/local_search.hpp>
 #include <ballast/pipeline/order_policies.hpp>
 #include <ballast/pipeline/order_search.hpp>
-
-#include <array>
-#include <string>
-#include <string_view>
 
 namespace by_name {
 
@@ -72,5 +67,3 @@ inline constexpr std::array named_order_policies = {
 }
 
 }  // namespace by_name
-
-#endif  // BALLAST_EXAMPLES_COMMON_BY_NAME_PARSE_ORDER_POLICY_HPP

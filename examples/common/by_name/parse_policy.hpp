@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_EXAMPLES_COMMON_BY_NAME_PARSE_POLICY_HPP
-#define BALLAST_EXAMPLES_COMMON_BY_NAME_PARSE_POLICY_HPP
+#pragma once
 
 #include "../baselines/karmarkar_karp.hpp"
 #include "../baselines/quadratic_with_tolerance.hpp"
@@ -9,8 +8,7 @@
 #include "policy_expression.hpp"
 #include "settings_reader.hpp"
 
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/result.hpp>
+#include <ballast/core.hpp>
 #include <ballast/partition/concepts.hpp>
 #include <ballast/partition/capped.hpp>
 #include <ballast/partition/equal_count.hpp>
@@ -24,12 +22,6 @@
 #include <ballast/partition/refine.hpp>
 #include <ballast/partition/round_robin.hpp>
 #include <ballast/text/excerpt.hpp>
-
-#include <array>
-#include <cstddef>
-#include <string>
-#include <string_view>
-#include <vector>
 
 namespace by_name {
 
@@ -176,5 +168,3 @@ inline constexpr std::array named_policies = {
 }
 
 }  // namespace by_name
-
-#endif  // BALLAST_EXAMPLES_COMMON_BY_NAME_PARSE_POLICY_HPP

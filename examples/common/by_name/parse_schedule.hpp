@@ -1,20 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_EXAMPLES_COMMON_BY_NAME_PARSE_SCHEDULE_HPP
-#define BALLAST_EXAMPLES_COMMON_BY_NAME_PARSE_SCHEDULE_HPP
+#pragma once
 
 #include "any_schedule.hpp"
 #include "named_value.hpp"
 #include "policy_expression.hpp"
 #include "settings_reader.hpp"
 
-#include <ballast/core/result.hpp>
+#include <ballast/core.hpp>
 #include <ballast/pipeline/schedule_policies.hpp>
 #include <ballast/pipeline/stage_graph.hpp>
-
-#include <array>
-#include <cstddef>
-#include <string>
-#include <string_view>
 
 namespace by_name {
 
@@ -67,5 +61,3 @@ inline constexpr std::array named_schedules = {
 }
 
 }  // namespace by_name
-
-#endif  // BALLAST_EXAMPLES_COMMON_BY_NAME_PARSE_SCHEDULE_HPP

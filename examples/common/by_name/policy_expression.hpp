@@ -1,16 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_EXAMPLES_COMMON_BY_NAME_POLICY_EXPRESSION_HPP
-#define BALLAST_EXAMPLES_COMMON_BY_NAME_POLICY_EXPRESSION_HPP
+#pragma once
 
-#include <ballast/core/result.hpp>
+#include <ballast/core.hpp>
 #include <ballast/text/excerpt.hpp>
-
-#include <algorithm>
-#include <cstddef>
-#include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
 
 namespace by_name {
 
@@ -157,5 +149,3 @@ class policy_parser {
 }
 
 }  // namespace by_name
-
-#endif  // BALLAST_EXAMPLES_COMMON_BY_NAME_POLICY_EXPRESSION_HPP

@@ -1,26 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_EXAMPLES_COMMON_BY_NAME_SETTINGS_READER_HPP
-#define BALLAST_EXAMPLES_COMMON_BY_NAME_SETTINGS_READER_HPP
+#pragma once
 
 #include "policy_expression.hpp"
 
-#include <ballast/core/result.hpp>
+#include <ballast/core.hpp>
 #include <ballast/text/decimal.hpp>
 #include <ballast/text/excerpt.hpp>
 
-#include <algorithm>
 #include <charconv>
-#include <concepts>
-#include <cstddef>
-#include <cstdint>
 #include <initializer_list>
-#include <limits>
-#include <optional>
-#include <string>
-#include <string_view>
 #include <system_error>
-#include <utility>
-#include <vector>
 
 namespace by_name {
 
@@ -178,5 +167,3 @@ class settings_reader {
 };
 
 }  // namespace by_name
-
-#endif  // BALLAST_EXAMPLES_COMMON_BY_NAME_SETTINGS_READER_HPP

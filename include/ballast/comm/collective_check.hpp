@@ -1,18 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ballast/core/contract.hpp>
-#include <ballast/core/random.hpp>
-#include <ballast/core/quantities.hpp>
-#include <cstddef>
-#include <cstdint>
-#include <span>
-#include <vector>
 #include <ballast/comm/communicator.hpp>
-#include <ballast/core/result.hpp>
-#include <algorithm>
-#include <numeric>
-#include <utility>
+#include <ballast/core.hpp>
 
 namespace ballast::inline v0 {
 

@@ -1,17 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/result.hpp>
-#include <concepts>
-#include <cstddef>
-#include <cstdint>
-#include <span>
-#include <ballast/core/contract.hpp>
-#include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
+#include <ballast/core.hpp>
+
 #include <chrono>
 #include <compare>
 

@@ -2,21 +2,10 @@
 #pragma once
 
 #include <ballast/comm/collective_check.hpp>
-#include <ballast/comm/communicator.hpp>
-#include <ballast/core/contract.hpp>
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/result.hpp>
-#include <algorithm>
-#include <concepts>
-#include <cstddef>
-#include <cstdint>
+#include <ballast/core.hpp>
+
 #include <cstring>
-#include <limits>
 #include <ranges>
-#include <span>
-#include <type_traits>
-#include <vector>
-#include <string_view>
 
 namespace ballast::inline v0 {
 

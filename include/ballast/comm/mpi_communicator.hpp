@@ -2,27 +2,14 @@
 #pragma once
 
 #include <ballast/comm/collective_check.hpp>
-#include <ballast/comm/communicator.hpp>
 #include <ballast/comm/detail/mpi_messages.hpp>
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/random.hpp>
-#include <ballast/core/result.hpp>
-#include <array>
-#include <cstddef>
-#include <cstdint>
-#include <numeric>
-#include <span>
-#include <utility>
-#include <vector>
-#include <ballast/comm/detail/mpi_requests.hpp>
+#include <ballast/core.hpp>
+
 #include <mpi.h>
-#include <algorithm>
+
 #include <chrono>
-#include <memory>
-#include <optional>
-#include <ballast/core/contract.hpp>
 #include <cstring>
-#include <limits>
+#include <memory>
 
 namespace ballast::inline v0 {
 

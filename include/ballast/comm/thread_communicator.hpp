@@ -1,27 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ballast/comm/collective_check.hpp>
-#include <ballast/comm/communicator.hpp>
 #include <ballast/comm/thread_meeting.hpp>
-#include <ballast/core/contract.hpp>
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/result.hpp>
+#include <ballast/core.hpp>
+
 #include <chrono>
-#include <cstddef>
-#include <cstdint>
 #include <cstring>
-#include <memory>
-#include <numeric>
-#include <span>
-#include <vector>
-#include <concepts>
 #include <exception>
+#include <memory>
 #include <mutex>
-#include <optional>
 #include <thread>
-#include <type_traits>
-#include <utility>
 
 namespace ballast::inline v0 {
 

@@ -1,24 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/result.hpp>
-#include <condition_variable>
-#include <cstddef>
-#include <mutex>
-#include <optional>
-#include <utility>
-#include <vector>
-#include <ballast/comm/communicator.hpp>
-#include <ballast/core/contract.hpp>
-#include <ballast/core/detail/wait_clock.hpp>
-#include <algorithm>
-#include <chrono>
-#include <cstdint>
-#include <cstring>
-#include <span>
 #include <ballast/comm/collective_check.hpp>
+#include <ballast/core.hpp>
+#include <ballast/core/detail/wait_clock.hpp>
+
+#include <chrono>
+#include <condition_variable>
+#include <cstring>
 #include <memory>
+#include <mutex>
 
 namespace ballast::inline v0 {
 

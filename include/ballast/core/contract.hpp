@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
-#include <cstring>
-#include <type_traits>
 #include <cstdlib>
+#include <cstring>
 #include <initializer_list>
 #include <string>
-#include <concepts>
 #include <string_view>
+#include <type_traits>
 
 // IWYU pragma: always_keep
 // Every other header includes this one first, directly or through others. A header of that name

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_CORE_JAGGED_HPP
-#define BALLAST_CORE_JAGGED_HPP
+#pragma once
 
-#include <ballast/core/contract.hpp>
 #include <ballast/core/quantities.hpp>
 
 #include <concepts>
@@ -231,5 +229,3 @@ class jagged {
 };
 
 }  // namespace ballast::inline v0
-
-#endif  // BALLAST_CORE_JAGGED_HPP

@@ -2,16 +2,17 @@
 #pragma once
 
 #include <ballast/core/contract.hpp>
+
+#include <algorithm>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
-#include <type_traits>
 #include <limits>
 #include <ranges>
+#include <span>
+#include <type_traits>
 #include <utility>
 #include <vector>
-#include <span>
-#include <algorithm>
 
 namespace ballast::inline v0 {
 

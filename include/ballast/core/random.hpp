@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ballast/core/contract.hpp>
 #include <ballast/core/quantities.hpp>
+
 #include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <span>
-#include <utility>
 #include <type_traits>
+#include <utility>
 
 namespace ballast::inline v0 {
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ballast/core/contract.hpp>
 #include <ballast/core/quantities.hpp>
+
 #include <exception>
 
 #if __has_include(<tl/expected.hpp>)

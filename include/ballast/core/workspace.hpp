@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_CORE_WORKSPACE_HPP
-#define BALLAST_CORE_WORKSPACE_HPP
+#pragma once
 
 #include <ballast/core/contract.hpp>
 
@@ -111,5 +110,3 @@ class workspace {
 };
 
 }  // namespace ballast::inline v0
-
-#endif  // BALLAST_CORE_WORKSPACE_HPP

@@ -1,19 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_COST_COST_LITERAL_HPP
-#define BALLAST_COST_COST_LITERAL_HPP
+#pragma once
 
-#include <ballast/core/quantities.hpp>
-#include <ballast/cost/flops.hpp>
+#include <ballast/core.hpp>
 #include <ballast/cost/quadratic_cost.hpp>
 
-#include <algorithm>
-#include <array>
 #include <bit>
-#include <cstddef>
-#include <cstdint>
-#include <limits>
-#include <optional>
-#include <string_view>
 
 namespace ballast::inline v0 {
 
@@ -279,5 +270,3 @@ template <detail::literal_text Text>
 }  // namespace literals
 
 }  // namespace ballast::inline v0
-
-#endif  // BALLAST_COST_COST_LITERAL_HPP

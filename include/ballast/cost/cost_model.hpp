@@ -1,16 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_COST_COST_MODEL_HPP
-#define BALLAST_COST_COST_MODEL_HPP
+#pragma once
 
-#include <ballast/core/contract.hpp>
-#include <ballast/core/quantities.hpp>
+#include <ballast/core.hpp>
 #include <ballast/cost/saturating_sum.hpp>
 
-#include <concepts>
-#include <cstddef>
 #include <functional>
-#include <type_traits>
-#include <utility>
 
 namespace ballast::inline v0 {
 
@@ -167,5 +161,3 @@ template <class... Models>
 sum_of(Models...) -> sum_of<Models...>;
 
 }  // namespace ballast::inline v0
-
-#endif  // BALLAST_COST_COST_MODEL_HPP

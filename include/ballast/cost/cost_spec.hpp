@@ -1,18 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_COST_COST_SPEC_HPP
-#define BALLAST_COST_COST_SPEC_HPP
+#pragma once
 
-#include <ballast/core/contract.hpp>
-#include <ballast/core/result.hpp>
+#include <ballast/core.hpp>
 #include <ballast/cost/cost_literal.hpp>
-#include <ballast/cost/flops.hpp>
-#include <ballast/cost/quadratic_cost.hpp>
 #include <ballast/text/decimal.hpp>
-#include <ballast/text/excerpt.hpp>
-
-#include <cstddef>
-#include <string>
-#include <string_view>
 
 namespace ballast::inline v0 {
 
@@ -122,5 +113,3 @@ namespace detail {
 }
 
 }  // namespace ballast::inline v0
-
-#endif  // BALLAST_COST_COST_SPEC_HPP

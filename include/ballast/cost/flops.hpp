@@ -1,17 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_COST_FLOPS_HPP
-#define BALLAST_COST_FLOPS_HPP
+#pragma once
 
-#include <ballast/core/contract.hpp>
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/result.hpp>
-
-#include <array>
-#include <cstddef>
-#include <cstdint>
-#include <limits>
-#include <optional>
-#include <string>
+#include <ballast/core.hpp>
 
 namespace ballast::inline v0 {
 
@@ -261,5 +251,3 @@ struct checked_shape {
 }
 
 }  // namespace ballast::inline v0
-
-#endif  // BALLAST_COST_FLOPS_HPP

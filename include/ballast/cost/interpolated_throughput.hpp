@@ -1,19 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_COST_INTERPOLATED_THROUGHPUT_HPP
-#define BALLAST_COST_INTERPOLATED_THROUGHPUT_HPP
+#pragma once
 
-#include <ballast/core/contract.hpp>
+#include <ballast/core.hpp>
 #include <ballast/core/detail/scaled_number.hpp>
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/result.hpp>
 #include <ballast/cost/flops.hpp>
 #include <ballast/cost/saturating_sum.hpp>
-
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <span>
-#include <type_traits>
 
 namespace ballast::inline v0 {
 
@@ -362,5 +353,3 @@ struct packed_cost {
 static_assert(std::is_trivially_copyable_v<packed_cost>);  // kernels take it by value
 
 }  // namespace ballast::inline v0
-
-#endif  // BALLAST_COST_INTERPOLATED_THROUGHPUT_HPP

@@ -1,17 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_COST_KNOWN_MODELS_HPP
-#define BALLAST_COST_KNOWN_MODELS_HPP
+#pragma once
 
-#include <ballast/core/contract.hpp>
-#include <ballast/core/result.hpp>
+#include <ballast/core.hpp>
 #include <ballast/cost/flops.hpp>
 #include <ballast/text/excerpt.hpp>
-
-#include <array>
-#include <cstddef>
-#include <cstdint>
-#include <string>
-#include <string_view>
 
 namespace ballast::inline v0 {
 
@@ -321,5 +313,3 @@ inline constexpr auto known_models = std::to_array<known_model>({
 }
 
 }  // namespace ballast::inline v0
-
-#endif  // BALLAST_COST_KNOWN_MODELS_HPP

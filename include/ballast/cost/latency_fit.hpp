@@ -1,23 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_COST_LATENCY_FIT_HPP
-#define BALLAST_COST_LATENCY_FIT_HPP
+#pragma once
 
-#include <ballast/core/contract.hpp>
-#include <ballast/core/detail/scaled_number.hpp>
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/random.hpp>
-#include <ballast/core/result.hpp>
-#include <ballast/cost/flops.hpp>
+#include <ballast/core.hpp>
 #include <ballast/cost/quadratic_cost.hpp>
 
-#include <algorithm>
-#include <array>
 #include <cmath>
-#include <cstddef>
-#include <limits>
-#include <optional>
-#include <span>
-#include <vector>
 
 namespace ballast::inline v0 {
 
@@ -452,5 +439,3 @@ struct latency_measurement {
 }
 
 }  // namespace ballast::inline v0
-
-#endif  // BALLAST_COST_LATENCY_FIT_HPP

@@ -1,20 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_COST_MODULE_PROFILE_HPP
-#define BALLAST_COST_MODULE_PROFILE_HPP
+#pragma once
 
-#include <ballast/core/contract.hpp>
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/result.hpp>
-#include <ballast/cost/flops.hpp>
+#include <ballast/core.hpp>
 #include <ballast/cost/interpolated_throughput.hpp>
 
-#include <array>
 #include <compare>
-#include <cstddef>
-#include <cstdint>
-#include <limits>
-#include <string>
-#include <vector>
 
 namespace ballast::inline v0 {
 
@@ -302,5 +292,3 @@ struct module_profile {
 }
 
 }  // namespace ballast::inline v0
-
-#endif  // BALLAST_COST_MODULE_PROFILE_HPP

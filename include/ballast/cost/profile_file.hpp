@@ -1,34 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_COST_PROFILE_FILE_HPP
-#define BALLAST_COST_PROFILE_FILE_HPP
+#pragma once
 
-#include <ballast/core/contract.hpp>
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/result.hpp>
-#include <ballast/cost/flops.hpp>
-#include <ballast/cost/interpolated_throughput.hpp>
+#include <ballast/core.hpp>
 #include <ballast/cost/module_profile.hpp>
-#include <ballast/text/csv.hpp>
 #include <ballast/text/decimal.hpp>
 #include <ballast/text/detail/column_rows.hpp>
-#include <ballast/text/excerpt.hpp>
 #include <ballast/text/read_file.hpp>
 
-#include <algorithm>
-#include <array>
-#include <concepts>
-#include <cstddef>
-#include <cstdint>
-#include <limits>
-#include <optional>
 #include <set>
-#include <string>
-#include <string_view>
 #include <tuple>
-#include <type_traits>
-#include <utility>
 #include <variant>
-#include <vector>
 
 namespace ballast::inline v0 {
 
@@ -746,5 +727,3 @@ class profile_writer {
 }
 
 }  // namespace ballast::inline v0
-
-#endif  // BALLAST_COST_PROFILE_FILE_HPP

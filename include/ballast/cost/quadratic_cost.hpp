@@ -1,19 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_COST_QUADRATIC_COST_HPP
-#define BALLAST_COST_QUADRATIC_COST_HPP
+#pragma once
 
-#include <ballast/core/contract.hpp>
+#include <ballast/core.hpp>
 #include <ballast/core/detail/scaled_number.hpp>
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/result.hpp>
 #include <ballast/cost/flops.hpp>
-
-#include <algorithm>
-#include <concepts>
-#include <cstdint>
-#include <optional>
-#include <span>
-#include <type_traits>
 
 namespace ballast::inline v0 {
 
@@ -292,5 +282,3 @@ struct span_cost {
 };
 
 }  // namespace ballast::inline v0
-
-#endif  // BALLAST_COST_QUADRATIC_COST_HPP

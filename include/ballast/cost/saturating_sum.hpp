@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_COST_SATURATING_SUM_HPP
-#define BALLAST_COST_SATURATING_SUM_HPP
+#pragma once
 
-#include <ballast/core/contract.hpp>
-#include <ballast/core/quantities.hpp>
+#include <ballast/core.hpp>
 
 namespace ballast::inline v0 {
 
@@ -20,5 +18,3 @@ namespace ballast::inline v0 {
 }
 
 }  // namespace ballast::inline v0
-
-#endif  // BALLAST_COST_SATURATING_SUM_HPP

@@ -1,21 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_COST_STEP_FIT_HPP
-#define BALLAST_COST_STEP_FIT_HPP
+#pragma once
 
-#include <ballast/core/contract.hpp>
-#include <ballast/core/detail/scaled_number.hpp>
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/result.hpp>
-#include <ballast/cost/flops.hpp>
+#include <ballast/core.hpp>
 #include <ballast/cost/latency_fit.hpp>
-#include <ballast/cost/quadratic_cost.hpp>
-
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <optional>
-#include <span>
-#include <vector>
 
 namespace ballast::inline v0 {
 
@@ -220,5 +207,3 @@ namespace detail {
 }
 
 }  // namespace ballast::inline v0
-
-#endif  // BALLAST_COST_STEP_FIT_HPP

@@ -1,16 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ballast/core/contract.hpp>
+#include <ballast/core.hpp>
 #include <ballast/cuda/detail/tiles.cuh>
-#include <ballast/cuda/detail/temporary_storage.hpp>
-#include <ballast/cuda/tables.hpp>
-#include <cuda_runtime.h>
-#include <bit>
-#include <cstddef>
-#include <cstdint>
 #include <ballast/gpu/streams.hpp>
-#include <concepts>
+
+#include <cuda_runtime.h>
+
+#include <bit>
 
 namespace ballast::inline v0 {
 

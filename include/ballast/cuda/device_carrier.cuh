@@ -1,31 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_CUDA_DEVICE_CARRIER_CUH
-#define BALLAST_CUDA_DEVICE_CARRIER_CUH
+#pragma once
 
-#include <ballast/core/detail/message_array.hpp>
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/result.hpp>
+#include <ballast/core.hpp>
 #include <ballast/cuda/detail/ready_exchanges.cuh>
-#include <ballast/cuda/device_route.hpp>
 #include <ballast/cuda/route_rows.cuh>
-#include <ballast/cuda/tables.hpp>
-#include <ballast/gpu/device_memory.hpp>
-#include <ballast/gpu/streams.hpp>
-#include <ballast/route/route_plan.hpp>
-#include <ballast/route/row_array.hpp>
 
 #include <cuda_runtime.h>
 
-#include <algorithm>
-#include <array>
-#include <concepts>
-#include <cstddef>
-#include <cstdint>
 #include <list>
-#include <optional>
-#include <span>
-#include <utility>
-#include <vector>
 
 namespace ballast::inline v0 {
 
@@ -247,5 +229,3 @@ class device_carrier {
 };
 
 }  // namespace ballast::inline v0
-
-#endif  // BALLAST_CUDA_DEVICE_CARRIER_CUH

@@ -1,23 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_CUDA_DEVICE_COSTS_CUH
-#define BALLAST_CUDA_DEVICE_COSTS_CUH
+#pragma once
 
-#include <ballast/core/contract.hpp>
-#include <ballast/core/quantities.hpp>
+#include <ballast/core.hpp>
 #include <ballast/cost/cost_model.hpp>
-#include <ballast/cost/saturating_sum.hpp>
 #include <ballast/gpu/streams.hpp>
 
-#include <cuda_runtime.h>
 #include <cub/device/device_histogram.cuh>
 #include <cub/device/device_reduce.cuh>
 #include <cub/device/device_transform.cuh>
+#include <cuda_runtime.h>
 
-#include <concepts>
-#include <cstddef>
-#include <cstdint>
 #include <iterator>
-#include <type_traits>
 
 namespace ballast::inline v0 {
 
@@ -107,5 +100,3 @@ template <class Lengths>
 }
 
 }  // namespace ballast::inline v0
-
-#endif  // BALLAST_CUDA_DEVICE_COSTS_CUH

@@ -1,18 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_CUDA_DEVICE_HEADS_HPP
-#define BALLAST_CUDA_DEVICE_HEADS_HPP
+#pragma once
 
-#include <ballast/core/contract.hpp>
+#include <ballast/core.hpp>
 #include <ballast/route/head_array.hpp>
 
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
-
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <span>
-#include <type_traits>
 
 namespace ballast::inline v0 {
 
@@ -93,5 +86,3 @@ class device_heads {
 static_assert(std::is_trivially_copyable_v<device_heads>);
 
 }  // namespace ballast::inline v0
-
-#endif  // BALLAST_CUDA_DEVICE_HEADS_HPP

@@ -1,29 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_CUDA_DEVICE_PACKS_CUH
-#define BALLAST_CUDA_DEVICE_PACKS_CUH
+#pragma once
 
-#include <ballast/core/contract.hpp>
-#include <ballast/core/detail/message_array.hpp>
-#include <ballast/core/result.hpp>
+#include <ballast/core.hpp>
 #include <ballast/cuda/detail/ready_exchanges.cuh>
-#include <ballast/cuda/device_heads.hpp>
-#include <ballast/cuda/device_ulysses.cuh>
 #include <ballast/cuda/exchange_heads.cuh>
-#include <ballast/gpu/device_memory.hpp>
-#include <ballast/route/head_array.hpp>
 #include <ballast/route/sharded_packs.hpp>
-#include <ballast/route/ulysses.hpp>
 
 #include <cuda_runtime.h>
 
-#include <cstddef>
-#include <cstdint>
 #include <iterator>
 #include <list>
 #include <memory>
-#include <optional>
-#include <span>
-#include <vector>
 
 namespace ballast::inline v0 {
 
@@ -194,5 +181,3 @@ class device_packs {
 };
 
 }  // namespace ballast::inline v0
-
-#endif  // BALLAST_CUDA_DEVICE_PACKS_CUH

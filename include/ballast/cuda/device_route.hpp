@@ -1,20 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ballast/core/contract.hpp>
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/result.hpp>
-#include <ballast/core/workspace.hpp>
-#include <ballast/cuda/tables.hpp>
-#include <ballast/gpu/streams.hpp>
-#include <ballast/route/route_plan.hpp>
-#include <cuda_runtime_api.h>  // cudaMemcpyAsync
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <limits>
-#include <span>
+#include <ballast/core.hpp>
 #include <ballast/cuda/detail/row_copies.hpp>
+#include <ballast/gpu/streams.hpp>
+
+#include <cuda_runtime_api.h>  // cudaMemcpyAsync
 
 namespace ballast::inline v0 {
 

@@ -1,30 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_CUDA_DEVICE_ULYSSES_CUH
-#define BALLAST_CUDA_DEVICE_ULYSSES_CUH
+#pragma once
 
-#include <ballast/core/contract.hpp>
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/result.hpp>
-#include <ballast/core/workspace.hpp>
+#include <ballast/core.hpp>
 #include <ballast/cuda/detail/temporary_storage.hpp>
 #include <ballast/cuda/device_heads.hpp>
 #include <ballast/cuda/tables.hpp>
 #include <ballast/gpu/streams.hpp>
-#include <ballast/route/head_array.hpp>
-#include <ballast/route/ulysses.hpp>
 
+#include <cub/device/device_scan.cuh>
+#include <cuda/std/functional>
 #include <cuda_runtime.h>
 #include <thrust/iterator/counting_iterator.h>
 #include <thrust/iterator/transform_iterator.h>
-#include <cub/device/device_scan.cuh>
-#include <cuda/std/functional>
-
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <limits>
-#include <span>
-#include <vector>
 
 namespace ballast::inline v0 {
 
@@ -234,5 +221,3 @@ class device_ulysses {
 };
 
 }  // namespace ballast::inline v0
-
-#endif  // BALLAST_CUDA_DEVICE_ULYSSES_CUH

@@ -1,29 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ballast/core/quantities.hpp>
-#include <ballast/cuda/detail/head_copies.hpp>
-#include <ballast/cuda/device_heads.hpp>
-#include <ballast/cuda/tables.hpp>
-#include <cuda_runtime.h>
-#include <cub/block/block_scan.cuh>
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <span>
-#include <ballast/core/contract.hpp>
-#include <ballast/cuda/detail/tiles.cuh>
-#include <ballast/cuda/detail/temporary_storage.hpp>
-#include <ballast/cuda/device_ulysses.cuh>
-#include <ballast/gpu/streams.hpp>
-#include <ballast/route/row_array.hpp>
-#include <ballast/core/result.hpp>
+#include <ballast/core.hpp>
 #include <ballast/cuda/detail/device_messages.hpp>
-#include <ballast/gpu/device_memory.hpp>
-#include <ballast/route/head_array.hpp>
-#include <ballast/route/ulysses.hpp>
-#include <array>
-#include <concepts>
+#include <ballast/cuda/detail/head_copies.hpp>
+#include <ballast/cuda/detail/tiles.cuh>
+#include <ballast/cuda/device_ulysses.cuh>
+
+#include <cub/block/block_scan.cuh>
+#include <cuda_runtime.h>
 
 namespace ballast::inline v0 {
 

@@ -1,21 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ballast/core/contract.hpp>
-#include <ballast/cuda/detail/temporary_storage.hpp>
+#include <ballast/core.hpp>
 #include <ballast/cuda/detail/row_copies.hpp>
+#include <ballast/cuda/detail/temporary_storage.hpp>
 #include <ballast/gpu/streams.hpp>
-#include <cuda_runtime.h>
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <span>
-#include <ballast/comm/collective_check.hpp>
-#include <ballast/core/result.hpp>
-#include <ballast/core/workspace.hpp>
-#include <ballast/gpu/device_memory.hpp>
+
 #include <cuda_bf16.h>
-#include <type_traits>
+#include <cuda_runtime.h>
 
 namespace ballast::inline v0 {
 

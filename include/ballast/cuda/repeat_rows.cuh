@@ -1,15 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_CUDA_REPEAT_ROWS_CUH
-#define BALLAST_CUDA_REPEAT_ROWS_CUH
+#pragma once
 
-#include <ballast/cuda/detail/row_copies.hpp>
+#include <ballast/core.hpp>
 #include <ballast/cuda/device_route.hpp>
-#include <ballast/gpu/streams.hpp>
 
 #include <cuda_runtime.h>
-
-#include <algorithm>
-#include <cstddef>
 
 namespace ballast::inline v0 {
 
@@ -76,5 +71,3 @@ template <class T>
 }
 
 }  // namespace ballast::inline v0
-
-#endif  // BALLAST_CUDA_REPEAT_ROWS_CUH

@@ -1,31 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ballast/core/contract.hpp>
-#include <ballast/core/quantities.hpp>
-#include <ballast/cuda/detail/row_copies.hpp>
+#include <ballast/core.hpp>
+#include <ballast/cuda/detail/device_messages.hpp>
 #include <ballast/cuda/detail/tiles.cuh>
-#include <ballast/cuda/detail/temporary_storage.hpp>
 #include <ballast/cuda/device_route.hpp>
-#include <ballast/cuda/tables.hpp>
-#include <ballast/gpu/streams.hpp>
-#include <ballast/route/row_array.hpp>
+
+#include <cub/block/block_scan.cuh>
+#include <cub/device/device_scan.cuh>
 #include <cuda_runtime.h>
 #include <thrust/iterator/counting_iterator.h>
 #include <thrust/iterator/transform_iterator.h>
-#include <cub/block/block_scan.cuh>
-#include <cub/device/device_scan.cuh>
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <span>
-#include <ballast/core/result.hpp>
-#include <ballast/cuda/detail/device_messages.hpp>
-#include <ballast/gpu/device_memory.hpp>
-#include <ballast/route/route.hpp>
-#include <ballast/route/route_plan.hpp>
-#include <array>
-#include <concepts>
 
 namespace ballast::inline v0 {
 

@@ -1,18 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ballast/core/contract.hpp>
-#include <concepts>
-#include <cstddef>
-#include <cstdint>
-#include <type_traits>
-#include <ballast/core/quantities.hpp>
-#include <ballast/route/route_plan.hpp>
-#include <ballast/route/row_array.hpp>
-#include <algorithm>
-#include <span>
-#include <ballast/route/placement.hpp>
-#include <ballast/route/head_array.hpp>
+#include <ballast/core.hpp>
 #include <ballast/route/ulysses.hpp>
 
 namespace ballast::inline v0 {

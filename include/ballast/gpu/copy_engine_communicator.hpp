@@ -1,28 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ballast/comm/communicator.hpp>
-#include <chrono>
-#include <ballast/core/result.hpp>
-#include <ballast/gpu/device_memory.hpp>
+#include <ballast/comm/thread_meeting.hpp>
+#include <ballast/core.hpp>
 #include <ballast/gpu/streams.hpp>
-#include <cuda_runtime_api.h>  // cudaStream_t, cudaStreamGetDevice, cudaDeviceEnablePeerAccess
+
+#include <cuda_runtime_api.h>  // cudaStream_t
+
+#include <chrono>
 #include <memory>
 #include <set>
-#include <span>
-#include <utility>
-#include <vector>
-#include <ballast/comm/collective_check.hpp>
-#include <cuda_runtime_api.h>  // cudaMemcpyBatchAsync, cudaStream_t
-#include <cstddef>
-#include <string_view>
-#include <ballast/comm/thread_meeting.hpp>
-#include <ballast/core/contract.hpp>
-#include <ballast/core/quantities.hpp>
-#include <cuda_runtime_api.h>  // cudaStream_t
-#include <concepts>
-#include <cstdint>
-#include <numeric>
 
 namespace ballast::inline v0 {
 

@@ -2,22 +2,14 @@
 #pragma once
 
 #include <ballast/comm/communicator.hpp>
-#include <ballast/core/result.hpp>
-#include <cuda_runtime_api.h>  // cudaError_t, cudaGetErrorString, cudaGetLastError
-#include <string_view>
-#include <ballast/core/contract.hpp>
-#include <cuda_runtime_api.h>  // cudaMallocHost, cudaFreeHost
-#include <cstddef>
-#include <limits>
-#include <new>
-#include <cuda_runtime_api.h>  // cudaMallocAsync, cudaFreeAsync, cudaMemcpyAsync
-#include <cstring>
-#include <cuda_runtime_api.h>  // cudaMalloc, cudaFree
-#include <memory>
-#include <span>
-#include <type_traits>
+#include <ballast/core.hpp>
 #include <ballast/core/detail/message_array.hpp>
-#include <vector>
+
+#include <cuda_runtime_api.h>  // cudaMalloc, cudaFree
+
+#include <cstring>
+#include <memory>
+#include <new>
 
 namespace ballast::inline v0 {
 

@@ -2,26 +2,15 @@
 #pragma once
 
 #include <ballast/comm/collective_check.hpp>
-#include <ballast/comm/communicator.hpp>
-#include <ballast/core/contract.hpp>
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/result.hpp>
+#include <ballast/core.hpp>
 #include <ballast/gpu/detail/nccl_queue.hpp>
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <memory>
-#include <span>
-#include <string_view>
-#include <utility>
-#include <vector>
+
 #include <cuda_runtime_api.h>  // cudaStream_t
 #include <nccl.h>
+
 #include <chrono>
 #include <cstring>
-#include <ballast/gpu/device_memory.hpp>
-#include <concepts>
-#include <numeric>
+#include <memory>
 
 namespace ballast::inline v0 {
 

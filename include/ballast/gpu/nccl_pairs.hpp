@@ -1,29 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_GPU_NCCL_PAIRS_HPP
-#define BALLAST_GPU_NCCL_PAIRS_HPP
+#pragma once
 
 #include <ballast/comm/gather_samples.hpp>
-#include <ballast/comm/communicator.hpp>
-#include <ballast/core/contract.hpp>
-#include <ballast/core/random.hpp>
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/result.hpp>
-#include <ballast/gpu/device_memory.hpp>
-#include <ballast/gpu/streams.hpp>
-#include <ballast/gpu/detail/nccl_queue.hpp>
+#include <ballast/core.hpp>
 #include <ballast/gpu/nccl_communicator.hpp>
 
 #include <cuda_runtime_api.h>  // cudaStream_t
 #include <nccl.h>
 
-#include <algorithm>
 #include <chrono>
-#include <cstddef>
 #include <memory>
-#include <optional>
-#include <span>
-#include <utility>
-#include <vector>
 
 namespace ballast::inline v0 {
 
@@ -283,5 +269,3 @@ class nccl_pairs {
 };
 
 }  // namespace ballast::inline v0
-
-#endif  // BALLAST_GPU_NCCL_PAIRS_HPP

@@ -1,20 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_GPU_NCCL_WINDOW_HPP
-#define BALLAST_GPU_NCCL_WINDOW_HPP
+#pragma once
 
-#include <ballast/comm/communicator.hpp>
-#include <ballast/core/contract.hpp>
-#include <ballast/core/result.hpp>
+#include <ballast/core.hpp>
 #include <ballast/gpu/streams.hpp>
 
 #include <nccl.h>
 
 #include <chrono>
-#include <cstddef>
 #include <memory>
-#include <span>
-#include <utility>
-#include <vector>
 
 #if NCCL_VERSION_CODE < NCCL_VERSION(2, 28, 0)
 #error "ballast/gpu/nccl_window.hpp needs NCCL 2.28, which has the zero-CTA policy"
@@ -122,5 +115,3 @@ class nccl_window {
 };
 
 }  // namespace ballast::inline v0
-
-#endif  // BALLAST_GPU_NCCL_WINDOW_HPP

@@ -1,21 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_GPU_OVERLAPPED_CHUNKS_HPP
-#define BALLAST_GPU_OVERLAPPED_CHUNKS_HPP
+#pragma once
 
-#include <ballast/core/contract.hpp>
-#include <ballast/core/result.hpp>
-#include <ballast/gpu/device_memory.hpp>
+#include <ballast/core.hpp>
 #include <ballast/gpu/streams.hpp>
 
 #include <cuda_runtime_api.h>  // cudaStream_t
 
-#include <concepts>
-#include <cstddef>
-#include <cstdint>
 #include <exception>
-#include <type_traits>
-#include <utility>
-#include <vector>
 
 namespace ballast::inline v0 {
 
@@ -186,5 +177,3 @@ class overlapped_chunks {
 };
 
 }  // namespace ballast::inline v0
-
-#endif  // BALLAST_GPU_OVERLAPPED_CHUNKS_HPP

@@ -1,26 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ballast/core/result.hpp>
-#include <ballast/gpu/device_memory.hpp>
-#include <cuda_runtime_api.h>  // cudaMalloc, cudaIpcGetMemHandle, cudaIpcOpenMemHandle
-#include <cstddef>
-#include <cstdint>
-#include <cstring>
-#include <span>
-#include <vector>
-#include <ballast/comm/communicator.hpp>
-#include <ballast/core/contract.hpp>
-#include <ballast/core/quantities.hpp>
+#include <ballast/core.hpp>
 #include <ballast/gpu/copy_engine_communicator.hpp>
-#include <ballast/gpu/streams.hpp>
-#include <cuda_runtime_api.h>  // cudaStream_t, cudaIpcEventHandle_t
-#include <memory>
-#include <utility>
-#include <ballast/comm/collective_check.hpp>
+
 #include <cuda_runtime_api.h>  // cudaStream_t
-#include <algorithm>
-#include <type_traits>
+
+#include <cstring>
+#include <memory>
 
 namespace ballast::inline v0 {
 

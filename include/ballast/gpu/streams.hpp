@@ -1,23 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ballast/comm/communicator.hpp>
-#include <cuda_runtime_api.h>  // cudaStream_t
-#include <concepts>
-#include <ballast/core/result.hpp>
+#include <ballast/core.hpp>
+#include <ballast/core/detail/wait_clock.hpp>
 #include <ballast/gpu/device_memory.hpp>
-#include <cuda_runtime_api.h>  // cudaEvent_t, cudaStream_t
-#include <memory>
-#include <type_traits>
-#include <exception>
-#include <utility>
+
+#include <cuda_runtime_api.h>  // cudaStream_t, cudaStreamQuery
+
 #include <chrono>
 #include <cmath>
-#include <cstdint>
-#include <ballast/core/contract.hpp>
-#include <ballast/core/detail/wait_clock.hpp>
-#include <cuda_runtime_api.h>  // cudaStream_t, cudaStreamQuery
-#include <algorithm>
+#include <exception>
+#include <memory>
 #include <thread>
 
 namespace ballast::inline v0 {

@@ -1,16 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_INTEROP_RANGE_V3_HPP
-#define BALLAST_INTEROP_RANGE_V3_HPP
+#pragma once
 
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/jagged.hpp>
+#include <ballast/core.hpp>
 
 #include <range/v3/range/concepts.hpp>
 #include <range/v3/view/all.hpp>
 #include <range/v3/view/transform.hpp>
-
-#include <cstddef>
-#include <utility>
 
 namespace ballast::inline v0 {
 
@@ -35,5 +30,3 @@ template <identifier Key, identifier Member, ranges::viewable_range Things>
 }
 
 }  // namespace ballast::inline v0
-
-#endif  // BALLAST_INTEROP_RANGE_V3_HPP

@@ -2,34 +2,23 @@
 #pragma once
 
 #include <ballast/comm/collective_check.hpp>
-#include <ballast/comm/communicator.hpp>
-#include <ballast/core/contract.hpp>
+#include <ballast/core.hpp>
 #include <ballast/core/detail/wait_clock.hpp>
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/result.hpp>
-#include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
+
 #include <signal.h>
-#include <algorithm>
-#include <chrono>
-#include <csignal>
-#include <cstddef>
-#include <cstdint>
-#include <exception>
-#include <memory>
-#include <new>
-#include <numeric>
-#include <span>
-#include <utility>
-#include <vector>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
+#include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
 #include <torch/csrc/distributed/c10d/Store.hpp>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
+
 #include <charconv>
+#include <chrono>
+#include <csignal>
 #include <cstdlib>
-#include <limits>
-#include <string>
-#include <string_view>
+#include <exception>
+#include <memory>
+#include <new>
 #include <system_error>
 
 namespace ballast::inline v0 {

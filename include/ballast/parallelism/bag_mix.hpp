@@ -1,20 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ballast/topology/bag_layout.hpp>
-#include <array>
-#include <compare>
-#include <cstddef>
-#include <cstdint>
-#include <ballast/core/detail/scaled_number.hpp>
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/result.hpp>
+#include <ballast/core.hpp>
 #include <ballast/cost/step_fit.hpp>
 #include <ballast/parallelism/model_layout.hpp>
-#include <ballast/topology/cluster.hpp>
-#include <algorithm>
-#include <limits>
-#include <optional>
+#include <ballast/topology/bag_layout.hpp>
+
+#include <compare>
 
 namespace ballast::inline v0 {
 

@@ -1,25 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ballast/core/quantities.hpp>
-#include <ballast/parallelism/bag_mix.hpp>
-#include <ballast/topology/cluster.hpp>
-#include <algorithm>
-#include <array>
-#include <cstddef>
-#include <cstdint>
-#include <ballast/core/detail/radix_sort.hpp>
+#include <ballast/core.hpp>
 #include <ballast/parallelism/detail/mix_step.hpp>
-#include <numeric>
-#include <utility>
-#include <vector>
-#include <ballast/core/contract.hpp>
-#include <ballast/core/result.hpp>
-#include <ballast/cost/cost_model.hpp>
-#include <ballast/topology/bag_layout.hpp>
-#include <ballast/workload/sample_batch.hpp>
-#include <limits>
-#include <span>
 
 namespace ballast::inline v0 {
 

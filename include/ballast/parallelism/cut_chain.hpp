@@ -1,16 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ballast/core/contract.hpp>
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <span>
-#include <vector>
-#include <ballast/core/quantities.hpp>
-#include <limits>
-#include <utility>
-#include <ballast/core/result.hpp>
+#include <ballast/core.hpp>
 #include <ballast/cost/module_profile.hpp>
 
 namespace ballast::inline v0 {

@@ -1,21 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ballast/core/quantities.hpp>
-#include <ballast/cost/flops.hpp>
-#include <ballast/parallelism/layout_problem.hpp>
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <functional>
-#include <numeric>
-#include <queue>
-#include <span>
-#include <utility>
-#include <vector>
-#include <ballast/core/jagged.hpp>
+#include <ballast/core.hpp>
 #include <ballast/parallelism/layout_pipeline.hpp>
-#include <ballast/parallelism/model_layout.hpp>
+
+#include <functional>
+#include <queue>
 
 namespace ballast::inline v0 {
 

@@ -1,28 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/result.hpp>
-#include <ballast/pipeline/stage_graph.hpp>
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <numeric>
-#include <utility>
-#include <vector>
-#include <ballast/cost/module_profile.hpp>
-#include <ballast/cost/saturating_sum.hpp>
-#include <ballast/parallelism/detail/stage_times.hpp>
+#include <ballast/core.hpp>
 #include <ballast/parallelism/detail/layout_prices.hpp>
-#include <ballast/parallelism/layout_problem.hpp>
-#include <ballast/parallelism/model_layout.hpp>
-#include <ballast/pipeline/schedule.hpp>
 #include <ballast/pipeline/schedule_policies.hpp>
 #include <ballast/pipeline/simulate.hpp>
-#include <span>
-#include <ballast/cost/flops.hpp>
-#include <ballast/cost/interpolated_throughput.hpp>
-#include <array>
 
 namespace ballast::inline v0 {
 

@@ -1,17 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ballast/core/contract.hpp>
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/result.hpp>
-#include <ballast/cost/module_profile.hpp>
-#include <cstddef>
-#include <cstdint>
-#include <span>
-#include <string>
-#include <ballast/parallelism/model_layout.hpp>
+#include <ballast/core.hpp>
 #include <ballast/parallelism/orchestration_problem.hpp>
-#include <algorithm>
 
 namespace ballast::inline v0 {
 

@@ -1,19 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ballast/core/contract.hpp>
-#include <ballast/core/quantities.hpp>
+#include <ballast/core.hpp>
 #include <ballast/cost/module_profile.hpp>
-#include <compare>
-#include <cstddef>
-#include <cstdint>
-#include <string>
-#include <vector>
-#include <ballast/core/result.hpp>
 #include <ballast/topology/process_grid.hpp>
-#include <algorithm>
-#include <numeric>
-#include <span>
+
+#include <compare>
 
 namespace ballast::inline v0 {
 

@@ -1,24 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ballast/core/quantities.hpp>
+#include <ballast/core.hpp>
 #include <ballast/parallelism/detail/unit_prices.hpp>
-#include <ballast/parallelism/layout_problem.hpp>
-#include <ballast/parallelism/model_layout.hpp>
-#include <ballast/parallelism/orchestration_problem.hpp>
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <optional>
-#include <utility>
-#include <vector>
-#include <ballast/core/contract.hpp>
-#include <ballast/core/result.hpp>
-#include <ballast/cost/module_profile.hpp>
-#include <limits>
+
 #include <map>
-#include <string>
-#include <concepts>
 
 namespace ballast::inline v0 {
 

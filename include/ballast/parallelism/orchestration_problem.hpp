@@ -1,21 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ballast/core/contract.hpp>
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/result.hpp>
-#include <ballast/cost/module_profile.hpp>
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <functional>
-#include <limits>
-#include <numeric>
-#include <string>
-#include <vector>
-#include <ballast/cost/flops.hpp>
-#include <ballast/cost/saturating_sum.hpp>
+#include <ballast/core.hpp>
 #include <ballast/parallelism/model_layout.hpp>
+
+#include <functional>
 
 namespace ballast::inline v0 {
 

@@ -1,23 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ballast/core/quantities.hpp>
-#include <ballast/parallelism/detail/replica_slots.hpp>
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <numeric>
-#include <set>
-#include <utility>
-#include <vector>
-#include <ballast/core/jagged.hpp>
+#include <ballast/core.hpp>
 #include <ballast/parallelism/detail/replica_search.hpp>
 #include <ballast/parallelism/share_experts.hpp>
-#include <array>
-#include <limits>
-#include <ballast/core/contract.hpp>
-#include <ballast/core/result.hpp>
-#include <span>
+
+#include <set>
 
 namespace ballast::inline v0 {
 

@@ -1,27 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <ballast/core.hpp>
 #include <ballast/core/detail/radix_sort.hpp>
-#include <ballast/core/quantities.hpp>
-#include <ballast/cost/module_profile.hpp>
-#include <ballast/parallelism/detail/dealt_times.hpp>
-#include <ballast/parallelism/model_layout.hpp>
 #include <ballast/parallelism/detail/layout_enumeration.hpp>
-#include <ballast/parallelism/detail/layout_prices.hpp>
 #include <ballast/parallelism/detail/step_bounds.hpp>
-#include <ballast/parallelism/layout_problem.hpp>
 #include <ballast/parallelism/simulate_layout.hpp>
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <span>
-#include <vector>
-#include <ballast/parallelism/detail/stage_times.hpp>
-#include <limits>
-#include <ballast/core/contract.hpp>
-#include <ballast/core/result.hpp>
-#include <string>
-#include <utility>
 
 namespace ballast::inline v0 {
 

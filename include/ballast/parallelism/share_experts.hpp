@@ -1,17 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/random.hpp>
-#include <ballast/core/jagged.hpp>
-#include <cstddef>
-#include <cstdint>
-#include <ballast/core/contract.hpp>
-#include <algorithm>
-#include <limits>
-#include <vector>
-#include <ballast/core/result.hpp>
-#include <span>
+#include <ballast/core.hpp>
 
 namespace ballast::inline v0 {
 

@@ -1,24 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ballast/core/contract.hpp>
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/result.hpp>
-#include <ballast/cost/module_profile.hpp>
-#include <ballast/parallelism/detail/layout_prices.hpp>
-#include <ballast/parallelism/layout_problem.hpp>
-#include <ballast/parallelism/model_layout.hpp>
-#include <cstddef>
-#include <cstdint>
-#include <span>
-#include <string>
-#include <vector>
+#include <ballast/core.hpp>
 #include <ballast/parallelism/deal_samples.hpp>
-#include <ballast/parallelism/layout_pipeline.hpp>
-#include <ballast/pipeline/simulate.hpp>
-#include <ballast/pipeline/stage_graph.hpp>
-#include <algorithm>
-#include <ballast/parallelism/detail/stage_times.hpp>
 
 namespace ballast::inline v0 {
 

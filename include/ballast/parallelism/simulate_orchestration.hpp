@@ -1,26 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ballast/core/contract.hpp>
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/result.hpp>
-#include <ballast/cost/module_profile.hpp>
+#include <ballast/core.hpp>
 #include <ballast/parallelism/detail/unit_prices.hpp>
-#include <ballast/parallelism/layout_problem.hpp>
-#include <ballast/parallelism/model_layout.hpp>
-#include <ballast/parallelism/orchestration_problem.hpp>
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <span>
-#include <string>
-#include <vector>
-#include <ballast/cost/saturating_sum.hpp>
-#include <ballast/pipeline/schedule.hpp>
 #include <ballast/pipeline/schedule_policies.hpp>
-#include <ballast/pipeline/simulate.hpp>
-#include <ballast/pipeline/stage_graph.hpp>
-#include <utility>
 
 namespace ballast::inline v0 {
 

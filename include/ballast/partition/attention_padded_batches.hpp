@@ -1,20 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/random.hpp>
-#include <ballast/core/workspace.hpp>
-#include <ballast/partition/concepts.hpp>
-#include <ballast/partition/detail/padding/finishing_times.hpp>
-#include <ballast/partition/detail/padding/attention_filling.hpp>
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <limits>
-#include <span>
-#include <ballast/partition/detail/padding/cheapest_chain.hpp>
-#include <ballast/partition/longest_processing_time.hpp>
+#include <ballast/core.hpp>
 #include <ballast/partition/conv_transformer_batches.hpp>
+#include <ballast/partition/detail/padding/attention_filling.hpp>
 
 namespace ballast::inline v0 {
 

@@ -1,28 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/workspace.hpp>
-#include <ballast/partition/concepts.hpp>
-#include <ballast/partition/detail/bounds/cheapest_cover.hpp>
-#include <algorithm>
-#include <array>
-#include <cstddef>
-#include <cstdint>
-#include <numeric>
-#include <span>
+#include <ballast/core.hpp>
 #include <ballast/partition/detail/capacity/capped_exchanges.hpp>
-#include <ballast/partition/detail/exchange/subset_sums.hpp>
-#include <ballast/partition/partition_plan.hpp>
-#include <ballast/core/random.hpp>
-#include <ballast/partition/descending_order.hpp>
-#include <ballast/partition/detail/capacity/bags_with_room.hpp>
-#include <ballast/partition/detail/capacity/capacity_filling.hpp>
-#include <ballast/partition/detail/exchange/exchange.hpp>
-#include <ballast/partition/detail/exchange/settle_latest.hpp>
 #include <ballast/partition/detail/rules/plan_by_rules.hpp>
 #include <ballast/partition/longest_processing_time.hpp>
-#include <ballast/partition/makespan_lower_bound.hpp>
 
 namespace ballast::inline v0 {
 

@@ -1,16 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/contract.hpp>
-#include <cstdint>
-#include <ballast/core/workspace.hpp>
-#include <algorithm>
-#include <concepts>
-#include <cstddef>
-#include <span>
-#include <type_traits>
-#include <array>
+#include <ballast/core.hpp>
+
 #include <ranges>
 #include <tuple>
 

@@ -1,16 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/workspace.hpp>
-#include <ballast/partition/concepts.hpp>
-#include <ballast/partition/descending_order.hpp>
-#include <ballast/partition/detail/greedy/lightest_bags.hpp>
+#include <ballast/core.hpp>
 #include <ballast/partition/detail/padding/finishing_times.hpp>
 #include <ballast/partition/longest_processing_time.hpp>
-#include <algorithm>
-#include <cstddef>
-#include <span>
 
 namespace ballast::inline v0 {
 

@@ -1,20 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_PARTITION_COST_VECTOR_LOWER_BOUND_HPP
-#define BALLAST_PARTITION_COST_VECTOR_LOWER_BOUND_HPP
+#pragma once
 
-#include <ballast/core/contract.hpp>
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/workspace.hpp>
-#include <ballast/partition/concepts.hpp>
+#include <ballast/core.hpp>
 #include <ballast/partition/descending_order.hpp>
-#include <ballast/partition/detail/bounds/cheapest_cover.hpp>
 #include <ballast/partition/detail/vectors/earliest_vectors.hpp>
 #include <ballast/partition/makespan_lower_bound.hpp>
-
-#include <algorithm>
-#include <cstddef>
-#include <numeric>
-#include <span>
 
 namespace ballast::inline v0 {
 
@@ -82,5 +72,3 @@ template <std::size_t D>
 }
 
 }  // namespace ballast::inline v0
-
-#endif  // BALLAST_PARTITION_COST_VECTOR_LOWER_BOUND_HPP

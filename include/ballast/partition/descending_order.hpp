@@ -1,18 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_PARTITION_DESCENDING_ORDER_HPP
-#define BALLAST_PARTITION_DESCENDING_ORDER_HPP
+#pragma once
 
-#include <ballast/core/contract.hpp>
+#include <ballast/core.hpp>
 #include <ballast/core/detail/radix_sort.hpp>
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/workspace.hpp>
 #include <ballast/partition/concepts.hpp>
 
-#include <algorithm>
 #include <bit>
-#include <cstddef>
-#include <cstdint>
-#include <span>
 
 namespace ballast::inline v0 {
 
@@ -100,5 +93,3 @@ inline void descending_order_into(std::span<priced_sample> order, std::span<cost
 }
 
 }  // namespace ballast::inline v0
-
-#endif  // BALLAST_PARTITION_DESCENDING_ORDER_HPP

@@ -1,20 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ballast/core/contract.hpp>
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/workspace.hpp>
-#include <ballast/partition/concepts.hpp>
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <numeric>
-#include <span>
-#include <ballast/core/random.hpp>
-#include <ballast/partition/detail/bounds/cheapest_cover.hpp>
+#include <ballast/core.hpp>
 #include <ballast/partition/detail/counts/counted_exchanges.hpp>
-#include <ballast/partition/detail/exchange/settle_latest.hpp>
 #include <ballast/partition/partition_plan.hpp>
+
 #include <functional>
 
 namespace ballast::inline v0 {

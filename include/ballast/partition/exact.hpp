@@ -1,26 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/workspace.hpp>
-#include <ballast/partition/detail/patterns/column_generation.hpp>
+#include <ballast/core.hpp>
 #include <ballast/partition/detail/patterns/pattern_packing.hpp>
-#include <ballast/partition/detail/search/bag_completion.hpp>
-#include <ballast/partition/concepts.hpp>
-#include <algorithm>
-#include <bit>
-#include <cstddef>
-#include <cstdint>
-#include <span>
-#include <ballast/partition/detail/bounds/cheapest_cover.hpp>
-#include <ballast/partition/partition_plan.hpp>
-#include <functional>
-#include <optional>
-#include <ballast/core/contract.hpp>
-#include <ballast/partition/detail/inner_plan.hpp>
-#include <ballast/partition/detail/vectors/enumerate_vectors.hpp>
-#include <ballast/partition/detail/vectors/place_vectors_within_capacity.hpp>
 #include <ballast/partition/refine.hpp>
+
+#include <bit>
+#include <functional>
 
 namespace ballast::inline v0 {
 

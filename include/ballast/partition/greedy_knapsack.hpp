@@ -1,14 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_PARTITION_GREEDY_KNAPSACK_HPP
-#define BALLAST_PARTITION_GREEDY_KNAPSACK_HPP
+#pragma once
 
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/workspace.hpp>
-#include <ballast/partition/concepts.hpp>
+#include <ballast/core.hpp>
 #include <ballast/partition/detail/greedy/lightest_bags.hpp>
-
-#include <cstdint>
-#include <span>
 
 namespace ballast::inline v0 {
 
@@ -82,5 +76,3 @@ struct greedy_knapsack {
 };
 
 }  // namespace ballast::inline v0
-
-#endif  // BALLAST_PARTITION_GREEDY_KNAPSACK_HPP

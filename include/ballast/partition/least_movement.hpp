@@ -1,20 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ballast/core/contract.hpp>
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/workspace.hpp>
-#include <ballast/partition/concepts.hpp>
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <numeric>
-#include <span>
+#include <ballast/core.hpp>
 #include <ballast/partition/detail/movement/limited_bags.hpp>
-#include <limits>
-#include <ballast/core/random.hpp>
-#include <ballast/partition/longest_processing_time.hpp>
-#include <ballast/partition/partition_plan.hpp>
 #include <ballast/partition/refine.hpp>
 
 namespace ballast::inline v0 {

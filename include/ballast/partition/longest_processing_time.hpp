@@ -1,22 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ballast/core/contract.hpp>
-#include <ballast/core/detail/radix_sort.hpp>
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/workspace.hpp>
-#include <ballast/partition/concepts.hpp>
-#include <algorithm>
-#include <bit>
-#include <cstddef>
-#include <cstdint>
-#include <limits>
-#include <span>
-#include <array>
-#include <ballast/partition/descending_order.hpp>
-#include <ballast/partition/detail/greedy/lightest_bags.hpp>
-#include <ballast/partition/detail/vectors/earliest_vectors.hpp>
+#include <ballast/core.hpp>
 #include <ballast/partition/detail/vectors/place_vectors_within_capacity.hpp>
+
+#include <bit>
 
 namespace ballast::inline v0 {
 

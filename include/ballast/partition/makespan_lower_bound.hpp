@@ -1,19 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/workspace.hpp>
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <span>
-#include <ballast/partition/concepts.hpp>
-#include <array>
-#include <limits>
-#include <ballast/core/contract.hpp>
+#include <ballast/core.hpp>
 #include <ballast/partition/detail/bounds/cheapest_cover.hpp>
+
 #include <functional>
-#include <numeric>
 
 namespace ballast::inline v0 {
 

@@ -1,18 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/workspace.hpp>
-#include <ballast/partition/detail/padding/finishing_times.hpp>
-#include <ballast/partition/concepts.hpp>
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <span>
-#include <utility>
-#include <limits>
-#include <numeric>
-#include <ballast/core/random.hpp>
+#include <ballast/core.hpp>
 #include <ballast/partition/detail/padding/cheapest_chain.hpp>
 #include <ballast/partition/partition_plan.hpp>
 

@@ -1,25 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/result.hpp>
-#include <ballast/cost/cost_model.hpp>
-#include <ballast/partition/concepts.hpp>
-#include <ballast/topology/bag_layout.hpp>
-#include <concepts>
-#include <functional>
-#include <ranges>
-#include <type_traits>
-#include <ballast/core/workspace.hpp>
-#include <ballast/partition/detail/plan_items.hpp>
+#include <ballast/core.hpp>
 #include <ballast/partition/detail/vectors/plan_vectors.hpp>
-#include <ballast/partition/detail/read_samples.hpp>
-#include <ballast/partition/partition_constraints.hpp>
-#include <ballast/partition/partition_plan.hpp>
-#include <cstddef>
+
+#include <functional>
 #include <iterator>
+#include <ranges>
 #include <tuple>
-#include <utility>
 
 /// What is wrong with a call of `partition` or `partition_into` that cannot compile.
 ///

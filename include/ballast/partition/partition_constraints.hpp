@@ -1,20 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_PARTITION_PARTITION_CONSTRAINTS_HPP
-#define BALLAST_PARTITION_PARTITION_CONSTRAINTS_HPP
+#pragma once
 
-#include <ballast/core/contract.hpp>
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/result.hpp>
+#include <ballast/core.hpp>
 
-#include <algorithm>
-#include <concepts>
-#include <cstddef>
-#include <cstdint>
 #include <iterator>
-#include <limits>
-#include <span>
-#include <string>
-#include <type_traits>
 
 namespace ballast::inline v0 {
 
@@ -240,5 +229,3 @@ namespace detail {
 }  // namespace detail
 
 }  // namespace ballast::inline v0
-
-#endif  // BALLAST_PARTITION_PARTITION_CONSTRAINTS_HPP

@@ -1,17 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ballast/core/contract.hpp>
-#include <ballast/core/quantities.hpp>
-#include <algorithm>
-#include <array>
-#include <cstddef>
-#include <cstdint>
-#include <span>
-#include <ballast/core/random.hpp>
-#include <ballast/core/jagged.hpp>
+#include <ballast/core.hpp>
 #include <ballast/partition/concepts.hpp>
-#include <vector>
 
 namespace ballast::inline v0 {
 

@@ -1,21 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ballast/core/contract.hpp>
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/workspace.hpp>
-#include <ballast/partition/concepts.hpp>
-#include <ballast/topology/bag_layout.hpp>
-#include <algorithm>
-#include <concepts>
-#include <cstddef>
-#include <span>
-#include <ballast/core/result.hpp>
+#include <ballast/core.hpp>
 #include <ballast/partition/longest_processing_time.hpp>
 #include <ballast/partition/partition.hpp>
-#include <ballast/partition/partition_plan.hpp>
+
 #include <ranges>
-#include <utility>
 
 namespace ballast::inline v0 {
 

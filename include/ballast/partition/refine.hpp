@@ -1,27 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ballast/core/quantities.hpp>
-#include <ballast/partition/detail/bounds/cheapest_cover.hpp>
+#include <ballast/core.hpp>
 #include <ballast/partition/detail/exchange/bag_exchanges.hpp>
-#include <ballast/partition/detail/exchange/subset_sums.hpp>
-#include <cstddef>
-#include <ballast/core/workspace.hpp>
-#include <algorithm>
-#include <array>
-#include <cstdint>
-#include <limits>
-#include <span>
-#include <ballast/core/random.hpp>
-#include <ballast/partition/concepts.hpp>
-#include <ballast/partition/detail/exchange/exchange.hpp>
-#include <ballast/partition/detail/exchange/settle_latest.hpp>
-#include <ballast/partition/partition_plan.hpp>
-#include <ballast/core/contract.hpp>
 #include <ballast/partition/detail/inner_plan.hpp>
 #include <ballast/partition/detail/rules/plan_by_rules.hpp>
 #include <ballast/partition/detail/vectors/refine_vectors.hpp>
-#include <ballast/partition/longest_processing_time.hpp>
 
 namespace ballast::inline v0 {
 

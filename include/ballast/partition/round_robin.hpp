@@ -1,13 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_PARTITION_ROUND_ROBIN_HPP
-#define BALLAST_PARTITION_ROUND_ROBIN_HPP
+#pragma once
 
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/workspace.hpp>
+#include <ballast/core.hpp>
 #include <ballast/partition/concepts.hpp>
-
-#include <cstddef>
-#include <span>
 
 namespace ballast::inline v0 {
 
@@ -39,5 +34,3 @@ struct round_robin {
 };
 
 }  // namespace ballast::inline v0
-
-#endif  // BALLAST_PARTITION_ROUND_ROBIN_HPP

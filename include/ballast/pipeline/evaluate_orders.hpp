@@ -1,22 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_PIPELINE_EVALUATE_ORDERS_HPP
-#define BALLAST_PIPELINE_EVALUATE_ORDERS_HPP
+#pragma once
 
-#include <ballast/core/contract.hpp>
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/workspace.hpp>
-#include <ballast/pipeline/schedule.hpp>
+#include <ballast/core.hpp>
 #include <ballast/pipeline/simulate.hpp>
 
-#include <algorithm>
-#include <array>
-#include <cstddef>
-#include <cstdint>
-#include <limits>
 #include <memory>
-#include <numeric>
-#include <span>
-#include <utility>
 
 namespace ballast::inline v0 {
 
@@ -694,5 +682,3 @@ class order_evaluator {
 };
 
 }  // namespace ballast::inline v0
-
-#endif  // BALLAST_PIPELINE_EVALUATE_ORDERS_HPP

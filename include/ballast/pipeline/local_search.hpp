@@ -1,23 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_PIPELINE_LOCAL_SEARCH_HPP
-#define BALLAST_PIPELINE_LOCAL_SEARCH_HPP
+#pragma once
 
+#include <ballast/core.hpp>
 #include <ballast/core/detail/scaled_number.hpp>
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/random.hpp>
-#include <ballast/core/workspace.hpp>
-#include <ballast/pipeline/evaluate_orders.hpp>
-#include <ballast/pipeline/order_policies.hpp>
 #include <ballast/pipeline/order_search.hpp>
-#include <ballast/pipeline/simulate.hpp>
-#include <ballast/pipeline/stage_graph.hpp>
 
-#include <algorithm>
 #include <bit>
-#include <cstddef>
-#include <cstdint>
 #include <functional>
-#include <span>
 
 namespace ballast::inline v0 {
 
@@ -616,5 +605,3 @@ template <class Inner>
 local_search(Inner, std::uint64_t, std::uint64_t) -> local_search<Inner>;
 
 }  // namespace ballast::inline v0
-
-#endif  // BALLAST_PIPELINE_LOCAL_SEARCH_HPP

@@ -1,26 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_PIPELINE_MODULE_TIMES_HPP
-#define BALLAST_PIPELINE_MODULE_TIMES_HPP
+#pragma once
 
-#include <ballast/core/contract.hpp>
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/result.hpp>
-#include <ballast/cost/flops.hpp>
+#include <ballast/core.hpp>
 #include <ballast/cost/quadratic_cost.hpp>
 #include <ballast/cost/saturating_sum.hpp>
 #include <ballast/pipeline/simulate.hpp>
 
-#include <array>
-#include <concepts>
-#include <cstddef>
-#include <cstdint>
 #include <functional>
 #include <iterator>
-#include <numeric>
 #include <ranges>
-#include <span>
-#include <type_traits>
-#include <vector>
 
 namespace ballast::inline v0 {
 
@@ -206,5 +194,3 @@ template <std::invocable<flop_polynomial> Price>
 }
 
 }  // namespace ballast::inline v0
-
-#endif  // BALLAST_PIPELINE_MODULE_TIMES_HPP

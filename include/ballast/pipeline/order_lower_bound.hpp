@@ -1,23 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_PIPELINE_ORDER_LOWER_BOUND_HPP
-#define BALLAST_PIPELINE_ORDER_LOWER_BOUND_HPP
+#pragma once
 
-#include <ballast/core/contract.hpp>
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/workspace.hpp>
+#include <ballast/core.hpp>
 #include <ballast/pipeline/detail/rank_view.hpp>
-#include <ballast/pipeline/schedule.hpp>
-#include <ballast/pipeline/simulate.hpp>
-#include <ballast/pipeline/stage_graph.hpp>
-
-#include <algorithm>
-#include <array>
-#include <cstddef>
-#include <cstdint>
-#include <limits>
-#include <optional>
-#include <span>
-#include <utility>
 
 namespace ballast::inline v0 {
 
@@ -709,5 +694,3 @@ struct synchronised_steps {
 }
 
 }  // namespace ballast::inline v0
-
-#endif  // BALLAST_PIPELINE_ORDER_LOWER_BOUND_HPP

@@ -1,24 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_PIPELINE_ORDER_MICROBATCHES_HPP
-#define BALLAST_PIPELINE_ORDER_MICROBATCHES_HPP
+#pragma once
 
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/contract.hpp>
-#include <ballast/core/random.hpp>
-#include <ballast/core/result.hpp>
-#include <ballast/core/workspace.hpp>
+#include <ballast/core.hpp>
 #include <ballast/pipeline/order_lower_bound.hpp>
 #include <ballast/pipeline/order_policies.hpp>
-#include <ballast/pipeline/schedule.hpp>
-#include <ballast/pipeline/simulate.hpp>
-
-#include <algorithm>
-#include <concepts>
-#include <cstddef>
-#include <cstdint>
-#include <span>
-#include <type_traits>
-#include <vector>
 
 namespace ballast::inline v0 {
 
@@ -175,5 +160,3 @@ Refused order_microbatches_into(order_plan& plan, workspace& memory, Schedule co
 #ifdef BALLAST_COMPILED
 #include <ballast/pipeline/detail/compiled_orders.hpp>
 #endif
-
-#endif  // BALLAST_PIPELINE_ORDER_MICROBATCHES_HPP

@@ -1,19 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_PIPELINE_ORDER_POLICIES_HPP
-#define BALLAST_PIPELINE_ORDER_POLICIES_HPP
+#pragma once
 
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/workspace.hpp>
-#include <ballast/pipeline/schedule.hpp>
+#include <ballast/core.hpp>
 #include <ballast/pipeline/simulate.hpp>
-#include <ballast/pipeline/stage_graph.hpp>
-
-#include <algorithm>
-#include <concepts>
-#include <cstddef>
-#include <cstdint>
-#include <span>
-#include <type_traits>
 
 namespace ballast::inline v0 {
 
@@ -372,5 +361,3 @@ struct interval_filling {
 };
 
 }  // namespace ballast::inline v0
-
-#endif  // BALLAST_PIPELINE_ORDER_POLICIES_HPP

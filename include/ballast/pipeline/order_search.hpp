@@ -1,23 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_PIPELINE_ORDER_SEARCH_HPP
-#define BALLAST_PIPELINE_ORDER_SEARCH_HPP
+#pragma once
 
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/workspace.hpp>
+#include <ballast/core.hpp>
 #include <ballast/pipeline/detail/rank_view.hpp>
 #include <ballast/pipeline/evaluate_orders.hpp>
 #include <ballast/pipeline/order_policies.hpp>
-#include <ballast/pipeline/schedule.hpp>
-#include <ballast/pipeline/simulate.hpp>
-#include <ballast/pipeline/stage_graph.hpp>
-
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <limits>
-#include <numeric>
-#include <span>
-#include <utility>
 
 namespace ballast::inline v0 {
 
@@ -351,5 +338,3 @@ exact_order(Inner, std::uint64_t) -> exact_order<Inner>;
 exact_order() -> exact_order<>;
 
 }  // namespace ballast::inline v0
-
-#endif  // BALLAST_PIPELINE_ORDER_SEARCH_HPP

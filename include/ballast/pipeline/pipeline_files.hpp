@@ -1,25 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_PIPELINE_PIPELINE_FILES_HPP
-#define BALLAST_PIPELINE_PIPELINE_FILES_HPP
+#pragma once
 
-#include <ballast/core/contract.hpp>
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/result.hpp>
-#include <ballast/pipeline/schedule.hpp>
+#include <ballast/core.hpp>
 #include <ballast/pipeline/simulate.hpp>
-#include <ballast/pipeline/stage_graph.hpp>
 #include <ballast/text/decimal.hpp>
 #include <ballast/text/detail/column_rows.hpp>
-
-#include <algorithm>
-#include <array>
-#include <cstddef>
-#include <cstdint>
-#include <span>
-#include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
 
 namespace ballast::inline v0 {
 
@@ -248,5 +233,3 @@ struct written_times {
 }
 
 }  // namespace ballast::inline v0
-
-#endif  // BALLAST_PIPELINE_PIPELINE_FILES_HPP

@@ -1,23 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_PIPELINE_SCHEDULE_HPP
-#define BALLAST_PIPELINE_SCHEDULE_HPP
+#pragma once
 
-#include <ballast/core/contract.hpp>
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/jagged.hpp>
-#include <ballast/core/result.hpp>
+#include <ballast/core.hpp>
 #include <ballast/pipeline/stage_graph.hpp>
-
-#include <algorithm>
-#include <concepts>
-#include <cstddef>
-#include <cstdint>
-#include <limits>
-#include <span>
-#include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
 
 namespace ballast::inline v0 {
 
@@ -434,5 +419,3 @@ class compiled_schedule {
 };
 
 }  // namespace ballast::inline v0
-
-#endif  // BALLAST_PIPELINE_SCHEDULE_HPP

@@ -1,18 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_PIPELINE_SCHEDULE_POLICIES_HPP
-#define BALLAST_PIPELINE_SCHEDULE_POLICIES_HPP
+#pragma once
 
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/result.hpp>
+#include <ballast/core.hpp>
 #include <ballast/pipeline/schedule.hpp>
-#include <ballast/pipeline/stage_graph.hpp>
-#include <ballast/core/contract.hpp>
-
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <span>
-#include <vector>
 
 namespace ballast::inline v0 {
 
@@ -301,5 +291,3 @@ struct interleaved_one_forward_one_backward {
 };
 
 }  // namespace ballast::inline v0
-
-#endif  // BALLAST_PIPELINE_SCHEDULE_POLICIES_HPP

@@ -1,21 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_PIPELINE_SIMULATE_HPP
-#define BALLAST_PIPELINE_SIMULATE_HPP
+#pragma once
 
-#include <ballast/core/contract.hpp>
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/result.hpp>
-#include <ballast/core/workspace.hpp>
+#include <ballast/core.hpp>
 #include <ballast/pipeline/schedule.hpp>
-#include <ballast/pipeline/stage_graph.hpp>
-
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <span>
-#include <string>
-#include <type_traits>
-#include <vector>
 
 namespace ballast::inline v0 {
 
@@ -360,5 +347,3 @@ struct rank_memory {
 }
 
 }  // namespace ballast::inline v0
-
-#endif  // BALLAST_PIPELINE_SIMULATE_HPP

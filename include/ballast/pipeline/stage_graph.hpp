@@ -1,20 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_PIPELINE_STAGE_GRAPH_HPP
-#define BALLAST_PIPELINE_STAGE_GRAPH_HPP
+#pragma once
 
-#include <ballast/core/contract.hpp>
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/jagged.hpp>
-#include <ballast/core/result.hpp>
-
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <numeric>
-#include <span>
-#include <string>
-#include <utility>
-#include <vector>
+#include <ballast/core.hpp>
 
 namespace ballast::inline v0 {
 
@@ -315,5 +302,3 @@ struct joined_modules {
 }
 
 }  // namespace ballast::inline v0
-
-#endif  // BALLAST_PIPELINE_STAGE_GRAPH_HPP

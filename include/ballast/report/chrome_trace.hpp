@@ -1,20 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_REPORT_CHROME_TRACE_HPP
-#define BALLAST_REPORT_CHROME_TRACE_HPP
+#pragma once
 
-#include <ballast/core/contract.hpp>
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/result.hpp>
+#include <ballast/core.hpp>
 #include <ballast/text/excerpt.hpp>
 
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
 #include <initializer_list>
-#include <limits>
-#include <string>
-#include <string_view>
-#include <vector>
 
 namespace ballast::inline v0::report {
 
@@ -199,5 +189,3 @@ class chrome_trace {
 };
 
 }  // namespace ballast::inline v0::report
-
-#endif  // BALLAST_REPORT_CHROME_TRACE_HPP

@@ -1,24 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_REPORT_METRICS_HPP
-#define BALLAST_REPORT_METRICS_HPP
+#pragma once
 
-#include <ballast/core/contract.hpp>
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/result.hpp>
+#include <ballast/core.hpp>
 #include <ballast/cost/flops.hpp>
 #include <ballast/runtime/scheduled_step.hpp>
 #include <ballast/text/decimal.hpp>
 #include <ballast/workload/sample_batch.hpp>
 
-#include <algorithm>
 #include <cmath>
-#include <cstddef>
-#include <cstdint>
-#include <numeric>
-#include <optional>
-#include <span>
-#include <string>
-#include <vector>
 
 namespace ballast::inline v0::report {
 
@@ -244,5 +233,3 @@ struct stage_rates {
 }
 
 }  // namespace ballast::inline v0::report
-
-#endif  // BALLAST_REPORT_METRICS_HPP

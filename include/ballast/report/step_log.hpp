@@ -1,11 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_REPORT_STEP_LOG_HPP
-#define BALLAST_REPORT_STEP_LOG_HPP
+#pragma once
 
-#include <ballast/core/contract.hpp>
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/result.hpp>
-#include <ballast/pipeline/schedule.hpp>
+#include <ballast/core.hpp>
 #include <ballast/pipeline/simulate.hpp>
 #include <ballast/text/excerpt.hpp>
 
@@ -14,19 +10,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <array>
 #include <cerrno>
-#include <cstddef>
-#include <cstdint>
 #include <cstdio>
-#include <limits>
-#include <span>
-#include <string>
-#include <string_view>
 #include <system_error>
-#include <utility>
-#include <vector>
 
 namespace ballast::inline v0::report {
 
@@ -450,5 +436,3 @@ class step_log {
 };
 
 }  // namespace ballast::inline v0::report
-
-#endif  // BALLAST_REPORT_STEP_LOG_HPP

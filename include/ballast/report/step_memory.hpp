@@ -1,18 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_REPORT_STEP_MEMORY_HPP
-#define BALLAST_REPORT_STEP_MEMORY_HPP
+#pragma once
 
-#include <ballast/core/contract.hpp>
-#include <ballast/core/quantities.hpp>
-#include <ballast/partition/concepts.hpp>
-#include <ballast/route/placement.hpp>
+#include <ballast/core.hpp>
 #include <ballast/runtime/orchestrated_step.hpp>
-
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <span>
-#include <vector>
 
 namespace ballast::inline v0::report {
 
@@ -169,5 +159,3 @@ namespace ballast::inline v0::report {
 }
 
 }  // namespace ballast::inline v0::report
-
-#endif  // BALLAST_REPORT_STEP_MEMORY_HPP

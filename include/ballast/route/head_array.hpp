@@ -1,17 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ballast/core/contract.hpp>
-#include <ballast/core/random.hpp>
+#include <ballast/core.hpp>
 #include <ballast/route/row_array.hpp>
-#include <concepts>
-#include <cstddef>
-#include <cstdint>
+
 #include <cstring>
 #include <ranges>
-#include <span>
-#include <ballast/route/placement.hpp>
-#include <ballast/core/quantities.hpp>
 
 namespace ballast::inline v0 {
 

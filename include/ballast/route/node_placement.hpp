@@ -1,22 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/workspace.hpp>
+#include <ballast/core.hpp>
 #include <ballast/route/detail/node_assignment.hpp>
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <span>
-#include <ballast/core/random.hpp>
+
 #include <bit>
-#include <ballast/core/contract.hpp>
-#include <ballast/core/result.hpp>
-#include <ballast/partition/partition_plan.hpp>
-#include <ballast/route/placement.hpp>
-#include <ballast/topology/bag_layout.hpp>
-#include <ballast/topology/cluster.hpp>
-#include <vector>
 
 namespace ballast::inline v0 {
 

@@ -1,22 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ballast/core/contract.hpp>
-#include <cstdint>
-#include <ballast/core/random.hpp>
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/jagged.hpp>
-#include <cstddef>
-#include <span>
-#include <vector>
 #include <ballast/comm/gather_samples.hpp>
-#include <ballast/core/result.hpp>
+#include <ballast/core.hpp>
 #include <ballast/partition/partition_plan.hpp>
 #include <ballast/sharding/sharding_cost.hpp>
 #include <ballast/topology/bag_layout.hpp>
-#include <ballast/topology/device_groups.hpp>
-#include <algorithm>
-#include <ballast/core/workspace.hpp>
 
 namespace ballast::inline v0 {
 

@@ -1,22 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ballast/comm/communicator.hpp>
-#include <ballast/core/result.hpp>
-#include <ballast/core/workspace.hpp>
-#include <concepts>
-#include <cstddef>
-#include <cstdint>
-#include <numeric>
-#include <span>
-#include <ballast/comm/collective_check.hpp>
-#include <ballast/core/contract.hpp>
+#include <ballast/core.hpp>
 #include <ballast/route/row_array.hpp>
-#include <ballast/route/route_plan.hpp>
-#include <array>
+
 #include <cstring>
-#include <ballast/core/quantities.hpp>
-#include <algorithm>
 
 namespace ballast::inline v0 {
 

@@ -1,17 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ballast/core/contract.hpp>
-#include <ballast/core/quantities.hpp>
+#include <ballast/core.hpp>
 #include <ballast/route/placement.hpp>
-#include <algorithm>
-#include <concepts>
-#include <cstddef>
-#include <ballast/core/random.hpp>
-#include <ballast/core/jagged.hpp>
-#include <cstdint>
-#include <span>
-#include <vector>
 
 namespace ballast::inline v0 {
 

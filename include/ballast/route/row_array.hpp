@@ -1,22 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ballast/core/contract.hpp>
-#include <ballast/core/random.hpp>
-#include <concepts>
-#include <cstddef>
-#include <cstdint>
+#include <ballast/core.hpp>
+#include <ballast/route/route_plan.hpp>
+
+#include <cstring>
 #include <functional>
 #include <ranges>
-#include <span>
-#include <type_traits>
-#include <ballast/core/quantities.hpp>
-#include <ballast/route/route_plan.hpp>
-#include <cstring>
-#include <ballast/route/placement.hpp>
-#include <ballast/topology/bag_layout.hpp>
-#include <algorithm>
-#include <vector>
 
 namespace ballast::inline v0 {
 

@@ -1,24 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ballast/comm/communicator.hpp>
+#include <ballast/core.hpp>
 #include <ballast/core/detail/message_array.hpp>
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/result.hpp>
 #include <ballast/route/detail/message_head.hpp>
-#include <ballast/route/head_array.hpp>
-#include <ballast/route/ulysses.hpp>
 #include <ballast/route/sharded_packs.hpp>
-#include <concepts>
-#include <cstddef>
-#include <cstdint>
+
 #include <cstring>
-#include <span>
-#include <utility>
-#include <vector>
-#include <ballast/core/contract.hpp>
-#include <ballast/core/random.hpp>
-#include <algorithm>
 #include <exception>
 #include <memory>
 

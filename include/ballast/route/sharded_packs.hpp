@@ -1,18 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_ROUTE_SHARDED_PACKS_HPP
-#define BALLAST_ROUTE_SHARDED_PACKS_HPP
+#pragma once
 
-#include <ballast/core/contract.hpp>
-#include <ballast/core/quantities.hpp>
+#include <ballast/core.hpp>
 #include <ballast/route/ulysses.hpp>
-#include <ballast/sharding/sharding_cost.hpp>
-#include <ballast/topology/device_groups.hpp>
-
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <span>
-#include <vector>
 
 namespace ballast::inline v0 {
 
@@ -164,5 +154,3 @@ class sharded_packs {
 };
 
 }  // namespace ballast::inline v0
-
-#endif  // BALLAST_ROUTE_SHARDED_PACKS_HPP

@@ -1,26 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ballast/core/contract.hpp>
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/random.hpp>
-#include <ballast/route/placement.hpp>
+#include <ballast/core.hpp>
 #include <ballast/route/head_array.hpp>
-#include <concepts>
-#include <cstddef>
-#include <cstdint>
-#include <limits>
-#include <span>
-#include <vector>
-#include <cstring>
-#include <utility>
-#include <ballast/comm/collective_check.hpp>
-#include <ballast/comm/communicator.hpp>
-#include <ballast/core/result.hpp>
-#include <ballast/core/workspace.hpp>
 #include <ballast/route/route.hpp>
-#include <ballast/route/row_array.hpp>
-#include <array>
+
+#include <cstring>
 
 namespace ballast::inline v0 {
 

@@ -1,29 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ballast/comm/communicator.hpp>
-#include <ballast/core/result.hpp>
-#include <algorithm>
-#include <cstddef>
-#include <utility>
-#include <vector>
-#include <ballast/comm/collective_check.hpp>
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/random.hpp>
+#include <ballast/core.hpp>
 #include <ballast/route/detail/message_head.hpp>
-#include <cstdint>
-#include <cstring>
-#include <span>
-#include <ballast/core/contract.hpp>
-#include <ballast/route/row_array.hpp>
 #include <ballast/route/route.hpp>
-#include <ballast/route/route_plan.hpp>
 #include <ballast/route/unit_plan.hpp>
-#include <array>
-#include <concepts>
+
+#include <cstring>
 #include <exception>
 #include <memory>
-#include <numeric>
 
 namespace ballast::inline v0 {
 

@@ -1,20 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ballast/core/contract.hpp>
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/workspace.hpp>
-#include <ballast/route/placement.hpp>
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <numeric>
-#include <span>
-#include <ballast/route/route_plan.hpp>
-#include <array>
-#include <vector>
+#include <ballast/core.hpp>
 #include <ballast/route/route_volume.hpp>
-#include <ballast/topology/cluster.hpp>
 
 namespace ballast::inline v0 {
 

@@ -2,21 +2,9 @@
 #pragma once
 
 #include <ballast/comm/communicator.hpp>
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/result.hpp>
-#include <ballast/runtime/scheduled_step.hpp>
-#include <ballast/core/contract.hpp>
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <span>
+#include <ballast/core.hpp>
 #include <ballast/runtime/detail/state_text.hpp>
-#include <limits>
-#include <utility>
-#include <vector>
-#include <ballast/core/jagged.hpp>
-#include <string>
-#include <string_view>
+#include <ballast/runtime/scheduled_step.hpp>
 
 namespace ballast::inline v0 {
 

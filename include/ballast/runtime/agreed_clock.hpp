@@ -1,25 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ballast/comm/communicator.hpp>
-#include <ballast/core/result.hpp>
-#include <ballast/core/random.hpp>
+#include <ballast/core.hpp>
 #include <ballast/runtime/detail/plan_together.hpp>
-#include <ballast/runtime/detail/work_thread.hpp>
 #include <ballast/runtime/model_profiler.hpp>
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <span>
-#include <ballast/comm/gather_samples.hpp>
-#include <ballast/core/contract.hpp>
-#include <ballast/core/quantities.hpp>
 #include <ballast/topology/cluster.hpp>
+
 #include <chrono>
 #include <cstring>
-#include <limits>
-#include <optional>
-#include <vector>
 
 namespace ballast::inline v0 {
 

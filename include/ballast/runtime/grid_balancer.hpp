@@ -1,38 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ballast/core/quantities.hpp>
-#include <ballast/partition/grid/grid_plan.hpp>
-#include <ballast/partition/padded/padded_lengths.hpp>
-#include <ballast/runtime/step_balancer.hpp>
-#include <cstddef>
-#include <cstdint>
-#include <ballast/core/result.hpp>
-#include <ballast/core/workspace.hpp>
+#include <ballast/core.hpp>
 #include <ballast/partition/grid/partition_grid.hpp>
 #include <ballast/partition/padded/pad_grid.hpp>
-#include <ballast/core/contract.hpp>
-#include <concepts>
-#include <span>
-#include <utility>
-#include <vector>
-#include <ballast/core/jagged.hpp>
-#include <ballast/route/placement.hpp>
-#include <ballast/route/route_plan.hpp>
-#include <ballast/route/ulysses.hpp>
-#include <ballast/runtime/detail/bag_steps.hpp>
-#include <ballast/topology/bag_layout.hpp>
-#include <ballast/comm/communicator.hpp>
-#include <ballast/core/random.hpp>
-#include <ballast/route/head_array.hpp>
-#include <ballast/route/route.hpp>
-#include <ballast/route/row_array.hpp>
-#include <algorithm>
 #include <ballast/runtime/scheduled_step.hpp>
-#include <array>
+#include <ballast/runtime/step_balancer.hpp>
+
 #include <cstring>
 #include <functional>
-#include <limits>
 
 namespace ballast::inline v0 {
 

@@ -1,30 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/workspace.hpp>
-#include <ballast/pipeline/simulate.hpp>
-#include <ballast/pipeline/stage_graph.hpp>
-#include <ballast/runtime/scheduled_step.hpp>
-#include <algorithm>
-#include <array>
-#include <cstddef>
-#include <span>
-#include <ballast/core/random.hpp>
-#include <ballast/cost/saturating_sum.hpp>
-#include <cstdint>
-#include <utility>
-#include <ballast/core/result.hpp>
-#include <ballast/partition/concepts.hpp>
+#include <ballast/core.hpp>
 #include <ballast/partition/exact.hpp>
 #include <ballast/pipeline/local_search.hpp>
 #include <ballast/pipeline/order_microbatches.hpp>
-#include <ballast/pipeline/order_policies.hpp>
 #include <ballast/runtime/detail/group_microbatches.hpp>
-#include <ballast/core/contract.hpp>
-#include <concepts>
+
 #include <functional>
-#include <vector>
 
 namespace ballast::inline v0 {
 

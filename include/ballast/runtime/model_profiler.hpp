@@ -1,26 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ballast/core/contract.hpp>
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/result.hpp>
+#include <ballast/core.hpp>
 #include <ballast/cost/profile_file.hpp>
-#include <algorithm>
-#include <cmath>
-#include <cstddef>
-#include <cstdint>
-#include <type_traits>
-#include <vector>
+
 #include <chrono>
-#include <concepts>
-#include <ballast/cost/flops.hpp>
-#include <ballast/cost/module_profile.hpp>
-#include <limits>
-#include <string>
-#include <utility>
-#include <array>
-#include <span>
-#include <string_view>
+#include <cmath>
 
 namespace ballast::inline v0 {
 

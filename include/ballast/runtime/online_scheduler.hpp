@@ -1,23 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_RUNTIME_ONLINE_SCHEDULER_HPP
-#define BALLAST_RUNTIME_ONLINE_SCHEDULER_HPP
+#pragma once
 
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/result.hpp>
+#include <ballast/core.hpp>
 #include <ballast/runtime/detail/state_text.hpp>
 #include <ballast/runtime/detail/work_thread.hpp>
 #include <ballast/runtime/scheduled_step.hpp>
-
-#include <array>
-#include <concepts>
-#include <cstddef>
-#include <cstdint>
-#include <limits>
-#include <span>
-#include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
 
 namespace ballast::inline v0 {
 
@@ -240,5 +227,3 @@ class online_scheduler {
 };
 
 }  // namespace ballast::inline v0
-
-#endif  // BALLAST_RUNTIME_ONLINE_SCHEDULER_HPP

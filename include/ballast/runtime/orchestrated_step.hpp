@@ -1,27 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/random.hpp>
-#include <ballast/partition/partition_plan.hpp>
-#include <ballast/route/node_placement.hpp>
-#include <ballast/route/placement.hpp>
-#include <ballast/route/route_plan.hpp>
-#include <ballast/route/sharded_packs.hpp>
-#include <ballast/sharding/sharding_cost.hpp>
-#include <cstdint>
-#include <vector>
-#include <ballast/core/contract.hpp>
-#include <cstddef>
-#include <limits>
-#include <span>
-#include <ballast/partition/concepts.hpp>
+#include <ballast/core.hpp>
 #include <ballast/partition/partition_constraints.hpp>
+#include <ballast/route/node_placement.hpp>
+#include <ballast/route/sharded_packs.hpp>
 #include <ballast/sharding/hybrid_sharding.hpp>
-#include <ballast/topology/bag_layout.hpp>
-#include <ballast/topology/cluster.hpp>
-#include <ballast/topology/device_groups.hpp>
-#include <optional>
 
 namespace ballast::inline v0 {
 

@@ -1,29 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ballast/comm/communicator.hpp>
-#include <ballast/comm/gather_samples.hpp>
-#include <ballast/core/contract.hpp>
-#include <ballast/core/result.hpp>
-#include <ballast/core/workspace.hpp>
+#include <ballast/core.hpp>
 #include <ballast/runtime/detail/plan_together.hpp>
-#include <ballast/runtime/detail/work_thread.hpp>
-#include <ballast/runtime/orchestrated_step.hpp>
-#include <array>
-#include <cstddef>
-#include <cstdint>
-#include <exception>
-#include <optional>
-#include <utility>
-#include <ballast/core/quantities.hpp>
-#include <ballast/route/placement.hpp>
-#include <ballast/route/row_array.hpp>
-#include <ballast/route/route.hpp>
 #include <ballast/runtime/phase_planner.hpp>
-#include <concepts>
-#include <span>
+
+#include <exception>
 #include <tuple>
-#include <type_traits>
 
 namespace ballast::inline v0 {
 

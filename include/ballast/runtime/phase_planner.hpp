@@ -1,28 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ballast/core/contract.hpp>
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/result.hpp>
-#include <ballast/core/workspace.hpp>
+#include <ballast/core.hpp>
 #include <ballast/partition/partition.hpp>
-#include <ballast/partition/partition_constraints.hpp>
-#include <ballast/route/node_placement.hpp>
-#include <ballast/route/placement.hpp>
 #include <ballast/runtime/orchestrated_step.hpp>
-#include <ballast/sharding/hybrid_sharding.hpp>
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
+
 #include <functional>
-#include <optional>
-#include <span>
-#include <utility>
-#include <ballast/comm/communicator.hpp>
-#include <ballast/comm/gather_samples.hpp>
-#include <ballast/route/route_plan.hpp>
-#include <array>
-#include <string>
 #include <tuple>
 
 namespace ballast::inline v0 {

@@ -1,26 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_RUNTIME_PIPELINE_MEASUREMENT_HPP
-#define BALLAST_RUNTIME_PIPELINE_MEASUREMENT_HPP
+#pragma once
 
-#include <ballast/comm/communicator.hpp>
-#include <ballast/core/contract.hpp>
-#include <ballast/core/random.hpp>
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/result.hpp>
-#include <ballast/pipeline/schedule.hpp>
-#include <ballast/pipeline/simulate.hpp>
-#include <ballast/pipeline/stage_graph.hpp>
-#include <ballast/runtime/detail/plan_together.hpp>
+#include <ballast/core.hpp>
 #include <ballast/runtime/pipeline_setup.hpp>
-#include <ballast/topology/process_grid.hpp>
-
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <limits>
-#include <numeric>
-#include <span>
-#include <vector>
 
 namespace ballast::inline v0 {
 
@@ -144,5 +126,3 @@ template <communicator C>
 }
 
 }  // namespace ballast::inline v0
-
-#endif  // BALLAST_RUNTIME_PIPELINE_MEASUREMENT_HPP

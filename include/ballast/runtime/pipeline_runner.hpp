@@ -1,31 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ballast/comm/communicator.hpp>
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/result.hpp>
-#include <ballast/runtime/pipeline_setup.hpp>
-#include <ballast/runtime/detail/work_thread.hpp>
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <cstring>
-#include <span>
-#include <string>
-#include <utility>
-#include <vector>
-#include <ballast/pipeline/schedule.hpp>
-#include <ballast/pipeline/stage_graph.hpp>
-#include <ballast/runtime/detail/message_pool.hpp>
-#include <ballast/core/contract.hpp>
-#include <concepts>
-#include <type_traits>
-#include <ballast/comm/gather_samples.hpp>
-#include <ballast/core/detail/message_array.hpp>
-#include <ballast/core/random.hpp>
+#include <ballast/core.hpp>
 #include <ballast/runtime/detail/link_traffic.hpp>
 #include <ballast/runtime/pipeline_measurement.hpp>
+
 #include <chrono>
+#include <cstring>
 #include <exception>
 #include <memory>
 

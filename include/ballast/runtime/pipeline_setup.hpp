@@ -1,28 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ballast/core/random.hpp>
-#include <ballast/core/quantities.hpp>
-#include <ballast/pipeline/schedule.hpp>
-#include <ballast/pipeline/stage_graph.hpp>
-#include <ballast/topology/process_grid.hpp>
-#include <cstddef>
-#include <cstdint>
-#include <ballast/comm/collective_check.hpp>
-#include <ballast/comm/communicator.hpp>
-#include <ballast/core/contract.hpp>
-#include <ballast/core/result.hpp>
+#include <ballast/core.hpp>
+#include <ballast/route/unit_plan.hpp>
 #include <ballast/runtime/detail/plan_together.hpp>
-#include <algorithm>
+#include <ballast/runtime/scheduled_step.hpp>
+#include <ballast/topology/process_grid.hpp>
+
 #include <bit>
 #include <cmath>
-#include <concepts>
 #include <cstring>
-#include <span>
-#include <utility>
-#include <vector>
-#include <ballast/route/unit_plan.hpp>
-#include <ballast/runtime/scheduled_step.hpp>
 
 /// What ranks compare of a pipeline: a word that differs where it does.
 namespace ballast::inline v0 {

@@ -1,29 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_RUNTIME_SCHEDULE_LAYOUT_HPP
-#define BALLAST_RUNTIME_SCHEDULE_LAYOUT_HPP
+#pragma once
 
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/result.hpp>
-#include <ballast/parallelism/layout_pipeline.hpp>
-#include <ballast/parallelism/layout_problem.hpp>
-#include <ballast/parallelism/model_layout.hpp>
+#include <ballast/core.hpp>
 #include <ballast/parallelism/simulate_layout.hpp>
-#include <ballast/pipeline/local_search.hpp>
-#include <ballast/pipeline/order_policies.hpp>
-#include <ballast/pipeline/schedule.hpp>
-#include <ballast/pipeline/simulate.hpp>
-#include <ballast/pipeline/stage_graph.hpp>
 #include <ballast/runtime/microbatch_scheduler.hpp>
-#include <ballast/runtime/scheduled_step.hpp>
-#include <ballast/core/contract.hpp>
-
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <numeric>
-#include <span>
-#include <utility>
-#include <vector>
 
 namespace ballast::inline v0 {
 
@@ -130,5 +110,3 @@ template <std::size_t D>
 }
 
 }  // namespace ballast::inline v0
-
-#endif  // BALLAST_RUNTIME_SCHEDULE_LAYOUT_HPP

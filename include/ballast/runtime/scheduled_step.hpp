@@ -1,21 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ballast/core/contract.hpp>
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/random.hpp>
-#include <ballast/core/jagged.hpp>
-#include <ballast/pipeline/simulate.hpp>
-#include <array>
-#include <cstddef>
-#include <cstdint>
-#include <span>
-#include <vector>
-#include <bit>
-#include <ballast/core/result.hpp>
+#include <ballast/core.hpp>
 #include <ballast/partition/partition_constraints.hpp>
-#include <ballast/pipeline/schedule.hpp>
-#include <numeric>
+#include <ballast/pipeline/simulate.hpp>
+
+#include <bit>
 
 namespace ballast::inline v0 {
 

@@ -1,34 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_RUNTIME_STEP_BALANCER_CUH
-#define BALLAST_RUNTIME_STEP_BALANCER_CUH
+#pragma once
 
-#include <ballast/comm/communicator.hpp>
-#include <ballast/core/contract.hpp>
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/result.hpp>
+#include <ballast/core.hpp>
 #include <ballast/cuda/device_carrier.cuh>
-#include <ballast/cuda/device_heads.hpp>
-#include <ballast/cuda/device_ulysses.cuh>
 #include <ballast/cuda/exchange_heads.cuh>
-#include <ballast/cuda/route_rows.cuh>
-#include <ballast/gpu/device_memory.hpp>
-#include <ballast/gpu/streams.hpp>
-#include <ballast/partition/concepts.hpp>
-#include <ballast/route/head_array.hpp>
-#include <ballast/route/route_plan.hpp>
-#include <ballast/route/row_array.hpp>
 #include <ballast/runtime/step_balancer.hpp>
-#include <ballast/topology/bag_layout.hpp>
 
 #include <cuda_runtime.h>
-
-#include <array>
-#include <concepts>
-#include <cstddef>
-#include <cstdint>
-#include <optional>
-#include <span>
-#include <utility>
 
 namespace ballast::inline v0 {
 
@@ -243,5 +221,3 @@ class device_step_balancer : private step_balancer<Cost, Policy, Communicator, S
 };
 
 }  // namespace ballast::inline v0
-
-#endif  // BALLAST_RUNTIME_STEP_BALANCER_CUH

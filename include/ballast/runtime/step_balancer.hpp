@@ -1,29 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ballast/core/quantities.hpp>
-#include <ballast/partition/partition_constraints.hpp>
-#include <concepts>
-#include <cstddef>
-#include <cstdint>
-#include <span>
-#include <vector>
-#include <ballast/comm/communicator.hpp>
-#include <ballast/core/random.hpp>
-#include <ballast/core/result.hpp>
-#include <ballast/partition/concepts.hpp>
+#include <ballast/core.hpp>
 #include <ballast/partition/partition.hpp>
-#include <ballast/partition/partition_plan.hpp>
-#include <ballast/route/head_array.hpp>
-#include <ballast/route/placement.hpp>
-#include <ballast/route/route.hpp>
-#include <ballast/route/route_plan.hpp>
-#include <ballast/route/row_array.hpp>
-#include <ballast/route/ulysses.hpp>
 #include <ballast/runtime/detail/bag_steps.hpp>
-#include <ballast/topology/bag_layout.hpp>
-#include <algorithm>
-#include <utility>
 
 namespace ballast::inline v0 {
 

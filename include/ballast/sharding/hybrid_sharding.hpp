@@ -1,22 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/workspace.hpp>
-#include <ballast/sharding/detail/shard_problem.hpp>
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <span>
-#include <ballast/core/random.hpp>
+#include <ballast/core.hpp>
 #include <ballast/sharding/detail/shard_moves.hpp>
-#include <array>
-#include <optional>
-#include <ballast/core/contract.hpp>
-#include <ballast/core/result.hpp>
-#include <ballast/sharding/sharding_cost.hpp>
-#include <ballast/topology/device_groups.hpp>
-#include <limits>
 
 namespace ballast::inline v0 {
 

@@ -1,25 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ballast/core/contract.hpp>
-#include <ballast/core/detail/scaled_number.hpp>
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/result.hpp>
-#include <ballast/cost/flops.hpp>
+#include <ballast/core.hpp>
 #include <ballast/cost/latency_fit.hpp>
-#include <ballast/cost/quadratic_cost.hpp>
 #include <ballast/cost/saturating_sum.hpp>
-#include <ballast/topology/cluster.hpp>
 #include <ballast/topology/device_groups.hpp>
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <limits>
-#include <optional>
-#include <ballast/core/random.hpp>
-#include <ballast/core/jagged.hpp>
-#include <span>
-#include <vector>
 
 namespace ballast::inline v0 {
 

@@ -1,23 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_TEXT_COLUMN_EXPRESSION_HPP
-#define BALLAST_TEXT_COLUMN_EXPRESSION_HPP
+#pragma once
 
-#include <ballast/core/contract.hpp>
-#include <ballast/core/result.hpp>
+#include <ballast/core.hpp>
 #include <ballast/text/csv.hpp>
 #include <ballast/text/excerpt.hpp>
 
-#include <array>
 #include <charconv>
-#include <cstddef>
-#include <cstdint>
-#include <optional>
-#include <span>
-#include <string>
-#include <string_view>
 #include <system_error>
-#include <utility>
-#include <vector>
 
 namespace ballast::inline v0 {
 
@@ -284,5 +273,3 @@ class column_expression::parser {
 }
 
 }  // namespace ballast::inline v0
-
-#endif  // BALLAST_TEXT_COLUMN_EXPRESSION_HPP

@@ -1,17 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_TEXT_CSV_HPP
-#define BALLAST_TEXT_CSV_HPP
+#pragma once
 
-#include <ballast/core/contract.hpp>
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/result.hpp>
-
-#include <algorithm>
-#include <cstddef>
-#include <span>
-#include <string>
-#include <string_view>
-#include <vector>
+#include <ballast/core.hpp>
 
 namespace ballast::inline v0 {
 
@@ -162,5 +152,3 @@ class csv_reader {
 }
 
 }  // namespace ballast::inline v0
-
-#endif  // BALLAST_TEXT_CSV_HPP

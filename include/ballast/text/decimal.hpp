@@ -1,19 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_TEXT_DECIMAL_HPP
-#define BALLAST_TEXT_DECIMAL_HPP
+#pragma once
 
-#include <ballast/core/contract.hpp>
-#include <ballast/core/result.hpp>
-#include <ballast/core/quantities.hpp>
+#include <ballast/core.hpp>
 #include <ballast/text/excerpt.hpp>
 
-#include <algorithm>
 #include <charconv>
-#include <cstddef>
-#include <cstdint>
-#include <optional>
-#include <string>
-#include <string_view>
 #include <system_error>
 
 #ifndef __cpp_lib_to_chars
@@ -188,5 +179,3 @@ namespace detail {
 }  // namespace detail
 
 }  // namespace ballast::inline v0
-
-#endif  // BALLAST_TEXT_DECIMAL_HPP

@@ -1,17 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_TEXT_EXCERPT_HPP
-#define BALLAST_TEXT_EXCERPT_HPP
+#pragma once
 
-#include <ballast/core/contract.hpp>
-#include <ballast/core/result.hpp>
+#include <ballast/core.hpp>
 
-#include <algorithm>
-#include <array>
 #include <charconv>
-#include <concepts>
-#include <cstddef>
-#include <string>
-#include <string_view>
 
 namespace ballast::inline v0 {
 
@@ -140,5 +132,3 @@ namespace detail {
 }  // namespace detail
 
 }  // namespace ballast::inline v0
-
-#endif  // BALLAST_TEXT_EXCERPT_HPP

@@ -1,19 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_TEXT_READ_FILE_HPP
-#define BALLAST_TEXT_READ_FILE_HPP
+#pragma once
 
-#include <ballast/core/result.hpp>
+#include <ballast/core.hpp>
 
-#include <array>
 #include <cerrno>
-#include <concepts>
-#include <cstddef>
 #include <cstdio>
 #include <memory>
-#include <string>
-#include <string_view>
 #include <system_error>
-#include <type_traits>
 
 namespace ballast::inline v0 {
 
@@ -64,5 +57,3 @@ template <class Read, class... Arguments>
 }
 
 }  // namespace ballast::inline v0
-
-#endif  // BALLAST_TEXT_READ_FILE_HPP

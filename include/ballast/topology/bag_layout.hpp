@@ -1,24 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_TOPOLOGY_BAG_LAYOUT_HPP
-#define BALLAST_TOPOLOGY_BAG_LAYOUT_HPP
+#pragma once
 
-#include <ballast/core/contract.hpp>
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/random.hpp>
-#include <ballast/core/result.hpp>
+#include <ballast/core.hpp>
 #include <ballast/text/excerpt.hpp>
 #include <ballast/topology/cluster.hpp>
-
-#include <algorithm>
-#include <array>
-#include <cstddef>
-#include <cstdint>
-#include <limits>
-#include <numeric>
-#include <span>
-#include <string>
-#include <string_view>
-#include <vector>
 
 namespace ballast::inline v0 {
 
@@ -648,5 +633,3 @@ namespace detail {
 }
 
 }  // namespace ballast::inline v0
-
-#endif  // BALLAST_TOPOLOGY_BAG_LAYOUT_HPP

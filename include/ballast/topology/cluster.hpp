@@ -1,19 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_TOPOLOGY_CLUSTER_HPP
-#define BALLAST_TOPOLOGY_CLUSTER_HPP
+#pragma once
 
-#include <ballast/core/contract.hpp>
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/result.hpp>
+#include <ballast/core.hpp>
 
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
 #include <initializer_list>
-#include <limits>
-#include <span>
-#include <string>
-#include <vector>
 
 namespace ballast::inline v0 {
 
@@ -251,5 +241,3 @@ inline constexpr std::size_t most_gpus = std::size_t{1} << 24;
 }
 
 }  // namespace ballast::inline v0
-
-#endif  // BALLAST_TOPOLOGY_CLUSTER_HPP

@@ -1,19 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_TOPOLOGY_DEVICE_GROUPS_HPP
-#define BALLAST_TOPOLOGY_DEVICE_GROUPS_HPP
+#pragma once
 
-#include <ballast/core/contract.hpp>
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/random.hpp>
-#include <ballast/core/jagged.hpp>
+#include <ballast/core.hpp>
 #include <ballast/topology/cluster.hpp>
-
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <optional>
-#include <span>
-#include <vector>
 
 namespace ballast::inline v0 {
 
@@ -190,5 +179,3 @@ class device_groups {
 };
 
 }  // namespace ballast::inline v0
-
-#endif  // BALLAST_TOPOLOGY_DEVICE_GROUPS_HPP

@@ -1,18 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_TOPOLOGY_PROCESS_GRID_HPP
-#define BALLAST_TOPOLOGY_PROCESS_GRID_HPP
+#pragma once
 
-#include <ballast/core/contract.hpp>
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/result.hpp>
+#include <ballast/core.hpp>
 #include <ballast/topology/cluster.hpp>
 
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
 #include <initializer_list>
-#include <span>
-#include <vector>
 
 namespace ballast::inline v0 {
 
@@ -165,5 +157,3 @@ class process_grid {
 };
 
 }  // namespace ballast::inline v0
-
-#endif  // BALLAST_TOPOLOGY_PROCESS_GRID_HPP

@@ -1,19 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_WORKLOAD_LENGTH_TRACE_HPP
-#define BALLAST_WORKLOAD_LENGTH_TRACE_HPP
+#pragma once
 
-#include <ballast/core/contract.hpp>
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/result.hpp>
+#include <ballast/core.hpp>
 #include <ballast/text/column_expression.hpp>
-#include <ballast/text/csv.hpp>
-#include <ballast/text/excerpt.hpp>
-
-#include <cstddef>
-#include <span>
-#include <string>
-#include <string_view>
-#include <vector>
 
 namespace ballast::inline v0 {
 
@@ -120,5 +109,3 @@ namespace ballast::inline v0 {
 }
 
 }  // namespace ballast::inline v0
-
-#endif  // BALLAST_WORKLOAD_LENGTH_TRACE_HPP

@@ -1,25 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_WORKLOAD_SAMPLE_BATCH_HPP
-#define BALLAST_WORKLOAD_SAMPLE_BATCH_HPP
+#pragma once
 
-#include <ballast/core/contract.hpp>
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/random.hpp>
-#include <ballast/core/result.hpp>
+#include <ballast/core.hpp>
 #include <ballast/text/excerpt.hpp>
 
-#include <algorithm>
-#include <array>
 #include <charconv>
-#include <cstddef>
-#include <cstdint>
-#include <numeric>
-#include <span>
-#include <string>
-#include <string_view>
 #include <system_error>
-#include <utility>
-#include <vector>
 
 namespace ballast::inline v0 {
 
@@ -315,5 +301,3 @@ class batch_sampler {
 };
 
 }  // namespace ballast::inline v0
-
-#endif  // BALLAST_WORKLOAD_SAMPLE_BATCH_HPP

@@ -1,19 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_WORKLOAD_SYNTHETIC_LENGTHS_HPP
-#define BALLAST_WORKLOAD_SYNTHETIC_LENGTHS_HPP
+#pragma once
 
-#include <ballast/core/contract.hpp>
+#include <ballast/core.hpp>
 #include <ballast/core/detail/scaled_number.hpp>
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/random.hpp>
-
-#include <algorithm>
-#include <concepts>
-#include <cstddef>
-#include <cstdint>
-#include <numeric>
-#include <utility>
-#include <vector>
 
 namespace ballast::inline v0 {
 
@@ -315,5 +304,3 @@ class length_histogram {
 };
 
 }  // namespace ballast::inline v0
-
-#endif  // BALLAST_WORKLOAD_SYNTHETIC_LENGTHS_HPP

@@ -1,29 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_TESTS_CLI_PAGES_MARKUP_HPP
-#define BALLAST_TESTS_CLI_PAGES_MARKUP_HPP
+#pragma once
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
-#include <ballast/core/quantities.hpp>
+#include <ballast/core.hpp>
 
-#include <algorithm>
 #include <cctype>
 #include <cmath>
-#include <cstddef>
-#include <cstdint>
 #include <cstdlib>
 #include <iterator>
-#include <limits>
 #include <map>
-#include <numeric>
 #include <set>
 #include <sstream>
 #include <stdexcept>
-#include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
 
 namespace markup {
 
@@ -220,5 +210,3 @@ using testing::Not;
 using testing::Pointwise;
 
 }  // namespace pages
-
-#endif  // BALLAST_TESTS_CLI_PAGES_MARKUP_HPP

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Prints digests of what ballast::compiled has: plans of its policies, and orders.
 #include <ballast/ballast.hpp>
-#include <ballast/core/random.hpp>
+#include <ballast/core.hpp>
 #include <ballast/pipeline.hpp>
 
 #include <cstdio>
-#include <string_view>
-#include <vector>
 
 namespace {
 

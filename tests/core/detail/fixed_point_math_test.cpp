@@ -2,12 +2,9 @@
 #include <ballast/core/detail/scaled_number.hpp>  // first: proves it is self-contained
 
 #include <gtest/gtest.h>
-#include <ballast/core/random.hpp>
-#include <ballast/core/quantities.hpp>
+#include <ballast/core.hpp>
 
 #include <cmath>
-#include <cstdint>
-#include <limits>
 
 namespace {
 

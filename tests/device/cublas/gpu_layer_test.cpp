@@ -6,14 +6,10 @@
 #include "../../../examples/ballast/gpu/gpu_layer.hpp"
 
 #include <gtest/gtest.h>
-#include <ballast/core/result.hpp>
+#include <ballast/core.hpp>
 #include <ballast/gpu/streams.hpp>
 
 #include <chrono>
-#include <cstddef>
-#include <cstdint>
-#include <optional>
-#include <utility>
 
 namespace {
 

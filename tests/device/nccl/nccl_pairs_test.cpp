@@ -3,8 +3,7 @@
 #include <nccl.h>
 #include "../../support/toy_pipeline.hpp"  // defines: toy::{chain_job, stage, result_of_one_rank}
 
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/result.hpp>
+#include <ballast/core.hpp>
 #include <ballast/gpu/device_memory.hpp>
 #include <ballast/gpu/nccl_communicator.hpp>
 #include <ballast/gpu/nccl_pairs.hpp>
@@ -17,13 +16,9 @@
 
 #include <cuda_runtime_api.h>
 
-#include <algorithm>
 #include <chrono>
-#include <cstddef>
 #include <mutex>
-#include <span>
 #include <thread>
-#include <vector>
 
 namespace {
 

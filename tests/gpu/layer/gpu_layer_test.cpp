@@ -7,10 +7,7 @@
 #include "../../support/layer_reference.hpp"
 
 #include <gtest/gtest.h>
-#include <ballast/core/result.hpp>
-
-#include <cstddef>
-#include <string>
+#include <ballast/core.hpp>
 
 namespace {
 

@@ -6,15 +6,11 @@
 #include "../../support/trials.hpp"
 
 #include <gtest/gtest.h>
-#include <ballast/core/random.hpp>
+#include <ballast/core.hpp>
 #include <ballast/parallelism/detail/layout_enumeration.hpp>
 #include <ballast/parallelism/simulate_layout.hpp>
 
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
 #include <cstdlib>
-#include <vector>
 
 namespace step_bounds_test {
 

@@ -6,11 +6,10 @@
 #include "../../support/trials.hpp"
 
 #include <gtest/gtest.h>
-#include <ballast/core/random.hpp>
+#include <ballast/core.hpp>
 #include <ballast/partition/grid/partition_grid.hpp>
 
 #include <functional>
-#include <vector>
 
 namespace filled_slots {
 

@@ -7,12 +7,11 @@
 #include "../../support/trials.hpp"
 
 #include <gtest/gtest.h>
-#include <ballast/core/random.hpp>
+#include <ballast/core.hpp>
 #include <ballast/partition/grid/fill_slots.hpp>
 #include <ballast/partition/grid/partition_grid.hpp>
 
 #include <functional>
-#include <vector>
 
 namespace refined_grids {
 

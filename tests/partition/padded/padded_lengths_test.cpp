@@ -2,7 +2,7 @@
 #include <ballast/partition/padded/padded_lengths.hpp>  // first: proves it is self-contained
 
 #include <gtest/gtest.h>
-#include <ballast/core/quantities.hpp>
+#include <ballast/core.hpp>
 
 #include <functional>
 

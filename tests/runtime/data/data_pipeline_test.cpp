@@ -2,9 +2,7 @@
 #include <ballast/runtime/data/data_pipeline.hpp>
 
 #include <ballast/comm/thread_communicator.hpp>
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/random.hpp>
-#include <ballast/core/result.hpp>
+#include <ballast/core.hpp>
 #include <ballast/runtime/data/data_setup.hpp>
 #include "../../support/trials.hpp"
 #include "faulty_source.hpp"
@@ -12,19 +10,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <cstddef>
-#include <cstdint>
 #include <cstdlib>
 #include <memory>
-#include <optional>
-#include <span>
 #include <stdexcept>
-#include <string>
 #include <thread>
-#include <vector>
 
 namespace pipeline_of_data_test {
 

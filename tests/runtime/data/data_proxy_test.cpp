@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ballast/runtime/data/data_proxy.hpp>
 
-#include <ballast/core/random.hpp>
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/result.hpp>
+#include <ballast/core.hpp>
 #include <ballast/runtime/data/data_setup.hpp>
 #include "../../support/trials.hpp"
 
@@ -12,15 +10,8 @@
 #include <rapidcheck.h>
 #include <rapidcheck/gtest.h>
 
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
 #include <map>
 #include <set>
-#include <span>
-#include <string>
-#include <utility>
-#include <vector>
 
 namespace proxy_test {
 

@@ -1,22 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_TESTS_RUNTIME_DATA_DATA_RANK_CHECKS_HPP
-#define BALLAST_TESTS_RUNTIME_DATA_DATA_RANK_CHECKS_HPP
+#pragma once
 
 #include <ballast/comm/communicator.hpp>
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/result.hpp>
+#include <ballast/core.hpp>
 #include <ballast/runtime/data/data_setup.hpp>
 #include <ballast/runtime/data/data_trainer.hpp>
 #include "faulty_source.hpp"
 
-#include <algorithm>
 #include <chrono>
-#include <cstddef>
-#include <cstdint>
-#include <span>
-#include <string>
-#include <utility>
-#include <vector>
 
 namespace ballast_test {
 
@@ -109,5 +100,3 @@ trained train_as(Communicator& comm, ballast::rank_id proxy, ballast::loader_opt
 }
 
 }  // namespace ballast_test
-
-#endif  // BALLAST_TESTS_RUNTIME_DATA_DATA_RANK_CHECKS_HPP

@@ -1,11 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ballast/runtime/data/data_setup.hpp>
 
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/result.hpp>
-
-#include <cstdint>
-#include <vector>
+#include <ballast/core.hpp>
 
 namespace {
 

@@ -2,8 +2,7 @@
 #include <ballast/runtime/data/data_trainer.hpp>
 
 #include <ballast/comm/thread_communicator.hpp>
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/result.hpp>
+#include <ballast/core.hpp>
 #include <ballast/runtime/data/data_setup.hpp>
 #include <ballast/runtime/data/serve_as_loader.hpp>
 #include <ballast/runtime/data/serve_as_proxy.hpp>
@@ -11,8 +10,6 @@
 #include "faulty_source.hpp"
 
 #include <gtest/gtest.h>
-
-#include <cstddef>
 
 namespace {
 

@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ballast/runtime/data/data_setup.hpp>
 
-#include <ballast/core/quantities.hpp>
+#include <ballast/core.hpp>
 
 #include <gtest/gtest.h>
-
-#include <vector>
 
 namespace {
 

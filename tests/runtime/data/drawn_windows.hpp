@@ -1,16 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_TESTS_RUNTIME_DATA_DRAWN_WINDOWS_HPP
-#define BALLAST_TESTS_RUNTIME_DATA_DRAWN_WINDOWS_HPP
+#pragma once
 
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/random.hpp>
+#include <ballast/core.hpp>
 #include <ballast/runtime/data/data_setup.hpp>
-
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <span>
-#include <vector>
 
 namespace ballast_test {
 
@@ -87,5 +79,3 @@ inline std::vector<std::size_t> heaviest_of(drawn_window const& drawn)
 }
 
 }  // namespace ballast_test
-
-#endif  // BALLAST_TESTS_RUNTIME_DATA_DRAWN_WINDOWS_HPP

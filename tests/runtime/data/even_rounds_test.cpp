@@ -1,17 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ballast/runtime/data/data_setup.hpp>
 
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/random.hpp>
+#include <ballast/core.hpp>
 #include "../../support/trials.hpp"
 #include "drawn_windows.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-
-#include <cstddef>
-#include <cstdint>
-#include <vector>
 
 namespace {
 

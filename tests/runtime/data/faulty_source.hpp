@@ -1,26 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_TESTS_RUNTIME_DATA_FAULTY_SOURCE_HPP
-#define BALLAST_TESTS_RUNTIME_DATA_FAULTY_SOURCE_HPP
+#pragma once
 
 #include "../../support/hand_moved_clock.hpp"
 
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/random.hpp>
-#include <ballast/core/result.hpp>
+#include <ballast/core.hpp>
 #include <ballast/runtime/data/data_setup.hpp>
 
 #include <gtest/gtest.h>
 
 #include <atomic>
 #include <chrono>
-#include <cstddef>
-#include <cstdint>
 #include <cstring>
 #include <memory>
 #include <set>
 #include <stdexcept>
 #include <thread>
-#include <vector>
 
 namespace ballast_test {
 
@@ -81,5 +75,3 @@ inline void expect_payloads(ballast::data_batch const& batch)
 }
 
 }  // namespace ballast_test
-
-#endif  // BALLAST_TESTS_RUNTIME_DATA_FAULTY_SOURCE_HPP

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ballast/runtime/data/data_setup.hpp>
 
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/result.hpp>
+#include <ballast/core.hpp>
 #include <ballast/runtime/data/data_pipeline.hpp>
 #include "data_rank_checks.hpp"
 #include "faulty_source.hpp"
@@ -10,7 +9,6 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
-#include <cstddef>
 
 namespace {
 

@@ -1,13 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ballast/runtime/data/producer_count.hpp>
 
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/random.hpp>
+#include <ballast/core.hpp>
 
 #include <gtest/gtest.h>
-
-#include <cstddef>
-#include <limits>
 
 namespace {
 

@@ -2,8 +2,7 @@
 #include <ballast/runtime/data/serve_as_loader.hpp>
 
 #include <ballast/comm/thread_communicator.hpp>
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/result.hpp>
+#include <ballast/core.hpp>
 #include <ballast/runtime/data/serve_as_proxy.hpp>
 #include "data_rank_checks.hpp"
 #include "faulty_source.hpp"
@@ -13,7 +12,6 @@
 
 #include <atomic>
 #include <chrono>
-#include <string>
 #include <thread>
 
 namespace {

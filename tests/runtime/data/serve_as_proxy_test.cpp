@@ -2,9 +2,7 @@
 #include <ballast/runtime/data/serve_as_proxy.hpp>
 
 #include <ballast/comm/thread_communicator.hpp>
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/random.hpp>
-#include <ballast/core/result.hpp>
+#include <ballast/core.hpp>
 #include <ballast/runtime/data/data_setup.hpp>
 #include <ballast/runtime/data/data_pipeline.hpp>
 #include <ballast/runtime/data/data_trainer.hpp>
@@ -16,16 +14,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <cstddef>
-#include <cstdint>
-#include <span>
 #include <stdexcept>
-#include <string>
 #include <thread>
-#include <vector>
 
 namespace data_ranks_test {
 

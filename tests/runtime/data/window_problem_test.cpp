@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ballast/runtime/data/data_setup.hpp>
 
-#include <ballast/core/quantities.hpp>
-
-#include <cstdint>
-#include <span>
+#include <ballast/core.hpp>
 
 namespace {
 

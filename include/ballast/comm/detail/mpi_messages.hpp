@@ -2,21 +2,14 @@
 #pragma once
 
 #include <ballast/comm/detail/mpi_requests.hpp>
-#include <ballast/core/contract.hpp>
+#include <ballast/core.hpp>
+
 #include <mpi.h>
+
 #include <bitset>
-#include <cstddef>
-#include <mutex>
-#include <ballast/comm/communicator.hpp>
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/result.hpp>
-#include <algorithm>
 #include <cstring>
 #include <memory>
-#include <span>
-#include <string_view>
-#include <utility>
-#include <vector>
+#include <mutex>
 
 namespace ballast::inline v0::detail {
 

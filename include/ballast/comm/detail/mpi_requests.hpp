@@ -2,23 +2,15 @@
 #pragma once
 
 #include <ballast/comm/communicator.hpp>
-#include <ballast/core/result.hpp>
-#include <mpi.h>
-#include <array>
-#include <cstddef>
-#include <string_view>
-#include <algorithm>
-#include <atomic>
-#include <mutex>
-#include <span>
-#include <utility>
-#include <vector>
-#include <ballast/core/quantities.hpp>
-#include <chrono>
-#include <limits>
-#include <memory>
-#include <ballast/core/contract.hpp>
+#include <ballast/core.hpp>
 #include <ballast/core/detail/wait_clock.hpp>
+
+#include <mpi.h>
+
+#include <atomic>
+#include <chrono>
+#include <memory>
+#include <mutex>
 #include <thread>
 
 namespace ballast::inline v0::detail {

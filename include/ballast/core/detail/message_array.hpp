@@ -2,10 +2,11 @@
 #pragma once
 
 #include <ballast/core/contract.hpp>
+
 #include <algorithm>
 #include <cstddef>
-#include <list>
 #include <cstring>
+#include <list>
 #include <memory>
 #include <span>
 #include <utility>

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <ballast/core/contract.hpp>
+
 #include <algorithm>
 #include <array>
 #include <bit>

@@ -2,11 +2,11 @@
 #pragma once
 
 #include <ballast/core/quantities.hpp>
+
 #include <bit>
 #include <cstdint>
-#include <optional>
-#include <ballast/core/contract.hpp>
 #include <limits>
+#include <optional>
 
 namespace ballast::inline v0 {
 

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_CORE_DETAIL_WAIT_CLOCK_HPP
-#define BALLAST_CORE_DETAIL_WAIT_CLOCK_HPP
+#pragma once
 
 #include <algorithm>
 #include <atomic>
@@ -112,5 +111,3 @@ bool wait_by_clock(std::condition_variable& condition, std::unique_lock<std::mut
 }
 
 }  // namespace ballast::inline v0::detail
-
-#endif  // BALLAST_CORE_DETAIL_WAIT_CLOCK_HPP

@@ -1,19 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_CUDA_DETAIL_DEVICE_MESSAGES_HPP
-#define BALLAST_CUDA_DETAIL_DEVICE_MESSAGES_HPP
+#pragma once
 
-#include <ballast/core/contract.hpp>
-#include <ballast/core/result.hpp>
+#include <ballast/core.hpp>
 #include <ballast/cuda/detail/temporary_storage.hpp>
 #include <ballast/cuda/tables.hpp>
-#include <ballast/gpu/device_memory.hpp>
 #include <ballast/gpu/streams.hpp>
 
 #include <cuda_runtime_api.h>  // cudaStream_t
-
-#include <cstddef>
-#include <cstdint>
-#include <span>
 
 namespace ballast::inline v0::detail {
 
@@ -81,5 +74,3 @@ class device_messages {
 };
 
 }  // namespace ballast::inline v0::detail
-
-#endif  // BALLAST_CUDA_DETAIL_DEVICE_MESSAGES_HPP

@@ -1,18 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ballast/core/contract.hpp>
-#include <ballast/core/quantities.hpp>
-#include <ballast/cuda/device_heads.hpp>
-#include <ballast/cuda/tables.hpp>
-#include <ballast/route/head_array.hpp>
-#include <ballast/route/ulysses.hpp>
-#include <cstddef>
-#include <cstdint>
+#include <ballast/core.hpp>
 #include <ballast/cuda/detail/warp_copies.hpp>
+#include <ballast/cuda/device_heads.hpp>
+
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 #include <vector_types.h>  // uint4
+
 #include <cstring>
 
 namespace ballast::inline v0::detail {

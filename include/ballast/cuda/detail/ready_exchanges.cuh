@@ -1,17 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_CUDA_DETAIL_READY_EXCHANGES_CUH
-#define BALLAST_CUDA_DETAIL_READY_EXCHANGES_CUH
+#pragma once
 
-#include <ballast/core/detail/message_array.hpp>
-#include <ballast/core/result.hpp>
-#include <ballast/gpu/device_memory.hpp>
+#include <ballast/core.hpp>
 #include <ballast/gpu/streams.hpp>
 
 #include <cuda_runtime.h>
 
-#include <cstddef>
 #include <list>
-#include <optional>
 
 namespace ballast::inline v0::detail {
 
@@ -71,5 +66,3 @@ class ready_exchanges {
 };
 
 }  // namespace ballast::inline v0::detail
-
-#endif  // BALLAST_CUDA_DETAIL_READY_EXCHANGES_CUH

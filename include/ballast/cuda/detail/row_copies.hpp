@@ -1,15 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ballast/core/contract.hpp>
-#include <ballast/core/quantities.hpp>
-#include <ballast/cuda/tables.hpp>
-#include <ballast/route/row_array.hpp>
-#include <ballast/route/route_plan.hpp>
-#include <cstddef>
-#include <cstdint>
+#include <ballast/core.hpp>
 #include <ballast/cuda/detail/head_copies.hpp>
-#include <type_traits>
 
 namespace ballast::inline v0::detail {
 

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ballast/core/contract.hpp>
-#include <cstddef>
-#include <cstdint>
+#include <ballast/core.hpp>
+
 #include <cuda_runtime_api.h>
 
 namespace ballast::inline v0::detail {

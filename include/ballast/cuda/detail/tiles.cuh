@@ -1,16 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ballast/core/contract.hpp>
-#include <ballast/cuda/detail/warp_copies.hpp>
+#include <ballast/core.hpp>
 #include <ballast/cuda/detail/temporary_storage.hpp>
-#include <ballast/cuda/tables.hpp>
+#include <ballast/cuda/detail/warp_copies.hpp>
+
+#include <cub/device/device_scan.cuh>
 #include <cuda_runtime.h>
 #include <thrust/iterator/counting_iterator.h>
 #include <thrust/iterator/transform_iterator.h>
-#include <cub/device/device_scan.cuh>
-#include <cstddef>
-#include <cstdint>
 
 namespace ballast::inline v0::detail {
 

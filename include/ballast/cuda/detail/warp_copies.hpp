@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ballast/core/contract.hpp>
-#include <bit>
-#include <cstdint>
-#include <vector_types.h>  // uint2, uint4
-#include <cstddef>
-#include <cstring>
-#include <vector_types.h>  // uint4
+#include <ballast/core.hpp>
 #include <ballast/cuda/tables.hpp>
+
+#include <vector_types.h>  // uint4
+
+#include <bit>
+#include <cstring>
 
 namespace ballast::inline v0::detail {
 

@@ -1,28 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ballast/comm/communicator.hpp>
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/result.hpp>
-#include <ballast/gpu/device_memory.hpp>
+#include <ballast/core.hpp>
 #include <ballast/gpu/streams.hpp>
-#include <cuda_runtime_api.h>  // cudaStream_t
+
+#include <cuda_runtime_api.h>  // cudaError_t
 #include <nccl.h>
+
 #include <atomic>
 #include <chrono>
 #include <exception>
 #include <memory>
-#include <optional>
-#include <string>
-#include <string_view>
 #include <thread>
-#include <utility>
-#include <vector>
-#include <cstddef>
-#include <span>
-#include <ballast/core/contract.hpp>
-#include <cuda_runtime_api.h>  // cudaError_t
-#include <algorithm>
 
 namespace ballast::inline v0::detail {
 

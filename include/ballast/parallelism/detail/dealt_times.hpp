@@ -1,19 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ballast/core/quantities.hpp>
-#include <cstddef>
-#include <cstdint>
-#include <vector>
-#include <ballast/cost/module_profile.hpp>
-#include <ballast/cost/saturating_sum.hpp>
-#include <ballast/parallelism/detail/layout_prices.hpp>
+#include <ballast/core.hpp>
 #include <ballast/parallelism/deal_samples.hpp>
-#include <ballast/parallelism/detail/stage_times.hpp>
-#include <ballast/parallelism/layout_problem.hpp>
-#include <ballast/pipeline/stage_graph.hpp>
-#include <algorithm>
-#include <span>
+
 #include <unordered_map>
 
 namespace ballast::inline v0::detail {

@@ -1,19 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ballast/core/quantities.hpp>
-#include <ballast/cost/module_profile.hpp>
-#include <ballast/parallelism/detail/stage_times.hpp>
-#include <ballast/parallelism/layout_problem.hpp>
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <limits>
-#include <span>
-#include <vector>
+#include <ballast/core.hpp>
 #include <ballast/parallelism/detail/dealt_times.hpp>
-#include <ballast/parallelism/model_layout.hpp>
-#include <ballast/parallelism/detail/layout_prices.hpp>
 
 namespace ballast::inline v0::detail {
 

@@ -1,17 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ballast/core/quantities.hpp>
-#include <ballast/cost/module_profile.hpp>
-#include <ballast/parallelism/model_layout.hpp>
-#include <ballast/parallelism/layout_problem.hpp>
-#include <cstddef>
-#include <cstdint>
+#include <ballast/core.hpp>
 #include <ballast/parallelism/detail/stage_times.hpp>
-#include <algorithm>
-#include <span>
-#include <vector>
-#include <numeric>
 
 /// What GPUs take to send, where each sends its part and receives as fast at the same time.
 namespace ballast::inline v0::detail {

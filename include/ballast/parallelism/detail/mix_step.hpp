@@ -1,26 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ballast/core/contract.hpp>
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/result.hpp>
-#include <ballast/core/workspace.hpp>
+#include <ballast/core.hpp>
 #include <ballast/cost/cost_model.hpp>
 #include <ballast/parallelism/bag_mix.hpp>
 #include <ballast/partition/descending_order.hpp>
-#include <ballast/partition/concepts.hpp>
 #include <ballast/workload/sample_batch.hpp>
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <functional>
-#include <limits>
-#include <span>
-#include <string>
-#include <vector>
-#include <ballast/parallelism/model_layout.hpp>
-#include <array>
+
 #include <bit>
+#include <functional>
 
 namespace ballast::inline v0::detail {
 

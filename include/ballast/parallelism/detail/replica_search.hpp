@@ -1,14 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <ballast/core.hpp>
 #include <ballast/parallelism/detail/replica_slots.hpp>
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <vector>
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/random.hpp>
-#include <numeric>
 
 namespace ballast::inline v0::detail {
 

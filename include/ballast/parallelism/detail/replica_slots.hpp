@@ -1,18 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ballast/core/contract.hpp>
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <span>
-#include <utility>
-#include <vector>
-#include <ballast/core/quantities.hpp>
+#include <ballast/core.hpp>
+
+#include <functional>
 #include <iterator>
 #include <set>
-#include <ballast/core/result.hpp>
-#include <functional>
 
 namespace ballast::inline v0::detail {
 

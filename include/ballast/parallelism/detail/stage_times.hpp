@@ -1,19 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ballast/core/contract.hpp>
-#include <algorithm>
-#include <cstdint>
-#include <ballast/core/quantities.hpp>
-#include <ballast/cost/module_profile.hpp>
-#include <ballast/parallelism/model_layout.hpp>
-#include <ballast/cost/flops.hpp>
-#include <ballast/cost/saturating_sum.hpp>
+#include <ballast/core.hpp>
 #include <ballast/parallelism/layout_problem.hpp>
-#include <cstddef>
-#include <span>
-#include <vector>
-#include <limits>
+
 #include <unordered_map>
 
 namespace ballast::inline v0::detail {

@@ -1,26 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ballast/core/quantities.hpp>
-#include <ballast/cost/module_profile.hpp>
-#include <cstddef>
-#include <cstdint>
-#include <ballast/parallelism/layout_pipeline.hpp>
-#include <ballast/parallelism/detail/stage_times.hpp>
-#include <ballast/pipeline/schedule.hpp>
-#include <ballast/pipeline/schedule_policies.hpp>
-#include <ballast/pipeline/simulate.hpp>
-#include <algorithm>
-#include <array>
-#include <optional>
-#include <span>
-#include <utility>
-#include <vector>
-#include <numeric>
+#include <ballast/core.hpp>
 #include <ballast/parallelism/detail/dealt_times.hpp>
-#include <ballast/parallelism/detail/layout_prices.hpp>
-#include <ballast/parallelism/layout_problem.hpp>
-#include <ballast/pipeline/stage_graph.hpp>
 
 namespace ballast::inline v0::detail {
 

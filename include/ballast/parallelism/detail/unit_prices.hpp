@@ -1,19 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ballast/core/quantities.hpp>
-#include <ballast/parallelism/model_layout.hpp>
+#include <ballast/core.hpp>
 #include <ballast/parallelism/detail/stage_times.hpp>
-#include <ballast/parallelism/layout_problem.hpp>
-#include <ballast/parallelism/orchestration_problem.hpp>
 #include <ballast/pipeline/simulate.hpp>
-#include <cstddef>
-#include <cstdint>
-#include <limits>
-#include <ballast/cost/module_profile.hpp>
-#include <algorithm>
-#include <utility>
-#include <vector>
 
 namespace ballast::inline v0::detail {
 

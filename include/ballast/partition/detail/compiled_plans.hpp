@@ -1,20 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_PARTITION_DETAIL_COMPILED_PLANS_HPP
-#define BALLAST_PARTITION_DETAIL_COMPILED_PLANS_HPP
+#pragma once
 
 // IWYU pragma: begin_keep
-#include <ballast/core/result.hpp>
-#include <ballast/core/workspace.hpp>
+
+#include <ballast/core.hpp>
 #include <ballast/partition/capped.hpp>
 #include <ballast/partition/detail/vectors/plan_vectors.hpp>
-#include <ballast/partition/detail/read_samples.hpp>
 #include <ballast/partition/equal_count.hpp>
 #include <ballast/partition/greedy_knapsack.hpp>
-#include <ballast/partition/longest_processing_time.hpp>
-#include <ballast/partition/partition_constraints.hpp>
-#include <ballast/partition/partition_plan.hpp>
 #include <ballast/partition/refine.hpp>
-#include <ballast/topology/bag_layout.hpp>
+
 // IWYU pragma: end_keep
 
 namespace ballast::inline v0::detail {
@@ -38,5 +33,3 @@ extern template result<void> plan_priced(partition_plan&, workspace&, sample_len
                                          partition_constraints const&);
 
 }  // namespace ballast::inline v0::detail
-
-#endif  // BALLAST_PARTITION_DETAIL_COMPILED_PLANS_HPP

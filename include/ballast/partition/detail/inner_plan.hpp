@@ -1,17 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_PARTITION_DETAIL_INNER_PLAN_HPP
-#define BALLAST_PARTITION_DETAIL_INNER_PLAN_HPP
+#pragma once
 
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/workspace.hpp>
-#include <ballast/partition/concepts.hpp>
+#include <ballast/core.hpp>
 #include <ballast/partition/longest_processing_time.hpp>
-#include <ballast/partition/partition_plan.hpp>
 #include <ballast/partition/makespan_lower_bound.hpp>
-
-#include <algorithm>
-#include <concepts>
-#include <span>
+#include <ballast/partition/partition_plan.hpp>
 
 namespace ballast::inline v0::detail {
 
@@ -67,5 +60,3 @@ template <partition_policy Inner>
 }
 
 }  // namespace ballast::inline v0::detail
-
-#endif  // BALLAST_PARTITION_DETAIL_INNER_PLAN_HPP

@@ -1,18 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_PARTITION_DETAIL_JOINT_SAMPLES_HPP
-#define BALLAST_PARTITION_DETAIL_JOINT_SAMPLES_HPP
+#pragma once
 
-#include <ballast/core/contract.hpp>
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/workspace.hpp>
+#include <ballast/core.hpp>
 #include <ballast/partition/concepts.hpp>
 #include <ballast/partition/partition_constraints.hpp>
-
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <numeric>
-#include <span>
 
 namespace ballast::inline v0::detail {
 
@@ -144,5 +135,3 @@ inline planned_items join_samples(sample_keys const& together, planned_items con
 }
 
 }  // namespace ballast::inline v0::detail
-
-#endif  // BALLAST_PARTITION_DETAIL_JOINT_SAMPLES_HPP

@@ -1,29 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ballast/core/workspace.hpp>
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <numeric>
-#include <span>
-#include <ballast/core/contract.hpp>
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/result.hpp>
-#include <ballast/partition/concepts.hpp>
+#include <ballast/core.hpp>
 #include <ballast/partition/detail/capacity/out_of_capacity.hpp>
-#include <ballast/partition/detail/joint_samples.hpp>
-#include <ballast/partition/detail/rules/plan_by_rules.hpp>
-#include <ballast/partition/detail/rules/ruled_bags.hpp>
-#include <ballast/partition/partition_constraints.hpp>
-#include <utility>
-#include <ballast/partition/descending_order.hpp>
 #include <ballast/partition/detail/padding/finishing_times.hpp>
 #include <ballast/partition/detail/read_samples.hpp>
-#include <ballast/partition/makespan_lower_bound.hpp>
-#include <ballast/partition/partition_plan.hpp>
-#include <ballast/topology/bag_layout.hpp>
-#include <optional>
+#include <ballast/partition/detail/rules/plan_by_rules.hpp>
 
 namespace ballast::inline v0::detail {
 

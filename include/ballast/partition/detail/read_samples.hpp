@@ -1,25 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_PARTITION_DETAIL_READ_SAMPLES_HPP
-#define BALLAST_PARTITION_DETAIL_READ_SAMPLES_HPP
+#pragma once
 
-#include <ballast/core/contract.hpp>
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/result.hpp>
-#include <ballast/core/workspace.hpp>
+#include <ballast/core.hpp>
 #include <ballast/cost/cost_model.hpp>
 #include <ballast/partition/concepts.hpp>
 #include <ballast/partition/partition_constraints.hpp>
 #include <ballast/topology/bag_layout.hpp>
 
-#include <algorithm>
-#include <concepts>
-#include <cstddef>
-#include <cstdint>
 #include <functional>
-#include <limits>
-#include <span>
-#include <string>
-#include <utility>
 
 namespace ballast::inline v0::detail {
 
@@ -194,5 +182,3 @@ template <class Samples, class LengthOf, class Price>
 }
 
 }  // namespace ballast::inline v0::detail
-
-#endif  // BALLAST_PARTITION_DETAIL_READ_SAMPLES_HPP

@@ -1,17 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_PARTITION_GRID_GRID_LOWER_BOUND_HPP
-#define BALLAST_PARTITION_GRID_GRID_LOWER_BOUND_HPP
+#pragma once
 
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/workspace.hpp>
-#include <ballast/partition/concepts.hpp>
+#include <ballast/core.hpp>
 #include <ballast/partition/grid/grid_plan.hpp>
 #include <ballast/partition/makespan_lower_bound.hpp>
-
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <span>
 
 namespace ballast::inline v0 {
 
@@ -153,5 +145,3 @@ namespace detail {
 }
 
 }  // namespace ballast::inline v0
-
-#endif  // BALLAST_PARTITION_GRID_GRID_LOWER_BOUND_HPP

@@ -1,22 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ballast/core/quantities.hpp>
-#include <ballast/partition/partition_constraints.hpp>
-#include <cstddef>
-#include <cstdint>
-#include <optional>
-#include <span>
-#include <ballast/core/contract.hpp>
-#include <ballast/core/random.hpp>
-#include <ballast/core/jagged.hpp>
-#include <string>
-#include <string_view>
-#include <vector>
-#include <ballast/core/workspace.hpp>
+#include <ballast/core.hpp>
 #include <ballast/partition/concepts.hpp>
-#include <concepts>
-#include <limits>
+#include <ballast/partition/partition_constraints.hpp>
 
 namespace ballast::inline v0 {
 

@@ -1,23 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/result.hpp>
-#include <ballast/partition/grid/grid_plan.hpp>
-#include <ballast/partition/partition_constraints.hpp>
-#include <ballast/core/contract.hpp>
-#include <algorithm>
-#include <array>
-#include <cstddef>
-#include <cstdint>
-#include <limits>
-#include <utility>
-#include <ballast/core/workspace.hpp>
-#include <span>
-#include <ballast/partition/grid/detail/search_cells.hpp>
-#include <ballast/partition/grid/detail/grid_step.hpp>
+#include <ballast/core.hpp>
 #include <ballast/partition/detail/read_samples.hpp>
+#include <ballast/partition/grid/detail/grid_step.hpp>
+#include <ballast/partition/grid/detail/search_cells.hpp>
 #include <ballast/partition/grid/grid_lower_bound.hpp>
+
 #include <functional>
 #include <iterator>
 #include <ranges>

@@ -1,17 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/workspace.hpp>
-#include <ballast/partition/grid/grid_plan.hpp>
-#include <ballast/partition/grid/detail/search_cells.hpp>
-#include <ballast/partition/concepts.hpp>
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <limits>
-#include <numeric>
-#include <span>
+#include <ballast/core.hpp>
 #include <ballast/partition/grid/fill_slots.hpp>
 
 namespace ballast::inline v0 {

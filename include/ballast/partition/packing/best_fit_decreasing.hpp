@@ -1,14 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ballast/core/random.hpp>
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/workspace.hpp>
+#include <ballast/core.hpp>
 #include <ballast/partition/packing/detail/bins_by_room.hpp>
-#include <cstddef>
-#include <cstdint>
-#include <optional>
-#include <span>
 #include <ballast/partition/packing/packing_plan.hpp>
 
 namespace ballast::inline v0 {

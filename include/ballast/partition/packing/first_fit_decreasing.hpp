@@ -1,16 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_PARTITION_PACKING_FIRST_FIT_DECREASING_HPP
-#define BALLAST_PARTITION_PACKING_FIRST_FIT_DECREASING_HPP
+#pragma once
 
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/workspace.hpp>
+#include <ballast/core.hpp>
 #include <ballast/partition/packing/packing_plan.hpp>
 
-#include <algorithm>
 #include <bit>
-#include <cstddef>
-#include <cstdint>
-#include <span>
 
 namespace ballast::inline v0 {
 
@@ -68,5 +62,3 @@ struct first_fit_decreasing {
 };
 
 }  // namespace ballast::inline v0
-
-#endif  // BALLAST_PARTITION_PACKING_FIRST_FIT_DECREASING_HPP

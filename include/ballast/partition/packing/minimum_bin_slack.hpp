@@ -1,18 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_PARTITION_PACKING_MINIMUM_BIN_SLACK_HPP
-#define BALLAST_PARTITION_PACKING_MINIMUM_BIN_SLACK_HPP
+#pragma once
 
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/workspace.hpp>
-#include <ballast/partition/packing/packing_plan.hpp>
+#include <ballast/core.hpp>
 #include <ballast/partition/packing/detail/bins_by_room.hpp>
 #include <ballast/partition/packing/first_fit_decreasing.hpp>
-#include <ballast/partition/concepts.hpp>
-
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <span>
 
 namespace ballast::inline v0 {
 
@@ -116,5 +107,3 @@ struct minimum_bin_slack {
 };
 
 }  // namespace ballast::inline v0
-
-#endif  // BALLAST_PARTITION_PACKING_MINIMUM_BIN_SLACK_HPP

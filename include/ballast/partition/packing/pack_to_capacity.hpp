@@ -1,26 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_PARTITION_PACKING_PACK_TO_CAPACITY_HPP
-#define BALLAST_PARTITION_PACKING_PACK_TO_CAPACITY_HPP
+#pragma once
 
-#include <ballast/core/contract.hpp>
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/result.hpp>
-#include <ballast/core/workspace.hpp>
+#include <ballast/core.hpp>
 #include <ballast/partition/descending_order.hpp>
 #include <ballast/partition/detail/read_samples.hpp>
 #include <ballast/partition/packing/packing_plan.hpp>
-#include <ballast/partition/concepts.hpp>
 
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
 #include <functional>
 #include <iterator>
-#include <limits>
 #include <ranges>
-#include <span>
-#include <string>
-#include <utility>
 
 namespace ballast::inline v0 {
 
@@ -135,5 +123,3 @@ template <std::ranges::forward_range Samples, packing_policy Policy,
 }
 
 }  // namespace ballast::inline v0
-
-#endif  // BALLAST_PARTITION_PACKING_PACK_TO_CAPACITY_HPP

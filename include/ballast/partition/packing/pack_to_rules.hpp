@@ -1,30 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ballast/core/quantities.hpp>
-#include <ballast/partition/packing/packing_plan.hpp>
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <vector>
+#include <ballast/core.hpp>
 #include <ballast/partition/capped.hpp>
 #include <ballast/partition/equal_count.hpp>
-#include <ballast/partition/concepts.hpp>
-#include <ballast/partition/partition.hpp>
-#include <ballast/partition/partition_constraints.hpp>
-#include <ballast/partition/partition_plan.hpp>
-#include <ballast/partition/refine.hpp>
-#include <ballast/topology/bag_layout.hpp>
-#include <functional>
-#include <numeric>
-#include <ballast/core/result.hpp>
-#include <ballast/core/workspace.hpp>
 #include <ballast/partition/packing/pack_to_capacity.hpp>
 #include <ballast/partition/packing/refine_bins.hpp>
-#include <ballast/core/contract.hpp>
-#include <limits>
+#include <ballast/partition/partition.hpp>
+#include <ballast/partition/refine.hpp>
+
+#include <functional>
 #include <ranges>
-#include <utility>
 
 namespace ballast::inline v0 {
 

@@ -1,21 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/workspace.hpp>
-#include <ballast/partition/concepts.hpp>
-#include <concepts>
-#include <cstddef>
-#include <cstdint>
-#include <span>
-#include <type_traits>
-#include <ballast/core/contract.hpp>
-#include <limits>
-#include <ballast/core/random.hpp>
-#include <ballast/core/jagged.hpp>
-#include <vector>
+#include <ballast/core.hpp>
 #include <ballast/partition/detail/bounds/cheapest_cover.hpp>
-#include <algorithm>
 
 namespace ballast::inline v0 {
 

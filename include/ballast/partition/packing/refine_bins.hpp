@@ -1,26 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/random.hpp>
-#include <ballast/core/workspace.hpp>
+#include <ballast/core.hpp>
 #include <ballast/partition/detail/patterns/pattern_packing.hpp>
-#include <ballast/partition/detail/search/bag_completion.hpp>
-#include <ballast/partition/packing/packing_plan.hpp>
-#include <ballast/partition/packing/detail/bins_by_room.hpp>
-#include <ballast/partition/concepts.hpp>
-#include <algorithm>
-#include <bit>
-#include <cstddef>
-#include <cstdint>
-#include <limits>
-#include <numeric>
-#include <span>
-#include <ballast/partition/detail/bounds/cheapest_cover.hpp>
-#include <ballast/partition/packing/best_fit_decreasing.hpp>
 #include <ballast/partition/packing/detail/pattern_bins.hpp>
-#include <ballast/partition/packing/first_fit_decreasing.hpp>
-#include <ballast/partition/packing/minimum_bin_slack.hpp>
+
+#include <bit>
 
 namespace ballast::inline v0 {
 

@@ -1,22 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_PARTITION_PADDED_PAD_GRID_HPP
-#define BALLAST_PARTITION_PADDED_PAD_GRID_HPP
+#pragma once
 
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/contract.hpp>
-#include <ballast/core/random.hpp>
-#include <ballast/core/jagged.hpp>
-#include <ballast/core/result.hpp>
-#include <ballast/partition/padded/detail/fill_padded.hpp>
+#include <ballast/core.hpp>
 #include <ballast/partition/padded/detail/plan_padded.hpp>
-#include <ballast/partition/padded/padded_lengths.hpp>
 #include <ballast/partition/partition_constraints.hpp>
-
-#include <cstddef>
-#include <cstdint>
-#include <span>
-#include <utility>
-#include <vector>
 
 namespace ballast::inline v0 {
 
@@ -142,5 +129,3 @@ template <padded_cost CostOf>
 }
 
 }  // namespace ballast::inline v0
-
-#endif  // BALLAST_PARTITION_PADDED_PAD_GRID_HPP

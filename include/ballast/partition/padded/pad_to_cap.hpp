@@ -1,21 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_PARTITION_PADDED_PAD_TO_CAP_HPP
-#define BALLAST_PARTITION_PADDED_PAD_TO_CAP_HPP
+#pragma once
 
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/result.hpp>
+#include <ballast/core.hpp>
 #include <ballast/partition/packing/packing_plan.hpp>
-#include <ballast/partition/padded/detail/fill_padded.hpp>
 #include <ballast/partition/padded/detail/plan_padded.hpp>
-#include <ballast/partition/padded/padded_lengths.hpp>
 
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
 #include <functional>
-#include <limits>
-#include <span>
-#include <vector>
 
 namespace ballast::inline v0 {
 
@@ -92,5 +82,3 @@ template <padded_cost WeightOf>
 }
 
 }  // namespace ballast::inline v0
-
-#endif  // BALLAST_PARTITION_PADDED_PAD_TO_CAP_HPP

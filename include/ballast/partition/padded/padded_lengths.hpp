@@ -1,11 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_PARTITION_PADDED_PADDED_LENGTHS_HPP
-#define BALLAST_PARTITION_PADDED_PADDED_LENGTHS_HPP
+#pragma once
 
-#include <ballast/core/quantities.hpp>
-
-#include <algorithm>
-#include <concepts>
+#include <ballast/core.hpp>
 
 namespace ballast::inline v0 {
 
@@ -34,5 +30,3 @@ concept padded_cost = requires(F const& cost_of, tokens length) {
 };
 
 }  // namespace ballast::inline v0
-
-#endif  // BALLAST_PARTITION_PADDED_PADDED_LENGTHS_HPP

@@ -1,21 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_PIPELINE_DETAIL_RANK_VIEW_HPP
-#define BALLAST_PIPELINE_DETAIL_RANK_VIEW_HPP
+#pragma once
 
-#include <ballast/core/contract.hpp>
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/workspace.hpp>
-#include <ballast/pipeline/schedule.hpp>
+#include <ballast/core.hpp>
 #include <ballast/pipeline/simulate.hpp>
-#include <ballast/pipeline/stage_graph.hpp>
 
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
 #include <functional>
-#include <limits>
-#include <numeric>
-#include <span>
 
 namespace ballast::inline v0::detail {
 
@@ -615,5 +604,3 @@ class disjoint_sums {
 }
 
 }  // namespace ballast::inline v0::detail
-
-#endif  // BALLAST_PIPELINE_DETAIL_RANK_VIEW_HPP

@@ -1,19 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_ROUTE_DETAIL_MESSAGE_HEAD_HPP
-#define BALLAST_ROUTE_DETAIL_MESSAGE_HEAD_HPP
+#pragma once
 
-#include <ballast/comm/communicator.hpp>
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/result.hpp>
+#include <ballast/core.hpp>
 #include <ballast/route/row_array.hpp>
 
-#include <cstddef>
-#include <cstdint>
 #include <cstring>
-#include <span>
-#include <string_view>
-#include <utility>
-#include <vector>
 
 namespace ballast::inline v0::detail {
 
@@ -72,5 +63,3 @@ class message_heads {
 };
 
 }  // namespace ballast::inline v0::detail
-
-#endif  // BALLAST_ROUTE_DETAIL_MESSAGE_HEAD_HPP

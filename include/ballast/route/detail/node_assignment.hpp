@@ -1,21 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/jagged.hpp>
-#include <ballast/core/workspace.hpp>
+#include <ballast/core.hpp>
 #include <ballast/route/placement.hpp>
-#include <ballast/topology/bag_layout.hpp>
-#include <ballast/topology/cluster.hpp>
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <limits>
-#include <numeric>
-#include <span>
+
 #include <bit>
-#include <ballast/core/contract.hpp>
-#include <utility>
 
 namespace ballast::inline v0::detail {
 

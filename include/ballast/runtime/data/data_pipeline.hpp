@@ -1,25 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <ballast/core.hpp>
 #include <ballast/core/detail/wait_clock.hpp>
-#include <chrono>
-#include <cstddef>
-#include <cstdint>
-#include <list>
-#include <optional>
-#include <thread>
-#include <ballast/core/contract.hpp>
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/result.hpp>
-#include <ballast/runtime/data/data_setup.hpp>
 #include <ballast/runtime/data/data_proxy.hpp>
 #include <ballast/runtime/data/producer_count.hpp>
-#include <ballast/runtime/detail/open_window.hpp>
+
+#include <chrono>
 #include <condition_variable>
+#include <list>
 #include <mutex>
-#include <string_view>
-#include <utility>
-#include <vector>
+#include <thread>
 
 namespace ballast::inline v0 {
 

@@ -1,26 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ballast/core/contract.hpp>
-#include <ballast/core/random.hpp>
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/result.hpp>
-#include <ballast/runtime/data/data_setup.hpp>
+#include <ballast/core.hpp>
 #include <ballast/runtime/detail/open_window.hpp>
 #include <ballast/runtime/detail/state_text.hpp>
-#include <algorithm>
-#include <array>
-#include <cstddef>
-#include <cstdint>
-#include <limits>
-#include <optional>
-#include <span>
-#include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
-#include <numeric>
-#include <type_traits>
 
 namespace ballast::inline v0 {
 

@@ -1,22 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/result.hpp>
-#include <concepts>
-#include <cstddef>
-#include <cstdint>
-#include <vector>
-#include <ballast/core/contract.hpp>
-#include <ballast/core/random.hpp>
-#include <span>
-#include <string>
-#include <memory>
 #include <ballast/comm/communicator.hpp>
-#include <algorithm>
+#include <ballast/core.hpp>
+
 #include <chrono>
-#include <numeric>
-#include <type_traits>
+#include <memory>
 
 namespace ballast::inline v0 {
 

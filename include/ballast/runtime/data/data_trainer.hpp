@@ -1,23 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_RUNTIME_DATA_DATA_TRAINER_HPP
-#define BALLAST_RUNTIME_DATA_DATA_TRAINER_HPP
+#pragma once
 
-#include <ballast/comm/communicator.hpp>
-#include <ballast/core/detail/wait_clock.hpp>
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/result.hpp>
-#include <ballast/runtime/data/data_setup.hpp>
+#include <ballast/core.hpp>
 #include <ballast/runtime/detail/data_post.hpp>
 
 #include <chrono>
-#include <cstddef>
-#include <cstdint>
 #include <deque>
 #include <list>
 #include <memory>
-#include <optional>
-#include <utility>
-#include <vector>
 
 namespace ballast::inline v0 {
 
@@ -242,5 +232,3 @@ class data_trainer {
 };
 
 }  // namespace ballast::inline v0
-
-#endif  // BALLAST_RUNTIME_DATA_DATA_TRAINER_HPP

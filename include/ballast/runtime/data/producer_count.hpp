@@ -1,22 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ballast/core/contract.hpp>
-#include <ballast/core/quantities.hpp>
-#include <algorithm>
-#include <cstddef>
-#include <ballast/core/result.hpp>
-#include <ballast/runtime/data/data_setup.hpp>
+#include <ballast/core.hpp>
 #include <ballast/runtime/detail/open_window.hpp>
-#include <concepts>
-#include <cstdint>
+
+#include <chrono>
 #include <deque>
 #include <map>
 #include <memory>
-#include <span>
-#include <utility>
-#include <vector>
-#include <chrono>
 
 namespace ballast::inline v0 {
 

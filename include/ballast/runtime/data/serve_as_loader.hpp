@@ -1,24 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_RUNTIME_DATA_SERVE_AS_LOADER_HPP
-#define BALLAST_RUNTIME_DATA_SERVE_AS_LOADER_HPP
+#pragma once
 
-#include <ballast/comm/communicator.hpp>
-#include <ballast/core/detail/wait_clock.hpp>
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/result.hpp>
-#include <ballast/runtime/data/data_setup.hpp>
+#include <ballast/core.hpp>
 #include <ballast/runtime/detail/data_post.hpp>
 #include <ballast/runtime/detail/open_window.hpp>
-#include <ballast/runtime/detail/work_thread.hpp>
 
 #include <chrono>
-#include <cstddef>
-#include <cstdint>
 #include <deque>
 #include <list>
 #include <map>
-#include <utility>
-#include <vector>
 
 namespace ballast::inline v0 {
 
@@ -136,5 +126,3 @@ template <point_to_point Communicator, data_source Source>
 }
 
 }  // namespace ballast::inline v0
-
-#endif  // BALLAST_RUNTIME_DATA_SERVE_AS_LOADER_HPP

@@ -1,24 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ballast/comm/communicator.hpp>
-#include <ballast/core/contract.hpp>
-#include <ballast/core/detail/wait_clock.hpp>
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/result.hpp>
-#include <ballast/runtime/detail/data_post.hpp>
-#include <algorithm>
-#include <chrono>
-#include <cstddef>
-#include <cstdint>
-#include <deque>
-#include <utility>
-#include <vector>
+#include <ballast/core.hpp>
 #include <ballast/runtime/data/data_proxy.hpp>
-#include <ballast/runtime/data/data_setup.hpp>
 #include <ballast/runtime/data/producer_count.hpp>
+#include <ballast/runtime/detail/data_post.hpp>
+
+#include <chrono>
+#include <deque>
 #include <map>
-#include <string_view>
 
 namespace ballast::inline v0 {
 

@@ -1,24 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ballast/core/contract.hpp>
-#include <ballast/core/quantities.hpp>
-#include <ballast/route/placement.hpp>
-#include <ballast/route/route_plan.hpp>
+#include <ballast/core.hpp>
 #include <ballast/route/ulysses.hpp>
-#include <ballast/topology/bag_layout.hpp>
-#include <cstdint>
-#include <span>
-#include <ballast/comm/communicator.hpp>
-#include <ballast/comm/gather_samples.hpp>
-#include <ballast/core/result.hpp>
-#include <ballast/core/workspace.hpp>
-#include <ballast/route/head_array.hpp>
 #include <ballast/runtime/detail/plan_together.hpp>
-#include <algorithm>
-#include <cstddef>
-#include <optional>
-#include <utility>
 
 namespace ballast::inline v0::detail {
 

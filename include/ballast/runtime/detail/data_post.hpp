@@ -1,26 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/result.hpp>
-#include <ballast/runtime/data/data_setup.hpp>
-#include <cstddef>
-#include <cstdint>
-#include <cstring>
-#include <span>
-#include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
-#include <ballast/comm/communicator.hpp>
-#include <ballast/core/contract.hpp>
+#include <ballast/core.hpp>
 #include <ballast/core/detail/wait_clock.hpp>
-#include <algorithm>
-#include <array>
+#include <ballast/runtime/data/data_setup.hpp>
+
 #include <chrono>
+#include <cstring>
 #include <list>
 #include <memory>
-#include <optional>
 #include <thread>
 
 namespace ballast::inline v0::detail {

@@ -1,26 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/result.hpp>
-#include <ballast/core/workspace.hpp>
-#include <ballast/partition/concepts.hpp>
+#include <ballast/core.hpp>
 #include <ballast/partition/partition.hpp>
-#include <ballast/partition/partition_constraints.hpp>
-#include <ballast/partition/partition_plan.hpp>
 #include <ballast/partition/refine.hpp>
-#include <ballast/topology/bag_layout.hpp>
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <functional>
-#include <span>
-#include <vector>
-#include <ballast/cost/saturating_sum.hpp>
-#include <ballast/pipeline/simulate.hpp>
 #include <ballast/runtime/scheduled_step.hpp>
-#include <array>
-#include <utility>
+
+#include <functional>
 
 namespace ballast::inline v0::detail {
 

@@ -1,24 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ballast/comm/communicator.hpp>
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/jagged.hpp>
-#include <ballast/pipeline/schedule.hpp>
-#include <ballast/pipeline/stage_graph.hpp>
-#include <ballast/route/route_plan.hpp>
-#include <ballast/route/unit_plan.hpp>
+#include <ballast/core.hpp>
 #include <ballast/runtime/detail/message_pool.hpp>
-#include <ballast/runtime/pipeline_setup.hpp>
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <limits>
-#include <span>
-#include <vector>
-#include <ballast/core/detail/message_array.hpp>
-#include <ballast/core/result.hpp>
-#include <utility>
 
 namespace ballast::inline v0::detail {
 

@@ -1,25 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ballast/comm/communicator.hpp>
+#include <ballast/core.hpp>
 #include <ballast/core/detail/message_array.hpp>
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/result.hpp>
 #include <ballast/route/row_array.hpp>
-#include <array>
-#include <cstddef>
-#include <cstdint>
-#include <limits>
-#include <span>
-#include <vector>
-#include <ballast/core/random.hpp>
-#include <ballast/core/jagged.hpp>
-#include <ballast/core/workspace.hpp>
-#include <ballast/pipeline/stage_graph.hpp>
-#include <ballast/route/placement.hpp>
-#include <ballast/route/unit_plan.hpp>
 #include <ballast/runtime/pipeline_setup.hpp>
-#include <ballast/core/contract.hpp>
 
 namespace ballast::inline v0::detail {
 

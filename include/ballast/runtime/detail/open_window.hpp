@@ -1,22 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ballast/core/contract.hpp>
-#include <ballast/core/result.hpp>
-#include <ballast/core/quantities.hpp>
-#include <ballast/runtime/detail/work_thread.hpp>
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <exception>
-#include <span>
-#include <string_view>
-#include <ballast/core/random.hpp>
+#include <ballast/core.hpp>
 #include <ballast/runtime/data/data_setup.hpp>
-#include <numeric>
-#include <utility>
-#include <vector>
+#include <ballast/runtime/detail/work_thread.hpp>
+
 #include <deque>
+#include <exception>
 
 namespace ballast::inline v0::detail {
 

@@ -2,20 +2,10 @@
 #pragma once
 
 #include <ballast/comm/gather_samples.hpp>
-#include <ballast/comm/collective_check.hpp>
-#include <ballast/comm/communicator.hpp>
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/result.hpp>
-#include <cstddef>
-#include <cstdint>
-#include <cstring>
-#include <span>
-#include <string_view>
-#include <type_traits>
-#include <vector>
-#include <ballast/core/contract.hpp>
-#include <ballast/core/random.hpp>
+#include <ballast/core.hpp>
 #include <ballast/runtime/detail/work_thread.hpp>
+
+#include <cstring>
 
 namespace ballast::inline v0::detail {
 

@@ -1,17 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_RUNTIME_DETAIL_STATE_TEXT_HPP
-#define BALLAST_RUNTIME_DETAIL_STATE_TEXT_HPP
+#pragma once
 
-#include <ballast/core/contract.hpp>
-#include <ballast/core/result.hpp>
+#include <ballast/core.hpp>
 #include <ballast/text/excerpt.hpp>
 
-#include <algorithm>
 #include <charconv>
-#include <cstddef>
-#include <cstdint>
-#include <string>
-#include <string_view>
 #include <system_error>
 
 namespace ballast::inline v0::detail {
@@ -117,5 +110,3 @@ class state_reader {
 };
 
 }  // namespace ballast::inline v0::detail
-
-#endif  // BALLAST_RUNTIME_DETAIL_STATE_TEXT_HPP

@@ -1,22 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ballast/core/contract.hpp>
-#include <ballast/core/result.hpp>
-#include <concepts>
+#include <ballast/core.hpp>
+#include <ballast/text/excerpt.hpp>
+
 #include <condition_variable>
-#include <cstdint>
 #include <exception>
 #include <mutex>
-#include <thread>
-#include <utility>
-#include <ballast/text/excerpt.hpp>
-#include <algorithm>
-#include <array>
-#include <cstddef>
 #include <new>
-#include <string>
-#include <string_view>
+#include <thread>
 
 namespace ballast::inline v0::detail {
 

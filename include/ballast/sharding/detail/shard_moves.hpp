@@ -1,16 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ballast/core/quantities.hpp>
+#include <ballast/core.hpp>
 #include <ballast/sharding/detail/shard_problem.hpp>
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <ballast/core/workspace.hpp>
-#include <span>
-#include <ballast/core/random.hpp>
-#include <ballast/core/jagged.hpp>
-#include <optional>
 
 namespace ballast::inline v0::detail {
 

@@ -1,17 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <ballast/core.hpp>
 #include <ballast/core/detail/radix_sort.hpp>
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/workspace.hpp>
 #include <ballast/sharding/sharding_cost.hpp>
-#include <ballast/topology/device_groups.hpp>
-#include <algorithm>
+
 #include <bit>
-#include <cstddef>
-#include <cstdint>
-#include <limits>
-#include <span>
 
 namespace ballast::inline v0::detail {
 

@@ -1,20 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_TEXT_DETAIL_COLUMN_ROWS_HPP
-#define BALLAST_TEXT_DETAIL_COLUMN_ROWS_HPP
+#pragma once
 
-#include <ballast/core/contract.hpp>
-#include <ballast/core/result.hpp>
+#include <ballast/core.hpp>
 #include <ballast/text/csv.hpp>
 #include <ballast/text/excerpt.hpp>
 
-#include <algorithm>
-#include <array>
 #include <charconv>
-#include <cstddef>
-#include <cstdint>
-#include <limits>
-#include <string>
-#include <string_view>
 #include <system_error>
 
 namespace ballast::inline v0::detail {
@@ -176,5 +167,3 @@ class integer_rows {
 };
 
 }  // namespace ballast::inline v0::detail
-
-#endif  // BALLAST_TEXT_DETAIL_COLUMN_ROWS_HPP

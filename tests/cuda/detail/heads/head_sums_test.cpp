@@ -3,16 +3,9 @@
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
-#include <ballast/core/random.hpp>
+#include <ballast/core.hpp>
 
-#include <algorithm>
-#include <array>
 #include <cmath>
-#include <cstddef>
-#include <cstdint>
-#include <span>
-#include <type_traits>
-#include <vector>
 
 #include "../../../route/bag_arrays.hpp"
 #include "../../head_copies_on_host.hpp"

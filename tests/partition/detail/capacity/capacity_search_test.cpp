@@ -3,13 +3,7 @@
 #include "../../../support/direct_problem.hpp"
 
 #include <gtest/gtest.h>
-#include <ballast/core/random.hpp>
-
-#include <algorithm>
-#include <cstdint>
-#include <numeric>
-#include <utility>
-#include <vector>
+#include <ballast/core.hpp>
 
 namespace {
 

@@ -1,13 +1,8 @@
 #include <ballast/partition/detail/exchange/bag_exchanges.hpp>  // first: proves it is self-contained
 
 #include <gtest/gtest.h>
-#include <ballast/core/quantities.hpp>
+#include <ballast/core.hpp>
 #include <ballast/partition/descending_order.hpp>
-
-#include <cstddef>
-#include <cstdint>
-#include <numeric>
-#include <vector>
 
 namespace {
 

@@ -2,18 +2,12 @@
 
 #include "../../../support/trials.hpp"
 
-#include <ballast/core/random.hpp>
+#include <ballast/core.hpp>
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
-#include <ballast/core/quantities.hpp>
 
-#include <algorithm>
 #include <bit>
-#include <cstddef>
-#include <cstdint>
-#include <numeric>
-#include <vector>
 
 namespace {
 

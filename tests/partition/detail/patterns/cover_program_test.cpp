@@ -1,15 +1,9 @@
 #include <ballast/partition/detail/patterns/column_generation.hpp>  // first: proves it is self-contained
 
 #include <gtest/gtest.h>
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/random.hpp>
+#include <ballast/core.hpp>
 
-#include <algorithm>
-#include <array>
-#include <cstddef>
-#include <cstdint>
 #include <cstdlib>
-#include <vector>
 
 namespace {
 

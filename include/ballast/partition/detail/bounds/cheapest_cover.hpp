@@ -1,14 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ballast/core/quantities.hpp>
-#include <algorithm>
-#include <cstdint>
-#include <ballast/core/contract.hpp>
-#include <ballast/core/workspace.hpp>
+#include <ballast/core.hpp>
 #include <ballast/partition/concepts.hpp>
-#include <cstddef>
-#include <span>
+
 #include <functional>
 
 namespace ballast::inline v0::detail {

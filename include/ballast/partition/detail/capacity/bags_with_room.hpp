@@ -1,16 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_PARTITION_DETAIL_CAPACITY_BAGS_WITH_ROOM_HPP
-#define BALLAST_PARTITION_DETAIL_CAPACITY_BAGS_WITH_ROOM_HPP
+#pragma once
 
-#include <ballast/core/contract.hpp>
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/workspace.hpp>
+#include <ballast/core.hpp>
 #include <ballast/partition/concepts.hpp>
-
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <span>
 
 namespace ballast::inline v0::detail {
 
@@ -153,5 +145,3 @@ class bags_with_room {
 };
 
 }  // namespace ballast::inline v0::detail
-
-#endif  // BALLAST_PARTITION_DETAIL_CAPACITY_BAGS_WITH_ROOM_HPP

@@ -1,23 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/workspace.hpp>
-#include <ballast/partition/concepts.hpp>
+#include <ballast/core.hpp>
 #include <ballast/partition/descending_order.hpp>
 #include <ballast/partition/detail/capacity/bags_with_room.hpp>
-#include <ballast/partition/detail/search/bag_completion.hpp>
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <numeric>
-#include <span>
 #include <ballast/partition/detail/counts/counted_exchanges.hpp>
-#include <ballast/partition/detail/exchange/settle_latest.hpp>
+#include <ballast/partition/detail/search/bag_completion.hpp>
+
 #include <bit>
-#include <limits>
-#include <ballast/partition/detail/bounds/cheapest_cover.hpp>
-#include <utility>
 
 namespace ballast::inline v0::detail {
 

@@ -1,22 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_PARTITION_DETAIL_CAPACITY_CAPPED_EXCHANGES_HPP
-#define BALLAST_PARTITION_DETAIL_CAPACITY_CAPPED_EXCHANGES_HPP
+#pragma once
 
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/random.hpp>
-#include <ballast/core/workspace.hpp>
-#include <ballast/partition/concepts.hpp>
+#include <ballast/core.hpp>
 #include <ballast/partition/detail/exchange/bag_contents.hpp>
 #include <ballast/partition/detail/exchange/exchange.hpp>
 #include <ballast/partition/detail/exchange/settle_latest.hpp>
-#include <ballast/partition/detail/exchange/subset_sums.hpp>
 
-#include <algorithm>
-#include <array>
 #include <bit>
-#include <cstddef>
-#include <cstdint>
-#include <span>
 
 namespace ballast::inline v0::detail {
 
@@ -291,5 +281,3 @@ class capped_exchanges {
 };
 
 }  // namespace ballast::inline v0::detail
-
-#endif  // BALLAST_PARTITION_DETAIL_CAPACITY_CAPPED_EXCHANGES_HPP

@@ -1,27 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/workspace.hpp>
-#include <ballast/partition/partition_constraints.hpp>
-#include <ballast/topology/bag_layout.hpp>
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <limits>
-#include <span>
-#include <ballast/core/contract.hpp>
-#include <ballast/core/result.hpp>
-#include <ballast/partition/concepts.hpp>
+#include <ballast/core.hpp>
 #include <ballast/partition/descending_order.hpp>
 #include <ballast/partition/detail/bounds/cheapest_cover.hpp>
 #include <ballast/partition/detail/capacity/bags_with_room.hpp>
 #include <ballast/partition/detail/joint_samples.hpp>
-#include <numeric>
+#include <ballast/topology/bag_layout.hpp>
+
 #include <set>
-#include <string>
-#include <string_view>
-#include <vector>
 
 namespace ballast::inline v0::detail {
 

@@ -1,21 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ballast/core/contract.hpp>
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/workspace.hpp>
-#include <ballast/partition/concepts.hpp>
-#include <ballast/partition/detail/greedy/lightest_bags.hpp>
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <span>
-#include <utility>
-#include <ballast/core/random.hpp>
+#include <ballast/core.hpp>
 #include <ballast/partition/detail/exchange/exchange.hpp>
 #include <ballast/partition/detail/exchange/settle_latest.hpp>
-#include <ballast/partition/detail/exchange/subset_sums.hpp>
-#include <array>
+#include <ballast/partition/detail/greedy/lightest_bags.hpp>
 
 namespace ballast::inline v0::detail {
 

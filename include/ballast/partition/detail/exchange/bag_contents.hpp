@@ -1,16 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_PARTITION_DETAIL_EXCHANGE_BAG_CONTENTS_HPP
-#define BALLAST_PARTITION_DETAIL_EXCHANGE_BAG_CONTENTS_HPP
+#pragma once
 
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/workspace.hpp>
+#include <ballast/core.hpp>
 #include <ballast/partition/concepts.hpp>
-
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <limits>
-#include <span>
 
 namespace ballast::inline v0::detail {
 
@@ -100,5 +92,3 @@ class bag_contents {
 };
 
 }  // namespace ballast::inline v0::detail
-
-#endif  // BALLAST_PARTITION_DETAIL_EXCHANGE_BAG_CONTENTS_HPP

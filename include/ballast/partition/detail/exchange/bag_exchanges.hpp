@@ -1,21 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_PARTITION_DETAIL_EXCHANGE_BAG_EXCHANGES_HPP
-#define BALLAST_PARTITION_DETAIL_EXCHANGE_BAG_EXCHANGES_HPP
+#pragma once
 
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/workspace.hpp>
-#include <ballast/partition/concepts.hpp>
-#include <ballast/partition/detail/bounds/cheapest_cover.hpp>
+#include <ballast/core.hpp>
 #include <ballast/partition/detail/exchange/bag_contents.hpp>
 #include <ballast/partition/detail/exchange/exchange.hpp>
 #include <ballast/partition/detail/exchange/settle_latest.hpp>
-#include <ballast/partition/detail/exchange/subset_sums.hpp>
-
-#include <algorithm>
-#include <array>
-#include <cstddef>
-#include <cstdint>
-#include <span>
 
 namespace ballast::inline v0::detail {
 
@@ -253,5 +242,3 @@ class bag_exchanges {
 };
 
 }  // namespace ballast::inline v0::detail
-
-#endif  // BALLAST_PARTITION_DETAIL_EXCHANGE_BAG_EXCHANGES_HPP

@@ -1,17 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ballast/core/quantities.hpp>
+#include <ballast/core.hpp>
 #include <ballast/partition/detail/exchange/subset_sums.hpp>
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <span>
-#include <ballast/core/contract.hpp>
-#include <ballast/core/workspace.hpp>
-#include <array>
+
 #include <bit>
-#include <numeric>
 
 namespace ballast::inline v0::detail {
 

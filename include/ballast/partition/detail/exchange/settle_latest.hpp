@@ -1,13 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/workspace.hpp>
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <numeric>
-#include <span>
+#include <ballast/core.hpp>
 #include <ballast/partition/detail/bounds/cheapest_cover.hpp>
 #include <ballast/partition/detail/exchange/subset_sums.hpp>
 

@@ -1,16 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_PARTITION_DETAIL_EXCHANGE_SUBSET_SUMS_HPP
-#define BALLAST_PARTITION_DETAIL_EXCHANGE_SUBSET_SUMS_HPP
+#pragma once
 
-#include <ballast/core/contract.hpp>
-#include <ballast/core/quantities.hpp>
-
-#include <algorithm>
-#include <array>
-#include <cstddef>
-#include <cstdint>
-#include <span>
-#include <utility>
+#include <ballast/core.hpp>
 
 namespace ballast::inline v0::detail {
 
@@ -141,5 +132,3 @@ inline void subset_sums_into(std::span<std::uint64_t> sums, std::span<cost_units
 }
 
 }  // namespace ballast::inline v0::detail
-
-#endif  // BALLAST_PARTITION_DETAIL_EXCHANGE_SUBSET_SUMS_HPP

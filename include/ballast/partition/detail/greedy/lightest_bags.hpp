@@ -1,14 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ballast/core/quantities.hpp>
-#include <cstdint>
-#include <ballast/core/workspace.hpp>
+#include <ballast/core.hpp>
 #include <ballast/partition/concepts.hpp>
-#include <algorithm>
-#include <cstddef>
+
 #include <iterator>
-#include <span>
 
 namespace ballast::inline v0::detail {
 

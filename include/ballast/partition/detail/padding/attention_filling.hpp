@@ -1,16 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/workspace.hpp>
-#include <ballast/partition/concepts.hpp>
-#include <ballast/partition/detail/padding/finishing_times.hpp>
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <span>
-#include <limits>
-#include <numeric>
+#include <ballast/core.hpp>
 #include <ballast/partition/detail/padding/cheapest_chain.hpp>
 
 namespace ballast::inline v0::detail {

@@ -1,18 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_PARTITION_DETAIL_PADDING_CHEAPEST_CHAIN_HPP
-#define BALLAST_PARTITION_DETAIL_PADDING_CHEAPEST_CHAIN_HPP
+#pragma once
 
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/workspace.hpp>
-#include <ballast/partition/concepts.hpp>
+#include <ballast/core.hpp>
 #include <ballast/partition/detail/padding/finishing_times.hpp>
-
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <limits>
-#include <numeric>
-#include <span>
 
 namespace ballast::inline v0::detail {
 
@@ -171,5 +161,3 @@ class cheapest_chain {
 };
 
 }  // namespace ballast::inline v0::detail
-
-#endif  // BALLAST_PARTITION_DETAIL_PADDING_CHEAPEST_CHAIN_HPP

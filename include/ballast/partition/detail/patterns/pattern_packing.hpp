@@ -1,16 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ballast/core/workspace.hpp>
-#include <ballast/partition/concepts.hpp>
-#include <cstddef>
-#include <cstdint>
-#include <span>
-#include <ballast/core/quantities.hpp>
+#include <ballast/core.hpp>
 #include <ballast/partition/detail/patterns/column_generation.hpp>
-#include <ballast/partition/detail/patterns/simplex_basis.hpp>
 #include <ballast/partition/detail/search/bag_completion.hpp>
-#include <algorithm>
 
 namespace ballast::inline v0::detail {
 

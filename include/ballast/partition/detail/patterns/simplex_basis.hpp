@@ -1,15 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ballast/core/contract.hpp>
-#include <cstdint>
-#include <ballast/core/workspace.hpp>
-#include <algorithm>
-#include <cstddef>
-#include <span>
+#include <ballast/core.hpp>
+
 #include <cstdlib>
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/random.hpp>
 
 namespace ballast::inline v0::detail {
 

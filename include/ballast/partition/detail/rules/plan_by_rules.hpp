@@ -1,18 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/workspace.hpp>
+#include <ballast/core.hpp>
 #include <ballast/partition/detail/rules/ruled_bags.hpp>
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <span>
-#include <ballast/core/random.hpp>
-#include <ballast/partition/concepts.hpp>
-#include <ballast/partition/partition_plan.hpp>
 #include <ballast/partition/makespan_lower_bound.hpp>
-#include <numeric>
+#include <ballast/partition/partition_plan.hpp>
 
 namespace ballast::inline v0::detail {
 

@@ -1,16 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/workspace.hpp>
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <functional>
-#include <span>
-#include <ballast/partition/concepts.hpp>
+#include <ballast/core.hpp>
 #include <ballast/partition/detail/bounds/cheapest_cover.hpp>
-#include <limits>
+
+#include <functional>
 
 namespace ballast::inline v0::detail {
 

@@ -1,17 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ballast/core/quantities.hpp>
+#include <ballast/core.hpp>
 #include <ballast/partition/concepts.hpp>
-#include <algorithm>
-#include <array>
-#include <cstddef>
-#include <cstdint>
-#include <span>
-#include <ballast/core/workspace.hpp>
-#include <ballast/core/contract.hpp>
+
 #include <bit>
-#include <limits>
 
 namespace ballast::inline v0::detail {
 

@@ -1,20 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_PARTITION_DETAIL_VECTORS_ENUMERATE_VECTORS_HPP
-#define BALLAST_PARTITION_DETAIL_VECTORS_ENUMERATE_VECTORS_HPP
+#pragma once
 
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/workspace.hpp>
-#include <ballast/partition/concepts.hpp>
+#include <ballast/core.hpp>
 #include <ballast/partition/cost_vector_lower_bound.hpp>
-#include <ballast/partition/descending_order.hpp>
-#include <ballast/partition/detail/bounds/cheapest_cover.hpp>
-#include <ballast/partition/detail/vectors/earliest_vectors.hpp>
 
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
 #include <functional>
-#include <span>
 
 namespace ballast::inline v0::detail {
 
@@ -217,5 +207,3 @@ ratio enumerate_vectors(cost_vector_problem<D> const& problem,
 }
 
 }  // namespace ballast::inline v0::detail
-
-#endif  // BALLAST_PARTITION_DETAIL_VECTORS_ENUMERATE_VECTORS_HPP

@@ -1,20 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/workspace.hpp>
-#include <ballast/partition/concepts.hpp>
-#include <ballast/partition/descending_order.hpp>
-#include <ballast/partition/detail/bounds/cheapest_cover.hpp>
-#include <ballast/partition/detail/vectors/earliest_vectors.hpp>
-#include <algorithm>
-#include <bit>
-#include <cstddef>
-#include <cstdint>
-#include <numeric>
-#include <span>
-#include <ballast/partition/detail/capacity/bags_with_room.hpp>
+#include <ballast/core.hpp>
 #include <ballast/partition/detail/capacity/capacity_filling.hpp>
+#include <ballast/partition/detail/vectors/earliest_vectors.hpp>
+
+#include <bit>
 
 namespace ballast::inline v0::detail {
 

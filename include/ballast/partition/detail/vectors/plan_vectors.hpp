@@ -1,26 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ballast/core/contract.hpp>
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/result.hpp>
-#include <ballast/core/workspace.hpp>
-#include <ballast/partition/concepts.hpp>
+#include <ballast/core.hpp>
 #include <ballast/partition/cost_vector_lower_bound.hpp>
-#include <ballast/partition/detail/capacity/out_of_capacity.hpp>
-#include <ballast/partition/detail/joint_samples.hpp>
 #include <ballast/partition/detail/plan_items.hpp>
-#include <ballast/partition/detail/read_samples.hpp>
-#include <ballast/partition/detail/vectors/earliest_vectors.hpp>
-#include <ballast/partition/partition_constraints.hpp>
-#include <ballast/partition/partition_plan.hpp>
-#include <ballast/topology/bag_layout.hpp>
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
+
 #include <functional>
-#include <span>
-#include <utility>
 
 namespace ballast::inline v0::detail {
 

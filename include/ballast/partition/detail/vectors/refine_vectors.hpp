@@ -1,24 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/workspace.hpp>
-#include <ballast/partition/concepts.hpp>
-#include <ballast/partition/detail/vectors/vector_bin_contents.hpp>
-#include <algorithm>
-#include <array>
-#include <cstddef>
-#include <cstdint>
-#include <span>
-#include <numeric>
-#include <ballast/partition/detail/bounds/cheapest_cover.hpp>
-#include <ballast/core/random.hpp>
-#include <ballast/partition/cost_vector_lower_bound.hpp>
-#include <ballast/partition/descending_order.hpp>
+#include <ballast/core.hpp>
 #include <ballast/partition/detail/vectors/enumerate_vectors.hpp>
 #include <ballast/partition/detail/vectors/place_vectors_within_capacity.hpp>
-#include <ballast/partition/detail/vectors/earliest_vectors.hpp>
-#include <utility>
+#include <ballast/partition/detail/vectors/vector_bin_contents.hpp>
 
 namespace ballast::inline v0::detail {
 

@@ -1,17 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_PARTITION_DETAIL_VECTORS_VECTOR_BIN_CONTENTS_HPP
-#define BALLAST_PARTITION_DETAIL_VECTORS_VECTOR_BIN_CONTENTS_HPP
+#pragma once
 
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/workspace.hpp>
-#include <ballast/partition/concepts.hpp>
+#include <ballast/core.hpp>
 #include <ballast/partition/descending_order.hpp>
-
-#include <algorithm>
-#include <array>
-#include <cstddef>
-#include <cstdint>
-#include <span>
 
 namespace ballast::inline v0::detail {
 
@@ -104,5 +95,3 @@ class vector_bin_contents {
 };
 
 }  // namespace ballast::inline v0::detail
-
-#endif  // BALLAST_PARTITION_DETAIL_VECTORS_VECTOR_BIN_CONTENTS_HPP

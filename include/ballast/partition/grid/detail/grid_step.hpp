@@ -1,23 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_PARTITION_GRID_DETAIL_GRID_STEP_HPP
-#define BALLAST_PARTITION_GRID_DETAIL_GRID_STEP_HPP
+#pragma once
 
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/result.hpp>
-#include <ballast/core/workspace.hpp>
+#include <ballast/core.hpp>
 #include <ballast/partition/descending_order.hpp>
 #include <ballast/partition/detail/joint_samples.hpp>
 #include <ballast/partition/grid/grid_plan.hpp>
 #include <ballast/partition/packing/packing_plan.hpp>
-#include <ballast/partition/concepts.hpp>
-#include <ballast/core/contract.hpp>
-
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <limits>
-#include <numeric>
-#include <span>
 
 namespace ballast::inline v0::detail {
 
@@ -251,5 +239,3 @@ struct least_counts {
 }
 
 }  // namespace ballast::inline v0::detail
-
-#endif  // BALLAST_PARTITION_GRID_DETAIL_GRID_STEP_HPP

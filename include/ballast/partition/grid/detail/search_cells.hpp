@@ -1,13 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/workspace.hpp>
+#include <ballast/core.hpp>
 #include <ballast/partition/grid/grid_plan.hpp>
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <span>
 
 namespace ballast::inline v0::detail {
 

@@ -1,17 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ballast/core/workspace.hpp>
-#include <algorithm>
-#include <array>
-#include <bit>
-#include <cstddef>
-#include <cstdint>
-#include <span>
-#include <ballast/core/quantities.hpp>
-#include <optional>
+#include <ballast/core.hpp>
 #include <ballast/partition/concepts.hpp>
-#include <ballast/core/contract.hpp>
+
+#include <bit>
 
 namespace ballast::inline v0::detail {
 

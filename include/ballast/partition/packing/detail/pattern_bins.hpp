@@ -1,20 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ballast/core/quantities.hpp>
-#include <ballast/core/workspace.hpp>
-#include <ballast/partition/packing/detail/bins_by_room.hpp>
-#include <ballast/partition/concepts.hpp>
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <span>
-#include <ballast/partition/detail/patterns/simplex_basis.hpp>
-#include <array>
+#include <ballast/core.hpp>
 #include <ballast/partition/detail/patterns/column_generation.hpp>
 #include <ballast/partition/packing/best_fit_decreasing.hpp>
-#include <ballast/partition/packing/packing_plan.hpp>
 #include <ballast/partition/packing/minimum_bin_slack.hpp>
+
 #include <bit>
 
 namespace ballast::inline v0::detail {

@@ -1,17 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ballast/core/quantities.hpp>
+#include <ballast/core.hpp>
 #include <ballast/partition/padded/padded_lengths.hpp>
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <numeric>
-#include <span>
-#include <utility>
-#include <vector>
-#include <ballast/core/result.hpp>
-#include <ballast/core/contract.hpp>
 
 namespace ballast::inline v0::detail {
 

@@ -1,19 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ballast/core/quantities.hpp>
-#include <ballast/partition/padded/padded_lengths.hpp>
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <span>
-#include <vector>
-#include <ballast/core/random.hpp>
-#include <bit>
-#include <utility>
+#include <ballast/core.hpp>
 #include <ballast/partition/padded/detail/fill_padded.hpp>
-#include <limits>
-#include <numeric>
+
+#include <bit>
 
 namespace ballast::inline v0::detail {
 
