@@ -1,16 +1,13 @@
 // What an integer program solver says, beside ours: it shares neither code nor method with them.
 
+#include "../support/test.hpp"
 #include "../support/cbc_judge.hpp"
 #include "../support/instances.hpp"
 
-#include <gtest/gtest.h>
 #include <ballast/partition/exact.hpp>
 #include <ballast/partition/longest_processing_time.hpp>
 #include <ballast/partition/packing/pack_to_capacity.hpp>
 #include <ballast/partition/packing/refine_bins.hpp>
-
-#include <cstdint>
-#include <vector>
 
 namespace {
 

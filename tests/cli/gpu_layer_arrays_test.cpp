@@ -1,12 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "../support/test.hpp"
 #include "../../examples/ballast/gpu/gpu_layer_arrays.hpp"  // first: proves it is self-contained
-
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <cstddef>
-#include <utility>
-#include <vector>
 
 namespace {
 

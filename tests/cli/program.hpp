@@ -2,31 +2,19 @@
 // What every test of the command line includes, and the fixture that runs the program.
 #pragma once
 
+#include "../support/test.hpp"
 #include "../support/temporary_folder.hpp"
 #include "../support/trials.hpp"
 
 #include <sys/stat.h>
 #include <sys/wait.h>
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include <algorithm>
-#include <array>
-#include <cstddef>
-#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <map>
-#include <set>
-#include <sstream>
-#include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
 
 namespace ballast_test {
 

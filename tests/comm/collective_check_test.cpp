@@ -1,12 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ballast/comm/collective_check.hpp>
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <rapidcheck/gtest.h>
+#include "../support/test.hpp"
 #include "traffic.hpp"  // defines: ballast_test::{traffic, random_traffic}
-
-#include <ballast/core.hpp>
 
 namespace {
 

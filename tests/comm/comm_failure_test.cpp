@@ -1,12 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ballast/comm/communicator.hpp>
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <cstddef>
-#include <string>
-#include <vector>
+#include "../support/test.hpp"
 
 namespace {
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "../support/test.hpp"
 #include "../support/counted_allocations.hpp"
 #include "../support/hand_moved_clock.hpp"
 #include "../support/time_limits.hpp"
@@ -8,14 +9,9 @@
 #include "out_of_memory.hpp"    // defines: ballast_test::exchange_without_memory
 #include "transfer_checks.hpp"  // defines: ballast_test::transfer_checks
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <ballast/comm/communicator.hpp>
-#include <ballast/core.hpp>
 
-#include <chrono>
 #include <latch>
-#include <thread>
 
 namespace ballast_test {
 

@@ -1,13 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ballast/comm/communicator.hpp>
 
-#include <gtest/gtest.h>
-
-#include <concepts>
-#include <cstddef>
-#include <cstdint>
-#include <span>
-#include <vector>
+#include "../support/test.hpp"
 
 namespace {
 

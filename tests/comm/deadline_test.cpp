@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ballast/comm/communicator.hpp>  // first: proves it is self-contained
 
-#include <gtest/gtest.h>
-#include <ballast/comm/thread_communicator.hpp>
-#include <ballast/core.hpp>
+#include "../support/test.hpp"
 
-#include <chrono>
+#include <ballast/comm/thread_communicator.hpp>
 
 namespace {
 

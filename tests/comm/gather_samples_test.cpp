@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ballast/comm/gather_samples.hpp>
 
+#include "../support/test.hpp"
 #include "../support/counted_allocations.hpp"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <ballast/comm/thread_communicator.hpp>
-#include <ballast/core.hpp>
 
 namespace {
 

@@ -1,17 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "../support/test.hpp"
 #include "../support/counted_allocations.hpp"
 #include "../support/hand_moved_clock.hpp"
 
-#include <gtest/gtest.h>
 #include <ballast/comm/gather_samples.hpp>
-#include <ballast/core.hpp>
 
-#include <chrono>
-#include <memory>
 #include <new>
-#include <thread>
 
 namespace ballast_test {
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <gtest/gtest.h>
 #include <ballast/comm/communicator.hpp>
-#include <ballast/core.hpp>
+
+#include "../support/test.hpp"
 
 #include <sys/socket.h>
 #include <sys/time.h>
@@ -11,9 +11,7 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <chrono>
 #include <future>
-#include <memory>
 #include <system_error>
 
 namespace ballast_test {

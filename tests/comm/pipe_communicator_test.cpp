@@ -1,17 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "../support/test.hpp"
 #include "pipe_communicator.hpp"
 #include "../support/time_limits.hpp"
 
-#include <gtest/gtest.h>
 #include "communicator_suite.hpp"  // defines: ballast_test::{Communicators, conformance}
 
 #include <ballast/comm/communicator.hpp>
-
-#include <array>
-#include <chrono>
-#include <cstddef>
-#include <thread>
-#include <vector>
 
 namespace {
 

@@ -1,17 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ballast/comm/communicator.hpp>
 
-#include <gtest/gtest.h>
+#include "../support/test.hpp"
 #include "../support/hand_moved_clock.hpp"
 #include "pipe_communicator.hpp"
 #include "transfer_checks.hpp"  // defines: ballast_test::transfer_checks
 
 #include <ballast/comm/thread_communicator.hpp>
-#include <ballast/core.hpp>
 
-#include <chrono>
 #include <latch>
-#include <thread>
 
 namespace {
 

@@ -1,18 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ballast/comm/thread_communicator.hpp>
 
-#include <gtest/gtest.h>
+#include "../support/test.hpp"
 
 #include <ballast/comm/communicator.hpp>
 
 #include <atomic>
-#include <chrono>
-#include <cstddef>
 #include <latch>
-#include <memory>
 #include <stdexcept>
-#include <type_traits>
-#include <vector>
 
 namespace {
 

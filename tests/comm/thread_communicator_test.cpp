@@ -1,15 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ballast/comm/thread_communicator.hpp>
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
+#include "../support/test.hpp"
 #include "communicator_suite.hpp"  // defines: ballast_test::{Communicators, conformance}
 
 #include <ballast/comm/communicator.hpp>
-#include <ballast/core.hpp>
-
-#include <chrono>
-#include <thread>
 
 namespace {
 

@@ -1,18 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ballast/comm/thread_meeting.hpp>
 
+#include "../support/test.hpp"
 #include "../support/time_limits.hpp"
 
-#include <gtest/gtest.h>
-
-#include <algorithm>
 #include <atomic>
-#include <chrono>
-#include <cstddef>
-#include <cstdint>
 #include <stdexcept>
-#include <thread>
-#include <vector>
 
 namespace {
 

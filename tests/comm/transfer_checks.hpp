@@ -1,17 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "../support/test.hpp"
 #include "../support/counted_allocations.hpp"
 #include "traffic.hpp"  // defines: ballast_test::{traffic, random_traffic, message}
 
-#include <gtest/gtest.h>
 #include <ballast/comm/communicator.hpp>
-#include <ballast/core.hpp>
 
-#include <chrono>
 #include <iterator>
 #include <ostream>
-#include <thread>
 
 namespace ballast_test {
 

@@ -1,6 +1,4 @@
-#include <ballast/core.hpp>
-
-#include <gtest/gtest.h>
+#include "../support/test.hpp"
 
 namespace {
 

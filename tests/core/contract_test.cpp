@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ballast/core.hpp>
-
-#include <gtest/gtest.h>
-
 #include <csignal>
+
+#include "../support/test.hpp"
+
 #include <cstdio>
 #include <cstdlib>
-#include <thread>
 
 namespace {
 

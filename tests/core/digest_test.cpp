@@ -1,11 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ballast/core.hpp>
-
-#include <gtest/gtest.h>
-
-#include <bit>
 #include <initializer_list>
-#include <set>
+
+#include "../support/test.hpp"
 
 namespace {
 

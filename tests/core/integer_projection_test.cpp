@@ -1,9 +1,6 @@
-#include <ballast/core.hpp>
-
-#include <gtest/gtest.h>
-
-#include <functional>
 #include <list>
+
+#include "../support/test.hpp"
 
 namespace {
 

@@ -1,12 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ballast/core.hpp>
-
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <rapidcheck/gtest.h>
-
 #include <iterator>
-#include <map>
+
+#include "../support/test.hpp"
 
 namespace {
 

@@ -1,12 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ballast/core.hpp>
-
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <cmath>
-#include <map>
-#include <random>
+#include "../support/test.hpp"
 
 namespace {
 

@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ballast/core.hpp>
-
-#include <gtest/gtest.h>
-
 #include <exception>
-#include <memory>
+
+#include "../support/test.hpp"
 
 namespace {
 

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ballast/core.hpp>
-
-#include <gtest/gtest.h>
-#include <rapidcheck/gtest.h>
 #include <boost/multiprecision/cpp_int.hpp>
+
+#include "../support/test.hpp"
 
 namespace {
 

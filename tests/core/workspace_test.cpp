@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ballast/core.hpp>
-
-#include <gtest/gtest.h>
+#include "../support/test.hpp"
 #include "../support/counted_allocations.hpp"
 
 namespace {

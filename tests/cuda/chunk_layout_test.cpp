@@ -1,15 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ballast/cuda/tables.hpp>
 
-#include <gtest/gtest.h>
-#include <rapidcheck/gtest.h>
+#include "../support/test.hpp"
+
 #include <ballast/route/placement.hpp>
 
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
 #include <cstring>
-#include <vector>
 
 namespace {
 

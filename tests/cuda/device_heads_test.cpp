@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ballast/cuda/device_heads.hpp>
 
-#include <cuda_fp8.h>
-#include <gtest/gtest.h>
+#include "../support/test.hpp"
 
-#include <cstddef>
-#include <cstdint>
-#include <vector>
+#include <cuda_fp8.h>
 
 namespace {
 

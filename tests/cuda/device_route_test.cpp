@@ -1,19 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ballast/cuda/device_route.hpp>
 
+#include "../support/test.hpp"
 #include "../route/instances.hpp"
 #include "../support/counted_allocations.hpp"
 #include "host_rows.hpp"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <ballast/route/route_plan.hpp>
-
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <span>
-#include <vector>
 
 namespace {
 

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ballast/cuda/device_route.hpp>
 
+#include "../support/test.hpp"
 #include "../support/trials.hpp"
 #include "rows_on_host.hpp"
 
 #include <cuda_bf16.h>
-#include <gtest/gtest.h>
-#include <ballast/core.hpp>
 #include <ballast/cuda/detail/row_copies.hpp>
 #include <ballast/route/row_array.hpp>
 

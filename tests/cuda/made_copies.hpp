@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <rapidcheck.h>
 #include <sanitizer/asan_interface.h>
+
+#include "../support/test.hpp"
 
 #include <ballast/cuda/tables.hpp>
 
-#include <cstddef>
-#include <cstdint>
 #include <ostream>
-#include <vector>
 
 namespace ballast_test {
 

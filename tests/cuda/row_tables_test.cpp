@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ballast/cuda/tables.hpp>
 
-#include <gtest/gtest.h>
-
-#include <cstdint>
-#include <vector>
+#include "../support/test.hpp"
 
 namespace {
 

@@ -1,13 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ballast/cuda/tables.hpp>
 
-#include <gtest/gtest.h>
-
-#include <array>
-#include <cstddef>
-#include <cstdint>
-#include <functional>
-#include <type_traits>
+#include "../support/test.hpp"
 
 namespace {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <gtest/gtest.h>
+#include "../support/test.hpp"
 
 // Where every test skipped itself, as without a GPU, the program says so to ctest.
 int main(int argc, char** argv)

@@ -1,22 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-
+#include "../support/test.hpp"
 #include "../../examples/common/baselines/all_gather_dispatch.hpp"
 #include "../route/instances.hpp"
 #include "../support/counted_allocations.hpp"
 
-#include <gtest/gtest.h>
 #include <ballast/comm/thread_communicator.hpp>
 #include <ballast/route/placement.hpp>
 #include <ballast/route/route.hpp>
-
-#include <algorithm>
-#include <array>
-#include <chrono>
-#include <cstddef>
-#include <cstdint>
-#include <span>
-#include <utility>
-#include <vector>
 
 namespace {
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "../support/test.hpp"
 #include "../../examples/common/by_name/any_order_policy.hpp"  // first: proves it is self-contained
-#include <ballast/core.hpp>
 #include <ballast/pipeline/local_search.hpp>
 #include <ballast/pipeline/order_microbatches.hpp>
 #include <ballast/pipeline/order_policies.hpp>
@@ -8,8 +8,6 @@
 
 #include "../support/pipelines.hpp"
 #include "../support/order_checks.hpp"
-
-#include <gtest/gtest.h>
 
 namespace {
 

@@ -1,5 +1,5 @@
+#include "../support/test.hpp"
 #include "../../examples/common/by_name/any_policy.hpp"  // first: proves it is self-contained
-#include <ballast/core.hpp>
 #include <ballast/cost/quadratic_cost.hpp>
 #include <ballast/partition/concepts.hpp>
 #include <ballast/partition/capped.hpp>
@@ -22,12 +22,6 @@
 #include "../../examples/common/by_name/parse_policy.hpp"
 #include "../support/policy_checks.hpp"
 #include "../support/trials.hpp"
-
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <functional>
-#include <map>
 
 namespace {
 

@@ -1,13 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "../support/test.hpp"
 #include "../../examples/common/input_rules.hpp"  // first: proves it is self-contained
-
-#include <gtest/gtest.h>
-
-#include <array>
-#include <cstdint>
-#include <map>
-#include <span>
-#include <vector>
 
 namespace {
 

@@ -1,15 +1,8 @@
+#include "../support/test.hpp"
 #include "../../examples/common/baselines/karmarkar_karp.hpp"  // first: proves it is self-contained
 
 #include "../support/policy_checks.hpp"
 #include "../support/steady_state.hpp"
-
-#include <gtest/gtest.h>
-#include <rapidcheck/gtest.h>
-
-#include <cstddef>
-#include <cstdint>
-#include <limits>
-#include <vector>
 
 namespace {
 

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "../support/test.hpp"
 #include "../../examples/common/baselines/orchestrations.hpp"  // first: proves it is self-contained
 
 #include "../support/all_orchestrations.hpp"
@@ -6,9 +7,6 @@
 #include "../support/small_orchestration.hpp"
 #include "../support/trials.hpp"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <ballast/core.hpp>
 #include <ballast/parallelism/orchestrate.hpp>
 
 namespace {

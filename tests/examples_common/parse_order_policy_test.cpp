@@ -1,12 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "../support/test.hpp"
 #include "../../examples/common/by_name/parse_order_policy.hpp"  // first: proves it is self-contained
 
 #include "../support/parse_checks.hpp"
-
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <string>
 
 namespace {
 

@@ -1,14 +1,9 @@
+#include "../support/test.hpp"
 #include "../../examples/common/by_name/parse_policy.hpp"  // first: proves it is self-contained
 
 #include "../../examples/common/baselines/karmarkar_karp.hpp"
 #include "../../examples/common/baselines/quadratic_with_tolerance.hpp"
 #include "../support/parse_checks.hpp"
-
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <string>
-#include <string_view>
 
 namespace {
 

@@ -1,11 +1,7 @@
+#include "../support/test.hpp"
 #include "../../examples/common/by_name/parse_schedule.hpp"  // first: proves it is self-contained
 
 #include "../support/parse_checks.hpp"
-
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <string>
 
 namespace {
 

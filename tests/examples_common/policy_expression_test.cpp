@@ -1,12 +1,5 @@
+#include "../support/test.hpp"
 #include "../../examples/common/by_name/policy_expression.hpp"  // first: proves it is self-contained
-
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <rapidcheck/gtest.h>
-
-#include <cstddef>
-#include <string>
-#include <string_view>
 
 namespace {
 

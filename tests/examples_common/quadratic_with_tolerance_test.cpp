@@ -1,20 +1,14 @@
+#include "../support/test.hpp"
 #include "../../examples/common/baselines/quadratic_with_tolerance.hpp"  // first: proves it is self-contained
 
 #include "../support/policy_checks.hpp"
 #include "../support/steady_state.hpp"
 #include "../support/trials.hpp"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <ballast/cost/quadratic_cost.hpp>
 #include <ballast/partition/longest_processing_time.hpp>
 #include <ballast/partition/partition.hpp>
 #include <ballast/workload/synthetic_lengths.hpp>
-
-#include <algorithm>
-#include <cstdint>
-#include <tuple>
-#include <vector>
 
 namespace {
 

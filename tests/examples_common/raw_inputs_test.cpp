@@ -1,11 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "../support/test.hpp"
 #include "../../examples/common/raw_inputs.hpp"  // first: proves it is self-contained
-
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <cstddef>
-#include <string>
 
 namespace {
 

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "../support/test.hpp"
 #include "../../examples/common/sharded_timeline.hpp"  // first: proves it is self-contained
 
 #include "../route/sharded_steps.hpp"  // defines: ballast_test::{sharded_case, sharded_arrays, ...}
 
-#include <gtest/gtest.h>
 #include <ballast/comm/thread_communicator.hpp>
-#include <ballast/core.hpp>
 #include <ballast/route/sharded_exchange.hpp>
 #include <ballast/topology/cluster.hpp>
 #include <ballast/topology/device_groups.hpp>

@@ -1,24 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ballast/gpu/copy_engine_communicator.hpp>
 
-#include <gmock/gmock.h>
+#include "../support/test.hpp"
 #include "../comm/communicator_suite.hpp"  // defines: ballast_test::{Communicators, conformance}
 #include "../support/time_limits.hpp"
 #include "copy_engine_threads.hpp"  // defines: ballast_test::{cuda_streams, launch, ...}
 
 #include <ballast/gpu/streams.hpp>
 
-#include <algorithm>
-#include <array>
-#include <chrono>
-#include <cstddef>
-#include <cstdint>
 #include <latch>
-#include <memory>
-#include <span>
-#include <thread>
-#include <type_traits>
-#include <vector>
 
 namespace {
 

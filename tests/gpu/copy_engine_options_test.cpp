@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ballast/gpu/copy_engine_communicator.hpp>
 
-#include <gtest/gtest.h>
+#include "../support/test.hpp"
+
 #include <ballast/comm/communicator.hpp>
 
 namespace {

@@ -1,16 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "../support/test.hpp"
 #include "../comm/pipe_communicator.hpp"
 #include "../support/time_limits.hpp"
 #include "copy_engine_threads.hpp"  // defines: ballast_test::cuda_streams
 
-#include <gtest/gtest.h>
 #include <ballast/gpu/process_copy_engine_communicator.hpp>
-
-#include <cstddef>
-#include <utility>
-#include <vector>
 
 namespace ballast_test {
 

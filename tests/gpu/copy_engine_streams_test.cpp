@@ -2,17 +2,12 @@
 // For what the streams of copy engines wait, for what they do not, and what CUDA refuses them.
 #include <ballast/gpu/copy_engine_communicator.hpp>
 
+#include "../support/test.hpp"
 #include "../support/time_limits.hpp"
 #include "copy_engine_threads.hpp"  // defines: ballast_test::{cuda_streams, launch}
 
-#include <gtest/gtest.h>
-#include <ballast/core.hpp>
-
 #include <atomic>
-#include <chrono>
 #include <latch>
-#include <memory>
-#include <thread>
 
 namespace {
 

@@ -1,17 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "../support/test.hpp"
 #include "../support/cuda_shim.hpp"
 #include "../support/queued_work.hpp"  // defines: ballast_test::launch
 
-#include <gtest/gtest.h>
 #include <ballast/gpu/copy_engine_communicator.hpp>
-
-#include <cstddef>
-#include <span>
-#include <thread>
-#include <utility>
-#include <vector>
 
 namespace ballast_test {
 

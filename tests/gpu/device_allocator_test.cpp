@@ -1,13 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ballast/gpu/device_memory.hpp>
 
+#include "../support/test.hpp"
 #include "../support/cuda_shim.hpp"
 
-#include <gtest/gtest.h>
-
-#include <array>
-#include <cstddef>
-#include <cstdint>
 #include <new>
 
 namespace {

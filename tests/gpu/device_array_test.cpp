@@ -1,16 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ballast/gpu/device_memory.hpp>  // first: proves it is self-contained
 
+#include "../support/test.hpp"
 #include "../support/cuda_shim.hpp"
 
-#include <gtest/gtest.h>
-
-#include <cstddef>
-#include <cstdint>
-#include <limits>
 #include <new>
-#include <type_traits>
-#include <utility>
 
 namespace {
 

@@ -1,16 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ballast/gpu/streams.hpp>
 
+#include "../support/test.hpp"
 #include "copy_engine_threads.hpp"  // defines: ballast_test::cuda_streams
 #include "host_work.hpp"            // defines: ballast_test::host_work
 
-#include <gtest/gtest.h>
-#include <ballast/core.hpp>
 #include <ballast/cost/profile_file.hpp>
 #include <ballast/runtime/model_profiler.hpp>
-
-#include <chrono>
-#include <thread>
 
 namespace {
 

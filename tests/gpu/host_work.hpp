@@ -2,11 +2,10 @@
 #pragma once
 
 #include <cuda_runtime_api.h>
-#include <gtest/gtest.h>
+
+#include "../support/test.hpp"
 
 #include <deque>
-#include <functional>
-#include <utility>
 
 namespace ballast_test {
 

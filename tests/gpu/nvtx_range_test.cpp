@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ballast/gpu/streams.hpp>  // first: proves it is self-contained
 
-#include <gtest/gtest.h>
-
-#include <type_traits>
+#include "../support/test.hpp"
 
 namespace {
 

@@ -1,19 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ballast/gpu/overlapped_chunks.hpp>
 
+#include "../support/test.hpp"
 #include "../support/counted_allocations.hpp"
 #include "copy_engine_threads.hpp"  // defines: ballast_test::{cuda_streams, launch, ...}
 
-#include <gtest/gtest.h>
 #include <ballast/comm/communicator.hpp>
-#include <ballast/core.hpp>
 
 #include <atomic>
-#include <chrono>
 #include <latch>
-#include <memory>
 #include <stdexcept>
-#include <thread>
 
 namespace {
 

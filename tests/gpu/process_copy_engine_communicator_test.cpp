@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "../support/test.hpp"
 #include "add_pieces_on_host.hpp"  // before the header that calls the kernel
 
 #include <ballast/gpu/process_copy_engine_communicator.hpp>
@@ -10,15 +11,11 @@
 #include "copy_engine_processes.hpp"
 #include "copy_engine_threads.hpp"  // defines: ballast_test::{cuda_streams, launch, ...}
 
-#include <gmock/gmock.h>
 #include <ballast/comm/thread_communicator.hpp>
-#include <ballast/core.hpp>
 #include <ballast/cuda/reduce_scatter.cuh>
 #include <ballast/gpu/streams.hpp>
 
 #include <unistd.h>
-
-#include <chrono>
 
 namespace {
 

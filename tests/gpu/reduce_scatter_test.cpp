@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "../support/test.hpp"
 #include "add_pieces_on_host.hpp"  // before the header that calls the kernel
 
 #include "../support/trials.hpp"
@@ -7,13 +8,9 @@
 
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
-#include <gtest/gtest.h>
-#include <ballast/core.hpp>
 #include <ballast/cuda/reduce_scatter.cuh>
 #include <ballast/gpu/overlapped_chunks.hpp>
 #include <ballast/route/placement.hpp>
-
-#include <chrono>
 
 namespace {
 

@@ -1,17 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ballast/gpu/streams.hpp>
 
+#include "../support/test.hpp"
 #include "copy_engine_threads.hpp"  // defines: ballast_test::{cuda_streams, launch, ...}
 
-#include <gtest/gtest.h>
-
 #include <atomic>
-#include <chrono>
-#include <cstddef>
 #include <latch>
 #include <stdexcept>
-#include <thread>
-#include <utility>
 
 namespace {
 

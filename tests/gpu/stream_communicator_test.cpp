@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ballast/gpu/streams.hpp>  // first: proves it is self-contained
 
-#include <gtest/gtest.h>
+#include "../support/test.hpp"
+
 #include <ballast/comm/communicator.hpp>
 #include <ballast/comm/thread_communicator.hpp>
-#include <ballast/core.hpp>
 
 namespace {
 

@@ -1,6 +1,7 @@
 #include <ballast/interop/range_v3.hpp>  // first: proves it is self-contained
 
-#include <gtest/gtest.h>
+#include "../support/test.hpp"
+
 #include <ballast/partition/longest_processing_time.hpp>
 #include <ballast/partition/partition.hpp>
 #include <range/v3/algorithm/equal.hpp>
@@ -11,8 +12,6 @@
 #include <range/v3/view/map.hpp>
 #include <range/v3/view/transform.hpp>
 #include <range/v3/view/zip.hpp>
-
-#include <vector>
 
 namespace {
 

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ballast/runtime/data/serve_as_proxy.hpp>
 
-#include <gtest/gtest.h>
+#include "../support/test.hpp"
 #include "../runtime/data/data_rank_checks.hpp"  // defines: ballast_test::{train_as, mortal_communicator, ...}
 #include "../runtime/data/faulty_source.hpp"  // defines: ballast_test::faulty_source
 #include "mpi_world.hpp"  // defines: ballast_test::{over_world, world_processes, world_rank, ...}
 
 #include <ballast/comm/mpi_communicator.hpp>
-#include <ballast/core.hpp>
 #include <ballast/runtime/data/data_pipeline.hpp>
 #include <ballast/runtime/data/data_setup.hpp>
 #include <ballast/runtime/data/serve_as_loader.hpp>
@@ -16,12 +15,10 @@
 #include <unistd.h>
 
 #include <atomic>
-#include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <new>
-#include <thread>
 
 namespace mpi_data_test {
 

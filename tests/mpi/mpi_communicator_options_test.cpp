@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ballast/comm/communicator.hpp>
 
-#include <gtest/gtest.h>
-
-#include <limits>
+#include "../support/test.hpp"
 
 namespace {
 

@@ -5,18 +5,12 @@
 
 #include <ballast/comm/mpi_communicator.hpp>
 
+#include "../support/test.hpp"
 #include "mpi_world.hpp"
 
 #include <sys/mman.h>
 
-#include <gtest/gtest.h>
 #include <mpi.h>
-#include <chrono>
-#include <cstddef>
-#include <cstdint>
-
-#include <span>
-#include <vector>
 
 namespace {
 

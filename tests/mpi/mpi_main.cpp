@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every process runs every test; rank 0 reports, the others only what fails.
 
-#include <gtest/gtest.h>
 #include <mpi.h>
+
+#include "../support/test.hpp"
 
 #include <cstdio>
 

@@ -3,22 +3,19 @@
 // a job of its own, of 14 processes, since none survives its own death.
 #include <ballast/runtime/pipeline_runner.hpp>
 
-#include <gtest/gtest.h>
+#include "../support/test.hpp"
 #include "../support/toy_pipeline.hpp"  // defines: toy::{chain_job, stage, result_of_one_rank}
 #include "mpi_world.hpp"                // defines: ballast_test::{world_rank, world_processes, ...}
 
 #include <ballast/comm/mpi_communicator.hpp>
-#include <ballast/core.hpp>
 
 #include <mpi.h>
 #include <unistd.h>
 
 #include <atomic>
-#include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <new>
-#include <thread>
 
 namespace {
 

@@ -2,16 +2,12 @@
 // Pipelines whose ranks are processes.
 #include <ballast/runtime/pipeline_runner.hpp>
 
-#include <gtest/gtest.h>
+#include "../support/test.hpp"
 #include "../support/toy_pipeline.hpp"  // defines: toy::{draw, stage, result_of_one_rank, ...}
 #include "mpi_world.hpp"                // defines: ballast_test::{over_world, world_size}
 
 #include <ballast/comm/mpi_communicator.hpp>
-#include <ballast/core.hpp>
 #include <ballast/runtime/pipeline_setup.hpp>
-
-#include <chrono>
-#include <thread>
 
 namespace {
 

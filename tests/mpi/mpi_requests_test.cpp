@@ -2,12 +2,8 @@
 // What no call of a communicator brings about when it is asked to.
 #include <ballast/comm/detail/mpi_requests.hpp>
 
-#include <gtest/gtest.h>
+#include "../support/test.hpp"
 #include "mpi_world.hpp"  // defines: ballast_test::{world_barrier, world_rank, world_size, ...}
-
-#include <ballast/core.hpp>
-
-#include <chrono>
 
 namespace {
 

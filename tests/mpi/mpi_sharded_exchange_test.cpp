@@ -2,17 +2,14 @@
 // Sequences that are split to different degrees over processes.
 #include <ballast/route/sharded_exchange.hpp>
 
-#include <gtest/gtest.h>
+#include "../support/test.hpp"
 #include "../route/sharded_steps.hpp"  // defines: ballast_test::{sharded_case, random_delays, ...}
 #include "../support/trials.hpp"
 #include "mpi_world.hpp"  // defines: ballast_test::{over_world, world_barrier, world_size}
 
 #include <ballast/comm/mpi_communicator.hpp>
-#include <ballast/core.hpp>
 #include <ballast/topology/cluster.hpp>
 #include <ballast/topology/device_groups.hpp>
-
-#include <chrono>
 
 namespace {
 

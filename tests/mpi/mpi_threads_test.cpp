@@ -1,17 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "../support/test.hpp"
 #include "mpi_world.hpp"
 
-#include <gtest/gtest.h>
 #include <ballast/comm/mpi_communicator.hpp>
 
 #include <mpi.h>
-
-#include <cstdint>
-#include <numeric>
-#include <span>
-#include <thread>
-#include <utility>
-#include <vector>
 
 namespace {
 

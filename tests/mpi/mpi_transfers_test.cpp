@@ -2,16 +2,13 @@
 // Transfers between two processes.
 #include <ballast/comm/communicator.hpp>
 
-#include <gtest/gtest.h>
+#include "../support/test.hpp"
 #include "../comm/transfer_checks.hpp"  // defines: ballast_test::transfer_checks
 #include "mpi_world.hpp"  // defines: ballast_test::{over_world, world_barrier, world_size, ...}
 
 #include <ballast/comm/mpi_communicator.hpp>
-#include <ballast/core.hpp>
 
-#include <chrono>
 #include <iterator>
-#include <thread>
 
 namespace {
 

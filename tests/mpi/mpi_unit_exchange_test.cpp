@@ -2,14 +2,12 @@
 // Units that exchange samples over MPI.
 #include <ballast/route/unit_exchange.hpp>
 
-#include <gtest/gtest.h>
+#include "../support/test.hpp"
 #include "../route/unit_steps.hpp"  // defines: ballast_test::{unit_step, random_unit_step, ...}
 #include "mpi_world.hpp"  // defines: ballast_test::{over_world, shared_flag, world_barrier, ...}
 
 #include <ballast/comm/mpi_communicator.hpp>
-#include <ballast/core.hpp>
 
-#include <chrono>
 #include <iterator>
 
 namespace {

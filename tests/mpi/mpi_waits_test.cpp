@@ -2,15 +2,10 @@
 // Which ranks are named where a wait has reached its deadline, and what counts as waiting.
 #include <ballast/comm/mpi_communicator.hpp>
 
-#include <gtest/gtest.h>
+#include "../support/test.hpp"
 #include "mpi_world.hpp"  // defines: ballast_test::{over_world, world_barrier, stop_in, ...}
 
-#include <ballast/core.hpp>
-
 #include <signal.h>
-
-#include <chrono>
-#include <thread>
 
 namespace {
 

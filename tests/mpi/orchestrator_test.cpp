@@ -3,10 +3,9 @@
 
 #include <ballast/runtime/orchestrator.hpp>
 
+#include "../support/test.hpp"
 #include "../support/orchestrated_steps.hpp"
 #include "mpi_world.hpp"
-
-#include <gtest/gtest.h>
 
 namespace {
 

@@ -3,12 +3,10 @@
 
 #include <ballast/runtime/step_balancer.hpp>
 
+#include "../support/test.hpp"
 #include "mpi_world.hpp"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <ballast/comm/thread_communicator.hpp>
-#include <ballast/core.hpp>
 #include <ballast/cost/cost_literal.hpp>
 #include <ballast/partition/greedy_knapsack.hpp>
 #include <ballast/topology/bag_layout.hpp>

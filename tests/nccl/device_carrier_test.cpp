@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "../support/test.hpp"
 #include "prepared_route_on_host.hpp"  // before the headers that call kernels
 
 #include "../cuda/rows_on_host.hpp"
@@ -8,9 +9,7 @@
 #include "../support/trials.hpp"
 #include "nccl_ranks.hpp"
 
-#include <gmock/gmock.h>
 #include <ballast/comm/thread_communicator.hpp>
-#include <ballast/core.hpp>
 #include <ballast/cost/quadratic_cost.hpp>
 #include <ballast/cuda/detail/row_copies.hpp>
 #include <ballast/cuda/device_carrier.cuh>
@@ -21,8 +20,6 @@
 #include <ballast/runtime/orchestrated_step.hpp>
 #include <ballast/runtime/orchestrator.hpp>
 #include <ballast/topology/bag_layout.hpp>
-
-#include <tuple>
 
 namespace {
 

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "../support/test.hpp"
 #include "prepared_heads_on_host.hpp"  // before the headers that call kernels
 
 #include "../route/sharded_steps.hpp"  // defines: ballast_test::{random_sharded_step, on_host, ...}
@@ -7,9 +8,7 @@
 #include "../support/trials.hpp"
 #include "nccl_ranks.hpp"
 
-#include <gtest/gtest.h>
 #include <ballast/comm/communicator.hpp>
-#include <ballast/core.hpp>
 #include <ballast/cuda/device_packs.cuh>
 #include <ballast/gpu/device_memory.hpp>
 #include <ballast/gpu/nccl_pairs.hpp>

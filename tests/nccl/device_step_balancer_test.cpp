@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "../support/test.hpp"
 #include "prepared_heads_on_host.hpp"  // before the headers that call kernels
 #include "prepared_route_on_host.hpp"
 
 #include "../support/time_limits.hpp"
 #include "nccl_ranks.hpp"
 
-#include <gmock/gmock.h>
-#include <ballast/core.hpp>
 #include <ballast/partition/longest_processing_time.hpp>
 #include <ballast/route/head_array.hpp>
 #include <ballast/route/row_array.hpp>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ballast/gpu/nccl_communicator.hpp>
 
-#include <gmock/gmock.h>
+#include "../support/test.hpp"
 #include "../comm/communicator_suite.hpp"  // defines: ballast_test::{Communicators, conformance}
 #include "../support/barely_aligned_allocator.hpp"
 #include "../support/hand_moved_clock.hpp"
@@ -10,19 +10,7 @@
 
 #include <ballast/comm/communicator.hpp>
 
-#include <algorithm>
-#include <array>
-#include <chrono>
-#include <cstddef>
-#include <cstdint>
 #include <latch>
-#include <memory>
-#include <optional>
-#include <span>
-#include <string>
-#include <thread>
-#include <utility>
-#include <vector>
 
 namespace {
 

@@ -1,25 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ballast/gpu/nccl_pairs.hpp>
 
-#include <gmock/gmock.h>
+#include "../support/test.hpp"
 #include "../support/hand_moved_clock.hpp"
 #include "../support/time_limits.hpp"
 #include "../support/toy_pipeline.hpp"  // defines: toy::{draw, chain_job, stage, ...}
 #include "nccl_ranks.hpp"
 
 #include <ballast/comm/communicator.hpp>
-#include <ballast/core.hpp>
 #include <ballast/gpu/device_memory.hpp>
 #include <ballast/gpu/nccl_communicator.hpp>
 #include <ballast/runtime/pipeline_runner.hpp>
 #include <ballast/runtime/pipeline_setup.hpp>
 
-#include <chrono>
-#include <functional>
 #include <latch>
-#include <memory>
 #include <mutex>
-#include <thread>
 
 namespace {
 

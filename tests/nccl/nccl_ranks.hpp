@@ -1,17 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "../support/test.hpp"
 #include "../support/nccl_shim.hpp"
 
-#include <gtest/gtest.h>
 #include <ballast/gpu/nccl_communicator.hpp>
 
-#include <cstddef>
 #include <latch>
-#include <optional>
-#include <thread>
-#include <utility>
-#include <vector>
 
 namespace ballast_test {
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "../support/test.hpp"
 #include "prepared_route_on_host.hpp"  // before the headers that call kernels
 
-#include <gmock/gmock.h>
 #include "../gpu/host_work.hpp"
 #include "../route/instances.hpp"
 #include "../route/random_rows.hpp"
@@ -12,7 +12,6 @@
 #include "mover.hpp"
 #include "nccl_ranks.hpp"
 
-#include <ballast/core.hpp>
 #include <ballast/cuda/detail/temporary_storage.hpp>
 #include <ballast/cuda/device_route.hpp>
 #include <ballast/cuda/route_rows.cuh>
@@ -24,7 +23,6 @@
 #include <ballast/route/row_array.hpp>
 
 #include <deque>
-#include <functional>
 #include <latch>
 
 namespace {

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "../support/test.hpp"
 #include "prepared_heads_on_host.hpp"  // before the headers that call kernels
 
 #include "../gpu/host_work.hpp"
@@ -8,8 +9,6 @@
 #include "mover.hpp"
 #include "nccl_ranks.hpp"
 
-#include <gtest/gtest.h>
-#include <ballast/core.hpp>
 #include <ballast/cuda/detail/temporary_storage.hpp>
 #include <ballast/cuda/device_heads.hpp>
 #include <ballast/cuda/exchange_heads.cuh>
@@ -18,7 +17,6 @@
 #include <ballast/route/ulysses.hpp>
 
 #include <deque>
-#include <functional>
 #include <latch>
 
 namespace {

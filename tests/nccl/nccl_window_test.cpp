@@ -1,13 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ballast/gpu/nccl_window.hpp>
 
-#include <gmock/gmock.h>
+#include "../support/test.hpp"
 #include "nccl_ranks.hpp"  // defines: ballast_test::nccl_ranks
-
-#include <algorithm>
-#include <cstddef>
-#include <optional>
-#include <utility>
 
 namespace {
 

@@ -1,15 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ballast/gpu/device_memory.hpp>
 
-#include <gtest/gtest.h>
+#include "../support/test.hpp"
 #include "../support/nccl_shim.hpp"
 
-#include <cstddef>
-#include <cstdint>
-#include <limits>
-#include <memory>
 #include <new>
-#include <vector>
 
 namespace {
 

@@ -10,12 +10,11 @@
 #define BALLAST_CUDA_PREPARED_HEADS_CUH
 #define BALLAST_CUDA_DEVICE_ULYSSES_CUH
 
+#include "../support/test.hpp"
 #include "../cuda/head_copies_on_host.hpp"
 #include "../support/queued_work.hpp"
 
 #include <cuda_runtime_api.h>
-#include <gtest/gtest.h>
-#include <ballast/core.hpp>
 #include <ballast/cuda/detail/head_copies.hpp>
 #include <ballast/cuda/device_heads.hpp>
 #include <ballast/cuda/tables.hpp>

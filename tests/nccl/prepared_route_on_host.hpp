@@ -9,19 +9,16 @@
 #endif
 #define BALLAST_CUDA_PREPARED_ROUTE_CUH
 
+#include "../support/test.hpp"
 #include "../cuda/host_rows.hpp"
 #include "../support/queued_work.hpp"
 
 #include <cuda_runtime_api.h>
-#include <gtest/gtest.h>
 #include <ballast/cuda/device_route.hpp>
 #include <ballast/cuda/tables.hpp>
 #include <ballast/gpu/streams.hpp>
 
-#include <cstddef>
 #include <cstring>
-#include <functional>
-#include <span>
 
 namespace ballast::inline v0 {
 

@@ -4,20 +4,14 @@
 // correction leaves its switch, beside whether a corrected step with tracking is really shorter,
 // and beside the paper's.
 
+#include "../support/test.hpp"
 #include "../runtime/late_shapes.hpp"
 #include "../support/trials.hpp"
 
-#include <gtest/gtest.h>
 #include <ballast/runtime/adaptive_correction.hpp>
 #include <ballast/runtime/microbatch_scheduler.hpp>
 
-#include <array>
-#include <cmath>
-#include <cstddef>
-#include <cstdint>
 #include <cstdio>
-#include <span>
-#include <vector>
 
 namespace {
 

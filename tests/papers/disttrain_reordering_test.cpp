@@ -4,22 +4,16 @@
 // of its pseudocode, with and without virtual stages, next to interval_filling. Every choice looks
 // at a whole simulation of the order so far.
 
+#include "../support/test.hpp"
 #include "../support/pipelines.hpp"
 #include "../support/pipeline_families.hpp"
 #include "../support/trials.hpp"
 
-#include <gtest/gtest.h>
 #include <ballast/pipeline/order_microbatches.hpp>
 #include <ballast/pipeline/order_policies.hpp>
 #include <ballast/pipeline/schedule_policies.hpp>
 
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
 #include <cstdlib>
-#include <map>
-#include <utility>
-#include <vector>
 
 namespace {
 

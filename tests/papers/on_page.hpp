@@ -2,24 +2,14 @@
 // What tests of papers' figures include, and the page that their figures stand on.
 #pragma once
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <ballast/text/read_file.hpp>
 
-#include <algorithm>
-#include <array>
-#include <bit>
-#include <cstddef>
-#include <cstdint>
+#include "../support/test.hpp"
+
 #include <cstdio>
 #include <cstdlib>
 #include <initializer_list>
-#include <numeric>
 #include <ostream>
-#include <span>
-#include <string>
-#include <utility>
-#include <vector>
 
 namespace ballast_test {
 

@@ -2,10 +2,9 @@
 // Post-Balancing to Accelerate Multimodal Large Language Model Training", arXiv 2503.23830, 2025,
 // on lengths of real images and speech: what they gain, and what they leave to gain.
 
+#include "../support/test.hpp"
 #include "../../examples/common/baselines/quadratic_with_tolerance.hpp"
 
-#include <gtest/gtest.h>
-#include <ballast/core.hpp>
 #include <ballast/cost/quadratic_cost.hpp>
 #include <ballast/partition/longest_processing_time.hpp>
 #include <ballast/partition/padded_batches.hpp>

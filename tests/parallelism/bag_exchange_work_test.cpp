@@ -1,17 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ballast/parallelism/bag_mix.hpp>  // first: proves it is self-contained
 
+#include "../support/test.hpp"
+
 #include <ballast/cost/step_fit.hpp>
 #include <ballast/topology/cluster.hpp>
-
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <limits>
-#include <string>
 
 namespace {
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ballast/parallelism/bag_mix.hpp>  // first: proves it is self-contained
 
-#include <ballast/topology/bag_layout.hpp>
+#include "../support/test.hpp"
 
-#include <gtest/gtest.h>
+#include <ballast/topology/bag_layout.hpp>
 
 namespace {
 

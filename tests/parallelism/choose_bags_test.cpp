@@ -1,22 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ballast/parallelism/choose_bags.hpp>  // first: proves it is self-contained
 
+#include "../support/test.hpp"
 #include "../support/planned_mix.hpp"
 #include "../support/trials.hpp"
 
-#include <ballast/core.hpp>
 #include <ballast/cost/cost_spec.hpp>
 #include <ballast/cost/quadratic_cost.hpp>
 #include <ballast/parallelism/bag_mix.hpp>
 #include <ballast/topology/bag_layout.hpp>
 #include <ballast/topology/cluster.hpp>
 #include <ballast/workload/sample_batch.hpp>
-
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <bit>
-#include <cmath>
 
 namespace {
 

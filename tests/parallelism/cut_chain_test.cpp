@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ballast/parallelism/cut_chain.hpp>  // first: proves it is self-contained
 
+#include "../support/test.hpp"
 #include "../support/trials.hpp"
-
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <ballast/core.hpp>
 
 namespace cut_chain_test {
 

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ballast/parallelism/cut_chain.hpp>  // first: proves it is self-contained
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <ballast/core.hpp>
+#include "../support/test.hpp"
+
 #include <ballast/cost/interpolated_throughput.hpp>
 #include <ballast/cost/module_profile.hpp>
 #include <ballast/parallelism/layout_problem.hpp>

@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ballast/parallelism/deal_samples.hpp>  // first: proves it is self-contained
 
+#include "../support/test.hpp"
 #include "../support/random_modules.hpp"
 #include "../support/trials.hpp"
-
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <ballast/core.hpp>
 
 namespace deal_samples_test {
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ballast/parallelism/layout_problem.hpp>  // first: proves it is self-contained
 
-#include <gtest/gtest.h>
+#include "../support/test.hpp"
 
 namespace {
 

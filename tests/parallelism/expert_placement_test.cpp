@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ballast/parallelism/share_experts.hpp>  // first: proves it is self-contained
 
-#include <gtest/gtest.h>
-#include <ballast/core.hpp>
+#include "../support/test.hpp"
 
 namespace expert_placement_test {
 

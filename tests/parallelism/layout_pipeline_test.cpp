@@ -1,16 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ballast/parallelism/layout_pipeline.hpp>  // first: proves it is self-contained
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <ballast/pipeline/stage_graph.hpp>
+#include "../support/test.hpp"
 
-#include <algorithm>
-#include <array>
-#include <cstddef>
-#include <cstdint>
-#include <utility>
-#include <vector>
+#include <ballast/pipeline/stage_graph.hpp>
 
 namespace {
 

@@ -1,15 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ballast/parallelism/layout_problem.hpp>  // first: proves it is self-contained
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <array>
-#include <cstddef>
-#include <cstdint>
-#include <span>
-#include <string>
-#include <utility>
+#include "../support/test.hpp"
 
 namespace {
 

@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ballast/parallelism/layout_pipeline.hpp>  // first: proves it is self-contained
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <array>
+#include "../support/test.hpp"
 
 namespace {
 

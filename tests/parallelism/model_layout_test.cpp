@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ballast/parallelism/model_layout.hpp>  // first: proves it is self-contained
 
-#include <gtest/gtest.h>
-
-#include <cstdint>
+#include "../support/test.hpp"
 
 namespace {
 

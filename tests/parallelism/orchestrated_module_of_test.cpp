@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ballast/parallelism/orchestration_problem.hpp>  // first: proves it is self-contained
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
+#include "../support/test.hpp"
+
 #include <ballast/cost/flops.hpp>
 #include <ballast/cost/module_profile.hpp>
 

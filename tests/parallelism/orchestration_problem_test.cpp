@@ -1,14 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ballast/parallelism/orchestration_problem.hpp>  // first: proves it is self-contained
 
+#include "../support/test.hpp"
 #include "../support/small_orchestration.hpp"
-
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <cstddef>
-#include <functional>
-#include <string>
 
 namespace {
 

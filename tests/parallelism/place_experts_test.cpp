@@ -1,14 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ballast/parallelism/place_experts.hpp>  // first: proves it is self-contained
 
+#include "../support/test.hpp"
 #include "../support/trials.hpp"
 
-#include <gtest/gtest.h>
-#include <ballast/core.hpp>
 #include <ballast/parallelism/share_experts.hpp>
-
-#include <bit>
-#include <set>
 
 namespace place_experts_test {
 

@@ -1,12 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ballast/parallelism/model_layout.hpp>  // first: proves it is self-contained
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <ballast/core.hpp>
-
-#include <set>
-#include <tuple>
+#include "../support/test.hpp"
 
 namespace {
 

@@ -1,16 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ballast/parallelism/simulate_layout.hpp>  // first: proves it is self-contained
 
+#include "../support/test.hpp"
 #include "../support/random_modules.hpp"
 #include "../support/simulated_memory.hpp"
 #include "../support/trials.hpp"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <ballast/core.hpp>
 #include <ballast/parallelism/model_layout.hpp>
-
-#include <cmath>
 
 namespace {
 

@@ -1,15 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ballast/parallelism/simulate_orchestration.hpp>  // first: proves it is self-contained
 
+#include "../support/test.hpp"
 #include "../support/small_orchestration.hpp"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <ballast/parallelism/model_layout.hpp>
-
-#include <cstddef>
-#include <string>
-#include <vector>
 
 namespace {
 

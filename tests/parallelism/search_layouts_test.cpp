@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ballast/parallelism/search_layouts.hpp>  // first: proves it is self-contained
 
+#include "../support/test.hpp"
 #include "../support/all_layouts.hpp"
 #include "../support/random_modules.hpp"
 #include "../support/trials.hpp"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <ballast/core.hpp>
 #include <ballast/cost/interpolated_throughput.hpp>
 #include <ballast/cost/module_profile.hpp>
 #include <ballast/parallelism/cut_chain.hpp>

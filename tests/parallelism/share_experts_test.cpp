@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ballast/parallelism/share_experts.hpp>  // first: proves it is self-contained
 
+#include "../support/test.hpp"
 #include "../support/trials.hpp"
-
-#include <gtest/gtest.h>
-#include <ballast/core.hpp>
 
 namespace share_experts_test {
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ballast/parallelism/simulate_orchestration.hpp>  // first: proves it is self-contained
 
+#include "../support/test.hpp"
 #include "../../examples/common/baselines/orchestrations.hpp"
 #include "../support/all_orchestrations.hpp"
 #include "../support/disttrain_models.hpp"
@@ -8,9 +9,6 @@
 #include "../support/small_orchestration.hpp"
 #include "../support/trials.hpp"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <ballast/core.hpp>
 #include <ballast/cost/flops.hpp>
 #include <ballast/cost/known_models.hpp>
 #include <ballast/parallelism/model_layout.hpp>

@@ -1,12 +1,11 @@
 #include <ballast/partition/concepts.hpp>  // first: proves it is self-contained
 
-#include <gtest/gtest.h>
+#include "../support/test.hpp"
+
 #include <ballast/partition/padded_batches.hpp>
 #include <ballast/partition/partition.hpp>
 #include <ballast/partition/round_robin.hpp>
 #include <ballast/topology/bag_layout.hpp>
-
-#include <vector>
 
 namespace {
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ballast/partition/capped.hpp>  // first: proves it is self-contained
 
+#include "../support/test.hpp"
 #include "../support/direct_problem.hpp"
 #include "../support/instances.hpp"
 #include "../support/plain_swaps.hpp"
@@ -8,19 +9,10 @@
 #include "../support/steady_state.hpp"
 #include "../support/trials.hpp"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <rapidcheck/gtest.h>
 #include <ballast/partition/equal_count.hpp>
 #include <ballast/partition/exact.hpp>
 #include <ballast/partition/least_movement.hpp>
 #include <ballast/partition/partition.hpp>
-
-#include <algorithm>
-#include <cstdint>
-#include <functional>
-#include <numeric>
-#include <vector>
 
 namespace {
 

@@ -1,11 +1,6 @@
 #include <ballast/partition/concepts.hpp>  // first: proves it is self-contained
 
-#include <gtest/gtest.h>
-
-#include <cstdint>
-#include <span>
-#include <utility>
-#include <vector>
+#include "../support/test.hpp"
 
 namespace {
 

@@ -1,10 +1,7 @@
 #include <ballast/partition/cost_vector_lower_bound.hpp>  // first: proves it is self-contained
 
+#include "../support/test.hpp"
 #include "../support/vector_checks.hpp"
-
-#include <gtest/gtest.h>
-
-#include <vector>
 
 namespace {
 

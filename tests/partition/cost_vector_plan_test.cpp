@@ -1,9 +1,6 @@
 #include <ballast/partition/partition_plan.hpp>
 
-#include <gtest/gtest.h>
-
-#include <cstdint>
-#include <set>
+#include "../support/test.hpp"
 
 namespace {
 

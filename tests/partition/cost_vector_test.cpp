@@ -1,15 +1,7 @@
 #include <ballast/partition/concepts.hpp>  // first: proves it is self-contained
 
+#include "../support/test.hpp"
 #include "../support/vector_checks.hpp"
-
-#include <gtest/gtest.h>
-
-#include <array>
-#include <concepts>
-#include <cstdint>
-#include <functional>
-#include <span>
-#include <vector>
 
 namespace {
 

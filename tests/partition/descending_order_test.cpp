@@ -1,12 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ballast/partition/descending_order.hpp>
 
-#include <gtest/gtest.h>
-#include <rapidcheck/gtest.h>
-#include <ballast/core.hpp>
-
-#include <functional>
-#include <map>
+#include "../support/test.hpp"
 
 namespace {
 

@@ -1,22 +1,13 @@
 #include <ballast/partition/equal_count.hpp>  // first: proves it is self-contained
 
+#include "../support/test.hpp"
 #include "../support/direct_problem.hpp"
 #include "../support/policy_checks.hpp"
 #include "../support/seqlen_balancing.hpp"
 #include "../support/steady_state.hpp"
 #include "../support/trials.hpp"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <rapidcheck/gtest.h>
 #include <ballast/partition/partition.hpp>
-
-#include <algorithm>
-#include <cstdint>
-#include <limits>
-#include <numeric>
-#include <optional>
-#include <vector>
 
 namespace {
 

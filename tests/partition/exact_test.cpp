@@ -1,24 +1,16 @@
 #include <ballast/partition/exact.hpp>  // first: proves it is self-contained
 
+#include "../support/test.hpp"
 #include "../support/direct_problem.hpp"
 #include "../support/plain_swaps.hpp"
 #include "../support/policy_checks.hpp"
 #include "../support/steady_state.hpp"
 #include "../support/trials.hpp"
 
-#include <gtest/gtest.h>
-#include <rapidcheck/gtest.h>
 #include <ballast/partition/equal_count.hpp>
 #include <ballast/partition/longest_processing_time.hpp>
 #include <ballast/partition/padded_batches.hpp>
 #include <ballast/partition/round_robin.hpp>
-
-#include <concepts>
-#include <cstddef>
-#include <cstdint>
-#include <functional>
-#include <limits>
-#include <vector>
 
 namespace {
 

@@ -1,15 +1,12 @@
 #include <ballast/partition/exact.hpp>  // first: proves it is self-contained
 
+#include "../support/test.hpp"
 #include "../support/vector_checks.hpp"
 
-#include <gtest/gtest.h>
-#include <ballast/core.hpp>
 #include <ballast/partition/concepts.hpp>
 #include <ballast/partition/longest_processing_time.hpp>
 #include <ballast/partition/partition.hpp>
 #include <ballast/topology/bag_layout.hpp>
-
-#include <functional>
 
 namespace {
 

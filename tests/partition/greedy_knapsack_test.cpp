@@ -1,13 +1,9 @@
 #include <ballast/partition/greedy_knapsack.hpp>  // first: proves it is self-contained
 
+#include "../support/test.hpp"
 #include "../support/list_sorting_knapsack.hpp"
 #include "../support/policy_checks.hpp"
 #include "../support/trials.hpp"
-
-#include <gtest/gtest.h>
-
-#include <cstdint>
-#include <vector>
 
 namespace {
 

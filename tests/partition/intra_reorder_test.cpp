@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ballast/partition/peak_tokens.hpp>  // first: proves it is self-contained
 
-#include <gtest/gtest.h>
-#include <ballast/core.hpp>
-#include <ballast/partition/equal_count.hpp>
+#include "../support/test.hpp"
 
-#include <functional>
+#include <ballast/partition/equal_count.hpp>
 
 namespace {
 

@@ -1,23 +1,16 @@
 #include <ballast/partition/least_movement.hpp>  // first: proves it is self-contained
 
+#include "../support/test.hpp"
 #include "../support/homed_steps.hpp"
 #include "../support/movement_lower_bound.hpp"
 #include "../support/policy_checks.hpp"
 #include "../support/steady_state.hpp"
 #include "../support/trials.hpp"
 
-#include <gtest/gtest.h>
-#include <rapidcheck/gtest.h>
 #include <ballast/cost/quadratic_cost.hpp>
 #include <ballast/partition/greedy_knapsack.hpp>
 #include <ballast/partition/round_robin.hpp>
 #include <ballast/workload/sample_batch.hpp>
-
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <limits>
-#include <vector>
 
 namespace {
 

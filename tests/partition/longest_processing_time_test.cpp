@@ -1,14 +1,8 @@
 #include <ballast/partition/longest_processing_time.hpp>  // first: proves it is self-contained
 
+#include "../support/test.hpp"
 #include "../support/policy_checks.hpp"
 #include "../support/trials.hpp"
-
-#include <gtest/gtest.h>
-
-#include <cstdint>
-#include <limits>
-#include <utility>
-#include <vector>
 
 namespace {
 

@@ -1,15 +1,9 @@
 #include <ballast/partition/longest_processing_time.hpp>  // first: proves it is self-contained
 
+#include "../support/test.hpp"
 #include "../support/vector_checks.hpp"
 
-#include <gtest/gtest.h>
-#include <rapidcheck/gtest.h>
 #include <ballast/partition/partition.hpp>
-
-#include <algorithm>
-#include <cstdint>
-#include <limits>
-#include <vector>
 
 namespace {
 

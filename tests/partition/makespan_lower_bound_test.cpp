@@ -1,18 +1,10 @@
 #include <ballast/partition/makespan_lower_bound.hpp>  // first: proves it is self-contained
 
+#include "../support/test.hpp"
 #include "../support/direct_problem.hpp"
 #include "../support/instances.hpp"
 
-#include <gtest/gtest.h>
 #include <ballast/partition/round_robin.hpp>
-
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <functional>
-#include <limits>
-#include <numeric>
-#include <vector>
 
 namespace {
 

@@ -1,9 +1,6 @@
+#include "../support/test.hpp"
 #include "../support/movement_lower_bound.hpp"
 #include "../support/homed_steps.hpp"
-
-#include <gtest/gtest.h>
-
-#include <vector>
 
 namespace {
 

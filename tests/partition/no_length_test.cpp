@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ballast/partition/concepts.hpp>  // first: proves it is self-contained
 
-#include <gtest/gtest.h>
+#include "../support/test.hpp"
+
 #include <ballast/partition/longest_processing_time.hpp>
 #include <ballast/partition/partition.hpp>
 #include <ballast/topology/bag_layout.hpp>
-
-#include <string>
-#include <vector>
 
 namespace {
 

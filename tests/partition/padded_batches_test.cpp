@@ -1,24 +1,14 @@
 #include <ballast/partition/padded_batches.hpp>  // first: proves it is self-contained
 
+#include "../support/test.hpp"
 #include "../support/all_assignments.hpp"
 #include "../support/policy_checks.hpp"
 #include "../support/steady_state.hpp"
 #include "../support/trials.hpp"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <rapidcheck/gtest.h>
 #include <ballast/cost/quadratic_cost.hpp>
 #include <ballast/partition/longest_processing_time.hpp>
 #include <ballast/partition/partition.hpp>
-
-#include <algorithm>
-#include <cstdint>
-#include <functional>
-#include <limits>
-#include <numeric>
-#include <utility>
-#include <vector>
 
 namespace {
 

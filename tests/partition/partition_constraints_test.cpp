@@ -1,11 +1,6 @@
 #include <ballast/partition/partition_constraints.hpp>  // first: proves it is self-contained
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <cstdint>
-#include <limits>
-#include <vector>
+#include "../support/test.hpp"
 
 namespace {
 

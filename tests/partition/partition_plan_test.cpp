@@ -1,10 +1,6 @@
 #include <ballast/partition/partition_plan.hpp>  // first: proves it is self-contained
 
-#include <gtest/gtest.h>
-
-#include <cstdint>
-#include <limits>
-#include <vector>
+#include "../support/test.hpp"
 
 namespace {
 

@@ -1,13 +1,10 @@
 #include <ballast/partition/padded_batches.hpp>  // first: proves it is self-contained
 #include <ballast/partition/partition.hpp>
 
+#include "../support/test.hpp"
 #include "../support/policy_checks.hpp"
 #include "../support/steady_state.hpp"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <rapidcheck/gtest.h>
-#include <ballast/core.hpp>
 #include <ballast/cost/cost_model.hpp>
 #include <ballast/cost/quadratic_cost.hpp>
 #include <ballast/partition/greedy_knapsack.hpp>
@@ -18,8 +15,6 @@
 #include <ballast/partition/round_robin.hpp>
 #include <ballast/topology/bag_layout.hpp>
 #include <ballast/topology/cluster.hpp>
-
-#include <functional>
 
 namespace {
 

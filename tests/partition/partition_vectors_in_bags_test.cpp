@@ -1,21 +1,12 @@
+#include "../support/test.hpp"
 #include "../support/steady_state.hpp"
 #include "../support/trials.hpp"
 #include "../support/vector_checks.hpp"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <rapidcheck/gtest.h>
 #include <ballast/partition/longest_processing_time.hpp>
 #include <ballast/partition/partition.hpp>
 #include <ballast/partition/refine.hpp>
 #include <ballast/topology/bag_layout.hpp>
-
-#include <algorithm>
-#include <cstdint>
-#include <functional>
-#include <limits>
-#include <numeric>
-#include <vector>
 
 namespace {
 

@@ -1,16 +1,11 @@
 #include <ballast/partition/partition.hpp>  // first: proves it is self-contained
 
+#include "../support/test.hpp"
 #include "../support/steady_state.hpp"
 #include "../support/vector_checks.hpp"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <ballast/partition/longest_processing_time.hpp>
 #include <ballast/partition/refine.hpp>
-
-#include <array>
-#include <cstdint>
-#include <vector>
 
 namespace {
 

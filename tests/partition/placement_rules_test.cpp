@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rules about which samples share a bag, through the front door.
 
+#include "../support/test.hpp"
 #include "../../examples/common/baselines/karmarkar_karp.hpp"
 #include "../support/instances.hpp"
 #include "../support/trials.hpp"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <ballast/core.hpp>
 #include <ballast/partition/capped.hpp>
 #include <ballast/partition/concepts.hpp>
 #include <ballast/partition/equal_count.hpp>
@@ -20,9 +18,6 @@
 #include <ballast/partition/partition_plan.hpp>
 #include <ballast/partition/refine.hpp>
 #include <ballast/topology/bag_layout.hpp>
-
-#include <functional>
-#include <set>
 
 namespace placement_rules_test {
 

@@ -1,6 +1,6 @@
 #include <ballast/partition/concepts.hpp>  // first: proves it is self-contained
 
-#include <gtest/gtest.h>
+#include "../support/test.hpp"
 
 namespace {
 

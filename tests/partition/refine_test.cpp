@@ -1,5 +1,6 @@
 #include <ballast/partition/refine.hpp>  // first: proves it is self-contained
 
+#include "../support/test.hpp"
 #include "../support/plain_swaps.hpp"
 #include "../support/policy_checks.hpp"  // defines: ballast_test::{expect_valid_plans, ...}
 #include "../support/steady_state.hpp"
@@ -11,16 +12,7 @@
 #include <ballast/partition/round_robin.hpp>
 #include <ballast/topology/bag_layout.hpp>
 
-#include <gtest/gtest.h>
-#include <rapidcheck/gtest.h>
 #include <ballast/partition/descending_order.hpp>
-
-#include <algorithm>
-#include <cmath>
-#include <cstddef>
-#include <cstdint>
-#include <limits>
-#include <vector>
 
 namespace {
 

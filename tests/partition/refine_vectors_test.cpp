@@ -1,14 +1,7 @@
 #include <ballast/partition/refine.hpp>  // first: proves it is self-contained
 
+#include "../support/test.hpp"
 #include "../support/vector_checks.hpp"
-
-#include <gtest/gtest.h>
-#include <rapidcheck/gtest.h>
-
-#include <cstddef>
-#include <cstdint>
-#include <functional>
-#include <vector>
 
 namespace {
 

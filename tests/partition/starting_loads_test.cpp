@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Work that bags have before a step, through the front door.
 
+#include "../support/test.hpp"
 #include "../../examples/common/baselines/karmarkar_karp.hpp"
 #include "../support/instances.hpp"
 #include "../support/trials.hpp"
 
-#include <gtest/gtest.h>
-#include <ballast/core.hpp>
 #include <ballast/partition/capped.hpp>
 #include <ballast/partition/concepts.hpp>
 #include <ballast/partition/equal_count.hpp>
@@ -17,8 +16,6 @@
 #include <ballast/partition/partition_constraints.hpp>
 #include <ballast/partition/refine.hpp>
 #include <ballast/topology/bag_layout.hpp>
-
-#include <functional>
 
 namespace starting_loads_test {
 

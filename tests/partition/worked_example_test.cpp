@@ -1,10 +1,8 @@
 // The policy that CONTRIBUTING.md adds, step by step.
+#include "../support/test.hpp"
 #include "../support/policy_checks.hpp"  // defines: ballast_test::{expect_valid_plans, ...}
 #include "../support/trials.hpp"         // defines: ballast_test::trials_of
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <ballast/core.hpp>
 #include <ballast/partition/concepts.hpp>
 
 // A namespace of its own, so that a snake_order that you add does not meet this one.

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "../support/test.hpp"
 #include "../support/counted_allocations.hpp"
 #include "../support/hill_climb.hpp"
 #include "../support/microbatch_families.hpp"
@@ -7,14 +8,9 @@
 #include "../support/pipelines.hpp"
 #include "../support/trials.hpp"
 
-#include <gtest/gtest.h>
 #include <ballast/pipeline/local_search.hpp>
 #include <ballast/pipeline/order_microbatches.hpp>
 #include <ballast/pipeline/order_policies.hpp>
-
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
 
 namespace {
 

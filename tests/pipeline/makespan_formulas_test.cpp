@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "../support/test.hpp"
 #include "../support/makespan_formulas.hpp"  // first: proves it is self-contained
 #include "../support/pipelines.hpp"
 
 #include "../support/pipeline_families.hpp"
 #include "../support/trials.hpp"
 
-#include <gtest/gtest.h>
-#include <ballast/core.hpp>
 #include <ballast/pipeline/simulate.hpp>
 
 namespace {

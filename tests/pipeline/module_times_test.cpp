@@ -1,19 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ballast/pipeline/module_times.hpp>  // first: proves it is self-contained
 
+#include "../support/test.hpp"
 #include "../support/counted_allocations.hpp"
 
-#include <gtest/gtest.h>
-#include <rapidcheck/gtest.h>
-#include <ballast/core.hpp>
 #include <ballast/cost/flops.hpp>
 #include <ballast/cost/latency_fit.hpp>
 #include <ballast/pipeline/schedule.hpp>
 #include <ballast/pipeline/schedule_policies.hpp>
 #include <ballast/pipeline/simulate.hpp>
 #include <ballast/pipeline/stage_graph.hpp>
-
-#include <cmath>
 
 namespace {
 

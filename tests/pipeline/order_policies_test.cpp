@@ -1,18 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ballast/pipeline/order_policies.hpp>  // first: proves it is self-contained
 
+#include "../support/test.hpp"
 #include "../support/order_checks.hpp"
 #include "../support/pipelines.hpp"
 
-#include <gtest/gtest.h>
 #include <ballast/pipeline/schedule_policies.hpp>
 #include <ballast/pipeline/stage_graph.hpp>
 
-#include <cstddef>
-#include <cstdint>
 #include <initializer_list>
-#include <span>
-#include <vector>
 
 namespace {
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <gtest/gtest.h>
-#include <ballast/core.hpp>
 #include <ballast/partition/grid/partition_grid.hpp>
+
+#include "../support/test.hpp"
+
 #include <ballast/partition/grid/refine_grid.hpp>
 #include <ballast/pipeline/local_search.hpp>
 #include <ballast/pipeline/order_microbatches.hpp>

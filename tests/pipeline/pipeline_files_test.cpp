@@ -1,19 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ballast/pipeline/pipeline_files.hpp>  // first: proves it is self-contained
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <rapidcheck/gtest.h>
+#include "../support/test.hpp"
+
 #include <ballast/pipeline/schedule.hpp>
 #include <ballast/pipeline/schedule_policies.hpp>
 #include <ballast/pipeline/stage_graph.hpp>
-
-#include <cstddef>
-#include <cstdint>
-#include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
 
 namespace {
 

@@ -1,12 +1,10 @@
 #include <ballast/pipeline/schedule_policies.hpp>  // first: proves it is self-contained
 
+#include "../support/test.hpp"
 #include "../support/pipelines.hpp"
 #include "../support/schedule_checks.hpp"
 #include "../support/trials.hpp"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <ballast/core.hpp>
 #include <ballast/pipeline/schedule.hpp>
 #include <ballast/pipeline/simulate.hpp>
 

@@ -1,22 +1,9 @@
 #include <ballast/pipeline/schedule.hpp>  // first: proves it is self-contained
 
+#include "../support/test.hpp"
 #include "../support/pipelines.hpp"
 #include "../support/schedule_checks.hpp"
 #include "../support/trials.hpp"
-
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <concepts>
-#include <cstddef>
-#include <cstdint>
-#include <map>
-#include <set>
-#include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
 
 namespace {
 

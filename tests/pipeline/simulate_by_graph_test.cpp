@@ -1,10 +1,8 @@
+#include "../support/test.hpp"
 #include "../support/simulate_by_graph.hpp"
 #include "../support/pipelines.hpp"
 #include "../support/trials.hpp"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <ballast/core.hpp>
 #include <ballast/pipeline/schedule.hpp>
 #include <ballast/pipeline/schedule_policies.hpp>
 #include <ballast/pipeline/simulate.hpp>

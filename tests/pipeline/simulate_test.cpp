@@ -1,12 +1,10 @@
 #include <ballast/pipeline/simulate.hpp>  // first: proves it is self-contained
 
+#include "../support/test.hpp"
 #include "../support/counted_allocations.hpp"
 #include "../support/pipeline_families.hpp"
 #include "../support/pipelines.hpp"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <ballast/core.hpp>
 #include <ballast/pipeline/schedule_policies.hpp>
 
 namespace {

@@ -1,10 +1,8 @@
 #include <ballast/pipeline/stage_graph.hpp>  // first: proves it is self-contained
 
+#include "../support/test.hpp"
 #include "../support/pipelines.hpp"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <ballast/core.hpp>
 #include <ballast/pipeline/schedule.hpp>
 #include <ballast/pipeline/schedule_policies.hpp>
 

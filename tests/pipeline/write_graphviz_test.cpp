@@ -1,15 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "../support/test.hpp"
 #include "../support/write_graphviz.hpp"
 #include "../support/simulate_by_graph.hpp"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <ballast/core.hpp>
 #include <ballast/pipeline/schedule_policies.hpp>
 #include <ballast/pipeline/simulate.hpp>
 #include <ballast/pipeline/stage_graph.hpp>
-
-#include <sstream>
 
 namespace {
 

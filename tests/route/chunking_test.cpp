@@ -1,11 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ballast/route/placement.hpp>
 
-#include <gtest/gtest.h>
-#include <rapidcheck/gtest.h>
-
-#include <cstdint>
-#include <limits>
+#include "../support/test.hpp"
 
 namespace {
 

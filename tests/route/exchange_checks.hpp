@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "../support/test.hpp"
 #include "../support/hand_moved_clock.hpp"
 
-#include <gtest/gtest.h>
 #include <ballast/comm/communicator.hpp>
 #include <ballast/comm/thread_communicator.hpp>
-#include <ballast/core.hpp>
 
-#include <chrono>
 #include <latch>
 #include <new>
 

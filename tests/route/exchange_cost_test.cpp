@@ -2,13 +2,8 @@
 #include <ballast/route/route_volume.hpp>
 #include <ballast/route/placement.hpp>
 
+#include "../support/test.hpp"
 #include "instances.hpp"
-
-#include <gtest/gtest.h>
-
-#include <array>
-#include <cstdint>
-#include <vector>
 
 namespace {
 

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ballast/route/head_array.hpp>
 
-#include <gtest/gtest.h>
-
-#include <cstddef>
+#include "../support/test.hpp"
 
 namespace {
 

@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ballast/route/head_array.hpp>
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <rapidcheck/gtest.h>
-#include <ballast/core.hpp>
 #include <ballast/route/placement.hpp>
 
+#include "../support/test.hpp"
 #include "bag_arrays.hpp"
 
 namespace {

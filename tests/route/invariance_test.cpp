@@ -2,11 +2,10 @@
 // Consequence invariance: a transformer block, its loss and its gradients, computed in any bags,
 // are those of one rank that computes everything.
 
+#include "../support/test.hpp"
 #include "../../examples/common/transformer_block.hpp"
 
-#include <gtest/gtest.h>
 #include <ballast/comm/thread_communicator.hpp>
-#include <ballast/core.hpp>
 #include <ballast/cost/quadratic_cost.hpp>
 #include <ballast/partition/longest_processing_time.hpp>
 #include <ballast/partition/partition.hpp>
@@ -14,8 +13,6 @@
 #include <ballast/route/route.hpp>
 #include <ballast/route/route_plan.hpp>
 #include <ballast/topology/bag_layout.hpp>
-
-#include <cmath>
 
 namespace {
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ballast/route/placement.hpp>  // first: proves it is self-contained
 
-#include <gtest/gtest.h>
-#include <ballast/core.hpp>
+#include "../support/test.hpp"
+
 #include <ballast/topology/bag_layout.hpp>
 
 namespace joined_ranks {

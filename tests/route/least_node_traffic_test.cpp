@@ -1,3 +1,4 @@
+#include "../support/test.hpp"
 #include "least_node_traffic.hpp"  // defines: ballast_test::least_node_traffic
 
 #include "../support/trials.hpp"
@@ -5,8 +6,6 @@
 #include "node_job.hpp"  // defines: ballast_test::{node_job, random_node_job}
 #include "node_traffic_bound.hpp"
 
-#include <gtest/gtest.h>
-#include <ballast/core.hpp>
 #include <ballast/route/node_placement.hpp>
 #include <ballast/route/placement.hpp>
 

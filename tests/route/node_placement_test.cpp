@@ -1,23 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ballast/route/node_placement.hpp>
 
+#include "../support/test.hpp"
 #include "../support/counted_allocations.hpp"
 #include "../support/trials.hpp"
 #include "node_job.hpp"
 #include "node_traffic_bound.hpp"
 
 #include <ballast/route/placement.hpp>
-
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <functional>
-#include <numeric>
-#include <span>
-#include <utility>
-#include <vector>
 
 namespace {
 

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "../support/test.hpp"
 #include "node_traffic_bound.hpp"
 #include "../support/trials.hpp"
 #include "node_job.hpp"
@@ -6,13 +7,6 @@
 #include <ballast/route/node_placement.hpp>
 #include <ballast/route/placement.hpp>
 #include <ballast/workload/synthetic_lengths.hpp>
-
-#include <gtest/gtest.h>
-
-#include <cstddef>
-#include <cstdint>
-#include <functional>
-#include <vector>
 
 namespace {
 

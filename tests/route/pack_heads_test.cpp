@@ -1,12 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ballast/route/ulysses.hpp>
 
+#include "../support/test.hpp"
 #include "bag_arrays.hpp"
-
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <rapidcheck/gtest.h>
-#include <ballast/core.hpp>
 
 #include <cstring>
 

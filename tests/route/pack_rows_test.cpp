@@ -1,15 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ballast/route/row_array.hpp>
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
+#include "../support/test.hpp"
 
-#include <array>
-#include <cstddef>
-#include <cstdint>
 #include <cstring>
-#include <span>
-#include <vector>
 
 namespace {
 

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ballast/route/placement.hpp>
 
+#include "../support/test.hpp"
 #include "../support/counted_allocations.hpp"
 #include "../support/token_ranks.hpp"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <ballast/core.hpp>
 #include <ballast/topology/bag_layout.hpp>
 
 namespace {

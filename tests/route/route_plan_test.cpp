@@ -2,16 +2,9 @@
 #include <ballast/route/placement.hpp>
 #include <ballast/route/route_plan.hpp>
 
+#include "../support/test.hpp"
 #include "../support/counted_allocations.hpp"
 #include "instances.hpp"
-
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <array>
-#include <cstddef>
-#include <cstdint>
-#include <vector>
 
 namespace {
 

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ballast/route/route.hpp>
 
+#include "../support/test.hpp"
 #include "../support/counted_allocations.hpp"
 #include "instances.hpp"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <ballast/comm/gather_samples.hpp>
 #include <ballast/comm/thread_communicator.hpp>
 #include <ballast/cost/quadratic_cost.hpp>
@@ -13,14 +12,8 @@
 #include <ballast/partition/partition.hpp>
 #include <ballast/route/placement.hpp>
 
-#include <array>
 #include <atomic>
-#include <cstddef>
-#include <cstdint>
 #include <cstring>
-#include <span>
-#include <string>
-#include <vector>
 
 namespace {
 

@@ -2,17 +2,9 @@
 #include <ballast/route/placement.hpp>
 #include <ballast/route/route_volume.hpp>
 
+#include "../support/test.hpp"
 #include "../support/counted_allocations.hpp"
 #include "instances.hpp"
-
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <set>
-#include <utility>
-#include <vector>
 
 namespace {
 

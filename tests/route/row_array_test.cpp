@@ -1,14 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ballast/route/row_array.hpp>
 
-#include <gtest/gtest.h>
-
-#include <cstddef>
-#include <cstdint>
-#include <span>
-#include <string>
-#include <type_traits>
-#include <vector>
+#include "../support/test.hpp"
 
 namespace {
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ballast/route/route.hpp>
 
-#include <gtest/gtest.h>
+#include "../support/test.hpp"
+
 #include <ballast/comm/thread_communicator.hpp>
-#include <ballast/core.hpp>
 #include <ballast/route/placement.hpp>
 #include <ballast/route/route_plan.hpp>
 #include <ballast/route/row_array.hpp>

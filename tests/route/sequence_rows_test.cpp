@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ballast/route/row_array.hpp>
 
+#include "../support/test.hpp"
 #include "instances.hpp"
 
-#include <gtest/gtest.h>
 #include <ballast/comm/thread_communicator.hpp>
-#include <ballast/core.hpp>
 #include <ballast/route/route.hpp>
 
 namespace {

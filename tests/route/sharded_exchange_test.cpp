@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ballast/route/sharded_exchange.hpp>
 
+#include "../support/test.hpp"
 #include "../support/counted_allocations.hpp"
 #include "../support/trials.hpp"
 #include "exchange_checks.hpp"  // defines: ballast_test::{expect_dead_rank_named, lone_rank}
 #include "sharded_steps.hpp"    // defines: ballast_test::{sharded_case, random_sharded_step, ...}
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <ballast/comm/thread_communicator.hpp>
-#include <ballast/core.hpp>
 #include <ballast/cost/quadratic_cost.hpp>
 #include <ballast/route/sharded_packs.hpp>
 #include <ballast/route/ulysses.hpp>
@@ -18,7 +16,6 @@
 #include <ballast/topology/cluster.hpp>
 #include <ballast/topology/device_groups.hpp>
 
-#include <chrono>
 #include <new>
 #include <stdexcept>
 

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ballast/route/sharded_packs.hpp>
 
+#include "../support/test.hpp"
 #include "../support/counted_allocations.hpp"
 #include "sharded_steps.hpp"  // defines: ballast_test::{sharded_case, random_sharded_step}
 
-#include <gtest/gtest.h>
-#include <ballast/core.hpp>
 #include <ballast/route/placement.hpp>
 #include <ballast/topology/cluster.hpp>
 #include <ballast/topology/device_groups.hpp>

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "../support/test.hpp"
 #include "instances.hpp"  // defines: ballast_test::plan_of
 
-#include <gtest/gtest.h>
 #include <ballast/comm/communicator.hpp>
-#include <ballast/core.hpp>
 #include <ballast/route/placement.hpp>
 #include <ballast/route/head_array.hpp>
 #include <ballast/route/sharded_exchange.hpp>
@@ -13,9 +12,6 @@
 #include <ballast/sharding/sharding_cost.hpp>
 #include <ballast/topology/cluster.hpp>
 #include <ballast/topology/device_groups.hpp>
-
-#include <chrono>
-#include <thread>
 
 namespace ballast_test {
 

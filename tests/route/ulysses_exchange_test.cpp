@@ -1,21 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ballast/route/ulysses.hpp>
 
+#include "../support/test.hpp"
 #include "../support/counted_allocations.hpp"
 #include "bag_arrays.hpp"
 #include "instances.hpp"
 
-#include <gtest/gtest.h>
-#include <rapidcheck/gtest.h>
 #include <ballast/comm/thread_communicator.hpp>
-#include <ballast/core.hpp>
 #include <ballast/partition/greedy_knapsack.hpp>
 #include <ballast/partition/partition.hpp>
 #include <ballast/route/placement.hpp>
 #include <ballast/topology/bag_layout.hpp>
-
-#include <chrono>
-#include <tuple>
 
 namespace {
 

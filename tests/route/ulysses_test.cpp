@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ballast/route/ulysses.hpp>
 
+#include "../support/test.hpp"
 #include "../support/counted_allocations.hpp"
 #include "bag_arrays.hpp"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <rapidcheck/gtest.h>
-#include <ballast/core.hpp>
 #include <ballast/partition/greedy_knapsack.hpp>
 #include <ballast/partition/partition.hpp>
 #include <ballast/route/placement.hpp>

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ballast/route/unit_plan.hpp>
 
-#include <gtest/gtest.h>
+#include "../support/test.hpp"
 #include "unit_steps.hpp"  // defines: ballast_test::{unit_step, random_unit_step}
 
-#include <ballast/core.hpp>
 #include <ballast/topology/cluster.hpp>
 
 namespace {

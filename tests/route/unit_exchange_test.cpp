@@ -1,20 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ballast/route/unit_exchange.hpp>
 
+#include "../support/test.hpp"
 #include "../support/counted_allocations.hpp"
 #include "../support/trials.hpp"
 #include "exchange_checks.hpp"  // defines: ballast_test::{expect_dead_rank_named, lone_rank}
 #include "instances.hpp"        // defines: ballast_test::named_rows
 #include "unit_steps.hpp"       // defines: ballast_test::{unit_step, random_unit_step, ...}
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <ballast/comm/thread_communicator.hpp>
-#include <ballast/core.hpp>
 #include <ballast/route/placement.hpp>
 #include <ballast/topology/process_grid.hpp>
 
-#include <chrono>
 #include <iterator>
 #include <latch>
 #include <new>

@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ballast/route/unit_plan.hpp>
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
+#include "../support/test.hpp"
 #include "unit_steps.hpp"  // defines: ballast_test::unit_step
-
-#include <ballast/core.hpp>
 
 namespace {
 

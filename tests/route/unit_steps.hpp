@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "../support/test.hpp"
 #include "step_arrays.hpp"  // defines: ballast_test::{step_arrays, byte_array}
 
-#include <gtest/gtest.h>
 #include <ballast/comm/communicator.hpp>
-#include <ballast/core.hpp>
 #include <ballast/route/placement.hpp>
 #include <ballast/route/unit_exchange.hpp>
 #include <ballast/route/unit_plan.hpp>

@@ -1,12 +1,10 @@
 #include <ballast/runtime/adaptive_correction.hpp>  // first: proves it is self-contained
 
+#include "../support/test.hpp"
 #include "../support/counted_allocations.hpp"
 #include "../support/trials.hpp"
 #include "late_shapes.hpp"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <ballast/core.hpp>
 #include <ballast/report/metrics.hpp>
 #include <ballast/runtime/online_scheduler.hpp>
 #include <ballast/topology/bag_layout.hpp>

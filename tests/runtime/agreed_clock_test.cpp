@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <ballast/comm/thread_communicator.hpp>
-#include <ballast/core.hpp>
 #include <ballast/runtime/agreed_clock.hpp>
 
+#include "../support/test.hpp"
 #include "fake_clock.hpp"
 
 #include <stdexcept>

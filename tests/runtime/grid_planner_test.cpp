@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ballast/runtime/grid_balancer.hpp>  // first: proves it is self-contained
 
+#include "../support/test.hpp"
 #include "../support/counted_allocations.hpp"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <ballast/comm/gather_samples.hpp>
 #include <ballast/comm/thread_communicator.hpp>
-#include <ballast/core.hpp>
 #include <ballast/cost/cost_literal.hpp>
 #include <ballast/partition/grid/partition_grid.hpp>
 #include <ballast/partition/grid/refine_grid.hpp>

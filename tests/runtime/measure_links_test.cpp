@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ballast/runtime/agreed_clock.hpp>
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
+#include "../support/test.hpp"
+
 #include <ballast/comm/thread_communicator.hpp>
-#include <ballast/core.hpp>
 #include <ballast/topology/cluster.hpp>
 
 namespace {

@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <ballast/cost/module_profile.hpp>
-#include <ballast/runtime/model_profiler.hpp>
 
-#include <array>
-#include <cstdint>
-#include <vector>
+#include "../support/test.hpp"
+
+#include <ballast/runtime/model_profiler.hpp>
 
 namespace {
 

@@ -1,27 +1,15 @@
 #include <ballast/runtime/microbatch_scheduler.hpp>  // first: proves it is self-contained
 
+#include "../support/test.hpp"
 #include "../support/all_assignments.hpp"
 #include "../support/counted_allocations.hpp"
 #include "../support/pipelines.hpp"
 #include "../support/trials.hpp"
 #include "scheduled_steps.hpp"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <ballast/pipeline/order_policies.hpp>
 #include <ballast/pipeline/order_search.hpp>
 #include <ballast/pipeline/stage_graph.hpp>
-
-#include <algorithm>
-#include <array>
-#include <cstddef>
-#include <cstdint>
-#include <limits>
-#include <map>
-#include <set>
-#include <span>
-#include <utility>
-#include <vector>
 
 namespace {
 

@@ -1,13 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ballast/runtime/orchestrated_step.hpp>
 
+#include "../support/test.hpp"
 #include "../support/counted_allocations.hpp"
-
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <cstddef>
-#include <cstdint>
 
 namespace {
 

@@ -1,28 +1,17 @@
 #include <ballast/runtime/online_scheduler.hpp>  // first: proves it is self-contained
 
+#include "../support/test.hpp"
 #include "../support/counted_allocations.hpp"
 #include "scheduled_steps.hpp"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <ballast/comm/gather_samples.hpp>
 #include <ballast/comm/thread_communicator.hpp>
 #include <ballast/pipeline/order_search.hpp>
 #include <ballast/runtime/microbatch_scheduler.hpp>
 
-#include <array>
 #include <atomic>
-#include <chrono>
-#include <cstddef>
-#include <cstdint>
-#include <memory>
 #include <new>
-#include <span>
 #include <stdexcept>
-#include <string>
-#include <thread>
-#include <utility>
-#include <vector>
 
 namespace {
 

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ballast/runtime/orchestrated_step.hpp>
 
-#include <gtest/gtest.h>
-#include <ballast/core.hpp>
+#include "../support/test.hpp"
 
 namespace {
 

@@ -1,16 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ballast/runtime/orchestrator.hpp>
 
+#include "../support/test.hpp"
 #include "../support/counted_allocations.hpp"
 #include "../support/hand_moved_clock.hpp"
 #include "../support/orchestrated_steps.hpp"
 #include "../support/time_limits.hpp"
 #include "../support/trials.hpp"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <ballast/comm/thread_communicator.hpp>
-#include <ballast/core.hpp>
 #include <ballast/cost/flops.hpp>
 #include <ballast/cost/known_models.hpp>
 #include <ballast/cost/latency_fit.hpp>
@@ -25,11 +23,8 @@
 #include <ballast/topology/cluster.hpp>
 #include <ballast/topology/device_groups.hpp>
 
-#include <chrono>
 #include <new>
 #include <stdexcept>
-#include <thread>
-#include <tuple>
 
 namespace {
 

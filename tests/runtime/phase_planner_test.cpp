@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ballast/runtime/phase_planner.hpp>
 
+#include "../support/test.hpp"
 #include "../support/counted_allocations.hpp"
 #include "../support/orchestrated_steps.hpp"
 #include "../support/token_ranks.hpp"
 #include "../support/trials.hpp"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <ballast/comm/gather_samples.hpp>
-#include <ballast/core.hpp>
 #include <ballast/cost/quadratic_cost.hpp>
 #include <ballast/partition/capped.hpp>
 #include <ballast/partition/least_movement.hpp>
@@ -24,8 +22,6 @@
 #include <ballast/topology/bag_layout.hpp>
 #include <ballast/topology/cluster.hpp>
 #include <ballast/topology/device_groups.hpp>
-
-#include <tuple>
 
 namespace {
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ballast/runtime/orchestrated_step.hpp>
 
-#include <gtest/gtest.h>
-#include <ballast/core.hpp>
+#include "../support/test.hpp"
+
 #include <ballast/cost/quadratic_cost.hpp>
 #include <ballast/partition/padded_batches.hpp>
 #include <ballast/partition/partition_constraints.hpp>

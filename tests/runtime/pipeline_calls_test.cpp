@@ -1,12 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ballast/runtime/pipeline_runner.hpp>
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <array>
-#include <cstddef>
-#include <span>
+#include "../support/test.hpp"
 
 namespace {
 

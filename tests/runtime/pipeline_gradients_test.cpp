@@ -1,16 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ballast/runtime/pipeline_setup.hpp>
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <ballast/comm/thread_communicator.hpp>
-#include <ballast/core.hpp>
 #include <ballast/pipeline/stage_graph.hpp>
 #include <ballast/topology/process_grid.hpp>
+#include "../support/test.hpp"
 #include "../support/hand_moved_clock.hpp"
-
-#include <chrono>
-#include <cmath>
 
 namespace {
 

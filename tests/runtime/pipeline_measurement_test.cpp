@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ballast/runtime/pipeline_measurement.hpp>
 
+#include "../support/test.hpp"
 #include "../support/toy_pipeline.hpp"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <ballast/comm/thread_communicator.hpp>
-#include <ballast/core.hpp>
 #include <ballast/pipeline/schedule.hpp>
 #include <ballast/pipeline/schedule_policies.hpp>
 #include <ballast/pipeline/stage_graph.hpp>

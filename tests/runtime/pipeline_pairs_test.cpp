@@ -1,18 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ballast/runtime/pipeline_setup.hpp>
 
+#include "../support/test.hpp"
 #include "../support/toy_pipeline.hpp"
 #include "../support/trials.hpp"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <ballast/comm/communicator.hpp>
 #include <ballast/comm/thread_communicator.hpp>
-#include <ballast/core.hpp>
 #include <ballast/runtime/pipeline_runner.hpp>
 
 #include <mutex>
-#include <set>
 
 namespace {
 

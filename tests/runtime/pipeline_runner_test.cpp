@@ -1,21 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ballast/runtime/pipeline_runner.hpp>
 
+#include "../support/test.hpp"
 #include "../support/counted_allocations.hpp"
 #include "../support/hand_moved_clock.hpp"
 #include "../support/toy_pipeline.hpp"
 #include "../support/trials.hpp"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <ballast/comm/thread_communicator.hpp>
-#include <ballast/core.hpp>
 #include <ballast/runtime/pipeline_setup.hpp>
 
-#include <chrono>
 #include <mutex>
 #include <stdexcept>
-#include <thread>
 
 namespace {
 

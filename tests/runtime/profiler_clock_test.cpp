@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <gtest/gtest.h>
 #include <ballast/runtime/model_profiler.hpp>
 
+#include "../support/test.hpp"
 #include "fake_clock.hpp"
-
-#include <chrono>
-#include <thread>
 
 namespace {
 

@@ -1,11 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <ballast/runtime/model_profiler.hpp>
 
-#include <functional>
-#include <string>
-#include <vector>
+#include "../support/test.hpp"
 
 namespace {
 

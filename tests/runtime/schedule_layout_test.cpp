@@ -1,11 +1,9 @@
 #include <ballast/runtime/schedule_layout.hpp>  // first: proves it is self-contained
 
+#include "../support/test.hpp"
 #include "../support/random_modules.hpp"
 #include "../support/trials.hpp"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <ballast/core.hpp>
 #include <ballast/parallelism/search_layouts.hpp>
 #include <ballast/parallelism/simulate_layout.hpp>
 #include <ballast/pipeline/order_search.hpp>

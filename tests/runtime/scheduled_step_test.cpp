@@ -1,11 +1,6 @@
 #include <ballast/runtime/scheduled_step.hpp>  // first: proves it is self-contained
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <cstddef>
-#include <cstdint>
-#include <vector>
+#include "../support/test.hpp"
 
 namespace {
 

@@ -1,9 +1,7 @@
 #include <ballast/runtime/scheduled_step.hpp>  // first: proves it is self-contained
 
+#include "../support/test.hpp"
 #include "scheduled_steps.hpp"
-
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 namespace {
 

@@ -1,8 +1,6 @@
 #include <ballast/runtime/scheduled_step.hpp>  // first: proves it is self-contained
 
-#include <gtest/gtest.h>
-
-#include <cstdint>
+#include "../support/test.hpp"
 
 namespace {
 

@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ballast/runtime/step_balancer.hpp>
 
+#include "../support/test.hpp"
 #include "../support/counted_allocations.hpp"
 #include "losses_read.hpp"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <ballast/comm/thread_communicator.hpp>
-#include <ballast/core.hpp>
 #include <ballast/cost/cost_literal.hpp>
 #include <ballast/partition/capped.hpp>
 #include <ballast/partition/greedy_knapsack.hpp>
@@ -17,10 +15,8 @@
 #include <ballast/topology/bag_layout.hpp>
 #include <ballast/topology/cluster.hpp>
 
-#include <chrono>
 #include <new>
 #include <stdexcept>
-#include <thread>
 
 namespace {
 

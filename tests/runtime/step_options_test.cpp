@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ballast/runtime/step_balancer.hpp>  // first: proves it is self-contained
 
-#include <gtest/gtest.h>
-
-#include <cstdint>
+#include "../support/test.hpp"
 
 namespace {
 

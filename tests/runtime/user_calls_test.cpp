@@ -10,6 +10,7 @@
 // cut_chain, cut_layers, place_experts, search_layouts, hybrid_sharding, routes and unit_exchange
 // take no callables; communicators and carriers of rows return errors; what allocators throw,
 // std::bad_alloc, goes through everywhere.
+#include "../support/test.hpp"
 #include "../../examples/common/by_name/any_order_policy.hpp"
 #include "../../examples/common/by_name/any_policy.hpp"
 #include "../support/small_orchestration.hpp"
@@ -17,10 +18,7 @@
 #include "fake_clock.hpp"
 #include "scheduled_steps.hpp"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <ballast/comm/thread_communicator.hpp>
-#include <ballast/core.hpp>
 #include <ballast/cost.hpp>
 #include <ballast/parallelism.hpp>
 #include <ballast/partition.hpp>
@@ -29,10 +27,7 @@
 #include <ballast/runtime.hpp>
 #include <ballast/workload.hpp>
 
-#include <functional>
-#include <memory>
 #include <stdexcept>
-#include <tuple>
 
 namespace code_of_users {
 

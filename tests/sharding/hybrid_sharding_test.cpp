@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ballast/sharding/hybrid_sharding.hpp>  // first: proves it is self-contained
 
+#include "../support/test.hpp"
 #include "../support/counted_allocations.hpp"
 #include "../support/random_shardings.hpp"
 #include "../support/sharding_oracles.hpp"
 #include "../support/trials.hpp"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <ballast/core.hpp>
 #include <ballast/cost/known_models.hpp>
 #include <ballast/topology/cluster.hpp>
 #include <ballast/workload/synthetic_lengths.hpp>

@@ -1,16 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ballast/sharding/sharding_cost.hpp>  // first: proves it is self-contained
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <ballast/core.hpp>
+#include "../support/test.hpp"
+
 #include <ballast/cost/flops.hpp>
 #include <ballast/cost/latency_fit.hpp>
 #include <ballast/route/head_array.hpp>
 #include <ballast/route/ulysses.hpp>
 #include <ballast/topology/cluster.hpp>
-
-#include <cmath>
 
 namespace {
 

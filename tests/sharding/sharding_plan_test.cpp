@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ballast/sharding/sharding_cost.hpp>  // first: proves it is self-contained
 
-#include <gtest/gtest.h>
-
-#include <vector>
+#include "../support/test.hpp"
 
 namespace {
 

@@ -5,15 +5,11 @@
 // as the owners make them, and on small steps bounds, proofs and refusals against all plans. Each
 // step has a seed of its own, so that one can be run again: a violation says which.
 
+#include "../support/test.hpp"
 #include "soaked_planner.hpp"
-
-#include <ballast/core.hpp>
-
-#include <gtest/gtest.h>
 
 #include <unistd.h>
 
-#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ballast/ballast.hpp>
 
-#include <gtest/gtest.h>
+#include "../support/test.hpp"
 
 namespace {
 

@@ -1,17 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "../support/test.hpp"
 #include "source_tree.hpp"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <cstddef>
 #include <filesystem>
-#include <functional>
-#include <optional>
-#include <sstream>
-#include <string>
-#include <vector>
 
 namespace {
 

@@ -1,15 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "../support/test.hpp"
 #include "floors.hpp"
 #include "source_tree.hpp"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <algorithm>
 #include <filesystem>
-#include <set>
-#include <string>
-#include <vector>
 
 namespace {
 

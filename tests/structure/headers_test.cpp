@@ -1,14 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "../support/test.hpp"
 #include "source_tree.hpp"
-
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <set>
-#include <sstream>
-#include <string>
-#include <vector>
 
 namespace {
 

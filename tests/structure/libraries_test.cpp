@@ -1,11 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "../support/test.hpp"
 #include "libraries.hpp"
 #include "source_tree.hpp"
-
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <string>
 
 namespace {
 

@@ -1,15 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "../support/test.hpp"
 #include "floors.hpp"
 #include "source_tree.hpp"
-
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <cstddef>
-#include <map>
-#include <string>
-#include <string_view>
-#include <vector>
 
 namespace {
 

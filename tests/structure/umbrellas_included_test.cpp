@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ballast/comm.hpp>
-#include <ballast/core.hpp>
+
+#include "../support/test.hpp"
+
 #include <ballast/cost.hpp>
 #include <ballast/parallelism.hpp>
 #include <ballast/partition.hpp>
@@ -12,8 +14,6 @@
 #include <ballast/text.hpp>
 #include <ballast/topology.hpp>
 #include <ballast/workload.hpp>
-
-#include <gtest/gtest.h>
 
 namespace {
 

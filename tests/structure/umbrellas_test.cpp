@@ -1,19 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "../support/test.hpp"
 #include "floors.hpp"
 #include "libraries.hpp"
 #include "source_tree.hpp"
-
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <array>
-#include <cstddef>
-#include <map>
-#include <set>
-#include <string>
-#include <string_view>
-#include <vector>
 
 namespace {
 

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ballast/version.hpp>
 
-#include <gtest/gtest.h>
-
-#include <string>
+#include "../support/test.hpp"
 
 namespace {
 

@@ -1,17 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "test.hpp"
 #include "policy_checks.hpp"  // defines: ballast_test::{direct_problem, expect_valid_plan}
 #include "trials.hpp"
 
-#include <gtest/gtest.h>
 #include <ballast/partition/concepts.hpp>
 #include <ballast/partition/partition.hpp>
-
-#include <cstddef>
-#include <cstdint>
-#include <utility>
-#include <vector>
 
 namespace ballast_test {
 

@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "test.hpp"
 #include "all_assignments.hpp"
 
-#include <gtest/gtest.h>
-#include <ballast/core.hpp>
 #include <ballast/partition/grid/grid_plan.hpp>
-
-#include <map>
 
 namespace ballast_test {
 

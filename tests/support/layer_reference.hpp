@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "test.hpp"
 #include "../../examples/ballast/gpu/gpu_layer.hpp"
 #include "../../examples/common/block_attention.hpp"
 #include "../../examples/common/block_math.hpp"
@@ -8,10 +9,6 @@
 
 #include <cuda_bf16.h>
 #include <cuda_runtime_api.h>
-#include <gtest/gtest.h>
-#include <ballast/core.hpp>
-
-#include <cmath>
 
 /// The layer on a GPU against the arithmetic of cpu_layer, which is that of the block in
 /// examples/common, from the same numbers. The tests on a GPU and on the host's stand-ins are

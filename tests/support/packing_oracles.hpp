@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "test.hpp"
 #include "all_assignments.hpp"
 #include "trials.hpp"
 
-#include <gtest/gtest.h>
-#include <ballast/core.hpp>
 #include <ballast/partition/packing/packing_plan.hpp>
 #include <ballast/partition/packing/pack_to_capacity.hpp>
 

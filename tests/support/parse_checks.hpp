@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "test.hpp"
 #pragma once
-
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <ballast/core.hpp>
 
 namespace ballast_test {
 

@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <gtest/gtest.h>
-#include <ballast/core.hpp>
 #include <ballast/pipeline/schedule.hpp>
-#include <ballast/pipeline/stage_graph.hpp>
 
-#include <set>
-#include <tuple>
+#include "test.hpp"
+
+#include <ballast/pipeline/stage_graph.hpp>
 
 namespace ballast_test {
 

@@ -1,16 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "test.hpp"
 #include "all_assignments.hpp"
 
-#include <gtest/gtest.h>
-#include <ballast/core.hpp>
 #include <ballast/route/placement.hpp>
 #include <ballast/sharding/sharding_cost.hpp>
 #include <ballast/topology/device_groups.hpp>
-
-#include <functional>
-#include <set>
 
 namespace ballast_test {
 

@@ -1,18 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "test.hpp"
 #include "all_assignments.hpp"
 #include "trials.hpp"
 
-#include <gtest/gtest.h>
-#include <ballast/core.hpp>
 #include <ballast/partition/concepts.hpp>
 #include <ballast/partition/partition.hpp>
 #include <ballast/partition/partition_constraints.hpp>
 #include <ballast/partition/partition_plan.hpp>
 #include <ballast/topology/bag_layout.hpp>
-
-#include <functional>
 
 namespace ballast_test {
 

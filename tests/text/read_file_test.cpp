@@ -1,15 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ballast/text/read_file.hpp>  // first: proves it is self-contained
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
+#include "../support/test.hpp"
 
-#include <algorithm>
-#include <cstddef>
 #include <filesystem>
 #include <fstream>
-#include <string>
-#include <string_view>
 
 namespace {
 

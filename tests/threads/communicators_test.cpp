@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which threads may call a communicator. What all communicators promise is in comm/conformance.hpp.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <ballast/comm/gather_samples.hpp>
-#include <ballast/comm/thread_communicator.hpp>
-#include <ballast/core.hpp>
 
-#include <thread>
+#include <ballast/comm/gather_samples.hpp>
+
+#include "../support/test.hpp"
+
+#include <ballast/comm/thread_communicator.hpp>
 
 namespace {
 

@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // What each thread has to itself, and that the library has nothing besides: no globals, no statics
 // that change, no threads of its own but those of schedulers.
+#include "../support/test.hpp"
 #include "../../examples/common/by_name/parse_policy.hpp"
 #include "../support/at_once.hpp"
 #include "../support/pipelines.hpp"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <ballast/comm/thread_communicator.hpp>
-#include <ballast/core.hpp>
 #include <ballast/cost/cost_spec.hpp>
 #include <ballast/partition/exact.hpp>
 #include <ballast/partition/longest_processing_time.hpp>
@@ -24,7 +22,6 @@
 
 #include <fstream>
 #include <mutex>
-#include <thread>
 
 namespace {
 

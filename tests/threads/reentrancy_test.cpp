@@ -1,19 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the library calls may call the library.
+#include "../support/test.hpp"
 #include "../../examples/common/baselines/karmarkar_karp.hpp"
 #include "../support/at_once.hpp"
 #include "../support/pipelines.hpp"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <ballast/core.hpp>
 #include <ballast/partition/longest_processing_time.hpp>
 #include <ballast/partition/partition.hpp>
 #include <ballast/partition/refine.hpp>
 #include <ballast/pipeline/order_microbatches.hpp>
 #include <ballast/pipeline/order_policies.hpp>
-
-#include <functional>
 
 namespace {
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What several threads may read at the same time: the thread sanitizer reports a write among these.
+#include "../support/test.hpp"
 #include "../../examples/common/by_name/any_order_policy.hpp"
 #include "../../examples/common/by_name/any_policy.hpp"
 #include "../../examples/common/by_name/parse_order_policy.hpp"
@@ -7,8 +8,6 @@
 #include "../support/at_once.hpp"
 #include "../support/pipelines.hpp"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <ballast/cost/cost_literal.hpp>
 #include <ballast/partition/longest_processing_time.hpp>
 #include <ballast/partition/partition.hpp>
@@ -22,11 +21,6 @@
 #include <ballast/route/ulysses.hpp>
 #include <ballast/topology/bag_layout.hpp>
 #include <ballast/workload/synthetic_lengths.hpp>
-
-#include <cstddef>
-#include <cstdint>
-#include <span>
-#include <vector>
 
 namespace {
 

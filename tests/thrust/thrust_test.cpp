@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Cost models in the containers and algorithms of Thrust, whose device is the host here
 // (THRUST_DEVICE_SYSTEM_CPP). By nvcc and without that definition the same lines run on a GPU.
-#include <gtest/gtest.h>
-#include <ballast/core.hpp>
+
 #include <ballast/cost/quadratic_cost.hpp>
+
+#include "../support/test.hpp"
+
 #include <ballast/partition/partition.hpp>
 #include <ballast/partition/refine.hpp>
 #include <ballast/topology/bag_layout.hpp>
@@ -17,8 +19,6 @@
 #include <thrust/sort.h>
 #include <thrust/transform.h>
 #include <thrust/transform_reduce.h>
-
-#include <functional>
 
 namespace {
 

@@ -1,15 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ballast/interop/torch_communicator.hpp>
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
+#include "../support/test.hpp"
 
 #include <ballast/comm/gather_samples.hpp>
-#include <ballast/core.hpp>
 
-#include <chrono>
 #include <cstdlib>
-#include <map>
 
 namespace {
 

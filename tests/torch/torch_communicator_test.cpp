@@ -1,19 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ballast/interop/torch_communicator.hpp>
 
+#include "../support/test.hpp"
 #include "../support/time_limits.hpp"
 #include "torch_processes.hpp"  // defines: ballast_test::torch_processes
 
-#include <gtest/gtest.h>
 #include "../comm/conformance.hpp"  // defines: ballast_test::conformance
 
 #include <ballast/comm/communicator.hpp>
-#include <ballast/core.hpp>
 
 #include <signal.h>
 #include <unistd.h>
 
-#include <chrono>
 #include <csignal>
 
 namespace {

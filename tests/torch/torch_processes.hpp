@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "../support/test.hpp"
 #include "../support/time_limits.hpp"
 
-#include <gtest/gtest.h>
 #include <ballast/interop/torch_communicator.hpp>
 
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
@@ -11,12 +11,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <chrono>
-#include <cstddef>
-#include <cstdint>
 #include <cstdio>
 #include <stdexcept>
-#include <vector>
 
 namespace ballast_test {
 

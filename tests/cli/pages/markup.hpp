@@ -1,18 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <rapidcheck/gtest.h>
-#include <ballast/core.hpp>
-
 #include <cctype>
-#include <cmath>
+
+#include "../../support/test.hpp"
+
 #include <cstdlib>
 #include <iterator>
-#include <map>
-#include <set>
-#include <sstream>
 #include <stdexcept>
 
 namespace markup {

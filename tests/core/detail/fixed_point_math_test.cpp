@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ballast/core/detail/scaled_number.hpp>  // first: proves it is self-contained
 
-#include <gtest/gtest.h>
-#include <ballast/core.hpp>
-
-#include <cmath>
+#include "../../support/test.hpp"
 
 namespace {
 

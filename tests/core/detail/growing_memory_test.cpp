@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ballast/core/detail/message_array.hpp>  // first: proves it is self-contained
 
-#include <gtest/gtest.h>
+#include "../../support/test.hpp"
 
-#include <cstddef>
 #include <new>
-#include <vector>
 
 namespace growing_memories {
 

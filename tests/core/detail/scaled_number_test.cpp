@@ -1,16 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ballast/core/detail/scaled_number.hpp>  // first: proves it is self-contained
 
+#include "../../support/test.hpp"
 #include "../../support/exact.hpp"
-
-#include <gtest/gtest.h>
-#include <rapidcheck/gtest.h>
-
-#include <bit>
-#include <concepts>
-#include <cstdint>
-#include <limits>
-#include <optional>
 
 namespace {
 

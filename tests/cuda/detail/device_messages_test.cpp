@@ -1,13 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ballast/cuda/detail/device_messages.hpp>
 
-#include <gtest/gtest.h>
-#include <ballast/cuda/detail/temporary_storage.hpp>
+#include "../../support/test.hpp"
 
-#include <cstddef>
-#include <cstdint>
-#include <span>
-#include <vector>
+#include <ballast/cuda/detail/temporary_storage.hpp>
 
 namespace {
 

@@ -1,11 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ballast/cuda/detail/temporary_storage.hpp>
 
-#include <gtest/gtest.h>
-
-#include <cstddef>
-#include <cstdint>
-#include <vector>
+#include "../../support/test.hpp"
 
 namespace {
 

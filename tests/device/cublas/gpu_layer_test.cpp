@@ -1,15 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "../../support/test.hpp"
 #include "../../support/layer_reference.hpp"
 #include "../gpu_test.hpp"
 
 #include "../../../examples/ballast/gpu/gpu_kernels.hpp"
 #include "../../../examples/ballast/gpu/gpu_layer.hpp"
 
-#include <gtest/gtest.h>
-#include <ballast/core.hpp>
 #include <ballast/gpu/streams.hpp>
-
-#include <chrono>
 
 namespace {
 

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <gtest/gtest.h>
 #include <nccl.h>
+#include "../../support/test.hpp"
 #include "../../support/toy_pipeline.hpp"  // defines: toy::{chain_job, stage, result_of_one_rank}
 
-#include <ballast/core.hpp>
 #include <ballast/gpu/device_memory.hpp>
 #include <ballast/gpu/nccl_communicator.hpp>
 #include <ballast/gpu/nccl_pairs.hpp>
@@ -16,9 +15,7 @@
 
 #include <cuda_runtime_api.h>
 
-#include <chrono>
 #include <mutex>
-#include <thread>
 
 namespace {
 

@@ -1,16 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <gmock/gmock.h>
 #include <nccl.h>
+#include "../../support/test.hpp"
 #include "../../comm/conformance.hpp"
 
 #include <ballast/gpu/nccl_communicator.hpp>
-
-#include <chrono>
-#include <cstddef>
-#include <memory>
-#include <span>
-#include <thread>
-#include <vector>
 
 namespace {
 

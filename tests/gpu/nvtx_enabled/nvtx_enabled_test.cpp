@@ -3,11 +3,7 @@
 #define BALLAST_NVTX_ENABLED
 #include <ballast/gpu/streams.hpp>
 
-#include <gtest/gtest.h>
-
-#include <string>
-#include <type_traits>
-#include <vector>
+#include "../../support/test.hpp"
 
 namespace {
 

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ballast/parallelism/detail/step_bounds.hpp>  // first: proves it is self-contained
 
+#include "../../support/test.hpp"
 #include "../../support/all_layouts.hpp"
 #include "../../support/random_modules.hpp"
 #include "../../support/trials.hpp"
 
-#include <gtest/gtest.h>
-#include <ballast/core.hpp>
 #include <ballast/parallelism/detail/layout_enumeration.hpp>
 #include <ballast/parallelism/simulate_layout.hpp>
 

@@ -1,13 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-
 #include <ballast/partition/grid/grid_plan.hpp>  // first: proves it is self-contained
 
-#include <gtest/gtest.h>
-#include <ballast/partition/grid/partition_grid.hpp>
+#include "../../support/test.hpp"
 
-#include <functional>
-#include <span>
-#include <vector>
+#include <ballast/partition/grid/partition_grid.hpp>
 
 namespace grid_concepts {
 

@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-
 #include <ballast/partition/grid/grid_lower_bound.hpp>  // first: proves it is self-contained
 
-#include <gtest/gtest.h>
+#include "../../support/test.hpp"
+
 #include <ballast/partition/grid/fill_slots.hpp>
 #include <ballast/partition/grid/partition_grid.hpp>
-
-#include <cstdint>
-#include <vector>
 
 namespace grid_bounds {
 

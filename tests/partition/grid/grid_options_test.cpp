@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-
 #include <ballast/partition/grid/grid_plan.hpp>  // first: proves it is self-contained
 
-#include <gtest/gtest.h>
+#include "../../support/test.hpp"
 
 namespace grid_of_options {
 

@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-
 #include <ballast/partition/grid/grid_plan.hpp>  // first: proves it is self-contained
 
-#include <gtest/gtest.h>
+#include "../../support/test.hpp"
+
 #include <ballast/partition/grid/fill_slots.hpp>
 #include <ballast/partition/grid/partition_grid.hpp>
-
-#include <functional>
-#include <vector>
 
 namespace grid_plans {
 

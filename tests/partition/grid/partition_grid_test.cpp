@@ -1,23 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-
 #include <ballast/partition/grid/partition_grid.hpp>  // first: proves it is self-contained
 
+#include "../../support/test.hpp"
 #include "../../support/counted_allocations.hpp"
 #include "../../support/grid_oracle.hpp"
 #include "../../support/trials.hpp"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <rapidcheck/gtest.h>
 #include <ballast/partition/grid/fill_slots.hpp>
 #include <ballast/partition/grid/refine_grid.hpp>
-
-#include <array>
-#include <functional>
-#include <limits>
-#include <map>
-#include <string>
-#include <vector>
 
 namespace grid_front_door {
 

@@ -1,12 +1,7 @@
 #include <ballast/partition/packing/packing_plan.hpp>  // first: proves it is self-contained
 
+#include "../../support/test.hpp"
 #include "../../support/packing_oracles.hpp"
-
-#include <gtest/gtest.h>
-
-#include <cstddef>
-#include <span>
-#include <vector>
 
 namespace {
 

@@ -1,15 +1,11 @@
 #include <ballast/partition/packing/packing_plan.hpp>  // first: proves it is self-contained
 
+#include "../../support/test.hpp"
 #include "../../support/packing_oracles.hpp"
 #include "../../support/steady_state.hpp"
 
-#include <gtest/gtest.h>
 #include <ballast/partition/packing/best_fit_decreasing.hpp>
 #include <ballast/partition/packing/minimum_bin_slack.hpp>
-
-#include <algorithm>
-#include <type_traits>
-#include <vector>
 
 namespace {
 

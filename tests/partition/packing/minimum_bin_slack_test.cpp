@@ -1,14 +1,9 @@
 #include <ballast/partition/packing/minimum_bin_slack.hpp>  // first: proves it is self-contained
 
+#include "../../support/test.hpp"
 #include "../../support/packing_oracles.hpp"
 
-#include <gtest/gtest.h>
-#include <rapidcheck/gtest.h>
 #include <ballast/workload/synthetic_lengths.hpp>
-
-#include <algorithm>
-#include <cstdint>
-#include <vector>
 
 namespace {
 

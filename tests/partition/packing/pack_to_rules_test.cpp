@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ballast/partition/packing/pack_to_rules.hpp>  // first: proves it is self-contained
 
+#include "../../support/test.hpp"
 #include "../../support/all_assignments.hpp"
 #include "../../support/trials.hpp"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <ballast/core.hpp>
 #include <ballast/partition/packing/packing_plan.hpp>
 
 namespace pack_to_rules_test {

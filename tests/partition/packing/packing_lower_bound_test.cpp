@@ -1,15 +1,9 @@
 #include <ballast/partition/packing/packing_plan.hpp>  // first: proves it is self-contained
 
+#include "../../support/test.hpp"
 #include "../../support/packing_oracles.hpp"
 
-#include <gtest/gtest.h>
-#include <rapidcheck/gtest.h>
 #include <ballast/partition/descending_order.hpp>
-
-#include <algorithm>
-#include <cstdint>
-#include <limits>
-#include <vector>
 
 namespace {
 

@@ -1,8 +1,6 @@
 #include <ballast/partition/packing/packing_plan.hpp>  // first: proves it is self-contained
 
-#include <gtest/gtest.h>
-
-#include <set>
+#include "../../support/test.hpp"
 
 namespace {
 

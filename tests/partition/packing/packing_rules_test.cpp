@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ballast/partition/packing/packing_plan.hpp>  // first: proves it is self-contained
 
-#include <gtest/gtest.h>
+#include "../../support/test.hpp"
 
 namespace packing_rules_test {
 

@@ -1,15 +1,11 @@
 #include <ballast/partition/packing/refine_bins.hpp>  // first: proves it is self-contained
 
+#include "../../support/test.hpp"
 #include "../../support/packing_oracles.hpp"
 #include "../../support/steady_state.hpp"
 #include "../../support/trials.hpp"
 
-#include <gtest/gtest.h>
 #include <ballast/partition/packing/first_fit_decreasing.hpp>
-
-#include <algorithm>
-#include <cstdint>
-#include <vector>
 
 namespace {
 

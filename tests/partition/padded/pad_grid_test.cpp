@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ballast/partition/padded/pad_grid.hpp>  // first: proves it is self-contained
 
+#include "../../support/test.hpp"
 #include "../../support/all_assignments.hpp"
 #include "../../support/trials.hpp"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <ballast/core.hpp>
 #include <ballast/partition/padded/padded_lengths.hpp>
 
 namespace pad_grid_test {

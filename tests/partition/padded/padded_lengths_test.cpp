@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ballast/partition/padded/padded_lengths.hpp>  // first: proves it is self-contained
 
-#include <gtest/gtest.h>
-#include <ballast/core.hpp>
-
-#include <functional>
+#include "../../support/test.hpp"
 
 namespace {
 

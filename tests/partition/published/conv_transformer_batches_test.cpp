@@ -1,19 +1,14 @@
 #include <ballast/partition/conv_transformer_batches.hpp>  // first: proves it is self-contained
 
+#include "../../support/test.hpp"
 #include "../../support/attention_checks.hpp"
 #include "../../support/counted_allocations.hpp"  // defines: ballast_test::allocations
 #include "../../support/steady_state.hpp"
 #include "../../support/trials.hpp"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <ballast/cost/quadratic_cost.hpp>
 #include <ballast/partition/longest_processing_time.hpp>
 #include <ballast/partition/partition.hpp>
-
-#include <algorithm>
-#include <cstdint>
-#include <vector>
 
 namespace {
 

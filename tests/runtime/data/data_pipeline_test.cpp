@@ -2,20 +2,14 @@
 #include <ballast/runtime/data/data_pipeline.hpp>
 
 #include <ballast/comm/thread_communicator.hpp>
-#include <ballast/core.hpp>
 #include <ballast/runtime/data/data_setup.hpp>
+#include "../../support/test.hpp"
 #include "../../support/trials.hpp"
 #include "faulty_source.hpp"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <atomic>
-#include <chrono>
 #include <cstdlib>
-#include <memory>
 #include <stdexcept>
-#include <thread>
 
 namespace pipeline_of_data_test {
 

@@ -1,17 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ballast/runtime/data/data_proxy.hpp>
 
-#include <ballast/core.hpp>
 #include <ballast/runtime/data/data_setup.hpp>
+#include "../../support/test.hpp"
 #include "../../support/trials.hpp"
-
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <rapidcheck.h>
-#include <rapidcheck/gtest.h>
-
-#include <map>
-#include <set>
 
 namespace proxy_test {
 

@@ -2,14 +2,12 @@
 #include <ballast/runtime/data/data_trainer.hpp>
 
 #include <ballast/comm/thread_communicator.hpp>
-#include <ballast/core.hpp>
 #include <ballast/runtime/data/data_setup.hpp>
 #include <ballast/runtime/data/serve_as_loader.hpp>
 #include <ballast/runtime/data/serve_as_proxy.hpp>
+#include "../../support/test.hpp"
 #include "data_rank_checks.hpp"
 #include "faulty_source.hpp"
-
-#include <gtest/gtest.h>
 
 namespace {
 

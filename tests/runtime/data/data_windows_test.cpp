@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ballast/runtime/data/data_setup.hpp>
 
-#include <ballast/core.hpp>
-
-#include <gtest/gtest.h>
+#include "../../support/test.hpp"
 
 namespace {
 

@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ballast/runtime/data/data_setup.hpp>
 
-#include <ballast/core.hpp>
+#include "../../support/test.hpp"
 #include "../../support/trials.hpp"
 #include "drawn_windows.hpp"
-
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 namespace {
 

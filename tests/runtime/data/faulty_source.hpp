@@ -1,20 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "../../support/test.hpp"
 #include "../../support/hand_moved_clock.hpp"
 
-#include <ballast/core.hpp>
 #include <ballast/runtime/data/data_setup.hpp>
 
-#include <gtest/gtest.h>
-
 #include <atomic>
-#include <chrono>
 #include <cstring>
-#include <memory>
-#include <set>
 #include <stdexcept>
-#include <thread>
 
 namespace ballast_test {
 

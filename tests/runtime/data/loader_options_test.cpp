@@ -1,14 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ballast/runtime/data/data_setup.hpp>
 
-#include <ballast/core.hpp>
 #include <ballast/runtime/data/data_pipeline.hpp>
+#include "../../support/test.hpp"
 #include "data_rank_checks.hpp"
 #include "faulty_source.hpp"
-
-#include <gtest/gtest.h>
-
-#include <chrono>
 
 namespace {
 

@@ -2,17 +2,12 @@
 #include <ballast/runtime/data/serve_as_loader.hpp>
 
 #include <ballast/comm/thread_communicator.hpp>
-#include <ballast/core.hpp>
 #include <ballast/runtime/data/serve_as_proxy.hpp>
+#include "../../support/test.hpp"
 #include "data_rank_checks.hpp"
 #include "faulty_source.hpp"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <atomic>
-#include <chrono>
-#include <thread>
 
 namespace {
 

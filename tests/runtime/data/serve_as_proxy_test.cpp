@@ -2,22 +2,17 @@
 #include <ballast/runtime/data/serve_as_proxy.hpp>
 
 #include <ballast/comm/thread_communicator.hpp>
-#include <ballast/core.hpp>
 #include <ballast/runtime/data/data_setup.hpp>
 #include <ballast/runtime/data/data_pipeline.hpp>
 #include <ballast/runtime/data/data_trainer.hpp>
 #include <ballast/runtime/data/serve_as_loader.hpp>
+#include "../../support/test.hpp"
 #include "../../support/trials.hpp"
 #include "data_rank_checks.hpp"
 #include "faulty_source.hpp"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <atomic>
-#include <chrono>
 #include <stdexcept>
-#include <thread>
 
 namespace data_ranks_test {
 

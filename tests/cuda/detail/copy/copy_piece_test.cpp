@@ -1,12 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ballast/cuda/detail/warp_copies.hpp>
 
-#include <gtest/gtest.h>
-#include <rapidcheck/gtest.h>
-
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
+#include "../../../support/test.hpp"
 
 namespace {
 

@@ -1,14 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ballast/cuda/detail/warp_copies.hpp>
 
-#include <gtest/gtest.h>
-#include <rapidcheck/gtest.h>
-
-#include <cstddef>
-#include <cstdint>
-#include <limits>
-#include <vector>
-
+#include "../../../support/test.hpp"
 #include "../../copies_on_host.hpp"
 #include "../../copy_batches.hpp"
 

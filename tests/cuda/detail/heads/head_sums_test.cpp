@@ -1,12 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ballast/cuda/detail/head_copies.hpp>
 
-#include <gtest/gtest.h>
-#include <rapidcheck/gtest.h>
-#include <ballast/core.hpp>
-
-#include <cmath>
-
+#include "../../../support/test.hpp"
 #include "../../../route/bag_arrays.hpp"
 #include "../../head_copies_on_host.hpp"
 

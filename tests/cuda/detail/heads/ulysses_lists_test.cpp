@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ballast/cuda/detail/head_copies.hpp>
 
-#include <gtest/gtest.h>
-#include <rapidcheck/gtest.h>
-#include <ballast/core.hpp>
 #include <ballast/cuda/tables.hpp>
 
+#include "../../../support/test.hpp"
 #include "../../../route/bag_arrays.hpp"
 #include "../../head_copies_on_host.hpp"
 

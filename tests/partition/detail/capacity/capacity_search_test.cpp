@@ -1,9 +1,7 @@
 #include <ballast/partition/capped.hpp>  // first: proves it is self-contained
 
+#include "../../../support/test.hpp"
 #include "../../../support/direct_problem.hpp"
-
-#include <gtest/gtest.h>
-#include <ballast/core.hpp>
 
 namespace {
 

@@ -1,7 +1,7 @@
 #include <ballast/partition/detail/exchange/bag_exchanges.hpp>  // first: proves it is self-contained
 
-#include <gtest/gtest.h>
-#include <ballast/core.hpp>
+#include "../../../support/test.hpp"
+
 #include <ballast/partition/descending_order.hpp>
 
 namespace {

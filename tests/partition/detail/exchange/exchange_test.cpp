@@ -1,13 +1,7 @@
 #include <ballast/partition/detail/exchange/exchange.hpp>  // first: proves it is self-contained
 
+#include "../../../support/test.hpp"
 #include "../../../support/trials.hpp"
-
-#include <ballast/core.hpp>
-
-#include <gtest/gtest.h>
-#include <rapidcheck/gtest.h>
-
-#include <bit>
 
 namespace {
 

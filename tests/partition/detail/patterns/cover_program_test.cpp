@@ -1,7 +1,6 @@
 #include <ballast/partition/detail/patterns/column_generation.hpp>  // first: proves it is self-contained
 
-#include <gtest/gtest.h>
-#include <ballast/core.hpp>
+#include "../../../support/test.hpp"
 
 #include <cstdlib>
 
