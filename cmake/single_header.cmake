@@ -3,8 +3,9 @@
 #
 # Writes ballast_single.hpp, which is ballast/ballast.hpp and all that it includes in one file, and for
 # each other umbrella ballast/<floor>.hpp a ballast_<floor>_single.hpp. Every header stands where it was
-# first included and keeps its guard, so several of these files, and headers of the folder, may meet in
-# one source file. tl/expected.hpp is among them, if it is found: else the user's -I has to find it.
+# first included, with a guard in place of its `#pragma once`, so several of these files may meet in one
+# source file. Headers of the folder may not join them. tl/expected.hpp is among them, if it is found: else
+# the user's -I has to find it.
 
 cmake_minimum_required(VERSION 3.25)
 cmake_path(GET CMAKE_CURRENT_LIST_DIR PARENT_PATH project)
@@ -28,6 +29,9 @@ endif()
 # never in a list: lists of CMake do not bear brackets and semicolons.
 function(append header)
   file(READ ${project}/include/${header} rest)
+  string(MAKE_C_IDENTIFIER "${header}" guard)
+  string(TOUPPER "${guard}" guard)
+  string(REPLACE "\n#pragma once\n" "\n#ifndef ${guard}\n#define ${guard}\n" rest "${rest}")
   while(rest MATCHES "\n#include <(ballast/[^>\n]+)>[^\n]*")
     set(line "${CMAKE_MATCH_0}")
     set(included "${CMAKE_MATCH_1}")
@@ -55,7 +59,7 @@ function(append header)
     string(SUBSTRING "${rest}" ${end} -1 rest)
     string(APPEND text "${before}${expected}")
   endif()
-  string(APPEND text "${rest}")
+  string(APPEND text "${rest}#endif  // ${guard}\n")
   set(text "${text}" PARENT_SCOPE)
   set(done "${done}" PARENT_SCOPE)
 endfunction()

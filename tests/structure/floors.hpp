@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "names.hpp"
 #include "source_tree.hpp"
 
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <map>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -20,7 +23,7 @@ inline constexpr auto floors = std::to_array<std::string_view>(
 inline constexpr std::size_t umbrella_floor = floors.size();
 inline constexpr std::size_t no_floor = floors.size() + 1;
 
-/// "ballast/core/ids.hpp" is on "core", "ballast/version.hpp" on its own.
+/// "ballast/core/quantities.hpp" is on "core", "ballast/version.hpp" on its own.
 inline std::string_view floor_name(std::string_view path)
 {
   path.remove_prefix(std::string_view("ballast/").size());
@@ -44,6 +47,12 @@ inline bool is_umbrella(std::string_view path)
   return is_header(path) && floor_of(path) == umbrella_floor;
 }
 
+/// The umbrella that every header includes.
+inline bool is_prelude(std::string_view path)
+{
+  return path == "ballast/core.hpp";
+}
+
 /// Rule 5: a header includes headers of its own floor and of the floors above; an umbrella is
 /// included by no header.
 inline problems upward_includes(source_file const& header)
@@ -58,29 +67,55 @@ inline problems upward_includes(source_file const& header)
       found.push_back(header.path + ": includes \"" + name + "\"; write <ballast/...>");
     } else if (!is_header(name)) {
       continue;
-    } else if (is_umbrella(name)) {
+    } else if (is_umbrella(name) && (!is_prelude(name) || floor_name(header.path) == "core")) {
       found.push_back(header.path + ": includes <" + name + ">, an umbrella on a lower floor");
-    } else if (floor_of(name) > own) {
+    } else if (!is_prelude(name) && floor_of(name) > own) {
       found.push_back(header.path + ": includes <" + name + ">, which is on a lower floor");
     }
   }
   return found;
 }
 
-/// Whether headers of other floors may include the internals of a header's floor.
-inline bool lends_internals(std::string_view path)
+/// Whether other floors may use the internals of a floor.
+inline bool lends_internals(std::string_view floor)
 {
-  return floor_name(path) == "core" || floor_name(path) == "text";
+  return floor == "core" || floor == "text";
 }
 
-/// Rule 6: the internals of a floor are its own, but for those of core and text.
-inline problems borrowed_internals(source_file const& header)
+/// Rule 6, by names: the internals of a floor are its own, but for those of core and text. A header
+/// may be on any floor, a test in a folder of tests/; other files have no floor.
+inline problems borrowed_internals(std::vector<source_file> const& headers,
+                                   std::vector<source_file> const& users)
 {
+  std::map<std::string, std::set<std::string>> owners;  // floors, by the internal name
+  for (source_file const& header : headers) {
+    for (auto const& [name, internal] : declarations_of(header)) {
+      if (internal) { owners["detail::" + name].insert(std::string(floor_name(header.path))); }
+    }
+  }
+  // Tests of what needs MPI, NCCL or LibTorch, or several ranks, have folders of their own.
+  static std::map<std::string, std::set<std::string>> const tested_by = {
+      {"comm", {"threads", "mpi", "survivors"}},
+      {"gpu", {"nccl", "device"}},
+      {"cuda", {"nccl", "device"}},
+      {"interop", {"torch"}},
+      {"runtime", {"mpi", "nccl", "device"}}};
   problems found;
-  for (auto const& [name, quoted] : includes_of(header)) {
-    if (is_header(name) && is_internal(name) && !lends_internals(name) &&
-        floor_name(name) != floor_name(header.path)) {
-      found.push_back(header.path + ": includes <" + name + ">, an internal of another floor");
+  for (source_file const& user : users) {
+    std::string const folder(user.path.substr(0, user.path.find('/')));
+    std::string const own(is_header(user.path) ? floor_name(user.path) : folder);
+    for (std::string const& word : words_of(user)) {
+      auto const floors_of_it = owners.find(word);
+      if (floors_of_it == owners.end()) { continue; }
+      bool const may = std::ranges::any_of(floors_of_it->second, [&](std::string const& floor) {
+        auto const tests = tested_by.find(floor);
+        return floor == own || lends_internals(floor) ||
+               (tests != tested_by.end() && tests->second.contains(own));
+      });
+      if (!may) {
+        found.push_back(user.path + ": names " + word + " of floor " +
+                        *floors_of_it->second.begin());
+      }
     }
   }
   return found;

@@ -25,7 +25,7 @@ inline bool is_of_a_device_library(std::string_view name)
 inline bool may_need_a_device_library(std::string_view path)
 {
   constexpr auto starts = std::to_array<std::string_view>(
-      {"ballast/gpu/", "ballast/cuda/", "ballast/comm/mpi", "ballast/comm/detail/mpi/"});
+      {"ballast/gpu/", "ballast/cuda/", "ballast/comm/mpi", "ballast/comm/detail/mpi_"});
   return std::ranges::any_of(starts, [&](auto start) { return path.starts_with(start); }) ||
          (path.starts_with("ballast/runtime/") && path.ends_with(".cuh"));
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "../support/test.hpp"
 #include "floors.hpp"
+#include "names.hpp"
 #include "source_tree.hpp"
 
 namespace {
@@ -15,19 +16,19 @@ using structure::source_file;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::SizeIs;
 
 // Rule 1: a header lies under detail/ exactly when all of its names are in ballast::detail; macros
-// are public. Namespaces open at the beginning of a line, which clang-format sees to.
+// are public.
 problems misplaced_headers(std::vector<source_file> const& tree)
 {
   problems found;
   for (source_file const& file : tree) {
     if (!is_header(file.path) || is_umbrella(file.path)) { continue; }
-    bool is_public = !structure::macros_defined_by(file).empty();
-    for (std::string const& line : lines_of(file.text)) {
-      is_public = is_public || (line.starts_with("namespace ballast") &&
-                                line.find("::detail") == std::string::npos);
-    }
+    auto const own = structure::declarations_of(file);
+    bool const is_public =
+        !structure::macros_defined_by(file).empty() ||
+        std::ranges::any_of(own, [](auto const& each) { return !each.internal; });
     if (is_internal(file.path) && is_public) {
       found.push_back(file.path + ": lies under detail/ and has public names");
     }
@@ -68,27 +69,91 @@ problems leaked_internals(std::vector<source_file> const& tree)
   return found;
 }
 
-constexpr std::size_t most_headers = 30;
-constexpr std::size_t most_lines = 300;
+// Rule 3: an internal header has several users, or it and its user together are longer than a room.
+// Who names one of its names uses it.
+constexpr std::size_t longest_room = 700;
 
-// Rule 3: no folder holds more headers than one looks through, and no header more lines.
-problems crowded_rooms(std::vector<source_file> const& tree)
+problems lonely_internals(std::vector<source_file> const& headers)
+{
+  std::map<std::string, std::set<source_file const*>> users;  // of a floor, by "floor:word"
+  auto const key = [](source_file const& header, std::string const& name) {
+    return std::string(structure::floor_name(header.path)) + ":" + name;
+  };
+  for (source_file const& header : headers) {
+    for (std::string const& word : structure::words_of(header)) {
+      users[key(header, word)].insert(&header);
+    }
+  }
+  problems found;
+  for (source_file const& header : headers) {
+    bool const is_compiled_apart = header.path.find("/compiled_") != header.path.npos;
+    if (!is_internal(header.path) || is_compiled_apart ||
+        structure::lends_internals(structure::floor_name(header.path))) {
+      continue;
+    }
+    std::set<source_file const*> own;
+    for (auto const& each : structure::declarations_of(header)) {
+      own.insert(users[key(header, each.name)].begin(), users[key(header, each.name)].end());
+    }
+    own.erase(&header);
+    if (own.size() > 1) { continue; }
+    std::size_t lines = lines_of(header.text).size();
+    bool host_part = false;  // of kernels: the host can test it
+    for (source_file const* const user : own) {
+      lines += lines_of(user->text).size();
+      host_part = user->path.ends_with(".cuh") && header.path.ends_with(".hpp");
+    }
+    if (own.empty() || (lines <= longest_room && !host_part)) {
+      found.push_back(header.path + ": is used by " +
+                      (own.empty() ? "nobody" : (*own.begin())->path + " alone"));
+    }
+  }
+  return found;
+}
+
+struct budget {
+  std::size_t lines;
+  std::size_t names;  ///< public ones
+};
+
+// Rule 7: what each floor may hold. A change that needs more says in its message what it replaces,
+// and changes the number here.
+std::map<std::string, budget> const budgets = {
+    {"core", {1, 1}},
+};
+
+std::map<std::string, budget> sizes_of(std::vector<source_file> const& headers)
+{
+  std::map<std::string, budget> sizes;
+  std::map<std::string, std::set<std::string>> names;
+  for (source_file const& header : headers) {
+    std::string const floor(is_umbrella(header.path) ? "umbrellas"
+                                                     : structure::floor_name(header.path));
+    sizes[floor].lines += lines_of(header.text).size();
+    for (auto const& [name, internal] : structure::declarations_of(header)) {
+      if (!internal) { names[floor].insert(name); }
+    }
+  }
+  for (auto const& [floor, own] : names) { sizes[floor].names = own.size(); }
+  return sizes;
+}
+
+problems over_budget(std::vector<source_file> const& headers,
+                     std::map<std::string, budget> const& allowed)
 {
   problems found;
-  auto const report = [&](std::string const& path, std::size_t count, std::string const& what,
-                          std::size_t most) {
-    if (count > most) {
-      found.push_back(path + ": holds " + std::to_string(count) + " " + what + ", more than " +
-                      std::to_string(most));
+  for (auto const& [floor, size] : sizes_of(headers)) {
+    auto const most = allowed.find(floor);
+    budget const limit = most == allowed.end() ? budget{0, 0} : most->second;
+    if (size.lines > limit.lines) {
+      found.push_back(floor + ": has " + std::to_string(size.lines) + " lines, more than " +
+                      std::to_string(limit.lines));
     }
-  };
-  std::map<std::string, std::size_t> headers;
-  for (source_file const& file : tree) {
-    if (!is_header(file.path)) { continue; }
-    report(file.path, lines_of(file.text).size(), "lines", most_lines);
-    ++headers[file.path.substr(0, file.path.rfind('/'))];
+    if (size.names > limit.names) {
+      found.push_back(floor + ": has " + std::to_string(size.names) + " public names, more than " +
+                      std::to_string(limit.names));
+    }
   }
-  for (auto const& [folder, count] : headers) { report(folder, count, "headers", most_headers); }
   return found;
 }
 
@@ -102,17 +167,24 @@ TEST(Rooms, KeepTheirInternals)
   EXPECT_THAT(leaked_internals(structure::whole_tree()), IsEmpty());
 }
 
-TEST(Rooms, HoldNoCrowd)
+TEST(Rooms, HoldInternalsOfOneUserThemselves)
 {
-  EXPECT_THAT(crowded_rooms(structure::public_headers()), IsEmpty());
+  EXPECT_THAT(lonely_internals(structure::public_headers()), IsEmpty());
+}
+
+TEST(Floors, KeepToTheirBudgets)
+{
+  EXPECT_THAT(over_budget(structure::public_headers(), budgets), IsEmpty());
 }
 
 // From here on: the checks themselves, on trees that are wrong.
 
 TEST(MisplacedHeaders, AreInternalsWithAPublicNameAndDoorsWithoutOne)
 {
-  std::string const internal = "namespace ballast::inline v0::detail {\n";
-  std::string const open = "namespace ballast::inline v0 {\n";
+  std::string const internal =
+      "namespace ballast::inline v0::detail {\nstruct a {\n};\n}  // namespace "
+      "ballast::inline v0::detail\n";
+  std::string const open = "namespace ballast::inline v0 {\nstruct b {\n};\n";
   std::string const macro = "#define BALLAST_A 1\n";
   auto const of = [](std::string const& path, std::string const& text) {
     return misplaced_headers({{"ballast/" + path, text}});
@@ -143,19 +215,35 @@ TEST(LeakedInternals, AreFoundInAllThatIsNotTheLibrary)
               IsEmpty());
 }
 
-TEST(CrowdedRooms, AreCountedWithoutTheirSubfolders)
+source_file of_one(std::string const& path, std::string const& name, std::size_t lines = 0)
 {
-  std::vector<source_file> tree;
-  for (std::size_t i = 0; i < most_headers; ++i) {
-    tree.push_back({"ballast/core/a" + std::to_string(i) + ".hpp", ""});
-    tree.push_back({"docs/a" + std::to_string(i) + ".md", ""});
-  }
-  tree.push_back({"ballast/core/detail/a.hpp", std::string(most_lines, '\n')});
-  tree.push_back({"docs/a.md", std::string(most_lines + 1, '\n')});
-  EXPECT_THAT(crowded_rooms(tree), IsEmpty());
-  tree.push_back({"ballast/core/a.hpp", std::string(most_lines + 1, '\n')});
-  EXPECT_THAT(crowded_rooms(tree), ElementsAre("ballast/core/a.hpp: holds 301 lines, more than 300",
-                                               "ballast/core: holds 31 headers, more than 30"));
+  return {path, "namespace ballast::inline v0::detail {\nstruct " + name + " {\n};\n" +
+                    std::string(lines, '\n')};
+}
+
+TEST(LonelyInternals, AreThoseOfOneUserWithinARoom)
+{
+  source_file const inner = of_one("ballast/cost/detail/a.hpp", "a");
+  source_file const user = {"ballast/cost/b.hpp", "detail::a x;\n"};
+  EXPECT_THAT(lonely_internals({inner}), ElementsAre(HasSubstr("used by nobody")));
+  EXPECT_THAT(lonely_internals({inner, user}), ElementsAre(HasSubstr("ballast/cost/b.hpp alone")));
+  EXPECT_THAT(lonely_internals({inner, user, {"ballast/cost/c.hpp", "a y;\n"}}), IsEmpty());
+  EXPECT_THAT(lonely_internals({of_one("ballast/cost/detail/a.hpp", "a", longest_room), user}),
+              IsEmpty());
+  EXPECT_THAT(lonely_internals({of_one("ballast/core/detail/a.hpp", "a"), user}), IsEmpty());
+}
+
+TEST(Budgets, CountLinesAndPublicNames)
+{
+  std::vector<source_file> const tree = {{"ballast/cost/a.hpp", "struct a {\n};\nint f(int x);\n"},
+                                         {"ballast/cost.hpp", "\n"}};
+  auto const with = [&](budget cost) {
+    return over_budget(tree, {{"cost", cost}, {"umbrellas", {1, 0}}});
+  };
+  EXPECT_THAT(with({3, 2}), IsEmpty());
+  EXPECT_THAT(with({2, 1}), ElementsAre("cost: has 3 lines, more than 2",
+                                        "cost: has 2 public names, more than 1"));
+  EXPECT_THAT(over_budget(tree, {}), SizeIs(3));
 }
 
 }  // namespace

@@ -64,18 +64,7 @@ inline bool is_internal(std::string_view path)
   return path.find("/detail/") != std::string_view::npos;
 }
 
-/// BALLAST_CORE_IDS_HPP for ballast/core/ids.hpp.
-inline std::string guard_of(std::string_view path)
-{
-  std::string guard;
-  for (char const c : path) {
-    bool const kept = std::isalnum(static_cast<unsigned char>(c)) != 0;
-    guard += kept ? static_cast<char>(std::toupper(static_cast<unsigned char>(c))) : '_';
-  }
-  return guard;
-}
-
-/// The public headers, with paths as they are included: "ballast/core/ids.hpp".
+/// The public headers, with paths as they are included: "ballast/core/quantities.hpp".
 inline std::vector<source_file> public_headers()
 {
   return read_tree(root() / "include", {".hpp", ".cuh"});
@@ -140,7 +129,7 @@ inline std::vector<included> includes_of(source_file const& file)
   return all;
 }
 
-/// The macros that a header defines, but for its guard.
+/// The macros that a header defines.
 inline std::vector<std::string> macros_defined_by(source_file const& header)
 {
   std::vector<std::string> macros;
@@ -152,7 +141,7 @@ inline std::vector<std::string> macros_defined_by(source_file const& header)
     std::string name;
     words >> directive >> name;
     name = name.substr(0, name.find('('));
-    if (directive == "define" && name != guard_of(header.path)) { macros.push_back(name); }
+    if (directive == "define") { macros.push_back(name); }
   }
   return macros;
 }
