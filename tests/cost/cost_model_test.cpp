@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ballast/cost/cost_model.hpp>
 
-#include "../support/prelude.hpp"
+#include "../support/test.hpp"
 
 #include <ballast/cost/flops.hpp>
 #include <ballast/cost/quadratic_cost.hpp>

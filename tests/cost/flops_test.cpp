@@ -2,7 +2,7 @@
 #include <ballast/cost/flops.hpp>
 
 #include "../support/exact.hpp"
-#include "../support/prelude.hpp"
+#include "../support/test.hpp"
 
 namespace {
 

@@ -2,7 +2,7 @@
 #include <ballast/cost/interpolated_throughput.hpp>
 
 #include "../support/exact.hpp"
-#include "../support/prelude.hpp"
+#include "../support/test.hpp"
 
 #include <ballast/cost/cost_model.hpp>
 #include <ballast/cost/flops.hpp>

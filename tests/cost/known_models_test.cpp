@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ballast/cost/known_models.hpp>
 
-#include "../support/prelude.hpp"
+#include "../support/test.hpp"
 
 #include <ballast/cost/flops.hpp>
 

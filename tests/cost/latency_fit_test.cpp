@@ -2,7 +2,7 @@
 #include <ballast/cost/latency_fit.hpp>
 
 #include "../support/exact.hpp"
-#include "../support/prelude.hpp"
+#include "../support/test.hpp"
 #include "../support/trials.hpp"
 
 #include <ballast/core.hpp>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ballast/cost/module_profile.hpp>
 
-#include "../support/prelude.hpp"
+#include "../support/test.hpp"
 
 #include <ballast/core.hpp>
 

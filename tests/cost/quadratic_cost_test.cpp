@@ -2,7 +2,7 @@
 #include <ballast/cost/quadratic_cost.hpp>
 
 #include "../support/exact.hpp"
-#include "../support/prelude.hpp"
+#include "../support/test.hpp"
 
 #include <ballast/core.hpp>
 #include <ballast/cost/cost_model.hpp>

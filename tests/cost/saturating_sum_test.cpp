@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ballast/cost/saturating_sum.hpp>
 
-#include "../support/prelude.hpp"
+#include "../support/test.hpp"
 
 namespace {
 

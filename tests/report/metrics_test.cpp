@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ballast/report/metrics.hpp>
 
-#include "../support/prelude.hpp"
+#include "../support/test.hpp"
 
 #include <ballast/cost/flops.hpp>
 #include <ballast/topology/bag_layout.hpp>

@@ -2,7 +2,7 @@
 #include <ballast/report/step_log.hpp>
 
 #include "../support/counted_allocations.hpp"
-#include "../support/prelude.hpp"
+#include "../support/test.hpp"
 #include "../support/temporary_folder.hpp"
 
 #include <ballast/partition/longest_processing_time.hpp>

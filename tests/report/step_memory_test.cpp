@@ -2,7 +2,7 @@
 #include <ballast/report/step_memory.hpp>
 
 #include "../support/orchestrated_steps.hpp"
-#include "../support/prelude.hpp"
+#include "../support/test.hpp"
 
 #include <ballast/comm/thread_communicator.hpp>
 #include <ballast/core.hpp>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ballast/text/column_expression.hpp>
 
-#include "../support/prelude.hpp"
+#include "../support/test.hpp"
 
 namespace {
 

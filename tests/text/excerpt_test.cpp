@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ballast/text/excerpt.hpp>
 
-#include "../support/prelude.hpp"
+#include "../support/test.hpp"
 
 #include <nlohmann/json.hpp>
 

@@ -2,7 +2,7 @@
 #include <ballast/topology/cluster.hpp>
 
 #include "../support/counted_allocations.hpp"
-#include "../support/prelude.hpp"
+#include "../support/test.hpp"
 
 namespace {
 

@@ -2,7 +2,7 @@
 #include <ballast/text/read_file.hpp>
 #include <ballast/workload/length_trace.hpp>
 
-#include "../support/prelude.hpp"
+#include "../support/test.hpp"
 
 #include <ballast/workload/synthetic_lengths.hpp>
 

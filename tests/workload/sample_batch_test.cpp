@@ -2,7 +2,7 @@
 #include <ballast/workload/sample_batch.hpp>
 
 #include "../support/counted_allocations.hpp"
-#include "../support/prelude.hpp"
+#include "../support/test.hpp"
 
 #include <ballast/core.hpp>
 #include <ballast/text/column_expression.hpp>
