@@ -25,8 +25,8 @@
 #include <ballast/pipeline/schedule_policies.hpp>
 #include <ballast/pipeline/stage_graph.hpp>
 #include <ballast/runtime/microbatch_scheduler.hpp>
-#include <ballast/runtime/orchestrator.hpp>
 #include <ballast/runtime/orchestrated_step.hpp>
+#include <ballast/runtime/orchestrator.hpp>
 #include <ballast/runtime/pipeline_runner.hpp>
 #include <ballast/text/read_file.hpp>
 #include <ballast/topology/cluster.hpp>

@@ -22,8 +22,8 @@
 #include <ballast/report/step_memory.hpp>
 #include <ballast/route/node_placement.hpp>
 #include <ballast/route/route_volume.hpp>
-#include <ballast/runtime/orchestrator.hpp>
 #include <ballast/runtime/orchestrated_step.hpp>
+#include <ballast/runtime/orchestrator.hpp>
 #include <ballast/topology/bag_layout.hpp>
 #include <ballast/topology/cluster.hpp>
 

@@ -32,8 +32,8 @@
 #include <ballast/partition/longest_processing_time.hpp>
 #include <ballast/report/metrics.hpp>
 #include <ballast/route/head_array.hpp>
-#include <ballast/route/row_array.hpp>
 #include <ballast/route/route.hpp>
+#include <ballast/route/row_array.hpp>
 #include <ballast/runtime/step_balancer.cuh>
 #include <ballast/runtime/step_balancer.hpp>
 #include <ballast/text/read_file.hpp>

@@ -5,9 +5,9 @@
 #include "gpu_timing.cuh"  // defines: bench::{check, event, median_us, print_device, stream}
 
 #include <ballast/core.hpp>
-#include <ballast/cuda/tables.hpp>
 #include <ballast/cuda/copy_batch.cuh>
 #include <ballast/cuda/reduce_scatter.cuh>
+#include <ballast/cuda/tables.hpp>
 #include <ballast/gpu/copy_engine_communicator.hpp>
 #include <ballast/gpu/device_memory.hpp>
 #include <ballast/gpu/overlapped_chunks.hpp>

@@ -6,8 +6,8 @@
 #include <ballast/cuda/route_rows.cuh>
 #include <ballast/cuda/tables.hpp>
 #include <ballast/gpu/device_memory.hpp>
-#include <ballast/route/row_array.hpp>
 #include <ballast/route/route_plan.hpp>
+#include <ballast/route/row_array.hpp>
 
 #include <chrono>
 #include <cstdio>

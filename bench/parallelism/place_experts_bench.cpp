@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <benchmark/benchmark.h>
 #include <ballast/core.hpp>
-#include <ballast/parallelism/share_experts.hpp>
 #include <ballast/parallelism/place_experts.hpp>
+#include <ballast/parallelism/share_experts.hpp>
 
 #include <cmath>
 #include <functional>

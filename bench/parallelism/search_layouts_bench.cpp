@@ -4,8 +4,8 @@
 
 #include <benchmark/benchmark.h>
 #include <ballast/core.hpp>
-#include <ballast/parallelism/simulate_layout.hpp>
 #include <ballast/parallelism/search_layouts.hpp>
+#include <ballast/parallelism/simulate_layout.hpp>
 
 #include <ctime>
 

@@ -1,8 +1,8 @@
 #include "../common/workloads.hpp"  // defines: bench::lognormal_lengths, bench::transformer_cost
 
 #include <benchmark/benchmark.h>
-#include <ballast/partition/descending_order.hpp>
 #include <ballast/partition/concepts.hpp>
+#include <ballast/partition/descending_order.hpp>
 
 #include <algorithm>
 #include <cstddef>

@@ -5,6 +5,7 @@
 #include <benchmark/benchmark.h>
 #include <ballast/core.hpp>
 #include <ballast/partition/capped.hpp>
+#include <ballast/partition/concepts.hpp>
 #include <ballast/partition/descending_order.hpp>
 #include <ballast/partition/detail/bounds/cheapest_cover.hpp>
 #include <ballast/partition/detail/capacity/bags_with_room.hpp>
@@ -14,7 +15,6 @@
 #include <ballast/partition/partition.hpp>
 #include <ballast/partition/partition_constraints.hpp>
 #include <ballast/partition/partition_plan.hpp>
-#include <ballast/partition/concepts.hpp>
 #include <ballast/partition/refine.hpp>
 
 #include <functional>

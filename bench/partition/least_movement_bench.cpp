@@ -3,12 +3,12 @@
 #include "../common/workloads.hpp"                       // defines: bench::transformer_cost, ...
 
 #include <benchmark/benchmark.h>
+#include <ballast/partition/concepts.hpp>
 #include <ballast/partition/descending_order.hpp>
 #include <ballast/partition/greedy_knapsack.hpp>
 #include <ballast/partition/least_movement.hpp>
 #include <ballast/partition/longest_processing_time.hpp>
 #include <ballast/partition/partition.hpp>
-#include <ballast/partition/concepts.hpp>
 #include <ballast/topology/bag_layout.hpp>
 #include <ballast/workload/sample_batch.hpp>
 

@@ -1,9 +1,9 @@
 #include "../common/planned_steps.hpp"  // defines: bench::{sort_and_heap, step_costs, step_planner}
 
 #include <benchmark/benchmark.h>
+#include <ballast/partition/concepts.hpp>
 #include <ballast/partition/descending_order.hpp>
 #include <ballast/partition/longest_processing_time.hpp>
-#include <ballast/partition/concepts.hpp>
 
 #include <cstddef>
 #include <cstdint>

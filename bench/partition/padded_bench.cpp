@@ -4,12 +4,12 @@
 #include <benchmark/benchmark.h>
 #include <ballast/core.hpp>
 #include <ballast/cost/quadratic_cost.hpp>
+#include <ballast/partition/attention_padded_batches.hpp>
+#include <ballast/partition/conv_transformer_batches.hpp>
 #include <ballast/partition/descending_order.hpp>
 #include <ballast/partition/longest_processing_time.hpp>
 #include <ballast/partition/padded_batches.hpp>
 #include <ballast/partition/partition.hpp>
-#include <ballast/partition/attention_padded_batches.hpp>
-#include <ballast/partition/conv_transformer_batches.hpp>
 #include <ballast/partition/round_robin.hpp>
 #include <ballast/topology/bag_layout.hpp>
 #include <ballast/topology/cluster.hpp>

@@ -2,9 +2,9 @@
 
 #include <benchmark/benchmark.h>
 #include <ballast/core.hpp>
+#include <ballast/partition/concepts.hpp>
 #include <ballast/partition/descending_order.hpp>
 #include <ballast/partition/longest_processing_time.hpp>
-#include <ballast/partition/concepts.hpp>
 #include <ballast/partition/refine.hpp>
 
 #include <functional>

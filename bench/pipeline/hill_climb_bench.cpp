@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "../../tests/support/pipelines.hpp"
 #include "../../tests/support/hill_climb.hpp"  // the baseline: eight, of as many evaluations each
 #include "../../tests/support/microbatch_families.hpp"
 #include "../../tests/support/pipeline_families.hpp"
+#include "../../tests/support/pipelines.hpp"
 
 #include <benchmark/benchmark.h>
 #include <ballast/pipeline/local_search.hpp>

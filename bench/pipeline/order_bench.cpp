@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "../../tests/support/pipelines.hpp"
 #include "../../tests/support/pipeline_families.hpp"  // defines: named_families, times_of
+#include "../../tests/support/pipelines.hpp"
 
 #include <benchmark/benchmark.h>
 #include <ballast/core.hpp>

@@ -3,9 +3,9 @@
 #include <benchmark/benchmark.h>
 #include <ballast/partition/longest_processing_time.hpp>
 #include <ballast/partition/partition.hpp>
-#include <ballast/route/row_array.hpp>
 #include <ballast/route/placement.hpp>
 #include <ballast/route/route_plan.hpp>
+#include <ballast/route/row_array.hpp>
 #include <ballast/topology/bag_layout.hpp>
 
 #include <algorithm>

@@ -2,8 +2,8 @@
 
 #include <benchmark/benchmark.h>
 #include <ballast/core.hpp>
-#include <ballast/route/route_volume.hpp>
 #include <ballast/route/placement.hpp>
+#include <ballast/route/route_volume.hpp>
 #include <ballast/topology/bag_layout.hpp>
 
 namespace {

@@ -9,8 +9,8 @@
 #include <ballast/cost/quadratic_cost.hpp>
 #include <ballast/partition/longest_processing_time.hpp>
 #include <ballast/partition/partition.hpp>
-#include <ballast/sharding/detail/shard_problem.hpp>
 #include <ballast/sharding/detail/shard_moves.hpp>
+#include <ballast/sharding/detail/shard_problem.hpp>
 #include <ballast/sharding/hybrid_sharding.hpp>
 #include <ballast/topology/bag_layout.hpp>
 #include <ballast/topology/cluster.hpp>

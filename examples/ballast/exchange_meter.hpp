@@ -6,8 +6,8 @@
 #include "steps.hpp"
 
 #include <ballast/core.hpp>
-#include <ballast/route/route_volume.hpp>
 #include <ballast/route/placement.hpp>
+#include <ballast/route/route_volume.hpp>
 #include <ballast/topology/bag_layout.hpp>
 
 namespace cli {

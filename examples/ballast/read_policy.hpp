@@ -6,8 +6,8 @@
 #include "job.hpp"
 #include "outcome.hpp"
 
-#include <ballast/partition/concepts.hpp>
 #include <ballast/partition/capped.hpp>
+#include <ballast/partition/concepts.hpp>
 
 #include <fmt/format.h>
 

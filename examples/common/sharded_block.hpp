@@ -7,8 +7,8 @@
 
 #include <ballast/comm/communicator.hpp>
 #include <ballast/core.hpp>
-#include <ballast/route/placement.hpp>
 #include <ballast/route/head_array.hpp>
+#include <ballast/route/placement.hpp>
 #include <ballast/route/sharded_exchange.hpp>
 #include <ballast/route/sharded_packs.hpp>
 

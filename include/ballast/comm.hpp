@@ -5,9 +5,9 @@
 /// communicator. MPI is in ballast/comm/mpi_communicator.hpp.
 
 // IWYU pragma: begin_exports
-#include <ballast/comm/gather_samples.hpp>
 #include <ballast/comm/collective_check.hpp>
 #include <ballast/comm/communicator.hpp>
+#include <ballast/comm/gather_samples.hpp>
 #include <ballast/comm/thread_communicator.hpp>
 #include <ballast/comm/thread_meeting.hpp>
 // IWYU pragma: end_exports

@@ -9,14 +9,14 @@
 #include <ballast/parallelism/choose_bags.hpp>
 #include <ballast/parallelism/cut_chain.hpp>
 #include <ballast/parallelism/deal_samples.hpp>
-#include <ballast/parallelism/simulate_layout.hpp>
-#include <ballast/parallelism/layout_problem.hpp>
-#include <ballast/parallelism/share_experts.hpp>
 #include <ballast/parallelism/layout_pipeline.hpp>
+#include <ballast/parallelism/layout_problem.hpp>
 #include <ballast/parallelism/model_layout.hpp>
 #include <ballast/parallelism/orchestrate.hpp>
 #include <ballast/parallelism/orchestration_problem.hpp>
 #include <ballast/parallelism/place_experts.hpp>
-#include <ballast/parallelism/simulate_orchestration.hpp>
 #include <ballast/parallelism/search_layouts.hpp>
+#include <ballast/parallelism/share_experts.hpp>
+#include <ballast/parallelism/simulate_layout.hpp>
+#include <ballast/parallelism/simulate_orchestration.hpp>
 // IWYU pragma: end_exports

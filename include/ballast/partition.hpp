@@ -5,29 +5,29 @@
 /// quantities at once.
 
 // IWYU pragma: begin_exports
-#include <ballast/partition/concepts.hpp>
+#include <ballast/partition/attention_padded_batches.hpp>
 #include <ballast/partition/capped.hpp>
+#include <ballast/partition/concepts.hpp>
+#include <ballast/partition/conv_transformer_batches.hpp>
 #include <ballast/partition/cost_vector_lower_bound.hpp>
 #include <ballast/partition/descending_order.hpp>
 #include <ballast/partition/equal_count.hpp>
 #include <ballast/partition/exact.hpp>
 #include <ballast/partition/greedy_knapsack.hpp>
-#include <ballast/partition/grid/grid_plan.hpp>
 #include <ballast/partition/grid/fill_slots.hpp>
 #include <ballast/partition/grid/grid_lower_bound.hpp>
+#include <ballast/partition/grid/grid_plan.hpp>
 #include <ballast/partition/grid/partition_grid.hpp>
 #include <ballast/partition/grid/refine_grid.hpp>
-#include <ballast/partition/peak_tokens.hpp>
 #include <ballast/partition/least_movement.hpp>
 #include <ballast/partition/longest_processing_time.hpp>
-#include <ballast/partition/partition_plan.hpp>
 #include <ballast/partition/makespan_lower_bound.hpp>
 #include <ballast/partition/packing/best_fit_decreasing.hpp>
-#include <ballast/partition/packing/packing_plan.hpp>
 #include <ballast/partition/packing/first_fit_decreasing.hpp>
 #include <ballast/partition/packing/minimum_bin_slack.hpp>
 #include <ballast/partition/packing/pack_to_capacity.hpp>
 #include <ballast/partition/packing/pack_to_rules.hpp>
+#include <ballast/partition/packing/packing_plan.hpp>
 #include <ballast/partition/packing/refine_bins.hpp>
 #include <ballast/partition/padded/pad_grid.hpp>
 #include <ballast/partition/padded/pad_to_cap.hpp>
@@ -35,8 +35,8 @@
 #include <ballast/partition/padded_batches.hpp>
 #include <ballast/partition/partition.hpp>
 #include <ballast/partition/partition_constraints.hpp>
-#include <ballast/partition/attention_padded_batches.hpp>
-#include <ballast/partition/conv_transformer_batches.hpp>
+#include <ballast/partition/partition_plan.hpp>
+#include <ballast/partition/peak_tokens.hpp>
 #include <ballast/partition/refine.hpp>
 #include <ballast/partition/round_robin.hpp>
 // IWYU pragma: end_exports

@@ -8,23 +8,23 @@
 // IWYU pragma: begin_exports
 #include <ballast/runtime/adaptive_correction.hpp>
 #include <ballast/runtime/agreed_clock.hpp>
-#include <ballast/runtime/data/data_setup.hpp>
 #include <ballast/runtime/data/data_pipeline.hpp>
 #include <ballast/runtime/data/data_proxy.hpp>
+#include <ballast/runtime/data/data_setup.hpp>
 #include <ballast/runtime/data/data_trainer.hpp>
 #include <ballast/runtime/data/producer_count.hpp>
 #include <ballast/runtime/data/serve_as_loader.hpp>
 #include <ballast/runtime/data/serve_as_proxy.hpp>
 #include <ballast/runtime/grid_balancer.hpp>
-#include <ballast/runtime/model_profiler.hpp>
 #include <ballast/runtime/microbatch_scheduler.hpp>
-#include <ballast/runtime/orchestrated_step.hpp>
+#include <ballast/runtime/model_profiler.hpp>
 #include <ballast/runtime/online_scheduler.hpp>
+#include <ballast/runtime/orchestrated_step.hpp>
 #include <ballast/runtime/orchestrator.hpp>
 #include <ballast/runtime/phase_planner.hpp>
+#include <ballast/runtime/pipeline_measurement.hpp>
 #include <ballast/runtime/pipeline_runner.hpp>
 #include <ballast/runtime/pipeline_setup.hpp>
-#include <ballast/runtime/pipeline_measurement.hpp>
 #include <ballast/runtime/schedule_layout.hpp>
 #include <ballast/runtime/scheduled_step.hpp>
 #include <ballast/runtime/step_balancer.hpp>

@@ -1,8 +1,8 @@
 // What an integer program solver says, beside ours: it shares neither code nor method with them.
 
-#include "../support/test.hpp"
 #include "../support/cbc_judge.hpp"
 #include "../support/instances.hpp"
+#include "../support/test.hpp"
 
 #include <ballast/partition/exact.hpp>
 #include <ballast/partition/longest_processing_time.hpp>

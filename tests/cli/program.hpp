@@ -2,8 +2,8 @@
 // What every test of the command line includes, and the fixture that runs the program.
 #pragma once
 
-#include "../support/test.hpp"
 #include "../support/temporary_folder.hpp"
+#include "../support/test.hpp"
 #include "../support/trials.hpp"
 
 #include <sys/stat.h>

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "../support/test.hpp"
 #include "../support/counted_allocations.hpp"
 #include "../support/hand_moved_clock.hpp"
+#include "../support/test.hpp"
 #include "../support/time_limits.hpp"
 #include "conformance.hpp"      // defines: ballast_test::conformance
 #include "out_of_memory.hpp"    // defines: ballast_test::exchange_without_memory

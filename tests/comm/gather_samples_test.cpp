@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ballast/comm/gather_samples.hpp>
 
-#include "../support/test.hpp"
 #include "../support/counted_allocations.hpp"
+#include "../support/test.hpp"
 
 #include <ballast/comm/thread_communicator.hpp>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "../support/test.hpp"
 #include "pipe_communicator.hpp"
+#include "../support/test.hpp"
 #include "../support/time_limits.hpp"
 
 #include "communicator_suite.hpp"  // defines: ballast_test::{Communicators, conformance}

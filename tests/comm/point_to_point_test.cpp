@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ballast/comm/communicator.hpp>
 
-#include "../support/test.hpp"
 #include "../support/hand_moved_clock.hpp"
+#include "../support/test.hpp"
 #include "pipe_communicator.hpp"
 #include "transfer_checks.hpp"  // defines: ballast_test::transfer_checks
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "../support/test.hpp"
 #include "../support/counted_allocations.hpp"
+#include "../support/test.hpp"
 #include "traffic.hpp"  // defines: ballast_test::{traffic, random_traffic, message}
 
 #include <ballast/comm/communicator.hpp>

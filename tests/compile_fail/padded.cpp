@@ -2,8 +2,8 @@
 // Policies that pad, or keep counts or homes, within others that move samples between bags.
 #include "../../examples/common/baselines/karmarkar_karp.hpp"
 
-#include <ballast/partition/concepts.hpp>
 #include <ballast/partition/capped.hpp>
+#include <ballast/partition/concepts.hpp>
 #include <ballast/partition/equal_count.hpp>
 #include <ballast/partition/exact.hpp>
 #include <ballast/partition/least_movement.hpp>

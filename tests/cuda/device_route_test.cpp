@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ballast/cuda/device_route.hpp>
 
-#include "../support/test.hpp"
 #include "../route/instances.hpp"
 #include "../support/counted_allocations.hpp"
+#include "../support/test.hpp"
 #include "host_rows.hpp"
 
 #include <ballast/route/route_plan.hpp>

@@ -10,9 +10,9 @@
 #include <ballast/gpu/copy_engine_communicator.hpp>
 #include <ballast/gpu/device_memory.hpp>
 #include <ballast/route/placement.hpp>
+#include <ballast/route/route.hpp>
 #include <ballast/route/route_plan.hpp>
 #include <ballast/route/row_array.hpp>
-#include <ballast/route/route.hpp>
 
 namespace {
 

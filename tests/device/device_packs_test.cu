@@ -8,8 +8,8 @@
 #include <ballast/core.hpp>
 #include <ballast/gpu/device_memory.hpp>
 #include <ballast/route/head_array.hpp>
-#include <ballast/route/ulysses.hpp>
 #include <ballast/route/sharded_packs.hpp>
+#include <ballast/route/ulysses.hpp>
 #include <ballast/topology/cluster.hpp>
 #include <ballast/topology/device_groups.hpp>
 

@@ -11,8 +11,8 @@
 #include <ballast/cuda/tables.hpp>
 #include <ballast/gpu/device_memory.hpp>
 #include <ballast/gpu/streams.hpp>
-#include <ballast/route/row_array.hpp>
 #include <ballast/route/route_plan.hpp>
+#include <ballast/route/row_array.hpp>
 
 #include <algorithm>
 #include <cstddef>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "../support/test.hpp"
 #include "../../examples/common/baselines/all_gather_dispatch.hpp"
 #include "../route/instances.hpp"
 #include "../support/counted_allocations.hpp"
+#include "../support/test.hpp"
 
 #include <ballast/comm/thread_communicator.hpp>
 #include <ballast/route/placement.hpp>

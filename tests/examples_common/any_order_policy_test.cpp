@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "../support/test.hpp"
 #include "../../examples/common/by_name/any_order_policy.hpp"  // first: proves it is self-contained
 #include <ballast/pipeline/local_search.hpp>
 #include <ballast/pipeline/order_microbatches.hpp>
 #include <ballast/pipeline/order_policies.hpp>
 #include <ballast/pipeline/order_search.hpp>
+#include "../support/test.hpp"
 
-#include "../support/pipelines.hpp"
 #include "../support/order_checks.hpp"
+#include "../support/pipelines.hpp"
 
 namespace {
 

@@ -1,8 +1,9 @@
-#include "../support/test.hpp"
 #include "../../examples/common/by_name/any_policy.hpp"  // first: proves it is self-contained
 #include <ballast/cost/quadratic_cost.hpp>
-#include <ballast/partition/concepts.hpp>
+#include <ballast/partition/attention_padded_batches.hpp>
 #include <ballast/partition/capped.hpp>
+#include <ballast/partition/concepts.hpp>
+#include <ballast/partition/conv_transformer_batches.hpp>
 #include <ballast/partition/equal_count.hpp>
 #include <ballast/partition/exact.hpp>
 #include <ballast/partition/greedy_knapsack.hpp>
@@ -11,11 +12,10 @@
 #include <ballast/partition/padded_batches.hpp>
 #include <ballast/partition/partition.hpp>
 #include <ballast/partition/partition_constraints.hpp>
-#include <ballast/partition/attention_padded_batches.hpp>
-#include <ballast/partition/conv_transformer_batches.hpp>
 #include <ballast/partition/refine.hpp>
 #include <ballast/partition/round_robin.hpp>
 #include <ballast/topology/bag_layout.hpp>
+#include "../support/test.hpp"
 
 #include "../../examples/common/baselines/karmarkar_karp.hpp"
 #include "../../examples/common/baselines/quadratic_with_tolerance.hpp"

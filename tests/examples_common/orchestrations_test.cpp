@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "../support/test.hpp"
 #include "../../examples/common/baselines/orchestrations.hpp"  // first: proves it is self-contained
+#include "../support/test.hpp"
 
 #include "../support/all_orchestrations.hpp"
 #include "../support/random_orchestrations.hpp"

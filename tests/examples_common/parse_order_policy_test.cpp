@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "../support/test.hpp"
 #include "../../examples/common/by_name/parse_order_policy.hpp"  // first: proves it is self-contained
+#include "../support/test.hpp"
 
 #include "../support/parse_checks.hpp"
 

@@ -1,5 +1,5 @@
-#include "../support/test.hpp"
 #include "../../examples/common/by_name/parse_policy.hpp"  // first: proves it is self-contained
+#include "../support/test.hpp"
 
 #include "../../examples/common/baselines/karmarkar_karp.hpp"
 #include "../../examples/common/baselines/quadratic_with_tolerance.hpp"

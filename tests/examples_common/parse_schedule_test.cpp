@@ -1,5 +1,5 @@
-#include "../support/test.hpp"
 #include "../../examples/common/by_name/parse_schedule.hpp"  // first: proves it is self-contained
+#include "../support/test.hpp"
 
 #include "../support/parse_checks.hpp"
 

@@ -1,5 +1,5 @@
-#include "../support/test.hpp"
 #include "../../examples/common/by_name/policy_expression.hpp"  // first: proves it is self-contained
+#include "../support/test.hpp"
 
 namespace {
 

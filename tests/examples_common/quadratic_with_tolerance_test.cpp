@@ -1,5 +1,5 @@
-#include "../support/test.hpp"
 #include "../../examples/common/baselines/quadratic_with_tolerance.hpp"  // first: proves it is self-contained
+#include "../support/test.hpp"
 
 #include "../support/policy_checks.hpp"
 #include "../support/steady_state.hpp"

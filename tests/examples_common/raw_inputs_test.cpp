@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "../support/test.hpp"
 #include "../../examples/common/raw_inputs.hpp"  // first: proves it is self-contained
+#include "../support/test.hpp"
 
 namespace {
 

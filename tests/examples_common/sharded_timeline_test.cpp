@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "../support/test.hpp"
 #include "../../examples/common/sharded_timeline.hpp"  // first: proves it is self-contained
+#include "../support/test.hpp"
 
 #include "../route/sharded_steps.hpp"  // defines: ballast_test::{sharded_case, sharded_arrays, ...}
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ballast/gpu/copy_engine_communicator.hpp>
 
-#include "../support/test.hpp"
 #include "../comm/communicator_suite.hpp"  // defines: ballast_test::{Communicators, conformance}
+#include "../support/test.hpp"
 #include "../support/time_limits.hpp"
 #include "copy_engine_threads.hpp"  // defines: ballast_test::{cuda_streams, launch, ...}
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "../support/test.hpp"
 #include "../support/cuda_shim.hpp"
 #include "../support/queued_work.hpp"  // defines: ballast_test::launch
+#include "../support/test.hpp"
 
 #include <ballast/gpu/copy_engine_communicator.hpp>
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ballast/gpu/device_memory.hpp>
 
-#include "../support/test.hpp"
 #include "../support/cuda_shim.hpp"
+#include "../support/test.hpp"
 
 #include <new>
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ballast/gpu/overlapped_chunks.hpp>
 
-#include "../support/test.hpp"
 #include "../support/counted_allocations.hpp"
+#include "../support/test.hpp"
 #include "copy_engine_threads.hpp"  // defines: ballast_test::{cuda_streams, launch, ...}
 
 #include <ballast/comm/communicator.hpp>

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ballast/runtime/data/serve_as_proxy.hpp>
 
-#include "../support/test.hpp"
 #include "../runtime/data/data_rank_checks.hpp"  // defines: ballast_test::{train_as, mortal_communicator, ...}
 #include "../runtime/data/faulty_source.hpp"  // defines: ballast_test::faulty_source
+#include "../support/test.hpp"
 #include "mpi_world.hpp"  // defines: ballast_test::{over_world, world_processes, world_rank, ...}
 
 #include <ballast/comm/mpi_communicator.hpp>

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ballast/comm/mpi_communicator.hpp>
 
-#include "../support/test.hpp"
 #include "../comm/conformance.hpp"    // defines: ballast_test::conformance
 #include "../comm/out_of_memory.hpp"  // defines: ballast_test::exchange_without_memory
+#include "../support/test.hpp"
 #include "mpi_world.hpp"  // defines: ballast_test::{over_world, world_barrier, stop_in, ...}
 
 #include <ballast/comm/communicator.hpp>

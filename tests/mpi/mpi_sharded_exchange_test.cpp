@@ -2,8 +2,8 @@
 // Sequences that are split to different degrees over processes.
 #include <ballast/route/sharded_exchange.hpp>
 
-#include "../support/test.hpp"
 #include "../route/sharded_steps.hpp"  // defines: ballast_test::{sharded_case, random_delays, ...}
+#include "../support/test.hpp"
 #include "../support/trials.hpp"
 #include "mpi_world.hpp"  // defines: ballast_test::{over_world, world_barrier, world_size}
 

@@ -2,8 +2,8 @@
 // Transfers between two processes.
 #include <ballast/comm/communicator.hpp>
 
-#include "../support/test.hpp"
 #include "../comm/transfer_checks.hpp"  // defines: ballast_test::transfer_checks
+#include "../support/test.hpp"
 #include "mpi_world.hpp"  // defines: ballast_test::{over_world, world_barrier, world_size, ...}
 
 #include <ballast/comm/mpi_communicator.hpp>

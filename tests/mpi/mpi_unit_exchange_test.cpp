@@ -2,8 +2,8 @@
 // Units that exchange samples over MPI.
 #include <ballast/route/unit_exchange.hpp>
 
-#include "../support/test.hpp"
 #include "../route/unit_steps.hpp"  // defines: ballast_test::{unit_step, random_unit_step, ...}
+#include "../support/test.hpp"
 #include "mpi_world.hpp"  // defines: ballast_test::{over_world, shared_flag, world_barrier, ...}
 
 #include <ballast/comm/mpi_communicator.hpp>

@@ -3,8 +3,8 @@
 
 #include <ballast/runtime/orchestrator.hpp>
 
-#include "../support/test.hpp"
 #include "../support/orchestrated_steps.hpp"
+#include "../support/test.hpp"
 #include "mpi_world.hpp"
 
 namespace {

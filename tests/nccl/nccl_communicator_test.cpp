@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ballast/gpu/nccl_communicator.hpp>
 
-#include "../support/test.hpp"
 #include "../comm/communicator_suite.hpp"  // defines: ballast_test::{Communicators, conformance}
 #include "../support/barely_aligned_allocator.hpp"
 #include "../support/hand_moved_clock.hpp"
+#include "../support/test.hpp"
 #include "../support/time_limits.hpp"
 #include "nccl_ranks.hpp"
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ballast/gpu/nccl_pairs.hpp>
 
-#include "../support/test.hpp"
 #include "../support/hand_moved_clock.hpp"
+#include "../support/test.hpp"
 #include "../support/time_limits.hpp"
 #include "../support/toy_pipeline.hpp"  // defines: toy::{draw, chain_job, stage, ...}
 #include "nccl_ranks.hpp"

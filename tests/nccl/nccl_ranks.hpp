@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "../support/test.hpp"
 #include "../support/nccl_shim.hpp"
+#include "../support/test.hpp"
 
 #include <ballast/gpu/nccl_communicator.hpp>
 

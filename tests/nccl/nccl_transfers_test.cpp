@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ballast/gpu/detail/nccl_queue.hpp>
 
-#include "../support/test.hpp"
 #include "../route/sharded_steps.hpp"  // defines: ballast_test::{random_sharded_step, random_delays, ...}
 #include "../route/unit_steps.hpp"  // defines: ballast_test::{unit_step, random_unit_step, ...}
 #include "../support/hand_moved_clock.hpp"
+#include "../support/test.hpp"
 #include "../support/time_limits.hpp"
 #include "nccl_ranks.hpp"
 
 #include <ballast/comm/communicator.hpp>
-#include <ballast/gpu/nccl_communicator.hpp>
 #include <ballast/gpu/device_memory.hpp>
+#include <ballast/gpu/nccl_communicator.hpp>
 #include <ballast/route/sharded_exchange.hpp>
 #include <ballast/route/unit_exchange.hpp>
 

@@ -10,9 +10,9 @@
 #define BALLAST_CUDA_PREPARED_HEADS_CUH
 #define BALLAST_CUDA_DEVICE_ULYSSES_CUH
 
-#include "../support/test.hpp"
 #include "../cuda/head_copies_on_host.hpp"
 #include "../support/queued_work.hpp"
+#include "../support/test.hpp"
 
 #include <cuda_runtime_api.h>
 #include <ballast/cuda/detail/head_copies.hpp>

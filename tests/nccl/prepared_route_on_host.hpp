@@ -9,9 +9,9 @@
 #endif
 #define BALLAST_CUDA_PREPARED_ROUTE_CUH
 
-#include "../support/test.hpp"
 #include "../cuda/host_rows.hpp"
 #include "../support/queued_work.hpp"
+#include "../support/test.hpp"
 
 #include <cuda_runtime_api.h>
 #include <ballast/cuda/device_route.hpp>

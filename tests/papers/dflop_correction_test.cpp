@@ -4,8 +4,8 @@
 // correction leaves its switch, beside whether a corrected step with tracking is really shorter,
 // and beside the paper's.
 
-#include "../support/test.hpp"
 #include "../runtime/late_shapes.hpp"
+#include "../support/test.hpp"
 #include "../support/trials.hpp"
 
 #include <ballast/runtime/adaptive_correction.hpp>

@@ -4,9 +4,9 @@
 // of its pseudocode, with and without virtual stages, next to interval_filling. Every choice looks
 // at a whole simulation of the order so far.
 
-#include "../support/test.hpp"
-#include "../support/pipelines.hpp"
 #include "../support/pipeline_families.hpp"
+#include "../support/pipelines.hpp"
+#include "../support/test.hpp"
 #include "../support/trials.hpp"
 
 #include <ballast/pipeline/order_microbatches.hpp>

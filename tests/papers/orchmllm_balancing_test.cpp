@@ -2,15 +2,15 @@
 // Post-Balancing to Accelerate Multimodal Large Language Model Training", arXiv 2503.23830, 2025,
 // on lengths of real images and speech: what they gain, and what they leave to gain.
 
-#include "../support/test.hpp"
 #include "../../examples/common/baselines/quadratic_with_tolerance.hpp"
+#include "../support/test.hpp"
 
 #include <ballast/cost/quadratic_cost.hpp>
+#include <ballast/partition/attention_padded_batches.hpp>
+#include <ballast/partition/conv_transformer_batches.hpp>
 #include <ballast/partition/longest_processing_time.hpp>
 #include <ballast/partition/padded_batches.hpp>
 #include <ballast/partition/partition.hpp>
-#include <ballast/partition/attention_padded_batches.hpp>
-#include <ballast/partition/conv_transformer_batches.hpp>
 #include <ballast/partition/round_robin.hpp>
 #include <ballast/text/read_file.hpp>
 #include <ballast/workload/length_trace.hpp>

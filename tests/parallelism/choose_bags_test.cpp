@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ballast/parallelism/choose_bags.hpp>  // first: proves it is self-contained
 
-#include "../support/test.hpp"
 #include "../support/planned_mix.hpp"
+#include "../support/test.hpp"
 #include "../support/trials.hpp"
 
 #include <ballast/cost/cost_spec.hpp>

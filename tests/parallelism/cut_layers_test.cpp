@@ -8,8 +8,8 @@
 #include <ballast/parallelism/layout_problem.hpp>
 #include <ballast/parallelism/model_layout.hpp>
 #include <ballast/parallelism/orchestration_problem.hpp>
-#include <ballast/parallelism/simulate_layout.hpp>
 #include <ballast/parallelism/search_layouts.hpp>
+#include <ballast/parallelism/simulate_layout.hpp>
 
 namespace cut_layers_test {
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ballast/parallelism/deal_samples.hpp>  // first: proves it is self-contained
 
-#include "../support/test.hpp"
 #include "../support/random_modules.hpp"
+#include "../support/test.hpp"
 #include "../support/trials.hpp"
 
 namespace deal_samples_test {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ballast/parallelism/simulate_layout.hpp>  // first: proves it is self-contained
 
-#include "../support/test.hpp"
 #include "../support/random_modules.hpp"
 #include "../support/simulated_memory.hpp"
+#include "../support/test.hpp"
 #include "../support/trials.hpp"
 
 #include <ballast/parallelism/model_layout.hpp>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ballast/parallelism/layout_problem.hpp>  // first: proves it is self-contained
 
-#include "../support/test.hpp"
 #include "../support/small_orchestration.hpp"
+#include "../support/test.hpp"
 
 #include <ballast/parallelism/model_layout.hpp>
 #include <ballast/parallelism/simulate_orchestration.hpp>

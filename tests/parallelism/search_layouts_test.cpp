@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ballast/parallelism/search_layouts.hpp>  // first: proves it is self-contained
 
-#include "../support/test.hpp"
 #include "../support/all_layouts.hpp"
 #include "../support/random_modules.hpp"
+#include "../support/test.hpp"
 #include "../support/trials.hpp"
 
 #include <ballast/cost/interpolated_throughput.hpp>
 #include <ballast/cost/module_profile.hpp>
 #include <ballast/parallelism/cut_chain.hpp>
-#include <ballast/parallelism/simulate_layout.hpp>
 #include <ballast/parallelism/model_layout.hpp>
+#include <ballast/parallelism/simulate_layout.hpp>
 
 namespace {
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ballast/parallelism/simulate_orchestration.hpp>  // first: proves it is self-contained
 
-#include "../support/test.hpp"
 #include "../../examples/common/baselines/orchestrations.hpp"
 #include "../support/all_orchestrations.hpp"
 #include "../support/disttrain_models.hpp"
 #include "../support/random_orchestrations.hpp"
 #include "../support/small_orchestration.hpp"
+#include "../support/test.hpp"
 #include "../support/trials.hpp"
 
 #include <ballast/cost/flops.hpp>

@@ -1,10 +1,10 @@
 #include <ballast/partition/exact.hpp>  // first: proves it is self-contained
 
-#include "../support/test.hpp"
 #include "../support/direct_problem.hpp"
 #include "../support/plain_swaps.hpp"
 #include "../support/policy_checks.hpp"
 #include "../support/steady_state.hpp"
+#include "../support/test.hpp"
 #include "../support/trials.hpp"
 
 #include <ballast/partition/equal_count.hpp>

@@ -1,8 +1,8 @@
 #include <ballast/partition/greedy_knapsack.hpp>  // first: proves it is self-contained
 
-#include "../support/test.hpp"
 #include "../support/list_sorting_knapsack.hpp"
 #include "../support/policy_checks.hpp"
+#include "../support/test.hpp"
 #include "../support/trials.hpp"
 
 namespace {

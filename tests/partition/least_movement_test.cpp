@@ -1,10 +1,10 @@
 #include <ballast/partition/least_movement.hpp>  // first: proves it is self-contained
 
-#include "../support/test.hpp"
 #include "../support/homed_steps.hpp"
 #include "../support/movement_lower_bound.hpp"
 #include "../support/policy_checks.hpp"
 #include "../support/steady_state.hpp"
+#include "../support/test.hpp"
 #include "../support/trials.hpp"
 
 #include <ballast/cost/quadratic_cost.hpp>

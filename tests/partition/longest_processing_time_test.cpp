@@ -1,7 +1,7 @@
 #include <ballast/partition/longest_processing_time.hpp>  // first: proves it is self-contained
 
-#include "../support/test.hpp"
 #include "../support/policy_checks.hpp"
+#include "../support/test.hpp"
 #include "../support/trials.hpp"
 
 namespace {

@@ -1,8 +1,8 @@
 #include <ballast/partition/makespan_lower_bound.hpp>  // first: proves it is self-contained
 
-#include "../support/test.hpp"
 #include "../support/direct_problem.hpp"
 #include "../support/instances.hpp"
+#include "../support/test.hpp"
 
 #include <ballast/partition/round_robin.hpp>
 

@@ -1,6 +1,6 @@
-#include "../support/test.hpp"
 #include "../support/movement_lower_bound.hpp"
 #include "../support/homed_steps.hpp"
+#include "../support/test.hpp"
 
 namespace {
 

@@ -1,9 +1,9 @@
 #include <ballast/partition/padded_batches.hpp>  // first: proves it is self-contained
 
-#include "../support/test.hpp"
 #include "../support/all_assignments.hpp"
 #include "../support/policy_checks.hpp"
 #include "../support/steady_state.hpp"
+#include "../support/test.hpp"
 #include "../support/trials.hpp"
 
 #include <ballast/cost/quadratic_cost.hpp>

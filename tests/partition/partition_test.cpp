@@ -1,9 +1,9 @@
 #include <ballast/partition/padded_batches.hpp>  // first: proves it is self-contained
 #include <ballast/partition/partition.hpp>
 
-#include "../support/test.hpp"
 #include "../support/policy_checks.hpp"
 #include "../support/steady_state.hpp"
+#include "../support/test.hpp"
 
 #include <ballast/cost/cost_model.hpp>
 #include <ballast/cost/quadratic_cost.hpp>

@@ -1,5 +1,5 @@
-#include "../support/test.hpp"
 #include "../support/steady_state.hpp"
+#include "../support/test.hpp"
 #include "../support/trials.hpp"
 #include "../support/vector_checks.hpp"
 

@@ -1,7 +1,7 @@
 #include <ballast/partition/partition.hpp>  // first: proves it is self-contained
 
-#include "../support/test.hpp"
 #include "../support/steady_state.hpp"
+#include "../support/test.hpp"
 #include "../support/vector_checks.hpp"
 
 #include <ballast/partition/longest_processing_time.hpp>

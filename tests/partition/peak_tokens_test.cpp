@@ -1,8 +1,8 @@
 #include <ballast/partition/peak_tokens.hpp>  // first: proves it is self-contained
 
-#include "../support/test.hpp"
 #include "../support/counted_allocations.hpp"  // defines: ballast_test::allocations
 #include "../support/instances.hpp"            // defines: ballast_test::consecutive_bags
+#include "../support/test.hpp"
 
 #include <ballast/cost/quadratic_cost.hpp>
 #include <ballast/partition/longest_processing_time.hpp>

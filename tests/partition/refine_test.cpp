@@ -1,9 +1,9 @@
 #include <ballast/partition/refine.hpp>  // first: proves it is self-contained
 
-#include "../support/test.hpp"
 #include "../support/plain_swaps.hpp"
 #include "../support/policy_checks.hpp"  // defines: ballast_test::{expect_valid_plans, ...}
 #include "../support/steady_state.hpp"
+#include "../support/test.hpp"
 #include "../support/trials.hpp"
 
 #include <ballast/partition/equal_count.hpp>

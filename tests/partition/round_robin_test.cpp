@@ -1,7 +1,7 @@
 #include <ballast/partition/round_robin.hpp>  // first: proves it is self-contained
 
-#include "../support/test.hpp"
 #include "../support/policy_checks.hpp"
+#include "../support/test.hpp"
 
 namespace {
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Work that bags have before a step, through the front door.
 
-#include "../support/test.hpp"
 #include "../../examples/common/baselines/karmarkar_karp.hpp"
 #include "../support/instances.hpp"
+#include "../support/test.hpp"
 #include "../support/trials.hpp"
 
 #include <ballast/partition/capped.hpp>

@@ -1,7 +1,7 @@
 // The policy that CONTRIBUTING.md adds, step by step.
-#include "../support/test.hpp"
 #include "../support/policy_checks.hpp"  // defines: ballast_test::{expect_valid_plans, ...}
-#include "../support/trials.hpp"         // defines: ballast_test::trials_of
+#include "../support/test.hpp"
+#include "../support/trials.hpp"  // defines: ballast_test::trials_of
 
 #include <ballast/partition/concepts.hpp>
 

@@ -1,7 +1,7 @@
-#include "../support/test.hpp"
 #include "../support/critical_path.hpp"
 #include "../support/pipelines.hpp"
 #include "../support/simulate_by_graph.hpp"
+#include "../support/test.hpp"
 
 #include <ballast/pipeline/schedule_policies.hpp>
 #include <ballast/pipeline/simulate.hpp>

@@ -1,9 +1,9 @@
 #include <ballast/pipeline/evaluate_orders.hpp>  // first: proves it is self-contained
 
-#include "../support/test.hpp"
 #include "../support/counted_allocations.hpp"
 #include "../support/pipeline_families.hpp"
 #include "../support/pipelines.hpp"
+#include "../support/test.hpp"
 #include "../support/trials.hpp"
 
 #include <ballast/pipeline/simulate.hpp>

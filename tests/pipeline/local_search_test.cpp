@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "../support/test.hpp"
 #include "../support/counted_allocations.hpp"
 #include "../support/hill_climb.hpp"
 #include "../support/microbatch_families.hpp"
 #include "../support/order_checks.hpp"
 #include "../support/pipeline_families.hpp"
 #include "../support/pipelines.hpp"
+#include "../support/test.hpp"
 #include "../support/trials.hpp"
 
 #include <ballast/pipeline/local_search.hpp>

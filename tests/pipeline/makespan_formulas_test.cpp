@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "../support/test.hpp"
 #include "../support/makespan_formulas.hpp"  // first: proves it is self-contained
 #include "../support/pipelines.hpp"
+#include "../support/test.hpp"
 
 #include "../support/pipeline_families.hpp"
 #include "../support/trials.hpp"

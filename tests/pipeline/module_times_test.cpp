@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ballast/pipeline/module_times.hpp>  // first: proves it is self-contained
 
-#include "../support/test.hpp"
 #include "../support/counted_allocations.hpp"
+#include "../support/test.hpp"
 
 #include <ballast/cost/flops.hpp>
 #include <ballast/cost/latency_fit.hpp>

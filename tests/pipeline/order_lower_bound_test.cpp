@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ballast/pipeline/order_lower_bound.hpp>  // first: proves it is self-contained
 
-#include "../support/test.hpp"
 #include "../support/bound_cases.hpp"
 #include "../support/counted_allocations.hpp"
 #include "../support/pipeline_families.hpp"
 #include "../support/pipelines.hpp"
+#include "../support/test.hpp"
 #include "../support/trials.hpp"
 
 #include <ballast/pipeline/order_microbatches.hpp>

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ballast/pipeline/order_search.hpp>  // first: proves it is self-contained
 
-#include "../support/test.hpp"
 #include "../support/microbatch_families.hpp"
 #include "../support/order_checks.hpp"
 #include "../support/pipeline_families.hpp"
 #include "../support/pipelines.hpp"
+#include "../support/test.hpp"
 #include "../support/trials.hpp"
 
 #include <ballast/pipeline/order_policies.hpp>

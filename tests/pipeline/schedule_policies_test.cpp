@@ -1,8 +1,8 @@
 #include <ballast/pipeline/schedule_policies.hpp>  // first: proves it is self-contained
 
-#include "../support/test.hpp"
 #include "../support/pipelines.hpp"
 #include "../support/schedule_checks.hpp"
+#include "../support/test.hpp"
 #include "../support/trials.hpp"
 
 #include <ballast/pipeline/schedule.hpp>

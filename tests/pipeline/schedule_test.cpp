@@ -1,8 +1,8 @@
 #include <ballast/pipeline/schedule.hpp>  // first: proves it is self-contained
 
-#include "../support/test.hpp"
 #include "../support/pipelines.hpp"
 #include "../support/schedule_checks.hpp"
+#include "../support/test.hpp"
 #include "../support/trials.hpp"
 
 namespace {

@@ -1,6 +1,6 @@
-#include "../support/test.hpp"
 #include "../support/simulate_by_graph.hpp"
 #include "../support/pipelines.hpp"
+#include "../support/test.hpp"
 #include "../support/trials.hpp"
 
 #include <ballast/pipeline/schedule.hpp>

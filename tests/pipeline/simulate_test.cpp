@@ -1,9 +1,9 @@
 #include <ballast/pipeline/simulate.hpp>  // first: proves it is self-contained
 
-#include "../support/test.hpp"
 #include "../support/counted_allocations.hpp"
 #include "../support/pipeline_families.hpp"
 #include "../support/pipelines.hpp"
+#include "../support/test.hpp"
 
 #include <ballast/pipeline/schedule_policies.hpp>
 

@@ -1,7 +1,7 @@
 #include <ballast/pipeline/stage_graph.hpp>  // first: proves it is self-contained
 
-#include "../support/test.hpp"
 #include "../support/pipelines.hpp"
+#include "../support/test.hpp"
 
 #include <ballast/pipeline/schedule.hpp>
 #include <ballast/pipeline/schedule_policies.hpp>

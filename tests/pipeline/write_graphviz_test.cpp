@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "../support/test.hpp"
 #include "../support/write_graphviz.hpp"
 #include "../support/simulate_by_graph.hpp"
+#include "../support/test.hpp"
 
 #include <ballast/pipeline/schedule_policies.hpp>
 #include <ballast/pipeline/simulate.hpp>

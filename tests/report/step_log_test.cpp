@@ -2,8 +2,8 @@
 #include <ballast/report/step_log.hpp>
 
 #include "../support/counted_allocations.hpp"
-#include "../support/test.hpp"
 #include "../support/temporary_folder.hpp"
+#include "../support/test.hpp"
 
 #include <ballast/partition/longest_processing_time.hpp>
 #include <ballast/partition/partition.hpp>

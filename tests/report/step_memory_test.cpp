@@ -11,8 +11,8 @@
 #include <ballast/partition/longest_processing_time.hpp>
 #include <ballast/partition/padded_batches.hpp>
 #include <ballast/route/row_array.hpp>
-#include <ballast/runtime/orchestrator.hpp>
 #include <ballast/runtime/orchestrated_step.hpp>
+#include <ballast/runtime/orchestrator.hpp>
 #include <ballast/topology/bag_layout.hpp>
 
 namespace {

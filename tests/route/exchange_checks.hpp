@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "../support/test.hpp"
 #include "../support/hand_moved_clock.hpp"
+#include "../support/test.hpp"
 
 #include <ballast/comm/communicator.hpp>
 #include <ballast/comm/thread_communicator.hpp>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ballast/route/route_volume.hpp>
 #include <ballast/route/placement.hpp>
+#include <ballast/route/route_volume.hpp>
 
 #include "../support/test.hpp"
 #include "instances.hpp"

@@ -2,8 +2,8 @@
 // Consequence invariance: a transformer block, its loss and its gradients, computed in any bags,
 // are those of one rank that computes everything.
 
-#include "../support/test.hpp"
 #include "../../examples/common/transformer_block.hpp"
+#include "../support/test.hpp"
 
 #include <ballast/comm/thread_communicator.hpp>
 #include <ballast/cost/quadratic_cost.hpp>

@@ -1,5 +1,5 @@
-#include "../support/test.hpp"
 #include "least_node_traffic.hpp"  // defines: ballast_test::least_node_traffic
+#include "../support/test.hpp"
 
 #include "../support/trials.hpp"
 

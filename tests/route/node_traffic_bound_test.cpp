@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "../support/test.hpp"
 #include "node_traffic_bound.hpp"
+#include "../support/test.hpp"
 #include "../support/trials.hpp"
 #include "node_job.hpp"
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ballast/route/placement.hpp>
 
-#include "../support/test.hpp"
 #include "../support/counted_allocations.hpp"
+#include "../support/test.hpp"
 #include "../support/token_ranks.hpp"
 
 #include <ballast/topology/bag_layout.hpp>

@@ -2,8 +2,8 @@
 #include <ballast/route/placement.hpp>
 #include <ballast/route/route_volume.hpp>
 
-#include "../support/test.hpp"
 #include "../support/counted_allocations.hpp"
+#include "../support/test.hpp"
 #include "instances.hpp"
 
 namespace {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ballast/route/sharded_packs.hpp>
 
-#include "../support/test.hpp"
 #include "../support/counted_allocations.hpp"
+#include "../support/test.hpp"
 #include "sharded_steps.hpp"  // defines: ballast_test::{sharded_case, random_sharded_step}
 
 #include <ballast/route/placement.hpp>

@@ -5,8 +5,8 @@
 #include "instances.hpp"  // defines: ballast_test::plan_of
 
 #include <ballast/comm/communicator.hpp>
-#include <ballast/route/placement.hpp>
 #include <ballast/route/head_array.hpp>
+#include <ballast/route/placement.hpp>
 #include <ballast/route/sharded_exchange.hpp>
 #include <ballast/route/sharded_packs.hpp>
 #include <ballast/sharding/sharding_cost.hpp>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ballast/route/unit_exchange.hpp>
 
-#include "../support/test.hpp"
 #include "../support/counted_allocations.hpp"
+#include "../support/test.hpp"
 #include "../support/trials.hpp"
 #include "exchange_checks.hpp"  // defines: ballast_test::{expect_dead_rank_named, lone_rank}
 #include "instances.hpp"        // defines: ballast_test::named_rows

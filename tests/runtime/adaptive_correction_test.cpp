@@ -1,7 +1,7 @@
 #include <ballast/runtime/adaptive_correction.hpp>  // first: proves it is self-contained
 
-#include "../support/test.hpp"
 #include "../support/counted_allocations.hpp"
+#include "../support/test.hpp"
 #include "../support/trials.hpp"
 #include "late_shapes.hpp"
 

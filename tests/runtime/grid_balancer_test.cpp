@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ballast/runtime/grid_balancer.hpp>  // first: proves it is self-contained
 
-#include "../support/test.hpp"
 #include "../support/counted_allocations.hpp"
+#include "../support/test.hpp"
 #include "losses_read.hpp"
 
 #include <ballast/comm/thread_communicator.hpp>

@@ -1,9 +1,9 @@
 #include <ballast/runtime/microbatch_scheduler.hpp>  // first: proves it is self-contained
 
-#include "../support/test.hpp"
 #include "../support/all_assignments.hpp"
 #include "../support/counted_allocations.hpp"
 #include "../support/pipelines.hpp"
+#include "../support/test.hpp"
 #include "../support/trials.hpp"
 #include "scheduled_steps.hpp"
 

@@ -1,7 +1,7 @@
 #include <ballast/runtime/online_scheduler.hpp>  // first: proves it is self-contained
 
-#include "../support/test.hpp"
 #include "../support/counted_allocations.hpp"
+#include "../support/test.hpp"
 #include "scheduled_steps.hpp"
 
 #include <ballast/comm/gather_samples.hpp>

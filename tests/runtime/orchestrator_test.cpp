@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ballast/runtime/orchestrator.hpp>
 
-#include "../support/test.hpp"
 #include "../support/counted_allocations.hpp"
 #include "../support/hand_moved_clock.hpp"
 #include "../support/orchestrated_steps.hpp"
+#include "../support/test.hpp"
 #include "../support/time_limits.hpp"
 #include "../support/trials.hpp"
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ballast/runtime/phase_planner.hpp>
 
-#include "../support/test.hpp"
 #include "../support/counted_allocations.hpp"
 #include "../support/orchestrated_steps.hpp"
+#include "../support/test.hpp"
 #include "../support/token_ranks.hpp"
 #include "../support/trials.hpp"
 

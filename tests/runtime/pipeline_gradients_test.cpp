@@ -4,8 +4,8 @@
 #include <ballast/comm/thread_communicator.hpp>
 #include <ballast/pipeline/stage_graph.hpp>
 #include <ballast/topology/process_grid.hpp>
-#include "../support/test.hpp"
 #include "../support/hand_moved_clock.hpp"
+#include "../support/test.hpp"
 
 namespace {
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ballast/runtime/pipeline_runner.hpp>
 
-#include "../support/test.hpp"
 #include "../support/counted_allocations.hpp"
 #include "../support/hand_moved_clock.hpp"
+#include "../support/test.hpp"
 #include "../support/toy_pipeline.hpp"
 #include "../support/trials.hpp"
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ballast/runtime/pipeline_setup.hpp>
 
-#include "../support/test.hpp"
 #include "../support/counted_allocations.hpp"
+#include "../support/test.hpp"
 #include "../support/toy_pipeline.hpp"
 
 #include <ballast/pipeline/schedule.hpp>

@@ -1,7 +1,7 @@
 #include <ballast/runtime/schedule_layout.hpp>  // first: proves it is self-contained
 
-#include "../support/test.hpp"
 #include "../support/random_modules.hpp"
+#include "../support/test.hpp"
 #include "../support/trials.hpp"
 
 #include <ballast/parallelism/search_layouts.hpp>

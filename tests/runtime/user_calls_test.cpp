@@ -10,10 +10,10 @@
 // cut_chain, cut_layers, place_experts, search_layouts, hybrid_sharding, routes and unit_exchange
 // take no callables; communicators and carriers of rows return errors; what allocators throw,
 // std::bad_alloc, goes through everywhere.
-#include "../support/test.hpp"
 #include "../../examples/common/by_name/any_order_policy.hpp"
 #include "../../examples/common/by_name/any_policy.hpp"
 #include "../support/small_orchestration.hpp"
+#include "../support/test.hpp"
 #include "../support/toy_pipeline.hpp"
 #include "fake_clock.hpp"
 #include "scheduled_steps.hpp"

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ballast/sharding/hybrid_sharding.hpp>  // first: proves it is self-contained
 
-#include "../support/test.hpp"
 #include "../support/counted_allocations.hpp"
 #include "../support/random_shardings.hpp"
 #include "../support/sharding_oracles.hpp"
+#include "../support/test.hpp"
 #include "../support/trials.hpp"
 
 #include <ballast/cost/known_models.hpp>

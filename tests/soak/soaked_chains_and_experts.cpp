@@ -5,8 +5,8 @@
 
 #include <ballast/core.hpp>
 #include <ballast/parallelism/cut_chain.hpp>
-#include <ballast/parallelism/share_experts.hpp>
 #include <ballast/parallelism/place_experts.hpp>
+#include <ballast/parallelism/share_experts.hpp>
 
 namespace ballast_soak {
 namespace {

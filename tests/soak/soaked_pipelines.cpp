@@ -5,8 +5,8 @@
 #include "../../examples/common/by_name/parse_order_policy.hpp"
 #include "../runtime/data/drawn_windows.hpp"
 #include "../runtime/scheduled_steps.hpp"
-#include "../support/pipelines.hpp"
 #include "../support/order_checks.hpp"
+#include "../support/pipelines.hpp"
 #include "soaked_planner.hpp"
 
 #include <ballast/core.hpp>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "test.hpp"
 #include "policy_checks.hpp"  // defines: ballast_test::{direct_problem, expect_valid_plan}
+#include "test.hpp"
 #include "trials.hpp"
 
 #include <ballast/partition/concepts.hpp>

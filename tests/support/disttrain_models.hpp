@@ -4,8 +4,8 @@
 #include <ballast/core.hpp>
 #include <ballast/cost/flops.hpp>
 #include <ballast/cost/known_models.hpp>
-#include <ballast/parallelism/orchestration_problem.hpp>
 #include <ballast/parallelism/layout_problem.hpp>
+#include <ballast/parallelism/orchestration_problem.hpp>
 
 namespace ballast_test {
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "test.hpp"
 #include "../../examples/ballast/gpu/gpu_layer.hpp"
 #include "../../examples/common/block_attention.hpp"
 #include "../../examples/common/block_math.hpp"
 #include "../../examples/common/block_weights.hpp"
+#include "test.hpp"
 
 #include <cuda_bf16.h>
 #include <cuda_runtime_api.h>

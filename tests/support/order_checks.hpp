@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "test.hpp"
 #include "counted_allocations.hpp"
 #include "pipelines.hpp"
+#include "test.hpp"
 #include "trials.hpp"
 
 #include <ballast/pipeline/order_microbatches.hpp>

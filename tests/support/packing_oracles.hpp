@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "test.hpp"
 #include "all_assignments.hpp"
+#include "test.hpp"
 #include "trials.hpp"
 
-#include <ballast/partition/packing/packing_plan.hpp>
 #include <ballast/partition/packing/pack_to_capacity.hpp>
+#include <ballast/partition/packing/packing_plan.hpp>
 
 namespace ballast_test {
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "test.hpp"
 #include "direct_problem.hpp"  // defines: ballast_test::{direct_problem, plan_directly}
 #include "instances.hpp"       // defines: ballast_test::{random_instance, plan_instance}
-#include "trials.hpp"          // defines: ballast_test::trials_of
+#include "test.hpp"
+#include "trials.hpp"  // defines: ballast_test::trials_of
 
 namespace ballast_test {
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "test.hpp"
 #include "all_assignments.hpp"
+#include "test.hpp"
 
 #include <ballast/route/placement.hpp>
 #include <ballast/sharding/sharding_cost.hpp>

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "test.hpp"
 #include "counted_allocations.hpp"
 #include "instances.hpp"  // defines: ballast_test::policy_ref
+#include "test.hpp"
 
 #include <ballast/partition/partition.hpp>
 #include <ballast/topology/bag_layout.hpp>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "test.hpp"
 #include "all_assignments.hpp"
+#include "test.hpp"
 #include "trials.hpp"
 
 #include <ballast/partition/concepts.hpp>

@@ -3,8 +3,8 @@
 #include "../support/nccl_shim.hpp"
 #include "columns.hpp"
 
-#include <ballast/gpu/nccl_communicator.hpp>
 #include <ballast/gpu/device_memory.hpp>
+#include <ballast/gpu/nccl_communicator.hpp>
 
 #include <barrier>
 #include <chrono>

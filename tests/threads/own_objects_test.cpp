@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // What each thread has to itself, and that the library has nothing besides: no globals, no statics
 // that change, no threads of its own but those of schedulers.
-#include "../support/test.hpp"
 #include "../../examples/common/by_name/parse_policy.hpp"
 #include "../support/at_once.hpp"
 #include "../support/pipelines.hpp"
+#include "../support/test.hpp"
 
 #include <ballast/comm/thread_communicator.hpp>
 #include <ballast/cost/cost_spec.hpp>

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the library calls may call the library.
-#include "../support/test.hpp"
 #include "../../examples/common/baselines/karmarkar_karp.hpp"
 #include "../support/at_once.hpp"
 #include "../support/pipelines.hpp"
+#include "../support/test.hpp"
 
 #include <ballast/partition/longest_processing_time.hpp>
 #include <ballast/partition/partition.hpp>

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // What several threads may read at the same time: the thread sanitizer reports a write among these.
-#include "../support/test.hpp"
 #include "../../examples/common/by_name/any_order_policy.hpp"
 #include "../../examples/common/by_name/any_policy.hpp"
 #include "../../examples/common/by_name/parse_order_policy.hpp"
 #include "../../examples/common/by_name/parse_policy.hpp"
 #include "../support/at_once.hpp"
 #include "../support/pipelines.hpp"
+#include "../support/test.hpp"
 
 #include <ballast/cost/cost_literal.hpp>
 #include <ballast/partition/longest_processing_time.hpp>

@@ -2,10 +2,10 @@
 
 #include <benchmark/benchmark.h>
 #include <ballast/partition/packing/best_fit_decreasing.hpp>
-#include <ballast/partition/packing/packing_plan.hpp>
 #include <ballast/partition/packing/first_fit_decreasing.hpp>
 #include <ballast/partition/packing/minimum_bin_slack.hpp>
 #include <ballast/partition/packing/pack_to_capacity.hpp>
+#include <ballast/partition/packing/packing_plan.hpp>
 #include <ballast/partition/packing/refine_bins.hpp>
 #include <ballast/text/read_file.hpp>
 #include <ballast/workload/length_trace.hpp>

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ballast/comm/gather_samples.hpp>
 #include <ballast/comm/communicator.hpp>
+#include <ballast/comm/gather_samples.hpp>
 #include <ballast/core.hpp>
+#include <ballast/route/placement.hpp>
 #include <ballast/route/route_volume.hpp>
 #include <ballast/route/row_array.hpp>
-#include <ballast/route/placement.hpp>
 #include <ballast/topology/cluster.hpp>
 
 #include <cmath>

@@ -9,16 +9,16 @@
 #include "settings_reader.hpp"
 
 #include <ballast/core.hpp>
-#include <ballast/partition/concepts.hpp>
+#include <ballast/partition/attention_padded_batches.hpp>
 #include <ballast/partition/capped.hpp>
+#include <ballast/partition/concepts.hpp>
+#include <ballast/partition/conv_transformer_batches.hpp>
 #include <ballast/partition/equal_count.hpp>
 #include <ballast/partition/exact.hpp>
 #include <ballast/partition/greedy_knapsack.hpp>
 #include <ballast/partition/least_movement.hpp>
 #include <ballast/partition/longest_processing_time.hpp>
 #include <ballast/partition/padded_batches.hpp>
-#include <ballast/partition/attention_padded_batches.hpp>
-#include <ballast/partition/conv_transformer_batches.hpp>
 #include <ballast/partition/refine.hpp>
 #include <ballast/partition/round_robin.hpp>
 #include <ballast/text/excerpt.hpp>

@@ -5,10 +5,10 @@
 #include <ballast/cost/cost_model.hpp>
 #include <ballast/gpu/streams.hpp>
 
+#include <cuda_runtime.h>
 #include <cub/device/device_histogram.cuh>
 #include <cub/device/device_reduce.cuh>
 #include <cub/device/device_transform.cuh>
-#include <cuda_runtime.h>
 
 #include <iterator>
 

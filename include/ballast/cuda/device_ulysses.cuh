@@ -7,11 +7,11 @@
 #include <ballast/cuda/tables.hpp>
 #include <ballast/gpu/streams.hpp>
 
-#include <cub/device/device_scan.cuh>
-#include <cuda/std/functional>
 #include <cuda_runtime.h>
 #include <thrust/iterator/counting_iterator.h>
 #include <thrust/iterator/transform_iterator.h>
+#include <cub/device/device_scan.cuh>
+#include <cuda/std/functional>
 
 namespace ballast::inline v0 {
 

@@ -7,8 +7,8 @@
 #include <ballast/cuda/detail/tiles.cuh>
 #include <ballast/cuda/device_ulysses.cuh>
 
-#include <cub/block/block_scan.cuh>
 #include <cuda_runtime.h>
+#include <cub/block/block_scan.cuh>
 
 namespace ballast::inline v0 {
 

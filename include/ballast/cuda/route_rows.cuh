@@ -6,11 +6,11 @@
 #include <ballast/cuda/detail/tiles.cuh>
 #include <ballast/cuda/device_route.hpp>
 
-#include <cub/block/block_scan.cuh>
-#include <cub/device/device_scan.cuh>
 #include <cuda_runtime.h>
 #include <thrust/iterator/counting_iterator.h>
 #include <thrust/iterator/transform_iterator.h>
+#include <cub/block/block_scan.cuh>
+#include <cub/device/device_scan.cuh>
 
 namespace ballast::inline v0 {
 

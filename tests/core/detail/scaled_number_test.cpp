@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ballast/core/detail/scaled_number.hpp>  // first: proves it is self-contained
 
-#include "../../support/test.hpp"
 #include "../../support/exact.hpp"
+#include "../../support/test.hpp"
 
 namespace {
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "../../support/test.hpp"
 #include "../../support/layer_reference.hpp"
+#include "../../support/test.hpp"
 #include "../gpu_test.hpp"
 
 #include "../../../examples/ballast/gpu/gpu_kernels.hpp"

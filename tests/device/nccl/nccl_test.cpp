@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <nccl.h>
-#include "../../support/test.hpp"
 #include "../../comm/conformance.hpp"
+#include "../../support/test.hpp"
 
 #include <ballast/gpu/nccl_communicator.hpp>
 

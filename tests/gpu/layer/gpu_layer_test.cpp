@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The layer that `ballast profile` times on a GPU, over stand-ins for CUDA and cuBLAS.
-#include "../../support/test.hpp"
 #include "../../../examples/ballast/gpu/gpu_layer.hpp"  // first: proves it is self-contained
+#include "../../support/test.hpp"
 
 #include "../../support/cublas_stand_in.hpp"
 #include "../../support/cuda_shim.hpp"

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ballast/parallelism/detail/step_bounds.hpp>  // first: proves it is self-contained
 
-#include "../../support/test.hpp"
 #include "../../support/all_layouts.hpp"
 #include "../../support/random_modules.hpp"
+#include "../../support/test.hpp"
 #include "../../support/trials.hpp"
 
 #include <ballast/parallelism/detail/layout_enumeration.hpp>

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ballast/partition/grid/refine_grid.hpp>  // first: proves it is self-contained
 
-#include "../../support/test.hpp"
 #include "../../support/grid_oracle.hpp"
 #include "../../support/naive_grids.hpp"
+#include "../../support/test.hpp"
 #include "../../support/trials.hpp"
 
 #include <ballast/partition/grid/fill_slots.hpp>

@@ -1,7 +1,7 @@
 #include <ballast/partition/packing/packing_plan.hpp>  // first: proves it is self-contained
 
-#include "../../support/test.hpp"
 #include "../../support/packing_oracles.hpp"
+#include "../../support/test.hpp"
 
 namespace {
 

@@ -1,8 +1,8 @@
 #include <ballast/partition/packing/packing_plan.hpp>  // first: proves it is self-contained
 
-#include "../../support/test.hpp"
 #include "../../support/packing_oracles.hpp"
 #include "../../support/steady_state.hpp"
+#include "../../support/test.hpp"
 
 #include <ballast/partition/packing/best_fit_decreasing.hpp>
 #include <ballast/partition/packing/minimum_bin_slack.hpp>

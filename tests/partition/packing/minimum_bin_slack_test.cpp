@@ -1,7 +1,7 @@
 #include <ballast/partition/packing/minimum_bin_slack.hpp>  // first: proves it is self-contained
 
-#include "../../support/test.hpp"
 #include "../../support/packing_oracles.hpp"
+#include "../../support/test.hpp"
 
 #include <ballast/workload/synthetic_lengths.hpp>
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ballast/partition/packing/pack_to_rules.hpp>  // first: proves it is self-contained
 
-#include "../../support/test.hpp"
 #include "../../support/all_assignments.hpp"
+#include "../../support/test.hpp"
 #include "../../support/trials.hpp"
 
 #include <ballast/partition/packing/packing_plan.hpp>

@@ -1,8 +1,8 @@
 #include <ballast/partition/packing/refine_bins.hpp>  // first: proves it is self-contained
 
-#include "../../support/test.hpp"
 #include "../../support/packing_oracles.hpp"
 #include "../../support/steady_state.hpp"
+#include "../../support/test.hpp"
 #include "../../support/trials.hpp"
 
 #include <ballast/partition/packing/first_fit_decreasing.hpp>

@@ -1,16 +1,16 @@
 #include <ballast/partition/attention_padded_batches.hpp>  // first: proves it is self-contained
 
-#include "../../support/test.hpp"
 #include "../../support/attention_checks.hpp"
 #include "../../support/counted_allocations.hpp"  // defines: ballast_test::allocations
 #include "../../support/steady_state.hpp"
+#include "../../support/test.hpp"
 #include "../../support/trials.hpp"
 
 #include <ballast/cost/quadratic_cost.hpp>
+#include <ballast/partition/conv_transformer_batches.hpp>
 #include <ballast/partition/longest_processing_time.hpp>
 #include <ballast/partition/padded_batches.hpp>
 #include <ballast/partition/partition.hpp>
-#include <ballast/partition/conv_transformer_batches.hpp>
 
 namespace {
 

@@ -1,9 +1,9 @@
 #include <ballast/partition/conv_transformer_batches.hpp>  // first: proves it is self-contained
 
-#include "../../support/test.hpp"
 #include "../../support/attention_checks.hpp"
 #include "../../support/counted_allocations.hpp"  // defines: ballast_test::allocations
 #include "../../support/steady_state.hpp"
+#include "../../support/test.hpp"
 #include "../../support/trials.hpp"
 
 #include <ballast/cost/quadratic_cost.hpp>

@@ -2,8 +2,8 @@
 #include <ballast/runtime/data/serve_as_proxy.hpp>
 
 #include <ballast/comm/thread_communicator.hpp>
-#include <ballast/runtime/data/data_setup.hpp>
 #include <ballast/runtime/data/data_pipeline.hpp>
+#include <ballast/runtime/data/data_setup.hpp>
 #include <ballast/runtime/data/data_trainer.hpp>
 #include <ballast/runtime/data/serve_as_loader.hpp>
 #include "../../support/test.hpp"

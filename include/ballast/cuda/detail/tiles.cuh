@@ -5,10 +5,10 @@
 #include <ballast/cuda/detail/temporary_storage.hpp>
 #include <ballast/cuda/detail/warp_copies.hpp>
 
-#include <cub/device/device_scan.cuh>
 #include <cuda_runtime.h>
 #include <thrust/iterator/counting_iterator.h>
 #include <thrust/iterator/transform_iterator.h>
+#include <cub/device/device_scan.cuh>
 
 namespace ballast::inline v0::detail {
 

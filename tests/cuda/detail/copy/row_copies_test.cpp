@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ballast/cuda/detail/row_copies.hpp>
 
-#include "../../../support/test.hpp"
 #include "../../../route/instances.hpp"
 #include "../../../route/random_rows.hpp"
+#include "../../../support/test.hpp"
 #include "../../../support/trials.hpp"
 #include "../../host_rows.hpp"
 
 #include <ballast/cuda/device_route.hpp>
 #include <ballast/cuda/tables.hpp>
-#include <ballast/route/row_array.hpp>
 #include <ballast/route/route_plan.hpp>
+#include <ballast/route/row_array.hpp>
 
 namespace {
 

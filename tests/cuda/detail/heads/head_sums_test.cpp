@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ballast/cuda/detail/head_copies.hpp>
 
-#include "../../../support/test.hpp"
 #include "../../../route/bag_arrays.hpp"
+#include "../../../support/test.hpp"
 #include "../../head_copies_on_host.hpp"
 
 namespace {

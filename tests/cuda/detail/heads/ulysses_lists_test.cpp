@@ -3,8 +3,8 @@
 
 #include <ballast/cuda/tables.hpp>
 
-#include "../../../support/test.hpp"
 #include "../../../route/bag_arrays.hpp"
+#include "../../../support/test.hpp"
 #include "../../head_copies_on_host.hpp"
 
 namespace {

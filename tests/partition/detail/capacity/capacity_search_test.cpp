@@ -1,7 +1,7 @@
 #include <ballast/partition/capped.hpp>  // first: proves it is self-contained
 
-#include "../../../support/test.hpp"
 #include "../../../support/direct_problem.hpp"
+#include "../../../support/test.hpp"
 
 namespace {
 
