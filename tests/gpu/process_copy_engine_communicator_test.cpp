@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "../support/test.hpp"
-#include "add_pieces_on_host.hpp"  // before the header that calls the kernel
 
 #include <ballast/gpu/process_copy_engine_communicator.hpp>
 

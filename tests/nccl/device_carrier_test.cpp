@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "../support/test.hpp"
-#include "prepared_route_on_host.hpp"  // before the headers that call kernels
 
 #include "../cuda/rows_on_host.hpp"
 #include "../route/instances.hpp"

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "../support/test.hpp"
-#include "prepared_heads_on_host.hpp"  // before the headers that call kernels
 
 #include "../route/sharded_steps.hpp"  // defines: ballast_test::{random_sharded_step, on_host, ...}
 #include "../support/queued_work.hpp"

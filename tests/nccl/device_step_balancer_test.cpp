@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "../support/test.hpp"
-#include "prepared_heads_on_host.hpp"  // before the headers that call kernels
-#include "prepared_route_on_host.hpp"
 
 #include "../support/time_limits.hpp"
 #include "nccl_ranks.hpp"

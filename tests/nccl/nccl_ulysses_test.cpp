@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "../support/test.hpp"
-#include "prepared_heads_on_host.hpp"  // before the headers that call kernels
 
 #include "../gpu/host_work.hpp"
 #include "../route/bag_arrays.hpp"

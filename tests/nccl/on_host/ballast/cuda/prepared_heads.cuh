@@ -1,18 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Stands for <ballast/cuda/exchange_heads.cuh> and <ballast/cuda/device_ulysses.cuh>, which nvcc alone
-// compiles: the same calls and tables, whose kernels are the host's over the same lists. To be
-// included before any header that includes the real ones.
+// Stands for <ballast/cuda/prepared_heads.cuh> and <ballast/cuda/device_ulysses.cuh>, which nvcc alone
+// compiles: the same calls and tables, whose kernels are the host's over the same lists. Tests find it
+// first: its folder lies before include/.
 #pragma once
 
-#if defined(BALLAST_CUDA_PREPARED_HEADS_CUH) || defined(BALLAST_CUDA_DEVICE_ULYSSES_CUH)
-#error "the kernels are there already"
-#endif
-#define BALLAST_CUDA_PREPARED_HEADS_CUH
-#define BALLAST_CUDA_DEVICE_ULYSSES_CUH
-
-#include "../cuda/head_copies_on_host.hpp"
-#include "../support/queued_work.hpp"
-#include "../support/test.hpp"
+#include "../../../../cuda/head_copies_on_host.hpp"
+#include "../../../../support/queued_work.hpp"
+#include "../../../../support/test.hpp"
 
 #include <cuda_runtime_api.h>
 #include <ballast/cuda/detail/head_copies.hpp>

@@ -1,17 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Stands for <ballast/cuda/route_rows.cuh>, which nvcc alone compiles: the same calls, whose
+// Stands for <ballast/cuda/prepared_route.cuh>, which nvcc alone compiles: the same calls, whose
 // kernels are the host's over the same lists. So what makes them runs in a test, over the stand-in
-// for CUDA. To be included before any header that includes the real one.
+// for CUDA. Tests find it first: its folder lies before include/.
 #pragma once
 
-#ifdef BALLAST_CUDA_PREPARED_ROUTE_CUH
-#error "the kernels are there already"
-#endif
-#define BALLAST_CUDA_PREPARED_ROUTE_CUH
-
-#include "../cuda/host_rows.hpp"
-#include "../support/queued_work.hpp"
-#include "../support/test.hpp"
+#include "../../../../cuda/host_rows.hpp"
+#include "../../../../support/queued_work.hpp"
+#include "../../../../support/test.hpp"
 
 #include <cuda_runtime_api.h>
 #include <ballast/cuda/device_route.hpp>

@@ -1,14 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Stands for <ballast/cuda/reduce_scatter.cuh>, which nvcc alone compiles: the threads of its kernel, one
-// after the other. To be included before any header that includes the real one.
+// Stands for <ballast/cuda/detail/add_pieces.cuh>, which nvcc alone compiles: the threads of its kernel,
+// one after the other. Tests find it first: its folder lies before include/.
 #pragma once
 
-#ifdef BALLAST_CUDA_DETAIL_ADD_PIECES_CUH
-#error "the kernel is there already"
-#endif
-#define BALLAST_CUDA_DETAIL_ADD_PIECES_CUH
-
-#include "../support/queued_work.hpp"
+#include "../../../../../support/queued_work.hpp"
 
 #include <cuda_runtime_api.h>
 #include <ballast/cuda/detail/row_copies.hpp>
