@@ -133,11 +133,9 @@ TEST(SampleSizes, AreReadFromAFile)
 {
   auto const path =
       (std::filesystem::temp_directory_path() / "ballast_sample_sizes_test.csv").string();
-  std::ofstream(path) << "vision,the llm
-      7,
-      1860 ";
-      EXPECT_THAT(ballast::read_file(path, read_sample_sizes, two_modules).value(),
-                  ElementsAre(7, 1860));
+  std::ofstream(path) << "vision,the llm\n7,1860\n";
+  EXPECT_THAT(ballast::read_file(path, read_sample_sizes, two_modules).value(),
+              ElementsAre(7, 1860));
   std::filesystem::remove(path);
 }
 
