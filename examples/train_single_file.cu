@@ -23,7 +23,6 @@
 #include <ballast/core.hpp>
 #include <ballast/cost/flops.hpp>
 #include <ballast/cost/quadratic_cost.hpp>
-#include <ballast/cuda/device_carrier.cuh>
 #include <ballast/cuda/device_route.hpp>
 #include <ballast/cuda/repeat_rows.cuh>
 #include <ballast/gpu/copy_engine_communicator.hpp>
@@ -34,6 +33,7 @@
 #include <ballast/route/head_array.hpp>
 #include <ballast/route/route.hpp>
 #include <ballast/route/row_array.hpp>
+#include <ballast/runtime/device_carrier.cuh>
 #include <ballast/runtime/step_balancer.cuh>
 #include <ballast/runtime/step_balancer.hpp>
 #include <ballast/text/read_file.hpp>

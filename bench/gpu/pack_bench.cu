@@ -3,7 +3,7 @@
 
 #include <ballast/core.hpp>
 #include <ballast/cuda/device_route.hpp>
-#include <ballast/cuda/route_rows.cuh>
+#include <ballast/cuda/prepared_route.cuh>
 #include <ballast/cuda/tables.hpp>
 #include <ballast/gpu/device_memory.hpp>
 #include <ballast/route/route_plan.hpp>

@@ -4,7 +4,7 @@
 #include <ballast/core.hpp>
 #include <ballast/cuda/device_heads.hpp>
 #include <ballast/cuda/device_ulysses.cuh>
-#include <ballast/cuda/exchange_heads.cuh>
+#include <ballast/cuda/prepared_heads.cuh>
 #include <ballast/gpu/device_memory.hpp>
 #include <ballast/route/head_array.hpp>
 #include <ballast/route/ulysses.hpp>

@@ -3,12 +3,12 @@
 // cmake/kernel_report.sh reports on.
 #include <ballast/core.hpp>
 #include <ballast/cuda/copy_batch.cuh>
+#include <ballast/cuda/detail/add_pieces.cuh>
 #include <ballast/cuda/device_heads.hpp>
 #include <ballast/cuda/device_route.hpp>
-#include <ballast/cuda/exchange_heads.cuh>
-#include <ballast/cuda/reduce_scatter.cuh>
+#include <ballast/cuda/prepared_heads.cuh>
+#include <ballast/cuda/prepared_route.cuh>
 #include <ballast/cuda/repeat_rows.cuh>
-#include <ballast/cuda/route_rows.cuh>
 #include <ballast/cuda/tables.hpp>
 
 #include <cuda_bf16.h>

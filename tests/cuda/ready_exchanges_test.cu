@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ballast/cuda/detail/ready_exchanges.cuh>
+#include <ballast/runtime/detail/ready_exchanges.cuh>
 
 #include <gtest/gtest.h>
 #include <ballast/core.hpp>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ballast/cuda/reduce_scatter.cuh>
+#include <ballast/cuda/detail/add_pieces.cuh>
 
 #include "gpu_test.hpp"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ballast/cuda/device_carrier.cuh>
+#include <ballast/runtime/device_carrier.cuh>
 
 #include "gpu_test.hpp"
 #include "ranks_on_one_gpu.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ballast/cuda/device_packs.cuh>
+#include <ballast/runtime/device_packs.cuh>
 
 #include "../route/instances.hpp"  // defines: ballast_test::plan_of
 #include "gpu_test.hpp"

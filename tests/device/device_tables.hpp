@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <ballast/cuda/device_route.hpp>
-#include <ballast/cuda/route_rows.cuh>
+#include <ballast/cuda/prepared_route.cuh>
 #include <ballast/cuda/tables.hpp>
 #include <ballast/gpu/device_memory.hpp>
 #include <ballast/gpu/streams.hpp>

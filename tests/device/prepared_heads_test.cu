@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ballast/cuda/exchange_heads.cuh>
+#include <ballast/cuda/prepared_heads.cuh>
 
 #include "../route/bag_arrays.hpp"
 #include "device_bag.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ballast/cuda/route_rows.cuh>
+#include <ballast/cuda/prepared_route.cuh>
 
 #include "../route/instances.hpp"
 #include "../route/random_rows.hpp"

@@ -11,11 +11,11 @@
 #include <ballast/comm/thread_communicator.hpp>
 #include <ballast/cost/quadratic_cost.hpp>
 #include <ballast/cuda/detail/row_copies.hpp>
-#include <ballast/cuda/device_carrier.cuh>
 #include <ballast/cuda/device_route.hpp>
 #include <ballast/partition/longest_processing_time.hpp>
 #include <ballast/route/route.hpp>
 #include <ballast/route/row_array.hpp>
+#include <ballast/runtime/device_carrier.cuh>
 #include <ballast/runtime/orchestrated_step.hpp>
 #include <ballast/runtime/orchestrator.hpp>
 #include <ballast/topology/bag_layout.hpp>

@@ -8,11 +8,11 @@
 #include "nccl_ranks.hpp"
 
 #include <ballast/comm/communicator.hpp>
-#include <ballast/cuda/device_packs.cuh>
 #include <ballast/gpu/device_memory.hpp>
 #include <ballast/gpu/nccl_pairs.hpp>
 #include <ballast/route/sharded_exchange.hpp>
 #include <ballast/route/sharded_packs.hpp>
+#include <ballast/runtime/device_packs.cuh>
 
 namespace {
 

@@ -99,7 +99,8 @@ inline problems borrowed_internals(std::vector<source_file> const& headers,
       {"gpu", {"nccl", "device"}},
       {"cuda", {"nccl", "device"}},
       {"interop", {"torch"}},
-      {"runtime", {"mpi", "nccl", "device"}}};
+      {"route", {"cuda", "nccl", "device"}},
+      {"runtime", {"cuda", "mpi", "nccl", "device"}}};
   problems found;
   for (source_file const& user : users) {
     std::string const folder(user.path.substr(0, user.path.find('/')));

@@ -54,7 +54,10 @@ inline std::string declared_by(std::string_view line)
   static std::set<std::string> const others = {"if",       "for",       "return",       "requires",
                                                "template", "namespace", "friend",       "extern",
                                                "using",    "case",      "static_assert"};
-  if (others.contains(word_at(line, 0)) || line.starts_with("BALLAST_")) { return ""; }
+  if (others.contains(word_at(line, 0)) || line.starts_with("BALLAST_EXPECTS") ||
+      line.starts_with("BALLAST_AUDIT")) {
+    return "";
+  }
   std::size_t const end = line.find_first_of(line.starts_with("inline constexpr ") ? "=({;" : "(");
   if (end == line.npos) { return ""; }
   std::size_t last = end;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <ballast/core.hpp>
+#include <ballast/core/detail/wait_clock.hpp>
 
 #include <chrono>
 #include <compare>
@@ -256,19 +257,6 @@ namespace ballast::inline v0 {
 /// short enough for a failure to be noticed the same night. milliseconds::max() stands for none; no
 /// wait is longer than a year.
 inline constexpr std::chrono::milliseconds default_deadline = std::chrono::minutes(10);
-
-namespace detail {
-
-/// What deadlines are cut to where they are added to a clock, which longer ones overflow.
-inline constexpr std::chrono::milliseconds longest_deadline = std::chrono::hours(24 * 365);
-
-inline void expect_deadline(std::chrono::milliseconds deadline)
-{
-  BALLAST_EXPECTS(deadline > std::chrono::milliseconds(0), "the deadline is ", deadline.count(),
-                  " ms; give one above 0, milliseconds::max() for none");
-}
-
-}  // namespace detail
 
 namespace comm_failure {
 

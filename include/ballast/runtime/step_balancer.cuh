@@ -2,8 +2,9 @@
 #pragma once
 
 #include <ballast/core.hpp>
-#include <ballast/cuda/device_carrier.cuh>
 #include <ballast/cuda/exchange_heads.cuh>
+#include <ballast/cuda/prepared_heads.cuh>
+#include <ballast/runtime/device_carrier.cuh>
 #include <ballast/runtime/step_balancer.hpp>
 
 #include <cuda_runtime.h>

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <ballast/core/contract.hpp>
+
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -12,6 +14,15 @@
 #include <utility>
 
 namespace ballast::inline v0::detail {
+
+/// What deadlines are cut to where they are added to a clock, which longer ones overflow.
+inline constexpr std::chrono::milliseconds longest_deadline = std::chrono::hours(24 * 365);
+
+inline void expect_deadline(std::chrono::milliseconds deadline)
+{
+  BALLAST_EXPECTS(deadline > std::chrono::milliseconds(0), "the deadline is ", deadline.count(),
+                  " ms; give one above 0, milliseconds::max() for none");
+}
 
 /// The clock of all that waits for other threads and ranks: std::chrono::steady_clock, or, once
 /// `move_to` was called in this process, a time that stands still until it is called again. Tests
@@ -89,15 +100,14 @@ struct wait_clock {
   static inline std::atomic<rep> moved_{real};
 };
 
-/// condition.wait_for(lock, limit, done) by that clock: whether done() holds. More than a year is a
-/// year, since the clock overflows. While it is moved this looks every millisecond.
+/// condition.wait_for(lock, limit, done) by that clock: whether done() holds. While it is moved this
+/// looks every millisecond.
 template <class Done>
 bool wait_by_clock(std::condition_variable& condition, std::unique_lock<std::mutex>& lock,
                    std::chrono::milliseconds limit, Done done)
 {
   wait_clock::watched_wait own;
-  auto const end =
-      wait_clock::now() + std::min<std::chrono::milliseconds>(limit, std::chrono::hours(24 * 365));
+  auto const end = wait_clock::now() + std::min(limit, longest_deadline);
   while (!done()) {
     if (wait_clock::now() >= end) { return false; }
     own.look_in_vain();

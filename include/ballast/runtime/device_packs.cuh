@@ -2,9 +2,9 @@
 #pragma once
 
 #include <ballast/core.hpp>
-#include <ballast/cuda/detail/ready_exchanges.cuh>
-#include <ballast/cuda/exchange_heads.cuh>
+#include <ballast/cuda/prepared_heads.cuh>
 #include <ballast/route/sharded_packs.hpp>
+#include <ballast/runtime/detail/ready_exchanges.cuh>
 
 #include <cuda_runtime.h>
 

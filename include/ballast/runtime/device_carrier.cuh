@@ -2,8 +2,9 @@
 #pragma once
 
 #include <ballast/core.hpp>
-#include <ballast/cuda/detail/ready_exchanges.cuh>
+#include <ballast/cuda/prepared_route.cuh>
 #include <ballast/cuda/route_rows.cuh>
+#include <ballast/runtime/detail/ready_exchanges.cuh>
 
 #include <cuda_runtime.h>
 

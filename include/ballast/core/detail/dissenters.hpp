@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ballast/core/quantities.hpp>
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace ballast::inline v0::detail {
+
+/// Returns the ranks whose word is not the most common one; of equally common words the lowest
+/// rank's counts. It is called only after a mismatch, so it need not be fast.
+[[nodiscard]] inline std::vector<rank_id> dissenters(std::span<std::uint64_t const> words)
+{
+  std::uint64_t common = 0;
+  std::size_t most = 0;
+  for (std::uint64_t const word : words) {
+    std::size_t votes = 0;
+    for (std::uint64_t const other : words) { votes += other == word ? 1U : 0U; }
+    if (votes > most) {
+      most = votes;
+      common = word;
+    }
+  }
+  std::vector<rank_id> differing;
+  for (std::size_t rank = 0; rank < words.size(); ++rank) {
+    if (words[rank] != common) { differing.push_back(to_id<rank_id>(rank)); }
+  }
+  return differing;
+}
+
+/// The same of content_words, and whether it is only their arrays that differ.
+struct content_dissent {
+  std::vector<rank_id> ranks;
+  bool in_arrays = false;
+};
+
+[[nodiscard]] inline content_dissent dissent_on_content(std::vector<std::uint64_t> words)
+{
+  content_dissent found{dissenters(words)};
+  for (std::uint64_t& word : words) { word >>= 32U; }
+  found.in_arrays = dissenters(words).empty();
+  return found;
+}
+
+}  // namespace ballast::inline v0::detail
