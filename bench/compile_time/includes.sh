@@ -60,7 +60,7 @@ stands_on() {
     unset 'left[-1]'
     [[ -z ${seen[$name]-} ]] || continue
     seen[$name]=1
-    # core/expected.hpp asks for it where tl/expected.hpp is absent: the error then says what to install.
+    # core/result.hpp asks for it where tl/expected.hpp is absent: the error then says what to install.
     [[ $name != tl_expected_is_missing ]] || continue
     if [[ $name != ballast/* ]]; then
       echo "#include <$name>"

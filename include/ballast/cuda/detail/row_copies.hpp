@@ -28,7 +28,7 @@ struct peer_sums {
   }
 };
 
-/// Where the rows of one table lie in its messages, by the layout of pack_rows.hpp, in memory that
+/// Where the rows of one table lie in its messages, by the layout of pack_rows(), in memory that
 /// kernels read. It depends on the table and on the widths of rows alone.
 ///
 /// For the block of each array in each peer's message there is its origin: where row 0 of the whole
