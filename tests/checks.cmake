@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # What takes longer than a developer waits: headers under three compilers, both tiers of tests under
-# sanitizers, consumers, benchmarks, what needs nvcc, LibTorch or Python, and the checks of style. COST has the longest begin first, so
-# that none is left over for one core at the end.
+# sanitizers, consumers, benchmarks, what needs nvcc, LibTorch or Python, and the checks of style. COST
+# has the longest begin first, so that none is left over for one core at the end.
 
 add_subdirectory(headers)
 add_subdirectory(compile_fail)
