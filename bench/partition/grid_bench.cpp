@@ -188,14 +188,14 @@ lengths_of_cells dealt_evenly(std::span<tokens const> lengths, std::size_t ranks
 // the microbatches that first fit needs for its samples, all take the largest count, and each
 // rearranges its samples into that many sets of nearly equal sums, whose cap nobody looks at.
 lengths_of_cells first_fit_rearranged(std::span<tokens const> lengths, std::size_t ranks,
-                                      tokens cap)
+                                      tokens most)
 {
   lengths_of_cells const own = dealt_evenly(lengths, ranks);
   std::size_t count = 1;
   for (auto const& each : own) {
     std::vector<tokens> bins;
     for (tokens const length : each) {
-      auto const bin = std::ranges::find_if(bins, [&](tokens sum) { return sum + length <= cap; });
+      auto const bin = std::ranges::find_if(bins, [&](tokens sum) { return sum + length <= most; });
       if (bin == bins.end()) {
         bins.push_back(length);
       } else {
@@ -217,7 +217,7 @@ lengths_of_cells first_fit_rearranged(std::span<tokens const> lengths, std::size
 // The other way: each rank packs its samples by first fit decreasing, and where it has fewer rows
 // than the others, rows of several samples are split in two until it has as many.
 lengths_of_cells first_fit_with_split_rows(std::span<tokens const> lengths, std::size_t ranks,
-                                           tokens cap)
+                                           tokens most)
 {
   std::vector<lengths_of_cells> rows(ranks);
   lengths_of_cells own = dealt_evenly(lengths, ranks);
@@ -229,7 +229,7 @@ lengths_of_cells first_fit_with_split_rows(std::span<tokens const> lengths, std:
     std::ranges::sort(own[rank], std::greater{});
     for (tokens const length : own[rank]) {
       auto const row = std::ranges::find_if(
-          rows[rank], [&](auto const& each) { return sum(each) + length <= cap; });
+          rows[rank], [&](auto const& each) { return sum(each) + length <= most; });
       if (row == rows[rank].end()) {
         rows[rank].push_back({length});
       } else {

@@ -330,11 +330,13 @@ struct profile_row {
   }
 };
 
+using number_of_row = std::uint64_t profile_row::*;
+
 /// A column: which rows fill it, where its number is in a row, and what it may be.
 struct profile_column {
   std::string_view name;
   unsigned of = profile_quantity::in_all;
-  std::uint64_t profile_row::* number = nullptr;
+  number_of_row number = nullptr;
   profile_range range = {};
 };
 
