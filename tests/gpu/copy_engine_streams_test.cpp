@@ -56,7 +56,8 @@ class CopyEngineStreams : public testing::Test {
       in.push_back(sends(peer, self) ? block : 0);
     }
     auto const part = [](std::vector<std::byte>& array, std::vector<std::size_t> const& counts) {
-      return std::span(array).first(block * (counts.size() - std::ranges::count(counts, 0U)));
+      return std::span(array).first(
+          block * (counts.size() - static_cast<std::size_t>(std::ranges::count(counts, 0U))));
     };
     return all[self].comm.all_to_all_v(part(all[self].send, out), out, part(all[self].receive, in),
                                        in);
