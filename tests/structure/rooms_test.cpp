@@ -120,7 +120,7 @@ struct budget {
 // Rule 7: what each floor may hold. A change that needs more says in its message what it replaces,
 // and changes the number here.
 std::map<std::string, budget> const budgets = {
-    {"core", {1714, 29}},     {"text", {972, 9}},       {"workload", {720, 20}},
+    {"core", {1706, 29}},     {"text", {972, 9}},       {"workload", {720, 20}},
     {"cost", {3452, 71}},     {"topology", {1218, 19}}, {"partition", {20026, 80}},
     {"sharding", {2108, 10}}, {"pipeline", {5274, 47}}, {"parallelism", {8953, 59}},
     {"comm", {3234, 38}},     {"gpu", {3152, 18}},      {"route", {4672, 81}},

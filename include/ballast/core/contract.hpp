@@ -197,9 +197,7 @@ template <class... Pieces>
 #define BALLAST_AUDIT(condition, ...) static_cast<void>(0)
 #endif
 
-namespace ballast::inline v0 {
-
-namespace detail {
+namespace ballast::inline v0::detail {
 
 /// A sentence of texts, numbers and identifiers, for errors and reports.
 [[nodiscard]] inline std::string concat_pieces(std::initializer_list<text_piece> pieces)
@@ -233,6 +231,4 @@ template <std::integral Number>
   return concat(number, " ", thing, thing.ends_with("ch") ? "es" : "s");
 }
 
-}  // namespace detail
-
-}  // namespace ballast::inline v0
+}  // namespace ballast::inline v0::detail

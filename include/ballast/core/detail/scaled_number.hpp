@@ -8,9 +8,7 @@
 #include <limits>
 #include <optional>
 
-namespace ballast::inline v0 {
-
-namespace detail {
+namespace ballast::inline v0::detail {
 
 /// A number that is not negative, held as integers: m * 2^e with m in [2^63, 2^64), or zero.
 ///
@@ -80,9 +78,7 @@ class scaled_number {
   int exponent_ = -8192;
 };
 
-}  // namespace detail
-
-}  // namespace ballast::inline v0
+}  // namespace ballast::inline v0::detail
 
 /// Logarithm, exponential and square root in integer arithmetic.
 ///
