@@ -74,6 +74,7 @@ TEST(MpiWaits, NameNobodyWhereAllWaitForWhatNobodySends)
 {
   for (bool const in_transfers : {false, true}) {
     auto comm = over_world({.deadline = 2s, .verify = false});
+    if (comm.size() < 2) { return; }
     EXPECT_TRUE(comm.barrier());
     bool const begins_late = in_transfers && comm.rank() != rank_id{0};
     if (begins_late) { std::this_thread::sleep_for(1s); }
