@@ -58,7 +58,7 @@ class compute_streams {
 
 /// Runs a job on threads with NCCL's stand-in; body(rank's pairs, its stream, its device memory).
 template <class Body>
-void run_pairs(toy::job const& job, std::chrono::milliseconds deadline, Body const& body,
+void run_pairs(toy::job const& job, std::chrono::milliseconds limit, Body const& body,
                std::size_t polls = 0)
 {
   auto const pairs = ballast::pipeline_pairs(job.setup);
@@ -66,9 +66,9 @@ void run_pairs(toy::job const& job, std::chrono::milliseconds deadline, Body con
   nccl_ranks ranks(size);
   if (polls > 0) { ranks.make_non_blocking(polls); }
   compute_streams const streams(size);
-  ranks.run({.deadline = deadline}, [&](nccl_communicator<>& comm) {
+  ranks.run({.deadline = limit}, [&](nccl_communicator<>& comm) {
     cudaStream_t const computes = streams.computes(comm.rank());
-    auto made = nccl_pairs<>::make(comm, pairs, computes, deadline);
+    auto made = nccl_pairs<>::make(comm, pairs, computes, limit);
     ASSERT_TRUE(made) << made.error().message;
     body(*made, computes, streams.memory(comm.rank()));
   });
