@@ -7,6 +7,7 @@
 // IWYU pragma: begin_exports
 #include <ballast/comm/collective_check.hpp>
 #include <ballast/comm/communicator.hpp>
+#include <ballast/comm/deadline.hpp>
 #include <ballast/comm/gather_samples.hpp>
 #include <ballast/comm/thread_communicator.hpp>
 #include <ballast/comm/thread_meeting.hpp>

@@ -6,4 +6,5 @@
 // IWYU pragma: begin_exports
 #include <ballast/sharding/hybrid_sharding.hpp>
 #include <ballast/sharding/sharding_cost.hpp>
+#include <ballast/sharding/sharding_plan.hpp>
 // IWYU pragma: end_exports

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ballast/comm/communicator.hpp>
+#include <ballast/comm/deadline.hpp>
 
 #include "../support/test.hpp"
 

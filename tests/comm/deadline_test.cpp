@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ballast/comm/communicator.hpp>  // first: proves it is self-contained
+#include <ballast/comm/deadline.hpp>  // first: proves it is self-contained
 
 #include "../support/test.hpp"
 

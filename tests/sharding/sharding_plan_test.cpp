@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ballast/sharding/sharding_cost.hpp>  // first: proves it is self-contained
+#include <ballast/sharding/sharding_plan.hpp>  // first: proves it is self-contained
 
 #include "../support/test.hpp"
 

@@ -2,8 +2,8 @@
 #pragma once
 
 #include <ballast/comm/collective_check.hpp>
+#include <ballast/comm/deadline.hpp>
 #include <ballast/core.hpp>
-#include <ballast/core/detail/wait_clock.hpp>
 
 #include <chrono>
 #include <condition_variable>

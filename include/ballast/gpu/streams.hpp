@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <ballast/comm/deadline.hpp>
 #include <ballast/core.hpp>
-#include <ballast/core/detail/wait_clock.hpp>
 #include <ballast/gpu/device_memory.hpp>
 
 #include <cuda_runtime_api.h>  // cudaStream_t, cudaStreamQuery

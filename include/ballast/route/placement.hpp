@@ -4,7 +4,7 @@
 #include <ballast/comm/gather_samples.hpp>
 #include <ballast/core.hpp>
 #include <ballast/partition/partition_plan.hpp>
-#include <ballast/sharding/sharding_cost.hpp>
+#include <ballast/sharding/sharding_plan.hpp>
 #include <ballast/topology/bag_layout.hpp>
 
 namespace ballast::inline v0 {

@@ -3,6 +3,7 @@
 
 #include <ballast/core.hpp>
 #include <ballast/runtime/detail/state_text.hpp>
+#include <ballast/runtime/detail/thrown_text.hpp>
 #include <ballast/runtime/detail/work_thread.hpp>
 #include <ballast/runtime/scheduled_step.hpp>
 

@@ -3,6 +3,7 @@
 
 #include <ballast/core.hpp>
 #include <ballast/runtime/detail/plan_together.hpp>
+#include <ballast/runtime/detail/work_thread.hpp>
 #include <ballast/runtime/phase_planner.hpp>
 
 #include <exception>

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ballast/comm/communicator.hpp>
+#include <ballast/comm/deadline.hpp>
 #include <ballast/core.hpp>
-#include <ballast/core/detail/wait_clock.hpp>
 
 #include <mpi.h>
 

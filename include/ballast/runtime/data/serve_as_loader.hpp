@@ -4,6 +4,7 @@
 #include <ballast/core.hpp>
 #include <ballast/runtime/detail/data_post.hpp>
 #include <ballast/runtime/detail/open_window.hpp>
+#include <ballast/runtime/detail/work_thread.hpp>
 
 #include <chrono>
 #include <deque>

@@ -3,7 +3,7 @@
 
 #include <ballast/core.hpp>
 #include <ballast/runtime/data/data_setup.hpp>
-#include <ballast/runtime/detail/work_thread.hpp>
+#include <ballast/runtime/detail/thrown_text.hpp>
 
 #include <deque>
 #include <exception>

@@ -3,7 +3,7 @@
 
 #include <ballast/comm/gather_samples.hpp>
 #include <ballast/core.hpp>
-#include <ballast/runtime/detail/work_thread.hpp>
+#include <ballast/runtime/detail/thrown_text.hpp>
 
 #include <cstring>
 

@@ -4,6 +4,7 @@
 #include <ballast/core.hpp>
 #include <ballast/core/detail/radix_sort.hpp>
 #include <ballast/sharding/sharding_cost.hpp>
+#include <ballast/sharding/sharding_plan.hpp>
 
 #include <bit>
 
