@@ -9,15 +9,15 @@
 
 namespace {
 
-using ballast::batching;
+using namespace ballast;
 
 TEST(Batching, DecidesWhatALoadIs)
 {
-  std::vector<ballast::tokens> const lengths{9, 4, 2};
-  auto const length = [](ballast::tokens of) { return of; };
-  auto const one_bag = ballast::one_gpu_bags(1);
-  auto const packed = ballast::partition(lengths, one_bag, ballast::round_robin{}, length);
-  auto const padded = ballast::partition(lengths, one_bag, ballast::padded_batches{}, length);
+  std::vector<tokens> const lengths{9, 4, 2};
+  auto const length = [](tokens of) { return of; };
+  auto const one_bag = one_gpu_bags(1);
+  auto const packed = partition(lengths, one_bag, round_robin{}, length);
+  auto const padded = partition(lengths, one_bag, padded_batches{}, length);
   ASSERT_TRUE(packed && padded);
   EXPECT_EQ(packed->batches, batching::packed);
   EXPECT_EQ(packed->loads.front(), 9 + 4 + 2);

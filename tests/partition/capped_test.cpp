@@ -16,28 +16,22 @@
 
 namespace {
 
-using ballast::bag_id;
-using ballast::capped;
-using ballast::cost_units;
-using ballast::longest_processing_time;
-using ballast::one_gpu_bags;
-using ballast::ratio;
-using ballast::tokens;
-using ballast_test::quadratic_work;
+using namespace ballast;
+using namespace ballast_test;
 
-static_assert(ballast::partition_policy<capped<>>);
-static_assert(!ballast::restricts_plans(capped{}));
-static_assert(ballast::restricts_plans(capped{ballast::equal_count{}}));
+static_assert(partition_policy<capped<>>);
+static_assert(!restricts_plans(capped{}));
+static_assert(restricts_plans(capped{equal_count{}}));
 
 TEST(Capped, IsItsInnerPolicyWithoutCapacities)
 {
-  ballast_test::expect_valid_plans(capped{}, 81);
-  ballast_test::expect_starting_loads_counted(capped{});
-  ballast::random_source random(82);
+  expect_valid_plans(capped{}, 81);
+  expect_starting_loads_counted(capped{});
+  random_source random(82);
   for (int trial = 0; trial < 200; ++trial) {
-    auto const step = ballast_test::random_instance(random, 30, 6, 4);
-    EXPECT_EQ(ballast_test::plan_instance(step, capped{})->digest(),
-              ballast_test::plan_instance(step, longest_processing_time{})->digest());
+    auto const step = random_instance(random, 30, 6, 4);
+    EXPECT_EQ(plan_instance(step, capped{})->digest(),
+              plan_instance(step, longest_processing_time{})->digest());
   }
 }
 
@@ -45,11 +39,10 @@ TEST(Capped, KeepsTheInnerPlanWhereItFits)
 {
   std::vector<tokens> const lengths{700, 600, 500, 400, 300};
   auto const plan_with = [&](std::int64_t most) {
-    return ballast::partition(lengths, one_gpu_bags(2), capped{}, quadratic_work, std::identity{},
-                              {.most_per_gpu = most});
+    return partition(lengths, one_gpu_bags(2), capped{}, quadratic_work, std::identity{},
+                     {.most_per_gpu = most});
   };
-  auto const free =
-      ballast::partition(lengths, one_gpu_bags(2), longest_processing_time{}, quadratic_work);
+  auto const free = partition(lengths, one_gpu_bags(2), longest_processing_time{}, quadratic_work);
   EXPECT_EQ(plan_with(1400)->owner, free->owner);
 }
 
@@ -70,18 +63,17 @@ TEST(Capped, HoldsNoMoreThanMemoryDoes)  // Ensures (3)
     held[to_index(plan->owner[sample])] += lengths[sample];
   }
   EXPECT_LE(std::ranges::max(held), 15'000);
-  auto const over = ballast::partition(lengths, one_gpu_bags(3), longest_processing_time{}, cost,
-                                       std::identity{}, {.most_per_gpu = 15'000});
+  auto const over = partition(lengths, one_gpu_bags(3), longest_processing_time{}, cost,
+                              std::identity{}, {.most_per_gpu = 15'000});
   EXPECT_FALSE(over);  // heaviest first alone overruns
 }
 
 TEST(Capped, SaysHowManyBagsItTakes)  // Ensures (4)
 {
-  auto const plan =
-      ballast::partition(std::vector<tokens>{6, 6, 6, 6, 6}, one_gpu_bags(2), capped{},
-                         quadratic_work, std::identity{}, {.most_per_gpu = 10});
+  auto const plan = partition(std::vector<tokens>{6, 6, 6, 6, 6}, one_gpu_bags(2), capped{},
+                              quadratic_work, std::identity{}, {.most_per_gpu = 10});
   ASSERT_FALSE(plan);
-  EXPECT_EQ(plan.error().code, ballast::error_code::infeasible);
+  EXPECT_EQ(plan.error().code, error_code::infeasible);
   EXPECT_THAT(
       plan.error().message,
       testing::HasSubstr("all samples weigh 30 and 2 bags hold at most 10 each; 5 such bags "
@@ -89,10 +81,10 @@ TEST(Capped, SaysHowManyBagsItTakes)  // Ensures (4)
 }
 
 // A small step with capacities that are met, missed by little or missed by much.
-ballast_test::direct_problem random_capped(ballast::random_source& random, std::size_t samples,
-                                           std::size_t bags, std::uint32_t largest_bag)
+direct_problem random_capped(random_source& random, std::size_t samples, std::size_t bags,
+                             std::uint32_t largest_bag)
 {
-  auto const step = ballast_test::random_instance(random, samples, bags, largest_bag);
+  auto const step = random_instance(random, samples, bags, largest_bag);
   std::int64_t const heaviest = random.below(2) == 0 ? 5 : 60;
   std::vector<std::int64_t> weights;
   for (std::size_t sample = 0; sample < step.costs.size(); ++sample) {
@@ -103,27 +95,26 @@ ballast_test::direct_problem random_capped(ballast::random_source& random, std::
   std::int64_t const per_gpu = total / gpus + random.between(0, heaviest / 2);
   std::vector<std::int64_t> capacities;
   for (auto const size : step.gpus) { capacities.push_back(per_gpu * size); }
-  return ballast_test::direct_problem(step, weights, capacities);
+  return direct_problem(step, weights, capacities);
 }
 
 TEST(Capped, FindsAPlanWhereverThereIsOne)  // Ensures (1) to (5)
 {
-  ballast::random_source random(83);
+  random_source random(83);
   int feasible = 0;
   int infeasible = 0;
   int optimal = 0;
-  for (int trial = 0; trial < ballast_test::trials_of(1500); ++trial) {
+  for (int trial = 0; trial < trials_of(1500); ++trial) {
     SCOPED_TRACE(testing::Message() << "trial " << trial);
     auto const given = random_capped(random, 8, 4, trial % 2 == 0 ? 1 : 3);
     std::size_t const bags = given.step.gpus.size();
-    auto const held_by = [&](ballast_test::assignment const& owner) {
-      return ballast_test::sums_of(owner, given.weights, std::vector<std::int64_t>(bags, 0));
+    auto const held_by = [&](assignment const& owner) {
+      return sums_of(owner, given.weights, std::vector<std::int64_t>(bags, 0));
     };
-    auto const best = ballast_test::optimum_where(given.step, {}, [&](auto const& owner) {
+    auto const best = optimum_where(given.step, {}, [&](auto const& owner) {
       return std::ranges::equal(held_by(owner), given.capacities, std::less_equal{});
     });
-    auto const plan =
-        ballast_test::plan_directly(given.view(), capped{}, std::vector<cost_units>(bags, 0));
+    auto const plan = plan_directly(given.view(), capped{}, std::vector<cost_units>(bags, 0));
     bool const all =
         std::ranges::none_of(plan.owner, [bags](bag_id bag) { return to_index(bag) == bags; });
     ASSERT_EQ(all, best.has_value());
@@ -132,16 +123,15 @@ TEST(Capped, FindsAPlanWhereverThereIsOne)  // Ensures (1) to (5)
     for (std::size_t sample = 0; sample < plan.owner.size(); ++sample) {
       std::size_t const bag = to_index(plan.owner[sample]);
       if (bag == bags) { continue; }
-      ASSERT_TRUE(
-          ballast::partition_problem::splits(given.step.lengths[sample], given.step.gpus[bag]));
+      ASSERT_TRUE(partition_problem::splits(given.step.lengths[sample], given.step.gpus[bag]));
       held[bag] += given.weights[sample];
       loads[bag] += given.step.costs[sample];
     }
     EXPECT_EQ(loads, plan.loads);
     for (std::size_t bag = 0; bag < bags; ++bag) { EXPECT_LE(held[bag], given.capacities[bag]); }
-    auto const inner = ballast_test::plan_directly(given.view(), longest_processing_time{},
-                                                   std::vector<cost_units>(bags, 0));
-    if (std::ranges::equal(held_by(ballast_test::assignment_of(inner.owner)), given.capacities,
+    auto const inner =
+        plan_directly(given.view(), longest_processing_time{}, std::vector<cost_units>(bags, 0));
+    if (std::ranges::equal(held_by(assignment_of(inner.owner)), given.capacities,
                            std::less_equal{})) {
       EXPECT_LE(given.step.makespan_of(plan.loads), given.step.makespan_of(inner.loads));
     }
@@ -153,15 +143,15 @@ TEST(Capped, FindsAPlanWhereverThereIsOne)  // Ensures (1) to (5)
     ASSERT_LE(plan.proven, *best);
     optimal += makespan == *best ? 1 : 0;
   }
-  EXPECT_GT(feasible, ballast_test::trials_of(400));
-  EXPECT_GT(infeasible, ballast_test::trials_of(100));
+  EXPECT_GT(feasible, trials_of(400));
+  EXPECT_GT(infeasible, trials_of(100));
   EXPECT_GT(optimal, feasible * 4 / 5);
 }
 
 TEST(Capped, FindsFillingsThatLeaveNoRoomAtAll)  // Ensures (4)
 {
   // Ten bags were filled to the last token and then mixed up.
-  ballast::random_source random(84);
+  random_source random(84);
   for (int trial = 0; trial < 20; ++trial) {
     SCOPED_TRACE(testing::Message() << "trial " << trial);
     std::vector<tokens> lengths;
@@ -174,8 +164,8 @@ TEST(Capped, FindsFillingsThatLeaveNoRoomAtAll)  // Ensures (4)
       lengths.push_back(left);
     }
     random.shuffle(std::span(lengths));
-    auto const plan = ballast::partition(lengths, one_gpu_bags(10), capped{}, quadratic_work,
-                                         std::identity{}, {.most_per_gpu = 8192});
+    auto const plan = partition(lengths, one_gpu_bags(10), capped{}, quadratic_work,
+                                std::identity{}, {.most_per_gpu = 8192});
     EXPECT_TRUE(plan) << plan.error().message;
   }
 }
@@ -185,8 +175,8 @@ TEST(Capped, RefusesWhereNoPlanOfEqualCountsKeepsToTheLimit)
   // Equal counts put the long sample and a short one together, which is too much for one bag.
   std::vector<tokens> const lengths{9, 4, 4, 1};
   auto const plan_with = [&](std::int64_t most) {
-    return ballast::partition(lengths, one_gpu_bags(2), capped{ballast::equal_count{}},
-                              quadratic_work, std::identity{}, {.most_per_gpu = most});
+    return partition(lengths, one_gpu_bags(2), capped{equal_count{}}, quadratic_work,
+                     std::identity{}, {.most_per_gpu = most});
   };
   EXPECT_TRUE(plan_with(10));
   EXPECT_FALSE(plan_with(9));
@@ -195,11 +185,11 @@ TEST(Capped, RefusesWhereNoPlanOfEqualCountsKeepsToTheLimit)
 TEST(Capped, RepairsPlansOfEqualCounts)
 {
   // All plans of 9 samples in 3 bags of 3 are the oracle.
-  ballast::random_source random(87);
+  random_source random(87);
   int feasible = 0;
   int found = 0;
   int optimal = 0;
-  int const trials = ballast_test::trials_of(300);
+  int const trials = trials_of(300);
   for (int trial = 0; trial < trials; ++trial) {
     SCOPED_TRACE(testing::Message() << "trial " << trial);
     std::vector<tokens> lengths(9);
@@ -208,17 +198,15 @@ TEST(Capped, RepairsPlansOfEqualCounts)
     for (std::int64_t& weight : weights) { weight = random.between(1, 50); }
     std::int64_t const total = std::reduce(weights.begin(), weights.end(), std::int64_t{0});
     std::int64_t const most = total / 3 + random.between(0, 8);
-    ballast_test::instance step{lengths, {}, {1, 1, 1}};
+    instance step{lengths, {}, {1, 1, 1}};
     for (tokens const length : lengths) { step.costs.push_back(quadratic_work(length)); }
-    auto const best = ballast_test::optimum_where(step, {}, [&](auto const& owner) {
-      auto const held = ballast_test::sums_of(owner, weights, std::vector<std::int64_t>(3, 0));
-      auto const counts =
-          ballast_test::sums_of(owner, std::vector<int>(9, 1), std::vector<int>(3, 0));
+    auto const best = optimum_where(step, {}, [&](auto const& owner) {
+      auto const held = sums_of(owner, weights, std::vector<std::int64_t>(3, 0));
+      auto const counts = sums_of(owner, std::vector<int>(9, 1), std::vector<int>(3, 0));
       return std::ranges::max(held) <= most && std::ranges::max(counts) <= 3;
     });
-    auto const plan =
-        ballast::partition(lengths, one_gpu_bags(3), capped{ballast::equal_count{}}, quadratic_work,
-                           std::identity{}, {.most_per_gpu = most, .weights = weights});
+    auto const plan = partition(lengths, one_gpu_bags(3), capped{equal_count{}}, quadratic_work,
+                                std::identity{}, {.most_per_gpu = most, .weights = weights});
     feasible += best ? 1 : 0;
     if (!plan) { continue; }
     ++found;
@@ -234,7 +222,7 @@ TEST(Capped, RepairsPlansOfEqualCounts)
 
 TEST(Capped, IsNotAbovePlainLocalSearch)  // Ensures (5)
 {
-  ballast::random_source random(88);
+  random_source random(88);
   int compared = 0;
   int better = 0;
   for (int trial = 0; trial < 120; ++trial) {
@@ -254,10 +242,9 @@ TEST(Capped, IsNotAbovePlainLocalSearch)  // Ensures (5)
     std::int64_t const most =
         std::max(total / static_cast<std::int64_t>(bags) * (1000 + random.between(2, 100)) / 1000,
                  std::ranges::max(weights));
-    auto const plan =
-        ballast::partition(lengths, one_gpu_bags(bags), capped{}, quadratic_work, std::identity{},
-                           {.most_per_gpu = most, .weights = weights});
-    auto const plain = ballast_test::plain_swaps(costs, bags, weights, most);
+    auto const plan = partition(lengths, one_gpu_bags(bags), capped{}, quadratic_work,
+                                std::identity{}, {.most_per_gpu = most, .weights = weights});
+    auto const plain = plain_swaps(costs, bags, weights, most);
     if (!plain) { continue; }
     ASSERT_TRUE(plan) << plan.error().message;
     ++compared;
@@ -274,27 +261,27 @@ TEST(Capped, FindsTheBestOfAllPlansOfSmallSteps)  // Ensures (5)
   // What samples weigh says nothing of what they cost.
   std::vector<tokens> const apart{3, 6, 7, 6, 2, 6, 5, 2};
   std::vector<std::int64_t> const weights{40, 21, 25, 15, 32, 21, 37, 13};
-  auto const plan = ballast::partition(apart, one_gpu_bags(3), capped{}, its_length,
-                                       {.most_per_gpu = 71, .weights = weights});
+  auto const plan = partition(apart, one_gpu_bags(3), capped{}, its_length,
+                              {.most_per_gpu = 71, .weights = weights});
   EXPECT_EQ(plan->makespan, (ratio{14, 1}));
   EXPECT_TRUE(plan->proven_optimal());
   // Neither the exact plan without the limit nor swaps lead to it.
   std::vector<tokens> const squares{30, 14, 24, 18, 18, 23, 12, 6};
   auto const exact_plan =
-      ballast::partition(squares, one_gpu_bags(3), capped{ballast::exact<>{}},
-                         [](tokens length) { return length * length; }, {.most_per_gpu = 52});
+      partition(squares, one_gpu_bags(3), capped{exact<>{}},
+                [](tokens length) { return length * length; }, {.most_per_gpu = 52});
   EXPECT_EQ(exact_plan->makespan, (ratio{1105, 1}));
   // {30 8} {2 25 9} {17 19}: no exchange of as many for as many leads to it.
   std::vector<tokens> const counted{2, 8, 25, 9, 17, 19, 30};
-  auto const equal = ballast::partition(counted, one_gpu_bags(3), capped{ballast::equal_count{}},
-                                        its_length, {.most_per_gpu = 38})
-                         .value();
+  auto const equal =
+      partition(counted, one_gpu_bags(3), capped{equal_count{}}, its_length, {.most_per_gpu = 38})
+          .value();
   EXPECT_LE(equal.makespan, (ratio{38, 1}));
 }
 
 TEST(Capped, EvensOutWorkThatDoesNotFollowFromWeight)
 {
-  ballast::random_source random(89);
+  random_source random(89);
   std::vector<std::size_t> samples(2048);
   std::iota(samples.begin(), samples.end(), std::size_t{0});
   std::vector<std::int64_t> weights(samples.size());
@@ -305,19 +292,19 @@ TEST(Capped, EvensOutWorkThatDoesNotFollowFromWeight)
   }
   std::int64_t const total = std::reduce(weights.begin(), weights.end(), std::int64_t{0});
   auto const plan = [&](auto const& policy) {
-    return ballast::partition(
+    return partition(
         samples, one_gpu_bags(64), policy, [&](std::size_t sample) { return costs[sample]; },
         [](std::size_t) { return tokens{1}; },
         {.most_per_gpu = total / 64 * 1005 / 1000, .weights = weights});
   };
   EXPECT_LE(plan(capped{})->gap(), 0.001);
-  EXPECT_LE(plan(capped{ballast::equal_count{}})->gap(), 0.005);
+  EXPECT_LE(plan(capped{equal_count{}})->gap(), 0.005);
 }
 
 TEST(Capped, GivesFastBagsWhatIsExpensive)
 {
   // Slow and fast bags hold as much, so the slow ones need the tokens of least work.
-  ballast::random_source random(89);
+  random_source random(89);
   for (int trial = 0; trial < 10; ++trial) {
     SCOPED_TRACE(testing::Message() << "trial " << trial);
     std::vector<tokens> lengths(512);
@@ -326,9 +313,8 @@ TEST(Capped, GivesFastBagsWhatIsExpensive)
     std::vector<std::uint32_t> const gpus(16, 1);
     std::vector<std::uint32_t> speeds(16);
     for (auto& speed : speeds) { speed = static_cast<std::uint32_t>(1 + random.below(4)); }
-    auto const plan = ballast::partition(lengths, ballast_test::consecutive_bags(gpus, speeds),
-                                         capped{}, quadratic_work, std::identity{},
-                                         {.most_per_gpu = total / 16 * 102 / 100});
+    auto const plan = partition(lengths, consecutive_bags(gpus, speeds), capped{}, quadratic_work,
+                                std::identity{}, {.most_per_gpu = total / 16 * 102 / 100});
     ASSERT_TRUE(plan) << plan.error().message;
     EXPECT_LT(plan->gap(), 0.05);  // it was above 3 where slow bags got what is expensive
   }
@@ -338,25 +324,25 @@ TEST(Capped, LeavesPlansAloneThatMindWhereSamplesAre)
 {
   // All samples are at home on rank 0, and that fits.
   std::vector<tokens> const lengths{40, 30, 20, 10};
-  std::vector<ballast::rank_id> const home(4, ballast::rank_id{0});
-  ballast::least_movement<> stays;
+  std::vector<rank_id> const home(4, rank_id{0});
+  least_movement<> stays;
   stays.tolerance_per_million = 1'000'000;
-  auto const plan = ballast::partition(lengths, one_gpu_bags(2), capped{stays}, quadratic_work,
-                                       std::identity{}, {.home = home, .most_per_gpu = 100});
+  auto const plan = partition(lengths, one_gpu_bags(2), capped{stays}, quadratic_work,
+                              std::identity{}, {.home = home, .most_per_gpu = 100});
   EXPECT_EQ(plan->moved.numerator, 0);
 }
 
 TEST(Capped, CountsStartingLoadsAsWorkButNotAsWeight)
 {
-  ballast_test::direct_problem const given({{1, 1, 1}, {5, 4, 3}, {1, 1}}, {10, 10, 10}, {20, 20});
-  auto const plan = ballast_test::plan_directly(given.view(), capped{}, {100, 1});
+  direct_problem const given({{1, 1, 1}, {5, 4, 3}, {1, 1}}, {10, 10, 10}, {20, 20});
+  auto const plan = plan_directly(given.view(), capped{}, {100, 1});
   EXPECT_EQ(plan.loads, (std::vector<cost_units>{103, 10}));
 }
 
 TEST(Capped, EvensOutWorkWithinCapacities)
 {
   // Weights and costs go against each other: what is light costs most.
-  ballast::random_source random(85);
+  random_source random(85);
   for (int trial = 0; trial < 10; ++trial) {
     SCOPED_TRACE(testing::Message() << "trial " << trial);
     std::vector<tokens> lengths(400);
@@ -367,8 +353,8 @@ TEST(Capped, EvensOutWorkWithinCapacities)
     }
     std::int64_t const total = std::reduce(weights.begin(), weights.end(), std::int64_t{0});
     auto const plan =
-        ballast::partition(lengths, one_gpu_bags(16), capped{}, quadratic_work, std::identity{},
-                           {.most_per_gpu = total / 16 * 101 / 100, .weights = weights});
+        partition(lengths, one_gpu_bags(16), capped{}, quadratic_work, std::identity{},
+                  {.most_per_gpu = total / 16 * 101 / 100, .weights = weights});
     ASSERT_TRUE(plan) << plan.error().message;
     EXPECT_LT(plan->gap(), 1e-3);
   }
@@ -380,8 +366,8 @@ RC_GTEST_PROP(CappedProperty, NeverOverrunsAndRepeatsItself, ())
   auto const bags = *rc::gen::inRange<std::size_t>(1, 10);
   auto const most = *rc::gen::inRange<std::int64_t>(0, 60'000);
   auto const plan_once = [&] {
-    return ballast::partition(lengths, one_gpu_bags(bags), capped{}, quadratic_work,
-                              std::identity{}, {.most_per_gpu = most});
+    return partition(lengths, one_gpu_bags(bags), capped{}, quadratic_work, std::identity{},
+                     {.most_per_gpu = most});
   };
   auto const plan = plan_once();
   auto const again = plan_once();
@@ -397,17 +383,17 @@ RC_GTEST_PROP(CappedProperty, NeverOverrunsAndRepeatsItself, ())
 
 TEST(Capped, AllocatesNothingInTheSteadyState)
 {
-  ballast::random_source random(86);
+  random_source random(86);
   auto const bags = one_gpu_bags(16);
-  ballast::partition_plan plan;
-  ballast::workspace memory;
+  partition_plan plan;
+  workspace memory;
   std::vector<tokens> lengths(600);
-  ballast_test::expect_steady_state([&] {
+  expect_steady_state([&] {
     for (tokens& length : lengths) { length = random.between(1, 9000); }
     std::int64_t const total = std::reduce(lengths.begin(), lengths.end(), std::int64_t{0});
-    ballast::partition_constraints const limits{.most_per_gpu = total / 16 + 200};
-    return ballast::partition_into(plan, memory, lengths, bags, capped{}, quadratic_work,
-                                   std::identity{}, limits)
+    partition_constraints const limits{.most_per_gpu = total / 16 + 200};
+    return partition_into(plan, memory, lengths, bags, capped{}, quadratic_work, std::identity{},
+                          limits)
         .has_value();
   });
 }

@@ -4,17 +4,7 @@
 
 namespace {
 
-using ballast::bag_id;
-using ballast::batching;
-using ballast::batching_of;
-using ballast::cost_units;
-using ballast::packed_policy;
-using ballast::partition_policy;
-using ballast::partition_problem;
-using ballast::restricts_plans;
-using ballast::run_policy;
-using ballast::unrestricted_policy;
-using ballast::workspace;
+using namespace ballast;
 
 // The least that is a policy: it is not copied, compared, or made by default.
 struct archetype {
@@ -54,8 +44,8 @@ static_assert(!partition_policy<answers_a_number> && answers_a_number{} == answe
 // A policy that pads, restricts plans and proves a makespan.
 struct padded_and_proven {
   bool equal_counts = true;
-  ballast::ratio operator()(partition_problem const&, std::span<cost_units>, std::span<bag_id>,
-                            workspace&) const
+  ratio operator()(partition_problem const&, std::span<cost_units>, std::span<bag_id>,
+                   workspace&) const
   {
     return {7, 2};
   }
@@ -78,9 +68,8 @@ static_assert(packed_policy<restricted> && !unrestricted_policy<restricted>);
 TEST(Place, AnswersWhatThePolicyHasProven)
 {
   workspace memory;
-  EXPECT_EQ(run_policy(padded_and_proven{}, partition_problem{}, {}, {}, memory),
-            (ballast::ratio{7, 2}));
-  EXPECT_EQ(run_policy(archetype(0), partition_problem{}, {}, {}, memory), (ballast::ratio{0, 1}));
+  EXPECT_EQ(run_policy(padded_and_proven{}, partition_problem{}, {}, {}, memory), (ratio{7, 2}));
+  EXPECT_EQ(run_policy(archetype(0), partition_problem{}, {}, {}, memory), (ratio{0, 1}));
 }
 
 TEST(PartitionProblem, LetsASampleIntoBagsWithNoMoreGpusThanItHasTokens)
@@ -100,7 +89,7 @@ TEST(PartitionProblem, LetsASampleWithoutTokensInEverywhere)
 
 TEST(PartitionProblem, SaysWhichTokensLieInWhichBag)
 {
-  std::vector<ballast::tokens> const lengths{3, 4, 0};
+  std::vector<tokens> const lengths{3, 4, 0};
   std::vector<bag_id> const home{bag_id{5}, bag_id{2}, bag_id{1}};
   partition_problem problem;
   problem.lengths = lengths;
@@ -108,14 +97,14 @@ TEST(PartitionProblem, SaysWhichTokensLieInWhichBag)
   EXPECT_EQ(problem.tokens_at(0, bag_id{5}), 3);
   EXPECT_EQ(problem.tokens_at(0, bag_id{2}), 0);
   auto const homes_of = [&problem](std::size_t sample) {
-    std::vector<std::pair<bag_id, ballast::tokens>> all;
-    problem.for_each_home(
-        sample, [&](bag_id bag, ballast::tokens length) { all.emplace_back(bag, length); });
+    std::vector<std::pair<bag_id, tokens>> all;
+    problem.for_each_home(sample,
+                          [&](bag_id bag, tokens length) { all.emplace_back(bag, length); });
     return all;
   };
-  EXPECT_EQ(homes_of(1), (std::vector{std::pair{bag_id{2}, ballast::tokens{4}}}));
+  EXPECT_EQ(homes_of(1), (std::vector{std::pair{bag_id{2}, tokens{4}}}));
 
-  std::vector<ballast::tokens> const joint_lengths{10, 4, 0};
+  std::vector<tokens> const joint_lengths{10, 4, 0};
   std::vector<std::uint32_t> const first_part{0, 2, 3, 3};
   std::vector<partition_problem::part> const parts{{bag_id{2}, 3}, {bag_id{5}, 7}, {bag_id{2}, 4}};
   problem.joint_lengths = joint_lengths;

@@ -5,26 +5,25 @@
 
 namespace {
 
-using ballast_test::vector_instance;
+using namespace ballast;
+using namespace ballast_test;
 
 template <std::size_t D>
-ballast::cost_units bound(vector_instance<D> const& step)
+cost_units bound(vector_instance<D> const& step)
 {
-  ballast::workspace memory;
-  return ballast::cost_vector_lower_bound(ballast::cost_vector_problem<D>{step.costs}, step.bins,
-                                          memory)
-      .numerator;
+  workspace memory;
+  return cost_vector_lower_bound(cost_vector_problem<D>{step.costs}, step.bins, memory).numerator;
 }
 
 template <std::size_t D>
 void expect_below_the_optimum(std::uint64_t seed, int least_tight)
 {
-  ballast::random_source random(seed);
+  random_source random(seed);
   int tight = 0;
   for (int trial = 0; trial < 500; ++trial) {
     SCOPED_TRACE(testing::Message() << "trial " << trial << " dimensions " << D);
-    auto const step = ballast_test::random_vectors<D>(random, 8, 4);
-    ballast::cost_units const best = ballast_test::optimum(step);
+    auto const step = random_vectors<D>(random, 8, 4);
+    cost_units const best = optimum(step);
     ASSERT_LE(bound(step), best);
     tight += bound(step) == best ? 1 : 0;
   }
@@ -50,27 +49,26 @@ TEST(VectorLowerBound, SeesSamplesThatHaveToMeet)
 
 TEST(VectorLowerBound, LeavesOutSumsThatDoNotFit)
 {
-  constexpr ballast::cost_units most = ballast::no_cost - 1;
+  constexpr cost_units most = no_cost - 1;
   EXPECT_EQ(bound<2>({{{most, most}}, 1}), most);
   EXPECT_EQ(bound<2>({{{most - 1, 1}, {1, most - 1}}, 1}), most);
 }
 
 template <std::size_t D>
-ballast::ratio bound_in_bags(ballast_test::bag_vectors<D> const& step)
+ratio bound_in_bags(bag_vectors<D> const& step)
 {
-  ballast::workspace memory;
-  return ballast::cost_vector_lower_bound(ballast_test::bag_vector_problem<D>{step}.view(),
-                                          step.gpus.size(), memory);
+  workspace memory;
+  return cost_vector_lower_bound(bag_vector_problem<D>{step}.view(), step.gpus.size(), memory);
 }
 
 TEST(VectorLowerBound, IsNeverAboveTheOptimumInBags)  // Ensures (1)
 {
-  ballast::random_source random(54);
+  random_source random(54);
   int tight = 0;
   for (int trial = 0; trial < 500; ++trial) {
     SCOPED_TRACE(testing::Message() << "trial " << trial);
-    auto const step = ballast_test::random_bag_vectors<2>(random, 7, 4);
-    auto const best = ballast_test::best_in_bags(step);
+    auto const step = random_bag_vectors<2>(random, 7, 4);
+    auto const best = best_in_bags(step);
     if (!best) { continue; }
     ASSERT_LE(bound_in_bags(step), *best);
     tight += bound_in_bags(step) == *best ? 1 : 0;
@@ -82,11 +80,11 @@ TEST(VectorLowerBound, KnowsWhatSlowBagsHaveToHold)
 {
   // Speeds 9 and 1 share 40 units of work by 4 per unit of speed, but each bag has to hold two
   // samples, and the slow one two of 10.
-  ballast_test::bag_vectors<2> step{
+  bag_vectors<2> step{
       {{10, 0}, {10, 0}, {10, 0}, {10, 0}}, {1, 1, 1, 1}, {5, 5, 5, 5}, {1, 1}, {9, 1}};
-  EXPECT_LE(bound_in_bags(step), (ballast::ratio{10, 1}));
+  EXPECT_LE(bound_in_bags(step), (ratio{10, 1}));
   step.most_per_gpu = 10;
-  EXPECT_EQ(bound_in_bags(step), (ballast::ratio{20, 1}));
+  EXPECT_EQ(bound_in_bags(step), (ratio{20, 1}));
 }
 
 }  // namespace

@@ -4,12 +4,11 @@
 
 namespace {
 
-using ballast::bag_id;
-using ballast::ratio;
+using namespace ballast;
 
-ballast::cost_vector_plan<2> vectors_in_two_bags()
+cost_vector_plan<2> vectors_in_two_bags()
 {
-  ballast::cost_vector_plan<2> plan;
+  cost_vector_plan<2> plan;
   plan.owner = {bag_id{0}, bag_id{1}};
   plan.costs = {{4, 1}, {2, 5}};
   plan.loads = {{4, 1}, {2, 5}};
@@ -27,7 +26,7 @@ TEST(CostVectorPlan, SaysHowGoodItIs)
   plan.lower_bound = {10, 4};
   EXPECT_EQ(plan.gap(), 0.0);
   EXPECT_TRUE(plan.proven_optimal());
-  EXPECT_EQ(ballast::cost_vector_plan<2>{}.gap(), 0.0);
+  EXPECT_EQ(cost_vector_plan<2>{}.gap(), 0.0);
 }
 
 TEST(CostVectorPlan, DigestsWhateverIsSent)
@@ -46,7 +45,7 @@ TEST(CostVectorPlan, DigestsWhateverIsSent)
   plan.bags_digest = 8;
   EXPECT_TRUE(digests.insert(plan.digest()).second);
   EXPECT_FALSE(digests.insert(vectors_in_two_bags().digest()).second);
-  EXPECT_NE(ballast::cost_vector_plan<1>{}.digest(), ballast::cost_vector_plan<2>{}.digest());
+  EXPECT_NE(cost_vector_plan<1>{}.digest(), cost_vector_plan<2>{}.digest());
 }
 
 }  // namespace

@@ -5,27 +5,26 @@
 
 namespace {
 
-using ballast::bag_id;
-using ballast::cost_vector;
-using ballast_test::all_in_first_bin;
+using namespace ballast;
+using namespace ballast_test;
 
 struct knows_two_dimensions {
-  void operator()(ballast::cost_vector_problem<2> const&, std::span<cost_vector<2>>,
-                  std::span<bag_id>, ballast::workspace&) const
+  void operator()(cost_vector_problem<2> const&, std::span<cost_vector<2>>, std::span<bag_id>,
+                  workspace&) const
   {}
   friend bool operator==(knows_two_dimensions, knows_two_dimensions) = default;
 };
 
-static_assert(ballast::cost_vector_policy<all_in_first_bin, 1>);
-static_assert(ballast::cost_vector_policy<all_in_first_bin, 3>);
-static_assert(ballast::cost_vector_policy<knows_two_dimensions, 2>);
-static_assert(!ballast::cost_vector_policy<knows_two_dimensions, 3>);
+static_assert(cost_vector_policy<all_in_first_bin, 1>);
+static_assert(cost_vector_policy<all_in_first_bin, 3>);
+static_assert(cost_vector_policy<knows_two_dimensions, 2>);
+static_assert(!cost_vector_policy<knows_two_dimensions, 3>);
 
 TEST(VectorPartitionPolicy, IsAllThatTheFrontDoorAsksFor)
 {
   EXPECT_EQ(all_in_first_bin{}, all_in_first_bin{});
   EXPECT_EQ(knows_two_dimensions{}, knows_two_dimensions{});
-  ballast_test::expect_valid_vector_plans(all_in_first_bin{}, 3);
+  expect_valid_vector_plans(all_in_first_bin{}, 3);
 }
 
 struct clip {
@@ -34,7 +33,6 @@ struct clip {
   std::int64_t tokens = 0;
 };
 using clips = std::vector<clip>;
-using ballast::cost_vector_projection;
 
 static_assert(cost_vector_projection<std::identity, std::vector<cost_vector<2>>&>);
 static_assert(cost_vector_projection<cost_vector<3> clip::*, clips&>);
@@ -43,17 +41,15 @@ static_assert(!cost_vector_projection<std::int64_t clip::*, clips&>);
 static_assert(!cost_vector_projection<std::identity, std::vector<std::int64_t>>);
 static_assert(!cost_vector_projection<int, clips&>);
 static_assert(!cost_vector_projection<std::identity, cost_vector<2> const*>);
-static_assert(ballast::cost_projection<std::int64_t clip::*, clips&>);
-static_assert(!ballast::cost_projection<std::array<double, 2> clip::*, clips&>);
-static_assert(
-    std::same_as<ballast::planned_cost<cost_vector<3> clip::*, clips const&>, cost_vector<3>>);
-static_assert(
-    std::same_as<ballast::planned_cost<std::int64_t clip::*, clips&>, ballast::cost_units>);
+static_assert(cost_projection<std::int64_t clip::*, clips&>);
+static_assert(!cost_projection<std::array<double, 2> clip::*, clips&>);
+static_assert(std::same_as<planned_cost<cost_vector<3> clip::*, clips const&>, cost_vector<3>>);
+static_assert(std::same_as<planned_cost<std::int64_t clip::*, clips&>, cost_units>);
 
 TEST(VectorProblem, OfCostsAloneHasEqualBins)
 {
   std::vector<cost_vector<1>> const costs{{1}};
-  ballast::cost_vector_problem<1> const problem{costs};
+  cost_vector_problem<1> const problem{costs};
   EXPECT_EQ(problem.speed(7), 1U);
   EXPECT_TRUE(problem.fits(0, 7));
   EXPECT_TRUE(problem.one_speed());
@@ -63,10 +59,10 @@ TEST(VectorProblem, OfCostsAloneHasEqualBins)
 TEST(VectorProblem, KnowsWhichBinsAreOpen)
 {
   std::vector<cost_vector<1>> const costs{{1}, {1}, {1}};
-  std::vector<ballast::tokens> lengths{4, 3, 0};
+  std::vector<tokens> lengths{4, 3, 0};
   std::vector<std::uint32_t> const gpus{4, 1};
   std::vector<std::uint32_t> const speeds{8, 2};
-  ballast::cost_vector_problem<1> problem{costs, lengths, gpus, speeds};
+  cost_vector_problem<1> problem{costs, lengths, gpus, speeds};
   EXPECT_EQ(problem.speed(1), 2U);
   EXPECT_FALSE(problem.one_speed());
   EXPECT_TRUE(problem.fits(0, 0));
@@ -76,7 +72,7 @@ TEST(VectorProblem, KnowsWhichBinsAreOpen)
   EXPECT_FALSE(problem.any_bag_is_open());
   lengths[1] = 4;
   EXPECT_TRUE(problem.any_bag_is_open());
-  problem.capacities = std::span<std::int64_t const>(&ballast::longest_sample, 1);
+  problem.capacities = std::span<std::int64_t const>(&longest_sample, 1);
   EXPECT_FALSE(problem.any_bag_is_open());
 }
 

@@ -5,24 +5,22 @@
 
 namespace {
 
-using ballast::cost_units;
-using ballast::priced_sample;
-using ballast::sample_id;
+using namespace ballast;
 using cost_list = std::vector<cost_units>;
 using sample_order = std::vector<priced_sample>;
 
 constexpr cost_units greatest = std::numeric_limits<cost_units>::max();
 
-sample_order descending(cost_list const& of, ballast::workspace& memory)
+sample_order descending(cost_list const& of, workspace& memory)
 {
   sample_order result(of.size());
-  ballast::descending_order_into(result, of, memory);
+  descending_order_into(result, of, memory);
   return result;
 }
 
 sample_order descending(cost_list const& of)
 {
-  ballast::workspace memory;
+  workspace memory;
   return descending(of, memory);
 }
 
@@ -31,9 +29,7 @@ sample_order descending(cost_list const& of)
 sample_order stably_sorted(cost_list const& of)
 {
   std::multimap<cost_units, sample_id, std::greater<>> by_cost;
-  for (cost_units const cost : of) {
-    by_cost.emplace(cost, ballast::to_id<sample_id>(by_cost.size()));
-  }
+  for (cost_units const cost : of) { by_cost.emplace(cost, to_id<sample_id>(by_cost.size())); }
   sample_order result;
   for (auto const& [cost, sample] : by_cost) { result.push_back({cost, sample}); }
   return result;
@@ -41,8 +37,8 @@ sample_order stably_sorted(cost_list const& of)
 
 TEST(DescendingOrder, IsAStableSortAtEverySizeAndMagnitude)  // Ensures (1) (2)
 {
-  ballast::random_source random(20240607);
-  ballast::workspace memory;
+  random_source random(20240607);
+  workspace memory;
   for (std::size_t const size :
        {0U, 1U, 2U, 64U, 255U, 256U, 257U, 511U, 512U, 513U, 4096U, 70'000U}) {
     for (cost_units const most :
@@ -59,7 +55,7 @@ TEST(DescendingOrder, IsAStableSortAtEverySizeAndMagnitude)  // Ensures (1) (2)
 // Costs that a sort by their highest 32 bits alone would leave in sample order.
 TEST(DescendingOrder, ComparesWhatTheHighestBitsDoNotTellApart)
 {
-  ballast::random_source random(20240607);
+  random_source random(20240607);
   for (cost_units const spread : {1, 2, 1000, 1 << 30}) {
     cost_list of(3000);
     for (cost_units& cost : of) {
@@ -106,7 +102,7 @@ TEST(DescendingOrder, TellsNeighboursApartAtBothEndsOfTheRange)
 
 TEST(DescendingOrder, LeavesTheWorkspaceAsItFoundIt)
 {
-  ballast::workspace memory;
+  workspace memory;
   auto outer = memory.open();
   auto const kept = outer.take<std::uint64_t>(4);
   std::ranges::fill(kept, 42U);
@@ -116,11 +112,10 @@ TEST(DescendingOrder, LeavesTheWorkspaceAsItFoundIt)
 
 TEST(DescendingOrderDeathTest, RejectsAnOrderOfAnotherSize)
 {
-  ballast::workspace memory;
+  workspace memory;
   cost_list const of(3, 1);
   sample_order result(2);
-  EXPECT_DEATH(ballast::descending_order_into(result, of, memory),
-               "`order` has .* entries for .* costs");
+  EXPECT_DEATH(descending_order_into(result, of, memory), "`order` has .* entries for .* costs");
 }
 
 #ifdef BALLAST_AUDIT_ENABLED

@@ -11,20 +11,14 @@
 
 namespace {
 
-using ballast::bag_id;
-using ballast::cost_units;
-using ballast::equal_count;
-using ballast::one_gpu_bags;
-using ballast::ratio;
-using ballast::tokens;
-using ballast_test::assignment;
-using ballast_test::quadratic_work;
+using namespace ballast;
+using namespace ballast_test;
 using testing::ElementsAre;
 
-static_assert(ballast::partition_policy<equal_count>);
-static_assert(ballast::restricts_plans(equal_count{}));
+static_assert(partition_policy<equal_count>);
+static_assert(restricts_plans(equal_count{}));
 
-std::vector<std::size_t> counts_of(ballast::partition_plan const& plan)
+std::vector<std::size_t> counts_of(partition_plan const& plan)
 {
   std::vector<std::size_t> counts;
   for (auto const samples : plan.samples) { counts.push_back(samples.size()); }
@@ -38,11 +32,10 @@ std::vector<std::size_t> counts_in(std::vector<tokens> const& lengths,
                                    std::vector<std::uint32_t> const& speeds = {},
                                    std::vector<cost_units> starts = {})
 {
-  ballast_test::direct_problem const given(
-      {lengths, std::vector<cost_units>(lengths.size(), 5), gpus, speeds});
+  direct_problem const given({lengths, std::vector<cost_units>(lengths.size(), 5), gpus, speeds});
   starts.resize(gpus.size(), 0);
   equal_count const policy{.multiple = multiple, .work = 0};
-  auto const plan = ballast_test::plan_directly(given.view(), policy, starts);
+  auto const plan = plan_directly(given.view(), policy, starts);
   std::vector<std::size_t> counts(gpus.size(), 0);
   for (bag_id const bag : plan.owner) { ++counts.at(to_index(bag)); }
   return counts;
@@ -50,10 +43,10 @@ std::vector<std::size_t> counts_in(std::vector<tokens> const& lengths,
 
 TEST(EqualCount, PlacesEverySampleInABagItFits)  // Ensures (1) (2)
 {
-  ballast_test::expect_valid_plans(equal_count{.work = 20'000}, 71);
-  ballast_test::expect_valid_plans(equal_count{.multiple = 4, .work = 20'000}, 72);
-  ballast_test::expect_valid_plans(equal_count{.work = 0}, 73);
-  ballast_test::expect_starting_loads_counted(equal_count{});
+  expect_valid_plans(equal_count{.work = 20'000}, 71);
+  expect_valid_plans(equal_count{.multiple = 4, .work = 20'000}, 72);
+  expect_valid_plans(equal_count{.work = 0}, 73);
+  expect_starting_loads_counted(equal_count{});
 }
 
 TEST(EqualCount, GivesEveryBagAsManySamples)  // Ensures (3)
@@ -142,14 +135,14 @@ std::size_t sum_of_squares(std::vector<std::size_t> const& of)
 
 TEST(EqualCount, HasTheMostEvenCountsThatAPlanCanHave)  // Ensures (3)
 {
-  ballast::random_source random(31);
-  for (int trial = 0; trial < ballast_test::trials_of(300); ++trial) {
+  random_source random(31);
+  for (int trial = 0; trial < trials_of(300); ++trial) {
     SCOPED_TRACE(testing::Message() << "trial " << trial);
-    auto const step = ballast_test::random_instance(random, 12, 4, 6);
+    auto const step = random_instance(random, 12, 4, 6);
     std::size_t const samples = step.lengths.size();
     // To each bag its count.
     auto const most_even =
-        ballast_test::least_of_all(step.gpus.size(), samples + 1, [&](assignment const& counts) {
+        least_of_all(step.gpus.size(), samples + 1, [&](assignment const& counts) {
           std::size_t const placed = std::reduce(counts.begin(), counts.end());
           bool const complete = counts.size() == step.gpus.size();
           bool const may_be =
@@ -165,10 +158,10 @@ TEST(EqualCount, HasTheMostEvenCountsThatAPlanCanHave)  // Ensures (3)
 
 TEST(EqualCount, HasMultiplesButOneCountThatHasTheRest)  // Ensures (3)
 {
-  ballast::random_source random(32);
-  for (int trial = 0; trial < ballast_test::trials_of(1500); ++trial) {
+  random_source random(32);
+  for (int trial = 0; trial < trials_of(1500); ++trial) {
     SCOPED_TRACE(testing::Message() << "trial " << trial);
-    auto const step = ballast_test::random_instance(random, 60, 9, 8);
+    auto const step = random_instance(random, 60, 9, 8);
     auto const multiple = static_cast<std::uint32_t>(1 + random.below(9));
     auto const found = counts_in(step.lengths, step.gpus, multiple);
     ASSERT_TRUE(possible(step.lengths, step.gpus, found));
@@ -189,34 +182,32 @@ TEST(EqualCount, HasMultiplesButOneCountThatHasTheRest)  // Ensures (3)
 TEST(EqualCount, CountsSamplesOfSeveralGpusAlike)  // Ensures (3) (4)
 {
   // Twice as fast and twice as large, but as many samples.
-  auto const plan =
-      ballast_test::plan_instance({{9, 9, 9, 9}, {40, 30, 20, 10}, {1, 2}}, equal_count{}).value();
+  auto const plan = plan_instance({{9, 9, 9, 9}, {40, 30, 20, 10}, {1, 2}}, equal_count{}).value();
   EXPECT_THAT(counts_of(plan), ElementsAre(2, 2));
   EXPECT_THAT(plan.loads, ElementsAre(30, 70));
   // One sample alone is long enough for the bag of four GPUs.
-  auto const few =
-      ballast_test::plan_instance({{9, 1, 1, 1}, {40, 30, 20, 10}, {1, 4}}, equal_count{}).value();
+  auto const few = plan_instance({{9, 1, 1, 1}, {40, 30, 20, 10}, {1, 4}}, equal_count{}).value();
   EXPECT_THAT(counts_of(few), ElementsAre(3, 1));
 }
 
 TEST(EqualCount, IsBetweenItsBoundAndTheOptimumAndMostlyFindsIt)  // Ensures (4)
 {
-  ballast::random_source random(74);
+  random_source random(74);
   int optimal = 0;
   int proven = 0;
-  constexpr int trials = ballast_test::trials_of(600);
+  constexpr int trials = trials_of(600);
   for (int trial = 0; trial < trials; ++trial) {
     SCOPED_TRACE(testing::Message() << "trial " << trial);
-    auto const step = ballast_test::random_instance(random, 8, 4, trial % 2 == 0 ? 1 : 4);
+    auto const step = random_instance(random, 8, 4, trial % 2 == 0 ? 1 : 4);
     auto const multiple = static_cast<std::uint32_t>(1 + random.below(2));
-    auto const plan = ballast_test::plan_instance(step, equal_count{.multiple = multiple});
+    auto const plan = plan_instance(step, equal_count{.multiple = multiple});
     ASSERT_TRUE(plan);
     auto counts = counts_of(*plan);
     ASSERT_EQ(counts, counts_in(step.lengths, step.gpus, multiple, step.gpu_speeds));
     std::ranges::sort(counts);
-    auto const best = ballast_test::optimum_where(step, {}, [&](assignment const& owner) {
-      auto held = ballast_test::sums_of(owner, std::vector<std::size_t>(owner.size(), 1),
-                                        std::vector<std::size_t>(step.gpus.size(), 0));
+    auto const best = optimum_where(step, {}, [&](assignment const& owner) {
+      auto held = sums_of(owner, std::vector<std::size_t>(owner.size(), 1),
+                          std::vector<std::size_t>(step.gpus.size(), 0));
       std::ranges::sort(held);
       return owner.size() < step.costs.size() ? held.back() <= counts.back() : held == counts;
     });
@@ -233,7 +224,7 @@ TEST(EqualCount, IsBetweenItsBoundAndTheOptimumAndMostlyFindsIt)  // Ensures (4)
 // Long-tailed lengths without the floating point of a lognormal: 2^(a sum of coins).
 std::vector<tokens> long_tailed(std::size_t samples, std::uint64_t seed)
 {
-  ballast::random_source random(seed);
+  random_source random(seed);
   std::vector<tokens> lengths(samples);
   for (tokens& length : lengths) {
     int shift = 0;
@@ -249,11 +240,10 @@ TEST(EqualCount, ComesWithinOneTenThousandthWhereDifferencingDoesNot)
     for (std::uint64_t seed = 0; seed < 5; ++seed) {
       SCOPED_TRACE(testing::Message() << samples << " samples, seed " << seed);
       auto const lengths = long_tailed(samples, seed);
-      auto const plan =
-          ballast::partition(lengths, one_gpu_bags(64), equal_count{}, quadratic_work).value();
+      auto const plan = partition(lengths, one_gpu_bags(64), equal_count{}, quadratic_work).value();
       EXPECT_THAT(counts_of(plan), testing::Each(samples / 64));
       EXPECT_LE(plan.gap(), 1e-4);
-      auto const today = ballast_test::seqlen_balanced_partitions(plan.costs, 64, true);
+      auto const today = seqlen_balanced_partitions(plan.costs, 64, true);
       std::vector<cost_units> loads(64, 0);
       for (std::size_t sample = 0; sample < samples; ++sample) {
         loads[to_index(today[sample])] += plan.costs[sample];
@@ -265,17 +255,17 @@ TEST(EqualCount, ComesWithinOneTenThousandthWhereDifferencingDoesNot)
 
 TEST(EqualCount, GivesTheFastestBagTheSampleThatIsOver)
 {
-  ballast_test::instance const step{{1000, 1000, 1000, 1000}, {99, 98, 99, 98}, {8, 1, 4}};
-  auto const plan = ballast_test::plan_instance(step, equal_count{}).value();
+  instance const step{{1000, 1000, 1000, 1000}, {99, 98, 99, 98}, {8, 1, 4}};
+  auto const plan = plan_instance(step, equal_count{}).value();
   EXPECT_EQ(plan.samples[bag_id{0}].size(), 2U);
-  EXPECT_EQ(plan.makespan, (ballast::ratio{98, 1}));
+  EXPECT_EQ(plan.makespan, (ratio{98, 1}));
 }
 
 TEST(EqualCount, LeavesPlansThatNoSingleSwapMakesShorter)
 {
   std::vector<tokens> const lengths{30, 4, 25, 5, 16, 3, 7, 17};
   auto const plan =
-      ballast::partition(lengths, one_gpu_bags(3), equal_count{.multiple = 2}, std::identity{});
+      partition(lengths, one_gpu_bags(3), equal_count{.multiple = 2}, std::identity{});
   EXPECT_EQ(plan.value().makespan, (ratio{37, 1}));
 }
 
@@ -300,20 +290,19 @@ TEST(EqualCount, DoesNotCountSamplesOfUnequalGroups)
 {
   std::vector<tokens> const lengths{10, 10, 10, 10};
   std::vector<std::int64_t> const keys{1, 1, 1, 2};
-  auto const plan = ballast::partition(lengths, one_gpu_bags(2), equal_count{}, quadratic_work,
-                                       std::identity{}, {.together = keys})
+  auto const plan = partition(lengths, one_gpu_bags(2), equal_count{}, quadratic_work,
+                              std::identity{}, {.together = keys})
                         .value();
   EXPECT_THAT(counts_of(plan), ElementsAre(3, 1));
 }
 
 TEST(EqualCount, LooksAtNoMoreSamplesThanItMay)
 {
-  ballast::random_source random(75);
+  random_source random(75);
   std::vector<tokens> lengths(1024);
   for (tokens& length : lengths) { length = random.between(100, 9000); }
   auto const with = [&](std::uint64_t work) {
-    return ballast::partition(lengths, one_gpu_bags(64), equal_count{.work = work}, quadratic_work)
-        .value();
+    return partition(lengths, one_gpu_bags(64), equal_count{.work = work}, quadratic_work).value();
   };
   ratio before = with(0).makespan;
   for (std::uint64_t const work : {1U, 1000U, 10'000U, 100'000U, 1'000'000U}) {
@@ -330,14 +319,14 @@ RC_GTEST_PROP(EqualCountProperty, IsNeverBelowItsBound, ())
   auto const lengths = *rc::gen::container<std::vector<std::int64_t>>(rc::gen::inRange(0, 5000));
   auto const bags = *rc::gen::inRange<std::size_t>(1, 12);
   auto const multiple = *rc::gen::inRange<std::uint32_t>(1, 5);
-  auto const plan = ballast::partition(lengths, one_gpu_bags(bags),
-                                       equal_count{.multiple = multiple}, quadratic_work);
+  auto const plan =
+      partition(lengths, one_gpu_bags(bags), equal_count{.multiple = multiple}, quadratic_work);
   RC_ASSERT(plan.has_value());
   RC_ASSERT(plan->lower_bound <= plan->makespan);
   auto const counts = counts_of(*plan);
   RC_ASSERT(std::ranges::max(counts) - std::ranges::min(counts) <= multiple);
-  auto const again = ballast::partition(lengths, one_gpu_bags(bags),
-                                        equal_count{.multiple = multiple}, quadratic_work);
+  auto const again =
+      partition(lengths, one_gpu_bags(bags), equal_count{.multiple = multiple}, quadratic_work);
   RC_ASSERT(again->digest() == plan->digest());
 }
 
@@ -345,8 +334,7 @@ TEST(EqualCount, WorksUpToTheLargestTotal)
 {
   constexpr auto most = std::numeric_limits<std::int64_t>::max() - 1;
   auto const plan =
-      ballast_test::plan_instance({{9, 9, 9, 9}, {most / 4, most / 4, most / 4, most / 4}, {8, 3}},
-                                  equal_count{})
+      plan_instance({{9, 9, 9, 9}, {most / 4, most / 4, most / 4, most / 4}, {8, 3}}, equal_count{})
           .value();
   EXPECT_THAT(counts_of(plan), ElementsAre(2, 2));
 }
@@ -356,27 +344,26 @@ TEST(EqualCount, WorksUpToTheLargestTotal)
 TEST(EqualCount, SharesTheLightestSamplesAmongGiants)
 {
   for (std::uint64_t seed = 1; seed <= 200; ++seed) {
-    ballast::random_source random(seed);
+    random_source random(seed);
     std::vector<tokens> lengths{9'960'000, 9'800'000, 9'606'000};
     for (int sample = 0; sample < 45; ++sample) {
       lengths.push_back(random.between(14'000, 64'000));
     }
-    auto const plan = ballast::partition(lengths, one_gpu_bags(3), equal_count{}, std::identity{});
+    auto const plan = partition(lengths, one_gpu_bags(3), equal_count{}, std::identity{});
     EXPECT_LT(plan->gap(), 1e-4) << "seed " << seed;
   }
 }
 
 TEST(EqualCount, AllocatesNothingInTheSteadyState)
 {
-  ballast_test::expect_the_same_again_without_allocation(equal_count{}, 1000);
+  expect_the_same_again_without_allocation(equal_count{}, 1000);
 }
 
 TEST(EqualCount, SaysWhatKeepsCountsWithinACap)
 {
-  auto const why = [](std::vector<ballast::tokens> const& lengths,
-                      ballast::partition_constraints const& constraints) {
-    return ballast::partition(lengths, ballast::one_gpu_bags(2), ballast::equal_count{},
-                              std::identity{}, constraints)
+  auto const why = [](std::vector<tokens> const& lengths,
+                      partition_constraints const& constraints) {
+    return partition(lengths, one_gpu_bags(2), equal_count{}, std::identity{}, constraints)
         .error()
         .message;
   };
@@ -393,8 +380,8 @@ TEST(EqualCount, SaysWhatKeepsCountsWithinACap)
 
 TEST(EqualCountDeathTest, RefusesMultiplesOfNothing)
 {
-  EXPECT_DEATH((void)ballast::partition(std::vector<tokens>{1}, one_gpu_bags(1),
-                                        equal_count{.multiple = 0}, quadratic_work),
+  EXPECT_DEATH((void)partition(std::vector<tokens>{1}, one_gpu_bags(1), equal_count{.multiple = 0},
+                               quadratic_work),
                "counts multiples of 0");
 }
 

@@ -14,32 +14,27 @@
 
 namespace {
 
-using ballast::bag_id;
-using ballast::cost_units;
-using ballast::exact;
-using ballast::longest_processing_time;
-using ballast::ratio;
-using ballast::tokens;
+using namespace ballast;
+using namespace ballast_test;
 
-static_assert(ballast::partition_policy<exact<>>);
-static_assert(ballast::partition_policy<exact<ballast::round_robin>>);
-static_assert(
-    std::same_as<decltype(exact{ballast::round_robin{}, 5}), exact<ballast::round_robin>>);
+static_assert(partition_policy<exact<>>);
+static_assert(partition_policy<exact<round_robin>>);
+static_assert(std::same_as<decltype(exact{round_robin{}, 5}), exact<round_robin>>);
 
 TEST(Exact, PlacesEverySampleInABagItFits)  // Ensures (1) (2)
 {
-  ballast_test::expect_valid_plans(exact{longest_processing_time{}, 20'000}, 7);
-  ballast_test::expect_starting_loads_counted(exact<>{});
+  expect_valid_plans(exact{longest_processing_time{}, 20'000}, 7);
+  expect_starting_loads_counted(exact<>{});
 }
 
 TEST(Exact, FindsAndProvesTheOptimum)  // Ensures (4)
 {
-  ballast::random_source random(20240608);
-  for (int trial = 0; trial < ballast_test::trials_of(2000); ++trial) {
+  random_source random(20240608);
+  for (int trial = 0; trial < trials_of(2000); ++trial) {
     SCOPED_TRACE(testing::Message() << "trial " << trial);
-    auto const step = ballast_test::random_instance(random, 8, 4, trial % 2 == 0 ? 1 : 6);
-    ratio const best = *ballast_test::optimum(step);
-    auto const plan = ballast_test::plan_instance(step, exact{longest_processing_time{}});
+    auto const step = random_instance(random, 8, 4, trial % 2 == 0 ? 1 : 6);
+    ratio const best = *optimum(step);
+    auto const plan = plan_instance(step, exact{longest_processing_time{}});
     ASSERT_TRUE(plan) << plan.error().message;
     ASSERT_EQ(plan->makespan, best);
     ASSERT_TRUE(plan->proven_optimal());
@@ -48,18 +43,17 @@ TEST(Exact, FindsAndProvesTheOptimum)  // Ensures (4)
 
 TEST(Exact, FindsAndProvesTheOptimumWhereBagsHoldWork)  // Ensures (2) (4)
 {
-  ballast::random_source random(9);
-  for (int trial = 0; trial < ballast_test::trials_of(1000); ++trial) {
+  random_source random(9);
+  for (int trial = 0; trial < trials_of(1000); ++trial) {
     SCOPED_TRACE(testing::Message() << "trial " << trial);
-    auto const step = ballast_test::random_instance(random, 7, 4, trial % 2 == 0 ? 1 : 6);
-    ballast_test::direct_problem const problem(step);
+    auto const step = random_instance(random, 7, 4, trial % 2 == 0 ? 1 : 6);
+    direct_problem const problem(step);
     std::vector<cost_units> starts(step.gpus.size());
     for (auto& start : starts) { start = random.between(0, 300); }
-    ratio const best = *ballast_test::optimum(step, starts);
-    auto const plan = ballast_test::plan_directly(problem.view(), exact<>{}, starts);
+    ratio const best = *optimum(step, starts);
+    auto const plan = plan_directly(problem.view(), exact<>{}, starts);
     ASSERT_EQ(plan.proven, best);
-    ASSERT_EQ(plan.loads,
-              ballast_test::batch_loads(step, ballast_test::assignment_of(plan.owner), {}, starts));
+    ASSERT_EQ(plan.loads, batch_loads(step, assignment_of(plan.owner), {}, starts));
     ASSERT_EQ(step.makespan_of(plan.loads), best);
   }
 }
@@ -67,7 +61,7 @@ TEST(Exact, FindsAndProvesTheOptimumWhereBagsHoldWork)  // Ensures (2) (4)
 RC_GTEST_PROP(Exact, IsNeverWorseThanItsInnerPolicyNorBelowTheOptimum,
               (std::vector<std::uint16_t> const& costs))  // Ensures (3) (4)
 {
-  ballast_test::instance step;
+  instance step;
   for (std::uint16_t const cost : costs) {
     if (step.costs.size() == 9) { break; }
     step.costs.push_back(cost);
@@ -75,10 +69,10 @@ RC_GTEST_PROP(Exact, IsNeverWorseThanItsInnerPolicyNorBelowTheOptimum,
   }
   std::vector<std::vector<std::uint32_t>> const layouts{{1, 1, 1}, {1}, {1, 2, 4}, {1, 1, 3}};
   step.gpus = *rc::gen::elementOf(layouts);
-  ratio const best = *ballast_test::optimum(step);
-  auto const inner = *ballast_test::plan_instance(step, ballast::round_robin{});
+  ratio const best = *optimum(step);
+  auto const inner = *plan_instance(step, round_robin{});
   for (std::uint64_t const nodes : {0U, 1U, 30U, 300U, 3000U}) {
-    auto const plan = *ballast_test::plan_instance(step, exact{ballast::round_robin{}, nodes});
+    auto const plan = *plan_instance(step, exact{round_robin{}, nodes});
     RC_ASSERT(plan.makespan >= best);
     RC_ASSERT(plan.makespan <= inner.makespan);
     RC_ASSERT(plan.lower_bound <= best);
@@ -88,10 +82,10 @@ RC_GTEST_PROP(Exact, IsNeverWorseThanItsInnerPolicyNorBelowTheOptimum,
 }
 
 // 100 samples in 25 bags, uniform costs: four samples per bag, where greedy plans are off.
-ballast_test::instance hard_instance(std::uint64_t seed, std::int64_t heaviest)
+instance hard_instance(std::uint64_t seed, std::int64_t heaviest)
 {
-  ballast::random_source random(seed);
-  ballast_test::instance step;
+  random_source random(seed);
+  instance step;
   step.gpus.assign(25, 1);
   step.lengths.assign(100, 1);
   for (int sample = 0; sample < 100; ++sample) {
@@ -104,8 +98,8 @@ TEST(Exact, SettlesTheHardZone)
 {
   for (std::uint64_t seed = 1; seed <= 5; ++seed) {
     auto const step = hard_instance(seed, 1000);
-    auto const greedy = ballast_test::plan_instance(step, longest_processing_time{});
-    auto const plan = ballast_test::plan_instance(step, exact<>{});
+    auto const greedy = plan_instance(step, longest_processing_time{});
+    auto const plan = plan_instance(step, exact<>{});
     EXPECT_FALSE(greedy->proven_optimal());
     EXPECT_TRUE(plan->proven_optimal()) << "seed " << seed;
   }
@@ -119,8 +113,8 @@ TEST(Exact, ProvesStepsOfTwoToThreeSamplesPerBag)
     step.gpus.assign(28, 1);
     step.lengths.resize(70);
     step.costs.resize(70);
-    auto const plan = ballast_test::plan_instance(step, exact<>{});
-    ballast_test::expect_valid_plan(step, *plan);
+    auto const plan = plan_instance(step, exact<>{});
+    expect_valid_plan(step, *plan);
     EXPECT_TRUE(plan->proven_optimal()) << "seed " << seed;
   }
 }
@@ -128,9 +122,9 @@ TEST(Exact, ProvesStepsOfTwoToThreeSamplesPerBag)
 TEST(Exact, ProvesWhatNoBoundKnows)
 {
   // A third of all is 10, and 10 alone is a bag; but no set with a 6 costs 10.
-  ballast_test::instance const step{{1, 1, 1, 1, 1, 1}, {10, 6, 6, 3, 3, 2}, {1, 1, 1}};
-  auto const greedy = ballast_test::plan_instance(step, longest_processing_time{});
-  auto const plan = ballast_test::plan_instance(step, exact<>{});
+  instance const step{{1, 1, 1, 1, 1, 1}, {10, 6, 6, 3, 3, 2}, {1, 1, 1}};
+  auto const greedy = plan_instance(step, longest_processing_time{});
+  auto const plan = plan_instance(step, exact<>{});
   EXPECT_EQ(greedy->lower_bound, (ratio{10, 1}));
   EXPECT_EQ(plan->lower_bound, (ratio{11, 1}));
   EXPECT_EQ(plan->makespan, (ratio{11, 1}));
@@ -139,25 +133,25 @@ TEST(Exact, ProvesWhatNoBoundKnows)
 // Thirds and a little more: two to a bag, though all together would fill 14.02 bags of 15.
 TEST(Exact, RefutesWhatSimpleBoundsAllow)
 {
-  ballast_test::instance step;
+  instance step;
   step.costs.assign(31, 340);
   step.costs.insert(step.costs.end(), 31, 112);
   step.lengths.assign(62, 1);
   step.gpus.assign(15, 1);
-  EXPECT_GT(ballast_test::plan_instance(step, exact<>{})->lower_bound, (ratio{1000, 1}));
+  EXPECT_GT(plan_instance(step, exact<>{})->lower_bound, (ratio{1000, 1}));
   step.gpus.push_back(1);
-  EXPECT_LE(ballast_test::plan_instance(step, exact<>{})->makespan, (ratio{1000, 1}));
+  EXPECT_LE(plan_instance(step, exact<>{})->makespan, (ratio{1000, 1}));
 }
 
 TEST(Exact, KeepsToItsNodes)  // and repeats itself to the bit
 {
   auto const step = hard_instance(11, 1'000'000'000'000);
-  auto const inner = *ballast_test::plan_instance(step, longest_processing_time{});
+  auto const inner = *plan_instance(step, longest_processing_time{});
   for (std::uint64_t const nodes : {0U, 1U, 1000U, 100'000U}) {
     SCOPED_TRACE(testing::Message() << nodes << " nodes");
-    auto const plan = ballast_test::plan_instance(step, exact{longest_processing_time{}, nodes});
-    auto const again = ballast_test::plan_instance(step, exact{longest_processing_time{}, nodes});
-    ballast_test::expect_valid_plan(step, *plan);
+    auto const plan = plan_instance(step, exact{longest_processing_time{}, nodes});
+    auto const again = plan_instance(step, exact{longest_processing_time{}, nodes});
+    expect_valid_plan(step, *plan);
     EXPECT_EQ(plan->digest(), again->digest());
     EXPECT_EQ(plan->lower_bound, again->lower_bound);
     EXPECT_LE(plan->makespan, inner.makespan);
@@ -167,10 +161,8 @@ TEST(Exact, KeepsToItsNodes)  // and repeats itself to the bit
 TEST(Exact, LeavesSamplesWithWeightsWhereTheyAre)
 {
   // Two samples per bag are all that it holds, and the best plan without weights has three in one.
-  ballast_test::direct_problem const problem(
-      ballast_test::instance{{1, 1, 1, 1}, {9, 3, 3, 3}, {1, 1}}, {1, 1, 1, 1}, {2, 2});
-  auto const plan =
-      ballast_test::plan_directly(problem.view(), exact{ballast::round_robin{}}, {0, 0});
+  direct_problem const problem(instance{{1, 1, 1, 1}, {9, 3, 3, 3}, {1, 1}}, {1, 1, 1, 1}, {2, 2});
+  auto const plan = plan_directly(problem.view(), exact{round_robin{}}, {0, 0});
   EXPECT_EQ(plan.loads, (std::vector<cost_units>{12, 6}));
   EXPECT_EQ(plan.proven, (ratio{9, 1}));
 }
@@ -181,30 +173,30 @@ TEST(Exact, WorksUpToTheLargestTotal)
   for (auto const& costs :
        {std::vector<cost_units>{most / 2, most / 2}, std::vector<cost_units>{most - 2, 1, 1},
         std::vector<cost_units>{most / 3, most / 4, most / 5, most / 6}}) {
-    ballast_test::instance const step{std::vector<tokens>(costs.size(), 9), costs, {8, 3, 1}};
-    auto const plan = ballast_test::plan_instance(step, exact<>{});
+    instance const step{std::vector<tokens>(costs.size(), 9), costs, {8, 3, 1}};
+    auto const plan = plan_instance(step, exact<>{});
     ASSERT_TRUE(plan) << plan.error().message;
-    ballast_test::expect_valid_plan(step, *plan);
+    expect_valid_plan(step, *plan);
   }
 }
 
 TEST(Exact, AllocatesNothingInTheSteadyState)
 {
-  ballast_test::expect_the_same_again_without_allocation(
-      exact{longest_processing_time{}, 400'000}, 40, std::identity{}, ballast::one_gpu_bags(15));
+  expect_the_same_again_without_allocation(exact{longest_processing_time{}, 400'000}, 40,
+                                           std::identity{}, one_gpu_bags(15));
 }
 
 TEST(Exact, ProvesMostStepsOfNearlyEqualCosts)
 {
-  ballast::random_source random(71);
+  random_source random(71);
   int proven = 0;
-  constexpr int trials = ballast_test::trials_of(60);
+  constexpr int trials = trials_of(60);
   for (int trial = 0; trial < trials; ++trial) {
     std::size_t const bags = 2 + random.below(9);
-    auto const step = ballast_test::near_equal_step(
-        random, bags * (2 + random.below(20)) + random.below(bags), bags);
-    auto const plan = ballast_test::plan_instance(step, exact{ballast::refine<>{}, 1'000'000});
-    ASSERT_LE(plan->makespan, (ratio{*ballast_test::plain_swaps(step.costs, bags), 1}));
+    auto const step =
+        near_equal_step(random, bags * (2 + random.below(20)) + random.below(bags), bags);
+    auto const plan = plan_instance(step, exact{refine<>{}, 1'000'000});
+    ASSERT_LE(plan->makespan, (ratio{*plain_swaps(step.costs, bags), 1}));
     proven += plan->proven_optimal() ? 1 : 0;
   }
   EXPECT_GE(proven, trials / 2);
@@ -212,14 +204,14 @@ TEST(Exact, ProvesMostStepsOfNearlyEqualCosts)
 
 TEST(Exact, IsNeverWorseWithMoreNodes)  // Ensures (3)
 {
-  ballast::random_source random(72);
-  for (int trial = 0; trial < ballast_test::trials_of(60); ++trial) {
-    auto const step = trial % 2 == 0 ? ballast_test::random_instance(random, 30, 9, 4)
-                                     : ballast_test::near_equal_step(random, 23, 5);
-    ratio makespan{std::numeric_limits<ballast::cost_units>::max(), 1};
+  random_source random(72);
+  for (int trial = 0; trial < trials_of(60); ++trial) {
+    auto const step =
+        trial % 2 == 0 ? random_instance(random, 30, 9, 4) : near_equal_step(random, 23, 5);
+    ratio makespan{std::numeric_limits<cost_units>::max(), 1};
     ratio bound;
     for (std::uint64_t nodes = 1; nodes < 500'000; nodes = nodes * 4 + 1) {
-      auto const plan = ballast_test::plan_instance(step, (exact{ballast::round_robin{}, nodes}));
+      auto const plan = plan_instance(step, (exact{round_robin{}, nodes}));
       ASSERT_LE(plan->makespan, makespan) << "trial " << trial << " nodes " << nodes;
       ASSERT_GE(plan->lower_bound, bound) << "trial " << trial << " nodes " << nodes;
       makespan = plan->makespan;
@@ -229,19 +221,19 @@ TEST(Exact, IsNeverWorseWithMoreNodes)  // Ensures (3)
 }
 
 // They pad or keep counts, but their types do not say so: as any_policy.
-struct padded_by_its_value : ballast::padded_batches {
+struct padded_by_its_value : padded_batches {
   [[nodiscard]] bool restricts() const { return true; }
-  [[nodiscard]] ballast::batching batches() const { return ballast::batching::padded; }
+  [[nodiscard]] batching batches() const { return batching::padded; }
 };
-struct counted_by_its_value : ballast::equal_count {
+struct counted_by_its_value : equal_count {
   [[nodiscard]] bool restricts() const { return true; }
 };
 
 TEST(ExactDeathTest, RefusesInnerPoliciesWhosePromiseWouldBeLost)
 {
-  ballast_test::instance const step{{1}, {1}, {1}};
-  EXPECT_DEATH((void)ballast_test::plan_instance(step, exact{padded_by_its_value{}}), "pads them");
-  EXPECT_DEATH((void)ballast_test::plan_instance(step, exact{counted_by_its_value{}}), "counts");
+  instance const step{{1}, {1}, {1}};
+  EXPECT_DEATH((void)plan_instance(step, exact{padded_by_its_value{}}), "pads them");
+  EXPECT_DEATH((void)plan_instance(step, exact{counted_by_its_value{}}), "counts");
 }
 
 }  // namespace

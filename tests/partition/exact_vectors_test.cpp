@@ -10,33 +10,31 @@
 
 namespace {
 
-using ballast::cost_vector;
-using ballast::exact;
-using ballast::longest_processing_time;
-using ballast::refine;
+using namespace ballast;
+using namespace ballast_test;
 
-static_assert(ballast::cost_vector_policy<exact<>, 2>);
-static_assert(ballast::cost_vector_policy<exact<exact<>>, 3>);
+static_assert(cost_vector_policy<exact<>, 2>);
+static_assert(cost_vector_policy<exact<exact<>>, 3>);
 
 TEST(VectorExact, PlacesEverySample)  // Ensures (1) (2)
 {
-  ballast_test::expect_valid_vector_plans(exact<>{.vector_nodes = 200}, 201);
-  ballast_test::expect_starting_vectors_counted(exact<>{});
+  expect_valid_vector_plans(exact<>{.vector_nodes = 200}, 201);
+  expect_starting_vectors_counted(exact<>{});
 }
 
 TEST(VectorExact, FindsTheBestPlanOfSmallSteps)  // Ensures (4)
 {
-  ballast::random_source random(202);
+  random_source random(202);
   std::size_t better = 0;
   for (int trial = 0; trial < 300; ++trial) {
     SCOPED_TRACE(testing::Message() << "trial " << trial);
-    auto const step = ballast_test::random_vectors<2>(random, 8, 4);
-    auto const plan = ballast_test::plan_in_bins(step.costs, step.bins,
-                                                 exact<longest_processing_time>{{}, 0, 10'000'000});
-    auto const inner = ballast_test::plan_in_bins(step.costs, step.bins, longest_processing_time{});
+    auto const step = random_vectors<2>(random, 8, 4);
+    auto const plan =
+        plan_in_bins(step.costs, step.bins, exact<longest_processing_time>{{}, 0, 10'000'000});
+    auto const inner = plan_in_bins(step.costs, step.bins, longest_processing_time{});
     ASSERT_TRUE(plan && inner);
-    ballast_test::expect_valid_vector_plan(step, *plan);
-    ASSERT_EQ(plan->makespan.numerator, ballast_test::optimum(step));
+    expect_valid_vector_plan(step, *plan);
+    ASSERT_EQ(plan->makespan.numerator, optimum(step));
     better += plan->makespan < inner->makespan ? 1U : 0U;
   }
   EXPECT_GE(better, 10U);
@@ -57,7 +55,7 @@ TEST(VectorExact, MakesTheQuantityThatDoesNotBindSmallToo)  // Ensures (6)
   ASSERT_TRUE(plan) << plan.error().message;
   std::int64_t most = 0;
   for (auto const& load : plan->loads) { most = std::max(most, load[1]); }
-  EXPECT_EQ(plan->makespan, (ballast::ratio{11'000, 1}));
+  EXPECT_EQ(plan->makespan, (ratio{11'000, 1}));
   EXPECT_TRUE(plan->proven_optimal());
   EXPECT_EQ(most, 7900);
 }
@@ -78,16 +76,16 @@ cost_vector<D> largest_first(std::vector<cost_vector<D>> const& loads)
 template <std::size_t D>
 int expect_best_of_all(std::uint64_t seed, std::size_t samples)
 {
-  ballast::random_source random(seed);
+  random_source random(seed);
   int refined = 0;
-  for (int trial = 0; trial < ballast_test::trials_of(150); ++trial) {
+  for (int trial = 0; trial < trials_of(150); ++trial) {
     SCOPED_TRACE(testing::Message() << "trial " << trial << " dimensions " << D);
-    auto const step = ballast_test::random_vectors<D>(random, samples, 3);
+    auto const step = random_vectors<D>(random, samples, 3);
     std::vector<std::int64_t> weights(step.costs.size());
     for (auto& weight : weights) { weight = random.between(1, 9); }
-    auto loads = ballast_test::idle<D>(step.bins);
+    auto loads = idle<D>(step.bins);
     std::vector<std::int64_t> before;
-    ballast::partition_constraints given;
+    partition_constraints given;
     if (trial % 3 == 1) {
       for (auto& load : loads) {
         for (auto& part : load) { before.push_back(part = random.between(0, 400)); }
@@ -95,24 +93,24 @@ int expect_best_of_all(std::uint64_t seed, std::size_t samples)
       given.starting_loads = before;
     }
     if (trial % 2 == 0) { given.most_per_gpu = random.between(9, 30), given.weights = weights; }
-    auto const plan = ballast_test::plan_in_bins(step.costs, step.bins, exact<>{}, {}, given);
-    auto const held_by = [&](ballast_test::assignment const& owner) {
-      return ballast_test::sums_of(owner, weights, std::vector<std::int64_t>(step.bins, 0));
+    auto const plan = plan_in_bins(step.costs, step.bins, exact<>{}, {}, given);
+    auto const held_by = [&](assignment const& owner) {
+      return sums_of(owner, weights, std::vector<std::int64_t>(step.bins, 0));
     };
     // Oracle: all plans in which no bin weighs too much; the least of their largest loads.
-    auto const best = ballast_test::least_of_all(
-        step.costs.size(), step.bins,
-        [&](ballast_test::assignment const& owner) -> std::optional<cost_vector<D>> {
-          if (std::ranges::max(held_by(owner)) > given.most_per_gpu) { return std::nullopt; }
-          return largest_first(ballast_test::loads_of(step.costs, owner, loads));
-        });
+    auto const best = least_of_all(step.costs.size(), step.bins,
+                                   [&](assignment const& owner) -> std::optional<cost_vector<D>> {
+                                     if (std::ranges::max(held_by(owner)) > given.most_per_gpu) {
+                                       return std::nullopt;
+                                     }
+                                     return largest_first(loads_of(step.costs, owner, loads));
+                                   });
     EXPECT_EQ(plan.has_value(), best.has_value());
     if (!plan) { continue; }
     EXPECT_EQ(largest_first(plan->loads), best);
     EXPECT_TRUE(plan->proven_optimal());
-    EXPECT_LE(std::ranges::max(held_by(ballast_test::assignment_of(plan->owner))),
-              given.most_per_gpu);
-    auto const nearly = ballast_test::plan_in_bins(step.costs, step.bins, refine{}, {}, given);
+    EXPECT_LE(std::ranges::max(held_by(assignment_of(plan->owner))), given.most_per_gpu);
+    auto const nearly = plan_in_bins(step.costs, step.bins, refine{}, {}, given);
     refined += largest_first(nearly.value().loads) == best ? 1 : 0;
   }
   return refined;
@@ -120,20 +118,19 @@ int expect_best_of_all(std::uint64_t seed, std::size_t samples)
 
 TEST(VectorExact, FindsTheBestOfAllQuantitiesInSmallSteps)  // Ensures (6)
 {
-  EXPECT_GE(expect_best_of_all<2>(206, 7), ballast_test::trials_of(100));
-  EXPECT_GE(expect_best_of_all<3>(207, 6), ballast_test::trials_of(100));
-  EXPECT_GE(expect_best_of_all<4>(208, 6), ballast_test::trials_of(100));
+  EXPECT_GE(expect_best_of_all<2>(206, 7), trials_of(100));
+  EXPECT_GE(expect_best_of_all<3>(207, 6), trials_of(100));
+  EXPECT_GE(expect_best_of_all<4>(208, 6), trials_of(100));
 }
 
 TEST(VectorExact, IsNotWorseThanTheInnerPolicyNorThanWithFewerNodes)  // Ensures (3)
 {
-  ballast::random_source random(203);
+  random_source random(203);
   for (int trial = 0; trial < 50; ++trial) {
-    auto const step = ballast_test::random_vectors<2>(random, 30, 6);
-    ballast::ratio last{ballast::no_cost};
+    auto const step = random_vectors<2>(random, 30, 6);
+    ratio last{no_cost};
     for (std::uint64_t const nodes : {0U, 100U, 1'000U, 20'000U}) {
-      auto const plan =
-          ballast_test::plan_in_bins(step.costs, step.bins, exact{refine{}, 0, nodes});
+      auto const plan = plan_in_bins(step.costs, step.bins, exact{refine{}, 0, nodes});
       ASSERT_TRUE(plan);
       EXPECT_LE(plan->makespan, last);
       last = plan->makespan;
@@ -143,24 +140,22 @@ TEST(VectorExact, IsNotWorseThanTheInnerPolicyNorThanWithFewerNodes)  // Ensures
 
 TEST(VectorExact, ProvesPlansOfSeveralSpeeds)  // Ensures (4)
 {
-  ballast::random_source random(205);
+  random_source random(205);
   std::size_t better = 0;
-  for (int trial = 0; trial < ballast_test::trials_of(100); ++trial) {
+  for (int trial = 0; trial < trials_of(100); ++trial) {
     SCOPED_TRACE(testing::Message() << "trial " << trial);
-    auto const step = ballast_test::random_vectors<2>(random, 7, 3);
+    auto const step = random_vectors<2>(random, 7, 3);
     std::vector<std::uint32_t> speeds(step.bins);
     for (auto& speed : speeds) { speed = 1 + static_cast<std::uint32_t>(random.below(10)); }
-    auto const bags = ballast::one_gpu_bags(step.bins).with_speeds(speeds);
+    auto const bags = one_gpu_bags(step.bins).with_speeds(speeds);
     auto const run = [&](auto const& policy) {
-      return ballast::partition(step.costs, bags, policy, std::identity{}, ballast::no_length{})
-          .value();
+      return partition(step.costs, bags, policy, std::identity{}, no_length{}).value();
     };
     auto const plan = run(exact{});
     EXPECT_TRUE(plan.proven_optimal());
     auto const inner = run(longest_processing_time{});
     better += plan.makespan < inner.makespan ? 1U : 0U;
-    EXPECT_EQ(plan.makespan,
-              ballast_test::vector_optimum(step.costs, speeds, [](auto const&) { return true; }));
+    EXPECT_EQ(plan.makespan, vector_optimum(step.costs, speeds, [](auto const&) { return true; }));
   }
   EXPECT_GE(better, 1U);
 }

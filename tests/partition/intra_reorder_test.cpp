@@ -7,11 +7,7 @@
 
 namespace {
 
-using ballast::bag_id;
-using ballast::cost_units;
-using ballast::intra_reorder;
-using ballast::one_gpu_bags;
-using ballast::sample_id;
+using namespace ballast;
 
 // Oracle: Algorithm 1 as printed. The largest sample first, always to the group with the least.
 std::vector<std::vector<std::size_t>> largest_to_least(std::vector<cost_units> const& sizes,
@@ -33,7 +29,7 @@ std::vector<std::vector<std::size_t>> largest_to_least(std::vector<cost_units> c
 
 TEST(IntraReorder, GivesThePermutationOfAlgorithm1)  // Ensures (1) (2)
 {
-  ballast::random_source random(20240607);
+  random_source random(20240607);
   for (int trial = 0; trial < 300; ++trial) {
     SCOPED_TRACE(testing::Message() << "trial " << trial);
     std::size_t const groups = 1 + random.below(6);
@@ -47,9 +43,9 @@ TEST(IntraReorder, GivesThePermutationOfAlgorithm1)  // Ensures (1) (2)
       std::ranges::sort(expected[group]);
       std::vector<sample_id> members;
       for (std::size_t const sample : expected[group]) {
-        members.push_back(ballast::to_id<sample_id>(sample));
+        members.push_back(to_id<sample_id>(sample));
       }
-      auto const found = batch->plan.samples[ballast::to_id<bag_id>(group)];
+      auto const found = batch->plan.samples[to_id<bag_id>(group)];
       EXPECT_TRUE(std::ranges::equal(found, members)) << "group " << group;
       order.insert(order.end(), members.begin(), members.end());
     }
@@ -77,8 +73,7 @@ TEST(IntraReorder, TakesSamplesOfAnyType)
 TEST(IntraReorder, GivesGroupsOfEqualNumbersWhereAskedTo)
 {
   std::vector<cost_units> const sizes{100, 1, 1, 1, 1, 1, 1, 1};
-  auto const batch =
-      intra_reorder(sizes, one_gpu_bags(2), std::identity{}, ballast::equal_count{}).value();
+  auto const batch = intra_reorder(sizes, one_gpu_bags(2), std::identity{}, equal_count{}).value();
   EXPECT_EQ(batch.plan.samples[bag_id{0}].size(), 4U);
   EXPECT_EQ(batch.plan.samples[bag_id{1}].size(), 4U);
   auto const as_printed = intra_reorder(sizes, one_gpu_bags(2), std::identity{}).value();
@@ -88,10 +83,10 @@ TEST(IntraReorder, GivesGroupsOfEqualNumbersWhereAskedTo)
 TEST(IntraReorder, RefusesWhatPartitionRefuses)
 {
   EXPECT_EQ(intra_reorder(std::vector{1, 2}, one_gpu_bags(0), std::identity{}).error().code,
-            ballast::error_code::infeasible);
+            error_code::infeasible);
   auto const negative = intra_reorder(std::vector{1, -2}, one_gpu_bags(2), std::identity{});
   ASSERT_FALSE(negative);
-  EXPECT_EQ(negative.error().code, ballast::error_code::out_of_range);
+  EXPECT_EQ(negative.error().code, error_code::out_of_range);
   EXPECT_EQ(negative.error().position, 1U);
 }
 

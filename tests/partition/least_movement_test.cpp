@@ -14,25 +14,19 @@
 
 namespace {
 
-using ballast::bag_id;
-using ballast::cost_units;
-using ballast::least_movement;
-using ballast::longest_processing_time;
-using ballast::rank_id;
-using ballast::ratio;
-using ballast::tokens;
+using namespace ballast;
+using namespace ballast_test;
 
-static_assert(ballast::partition_policy<least_movement<>>);
-static_assert(ballast::partition_policy<least_movement<ballast::round_robin>>);
+static_assert(partition_policy<least_movement<>>);
+static_assert(partition_policy<least_movement<round_robin>>);
 
-ballast_test::direct_plan plan_homed(ballast_test::homed_step const& homed,
-                                     ballast_test::policy_ref const& policy)
+direct_plan plan_homed(homed_step const& homed, policy_ref const& policy)
 {
-  return ballast_test::plan_directly(homed.problem(), policy, homed.starting_loads);
+  return plan_directly(homed.problem(), policy, homed.starting_loads);
 }
 
 template <class Policy>
-std::vector<cost_units> limits_of(ballast_test::homed_step const& homed, Policy const& policy)
+std::vector<cost_units> limits_of(homed_step const& homed, Policy const& policy)
 {
   ratio const makespan = homed.step.makespan_of(plan_homed(homed, policy.inner).loads);
   std::vector<cost_units> limits;
@@ -44,12 +38,12 @@ std::vector<cost_units> limits_of(ballast_test::homed_step const& homed, Policy 
 
 TEST(LeastMovement, PlacesEverySampleInABagItFits)  // Ensures (1) (2)
 {
-  ballast_test::expect_valid_plans(least_movement{}, 31);
-  ballast_test::expect_starting_loads_counted(least_movement{});
+  expect_valid_plans(least_movement{}, 31);
+  expect_starting_loads_counted(least_movement{});
 }
 
 template <class Policy>
-void expect_promises_kept(ballast_test::homed_step const& homed, Policy const& policy)
+void expect_promises_kept(homed_step const& homed, Policy const& policy)
 {
   auto const inner = plan_homed(homed, policy.inner);
   auto const plan = plan_homed(homed, policy);
@@ -61,21 +55,21 @@ void expect_promises_kept(ballast_test::homed_step const& homed, Policy const& p
   std::vector<cost_units> const limits = limits_of(homed, policy);
   for (std::size_t bag = 0; bag < limits.size(); ++bag) { ASSERT_LE(plan.loads[bag], limits[bag]); }
   ASSERT_LE(homed.moved(plan.owner), homed.moved(inner.owner));
-  ballast::workspace memory;
-  ASSERT_GE(homed.moved(plan.owner), ballast_test::movement_lower_bound(
-                                         homed.problem(), homed.starting_loads, limits, memory));
+  workspace memory;
+  ASSERT_GE(homed.moved(plan.owner),
+            movement_lower_bound(homed.problem(), homed.starting_loads, limits, memory));
   ASSERT_EQ(plan.owner, plan_homed(homed, policy).owner);
 }
 
 TEST(LeastMovement, StaysWithinItsLimitsAndMovesNoMoreThanTheInnerPolicy)  // Ensures (1) to (4)
 {
-  ballast::random_source random(32);
-  for (int trial = 0; trial < (ballast_test::is_sanitized ? 35 : 1300) && !HasFailure(); ++trial) {
+  random_source random(32);
+  for (int trial = 0; trial < (is_sanitized ? 35 : 1300) && !HasFailure(); ++trial) {
     SCOPED_TRACE(testing::Message() << "trial " << trial);
-    auto const homed = ballast_test::random_homed_step(random, 40, 9, 8);
+    auto const homed = random_homed_step(random, 40, 9, 8);
     expect_promises_kept(homed, least_movement{});
     expect_promises_kept(homed, least_movement{longest_processing_time{}, 0});
-    expect_promises_kept(homed, least_movement{ballast::round_robin{}, 100'000});
+    expect_promises_kept(homed, least_movement{round_robin{}, 100'000});
     expect_promises_kept(homed, least_movement{longest_processing_time{}, 5'000, 50});
     expect_promises_kept(homed, least_movement{longest_processing_time{}, 5'000, 0});
   }
@@ -94,7 +88,7 @@ RC_GTEST_PROP(LeastMovement, StaysWithinItsLimitsForAnyCostsLengthsAndHomes, ())
        drawn(rc::gen::inRange<std::int64_t>(0, static_cast<std::int64_t>(bags)))) {
     homes.push_back(static_cast<std::uint32_t>(home));
   }
-  ballast_test::homed_step const homed(
+  homed_step const homed(
       {drawn(rc::gen::inRange<std::int64_t>(0, 5000)),
        drawn(rc::gen::inRange<std::int64_t>(0, heaviest)), std::vector<std::uint32_t>(bags, 1)},
       homes);
@@ -111,10 +105,10 @@ struct against_best {
   tokens least = 0;
   int exact = 0;
 
-  void add(ballast_test::homed_step const& homed, std::uint32_t tolerance_per_million)
+  void add(homed_step const& homed, std::uint32_t tolerance_per_million)
   {
     least_movement const policy{longest_processing_time{}, tolerance_per_million};
-    tokens const best = *ballast_test::least_moved(homed, limits_of(homed, policy));
+    tokens const best = *least_moved(homed, limits_of(homed, policy));
     tokens const ours = homed.moved(plan_homed(homed, policy).owner);
     EXPECT_GE(ours, best);
     moved += ours;
@@ -125,11 +119,11 @@ struct against_best {
 
 TEST(LeastMovement, MovesLittleMoreThanTheBestPlanOfAll)
 {
-  ballast::random_source random(33);
+  random_source random(33);
   constexpr int trials = 200;
   against_best coarse;
   for (int trial = 0; trial < trials; ++trial) {
-    coarse.add(ballast_test::random_homed_step(random, 7, 3, 2), 50'000);
+    coarse.add(random_homed_step(random, 7, 3, 2), 50'000);
   }
   EXPECT_LE(100 * coarse.moved, 102 * coarse.least);
   EXPECT_GE(coarse.exact, trials * 9 / 10);
@@ -154,7 +148,7 @@ TEST(LeastMovement, MovesLittleMoreThanTheBestPlanOfAll)
 
 TEST(LeastMovement, LeavesAPlanAloneThatIsShortEnough)
 {
-  ballast_test::homed_step const homed({{9, 9, 9, 9}, {50, 50, 51, 49}, {1, 1}}, {1, 0, 0, 1});
+  homed_step const homed({{9, 9, 9, 9}, {50, 50, 51, 49}, {1, 1}}, {1, 0, 0, 1});
   EXPECT_EQ(plan_homed(homed, least_movement{longest_processing_time{}, 20'000}).owner, homed.home);
   // 100 each is best, and 101 is not within half a percent of it.
   EXPECT_NE(plan_homed(homed, least_movement{}).owner, homed.home);
@@ -177,7 +171,7 @@ TEST(LeastMovement, SwapsTwoSamplesOfTheLeastTokens)
 
 TEST(LeastMovement, MovesSamplesWithoutTokensForNothing)
 {
-  ballast_test::homed_step const homed({{0, 7, 7, 7}, {30, 30, 30, 30}, {1, 1}}, {0, 0, 0, 1});
+  homed_step const homed({{0, 7, 7, 7}, {30, 30, 30, 30}, {1, 1}}, {0, 0, 0, 1});
   auto const plan = plan_homed(homed, least_movement{});
   EXPECT_EQ(plan.loads, (std::vector<cost_units>{60, 60}));
   EXPECT_EQ(homed.moved(plan.owner), 0);
@@ -185,9 +179,9 @@ TEST(LeastMovement, MovesSamplesWithoutTokensForNothing)
 
 TEST(LeastMovement, KeepsAnyHomeThatItMayKeepWhenTheToleranceIsLarge)
 {
-  ballast::random_source random(34);
+  random_source random(34);
   for (int trial = 0; trial < 100; ++trial) {
-    auto const homed = ballast_test::random_homed_step(random, 30, 5, 4);
+    auto const homed = random_homed_step(random, 30, 5, 4);
     constexpr auto endless = std::numeric_limits<std::uint32_t>::max();
     auto const plan = plan_homed(homed, least_movement{longest_processing_time{}, endless});
     for (std::size_t sample = 0; sample < plan.owner.size(); ++sample) {
@@ -201,11 +195,11 @@ TEST(LeastMovement, KeepsAnyHomeThatItMayKeepWhenTheToleranceIsLarge)
 
 TEST(LeastMovement, IsTheInnerPolicyWhereSamplesHaveNoHome)  // Ensures (3)
 {
-  ballast::random_source random(35);
+  random_source random(35);
   for (int trial = 0; trial < 100; ++trial) {
-    auto const step = ballast_test::random_instance(random, 30, 5, 4);
-    auto const plan = ballast_test::plan_instance(step, least_movement{ballast::greedy_knapsack{}});
-    auto const inner = ballast_test::plan_instance(step, ballast::greedy_knapsack{});
+    auto const step = random_instance(random, 30, 5, 4);
+    auto const plan = plan_instance(step, least_movement{greedy_knapsack{}});
+    auto const inner = plan_instance(step, greedy_knapsack{});
     ASSERT_EQ(plan->owner, inner->owner);
     EXPECT_EQ(plan->moved, ratio{});
   }
@@ -234,13 +228,11 @@ TEST(LeastMovement, KeepsCapacitiesThatTheInnerPolicyKeeps)  // Ensures (5)
   std::vector<rank_id> const home{rank_id{0}, rank_id{0}, rank_id{0}, rank_id{1}};
   std::vector<std::int64_t> const ones{1, 1, 1, 1};
   auto const cost = [](tokens) { return 5; };
-  least_movement const policy{ballast::round_robin{}, 1'000'000};
-  auto const free =
-      ballast::partition(lengths, ballast::one_gpu_bags(2), policy, cost, {}, {.home = home})
-          .value();
+  least_movement const policy{round_robin{}, 1'000'000};
+  auto const free = partition(lengths, one_gpu_bags(2), policy, cost, {}, {.home = home}).value();
   EXPECT_EQ(free.moved, (ratio{0, 40}));
-  auto const capped = ballast::partition(lengths, ballast::one_gpu_bags(2), policy, cost, {},
-                                         {.home = home, .most_per_gpu = 2, .weights = ones})
+  auto const capped = partition(lengths, one_gpu_bags(2), policy, cost, {},
+                                {.home = home, .most_per_gpu = 2, .weights = ones})
                           .value();
   EXPECT_EQ(capped.moved, (ratio{10, 40}));
 }
@@ -250,9 +242,9 @@ TEST(LeastMovement, MovesWholeGroupsThatStayTogether)
   std::vector<tokens> const lengths{10, 10, 10, 10, 10, 10};
   std::vector<std::int64_t> const prompts{1, 1, 2, 2, 3, 4};
   std::vector<rank_id> const home(6, rank_id{0});
-  auto const plan = ballast::partition(lengths, ballast::one_gpu_bags(2), least_movement{},
-                                       [](tokens length) { return length; }, {},
-                                       {.together = prompts, .home = home});
+  auto const plan =
+      partition(lengths, one_gpu_bags(2), least_movement{}, [](tokens length) { return length; },
+                {}, {.together = prompts, .home = home});
   ASSERT_TRUE(plan);
   EXPECT_EQ(plan->owner[0], plan->owner[1]);
   EXPECT_EQ(plan->owner[2], plan->owner[3]);
@@ -264,9 +256,9 @@ TEST(LeastMovement, CountsWhatAGroupMovesByWhereEachSampleLies)
   std::vector<tokens> const lengths{4, 6, 9};
   std::vector<std::int64_t> const prompts{2, 2, 1};
   std::vector<rank_id> const home{rank_id{0}, rank_id{1}, rank_id{1}};
-  auto const plan = ballast::partition(
-      lengths, ballast::one_gpu_bags(2), least_movement{longest_processing_time{}},
-      [](tokens length) { return length; }, {}, {.together = prompts, .home = home});
+  auto const plan =
+      partition(lengths, one_gpu_bags(2), least_movement{longest_processing_time{}},
+                [](tokens length) { return length; }, {}, {.together = prompts, .home = home});
   ASSERT_TRUE(plan);
   EXPECT_EQ(plan->owner, (std::vector<bag_id>{bag_id{0}, bag_id{0}, bag_id{1}}));
   EXPECT_EQ(plan->moved, (ratio{6, 19}));
@@ -279,32 +271,30 @@ tokens least_moved_in_groups(std::vector<tokens> const& lengths,
                              std::vector<rank_id> const& home, std::size_t bags, cost_units limit)
 {
   std::size_t const groups = static_cast<std::size_t>(*std::ranges::max_element(group)) + 1;
-  return ballast_test::least_of_all(
-             groups, bags,
-             [&](ballast_test::assignment const& owner) -> std::optional<tokens> {
-               std::vector<cost_units> loads(bags, 0);
-               tokens moved = 0;
-               for (std::size_t sample = 0; sample < lengths.size(); ++sample) {
-                 auto const own = static_cast<std::size_t>(group[sample]);
-                 if (own >= owner.size()) { continue; }
-                 loads[owner[own]] += lengths[sample];
-                 moved += to_index(home[sample]) == owner[own] ? 0 : lengths[sample];
-               }
-               if (std::ranges::max(loads) > limit) { return std::nullopt; }
-               return moved;
-             })
+  return least_of_all(groups, bags,
+                      [&](assignment const& owner) -> std::optional<tokens> {
+                        std::vector<cost_units> loads(bags, 0);
+                        tokens moved = 0;
+                        for (std::size_t sample = 0; sample < lengths.size(); ++sample) {
+                          auto const own = static_cast<std::size_t>(group[sample]);
+                          if (own >= owner.size()) { continue; }
+                          loads[owner[own]] += lengths[sample];
+                          moved += to_index(home[sample]) == owner[own] ? 0 : lengths[sample];
+                        }
+                        if (std::ranges::max(loads) > limit) { return std::nullopt; }
+                        return moved;
+                      })
       .value();
 }
 
 TEST(LeastMovement, MovesNoMoreThanTheInnerPolicyWithGroupsInSeveralBags)  // Ensures (3) (4)
 {
-  ballast::random_source random(37);
-  std::vector<ballast::bag_layout> const layouts{ballast::one_gpu_bags(2),
-                                                 ballast::one_gpu_bags(3)};
-  ballast::workspace memory;
-  ballast::partition_plan plan;
-  ballast::partition_plan inner;
-  constexpr int trials = ballast_test::is_sanitized ? 700 : 30'000;
+  random_source random(37);
+  std::vector<bag_layout> const layouts{one_gpu_bags(2), one_gpu_bags(3)};
+  workspace memory;
+  partition_plan plan;
+  partition_plan inner;
+  constexpr int trials = is_sanitized ? 700 : 30'000;
   int compared = 0;
   int exact = 0;
   for (int trial = 0; trial < trials && !HasFailure(); ++trial) {
@@ -317,14 +307,13 @@ TEST(LeastMovement, MovesNoMoreThanTheInnerPolicyWithGroupsInSeveralBags)  // En
     for (std::size_t sample = 0; sample < samples; ++sample) {
       lengths.push_back(random.between(0, 12));
       group.push_back(static_cast<std::int64_t>(random.below((2 * samples + 2) / 3)));
-      home.push_back(ballast::to_id<rank_id>(random.below(bags)));
+      home.push_back(to_id<rank_id>(random.below(bags)));
     }
     least_movement const policy{longest_processing_time{}, random.below(2) == 0 ? 0U : 100'000U};
-    ballast::partition_constraints const constraints{.together = group, .home = home};
+    partition_constraints const constraints{.together = group, .home = home};
     auto const cost = [](tokens length) { return length; };
-    auto const run = [&](ballast::partition_plan& into, ballast_test::policy_ref const& with) {
-      return ballast::partition_into(into, memory, lengths, layouts[bags - 2], with, cost, {},
-                                     constraints);
+    auto const run = [&](partition_plan& into, policy_ref const& with) {
+      return partition_into(into, memory, lengths, layouts[bags - 2], with, cost, {}, constraints);
     };
     ASSERT_TRUE(run(plan, policy) && run(inner, policy.inner));
     ASSERT_LE(plan.moved, inner.moved);
@@ -336,7 +325,7 @@ TEST(LeastMovement, MovesNoMoreThanTheInnerPolicyWithGroupsInSeveralBags)  // En
     ++compared;
     exact += plan.moved.numerator == least ? 1 : 0;
   }
-  EXPECT_GE(1000 * exact, (ballast_test::is_sanitized ? 980 : 995) * compared);
+  EXPECT_GE(1000 * exact, (is_sanitized ? 980 : 995) * compared);
 }
 
 TEST(LeastMovement, LeavesNoGroupInABagThatItsShortestSampleDoesNotFit)
@@ -345,10 +334,9 @@ TEST(LeastMovement, LeavesNoGroupInABagThatItsShortestSampleDoesNotFit)
   std::vector<tokens> const lengths{2, 2, 2, 2, 9};
   std::vector<std::int64_t> const prompts{1, 1, 1, 1, 2};
   std::vector<rank_id> const home(5, rank_id{0});
-  ballast::bag_layout const bags(std::vector<ballast::bag>{{rank_id{0}, 4}, {rank_id{4}, 1}});
-  auto const plan =
-      ballast::partition(lengths, bags, least_movement{}, [](tokens length) { return length; }, {},
-                         {.together = prompts, .home = home});
+  bag_layout const bags(std::vector<bag>{{rank_id{0}, 4}, {rank_id{4}, 1}});
+  auto const plan = partition(lengths, bags, least_movement{}, [](tokens length) { return length; },
+                              {}, {.together = prompts, .home = home});
   ASSERT_TRUE(plan) << plan.error().message;
   EXPECT_EQ(plan->owner,
             (std::vector<bag_id>{bag_id{1}, bag_id{1}, bag_id{1}, bag_id{1}, bag_id{0}}));
@@ -358,17 +346,16 @@ TEST(LeastMovement, LeavesNoGroupInABagThatItsShortestSampleDoesNotFit)
 // KnapFormer's data codes: every GPU reads images of one size with texts of any length.
 TEST(LeastMovement, MovesATenthOfTheTokensOfNearlyEvenDataAtMost)
 {
-  auto const codes = ballast::parse_data_codes("g32b32i256f1s0").value();
-  auto const cost = ballast::gamma_corrected({24ULL * 3072 * 3072, 4ULL * 3072}, 0.405)->cost;
-  ballast::random_source random(1);
-  auto const bags = ballast::one_gpu_bags(32);
+  auto const codes = parse_data_codes("g32b32i256f1s0").value();
+  auto const cost = gamma_corrected({24ULL * 3072 * 3072, 4ULL * 3072}, 0.405)->cost;
+  random_source random(1);
+  auto const bags = one_gpu_bags(32);
   for (int step = 0; step < 20; ++step) {
     SCOPED_TRACE(testing::Message() << "step " << step);
-    auto const batch = ballast::draw_batch(codes, 32, {}, random).value();
-    ballast::partition_constraints const homes{.home = batch.source};
-    auto const greedy =
-        ballast::partition(batch.lengths, bags, ballast::greedy_knapsack{}, cost, {}, homes);
-    auto const plan = ballast::partition(batch.lengths, bags, least_movement{}, cost, {}, homes);
+    auto const batch = draw_batch(codes, 32, {}, random).value();
+    partition_constraints const homes{.home = batch.source};
+    auto const greedy = partition(batch.lengths, bags, greedy_knapsack{}, cost, {}, homes);
+    auto const plan = partition(batch.lengths, bags, least_movement{}, cost, {}, homes);
     ASSERT_TRUE(greedy && plan);
     EXPECT_GT(greedy->moved.value(), 0.9);
     EXPECT_LT(plan->moved.value(), 0.04);
@@ -378,30 +365,30 @@ TEST(LeastMovement, MovesATenthOfTheTokensOfNearlyEvenDataAtMost)
 
 TEST(LeastMovement, AllocatesNothingInTheSteadyState)
 {
-  ballast::random_source random(36);
-  auto const bags = ballast::one_gpu_bags(16);
+  random_source random(36);
+  auto const bags = one_gpu_bags(16);
   std::vector<tokens> lengths(1000);
   std::vector<rank_id> home(1000);
-  ballast::partition_plan plan;
-  ballast::workspace memory;
+  partition_plan plan;
+  workspace memory;
   auto const step = [&] {
     for (tokens& length : lengths) { length = random.between(1, 9000); }
-    for (rank_id& rank : home) { rank = ballast::to_id<rank_id>(random.below(16)); }
-    return ballast::partition_into(plan, memory, lengths, bags, least_movement{},
-                                   ballast_test::squared_length{}, {}, {.home = home})
+    for (rank_id& rank : home) { rank = to_id<rank_id>(random.below(16)); }
+    return partition_into(plan, memory, lengths, bags, least_movement{}, squared_length{}, {},
+                          {.home = home})
         .has_value();
   };
-  ballast_test::expect_steady_state(step, 2);
+  expect_steady_state(step, 2);
 }
 
 // Restricts its plans, but its type does not say so: as any_policy.
-struct restricted_by_value : ballast::longest_processing_time {
+struct restricted_by_value : longest_processing_time {
   [[nodiscard]] bool restricts() const { return true; }
 };
 
 TEST(LeastMovementDeathTest, RefusesAPolicyThatRestrictsItself)  // Expects
 {
-  ballast_test::homed_step const homed({{9}, {5}, {1, 1}}, {0});
+  homed_step const homed({{9}, {5}, {1, 1}}, {0});
   EXPECT_DEATH(plan_homed(homed, least_movement{restricted_by_value{}}), "restricts its plans");
 }
 

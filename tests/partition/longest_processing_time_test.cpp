@@ -6,42 +6,41 @@
 
 namespace {
 
-using ballast::bag_id;
-using ballast::longest_processing_time;
-using ballast::ratio;
+using namespace ballast;
+using namespace ballast_test;
 
-static_assert(ballast::partition_policy<longest_processing_time>);
+static_assert(partition_policy<longest_processing_time>);
 
 TEST(LongestProcessingTime, PlacesEverySampleInABagItFits)  // Ensures (1) (2)
 {
-  ballast_test::expect_valid_plans(longest_processing_time{}, 2);
-  ballast_test::expect_starting_loads_counted(longest_processing_time{});
+  expect_valid_plans(longest_processing_time{}, 2);
+  expect_starting_loads_counted(longest_processing_time{});
 }
 
 TEST(LongestProcessingTime, StaysWithinGrahamsBound)  // Ensures (3)
 {
-  ballast::random_source random(20240607);
+  random_source random(20240607);
   for (int trial = 0; trial < 300; ++trial) {
-    auto step = ballast_test::random_instance(random, 7, 4, 1);
+    auto step = random_instance(random, 7, 4, 1);
     step.gpu_speeds.clear();
     SCOPED_TRACE(testing::Message() << "trial " << trial << " bags " << step.gpus.size());
-    auto const plan = ballast_test::plan_instance(step, longest_processing_time{});
+    auto const plan = plan_instance(step, longest_processing_time{});
     ASSERT_TRUE(plan);
     auto const bags = static_cast<std::int64_t>(step.gpus.size());
-    ratio const best = *ballast_test::optimum(step);
+    ratio const best = *optimum(step);
     EXPECT_LE(3 * bags * plan->makespan.numerator, (4 * bags - 1) * best.numerator);
   }
 }
 
 // Oracle: scans every bag for every sample, as the definition says.
-std::vector<bag_id> scan_all_bags(ballast_test::instance const& step)
+std::vector<bag_id> scan_all_bags(instance const& step)
 {
   std::vector<std::size_t> order(step.costs.size());
   for (std::size_t sample = 0; sample < order.size(); ++sample) { order[sample] = sample; }
   std::ranges::sort(order, [&](std::size_t a, std::size_t b) {
     return step.costs[a] > step.costs[b] || (step.costs[a] == step.costs[b] && a < b);
   });
-  std::vector<ballast::cost_units> loads(step.gpus.size(), 0);
+  std::vector<cost_units> loads(step.gpus.size(), 0);
   std::vector<bag_id> owner(step.costs.size());
   for (std::size_t const sample : order) {
     std::size_t best = step.gpus.size();
@@ -57,18 +56,18 @@ std::vector<bag_id> scan_all_bags(ballast_test::instance const& step)
       if (finish < other || (finish == other && kind < other_kind)) { best = bag; }
     }
     loads[best] += step.costs[sample];
-    owner[sample] = ballast::to_id<bag_id>(best);
+    owner[sample] = to_id<bag_id>(best);
   }
   return owner;
 }
 
 TEST(LongestProcessingTime, AgreesWithAScanOfAllBags)  // Ensures (4)
 {
-  ballast::random_source random(5);
-  for (int trial = 0; trial < ballast_test::trials_of(2000); ++trial) {
-    auto const step = ballast_test::random_instance(random, 30, 8, 8);
+  random_source random(5);
+  for (int trial = 0; trial < trials_of(2000); ++trial) {
+    auto const step = random_instance(random, 30, 8, 8);
     SCOPED_TRACE(testing::Message() << "trial " << trial);
-    auto const plan = ballast_test::plan_instance(step, longest_processing_time{});
+    auto const plan = plan_instance(step, longest_processing_time{});
     ASSERT_TRUE(plan);
     ASSERT_EQ(plan->owner, scan_all_bags(step));
   }
@@ -76,30 +75,30 @@ TEST(LongestProcessingTime, AgreesWithAScanOfAllBags)  // Ensures (4)
 
 TEST(LongestProcessingTime, GivesTiesToLowestSampleThenLowestBag)  // Ensures (4)
 {
-  ballast_test::instance const step{{1, 1, 1, 1}, {5, 5, 5, 5}, {1, 1, 1}};
-  auto const plan = ballast_test::plan_instance(step, longest_processing_time{}).value();
+  instance const step{{1, 1, 1, 1}, {5, 5, 5, 5}, {1, 1, 1}};
+  auto const plan = plan_instance(step, longest_processing_time{}).value();
   EXPECT_EQ(plan.owner, (std::vector{bag_id{0}, bag_id{1}, bag_id{2}, bag_id{0}}));
 }
 
 TEST(LongestProcessingTime, WorksUpToTheLargestTotal)
 {
   constexpr auto most = std::numeric_limits<std::int64_t>::max() - 1;
-  ballast_test::instance const step{{9, 9}, {most / 2, most / 2}, {8, 3}};
-  auto const plan = ballast_test::plan_instance(step, longest_processing_time{}).value();
+  instance const step{{9, 9}, {most / 2, most / 2}, {8, 3}};
+  auto const plan = plan_instance(step, longest_processing_time{}).value();
   EXPECT_EQ(plan.owner, (std::vector{bag_id{0}, bag_id{0}}));
 }
 
 // Loads so large that bags of one kind are kept in a heap, too.
 TEST(LongestProcessingTime, PlansHugeCostsAsItDoesSmallOnes)
 {
-  ballast::random_source random(9);
+  random_source random(9);
   for (int trial = 0; trial < 200; ++trial) {
     SCOPED_TRACE(testing::Message() << "trial " << trial);
-    auto step = ballast_test::random_instance(random, 30, 8, 1);
+    auto step = random_instance(random, 30, 8, 1);
     step.gpu_speeds.clear();
-    auto const small = ballast_test::plan_instance(step, longest_processing_time{});
+    auto const small = plan_instance(step, longest_processing_time{});
     for (auto& cost : step.costs) { cost <<= 48; }
-    auto const huge = ballast_test::plan_instance(step, longest_processing_time{});
+    auto const huge = plan_instance(step, longest_processing_time{});
     ASSERT_TRUE(small && huge);
     ASSERT_EQ(huge->owner, small->owner);
   }
@@ -107,14 +106,14 @@ TEST(LongestProcessingTime, PlansHugeCostsAsItDoesSmallOnes)
 
 TEST(LongestProcessingTimeDeathTest, RefusesMismatchedSpans)
 {
-  std::vector<ballast::cost_units> const costs{1};
-  std::vector<ballast::tokens> const lengths{1};
-  std::vector<ballast::priced_sample> const order{{1, ballast::sample_id{0}}};
+  std::vector<cost_units> const costs{1};
+  std::vector<tokens> const lengths{1};
+  std::vector<priced_sample> const order{{1, sample_id{0}}};
   std::vector<std::uint32_t> const gpus{1};
-  std::vector<ballast::cost_units> loads;
+  std::vector<cost_units> loads;
   std::vector<bag_id> owner(1);
-  ballast::workspace memory;
-  ballast::partition_problem const problem{costs, lengths, order, gpus, gpus};
+  workspace memory;
+  partition_problem const problem{costs, lengths, order, gpus, gpus};
   EXPECT_DEATH(longest_processing_time{}(problem, loads, owner, memory), "`loads` is empty");
 }
 

@@ -7,18 +7,16 @@
 
 namespace {
 
-using ballast::bag_id;
-using ballast::cost_vector;
-using ballast::longest_processing_time;
-using ballast_test::vector_instance;
+using namespace ballast;
+using namespace ballast_test;
 
-static_assert(ballast::cost_vector_policy<longest_processing_time, 1>);
-static_assert(ballast::cost_vector_policy<longest_processing_time, 4>);
+static_assert(cost_vector_policy<longest_processing_time, 1>);
+static_assert(cost_vector_policy<longest_processing_time, 4>);
 
 TEST(VectorLongestProcessingTime, PlacesEverySample)  // Ensures (1) (2)
 {
-  ballast_test::expect_valid_vector_plans(longest_processing_time{}, 61);
-  ballast_test::expect_starting_vectors_counted(longest_processing_time{});
+  expect_valid_vector_plans(longest_processing_time{}, 61);
+  expect_starting_vectors_counted(longest_processing_time{});
 }
 
 // Oracle: looks at every bin for every sample, as the definition says.
@@ -41,7 +39,7 @@ std::vector<bag_id> scan_all_bins(vector_instance<D> const& step)
     };
     auto const best = std::ranges::min_element(loads, {}, with_sample);  // of equals the first
     for (std::size_t d = 0; d < D; ++d) { (*best)[d] += step.costs[sample][d]; }
-    owner[sample] = ballast::to_id<bag_id>(static_cast<std::size_t>(best - loads.begin()));
+    owner[sample] = to_id<bag_id>(static_cast<std::size_t>(best - loads.begin()));
   }
   return owner;
 }
@@ -52,7 +50,7 @@ RC_GTEST_PROP(VectorLongestProcessingTime, AgreesWithAScanOfAllBins, ())  // Ens
   step.bins = *rc::gen::inRange<std::size_t>(1, 12);
   step.costs = *rc::gen::container<std::vector<cost_vector<3>>>(
       rc::gen::container<cost_vector<3>>(rc::gen::inRange<std::int64_t>(0, 50)));
-  auto const plan = ballast_test::plan_in_bins(step.costs, step.bins, longest_processing_time{});
+  auto const plan = plan_in_bins(step.costs, step.bins, longest_processing_time{});
   RC_ASSERT(plan.has_value());
   RC_ASSERT(plan->owner == scan_all_bins(step));
 }
@@ -60,7 +58,7 @@ RC_GTEST_PROP(VectorLongestProcessingTime, AgreesWithAScanOfAllBins, ())  // Ens
 TEST(VectorLongestProcessingTime, GivesTiesToLowestSampleThenLowestBin)  // Ensures (3)
 {
   std::vector<cost_vector<2>> const costs{{5, 0}, {0, 5}, {5, 5}, {5, 1}};
-  auto const plan = ballast_test::plan_in_bins(costs, 2, longest_processing_time{}).value();
+  auto const plan = plan_in_bins(costs, 2, longest_processing_time{}).value();
   // The second sample adds nothing to what the first bin's largest load is.
   EXPECT_EQ(plan.owner, (std::vector{bag_id{0}, bag_id{0}, bag_id{1}, bag_id{0}}));
 }
@@ -69,9 +67,9 @@ TEST(VectorLongestProcessingTime, WorksUpToTheLargestTotal)
 {
   constexpr auto most = std::numeric_limits<std::int64_t>::max() - 1;
   std::vector<cost_vector<2>> const costs{{most / 2, most / 2}, {most / 2, most / 2}};
-  auto const one = ballast_test::plan_in_bins(costs, 1, longest_processing_time{}).value();
-  EXPECT_EQ(one.makespan, ballast::ratio{most / 2 * 2});
-  auto const two = ballast_test::plan_in_bins(costs, 2, longest_processing_time{}).value();
+  auto const one = plan_in_bins(costs, 1, longest_processing_time{}).value();
+  EXPECT_EQ(one.makespan, ratio{most / 2 * 2});
+  auto const two = plan_in_bins(costs, 2, longest_processing_time{}).value();
   EXPECT_TRUE(two.proven_optimal());
 }
 
@@ -80,8 +78,8 @@ TEST(VectorLongestProcessingTimeDeathTest, RefusesMismatchedSpans)
   std::vector<cost_vector<2>> const costs{{1, 1}};
   std::vector<cost_vector<2>> loads;
   std::vector<bag_id> owner(1);
-  ballast::workspace memory;
-  ballast::cost_vector_problem<2> const problem{costs};
+  workspace memory;
+  cost_vector_problem<2> const problem{costs};
   EXPECT_DEATH(longest_processing_time{}(problem, std::span(loads), std::span(owner), memory),
                "without bags");
 }

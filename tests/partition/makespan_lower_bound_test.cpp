@@ -8,23 +8,24 @@
 
 namespace {
 
-using ballast::ratio;
+using namespace ballast;
+using namespace ballast_test;
 
-ratio makespan_bound_of(ballast_test::instance const& step)
+ratio makespan_bound_of(instance const& step)
 {
-  auto const plan = ballast_test::plan_instance(step, ballast::round_robin{});
+  auto const plan = plan_instance(step, round_robin{});
   return plan.value().lower_bound;
 }
 
 TEST(MakespanLowerBound, IsNeverAboveTheOptimum)  // Ensures (1)
 {
-  ballast::random_source random(11);
+  random_source random(11);
   int tight = 0;
   int steps_with_work = 0;
   for (int trial = 0; trial < 1500; ++trial) {
-    auto const step = ballast_test::random_instance(random, 7, 4, trial % 2 == 0 ? 1 : 6);
+    auto const step = random_instance(random, 7, 4, trial % 2 == 0 ? 1 : 6);
     SCOPED_TRACE(testing::Message() << "trial " << trial);
-    ratio const best = *ballast_test::optimum(step);
+    ratio const best = *optimum(step);
     ratio const bound = makespan_bound_of(step);
     ASSERT_LE(bound, best);
     if (best.numerator > 0) {
@@ -37,9 +38,9 @@ TEST(MakespanLowerBound, IsNeverAboveTheOptimum)  // Ensures (1)
 }
 
 // The same as (d), one bound after the other.
-ratio fullest_bags_by_trying(ballast_test::instance const& step)
+ratio fullest_bags_by_trying(instance const& step)
 {
-  std::vector<ballast::cost_units> costs = step.costs;
+  std::vector<cost_units> costs = step.costs;
   std::ranges::sort(costs, std::greater{});
   std::vector<std::uint32_t> speeds;
   for (std::size_t bag = 0; bag < step.gpus.size(); ++bag) { speeds.push_back(step.speed_of(bag)); }
@@ -48,7 +49,7 @@ ratio fullest_bags_by_trying(ballast_test::instance const& step)
   for (std::size_t taken = 1; taken <= costs.size(); ++taken) {
     std::size_t const most = (taken - 1) / speeds.size();
     std::size_t const fullest = taken - most * speeds.size();
-    ballast::cost_units work = 0;
+    cost_units work = 0;
     std::int64_t speed = 0;
     for (std::size_t place = taken - fullest * (most + 1); place < taken; ++place) {
       work += costs[place];
@@ -61,12 +62,11 @@ ratio fullest_bags_by_trying(ballast_test::instance const& step)
 
 TEST(MakespanLowerBound, CountsTheSamplesOfTheFullestBags)
 {
-  ballast::random_source random(14);
+  random_source random(14);
   int above_the_mean = 0;
   for (int trial = 0; trial < 300; ++trial) {
     std::size_t const bags = 1 + random.below(9);
-    auto step = ballast_test::near_equal_step(
-        random, bags * (1 + random.below(30)) + random.below(bags), bags);
+    auto step = near_equal_step(random, bags * (1 + random.below(30)) + random.below(bags), bags);
     if (trial % 2 == 0) {
       for (auto& gpus : step.gpus) { gpus = static_cast<std::uint32_t>(1 + random.below(3)); }
       step.lengths.assign(step.lengths.size(), 64);
@@ -85,34 +85,34 @@ TEST(MakespanLowerBound, CountsTheSamplesOfTheFullestBags)
 
 TEST(MakespanLowerBound, IsNeverAboveTheOptimumOfNearlyEqualCosts)  // Ensures (1)
 {
-  ballast::random_source random(15);
+  random_source random(15);
   for (int trial = 0; trial < 300; ++trial) {
-    auto step = ballast_test::near_equal_step(random, 2 + random.below(7), 2 + random.below(2));
+    auto step = near_equal_step(random, 2 + random.below(7), 2 + random.below(2));
     if (trial % 2 == 0) {
       step.gpus[0] = 2 + static_cast<std::uint32_t>(random.below(2));
       step.lengths.assign(step.lengths.size(), 8);
     }
-    ASSERT_LE(makespan_bound_of(step), *ballast_test::optimum(step)) << "trial " << trial;
+    ASSERT_LE(makespan_bound_of(step), *optimum(step)) << "trial " << trial;
   }
 }
 
 // Costs of two and three kinds; loads are sums of these.
 TEST(MakespanLowerBound, IsALoadThatFewKindsMake)  // Ensures (1)
 {
-  ballast::random_source random(16);
+  random_source random(16);
   int tight = 0;
   constexpr int trials = 300;
   for (int trial = 0; trial < trials; ++trial) {
     std::size_t const bags = 1 + random.below(3);
-    std::vector<ballast::cost_units> kinds(2 + random.below(2));
+    std::vector<cost_units> kinds(2 + random.below(2));
     for (auto& cost : kinds) { cost = random.between(50, 400); }
-    ballast_test::instance step;
+    instance step;
     step.gpus.assign(bags, trial % 2 == 0 ? 1 : 2);
     for (std::uint64_t each = 0; each < 4 + random.below(5); ++each) {
       step.costs.push_back(kinds[random.below(kinds.size())]);
     }
     step.lengths.assign(step.costs.size(), 8);
-    ratio const best = *ballast_test::optimum(step);
+    ratio const best = *optimum(step);
     ratio const bound = makespan_bound_of(step);
     ASSERT_LE(bound, best) << "trial " << trial;
     tight += bound == best ? 1 : 0;
@@ -120,25 +120,24 @@ TEST(MakespanLowerBound, IsALoadThatFewKindsMake)  // Ensures (1)
   EXPECT_GT(tight, trials * 4 / 5);
 }
 
-ratio makespan_bound_of(ballast_test::instance const& step,
-                        std::vector<ballast::cost_units> const& starts)
+ratio makespan_bound_of(instance const& step, std::vector<cost_units> const& starts)
 {
-  ballast::workspace memory;
-  return ballast::makespan_lower_bound(ballast_test::direct_problem(step).view(), memory, starts);
+  workspace memory;
+  return makespan_lower_bound(direct_problem(step).view(), memory, starts);
 }
 
 TEST(MakespanLowerBound, IsNeverAboveTheOptimumWhereBagsHoldWork)  // Ensures (1)
 {
-  ballast::random_source random(12);
+  random_source random(12);
   int tight = 0;
   for (int trial = 0; trial < 1500; ++trial) {
-    auto const step = ballast_test::random_instance(random, 6, 4, trial % 2 == 0 ? 1 : 6);
+    auto const step = random_instance(random, 6, 4, trial % 2 == 0 ? 1 : 6);
     SCOPED_TRACE(testing::Message() << "trial " << trial);
-    std::vector<ballast::cost_units> starts(step.gpus.size());
+    std::vector<cost_units> starts(step.gpus.size());
     for (auto& start : starts) { start = random.between(0, 500); }
     ratio const bound = makespan_bound_of(step, starts);
     ASSERT_LE(makespan_bound_of(step), bound);
-    ratio const best = *ballast_test::optimum(step, starts);
+    ratio const best = *optimum(step, starts);
     ASSERT_LE(bound, best);
     tight += bound == best ? 1 : 0;
   }
@@ -218,15 +217,14 @@ TEST(MakespanLowerBound, IsZeroWithoutWork)
 
 TEST(WithLowerBound, ComputesTheBoundOnlyWhereTheProblemHasNone)
 {
-  ballast_test::direct_problem const given({{1, 1}, {6, 2}, {1, 1}});
-  ballast::workspace memory;
-  auto const computed =
-      ballast::with_lower_bound(given.view(), std::vector<ballast::cost_units>{0, 6}, memory);
-  EXPECT_EQ(computed.lower_bound, (ballast::ratio{7, 1}));
+  direct_problem const given({{1, 1}, {6, 2}, {1, 1}});
+  workspace memory;
+  auto const computed = with_lower_bound(given.view(), std::vector<cost_units>{0, 6}, memory);
+  EXPECT_EQ(computed.lower_bound, (ratio{7, 1}));
   EXPECT_EQ(computed.costs.data(), given.step.costs.data());
-  ballast::partition_problem known = given.view();
+  partition_problem known = given.view();
   known.lower_bound = {3, 1};
-  EXPECT_EQ(ballast::with_lower_bound(known, {}, memory).lower_bound, (ballast::ratio{3, 1}));
+  EXPECT_EQ(with_lower_bound(known, {}, memory).lower_bound, (ratio{3, 1}));
 }
 
 }  // namespace

@@ -4,9 +4,8 @@
 
 namespace {
 
-using ballast::makespan_of;
-using ballast::ratio;
-using load_list = std::vector<ballast::cost_units>;
+using namespace ballast;
+using load_list = std::vector<cost_units>;
 using speed_list = std::vector<std::uint32_t>;
 
 TEST(MakespanOf, IsTheLargestLoadPerSpeed)

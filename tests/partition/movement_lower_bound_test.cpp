@@ -4,27 +4,26 @@
 
 namespace {
 
-using ballast::cost_units;
-using ballast::tokens;
+using namespace ballast;
+using namespace ballast_test;
 
-tokens movement_bound_of(ballast_test::homed_step const& homed,
-                         std::vector<cost_units> const& limits)
+tokens movement_bound_of(homed_step const& homed, std::vector<cost_units> const& limits)
 {
-  ballast::workspace memory;
-  return ballast_test::movement_lower_bound(homed.problem(), homed.starting_loads, limits, memory);
+  workspace memory;
+  return movement_lower_bound(homed.problem(), homed.starting_loads, limits, memory);
 }
 
 TEST(MovementLowerBound, IsNotAboveTheLeastMovement)  // Ensures (1)
 {
-  ballast::random_source random(8);
+  random_source random(8);
   int bounded = 0;
   int tight = 0;
   for (int trial = 0; trial < 400; ++trial) {
     SCOPED_TRACE(testing::Message() << "trial " << trial);
-    auto const homed = ballast_test::random_homed_step(random, 6, 3, 4);
+    auto const homed = random_homed_step(random, 6, 3, 4);
     std::vector<cost_units> limits = homed.starting_loads;
     for (cost_units& limit : limits) { limit += random.between(0, 1500); }
-    auto const least = ballast_test::least_moved(homed, limits);
+    auto const least = least_moved(homed, limits);
     if (!least) { continue; }
     tokens const bound = movement_bound_of(homed, limits);
     ASSERT_LE(bound, *least);
@@ -38,7 +37,7 @@ TEST(MovementLowerBound, IsNotAboveTheLeastMovement)  // Ensures (1)
 TEST(MovementLowerBound, CutsTheSamplesWithMostWorkPerToken)
 {
   // 70 of 100 may stay. The long sample brings 6 units per token, the others 2.
-  ballast_test::homed_step const homed({{10, 10, 10}, {60, 20, 20}, {1, 1}}, {0, 0, 0});
+  homed_step const homed({{10, 10, 10}, {60, 20, 20}, {1, 1}}, {0, 0, 0});
   EXPECT_EQ(movement_bound_of(homed, {70, 100}), 5);
   EXPECT_EQ(movement_bound_of(homed, {69, 100}), 6);  // 31/60 of ten tokens, in whole ones
   EXPECT_EQ(movement_bound_of(homed, {30, 100}), 10 + 5);
@@ -47,15 +46,14 @@ TEST(MovementLowerBound, CutsTheSamplesWithMostWorkPerToken)
 
 TEST(MovementLowerBound, CountsSamplesThatDoNotFitTheirHome)
 {
-  ballast_test::homed_step const homed({{3, 9}, {50, 60}, {4, 1}}, {0, 0});
+  homed_step const homed({{3, 9}, {50, 60}, {4, 1}}, {0, 0});
   EXPECT_EQ(movement_bound_of(homed, {60, 100}), 3);
   EXPECT_EQ(movement_bound_of(homed, {0, 110}), 3 + 9);
 }
 
 TEST(MovementLowerBound, CountsWhatLiesElsewhereOfASampleJoinedFromSeveral)
 {
-  using ballast::bag_id;
-  ballast_test::homed_step homed({{4, 6}, {40, 60}, {1, 1}}, {0, 0});
+  homed_step homed({{4, 6}, {40, 60}, {1, 1}}, {0, 0});
   homed.joint_lengths = {14, 16};
   homed.first_part = {0, 2, 4};
   homed.parts = {{bag_id{0}, 10}, {bag_id{1}, 4}, {bag_id{0}, 9}, {bag_id{1}, 7}};
@@ -66,14 +64,14 @@ TEST(MovementLowerBound, CountsWhatLiesElsewhereOfASampleJoinedFromSeveral)
 
 TEST(MovementLowerBound, MovesSamplesWithoutTokensForNothing)
 {
-  ballast_test::homed_step const homed({{0, 8}, {50, 60}, {1, 1}}, {0, 0}, {5, 0});
+  homed_step const homed({{0, 8}, {50, 60}, {1, 1}}, {0, 0}, {5, 0});
   EXPECT_EQ(movement_bound_of(homed, {65, 100}), 0);
   EXPECT_EQ(movement_bound_of(homed, {35, 100}), 4);
 }
 
 TEST(MovementLowerBound, IsZeroWithoutSamples)
 {
-  EXPECT_EQ(movement_bound_of(ballast_test::homed_step({{}, {}, {1, 2}}, {}), {0, 0}), 0);
+  EXPECT_EQ(movement_bound_of(homed_step({{}, {}, {1, 2}}, {}), {0, 0}), 0);
 }
 
 }  // namespace

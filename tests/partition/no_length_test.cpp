@@ -9,14 +9,14 @@
 
 namespace {
 
+using namespace ballast;
+
 TEST(NoLength, LetsEveryBagTakeSamplesThatNoneSplits)
 {
   std::vector<std::string> const samples{"a", "bbb", "cc"};
   auto const cost = [](std::string const& text) { return static_cast<int>(text.size()); };
   auto const plan =
-      ballast::partition(samples, ballast::one_gpu_bags(2), ballast::longest_processing_time{},
-                         cost, ballast::no_length{})
-          .value();
+      partition(samples, one_gpu_bags(2), longest_processing_time{}, cost, no_length{}).value();
   EXPECT_EQ(plan.makespan.numerator, 3);
 }
 

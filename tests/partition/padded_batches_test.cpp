@@ -12,34 +12,28 @@
 
 namespace {
 
-using ballast::bag_id;
-using ballast::cost_units;
-using ballast::one_gpu_bags;
-using ballast::padded_batches;
-using ballast::ratio;
-using ballast::tokens;
-using ballast_test::direct_problem;
-using ballast_test::instance;
+using namespace ballast;
+using namespace ballast_test;
 using testing::ElementsAre;
 
-static_assert(ballast::partition_policy<padded_batches>);
+static_assert(partition_policy<padded_batches>);
 
 // Bags that each take every sample: sizes vary with `largest_bag`, lengths are no obstacle.
-instance unconstrained(ballast::random_source& random, std::size_t most_samples,
-                       std::size_t most_bags, std::uint32_t largest_bag)
+instance unconstrained(random_source& random, std::size_t most_samples, std::size_t most_bags,
+                       std::uint32_t largest_bag)
 {
-  instance step = ballast_test::random_instance(random, most_samples, most_bags, largest_bag);
+  instance step = random_instance(random, most_samples, most_bags, largest_bag);
   for (tokens& length : step.lengths) { length = length == 0 ? 0 : length + 8; }
   return step;
 }
 
 TEST(PaddedBatches, PlacesEverySampleInABagItFits)  // Ensures (1) (2)
 {
-  static_assert(batching_of(padded_batches{}) == ballast::batching::padded);
+  static_assert(batching_of(padded_batches{}) == batching::padded);
   static_assert(restricts_plans(padded_batches{}));
   for (padded_batches const policy : {padded_batches{}, padded_batches{.orders = 0}}) {
-    ballast_test::expect_valid_plans(policy, 2);
-    ballast_test::expect_starting_loads_counted(policy);
+    expect_valid_plans(policy, 2);
+    expect_starting_loads_counted(policy);
   }
 }
 
@@ -57,30 +51,30 @@ TEST(PaddedBatches, TakesNoTimeForPaddingThatCanBeAvoided)
 
 TEST(PaddedBatches, FindsTheOptimumOfBagsOfOneKind)  // Ensures (3)
 {
-  ballast::random_source random(20240607);
-  for (int trial = 0; trial < ballast_test::trials_of(1500); ++trial) {
+  random_source random(20240607);
+  for (int trial = 0; trial < trials_of(1500); ++trial) {
     SCOPED_TRACE(testing::Message() << "trial " << trial);
     instance step = unconstrained(random, 9, 4, 1);
     step.gpu_speeds.assign(step.gpus.size(), static_cast<std::uint32_t>(1 + random.below(3)));
-    auto const plan = ballast_test::plan_instance(step, padded_batches{.orders = 0});
+    auto const plan = plan_instance(step, padded_batches{.orders = 0});
     ASSERT_TRUE(plan);
-    ASSERT_EQ(plan->makespan, ballast_test::batch_optimum(step, step.costs));
+    ASSERT_EQ(plan->makespan, batch_optimum(step, step.costs));
     ASSERT_TRUE(plan->proven_optimal());
   }
 }
 
 TEST(PaddedBatches, FindsTheOptimumOfBagsOfSeveralKinds)  // Ensures (4)
 {
-  ballast::random_source random(8);
-  for (int trial = 0; trial < ballast_test::trials_of(1500); ++trial) {
+  random_source random(8);
+  for (int trial = 0; trial < trials_of(1500); ++trial) {
     SCOPED_TRACE(testing::Message() << "trial " << trial);
     direct_problem const problem(unconstrained(random, 8, 4, 5));
     std::vector<cost_units> start(problem.step.gpus.size(), 0);
     if (trial % 2 == 0) {
       for (auto& load : start) { load = random.between(0, 3) * 100; }
     }
-    auto const plan = ballast_test::plan_directly(problem.view(), padded_batches{}, start);
-    auto const best = ballast_test::batch_optimum(problem.step, problem.step.costs, start);
+    auto const plan = plan_directly(problem.view(), padded_batches{}, start);
+    auto const best = batch_optimum(problem.step, problem.step.costs, start);
     ASSERT_EQ(problem.step.makespan_of(plan.loads), best);
     ASSERT_EQ(plan.proven, best);
   }
@@ -111,8 +105,8 @@ RC_GTEST_PROP(PaddedBatches, CutsSortedSamplesInTheBestPlaces, ())  // Ensures (
 {
   auto const costs = *rc::gen::container<std::vector<tokens>>(rc::gen::inRange<tokens>(0, 5000));
   auto const bags = *rc::gen::inRange<std::size_t>(1, 12);
-  auto const plan = ballast::partition(costs, one_gpu_bags(bags), padded_batches{},
-                                       [](tokens length) { return length; });
+  auto const plan =
+      partition(costs, one_gpu_bags(bags), padded_batches{}, [](tokens length) { return length; });
   RC_ASSERT(plan.has_value());
   RC_ASSERT(plan->makespan == (ratio{best_cuts(costs, bags), 1}));
   RC_ASSERT(plan->proven_optimal());
@@ -121,29 +115,28 @@ RC_GTEST_PROP(PaddedBatches, CutsSortedSamplesInTheBestPlaces, ())  // Ensures (
 // Oracle: of all plans in which no bag pads to more than `most`, the least sum of what they pad to.
 cost_units least_padded(instance const& step, cost_units most)
 {
-  return ballast_test::least_of_all(
-             step.costs.size(), step.gpus.size(),
-             [&](ballast_test::assignment const& owner) {
-               auto const loads = ballast_test::batch_loads(step, owner, step.costs);
-               return std::ranges::max(loads) > most
-                          ? std::nullopt
-                          : std::optional(std::reduce(loads.begin(), loads.end()));
-             })
-      .value_or(ballast::no_cost);
+  return least_of_all(step.costs.size(), step.gpus.size(),
+                      [&](assignment const& owner) {
+                        auto const loads = batch_loads(step, owner, step.costs);
+                        return std::ranges::max(loads) > most
+                                   ? std::nullopt
+                                   : std::optional(std::reduce(loads.begin(), loads.end()));
+                      })
+      .value_or(no_cost);
 }
 
 TEST(PaddedBatches, PadsLeastOfPlansWithOneMakespan)  // Ensures (7)
 {
   auto const loads_of = [](std::vector<tokens> const& costs, std::size_t bags,
                            std::int64_t most_per_gpu) {
-    return ballast::partition(costs, one_gpu_bags(bags), padded_batches{}, std::identity{},
-                              {.most_per_gpu = most_per_gpu})
+    return partition(costs, one_gpu_bags(bags), padded_batches{}, std::identity{},
+                     {.most_per_gpu = most_per_gpu})
         .value()
         .loads;
   };
   EXPECT_THAT(loads_of({8, 5, 4, 1}, 4, 100), ElementsAre(8, 5, 4, 1));
-  ballast::random_source random(22);
-  for (int trial = 0; trial < ballast_test::trials_of(200); ++trial) {
+  random_source random(22);
+  for (int trial = 0; trial < trials_of(200); ++trial) {
     SCOPED_TRACE(testing::Message() << "trial " << trial);
     std::vector<tokens> costs(random.below(8));
     for (tokens& cost : costs) { cost = random.below(6) == 0 ? 40 : random.between(0, 20); }
@@ -156,14 +149,14 @@ TEST(PaddedBatches, PadsLeastOfPlansWithOneMakespan)  // Ensures (7)
 
 TEST(PaddedBatches, StaysNearTheOptimumWhereShortSamplesFitFewBags)  // Ensures (5)
 {
-  ballast::random_source random(21);
+  random_source random(21);
   double sum = 0;
   int plans = 0;
   for (int trial = 0; trial < 600; ++trial) {
-    instance const step = ballast_test::random_instance(random, 8, 4, 5);
-    auto const plan = ballast_test::plan_instance(step, padded_batches{.orders = 0});
+    instance const step = random_instance(random, 8, 4, 5);
+    auto const plan = plan_instance(step, padded_batches{.orders = 0});
     ASSERT_TRUE(plan);
-    auto const best = ballast_test::batch_optimum(step, step.costs);
+    auto const best = batch_optimum(step, step.costs);
     ASSERT_GE(plan->makespan, best);
     if (best.numerator == 0) { continue; }
     sum += plan->makespan.value() / best.value();
@@ -175,7 +168,7 @@ TEST(PaddedBatches, StaysNearTheOptimumWhereShortSamplesFitFewBags)  // Ensures 
 TEST(PaddedBatches, GivesBagsTheirSamplesInDescendingOrder)
 {
   instance const step{{9, 9, 9, 9}, {3, 8, 8, 3}, {1, 1, 1}};
-  auto const plan = ballast_test::plan_instance(step, padded_batches{}).value();
+  auto const plan = plan_instance(step, padded_batches{}).value();
   EXPECT_EQ(plan.makespan, (ratio{8, 1}));
   EXPECT_EQ(plan.owner[1], bag_id{0});  // of equal costs the lower sample to the lower bag
   EXPECT_EQ(plan.owner[2], bag_id{1});
@@ -185,14 +178,14 @@ TEST(PaddedBatches, GivesBagsTheirSamplesInDescendingOrder)
 
 TEST(PaddedBatches, CountsWhatItPadsAgainstALimit)
 {
-  std::vector<ballast::tokens> const lengths{100, 1, 1, 1};
+  std::vector<tokens> const lengths{100, 1, 1, 1};
   auto const planned = [&](std::int64_t most_per_gpu, std::size_t gpus) {
-    return ballast::partition(lengths, ballast::one_gpu_bags(gpus), padded_batches{},
-                              std::identity{}, {.most_per_gpu = most_per_gpu});
+    return partition(lengths, one_gpu_bags(gpus), padded_batches{}, std::identity{},
+                     {.most_per_gpu = most_per_gpu});
   };
   auto const refused = planned(110, 1);  // which holds the 103 tokens, but not 400
   ASSERT_FALSE(refused);
-  EXPECT_EQ(refused.error().code, ballast::error_code::infeasible);
+  EXPECT_EQ(refused.error().code, error_code::infeasible);
   EXPECT_THAT(refused.error().message,
               testing::HasSubstr("brings bag 0 to 2 samples padded to the heaviest, of 100,"));
   EXPECT_TRUE(planned(400, 1));
@@ -206,48 +199,47 @@ cost_units least_within(std::vector<tokens> const& lengths, std::size_t bags, to
   instance const held{lengths, lengths, std::vector<std::uint32_t>(bags, 1)};
   instance step = held;
   for (cost_units& cost : step.costs) { cost *= cost + 5; }
-  return ballast_test::least_of_all(
-             lengths.size(), bags,
-             [&](ballast_test::assignment const& owner) {
-               bool const fits =
-                   std::ranges::max(ballast_test::batch_loads(held, owner, held.costs)) <= cap;
-               auto const loads = ballast_test::batch_loads(step, owner, step.costs);
-               return fits ? std::optional(std::ranges::max(loads)) : std::nullopt;
-             })
-      .value_or(ballast::no_cost);
+  return least_of_all(lengths.size(), bags,
+                      [&](assignment const& owner) {
+                        bool const fits =
+                            std::ranges::max(batch_loads(held, owner, held.costs)) <= cap;
+                        auto const loads = batch_loads(step, owner, step.costs);
+                        return fits ? std::optional(std::ranges::max(loads)) : std::nullopt;
+                      })
+      .value_or(no_cost);
 }
 
 TEST(PaddedBatches, KeepsALimitOfPaddedWeight)  // Ensures (6)
 {
-  ballast::random_source random(77);
+  random_source random(77);
   int limited = 0;
   int refused = 0;
-  for (int trial = 0; trial < ballast_test::trials_of(1000); ++trial) {
+  for (int trial = 0; trial < trials_of(1000); ++trial) {
     std::vector<tokens> lengths(random.below(7));
     for (tokens& length : lengths) { length = random.between(1, 9); }
     std::size_t const bags = 1 + random.below(3);
     tokens const cap = random.between(9, 24);
     auto const cost = [](tokens length) { return length * (length + 5); };
-    auto const plan = ballast::partition(lengths, one_gpu_bags(bags), padded_batches{}, cost,
-                                         {.most_per_gpu = cap});
+    auto const plan =
+        partition(lengths, one_gpu_bags(bags), padded_batches{}, cost, {.most_per_gpu = cap});
     cost_units const best = least_within(lengths, bags, cap);
-    ASSERT_EQ(plan.has_value(), best != ballast::no_cost) << "trial " << trial;
+    ASSERT_EQ(plan.has_value(), best != no_cost) << "trial " << trial;
     refused += plan ? 0 : 1;
     if (!plan) { continue; }
     ASSERT_EQ(plan->makespan, (ratio{best, 1})) << "trial " << trial;
     ASSERT_TRUE(plan->proven_optimal());
-    auto const free = ballast::partition(lengths, one_gpu_bags(bags), padded_batches{}, cost);
+    auto const free = partition(lengths, one_gpu_bags(bags), padded_batches{}, cost);
     limited += free->owner != plan->owner ? 1 : 0;
   }
-  if (!ballast_test::is_sanitized) { EXPECT_GT(limited, 0); }  // of few steps it may limit none
+  if (!is_sanitized) { EXPECT_GT(limited, 0); }  // of few steps it may limit none
   EXPECT_GT(refused, 0);
 }
 
 TEST(PaddedBatches, AcceptsTheEdges)
 {
   auto const plan_of = [](std::vector<tokens> const& lengths, std::size_t bags) {
-    return *ballast::partition(lengths, one_gpu_bags(bags), padded_batches{},
-                               [](tokens length) { return length; });
+    return *partition(lengths, one_gpu_bags(bags), padded_batches{},
+                      [](tokens length) { return length; });
   };
   EXPECT_THAT(plan_of({}, 3).loads, ElementsAre(0, 0, 0));
   EXPECT_THAT(plan_of({7}, 3).loads, ElementsAre(7, 0, 0));
@@ -261,10 +253,9 @@ TEST(PaddedBatches, AcceptsTheEdges)
 TEST(PaddedBatches, ChargesConvolutionAndAttentionOfPaddedSamples)
 {
   // A padded sample of l tokens costs l (1 + lambda l), here with lambda = 1/1000.
-  ballast::quadratic_cost const cost{.linear = 1000, .quadratic = 1};
-  std::vector<ballast::tokens> const frames{2000, 1500, 400, 300, 300, 200};
-  auto const plan =
-      ballast::partition(frames, ballast::one_gpu_bags(3), ballast::padded_batches{}, cost).value();
+  quadratic_cost const cost{.linear = 1000, .quadratic = 1};
+  std::vector<tokens> const frames{2000, 1500, 400, 300, 300, 200};
+  auto const plan = partition(frames, one_gpu_bags(3), padded_batches{}, cost).value();
   EXPECT_EQ(plan.makespan, (ratio{2000 * 1000 + 2000 * 2000, 1}));
   EXPECT_TRUE(plan.proven_optimal());
 }
@@ -276,23 +267,23 @@ TEST(PaddedBatches, WorksUpToTheLargestLoads)
        {std::vector<std::uint32_t>{1, 1}, {1, 4294967295}, {4294967291, 4294967279}}) {
     direct_problem problem(instance{{9, 9}, {most / 2, most / 2}, {1, 1}});
     problem.speeds = speeds;
-    auto const plan = ballast_test::plan_directly(problem.view(), padded_batches{}, {0, 0});
+    auto const plan = plan_directly(problem.view(), padded_batches{}, {0, 0});
     std::size_t const on_second = speeds[0] < speeds[1] ? 2 : 1;
     EXPECT_EQ(std::ranges::count(plan.owner, bag_id{1}), static_cast<std::ptrdiff_t>(on_second));
   }
-  EXPECT_FALSE(ballast::partition(std::vector<tokens>{1, 2, 3}, one_gpu_bags(2), padded_batches{},
-                                  [](tokens length) { return length == 3 ? most / 2 : 1; }));
+  EXPECT_FALSE(partition(std::vector<tokens>{1, 2, 3}, one_gpu_bags(2), padded_batches{},
+                         [](tokens length) { return length == 3 ? most / 2 : 1; }));
 }
 
 TEST(PaddedBatches, BoundsOtherBagsFromBelow)  // Ensures (5)
 {
-  ballast::random_source random(23);
+  random_source random(23);
   double above = 0;
   double below = 0;
-  int const trials = ballast_test::trials_of(600);
+  int const trials = trials_of(600);
   for (int trial = 0; trial < trials; ++trial) {
     SCOPED_TRACE(testing::Message() << "trial " << trial);
-    direct_problem problem(ballast_test::random_instance(random, 8, 4, trial % 2 == 0 ? 1 : 5));
+    direct_problem problem(random_instance(random, 8, 4, trial % 2 == 0 ? 1 : 5));
     std::vector<cost_units> start(problem.step.gpus.size(), 0);
     for (std::size_t bag = 0; bag < start.size(); ++bag) {
       // With speeds of 31 bits, times are rounded.
@@ -301,9 +292,8 @@ TEST(PaddedBatches, BoundsOtherBagsFromBelow)  // Ensures (5)
     }
     if (trial % 4 == 0) { problem.step.gpu_speeds = problem.speeds; }
     if (trial % 4 == 0) { problem.step.gpus.assign(start.size(), 1); }
-    auto const plan =
-        ballast_test::plan_directly(problem.view(), padded_batches{.orders = 0}, start);
-    auto const best = ballast_test::batch_optimum(problem.step, problem.step.costs, start);
+    auto const plan = plan_directly(problem.view(), padded_batches{.orders = 0}, start);
+    auto const best = batch_optimum(problem.step, problem.step.costs, start);
     ASSERT_LE(plan.proven, best);
     if (best.numerator == 0) { continue; }
     below += 1 - plan.proven.value() / best.value();
@@ -315,29 +305,28 @@ TEST(PaddedBatches, BoundsOtherBagsFromBelow)  // Ensures (5)
 
 TEST(PaddedBatches, FindsTheOrderOfManySpeeds)  // Ensures (5)
 {
-  ballast::random_source random(24);
+  random_source random(24);
   std::vector<std::uint32_t> speeds(16);
   std::vector<tokens> lengths(256);
   for (std::uint32_t& speed : speeds) {
     speed = static_cast<std::uint32_t>(random.between(50, 100));
   }
   for (tokens& length : lengths) { length = 100 << random.below(8); }
-  auto const plan = ballast::partition(lengths, one_gpu_bags(16).with_speeds(speeds),
-                                       padded_batches{}, ballast::quadratic_cost{1});
+  auto const plan =
+      partition(lengths, one_gpu_bags(16).with_speeds(speeds), padded_batches{}, quadratic_cost{1});
   ASSERT_TRUE(plan) << plan.error().message;
   EXPECT_LT(plan->gap(), 0.05);
 }
 
 TEST(PaddedBatches, IsNeverLongerThanPlansOfPackedPolicies)  // Ensures (3)
 {
-  ballast::random_source random(31);
+  random_source random(31);
   for (int trial = 0; trial < 300; ++trial) {
     instance const step = unconstrained(random, 200, 12, 1);
-    auto const packed = ballast_test::plan_instance(step, ballast::longest_processing_time{});
-    auto const padded = ballast_test::plan_instance(step, padded_batches{});
-    auto const owner = ballast_test::assignment_of(packed->owner);
-    ASSERT_LE(padded->makespan,
-              step.makespan_of(ballast_test::batch_loads(step, owner, step.costs)));
+    auto const packed = plan_instance(step, longest_processing_time{});
+    auto const padded = plan_instance(step, padded_batches{});
+    auto const owner = assignment_of(packed->owner);
+    ASSERT_LE(padded->makespan, step.makespan_of(batch_loads(step, owner, step.costs)));
   }
 }
 
@@ -345,9 +334,9 @@ TEST(PaddedBatches, AllocatesNothingInTheSteadyState)
 {
   for (std::vector<std::uint32_t> const& gpus :
        {std::vector<std::uint32_t>(12, 1), std::vector<std::uint32_t>{1, 1, 2, 2, 4}}) {
-    auto const bags = ballast_test::consecutive_bags(gpus);
+    auto const bags = consecutive_bags(gpus);
     for (padded_batches const policy : {padded_batches{}, padded_batches{.orders = 0}}) {
-      ballast_test::expect_the_same_again_without_allocation(policy, 1000, std::identity{}, bags);
+      expect_the_same_again_without_allocation(policy, 1000, std::identity{}, bags);
     }
   }
 }
@@ -355,8 +344,7 @@ TEST(PaddedBatches, AllocatesNothingInTheSteadyState)
 TEST(PaddedBatchesDeathTest, RefusesMismatchedSpans)
 {
   direct_problem const problem(instance{{1}, {1}, {1}});
-  EXPECT_DEATH(ballast_test::plan_directly(problem.view(), padded_batches{}, {}),
-               "`loads` is empty");
+  EXPECT_DEATH(plan_directly(problem.view(), padded_batches{}, {}), "`loads` is empty");
 }
 
 }  // namespace

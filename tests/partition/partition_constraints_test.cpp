@@ -4,9 +4,7 @@
 
 namespace {
 
-using ballast::error_code;
-using ballast::partition_constraints;
-using ballast::rank_id;
+using namespace ballast;
 using ballast::detail::check_constraints;
 using testing::HasSubstr;
 

@@ -4,9 +4,7 @@
 
 namespace {
 
-using ballast::bag_id;
-using ballast::partition_plan;
-using ballast::ratio;
+using namespace ballast;
 
 partition_plan with(ratio makespan, ratio lower_bound)
 {
@@ -41,7 +39,7 @@ TEST(PartitionPlan, DoesNotTakeRoundedQuotientsForAGapBelowZero)
 TEST(PartitionPlan, IsProvenWithinAShare)
 {
   constexpr std::int64_t bound = 1'000'000'000'000'000;
-  ballast::partition_plan const near = with({bound + 100'000'000, 1}, {bound, 1});  // 1e-7
+  partition_plan const near = with({bound + 100'000'000, 1}, {bound, 1});  // 1e-7
   EXPECT_FALSE(near.proven_optimal());
   EXPECT_TRUE(near.proven_within(1e-6));
   EXPECT_FALSE(near.proven_within(9e-8));

@@ -18,14 +18,8 @@
 
 namespace {
 
-using ballast::bag_id;
-using ballast::error_code;
-using ballast::greedy_knapsack;
-using ballast::longest_processing_time;
-using ballast::one_gpu_bags;
-using ballast::ratio;
-using ballast::sample_id;
-using ballast::tokens;
+using namespace ballast;
+using namespace ballast_test;
 using testing::HasSubstr;
 
 constexpr auto own_length = [](tokens length) { return length; };
@@ -71,30 +65,27 @@ TEST(Partition, TakesSamplesOfAnyTypeByProjection)
 TEST(Partition, HasNoGapWithoutWork)
 {
   auto const empty =
-      ballast::partition(std::vector<tokens>{}, one_gpu_bags(3), greedy_knapsack{}, own_length)
-          .value();
+      partition(std::vector<tokens>{}, one_gpu_bags(3), greedy_knapsack{}, own_length).value();
   EXPECT_EQ(empty.gap(), 0.0);
   EXPECT_EQ(empty.samples.size(), 3U);
   auto const zeros =
-      ballast::partition(std::vector<tokens>{0, 0}, one_gpu_bags(3), greedy_knapsack{}, own_length)
-          .value();
+      partition(std::vector<tokens>{0, 0}, one_gpu_bags(3), greedy_knapsack{}, own_length).value();
   EXPECT_EQ(zeros.gap(), 0.0);
 }
 
 TEST(Partition, LeavesBagsEmptyWhenSamplesAreFew)
 {
   auto const plan =
-      ballast::partition(std::vector<tokens>{7}, one_gpu_bags(3), greedy_knapsack{}, own_length)
-          .value();
+      partition(std::vector<tokens>{7}, one_gpu_bags(3), greedy_knapsack{}, own_length).value();
   EXPECT_TRUE(plan.samples[bag_id{1}].empty());
   EXPECT_EQ(plan.gap(), 0.0);
 }
 
 TEST(Partition, KeepsShortSamplesOutOfLargeBags)  // Ensures (2)
 {
-  auto const bags = ballast::lay_out(*ballast::parse_bags("g1n4+g4n1"), 8);
+  auto const bags = lay_out(*parse_bags("g1n4+g4n1"), 8);
   std::vector<tokens> const lengths{1, 2, 3, 0, 3, 2, 1, 100};
-  auto const plan = ballast::partition(lengths, *bags, greedy_knapsack{}, own_length).value();
+  auto const plan = partition(lengths, *bags, greedy_knapsack{}, own_length).value();
   EXPECT_EQ(plan.lengths, lengths);
   for (std::size_t sample = 0; sample < lengths.size(); ++sample) {
     if (lengths[sample] > 0 && lengths[sample] < 4) {
@@ -121,9 +112,9 @@ TEST(Partition, AdmitsShortSamplesWhereTheBagsDo)  // Ensures (2), partition_pla
 
 TEST(Partition, PutsShortSamplesIntoTheSmallestBags)  // Ensures (2)
 {
-  auto const bags = ballast::lay_out(*ballast::parse_bags("g8n1+g4n2"), 16)
-                        ->with_short_samples(ballast::short_samples::admitted);
-  ballast::random_source random(31);
+  auto const bags =
+      lay_out(*parse_bags("g8n1+g4n2"), 16)->with_short_samples(short_samples::admitted);
+  random_source random(31);
   for (int trial = 0; trial < 200; ++trial) {
     std::vector<tokens> lengths(random.below(20));
     std::size_t short_ones = 0;
@@ -131,7 +122,7 @@ TEST(Partition, PutsShortSamplesIntoTheSmallestBags)  // Ensures (2)
       length = random.between(0, 9);
       short_ones += length == 1 || length == 2 || length == 3 ? 1 : 0;
     }
-    auto const plan = ballast::partition(lengths, bags, greedy_knapsack{}, own_length);
+    auto const plan = partition(lengths, bags, greedy_knapsack{}, own_length);
     ASSERT_TRUE(plan) << plan.error().message;
     EXPECT_EQ(plan->short_samples, short_ones);
     for (std::size_t sample = 0; sample < lengths.size(); ++sample) {
@@ -145,11 +136,11 @@ TEST(Partition, PutsShortSamplesIntoTheSmallestBags)  // Ensures (2)
 
 TEST(Partition, PlansStepsWithoutShortSamplesAsIfNoneWereAdmitted)  // bag_layout Ensures (4)
 {
-  auto const refusing = *ballast::lay_out(*ballast::parse_bags("g4n2+g2n4"), 16);
-  auto const admitting = refusing.with_short_samples(ballast::short_samples::admitted);
+  auto const refusing = *lay_out(*parse_bags("g4n2+g2n4"), 16);
+  auto const admitting = refusing.with_short_samples(short_samples::admitted);
   std::vector<tokens> const lengths{9, 0, 3, 2, 2, 40, 17};
-  auto const expected = ballast::partition(lengths, refusing, greedy_knapsack{}, own_length);
-  auto const plan = ballast::partition(lengths, admitting, greedy_knapsack{}, own_length);
+  auto const expected = partition(lengths, refusing, greedy_knapsack{}, own_length);
+  auto const plan = partition(lengths, admitting, greedy_knapsack{}, own_length);
   ASSERT_TRUE(plan && expected);
   EXPECT_EQ(plan->owner, expected->owner);
   EXPECT_EQ(plan->lower_bound, expected->lower_bound);
@@ -159,9 +150,9 @@ TEST(Partition, PlansStepsWithoutShortSamplesAsIfNoneWereAdmitted)  // bag_layou
 
 TEST(Partition, NamesTheSampleThatCannotBePlaced)
 {
-  auto const wide = *ballast::lay_out(*ballast::parse_bags("g4n2"), 8);
+  auto const wide = *lay_out(*parse_bags("g4n2"), 8);
   auto const too_short =
-      ballast::partition(std::vector<tokens>{9, 0, 3}, wide, greedy_knapsack{}, own_length);
+      partition(std::vector<tokens>{9, 0, 3}, wide, greedy_knapsack{}, own_length);
   ASSERT_FALSE(too_short);
   EXPECT_EQ(too_short.error().code, error_code::infeasible);
   EXPECT_EQ(too_short.error().position, 2U);
@@ -170,31 +161,30 @@ TEST(Partition, NamesTheSampleThatCannotBePlaced)
               testing::HasSubstr("bags.with_short_samples(short_samples::admitted)"));
 
   auto const negative =
-      ballast::partition(std::vector<tokens>{9, -1}, wide, greedy_knapsack{}, [](tokens length) {
+      partition(std::vector<tokens>{9, -1}, wide, greedy_knapsack{}, [](tokens length) {
         EXPECT_GE(length, 0) << "a cost model is not asked about a length that is none";
         return length;
       });
   ASSERT_FALSE(negative);
   EXPECT_EQ(negative.error().position, 1U);
   EXPECT_THAT(negative.error().message, testing::HasSubstr("has a length that is not from 0"));
-  auto const endless = ballast::partition(std::vector<tokens>{9, ballast::longest_sample + 1}, wide,
-                                          greedy_knapsack{}, own_length);
+  auto const endless =
+      partition(std::vector<tokens>{9, longest_sample + 1}, wide, greedy_knapsack{}, own_length);
   ASSERT_FALSE(endless);
   EXPECT_EQ(endless.error().position, 1U);
   EXPECT_THAT(endless.error().message, testing::HasSubstr("correct its length"));
 
-  auto const negative_cost = ballast::partition(std::vector<tokens>{9}, wide, greedy_knapsack{},
-                                                [](tokens) { return -5; });
+  auto const negative_cost =
+      partition(std::vector<tokens>{9}, wide, greedy_knapsack{}, [](tokens) { return -5; });
   ASSERT_FALSE(negative_cost);
   EXPECT_THAT(negative_cost.error().message, testing::HasSubstr("negative cost"));
 
   auto const nowhere =
-      ballast::partition(std::vector<tokens>{9}, one_gpu_bags(0), greedy_knapsack{}, own_length);
+      partition(std::vector<tokens>{9}, one_gpu_bags(0), greedy_knapsack{}, own_length);
   ASSERT_FALSE(nowhere);
   EXPECT_EQ(nowhere.error().code, error_code::infeasible);
   EXPECT_EQ(nowhere.error().message, "there are no bags to place samples in; lay out some");
-  EXPECT_FALSE(
-      ballast::partition(std::vector<tokens>{}, one_gpu_bags(0), greedy_knapsack{}, own_length))
+  EXPECT_FALSE(partition(std::vector<tokens>{}, one_gpu_bags(0), greedy_knapsack{}, own_length))
       << "nor are there bags for a step of no samples";
 }
 
@@ -202,11 +192,10 @@ TEST(Partition, TakesCostsOf63BitsAndRefusesLargerOnesAsTooLarge)
 {
   std::vector<tokens> const lengths{1, 2};
   auto const planned_at = [&](std::uint64_t cost) {
-    return partition(lengths, ballast::one_gpu_bags(2), ballast::longest_processing_time{},
+    return partition(lengths, one_gpu_bags(2), longest_processing_time{},
                      [cost](tokens length) { return length == 1 ? cost : std::uint64_t{0}; });
   };
-  EXPECT_EQ(planned_at(std::uint64_t{ballast::no_cost} - 1)->makespan,
-            (ballast::ratio{ballast::no_cost - 1, 1}));
+  EXPECT_EQ(planned_at(std::uint64_t{no_cost} - 1)->makespan, (ratio{no_cost - 1, 1}));
   for (auto const cost : {std::uint64_t{1} << 63, ~std::uint64_t{0}}) {
     auto const plan = planned_at(cost);
     ASSERT_FALSE(plan.has_value());
@@ -219,14 +208,13 @@ TEST(Partition, TakesConstraintsInPlaceOfALength)
 {
   std::vector<tokens> const lengths{5, 6, 7};
   std::vector<std::int64_t> const together{1, 2, 1};
-  ballast::partition_constraints const constraints{.together = together};
+  partition_constraints const constraints{.together = together};
   auto const plan_with = [&](auto const&... more) {
-    return partition(lengths, ballast::one_gpu_bags(2), ballast::longest_processing_time{},
-                     std::identity{}, more...);
+    return partition(lengths, one_gpu_bags(2), longest_processing_time{}, std::identity{}, more...);
   };
   EXPECT_EQ(plan_with(constraints)->owner, plan_with(std::identity{}, constraints)->owner);
-  EXPECT_EQ(plan_with(constraints)->makespan, (ballast::ratio{12, 1}));
-  EXPECT_EQ(plan_with()->makespan, (ballast::ratio{11, 1}));
+  EXPECT_EQ(plan_with(constraints)->makespan, (ratio{12, 1}));
+  EXPECT_EQ(plan_with()->makespan, (ratio{11, 1}));
 }
 
 TEST(Partition, TakesKeysOfEveryIntegerType)
@@ -242,23 +230,20 @@ TEST(Partition, TakesKeysOfEveryIntegerType)
   EXPECT_EQ(expected[0], expected[2]);
   EXPECT_EQ(owners(std::vector<std::uint64_t>{large + 1, large, large + 1, 1, large}), expected);
   EXPECT_EQ(owners(std::array<std::int8_t, 5>{1, -128, 1, 127, -128}), expected);
-  using ballast::rank_id;
   std::array const ranks{rank_id{7}, rank_id{0}, rank_id{7}, rank_id{9}, rank_id{0}};
   EXPECT_EQ(owners(std::span(ranks)), expected);
 }
 
 TEST(Partition, RefusesCostsThatOverflowOneByOneAndTogether)
 {
-  auto const one =
-      ballast::partition(std::vector<tokens>{1, 2}, one_gpu_bags(2), greedy_knapsack{},
-                         [](tokens length) { return length == 1 ? 1 : ballast::no_cost; });
+  auto const one = partition(std::vector<tokens>{1, 2}, one_gpu_bags(2), greedy_knapsack{},
+                             [](tokens length) { return length == 1 ? 1 : no_cost; });
   ASSERT_FALSE(one);
   EXPECT_EQ(one.error().code, error_code::out_of_range);
   EXPECT_EQ(one.error().position, 1U);
   EXPECT_THAT(one.error().message, testing::HasSubstr("coarser unit"));
-  auto const together =
-      ballast::partition(std::vector<tokens>{1, 1, 1}, one_gpu_bags(2), greedy_knapsack{},
-                         [](tokens) { return ballast::no_cost / 2; });
+  auto const together = partition(std::vector<tokens>{1, 1, 1}, one_gpu_bags(2), greedy_knapsack{},
+                                  [](tokens) { return no_cost / 2; });
   ASSERT_FALSE(together);
   EXPECT_EQ(together.error().position, 2U);
 }
@@ -270,11 +255,11 @@ TEST(Partition, NamesTheSampleWhoseSecondLengthIsWrong)
     tokens all;
   };
   std::vector<document> const documents{{1, 10}, {-5, 10}};
-  ballast::quadratic_cost const cost{.linear = 1};
-  auto const plan = ballast::partition(documents, one_gpu_bags(2), longest_processing_time{},
-                                       ballast::sum_of{ballast::cost_of{cost, &document::visual},
-                                                       ballast::cost_of{cost, &document::all}},
-                                       &document::all);
+  quadratic_cost const cost{.linear = 1};
+  auto const plan =
+      partition(documents, one_gpu_bags(2), longest_processing_time{},
+                ballast::sum_of{cost_of{cost, &document::visual}, cost_of{cost, &document::all}},
+                &document::all);
   ASSERT_FALSE(plan);
   EXPECT_EQ(plan.error().position, 1U);
   EXPECT_THAT(plan.error().message, testing::HasSubstr("has no cost"));
@@ -282,7 +267,7 @@ TEST(Partition, NamesTheSampleWhoseSecondLengthIsWrong)
 
 template <class Cost>
 concept plannable = requires(std::vector<tokens> const& lengths, Cost const& cost) {
-  ballast::partition(lengths, one_gpu_bags(1), greedy_knapsack{}, cost);
+  partition(lengths, one_gpu_bags(1), greedy_knapsack{}, cost);
 };
 constexpr auto in_floating_point = [](tokens length) { return static_cast<double>(length); };
 static_assert(plannable<decltype(own_length)>);
@@ -293,20 +278,19 @@ struct letter {
   std::uint16_t words = 0;
 };
 template <class... Arguments>
-concept can_be_planned =
-    requires(Arguments const&... arguments) { ballast::partition(arguments...); };
+concept can_be_planned = requires(Arguments const&... arguments) { partition(arguments...); };
 using letters = std::vector<letter>;
 using words = std::uint16_t letter::*;
-static_assert(can_be_planned<letters, ballast::bag_layout, greedy_knapsack, words, words>);
-static_assert(!can_be_planned<letters, ballast::bag_layout, greedy_knapsack, words>);
-static_assert(!can_be_planned<letters, ballast::bag_layout, letter, words, words>);
+static_assert(can_be_planned<letters, bag_layout, greedy_knapsack, words, words>);
+static_assert(!can_be_planned<letters, bag_layout, greedy_knapsack, words>);
+static_assert(!can_be_planned<letters, bag_layout, letter, words, words>);
 static_assert(!can_be_planned<letters, int, greedy_knapsack, words, words>);
 
 TEST(Partition, HasADigestThatEveryBagOwnerCostAndLoadEnters)  // Ensures (3)
 {
   std::vector<tokens> const lengths{5, 4, 3, 2, 1};
-  auto const plan_over = [&](ballast::bag_layout const& bags) {
-    return *ballast::partition(lengths, bags, longest_processing_time{}, own_length);
+  auto const plan_over = [&](bag_layout const& bags) {
+    return *partition(lengths, bags, longest_processing_time{}, own_length);
   };
   auto const plan = plan_over(one_gpu_bags(2));
   EXPECT_EQ(plan.digest(), plan_over(one_gpu_bags(2)).digest());
@@ -322,8 +306,7 @@ TEST(Partition, HasADigestThatEveryBagOwnerCostAndLoadEnters)  // Ensures (3)
   changed.loads[0] += 1;
   EXPECT_NE(changed.digest(), plan.digest());
   // The same owners and loads in bags that sit elsewhere send samples elsewhere.
-  ballast::bag_layout const swapped(
-      std::vector<ballast::bag>{{ballast::rank_id{1}, 1}, {ballast::rank_id{0}, 1}});
+  bag_layout const swapped(std::vector<bag>{{rank_id{1}, 1}, {rank_id{0}, 1}});
   auto const elsewhere = plan_over(swapped);
   EXPECT_EQ(elsewhere.owner, plan.owner);
   EXPECT_NE(elsewhere.digest(), plan.digest());
@@ -348,19 +331,19 @@ static_assert(ballast::partition_policy<contiguous_chunks>);
 
 TEST(Partition, TakesAPolicyOfTheUsersOwn)
 {
-  ballast_test::expect_valid_plans(contiguous_chunks{}, 29);
+  expect_valid_plans(contiguous_chunks{}, 29);
 }
 
 // A policy that is wrong in one of three ways.
 struct wrong_policy {
   enum class mistake { forgets_a_sample, forgets_loads, ignores_lengths } made{};
-  void operator()(ballast::partition_problem const& problem, std::span<ballast::cost_units> loads,
-                  std::span<bag_id> owner, ballast::workspace&) const
+  void operator()(partition_problem const& problem, std::span<cost_units> loads,
+                  std::span<bag_id> owner, workspace&) const
   {
     std::size_t const first = made == mistake::forgets_a_sample ? 1 : 0;
     std::size_t const bag = made == mistake::ignores_lengths ? 1 : 0;
     for (std::size_t sample = first; sample < owner.size(); ++sample) {
-      owner[sample] = ballast::to_id<bag_id>(bag);
+      owner[sample] = to_id<bag_id>(bag);
       if (made != mistake::forgets_loads) { loads[bag] += problem.costs[sample]; }
     }
   }
@@ -369,7 +352,7 @@ struct wrong_policy {
 
 TEST(Partition, PlansMultiplesOfANumberAsTheirQuotients)  // Ensures (6)
 {
-  ballast::random_source random(11);
+  random_source random(11);
   std::vector<tokens> kinds(12);
   for (tokens& kind : kinds) { kind = random.between(20, 400); }
   std::vector<tokens> quotients(100);
@@ -378,9 +361,9 @@ TEST(Partition, PlansMultiplesOfANumberAsTheirQuotients)  // Ensures (6)
   for (tokens& length : lengths) { length *= 256; }
 
   for (auto const* bags : {"g1n8", "g1n4+g2n2"}) {
-    auto const layout = ballast::lay_out(ballast::parse_bags(bags).value(), 8).value();
-    auto const expected = partition(quotients, layout, ballast::refine{}, own_length).value();
-    auto const plan = partition(lengths, layout, ballast::refine{}, own_length).value();
+    auto const layout = lay_out(parse_bags(bags).value(), 8).value();
+    auto const expected = partition(quotients, layout, refine{}, own_length).value();
+    auto const plan = partition(lengths, layout, refine{}, own_length).value();
     EXPECT_EQ(plan.owner, expected.owner);
     EXPECT_EQ(plan.makespan,
               (ratio{expected.makespan.numerator * 256, expected.makespan.denominator}));
@@ -393,10 +376,9 @@ TEST(Partition, PlansMultiplesOfANumberAsTheirQuotients)  // Ensures (6)
 TEST(PartitionDeathTest, EndsTheProgramWhenAPolicyIsWrong)
 {
   using mistake = wrong_policy::mistake;
-  ballast::bag_layout const bags(
-      std::vector<ballast::bag>{{ballast::rank_id{0}, 1}, {ballast::rank_id{1}, 4}});
+  bag_layout const bags(std::vector<bag>{{rank_id{0}, 1}, {rank_id{1}, 4}});
   auto const plan_with = [&](mistake made) {
-    (void)ballast::partition(std::vector<tokens>{2, 2}, bags, wrong_policy{made}, own_length);
+    (void)partition(std::vector<tokens>{2, 2}, bags, wrong_policy{made}, own_length);
   };
   EXPECT_DEATH(plan_with(mistake::forgets_a_sample), "the policy left sample 0 without a bag");
   EXPECT_DEATH(plan_with(mistake::forgets_loads),
@@ -408,32 +390,28 @@ TEST(PartitionDeathTest, EndsTheProgramWhenAPolicyIsWrong)
 
 // A policy that claims more than it can know.
 struct boasting_policy {
-  ratio operator()(ballast::partition_problem const& problem, std::span<ballast::cost_units> loads,
-                   std::span<bag_id> owner, ballast::workspace& memory) const
+  ratio operator()(partition_problem const& problem, std::span<cost_units> loads,
+                   std::span<bag_id> owner, workspace& memory) const
   {
     longest_processing_time{}(problem, loads, owner, memory);
-    return {ballast::no_cost - 1, 1};
+    return {no_cost - 1, 1};
   }
   friend bool operator==(boasting_policy, boasting_policy) = default;
 };
 
 TEST(PartitionDeathTest, EndsTheProgramWhenAProofIsFalse)
 {
-  EXPECT_DEATH((void)ballast::partition(std::vector<tokens>{2, 2}, one_gpu_bags(2),
-                                        boasting_policy{}, own_length),
-               "the policy says that no makespan is below [0-9]+ / 1, and its plan has 2 / 1");
+  EXPECT_DEATH(
+      (void)partition(std::vector<tokens>{2, 2}, one_gpu_bags(2), boasting_policy{}, own_length),
+      "the policy says that no makespan is below [0-9]+ / 1, and its plan has 2 / 1");
   EXPECT_EQ(boasting_policy{}, boasting_policy{});
 }
 
-using ballast::partition_constraints;
-using ballast::rank_id;
-
-ballast::result<ballast::partition_plan> plan_under(partition_constraints const& constraints,
-                                                    std::vector<tokens> const& lengths,
-                                                    ballast::bag_layout const& bags)
+result<partition_plan> plan_under(partition_constraints const& constraints,
+                                  std::vector<tokens> const& lengths, bag_layout const& bags)
 {
-  return ballast::partition(lengths, bags, longest_processing_time{}, own_length, std::identity{},
-                            constraints);
+  return partition(lengths, bags, longest_processing_time{}, own_length, std::identity{},
+                   constraints);
 }
 
 TEST(PartitionUnderConstraints, KeepsSamplesTogether)  // Ensures (5)
@@ -456,7 +434,7 @@ TEST(PartitionUnderConstraints, KeepsSamplesTogether)  // Ensures (5)
 
 TEST(PartitionUnderConstraints, KeepsAGroupOutOfBagsThatAnyOfItIsTooShortFor)
 {
-  ballast::bag_layout const bags(std::vector<ballast::bag>{{rank_id{0}, 1}, {rank_id{1}, 4}});
+  bag_layout const bags(std::vector<bag>{{rank_id{0}, 1}, {rank_id{1}, 4}});
   std::vector<std::int64_t> const keys{1, 1, 2};
   auto const plan = plan_under({.together = keys}, {90, 3, 9}, bags).value();
   EXPECT_EQ(plan.owner[0], bag_id{0});
@@ -465,7 +443,7 @@ TEST(PartitionUnderConstraints, KeepsAGroupOutOfBagsThatAnyOfItIsTooShortFor)
 
 TEST(PartitionUnderConstraints, SaysHowManyTokensMove)  // partition_plan (5)
 {
-  ballast::bag_layout const bags(std::vector<ballast::bag>{{rank_id{0}, 1}, {rank_id{1}, 2}});
+  bag_layout const bags(std::vector<bag>{{rank_id{0}, 1}, {rank_id{1}, 2}});
   // Ranks 1 and 2 are one bag: a sample on either is at home there.
   std::vector<rank_id> const home{rank_id{2}, rank_id{1}, rank_id{0}, rank_id{0}};
   auto const plan = plan_under({.home = home}, {8, 6, 4, 2}, bags).value();
@@ -476,8 +454,8 @@ TEST(PartitionUnderConstraints, SaysHowManyTokensMove)  // partition_plan (5)
 
 TEST(PartitionUnderConstraints, CountsTheTokensThatShortSamplesHave)  // Ensures (2)
 {
-  auto const bags = ballast::bag_layout(std::vector<ballast::bag>{{rank_id{0}, 4}, {rank_id{4}, 4}})
-                        .with_short_samples(ballast::short_samples::admitted);
+  auto const bags = bag_layout(std::vector<bag>{{rank_id{0}, 4}, {rank_id{4}, 4}})
+                        .with_short_samples(short_samples::admitted);
   std::vector<tokens> const lengths{10, 6, 5, 2, 1};
   std::vector<rank_id> const home{rank_id{4}, rank_id{5}, rank_id{0}, rank_id{6}, rank_id{2}};
   auto const plan = plan_under({.home = home}, lengths, bags).value();
@@ -514,18 +492,17 @@ TEST(PartitionUnderConstraints, RefusesToOverrunMemory)  // Ensures (5)
 }
 
 // Why samples of one cost, dealt out without a look at their weights, have no plan.
-ballast::error why_no_room(std::vector<std::int64_t> const& weights,
-                           std::vector<std::int64_t> const& room, std::vector<tokens> lengths = {},
-                           std::vector<std::uint32_t> gpus = {},
-                           std::vector<std::int64_t> const& together = {})
+error why_no_room(std::vector<std::int64_t> const& weights, std::vector<std::int64_t> const& room,
+                  std::vector<tokens> lengths = {}, std::vector<std::uint32_t> gpus = {},
+                  std::vector<std::int64_t> const& together = {})
 {
   lengths.resize(weights.size(), 9);
   gpus.resize(room.size(), 1);
-  auto const plan = ballast::partition(
-      lengths, ballast_test::consecutive_bags(gpus), longest_processing_time{},
-      [](tokens) { return 1; }, {.together = together, .weights = weights, .bag_capacities = room});
+  auto const plan = partition(lengths, consecutive_bags(gpus), longest_processing_time{},
+                              [](tokens) { return 1; },
+                              {.together = together, .weights = weights, .bag_capacities = room});
   EXPECT_FALSE(plan);
-  return plan ? ballast::error{} : plan.error();
+  return plan ? error{} : plan.error();
 }
 
 TEST(PartitionUnderConstraints, SaysHowManyBagsAreNeeded)
@@ -552,8 +529,7 @@ RC_GTEST_PROP(PartitionUnderConstraints, CountsTheBagsOfBestFitDecreasing, ())
       *rc::gen::container<std::vector<std::int64_t>>(rc::gen::inRange<std::int64_t>(0, 41));
   std::int64_t const all = std::reduce(weights.begin(), weights.end());
   if (all <= 40) { return; }
-  auto const packed =
-      ballast::pack_to_capacity(weights, 40, ballast::best_fit_decreasing{}).value();
+  auto const packed = pack_to_capacity(weights, 40, best_fit_decreasing{}).value();
   std::string const bins = std::to_string(packed.bins());
   auto const why = why_no_room(weights, {40}).message;
   RC_ASSERT(why.find("; " + bins + " such bags are needed and enough; ") != why.npos ||
@@ -618,14 +594,14 @@ TEST(PartitionUnderConstraints, NamesTheSampleWhoseHomeOrWeightIsWrong)
 
 // Puts all samples in the first bag, padded to the longest.
 struct one_padded_batch {
-  void operator()(ballast::partition_problem const& problem, std::span<ballast::cost_units> loads,
-                  std::span<bag_id> owner, ballast::workspace&) const
+  void operator()(partition_problem const& problem, std::span<cost_units> loads,
+                  std::span<bag_id> owner, workspace&) const
   {
     std::ranges::fill(owner, bag_id{0});
     for (auto const cost : problem.costs) { loads[0] = std::max(loads[0], cost); }
-    loads[0] *= static_cast<ballast::cost_units>(owner.size());
+    loads[0] *= static_cast<cost_units>(owner.size());
   }
-  static constexpr ballast::batching batches() { return ballast::batching::padded; }
+  static constexpr batching batches() { return batching::padded; }
   friend bool operator==(one_padded_batch, one_padded_batch) = default;
 };
 
@@ -633,8 +609,8 @@ TEST(PartitionUnderConstraints, RefusesToPadWhatStaysTogether)
 {
   std::vector<std::int64_t> const keys{1, 1, 2};
   auto const pad = [&](partition_constraints const& constraints) {
-    return ballast::partition(std::vector<tokens>{3, 2, 1}, one_gpu_bags(2), one_padded_batch{},
-                              own_length, std::identity{}, constraints);
+    return partition(std::vector<tokens>{3, 2, 1}, one_gpu_bags(2), one_padded_batch{}, own_length,
+                     std::identity{}, constraints);
   };
   ASSERT_TRUE(pad({}));
   EXPECT_THAT(pad({})->loads, testing::ElementsAre(9, 0));
@@ -649,71 +625,68 @@ TEST(Partition, BalancesOverSpeeds)  // partition_plan (3)
 {
   auto const bags = one_gpu_bags(2).with_speeds(std::vector<std::uint32_t>{100, 50});
   auto const plan =
-      ballast::partition(std::vector<tokens>{6, 4, 2}, bags, longest_processing_time{}, own_length)
-          .value();
+      partition(std::vector<tokens>{6, 4, 2}, bags, longest_processing_time{}, own_length).value();
   EXPECT_THAT(plan.loads, testing::ElementsAre(8, 4));
   EXPECT_EQ(plan.makespan, (ratio{8, 100}));
   EXPECT_EQ(plan.lower_bound, (ratio{8, 100}));
-  EXPECT_NE(plan.digest(), ballast::partition(std::vector<tokens>{6, 4, 2}, one_gpu_bags(2),
-                                              longest_processing_time{}, own_length)
+  EXPECT_NE(plan.digest(), partition(std::vector<tokens>{6, 4, 2}, one_gpu_bags(2),
+                                     longest_processing_time{}, own_length)
                                ->digest());
 }
 
 TEST(PartitionUnderConstraints, AllocatesNothingInTheSteadyState)  // Ensures (4)
 {
-  ballast::random_source random(4);
-  auto const bags = *ballast::lay_out(*ballast::parse_bags("g1n8+g2n4"), 16);
+  random_source random(4);
+  auto const bags = *lay_out(*parse_bags("g1n8+g2n4"), 16);
   std::vector<tokens> lengths(900);
   std::vector<std::int64_t> keys(900);
   std::vector<rank_id> home(900);
-  ballast::partition_plan plan;
-  ballast::workspace memory;
-  ballast_test::expect_steady_state([&] {
+  partition_plan plan;
+  workspace memory;
+  expect_steady_state([&] {
     for (tokens& length : lengths) { length = random.between(2, 9000); }
     for (auto& key : keys) { key = random.between(0, 300); }
-    for (auto& rank : home) { rank = ballast::to_id<rank_id>(random.below(16)); }
+    for (auto& rank : home) { rank = to_id<rank_id>(random.below(16)); }
     partition_constraints const constraints{
         .together = keys, .home = home, .most_per_gpu = 5'000'000, .weights = lengths};
-    return ballast::partition_into(plan, memory, lengths, bags, longest_processing_time{},
-                                   own_length, std::identity{}, constraints)
+    return partition_into(plan, memory, lengths, bags, longest_processing_time{}, own_length,
+                          std::identity{}, constraints)
         .has_value();
   });
 }
 
 TEST(Partition, AllocatesNothingInTheSteadyState)  // Ensures (4)
 {
-  auto const bags = *ballast::lay_out(*ballast::parse_bags("g1n8+g2n4"), 16);
-  auto const expect_no_allocation = [&](ballast_test::policy_ref const& policy) {
-    ballast_test::expect_the_same_again_without_allocation(policy, 1000, own_length, bags);
+  auto const bags = *lay_out(*parse_bags("g1n8+g2n4"), 16);
+  auto const expect_no_allocation = [&](policy_ref const& policy) {
+    expect_the_same_again_without_allocation(policy, 1000, own_length, bags);
   };
-  expect_no_allocation(ballast::round_robin{});
+  expect_no_allocation(round_robin{});
   expect_no_allocation(longest_processing_time{});
   expect_no_allocation(greedy_knapsack{});
 }
 
 TEST(Partition, RefusesPaddedLoadsThatCouldOverflow)
 {
-  constexpr auto most = ballast::no_cost - 1;
-  std::vector<ballast::tokens> const lengths{1, 2, 1};
-  auto const plan_with = [&](ballast::cost_units longest) {
-    return ballast::partition(
-        lengths, ballast::one_gpu_bags(1), ballast::padded_batches{},
-        [longest](ballast::tokens length) { return length == 2 ? longest : 1; });
+  constexpr auto most = no_cost - 1;
+  std::vector<tokens> const lengths{1, 2, 1};
+  auto const plan_with = [&](cost_units longest) {
+    return partition(lengths, one_gpu_bags(1), padded_batches{},
+                     [longest](tokens length) { return length == 2 ? longest : 1; });
   };
   EXPECT_TRUE(plan_with(most / 3));
   auto const overflow = plan_with(most / 3 + 1);
   ASSERT_FALSE(overflow);
-  EXPECT_EQ(overflow.error().code, ballast::error_code::out_of_range);
+  EXPECT_EQ(overflow.error().code, error_code::out_of_range);
   EXPECT_EQ(overflow.error().position, 1U);
 }
 
 TEST(Partition, TakesALimitOfMoreThan63BitsForNone)
 {
-  std::vector<ballast::bag> const two_and_one{{ballast::rank_id{0}, 2}, {ballast::rank_id{2}, 1}};
-  std::vector<ballast::tokens> const lengths{4, 5, 4};
-  EXPECT_TRUE(ballast::partition(
-      lengths, ballast::bag_layout(two_and_one), ballast::longest_processing_time{},
-      [](ballast::tokens length) { return length; }, {.most_per_gpu = ballast::no_cost - 1}));
+  std::vector<bag> const two_and_one{{rank_id{0}, 2}, {rank_id{2}, 1}};
+  std::vector<tokens> const lengths{4, 5, 4};
+  EXPECT_TRUE(partition(lengths, bag_layout(two_and_one), longest_processing_time{},
+                        [](tokens length) { return length; }, {.most_per_gpu = no_cost - 1}));
 }
 
 }  // namespace

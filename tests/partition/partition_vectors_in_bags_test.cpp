@@ -10,22 +10,16 @@
 
 namespace {
 
-using ballast::bag_id;
-using ballast::cost_vector;
-using ballast::error_code;
-using ballast::longest_processing_time;
-using ballast::ratio;
-using ballast::refine;
-using ballast_test::bag_vectors;
+using namespace ballast;
+using namespace ballast_test;
 
 /// Plans a step whose samples are their numbers.
 template <std::size_t D, class Policy>
-ballast::result<ballast::cost_vector_plan<D>> in_bags(bag_vectors<D> const& step,
-                                                      Policy const& policy)
+result<cost_vector_plan<D>> in_bags(bag_vectors<D> const& step, Policy const& policy)
 {
   std::vector<std::size_t> numbers(step.costs.size());
   std::iota(numbers.begin(), numbers.end(), std::size_t{0});
-  return ballast::partition(
+  return partition(
       numbers, step.bags(), policy, [&](std::size_t sample) { return step.costs[sample]; },
       [&](std::size_t sample) { return step.lengths[sample]; }, step.constraints());
 }
@@ -62,17 +56,16 @@ TEST(PartitionVectorsInBags, DescribesThePlanItMakes)
 template <std::size_t D>
 void expect_what_all_assignments_say(std::uint64_t seed, bool keys, int least_optima)
 {
-  ballast::random_source random(seed);
+  random_source random(seed);
   int planned = 0;
   int optima = 0;
-  for (int trial = 0; trial < ballast_test::trials_of(400) && !testing::Test::HasFailure();
-       ++trial) {
+  for (int trial = 0; trial < trials_of(400) && !testing::Test::HasFailure(); ++trial) {
     SCOPED_TRACE(testing::Message() << "trial " << trial << " dimensions " << D);
-    auto step = ballast_test::random_bag_vectors<D>(random, 7, 4);
+    auto step = random_bag_vectors<D>(random, 7, 4);
     for (std::size_t sample = 0; keys && sample < step.costs.size(); ++sample) {
       step.together.push_back(random.between(-2, 2));
     }
-    auto const best = ballast_test::best_in_bags(step);
+    auto const best = best_in_bags(step);
     auto const greedy = in_bags(step, longest_processing_time{});
     auto const plan = in_bags(step, refine{});
     ASSERT_EQ(plan.has_value(), best.has_value()) << (plan ? "" : plan.error().message);
@@ -82,15 +75,15 @@ void expect_what_all_assignments_say(std::uint64_t seed, bool keys, int least_op
       ASSERT_LT(plan.error().position, step.costs.size());
       continue;
     }
-    ballast_test::expect_kept_in_bags(step, *plan);
-    ballast_test::expect_kept_in_bags(step, *greedy);
+    expect_kept_in_bags(step, *plan);
+    expect_kept_in_bags(step, *greedy);
     EXPECT_GE(plan->makespan, *best);
     EXPECT_LE(plan->makespan, greedy->makespan);
     EXPECT_LE(plan->lower_bound, *best);
     ++planned;
     optima += plan->makespan == *best ? 1 : 0;
   }
-  if (!ballast_test::is_sanitized) { EXPECT_GE(optima, least_optima) << "of " << planned; }
+  if (!is_sanitized) { EXPECT_GE(optima, least_optima) << "of " << planned; }
 }
 
 TEST(PartitionVectorsInBags, KeepsToEverythingWhereverThatIsPossible)  // Ensures (1) (2) (5)
@@ -107,12 +100,11 @@ TEST(PartitionVectorsInBags, KeepsSamplesTogether)  // Ensures (5)
 
 TEST(PartitionVectorsInBags, KeepsToEverythingInLargerSteps)  // Ensures (1) (2) (5)
 {
-  ballast::random_source random(505);
+  random_source random(505);
   int planned = 0;
-  for (int trial = 0; trial < ballast_test::trials_of(300) && !testing::Test::HasFailure();
-       ++trial) {
+  for (int trial = 0; trial < trials_of(300) && !testing::Test::HasFailure(); ++trial) {
     SCOPED_TRACE(testing::Message() << "trial " << trial);
-    auto step = ballast_test::random_bag_vectors<2>(random, 80, 12);
+    auto step = random_bag_vectors<2>(random, 80, 12);
     if (random.below(3) == 0) {
       for (std::size_t sample = 0; sample < step.costs.size(); ++sample) {
         step.together.push_back(random.between(0, 30));
@@ -122,11 +114,11 @@ TEST(PartitionVectorsInBags, KeepsToEverythingInLargerSteps)  // Ensures (1) (2)
                              in_bags(step, refine<>{.work_per_sample = 0})}) {
       if (!plan) { continue; }
       ++planned;
-      ballast_test::expect_kept_in_bags(step, *plan);
+      expect_kept_in_bags(step, *plan);
       EXPECT_LE(plan->lower_bound, plan->makespan);
     }
   }
-  if (!ballast_test::is_sanitized) { EXPECT_GE(planned, 450); }
+  if (!is_sanitized) { EXPECT_GE(planned, 450); }
 }
 
 RC_GTEST_PROP(PartitionVectorsInBags, PlansEqualBagsAsEqualBins, ())
@@ -134,10 +126,9 @@ RC_GTEST_PROP(PartitionVectorsInBags, PlansEqualBagsAsEqualBins, ())
   auto const costs = *rc::gen::container<std::vector<cost_vector<2>>>(
       rc::gen::container<cost_vector<2>>(rc::gen::inRange<std::int64_t>(0, 1000)));
   auto const bins = *rc::gen::inRange<std::size_t>(1, 9);
-  auto const in_bins = ballast_test::plan_in_bins(costs, bins, refine{});
-  auto const plan =
-      ballast::partition(costs, ballast::one_gpu_bags(bins), refine{}, std::identity{},
-                         [](cost_vector<2> const&) { return ballast::tokens{1}; });
+  auto const in_bins = plan_in_bins(costs, bins, refine{});
+  auto const plan = partition(costs, one_gpu_bags(bins), refine{}, std::identity{},
+                              [](cost_vector<2> const&) { return tokens{1}; });
   RC_ASSERT(in_bins.has_value() && plan.has_value());
   RC_ASSERT(plan->loads == in_bins->loads);
   RC_ASSERT(plan->makespan == in_bins->makespan);
@@ -151,13 +142,12 @@ RC_GTEST_PROP(PartitionVectorsInBags, IsLptOfOneDimension, ())
   auto speeds = *rc::gen::nonEmpty(
       rc::gen::container<std::vector<std::uint32_t>>(rc::gen::inRange<std::uint32_t>(1, 4)));
   std::ranges::sort(speeds);  // of equal results the scalar policy takes the slower bag
-  auto const bags = ballast::one_gpu_bags(speeds.size()).with_speeds(speeds);
-  auto const one = [](cost_vector<1> const&) { return ballast::tokens{1}; };
-  auto const plan =
-      ballast::partition(costs, bags, longest_processing_time{}, std::identity{}, one);
-  auto const scalar = ballast::partition(
-      costs, bags, ballast::longest_processing_time{},
-      [](cost_vector<1> const& cost) { return cost[0]; }, one);
+  auto const bags = one_gpu_bags(speeds.size()).with_speeds(speeds);
+  auto const one = [](cost_vector<1> const&) { return tokens{1}; };
+  auto const plan = partition(costs, bags, longest_processing_time{}, std::identity{}, one);
+  auto const scalar = partition(
+      costs, bags, longest_processing_time{}, [](cost_vector<1> const& cost) { return cost[0]; },
+      one);
   RC_ASSERT(plan.has_value() && scalar.has_value());
   RC_ASSERT(plan->owner == scalar->owner);
   RC_ASSERT(plan->lower_bound == scalar->lower_bound);
@@ -173,7 +163,7 @@ TEST(PartitionVectorsInBags, PlansTheEdges)
   bag_vectors<2> const idle{{{}, {}, {}}, {4, 4, 4}, {5, 5, 5}, {1, 2}, {3, 1}, 5};
   auto const full = in_bags(idle, refine{}).value();
   EXPECT_TRUE(full.proven_optimal());
-  ballast_test::expect_kept_in_bags(idle, full);
+  expect_kept_in_bags(idle, full);
 
   // One giant, that only the slow bag of two GPUs holds; the fast one takes what is left.
   bag_vectors<2> const giant{{{90, 0}, {0, 3}, {1, 1}}, {9, 9, 9}, {16, 4, 4}, {1, 2}, {9, 1}, 8};
@@ -196,7 +186,7 @@ TEST(PartitionVectorsInBags, NamesTheSampleThatCannotBePlanned)
   auto const refusal = [](bag_vectors<2> const& step) {
     auto const plan = in_bags(step, refine{});
     EXPECT_FALSE(plan);
-    return plan ? ballast::error{} : plan.error();
+    return plan ? error{} : plan.error();
   };
   auto step = sound;
   step.lengths[1] = 1;
@@ -230,27 +220,27 @@ TEST(PartitionVectorsInBags, NamesTheSampleThatCannotBePlanned)
   EXPECT_EQ(refusal(step).position, 0U);
   EXPECT_THAT(refusal(step).message, testing::HasSubstr("and what stays with it weigh 15"));
 
-  auto const nowhere = ballast::partition(sound.costs, ballast::bag_layout{}, refine{},
-                                          std::identity{}, [](auto const&) { return 1; });
+  auto const nowhere = partition(sound.costs, bag_layout{}, refine{}, std::identity{},
+                                 [](auto const&) { return 1; });
   ASSERT_FALSE(nowhere);
   EXPECT_EQ(nowhere.error().code, error_code::infeasible);
 }
 
 TEST(PartitionVectorsInBags, PutsShortSamplesIntoTheSmallestBagsWhereThoseAdmitThem)  // Ensures (2)
 {
-  auto const refusing = *ballast::lay_out(*ballast::parse_bags("g8n1+g4n2"), 16);
-  auto const bags = refusing.with_short_samples(ballast::short_samples::admitted);
-  auto const costs_of = [](ballast::tokens length) { return cost_vector<2>{length, 9 - length}; };
-  auto const plan_in = [&](std::vector<ballast::tokens> const& lengths,
-                           ballast::bag_layout const& layout, auto const& policy) {
-    return ballast::partition(lengths, layout, policy, costs_of);
+  auto const refusing = *lay_out(*parse_bags("g8n1+g4n2"), 16);
+  auto const bags = refusing.with_short_samples(short_samples::admitted);
+  auto const costs_of = [](tokens length) { return cost_vector<2>{length, 9 - length}; };
+  auto const plan_in = [&](std::vector<tokens> const& lengths, bag_layout const& layout,
+                           auto const& policy) {
+    return partition(lengths, layout, policy, costs_of);
   };
-  ballast::random_source random(31);
+  random_source random(31);
   for (int trial = 0; trial < 200; ++trial) {
-    std::vector<ballast::tokens> lengths(1 + random.below(20));
-    for (ballast::tokens& length : lengths) { length = random.between(0, 9); }
+    std::vector<tokens> lengths(1 + random.below(20));
+    for (tokens& length : lengths) { length = random.between(0, 9); }
     lengths.back() = 3;
-    auto const is_short = [&](ballast::tokens length) { return bags.is_short(length); };
+    auto const is_short = [&](tokens length) { return bags.is_short(length); };
     auto const short_ones = std::count_if(lengths.begin(), lengths.end(), is_short);
     auto const plan = plan_in(lengths, bags, refine{});
     ASSERT_TRUE(plan) << plan.error().message;
@@ -272,24 +262,21 @@ TEST(PartitionVectorsInBags, PutsShortSamplesIntoTheSmallestBagsWhereThoseAdmitT
 
 TEST(PartitionVectorsInBags, KeepsShortSamplesTogetherAndWeighsTheirOwnTokens)  // Ensures (2) (5)
 {
-  auto const bags = ballast::lay_out(*ballast::parse_bags("g4n2"), 8)
-                        ->with_short_samples(ballast::short_samples::admitted);
-  std::vector<ballast::tokens> const lengths{2, 30, 3, 10};
+  auto const bags = lay_out(*parse_bags("g4n2"), 8)->with_short_samples(short_samples::admitted);
+  std::vector<tokens> const lengths{2, 30, 3, 10};
   std::vector<std::int64_t> const together{7, 8, 7, 9};
-  std::vector<ballast::rank_id> const home(4, ballast::rank_id{0});
-  auto const plan =
-      ballast::partition(lengths, bags, refine{},
-                         [](ballast::tokens length) { return cost_vector<2>{length, length}; },
-                         std::identity{}, {.together = together, .home = home, .most_per_gpu = 8});
+  std::vector<rank_id> const home(4, rank_id{0});
+  auto const plan = partition(
+      lengths, bags, refine{}, [](tokens length) { return cost_vector<2>{length, length}; },
+      std::identity{}, {.together = together, .home = home, .most_per_gpu = 8});
   ASSERT_TRUE(plan) << plan.error().message;
   EXPECT_EQ(plan->owner[0], plan->owner[2]);
   EXPECT_EQ(plan->short_samples, 2U);
   EXPECT_EQ(plan->makespan, (ratio{30, 4}));
   EXPECT_EQ(plan->moved, (plan->owner[1] == bag_id{0} ? ratio{15, 45} : ratio{30, 45}));
-  auto const tight =
-      ballast::partition(lengths, bags, refine{},
-                         [](ballast::tokens length) { return cost_vector<2>{length, length}; },
-                         std::identity{}, {.together = together, .most_per_gpu = 7});
+  auto const tight = partition(lengths, bags, refine{},
+                               [](tokens length) { return cost_vector<2>{length, length}; },
+                               std::identity{}, {.together = together, .most_per_gpu = 7});
   ASSERT_FALSE(tight);
   EXPECT_THAT(tight.error().message,
               testing::HasSubstr("sample 1 and what stays with it weigh 30"));
@@ -298,11 +285,11 @@ TEST(PartitionVectorsInBags, KeepsShortSamplesTogetherAndWeighsTheirOwnTokens)  
 TEST(PartitionVectorsInBags, SaysWhatAPolicyWithoutWeightsOverruns)
 {
   bag_vectors<2> const step{{{1, 1}, {2, 2}}, {1, 1}, {5, 5}, {1, 1}, {1, 1}, 5};
-  auto const plan = in_bags(step, ballast_test::all_in_first_bin{});
+  auto const plan = in_bags(step, all_in_first_bin{});
   ASSERT_FALSE(plan);
   EXPECT_EQ(plan.error().code, error_code::infeasible);
   EXPECT_THAT(plan.error().message, testing::EndsWith("as refine{}"));
-  auto const healed = in_bags(step, refine{ballast_test::all_in_first_bin{}}).value();
+  auto const healed = in_bags(step, refine{all_in_first_bin{}}).value();
   EXPECT_TRUE(healed.proven_optimal());
 }
 
@@ -319,13 +306,11 @@ TEST(PartitionVectorsInBags, WorksUpToTheLargestTotal)
 
 TEST(PartitionVectorsInBags, SaysHowMuchMoves)
 {
-  std::vector<ballast::tokens> const lengths{6, 2, 2};
-  std::vector<ballast::rank_id> const home{ballast::rank_id{0}, ballast::rank_id{0},
-                                           ballast::rank_id{0}};
-  auto const plan =
-      ballast::partition(lengths, ballast::one_gpu_bags(2), refine{},
-                         [](ballast::tokens length) { return cost_vector<2>{length, 1}; },
-                         std::identity{}, {.home = home});
+  std::vector<tokens> const lengths{6, 2, 2};
+  std::vector<rank_id> const home{rank_id{0}, rank_id{0}, rank_id{0}};
+  auto const plan = partition(lengths, one_gpu_bags(2), refine{},
+                              [](tokens length) { return cost_vector<2>{length, 1}; },
+                              std::identity{}, {.home = home});
   ASSERT_TRUE(plan);
   EXPECT_EQ(plan->loads, (std::vector<cost_vector<2>>{{6, 1}, {4, 2}}));
   EXPECT_EQ(plan->moved, (ratio{4, 10}));
@@ -333,24 +318,23 @@ TEST(PartitionVectorsInBags, SaysHowMuchMoves)
 
 TEST(PartitionVectorsInBags, AllocatesNothingInTheSteadyState)  // Ensures (3) (4)
 {
-  std::vector<ballast::tokens> lengths(1000);
+  std::vector<tokens> lengths(1000);
   std::vector<std::int64_t> prompts(1000);
   for (std::size_t sample = 0; sample < 1000; ++sample) {
-    lengths[sample] = 1 + static_cast<ballast::tokens>(sample * 7919 % 500);
+    lengths[sample] = 1 + static_cast<tokens>(sample * 7919 % 500);
     prompts[sample] = static_cast<std::int64_t>(sample / 2);
   }
   std::vector<std::uint32_t> speeds(32, 3);
   speeds[5] = 2;
-  auto const bags = ballast::one_gpu_bags(32).with_speeds(speeds);
-  ballast::cost_vector_plan<2> plan;
-  ballast::workspace memory;
-  auto const costs = [](ballast::tokens length) { return cost_vector<2>{length * length, 7}; };
+  auto const bags = one_gpu_bags(32).with_speeds(speeds);
+  cost_vector_plan<2> plan;
+  workspace memory;
+  auto const costs = [](tokens length) { return cost_vector<2>{length * length, 7}; };
   std::uint64_t digest = 0;
-  ballast_test::expect_steady_state([&] {
-    bool const done =
-        ballast::partition_into(plan, memory, lengths, bags, refine{}, costs, std::identity{},
-                                {.together = prompts, .most_per_gpu = 8000})
-            .has_value();
+  expect_steady_state([&] {
+    bool const done = partition_into(plan, memory, lengths, bags, refine{}, costs, std::identity{},
+                                     {.together = prompts, .most_per_gpu = 8000})
+                          .has_value();
     if (digest == 0) { digest = plan.digest(); }
     return done && plan.digest() == digest;
   });
@@ -359,8 +343,7 @@ TEST(PartitionVectorsInBags, AllocatesNothingInTheSteadyState)  // Ensures (3) (
 TEST(PartitionVectorsInBins, AsksForWeights)
 {
   std::vector<cost_vector<2>> const costs{{1, 1}};
-  auto const plan =
-      ballast_test::plan_in_bins(costs, 2, refine{}, std::identity{}, {.most_per_gpu = 3});
+  auto const plan = plan_in_bins(costs, 2, refine{}, std::identity{}, {.most_per_gpu = 3});
   ASSERT_FALSE(plan);
   EXPECT_EQ(plan.error().code, error_code::out_of_range);
   EXPECT_THAT(plan.error().message, testing::HasSubstr("give constraints.weights"));

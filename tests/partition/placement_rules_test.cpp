@@ -21,18 +21,15 @@
 
 namespace placement_rules_test {
 
-using ballast::bag_id;
-using ballast::capped;
-using ballast::partition_constraints;
-using ballast::ratio;
-using ballast::refine;
+using namespace ballast;
+using namespace ballast_test;
 using testing::HasSubstr;
 
-static_assert(ballast::rule_keeping_policy<refine<>>);
-static_assert(ballast::rule_keeping_policy<capped<>>);
-static_assert(ballast::rule_keeping_policy<capped<refine<>>>);
-static_assert(!ballast::rule_keeping_policy<capped<ballast::equal_count>>);
-static_assert(!ballast::rule_keeping_policy<ballast::longest_processing_time>);
+static_assert(rule_keeping_policy<refine<>>);
+static_assert(rule_keeping_policy<capped<>>);
+static_assert(rule_keeping_policy<capped<refine<>>>);
+static_assert(!rule_keeping_policy<capped<equal_count>>);
+static_assert(!rule_keeping_policy<longest_processing_time>);
 
 TEST(PlacementRules, GiveEachBagAtMostSoManySamples)
 {
@@ -76,7 +73,7 @@ TEST(PlacementRules, LetASampleAboveASoftCapStandAlone)
 
 // A step with any of the rules, limits and keys.
 struct ruled_step {
-  ballast::bag_layout bags;
+  bag_layout bags;
   std::vector<std::int64_t> lengths, costs, weights, capacities, before;
   std::vector<int> together, apart;
   std::int64_t most_samples = partition_constraints::no_limit;
@@ -95,7 +92,7 @@ struct ruled_step {
 
   [[nodiscard]] bool takes(std::size_t sample, std::size_t bag) const
   {
-    return bags.takes(ballast::to_id<bag_id>(bag), lengths[sample]);
+    return bags.takes(to_id<bag_id>(bag), lengths[sample]);
   }
 
   // What the samples that stay with this one weigh, and whether a bag that takes them holds that.
@@ -153,11 +150,11 @@ struct ruled_step {
     return true;
   }
 
-  [[nodiscard]] ratio makespan(ballast_test::assignment const& owner) const
+  [[nodiscard]] ratio makespan(assignment const& owner) const
   {
     auto loads = before;
     loads.resize(bags.size());
-    loads = ballast_test::sums_of(owner, costs, std::move(loads));
+    loads = sums_of(owner, costs, std::move(loads));
     ratio latest;
     for (std::size_t bag = 0; bag < bags.size(); ++bag) {
       latest = std::max(latest, ratio{loads[bag], bags.speeds()[bag]});
@@ -168,22 +165,23 @@ struct ruled_step {
   // Oracle: all plans.
   [[nodiscard]] std::optional<ratio> optimum() const
   {
-    return ballast_test::least_of_all(
-        costs.size(), bags.size(),
-        [&](ballast_test::assignment const& owner) -> std::optional<ratio> {
-          if (owner.size() == costs.size() && !keeps(owner)) { return std::nullopt; }
-          return makespan(owner);
-        });
+    return least_of_all(costs.size(), bags.size(),
+                        [&](assignment const& owner) -> std::optional<ratio> {
+                          if (owner.size() == costs.size() && !keeps(owner)) {
+                            return std::nullopt;
+                          }
+                          return makespan(owner);
+                        });
   }
 };
 
-ruled_step draw_ruled_step(ballast::random_source& random)
+ruled_step draw_ruled_step(random_source& random)
 {
   ruled_step step;
   std::vector<std::uint32_t> gpus(1 + random.below(3));
   bool const is_even = random.below(2) == 0;
   for (auto& each : gpus) { each = is_even ? 1 : static_cast<std::uint32_t>(1 + random.below(3)); }
-  step.bags = ballast_test::consecutive_bags(gpus, {});
+  step.bags = consecutive_bags(gpus, {});
   std::size_t const count = random.below(7);
   auto const least = static_cast<std::int64_t>(std::ranges::min(gpus));
   for (std::size_t sample = 0; sample < count; ++sample) {
@@ -215,19 +213,19 @@ ruled_step draw_ruled_step(ballast::random_source& random)
   return step;
 }
 
-void expect_best_of_all(ballast_test::policy_ref const& policy, std::uint64_t seed)
+void expect_best_of_all(policy_ref const& policy, std::uint64_t seed)
 {
-  ballast::random_source random(seed);
+  random_source random(seed);
   int refused = 0;
   int ruled = 0;
-  for (int trial = 0; trial < ballast_test::trials_of(1500); ++trial) {
+  for (int trial = 0; trial < trials_of(1500); ++trial) {
     SCOPED_TRACE(testing::Message() << "trial " << trial);
     auto const step = draw_ruled_step(random);
     if (!step.constraints().has_rules()) { continue; }
     ++ruled;
     std::vector<std::size_t> samples(step.costs.size());
     std::iota(samples.begin(), samples.end(), std::size_t{0});
-    auto const plan = ballast::partition(
+    auto const plan = partition(
         samples, step.bags, policy, [&](std::size_t each) { return step.costs[each]; },
         [&](std::size_t each) { return step.lengths[each]; }, step.constraints());
     auto const best = step.optimum();
@@ -237,7 +235,7 @@ void expect_best_of_all(ballast_test::policy_ref const& policy, std::uint64_t se
       EXPECT_THAT(plan.error().message, testing::Not(HasSubstr("gave up")));
       continue;
     }
-    auto const owner = ballast_test::assignment_of(plan->owner);
+    auto const owner = assignment_of(plan->owner);
     ASSERT_TRUE(step.keeps(owner));
     ASSERT_EQ(plan->makespan, *best);
     ASSERT_EQ(plan->makespan, step.makespan(owner));
@@ -247,7 +245,7 @@ void expect_best_of_all(ballast_test::policy_ref const& policy, std::uint64_t se
       for (std::size_t sample = 0; sample < owner.size(); ++sample) {
         held += owner[sample] == bag && step.cap_is_soft ? step.weights[sample] : 0;
       }
-      bool const listed = std::ranges::count(plan->above_cap, ballast::to_id<bag_id>(bag)) == 1;
+      bool const listed = std::ranges::count(plan->above_cap, to_id<bag_id>(bag)) == 1;
       ASSERT_EQ(listed, step.cap_is_soft && held > step.capacities[bag]);
     }
   }
@@ -263,33 +261,32 @@ TEST(PlacementRules, AreKeptAsWellAsAllPlansAllow)
 
 TEST(PlacementRules, HoldInLargeSteps)
 {
-  ballast::random_source random(304);
-  ballast::workspace memory;
-  ballast::partition_plan plan;
-  for (int trial = 0; trial < ballast_test::trials_of(30); ++trial) {
+  random_source random(304);
+  workspace memory;
+  partition_plan plan;
+  for (int trial = 0; trial < trials_of(30); ++trial) {
     ruled_step step;
     std::size_t const bags = 2 + random.below(7);
     std::size_t const each = 8 + random.below(9);
-    step.bags = ballast::one_gpu_bags(bags);
+    step.bags = one_gpu_bags(bags);
     step.most_samples = static_cast<std::int64_t>(each);  // all bags are full
     for (std::size_t sample = 0; sample < bags * each; ++sample) {
       step.costs.push_back(random.between(1, 40) * random.between(1, 40));
       step.apart.push_back(static_cast<int>(sample / bags));
     }
-    ASSERT_TRUE(ballast::partition_into(plan, memory, step.costs, step.bags, refine{},
-                                        std::identity{}, ballast::no_length{}, step.constraints()));
+    ASSERT_TRUE(partition_into(plan, memory, step.costs, step.bags, refine{}, std::identity{},
+                               no_length{}, step.constraints()));
     step.lengths = step.costs;
-    ASSERT_TRUE(step.keeps(ballast_test::assignment_of(plan.owner)));
+    ASSERT_TRUE(step.keeps(assignment_of(plan.owner)));
     // Of keys that all bags hold once, heaviest first in turn is within the widest key.
     EXPECT_LE(plan.gap(), 0.05) << trial;
   }
 }
 
-std::string refusal(ballast_test::policy_ref const& policy, partition_constraints const& given,
-                    std::vector<ballast::tokens> const& lengths = {8, 7, 5, 4})
+std::string refusal(policy_ref const& policy, partition_constraints const& given,
+                    std::vector<tokens> const& lengths = {8, 7, 5, 4})
 {
-  auto const plan =
-      ballast::partition(lengths, ballast::one_gpu_bags(2), policy, std::identity{}, given);
+  auto const plan = partition(lengths, one_gpu_bags(2), policy, std::identity{}, given);
   return plan ? "" : plan.error().message;
 }
 
@@ -325,8 +322,7 @@ TEST(PlacementRules, AreRefusedWithTheNumbers)
 TEST(PlacementRules, AreRefusedByPoliciesThatKeepNone)
 {
   std::vector<int> const pairs = {1, 1, 2, 2};
-  auto const expect_refused = [&](ballast_test::policy_ref const& policy,
-                                  std::string const& but = "") {
+  auto const expect_refused = [&](policy_ref const& policy, std::string const& but = "") {
     EXPECT_EQ(refusal(policy, {.apart = pairs}),
               "this policy does not keep constraints.apart; use refine{} or capped{}, which do" +
                   but + ", or leave it out");
@@ -334,17 +330,16 @@ TEST(PlacementRules, AreRefusedByPoliciesThatKeepNone)
     EXPECT_THAT(refusal(policy, {.most_per_gpu = 90, .cap_is_soft = true}),
                 HasSubstr("constraints.cap_is_soft"));
   };
-  expect_refused(ballast::longest_processing_time{});
+  expect_refused(longest_processing_time{});
   expect_refused(baselines::karmarkar_karp{});
-  expect_refused(ballast::exact{});
-  expect_refused(ballast::equal_count{}, ", but keep no counts");
-  expect_refused(ballast::padded_batches{});
-  expect_refused(ballast::least_movement{});
-  expect_refused(capped{ballast::equal_count{}}, ", but keep no counts");
-  auto const vectors = ballast::partition(
-      std::vector<ballast::tokens>{8, 7}, ballast::one_gpu_bags(2), refine{},
-      [](ballast::tokens length) { return ballast::cost_vector<2>{length, length}; },
-      {.most_samples = 1});
+  expect_refused(exact{});
+  expect_refused(equal_count{}, ", but keep no counts");
+  expect_refused(padded_batches{});
+  expect_refused(least_movement{});
+  expect_refused(capped{equal_count{}}, ", but keep no counts");
+  auto const vectors =
+      partition(std::vector<tokens>{8, 7}, one_gpu_bags(2), refine{},
+                [](tokens length) { return cost_vector<2>{length, length}; }, {.most_samples = 1});
   EXPECT_EQ(vectors.error().message,
             "constraints.most_samples counts in plans by one quantity, and the cost of a sample "
             "has 2; leave it out");

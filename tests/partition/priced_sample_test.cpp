@@ -4,13 +4,13 @@
 
 namespace {
 
-using ballast::priced_sample;
+using namespace ballast;
 
 TEST(PricedSample, IsASampleAndItsCost)
 {
-  EXPECT_EQ(priced_sample{}, (priced_sample{0, ballast::sample_id{0}}));
-  EXPECT_NE((priced_sample{3, ballast::sample_id{1}}), (priced_sample{3, ballast::sample_id{2}}));
-  EXPECT_NE((priced_sample{3, ballast::sample_id{1}}), (priced_sample{4, ballast::sample_id{1}}));
+  EXPECT_EQ(priced_sample{}, (priced_sample{0, sample_id{0}}));
+  EXPECT_NE((priced_sample{3, sample_id{1}}), (priced_sample{3, sample_id{2}}));
+  EXPECT_NE((priced_sample{3, sample_id{1}}), (priced_sample{4, sample_id{1}}));
 }
 
 }  // namespace

@@ -16,37 +16,33 @@
 
 namespace {
 
-using ballast::bag_id;
-using ballast::cost_units;
-using ballast::longest_processing_time;
-using ballast::ratio;
-using ballast::refine;
-using ballast::round_robin;
+using namespace ballast;
+using namespace ballast_test;
 
-static_assert(ballast::partition_policy<refine<>>);
-static_assert(ballast::partition_policy<refine<refine<round_robin>>>);
+static_assert(partition_policy<refine<>>);
+static_assert(partition_policy<refine<refine<round_robin>>>);
 static_assert(std::is_same_v<decltype(refine{round_robin{}, 9}), refine<round_robin>>);
 static_assert(std::is_same_v<decltype(refine{refine{round_robin{}}}), refine<refine<round_robin>>>);
 
 TEST(Refine, PlacesEverySampleInABagItFits)  // Ensures (1) (2) (5)
 {
-  ballast_test::expect_valid_plans(refine{}, 51);
-  ballast_test::expect_valid_plans(refine{round_robin{}}, 52);
-  ballast_test::expect_starting_loads_counted(refine{});
-  ballast_test::expect_starting_loads_counted(refine{round_robin{}});
+  expect_valid_plans(refine{}, 51);
+  expect_valid_plans(refine{round_robin{}}, 52);
+  expect_starting_loads_counted(refine{});
+  expect_starting_loads_counted(refine{round_robin{}});
 }
 
 TEST(Refine, IsNeverWorseThanItsInnerPolicyNorBetterThanTheOptimum)  // Ensures (3)
 {
-  ballast::random_source random(53);
+  random_source random(53);
   int optimal = 0;
   constexpr int trials = 400;
   for (int trial = 0; trial < trials; ++trial) {
-    auto const step = ballast_test::random_instance(random, 8, 4, 3);
+    auto const step = random_instance(random, 8, 4, 3);
     SCOPED_TRACE(testing::Message() << "trial " << trial << " bags " << step.gpus.size());
-    ratio const inner = ballast_test::plan_instance(step, round_robin{})->makespan;
-    auto const plan = ballast_test::plan_instance(step, refine{round_robin{}});
-    ratio const best = *ballast_test::optimum(step);
+    ratio const inner = plan_instance(step, round_robin{})->makespan;
+    auto const plan = plan_instance(step, refine{round_robin{}});
+    ratio const best = *optimum(step);
     ASSERT_LE(plan->makespan, inner);
     ASSERT_GE(plan->makespan, best);
     ASSERT_LE(plan->lower_bound, best);
@@ -57,11 +53,11 @@ TEST(Refine, IsNeverWorseThanItsInnerPolicyNorBetterThanTheOptimum)  // Ensures 
 
 RC_GTEST_PROP(Refine, IsNeverWorseThanItsInnerPolicyHoweverLittleWork, (std::uint64_t seed))
 {
-  ballast::random_source random(seed);
-  auto const step = ballast_test::random_instance(random, 60, 9, 8);
-  ratio const inner = ballast_test::plan_instance(step, longest_processing_time{})->makespan;
+  random_source random(seed);
+  auto const step = random_instance(random, 60, 9, 8);
+  ratio const inner = plan_instance(step, longest_processing_time{})->makespan;
   for (std::uint64_t const work : {0U, 100U, 1'000U, 10'000U, 100'000U}) {
-    auto const plan = ballast_test::plan_instance(step, refine{longest_processing_time{}, work});
+    auto const plan = plan_instance(step, refine{longest_processing_time{}, work});
     RC_ASSERT(plan.has_value());
     RC_ASSERT(plan->makespan <= inner);
     RC_ASSERT(plan->makespan >= plan->lower_bound);
@@ -70,20 +66,19 @@ RC_GTEST_PROP(Refine, IsNeverWorseThanItsInnerPolicyHoweverLittleWork, (std::uin
 
 TEST(Refine, LeavesThePlanAsItIsWithoutWork)
 {
-  ballast::random_source random(54);
+  random_source random(54);
   for (int trial = 0; trial < 200; ++trial) {
-    auto const step = ballast_test::random_instance(random, 40, 9, 8);
-    EXPECT_EQ(ballast_test::plan_instance(step, (refine{round_robin{}, 0}))->owner,
-              ballast_test::plan_instance(step, round_robin{})->owner);
+    auto const step = random_instance(random, 40, 9, 8);
+    EXPECT_EQ(plan_instance(step, (refine{round_robin{}, 0}))->owner,
+              plan_instance(step, round_robin{})->owner);
   }
 }
 
 // Long-tailed costs without a sample that outweighs the mean load.
-ballast_test::instance long_tailed(std::uint64_t seed, std::size_t samples,
-                                   std::vector<std::uint32_t> gpus)
+instance long_tailed(std::uint64_t seed, std::size_t samples, std::vector<std::uint32_t> gpus)
 {
-  ballast::random_source random(seed);
-  ballast_test::instance step;
+  random_source random(seed);
+  instance step;
   step.gpus = std::move(gpus);
   for (std::size_t sample = 0; sample < samples; ++sample) {
     // 2^(x / 100) for x from 0 to 900, with a linear mantissa: integers on every machine.
@@ -99,8 +94,8 @@ TEST(Refine, ProvesTheOptimumWhereBagsHoldManySamples)
 {
   for (std::uint64_t seed = 0; seed < 10; ++seed) {
     auto const step = long_tailed(seed, 2048, std::vector<std::uint32_t>(64, 1));
-    auto const greedy = ballast_test::plan_instance(step, longest_processing_time{});
-    auto const plan = ballast_test::plan_instance(step, refine{});
+    auto const greedy = plan_instance(step, longest_processing_time{});
+    auto const plan = plan_instance(step, refine{});
     EXPECT_FALSE(greedy->proven_optimal()) << "seed " << seed;
     EXPECT_TRUE(plan->proven_optimal()) << "seed " << seed << " gap " << plan->gap();
   }
@@ -116,7 +111,7 @@ TEST(Refine, ComesCloseWhereLengthsAreMultiples)
       cost_units const tiles = 1 + cost / 1'000'000;
       cost = tiles * (144 + tiles);
     }
-    gaps += ballast_test::plan_instance(step, refine{})->gap();
+    gaps += plan_instance(step, refine{})->gap();
   }
   EXPECT_LE(gaps / 10, 1e-4);
 }
@@ -141,7 +136,7 @@ TEST(Refine, ProvesTheOptimumForBagsOfSeveralSizesAndSpeeds)
   for (std::uint64_t seed = 0; seed < 10; ++seed) {
     auto step = long_tailed(seed, 1000, {1, 1, 1, 1, 2, 2, 2, 4, 4, 8});
     step.gpu_speeds = {1, 1, 2, 2, 1, 2, 3, 1, 1, 1};
-    auto const plan = ballast_test::plan_instance(step, refine{});
+    auto const plan = plan_instance(step, refine{});
     EXPECT_TRUE(plan->proven_optimal()) << "seed " << seed << " gap " << plan->gap();
   }
 }
@@ -150,20 +145,20 @@ TEST(Refine, ComesCloseFromAPlanThatIgnoresCosts)
 {
   for (std::uint64_t seed = 0; seed < 5; ++seed) {
     auto const step = long_tailed(seed, 1024, std::vector<std::uint32_t>(32, 1));
-    EXPECT_GT(ballast_test::plan_instance(step, round_robin{})->gap(), 0.1);
-    EXPECT_LT(ballast_test::plan_instance(step, refine{round_robin{}})->gap(), 1e-5);
+    EXPECT_GT(plan_instance(step, round_robin{})->gap(), 0.1);
+    EXPECT_LT(plan_instance(step, refine{round_robin{}})->gap(), 1e-5);
   }
 }
 
 TEST(Refine, LevelsLoadsThatBagsBring)
 {
   std::vector<cost_units> const costs{7, 6, 5, 4, 3, 2, 1};
-  std::vector<ballast::tokens> const lengths(7, 1);
-  std::vector<ballast::priced_sample> order(7);
+  std::vector<tokens> const lengths(7, 1);
+  std::vector<priced_sample> order(7);
   std::vector<std::uint32_t> const gpus{1, 1, 1};
-  ballast::workspace memory;
-  ballast::descending_order_into(order, costs, memory);
-  ballast::partition_problem const problem{costs, lengths, order, gpus, gpus};
+  workspace memory;
+  descending_order_into(order, costs, memory);
+  partition_problem const problem{costs, lengths, order, gpus, gpus};
   std::vector<cost_units> loads{10, 3, 1};
   std::vector<bag_id> owner(7, bag_id{3});
   EXPECT_EQ(run_policy(refine{round_robin{}}, problem, loads, owner, memory), (ratio{14, 1}));
@@ -177,54 +172,52 @@ TEST(Refine, LevelsLoadsThatBagsBring)
 TEST(Refine, WorksUpToTheLargestTotal)
 {
   constexpr auto most = std::numeric_limits<cost_units>::max() - 1;
-  ballast_test::instance const step{
+  instance const step{
       {9, 9, 9, 9, 9}, {most / 3, most / 4, most / 4, most / 8, most / 50}, {1, 1, 3}};
-  auto const plan = ballast_test::plan_instance(step, refine{round_robin{}}).value();
-  ballast_test::expect_valid_plan(step, plan);
+  auto const plan = plan_instance(step, refine{round_robin{}}).value();
+  expect_valid_plan(step, plan);
 }
 
 // One bag is so fast that nearly all lies there, and two of its samples are drawn for a swap.
 TEST(Refine, SwapsInABagWithNearlyTheLargestTotal)
 {
   constexpr auto most = std::numeric_limits<cost_units>::max() - 1;
-  ballast_test::instance const step{
-      std::vector<ballast::tokens>(10, 9),
-      {most / 3, most / 4, most / 5, most / 6, most / 40, 1000, 999, 77, 5, 3},
-      {1, 1},
-      {1U << 20, 1}};
-  auto const plan = ballast_test::plan_instance(step, refine{}).value();
-  ballast_test::expect_valid_plan(step, plan);
+  instance const step{std::vector<tokens>(10, 9),
+                      {most / 3, most / 4, most / 5, most / 6, most / 40, 1000, 999, 77, 5, 3},
+                      {1, 1},
+                      {1U << 20, 1}};
+  auto const plan = plan_instance(step, refine{}).value();
+  expect_valid_plan(step, plan);
 }
 
 TEST(Refine, AllocatesNothingInTheSteadyState)
 {
-  ballast_test::expect_the_same_again_without_allocation(refine{}, 1000);
+  expect_the_same_again_without_allocation(refine{}, 1000);
 }
 
 TEST(Refine, IsNeverAbovePlainSwaps)
 {
-  ballast::random_source random(60);
-  for (int trial = 0; trial < ballast_test::trials_of(250); ++trial) {
+  random_source random(60);
+  for (int trial = 0; trial < trials_of(250); ++trial) {
     std::size_t const bags = 2 + random.below(31);
     std::size_t const samples = bags * (1 + random.below(16)) + random.below(bags);
-    auto const step = ballast_test::near_equal_step(random, samples, bags);
+    auto const step = near_equal_step(random, samples, bags);
     SCOPED_TRACE(testing::Message() << "trial " << trial << ' ' << samples << " x " << bags);
-    auto const plan = ballast_test::plan_instance(step, refine{});
-    ASSERT_LE(plan->makespan, (ratio{*ballast_test::plain_swaps(step.costs, bags), 1}));
-    ballast_test::expect_valid_plan(step, *plan);
+    auto const plan = plan_instance(step, refine{});
+    ASSERT_LE(plan->makespan, (ratio{*plain_swaps(step.costs, bags), 1}));
+    expect_valid_plan(step, *plan);
   }
 }
 
 TEST(Refine, IsNeverAboveTheOptimumByMuchWhereCostsAreNearlyEqual)
 {
-  ballast::random_source random(61);
+  random_source random(61);
   int optimal = 0;
   constexpr int trials = 200;
   for (int trial = 0; trial < trials; ++trial) {
-    auto const step =
-        ballast_test::near_equal_step(random, 3 + random.below(7), 2 + random.below(2));
-    ratio const best = *ballast_test::optimum(step);
-    auto const plan = ballast_test::plan_instance(step, refine{});
+    auto const step = near_equal_step(random, 3 + random.below(7), 2 + random.below(2));
+    ratio const best = *optimum(step);
+    auto const plan = plan_instance(step, refine{});
     ASSERT_GE(plan->makespan, best) << "trial " << trial;
     ASSERT_LE(plan->lower_bound, best) << "trial " << trial;
     optimal += plan->makespan == best ? 1 : 0;
@@ -234,26 +227,26 @@ TEST(Refine, IsNeverAboveTheOptimumByMuchWhereCostsAreNearlyEqual)
 
 TEST(Refine, ReachesTheOptimumOfAStepThatNeedsMovesOfShortSamples)
 {
-  ballast_test::instance const step{{16, 14, 7, 2, 8, 15, 20, 17, 19, 15, 7, 3},
-                                    {68, 68, 14, 71, 71, 68, 71, 68, 68, 68, 71, 14},
-                                    {2, 2, 2, 8, 8}};
-  EXPECT_EQ(ballast_test::plan_instance(step, refine{})->makespan, (ratio{71, 2}));
+  instance const step{{16, 14, 7, 2, 8, 15, 20, 17, 19, 15, 7, 3},
+                      {68, 68, 14, 71, 71, 68, 71, 68, 68, 68, 71, 14},
+                      {2, 2, 2, 8, 8}};
+  EXPECT_EQ(plan_instance(step, refine{})->makespan, (ratio{71, 2}));
 }
 
 TEST(Refine, IsRarelyAboveTheOptimumOfFewShortSamples)
 {
-  ballast::random_source random(63);
+  random_source random(63);
   int optimal = 0;
-  int const trials = ballast_test::trials_of(200);
+  int const trials = trials_of(200);
   for (int trial = 0; trial < trials; ++trial) {
-    ballast_test::instance step{{}, {}, {1, 2, 4, 8}};
+    instance step{{}, {}, {1, 2, 4, 8}};
     for (std::uint64_t samples = 3 + random.below(5); samples > 0; --samples) {
       step.lengths.push_back(random.between(1, 20));
       cost_units const length = step.lengths.back();
       step.costs.push_back(trial % 2 == 0 ? random.between(1, 100) : length * (length + 20));
     }
-    ratio const best = *ballast_test::optimum(step);
-    ratio const found = ballast_test::plan_instance(step, refine{})->makespan;
+    ratio const best = *optimum(step);
+    ratio const found = plan_instance(step, refine{})->makespan;
     ASSERT_LE(found.value(), 1.05 * best.value()) << "trial " << trial;
     optimal += found == best ? 1 : 0;
   }
@@ -262,26 +255,25 @@ TEST(Refine, IsRarelyAboveTheOptimumOfFewShortSamples)
 
 TEST(Refine, ProvesNearlyEqualCostsWithARemainder)
 {
-  ballast_test::instance step;
+  instance step;
   for (cost_units cost = 1000; cost >= 968; --cost) { step.costs.push_back(cost); }
   step.lengths.assign(step.costs.size(), 1);
   step.gpus = {1, 1};
-  auto const plan = ballast_test::plan_instance(step, refine{});
+  auto const plan = plan_instance(step, refine{});
   EXPECT_EQ(plan->makespan, (ratio{16'592, 1}));
   EXPECT_TRUE(plan->proven_optimal());
 }
 
 TEST(Refine, IsNeverWorseWithMoreWork)  // Ensures (3)
 {
-  ballast::random_source random(62);
-  for (int trial = 0; trial < ballast_test::trials_of(150); ++trial) {
+  random_source random(62);
+  for (int trial = 0; trial < trials_of(150); ++trial) {
     std::size_t const bags = 2 + random.below(9);
-    auto const step =
-        trial % 2 == 0 ? ballast_test::random_instance(random, 60, 9, 8)
-                       : ballast_test::near_equal_step(random, bags * 5 + random.below(bags), bags);
+    auto const step = trial % 2 == 0 ? random_instance(random, 60, 9, 8)
+                                     : near_equal_step(random, bags * 5 + random.below(bags), bags);
     ratio before{std::numeric_limits<cost_units>::max(), 1};
     for (std::uint64_t work = 1; work < 2'000'000; work = work * 3 + 1) {
-      auto const plan = ballast_test::plan_instance(step, (refine{round_robin{}, work}));
+      auto const plan = plan_instance(step, (refine{round_robin{}, work}));
       ASSERT_LE(plan->makespan, before) << "trial " << trial << " work " << work;
       before = plan->makespan;
     }
@@ -290,47 +282,44 @@ TEST(Refine, IsNeverWorseWithMoreWork)  // Ensures (3)
 
 TEST(Refine, StartsFromTheBetterOfItsInnerPlanAndTheGreedyOne)  // Ensures (3)
 {
-  ballast::random_source random(63);
+  random_source random(63);
   for (int trial = 0; trial < 100; ++trial) {
-    auto const step = ballast_test::random_instance(random, 60, 9, 8);
-    ratio const greedy = ballast_test::plan_instance(step, longest_processing_time{})->makespan;
-    EXPECT_LE(ballast_test::plan_instance(step, (refine{round_robin{}, 1}))->makespan, greedy);
+    auto const step = random_instance(random, 60, 9, 8);
+    ratio const greedy = plan_instance(step, longest_processing_time{})->makespan;
+    EXPECT_LE(plan_instance(step, (refine{round_robin{}, 1}))->makespan, greedy);
   }
 }
 
 // Pads, but its type does not say so: as any_policy.
-struct padded_by_value : ballast::padded_batches {
+struct padded_by_value : padded_batches {
   [[nodiscard]] bool restricts() const { return true; }
-  [[nodiscard]] ballast::batching batches() const { return ballast::batching::padded; }
+  [[nodiscard]] batching batches() const { return batching::padded; }
 };
 
 // Keeps counts, or homes, but its type does not say so.
-struct counted_by_value : ballast::equal_count {
+struct counted_by_value : equal_count {
   [[nodiscard]] bool restricts() const { return true; }
 };
-struct homed_by_value : ballast::least_movement<> {
+struct homed_by_value : least_movement<> {
   [[nodiscard]] bool keeps_homes() const { return true; }
 };
 
 TEST(RefineDeathTest, RefusesPoliciesWhosePromiseWouldBeLost)
 {
-  ballast_test::instance const step{{1}, {1}, {1}};
-  EXPECT_DEATH((void)ballast_test::plan_instance(step, refine{padded_by_value{}}), "pads them");
-  EXPECT_DEATH((void)ballast_test::plan_instance(step, refine{counted_by_value{}}), "keeps counts");
-  EXPECT_DEATH((void)ballast_test::plan_instance(step, refine{homed_by_value{}}), "or homes");
+  instance const step{{1}, {1}, {1}};
+  EXPECT_DEATH((void)plan_instance(step, refine{padded_by_value{}}), "pads them");
+  EXPECT_DEATH((void)plan_instance(step, refine{counted_by_value{}}), "keeps counts");
+  EXPECT_DEATH((void)plan_instance(step, refine{homed_by_value{}}), "or homes");
 }
 
 TEST(Refine, EndsBelowTheResolutionOfCostsInSingleFlop)
 {
-  ballast::random_source random(51);
-  auto const flop = [](ballast::tokens length) {
-    return 226'492'416 * length + 4'977 * length * length;
-  };
+  random_source random(51);
+  auto const flop = [](tokens length) { return 226'492'416 * length + 4'977 * length * length; };
   for (int step = 0; step < 5; ++step) {
-    std::vector<ballast::tokens> lengths(2048);
+    std::vector<tokens> lengths(2048);
     for (auto& length : lengths) { length = random.between(64, 16'384); }
-    auto const plan =
-        ballast::partition(lengths, ballast::one_gpu_bags(64), ballast::refine{}, flop);
+    auto const plan = partition(lengths, one_gpu_bags(64), refine{}, flop);
     ASSERT_TRUE(plan);
     EXPECT_TRUE(plan->proven_within(1e-6)) << plan->gap();
   }

@@ -5,20 +5,16 @@
 
 namespace {
 
-using ballast::bag_id;
-using ballast::cost_vector;
-using ballast::longest_processing_time;
-using ballast::refine;
-using ballast_test::all_in_first_bin;
-using ballast_test::vector_instance;
+using namespace ballast;
+using namespace ballast_test;
 
-static_assert(ballast::cost_vector_policy<refine<>, 2>);
-static_assert(ballast::cost_vector_policy<refine<refine<>>, 3>);
+static_assert(cost_vector_policy<refine<>, 2>);
+static_assert(cost_vector_policy<refine<refine<>>, 3>);
 
 TEST(VectorRefine, PlacesEverySample)  // Ensures (1)
 {
-  ballast_test::expect_valid_vector_plans(refine<>{}, 101);
-  ballast_test::expect_starting_vectors_counted(refine<>{});
+  expect_valid_vector_plans(refine<>{}, 101);
+  expect_starting_vectors_counted(refine<>{});
 }
 
 RC_GTEST_PROP(VectorRefine, IsNotWorseThanTheInnerPolicy, ())  // Ensures (2)
@@ -27,20 +23,19 @@ RC_GTEST_PROP(VectorRefine, IsNotWorseThanTheInnerPolicy, ())  // Ensures (2)
   step.bins = *rc::gen::inRange<std::size_t>(1, 9);
   step.costs = *rc::gen::container<std::vector<cost_vector<2>>>(
       rc::gen::container<cost_vector<2>>(rc::gen::inRange<std::int64_t>(0, 1000)));
-  auto const inner = ballast_test::plan_in_bins(step.costs, step.bins, longest_processing_time{});
-  auto const plan = ballast_test::plan_in_bins(step.costs, step.bins, refine{});
+  auto const inner = plan_in_bins(step.costs, step.bins, longest_processing_time{});
+  auto const plan = plan_in_bins(step.costs, step.bins, refine{});
   RC_ASSERT(inner.has_value() && plan.has_value());
   RC_ASSERT(plan->makespan <= inner->makespan);
 }
 
 TEST(VectorRefine, KeepsThePlanWithoutWorkToSpend)  // Ensures (3)
 {
-  ballast::random_source random(102);
+  random_source random(102);
   for (int trial = 0; trial < 100; ++trial) {
-    auto const step = ballast_test::random_vectors<2>(random, 60, 9);
-    auto const inner = ballast_test::plan_in_bins(step.costs, step.bins, longest_processing_time{});
-    auto const plan =
-        ballast_test::plan_in_bins(step.costs, step.bins, refine<>{.work_per_sample = 0});
+    auto const step = random_vectors<2>(random, 60, 9);
+    auto const inner = plan_in_bins(step.costs, step.bins, longest_processing_time{});
+    auto const plan = plan_in_bins(step.costs, step.bins, refine<>{.work_per_sample = 0});
     ASSERT_TRUE(inner && plan);
     EXPECT_EQ(plan->owner, inner->owner);
   }
@@ -49,32 +44,31 @@ TEST(VectorRefine, KeepsThePlanWithoutWorkToSpend)  // Ensures (3)
 TEST(VectorRefine, MovesSamplesIntoEmptyBins)
 {
   std::vector<cost_vector<2>> const costs{{3, 0}, {0, 3}, {3, 3}, {0, 0}};
-  auto const plan = ballast_test::plan_in_bins(costs, 3, refine{all_in_first_bin{}}).value();
-  EXPECT_EQ(plan.makespan, ballast::ratio{3});
+  auto const plan = plan_in_bins(costs, 3, refine{all_in_first_bin{}}).value();
+  EXPECT_EQ(plan.makespan, ratio{3});
   EXPECT_EQ(all_in_first_bin{}, all_in_first_bin{});
 }
 
 TEST(VectorRefine, LeavesPlansThatNoExchangeOfTwoBinsMakesShorter)
 {
   std::vector<cost_vector<2>> const costs{{2, 0}, {9, 4}, {5, 9}, {9, 4}};
-  auto const bags = ballast::one_gpu_bags(3).with_speeds(std::vector<std::uint32_t>{7, 5, 10});
-  auto const plan =
-      ballast::partition(costs, bags, refine{}, std::identity{}, ballast::no_length{});
+  auto const bags = one_gpu_bags(3).with_speeds(std::vector<std::uint32_t>{7, 5, 10});
+  auto const plan = partition(costs, bags, refine{}, std::identity{}, no_length{});
   ASSERT_TRUE(plan);
-  EXPECT_EQ(plan->makespan, (ballast::ratio{7, 5}));
+  EXPECT_EQ(plan->makespan, (ratio{7, 5}));
 }
 
 template <std::size_t D>
 int optima_found(std::uint64_t seed)
 {
-  ballast::random_source random(seed);
+  random_source random(seed);
   int found = 0;
   for (int trial = 0; trial < 300; ++trial) {
     SCOPED_TRACE(testing::Message() << "trial " << trial);
-    auto const step = ballast_test::random_vectors<D>(random, 8, 4);
-    auto const plan = ballast_test::plan_in_bins(step.costs, step.bins, refine{});
+    auto const step = random_vectors<D>(random, 8, 4);
+    auto const plan = plan_in_bins(step.costs, step.bins, refine{});
     EXPECT_TRUE(plan);
-    ballast::cost_units const best = ballast_test::optimum(step);
+    cost_units const best = optimum(step);
     EXPECT_GE(plan->makespan.numerator, best);
     found += plan->makespan.numerator == best ? 1 : 0;
   }
@@ -92,7 +86,7 @@ TEST(VectorRefine, FindsMostOptimaOfSmallSteps)
 // dimensions is about as much.
 vector_instance<2> encoder_and_llm(std::size_t samples, std::size_t bins, std::uint64_t seed)
 {
-  ballast::random_source random(seed);
+  random_source random(seed);
   vector_instance<2> step{{}, bins};
   for (std::size_t sample = 0; sample < samples; ++sample) {
     std::int64_t const text = random.between(100, 1000) * random.between(1, 8);
@@ -108,7 +102,7 @@ TEST(VectorRefine, BringsAStepWithinOneInAThousand)
   for (std::uint64_t seed = 1; seed <= 5; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     auto const step = encoder_and_llm(2048, 64, seed);
-    auto const plan = ballast_test::plan_in_bins(step.costs, step.bins, refine{});
+    auto const plan = plan_in_bins(step.costs, step.bins, refine{});
     ASSERT_TRUE(plan);
     EXPECT_TRUE(plan->proven_within(0.001));
   }
@@ -119,23 +113,23 @@ TEST(VectorRefine, GivesSlowBagsWhatIsLittleWorkForItsWeight)
   // Every other GPU is 60 % as fast, and all hold hardly more than the mean.
   std::vector<std::uint32_t> speeds(32, 100);
   for (std::size_t gpu = 1; gpu < speeds.size(); gpu += 2) { speeds[gpu] = 60; }
-  auto const bags = ballast::one_gpu_bags(speeds.size()).with_speeds(speeds);
+  auto const bags = one_gpu_bags(speeds.size()).with_speeds(speeds);
   for (std::uint64_t seed = 1; seed <= 3; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
-    ballast::random_source random(seed);
-    std::vector<ballast::tokens> lengths;
+    random_source random(seed);
+    std::vector<tokens> lengths;
     std::int64_t all = 0;
     for (int sample = 0; sample < 1024; ++sample) {
       lengths.push_back(random.between(100, 1000) * random.between(1, 8));
       all += lengths.back();
     }
-    auto const costs = [](ballast::tokens length) {
+    auto const costs = [](tokens length) {
       return cost_vector<2>{4'000 * length + length * length, length % 7 * 1'000'000};
     };
-    ballast::partition_constraints const limit{.most_per_gpu = all / 32 * 105 / 100};
+    partition_constraints const limit{.most_per_gpu = all / 32 * 105 / 100};
     auto const greedy =
-        ballast::partition(lengths, bags, longest_processing_time{}, costs, std::identity{}, limit);
-    auto const plan = ballast::partition(lengths, bags, refine{}, costs, std::identity{}, limit);
+        partition(lengths, bags, longest_processing_time{}, costs, std::identity{}, limit);
+    auto const plan = partition(lengths, bags, refine{}, costs, std::identity{}, limit);
     ASSERT_TRUE(greedy && plan);
     EXPECT_LE(plan->gap(), 0.02);
     EXPECT_GE(greedy->gap(), 2 * plan->gap());
@@ -147,8 +141,8 @@ TEST(VectorRefineDeathTest, RefusesMismatchedSpans)
   std::vector<cost_vector<2>> const costs{{1, 1}};
   std::vector<cost_vector<2>> loads;
   std::vector<bag_id> owner(1);
-  ballast::workspace memory;
-  ballast::cost_vector_problem<2> const problem{costs};
+  workspace memory;
+  cost_vector_problem<2> const problem{costs};
   EXPECT_DEATH(refine<>{}(problem, std::span(loads), std::span(owner), memory), "without bags");
 }
 

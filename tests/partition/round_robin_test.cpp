@@ -5,28 +5,28 @@
 
 namespace {
 
-using ballast::bag_id;
-using ballast::round_robin;
+using namespace ballast;
+using namespace ballast_test;
 
-static_assert(ballast::partition_policy<round_robin>);
+static_assert(partition_policy<round_robin>);
 
 TEST(RoundRobin, PlacesEverySampleInABagItFits)  // Ensures (1) (2)
 {
-  ballast_test::expect_valid_plans(round_robin{}, 1);
-  ballast_test::expect_starting_loads_counted(round_robin{});
+  expect_valid_plans(round_robin{}, 1);
+  expect_starting_loads_counted(round_robin{});
 }
 
 TEST(RoundRobin, DealsSamplesInTurn)  // Ensures (3)
 {
-  ballast_test::instance const step{{1, 1, 1, 1, 1}, {9, 9, 9, 9, 9}, {1, 1, 1}};
-  auto const plan = ballast_test::plan_instance(step, round_robin{}).value();
+  instance const step{{1, 1, 1, 1, 1}, {9, 9, 9, 9, 9}, {1, 1, 1}};
+  auto const plan = plan_instance(step, round_robin{}).value();
   EXPECT_EQ(plan.owner, (std::vector{bag_id{0}, bag_id{1}, bag_id{2}, bag_id{0}, bag_id{1}}));
 }
 
 TEST(RoundRobin, PassesAShortSampleOnToTheNextBagItFits)
 {
-  ballast_test::instance const step{{2, 2, 8}, {1, 1, 1}, {4, 2, 8}};
-  auto const plan = ballast_test::plan_instance(step, round_robin{}).value();
+  instance const step{{2, 2, 8}, {1, 1, 1}, {4, 2, 8}};
+  auto const plan = plan_instance(step, round_robin{}).value();
   EXPECT_EQ(plan.owner, (std::vector{bag_id{1}, bag_id{1}, bag_id{2}}));
 }
 

@@ -19,8 +19,8 @@
 
 namespace starting_loads_test {
 
-using ballast::error_code;
-using ballast::ratio;
+using namespace ballast;
+using namespace ballast_test;
 
 TEST(StartingLoads, SendASampleToTheRankThatHasLess)
 {
@@ -32,7 +32,7 @@ TEST(StartingLoads, SendASampleToTheRankThatHasLess)
   // The sample goes to rank 1, and the makespan is 10,000: no plan is shorter.
   // [starting]
   ASSERT_TRUE(plan) << plan.error().message;
-  EXPECT_EQ(plan->owner[ballast::sample_id{0}], ballast::bag_id{1});
+  EXPECT_EQ(plan->owner[sample_id{0}], bag_id{1});
   EXPECT_EQ(plan->loads, (std::vector<std::int64_t>{10'000, 5'000}));
   EXPECT_TRUE(plan->proven_optimal());
 }
@@ -42,18 +42,17 @@ std::optional<ratio> least_within(std::vector<std::int64_t> const& costs,
                                   std::vector<std::int64_t> const& before,
                                   std::vector<std::int64_t> const& room)
 {
-  ballast_test::instance const step{costs, costs, std::vector<std::uint32_t>(before.size(), 1)};
-  return ballast_test::optimum_where(step, before, [&](ballast_test::assignment const& owner) {
-    auto const held =
-        ballast_test::sums_of(owner, costs, std::vector<std::int64_t>(before.size(), 0));
+  instance const step{costs, costs, std::vector<std::uint32_t>(before.size(), 1)};
+  return optimum_where(step, before, [&](assignment const& owner) {
+    auto const held = sums_of(owner, costs, std::vector<std::int64_t>(before.size(), 0));
     return std::ranges::equal(held, room, std::less_equal{});
   });
 }
 
-void expect_counted(ballast_test::policy_ref const& policy, bool is_exact)
+void expect_counted(policy_ref const& policy, bool is_exact)
 {
-  ballast::random_source random(71);
-  for (int trial = 0; trial < ballast_test::trials_of(300); ++trial) {
+  random_source random(71);
+  for (int trial = 0; trial < trials_of(300); ++trial) {
     SCOPED_TRACE(testing::Message() << "trial " << trial);
     std::vector<std::int64_t> costs(random.below(8));
     std::vector<std::int64_t> before(1 + random.below(3));
@@ -61,13 +60,11 @@ void expect_counted(ballast_test::policy_ref const& policy, bool is_exact)
     for (auto& cost : costs) { cost = unit * random.between(0, 20); }
     for (auto& load : before) { load = unit * random.between(0, 60); }
     if (random.below(8) == 0) { before[0] += 1; }
-    auto const plan =
-        ballast::partition(costs, ballast::one_gpu_bags(before.size()), policy, std::identity{},
-                           ballast::no_length{}, {.starting_loads = before});
+    auto const plan = partition(costs, one_gpu_bags(before.size()), policy, std::identity{},
+                                no_length{}, {.starting_loads = before});
     ASSERT_TRUE(plan) << plan.error().message;
-    ASSERT_EQ(plan->loads,
-              ballast_test::sums_of(ballast_test::assignment_of(plan->owner), costs, before));
-    std::vector<std::int64_t> const endless(before.size(), ballast::no_cost);
+    ASSERT_EQ(plan->loads, sums_of(assignment_of(plan->owner), costs, before));
+    std::vector<std::int64_t> const endless(before.size(), no_cost);
     ratio const best = *least_within(costs, before, endless);
     ASSERT_LE(plan->lower_bound, best);
     ASSERT_GE(plan->makespan, best);
@@ -78,58 +75,53 @@ void expect_counted(ballast_test::policy_ref const& policy, bool is_exact)
 
 TEST(StartingLoads, AreCountedByEveryPolicy)
 {
-  expect_counted(ballast::longest_processing_time{}, false);
+  expect_counted(longest_processing_time{}, false);
   expect_counted(baselines::karmarkar_karp{}, false);
-  expect_counted(ballast::refine{}, false);
-  expect_counted(ballast::capped{}, false);
-  expect_counted(ballast::exact{}, true);
+  expect_counted(refine{}, false);
+  expect_counted(capped{}, false);
+  expect_counted(exact{}, true);
 }
 
 TEST(StartingLoads, CountInEveryQuantity)
 {
-  std::vector<ballast::cost_vector<2>> const samples = {{30, 5}, {20, 60}};
+  std::vector<cost_vector<2>> const samples = {{30, 5}, {20, 60}};
   std::vector<std::int64_t> const before = {100, 0, 20, 90};  // of bag 0, of bag 1
-  auto const plan =
-      ballast::partition(samples, ballast::one_gpu_bags(2), ballast::refine{}, std::identity{},
-                         ballast::no_length{}, {.starting_loads = before})
-          .value();
-  EXPECT_EQ(plan.loads, (std::vector<ballast::cost_vector<2>>{{120, 60}, {50, 95}}));
+  auto const plan = partition(samples, one_gpu_bags(2), refine{}, std::identity{}, no_length{},
+                              {.starting_loads = before})
+                        .value();
+  EXPECT_EQ(plan.loads, (std::vector<cost_vector<2>>{{120, 60}, {50, 95}}));
   EXPECT_TRUE(plan.proven_within(0.2));
 }
 
 TEST(StartingLoads, CountBesidesPaddedBatchesAndCaps)
 {
-  std::vector<ballast::tokens> const lengths = {8, 7, 5};
+  std::vector<tokens> const lengths = {8, 7, 5};
   std::vector<std::int64_t> const before = {30, 0};
-  auto const padded =
-      ballast::partition(lengths, ballast::one_gpu_bags(2), ballast::padded_batches{},
-                         std::identity{}, {.starting_loads = before})
-          .value();
+  auto const padded = partition(lengths, one_gpu_bags(2), padded_batches{}, std::identity{},
+                                {.starting_loads = before})
+                          .value();
   EXPECT_EQ(padded.loads, (std::vector<std::int64_t>{30, 24}));
   // A cap counts the lengths of the samples alone.
-  auto const within =
-      ballast::partition(lengths, ballast::one_gpu_bags(2), ballast::capped{}, std::identity{},
-                         {.most_per_gpu = 12, .starting_loads = before})
-          .value();
+  auto const within = partition(lengths, one_gpu_bags(2), capped{}, std::identity{},
+                                {.most_per_gpu = 12, .starting_loads = before})
+                          .value();
   EXPECT_EQ(within.loads, (std::vector<std::int64_t>{38, 12}));
 }
 
 TEST(BagCapacities, HoldForBagsAsAWhole)
 {
-  std::vector<ballast::tokens> const lengths = {8, 7, 5};
+  std::vector<tokens> const lengths = {8, 7, 5};
   std::vector<std::int64_t> const room = {8, 12};
-  auto const plan = ballast::partition(lengths, ballast::one_gpu_bags(2), ballast::capped{},
-                                       std::identity{}, {.bag_capacities = room})
-                        .value();
+  auto const plan =
+      partition(lengths, one_gpu_bags(2), capped{}, std::identity{}, {.bag_capacities = room})
+          .value();
   EXPECT_EQ(plan.loads, room) << "[8] [7 5]";
-  auto const both =
-      ballast::partition(lengths, ballast::one_gpu_bags(2), ballast::capped{}, std::identity{},
-                         {.most_per_gpu = 11, .bag_capacities = room});
+  auto const both = partition(lengths, one_gpu_bags(2), capped{}, std::identity{},
+                              {.most_per_gpu = 11, .bag_capacities = room});
   ASSERT_FALSE(both);
   EXPECT_EQ(both.error().code, error_code::infeasible) << "20 and room for 8 and 11";
   std::vector<std::int64_t> const one = {8};
-  EXPECT_EQ(ballast::partition(lengths, ballast::one_gpu_bags(2), ballast::capped{},
-                               std::identity{}, {.bag_capacities = one})
+  EXPECT_EQ(partition(lengths, one_gpu_bags(2), capped{}, std::identity{}, {.bag_capacities = one})
                 .error()
                 .message,
             "constraints.bag_capacities has 1 entry for 2 bags; give one for each bag, or none");
@@ -137,17 +129,16 @@ TEST(BagCapacities, HoldForBagsAsAWhole)
 
 TEST(BagCapacities, AreKeptByCapped)
 {
-  ballast::random_source random(72);
+  random_source random(72);
   int refused = 0;
-  for (int trial = 0; trial < ballast_test::trials_of(600); ++trial) {
+  for (int trial = 0; trial < trials_of(600); ++trial) {
     SCOPED_TRACE(testing::Message() << "trial " << trial);
     std::vector<std::int64_t> costs(1 + random.below(7));
     std::vector<std::int64_t> room(1 + random.below(3));
     for (auto& cost : costs) { cost = random.between(0, 20); }
     for (auto& each : room) { each = random.between(5, 60); }
-    auto const plan =
-        ballast::partition(costs, ballast::one_gpu_bags(room.size()), ballast::capped{},
-                           std::identity{}, {.bag_capacities = room});
+    auto const plan = partition(costs, one_gpu_bags(room.size()), capped{}, std::identity{},
+                                {.bag_capacities = room});
     auto const best = least_within(costs, std::vector<std::int64_t>(room.size(), 0), room);
     ASSERT_EQ(plan.has_value(), best.has_value()) << (plan ? "" : plan.error().message);
     refused += plan ? 0 : 1;
@@ -161,10 +152,10 @@ TEST(BagCapacities, AreKeptByCapped)
 
 TEST(StartingLoads, AreRefusedInASentence)
 {
-  std::vector<ballast::tokens> const lengths = {8, 7};
+  std::vector<tokens> const lengths = {8, 7};
   auto const why = [&](std::vector<std::int64_t> const& before) {
-    return ballast::partition(lengths, ballast::one_gpu_bags(2), ballast::refine{}, std::identity{},
-                              {.starting_loads = before})
+    return partition(lengths, one_gpu_bags(2), refine{}, std::identity{},
+                     {.starting_loads = before})
         .error();
   };
   EXPECT_EQ(why({1}).message,
@@ -174,17 +165,16 @@ TEST(StartingLoads, AreRefusedInASentence)
   EXPECT_EQ(why({most, 0}).code, error_code::out_of_range);
   std::vector<std::int64_t> const large = {most / 2, 0};
   std::vector<std::int64_t> const costs = {most / 2, 5};
-  auto const over =
-      ballast::partition(costs, ballast::one_gpu_bags(2), ballast::refine{}, std::identity{},
-                         ballast::no_length{}, {.starting_loads = large});
+  auto const over = partition(costs, one_gpu_bags(2), refine{}, std::identity{}, no_length{},
+                              {.starting_loads = large});
   EXPECT_EQ(
       over.error().message,
       "the samples and constraints.starting_loads together cost more than 63 bits hold; use a "
       "coarser unit for both");
   auto const by_two = [&](std::vector<std::int64_t> const& before) {
-    return ballast::partition(costs, ballast::one_gpu_bags(2), ballast::refine{},
-                              [](std::int64_t cost) { return ballast::cost_vector<2>{1, cost}; },
-                              ballast::no_length{}, {.starting_loads = before})
+    return partition(costs, one_gpu_bags(2), refine{},
+                     [](std::int64_t cost) { return cost_vector<2>{1, cost}; }, no_length{},
+                     {.starting_loads = before})
         .error()
         .message;
   };

@@ -15,31 +15,23 @@
 
 namespace {
 
-using ballast::device_groups;
-using ballast::hybrid_sharding;
-using ballast::hybrid_sharding_into;
-using ballast::node_sizes;
-using ballast::sharding_cost;
-using ballast::sharding_plan;
-using ballast::tokens;
-using ballast_test::draw_sharding;
-using ballast_test::expect_true_plan;
-using ballast_test::sharding_step;
+using namespace ballast;
+using namespace ballast_test;
 using testing::HasSubstr;
 
 TEST(HybridSharding, FindsTheOptimumOfSmallSteps)  // Ensures (1) (2), against all plans
 {
-  ballast::random_source random(11);
+  random_source random(11);
   int planned = 0;
-  for (int trial = 0; trial < ballast_test::trials_of(100); ++trial) {
+  for (int trial = 0; trial < trials_of(100); ++trial) {
     SCOPED_TRACE(testing::Message() << "trial " << trial);
     sharding_step const step = draw_sharding(5, 4, random);
     if (step.groups.size() > 14) { continue; }  // there are groups^samples plans
-    auto const optimum = ballast_test::best_sharding(step);
+    auto const optimum = best_sharding(step);
     auto const plan = hybrid_sharding(step.lengths, step.groups, step.cost, step.limit);
     ASSERT_EQ(plan.has_value(), optimum.has_value());
     if (!plan) {
-      EXPECT_EQ(plan.error().code, ballast::error_code::infeasible);
+      EXPECT_EQ(plan.error().code, error_code::infeasible);
       continue;
     }
     ASSERT_NO_FATAL_FAILURE(expect_true_plan(*plan, step));
@@ -47,16 +39,16 @@ TEST(HybridSharding, FindsTheOptimumOfSmallSteps)  // Ensures (1) (2), against a
     EXPECT_EQ(plan->makespan, *optimum);
     ++planned;
   }
-  EXPECT_GE(planned, ballast_test::trials_of(100) / 4);
+  EXPECT_GE(planned, trials_of(100) / 4);
 }
 
 // Memory that is full but for some tokens forces degrees: one change after the other finds no way.
 TEST(HybridSharding, FindsTheOptimumWhereMemoryIsAlmostFull)  // Ensures (1) (2)
 {
-  ballast::random_source random(13);
+  random_source random(13);
   constexpr std::array<std::array<std::uint32_t, 2>, 3> node_pairs = {{{2, 2}, {3, 2}, {4, 1}}};
   int planned = 0;
-  for (int trial = 0; trial < ballast_test::trials_of(300); ++trial) {
+  for (int trial = 0; trial < trials_of(300); ++trial) {
     SCOPED_TRACE(testing::Message() << "trial " << trial);
     sharding_step step = draw_sharding(5, 4, random);
     step.groups = device_groups(node_sizes(node_pairs[random.below(3)]), 4);
@@ -67,7 +59,7 @@ TEST(HybridSharding, FindsTheOptimumWhereMemoryIsAlmostFull)  // Ensures (1) (2)
     }
     auto const gpus = static_cast<tokens>(step.groups.gpus());
     step.limit = sum / gpus + 1 + random.between(0, sum / gpus / 20);
-    auto const optimum = ballast_test::best_sharding(step);
+    auto const optimum = best_sharding(step);
     auto const plan = hybrid_sharding(step.lengths, step.groups, step.cost, step.limit);
     ASSERT_EQ(plan.has_value(), optimum.has_value());
     if (!plan) {
@@ -77,16 +69,16 @@ TEST(HybridSharding, FindsTheOptimumWhereMemoryIsAlmostFull)  // Ensures (1) (2)
     EXPECT_EQ(plan->makespan, *optimum);
     ++planned;
   }
-  EXPECT_GE(planned, ballast_test::trials_of(300) / 3);
+  EXPECT_GE(planned, trials_of(300) / 3);
 }
 
 TEST(HybridSharding, IsNotBeatenByPlainLocalSearch)
 {
-  ballast::random_source random(12);
-  for (int trial = 0; trial < ballast_test::trials_of(20); ++trial) {
+  random_source random(12);
+  for (int trial = 0; trial < trials_of(20); ++trial) {
     SCOPED_TRACE(testing::Message() << "trial " << trial);
     sharding_step const step = draw_sharding(30, 8, random);
-    auto const plain = ballast_test::search_from_best_uniform(step);
+    auto const plain = search_from_best_uniform(step);
     auto const plan = hybrid_sharding(step.lengths, step.groups, step.cost, step.limit);
     ASSERT_TRUE(plan.has_value() || !plain.has_value());
     if (!plan) { continue; }
@@ -98,22 +90,21 @@ TEST(HybridSharding, IsNotBeatenByPlainLocalSearch)
 // One degree for all, the longest first on the least loaded group: what users have today.
 TEST(HybridSharding, IsNotAboveAnyUniformDegree)
 {
-  ballast::random_source random(14);
-  for (int trial = 0; trial < ballast_test::trials_of(5); ++trial) {
+  random_source random(14);
+  for (int trial = 0; trial < trials_of(5); ++trial) {
     SCOPED_TRACE(testing::Message() << "trial " << trial);
     sharding_step step = draw_sharding(1, 8, random);
     step.groups = device_groups(node_sizes(std::vector<std::uint32_t>(2 + random.below(7), 8)), 64);
-    step.lengths = ballast_test::draw_sharded_lengths(
-        static_cast<ballast_test::sharded_lengths>(random.below(7)), 350, random);
+    step.lengths = draw_sharded_lengths(static_cast<sharded_lengths>(random.below(7)), 350, random);
     tokens sum = 0;
     for (tokens const length : step.lengths) { sum += length; }
     step.limit = sum / static_cast<tokens>(step.groups.gpus()) * 11 / 10 + 10;
     auto const plan = hybrid_sharding(step.lengths, step.groups, step.cost, step.limit);
     for (std::uint32_t const degree : step.groups.degrees()) {
-      auto const owner = ballast_test::uniform_sharding(step, degree);
+      auto const owner = uniform_sharding(step, degree);
       if (!owner) { continue; }
       ASSERT_TRUE(plan) << plan.error().message;
-      ballast_test::sharding_loads loads(step);
+      sharding_loads loads(step);
       for (std::size_t each = 0; each < owner->size(); ++each) {
         loads.add(step, each, (*owner)[each], 1);
       }
@@ -124,18 +115,17 @@ TEST(HybridSharding, IsNotAboveAnyUniformDegree)
 
 sharding_step large_step(std::size_t gpus, std::size_t samples, std::uint64_t seed)
 {
-  auto const machines = ballast::cluster_of(gpus).value();
+  auto const machines = cluster_of(gpus).value();
   sharding_step step;
-  for (auto const& model : ballast::known_models) {
+  for (auto const& model : known_models) {
     if (model.name != "llama3-8b") { continue; }
-    ballast::gamma_fit const fit{.seconds_per_flop = 1 / 400e12, .gamma = 1};
+    gamma_fit const fit{.seconds_per_flop = 1 / 400e12, .gamma = 1};
     step.cost = sharding_cost_of(model.shape, fit, machines).value();
   }
   step.groups = device_groups(machines.nodes, 32);
-  ballast::random_source random(seed);
-  step.lengths = ballast::draw_lengths(
-      ballast::clamped_lengths{ballast::lognormal_lengths{.median = 2048, .sigma = 1.5}, 1, 131072},
-      samples, random);
+  random_source random(seed);
+  step.lengths = draw_lengths(
+      clamped_lengths{lognormal_lengths{.median = 2048, .sigma = 1.5}, 1, 131072}, samples, random);
   step.limit = 65536;
   return step;
 }
@@ -154,7 +144,7 @@ TEST(HybridSharding, IsNotBeatenByAPlainGreedyPlanOnThousandsOfGpus)
     sharding_step step = large_step(gpus, 8 * gpus, 22);
     step.cost.between_nodes_bytes_per_second /= 8;
     auto const plan = hybrid_sharding(step.lengths, step.groups, step.cost, step.limit).value();
-    auto const plain = ballast_test::plain_greedy_sharding(step, plan.lower_bound).value();
+    auto const plain = plain_greedy_sharding(step, plan.lower_bound).value();
     EXPECT_LE(plan.makespan, plain) << gpus << " GPUs";
     EXPECT_LE(plan.gap(), 0.002) << gpus << " GPUs";
   }
@@ -162,7 +152,7 @@ TEST(HybridSharding, IsNotBeatenByAPlainGreedyPlanOnThousandsOfGpus)
 
 TEST(HybridSharding, KeepsToTheMemoryOfUnevenNodesThatIsAlmostFull)
 {
-  ballast::random_source random(31);
+  random_source random(31);
   sharding_step step = large_step(64, 400, 31);
   std::vector<std::uint32_t> nodes(12);
   for (auto& node : nodes) { node = 3 + static_cast<std::uint32_t>(random.below(6)); }
@@ -185,7 +175,7 @@ TEST(HybridSharding, RefusesMoreTokensThanThereArePlaces)  // Errors
   for (tokens const length : step.lengths) { total += length; }
   auto const plan = hybrid_sharding(step.lengths, step.groups, step.cost, (total - 1) / 1024);
   ASSERT_FALSE(plan);
-  EXPECT_EQ(plan.error().code, ballast::error_code::infeasible);
+  EXPECT_EQ(plan.error().code, error_code::infeasible);
   EXPECT_THAT(plan.error().message, HasSubstr("more than 1024 GPUs of"));
 }
 
@@ -193,12 +183,12 @@ TEST(HybridSharding, ReturnsTheSamePlanAgainAndAllocatesNothing)  // Ensures (3)
 {
   sharding_step const step = large_step(64, 300, 4);
   sharding_plan plan;
-  ballast::workspace memory;
+  workspace memory;
   ASSERT_TRUE(hybrid_sharding_into(plan, memory, step.lengths, step.groups, step.cost, 65536));
   std::uint64_t const first = plan.digest();
-  auto const before = ballast_test::allocations();
+  auto const before = allocations();
   ASSERT_TRUE(hybrid_sharding_into(plan, memory, step.lengths, step.groups, step.cost, 65536));
-  EXPECT_EQ(ballast_test::allocations(), before);
+  EXPECT_EQ(allocations(), before);
   EXPECT_EQ(plan.digest(), first);
   EXPECT_EQ(hybrid_sharding(step.lengths, step.groups, step.cost, 65536)->digest(), first);
 }
@@ -218,7 +208,7 @@ TEST(HybridSharding, PlansStepsWithoutWorkAndOnOneGpu)
   auto const empty =
       hybrid_sharding(zeros, device_groups(node_sizes::equal(1, 4), 4), cost, 0).value();
   EXPECT_EQ(empty.makespan, 0);
-  for (auto const owner : empty.owner) { EXPECT_LT(ballast::to_index(owner), 4U); }  // degree 1
+  for (auto const owner : empty.owner) { EXPECT_LT(to_index(owner), 4U); }  // degree 1
 }
 
 TEST(HybridSharding, PlansAStepOnNodesOfDifferentSizes)
@@ -267,7 +257,7 @@ TEST(HybridSharding, PlansAtTheLargestShareOfWholeGroups)
   cost.kv_heads = 8;
   auto const refused = hybrid_sharding(one, groups, cost);
   ASSERT_FALSE(refused);
-  EXPECT_EQ(refused.error().code, ballast::error_code::out_of_range);
+  EXPECT_EQ(refused.error().code, error_code::out_of_range);
   EXPECT_EQ(refused.error().message,
             "groups of 28 query heads and 8 key-value heads cannot stay whole, since the first are "
             "no multiple of the second; correct the heads, or do without whole_groups");
@@ -283,7 +273,7 @@ TEST(HybridSharding, FindsTheOnlyGroupThatHasTheMemory)
   auto const plan = hybrid_sharding(step.lengths, groups, cost, step.limit).value();
   expect_true_plan(plan, step);
   EXPECT_EQ(groups[plan.owner[6]].gpus, 4U);
-  auto const plain = ballast_test::search_from_best_uniform(step);
+  auto const plain = search_from_best_uniform(step);
   if (plain) { EXPECT_LE(plan.makespan, *plain); }
   EXPECT_LE(plan.gap(), 0.05);
 }
@@ -294,24 +284,24 @@ TEST(HybridSharding, NamesTheSequenceThatItCannotPlan)  // Errors
   sharding_cost const cost{.work = {.linear = 1}, .heads = 2};
   auto const refused = [&](std::vector<tokens> const& lengths, tokens limit) {
     auto const plan = hybrid_sharding(lengths, groups, cost, limit);
-    return plan ? ballast::error{} : plan.error();
+    return plan ? error{} : plan.error();
   };
   auto const giant = refused({10, 300, 20}, 100);
-  EXPECT_EQ(giant.code, ballast::error_code::infeasible);
+  EXPECT_EQ(giant.code, error_code::infeasible);
   EXPECT_EQ(giant.position, 1U);
   EXPECT_THAT(giant.message, HasSubstr("sequence 1 of 300 tokens needs more memory"));
   EXPECT_THAT(giant.message, HasSubstr("allow more tokens per GPU"));
 
   auto const together = refused({100, 100, 100, 100, 100}, 100);
-  EXPECT_EQ(together.code, ballast::error_code::infeasible);
+  EXPECT_EQ(together.code, error_code::infeasible);
   EXPECT_THAT(together.message, HasSubstr("500 tokens together, more than 4 GPUs of 100 tokens"));
   auto const apart = refused({70, 70, 70, 70, 1, 70}, 100);  // 351 of 400, but two of 70 in one GPU
-  EXPECT_EQ(apart.code, ballast::error_code::infeasible);
+  EXPECT_EQ(apart.code, error_code::infeasible);
   EXPECT_THAT(apart.message, HasSubstr("no plan of 6 sequences has room for all"));
 
-  EXPECT_EQ(refused({10, -1}, 100).code, ballast::error_code::out_of_range);
+  EXPECT_EQ(refused({10, -1}, 100).code, error_code::out_of_range);
   EXPECT_EQ(refused({10, -1}, 100).position, 1U);
-  EXPECT_EQ(refused({ballast::longest_sample + 1}, 100).code, ballast::error_code::out_of_range);
+  EXPECT_EQ(refused({longest_sample + 1}, 100).code, error_code::out_of_range);
   EXPECT_THAT(refused({10}, -1).message, HasSubstr("a GPU may hold -1 tokens"));
   auto const nowhere = hybrid_sharding(std::vector<tokens>{1}, device_groups{}, cost);
   ASSERT_FALSE(nowhere);
@@ -325,7 +315,7 @@ TEST(HybridSharding, RefusesCostsThatDoNotFit)  // Errors
   std::vector<tokens> const one{3, tokens{1} << 30};
   auto const unpriced = hybrid_sharding(one, groups, cost);
   ASSERT_FALSE(unpriced);
-  EXPECT_EQ(unpriced.error().code, ballast::error_code::out_of_range);
+  EXPECT_EQ(unpriced.error().code, error_code::out_of_range);
   EXPECT_EQ(unpriced.error().position, 1U);
   EXPECT_THAT(unpriced.error().message, HasSubstr("has no cost"));
   std::vector<tokens> const many(9, 1'500'000);

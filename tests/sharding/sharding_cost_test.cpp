@@ -11,14 +11,7 @@
 
 namespace {
 
-using ballast::device_group;
-using ballast::group_shape;
-using ballast::node_sizes;
-using ballast::quadratic_cost;
-using ballast::rank_id;
-using ballast::shape_of;
-using ballast::sharding_cost;
-using ballast::tokens;
+using namespace ballast;
 
 TEST(ShardingCost, KnowsHowGroupsLieOnNodes)
 {
@@ -38,7 +31,7 @@ TEST(ShardingCost, SplitsTokensEvenlyAndAttentionByHeads)
   EXPECT_EQ(cost.at({6, 6, 6})(10), 10 + 200);
   EXPECT_EQ(cost.at({8, 8, 8})(10), 8 + 200);  // 7.5 rounded; two of twelve heads on most GPUs
   EXPECT_EQ(cost.at({8, 8, 8})(0), 0);
-  EXPECT_EQ(cost.at({8, 8, 8})(-1), ballast::no_cost);
+  EXPECT_EQ(cost.at({8, 8, 8})(-1), no_cost);
 }
 
 /// The formula in floating point, GPU by GPU.
@@ -62,7 +55,7 @@ double exchange_seconds(sharding_cost const& cost, tokens length,
 
 TEST(ShardingCost, AddsWhatTheSlowestGpuExchanges)  // Ensures (1)
 {
-  ballast::random_source random(3);
+  random_source random(3);
   for (int trial = 0; trial < 300; ++trial) {
     std::vector<std::uint32_t> sizes(1 + random.below(4));
     for (auto& size : sizes) { size = 1 + static_cast<std::uint32_t>(random.below(8)); }
@@ -101,11 +94,11 @@ TEST(ShardingCost, HasNoCostWhereItDoesNotFit)
   sharding_cost cost{.work = {.linear = 1}, .heads = 4};
   cost.bytes_per_head = std::numeric_limits<std::uint64_t>::max();
   cost.units_per_second = std::numeric_limits<std::uint64_t>::max();
-  EXPECT_EQ(cost.at({2, 2, 2})(2), ballast::no_cost);
+  EXPECT_EQ(cost.at({2, 2, 2})(2), no_cost);
   EXPECT_EQ(cost.at({1, 1, 1})(2), 2);
 }
 
-ballast::transformer_shape llama()
+transformer_shape llama()
 {
   return {.hidden = 4096,
           .layers = 32,
@@ -114,13 +107,13 @@ ballast::transformer_shape llama()
           .head_dim = 128,
           .ffn_hidden = 14336,
           .gated_ffn = true,
-          .mask = ballast::attention_mask::causal};
+          .mask = attention_mask::causal};
 }
 
 TEST(ShardingCost, OfATransformerHasTheExchangesOfAllLayersInBothDirections)
 {
-  auto const machines = ballast::cluster_of(16).value();
-  ballast::gamma_fit const fit{.seconds_per_flop = 1 / 400e12, .gamma = 1};
+  auto const machines = cluster_of(16).value();
+  gamma_fit const fit{.seconds_per_flop = 1 / 400e12, .gamma = 1};
   auto const cost = sharding_cost_of(llama(), fit, machines).value();
   EXPECT_EQ(cost.heads, 32U);
   EXPECT_EQ(cost.kv_heads, 8U);
@@ -128,11 +121,11 @@ TEST(ShardingCost, OfATransformerHasTheExchangesOfAllLayersInBothDirections)
   EXPECT_EQ(cost.within_node_bytes_per_second, 450'000'000'000U);
   EXPECT_EQ(cost.between_nodes_bytes_per_second, 50'000'000'000U);
   EXPECT_EQ(cost.latency, 2 * 2 * 32 * 10'000'000);  // 10 us in picoseconds
-  auto const forward = ballast::forward_flops(llama()).value();
-  auto const step = ballast::step_flops(forward, {}).value();
-  EXPECT_EQ(cost.at({1, 1, 1})(4096), ballast::latency_cost(fit, step).value()(4096));
+  auto const forward = forward_flops(llama()).value();
+  auto const step = step_flops(forward, {}).value();
+  EXPECT_EQ(cost.at({1, 1, 1})(4096), latency_cost(fit, step).value()(4096));
   auto const recomputed =
-      sharding_cost_of(llama(), fit, machines, ballast::training_passes{.recompute = 1}, 4).value();
+      sharding_cost_of(llama(), fit, machines, training_passes{.recompute = 1}, 4).value();
   EXPECT_EQ(recomputed.bytes_per_head, 128U * 4 * 32 * 3);
 }
 
@@ -143,7 +136,7 @@ TEST(ShardingCost, PricesTheLargestShareOfWholeGroups)
     sharding_cost const cost{
         .work = {.quadratic = 1}, .heads = heads, .kv_heads = keys, .whole_groups = true};
     for (std::uint32_t gpus = 1; gpus <= heads; ++gpus) {
-      ballast::head_split const split{heads, gpus, keys};
+      head_split const split{heads, gpus, keys};
       std::int64_t most = 0;
       for (std::uint32_t gpu = 0; gpu < gpus; ++gpu) {
         most = std::max(most, split.share(gpu, heads).count);
@@ -158,17 +151,17 @@ TEST(ShardingCost, PricesTheLargestShareOfWholeGroups)
 /// The bytes are counted by the plan of the exchanges themselves.
 TEST(ShardingCost, PricesAForwardPassAlone)
 {
-  auto const machines = ballast::cluster_of(8).value();
-  ballast::gamma_fit const fit{.seconds_per_flop = 1 / 400e12, .gamma = 1};
-  auto const once = ballast::frozen({}, ballast::frozen_gradient::stops);
+  auto const machines = cluster_of(8).value();
+  gamma_fit const fit{.seconds_per_flop = 1 / 400e12, .gamma = 1};
+  auto const once = frozen({}, frozen_gradient::stops);
   auto const cost = sharding_cost_of(llama(), fit, machines, once).value();
   auto const trained = sharding_cost_of(llama(), fit, machines).value();
-  for (ballast::tokens const length : {64, 4'096, 100'000}) {
-    std::vector<ballast::tokens> const one{length};
-    ballast::ulysses_plan plan;
+  for (tokens const length : {64, 4'096, 100'000}) {
+    std::vector<tokens> const one{length};
+    ulysses_plan plan;
     plan.assign(one, 8, 32);
-    ballast::head_shape const queries{32, 2 * 128};
-    ballast::head_shape const keys{8, 2 * 128};
+    head_shape const queries{32, 2 * 128};
+    head_shape const keys{8, 2 * 128};
     double const bytes = static_cast<double>(
         plan.to_heads_volume(0, std::array{queries, keys, keys}).bytes_sent +
         plan.to_heads_volume(0, std::array{queries}).bytes_received);  // of the output, back
@@ -185,8 +178,8 @@ TEST(ShardingCost, PricesAForwardPassAlone)
 
 TEST(ShardingCost, RefusesWhatIsNoModelOrCluster)  // Errors
 {
-  auto machines = ballast::cluster_of(16).value();
-  ballast::gamma_fit const fit{.seconds_per_flop = 1 / 400e12, .gamma = 1};
+  auto machines = cluster_of(16).value();
+  gamma_fit const fit{.seconds_per_flop = 1 / 400e12, .gamma = 1};
   EXPECT_FALSE(sharding_cost_of({}, fit, machines));
   EXPECT_FALSE(sharding_cost_of(llama(), {}, machines));
   machines.latency_seconds = -1;
@@ -196,7 +189,7 @@ TEST(ShardingCost, RefusesWhatIsNoModelOrCluster)  // Errors
   machines.between_nodes_bytes_per_second = 0;
   auto const slow = sharding_cost_of(llama(), fit, machines);
   ASSERT_FALSE(slow);
-  EXPECT_EQ(slow.error().code, ballast::error_code::out_of_range);
+  EXPECT_EQ(slow.error().code, error_code::out_of_range);
   EXPECT_THAT(slow.error().message, testing::HasSubstr("bandwidth"));
 }
 

@@ -5,8 +5,7 @@
 
 namespace {
 
-using ballast::group_id;
-using ballast::sharding_plan;
+using namespace ballast;
 
 sharding_plan two_gpus()
 {

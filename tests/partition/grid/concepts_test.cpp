@@ -7,42 +7,41 @@
 
 namespace grid_concepts {
 
+using namespace ballast;
+
 // Satisfies grid_policy and nothing more: deals samples to cells in turn.
 struct in_turn {
-  bool operator()(ballast::grid_problem const& problem, std::span<ballast::cell_id> owner,
-                  ballast::workspace&) const
+  bool operator()(grid_problem const& problem, std::span<cell_id> owner, workspace&) const
   {
     for (std::size_t item = 0; item < owner.size(); ++item) {
-      owner[item] = ballast::to_id<ballast::cell_id>(item % problem.cells());
+      owner[item] = to_id<cell_id>(item % problem.cells());
     }
     return true;
   }
 };
 
 struct says_nothing {
-  void operator()(ballast::grid_problem const&, std::span<ballast::cell_id>,
-                  ballast::workspace&) const
-  {}
+  void operator()(grid_problem const&, std::span<cell_id>, workspace&) const {}
 };
 
-static_assert(ballast::grid_policy<in_turn>);
-static_assert(!ballast::grid_policy<says_nothing>);
+static_assert(grid_policy<in_turn>);
+static_assert(!grid_policy<says_nothing>);
 
 TEST(GridPolicy, IsAllThatTheFrontDoorAsksFor)
 {
-  auto const plan = ballast::partition_grid(std::vector{1, 2, 3, 4, 5}, 2, {.microbatches = 2},
-                                            in_turn{}, std::identity{})
-                        .value();
+  auto const plan =
+      partition_grid(std::vector{1, 2, 3, 4, 5}, 2, {.microbatches = 2}, in_turn{}, std::identity{})
+          .value();
   EXPECT_EQ(plan.makespan, 1 + 5 + 3 > 2 + 4 ? 9 : 6);
 }
 
 TEST(GridSlot, TakesWhatItSays)
 {
-  ballast::grid_slot const pairs{0, 2, 6, 2};
+  grid_slot const pairs{0, 2, 6, 2};
   EXPECT_TRUE(pairs.takes(2) && pairs.takes(6));
   EXPECT_FALSE(pairs.takes(0) || pairs.takes(3) || pairs.takes(8));
   EXPECT_FALSE(pairs.grows());
-  EXPECT_TRUE(ballast::grid_slot{}.grows() && ballast::grid_slot{}.takes(0));
+  EXPECT_TRUE(grid_slot{}.grows() && grid_slot{}.takes(0));
 }
 
 }  // namespace grid_concepts

@@ -9,36 +9,35 @@
 
 namespace filled_slots {
 
-using ballast::fill_slots;
+using namespace ballast;
+using namespace ballast_test;
 
-static_assert(ballast::grid_policy<fill_slots>);
+static_assert(grid_policy<fill_slots>);
 
 TEST(FillSlots, KeepsToEveryConstraint)  // Ensures (1)
 {
-  ballast::random_source random(47);
+  random_source random(47);
   int planned = 0;
-  for (int trial = 0; trial < ballast_test::trials_of(600); ++trial) {
-    auto const step = ballast_test::random_grid(random, 24);
+  for (int trial = 0; trial < trials_of(600); ++trial) {
+    auto const step = random_grid(random, 24);
     SCOPED_TRACE(testing::Message() << "trial " << trial);
     for (fill_slots const policy : {fill_slots{}, fill_slots{1, 0}}) {
-      auto const plan = ballast::partition_grid(step.samples(), step.ranks, step.options(), policy,
-                                                &ballast_test::grid_sample::cost,
-                                                &ballast_test::grid_sample::weight);
+      auto const plan = partition_grid(step.samples(), step.ranks, step.options(), policy,
+                                       &grid_sample::cost, &grid_sample::weight);
       if (!plan) { continue; }
-      ballast_test::expect_valid_grid(*plan, step);
+      expect_valid_grid(*plan, step);
       ++planned;
     }
   }
-  EXPECT_GT(planned, ballast_test::trials_of(300));
+  EXPECT_GT(planned, trials_of(300));
 }
 
 TEST(FillSlots, PutsLongSamplesInOneSlot)  // Ensures (2)
 {
   std::vector<std::int64_t> const lengths{90, 10, 88, 11, 12, 9};
-  ballast::grid_options options{.microbatches = 2, .meet = ballast::grid_meeting::microbatch};
-  auto const plan =
-      ballast::partition_grid(lengths, 2, options, fill_slots{}, std::identity{}).value();
-  EXPECT_EQ(plan.owner[0] < ballast::cell_id{2}, plan.owner[2] < ballast::cell_id{2});
+  grid_options options{.microbatches = 2, .meet = grid_meeting::microbatch};
+  auto const plan = partition_grid(lengths, 2, options, fill_slots{}, std::identity{}).value();
+  EXPECT_EQ(plan.owner[0] < cell_id{2}, plan.owner[2] < cell_id{2});
   EXPECT_EQ(plan.makespan, 90 + 21);
 }
 
@@ -47,15 +46,14 @@ TEST(FillSlots, FillsCellsOfDifferentCaps)
   std::vector<std::int64_t> const lengths{60, 50, 40, 10, 10, 10};
   std::vector<std::int64_t> const caps{20, 100};
   auto const plan =
-      ballast::partition_grid(lengths, 2, {.most_weights = caps}, fill_slots{}, std::identity{})
-          .value();
+      partition_grid(lengths, 2, {.most_weights = caps}, fill_slots{}, std::identity{}).value();
   EXPECT_EQ(plan.microbatches, 2U);
   EXPECT_EQ(plan.fewest_microbatches, 2U);
 }
 
 TEST(FillSlotsDeathTest, AsksForAHeight)
 {
-  EXPECT_DEATH((void)ballast::partition_grid(std::vector{1}, 1, {}, fill_slots{0}, std::identity{}),
+  EXPECT_DEATH((void)partition_grid(std::vector{1}, 1, {}, fill_slots{0}, std::identity{}),
                "0 heights");
 }
 

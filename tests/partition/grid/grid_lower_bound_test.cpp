@@ -8,7 +8,7 @@
 
 namespace grid_bounds {
 
-using ballast::grid_meeting;
+using namespace ballast;
 
 // Written out by hand. That the bound is never above the optimum is tested beside the front door,
 // on all plans of small grids.
@@ -19,13 +19,12 @@ TEST(GridLowerBound, CountsLongSamplesAndWhatFitsBesideThem)  // Ensures (1)
   std::vector<std::int64_t> const lengths{8, 7, 6, 2, 2, 2};
   auto const square = [](std::int64_t length) { return length * length; };
   auto const plan =
-      ballast::partition_grid(lengths, 2, {.most_weight = 10, .meet = grid_meeting::microbatch},
-                              ballast::fill_slots{}, square)
+      partition_grid(lengths, 2, {.most_weight = 10, .meet = grid_meeting::microbatch},
+                     fill_slots{}, square)
           .value();
   // j = 1: 64 + (161 - F(20)) / 2, where F takes 64, 49 and five sixths of 36: 143. j = 2: 64 + 36.
   EXPECT_EQ(plan.lower_bound, 64 + 36);
-  auto const sums =
-      ballast::partition_grid(lengths, 2, {.most_weight = 10}, ballast::fill_slots{}, square);
+  auto const sums = partition_grid(lengths, 2, {.most_weight = 10}, fill_slots{}, square);
   ASSERT_TRUE(sums);
   EXPECT_EQ(sums->lower_bound, 85);  // 49 + 36; without 64 there are four sums near half of 161
 }
@@ -33,10 +32,9 @@ TEST(GridLowerBound, CountsLongSamplesAndWhatFitsBesideThem)  // Ensures (1)
 TEST(GridLowerBound, KnowsThatFullCellsHoldASampleEach)
 {
   std::vector<std::int64_t> const lengths{100, 20, 20, 20, 20, 20};
-  ballast::grid_options options{
-      .microbatches = 3, .meet = grid_meeting::microbatch, .fill_cells = true};
-  auto const plan = ballast::partition_grid(lengths, 2, options, ballast::fill_slots{},
-                                            [](std::int64_t length) { return length; });
+  grid_options options{.microbatches = 3, .meet = grid_meeting::microbatch, .fill_cells = true};
+  auto const plan =
+      partition_grid(lengths, 2, options, fill_slots{}, [](std::int64_t length) { return length; });
   ASSERT_TRUE(plan);
   EXPECT_EQ(plan->lower_bound, 140);
   EXPECT_EQ(plan->makespan, 140);

@@ -5,13 +5,15 @@
 
 namespace grid_of_options {
 
+using namespace ballast;
+
 TEST(GridOptions, AskForNothing)
 {
-  ballast::grid_options const none;
+  grid_options const none;
   EXPECT_FALSE(none.microbatches);
-  EXPECT_EQ(none.most_weight, ballast::partition_constraints::no_limit);
-  EXPECT_EQ(none.counts, ballast::cell_counts{});
-  EXPECT_NE(ballast::cell_counts::equal(), ballast::cell_counts::multiple_of(1));
+  EXPECT_EQ(none.most_weight, partition_constraints::no_limit);
+  EXPECT_EQ(none.counts, cell_counts{});
+  EXPECT_NE(cell_counts::equal(), cell_counts::multiple_of(1));
   EXPECT_TRUE(none.together.empty() && none.kinds.empty() && none.home.empty());
 }
 

@@ -8,11 +8,13 @@
 
 namespace grid_plans {
 
+using namespace ballast;
+
 TEST(GridPlan, HasADigestThatTellsPlansApart)
 {
-  auto const plan = ballast::partition_grid(std::vector{3, 2, 1}, 2, {.microbatches = 2},
-                                            ballast::fill_slots{}, std::identity{})
-                        .value();
+  auto const plan =
+      partition_grid(std::vector{3, 2, 1}, 2, {.microbatches = 2}, fill_slots{}, std::identity{})
+          .value();
   auto other = plan;
   EXPECT_EQ(other.digest(), plan.digest());
   other.owner[1] = other.owner[0];
@@ -28,11 +30,11 @@ TEST(GridPlan, HasADigestThatTellsPlansApart)
 
 TEST(GridPlanDeathTest, HasNoOtherCells)
 {
-  auto const plan = ballast::partition_grid(std::vector{3, 2, 1}, 2, {.microbatches = 2},
-                                            ballast::fill_slots{}, std::identity{})
-                        .value();
-  EXPECT_EQ(plan.cell(ballast::rank_id{1}, 1), ballast::cell_id{3});
-  EXPECT_DEATH((void)plan.microbatch(ballast::rank_id{2}, 0), "rank 2 and slot 0 of 2 ranks");
+  auto const plan =
+      partition_grid(std::vector{3, 2, 1}, 2, {.microbatches = 2}, fill_slots{}, std::identity{})
+          .value();
+  EXPECT_EQ(plan.cell(rank_id{1}, 1), cell_id{3});
+  EXPECT_DEATH((void)plan.microbatch(rank_id{2}, 0), "rank 2 and slot 0 of 2 ranks");
 }
 
 }  // namespace grid_plans

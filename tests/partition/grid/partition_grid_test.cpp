@@ -11,21 +11,14 @@
 
 namespace grid_front_door {
 
-using ballast::error_code;
-using ballast::fill_slots;
-using ballast::grid_meeting;
-using ballast::grid_options;
-using ballast::partition_grid;
-using ballast::rank_id;
-using ballast::refine_grid;
-using ballast_test::grid_instance;
+using namespace ballast;
+using namespace ballast_test;
 using numbers = std::vector<std::int64_t>;
 using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
 
-ballast::result<ballast::grid_plan> plan_of(numbers const& samples, std::size_t ranks,
-                                            grid_options const& options)
+result<grid_plan> plan_of(numbers const& samples, std::size_t ranks, grid_options const& options)
 {
   return partition_grid(samples, ranks, options, refine_grid{}, std::identity{});
 }
@@ -47,23 +40,22 @@ TEST(PartitionGrid, GivesEachRankItsMicrobatches)  // Ensures (1) (2) (3)
 // All constraints, each against every plan that there is.
 TEST(PartitionGrid, IsNeverBelowTheOptimumAndSeldomAbove)
 {
-  ballast::random_source random(44);
+  random_source random(44);
   int planned = 0;
   int optimal = 0;
   int tight = 0;
-  for (int trial = 0; trial < ballast_test::trials_of(1200); ++trial) {
-    grid_instance const step = ballast_test::random_grid(random, 5);
+  for (int trial = 0; trial < trials_of(1200); ++trial) {
+    grid_instance const step = random_grid(random, 5);
     SCOPED_TRACE(testing::Message() << "trial " << trial);
-    auto const best = ballast_test::best_grid(step);
-    auto const plan =
-        partition_grid(step.samples(), step.ranks, step.options(), refine_grid{},
-                       &ballast_test::grid_sample::cost, &ballast_test::grid_sample::weight);
+    auto const best = best_grid(step);
+    auto const plan = partition_grid(step.samples(), step.ranks, step.options(), refine_grid{},
+                                     &grid_sample::cost, &grid_sample::weight);
     if (!plan) {
       EXPECT_EQ(plan.error().code, error_code::infeasible) << plan.error().message;
       EXPECT_FALSE(best) << plan.error().message;
       continue;
     }
-    ballast_test::expect_valid_grid(*plan, step);
+    expect_valid_grid(*plan, step);
     ASSERT_TRUE(best);
     EXPECT_LE(plan->lower_bound, *best);
     EXPECT_GE(plan->makespan, *best);
@@ -71,17 +63,17 @@ TEST(PartitionGrid, IsNeverBelowTheOptimumAndSeldomAbove)
     optimal += plan->makespan == best ? 1 : 0;
     tight += plan->lower_bound == best ? 1 : 0;
   }
-  EXPECT_GT(planned, ballast_test::trials_of(720));
+  EXPECT_GT(planned, trials_of(720));
   EXPECT_GT(optimal * 100, planned * 85);
   EXPECT_GT(tight * 100, planned * 50);
 }
 
 TEST(PartitionGrid, FindsTheLeastNumberOfMicrobatches)  // Ensures (3)
 {
-  ballast::random_source random(45);
+  random_source random(45);
   int more = 0;
-  for (int trial = 0; trial < ballast_test::trials_of(300); ++trial) {
-    grid_instance step = ballast_test::random_grid(random, 5);
+  for (int trial = 0; trial < trials_of(300); ++trial) {
+    grid_instance step = random_grid(random, 5);
     step.ranks = std::min<std::size_t>(step.ranks, 2);
     step.home.clear();
     step.caps.assign(step.ranks, 15);
@@ -98,7 +90,7 @@ TEST(PartitionGrid, FindsTheLeastNumberOfMicrobatches)  // Ensures (3)
     }
     for (std::size_t slots = 1; slots <= plan->microbatches && slots <= 3; ++slots) {
       step.slots = slots;
-      bool const can = ballast_test::has_grid(step);
+      bool const can = has_grid(step);
       EXPECT_FALSE(slots < plan->fewest_microbatches && can);
       more += slots < plan->microbatches && can ? 1 : 0;
     }
@@ -109,12 +101,12 @@ TEST(PartitionGrid, FindsTheLeastNumberOfMicrobatches)  // Ensures (3)
 // What is said of numbers of microbatches against every plan that there is.
 TEST(PartitionGrid, KnowsWhatDecidesTheNumberOfMicrobatches)  // Ensures (3)
 {
-  using reason = ballast::grid_plan::decision::reason;
-  ballast::random_source random(47);
+  using reason = grid_plan::decision::reason;
+  random_source random(47);
   std::map<reason, int> seen;
   int planned = 0;
   int found_bound = 0;
-  int const trials = ballast_test::trials_of(400);
+  int const trials = trials_of(400);
   for (int trial = 0; trial < trials; ++trial) {
     grid_instance step;
     step.ranks = 1 + random.below(2);
@@ -126,8 +118,7 @@ TEST(PartitionGrid, KnowsWhatDecidesTheNumberOfMicrobatches)  // Ensures (3)
     step.caps.assign(step.ranks, 15);
     if (random.below(2) == 0) { step.kinds.clear(); }
     if (random.below(3) != 0) {
-      step.counts =
-          random.below(3) == 0 ? ballast::cell_counts::at_most(2) : ballast::cell_counts::equal();
+      step.counts = random.below(3) == 0 ? cell_counts::at_most(2) : cell_counts::equal();
     }
     SCOPED_TRACE(testing::Message() << "trial " << trial);
     grid_options options = step.options();
@@ -142,7 +133,7 @@ TEST(PartitionGrid, KnowsWhatDecidesTheNumberOfMicrobatches)  // Ensures (3)
               plan->why().starts_with("the search decides: it found no plan with fewer, and at "));
     auto const expect_none_below = [&](std::size_t bound) {
       for (step.slots = 1; step.slots < bound && step.slots * step.ranks <= 6; ++step.slots) {
-        EXPECT_FALSE(ballast_test::has_grid(step)) << step.slots << ", " << plan->why();
+        EXPECT_FALSE(has_grid(step)) << step.slots << ", " << plan->why();
       }
     };
     expect_none_below(plan->fewest_microbatches);
@@ -171,7 +162,7 @@ TEST(PartitionGrid, SaysWhatDecidedTheNumberOfMicrobatches)
   };
   numbers samples(71, 140);
   samples[7] = 1000;
-  auto const counted = ballast::cell_counts::equal();
+  auto const counted = cell_counts::equal();
   auto const plan = plan_of(samples, 4, {.most_weight = 1000, .counts = counted}).value();
   EXPECT_EQ(plan.microbatches, 9U);
   EXPECT_EQ(plan.fewest_microbatches, 9U);
@@ -186,7 +177,7 @@ TEST(PartitionGrid, SaysWhatDecidedTheNumberOfMicrobatches)
             "the number was given; at least 3 microbatches are needed");
   EXPECT_EQ(why(samples, 4, {.multiple_of = 4, .most_weight = 1000}),
             "the multiple decides: at least 3 microbatches are needed, and 4 is the next multiple");
-  EXPECT_EQ(why({9, 9, 9, 9}, 2, {.counts = ballast::cell_counts::at_most(1)}),
+  EXPECT_EQ(why({9, 9, 9, 9}, 2, {.counts = cell_counts::at_most(1)}),
             "counts decide: at least 2 microbatches are needed, and without counts at least 1");
   std::array<int, 3> const kinds{0, 1, 1};
   EXPECT_EQ(why({9, 9, 9}, 2, {.kinds = kinds}),
@@ -199,38 +190,36 @@ TEST(PartitionGrid, SaysWhatDecidedTheNumberOfMicrobatches)
 // Each refusal of a small step against every plan that there is.
 TEST(PartitionGrid, RefusesOnlyStepsThatHaveNoPlan)  // Errors
 {
-  ballast::random_source random(46);
+  random_source random(46);
   int refused = 0;
-  for (int trial = 0; trial < ballast_test::trials_of(4000); ++trial) {
-    grid_instance step = ballast_test::tight_grid(random);
+  for (int trial = 0; trial < trials_of(4000); ++trial) {
+    grid_instance step = tight_grid(random);
     SCOPED_TRACE(testing::Message() << "trial " << trial);
     grid_options options = step.options();
     bool const with_number = random.below(2) == 0;
     if (!with_number) { options.microbatches = std::nullopt; }
     if (!with_number && random.below(3) == 0) { options.multiple_of = 2; }
-    auto const plan =
-        partition_grid(step.samples(), step.ranks, options, refine_grid{},
-                       &ballast_test::grid_sample::cost, &ballast_test::grid_sample::weight);
-    if (plan) { ballast_test::expect_valid_grid(*plan, step); }
+    auto const plan = partition_grid(step.samples(), step.ranks, options, refine_grid{},
+                                     &grid_sample::cost, &grid_sample::weight);
+    if (plan) { expect_valid_grid(*plan, step); }
     refused += plan ? 0 : 1;
     if (!plan) { EXPECT_THAT(plan.error().message, Not(HasSubstr("gave up"))); }
     if (with_number) {
-      EXPECT_EQ(plan.has_value(), ballast_test::has_grid(step));
+      EXPECT_EQ(plan.has_value(), has_grid(step));
       continue;
     }
     std::size_t const tried = step.ranks == 1 ? 4 : 4 - step.ranks;
     std::size_t const found = plan ? plan->microbatches : tried + 1;
     for (step.slots = options.multiple_of; step.slots <= std::min(tried, found - 1);
          step.slots += options.multiple_of) {
-      EXPECT_FALSE(ballast_test::has_grid(step)) << "with " << step.slots << " microbatches";
+      EXPECT_FALSE(has_grid(step)) << "with " << step.slots << " microbatches";
     }
   }
-  EXPECT_GT(refused, ballast_test::trials_of(1000));
+  EXPECT_GT(refused, trials_of(1000));
 }
 
 TEST(PartitionGrid, FindsPlansWhereCapsCountsAndKindsLeaveFew)
 {
-  using ballast::cell_counts;
   for (std::array<std::int64_t, 3> const caps : {std::array<std::int64_t, 3>{2, 2, 9}, {9, 2, 2}}) {
     auto const plan =
         plan_of({3, 3, 3}, 3,
@@ -262,7 +251,7 @@ TEST(PartitionGrid, FindsPlansWhereCapsCountsAndKindsLeaveFew)
 TEST(PartitionGrid, SaysThatASearchGaveUp)
 {
   // Three to a cell, and no room to spare: too many ways to try them all.
-  ballast::random_source random(3);
+  random_source random(3);
   numbers samples;
   std::int64_t weight = 0;
   for (std::size_t i = 0; i < 47; ++i) {
@@ -297,7 +286,7 @@ TEST(PartitionGrid, SpreadsEmptyCells)
   EXPECT_EQ(plan.microbatches, 2U);
   EXPECT_EQ(plan.empty_cells(), 3U);
   for (std::size_t rank = 0; rank < 4; ++rank) {
-    auto const own = ballast::to_id<rank_id>(rank);
+    auto const own = to_id<rank_id>(rank);
     EXPECT_LE((plan.is_empty(own, 0) ? 1 : 0) + (plan.is_empty(own, 1) ? 1 : 0), 1);
   }
   // A rank with samples enough for all its cells leaves none of them empty.
@@ -322,8 +311,7 @@ TEST(PartitionGrid, KeepsKindsInSlotsOfTheirOwn)
 {
   std::array<char, 8> const kinds{'B', 'A', 'B', 'A', 'B', 'A', 'B', 'B'};
   auto const plan =
-      plan_of(numbers(8, 10), 2, {.counts = ballast::cell_counts::at_most(1), .kinds = kinds})
-          .value();
+      plan_of(numbers(8, 10), 2, {.counts = cell_counts::at_most(1), .kinds = kinds}).value();
   EXPECT_THAT(plan.kinds, testing::ElementsAre('A', 'A', 'B', 'B', 'B'));
   EXPECT_EQ(plan.empty_cells(), 2U);
   for (std::size_t const first : {0U, 2U}) {  // a dummy in each kind
@@ -367,7 +355,7 @@ TEST(PartitionGrid, PlansStepsWithoutSamplesAndWithoutLimits)
   EXPECT_EQ(plan_of({}, 3, {}).value().microbatches, 1U);
   EXPECT_EQ(plan_of({7, 5}, 1, {}).value().microbatches, 1U);
   auto const weightless = plan_of({0, 0, 0}, 2, {.microbatches = 2, .most_weight = 0}).value();
-  ballast_test::expect_valid_grid(weightless, {{0, 0, 0}, {0, 0, 0}, 2, 2});
+  expect_valid_grid(weightless, {{0, 0, 0}, {0, 0, 0}, 2, 2});
   std::int64_t const large = std::numeric_limits<std::int64_t>::max() / 2 - 1;
   for (auto const meet : {grid_meeting::step, grid_meeting::microbatch}) {
     auto const huge =
@@ -391,7 +379,6 @@ TEST(PartitionGrid, RefusesInASentence)  // Errors
   std::array const pair{1, 2, 2};
   std::array const home{rank_id{0}, rank_id{5}, rank_id{0}};
   std::array<std::int64_t, 2> const caps{3, -1};
-  using ballast::cell_counts;
   expect({1}, 0, {}, out_of_range, 0, "a grid of 0 ranks");
   expect({1}, 1, {.microbatches = 0}, out_of_range, 0, "options.microbatches is 0");
   expect({1}, 1, {.microbatches = 3, .multiple_of = 2}, out_of_range, 0, "multiple_of 2");
@@ -442,39 +429,38 @@ RC_GTEST_PROP(PartitionGrid, KeepsToTheOptionsOnAnySamples,  // Ensures (1) (2) 
   options.microbatches = std::nullopt;
   auto const plan = plan_of(step.weights, step.ranks, options);
   RC_ASSERT(plan.has_value());
-  ballast_test::expect_valid_grid(*plan, step);
+  expect_valid_grid(*plan, step);
   RC_ASSERT(!testing::Test::HasFailure());
   RC_ASSERT(plan_of(step.weights, step.ranks, options)->digest() == plan->digest());
 }
 
 TEST(PartitionGrid, AllocatesNothingInTheSteadyState)  // Ensures (5)
 {
-  ballast::random_source random(8);
+  random_source random(8);
   std::vector<std::int64_t> samples(500);
   std::vector<int> groups(500);
   for (std::size_t i = 0; i < samples.size(); ++i) {
     samples[i] = random.between(1, 900);
     groups[i] = static_cast<int>(i / 2);
   }
-  ballast::grid_plan plan;
-  ballast::workspace memory;
+  grid_plan plan;
+  workspace memory;
   std::uint64_t first = 0;
   for (int step = 0; step < 3; ++step) {
-    std::size_t const before = ballast_test::allocations();
-    ASSERT_TRUE(ballast::partition_grid_into(plan, memory, samples, 8,
-                                             {.most_weight = 2500, .together = groups},
-                                             refine_grid{}, std::identity{}));
+    std::size_t const before = allocations();
+    ASSERT_TRUE(partition_grid_into(plan, memory, samples, 8,
+                                    {.most_weight = 2500, .together = groups}, refine_grid{},
+                                    std::identity{}));
     if (step == 0) { first = plan.digest(); }
-    if (step > 0) { EXPECT_EQ(ballast_test::allocations(), before); }
+    if (step > 0) { EXPECT_EQ(allocations(), before); }
     EXPECT_EQ(plan.digest(), first);
   }
 }
 
 struct all_in_first_cell {
-  bool operator()(ballast::grid_problem const&, std::span<ballast::cell_id> owner,
-                  ballast::workspace&) const
+  bool operator()(grid_problem const&, std::span<cell_id> owner, workspace&) const
   {
-    std::ranges::fill(owner, ballast::cell_id{0});
+    std::ranges::fill(owner, cell_id{0});
     return true;
   }
 };

@@ -11,20 +11,19 @@
 
 namespace refined_grids {
 
-using ballast::fill_slots;
-using ballast::grid_meeting;
-using ballast::refine_grid;
+using namespace ballast;
+using namespace ballast_test;
 
-static_assert(ballast::grid_policy<refine_grid<>>);
-static_assert(ballast::grid_policy<refine_grid<refine_grid<>>>);
+static_assert(grid_policy<refine_grid<>>);
+static_assert(grid_policy<refine_grid<refine_grid<>>>);
 
 TEST(RefineGrid, IsNotAboveItsInnerPolicyNorTheNaiveLines)  // Ensures (1) (2) (3)
 {
-  ballast::random_source random(46);
+  random_source random(46);
   int above = 0;
   int better = 0;
-  for (int trial = 0; trial < ballast_test::trials_of(100); ++trial) {
-    ballast_test::grid_instance step;
+  for (int trial = 0; trial < trials_of(100); ++trial) {
+    grid_instance step;
     step.ranks = 2 + random.below(4);
     step.slots = 1 + random.below(4);
     std::size_t const count = random.below(12 * step.ranks);
@@ -37,26 +36,25 @@ TEST(RefineGrid, IsNotAboveItsInnerPolicyNorTheNaiveLines)  // Ensures (1) (2) (
     step.caps.assign(step.ranks, 1500);
     SCOPED_TRACE(testing::Message() << "trial " << trial);
     auto const plan = [&](auto const& policy) {
-      return ballast::partition_grid(step.weights, step.ranks, step.options(), policy,
-                                     std::identity{});
+      return partition_grid(step.weights, step.ranks, step.options(), policy, std::identity{});
     };
-    auto const naive = ballast_test::naive_grid(step.weights, step.ranks, step.slots, 1500);
+    auto const naive = naive_grid(step.weights, step.ranks, step.slots, 1500);
     auto const greedy = plan(fill_slots{});
     auto const refined = plan(refine_grid{});
     ASSERT_EQ(greedy.has_value(), refined.has_value());
-    bool const naive_plans = naive.step != ballast_test::grid_makespans{}.step;
+    bool const naive_plans = naive.step != grid_makespans{}.step;
     if (!refined) {
       EXPECT_FALSE(naive_plans);
       continue;
     }
-    ballast_test::expect_valid_grid(*refined, step);
+    expect_valid_grid(*refined, step);
     EXPECT_LE(refined->makespan, greedy->makespan);
     EXPECT_EQ(plan(refine_grid{fill_slots{}, 0})->owner, greedy->owner);
     better += refined->makespan < greedy->makespan ? 1 : 0;
     auto const theirs = step.meet == grid_meeting::step ? naive.step : naive.microbatch;
     above += refined->makespan > theirs ? 1 : 0;
   }
-  EXPECT_GT(better, ballast_test::trials_of(10));
+  EXPECT_GT(better, trials_of(10));
   EXPECT_LE(above, 2);
 }
 
@@ -64,8 +62,8 @@ TEST(RefineGrid, SwapsAcrossSlotsOfARank)
 {
   // 7 + 1 and 5 + 1 of a rank against 6 + 2 and 6 + 2: sums of 14 and 16, and then 15 and 15.
   std::vector<std::int64_t> const lengths{7, 5, 1, 1, 6, 6, 2, 2};
-  auto const plan = ballast::partition_grid(lengths, 2, {.microbatches = 2, .most_weight = 8},
-                                            refine_grid{}, std::identity{})
+  auto const plan = partition_grid(lengths, 2, {.microbatches = 2, .most_weight = 8}, refine_grid{},
+                                   std::identity{})
                         .value();
   EXPECT_EQ(plan.makespan, 15);
   EXPECT_TRUE(plan.proven_optimal());

@@ -9,30 +9,29 @@
 
 namespace {
 
-using ballast::best_fit_decreasing;
-using ballast::fewest_bins_of;
-using ballast::minimum_bin_slack;
+using namespace ballast;
+using namespace ballast_test;
 
 constexpr fewest_bins_of fewest_of_both{best_fit_decreasing{}, minimum_bin_slack{}};
-static_assert(ballast::packing_policy<std::remove_const_t<decltype(fewest_of_both)>>);
+static_assert(packing_policy<std::remove_const_t<decltype(fewest_of_both)>>);
 
 TEST(FewestBinsOf, OverrunsNoBin)
 {
-  ballast_test::expect_valid_packings(fewest_of_both, 141);
-  ballast_test::expect_packing_edges(fewest_of_both);
+  expect_valid_packings(fewest_of_both, 141);
+  expect_packing_edges(fewest_of_both);
 }
 
 TEST(FewestBinsOf, IsTheBetterOfBoth)  // Ensures (1)
 {
-  ballast::random_source random(142);
+  random_source random(142);
   int first_is_better = 0;
   int second_is_better = 0;
   for (int trial = 0; trial < 2000; ++trial) {
     SCOPED_TRACE(testing::Message() << "trial " << trial);
-    auto const step = ballast_test::random_packing(random, 60);
-    auto const first = ballast_test::pack(step, fewest_of_both.first);
-    auto const second = ballast_test::pack(step, fewest_of_both.second);
-    auto const plan = ballast_test::pack(step, fewest_of_both);
+    auto const step = random_packing(random, 60);
+    auto const first = pack(step, fewest_of_both.first);
+    auto const second = pack(step, fewest_of_both.second);
+    auto const plan = pack(step, fewest_of_both);
     ASSERT_TRUE(first && second && plan);
     ASSERT_EQ(plan->bins(), std::min(first->bins(), second->bins()));
     if (first->bins() <= second->bins()) { EXPECT_EQ(plan->owner, first->owner); }
@@ -45,23 +44,21 @@ TEST(FewestBinsOf, IsTheBetterOfBoth)  // Ensures (1)
 
 TEST(FewestBinsOf, FindsMostOptimaOfSmallSteps)
 {
-  EXPECT_GE(
-      ballast_test::expect_small_packings(fewest_of_both, 143, 500, [](auto, auto) {}).optimal,
-      490);
+  EXPECT_GE(expect_small_packings(fewest_of_both, 143, 500, [](auto, auto) {}).optimal, 490);
 }
 
 TEST(FewestBinsOf, AllocatesNothingInTheSteadyState)
 {
-  ballast::random_source random(144);
+  random_source random(144);
   std::vector<std::int64_t> weights(1000, 500);  // one to a bin: the most bins
-  ballast::packing_plan plan;
-  ballast::workspace memory;
+  packing_plan plan;
+  workspace memory;
   auto const step = [&] {
-    auto const done = ballast::pack_to_capacity_into(plan, memory, weights, 900, fewest_of_both);
+    auto const done = pack_to_capacity_into(plan, memory, weights, 900, fewest_of_both);
     for (auto& weight : weights) { weight = random.between(200, 500); }
     return done.has_value();
   };
-  ballast_test::expect_steady_state(step, 2);
+  expect_steady_state(step, 2);
 }
 
 }  // namespace

@@ -9,11 +9,8 @@
 
 namespace {
 
-using ballast::bag_id;
-using ballast::best_fit_decreasing;
-using ballast::error_code;
-using ballast::first_fit_decreasing;
-using ballast::sample_id;
+using namespace ballast;
+using namespace ballast_test;
 
 TEST(PackToCapacity, DescribesThePackingItMakes)  // Ensures (1)
 {
@@ -33,30 +30,26 @@ TEST(PackToCapacity, DescribesThePackingItMakes)  // Ensures (1)
 TEST(PackToCapacity, TakesAProjection)
 {
   struct sample {
-    ballast::tokens text;
-    ballast::tokens visual;
+    tokens text;
+    tokens visual;
   };
   std::vector<sample> const samples{{10, 90}, {20, 0}, {5, 75}};
   auto const all = [](sample const& s) { return s.text + s.visual; };
-  auto const plan = ballast::pack_to_capacity(samples, 100, best_fit_decreasing{}, all).value();
+  auto const plan = pack_to_capacity(samples, 100, best_fit_decreasing{}, all).value();
   EXPECT_THAT(plan.weights, testing::ElementsAre(100, 20, 80));
   EXPECT_EQ(plan.bins(), 2U);
-  auto const text =
-      ballast::pack_to_capacity(samples, 100, best_fit_decreasing{}, &sample::text).value();
+  auto const text = pack_to_capacity(samples, 100, best_fit_decreasing{}, &sample::text).value();
   EXPECT_EQ(text.bins(), 1U);
 }
 
 TEST(PackToCapacity, PacksEmptyStepsAndSamplesOfNoWeight)
 {
-  auto const empty =
-      ballast::pack_to_capacity(std::vector<int>{}, 5, best_fit_decreasing{}).value();
+  auto const empty = pack_to_capacity(std::vector<int>{}, 5, best_fit_decreasing{}).value();
   EXPECT_EQ(empty.bins(), 0U);
   EXPECT_TRUE(empty.proven_optimal());
   for (std::int64_t const capacity : {0, 5}) {
-    auto const first =
-        ballast::pack_to_capacity(std::vector{0, 0, 0}, capacity, first_fit_decreasing{});
-    auto const best =
-        ballast::pack_to_capacity(std::vector{0, 0, 0}, capacity, best_fit_decreasing{});
+    auto const first = pack_to_capacity(std::vector{0, 0, 0}, capacity, first_fit_decreasing{});
+    auto const best = pack_to_capacity(std::vector{0, 0, 0}, capacity, best_fit_decreasing{});
     ASSERT_TRUE(first && best);
     EXPECT_EQ(first->bins(), 1U);
     EXPECT_EQ(best->bins(), 1U);
@@ -66,13 +59,13 @@ TEST(PackToCapacity, PacksEmptyStepsAndSamplesOfNoWeight)
 
 TEST(PackToCapacity, NamesTheSampleThatCannotBePacked)
 {
-  auto const heavy = ballast::pack_to_capacity(std::vector{9, 11, 12}, 10, best_fit_decreasing{});
+  auto const heavy = pack_to_capacity(std::vector{9, 11, 12}, 10, best_fit_decreasing{});
   ASSERT_FALSE(heavy);
   EXPECT_EQ(heavy.error().code, error_code::infeasible);
   EXPECT_EQ(heavy.error().position, 1U);
   EXPECT_THAT(heavy.error().message, testing::HasSubstr("sample 1 of weight 11 is above"));
 
-  auto const negative = ballast::pack_to_capacity(std::vector{9, -1}, 10, best_fit_decreasing{});
+  auto const negative = pack_to_capacity(std::vector{9, -1}, 10, best_fit_decreasing{});
   ASSERT_FALSE(negative);
   EXPECT_EQ(negative.error().code, error_code::out_of_range);
   EXPECT_EQ(negative.error().position, 1U);
@@ -80,32 +73,32 @@ TEST(PackToCapacity, NamesTheSampleThatCannotBePacked)
   constexpr auto most = std::numeric_limits<std::int64_t>::max();
   std::vector<std::uint64_t> const large{1, std::uint64_t{1} << 63};  // no negative number
   for (std::int64_t const limit : {std::int64_t{10}, most}) {
-    auto const above = ballast::pack_to_capacity(large, limit, best_fit_decreasing{});
+    auto const above = pack_to_capacity(large, limit, best_fit_decreasing{});
     ASSERT_FALSE(above);
     EXPECT_EQ(above.error().position, 1U);
     EXPECT_THAT(above.error().message, testing::Not(testing::HasSubstr("negative")));
   }
   auto const many =
-      ballast::pack_to_capacity(std::vector{most / 2, most / 2 + 1}, most, best_fit_decreasing{});
+      pack_to_capacity(std::vector{most / 2, most / 2 + 1}, most, best_fit_decreasing{});
   ASSERT_FALSE(many);
   EXPECT_EQ(many.error().code, error_code::out_of_range);
   EXPECT_EQ(many.error().position, 1U);
 
-  auto const capacity = ballast::pack_to_capacity(std::vector{1}, -1, best_fit_decreasing{});
+  auto const capacity = pack_to_capacity(std::vector{1}, -1, best_fit_decreasing{});
   ASSERT_FALSE(capacity);
   EXPECT_EQ(capacity.error().code, error_code::out_of_range);
 }
 
 TEST(PackToCapacity, FindsTheSamePlanAgain)  // Ensures (2)
 {
-  ballast::random_source random(41);
-  ballast::packing_plan reused;
-  ballast::workspace memory;
+  random_source random(41);
+  packing_plan reused;
+  workspace memory;
   for (int trial = 0; trial < 50; ++trial) {
-    auto const step = ballast_test::random_packing(random, 400);
-    auto const plan = ballast::pack_to_capacity(step.weights, step.capacity, best_fit_decreasing{});
-    ASSERT_TRUE(plan && ballast::pack_to_capacity_into(reused, memory, step.weights, step.capacity,
-                                                       best_fit_decreasing{}));
+    auto const step = random_packing(random, 400);
+    auto const plan = pack_to_capacity(step.weights, step.capacity, best_fit_decreasing{});
+    ASSERT_TRUE(plan && pack_to_capacity_into(reused, memory, step.weights, step.capacity,
+                                              best_fit_decreasing{}));
     EXPECT_EQ(plan->digest(), reused.digest());
     EXPECT_EQ(plan->lower_bound, reused.lower_bound);
   }
@@ -114,12 +107,12 @@ TEST(PackToCapacity, FindsTheSamePlanAgain)  // Ensures (2)
 template <class Policy>
 void expect_no_packing_allocation(Policy const& policy, std::int64_t capacity)
 {
-  ballast::random_source random(3);
-  std::vector<ballast::tokens> lengths(1000, 9000);  // one to a bin: the most bins
-  ballast::packing_plan plan;
-  ballast::workspace memory;
-  ballast_test::expect_steady_state([&] {
-    auto const done = ballast::pack_to_capacity_into(plan, memory, lengths, capacity, policy);
+  random_source random(3);
+  std::vector<tokens> lengths(1000, 9000);  // one to a bin: the most bins
+  packing_plan plan;
+  workspace memory;
+  expect_steady_state([&] {
+    auto const done = pack_to_capacity_into(plan, memory, lengths, capacity, policy);
     lengths.pop_back();
     for (auto& length : lengths) { length = random.between(0, 9000); }
     return done.has_value();
@@ -137,8 +130,7 @@ TEST(PackToCapacity, AllocatesNothingInTheSteadyState)  // Ensures (3)
 struct wrong_packing_policy {
   bool overruns = false;
   std::size_t proven = 0;
-  ballast::packed_bins operator()(ballast::packing_problem const&, std::span<bag_id> owner,
-                                  ballast::workspace&) const
+  packed_bins operator()(packing_problem const&, std::span<bag_id> owner, workspace&) const
   {
     for (bag_id& bin : owner) { bin = bag_id{0}; }
     return {overruns || proven > 0 ? 1U : 2U, proven};
@@ -148,11 +140,11 @@ struct wrong_packing_policy {
 
 TEST(PackToCapacityDeathTest, EndsTheProgramWhenAPolicyIsWrong)
 {
-  EXPECT_DEATH((void)ballast::pack_to_capacity(std::vector{6, 6}, 10, wrong_packing_policy{true}),
+  EXPECT_DEATH((void)pack_to_capacity(std::vector{6, 6}, 10, wrong_packing_policy{true}),
                "the policy put a weight of 12 in bin 0, which holds 10");
-  EXPECT_DEATH((void)ballast::pack_to_capacity(std::vector{6, 6}, 100, wrong_packing_policy{false}),
+  EXPECT_DEATH((void)pack_to_capacity(std::vector{6, 6}, 100, wrong_packing_policy{false}),
                "the policy left bin .* of .* empty");
-  EXPECT_DEATH((void)ballast::pack_to_capacity(std::vector{6}, 10, wrong_packing_policy{false, 2}),
+  EXPECT_DEATH((void)pack_to_capacity(std::vector{6}, 10, wrong_packing_policy{false, 2}),
                "the policy says that no packing has fewer than 2 bins, and fills 1");
   EXPECT_EQ(wrong_packing_policy{}, wrong_packing_policy{});
 }

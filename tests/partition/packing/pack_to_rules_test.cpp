@@ -9,10 +9,8 @@
 
 namespace pack_to_rules_test {
 
-using ballast::bag_id;
-using ballast::pack_to_rules;
-using ballast::packing_rules;
-using ballast::ruled_packing;
+using namespace ballast;
+using namespace ballast_test;
 using lengths_of_step = std::vector<std::int64_t>;
 
 std::int64_t rounded_up(std::int64_t length, std::int64_t multiple)
@@ -43,7 +41,7 @@ void expect_within(lengths_of_step const& lengths, packing_rules const& rules,
     largest = std::max(largest, load);
     if (!held[bin].empty()) { continue; }
     ASSERT_LT(empty, plan.empty.size());
-    EXPECT_EQ(plan.empty[empty++], ballast::to_id<bag_id>(bin));
+    EXPECT_EQ(plan.empty[empty++], to_id<bag_id>(bin));
   }
   EXPECT_EQ(plan.empty.size(), empty);
   EXPECT_EQ(empty, plan.bins() > lengths.size() ? plan.bins() - lengths.size() : 0);
@@ -58,10 +56,9 @@ void expect_within(lengths_of_step const& lengths, packing_rules const& rules,
 std::int64_t least_largest(lengths_of_step const& lengths, packing_rules const& rules,
                            std::size_t bins)
 {
-  return ballast_test::least_of_all_packings(
+  return least_of_all_packings(
              lengths.size(), bins,
-             [&](ballast_test::assignment const& owner,
-                 std::size_t) -> std::optional<std::int64_t> {
+             [&](assignment const& owner, std::size_t) -> std::optional<std::int64_t> {
                std::int64_t largest = 0;
                for (std::size_t bin = 0; bin < bins; ++bin) {
                  std::int64_t sum = 0, longest = 0, count = 0;
@@ -115,7 +112,7 @@ TEST(PackToRules, CountsPadding)
   auto const plan = pack_to_rules(lengths, rules).value();
   expect_within(lengths, rules, plan);
   EXPECT_EQ(plan.bins(), 2U);
-  EXPECT_EQ(plan.owner[ballast::sample_id{0}], plan.owner[ballast::sample_id{2}]);
+  EXPECT_EQ(plan.owner[sample_id{0}], plan.owner[sample_id{2}]);
   EXPECT_THAT(plan.loads, testing::ElementsAre(200, 60));
   EXPECT_TRUE(plan.proven_optimal());
 }
@@ -132,10 +129,10 @@ TEST(PackToRules, RoundsLengthsUp)
 
 TEST(PackToRules, AgreesWithAllPackingsOfSmallSteps)  // Ensures (1) (2) (3)
 {
-  ballast::random_source random(61);
+  random_source random(61);
   int few_bins = 0;
   int even_ones = 0;
-  int const trials = ballast_test::trials_of(600);
+  int const trials = trials_of(600);
   for (int trial = 0; trial < trials; ++trial) {
     SCOPED_TRACE(testing::Message() << "trial " << trial);
     lengths_of_step lengths(random.below(8));
@@ -173,7 +170,7 @@ TEST(PackToRules, RefusesInASentence)  // Errors
   lengths_of_step const lengths = {5, 130};
   EXPECT_EQ(pack_to_rules(lengths, {.capacity = 130, .length_multiple = 128}).error().position, 1U);
   EXPECT_EQ(pack_to_rules(lengths, {.capacity = 130, .most_samples = 0}).error().code,
-            ballast::error_code::out_of_range);
+            error_code::out_of_range);
   EXPECT_EQ(
       pack_to_rules(lengths, {.capacity = 130, .multiple_of = 0}).error().message,
       "packing_rules ask for at most 18446744073709551615 samples a bin, a multiple of 0 bins "

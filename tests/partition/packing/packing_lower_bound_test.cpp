@@ -7,14 +7,15 @@
 
 namespace {
 
-using ballast_test::packing_instance;
+using namespace ballast;
+using namespace ballast_test;
 
 std::size_t bound(packing_instance const& step)
 {
-  ballast::workspace memory;
-  std::vector<ballast::priced_sample> order(step.weights.size());
-  ballast::descending_order_into(order, step.weights, memory);
-  return ballast::packing_lower_bound({step.weights, order, step.capacity});
+  workspace memory;
+  std::vector<priced_sample> order(step.weights.size());
+  descending_order_into(order, step.weights, memory);
+  return packing_lower_bound({step.weights, order, step.capacity});
 }
 
 // Oracle: the definition, with every threshold from 0 to half the capacity, in O(n C).
@@ -44,12 +45,12 @@ std::size_t by_definition(packing_instance const& step)
 
 TEST(PackingLowerBound, IsNeverAboveTheFewestBins)  // Ensures (1)
 {
-  ballast::random_source random(31);
+  random_source random(31);
   int tight = 0;
   for (int trial = 0; trial < 1000; ++trial) {
-    auto const step = ballast_test::random_packing(random, 9);
+    auto const step = random_packing(random, 9);
     SCOPED_TRACE(testing::Message() << "trial " << trial);
-    std::size_t const fewest = ballast_test::fewest_bins(step);
+    std::size_t const fewest = fewest_bins(step);
     ASSERT_LE(bound(step), fewest);
     tight += bound(step) == fewest ? 1 : 0;
   }

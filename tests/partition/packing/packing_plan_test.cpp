@@ -4,8 +4,7 @@
 
 namespace {
 
-using ballast::bag_id;
-using ballast::packing_plan;
+using namespace ballast;
 
 packing_plan packing_in_two_bins()
 {

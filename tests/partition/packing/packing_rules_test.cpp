@@ -5,9 +5,11 @@
 
 namespace packing_rules_test {
 
+using namespace ballast;
+
 TEST(PackingRules, AskForNothingByThemselves)
 {
-  ballast::packing_rules const rules;
+  packing_rules const rules;
   EXPECT_EQ(rules.most_samples + 1, 0U) << "no limit";
   EXPECT_EQ(rules.least_bins, 0U);
   EXPECT_EQ(rules.multiple_of, 1U);

@@ -9,16 +9,16 @@
 
 namespace {
 
-using ballast::refine_bins;
-using ballast_test::packing_instance;
+using namespace ballast;
+using namespace ballast_test;
 
 constexpr refine_bins<> refine_packing{};
-static_assert(ballast::packing_policy<refine_bins<>>);
+static_assert(packing_policy<refine_bins<>>);
 
 packing_instance uniform_packing(std::size_t samples, std::int64_t from, std::int64_t to,
                                  std::uint64_t seed)
 {
-  ballast::random_source random(seed);
+  random_source random(seed);
   packing_instance step{std::vector<std::int64_t>(samples), 10'000};
   for (auto& weight : step.weights) { weight = random.between(from, to); }
   return step;
@@ -26,33 +26,32 @@ packing_instance uniform_packing(std::size_t samples, std::int64_t from, std::in
 
 TEST(RefineBins, OverrunsNoBin)  // Ensures (1)
 {
-  ballast_test::expect_valid_packings(refine_bins<>{.steps = 1 << 15}, 151);
-  ballast_test::expect_valid_packings(refine_bins<>{.steps = 1, .steps_per_sample = 0}, 152);
-  ballast_test::expect_packing_edges(refine_packing);
+  expect_valid_packings(refine_bins<>{.steps = 1 << 15}, 151);
+  expect_valid_packings(refine_bins<>{.steps = 1, .steps_per_sample = 0}, 152);
+  expect_packing_edges(refine_packing);
 }
 
 TEST(RefineBins, IsNeverAboveTheOthers)  // Ensures (2)
 {
-  ballast::random_source random(153);
-  for (int trial = 0; trial < ballast_test::trials_of(200); ++trial) {
+  random_source random(153);
+  for (int trial = 0; trial < trials_of(200); ++trial) {
     SCOPED_TRACE(testing::Message() << "trial " << trial);
-    auto const step = ballast_test::near_parts_of_capacity(random, 100);
-    auto const bins = [&](ballast_test::packing_ref const& policy) {
-      auto const plan = ballast_test::pack(step, policy);
+    auto const step = near_parts_of_capacity(random, 100);
+    auto const bins = [&](packing_ref const& policy) {
+      auto const plan = pack(step, policy);
       EXPECT_TRUE(plan);
       return plan ? plan->bins() : 0;
     };
     std::size_t const refined = bins(refine_packing);
-    EXPECT_LE(refined, bins(ballast::first_fit_decreasing{}));
-    EXPECT_LE(refined, bins(ballast::best_fit_decreasing{}));
-    EXPECT_LE(refined, bins(ballast::minimum_bin_slack{}));
+    EXPECT_LE(refined, bins(first_fit_decreasing{}));
+    EXPECT_LE(refined, bins(best_fit_decreasing{}));
+    EXPECT_LE(refined, bins(minimum_bin_slack{}));
   }
 }
 
 TEST(RefineBins, FindsAndProvesTheOptimaOfSmallSteps)
 {
-  auto const found =
-      ballast_test::expect_small_packings(refine_packing, 154, 500, [](auto, auto) {});
+  auto const found = expect_small_packings(refine_packing, 154, 500, [](auto, auto) {});
   EXPECT_EQ(found.optimal, 500);
   EXPECT_EQ(found.proven, 500);
 }
@@ -61,21 +60,21 @@ TEST(RefineBins, KnowsHowManyFitABin)
 {
   // Three to a bin; the sum alone says 600.
   auto const thirds = uniform_packing(2000, 2600, 3400, 1);
-  auto const plan = ballast_test::pack(thirds, refine_packing).value();
+  auto const plan = pack(thirds, refine_packing).value();
   EXPECT_EQ(plan.bins(), 667U);
   EXPECT_TRUE(plan.proven_optimal());
 }
 
 TEST(RefineBins, PacksFewKindsToTheOptimum)
 {
-  ballast::random_source random(155);
+  random_source random(155);
   packing_instance step{std::vector<std::int64_t>(2000), 10'000};
   for (auto& weight : step.weights) { weight = random.below(2) == 0 ? 3000 : 4000; }
-  auto const two_kinds = ballast_test::pack(step, refine_packing).value();
+  auto const two_kinds = pack(step, refine_packing).value();
   EXPECT_TRUE(two_kinds.proven_optimal());
 
   auto const thirds = uniform_packing(2000, 3300, 3366, 2);
-  auto const noisy = ballast_test::pack(thirds, refine_packing).value();
+  auto const noisy = pack(thirds, refine_packing).value();
   EXPECT_LE(noisy.bins(), noisy.lower_bound + 1);
 }
 
@@ -87,7 +86,7 @@ TEST(RefineBins, PacksThirdsOfALargeCapacityAsThoseOfASmallOne)
     for (std::int64_t const less : {2, 3, 0, 4, 1, 3}) { step.weights.push_back(third - less); }
     step.weights[2] = 3 * third - step.weights[0] - step.weights[1];
     step.weights[5] = 3 * third - step.weights[3] - step.weights[4];
-    auto const plan = ballast_test::pack(step, refine_packing);
+    auto const plan = pack(step, refine_packing);
     ASSERT_TRUE(plan) << plan.error().message;
     EXPECT_EQ(plan->bins(), 2U) << third;
   }
@@ -98,12 +97,12 @@ TEST(RefineBins, PacksAFifthToAHalfWithinABinOrTwo)
   for (std::uint64_t seed = 1; seed <= 3; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     auto const step = uniform_packing(2000, 2000, 5000, seed);
-    auto const plan = ballast_test::pack(step, refine_packing);
+    auto const plan = pack(step, refine_packing);
     ASSERT_TRUE(plan);
     EXPECT_LE(plan->bins(), plan->lower_bound + 2);
     // Above 2^17 weights are rounded up for the search, not for the bound.
-    auto const fine = ballast::pack_to_capacity(step.weights, step.capacity << 40, refine_packing,
-                                                [](std::int64_t weight) { return weight << 40; });
+    auto const fine = pack_to_capacity(step.weights, step.capacity << 40, refine_packing,
+                                       [](std::int64_t weight) { return weight << 40; });
     ASSERT_TRUE(fine);
     EXPECT_LE(100 * fine->bins(), 101 * fine->lower_bound);
   }
@@ -114,7 +113,7 @@ TEST(RefineBins, ProvesMostSmallStepsOfAFifthToAThird)
   std::size_t proven = 0;
   for (std::uint64_t seed = 9; seed <= 20; ++seed) {
     auto const step = uniform_packing(120, 2000, 3500, seed);
-    auto const plan = ballast_test::pack(step, refine_packing);
+    auto const plan = pack(step, refine_packing);
     ASSERT_TRUE(plan);
     proven += plan->proven_optimal() ? 1U : 0U;
   }
@@ -123,15 +122,15 @@ TEST(RefineBins, ProvesMostSmallStepsOfAFifthToAThird)
 
 TEST(RefineBins, FindsTheSamePackingWithAUsedWorkspace)  // Ensures (4)
 {
-  ballast::random_source random(156);
-  ballast::packing_plan reused;
-  ballast::workspace memory;
-  for (int trial = 0; trial < ballast_test::trials_of(50); ++trial) {
+  random_source random(156);
+  packing_plan reused;
+  workspace memory;
+  for (int trial = 0; trial < trials_of(50); ++trial) {
     SCOPED_TRACE(testing::Message() << "trial " << trial);
-    auto const step = ballast_test::near_parts_of_capacity(random, 200);
-    auto const plan = ballast_test::pack(step, refine_packing);
-    ASSERT_TRUE(plan && ballast::pack_to_capacity_into(reused, memory, step.weights, step.capacity,
-                                                       refine_packing));
+    auto const step = near_parts_of_capacity(random, 200);
+    auto const plan = pack(step, refine_packing);
+    ASSERT_TRUE(plan &&
+                pack_to_capacity_into(reused, memory, step.weights, step.capacity, refine_packing));
     EXPECT_EQ(plan->digest(), reused.digest());
     EXPECT_EQ(plan->lower_bound, reused.lower_bound);
   }
@@ -139,11 +138,11 @@ TEST(RefineBins, FindsTheSamePackingWithAUsedWorkspace)  // Ensures (4)
 
 TEST(RefineBins, AllocatesNothingInTheSteadyState)
 {
-  ballast::packing_plan plan;
-  ballast::workspace memory;
+  packing_plan plan;
+  workspace memory;
   auto step = uniform_packing(400, 2000, 5000, 3);
-  ballast_test::expect_steady_state([&] {
-    return ballast::pack_to_capacity_into(plan, memory, step.weights, step.capacity, refine_packing)
+  expect_steady_state([&] {
+    return pack_to_capacity_into(plan, memory, step.weights, step.capacity, refine_packing)
         .has_value();
   });
 }

@@ -9,12 +9,8 @@
 
 namespace pad_grid_test {
 
-using ballast::cost_units;
-using ballast::pad_grid;
-using ballast::padded_grid_options;
-using ballast::padded_grid_plan;
-using ballast::padded_lengths;
-using ballast::tokens;
+using namespace ballast;
+using namespace ballast_test;
 using lengths_of_step = std::vector<padded_lengths>;
 
 cost_units sum_of_both(tokens source, tokens target)
@@ -36,7 +32,7 @@ struct drawn_cost {
   }
 };
 
-drawn_cost draw_cost(ballast::random_source& random)
+drawn_cost draw_cost(random_source& random)
 {
   drawn_cost cost{.per_source = random.between(0, 3)};
   cost.per_target = random.between(0, 3);
@@ -45,7 +41,7 @@ drawn_cost draw_cost(ballast::random_source& random)
   return cost;
 }
 
-lengths_of_step draw_lengths(ballast::random_source& random, std::size_t samples)
+lengths_of_step draw_lengths(random_source& random, std::size_t samples)
 {
   lengths_of_step lengths(samples);
   bool const has_targets = random.below(4) != 0;
@@ -90,14 +86,16 @@ cost_units least_makespan(lengths_of_step const& lengths, padded_grid_options co
                           F const& cost_of, W const& weight_of)
 {
   std::size_t const cells = options.ranks * options.microbatches;
-  return ballast_test::least_of_all(
-             lengths.size(), cells,
-             [&](ballast_test::assignment const& cell_of) -> std::optional<cost_units> {
-               auto const weights = loads_of(lengths, cell_of, cells, weight_of);
-               if (std::ranges::max(weights) > options.most_weight) { return std::nullopt; }
-               return makespan_of(loads_of(lengths, cell_of, cells, cost_of), options.ranks);
-             })
-      .value_or(ballast::no_cost);
+  return least_of_all(lengths.size(), cells,
+                      [&](assignment const& cell_of) -> std::optional<cost_units> {
+                        auto const weights = loads_of(lengths, cell_of, cells, weight_of);
+                        if (std::ranges::max(weights) > options.most_weight) {
+                          return std::nullopt;
+                        }
+                        return makespan_of(loads_of(lengths, cell_of, cells, cost_of),
+                                           options.ranks);
+                      })
+      .value_or(no_cost);
 }
 
 // What a plan promises, from the owners alone.
@@ -108,7 +106,7 @@ void expect_within(lengths_of_step const& lengths, padded_grid_options const& op
   std::size_t const cells = options.ranks * options.microbatches;
   ASSERT_EQ(plan.owner.size(), lengths.size());
   std::vector<std::size_t> cell_of;
-  for (ballast::cell_id const cell : plan.owner) {
+  for (cell_id const cell : plan.owner) {
     ASSERT_LT(to_index(cell), cells);
     cell_of.push_back(to_index(cell));
   }
@@ -158,10 +156,10 @@ TEST(PadGrid, PadsNoMoreThanItHasTo)
 
 TEST(PadGrid, AgreesWithAllPlansOfSmallSteps)  // Ensures (1) (2) (3)
 {
-  ballast::random_source random(48);
+  random_source random(48);
   int refused = 0;
   int limited = 0;
-  for (int trial = 0; trial < ballast_test::trials_of(400); ++trial) {
+  for (int trial = 0; trial < trials_of(400); ++trial) {
     SCOPED_TRACE(testing::Message() << "trial " << trial);
     padded_grid_options options{.ranks = 1 + random.below(3)};
     options.microbatches = 1 + random.below(options.ranks == 3 ? 1 : 2);
@@ -171,7 +169,7 @@ TEST(PadGrid, AgreesWithAllPlansOfSmallSteps)  // Ensures (1) (2) (3)
     if (random.below(2) == 0) { options.most_weight = random.between(20, 200); }
     auto const plan = pad_grid(lengths, options, cost, weight);
     cost_units const best = least_makespan(lengths, options, cost, weight);
-    ASSERT_EQ(plan.has_value(), best != ballast::no_cost);
+    ASSERT_EQ(plan.has_value(), best != no_cost);
     if (!plan) {
       ++refused;
       continue;
@@ -184,15 +182,15 @@ TEST(PadGrid, AgreesWithAllPlansOfSmallSteps)  // Ensures (1) (2) (3)
     limited += best > least_makespan(lengths, free, cost, weight) ? 1 : 0;
   }
   EXPECT_GT(refused, 0);
-  if (!ballast_test::is_sanitized) { EXPECT_GT(limited, 0); }
+  if (!is_sanitized) { EXPECT_GT(limited, 0); }
 }
 
 // Without the search of all plans, which is for 16 samples at most: the bound holds, and the plan is
 // an optimum of one length in one batch a rank.
 TEST(PadGrid, StaysBetweenItsBoundAndSortedBatches)  // Ensures (3) (4) (5)
 {
-  ballast::random_source random(49);
-  for (int trial = 0; trial < ballast_test::trials_of(40); ++trial) {
+  random_source random(49);
+  for (int trial = 0; trial < trials_of(40); ++trial) {
     SCOPED_TRACE(testing::Message() << "trial " << trial);
     padded_grid_options options{.ranks = 1 + random.below(6), .work_per_sample = 100};
     options.microbatches = 1 + random.below(4);
@@ -230,7 +228,7 @@ TEST(PadGrid, StaysBetweenItsBoundAndSortedBatches)  // Ensures (3) (4) (5)
 
 TEST(PadGrid, SeesInItsBoundThatBothLengthsPad)  // Ensures (3)
 {
-  ballast::random_source random(50);
+  random_source random(50);
   lengths_of_step lengths(512);
   for (padded_lengths& each : lengths) {
     each.source = random.between(1, 400);
@@ -252,7 +250,7 @@ TEST(PadGrid, FindsRoomWithinACap)  // Ensures (2)
   cost_units heaviest = 0;
   for (std::size_t cell = 0; cell < 6; ++cell) {
     auto const [source, target] = free.longest[cell];
-    auto const samples = free.samples[ballast::to_id<ballast::cell_id>(cell)].size();
+    auto const samples = free.samples[to_id<cell_id>(cell)].size();
     heaviest = std::max(heaviest, static_cast<cost_units>(samples) * longer(source, target));
   }
   int found = 0;
@@ -274,7 +272,7 @@ TEST(PadGrid, AcceptsTheEdges)
   auto const plan = pad_grid(one, {.ranks = 2, .microbatches = 3}, sum_of_both).value();
   EXPECT_EQ(plan.makespan, 7);
   auto const cell = to_index(plan.owner[0]);
-  EXPECT_EQ(plan.microbatch(ballast::to_id<ballast::rank_id>(cell % 2), cell / 2).size(), 1U);
+  EXPECT_EQ(plan.microbatch(to_id<rank_id>(cell % 2), cell / 2).size(), 1U);
 }
 
 TEST(PadGrid, RefusesInASentence)  // Errors
@@ -291,10 +289,10 @@ TEST(PadGrid, RefusesInASentence)  // Errors
             "microbatches or raise the cap");
   EXPECT_EQ(error_of({{3, -1}}, {}).message,
             "sample 0 has the lengths 3 and -1; give lengths from 0 to 2147483647");
-  EXPECT_EQ(error_of({{3, 1}}, {.ranks = 0}).code, ballast::error_code::out_of_range);
+  EXPECT_EQ(error_of({{3, 1}}, {.ranks = 0}).code, error_code::out_of_range);
   auto const huge =
       pad_grid(lengths_of_step(4, {1, 1}), {}, [](tokens, tokens) { return cost_units{1} << 60; });
-  EXPECT_EQ(huge.error().code, ballast::error_code::out_of_range);
+  EXPECT_EQ(huge.error().code, error_code::out_of_range);
 }
 
 }  // namespace pad_grid_test

@@ -10,10 +10,8 @@
 
 namespace pad_to_cap_test {
 
-using ballast::packing_plan;
-using ballast::pad_to_cap;
-using ballast::padded_lengths;
-using ballast::tokens;
+using namespace ballast;
+using namespace ballast_test;
 using lengths_of_step = std::vector<padded_lengths>;
 
 std::int64_t with_attention(tokens source, tokens target)
@@ -34,10 +32,9 @@ std::int64_t weight_of(std::vector<padded_lengths> const& batch)
 // Oracle: each sample joins each batch there is, or begins one.
 std::size_t fewest_batches(lengths_of_step const& lengths, std::int64_t cap)
 {
-  return ballast_test::least_of_all_packings(
+  return least_of_all_packings(
              lengths.size(), lengths.size(),
-             [&](ballast_test::assignment const& owner,
-                 std::size_t open) -> std::optional<std::size_t> {
+             [&](assignment const& owner, std::size_t open) -> std::optional<std::size_t> {
                std::vector<lengths_of_step> batches(open);
                for (std::size_t sample = 0; sample < owner.size(); ++sample) {
                  batches[owner[sample]].push_back(lengths[sample]);
@@ -67,8 +64,8 @@ void expect_within(lengths_of_step const& lengths, std::int64_t cap, packing_pla
 
 TEST(PadToCap, FindsTheFewestBatchesOfSmallSteps)  // Ensures (1) (2)
 {
-  ballast::random_source random(50);
-  for (int trial = 0; trial < ballast_test::trials_of(300); ++trial) {
+  random_source random(50);
+  for (int trial = 0; trial < trials_of(300); ++trial) {
     SCOPED_TRACE(testing::Message() << "trial " << trial);
     lengths_of_step lengths(random.below(8));
     for (padded_lengths& each : lengths) {
@@ -85,7 +82,7 @@ TEST(PadToCap, FindsTheFewestBatchesOfSmallSteps)  // Ensures (1) (2)
 
 TEST(PadToCap, StaysWithinTheCapInLargeSteps)  // Ensures (1) (2) (3)
 {
-  ballast::random_source random(51);
+  random_source random(51);
   lengths_of_step lengths(300);
   for (padded_lengths& each : lengths) {
     each.source = random.between(1, 20) * random.between(1, 20);

@@ -5,11 +5,10 @@
 
 namespace {
 
-using ballast::padded_lengths;
-using ballast::tokens;
+using namespace ballast;
 
-static_assert(ballast::padded_cost<std::plus<tokens>>);
-static_assert(!ballast::padded_cost<std::negate<tokens>>);
+static_assert(padded_cost<std::plus<tokens>>);
+static_assert(!padded_cost<std::negate<tokens>>);
 static_assert(padded_lengths{7}.target == 0);
 
 TEST(PaddedLengths, ArePaddedEachByItself)

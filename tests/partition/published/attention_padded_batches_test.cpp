@@ -14,22 +14,16 @@
 
 namespace {
 
-using ballast::attention_padded_batches;
-using ballast::cost_units;
-using ballast::one_gpu_bags;
-using ballast::quadratic_cost;
-using ballast::ratio;
-using ballast::tokens;
-using ballast_test::attention_instance;
-using ballast_test::attention_problem;
+using namespace ballast;
+using namespace ballast_test;
 using testing::ElementsAre;
 
-static_assert(ballast::partition_policy<attention_padded_batches>);
+static_assert(partition_policy<attention_padded_batches>);
 
 TEST(AttentionPaddedBatches, PlacesEverySampleInABagItFits)  // Ensures (1) (2)
 {
-  ballast_test::expect_valid_attention_plans(attention_padded_batches{.work = 20'000}, 2);
-  ballast_test::expect_valid_attention_plans(attention_padded_batches{.work = 0}, 3);
+  expect_valid_attention_plans(attention_padded_batches{.work = 20'000}, 2);
+  expect_valid_attention_plans(attention_padded_batches{.work = 0}, 3);
 }
 
 TEST(AttentionPaddedBatches, PadsAttentionAlone)
@@ -48,8 +42,8 @@ TEST(AttentionPaddedBatches, PadsAttentionAlone)
 
 TEST(AttentionPaddedBatches, FindsTheOptimumOfSmallSteps)  // Ensures (4) (5)
 {
-  ballast::random_source random(20240607);
-  for (int trial = 0; trial < ballast_test::trials_of(250); ++trial) {
+  random_source random(20240607);
+  for (int trial = 0; trial < trials_of(250); ++trial) {
     SCOPED_TRACE(testing::Message() << "trial " << trial);
     attention_problem const problem(attention_instance(random, 7, 4, trial % 3 == 0 ? 3 : 1),
                                     trial % 4 == 0);
@@ -62,9 +56,9 @@ TEST(AttentionPaddedBatches, FindsTheOptimumOfSmallSteps)  // Ensures (4) (5)
 // Without work there is no search of all plans, so that the bound is that of fillings.
 TEST(AttentionPaddedBatches, BoundsBagsOfSeveralSpeedsFromBelow)  // Ensures (4)
 {
-  ballast::random_source random(20);
+  random_source random(20);
   double below = 0;
-  int const trials = ballast_test::trials_of(400);
+  int const trials = trials_of(400);
   for (int trial = 0; trial < trials; ++trial) {
     SCOPED_TRACE(testing::Message() << "trial " << trial);
     attention_problem const problem(attention_instance(random, 7, 4, trial % 2 == 0 ? 8 : 2),
@@ -79,12 +73,12 @@ TEST(AttentionPaddedBatches, BoundsBagsOfSeveralSpeedsFromBelow)  // Ensures (4)
 
 TEST(AttentionPaddedBatches, IsNeverLongerThanAlgorithm5)  // Ensures (3)
 {
-  ballast::random_source random(8);
+  random_source random(8);
   int shorter = 0;
-  constexpr int trials = ballast_test::trials_of(300);
+  constexpr int trials = trials_of(300);
   for (int trial = 0; trial < trials; ++trial) {
     attention_instance const step(random, 60, 8, 1);
-    auto const published = step.plan(ballast::conv_transformer_batches{});
+    auto const published = step.plan(conv_transformer_batches{});
     for (std::uint64_t const work : {std::uint64_t{0}, std::uint64_t{1'000'000}}) {
       auto const best = step.plan(attention_padded_batches{work});
       ASSERT_LE(best->makespan, published->makespan) << "trial " << trial;
@@ -137,7 +131,7 @@ cost_units plain_exchanges(attention_instance const& step,
 
 TEST(AttentionPaddedBatches, IsNeverLongerThanPlainExchanges)
 {
-  ballast::random_source random(9);
+  random_source random(9);
   for (int trial = 0; trial < 250; ++trial) {
     attention_instance step(random, 30, 6, 1);
     step.step.gpu_speeds.clear();
@@ -147,7 +141,7 @@ TEST(AttentionPaddedBatches, IsNeverLongerThanPlainExchanges)
       as_read[sample % as_read.size()].push_back(sample);
     }
     std::vector<std::vector<std::size_t>> by_cost(as_read.size());
-    auto const heaviest_first = step.plan(ballast::longest_processing_time{});
+    auto const heaviest_first = step.plan(longest_processing_time{});
     for (std::size_t sample = 0; sample < step.step.costs.size(); ++sample) {
       by_cost[to_index(heaviest_first->owner[sample])].push_back(sample);
     }
@@ -159,19 +153,18 @@ TEST(AttentionPaddedBatches, IsNeverLongerThanPlainExchanges)
 
 TEST(AttentionPaddedBatches, IsPackedWithoutAttentionAndPaddedWithNothingElse)
 {
-  ballast::random_source random(10);
+  random_source random(10);
   for (int trial = 0; trial < 200; ++trial) {
     std::vector<tokens> lengths(random.below(40));
     for (tokens& length : lengths) { length = random.between(0, 500); }
     auto const bags = one_gpu_bags(1 + random.below(6));
     quadratic_cost const squares{.quadratic = 1};
-    auto const padded = ballast::partition(lengths, bags, ballast::padded_batches{}, squares);
-    auto const attention = ballast::partition(lengths, bags, attention_padded_batches{}, squares);
+    auto const padded = partition(lengths, bags, padded_batches{}, squares);
+    auto const attention = partition(lengths, bags, attention_padded_batches{}, squares);
     ASSERT_EQ(attention->makespan, padded->makespan) << "trial " << trial;
     quadratic_cost const sums{.linear = 1};
-    auto const packed = ballast::partition(lengths, bags, attention_padded_batches{}, sums);
-    auto const heaviest =
-        ballast::partition(lengths, bags, ballast::longest_processing_time{}, sums);
+    auto const packed = partition(lengths, bags, attention_padded_batches{}, sums);
+    auto const heaviest = partition(lengths, bags, longest_processing_time{}, sums);
     ASSERT_LE(packed->makespan, heaviest->makespan) << "trial " << trial;
   }
 }
@@ -179,10 +172,10 @@ TEST(AttentionPaddedBatches, IsPackedWithoutAttentionAndPaddedWithNothingElse)
 TEST(AttentionPaddedBatches, SaysThatACostModelKnowsNoAttention)  // Errors
 {
   std::vector<tokens> const lengths{3, 2};
-  auto const plan = ballast::partition(lengths, one_gpu_bags(2), attention_padded_batches{},
-                                       [](tokens length) { return length; });
+  auto const plan = partition(lengths, one_gpu_bags(2), attention_padded_batches{},
+                              [](tokens length) { return length; });
   ASSERT_FALSE(plan);
-  EXPECT_EQ(plan.error().code, ballast::error_code::infeasible);
+  EXPECT_EQ(plan.error().code, error_code::infeasible);
   EXPECT_THAT(plan.error().message, testing::HasSubstr("use one with attention_part"));
 }
 
@@ -195,18 +188,18 @@ struct too_much_attention {
 TEST(AttentionPaddedBatches, RefusesMoreAttentionThanCost)  // Errors
 {
   std::vector<tokens> const lengths{0, 2};
-  auto const plan = ballast::partition(lengths, one_gpu_bags(2), attention_padded_batches{},
-                                       too_much_attention{});
+  auto const plan =
+      partition(lengths, one_gpu_bags(2), attention_padded_batches{}, too_much_attention{});
   ASSERT_FALSE(plan);
-  EXPECT_EQ(plan.error().code, ballast::error_code::out_of_range);
+  EXPECT_EQ(plan.error().code, error_code::out_of_range);
   EXPECT_EQ(plan.error().position, 1U);
 }
 
 TEST(AttentionPaddedBatches, AcceptsTheEdges)
 {
   auto const loads_of = [](std::vector<tokens> const& lengths, std::size_t bags) {
-    return ballast::partition(lengths, one_gpu_bags(bags), attention_padded_batches{},
-                              quadratic_cost{.linear = 1, .quadratic = 1})
+    return partition(lengths, one_gpu_bags(bags), attention_padded_batches{},
+                     quadratic_cost{.linear = 1, .quadratic = 1})
         ->loads;
   };
   EXPECT_THAT(loads_of({}, 2), ElementsAre(0, 0));
@@ -218,29 +211,28 @@ TEST(AttentionPaddedBatches, AcceptsTheEdges)
 
 TEST(AttentionPaddedBatches, WorksUpToTheLargestTotalWhereAttentionIsSmall)
 {
-  ballast::random_source random(1);
+  random_source random(1);
   attention_instance step(random, 0, 1, 1);
   constexpr cost_units most = cost_units{1} << 62;  // two of them are above 63 bits
   step.step = {{9, 9, 9}, {most, most / 2, 7}, {1, 1, 1}};
   step.attention = {5, 3, 1};
   auto const plan = step.plan(attention_padded_batches{}).value();
-  EXPECT_EQ(plan.makespan, (ballast::ratio{most, 1}));
+  EXPECT_EQ(plan.makespan, (ratio{most, 1}));
 }
 
 TEST(AttentionPaddedBatches, AllocatesNothingInTheSteadyState)
 {
-  ballast_test::expect_the_same_again_without_allocation(
-      attention_padded_batches{.work = 10'000}, 1000,
-      quadratic_cost{.linear = 1024, .quadratic = 1},
-      ballast_test::consecutive_bags({1, 1, 2, 2, 4}));
+  expect_the_same_again_without_allocation(attention_padded_batches{.work = 10'000}, 1000,
+                                           quadratic_cost{.linear = 1024, .quadratic = 1},
+                                           consecutive_bags({1, 1, 2, 2, 4}));
 }
 
 TEST(AttentionPaddedBatchesDeathTest, RefusesAProblemWithoutAttention)
 {
-  ballast_test::direct_problem const problem(ballast_test::instance{{1}, {1}, {1}});
+  direct_problem const problem(instance{{1}, {1}, {1}});
   std::vector<cost_units> loads(1);
-  std::vector<ballast::bag_id> owner(1);
-  ballast::workspace memory;
+  std::vector<bag_id> owner(1);
+  workspace memory;
   EXPECT_DEATH(attention_padded_batches{}(problem.view(), loads, owner, memory),
                "attention parts of 0 samples for a problem of 1");
 }

@@ -12,27 +12,22 @@
 
 namespace {
 
-using ballast::bag_id;
-using ballast::conv_transformer_batches;
-using ballast::cost_units;
-using ballast::one_gpu_bags;
-using ballast::quadratic_cost;
-using ballast::tokens;
+using namespace ballast;
+using namespace ballast_test;
 using testing::ElementsAre;
 
-static_assert(ballast::partition_policy<conv_transformer_batches>);
+static_assert(partition_policy<conv_transformer_batches>);
 
 TEST(ConvTransformerBatches, PlacesEverySampleInABagItFits)  // Ensures (1) (2) (4)
 {
-  ballast_test::expect_valid_attention_plans(conv_transformer_batches{}, 2);
+  expect_valid_attention_plans(conv_transformer_batches{}, 2);
 }
 
 // Oracle: the steps on lists, for bags of one GPU.
 std::vector<bag_id> steps_on_lists(std::vector<tokens> const& lengths, std::size_t ranks)
 {
-  auto const without_padding =
-      ballast::partition(lengths, one_gpu_bags(ranks), ballast::longest_processing_time{},
-                         [](tokens length) { return length; });
+  auto const without_padding = partition(lengths, one_gpu_bags(ranks), longest_processing_time{},
+                                         [](tokens length) { return length; });
   tokens const bound = std::ranges::max(without_padding->loads);
   std::vector<std::size_t> order(lengths.size());
   for (std::size_t sample = 0; sample < order.size(); ++sample) { order[sample] = sample; }
@@ -62,22 +57,22 @@ std::vector<bag_id> steps_on_lists(std::vector<tokens> const& lengths, std::size
     if (bags[bag].count == 0) { bags[bag].first = lengths[sample]; }
     ++bags[bag].count;
     bags[bag].sum += lengths[sample];
-    owner[sample] = ballast::to_id<bag_id>(bag);
+    owner[sample] = to_id<bag_id>(bag);
   }
   return owner;
 }
 
 TEST(ConvTransformerBatches, TakesTheStepsOfAlgorithm5)  // Ensures (3) (5)
 {
-  ballast::random_source random(5);
-  for (int trial = 0; trial < ballast_test::trials_of(2000); ++trial) {
+  random_source random(5);
+  for (int trial = 0; trial < trials_of(2000); ++trial) {
     SCOPED_TRACE(testing::Message() << "trial " << trial);
     std::vector<tokens> lengths(random.below(41));
     tokens const longest = random.below(2) == 0 ? 5 : 1000;
     for (tokens& length : lengths) { length = random.between(0, longest); }
     std::size_t const ranks = 1 + random.below(8);
-    auto const plan = ballast::partition(lengths, one_gpu_bags(ranks), conv_transformer_batches{},
-                                         quadratic_cost{.linear = 64, .quadratic = 1});
+    auto const plan = partition(lengths, one_gpu_bags(ranks), conv_transformer_batches{},
+                                quadratic_cost{.linear = 64, .quadratic = 1});
     ASSERT_TRUE(plan);
     ASSERT_EQ(plan->owner, steps_on_lists(lengths, ranks));
   }
@@ -88,8 +83,8 @@ TEST(ConvTransformerBatches, AddsWhatIsLeftToTheLeastSumOfLengths)  // Ensures (
   // Without padding 16 + 6 and 14 + 8 take 22: so 16 alone, 14 alone, and 8 and 6 are left. Padded,
   // the second bag has done 28 by then, but its lengths sum up to 22, as those of the first do not.
   std::vector<tokens> const lengths{16, 14, 8, 6};
-  auto const plan = ballast::partition(lengths, one_gpu_bags(2), conv_transformer_batches{},
-                                       quadratic_cost{.linear = 1, .quadratic = 1})
+  auto const plan = partition(lengths, one_gpu_bags(2), conv_transformer_batches{},
+                              quadratic_cost{.linear = 1, .quadratic = 1})
                         .value();
   EXPECT_THAT(plan.owner, ElementsAre(bag_id{0}, bag_id{1}, bag_id{1}, bag_id{0}));
   EXPECT_THAT(plan.loads, ElementsAre(22 + 2 * 256, 22 + 2 * 196));
@@ -98,8 +93,8 @@ TEST(ConvTransformerBatches, AddsWhatIsLeftToTheLeastSumOfLengths)  // Ensures (
 TEST(ConvTransformerBatches, AcceptsTheEdges)
 {
   auto const loads_of = [](std::vector<tokens> const& lengths, std::size_t bags) {
-    return ballast::partition(lengths, one_gpu_bags(bags), conv_transformer_batches{},
-                              quadratic_cost{.linear = 1, .quadratic = 1})
+    return partition(lengths, one_gpu_bags(bags), conv_transformer_batches{},
+                     quadratic_cost{.linear = 1, .quadratic = 1})
         ->loads;
   };
   EXPECT_THAT(loads_of({}, 2), ElementsAre(0, 0));
@@ -111,17 +106,17 @@ TEST(ConvTransformerBatches, AcceptsTheEdges)
 
 TEST(ConvTransformerBatches, AllocatesNothingInTheSteadyState)
 {
-  ballast_test::expect_the_same_again_without_allocation(
-      conv_transformer_batches{}, 1000, quadratic_cost{.linear = 1024, .quadratic = 1},
-      ballast_test::consecutive_bags({1, 1, 2, 2, 4}));
+  expect_the_same_again_without_allocation(conv_transformer_batches{}, 1000,
+                                           quadratic_cost{.linear = 1024, .quadratic = 1},
+                                           consecutive_bags({1, 1, 2, 2, 4}));
 }
 
 TEST(ConvTransformerBatchesDeathTest, RefusesAProblemWithoutAttention)
 {
-  ballast_test::direct_problem const problem(ballast_test::instance{{1}, {1}, {1}});
+  direct_problem const problem(instance{{1}, {1}, {1}});
   std::vector<cost_units> loads(1);
   std::vector<bag_id> owner(1);
-  ballast::workspace memory;
+  workspace memory;
   EXPECT_DEATH(conv_transformer_batches{}(problem.view(), loads, owner, memory),
                "attention parts of 0 samples for a problem of 1");
 }

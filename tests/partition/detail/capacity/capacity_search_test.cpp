@@ -5,25 +5,24 @@
 
 namespace {
 
-using ballast::bag_id;
-using ballast::cost_units;
-using ballast::ratio;
+using namespace ballast;
+using namespace ballast_test;
 using ballast::detail::bags_with_room;
 using ballast::detail::exchange_counts;
 
 // A plan that deals the samples out in turn, without a look at costs or weights.
 struct search_case {
-  ballast_test::direct_problem given;
+  direct_problem given;
   std::vector<cost_units> loads;
   std::vector<bag_id> owner = {};
-  ballast::workspace memory = {};
+  workspace memory = {};
 
-  explicit search_case(ballast_test::direct_problem problem)
+  explicit search_case(direct_problem problem)
       : given(std::move(problem)), loads(given.step.gpus.size(), 0)
   {
     for (std::size_t sample = 0; sample < given.step.costs.size(); ++sample) {
       std::size_t const bag = sample % loads.size();
-      owner.push_back(ballast::to_id<bag_id>(bag));
+      owner.push_back(to_id<bag_id>(bag));
       loads[bag] += given.step.costs[sample];
     }
   }
@@ -43,17 +42,16 @@ struct search_case {
 
 search_case drawn_search(std::uint64_t seed, std::int64_t slack)
 {
-  ballast::random_source random(seed);
-  ballast_test::instance step{
-      std::vector<ballast::tokens>(40, 9), {}, std::vector<std::uint32_t>(5, 1)};
+  random_source random(seed);
+  instance step{std::vector<tokens>(40, 9), {}, std::vector<std::uint32_t>(5, 1)};
   std::vector<std::int64_t> weights;
   for (std::size_t sample = 0; sample < 40; ++sample) {
     step.costs.push_back(random.between(1, 40'000));
     weights.push_back(random.between(1, 4'000));
   }
   std::int64_t const total = std::reduce(weights.begin(), weights.end(), std::int64_t{0});
-  return search_case{ballast_test::direct_problem(
-      step, weights, std::vector<std::int64_t>(5, total * slack / 500))};
+  return search_case{
+      direct_problem(step, weights, std::vector<std::int64_t>(5, total * slack / 500))};
 }
 
 TEST(CapacitySearch, KeepsToCapacitiesAndToNumbersOfSamples)  // Ensures (1) (3)

@@ -6,8 +6,7 @@
 
 namespace {
 
-using ballast::bag_id;
-using ballast::cost_units;
+using namespace ballast;
 using ballast::detail::bag_exchanges;
 
 // Bags 0 and 1, of one GPU each, with samples of these costs.
@@ -20,7 +19,7 @@ struct two_bags {
     loads = {std::reduce(first.begin(), first.end()), std::reduce(second.begin(), second.end())};
     lengths.resize(costs.size(), 1);
     order.resize(costs.size());
-    ballast::descending_order_into(order, costs, memory);
+    descending_order_into(order, costs, memory);
   }
 
   // The net work of the best exchange.
@@ -35,10 +34,10 @@ struct two_bags {
   std::vector<cost_units> costs;
   std::vector<bag_id> owner;
   std::vector<cost_units> loads;
-  std::vector<ballast::tokens> lengths;
-  std::vector<ballast::priced_sample> order;
+  std::vector<tokens> lengths;
+  std::vector<priced_sample> order;
   std::vector<std::uint32_t> gpus{1, 1};
-  ballast::workspace memory;
+  workspace memory;
   ballast::detail::work_budget work{std::uint64_t{1} << 30};
 };
 

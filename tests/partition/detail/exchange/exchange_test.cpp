@@ -5,7 +5,8 @@
 
 namespace {
 
-using ballast::cost_units;
+using namespace ballast;
+using namespace ballast_test;
 using ballast::detail::accept_any;
 using ballast::detail::exchange;
 using ballast::detail::exchange_counts;
@@ -48,7 +49,7 @@ template <class Accept = accept_any>
 exchange find(cost_list const& giving, cost_list const& taking, wanted_net wanted,
               exchange_counts counts, Accept const& accept = {})
 {
-  ballast::workspace memory;
+  workspace memory;
   ballast::detail::work_budget budget(work_at_first);
   exchange const found = find_exchange(giving, taking, wanted, counts, memory, budget, accept);
   std::uint64_t const work = work_at_first - budget.left();
@@ -65,7 +66,7 @@ exchange find(cost_list const& giving, cost_list const& taking, wanted_net wante
 }
 
 // Up to `most` numbers from 0 to `heaviest`.
-cost_list draw(ballast::random_source& random, std::size_t most, cost_units heaviest)
+cost_list draw(random_source& random, std::size_t most, cost_units heaviest)
 {
   cost_list drawn(random.below(most + 1));
   for (cost_units& cost : drawn) { cost = random.between(0, heaviest); }
@@ -74,8 +75,8 @@ cost_list draw(ballast::random_source& random, std::size_t most, cost_units heav
 
 TEST(FindExchange, FindsWhatTryingAllPairsFinds)  // Ensures (1) (2)
 {
-  ballast::random_source random(7);
-  for (int trial = 0; trial < ballast_test::trials_of(4000); ++trial) {
+  random_source random(7);
+  for (int trial = 0; trial < trials_of(4000); ++trial) {
     cost_units const heaviest = trial % 3 == 0 ? 9 : 100'000;
     cost_list const giving = draw(random, trial % 50 == 0 ? 9 : 5, heaviest);
     cost_list const taking = draw(random, trial % 50 == 0 ? 9 : 5, heaviest);
@@ -91,7 +92,7 @@ TEST(FindExchange, FindsWhatTryingAllPairsFinds)  // Ensures (1) (2)
 
 TEST(FindExchange, StopsAtANetThatIsEnough)  // Ensures (2)
 {
-  ballast::random_source random(8);
+  random_source random(8);
   for (int trial = 0; trial < 500; ++trial) {
     cost_list const giving = draw(random, 7, 1000);
     cost_list const taking = draw(random, 7, 1000);
@@ -105,7 +106,7 @@ TEST(FindExchange, StopsAtANetThatIsEnough)  // Ensures (2)
 
 TEST(FindExchange, IsExactWhereCostsAreTooLargeForAWord)  // Ensures (1)
 {
-  ballast::random_source random(9);
+  random_source random(9);
   cost_units const heaviest = cost_units{1} << 58;
   for (int trial = 0; trial < 500; ++trial) {
     cost_list const giving = draw(random, 6, heaviest);
@@ -124,7 +125,7 @@ TEST(FindExchange, IsExactWhereCostsAreTooLargeForAWord)  // Ensures (1)
 
 TEST(FindExchange, MakesOnlyWhatIsAccepted)
 {
-  ballast::random_source random(10);
+  random_source random(10);
   for (int trial = 0; trial < 1000; ++trial) {
     cost_list const giving = draw(random, 5, 1000);
     cost_list const taking = draw(random, 5, 1000);
@@ -154,7 +155,7 @@ TEST(FindExchange, FindsNothingWhereThereIsNothing)
 TEST(FindExchange, FindsAnExactExchangeOfManyCandidates)
 {
   // 2^20 exchanges of numbers below 2^17 make every small net work likely; these have this one.
-  ballast::random_source random(12);
+  random_source random(12);
   cost_list giving(10);
   cost_list taking(10);
   for (cost_units& cost : giving) { cost = random.between(1000, 100'000); }
@@ -171,7 +172,7 @@ RC_GTEST_PROP(FindExchange, NeverPassesTheMostThatIsWanted, ())
   taking.resize(std::min<std::size_t>(taking.size(), 8));
   auto const least = *rc::gen::inRange<cost_units>(1, cost_units{1} << 40);
   auto const most = *rc::gen::inRange<cost_units>(least, cost_units{1} << 41);
-  ballast::workspace memory;
+  workspace memory;
   ballast::detail::work_budget work(work_at_first);
   auto const found =
       find_exchange(giving, taking, {least, least, most}, exchange_counts::free, memory, work);

@@ -6,7 +6,7 @@
 
 namespace {
 
-using ballast::cost_units;
+using namespace ballast;
 using ballast::detail::cover_program;
 using ballast::detail::fixed_point_inverse;
 using ballast::detail::pattern_entry;
@@ -23,7 +23,7 @@ struct cover_step {
   cost_units room = 0;
 };
 
-cover_step random_cover_step(ballast::random_source& random)
+cover_step random_cover_step(random_source& random)
 {
   cover_step each;
   each.room = random.between(5, 40);
@@ -107,11 +107,11 @@ void expect_proven(cover_program const& program, pattern_list const& patterns,
 
 TEST(CoverProgram, EndsWhereAmountsAndPricesProveEachOther)  // Ensures (1) (2), also after take()
 {
-  ballast::random_source random(20261103);
+  random_source random(20261103);
   for (int trial = 0; trial < 60; ++trial) {
     SCOPED_TRACE(testing::Message() << "trial " << trial);
     cover_step given = random_cover_step(random);
-    ballast::workspace memory;
+    workspace memory;
     auto scratch = memory.open();
     pattern_list patterns(20'000, 120'000, scratch);
     list_all(patterns, given);
@@ -136,7 +136,7 @@ TEST(CoverProgram, EndsWhereAmountsAndPricesProveEachOther)  // Ensures (1) (2),
 
 TEST(CoverProgram, StopsWhereItIsEnough)
 {
-  ballast::workspace memory;
+  workspace memory;
   auto scratch = memory.open();
   pattern_list patterns(100, 1000, scratch);
   cover_step const given{{6, 4, 3}, {4, 4, 4}, 13};
@@ -159,8 +159,8 @@ TEST(CoverProgram, StopsWhereItIsEnough)
 
 TEST(FixedPointInverse, TimesTheMatrixIsTheIdentity)
 {
-  ballast::random_source random(20261102);
-  ballast::workspace memory;
+  random_source random(20261102);
+  workspace memory;
   auto scratch = memory.open();
   fixed_point_inverse inverse(8, scratch);
   std::vector<std::int64_t> step(8);
@@ -205,7 +205,7 @@ TEST(FixedPointInverse, TimesTheMatrixIsTheIdentity)
 TEST(FixedPointInverse, MultipliesLargeNumbersInMoreBits)
 {
   constexpr std::int64_t one = simplex_number::one;
-  ballast::workspace memory;
+  workspace memory;
   auto scratch = memory.open();
   fixed_point_inverse inverse(2, scratch);
   inverse.reset(2);
@@ -219,7 +219,7 @@ TEST(FixedPointInverse, MultipliesLargeNumbersInMoreBits)
 
 TEST(FixedPointInverse, SaysWhereNumbersBecomeTooLarge)
 {
-  ballast::workspace memory;
+  workspace memory;
   auto scratch = memory.open();
   fixed_point_inverse inverse(2, scratch);
   inverse.reset(2);
@@ -235,8 +235,8 @@ TEST(FixedPointInverse, SaysWhereNumbersBecomeTooLarge)
 
 /// Two kinds, of which there are 3 and 2; patterns of one sample, and one of two and one.
 struct two_kinds {
-  ballast::workspace memory;
-  ballast::workspace::frame scratch = memory.open();
+  workspace memory;
+  workspace::frame scratch = memory.open();
   pattern_list patterns{3, 4, scratch};
   simplex_basis basis{2, patterns, scratch};
   work_budget nodes{1'000'000};
