@@ -19,25 +19,6 @@ static_assert(cost_vector_policy<exact<exact<>>, 3>);
 TEST(VectorExact, PlacesEverySample)  // Ensures (1) (2)
 {
   expect_valid_vector_plans(exact<>{.vector_nodes = 200}, 201);
-  expect_starting_vectors_counted(exact<>{});
-}
-
-TEST(VectorExact, FindsTheBestPlanOfSmallSteps)  // Ensures (4)
-{
-  random_source random(202);
-  std::size_t better = 0;
-  for (int trial = 0; trial < 300; ++trial) {
-    SCOPED_TRACE(testing::Message() << "trial " << trial);
-    auto const step = random_vectors<2>(random, 8, 4);
-    auto const plan =
-        plan_in_bins(step.costs, step.bins, exact<longest_processing_time>{{}, 0, 10'000'000});
-    auto const inner = plan_in_bins(step.costs, step.bins, longest_processing_time{});
-    ASSERT_TRUE(plan && inner);
-    expect_valid_vector_plan(step, *plan);
-    ASSERT_EQ(plan->makespan.numerator, optimum(step));
-    better += plan->makespan < inner->makespan ? 1U : 0U;
-  }
-  EXPECT_GE(better, 10U);
 }
 
 TEST(VectorExact, MakesTheQuantityThatDoesNotBindSmallToo)  // Ensures (6)
@@ -83,7 +64,7 @@ int expect_best_of_all(std::uint64_t seed, std::size_t samples)
     auto const step = random_vectors<D>(random, samples, 3);
     std::vector<std::int64_t> weights(step.costs.size());
     for (auto& weight : weights) { weight = random.between(1, 9); }
-    auto loads = idle<D>(step.bins);
+    auto loads = idle<D>(step.gpus.size());
     std::vector<std::int64_t> before;
     partition_constraints given;
     if (trial % 3 == 1) {
@@ -93,12 +74,12 @@ int expect_best_of_all(std::uint64_t seed, std::size_t samples)
       given.starting_loads = before;
     }
     if (trial % 2 == 0) { given.most_per_gpu = random.between(9, 30), given.weights = weights; }
-    auto const plan = plan_in_bins(step.costs, step.bins, exact<>{}, {}, given);
+    auto const plan = plan_in_bins(step.costs, step.gpus.size(), exact<>{}, given);
     auto const held_by = [&](assignment const& owner) {
-      return sums_of(owner, weights, std::vector<std::int64_t>(step.bins, 0));
+      return sums_of(owner, weights, std::vector<std::int64_t>(step.gpus.size(), 0));
     };
     // Oracle: all plans in which no bin weighs too much; the least of their largest loads.
-    auto const best = least_of_all(step.costs.size(), step.bins,
+    auto const best = least_of_all(step.costs.size(), step.gpus.size(),
                                    [&](assignment const& owner) -> std::optional<cost_vector<D>> {
                                      if (std::ranges::max(held_by(owner)) > given.most_per_gpu) {
                                        return std::nullopt;
@@ -110,7 +91,7 @@ int expect_best_of_all(std::uint64_t seed, std::size_t samples)
     EXPECT_EQ(largest_first(plan->loads), best);
     EXPECT_TRUE(plan->proven_optimal());
     EXPECT_LE(std::ranges::max(held_by(assignment_of(plan->owner))), given.most_per_gpu);
-    auto const nearly = plan_in_bins(step.costs, step.bins, refine{}, {}, given);
+    auto const nearly = plan_in_bins(step.costs, step.gpus.size(), refine{}, given);
     refined += largest_first(nearly.value().loads) == best ? 1 : 0;
   }
   return refined;
@@ -130,7 +111,7 @@ TEST(VectorExact, IsNotWorseThanTheInnerPolicyNorThanWithFewerNodes)  // Ensures
     auto const step = random_vectors<2>(random, 30, 6);
     ratio last{no_cost};
     for (std::uint64_t const nodes : {0U, 100U, 1'000U, 20'000U}) {
-      auto const plan = plan_in_bins(step.costs, step.bins, exact{refine{}, 0, nodes});
+      auto const plan = plan_vectors(step, exact{refine{}, 0, nodes});
       ASSERT_TRUE(plan);
       EXPECT_LE(plan->makespan, last);
       last = plan->makespan;
@@ -144,18 +125,16 @@ TEST(VectorExact, ProvesPlansOfSeveralSpeeds)  // Ensures (4)
   std::size_t better = 0;
   for (int trial = 0; trial < trials_of(100); ++trial) {
     SCOPED_TRACE(testing::Message() << "trial " << trial);
-    auto const step = random_vectors<2>(random, 7, 3);
-    std::vector<std::uint32_t> speeds(step.bins);
-    for (auto& speed : speeds) { speed = 1 + static_cast<std::uint32_t>(random.below(10)); }
-    auto const bags = one_gpu_bags(step.bins).with_speeds(speeds);
-    auto const run = [&](auto const& policy) {
-      return partition(step.costs, bags, policy, std::identity{}, no_length{}).value();
-    };
-    auto const plan = run(exact{});
+    auto step = random_vectors<2>(random, 7, 3);
+    step.gpu_speeds.resize(step.gpus.size());
+    for (auto& speed : step.gpu_speeds) {
+      speed = 1 + static_cast<std::uint32_t>(random.below(10));
+    }
+    auto const plan = plan_vectors(step, exact{}).value();
+    expect_valid_vector_plan(step, plan);
     EXPECT_TRUE(plan.proven_optimal());
-    auto const inner = run(longest_processing_time{});
-    better += plan.makespan < inner.makespan ? 1U : 0U;
-    EXPECT_EQ(plan.makespan, vector_optimum(step.costs, speeds, [](auto const&) { return true; }));
+    EXPECT_EQ(plan.makespan, step.optimum());
+    better += plan.makespan < plan_vectors(step, longest_processing_time{})->makespan ? 1U : 0U;
   }
   EXPECT_GE(better, 1U);
 }

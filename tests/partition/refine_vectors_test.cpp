@@ -14,17 +14,16 @@ static_assert(cost_vector_policy<refine<refine<>>, 3>);
 TEST(VectorRefine, PlacesEverySample)  // Ensures (1)
 {
   expect_valid_vector_plans(refine<>{}, 101);
-  expect_starting_vectors_counted(refine<>{});
 }
 
 RC_GTEST_PROP(VectorRefine, IsNotWorseThanTheInnerPolicy, ())  // Ensures (2)
 {
-  vector_instance<2> step;
-  step.bins = *rc::gen::inRange<std::size_t>(1, 9);
+  vector_step<2> step;
+  step.gpus.assign(*rc::gen::inRange<std::size_t>(1, 9), 1);
   step.costs = *rc::gen::container<std::vector<cost_vector<2>>>(
       rc::gen::container<cost_vector<2>>(rc::gen::inRange<std::int64_t>(0, 1000)));
-  auto const inner = plan_in_bins(step.costs, step.bins, longest_processing_time{});
-  auto const plan = plan_in_bins(step.costs, step.bins, refine{});
+  auto const inner = plan_vectors(step, longest_processing_time{});
+  auto const plan = plan_vectors(step, refine{});
   RC_ASSERT(inner.has_value() && plan.has_value());
   RC_ASSERT(plan->makespan <= inner->makespan);
 }
@@ -34,8 +33,8 @@ TEST(VectorRefine, KeepsThePlanWithoutWorkToSpend)  // Ensures (3)
   random_source random(102);
   for (int trial = 0; trial < 100; ++trial) {
     auto const step = random_vectors<2>(random, 60, 9);
-    auto const inner = plan_in_bins(step.costs, step.bins, longest_processing_time{});
-    auto const plan = plan_in_bins(step.costs, step.bins, refine<>{.work_per_sample = 0});
+    auto const inner = plan_vectors(step, longest_processing_time{});
+    auto const plan = plan_vectors(step, refine<>{.work_per_sample = 0});
     ASSERT_TRUE(inner && plan);
     EXPECT_EQ(plan->owner, inner->owner);
   }
@@ -66,11 +65,11 @@ int optima_found(std::uint64_t seed)
   for (int trial = 0; trial < 300; ++trial) {
     SCOPED_TRACE(testing::Message() << "trial " << trial);
     auto const step = random_vectors<D>(random, 8, 4);
-    auto const plan = plan_in_bins(step.costs, step.bins, refine{});
+    auto const plan = plan_vectors(step, refine{});
     EXPECT_TRUE(plan);
-    cost_units const best = optimum(step);
-    EXPECT_GE(plan->makespan.numerator, best);
-    found += plan->makespan.numerator == best ? 1 : 0;
+    auto const best = step.optimum();
+    EXPECT_GE(plan->makespan, best);
+    found += plan->makespan == best ? 1 : 0;
   }
   return found;
 }
@@ -84,10 +83,11 @@ TEST(VectorRefine, FindsMostOptimaOfSmallSteps)
 
 // A step of training: most samples have images and text, some have no image. Work in both
 // dimensions is about as much.
-vector_instance<2> encoder_and_llm(std::size_t samples, std::size_t bins, std::uint64_t seed)
+vector_step<2> encoder_and_llm(std::size_t samples, std::size_t bins, std::uint64_t seed)
 {
   random_source random(seed);
-  vector_instance<2> step{{}, bins};
+  vector_step<2> step;
+  step.gpus.assign(bins, 1);
   for (std::size_t sample = 0; sample < samples; ++sample) {
     std::int64_t const text = random.between(100, 1000) * random.between(1, 8);
     std::int64_t const image = random.below(3) == 0 ? 0 : random.between(256, 4096);
@@ -102,7 +102,7 @@ TEST(VectorRefine, BringsAStepWithinOneInAThousand)
   for (std::uint64_t seed = 1; seed <= 5; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     auto const step = encoder_and_llm(2048, 64, seed);
-    auto const plan = plan_in_bins(step.costs, step.bins, refine{});
+    auto const plan = plan_vectors(step, refine{});
     ASSERT_TRUE(plan);
     EXPECT_TRUE(plan->proven_within(0.001));
   }
