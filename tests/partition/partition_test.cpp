@@ -1,6 +1,7 @@
 #include <ballast/partition/padded_batches.hpp>  // first: proves it is self-contained
 #include <ballast/partition/partition.hpp>
 
+#include "../support/plan_checks.hpp"
 #include "../support/policy_checks.hpp"
 #include "../support/steady_state.hpp"
 #include "../support/test.hpp"
@@ -20,6 +21,8 @@ namespace {
 
 using namespace ballast;
 using namespace ballast_test;
+using enum error_code;
+using testing::ElementsAre;
 using testing::HasSubstr;
 
 constexpr auto own_length = [](tokens length) { return length; };
@@ -34,15 +37,16 @@ TEST(Partition, DescribesThePlanItMakes)  // Ensures (1), partition_plan (1) to 
   // [partition]
   ASSERT_TRUE(plan) << plan.error().message;
   EXPECT_EQ(plan->owner, (std::vector{bag_id{0}, bag_id{1}, bag_id{1}, bag_id{0}, bag_id{1}}));
-  EXPECT_THAT(plan->samples[bag_id{0}], testing::ElementsAre(sample_id{0}, sample_id{3}));
-  EXPECT_THAT(plan->samples[bag_id{1}],
-              testing::ElementsAre(sample_id{1}, sample_id{2}, sample_id{4}));
-  EXPECT_THAT(plan->costs, testing::ElementsAre(490000, 360000, 250000, 160000, 90000));
-  EXPECT_THAT(plan->loads, testing::ElementsAre(650000, 700000));
+  EXPECT_THAT(plan->samples[bag_id{0}], ElementsAre(sample_id{0}, sample_id{3}));
+  EXPECT_THAT(plan->samples[bag_id{1}], ElementsAre(sample_id{1}, sample_id{2}, sample_id{4}));
+  EXPECT_THAT(plan->costs, ElementsAre(490000, 360000, 250000, 160000, 90000));
+  EXPECT_THAT(plan->loads, ElementsAre(650000, 700000));
   EXPECT_EQ(plan->makespan, (ratio{700000, 1}));
   EXPECT_EQ(plan->lower_bound, (ratio{700000, 1}))
       << "no set costs 675000, half of all, or a bit more";
   EXPECT_DOUBLE_EQ(plan->gap(), 0);
+  EXPECT_EQ(plan->lengths, lengths);
+  EXPECT_EQ(plan->batches, batching::packed);
 }
 
 TEST(Partition, TakesSamplesOfAnyTypeByProjection)
@@ -59,39 +63,24 @@ TEST(Partition, TakesSamplesOfAnyTypeByProjection)
       [](sample const& s) { return s.text + s.visual; });         // what a bag would split
   // [projection]
   ASSERT_TRUE(plan);
-  EXPECT_THAT(plan->costs, testing::ElementsAre(290, 40, 25));
+  EXPECT_THAT(plan->costs, ElementsAre(290, 40, 25));
 }
 
-TEST(Partition, HasNoGapWithoutWork)
+TEST(Partition, PlansTheEdges)
 {
-  auto const empty =
-      partition(std::vector<tokens>{}, one_gpu_bags(3), greedy_knapsack{}, own_length).value();
-  EXPECT_EQ(empty.gap(), 0.0);
-  EXPECT_EQ(empty.samples.size(), 3U);
-  auto const zeros =
-      partition(std::vector<tokens>{0, 0}, one_gpu_bags(3), greedy_knapsack{}, own_length).value();
-  EXPECT_EQ(zeros.gap(), 0.0);
-}
-
-TEST(Partition, LeavesBagsEmptyWhenSamplesAreFew)
-{
-  auto const plan =
-      partition(std::vector<tokens>{7}, one_gpu_bags(3), greedy_knapsack{}, own_length).value();
-  EXPECT_TRUE(plan.samples[bag_id{1}].empty());
-  EXPECT_EQ(plan.gap(), 0.0);
-}
-
-TEST(Partition, KeepsShortSamplesOutOfLargeBags)  // Ensures (2)
-{
-  auto const bags = lay_out(*parse_bags("g1n4+g4n1"), 8);
-  std::vector<tokens> const lengths{1, 2, 3, 0, 3, 2, 1, 100};
-  auto const plan = partition(lengths, *bags, greedy_knapsack{}, own_length).value();
-  EXPECT_EQ(plan.lengths, lengths);
-  for (std::size_t sample = 0; sample < lengths.size(); ++sample) {
-    if (lengths[sample] > 0 && lengths[sample] < 4) {
-      EXPECT_LT(to_index(plan.owner[sample]), 4U) << "sample " << sample;
-    }
+  auto const planned = [](std::vector<tokens> const& lengths) {
+    return partition(lengths, one_gpu_bags(3), greedy_knapsack{}, own_length).value();
+  };
+  for (auto const& lengths : {std::vector<tokens>{}, {0, 0}, {7}}) {
+    EXPECT_EQ(planned(lengths).gap(), 0.0);
+    EXPECT_EQ(planned(lengths).samples.size(), 3U);
   }
+  EXPECT_TRUE(planned({7}).samples[bag_id{1}].empty());
+  std::vector<std::string> const words{"a", "bbb", "cc"};  // that no bag splits
+  auto const letters = [](std::string const& word) { return static_cast<int>(word.size()); };
+  auto const plan =
+      partition(words, one_gpu_bags(2), longest_processing_time{}, letters, no_length{}).value();
+  EXPECT_EQ(plan.makespan, (ratio{3, 1}));
 }
 
 TEST(Partition, AdmitsShortSamplesWhereTheBagsDo)  // Ensures (2), partition_plan (5)
@@ -105,103 +94,79 @@ TEST(Partition, AdmitsShortSamplesWhereTheBagsDo)  // Ensures (2), partition_pla
   // [short_samples]
   ASSERT_TRUE(plan) << plan.error().message;
   EXPECT_EQ(plan->short_samples, 1U);
-  EXPECT_THAT(plan->owner, testing::ElementsAre(bag_id{0}, bag_id{0}, bag_id{1}, bag_id{1}));
-  EXPECT_THAT(plan->loads, testing::ElementsAre(4006, 5500));
+  EXPECT_THAT(plan->owner, ElementsAre(bag_id{0}, bag_id{0}, bag_id{1}, bag_id{1}));
+  EXPECT_THAT(plan->loads, ElementsAre(4006, 5500));
   EXPECT_EQ(plan->bags_digest, bags.digest());
 }
 
-TEST(Partition, PutsShortSamplesIntoTheSmallestBags)  // Ensures (2)
+TEST(Partition, PutsShortSamplesIntoTheSmallestBags)  // Ensures (2), bag_layout Ensures (4)
 {
-  auto const bags =
-      lay_out(*parse_bags("g8n1+g4n2"), 16)->with_short_samples(short_samples::admitted);
+  auto const refusing = *lay_out(*parse_bags("g8n1+g4n2"), 16);
+  auto const bags = refusing.with_short_samples(short_samples::admitted);
+  auto const is_short = [](tokens length) { return 0 < length && length < 4; };
   random_source random(31);
   for (int trial = 0; trial < 200; ++trial) {
     std::vector<tokens> lengths(random.below(20));
-    std::size_t short_ones = 0;
-    for (tokens& length : lengths) {
-      length = random.between(0, 9);
-      short_ones += length == 1 || length == 2 || length == 3 ? 1 : 0;
-    }
+    for (tokens& length : lengths) { length = random.between(0, 9); }
+    auto const short_ones = std::ranges::count_if(lengths, is_short);
     auto const plan = partition(lengths, bags, greedy_knapsack{}, own_length);
     ASSERT_TRUE(plan) << plan.error().message;
-    EXPECT_EQ(plan->short_samples, short_ones);
+    EXPECT_EQ(plan->short_samples, static_cast<std::size_t>(short_ones));
     for (std::size_t sample = 0; sample < lengths.size(); ++sample) {
       EXPECT_TRUE(bags.takes(plan->owner[sample], lengths[sample])) << "sample " << sample;
       if (lengths[sample] > 0 && lengths[sample] < 8) {
         EXPECT_NE(plan->owner[sample], bag_id{0}) << "sample " << sample;
       }
     }
-  }
-}
 
-TEST(Partition, PlansStepsWithoutShortSamplesAsIfNoneWereAdmitted)  // bag_layout Ensures (4)
-{
-  auto const refusing = *lay_out(*parse_bags("g4n2+g2n4"), 16);
-  auto const admitting = refusing.with_short_samples(short_samples::admitted);
-  std::vector<tokens> const lengths{9, 0, 3, 2, 2, 40, 17};
-  auto const expected = partition(lengths, refusing, greedy_knapsack{}, own_length);
-  auto const plan = partition(lengths, admitting, greedy_knapsack{}, own_length);
-  ASSERT_TRUE(plan && expected);
-  EXPECT_EQ(plan->owner, expected->owner);
-  EXPECT_EQ(plan->lower_bound, expected->lower_bound);
-  EXPECT_EQ(plan->short_samples, 0U);
-  EXPECT_NE(plan->digest(), expected->digest()) << "ranks that disagree would place others";
+    // Without such samples the plan is that of bags that refuse them.
+    std::erase_if(lengths, is_short);
+    auto const expected = partition(lengths, refusing, greedy_knapsack{}, own_length);
+    auto const same = partition(lengths, bags, greedy_knapsack{}, own_length);
+    ASSERT_TRUE(same && expected);
+    EXPECT_EQ(same->owner, expected->owner);
+    EXPECT_EQ(same->lower_bound, expected->lower_bound);
+    EXPECT_EQ(same->short_samples, 0U);
+    EXPECT_NE(same->digest(), expected->digest()) << "ranks that disagree would place others";
+  }
 }
 
 TEST(Partition, NamesTheSampleThatCannotBePlaced)
 {
   auto const wide = *lay_out(*parse_bags("g4n2"), 8);
-  auto const too_short =
-      partition(std::vector<tokens>{9, 0, 3}, wide, greedy_knapsack{}, own_length);
-  ASSERT_FALSE(too_short);
-  EXPECT_EQ(too_short.error().code, error_code::infeasible);
-  EXPECT_EQ(too_short.error().position, 2U);
-  EXPECT_THAT(too_short.error().message, testing::HasSubstr("sample 2 of 3 tokens is shorter"));
-  EXPECT_THAT(too_short.error().message,
-              testing::HasSubstr("bags.with_short_samples(short_samples::admitted)"));
-
-  auto const negative =
-      partition(std::vector<tokens>{9, -1}, wide, greedy_knapsack{}, [](tokens length) {
-        EXPECT_GE(length, 0) << "a cost model is not asked about a length that is none";
-        return length;
-      });
-  ASSERT_FALSE(negative);
-  EXPECT_EQ(negative.error().position, 1U);
-  EXPECT_THAT(negative.error().message, testing::HasSubstr("has a length that is not from 0"));
-  auto const endless =
-      partition(std::vector<tokens>{9, longest_sample + 1}, wide, greedy_knapsack{}, own_length);
-  ASSERT_FALSE(endless);
-  EXPECT_EQ(endless.error().position, 1U);
-  EXPECT_THAT(endless.error().message, testing::HasSubstr("correct its length"));
-
-  auto const negative_cost =
-      partition(std::vector<tokens>{9}, wide, greedy_knapsack{}, [](tokens) { return -5; });
-  ASSERT_FALSE(negative_cost);
-  EXPECT_THAT(negative_cost.error().message, testing::HasSubstr("negative cost"));
-
-  auto const nowhere =
-      partition(std::vector<tokens>{9}, one_gpu_bags(0), greedy_knapsack{}, own_length);
-  ASSERT_FALSE(nowhere);
-  EXPECT_EQ(nowhere.error().code, error_code::infeasible);
-  EXPECT_EQ(nowhere.error().message, "there are no bags to place samples in; lay out some");
-  EXPECT_FALSE(partition(std::vector<tokens>{}, one_gpu_bags(0), greedy_knapsack{}, own_length))
-      << "nor are there bags for a step of no samples";
+  auto const expect = [&](std::vector<tokens> const& lengths, bag_layout const& bags,
+                          error_code code, std::size_t position, char const* why) {
+    auto const cost = [](tokens length) {
+      EXPECT_GE(length, 0) << "a cost model is not asked about a length that is none";
+      return length;
+    };
+    expect_refused(partition(lengths, bags, greedy_knapsack{}, cost), code, position, why);
+  };
+  expect({9, 0, 3}, wide, infeasible, 2, "sample 2 of 3 tokens is shorter");
+  expect({9, 0, 3}, wide, infeasible, 2, "bags.with_short_samples(short_samples::admitted)");
+  expect({9, -1}, wide, out_of_range, 1, "has a length that is not from 0");
+  expect({9, longest_sample + 1}, wide, out_of_range, 1, "correct its length");
+  for (auto const& lengths : {std::vector<tokens>{9}, {}}) {
+    expect(lengths, one_gpu_bags(0), infeasible, 0, "there are no bags to place samples in; lay");
+  }
 }
 
-TEST(Partition, TakesCostsOf63BitsAndRefusesLargerOnesAsTooLarge)
+TEST(Partition, NamesTheSampleWhoseCostIsWrong)
 {
-  std::vector<tokens> const lengths{1, 2};
-  auto const planned_at = [&](std::uint64_t cost) {
-    return partition(lengths, one_gpu_bags(2), longest_processing_time{},
-                     [cost](tokens length) { return length == 1 ? cost : std::uint64_t{0}; });
+  auto const planned = [](auto one, auto two, policy_ref const& policy = greedy_knapsack{}) {
+    return partition(std::vector<tokens>{1, 2, 1}, one_gpu_bags(1), policy,
+                     [=](tokens length) { return length == 2 ? two : one; });
   };
-  EXPECT_EQ(planned_at(std::uint64_t{no_cost} - 1)->makespan, (ratio{no_cost - 1, 1}));
-  for (auto const cost : {std::uint64_t{1} << 63, ~std::uint64_t{0}}) {
-    auto const plan = planned_at(cost);
-    ASSERT_FALSE(plan.has_value());
-    EXPECT_EQ(plan.error().position, 0U);
-    EXPECT_THAT(plan.error().message, testing::HasSubstr("its unit is too fine"));
-  }
+  expect_refused(planned(1, -5), out_of_range, 1, "negative cost");
+  expect_refused(planned(cost_units{1}, no_cost), out_of_range, 1, "coarser unit");
+  expect_refused(planned(no_cost / 2, no_cost / 2), out_of_range, 2);  // together
+  std::uint64_t const none = 0;
+  EXPECT_EQ(planned(none, std::uint64_t{no_cost} - 1)->makespan, (ratio{no_cost - 1, 1}));
+  expect_refused(planned(none, std::uint64_t{1} << 63), out_of_range, 1, "its unit is too fine");
+  expect_refused(planned(none, ~none), out_of_range, 1, "its unit is too fine");
+  cost_units const third = (no_cost - 1) / 3;
+  EXPECT_TRUE(planned(cost_units{1}, third, padded_batches{}));
+  expect_refused(planned(cost_units{1}, third + 1, padded_batches{}), out_of_range, 1);
 }
 
 TEST(Partition, TakesConstraintsInPlaceOfALength)
@@ -234,20 +199,6 @@ TEST(Partition, TakesKeysOfEveryIntegerType)
   EXPECT_EQ(owners(std::span(ranks)), expected);
 }
 
-TEST(Partition, RefusesCostsThatOverflowOneByOneAndTogether)
-{
-  auto const one = partition(std::vector<tokens>{1, 2}, one_gpu_bags(2), greedy_knapsack{},
-                             [](tokens length) { return length == 1 ? 1 : no_cost; });
-  ASSERT_FALSE(one);
-  EXPECT_EQ(one.error().code, error_code::out_of_range);
-  EXPECT_EQ(one.error().position, 1U);
-  EXPECT_THAT(one.error().message, testing::HasSubstr("coarser unit"));
-  auto const together = partition(std::vector<tokens>{1, 1, 1}, one_gpu_bags(2), greedy_knapsack{},
-                                  [](tokens) { return no_cost / 2; });
-  ASSERT_FALSE(together);
-  EXPECT_EQ(together.error().position, 2U);
-}
-
 TEST(Partition, NamesTheSampleWhoseSecondLengthIsWrong)
 {
   struct document {
@@ -260,9 +211,7 @@ TEST(Partition, NamesTheSampleWhoseSecondLengthIsWrong)
       partition(documents, one_gpu_bags(2), longest_processing_time{},
                 ballast::sum_of{cost_of{cost, &document::visual}, cost_of{cost, &document::all}},
                 &document::all);
-  ASSERT_FALSE(plan);
-  EXPECT_EQ(plan.error().position, 1U);
-  EXPECT_THAT(plan.error().message, testing::HasSubstr("has no cost"));
+  expect_refused(plan, out_of_range, 1, "has no cost");
 }
 
 template <class Cost>
@@ -286,30 +235,18 @@ static_assert(!can_be_planned<letters, bag_layout, greedy_knapsack, words>);
 static_assert(!can_be_planned<letters, bag_layout, letter, words, words>);
 static_assert(!can_be_planned<letters, int, greedy_knapsack, words, words>);
 
-TEST(Partition, HasADigestThatEveryBagOwnerCostAndLoadEnters)  // Ensures (3)
+TEST(Partition, HasADigestThatBagsEnterToo)  // Ensures (3)
 {
-  std::vector<tokens> const lengths{5, 4, 3, 2, 1};
+  // The same owners and loads in bags that sit elsewhere send samples elsewhere.
+  bag_layout const swapped(std::vector<bag>{{rank_id{1}, 1}, {rank_id{0}, 1}});
   auto const plan_over = [&](bag_layout const& bags) {
-    return *partition(lengths, bags, longest_processing_time{}, own_length);
+    return *partition(std::vector<tokens>{5, 4, 3, 2, 1}, bags, longest_processing_time{},
+                      own_length);
   };
   auto const plan = plan_over(one_gpu_bags(2));
   EXPECT_EQ(plan.digest(), plan_over(one_gpu_bags(2)).digest());
-  for (std::size_t sample = 0; sample < lengths.size(); ++sample) {
-    auto changed = plan;
-    changed.owner[sample] = changed.owner[sample] == bag_id{0} ? bag_id{1} : bag_id{0};
-    EXPECT_NE(changed.digest(), plan.digest()) << "owner of sample " << sample;
-    changed = plan;
-    changed.costs[sample] += 1;
-    EXPECT_NE(changed.digest(), plan.digest()) << "cost of sample " << sample;
-  }
-  auto changed = plan;
-  changed.loads[0] += 1;
-  EXPECT_NE(changed.digest(), plan.digest());
-  // The same owners and loads in bags that sit elsewhere send samples elsewhere.
-  bag_layout const swapped(std::vector<bag>{{rank_id{1}, 1}, {rank_id{0}, 1}});
-  auto const elsewhere = plan_over(swapped);
-  EXPECT_EQ(elsewhere.owner, plan.owner);
-  EXPECT_NE(elsewhere.digest(), plan.digest());
+  EXPECT_EQ(plan_over(swapped).owner, plan.owner);
+  EXPECT_NE(plan_over(swapped).digest(), plan.digest());
 }
 
 // [policy]
@@ -424,9 +361,9 @@ TEST(PartitionUnderConstraints, KeepsSamplesTogether)  // Ensures (5)
       [](ballast::tokens length) { return length; }, std::identity{}, {.together = prompts});
   // [constraints]
   ASSERT_TRUE(plan) << plan.error().message;
-  EXPECT_THAT(plan->owner, testing::ElementsAre(bag_id{0}, bag_id{1}, bag_id{0}, bag_id{1},
-                                                bag_id{1}, bag_id{1}));
-  EXPECT_THAT(plan->loads, testing::ElementsAre(13, 11));
+  EXPECT_THAT(plan->owner,
+              ElementsAre(bag_id{0}, bag_id{1}, bag_id{0}, bag_id{1}, bag_id{1}, bag_id{1}));
+  EXPECT_THAT(plan->loads, ElementsAre(13, 11));
   EXPECT_THAT(plan->costs, testing::ElementsAreArray(lengths));
   // Of 13, 7 and 4 none can be split: the plan is proven to be the best.
   EXPECT_EQ(plan->lower_bound, (ratio{13, 1}));
@@ -447,7 +384,7 @@ TEST(PartitionUnderConstraints, SaysHowManyTokensMove)  // partition_plan (5)
   // Ranks 1 and 2 are one bag: a sample on either is at home there.
   std::vector<rank_id> const home{rank_id{2}, rank_id{1}, rank_id{0}, rank_id{0}};
   auto const plan = plan_under({.home = home}, {8, 6, 4, 2}, bags).value();
-  EXPECT_THAT(plan.owner, testing::ElementsAre(bag_id{1}, bag_id{0}, bag_id{1}, bag_id{1}));
+  EXPECT_THAT(plan.owner, ElementsAre(bag_id{1}, bag_id{0}, bag_id{1}, bag_id{1}));
   EXPECT_EQ(plan.moved, (ratio{12, 20}));
   EXPECT_EQ(plan_under({}, {8, 6, 4, 2}, bags)->moved, (ratio{0, 1}));
 }
@@ -459,8 +396,7 @@ TEST(PartitionUnderConstraints, CountsTheTokensThatShortSamplesHave)  // Ensures
   std::vector<tokens> const lengths{10, 6, 5, 2, 1};
   std::vector<rank_id> const home{rank_id{4}, rank_id{5}, rank_id{0}, rank_id{6}, rank_id{2}};
   auto const plan = plan_under({.home = home}, lengths, bags).value();
-  EXPECT_THAT(plan.owner,
-              testing::ElementsAre(bag_id{0}, bag_id{1}, bag_id{1}, bag_id{0}, bag_id{1}));
+  EXPECT_THAT(plan.owner, ElementsAre(bag_id{0}, bag_id{1}, bag_id{1}, bag_id{0}, bag_id{1}));
   EXPECT_EQ(plan.moved, (ratio{10 + 5 + 2 + 1, 24}));
   // Each bag holds 12 tokens. Short samples that weigh 4 as well would overrun it.
   EXPECT_TRUE(plan_under({.most_per_gpu = 3}, lengths, bags));
@@ -476,19 +412,19 @@ TEST(PartitionUnderConstraints, CountsTheTokensThatShortSamplesHave)  // Ensures
 TEST(PartitionUnderConstraints, RefusesToOverrunMemory)  // Ensures (5)
 {
   EXPECT_TRUE(plan_under({.most_per_gpu = 9}, {9, 5, 4}, one_gpu_bags(2)));
-  auto const over = plan_under({.most_per_gpu = 9}, {9, 5, 5}, one_gpu_bags(2));
-  ASSERT_FALSE(over);
-  EXPECT_EQ(over.error().code, error_code::infeasible);
-  EXPECT_THAT(over.error().message, testing::HasSubstr("3 such bags are needed and enough"));
-  // Weights count instead of lengths where they are given, and need a limit.
+  expect_refused(plan_under({.most_per_gpu = 9}, {9, 5, 5}, one_gpu_bags(2)), infeasible, 2,
+                 "3 such bags are needed and enough");
+  // Weights count instead of lengths where they are given.
   std::vector<std::int64_t> const weights{1, 1, 90};
   EXPECT_TRUE(plan_under({.most_per_gpu = 91, .weights = weights}, {9, 95, 5}, one_gpu_bags(2)));
-  EXPECT_FALSE(plan_under({.weights = weights}, {9, 5, 5}, one_gpu_bags(2)));
-  auto const heavy =
-      plan_under({.most_per_gpu = 89, .weights = weights}, {1, 1, 1}, one_gpu_bags(2));
-  ASSERT_FALSE(heavy);
-  EXPECT_EQ(heavy.error().position, 2U);
-  EXPECT_THAT(heavy.error().message, testing::HasSubstr("sample 2 weighs 90, more than any bag"));
+  expect_refused(plan_under({.most_per_gpu = 89, .weights = weights}, {1, 1, 1}, one_gpu_bags(2)),
+                 infeasible, 2, "sample 2 weighs 90, more than any bag");
+  std::vector<std::int64_t> const keys{5, 6, 6};
+  expect_refused(plan_under({.together = keys, .most_per_gpu = 9}, {5, 4, 6}, one_gpu_bags(2)),
+                 infeasible, 1, "sample 1 and what stays with it weigh 10, more than");
+  // A limit of more than 63 bits for a bag is none.
+  bag_layout const two_and_one(std::vector<bag>{{rank_id{0}, 2}, {rank_id{2}, 1}});
+  EXPECT_TRUE(plan_under({.most_per_gpu = no_cost - 1}, {4, 5, 4}, two_and_one));
 }
 
 // Why samples of one cost, dealt out without a look at their weights, have no plan.
@@ -508,7 +444,7 @@ error why_no_room(std::vector<std::int64_t> const& weights, std::vector<std::int
 TEST(PartitionUnderConstraints, SaysHowManyBagsAreNeeded)
 {
   auto const why = why_no_room({6, 6, 6, 6, 6}, {10, 10});
-  EXPECT_EQ(why.code, error_code::infeasible);
+  EXPECT_EQ(why.code, infeasible);
   EXPECT_EQ(why.position, 2U);
   EXPECT_EQ(why.message,
             "all samples weigh 30 and 2 bags hold at most 10 each; 5 such bags are needed and "
@@ -568,28 +504,38 @@ TEST(PartitionUnderConstraints, CountsWhatFindsNoRoomWhereBagsDiffer)
               HasSubstr("hold more than 2^63 in all; they are enough"));
 }
 
-TEST(PartitionUnderConstraints, NamesTheFirstSampleOfAGroupThatIsTooHeavy)
+TEST(PartitionUnderConstraints, SaysWhichEntryIsWrong)
 {
-  std::vector<std::int64_t> const keys{5, 6, 6};
-  auto const over = plan_under({.together = keys, .most_per_gpu = 9}, {5, 4, 6}, one_gpu_bags(2));
-  ASSERT_FALSE(over);
-  EXPECT_EQ(over.error().position, 1U);
-  EXPECT_THAT(over.error().message,
-              testing::HasSubstr("sample 1 and what stays with it weigh 10, more than"));
+  auto const expect = [](std::size_t samples, partition_constraints const& given,
+                         std::size_t position, char const* why) {
+    auto const plan = plan_under(given, std::vector<tokens>(samples, 0), one_gpu_bags(4));
+    expect_refused(plan, out_of_range, position, why);
+  };
+  constexpr auto most = std::numeric_limits<std::int64_t>::max();
+  std::vector<rank_id> const home{rank_id{0}, rank_id{3}, rank_id{4}};
+  std::vector<std::int64_t> const negative{3, -1};
+  std::vector<std::int64_t> const large{most / 2, most / 2, 1};
+  expect(3, {.home = home}, 2, "sample 2 lies on rank 4 of a job of 4 GPUs");
+  expect(4, {.home = home}, 3, "constraints.home has 3 entries for 4");
+  expect(2, {.together = large}, 2, "constraints.together has 3 entries for 2 samples");
+  expect(4, {.weights = large}, 3, "constraints.weights has 3 entries for 4");
+  expect(3, {.most_per_gpu = 9, .weights = large}, 2, "above 63 bits");
+  expect(2, {.most_per_gpu = 9, .weights = negative}, 1, "");
+  expect(2, {.weights = negative}, 0,
+         "constraints.weights has no most_per_gpu to count against; give the most that a GPU "
+         "holds, or no weights");
+  expect(2, {.most_per_gpu = -1}, 0, "a GPU cannot hold -1");
 }
 
-TEST(PartitionUnderConstraints, NamesTheSampleWhoseHomeOrWeightIsWrong)
+TEST(PartitionUnderConstraints, TakesTheEdges)
 {
-  std::vector<rank_id> const home{rank_id{0}, rank_id{7}};
-  auto const nowhere = plan_under({.home = home}, {1, 1}, one_gpu_bags(2));
-  ASSERT_FALSE(nowhere);
-  EXPECT_EQ(nowhere.error().code, error_code::out_of_range);
-  EXPECT_EQ(nowhere.error().position, 1U);
-  std::vector<std::int64_t> const weights{0, -4};
-  auto const negative =
-      plan_under({.most_per_gpu = 3, .weights = weights}, {1, 1}, one_gpu_bags(2));
-  ASSERT_FALSE(negative);
-  EXPECT_EQ(negative.error().position, 1U);
+  EXPECT_EQ(partition_constraints{}.most_per_gpu, partition_constraints::no_limit);
+  std::vector<std::int64_t> const keys{std::numeric_limits<std::int64_t>::min(), 0};
+  std::vector<rank_id> const home{rank_id{0}, rank_id{3}};
+  std::vector<std::int64_t> const halves(2, std::numeric_limits<std::int64_t>::max() / 2);
+  EXPECT_TRUE(plan_under({.together = keys, .home = home}, {1, 1}, one_gpu_bags(4)));
+  EXPECT_TRUE(plan_under({.most_per_gpu = 0}, {0, 0}, one_gpu_bags(4)));
+  EXPECT_TRUE(plan_under({.most_per_gpu = halves[0], .weights = halves}, {1, 1}, one_gpu_bags(4)));
 }
 
 // Puts all samples in the first bag, padded to the longest.
@@ -613,11 +559,9 @@ TEST(PartitionUnderConstraints, RefusesToPadWhatStaysTogether)
                      std::identity{}, constraints);
   };
   ASSERT_TRUE(pad({}));
-  EXPECT_THAT(pad({})->loads, testing::ElementsAre(9, 0));
-  auto const refused = pad({.together = keys});
-  ASSERT_FALSE(refused);
-  EXPECT_EQ(refused.error().code, error_code::infeasible);
-  EXPECT_THAT(refused.error().message, testing::HasSubstr("cannot keep some of them together"));
+  EXPECT_THAT(pad({})->loads, ElementsAre(9, 0));
+  EXPECT_EQ(pad({})->batches, batching::padded);
+  expect_refused(pad({.together = keys}), infeasible, 0, "cannot keep some of them together");
   EXPECT_EQ(one_padded_batch{}, one_padded_batch{});
 }
 
@@ -626,7 +570,7 @@ TEST(Partition, BalancesOverSpeeds)  // partition_plan (3)
   auto const bags = one_gpu_bags(2).with_speeds(std::vector<std::uint32_t>{100, 50});
   auto const plan =
       partition(std::vector<tokens>{6, 4, 2}, bags, longest_processing_time{}, own_length).value();
-  EXPECT_THAT(plan.loads, testing::ElementsAre(8, 4));
+  EXPECT_THAT(plan.loads, ElementsAre(8, 4));
   EXPECT_EQ(plan.makespan, (ratio{8, 100}));
   EXPECT_EQ(plan.lower_bound, (ratio{8, 100}));
   EXPECT_NE(plan.digest(), partition(std::vector<tokens>{6, 4, 2}, one_gpu_bags(2),
@@ -664,29 +608,6 @@ TEST(Partition, AllocatesNothingInTheSteadyState)  // Ensures (4)
   expect_no_allocation(round_robin{});
   expect_no_allocation(longest_processing_time{});
   expect_no_allocation(greedy_knapsack{});
-}
-
-TEST(Partition, RefusesPaddedLoadsThatCouldOverflow)
-{
-  constexpr auto most = no_cost - 1;
-  std::vector<tokens> const lengths{1, 2, 1};
-  auto const plan_with = [&](cost_units longest) {
-    return partition(lengths, one_gpu_bags(1), padded_batches{},
-                     [longest](tokens length) { return length == 2 ? longest : 1; });
-  };
-  EXPECT_TRUE(plan_with(most / 3));
-  auto const overflow = plan_with(most / 3 + 1);
-  ASSERT_FALSE(overflow);
-  EXPECT_EQ(overflow.error().code, error_code::out_of_range);
-  EXPECT_EQ(overflow.error().position, 1U);
-}
-
-TEST(Partition, TakesALimitOfMoreThan63BitsForNone)
-{
-  std::vector<bag> const two_and_one{{rank_id{0}, 2}, {rank_id{2}, 1}};
-  std::vector<tokens> const lengths{4, 5, 4};
-  EXPECT_TRUE(partition(lengths, bag_layout(two_and_one), longest_processing_time{},
-                        [](tokens length) { return length; }, {.most_per_gpu = no_cost - 1}));
 }
 
 }  // namespace

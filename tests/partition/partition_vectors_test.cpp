@@ -1,6 +1,6 @@
 #include <ballast/partition/partition.hpp>  // first: proves it is self-contained
 
-#include "../support/refusals.hpp"
+#include "../support/plan_checks.hpp"
 #include "../support/steady_state.hpp"
 #include "../support/test.hpp"
 #include "../support/trials.hpp"
