@@ -12,8 +12,6 @@
 #include <ballast/partition/round_robin.hpp>
 #include <ballast/topology/bag_layout.hpp>
 
-#include <ballast/partition/descending_order.hpp>
-
 namespace {
 
 using namespace ballast;
@@ -32,26 +30,43 @@ TEST(Refine, PlacesEverySampleInABagItFits)  // Ensures (1) (2) (5)
   expect_starting_loads_counted(refine{round_robin{}});
 }
 
-TEST(Refine, IsNeverWorseThanItsInnerPolicyNorBetterThanTheOptimum)  // Ensures (3)
+TEST(Refine, FindsMostOptima)
 {
-  random_source random(53);
-  int optimal = 0;
   constexpr int trials = 400;
-  for (int trial = 0; trial < trials; ++trial) {
-    auto const step = random_instance(random, 8, 4, 3);
-    SCOPED_TRACE(testing::Message() << "trial " << trial << " bags " << step.gpus.size());
-    ratio const inner = plan_instance(step, round_robin{})->makespan;
-    auto const plan = plan_instance(step, refine{round_robin{}});
-    ratio const best = *optimum(step);
-    ASSERT_LE(plan->makespan, inner);
-    ASSERT_GE(plan->makespan, best);
-    ASSERT_LE(plan->lower_bound, best);
-    optimal += plan->makespan == best ? 1 : 0;
-  }
-  EXPECT_GE(optimal, trials * 95 / 100);
+  auto const found = compare_with_all_plans(
+      refine{round_robin{}}, 53, trials,
+      [](random_source& random, int) { return random_instance(random, 8, 4, 3); });
+  EXPECT_GE(found.optimal, trials * 95 / 100);
 }
 
-RC_GTEST_PROP(Refine, IsNeverWorseThanItsInnerPolicyHoweverLittleWork, (std::uint64_t seed))
+TEST(Refine, FindsNearlyAllOptimaWhereCostsAreNearlyEqual)
+{
+  constexpr int trials = 200;
+  auto const found = compare_with_all_plans(refine{}, 61, trials, [](random_source& random, int) {
+    return near_equal_step(random, 3 + random.below(7), 2 + random.below(2));
+  });
+  EXPECT_GE(found.optimal, trials * 99 / 100);
+}
+
+TEST(Refine, IsRarelyAboveTheOptimumOfFewShortSamples)
+{
+  int const trials = trials_of(200);
+  auto const found =
+      compare_with_all_plans(refine{}, 63, trials, [](random_source& random, int trial) {
+        instance step{{}, {}, {1, 2, 4, 8}};
+        for (std::uint64_t samples = 3 + random.below(5); samples > 0; --samples) {
+          step.lengths.push_back(random.between(1, 20));
+          cost_units const length = step.lengths.back();
+          step.costs.push_back(trial % 2 == 0 ? random.between(1, 100) : length * (length + 20));
+        }
+        return step;
+      });
+  EXPECT_LE(found.worst, 1.05);
+  EXPECT_GE(found.optimal, trials * 95 / 100);
+}
+
+RC_GTEST_PROP(Refine, IsNeverWorseThanItsInnerPolicyHoweverLittleWork,  // Ensures (3)
+              (std::uint64_t seed))
 {
   random_source random(seed);
   auto const step = random_instance(random, 60, 9, 8);
@@ -152,21 +167,14 @@ TEST(Refine, ComesCloseFromAPlanThatIgnoresCosts)
 
 TEST(Refine, LevelsLoadsThatBagsBring)
 {
-  std::vector<cost_units> const costs{7, 6, 5, 4, 3, 2, 1};
-  std::vector<tokens> const lengths(7, 1);
-  std::vector<priced_sample> order(7);
-  std::vector<std::uint32_t> const gpus{1, 1, 1};
-  workspace memory;
-  descending_order_into(order, costs, memory);
-  partition_problem const problem{costs, lengths, order, gpus, gpus};
-  std::vector<cost_units> loads{10, 3, 1};
-  std::vector<bag_id> owner(7, bag_id{3});
-  EXPECT_EQ(run_policy(refine{round_robin{}}, problem, loads, owner, memory), (ratio{14, 1}));
-  EXPECT_EQ(loads, (std::vector<cost_units>{14, 14, 14}));
-  loads = {50, 3, 1};  // what the first bag brings is the makespan, wherever samples go
-  std::ranges::fill(owner, bag_id{3});
-  EXPECT_EQ(run_policy(refine{}, problem, loads, owner, memory), (ratio{50, 1}));
-  EXPECT_EQ(loads[0], 50);
+  instance step{std::vector<tokens>(7, 1), {7, 6, 5, 4, 3, 2, 1}, {1, 1, 1}, {}, {10, 3, 1}};
+  auto const level = plan_directly(direct_problem(step), refine{round_robin{}});
+  EXPECT_EQ(level.proven, (ratio{14, 1}));
+  EXPECT_EQ(level.loads, (std::vector<cost_units>{14, 14, 14}));
+  step.before[0] = 50;  // what the first bag brings is the makespan, wherever samples go
+  auto const late = plan_directly(direct_problem(step), refine{});
+  EXPECT_EQ(late.proven, (ratio{50, 1}));
+  EXPECT_EQ(late.loads[0], 50);
 }
 
 TEST(Refine, WorksUpToTheLargestTotal)
@@ -209,48 +217,12 @@ TEST(Refine, IsNeverAbovePlainSwaps)
   }
 }
 
-TEST(Refine, IsNeverAboveTheOptimumByMuchWhereCostsAreNearlyEqual)
-{
-  random_source random(61);
-  int optimal = 0;
-  constexpr int trials = 200;
-  for (int trial = 0; trial < trials; ++trial) {
-    auto const step = near_equal_step(random, 3 + random.below(7), 2 + random.below(2));
-    ratio const best = *optimum(step);
-    auto const plan = plan_instance(step, refine{});
-    ASSERT_GE(plan->makespan, best) << "trial " << trial;
-    ASSERT_LE(plan->lower_bound, best) << "trial " << trial;
-    optimal += plan->makespan == best ? 1 : 0;
-  }
-  EXPECT_GE(optimal, trials * 99 / 100);
-}
-
 TEST(Refine, ReachesTheOptimumOfAStepThatNeedsMovesOfShortSamples)
 {
   instance const step{{16, 14, 7, 2, 8, 15, 20, 17, 19, 15, 7, 3},
                       {68, 68, 14, 71, 71, 68, 71, 68, 68, 68, 71, 14},
                       {2, 2, 2, 8, 8}};
   EXPECT_EQ(plan_instance(step, refine{})->makespan, (ratio{71, 2}));
-}
-
-TEST(Refine, IsRarelyAboveTheOptimumOfFewShortSamples)
-{
-  random_source random(63);
-  int optimal = 0;
-  int const trials = trials_of(200);
-  for (int trial = 0; trial < trials; ++trial) {
-    instance step{{}, {}, {1, 2, 4, 8}};
-    for (std::uint64_t samples = 3 + random.below(5); samples > 0; --samples) {
-      step.lengths.push_back(random.between(1, 20));
-      cost_units const length = step.lengths.back();
-      step.costs.push_back(trial % 2 == 0 ? random.between(1, 100) : length * (length + 20));
-    }
-    ratio const best = *optimum(step);
-    ratio const found = plan_instance(step, refine{})->makespan;
-    ASSERT_LE(found.value(), 1.05 * best.value()) << "trial " << trial;
-    optimal += found == best ? 1 : 0;
-  }
-  EXPECT_GE(optimal, trials * 95 / 100);
 }
 
 TEST(Refine, ProvesNearlyEqualCostsWithARemainder)

@@ -2,7 +2,7 @@
 // Work that bags have before a step, through the front door.
 
 #include "../../examples/common/baselines/karmarkar_karp.hpp"
-#include "../support/instances.hpp"
+#include "../support/policy_checks.hpp"
 #include "../support/test.hpp"
 #include "../support/trials.hpp"
 
@@ -37,40 +37,20 @@ TEST(StartingLoads, SendASampleToTheRankThatHasLess)
   EXPECT_TRUE(plan->proven_optimal());
 }
 
-// Oracle: all plans within capacities; the least largest load.
-std::optional<ratio> least_within(std::vector<std::int64_t> const& costs,
-                                  std::vector<std::int64_t> const& before,
-                                  std::vector<std::int64_t> const& room)
-{
-  instance const step{costs, costs, std::vector<std::uint32_t>(before.size(), 1)};
-  return optimum_where(step, before, [&](assignment const& owner) {
-    auto const held = sums_of(owner, costs, std::vector<std::int64_t>(before.size(), 0));
-    return std::ranges::equal(held, room, std::less_equal{});
-  });
-}
-
 void expect_counted(policy_ref const& policy, bool is_exact)
 {
-  random_source random(71);
-  for (int trial = 0; trial < trials_of(300); ++trial) {
-    SCOPED_TRACE(testing::Message() << "trial " << trial);
-    std::vector<std::int64_t> costs(random.below(8));
-    std::vector<std::int64_t> before(1 + random.below(3));
+  int const trials = trials_of(300);
+  auto const found = compare_with_all_plans(policy, 71, trials, [](random_source& random, int) {
+    instance step = random_instance(random, 7, 3, 1);
+    step.gpu_speeds.clear();
+    step.before = random_loads(random, step, 60);
     std::int64_t const unit = random.below(2) == 0 ? 1 : 128;
-    for (auto& cost : costs) { cost = unit * random.between(0, 20); }
-    for (auto& load : before) { load = unit * random.between(0, 60); }
-    if (random.below(8) == 0) { before[0] += 1; }
-    auto const plan = partition(costs, one_gpu_bags(before.size()), policy, std::identity{},
-                                no_length{}, {.starting_loads = before});
-    ASSERT_TRUE(plan) << plan.error().message;
-    ASSERT_EQ(plan->loads, sums_of(assignment_of(plan->owner), costs, before));
-    std::vector<std::int64_t> const endless(before.size(), no_cost);
-    ratio const best = *least_within(costs, before, endless);
-    ASSERT_LE(plan->lower_bound, best);
-    ASSERT_GE(plan->makespan, best);
-    if (is_exact) { ASSERT_EQ(plan->makespan, best); }
-    if (is_exact) { ASSERT_TRUE(plan->proven_optimal()); }
-  }
+    for (auto& cost : step.costs) { cost *= unit; }
+    for (auto& load : step.before) { load *= unit; }
+    if (random.below(8) == 0) { step.before[0] += 1; }
+    return step;
+  });
+  if (is_exact) { EXPECT_EQ(found.proven, trials); }
 }
 
 TEST(StartingLoads, AreCountedByEveryPolicy)
@@ -139,11 +119,14 @@ TEST(BagCapacities, AreKeptByCapped)
     for (auto& each : room) { each = random.between(5, 60); }
     auto const plan = partition(costs, one_gpu_bags(room.size()), capped{}, std::identity{},
                                 {.bag_capacities = room});
-    auto const best = least_within(costs, std::vector<std::int64_t>(room.size(), 0), room);
+    instance const step{costs, costs, std::vector<std::uint32_t>(room.size(), 1)};
+    auto const best = optimum_where(step, [&](assignment const& owner) {
+      return std::ranges::equal(step.loads(owner), room, std::less_equal{});
+    });
     ASSERT_EQ(plan.has_value(), best.has_value()) << (plan ? "" : plan.error().message);
     refused += plan ? 0 : 1;
     if (!plan) { continue; }
-    for (std::size_t bag = 0; bag < room.size(); ++bag) { EXPECT_LE(plan->loads[bag], room[bag]); }
+    EXPECT_TRUE(std::ranges::equal(plan->loads, room, std::less_equal{}));
     ASSERT_LE(plan->lower_bound, *best);
     ASSERT_GE(plan->makespan, *best);
   }

@@ -7,12 +7,16 @@
 
 namespace ballast_test {
 
-/// A step small enough to try every assignment.
+/// A step, mostly one small enough to try every assignment.
 struct instance {
   std::vector<ballast::tokens> lengths;
   std::vector<ballast::cost_units> costs;
   std::vector<std::uint32_t> gpus;
-  std::vector<std::uint32_t> gpu_speeds = {};  ///< of the GPUs of each bag; empty: all 1
+  std::vector<std::uint32_t> gpu_speeds = {};    ///< of the GPUs of each bag; empty: all 1
+  std::vector<ballast::cost_units> before = {};  ///< the work that bags have at first; or none
+  /// The part of each cost that counts as often as its batch has samples, as large as the largest in
+  /// the batch. Without, a batch takes the sum of its costs.
+  std::vector<ballast::cost_units> padded = {};
 
   [[nodiscard]] std::uint32_t speed_of(std::size_t bag) const
   {
@@ -31,6 +35,25 @@ struct instance {
     }
     return all;
   }
+  /// What the batches of all bags take, and what bags have at first.
+  [[nodiscard]] std::vector<ballast::cost_units> loads(assignment const& owner) const
+  {
+    std::vector<ballast::cost_units> loads = before;
+    loads.resize(gpus.size());
+    loads = sums_of(owner, costs, std::move(loads));
+    for (std::size_t bag = 0; bag < loads.size() && !padded.empty(); ++bag) {
+      ballast::cost_units largest = 0;
+      ballast::cost_units samples = 0;
+      for (std::size_t sample = 0; sample < owner.size(); ++sample) {
+        if (owner[sample] != bag) { continue; }
+        loads[bag] -= padded[sample];
+        largest = std::max(largest, padded[sample]);
+        ++samples;
+      }
+      loads[bag] += samples * largest;
+    }
+    return loads;
+  }
   [[nodiscard]] ballast::ratio makespan_of(std::vector<ballast::cost_units> const& loads) const
   {
     ballast::ratio latest{0, 1};
@@ -41,63 +64,21 @@ struct instance {
   }
 };
 
-/// What the batches of all bags take besides what bags have at first. `padded` is the part of each
-/// cost that counts as often as its batch has samples, as large as the largest in the batch, and may
-/// be empty: then a batch takes the sum of its costs.
-inline std::vector<ballast::cost_units> batch_loads(instance const& step, assignment const& owner,
-                                                    std::vector<ballast::cost_units> const& padded,
-                                                    std::vector<ballast::cost_units> loads = {})
-{
-  loads.resize(step.gpus.size());
-  loads = sums_of(owner, step.costs, std::move(loads));
-  for (std::size_t bag = 0; bag < loads.size() && !padded.empty(); ++bag) {
-    ballast::cost_units largest = 0;
-    ballast::cost_units samples = 0;
-    for (std::size_t sample = 0; sample < owner.size(); ++sample) {
-      if (owner[sample] != bag) { continue; }
-      loads[bag] -= padded[sample];
-      largest = std::max(largest, padded[sample]);
-      ++samples;
-    }
-    loads[bag] += samples * largest;
-  }
-  return loads;
-}
-
-/// The least makespan of batches that pad this part of the costs, over all assignments.
-inline ballast::ratio batch_optimum(instance const& step,
-                                    std::vector<ballast::cost_units> const& padded,
-                                    std::vector<ballast::cost_units> const& starts = {})
-{
-  return least_of_all(step.costs.size(), step.gpus.size(),
-                      [&](assignment const& owner) {
-                        return step.all_fit(owner) ? std::optional(step.makespan_of(
-                                                         batch_loads(step, owner, padded, starts)))
-                                                   : std::nullopt;
-                      })
-      .value();
-}
-
 /// The least makespan of the assignments of whole samples to bags they fit that `allowed(owner)`
-/// holds for, from what bags have at first; nothing where there is none. It is asked about the first
-/// samples too.
+/// holds for; nothing where there is none. It is asked about the first samples too.
 template <class Allowed>
-std::optional<ballast::ratio> optimum_where(instance const& step,
-                                            std::vector<ballast::cost_units> loads,
-                                            Allowed const& allowed)
+std::optional<ballast::ratio> optimum_where(instance const& step, Allowed const& allowed)
 {
-  loads.resize(step.gpus.size());
   return least_of_all(step.costs.size(), step.gpus.size(), [&](assignment const& owner) {
     return step.all_fit(owner) && allowed(owner)
-               ? std::optional(step.makespan_of(sums_of(owner, step.costs, loads)))
+               ? std::optional(step.makespan_of(step.loads(owner)))
                : std::nullopt;
   });
 }
 
-inline std::optional<ballast::ratio> optimum(instance const& step,
-                                             std::vector<ballast::cost_units> const& loads = {})
+inline std::optional<ballast::ratio> optimum(instance const& step)
 {
-  return optimum_where(step, loads, [](assignment const&) { return true; });
+  return optimum_where(step, [](assignment const&) { return true; });
 }
 
 }  // namespace ballast_test

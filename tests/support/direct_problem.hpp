@@ -47,6 +47,7 @@ struct direct_plan {
 inline direct_plan plan_directly(ballast::partition_problem const& problem,
                                  policy_ref const& policy, std::vector<ballast::cost_units> starts)
 {
+  starts.resize(problem.gpus.size());
   direct_plan plan{
       std::vector(problem.costs.size(), ballast::to_id<ballast::bag_id>(problem.gpus.size())),
       std::move(starts),
@@ -54,6 +55,13 @@ inline direct_plan plan_directly(ballast::partition_problem const& problem,
   ballast::workspace memory;
   plan.proven = policy(problem, plan.loads, plan.owner, memory);
   return plan;
+}
+inline direct_plan plan_directly(direct_problem const& problem, policy_ref const& policy)
+{
+  ballast::partition_problem seen = problem.view();
+  bool const pads_attention = policy.batches() == ballast::batching::attention_padded;
+  if (pads_attention) { seen.attention = problem.step.padded; }
+  return plan_directly(seen, policy, problem.step.before);
 }
 
 }  // namespace ballast_test

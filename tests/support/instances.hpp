@@ -93,14 +93,14 @@ inline std::vector<numbered> number_samples(instance const& step)
   return samples;
 }
 
-/// The cost of such a sample, half of which is attention.
+/// The cost of such a sample, of which the attention is what is padded.
 struct instance_cost {
   instance const& step;
 
   ballast::cost_units operator()(numbered n) const { return step.costs[n.sample]; }
   [[nodiscard]] ballast::cost_units attention_part(numbered n) const
   {
-    return step.costs[n.sample] / 2;
+    return step.padded.empty() ? 0 : step.padded[n.sample];
   }
 };
 
@@ -151,7 +151,8 @@ inline ballast::result<ballast::partition_plan> plan_instance(instance const& st
 {
   return ballast::partition(number_samples(step), consecutive_bags(step.gpus, step.gpu_speeds),
                             policy, instance_cost{step},
-                            [&](numbered n) { return step.lengths[n.sample]; });
+                            [&](numbered n) { return step.lengths[n.sample]; },
+                            {.starting_loads = step.before});
 }
 
 }  // namespace ballast_test

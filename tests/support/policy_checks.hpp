@@ -8,18 +8,29 @@
 
 namespace ballast_test {
 
-/// What every policy promises, recomputed from the owners alone: Ensures (1) and (2) of each. Of
-/// `padded` see batch_loads.
-inline void expect_valid_plan(instance const& step, ballast::partition_plan const& plan,
-                              std::vector<ballast::cost_units> const& padded = {})
+/// What every policy promises, recomputed from the owners alone: Ensures (1) and (2) of each.
+inline void expect_valid_plan(instance const& step, ballast::partition_plan const& plan)
 {
   ASSERT_EQ(plan.owner.size(), step.costs.size());
   auto const owner = assignment_of(plan.owner);
   for (std::size_t const bag : owner) { ASSERT_LT(bag, step.gpus.size()); }
   EXPECT_TRUE(step.all_fit(owner)) << "a sample has fewer tokens than its bag has GPUs";
-  EXPECT_EQ(plan.loads, batch_loads(step, owner, padded));
+  EXPECT_EQ(plan.loads, step.loads(owner));
   EXPECT_EQ(plan.makespan, step.makespan_of(plan.loads));
   EXPECT_LE(plan.lower_bound, plan.makespan);
+}
+
+/// Batches that pad, as this policy has them.
+inline instance padded_for(policy_ref const& policy, instance step)
+{
+  bool const is_packed = policy.batches() == ballast::batching::packed;
+  if (is_packed || !step.padded.empty()) { return step; }
+  step.padded = step.costs;
+  if (policy.batches() == ballast::batching::padded) { return step; }
+  for (std::size_t sample = 0; sample < step.costs.size(); ++sample) {
+    step.padded[sample] = step.costs[sample] * static_cast<std::int64_t>(sample % 5) / 4;
+  }
+  return step;
 }
 
 /// Runs a policy over random steps, among them the edges: no samples, fewer samples than bags,
@@ -28,36 +39,77 @@ inline void expect_valid_plan(instance const& step, ballast::partition_plan cons
 inline void expect_valid_plans(policy_ref const& policy, std::uint64_t seed)
 {
   ballast::random_source random(seed);
-  bool const pads = policy.batches() == ballast::batching::padded;
   for (int trial = 0; trial < trials_of(2000); ++trial) {
     SCOPED_TRACE(testing::Message() << "trial " << trial);
-    instance const step = random_instance(random, 40, 9, 8);
+    instance const step = padded_for(policy, random_instance(random, 40, 9, 8));
     auto const plan = plan_instance(step, policy);
     ASSERT_TRUE(plan) << plan.error().message;
-    expect_valid_plan(step, *plan, pads ? step.costs : std::vector<ballast::cost_units>{});
+    expect_valid_plan(step, *plan);
     if (trial % 20 == 0) { EXPECT_EQ(plan->digest(), plan_instance(step, policy)->digest()); }
     if (testing::Test::HasFailure()) { return; }
   }
+}
+
+/// Work of each bag before a step.
+inline std::vector<ballast::cost_units> random_loads(ballast::random_source& random,
+                                                     instance const& step, ballast::cost_units most)
+{
+  std::vector<ballast::cost_units> loads(step.gpus.size());
+  for (auto& load : loads) { load = random.between(0, most); }
+  return loads;
 }
 
 /// Work that bags have before planning enters the loads, stays in them and delays their batches.
 inline void expect_starting_loads_counted(policy_ref const& policy)
 {
   ballast::random_source random(4);
-  bool const pads = policy.batches() == ballast::batching::padded;
   for (int trial = 0; trial < trials_of(100); ++trial) {
     SCOPED_TRACE(testing::Message() << "trial " << trial);
-    direct_problem const problem(random_instance(random, 20, 6, 4));
-    std::vector<ballast::cost_units> starts(problem.step.gpus.size());
-    for (auto& load : starts) { load = random.between(0, 2000); }
-    auto const plan = plan_directly(problem.view(), policy, starts);
+    instance step = padded_for(policy, random_instance(random, 20, 6, 4));
+    step.before = random_loads(random, step, 2000);
+    auto const plan = plan_directly(direct_problem(step), policy);
     auto const owner = assignment_of(plan.owner);
-    for (std::size_t const bag : owner) { ASSERT_LT(bag, starts.size()); }
-    ASSERT_EQ(plan.loads,
-              batch_loads(problem.step, owner,
-                          pads ? problem.step.costs : std::vector<ballast::cost_units>{}, starts));
-    ASSERT_LE(plan.proven, problem.step.makespan_of(plan.loads));
+    for (std::size_t const bag : owner) { ASSERT_LT(bag, step.gpus.size()); }
+    ASSERT_EQ(plan.loads, step.loads(owner));
+    ASSERT_LE(plan.proven, step.makespan_of(plan.loads));
   }
+}
+
+/// How plans compare with the best of all plans.
+struct compared_plans {
+  int optimal = 0;  ///< as many are as good
+  int proven = 0;   ///< as many are known to be
+  int tight = 0;    ///< as many of those with work have a bound as high
+  double worst = 1;
+  double sum = 0;  ///< of makespans, each by the best of its step
+};
+
+/// Plans the steps that `draw(random, trial)` gives, and tries all plans of each: none is better than
+/// what was found, or as short as its bound denies.
+template <class Draw>
+compared_plans compare_with_all_plans(policy_ref const& policy, std::uint64_t seed, int trials,
+                                      Draw const& draw)
+{
+  ballast::random_source random(seed);
+  compared_plans found;
+  for (int trial = 0; trial < trials && !testing::Test::HasFailure(); ++trial) {
+    SCOPED_TRACE(testing::Message() << "trial " << trial);
+    instance const step = padded_for(policy, draw(random, trial));
+    auto const plan = plan_instance(step, policy);
+    EXPECT_TRUE(plan);
+    if (!plan) { break; }
+    ballast::ratio const best = *optimum(step);
+    expect_valid_plan(step, *plan);
+    EXPECT_GE(plan->makespan, best);
+    EXPECT_LE(plan->lower_bound, best);
+    found.optimal += plan->makespan == best ? 1 : 0;
+    found.proven += plan->proven_optimal() ? 1 : 0;
+    found.tight += best.numerator > 0 && plan->lower_bound == best ? 1 : 0;
+    double const share = best.numerator > 0 ? plan->makespan.value() / best.value() : 1;
+    found.worst = std::max(found.worst, share);
+    found.sum += share;
+  }
+  return found;
 }
 
 }  // namespace ballast_test
