@@ -111,10 +111,10 @@ TEST(Capped, FindsAPlanWhereverThereIsOne)  // Ensures (1) to (5)
     auto const held_by = [&](assignment const& owner) {
       return sums_of(owner, given.weights, std::vector<std::int64_t>(bags, 0));
     };
-    auto const best = optimum_where(given.step, {}, [&](auto const& owner) {
+    auto const best = optimum_where(given.step, [&](auto const& owner) {
       return std::ranges::equal(held_by(owner), given.capacities, std::less_equal{});
     });
-    auto const plan = plan_directly(given.view(), capped{}, std::vector<cost_units>(bags, 0));
+    auto const plan = plan_directly(given, capped{});
     bool const all =
         std::ranges::none_of(plan.owner, [bags](bag_id bag) { return to_index(bag) == bags; });
     ASSERT_EQ(all, best.has_value());
@@ -129,8 +129,7 @@ TEST(Capped, FindsAPlanWhereverThereIsOne)  // Ensures (1) to (5)
     }
     EXPECT_EQ(loads, plan.loads);
     for (std::size_t bag = 0; bag < bags; ++bag) { EXPECT_LE(held[bag], given.capacities[bag]); }
-    auto const inner =
-        plan_directly(given.view(), longest_processing_time{}, std::vector<cost_units>(bags, 0));
+    auto const inner = plan_directly(given, longest_processing_time{});
     if (std::ranges::equal(held_by(assignment_of(inner.owner)), given.capacities,
                            std::less_equal{})) {
       EXPECT_LE(given.step.makespan_of(plan.loads), given.step.makespan_of(inner.loads));
@@ -200,7 +199,7 @@ TEST(Capped, RepairsPlansOfEqualCounts)
     std::int64_t const most = total / 3 + random.between(0, 8);
     instance step{lengths, {}, {1, 1, 1}};
     for (tokens const length : lengths) { step.costs.push_back(quadratic_work(length)); }
-    auto const best = optimum_where(step, {}, [&](auto const& owner) {
+    auto const best = optimum_where(step, [&](auto const& owner) {
       auto const held = sums_of(owner, weights, std::vector<std::int64_t>(3, 0));
       auto const counts = sums_of(owner, std::vector<int>(9, 1), std::vector<int>(3, 0));
       return std::ranges::max(held) <= most && std::ranges::max(counts) <= 3;

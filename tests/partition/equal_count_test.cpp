@@ -32,10 +32,10 @@ std::vector<std::size_t> counts_in(std::vector<tokens> const& lengths,
                                    std::vector<std::uint32_t> const& speeds = {},
                                    std::vector<cost_units> starts = {})
 {
-  direct_problem const given({lengths, std::vector<cost_units>(lengths.size(), 5), gpus, speeds});
-  starts.resize(gpus.size(), 0);
-  equal_count const policy{.multiple = multiple, .work = 0};
-  auto const plan = plan_directly(given.view(), policy, starts);
+  instance step{lengths, std::vector<cost_units>(lengths.size(), 5), gpus, speeds};
+  step.before = std::move(starts);
+  auto const plan =
+      plan_directly(direct_problem(step), equal_count{.multiple = multiple, .work = 0});
   std::vector<std::size_t> counts(gpus.size(), 0);
   for (bag_id const bag : plan.owner) { ++counts.at(to_index(bag)); }
   return counts;
@@ -205,7 +205,7 @@ TEST(EqualCount, IsBetweenItsBoundAndTheOptimumAndMostlyFindsIt)  // Ensures (4)
     auto counts = counts_of(*plan);
     ASSERT_EQ(counts, counts_in(step.lengths, step.gpus, multiple, step.gpu_speeds));
     std::ranges::sort(counts);
-    auto const best = optimum_where(step, {}, [&](assignment const& owner) {
+    auto const best = optimum_where(step, [&](assignment const& owner) {
       auto held = sums_of(owner, std::vector<std::size_t>(owner.size(), 1),
                           std::vector<std::size_t>(step.gpus.size(), 0));
       std::ranges::sort(held);

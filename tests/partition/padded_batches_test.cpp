@@ -1,14 +1,12 @@
 #include <ballast/partition/padded_batches.hpp>  // first: proves it is self-contained
 
-#include "../support/all_assignments.hpp"
+#include "../support/plan_checks.hpp"
 #include "../support/policy_checks.hpp"
 #include "../support/steady_state.hpp"
 #include "../support/test.hpp"
 #include "../support/trials.hpp"
 
 #include <ballast/cost/quadratic_cost.hpp>
-#include <ballast/partition/longest_processing_time.hpp>
-#include <ballast/partition/partition.hpp>
 
 namespace {
 
@@ -51,33 +49,28 @@ TEST(PaddedBatches, TakesNoTimeForPaddingThatCanBeAvoided)
 
 TEST(PaddedBatches, FindsTheOptimumOfBagsOfOneKind)  // Ensures (3)
 {
-  random_source random(20240607);
-  for (int trial = 0; trial < trials_of(1500); ++trial) {
-    SCOPED_TRACE(testing::Message() << "trial " << trial);
-    instance step = unconstrained(random, 9, 4, 1);
-    step.gpu_speeds.assign(step.gpus.size(), static_cast<std::uint32_t>(1 + random.below(3)));
-    auto const plan = plan_instance(step, padded_batches{.orders = 0});
-    ASSERT_TRUE(plan);
-    ASSERT_EQ(plan->makespan, batch_optimum(step, step.costs));
-    ASSERT_TRUE(plan->proven_optimal());
-  }
+  int const trials = trials_of(1500);
+  auto const found = compare_with_all_plans(
+      padded_batches{.orders = 0}, 20240607, trials, [](random_source& random, int) {
+        instance step = unconstrained(random, 9, 4, 1);
+        step.gpu_speeds.assign(step.gpus.size(), static_cast<std::uint32_t>(1 + random.below(3)));
+        return step;
+      });
+  EXPECT_EQ(found.optimal, trials);
+  EXPECT_EQ(found.proven, trials);
 }
 
 TEST(PaddedBatches, FindsTheOptimumOfBagsOfSeveralKinds)  // Ensures (4)
 {
-  random_source random(8);
-  for (int trial = 0; trial < trials_of(1500); ++trial) {
-    SCOPED_TRACE(testing::Message() << "trial " << trial);
-    direct_problem const problem(unconstrained(random, 8, 4, 5));
-    std::vector<cost_units> start(problem.step.gpus.size(), 0);
-    if (trial % 2 == 0) {
-      for (auto& load : start) { load = random.between(0, 3) * 100; }
-    }
-    auto const plan = plan_directly(problem.view(), padded_batches{}, start);
-    auto const best = batch_optimum(problem.step, problem.step.costs, start);
-    ASSERT_EQ(problem.step.makespan_of(plan.loads), best);
-    ASSERT_EQ(plan.proven, best);
-  }
+  int const trials = trials_of(1500);
+  auto const found =
+      compare_with_all_plans(padded_batches{}, 8, trials, [](random_source& random, int trial) {
+        instance step = unconstrained(random, 8, 4, 5);
+        if (trial % 2 == 0) { step.before = random_loads(random, step, 300); }
+        return step;
+      });
+  EXPECT_EQ(found.optimal, trials);
+  EXPECT_EQ(found.proven, trials);
 }
 
 // Oracle: the best way to cut the samples, heaviest first, into m runs. O(m n^2).
@@ -112,19 +105,6 @@ RC_GTEST_PROP(PaddedBatches, CutsSortedSamplesInTheBestPlaces, ())  // Ensures (
   RC_ASSERT(plan->proven_optimal());
 }
 
-// Oracle: of all plans in which no bag pads to more than `most`, the least sum of what they pad to.
-cost_units least_padded(instance const& step, cost_units most)
-{
-  return least_of_all(step.costs.size(), step.gpus.size(),
-                      [&](assignment const& owner) {
-                        auto const loads = batch_loads(step, owner, step.costs);
-                        return std::ranges::max(loads) > most
-                                   ? std::nullopt
-                                   : std::optional(std::reduce(loads.begin(), loads.end()));
-                      })
-      .value_or(no_cost);
-}
-
 TEST(PaddedBatches, PadsLeastOfPlansWithOneMakespan)  // Ensures (7)
 {
   auto const loads_of = [](std::vector<tokens> const& costs, std::size_t bags,
@@ -142,27 +122,16 @@ TEST(PaddedBatches, PadsLeastOfPlansWithOneMakespan)  // Ensures (7)
     for (tokens& cost : costs) { cost = random.below(6) == 0 ? 40 : random.between(0, 20); }
     std::size_t const bags = 1 + random.below(4);
     auto const loads = loads_of(costs, bags, 300);
-    instance const step{costs, costs, std::vector<std::uint32_t>(bags, 1)};
-    ASSERT_EQ(std::reduce(loads.begin(), loads.end()), least_padded(step, std::ranges::max(loads)));
+    instance const step{costs, costs, std::vector<std::uint32_t>(bags, 1), {}, {}, costs};
+    // Oracle: of all plans with no larger load, the least sum of what they pad to.
+    auto const least = least_of_all(costs.size(), bags, [&](assignment const& owner) {
+      auto const padded = step.loads(owner);
+      return std::ranges::max(padded) > std::ranges::max(loads)
+                 ? std::nullopt
+                 : std::optional(std::reduce(padded.begin(), padded.end()));
+    });
+    ASSERT_EQ(std::reduce(loads.begin(), loads.end()), least);
   }
-}
-
-TEST(PaddedBatches, StaysNearTheOptimumWhereShortSamplesFitFewBags)  // Ensures (5)
-{
-  random_source random(21);
-  double sum = 0;
-  int plans = 0;
-  for (int trial = 0; trial < 600; ++trial) {
-    instance const step = random_instance(random, 8, 4, 5);
-    auto const plan = plan_instance(step, padded_batches{.orders = 0});
-    ASSERT_TRUE(plan);
-    auto const best = batch_optimum(step, step.costs);
-    ASSERT_GE(plan->makespan, best);
-    if (best.numerator == 0) { continue; }
-    sum += plan->makespan.value() / best.value();
-    ++plans;
-  }
-  EXPECT_LT(sum / plans, 1.05);
 }
 
 TEST(PaddedBatches, GivesBagsTheirSamplesInDescendingOrder)
@@ -184,29 +153,11 @@ TEST(PaddedBatches, CountsWhatItPadsAgainstALimit)
                      {.most_per_gpu = most_per_gpu});
   };
   auto const refused = planned(110, 1);  // which holds the 103 tokens, but not 400
-  ASSERT_FALSE(refused);
-  EXPECT_EQ(refused.error().code, error_code::infeasible);
-  EXPECT_THAT(refused.error().message,
-              testing::HasSubstr("brings bag 0 to 2 samples padded to the heaviest, of 100,"));
+  expect_refused(refused, error_code::infeasible, 1,
+                 "brings bag 0 to 2 samples padded to the heaviest, of 100,");
   EXPECT_TRUE(planned(400, 1));
   EXPECT_FALSE(planned(399, 1));
   EXPECT_TRUE(planned(110, 2));  // 100, and three of one
-}
-
-// Oracle: all plans within a cap of padded weight; the least makespan, or none.
-cost_units least_within(std::vector<tokens> const& lengths, std::size_t bags, tokens cap)
-{
-  instance const held{lengths, lengths, std::vector<std::uint32_t>(bags, 1)};
-  instance step = held;
-  for (cost_units& cost : step.costs) { cost *= cost + 5; }
-  return least_of_all(lengths.size(), bags,
-                      [&](assignment const& owner) {
-                        bool const fits =
-                            std::ranges::max(batch_loads(held, owner, held.costs)) <= cap;
-                        auto const loads = batch_loads(step, owner, step.costs);
-                        return fits ? std::optional(std::ranges::max(loads)) : std::nullopt;
-                      })
-      .value_or(no_cost);
 }
 
 TEST(PaddedBatches, KeepsALimitOfPaddedWeight)  // Ensures (6)
@@ -222,11 +173,16 @@ TEST(PaddedBatches, KeepsALimitOfPaddedWeight)  // Ensures (6)
     auto const cost = [](tokens length) { return length * (length + 5); };
     auto const plan =
         partition(lengths, one_gpu_bags(bags), padded_batches{}, cost, {.most_per_gpu = cap});
-    cost_units const best = least_within(lengths, bags, cap);
-    ASSERT_EQ(plan.has_value(), best != no_cost) << "trial " << trial;
+    instance step{lengths, lengths, std::vector<std::uint32_t>(bags, 1)};
+    for (cost_units& each : step.costs) { each = cost(each); }
+    step.padded = step.costs;
+    instance const held{lengths, lengths, step.gpus, {}, {}, lengths};
+    auto const best = optimum_where(
+        step, [&](assignment const& owner) { return std::ranges::max(held.loads(owner)) <= cap; });
+    ASSERT_EQ(plan.has_value(), best.has_value()) << "trial " << trial;
     refused += plan ? 0 : 1;
     if (!plan) { continue; }
-    ASSERT_EQ(plan->makespan, (ratio{best, 1})) << "trial " << trial;
+    ASSERT_EQ(plan->makespan, *best) << "trial " << trial;
     ASSERT_TRUE(plan->proven_optimal());
     auto const free = partition(lengths, one_gpu_bags(bags), padded_batches{}, cost);
     limited += free->owner != plan->owner ? 1 : 0;
@@ -275,32 +231,22 @@ TEST(PaddedBatches, WorksUpToTheLargestLoads)
                          [](tokens length) { return length == 3 ? most / 2 : 1; }));
 }
 
-TEST(PaddedBatches, BoundsOtherBagsFromBelow)  // Ensures (5)
+TEST(PaddedBatches, IsNearTheOptimumOfOtherBagsAndBoundsIt)  // Ensures (5)
 {
-  random_source random(23);
-  double above = 0;
-  double below = 0;
   int const trials = trials_of(600);
-  for (int trial = 0; trial < trials; ++trial) {
-    SCOPED_TRACE(testing::Message() << "trial " << trial);
-    direct_problem problem(random_instance(random, 8, 4, trial % 2 == 0 ? 1 : 5));
-    std::vector<cost_units> start(problem.step.gpus.size(), 0);
-    for (std::size_t bag = 0; bag < start.size(); ++bag) {
-      // With speeds of 31 bits, times are rounded.
-      if (trial % 4 == 0) { problem.speeds[bag] = (1U << 30) + static_cast<std::uint32_t>(bag); }
-      if (trial % 3 == 0) { start[bag] = random.between(0, 3) * 100; }
-    }
-    if (trial % 4 == 0) { problem.step.gpu_speeds = problem.speeds; }
-    if (trial % 4 == 0) { problem.step.gpus.assign(start.size(), 1); }
-    auto const plan = plan_directly(problem.view(), padded_batches{.orders = 0}, start);
-    auto const best = batch_optimum(problem.step, problem.step.costs, start);
-    ASSERT_LE(plan.proven, best);
-    if (best.numerator == 0) { continue; }
-    below += 1 - plan.proven.value() / best.value();
-    above += problem.step.makespan_of(plan.loads).value() / best.value() - 1;
-  }
-  EXPECT_LT(below, 0.2 * trials);
-  EXPECT_LT(above, 0.02 * trials);
+  auto const found = compare_with_all_plans(
+      padded_batches{.orders = 0}, 23, trials, [](random_source& random, int trial) {
+        instance step = random_instance(random, 8, 4, trial % 2 == 0 ? 1 : 5);
+        if (trial % 3 == 0) { step.before = random_loads(random, step, 300); }
+        if (trial % 4 != 0) { return step; }
+        // With speeds of 31 bits, times are rounded.
+        step.gpus.assign(step.gpus.size(), 1);
+        step.gpu_speeds.resize(step.gpus.size());
+        std::iota(step.gpu_speeds.begin(), step.gpu_speeds.end(), 1U << 30);
+        return step;
+      });
+  EXPECT_GT(found.bounds, 0.8 * trials);
+  EXPECT_LT(found.makespans, 1.02 * trials);
 }
 
 TEST(PaddedBatches, FindsTheOrderOfManySpeeds)  // Ensures (5)
@@ -316,18 +262,6 @@ TEST(PaddedBatches, FindsTheOrderOfManySpeeds)  // Ensures (5)
       partition(lengths, one_gpu_bags(16).with_speeds(speeds), padded_batches{}, quadratic_cost{1});
   ASSERT_TRUE(plan) << plan.error().message;
   EXPECT_LT(plan->gap(), 0.05);
-}
-
-TEST(PaddedBatches, IsNeverLongerThanPlansOfPackedPolicies)  // Ensures (3)
-{
-  random_source random(31);
-  for (int trial = 0; trial < 300; ++trial) {
-    instance const step = unconstrained(random, 200, 12, 1);
-    auto const packed = plan_instance(step, longest_processing_time{});
-    auto const padded = plan_instance(step, padded_batches{});
-    auto const owner = assignment_of(packed->owner);
-    ASSERT_LE(padded->makespan, step.makespan_of(batch_loads(step, owner, step.costs)));
-  }
 }
 
 TEST(PaddedBatches, AllocatesNothingInTheSteadyState)

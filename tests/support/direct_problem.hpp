@@ -47,7 +47,6 @@ struct direct_plan {
 inline direct_plan plan_directly(ballast::partition_problem const& problem,
                                  policy_ref const& policy, std::vector<ballast::cost_units> starts)
 {
-  starts.resize(problem.gpus.size());
   direct_plan plan{
       std::vector(problem.costs.size(), ballast::to_id<ballast::bag_id>(problem.gpus.size())),
       std::move(starts),
@@ -61,7 +60,9 @@ inline direct_plan plan_directly(direct_problem const& problem, policy_ref const
   ballast::partition_problem seen = problem.view();
   bool const pads_attention = policy.batches() == ballast::batching::attention_padded;
   if (pads_attention) { seen.attention = problem.step.padded; }
-  return plan_directly(seen, policy, problem.step.before);
+  auto starts = problem.step.before;
+  starts.resize(problem.step.gpus.size());
+  return plan_directly(seen, policy, std::move(starts));
 }
 
 }  // namespace ballast_test

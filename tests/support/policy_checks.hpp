@@ -45,6 +45,8 @@ inline void expect_valid_plans(policy_ref const& policy, std::uint64_t seed)
     auto const plan = plan_instance(step, policy);
     ASSERT_TRUE(plan) << plan.error().message;
     expect_valid_plan(step, *plan);
+    bool const pads_attention = policy.batches() == ballast::batching::attention_padded;
+    if (pads_attention) { EXPECT_EQ(plan->attention, step.padded); }
     if (trial % 20 == 0) { EXPECT_EQ(plan->digest(), plan_instance(step, policy)->digest()); }
     if (testing::Test::HasFailure()) { return; }
   }
@@ -81,7 +83,8 @@ struct compared_plans {
   int proven = 0;   ///< as many are known to be
   int tight = 0;    ///< as many of those with work have a bound as high
   double worst = 1;
-  double sum = 0;  ///< of makespans, each by the best of its step
+  double makespans = 0;  ///< the sum, each by the best of its step
+  double bounds = 0;     ///< the same of lower bounds
 };
 
 /// Plans the steps that `draw(random, trial)` gives, and tries all plans of each: none is better than
@@ -104,10 +107,12 @@ compared_plans compare_with_all_plans(policy_ref const& policy, std::uint64_t se
     EXPECT_LE(plan->lower_bound, best);
     found.optimal += plan->makespan == best ? 1 : 0;
     found.proven += plan->proven_optimal() ? 1 : 0;
-    found.tight += best.numerator > 0 && plan->lower_bound == best ? 1 : 0;
-    double const share = best.numerator > 0 ? plan->makespan.value() / best.value() : 1;
+    bool const has_work = best.numerator > 0;
+    found.tight += has_work && plan->lower_bound == best ? 1 : 0;
+    double const share = has_work ? plan->makespan.value() / best.value() : 1;
     found.worst = std::max(found.worst, share);
-    found.sum += share;
+    found.makespans += share;
+    found.bounds += has_work ? plan->lower_bound.value() / best.value() : 1;
   }
   return found;
 }

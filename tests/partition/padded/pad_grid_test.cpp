@@ -2,10 +2,11 @@
 #include <ballast/partition/padded/pad_grid.hpp>  // first: proves it is self-contained
 
 #include "../../support/all_assignments.hpp"
+#include "../../support/plan_checks.hpp"
 #include "../../support/test.hpp"
 #include "../../support/trials.hpp"
 
-#include <ballast/partition/padded/padded_lengths.hpp>
+#include <ballast/partition/padded/pad_to_cap.hpp>
 
 namespace pad_grid_test {
 
@@ -294,5 +295,77 @@ TEST(PadGrid, RefusesInASentence)  // Errors
       pad_grid(lengths_of_step(4, {1, 1}), {}, [](tokens, tokens) { return cost_units{1} << 60; });
   EXPECT_EQ(huge.error().code, error_code::out_of_range);
 }
+
+std::int64_t with_attention(tokens source, tokens target)
+{
+  return source + 2 * target + source * target / 4;
+}
+
+// Oracle: each sample joins each batch there is, or begins one.
+std::size_t fewest_batches(lengths_of_step const& lengths, std::int64_t cap)
+{
+  return least_of_all_packings(
+             lengths.size(), lengths.size(),
+             [&](assignment const& owner, std::size_t open) -> std::optional<std::size_t> {
+               auto const weights = loads_of(lengths, owner, open, with_attention);
+               bool const fit =
+                   std::ranges::all_of(weights, [&](auto weight) { return weight <= cap; });
+               return fit ? std::optional(open) : std::nullopt;
+             })
+      .value();
+}
+
+void expect_within(lengths_of_step const& lengths, std::int64_t cap, packing_plan const& plan)
+{
+  auto const owner = assignment_of(plan.owner);
+  for (std::size_t const batch : owner) { ASSERT_LT(batch, plan.bins()); }
+  for (std::size_t batch = 0; batch < plan.bins(); ++batch) {
+    EXPECT_GT(std::ranges::count(owner, batch), 0);
+    EXPECT_LE(plan.loads[batch], cap);
+  }
+  EXPECT_EQ(plan.loads, loads_of(lengths, owner, plan.bins(), with_attention));
+  EXPECT_LE(plan.lower_bound, plan.bins());
+}
+
+TEST(PadToCap, FindsTheFewestBatchesOfSmallSteps)  // Ensures (1) (2)
+{
+  random_source random(50);
+  for (int trial = 0; trial < trials_of(300); ++trial) {
+    SCOPED_TRACE(testing::Message() << "trial " << trial);
+    lengths_of_step const lengths = draw_lengths(random, random.below(8));
+    std::int64_t const cap = random.between(50, 150);
+    auto const plan = pad_to_cap(lengths, cap, with_attention).value();
+    expect_within(lengths, cap, plan);
+    ASSERT_EQ(plan.bins(), fewest_batches(lengths, cap));
+    ASSERT_TRUE(plan.proven_optimal());
+  }
+}
+
+TEST(PadToCap, StaysWithinTheCapInLargeSteps)  // Ensures (1) (2) (3)
+{
+  random_source random(51);
+  lengths_of_step lengths(300);
+  for (padded_lengths& each : lengths) {
+    each.source = random.between(1, 20) * random.between(1, 20);
+    each.target = each.source * random.between(3, 5) / 4;
+  }
+  auto const plan = pad_to_cap(lengths, 200'000, with_attention, 50).value();
+  expect_within(lengths, 200'000, plan);
+  EXPECT_EQ(plan.digest(), pad_to_cap(lengths, 200'000, with_attention, 50).value().digest());
+  for (padded_lengths& each : lengths) { each.target = 0; }
+  EXPECT_TRUE(pad_to_cap(lengths, 2'000, with_attention, 50).value().proven_optimal());
+}
+
+TEST(PadToCap, RefusesWhatIsAboveTheCapAlone)  // Errors
+{
+  lengths_of_step const lengths = {{1, 1}, {8, 8}};
+  EXPECT_EQ(pad_to_cap(lengths, 30, with_attention).error().position, 1U);
+  EXPECT_EQ(pad_to_cap({}, 30, with_attention).value().bins(), 0U);
+}
+
+static_assert(padded_cost<std::plus<tokens>>);
+static_assert(!padded_cost<std::negate<tokens>>);
+static_assert(padded_lengths{7}.target == 0);
+static_assert(padded_lengths{9, 2}.with({4, 5}) == padded_lengths{9, 5});
 
 }  // namespace pad_grid_test

@@ -1,7 +1,7 @@
 #include <ballast/partition/attention_padded_batches.hpp>  // first: proves it is self-contained
 
-#include "../../support/attention_checks.hpp"
-#include "../../support/counted_allocations.hpp"  // defines: ballast_test::allocations
+#include "../../support/plan_checks.hpp"
+#include "../../support/policy_checks.hpp"
 #include "../../support/steady_state.hpp"
 #include "../../support/test.hpp"
 #include "../../support/trials.hpp"
@@ -19,11 +19,58 @@ using namespace ballast_test;
 using testing::ElementsAre;
 
 static_assert(partition_policy<attention_padded_batches>);
+static_assert(partition_policy<conv_transformer_batches>);
+static_assert(batching_of(attention_padded_batches{}) == batching::attention_padded);
+static_assert(batching_of(conv_transformer_batches{}) == batching::attention_padded);
+static_assert(restricts_plans(attention_padded_batches{}));
+static_assert(restricts_plans(conv_transformer_batches{}));
+
+// A random step whose samples have attention parts: of costs l + l^2 / 8, or any part of any cost.
+instance random_attention(random_source& random, std::size_t most_samples, std::size_t most_bags,
+                          std::uint32_t largest_bag)
+{
+  instance step = random_instance(random, most_samples, most_bags, largest_bag);
+  bool const by_length = random.below(2) == 0;
+  tokens const longest = random.below(2) == 0 ? 12 : 300;
+  for (std::size_t sample = 0; sample < step.costs.size(); ++sample) {
+    tokens& length = step.lengths[sample];
+    if (by_length) {
+      length += length > 0 ? random.between(0, longest) : 0;
+      step.padded.push_back(length * length / 8);
+      step.costs[sample] = length + step.padded.back();
+    } else {
+      step.padded.push_back(random.between(0, step.costs[sample]));
+    }
+  }
+  return step;
+}
+
+// What both policies do alike.
+void expect_attention_edges(policy_ref const& policy)
+{
+  quadratic_cost const cost{.linear = 1, .quadratic = 1};
+  auto const loads_of = [&](std::vector<tokens> const& lengths, std::size_t bags) {
+    return partition(lengths, one_gpu_bags(bags), policy, cost)->loads;
+  };
+  EXPECT_THAT(loads_of({}, 2), ElementsAre(0, 0));
+  EXPECT_THAT(loads_of({7}, 3), testing::UnorderedElementsAre(56, 0, 0));
+  EXPECT_THAT(loads_of({3, 5}, 1), ElementsAre(8 + 2 * 25));
+  EXPECT_THAT(loads_of({0, 0, 0}, 2), ElementsAre(0, 0));
+  EXPECT_THAT(loads_of({4, 4, 4}, 3), ElementsAre(20, 20, 20));
+  expect_the_same_again_without_allocation(policy, 1000,
+                                           quadratic_cost{.linear = 1024, .quadratic = 1},
+                                           consecutive_bags({1, 1, 2, 2, 4}));
+  direct_problem const problem(instance{{1}, {1}, {1}});
+  EXPECT_DEATH((void)plan_directly(problem.view(), policy, {0}),
+               "attention parts of 0 samples for a problem of 1");
+}
 
 TEST(AttentionPaddedBatches, PlacesEverySampleInABagItFits)  // Ensures (1) (2)
 {
-  expect_valid_attention_plans(attention_padded_batches{.work = 20'000}, 2);
-  expect_valid_attention_plans(attention_padded_batches{.work = 0}, 3);
+  expect_valid_plans(attention_padded_batches{.work = 20'000}, 2);
+  expect_valid_plans(attention_padded_batches{.work = 0}, 3);
+  expect_starting_loads_counted(attention_padded_batches{.work = 20'000});
+  expect_attention_edges(attention_padded_batches{.work = 10'000});
 }
 
 TEST(AttentionPaddedBatches, PadsAttentionAlone)
@@ -42,33 +89,28 @@ TEST(AttentionPaddedBatches, PadsAttentionAlone)
 
 TEST(AttentionPaddedBatches, FindsTheOptimumOfSmallSteps)  // Ensures (4) (5)
 {
-  random_source random(20240607);
-  for (int trial = 0; trial < trials_of(250); ++trial) {
-    SCOPED_TRACE(testing::Message() << "trial " << trial);
-    attention_problem const problem(attention_instance(random, 7, 4, trial % 3 == 0 ? 3 : 1),
-                                    trial % 4 == 0);
-    auto const plan = problem.run(attention_padded_batches{});
-    ASSERT_EQ(problem.makespan_of(plan.owner), problem.optimum());
-    ASSERT_EQ(plan.proven, problem.optimum());
-  }
+  int const trials = trials_of(250);
+  auto const found = compare_with_all_plans(
+      attention_padded_batches{}, 20240607, trials, [](random_source& random, int trial) {
+        instance step = random_attention(random, 7, 4, trial % 3 == 0 ? 3 : 1);
+        if (trial % 4 == 0) { step.before = random_loads(random, step, 200); }
+        return step;
+      });
+  EXPECT_EQ(found.optimal, trials);
+  EXPECT_EQ(found.proven, trials);
 }
 
 // Without work there is no search of all plans, so that the bound is that of fillings.
 TEST(AttentionPaddedBatches, BoundsBagsOfSeveralSpeedsFromBelow)  // Ensures (4)
 {
-  random_source random(20);
-  double below = 0;
   int const trials = trials_of(400);
-  for (int trial = 0; trial < trials; ++trial) {
-    SCOPED_TRACE(testing::Message() << "trial " << trial);
-    attention_problem const problem(attention_instance(random, 7, 4, trial % 2 == 0 ? 8 : 2),
-                                    trial % 4 == 0);
-    auto const plan = problem.run(attention_padded_batches{.work = 0});
-    auto const best = problem.optimum();
-    ASSERT_LE(plan.proven, best);
-    if (best.numerator > 0) { below += 1 - plan.proven.value() / best.value(); }
-  }
-  EXPECT_LT(below, 0.15 * trials);
+  auto const found = compare_with_all_plans(
+      attention_padded_batches{.work = 0}, 20, trials, [](random_source& random, int trial) {
+        instance step = random_attention(random, 7, 4, trial % 2 == 0 ? 8 : 2);
+        if (trial % 4 == 0) { step.before = random_loads(random, step, 200); }
+        return step;
+      });
+  EXPECT_GT(found.bounds, 0.85 * trials);
 }
 
 TEST(AttentionPaddedBatches, IsNeverLongerThanAlgorithm5)  // Ensures (3)
@@ -77,10 +119,10 @@ TEST(AttentionPaddedBatches, IsNeverLongerThanAlgorithm5)  // Ensures (3)
   int shorter = 0;
   constexpr int trials = trials_of(300);
   for (int trial = 0; trial < trials; ++trial) {
-    attention_instance const step(random, 60, 8, 1);
-    auto const published = step.plan(conv_transformer_batches{});
+    instance const step = random_attention(random, 60, 8, 1);
+    auto const published = plan_instance(step, conv_transformer_batches{});
     for (std::uint64_t const work : {std::uint64_t{0}, std::uint64_t{1'000'000}}) {
-      auto const best = step.plan(attention_padded_batches{work});
+      auto const best = plan_instance(step, attention_padded_batches{work});
       ASSERT_LE(best->makespan, published->makespan) << "trial " << trial;
       shorter += best->makespan < published->makespan ? 1 : 0;
     }
@@ -89,65 +131,51 @@ TEST(AttentionPaddedBatches, IsNeverLongerThanAlgorithm5)  // Ensures (3)
 }
 
 // Moves and swaps between the bag that finishes last and any other until none helps.
-cost_units plain_exchanges(attention_instance const& step,
-                           std::vector<std::vector<std::size_t>> bags)
+cost_units plain_exchanges(instance const& step, assignment owner)
 {
-  while (true) {
-    auto const heavier = [&](auto const& a, auto const& b) {
-      return step.load_of(a) < step.load_of(b);
+  for (;;) {
+    auto const loads = step.loads(owner);
+    auto const last = static_cast<std::size_t>(std::ranges::max_element(loads) - loads.begin());
+    std::optional<assignment> better;
+    auto const attempt = [&](assignment const& changed, std::size_t other) {
+      if (better || other == last) { return; }
+      auto const now = step.loads(changed);
+      if (std::max(now[last], now[other]) < loads[last]) { better = changed; }
     };
-    auto& last = *std::ranges::max_element(bags, heavier);
-    cost_units const finish = step.load_of(last);
-    auto const helps = [&](auto& bag) {
-      return std::max(step.load_of(last), step.load_of(bag)) < finish;
-    };
-    bool found = false;
-    for (auto& bag : bags) {
-      for (std::size_t out = 0; out < last.size() && &bag != &last && !found; ++out) {
-        std::swap(last[out], last.back());
-        bag.push_back(last.back());
-        last.pop_back();
-        found = helps(bag);
-        for (std::size_t in = 0; in + 1 < bag.size() && !found; ++in) {
-          last.push_back(bag[in]);
-          bag[in] = bag.back();
-          bag.pop_back();
-          found = helps(bag);
-          if (found) { break; }
-          bag.push_back(bag[in]);
-          bag[in] = last.back();
-          last.pop_back();
-        }
-        if (found) { break; }
-        last.push_back(bag.back());
-        bag.pop_back();
-        std::swap(last[out], last.back());
+    for (std::size_t out = 0; out < owner.size() && !better; ++out) {
+      if (owner[out] != last) { continue; }
+      assignment changed = owner;
+      for (std::size_t bag = 0; bag < loads.size(); ++bag) {
+        changed[out] = bag;
+        attempt(changed, bag);
       }
-      if (found) { break; }
+      for (std::size_t in = 0; in < owner.size(); ++in) {
+        changed = owner;
+        std::swap(changed[out], changed[in]);
+        attempt(changed, owner[in]);
+      }
     }
-    if (!found) { return finish; }
+    if (!better) { return loads[last]; }
+    owner = *better;
   }
 }
 
-TEST(AttentionPaddedBatches, IsNeverLongerThanPlainExchanges)
+TEST(AttentionPaddedBatches, IsNeverLongerThanPlainExchanges)  // Ensures (5)
 {
   random_source random(9);
-  for (int trial = 0; trial < 250; ++trial) {
-    attention_instance step(random, 30, 6, 1);
-    step.step.gpu_speeds.clear();
-    auto const plan = step.plan(attention_padded_batches{});
-    std::vector<std::vector<std::size_t>> as_read(step.step.gpus.size());
-    for (std::size_t sample = 0; sample < step.step.costs.size(); ++sample) {
-      as_read[sample % as_read.size()].push_back(sample);
+  for (int trial = 0; trial < trials_of(250); ++trial) {
+    SCOPED_TRACE(testing::Message() << "trial " << trial);
+    instance step = random_attention(random, 30, 6, 1);
+    step.gpu_speeds.clear();
+    cost_units const ours =
+        std::ranges::max(plan_instance(step, attention_padded_batches{})->loads);
+    assignment as_read(step.costs.size());
+    for (std::size_t sample = 0; sample < as_read.size(); ++sample) {
+      as_read[sample] = sample % step.gpus.size();
     }
-    std::vector<std::vector<std::size_t>> by_cost(as_read.size());
-    auto const heaviest_first = step.plan(longest_processing_time{});
-    for (std::size_t sample = 0; sample < step.step.costs.size(); ++sample) {
-      by_cost[to_index(heaviest_first->owner[sample])].push_back(sample);
-    }
-    cost_units const ours = std::ranges::max(plan->loads);
-    EXPECT_LE(ours, plain_exchanges(step, as_read)) << "trial " << trial;
-    EXPECT_LE(ours, plain_exchanges(step, by_cost)) << "trial " << trial;
+    EXPECT_LE(ours, plain_exchanges(step, as_read));
+    auto const by_cost = plan_instance(step, longest_processing_time{});
+    EXPECT_LE(ours, plain_exchanges(step, assignment_of(by_cost->owner)));
   }
 }
 
@@ -169,72 +197,101 @@ TEST(AttentionPaddedBatches, IsPackedWithoutAttentionAndPaddedWithNothingElse)
   }
 }
 
-TEST(AttentionPaddedBatches, SaysThatACostModelKnowsNoAttention)  // Errors
-{
-  std::vector<tokens> const lengths{3, 2};
-  auto const plan = partition(lengths, one_gpu_bags(2), attention_padded_batches{},
-                              [](tokens length) { return length; });
-  ASSERT_FALSE(plan);
-  EXPECT_EQ(plan.error().code, error_code::infeasible);
-  EXPECT_THAT(plan.error().message, testing::HasSubstr("use one with attention_part"));
-}
-
 // A cost model whose attention is more than all of its work.
 struct too_much_attention {
   cost_units operator()(tokens length) const { return length; }
   [[nodiscard]] cost_units attention_part(tokens length) const { return 2 * length; }
 };
 
-TEST(AttentionPaddedBatches, RefusesMoreAttentionThanCost)  // Errors
+TEST(AttentionPaddedBatches, RefusesCostModelsWithoutAttentionOrWithTooMuch)  // Errors
 {
   std::vector<tokens> const lengths{0, 2};
-  auto const plan =
-      partition(lengths, one_gpu_bags(2), attention_padded_batches{}, too_much_attention{});
-  ASSERT_FALSE(plan);
-  EXPECT_EQ(plan.error().code, error_code::out_of_range);
-  EXPECT_EQ(plan.error().position, 1U);
-}
-
-TEST(AttentionPaddedBatches, AcceptsTheEdges)
-{
-  auto const loads_of = [](std::vector<tokens> const& lengths, std::size_t bags) {
-    return partition(lengths, one_gpu_bags(bags), attention_padded_batches{},
-                     quadratic_cost{.linear = 1, .quadratic = 1})
-        ->loads;
-  };
-  EXPECT_THAT(loads_of({}, 2), ElementsAre(0, 0));
-  EXPECT_THAT(loads_of({7}, 3), testing::UnorderedElementsAre(56, 0, 0));
-  EXPECT_THAT(loads_of({3, 5}, 1), ElementsAre(8 + 2 * 25));
-  EXPECT_THAT(loads_of({0, 0, 0}, 2), ElementsAre(0, 0));
-  EXPECT_THAT(loads_of({4, 4, 4}, 3), ElementsAre(20, 20, 20));
+  expect_refused(partition(lengths, one_gpu_bags(2), attention_padded_batches{}, std::identity{}),
+                 error_code::infeasible, 0, "use one with attention_part");
+  expect_refused(
+      partition(lengths, one_gpu_bags(2), attention_padded_batches{}, too_much_attention{}),
+      error_code::out_of_range, 1);
 }
 
 TEST(AttentionPaddedBatches, WorksUpToTheLargestTotalWhereAttentionIsSmall)
 {
-  random_source random(1);
-  attention_instance step(random, 0, 1, 1);
   constexpr cost_units most = cost_units{1} << 62;  // two of them are above 63 bits
-  step.step = {{9, 9, 9}, {most, most / 2, 7}, {1, 1, 1}};
-  step.attention = {5, 3, 1};
-  auto const plan = step.plan(attention_padded_batches{}).value();
-  EXPECT_EQ(plan.makespan, (ratio{most, 1}));
+  instance const step{{9, 9, 9}, {most, most / 2, 7}, {1, 1, 1}, {}, {}, {5, 3, 1}};
+  EXPECT_EQ(plan_instance(step, attention_padded_batches{})->makespan, (ratio{most, 1}));
 }
 
-TEST(AttentionPaddedBatches, AllocatesNothingInTheSteadyState)
+TEST(ConvTransformerBatches, PlacesEverySampleInABagItFits)  // Ensures (1) (2) (4)
 {
-  expect_the_same_again_without_allocation(attention_padded_batches{.work = 10'000}, 1000,
-                                           quadratic_cost{.linear = 1024, .quadratic = 1},
-                                           consecutive_bags({1, 1, 2, 2, 4}));
+  expect_valid_plans(conv_transformer_batches{}, 2);
+  expect_starting_loads_counted(conv_transformer_batches{});
+  expect_attention_edges(conv_transformer_batches{});
 }
 
-TEST(AttentionPaddedBatchesDeathTest, RefusesAProblemWithoutAttention)
+// Oracle: the steps on lists, for bags of one GPU.
+std::vector<bag_id> steps_on_lists(std::vector<tokens> const& lengths, std::size_t ranks)
 {
-  direct_problem const problem(instance{{1}, {1}, {1}});
-  std::vector<cost_units> loads(1);
-  std::vector<bag_id> owner(1);
-  workspace memory;
-  EXPECT_DEATH(attention_padded_batches{}(problem.view(), loads, owner, memory),
-               "attention parts of 0 samples for a problem of 1");
+  auto const without_padding = partition(lengths, one_gpu_bags(ranks), longest_processing_time{},
+                                         [](tokens length) { return length; });
+  tokens const bound = std::ranges::max(without_padding->loads);
+  std::vector<std::size_t> order(lengths.size());
+  for (std::size_t sample = 0; sample < order.size(); ++sample) { order[sample] = sample; }
+  std::ranges::sort(order, [&](std::size_t a, std::size_t b) {
+    return lengths[a] > lengths[b] || (lengths[a] == lengths[b] && a < b);
+  });
+
+  struct list {
+    tokens count = 0;
+    tokens first = 0;
+    tokens sum = 0;
+  };
+  std::vector<list> bags(ranks);
+  std::vector<bag_id> owner(order.size());
+  std::size_t open = 0;
+  for (std::size_t const sample : order) {
+    while (open < ranks && bags[open].count > 0 &&
+           (bags[open].count + 1) * bags[open].first > bound) {
+      ++open;
+    }
+    std::size_t bag = open;
+    if (open == ranks) {
+      for (std::size_t other = bag = 0; other < ranks; ++other) {
+        if (bags[other].sum < bags[bag].sum) { bag = other; }
+      }
+    }
+    if (bags[bag].count == 0) { bags[bag].first = lengths[sample]; }
+    ++bags[bag].count;
+    bags[bag].sum += lengths[sample];
+    owner[sample] = to_id<bag_id>(bag);
+  }
+  return owner;
+}
+
+TEST(ConvTransformerBatches, TakesTheStepsOfAlgorithm5)  // Ensures (3) (5)
+{
+  random_source random(5);
+  for (int trial = 0; trial < trials_of(2000); ++trial) {
+    SCOPED_TRACE(testing::Message() << "trial " << trial);
+    std::vector<tokens> lengths(random.below(41));
+    tokens const longest = random.below(2) == 0 ? 5 : 1000;
+    for (tokens& length : lengths) { length = random.between(0, longest); }
+    std::size_t const ranks = 1 + random.below(8);
+    auto const plan = partition(lengths, one_gpu_bags(ranks), conv_transformer_batches{},
+                                quadratic_cost{.linear = 64, .quadratic = 1});
+    ASSERT_TRUE(plan);
+    ASSERT_EQ(plan->owner, steps_on_lists(lengths, ranks));
+  }
+}
+
+TEST(ConvTransformerBatches, AddsWhatIsLeftToTheLeastSumOfLengths)  // Ensures (3)
+{
+  // Without padding 16 + 6 and 14 + 8 take 22: so 16 alone, 14 alone, and 8 and 6 are left. Padded,
+  // the second bag has done 28 by then, but its lengths sum up to 22, as those of the first do not.
+  std::vector<tokens> const lengths{16, 14, 8, 6};
+  auto const plan = partition(lengths, one_gpu_bags(2), conv_transformer_batches{},
+                              quadratic_cost{.linear = 1, .quadratic = 1})
+                        .value();
+  EXPECT_THAT(plan.owner, ElementsAre(bag_id{0}, bag_id{1}, bag_id{1}, bag_id{0}));
+  EXPECT_THAT(plan.loads, ElementsAre(22 + 2 * 256, 22 + 2 * 196));
 }
 
 }  // namespace
