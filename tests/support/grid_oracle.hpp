@@ -181,51 +181,14 @@ inline void expect_valid_grid(ballast::grid_plan const& plan, grid_instance step
   EXPECT_EQ(plan.empty_cells(), empty);
 }
 
-/// Small grids with all constraints, each in some of them.
+/// Small grids with any of the constraints together, most of them tight.
 [[nodiscard]] inline grid_instance random_grid(ballast::random_source& random, std::size_t most)
 {
   grid_instance step;
   step.ranks = 1 + random.below(3);
-  step.slots = 1 + random.below(step.ranks == 3 ? 2 : 3);
-  std::size_t const count = random.below(most + 1);
-  bool const by_length = random.below(2) == 0;
-  for (std::size_t i = 0; i < count; ++i) {
-    step.weights.push_back(random.between(0, 12));
-    step.costs.push_back(by_length ? step.weights.back() * (step.weights.back() + 10)
-                                   : random.between(0, 30));
-  }
-  step.multiple = random.below(4) == 0 ? 3 : 1;
+  step.slots = 1 + random.below(step.ranks == 1 ? 4 : 4 - step.ranks);
   step.meet =
       random.below(2) == 0 ? ballast::grid_meeting::step : ballast::grid_meeting::microbatch;
-  auto const which = random.below(8);
-  if (which < 4) {
-    std::int64_t const cap = random.between(12, 30);
-    for (std::size_t rank = 0; rank < step.ranks; ++rank) {
-      step.caps.push_back(which == 0 ? random.between(8, 30) : cap);
-    }
-  }
-  if (which == 1 || which == 4) { step.counts = ballast::cell_counts::at_most(2); }
-  if (which == 2 || which == 5) { step.counts = ballast::cell_counts::equal(); }
-  if (which == 6) { step.counts = ballast::cell_counts::multiple_of(2); }
-  if (which == 3 || which == 7) { step.fill_cells = random.below(2) == 0; }
-  bool const grouped = which != 2 && which != 5 && which != 6 && random.below(3) == 0;
-  bool const of_kinds = which != 2 && which != 5 && random.below(3) == 0;
-  for (std::size_t i = 0; i < count; ++i) {
-    if (of_kinds) { step.kinds.push_back(static_cast<int>(i % 2) - 1); }
-    if (grouped) { step.groups.push_back(static_cast<int>(of_kinds ? i % 4 : i / 2)); }
-    if (which == 7) {
-      step.home.push_back(ballast::to_id<ballast::rank_id>(random.below(step.ranks)));
-    }
-  }
-  return step;
-}
-
-/// Small grids with any of the constraints together, most of them tight.
-[[nodiscard]] inline grid_instance tight_grid(ballast::random_source& random)
-{
-  grid_instance step;
-  step.ranks = 1 + random.below(3);
-  step.slots = 1 + random.below(step.ranks == 1 ? 4 : 4 - step.ranks);
   step.multiple = random.below(4) == 0 ? 3 : 1;
   step.fill_cells = random.below(3) == 0;
   auto const caps = random.below(3);
@@ -237,13 +200,19 @@ inline void expect_valid_grid(ballast::grid_plan const& plan, grid_instance step
   if (rule == 1) { step.counts = ballast::cell_counts::at_most(random.below(2) == 0 ? 1 : 2); }
   if (rule == 2) { step.counts = ballast::cell_counts::equal(); }
   if (rule == 3) { step.counts = ballast::cell_counts::multiple_of(random.below(2) == 0 ? 2 : 3); }
+  bool const by_length = random.below(2) == 0;
   bool const of_kinds = random.below(2) == 0;
   bool const grouped = random.below(3) == 0;
-  for (std::size_t count = random.below(7); count > 0; --count) {
-    step.weights.push_back(random.between(0, 14));
-    step.costs.push_back(random.between(0, 30));
+  bool const at_home = random.below(8) == 0;
+  for (std::size_t count = random.below(most + 1); count > 0; --count) {
+    std::int64_t const weight = random.between(0, 14);
+    step.weights.push_back(weight);
+    step.costs.push_back(by_length ? weight * (weight + 10) : random.between(0, 30));
     if (of_kinds) { step.kinds.push_back(random.below(3) == 0 ? 1 : 0); }
     if (grouped) { step.groups.push_back(static_cast<int>(random.below(4))); }
+    if (at_home) {
+      step.home.push_back(ballast::to_id<ballast::rank_id>(random.below(step.ranks)));
+    }
   }
   return step;
 }
