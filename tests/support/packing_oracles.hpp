@@ -2,6 +2,7 @@
 #pragma once
 
 #include "all_assignments.hpp"
+#include "steady_state.hpp"
 #include "test.hpp"
 #include "trials.hpp"
 
@@ -104,16 +105,25 @@ inline ballast::result<ballast::packing_plan> pack(packing_instance const& step,
   return ballast::pack_to_capacity(step.weights, step.capacity, policy);
 }
 
-/// Runs a policy over random instances, no samples and only samples of no weight among them.
+/// Runs a policy over random instances, no samples and only samples of no weight among them. Some
+/// are packed again, in memory that has seen others, to the same plan.
 inline void expect_valid_packings(packing_ref const& policy, std::uint64_t seed)
 {
   ballast::random_source random(seed);
+  ballast::packing_plan again;
+  ballast::workspace memory;
   for (int trial = 0; trial < trials_of(2000); ++trial) {
     SCOPED_TRACE(testing::Message() << "trial " << trial);
-    auto const step = random_packing(random, 60);
+    auto const step = random_packing(random, trial % 20 == 0 ? 400 : 60);
     auto const plan = pack(step, policy);
     ASSERT_TRUE(plan) << plan.error().message;
     expect_valid_packing(step, *plan);
+    if (trial % 20 == 0) {
+      ASSERT_TRUE(
+          ballast::pack_to_capacity_into(again, memory, step.weights, step.capacity, policy));
+      EXPECT_EQ(plan->digest(), again.digest());
+      EXPECT_EQ(plan->lower_bound, again.lower_bound);
+    }
     if (testing::Test::HasFailure()) { return; }
   }
 }
@@ -128,6 +138,23 @@ inline void expect_packing_edges(packing_ref const& policy)
   ballast::workspace memory;
   EXPECT_DEATH((void)policy({weights, order, 1}, {}, memory),
                "`owner` of 0 samples for a problem of 1");
+}
+
+/// In memory that has seen a step, none that is no larger allocates.
+inline void expect_no_packing_allocation(packing_ref const& policy, std::int64_t capacity)
+{
+  ballast::random_source random(3);
+  std::int64_t const heaviest = std::min<std::int64_t>(capacity, 9000);
+  std::vector<std::int64_t> weights(1000, heaviest);  // often one to a bin: the most bins
+  ballast::packing_plan plan;
+  ballast::workspace memory;
+  auto const step = [&] {
+    auto const done = ballast::pack_to_capacity_into(plan, memory, weights, capacity, policy);
+    weights.pop_back();
+    for (auto& weight : weights) { weight = random.between(0, heaviest); }
+    return done.has_value();
+  };
+  expect_steady_state(step, 2);
 }
 
 /// The fewest bins by trying, for each sample in turn, every open bin and a new one.

@@ -1,7 +1,6 @@
 #include <ballast/partition/packing/refine_bins.hpp>  // first: proves it is self-contained
 
 #include "../../support/packing_oracles.hpp"
-#include "../../support/steady_state.hpp"
 #include "../../support/test.hpp"
 #include "../../support/trials.hpp"
 
@@ -29,6 +28,7 @@ TEST(RefineBins, OverrunsNoBin)  // Ensures (1)
   expect_valid_packings(refine_bins<>{.steps = 1 << 15}, 151);
   expect_valid_packings(refine_bins<>{.steps = 1, .steps_per_sample = 0}, 152);
   expect_packing_edges(refine_packing);
+  expect_no_packing_allocation(refine_bins<>{.steps = 1 << 12}, 20'000);
 }
 
 TEST(RefineBins, IsNeverAboveTheOthers)  // Ensures (2)
@@ -118,33 +118,6 @@ TEST(RefineBins, ProvesMostSmallStepsOfAFifthToAThird)
     proven += plan->proven_optimal() ? 1U : 0U;
   }
   EXPECT_GE(proven, 10U);  // 4 where attempts begin with 24 bins
-}
-
-TEST(RefineBins, FindsTheSamePackingWithAUsedWorkspace)  // Ensures (4)
-{
-  random_source random(156);
-  packing_plan reused;
-  workspace memory;
-  for (int trial = 0; trial < trials_of(50); ++trial) {
-    SCOPED_TRACE(testing::Message() << "trial " << trial);
-    auto const step = near_parts_of_capacity(random, 200);
-    auto const plan = pack(step, refine_packing);
-    ASSERT_TRUE(plan &&
-                pack_to_capacity_into(reused, memory, step.weights, step.capacity, refine_packing));
-    EXPECT_EQ(plan->digest(), reused.digest());
-    EXPECT_EQ(plan->lower_bound, reused.lower_bound);
-  }
-}
-
-TEST(RefineBins, AllocatesNothingInTheSteadyState)
-{
-  packing_plan plan;
-  workspace memory;
-  auto step = uniform_packing(400, 2000, 5000, 3);
-  expect_steady_state([&] {
-    return pack_to_capacity_into(plan, memory, step.weights, step.capacity, refine_packing)
-        .has_value();
-  });
 }
 
 }  // namespace
