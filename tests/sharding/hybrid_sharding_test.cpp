@@ -2,6 +2,7 @@
 #include <ballast/sharding/hybrid_sharding.hpp>  // first: proves it is self-contained
 
 #include "../support/counted_allocations.hpp"
+#include "../support/plan_checks.hpp"
 #include "../support/random_shardings.hpp"
 #include "../support/sharding_oracles.hpp"
 #include "../support/test.hpp"
@@ -19,19 +20,32 @@ using namespace ballast;
 using namespace ballast_test;
 using testing::HasSubstr;
 
-TEST(HybridSharding, FindsTheOptimumOfSmallSteps)  // Ensures (1) (2), against all plans
+result<sharding_plan> plan_of(sharding_step const& step)
 {
-  random_source random(11);
+  return hybrid_sharding(step.lengths, step.groups, step.cost, step.limit);
+}
+
+tokens total_of(sharding_step const& step)
+{
+  return std::reduce(step.lengths.begin(), step.lengths.end());
+}
+
+// Against all plans, groups^samples of them. At least one in `least_planned` of the steps has one.
+template <class Draw>
+void expect_optima(std::uint64_t seed, int trials, int least_planned, Draw const& draw)
+{
+  random_source random(seed);
   int planned = 0;
-  for (int trial = 0; trial < trials_of(100); ++trial) {
+  for (int trial = 0; trial < trials; ++trial) {
     SCOPED_TRACE(testing::Message() << "trial " << trial);
-    sharding_step const step = draw_sharding(5, 4, random);
-    if (step.groups.size() > 14) { continue; }  // there are groups^samples plans
+    sharding_step const step = draw(random);
+    if (step.groups.size() > 14) { continue; }
     auto const optimum = best_sharding(step);
-    auto const plan = hybrid_sharding(step.lengths, step.groups, step.cost, step.limit);
+    auto const plan = plan_of(step);
     ASSERT_EQ(plan.has_value(), optimum.has_value());
     if (!plan) {
       EXPECT_EQ(plan.error().code, error_code::infeasible);
+      EXPECT_THAT(plan.error().message, testing::Not(HasSubstr("gave up")));
       continue;
     }
     ASSERT_NO_FATAL_FAILURE(expect_true_plan(*plan, step));
@@ -39,37 +53,27 @@ TEST(HybridSharding, FindsTheOptimumOfSmallSteps)  // Ensures (1) (2), against a
     EXPECT_EQ(plan->makespan, *optimum);
     ++planned;
   }
-  EXPECT_GE(planned, trials_of(100) / 4);
+  EXPECT_GE(planned, trials / least_planned);
+}
+
+TEST(HybridSharding, FindsTheOptimumOfSmallSteps)  // Ensures (1) (2)
+{
+  expect_optima(11, trials_of(100), 4,
+                [](random_source& random) { return draw_sharding(5, 4, random); });
 }
 
 // Memory that is full but for some tokens forces degrees: one change after the other finds no way.
 TEST(HybridSharding, FindsTheOptimumWhereMemoryIsAlmostFull)  // Ensures (1) (2)
 {
-  random_source random(13);
   constexpr std::array<std::array<std::uint32_t, 2>, 3> node_pairs = {{{2, 2}, {3, 2}, {4, 1}}};
-  int planned = 0;
-  for (int trial = 0; trial < trials_of(300); ++trial) {
-    SCOPED_TRACE(testing::Message() << "trial " << trial);
+  expect_optima(13, trials_of(300), 3, [&](random_source& random) {
     sharding_step step = draw_sharding(5, 4, random);
     step.groups = device_groups(node_sizes(node_pairs[random.below(3)]), 4);
-    tokens sum = 0;
-    for (tokens& length : step.lengths) {
-      length = random.between(1, 2500);
-      sum += length;
-    }
-    auto const gpus = static_cast<tokens>(step.groups.gpus());
-    step.limit = sum / gpus + 1 + random.between(0, sum / gpus / 20);
-    auto const optimum = best_sharding(step);
-    auto const plan = hybrid_sharding(step.lengths, step.groups, step.cost, step.limit);
-    ASSERT_EQ(plan.has_value(), optimum.has_value());
-    if (!plan) {
-      EXPECT_THAT(plan.error().message, testing::Not(HasSubstr("gave up")));
-      continue;
-    }
-    EXPECT_EQ(plan->makespan, *optimum);
-    ++planned;
-  }
-  EXPECT_GE(planned, trials_of(300) / 3);
+    for (tokens& length : step.lengths) { length = random.between(1, 2500); }
+    tokens const mean = total_of(step) / static_cast<tokens>(step.groups.gpus());
+    step.limit = mean + 1 + random.between(0, mean / 20);
+    return step;
+  });
 }
 
 TEST(HybridSharding, IsNotBeatenByPlainLocalSearch)
@@ -79,7 +83,7 @@ TEST(HybridSharding, IsNotBeatenByPlainLocalSearch)
     SCOPED_TRACE(testing::Message() << "trial " << trial);
     sharding_step const step = draw_sharding(30, 8, random);
     auto const plain = search_from_best_uniform(step);
-    auto const plan = hybrid_sharding(step.lengths, step.groups, step.cost, step.limit);
+    auto const plan = plan_of(step);
     ASSERT_TRUE(plan.has_value() || !plain.has_value());
     if (!plan) { continue; }
     ASSERT_NO_FATAL_FAILURE(expect_true_plan(*plan, step));
@@ -96,19 +100,13 @@ TEST(HybridSharding, IsNotAboveAnyUniformDegree)
     sharding_step step = draw_sharding(1, 8, random);
     step.groups = device_groups(node_sizes(std::vector<std::uint32_t>(2 + random.below(7), 8)), 64);
     step.lengths = draw_sharded_lengths(static_cast<sharded_lengths>(random.below(7)), 350, random);
-    tokens sum = 0;
-    for (tokens const length : step.lengths) { sum += length; }
-    step.limit = sum / static_cast<tokens>(step.groups.gpus()) * 11 / 10 + 10;
-    auto const plan = hybrid_sharding(step.lengths, step.groups, step.cost, step.limit);
+    step.limit = total_of(step) / static_cast<tokens>(step.groups.gpus()) * 11 / 10 + 10;
+    auto const plan = plan_of(step);
     for (std::uint32_t const degree : step.groups.degrees()) {
       auto const owner = uniform_sharding(step, degree);
       if (!owner) { continue; }
       ASSERT_TRUE(plan) << plan.error().message;
-      sharding_loads loads(step);
-      for (std::size_t each = 0; each < owner->size(); ++each) {
-        loads.add(step, each, (*owner)[each], 1);
-      }
-      EXPECT_LE(plan->makespan, loads.makespan()) << "degree " << degree;
+      EXPECT_LE(plan->makespan, sharding_loads(step, *owner).makespan()) << "degree " << degree;
     }
   }
 }
@@ -133,7 +131,7 @@ sharding_step large_step(std::size_t gpus, std::size_t samples, std::uint64_t se
 TEST(HybridSharding, IsNearTheBoundOnManyGpus)
 {
   sharding_step const step = large_step(1024, 8192, 3);
-  auto const plan = hybrid_sharding(step.lengths, step.groups, step.cost, 65536).value();
+  auto const plan = plan_of(step).value();
   expect_true_plan(plan, step);
   EXPECT_LE(plan.gap(), 0.05);
 }
@@ -143,7 +141,7 @@ TEST(HybridSharding, IsNotBeatenByAPlainGreedyPlanOnThousandsOfGpus)
   for (std::size_t const gpus : {64U, 512U, 4096U}) {
     sharding_step step = large_step(gpus, 8 * gpus, 22);
     step.cost.between_nodes_bytes_per_second /= 8;
-    auto const plan = hybrid_sharding(step.lengths, step.groups, step.cost, step.limit).value();
+    auto const plan = plan_of(step).value();
     auto const plain = plain_greedy_sharding(step, plan.lower_bound).value();
     EXPECT_LE(plan.makespan, plain) << gpus << " GPUs";
     EXPECT_LE(plan.gap(), 0.002) << gpus << " GPUs";
@@ -157,12 +155,11 @@ TEST(HybridSharding, KeepsToTheMemoryOfUnevenNodesThatIsAlmostFull)
   std::vector<std::uint32_t> nodes(12);
   for (auto& node : nodes) { node = 3 + static_cast<std::uint32_t>(random.below(6)); }
   step.groups = device_groups(node_sizes(nodes), 32);
-  tokens total = 0;
-  for (tokens const length : step.lengths) { total += length; }
+  tokens const total = total_of(step);
   auto const gpus = static_cast<tokens>(step.groups.gpus());
   for (tokens const thousandths : {1200, 1050, 1010, 1003}) {
     step.limit = total / gpus * thousandths / 1000;
-    auto const plan = hybrid_sharding(step.lengths, step.groups, step.cost, step.limit);
+    auto const plan = plan_of(step);
     ASSERT_TRUE(plan) << plan.error().message;
     ASSERT_NO_FATAL_FAILURE(expect_true_plan(*plan, step));
   }
@@ -170,13 +167,9 @@ TEST(HybridSharding, KeepsToTheMemoryOfUnevenNodesThatIsAlmostFull)
 
 TEST(HybridSharding, RefusesMoreTokensThanThereArePlaces)  // Errors
 {
-  sharding_step const step = large_step(1024, 8192, 5);
-  tokens total = 0;
-  for (tokens const length : step.lengths) { total += length; }
-  auto const plan = hybrid_sharding(step.lengths, step.groups, step.cost, (total - 1) / 1024);
-  ASSERT_FALSE(plan);
-  EXPECT_EQ(plan.error().code, error_code::infeasible);
-  EXPECT_THAT(plan.error().message, HasSubstr("more than 1024 GPUs of"));
+  sharding_step step = large_step(1024, 8192, 5);
+  step.limit = (total_of(step) - 1) / 1024;
+  expect_refused(plan_of(step), error_code::infeasible, 0, "more than 1024 GPUs of");
 }
 
 TEST(HybridSharding, ReturnsTheSamePlanAgainAndAllocatesNothing)  // Ensures (3) (4)
@@ -190,7 +183,7 @@ TEST(HybridSharding, ReturnsTheSamePlanAgainAndAllocatesNothing)  // Ensures (3)
   ASSERT_TRUE(hybrid_sharding_into(plan, memory, step.lengths, step.groups, step.cost, 65536));
   EXPECT_EQ(allocations(), before);
   EXPECT_EQ(plan.digest(), first);
-  EXPECT_EQ(hybrid_sharding(step.lengths, step.groups, step.cost, 65536)->digest(), first);
+  EXPECT_EQ(plan_of(step)->digest(), first);
 }
 
 TEST(HybridSharding, PlansStepsWithoutWorkAndOnOneGpu)
@@ -255,12 +248,10 @@ TEST(HybridSharding, PlansAtTheLargestShareOfWholeGroups)
   cost.whole_groups = true;  // 16 of 28 query heads on the first GPU
   EXPECT_NEAR(static_cast<double>(hybrid_sharding(one, groups, cost).value().makespan), 16e6, 1);
   cost.kv_heads = 8;
-  auto const refused = hybrid_sharding(one, groups, cost);
-  ASSERT_FALSE(refused);
-  EXPECT_EQ(refused.error().code, error_code::out_of_range);
-  EXPECT_EQ(refused.error().message,
-            "groups of 28 query heads and 8 key-value heads cannot stay whole, since the first are "
-            "no multiple of the second; correct the heads, or do without whole_groups");
+  expect_refused(
+      hybrid_sharding(one, groups, cost), error_code::out_of_range, 0,
+      "groups of 28 query heads and 8 key-value heads cannot stay whole, since the first are "
+      "no multiple of the second; correct the heads, or do without whole_groups");
 }
 
 TEST(HybridSharding, FindsTheOnlyGroupThatHasTheMemory)
@@ -282,30 +273,22 @@ TEST(HybridSharding, NamesTheSequenceThatItCannotPlan)  // Errors
 {
   device_groups const groups(node_sizes::equal(1, 4), 4);
   sharding_cost const cost{.work = {.linear = 1}, .heads = 2};
-  auto const refused = [&](std::vector<tokens> const& lengths, tokens limit) {
-    auto const plan = hybrid_sharding(lengths, groups, cost, limit);
-    return plan ? error{} : plan.error();
+  auto const expect = [&](std::vector<tokens> const& lengths, tokens limit, error_code code,
+                          std::size_t position, char const* why) {
+    expect_refused(hybrid_sharding(lengths, groups, cost, limit), code, position, why);
   };
-  auto const giant = refused({10, 300, 20}, 100);
-  EXPECT_EQ(giant.code, error_code::infeasible);
-  EXPECT_EQ(giant.position, 1U);
-  EXPECT_THAT(giant.message, HasSubstr("sequence 1 of 300 tokens needs more memory"));
-  EXPECT_THAT(giant.message, HasSubstr("allow more tokens per GPU"));
-
-  auto const together = refused({100, 100, 100, 100, 100}, 100);
-  EXPECT_EQ(together.code, error_code::infeasible);
-  EXPECT_THAT(together.message, HasSubstr("500 tokens together, more than 4 GPUs of 100 tokens"));
-  auto const apart = refused({70, 70, 70, 70, 1, 70}, 100);  // 351 of 400, but two of 70 in one GPU
-  EXPECT_EQ(apart.code, error_code::infeasible);
-  EXPECT_THAT(apart.message, HasSubstr("no plan of 6 sequences has room for all"));
-
-  EXPECT_EQ(refused({10, -1}, 100).code, error_code::out_of_range);
-  EXPECT_EQ(refused({10, -1}, 100).position, 1U);
-  EXPECT_EQ(refused({longest_sample + 1}, 100).code, error_code::out_of_range);
-  EXPECT_THAT(refused({10}, -1).message, HasSubstr("a GPU may hold -1 tokens"));
-  auto const nowhere = hybrid_sharding(std::vector<tokens>{1}, device_groups{}, cost);
-  ASSERT_FALSE(nowhere);
-  EXPECT_THAT(nowhere.error().message, HasSubstr("there are no GPUs"));
+  using enum error_code;
+  expect({10, 300, 20}, 100, infeasible, 1, "sequence 1 of 300 tokens needs more memory");
+  expect({10, 300, 20}, 100, infeasible, 1, "allow more tokens per GPU");
+  expect({100, 100, 100, 100, 100}, 100, infeasible, 0,
+         "500 tokens together, more than 4 GPUs of 100 tokens");
+  // 351 of 400, but two of 70 in one GPU
+  expect({70, 70, 70, 70, 1, 70}, 100, infeasible, 0, "no plan of 6 sequences has room for all");
+  expect({10, -1}, 100, out_of_range, 1, "");
+  expect({longest_sample + 1}, 100, out_of_range, 0, "");
+  expect({10}, -1, out_of_range, 0, "a GPU may hold -1 tokens");
+  expect_refused(hybrid_sharding(std::vector<tokens>{1}, device_groups{}, cost), infeasible, 0,
+                 "there are no GPUs");
 }
 
 TEST(HybridSharding, RefusesCostsThatDoNotFit)  // Errors
@@ -313,15 +296,10 @@ TEST(HybridSharding, RefusesCostsThatDoNotFit)  // Errors
   device_groups const groups(node_sizes::equal(1, 2), 2);
   sharding_cost const cost{.work = {.linear = 1, .quadratic = std::uint64_t{1} << 20}, .heads = 2};
   std::vector<tokens> const one{3, tokens{1} << 30};
-  auto const unpriced = hybrid_sharding(one, groups, cost);
-  ASSERT_FALSE(unpriced);
-  EXPECT_EQ(unpriced.error().code, error_code::out_of_range);
-  EXPECT_EQ(unpriced.error().position, 1U);
-  EXPECT_THAT(unpriced.error().message, HasSubstr("has no cost"));
+  expect_refused(hybrid_sharding(one, groups, cost), error_code::out_of_range, 1, "has no cost");
   std::vector<tokens> const many(9, 1'500'000);
-  auto const too_many = hybrid_sharding(many, groups, cost);
-  ASSERT_FALSE(too_many);
-  EXPECT_THAT(too_many.error().message, HasSubstr("brings the total time above 61 bits"));
+  expect_refused(hybrid_sharding(many, groups, cost), error_code::out_of_range, 0,
+                 "brings the total time above 61 bits");
   // One cost fits, and two do not: 5.1e18 units on one GPU, 6e18 on two.
   sharding_cost const huge{.work = {.linear = 5'100'000'000'000'000},
                            .heads = 2,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ballast/sharding/sharding_cost.hpp>  // first: proves it is self-contained
 
+#include "../support/plan_checks.hpp"
 #include "../support/test.hpp"
 
 #include <ballast/cost/flops.hpp>
@@ -183,20 +184,55 @@ TEST(ShardingCost, RefusesWhatIsNoModelOrCluster)  // Errors
   EXPECT_FALSE(sharding_cost_of({}, fit, machines));
   EXPECT_FALSE(sharding_cost_of(llama(), {}, machines));
   machines.latency_seconds = -1;
-  auto const late = sharding_cost_of(llama(), fit, machines);
-  ASSERT_FALSE(late);
-  EXPECT_THAT(late.error().message, testing::HasSubstr("latency of the cluster"));
+  ballast_test::expect_refused(sharding_cost_of(llama(), fit, machines), error_code::out_of_range,
+                               0, "latency of the cluster");
   machines.between_nodes_bytes_per_second = 0;
-  auto const slow = sharding_cost_of(llama(), fit, machines);
-  ASSERT_FALSE(slow);
-  EXPECT_EQ(slow.error().code, error_code::out_of_range);
-  EXPECT_THAT(slow.error().message, testing::HasSubstr("bandwidth"));
+  ballast_test::expect_refused(sharding_cost_of(llama(), fit, machines), error_code::out_of_range,
+                               0, "bandwidth");
 }
 
 TEST(ShardingCostDeathTest, RefusesMoreGpusThanHeads)
 {
   sharding_cost const cost{.work = {.linear = 1}, .heads = 4};
   EXPECT_DEATH((void)cost.at({8, 8, 8}), "over 8 GPUs by its 4 heads");
+}
+
+sharding_plan two_gpus()
+{
+  sharding_plan plan;
+  plan.owner = {group_id{2}, group_id{0}};
+  plan.costs = {30, 20};
+  plan.loads = {50, 30};
+  plan.tokens_of = {8, 4};
+  plan.makespan = 50;
+  plan.lower_bound = 40;
+  return plan;
+}
+
+TEST(ShardingPlan, SaysHowEvenAndHowGoodItIs)
+{
+  sharding_plan plan = two_gpus();
+  EXPECT_DOUBLE_EQ(plan.gap(), 0.25);
+  EXPECT_FALSE(plan.proven_optimal());
+  EXPECT_DOUBLE_EQ(plan.balance_ratio(), 1.25);
+  EXPECT_DOUBLE_EQ(plan.token_balance_ratio(), 8.0 / 6.0);
+  plan.lower_bound = 50;
+  EXPECT_EQ(plan.gap(), 0);
+  EXPECT_TRUE(plan.proven_optimal());
+}
+
+TEST(ShardingPlan, WithoutWorkIsEven)
+{
+  EXPECT_EQ(sharding_plan{}.gap(), 0);
+  EXPECT_EQ(sharding_plan{}.balance_ratio(), 1);
+  EXPECT_EQ(sharding_plan{}.token_balance_ratio(), 1);
+}
+
+TEST(ShardingPlan, HasADigestThatEveryDecisionEnters)
+{
+  ballast_test::expect_digest_of_all(
+      two_gpus(), {[](auto& of) { of.owner[1] = group_id{1}; }, [](auto& of) { of.costs[0] = 31; },
+                   [](auto& of) { of.loads[0] = 51; }, [](auto& of) { of.groups_digest = 1; }});
 }
 
 }  // namespace

@@ -34,6 +34,14 @@ struct sharding_step {
     ballast::tokens const k = groups[ballast::to_id<ballast::group_id>(group)].gpus;
     return (lengths[sample] + k - 1) / k;
   }
+
+  [[nodiscard]] std::vector<std::size_t> longest_first() const
+  {
+    std::vector<std::size_t> order(lengths.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    std::ranges::sort(order, {}, [&](std::size_t each) { return std::pair(-lengths[each], each); });
+    return order;
+  }
 };
 
 /// Loads and tokens of every GPU under some owners, and a table of the times.
@@ -50,6 +58,11 @@ struct sharding_loads {
         times.push_back(step.time(sample, group));
       }
     }
+  }
+
+  sharding_loads(sharding_step const& step, assignment const& owner) : sharding_loads(step)
+  {
+    for (std::size_t each = 0; each < owner.size(); ++each) { add(step, each, owner[each], 1); }
   }
 
   [[nodiscard]] std::optional<ballast::cost_units> time(sharding_step const& step,
@@ -94,12 +107,8 @@ struct sharding_loads {
     sharding_step const& step, std::uint32_t degree)
 {
   std::vector<std::size_t> owner(step.lengths.size());
-  std::vector<std::size_t> order(owner.size());
-  for (std::size_t at = 0; at < order.size(); ++at) { order[at] = at; }
-  std::ranges::sort(order, std::ranges::less{},
-                    [&](std::size_t sample) { return std::pair(-step.lengths[sample], sample); });
   sharding_loads loads(step);
-  for (std::size_t const sample : order) {
+  for (std::size_t const sample : step.longest_first()) {
     std::optional<std::pair<ballast::cost_units, std::size_t>> best;
     for (std::size_t k = degree; k > 0 && !best; --k) {
       for (auto const id : step.groups.of_degree(static_cast<std::uint32_t>(k))) {
@@ -130,8 +139,7 @@ struct sharding_loads {
 [[nodiscard]] inline ballast::cost_units plain_sharding_search(sharding_step const& step,
                                                                std::vector<std::size_t> owner)
 {
-  sharding_loads loads(step);
-  for (std::size_t each = 0; each < owner.size(); ++each) { loads.add(step, each, owner[each], 1); }
+  sharding_loads loads(step, owner);
   auto const worth = [&] {
     return std::pair(loads.makespan(), std::ranges::count(loads.load, loads.makespan()));
   };
@@ -173,13 +181,8 @@ struct sharding_loads {
   for (std::uint32_t const degree : step.groups.degrees()) {
     auto owner = uniform_sharding(step, degree);
     if (!owner) { continue; }
-    sharding_loads loads(step);
-    for (std::size_t each = 0; each < owner->size(); ++each) {
-      loads.add(step, each, (*owner)[each], 1);
-    }
-    if (!best || loads.makespan() < best->first) {
-      best = std::pair(loads.makespan(), std::move(*owner));
-    }
+    auto const makespan = sharding_loads(step, *owner).makespan();
+    if (!best || makespan < best->first) { best = std::pair(makespan, std::move(*owner)); }
   }
   if (!best) { return std::nullopt; }
   return plain_sharding_search(step, std::move(best->second));
@@ -204,15 +207,11 @@ struct sharding_loads {
       times[at].push_back(may ? std::optional(price(length)) : std::nullopt);
     }
   }
-  std::vector<std::size_t> order(step.lengths.size());
-  for (std::size_t at = 0; at < order.size(); ++at) { order[at] = at; }
-  std::ranges::sort(order, std::ranges::less{},
-                    [&](std::size_t sample) { return std::pair(-step.lengths[sample], sample); });
   std::optional<ballast::cost_units> best;
   for (int const percent : {100, 75, 50, 35, 25, 15, 10, 5}) {
     ballast::cost_units const limit = bound / 100 * percent;
     std::vector<std::vector<std::size_t>> of_degree(degrees.size());
-    for (std::size_t const sample : order) {
+    for (std::size_t const sample : step.longest_first()) {
       std::optional<std::pair<double, std::size_t>> within;
       std::optional<std::pair<ballast::cost_units, std::size_t>> fastest;
       for (std::size_t at = 0; at < degrees.size(); ++at) {
