@@ -4,6 +4,7 @@
 #include "../support/direct_problem.hpp"
 #include "../support/instances.hpp"
 #include "../support/plain_swaps.hpp"
+#include "../support/plan_checks.hpp"
 #include "../support/policy_checks.hpp"
 #include "../support/steady_state.hpp"
 #include "../support/test.hpp"
@@ -23,6 +24,14 @@ static_assert(partition_policy<capped<>>);
 static_assert(!restricts_plans(capped{}));
 static_assert(restricts_plans(capped{equal_count{}}));
 
+result<partition_plan> plan_within(std::vector<tokens> const& lengths, std::size_t bags,
+                                   std::int64_t most, policy_ref const& policy = capped{},
+                                   std::vector<std::int64_t> const& weights = {})
+{
+  return partition(lengths, one_gpu_bags(bags), policy, quadratic_work, std::identity{},
+                   {.most_per_gpu = most, .weights = weights});
+}
+
 TEST(Capped, IsItsInnerPolicyWithoutCapacities)
 {
   expect_valid_plans(capped{}, 81);
@@ -38,12 +47,8 @@ TEST(Capped, IsItsInnerPolicyWithoutCapacities)
 TEST(Capped, KeepsTheInnerPlanWhereItFits)
 {
   std::vector<tokens> const lengths{700, 600, 500, 400, 300};
-  auto const plan_with = [&](std::int64_t most) {
-    return partition(lengths, one_gpu_bags(2), capped{}, quadratic_work, std::identity{},
-                     {.most_per_gpu = most});
-  };
   auto const free = partition(lengths, one_gpu_bags(2), longest_processing_time{}, quadratic_work);
-  EXPECT_EQ(plan_with(1400)->owner, free->owner);
+  EXPECT_EQ(plan_within(lengths, 2, 1400)->owner, free->owner);
 }
 
 TEST(Capped, HoldsNoMoreThanMemoryDoes)  // Ensures (3)
@@ -70,14 +75,9 @@ TEST(Capped, HoldsNoMoreThanMemoryDoes)  // Ensures (3)
 
 TEST(Capped, SaysHowManyBagsItTakes)  // Ensures (4)
 {
-  auto const plan = partition(std::vector<tokens>{6, 6, 6, 6, 6}, one_gpu_bags(2), capped{},
-                              quadratic_work, std::identity{}, {.most_per_gpu = 10});
-  ASSERT_FALSE(plan);
-  EXPECT_EQ(plan.error().code, error_code::infeasible);
-  EXPECT_THAT(
-      plan.error().message,
-      testing::HasSubstr("all samples weigh 30 and 2 bags hold at most 10 each; 5 such bags "
-                         "are needed and enough"));
+  expect_refused(plan_within({6, 6, 6, 6, 6}, 2, 10), error_code::infeasible, 2,
+                 "all samples weigh 30 and 2 bags hold at most 10 each; 5 such bags are needed and "
+                 "enough");
 }
 
 // A small step with capacities that are met, missed by little or missed by much.
@@ -173,12 +173,8 @@ TEST(Capped, RefusesWhereNoPlanOfEqualCountsKeepsToTheLimit)
 {
   // Equal counts put the long sample and a short one together, which is too much for one bag.
   std::vector<tokens> const lengths{9, 4, 4, 1};
-  auto const plan_with = [&](std::int64_t most) {
-    return partition(lengths, one_gpu_bags(2), capped{equal_count{}}, quadratic_work,
-                     std::identity{}, {.most_per_gpu = most});
-  };
-  EXPECT_TRUE(plan_with(10));
-  EXPECT_FALSE(plan_with(9));
+  EXPECT_TRUE(plan_within(lengths, 2, 10, capped{equal_count{}}));
+  EXPECT_FALSE(plan_within(lengths, 2, 9, capped{equal_count{}}));
 }
 
 TEST(Capped, RepairsPlansOfEqualCounts)
@@ -204,8 +200,7 @@ TEST(Capped, RepairsPlansOfEqualCounts)
       auto const counts = sums_of(owner, std::vector<int>(9, 1), std::vector<int>(3, 0));
       return std::ranges::max(held) <= most && std::ranges::max(counts) <= 3;
     });
-    auto const plan = partition(lengths, one_gpu_bags(3), capped{equal_count{}}, quadratic_work,
-                                std::identity{}, {.most_per_gpu = most, .weights = weights});
+    auto const plan = plan_within(lengths, 3, most, capped{equal_count{}}, weights);
     feasible += best ? 1 : 0;
     if (!plan) { continue; }
     ++found;
@@ -241,8 +236,7 @@ TEST(Capped, IsNotAbovePlainLocalSearch)  // Ensures (5)
     std::int64_t const most =
         std::max(total / static_cast<std::int64_t>(bags) * (1000 + random.between(2, 100)) / 1000,
                  std::ranges::max(weights));
-    auto const plan = partition(lengths, one_gpu_bags(bags), capped{}, quadratic_work,
-                                std::identity{}, {.most_per_gpu = most, .weights = weights});
+    auto const plan = plan_within(lengths, bags, most, capped{}, weights);
     auto const plain = plain_swaps(costs, bags, weights, most);
     if (!plain) { continue; }
     ASSERT_TRUE(plan) << plan.error().message;
@@ -351,50 +345,19 @@ TEST(Capped, EvensOutWorkWithinCapacities)
       weights[sample] = 4500 - lengths[sample] + random.between(0, 500);
     }
     std::int64_t const total = std::reduce(weights.begin(), weights.end(), std::int64_t{0});
-    auto const plan =
-        partition(lengths, one_gpu_bags(16), capped{}, quadratic_work, std::identity{},
-                  {.most_per_gpu = total / 16 * 101 / 100, .weights = weights});
+    auto const plan = plan_within(lengths, 16, total / 16 * 101 / 100, capped{}, weights);
     ASSERT_TRUE(plan) << plan.error().message;
     EXPECT_LT(plan->gap(), 1e-3);
   }
 }
 
-RC_GTEST_PROP(CappedProperty, NeverOverrunsAndRepeatsItself, ())
-{
-  auto const lengths = *rc::gen::container<std::vector<std::int64_t>>(rc::gen::inRange(0, 3000));
-  auto const bags = *rc::gen::inRange<std::size_t>(1, 10);
-  auto const most = *rc::gen::inRange<std::int64_t>(0, 60'000);
-  auto const plan_once = [&] {
-    return partition(lengths, one_gpu_bags(bags), capped{}, quadratic_work, std::identity{},
-                     {.most_per_gpu = most});
-  };
-  auto const plan = plan_once();
-  auto const again = plan_once();
-  RC_ASSERT(plan.has_value() == again.has_value());
-  if (!plan) { return; }
-  RC_ASSERT(plan->digest() == again->digest());
-  for (auto const samples : plan->samples) {
-    std::int64_t held = 0;
-    for (auto const sample : samples) { held += lengths[to_index(sample)]; }
-    RC_ASSERT(held <= most);
-  }
-}
-
 TEST(Capped, AllocatesNothingInTheSteadyState)
 {
-  random_source random(86);
-  auto const bags = one_gpu_bags(16);
-  partition_plan plan;
-  workspace memory;
-  std::vector<tokens> lengths(600);
-  expect_steady_state([&] {
-    for (tokens& length : lengths) { length = random.between(1, 9000); }
-    std::int64_t const total = std::reduce(lengths.begin(), lengths.end(), std::int64_t{0});
-    partition_constraints const limits{.most_per_gpu = total / 16 + 200};
-    return partition_into(plan, memory, lengths, bags, capped{}, quadratic_work, std::identity{},
-                          limits)
-        .has_value();
-  });
+  expect_the_same_again_without_allocation(
+      capped{}, 600, quadratic_work, one_gpu_bags(16), [](std::span<tokens const> lengths) {
+        tokens const total = std::reduce(lengths.begin(), lengths.end());
+        return partition_constraints{.most_per_gpu = total / 16 + 20};
+      });
 }
 
 }  // namespace

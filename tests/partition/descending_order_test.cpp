@@ -65,16 +65,6 @@ TEST(DescendingOrder, ComparesWhatTheHighestBitsDoNotTellApart)
   }
 }
 
-RC_GTEST_PROP(DescendingOrder, IsAStableSortOfWhateverCosts, ())
-{
-  auto const distinct = *rc::gen::inRange<cost_units>(1, 1000);
-  auto const scale = *rc::gen::inRange(0, 53);
-  cost_list of =
-      *rc::gen::scale(20, rc::gen::container<cost_list>(rc::gen::inRange<cost_units>(0, distinct)));
-  for (cost_units& cost : of) { cost <<= scale; }
-  RC_ASSERT(descending(of) == stably_sorted(of));
-}
-
 TEST(DescendingOrder, KeepsSampleOrderWhereAllCostsAreEqual)
 {
   for (std::size_t const size : {1U, 255U, 256U, 600U}) {

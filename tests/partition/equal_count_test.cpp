@@ -314,22 +314,6 @@ TEST(EqualCount, LooksAtNoMoreSamplesThanItMay)
   EXPECT_LT(with(1'000'000).makespan, with(0).makespan);
 }
 
-RC_GTEST_PROP(EqualCountProperty, IsNeverBelowItsBound, ())
-{
-  auto const lengths = *rc::gen::container<std::vector<std::int64_t>>(rc::gen::inRange(0, 5000));
-  auto const bags = *rc::gen::inRange<std::size_t>(1, 12);
-  auto const multiple = *rc::gen::inRange<std::uint32_t>(1, 5);
-  auto const plan =
-      partition(lengths, one_gpu_bags(bags), equal_count{.multiple = multiple}, quadratic_work);
-  RC_ASSERT(plan.has_value());
-  RC_ASSERT(plan->lower_bound <= plan->makespan);
-  auto const counts = counts_of(*plan);
-  RC_ASSERT(std::ranges::max(counts) - std::ranges::min(counts) <= multiple);
-  auto const again =
-      partition(lengths, one_gpu_bags(bags), equal_count{.multiple = multiple}, quadratic_work);
-  RC_ASSERT(again->digest() == plan->digest());
-}
-
 TEST(EqualCount, WorksUpToTheLargestTotal)
 {
   constexpr auto most = std::numeric_limits<std::int64_t>::max() - 1;

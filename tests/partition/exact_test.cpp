@@ -204,20 +204,11 @@ TEST(Exact, IsNeverWorseWithMoreNodes)  // Ensures (3)
   }
 }
 
-// They pad or keep counts, but their types do not say so: as any_policy.
-struct padded_by_its_value : padded_batches {
-  [[nodiscard]] bool restricts() const { return true; }
-  [[nodiscard]] batching batches() const { return batching::padded; }
-};
-struct counted_by_its_value : equal_count {
-  [[nodiscard]] bool restricts() const { return true; }
-};
-
 TEST(ExactDeathTest, RefusesInnerPoliciesWhosePromiseWouldBeLost)
 {
   instance const step{{1}, {1}, {1}};
-  EXPECT_DEATH((void)plan_instance(step, exact{padded_by_its_value{}}), "pads them");
-  EXPECT_DEATH((void)plan_instance(step, exact{counted_by_its_value{}}), "counts");
+  EXPECT_DEATH((void)plan_instance(step, exact{said_by_value<padded_batches>{}}), "pads them");
+  EXPECT_DEATH((void)plan_instance(step, exact{said_by_value<equal_count>{}}), "counts");
 }
 
 }  // namespace

@@ -106,15 +106,9 @@ TEST(LongestProcessingTime, PlansHugeCostsAsItDoesSmallOnes)
 
 TEST(LongestProcessingTimeDeathTest, RefusesMismatchedSpans)
 {
-  std::vector<cost_units> const costs{1};
-  std::vector<tokens> const lengths{1};
-  std::vector<priced_sample> const order{{1, sample_id{0}}};
-  std::vector<std::uint32_t> const gpus{1};
-  std::vector<cost_units> loads;
-  std::vector<bag_id> owner(1);
-  workspace memory;
-  partition_problem const problem{costs, lengths, order, gpus, gpus};
-  EXPECT_DEATH(longest_processing_time{}(problem, loads, owner, memory), "`loads` is empty");
+  direct_problem const problem({{1}, {1}, {1}});
+  EXPECT_DEATH((void)plan_directly(problem.view(), longest_processing_time{}, {}),
+               "`loads` is empty");
 }
 
 }  // namespace

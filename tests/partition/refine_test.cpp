@@ -262,26 +262,12 @@ TEST(Refine, StartsFromTheBetterOfItsInnerPlanAndTheGreedyOne)  // Ensures (3)
   }
 }
 
-// Pads, but its type does not say so: as any_policy.
-struct padded_by_value : padded_batches {
-  [[nodiscard]] bool restricts() const { return true; }
-  [[nodiscard]] batching batches() const { return batching::padded; }
-};
-
-// Keeps counts, or homes, but its type does not say so.
-struct counted_by_value : equal_count {
-  [[nodiscard]] bool restricts() const { return true; }
-};
-struct homed_by_value : least_movement<> {
-  [[nodiscard]] bool keeps_homes() const { return true; }
-};
-
 TEST(RefineDeathTest, RefusesPoliciesWhosePromiseWouldBeLost)
 {
   instance const step{{1}, {1}, {1}};
-  EXPECT_DEATH((void)plan_instance(step, refine{padded_by_value{}}), "pads them");
-  EXPECT_DEATH((void)plan_instance(step, refine{counted_by_value{}}), "keeps counts");
-  EXPECT_DEATH((void)plan_instance(step, refine{homed_by_value{}}), "or homes");
+  EXPECT_DEATH((void)plan_instance(step, refine{said_by_value<padded_batches>{}}), "pads them");
+  EXPECT_DEATH((void)plan_instance(step, refine{said_by_value<equal_count>{}}), "keeps counts");
+  EXPECT_DEATH((void)plan_instance(step, refine{said_by_value<least_movement<>>{}}), "or homes");
 }
 
 TEST(Refine, EndsBelowTheResolutionOfCostsInSingleFlop)

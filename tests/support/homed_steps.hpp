@@ -84,9 +84,10 @@ struct homed_step {
 };
 
 /// A random step as random_instance draws it, in every second one with all samples at few bags, in
-/// every fourth with work that bags have before, and in every third with samples joined to one.
+/// every fourth with work that bags have before, and in every third with samples joined to one. Work
+/// is in units of 2^shift.
 inline homed_step random_homed_step(ballast::random_source& random, std::size_t most_samples,
-                                    std::size_t most_bags, std::uint32_t largest_bag)
+                                    std::size_t most_bags, std::uint32_t largest_bag, int shift = 0)
 {
   instance step = random_instance(random, most_samples, most_bags, largest_bag);
   std::size_t const bags = step.gpus.size();
@@ -97,8 +98,9 @@ inline homed_step random_homed_step(ballast::random_source& random, std::size_t 
   }
   std::vector<ballast::cost_units> before(bags, 0);
   if (random.below(4) == 0) {
-    for (auto& load : before) { load = random.between(0, 500); }
+    for (auto& load : before) { load = random.between(0, 500) << shift; }
   }
+  for (auto& cost : step.costs) { cost <<= shift; }
   homed_step homed(std::move(step), homes, std::move(before));
   if (random.below(3) == 0) { homed.join_several(random, used); }
   return homed;
