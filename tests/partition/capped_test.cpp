@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ballast/partition/capped.hpp>  // first: proves it is self-contained
 
-#include "../support/direct_problem.hpp"
-#include "../support/instances.hpp"
 #include "../support/plain_swaps.hpp"
 #include "../support/plan_checks.hpp"
 #include "../support/policy_checks.hpp"
 #include "../support/steady_state.hpp"
 #include "../support/test.hpp"
-#include "../support/trials.hpp"
 
 #include <ballast/partition/equal_count.hpp>
 #include <ballast/partition/exact.hpp>

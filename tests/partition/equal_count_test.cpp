@@ -1,11 +1,9 @@
 #include <ballast/partition/equal_count.hpp>  // first: proves it is self-contained
 
-#include "../support/direct_problem.hpp"
 #include "../support/policy_checks.hpp"
 #include "../support/seqlen_balancing.hpp"
 #include "../support/steady_state.hpp"
 #include "../support/test.hpp"
-#include "../support/trials.hpp"
 
 #include <ballast/partition/partition.hpp>
 

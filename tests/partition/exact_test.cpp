@@ -1,11 +1,9 @@
 #include <ballast/partition/exact.hpp>  // first: proves it is self-contained
 
-#include "../support/direct_problem.hpp"
 #include "../support/plain_swaps.hpp"
 #include "../support/policy_checks.hpp"
 #include "../support/steady_state.hpp"
 #include "../support/test.hpp"
-#include "../support/trials.hpp"
 
 #include <ballast/partition/equal_count.hpp>
 #include <ballast/partition/longest_processing_time.hpp>
@@ -125,21 +123,6 @@ TEST(Exact, RefutesWhatSimpleBoundsAllow)
   EXPECT_GT(plan_instance(step, exact<>{})->lower_bound, (ratio{1000, 1}));
   step.gpus.push_back(1);
   EXPECT_LE(plan_instance(step, exact<>{})->makespan, (ratio{1000, 1}));
-}
-
-TEST(Exact, KeepsToItsNodes)  // and repeats itself to the bit
-{
-  auto const step = hard_instance(11, 1'000'000'000'000);
-  auto const inner = *plan_instance(step, longest_processing_time{});
-  for (std::uint64_t const nodes : {0U, 1U, 1000U, 100'000U}) {
-    SCOPED_TRACE(testing::Message() << nodes << " nodes");
-    auto const plan = plan_instance(step, exact{longest_processing_time{}, nodes});
-    auto const again = plan_instance(step, exact{longest_processing_time{}, nodes});
-    expect_valid_plan(step, *plan);
-    EXPECT_EQ(plan->digest(), again->digest());
-    EXPECT_EQ(plan->lower_bound, again->lower_bound);
-    EXPECT_LE(plan->makespan, inner.makespan);
-  }
 }
 
 TEST(Exact, LeavesSamplesWithWeightsWhereTheyAre)

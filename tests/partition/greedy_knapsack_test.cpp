@@ -3,7 +3,6 @@
 #include "../support/list_sorting_knapsack.hpp"
 #include "../support/policy_checks.hpp"
 #include "../support/test.hpp"
-#include "../support/trials.hpp"
 
 namespace {
 

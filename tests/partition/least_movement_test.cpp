@@ -1,11 +1,9 @@
 #include <ballast/partition/least_movement.hpp>  // first: proves it is self-contained
 
-#include "../support/homed_steps.hpp"
 #include "../support/movement_lower_bound.hpp"
 #include "../support/policy_checks.hpp"
 #include "../support/steady_state.hpp"
 #include "../support/test.hpp"
-#include "../support/trials.hpp"
 
 #include <ballast/cost/quadratic_cost.hpp>
 #include <ballast/partition/equal_count.hpp>
@@ -17,6 +15,115 @@ namespace {
 
 using namespace ballast;
 using namespace ballast_test;
+
+/// A step whose samples lie in bags already, with everything that a policy is told about it.
+struct homed_step : direct_problem {
+  std::vector<bag_id> home;
+  std::vector<cost_units> starting_loads;
+  std::vector<tokens> joint_lengths = {};
+  std::vector<std::uint32_t> first_part = {};
+  std::vector<partition_problem::part> parts = {};
+
+  homed_step(instance of, std::vector<std::uint32_t> const& homes,
+             std::vector<cost_units> before = {})
+      : direct_problem(std::move(of)), starting_loads(std::move(before))
+  {
+    for (std::uint32_t const bag : homes) { home.push_back(bag_id{bag}); }
+    starting_loads.resize(step.gpus.size(), 0);
+  }
+
+  [[nodiscard]] partition_problem problem() const
+  {
+    partition_problem seen = view();
+    seen.home = home;
+    seen.joint_lengths = joint_lengths;
+    seen.first_part = first_part;
+    seen.parts = parts;
+    return seen;
+  }
+  /// Makes samples of several that stay together, each in a bag of its own below `bags`.
+  void join_several(random_source& random, std::size_t bags)
+  {
+    first_part.push_back(0);
+    for (std::size_t sample = 0; sample < home.size(); ++sample) {
+      std::map<std::size_t, tokens> at;
+      tokens const shortest = step.lengths[sample];
+      at[random.below(bags)] = shortest;
+      for (std::size_t more = random.below(4); more > 0; --more) {
+        at[random.below(bags)] += random.between(shortest, shortest + shortest / 2);
+      }
+      joint_lengths.push_back(0);
+      tokens most = -1;
+      for (auto const& [bag, length] : at) {
+        joint_lengths.back() += length;
+        if (length > most) { home[sample] = to_id<bag_id>(bag); }
+        most = std::max(most, length);
+        if (length > 0) { parts.push_back({to_id<bag_id>(bag), length}); }
+      }
+      first_part.push_back(static_cast<std::uint32_t>(parts.size()));
+    }
+  }
+  [[nodiscard]] tokens moved(std::span<bag_id const> owner) const
+  {
+    tokens all = 0;
+    for (std::size_t sample = 0; sample < owner.size(); ++sample) {
+      if (first_part.empty()) {
+        all += owner[sample] == home[sample] ? 0 : step.lengths[sample];
+        continue;
+      }
+      for (auto part = first_part[sample]; part < first_part[sample + 1]; ++part) {
+        all += owner[sample] == parts[part].bag ? 0 : parts[part].length;
+      }
+    }
+    return all;
+  }
+  /// Starting loads and what the owners add to them.
+  [[nodiscard]] std::vector<cost_units> loads(std::span<bag_id const> owner) const
+  {
+    return sums_of(assignment_of(owner), step.costs, starting_loads);
+  }
+};
+
+/// A random step as random_instance draws it, in every second one with all samples at few bags, in
+/// every fourth with work that bags have before, and in every third with samples joined to one. Work
+/// is in units of 2^shift.
+homed_step random_homed_step(random_source& random, std::size_t most_samples, std::size_t most_bags,
+                             std::uint32_t largest_bag, int shift = 0)
+{
+  instance step = random_instance(random, most_samples, most_bags, largest_bag);
+  std::size_t const bags = step.gpus.size();
+  std::size_t const used = random.below(2) == 0 ? bags : 1 + random.below(bags);
+  std::vector<std::uint32_t> homes;
+  for (std::size_t sample = 0; sample < step.costs.size(); ++sample) {
+    homes.push_back(static_cast<std::uint32_t>(random.below(used)));
+  }
+  std::vector<cost_units> before(bags, 0);
+  if (random.below(4) == 0) {
+    for (auto& load : before) { load = random.between(0, 500) << shift; }
+  }
+  for (auto& cost : step.costs) { cost <<= shift; }
+  homed_step homed(std::move(step), homes, std::move(before));
+  if (random.below(3) == 0) { homed.join_several(random, used); }
+  return homed;
+}
+
+/// The fewest tokens that any plan within the limits moves, by trying all of them; nothing where
+/// there is none.
+std::optional<tokens> least_moved(homed_step const& homed, std::vector<cost_units> const& limits)
+{
+  return least_of_all(homed.step.costs.size(), limits.size(),
+                      [&](assignment const& places) -> std::optional<tokens> {
+                        std::vector<bag_id> owner;
+                        for (std::size_t const bag : places) {
+                          owner.push_back(to_id<bag_id>(bag));
+                        }
+                        auto const loads = homed.loads(owner);
+                        bool const within = std::equal(loads.begin(), loads.end(), limits.begin(),
+                                                       std::less_equal<cost_units>{});
+                        if (!within || !homed.step.all_fit(places)) { return std::nullopt; }
+                        return homed.moved(owner);
+                      });
+}
 
 static_assert(partition_policy<least_movement<>>);
 static_assert(partition_policy<least_movement<round_robin>>);
@@ -240,29 +347,6 @@ TEST(LeastMovement, CountsWhatAGroupMovesByWhereEachSampleLies)
   EXPECT_EQ(plan->moved, (ratio{6, 19}));
 }
 
-// Groups of samples that stay together, each sample on any rank: the fewest tokens within the limit
-// by trying all plans.
-tokens least_moved_in_groups(std::vector<tokens> const& lengths,
-                             std::vector<std::int64_t> const& group,
-                             std::vector<rank_id> const& home, std::size_t bags, cost_units limit)
-{
-  std::size_t const groups = static_cast<std::size_t>(*std::ranges::max_element(group)) + 1;
-  return least_of_all(groups, bags,
-                      [&](assignment const& owner) -> std::optional<tokens> {
-                        std::vector<cost_units> loads(bags, 0);
-                        tokens moved = 0;
-                        for (std::size_t sample = 0; sample < lengths.size(); ++sample) {
-                          auto const own = static_cast<std::size_t>(group[sample]);
-                          if (own >= owner.size()) { continue; }
-                          loads[owner[own]] += lengths[sample];
-                          moved += to_index(home[sample]) == owner[own] ? 0 : lengths[sample];
-                        }
-                        if (std::ranges::max(loads) > limit) { return std::nullopt; }
-                        return moved;
-                      })
-      .value();
-}
-
 TEST(LeastMovement, MovesNoMoreThanTheInnerPolicyWithGroupsInSeveralBags)  // Ensures (3) (4)
 {
   random_source random(37);
@@ -296,10 +380,23 @@ TEST(LeastMovement, MovesNoMoreThanTheInnerPolicyWithGroupsInSeveralBags)  // En
     cost_units const limit = policy.limit(inner.makespan, 1);
     ASSERT_LE(plan.makespan, (ratio{limit, 1}));
     if (trial % 10 != 0) { continue; }
-    tokens const least = least_moved_in_groups(lengths, group, home, bags, limit);
-    ASSERT_GE(plan.moved.numerator, least);
+    // Oracle: all plans within the limit that keep groups together.
+    auto const judge = [&](assignment const& owner) -> std::optional<tokens> {
+      tokens moved = 0;
+      for (std::size_t sample = 0; sample < owner.size(); ++sample) {
+        moved += to_index(home[sample]) == owner[sample] ? 0 : lengths[sample];
+        for (std::size_t other = 0; other < sample; ++other) {
+          bool const is_apart = group[other] == group[sample] && owner[other] != owner[sample];
+          if (is_apart) { return std::nullopt; }
+        }
+      }
+      auto const loads = sums_of(owner, lengths, std::vector<tokens>(bags, 0));
+      return std::ranges::max(loads) > limit ? std::nullopt : std::optional(moved);
+    };
+    auto const least = least_of_all(samples, bags, judge);
+    ASSERT_GE(plan.moved.numerator, *least);
     ++compared;
-    exact += plan.moved.numerator == least ? 1 : 0;
+    exact += plan.moved.numerator == *least ? 1 : 0;
   }
   EXPECT_GE(1000 * exact, (is_sanitized ? 980 : 995) * compared);
 }
@@ -356,6 +453,73 @@ TEST(LeastMovementDeathTest, RefusesAPolicyThatRestrictsItself)  // Expects
   homed_step const homed({{9}, {5}, {1, 1}}, {0});
   EXPECT_DEATH(plan_homed(homed, least_movement{said_by_value<equal_count>{}}),
                "restricts its plans");
+}
+
+tokens movement_bound_of(homed_step const& homed, std::vector<cost_units> const& limits)
+{
+  workspace memory;
+  return movement_lower_bound(homed.problem(), homed.starting_loads, limits, memory);
+}
+
+TEST(MovementLowerBound, IsNotAboveTheLeastMovement)  // Ensures (1)
+{
+  random_source random(8);
+  int bounded = 0;
+  int tight = 0;
+  for (int trial = 0; trial < 400; ++trial) {
+    SCOPED_TRACE(testing::Message() << "trial " << trial);
+    auto const homed = random_homed_step(random, 6, 3, 4);
+    std::vector<cost_units> limits = homed.starting_loads;
+    for (cost_units& limit : limits) { limit += random.between(0, 1500); }
+    auto const least = least_moved(homed, limits);
+    if (!least) { continue; }
+    tokens const bound = movement_bound_of(homed, limits);
+    ASSERT_LE(bound, *least);
+    bounded += bound > 0 ? 1 : 0;
+    tight += bound > 0 && bound == *least ? 1 : 0;
+  }
+  EXPECT_GE(bounded, 40);
+  EXPECT_GE(tight, bounded / 2);
+}
+
+TEST(MovementLowerBound, CutsTheSamplesWithMostWorkPerToken)
+{
+  // 70 of 100 may stay. The long sample brings 6 units per token, the others 2.
+  homed_step const homed({{10, 10, 10}, {60, 20, 20}, {1, 1}}, {0, 0, 0});
+  EXPECT_EQ(movement_bound_of(homed, {70, 100}), 5);
+  EXPECT_EQ(movement_bound_of(homed, {69, 100}), 6);  // 31/60 of ten tokens, in whole ones
+  EXPECT_EQ(movement_bound_of(homed, {30, 100}), 10 + 5);
+  EXPECT_EQ(movement_bound_of(homed, {100, 0}), 0);
+}
+
+TEST(MovementLowerBound, CountsSamplesThatDoNotFitTheirHome)
+{
+  homed_step const homed({{3, 9}, {50, 60}, {4, 1}}, {0, 0});
+  EXPECT_EQ(movement_bound_of(homed, {60, 100}), 3);
+  EXPECT_EQ(movement_bound_of(homed, {0, 110}), 3 + 9);
+}
+
+TEST(MovementLowerBound, CountsWhatLiesElsewhereOfASampleJoinedFromSeveral)
+{
+  homed_step homed({{4, 6}, {40, 60}, {1, 1}}, {0, 0});
+  homed.joint_lengths = {14, 16};
+  homed.first_part = {0, 2, 4};
+  homed.parts = {{bag_id{0}, 10}, {bag_id{1}, 4}, {bag_id{0}, 9}, {bag_id{1}, 7}};
+  EXPECT_EQ(movement_bound_of(homed, {100, 100}), 4 + 7);
+  EXPECT_EQ(movement_bound_of(homed, {40, 100}), 4 + 7 + 2);  // the second moves nine, not seven
+  EXPECT_EQ(movement_bound_of(homed, {0, 100}), 4 + 7 + 2 + 6);
+}
+
+TEST(MovementLowerBound, MovesSamplesWithoutTokensForNothing)
+{
+  homed_step const homed({{0, 8}, {50, 60}, {1, 1}}, {0, 0}, {5, 0});
+  EXPECT_EQ(movement_bound_of(homed, {65, 100}), 0);
+  EXPECT_EQ(movement_bound_of(homed, {35, 100}), 4);
+}
+
+TEST(MovementLowerBound, IsZeroWithoutSamples)
+{
+  EXPECT_EQ(movement_bound_of(homed_step({{}, {}, {1, 2}}, {}), {0, 0}), 0);
 }
 
 }  // namespace

@@ -2,7 +2,6 @@
 
 #include "../support/policy_checks.hpp"
 #include "../support/test.hpp"
-#include "../support/trials.hpp"
 
 namespace {
 

@@ -4,7 +4,6 @@
 #include "../support/policy_checks.hpp"
 #include "../support/steady_state.hpp"
 #include "../support/test.hpp"
-#include "../support/trials.hpp"
 
 #include <ballast/cost/quadratic_cost.hpp>
 

@@ -3,7 +3,6 @@
 #include "../support/plan_checks.hpp"
 #include "../support/steady_state.hpp"
 #include "../support/test.hpp"
-#include "../support/trials.hpp"
 #include "../support/vector_checks.hpp"
 
 #include <ballast/partition/longest_processing_time.hpp>

@@ -4,7 +4,6 @@
 #include "../../examples/common/baselines/karmarkar_karp.hpp"
 #include "../support/instances.hpp"
 #include "../support/test.hpp"
-#include "../support/trials.hpp"
 
 #include <ballast/partition/capped.hpp>
 #include <ballast/partition/concepts.hpp>
@@ -72,9 +71,8 @@ TEST(PlacementRules, LetASampleAboveASoftCapStandAlone)
 }
 
 // A step with any of the rules, limits and keys.
-struct ruled_step {
-  bag_layout bags;
-  std::vector<std::int64_t> lengths, costs, weights, capacities, before;
+struct ruled_step : instance {
+  std::vector<std::int64_t> weights, capacities;
   std::vector<int> together, apart;
   std::int64_t most_samples = partition_constraints::no_limit;
   bool cap_is_soft = false;
@@ -83,132 +81,84 @@ struct ruled_step {
   {
     return {.together = together,
             .weights = weights,
-            .starting_loads = before,
             .bag_capacities = capacities,
             .most_samples = most_samples,
             .apart = apart,
             .cap_is_soft = cap_is_soft};
   }
 
-  [[nodiscard]] bool takes(std::size_t sample, std::size_t bag) const
-  {
-    return bags.takes(to_id<bag_id>(bag), lengths[sample]);
-  }
-
-  // What the samples that stay with this one weigh, and whether a bag that takes them holds that.
+  // Whether no bag that takes the samples that stay with this one holds what they weigh.
   [[nodiscard]] bool is_too_heavy(std::size_t sample) const
   {
     std::int64_t all = 0;
-    std::vector<bool> fits(bags.size(), true);
+    std::vector<bool> may_take(gpus.size(), true);
     for (std::size_t other = 0; other < costs.size(); ++other) {
       bool const stays =
           other == sample || (!together.empty() && together[other] == together[sample]);
       all += stays ? weights[other] : 0;
-      for (std::size_t bag = 0; bag < bags.size() && stays; ++bag) {
-        if (!takes(other, bag)) { fits[bag] = false; }
+      for (std::size_t bag = 0; bag < gpus.size() && stays; ++bag) {
+        if (!fits(other, bag)) { may_take[bag] = false; }
       }
     }
-    for (std::size_t bag = 0; bag < bags.size(); ++bag) {
-      if (fits[bag] && all <= capacities[bag]) { return false; }
+    for (std::size_t bag = 0; bag < gpus.size(); ++bag) {
+      if (may_take[bag] && all <= capacities[bag]) { return false; }
     }
     return true;
   }
 
   // Whether these owners keep everything; slow and plain.
-  [[nodiscard]] bool keeps(std::vector<std::size_t> const& owner) const
+  [[nodiscard]] bool keeps(assignment const& owner) const
   {
-    for (std::size_t bag = 0; bag < bags.size(); ++bag) {
-      std::vector<std::size_t> held;
-      for (std::size_t sample = 0; sample < owner.size(); ++sample) {
-        if (owner[sample] != bag) { continue; }
-        held.push_back(sample);
-        if (!takes(sample, bag)) { return false; }
+    for (std::size_t a = 0; a < owner.size(); ++a) {
+      for (std::size_t b = 0; b < a; ++b) {
+        bool const meet = owner[a] == owner[b];
+        if (meet && !apart.empty() && apart[a] == apart[b]) { return false; }
+        if (!meet && !together.empty() && together[a] == together[b]) { return false; }
       }
-      if (static_cast<std::int64_t>(held.size()) > most_samples) { return false; }
-      std::int64_t weight = 0;
-      for (std::size_t const a : held) {
-        weight += weights.empty() ? 0 : weights[a];
-        for (std::size_t const b : held) {
-          if (a != b && !apart.empty() && apart[a] == apart[b]) { return false; }
-        }
-      }
+    }
+    for (std::size_t bag = 0; bag < gpus.size(); ++bag) {
+      if (std::ranges::count(owner, bag) > most_samples) { return false; }
       if (capacities.empty()) { continue; }
-      bool const has_heavy = cap_is_soft && std::ranges::any_of(held, [this](std::size_t each) {
-                               return is_too_heavy(each);
-                             });
+      std::int64_t weight = 0;
       std::set<int> keys;
-      for (std::size_t const each : held) {
+      bool has_heavy = false;
+      for (std::size_t each = 0; each < owner.size(); ++each) {
+        if (owner[each] != bag) { continue; }
+        weight += weights[each];
         keys.insert(together.empty() ? static_cast<int>(each) : together[each]);
+        has_heavy = has_heavy || (cap_is_soft && is_too_heavy(each));
       }
       if (has_heavy ? keys.size() > 1 : weight > capacities[bag]) { return false; }
     }
-    for (std::size_t a = 0; a < owner.size() && !together.empty(); ++a) {
-      for (std::size_t b = 0; b < a; ++b) {
-        if (together[a] == together[b] && owner[a] != owner[b]) { return false; }
-      }
-    }
-    return true;
-  }
-
-  [[nodiscard]] ratio makespan(assignment const& owner) const
-  {
-    auto loads = before;
-    loads.resize(bags.size());
-    loads = sums_of(owner, costs, std::move(loads));
-    ratio latest;
-    for (std::size_t bag = 0; bag < bags.size(); ++bag) {
-      latest = std::max(latest, ratio{loads[bag], bags.speeds()[bag]});
-    }
-    return latest;
-  }
-
-  // Oracle: all plans.
-  [[nodiscard]] std::optional<ratio> optimum() const
-  {
-    return least_of_all(costs.size(), bags.size(),
-                        [&](assignment const& owner) -> std::optional<ratio> {
-                          if (owner.size() == costs.size() && !keeps(owner)) {
-                            return std::nullopt;
-                          }
-                          return makespan(owner);
-                        });
+    return all_fit(owner);
   }
 };
 
 ruled_step draw_ruled_step(random_source& random)
 {
   ruled_step step;
-  std::vector<std::uint32_t> gpus(1 + random.below(3));
+  step.gpus.resize(1 + random.below(3));
   bool const is_even = random.below(2) == 0;
-  for (auto& each : gpus) { each = is_even ? 1 : static_cast<std::uint32_t>(1 + random.below(3)); }
-  step.bags = consecutive_bags(gpus, {});
-  std::size_t const count = random.below(7);
-  auto const least = static_cast<std::int64_t>(std::ranges::min(gpus));
-  for (std::size_t sample = 0; sample < count; ++sample) {
-    step.lengths.push_back(random.between(least, 6));
-    step.costs.push_back(random.between(0, 20));
+  for (auto& each : step.gpus) {
+    each = is_even ? 1 : static_cast<std::uint32_t>(1 + random.below(3));
   }
+  std::size_t const count = random.below(7);
+  auto const least = static_cast<std::int64_t>(std::ranges::min(step.gpus));
+  auto const draw = [&](auto& into, std::size_t numbers, std::int64_t from, std::int64_t to) {
+    into.resize(numbers);
+    for (auto& each : into) { each = static_cast<int>(random.between(from, to)); }
+  };
+  draw(step.lengths, count, least, 6);
+  draw(step.costs, count, 0, 20);
   if (random.below(2) == 0) {
-    for (std::size_t sample = 0; sample < count; ++sample) {
-      step.weights.push_back(random.between(0, 20));
-    }
-    for (std::size_t bag = 0; bag < gpus.size(); ++bag) {
-      step.capacities.push_back(random.between(10, 50));
-    }
+    draw(step.weights, count, 0, 20);
+    draw(step.capacities, step.gpus.size(), 10, 50);
     step.cap_is_soft = random.below(2) == 0;
   }
-  for (auto* keys : {&step.together, &step.apart}) {
-    if (random.below(2) == 0) {
-      for (std::size_t sample = 0; sample < count; ++sample) {
-        keys->push_back(static_cast<int>(random.below(2 * count)));
-      }
-    }
-  }
-  if (random.below(3) == 0) {
-    for (std::size_t bag = 0; bag < gpus.size(); ++bag) {
-      step.before.push_back(random.between(0, 30));
-    }
-  }
+  auto const keys = static_cast<std::int64_t>(2 * count);
+  if (random.below(2) == 0) { draw(step.together, count, 0, keys - 1); }
+  if (random.below(2) == 0) { draw(step.apart, count, 0, keys - 1); }
+  if (random.below(3) == 0) { draw(step.before, step.gpus.size(), 0, 30); }
   if (random.below(2) == 0) { step.most_samples = random.between(1, 4); }
   return step;
 }
@@ -223,12 +173,10 @@ void expect_best_of_all(policy_ref const& policy, std::uint64_t seed)
     auto const step = draw_ruled_step(random);
     if (!step.constraints().has_rules()) { continue; }
     ++ruled;
-    std::vector<std::size_t> samples(step.costs.size());
-    std::iota(samples.begin(), samples.end(), std::size_t{0});
-    auto const plan = partition(
-        samples, step.bags, policy, [&](std::size_t each) { return step.costs[each]; },
-        [&](std::size_t each) { return step.lengths[each]; }, step.constraints());
-    auto const best = step.optimum();
+    auto const plan = plan_instance(step, policy, step.constraints());
+    auto const best = optimum_where(step, [&](assignment const& owner) {
+      return owner.size() < step.costs.size() || step.keeps(owner);
+    });
     ASSERT_EQ(plan.has_value(), best.has_value()) << (plan ? "" : plan.error().message);
     refused += plan ? 0 : 1;
     if (!plan) {
@@ -238,16 +186,15 @@ void expect_best_of_all(policy_ref const& policy, std::uint64_t seed)
     auto const owner = assignment_of(plan->owner);
     ASSERT_TRUE(step.keeps(owner));
     ASSERT_EQ(plan->makespan, *best);
-    ASSERT_EQ(plan->makespan, step.makespan(owner));
+    ASSERT_EQ(plan->makespan, step.makespan_of(step.loads(owner)));
     ASSERT_TRUE(plan->proven_optimal());
-    for (std::size_t bag = 0; bag < step.bags.size(); ++bag) {
-      std::int64_t held = 0;
-      for (std::size_t sample = 0; sample < owner.size(); ++sample) {
-        held += owner[sample] == bag && step.cap_is_soft ? step.weights[sample] : 0;
-      }
-      bool const listed = std::ranges::count(plan->above_cap, to_id<bag_id>(bag)) == 1;
-      ASSERT_EQ(listed, step.cap_is_soft && held > step.capacities[bag]);
+    std::vector<bag_id> above;
+    for (std::size_t bag = 0; bag < step.gpus.size() && step.cap_is_soft; ++bag) {
+      auto const held =
+          sums_of(owner, step.weights, std::vector<std::int64_t>(step.gpus.size(), 0));
+      if (held[bag] > step.capacities[bag]) { above.push_back(to_id<bag_id>(bag)); }
     }
+    ASSERT_EQ(plan->above_cap, above);
   }
   EXPECT_GT(refused, ruled / 20);
   EXPECT_LT(refused, ruled / 2);
@@ -262,24 +209,22 @@ TEST(PlacementRules, AreKeptAsWellAsAllPlansAllow)
 TEST(PlacementRules, HoldInLargeSteps)
 {
   random_source random(304);
-  workspace memory;
-  partition_plan plan;
   for (int trial = 0; trial < trials_of(30); ++trial) {
     ruled_step step;
     std::size_t const bags = 2 + random.below(7);
     std::size_t const each = 8 + random.below(9);
-    step.bags = one_gpu_bags(bags);
+    step.gpus.assign(bags, 1);
     step.most_samples = static_cast<std::int64_t>(each);  // all bags are full
     for (std::size_t sample = 0; sample < bags * each; ++sample) {
       step.costs.push_back(random.between(1, 40) * random.between(1, 40));
       step.apart.push_back(static_cast<int>(sample / bags));
     }
-    ASSERT_TRUE(partition_into(plan, memory, step.costs, step.bags, refine{}, std::identity{},
-                               no_length{}, step.constraints()));
     step.lengths = step.costs;
-    ASSERT_TRUE(step.keeps(assignment_of(plan.owner)));
+    auto const plan = plan_instance(step, refine{}, step.constraints());
+    ASSERT_TRUE(plan) << plan.error().message;
+    ASSERT_TRUE(step.keeps(assignment_of(plan->owner)));
     // Of keys that all bags hold once, heaviest first in turn is within the widest key.
-    EXPECT_LE(plan.gap(), 0.05) << trial;
+    EXPECT_LE(plan->gap(), 0.05) << trial;
   }
 }
 

@@ -4,7 +4,6 @@
 #include "../support/policy_checks.hpp"  // defines: ballast_test::{expect_valid_plans, ...}
 #include "../support/steady_state.hpp"
 #include "../support/test.hpp"
-#include "../support/trials.hpp"
 
 #include <ballast/partition/equal_count.hpp>
 #include <ballast/partition/least_movement.hpp>

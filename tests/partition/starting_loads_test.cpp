@@ -4,7 +4,6 @@
 #include "../../examples/common/baselines/karmarkar_karp.hpp"
 #include "../support/policy_checks.hpp"
 #include "../support/test.hpp"
-#include "../support/trials.hpp"
 
 #include <ballast/partition/capped.hpp>
 #include <ballast/partition/concepts.hpp>

@@ -4,9 +4,7 @@
 #include "../support/counted_allocations.hpp"
 #include "../support/plan_checks.hpp"
 #include "../support/random_shardings.hpp"
-#include "../support/sharding_oracles.hpp"
 #include "../support/test.hpp"
-#include "../support/trials.hpp"
 
 #include <ballast/cost/known_models.hpp>
 #include <ballast/topology/cluster.hpp>

@@ -93,14 +93,14 @@ inline std::vector<numbered> number_samples(instance const& step)
   return samples;
 }
 
-/// The cost of such a sample, of which the attention is what is padded.
+/// The cost of such a sample, of which attention is what is padded, or half.
 struct instance_cost {
   instance const& step;
 
   ballast::cost_units operator()(numbered n) const { return step.costs[n.sample]; }
   [[nodiscard]] ballast::cost_units attention_part(numbered n) const
   {
-    return step.padded.empty() ? 0 : step.padded[n.sample];
+    return step.padded.empty() ? step.costs[n.sample] / 2 : step.padded[n.sample];
   }
 };
 
@@ -146,13 +146,13 @@ struct policy_ref {
 };
 
 /// Plans an instance through the front door.
-inline ballast::result<ballast::partition_plan> plan_instance(instance const& step,
-                                                              policy_ref const& policy)
+inline ballast::result<ballast::partition_plan> plan_instance(
+    instance const& step, policy_ref const& policy, ballast::partition_constraints given = {})
 {
-  return ballast::partition(number_samples(step), consecutive_bags(step.gpus, step.gpu_speeds),
-                            policy, instance_cost{step},
-                            [&](numbered n) { return step.lengths[n.sample]; },
-                            {.starting_loads = step.before});
+  given.starting_loads = step.before;
+  return ballast::partition(
+      number_samples(step), consecutive_bags(step.gpus, step.gpu_speeds), policy,
+      instance_cost{step}, [&](numbered n) { return step.lengths[n.sample]; }, given);
 }
 
 }  // namespace ballast_test

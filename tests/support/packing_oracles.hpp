@@ -4,7 +4,6 @@
 #include "all_assignments.hpp"
 #include "steady_state.hpp"
 #include "test.hpp"
-#include "trials.hpp"
 
 #include <ballast/partition/packing/pack_to_capacity.hpp>
 #include <ballast/partition/packing/packing_plan.hpp>

@@ -4,7 +4,6 @@
 #include "direct_problem.hpp"  // defines: ballast_test::{direct_problem, plan_directly}
 #include "instances.hpp"       // defines: ballast_test::{random_instance, plan_instance}
 #include "test.hpp"
-#include "trials.hpp"  // defines: ballast_test::trials_of
 
 namespace ballast_test {
 

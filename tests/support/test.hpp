@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-/// The prelude of every test, and what is precompiled for them: the test libraries, ballast/core and
-/// what tests use of std.
+/// The prelude of every test, and what is precompiled for them: the test libraries, ballast/core,
+/// what tests use of std, and how many cases they try.
+
+#include "trials.hpp"
 
 #include <ballast/core.hpp>
 

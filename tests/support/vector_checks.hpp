@@ -4,7 +4,6 @@
 #include "all_assignments.hpp"
 #include "instances.hpp"  // defines: ballast_test::consecutive_bags
 #include "test.hpp"
-#include "trials.hpp"
 
 #include <ballast/partition/concepts.hpp>
 #include <ballast/partition/partition.hpp>

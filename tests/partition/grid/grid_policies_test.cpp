@@ -4,7 +4,6 @@
 #include "../../support/grid_oracle.hpp"
 #include "../../support/naive_grids.hpp"
 #include "../../support/test.hpp"
-#include "../../support/trials.hpp"
 
 #include <ballast/partition/grid/grid_lower_bound.hpp>
 #include <ballast/partition/grid/partition_grid.hpp>

@@ -5,7 +5,6 @@
 #include "../../support/plan_checks.hpp"
 #include "../../support/steady_state.hpp"
 #include "../../support/test.hpp"
-#include "../../support/trials.hpp"
 
 #include <ballast/partition/grid/fill_slots.hpp>
 #include <ballast/partition/grid/refine_grid.hpp>
@@ -189,28 +188,8 @@ TEST(PartitionGrid, RefusesOnlyStepsThatHaveNoPlan)  // Errors
   EXPECT_GT(refused, trials_of(1000));
 }
 
-TEST(PartitionGrid, FindsPlansWhereCapsCountsAndKindsLeaveFew)
+TEST(PartitionGrid, FindsPlansWhereOneRankAloneHoldsTheSamples)
 {
-  for (std::array<std::int64_t, 3> const caps : {std::array<std::int64_t, 3>{2, 2, 9}, {9, 2, 2}}) {
-    auto const plan =
-        plan_of({3, 3, 3}, 3,
-                {.microbatches = 1, .most_weights = caps, .counts = cell_counts::multiple_of(3)});
-    EXPECT_TRUE(plan) << plan.error().message;
-  }
-  std::array<std::int64_t, 2> const two_caps{10, 37};
-  auto const pairs = plan_of({14, 12, 0, 10, 0, 4}, 2,
-                             {.most_weights = two_caps, .counts = cell_counts::multiple_of(2)})
-                         .value();
-  EXPECT_EQ(pairs.microbatches, 1U);
-  auto const kinds =
-      plan_of({1, 13, 5}, 1, {.microbatches = 3, .fill_cells = true, .kinds = std::array{0, 1, 0}})
-          .value();
-  EXPECT_THAT(kinds.kinds, testing::ElementsAre(0, 0, 1));
-  // Groups of two stay in cells of two, which only one microbatch has.
-  auto const groups =
-      plan_of({1, 1, 1, 1}, 2, {.counts = cell_counts::equal(), .together = std::array{1, 1, 2, 2}})
-          .value();
-  EXPECT_EQ(groups.microbatches, 1U);
   // Only the first rank holds any of these, one at a time.
   std::array<std::int64_t, 3> const uneven{11, 4, 5};
   auto const alone =

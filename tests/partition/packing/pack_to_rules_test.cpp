@@ -3,7 +3,6 @@
 
 #include "../../support/all_assignments.hpp"
 #include "../../support/test.hpp"
-#include "../../support/trials.hpp"
 
 #include <ballast/partition/packing/packing_plan.hpp>
 

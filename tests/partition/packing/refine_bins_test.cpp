@@ -2,7 +2,6 @@
 
 #include "../../support/packing_oracles.hpp"
 #include "../../support/test.hpp"
-#include "../../support/trials.hpp"
 
 #include <ballast/partition/packing/first_fit_decreasing.hpp>
 

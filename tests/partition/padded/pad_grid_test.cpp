@@ -4,7 +4,6 @@
 #include "../../support/all_assignments.hpp"
 #include "../../support/plan_checks.hpp"
 #include "../../support/test.hpp"
-#include "../../support/trials.hpp"
 
 #include <ballast/partition/padded/pad_to_cap.hpp>
 
