@@ -63,41 +63,24 @@ RC_GTEST_PROP(Exact, IsNeverWorseThanItsInnerPolicyNorBelowTheOptimum,
   }
 }
 
-// 100 samples in 25 bags, uniform costs: four samples per bag, where greedy plans are off.
-instance hard_instance(std::uint64_t seed, std::int64_t heaviest)
-{
-  random_source random(seed);
-  instance step;
-  step.gpus.assign(25, 1);
-  step.lengths.assign(100, 1);
-  for (int sample = 0; sample < 100; ++sample) {
-    step.costs.push_back(random.between(1, heaviest));
-  }
-  return step;
-}
-
+// 100 samples in 25 bags, four in each: greedy plans are off. Two and a half in each of 28 bags: bag
+// completion alone proves none of these.
 TEST(Exact, SettlesTheHardZone)
 {
-  for (std::uint64_t seed = 1; seed <= 5; ++seed) {
-    auto const step = hard_instance(seed, 1000);
-    auto const greedy = plan_instance(step, longest_processing_time{});
-    auto const plan = plan_instance(step, exact<>{});
-    EXPECT_FALSE(greedy->proven_optimal());
-    EXPECT_TRUE(plan->proven_optimal()) << "seed " << seed;
-  }
-}
-
-// Two and a half samples in each of 28 bags: bag completion alone proves none of these.
-TEST(Exact, ProvesStepsOfTwoToThreeSamplesPerBag)
-{
-  for (std::uint64_t const seed : {1U, 3U, 4U, 5U}) {
-    auto step = hard_instance(seed, 1000);
-    step.gpus.assign(28, 1);
-    step.lengths.resize(70);
-    step.costs.resize(70);
-    auto const plan = plan_instance(step, exact<>{});
-    expect_valid_plan(step, *plan);
-    EXPECT_TRUE(plan->proven_optimal()) << "seed " << seed;
+  for (auto const& [samples, bags] : {std::pair{100U, 25U}, {70U, 28U}}) {
+    for (std::uint64_t const seed : {1U, 3U, 4U, 5U}) {
+      SCOPED_TRACE(testing::Message() << bags << " bags, seed " << seed);
+      random_source random(seed);
+      instance step;
+      step.gpus.assign(bags, 1);
+      step.lengths.assign(samples, 1);
+      step.costs.resize(samples);
+      for (cost_units& cost : step.costs) { cost = random.between(1, 1000); }
+      EXPECT_FALSE(plan_instance(step, longest_processing_time{})->proven_optimal());
+      auto const plan = plan_instance(step, exact<>{});
+      expect_valid_plan(step, *plan);
+      EXPECT_TRUE(plan->proven_optimal());
+    }
   }
 }
 

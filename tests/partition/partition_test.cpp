@@ -284,7 +284,6 @@ struct wrong_policy {
       if (made != mistake::forgets_loads) { loads[bag] += problem.costs[sample]; }
     }
   }
-  friend bool operator==(wrong_policy, wrong_policy) = default;
 };
 
 TEST(Partition, PlansMultiplesOfANumberAsTheirQuotients)  // Ensures (6)
@@ -322,7 +321,6 @@ TEST(PartitionDeathTest, EndsTheProgramWhenAPolicyIsWrong)
                "the policy says that bag 0 has a load of 0, and its samples make it 4");
   EXPECT_DEATH(plan_with(mistake::ignores_lengths),
                "the policy put sample 0 of 2 tokens in bag 1 of 4 GPUs");
-  EXPECT_EQ(wrong_policy{}, wrong_policy{});
 }
 
 // A policy that claims more than it can know.
@@ -333,7 +331,6 @@ struct boasting_policy {
     longest_processing_time{}(problem, loads, owner, memory);
     return {no_cost - 1, 1};
   }
-  friend bool operator==(boasting_policy, boasting_policy) = default;
 };
 
 TEST(PartitionDeathTest, EndsTheProgramWhenAProofIsFalse)
@@ -341,7 +338,6 @@ TEST(PartitionDeathTest, EndsTheProgramWhenAProofIsFalse)
   EXPECT_DEATH(
       (void)partition(std::vector<tokens>{2, 2}, one_gpu_bags(2), boasting_policy{}, own_length),
       "the policy says that no makespan is below [0-9]+ / 1, and its plan has 2 / 1");
-  EXPECT_EQ(boasting_policy{}, boasting_policy{});
 }
 
 result<partition_plan> plan_under(partition_constraints const& constraints,
@@ -548,7 +544,6 @@ struct one_padded_batch {
     loads[0] *= static_cast<cost_units>(owner.size());
   }
   static constexpr batching batches() { return batching::padded; }
-  friend bool operator==(one_padded_batch, one_padded_batch) = default;
 };
 
 TEST(PartitionUnderConstraints, RefusesToPadWhatStaysTogether)
@@ -562,7 +557,6 @@ TEST(PartitionUnderConstraints, RefusesToPadWhatStaysTogether)
   EXPECT_THAT(pad({})->loads, ElementsAre(9, 0));
   EXPECT_EQ(pad({})->batches, batching::padded);
   expect_refused(pad({.together = keys}), infeasible, 0, "cannot keep some of them together");
-  EXPECT_EQ(one_padded_batch{}, one_padded_batch{});
 }
 
 TEST(Partition, BalancesOverSpeeds)  // partition_plan (3)

@@ -205,7 +205,6 @@ struct all_in_first_bin {
       for (std::size_t d = 0; d < D; ++d) { loads[0][d] += problem.costs[sample][d]; }
     }
   }
-  friend bool operator==(all_in_first_bin, all_in_first_bin) = default;
 };
 
 }  // namespace ballast_test

@@ -45,12 +45,10 @@ struct one_to_a_bin {
     }
     return problem.weights.size();
   }
-  friend bool operator==(one_to_a_bin, one_to_a_bin) = default;
 };
 
 struct says_nothing {
   void operator()(packing_problem const&, std::span<bag_id>, workspace&) const {}
-  friend bool operator==(says_nothing, says_nothing) = default;
 };
 
 static_assert(packing_policy<one_to_a_bin>);
@@ -70,8 +68,6 @@ static_assert(packing_policy<proves_one_to_a_bin>);
 
 TEST(PackingPolicy, IsAllThatTheFrontDoorAsksFor)
 {
-  EXPECT_EQ(one_to_a_bin{}, one_to_a_bin{});
-  EXPECT_EQ(says_nothing{}, says_nothing{});
   expect_valid_packings(one_to_a_bin{}, 3);
 }
 

@@ -134,19 +134,6 @@ TEST(PadGrid, PadsSourcesAndTargets)
   EXPECT_EQ(plan.makespan, least_makespan(sentences, {.ranks = 2, .microbatches = 2}, cost, cost));
 }
 
-TEST(PadGrid, PlansPaddedCellsOfOneLength)
-{
-  padded_grid_options const two{.ranks = 2, .microbatches = 2};
-  lengths_of_step const four = {{8}, {5}, {4}, {1}};
-  auto const plan = pad_grid(four, two, sum_of_both).value();
-  EXPECT_EQ(plan.makespan, 9);
-  EXPECT_TRUE(plan.proven_optimal());
-  lengths_of_step const five = {{12}, {10}, {4}, {1}, {1}};
-  auto const other = pad_grid(five, two, sum_of_both).value();
-  EXPECT_EQ(other.makespan, 14);
-  EXPECT_TRUE(other.proven_optimal());
-}
-
 TEST(PadGrid, PadsNoMoreThanItHasTo)
 {
   lengths_of_step const four = {{8}, {5}, {4}, {1}};
