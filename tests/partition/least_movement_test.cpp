@@ -19,17 +19,14 @@ using namespace ballast_test;
 /// A step whose samples lie in bags already, with everything that a policy is told about it.
 struct homed_step : direct_problem {
   std::vector<bag_id> home;
-  std::vector<cost_units> starting_loads;
   std::vector<tokens> joint_lengths = {};
   std::vector<std::uint32_t> first_part = {};
   std::vector<partition_problem::part> parts = {};
 
-  homed_step(instance of, std::vector<std::uint32_t> const& homes,
-             std::vector<cost_units> before = {})
-      : direct_problem(std::move(of)), starting_loads(std::move(before))
+  homed_step(instance of, std::vector<std::uint32_t> const& homes) : direct_problem(std::move(of))
   {
     for (std::uint32_t const bag : homes) { home.push_back(bag_id{bag}); }
-    starting_loads.resize(step.gpus.size(), 0);
+    step.before.resize(step.gpus.size());
   }
 
   [[nodiscard]] partition_problem problem() const
@@ -77,11 +74,6 @@ struct homed_step : direct_problem {
     }
     return all;
   }
-  /// Starting loads and what the owners add to them.
-  [[nodiscard]] std::vector<cost_units> loads(std::span<bag_id const> owner) const
-  {
-    return sums_of(assignment_of(owner), step.costs, starting_loads);
-  }
 };
 
 /// A random step as random_instance draws it, in every second one with all samples at few bags, in
@@ -97,12 +89,10 @@ homed_step random_homed_step(random_source& random, std::size_t most_samples, st
   for (std::size_t sample = 0; sample < step.costs.size(); ++sample) {
     homes.push_back(static_cast<std::uint32_t>(random.below(used)));
   }
-  std::vector<cost_units> before(bags, 0);
-  if (random.below(4) == 0) {
-    for (auto& load : before) { load = random.between(0, 500) << shift; }
-  }
+  if (random.below(4) == 0) { step.before = random_loads(random, step, 500); }
+  for (auto& load : step.before) { load <<= shift; }
   for (auto& cost : step.costs) { cost <<= shift; }
-  homed_step homed(std::move(step), homes, std::move(before));
+  homed_step homed(std::move(step), homes);
   if (random.below(3) == 0) { homed.join_several(random, used); }
   return homed;
 }
@@ -117,7 +107,7 @@ std::optional<tokens> least_moved(homed_step const& homed, std::vector<cost_unit
                         for (std::size_t const bag : places) {
                           owner.push_back(to_id<bag_id>(bag));
                         }
-                        auto const loads = homed.loads(owner);
+                        auto const loads = homed.step.loads(places);
                         bool const within = std::equal(loads.begin(), loads.end(), limits.begin(),
                                                        std::less_equal<cost_units>{});
                         if (!within || !homed.step.all_fit(places)) { return std::nullopt; }
@@ -130,7 +120,7 @@ static_assert(partition_policy<least_movement<round_robin>>);
 
 direct_plan plan_homed(homed_step const& homed, policy_ref const& policy)
 {
-  return plan_directly(homed.problem(), policy, homed.starting_loads);
+  return plan_directly(homed.problem(), policy, homed.step.before);
 }
 
 template <class Policy>
@@ -155,17 +145,16 @@ void expect_promises_kept(homed_step const& homed, Policy const& policy)
 {
   auto const inner = plan_homed(homed, policy.inner);
   auto const plan = plan_homed(homed, policy);
-  for (std::size_t sample = 0; sample < plan.owner.size(); ++sample) {
-    ASSERT_LT(to_index(plan.owner[sample]), plan.loads.size());
-    ASSERT_TRUE(homed.step.fits(sample, to_index(plan.owner[sample])));
-  }
-  ASSERT_EQ(plan.loads, homed.loads(plan.owner));
+  auto const owner = assignment_of(plan.owner);
+  for (std::size_t const bag : owner) { ASSERT_LT(bag, plan.loads.size()); }
+  ASSERT_TRUE(homed.step.all_fit(owner));
+  ASSERT_EQ(plan.loads, homed.step.loads(owner));
   std::vector<cost_units> const limits = limits_of(homed, policy);
   for (std::size_t bag = 0; bag < limits.size(); ++bag) { ASSERT_LE(plan.loads[bag], limits[bag]); }
   ASSERT_LE(homed.moved(plan.owner), homed.moved(inner.owner));
   workspace memory;
   ASSERT_GE(homed.moved(plan.owner),
-            movement_lower_bound(homed.problem(), homed.starting_loads, limits, memory));
+            movement_lower_bound(homed.problem(), homed.step.before, limits, memory));
   ASSERT_EQ(plan.owner, plan_homed(homed, policy).owner);
 }
 
@@ -325,9 +314,8 @@ TEST(LeastMovement, MovesWholeGroupsThatStayTogether)
   std::vector<tokens> const lengths{10, 10, 10, 10, 10, 10};
   std::vector<std::int64_t> const prompts{1, 1, 2, 2, 3, 4};
   std::vector<rank_id> const home(6, rank_id{0});
-  auto const plan =
-      partition(lengths, one_gpu_bags(2), least_movement{}, [](tokens length) { return length; },
-                {}, {.together = prompts, .home = home});
+  auto const plan = partition(lengths, one_gpu_bags(2), least_movement{}, std::identity{}, {},
+                              {.together = prompts, .home = home});
   ASSERT_TRUE(plan);
   EXPECT_EQ(plan->owner[0], plan->owner[1]);
   EXPECT_EQ(plan->owner[2], plan->owner[3]);
@@ -339,9 +327,8 @@ TEST(LeastMovement, CountsWhatAGroupMovesByWhereEachSampleLies)
   std::vector<tokens> const lengths{4, 6, 9};
   std::vector<std::int64_t> const prompts{2, 2, 1};
   std::vector<rank_id> const home{rank_id{0}, rank_id{1}, rank_id{1}};
-  auto const plan =
-      partition(lengths, one_gpu_bags(2), least_movement{longest_processing_time{}},
-                [](tokens length) { return length; }, {}, {.together = prompts, .home = home});
+  auto const plan = partition(lengths, one_gpu_bags(2), least_movement{longest_processing_time{}},
+                              std::identity{}, {}, {.together = prompts, .home = home});
   ASSERT_TRUE(plan);
   EXPECT_EQ(plan->owner, (std::vector<bag_id>{bag_id{0}, bag_id{0}, bag_id{1}}));
   EXPECT_EQ(plan->moved, (ratio{6, 19}));
@@ -371,7 +358,7 @@ TEST(LeastMovement, MovesNoMoreThanTheInnerPolicyWithGroupsInSeveralBags)  // En
     }
     least_movement const policy{longest_processing_time{}, random.below(2) == 0 ? 0U : 100'000U};
     partition_constraints const constraints{.together = group, .home = home};
-    auto const cost = [](tokens length) { return length; };
+    std::identity const cost;
     auto const run = [&](partition_plan& into, policy_ref const& with) {
       return partition_into(into, memory, lengths, layouts[bags - 2], with, cost, {}, constraints);
     };
@@ -408,8 +395,8 @@ TEST(LeastMovement, LeavesNoGroupInABagThatItsShortestSampleDoesNotFit)
   std::vector<std::int64_t> const prompts{1, 1, 1, 1, 2};
   std::vector<rank_id> const home(5, rank_id{0});
   bag_layout const bags(std::vector<bag>{{rank_id{0}, 4}, {rank_id{4}, 1}});
-  auto const plan = partition(lengths, bags, least_movement{}, [](tokens length) { return length; },
-                              {}, {.together = prompts, .home = home});
+  auto const plan = partition(lengths, bags, least_movement{}, std::identity{}, {},
+                              {.together = prompts, .home = home});
   ASSERT_TRUE(plan) << plan.error().message;
   EXPECT_EQ(plan->owner,
             (std::vector<bag_id>{bag_id{1}, bag_id{1}, bag_id{1}, bag_id{1}, bag_id{0}}));
@@ -458,7 +445,7 @@ TEST(LeastMovementDeathTest, RefusesAPolicyThatRestrictsItself)  // Expects
 tokens movement_bound_of(homed_step const& homed, std::vector<cost_units> const& limits)
 {
   workspace memory;
-  return movement_lower_bound(homed.problem(), homed.starting_loads, limits, memory);
+  return movement_lower_bound(homed.problem(), homed.step.before, limits, memory);
 }
 
 TEST(MovementLowerBound, IsNotAboveTheLeastMovement)  // Ensures (1)
@@ -469,7 +456,7 @@ TEST(MovementLowerBound, IsNotAboveTheLeastMovement)  // Ensures (1)
   for (int trial = 0; trial < 400; ++trial) {
     SCOPED_TRACE(testing::Message() << "trial " << trial);
     auto const homed = random_homed_step(random, 6, 3, 4);
-    std::vector<cost_units> limits = homed.starting_loads;
+    std::vector<cost_units> limits = homed.step.before;
     for (cost_units& limit : limits) { limit += random.between(0, 1500); }
     auto const least = least_moved(homed, limits);
     if (!least) { continue; }
@@ -512,7 +499,7 @@ TEST(MovementLowerBound, CountsWhatLiesElsewhereOfASampleJoinedFromSeveral)
 
 TEST(MovementLowerBound, MovesSamplesWithoutTokensForNothing)
 {
-  homed_step const homed({{0, 8}, {50, 60}, {1, 1}}, {0, 0}, {5, 0});
+  homed_step const homed({{0, 8}, {50, 60}, {1, 1}, {}, {5, 0}}, {0, 0});
   EXPECT_EQ(movement_bound_of(homed, {65, 100}), 0);
   EXPECT_EQ(movement_bound_of(homed, {35, 100}), 4);
 }

@@ -34,14 +34,9 @@ TEST(LongestProcessingTime, StaysWithinGrahamsBound)  // Ensures (3)
 // Oracle: scans every bag for every sample, as the definition says.
 std::vector<bag_id> scan_all_bags(instance const& step)
 {
-  std::vector<std::size_t> order(step.costs.size());
-  for (std::size_t sample = 0; sample < order.size(); ++sample) { order[sample] = sample; }
-  std::ranges::sort(order, [&](std::size_t a, std::size_t b) {
-    return step.costs[a] > step.costs[b] || (step.costs[a] == step.costs[b] && a < b);
-  });
   std::vector<cost_units> loads(step.gpus.size(), 0);
   std::vector<bag_id> owner(step.costs.size());
-  for (std::size_t const sample : order) {
+  for (std::size_t const sample : heaviest_first(step.costs)) {
     std::size_t best = step.gpus.size();
     for (std::size_t bag = 0; bag < step.gpus.size(); ++bag) {
       if (step.lengths[sample] != 0 && step.lengths[sample] < std::int64_t{step.gpus[bag]}) {

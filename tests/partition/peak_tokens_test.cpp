@@ -85,13 +85,9 @@ TEST(PeakTokensDeathTest, RefusesOwnersOfOtherSamples)  // Expects
 std::vector<std::vector<std::size_t>> largest_to_least(std::vector<cost_units> const& sizes,
                                                        std::size_t groups)
 {
-  std::vector<std::size_t> largest_first(sizes.size());
-  std::iota(largest_first.begin(), largest_first.end(), std::size_t{0});
-  std::ranges::sort(largest_first, {},
-                    [&](std::size_t sample) { return std::pair(-sizes[sample], sample); });
   std::vector<std::vector<std::size_t>> of_group(groups);
   std::vector<cost_units> loads(groups, 0);
-  for (std::size_t const sample : largest_first) {
+  for (std::size_t const sample : heaviest_first(sizes)) {
     auto const least = static_cast<std::size_t>(std::ranges::min_element(loads) - loads.begin());
     of_group[least].push_back(sample);
     loads[least] += sizes[sample];

@@ -150,16 +150,11 @@ TEST(VectorLongestProcessingTime, PlacesEverySample)  // Ensures (1) (2)
 template <std::size_t D>
 std::vector<bag_id> scan_all_bins(vector_step<D> const& step)
 {
-  std::vector<std::size_t> order(step.costs.size());
-  for (std::size_t sample = 0; sample < order.size(); ++sample) { order[sample] = sample; }
-  std::ranges::sort(order, [&](std::size_t a, std::size_t b) {
-    auto const largest_a = std::ranges::max(step.costs[a]);
-    auto const largest_b = std::ranges::max(step.costs[b]);
-    return largest_a > largest_b || (largest_a == largest_b && a < b);
-  });
+  std::vector<cost_units> largest;
+  for (auto const& cost : step.costs) { largest.push_back(std::ranges::max(cost)); }
   std::vector<cost_vector<D>> loads(step.gpus.size(), cost_vector<D>{});
   std::vector<bag_id> owner(step.costs.size());
-  for (std::size_t const sample : order) {
+  for (std::size_t const sample : heaviest_first(largest)) {
     auto const with_sample = [&](cost_vector<D> load) {
       for (std::size_t d = 0; d < D; ++d) { load[d] += step.costs[sample][d]; }
       return std::ranges::max(load);

@@ -1,8 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
+#include <cstdint>
+#include <numeric>
+#include <span>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 namespace ballast_test {
@@ -58,6 +63,15 @@ auto least_of_all_packings(std::size_t items, std::size_t most_places, Judge con
     }
     return in_turn ? judge(owner, open) : decltype(judge(owner, open)){};
   });
+}
+
+/// Items, heaviest first, equal ones in their order.
+inline std::vector<std::size_t> heaviest_first(std::span<std::int64_t const> weights)
+{
+  std::vector<std::size_t> order(weights.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::ranges::sort(order, {}, [&](std::size_t item) { return std::pair(-weights[item], item); });
+  return order;
 }
 
 /// The sums of values in each place, from what places have at first. `values` may be longer than

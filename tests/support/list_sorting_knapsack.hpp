@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "all_assignments.hpp"  // defines: ballast_test::heaviest_first
+
 #include <ballast/core.hpp>
 
 #include <tuple>
@@ -41,16 +43,10 @@ std::vector<ballast::bag_id> list_sorting_knapsack(std::span<ballast::cost_units
   std::uint64_t const all_speeds = std::accumulate(speeds.begin(), speeds.end(), std::uint64_t{0});
   double const mean = static_cast<double>(total) / static_cast<double>(all_speeds);
 
-  std::vector<std::size_t> samples(costs.size());
-  std::iota(samples.begin(), samples.end(), std::size_t{0});
-  std::ranges::sort(samples, [&](std::size_t a, std::size_t b) {
-    return costs[a] > costs[b] || (costs[a] == costs[b] && a < b);
-  });
-
   std::vector<cost_units> loads(gpus.size(), 0);
   std::vector<ballast::bag_id> owner(costs.size());
   std::vector<std::size_t> candidates;
-  for (std::size_t const sample : samples) {
+  for (std::size_t const sample : heaviest_first(costs)) {
     auto const long_enough = [&](std::size_t bag) {
       return lengths[sample] == 0 || lengths[sample] >= static_cast<tokens>(gpus[bag]);
     };

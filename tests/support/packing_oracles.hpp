@@ -44,17 +44,6 @@ inline packing_instance random_packing(ballast::random_source& random, std::size
   return step;
 }
 
-/// Heaviest first, equal weights in sample order: what fit-decreasing rules go through.
-inline std::vector<std::size_t> heaviest_first(std::vector<std::int64_t> const& weights)
-{
-  std::vector<std::size_t> order(weights.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  std::ranges::sort(order, [&](std::size_t a, std::size_t b) {
-    return weights[a] > weights[b] || (weights[a] == weights[b] && a < b);
-  });
-  return order;
-}
-
 /// What every packing policy promises, recomputed from the owners alone.
 inline void expect_valid_packing(packing_instance const& step, ballast::packing_plan const& plan)
 {

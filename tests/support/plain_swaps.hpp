@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "all_assignments.hpp"  // defines: ballast_test::heaviest_first
+
 #include <ballast/core.hpp>
 
 namespace ballast_test {
@@ -16,15 +18,13 @@ inline std::optional<ballast::cost_units> plain_swaps(
     std::int64_t most = std::numeric_limits<std::int64_t>::max())
 {
   weights.resize(costs.size());
-  std::vector<std::pair<ballast::cost_units, std::size_t>> order;
-  for (ballast::cost_units const cost : costs) { order.emplace_back(-cost, order.size()); }
-  std::ranges::sort(order);
+  auto const order = heaviest_first(costs);
   costs.push_back(0);  // what is swapped for nothing
   weights.push_back(0);
   std::vector<ballast::cost_units> loads(count, 0);
   std::vector<std::int64_t> held(count, 0);
   std::vector<std::vector<std::size_t>> bags(count, {costs.size() - 1});
-  for (auto const& [negative_cost, sample] : order) {
+  for (std::size_t const sample : order) {
     std::optional<std::size_t> best;
     for (std::size_t bag = 0; bag < count; ++bag) {
       bool const has_room = held[bag] + weights[sample] <= most;

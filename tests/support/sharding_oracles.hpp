@@ -34,14 +34,6 @@ struct sharding_step {
     ballast::tokens const k = groups[ballast::to_id<ballast::group_id>(group)].gpus;
     return (lengths[sample] + k - 1) / k;
   }
-
-  [[nodiscard]] std::vector<std::size_t> longest_first() const
-  {
-    std::vector<std::size_t> order(lengths.size());
-    std::iota(order.begin(), order.end(), std::size_t{0});
-    std::ranges::sort(order, {}, [&](std::size_t each) { return std::pair(-lengths[each], each); });
-    return order;
-  }
 };
 
 /// Loads and tokens of every GPU under some owners, and a table of the times.
@@ -108,7 +100,7 @@ struct sharding_loads {
 {
   std::vector<std::size_t> owner(step.lengths.size());
   sharding_loads loads(step);
-  for (std::size_t const sample : step.longest_first()) {
+  for (std::size_t const sample : heaviest_first(step.lengths)) {
     std::optional<std::pair<ballast::cost_units, std::size_t>> best;
     for (std::size_t k = degree; k > 0 && !best; --k) {
       for (auto const id : step.groups.of_degree(static_cast<std::uint32_t>(k))) {
@@ -211,7 +203,7 @@ struct sharding_loads {
   for (int const percent : {100, 75, 50, 35, 25, 15, 10, 5}) {
     ballast::cost_units const limit = bound / 100 * percent;
     std::vector<std::vector<std::size_t>> of_degree(degrees.size());
-    for (std::size_t const sample : step.longest_first()) {
+    for (std::size_t const sample : heaviest_first(step.lengths)) {
       std::optional<std::pair<double, std::size_t>> within;
       std::optional<std::pair<ballast::cost_units, std::size_t>> fastest;
       for (std::size_t at = 0; at < degrees.size(); ++at) {

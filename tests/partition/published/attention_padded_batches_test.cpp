@@ -232,11 +232,6 @@ std::vector<bag_id> steps_on_lists(std::vector<tokens> const& lengths, std::size
   auto const without_padding = partition(lengths, one_gpu_bags(ranks), longest_processing_time{},
                                          [](tokens length) { return length; });
   tokens const bound = std::ranges::max(without_padding->loads);
-  std::vector<std::size_t> order(lengths.size());
-  for (std::size_t sample = 0; sample < order.size(); ++sample) { order[sample] = sample; }
-  std::ranges::sort(order, [&](std::size_t a, std::size_t b) {
-    return lengths[a] > lengths[b] || (lengths[a] == lengths[b] && a < b);
-  });
 
   struct list {
     tokens count = 0;
@@ -244,9 +239,9 @@ std::vector<bag_id> steps_on_lists(std::vector<tokens> const& lengths, std::size
     tokens sum = 0;
   };
   std::vector<list> bags(ranks);
-  std::vector<bag_id> owner(order.size());
+  std::vector<bag_id> owner(lengths.size());
   std::size_t open = 0;
-  for (std::size_t const sample : order) {
+  for (std::size_t const sample : heaviest_first(lengths)) {
     while (open < ranks && bags[open].count > 0 &&
            (bags[open].count + 1) * bags[open].first > bound) {
       ++open;
