@@ -59,9 +59,9 @@ void run(benchmark::State& state, workload const& work, Simulated const& simulat
   time_units busy = 0;
   for (auto const& [forward, backward] : work.times.rows) { busy += forward + backward; }
   time_units const makespan = simulated(work.orders.front());
-  auto const graph = ballast_test::make_task_graph(work.stages, work.listed).value();
+  auto const graph = ballast_test::make_task_graph(work.stages, work.listed);
   time_units const oracle =
-      ballast_test::simulate_by_graph(graph, work.times, work.orders.front()).value().makespan;
+      ballast_test::simulate_by_graph(graph, work.times, work.orders.front()).makespan;
   state.counters["idle"] = 1 - static_cast<double>(busy) / (static_cast<double>(work.ranks) *
                                                             static_cast<double>(makespan));
   state.counters["off_oracle"] = static_cast<double>(makespan - oracle);
@@ -79,9 +79,9 @@ template <class Policy>
 void graph_of_boost(benchmark::State& state, Policy const& policy, std::size_t chunks)
 {
   workload const work(state, policy, chunks);
-  auto const graph = ballast_test::make_task_graph(work.stages, work.listed).value();
+  auto const graph = ballast_test::make_task_graph(work.stages, work.listed);
   run(state, work, [&](std::span<microbatch_id const> order) {
-    return ballast_test::simulate_by_graph(graph, work.times, order).value().makespan;
+    return ballast_test::simulate_by_graph(graph, work.times, order).makespan;
   });
 }
 
@@ -90,8 +90,8 @@ void graph_of_boost_anew(benchmark::State& state, Policy const& policy, std::siz
 {
   workload const work(state, policy, chunks);
   run(state, work, [&](std::span<microbatch_id const> order) {
-    auto const graph = ballast_test::make_task_graph(work.stages, work.listed).value();
-    return ballast_test::simulate_by_graph(graph, work.times, order).value().makespan;
+    auto const graph = ballast_test::make_task_graph(work.stages, work.listed);
+    return ballast_test::simulate_by_graph(graph, work.times, order).makespan;
   });
 }
 

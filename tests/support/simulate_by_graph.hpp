@@ -7,7 +7,6 @@
 #include <ballast/pipeline/stage_graph.hpp>
 
 #include <boost/graph/adjacency_list.hpp>
-#include <boost/graph/exception.hpp>
 #include <boost/graph/topological_sort.hpp>
 
 #include <iterator>
@@ -36,62 +35,36 @@ struct graph_timeline {
 /// It shares no code with the headers of pipeline/ that check, compile or simulate a schedule, so
 /// that tests can compare the two.
 ///
-/// Ensures     a vertex for every task. The graph may have cycles: simulate_by_graph() refuses
-///             them.
-/// Errors      infeasible: pipeline rank `position` lists a task that it does not have, or one
-///             twice, or lacks one, or has no list.
+/// Expects     the schedule is one for the stages, with every task once.
+/// Ensures     a vertex for every task. The graph has a cycle where the schedule deadlocks.
 /// Complexity  O(t log t) for t tasks and links of microbatches.
-[[nodiscard]] inline ballast::result<task_graph> make_task_graph(
-    ballast::stage_graph const& stages, ballast::pipeline_schedule const& schedule)
+[[nodiscard]] inline task_graph make_task_graph(ballast::stage_graph const& stages,
+                                                ballast::pipeline_schedule const& schedule)
 {
-  using vertex = task_graph::vertex_descriptor;
-  auto const refuse = [](std::size_t rank, std::string const& why) {
-    return ballast::fail(ballast::error_code::infeasible, rank, "pipeline rank ", rank, why);
-  };
-  if (schedule.ranks.size() != stages.ranks()) {
-    return refuse(std::min(schedule.ranks.size(), stages.ranks()),
-                  " has only a list of tasks or only stages; write one list per rank");
-  }
-  ballast::result<task_graph> graph;  // in place, since moving a graph of Boost copies it
-  std::map<std::tuple<ballast::stage_id, ballast::pass, std::uint32_t>, vertex> number;
-  for (std::size_t rank = 0; rank < stages.ranks(); ++rank) {
-    for (std::size_t turn = 0; turn < schedule.ranks[rank].size(); ++turn) {
-      ballast::pipeline_task const& task = schedule.ranks[rank][turn];
-      bool const its_own = task.position < schedule.microbatches &&
-                           ballast::to_index(task.stage) < stages.stages() &&
-                           ballast::to_index(stages[task.stage].rank) == rank &&
-                           (task.pass == ballast::pass::forward || stages[task.stage].backward);
-      vertex const added = boost::add_vertex(task, *graph);
-      if (!its_own ||
-          !number.emplace(std::tuple(task.stage, task.pass, task.position), added).second) {
-        return refuse(rank, " lists a task that is not its own, or twice; leave it out");
-      }
-      if (turn > 0) { boost::add_edge(added - 1, added, 0, *graph); }
+  using ballast::pass;
+  task_graph graph;
+  std::map<std::tuple<ballast::stage_id, pass, std::uint32_t>, task_graph::vertex_descriptor>
+      number;
+  for (auto const& tasks : schedule.ranks) {
+    for (std::size_t turn = 0; turn < tasks.size(); ++turn) {
+      auto const added = boost::add_vertex(tasks[turn], graph);
+      number[{tasks[turn].stage, tasks[turn].pass, tasks[turn].position}] = added;
+      if (turn > 0) { boost::add_edge(added - 1, added, 0, graph); }
     }
   }
-  for (std::size_t stage = 0; stage < stages.stages(); ++stage) {
-    auto const& [rank, backward, part] = stages[ballast::to_id<ballast::stage_id>(stage)];
-    for (std::uint32_t position = 0; position < schedule.microbatches; ++position) {
-      auto const forward =
-          number.find({ballast::to_id<ballast::stage_id>(stage), ballast::pass::forward, position});
-      auto const back = number.find(
-          {ballast::to_id<ballast::stage_id>(stage), ballast::pass::backward, position});
-      if (forward == number.end() || (backward && back == number.end())) {
-        return refuse(ballast::to_index(rank), " lacks a pass of microbatch " +
-                                                   std::to_string(position) + " through stage " +
-                                                   std::to_string(stage) + "; add it");
-      }
-      if (backward) { boost::add_edge(forward->second, back->second, 0, *graph); }
+  for (std::uint32_t position = 0; position < schedule.microbatches; ++position) {
+    for (std::size_t stage = 0; stage < stages.stages(); ++stage) {
+      auto const id = ballast::to_id<ballast::stage_id>(stage);
+      if (!stages[id].backward) { continue; }
+      boost::add_edge(number.at({id, pass::forward, position}),
+                      number.at({id, pass::backward, position}), 0, graph);
     }
-  }
-  for (auto const& [from, to, transfer] : stages.links()) {
-    for (std::uint32_t position = 0; position < schedule.microbatches; ++position) {
-      boost::add_edge(number.at({from, ballast::pass::forward, position}),
-                      number.at({to, ballast::pass::forward, position}), transfer, *graph);
-      if (stages[from].backward) {
-        boost::add_edge(number.at({to, ballast::pass::backward, position}),
-                        number.at({from, ballast::pass::backward, position}), transfer, *graph);
-      }
+    for (auto const& [from, to, transfer] : stages.links()) {
+      boost::add_edge(number.at({from, pass::forward, position}),
+                      number.at({to, pass::forward, position}), transfer, graph);
+      if (!stages[from].backward) { continue; }
+      boost::add_edge(number.at({to, pass::backward, position}),
+                      number.at({from, pass::backward, position}), transfer, graph);
     }
   }
   return graph;
@@ -100,25 +73,18 @@ struct graph_timeline {
 /// Simulates a schedule by longest paths. The tests compare simulate() with it.
 ///
 /// Shapes      order[microbatches]: the microbatch at each position.
-/// Expects     times and order are such as simulate() expects for the schedule.
+/// Expects     times and order are such as simulate() expects for the schedule, which does not
+///             deadlock.
 /// Ensures     (1) a task starts at the length of the longest path to it
 ///             (2) the durations and the transfers of critical_path add up to the makespan
-/// Errors      infeasible: the schedule deadlocks, since the graph has a cycle; compiled_schedule
-///             names it.
 /// Complexity  O(vertices + edges).
-[[nodiscard]] inline ballast::result<graph_timeline> simulate_by_graph(
-    task_graph const& graph, ballast::pipeline_times const& times,
-    std::span<ballast::microbatch_id const> order)
+[[nodiscard]] inline graph_timeline simulate_by_graph(task_graph const& graph,
+                                                      ballast::pipeline_times const& times,
+                                                      std::span<ballast::microbatch_id const> order)
 {
   using vertex = task_graph::vertex_descriptor;
   std::vector<vertex> backwards;  // Boost writes the last vertex first
-  try {
-    boost::topological_sort(graph, std::back_inserter(backwards));
-  } catch (boost::not_a_dag const&) {
-    return ballast::fail(ballast::error_code::infeasible, 0,
-                         "the schedule deadlocks, since tasks wait for each other in a circle; "
-                         "compiled_schedule::make names them");
-  }
+  boost::topological_sort(graph, std::back_inserter(backwards));
   std::size_t const tasks = boost::num_vertices(graph);
   graph_timeline timeline{
       std::vector<ballast::time_units>(tasks), std::vector<ballast::time_units>(tasks), 0, {}};
