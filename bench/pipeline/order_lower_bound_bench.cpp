@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "../../tests/support/makespan_formulas.hpp"  // defines: disttrain_makespan, dflop_makespan
 #include "../../tests/support/pipeline_families.hpp"  // defines: times_of, named_families
 
 #include <benchmark/benchmark.h>
+#include <ballast/parallelism/layout_problem.hpp>
 #include <ballast/pipeline/evaluate_orders.hpp>
 #include <ballast/pipeline/local_search.hpp>
 #include <ballast/pipeline/order_lower_bound.hpp>
@@ -184,27 +184,30 @@ void formulas(benchmark::State& state, pipeline kind, ballast_test::time_family 
   double dflop_ordered = 0;
   double disttrain_given = 0;
   double disttrain_ordered = 0;
-  std::vector<ballast_test::module_pace> modules(stages);
+  std::vector<ballast::unit_time> units(stages);  // the mean stages
   for (std::size_t seed = 0; seed < instances; ++seed) {
     auto const times = ballast_test::times_of(family, microbatches, stages, 2000 + seed);
+    time_units slowest = 0;
     for (std::size_t stage = 0; stage < stages; ++stage) {
-      modules[stage].stage_time = 0;
+      time_units sum = 0;
       for (std::size_t at = stage; at < times.rows.size(); at += stages) {
-        modules[stage].stage_time += times.rows[at].forward + times.rows[at].backward;
+        sum += times.rows[at].forward + times.rows[at].backward;
       }
-      modules[stage].stage_time /= static_cast<time_units>(microbatches);
+      time_units const mean = sum / static_cast<time_units>(microbatches);
+      units[stage] = {mean, mean};
+      slowest = std::max(slowest, mean);
     }
     time_units const given = simulate(schedule, times, numbered(microbatches)).makespan;
     time_units const ordered = makespan_by_search(schedule, times, 80'000);
-    time_units const dflop = ballast_test::dflop_makespan(modules, microbatches).value();
-    time_units const disttrain = ballast_test::disttrain_makespan(modules, microbatches).value();
+    time_units const dflop = ballast::dflop_makespan(microbatches, stages, slowest);
+    time_units const disttrain = ballast::disttrain_makespan(units, microbatches);
     dflop_given += above(dflop, given) / instances;
     dflop_ordered += above(dflop, ordered) / instances;
     disttrain_given += above(disttrain, given) / instances;
     disttrain_ordered += above(disttrain, ordered) / instances;
   }
   for (auto _ : state) {
-    benchmark::DoNotOptimize(ballast_test::disttrain_makespan(modules, microbatches));
+    benchmark::DoNotOptimize(ballast::disttrain_makespan(units, microbatches));
   }
   state.counters["dflop_given"] = dflop_given;
   state.counters["dflop_ordered"] = dflop_ordered;

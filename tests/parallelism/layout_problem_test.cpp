@@ -1,11 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ballast/parallelism/layout_problem.hpp>  // first: proves it is self-contained
 
+#include "../support/pipeline_families.hpp"
+#include "../support/pipelines.hpp"
+#include "../support/small_orchestration.hpp"
 #include "../support/test.hpp"
+#include "../support/trials.hpp"
+
+#include <ballast/parallelism/model_layout.hpp>
+#include <ballast/parallelism/simulate_orchestration.hpp>
 
 namespace {
 
+using ballast::dflop_makespan;
+using ballast::disttrain_makespan;
 using ballast::layout_problem;
+using ballast::module_layout;
+using ballast::orchestrated_degree;
+using ballast::replicated_degree;
+using ballast::stage_time;
+using ballast::time_units;
+using ballast::unit_time;
 using testing::HasSubstr;
 
 TEST(LayoutProblem, IsRefusedWhereItHasNoMeaning)
@@ -76,6 +91,123 @@ TEST(LayoutProblem, IsRefusedWhereItHasNoMeaning)
     problem.memory_quantile = share;
     EXPECT_THAT(said(problem).second, HasSubstr("give a share above 0, at most 1"));
   }
+}
+
+TEST(ReplicatedDegree, IsThatOfTheGpuWithMostItems)  // Ensures (1)
+{
+  orchestrated_degree const one{1, 100, 200, 90, 10, 20, 61, 50};
+  // Ten images on four GPUs: one has three.
+  EXPECT_EQ(replicated_degree(one, 4, 10), (orchestrated_degree{4, 30, 60, 27, 10, 20, 16, 15, 4}));
+  EXPECT_EQ(replicated_degree(one, 8, 4).forward, 25) << "four GPUs have none";
+  EXPECT_EQ(replicated_degree(one, 1, 10), one);
+}
+
+TEST(ReplicatedDegree, ReducesGradientsInsideTheNodeFirst)
+{
+  auto problem = ballast_test::small_orchestration();
+  problem.kinds[0].bytes_per_second = 1'000'000'000'000;  // a byte in a picosecond
+  auto& degrees = problem.modules[0].degrees;
+  auto const step = [&](module_layout const& vision) {
+    return price_orchestration(problem, std::vector<module_layout>{vision, {1, 1, 4}})->step;
+  };
+  auto const alone = step({1, 1, 4});
+  degrees[1] = replicated_degree(degrees[0], 2, 1);
+  // One image: as long as on one GPU. 3 / 4 of 40 bytes of weights and gradients, and half of it.
+  EXPECT_EQ(alone - step({2, 1, 4}), 30 - 15);
+}
+
+TEST(DistTrainMakespan, FillsEveryUnitAndGoesAtTheSlowestOnesPace)  // Ensures (1)
+{
+  std::array<unit_time, 3> const units{{{5, 5}, {7, 28}, {6, 12}}};
+  EXPECT_EQ(disttrain_makespan(units, 1), 45);
+  EXPECT_EQ(disttrain_makespan(units, 11), 115);
+  EXPECT_EQ(disttrain_makespan({}, 3), 0);
+}
+
+TEST(DistTrainMakespan, SaysWhereItDoesNotFit)
+{
+  std::array<unit_time, 1> const most{{{ballast::no_cost / 2, ballast::no_cost / 2}}};
+  EXPECT_EQ(disttrain_makespan(most, 2), ballast::no_cost - 1);
+  EXPECT_EQ(disttrain_makespan(most, 3), ballast::no_cost);
+}
+
+static_assert(dflop_makespan(1, 1, 7) == 7);  // Ensures (1)
+static_assert(dflop_makespan(6, 3, 10) == 80);
+
+TEST(DflopMakespan, SaysWhereItDoesNotFit)
+{
+  EXPECT_EQ(dflop_makespan(2, 1, ballast::no_cost / 2), ballast::no_cost - 1);
+  EXPECT_EQ(dflop_makespan(2, 2, ballast::no_cost / 2), ballast::no_cost);
+}
+
+// ---- Formulas and the simulator ----
+
+time_units simulated(std::size_t microbatches, std::vector<stage_time> const& stages,
+                     time_units transfer = 0)
+{
+  ballast::pipeline_times const times(
+      microbatches, stages.size(), [&](std::size_t, std::size_t stage) { return stages[stage]; });
+  auto const schedule = ballast_test::chain_schedule(stages.size(), microbatches, 1, transfer);
+  return simulate(schedule, times, ballast_test::numbered_order(microbatches)).makespan;
+}
+
+std::vector<unit_time> units_of(std::vector<stage_time> const& stages)
+{
+  std::vector<unit_time> units;
+  for (auto const& [forward, backward] : stages) {
+    units.push_back({forward + backward, forward + backward});
+  }
+  return units;
+}
+
+TEST(MakespanFormulas, AreExactWhereStagesAndMicrobatchesAreAlike)
+{
+  for (std::size_t const stages : {1U, 2U, 5U, 8U}) {
+    for (std::size_t const microbatches : {1U, 2U, 7U, 24U}) {
+      std::vector<stage_time> const alike(stages, {10, 20});
+      time_units const makespan = simulated(microbatches, alike);
+      EXPECT_EQ(dflop_makespan(microbatches, stages, 30), makespan);
+      EXPECT_EQ(disttrain_makespan(units_of(alike), microbatches), makespan);
+    }
+  }
+}
+
+// Both terms of DistTrain's sum are bounds, so it is below twice the makespan; that it is not below
+// the makespan is no theorem, but with backwards twice as long as forwards no case of the other is
+// known.
+TEST(MakespanFormulas, BoundThe1F1BOfMicrobatchesThatAreAlike)
+{
+  ballast::random_source random(13);
+  for (int trial = 0; trial < ballast_test::trials_of(3000); ++trial) {
+    SCOPED_TRACE(testing::Message() << "trial " << trial);
+    std::size_t const microbatches = 1 + random.below(24);
+    std::vector<stage_time> stages(1 + random.below(8));
+    time_units slowest = 0;
+    for (auto& [forward, backward] : stages) {
+      forward = random.between(0, 100);
+      backward = 2 * forward;
+      slowest = std::max(slowest, 3 * forward);
+    }
+    time_units const makespan = simulated(microbatches, stages);
+    time_units const steady = disttrain_makespan(units_of(stages), microbatches);
+    ASSERT_LE(makespan, steady);
+    ASSERT_LE(steady, 2 * makespan);
+    ASSERT_LE(steady, dflop_makespan(microbatches, stages.size(), slowest));
+  }
+}
+
+TEST(MakespanFormulas, KnowNothingOfTransfersAndOrders)
+{
+  EXPECT_EQ(dflop_makespan(16, 4, 30), 570);
+  EXPECT_EQ(simulated(16, std::vector<stage_time>(4, {10, 20}), 5), 710);
+
+  auto const times = ballast_test::times_of(ballast_test::time_family::proportional, 64, 8, 1);
+  ballast::workspace memory;
+  time_units const given = makespan_of(ballast_test::chain_schedule(8, 64), times,
+                                       ballast_test::numbered_order(64), memory);
+  time_units work = 0;
+  for (auto const& [forward, backward] : times.rows) { work += forward + backward; }
+  EXPECT_GT(given, dflop_makespan(64, 8, work / (64 * 8)) * 5 / 4);  // of the mean stage
 }
 
 }  // namespace
