@@ -7,6 +7,7 @@ namespace {
 
 using ballast::communicator;
 using ballast::rank_id;
+using ballast::rank_pair;
 using ballast::result;
 using byte_span = std::span<std::byte>;
 using const_byte_span = std::span<std::byte const>;
@@ -75,6 +76,15 @@ TEST(Communicator, NeedsNoMoreThanTheArchetypeHas)
 {
   archetype comm(0);
   EXPECT_TRUE(runs_with(comm));
+}
+
+TEST(RankPair, IsOrderedByTheSenderFirst)
+{
+  rank_pair const forth{rank_id{1}, rank_id{2}};
+  rank_pair const back{rank_id{2}, rank_id{1}};
+  EXPECT_LT(forth, back);
+  EXPECT_LT((rank_pair{rank_id{1}, rank_id{0}}), forth);
+  EXPECT_EQ(forth, (rank_pair{rank_id{1}, rank_id{2}}));
 }
 
 }  // namespace

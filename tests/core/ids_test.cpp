@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "../support/test.hpp"
 
+#include <list>
+
 namespace {
 
 using ballast::bag_id;
 using ballast::identifier;
+using ballast::integer_projection;
 using ballast::node_id;
 using ballast::rank_id;
 using ballast::sample_id;
+using bags_of_samples = ballast::id_vector<sample_id, bag_id>;
 
 enum class document_id : std::uint32_t {};  // a user's own
 enum class wide : std::uint64_t {};
@@ -36,6 +40,52 @@ TEST(Identifier, IsOrderedByPosition)
 {
   EXPECT_LT(rank_id{1}, rank_id{2});
   EXPECT_LT(rank_id{0x7fff'ffff}, rank_id{0x8000'0000});
+}
+
+TEST(IdVector, TakesIdentifiersAndIndices)
+{
+  bags_of_samples owner(3, bag_id{7});
+  owner[sample_id{1}] = bag_id{2};
+  owner[2] = bag_id{4};
+  EXPECT_EQ(std::as_const(owner)[1], bag_id{2});
+  EXPECT_EQ(std::as_const(owner)[sample_id{2}], bag_id{4});
+  EXPECT_EQ(owner[sample_id{0}], bag_id{7});
+}
+
+TEST(IdVector, IsTheVectorThatItIsMadeOf)
+{
+  std::vector<bag_id> const values = {bag_id{3}, bag_id{1}};
+  bags_of_samples owner = {bag_id{5}};
+  owner = values;
+  EXPECT_EQ(owner, values);
+  EXPECT_EQ(bags_of_samples(values), owner);
+  EXPECT_EQ(bags_of_samples{}, bags_of_samples(std::vector<bag_id>{}));
+}
+
+struct document {
+  std::int32_t text;
+  double weight;
+  [[nodiscard]] std::int64_t tokens() const { return text; }
+};
+using documents = std::vector<document>;
+constexpr auto doubled_text = [](document const& each) { return 2 * each.text; };
+constexpr auto halved = [](document const& each) { return 0.5 * each.text; };
+
+TEST(IntegerProjection, IsACallableOrAPointerToAMember)
+{
+  EXPECT_TRUE((integer_projection<decltype(doubled_text), documents>));
+  EXPECT_TRUE((integer_projection<decltype(&document::text), documents const&>));
+  EXPECT_TRUE((integer_projection<decltype(&document::tokens), std::list<document>&>));
+  EXPECT_TRUE((integer_projection<std::identity, std::vector<int>>));
+}
+
+TEST(IntegerProjection, IsNothingThatGivesFloatingPointOrTakesSomethingElse)
+{
+  EXPECT_FALSE((integer_projection<decltype(halved), documents>));
+  EXPECT_FALSE((integer_projection<decltype(&document::weight), documents>));
+  EXPECT_FALSE((integer_projection<decltype(doubled_text), std::vector<int>>));
+  EXPECT_FALSE((integer_projection<std::identity, documents>));
+  EXPECT_FALSE((integer_projection<std::identity, int>));
 }
 
 }  // namespace

@@ -5,7 +5,9 @@
 
 namespace {
 
+using ballast::certified;
 using ballast::ratio;
+using ballast::uint128;
 using rational = boost::multiprecision::cpp_rational;
 
 constexpr auto greatest_term = std::numeric_limits<std::int64_t>::max();
@@ -88,6 +90,53 @@ TEST(Ratio, SaysHowFarItIsAboveABound)
   EXPECT_EQ(gap_above(ratio{}, ratio{}), 0.0);
   // Quotients of these differ by less than a double can hold.
   EXPECT_EQ(gap_above(ratio{greatest_term, 1}, ratio{greatest_term - 1, 1}), 0x1p-63);
+}
+
+TEST(Certified, SaysHowFarAPlanCanBeFromTheBest)
+{
+  constexpr certified<ratio> plan{{5, 2}, {2, 1}};
+  EXPECT_EQ(plan.gap(), 0.25);
+  EXPECT_FALSE(plan.proven_optimal());
+  EXPECT_TRUE(plan.proven_within(0.25));
+  EXPECT_FALSE(plan.proven_within(0.2));
+  constexpr certified<std::int64_t> best{7, 7};
+  EXPECT_EQ(best.gap(), 0);
+  EXPECT_TRUE(best.proven_optimal());
+  EXPECT_EQ(certified<std::int64_t>{}.gap(), 0);
+}
+
+static_assert(sizeof(uint128) == 16);
+static_assert(static_cast<uint128>(-1) > 0, "unsigned");
+
+RC_GTEST_PROP(Uint128, HoldsTheProductOfTwo64BitNumbers, (std::uint64_t a, std::uint64_t b))
+{
+  a *= 0x9e3779b97f4a7c15U;  // the generator favours small numbers
+  uint128 const product = static_cast<uint128>(a) * b;
+  boost::multiprecision::cpp_int const exact = boost::multiprecision::cpp_int(a) * b;
+  RC_ASSERT(static_cast<std::uint64_t>(product >> 64) == static_cast<std::uint64_t>(exact >> 64));
+  RC_ASSERT(static_cast<std::uint64_t>(product) ==
+            static_cast<std::uint64_t>(exact & ~std::uint64_t{0}));
+}
+
+TEST(Uint128, HoldsTheGreatestProduct)
+{
+  auto const most = ~std::uint64_t{0};
+  EXPECT_TRUE(static_cast<uint128>(most) * most == ~uint128{0} - 2 * static_cast<uint128>(most));
+}
+
+static_assert(std::is_same_v<ballast::tokens, std::int64_t>);
+static_assert(std::is_same_v<ballast::cost_units, std::int64_t>);
+
+TEST(LongestSample, HasASquareThatFits)
+{
+  ballast::tokens square = 0;
+  EXPECT_FALSE(__builtin_mul_overflow(ballast::longest_sample, ballast::longest_sample, &square));
+  EXPECT_GT(square, 0);
+}
+
+TEST(CostOverflow, IsAboveEveryCost)
+{
+  EXPECT_EQ(ballast::no_cost, std::numeric_limits<ballast::cost_units>::max());
 }
 
 }  // namespace

@@ -10,7 +10,6 @@ using ballast::expert_id;
 using ballast::rank_id;
 using ballast::ratio;
 using ballast::to_id;
-
 using places = ballast::jagged<expert_id, rank_id>;
 
 places places_of(std::vector<std::vector<std::size_t>> const& rows)
@@ -105,6 +104,20 @@ TEST(ShareExperts, RefuseInASentence)  // Errors
   std::vector<std::int64_t> const negative = {5, -6};
   EXPECT_EQ(ballast::share_experts(negative, places_of({{0}, {0}}), 1).error().position, 1U);
   EXPECT_EQ(ballast::share_experts({}, {}, 0).value().makespan, (ratio{0, 1}));
+}
+
+TEST(ExpertPlacement, HasADigestOfItsPlaces)
+{
+  ballast::expert_placement one;
+  one.experts.push_back(ballast::expert_id{0});
+  one.experts.end_row();
+  one.experts.end_row();
+  ballast::expert_placement other;
+  other.experts.end_row();
+  other.experts.push_back(ballast::expert_id{0});
+  other.experts.end_row();
+  EXPECT_NE(one.digest(), other.digest());
+  EXPECT_EQ(one.digest(), ballast::expert_placement(one).digest());
 }
 
 }  // namespace share_experts_test

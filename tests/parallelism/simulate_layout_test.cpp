@@ -15,6 +15,7 @@ namespace {
 using ballast::layout_problem;
 using ballast::model_layout;
 using ballast::simulate_layout;
+using ballast::simulated_layout;
 using ballast::tokens;
 using testing::HasSubstr;
 
@@ -224,6 +225,18 @@ TEST(SimulateLayout, SaysWhatIsWrongWithABatch)
   wrong[2] = -1;
   EXPECT_EQ(simulate_layout(problem, layout, wrong).error().position, 2U);
   EXPECT_FALSE(ballast::rank_by_simulation(problem, {&layout, 1}, wrong));
+}
+
+TEST(SimulatedLayout, IsALayoutAndATime)
+{
+  simulated_layout const one{{{{2, 1, 4}}, 8, 100, 0}, 120};
+  simulated_layout other = one;
+  EXPECT_EQ(one, other);
+  other.simulated = 121;
+  EXPECT_NE(one, other);
+  other = one;
+  other.layout.microbatches = 9;
+  EXPECT_NE(one, other);
 }
 
 }  // namespace
