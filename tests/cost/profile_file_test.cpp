@@ -27,12 +27,6 @@ profile_file complete()
   return file;
 }
 
-std::string refusal_of(profile_file const& file)
-{
-  auto const modules = modules_of(file);
-  return modules ? "" : modules.error().message;
-}
-
 TEST(ProfileFile, GivesTheCurvesThroughItsPoints)
 {
   auto const modules = modules_of(complete()).value();
@@ -56,39 +50,39 @@ TEST(ProfileFile, NeedsNoAttentionWhereThereIsNone)
   auto file = complete();
   file.modules[0].flops.quadratic = 0;
   file.modules[0].degrees[0].attention.clear();
-  EXPECT_EQ(refusal_of(file), "");
+  EXPECT_TRUE(modules_of(file));
 }
 
 TEST(ProfileFile, SaysWhatIsNotMeasuredYet)
 {
-  EXPECT_THAT(refusal_of({}), HasSubstr("no module"));
-  auto file = complete();
-  file.modules[0].layers = 0;
-  EXPECT_THAT(refusal_of(file), HasSubstr("module llm has no layers"));
-  file = complete();
-  file.modules[0].degrees.clear();
-  EXPECT_THAT(refusal_of(file), HasSubstr("at no parallel degree"));
-  file = complete();
-  file.modules[0].degrees[0].linear.clear();
-  EXPECT_THAT(refusal_of(file), HasSubstr("module llm at tp 2: has no linear_flop_per_second"));
-  file = complete();
-  file.modules[0].degrees[0].attention.clear();
-  EXPECT_THAT(refusal_of(file), HasSubstr("but no attention_flop_per_second"));
-  file = complete();
-  file.modules[0].degrees[0].state.pop_back();
-  EXPECT_THAT(refusal_of(file), HasSubstr("has 1 state_bytes; give two"));
-  file = complete();
-  file.modules[0].degrees[0].activations.pop_back();
-  EXPECT_THAT(refusal_of(file), HasSubstr("has 3 activation_bytes; give four, of 1 and 2 layers"));
-  file = complete();
-  file.modules[0].degrees[0].activations[3].size = 5000;
-  EXPECT_THAT(refusal_of(file), HasSubstr("each at the same two sizes"));
-  file = complete();
-  auto& points = file.modules[0].degrees[0].linear;
-  points.clear();
-  for (ballast::tokens size = 1; size <= 33; ++size) { points.push_back({.size = size}); }
-  EXPECT_THAT(refusal_of(file), HasSubstr("at tp 2: linear_flop_per_second: a throughput axis has "
-                                          "33 positions; give 1 to 32"));
+  using degree = measured_degree;
+  auto const expect_refused = [](auto const& spoil, char const* why) {
+    profile_file file = complete();
+    if constexpr (std::invocable<decltype(spoil), degree&>) {
+      spoil(file.modules[0].degrees[0]);
+    } else {
+      spoil(file);
+    }
+    auto const modules = modules_of(file);
+    ASSERT_FALSE(modules) << why;
+    EXPECT_THAT(modules.error().message, HasSubstr(why));
+  };
+  expect_refused([](profile_file& f) { f = {}; }, "no module");
+  expect_refused([](profile_file& f) { f.modules[0].layers = 0; }, "module llm has no layers");
+  expect_refused([](profile_file& f) { f.modules[0].degrees.clear(); }, "at no parallel degree");
+  expect_refused([](degree& d) { d.linear.clear(); },
+                 "module llm at tp 2: has no linear_flop_per_second");
+  expect_refused([](degree& d) { d.attention.clear(); }, "but no attention_flop_per_second");
+  expect_refused([](degree& d) { d.state.pop_back(); }, "has 1 state_bytes; give two");
+  expect_refused([](degree& d) { d.activations.pop_back(); },
+                 "has 3 activation_bytes; give four, of 1 and 2 layers");
+  expect_refused([](degree& d) { d.activations[3].size = 5000; }, "each at the same two sizes");
+  expect_refused(
+      [](degree& d) {
+        d.linear.clear();
+        for (tokens size = 1; size <= 33; ++size) { d.linear.push_back({.size = size}); }
+      },
+      "at tp 2: linear_flop_per_second: a throughput axis has 33 positions; give 1 to 32");
 }
 
 TEST(ProfileFile, NamesTheModuleThatIsRefused)
