@@ -10,12 +10,7 @@
 
 namespace {
 
-using ballast::compiled_schedule;
-using ballast::microbatch_id;
-using ballast::order_evaluator;
-using ballast::pipeline_times;
-using ballast::stage_graph;
-using ballast::time_units;
+using namespace ballast;
 using ballast::detail::simd_level;
 using ballast_test::chain_schedule;
 using ballast_test::random_times;

@@ -13,22 +13,7 @@
 
 namespace {
 
-using ballast::error_code;
-using ballast::flop_polynomial;
-using ballast::frozen;
-using ballast::frozen_gradient;
-using ballast::microbatch_id;
-using ballast::pass_costs;
-using ballast::pipeline_times;
-using ballast::price_passes;
-using ballast::quadratic_cost;
-using ballast::sample_id;
-using ballast::split_over_stages;
-using ballast::stage_time;
-using ballast::sum_over_samples;
-using ballast::time_units;
-using ballast::to_id;
-using ballast::training_passes;
+using namespace ballast;
 using layers_of_modules = std::vector<std::vector<std::uint32_t>>;
 
 constexpr time_units longest_time = std::numeric_limits<time_units>::max();

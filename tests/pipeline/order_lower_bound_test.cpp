@@ -154,13 +154,6 @@ TEST(OrderLowerBound, ProvesAnOrderBestThatMeetsIt)
   EXPECT_EQ(least_makespan({schedule, times}), bound);
 }
 
-TEST(OrderLowerBound, IsTheLongestWayOfOneMicrobatchWhereThereIsNoOther)
-{
-  small_step step{chain_schedule(3, 1, 1, 5), pipeline_times(1, 3)};
-  step.times.rows = {{1, 2}, {10, 20}, {100, 200}};
-  EXPECT_EQ(order_bound_of(step), 353);
-}
-
 TEST(OrderLowerBound, IsTheWorkOfASingleRank)
 {
   small_step step{chain_schedule(1, 3), pipeline_times(3, 1)};

@@ -11,11 +11,7 @@
 
 namespace {
 
-using ballast::exact_order;
-using ballast::given_order;
-using ballast::microbatch_id;
-using ballast::order_plan;
-using ballast::time_units;
+using namespace ballast;
 
 TEST(OrderPlan, HasNoGapWhereThereIsNothingToDo)
 {

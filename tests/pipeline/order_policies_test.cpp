@@ -12,16 +12,7 @@
 
 namespace {
 
-using ballast::ascending_order;
-using ballast::given_order;
-using ballast::interval_filling;
-using ballast::microbatch_id;
-using ballast::order_policy;
-using ballast::order_problem;
-using ballast::pipeline_rank;
-using ballast::stage_id;
-using ballast::time_units;
-using ballast::workspace;
+using namespace ballast;
 
 // Archetypes: no more than the concept asks for.
 struct quiet_order {
@@ -115,10 +106,12 @@ TEST(AscendingOrderDeathTest, RefusesAnOrderOfAnotherLength)
 
 static_assert(ballast::order_policy<interval_filling>);
 
-std::vector<int> numbers(std::span<microbatch_id const> order)
+std::vector<int> filled(ballast::compiled_schedule const& schedule,
+                        ballast::pipeline_times const& times)
 {
+  auto const plan = order_microbatches(schedule, times, interval_filling{}).value();
   std::vector<int> all;
-  for (microbatch_id const microbatch : order) { all.push_back(static_cast<int>(microbatch)); }
+  for (auto const microbatch : plan.order) { all.push_back(static_cast<int>(microbatch)); }
   return all;
 }
 
@@ -143,35 +136,20 @@ TEST(IntervalFilling, FillsTheFirstIntervalsOfAHandWorkedPipeline)  // Ensures (
   // second stage does forward 3 from 35 to 45 and backward 3 until 65; the first ends backward 4 at
   // 45, so it waits 20: 0 takes 19. Then 2 is left.
   auto const times = first_stage_times({19, 8, 60, 30, 5}, 2, 10);
-  auto const plan =
-      order_microbatches(ballast_test::chain_schedule(2, 5), times, interval_filling{}).value();
-  EXPECT_EQ(numbers(plan.order), (std::vector{4, 3, 0, 2, 1}));
-}
-
-TEST(IntervalFilling, KeepsTheSmallestForBothEnds)
-{
-  auto const times = first_stage_times({9, 8, 7, 6, 5, 4, 3, 2, 1}, 4, 5);
-  auto const plan =
-      order_microbatches(ballast_test::chain_schedule(4, 9), times, interval_filling{}).value();
-  EXPECT_EQ(plan.order.front(), microbatch_id{8});
-  EXPECT_EQ(numbers(std::span(plan.order).last(3)), (std::vector{7, 6, 5}));
+  EXPECT_EQ(filled(ballast_test::chain_schedule(2, 5), times), (std::vector{4, 3, 0, 2, 1}));
 }
 
 TEST(IntervalFilling, AscendsWhereAllAreInThePipelineAtOnce)
 {
   auto const times = first_stage_times({3, 1, 2}, 4, 5);
-  auto const plan =
-      order_microbatches(ballast_test::chain_schedule(4, 3), times, interval_filling{}).value();
-  EXPECT_EQ(numbers(plan.order), (std::vector{1, 2, 0}));
+  EXPECT_EQ(filled(ballast_test::chain_schedule(4, 3), times), (std::vector{1, 2, 0}));
 }
 
 TEST(IntervalFilling, BreaksTiesByTotalTimeThenByNumber)
 {
   auto times = first_stage_times({4, 4, 4, 4}, 4, 9);
   times[microbatch_id{2}][3].backward = 1;
-  auto const plan =
-      order_microbatches(ballast_test::chain_schedule(4, 4), times, interval_filling{}).value();
-  EXPECT_EQ(numbers(plan.order), (std::vector{2, 0, 1, 3}));
+  EXPECT_EQ(filled(ballast_test::chain_schedule(4, 4), times), (std::vector{2, 0, 1, 3}));
 }
 
 TEST(IntervalFilling, TakesTheFirstTrainedStageForTheFirst)
@@ -190,9 +168,9 @@ TEST(IntervalFilling, TakesTheFirstTrainedStageForTheFirst)
     of[0] = {static_cast<time_units>(row), 0};
     of[1] = {static_cast<time_units>(10 - row), 0};
   }
-  auto const plan = order_microbatches(schedule, times, interval_filling{}).value();
-  EXPECT_EQ(plan.order.front(), microbatch_id{3});
-  EXPECT_EQ(plan.order.back(), microbatch_id{2});
+  auto const order = filled(schedule, times);
+  EXPECT_EQ(order.front(), 3);
+  EXPECT_EQ(order.back(), 2);
   EXPECT_EQ(ballast::detail::first_trained_stage(stages), stage_id{1});
 }
 
@@ -205,8 +183,7 @@ TEST(IntervalFilling, AscendsWhereNothingIsTrained)
   auto const schedule =
       ballast::compiled_schedule::make(stages, ballast::one_forward_one_backward{}, 3).value();
   auto const times = first_stage_times({3, 1, 2}, 2, 5);
-  auto const plan = order_microbatches(schedule, times, interval_filling{}).value();
-  EXPECT_EQ(numbers(plan.order), (std::vector{1, 2, 0}));
+  EXPECT_EQ(filled(schedule, times), (std::vector{1, 2, 0}));
 }
 
 // With two stages on each of two ranks the first run of forwards is of positions 0 1 0 1 2. Only
@@ -214,14 +191,13 @@ TEST(IntervalFilling, AscendsWhereNothingIsTrained)
 TEST(IntervalFilling, FillsIntervalsByMicrobatchWhereInterleaved)
 {
   auto const times = first_stage_times({50, 2, 40, 7, 30, 1, 20, 3}, 4, 10);
-  auto const plan =
-      order_microbatches(ballast_test::chain_schedule(2, 8, 2), times, interval_filling{}).value();
-  EXPECT_EQ(plan.order.front(), microbatch_id{5});
-  EXPECT_EQ(plan.order.back(), microbatch_id{1});
+  auto const order = filled(ballast_test::chain_schedule(2, 8, 2), times);
+  EXPECT_EQ(order.front(), 5);
+  EXPECT_EQ(order.back(), 1);
   // Backward 5 on the last chunk ends at 1 + 3 x 10 + 20 + 20 = 71 and the rank has worked until
   // 1 + 10 (its two forwards of 5; the second starts at 21): the interval is 51 - 31 = 20 for
   // three forwards that are to come, 13 for the two of position 1. 3 and 10 take 13.
-  EXPECT_EQ(plan.order[1], microbatch_id{3});
+  EXPECT_EQ(order[1], 3);
 }
 
 // A frozen encoder, an LLM and a generator. What each microbatch takes in encoder and generator is
@@ -232,16 +208,14 @@ TEST(IntervalFilling, TakesTheTimeInEncoderAndGeneratorForTheSize)
       ballast::joined_stages({.encoders = {{1, false}}, .llm = {2}, .generators = {{1}}}).value();
   auto const schedule =
       ballast::compiled_schedule::make(stages, ballast::one_forward_one_backward{}, 4).value();
-  ballast::pipeline_times times(4, 4);
-  std::ranges::fill(times.rows, ballast::stage_time{10, 20});
+  auto times = ballast_test::equal_times(4, 4, {10, 20});
   time_units const encoder[] = {5, 9, 1, 7};
   time_units const generator[] = {20, 2, 30, 3};
   for (std::uint32_t row = 0; row < 4; ++row) {
     times[microbatch_id{row}][0] = {encoder[row], 1000 - 300 * row};
     times[microbatch_id{row}][3] = {generator[row], 2 * generator[row]};
   }
-  auto const plan = order_microbatches(schedule, times, interval_filling{}).value();
-  EXPECT_EQ(numbers(plan.order), (std::vector{1, 2, 3, 0}));
+  EXPECT_EQ(filled(schedule, times), (std::vector{1, 2, 3, 0}));
 }
 
 TEST(OrderPolicies, KeepWhatPoliciesPromise)

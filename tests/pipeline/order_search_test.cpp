@@ -12,11 +12,7 @@
 
 namespace {
 
-using ballast::exact_order;
-using ballast::given_order;
-using ballast::insertion;
-using ballast::microbatch_id;
-using ballast::time_units;
+using namespace ballast;
 
 static_assert(ballast::order_policy<insertion>);
 

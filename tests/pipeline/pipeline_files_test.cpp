@@ -9,19 +9,7 @@
 
 namespace {
 
-using ballast::chain_of_stages;
-using ballast::compiled_schedule;
-using ballast::decimal;
-using ballast::error_code;
-using ballast::one_forward_one_backward;
-using ballast::parse_decimal;
-using ballast::pipeline_rank;
-using ballast::pipeline_times;
-using ballast::read_pipeline_times;
-using ballast::read_schedule;
-using ballast::stage_id;
-using ballast::stage_time;
-using ballast::to_id;
+using namespace ballast;
 using testing::ElementsAre;
 using testing::HasSubstr;
 

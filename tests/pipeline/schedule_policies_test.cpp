@@ -10,17 +10,7 @@
 
 namespace {
 
-using ballast::chain_of_stages;
-using ballast::gpipe;
-using ballast::one_forward_one_backward;
-using ballast::pass;
-using ballast::pipeline_schedule;
-using ballast::pipeline_stage;
-using ballast::pipeline_task;
-using ballast::stage_graph;
-using ballast::stage_id;
-using ballast::stage_link;
-using ballast::time_units;
+using namespace ballast;
 using ballast_test::backward;
 using ballast_test::forward;
 using interleaved = ballast::interleaved_one_forward_one_backward;
@@ -180,8 +170,7 @@ TEST(OneForwardOneBackward, IsIdleAtBothEndsOnlyWhereAllTasksTakeOneUnit)
     std::size_t const microbatches = 1 + random.below(15);
     auto const schedule =
         ballast::compiled_schedule::make(stages, one_forward_one_backward{}, microbatches).value();
-    ballast::pipeline_times times(microbatches, count);
-    std::ranges::fill(times.rows, ballast::stage_time{1, 1});
+    auto const times = ballast_test::equal_times(microbatches, count, {1, 1});
     auto const order = ballast_test::numbered_order(microbatches);
     EXPECT_EQ(ballast::makespan_of(schedule, times, order, memory),
               static_cast<ballast::time_units>(2 * microbatches + 2 * longest));
@@ -379,8 +368,7 @@ TEST(InterleavedOneForwardOneBackward, LosesOnlyFillAndDrainWhereAllTasksTakeAsL
                                           << microbatches << " b " << time.backward);
           auto const schedule =
               ballast::compiled_schedule::make(stages, interleaved{}, microbatches).value();
-          ballast::pipeline_times times(microbatches, stages.stages());
-          std::ranges::fill(times.rows, time);
+          auto const times = ballast_test::equal_times(microbatches, stages.stages(), time);
           auto const order = ballast_test::numbered_order(microbatches);
           ASSERT_EQ(ballast::makespan_of(schedule, times, order, memory),
                     static_cast<time_units>(microbatches * chunks + ranks - 1) *

@@ -7,15 +7,7 @@
 
 namespace {
 
-using ballast::chain_of_stages;
-using ballast::compiled_schedule;
-using ballast::error_code;
-using ballast::pass;
-using ballast::pipeline_rank;
-using ballast::pipeline_schedule;
-using ballast::pipeline_task;
-using ballast::stage_graph;
-using ballast::stage_id;
+using namespace ballast;
 using ballast_test::backward;
 using ballast_test::forward;
 using ballast_test::key_of;

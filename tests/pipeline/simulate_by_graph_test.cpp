@@ -12,10 +12,7 @@
 
 namespace {
 
-using ballast::microbatch_id;
-using ballast::pipeline_rank;
-using ballast::pipeline_task;
-using ballast::time_units;
+using namespace ballast;
 using ballast_test::backward;
 using ballast_test::forward;
 using ballast_test::graph_timeline;
@@ -144,8 +141,7 @@ TEST(WriteDot, HasEveryTaskAndWaitAndTheCriticalPathInRed)
   auto const stages = ballast::chain_of_stages(2, 2, 5);
   auto const graph =
       ballast_test::make_task_graph(stages, ballast::one_forward_one_backward{}(stages, 2).value());
-  ballast::pipeline_times times(2, 2);
-  std::ranges::fill(times.rows, ballast::stage_time{10, 20});
+  auto const times = ballast_test::equal_times(2, 2, {10, 20});
   std::vector const order{microbatch_id{1}, microbatch_id{0}};
   auto const timeline = ballast_test::simulate_by_graph(graph, times, order);
   std::ostringstream dot;

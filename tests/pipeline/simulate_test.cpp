@@ -9,20 +9,8 @@
 
 namespace {
 
-using ballast::activation_memory;
-using ballast::chain_of_stages;
-using ballast::compiled_schedule;
-using ballast::memory_level;
-using ballast::microbatch_id;
-using ballast::one_forward_one_backward;
-using ballast::pass;
-using ballast::pipeline_rank;
-using ballast::pipeline_timeline;
-using ballast::pipeline_times;
-using ballast::stage_graph;
-using ballast::stage_id;
-using ballast::stage_time;
-using ballast::time_units;
+using namespace ballast;
+using ballast_test::equal_times;
 using ballast_test::numbered_order;
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -82,13 +70,6 @@ template <ballast::schedule_policy Policy>
 compiled_schedule compile(stage_graph const& stages, std::size_t microbatches, Policy const& policy)
 {
   return compiled_schedule::make(stages, policy, microbatches).value();
-}
-
-pipeline_times equal_times(std::size_t microbatches, std::size_t stages, ballast::stage_time time)
-{
-  pipeline_times times(microbatches, stages);
-  std::ranges::fill(times.rows, time);
-  return times;
 }
 
 // The starts of a rank's tasks, in the order in which it does them.
@@ -426,8 +407,7 @@ TEST(ActivationMemory, IsBoundedByTheStagesInOneForwardOneBackwardAndByTheMicrob
     for (std::size_t microbatches = 0; microbatches <= 12; ++microbatches) {
       SCOPED_TRACE(testing::Message() << stages << " stages, " << microbatches << " microbatches");
       auto const chain = ballast::chain_of_stages(stages, stages, 1);
-      pipeline_times times(microbatches, stages);
-      std::ranges::fill(times.rows, ballast::stage_time{2, 3});
+      auto const times = equal_times(microbatches, stages, {2, 3});
       std::vector<std::uint64_t> const one(times.rows.size(), 1);
       auto const order = numbered_order(microbatches);
       auto const peaks = [&](auto const& policy) {
@@ -451,8 +431,7 @@ TEST(ActivationMemory, DropsTheActivationsOfAFrozenStageWithItsForward)
                           .value();
   auto const schedule =
       compiled_schedule::make(stages, ballast::one_forward_one_backward{}, 2).value();
-  pipeline_times times(2, 2);
-  std::ranges::fill(times.rows, ballast::stage_time{5, 8});
+  auto const times = equal_times(2, 2, {5, 8});
   auto const order = numbered_order(2);
   // [activation_memory]
   std::vector<std::uint64_t> const bytes{100, 7,   // of microbatch 0, on the stages 0 and 1
@@ -484,8 +463,7 @@ TEST(ActivationMemory, FillsAllOf64Bits)
 {
   auto const chain = ballast::chain_of_stages(1, 1);
   auto const schedule = compiled_schedule::make(chain, ballast::gpipe{}, 2).value();
-  pipeline_times times(2, 1);
-  std::ranges::fill(times.rows, ballast::stage_time{1, 1});
+  auto const times = equal_times(2, 1, {1, 1});
   constexpr std::uint64_t most = std::numeric_limits<std::uint64_t>::max();
   auto const order = numbered_order(2);
   std::vector<std::uint64_t> const bytes{most - 1, 1};

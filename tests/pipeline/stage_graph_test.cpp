@@ -8,15 +8,7 @@
 
 namespace {
 
-using ballast::chain_of_stages;
-using ballast::error_code;
-using ballast::joined_modules;
-using ballast::joined_stages;
-using ballast::pipeline_rank;
-using ballast::pipeline_stage;
-using ballast::stage_graph;
-using ballast::stage_id;
-using ballast::stage_link;
+using namespace ballast;
 using ballast_test::link;
 using testing::ElementsAre;
 using testing::HasSubstr;

@@ -253,6 +253,14 @@ struct random_pipeline_case {
   }
 }
 
+/// The same for every microbatch on every stage.
+[[nodiscard]] inline ballast::pipeline_times equal_times(std::size_t microbatches,
+                                                         std::size_t stages,
+                                                         ballast::stage_time time)
+{
+  return {microbatches, stages, [&](std::size_t, std::size_t) { return time; }};
+}
+
 /// Every time drawn for itself from 0 to `longest`.
 [[nodiscard]] inline ballast::pipeline_times random_times(ballast::random_source& random,
                                                           std::size_t microbatches,
