@@ -6,12 +6,7 @@
 
 namespace {
 
-using ballast::call_offers;
-using ballast::check_word;
-using ballast::collective;
-using ballast::collective_call;
-using ballast::rank_id;
-using ballast::to_id;
+using namespace ballast;
 
 // What all ranks call for, and the sum that each of them would see.
 struct calls {

@@ -5,10 +5,7 @@
 
 namespace {
 
-using ballast::communicator;
-using ballast::rank_id;
-using ballast::rank_pair;
-using ballast::result;
+using namespace ballast;
 using byte_span = std::span<std::byte>;
 using const_byte_span = std::span<std::byte const>;
 using size_span = std::span<std::size_t const>;

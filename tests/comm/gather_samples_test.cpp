@@ -8,11 +8,7 @@
 
 namespace {
 
-using ballast::gathered_samples;
-using ballast::rank_id;
-using ballast::thread_communicator;
-using ballast::to_index;
-using ballast::tokens;
+using namespace ballast;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;

@@ -13,11 +13,7 @@
 namespace {
 
 using namespace std::chrono_literals;
-using ballast::error_code;
-using ballast::rank_id;
-using ballast::result;
-using ballast::thread_communicator;
-using ballast::transfer_id;
+using namespace ballast;
 using thread_checks = ballast_test::transfer_checks<thread_communicator>;
 
 // The least that exchanges bytes in pairs.

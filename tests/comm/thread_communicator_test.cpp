@@ -9,10 +9,7 @@
 namespace {
 
 using namespace std::chrono_literals;
-using ballast::error_code;
-using ballast::rank_id;
-using ballast::result;
-using ballast::thread_communicator;
+using namespace ballast;
 using testing::HasSubstr;
 using thread_conformance = ballast_test::conformance<thread_communicator>;
 using rank_list = std::vector<rank_id>;

@@ -5,12 +5,7 @@
 
 namespace {
 
-using ballast::bag_id;
-using ballast::identifier;
-using ballast::integer_projection;
-using ballast::node_id;
-using ballast::rank_id;
-using ballast::sample_id;
+using namespace ballast;
 using bags_of_samples = ballast::id_vector<sample_id, bag_id>;
 
 enum class document_id : std::uint32_t {};  // a user's own

@@ -5,10 +5,7 @@
 
 namespace {
 
-using ballast::bag_id;
-using ballast::jagged;
-using ballast::sample_id;
-using ballast::to_id;
+using namespace ballast;
 using testing::ElementsAre;
 using testing::IsEmpty;
 using samples_of_bags = jagged<bag_id, sample_id>;

@@ -5,10 +5,7 @@
 
 namespace {
 
-using ballast::error;
-using ballast::error_code;
-using ballast::fail;
-using ballast::result;
+using namespace ballast;
 
 result<int> whole_number(std::string const& text)
 {

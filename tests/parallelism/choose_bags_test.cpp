@@ -14,14 +14,7 @@
 
 namespace {
 
-using ballast::bag_mix;
-using ballast::choose_bags;
-using ballast::judged_mix;
-using ballast::price_bags;
-using ballast::priced_mix;
-using ballast::quadratic_cost;
-using ballast::sample_batch;
-using ballast::short_samples;
+using namespace ballast;
 using testing::HasSubstr;
 
 constexpr ballast::bag_exchange_work small_exchanges = {

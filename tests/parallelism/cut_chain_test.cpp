@@ -14,14 +14,7 @@
 
 namespace cut_chain_test {
 
-using ballast::chain_cut;
-using ballast::chain_layer;
-using ballast::chain_ranks;
-using ballast::cut_chain;
-using ballast::cut_layers;
-using ballast::error_code;
-using ballast::module_profile;
-using ballast::stage_part;
+using namespace ballast;
 using testing::ElementsAre;
 using testing::HasSubstr;
 

@@ -7,10 +7,7 @@
 
 namespace {
 
-using ballast::layout_pipeline;
-using ballast::microbatch_id;
-using ballast::stage_time;
-using ballast::tokens;
+using namespace ballast;
 
 TEST(LayoutPipeline, LinksReplicasByBrokers)
 {

@@ -12,15 +12,7 @@
 
 namespace {
 
-using ballast::dflop_makespan;
-using ballast::disttrain_makespan;
-using ballast::layout_problem;
-using ballast::module_layout;
-using ballast::orchestrated_degree;
-using ballast::replicated_degree;
-using ballast::stage_time;
-using ballast::time_units;
-using ballast::unit_time;
+using namespace ballast;
 using testing::HasSubstr;
 
 TEST(LayoutProblem, IsRefusedWhereItHasNoMeaning)

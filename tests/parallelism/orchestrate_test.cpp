@@ -15,10 +15,7 @@
 
 namespace {
 
-using ballast::error_code;
-using ballast::module_layout;
-using ballast::orchestrate;
-using ballast::orchestration_problem;
+using namespace ballast;
 using baselines::homogeneous;
 using baselines::monolithic;
 using testing::AllOf;

@@ -9,10 +9,7 @@
 
 namespace {
 
-using ballast::check_orchestration_problem;
-using ballast::module_profile;
-using ballast::orchestrated_module_of;
-using ballast::orchestration_problem;
+using namespace ballast;
 using testing::HasSubstr;
 
 void expect_unsound(std::function<void(orchestration_problem&)> const& spoil, std::size_t position,

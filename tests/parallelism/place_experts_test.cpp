@@ -8,14 +8,7 @@
 
 namespace place_experts_test {
 
-using ballast::error_code;
-using ballast::expert_id;
-using ballast::expert_placement;
-using ballast::expert_rules;
-using ballast::place_experts;
-using ballast::rank_id;
-using ballast::ratio;
-using ballast::to_id;
+using namespace ballast;
 
 struct drawn_experts {
   std::vector<std::int64_t> loads;

@@ -10,13 +10,7 @@
 
 namespace {
 
-using ballast::dealt_memory;
-using ballast::layout_problem;
-using ballast::model_layout;
-using ballast::module_layout;
-using ballast::price_layout;
-using ballast::step_estimate;
-using ballast::tokens;
+using namespace ballast;
 using testing::HasSubstr;
 
 constexpr std::uint64_t endless_memory = std::numeric_limits<std::uint64_t>::max();

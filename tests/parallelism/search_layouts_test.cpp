@@ -14,12 +14,7 @@
 
 namespace {
 
-using ballast::error_code;
-using ballast::layout_problem;
-using ballast::search_layouts;
-using ballast::simulated_layout;
-using ballast::step_estimate;
-using ballast::tokens;
+using namespace ballast;
 using testing::HasSubstr;
 
 constexpr std::uint64_t memory_of_gpu = std::uint64_t{1} << 30;

@@ -6,10 +6,7 @@
 
 namespace share_experts_test {
 
-using ballast::expert_id;
-using ballast::rank_id;
-using ballast::ratio;
-using ballast::to_id;
+using namespace ballast;
 using places = ballast::jagged<expert_id, rank_id>;
 
 places places_of(std::vector<std::vector<std::size_t>> const& rows)

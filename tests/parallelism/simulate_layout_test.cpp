@@ -12,11 +12,7 @@
 
 namespace {
 
-using ballast::layout_problem;
-using ballast::model_layout;
-using ballast::simulate_layout;
-using ballast::simulated_layout;
-using ballast::tokens;
+using namespace ballast;
 using testing::HasSubstr;
 
 /// One FLOP a picosecond, at any size and degree.

@@ -20,10 +20,7 @@
 
 namespace {
 
-using ballast::module_layout;
-using ballast::orchestration_problem;
-using ballast::price_orchestration;
-using ballast::simulate_orchestration;
+using namespace ballast;
 using testing::HasSubstr;
 using unit_layouts = std::vector<module_layout>;
 
