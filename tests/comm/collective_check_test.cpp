@@ -126,18 +126,6 @@ TEST(Collective, HasTheNameOfTheCall)
   EXPECT_STREQ(name_of(collective::split), "split");
 }
 
-TEST(Dissenters, AreThoseWhoseWordFewerHaveAndInATieNotTheLowestRank)
-{
-  using words = std::vector<std::uint64_t>;
-  auto const dissenters = [](words const& each) { return ballast::detail::dissenters(each); };
-  EXPECT_THAT(dissenters({}), testing::IsEmpty());
-  EXPECT_THAT(dissenters({4, 4, 4}), testing::IsEmpty());
-  EXPECT_THAT(dissenters({1, 2, 2}), testing::ElementsAre(rank_id{0}));
-  EXPECT_THAT(dissenters({1, 2}), testing::ElementsAre(rank_id{1}));
-  EXPECT_THAT(dissenters({3, 1, 2, 1, 3}),
-              testing::ElementsAre(rank_id{1}, rank_id{2}, rank_id{3}));
-}
-
 TEST(CollectiveSizes, AreAcceptedWhereTheyFit)
 {
   ballast::expect_gather_sizes(4, 12, 3);

@@ -184,37 +184,32 @@ struct conformance {
   static void gather(C& comm, std::size_t bytes, std::uint64_t salt)
   {
     Buffer send(bytes), receive(bytes * comm.size());
-    std::span<std::byte> const mine = send;
-    std::span<std::byte> const all = receive;
-    message{salt, index_of(comm), 0}.write(mine);
-    std::ranges::fill(all, untouched);
-    expect_done(comm, comm.all_gather(mine, all));
-    std::ranges::fill(mine, std::byte{0xdd});
+    message{salt, index_of(comm), 0}.write(send);
+    std::ranges::fill(receive, untouched);
+    expect_done(comm, comm.all_gather(send, receive));
+    std::ranges::fill(send, std::byte{0xdd});
     for (std::size_t rank = 0; rank < comm.size(); ++rank) {
-      expect_message({salt, rank, 0}, all.subspan(rank * bytes, bytes));
+      expect_message({salt, rank, 0}, std::span(receive).subspan(rank * bytes, bytes));
     }
   }
 
   static void broadcast_from(C& comm, std::size_t root, std::size_t bytes, std::uint64_t salt)
   {
     Buffer buffer(bytes);
-    std::span<std::byte> const all = buffer;
-    std::ranges::fill(all, untouched);
-    if (index_of(comm) == root) { message{salt, root, 0}.write(all); }
-    expect_done(comm, comm.broadcast(all, ballast::to_id<ballast::rank_id>(root)));
-    expect_message({salt, root, 0}, all);
+    std::ranges::fill(buffer, untouched);
+    if (index_of(comm) == root) { message{salt, root, 0}.write(buffer); }
+    expect_done(comm, comm.broadcast(buffer, ballast::to_id<ballast::rank_id>(root)));
+    expect_message({salt, root, 0}, buffer);
   }
 
   /// Everyone's word, by rank.
   static std::vector<std::uint64_t> gathered(C& comm, std::uint64_t word)
   {
     Buffer send(sizeof word), receive(sizeof word * comm.size());
-    std::span<std::byte> const mine = send;
-    std::span<std::byte> const all = receive;
-    std::memcpy(mine.data(), &word, sizeof word);
-    expect_done(comm, comm.all_gather(mine, all));
+    std::memcpy(send.data(), &word, sizeof word);
+    expect_done(comm, comm.all_gather(send, receive));
     std::vector<std::uint64_t> words(comm.size());
-    std::memcpy(words.data(), all.data(), all.size());
+    std::memcpy(words.data(), receive.data(), receive.size());
     return words;
   }
 
@@ -456,9 +451,8 @@ struct conformance {
     Buffer send(4), receive(4 * comm.size());
     expect_odd_one_named(
         comm, [&](bool odd) { return odd ? comm.barrier() : comm.all_gather(send, receive); });
-    std::span<std::byte> const all = receive;
     expect_odd_one_named(comm, [&](bool odd) {
-      return odd ? comm.broadcast(all, ballast::rank_id{0}) : comm.all_gather(send, receive);
+      return odd ? comm.broadcast(receive, ballast::rank_id{0}) : comm.all_gather(send, receive);
     });
   }
 
@@ -479,10 +473,9 @@ struct conformance {
       expect_odd_one_named(comm, [&](bool odd) {
         std::size_t const bytes = odd ? other : 4;
         Buffer send(bytes), receive(bytes * comm.size());
-        std::span<std::byte> const all = receive;
-        std::ranges::fill(all, untouched);
+        std::ranges::fill(receive, untouched);
         auto const done = complete(comm, comm.all_gather(send, receive));
-        expect_untouched(all);
+        expect_untouched(receive);
         return done;
       });
     }
@@ -492,10 +485,9 @@ struct conformance {
   {
     expect_odd_one_named(comm, [&](bool odd) {
       Buffer buffer(5);
-      std::span<std::byte> const all = buffer;
-      std::ranges::fill(all, untouched);
-      auto const done = complete(comm, comm.broadcast(all, ballast::rank_id{odd ? 1U : 0U}));
-      expect_untouched(all);
+      std::ranges::fill(buffer, untouched);
+      auto const done = complete(comm, comm.broadcast(buffer, ballast::rank_id{odd ? 1U : 0U}));
+      expect_untouched(buffer);
       return done;
     });
   }
@@ -523,10 +515,9 @@ struct conformance {
     }
     std::ranges::sort(named);
     Buffer send(total(send_bytes)), receive(total(receive_bytes));
-    std::span<std::byte> const all = receive;
-    std::ranges::fill(all, untouched);
+    std::ranges::fill(receive, untouched);
     auto const done = complete(comm, comm.all_to_all_v(send, send_bytes, receive, receive_bytes));
-    expect_untouched(all);
+    expect_untouched(receive);
     expect_mismatch(comm, done, named);
   }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ballast/pipeline/order_lower_bound.hpp>  // first: proves it is self-contained
 
-#include "../support/bound_cases.hpp"
 #include "../support/counted_allocations.hpp"
+#include "../support/order_checks.hpp"
 #include "../support/pipeline_families.hpp"
 #include "../support/pipelines.hpp"
 #include "../support/test.hpp"
@@ -14,12 +14,58 @@
 
 namespace {
 
-using ballast::order_lower_bound;
-using ballast::pipeline_times;
-using ballast::time_units;
+using namespace ballast;
 using ballast_test::chain_schedule;
-using ballast_test::least_makespan;
-using ballast_test::small_step;
+
+// A step to order: few enough microbatches that all orders can be tried.
+struct small_step {
+  compiled_schedule schedule;
+  pipeline_times times;
+};
+
+// Any pipeline with times of any kind: none or one, small with many ties, long ones among short
+// ones, microbatches that are alike on all stages, or a first stage that varies alone.
+small_step random_small_step(random_source& random, std::size_t most_microbatches)
+{
+  for (;;) {
+    auto const [stages, tasks] = ballast_test::random_pipeline(random);
+    if (tasks.microbatches > most_microbatches) { continue; }
+    std::size_t const columns = stages.stages();
+    small_step step{compiled_schedule::make(stages, tasks).value(),
+                    pipeline_times(tasks.microbatches, columns)};
+    std::uint64_t const kind = random.below(6);
+    for (std::size_t at = 0; at < step.times.rows.size(); ++at) {
+      auto& time = step.times.rows[at];
+      switch (kind) {
+        case 0: time = {random.between(0, 1), random.between(0, 1)}; break;
+        case 1: time = {random.between(0, 9), random.between(0, 9)}; break;
+        case 2: time = {random.between(0, 1'000'000), random.between(0, 1'000'000)}; break;
+        case 3: {
+          time_units const longer = random.below(8) == 0 ? 20 : 1;
+          time = {random.between(0, 50) * longer, random.between(0, 50) * longer};
+          break;
+        }
+        case 4:
+          if (at % columns == 0) { time.forward = random.between(1, 50) * random.between(1, 50); }
+          time.forward = step.times.rows[at - at % columns].forward;
+          time.backward = 2 * time.forward;
+          break;
+        default:
+          time = {20, 40};
+          if (at % columns == 0) { time = {random.between(0, 40), random.between(0, 80)}; }
+          break;
+      }
+    }
+    return step;
+  }
+}
+
+time_units least_makespan(small_step const& step)
+{
+  workspace memory;
+  auto const order = ballast_test::first_best_order(step.schedule, step.times);
+  return makespan_of(step.schedule, step.times, order, memory);
+}
 
 time_units order_bound_of(small_step const& step)
 {
@@ -34,7 +80,7 @@ TEST(OrderLowerBound, IsNotAboveAnyOrder)  // Ensures (1)
   constexpr int trials = ballast_test::trials_of(4000);
   for (int trial = 0; trial < trials; ++trial) {
     SCOPED_TRACE(testing::Message() << "trial " << trial);
-    auto const step = ballast_test::random_small_step(random, trial % 8 == 0 ? 6 : 5);
+    auto const step = random_small_step(random, trial % 8 == 0 ? 6 : 5);
     time_units const least = least_makespan(step);
     time_units const bound = order_bound_of(step);
     ASSERT_LE(bound, least);
@@ -112,7 +158,7 @@ TEST(OrderLowerBound, IsWhatMicrobatchesTakeThatAreAlike)
   ballast::random_source random(12);
   for (int trial = 0; trial < 500; ++trial) {
     SCOPED_TRACE(testing::Message() << "trial " << trial);
-    auto step = ballast_test::random_small_step(random, 12);
+    auto step = random_small_step(random, 12);
     for (std::size_t at = 0; at < step.times.rows.size(); ++at) {
       step.times.rows[at] = step.times.rows[at % step.times.stages];
     }

@@ -61,17 +61,18 @@ cudaError_t said(cudaError_t code)
   return code;
 }
 
-/// What a call gives for which a failure was ordered.
-cudaError_t ordered_failure(char const* function, cudaStream_t stream = nullptr)
+/// Whether the call is one for which a failure was ordered, which is the thread's last error then.
+bool fails(char const* function, cudaStream_t stream = nullptr)
 {
   std::lock_guard const lock(order.mutex);
-  if (order.code == cudaSuccess || order.function != function) { return cudaSuccess; }
-  if (order.stream != nullptr && order.stream != stream) { return cudaSuccess; }
+  if (order.code == cudaSuccess || order.function != function) { return false; }
+  if (order.stream != nullptr && order.stream != stream) { return false; }
   if (order.calls_before > 0) {
     --order.calls_before;
-    return cudaSuccess;
+    return false;
   }
-  return said(std::exchange(order.code, cudaSuccess));
+  last_cuda_error = std::exchange(order.code, cudaSuccess);
+  return true;
 }
 
 /// How far a stream has come, which is kept for those who wait when the stream is gone.
@@ -354,14 +355,14 @@ cudaError_t cudaPeekAtLastError()
 
 cudaError_t cudaGetDevice(int* device)
 {
-  if (auto const code = ordered_failure("cudaGetDevice"); code != cudaSuccess) { return code; }
+  if (fails("cudaGetDevice")) { return last_cuda_error; }
   *device = current_device;
   return cudaSuccess;
 }
 
 cudaError_t cudaSetDevice(int device)
 {
-  if (auto const code = ordered_failure("cudaSetDevice"); code != cudaSuccess) { return code; }
+  if (fails("cudaSetDevice")) { return last_cuda_error; }
   std::lock_guard const lock(devices.mutex);
   if (device < 0 || device >= devices.count) { return said(cudaErrorInvalidDevice); }
   current_device = device;
@@ -370,9 +371,7 @@ cudaError_t cudaSetDevice(int device)
 
 cudaError_t cudaDeviceCanAccessPeer(int* can, int device, int peer)
 {
-  if (auto const code = ordered_failure("cudaDeviceCanAccessPeer"); code != cudaSuccess) {
-    return code;
-  }
+  if (fails("cudaDeviceCanAccessPeer")) { return last_cuda_error; }
   std::lock_guard const lock(devices.mutex);
   *can = devices.reach_each_other && device != peer ? 1 : 0;
   return cudaSuccess;
@@ -381,9 +380,7 @@ cudaError_t cudaDeviceCanAccessPeer(int* can, int device, int peer)
 cudaError_t cudaDeviceEnablePeerAccess(int peer, unsigned)
 {
   ballast_test::spared_allocations const spared;
-  if (auto const code = ordered_failure("cudaDeviceEnablePeerAccess"); code != cudaSuccess) {
-    return code;
-  }
+  if (fails("cudaDeviceEnablePeerAccess")) { return last_cuda_error; }
   std::lock_guard const lock(devices.mutex);
   if (!devices.reach_each_other) { return said(cudaErrorPeerAccessUnsupported); }
   auto const peers =
@@ -404,9 +401,7 @@ cudaError_t cudaStreamCreate(cudaStream_t* stream)
 
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned)
 {
-  if (auto const code = ordered_failure("cudaStreamCreateWithFlags"); code != cudaSuccess) {
-    return code;
-  }
+  if (fails("cudaStreamCreateWithFlags")) { return last_cuda_error; }
   return cudaStreamCreate(stream);
 }
 
@@ -418,9 +413,7 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream)
 
 cudaError_t cudaStreamGetDevice(cudaStream_t stream, int* device)
 {
-  if (auto const code = ordered_failure("cudaStreamGetDevice", stream); code != cudaSuccess) {
-    return code;
-  }
+  if (fails("cudaStreamGetDevice", stream)) { return last_cuda_error; }
   *device = stream->device;
   return cudaSuccess;
 }
@@ -446,9 +439,7 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream)
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned)
 {
   ballast_test::spared_allocations const spared;
-  if (auto const code = ordered_failure("cudaStreamWaitEvent", stream); code != cudaSuccess) {
-    return code;
-  }
+  if (fails("cudaStreamWaitEvent", stream)) { return last_cuda_error; }
   std::lock_guard const lock(event->mutex);
   if (event->shared != nullptr) {
     if (event->shared->is_gone) { ++shared.state->rules_broken; }
@@ -469,9 +460,7 @@ cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void*
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags)
 {
   ballast_test::spared_allocations const spared;
-  if (auto const code = ordered_failure("cudaEventCreateWithFlags"); code != cudaSuccess) {
-    return code;
-  }
+  if (fails("cudaEventCreateWithFlags")) { return last_cuda_error; }
   auto made = std::make_unique<CUevent_st>((flags & cudaEventDisableTiming) == 0);
   if ((flags & cudaEventInterprocess) != 0) {
     if (made->timed || shared.state == nullptr) { return said(cudaErrorInvalidValue); }
@@ -484,9 +473,7 @@ cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags)
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
 {
   ballast_test::spared_allocations const spared;
-  if (auto const code = ordered_failure("cudaEventRecord", stream); code != cudaSuccess) {
-    return code;
-  }
+  if (fails("cudaEventRecord", stream)) { return last_cuda_error; }
   if (event->device != stream->device) { return said(cudaErrorInvalidResourceHandle); }
   std::lock_guard const lock(event->mutex);
   if (event->timed) {
@@ -502,9 +489,7 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
 
 cudaError_t cudaEventSynchronize(cudaEvent_t event)
 {
-  if (auto const code = ordered_failure("cudaEventSynchronize"); code != cudaSuccess) {
-    return code;
-  }
+  if (fails("cudaEventSynchronize")) { return last_cuda_error; }
   place recorded;
   {
     std::lock_guard const lock(event->mutex);
@@ -516,7 +501,7 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event)
 
 cudaError_t cudaEventQuery(cudaEvent_t event)
 {
-  if (auto const code = ordered_failure("cudaEventQuery"); code != cudaSuccess) { return code; }
+  if (fails("cudaEventQuery")) { return last_cuda_error; }
   std::lock_guard const lock(event->mutex);
   place const& recorded = event->recorded;
   return recorded.stream == nullptr || recorded.is_reached() ? cudaSuccess
@@ -525,9 +510,7 @@ cudaError_t cudaEventQuery(cudaEvent_t event)
 
 cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t start, cudaEvent_t end)
 {
-  if (auto const code = ordered_failure("cudaEventElapsedTime"); code != cudaSuccess) {
-    return code;
-  }
+  if (fails("cudaEventElapsedTime")) { return last_cuda_error; }
   if (start->reached.when == nullptr || end->reached.when == nullptr) {
     return said(cudaErrorInvalidResourceHandle);
   }
@@ -556,9 +539,7 @@ cudaError_t cudaMemcpyAsync(void* to, void const* from, std::size_t bytes, cudaM
                             cudaStream_t stream)
 {
   ballast_test::spared_allocations const spared;
-  if (auto const code = ordered_failure("cudaMemcpyAsync", stream); code != cudaSuccess) {
-    return code;
-  }
+  if (fails("cudaMemcpyAsync", stream)) { return last_cuda_error; }
   ++copies;
   if (bytes > 0) { stream->push(copy{to, from, bytes}); }
   return cudaSuccess;
@@ -569,9 +550,7 @@ cudaError_t cudaMemcpyBatchAsync(void* const* to, void const* const* from, std::
                                  std::size_t* first_of, std::size_t kinds, cudaStream_t stream)
 {
   ballast_test::spared_allocations const spared;
-  if (auto const code = ordered_failure("cudaMemcpyBatchAsync", stream); code != cudaSuccess) {
-    return code;
-  }
+  if (fails("cudaMemcpyBatchAsync", stream)) { return last_cuda_error; }
   bool sound = stream != nullptr && count > 0 && kinds == 1 && first_of[0] == 0 &&
                attributes[0].srcAccessOrder == cudaMemcpySrcAccessOrderStream;
   for (std::size_t each = 0; each < count; ++each) {
@@ -694,7 +673,7 @@ cudaError_t cudaFreeHost(void* memory)
 
 cudaError_t cudaMalloc(void** memory, std::size_t bytes)
 {
-  if (auto const code = ordered_failure("cudaMalloc"); code != cudaSuccess) { return code; }
+  if (fails("cudaMalloc")) { return last_cuda_error; }
   *memory = shared.state != nullptr ? shared_pages(bytes) : pages(bytes);
   if (*memory == nullptr) { return said(cudaErrorMemoryAllocation); }
   ++device_arrays;
@@ -703,7 +682,7 @@ cudaError_t cudaMalloc(void** memory, std::size_t bytes)
 
 cudaError_t cudaMallocAsync(void** memory, std::size_t bytes, cudaStream_t)
 {
-  if (auto const code = ordered_failure("cudaMallocAsync"); code != cudaSuccess) { return code; }
+  if (fails("cudaMallocAsync")) { return last_cuda_error; }
   return cudaMalloc(memory, bytes);
 }
 
@@ -738,9 +717,7 @@ cudaError_t cudaFree(void* memory)
 
 cudaError_t cudaIpcGetMemHandle(cudaIpcMemHandle_t* handle, void* memory)
 {
-  if (auto const code = ordered_failure("cudaIpcGetMemHandle"); code != cudaSuccess) {
-    return code;
-  }
+  if (fails("cudaIpcGetMemHandle")) { return last_cuda_error; }
   std::lock_guard const lock(shared.mutex);
   auto const found = shared.arrays.find(memory);
   if (found == shared.arrays.end()) { return said(cudaErrorInvalidValue); }
@@ -750,9 +727,7 @@ cudaError_t cudaIpcGetMemHandle(cudaIpcMemHandle_t* handle, void* memory)
 
 cudaError_t cudaIpcOpenMemHandle(void** memory, cudaIpcMemHandle_t handle, unsigned flags)
 {
-  if (auto const code = ordered_failure("cudaIpcOpenMemHandle"); code != cudaSuccess) {
-    return code;
-  }
+  if (fails("cudaIpcOpenMemHandle")) { return last_cuda_error; }
   std::size_t const number = shared_number(handle);
   if (number >= shared_state::most || flags != cudaIpcMemLazyEnablePeerAccess) {
     return said(cudaErrorInvalidValue);
@@ -775,9 +750,7 @@ cudaError_t cudaIpcCloseMemHandle(void* memory)
 
 cudaError_t cudaIpcGetEventHandle(cudaIpcEventHandle_t* handle, cudaEvent_t event)
 {
-  if (auto const code = ordered_failure("cudaIpcGetEventHandle"); code != cudaSuccess) {
-    return code;
-  }
+  if (fails("cudaIpcGetEventHandle")) { return last_cuda_error; }
   if (event->shared == nullptr) { return said(cudaErrorInvalidResourceHandle); }
   *handle = shared_handle<cudaIpcEventHandle_t>(
       static_cast<std::size_t>(event->shared - shared.state->event));
@@ -786,9 +759,7 @@ cudaError_t cudaIpcGetEventHandle(cudaIpcEventHandle_t* handle, cudaEvent_t even
 
 cudaError_t cudaIpcOpenEventHandle(cudaEvent_t* event, cudaIpcEventHandle_t handle)
 {
-  if (auto const code = ordered_failure("cudaIpcOpenEventHandle"); code != cudaSuccess) {
-    return code;
-  }
+  if (fails("cudaIpcOpenEventHandle")) { return last_cuda_error; }
   std::size_t const number = shared_number(handle);
   if (number >= shared_state::most) { return said(cudaErrorInvalidValue); }
   auto opened = std::make_unique<CUevent_st>(false);
