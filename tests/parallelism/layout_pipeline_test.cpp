@@ -9,6 +9,17 @@ namespace {
 
 using namespace ballast;
 
+using link = std::pair<std::uint32_t, std::uint32_t>;
+
+std::vector<link> links_of(ballast::stage_graph const& stages)
+{
+  std::vector<link> links;
+  for (auto const& each : stages.links()) {
+    links.emplace_back(to_index(each.from), to_index(each.to));
+  }
+  return links;
+}
+
 TEST(LayoutPipeline, LinksReplicasByBrokers)
 {
   std::array<ballast::module_profile, 2> modules{};
@@ -22,25 +33,16 @@ TEST(LayoutPipeline, LinksReplicasByBrokers)
   EXPECT_EQ(pipeline.groups(), 2U);
   auto const stages = pipeline.stages().value();
   EXPECT_EQ(stages.stages(), 2U * 2 + 3);
-  std::vector<std::pair<std::uint32_t, std::uint32_t>> links;
-  for (auto const& link : stages.links()) {
-    links.emplace_back(to_index(link.from), to_index(link.to));
-  }
-  using link = std::pair<std::uint32_t, std::uint32_t>;
-  EXPECT_THAT(links, testing::ElementsAre(link{0, 1}, link{1, 4}, link{1, 5}, link{1, 6},
-                                          link{2, 3}, link{3, 4}, link{3, 5}, link{3, 6}));
+  EXPECT_THAT(links_of(stages),
+              testing::ElementsAre(link{0, 1}, link{1, 4}, link{1, 5}, link{1, 6}, link{2, 3},
+                                   link{3, 4}, link{3, 5}, link{3, 6}));
 
   // dp of 4 and 2, then 3: one group, in which two brokers stand before the second module.
   std::array<ballast::module_profile, 3> const three{modules[0], modules[0], modules[0]};
   problem.modules = three;
   layout_pipeline const chain(problem, {{{1, 1, 4}, {1, 1, 2}, {1, 1, 3}}, 1});
   EXPECT_EQ(chain.groups(), 1U);
-  links.clear();
-  auto const chained = chain.stages().value();
-  for (auto const& each : chained.links()) {
-    links.emplace_back(to_index(each.from), to_index(each.to));
-  }
-  EXPECT_THAT(links,
+  EXPECT_THAT(links_of(chain.stages().value()),
               testing::ElementsAre(link{0, 4}, link{1, 4}, link{2, 5}, link{3, 5}, link{4, 6},
                                    link{4, 7}, link{4, 8}, link{5, 6}, link{5, 7}, link{5, 8}));
 }
@@ -60,13 +62,8 @@ TEST(LayoutPipeline, HasTwoTransfersForEachBroker)
   // Two replicas of one stage, of two GPUs, feed one of two stages.
   layout_pipeline const pipeline(problem, {{{2, 1, 2}, {1, 2, 1}}, 1});
   auto const stages = pipeline.stages().value();
-  std::vector<std::pair<std::uint32_t, std::uint32_t>> links;
-  for (auto const& link : stages.links()) {
-    links.emplace_back(to_index(link.from), to_index(link.to));
-  }
-  using link = std::pair<std::uint32_t, std::uint32_t>;
-  EXPECT_THAT(links, testing::ElementsAre(link{0, 2}, link{0, 3}, link{1, 2}, link{1, 3},
-                                          link{2, 4}, link{3, 4}, link{4, 5}));
+  EXPECT_THAT(links_of(stages), testing::ElementsAre(link{0, 2}, link{0, 3}, link{1, 2}, link{1, 3},
+                                                     link{2, 4}, link{3, 4}, link{4, 5}));
   std::vector<bool> backward;
   for (std::uint32_t const stage : {2U, 3U}) {
     EXPECT_EQ(stages[ballast::stage_id{stage}].part, ballast::model_part::transfer);
