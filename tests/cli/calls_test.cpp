@@ -21,8 +21,6 @@
 
 #include "program.hpp"
 
-#include <cmath>
-#include <optional>
 #include <regex>
 
 namespace calls {

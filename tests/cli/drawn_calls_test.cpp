@@ -4,10 +4,6 @@
 
 #include "program.hpp"
 
-#include <ballast/core.hpp>
-
-#include <functional>
-
 namespace drawn_calls {
 
 using nlohmann::json;

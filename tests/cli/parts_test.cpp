@@ -13,10 +13,7 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <chrono>
 #include <csignal>
-#include <iterator>
-#include <thread>
 
 namespace parts {
 

@@ -11,11 +11,6 @@
 
 #include <nlohmann/json.hpp>
 
-#include <cstdio>
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
-
 namespace ballast_test {
 
 /// What a run of the program gave.

@@ -7,7 +7,6 @@
 
 #include <ballast/comm/communicator.hpp>
 
-#include <iterator>
 #include <ostream>
 
 namespace ballast_test {

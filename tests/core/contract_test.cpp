@@ -3,9 +3,6 @@
 
 #include "../support/test.hpp"
 
-#include <cstdio>
-#include <cstdlib>
-
 namespace {
 
 // A contract is an expression, so that constexpr functions can state theirs.

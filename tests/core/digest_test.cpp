@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <initializer_list>
-
 #include "../support/test.hpp"
 
 namespace {

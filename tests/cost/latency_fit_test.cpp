@@ -5,7 +5,6 @@
 #include "../support/test.hpp"
 #include "../support/trials.hpp"
 
-#include <ballast/core.hpp>
 #include <ballast/cost/flops.hpp>
 
 namespace {

@@ -3,8 +3,6 @@
 
 #include "../support/test.hpp"
 
-#include <ballast/core.hpp>
-
 namespace {
 
 using namespace ballast;

@@ -4,7 +4,6 @@
 #include "../support/exact.hpp"
 #include "../support/test.hpp"
 
-#include <ballast/core.hpp>
 #include <ballast/cost/cost_model.hpp>
 #include <ballast/cost/flops.hpp>
 #include <ballast/partition/concepts.hpp>

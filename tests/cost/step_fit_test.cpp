@@ -4,7 +4,6 @@
 #include "../support/test.hpp"
 #include "../support/trials.hpp"
 
-#include <ballast/core.hpp>
 #include <ballast/cost/flops.hpp>
 
 namespace {

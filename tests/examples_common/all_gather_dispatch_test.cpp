@@ -10,59 +10,23 @@
 
 namespace {
 
-using ballast::cluster;
-using ballast::exchange_cost;
-using ballast::placement;
-using ballast::rank_id;
-using ballast::result;
-using ballast::to_id;
-using ballast::to_index;
-using ballast::tokens;
+using namespace ballast;
 using baselines::price_all_gather;
 
 constexpr std::chrono::seconds patience(20);
 
 // A communicator that notes how much extra memory an exchange asks for.
-class watched_communicator {
- public:
-  explicit watched_communicator(ballast::thread_communicator inner) : inner_(std::move(inner)) {}
-
-  [[nodiscard]] rank_id rank() const { return inner_.rank(); }
-  [[nodiscard]] std::size_t size() const { return inner_.size(); }
-  [[nodiscard]] result<void> all_gather(std::span<std::byte const> send,
-                                        std::span<std::byte> receive)
-  {
-    return inner_.all_gather(send, receive);
-  }
-  [[nodiscard]] result<void> all_to_all_v(std::span<std::byte const> send,
-                                          std::span<std::size_t const> send_bytes,
-                                          std::span<std::byte> receive,
-                                          std::span<std::size_t const> receive_bytes)
-  {
-    return inner_.all_to_all_v(send, send_bytes, receive, receive_bytes);
-  }
-  [[nodiscard]] result<void> broadcast(std::span<std::byte> bytes, rank_id root)
-  {
-    return inner_.broadcast(bytes, root);
-  }
-  [[nodiscard]] result<void> barrier() { return inner_.barrier(); }
-  [[nodiscard]] result<watched_communicator> split(std::uint32_t colour)
-  {
-    auto part = inner_.split(colour);
-    if (!part) { return tl::unexpected(part.error()); }
-    return watched_communicator(std::move(*part));
-  }
-  [[nodiscard]] result<void> wait() { return inner_.wait(); }
+struct watched_communicator : ballast::thread_communicator {
+  explicit watched_communicator(ballast::thread_communicator inner)
+      : thread_communicator(std::move(inner))
+  {}
   [[nodiscard]] std::span<std::byte> scratch(std::size_t bytes)
   {
     peak_bytes = std::max(peak_bytes, bytes);
-    return inner_.scratch(bytes);
+    return thread_communicator::scratch(bytes);
   }
 
   std::size_t peak_bytes = 0;
-
- private:
-  ballast::thread_communicator inner_;
 };
 static_assert(ballast::communicator<watched_communicator>);
 

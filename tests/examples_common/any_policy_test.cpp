@@ -20,6 +20,7 @@
 #include "../../examples/common/baselines/karmarkar_karp.hpp"
 #include "../../examples/common/baselines/quadratic_with_tolerance.hpp"
 #include "../../examples/common/by_name/parse_policy.hpp"
+#include "../support/all_assignments.hpp"
 #include "../support/policy_checks.hpp"
 #include "../support/trials.hpp"
 
@@ -278,16 +279,15 @@ bool keeps_to(limited_step const& step, std::vector<ballast::bag_id> const& owne
 
 bool some_plan_keeps_to(limited_step const& step, bool pads)
 {
-  std::vector<ballast::bag_id> owner(step.lengths.size(), ballast::bag_id{0});
-  while (true) {
-    if (keeps_to(step, owner, pads)) { return true; }
-    std::size_t next = 0;
-    while (next < owner.size() && to_index(owner[next]) + 1 == step.bags.size()) {
-      owner[next++] = ballast::bag_id{0};
-    }
-    if (next == owner.size()) { return false; }
-    owner[next] = ballast::to_id<ballast::bag_id>(to_index(owner[next]) + 1);
-  }
+  bool found = false;
+  ballast_test::each_assignment(step.lengths.size(), step.bags.size(), [&](auto const& places) {
+    if (found || places.size() < step.lengths.size()) { return !found; }
+    std::vector<ballast::bag_id> owner;
+    for (std::size_t const bag : places) { owner.push_back(ballast::to_id<ballast::bag_id>(bag)); }
+    found = keeps_to(step, owner, pads);
+    return false;
+  });
+  return found;
 }
 
 TEST(AnyPolicy, KeepsEveryConstraintThatItTakesOrRefuses)

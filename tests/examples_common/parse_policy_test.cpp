@@ -9,55 +9,56 @@ namespace {
 
 using ballast::error_code;
 using ballast::longest_processing_time;
-using ballast_test::expect_parsed;
-using ballast_test::expect_refused;
 using by_name::any_policy;
 using by_name::parse_policy;
 
+template <class Policy>
+void expect_policy(std::string_view text, Policy const& policy)
+{
+  ballast_test::expect_parsed(parse_policy, text, any_policy(policy));
+}
+
+void expect_no_policy(std::string_view text, error_code code, std::size_t position, char const* why)
+{
+  ballast_test::expect_refused(parse_policy, text, code, position, why);
+}
+
 TEST(ParsePolicy, KnowsEveryPolicyByItsName)
 {
-  expect_parsed(parse_policy, "longest_processing_time", any_policy{longest_processing_time{}});
-  expect_parsed(parse_policy, "lpt", any_policy{longest_processing_time{}});
-  expect_parsed(parse_policy, "karmarkar_karp", any_policy{baselines::karmarkar_karp{}});
-  expect_parsed(parse_policy, "kk", any_policy{baselines::karmarkar_karp{}});
-  expect_parsed(parse_policy, "round_robin", any_policy{ballast::round_robin{}});
-  expect_parsed(parse_policy, "greedy_knapsack", any_policy{ballast::greedy_knapsack{}});
-  expect_parsed(parse_policy, "greedy_knapsack:capacity=full",
-                any_policy{ballast::greedy_knapsack{ballast::knapsack_capacity::full}});
-  expect_parsed(parse_policy, "greedy_knapsack:capacity=remaining",
-                any_policy{ballast::greedy_knapsack{}});
-  expect_parsed(parse_policy, "equal_count", any_policy{ballast::equal_count{}});
-  expect_parsed(parse_policy, "equal_count:multiple=4,work=7",
-                any_policy{ballast::equal_count{4, 7}});
-  expect_parsed(parse_policy, "padded_batches:orders=100",
-                any_policy{ballast::padded_batches{100}});
-  expect_parsed(parse_policy, "attention_padded_batches:work=9",
-                any_policy{ballast::attention_padded_batches{9}});
-  expect_parsed(parse_policy, "conv_transformer_batches",
-                any_policy{ballast::conv_transformer_batches{}});
-  expect_parsed(parse_policy, "quadratic_with_tolerance:tolerance=9",
-                any_policy{baselines::quadratic_with_tolerance{9}});
+  expect_policy("longest_processing_time", longest_processing_time{});
+  expect_policy("lpt", longest_processing_time{});
+  expect_policy("karmarkar_karp", baselines::karmarkar_karp{});
+  expect_policy("kk", baselines::karmarkar_karp{});
+  expect_policy("round_robin", ballast::round_robin{});
+  expect_policy("greedy_knapsack", ballast::greedy_knapsack{});
+  expect_policy("greedy_knapsack:capacity=full",
+                ballast::greedy_knapsack{ballast::knapsack_capacity::full});
+  expect_policy("greedy_knapsack:capacity=remaining", ballast::greedy_knapsack{});
+  expect_policy("equal_count", ballast::equal_count{});
+  expect_policy("equal_count:multiple=4,work=7", ballast::equal_count{4, 7});
+  expect_policy("padded_batches:orders=100", ballast::padded_batches{100});
+  expect_policy("attention_padded_batches:work=9", ballast::attention_padded_batches{9});
+  expect_policy("conv_transformer_batches", ballast::conv_transformer_batches{});
+  expect_policy("quadratic_with_tolerance:tolerance=9", baselines::quadratic_with_tolerance{9});
 }
 
 TEST(ParsePolicy, NestsPolicies)
 {
   any_policy const lpt{longest_processing_time{}};
-  expect_parsed(parse_policy, "refine", any_policy{ballast::refine<any_policy>{lpt}});
-  expect_parsed(parse_policy, "refine:lpt", any_policy{ballast::refine<any_policy>{lpt}});
-  expect_parsed(parse_policy, "refine:round_robin,work=100",
-                any_policy{ballast::refine<any_policy>{any_policy{ballast::round_robin{}}, 100}});
-  expect_parsed(
-      parse_policy, "exact:nodes=100",
-      any_policy{ballast::exact<any_policy>{any_policy{ballast::refine<any_policy>{lpt}}, 100}});
+  expect_policy("refine", ballast::refine<any_policy>{lpt});
+  expect_policy("refine:lpt", ballast::refine<any_policy>{lpt});
+  expect_policy("refine:round_robin,work=100",
+                ballast::refine<any_policy>{any_policy{ballast::round_robin{}}, 100});
+  expect_policy("exact:nodes=100",
+                ballast::exact<any_policy>{any_policy{ballast::refine<any_policy>{lpt}}, 100});
   ballast::refine<any_policy> const refined{lpt};
-  expect_parsed(parse_policy, "capped:refine:lpt",
-                any_policy{ballast::capped<any_policy>{any_policy{refined}}});
-  expect_parsed(parse_policy, "least_movement:eps=0.01",
-                any_policy{ballast::least_movement<any_policy>{any_policy{refined}, 10'000}});
-  expect_parsed(parse_policy, "least_movement:(refine:lpt),eps=0.0005,work=9",
-                any_policy{ballast::least_movement<any_policy>{any_policy{refined}, 500, 9}});
-  expect_parsed(parse_policy, "capped:equal_count",
-                any_policy{ballast::capped<any_policy>{any_policy{ballast::equal_count{}}}});
+  expect_policy("capped:refine:lpt", ballast::capped<any_policy>{any_policy{refined}});
+  expect_policy("least_movement:eps=0.01",
+                ballast::least_movement<any_policy>{any_policy{refined}, 10'000});
+  expect_policy("least_movement:(refine:lpt),eps=0.0005,work=9",
+                ballast::least_movement<any_policy>{any_policy{refined}, 500, 9});
+  expect_policy("capped:equal_count",
+                ballast::capped<any_policy>{any_policy{ballast::equal_count{}}});
 }
 
 TEST(ParsePolicy, ReadsSharesAsTheyAreWritten)
@@ -79,36 +80,30 @@ TEST(ParsePolicy, ReadsSharesAsTheyAreWritten)
 
 TEST(ParsePolicy, SaysWhatIsWrongAndWhere)
 {
-  expect_refused(parse_policy, "magic", error_code::unknown_name, 0, "there is no policy 'magic'");
-  expect_refused(parse_policy, "refine:magic", error_code::unknown_name, 7,
-                 "longest_processing_time (lpt)");
-  expect_refused(parse_policy, "", error_code::syntax, 0, "expected a name, as in exact");
-  expect_refused(parse_policy, "lpt:work=1", error_code::unknown_name, 4,
-                 "'work' is no parameter of lpt, which takes nothing");
-  expect_refused(parse_policy, "refine:lpt,wrok=1", error_code::unknown_name, 11,
-                 "'wrok' is no parameter of refine, which takes POLICY,work=N");
-  expect_refused(parse_policy, "refine:work=1,work=2", error_code::syntax, 14,
-                 "'work' is given twice");
-  expect_refused(parse_policy, "refine:work=many", error_code::out_of_range, 7,
-                 "work is 'many'; give a whole number from 0 to 18446744073709551615");
-  expect_refused(parse_policy, "refine:work=-1", error_code::out_of_range, 7, "work is '-1'");
-  expect_refused(parse_policy, "equal_count:multiple=0", error_code::out_of_range, 12,
-                 "from 1 to 4294967295");
-  expect_refused(parse_policy, "least_movement:eps=lots", error_code::out_of_range, 15,
-                 "such as 0.005");
-  expect_refused(parse_policy, "greedy_knapsack:capacity=half", error_code::out_of_range, 16,
-                 "give remaining or full");
-  expect_refused(parse_policy, "equal_count:lpt", error_code::unknown_name, 12,
-                 "'lpt' has no place in");
-  expect_refused(parse_policy, "refine:lpt,round_robin", error_code::syntax, 11,
-                 "works with one policy");
+  expect_no_policy("magic", error_code::unknown_name, 0, "there is no policy 'magic'");
+  expect_no_policy("refine:magic", error_code::unknown_name, 7, "longest_processing_time (lpt)");
+  expect_no_policy("", error_code::syntax, 0, "expected a name, as in exact");
+  expect_no_policy("lpt:work=1", error_code::unknown_name, 4,
+                   "'work' is no parameter of lpt, which takes nothing");
+  expect_no_policy("refine:lpt,wrok=1", error_code::unknown_name, 11,
+                   "'wrok' is no parameter of refine, which takes POLICY,work=N");
+  expect_no_policy("refine:work=1,work=2", error_code::syntax, 14, "'work' is given twice");
+  expect_no_policy("refine:work=many", error_code::out_of_range, 7,
+                   "work is 'many'; give a whole number from 0 to 18446744073709551615");
+  expect_no_policy("refine:work=-1", error_code::out_of_range, 7, "work is '-1'");
+  expect_no_policy("equal_count:multiple=0", error_code::out_of_range, 12, "from 1 to 4294967295");
+  expect_no_policy("least_movement:eps=lots", error_code::out_of_range, 15, "such as 0.005");
+  expect_no_policy("greedy_knapsack:capacity=half", error_code::out_of_range, 16,
+                   "give remaining or full");
+  expect_no_policy("equal_count:lpt", error_code::unknown_name, 12, "'lpt' has no place in");
+  expect_no_policy("refine:lpt,round_robin", error_code::syntax, 11, "works with one policy");
 }
 
 TEST(ParsePolicy, RefusesToChangeWhatAPolicyKeepsTo)
 {
   auto const expect_refused_by = [](std::string const& outer, std::string const& inner) {
-    expect_refused(parse_policy, outer + ":" + inner, error_code::out_of_range, outer.size() + 1,
-                   "keeps to; use that by itself");
+    expect_no_policy(outer + ":" + inner, error_code::out_of_range, outer.size() + 1,
+                     "keeps to; use that by itself");
   };
   for (char const* const outer : {"refine", "exact", "least_movement"}) {
     for (char const* const inner : {"padded_batches", "equal_count", "capped:equal_count"}) {
@@ -117,9 +112,10 @@ TEST(ParsePolicy, RefusesToChangeWhatAPolicyKeepsTo)
   }
   expect_refused_by("exact", "least_movement");
   expect_refused_by("refine", "capped:least_movement");
-  expect_refused(parse_policy, "refine:least_movement", error_code::out_of_range, 7,
-                 "refine would break what 'least_movement' keeps to; use that by itself, or around "
-                 "refine");
+  expect_no_policy(
+      "refine:least_movement", error_code::out_of_range, 7,
+      "refine would break what 'least_movement' keeps to; use that by itself, or around "
+      "refine");
   EXPECT_TRUE(parse_policy("least_movement:capped:least_movement:exact:refine"));
 }
 

@@ -10,11 +10,16 @@ namespace {
 using ballast::chain_of_stages;
 using ballast::error_code;
 using ballast_test::expect_parsed;
-using ballast_test::expect_refused;
 using by_name::any_schedule;
 using by_name::parse_schedule;
 using interleaved = ballast::interleaved_one_forward_one_backward;
 using testing::HasSubstr;
+
+void expect_no_schedule(std::string_view text, error_code code, std::size_t position,
+                        char const* why)
+{
+  ballast_test::expect_refused(parse_schedule, text, code, position, why);
+}
 
 TEST(ParseSchedule, KnowsEveryScheduleByItsName)
 {
@@ -27,35 +32,31 @@ TEST(ParseSchedule, KnowsEveryScheduleByItsName)
 
 TEST(ParseSchedule, SaysWhatIsWrongAndWhere)
 {
-  expect_refused(
-      parse_schedule, "zigzag", error_code::unknown_name, 0,
+  expect_no_schedule(
+      "zigzag", error_code::unknown_name, 0,
       "at offset 0 of 'zigzag': there is no schedule 'zigzag'; choose one of gpipe, 1f1b, "
       "interleaved:v=N");
-  expect_refused(parse_schedule, "", error_code::unknown_name, 0, "there is no schedule ''");
-  expect_refused(parse_schedule, "1F1B", error_code::unknown_name, 0,
-                 "there is no schedule '1F1B'");
-  expect_refused(parse_schedule, "gpipe 2", error_code::unknown_name, 0,
-                 "there is no schedule 'gpipe 2'");
-  expect_refused(parse_schedule, "interleaved:v=2)", error_code::syntax, 15, "never opened");
-  expect_refused(parse_schedule, "gpipe:v=2", error_code::unknown_name, 6,
-                 "'v' is no parameter of gpipe, which takes nothing");
-  expect_refused(
-      parse_schedule, "interleaved", error_code::syntax, 11,
+  expect_no_schedule("", error_code::unknown_name, 0, "there is no schedule ''");
+  expect_no_schedule("1F1B", error_code::unknown_name, 0, "there is no schedule '1F1B'");
+  expect_no_schedule("gpipe 2", error_code::unknown_name, 0, "there is no schedule 'gpipe 2'");
+  expect_no_schedule("interleaved:v=2)", error_code::syntax, 15, "never opened");
+  expect_no_schedule("gpipe:v=2", error_code::unknown_name, 6,
+                     "'v' is no parameter of gpipe, which takes nothing");
+  expect_no_schedule(
+      "interleaved", error_code::syntax, 11,
       "at offset 11 of 'interleaved': interleaved takes the number of stages per rank, as in "
       "interleaved:v=2");
-  expect_refused(parse_schedule, "interleaved:", error_code::syntax, 12,
-                 "expected a name, as in interleaved:v=2");
-  expect_refused(parse_schedule, "interleaved:w=2", error_code::unknown_name, 12,
-                 "'w' is no parameter of interleaved, which takes v=N");
-  expect_refused(parse_schedule, "interleaved:v=0", error_code::out_of_range, 12,
-                 "v is '0'; give a whole number from 1 to 65536");
-  expect_refused(parse_schedule, "interleaved:v=65537", error_code::out_of_range, 12,
-                 "v is '65537'");
-  expect_refused(parse_schedule, "interleaved:v=two", error_code::out_of_range, 12, "v is 'two'");
-  expect_refused(parse_schedule, "interleaved:v=2,v=3", error_code::syntax, 16,
-                 "'v' is given twice");
-  expect_refused(parse_schedule, "interleaved:gpipe", error_code::unknown_name, 12,
-                 "'gpipe' has no place in interleaved");
+  expect_no_schedule("interleaved:", error_code::syntax, 12,
+                     "expected a name, as in interleaved:v=2");
+  expect_no_schedule("interleaved:w=2", error_code::unknown_name, 12,
+                     "'w' is no parameter of interleaved, which takes v=N");
+  expect_no_schedule("interleaved:v=0", error_code::out_of_range, 12,
+                     "v is '0'; give a whole number from 1 to 65536");
+  expect_no_schedule("interleaved:v=65537", error_code::out_of_range, 12, "v is '65537'");
+  expect_no_schedule("interleaved:v=two", error_code::out_of_range, 12, "v is 'two'");
+  expect_no_schedule("interleaved:v=2,v=3", error_code::syntax, 16, "'v' is given twice");
+  expect_no_schedule("interleaved:gpipe", error_code::unknown_name, 12,
+                     "'gpipe' has no place in interleaved");
 }
 
 TEST(ParseSchedule, ListsNamesThatItKnows)

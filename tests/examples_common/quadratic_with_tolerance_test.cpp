@@ -12,13 +12,7 @@
 
 namespace {
 
-using ballast::bag_id;
-using ballast::cost_units;
-using ballast::longest_processing_time;
-using ballast::one_gpu_bags;
-using ballast::quadratic_cost;
-using ballast::ratio;
-using ballast::tokens;
+using namespace ballast;
 using baselines::quadratic_with_tolerance;
 using testing::ElementsAre;
 

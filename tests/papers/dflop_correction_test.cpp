@@ -11,8 +11,6 @@
 #include <ballast/runtime/adaptive_correction.hpp>
 #include <ballast/runtime/microbatch_scheduler.hpp>
 
-#include <cstdio>
-
 namespace {
 
 using ballast::adaptive_correction;

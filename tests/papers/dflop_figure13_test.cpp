@@ -5,7 +5,6 @@
 
 #include "on_page.hpp"
 
-#include <ballast/core.hpp>
 #include <ballast/cost/cost_spec.hpp>
 #include <ballast/cost/latency_fit.hpp>
 #include <ballast/partition/partition.hpp>
@@ -23,11 +22,7 @@
 
 namespace {
 
-using ballast::bag_id;
-using ballast::sample_id;
-using ballast::stage_time;
-using ballast::to_index;
-using ballast::tokens;
+using namespace ballast;
 
 constexpr std::size_t replicas = 4;
 constexpr std::size_t encoder_stages = 3;

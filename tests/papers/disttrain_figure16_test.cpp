@@ -7,7 +7,6 @@
 #include "../support/disttrain_models.hpp"
 #include "on_page.hpp"
 
-#include <ballast/core.hpp>
 #include <ballast/cost/flops.hpp>
 #include <ballast/cost/known_models.hpp>
 #include <ballast/parallelism/model_layout.hpp>
@@ -30,11 +29,7 @@
 
 namespace {
 
-using ballast::sample_id;
-using ballast::stage_time;
-using ballast::time_units;
-using ballast::to_index;
-using ballast::tokens;
+using namespace ballast;
 
 using ballast_test::disttrain::image_tokens;
 constexpr tokens sample_tokens = ballast_test::disttrain::length;

@@ -13,15 +13,9 @@
 #include <ballast/pipeline/order_policies.hpp>
 #include <ballast/pipeline/schedule_policies.hpp>
 
-#include <cstdlib>
-
 namespace {
 
-using ballast::microbatch_id;
-using ballast::pass;
-using ballast::pipeline_task;
-using ballast::stage_id;
-using ballast::time_units;
+using namespace ballast;
 
 // A chain of stages dealt to p ranks in turn: 1F1B, interleaved where ranks have several. The first
 // stages may be an encoder and the last ones a generator.

@@ -4,7 +4,6 @@
 // fewest tokens. With exchanges at no price every sequence is split as far as heads allow, which the
 // paper rejects, so both are judged with exchanges priced too.
 
-#include <ballast/core.hpp>
 #include <ballast/cost/quadratic_cost.hpp>
 #include <ballast/partition/longest_processing_time.hpp>
 #include <ballast/partition/partition.hpp>

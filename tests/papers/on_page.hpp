@@ -6,9 +6,6 @@
 
 #include "../support/test.hpp"
 
-#include <cstdio>
-#include <cstdlib>
-#include <initializer_list>
 #include <ostream>
 
 namespace ballast_test {

@@ -15,9 +15,6 @@
 #include <ballast/text/read_file.hpp>
 #include <ballast/workload/length_trace.hpp>
 
-#include <cstdio>
-#include <cstdlib>
-
 namespace {
 
 using ballast::quadratic_cost;

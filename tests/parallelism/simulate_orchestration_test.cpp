@@ -15,9 +15,6 @@
 #include <ballast/parallelism/orchestrate.hpp>
 #include <ballast/parallelism/orchestration_problem.hpp>
 
-#include <cstdio>
-#include <cstdlib>
-
 namespace {
 
 using namespace ballast;

@@ -8,8 +8,6 @@
 #include <ballast/pipeline/schedule_policies.hpp>
 #include <ballast/pipeline/stage_graph.hpp>
 
-#include <initializer_list>
-
 namespace {
 
 using namespace ballast;

@@ -2,8 +2,6 @@
 #include "../support/test.hpp"
 #include "source_tree.hpp"
 
-#include <filesystem>
-
 namespace {
 
 using structure::problems;

@@ -3,8 +3,6 @@
 #include "floors.hpp"
 #include "source_tree.hpp"
 
-#include <filesystem>
-
 namespace {
 
 using structure::lines_of;

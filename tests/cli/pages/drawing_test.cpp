@@ -10,7 +10,6 @@
 #include "../../../examples/ballast/pages/visible_bars.hpp"
 #include "markup.hpp"
 
-#include <ballast/core.hpp>
 #include <ballast/cost.hpp>
 #include <ballast/partition.hpp>
 #include <ballast/partition/attention_padded_batches.hpp>

@@ -5,8 +5,6 @@
 
 #include "../../support/test.hpp"
 
-#include <cstdlib>
-#include <iterator>
 #include <stdexcept>
 
 namespace markup {

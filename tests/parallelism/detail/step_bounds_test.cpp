@@ -9,8 +9,6 @@
 #include <ballast/parallelism/detail/layout_enumeration.hpp>
 #include <ballast/parallelism/simulate_layout.hpp>
 
-#include <cstdlib>
-
 namespace step_bounds_test {
 
 using ballast::detail::chosen_layout;
