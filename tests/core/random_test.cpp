@@ -78,9 +78,7 @@ TEST(RandomSource, DrawsBetweenBothEndsIncluded)
   for (int draw = 0; draw < 50'000; ++draw) { ++counts[random.between(-2, 2)]; }
   EXPECT_EQ(counts.size(), 5U);
   EXPECT_EQ(counts.begin()->first, -2);
-  std::vector<int> occurrences;
-  for (auto const& [value, count] : counts) { occurrences.push_back(count); }
-  expect_uniform(occurrences, 50'000);
+  expect_uniform(std::views::values(counts), 50'000);
 }
 
 TEST(RandomSource, DrawsBetweenTheExtremesOfTheType)
@@ -110,9 +108,7 @@ TEST(RandomSource, ShufflesToEveryOrderEquallyOften)
     ++orders[items];
   }
   ASSERT_EQ(orders.size(), 24U);
-  std::vector<int> occurrences;
-  for (auto const& [order, count] : orders) { occurrences.push_back(count); }
-  expect_uniform(occurrences, 24'000);
+  expect_uniform(std::views::values(orders), 24'000);
 }
 
 TEST(RandomSource, ShufflesToAPermutation)
