@@ -5,6 +5,7 @@
 #include <ballast/runtime/data/data_setup.hpp>
 #include "../../support/test.hpp"
 #include "../../support/trials.hpp"
+#include "data_rank_checks.hpp"
 #include "faulty_source.hpp"
 
 #include <atomic>
@@ -20,35 +21,12 @@ using ballast::data_step;
 using ballast::data_windows;
 using ballast::loader_options;
 using ballast::rank_id;
+using ballast_test::by_length;
 using ballast_test::faulty_source;
 using ballast_test::hand_moved_clock;
+using ballast_test::trained;
 using std::chrono::milliseconds;
 using testing::HasSubstr;
-
-// Deals the longest first to the rank that has least.
-struct lightest_rank {
-  std::size_t ranks = 1;
-
-  ballast::result<void> operator()(data_step const& step, std::span<rank_id> owner) const
-  {
-    std::vector<ballast::tokens> loads(ranks);
-    for (std::size_t entry = 0; entry < owner.size(); ++entry) {
-      auto const lightest = std::ranges::min_element(loads);
-      owner[entry] = ballast::to_id<rank_id>(static_cast<std::size_t>(lightest - loads.begin()));
-      *lightest += step.lengths_of(entry)[0];
-    }
-    return {};
-  }
-};
-
-struct seen {
-  std::vector<std::uint64_t> digests;
-  std::vector<std::uint64_t> plans;  // digests of who has what
-  std::vector<std::uint64_t> samples;
-  std::vector<std::string> news;
-  std::vector<std::string> states;
-  std::string error;
-};
 
 // Says when it acts, so that no loader is late but those that wait for the clock.
 struct counted_source : faulty_source {
@@ -62,40 +40,23 @@ struct counted_source : faulty_source {
 
 // What each rank sees of up to so many steps.
 template <class Pipeline>
-std::vector<seen> run(Pipeline& pipeline, std::size_t ranks, std::size_t most_steps = 1'000'000,
-                      milliseconds computing = milliseconds(0))
+std::vector<trained> run(Pipeline& pipeline, std::size_t ranks, std::size_t most_steps = 1'000'000,
+                         milliseconds computing = milliseconds(0))
 {
   hand_moved_clock::begin_to_act(ranks);
   return ballast::run_ranks(ranks, [&](ballast::thread_communicator& comm) {
     hand_moved_clock::acts_until_here const ends;
-    seen all;
-    while (all.digests.size() < most_steps) {
-      auto batch = pipeline.next(comm.rank());
-      if (!batch) {
-        all.error = batch.error().message;
-        break;
-      }
-      if (!*batch) { break; }
-      ballast_test::expect_payloads(**batch);
-      data_step const& step = *(*batch)->step;
-      all.digests.push_back(step.digest());
-      all.plans.push_back(ballast::digest{}.add(std::span(step.owner)).value());
-      for (auto const& own : (*batch)->own) {
-        EXPECT_EQ(step.owner[own.entry], comm.rank());
-        all.samples.push_back(step.samples[own.entry]);
-      }
-      all.news.insert(all.news.end(), step.news.begin(), step.news.end());
-      all.states.push_back(step.save());
+    return ballast_test::take_steps(comm.rank(), most_steps, [&] {
       if (computing.count() > 0) { std::this_thread::sleep_for(computing); }
-    }
-    return all;
+      return pipeline.next(comm.rank());
+    });
   });
 }
 
-std::vector<std::uint64_t> all_samples(std::vector<seen> const& ranks)
+std::vector<std::uint64_t> all_samples(std::vector<trained> const& ranks)
 {
   std::vector<std::uint64_t> all;
-  for (seen const& each : ranks) {
+  for (trained const& each : ranks) {
     all.insert(all.end(), each.samples.begin(), each.samples.end());
   }
   std::ranges::sort(all);
@@ -106,7 +67,7 @@ TEST(DataPipeline, IsALoopOfEachRank)
 {
   faulty_source const source;
   std::atomic<std::size_t> trained = 0;
-  data_pipeline pipeline(source, lightest_rank{2}, 2,  // what to load, who computes it, ranks
+  data_pipeline pipeline(source, by_length{2}, 2,  // what to load, who computes it, ranks
                          {.samples = 1000, .step_samples = 64, .epochs = 2}, data_windows{},
                          {.least = 1, .most = 4, .late_after = std::chrono::minutes(2)});
   ballast::run_ranks(2, [&](ballast::thread_communicator& comm) {
@@ -140,7 +101,7 @@ TEST(DataPipeline, TrainsTheSameWhoeverIsLost)  // Ensures (1) (2), and resumes
                            .fetched_ahead = 1 + random.below(2)};
     data_windows<> const windows{.steps = 1 + random.below(3), .held_back = random.below(3)};
     faulty_source const sound{.bad = {random.below(setup.samples)}};
-    data_pipeline plain(sound, lightest_rank{1}, 1, setup, windows);
+    data_pipeline plain(sound, by_length{1}, 1, setup, windows);
     auto const expected = run(plain, 1).front();
     EXPECT_EQ(expected.error, "");
     std::vector<std::uint64_t> wanted;
@@ -155,9 +116,9 @@ TEST(DataPipeline, TrainsTheSameWhoeverIsLost)  // Ensures (1) (2), and resumes
     faulty.slow = milliseconds(30);
     std::size_t const ranks = 1 + random.below(4);
     loader_options const options{.most = 1 + random.below(5), .late_after = milliseconds(10)};
-    data_pipeline pipeline(faulty, lightest_rank{ranks}, ranks, setup, windows, options);
+    data_pipeline pipeline(faulty, by_length{ranks}, ranks, setup, windows, options);
     auto const found = run(pipeline, ranks);
-    for (seen const& each : found) {
+    for (trained const& each : found) {
       ASSERT_EQ(each.error, "");
       ASSERT_EQ(each.digests, expected.digests);
       ASSERT_EQ(each.plans, found.front().plans);
@@ -167,7 +128,7 @@ TEST(DataPipeline, TrainsTheSameWhoeverIsLost)  // Ensures (1) (2), and resumes
     // Stopped at any step, and gone on with other ranks and loaders.
     std::size_t const stop = random.below(expected.states.size());
     std::size_t const others = 1 + random.below(3);
-    data_pipeline resumed(faulty, lightest_rank{others}, others, setup, windows, options);
+    data_pipeline resumed(faulty, by_length{others}, others, setup, windows, options);
     ballast::or_throw(resumed.restore(found.front().states[stop]));
     auto const rest = run(resumed, others);
     ASSERT_EQ(rest.front().error, "");
@@ -182,8 +143,8 @@ TEST(DataPipeline, PlansWindowsByLengthsThatAreKnown)
 {
   data_setup const setup{.samples = 60, .step_samples = 5};
   data_windows<> const windows{.steps = 4, .held_back = 2};
-  data_pipeline decoded(faulty_source{}, lightest_rank{2}, 2, setup, windows);
-  data_pipeline known(ballast_test::measured_source{}, lightest_rank{2}, 2, setup, windows);
+  data_pipeline decoded(faulty_source{}, by_length{2}, 2, setup, windows);
+  data_pipeline known(ballast_test::measured_source{}, by_length{2}, 2, setup, windows);
   EXPECT_EQ(run(decoded, 2).front().digests, run(known, 2).front().digests);
 }
 
@@ -198,26 +159,26 @@ struct other_source : faulty_source {
 TEST(DataPipeline, TakesAStateOnlyOfTheSameData)
 {
   data_setup setup{.samples = 60, .step_samples = 5};
-  data_pipeline pipeline(faulty_source{}, lightest_rank{2}, 2, setup);
+  data_pipeline pipeline(faulty_source{}, by_length{2}, 2, setup);
   auto const states = run(pipeline, 2, 5).front().states;
-  data_pipeline same(faulty_source{}, lightest_rank{1}, 1, setup);
+  data_pipeline same(faulty_source{}, by_length{1}, 1, setup);
   EXPECT_TRUE(same.restore(states[4]));
   EXPECT_EQ(run(same, 1).front().samples.size(), 35U);
-  data_pipeline other(other_source{}, lightest_rank{2}, 2, setup);
+  data_pipeline other(other_source{}, by_length{2}, 2, setup);
   auto const refused = other.restore(states[4]);
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, ballast::error_code::mismatch);
   EXPECT_THAT(refused.error().message, HasSubstr("when the state was saved, and has"));
   EXPECT_EQ(run(other, 2).back().error, refused.error().message);
   setup.samples = 61;
-  data_pipeline grown(faulty_source{}, lightest_rank{2}, 2, setup);
+  data_pipeline grown(faulty_source{}, by_length{2}, 2, setup);
   EXPECT_THAT(grown.restore(states[4]).error().message, HasSubstr("of samples = 60, and"));
 }
 
 TEST(DataPipeline, NamesWhoIsLostAndWhatIsLeftOut)
 {
   faulty_source source{.bad = {3}, .seed = 2, .throws_per_mille = 100};
-  data_pipeline pipeline(source, lightest_rank{1}, 1, {.samples = 50, .step_samples = 5});
+  data_pipeline pipeline(source, by_length{1}, 1, {.samples = 50, .step_samples = 5});
   auto const all = run(pipeline, 1).front();
   EXPECT_EQ(all.error, "");
   EXPECT_THAT(all.news,
@@ -233,9 +194,9 @@ TEST(DataPipeline, StopsEveryRankAtTheSameStep)  // Ensures (3)
   faulty_source source{.bad = {3}};
   data_setup const setup{
       .samples = 50, .step_samples = 5, .when_undecodable = ballast::undecodable::stops};
-  data_pipeline pipeline(source, lightest_rank{3}, 3, setup);
+  data_pipeline pipeline(source, by_length{3}, 3, setup);
   auto const all = run(pipeline, 3);
-  for (seen const& each : all) {
+  for (trained const& each : all) {
     EXPECT_THAT(each.error, HasSubstr("sample 3 cannot be decoded: it is broken"));
   }
 }
@@ -244,7 +205,7 @@ TEST(DataPipeline, GivesUpWhenTooManyLoadersAreLost)
 {
   faulty_source source{.throws_per_mille = 1000};
   for (auto const& [most, lost] : {std::pair(0U, "1 loader was"), {3U, "4 loaders were"}}) {
-    data_pipeline pipeline(source, lightest_rank{1}, 1, {.samples = 50}, {}, {.most_lost = most});
+    data_pipeline pipeline(source, by_length{1}, 1, {.samples = 50}, {}, {.most_lost = most});
     EXPECT_THAT(run(pipeline, 1).front().error,
                 HasSubstr(lost + std::string(" lost, the last of them: load() threw: the disk")));
   }
@@ -299,7 +260,7 @@ TEST(DataPipeline, ReportsWhatIsThrownInPlanningAWindow)
 {
   data_setup const setup{.samples = 50, .step_samples = 5};
   auto const said = [&](auto const& source, auto const& windows) {
-    data_pipeline pipeline(source, lightest_rank{2}, 2, setup, windows);
+    data_pipeline pipeline(source, by_length{2}, 2, setup, windows);
     auto const all = run(pipeline, 2);
     EXPECT_EQ(all[0].error, all[1].error);
     EXPECT_EQ(all[0].digests, all[1].digests);
@@ -328,14 +289,14 @@ TEST(DataPipeline, EndsWhileSamplesAreFetchedAhead)  // Ensures (4)
 {
   faulty_source source{.usual = std::chrono::microseconds(300)};
   for (std::size_t steps = 0; steps < 5; ++steps) {
-    data_pipeline pipeline(source, lightest_rank{2}, 2, {.samples = 500, .step_samples = 5});
+    data_pipeline pipeline(source, by_length{2}, 2, {.samples = 500, .step_samples = 5});
     EXPECT_EQ(run(pipeline, 2, steps).front().digests.size(), steps);
   }
 }
 
 TEST(DataPipeline, HasNothingToTrainOn)
 {
-  data_pipeline pipeline(faulty_source{}, lightest_rank{1}, 1, {.samples = 0});
+  data_pipeline pipeline(faulty_source{}, by_length{1}, 1, {.samples = 0});
   EXPECT_TRUE(run(pipeline, 1).front().digests.empty());
 }
 
@@ -353,7 +314,7 @@ struct improving_source {
 TEST(DataPipeline, StartsAndEndsThreadsAsRatesAskFor)
 {
   std::atomic<bool> is_slow = true;
-  data_pipeline pipeline(improving_source{&is_slow}, lightest_rank{1}, 1,
+  data_pipeline pipeline(improving_source{&is_slow}, by_length{1}, 1,
                          {.samples = 400, .step_samples = 8}, {}, {.most = 3});
   (void)run(pipeline, 1, 5);
   EXPECT_EQ(pipeline.loaders(), 3U);
@@ -369,7 +330,7 @@ TEST(DataPipeline, RunsForThousandSteps)
   auto const steps =
       static_cast<std::size_t>(asked != nullptr ? std::atol(asked) : ballast_test::trials_of(1000));
   data_setup const setup{.samples = 1000, .step_samples = 4, .epochs = steps};
-  data_pipeline pipeline(faulty_source{.bad = {7}}, lightest_rank{2}, 2, setup, {}, {.most = 2});
+  data_pipeline pipeline(faulty_source{.bad = {7}}, by_length{2}, 2, setup, {}, {.most = 2});
   std::size_t taken = 0;
   ballast::run_ranks(2, [&](ballast::thread_communicator& comm) {
     for (std::size_t step = 0; step < steps; ++step) {

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ballast/comm/communicator.hpp>
+#include <ballast/comm/thread_communicator.hpp>
 #include <ballast/core.hpp>
 #include <ballast/runtime/data/data_setup.hpp>
 #include <ballast/runtime/data/data_trainer.hpp>
 #include "faulty_source.hpp"
 
+#include <atomic>
 #include <chrono>
 
 namespace ballast_test {
@@ -68,35 +69,74 @@ class mortal_communicator {
 /// What a trainer saw, or what another rank returned.
 struct trained {
   std::vector<std::uint64_t> digests;
+  std::vector<std::uint64_t> plans;  // digests of who has what
   std::vector<std::uint64_t> samples;
   std::vector<std::string> news;
-  std::string state;
+  std::vector<std::string> states;
+  std::string state;  // the last
   std::string error;
 };
 
-template <class Communicator>
-trained train_as(Communicator& comm, ballast::rank_id proxy, ballast::loader_options options,
-                 std::size_t most_steps)
+/// What `rank` sees of up to so many steps, each of which next() returns.
+template <class Next>
+trained take_steps(ballast::rank_id rank, std::size_t most_steps, Next next)
 {
-  ballast::data_trainer data(comm, proxy, options);
   trained own;
   while (own.digests.size() < most_steps) {
-    auto const batch = data.next();
+    auto const batch = next();
     if (!batch) { own.error = batch.error().message; }
     if (!batch || !*batch) { break; }
     ballast::data_step const& step = *(*batch)->step;
     own.digests.push_back(step.digest());
+    own.plans.push_back(ballast::digest{}.add(std::span(step.owner)).value());
     for (auto const& each : (*batch)->own) {
       own.samples.push_back(step.samples[each.entry]);
+      EXPECT_EQ(step.owner[each.entry], rank);
       if (each.bytes != faulty_source::bytes_of(step.samples[each.entry])) {
         own.error = "wrong payload";
       }
     }
     own.news.insert(own.news.end(), step.news.begin(), step.news.end());
     own.state = step.save();
+    own.states.push_back(own.state);
   }
+  return own;
+}
+
+template <class Communicator>
+trained train_as(Communicator& comm, ballast::rank_id proxy, ballast::loader_options options,
+                 std::size_t most_steps)
+{
+  ballast::data_trainer data(comm, proxy, options);
+  trained own = take_steps(comm.rank(), most_steps, [&] { return data.next(); });
   if (auto const done = data.finish(); !done) { own.error = done.error().message; }
   return own;
+}
+
+/// What each of several threads returns, that act while they run. They keep their communicators
+/// until all have returned, as a rank that left would break those of the others.
+template <class Body>
+auto run_ranks_that_stay(std::size_t ranks, std::chrono::milliseconds deadline, Body const& body)
+{
+  hand_moved_clock::begin_to_act(ranks);
+  std::atomic<std::size_t> returned = 0;
+  return ballast::run_ranks(
+      ranks,
+      [&](ballast::thread_communicator& comm) {
+        auto own = body(comm);
+        hand_moved_clock::end_to_act();
+        for (++returned; returned < ranks;) {
+          std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        }
+        return own;
+      },
+      deadline);
+}
+
+/// The text of an error, or nothing.
+inline std::string error_of(ballast::result<void> const& done)
+{
+  return done ? "" : done.error().message;
 }
 
 }  // namespace ballast_test

@@ -66,16 +66,4 @@ unit_steps steps_by(Policy const& policy, drawn_window const& drawn,
   return step;
 }
 
-/// The units, heaviest first, sorted by other means than the library's.
-inline std::vector<std::size_t> heaviest_of(drawn_window const& drawn)
-{
-  std::vector<std::size_t> order;
-  for (ballast::cost_units cost = 20; cost >= 0; --cost) {
-    for (std::size_t unit = 0; unit < drawn.costs.size(); ++unit) {
-      if (drawn.costs[unit] == cost) { order.push_back(unit); }
-    }
-  }
-  return order;
-}
-
 }  // namespace ballast_test

@@ -61,11 +61,4 @@ struct measured_source : faulty_source {
   }
 };
 
-inline void expect_payloads(ballast::data_batch const& batch)
-{
-  for (ballast::own_sample const& own : batch.own) {
-    ASSERT_EQ(own.bytes, faulty_source::bytes_of(batch.step->samples[own.entry]));
-  }
-}
-
 }  // namespace ballast_test

@@ -11,7 +11,6 @@
 #include "data_rank_checks.hpp"
 #include "faulty_source.hpp"
 
-#include <atomic>
 #include <stdexcept>
 
 namespace data_ranks_test {
@@ -21,8 +20,10 @@ using ballast::data_windows;
 using ballast::loader_options;
 using ballast::rank_id;
 using ballast_test::by_length;
+using ballast_test::error_of;
 using ballast_test::faulty_source;
 using ballast_test::hand_moved_clock;
+using ballast_test::run_ranks_that_stay;
 using ballast_test::trained;
 using std::chrono::milliseconds;
 using testing::HasSubstr;
@@ -42,40 +43,30 @@ struct drawn_ranks {
   std::size_t sound = 1;  // the last loaders, which neither throw nor are slow
 };
 
-// Threads cannot be killed: a loader that throws says so, and one that sleeps is given up. Both
-// keep their communicator to the end, as a rank that left would break it.
+// Threads cannot be killed: a loader that throws says so, and one that sleeps is given up.
 std::vector<trained> run(drawn_ranks const& drawn)
 {
-  std::atomic<bool> over = false;
   ballast_test::passing_time const passes(step_of_time);
-  hand_moved_clock::begin_to_act(drawn.trainers + 1 + drawn.loaders);
-  return ballast::run_ranks(
-      drawn.trainers + 1 + drawn.loaders,
-      [&](ballast::thread_communicator& comm) {
-        trained own;
-        auto const rank = to_index(comm.rank());
-        auto const proxy = ballast::to_id<rank_id>(drawn.trainers);
-        if (rank < drawn.trainers) {
-          own = ballast_test::train_as(comm, proxy, drawn.options, drawn.most_steps);
-        } else if (comm.rank() == proxy) {
-          auto const done = serve_as_proxy(comm, drawn.trainers, by_length{drawn.trainers},
-                                           drawn.setup, drawn.windows, drawn.options, drawn.state);
-          if (!done) { own.error = done.error().message; }
-          over = true;
-        } else {
-          faulty_source source = drawn.source;
-          source.seed += rank;
-          if (rank + drawn.sound >= comm.size()) {
-            source.throws_per_mille = source.slow_per_mille = 0;
-          }
-          auto const done = serve_as_loader(comm, proxy, source);
-          if (!done) { own.error = done.error().message; }
-        }
-        hand_moved_clock::end_to_act();
-        while (!over) { std::this_thread::sleep_for(milliseconds(1)); }
-        return own;
-      },
-      std::chrono::seconds(60));
+  auto const part = [&](ballast::thread_communicator& comm) {
+    trained own;
+    auto const rank = to_index(comm.rank());
+    auto const proxy = ballast::to_id<rank_id>(drawn.trainers);
+    if (rank < drawn.trainers) {
+      own = ballast_test::train_as(comm, proxy, drawn.options, drawn.most_steps);
+    } else if (comm.rank() == proxy) {
+      own.error = error_of(serve_as_proxy(comm, drawn.trainers, by_length{drawn.trainers},
+                                          drawn.setup, drawn.windows, drawn.options, drawn.state));
+    } else {
+      faulty_source source = drawn.source;
+      source.seed += rank;
+      if (rank + drawn.sound >= comm.size()) {
+        source.throws_per_mille = source.slow_per_mille = 0;
+      }
+      own.error = error_of(serve_as_loader(comm, proxy, source));
+    }
+    return own;
+  };
+  return run_ranks_that_stay(drawn.trainers + 1 + drawn.loaders, std::chrono::seconds(60), part);
 }
 
 std::vector<std::uint64_t> expected_digests(drawn_ranks const& drawn)
@@ -203,10 +194,9 @@ TEST(ServeAsProxy, TakesAStateOnlyOfTheSameData)
   std::string const state = run(drawn).front().state;
   auto const said = ballast::run_ranks(3, [&](ballast::thread_communicator& comm) {
     if (comm.rank() == rank_id{0}) { return ballast_test::train_as(comm, rank_id{1}, {}, 9).error; }
-    auto const done = comm.rank() == rank_id{1}
-                          ? serve_as_proxy(comm, 1, by_length{1}, drawn.setup, {}, {}, state)
-                          : serve_as_loader(comm, rank_id{1}, other_source{});
-    return done ? "" : done.error().message;
+    return error_of(comm.rank() == rank_id{1}
+                        ? serve_as_proxy(comm, 1, by_length{1}, drawn.setup, {}, {}, state)
+                        : serve_as_loader(comm, rank_id{1}, other_source{}));
   });
   EXPECT_THAT(said, testing::Each(testing::MatchesRegex(
                         "sample [0-9]+ had length [0-9]+ when the state was saved, and has [0-9]+ "
@@ -216,7 +206,7 @@ TEST(ServeAsProxy, TakesAStateOnlyOfTheSameData)
 struct killed {};
 
 // Two trainers, the proxy and two loaders, of whom one ends instead of a send. Threads cannot be
-// killed: it keeps its communicator, and so do all, until the survivors have returned.
+// killed: it keeps its communicator.
 struct mortal_run {
   std::vector<trained> ranks;
   std::size_t sent = 0;  // by whoever ends
@@ -228,39 +218,32 @@ data_windows<> const mortal_windows{.steps = 3, .held_back = 1};
 mortal_run run_until_one_ends(std::size_t who, std::size_t last, milliseconds deadline)
 {
   mortal_run all;
-  std::atomic<std::size_t> returned = 0;
   rank_id const proxy{2};
   loader_options const options{.least = 2, .late_after = milliseconds(300)};
-  hand_moved_clock::begin_to_act(5);
-  all.ranks = ballast::run_ranks(
-      5,
-      [&](ballast::thread_communicator& plain) {
-        trained own;
-        bool const mortal = to_index(plain.rank()) == who;
-        ballast_test::mortal_communicator comm(plain, mortal ? last : ~std::size_t{0},
-                                               [] { throw killed{}; });
-        auto const keep = [&](auto const& done) {
-          if (!done) { own.error = done.error().message; }
-        };
-        try {
-          if (comm.rank() < proxy) {
-            own = ballast_test::train_as(comm, proxy, options, 1'000'000);
-          } else if (comm.rank() == proxy) {
-            keep(serve_as_proxy(comm, 2, by_length{2}, mortal_setup, mortal_windows, options));
-          } else {
-            // The last one is slow, so that the other has many samples.
-            auto const usual = std::chrono::microseconds(to_index(comm.rank()) == 4 ? 1000 : 0);
-            keep(serve_as_loader(comm, proxy, faulty_source{.bad = {5}, .usual = usual}));
-          }
-        } catch (killed const&) {
-          own.error = "killed";
-        }
-        if (mortal) { all.sent = comm.sent; }
-        hand_moved_clock::end_to_act();
-        for (++returned; returned < 5;) { std::this_thread::sleep_for(milliseconds(2)); }
-        return own;
-      },
-      deadline);
+  auto const part = [&](ballast::thread_communicator& plain) {
+    trained own;
+    bool const mortal = to_index(plain.rank()) == who;
+    ballast_test::mortal_communicator comm(plain, mortal ? last : ~std::size_t{0},
+                                           [] { throw killed{}; });
+    try {
+      if (comm.rank() < proxy) {
+        own = ballast_test::train_as(comm, proxy, options, 1'000'000);
+      } else if (comm.rank() == proxy) {
+        own.error =
+            error_of(serve_as_proxy(comm, 2, by_length{2}, mortal_setup, mortal_windows, options));
+      } else {
+        // The last one is slow, so that the other has many samples.
+        auto const usual = std::chrono::microseconds(to_index(comm.rank()) == 4 ? 1000 : 0);
+        own.error =
+            error_of(serve_as_loader(comm, proxy, faulty_source{.bad = {5}, .usual = usual}));
+      }
+    } catch (killed const&) {
+      own.error = "killed";
+    }
+    if (mortal) { all.sent = comm.sent; }
+    return own;
+  };
+  all.ranks = run_ranks_that_stay(5, deadline, part);
   return all;
 }
 
@@ -330,27 +313,15 @@ TEST(ServeAsProxy, IsHeardBetweenPlans)
   };
   loader_options const options{.most = 1};
   ballast_test::passing_time const passes(step_of_time);
-  hand_moved_clock::begin_to_act(4);
-  std::atomic<std::size_t> returned = 0;
-  auto const said = ballast::run_ranks(
-      4,
-      [&](ballast::thread_communicator& comm) {
-        rank_id const proxy{1};
-        ballast::result<void> done;
-        std::string error;
-        if (comm.rank() < proxy) {
-          error = ballast_test::train_as(comm, proxy, options, 100).error;
-        } else if (comm.rank() == proxy) {
-          done = serve_as_proxy(comm, 1, slow, {.samples = 12, .step_samples = 2},
-                                data_windows<>{.steps = 6, .held_back = 1}, options);
-        } else {
-          done = serve_as_loader(comm, proxy, faulty_source{});
-        }
-        hand_moved_clock::end_to_act();
-        for (++returned; returned < 4;) { std::this_thread::sleep_for(milliseconds(2)); }
-        return done ? error : done.error().message;
-      },
-      milliseconds(600));
+  auto const part = [&](ballast::thread_communicator& comm) {
+    rank_id const proxy{1};
+    if (comm.rank() < proxy) { return ballast_test::train_as(comm, proxy, options, 100).error; }
+    return error_of(comm.rank() == proxy
+                        ? serve_as_proxy(comm, 1, slow, {.samples = 12, .step_samples = 2},
+                                         data_windows<>{.steps = 6, .held_back = 1}, options)
+                        : serve_as_loader(comm, proxy, faulty_source{}));
+  };
+  auto const said = run_ranks_that_stay(4, milliseconds(600), part);
   EXPECT_THAT(said, testing::Each(""));
 }
 
@@ -367,32 +338,24 @@ std::vector<std::string> said_by_all(std::size_t trainers, std::size_t loads_ins
                                      std::size_t trains_instead, rank_id proxy_of_last)
 {
   ballast_test::passing_time const passes(step_of_time);
-  hand_moved_clock::begin_to_act(5);
-  std::atomic<std::size_t> returned = 0;
-  return ballast::run_ranks(
-      5,
-      [&](ballast::thread_communicator& comm) {
-        ballast::result<void> done;
-        auto const own = to_index(comm.rank());
-        rank_id const proxy = own == 4 ? proxy_of_last : rank_id{2};
-        if (own == 2) {
-          data_windows const windows{
-              .steps = 2, .held_back = 1, .policy = ballast::long_rounds{}, .cost = short_table{}};
-          done = serve_as_proxy(comm, trainers, by_length{2}, mortal_setup, windows);
-        } else if ((own < 2 && own != loads_instead) || own == trains_instead) {
-          ballast::data_trainer data(comm, proxy);
-          auto batch = data.next();
-          while (batch && *batch) { batch = data.next(); }
-          if (!batch) { done = tl::unexpected(batch.error()); }
-          (void)data.finish();
-        } else {
-          done = serve_as_loader(comm, proxy, faulty_source{});
-        }
-        hand_moved_clock::end_to_act();
-        for (++returned; returned < 5;) { std::this_thread::sleep_for(milliseconds(2)); }
-        return done ? "" : done.error().message;
-      },
-      milliseconds(500));
+  auto const part = [&](ballast::thread_communicator& comm) {
+    auto const own = to_index(comm.rank());
+    rank_id const proxy = own == 4 ? proxy_of_last : rank_id{2};
+    if (own == 2) {
+      data_windows const windows{
+          .steps = 2, .held_back = 1, .policy = ballast::long_rounds{}, .cost = short_table{}};
+      return error_of(serve_as_proxy(comm, trainers, by_length{2}, mortal_setup, windows));
+    }
+    if ((own < 2 && own != loads_instead) || own == trains_instead) {
+      ballast::data_trainer data(comm, proxy);
+      auto batch = data.next();
+      while (batch && *batch) { batch = data.next(); }
+      (void)data.finish();
+      return batch ? "" : batch.error().message;
+    }
+    return error_of(serve_as_loader(comm, proxy, faulty_source{}));
+  };
+  return run_ranks_that_stay(5, milliseconds(500), part);
 }
 
 TEST(ServeAsProxy, TellsAllWhoseCostThrewOrWhoHasAnotherPart)
@@ -411,6 +374,30 @@ TEST(ServeAsProxy, TellsAllWhoseCostThrewOrWhoHasAnotherPart)
       testing::Each(HasSubstr("rank 1 calls serve_as_loader, and the proxy was told of 2")));
   EXPECT_THAT(said_by_all(2, nobody, nobody, rank_id{1})[4],
               HasSubstr("rank 1, the proxy of the data pipeline, said nothing for 500 ms"));
+}
+
+// The third loader sleeps for longer than it may, and learns that it was given up.
+TEST(ServeAsLoader, IsToldThatItWasGivenUp)
+{
+  ballast_test::passing_time const passes(step_of_time);
+  auto const part = [&](ballast::thread_communicator& comm) {
+    rank_id const proxy{1};
+    loader_options const options{.least = 2, .late_after = milliseconds(300)};
+    if (comm.rank() == rank_id{0}) {
+      return ballast_test::train_as(comm, proxy, options, 1000).error;
+    }
+    if (comm.rank() == proxy) {
+      return error_of(
+          serve_as_proxy(comm, 1, by_length{1}, {.samples = 40, .step_samples = 4}, {}, options));
+    }
+    faulty_source source{.slow = milliseconds(600)};
+    source.slow_per_mille = comm.rank() == rank_id{3} ? 1000 : 0;
+    return error_of(serve_as_loader(comm, proxy, source));
+  };
+  auto const said = run_ranks_that_stay(4, ballast::default_deadline, part);
+  EXPECT_THAT(said, testing::ElementsAre("", "", "",
+                                         HasSubstr("rank 3 was silent for too long and "
+                                                   "was given up as a loader")));
 }
 
 }  // namespace data_ranks_test
