@@ -7,6 +7,7 @@
 #include "../support/test.hpp"
 
 #include <ballast/cost/known_models.hpp>
+#include <ballast/sharding/sharding_plan.hpp>
 #include <ballast/topology/cluster.hpp>
 #include <ballast/workload/synthetic_lengths.hpp>
 
