@@ -194,14 +194,6 @@ TEST(Agree, NamesTheDissenterToEveryRank)
   }
 }
 
-TEST(Agree, SaysOfTwoHalvesOnlyThatTheyDiffer)
-{
-  for (auto const& each : told({7, 7, 8, 8})) {
-    ASSERT_FALSE(each.has_value());
-    EXPECT_THAT(each.error().message, HasSubstr("(ranks 2 and 3 differ from the others)"));
-  }
-}
-
 TEST(Agree, TakesTheSideOfTheMostAndOfTheLowestRankInATie)
 {
   EXPECT_THAT(told({1, 2, 2})[1].error().ranks, ElementsAre(rank_id{0}));

@@ -79,14 +79,4 @@ TEST(ErrorCode, HasAName)
   static_assert(std::string_view(name_of(error_code{99})) == "unknown");
 }
 
-TEST(Error, IsEqualOnlyInAllItsParts)
-{
-  error const one{error_code::bad_row, 3, "a"};
-  EXPECT_EQ(one, (error{error_code::bad_row, 3, "a"}));
-  EXPECT_NE(one, (error{error_code::syntax, 3, "a"}));
-  EXPECT_NE(one, (error{error_code::bad_row, 4, "a"}));
-  EXPECT_NE(one, (error{error_code::bad_row, 3, "b"}));
-  EXPECT_NE(one, (error{error_code::bad_row, 3, "a", {ballast::rank_id{0}}}));
-}
-
 }  // namespace

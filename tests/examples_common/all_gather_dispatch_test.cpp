@@ -202,26 +202,6 @@ TEST(AllGatherDispatch, PassesOnTheErrorOfItsCommunicator)  // Errors
   EXPECT_EQ(codes[0], ballast::error_code::peer_lost);
 }
 
-TEST(PriceAllGather, CountsPaddedPartsThatEnterEachNodeOnce)
-{
-  // Two nodes of three; rank 1 has most, 5 rows: a part is 10 bytes.
-  cluster const machines{.nodes = ballast::node_sizes::equal(2, 3),
-                         .within_node_bytes_per_second = 100,
-                         .between_nodes_bytes_per_second = 50,
-                         .latency_seconds = 0.25};
-  std::array<tokens, 3> const lengths{2, 5, 1};
-  auto const read = ballast::place(lengths, std::array{rank_id{0}, rank_id{1}, rank_id{5}}, 6);
-  exchange_cost const cost = price_all_gather(read, machines, 2);
-  EXPECT_DOUBLE_EQ(cost.bytes_mean, 5 * 10);  // of everyone else
-  EXPECT_DOUBLE_EQ(cost.bytes_max, 5 * 10);
-  EXPECT_DOUBLE_EQ(cost.between_nodes_bytes, 2 * 3 * 10);  // a node's three parts to the other
-  EXPECT_DOUBLE_EQ(cost.within_node_bytes + cost.between_nodes_bytes, 6 * 5 * 10);
-  EXPECT_DOUBLE_EQ(cost.messages_mean, 1 + 2);
-  EXPECT_DOUBLE_EQ(cost.memory_bytes, 7 * 10);
-  EXPECT_DOUBLE_EQ(cost.kept_share, 0);
-  EXPECT_DOUBLE_EQ(cost.seconds, 0.25 + 40.0 / 100);
-}
-
 // From the definition, part by part: every rank sends its part to its own node and to one rank of
 // each other node, chosen so that a node's ranks take equal shares of it, and these pass their
 // share on inside the node.
@@ -300,6 +280,8 @@ TEST(PriceAllGather, IsWhatTheDefinitionCountsPartByPartOnNodesOfAnySizes)
     EXPECT_NEAR(cost.bytes_max, most, 1e-9 * most);
     EXPECT_NEAR(cost.seconds, machines.latency_seconds + seconds, 1e-9 * seconds);
     EXPECT_GE(cost.messages_max, cost.messages_mean);
+    EXPECT_DOUBLE_EQ(cost.memory_bytes, 14.0 * static_cast<double>(machines.gpus() + 1));
+    EXPECT_EQ(cost.kept_share, 0);
   }
 }
 

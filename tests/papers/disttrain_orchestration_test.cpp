@@ -199,22 +199,6 @@ TEST(DistTrainOrchestration, IsFasterThanSharesByFlops)  // Figure 15
                  " times shares by FLOP");
 }
 
-TEST(DistTrainOrchestration, HasSharesByFlopsWhereverItHasUnits)
-{
-  int found = 0;
-  for (published_model const& model : published_models) {
-    disttrain_model const of{.llm = model.llm, .latent = model.latent};
-    for (std::uint32_t gpus = 2; gpus <= 96; ++gpus) {
-      auto const problem = orchestration_of(of, gpus, model.small_batch);
-      bool const has_units = orchestrate(problem).has_value();
-      EXPECT_EQ(orchestrate(problem, by_flops{}).has_value(), has_units)
-          << model.name << " on " << gpus;
-      found += has_units ? 1 : 0;
-    }
-  }
-  EXPECT_GT(found, 150);
-}
-
 TEST(DistTrainOrchestration, IsFasterWhereModulesAreFrozen)  // Figures 18 and 19
 {
   struct frozen_setting {

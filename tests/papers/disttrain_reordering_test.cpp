@@ -4,7 +4,6 @@
 // of its pseudocode, with and without virtual stages, next to interval_filling. Every choice looks
 // at a whole simulation of the order so far.
 
-#include "../support/pipeline_families.hpp"
 #include "../support/pipelines.hpp"
 #include "../support/test.hpp"
 #include "../support/trials.hpp"
@@ -180,18 +179,6 @@ TEST(DistTrainReordering, IntervalFillingIsAlgorithm2)
                                                  random.between(0, trial % 2 == 0 ? 0 : 2000)),
                        times);
     if (HasFatalFailure()) { return; }
-  }
-}
-
-TEST(DistTrainReordering, IntervalFillingIsAlgorithm2OnEveryFamily)
-{
-  for (auto const& [family, name] : ballast_test::named_families) {
-    for (std::uint64_t seed = 1; seed <= 10; ++seed) {
-      SCOPED_TRACE(testing::Message() << name << ", seed " << seed);
-      expect_algorithm_2(ballast_test::named_chain(4, 4, 1, seed % 2, 500),
-                         ballast_test::times_of(family, 32, 4, seed));
-      if (HasFatalFailure()) { return; }
-    }
   }
 }
 

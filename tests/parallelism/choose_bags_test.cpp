@@ -128,15 +128,6 @@ TEST(ChooseBags, LaysOutWhatItPriced)  // Ensures (1)
   EXPECT_GT(would_span, 3 * ballast_test::trials_of(400) / 400);
 }
 
-TEST(ChooseBags, PutsABagOfEightIntoTheNodeOfEight)
-{
-  std::vector<sample_batch> const batches = {{{30'000, 9'000, 9'000}}};
-  auto const found =
-      choose_bags(batches, ballast::cluster_of({4, 4, 8}).value(), {}, quadratic_cost{.linear = 1})
-          .value();
-  EXPECT_EQ(found.bags[ballast::bag_id{0}], (ballast::bag{ballast::rank_id{8}, 8}));
-}
-
 std::vector<bag_mix> mixes_of(ballast::bag_choice const& choice)
 {
   std::vector<bag_mix> mixes;

@@ -25,14 +25,6 @@ std::vector<chain_layer> layers_of(std::vector<std::int64_t> const& costs)
   return layers;
 }
 
-std::vector<chain_layer> thirty_and_ends()
-{
-  std::vector<std::int64_t> costs(32, 1);
-  costs.front() = 3;
-  costs.back() = 6;
-  return layers_of(costs);
-}
-
 struct drawn_chain {
   std::vector<chain_layer> layers;
   std::vector<std::int64_t> capacities;
@@ -240,13 +232,6 @@ TEST(CutChain, KeepsItsPromisesWhereNotAllCutsAreTried)  // Ensures (1) (3)
     gaps += plan.gap();
   }
   EXPECT_LE(gaps, 0.02 * trials) << "gap in the mean: " << gaps / trials;
-}
-
-TEST(CutChain, BalancesRanksOfSeveralChunks)
-{
-  auto const plan = cut_chain(thirty_and_ends(), {.ranks = 4, .chunks = 2}).value();
-  EXPECT_EQ(plan.makespan, 10);
-  EXPECT_TRUE(plan.proven_optimal());
 }
 
 TEST(CutChain, CountsWhatStagesHold)

@@ -44,7 +44,7 @@ TEST(PlaceLayout, GoesModuleAfterModuleReplicaAfterReplica)
                           grid_place{0, 1, 1, 0}));
 }
 
-// Of what prices say that it fits, see price_layout_test.cpp.
+// Of what prices say that it fits, see simulate_layout_test.cpp.
 TEST(PlaceLayout, FillsNodesWithGroupsWherePricesSayThatTheyFit)  // Ensures (1) (2)
 {
   ballast::random_source random(18);

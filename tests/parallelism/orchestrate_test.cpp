@@ -161,18 +161,6 @@ TEST(Orchestrate, TakesPoliciesOfUsers)
   EXPECT_GT(found.layout.step, orchestrate(problem)->layout.step);
 }
 
-TEST(Orchestrate, TakesGpusOfTheKindThatAModuleHas)
-{
-  auto problem = ballast_test::small_orchestration();
-  problem.kinds.push_back({.gpus = 2, .memory_bytes = 100, .speed = {1, 2}});
-  problem.modules[0].kinds = {1};
-  problem.modules[1].kinds = {0};
-  auto const found = orchestrate(problem).value();
-  EXPECT_EQ(found.layout, ballast_test::best_of_all_orchestrations(problem));
-  EXPECT_LE(found.layout.modules[0].gpus(), 2U);
-  EXPECT_THAT(found.kinds, ElementsAre(1, 0));
-}
-
 TEST(Orchestrate, FindsTheKindOfEachModule)  // Ensures (1)
 {
   auto problem = ballast_test::small_orchestration();
@@ -249,7 +237,6 @@ TEST(Orchestrate, TakesOneGpuAndOneModule)
 {
   auto problem = ballast_test::small_orchestration();
   problem.kinds[0].gpus = 1;
-  EXPECT_THAT(orchestrate(problem).error().message, HasSubstr("needs 1 more than the 1"));
   problem.modules.pop_back();
   problem.llm = 0;
   auto const found = orchestrate(problem).value();
@@ -323,10 +310,6 @@ TEST(Orchestrate, SaysWhatCannotBe)
   problem.microbatch = 7;
   EXPECT_EQ(orchestrate(problem).error().code, error_code::out_of_range);
   problem.microbatch = 12;
-  problem.kinds[0].memory_bytes = 20;
-  EXPECT_EQ(orchestrate(problem).error().code, error_code::infeasible);
-  EXPECT_THAT(orchestrate(problem).error().message, HasSubstr("module llm needs"));
-  problem.kinds[0].memory_bytes = 1000;
   EXPECT_THAT(orchestrate(problem, monolithic{.tp = 4}).error().message,
               HasSubstr("at no parallel"));
 }

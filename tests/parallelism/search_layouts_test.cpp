@@ -145,38 +145,6 @@ TEST(SearchLayouts, FindsTheBestGroupsOfGpus)  // Ensures (1) (2)
   EXPECT_LT(grouped, feasible + (trials < 40 ? 1 : 0));  // of few, all may be grouped
 }
 
-TEST(SearchLayouts, TakesTheFasterOfTwoGroupsOfAsManyGpus)
-{
-  // 4,000 FLOP of a token on 4 GPUs: 1,000 FLOP of each, at 10^9 or 2 x 10^9 a second.
-  auto const speed = [](double per_second) {
-    std::array<tokens, 1> const size{1};
-    std::array<double, 1> const flop{per_second};
-    return *ballast::interpolated_throughput::make(size, flop);
-  };
-  std::array<tokens, 1> const sizes{3};
-  layout_problem problem{.modules = {}, .sizes = sizes, .gpus = 4};
-  for (bool const tensor_is_faster : {true, false}) {
-    double const fast = 2e9;
-    double const slow = 1e9;
-    ballast::module_profile const module{
-        .name = "llm",
-        .layers = 1,
-        .flops = {.linear = 4000},
-        .degrees = {{.tp = 2, .linear = speed(tensor_is_faster ? slow : fast), .sp = 2},
-                    {.tp = 4, .linear = speed(tensor_is_faster ? fast : slow)}}};
-    problem.modules = {&module, 1};
-    auto const found = search_layouts(problem, sizes, {.best = 2});
-    ASSERT_TRUE(found) << found.error().message;
-    ballast::module_layout const tensor{.tp = 4};
-    ballast::module_layout const sequence{.tp = 2, .sp = 2};
-    ASSERT_EQ(found->layouts.size(), 2U);
-    EXPECT_EQ(found->layouts[0].layout.modules[0], tensor_is_faster ? tensor : sequence);
-    EXPECT_EQ(found->layouts[1].layout.modules[0], tensor_is_faster ? sequence : tensor);
-    EXPECT_EQ(found->layouts[0].simulated, 1'500'000);  // picoseconds: 3 tokens
-    EXPECT_EQ(found->layouts[1].simulated, 3'000'000);
-  }
-}
-
 TEST(SearchLayouts, FindsTheBestLayoutOfEncodersSideBySide)  // Ensures (1)
 {
   ballast::random_source random(25);

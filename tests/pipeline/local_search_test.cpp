@@ -156,15 +156,4 @@ TEST(LocalSearch, LeavesAnOrderThatIsProvenOptimal)
   EXPECT_EQ(order, given);
 }
 
-TEST(LocalSearch, HasNothingToDoForFewerThanTwoMicrobatchesOrNoTime)
-{
-  for (std::size_t const microbatches : {0U, 1U, 2U, 7U}) {
-    auto const plan = order_microbatches(chain_schedule(3, microbatches),
-                                         pipeline_times(microbatches, 3), local_search{})
-                          .value();
-    EXPECT_EQ(plan.order, numbered_order(microbatches));
-    EXPECT_EQ(plan.makespan, 0);
-  }
-}
-
 }  // namespace

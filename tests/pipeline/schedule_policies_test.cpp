@@ -95,12 +95,6 @@ TEST(OneForwardOneBackward, CopesWithFewMicrobatches)
             (ballast::pipeline_schedule{0, std::vector<std::vector<pipeline_task>>(4)}));
 }
 
-TEST(OneForwardOneBackward, AlternatesAtOnceOnOneStage)
-{
-  auto const schedule = one_forward_one_backward{}(chain_of_stages(1, 1), 3).value();
-  EXPECT_EQ(drawn(schedule.ranks[0]), "F0 B0 F1 B1 F2 B2");
-}
-
 TEST(OneForwardOneBackward, GivesFrozenStagesTheirForwardsOnly)
 {
   auto const stages =
@@ -298,28 +292,6 @@ TEST(InterleavedOneForwardOneBackward, JoinsUnitsAndNeverDeadlocks)  // Ensures 
     }
   }
   EXPECT_GT(plain, 0);
-}
-
-// Four ranks, two chunks each, eight microbatches, as the paper draws. Upper case is the second
-// chunk.
-TEST(InterleavedOneForwardOneBackward, AlternatesOverChunks)
-{
-  auto const schedule = interleaved{}(chain_of_stages(8, 4), 8).value();
-  auto const drawn = [&](std::size_t rank) {
-    std::string text;
-    for (pipeline_task const& task : schedule.ranks[rank]) {
-      bool const second = ballast::to_index(task.stage) >= 4;
-      text += task.pass == pass::forward ? (second ? " F" : " f") : (second ? " B" : " b");
-      text += std::to_string(task.position + 1);
-    }
-    return text;
-  };
-  EXPECT_EQ(drawn(3),
-            " f1 f2 f3 f4 F1 B1 F2 B2 F3 B3 F4 B4 f5 b1 f6 b2 f7 b3 f8 b4 F5 B5 F6 B6 F7 B7 F8 B8"
-            " b5 b6 b7 b8");
-  EXPECT_EQ(drawn(0),
-            " f1 f2 f3 f4 F1 F2 F3 F4 f5 f6 f7 B1 f8 B2 F5 B3 F6 B4 F7 b1 F8 b2 b3 b4"
-            " B5 B6 B7 B8 b5 b6 b7 b8");
 }
 
 // What a rank keeps is one visit of a chunk more than its forwards before it alternates.

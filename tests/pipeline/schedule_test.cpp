@@ -34,15 +34,6 @@ static_assert(!ballast::schedule_policy<answers_without_result>);
 
 static_assert(std::regular<pipeline_task> && std::regular<pipeline_schedule>);
 
-TEST(PipelineTask, DiffersInEachOfItsParts)
-{
-  pipeline_task const task{1, stage_id{2}, pass::forward};
-  EXPECT_EQ(task, (pipeline_task{1, stage_id{2}}));
-  EXPECT_NE(task, (pipeline_task{0, stage_id{2}, pass::forward}));
-  EXPECT_NE(task, (pipeline_task{1, stage_id{1}, pass::forward}));
-  EXPECT_NE(task, (pipeline_task{1, stage_id{2}, pass::backward}));
-}
-
 static_assert(std::copyable<compiled_schedule> && std::equality_comparable<compiled_schedule>);
 
 TEST(CompiledSchedule, HasEveryTaskOnceAfterWhatItWaitsFor)  // Ensures (1) (2)

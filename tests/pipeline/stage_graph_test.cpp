@@ -67,14 +67,19 @@ TEST(StageGraph, ListsTheStagesOfARankInOrder)  // Ensures (3)
               ElementsAre(stage_id{0}, stage_id{2}, stage_id{3}));
 }
 
-void expect_refused(std::vector<pipeline_stage> stages, std::vector<stage_link> const& links,
-                    error_code code, std::size_t position, char const* why)
+void expect_refused(result<stage_graph> const& graph, error_code code, std::size_t position,
+                    char const* why)
 {
-  auto const graph = stage_graph::make(std::move(stages), links);
   ASSERT_FALSE(graph) << why;
   EXPECT_EQ(graph.error().code, code) << graph.error().message;
   EXPECT_EQ(graph.error().position, position) << graph.error().message;
   EXPECT_THAT(graph.error().message, HasSubstr(why));
+}
+
+void expect_refused(std::vector<pipeline_stage> stages, std::vector<stage_link> const& links,
+                    error_code code, std::size_t position, char const* why)
+{
+  expect_refused(stage_graph::make(std::move(stages), links), code, position, why);
 }
 
 TEST(StageGraph, RefusesWhatIsNoPipeline)  // Ensures (1) (2) (3)
@@ -201,11 +206,7 @@ TEST(JoinedStages, MakesAPipelineOfSeveralModules)
 void expect_refused(joined_modules const& modules, error_code code, std::size_t position,
                     char const* why)
 {
-  auto const stages = joined_stages(modules);
-  ASSERT_FALSE(stages) << why;
-  EXPECT_EQ(stages.error().code, code) << stages.error().message;
-  EXPECT_EQ(stages.error().position, position) << stages.error().message;
-  EXPECT_THAT(stages.error().message, HasSubstr(why));
+  expect_refused(joined_stages(modules), code, position, why);
 }
 
 TEST(JoinedStages, RefusesWhatIsNoPipeline)

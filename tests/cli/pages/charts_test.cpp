@@ -101,9 +101,8 @@ TEST(LoadChart, DrawsMoreThan128GpusAsASortedArea)
   expect_sorted(areas.front());
 }
 
-TEST(LoadChart, IsDrawnWithoutGpusAndWithoutWork)
+TEST(LoadChart, HasBarsOfNoHeightWithoutWork)
 {
-  EXPECT_NO_THROW((void)parse(load_chart({}, {}, "s")));
   for (auto const& bar : all(load_chart(gpu_loads{0, 0}, gpu_loads{0, 0}, "s"), "rect.before")) {
     EXPECT_EQ(bar.number("height"), 0);
   }
@@ -182,14 +181,6 @@ TEST(GanttChart, ShowsTheBusiestOfManyGpus)  // Ensures (2)
   }
 }
 
-TEST(GanttChart, IsDrawnWithoutGpusBarsAndWork)
-{
-  EXPECT_NO_THROW((void)parse(gantt_chart({}, {}, 0, "s")));
-  EXPECT_NO_THROW((void)parse(gantt_chart({}, {}, 4, "s")));
-  std::vector<gantt_bar> const nothing = {{rank_id{0}, 0, 0, "empty sample"}};
-  EXPECT_NO_THROW((void)parse(gantt_chart(nothing, nothing, 1, "s")));
-}
-
 // ---- Histogram chart ----------------------------------------------------------------------------
 
 // The bars without the legend's swatch, which has no tooltip and comes first.
@@ -235,12 +226,6 @@ TEST(HistogramChart, ShowsSamplesOfLengthZero)
   auto const drawn = bars(histogram_chart(std::vector<length_bin>{{0, 0, 5}, {1, 19, 5}}));
   EXPECT_GT(drawn[0].number("width"), 10);
   EXPECT_GE(drawn[0].number("x"), 76);
-}
-
-TEST(HistogramChart, IsDrawnWithoutSamples)
-{
-  EXPECT_NO_THROW((void)parse(histogram_chart({})));
-  EXPECT_NO_THROW((void)parse(histogram_chart(std::vector<length_bin>{{4, 4, 0}})));
 }
 
 TEST(HistogramChart, NamesDifferentLengthsWhereAllAreAlike)
@@ -304,12 +289,6 @@ TEST(CostChart, PutsCloseMarksUnderEachOther)
   EXPECT_GE(names[1].number("y"), names[0].number("y") + 12);
   EXPECT_EQ(names[2].number("y"), names[0].number("y"));
   EXPECT_TRUE(names[2].has_class("end"));
-}
-
-TEST(CostChart, IsDrawnWithoutAModelAndWithoutCosts)
-{
-  EXPECT_NO_THROW((void)parse(cost_chart({}, {}, {}, "s")));
-  EXPECT_NO_THROW((void)parse(cost_chart(std::vector<cost_point>{{}}, {}, {}, "")));
 }
 
 // ---- Traffic chart ------------------------------------------------------------------------------
@@ -405,7 +384,6 @@ TEST(TrafficChart, NamesWholeBytesOnly)  // Ensures (3)
 
 TEST(TrafficChart, SaysThatNothingMoves)
 {
-  EXPECT_NO_THROW((void)parse(traffic_chart({}, 1)));
   route_volume still;
   still.ranks.resize(3);
   std::string const chart = traffic_chart(still, 6144);
@@ -585,6 +563,20 @@ TEST(LayoutStepsChart, DrawsTwoBarsOfALayoutInProportion)  // Ensures (1)
   auto const titles = texts(elements, "title");
   EXPECT_THAT(titles, Contains("layout 2, simulated: 4\u00A0s"));
   EXPECT_THAT(elements.front().attributes.at("aria-label"), HasSubstr("takes 2\u00A0s"));
+}
+
+// ---- All of them --------------------------------------------------------------------------------
+
+TEST(Charts, AreDrawnWithoutGpusSamplesAndWork)
+{
+  std::vector<gantt_bar> const nothing = {{rank_id{0}, 0, 0, "empty sample"}};
+  for (std::string const& chart :
+       {load_chart({}, {}, "s"), gantt_chart({}, {}, 0, "s"), gantt_chart({}, {}, 4, "s"),
+        gantt_chart(nothing, nothing, 1, "s"), histogram_chart({}),
+        histogram_chart(std::vector<length_bin>{{4, 4, 0}}), cost_chart({}, {}, {}, "s"),
+        cost_chart(std::vector<cost_point>{{}}, {}, {}, ""), traffic_chart({}, 1)}) {
+    EXPECT_NO_THROW((void)parse(chart)) << chart;
+  }
 }
 
 }  // namespace
