@@ -2,6 +2,7 @@
 // Calls that succeed, drawn at random: what --plan writes and --format json says, against what is
 // counted here from the trace alone. BALLAST_DRAWN_CALLS is how many, for more than usual.
 
+#include "../support/all_assignments.hpp"
 #include "program.hpp"
 
 namespace drawn_calls {
@@ -118,37 +119,25 @@ struct placed_sample {
 /// The least largest load of a bag, over all plans of a small step that keep to what was asked for.
 long least_by_trying(drawn_call const& call, std::vector<placed_sample> const& step)
 {
-  std::vector<long> loads(static_cast<std::size_t>(call.bags), 0);
-  std::vector<long> counts(loads.size(), 0);
-  std::map<long, std::size_t> bag_of_group;
-  long best = std::numeric_limits<long>::max();
-  std::function<void(std::size_t)> const go_on = [&](std::size_t at) {
-    if (at == step.size()) {
-      auto const [fewest, most] = std::ranges::minmax(counts);
-      if (!call.equal_counts || most - fewest <= 1) {
-        best = std::min(best, std::ranges::max(loads));
-      }
-      return;
+  auto const bags = static_cast<std::size_t>(call.bags);
+  auto const judge = [&](ballast_test::assignment const& owner) -> std::optional<long> {
+    std::vector<long> loads(bags, 0);
+    std::vector<long> counts(bags, 0);
+    std::map<long, std::size_t> bag_of_group;
+    for (std::size_t at = 0; at < owner.size(); ++at) {
+      trace_row const& row = call.rows[static_cast<std::size_t>(step[at].row)];
+      auto const [known, is_first] = bag_of_group.try_emplace(row.group, owner[at]);
+      if (call.together && known->second != owner[at]) { return std::nullopt; }
+      loads[owner[at]] += row.tokens;
+      counts[owner[at]] += call.together && !is_first ? 0 : 1;  // what stays together is one
     }
-    trace_row const& row = call.rows[static_cast<std::size_t>(step[at].row)];
-    for (std::size_t bag = 0; bag < loads.size(); ++bag) {
-      auto const known = bag_of_group.find(row.group);
-      bool const is_first = known == bag_of_group.end();
-      if (call.together && !is_first && known->second != bag) { continue; }
-      if (loads[bag] + row.tokens > call.cap) { continue; }
-      if (is_first) { bag_of_group[row.group] = bag; }
-      loads[bag] += row.tokens;
-      // What stays together counts as one.
-      long const counted = call.together && !is_first ? 0 : 1;
-      counts[bag] += counted;
-      go_on(at + 1);
-      counts[bag] -= counted;
-      loads[bag] -= row.tokens;
-      if (is_first) { bag_of_group.erase(row.group); }
-    }
+    auto const [fewest, most] = std::ranges::minmax(counts);
+    bool const is_even = !call.equal_counts || owner.size() < step.size() || most - fewest <= 1;
+    long const longest = std::ranges::max(loads);
+    return is_even && longest <= call.cap ? std::optional(longest) : std::nullopt;
   };
-  go_on(0);
-  return best;
+  return ballast_test::least_of_all(step.size(), bags, judge)
+      .value_or(std::numeric_limits<long>::max());
 }
 
 /// The samples of each step, after what the lines say of each was checked.

@@ -44,7 +44,7 @@ constexpr std::array<published_model, 3> published_models = {{
      {8, 1},
      1944,
      128,
-     128,  //
+     128,
      {1056, 1296},
      {96, 96, 88},
      {"1.7 to 2.8", "1.7 to 2.2"}},
@@ -54,7 +54,7 @@ constexpr std::array<published_model, 3> published_models = {{
      {8, 2},
      1920,
      64,
-     63,  //
+     63,
      {1216, 1280},
      {80, 96, 76},
      {"1.7 to 2.8", "1.7 to 2.2"}},
@@ -64,7 +64,7 @@ constexpr std::array<published_model, 3> published_models = {{
      {8, 10},
      1920,
      40,
-     40,  //
+     40,
      {1176, 1152},
      {82, 96, 90},
      {"1.2", "1.3"}},
