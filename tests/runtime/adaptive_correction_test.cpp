@@ -13,24 +13,21 @@ namespace {
 
 using ballast::adaptive_correction;
 using ballast::correction_mode;
-using ballast::correction_options;
-using ballast::shape_buckets;
 using ballast::time_units;
-using ballast::unchanged_factor;
 using ballast_test::late_cluster;
 using testing::HasSubstr;
 
-constexpr correction_options short_intervals{.interval = 4, .rest = 2};
+constexpr ballast::correction_options short_intervals{.interval = 4, .rest = 2};
 
 double as_ratio(std::uint32_t factor)
 {
-  return static_cast<double>(factor) / unchanged_factor;
+  return static_cast<double>(factor) / ballast::unchanged_factor;
 }
 
 void expect_shapes_told(late_cluster const& cluster, adaptive_correction const& correction)
 {
-  for (std::uint32_t bucket = 0; bucket < shape_buckets; ++bucket) {
-    double const factor = as_ratio(correction.factors()[shape_buckets + bucket]);
+  for (std::uint32_t bucket = 0; bucket < ballast::shape_buckets; ++bucket) {
+    double const factor = as_ratio(correction.factors()[ballast::shape_buckets + bucket]);
     if (cluster.is_late(bucket)) {
       EXPECT_GT(factor, 1.2) << bucket;
     } else {
@@ -169,18 +166,10 @@ TEST(AdaptiveCorrection, TriesAgainAtOnceWithoutARest)
 // Also where no number of calls is asked for.
 TEST(AdaptiveCorrection, KeepsTheSpeedOfARankWithoutCalls)
 {
-  late_cluster const as_predicted(0, 0);
+  late_cluster cluster(0, 0);
+  cluster.silent = 9;
   adaptive_correction correction(late_cluster::modules(), {.interval = 4, .fewest_calls = 0});
-  ballast::online_scheduler next(late_cluster::make_scheduler());
-  or_throw(next.submit(late_cluster::sizes_of(0)));
-  for (std::uint64_t step = 0; step < 5; ++step) {
-    auto const* const plan = next.take().value();
-    or_throw(next.submit(late_cluster::sizes_of(step + 1)));
-    auto ran = as_predicted.run(*plan, true);
-    std::fill_n(ran.measured.begin() + static_cast<std::ptrdiff_t>(9 * plan->microbatches),
-                plan->microbatches, 0);
-    or_throw(correction.finish_step(*plan, ran.step_time, ran.measured));
-  }
+  cluster.train(correction, 0, 5, [](auto const&, auto const&) {});
   EXPECT_EQ(correction.mode(), correction_mode::on);
   EXPECT_NEAR(correction.speeds()[9], 1000, 100);
 }

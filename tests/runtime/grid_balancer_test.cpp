@@ -5,27 +5,31 @@
 #include "../support/test.hpp"
 #include "losses_read.hpp"
 
+#include <ballast/comm/gather_samples.hpp>
 #include <ballast/comm/thread_communicator.hpp>
 #include <ballast/cost/cost_literal.hpp>
-#include <ballast/partition/grid/refine_grid.hpp>
-#include <ballast/partition/padded/pad_grid.hpp>
-#include <ballast/partition/padded/padded_lengths.hpp>
+#include <ballast/partition.hpp>
+#include <ballast/runtime/online_scheduler.hpp>
 #include <ballast/topology/bag_layout.hpp>
 
 namespace balanced_grids {
 
 using ballast::grid_balancer;
+using ballast::grid_plan;
+using ballast::grid_planner;
 using ballast::grid_step_options;
-using ballast::refine_grid;
-using ballast::thread_communicator;
-using ballast::tokens;
 using ballast::operator""_bags;
 using ballast::operator""_cost;
-using ballast_test::loss_sum;
+using ballast::refine_grid;
+using ballast::shape_buckets;
+using ballast::thread_communicator;
+using ballast::to_index;
+using ballast::tokens;
 using ballast_test::losses_read;
 using ballast_test::masked;
+using testing::HasSubstr;
 
-constexpr auto cost = "transformer:d=16,gamma=0.405"_cost;
+constexpr auto layer_cost = "transformer:d=16,gamma=0.405"_cost;
 
 ballast::bag_layout pairs_of_gpus()
 {
@@ -53,7 +57,7 @@ TEST(GridBalancer, BringsEveryRowThereAndBackOnce)  // Ensures (1) (2) (3)
     std::array<double, 8> weights{};
     std::array<std::array<std::uint64_t, 8>, 4> digests{};
     ballast::run_ranks(4, [&](thread_communicator& comm) {
-      grid_balancer balancer(comm, bags, cost, refine_grid{}, {.grid = {.most_weight = 70}});
+      grid_balancer balancer(comm, bags, layer_cost, refine_grid{}, {.grid = {.most_weight = 70}});
       for (std::size_t step = 0; step < steps.size(); ++step) {
         auto const& own = steps[step][to_index(comm.rank())];
         ASSERT_TRUE(balancer.plan(own));
@@ -148,37 +152,6 @@ TEST(GridBalancer, WeighsLossesByTokensThatHaveOne)
   });
 }
 
-// Bags of two GPUs: losses 1 to 6 on one of them, 10 and 30 on the other.
-TEST(GridBalancer, WeighsLossesOfEachGpuOfABag)  // Ensures (3)
-{
-  std::vector<std::vector<double>> const losses{{1, 2, 3, 4, 5, 6}, {}, {10, 30}, {}};  // by rank
-  auto const shares = ballast::run_ranks(4, [&](thread_communicator& comm) {
-    std::vector<double> const& read = losses[to_index(comm.rank())];
-    std::vector<tokens> lengths;
-    if (!read.empty()) { lengths.push_back(static_cast<tokens>(read.size())); }
-    grid_balancer balancer(comm, pairs_of_gpus(), cost, refine_grid{});
-    or_throw(balancer.plan(lengths));
-    std::pair<double, double> share{0, 0};
-    for (std::size_t slot = 0; slot < balancer.microbatches(); ++slot) {
-      std::vector<double> there(balancer.rows_computed(slot));
-      or_throw(balancer.route(slot, ballast::rows_of(read, there, 1)));
-      double const sum = std::reduce(there.begin(), there.end());
-      share.first += sum * balancer.loss_weight();
-      double const mean = there.empty() ? 0 : sum / static_cast<double>(there.size());
-      share.second += mean * balancer.loss_weight(slot);
-    }
-    return share;
-  });
-  double of_sums = 0;
-  double of_means = 0;
-  for (auto const& [by_sum, by_mean] : shares) {
-    of_sums += by_sum;
-    of_means += by_mean;
-  }
-  EXPECT_DOUBLE_EQ(of_sums, 7.625);
-  EXPECT_DOUBLE_EQ(of_means, 7.625);
-}
-
 // The shares of a rank in the mean loss, by sums and by means of its GPUs, and weights of these.
 std::array<double, 3> shares_of(thread_communicator& comm, ballast::bag_layout const& bags,
                                 std::uint32_t gpus, bool all_have_one, losses_read const& read)
@@ -196,7 +169,7 @@ std::array<double, 3> shares_of(thread_communicator& comm, ballast::bag_layout c
                             ballast::rows_of(read.has_loss, has_loss, 1)));
     for (std::uint32_t local = 0; local < gpus; ++local) {
       auto const [first, count] = balancer.rows_of_gpu(slot, local);
-      loss_sum own;
+      ballast_test::loss_sum own;
       own.add(losses, has_loss, static_cast<std::size_t>(first), static_cast<std::size_t>(count));
       bool const knows_tokens = all_have_one || bags[balancer.bag(local)].gpus == 1;
       double const weight =
@@ -207,6 +180,30 @@ std::array<double, 3> shares_of(thread_communicator& comm, ballast::bag_layout c
     }
   }
   return shares;
+}
+
+// Those of all ranks, added up, of what each GPU has read.
+std::array<double, 3> sums_of_shares(ballast::bag_layout const& bags, std::uint32_t gpus,
+                                     bool all_have_one, std::vector<losses_read> const& read)
+{
+  std::array<double, 3> sums{};
+  for (auto const& shares : ballast::run_ranks(read.size() / gpus, [&](thread_communicator& comm) {
+         auto const own = ballast_test::read_by(to_index(comm.rank()), gpus, read);
+         return shares_of(comm, bags, gpus, all_have_one, own);
+       })) {
+    for (std::size_t at = 0; at < sums.size(); ++at) { sums[at] += shares[at]; }
+  }
+  return sums;
+}
+
+// Bags of two GPUs: losses 1 to 6 on one of them, 10 and 30 on the other.
+TEST(GridBalancer, WeighsLossesOfEachGpuOfABag)  // Ensures (3)
+{
+  std::vector<losses_read> const by_rank{
+      {{{6, 1}}, {1, 2, 3, 4, 5, 6}, {1, 1, 1, 1, 1, 1}}, {}, {{{2, 1}}, {10, 30}, {1, 1}}, {}};
+  auto const sums = sums_of_shares(pairs_of_gpus(), 1, true, by_rank);
+  EXPECT_DOUBLE_EQ(sums[0], 7.625);
+  EXPECT_DOUBLE_EQ(sums[1], 7.625);
 }
 
 TEST(GridBalancer, AddsUpToTheMeanLossOnBagsOfAnySize)  // Ensures (3)
@@ -221,13 +218,7 @@ TEST(GridBalancer, AddsUpToTheMeanLossOnBagsOfAnySize)  // Ensures (3)
       for (std::uint32_t const gpus : {1U, 2U}) {
         SCOPED_TRACE(testing::Message() << "trial " << trial << ", " << bags.size() << " bags, "
                                         << gpus << " GPUs a rank");
-        std::array<double, 3> sum{};
-        for (auto const& shares : ballast::run_ranks(6 / gpus, [&](thread_communicator& comm) {
-               auto const own = ballast_test::read_by(to_index(comm.rank()), gpus, read);
-               return shares_of(comm, bags, gpus, all_have_one, own);
-             })) {
-          for (std::size_t at = 0; at < sum.size(); ++at) { sum[at] += shares[at]; }
-        }
+        auto const sum = sums_of_shares(bags, gpus, all_have_one, read);
         EXPECT_NEAR(sum[0], mean, 1e-12 * mean);
         EXPECT_NEAR(sum[1], mean, 1e-12 * mean);
         EXPECT_NEAR(sum[2], mean > 0 ? 1 : 0, 1e-12);
@@ -330,7 +321,7 @@ TEST(GridBalancer, PlansForRanksOfSeveralGpusAsForOneRankPerGpu)
             for (tokens row = 0; row < length; ++row) { x.push_back(number++); }
           }
         }
-        grid_balancer balancer(comm, bags, cost, refine_grid{},
+        grid_balancer balancer(comm, bags, layer_cost, refine_grid{},
                                {.grid = {.most_weight = 70}, .gpus_per_rank = each});
         ASSERT_TRUE(balancer.plan(own));
         std::vector<std::int64_t> y(x.size());
@@ -365,7 +356,7 @@ TEST(GridBalancer, RefusesAStepOnEveryRank)  // Ensures (4)
       EXPECT_THAT(planned.error().message, testing::HasSubstr(why));
     };
     bool const first = comm.rank() == ballast::rank_id{0};
-    grid_balancer balancer(comm, ballast::one_gpu_bags(2), cost, refine_grid{},
+    grid_balancer balancer(comm, ballast::one_gpu_bags(2), layer_cost, refine_grid{},
                            {.grid = {.most_weight = 70}});
     refused(balancer, first ? std::vector<tokens>{5} : std::vector<tokens>{90},
             "sample 1 of weight 90 is above the cap of a cell, 70");
@@ -373,13 +364,14 @@ TEST(GridBalancer, RefusesAStepOnEveryRank)  // Ensures (4)
             "(rank 1 has read it)");
     refused(balancer, {-1}, "sample 0 has a length of -1");
     EXPECT_TRUE(balancer.plan(std::vector<tokens>{9}));
-    grid_balancer three(comm, ballast::one_gpu_bags(3), cost, refine_grid{});
+    grid_balancer three(comm, ballast::one_gpu_bags(3), layer_cost, refine_grid{});
     refused(three, {9}, "the bags have 3 GPUs and the job has 2 ranks");
-    grid_balancer pair(comm, ballast::lay_out("g2n1"_bags, 2).value(), cost, refine_grid{});
+    grid_balancer pair(comm, ballast::lay_out("g2n1"_bags, 2).value(), layer_cost, refine_grid{});
     refused(pair, {1}, "sample 0 of 1 token is shorter than a bag");
   });
   ballast::run_ranks(3, [&](thread_communicator& comm) {
-    grid_balancer mixed(comm, ballast::lay_out("g2n1+g1n1"_bags, 3).value(), cost, refine_grid{});
+    grid_balancer mixed(comm, ballast::lay_out("g2n1+g1n1"_bags, 3).value(), layer_cost,
+                        refine_grid{});
     EXPECT_FALSE(mixed.plan(std::vector<tokens>{9}));
   });
 }
@@ -388,7 +380,7 @@ TEST(GridBalancer, AllocatesNothingInTheSteadyState)  // Ensures (5)
 {
   ballast::run_ranks(2, [&](thread_communicator& comm) {
     std::vector<tokens> const read{50, 40, 30, 20, 10, 9, 8, 7};
-    grid_balancer balancer(comm, ballast::one_gpu_bags(2), cost, refine_grid{},
+    grid_balancer balancer(comm, ballast::one_gpu_bags(2), layer_cost, refine_grid{},
                            {.grid = {.most_weight = 70}});
     std::vector<float> x(2 * 174);
     std::vector<float> there(2 * 70);
@@ -402,6 +394,162 @@ TEST(GridBalancer, AllocatesNothingInTheSteadyState)  // Ensures (5)
       }
       if (step > 1) { EXPECT_EQ(ballast_test::allocations_of_thread(), before); }
     }
+  });
+}
+
+using planner = grid_planner<ballast::quadratic_cost, refine_grid<>>;
+static_assert(ballast::step_planner<planner>);
+
+std::vector<tokens> drawn_lengths(std::size_t samples, std::uint64_t seed)
+{
+  ballast::random_source random(seed);
+  std::vector<tokens> lengths(samples);
+  for (tokens& length : lengths) { length = random.between(2, 60); }
+  return lengths;
+}
+
+TEST(GridPlanner, PlansTheGridOfCorrectedCosts)  // Ensures (1)
+{
+  grid_planner plans(3, layer_cost, refine_grid{}, {.grid = {.most_weight = 70}});
+  std::vector<std::uint32_t> factors(shape_buckets, ballast::unchanged_factor);
+  for (std::uint32_t length = 30; length < 40; ++length) { factors[length] *= 3; }
+  for (std::uint64_t seed = 0; seed < 30; ++seed) {
+    auto const lengths = drawn_lengths(5 + seed, seed);
+    grid_plan plan;
+    ASSERT_TRUE(plans(plan, lengths, 1, seed, {}));
+    auto const expected =
+        ballast::partition_grid(lengths, 3, {.most_weight = 70}, refine_grid{}, layer_cost);
+    EXPECT_EQ(plan.digest(), expected->digest());
+
+    ASSERT_TRUE(plans(plan, lengths, 1, seed, factors));
+    auto const corrected = ballast::partition_grid(
+        lengths, 3, {.most_weight = 70}, refine_grid{},
+        [](tokens length) { return (length >= 30 && length < 40 ? 3 : 1) * layer_cost(length); });
+    EXPECT_EQ(plan.digest(), corrected->digest());
+  }
+}
+
+using text_and_image = std::array<tokens, 2>;
+
+TEST(GridPlanner, TakesSamplesOfSeveralSizes)
+{
+  auto const cost = [](text_and_image const& sample) { return sample[0] + 3 * sample[1]; };
+  constexpr grid_step_options<text_and_image> options{
+      .grid = {.most_weight = 40},
+      .length_of = [](text_and_image const& sample) { return sample[0] + sample[1]; },
+      .kind_of = [](text_and_image const& sample) -> std::int64_t { return sample[1] > 0; }};
+  grid_planner plans(2, cost, refine_grid{}, options);
+  std::vector<tokens> const sizes{10, 0, 20, 0, 10, 30, 5, 30, 30, 0};
+  grid_plan plan;
+  ASSERT_TRUE(plans(plan, sizes, 1, 0, {}));
+  EXPECT_EQ(plan.weights, (std::vector<std::int64_t>{10, 20, 40, 35, 30}));
+  EXPECT_EQ(plan.costs[2], 100);
+  ASSERT_EQ(plan.kinds.size(), 2U);
+  EXPECT_NE(plan.kinds[0], plan.kinds[1]);
+  auto const odd = plans(plan, std::span(sizes).first(3), 1, 1, {});
+  EXPECT_EQ(odd.error().message, "sizes has 3 entries, no whole number of samples of 2");
+}
+
+TEST(GridPlanner, RefusesWhatCannotBePlanned)
+{
+  grid_planner plans(2, layer_cost, refine_grid{}, {.grid = {.most_weight = 70}});
+  grid_plan plan;
+  auto const refused = [&](std::vector<tokens> const& sizes, std::size_t factors) {
+    std::vector<std::uint32_t> const all(factors, ballast::unchanged_factor);
+    auto const done = plans(plan, sizes, 1, 0, all);
+    return done ? std::string() : done.error().message;
+  };
+  EXPECT_THAT(refused({5}, 7), HasSubstr("factors has 7 entries for 864 shapes"));
+  EXPECT_THAT(refused({5, -1}, shape_buckets), HasSubstr("sample 1 has a length of -1"));
+  EXPECT_THAT(refused({5, 71}, 0), HasSubstr("sample 1 of weight 71 is above the cap"));
+  EXPECT_EQ(refused({}, shape_buckets), "");
+  constexpr auto most = std::numeric_limits<std::uint64_t>::max();
+  grid_planner large(2, [](tokens) { return most; }, refine_grid{});
+  EXPECT_FALSE(large(plan, std::vector<tokens>{1}, 1, 0, {}));
+}
+
+TEST(GridPlannerDeathTest, RefusesHomes)
+{
+  EXPECT_DEATH(planner(2, layer_cost, refine_grid{}, {.homes = true}), "not known ahead");
+}
+
+TEST(GridPlanner, AllocatesNothingInTheSteadyState)  // Ensures (2)
+{
+  grid_planner plans(2, layer_cost, refine_grid{}, {.grid = {.most_weight = 70}});
+  auto const lengths = drawn_lengths(40, 9);
+  grid_plan plan;
+  for (int step = 0; step < 4; ++step) {
+    std::size_t const before = ballast_test::allocations_of_thread();
+    ASSERT_TRUE(plans(plan, lengths, 1, 0, {}));
+    if (step > 1) { EXPECT_EQ(ballast_test::allocations_of_thread(), before); }
+  }
+}
+
+/// Lengths that a rank reads for a step.
+std::vector<tokens> read_by(ballast::rank_id rank, std::uint64_t step)
+{
+  std::uint64_t const of_rank = 100 * step + to_index(rank);
+  return drawn_lengths(of_rank * 7 % 9, of_rank);
+}
+
+TEST(GridPlanner, PlansAheadWhatTheBalancerPlansAtOnce)
+{
+  constexpr std::uint64_t steps = 8;
+  constexpr grid_step_options<> options{.grid = {.most_weight = 70}};
+  auto const bags = ballast::one_gpu_bags(3);
+  ballast::run_ranks(3, [&](thread_communicator& comm) {
+    std::vector<std::uint64_t> at_once;
+    std::vector<std::uint64_t> ahead;
+    grid_balancer direct(comm, bags, layer_cost, refine_grid{}, options);
+    for (std::uint64_t step = 0; step < steps; ++step) {
+      or_throw(direct.plan(read_by(comm.rank(), step)));
+      at_once.push_back(direct.planned().digest());
+    }
+    // [ahead]
+    ballast::gathered_samples<tokens> all;
+    auto const lengths_of_all_ranks = [&](std::uint64_t step) -> std::vector<tokens> const& {
+      or_throw(ballast::gather_samples_into(all, comm, read_by(comm.rank(), step), 256));
+      return all.samples;
+    };
+    grid_balancer balancer(comm, bags, layer_cost, refine_grid{}, options);
+    ballast::online_scheduler next(grid_planner(bags.size(), layer_cost, refine_grid{}, options));
+    or_throw(next.submit(lengths_of_all_ranks(0)));
+    for (std::uint64_t step = 0; step < steps; ++step) {
+      auto const grid = next.take();                          // planned while the last step ran
+      or_throw(next.submit(lengths_of_all_ranks(step + 1)));  // planned while this one runs
+      or_throw(balancer.plan(read_by(comm.rank(), step), grid));
+      ahead.push_back(balancer.planned().digest());  // and the slots, as above
+    }
+    // [ahead]
+    EXPECT_EQ(ahead, at_once);
+    EXPECT_EQ(next.hand_overs(), steps);
+    // Rows go where they go in a step that is planned at once.
+    or_throw(direct.plan(read_by(comm.rank(), steps)));
+    or_throw(balancer.plan(read_by(comm.rank(), steps), next.take()));
+    ASSERT_EQ(balancer.microbatches(), direct.microbatches());
+    for (std::size_t slot = 0; slot < direct.microbatches(); ++slot) {
+      EXPECT_EQ(balancer.rows_computed(slot), direct.rows_computed(slot));
+      EXPECT_EQ(balancer.loss_weight(slot), direct.loss_weight(slot));
+    }
+  });
+}
+
+TEST(GridPlanner, GridsOfOtherSamplesAreRefusedOnEveryRank)
+{
+  ballast::run_ranks(2, [](thread_communicator& comm) {
+    grid_balancer balancer(comm, ballast::one_gpu_bags(2), layer_cost, refine_grid{},
+                           {.grid = {.weight_multiple = 8}});
+    auto const refused = [&](std::size_t ranks, std::vector<tokens> const& lengths) {
+      grid_plan const plan =
+          ballast::partition_grid(lengths, ranks, {.weight_multiple = 8}, refine_grid{}, layer_cost)
+              .value();
+      auto const done = balancer.plan(std::vector<tokens>{20}, &plan);
+      return done ? std::string() : done.error().message;
+    };
+    EXPECT_THAT(refused(2, {20, 20, 20}), HasSubstr("3 samples on 2 ranks"));
+    EXPECT_THAT(refused(3, {20, 20}), HasSubstr("2 samples on 3 ranks"));
+    EXPECT_THAT(refused(2, {20, 30}), HasSubstr("a sample 1 of weight 32, and the one that was"));
+    EXPECT_EQ(refused(2, {20, 20}), "");
   });
 }
 

@@ -40,7 +40,8 @@ class late_cluster {
   /// Ranks that take so many per cent longer than planned.
   std::array<std::int64_t, std::size_t{replicas} * 4> slower{};
   std::int64_t tracking_percent = 4;
-  std::int64_t noise_percent = 0;  ///< of every call: up to so much more or less
+  std::int64_t noise_percent = 0;     ///< of every call: up to so much more or less
+  std::size_t silent = replicas * 4;  ///< a rank that has measured nothing, if there is one
 
   [[nodiscard]] bool is_late(std::uint32_t bucket) const { return late_.contains(bucket); }
 
@@ -85,12 +86,11 @@ class late_cluster {
           time = time * (100 + slower[rank]) / 100;
           time = time * (100 + random.between(-noise_percent, noise_percent)) / 100;
           row[stage] = {time / 3, time - time / 3};
-          out.measured[rank * microbatches + position] = time;
+          out.measured[rank * microbatches + position] = rank == silent ? 0 : time;
         }
       }
-      out.step_time = std::max(out.step_time, simulate(small_setup(replicas, microbatches).schedule,
-                                                       times, numbered_order(microbatches))
-                                                  .makespan);
+      auto const schedule = small_setup(replicas, microbatches).schedule;
+      out.step_time = std::max(out.step_time, simulated_makespan(schedule, {&times, 1}));
     }
     if (tracked) { out.step_time += out.step_time * tracking_percent / 100; }
     return out;

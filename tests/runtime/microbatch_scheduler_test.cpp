@@ -3,20 +3,20 @@
 #include "../support/all_assignments.hpp"
 #include "../support/counted_allocations.hpp"
 #include "../support/pipelines.hpp"
+#include "../support/random_modules.hpp"
 #include "../support/test.hpp"
 #include "../support/trials.hpp"
 #include "scheduled_steps.hpp"
 
-#include <ballast/pipeline/order_policies.hpp>
-#include <ballast/pipeline/order_search.hpp>
-#include <ballast/pipeline/stage_graph.hpp>
+#include <ballast/parallelism/search_layouts.hpp>
+#include <ballast/parallelism/simulate_layout.hpp>
+#include <ballast/pipeline.hpp>
+#include <ballast/runtime/online_scheduler.hpp>
+#include <ballast/runtime/schedule_layout.hpp>  // first: proves it is self-contained
 
 namespace {
 
-using ballast::error_code;
-using ballast::given_order;
 using ballast::insertion;
-using ballast::microbatch_id;
 using ballast::microbatch_scheduler;
 using ballast::sample_id;
 using ballast::scheduled_step;
@@ -26,6 +26,7 @@ using ballast::stage_time;
 using ballast::tokens;
 using ballast::unchanged_factor;
 using ballast_test::draw_sizes;
+using ballast_test::simulated_makespan;
 using ballast_test::small_setup;
 using ballast_test::square_times;
 using testing::HasSubstr;
@@ -87,15 +88,11 @@ void expect_whole(scheduled_step<2> const& step, std::span<tokens const> sizes,
           sum = {sum.forward + own.forward, sum.backward + own.backward};
         }
         auto const& times = step.times[replica / of_group];
-        std::size_t const stages = module == 0 && step.replicas[0] != step.replicas[1] ? 2
-                                   : module == 0                                       ? 1
-                                   : step.replicas[0] != step.replicas[1]              ? 1
-                                                                                       : 3;
-        std::size_t first = replica % of_group * stages;
-        if (module == 1) { first += step.replicas[0] / step.pipelines() * (stages == 1 ? 2 : 1); }
         stage_time in_plan;
-        for (std::size_t stage = first; stage < first + stages; ++stage) {
-          auto const& part = times[ballast::to_id<microbatch_id>(position)][stage];
+        for (std::size_t stage = 0; stage < step.stages.size(); ++stage) {
+          auto const& place = step.stages[stage];
+          if (place.module != module || place.replica != replica % of_group) { continue; }
+          auto const& part = times[ballast::to_id<ballast::microbatch_id>(position)][stage];
           in_plan = {in_plan.forward + part.forward, in_plan.backward + part.backward};
         }
         EXPECT_EQ(in_plan, sum) << "module " << module << " replica " << replica;
@@ -119,6 +116,8 @@ TEST(MicrobatchScheduler, PutsEverySampleInOneMicrobatch)  // Ensures (1)
     EXPECT_EQ(step.ranks(), 16U);
     expect_whole(step, sizes);
     EXPECT_LE(step.largest_load_bound, step.largest_load);
+    EXPECT_EQ(step.makespan, simulated_makespan(small_setup(4, 8).schedule, step.times));
+    EXPECT_EQ(step.uncorrected, step.makespan);
     ASSERT_TRUE(unequal(step, sizes, 1, 0, {}));
     EXPECT_EQ(step.pipelines(), 3U);
     EXPECT_EQ(step.microbatches, 5U);
@@ -145,18 +144,20 @@ TEST(MicrobatchScheduler, MakesMicrobatchesAndReplicasEven)
   EXPECT_LE(static_cast<double>(most), 1.01 * static_cast<double>(least));
 }
 
-TEST(MicrobatchScheduler, TakesTheTimeThatTheSimulatorSays)
+/// The most tokens that a replica of the last module holds at once.
+tokens most_held(scheduled_step<2> const& step, std::vector<tokens> const& sizes)
 {
-  auto scheduler = scheduler_of(small_setup(2, 8));
-  scheduled_step<2> step;
-  ASSERT_TRUE(scheduler(step, draw_sizes(60, 4), 1, 0, {}));
-  auto const order = ballast_test::numbered_order(8);
-  ballast::time_units longest = 0;
-  for (auto const& times : step.times) {
-    longest = std::max(longest, simulate(small_setup(2, 8).schedule, times, order).makespan);
+  tokens most = 0;
+  for (std::size_t replica = 0; replica < step.replicas[1]; ++replica) {
+    for (std::size_t position = 0; position < step.microbatches; ++position) {
+      tokens held = 0;
+      for (sample_id const sample : step.microbatch(1, replica, position)) {
+        held += sizes[2 * to_index(sample) + 1];
+      }
+      most = std::max(most, held);
+    }
   }
-  EXPECT_EQ(step.makespan, longest);
-  EXPECT_EQ(step.uncorrected, longest);
+  return most;
 }
 
 TEST(MicrobatchScheduler, KeepsToWhatAReplicaHolds)  // Ensures (2)
@@ -168,17 +169,9 @@ TEST(MicrobatchScheduler, KeepsToWhatAReplicaHolds)  // Ensures (2)
     scheduled_step<2> step;
     auto const sizes = draw_sizes(60, 5);
     ASSERT_TRUE(scheduler(step, sizes, 1, 0, {}));
-    for (std::size_t replica = 0; replica < step.replicas[1]; ++replica) {
-      for (std::size_t position = 0; position < 6; ++position) {
-        tokens held = 0;
-        for (sample_id const sample : step.microbatch(1, replica, position)) {
-          held += sizes[2 * to_index(sample) + 1];
-        }
-        EXPECT_LE(held, 4000);
-      }
-    }
-    ASSERT_FALSE(scheduler(step, draw_sizes(600, 5), 1, 0, {}));
-    EXPECT_EQ(scheduler(step, draw_sizes(600, 5), 1, 0, {}).error().code, error_code::infeasible);
+    EXPECT_LE(most_held(step, sizes), 4000);
+    EXPECT_EQ(scheduler(step, draw_sizes(600, 5), 1, 0, {}).error().code,
+              ballast::error_code::infeasible);
   }
 }
 
@@ -222,18 +215,8 @@ TEST(MicrobatchScheduler, RefusesOnlyWhatNoPlanHolds)  // Ensures (2), against a
     ++(done ? planned : refused);
     if (!done) { continue; }
     EXPECT_LE(step.largest_load_bound, step.largest_load);
-    std::size_t found = 0;
-    for (std::size_t replica = 0; replica < 2; ++replica) {
-      for (std::size_t position = 0; position < 2; ++position) {
-        tokens held = 0;
-        for (sample_id const sample : step.microbatch(1, replica, position)) {
-          held += sizes[2 * to_index(sample) + 1];
-          ++found;
-        }
-        EXPECT_LE(held, 1000);
-      }
-    }
-    EXPECT_EQ(found, sizes.size() / 2);
+    EXPECT_LE(most_held(step, sizes), 1000);
+    expect_whole(step, sizes);
   }
   EXPECT_GE(planned, 50);
   EXPECT_GE(refused, 20);
@@ -267,11 +250,9 @@ ballast::time_units planned_makespan(scheduler_setup setup, std::vector<tokens> 
   scheduled_step<1> step;
   EXPECT_TRUE(scheduler(step, sizes, 1, 0, {}));
   EXPECT_LE(step.makespan, step.even_makespan);
-  auto const order = ballast_test::numbered_order(step.microbatches);
-  ballast::time_units longest = 0;
   for (std::size_t group = 0; group < step.pipelines(); ++group) {
     ballast::pipeline_times times(step.microbatches, step.stages.size());
-    for (microbatch_id const position : order) {
+    for (ballast::microbatch_id const position : ballast_test::numbered_order(step.microbatches)) {
       for (sample_id const sample : step.microbatch(0, group, to_index(position))) {
         for (stage_time& each : times[position]) {
           each.forward += sizes[to_index(sample)];
@@ -280,9 +261,8 @@ ballast::time_units planned_makespan(scheduler_setup setup, std::vector<tokens> 
       }
     }
     EXPECT_EQ(times, step.times[group]);
-    longest = std::max(longest, simulate(schedule, times, order).makespan);
   }
-  EXPECT_EQ(step.makespan, longest);
+  EXPECT_EQ(step.makespan, simulated_makespan(schedule, step.times));
   return step.makespan;
 }
 
@@ -316,11 +296,7 @@ ballast::time_units shortest_step(scheduler_setup const& setup, std::vector<toke
                    each.backward += 2 * sizes[sample];
                  }
                }
-               ballast::time_units longest = 0;
-               for (auto const& of_group : times) {
-                 longest = std::max(longest, simulate(setup.schedule, of_group, order).makespan);
-               }
-               return std::optional(longest);
+               return std::optional(simulated_makespan(setup.schedule, times));
              })
       .value();
 }
@@ -429,10 +405,97 @@ TEST(MicrobatchScheduler, SaysWhatIsWrong)
   EXPECT_THAT(message({1, 2}, {5}), HasSubstr("factors has 1 entry for 1728 shapes"));
   EXPECT_THAT(message({1, ballast::longest_sample}), HasSubstr("sample 0 takes no time"));
 
-  using makes = microbatch_scheduler<2, square_times, given_order>;
+  using makes = microbatch_scheduler<2, square_times, ballast::given_order>;
   auto setup = small_setup(2, 4);
   setup.modules.pop_back();
   EXPECT_THAT(makes::make(setup, {}).error().message, HasSubstr("2 modules was given 1"));
+}
+
+struct layout_job {
+  ballast_test::random_model model;
+  ballast::layout_problem problem;
+};
+
+// An encoder and an LLM on 16 GPUs, steps of 64 samples.
+layout_job random_job(std::uint64_t seed)
+{
+  ballast::random_source random(seed);
+  layout_job made{ballast_test::draw_model(random, 2, 128, true, std::uint64_t{80} << 30), {}};
+  made.problem.modules = made.model.modules;
+  made.problem.sizes = made.model.sizes;
+  made.problem.global_batch = 64;
+  made.problem.gpus = 16;
+  made.problem.memory_bytes = std::uint64_t{80} << 30;
+  return made;
+}
+
+TEST(ScheduleLayout, PlansShorterStepsThanThoseOfUnbalancedBatches)
+{
+  std::size_t layouts = 0;
+  double scheduled = 0;
+  double as_read = 0;
+  constexpr std::uint64_t jobs = ballast_test::is_sanitized ? 2 : 12;
+  for (std::uint64_t seed = 0; seed < jobs; ++seed) {
+    layout_job made = random_job(seed);
+    auto const batch = std::span<tokens const>(made.model.sizes).first(128);
+    auto const found = ballast::search_layouts(made.problem, batch, {.best = 3});
+    if (!found) { continue; }
+    for (auto const& [layout, simulated] : found->layouts) {
+      auto scheduler = ballast::schedule_layout<2>(made.problem, layout, insertion{});
+      ASSERT_TRUE(scheduler) << scheduler.error().message;
+      scheduled_step<2> step;
+      auto const planned = (*scheduler)(step, batch, 1, 0, {});
+      if (!planned) {  // one sample is more than a replica can hold
+        EXPECT_EQ(planned.error().code, ballast::error_code::infeasible);
+        continue;
+      }
+      EXPECT_EQ(step.microbatches, layout.microbatches);
+      EXPECT_EQ(step.replicas, (std::array{layout.modules[0].dp, layout.modules[1].dp}));
+      auto const ran = ballast::simulate_step(made.problem, layout, step, batch).value();
+      EXPECT_LE(ran.busy, ran.makespan * 16);
+      EXPECT_GT(ran.busy, 0);
+      ++layouts;
+      scheduled += static_cast<double>(ran.makespan);
+      as_read += static_cast<double>(
+          ballast::simulate_layout(made.problem, layout, batch, ballast::sample_dealing::as_drawn)
+              .value());
+    }
+  }
+  EXPECT_GE(layouts, 5 * jobs / 6);
+  EXPECT_LT(scheduled, 0.95 * as_read);
+}
+
+TEST(ScheduleLayout, TakesVirtualStages)
+{
+  layout_job made = random_job(3);
+  made.model.modules[1].layers = 8;
+  made.problem.memory_bytes = ~std::uint64_t{0};
+  ballast::model_layout layout{{{1, 1, 8}, {1, 4, 2}}, 8};
+  auto const batch = std::span<tokens const>(made.model.sizes).first(128);
+  for (std::uint32_t const virtual_stages : {1U, 2U}) {
+    layout.virtual_stages = virtual_stages;
+    auto scheduler = ballast::schedule_layout<2>(made.problem, layout, insertion{});
+    ASSERT_TRUE(scheduler) << scheduler.error().message;
+    scheduled_step<2> step;
+    auto const planned = (*scheduler)(step, batch, 1, 0, {});
+    ASSERT_TRUE(planned) << planned.error().message;
+    EXPECT_EQ(step.stages.size(), 4 + 4 * virtual_stages) << "of a group";
+    auto const ran = ballast::simulate_step(made.problem, layout, step, batch).value();
+    EXPECT_LE(ran.busy, ran.makespan * 16);
+    EXPECT_GT(ran.busy, 0);
+  }
+}
+
+TEST(ScheduleLayout, RefusesWhatIsNoLayoutOfTheProblem)
+{
+  layout_job made = random_job(1);
+  auto const message = [&](ballast::model_layout const& layout) {
+    auto const scheduler = ballast::schedule_layout<2>(made.problem, layout, insertion{});
+    return scheduler ? "" : scheduler.error().message;
+  };
+  EXPECT_NE(message({{{1, 1, 1}, {1, 1, 1}}, 1}), "");  // two of 16 GPUs
+  auto const three = ballast::schedule_layout<3>(made.problem, {{}, 1}, insertion{});
+  EXPECT_THAT(three.error().message, HasSubstr("of 3 modules was given a problem of 2"));
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <ballast/cost/module_profile.hpp>
 #include <ballast/cost/profile_file.hpp>
 #include <ballast/runtime.hpp>
+#include <ballast/runtime/model_profiler.hpp>
 
 #include "../support/test.hpp"
 #include "fake_clock.hpp"
@@ -10,7 +11,11 @@
 namespace {
 
 using ballast::error_code;
+using ballast::held_bytes;
+using ballast::memory_point;
+using ballast::memory_probe;
 using ballast::profile_file;
+using ballast::profile_memory;
 using ballast::profiled_part;
 using ballast::profiler_grid;
 using ballast::profiler_point;
@@ -52,17 +57,25 @@ fake_work at_one_gigaflop(fake_clock& clock, profiler_point const& point)
   return {clock, {{share / 4, share - share / 4}}};
 }
 
+// Profiles what prepare() makes of each point.
+template <class Prepare, class Clock>
+auto run_prepared(Prepare const& prepare, profile_file& file, Clock& clock,
+                  profiler_grid const& grid = llm(), profiler_settings const& settings = {},
+                  std::vector<profiler_progress>* reports = nullptr)
+{
+  return ballast::profile_module(file, grid, prepare, clock, settings,
+                                 [&](profiler_progress const& each) {
+                                   if (reports != nullptr) { reports->push_back(each); }
+                                 });
+}
+
 ballast::result<profiler_summary> run(profile_file& file, fake_clock& clock,
                                       profiler_grid const& grid,
                                       profiler_settings const& settings = {},
                                       std::vector<profiler_progress>* reports = nullptr)
 {
-  return ballast::profile_module(
-      file, grid, [&](profiler_point const& point) { return at_one_gigaflop(clock, point); }, clock,
-      settings,
-      [&](profiler_progress const& each) {
-        if (reports != nullptr) { reports->push_back(each); }
-      });
+  return run_prepared([&](profiler_point const& point) { return at_one_gigaflop(clock, point); },
+                      file, clock, grid, settings, reports);
 }
 
 TEST(ModelProfiler, TurnsTimesIntoFlopPerSecond)
@@ -100,24 +113,13 @@ TEST(ModelProfiler, TakesMedianAndQuartilesOfBothPassesTogether)
     return fake_work{clock,
                      {{9, 9}, {9, 9}, {50, 200}, {900, 100}, {50, 50}, {100, 100}, {200, 200}}};
   };
-  ASSERT_TRUE(ballast::profile_module(file, grid, prepare, clock, {.warm_up = 2, .runs = 5},
-                                      [](profiler_progress const&) {}));
+  ASSERT_TRUE(run_prepared(prepare, file, clock, grid, {.warm_up = 2, .runs = 5}));
   auto const& point = file.modules[0].degrees[0].linear.at(0);
   EXPECT_EQ(point.flop_per_second, 4'000'000'000U);  // 1000 FLOP in 250 ns
   EXPECT_EQ(point.lower_quartile, 2'500'000'000U);
   EXPECT_EQ(point.upper_quartile, 5'000'000'000U);
   EXPECT_EQ(point.forward_ns, 100U);
   EXPECT_EQ(point.backward_ns, 100U);
-}
-
-TEST(ModelProfiler, MeasuresNoAttentionWhereThereIsNone)
-{
-  profiler_grid grid = llm();
-  grid.flops.quadratic = 0;
-  profile_file file;
-  fake_clock clock;
-  EXPECT_EQ(run(file, clock, grid).value(), (profiler_summary{6, 0, 0}));
-  EXPECT_TRUE(file.modules[0].degrees[0].attention.empty());
 }
 
 TEST(ModelProfiler, GoesFromCoarseToFineAndReportsWhatIsLeft)
@@ -128,7 +130,9 @@ TEST(ModelProfiler, GoesFromCoarseToFineAndReportsWhatIsLeft)
   profile_file file;
   fake_clock clock;
   std::vector<profiler_progress> reports;
-  ASSERT_TRUE(run(file, clock, grid, {.warm_up = 0, .runs = 2}, &reports));
+  EXPECT_EQ(run(file, clock, grid, {.warm_up = 0, .runs = 2}, &reports).value(),
+            (profiler_summary{3, 0, 0}));
+  EXPECT_TRUE(file.modules[0].degrees[0].attention.empty());
   ASSERT_EQ(reports.size(), 3U);
   EXPECT_EQ(reports[0].point, (profiler_point{profiled_part::linear, 1, 10}));
   EXPECT_EQ(reports[1].point, (profiler_point{profiled_part::linear, 1, 40}));
@@ -265,9 +269,8 @@ TEST(ModelProfiler, SaysWhatTookNoTime)
 {
   profile_file file;
   fake_clock clock;
-  auto const refused = ballast::profile_module(
-      file, llm(), [&](profiler_point const&) { return fake_work{clock, {{0, 0}}}; }, clock, {},
-      [](profiler_progress const&) {});
+  auto const refused =
+      run_prepared([&](profiler_point const&) { return fake_work{clock, {{0, 0}}}; }, file, clock);
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().message,
             "module llm at tp 1 and size 10 took no time by the clock; time more layers or larger "
@@ -293,20 +296,18 @@ TEST(ModelProfiler, ReturnsTheErrorsOfTheWork)
 {
   profile_file file;
   fake_clock clock;
-  auto const refused = ballast::profile_module(
-      file, llm(),
-      [&](profiler_point const& point) { return failing_work{clock, point.size == 40}; }, clock, {},
-      [](profiler_progress const&) {});
+  auto const refused = run_prepared(
+      [&](profiler_point const& point) { return failing_work{clock, point.size == 40}; }, file,
+      clock);
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().message, "out of memory");
   EXPECT_EQ(file.modules[0].degrees[0].linear.size(), 1U);
 
-  auto const unprepared = ballast::profile_module(
-      file, llm(),
+  auto const unprepared = run_prepared(
       [&](profiler_point const&) -> ballast::result<failing_work> {
         return ballast::fail(error_code::transport, 2, "no room for the input");
       },
-      clock, {}, [](profiler_progress const&) {});
+      file, clock);
   ASSERT_FALSE(unprepared);
   EXPECT_EQ(unprepared.error().message, "no room for the input");
 }
@@ -323,11 +324,7 @@ TEST(ModelProfiler, PassesOverWhatDoesNotFitTheMemory)  // Ensures (4)
     }
     return at_one_gigaflop(clock, point);
   };
-  auto const run_all = [&] {
-    return ballast::profile_module(file, llm(), prepare, clock, {}, [](profiler_progress const&) {})
-        .value();
-  };
-  auto const summary = run_all();
+  auto const summary = run_prepared(prepare, file, clock).value();
   profiler_point const first{profiled_part::attention, 1, 40};
   profiler_point const second{profiled_part::attention, 2, 40};
   profiler_point const third{profiled_part::attention, 1, 20};
@@ -347,10 +344,9 @@ TEST(ModelProfiler, PassesOverWhatDoesNotFitTheMemory)  // Ensures (4)
   tried.clear();
   auto grid = llm();
   grid.sizes = {10, 20, 30, 40};
-  auto const more =
-      ballast::profile_module(file, grid, prepare, clock, {}, [](profiler_progress const&) {});
-  EXPECT_EQ(more.value().too_large, 4U);
-  EXPECT_EQ(more.value().measured, 3U);
+  auto const more = run_prepared(prepare, file, clock, grid).value();
+  EXPECT_EQ(more.too_large, 4U);
+  EXPECT_EQ(more.measured, 3U);
   EXPECT_LT(tried.size(), 7U);
 }
 
@@ -400,9 +396,9 @@ TEST(ModelProfiler, TellsRanksThatProfileTogetherOfOtherPointsOrSettings)  // Er
       if (is_odd && odd == 0) { grid.sizes[1] = 30; }
       if (is_odd && odd == 1) { settings.budget_ns = 1'000'000; }
       if (is_odd && odd == 2) { ASSERT_TRUE(run(file, own, grid)); }  // it knows all points
-      auto const done = ballast::profile_module(
-          file, grid, [&](profiler_point const& point) { return at_one_gigaflop(own, point); },
-          clock, settings, [](profiler_progress const&) {});
+      auto const done =
+          run_prepared([&](profiler_point const& point) { return at_one_gigaflop(own, point); },
+                       file, clock, grid, settings);
       ASSERT_FALSE(done);
       EXPECT_EQ(done.error().code, error_code::mismatch);
       EXPECT_THAT(done.error().message, HasSubstr("what is timed, or one has no time (rank 1 "));
@@ -416,6 +412,149 @@ TEST(ModelProfilerDeathTest, RefusesANegativeBudget)  // Expects
   fake_clock clock;
   EXPECT_DEATH((void)run(file, clock, llm(), {.budget_ns = -1}),
                "the budget is -1 ns; give 0 or more");
+}
+
+static_assert(ballast::profiler_clock<ballast::host_clock>);
+static_assert(ballast::profiler_clock<ballast_test::fake_clock>);
+static_assert(!ballast::profiler_clock<std::chrono::steady_clock>);
+
+TEST(HostClock, TimesACall)
+{
+  ballast::host_clock const clock;
+  int calls = 0;
+  auto const before = clock.now().value();
+  auto const time = clock.time([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    ++calls;
+  });
+  EXPECT_EQ(calls, 1);
+  EXPECT_GE(time.value(), 2'000'000);
+  EXPECT_GE(clock.now().value() - before, time.value());
+}
+
+TEST(MemoryProfiler, MeasuresTwoNumbersOfLayersAtTwoSizes)
+{
+  profile_file file;
+  std::vector<memory_probe> probes;
+  auto const measure = [&](memory_probe const& probe) {
+    probes.push_back(probe);
+    auto const size = static_cast<std::uint64_t>(probe.size);
+    return held_bytes{100 * probe.layers / probe.tp + size / 10, probe.layers * size / probe.tp};
+  };
+  std::array<ballast::parallel_degree, 2> const degrees = {{{1}, {2}}};
+  ASSERT_TRUE(profile_memory(file, "llm", degrees, {2, 4}, {10, 20}, measure));
+  EXPECT_EQ(probes.size(), 8U);
+  EXPECT_EQ(probes[1], (memory_probe{1, 2, 20}));
+  auto const& second = file.modules.at(0).degrees.at(1);
+  EXPECT_THAT(second.state, ElementsAre(memory_point{2, 0, 102}, memory_point{4, 0, 202}))
+      << "the larger of two";
+  EXPECT_THAT(second.activations, ElementsAre(memory_point{2, 10, 10}, memory_point{2, 20, 20},
+                                              memory_point{4, 10, 20}, memory_point{4, 20, 40}));
+
+  // Once more, with a group that is new.
+  std::array<ballast::parallel_degree, 2> const more = {{{2}, {2, 2, 4}}};
+  ASSERT_TRUE(profile_memory(file, "llm", more, {2, 4}, {10, 20}, measure));
+  EXPECT_EQ(probes.size(), 12U);
+  EXPECT_EQ(probes.back(), (memory_probe{2, 4, 20, 2, 4}));
+  ASSERT_EQ(file.modules[0].degrees.size(), 3U);
+  EXPECT_EQ(degree_of(file.modules[0].degrees[2]), more[1]);
+}
+
+TEST(MemoryProfiler, RefusesWhatIsNoPairOfLines)
+{
+  profile_file file;
+  std::array<ballast::parallel_degree, 1> const degrees{};
+  auto const nothing = [](memory_probe const&) { return held_bytes(); };
+  EXPECT_THAT(profile_memory(file, "llm", degrees, {2, 2}, {1, 2}, nothing).error().message,
+              HasSubstr("measure two numbers of layers"));
+  EXPECT_THAT(profile_memory(file, "llm", degrees, {1, 2}, {2, 1}, nothing).error().message,
+              HasSubstr("measure two sizes"));
+}
+
+TEST(MemoryProfiler, AddsNothingOfADegreeThatFails)
+{
+  profile_file file;
+  std::array<ballast::parallel_degree, 1> const degrees{};
+  auto const fails = [](memory_probe const& probe) -> ballast::result<held_bytes> {
+    if (probe.layers == 4) {
+      return ballast::fail(ballast::error_code::transport, 2, "out of memory");
+    }
+    return held_bytes{1, 1};
+  };
+  auto const refused = profile_memory(file, "llm", degrees, {2, 4}, {10, 20}, fails);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().message, "out of memory");
+  EXPECT_TRUE(file.modules[0].degrees[0].state.empty());
+}
+
+using strings = std::vector<std::string>;
+
+profile_file known()
+{
+  profile_file file;
+  file.hardware = "8 x H100";
+  file.data = "coco";
+  for (std::string const name : {"vision", "llm"}) {
+    auto& module = ballast::find_or_add_module(file, name);
+    module.model = name + "-1";
+    module.layers = 4;
+    module.flops = {.linear = 10};
+  }
+  return file;
+}
+
+struct change {
+  std::string what;
+  std::function<void(profile_file&)> apply;
+  ballast::reprofile_plan plan;
+};
+
+TEST(Reprofile, SaysWhatAndWhy)
+{
+  std::vector<change> const changes = {
+      {"nothing", [](profile_file&) {}, {}},
+      {"measurements",
+       [](profile_file& now) {
+         ballast::find_or_add_degree(now.modules[0], {2}).linear = {{8, 5}};
+       },
+       {}},
+      {"the data",
+       [](profile_file& now) { now.data = "nextqa"; },
+       {false, true, {}, {"the data were 'coco' and are 'nextqa'"}}},
+      {"a model",
+       [](profile_file& now) { now.modules[1].model = "llm-2"; },
+       {true, true, {"llm"}, {"module llm was 'llm-1' and is 'llm-2'"}}},
+      {"its layers",
+       [](profile_file& now) { now.modules[1].layers = 5; },
+       {true, true, {"llm"}, {"module llm has another number of layers or FLOP"}}},
+      {"its FLOP",
+       [](profile_file& now) { now.modules[0].flops.quadratic = 5; },
+       {true, true, {"vision"}, {"module vision has another number of layers or FLOP"}}},
+      {"a module more",
+       [](profile_file& now) { ballast::find_or_add_module(now, "audio").layers = 1; },
+       {true, true, {"audio"}, {"module audio is new"}}},
+      {"a module less", [](profile_file& now) { now.modules.pop_back(); }, {}},
+      {"the hardware",
+       [](profile_file& now) { now.hardware = "8 x H200"; },
+       {true, false, {"vision", "llm"}, {"the hardware was '8 x H100' and is '8 x H200'"}}},
+      {"hardware, a model and data",
+       [](profile_file& now) {
+         now.hardware = "";
+         now.modules[0].model = "vision-2";
+         now.data = "docs";
+       },
+       {true,
+        true,
+        {"vision", "llm"},
+        {"the hardware was '8 x H100' and is ''", "module vision was 'vision-1' and is 'vision-2'",
+         "the data were 'coco' and are 'docs'"}}},
+  };
+  for (auto const& [what, apply, plan] : changes) {
+    profile_file now = known();
+    apply(now);
+    EXPECT_EQ(ballast::reprofile(known(), now), plan)
+        << what << ": " << testing::PrintToString(ballast::reprofile(known(), now).reasons);
+  }
 }
 
 }  // namespace

@@ -4,10 +4,9 @@
 #include "../support/test.hpp"
 #include "scheduled_steps.hpp"
 
-#include <ballast/comm/gather_samples.hpp>
-#include <ballast/comm/thread_communicator.hpp>
 #include <ballast/pipeline/order_search.hpp>
 #include <ballast/runtime/microbatch_scheduler.hpp>
+#include <ballast/runtime/scheduled_step.hpp>
 
 #include <atomic>
 #include <new>
@@ -15,21 +14,26 @@
 
 namespace {
 
+using ballast::bag_id;
 using ballast::error_code;
 using ballast::online_scheduler;
-using ballast::result;
+using ballast::replica_groups;
+using ballast::sample_id;
+using ballast::scheduled_step;
+using ballast::shape_bucket;
 using ballast::tokens;
 using ballast_test::draw_sizes;
 using ballast_test::small_setup;
-using ballast_test::square_times;
+using testing::ElementsAre;
 using testing::HasSubstr;
 
-using small_scheduler =
-    ballast::microbatch_scheduler<2, square_times, ballast::local_search<ballast::insertion>>;
+using small_scheduler = ballast::microbatch_scheduler<2, ballast_test::square_times,
+                                                      ballast::local_search<ballast::insertion>>;
 
 small_scheduler scheduler_of_small_setup()
 {
-  return small_scheduler::make(small_setup(2, 4), square_times{}, {.inner = {}, .evaluations = 200})
+  return small_scheduler::make(small_setup(2, 4), ballast_test::square_times{},
+                               {.inner = {}, .evaluations = 200})
       .value();
 }
 
@@ -39,8 +43,9 @@ struct summing_planner {
 
   std::atomic<bool> const* may_go_on = nullptr;
 
-  result<void> operator()(std::int64_t& plan, std::span<tokens const> sizes, std::uint64_t seed,
-                          std::uint64_t number, std::span<std::uint32_t const> factors) const
+  ballast::result<void> operator()(std::int64_t& plan, std::span<tokens const> sizes,
+                                   std::uint64_t seed, std::uint64_t number,
+                                   std::span<std::uint32_t const> factors) const
   {
     while (may_go_on != nullptr && !may_go_on->load()) { std::this_thread::yield(); }
     if (!sizes.empty() && sizes.front() == -1) {
@@ -264,20 +269,109 @@ TEST(OnlineScheduler, RefusesStatesThatItDidNotWrite)
   EXPECT_EQ(next.save(), saved);
 }
 
-TEST(OnlineScheduler, PlansTheSameOnAllRanks)
+// Two groups of one replica of module 0 and two of module 1, two microbatches each; six samples.
+scheduled_step<2> two_groups()
 {
-  auto const ran = ballast::run_ranks(4, [](ballast::thread_communicator& comm) -> result<void> {
-    online_scheduler next(scheduler_of_small_setup(), 3);
-    if (auto done = next.submit(draw_sizes(50, 0)); !done) { return done; }
-    for (std::uint64_t step = 0; step < 10; ++step) {
-      auto const plan = next.take();
-      if (!plan) { return tl::unexpected(plan.error()); }
-      if (auto done = next.submit(draw_sizes(50, step + 1)); !done) { return done; }
-      if (auto same = ballast::agree(comm, (*plan)->digest(), "the plan"); !same) { return same; }
-    }
-    return {};
-  });
-  for (auto const& rank : ran) { EXPECT_TRUE(rank); }
+  scheduled_step<2> step;
+  step.number = 4;
+  step.microbatches = 2;
+  step.stages = {{0, 0, 1, 1}, {1, 0, 1, 1}, {1, 1, 1, 1}};
+  step.times.assign(2, ballast::pipeline_times(2, 3));
+  step.replicas = {2, 4};
+  step.owner[0] = {bag_id{0}, bag_id{3}, bag_id{1}, bag_id{2}, bag_id{3}, bag_id{0}};
+  step.owner[1] = {bag_id{0}, bag_id{6}, bag_id{3}, bag_id{5}, bag_id{7}, bag_id{1}};
+  step.samples[0].collect(step.owner[0], 4);
+  step.samples[1].collect(step.owner[1], 8);
+  return step;
+}
+
+TEST(ScheduledStep, SaysWhatEachReplicaComputesAtEachPosition)  // Ensures (1)
+{
+  auto const step = two_groups();
+  EXPECT_EQ(step.pipelines(), 2U);
+  EXPECT_EQ(step.ranks(), 6U);
+  EXPECT_THAT(step.microbatch(0, 0, 0), ElementsAre(sample_id{0}, sample_id{5}));
+  EXPECT_THAT(step.microbatch(0, 1, 1), ElementsAre(sample_id{1}, sample_id{4}));
+  EXPECT_THAT(step.microbatch(1, 0, 0), ElementsAre(sample_id{0}));
+  EXPECT_THAT(step.microbatch(1, 1, 0), ElementsAre(sample_id{5}));
+  EXPECT_THAT(step.microbatch(1, 1, 1), ElementsAre(sample_id{2}));
+  EXPECT_THAT(step.microbatch(1, 0, 1), testing::IsEmpty());
+  EXPECT_THAT(step.microbatch(1, 3, 1), ElementsAre(sample_id{4}));
+}
+
+TEST(ScheduledStep, HasADigestOfAllThatRanksHaveToAgreeOn)
+{
+  auto const step = two_groups();
+  EXPECT_EQ(step.digest(), two_groups().digest());
+  auto other = step;
+  other.number = 5;
+  EXPECT_NE(other.digest(), step.digest());
+  other = step;
+  other.owner[1][2] = bag_id{2};
+  EXPECT_NE(other.digest(), step.digest());
+  other = step;
+  other.makespan = 1;
+  EXPECT_NE(other.digest(), step.digest());
+}
+
+TEST(ScheduledStep, SaysHowFarItIsFromTheBound)
+{
+  auto step = two_groups();
+  step.largest_load = 103;
+  step.largest_load_bound = 100;
+  EXPECT_DOUBLE_EQ(step.largest_load_gap(), 0.03);
+  EXPECT_EQ(scheduled_step<2>{}.largest_load_gap(), 0);
+}
+
+TEST(ScheduledStepDeathTest, HasNoOtherMicrobatches)  // Expects
+{
+  auto const step = two_groups();
+  EXPECT_DEATH((void)step.microbatch(0, 2, 0), "microbatch 0 of replica 2 of module 0");
+}
+
+TEST(SchedulerSetup, HasAsManyGroupsAsItsReplicasShare)
+{
+  EXPECT_EQ(replica_groups(small_setup(6, 4), 2), 6U);
+  EXPECT_EQ(ballast::scheduled_module{}.all_layers(), 1U);
+  EXPECT_EQ(small_setup(1, 4).modules[1].all_layers(), 29U);
+}
+
+TEST(SchedulerSetup, SaysWhatIsWrong)  // Errors
+{
+  auto setup = small_setup(2, 4);
+  EXPECT_THAT(replica_groups(setup, 1).error().message,
+              HasSubstr("a scheduler of 1 module was given 2"));
+  setup.modules[1].layers = {0, 0, 0};
+  EXPECT_EQ(replica_groups(setup, 2).error().position, 1U);
+  setup = small_setup(2, 4);
+  setup.modules[0].replicas = 0;
+  EXPECT_EQ(replica_groups(setup, 2).error().code, error_code::out_of_range);
+  setup.modules[0].replicas = 4;
+  EXPECT_THAT(replica_groups(setup, 2).error().message,
+              HasSubstr("5 stages in each of 2 groups of replicas, and the schedule has 4"));
+}
+
+static_assert(shape_bucket(0) == 0 && shape_bucket(63) == 63);
+static_assert(shape_bucket(64) == 64 && shape_bucket(65) == 64 && shape_bucket(66) == 65);
+static_assert(shape_bucket(127) == 95 && shape_bucket(128) == 96);
+
+TEST(ShapeBucket, GrowsWithTheSize)  // Ensures (1)
+{
+  for (tokens size = 1; size < 100'000; ++size) {
+    std::uint32_t const before = shape_bucket(size - 1);
+    EXPECT_GE(shape_bucket(size), before);
+    EXPECT_LE(shape_bucket(size), before + 1);
+  }
+}
+
+TEST(ShapeBucket, IsBelowTheirNumber)  // Ensures (2)
+{
+  EXPECT_EQ(shape_bucket(ballast::longest_sample), ballast::shape_buckets - 1);
+}
+
+TEST(ShapeBucketDeathTest, RefusesSizesThatNoSampleHas)  // Expects
+{
+  EXPECT_DEATH((void)shape_bucket(-1), "a sample of size -1 has no shape");
 }
 
 }  // namespace

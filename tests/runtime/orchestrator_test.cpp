@@ -9,40 +9,30 @@
 #include "../support/trials.hpp"
 
 #include <ballast/comm/thread_communicator.hpp>
-#include <ballast/cost/flops.hpp>
-#include <ballast/cost/known_models.hpp>
-#include <ballast/cost/latency_fit.hpp>
-#include <ballast/cost/quadratic_cost.hpp>
+#include <ballast/cost.hpp>
 #include <ballast/partition/longest_processing_time.hpp>
 #include <ballast/partition/refine.hpp>
 #include <ballast/route/placement.hpp>
 #include <ballast/route/row_array.hpp>
 #include <ballast/runtime/orchestrated_step.hpp>
 #include <ballast/sharding/sharding_cost.hpp>
-#include <ballast/topology/bag_layout.hpp>
-#include <ballast/topology/cluster.hpp>
-#include <ballast/topology/device_groups.hpp>
+#include <ballast/topology.hpp>
 
 #include <new>
-#include <stdexcept>
 
 namespace {
 
 using ballast::error_code;
-using ballast::longest_processing_time;
 using ballast::multimodal_samples;
 using ballast::orchestrator;
 using ballast::phase;
-using ballast::quadratic_cost;
 using ballast::rank_id;
 using ballast::thread_communicator;
-using ballast::to_index;
 using ballast::tokens;
 using testing::ElementsAre;
-using testing::HasSubstr;
 
-phase<quadratic_cost, longest_processing_time> plain_phase(std::size_t ranks,
-                                                           std::uint32_t rate = 1)
+phase<ballast::quadratic_cost, ballast::longest_processing_time> plain_phase(std::size_t ranks,
+                                                                             std::uint32_t rate = 1)
 {
   return {ballast::one_gpu_bags(ranks), {.linear = 1}, {}, rate};
 }
@@ -109,11 +99,11 @@ TEST(Orchestrator, MovesRowsToPassesAndBackOnlyWherePlansDiffer)  // Ensures (6)
 {
   constexpr std::size_t ranks = 4;
   ballast::run_ranks(ranks, [](thread_communicator& comm) {
-    std::size_t const rank = to_index(comm.rank());
+    std::size_t const rank = ballast::to_index(comm.rank());
     ballast::sharding_cost cost{.work = {.linear = 9, .quadratic = 1}, .heads = 4, .latency = 100};
     ballast::device_groups const groups(ballast::node_sizes::equal(1, ranks), 4);
-    phase const reward{ballast::one_gpu_bags(ranks), quadratic_cost{.quadratic = 1},
-                       longest_processing_time{}};
+    phase const reward{ballast::one_gpu_bags(ranks), ballast::quadratic_cost{.quadratic = 1},
+                       ballast::longest_processing_time{}};
     orchestrator job(comm, std::tuple{}, ballast::hybrid_phase{groups, cost},
                      std::tuple{ballast::shared_plan{}, reward, ballast::shared_plan{1}});
     static_assert(decltype(job)::passes() == 3);
@@ -224,7 +214,7 @@ TEST(Orchestrator, AllocatesNothingOnceTwoStepsWereAsLarge)  // Ensures (7)
       for (tokens sample = 0; sample < 8; ++sample) {
         read.start_sample();
         read.add(0, 40 * (sample + 1));
-        read.add(1, 5 + 100 * static_cast<tokens>(to_index(comm.rank())));
+        read.add(1, 5 + 100 * static_cast<tokens>(ballast::to_index(comm.rank())));
       }
       std::vector<int> const read_rows(40 * 36);
       std::vector<int> rows(40 * 36 * ranks * 8);
@@ -280,7 +270,7 @@ TEST(Orchestrator, TellsEveryRankWhyAStepCannotBePlanned)
     for (auto const& each : told) {
       ASSERT_FALSE(each);
       EXPECT_EQ(each.error().code, error_code::out_of_range);
-      EXPECT_THAT(each.error().message, HasSubstr(bad.said));
+      EXPECT_THAT(each.error().message, testing::HasSubstr(bad.said));
       EXPECT_EQ(each.error(), told[0].error());
     }
   }
@@ -301,81 +291,38 @@ TEST(Orchestrator, NamesTheRankThatPlansOtherwise)
   }
 }
 
-TEST(Orchestrator, TellsAllRanksWhatPlanningThrewOnOne)
-{
-  auto const told = ballast::run_ranks(3, [](thread_communicator& comm) {
-    bool const refuses = comm.rank() == rank_id{1};
-    auto const cost = [refuses](tokens length) {
-      if (refuses && length == 7) { throw std::runtime_error("no cost"); }
-      return length;
-    };
-    orchestrator job(comm,
-                     std::tuple{phase{ballast::one_gpu_bags(3), cost, longest_processing_time{}}},
-                     plain_phase(3));
-    EXPECT_TRUE(job.submit(captioned(7, 5)));
-    auto refused = job.next();
-    EXPECT_TRUE(job.submit(captioned(4, 5)));
-    EXPECT_TRUE(job.next());
-    return refused;
-  });
-  ASSERT_FALSE(told[1]);
-  EXPECT_EQ(told[1].error().code, error_code::failed);
-  for (std::size_t const rank : {0U, 2U}) {
-    ASSERT_FALSE(told[rank]);
-    EXPECT_EQ(told[rank].error().code, error_code::mismatch);
-    EXPECT_THAT(told[rank].error().ranks, ElementsAre(rank_id{1}));
-    EXPECT_THAT(told[rank].error().message, HasSubstr("planning threw on rank 1: no cost"));
-  }
-}
-
-/// A communicator of threads whose parts run out of memory once, at one of these calls.
-class forgetful_communicator {
+/// A communicator of threads that runs out of memory once, at one of these calls, and so do parts.
+class forgetful_communicator : public thread_communicator {
  public:
   enum class call : std::uint8_t { none, scratch, wait };
 
-  explicit forgetful_communicator(thread_communicator& all, call fails_at) : fails_at_(fails_at)
-  {
-    own_.emplace(std::move(all.split(0).value()));
-  }
+  forgetful_communicator(thread_communicator own, call fails_at)
+      : thread_communicator(std::move(own)), fails_at_(fails_at)
+  {}
 
-  [[nodiscard]] rank_id rank() const { return own_->rank(); }
-  [[nodiscard]] std::size_t size() const { return own_->size(); }
-  [[nodiscard]] ballast::result<void> all_gather(std::span<std::byte const> send,
-                                                 std::span<std::byte> receive)
-  {
-    return own_->all_gather(send, receive);
-  }
-  [[nodiscard]] ballast::result<void> all_to_all_v(std::span<std::byte const> send,
-                                                   std::span<std::size_t const> send_bytes,
-                                                   std::span<std::byte> receive,
-                                                   std::span<std::size_t const> receive_bytes)
-  {
-    return own_->all_to_all_v(send, send_bytes, receive, receive_bytes);
-  }
   [[nodiscard]] ballast::result<void> wait()
   {
     fail_once(call::wait);
-    return own_->wait();
+    return thread_communicator::wait();
   }
   [[nodiscard]] std::span<std::byte> scratch(std::size_t bytes)
   {
     fail_once(call::scratch);
-    return own_->scratch(bytes);
+    return thread_communicator::scratch(bytes);
   }
-  [[nodiscard]] ballast::result<forgetful_communicator> split(std::uint32_t)
+  [[nodiscard]] ballast::result<forgetful_communicator> split(std::uint32_t part)
   {
-    return forgetful_communicator(*own_, fails_at_);
+    return forgetful_communicator(thread_communicator::split(part).value(), fails_at_);
   }
 
  private:
   void fail_once(call at)
   {
-    if (at == std::exchange(fails_at_, at == fails_at_ ? call::none : fails_at_)) {
-      throw std::bad_alloc();
-    }
+    if (at != fails_at_) { return; }
+    fails_at_ = call::none;
+    throw std::bad_alloc();
   }
 
-  std::optional<thread_communicator> own_;
   call fails_at_;
 };
 
@@ -387,7 +334,7 @@ TEST(Orchestrator, PlansTheSameStepOnAllRanksOnceOneHadNoMemoryToGather)  // Ens
         3,
         [at](thread_communicator& all) {
           bool const forgets = all.rank() == rank_id{1};
-          forgetful_communicator comm(all, forgets ? at : call::none);
+          forgetful_communicator comm(std::move(all), forgets ? at : call::none);
           orchestrator job(comm, std::tuple{plain_phase(3)}, plain_phase(3));
           EXPECT_TRUE(job.submit(captioned(7, 5)));
           ballast::result<void> refused;
@@ -413,8 +360,7 @@ TEST(Orchestrator, PlansTheSameStepOnAllRanksOnceOneHadNoMemoryToGather)  // Ens
 }
 
 /// A communicator that only one thread may use, like that of MPI where it serves no more.
-struct communicator_of_one_thread : forgetful_communicator {
-  using forgetful_communicator::forgetful_communicator;
+struct communicator_of_one_thread : thread_communicator {
   [[nodiscard]] static bool serves_threads() { return false; }
   [[nodiscard]] ballast::result<communicator_of_one_thread> split(std::uint32_t)
   {
@@ -425,12 +371,12 @@ struct communicator_of_one_thread : forgetful_communicator {
 TEST(Orchestrator, RefusesACommunicatorThatServesOneThread)
 {
   ballast::run_ranks(1, [](thread_communicator& all) {
-    communicator_of_one_thread comm(all, communicator_of_one_thread::call::none);
+    communicator_of_one_thread comm{std::move(all)};
     orchestrator job(comm, std::tuple{}, plain_phase(1));
     auto const refused = job.submit({});
     ASSERT_FALSE(refused);
     EXPECT_EQ(refused.error().code, error_code::transport);
-    EXPECT_THAT(refused.error().message, HasSubstr("MPI_THREAD_MULTIPLE"));
+    EXPECT_THAT(refused.error().message, testing::HasSubstr("MPI_THREAD_MULTIPLE"));
     EXPECT_EQ(job.next().error().code, error_code::wrong_order);
   });
 }

@@ -8,25 +8,28 @@
 #include "../support/trials.hpp"
 
 #include <ballast/comm/thread_communicator.hpp>
+#include <ballast/pipeline.hpp>
+#include <ballast/runtime/pipeline_measurement.hpp>
 #include <ballast/runtime/pipeline_setup.hpp>
+#include <ballast/topology/process_grid.hpp>
 
 #include <mutex>
 #include <stdexcept>
 
 namespace {
 
+using ballast::backward_call;
 using ballast::error_code;
+using ballast::forward_call;
 using ballast::microbatch_id;
 using ballast::pipeline_runner;
 using ballast::rank_id;
 using ballast::thread_communicator;
 using ballast::to_index;
-using ballast::tokens;
-using testing::AllOf;
-using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using bytes = std::span<std::byte const>;
 using namespace std::chrono_literals;
 
 /// What all ranks of a job found together. Ranks that have the same sample have the same gradient.
@@ -45,6 +48,13 @@ struct found_together {
   }
   std::mutex mutex = {};
 };
+
+pipeline_runner<> runner_of(toy::job const& job, rank_id rank)
+{
+  auto runner = pipeline_runner<>::make(job.setup, rank).value();
+  ballast::or_throw(runner.plan(job.plan));
+  return runner;
+}
 
 void drop_others(toy::gradients& all, toy::job const& job)
 {
@@ -67,8 +77,7 @@ TEST(PipelineRunner, HasTheGradientsOfOneRankBitForBit)  // Ensures (1) (2) (3)
     drop_others(alone.found, job);
     found_together all;
     ballast::run_ranks(job.setup.grid.ranks(), [&](thread_communicator& comm) {
-      auto runner = pipeline_runner<>::make(job.setup, comm.rank()).value();
-      ballast::or_throw(runner.plan(job.plan));
+      auto runner = runner_of(job, comm.rank());
       for (int left = trial % 4 == 0 ? 2 : 1; left > 0; --left) {
         toy::stage stage(job, comm.rank());
         ballast::or_throw(runner.run(comm, job.order, stage));
@@ -97,8 +106,7 @@ TEST(PipelineRunner, EvaluatesFewerMicrobatchesOnTheRunnerThatTrains)
     toy::result_of_one_rank const all(job);
     toy::result_of_one_rank const some(fewer);
     ballast::run_ranks(job.setup.grid.ranks(), [&](thread_communicator& comm) {
-      auto runner = pipeline_runner<>::make(job.setup, comm.rank()).value();
-      ballast::or_throw(runner.plan(job.plan));
+      auto runner = runner_of(job, comm.rank());
       for (int step = 0; step < 2; ++step) {
         toy::stage stage(job, comm.rank());
         ballast::or_throw(runner.evaluate(comm, fewer.order, stage));
@@ -133,8 +141,7 @@ TEST(PipelineRunner, TakesABackwardInTwoParts)
   toy::result_of_one_rank const alone(job);
   found_together all;
   ballast::run_ranks(3, [&](thread_communicator& comm) {
-    auto runner = pipeline_runner<>::make(job.setup, comm.rank()).value();
-    ballast::or_throw(runner.plan(job.plan));
+    auto runner = runner_of(job, comm.rank());
     two_parts stage(job, comm.rank());
     ballast::or_throw(runner.run(comm, job.order, stage));
     EXPECT_EQ(stage.parts, "iwiwiwiw");
@@ -150,18 +157,18 @@ TEST(PipelineRunner, TellsAllRanksWhichStageThrew)  // Errors: failed
   for (std::uint32_t thrower = 0; thrower < 3; ++thrower) {
     found_together all;
     ballast::run_ranks(3, [&](thread_communicator& comm) {
-      auto runner = pipeline_runner<>::make(job.setup, comm.rank()).value();
-      ballast::or_throw(runner.plan(job.plan));
-      for (std::size_t call = 0; call < 6; ++call) {  // at each of its tasks
+      auto runner = runner_of(job, comm.rank());
+      for (std::size_t call = 0; call < 9; ++call) {  // at each task of a run and an evaluation
         toy::stage stage(job, comm.rank());
-        if (comm.rank() == rank_id{thrower}) { stage.throws_at = call; }
-        auto const done = runner.run(comm, job.order, stage);
+        if (comm.rank() == rank_id{thrower}) { stage.throws_at = call % 6; }
+        auto const done =
+            call < 6 ? runner.run(comm, job.order, stage) : runner.evaluate(comm, job.order, stage);
         ASSERT_FALSE(done);
         EXPECT_EQ(done.error().code, error_code::failed);
         EXPECT_THAT(done.error().ranks, ElementsAre(rank_id{thrower}));
         EXPECT_THAT(done.error().message,
-                    AllOf(HasSubstr("rank " + std::to_string(thrower) + " threw in the "),
-                          HasSubstr("out of ink; the step came to nothing")));
+                    testing::AllOf(HasSubstr("rank " + std::to_string(thrower) + " threw in the "),
+                                   HasSubstr("out of ink; the step came to nothing")));
       }
       toy::stage stage(job, comm.rank());
       ballast::or_throw(runner.run(comm, job.order, stage));
@@ -179,8 +186,7 @@ TEST(PipelineRunner, DrainsStepsOfAllKindsInWhichAStageThrows)
     auto const thrower = static_cast<std::uint32_t>(random.below(job.setup.grid.ranks()));
     auto const call = random.below(6);
     ballast::run_ranks(job.setup.grid.ranks(), [&](thread_communicator& comm) {
-      auto runner = pipeline_runner<>::make(job.setup, comm.rank()).value();
-      ballast::or_throw(runner.plan(job.plan));
+      auto runner = runner_of(job, comm.rank());
       toy::stage stage(job, comm.rank());
       if (comm.rank() == rank_id{thrower}) { stage.throws_at = call; }
       auto const done = runner.run(comm, job.order, stage);
@@ -200,8 +206,7 @@ TEST(PipelineRunner, NamesARankThatIsLateAndRunsOnANewCommunicator)  // Errors: 
   for (std::uint32_t late = 0; late < 3; ++late) {
     std::vector<pipeline_runner<>> runners;
     for (std::uint32_t rank = 0; rank < 3; ++rank) {
-      runners.push_back(pipeline_runner<>::make(job.setup, rank_id{rank}).value());
-      ballast::or_throw(runners.back().plan(job.plan));
+      runners.push_back(runner_of(job, rank_id{rank}));
     }
     for (std::size_t call = 0; call < tasks; ++call) {
       ballast_test::hand_moved_clock clock;
@@ -222,8 +227,7 @@ TEST(PipelineRunner, NamesARankThatIsLateAndRunsOnANewCommunicator)  // Errors: 
       });
       found_together all;
       ballast::run_ranks(2, [&](thread_communicator& comm) {
-        auto runner = pipeline_runner<>::make(fewer.setup, comm.rank()).value();
-        ballast::or_throw(runner.plan(fewer.plan));
+        auto runner = runner_of(fewer, comm.rank());
         toy::stage stage(fewer, comm.rank());
         ballast::or_throw(runner.run(comm, fewer.order, stage));
         all.add(stage.found, runner.loss());
@@ -237,15 +241,14 @@ TEST(PipelineRunner, NamesARankThatHasLeft)  // Errors: of the communicator
 {
   auto const job = toy::chain_job(3, 2);
   ballast::run_ranks(3, [&](thread_communicator& comm) {
-    auto runner = pipeline_runner<>::make(job.setup, comm.rank()).value();
-    ballast::or_throw(runner.plan(job.plan));
+    auto runner = runner_of(job, comm.rank());
     toy::stage stage(job, comm.rank());
     ballast::or_throw(runner.run(comm, job.order, stage));
     if (comm.rank() == rank_id{1}) { return; }
     auto const done = runner.run(comm, job.order, stage);
     ASSERT_FALSE(done);
     EXPECT_EQ(done.error().code, error_code::peer_lost);
-    EXPECT_THAT(done.error().ranks, Contains(rank_id{1}));
+    EXPECT_THAT(done.error().ranks, testing::Contains(rank_id{1}));
   });
 }
 
@@ -288,8 +291,7 @@ TEST(PipelineRunner, RefusesTheCommunicatorOfAnotherRank)  // Errors: infeasible
     ballast::run_ranks(2, [&](thread_communicator& comm) {
       bool const is_first = comm.rank() == rank_id{0};
       rank_id const given{swapped && is_first ? 1U : 0U};
-      auto runner = pipeline_runner<>::make(job.setup, given).value();
-      ballast::or_throw(runner.plan(job.plan));
+      auto runner = runner_of(job, given);
       toy::stage stage(job, given);
       auto const done = runner.run(comm, job.order, stage);
       ASSERT_FALSE(done);
@@ -324,8 +326,7 @@ TEST(PipelineRunner, TellsAThrownTextInOneLineOfWholeLetters)  // Errors: failed
     wordy_stage wordy{"line\none \x1b[2J" + std::string(before, 'x')};
     for (int i = 0; i < 120; ++i) { wordy.text += letters; }
     ballast::run_ranks(1, [&](thread_communicator& comm) {
-      auto runner = pipeline_runner<>::make(job.setup, comm.rank()).value();
-      ballast::or_throw(runner.plan(job.plan));
+      auto runner = runner_of(job, comm.rank());
       auto const done = runner.run(comm, job.order, wordy);
       std::string message = done.error().message;
       std::string shown = head + "line\\none \\x1b[2J" + std::string(before, 'x');
@@ -342,13 +343,12 @@ TEST(PipelineRunner, TellsAThrownTextInOneLineOfWholeLetters)  // Errors: failed
 
 TEST(PipelineRunner, KeepsAsMuchMemoryAsItsScheduleDoes)  // Ensures (4)
 {
-  constexpr tokens rows = 1000;
+  constexpr ballast::tokens rows = 1000;
   constexpr std::size_t stages = 4;
   constexpr std::size_t block = sizeof(double) * rows + 16;
   auto const job = toy::chain_job(stages, 40, rows);
   ballast::run_ranks(stages, [&](thread_communicator& comm) {
-    auto runner = pipeline_runner<>::make(job.setup, comm.rank()).value();
-    ballast::or_throw(runner.plan(job.plan));
+    auto runner = runner_of(job, comm.rank());
     for (int step = 0; step < 3; ++step) {
       toy::stage stage(job, comm.rank());
       ballast::or_throw(runner.run(comm, job.order, stage));
@@ -364,8 +364,7 @@ TEST(PipelineRunner, AllocatesNothingOnceSendsWereHeldUpAsLong)  // Ensures (5)
 {
   auto const job = toy::chain_job(2, 6);
   ballast::run_ranks(2, [&](thread_communicator& comm) {
-    auto runner = pipeline_runner<>::make(job.setup, comm.rank()).value();
-    ballast::or_throw(runner.plan(job.plan));
+    auto runner = runner_of(job, comm.rank());
     struct silent {
       bool is_late;
       void forward(ballast::forward_call const&) const
@@ -392,8 +391,7 @@ TEST(PipelineRunner, MeasuresItsTasksInTheirOrder)
 {
   auto const job = toy::chain_job(2, 3);
   ballast::run_ranks(2, [&](thread_communicator& comm) {
-    auto runner = pipeline_runner<>::make(job.setup, comm.rank()).value();
-    ballast::or_throw(runner.plan(job.plan));
+    auto runner = runner_of(job, comm.rank());
     toy::stage stage(job, comm.rank());
     ballast::or_throw(runner.run(comm, job.order, stage));
     auto const rank = ballast::to_id<ballast::pipeline_rank>(to_index(comm.rank()));
@@ -408,6 +406,123 @@ TEST(PipelineRunner, MeasuresItsTasksInTheirOrder)
       EXPECT_GE(each.end_ns, each.start_ns);
       end = each.end_ns;
     }
+  });
+}
+
+// The least that each is.
+struct only_forward {
+  void forward(forward_call const&) {}
+};
+struct with_backward : only_forward {
+  void backward(backward_call const&) {}
+};
+struct in_two_parts {
+  float forward(forward_call const&) { return 0; }
+  void backward_inputs(backward_call const&) {}
+  void backward_weights(backward_call const&) {}
+};
+static_assert(ballast::forward_stage<only_forward> && !ballast::trained_stage<only_forward>);
+static_assert(ballast::trained_stage<with_backward>);
+static_assert(!ballast::split_backward_stage<with_backward>);
+static_assert(ballast::trained_stage<in_two_parts> && ballast::split_backward_stage<in_two_parts>);
+
+struct returns_text {
+  char const* forward(forward_call const&);
+};
+static_assert(!ballast::forward_stage<returns_text>);
+
+TEST(PipelineCalls, ShowTheRowsOfALinkAsElements)
+{
+  std::array<float, 3> came{1, 2, 3};
+  std::array<double, 2> leaves{};
+  std::array<double, 2> const gradient{4, 5};
+  std::array const inputs{bytes(std::as_bytes(std::span(came)))};
+  std::array<std::span<std::byte>, 2> const outputs{
+      {{}, std::as_writable_bytes(std::span(leaves))}};
+  std::array const gradients{bytes(std::as_bytes(std::span(gradient)))};
+  forward_call const forth{.inputs = inputs, .outputs = outputs};
+  EXPECT_THAT(forth.input<float>(), ElementsAre(1, 2, 3));
+  EXPECT_THAT(forth.output<double>(0), IsEmpty());
+  forth.output<double>(1)[0] = 7;
+  EXPECT_EQ(leaves[0], 7);
+  backward_call const back{
+      .inputs = inputs, .output_gradients = gradients, .input_gradients = outputs};
+  EXPECT_THAT(back.input<float>(), ElementsAre(1, 2, 3));
+  EXPECT_THAT(back.output_gradient<double>(), ElementsAre(4, 5));
+  back.input_gradient<double>(1)[1] = 8;
+  EXPECT_EQ(leaves[1], 8);
+}
+
+TEST(PipelineCallsDeathTest, RefuseElementsThatAreNotWhole)  // Expects
+{
+  std::array<float, 3> const came{};
+  std::array const inputs{bytes(std::as_bytes(std::span(came)))};
+  forward_call const forth{.inputs = inputs, .outputs = {}};
+  EXPECT_DEATH((void)forth.input<double>(),
+               "link 0 has 12 bytes, which are no whole elements of 8");
+  EXPECT_DEATH((void)forth.input<float>(1), "link 1 of a stage of 1");
+}
+
+TEST(MeasuredTimeline, JoinsReplicasAndLeavesOutWhatNobodyDid)
+{
+  // Tasks of a stage alone, two microbatches: forwards 0 and 1, then backwards.
+  auto const schedule =
+      ballast::compiled_schedule::make(ballast::chain_of_stages(1, 1), ballast::gpipe{}, 2).value();
+  ballast::run_ranks(2, [&](thread_communicator& comm) {
+    bool const is_first = comm.rank() == ballast::rank_id{0};
+    std::vector<ballast::measured_task> const own{{0, {}, is_first ? 10 : 12, 20},
+                                                  {1, {}, 30, is_first ? 50 : 45}};
+    auto const found = ballast::measured_timeline(comm, schedule, own).value();
+    EXPECT_THAT(found.start, ElementsAre(10, 30, 0, 0));
+    EXPECT_THAT(found.end, ElementsAre(20, 50, 0, 0));
+    EXPECT_THAT(found.busy, ElementsAre(30));
+    EXPECT_EQ(found.makespan, 50);
+  });
+}
+
+TEST(MeasuredTimeline, TellsAllRanksOfOtherSchedules)  // Errors
+{
+  auto const stages = ballast::chain_of_stages(2, 2);
+  auto const grid = ballast::process_grid::make({{{1, 2, 1}}}).value();
+  auto const one = ballast::compiled_schedule::make(stages, ballast::gpipe{}, 3).value();
+  auto const other =
+      ballast::compiled_schedule::make(stages, ballast::one_forward_one_backward{}, 3).value();
+  ballast::run_ranks(2, [&](thread_communicator& comm) {
+    auto const& own = comm.rank() == ballast::rank_id{0} ? one : other;
+    auto const timeline = ballast::measured_timeline(comm, own, {});
+    ASSERT_FALSE(timeline);
+    EXPECT_THAT(timeline.error().message, HasSubstr("disagree on the schedule (rank 1 differs"));
+    auto const times = ballast::measured_microbatches(comm, grid, own, {});
+    ASSERT_FALSE(times);
+    EXPECT_THAT(times.error().message, HasSubstr("the grid or the schedule (rank 1 differs"));
+  });
+}
+
+// Two groups: each of two encoders of one stage, and an LLM of two stages on two tensor ranks.
+TEST(MeasuredMicrobatches, AreInTheOrderOfAScheduledStep)
+{
+  std::vector<ballast::unit_sizes> const modules{{4, 1, 1}, {2, 2, 2}};
+  auto const grid = ballast::process_grid::make(modules).value();
+  auto const stages =
+      ballast::joined_stages({.encoders = {{1}}, .llm = {2}, .generators = {}}).value();
+  auto const schedule = ballast::compiled_schedule::make(stages, ballast::gpipe{}, 2).value();
+  ballast::run_ranks(grid.ranks(), [&](thread_communicator& comm) {
+    auto const place = grid.place(comm.rank());
+    ballast::pipeline_rank const rank{place.module == 0 ? 0 : 1 + place.pipeline};
+    std::vector<ballast::measured_task> own;
+    for (std::uint32_t const task :
+         schedule.tasks_on(rank)) {  // 1 or 100 ns for each, and its rank
+      auto const takes = schedule.tasks()[task].position == 0 ? 1 : 100;
+      own.push_back({task, {}, 0, takes * static_cast<std::int64_t>(1 + to_index(comm.rank()))});
+    }
+    auto const found = ballast::measured_microbatches(comm, grid, schedule, own).value();
+    // Ranks 0 to 3 encode; stages of LLM 0 are ranks 4, 5 and 6, 7; of LLM 1 8, 9 and 10, 11.
+    std::vector<ballast::time_units> expected;
+    for (int const slowest : {0, 1, 5, 7, 2, 3, 9, 11}) {
+      expected.push_back(2 * (1 + slowest));
+      expected.push_back(200 * (1 + slowest));
+    }
+    EXPECT_EQ(found, expected);
   });
 }
 

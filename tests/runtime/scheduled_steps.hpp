@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "../support/pipelines.hpp"
+
 #include <ballast/core.hpp>
 #include <ballast/partition/partition_constraints.hpp>
 #include <ballast/pipeline/schedule_policies.hpp>
+#include <ballast/pipeline/simulate.hpp>
 #include <ballast/pipeline/stage_graph.hpp>
 #include <ballast/runtime/microbatch_scheduler.hpp>
 
@@ -32,6 +35,18 @@ struct square_times {
     return {ballast::stage_time{items, 2 * items}, ballast::stage_time{linear, 2 * linear}};
   }
 };
+
+/// When the last of several pipelines ends that take their microbatches in the order of numbers.
+inline ballast::time_units simulated_makespan(ballast::compiled_schedule const& schedule,
+                                              std::span<ballast::pipeline_times const> pipelines)
+{
+  ballast::time_units longest = 0;
+  for (auto const& times : pipelines) {
+    auto const order = numbered_order(schedule.microbatches());
+    longest = std::max(longest, ballast::simulate(schedule, times, order).makespan);
+  }
+  return longest;
+}
 
 /// Items and tokens of samples, some of them without an item.
 inline std::vector<ballast::tokens> draw_sizes(std::size_t samples, std::uint64_t seed)

@@ -14,7 +14,6 @@
 #include "../../examples/common/by_name/any_policy.hpp"
 #include "../support/small_orchestration.hpp"
 #include "../support/test.hpp"
-#include "../support/toy_pipeline.hpp"
 #include "fake_clock.hpp"
 #include "scheduled_steps.hpp"
 
@@ -35,7 +34,6 @@ using ballast::rank_id;
 using ballast::refine_grid;
 using ballast::thread_communicator;
 using ballast::tokens;
-using testing::HasSubstr;
 
 // Calls of this thread until one throws; none where it is negative.
 thread_local int calls_left = -1;
@@ -125,6 +123,11 @@ using sum_function = std::function<tokens(tokens, tokens)>;
 using times_function =
     std::function<std::array<ballast::stage_time, 2>(std::span<tokens const, 2>)>;
 using document_function = std::function<tokens(document const&)>;
+
+sum_function const sum = [](tokens source, tokens target) { return source + target; };
+sum_function const users_sum = [](tokens source, tokens target) {
+  return through_users_code(source + target);
+};
 
 using users_lpt = users_policy<ballast::longest_processing_time>;
 using users_insertion = users_policy<ballast::insertion>;
@@ -217,10 +220,6 @@ std::vector<plain_call> plain_calls()
                                                 {.home = home}));
       return kept.plan.digest();
     });
-  };
-  sum_function const sum = [](tokens source, tokens target) { return source + target; };
-  sum_function const users_sum = [](tokens source, tokens target) {
-    return through_users_code(source + target);
   };
   auto const padded = [](sum_function cost_of, sum_function weight_of) {
     return afresh([=] {
@@ -325,7 +324,7 @@ std::vector<plain_call> plain_calls()
        gridded(refine_grid{users_policy<ballast::fill_slots>{}}, own, own)},
       {"pad_grid: cost", padded(users_sum, sum)},
       {"pad_grid: weight", padded(sum, users_sum)},
-      {"pad_to_cap: weight", afresh([users_sum] {
+      {"pad_to_cap: weight", afresh([] {
          return ballast::pad_to_cap(lengths_of_pairs(), 100, users_sum, 10).value().bins();
        })},
       {"pack_to_capacity: weight", packed(silent<ballast::best_fit_decreasing>(), users)},
@@ -462,38 +461,22 @@ std::vector<plain_call> plain_calls()
       {"microbatch_scheduler: split",
        scheduled(silent<ballast::insertion>(), users_policy<ballast::exact<>>{},
                  ballast_test::square_times{})},
-      {"profile_module: clock",
+      {"profile_module: clock, prepare, passes and report",
        [] {
          struct clock_of_user : ballast_test::fake_clock {
            ballast::result<std::int64_t> now() const
            {
-             users_code();
-             return ballast_test::fake_clock::now();
+             return through_users_code(ballast_test::fake_clock::now());
            }
          };
-         return keeping(ballast::profile_file{}, [](ballast::profile_file& file) {
-           clock_of_user clock;
-           struct work {
-             clock_of_user& clock;
-             void forward() const { clock.advance(100); }
-             void backward() const { clock.advance(300); }
-           };
-           auto const summary = ballast::profile_module(
-               file, one_module(), [&](auto const&) { return work{clock}; }, clock,
-               {.warm_up = 0, .runs = 1}, [](auto const&) {});
-           return summary.value().known + summary.value().measured;
-         });
-       }},
-      {"profile_module: prepare, passes and report",
-       [] {
          struct work {
-           ballast_test::fake_clock& clock;
+           clock_of_user& clock;
            void forward() const { users_code(), clock.advance(100); }
            void backward() const { users_code(), clock.advance(300); }
          };
          struct state {
            ballast::profile_file file{};
-           ballast_test::fake_clock clock{};
+           clock_of_user clock{};
          };
          return keeping(state{}, [](state& kept) {
            auto const summary = ballast::profile_module(
@@ -571,18 +554,21 @@ std::vector<common_call> common_calls()
   };
   using step_options = ballast::step_options<document>;
   using grid_options = ballast::grid_step_options<document>;
-  auto const step = [=](document_function const& cost_of, users_lpt const& policy,
-                        step_options options) {
+  auto const step = [](document_function const& cost_of, users_lpt const& policy,
+                       step_options options) {
+    if (options.length_of == nullptr) { options.length_of = silent_length_of; }
     return planning([=](thread_communicator& comm) {
       return ballast::step_balancer(comm, ballast::one_gpu_bags(3), cost_of, policy, options);
     });
   };
-  auto const grid = [=](auto cost_of, auto policy, grid_options options) {
+  auto const grid = [](auto cost_of, auto policy, grid_options options) {
+    if (options.length_of == nullptr) { options.length_of = silent_length_of; }
     return planning([=](thread_communicator& comm) {
       return ballast::grid_balancer(comm, ballast::one_gpu_bags(3), cost_of, policy, options);
     });
   };
   auto const lpt = silent<ballast::longest_processing_time>();
+  auto const refine = silent<refine_grid<>>();
   ballast::padded_grid_options const by_pairs{.microbatches = 2};
   using phase = ballast::phase<cost_function, users_lpt>;
   auto const orchestrated = [](phase (*phase_of)(std::function<void()> const&)) {
@@ -605,68 +591,23 @@ std::vector<common_call> common_calls()
       };
     };
   };
-  auto const running = [](auto run) {
-    return [run](thread_communicator& comm) {
-      auto const job = std::make_shared<toy::job>(toy::chain_job(3, 2));
-      auto const runner = std::make_shared<ballast::pipeline_runner<>>(
-          ballast::pipeline_runner<>::make(job->setup, comm.rank()).value());
-      ballast::or_throw(runner->plan(job->plan));
-      return [=, &comm](bool throws) -> ballast::result<void> {
-        toy::stage stage(*job, comm.rank());
-        stage.waits = [](std::size_t) { users_code(); };
-        calls_left = throws ? 1 : -1;
-        auto const done = run(*runner, comm, job->order, stage);
-        calls_left = -1;
-        if (!done) { return tl::unexpected(done.error()); }
-        return {};
-      };
-    };
-  };
-  auto const timed = [](auto clock_of) {
-    return [=](thread_communicator& comm) {
-      auto const clock = std::make_shared<decltype(clock_of(comm))>(clock_of(comm));
-      return [clock](bool throws) -> ballast::result<void> {
-        calls_left = throws ? 0 : -1;
-        auto const time = clock->time(users_code);
-        calls_left = -1;
-        if (!time) { return tl::unexpected(time.error()); }
-        return {};
-      };
-    };
-  };
   return {
-      {"step_balancer: cost", step(users_cost, lpt, {.length_of = silent_length_of})},
+      {"step_balancer: cost", step(users_cost, lpt, {})},
       {"step_balancer: length_of", step(plain_cost, lpt, {.length_of = length_of})},
-      {"step_balancer: together",
-       step(plain_cost, lpt, {.length_of = silent_length_of, .together = key_of})},
+      {"step_balancer: together", step(plain_cost, lpt, {.together = key_of})},
       {"step_balancer: weight_of",
-       step(plain_cost, lpt,
-            {.length_of = silent_length_of, .weight_of = key_of, .most_per_gpu = 1000})},
-      {"step_balancer: policy", step(plain_cost, users_lpt{}, {.length_of = silent_length_of})},
-      {"step_balancer: loss_tokens_of",
-       step(plain_cost, lpt, {.length_of = silent_length_of, .loss_tokens_of = length_of})},
-      {"grid_balancer: cost",
-       grid(users_cost, silent<refine_grid<>>(), {.length_of = silent_length_of})},
-      {"grid_balancer: length_of",
-       grid(plain_cost, silent<refine_grid<>>(), {.length_of = length_of})},
-      {"grid_balancer: loss_tokens_of",
-       grid(plain_cost, silent<refine_grid<>>(),
-            {.length_of = silent_length_of, .loss_tokens_of = length_of})},
-      {"grid_balancer: policy",
-       grid(plain_cost, users_policy<refine_grid<>>{}, {.length_of = silent_length_of})},
-      {"grid_balancer: weight_of", grid(plain_cost, silent<refine_grid<>>(),
-                                        {.length_of = silent_length_of, .weight_of = key_of})},
-      {"grid_balancer: together", grid(plain_cost, silent<refine_grid<>>(),
-                                       {.length_of = silent_length_of, .together = key_of})},
-      {"grid_balancer: padded_lengths_of",
-       grid(sum_function([](tokens source, tokens target) { return source + target; }), by_pairs,
-            {.length_of = silent_length_of, .padded_lengths_of = pair_of})},
-      {"grid_balancer: cost of padded lengths", grid(sum_function([](tokens source, tokens target) {
-                                                       return through_users_code(source + target);
-                                                     }),
-                                                     by_pairs, {.length_of = silent_length_of})},
-      {"grid_balancer: kind_of", grid(plain_cost, silent<refine_grid<>>(),
-                                      {.length_of = silent_length_of, .kind_of = key_of})},
+       step(plain_cost, lpt, {.weight_of = key_of, .most_per_gpu = 1000})},
+      {"step_balancer: policy", step(plain_cost, users_lpt{}, {})},
+      {"step_balancer: loss_tokens_of", step(plain_cost, lpt, {.loss_tokens_of = length_of})},
+      {"grid_balancer: cost", grid(users_cost, refine, {})},
+      {"grid_balancer: length_of", grid(plain_cost, refine, {.length_of = length_of})},
+      {"grid_balancer: loss_tokens_of", grid(plain_cost, refine, {.loss_tokens_of = length_of})},
+      {"grid_balancer: policy", grid(plain_cost, users_policy<refine_grid<>>{}, {})},
+      {"grid_balancer: weight_of", grid(plain_cost, refine, {.weight_of = key_of})},
+      {"grid_balancer: together", grid(plain_cost, refine, {.together = key_of})},
+      {"grid_balancer: padded_lengths_of", grid(sum, by_pairs, {.padded_lengths_of = pair_of})},
+      {"grid_balancer: cost of padded lengths", grid(users_sum, by_pairs, {})},
+      {"grid_balancer: kind_of", grid(plain_cost, refine, {.kind_of = key_of})},
       {"orchestrator: cost of a phase",
        orchestrated([](std::function<void()> const& users) -> phase {
          auto const cost_of = [users](tokens length) { return users(), length; };
@@ -696,20 +637,25 @@ std::vector<common_call> common_calls()
            return balancer->plan(std::vector<tokens>{13}, next->take());
          };
        }},
-      {"agreed_clock: work",
-       timed([](thread_communicator& comm) { return ballast::agreed_clock(comm); })},
-      {"agreed_clock: clock", timed([](thread_communicator& comm) {
+      {"agreed_clock: clock",
+       [](thread_communicator& comm) {
          struct clock_of_user : ballast_test::fake_clock {
            ballast::result<std::int64_t> time(void (*)()) const { return through_users_code(1); }
          };
-         return ballast::agreed_clock(comm, clock_of_user{});
-       })},
-      {"pipeline_runner: stage",
-       running([](auto& runner, auto&... arguments) { return runner.run(arguments...); })},
-      {"pipeline_runner: stage that evaluates",
-       running([](auto& runner, auto&... arguments) { return runner.evaluate(arguments...); })},
+         auto const clock =
+             std::make_shared<ballast::agreed_clock<thread_communicator, clock_of_user>>(
+                 comm, clock_of_user{});
+         return [clock](bool throws) -> ballast::result<void> {
+           calls_left = throws ? 0 : -1;
+           auto const time = clock->time(users_code);
+           calls_left = -1;
+           if (!time) { return tl::unexpected(time.error()); }
+           return {};
+         };
+       }},
   };
 }
+
 TEST(CodeOfUsers, IsToldOnAllRanksWhereItThrowsOnOne)
 {
   for (common_call const& each : common_calls()) {
@@ -718,33 +664,29 @@ TEST(CodeOfUsers, IsToldOnAllRanksWhereItThrowsOnOne)
       auto const call = each.make(comm);
       EXPECT_TRUE(call(false));
       for (std::uint32_t thrower = 0; thrower < 3; ++thrower) {
-        auto const told = call(comm.rank() == rank_id{thrower});
+        bool const is_own = comm.rank() == rank_id{thrower};
+        auto const told = call(is_own);
         ASSERT_FALSE(told);
-        EXPECT_THAT(told.error().message, HasSubstr("out of ink"));
+        EXPECT_EQ(told.error().code,
+                  is_own ? ballast::error_code::failed : ballast::error_code::mismatch);
+        EXPECT_THAT(told.error().message, testing::HasSubstr("out of ink"));
+        if (!is_own) { EXPECT_THAT(told.error().ranks, testing::ElementsAre(rank_id{thrower})); }
+        if (std::string_view(each.place).find("balancer: ") != std::string_view::npos) {
+          auto const number = std::to_string(thrower);
+          std::string const text = "planning threw on rank " + number + ": out of ink";
+          EXPECT_THAT(
+              told.error().message,
+              testing::HasSubstr(is_own ? text
+                                        : "(rank " + number +
+                                              " differs from the others); nothing was sent. Make "
+                                              "every rank plan from the same gathered lengths and "
+                                              "settings. Rank " +
+                                              number + " has none: " + text));
+        }
         EXPECT_TRUE(call(false));
       }
     });
   }
-}
-
-// What a thread of the library's calls ends in an error of the call that waits for it.
-TEST(CodeOfUsers, IsAnErrorOfAnOnlineScheduler)
-{
-  bool throws = true;
-  auto const times = [&throws](std::span<tokens const, 2> sizes) {
-    if (throws) { throw std::runtime_error("out of ink"); }
-    return ballast_test::square_times{}(sizes);
-  };
-  ballast::online_scheduler next(
-      ballast::microbatch_scheduler<2, std::remove_const_t<decltype(times)>>::make(
-          ballast_test::small_setup(1, 2), times)
-          .value());
-  auto const sizes = ballast_test::draw_sizes(6, 1);
-  ballast::or_throw(next.submit(sizes));
-  EXPECT_EQ(next.take().error().message, "planning step 0 threw: out of ink");
-  throws = false;
-  ballast::or_throw(next.submit(sizes));
-  EXPECT_TRUE(next.take());
 }
 
 }  // namespace code_of_users

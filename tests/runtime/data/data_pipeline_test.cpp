@@ -3,6 +3,7 @@
 
 #include <ballast/comm/thread_communicator.hpp>
 #include <ballast/runtime/data/data_setup.hpp>
+#include <ballast/runtime/data/producer_count.hpp>
 #include "../../support/test.hpp"
 #include "../../support/trials.hpp"
 #include "data_rank_checks.hpp"
@@ -14,12 +15,9 @@
 
 namespace pipeline_of_data_test {
 
-using ballast::data_batch;
 using ballast::data_pipeline;
 using ballast::data_setup;
-using ballast::data_step;
 using ballast::data_windows;
-using ballast::loader_options;
 using ballast::rank_id;
 using ballast_test::by_length;
 using ballast_test::faulty_source;
@@ -63,24 +61,6 @@ std::vector<std::uint64_t> all_samples(std::vector<trained> const& ranks)
   return all;
 }
 
-TEST(DataPipeline, IsALoopOfEachRank)
-{
-  faulty_source const source;
-  std::atomic<std::size_t> trained = 0;
-  data_pipeline pipeline(source, by_length{2}, 2,  // what to load, who computes it, ranks
-                         {.samples = 1000, .step_samples = 64, .epochs = 2}, data_windows{},
-                         {.least = 1, .most = 4, .late_after = std::chrono::minutes(2)});
-  ballast::run_ranks(2, [&](ballast::thread_communicator& comm) {
-    while (auto batch = pipeline.next(comm.rank()).value()) {
-      for (ballast::own_sample const& own : batch->own) {
-        std::span<ballast::tokens const> const lengths = batch->step->lengths_of(own.entry);
-        trained += own.bytes.size() == static_cast<std::size_t>(lengths[0]) * 8 ? 1 : 0;
-      }
-    }
-  });
-  EXPECT_EQ(trained, 2000U);
-}
-
 // 20 runs here; as many as BALLAST_DATA_RUNS says by hand.
 int runs()
 {
@@ -115,7 +95,8 @@ TEST(DataPipeline, TrainsTheSameWhoeverIsLost)  // Ensures (1) (2), and resumes
     faulty.slow_per_mille = static_cast<std::uint32_t>(random.below(30));
     faulty.slow = milliseconds(30);
     std::size_t const ranks = 1 + random.below(4);
-    loader_options const options{.most = 1 + random.below(5), .late_after = milliseconds(10)};
+    ballast::loader_options const options{.most = 1 + random.below(5),
+                                          .late_after = milliseconds(10)};
     data_pipeline pipeline(faulty, by_length{ranks}, ranks, setup, windows, options);
     auto const found = run(pipeline, ranks);
     for (trained const& each : found) {
@@ -213,13 +194,13 @@ TEST(DataPipeline, GivesUpWhenTooManyLoadersAreLost)
 
 TEST(DataPipeline, ReportsWhatThePlanGetsWrong)
 {
-  auto const nobody = [](data_step const&, std::span<rank_id> owner) {
+  auto const nobody = [](ballast::data_step const&, std::span<rank_id> owner) {
     std::ranges::fill(owner, rank_id{2});
     return ballast::result<void>{};
   };
   data_pipeline wrong(faulty_source{}, nobody, 2, {.samples = 50, .step_samples = 5});
   EXPECT_THAT(run(wrong, 2).front().error, HasSubstr("to rank 2 of 2"));
-  auto const throws = [](data_step const&, std::span<rank_id>) -> ballast::result<void> {
+  auto const throws = [](ballast::data_step const&, std::span<rank_id>) -> ballast::result<void> {
     throw std::runtime_error("no solver");
   };
   data_pipeline thrown(faulty_source{}, throws, 2, {.samples = 50, .step_samples = 5});
@@ -324,23 +305,73 @@ TEST(DataPipeline, StartsAndEndsThreadsAsRatesAskFor)
   EXPECT_LT(pipeline.loaders(), 3U);
 }
 
-TEST(DataPipeline, RunsForThousandSteps)
+TEST(LoaderOptions, GiveALoaderMinutesUnlessToldOtherwise)
 {
-  char const* const asked = std::getenv("BALLAST_DATA_STEPS");
-  auto const steps =
-      static_cast<std::size_t>(asked != nullptr ? std::atol(asked) : ballast_test::trials_of(1000));
-  data_setup const setup{.samples = 1000, .step_samples = 4, .epochs = steps};
-  data_pipeline pipeline(faulty_source{.bad = {7}}, by_length{2}, 2, setup, {}, {.most = 2});
-  std::size_t taken = 0;
-  ballast::run_ranks(2, [&](ballast::thread_communicator& comm) {
-    for (std::size_t step = 0; step < steps; ++step) {
-      auto const batch = pipeline.next(comm.rank()).value();
-      ASSERT_TRUE(batch);
-      ASSERT_EQ(batch->step->number, step);
-      if (comm.rank() == rank_id{0}) { ++taken; }
-    }
-  });
-  EXPECT_EQ(taken, steps);
+  ballast::loader_options const options;
+  EXPECT_GE(options.late_after, std::chrono::minutes(1));
+  EXPECT_LE(options.least, options.most);
+}
+
+TEST(LoaderOptions, NeverGiveALoaderUpAtTheLargestTime)
+{
+  ballast_test::faulty_source const source{.usual = std::chrono::microseconds(500)};
+  ballast::data_pipeline pipeline(source, ballast_test::by_length{1}, 1,
+                                  {.samples = 20, .step_samples = 8}, {},
+                                  {.late_after = std::chrono::milliseconds::max()});
+  std::size_t samples = 0;
+  while (auto const batch = pipeline.next(ballast::rank_id{0}).value()) {
+    samples += batch->own.size();
+    EXPECT_TRUE(batch->step->news.empty());
+  }
+  EXPECT_EQ(samples, 20U);
+}
+
+TEST(LoaderOptionsDeathTest, RefuseATimeThatIsNone)
+{
+  auto const make = [](std::chrono::milliseconds late_after) {
+    ballast::data_pipeline pipeline(ballast_test::faulty_source{}, ballast_test::by_length{1}, 1,
+                                    {.samples = 20}, {}, {.late_after = late_after});
+  };
+  EXPECT_DEATH(make(std::chrono::milliseconds(0)), "late_after is 0 ms");
+  EXPECT_DEATH(make(std::chrono::milliseconds(-5)), "late_after is -5 ms");
+}
+
+// Oracle: adds loaders until they load a step, and a quarter more, in the time of one.
+std::size_t counted(ballast::time_units loading, ballast::time_units computing, std::size_t least,
+                    std::size_t most)
+{
+  std::size_t loaders = least;
+  while (loaders < most &&
+         static_cast<ballast::time_units>(loaders) * computing * 4 < loading * 5) {
+    ++loaders;
+  }
+  return loaders;
+}
+
+TEST(ProducerCount, IsWhatLoadsAStepInTheTimeOfOne)  // Ensures (1)
+{
+  ballast::random_source random(4);
+  for (int trial = 0; trial < 2000; ++trial) {
+    std::size_t const least = 1 + random.below(3);
+    std::size_t const most = least + random.below(9);
+    auto const loading = random.between(0, 1000);
+    auto const computing = random.between(0, 200);
+    ballast::producer_count count(least, most);
+    EXPECT_EQ(count.now(), least);
+    EXPECT_EQ(count.after(loading, computing), counted(loading, computing, least, most))
+        << loading << " " << computing;
+  }
+}
+
+TEST(ProducerCount, GrowsAtOnceAndShrinksSlowly)  // Ensures (2)
+{
+  ballast::producer_count count(1, 8);
+  EXPECT_EQ(count.after(400, 100), 5U);
+  for (int step = 0; step < 3; ++step) { EXPECT_EQ(count.after(100, 100), 5U); }
+  EXPECT_EQ(count.after(100, 100), 4U);
+  for (int step = 0; step < 3; ++step) { EXPECT_EQ(count.after(100, 100), 4U); }
+  EXPECT_EQ(count.after(400, 100), 5U);
+  EXPECT_EQ(count.after(std::numeric_limits<ballast::time_units>::max(), 1), 8U);
 }
 
 }  // namespace pipeline_of_data_test

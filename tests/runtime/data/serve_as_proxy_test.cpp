@@ -15,14 +15,12 @@
 
 namespace data_ranks_test {
 
-using ballast::data_setup;
 using ballast::data_windows;
 using ballast::loader_options;
 using ballast::rank_id;
 using ballast_test::by_length;
 using ballast_test::error_of;
 using ballast_test::faulty_source;
-using ballast_test::hand_moved_clock;
 using ballast_test::run_ranks_that_stay;
 using ballast_test::trained;
 using std::chrono::milliseconds;
@@ -35,7 +33,7 @@ struct drawn_ranks {
   std::size_t trainers = 1;
   std::size_t loaders = 1;
   faulty_source source;
-  data_setup setup;
+  ballast::data_setup setup;
   data_windows<> windows = {};
   loader_options options = {};
   std::string state = {};
@@ -212,7 +210,7 @@ struct mortal_run {
   std::size_t sent = 0;  // by whoever ends
 };
 
-data_setup const mortal_setup{.samples = 30, .step_samples = 5, .epochs = 2, .seed = 4};
+ballast::data_setup const mortal_setup{.samples = 30, .step_samples = 5, .epochs = 2, .seed = 4};
 data_windows<> const mortal_windows{.steps = 3, .held_back = 1};
 
 mortal_run run_until_one_ends(std::size_t who, std::size_t last, milliseconds deadline)
@@ -307,7 +305,7 @@ TEST(ServeAsProxy, LosesNoSampleWhenALoaderIsGoneAtAnyMoment)
 TEST(ServeAsProxy, IsHeardBetweenPlans)
 {
   auto const slow = [](ballast::data_step const&, std::span<rank_id> owner) {
-    hand_moved_clock::sleep(milliseconds(150));
+    ballast_test::hand_moved_clock::sleep(milliseconds(150));
     std::ranges::fill(owner, rank_id{0});
     return ballast::result<void>();
   };
@@ -398,6 +396,48 @@ TEST(ServeAsLoader, IsToldThatItWasGivenUp)
   EXPECT_THAT(said, testing::ElementsAre("", "", "",
                                          HasSubstr("rank 3 was silent for too long and "
                                                    "was given up as a loader")));
+}
+
+TEST(DataTrainer, IsALoopOfEachRank)
+{
+  ballast::data_setup const setup{.samples = 50, .step_samples = 8};
+  ballast_test::faulty_source const source;
+  ballast_test::by_length const plan{2};
+  auto const trained = ballast::run_ranks(5, [&](ballast::thread_communicator& comm) {
+    std::size_t samples = 0;
+    // [ranks]
+    rank_id const proxy{2};
+    if (comm.rank() < proxy) {  // ranks 0 and 1 train
+      ballast::data_trainer data(comm, proxy);
+      while (auto const batch = data.next().value()) { samples += batch->own.size(); }
+      ballast::or_throw(data.finish());
+    } else if (comm.rank() == proxy) {
+      ballast::or_throw(serve_as_proxy(comm, 2, plan, setup));
+    } else {  // all others load
+      ballast::or_throw(serve_as_loader(comm, proxy, source));
+    }
+    // [ranks]
+    return samples;
+  });
+  EXPECT_EQ(trained[0] + trained[1], 50U);
+}
+
+TEST(DataTrainer, MayFinishBeforeTheLastStep)
+{
+  ballast::data_setup const setup{.samples = 500, .step_samples = 8};
+  ballast_test::faulty_source const source;
+  auto const steps = ballast::run_ranks(4, [&](ballast::thread_communicator& comm) {
+    rank_id const proxy{1};
+    if (comm.rank() == rank_id{0}) {
+      return ballast_test::train_as(comm, proxy, {}, 3).digests.size();
+    }
+    auto const done = comm.rank() == proxy
+                          ? serve_as_proxy(comm, 1, ballast_test::by_length{1}, setup)
+                          : serve_as_loader(comm, proxy, source);
+    EXPECT_TRUE(done) << done.error().message;
+    return std::size_t{0};
+  });
+  EXPECT_EQ(steps[0], 3U);
 }
 
 }  // namespace data_ranks_test
