@@ -118,7 +118,6 @@ int main(int argc, char** argv)
   });
   std::vector<ballast_soak::soaked_planner> planners;
   ballast_soak::add_partitions(planners);
-  ballast_soak::add_vectors(planners);
   ballast_soak::add_bins_and_grids(planners);
   ballast_soak::add_groups_and_bags(planners);
   ballast_soak::add_pipelines(planners);

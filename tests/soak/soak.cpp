@@ -3,7 +3,11 @@
 // the processes of mpirun. Every byte is compared, and what is told of each fault; memory and
 // allocations are counted. Prints a line of JSON; fails unless nothing is lost, changed, leaked or
 // told wrong.
+// soak orchestrated threads|mpi STEPS [SEED]: multimodal steps at random of one, three or four
+// encoders, on four threads or on the processes of mpirun. Every row is compared with what a naive
+// rearrangement makes of the same plan, there and back; fails if one differs.
 
+#include "../support/orchestrated_steps.hpp"
 #include "soak_rank.hpp"
 
 #include <ballast/comm/thread_communicator.hpp>
@@ -17,16 +21,7 @@
 #endif
 #include <unistd.h>
 
-#include <algorithm>
-#include <chrono>
-#include <cstddef>
-#include <cstdint>
-#include <cstdio>
 #include <cstdlib>
-#include <string_view>
-#include <thread>
-#include <utility>
-#include <vector>
 
 namespace {
 
@@ -97,20 +92,19 @@ bool report(char const* where, std::size_t ranks, settings const& chosen, tally 
   bool const sound = all.changed_bytes == 0 && all.lost_rows == 0 && all.wrong_answers == 0 &&
                      all.allocations == 0 && all.memory_growth <= allowed &&
                      all.slowest_answer < most_ms;
-  std::printf(
-      "}, \"bytes_compared\": %llu, \"bytes_changed\": %llu, \"rows_lost\": %llu, "
-      "\"wrong_answers\": %llu, \"allocations_in_%llu_steady_steps\": %llu, "
-      "\"memory_growth_KiB\": %llu, \"allowed_KiB\": %llu, \"slowest_answer_ms\": %llu, "
-      "\"sound\": %s}\n",
-      static_cast<unsigned long long>(all.bytes),
-      static_cast<unsigned long long>(all.changed_bytes),
-      static_cast<unsigned long long>(all.lost_rows),
-      static_cast<unsigned long long>(all.wrong_answers),
-      static_cast<unsigned long long>(all.counted_steps),
-      static_cast<unsigned long long>(all.allocations),
-      static_cast<unsigned long long>(all.memory_growth >> 10U),
-      static_cast<unsigned long long>(allowed >> 10U),
-      static_cast<unsigned long long>(all.slowest_answer), sound ? "true" : "false");
+  std::printf("}");
+  auto const say = [](std::string const& name, std::uint64_t figure) {
+    std::printf(", \"%s\": %llu", name.c_str(), static_cast<unsigned long long>(figure));
+  };
+  say("bytes_compared", all.bytes);
+  say("bytes_changed", all.changed_bytes);
+  say("rows_lost", all.lost_rows);
+  say("wrong_answers", all.wrong_answers);
+  say("allocations_in_" + std::to_string(all.counted_steps) + "_steady_steps", all.allocations);
+  say("memory_growth_KiB", all.memory_growth >> 10U);
+  say("allowed_KiB", allowed >> 10U);
+  say("slowest_answer_ms", all.slowest_answer);
+  std::printf(", \"sound\": %s}\n", sound ? "true" : "false");
   return sound;
 }
 
@@ -141,7 +135,57 @@ int on_threads(settings chosen)
   return report("threads", ranks, chosen, all, seconds, 0) ? 0 : 1;
 }
 
+constexpr std::uint64_t steps_of_job = 50;
+
+template <class C>
+std::size_t wrong_arrays(C& comm, settings const& chosen)
+{
+  return ballast_test::wrong_arrays_of_jobs(
+      comm, chosen.seed, static_cast<int>(chosen.steps / steps_of_job), steps_of_job);
+}
+
+// Prints the figures of orchestrated steps; returns the program's exit code.
+int report_orchestrated(std::size_t wrong, std::size_t ranks, settings const& chosen,
+                        steady_clock::time_point start)
+{
+  std::printf(
+      "{\"ranks\": %zu, \"steps\": %llu, \"seed\": %llu, \"seconds\": %.1f, "
+      "\"wrong_arrays\": %zu}\n",
+      ranks, static_cast<unsigned long long>(chosen.steps),
+      static_cast<unsigned long long>(chosen.seed),
+      std::chrono::duration<double>(steady_clock::now() - start).count(), wrong);
+  return wrong == 0 ? 0 : 1;
+}
+
+int orchestrated_on_threads(settings const& chosen)
+{
+  constexpr std::size_t ranks = 4;
+  auto const start = steady_clock::now();
+  auto const wrong = ballast::run_ranks(
+      ranks, [&](ballast::thread_communicator& comm) { return wrong_arrays(comm, chosen); });
+  return report_orchestrated(std::reduce(wrong.begin(), wrong.end()), ranks, chosen, start);
+}
+
 #ifdef SOAK_WITH_MPI
+int orchestrated_on_processes(settings const& chosen)
+{
+  int level = MPI_THREAD_SINGLE;
+  MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &level);
+  int code = level < MPI_THREAD_MULTIPLE ? 1 : 0;
+  if (code == 0) {
+    auto const start = steady_clock::now();
+    auto comm = ballast::mpi_communicator::over(MPI_COMM_WORLD).value();
+    unsigned long long wrong = wrong_arrays(comm, chosen);
+    MPI_Allreduce(MPI_IN_PLACE, &wrong, 1, MPI_UNSIGNED_LONG_LONG, MPI_SUM, MPI_COMM_WORLD);
+    code = wrong == 0 ? 0 : 1;
+    if (comm.rank() == ballast::rank_id{0}) {
+      code = report_orchestrated(wrong, comm.size(), chosen, start);
+    }
+  }
+  MPI_Finalize();
+  return code;
+}
+
 int on_processes(settings chosen)
 {
   chosen.one_break_in = 2500;
@@ -174,14 +218,25 @@ int on_processes(settings chosen)
 
 int main(int argc, char** argv)
 {
-  std::string_view const where = argc > 1 ? argv[1] : "";
+  std::vector<std::string> words(argv + 1, argv + argc);
+  bool const orchestrated = !words.empty() && words[0] == "orchestrated";
+  if (orchestrated) { words.erase(words.begin()); }
+  words.resize(3);
   settings chosen;
-  if (argc > 2) { chosen.steps = std::strtoull(argv[2], nullptr, 10); }
-  if (argc > 3) { chosen.seed = std::strtoull(argv[3], nullptr, 10); }
-  if (chosen.steps > 0 && where == "threads") { return on_threads(chosen); }
+  chosen.steps = std::strtoull(words[1].c_str(), nullptr, 10);
+  if (!words[2].empty()) { chosen.seed = std::strtoull(words[2].c_str(), nullptr, 10); }
+  if (chosen.steps >= (orchestrated ? steps_of_job : 1)) {
+    if (words[0] == "threads") {
+      return orchestrated ? orchestrated_on_threads(chosen) : on_threads(chosen);
+    }
 #ifdef SOAK_WITH_MPI
-  if (chosen.steps > 0 && where == "mpi") { return on_processes(chosen); }
+    if (words[0] == "mpi") {
+      return orchestrated ? orchestrated_on_processes(chosen) : on_processes(chosen);
+    }
 #endif
-  std::fprintf(stderr, "usage: soak threads STEPS [SEED], or mpirun -np 4 soak mpi STEPS [SEED]\n");
+  }
+  std::fprintf(stderr,
+               "usage: soak [orchestrated] threads STEPS [SEED], or mpirun -np 4 soak "
+               "[orchestrated] mpi STEPS [SEED]\n");
   return 2;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Policies of partition(), by name and as templates: plans are recomputed from their owners, and on
-// small steps compared with all assignments.
+// Policies of partition(), by name and as templates, by one quantity and by several: plans are
+// recomputed from their owners, and on small steps compared with all assignments. The reordering of
+// a global batch.
 
 #include "../../examples/common/baselines/karmarkar_karp.hpp"
 #include "../../examples/common/baselines/quadratic_with_tolerance.hpp"
@@ -20,7 +21,6 @@ namespace {
 
 using ballast::batching;
 using ballast::cost_units;
-using ballast::partition_plan;
 using ballast::ratio;
 
 std::vector<ballast_test::numbered> number(drawn_step const& step)
@@ -30,58 +30,94 @@ std::vector<ballast_test::numbered> number(drawn_step const& step)
   return samples;
 }
 
+// Costs in D quantities.
+template <std::size_t D>
+using costs_in = std::conditional_t<D == 1, cost_units, ballast::cost_vector<D>>;
+template <std::size_t D>
+using plan_in = ballast::basic_partition_plan<costs_in<D>>;
+
+template <std::size_t D>
 struct cost_of_step {
   drawn_step const& step;
 
-  cost_units operator()(ballast_test::numbered n) const { return step.costs[n.sample]; }
+  costs_in<D> operator()(ballast_test::numbered n) const
+  {
+    if constexpr (D == 1) {
+      return step.costs[n.sample];
+    } else {
+      std::array const all{step.costs[n.sample], step.second[n.sample], step.attention[n.sample]};
+      costs_in<D> cost{};
+      std::copy_n(all.begin(), D, cost.begin());
+      return cost;
+    }
+  }
   [[nodiscard]] cost_units attention_part(ballast_test::numbered n) const
+    requires(D == 1)
   {
     return step.attention[n.sample];
   }
 };
 
-template <class Policy>
-ballast::result<void> plan_into(partition_plan& plan, ballast::workspace& memory,
+template <std::size_t D, class Policy>
+ballast::result<void> plan_into(plan_in<D>& plan, ballast::workspace& memory,
                                 drawn_step const& step, Policy const& policy)
 {
   return ballast::partition_into(
-      plan, memory, number(step), step.bags, policy, cost_of_step{step},
+      plan, memory, number(step), step.bags, policy, cost_of_step<D>{step},
       [&](ballast_test::numbered n) { return step.lengths[n.sample]; }, step.constraints());
 }
 
-template <class Policy>
-std::optional<partition_plan> plan_once(drawn_step const& step, Policy const& policy)
+template <std::size_t D, class Policy>
+std::optional<plan_in<D>> plan_once(drawn_step const& step, Policy const& policy)
 {
-  partition_plan plan;
+  plan_in<D> plan;
   ballast::workspace memory;
-  return plan_into(plan, memory, step, policy) ? std::optional(plan) : std::nullopt;
+  return plan_into<D>(plan, memory, step, policy) ? std::optional(plan) : std::nullopt;
 }
 
 // What bags do under these owners, and when the last of them ends.
-std::vector<cost_units> loads_of(drawn_step const& step, std::vector<std::size_t> const& owner,
-                                 batching batches)
+template <std::size_t D>
+std::vector<costs_in<D>> loads_of(drawn_step const& step, std::vector<std::size_t> const& owner,
+                                  batching batches)
 {
-  std::size_t const bags = step.bags.size();
-  std::vector<cost_units> packed(bags, 0);
-  std::vector<cost_units> largest(bags, 0);
-  std::vector<cost_units> count(bags, 0);
+  cost_of_step<D> const cost_of{step};
+  std::vector<costs_in<D>> loads(step.bags.size(), costs_in<D>{});
+  std::vector<cost_units> largest(loads.size(), 0);
+  std::vector<cost_units> count(loads.size(), 0);
   for (std::size_t sample = 0; sample < owner.size(); ++sample) {
-    cost_units const padded = batches == batching::packed   ? 0
-                              : batches == batching::padded ? step.costs[sample]
-                                                            : step.attention[sample];
-    packed[owner[sample]] += step.costs[sample] - padded;
-    largest[owner[sample]] = std::max(largest[owner[sample]], padded);
-    ++count[owner[sample]];
+    std::size_t const bag = owner[sample];
+    auto const cost = cost_of({sample});
+    if constexpr (D == 1) {
+      cost_units const padded = batches == batching::packed   ? 0
+                                : batches == batching::padded ? cost
+                                                              : step.attention[sample];
+      loads[bag] += cost - padded;
+      largest[bag] = std::max(largest[bag], padded);
+      ++count[bag];
+    } else {
+      for (std::size_t d = 0; d < D; ++d) { loads[bag][d] += cost[d]; }
+    }
   }
-  for (std::size_t bag = 0; bag < bags; ++bag) { packed[bag] += count[bag] * largest[bag]; }
-  return packed;
+  if constexpr (D == 1) {
+    for (std::size_t bag = 0; bag < loads.size(); ++bag) {
+      loads[bag] += count[bag] * largest[bag];
+    }
+  }
+  return loads;
 }
 
-ratio makespan_of_loads(drawn_step const& step, std::vector<cost_units> const& loads)
+template <class Costs>
+ratio makespan_of_loads(drawn_step const& step, std::vector<Costs> const& loads)
 {
   ratio makespan;
   for (std::size_t bag = 0; bag < loads.size(); ++bag) {
-    makespan = std::max(makespan, ratio{loads[bag], step.bags.speeds()[bag]});
+    cost_units largest = 0;
+    if constexpr (std::is_same_v<Costs, cost_units>) {
+      largest = loads[bag];
+    } else {
+      largest = std::ranges::max(loads[bag]);
+    }
+    makespan = std::max(makespan, ratio{largest, step.bags.speeds()[bag]});
   }
   return makespan;
 }
@@ -95,18 +131,12 @@ std::vector<std::size_t> counts_of(drawn_step const& step, std::vector<std::size
   return counts;
 }
 
-std::vector<std::size_t> owner_of(partition_plan const& plan)
-{
-  std::vector<std::size_t> owner;
-  for (ballast::bag_id const bag : plan.owner) { owner.push_back(ballast::to_index(bag)); }
-  return owner;
-}
-
 // What a plan says, recomputed from its owners.
-void require_sound(drawn_step const& step, partition_plan const& plan, batching batches)
+template <std::size_t D>
+void require_sound(drawn_step const& step, plan_in<D> const& plan, batching batches)
 {
   require(plan.owner.size() == step.size(), "owners of ", plan.owner.size(), " samples");
-  auto const owner = owner_of(plan);
+  auto const owner = ballast_test::assignment_of(plan.owner);
   std::vector<ballast::uint128> held(step.bags.size(), 0);
   std::vector<ballast::uint128> heaviest(step.bags.size(), 0);
   std::map<int, std::size_t> bag_of_key;
@@ -143,7 +173,7 @@ void require_sound(drawn_step const& step, partition_plan const& plan, batching 
     }
   }
   require(step.keeps_rules(owner), "a bag has too many samples, or two that stay apart");
-  require(plan.loads == loads_of(step, owner, batches), "loads are not those of the owners");
+  require(plan.loads == loads_of<D>(step, owner, batches), "loads are not those of the owners");
   require(plan.makespan == makespan_of_loads(step, plan.loads), "makespan ", shown(plan.makespan));
   require(plan.lower_bound <= plan.makespan, "bound above the makespan");
   require(plan.short_samples == short_ones, plan.short_samples, " short samples, not ", short_ones);
@@ -161,24 +191,24 @@ void require_sound(drawn_step const& step, partition_plan const& plan, batching 
 // What a policy promises beside a sound plan.
 struct promises {
   batching batches = batching::packed;
-  bool restricts = false;
   bool keeps_counts = false;
-  bool is_exact = false;    // without limits, the optimum of a small step
+  bool is_exact = false;    // the optimum of a small step: by one quantity, of one without limits,
+                            // and by several, of one whose GPUs have one speed
   bool finds_room = false;  // a plan within the limits of a small step, where there is one
-  bool caps_matter = true;  // false: what else is promised holds with limits too
 };
 
 constexpr double most_plans = 250;
 
 // Compares a plan with all assignments of a small step.
-void require_bounded(drawn_step const& step, partition_plan const& plan, promises const& promised)
+template <std::size_t D>
+void require_bounded(drawn_step const& step, plan_in<D> const& plan, promises const& promised)
 {
-  auto const owner = owner_of(plan);
+  auto const owner = ballast_test::assignment_of(plan.owner);
   auto const counts = counts_of(step, owner);
   std::optional<ratio> best;
   bool const tried = for_each_plan(step, most_plans, [&](std::vector<std::size_t> const& each) {
     if (promised.keeps_counts && counts_of(step, each) != counts) { return; }
-    ratio const makespan = makespan_of_loads(step, loads_of(step, each, promised.batches));
+    ratio const makespan = makespan_of_loads(step, loads_of<D>(step, each, promised.batches));
     if (!best || makespan < *best) { best = makespan; }
   });
   if (!tried) { return; }
@@ -190,10 +220,12 @@ void require_bounded(drawn_step const& step, partition_plan const& plan, promise
           shown(*best));
   require(*best <= plan.makespan, "makespan ", shown(plan.makespan), " below the optimum ",
           shown(*best));
-  if (promised.is_exact && !step.is_limited()) {
+  auto const speeds = step.bags.speeds();
+  bool const one_speed = std::ranges::all_of(speeds, [&](auto each) { return each == speeds[0]; });
+  if (promised.is_exact && (D == 1 ? !step.is_limited() : one_speed)) {
     require(plan.makespan == *best, "makespan ", shown(plan.makespan), ", and the optimum is ",
             shown(*best));
-    require(plan.proven_optimal(), "an optimum that was not proven");
+    require(D > 1 || plan.proven_optimal(), "an optimum that was not proven");
   }
 }
 
@@ -225,38 +257,33 @@ void require_right_refusal(drawn_step const& step, ballast::error const& why,
   require(!exists, "a step that has a plan is refused: ", why.message);
 }
 
-template <class Policy>
+template <std::size_t D = 1, class Policy>
 void add(std::vector<soaked_planner>& planners, std::string const& name, Policy const& policy,
          promises promised, std::vector<by_name::any_policy> const& not_worse_than = {})
 {
   promised.batches = ballast::batching_of(policy);
-  promised.restricts = ballast::restricts_plans(policy);
   promised.keeps_counts = ballast::plans_keep_counts(policy);
-  auto plan = std::make_shared<partition_plan>();
+  auto plan = std::make_shared<plan_in<D>>();
   auto memory = std::make_shared<ballast::workspace>();
-  planners.push_back({"partition/" + name, [=](ballast::random_source& random) {
-                        drawn_step const step = draw_step(random);
-                        auto const done = plan_into(*plan, *memory, step, policy);
-                        if (!done) {
-                          require_right_refusal(step, done.error(), promised);
-                          return;
-                        }
-                        require_sound(step, *plan, promised.batches);
-                        require_bounded(step, *plan, promised);
-                        if (random.below(8) == 0) {
-                          auto const again = plan_once(step, policy);
-                          require(again && again->digest() == plan->digest() &&
-                                      again->lower_bound == plan->lower_bound,
-                                  "another plan in fresh memory");
-                        }
-                        if (random.below(4) != 0) { return; }
-                        for (auto const& other : not_worse_than) {
-                          auto const theirs = plan_once(step, other);
-                          require(!theirs || plan->makespan <= theirs->makespan,
-                                  "worse than the policy inside: ", shown(plan->makespan), " and ",
-                                  shown(theirs ? theirs->makespan : ratio{}));
-                        }
-                      }});
+  planners.push_back(
+      {(D == 1 ? "partition/" : "vectors/") + name, [=](ballast::random_source& random) {
+         drawn_step const step = draw_step(random);
+         auto const done = plan_into<D>(*plan, *memory, step, policy);
+         if (!done) {
+           require_right_refusal(step, done.error(), promised);
+           return;
+         }
+         require_sound<D>(step, *plan, promised.batches);
+         require_bounded<D>(step, *plan, promised);
+         if (random.below(8) == 0) { require_same(plan_once<D>(step, policy), *plan); }
+         if (random.below(4) != 0) { return; }
+         for (auto const& other : not_worse_than) {
+           auto const theirs = plan_once<1>(step, other);
+           require(!theirs || plan->makespan <= theirs->makespan,
+                   "worse than the policy inside: ", shown(plan->makespan), " and ",
+                   shown(theirs ? theirs->makespan : ratio{}));
+         }
+       }});
 }
 
 void add_named(std::vector<soaked_planner>& planners, std::string const& name,
@@ -274,12 +301,12 @@ void add_ruled(std::vector<soaked_planner>& planners, std::string const& name, P
   planners.push_back({"partition/rules/" + name, [=](ballast::random_source& random) {
                         drawn_step const step = draw_ruled_step(random);
                         if (step.size() == 0 && !step.constraints().has_rules()) { return; }
-                        partition_plan plan;
+                        ballast::partition_plan plan;
                         ballast::workspace memory;
-                        auto const done = plan_into(plan, memory, step, policy);
+                        auto const done = plan_into<1>(plan, memory, step, policy);
                         if (done) {
-                          require_sound(step, plan, batching::packed);
-                          require_bounded(step, plan, {});
+                          require_sound<1>(step, plan, batching::packed);
+                          require_bounded<1>(step, plan, {});
                         } else if (says(done.error(), "gave up")) {
                           require(step.size() > 12, "gave up on ", step.size(), " samples");
                         } else {
@@ -295,13 +322,13 @@ void add_least_movement(std::vector<soaked_planner>& planners)
   planners.push_back(
       {"partition/least_movement{}", [=](ballast::random_source& random) {
          drawn_step const step = draw_step(random);
-         partition_plan plan;
+         ballast::partition_plan plan;
          ballast::workspace memory;
-         auto const done = plan_into(plan, memory, step, policy);
-         auto const theirs = plan_once(step, policy.inner);
+         auto const done = plan_into<1>(plan, memory, step, policy);
+         auto const theirs = plan_once<1>(step, policy.inner);
          require(done.has_value() || !theirs, "no plan where the inner policy has one");
          if (!done) { return; }
-         require_sound(step, plan, batching::packed);
+         require_sound<1>(step, plan, batching::packed);
          if (!theirs) { return; }
          require(plan.moved <= theirs->moved, "moved ", shown(plan.moved),
                  ", and the inner policy ", shown(theirs->moved));
@@ -314,6 +341,35 @@ void add_least_movement(std::vector<soaked_planner>& planners)
              static_cast<ballast::uint128>(plan.makespan.numerator) * 1'000'000 / denominators;
          require(ours <= limit + 1, "makespan ", shown(plan.makespan), ", and the inner policy's ",
                  shown(theirs->makespan));
+       }});
+}
+
+void add_intra_reorder(std::vector<soaked_planner>& planners)
+{
+  planners.push_back(
+      {"intra_reorder", [](ballast::random_source& random) {
+         drawn_step const step = draw_step(random);
+         std::size_t const groups = 1 + random.below(6);
+         auto const batch = ballast::intra_reorder(step.costs, ballast::one_gpu_bags(groups),
+                                                   [](cost_units cost) { return cost; });
+         if (!batch) {
+           require_sentence(batch.error());
+           require(!is_moderate(step.costs), "refused: ", batch.error().message);
+           return;
+         }
+         std::vector<ballast::sample_id> order(batch->order().begin(), batch->order().end());
+         std::ranges::sort(order);
+         require(order.size() == step.size(), "an order of ", order.size(), " samples");
+         std::vector<cost_units> loads(groups, 0);
+         for (std::size_t at = 0; at < order.size(); ++at) {
+           require(ballast::to_index(order[at]) == at, "a sample is missing or repeated");
+         }
+         for (std::size_t group = 0; group < groups; ++group) {
+           auto const row = batch->plan.samples[ballast::to_id<ballast::bag_id>(group)];
+           require(std::ranges::is_sorted(row), "samples of a group in another order");
+           for (auto const sample : row) { loads[group] += step.costs[ballast::to_index(sample)]; }
+         }
+         require(loads == batch->plan.loads, "loads are not those of the groups");
        }});
 }
 
@@ -352,6 +408,13 @@ void add_partitions(std::vector<soaked_planner>& planners)
   add_least_movement(planners);
   add_ruled(planners, "refine{}", ballast::refine{});
   add_ruled(planners, "capped{}", ballast::capped{});
+  add<2>(planners, "longest_processing_time<2>", ballast::longest_processing_time{}, {});
+  add<2>(planners, "refine<2>", ballast::refine<>{}, {});
+  add<3>(planners, "refine<3>", ballast::refine<>{}, {});
+  add<2>(planners, "exact<2>", ballast::exact<>{}, {.is_exact = true});
+  add<3>(planners, "exact<3>, 100 bags", ballast::exact{ballast::longest_processing_time{}, 0, 100},
+         {});
+  add_intra_reorder(planners);
 }
 
 }  // namespace ballast_soak

@@ -20,9 +20,7 @@
 namespace ballast_soak {
 namespace {
 
-using ballast::time_units;
-
-time_units longest_of(number_family family)
+ballast::time_units longest_of(number_family family)
 {
   switch (family) {
     case number_family::tiny: return 2;
@@ -158,13 +156,8 @@ void schedule_step(ballast::random_source& random)
   require(std::ranges::all_of(found, [](int times_found) { return times_found == 1; }),
           "a sample is missing or repeated");
   require(step.largest_load_bound <= step.largest_load, "bound above the largest load");
-  time_units last = 0;
-  auto const again = ballast_test::small_setup(replicas, microbatches).schedule;
-  for (auto const& of_group : step.times) {
-    last = std::max(
-        last,
-        ballast::simulate(again, of_group, ballast_test::numbered_order(microbatches)).makespan);
-  }
+  ballast::time_units const last = ballast_test::simulated_makespan(
+      ballast_test::small_setup(replicas, microbatches).schedule, step.times);
   require(step.makespan == last, "makespan ", step.makespan, ", simulated ", last);
 }
 

@@ -36,6 +36,14 @@ inline void require_sentence(ballast::error const& error)
           "refused without a sentence: \"", error.message, "\"");
 }
 
+/// A plan that was made again, in fresh memory, is the same.
+template <class Made, class Plan>
+void require_same(Made const& again, Plan const& plan)
+{
+  require(again && again->digest() == plan.digest() && again->lower_bound == plan.lower_bound,
+          "another plan in fresh memory");
+}
+
 inline bool says(ballast::error const& error, char const* words)
 {
   return error.message.find(words) != std::string::npos;
@@ -92,7 +100,6 @@ template <class Numbers>
 }
 
 void add_partitions(std::vector<soaked_planner>& planners);
-void add_vectors(std::vector<soaked_planner>& planners);
 void add_bins_and_grids(std::vector<soaked_planner>& planners);
 void add_groups_and_bags(std::vector<soaked_planner>& planners);
 void add_pipelines(std::vector<soaked_planner>& planners);

@@ -2,10 +2,12 @@
 #pragma once
 
 #include "../support/counted_allocations.hpp"
+#include "../support/hand_moved_clock.hpp"
 
 #include <ballast/comm/communicator.hpp>
 #include <ballast/core.hpp>
 
+#include <barrier>
 #include <chrono>
 #include <csignal>
 #include <new>
@@ -105,5 +107,36 @@ answer suffer(C comm, fault what, std::chrono::milliseconds deadline, F all_is_w
   }
   return {text, seconds};
 }
+
+/// What ranks say that are threads of this process: part(rank, all_is_well) of each.
+template <class Part>
+answers on_threads_each(std::size_t ranks, Part const& part)
+{
+  answers all(ranks);
+  std::optional<ballast_test::hand_moved_clock> stands(std::in_place);
+  std::barrier well(static_cast<std::ptrdiff_t>(ranks), [&]() noexcept { stands.reset(); });
+  std::vector<std::jthread> threads;
+  for (std::size_t rank = 0; rank < ranks; ++rank) {
+    threads.emplace_back([&, rank] {
+      try {
+        all[rank] = part(rank, [&] { well.arrive_and_wait(); });
+      } catch (std::exception const& thrown) {
+        all[rank] = answer{thrown.what()};
+      }
+    });
+  }
+  threads.clear();  // joins them
+  return all;
+}
+
+answers on_threads(std::size_t ranks, fault what, std::chrono::milliseconds deadline);
+
+/// Threads over stand-ins for NCCL and CUDA.
+answers over_nccl(std::size_t ranks, fault what, std::chrono::milliseconds deadline);
+
+/// Starts mpirun with this program, `program`, whose processes call mpi_rank().
+answers over_mpi(char const* program, std::size_t ranks, fault what,
+                 std::chrono::milliseconds deadline);
+int mpi_rank(fault what, std::chrono::milliseconds deadline);
 
 }  // namespace survivors

@@ -1,26 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ballast/comm/mpi_communicator.hpp>
-#include "../support/hand_moved_clock.hpp"
-#include "columns.hpp"
+#include "faults.hpp"
 
 #include <mpi.h>
 #include <poll.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <array>
-#include <chrono>
-#include <csignal>
-#include <cstddef>
 #include <cstdio>
 #include <cstdlib>
-#include <exception>
-#include <optional>
 #include <sstream>
-#include <string>
-#include <thread>
-#include <utility>
-#include <vector>
 
 namespace survivors {
 

@@ -3,19 +3,12 @@
 // on all models of a communicator: a table in Markdown. With "all", on more numbers of ranks. Fails
 // unless all ranks that are still there answer in time.
 
-#include "columns.hpp"
+#include "faults.hpp"
 
-#include <algorithm>
-#include <chrono>
-#include <cstddef>
 #include <cstdio>
 #include <cstdlib>
 #include <functional>
 #include <future>
-#include <optional>
-#include <string>
-#include <string_view>
-#include <vector>
 
 namespace {
 
