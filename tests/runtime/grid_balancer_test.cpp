@@ -20,6 +20,7 @@ using ballast::grid_planner;
 using ballast::grid_step_options;
 using ballast::operator""_bags;
 using ballast::operator""_cost;
+using ballast::online_scheduler;
 using ballast::refine_grid;
 using ballast::shape_buckets;
 using ballast::thread_communicator;
@@ -512,7 +513,7 @@ TEST(GridPlanner, PlansAheadWhatTheBalancerPlansAtOnce)
       return all.samples;
     };
     grid_balancer balancer(comm, bags, layer_cost, refine_grid{}, options);
-    ballast::online_scheduler next(grid_planner(bags.size(), layer_cost, refine_grid{}, options));
+    online_scheduler next(grid_planner(bags.size(), layer_cost, refine_grid{}, options));
     or_throw(next.submit(lengths_of_all_ranks(0)));
     for (std::uint64_t step = 0; step < steps; ++step) {
       auto const grid = next.take();                          // planned while the last step ran
