@@ -3,6 +3,7 @@
 
 #include "../support/counted_allocations.hpp"
 #include "../support/test.hpp"
+#include "../support/token_ranks.hpp"
 #include "instances.hpp"
 
 #include <ballast/comm/gather_samples.hpp>
@@ -19,13 +20,20 @@ namespace {
 using ballast::bag;
 using ballast::bag_id;
 using ballast::bag_layout;
+using ballast::chunk;
+using ballast::chunk_of;
 using ballast::device_groups;
 using ballast::group_id;
+using ballast::join_ranks_into;
 using ballast::node_sizes;
 using ballast::piece;
+using ballast::placed_parts;
 using ballast::placement;
 using ballast::rank_id;
 using ballast::sample_id;
+using ballast::sample_part;
+using ballast::to_id;
+using ballast::to_index;
 using ballast::tokens;
 using namespace ballast::literals;
 using testing::ElementsAre;
@@ -43,24 +51,6 @@ placement place_groups(device_groups const& groups, std::vector<tokens> const& l
   return ballast::place(ballast_test::plan_of(groups, lengths, owner), groups).value();
 }
 
-TEST(Place, PutsWholeSamplesOneAfterTheOther)
-{
-  auto const where = ballast::place(std::array<tokens, 4>{5, 0, 2, 3},
-                                    std::array{rank_id{1}, rank_id{1}, rank_id{0}, rank_id{1}}, 3);
-
-  EXPECT_EQ(where.size(), 4U);
-  EXPECT_EQ(where.ranks(), 3U);
-  EXPECT_THAT(where[sample_id{0}], ElementsAre(piece{rank_id{1}, 0, 5, 0}));
-  EXPECT_THAT(where[sample_id{1}], IsEmpty());
-  EXPECT_THAT(where[sample_id{2}], ElementsAre(piece{rank_id{0}, 0, 2, 0}));
-  EXPECT_THAT(where[sample_id{3}], ElementsAre(piece{rank_id{1}, 0, 3, 5}));
-  EXPECT_EQ(where.rows(rank_id{0}), 2);
-  EXPECT_EQ(where.rows(rank_id{1}), 8);
-  EXPECT_EQ(where.rows(rank_id{2}), 0);
-  EXPECT_EQ(where.length(sample_id{3}), 3);
-  EXPECT_EQ(where.length(sample_id{1}), 0);
-}
-
 TEST(Place, GivesChunkGToGpuGOfTheBag)
 {
   auto const where = ballast::place(std::array<tokens, 3>{7, 4, 5},
@@ -73,28 +63,6 @@ TEST(Place, GivesChunkGToGpuGOfTheBag)
   EXPECT_THAT(where[sample_id{2}],
               ElementsAre(piece{rank_id{1}, 0, 2, 3}, piece{rank_id{2}, 2, 2, 2},
                           piece{rank_id{3}, 4, 1, 2}));
-}
-
-TEST(Place, PutsTheSamplesOfLargerGroupsBeforeThoseOfSmallerOnes)
-{
-  // Four GPUs; groups 0 to 3 are single GPUs, 4 and 5 pairs, 6 is all of them.
-  device_groups const groups(node_sizes::equal(1, 4), 4);
-  auto const where =
-      place_groups(groups, {3, 5, 0, 6, 2, 4},
-                   {group_id{1}, group_id{4}, group_id{6}, group_id{6}, group_id{1}, group_id{4}});
-  EXPECT_EQ(where.ranks(), 4U);
-  EXPECT_THAT(where[sample_id{0}], ElementsAre(piece{rank_id{1}, 0, 3, 6}));
-  EXPECT_THAT(where[sample_id{1}],
-              ElementsAre(piece{rank_id{0}, 0, 3, 2}, piece{rank_id{1}, 3, 2, 2}));
-  EXPECT_THAT(where[sample_id{2}], IsEmpty());
-  EXPECT_THAT(where[sample_id{3}],
-              ElementsAre(piece{rank_id{0}, 0, 2, 0}, piece{rank_id{1}, 2, 2, 0},
-                          piece{rank_id{2}, 4, 1, 0}, piece{rank_id{3}, 5, 1, 0}));
-  EXPECT_THAT(where[sample_id{4}], ElementsAre(piece{rank_id{1}, 0, 2, 9}));
-  EXPECT_THAT(where[sample_id{5}],
-              ElementsAre(piece{rank_id{0}, 0, 2, 5}, piece{rank_id{1}, 2, 2, 4}));
-  EXPECT_EQ(where.rows(rank_id{1}), 11);
-  EXPECT_EQ(where.rows(rank_id{3}), 1);
 }
 
 /// Groups over random nodes, and sequences in them.
@@ -149,58 +117,6 @@ TEST(Place, OfGroupsHasPackAfterPackAndEveryTokenOnce)  // Ensures (1) (2) (3)
   }
 }
 
-TEST(Place, OfGroupsHasRoutesThatBringEveryTokenToItsRow)
-{
-  ballast::random_source random(31);
-  for (int trial = 0; trial < 100; ++trial) {
-    sharded_step const step(random);
-    std::size_t const ranks = step.groups.gpus();
-    std::vector<rank_id> source(step.lengths.size());
-    for (auto& each : source) { each = ballast::to_id<rank_id>(random.below(ranks)); }
-    auto const read = ballast::place(step.lengths, source, ranks);
-    auto const computed = place_groups(step.groups, step.lengths, step.owner);
-    for (std::size_t rank = 0; rank < ranks; ++rank) {
-      auto const id = ballast::to_id<rank_id>(rank);
-      auto const plan = ballast::plan_route(read, computed, id);
-      std::vector<int> filled(static_cast<std::size_t>(computed.rows(id)), 0);
-      auto const fill = [&](tokens first, tokens count) {
-        for (tokens row = first; row < first + count; ++row) {
-          ++filled[static_cast<std::size_t>(row)];
-        }
-      };
-      for (std::size_t peer = 0; peer < ranks; ++peer) {
-        for (auto const& rows : plan.received[ballast::to_id<rank_id>(peer)]) {
-          fill(rows.first, rows.count);
-        }
-      }
-      for (auto const& kept : plan.kept) { fill(kept.to_row, kept.count); }
-      ASSERT_THAT(filled, testing::Each(1));
-    }
-  }
-}
-
-TEST(Place, PutsPartsWhereTheirTokensAre)
-{
-  auto const samples =
-      ballast::place(std::array<tokens, 2>{7, 4}, std::array{bag_id{1}, bag_id{0}},
-                     one_and_three());  // 3, 2 and 2 tokens on ranks 1 to 3, 4 on rank 0
-  auto const parts =
-      ballast::place_parts(samples, std::array{ballast::sample_part{sample_id{0}, 2, 4},
-                                               ballast::sample_part{sample_id{1}, 1, 2},
-                                               ballast::sample_part{sample_id{0}, 6, 0},
-                                               ballast::sample_part{sample_id{0}, 0, 1}});
-  EXPECT_EQ(parts.size(), 4U);
-  EXPECT_EQ(parts.ranks(), 4U);
-  EXPECT_THAT(parts[sample_id{0}],
-              ElementsAre(piece{rank_id{1}, 0, 1, 2}, piece{rank_id{2}, 1, 2, 0},
-                          piece{rank_id{3}, 3, 1, 0}));
-  EXPECT_THAT(parts[sample_id{1}], ElementsAre(piece{rank_id{0}, 0, 2, 1}));
-  EXPECT_THAT(parts[sample_id{2}], IsEmpty());
-  EXPECT_THAT(parts[sample_id{3}], ElementsAre(piece{rank_id{1}, 0, 1, 0}));
-  EXPECT_EQ(parts.rows(rank_id{0}), 4);  // those of the samples' arrays
-  EXPECT_EQ(parts.rows(rank_id{1}), 3);
-}
-
 TEST(Place, OfPartsHasEveryTokenWhereItIsInTheSample)
 {
   ballast::random_source random(13);
@@ -223,6 +139,11 @@ TEST(Place, OfPartsHasEveryTokenWhereItIsInTheSample)
       }
       return std::pair(rank_id{999}, tokens{-1});
     };
+    ASSERT_EQ(parts.size(), all.size());
+    for (std::size_t rank = 0; rank < bags.gpus(); ++rank) {  // those of the samples' arrays
+      auto const id = ballast::to_id<rank_id>(rank);
+      ASSERT_EQ(parts.rows(id), step.computed.rows(id));
+    }
     for (std::size_t part = 0; part < all.size(); ++part) {
       ASSERT_EQ(parts.length(ballast::to_id<sample_id>(part)), all[part].count);
       for (tokens token = 0; token < all[part].count; ++token) {
@@ -240,10 +161,13 @@ TEST(Place, CoversEveryTokenOnceAndEveryRowOnce)  // Ensures (1) (2) (3)
     auto const bags = ballast_test::random_bags(1 + random.below(12), random);
     ballast_test::random_step const step(random.below(20), bags, random);
     for (placement const* where : {&step.read, &step.computed}) {
+      ASSERT_EQ(where->size(), step.lengths.size());
+      ASSERT_EQ(where->ranks(), bags.gpus());
       std::vector<tokens> next_row(bags.gpus(), 0);
       for (std::size_t sample = 0; sample < step.lengths.size(); ++sample) {
         tokens next = 0;
         for (piece const& each : (*where)[ballast::to_id<sample_id>(sample)]) {
+          if (where == &step.read) { ASSERT_EQ(each.rank, step.source[sample]); }
           ASSERT_EQ(each.first, next);
           ASSERT_GT(each.count, 0);
           ASSERT_EQ(each.row, next_row[ballast::to_index(each.rank)]);
@@ -251,6 +175,7 @@ TEST(Place, CoversEveryTokenOnceAndEveryRowOnce)  // Ensures (1) (2) (3)
           next_row[ballast::to_index(each.rank)] += each.count;
         }
         ASSERT_EQ(next, step.lengths[sample]);
+        ASSERT_EQ(where->length(ballast::to_id<sample_id>(sample)), next);
       }
       for (std::size_t rank = 0; rank < bags.gpus(); ++rank) {
         ASSERT_EQ(where->rows(ballast::to_id<rank_id>(rank)), next_row[rank]);
@@ -359,6 +284,185 @@ TEST(PlaceDeathTest, RefusesWhatIsNoPlacement)
   device_groups const groups(node_sizes::equal(1, 4), 4);
   EXPECT_DEATH((void)place_groups(groups, {2}, {group_id{6}}),
                "sample 0 of 2 tokens cannot lie on the 4 GPUs of group 6");
+}
+
+TEST(Placement, DigestsDifferWhereAPieceDoes)
+{
+  std::array<tokens, 2> const lengths{4, 4};
+  auto const whole = [&](rank_id first, rank_id second, std::size_t ranks) {
+    auto const where = ballast::place(lengths, std::array{first, second}, ranks);
+    return where.digest();
+  };
+  auto const chunks =
+      ballast::place(lengths, std::array{bag_id{0}, bag_id{0}},
+                     ballast::bag_layout(std::array{bag{rank_id{0}, 1}, bag{rank_id{1}, 3}}));
+  auto const digest = whole(rank_id{0}, rank_id{0}, 4);
+  EXPECT_EQ(digest, chunks.digest());  // a bag of one GPU is that GPU
+  EXPECT_NE(digest, whole(rank_id{0}, rank_id{1}, 4));
+  EXPECT_NE(digest, whole(rank_id{1}, rank_id{0}, 4));
+  EXPECT_NE(digest, whole(rank_id{0}, rank_id{0}, 5));
+
+  auto const part = [&](tokens first) {
+    auto const parts =
+        ballast::place_parts(chunks, std::array{ballast::sample_part{sample_id{0}, first, 1}});
+    return parts.digest();
+  };
+  EXPECT_NE(part(0), part(1));
+}
+
+TEST(Placement, IsEmptyWhereItWasMovedFrom)
+{
+  auto where = ballast::place(std::array<tokens, 1>{2}, std::array{rank_id{0}}, 1);
+  placement const moved = std::move(where);
+  EXPECT_EQ(moved.size(), 1U);
+  EXPECT_EQ(where.size(), 0U);  // NOLINT(bugprone-use-after-move): that is the question
+}
+
+static_assert(chunk_of(10, 4, 0) == chunk{0, 3});
+static_assert(chunk_of(10, 4, 1) == chunk{3, 3});
+static_assert(chunk_of(10, 4, 2) == chunk{6, 2});
+static_assert(chunk_of(10, 4, 3) == chunk{8, 2});
+static_assert(chunk_of(2, 4, 1) == chunk{1, 1});
+static_assert(chunk_of(2, 4, 2) == chunk{2, 0});
+
+RC_GTEST_PROP(ChunkOf, CoversTheWholeInOrderWithCountsThatDifferByOne,
+              ())  // Ensures (1) (2) (3)
+{
+  auto const length = *rc::gen::inRange<std::int64_t>(0, 5000);
+  auto const parts = *rc::gen::inRange<std::uint32_t>(1, 130);
+  std::int64_t next = 0;
+  for (std::uint32_t index = 0; index < parts; ++index) {
+    chunk const part = chunk_of(length, parts, index);
+    RC_ASSERT(part.first == next);
+    RC_ASSERT(part.count == length / parts || part.count == length / parts + 1);
+    RC_ASSERT(part.count > 0 || length < parts);
+    next += part.count;
+  }
+  RC_ASSERT(next == length);
+}
+
+TEST(ChunkOf, CountsInSixtyFourBits)
+{
+  constexpr std::int64_t length = std::numeric_limits<std::int64_t>::max();
+  chunk const last = chunk_of(length, 3, 2);
+  EXPECT_EQ(last.first + last.count, length);
+}
+
+TEST(ChunkOfDeathTest, RefusesAnIndexThatIsNone)
+{
+  EXPECT_DEATH((void)chunk_of(10, 4, 4), "chunk 4 of 4");
+  EXPECT_DEATH((void)chunk_of(10, 0, 0), "chunk 0 of 0");
+  EXPECT_DEATH((void)chunk_of(-1, 4, 0), "there are -1 items");
+}
+
+TEST(PlaceWholes, PutsEveryTokenWhereItsPartHasIt)  // Ensures (1)
+{
+  std::vector<ballast::bag> const some{{ballast::rank_id{0}, 1}, {ballast::rank_id{1}, 2}};
+  ballast::bag_layout const bags(some);
+  ballast::random_source random(3);
+  ballast::workspace memory;
+  ballast::placement wholes;
+  for (int trial = 0; trial < 50; ++trial) {
+    std::size_t const samples = random.below(6);
+    std::array<std::vector<sample_part>, 2> parts;
+    std::array<std::vector<tokens>, 2> lengths;
+    std::array<std::vector<bag_id>, 2> owner;
+    for (std::size_t sample = 0; sample < samples; ++sample) {
+      tokens first = 0;
+      for (std::uint64_t left = random.below(5); left > 0; --left) {
+        std::size_t const kind = random.below(2);
+        lengths[kind].push_back(random.below(3) == 0 ? 0 : random.between(2, 5));
+        owner[kind].push_back(to_id<bag_id>(random.below(2)));
+        parts[kind].push_back({to_id<sample_id>(sample), first, lengths[kind].back()});
+        first += lengths[kind].back();
+      }
+    }
+    std::array const where{ballast::place(lengths[0], owner[0], bags),
+                           ballast::place(lengths[1], owner[1], bags)};
+    std::array const kinds{placed_parts{where[0], parts[0]}, placed_parts{where[1], parts[1]}};
+    place_wholes_into(wholes, memory, samples, kinds);
+    std::size_t const before = ballast_test::allocations();
+    place_wholes_into(wholes, memory, samples, kinds);
+    EXPECT_EQ(ballast_test::allocations(), before);
+
+    ASSERT_EQ(wholes.size(), samples);
+    std::array<tokens, 3> rows{};
+    for (std::size_t sample = 0; sample < samples; ++sample) {
+      std::vector<std::size_t> expected;
+      for (std::size_t kind = 0; kind < 2; ++kind) {
+        for (std::size_t each = 0; each < parts[kind].size(); ++each) {
+          auto const& part = parts[kind][each];
+          if (to_index(part.sample) != sample) { continue; }
+          auto const own = ballast_test::ranks_of_tokens(where[kind], to_id<sample_id>(each));
+          auto const end = static_cast<std::size_t>(part.first + part.count);
+          expected.resize(std::max(expected.size(), end));
+          std::ranges::copy(own, expected.begin() + part.first);
+        }
+      }
+      EXPECT_EQ(ballast_test::ranks_of_tokens(wholes, to_id<sample_id>(sample)), expected);
+      for (std::size_t const rank : expected) { ++rows.at(rank); }
+    }
+    for (std::size_t rank = 0; rank < 3; ++rank) {
+      EXPECT_EQ(wholes.rows(to_id<ballast::rank_id>(rank)), rows.at(rank));
+    }
+  }
+}
+
+TEST(PlaceWholesDeathTest, RefusesSamplesOfNoParts)
+{
+  ballast::workspace memory;
+  ballast::placement wholes;
+  EXPECT_DEATH(place_wholes_into(wholes, memory, 1, {}), "samples of no parts");
+}
+
+TEST(JoinRanks, KeepsEveryTokenAndEveryRow)
+{
+  ballast::random_source random(17);
+  placement joined;
+  for (int trial = 0; trial < 50; ++trial) {
+    auto const each = static_cast<std::size_t>(random.between(1, 4));
+    std::size_t const ranks = each * static_cast<std::size_t>(random.between(1, 3));
+    std::vector<tokens> lengths(static_cast<std::size_t>(random.between(0, 12)));
+    std::vector<rank_id> owner;
+    for (tokens& length : lengths) {
+      length = random.between(0, 5);
+      owner.push_back(to_id<rank_id>(random.below(ranks)));
+    }
+    auto const apart = ballast::place(lengths, owner, ranks);
+    join_ranks_into(joined, apart, each);
+    ASSERT_EQ(joined.size(), lengths.size());
+    ASSERT_EQ(joined.ranks(), ranks / each);
+    for (std::size_t process = 0; process < joined.ranks(); ++process) {
+      tokens rows = 0;
+      for (std::size_t rank = process * each; rank < (process + 1) * each; ++rank) {
+        rows += apart.rows(to_id<rank_id>(rank));
+      }
+      EXPECT_EQ(joined.rows(to_id<rank_id>(process)), rows);
+    }
+    for (std::size_t sample = 0; sample < lengths.size(); ++sample) {
+      auto const id = to_id<sample_id>(sample);
+      ASSERT_EQ(joined[id].size(), apart[id].size());
+      for (std::size_t at = 0; at < apart[id].size(); ++at) {
+        piece expected = apart[id][at];
+        std::size_t const process = to_index(expected.rank) / each;
+        for (std::size_t before = process * each; before < to_index(expected.rank); ++before) {
+          expected.row += apart.rows(to_id<rank_id>(before));
+        }
+        expected.rank = to_id<rank_id>(process);
+        EXPECT_EQ(joined[id][at], expected);
+      }
+    }
+    if (each == 1) { EXPECT_EQ(joined, apart); }
+  }
+}
+
+TEST(JoinRanksDeathTest, RefusesRanksThatAreNoWholeProcesses)
+{
+  auto where = ballast::place(std::vector<tokens>{2}, std::vector<rank_id>{rank_id{1}}, 3);
+  placement joined;
+  EXPECT_DEATH(join_ranks_into(joined, where, 2), "over 3 ranks cannot be one over processes of 2");
+  EXPECT_DEATH(join_ranks_into(joined, where, 0), "of 0");
+  EXPECT_DEATH(join_ranks_into(where, where, 1), "in place");
 }
 
 }  // namespace

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ballast/route/placement.hpp>
-#include <ballast/route/route_plan.hpp>
 
 #include "../support/counted_allocations.hpp"
 #include "../support/test.hpp"
 #include "instances.hpp"
+
+#include <ballast/route/route_plan.hpp>
 
 namespace {
 
@@ -15,8 +16,10 @@ using ballast::placement;
 using ballast::rank_id;
 using ballast::route_plan;
 using ballast::row_range;
+using ballast::row_traffic;
 using ballast::tokens;
 using testing::ElementsAre;
+using testing::ElementsAreArray;
 using testing::IsEmpty;
 
 // Carries the rows of all ranks out in one process, message by message.
@@ -143,6 +146,19 @@ TEST(RoutePlanDeathTest, NeedsTheSameSamplesOnBothSides)
   EXPECT_DEATH(plan(), "is over .* ranks and the other over ");
   ballast::place_into(other, std::vector<tokens>{}, std::vector<rank_id>{}, 2);
   EXPECT_DEATH(plan(), "has 1 sample and the other 0");
+}
+
+TEST(RowTraffic, ReversedIsWhatTheReverseExchangeMoves)
+{
+  std::array<tokens, 2> const sent{0, 3};
+  std::array<tokens, 2> const received{0, 5};
+  row_traffic const there{rank_id{0}, 10, 12, sent, received};
+  row_traffic const back = there.reversed();
+  EXPECT_EQ(back.rank, rank_id{0});
+  EXPECT_EQ(back.rows_before, 12);
+  EXPECT_EQ(back.rows_after, 10);
+  EXPECT_THAT(back.sent, ElementsAreArray(received));
+  EXPECT_THAT(back.received, ElementsAreArray(sent));
 }
 
 }  // namespace

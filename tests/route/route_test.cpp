@@ -11,6 +11,8 @@
 #include <ballast/partition/longest_processing_time.hpp>
 #include <ballast/partition/partition.hpp>
 #include <ballast/route/placement.hpp>
+#include <ballast/route/route_plan.hpp>
+#include <ballast/route/row_array.hpp>
 
 #include <atomic>
 #include <cstring>
@@ -18,6 +20,8 @@
 namespace {
 
 using ballast::rank_id;
+using ballast::result;
+using ballast::row_array;
 using ballast::rows_of;
 using ballast::thread_communicator;
 using ballast::to_index;
@@ -104,34 +108,6 @@ TEST(Route, BringsArraysOfDifferentTypesByteForByteAndBack)  // Ensures (1)
       EXPECT_TRUE(backward(comm, plan, memory, computed, back).has_value());
       EXPECT_EQ(back.bytes(), read.bytes());
     });
-  }
-}
-
-TEST(Route, LeavesGpusWithoutAChunkOfAShortSampleAlone)
-{
-  for (std::uint32_t const gpus : {1U, 2U, 4U, 8U}) {
-    auto const bags = ballast::bag_layout(std::vector<ballast::bag>{{rank_id{0}, gpus}})
-                          .with_short_samples(ballast::short_samples::admitted);
-    for (ballast::tokens length = 0; length <= gpus + 1; ++length) {
-      SCOPED_TRACE(testing::Message() << length << " tokens on " << gpus << " GPUs");
-      auto const read = ballast::place(std::vector{length}, std::vector{rank_id{gpus - 1}}, gpus);
-      auto const computed =
-          ballast::place(std::vector{length}, std::vector{ballast::bag_id{0}}, bags);
-      auto const before = ballast_test::named_rows(read);
-      auto const after = ballast_test::named_rows(computed);
-      ballast::run_ranks(gpus, [&](thread_communicator& comm) {
-        auto const plan = ballast::plan_route(read, computed, comm.rank());
-        EXPECT_EQ(plan.rows_after > 0, to_index(comm.rank()) < static_cast<std::size_t>(length));
-        ballast::workspace memory;
-        rank_arrays const own(before[to_index(comm.rank())]);
-        rank_arrays there(plan.rows_after);
-        EXPECT_TRUE(forward(comm, plan, memory, own, there).has_value());
-        EXPECT_EQ(there.bytes(), rank_arrays(after[to_index(comm.rank())]).bytes());
-        rank_arrays back(plan.rows_before);
-        EXPECT_TRUE(backward(comm, plan, memory, there, back).has_value());
-        EXPECT_EQ(back.bytes(), own.bytes());
-      });
-    }
   }
 }
 
@@ -246,25 +222,6 @@ TEST(Route, BringsWhatAnEncoderMadeIntoTheSequences)
   EXPECT_THAT(arrived[2], ElementsAre(name(2, 0), name(2, 1), name(2, 2), name(2, 3), name(2, 4)));
 }
 
-TEST(Route, OfDifferentPlansIsAMismatchOnEveryRankAndMovesNothing)
-{
-  std::array<tokens, 2> const lengths{6, 4};
-  auto const read = ballast::place(lengths, std::array{rank_id{0}, rank_id{1}}, 3);
-  auto const computed = ballast::place(lengths, std::array{rank_id{2}, rank_id{2}}, 3);
-  auto const other = ballast::place(lengths, std::array{rank_id{2}, rank_id{0}}, 3);
-  ballast::run_ranks(3, [&](thread_communicator& comm) {
-    bool const differs = comm.rank() == rank_id{1};
-    auto const plan = ballast::plan_route(read, differs ? other : computed, comm.rank());
-    ballast::workspace memory;
-    std::vector<int> x(static_cast<std::size_t>(plan.rows_before), 5);
-    std::vector<int> y(static_cast<std::size_t>(plan.rows_after), -1);
-    auto const moved = ballast::route(comm, plan, memory, rows_of(x, y));
-    ASSERT_FALSE(moved.has_value());
-    EXPECT_EQ(moved.error().code, ballast::error_code::mismatch);
-    EXPECT_THAT(y, testing::Each(-1));
-  });
-}
-
 // Its operations come one after another, so that the one that failed is the last.
 struct failing_mover {
   std::size_t fails_at;
@@ -284,19 +241,23 @@ struct failing_mover {
   }
 };
 
-// What rank 1 of three does otherwise hides behind equal sizes of messages; all ranks are told.
+// What rank 1 of three does otherwise hides behind equal sizes of messages, but for one plan; all
+// ranks are told.
 TEST(Route, OfOtherArraysOrPlansIsAMismatchOnEveryRank)
 {
   std::array<tokens, 2> const lengths{2, 2};
   auto const read = ballast::place(lengths, std::array{rank_id{0}, rank_id{0}}, 3);
   auto const computed = ballast::place(lengths, std::array{rank_id{0}, rank_id{1}}, 3);
   auto const other = ballast::place(lengths, std::array{rank_id{1}, rank_id{0}}, 3);
-  enum class odd { element, width, number, plan };
-  for (odd const what : {odd::element, odd::width, odd::number, odd::plan}) {
+  auto const longer = ballast::place(lengths, std::array{rank_id{2}, rank_id{2}}, 3);
+  enum class odd { element, width, number, plan, sizes };
+  for (odd const what : {odd::element, odd::width, odd::number, odd::plan, odd::sizes}) {
     ballast::run_ranks(3, [&](thread_communicator& comm) {
       bool const differs = comm.rank() == rank_id{1};
+      bool const is_in_plan = what == odd::plan || what == odd::sizes;
+      auto const& changed = what == odd::plan ? other : longer;
       auto const plan =
-          ballast::plan_route(read, differs && what == odd::plan ? other : computed, comm.rank());
+          ballast::plan_route(read, differs && is_in_plan ? changed : computed, comm.rank());
       ballast::workspace memory;
       std::vector<double> x(static_cast<std::size_t>(plan.rows_before), 1.0);
       std::vector<double> y(static_cast<std::size_t>(plan.rows_after), 2.0);
@@ -305,15 +266,15 @@ TEST(Route, OfOtherArraysOrPlansIsAMismatchOnEveryRank)
         return rows_of(std::span(narrow).subspan(first * x.size(), width * x.size()),
                        std::span(narrow_there).subspan(first * y.size(), width * y.size()), width);
       };
-      auto const done = !differs || what == odd::plan ? route(comm, plan, memory, rows_of(x, y))
-                        : what == odd::element        ? route(comm, plan, memory, rows(0, 2))
-                        : what == odd::width          ? route(comm, plan, memory, rows(0, 1))
-                                             : route(comm, plan, memory, rows(0, 1), rows(1, 1));
+      auto const done = !differs || is_in_plan ? route(comm, plan, memory, rows_of(x, y))
+                        : what == odd::element ? route(comm, plan, memory, rows(0, 2))
+                        : what == odd::width   ? route(comm, plan, memory, rows(0, 1))
+                                               : route(comm, plan, memory, rows(0, 1), rows(1, 1));
       ASSERT_FALSE(done);
       EXPECT_EQ(done.error().code, ballast::error_code::mismatch);
       EXPECT_EQ(done.error().ranks, std::vector{rank_id{1}}) << done.error().message;
       bool const in_arrays = done.error().message.find("give arrays") != std::string::npos;
-      EXPECT_EQ(in_arrays, what != odd::plan) << done.error().message;
+      EXPECT_EQ(in_arrays, !is_in_plan) << done.error().message;
       EXPECT_THAT(y, testing::Each(2.0));
       EXPECT_TRUE(comm.barrier());
     });
@@ -362,6 +323,44 @@ TEST(RouteDeathTest, RefusesArraysAndPlansThatAreNotItsOwn)
   auto const of_two = ballast::plan_route(wider, wider, rank_id{0});
   EXPECT_DEATH((void)ballast::route(comms[0], of_two, memory, rows_of(two, two)),
                "the route is that of rank 0 of 2, and the communicator that of rank 0 of 1");
+}
+
+/// All that is asked of a carrier.
+struct least_carrier {
+  [[nodiscard]] rank_id rank() const { return {}; }
+  [[nodiscard]] std::size_t size() const { return 1; }
+  result<void> begin_step() { return {}; }
+  result<void> route(ballast::route_plan const&, row_array const&) { return {}; }
+  result<void> reverse_route(ballast::route_plan const&, row_array const&) { return {}; }
+  result<void> copy(row_array const&) { return {}; }
+};
+static_assert(ballast::row_carrier<least_carrier>);
+static_assert(ballast::row_carrier<ballast::host_carrier<ballast::thread_communicator>>);
+
+TEST(HostCarrier, MovesRowsThereAndBack)
+{
+  std::vector<ballast::tokens> const lengths{3, 2};
+  std::vector<rank_id> const source{rank_id{0}, rank_id{1}};
+  std::vector<rank_id> const owner{rank_id{1}, rank_id{0}};
+  auto const read = ballast::place(lengths, source, 2);
+  auto const computed = ballast::place(lengths, owner, 2);
+  ballast::run_ranks(2, [&](ballast::thread_communicator& comm) {
+    ballast::host_carrier carrier(comm);
+    EXPECT_EQ(carrier.rank(), comm.rank());
+    EXPECT_EQ(carrier.size(), 2U);
+    auto const plan = ballast::plan_route(read, computed, comm.rank());
+    bool const first = comm.rank() == rank_id{0};
+    std::vector<int> const own = first ? std::vector{1, 2, 3} : std::vector{4, 5};
+    std::vector<int> there(5 - own.size());
+    std::vector<int> copied(there.size());
+    std::vector<int> back(own.size());
+    EXPECT_TRUE(carrier.begin_step());
+    EXPECT_TRUE(carrier.route(plan, ballast::rows_of(own, there)));
+    EXPECT_TRUE(carrier.copy(ballast::rows_of(there, copied)));
+    EXPECT_EQ(copied, first ? (std::vector{4, 5}) : (std::vector{1, 2, 3}));
+    EXPECT_TRUE(carrier.reverse_route(plan, ballast::rows_of(copied, back)));
+    EXPECT_EQ(back, own);
+  });
 }
 
 }  // namespace

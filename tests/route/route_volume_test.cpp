@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ballast/route/placement.hpp>
-#include <ballast/route/route_volume.hpp>
 
 #include "../support/counted_allocations.hpp"
 #include "../support/test.hpp"
 #include "instances.hpp"
 
+#include <ballast/route/route_volume.hpp>
+
 namespace {
 
 using ballast::cluster;
+using ballast::exchange_cost;
 using ballast::placement;
+using ballast::price_route;
 using ballast::rank_id;
 using ballast::rank_traffic;
 using ballast::route_volume;
@@ -79,26 +82,6 @@ placement on_ranks(std::vector<tokens> const& lengths, std::vector<std::uint32_t
   return where;
 }
 
-TEST(RouteVolume, CountsTokensPerLinkAndMessagesPerPeer)
-{
-  // Two nodes of two. Samples of 5, 3, 2 and 7 tokens; two of them go from rank 0 to rank 3.
-  std::vector<tokens> const lengths{5, 3, 2, 7};
-  auto const read = on_ranks(lengths, {0, 0, 0, 2}, 4);
-  auto const computed = on_ranks(lengths, {3, 1, 3, 2}, 4);
-  auto const volume = ballast::measure_route(read, computed, machines_of(2, 2));
-  EXPECT_EQ(volume.ranks[0].sent,
-            (rank_traffic{.within_node = 3, .between_nodes = 7, .messages = 2}));
-  EXPECT_EQ(volume.ranks[0].received, rank_traffic{});
-  EXPECT_EQ(volume.ranks[1].received,
-            (rank_traffic{.within_node = 3, .between_nodes = 0, .messages = 1}));
-  EXPECT_EQ(volume.ranks[2], (route_volume::rank_volume{.kept = 7}));
-  EXPECT_EQ(volume.ranks[3].received,
-            (rank_traffic{.within_node = 0, .between_nodes = 7, .messages = 1}));
-  EXPECT_EQ(volume.ranks[0].sent.all(), 10);
-  EXPECT_EQ(volume.moved(), 10);
-  EXPECT_EQ(volume.kept(), 7);
-}
-
 // What one rank sends another receives, whichever way the route goes.
 TEST(RouteVolume, IsWhatTheDefinitionCountsTokenByToken)  // Ensures (1) (2) (3)
 {
@@ -117,6 +100,13 @@ TEST(RouteVolume, IsWhatTheDefinitionCountsTokenByToken)  // Ensures (1) (2) (3)
 
     ballast::measure_route_into(volume, memory, step.read, step.computed, machines);
     EXPECT_EQ(volume, token_by_token(step.read, step.computed, gpus_of_nodes));
+    tokens moved = 0;
+    for (auto const& each : volume.ranks) {
+      EXPECT_EQ(each.sent.all(), each.sent.within_node + each.sent.between_nodes);
+      moved += each.sent.all();
+    }
+    EXPECT_EQ(volume.moved(), moved);
+    EXPECT_EQ(volume.kept(), std::reduce(step.lengths.begin(), step.lengths.end()) - moved);
     EXPECT_EQ(ballast::measure_route(step.computed, step.read, machines),
               token_by_token(step.computed, step.read, gpus_of_nodes));
   }
@@ -174,6 +164,102 @@ TEST(RouteVolumeDeathTest, RefusesAnotherCluster)  // Expects
   auto const where = on_ranks({1}, {0}, 4);
   EXPECT_DEATH((void)ballast::measure_route(where, where, machines_of(1, 8)),
                "the cluster has 8 GPUs");
+}
+
+// One second moves 100 bytes inside a node and 10 between nodes.
+cluster const slow{.nodes = ballast::node_sizes::equal(2, 2),
+                   .within_node_bytes_per_second = 100,
+                   .between_nodes_bytes_per_second = 10,
+                   .latency_seconds = 0.25};
+
+route_volume four_ranks()
+{
+  route_volume volume;
+  volume.ranks = {
+      {.sent = {.within_node = 30, .between_nodes = 1, .messages = 2}, .kept = 4},
+      {.received = {.within_node = 30, .between_nodes = 0, .messages = 1}, .kept = 5},
+      {.sent = {.within_node = 6, .between_nodes = 0, .messages = 1}},
+      {.received = {.within_node = 6, .between_nodes = 1, .messages = 2}},
+  };
+  return volume;
+}
+
+TEST(PriceRoute, SumsAndFindsTheBusiestRank)
+{
+  exchange_cost const cost = price_route(four_ranks(), slow, 2);
+  EXPECT_DOUBLE_EQ(cost.kept_share, 9.0 / 46);
+  EXPECT_DOUBLE_EQ(cost.messages_mean, 3.0 / 4);
+  EXPECT_DOUBLE_EQ(cost.messages_max, 2);
+  EXPECT_DOUBLE_EQ(cost.bytes_mean, 2 * 37 / 4.0);
+  EXPECT_DOUBLE_EQ(cost.bytes_max, 2 * 31);
+  EXPECT_DOUBLE_EQ(cost.within_node_bytes, 2 * 36);
+  EXPECT_DOUBLE_EQ(cost.between_nodes_bytes, 2 * 1);
+  EXPECT_DOUBLE_EQ(cost.memory_bytes, 2 * 31);
+}
+
+TEST(PriceRoute, PredictsTheSlowestRankDirectionAndLinkAfterOneLatency)
+{
+  // 60 bytes inside the node against 2 between nodes, both of rank 0, at the same time.
+  EXPECT_DOUBLE_EQ(price_route(four_ranks(), slow, 2).seconds, 0.25 + 60.0 / 100);
+
+  route_volume volume = four_ranks();
+  volume.ranks[3].received.between_nodes = 20;  // arrives somewhere
+  EXPECT_DOUBLE_EQ(price_route(volume, slow, 2).seconds, 0.25 + 40.0 / 10);
+
+  // Sending does not wait for receiving.
+  volume.ranks[3].sent.between_nodes = 20;
+  EXPECT_DOUBLE_EQ(price_route(volume, slow, 2).seconds, 0.25 + 40.0 / 10);
+  EXPECT_DOUBLE_EQ(price_route(volume, slow, 2).memory_bytes, 2 * (20 + 20 + 6));
+}
+
+TEST(PriceRoute, ChargesNothingForARouteThatMovesNothing)
+{
+  route_volume volume;
+  volume.ranks.resize(4);
+  exchange_cost nothing;
+  nothing.kept_share = 1;
+  EXPECT_EQ(price_route(volume, slow, 2), nothing);
+  volume.ranks[1].kept = 7;
+  EXPECT_EQ(price_route(volume, slow, 2), nothing);
+}
+
+TEST(PriceRoute, GivesTheReverseRouteTheSameFigures)
+{
+  ballast::random_source random(20240607);
+  for (int trial = 0; trial < 50; ++trial) {
+    auto const bags = ballast_test::random_bags(slow.gpus(), random);
+    ballast_test::random_step const step(30, bags, random);
+    auto const price = [](ballast::placement const& from, ballast::placement const& to) {
+      return price_route(ballast::measure_route(from, to, slow), slow, 6144);
+    };
+    EXPECT_EQ(price(step.read, step.computed), price(step.computed, step.read));
+  }
+}
+
+TEST(PriceRoute, ChargesALinkByTheNodesThatItJoins)
+{
+  // Ten bytes from rank 2 to rank 3: inside a node of four, and between nodes of three and one.
+  cluster together = slow;
+  together.nodes = ballast::node_sizes::equal(1, 4);
+  cluster apart = slow;
+  apart.nodes = ballast::cluster_of({3, 1})->nodes;
+  std::array<tokens, 1> const lengths{5};
+  auto const from = ballast::place(lengths, std::array{ballast::rank_id{2}}, 4);
+  auto const to = ballast::place(lengths, std::array{ballast::rank_id{3}}, 4);
+  auto const seconds = [&](cluster const& machines) {
+    return price_route(ballast::measure_route(from, to, machines), machines, 2).seconds;
+  };
+  EXPECT_DOUBLE_EQ(seconds(together), 0.25 + 10.0 / 100);
+  EXPECT_DOUBLE_EQ(seconds(apart), 0.25 + 10.0 / 10);
+}
+
+TEST(PriceRouteDeathTest, RefusesAnotherClusterAndBandwidthsThatAreNone)  // Expects
+{
+  EXPECT_DEATH((void)price_route(four_ranks(), cluster{}, 2),
+               "the route is over 4 ranks, and the cluster has .* GPUs");
+  cluster broken = slow;
+  broken.within_node_bytes_per_second = 0;
+  EXPECT_DEATH((void)price_route(four_ranks(), broken, 2), "moves 0 bytes/s within nodes");
 }
 
 }  // namespace

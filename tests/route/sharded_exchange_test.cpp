@@ -35,20 +35,14 @@ using ballast_test::random_delays;
 using ballast_test::sharded_arrays;
 using ballast_test::sharded_case;
 
-std::vector<sharded_case> random_sharded_steps(int count, std::size_t gpus, std::uint64_t seed)
-{
-  ballast::random_source random(seed);
-  std::vector<sharded_case> steps;
-  for (int each = 0; each < count; ++each) {
-    steps.push_back(ballast_test::random_sharded_step(random, gpus));
-  }
-  return steps;
-}
+static_assert(std::is_trivially_copyable_v<sharded_event>);
+static_assert(std::invocable<ballast::ignore_sharded_events const&, sharded_event>);
+static_assert(std::is_empty_v<ballast::ignore_sharded_events>);
 
 // Ranks are late at random places, and no barrier keeps them in the same step.
 TEST(ShardedExchange, EqualsTheUnshardedStepBitForBit)  // Ensures (1) (2)
 {
-  auto const steps = random_sharded_steps(ballast_test::trials_of(2000), 8, 811);
+  auto const steps = ballast_test::random_sharded_steps(ballast_test::trials_of(2000), 8, 811);
   ballast::run_ranks(8, [&](thread_communicator& comm) {
     std::array<sharded_exchange<>, 3> exchanges{sharded_exchange(1), sharded_exchange(2),
                                                 sharded_exchange(8)};
@@ -60,67 +54,6 @@ TEST(ShardedExchange, EqualsTheUnshardedStepBitForBit)  // Ensures (1) (2)
       if (testing::Test::HasFailure()) { return; }
     }
   });
-}
-
-/// One pack's part of an array.
-ballast::head_array part_of(ballast::sharded_packs const& packs, std::size_t pack,
-                            ballast::head_array array, bool to_heads)
-{
-  auto const [heads, bytes] = array.shape;
-  std::span<std::byte> none;
-  array.from = to_heads ? packs.between_attentions(pack, array.from, heads, bytes)
-                        : packs.for_attention(pack, {}, array.from, heads, bytes);
-  array.to = to_heads ? packs.for_attention(pack, none, array.to, heads, bytes)
-                      : packs.between_attentions(pack, array.to, heads, bytes);
-  return array;
-}
-
-// The numbers of the calls make a total order: collectives that block do not wait in a circle
-// either.
-TEST(ShardedExchange, HasAnOrderThatBlockingCollectivesBear)
-{
-  auto const steps = random_sharded_steps(ballast_test::trials_of(200), 8, 812);
-  ballast::run_ranks(
-      8,
-      [&](thread_communicator& comm) {
-        ballast::workspace memory;
-        for (std::size_t trial = 0; trial < steps.size(); ++trial) {
-          SCOPED_TRACE(testing::Message()
-                       << "step " << trial << ", rank " << to_index(comm.rank()));
-          sharded_case const& step = steps[trial];
-          random_delays delay(trial * 8 + to_index(comm.rank()));
-          std::vector<std::optional<thread_communicator>> group_comms(step.all.size());
-          for (std::uint32_t const degree : step.all.degrees()) {
-            auto const group = step.all.group_of(comm.rank(), degree);
-            auto const none = static_cast<std::uint32_t>(step.all.size());
-            auto part =
-                comm.split(group ? static_cast<std::uint32_t>(to_index(*group)) : none).value();
-            if (group) { group_comms[to_index(*group)].emplace(std::move(part)); }
-          }
-          sharded_arrays arrays(step, comm.rank());
-          auto const& packs = arrays.packs;
-          auto const to_heads_blocking = [&](std::size_t pack) {
-            auto const [q, k, v] = arrays.inputs();
-            delay({});
-            ASSERT_TRUE(to_heads(*group_comms[to_index(packs[pack].id)], packs[pack].plan, memory,
-                                 part_of(packs, pack, q, true), part_of(packs, pack, k, true),
-                                 part_of(packs, pack, v, true)));
-          };
-          std::size_t const shared = packs.shared();
-          if (shared > 0) { to_heads_blocking(0); }
-          if (shared < packs.size()) { arrays.compute_forward(shared); }
-          for (std::size_t pack = 0; pack < shared; ++pack) {
-            if (pack + 1 < shared) { to_heads_blocking(pack + 1); }
-            arrays.compute_forward(pack);
-            delay({});
-            ASSERT_TRUE(to_tokens(*group_comms[to_index(packs[pack].id)], packs[pack].plan, memory,
-                                  part_of(packs, pack, arrays.outputs()[0], false)));
-          }
-          arrays.expect_unsharded_output();
-          if (testing::Test::HasFailure()) { return; }
-        }
-      },
-      1min);
 }
 
 /// Two nodes of four. Rank 0 is in all groups that have sequences: of 8, of 4 and of 2, and has one

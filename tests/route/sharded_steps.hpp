@@ -212,6 +212,15 @@ inline sharded_case random_sharded_step(ballast::random_source& random, std::siz
           random};
 }
 
+inline std::vector<sharded_case> random_sharded_steps(int count, std::size_t gpus,
+                                                      std::uint64_t seed)
+{
+  ballast::random_source random(seed);
+  std::vector<sharded_case> steps;
+  for (int each = 0; each < count; ++each) { steps.push_back(random_sharded_step(random, gpus)); }
+  return steps;
+}
+
 /// Sleeps at one event in sixteen, for up to 200 us.
 class random_delays {
  public:

@@ -54,53 +54,6 @@ TEST(UnitExchange, MovesEveryByteAndBackBetweenRandomUnits)  // Ensures (1) (2)
   }
 }
 
-TEST(UnitExchange, MovesEveryByteBetweenUnitsOfAllSizes)
-{
-  ballast::random_source random(20);
-  auto const lengths = [&](std::size_t samples) {
-    std::vector<tokens> all(samples);
-    for (tokens& each : all) { each = static_cast<tokens>(random.below(9)); }
-    return all;
-  };
-  for (std::uint32_t a = 1; a <= 6; ++a) {
-    for (std::uint32_t b = 1; b <= 6; ++b) {
-      for (std::size_t const samples : {0U, 1U, 7U, 12U}) {
-        SCOPED_TRACE(testing::Message() << a << ":" << b << ", " << samples << " samples");
-        expect_exchanged({{a, 1, 1}, {b, 1, 1}, lengths(samples)}, random);
-      }
-    }
-  }
-  expect_exchanged({{2, 1, 1}, {3, 1, 1}, {0, 0, 0, 0, 0}}, random);
-}
-
-// The samples of a unit, rank after rank, are those of the batch in order.
-TEST(UnitExchange, BringsSamplesInOrder)
-{
-  unit_step const step({6, 1, 1}, {4, 1, 1}, {3, 0, 2, 5, 1, 1, 4, 2, 6, 1, 3});
-  auto const before = ballast_test::named_rows(step.from);
-  std::vector<std::int64_t> batch;
-  for (std::size_t sample = 0; sample < step.lengths.size(); ++sample) {
-    for (tokens token = 0; token < step.lengths[sample]; ++token) {
-      batch.push_back(ballast_test::token_name(sample, token));
-    }
-  }
-  for (unit_strategy const strategy : ballast::all_unit_strategies) {
-    auto const there = ballast::run_ranks(step.ranks, [&](thread_communicator& comm) {
-      auto const plan = plan_units(step.from, step.to, step.units(), strategy, comm.rank());
-      std::vector<std::int64_t> rows(static_cast<std::size_t>(plan.rows_after()));
-      unit_exchange exchange;
-      EXPECT_TRUE(exchange.forward(comm, plan, rows_of(before[to_index(comm.rank())], rows)));
-      EXPECT_TRUE(exchange.finish(comm));
-      return rows;
-    });
-    std::vector<std::int64_t> all;
-    for (rank_id const receiver : step.receivers) {
-      all.insert(all.end(), there[to_index(receiver)].begin(), there[to_index(receiver)].end());
-    }
-    EXPECT_EQ(all, batch) << name_of(strategy);
-  }
-}
-
 // Placements of a balancer, not consecutive; senders that are receivers too.
 TEST(UnitExchange, JoinsAnyPlacements)
 {
