@@ -2,6 +2,7 @@
 #pragma once
 
 #include "../route/bag_arrays.hpp"
+#include "../route/random_rows.hpp"  // defines: ballast_test::random_bytes
 #include "copies_on_host.hpp"
 
 #include <ballast/core.hpp>
@@ -107,13 +108,6 @@ void unpack_by_list(ballast::ulysses_tables const& tables, std::uint32_t gpu, Ar
   }
 }
 
-inline std::vector<std::byte> random_bytes(ballast::random_source& random, std::size_t count)
-{
-  std::vector<std::byte> bytes(count);
-  for (std::byte& each : bytes) { each = static_cast<std::byte>(random.below(256)); }
-  return bytes;
-}
-
 /// Arrays of one GPU on either side of an exchange: `from` is random, `to` the same everywhere.
 class random_arrays {
  public:
@@ -123,7 +117,7 @@ class random_arrays {
     for (ballast::head_shape const shape : shapes) {
       std::size_t const chunks = plan.heads_of_chunks(gpu, shape.heads) * shape.head_bytes;
       std::size_t const sequences = plan.heads_of_sequences(gpu, shape.heads) * shape.head_bytes;
-      from_.push_back(random_bytes(random, to_heads ? chunks : sequences));
+      from_.push_back(random_bytes(to_heads ? chunks : sequences, random));
       to.emplace_back(to_heads ? sequences : chunks, std::byte{0xee});
     }
     for (std::size_t index = 0; index < shapes.size(); ++index) {

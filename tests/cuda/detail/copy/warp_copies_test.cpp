@@ -2,6 +2,8 @@
 #include <ballast/cuda/detail/warp_copies.hpp>
 
 #include "../../../support/test.hpp"
+#include "../../copies_on_host.hpp"
+#include "../../copy_batches.hpp"
 #include "../../made_copies.hpp"
 
 namespace {
@@ -9,12 +11,22 @@ namespace {
 using ballast::strided_copy;
 using ballast::detail::copy_tile;
 using ballast::detail::joined;
+using ballast::detail::piece_vectors;
 using ballast::detail::tile_bounds;
+using ballast::detail::tile_search;
+using ballast::detail::tiled_list;
 using ballast::detail::tiles_of;
 using ballast::detail::unit_of;
 using ballast::detail::warp_lanes;
+using ballast_test::copy_batch_case;
 using ballast_test::copy_shape;
+using ballast_test::kinds;
+using ballast_test::listed_copies;
 using ballast_test::made_copy;
+using ballast_test::random_bytes;
+using ballast_test::run_on_host;
+
+using all_copies = listed_copies<kinds::all>;
 
 struct tiled_copies {
   strided_copy operator()(std::uint32_t) const { return {}; }
@@ -187,6 +199,152 @@ TEST(UnitOf, DividesAllThatACopyIsMadeOf)
   EXPECT_EQ(unit_of(at_addresses(4096, 8192, 512, 1025, 256)), 1U);
   EXPECT_EQ(unit_of(at_addresses(4096, 8192, 512, 1024, 24)), 8U);
   EXPECT_EQ(unit_of(at_addresses(4096, 8192, 0, 1024, 256)), 16U);
+}
+
+// Nothing is read or written there: only addresses count.
+piece_vectors vectors_of(std::uintptr_t from, std::uintptr_t to, std::size_t bytes,
+                         std::size_t begin, std::size_t end)
+{
+  return piece_vectors::of(reinterpret_cast<std::byte const*>(from),
+                           reinterpret_cast<std::byte const*>(to), bytes, begin, end);
+}
+
+RC_GTEST_PROP(PieceVectors, LieOnBoundariesAndReadNothingElse, ())  // Ensures (1) (2) (3)
+{
+  auto const from = (std::uintptr_t{1} << 44) + *rc::gen::inRange<std::uintptr_t>(0, 16);
+  auto const to = (std::uintptr_t{1} << 46) + *rc::gen::inRange<std::uintptr_t>(0, 16);
+  // Short ones, and pieces far from both ends of many GB.
+  auto const bytes = *rc::gen::oneOf(rc::gen::inRange<std::size_t>(0, 200),
+                                     rc::gen::inRange<std::size_t>(0, std::size_t{1} << 40));
+  auto const begin = *rc::gen::inRange<std::size_t>(0, bytes + 1);
+  auto const end = std::min(bytes, begin + *rc::gen::inRange<std::size_t>(0, 5000));
+
+  auto const vectors = vectors_of(from, to, bytes, begin, end);
+  std::size_t const last = vectors.first + std::size_t{vectors.count} * 16;
+  RC_ASSERT(begin <= vectors.first);
+  RC_ASSERT(last <= end);
+  if (vectors.count == 0) {
+    RC_ASSERT(end - begin < 47U);
+    return;
+  }
+  RC_ASSERT((to + vectors.first) % 16 == 0U);
+  RC_ASSERT((from + vectors.first) % 16 == vectors.shift);
+  RC_ASSERT(vectors.first - begin <= 31U);
+  RC_ASSERT(end - last <= 31U);
+  if (vectors.shift != 0) {
+    RC_ASSERT(vectors.first >= vectors.shift);
+    RC_ASSERT(last - vectors.shift + 16 <= bytes);
+  }
+}
+
+TEST(PieceVectors, OfAnAlignedPieceAreAllOfIt)
+{
+  auto const all = vectors_of(1 << 20, 1 << 21, 10'000, 4096, 8192);
+  EXPECT_EQ(all.first, 4096U);
+  EXPECT_EQ(all.count, 256U);
+  EXPECT_EQ(all.shift, 0U);
+}
+
+TEST(PieceVectors, LeaveOutWhatHasNoBoundary)
+{
+  auto const some = vectors_of((1 << 20) + 3, (1 << 21) + 3, 8192, 0, 8192);
+  EXPECT_EQ(some.first, 13U);
+  EXPECT_EQ(some.count, 511U);
+  EXPECT_EQ(some.shift, 0U);
+}
+
+// The first 16 bytes begin in a vector of which 15 bytes are not theirs, the last 16 end in one of
+// which one byte is.
+TEST(PieceVectors, LeaveOutWhatWouldBeReadTogetherWithOtherBytes)
+{
+  auto const whole = vectors_of((1 << 20) + 15, 1 << 21, 80, 0, 80);
+  EXPECT_EQ(whole.first, 16U);
+  EXPECT_EQ(whole.count, 3U);
+  EXPECT_EQ(whole.shift, 15U);
+  auto const inner = vectors_of((1 << 20) + 15, 1 << 21, 112, 16, 96);
+  EXPECT_EQ(inner.first, 16U);
+  EXPECT_EQ(inner.count, 5U);  // what is read beyond is of the copy, though not of the piece
+}
+
+template <kinds Kind>
+void expect_all_copies()
+{
+  auto const count = *rc::gen::inRange<std::uint32_t>(1, 200);
+  auto const beyond = *rc::gen::inRange<std::uint32_t>(0, 100);
+  auto const seed = *rc::gen::arbitrary<std::uint64_t>();
+  auto const tile_bytes = *rc::gen::element(64U, 1024U, 4096U);
+  auto const warps = *rc::gen::inRange<std::uint64_t>(1, 300);
+  copy_batch_case const batch(Kind, count, seed);
+  auto const from = random_bytes(batch.from_bytes(), seed);
+  auto to = random_bytes(batch.to_bytes(), seed + 1);
+  auto expected = to;
+  batch.run(from, expected);
+  auto const copies = batch.copies(from.data(), to.data());
+  // In two parts, of which the first may have no copies.
+  auto const cut = *rc::gen::inRange<std::uint32_t>(0, count);
+  listed_copies<Kind> const list{copies.data(), count};
+  run_on_host(list, cut, warps, tile_bytes);
+  run_on_host(list, count + beyond, warps, tile_bytes, cut);
+  RC_ASSERT(to == expected);
+}
+
+RC_GTEST_PROP(CopyShare, MakesAllCopiesOfAList, ())
+{
+  expect_all_copies<kinds::all>();
+}
+
+RC_GTEST_PROP(CopyShare, MakesAllCopiesOfAContiguousList, ())
+{
+  expect_all_copies<kinds::contiguous>();
+}
+
+// One long copy after, between and before many that are empty: no warp gets lost among them.
+TEST(CopyShare, PassesLongRunsOfEmptyCopies)
+{
+  constexpr std::uint32_t count = 40'000;
+  auto const from = random_bytes(50'000, 1);
+  for (std::uint32_t const index : {0U, 31U, 32U, 1024U, count / 2, count - 1}) {
+    SCOPED_TRACE(index);
+    std::vector<std::byte> to(from.size());
+    std::vector<strided_copy> copies(count);
+    copies[index] = strided_copy::contiguous(from.data(), to.data(), 25'000);
+    copies[count - 1 - index] =
+        strided_copy::contiguous(from.data() + 25'000, to.data() + 25'000, 25'000);
+    run_on_host(all_copies{copies.data(), count}, count, 7);
+    EXPECT_EQ(to, from);
+  }
+}
+
+TEST(CopyShare, OfEmptyCopiesIsNothing)
+{
+  run_on_host(all_copies{nullptr, 0}, 1000);
+}
+
+TEST(CopyShare, IsATileAtLeastAndAQuarterOfAWarpsTilesAtMost)
+{
+  all_copies const list{nullptr, 0};
+  auto const shares = [&](std::uint64_t tiles) {
+    return tiled_list<all_copies>{list, &tiles, 1, 4096}.shares(20);
+  };
+  EXPECT_EQ(shares(0), 0U);
+  EXPECT_EQ(shares(5), 5U);
+  EXPECT_EQ(shares(20), 20U);
+  EXPECT_EQ(shares(20 * 32 - 1), 20U);  // of less than 32 tiles otherwise
+  EXPECT_EQ(shares(30 * 32), 30U);
+  EXPECT_EQ(shares(1'000'000), 80U);
+}
+
+TEST(TileSearch, DoesNotWrapAtTheGreatestRange)
+{
+  constexpr auto most = std::numeric_limits<std::uint32_t>::max();
+  tile_search const all{0, most};
+  EXPECT_EQ(all.probe(31), most - 1);
+  EXPECT_EQ(all.narrowed(31).end, most);
+  EXPECT_EQ(all.narrowed(31).begin, 31U << 27);
+  tile_search const last{most - 3, most};
+  EXPECT_TRUE(last.is_done());
+  EXPECT_EQ(last.probe(0), most - 3);
+  EXPECT_EQ(last.probe(31), most - 1);
 }
 
 }  // namespace
