@@ -3,17 +3,17 @@
 #include <ballast/gpu/overlapped_chunks.hpp>
 
 #include "gpu_test.hpp"  // defines: ballast_test::{gpu_test, graph_of, temporary_for}
+#include "ranks_on_one_gpu.hpp"
 
 #include <ballast/cuda/copy_batch.cuh>
 #include <ballast/gpu/copy_engine_communicator.hpp>
 #include <ballast/route/placement.hpp>
 
 #include <algorithm>
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <span>
-#include <thread>
+#include <utility>
 #include <vector>
 
 namespace {
@@ -71,98 +71,41 @@ class OverlapOnGpu : public ballast_test::gpu_test {
   cudaStream_t copies_ = nullptr;
 };
 
-TEST_F(OverlapOnGpu, ComputesOnWhatWasCopiedInAGraphToo)
+TEST_F(OverlapOnGpu, HandsChunksOverInBothDirectionsInAGraphToo)
 {
   auto const schedule = overlapped_chunks::make(2).value();
   auto const from = to_device(counted(chunks * size, 0));
   device_array<std::uint32_t> const buffers(2 * size);
   device_array<std::uint32_t> const to(chunks * size);
-  auto const queue = [&](cudaStream_t stream) {
-    auto const done = schedule.copy_then_compute(
-        chunks,
-        [&](std::uint32_t chunk, cudaStream_t copy_stream) {
-          return cudaMemcpyAsync(buffers.data() + chunk % 2 * size, from.data() + chunk * size,
-                                 bytes, cudaMemcpyDeviceToDevice, copy_stream);
-        },
-        copies(),
-        [&](std::uint32_t chunk, cudaStream_t compute_stream) {
-          triple<<<32, 256, 0, compute_stream>>>(to.data() + chunk * size,
-                                                 buffers.data() + chunk % 2 * size, size);
-          return cudaGetLastError();
-        },
-        stream);
-    return done ? cudaSuccess : cudaErrorUnknown;
-  };
-  EXPECT_EQ(queue(stream()), cudaSuccess);
-  EXPECT_EQ(to_host(to), tripled(counted(chunks * size, 0)));
-  auto const graph = ballast_test::graph_of(stream(), queue);
-  for (std::uint32_t const first : {1000U, 7U}) {
-    write(from, counted(chunks * size, first));
-    EXPECT_EQ(graph.replay(stream()), cudaSuccess);
-    EXPECT_EQ(to_host(to), tripled(counted(chunks * size, first)));
-  }
-}
-
-TEST_F(OverlapOnGpu, CopiesWhatWasComputedInAGraphToo)
-{
-  auto const schedule = overlapped_chunks::make(2).value();
-  auto const from = to_device(counted(chunks * size, 0));
-  device_array<std::uint32_t> const buffers(2 * size);
-  device_array<std::uint32_t> const to(chunks * size);
-  auto const queue = [&](cudaStream_t stream) {
-    auto const done = schedule.compute_then_copy(
-        chunks,
-        [&](std::uint32_t chunk, cudaStream_t compute_stream) {
-          triple<<<32, 256, 0, compute_stream>>>(buffers.data() + chunk % 2 * size,
-                                                 from.data() + chunk * size, size);
-          return cudaGetLastError();
-        },
-        stream,
-        [&](std::uint32_t chunk, cudaStream_t copy_stream) {
-          return cudaMemcpyAsync(to.data() + chunk * size, buffers.data() + chunk % 2 * size, bytes,
-                                 cudaMemcpyDeviceToDevice, copy_stream);
-        },
-        copies());
-    return done ? cudaSuccess : cudaErrorUnknown;
-  };
-  EXPECT_EQ(queue(stream()), cudaSuccess);
-  EXPECT_EQ(to_host(to), tripled(counted(chunks * size, 0)));
-  auto const graph = ballast_test::graph_of(stream(), queue);
-  write(from, counted(chunks * size, 5));
-  EXPECT_EQ(graph.replay(stream()), cudaSuccess);
-  EXPECT_EQ(to_host(to), tripled(counted(chunks * size, 5)));
-}
-
-TEST_F(OverlapOnGpu, RemapsLayoutsBothWays)
-{
-  for (std::uint32_t const width : {4U, 12U, 4096U}) {
-    for (std::int64_t const rows : {0, 3, 1000}) {
-      chunk_layout const layout{.rows = rows, .ranks = 4, .chunks = 7, .row_bytes = width};
-      std::size_t const count = static_cast<std::size_t>(4 * rows) * width / 4;
-      if (count == 0) { continue; }
-      auto const by_rank = to_device(counted(count, 1));
-      device_array<std::uint32_t> const by_chunk(count);
-      device_array<std::uint32_t> const back(count);
-      auto const as_bytes = [](device_array<std::uint32_t> const& array) {
-        return reinterpret_cast<std::byte*>(array.data());
-      };
-      ballast::ranks_to_chunks const out{layout, as_bytes(by_rank), as_bytes(by_chunk)};
-      ballast::chunks_to_ranks const in{layout, as_bytes(by_chunk), as_bytes(back)};
-      run([&](void* temporary, std::size_t& temporary_bytes) {
-        return ballast::copy_batch(temporary, temporary_bytes, out, layout.copies(), stream());
-      });
-      run([&](void* temporary, std::size_t& temporary_bytes) {
-        return ballast::copy_batch(temporary, temporary_bytes, in, layout.copies(), stream());
-      });
-      numbers expected(count);
-      numbers const values = counted(count, 1);
-      for (std::uint32_t index = 0; index < layout.copies(); ++index) {
-        auto const part = layout(index);
-        std::copy_n(values.begin() + static_cast<std::ptrdiff_t>(part.by_rank / 4), part.bytes / 4,
-                    expected.begin() + static_cast<std::ptrdiff_t>(part.by_chunk / 4));
-      }
-      EXPECT_EQ(to_host(by_chunk), expected);
-      EXPECT_EQ(to_host(back), values);
+  for (bool const copies_go_first : {true, false}) {
+    auto const ends_of = [&](std::uint32_t chunk, bool is_first) {
+      std::uint32_t* const buffer = buffers.data() + chunk % 2 * size;
+      return is_first ? std::pair(buffer, from.data() + chunk * size)
+                      : std::pair(to.data() + chunk * size, buffer);
+    };
+    auto const copy = [&](std::uint32_t chunk, cudaStream_t copy_stream) {
+      auto const [there, here] = ends_of(chunk, copies_go_first);
+      return cudaMemcpyAsync(there, here, bytes, cudaMemcpyDeviceToDevice, copy_stream);
+    };
+    auto const compute = [&](std::uint32_t chunk, cudaStream_t compute_stream) {
+      auto const [there, here] = ends_of(chunk, !copies_go_first);
+      triple<<<32, 256, 0, compute_stream>>>(there, here, size);
+      return cudaGetLastError();
+    };
+    auto const queue = [&](cudaStream_t stream) {
+      auto const done = copies_go_first
+                            ? schedule.copy_then_compute(chunks, copy, copies(), compute, stream)
+                            : schedule.compute_then_copy(chunks, compute, stream, copy, copies());
+      return done ? cudaSuccess : cudaErrorUnknown;
+    };
+    write(from, counted(chunks * size, 0));
+    EXPECT_EQ(queue(stream()), cudaSuccess);
+    EXPECT_EQ(to_host(to), tripled(counted(chunks * size, 0)));
+    auto const graph = ballast_test::graph_of(stream(), queue);
+    for (std::uint32_t const first : {1000U, 7U}) {
+      write(from, counted(chunks * size, first));
+      EXPECT_EQ(graph.replay(stream()), cudaSuccess);
+      EXPECT_EQ(to_host(to), tripled(counted(chunks * size, first)));
     }
   }
 }
@@ -176,73 +119,58 @@ TEST_F(OverlapOnGpu, GathersComputesAndRemaps)
   constexpr std::uint32_t width = 512;  // numbers
   chunk_layout const layout{
       .rows = rows, .ranks = ranks, .chunks = chunks, .row_bytes = width * sizeof(std::uint32_t)};
-  std::vector<cudaStream_t> copy_streams(ranks);
-  for (cudaStream_t& each : copy_streams) {
-    ASSERT_EQ(cudaStreamCreateWithFlags(&each, cudaStreamNonBlocking), cudaSuccess);
-  }
   numbers const all = counted(ranks * rows * width, 17);
-  std::vector<std::thread> threads;
-  {
-    auto comms = ballast::copy_engine_communicator<>::make(copy_streams,
-                                                           {.deadline = std::chrono::minutes(1)});
-    ASSERT_TRUE(comms) << comms.error().message;
-    for (auto& comm : *comms) {
-      threads.emplace_back([&, &mine = comm] {
-        cudaStream_t compute = nullptr;
-        ASSERT_EQ(cudaStreamCreateWithFlags(&compute, cudaStreamNonBlocking), cudaSuccess);
-        std::size_t const self = to_index(mine.rank());
-        device_array<std::uint32_t> const own(rows * width);
-        device_array<std::uint32_t> const gathered(ranks * rows * width);
-        device_array<std::uint32_t> const computed(ranks * rows * width);
-        device_array<std::uint32_t> const result(ranks * rows * width);
-        EXPECT_EQ(
-            cudaMemcpyAsync(own.data(), all.data() + self * rows * width,
-                            own.size() * sizeof(std::uint32_t), cudaMemcpyHostToDevice, compute),
-            cudaSuccess);
-        // Every chunk has a place of its own: by chunk, as the layout says.
-        auto const place = [&](std::uint32_t index) {
-          auto const cut = chunk_of(rows, chunks, index);
-          return std::pair(static_cast<std::size_t>(cut.first) * width,
-                           static_cast<std::size_t>(cut.count) * width);
-        };
-        auto const schedule = overlapped_chunks::make(chunks).value();
-        EXPECT_TRUE(schedule.copy_then_compute(
-            chunks,
-            [&](std::uint32_t index, cudaStream_t) {
-              auto const [first, count] = place(index);
-              return mine.all_gather(
-                  std::as_bytes(own.span().subspan(first, count)),
-                  std::as_writable_bytes(gathered.span().subspan(ranks * first, ranks * count)));
-            },
-            mine.stream(),
-            [&](std::uint32_t index, cudaStream_t stream) {
-              auto const [first, count] = place(index);
-              triple<<<32, 256, 0, stream>>>(computed.data() + ranks * first,
-                                             gathered.data() + ranks * first, ranks * count);
-              return cudaGetLastError();
-            },
-            compute));
-        ballast::chunks_to_ranks const remap{layout, reinterpret_cast<std::byte*>(computed.data()),
-                                             reinterpret_cast<std::byte*>(result.data())};
-        auto const queue = [&](void* temporary, std::size_t& temporary_bytes) {
-          return ballast::copy_batch(temporary, temporary_bytes, remap, layout.copies(), compute);
-        };
-        auto const temporary = ballast_test::temporary_for(queue);
-        std::size_t temporary_bytes = temporary.size();
-        EXPECT_EQ(queue(temporary.data(), temporary_bytes), cudaSuccess);
-        numbers found(result.size());
-        EXPECT_EQ(cudaMemcpyAsync(found.data(), result.data(), found.size() * sizeof found[0],
-                                  cudaMemcpyDeviceToHost, compute),
-                  cudaSuccess);
-        EXPECT_EQ(cudaStreamSynchronize(compute), cudaSuccess);
-        EXPECT_EQ(found, tripled(all));
-        EXPECT_TRUE(mine.barrier());  // others may still read what is this rank's
-        EXPECT_EQ(cudaStreamDestroy(compute), cudaSuccess);
-      });
-    }
-    for (std::thread& thread : threads) { thread.join(); }
-  }
-  for (cudaStream_t const each : copy_streams) { EXPECT_EQ(cudaStreamDestroy(each), cudaSuccess); }
+  ballast_test::run_ranks_on_one_gpu(ranks, [&](ballast::copy_engine_communicator<>& mine) {
+    cudaStream_t compute = nullptr;
+    ASSERT_EQ(cudaStreamCreateWithFlags(&compute, cudaStreamNonBlocking), cudaSuccess);
+    std::size_t const self = to_index(mine.rank());
+    device_array<std::uint32_t> const own(rows * width);
+    device_array<std::uint32_t> const gathered(ranks * rows * width);
+    device_array<std::uint32_t> const computed(ranks * rows * width);
+    device_array<std::uint32_t> const result(ranks * rows * width);
+    EXPECT_EQ(cudaMemcpyAsync(own.data(), all.data() + self * rows * width,
+                              own.size() * sizeof(std::uint32_t), cudaMemcpyHostToDevice, compute),
+              cudaSuccess);
+    // Every chunk has a place of its own: by chunk, as the layout says.
+    auto const place = [&](std::uint32_t index) {
+      auto const cut = chunk_of(rows, chunks, index);
+      return std::pair(static_cast<std::size_t>(cut.first) * width,
+                       static_cast<std::size_t>(cut.count) * width);
+    };
+    auto const schedule = overlapped_chunks::make(chunks).value();
+    EXPECT_TRUE(schedule.copy_then_compute(
+        chunks,
+        [&](std::uint32_t index, cudaStream_t) {
+          auto const [first, count] = place(index);
+          return mine.all_gather(
+              std::as_bytes(own.span().subspan(first, count)),
+              std::as_writable_bytes(gathered.span().subspan(ranks * first, ranks * count)));
+        },
+        mine.stream(),
+        [&](std::uint32_t index, cudaStream_t stream) {
+          auto const [first, count] = place(index);
+          triple<<<32, 256, 0, stream>>>(computed.data() + ranks * first,
+                                         gathered.data() + ranks * first, ranks * count);
+          return cudaGetLastError();
+        },
+        compute));
+    ballast::chunks_to_ranks const remap{layout, reinterpret_cast<std::byte*>(computed.data()),
+                                         reinterpret_cast<std::byte*>(result.data())};
+    auto const queue = [&](void* temporary, std::size_t& temporary_bytes) {
+      return ballast::copy_batch(temporary, temporary_bytes, remap, layout.copies(), compute);
+    };
+    auto const temporary = ballast_test::temporary_for(queue);
+    std::size_t temporary_bytes = temporary.size();
+    EXPECT_EQ(queue(temporary.data(), temporary_bytes), cudaSuccess);
+    numbers found(result.size());
+    EXPECT_EQ(cudaMemcpyAsync(found.data(), result.data(), found.size() * sizeof found[0],
+                              cudaMemcpyDeviceToHost, compute),
+              cudaSuccess);
+    EXPECT_EQ(cudaStreamSynchronize(compute), cudaSuccess);
+    EXPECT_EQ(found, tripled(all));
+    EXPECT_TRUE(mine.barrier());  // others may still read what is this rank's
+    EXPECT_EQ(cudaStreamDestroy(compute), cudaSuccess);
+  });
 }
 
 }  // namespace

@@ -12,7 +12,7 @@
 #include <ballast/route/ulysses.hpp>
 
 #include <cstring>
-#include <memory>
+#include <utility>
 
 namespace {
 
@@ -106,21 +106,13 @@ std::size_t all_message_bytes(ulysses_plan const& plan, std::uint32_t gpu, bool 
 void pack_on_host(ulysses_plan const& plan, std::uint32_t gpu, bool to_heads,
                   std::span<head_array const> arrays, byte_vector& messages)
 {
-  if (to_heads) {
-    ballast::pack_to_heads(plan, gpu, arrays, messages);
-  } else {
-    ballast::pack_to_tokens(plan, gpu, arrays, messages);
-  }
+  (to_heads ? ballast::pack_to_heads : ballast::pack_to_tokens)(plan, gpu, arrays, messages, 0);
 }
 
 void unpack_on_host(ulysses_plan const& plan, std::uint32_t gpu, bool to_heads,
                     std::span<head_array const> arrays, byte_vector& messages)
 {
-  if (to_heads) {
-    ballast::unpack_to_heads(plan, gpu, arrays, messages);
-  } else {
-    ballast::unpack_to_tokens(plan, gpu, arrays, messages);
-  }
+  (to_heads ? ballast::unpack_to_heads : ballast::unpack_to_tokens)(plan, gpu, arrays, messages, 0);
 }
 
 class PackHeads : public ballast_test::gpu_test {
@@ -217,7 +209,7 @@ TEST_F(PackHeads, MovesNoArraysAndNoTokens)
   }
 }
 
-// All four movements in one graph, which finds other lengths at each replay.
+// A graph of each movement, which finds other lengths at each replay.
 TEST_F(PackHeads, IsReplayedWithOtherLengths)
 {
   constexpr std::uint32_t gpu = 1;
@@ -229,51 +221,6 @@ TEST_F(PackHeads, IsReplayedWithOtherLengths)
   ulysses_plan most;  // in rows, of every GPU
   most.assign(std::vector<tokens>{100}, 3, 4);
   device_bag device({4, 3, 4});
-  ASSERT_TRUE(device.heads().stage(most));
-
-  struct movement {
-    bool packs;
-    bool to_heads;
-    std::vector<device_bytes> from;
-    std::vector<device_bytes> to;
-    device_bytes messages;
-  };
-  std::vector<movement> movements;
-  for (bool const packs : {true, false}) {
-    for (bool const to_heads : {true, false}) {
-      movement& made = movements.emplace_back();
-      made.packs = packs;
-      made.to_heads = to_heads;
-      host_arrays const sized(random, most, gpu, to_heads, kinds);
-      for (std::size_t index = 0; index < kinds.size(); ++index) {
-        made.from.emplace_back(sized.from[index].size());
-        made.to.emplace_back(sized.to[index].size());
-      }
-      made.messages = device_bytes(all_message_bytes(most, gpu, packs == to_heads, sized.arrays));
-    }
-  }
-  std::vector<head_array> shapes;
-  for (array_kind const& kind : kinds) { shapes.push_back({{}, {}, kind.shape, kind.add}); }
-  prepared_bag const prepared(device.heads(), gpu, device_heads(shapes));
-  auto const queue = [&](movement const& each, cudaStream_t captured) {
-    std::vector<head_array> arrays;
-    for (std::size_t index = 0; index < kinds.size(); ++index) {
-      arrays.push_back(
-          {each.from[index].span(), each.to[index].span(), kinds[index].shape, kinds[index].add});
-    }
-    device_heads const heads(arrays);
-    return each.packs
-               ? pack(prepared.heads(), each.to_heads, heads, each.messages.data(), captured)
-               : unpack(prepared.heads(), each.to_heads, heads, each.messages.data(), captured);
-  };
-  auto const graph = ballast_test::graph_of(stream(), [&](cudaStream_t captured) {
-    cudaError_t error = device.heads().upload(captured);
-    if (error == cudaSuccess) { error = prepared.heads().prepare(captured); }
-    for (movement const& each : movements) {
-      if (error == cudaSuccess) { error = queue(each, captured); }
-    }
-    return error;
-  });
 
   // Only as much of an array as a step has is read and written.
   auto const write_part = [&](device_bytes const& to, byte_vector const& from) {
@@ -286,33 +233,48 @@ TEST_F(PackHeads, IsReplayedWithOtherLengths)
     std::ranges::copy(expected, whole.begin());
     EXPECT_EQ(to_host(found), whole);
   };
-  for (bag_case const& bag : bags) {
-    SCOPED_TRACE(testing::Message() << bag.lengths.size() << " sequences");
-    auto const plan = bag.plan();
-    ASSERT_TRUE(device.heads().stage(plan));
-    std::vector<std::unique_ptr<host_arrays>> host;
-    std::vector<byte_vector> messages;
-    for (movement const& each : movements) {
-      host.push_back(std::make_unique<host_arrays>(random, plan, gpu, each.to_heads, kinds));
-      std::size_t const count =
-          all_message_bytes(plan, gpu, each.packs == each.to_heads, host.back()->arrays);
-      messages.push_back(each.packs ? byte_vector(count, std::byte{0xee})
-                                    : any_numbers(random, count));
-      for (std::size_t index = 0; index < kinds.size(); ++index) {
-        write_part(each.from[index], host.back()->from[index]);
-        write_part(each.to[index], host.back()->to[index]);
-      }
-      write_part(each.messages, messages.back());
+  for (auto const& [packs, to_heads] :
+       {std::pair{true, true}, {true, false}, {false, true}, {false, false}}) {
+    SCOPED_TRACE(testing::Message() << (packs ? "packs" : "unpacks") << (to_heads ? " heads" : ""));
+    ASSERT_TRUE(device.heads().stage(most));
+    host_arrays const sized(random, most, gpu, to_heads, kinds);
+    std::vector<device_bytes> from, to;
+    std::vector<head_array> arrays;
+    for (std::size_t index = 0; index < kinds.size(); ++index) {
+      from.emplace_back(sized.from[index].size());
+      to.emplace_back(sized.to[index].size());
+      arrays.push_back(
+          {from.back().span(), to.back().span(), kinds[index].shape, kinds[index].add});
     }
-    ASSERT_EQ(graph.replay(stream()), cudaSuccess);
-    for (std::size_t which = 0; which < movements.size(); ++which) {
-      SCOPED_TRACE(which);
-      movement const& each = movements[which];
-      (each.packs ? pack_on_host : unpack_on_host)(plan, gpu, each.to_heads, host[which]->arrays,
-                                                   messages[which]);
-      expect_part(each.messages, messages[which]);
+    device_bytes const there(all_message_bytes(most, gpu, packs == to_heads, sized.arrays));
+    device_heads const heads(arrays);
+    prepared_bag const prepared(device.heads(), gpu, heads);
+    auto const& ready = prepared.heads();
+    auto const graph = ballast_test::graph_of(stream(), [&](cudaStream_t captured) {
+      cudaError_t error = device.heads().upload(captured);
+      if (error == cudaSuccess) { error = ready.prepare(captured); }
+      if (error != cudaSuccess) { return error; }
+      return packs ? pack(ready, to_heads, heads, there.data(), captured)
+                   : unpack(ready, to_heads, heads, there.data(), captured);
+    });
+    for (bag_case const& bag : bags) {
+      SCOPED_TRACE(testing::Message() << bag.lengths.size() << " sequences");
+      auto const plan = bag.plan();
+      ASSERT_TRUE(device.heads().stage(plan));
+      host_arrays const host(random, plan, gpu, to_heads, kinds);
+      std::size_t const count = all_message_bytes(plan, gpu, packs == to_heads, host.arrays);
+      byte_vector messages =
+          packs ? byte_vector(count, std::byte{0xee}) : any_numbers(random, count);
       for (std::size_t index = 0; index < kinds.size(); ++index) {
-        expect_part(each.to[index], host[which]->to[index]);
+        write_part(from[index], host.from[index]);
+        write_part(to[index], host.to[index]);
+      }
+      write_part(there, messages);
+      ASSERT_EQ(graph.replay(stream()), cudaSuccess);
+      (packs ? pack_on_host : unpack_on_host)(plan, gpu, to_heads, host.arrays, messages);
+      expect_part(there, messages);
+      for (std::size_t index = 0; index < kinds.size(); ++index) {
+        expect_part(to[index], host.to[index]);
       }
     }
   }

@@ -15,38 +15,14 @@ using conformance = ballast_test::conformance<communicator, bytes>;
 
 constexpr std::chrono::milliseconds bound = std::chrono::minutes(1);
 
-struct device_deleter {
-  void operator()(std::byte* memory) const { (void)cudaFree(memory); }
-};
+using device_bytes = ballast::device_array<std::byte>;
 
-/// An array on the device.
-class device_bytes {
- public:
-  explicit device_bytes(std::size_t size) : size_(size)
-  {
-    void* memory = nullptr;
-    EXPECT_EQ(cudaMalloc(&memory, size), cudaSuccess);
-    memory_.reset(static_cast<std::byte*>(memory));
-  }
-
-  [[nodiscard]] std::span<std::byte> all() const { return {memory_.get(), size_}; }
-
-  void fill(bytes const& from) const
-  {
-    EXPECT_EQ(cudaMemcpy(memory_.get(), from.data(), size_, cudaMemcpyHostToDevice), cudaSuccess);
-  }
-
-  [[nodiscard]] bytes content() const
-  {
-    bytes to(size_);
-    EXPECT_EQ(cudaMemcpy(to.data(), memory_.get(), size_, cudaMemcpyDeviceToHost), cudaSuccess);
-    return to;
-  }
-
- private:
-  std::unique_ptr<std::byte, device_deleter> memory_;
-  std::size_t size_;
-};
+bytes content_of(device_bytes const& array)
+{
+  bytes to(array.size());
+  EXPECT_EQ(cudaMemcpy(to.data(), array.data(), to.size(), cudaMemcpyDeviceToHost), cudaSuccess);
+  return to;
+}
 
 /// NCCL takes one rank per GPU, and a test can count on one GPU: a clique of one, blocking or not.
 class NcclOnDevice : public testing::TestWithParam<bool> {
@@ -129,14 +105,15 @@ TEST_P(NcclOnDevice, MovesDeviceMemoryInTheOrderOfItsCalls)
   bytes expected(counts.front());
   ballast_test::message{1, 2, 3}.write(expected);
   device_bytes const first(expected.size()), second(expected.size()), third(expected.size());
-  first.fill(expected);
-  ASSERT_TRUE(comm.all_to_all_v(first.all(), counts, second.all(), counts));
-  ASSERT_TRUE(comm.all_gather(second.all(), third.all()));
-  ASSERT_TRUE(comm.broadcast(third.all(), rank_id{0}));
-  ASSERT_EQ(cudaMemsetAsync(first.all().data(), 0, expected.size(), stream()), cudaSuccess);
+  EXPECT_EQ(cudaMemcpy(first.data(), expected.data(), first.size(), cudaMemcpyHostToDevice),
+            cudaSuccess);
+  ASSERT_TRUE(comm.all_to_all_v(first.span(), counts, second.span(), counts));
+  ASSERT_TRUE(comm.all_gather(second.span(), third.span()));
+  ASSERT_TRUE(comm.broadcast(third.span(), rank_id{0}));
+  ASSERT_EQ(cudaMemsetAsync(first.data(), 0, expected.size(), stream()), cudaSuccess);
   ASSERT_TRUE(comm.wait());
-  EXPECT_EQ(third.content(), expected);
-  EXPECT_EQ(first.content(), bytes(expected.size()));
+  EXPECT_EQ(content_of(third), expected);
+  EXPECT_EQ(content_of(first), bytes(expected.size()));
 }
 
 TEST_P(NcclOnDevice, EndsAllThatShareAStream)
@@ -148,8 +125,8 @@ TEST_P(NcclOnDevice, EndsAllThatShareAStream)
   std::vector<std::size_t> const counts = {16};
   std::vector<std::size_t> const beyond = {8, 8};  // a group of one has no rank 1
   device_bytes const send(16), receive(16);
-  ASSERT_TRUE(queue.exchange("exchange", send.all().data(), counts, receive.all().data(), counts));
-  EXPECT_FALSE(part->exchange("exchange", send.all().data(), beyond, receive.all().data(), beyond));
+  ASSERT_TRUE(queue.exchange("exchange", send.data(), counts, receive.data(), counts));
+  EXPECT_FALSE(part->exchange("exchange", send.data(), beyond, receive.data(), beyond));
   EXPECT_EQ(part->native(), nullptr);
   EXPECT_EQ(comm(), nullptr);
   EXPECT_EQ(cudaStreamSynchronize(stream()), cudaSuccess);
@@ -160,7 +137,7 @@ TEST_P(NcclOnDevice, LeavesNoErrorOfItsPollsBehind)
   auto comm = over(false);
   std::vector<std::size_t> const counts = {1 << 28};
   device_bytes const send(counts.front()), receive(counts.front());
-  ASSERT_TRUE(comm.all_to_all_v(send.all(), counts, receive.all(), counts));
+  ASSERT_TRUE(comm.all_to_all_v(send.span(), counts, receive.span(), counts));
   ASSERT_TRUE(comm.wait());
   EXPECT_EQ(cudaGetLastError(), cudaSuccess);
 }
@@ -172,8 +149,7 @@ TEST_P(NcclOnDevice, ReportsWhatNcclRefuses)
   device_bytes const send(16), receive(16);
   ballast::detail::nccl_queue queue(
       comm(), std::make_shared<ballast::detail::nccl_stream>(stream(), bound));
-  auto const refused =
-      queue.exchange("exchange", send.all().data(), counts, receive.all().data(), counts);
+  auto const refused = queue.exchange("exchange", send.data(), counts, receive.data(), counts);
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, ballast::error_code::transport);
   EXPECT_EQ(refused.error().position, static_cast<std::size_t>(ncclInvalidArgument));
