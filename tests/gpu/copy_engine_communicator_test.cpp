@@ -6,9 +6,8 @@
 #include "../support/time_limits.hpp"
 #include "copy_engine_threads.hpp"  // defines: ballast_test::{cuda_streams, launch, ...}
 
+#include <ballast/comm/thread_communicator.hpp>
 #include <ballast/gpu/streams.hpp>
-
-#include <latch>
 
 namespace {
 
@@ -30,6 +29,18 @@ static_assert(ballast::stream_communicator<communicator>);
 static_assert(
     ballast::stream_communicator<ballast::copy_engine_communicator<std::allocator<std::byte>>>);
 static_assert(!std::is_copy_constructible_v<communicator>);
+static_assert(copy_engine_options{}.deadline == ballast::default_deadline);
+static_assert(copy_engine_options{}.beside_kernels);
+
+template <class Stream>
+struct threads_with : ballast::thread_communicator {
+  [[nodiscard]] Stream stream() const;
+  ballast::result<threads_with> split(std::uint32_t colour);
+};
+static_assert(ballast::stream_communicator<threads_with<cudaStream_t>>);
+static_assert(ballast::communicator<threads_with<int>>);
+static_assert(!ballast::stream_communicator<threads_with<int>>);
+static_assert(!ballast::stream_communicator<ballast::thread_communicator>);
 
 template <class Allocator>
 concept usable_memory = requires { typename ballast::copy_engine_communicator<Allocator>; };
@@ -149,30 +160,6 @@ TEST(CopyEngineCommunicator, ServesSeveralGroupsWithTheSameEvents)
   EXPECT_EQ(ballast_test::live_events(), 0U);
 }
 
-TEST(CopyEngineCommunicator, QueuesWithoutWaitingForAStream)
-{
-  cuda_streams const streams(2);
-  std::latch go(1);
-  run_copy_engine_ranks(streams.all(), patient, [&](communicator& comm) {
-    bool const first = to_index(comm.rank()) == 0;
-    pinned_bytes own(4, std::byte{1}), all(8, std::byte{0});
-    if (first) {
-      EXPECT_EQ(launch(comm.stream(), [&] { go.wait(); }), cudaSuccess);
-    }
-    EXPECT_TRUE(comm.all_gather(own, all));
-    EXPECT_TRUE(comm.broadcast(all, rank_id{1}));
-    if (first) {
-      EXPECT_EQ(cudaStreamQuery(comm.stream()), cudaErrorNotReady);
-      (void)cudaGetLastError();
-      EXPECT_EQ(std::ranges::count(all, std::byte{0}), 8);
-      go.count_down();
-    }
-    EXPECT_TRUE(comm.wait());
-    EXPECT_EQ(cudaStreamQuery(comm.stream()), cudaSuccess);
-    EXPECT_EQ(std::ranges::count(all, std::byte{1}), 8);
-  });
-}
-
 TEST(CopyEngineCommunicator, HasItsStreamEmptyAfterABarrier)
 {
   ballast_test::delay_copies(milliseconds(5));
@@ -202,8 +189,6 @@ TEST(CopyEngineCommunicator, CopiesEachMessageOnceAndNoneOfZeroBytes)
   });
   EXPECT_EQ(ballast_test::copies_queued() - before, 8U);
 }
-
-// ---- Ranks that do not come, or leave ----
 
 // ---- Memory ----
 
@@ -241,8 +226,6 @@ TEST(CopyEngineCommunicatorDeathTest, RefusesAGroupOfNobodyWithoutTimeOrOnTheDef
                  "the stream of rank 0 is the legacy default stream");
   }
 }
-
-// ---- Memory that runs out ----
 
 }  // namespace
 
