@@ -40,16 +40,6 @@ class on_stream {
   ballast::device_packs& packs_;
 };
 
-std::vector<sharded_case> random_steps(int count, std::size_t gpus, std::uint64_t seed)
-{
-  ballast::random_source random(seed);
-  std::vector<sharded_case> steps;
-  for (int each = 0; each < count; ++each) {
-    steps.push_back(ballast_test::random_sharded_step(random, gpus));
-  }
-  return steps;
-}
-
 template <class C>
 void expect_steps(C& comm, std::vector<sharded_case> const& steps, cudaStream_t computes)
 {
@@ -73,7 +63,8 @@ void expect_steps(C& comm, std::vector<sharded_case> const& steps, cudaStream_t 
 TEST(DevicePacks, EqualTheUnshardedStepBitForBitOverPairs)  // Ensures (1)
 {
   constexpr std::size_t gpus = 4;
-  auto const steps = random_steps(ballast_test::trials_of(250), gpus, 821);  // a plan a GPU each
+  auto const steps = ballast_test::random_sharded_steps(ballast_test::trials_of(250), gpus,
+                                                        821);  // a plan a GPU each
   std::vector<ballast::rank_pair> pairs;
   for (std::uint32_t from = 0; from < gpus; ++from) {
     for (std::uint32_t to = 0; to < gpus; ++to) {
@@ -98,7 +89,7 @@ TEST(DevicePacks, EqualTheUnshardedStepBitForBitOverPairs)  // Ensures (1)
 
 TEST(DevicePacks, EqualTheUnshardedStepBitForBitOnOneStream)
 {
-  auto const steps = random_steps(20, 8, 822);
+  auto const steps = ballast_test::random_sharded_steps(20, 8, 822);
   nccl_ranks ranks(8);
   ranks.run({.deadline = ballast_test::time_bound},
             [&](ballast::nccl_communicator<>& comm) { expect_steps(comm, steps, comm.stream()); });

@@ -7,4 +7,6 @@ namespace ballast_test {
 /// with a side stream for what stays on the rank.
 enum class mover { of_host, queued, queued_beside };
 
+inline constexpr mover all_movers[]{mover::of_host, mover::queued, mover::queued_beside};
+
 }  // namespace ballast_test

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ballast/gpu/nccl_pairs.hpp>
 
+#include "../gpu/copy_engine_threads.hpp"  // defines: ballast_test::{cuda_streams, launch}
 #include "../support/hand_moved_clock.hpp"
 #include "../support/test.hpp"
 #include "../support/time_limits.hpp"
@@ -23,7 +24,9 @@ using ballast::nccl_communicator;
 using ballast::nccl_pairs;
 using ballast::rank_id;
 using ballast::rank_pair;
+using ballast_test::cuda_streams;
 using ballast_test::hand_moved_clock;
+using ballast_test::launch;
 using ballast_test::nccl_ranks;
 using ballast_test::time_bound;
 using namespace std::chrono_literals;
@@ -32,29 +35,6 @@ using device_memory = ballast::device_allocator<std::byte>;
 using pinned_memory = ballast::pinned_allocator<std::byte>;
 
 static_assert(ballast::pipeline_communicator<nccl_pairs<>>);
-
-/// A stream that computes, for each rank.
-class compute_streams {
- public:
-  explicit compute_streams(std::size_t ranks) : all_(2 * ranks)
-  {
-    for (cudaStream_t& each : all_) { EXPECT_EQ(cudaStreamCreate(&each), cudaSuccess); }
-  }
-  compute_streams(compute_streams const&) = delete;
-  compute_streams& operator=(compute_streams const&) = delete;
-  ~compute_streams()
-  {
-    for (cudaStream_t const each : all_) { EXPECT_EQ(cudaStreamDestroy(each), cudaSuccess); }
-  }
-  [[nodiscard]] cudaStream_t computes(rank_id rank) const { return all_[2 * to_index(rank)]; }
-  [[nodiscard]] device_memory memory(rank_id rank) const
-  {
-    return {computes(rank), all_[2 * to_index(rank) + 1]};
-  }
-
- private:
-  std::vector<cudaStream_t> all_;
-};
 
 /// Runs a job on threads with NCCL's stand-in; body(rank's pairs, its stream, its device memory).
 template <class Body>
@@ -65,12 +45,14 @@ void run_pairs(toy::job const& job, std::chrono::milliseconds limit, Body const&
   std::size_t const size = job.setup.grid.ranks();
   nccl_ranks ranks(size);
   if (polls > 0) { ranks.make_non_blocking(polls); }
-  compute_streams const streams(size);
+  cuda_streams const compute(size);
+  cuda_streams const read(size);
   ranks.run({.deadline = limit}, [&](nccl_communicator<>& comm) {
-    cudaStream_t const computes = streams.computes(comm.rank());
+    std::size_t const rank = to_index(comm.rank());
+    cudaStream_t const computes = compute[rank];
     auto made = nccl_pairs<>::make(comm, pairs, computes, limit);
     ASSERT_TRUE(made) << made.error().message;
-    body(*made, computes, streams.memory(comm.rank()));
+    body(*made, computes, device_memory{computes, read[rank]});
   });
 }
 
@@ -154,13 +136,11 @@ class queued_stage {
   }
   void queue(std::function<void()> work)
   {
-    auto const run = [](void* owned) {
-      std::unique_ptr<std::function<void()>> const own(static_cast<std::function<void()>*>(owned));
+    auto const late = [own = std::move(work)] {
       std::this_thread::sleep_for(100us);
-      (*own)();
+      own();
     };
-    EXPECT_EQ(cudaLaunchHostFunc(stream_, run, new std::function<void()>(std::move(work))),
-              cudaSuccess);
+    EXPECT_EQ(launch(stream_, late), cudaSuccess);
   }
 
   toy::stage inner_;
@@ -225,11 +205,11 @@ TEST(NcclPairs, HoldUpNoOtherPairAndNoOtherDirection)
 TEST(NcclPairs, TellAllRanksOfOtherPairs)  // Errors: mismatch
 {
   nccl_ranks ranks(3);
-  compute_streams const streams(3);
+  cuda_streams const streams(3);
   ranks.run({.deadline = time_bound}, [&](nccl_communicator<>& comm) {
     std::vector<rank_pair> pairs{{rank_id{0}, rank_id{1}}, {rank_id{1}, rank_id{2}}};
     if (comm.rank() == rank_id{1}) { pairs.pop_back(); }
-    auto const made = nccl_pairs<>::make(comm, pairs, streams.computes(comm.rank()));
+    auto const made = nccl_pairs<>::make(comm, pairs, streams[to_index(comm.rank())]);
     ASSERT_FALSE(made);
     EXPECT_EQ(made.error().code, error_code::mismatch);
     EXPECT_THAT(made.error().ranks, testing::ElementsAre(rank_id{1}));

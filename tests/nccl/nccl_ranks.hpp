@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "../gpu/copy_engine_threads.hpp"  // defines: ballast_test::cuda_streams
 #include "../support/nccl_shim.hpp"
 #include "../support/test.hpp"
 
@@ -17,7 +18,6 @@ class nccl_ranks {
   explicit nccl_ranks(std::size_t ranks) : comms_(ranks), streams_(ranks)
   {
     EXPECT_EQ(ncclCommInitAll(comms_.data(), static_cast<int>(ranks), nullptr), ncclSuccess);
-    for (cudaStream_t& stream : streams_) { EXPECT_EQ(cudaStreamCreate(&stream), cudaSuccess); }
   }
   nccl_ranks(nccl_ranks const&) = delete;
   nccl_ranks& operator=(nccl_ranks const&) = delete;
@@ -25,9 +25,6 @@ class nccl_ranks {
   {
     for (ncclComm_t const comm : comms_) {
       if (comm != nullptr) { EXPECT_EQ(ncclCommDestroy(comm), ncclSuccess); }
-    }
-    for (cudaStream_t const stream : streams_) {
-      EXPECT_EQ(cudaStreamDestroy(stream), cudaSuccess);
     }
   }
 
@@ -81,7 +78,7 @@ class nccl_ranks {
 
  private:
   std::vector<ncclComm_t> comms_;
-  std::vector<cudaStream_t> streams_;
+  cuda_streams streams_;
 };
 
 }  // namespace ballast_test

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "../support/test.hpp"
 
-#include "../gpu/host_work.hpp"
 #include "../route/instances.hpp"
 #include "../route/random_rows.hpp"
 #include "../route/step_arrays.hpp"
 #include "../support/hand_moved_clock.hpp"
+#include "../support/queued_work.hpp"
 #include "../support/time_limits.hpp"
 #include "../support/trials.hpp"
 #include "mover.hpp"
@@ -46,7 +46,6 @@ using ballast_test::time_bound;
 using testing::Each;
 using testing::ElementsAre;
 
-using ballast_test::host_work;
 using communicator = ballast::nccl_communicator<>;
 
 /// What a rank keeps from step to step to route by either mover.
@@ -97,8 +96,6 @@ class router {
 
   std::function<void(unpack_part)> unpacked;  // as in prepared_route
 
-  [[nodiscard]] host_work& work() { return work_; }
-
  private:
   static ballast::route_bound largest(std::size_t ranks)
   {
@@ -115,13 +112,12 @@ class router {
   std::optional<ballast::side_stream> side_;
   std::deque<byte_array> memories_;
   std::deque<prepared_route> routes_;
-  host_work work_;
 };
 
-// Two hundred random placements, by ranks that all pack on the host, or of each kind some.
-void expect_routed(std::uint64_t seed, std::function<mover(std::size_t rank)> const& by)
+// Two hundred random placements, by ranks of every kind.
+TEST(NcclRoute, BringsEveryRowAndBackWhereAllKindsOfRanksMeet)
 {
-  ballast::random_source random(seed);
+  ballast::random_source random(3);
   for (int round = 0; round < ballast_test::trials_of(25); ++round) {
     for (std::size_t count = 1; count <= 8; ++count) {
       auto const bags = ballast_test::random_bags(count, random);
@@ -133,14 +129,15 @@ void expect_routed(std::uint64_t seed, std::function<mover(std::size_t rank)> co
       ranks.make_non_blocking(random.below(3));
       ranks.run({.deadline = time_bound, .verify = round % 2 == 0}, [&](communicator& comm) {
         std::size_t const rank = to_index(comm.rank());
+        mover const by = ballast_test::all_movers[(rank + static_cast<std::size_t>(round)) % 3];
         auto const plan = ballast::plan_route(step.read, step.computed, comm.rank());
         router routes(count);
         auto there = arrays.unwritten(rank);
-        EXPECT_TRUE(routes.route(comm, by(rank), route_direction::forward, plan,
+        EXPECT_TRUE(routes.route(comm, by, route_direction::forward, plan,
                                  arrays.between(arrays.before(rank), there)));
         auto back = arrays.unwritten_before(rank);
-        EXPECT_TRUE(routes.route(comm, by(rank), route_direction::reverse, plan,
-                                 arrays.between(there, back)));
+        EXPECT_TRUE(
+            routes.route(comm, by, route_direction::reverse, plan, arrays.between(there, back)));
         EXPECT_TRUE(comm.wait());
         EXPECT_EQ(there, arrays.after(rank));
         EXPECT_EQ(back, arrays.before(rank));
@@ -148,18 +145,6 @@ void expect_routed(std::uint64_t seed, std::function<mover(std::size_t rank)> co
       if (testing::Test::HasFailure()) { return; }
     }
   }
-}
-
-TEST(NcclRoute, BringsEveryRowAndBackPackedByTheHost)
-{
-  expect_routed(1, [](std::size_t) { return mover::of_host; });
-}
-
-TEST(NcclRoute, BringsEveryRowAndBackWhereAllKindsOfRanksMeet)
-{
-  expect_routed(3, [](std::size_t rank) {
-    return std::array{mover::queued_beside, mover::queued, mover::of_host}[rank % 3];
-  });
 }
 
 /// Four ranks' step, with something of every kind.
@@ -184,7 +169,7 @@ TEST_F(NcclRouteOfFour, WaitsForNothingOnTheStream)
     router routes(count);
     EXPECT_TRUE(routes.upload(comm, plan_of(comm)));
     std::latch released(1);
-    routes.work().queue(comm.stream(), [&] { released.wait(); });
+    EXPECT_EQ(ballast_test::launch(comm.stream(), [&] { released.wait(); }), cudaSuccess);
     auto there = arrays.unwritten(rank);
     auto back = arrays.unwritten_before(rank);
     EXPECT_TRUE(routes.queue(comm, mover::queued_beside, route_direction::forward,
@@ -232,27 +217,18 @@ TEST_F(NcclRouteOfFour, OfDifferentPlansIsAMismatchOnAllBeforeAByteMoves)
   auto const elsewhere = ballast::place(lengths, owner, count);
 
   for (mover const by : {mover::of_host, mover::queued_beside}) {
-    for (std::uint32_t wrong = 0; wrong < count; ++wrong) {
+    for (std::size_t wrong = 0; wrong < count; ++wrong) {
       ranks.run({.deadline = time_bound, .verify = true}, [&](communicator& comm) {
         std::size_t const rank = to_index(comm.rank());
         router routes(count);
-        if (comm.rank() == rank_id{wrong}) {
-          auto const plan = ballast::plan_route(other, elsewhere, comm.rank());
-          byte_array const from(static_cast<std::size_t>(plan.rows_before) * 4);
-          byte_array to(static_cast<std::size_t>(plan.rows_after) * 4, std::byte{0xee});
-          auto const moved =
-              routes.route(comm, by, route_direction::forward, plan, {{from, to, 4}});
-          ASSERT_FALSE(moved);
-          EXPECT_EQ(moved.error().code, error_code::mismatch);
-          EXPECT_THAT(to, Each(std::byte{0xee}));
-        } else {
-          auto there = arrays.unwritten(rank);
-          auto const moved = routes.route(comm, by, route_direction::forward, plan_of(comm),
-                                          arrays.between(arrays.before(rank), there));
-          ASSERT_FALSE(moved);
-          EXPECT_EQ(moved.error().code, error_code::mismatch);
-          EXPECT_EQ(there, arrays.unwritten(rank));
-        }
+        auto const plan =
+            rank == wrong ? ballast::plan_route(other, elsewhere, comm.rank()) : plan_of(comm);
+        byte_array const from(static_cast<std::size_t>(plan.rows_before) * 4);
+        byte_array to(static_cast<std::size_t>(plan.rows_after) * 4, std::byte{0xee});
+        auto const moved = routes.route(comm, by, route_direction::forward, plan, {{from, to, 4}});
+        ASSERT_FALSE(moved);
+        EXPECT_EQ(moved.error().code, error_code::mismatch);
+        EXPECT_THAT(to, Each(std::byte{0xee}));
         // And with equal plans the next step is one like any other.
         auto there = arrays.unwritten(rank);
         EXPECT_TRUE(routes.route(comm, by, route_direction::forward, plan_of(comm),
@@ -262,40 +238,6 @@ TEST_F(NcclRouteOfFour, OfDifferentPlansIsAMismatchOnAllBeforeAByteMoves)
       });
     }
   }
-}
-
-TEST_F(NcclRouteOfFour, EndsOnAllRanksWhereALinkGoesDownInTheMiddle)
-{
-  ballast_test::hand_moved_clock clock;
-  for (mover const by : {mover::of_host, mover::queued_beside}) {
-    nccl_ranks links(count);
-    links.run({.deadline = time_bound}, [&](communicator& comm) {
-      std::size_t const rank = to_index(comm.rank());
-      bool const cut_off = rank == 2;
-      router routes(count);
-      auto there = arrays.unwritten(rank);
-      auto const step_of_all = [&] {
-        auto moved = routes.route(comm, by, route_direction::forward, plan_of(comm),
-                                  arrays.between(arrays.before(rank), there));
-        return moved ? comm.wait() : moved;
-      };
-      EXPECT_TRUE(step_of_all());
-      EXPECT_TRUE(comm.barrier());
-      if (cut_off) { ballast_test::fail_asynchronously(comm.native(), ncclRemoteError); }
-      // A peer may have its part of this one, but none gets through the next.
-      auto done = step_of_all();
-      if (done) { done = comm.barrier(); }
-      if (cut_off) { clock.pass_when(3, time_bound); }
-      ASSERT_FALSE(done);
-      EXPECT_EQ(done.error().code, cut_off ? error_code::transport : error_code::timed_out);
-      EXPECT_EQ(comm.native(), nullptr);
-      auto const again = step_of_all();
-      ASSERT_FALSE(again);
-      EXPECT_EQ(again.error(), done.error());
-      EXPECT_EQ(cudaStreamSynchronize(comm.stream()), cudaSuccess);
-    });
-  }
-  EXPECT_EQ(ballast_test::live_communicators(), count);  // the fixture's
 }
 
 }  // namespace

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "../support/test.hpp"
 
-#include "../gpu/host_work.hpp"
 #include "../route/bag_arrays.hpp"
+#include "../support/queued_work.hpp"
 #include "../support/time_limits.hpp"
 #include "../support/trials.hpp"
 #include "mover.hpp"
@@ -30,7 +30,6 @@ using ballast::tokens;
 using ballast::ulysses_plan;
 using ballast::detail::head_direction;
 using ballast_test::bag_case;
-using ballast_test::host_work;
 using ballast_test::mover;
 using ballast_test::nccl_ranks;
 using ballast_test::time_bound;
@@ -77,8 +76,6 @@ class exchanger {
                                                memories_.emplace_back(messages));
   }
 
-  [[nodiscard]] host_work& work() { return work_; }
-
  private:
   std::span<std::byte> device()
   {
@@ -97,7 +94,6 @@ class exchanger {
   std::optional<ballast::side_stream> side_;
   std::deque<std::vector<std::byte>> memories_;
   std::deque<prepared_heads> ready_;
-  host_work work_;
 };
 
 /// Queries in eight bytes and keys in two, that are exact where they are added up.
@@ -151,10 +147,10 @@ void expect_exchanged(communicator& comm, exchanger& exchange, mover by, layer c
   EXPECT_EQ(values(k_back), values(all.sums().tokens_of(gpu)));
 }
 
-// Two hundred random bags of one to eight GPUs that all pack on the host, or of each kind some.
-void expect_exchanged(std::uint64_t seed, std::function<mover(std::size_t gpu)> const& by)
+// Two hundred random bags of one to eight GPUs of every kind.
+TEST(NcclUlysses, TakesHeadsThereAndBackWhereAllKindsOfGpusMeet)
 {
-  ballast::random_source random(seed);
+  ballast::random_source random(3);
   for (int round = 0; round < ballast_test::trials_of(200); ++round) {
     bag_case const bag = ballast_test::random_bag(random, 8);
     layer const all(random, bag);
@@ -162,23 +158,12 @@ void expect_exchanged(std::uint64_t seed, std::function<mover(std::size_t gpu)> 
     nccl_ranks ranks(bag.gpus);
     ranks.make_non_blocking(random.below(3));
     ranks.run({.deadline = time_bound, .verify = round % 2 == 0}, [&](communicator& comm) {
+      std::size_t const kind = to_index(comm.rank()) + static_cast<std::size_t>(round);
       exchanger exchange(bag);
-      expect_exchanged(comm, exchange, by(to_index(comm.rank())), all);
+      expect_exchanged(comm, exchange, ballast_test::all_movers[kind % 3], all);
     });
     if (testing::Test::HasFailure()) { return; }
   }
-}
-
-TEST(NcclUlysses, TakesHeadsThereAndBackPackedByTheHost)
-{
-  expect_exchanged(1, [](std::size_t) { return mover::of_host; });
-}
-
-TEST(NcclUlysses, TakesHeadsThereAndBackWhereAllKindsOfGpusMeet)
-{
-  expect_exchanged(3, [](std::size_t gpu) {
-    return std::array{mover::queued_beside, mover::queued, mover::of_host}[gpu % 3];
-  });
 }
 
 /// A bag of four with key-value heads that two and three GPUs have.
@@ -195,7 +180,7 @@ TEST_F(NcclUlyssesOfFour, WaitsForNothingOnTheStream)
     auto const gpu = static_cast<std::uint32_t>(to_index(comm.rank()));
     exchanger exchange(bag);
     std::latch released(1);
-    exchange.work().queue(comm.stream(), [&] { released.wait(); });
+    EXPECT_EQ(ballast_test::launch(comm.stream(), [&] { released.wait(); }), cudaSuccess);
     auto const own = all.q.tokens_of(gpu);
     numbers whole(all.q.heads_of(gpu).size(), -1);
     numbers back(own.size(), -1);
