@@ -182,6 +182,43 @@ TEST(DataPipeline, StopsEveryRankAtTheSameStep)  // Ensures (3)
   }
 }
 
+// Of two samples the second one is broken, which shows while the step of the first is planned.
+struct broken_meanwhile {
+  std::uint64_t bad;
+  std::atomic<bool>* planning;
+  std::atomic<bool>* broken;
+
+  [[nodiscard]] ballast::result<ballast::loaded_sample> load(std::uint64_t sample) const
+  {
+    if (sample != bad) { return faulty_source{}.load(sample); }
+    while (!*planning) { std::this_thread::yield(); }
+    *broken = true;
+    return ballast::fail(ballast::error_code::bad_row, 0, "it is broken");
+  }
+};
+
+TEST(DataPipeline, GivesEveryRankTheStepThatIsPlannedWhenAnErrorComes)  // Ensures (3)
+{
+  data_setup const setup{
+      .samples = 2, .step_samples = 1, .when_undecodable = ballast::undecodable::stops};
+  data_pipeline sound(faulty_source{}, by_length{1}, 1, setup);
+  auto const expected = run(sound, 1).front();
+  std::atomic<bool> planning = false;
+  std::atomic<bool> broken = false;
+  auto const plan = [&](ballast::data_step const& step, std::span<rank_id> owner) {
+    planning = true;
+    while (!broken) { std::this_thread::yield(); }
+    std::this_thread::sleep_for(milliseconds(50));  // ranks hear of the error before this ends
+    return by_length{3}(step, owner);
+  };
+  data_pipeline pipeline(broken_meanwhile{expected.samples[1], &planning, &broken}, plan, 3, setup,
+                         data_windows<>{}, {.least = 2});
+  for (trained const& each : run(pipeline, 3)) {
+    EXPECT_THAT(each.digests, testing::ElementsAre(expected.digests[0]));
+    EXPECT_THAT(each.error, HasSubstr("cannot be decoded: it is broken"));
+  }
+}
+
 TEST(DataPipeline, GivesUpWhenTooManyLoadersAreLost)
 {
   faulty_source source{.throws_per_mille = 1000};

@@ -201,7 +201,8 @@ class data_pipeline {
     clock::duration waited = {};
   };
 
-  [[nodiscard]] bool over() const { return failure_ || (proxy_.finished() && !planning_); }
+  /// Whether no step comes any more; not while one is planned, which some ranks would miss.
+  [[nodiscard]] bool over() const { return !planning_ && (failure_ || proxy_.finished()); }
 
   void fail_with(error reason)
   {
@@ -301,13 +302,16 @@ class data_pipeline {
       lock.unlock();
       auto const planned = detail::plan_owners(plan_, next.step, ranks_.size());
       lock.lock();
-      if (!planned) { return fail_with(planned.error()); }
-      steps_.add(std::exchange(next, {}));
-      ready_.notify_all();
+      if (planned) {
+        steps_.add(std::exchange(next, {}));
+        ready_.notify_all();
+      } else {
+        fail_with(planned.error());
+      }
     }
     if (!proxy_.health()) { fail_with(proxy_.health().error()); }
     planning_ = false;
-    if (proxy_.finished()) { ready_.notify_all(); }
+    if (over()) { ready_.notify_all(); }
   }
 
   Source const source_;
