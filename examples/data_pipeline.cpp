@@ -113,7 +113,7 @@ result<void> plan(data_step const& step, std::span<rank_id> owner)
   for (std::size_t entry = 0; entry < owner.size(); ++entry) {
     total.push_back(total_length{}(step.lengths_of(entry)));
   }
-  auto const planned = ballast::partition(total, one_gpu_bags(trainers), refine{}, cost);
+  auto const planned = ballast::partition(total, one_gpu_bags(trainers), cost);
   return planned.map([&](partition_plan const& made) {
     for (std::size_t entry = 0; entry < owner.size(); ++entry) {
       owner[entry] = to_id<rank_id>(to_index(made.owner[entry]));

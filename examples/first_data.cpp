@@ -28,7 +28,7 @@ struct texts {  // what to load: here a text that is made, in yours one of a fil
 // Who computes which sample of a step: any planner; step.lengths has a length of each.
 result<void> plan(data_step const& step, std::span<rank_id> owner)
 {
-  return partition(step.lengths, one_gpu_bags(2), refine{}, "transformer:d=1024,gamma=0.405"_cost)
+  return partition(step.lengths, one_gpu_bags(2), "transformer:d=1024,gamma=0.405"_cost)
       .map([&](partition_plan const& made) {
         for (std::size_t entry = 0; entry < owner.size(); ++entry) {
           owner[entry] = to_id<rank_id>(to_index(made.owner[entry]));

@@ -26,8 +26,8 @@ result<tokens> tokens_to_compute(mpi_communicator& comm, std::vector<tokens> con
   auto const all = gather_samples(comm, read);
   if (!all) { return tl::unexpected(all.error()); }
   auto const bags = one_gpu_bags(comm.size());
-  auto const plan = ballast::partition(all->samples, bags, longest_processing_time{},
-                                       quadratic_cost{.linear = 1});
+  auto const plan = ballast::partition(all->samples, bags, quadratic_cost{.linear = 1}, {},
+                                       longest_processing_time{});
   if (!plan) { return tl::unexpected(plan.error()); }
   if (auto same = agree(comm, plan->digest(), "the plan"); !same) {
     return tl::unexpected(same.error());

@@ -34,7 +34,7 @@ int main()
   // [first_route]
   run_ranks(4, [&](auto& comm) {
     auto const all = gather_samples(comm, read[to_index(comm.rank())]).value();
-    auto const plan = ballast::partition(all.samples, bags, refine{}, cost).value();
+    auto const plan = ballast::partition(all.samples, bags, cost).value();
     auto const to_compute = plan_route(place_as_read(all), place(plan, bags).value(), comm.rank());
 
     workspace memory;

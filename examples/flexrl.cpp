@@ -265,8 +265,8 @@ bool compare(training const& eight, training const& one, rollouts::source const&
   double gap = 0;
   for (sharding_plan const& plan : eight.all.plans) {
     split.add(plan.lengths, [&](std::size_t each) { return groups[plan.owner.at(each)]; });
-    auto const whole =
-        partition(plan.lengths, one_gpu_bags(ranks), longest_processing_time{}, quadratic_cost{1});
+    auto const whole = partition(plan.lengths, one_gpu_bags(ranks), quadratic_cost{1}, {},
+                                 longest_processing_time{});
     buckets.add(plan.lengths, [owner = whole.value().owner](std::size_t each) {
       return device_group{to_id<rank_id>(to_index(owner.at(each))), 1};
     });

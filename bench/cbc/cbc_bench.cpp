@@ -43,8 +43,9 @@ void integer_program(benchmark::State& state)
   ballast::partition_plan ours;
   ballast::workspace memory;
   auto const plan_ours = [&] {
-    bool const done = ballast::partition_into(ours, memory, costs, layout, policy, std::identity{},
-                                              [](cost_units) { return ballast::tokens{1}; })
+    bool const done = ballast::partition_into(
+                          ours, memory, costs, layout, std::identity{},
+                          [](cost_units) { return ballast::tokens{1}; }, {}, policy)
                           .has_value();
     benchmark::DoNotOptimize(done);
   };

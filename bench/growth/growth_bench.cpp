@@ -172,21 +172,21 @@ void add_partitions()
                                            .value(),
                                        gpus)
                           .value();
-            ballast::partition_constraints constraints;
+            ballast::placement_limits limits;
             std::vector<ballast::rank_id> home;
             if (name == "least_movement") {
               for (std::size_t each = 0; each < lengths.size(); ++each) {
                 home.push_back(ballast::to_id<ballast::rank_id>(each % gpus));
               }
-              constraints.home = home;
+              limits.home = home;
             }
             if (name == "capped") {
               auto const total = std::accumulate(lengths.begin(), lengths.end(), tokens{0});
-              constraints.most_per_gpu = std::max(*std::max_element(lengths.begin(), lengths.end()),
-                                                  2 * total / static_cast<tokens>(gpus));
+              limits.most_per_gpu = std::max(*std::max_element(lengths.begin(), lengths.end()),
+                                             2 * total / static_cast<tokens>(gpus));
             }
-            return told(ballast::partition(lengths, layout, by_name::parse_policy(name).value(),
-                                           ballast::quadratic_cost{24 * 3072, 4}, constraints));
+            return told(ballast::partition(lengths, layout, ballast::quadratic_cost{24 * 3072, 4},
+                                           limits, by_name::parse_policy(name).value()));
           });
     }
   }
@@ -201,10 +201,10 @@ void add_full_memory()
                  auto const total = std::accumulate(lengths.begin(), lengths.end(), tokens{0});
                  auto const share = total / static_cast<tokens>(gpus) + 1;
                  return told(ballast::partition(
-                     lengths, ballast::one_gpu_bags(gpus), ballast::capped{},
-                     ballast::quadratic_cost{24 * 3072, 4},
+                     lengths, ballast::one_gpu_bags(gpus), ballast::quadratic_cost{24 * 3072, 4},
                      {.most_per_gpu = std::max(*std::ranges::max_element(lengths),
-                                               share + share * permille / 1000)}));
+                                               share + share * permille / 1000)},
+                     ballast::capped{}));
                });
   }
 }
@@ -229,8 +229,8 @@ void add_vectors(std::string const& name, Policy const& policy)
     for (std::size_t each = 0; each < lengths.size(); ++each) {
       costs.push_back({lengths[each], lengths[lengths.size() - 1 - each] * 2});
     }
-    return told(ballast::partition(costs, ballast::one_gpu_bags(gpus), policy, std::identity{},
-                                   ballast::no_length{}));
+    return told(ballast::partition(costs, ballast::one_gpu_bags(gpus), std::identity{},
+                                   ballast::no_length{}, {}, policy));
   });
 }
 
@@ -295,8 +295,9 @@ growth_answer place_nodes(std::vector<tokens> const& lengths, std::size_t gpus)
   for (std::size_t each = 0; each < lengths.size(); ++each) {
     home.push_back(ballast::to_id<ballast::rank_id>(each % gpus));
   }
-  auto plan = ballast::partition(lengths, bags, ballast::longest_processing_time{}, std::identity{})
-                  .value();
+  auto plan =
+      ballast::partition(lengths, bags, std::identity{}, {}, ballast::longest_processing_time{})
+          .value();
   auto const placed = ballast::place_by_node(plan, ballast::place(lengths, home, gpus), bags,
                                              ballast::cluster_of(gpus).value());
   if (!placed) { return {0, placed.error().message}; }

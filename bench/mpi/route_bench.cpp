@@ -77,8 +77,8 @@ void mpi_route(benchmark::State& state)
     source.push_back(ballast::to_id<rank_id>(sample / 8));
   }
   auto const bags = ballast::one_gpu_bags(ranks);
-  auto const plan = ballast::partition(lengths, bags, ballast::longest_processing_time{},
-                                       bench::transformer_cost())
+  auto const plan = ballast::partition(lengths, bags, bench::transformer_cost(), {},
+                                       ballast::longest_processing_time{})
                         .value();
   auto const read = ballast::place(lengths, source, ranks);
   auto const computed = ballast::place(plan, bags).value();

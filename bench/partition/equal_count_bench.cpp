@@ -13,8 +13,8 @@
 #include <ballast/partition/equal_count.hpp>
 #include <ballast/partition/longest_processing_time.hpp>
 #include <ballast/partition/partition.hpp>
-#include <ballast/partition/partition_constraints.hpp>
 #include <ballast/partition/partition_plan.hpp>
+#include <ballast/partition/placement_limits.hpp>
 #include <ballast/partition/refine.hpp>
 
 #include <functional>
@@ -79,7 +79,7 @@ void equal_count(benchmark::State& state)
   ballast::workspace memory;
   auto const plan_step = [&](std::vector<tokens> const& lengths, auto const& cost) {
     bool const done =
-        ballast::partition_into(plan, memory, lengths, layout, policy, cost).has_value();
+        ballast::partition_into(plan, memory, lengths, layout, cost, {}, policy).has_value();
     benchmark::DoNotOptimize(done);
   };
   std::vector<decltype(unit_cost(steps[0], bags))> costs;
@@ -187,7 +187,7 @@ void counts_beside_swaps(benchmark::State& state, std::uint32_t multiple, bool s
       auto const cost = [](tokens length) { return length * (length + 50); };
       double const before = bench::cpu_seconds();
       auto const plan =
-          ballast::partition(lengths, bags, ballast::equal_count{.multiple = multiple}, cost);
+          ballast::partition(lengths, bags, cost, {}, ballast::equal_count{.multiple = multiple});
       double const took = bench::cpu_seconds() - before;
       if (!plan) { continue; }
       seconds += took;
@@ -223,17 +223,18 @@ void placement_rules(benchmark::State& state)
   auto const layout = ballast::one_gpu_bags(bags);
   std::vector<std::size_t> keys(steps[0].size());
   for (std::size_t sample = 0; sample < keys.size(); ++sample) { keys[sample] = sample / 4; }
-  ballast::partition_constraints const rules{
-      .most_samples = static_cast<std::int64_t>(keys.size() / bags), .apart = keys};
+  ballast::placement_limits const rules{
+      .samples = ballast::counts::at_most(static_cast<std::int64_t>(keys.size() / bags)),
+      .apart = keys};
   ballast::partition_plan plan;
   ballast::workspace memory;
   std::size_t step = 0;
   double worst_gap = 0;
   for (auto _ : state) {
     auto const& lengths = steps[step++ % drawn_steps];
-    bool const done = ballast::partition_into(plan, memory, lengths, layout, ballast::refine{},
-                                              unit_cost(lengths, bags), std::identity{}, rules)
-                          .has_value();
+    bool const done =
+        ballast::partition_into(plan, memory, lengths, layout, unit_cost(lengths, bags), rules)
+            .has_value();
     benchmark::DoNotOptimize(done);
     worst_gap = std::max(worst_gap, plan.gap());
   }
@@ -255,8 +256,8 @@ void equal_size_differencing(benchmark::State& state)
   std::vector<ballast::partition_plan> ours;
   for (auto const& lengths : steps) {
     ours.push_back(ballast::partition(lengths, ballast::one_gpu_bags(bags),
-                                      ballast::equal_count{.work = 3'000'000},
-                                      unit_cost(lengths, bags))
+                                      unit_cost(lengths, bags), {},
+                                      ballast::equal_count{.work = 3'000'000})
                        .value());
   }
   std::size_t step = 0;
@@ -297,9 +298,9 @@ void cap_on(benchmark::State& state, Policy policy, bool told, ballast::bag_layo
                     std::ranges::max(lengths));
   };
   auto const plan_step = [&](std::vector<tokens> const& lengths) {
-    return ballast::partition_into(
-               plan, memory, lengths, layout, policy, bench::transformer_cost(), std::identity{},
-               {.most_per_gpu = told ? cap_of(lengths) : ballast::partition_constraints::no_limit})
+    return ballast::partition_into(plan, memory, lengths, layout, bench::transformer_cost(),
+                                   {.most_per_gpu = told ? cap_of(lengths) : ballast::no_limit},
+                                   policy)
         .has_value();
   };
   std::size_t step = 0;
@@ -474,10 +475,10 @@ void independent_cap(benchmark::State& state, Policy policy)
     gaps = worst_gap = refused = 0;
     for (std::size_t step = 0; step < steps; ++step) {
       bool const done = ballast::partition_into(
-                            plan, memory, samples, layout, policy,
+                            plan, memory, samples, layout,
                             [&](std::size_t sample) { return costs[step][sample]; },
                             [](std::size_t) { return tokens{1}; },
-                            {.most_per_gpu = caps[step], .weights = weights[step]})
+                            {.also = {{.of = weights[step], .most_per_gpu = caps[step]}}}, policy)
                             .has_value();
       if (!done) {
         ++refused;
@@ -530,12 +531,11 @@ void dynamic_batches(benchmark::State& state)
         largest(sums_by_owner(owner, lengths, batches_of(lengths))) / static_cast<double>(cap) - 1;
     overrun += over > 0 ? 1 : 0;
     worst_overrun = std::max(worst_overrun, over);
-    ours +=
-        ballast::partition(lengths, ballast::one_gpu_bags(batches_of(lengths)), ballast::capped{},
-                           bench::transformer_cost(), std::identity{}, {.most_per_gpu = cap})
-                .has_value()
-            ? 1
-            : 0;
+    ours += ballast::partition(lengths, ballast::one_gpu_bags(batches_of(lengths)),
+                               bench::transformer_cost(), {.most_per_gpu = cap}, ballast::capped{})
+                    .has_value()
+                ? 1
+                : 0;
   }
   std::size_t step = 0;
   for (auto _ : state) {

@@ -74,10 +74,10 @@ void franca(benchmark::State& state, Policy policy)
     proven = 0;
     worst_gap = 0;
     for (std::size_t index = 0; index < instances.size(); ++index) {
-      bool const done =
-          ballast::partition_into(plan, memory, instances[index].times, bags[index], policy,
-                                  std::identity{}, [](ballast::cost_units) { return tokens{1}; })
-              .has_value();
+      bool const done = ballast::partition_into(
+                            plan, memory, instances[index].times, bags[index], std::identity{},
+                            [](ballast::cost_units) { return tokens{1}; }, {}, policy)
+                            .has_value();
       benchmark::DoNotOptimize(done);
       proven += plan.proven_optimal() ? 1 : 0;
       worst_gap = std::max(worst_gap, plan.gap());

@@ -49,7 +49,7 @@ double least_share(ballast::sample_batch const& step, ballast::bag_layout const&
                    Policy const& policy, ballast::workspace& memory)
 {
   auto const best =
-      ballast::partition(step.lengths, bags, policy.inner, bench::transformer_cost()).value();
+      ballast::partition(step.lengths, bags, bench::transformer_cost(), {}, policy.inner).value();
   std::vector<ballast::bag_id> home;
   for (ballast::rank_id const rank : step.source) { home.push_back(bags.bag_of(rank)); }
   std::vector<ballast::priced_sample> order(best.costs.size());
@@ -77,8 +77,8 @@ void plan(benchmark::State& state, Policy policy, std::string_view codes, std::s
   ballast::partition_plan result;
   ballast::workspace memory;
   auto const plan_step = [&](ballast::sample_batch const& step) {
-    return ballast::partition_into(result, memory, step.lengths, read.bags, policy, cost, {},
-                                   {.home = step.source})
+    return ballast::partition_into(result, memory, step.lengths, read.bags, cost,
+                                   {.home = step.source}, policy)
         .has_value();
   };
   std::size_t next = 0;
@@ -123,8 +123,8 @@ void plan_answers(benchmark::State& state, Policy policy, std::string_view codes
   ballast::workspace memory;
   auto const plan_step = [&](std::size_t step) {
     ballast::sample_batch const& batch = read.steps[step];
-    return ballast::partition_into(result, memory, batch.lengths, read.bags, policy, cost, {},
-                                   {.together = prompts[step], .home = batch.source})
+    return ballast::partition_into(result, memory, batch.lengths, read.bags, cost,
+                                   {.together = prompts[step], .home = batch.source}, policy)
         .has_value();
   };
   std::size_t next = 0;
@@ -225,9 +225,9 @@ void movement_beside_all_plans(benchmark::State& state, bool cost_follows_length
       };
       auto const length = [&](std::size_t sample) { return lengths[sample]; };
       least_movement const policy{};
-      auto const best = ballast::partition(samples, bags, policy.inner, cost, length).value();
+      auto const best = ballast::partition(samples, bags, cost, length, {}, policy.inner).value();
       auto const plan =
-          ballast::partition(samples, bags, policy, cost, length, {.home = ranks}).value();
+          ballast::partition(samples, bags, cost, length, {.home = ranks}, policy).value();
       std::vector<cost_units> limits;
       for (std::uint32_t const speed : bags.speeds()) {
         limits.push_back(policy.limit(best.makespan, speed));

@@ -173,10 +173,10 @@ void schedule(benchmark::State& state, std::vector<scheduling_step> (*draw)(), P
     for (scheduling_step const& step : steps) {
       auto const bags = ballast::one_gpu_bags(step.machines);
       auto const start = std::chrono::steady_clock::now();
-      bool const done =
-          ballast::partition_into(plan, memory, step.times, bags, policy, std::identity{},
-                                  [](cost_units) { return tokens{1}; })
-              .has_value();
+      bool const done = ballast::partition_into(
+                            plan, memory, step.times, bags, std::identity{},
+                            [](cost_units) { return tokens{1}; }, {}, policy)
+                            .has_value();
       std::chrono::duration<double, std::milli> const took =
           std::chrono::steady_clock::now() - start;
       benchmark::DoNotOptimize(done);
@@ -242,9 +242,10 @@ void uneven_bags(benchmark::State& state, uneven kind, Policy policy)
       auto const bags = uneven_layout(kind, random);
       std::vector<tokens> lengths(200);
       for (tokens& length : lengths) { length = random.between(4000, 4100); }
-      bool const done = ballast::partition_into(plan, memory, lengths, bags, policy, [](tokens l) {
-                          return l * l + 3000 * l;
-                        }).has_value();
+      bool const done =
+          ballast::partition_into(
+              plan, memory, lengths, bags, [](tokens l) { return l * l + 3000 * l; }, {}, policy)
+              .has_value();
       benchmark::DoNotOptimize(done);
       gaps += plan.gap();
       worst_gap = std::max(worst_gap, plan.gap());
@@ -302,10 +303,10 @@ void uneven_mixes(benchmark::State& state, mix of, uneven kind)
       auto const lengths = mixed_lengths(of, random, samples);
       if (lengths.empty()) { return state.SkipWithError("BALLAST_DATA names no folder of traces"); }
       auto const cost = [](tokens l) { return l * l + 3000 * l; };
-      auto const plan = ballast::partition(lengths, bags, ballast::refine{}, cost).value();
+      auto const plan = ballast::partition(lengths, bags, cost).value();
       gaps += plan.gap();
       if (samples > 14) { continue; }
-      auto const best = ballast::partition(lengths, bags, ballast::exact<>{}, cost).value();
+      auto const best = ballast::partition(lengths, bags, cost, {}, ballast::exact<>{}).value();
       if (!best.proven_optimal()) { continue; }
       ++solved;
       above += plan.makespan.value() / best.makespan.value() - 1;

@@ -255,7 +255,7 @@ void pad_attention(benchmark::State& state, Policy policy)
   bool planned_all = true;
   for (auto _ : state) {
     auto const done = ballast::partition_into(plan, memory, steps_of[step++ % steps_of.size()],
-                                              bags, policy, cost);
+                                              bags, cost, {}, policy);
     planned_all = planned_all && done.has_value();
     benchmark::ClobberMemory();
   }
@@ -263,8 +263,8 @@ void pad_attention(benchmark::State& state, Policy policy)
   double gap = 0;
   for (auto const& lengths : steps_of) {
     auto const best =
-        ballast::partition(lengths, bags, ballast::attention_padded_batches{}, cost).value();
-    auto const of = ballast::partition(lengths, bags, policy, cost).value();
+        ballast::partition(lengths, bags, cost, {}, ballast::attention_padded_batches{}).value();
+    auto const of = ballast::partition(lengths, bags, cost, {}, policy).value();
     std::vector<cost_units> packed(bags.size(), 0);
     std::vector<cost_units> largest(bags.size(), 0);
     cost_units makespan = 0;
@@ -324,8 +324,8 @@ void pad_attention_uneven(benchmark::State& state)
     auto const lengths =
         bench::lognormal_lengths(512, static_cast<double>(state.range(1)) / 10, 42 + seed++);
     bool const done =
-        ballast::partition_into(plan, memory, lengths, bags, ballast::attention_padded_batches{},
-                                ballast::quadratic_cost{7680, 1})
+        ballast::partition_into(plan, memory, lengths, bags, ballast::quadratic_cost{7680, 1}, {},
+                                ballast::attention_padded_batches{})
             .has_value();
     benchmark::DoNotOptimize(done);
     gaps += plan.gap();
@@ -399,7 +399,7 @@ void pad_many_speeds(benchmark::State& state)
   std::size_t planned_steps = 0;
   for (auto _ : state) {
     bool const done = ballast::partition_into(plan, memory, steps_of[planned_steps++ % 5], bags,
-                                              ballast::padded_batches{}, by_longest)
+                                              by_longest, {}, ballast::padded_batches{})
                           .has_value();
     benchmark::DoNotOptimize(done);
     gaps += plan.gap();
@@ -430,11 +430,10 @@ void attend(benchmark::State& state)
   for (auto _ : state) {
     auto const done =
         tolerance == 0
-            ? ballast::partition_into(plan, memory, lengths, bags,
-                                      ballast::longest_processing_time{}, bench::transformer_cost())
-            : ballast::partition_into(plan, memory, lengths, bags,
-                                      baselines::quadratic_with_tolerance{tolerance},
-                                      bench::transformer_cost());
+            ? ballast::partition_into(plan, memory, lengths, bags, bench::transformer_cost(), {},
+                                      ballast::longest_processing_time{})
+            : ballast::partition_into(plan, memory, lengths, bags, bench::transformer_cost(), {},
+                                      baselines::quadratic_with_tolerance{tolerance});
     planned_all = planned_all && done.has_value();
     benchmark::ClobberMemory();
   }

@@ -43,9 +43,9 @@ void plan(benchmark::State& state, Policy policy)
   ballast::workspace memory;
   std::size_t step = 0;
   for (auto _ : state) {
-    bool const done =
-        ballast::partition_into(result, memory, steps[step++ % steps.size()], bags, policy, cost)
-            .has_value();
+    bool const done = ballast::partition_into(result, memory, steps[step++ % steps.size()], bags,
+                                              cost, {}, policy)
+                          .has_value();
     benchmark::DoNotOptimize(done);
     benchmark::ClobberMemory();
   }
@@ -79,7 +79,7 @@ void list_sorting_planner(benchmark::State& state)
   ballast::workspace memory;
   auto const plan_ours = [&] {
     bool const done =
-        ballast::partition_into(ours, memory, lengths, bags, ballast::greedy_knapsack{}, cost)
+        ballast::partition_into(ours, memory, lengths, bags, cost, {}, ballast::greedy_knapsack{})
             .has_value();
     benchmark::DoNotOptimize(done);
   };

@@ -52,7 +52,7 @@ void peak(benchmark::State& state, std::string const& file, std::string const& c
                                lengths.begin() + static_cast<std::ptrdiff_t>(samples));
   };
   auto const peak_of = [&](std::vector<tokens> const& step, auto const& by) {
-    auto const plan = ballast::partition(step, bags, by, ballast::quadratic_cost{.linear = 1});
+    auto const plan = ballast::partition(step, bags, ballast::quadratic_cost{.linear = 1}, {}, by);
     return static_cast<double>(
         peak_tokens(step, plan->owner, bags, ballast::batching_of(policy), memory));
   };

@@ -36,8 +36,8 @@ struct balanced_step {
       source.push_back(ballast::to_id<rank_id>(sample * ranks / samples));
     }
     auto const bags = ballast::one_gpu_bags(ranks);
-    auto const plan = ballast::partition(lengths, bags, ballast::longest_processing_time{},
-                                         bench::transformer_cost())
+    auto const plan = ballast::partition(lengths, bags, bench::transformer_cost(), {},
+                                         ballast::longest_processing_time{})
                           .value();
     ballast::place_into(read, lengths, source, ranks);
     ballast::place_into(computed, lengths, plan.owner, bags);

@@ -44,8 +44,9 @@ struct planned_job {
     for (std::size_t sample = 0; sample < lengths.size(); ++sample) {
       source.push_back(ballast::to_id<rank_id>(sample / samples_per_rank));
     }
-    plan = ballast::partition(lengths, bags, ballast::longest_processing_time{}, std::identity{})
-               .value();
+    plan =
+        ballast::partition(lengths, bags, std::identity{}, {}, ballast::longest_processing_time{})
+            .value();
     ballast::place_into(read, lengths, source, ranks);
   }
 };
@@ -198,10 +199,10 @@ void place_modalities(benchmark::State& state)
       }
       auto const read = ballast::place(lengths, source, ranks);
       auto const plan =
-          ballast::partition(lengths, bags, ballast::longest_processing_time{}, std::identity{})
+          ballast::partition(lengths, bags, std::identity{}, {}, ballast::longest_processing_time{})
               .value();
-      auto const moving = ballast::partition(lengths, bags, ballast::least_movement{},
-                                             std::identity{}, {.home = source})
+      auto const moving = ballast::partition(lengths, bags, std::identity{}, {.home = source},
+                                             ballast::least_movement{})
                               .value();
       auto const placed = largest_of(read, plan);
       auto const before = static_cast<double>(placed.largest_before);

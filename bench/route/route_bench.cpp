@@ -40,8 +40,8 @@ std::vector<planned_step> planned_steps(std::size_t count, std::size_t samples,
     for (std::size_t sample = 0; sample < samples; ++sample) {
       each.source.push_back(ballast::to_id<rank_id>(sample * bags.gpus() / samples));
     }
-    each.plan = ballast::partition(each.lengths, bags, ballast::longest_processing_time{},
-                                   bench::transformer_cost())
+    each.plan = ballast::partition(each.lengths, bags, bench::transformer_cost(), {},
+                                   ballast::longest_processing_time{})
                     .value();
   }
   return steps;

@@ -329,7 +329,7 @@ void data_windows(benchmark::State& state, std::vector<tokens> const& lengths, P
         (void)proxy.report(0, dealt->ticket, known(dealt->sample));
       }
       while (proxy.make(step, tickets)) {
-        auto const plan = ballast::partition(step.lengths, bags, ballast::refine{}, cost).value();
+        auto const plan = ballast::partition(step.lengths, bags, cost).value();
         double total = 0;
         for (auto const load : plan.loads) { total += static_cast<double>(load); }
         makespans += plan.makespan.value();

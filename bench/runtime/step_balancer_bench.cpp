@@ -65,8 +65,8 @@ struct calls_by_hand {
                   ballast::quadratic_cost const& cost, std::span<tokens const> own)
   {
     auto const gathered = ballast::gather_samples_into(all, comm, own, 256);
-    auto const planned =
-        partition_into(plan, memory, all.samples, bags, ballast::longest_processing_time{}, cost);
+    auto const planned = partition_into(plan, memory, all.samples, bags, cost, {},
+                                        ballast::longest_processing_time{});
     auto const same = ballast::agree(comm, plan.digest(), "the plan");
     ballast::place_as_read_into(read, all);
     auto const placed = ballast::place_into(computed, plan, bags);

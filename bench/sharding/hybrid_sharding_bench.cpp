@@ -149,8 +149,8 @@ void bucketing(benchmark::State& state)
   double worst = 0;
   double most_tokens = 0;
   for (auto const& lengths : step.steps) {
-    auto const plan = ballast::partition(lengths, gpus, ballast::longest_processing_time{},
-                                         ballast::quadratic_cost{1})
+    auto const plan = ballast::partition(lengths, gpus, ballast::quadratic_cost{1}, {},
+                                         ballast::longest_processing_time{})
                           .value();
     std::vector<ballast::cost_units> loads(1024, 0);
     for (std::size_t each = 0; each < lengths.size(); ++each) {
@@ -165,8 +165,8 @@ void bucketing(benchmark::State& state)
   state.counters["worst_gap_%"] = 100 * worst;
   state.counters["most_tokens"] = most_tokens;
   for (auto _ : state) {
-    benchmark::DoNotOptimize(ballast::partition(
-        step.steps[0], gpus, ballast::longest_processing_time{}, ballast::quadratic_cost{1}));
+    benchmark::DoNotOptimize(ballast::partition(step.steps[0], gpus, ballast::quadratic_cost{1}, {},
+                                                ballast::longest_processing_time{}));
   }
 }
 BENCHMARK(bucketing)->Name("hybrid_sharding/bucketing")->Unit(benchmark::kMillisecond);

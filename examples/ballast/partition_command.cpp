@@ -138,7 +138,7 @@ outcome<partition_run> run_partition(partition_options const& options)
     // Policies that look at lengths see times, as far as lengths go.
     auto const length = [](cost_units time) { return std::min(time, ballast::longest_sample); };
     auto const start = std::chrono::steady_clock::now();
-    auto const done = ballast::partition_into(plan, memory, times, bags, *policy, cost, length);
+    auto const done = ballast::partition_into(plan, memory, times, bags, cost, length, {}, *policy);
     std::chrono::duration<double, std::micro> const taken =
         std::chrono::steady_clock::now() - start;
     if (!done) { return bad_data(fmt::format("{}: {}", each.file, done.error().message)); }

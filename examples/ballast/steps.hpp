@@ -7,8 +7,8 @@
 
 #include <ballast/core.hpp>
 #include <ballast/partition/partition.hpp>
-#include <ballast/partition/partition_constraints.hpp>
 #include <ballast/partition/partition_plan.hpp>
+#include <ballast/partition/placement_limits.hpp>
 #include <ballast/route/node_placement.hpp>
 #include <ballast/route/placement.hpp>
 #include <ballast/topology/bag_layout.hpp>
@@ -102,12 +102,12 @@ outcome<void> for_each_step(job const& work, named_layout const& bags, progress&
   ballast::partition_plan plan;
   ballast::workspace memory;
   std::vector<std::int64_t> together;
-  ballast::partition_constraints constraints;
+  ballast::placement_limits limits;
   ballast::placement read;
   ballast::node_placement placed;
   std::vector<ballast::bag_id> owner_before;
   if (work.options.most_tokens_per_gpu != 0) {
-    constraints.most_per_gpu = static_cast<std::int64_t>(work.options.most_tokens_per_gpu);
+    limits.most_per_gpu = static_cast<std::int64_t>(work.options.most_tokens_per_gpu);
   }
   std::size_t const steps = work.options.steps;
   for (std::size_t step = 0; step < steps; ++step) {
@@ -117,11 +117,11 @@ outcome<void> for_each_step(job const& work, named_layout const& bags, progress&
       return usage("--codes", drawn.error());
     }
     values_of_rows(together, batch, work.group_of_row);
-    constraints.together = together;
-    constraints.home = batch.source;
+    limits.together = together;
+    limits.home = batch.source;
     auto const start = std::chrono::steady_clock::now();
-    auto const done = ballast::partition_into(plan, memory, batch.lengths, bags.layout, work.policy,
-                                              work.cost, {}, constraints);
+    auto const done = ballast::partition_into(plan, memory, batch.lengths, bags.layout, work.cost,
+                                              limits, work.policy);
     if (done && work.options.place_by_node) {
       owner_before = plan.owner;
       ballast::place_into(read, batch.lengths, batch.source, work.gpus());

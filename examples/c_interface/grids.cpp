@@ -4,7 +4,7 @@
 #include <ballast/partition/grid/grid_plan.hpp>
 #include <ballast/partition/grid/partition_grid.hpp>
 #include <ballast/partition/grid/refine_grid.hpp>
-#include <ballast/partition/partition_constraints.hpp>
+#include <ballast/partition/placement_limits.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -46,7 +46,7 @@ result<ballast_grid> plan_grid(ballast_planner& planner, ballast_grid_step const
   }
   ballast::grid_options options = job.options;
   if (step.most_weights != nullptr) {
-    options.most_weight = ballast::partition_constraints::no_limit;
+    options.most_weight = ballast::no_limit;
     options.most_weights = {step.most_weights, job.ranks};
   }
   options.together = optional_array(step.together, step.samples);

@@ -4,8 +4,8 @@
 
 #include <ballast/core.hpp>
 #include <ballast/partition/partition.hpp>
-#include <ballast/partition/partition_constraints.hpp>
 #include <ballast/partition/partition_plan.hpp>
+#include <ballast/partition/placement_limits.hpp>
 #include <ballast/topology/bag_layout.hpp>
 #include <ballast/topology/cluster.hpp>
 
@@ -53,18 +53,23 @@ result<ballast_plan> plan_step(ballast_planner& planner, ballast_plan_step const
       !priced) {
     return tl::unexpected(priced.error());
   }
-  ballast::partition_constraints keep;
+  ballast::placement_limits keep;
+  ballast::cap room;
   keep.together = optional_array(step.together, step.samples);
   keep.apart = optional_array(step.apart, step.samples);
   keep.home = optional_ranks(step.home, step.samples);
-  keep.weights = optional_array(step.weights, step.samples);
-  if (step.most_per_gpu != 0) { keep.most_per_gpu = step.most_per_gpu; }
-  if (step.most_samples != 0) { keep.most_samples = step.most_samples; }
-  keep.bag_capacities = optional_array(step.most_per_bag, job.bags.size());
+  room.of = optional_array(step.weights, step.samples);
+  if (step.most_per_gpu != 0) { room.most_per_gpu = step.most_per_gpu; }
+  room.most = optional_array(step.most_per_bag, job.bags.size());
+  room.is_soft = step.cap_is_soft != 0;
+  bool const is_capped =
+      !room.of.empty() || step.most_per_gpu != 0 || !room.most.empty() || room.is_soft;
+  if (is_capped) { keep.also = {room}; }
+  if (step.most_samples != 0) { keep.samples = ballast::counts::at_most(step.most_samples); }
   keep.starting_loads = optional_array(step.starting_loads, job.bags.size());
-  keep.cap_is_soft = step.cap_is_soft != 0;
-  if (auto done = ballast::partition_into(job.plan, job.memory, job.samples, job.bags, job.policy,
-                                          known_cost{job.cost}, &priced_length::length, keep);
+  if (auto done =
+          ballast::partition_into(job.plan, job.memory, job.samples, job.bags, known_cost{job.cost},
+                                  &priced_length::length, keep, job.policy);
       !done) {
     return tl::unexpected(done.error());
   }

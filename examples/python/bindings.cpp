@@ -35,7 +35,7 @@ using namespace python;
 using ballast::quadratic_cost;
 using ballast::tokens;
 
-constexpr std::int64_t no_limit = ballast::partition_constraints::no_limit;
+using ballast::no_limit;
 
 // ---- Costs ---------------------------------------------------------------------------------------
 
@@ -162,13 +162,42 @@ ballast::bag_layout layout_of(std::variant<std::int64_t, std::string> const& bag
       spec, value(ballast::cluster_of(all, in_range("gpus_per_node", gpus_per_node, 1, most)))));
 }
 
+/// A cap of a call: what samples take, the most of a GPU and of each bag, rounding, softness.
+using cap_argument = std::tuple<optional_integers, std::optional<std::int64_t>, optional_integers,
+                                std::int64_t, bool>;
+
+/// Of at most as many as the library takes; of more it says so.
+ballast::caps caps_of(std::vector<cap_argument> const& given)
+{
+  std::vector<ballast::cap> caps(std::max<std::size_t>(given.size(), ballast::caps::most + 1));
+  for (std::size_t at = 0; at < given.size(); ++at) {
+    auto const& [of, most_per_gpu, most, rounded_to, is_soft] = given[at];
+    caps[at] = {.of = numbers_of(of),
+                .most_per_gpu = most_per_gpu.value_or(no_limit),
+                .most = numbers_of(most),
+                .rounded_to = rounded_to,
+                .is_soft = is_soft};
+  }
+  switch (given.size()) {
+    case 0: return {};
+    case 1: return {caps[0]};
+    case 2: return {caps[0], caps[1]};
+    case 3: return {caps[0], caps[1], caps[2]};
+    case 4: return {caps[0], caps[1], caps[2], caps[3]};
+    default: return {caps[0], caps[1], caps[2], caps[3], caps[4]};
+  }
+}
+
 bag_plan make_plan(integers const& lengths, ballast::bag_layout const& bags,
                    cost_argument const& cost, by_name::any_policy const& policy,
                    optional_integers const& together, optional_integers const& apart,
                    optional_integers const& home, optional_integers const& weights,
                    optional_integers const& starting_loads,
                    std::optional<std::int64_t> most_per_gpu,
-                   std::optional<std::int64_t> most_samples, bool cap_is_soft)
+                   std::optional<std::int64_t> most_samples, bool cap_is_soft,
+                   std::vector<cap_argument> also, std::string const& counts, std::int64_t multiple,
+                   std::string const& then, optional_integers const& least,
+                   std::int64_t within_per_million)
 {
   prices const price = prices_of(numbers_of(lengths), cost);
   if (ballast::batching_of(policy) == ballast::batching::attention_padded && !price.given.empty()) {
@@ -177,20 +206,28 @@ bag_plan make_plan(integers const& lengths, ballast::bag_layout const& bags,
         "name a cost model");
   }
   auto const homes = identifiers_of<ballast::rank_id>("home", home);
-  ballast::partition_constraints const constraints{
+  ballast::placement_limits limits{
       .together = numbers_of(together),
       .home = homes,
-      .most_per_gpu = most_per_gpu.value_or(no_limit),
-      .weights = numbers_of(weights),
       .starting_loads = numbers_of(starting_loads),
-      .most_samples = most_samples.value_or(no_limit),
       .apart = numbers_of(apart),
-      .cap_is_soft = cap_is_soft,
   };
+  if (weights || most_per_gpu || cap_is_soft) {
+    also.insert(also.begin(), {weights, most_per_gpu, optional_integers(), 1, cap_is_soft});
+  }
+  limits.also = caps_of(also);
+  if (most_samples) { limits.samples = ballast::counts::at_most(*most_samples); }
+  if (counts == "equal") { limits.samples = ballast::counts::equal(multiple); }
+  if (counts == "filled") { limits.samples = ballast::counts::filled(); }
+  if (then == "level") { limits.then = ballast::most_level; }
+  if (then == "fewest_moves") { limits.then = ballast::fewest_moves; }
+  if (least) { limits.then = ballast::least(numbers_of(least)); }
+  limits.within_per_million = static_cast<std::uint32_t>(
+      in_range("within_per_million", within_per_million, 0, 1'000'000'000));
   auto const length_of = [&price](std::size_t sample) { return price.lengths[sample]; };
   return {planned<ballast::partition_plan>([&](ballast::partition_plan& plan, auto& memory) {
-            return ballast::partition_into(plan, memory, indices_of(price.lengths), bags, policy,
-                                           price, length_of, constraints);
+            return ballast::partition_into(plan, memory, indices_of(price.lengths), bags, price,
+                                           length_of, limits, policy);
           }),
           bags};
 }

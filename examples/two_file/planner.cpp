@@ -37,8 +37,8 @@ struct planner {
 
   ballast::result<void> plan_step(step_plan& step)
   {
-    auto const planned = ballast::partition_into(plan, memory, batch.lengths, bags,
-                                                 ballast::longest_processing_time{}, cost);
+    auto const planned = ballast::partition_into(plan, memory, batch.lengths, bags, cost, {},
+                                                 ballast::longest_processing_time{});
     if (!planned) { return planned; }
     begin.resize(batch.lengths.size());
     std::exclusive_scan(batch.lengths.begin(), batch.lengths.end(), begin.begin(), tokens{0});

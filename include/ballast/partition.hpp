@@ -34,9 +34,9 @@
 #include <ballast/partition/padded/padded_lengths.hpp>
 #include <ballast/partition/padded_batches.hpp>
 #include <ballast/partition/partition.hpp>
-#include <ballast/partition/partition_constraints.hpp>
 #include <ballast/partition/partition_plan.hpp>
 #include <ballast/partition/peak_tokens.hpp>
+#include <ballast/partition/placement_limits.hpp>
 #include <ballast/partition/refine.hpp>
 #include <ballast/partition/round_robin.hpp>
 // IWYU pragma: end_exports

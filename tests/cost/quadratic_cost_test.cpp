@@ -354,8 +354,7 @@ TEST(SpanCost, BalancesRowsThatArePacked)
   std::vector<std::vector<ballast::tokens>> const rows = {
       {8192}, {4096, 4096}, {2048, 2048, 2048, 2048}, std::vector<ballast::tokens>(64, 128)};
   ballast::span_cost const cost{{.linear = 1000, .quadratic = 1}};  // per token and per pair
-  auto const plan = ballast::partition(rows, ballast::one_gpu_bags(2), ballast::refine{}, cost,
-                                       ballast::no_length{});
+  auto const plan = ballast::partition(rows, ballast::one_gpu_bags(2), cost, ballast::no_length{});
   // The row of one document costs nearly five times the row of 64, and has a GPU for itself.
   // [rows]
   ASSERT_TRUE(plan) << plan.error().message;

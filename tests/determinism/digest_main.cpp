@@ -82,7 +82,7 @@ void plan_grids(std::vector<tokens> const& lengths, ballast::quadratic_cost cons
 
 template <class Policy>
 void plan_vectors(std::string const& name, Policy const& policy, std::vector<tokens> const& lengths,
-                  ballast::partition_constraints const& constraints = {})
+                  ballast::placement_limits const& constraints = {})
 {
   std::vector<ballast::cost_vector<2>> costs;
   for (std::size_t each = 0; each < lengths.size(); ++each) {
@@ -92,8 +92,8 @@ void plan_vectors(std::string const& name, Policy const& policy, std::vector<tok
   for (std::size_t each = 0; each < samples.size(); ++each) { samples[each] = each; }
   auto const plan =
       ballast::partition(
-          samples, ballast::one_gpu_bags(64), policy, [&](std::size_t each) { return costs[each]; },
-          [&](std::size_t each) { return lengths[each]; }, constraints)
+          samples, ballast::one_gpu_bags(64), [&](std::size_t each) { return costs[each]; },
+          [&](std::size_t each) { return lengths[each]; }, constraints, policy)
           .value();
   ballast::digest digest;
   digest.add(plan.digest());
@@ -211,7 +211,7 @@ int main()
           "equal_count", "padded_batches", "attention_padded_batches", "conv_transformer_batches",
           "quadratic_with_tolerance"}) {
       auto const plan =
-          ballast::partition(lengths, layout, by_name::parse_policy(policy).value(), spec.cost)
+          ballast::partition(lengths, layout, spec.cost, {}, by_name::parse_policy(policy).value())
               .value();
       ballast::digest digest;
       digest.add(plan.digest()).add(plan.samples.values());
@@ -232,9 +232,9 @@ int main()
     home.push_back(ballast::to_id<ballast::rank_id>(each * 7 % 64));
   }
   for (auto const* policy : {"least_movement", "capped", "capped:refine", "capped:kk"}) {
-    auto const plan = ballast::partition(lengths, ballast::one_gpu_bags(64),
-                                         by_name::parse_policy(policy).value(), spec.cost,
-                                         {.home = home, .most_per_gpu = 200'000})
+    auto const plan = ballast::partition(lengths, ballast::one_gpu_bags(64), spec.cost,
+                                         {.home = home, .most_per_gpu = 200'000},
+                                         by_name::parse_policy(policy).value())
                           .value();
     ballast::digest digest;
     digest.add(plan.digest()).add(static_cast<std::uint64_t>(plan.moved.numerator));

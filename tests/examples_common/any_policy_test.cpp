@@ -11,7 +11,7 @@
 #include <ballast/partition/longest_processing_time.hpp>
 #include <ballast/partition/padded_batches.hpp>
 #include <ballast/partition/partition.hpp>
-#include <ballast/partition/partition_constraints.hpp>
+#include <ballast/partition/placement_limits.hpp>
 #include <ballast/partition/refine.hpp>
 #include <ballast/partition/round_robin.hpp>
 #include <ballast/topology/bag_layout.hpp>
@@ -45,8 +45,6 @@ void expect_plans_alike(Policy const& policy)
   } else {
     EXPECT_FALSE(any.keeps_homes());
   }
-  EXPECT_EQ(any.keeps_rules(), ballast::keeps_placement_rules(policy));
-  EXPECT_EQ(ballast::keeps_placement_rules(ballast::refine{any}), true);
   ballast::random_source random(23);
   for (int trial = 0; trial < 20; ++trial) {
     auto const step = ballast_test::random_instance(random, 40, 5, 4);
@@ -80,10 +78,10 @@ void expect_short_samples_placed(Policy const& policy)
     auto const refusing = ballast_test::consecutive_bags(step.gpus, step.gpu_speeds);
     auto const admitting = refusing.with_short_samples(ballast::short_samples::admitted);
     auto const plan_on = [&](ballast::bag_layout const& bags,
-                             ballast::partition_constraints const& constraints = {}) {
+                             ballast::placement_limits const& constraints = {}) {
       return ballast::partition(
-          ballast_test::number_samples(step), bags, policy, ballast_test::instance_cost{step},
-          [&](ballast_test::numbered n) { return step.lengths[n.sample]; }, constraints);
+          ballast_test::number_samples(step), bags, ballast_test::instance_cost{step},
+          [&](ballast_test::numbered n) { return step.lengths[n.sample]; }, constraints, policy);
     };
     ballast::tokens const smallest = refusing.smallest_bag();
     for (ballast::tokens& length : step.lengths) {
@@ -191,7 +189,7 @@ TEST(AnyPolicy, HoldsTheCallersOwnPolicy)  // Ensures (2)
   std::vector<ballast::tokens> const lengths = {3, 2, 1};
   ballast::bag_layout const bags(
       std::array{ballast::bag{ballast::rank_id{0}, 1}, ballast::bag{ballast::rank_id{1}, 1}});
-  auto const plan = ballast::partition(lengths, bags, own, std::identity{}).value();
+  auto const plan = ballast::partition(lengths, bags, std::identity{}, {}, own).value();
   EXPECT_EQ(plan.loads, (std::vector<ballast::cost_units>{0, 6}));
 }
 
@@ -208,7 +206,7 @@ struct limited_step {
   std::vector<std::int64_t> keys;      // or empty
   std::vector<ballast::rank_id> home;  // or empty
   std::vector<std::int64_t> weights;   // or empty
-  std::int64_t most_per_gpu = ballast::partition_constraints::no_limit;
+  std::int64_t most_per_gpu = ballast::no_limit;
 };
 
 limited_step draw_limited_step(ballast::random_source& random)
@@ -243,9 +241,7 @@ limited_step draw_limited_step(ballast::random_source& random)
   if (random.below(4) != 0) {
     step.most_per_gpu = random.between(total / (2 * gpus), 2 * total / gpus + longest / 4);
   }
-  if (random.below(3) != 0 || step.most_per_gpu == ballast::partition_constraints::no_limit) {
-    step.weights.clear();
-  }
+  if (random.below(3) != 0 || step.most_per_gpu == ballast::no_limit) { step.weights.clear(); }
   return step;
 }
 
@@ -321,12 +317,12 @@ TEST(AnyPolicy, KeepsEveryConstraintThatItTakesOrRefuses)
       SCOPED_TRACE(testing::Message() << "trial " << trial << ", " << name);
       auto const policy = by_name::parse_policy(name).value();
       bool const pads = policy.batches() == ballast::batching::padded;
-      auto const plan = ballast::partition(step.lengths, step.bags, policy,
-                                           ballast::quadratic_cost{.linear = 7, .quadratic = 1},
-                                           {.together = step.keys,
-                                            .home = step.home,
-                                            .most_per_gpu = step.most_per_gpu,
-                                            .weights = step.weights});
+      auto const plan = ballast::partition(
+          step.lengths, step.bags, ballast::quadratic_cost{.linear = 7, .quadratic = 1},
+          {.together = step.keys,
+           .home = step.home,
+           .also = {{.of = step.weights, .most_per_gpu = step.most_per_gpu}}},
+          policy);
       if (plan) {
         ASSERT_TRUE(keeps_to(step, plan->owner, pads));
         kept[name] += step.most_per_gpu < 1'000'000 ? 1 : 0;

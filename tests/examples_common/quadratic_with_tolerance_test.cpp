@@ -76,8 +76,8 @@ TEST(QuadraticWithTolerance, LooksAtSquaresWhereSumsAreNearOneAnother)  // Ensur
   // When 30 is placed, one bag has 70 and the other 40 + 40: fewer tokens, and fewer squares.
   std::vector<tokens> const lengths{70, 40, 40, 30};
   auto const last_owner = [&](tokens tolerance) {
-    return ballast::partition(lengths, one_gpu_bags(2), quadratic_with_tolerance{tolerance},
-                              quadratic_cost{1})
+    return ballast::partition(lengths, one_gpu_bags(2), quadratic_cost{1}, {},
+                              quadratic_with_tolerance{tolerance})
         ->owner.back();
   };
   EXPECT_EQ(last_owner(1), bag_id{0});
@@ -88,9 +88,9 @@ TEST(QuadraticWithTolerance, OrdersBagsTransitively)  // where "within v of each
 {
   // Sums of 0, 4 and 8 with tolerance 5 are of two kinds: 0 and 4, and 8.
   std::vector<tokens> const lengths{8, 4, 3, 3, 3};
-  auto const plan =
-      ballast::partition(lengths, one_gpu_bags(3), quadratic_with_tolerance{5}, quadratic_cost{1})
-          .value();
+  auto const plan = ballast::partition(lengths, one_gpu_bags(3), quadratic_cost{1}, {},
+                                       quadratic_with_tolerance{5})
+                        .value();
   EXPECT_THAT(plan.loads, ElementsAre(8, 7, 6));
 }
 
@@ -101,13 +101,13 @@ constexpr ballast::quadratic_cost tokens_and_pairs{.linear = 3072, .quadratic = 
 // Both plan the same step for the same objective; the second sees it.
 ballast::partition_plan by_tolerance(std::vector<ballast::tokens> const& lengths)
 {
-  return *ballast::partition(lengths, ballast::one_gpu_bags(16),
-                             baselines::quadratic_with_tolerance{}, tokens_and_pairs);
+  return *ballast::partition(lengths, ballast::one_gpu_bags(16), tokens_and_pairs, {},
+                             baselines::quadratic_with_tolerance{});
 }
 ballast::partition_plan by_cost(std::vector<ballast::tokens> const& lengths)
 {
-  return *ballast::partition(lengths, ballast::one_gpu_bags(16), ballast::longest_processing_time{},
-                             tokens_and_pairs);
+  return *ballast::partition(lengths, ballast::one_gpu_bags(16), tokens_and_pairs, {},
+                             ballast::longest_processing_time{});
 }
 // [direct]
 
@@ -126,9 +126,9 @@ TEST(QuadraticWithTolerance, WorksUpToTheLongestSamples)
 {
   constexpr tokens most = ballast::longest_sample;
   std::vector<tokens> const lengths(8, most);
-  auto const plan =
-      ballast::partition(lengths, one_gpu_bags(1), quadratic_with_tolerance{1}, quadratic_cost{1})
-          .value();
+  auto const plan = ballast::partition(lengths, one_gpu_bags(1), quadratic_cost{1}, {},
+                                       quadratic_with_tolerance{1})
+                        .value();
   EXPECT_THAT(plan.loads, ElementsAre(8 * most));
 }
 

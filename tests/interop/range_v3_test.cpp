@@ -20,9 +20,9 @@ using ballast::tokens;
 TEST(RangeV3, ViewsTheSamplesOfEveryBag)  // Ensures (1)
 {
   std::vector<tokens> const lengths{5, 4, 3, 2, 1};
-  auto const plan =
-      ballast::partition(lengths, ballast::one_gpu_bags(2), ballast::longest_processing_time{},
-                         [](tokens length) { return length; });
+  auto const plan = ballast::partition(
+      lengths, ballast::one_gpu_bags(2), [](tokens length) { return length; }, {},
+      ballast::longest_processing_time{});
   ASSERT_TRUE(plan);
   std::vector<std::vector<tokens>> seen;
   for (auto bag : ballast::view_rows(plan->samples, lengths)) {
@@ -36,8 +36,8 @@ TEST(RangeV3, PlansOverAView)
   std::vector<int> const kilotokens{5, 4, 3};
   auto const plan = ballast::partition(
       kilotokens | ranges::views::transform([](int thousand) { return tokens{1000} * thousand; }),
-      ballast::one_gpu_bags(2), ballast::longest_processing_time{},
-      [](tokens length) { return length; });
+      ballast::one_gpu_bags(2), [](tokens length) { return length; }, {},
+      ballast::longest_processing_time{});
   ASSERT_TRUE(plan);
   EXPECT_EQ(plan->loads, (std::vector<ballast::cost_units>{5000, 7000}));
 }
@@ -49,9 +49,9 @@ TEST(RangeV3, HasAStepForEveryChunkOfATrace)
   std::vector<std::vector<tokens>> on_first_gpu;  // of each step
   // [steps]
   for (auto step : trace | ranges::views::chunk(3)) {
-    auto const plan =
-        ballast::partition(step, ballast::one_gpu_bags(2), ballast::longest_processing_time{}, cost)
-            .value();
+    auto const plan = ballast::partition(step, ballast::one_gpu_bags(2), cost, {},
+                                         ballast::longest_processing_time{})
+                          .value();
     auto of_first = [](auto const& assigned) { return assigned.second == ballast::bag_id{0}; };
     on_first_gpu.push_back(ranges::views::zip(step, plan.owner) | ranges::views::filter(of_first) |
                            ranges::views::keys | ranges::to<std::vector<tokens>>());

@@ -111,13 +111,13 @@ class DflopFigure13 : public testing::TestWithParam<setting> {
   {
     microbatches all;
     auto const costs_of = [&](sample const& each) { return times_of_.of_stages(each); };
-    auto const plan = ballast::partition(step, ballast::one_gpu_bags(replicas), ballast::refine{},
-                                         costs_of, ballast::no_length{})
-                          .value();
+    auto const plan =
+        ballast::partition(step, ballast::one_gpu_bags(replicas), costs_of, ballast::no_length{})
+            .value();
     for (auto const of_replica : plan.samples) {
       auto const cost_of = [&](sample_id id) { return costs_of(step[to_index(id)]); };
-      auto const filled = ballast::partition(of_replica, ballast::one_gpu_bags(count),
-                                             ballast::refine{}, cost_of, ballast::no_length{})
+      auto const filled = ballast::partition(of_replica, ballast::one_gpu_bags(count), cost_of,
+                                             ballast::no_length{})
                               .value();
       for (auto const places : filled.samples) {
         auto& next = all.emplace_back();

@@ -35,8 +35,8 @@ struct bucketing_ratios {
 bucketing_ratios ratios_of_bucketing(std::vector<tokens> const& lengths, std::size_t gpus)
 {
   auto const plan =
-      ballast::partition(lengths, ballast::one_gpu_bags(gpus), ballast::longest_processing_time{},
-                         ballast::quadratic_cost{1})
+      ballast::partition(lengths, ballast::one_gpu_bags(gpus), ballast::quadratic_cost{1}, {},
+                         ballast::longest_processing_time{})
           .value();
   std::vector<double> attention(gpus, 0.0);
   std::vector<double> held(gpus, 0.0);

@@ -73,8 +73,8 @@ TEST_P(KnapformerTable1, ComesOutWithinTwoAndAHalfPercent)
     for (tokens const length : step.lengths) { costs.push_back(spec.cost(length)); }
     without += ballast::report::measure_as_read(step, costs, gpus).imbalance_ratio().value();
     for (std::size_t layout = 0; layout < layouts.size(); ++layout) {
-      auto const plan =
-          ballast::partition(step.lengths, layouts[layout], ballast::greedy_knapsack{}, spec.cost);
+      auto const plan = ballast::partition(step.lengths, layouts[layout], spec.cost, {},
+                                           ballast::greedy_knapsack{});
       ASSERT_TRUE(plan) << plan.error().message;
       with[layout] += ballast::report::measure_balance(plan->loads, layouts[layout].sizes())
                           .imbalance_ratio()
@@ -183,7 +183,8 @@ measured_cells read_cells(ballast::cost_spec const& spec)
                                      .seconds = mix.seconds[layout + 1]};
       for (auto const& step : drawn) {
         auto const plan =
-            ballast::partition(step.lengths, bags, ballast::greedy_knapsack{}, spec.cost).value();
+            ballast::partition(step.lengths, bags, spec.cost, {}, ballast::greedy_knapsack{})
+                .value();
         std::vector<ballast::step_measurement> of_bags(bags.size(), {.gpus = mean.gpus});
         for (std::size_t sample = 0; sample < step.lengths.size(); ++sample) {
           add_sample(of_bags[to_index(plan.owner[sample])], step.lengths[sample]);

@@ -43,7 +43,7 @@ class OrchmllmBalancing : public testing::TestWithParam<std::uint64_t> {
                                                     Policy const& policy,
                                                     quadratic_cost const& cost)
   {
-    return ballast::partition(lengths, ballast::one_gpu_bags(ranks), policy, cost).value();
+    return ballast::partition(lengths, ballast::one_gpu_bags(ranks), cost, {}, policy).value();
   }
 
   void SetUp() override

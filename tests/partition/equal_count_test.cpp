@@ -52,8 +52,8 @@ TEST(EqualCount, GivesEveryBagAsManySamples)  // Ensures (3)
   // [equal_count]
   std::vector<ballast::tokens> const lengths{9000, 700, 600, 600, 500, 400, 300, 200};
   auto const cost = [](ballast::tokens length) { return length * length + 100 * length; };
-  auto const plan =
-      ballast::partition(lengths, ballast::one_gpu_bags(4), ballast::equal_count{}, cost);
+  auto const plan = ballast::partition(lengths, ballast::one_gpu_bags(4), cost,
+                                       {.samples = ballast::counts::equal()});
   // [equal_count]
   ASSERT_TRUE(plan);
   EXPECT_THAT(counts_of(*plan), ElementsAre(2, 2, 2, 2));
@@ -238,7 +238,8 @@ TEST(EqualCount, ComesWithinOneTenThousandthWhereDifferencingDoesNot)
     for (std::uint64_t seed = 0; seed < 5; ++seed) {
       SCOPED_TRACE(testing::Message() << samples << " samples, seed " << seed);
       auto const lengths = long_tailed(samples, seed);
-      auto const plan = partition(lengths, one_gpu_bags(64), equal_count{}, quadratic_work).value();
+      auto const plan =
+          partition(lengths, one_gpu_bags(64), quadratic_work, {}, equal_count{}).value();
       EXPECT_THAT(counts_of(plan), testing::Each(samples / 64));
       EXPECT_LE(plan.gap(), 1e-4);
       auto const today = seqlen_balanced_partitions(plan.costs, 64, true);
@@ -263,7 +264,7 @@ TEST(EqualCount, LeavesPlansThatNoSingleSwapMakesShorter)
 {
   std::vector<tokens> const lengths{30, 4, 25, 5, 16, 3, 7, 17};
   auto const plan =
-      partition(lengths, one_gpu_bags(3), equal_count{.multiple = 2}, std::identity{});
+      partition(lengths, one_gpu_bags(3), std::identity{}, {}, equal_count{.multiple = 2});
   EXPECT_EQ(plan.value().makespan, (ratio{37, 1}));
 }
 
@@ -273,9 +274,9 @@ TEST(EqualCount, CountsWhatStaysTogetherAsOne)
   // Two answers to each of four prompts; every bag gets two prompts.
   std::vector<ballast::tokens> const lengths{900, 100, 400, 500, 300, 300, 200, 700};
   std::vector<std::int64_t> const prompts{11, 11, 12, 12, 13, 13, 14, 14};
-  auto const plan = ballast::partition(lengths, ballast::one_gpu_bags(2), ballast::equal_count{},
+  auto const plan = ballast::partition(lengths, ballast::one_gpu_bags(2),
                                        [](ballast::tokens length) { return length; },
-                                       std::identity{}, {.together = prompts});
+                                       {.together = prompts, .samples = ballast::counts::equal()});
   // [together]
   ASSERT_TRUE(plan);
   EXPECT_THAT(counts_of(*plan), ElementsAre(4, 4));
@@ -288,9 +289,9 @@ TEST(EqualCount, DoesNotCountSamplesOfUnequalGroups)
 {
   std::vector<tokens> const lengths{10, 10, 10, 10};
   std::vector<std::int64_t> const keys{1, 1, 1, 2};
-  auto const plan = partition(lengths, one_gpu_bags(2), equal_count{}, quadratic_work,
-                              std::identity{}, {.together = keys})
-                        .value();
+  auto const plan =
+      partition(lengths, one_gpu_bags(2), quadratic_work, {.together = keys}, equal_count{})
+          .value();
   EXPECT_THAT(counts_of(plan), ElementsAre(3, 1));
 }
 
@@ -300,7 +301,8 @@ TEST(EqualCount, LooksAtNoMoreSamplesThanItMay)
   std::vector<tokens> lengths(1024);
   for (tokens& length : lengths) { length = random.between(100, 9000); }
   auto const with = [&](std::uint64_t work) {
-    return partition(lengths, one_gpu_bags(64), equal_count{.work = work}, quadratic_work).value();
+    return partition(lengths, one_gpu_bags(64), quadratic_work, {}, equal_count{.work = work})
+        .value();
   };
   ratio before = with(0).makespan;
   for (std::uint64_t const work : {1U, 1000U, 10'000U, 100'000U, 1'000'000U}) {
@@ -331,7 +333,7 @@ TEST(EqualCount, SharesTheLightestSamplesAmongGiants)
     for (int sample = 0; sample < 45; ++sample) {
       lengths.push_back(random.between(14'000, 64'000));
     }
-    auto const plan = partition(lengths, one_gpu_bags(3), equal_count{}, std::identity{});
+    auto const plan = partition(lengths, one_gpu_bags(3), std::identity{}, {}, equal_count{});
     EXPECT_LT(plan->gap(), 1e-4) << "seed " << seed;
   }
 }
@@ -343,9 +345,8 @@ TEST(EqualCount, AllocatesNothingInTheSteadyState)
 
 TEST(EqualCount, SaysWhatKeepsCountsWithinACap)
 {
-  auto const why = [](std::vector<tokens> const& lengths,
-                      partition_constraints const& constraints) {
-    return partition(lengths, one_gpu_bags(2), equal_count{}, std::identity{}, constraints)
+  auto const why = [](std::vector<tokens> const& lengths, placement_limits const& constraints) {
+    return partition(lengths, one_gpu_bags(2), std::identity{}, constraints, equal_count{})
         .error()
         .message;
   };
@@ -355,15 +356,14 @@ TEST(EqualCount, SaysWhatKeepsCountsWithinACap)
                                 "finds one"));
   EXPECT_THAT(why({6, 6, 6}, {.most_per_gpu = 10}),
               testing::EndsWith("add bags, raise the limit or plan fewer samples at once"));
-  EXPECT_THAT(why({6, 6}, {.most_samples = 1}),
-              testing::EndsWith("use refine{} or capped{}, which do, but keep no counts, or leave "
-                                "it out"));
+  EXPECT_THAT(why({6, 6}, {.samples = counts::at_most(1)}),
+              testing::HasSubstr("use refine{} with limits.samples"));
 }
 
 TEST(EqualCountDeathTest, RefusesMultiplesOfNothing)
 {
-  EXPECT_DEATH((void)partition(std::vector<tokens>{1}, one_gpu_bags(1), equal_count{.multiple = 0},
-                               quadratic_work),
+  EXPECT_DEATH((void)partition(std::vector<tokens>{1}, one_gpu_bags(1), quadratic_work, {},
+                               equal_count{.multiple = 0}),
                "counts multiples of 0");
 }
 

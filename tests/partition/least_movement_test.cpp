@@ -233,8 +233,9 @@ TEST(LeastMovement, SwapsTwoSamplesOfTheLeastTokens)
   std::vector<ballast::rank_id> home(6, ballast::rank_id{0});    // 104 tokens on rank 0
   std::fill(home.begin() + 3, home.end(), ballast::rank_id{1});  // and 96 on rank 1
   auto const cost = [](ballast::tokens length) { return length; };
-  auto const plan = ballast::partition(lengths, ballast::one_gpu_bags(2), ballast::least_movement{},
-                                       cost, {}, {.home = home});
+  auto const plan = ballast::partition(
+      lengths, ballast::one_gpu_bags(2), cost,
+      {.home = home, .then = ballast::fewest_moves, .within_per_million = 5'000});
   // [least_movement]
   ASSERT_TRUE(plan);
   EXPECT_EQ(plan->loads, (std::vector<cost_units>{100, 100}));
@@ -301,10 +302,10 @@ TEST(LeastMovement, KeepsCapacitiesThatTheInnerPolicyKeeps)  // Ensures (5)
   std::vector<std::int64_t> const ones{1, 1, 1, 1};
   auto const cost = [](tokens) { return 5; };
   least_movement const policy{round_robin{}, 1'000'000};
-  auto const free = partition(lengths, one_gpu_bags(2), policy, cost, {}, {.home = home}).value();
+  auto const free = partition(lengths, one_gpu_bags(2), cost, {.home = home}, policy).value();
   EXPECT_EQ(free.moved, (ratio{0, 40}));
-  auto const capped = partition(lengths, one_gpu_bags(2), policy, cost, {},
-                                {.home = home, .most_per_gpu = 2, .weights = ones})
+  auto const capped = partition(lengths, one_gpu_bags(2), cost,
+                                {.home = home, .also = {{.of = ones, .most_per_gpu = 2}}}, policy)
                           .value();
   EXPECT_EQ(capped.moved, (ratio{10, 40}));
 }
@@ -314,8 +315,8 @@ TEST(LeastMovement, MovesWholeGroupsThatStayTogether)
   std::vector<tokens> const lengths{10, 10, 10, 10, 10, 10};
   std::vector<std::int64_t> const prompts{1, 1, 2, 2, 3, 4};
   std::vector<rank_id> const home(6, rank_id{0});
-  auto const plan = partition(lengths, one_gpu_bags(2), least_movement{}, std::identity{}, {},
-                              {.together = prompts, .home = home});
+  auto const plan = partition(lengths, one_gpu_bags(2), std::identity{},
+                              {.together = prompts, .home = home}, least_movement{});
   ASSERT_TRUE(plan);
   EXPECT_EQ(plan->owner[0], plan->owner[1]);
   EXPECT_EQ(plan->owner[2], plan->owner[3]);
@@ -327,8 +328,9 @@ TEST(LeastMovement, CountsWhatAGroupMovesByWhereEachSampleLies)
   std::vector<tokens> const lengths{4, 6, 9};
   std::vector<std::int64_t> const prompts{2, 2, 1};
   std::vector<rank_id> const home{rank_id{0}, rank_id{1}, rank_id{1}};
-  auto const plan = partition(lengths, one_gpu_bags(2), least_movement{longest_processing_time{}},
-                              std::identity{}, {}, {.together = prompts, .home = home});
+  auto const plan =
+      partition(lengths, one_gpu_bags(2), std::identity{}, {.together = prompts, .home = home},
+                least_movement{longest_processing_time{}});
   ASSERT_TRUE(plan);
   EXPECT_EQ(plan->owner, (std::vector<bag_id>{bag_id{0}, bag_id{0}, bag_id{1}}));
   EXPECT_EQ(plan->moved, (ratio{6, 19}));
@@ -357,10 +359,10 @@ TEST(LeastMovement, MovesNoMoreThanTheInnerPolicyWithGroupsInSeveralBags)  // En
       home.push_back(to_id<rank_id>(random.below(bags)));
     }
     least_movement const policy{longest_processing_time{}, random.below(2) == 0 ? 0U : 100'000U};
-    partition_constraints const constraints{.together = group, .home = home};
+    placement_limits const constraints{.together = group, .home = home};
     std::identity const cost;
     auto const run = [&](partition_plan& into, policy_ref const& with) {
-      return partition_into(into, memory, lengths, layouts[bags - 2], with, cost, {}, constraints);
+      return partition_into(into, memory, lengths, layouts[bags - 2], cost, constraints, with);
     };
     ASSERT_TRUE(run(plan, policy) && run(inner, policy.inner));
     ASSERT_LE(plan.moved, inner.moved);
@@ -395,8 +397,8 @@ TEST(LeastMovement, LeavesNoGroupInABagThatItsShortestSampleDoesNotFit)
   std::vector<std::int64_t> const prompts{1, 1, 1, 1, 2};
   std::vector<rank_id> const home(5, rank_id{0});
   bag_layout const bags(std::vector<bag>{{rank_id{0}, 4}, {rank_id{4}, 1}});
-  auto const plan = partition(lengths, bags, least_movement{}, std::identity{}, {},
-                              {.together = prompts, .home = home});
+  auto const plan = partition(lengths, bags, std::identity{}, {.together = prompts, .home = home},
+                              least_movement{});
   ASSERT_TRUE(plan) << plan.error().message;
   EXPECT_EQ(plan->owner,
             (std::vector<bag_id>{bag_id{1}, bag_id{1}, bag_id{1}, bag_id{1}, bag_id{0}}));
@@ -413,9 +415,9 @@ TEST(LeastMovement, MovesATenthOfTheTokensOfNearlyEvenDataAtMost)
   for (int step = 0; step < 20; ++step) {
     SCOPED_TRACE(testing::Message() << "step " << step);
     auto const batch = draw_batch(codes, 32, {}, random).value();
-    partition_constraints const homes{.home = batch.source};
-    auto const greedy = partition(batch.lengths, bags, greedy_knapsack{}, cost, {}, homes);
-    auto const plan = partition(batch.lengths, bags, least_movement{}, cost, {}, homes);
+    placement_limits const homes{.home = batch.source};
+    auto const greedy = partition(batch.lengths, bags, cost, homes, greedy_knapsack{});
+    auto const plan = partition(batch.lengths, bags, cost, homes, least_movement{});
     ASSERT_TRUE(greedy && plan);
     EXPECT_GT(greedy->moved.value(), 0.9);
     EXPECT_LT(plan->moved.value(), 0.04);
@@ -431,7 +433,7 @@ TEST(LeastMovement, AllocatesNothingInTheSteadyState)
   expect_the_same_again_without_allocation(
       least_movement{}, 1000, squared_length{}, one_gpu_bags(16),
       [&](std::span<tokens const> lengths) {
-        return partition_constraints{.home = std::span(home).first(lengths.size())};
+        return placement_limits{.home = std::span(home).first(lengths.size())};
       });
 }
 

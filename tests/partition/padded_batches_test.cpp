@@ -38,8 +38,8 @@ TEST(PaddedBatches, TakesNoTimeForPaddingThatCanBeAvoided)
 {
   // [padded]
   std::vector<ballast::tokens> const frames{100, 90, 40, 40, 30, 20, 10};
-  auto const plan = ballast::partition(frames, ballast::one_gpu_bags(3), ballast::padded_batches{},
-                                       ballast::quadratic_cost{1});
+  auto const plan = ballast::partition(frames, ballast::one_gpu_bags(3), ballast::quadratic_cost{1},
+                                       {}, ballast::padded_batches{});
   // [padded]
   ASSERT_TRUE(plan) << plan.error().message;
   EXPECT_THAT(plan->loads, ElementsAre(100, 180, 160));
@@ -97,8 +97,8 @@ RC_GTEST_PROP(PaddedBatches, CutsSortedSamplesInTheBestPlaces, ())  // Ensures (
 {
   auto const costs = *rc::gen::container<std::vector<tokens>>(rc::gen::inRange<tokens>(0, 5000));
   auto const bags = *rc::gen::inRange<std::size_t>(1, 12);
-  auto const plan =
-      partition(costs, one_gpu_bags(bags), padded_batches{}, [](tokens length) { return length; });
+  auto const plan = partition(
+      costs, one_gpu_bags(bags), [](tokens length) { return length; }, {}, padded_batches{});
   RC_ASSERT(plan.has_value());
   RC_ASSERT(plan->makespan == (ratio{best_cuts(costs, bags), 1}));
   RC_ASSERT(plan->proven_optimal());
@@ -108,8 +108,8 @@ TEST(PaddedBatches, PadsLeastOfPlansWithOneMakespan)  // Ensures (7)
 {
   auto const loads_of = [](std::vector<tokens> const& costs, std::size_t bags,
                            std::int64_t most_per_gpu) {
-    return partition(costs, one_gpu_bags(bags), padded_batches{}, std::identity{},
-                     {.most_per_gpu = most_per_gpu})
+    return partition(costs, one_gpu_bags(bags), std::identity{}, {.most_per_gpu = most_per_gpu},
+                     padded_batches{})
         .value()
         .loads;
   };
@@ -148,8 +148,8 @@ TEST(PaddedBatches, CountsWhatItPadsAgainstALimit)
 {
   std::vector<tokens> const lengths{100, 1, 1, 1};
   auto const planned = [&](std::int64_t most_per_gpu, std::size_t gpus) {
-    return partition(lengths, one_gpu_bags(gpus), padded_batches{}, std::identity{},
-                     {.most_per_gpu = most_per_gpu});
+    return partition(lengths, one_gpu_bags(gpus), std::identity{}, {.most_per_gpu = most_per_gpu},
+                     padded_batches{});
   };
   auto const refused = planned(110, 1);  // which holds the 103 tokens, but not 400
   expect_refused(refused, error_code::infeasible, 1,
@@ -171,7 +171,7 @@ TEST(PaddedBatches, KeepsALimitOfPaddedWeight)  // Ensures (6)
     tokens const cap = random.between(9, 24);
     auto const cost = [](tokens length) { return length * (length + 5); };
     auto const plan =
-        partition(lengths, one_gpu_bags(bags), padded_batches{}, cost, {.most_per_gpu = cap});
+        partition(lengths, one_gpu_bags(bags), cost, {.most_per_gpu = cap}, padded_batches{});
     instance step{lengths, lengths, std::vector<std::uint32_t>(bags, 1)};
     for (cost_units& each : step.costs) { each = cost(each); }
     step.padded = step.costs;
@@ -183,7 +183,7 @@ TEST(PaddedBatches, KeepsALimitOfPaddedWeight)  // Ensures (6)
     if (!plan) { continue; }
     ASSERT_EQ(plan->makespan, *best) << "trial " << trial;
     ASSERT_TRUE(plan->proven_optimal());
-    auto const free = partition(lengths, one_gpu_bags(bags), padded_batches{}, cost);
+    auto const free = partition(lengths, one_gpu_bags(bags), cost, {}, padded_batches{});
     limited += free->owner != plan->owner ? 1 : 0;
   }
   if (!is_sanitized) { EXPECT_GT(limited, 0); }  // of few steps it may limit none
@@ -193,8 +193,8 @@ TEST(PaddedBatches, KeepsALimitOfPaddedWeight)  // Ensures (6)
 TEST(PaddedBatches, AcceptsTheEdges)
 {
   auto const plan_of = [](std::vector<tokens> const& lengths, std::size_t bags) {
-    return *partition(lengths, one_gpu_bags(bags), padded_batches{},
-                      [](tokens length) { return length; });
+    return *partition(
+        lengths, one_gpu_bags(bags), [](tokens length) { return length; }, {}, padded_batches{});
   };
   EXPECT_THAT(plan_of({}, 3).loads, ElementsAre(0, 0, 0));
   EXPECT_THAT(plan_of({7}, 3).loads, ElementsAre(7, 0, 0));
@@ -210,7 +210,7 @@ TEST(PaddedBatches, ChargesConvolutionAndAttentionOfPaddedSamples)
   // A padded sample of l tokens costs l (1 + lambda l), here with lambda = 1/1000.
   quadratic_cost const cost{.linear = 1000, .quadratic = 1};
   std::vector<tokens> const frames{2000, 1500, 400, 300, 300, 200};
-  auto const plan = partition(frames, one_gpu_bags(3), padded_batches{}, cost).value();
+  auto const plan = partition(frames, one_gpu_bags(3), cost, {}, padded_batches{}).value();
   EXPECT_EQ(plan.makespan, (ratio{2000 * 1000 + 2000 * 2000, 1}));
   EXPECT_TRUE(plan.proven_optimal());
 }
@@ -226,8 +226,9 @@ TEST(PaddedBatches, WorksUpToTheLargestLoads)
     std::size_t const on_second = speeds[0] < speeds[1] ? 2 : 1;
     EXPECT_EQ(std::ranges::count(plan.owner, bag_id{1}), static_cast<std::ptrdiff_t>(on_second));
   }
-  EXPECT_FALSE(partition(std::vector<tokens>{1, 2, 3}, one_gpu_bags(2), padded_batches{},
-                         [](tokens length) { return length == 3 ? most / 2 : 1; }));
+  EXPECT_FALSE(partition(
+      std::vector<tokens>{1, 2, 3}, one_gpu_bags(2),
+      [](tokens length) { return length == 3 ? most / 2 : 1; }, {}, padded_batches{}));
 }
 
 TEST(PaddedBatches, IsNearTheOptimumOfOtherBagsAndBoundsIt)  // Ensures (5)
@@ -257,8 +258,8 @@ TEST(PaddedBatches, FindsTheOrderOfManySpeeds)  // Ensures (5)
     speed = static_cast<std::uint32_t>(random.between(50, 100));
   }
   for (tokens& length : lengths) { length = 100 << random.below(8); }
-  auto const plan =
-      partition(lengths, one_gpu_bags(16).with_speeds(speeds), padded_batches{}, quadratic_cost{1});
+  auto const plan = partition(lengths, one_gpu_bags(16).with_speeds(speeds), quadratic_cost{1}, {},
+                              padded_batches{});
   ASSERT_TRUE(plan) << plan.error().message;
   EXPECT_LT(plan->gap(), 0.05);
 }

@@ -29,8 +29,8 @@ TEST(PartitionVectors, DescribesThePlanItMakes)  // Ensures (1)
   auto const encoder_and_llm = [](sample const& s) {
     return ballast::cost_vector<2>{6 * s.image, 8 * (s.text + s.image / 4)};
   };
-  auto const plan = ballast::partition(samples, ballast::one_gpu_bags(2), ballast::refine{},
-                                       encoder_and_llm, ballast::no_length{});
+  auto const plan =
+      ballast::partition(samples, ballast::one_gpu_bags(2), encoder_and_llm, ballast::no_length{});
   // [vectors]
   ASSERT_TRUE(plan) << plan.error().message;
   EXPECT_THAT(plan->costs, testing::ElementsAre(cost_vector<2>{5400, 2600}, cost_vector<2>{0, 3200},
@@ -73,7 +73,7 @@ TEST(PartitionVectors, NamesTheSampleThatCannotBePlanned)
   expect({{0, no_cost - 1}, {0, 1}}, 2, out_of_range, 1, "63 bits");
   expect({{1, 1}, {1, -1}}, 0, infeasible, 0, "");
   expect_refused(plan_in_bins(std::vector{cost_vector<2>{1, 1}}, 2, refine{}, {.most_per_gpu = 3}),
-                 out_of_range, 0, "give constraints.weights");
+                 out_of_range, 0, "as limits.also");
 }
 
 TEST(PartitionVectors, FindsTheSamePlanAgain)  // Ensures (2)
@@ -85,7 +85,7 @@ TEST(PartitionVectors, FindsTheSamePlanAgain)  // Ensures (2)
     auto const step = random_vectors<3>(random, 300, 20);
     std::size_t const bins = step.gpus.size();
     auto const plan = plan_in_bins(step.costs, bins, refine{});
-    ASSERT_TRUE(plan && partition_into(reused, memory, step.costs, one_gpu_bags(bins), refine{},
+    ASSERT_TRUE(plan && partition_into(reused, memory, step.costs, one_gpu_bags(bins),
                                        std::identity{}, no_length{}));
     EXPECT_EQ(plan->digest(), reused.digest());
     EXPECT_EQ(plan->lower_bound, reused.lower_bound);
@@ -132,7 +132,7 @@ TEST(PartitionVectorsInBags, DescribesThePlanItMakes)
   std::vector<ballast::bag> const two_and_one{{ballast::rank_id{0}, 2}, {ballast::rank_id{2}, 1}};
   std::vector<std::uint32_t> const gpu_speeds{100, 100, 80};
   ballast::bag_layout const bags(two_and_one, gpu_speeds);
-  auto const plan = ballast::partition(samples, bags, ballast::refine{}, encoder_and_llm, length,
+  auto const plan = ballast::partition(samples, bags, encoder_and_llm, length,
                                        {.together = prompts, .most_per_gpu = 800});
   // [vectors_in_bags]
   ASSERT_TRUE(plan) << plan.error().message;
@@ -213,10 +213,10 @@ RC_GTEST_PROP(PartitionVectorsInBags, IsLptOfOneDimension, ())
   std::ranges::sort(speeds);  // of equal results the scalar policy takes the slower bag
   auto const bags = one_gpu_bags(speeds.size()).with_speeds(speeds);
   auto const one = [](cost_vector<1> const&) { return tokens{1}; };
-  auto const plan = partition(costs, bags, longest_processing_time{}, std::identity{}, one);
+  auto const plan = partition(costs, bags, std::identity{}, one, {}, longest_processing_time{});
   auto const scalar = partition(
-      costs, bags, longest_processing_time{}, [](cost_vector<1> const& cost) { return cost[0]; },
-      one);
+      costs, bags, [](cost_vector<1> const& cost) { return cost[0]; }, one, {},
+      longest_processing_time{});
   RC_ASSERT(plan.has_value() && scalar.has_value());
   RC_ASSERT(plan->owner == scalar->owner);
   RC_ASSERT(plan->lower_bound == scalar->lower_bound);
@@ -248,7 +248,7 @@ TEST(PartitionVectorsInBags, PlansTheEdges)
 
 TEST(PartitionVectorsInBags, NamesTheSampleThatCannotBePlanned)
 {
-  constexpr auto none = partition_constraints::no_limit;
+  constexpr auto none = no_limit;
   auto const expect = [](std::int64_t most, std::vector<std::int64_t> const& together,
                          auto const& spoil, error_code code, std::size_t position,
                          char const* why) {
@@ -277,7 +277,7 @@ TEST(PartitionVectorsInBags, PutsShortSamplesIntoTheSmallestBagsWhereThoseAdmitT
   auto const costs_of = [](tokens length) { return cost_vector<2>{length, 9 - length}; };
   auto const plan_in = [&](std::vector<tokens> const& lengths, bag_layout const& layout,
                            auto const& policy) {
-    return partition(lengths, layout, policy, costs_of);
+    return partition(lengths, layout, costs_of, {}, policy);
   };
   random_source random(31);
   for (int trial = 0; trial < 200; ++trial) {
@@ -312,8 +312,7 @@ TEST(PartitionVectorsInBags, KeepsShortSamplesTogetherAndWeighsTheirOwnTokens)  
   std::vector<std::int64_t> const together{7, 8, 7, 9};
   std::vector<rank_id> const home(4, rank_id{0});
   auto const plan_within = [&](std::int64_t most_per_gpu) {
-    return partition(lengths, bags, refine{},
-                     [](tokens length) { return cost_vector<2>{length, length}; }, std::identity{},
+    return partition(lengths, bags, [](tokens length) { return cost_vector<2>{length, length}; },
                      {.together = together, .home = home, .most_per_gpu = most_per_gpu});
   };
   auto const plan = plan_within(8);
@@ -360,8 +359,8 @@ TEST(PartitionVectorsInBags, AllocatesNothingInTheSteadyState)  // Ensures (3) (
   auto const expect_no_allocation = [&](auto const& policy) {
     std::uint64_t digest = 0;
     expect_steady_state([&] {
-      bool const done = partition_into(plan, memory, lengths, bags, policy, costs, std::identity{},
-                                       {.together = prompts, .most_per_gpu = 8000})
+      bool const done = partition_into(plan, memory, lengths, bags, costs,
+                                       {.together = prompts, .most_per_gpu = 8000}, policy)
                             .has_value();
       if (digest == 0) { digest = plan.digest(); }
       return done && plan.digest() == digest;

@@ -39,7 +39,7 @@ TEST(PeakTokens, IsTheMakespanOfPlansThatCountTokens)  // Ensures (1)
     for (tokens& length : lengths) { length = random.between(0, 400); }
     auto const bags = one_gpu_bags(1 + random.below(5));
     auto const plan =
-        partition(lengths, bags, longest_processing_time{}, quadratic_cost{.linear = 1});
+        partition(lengths, bags, quadratic_cost{.linear = 1}, {}, longest_processing_time{});
     EXPECT_EQ(peak_tokens(lengths, plan->owner, bags, plan->batches, memory),
               std::ranges::max(plan->loads));
   }
@@ -66,7 +66,7 @@ TEST(LargestMiniBatch, GrowsWithBalancing)
     return largest_mini_batch(lengths.size(), [&](std::size_t samples) {
       std::vector<tokens> const first(lengths.begin(),
                                       lengths.begin() + static_cast<std::ptrdiff_t>(samples));
-      auto const plan = partition(first, bags, policy, quadratic_cost{.linear = 1});
+      auto const plan = partition(first, bags, quadratic_cost{.linear = 1}, {}, policy);
       return peak_tokens(first, plan->owner, bags, plan->batches, memory) <= 16'384;
     });
   };

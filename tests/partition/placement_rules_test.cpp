@@ -9,12 +9,13 @@
 #include <ballast/partition/concepts.hpp>
 #include <ballast/partition/equal_count.hpp>
 #include <ballast/partition/exact.hpp>
+#include <ballast/partition/greedy_knapsack.hpp>
 #include <ballast/partition/least_movement.hpp>
 #include <ballast/partition/longest_processing_time.hpp>
 #include <ballast/partition/padded_batches.hpp>
 #include <ballast/partition/partition.hpp>
-#include <ballast/partition/partition_constraints.hpp>
 #include <ballast/partition/partition_plan.hpp>
+#include <ballast/partition/placement_limits.hpp>
 #include <ballast/partition/refine.hpp>
 #include <ballast/topology/bag_layout.hpp>
 
@@ -24,18 +25,12 @@ using namespace ballast;
 using namespace ballast_test;
 using testing::HasSubstr;
 
-static_assert(rule_keeping_policy<refine<>>);
-static_assert(rule_keeping_policy<capped<>>);
-static_assert(rule_keeping_policy<capped<refine<>>>);
-static_assert(!rule_keeping_policy<capped<equal_count>>);
-static_assert(!rule_keeping_policy<longest_processing_time>);
-
 TEST(PlacementRules, GiveEachBagAtMostSoManySamples)
 {
   // [most_samples]
   std::vector<ballast::tokens> const lengths = {90, 30, 20, 20, 10, 10};
-  auto const plan = ballast::partition(lengths, ballast::one_gpu_bags(2), ballast::refine{},
-                                       std::identity{}, {.most_samples = 3});
+  auto const plan = ballast::partition(lengths, ballast::one_gpu_bags(2), std::identity{},
+                                       {.samples = ballast::counts::at_most(3)});
   // 90 10 10 and 30 20 20: without the rule it is 90 alone.
   // [most_samples]
   ASSERT_TRUE(plan) << plan.error().message;
@@ -48,8 +43,8 @@ TEST(PlacementRules, KeepSamplesOfOneKeyApart)
   // [apart]
   std::vector<ballast::tokens> const lengths = {60, 20, 20, 20};
   std::vector<int> const prompts = {7, 1, 1, 2};  // two samples of prompt 1
-  auto const plan = ballast::partition(lengths, ballast::one_gpu_bags(2), ballast::refine{},
-                                       std::identity{}, {.apart = prompts});
+  auto const plan =
+      ballast::partition(lengths, ballast::one_gpu_bags(2), std::identity{}, {.apart = prompts});
   // 60 20 and 20 20, where 60 and 20 20 20 would be level.
   // [apart]
   ASSERT_TRUE(plan) << plan.error().message;
@@ -61,8 +56,9 @@ TEST(PlacementRules, LetASampleAboveASoftCapStandAlone)
 {
   // [soft_cap]
   std::vector<ballast::tokens> const lengths = {150, 60, 40, 30};
-  auto const plan = ballast::partition(lengths, ballast::one_gpu_bags(3), ballast::capped{},
-                                       std::identity{}, {.most_per_gpu = 100, .cap_is_soft = true});
+  auto const plan =
+      ballast::partition(lengths, ballast::one_gpu_bags(3), std::identity{},
+                         {.also = {{.most_per_gpu = 100, .is_soft = true}}}, ballast::capped{});
   // plan->above_cap has bag 0, with the sample of 150 alone.
   // [soft_cap]
   ASSERT_TRUE(plan) << plan.error().message;
@@ -74,17 +70,17 @@ TEST(PlacementRules, LetASampleAboveASoftCapStandAlone)
 struct ruled_step : instance {
   std::vector<std::int64_t> weights, capacities;
   std::vector<int> together, apart;
-  std::int64_t most_samples = partition_constraints::no_limit;
+  std::int64_t most_samples = no_limit;
   bool cap_is_soft = false;
 
-  [[nodiscard]] partition_constraints constraints() const
+  [[nodiscard]] placement_limits constraints() const
   {
-    return {.together = together,
-            .weights = weights,
-            .bag_capacities = capacities,
-            .most_samples = most_samples,
-            .apart = apart,
-            .cap_is_soft = cap_is_soft};
+    placement_limits limits{.together = together, .apart = apart};
+    if (!capacities.empty()) {
+      limits.also = {{.of = weights, .most = capacities, .is_soft = cap_is_soft}};
+    }
+    if (most_samples != no_limit) { limits.samples = counts::at_most(most_samples); }
+    return limits;
   }
 
   // Whether no bag that takes the samples that stay with this one holds what they weigh.
@@ -171,7 +167,7 @@ void expect_best_of_all(policy_ref const& policy, std::uint64_t seed)
   for (int trial = 0; trial < trials_of(1500); ++trial) {
     SCOPED_TRACE(testing::Message() << "trial " << trial);
     auto const step = draw_ruled_step(random);
-    if (!step.constraints().has_rules()) { continue; }
+    if (step.most_samples == no_limit && step.apart.empty() && !step.cap_is_soft) { continue; }
     ++ruled;
     auto const plan = plan_instance(step, policy, step.constraints());
     auto const best = optimum_where(step, [&](assignment const& owner) {
@@ -228,11 +224,34 @@ TEST(PlacementRules, HoldInLargeSteps)
   }
 }
 
-std::string refusal(policy_ref const& policy, partition_constraints const& given,
+std::string refusal(policy_ref const& policy, placement_limits const& given,
                     std::vector<tokens> const& lengths = {8, 7, 5, 4})
 {
-  auto const plan = partition(lengths, one_gpu_bags(2), policy, std::identity{}, given);
+  auto const plan = partition(lengths, one_gpu_bags(2), std::identity{}, given, policy);
   return plan ? "" : plan.error().message;
+}
+
+TEST(PlacementRules, HoldWithOtherLimitsInOneCall)
+{
+  // [several]
+  // Tokens and images of eight samples for four ranks, two samples each.
+  std::vector<ballast::tokens> const lengths = {9, 8, 7, 6, 5, 4, 3, 2};
+  std::vector<std::int64_t> const images = {1, 0, 2, 1, 0, 1, 0, 3};
+  auto const plan = ballast::partition(lengths, ballast::one_gpu_bags(4), std::identity{},
+                                       {.most_per_gpu = 13,
+                                        .also = {{.of = images, .most_per_gpu = 3}},
+                                        .samples = ballast::counts::equal()});
+  // 7 5, 9 3, 8 2 and 6 4: level by tokens alone, 6 2 would be a rank with four images.
+  // [several]
+  ASSERT_TRUE(plan) << plan.error().message;
+  EXPECT_EQ(plan->makespan, (ratio{12, 1}));
+  EXPECT_TRUE(plan->proven_optimal());
+  for (auto const samples : plan->samples) {
+    std::int64_t held = 0;
+    for (sample_id const sample : samples) { held += images[to_index(sample)]; }
+    EXPECT_LE(held, 3);
+    EXPECT_EQ(samples.size(), 2U);
+  }
 }
 
 TEST(PlacementRules, AreRefusedWithTheNumbers)
@@ -241,53 +260,66 @@ TEST(PlacementRules, AreRefusedWithTheNumbers)
   std::vector<int> const pairs = {1, 1, 2, 2};
   std::vector<int> const three = {1, 1, 1};
   EXPECT_EQ(refusal(refine{}, {.apart = thrice}),
-            "3 samples have the key of sample 0 in constraints.apart, and there are 2 bags; leave "
+            "3 samples have the key of sample 0 in limits.apart, and there are 2 bags; leave "
             "out 1 or add bags");
   EXPECT_EQ(refusal(refine{}, {.together = pairs, .apart = pairs}),
-            "samples 0 and 1 have one key in constraints.together and one in constraints.apart; "
+            "samples 0 and 1 have one key in limits.together and one in limits.apart; "
             "give them other keys in either");
-  EXPECT_EQ(refusal(refine{}, {.most_samples = 1}),
+  EXPECT_EQ(refusal(refine{}, {.samples = counts::at_most(1)}),
             "4 samples in 2 bags with at most 1 each need 4; add bags or raise "
-            "constraints.most_samples");
-  EXPECT_EQ(refusal(refine{}, {.together = thrice, .most_samples = 2}),
-            "sample 0 and what stays with it are 3 samples, and constraints.most_samples is 2; "
+            "limits.samples");
+  EXPECT_EQ(refusal(refine{}, {.together = thrice, .samples = counts::at_most(2)}),
+            "sample 0 and what stays with it are 3 samples, and limits.samples is 2; "
             "raise it or split them");
-  EXPECT_EQ(refusal(refine{}, {.most_samples = 0}),
-            "constraints.most_samples is 0; give at least 1, or no limit");
+  EXPECT_EQ(refusal(refine{}, {.samples = counts::at_most(0)}),
+            "limits.samples asks for 0 samples; give 1 or more");
   EXPECT_EQ(refusal(refine{}, {.apart = three}),
-            "constraints.apart has 3 entries for 4 samples; give one for each sample, or none");
-  EXPECT_EQ(refusal(refine{}, {.cap_is_soft = true}),
-            "constraints.cap_is_soft has no most_per_gpu or bag_capacities to soften; give one");
+            "limits.apart has 3 entries for 4 samples; give one for each sample, or none");
+  EXPECT_EQ(refusal(refine{}, {.also = {{.is_soft = true}}}),
+            "limits.also[0] has neither most_per_gpu nor most; give one");
   EXPECT_THAT(refusal(refine{}, {.most_per_gpu = 9, .apart = pairs}),
-              HasSubstr("all samples weigh 24 and 2 bags hold at most 9 each"));
-  EXPECT_THAT(refusal(refine{}, {.most_per_gpu = 7, .apart = pairs, .cap_is_soft = true}),
-              HasSubstr("have no plan that keeps the rules and the capacities"));
+              HasSubstr("have no plan that keeps limits.most_per_gpu; raise it or leave it out"));
+  EXPECT_THAT(refusal(refine{}, {.also = {{.most_per_gpu = 7, .is_soft = true}}, .apart = pairs}),
+              HasSubstr("have no plan that keeps limits.also[0]; raise it or leave it out"));
 }
 
-TEST(PlacementRules, AreRefusedByPoliciesThatKeepNone)
+TEST(PlacementRules, AreRefusedWithThoseOfWhichNoneCanBeLeftOut)
+{
+  // Tokens and keys leave {5 1} {1 5} alone, the first with both images.
+  std::vector<int> const pairs = {1, 1, 2, 2};
+  std::vector<tokens> const lengths = {5, 1, 5, 1};
+  std::vector<std::int64_t> const images = {1, 0, 0, 1};
+  EXPECT_EQ(refusal(refine{},
+                    {.most_per_gpu = 6,
+                     .also = {{.of = images, .most_per_gpu = 1}},
+                     .samples = counts::at_most(3),
+                     .apart = pairs},
+                    lengths),
+            "4 items in 2 bags have no plan that keeps limits.most_per_gpu, limits.also[0] and "
+            "limits.apart together, and each of these is needed for that; raise or leave out one");
+}
+
+TEST(PlacementRules, AreKeptAroundPoliciesThatPackAndRefusedByOthers)
 {
   std::vector<int> const pairs = {1, 1, 2, 2};
-  auto const expect_refused = [&](policy_ref const& policy, std::string const& but = "") {
-    EXPECT_EQ(refusal(policy, {.apart = pairs}),
-              "this policy does not keep constraints.apart; use refine{} or capped{}, which do" +
-                  but + ", or leave it out");
-    EXPECT_THAT(refusal(policy, {.most_samples = 3}), HasSubstr("constraints.most_samples"));
-    EXPECT_THAT(refusal(policy, {.most_per_gpu = 90, .cap_is_soft = true}),
-                HasSubstr("constraints.cap_is_soft"));
-  };
-  expect_refused(longest_processing_time{});
-  expect_refused(baselines::karmarkar_karp{});
-  expect_refused(exact{});
-  expect_refused(equal_count{}, ", but keep no counts");
-  expect_refused(padded_batches{});
-  expect_refused(least_movement{});
-  expect_refused(capped{equal_count{}}, ", but keep no counts");
-  auto const vectors =
-      partition(std::vector<tokens>{8, 7}, one_gpu_bags(2), refine{},
-                [](tokens length) { return cost_vector<2>{length, length}; }, {.most_samples = 1});
-  EXPECT_EQ(vectors.error().message,
-            "constraints.most_samples counts in plans by one quantity, and the cost of a sample "
-            "has 2; leave it out");
+  for (policy_ref const& policy :
+       {policy_ref(longest_processing_time{}), policy_ref(baselines::karmarkar_karp{}),
+        policy_ref(exact{}), policy_ref(greedy_knapsack{})}) {
+    EXPECT_EQ(refusal(policy, {.apart = pairs}), "");
+    EXPECT_EQ(refusal(policy, {.samples = counts::at_most(3)}), "");
+  }
+  for (policy_ref const& policy :
+       {policy_ref(equal_count{}), policy_ref(padded_batches{}), policy_ref(least_movement{}),
+        policy_ref(capped{equal_count{}})}) {
+    for (placement_limits const& given :
+         {placement_limits{.apart = pairs}, placement_limits{.samples = counts::at_most(3)},
+          placement_limits{.also = {{.most_per_gpu = 90, .is_soft = true}}},
+          placement_limits{.then = most_level}}) {
+      EXPECT_THAT(refusal(policy, given),
+                  HasSubstr("a policy that pads samples, or keeps counts or homes itself, keeps "
+                            "one cap alone; use refine{}"));
+    }
+  }
 }
 
 }  // namespace placement_rules_test

@@ -140,8 +140,8 @@ TEST(Refine, IsOneWordAroundAnotherPolicy)
   std::vector<ballast::tokens> const lengths{300, 300, 200, 200, 200};
   auto const cost = [](ballast::tokens length) { return length; };
   auto const bags = ballast::one_gpu_bags(2);
-  auto const greedy = ballast::partition(lengths, bags, longest_processing_time{}, cost);
-  auto const plan = ballast::partition(lengths, bags, refine{longest_processing_time{}}, cost);
+  auto const greedy = ballast::partition(lengths, bags, cost, {}, longest_processing_time{});
+  auto const plan = ballast::partition(lengths, bags, cost, {}, refine{longest_processing_time{}});
   // [refine]
   ASSERT_TRUE(greedy && plan);
   EXPECT_EQ(greedy->makespan, (ratio{700, 1}));
@@ -270,7 +270,7 @@ TEST(Refine, EndsBelowTheResolutionOfCostsInSingleFlop)
   for (int step = 0; step < 5; ++step) {
     std::vector<tokens> lengths(2048);
     for (auto& length : lengths) { length = random.between(64, 16'384); }
-    auto const plan = partition(lengths, one_gpu_bags(64), refine{}, flop);
+    auto const plan = partition(lengths, one_gpu_bags(64), flop);
     ASSERT_TRUE(plan);
     EXPECT_TRUE(plan->proven_within(1e-6)) << plan->gap();
   }

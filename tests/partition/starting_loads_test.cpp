@@ -12,7 +12,7 @@
 #include <ballast/partition/longest_processing_time.hpp>
 #include <ballast/partition/padded_batches.hpp>
 #include <ballast/partition/partition.hpp>
-#include <ballast/partition/partition_constraints.hpp>
+#include <ballast/partition/placement_limits.hpp>
 #include <ballast/partition/refine.hpp>
 #include <ballast/topology/bag_layout.hpp>
 
@@ -26,8 +26,8 @@ TEST(StartingLoads, SendASampleToTheRankThatHasLess)
   // [starting]
   std::vector<ballast::tokens> const lengths = {3000};
   std::vector<std::int64_t> const before = {10'000, 2'000};  // of each rank, in the cost's unit
-  auto const plan = ballast::partition(lengths, ballast::one_gpu_bags(2), ballast::refine{},
-                                       std::identity{}, {.starting_loads = before});
+  auto const plan = ballast::partition(lengths, ballast::one_gpu_bags(2), std::identity{},
+                                       {.starting_loads = before});
   // The sample goes to rank 1, and the makespan is 10,000: no plan is shorter.
   // [starting]
   ASSERT_TRUE(plan) << plan.error().message;
@@ -65,9 +65,9 @@ TEST(StartingLoads, CountInEveryQuantity)
 {
   std::vector<cost_vector<2>> const samples = {{30, 5}, {20, 60}};
   std::vector<std::int64_t> const before = {100, 0, 20, 90};  // of bag 0, of bag 1
-  auto const plan = partition(samples, one_gpu_bags(2), refine{}, std::identity{}, no_length{},
-                              {.starting_loads = before})
-                        .value();
+  auto const plan =
+      partition(samples, one_gpu_bags(2), std::identity{}, no_length{}, {.starting_loads = before})
+          .value();
   EXPECT_EQ(plan.loads, (std::vector<cost_vector<2>>{{120, 60}, {50, 95}}));
   EXPECT_TRUE(plan.proven_within(0.2));
 }
@@ -76,13 +76,13 @@ TEST(StartingLoads, CountBesidesPaddedBatchesAndCaps)
 {
   std::vector<tokens> const lengths = {8, 7, 5};
   std::vector<std::int64_t> const before = {30, 0};
-  auto const padded = partition(lengths, one_gpu_bags(2), padded_batches{}, std::identity{},
-                                {.starting_loads = before})
+  auto const padded = partition(lengths, one_gpu_bags(2), std::identity{},
+                                {.starting_loads = before}, padded_batches{})
                           .value();
   EXPECT_EQ(padded.loads, (std::vector<std::int64_t>{30, 24}));
   // A cap counts the lengths of the samples alone.
-  auto const within = partition(lengths, one_gpu_bags(2), capped{}, std::identity{},
-                                {.most_per_gpu = 12, .starting_loads = before})
+  auto const within = partition(lengths, one_gpu_bags(2), std::identity{},
+                                {.most_per_gpu = 12, .starting_loads = before}, capped{})
                           .value();
   EXPECT_EQ(within.loads, (std::vector<std::int64_t>{38, 12}));
 }
@@ -92,18 +92,19 @@ TEST(BagCapacities, HoldForBagsAsAWhole)
   std::vector<tokens> const lengths = {8, 7, 5};
   std::vector<std::int64_t> const room = {8, 12};
   auto const plan =
-      partition(lengths, one_gpu_bags(2), capped{}, std::identity{}, {.bag_capacities = room})
+      partition(lengths, one_gpu_bags(2), std::identity{}, {.also = {{.most = room}}}, capped{})
           .value();
   EXPECT_EQ(plan.loads, room) << "[8] [7 5]";
-  auto const both = partition(lengths, one_gpu_bags(2), capped{}, std::identity{},
-                              {.most_per_gpu = 11, .bag_capacities = room});
+  auto const both = partition(lengths, one_gpu_bags(2), std::identity{},
+                              {.also = {{.most_per_gpu = 11, .most = room}}}, capped{});
   ASSERT_FALSE(both);
   EXPECT_EQ(both.error().code, error_code::infeasible) << "20 and room for 8 and 11";
   std::vector<std::int64_t> const one = {8};
-  EXPECT_EQ(partition(lengths, one_gpu_bags(2), capped{}, std::identity{}, {.bag_capacities = one})
-                .error()
-                .message,
-            "constraints.bag_capacities has 1 entry for 2 bags; give one for each bag, or none");
+  EXPECT_EQ(
+      partition(lengths, one_gpu_bags(2), std::identity{}, {.also = {{.most = one}}}, capped{})
+          .error()
+          .message,
+      "limits.also.most has 1 entry for 2 bags; give one for each bag, or none");
 }
 
 TEST(BagCapacities, AreKeptByCapped)
@@ -116,8 +117,8 @@ TEST(BagCapacities, AreKeptByCapped)
     std::vector<std::int64_t> room(1 + random.below(3));
     for (auto& cost : costs) { cost = random.between(0, 20); }
     for (auto& each : room) { each = random.between(5, 60); }
-    auto const plan = partition(costs, one_gpu_bags(room.size()), capped{}, std::identity{},
-                                {.bag_capacities = room});
+    auto const plan = partition(costs, one_gpu_bags(room.size()), std::identity{},
+                                {.also = {{.most = room}}}, capped{});
     instance const step{costs, costs, std::vector<std::uint32_t>(room.size(), 1)};
     auto const best = optimum_where(step, [&](assignment const& owner) {
       return std::ranges::equal(step.loads(owner), room, std::less_equal{});
@@ -136,34 +137,31 @@ TEST(StartingLoads, AreRefusedInASentence)
 {
   std::vector<tokens> const lengths = {8, 7};
   auto const why = [&](std::vector<std::int64_t> const& before) {
-    return partition(lengths, one_gpu_bags(2), refine{}, std::identity{},
-                     {.starting_loads = before})
-        .error();
+    return partition(lengths, one_gpu_bags(2), std::identity{}, {.starting_loads = before}).error();
   };
   EXPECT_EQ(why({1}).message,
-            "constraints.starting_loads has 1 entry for 2 bags; give one for each bag, or none");
+            "limits.starting_loads has 1 entry for 2 bags; give one for each bag, or none");
   EXPECT_EQ(why({1, -4}).position, 1U);
   constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
   EXPECT_EQ(why({most, 0}).code, error_code::out_of_range);
   std::vector<std::int64_t> const large = {most / 2, 0};
   std::vector<std::int64_t> const costs = {most / 2, 5};
-  auto const over = partition(costs, one_gpu_bags(2), refine{}, std::identity{}, no_length{},
-                              {.starting_loads = large});
-  EXPECT_EQ(
-      over.error().message,
-      "the samples and constraints.starting_loads together cost more than 63 bits hold; use a "
-      "coarser unit for both");
+  auto const over =
+      partition(costs, one_gpu_bags(2), std::identity{}, no_length{}, {.starting_loads = large});
+  EXPECT_EQ(over.error().message,
+            "the samples and limits.starting_loads together cost more than 63 bits hold; use a "
+            "coarser unit for both");
   auto const by_two = [&](std::vector<std::int64_t> const& before) {
-    return partition(costs, one_gpu_bags(2), refine{},
+    return partition(costs, one_gpu_bags(2),
                      [](std::int64_t cost) { return cost_vector<2>{1, cost}; }, no_length{},
                      {.starting_loads = before})
         .error()
         .message;
   };
   EXPECT_EQ(by_two(large),
-            "constraints.starting_loads has 2 entries for 2 bags; give 2 for each bag, or none");
+            "limits.starting_loads has 2 entries for 2 bags; give 2 for each bag, or none");
   EXPECT_EQ(by_two({0, 0, 0, most / 2}),
-            "the samples and constraints.starting_loads together cost more than 63 bits hold in "
+            "the samples and limits.starting_loads together cost more than 63 bits hold in "
             "dimension 1; use a coarser unit for both");
 }
 

@@ -252,7 +252,7 @@ TEST(VectorRefine, LeavesPlansThatNoExchangeOfTwoBinsMakesShorter)
 {
   std::vector<cost_vector<2>> const costs{{2, 0}, {9, 4}, {5, 9}, {9, 4}};
   auto const bags = one_gpu_bags(3).with_speeds(std::vector<std::uint32_t>{7, 5, 10});
-  auto const plan = partition(costs, bags, refine{}, std::identity{}, no_length{});
+  auto const plan = partition(costs, bags, std::identity{}, no_length{});
   ASSERT_TRUE(plan);
   EXPECT_EQ(plan->makespan, (ratio{7, 5}));
 }
@@ -326,10 +326,9 @@ TEST(VectorRefine, GivesSlowBagsWhatIsLittleWorkForItsWeight)
     auto const costs = [](tokens length) {
       return cost_vector<2>{4'000 * length + length * length, length % 7 * 1'000'000};
     };
-    partition_constraints const limit{.most_per_gpu = all / 32 * 105 / 100};
-    auto const greedy =
-        partition(lengths, bags, longest_processing_time{}, costs, std::identity{}, limit);
-    auto const plan = partition(lengths, bags, refine{}, costs, std::identity{}, limit);
+    placement_limits const limit{.most_per_gpu = all / 32 * 105 / 100};
+    auto const greedy = partition(lengths, bags, costs, limit, longest_processing_time{});
+    auto const plan = partition(lengths, bags, costs, limit);
     ASSERT_TRUE(greedy && plan);
     EXPECT_LE(plan->gap(), 0.02);
     EXPECT_GE(greedy->gap(), 2 * plan->gap());
@@ -351,8 +350,8 @@ TEST(VectorExact, MakesTheQuantityThatDoesNotBindSmallToo)  // Ensures (6)
   std::vector<ballast::cost_vector<2>> const samples = {{8000, 200}, {8000, 7900}, {4000, 3900},
                                                         {4000, 100}, {6000, 3000}, {2000, 1900},
                                                         {7000, 300}, {1000, 900}};
-  auto const plan = ballast::partition(samples, ballast::one_gpu_bags(4), ballast::exact{},
-                                       std::identity{}, ballast::no_length{});
+  auto const plan = ballast::partition(samples, ballast::one_gpu_bags(4), std::identity{},
+                                       ballast::no_length{}, {}, ballast::exact{});
   // The largest total is 11,000, and no plan is below it; of these plans, this one has the least
   // number of tokens that count, 7,900.
   // [others]
@@ -389,14 +388,15 @@ int expect_best_of_all(std::uint64_t seed, std::size_t samples)
     for (auto& weight : weights) { weight = random.between(1, 9); }
     auto loads = idle<D>(step.gpus.size());
     std::vector<std::int64_t> before;
-    partition_constraints given;
+    placement_limits given;
     if (trial % 3 == 1) {
       for (auto& load : loads) {
         for (auto& part : load) { before.push_back(part = random.between(0, 400)); }
       }
       given.starting_loads = before;
     }
-    if (trial % 2 == 0) { given.most_per_gpu = random.between(9, 30), given.weights = weights; }
+    std::int64_t const most = trial % 2 == 0 ? random.between(9, 30) : no_limit;
+    if (trial % 2 == 0) { given.also = {{.of = weights, .most_per_gpu = most}}; }
     auto const plan = plan_in_bins(step.costs, step.gpus.size(), exact<>{}, given);
     auto const held_by = [&](assignment const& owner) {
       return sums_of(owner, weights, std::vector<std::int64_t>(step.gpus.size(), 0));
@@ -404,7 +404,7 @@ int expect_best_of_all(std::uint64_t seed, std::size_t samples)
     // Oracle: all plans in which no bin weighs too much; the least of their largest loads.
     auto const best = least_of_all(step.costs.size(), step.gpus.size(),
                                    [&](assignment const& owner) -> std::optional<cost_vector<D>> {
-                                     if (std::ranges::max(held_by(owner)) > given.most_per_gpu) {
+                                     if (std::ranges::max(held_by(owner)) > most) {
                                        return std::nullopt;
                                      }
                                      return largest_first(loads_of(step.costs, owner, loads));
@@ -413,7 +413,7 @@ int expect_best_of_all(std::uint64_t seed, std::size_t samples)
     if (!plan) { continue; }
     EXPECT_EQ(largest_first(plan->loads), best);
     EXPECT_TRUE(plan->proven_optimal());
-    EXPECT_LE(std::ranges::max(held_by(assignment_of(plan->owner))), given.most_per_gpu);
+    EXPECT_LE(std::ranges::max(held_by(assignment_of(plan->owner))), most);
     auto const nearly = plan_in_bins(step.costs, step.gpus.size(), refine{}, given);
     refined += largest_first(nearly.value().loads) == best ? 1 : 0;
   }

@@ -237,10 +237,10 @@ TEST_F(StepLog, HasALineForEveryStep)
 {
   std::vector<tokens> const lengths = {9, 8, 1};
   auto const bags = ballast::one_gpu_bags(2);
-  auto const plan =
-      ballast::partition(lengths, bags, ballast::longest_processing_time{}, [](tokens length) {
-        return length * length;
-      }).value();
+  auto const plan = ballast::partition(
+                        lengths, bags, [](tokens length) { return length * length; }, {},
+                        ballast::longest_processing_time{})
+                        .value();
   std::vector<std::int64_t> const measured_ns = {5200, 4100};
   // [log]
   auto log = step_log::make(path()).value();  // on rank 0

@@ -121,8 +121,8 @@ step in_bags(std::string const& spec)
 {
   auto const bags = ballast::parse_bags(spec).value();
   auto const layout = ballast::lay_out(bags, ballast::cluster_of(bags.gpus()).value()).value();
-  auto plan = ballast::partition(sample_lengths, layout, ballast::longest_processing_time{},
-                                 ballast::quadratic_cost{.linear = 1})
+  auto plan = ballast::partition(sample_lengths, layout, ballast::quadratic_cost{.linear = 1}, {},
+                                 ballast::longest_processing_time{})
                   .value();
   return {sample_lengths, read_by(layout.gpus()), plan.owner, layout};
 }

@@ -51,7 +51,7 @@ inline node_job random_node_job(std::span<std::uint32_t const> gpus_of_nodes,
   if (random.below(2) == 0) { std::ranges::sort(job.source); }  // gathered order, or any
   ballast::place_into(job.read, job.lengths, job.source, bags.gpus());
   job.plan =
-      ballast::partition(job.lengths, bags, ballast::longest_processing_time{}, std::identity{})
+      ballast::partition(job.lengths, bags, std::identity{}, {}, ballast::longest_processing_time{})
           .value();
   return job;
 }

@@ -236,8 +236,9 @@ TEST(PlaceByNode, IsNearlyOptimalOnManyNodesWithFewSamplesARank)
   }
   auto const machines = ballast::cluster_of(ranks, 8).value();
   auto const bags = ballast::one_gpu_bags(ranks);
-  auto plan = ballast::partition(lengths, bags, ballast::longest_processing_time{}, std::identity{})
-                  .value();
+  auto plan =
+      ballast::partition(lengths, bags, std::identity{}, {}, ballast::longest_processing_time{})
+          .value();
   auto const read = ballast::place(lengths, source, ranks);
   // [by_node]
   auto const placed = ballast::place_by_node(plan, read, bags, machines).value();
@@ -258,7 +259,7 @@ TEST(PlaceByNode, CountsWhatMovedAgainWhereAPlanSaysIt)
   job.lengths = lengths;
   ballast::place_into(job.read, lengths, source, 4);
   job.plan =
-      ballast::partition(lengths, job.bags, ballast::longest_processing_time{}, std::identity{})
+      ballast::partition(lengths, job.bags, std::identity{}, {}, ballast::longest_processing_time{})
           .value();
   job.plan.moved = {1, 2};  // as least_movement would have counted it
   ASSERT_EQ(job.plan.owner, (std::vector{bag_id{0}, bag_id{3}, bag_id{2}, bag_id{1}}));

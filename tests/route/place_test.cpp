@@ -188,8 +188,8 @@ TEST(Place, TakesPlansAndRefusesThoseOfOthers)  // Errors
 {
   std::vector<tokens> const lengths{7, 0, 3, 12};
   auto const bags = ballast::lay_out("g1n2+g2n1"_bags, 4).value();
-  auto const plan = ballast::partition(lengths, bags, ballast::longest_processing_time{},
-                                       ballast::quadratic_cost{1})
+  auto const plan = ballast::partition(lengths, bags, ballast::quadratic_cost{1}, {},
+                                       ballast::longest_processing_time{})
                         .value();
   EXPECT_EQ(ballast::place(plan, bags).value(), ballast::place(lengths, plan.owner, bags));
 
@@ -225,8 +225,8 @@ TEST(Place, GivesTheFirstGpusATokenEachOfAShortSample)
   auto const refusing = ballast::lay_out("g8n2"_bags, ballast::cluster_of(16, 16).value()).value();
   auto const admitting = refusing.with_short_samples(ballast::short_samples::admitted);
   std::vector<tokens> const lengths{6, 24};
-  auto const plan = ballast::partition(lengths, admitting, ballast::longest_processing_time{},
-                                       ballast::quadratic_cost{1})
+  auto const plan = ballast::partition(lengths, admitting, ballast::quadratic_cost{1}, {},
+                                       ballast::longest_processing_time{})
                         .value();
   auto const where = ballast::place(plan, admitting).value();
   std::size_t const first = to_index(admitting[plan.owner[0]].first);

@@ -163,8 +163,8 @@ TEST(Route, IsPlannedFromTwoPlacements)
 {
   ballast::gathered_samples<tokens> const all{{7, 3}, {rank_id{0}, rank_id{1}}, 2};
   ballast::bag_layout const bags(std::array{ballast::bag{rank_id{0}, 2}});
-  auto const plan = ballast::partition(all.samples, bags, ballast::longest_processing_time{},
-                                       ballast::quadratic_cost{1})
+  auto const plan = ballast::partition(all.samples, bags, ballast::quadratic_cost{1}, {},
+                                       ballast::longest_processing_time{})
                         .value();
   ballast::run_ranks(2, [&](thread_communicator& comm) {
     ballast::workspace memory;

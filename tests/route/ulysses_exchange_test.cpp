@@ -207,10 +207,10 @@ TEST(UlyssesExchange, ServesTheBagsOfAStep)
   std::vector<ballast::tokens> const lengths{9, 30, 4, 7, 16, 5};
   ballast::bag_layout const bags(std::vector<ballast::bag>{
       {ballast::rank_id{0}, 1}, {ballast::rank_id{1}, 1}, {ballast::rank_id{2}, 2}});
-  auto const step =
-      ballast::partition(lengths, bags, ballast::greedy_knapsack{}, [](ballast::tokens length) {
-        return length * length;
-      }).value();
+  auto const step = ballast::partition(
+                        lengths, bags, [](ballast::tokens length) { return length * length; }, {},
+                        ballast::greedy_knapsack{})
+                        .value();
   auto const placed = ballast::place(step, bags).value();
   auto const names = ballast_test::named_rows(placed);
   constexpr std::uint32_t query_heads = 3;

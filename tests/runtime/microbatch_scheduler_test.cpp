@@ -58,7 +58,7 @@ scheduler_setup unequal_setup(std::uint32_t groups, std::size_t microbatches)
   return {ballast::compiled_schedule::make(graph, ballast::one_forward_one_backward{}, microbatches)
               .value(),
           {{2 * groups, {5, 4}}, {3 * groups, {7}}},
-          ballast::partition_constraints::no_limit,
+          ballast::no_limit,
           40'000};
 }
 

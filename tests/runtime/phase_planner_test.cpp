@@ -70,7 +70,7 @@ TEST_F(PhasePlanner, PlansEveryPhaseAsPartitionDoes)  // Ensures (2) (3)
     ASSERT_TRUE(planner(step, memory, all, ranks, rank_id{2}));
     EXPECT_EQ(ballast_test::allocations(), before);
     auto const planned = [](auto const& own, auto const& lengths) {
-      return ballast::partition(lengths, own.bags, own.policy, own.cost_of).value().digest();
+      return ballast::partition(lengths, own.bags, own.cost_of, {}, own.policy).value().digest();
     };
     EXPECT_EQ(step.modalities[0].planned.digest(), planned(vision, step.modalities[0].lengths));
     EXPECT_EQ(step.modalities[1].planned.digest(), planned(audio, step.modalities[1].lengths));
@@ -291,7 +291,7 @@ TEST_F(PhasePlanner, PlansEveryPassAtItsOwnCost)  // Ensures (2) (3) (4)
     }
     step = steps[2];
     auto const planned = [&](auto const& own) {
-      return ballast::partition(step.lengths, bags, own.policy, own.cost_of).value().digest();
+      return ballast::partition(step.lengths, bags, own.cost_of, {}, own.policy).value().digest();
     };
     auto const split = hybrid_sharding(step.lengths, reference.groups, reference.cost).value();
     ASSERT_EQ(step.passes.size(), 4U);

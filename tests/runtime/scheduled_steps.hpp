@@ -4,7 +4,7 @@
 #include "../support/pipelines.hpp"
 
 #include <ballast/core.hpp>
-#include <ballast/partition/partition_constraints.hpp>
+#include <ballast/partition/placement_limits.hpp>
 #include <ballast/pipeline/schedule_policies.hpp>
 #include <ballast/pipeline/simulate.hpp>
 #include <ballast/pipeline/stage_graph.hpp>
@@ -22,7 +22,7 @@ inline ballast::scheduler_setup small_setup(std::uint32_t replicas, std::size_t 
       ballast::compiled_schedule::make(stages, ballast::one_forward_one_backward{}, microbatches)
           .value(),
       {{replicas, {8}}, {replicas, {10, 10, 9}}},
-      ballast::partition_constraints::no_limit,
+      ballast::no_limit,
       40'000};
 }
 

@@ -92,7 +92,7 @@ TEST(StepBalancer, PlansAsTheCallsByHand)  // Ensures (1)
       ballast::gathered_samples<tokens> all;
       ASSERT_TRUE(ballast::gather_samples_into(all, comm, own, 6));
       auto const plan =
-          ballast::partition(all.samples, bags, ballast::greedy_knapsack{}, layer_cost).value();
+          ballast::partition(all.samples, bags, layer_cost, {}, ballast::greedy_knapsack{}).value();
       auto const as_read = ballast::place_as_read(all);
       auto const as_computed = ballast::place(plan, bags).value();
       auto const bag = bags.bag_of(comm.rank());
@@ -170,12 +170,11 @@ TEST(StepBalancer, KeepsToGroupsCapsAndHomes)
       texts.push_back(each.text);
     }
     auto const plan =
-        ballast::partition(all.samples, bags, ballast::capped{ballast::least_movement{}},
-                           document_cost, of_documents.length_of,
+        ballast::partition(all.samples, bags, document_cost, of_documents.length_of,
                            {.together = prompts,
                             .home = all.source,
-                            .most_per_gpu = of_documents.most_per_gpu,
-                            .weights = texts})
+                            .also = {{.of = texts, .most_per_gpu = of_documents.most_per_gpu}}},
+                           ballast::capped{ballast::least_movement{}})
             .value();
     EXPECT_EQ(balancer.planned().digest(), plan.digest());
     EXPECT_EQ(balancer.planned().moved, plan.moved);

@@ -185,8 +185,8 @@ std::vector<plain_call> plain_calls()
   auto const by = [bags](auto policy, cost_function cost_of, cost_function length_of_sample) {
     return [=] {
       return keeping(partition{}, [=](partition& kept) {
-        ballast::or_throw(ballast::partition_into(kept.plan, kept.memory, lengths, bags, policy,
-                                                  cost_of, length_of_sample));
+        ballast::or_throw(ballast::partition_into(kept.plan, kept.memory, lengths, bags, cost_of,
+                                                  length_of_sample, {}, policy));
         return kept.plan.digest();
       });
     };
@@ -205,9 +205,11 @@ std::vector<plain_call> plain_calls()
     return [=] {
       return keeping(vectors{}, [=](vectors& kept) {
         ballast::or_throw(ballast::partition_into(
-            kept.plan, kept.memory, lengths, bags, policy, [=](tokens length) {
+            kept.plan, kept.memory, lengths, bags,
+            [=](tokens length) {
               return ballast::cost_vector<2>{length_of_sample(length), length * length};
-            }));
+            },
+            {}, policy));
         return kept.plan.digest();
       });
     };
@@ -215,9 +217,9 @@ std::vector<plain_call> plain_calls()
   auto const homed = [bags] {
     return keeping(partition{}, [bags](partition& kept) {
       std::vector<rank_id> const home(lengths.size(), rank_id{1});
-      ballast::or_throw(ballast::partition_into(kept.plan, kept.memory, lengths, bags,
-                                                ballast::least_movement{users_lpt{}}, own, own,
-                                                {.home = home}));
+      ballast::or_throw(ballast::partition_into(kept.plan, kept.memory, lengths, bags, own, own,
+                                                {.home = home},
+                                                ballast::least_movement{users_lpt{}}));
       return kept.plan.digest();
     });
   };

@@ -5,7 +5,7 @@
 #include "soaked_planner.hpp"
 
 #include <ballast/core.hpp>
-#include <ballast/partition/partition_constraints.hpp>
+#include <ballast/partition/placement_limits.hpp>
 #include <ballast/topology/bag_layout.hpp>
 #include <ballast/topology/cluster.hpp>
 
@@ -16,7 +16,7 @@ namespace ballast_soak {
 
 /// A step for partition(), with arrays that its constraints view.
 struct drawn_step {
-  static constexpr std::int64_t no_limit = ballast::partition_constraints::no_limit;
+  static constexpr std::int64_t no_limit = ballast::no_limit;
 
   ballast::bag_layout bags;
   std::vector<ballast::tokens> lengths;
@@ -33,15 +33,14 @@ struct drawn_step {
   number_family family = number_family::tiny;
 
   [[nodiscard]] std::size_t size() const { return lengths.size(); }
-  [[nodiscard]] ballast::partition_constraints constraints() const
+  [[nodiscard]] ballast::placement_limits constraints() const
   {
-    return {.together = together,
-            .home = home,
-            .most_per_gpu = most_per_gpu,
-            .weights = weights,
-            .most_samples = most_samples,
-            .apart = apart,
-            .cap_is_soft = cap_is_soft};
+    ballast::placement_limits limits{.together = together, .home = home, .apart = apart};
+    if (is_limited()) {
+      limits.also = {{.of = weights, .most_per_gpu = most_per_gpu, .is_soft = cap_is_soft}};
+    }
+    if (most_samples != no_limit) { limits.samples = ballast::counts::at_most(most_samples); }
+    return limits;
   }
   [[nodiscard]] bool is_limited() const { return most_per_gpu != no_limit; }
   [[nodiscard]] std::int64_t weight(std::size_t sample) const

@@ -177,8 +177,8 @@ class soak_rank {
     std::vector<ballast::tokens> const lengths(capacity * whole_.size(), 4);
     std::vector<ballast::rank_id> const here(lengths.size(), whole_.rank());
     ballast::partition_plan const spread =
-        ballast::partition(lengths, bags_, ballast::longest_processing_time{},
-                           ballast::quadratic_cost{.linear = 1})
+        ballast::partition(lengths, bags_, ballast::quadratic_cost{.linear = 1}, {},
+                           ballast::longest_processing_time{})
             .value();
     ballast::place_into(as_read_, lengths, here, whole_.size());
     or_throw(ballast::place_into(as_planned_, spread, bags_));
@@ -348,8 +348,8 @@ class soak_rank {
       return done;
     }
     constexpr ballast::quadratic_cost cost{.linear = 20};
-    if (auto done = ballast::partition_into(plan, memory, gathered_.samples, bags_,
-                                            ballast::longest_processing_time{}, cost);
+    if (auto done = ballast::partition_into(plan, memory, gathered_.samples, bags_, cost, {},
+                                            ballast::longest_processing_time{});
         !done) {
       return done;
     }

@@ -63,8 +63,8 @@ ballast::result<void> plan_into(plan_in<D>& plan, ballast::workspace& memory,
                                 drawn_step const& step, Policy const& policy)
 {
   return ballast::partition_into(
-      plan, memory, number(step), step.bags, policy, cost_of_step<D>{step},
-      [&](ballast_test::numbered n) { return step.lengths[n.sample]; }, step.constraints());
+      plan, memory, number(step), step.bags, cost_of_step<D>{step},
+      [&](ballast_test::numbered n) { return step.lengths[n.sample]; }, step.constraints(), policy);
 }
 
 template <std::size_t D, class Policy>
@@ -300,7 +300,10 @@ void add_ruled(std::vector<soaked_planner>& planners, std::string const& name, P
 {
   planners.push_back({"partition/rules/" + name, [=](ballast::random_source& random) {
                         drawn_step const step = draw_ruled_step(random);
-                        if (step.size() == 0 && !step.constraints().has_rules()) { return; }
+                        if (step.size() == 0 && !(step.most_samples != ballast::no_limit ||
+                                                  !step.apart.empty() || step.cap_is_soft)) {
+                          return;
+                        }
                         ballast::partition_plan plan;
                         ballast::workspace memory;
                         auto const done = plan_into<1>(plan, memory, step, policy);

@@ -121,10 +121,10 @@ struct budget {
 // and changes the number here.
 std::map<std::string, budget> const budgets = {
     {"core", {1706, 29}},     {"text", {972, 9}},       {"workload", {720, 20}},
-    {"cost", {3452, 71}},     {"topology", {1218, 19}}, {"partition", {20026, 80}},
+    {"cost", {3452, 71}},     {"topology", {1218, 19}}, {"partition", {21129, 87}},
     {"sharding", {2118, 10}}, {"pipeline", {5274, 47}}, {"parallelism", {8953, 59}},
     {"comm", {3242, 38}},     {"gpu", {3152, 18}},      {"route", {4672, 81}},
-    {"cuda", {3759, 40}},     {"runtime", {11442, 98}}, {"report", {1025, 19}},
+    {"cuda", {3759, 40}},     {"runtime", {11455, 98}}, {"report", {1025, 19}},
     {"interop", {436, 3}},    {"umbrellas", {279, 0}},  {"version.hpp", {9, 0}}};
 
 std::map<std::string, budget> sizes_of(std::vector<source_file> const& headers)

@@ -121,8 +121,7 @@ struct policy_ref {
         }),
         batching(ballast::batching_of(policy)),
         is_restricted(ballast::restricts_plans(policy)),
-        has_counts(ballast::plans_keep_counts(policy)),
-        has_rules(ballast::keeps_placement_rules(policy))
+        has_counts(ballast::plans_keep_counts(policy))
   {
     if constexpr (requires { policy.keeps_homes(); }) { has_homes = policy.keeps_homes(); }
   }
@@ -136,23 +135,23 @@ struct policy_ref {
   [[nodiscard]] ballast::batching batches() const { return batching; }
   [[nodiscard]] bool restricts() const { return is_restricted; }
   [[nodiscard]] bool keeps_counts() const { return has_counts; }
-  [[nodiscard]] bool keeps_rules() const { return has_rules; }
   [[nodiscard]] bool keeps_homes() const { return has_homes; }
 
   void const* held;
   call run;
   ballast::batching batching;
-  bool is_restricted, has_counts, has_rules, has_homes = false;
+  bool is_restricted, has_counts, has_homes = false;
 };
 
 /// Plans an instance through the front door.
-inline ballast::result<ballast::partition_plan> plan_instance(
-    instance const& step, policy_ref const& policy, ballast::partition_constraints given = {})
+inline ballast::result<ballast::partition_plan> plan_instance(instance const& step,
+                                                              policy_ref const& policy,
+                                                              ballast::placement_limits given = {})
 {
   given.starting_loads = step.before;
   return ballast::partition(
-      number_samples(step), consecutive_bags(step.gpus, step.gpu_speeds), policy,
-      instance_cost{step}, [&](numbered n) { return step.lengths[n.sample]; }, given);
+      number_samples(step), consecutive_bags(step.gpus, step.gpu_speeds), instance_cost{step},
+      [&](numbered n) { return step.lengths[n.sample]; }, given, policy);
 }
 
 }  // namespace ballast_test

@@ -33,7 +33,7 @@ std::optional<std::uint64_t> planned_step(ballast::bag_layout const& layout,
                                           CostOf const& cost_of)
 {
   auto const plan =
-      ballast::partition(lengths, layout, ballast::longest_processing_time{}, cost_of);
+      ballast::partition(lengths, layout, cost_of, {}, ballast::longest_processing_time{});
   if (!plan) { return std::nullopt; }
   std::uint64_t step = 0;
   for (std::size_t bag = 0; bag < layout.size(); ++bag) {

@@ -30,12 +30,12 @@ struct squared_length {
 /// A step that is planned again, in memory that has seen it, gets the same plan and allocates
 /// nothing, and nor do others that are no larger. `given(lengths)` has their constraints.
 template <class Cost = squared_length,
-          class Constraints = ballast::partition_constraints (*)(std::span<ballast::tokens const>)>
+          class Constraints = ballast::placement_limits (*)(std::span<ballast::tokens const>)>
 void expect_the_same_again_without_allocation(
     policy_ref const& policy, std::size_t samples, Cost const& cost = {},
     ballast::bag_layout const& bags = ballast::one_gpu_bags(24),
     Constraints const& given = [](std::span<ballast::tokens const>) {
-      return ballast::partition_constraints{};
+      return ballast::placement_limits{};
     })
 {
   ballast::random_source random(8);
@@ -46,9 +46,9 @@ void expect_the_same_again_without_allocation(
   std::vector<std::uint64_t> digests;
   digests.reserve(8);
   expect_steady_state([&] {
-    bool const done = ballast::partition_into(plan, memory, lengths, bags, policy, cost,
-                                              std::identity{}, given(lengths))
-                          .has_value();
+    bool const done =
+        ballast::partition_into(plan, memory, lengths, bags, cost, given(lengths), policy)
+            .has_value();
     digests.push_back(plan.digest());
     if (digests.size() > 1) {
       lengths.pop_back();

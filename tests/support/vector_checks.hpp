@@ -7,8 +7,8 @@
 
 #include <ballast/partition/concepts.hpp>
 #include <ballast/partition/partition.hpp>
-#include <ballast/partition/partition_constraints.hpp>
 #include <ballast/partition/partition_plan.hpp>
+#include <ballast/partition/placement_limits.hpp>
 #include <ballast/topology/bag_layout.hpp>
 
 namespace ballast_test {
@@ -40,13 +40,10 @@ struct vector_step {
   std::vector<std::int64_t> weights = {};
   std::vector<std::uint32_t> gpus{1};
   std::vector<std::uint32_t> gpu_speeds = {};  // of each bag's GPUs
-  std::int64_t most_per_gpu = ballast::partition_constraints::no_limit;
+  std::int64_t most_per_gpu = ballast::no_limit;
   std::vector<std::int64_t> together = {};
 
-  [[nodiscard]] bool is_limited() const
-  {
-    return most_per_gpu != ballast::partition_constraints::no_limit;
-  }
+  [[nodiscard]] bool is_limited() const { return most_per_gpu != ballast::no_limit; }
   /// Whether these owners of the first samples keep to everything asked for.
   [[nodiscard]] bool keeps(assignment const& owner) const
   {
@@ -90,22 +87,22 @@ ballast::result<ballast::cost_vector_plan<D>> plan_vectors(vector_step<D> const&
 {
   std::vector<std::size_t> numbers(step.costs.size());
   std::iota(numbers.begin(), numbers.end(), std::size_t{0});
-  ballast::partition_constraints given{.together = step.together,
-                                       .most_per_gpu = step.most_per_gpu};
-  if (step.is_limited()) { given.weights = step.weights; }
+  ballast::placement_limits given{.together = step.together};
+  if (step.is_limited()) { given.also = {{.of = step.weights, .most_per_gpu = step.most_per_gpu}}; }
   return ballast::partition(
-      numbers, consecutive_bags(step.gpus, step.gpu_speeds), policy,
+      numbers, consecutive_bags(step.gpus, step.gpu_speeds),
       [&](std::size_t sample) { return step.costs[sample]; },
-      [&](std::size_t sample) { return step.lengths.empty() ? 0 : step.lengths[sample]; }, given);
+      [&](std::size_t sample) { return step.lengths.empty() ? 0 : step.lengths[sample]; }, given,
+      policy);
 }
 
 /// Plans samples without lengths in equal bags.
 template <class Samples, class Policy>
 auto plan_in_bins(Samples const& samples, std::size_t bins, Policy const& policy,
-                  ballast::partition_constraints const& constraints = {})
+                  ballast::placement_limits const& constraints = {})
 {
-  return ballast::partition(samples, ballast::one_gpu_bags(bins), policy, std::identity{},
-                            ballast::no_length{}, constraints);
+  return ballast::partition(samples, ballast::one_gpu_bags(bins), std::identity{},
+                            ballast::no_length{}, constraints, policy);
 }
 
 /// A random step in equal bags that hold anything: ties, zeros, samples with no work in some

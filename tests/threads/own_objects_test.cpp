@@ -70,7 +70,7 @@ std::vector<std::uint64_t> plan_some_steps(std::uint64_t seed)
   auto const bags = ballast::lay_out(*ballast::parse_bags("g2n2+g1n4"), 8);
   for (std::uint64_t step = 0; step < 5; ++step) {
     auto const done = ballast::partition_into(plan, memory, random_lengths(seed + step), *bags,
-                                              ballast::exact{ballast::refine{}, 1000}, squared);
+                                              squared, {}, ballast::exact{ballast::refine{}, 1000});
     digests.push_back(done ? plan.digest() : 0);
   }
   return digests;
@@ -96,8 +96,7 @@ TEST(OwnObjects, LetALoaderPlanTheNextStepDuringThisOne)
   std::array<ballast::partition_plan, 2> plans;  // of this step and of the next
   ballast::workspace of_loader;
   auto const plan_step = [&](std::size_t step) {  // writes the plan that nobody reads now
-    or_throw(ballast::partition_into(plans[step % 2], of_loader, lengths_of(step), bags,
-                                     ballast::refine{}, squared));
+    or_throw(ballast::partition_into(plans[step % 2], of_loader, lengths_of(step), bags, squared));
   };
   plan_step(0);
   for (std::size_t step = 0; step < 4; ++step) {
@@ -107,7 +106,7 @@ TEST(OwnObjects, LetALoaderPlanTheNextStepDuringThisOne)
   // [next_step]
   ASSERT_EQ(carried_out.size(), 4U);
   for (std::size_t step = 0; step < 4; ++step) {
-    auto const alone = ballast::partition(lengths_of(step), bags, ballast::refine{}, squared);
+    auto const alone = ballast::partition(lengths_of(step), bags, squared);
     EXPECT_EQ(carried_out[step], alone->digest()) << "step " << step;
   }
 }
@@ -151,12 +150,10 @@ TEST(OwnObjects, AreUsedByOneThreadAfterAnother)
   workspace memory;
   std::mutex mine;
   auto const lengths = random_lengths(7);
-  auto const alone =
-      ballast::partition(lengths, one_gpu_bags(4), ballast::refine{}, squared)->digest();
+  auto const alone = ballast::partition(lengths, one_gpu_bags(4), squared)->digest();
   auto const digests = at_once(4, [&](std::size_t) {
     std::lock_guard const lock(mine);
-    auto const done =
-        ballast::partition_into(plan, memory, lengths, one_gpu_bags(4), ballast::refine{}, squared);
+    auto const done = ballast::partition_into(plan, memory, lengths, one_gpu_bags(4), squared);
     return done ? plan.digest() : 0;
   });
   EXPECT_THAT(digests, Each(alone));
@@ -173,7 +170,7 @@ TEST(OwnObjects, CallProjectionsAndPoliciesOnTheThreadThatPlans)
     elsewhere = elsewhere || std::this_thread::get_id() != caller;
     return length;
   };
-  ASSERT_TRUE(ballast::partition(lengths, one_gpu_bags(2), ballast::refine{}, cost));
+  ASSERT_TRUE(ballast::partition(lengths, one_gpu_bags(2), cost));
   EXPECT_EQ(asked, lengths) << "once for each sample, in order";
   EXPECT_FALSE(elsewhere);
 }
@@ -201,8 +198,8 @@ std::vector<tokens> train_model(std::size_t ranks, std::uint64_t seed)
     for (std::uint64_t step = 0; step < 3; ++step) {
       auto const lengths = random_lengths(seed + step);
       std::vector<rank_id> const reader(lengths.size(), rank_id{0});
-      or_throw(ballast::partition_into(plan, memory, lengths, bags,
-                                       ballast::longest_processing_time{}, squared));
+      or_throw(ballast::partition_into(plan, memory, lengths, bags, squared, {},
+                                       ballast::longest_processing_time{}));
       ballast::place_into(as_read, lengths, reader, comm.size());
       or_throw(ballast::place_into(as_planned, plan, bags));
       auto const route = ballast::plan_route(as_read, as_planned, comm.rank());
@@ -263,7 +260,7 @@ TEST(SharedObjects, PoliciesCostModelsAndLayoutsServeSeveralThreadsAtOnce)
   auto const cost = "transformer:d=3072,gamma=0.405"_cost;
   ballast::refine const policy{ballast::longest_processing_time{}};
   auto const plan = [&](std::size_t) {
-    return ballast::partition(lengths, bags, policy, cost)->digest();
+    return ballast::partition(lengths, bags, cost, {}, policy)->digest();
   };
   EXPECT_THAT(at_once(readers, plan), Each(plan(0)));
 }
@@ -275,7 +272,8 @@ TEST(SharedObjects, CopiesOfAnAnyPolicyShareThePolicy)
   auto const policy = by_name::parse_policy("refine(kk)").value();
   auto const plan = [&](std::size_t thread) {
     std::vector<by_name::any_policy> const copies(1 + thread, policy);
-    return ballast::partition(lengths, bags, copies[thread], [](tokens length) { return length; })
+    return ballast::partition(
+               lengths, bags, [](tokens length) { return length; }, {}, copies[thread])
         ->digest();
   };
   EXPECT_THAT(at_once(readers, plan), Each(plan(0)));
@@ -285,9 +283,7 @@ TEST(SharedObjects, PlansAndPlacementsAreReadBySeveralThreadsAtOnce)
 {
   auto const lengths = random_lengths(20260101);
   auto const bags = shared_bags();
-  auto const plan = ballast::partition(lengths, bags, ballast::refine{}, [](tokens length) {
-                      return length;
-                    }).value();
+  auto const plan = ballast::partition(lengths, bags, [](tokens length) { return length; }).value();
   std::vector<rank_id> readers_of(lengths.size());
   for (std::size_t sample = 0; sample < lengths.size(); ++sample) {
     readers_of[sample] = ballast::to_id<rank_id>(sample % bags.gpus());
@@ -356,8 +352,8 @@ std::vector<images> documents()
 cost_units time_of(images const& each, workspace& memory)
 {
   ballast::partition_plan plan;
-  auto const done = ballast::partition_into(plan, memory, each, one_gpu_bags(2), ballast::refine{},
-                                            [](tokens of) { return of; });
+  auto const done =
+      ballast::partition_into(plan, memory, each, one_gpu_bags(2), [](tokens of) { return of; });
   return done ? plan.makespan.numerator : -1;
 }
 
@@ -378,8 +374,7 @@ TEST(Reentrancy, ACostMayPlanWithAPlanOfItsOwn)
   workspace of_cost;
   ballast::partition_plan plan;
   auto const cost = [&](images const& each) { return time_of(each, of_cost); };
-  ASSERT_TRUE(ballast::partition_into(plan, memory, documents(), one_gpu_bags(2), ballast::refine{},
-                                      cost, tokens_in));
+  ASSERT_TRUE(ballast::partition_into(plan, memory, documents(), one_gpu_bags(2), cost, tokens_in));
   EXPECT_EQ(plan.costs, expected_costs());
 }
 
@@ -388,8 +383,7 @@ TEST(Reentrancy, ACostMayPlanInTheWorkspaceOfItsCaller)
   workspace memory;
   ballast::partition_plan plan;
   auto const cost = [&](images const& each) { return time_of(each, memory); };
-  ASSERT_TRUE(ballast::partition_into(plan, memory, documents(), one_gpu_bags(2), ballast::refine{},
-                                      cost, tokens_in));
+  ASSERT_TRUE(ballast::partition_into(plan, memory, documents(), one_gpu_bags(2), cost, tokens_in));
   EXPECT_EQ(plan.costs, expected_costs());
   EXPECT_EQ(plan.makespan, (ballast::ratio{18, 1}));
 }
@@ -398,9 +392,7 @@ TEST(Reentrancy, ALengthMayPlan)
 {
   workspace of_length;
   auto const length = [&](images const& each) { return time_of(each, of_length); };
-  auto const plan =
-      ballast::partition(documents(), one_gpu_bags(2), ballast::refine{}, tokens_in, length)
-          .value();
+  auto const plan = ballast::partition(documents(), one_gpu_bags(2), tokens_in, length).value();
   EXPECT_EQ(plan.costs, (std::vector<cost_units>{14, 9, 10, 14, 0, 7}));
 }
 
@@ -428,7 +420,7 @@ TEST(Reentrancy, APolicyMayRunPoliciesInItsWorkspace)
   std::vector<tokens> const lengths{8, 7, 6, 5, 4};
   auto const plan = [&](std::size_t) {
     auto const made =
-        ballast::partition(lengths, one_gpu_bags(2), better_of_two{}, std::identity{});
+        ballast::partition(lengths, one_gpu_bags(2), std::identity{}, {}, better_of_two{});
     return made ? made->makespan.numerator : 0;
   };
   EXPECT_THAT(at_once(3, plan), Each(cost_units{16}));
@@ -443,9 +435,8 @@ struct halves_apart {
     for (std::size_t const first : {std::size_t{0}, half}) {
       std::size_t const count = first == 0 ? half : owner.size() - half;
       ballast::partition_plan plan;
-      auto const done =
-          ballast::partition_into(plan, memory, problem.costs.subspan(first, count),
-                                  one_gpu_bags(loads.size()), ballast::refine{}, std::identity{});
+      auto const done = ballast::partition_into(plan, memory, problem.costs.subspan(first, count),
+                                                one_gpu_bags(loads.size()), std::identity{});
       if (!done) { return; }
       std::ranges::copy(plan.owner, owner.subspan(first).begin());
       std::ranges::transform(loads, plan.loads, loads.begin(), std::plus{});
@@ -457,7 +448,7 @@ TEST(Reentrancy, APolicyMayPlanInItsWorkspace)
 {
   std::vector<tokens> const lengths{8, 8, 3, 3};
   auto const plan =
-      ballast::partition(lengths, one_gpu_bags(2), halves_apart{}, std::identity{}).value();
+      ballast::partition(lengths, one_gpu_bags(2), std::identity{}, {}, halves_apart{}).value();
   EXPECT_EQ(plan.makespan, (ballast::ratio{11, 1}));
 }
 

@@ -55,9 +55,8 @@ TEST(Thrust, HasTheCostsOfTheHost)
 TEST(Thrust, HasTheOffsetsOfABag)
 {
   auto const lengths = some_lengths(64);
-  auto const plan = ballast::partition(lengths, ballast::one_gpu_bags(4), ballast::refine{},
-                                       ballast::quadratic_cost{1})
-                        .value();
+  auto const plan =
+      ballast::partition(lengths, ballast::one_gpu_bags(4), ballast::quadratic_cost{1}).value();
   thrust::device_vector<tokens> const on_device(lengths.begin(), lengths.end());
   for (auto const own : plan.samples) {
     // [offsets]

@@ -50,7 +50,7 @@ trained train_by_hand(thread_communicator& comm, bag_layout const& bags, std::si
       lengths.insert(lengths.end(), more.begin(), more.end());
     }
     auto const all = gather_samples(comm, lengths).value();
-    auto const plan = ballast::partition(all.samples, bags, greedy_knapsack{}, cost).value();
+    auto const plan = ballast::partition(all.samples, bags, cost, {}, greedy_knapsack{}).value();
     or_throw(agree(comm, plan.digest(), "the plan"));
     auto const read = place_as_read(all);
     auto const computed = place(plan, bags).value();

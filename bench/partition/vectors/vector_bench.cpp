@@ -117,8 +117,8 @@ void plan_vectors(benchmark::State& state, Policy policy)
   ballast::cost_vector_plan<2> plan;
   ballast::workspace memory;
   auto const plan_step = [&](std::size_t step) {
-    bool const done = ballast::partition_into(plan, memory, steps[step], bags, policy,
-                                              std::identity{}, ballast::no_length{})
+    bool const done = ballast::partition_into(plan, memory, steps[step], bags, std::identity{},
+                                              ballast::no_length{}, {}, policy)
                           .has_value();
     benchmark::DoNotOptimize(done);
   };
@@ -220,8 +220,8 @@ void vectors_in_bags(benchmark::State& state, Policy policy)
     tokens const most = all * (1000 + state.range(2)) / (1000 * static_cast<tokens>(gpus)) + 1;
     auto const costs_of = [&](std::size_t sample) { return step.costs[sample]; };
     auto const length_of = [&](std::size_t sample) { return step.lengths[sample]; };
-    return ballast::partition_into(plan, memory, numbers, bags, policy, costs_of, length_of,
-                                   {.most_per_gpu = most})
+    return ballast::partition_into(plan, memory, numbers, bags, costs_of, length_of,
+                                   {.most_per_gpu = most}, policy)
         .has_value();
   };
   double sum = 0;
@@ -321,13 +321,13 @@ void vectors_beside_swaps(benchmark::State& state, std::integral_constant<std::s
       auto step = drawn_step<D>(random, fewest + random.below(count), count, kind);
       auto const bags = ballast::one_gpu_bags(count).with_speeds(step.speeds);
       auto const plan_by = [&](auto const& policy) {
-        ballast::partition_constraints limits;
+        ballast::placement_limits limits;
         if (step.most_weight > 0) {
-          limits = {.most_per_gpu = step.most_weight, .weights = step.weights};
+          limits.also = {{.of = step.weights, .most_per_gpu = step.most_weight}};
         }
         ballast::cost_vector_plan<D> plan;
-        bool const done = ballast::partition_into(plan, memory, step.costs, bags, policy,
-                                                  std::identity{}, ballast::no_length{}, limits)
+        bool const done = ballast::partition_into(plan, memory, step.costs, bags, std::identity{},
+                                                  ballast::no_length{}, limits, policy)
                               .has_value();
         return done ? std::optional(std::move(plan)) : std::nullopt;
       };

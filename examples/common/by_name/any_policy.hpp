@@ -17,7 +17,6 @@ struct held_partition_policy : comparable_interface {
   [[nodiscard]] virtual ballast::batching batches() const = 0;
   [[nodiscard]] virtual bool keeps_counts() const = 0;
   [[nodiscard]] virtual bool keeps_homes() const = 0;
-  [[nodiscard]] virtual bool keeps_rules() const = 0;
 };
 
 /// A policy chosen at run time, for command lines and benchmarks. Trainers write the type instead,
@@ -26,7 +25,7 @@ struct held_partition_policy : comparable_interface {
 /// It is a value that holds any policy, of the library or of the caller, nested ones too:
 /// `any_policy{refine{any_policy{round_robin{}}}}`. Copies share the policy, which never changes.
 ///
-/// Ensures     (1) its plans, restrictions, rules and batches are those of the policy that it holds
+/// Ensures     (1) its plans, restrictions and batches are those of the policy that it holds
 ///             (2) two are equal when they hold equal policies of the same type
 class any_policy : public any_held<held_partition_policy> {
  public:
@@ -47,7 +46,6 @@ class any_policy : public any_held<held_partition_policy> {
   [[nodiscard]] ballast::batching batches() const { return held().batches(); }
   [[nodiscard]] bool keeps_counts() const { return held().keeps_counts(); }
   [[nodiscard]] bool keeps_homes() const { return held().keeps_homes(); }
-  [[nodiscard]] bool keeps_rules() const { return held().keeps_rules(); }
 
  private:
   template <class Policy>
@@ -76,10 +74,6 @@ class any_policy : public any_held<held_partition_policy> {
       } else {
         return false;
       }
-    }
-    [[nodiscard]] bool keeps_rules() const override
-    {
-      return ballast::keeps_placement_rules(this->value);
     }
   };
 };

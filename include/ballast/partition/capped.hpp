@@ -2,182 +2,287 @@
 #pragma once
 
 #include <ballast/core.hpp>
-#include <ballast/partition/detail/capacity/capped_exchanges.hpp>
-#include <ballast/partition/detail/rules/plan_by_rules.hpp>
+#include <ballast/partition/detail/exchange/bag_contents.hpp>
+#include <ballast/partition/detail/exchange/exchange.hpp>
+#include <ballast/partition/detail/exchange/settle_latest.hpp>
 #include <ballast/partition/longest_processing_time.hpp>
+#include <ballast/partition/makespan_lower_bound.hpp>
+#include <ballast/partition/partition_plan.hpp>
+
+#include <bit>
 
 namespace ballast::inline v0 {
 
 namespace detail {
 
-/// Branch and bound over all plans of a small step that keep to the capacities, and to numbers of
-/// samples where bags have these: the shortest one, or one at all where local search finds none.
+/// Samples of two bags, by rank, that change bags. `net` is how much work `from` loses; 0 means no
+/// exchange. `net_weight` is how much weight it loses.
+struct capped_exchange {
+  std::size_t from = 0;
+  std::size_t to = 0;
+  std::size_t given_count = 0;
+  std::size_t taken_count = 0;
+  std::array<bag_contents::rank, subset_sum::most_members> given{};  // lightest first
+  std::array<bag_contents::rank, subset_sum::most_members> taken{};
+  cost_units net = 0;
+  std::int64_t net_weight = 0;
+};
+
+/// A plan under local search whose bags keep to their capacities.
 ///
-/// Samples come largest first, by their share of all work and of all weight together; each is tried
-/// in every bag, the earliest first, and in one of several bags that are alike. A branch ends where
-/// what is left does not fit below the best makespan so far, by work or by weight.
-///
-/// Shapes      starting_loads[m]; places[m], how many samples each bag takes, or empty.
-/// Ensures     (1) where it ends with work left, no plan has a smaller makespan than the one that
-///                 it returns, or than `best` where it found none
-/// Complexity  O(m^2) for every node, four steps of work each; 8 n + 40 m bytes of scratch.
-class capped_branching {
+/// In, out     held says what bags weigh; work is how much the search may still do.
+/// Ensures     (1) samples fit the bags that they go to, and no bag gets above its capacity
+///             (2) with exchange_counts::equal, every bag keeps its number of samples
+class capped_exchanges {
  public:
-  static constexpr std::size_t most_samples = 24;
-  static constexpr std::size_t most_bags = 12;
+  using exchange_type = capped_exchange;
 
-  capped_branching(partition_problem const& problem, std::span<cost_units const> starting_loads,
-                   std::span<std::uint32_t const> places, work_budget& work,
-                   workspace::frame& scratch)
+  capped_exchanges(partition_problem const& problem, std::span<cost_units> loads,
+                   std::span<bag_id> owner, std::span<std::int64_t> held, work_budget& work,
+                   workspace& memory, workspace::frame& scratch,
+                   exchange_counts counts = exchange_counts::free)
       : problem_(problem),
+        loads_(loads),
+        held_(held),
+        counts_(counts),
+        contents_(problem, owner, scratch),
         work_(work),
-        order_(scratch.take<std::uint32_t>(problem.costs.size())),
-        owner_(scratch.take<bag_id>(problem.costs.size())),
-        found_(scratch.take<bag_id>(problem.costs.size())),
-        bags_(scratch.take<open_bag>(starting_loads.size()))
+        memory_(memory)
+  {}
+
+  [[nodiscard]] std::span<cost_units const> loads() const noexcept { return loads_; }
+  [[nodiscard]] std::uint32_t speed(std::size_t bag) const noexcept { return problem_.speeds[bag]; }
+
+  [[nodiscard]] work_budget& work() const noexcept { return work_; }
+
+  /// How much more a bag can hold; below 0 where it is overrun.
+  [[nodiscard]] std::int64_t room(std::size_t bag) const noexcept
   {
-    for (std::size_t bag = 0; bag < bags_.size(); ++bag) {
-      std::size_t const taken = places.empty() ? problem.costs.size() : places[bag];
-      bags_[bag] = {starting_loads[bag], problem.capacities[bag], 0, taken};
-    }
-    left_ = std::reduce(problem.costs.begin(), problem.costs.end(), cost_units{0});
-    weight_left_ = std::reduce(problem.weights.begin(), problem.weights.end(), std::int64_t{0});
-    std::iota(order_.begin(), order_.end(), std::uint32_t{0});
-    // Shares in 2^-20, so that their sums fit.
-    auto const share = [&](std::uint32_t sample) {
-      auto const of = [](std::int64_t part, std::int64_t all) {
-        return all == 0
-                   ? 0
-                   : static_cast<std::int64_t>((uint128{static_cast<std::uint64_t>(part)} << 20U) /
-                                               static_cast<std::uint64_t>(all));
-      };
-      return of(problem.costs[sample], left_) + of(problem.weights[sample], weight_left_);
+    return problem_.capacities[bag] - held_[bag];
+  }
+
+  /// The best exchange of up to `size` samples of each bag, light ones and heavy ones: where bags
+  /// are full, a heavy sample changes bags with light ones of the same weight together.
+  [[nodiscard]] capped_exchange find(std::size_t late, std::size_t early, wanted_net wanted,
+                                     std::size_t size)
+  {
+    side const from = spread(late, early, size);
+    side const to = spread(early, late, size);
+    std::uint64_t looked_at = 0;
+    exchange const found =
+        find_exchange(from.costs_of(), to.costs_of(), wanted, counts_, memory_, work_,
+                      [&](std::uint32_t given, std::uint32_t taken) {
+                        ++looked_at;
+                        return has_room(late, early, from.weight(given), to.weight(taken));
+                      });
+    work_.spend(4 * looked_at);
+    return listed(late, early, from, to, found);
+  }
+
+  /// An exchange that takes from an overrun bag the weight that it has too much, or else as much of
+  /// it as can be, and after which neither bag finishes after `latest`. `net_weight` 0 means none.
+  ///
+  /// Expects     bag `over` is overrun, and bag `roomy` is not.
+  [[nodiscard]] capped_exchange find_relief(std::size_t over, std::size_t roomy, ratio latest,
+                                            std::size_t size)
+  {
+    std::int64_t const most = room(roomy);
+    if (most < 1) { return {}; }
+    side const from = spread(over, roomy, size);
+    side const to = spread(roomy, over, size);
+    auto const is_early = [&](std::size_t bag, cost_units load) {
+      return ratio{load, speed(bag)} <= latest;
     };
-    std::sort(order_.begin(), order_.end(),
-              [&](std::uint32_t a, std::uint32_t b) { return precedes(share(b), share(a), a, b); });
+    std::uint64_t looked_at = 0;
+    exchange const found = find_exchange(
+        from.weights_of(), to.weights_of(), {std::min(-room(over), most), most, most}, counts_,
+        memory_, work_, [&](std::uint32_t given, std::uint32_t taken) {
+          ++looked_at;
+          cost_units const net = from.cost(given) - to.cost(taken);
+          return is_early(over, loads_[over] - net) && is_early(roomy, loads_[roomy] + net);
+        });
+    work_.spend(4 * looked_at);
+    return found.net > 0 ? listed(over, roomy, from, to, found) : capped_exchange{};
   }
 
-  [[nodiscard]] static constexpr bool is_small(std::size_t samples, std::size_t bags) noexcept
+  /// The best move of one sample, or swap of one for one, among those that make the later of the
+  /// two bags earlier.
+  ///
+  /// Expects     bag `late` finishes after bag `early`.
+  [[nodiscard]] capped_exchange find_swap(std::size_t late, std::size_t early)
   {
-    return samples <= most_samples && bags <= most_bags;
+    auto scratch = memory_.open();
+    std::span<item const> const giving = heaviest_first(late, early, 0, scratch);
+    std::size_t const blanks = counts_ == exchange_counts::free ? 1 : 0;  // to move one alone
+    std::span<item const> const taking = heaviest_first(early, late, blanks, scratch);
+    std::uint64_t looked_at = giving.size() + taking.size();
+    swapped_places const best =
+        nearest_swap(*this, late, early, giving, taking, [&](std::size_t given, std::size_t taken) {
+          ++looked_at;
+          return has_room(late, early, giving[given].weight, taking[taken].weight);
+        });
+    work_.spend(looked_at);
+    capped_exchange result{late, early, 1, 0, {}, {}, best.net, 0};
+    if (best.net > 0) {
+      result.given[0] = giving[best.given].rank;
+      result.taken[0] = taking[best.taken].rank;
+      result.taken_count = result.taken[0] == bag_contents::none ? 0 : 1;
+      result.net_weight = giving[best.given].weight - taking[best.taken].weight;
+    }
+    return result;
   }
 
-  /// Searches for plans with a makespan below `best`. Returns whether it found one.
-  [[nodiscard]] bool operator()(ratio best)
+  /// A swap of any two samples that both bags have room for, whatever it does to the makespan;
+  /// after a few draws without one, none, and then no sample is given.
+  [[nodiscard]] capped_exchange draw_swap(std::size_t bag, std::size_t other,
+                                          random_source& random) const
   {
-    is_found_ = false;
-    lower_limits(best);
-    branch(0);
-    return is_found_;
+    constexpr int draws = 8;
+    auto scratch = memory_.open();
+    std::span<item const> const giving = heaviest_first(bag, other, 0, scratch);
+    std::span<item const> const taking = heaviest_first(other, bag, 0, scratch);
+    work_.spend(giving.size() + taking.size());
+    capped_exchange result{bag, other, 0, 0, {}, {}, 0, 0};
+    if (giving.empty() || taking.empty()) { return result; }
+    for (int draw = 0; draw < draws && result.given_count == 0; ++draw) {
+      item const given = giving[random.below(giving.size())];
+      item const taken = taking[random.below(taking.size())];
+      if (!has_room(bag, other, given.weight, taken.weight)) { continue; }
+      result.given_count = result.taken_count = 1;
+      result.given[0] = given.rank;
+      result.taken[0] = taken.rank;
+      result.net = given.cost - taken.cost;
+      result.net_weight = given.weight - taken.weight;
+    }
+    return result;
   }
 
-  /// The bag of each sample in the plan that it found.
-  [[nodiscard]] std::span<bag_id const> owner() const noexcept { return found_; }
+  void make(capped_exchange const& chosen) noexcept
+  {
+    auto const given = span_of(chosen.given, 0, chosen.given_count);
+    auto const taken = span_of(chosen.taken, 0, chosen.taken_count);
+    contents_.move(given, chosen.from, chosen.to);
+    contents_.move(taken, chosen.to, chosen.from);
+    held_[chosen.from] -= chosen.net_weight;
+    held_[chosen.to] += chosen.net_weight;
+    loads_[chosen.from] -= chosen.net;
+    loads_[chosen.to] += chosen.net;
+  }
 
  private:
-  struct open_bag {
-    cost_units load;
-    std::int64_t room;
-    cost_units limit;    // the most load with which a plan is better than the best one
-    std::size_t places;  // left
+  struct item {
+    cost_units cost;
+    std::int64_t weight;
+    bag_contents::rank rank;  // or bag_contents::none
   };
 
-  void lower_limits(ratio best) noexcept
-  {
-    for (std::size_t bag = 0; bag < bags_.size(); ++bag) {
-      bags_[bag].limit = work_before(best, problem_.speeds[bag]);
-    }
-  }
+  /// The candidates of one bag, lightest first.
+  struct side {
+    std::array<bag_contents::rank, subset_sum::most_members> ranks{};
+    std::array<cost_units, subset_sum::most_members> costs{};
+    std::array<std::int64_t, subset_sum::most_members> weights{};
+    std::size_t size = 0;
 
-  /// Whether a bag ends no earlier than the best plan, or what is left is more than the bags can do
-  /// or hold.
-  [[nodiscard]] bool is_too_much() const noexcept
-  {
-    uint128 work = 0;
-    uint128 room = 0;
-    for (open_bag const& each : bags_) {
-      if (each.load > each.limit) { return true; }
-      work += static_cast<std::uint64_t>(each.limit - each.load);
-      room += static_cast<std::uint64_t>(each.room);
+    [[nodiscard]] std::span<cost_units const> costs_of() const noexcept
+    {
+      return span_of(costs, 0, size);
     }
-    return work < static_cast<std::uint64_t>(left_) ||
-           room < static_cast<std::uint64_t>(weight_left_);
-  }
+    [[nodiscard]] std::span<std::int64_t const> weights_of() const noexcept
+    {
+      return span_of(weights, 0, size);
+    }
+    [[nodiscard]] cost_units cost(std::uint32_t subset) const noexcept
+    {
+      return sum(costs, subset);
+    }
+    [[nodiscard]] std::int64_t weight(std::uint32_t subset) const noexcept
+    {
+      return sum(weights, subset);
+    }
 
-  /// Whether an earlier bag is the same for what is left to place.
-  [[nodiscard]] bool is_repeated(std::size_t bag) const noexcept
-  {
-    for (std::size_t other = 0; other < bag; ++other) {
-      open_bag const& a = bags_[other];
-      open_bag const& b = bags_[bag];
-      if (a.load == b.load && a.room == b.room && a.places == b.places &&
-          problem_.speeds[other] == problem_.speeds[bag] &&
-          problem_.gpus[other] == problem_.gpus[bag]) {
-        return true;
+   private:
+    [[nodiscard]] static std::int64_t sum(
+        std::array<std::int64_t, subset_sum::most_members> const& of, std::uint32_t subset) noexcept
+    {
+      std::int64_t all = 0;
+      for (; subset != 0; subset &= subset - 1) {
+        all += of[static_cast<std::size_t>(std::countr_zero(subset))];
       }
+      return all;
     }
-    return false;
+  };
+
+  [[nodiscard]] static capped_exchange listed(std::size_t from, std::size_t to, side const& giving,
+                                              side const& taking, exchange const& found) noexcept
+  {
+    capped_exchange result{from, to, 0, 0, {}, {}, 0, 0};
+    result.given_count = list_members<bag_contents::rank>(found.given, giving.ranks, result.given);
+    result.taken_count = list_members<bag_contents::rank>(found.taken, taking.ranks, result.taken);
+    result.net = giving.cost(found.given) - taking.cost(found.taken);
+    result.net_weight = giving.weight(found.given) - taking.weight(found.taken);
+    return result;
   }
 
-  void branch(std::size_t depth)
+  [[nodiscard]] std::int64_t weight(bag_contents::rank rank) const noexcept
   {
-    work_.spend(4);
-    if (work_.spent() || is_too_much()) { return; }
-    if (depth == order_.size()) {
-      std::copy(owner_.begin(), owner_.end(), found_.begin());
-      is_found_ = true;
-      ratio latest;
-      for (std::size_t bag = 0; bag < bags_.size(); ++bag) {
-        latest = std::max(latest, ratio{bags_[bag].load, problem_.speeds[bag]});
-      }
-      lower_limits(latest);
-      return;
-    }
-    std::uint32_t const sample = order_[depth];
-    cost_units const cost = problem_.costs[sample];
-    std::int64_t const weight = problem_.weights[sample];
-    std::array<std::uint32_t, most_bags> tried{};
+    return problem_.weights[to_index(problem_.heaviest_first[rank].sample)];
+  }
+
+  [[nodiscard]] bool has_room(std::size_t from, std::size_t to, std::int64_t given,
+                              std::int64_t taken) const noexcept
+  {
+    return held_[to] + given - taken <= problem_.capacities[to] &&
+           held_[from] - given + taken <= problem_.capacities[from];
+  }
+
+  /// Samples that may go to the other bag, from the lightest to the heaviest at even distances.
+  [[nodiscard]] side spread(std::size_t bag, std::size_t other, std::size_t most) const noexcept
+  {
+    auto const next = [&](bag_contents::rank rank) {
+      return contents_.first_movable(contents_.heavier(rank), bag, other);
+    };
+    auto const first = contents_.first_movable(contents_.lightest(bag), bag, other);
     std::size_t count = 0;
-    for (std::size_t bag = 0; bag < bags_.size(); ++bag) {
-      open_bag const& each = bags_[bag];
-      if (each.places > 0 && weight <= each.room && problem_.fits(sample, bag) &&
-          !is_repeated(bag)) {
-        tried[count++] = static_cast<std::uint32_t>(bag);
-      }
+    for (auto rank = first; rank != bag_contents::none; rank = next(rank)) { ++count; }
+    std::size_t const wanted = std::min(count, most);
+    side chosen;
+    std::size_t place = 0;
+    for (auto rank = first; chosen.size < wanted; rank = next(rank)) {
+      if (place++ != chosen.size * count / wanted) { continue; }
+      chosen.ranks[chosen.size] = rank;
+      chosen.costs[chosen.size] = contents_.cost(rank);
+      chosen.weights[chosen.size++] = weight(rank);
     }
-    std::sort(tried.data(), tried.data() + count, [&](std::uint32_t a, std::uint32_t b) {
-      return precedes(ratio{bags_[a].load + cost, problem_.speeds[a]},
-                      ratio{bags_[b].load + cost, problem_.speeds[b]}, a, b);
-    });
-    for (std::size_t next = 0; next < count && !work_.spent(); ++next) {
-      open_bag& each = bags_[tried[next]];
-      if (each.limit - each.load < cost) { continue; }
-      owner_[sample] = to_id<bag_id>(tried[next]);
-      move(each, cost, weight);
-      --each.places;
-      branch(depth + 1);
-      ++each.places;
-      move(each, -cost, -weight);
-    }
+    return chosen;
   }
 
-  void move(open_bag& bag, cost_units cost, std::int64_t weight) noexcept
+  /// All samples that may go to the other bag, and behind them `blanks` entries without a sample.
+  [[nodiscard]] std::span<item const> heaviest_first(std::size_t bag, std::size_t other,
+                                                     std::size_t blanks,
+                                                     workspace::frame& scratch) const
   {
-    bag.load += cost;
-    bag.room -= weight;
-    left_ -= cost;
-    weight_left_ -= weight;
+    std::size_t count = blanks;
+    auto const first = contents_.first_movable(contents_.lightest(bag), bag, other);
+    auto const next = [&](bag_contents::rank rank) {
+      return contents_.first_movable(contents_.heavier(rank), bag, other);
+    };
+    for (auto rank = first; rank != bag_contents::none; rank = next(rank)) { ++count; }
+    std::span<item> const items = scratch.take<item>(count);
+    std::fill_n(items.rbegin(), blanks, item{0, 0, bag_contents::none});
+    std::size_t place = count - blanks;
+    for (auto rank = first; rank != bag_contents::none; rank = next(rank)) {
+      items[--place] = {contents_.cost(rank), weight(rank), rank};
+    }
+    return items;
   }
 
   partition_problem problem_;
+  std::span<cost_units> loads_;
+  std::span<std::int64_t> held_;
+  exchange_counts counts_;
+  bag_contents contents_;
   work_budget& work_;
-  std::span<std::uint32_t> order_;
-  std::span<bag_id> owner_;
-  std::span<bag_id> found_;
-  std::span<open_bag> bags_;
-  cost_units left_ = 0;
-  std::int64_t weight_left_ = 0;
-  bool is_found_ = false;
+  workspace& memory_;
 };
 
 /// Brings overrun bags within their capacities by exchanges that move weight and hardly any work.
@@ -282,10 +387,6 @@ class capacity_search {
       left_.spend(work - steps.left());
       if (fits) { even_out(left_.left()); }
     }
-    std::span<std::uint32_t> const places = scratch_.take<std::uint32_t>(best_loads_.size());
-    std::fill(places.begin(), places.end(), 0);
-    for (bag_id const bag : first_owner_) { ++places[to_index(bag)]; }
-    branch(starting_loads, places);
     if (found_) { shake(); }
     return found_;
   }
@@ -331,35 +432,8 @@ class capacity_search {
       }
       settle(left_.left());
     }
-    if (problem_.home.empty()) { branch(starting_loads, {}); }
     shake();
     return true;
-  }
-
-  /// Whether no plan has a smaller makespan than the one that search() found.
-  [[nodiscard]] bool is_optimal() const noexcept { return is_optimal_; }
-
- private:
-  // Tries all plans of a small step, as long as there is work.
-  void branch(std::span<cost_units const> starting_loads, std::span<std::uint32_t const> places)
-  {
-    if (!capped_branching::is_small(best_owner_.size(), best_loads_.size()) || is_within(narrow)) {
-      return;
-    }
-    auto frame = memory_.open();
-    std::uint64_t const work = left_.left() / 2;
-    work_budget steps(work);
-    capped_branching all(problem_, starting_loads, places, steps, frame);
-    ratio const best = found_ ? makespan_of(best_loads_, problem_.speeds) : ratio{no_cost, 1};
-    if (all(best)) {
-      bags_.clear(starting_loads);
-      for (std::size_t sample = 0; sample < best_owner_.size(); ++sample) {
-        bags_.put(sample, to_index(all.owner()[sample]));
-      }
-      keep_best();
-    }
-    is_optimal_ = found_ && !steps.spent();
-    left_.spend(work - steps.left());
   }
 
   // Settles what a few random swaps make of the best plan, as long as there is work.
@@ -369,7 +443,7 @@ class capacity_search {
     constexpr int swaps = 2;
     random_source random(seed);
     std::size_t const count = bags_.loads().size();
-    while (count > 1 && !is_optimal_ && !is_within(narrow) && !left_.spent()) {
+    while (count > 1 && !is_within(narrow) && !left_.spent()) {
       auto frame = memory_.open();
       bags_.replace(best_loads_, best_owner_);
       left_.spend(bags_.owner().size() + count);
@@ -477,7 +551,6 @@ class capacity_search {
   std::span<cost_units> first_loads_;  // the plan at hand, or what was relieved of it
   std::span<bag_id> first_owner_;
   bool found_ = false;
-  bool is_optimal_ = false;
 };
 
 }  // namespace detail
@@ -488,15 +561,14 @@ class capacity_search {
 /// work and weight evenly, another weight alone, and a third relieves the overrun bags of the inner
 /// policy's plan by exchanges that move weight and hardly any work. Where none works out, plans are
 /// made by work, by weight, and at last by a search of all fillings. Then exchanges within the
-/// capacities even out the work, also where the inner policy's plan kept to them; small steps are
-/// searched whole. Where samples have homes, only a plan that overruns is changed.
+/// capacities even out the work, also where the inner policy's plan kept to them. (The front door
+/// has small steps searched whole.) Where samples have homes, only a plan that overruns is changed.
 ///
 /// Around a policy of fixed counts, such as equal_count, every bag keeps its number of samples:
 /// only swaps of as many samples for as many bring it within its capacity, and a plan that keeps to
 /// the capacities is not changed. The plan of another inner policy that restricts plans, or pads,
 /// is never changed, since moves would break what that policy promises: the front door refuses it
-/// where it overruns. Without capacities this is the inner policy. Where there are placement rules
-/// and the inner policy restricts no plans and keeps no homes, `detail::rule_search` plans instead.
+/// where it overruns. Without capacities this is the inner policy.
 ///
 /// Ensures     (1) every sample that found room has one bag, which it fits
 ///             (2) loads have grown by exactly the costs of the samples each bag now owns
@@ -523,9 +595,6 @@ struct capped {
   ratio operator()(partition_problem const& problem, std::span<cost_units> loads,
                    std::span<bag_id> owner, workspace& memory) const
   {
-    if (problem.rules != nullptr && keeps_rules()) {
-      return detail::plan_by_rules(problem, loads, owner, work, memory);
-    }
     auto scratch = memory.open();
     std::span<cost_units> const starts = scratch.take<cost_units>(loads.size());
     std::copy(loads.begin(), loads.end(), starts.begin());
@@ -545,8 +614,7 @@ struct capped {
     auto const counts = free ? detail::exchange_counts::free : detail::exchange_counts::equal;
     detail::capacity_search find(problem, bags, bound, counts, work, memory, scratch);
     static_cast<void>(free ? find.search(starts, cover, work) : find.search_counts(starts));
-    // Plans with these counts in another order of bags were not tried.
-    return free && find.is_optimal() ? makespan_of(loads, problem.speeds) : bound;
+    return bound;
   }
 
   [[nodiscard]] static constexpr bool restricts()
@@ -563,13 +631,6 @@ struct capped {
   }
   [[nodiscard]] constexpr bool keeps_homes() const { return detail::plans_keep_homes(inner); }
   [[nodiscard]] constexpr batching batches() const { return batching_of(inner); }
-  [[nodiscard]] static constexpr bool keeps_rules()
-    requires(detail::plan_kind_of<Inner>.free && detail::plan_kind_of<Inner>.packed)
-  {
-    return true;
-  }
-  [[nodiscard]] constexpr bool keeps_rules() const { return detail::plans_are_free(inner); }
-
   friend bool operator==(capped const&, capped const&) = default;
 };
 

@@ -76,8 +76,6 @@ struct partition_problem {
     std::span<std::uint32_t const> groups = {};
     std::span<std::uint32_t const> first_member = {};
     std::span<std::uint32_t const> members = {};  ///< no two of one group share a bag
-    /// Whether a sample that weighs more than every bag that it fits holds gets a bag for itself.
-    bool cap_is_soft = false;
   };
 
   std::span<cost_units const> costs;
@@ -161,7 +159,7 @@ struct partition_problem {
 /// it chooses among some plans only, as those of equal counts, so that what it proves holds for these
 /// alone; and `bool keeps_homes()` where it gives up some makespan for samples that stay. Where they
 /// are static and constexpr, a nesting without meaning, such as `refine{equal_count{}}`, does not
-/// compile. A policy that keeps to the problem's rules, and then to capacities, has `keeps_rules()`.
+/// compile.
 template <class P>
 concept partition_policy =
     requires(P const policy, partition_problem const& problem, std::span<cost_units> loads,
@@ -294,24 +292,6 @@ template <class P>  // as far as its type says it, and where it plans by several
 inline constexpr bool is_free_policy = !plan_kind_of<P>.restricted && !plan_kind_of<P>.homed;
 
 }  // namespace detail
-
-/// Whether the plans of a policy keep constraints.most_samples, apart and cap_is_soft. A policy says
-/// so by a constant member function `bool keeps_rules()`; the front door refuses the others.
-template <partition_policy Policy>
-[[nodiscard]] constexpr bool keeps_placement_rules(Policy const& policy)
-{
-  if constexpr (requires { policy.keeps_rules(); }) {
-    return policy.keeps_rules();
-  } else {
-    return false;
-  }
-}
-
-/// A policy whose type says that it keeps them, for programs that always have such constraints.
-template <class P>
-concept rule_keeping_policy = partition_policy<P> && requires {
-  typename std::bool_constant<P::keeps_rules()>;
-} && std::bool_constant<P::keeps_rules()>::value;
 
 /// What a sample, or a bag of samples, costs each of D parts of a model that run side by side, as
 /// encoder and LLM: one quantity for each, a dimension.

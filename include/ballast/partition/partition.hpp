@@ -2,7 +2,7 @@
 #pragma once
 
 #include <ballast/core.hpp>
-#include <ballast/partition/detail/vectors/plan_vectors.hpp>
+#include <ballast/partition/detail/placement/plan_limited.hpp>
 
 #include <functional>
 #include <iterator>
@@ -24,6 +24,7 @@ struct bags_must_be_the_value_of_the_result_not_the_result;
 struct bags_must_be_a_bag_layout_as_lay_out_makes_it;
 struct the_policy_must_take_a_partition_problem_loads_owner_and_workspace;
 struct the_policy_must_take_a_cost_vector_problem_loads_owner_and_workspace;
+struct the_cost_comes_before_limits_and_policy;
 struct cost_of_must_take_a_sample;
 struct the_cost_of_a_sample_must_be_an_integer_or_ranks_could_differ;
 struct samples_that_are_no_integers_need_length_of;
@@ -34,7 +35,7 @@ template <class CostOf, class Samples>
 concept knows_attention =
     attention_cost_model<CostOf, std::remove_cvref_t<std::ranges::range_reference_t<Samples>>>;
 
-template <class Samples, class Bags, class Policy, class CostOf, class LengthOf>
+template <class Samples, class Bags, class CostOf, class LengthOf, class Policy>
 concept partition_arguments =
     std::ranges::forward_range<Samples> && std::same_as<Bags, bag_layout> &&
     cost_projection<CostOf, Samples> && policy_by<Policy, planned_cost<CostOf, Samples>> &&
@@ -52,7 +53,7 @@ consteval auto what_length_is_refused()
   }
 }
 
-template <class Samples, class Bags, class Policy, class CostOf, class LengthOf>
+template <class Samples, class Bags, class CostOf, class LengthOf, class Policy>
 consteval auto what_is_refused()
 {
   if constexpr (!std::ranges::forward_range<Samples>) {
@@ -61,6 +62,8 @@ consteval auto what_is_refused()
     return std::type_identity<bags_must_be_the_value_of_the_result_not_the_result>();
   } else if constexpr (!std::same_as<Bags, bag_layout>) {
     return std::type_identity<bags_must_be_a_bag_layout_as_lay_out_makes_it>();
+  } else if constexpr (partition_policy<CostOf>) {
+    return std::type_identity<the_cost_comes_before_limits_and_policy>();
   } else if constexpr (cost_vector_projection<CostOf, Samples>) {
     if constexpr (!policy_by<Policy, planned_cost<CostOf, Samples>>) {
       return std::type_identity<
@@ -87,7 +90,7 @@ using refused_call = typename decltype(what_is_refused<Arguments...>())::type;
 /// Decides with a policy which bag computes which samples, and says how good the plan is: the front
 /// door of this folder, in the form for a training loop.
 ///
-/// Shapes      samples[n] of any type, n < 2^32; bags: m >= 1; constraints: arrays of n or empty.
+/// Shapes      samples[n] of any type, n < 2^32; bags: m >= 1; limits: arrays of n or empty.
 /// In, out     plan is overwritten, and keeps its memory for the next step.
 /// Expects     cost_of(sample) returns what the sample costs, an integer or, to plan by several
 ///             quantities in one unit of time, a cost_vector; length_of(sample) how many of its
@@ -102,44 +105,44 @@ using refused_call = typename decltype(what_is_refused<Arguments...>())::type;
 ///                 a policy reads as its length is the number of GPUs of that bag
 ///             (3) the plan depends on nothing but the arguments, so every rank finds the same one
 ///             (4) with a plan and a workspace that have seen a step as large, nothing is allocated
-///             (5) samples with one key in constraints.together have one bag, with one key in
-///                 constraints.apart different ones, and no bag holds more weight than its GPUs can,
-///                 but for plan.above_cap, nor more than constraints.most_samples
+///             (5) the plan keeps all limits together; what is above a soft cap is in plan.above_cap
 ///             (6) costs that are k times as large give the same plan, its loads and bound k times
 /// Errors      out_of_range: sample `position` has a length outside [0, longest_sample], a negative
 ///             cost or no cost, an attention part that is not from 0 to its cost, a home outside
-///             the job, or the costs, weights or starting loads overflow; or weights have no most_per_gpu,
-///             or most_per_gpu counts samples that have neither weights nor lengths;
+///             the job, or the costs, what caps count or starting loads overflow; or a limit says
+///             nothing, or is an array of another size;
 ///             infeasible: sample `position` has fewer tokens than every bag has GPUs, and the bags
-///             refuse short samples; or it found no bag with room, or there is no bag, or the
-///             policy pads and samples have to stay together, or it pads attention and cost_of is
-///             no attention_cost_model, or the policy keeps no rules (`keeps_rules`), or no plan does.
-///             The plan is then unspecified.
+///             refuse short samples; or no plan keeps the limits, or none was found, which the
+///             message tells apart; or there is no bag, or the policy pads and more than one cap is
+///             given, or it pads attention and cost_of is no attention_cost_model. The plan is then
+///             unspecified.
 /// Complexity  O(n) calls of cost_of, a radix sort, the policy, O((n + m) log m) for the bound;
 ///             with samples to keep together O(n log n). By D quantities D + 1 radix sorts and
 ///             O((D n + m) log m) for the bound, with limits O(D n log n).
 /// Source      several quantities, for encoder and LLM: DFLOP, a data-driven framework for
 ///             multimodal LLM training pipelines, its online microbatch scheduler.
-template <class Cost, std::ranges::forward_range Samples, policy_by<Cost> Policy,
-          cost_projection<Samples> CostOf, integer_projection<Samples> LengthOf = std::identity>
+template <class Cost, std::ranges::forward_range Samples, cost_projection<Samples> CostOf,
+          integer_projection<Samples> LengthOf, policy_by<Cost> Policy = refine<>>
   requires std::same_as<planned_cost<CostOf, Samples>, Cost>
 [[nodiscard]] result<void> partition_into(basic_partition_plan<Cost>& plan, workspace& memory,
                                           Samples&& samples, bag_layout const& bags,
-                                          Policy const& policy, CostOf const& cost_of,
-                                          LengthOf const& length_of = {},
-                                          partition_constraints const& constraints = {})
+                                          CostOf const& cost_of, LengthOf const& length_of,
+                                          placement_limits const& limits = {},
+                                          Policy const& policy = {})
 {
   auto const count = static_cast<std::size_t>(std::ranges::distance(samples));
   std::size_t quantities = 1;
   if constexpr (!std::same_as<Cost, cost_units>) { quantities = std::tuple_size_v<Cost>; }
-  if (auto checked = detail::check_step(count, bags, constraints, quantities); !checked) {
+  if (auto checked = detail::check_limits(limits, count, bags); !checked) { return checked; }
+  if (auto checked = detail::check_step(count, bags, detail::constraints_of(limits), quantities);
+      !checked) {
     return checked;
   }
-  bool const limited = constraints.limits_bags();
-  if (std::same_as<LengthOf, no_length> && limited && constraints.weights.size() != count) {
-    return fail(error_code::out_of_range, 0,
-                "the constraints limit the weight of bags, and the samples have no lengths; give "
-                "constraints.weights, one for each sample");
+  if (std::same_as<LengthOf, no_length> && count > 0 && detail::counts_lengths(limits)) {
+    return fail(
+        error_code::out_of_range, 0,
+        "a cap counts the lengths of samples, and these have none; give it what each sample "
+        "takes, as limits.also = {{.of = bytes, .most_per_gpu = n}}");
   }
 
   auto scratch = memory.open();
@@ -158,64 +161,91 @@ template <class Cost, std::ranges::forward_range Samples, policy_by<Cost> Policy
   }
   auto const lengths = detail::read_samples(samples, count, bags, length_of, scratch, prices);
   if (!lengths) { return tl::unexpected(lengths.error()); }
-  return detail::plan_priced(plan, memory, *lengths, bags, policy, constraints);
+  if constexpr (std::same_as<Cost, cost_units>) {
+    return detail::plan_limited(plan, memory, *lengths, bags, detail::policy_ref(policy),
+                                detail::work_of(policy), limits);
+  } else {
+    return detail::plan_limited(plan, memory, *lengths, bags, policy, detail::work_of(policy),
+                                limits);
+  }
+}
+
+/// The same for samples that are numbers: their own lengths.
+template <class Cost, std::ranges::forward_range Samples, cost_projection<Samples> CostOf,
+          policy_by<Cost> Policy = refine<>>
+  requires std::same_as<planned_cost<CostOf, Samples>, Cost> &&
+           integer_projection<std::identity, Samples>
+[[nodiscard]] result<void> partition_into(basic_partition_plan<Cost>& plan, workspace& memory,
+                                          Samples&& samples, bag_layout const& bags,
+                                          CostOf const& cost_of,
+                                          placement_limits const& limits = {},
+                                          Policy const& policy = {})
+{
+  return ballast::partition_into(plan, memory, std::forward<Samples>(samples), bags, cost_of,
+                                 std::identity{}, limits, policy);
 }
 
 /// The same, once: returns a new plan.
 ///
-///     auto const plan = partition(lengths, one_gpu_bags(8), longest_processing_time{}, cost);
-template <std::ranges::forward_range Samples, class Policy, cost_projection<Samples> CostOf,
-          integer_projection<Samples> LengthOf = std::identity>
+///     auto const plan = partition(lengths, one_gpu_bags(8), cost, {.most_per_gpu = 8192});
+template <std::ranges::forward_range Samples, cost_projection<Samples> CostOf,
+          integer_projection<Samples> LengthOf, class Policy = refine<>>
   requires policy_by<Policy, planned_cost<CostOf, Samples>>
-[[nodiscard]] auto partition(Samples&& samples, bag_layout const& bags, Policy const& policy,
-                             CostOf const& cost_of, LengthOf const& length_of = {},
-                             partition_constraints const& constraints = {})
+[[nodiscard]] auto partition(Samples&& samples, bag_layout const& bags, CostOf const& cost_of,
+                             LengthOf const& length_of, placement_limits const& limits = {},
+                             Policy const& policy = {})
     -> result<basic_partition_plan<planned_cost<CostOf, Samples>>>
 {
   basic_partition_plan<planned_cost<CostOf, Samples>> plan;
   workspace memory;
   result<void> const done = ballast::partition_into(plan, memory, std::forward<Samples>(samples),
-                                                    bags, policy, cost_of, length_of, constraints);
+                                                    bags, cost_of, length_of, limits, policy);
   if (!done) { return tl::unexpected(done.error()); }
   return plan;
 }
 
-/// The same for samples that are numbers, under constraints.
-///
-///     partition(lengths, bags, capped{}, cost, {.most_per_gpu = 8192});
-template <std::ranges::forward_range Samples, class Policy, cost_projection<Samples> CostOf>
+template <std::ranges::forward_range Samples, cost_projection<Samples> CostOf,
+          class Policy = refine<>>
   requires integer_projection<std::identity, Samples> &&
            policy_by<Policy, planned_cost<CostOf, Samples>>
-[[nodiscard]] auto partition(Samples&& samples, bag_layout const& bags, Policy const& policy,
-                             CostOf const& cost_of, partition_constraints const& constraints)
+[[nodiscard]] auto partition(Samples&& samples, bag_layout const& bags, CostOf const& cost_of,
+                             placement_limits const& limits = {}, Policy const& policy = {})
     -> result<basic_partition_plan<planned_cost<CostOf, Samples>>>
 {
-  return ballast::partition(std::forward<Samples>(samples), bags, policy, cost_of, std::identity{},
-                            constraints);
+  return ballast::partition(std::forward<Samples>(samples), bags, cost_of, std::identity{}, limits,
+                            policy);
 }
 
 // Calls that cannot compile come here, so that the first error says what is wrong with them.
 /// @cond
-template <class Samples, class Bags, class Policy, class CostOf, class LengthOf = std::identity,
-          class Refused = detail::refused_call<Samples, Bags, Policy, CostOf, LengthOf>>
-  requires(!detail::partition_arguments<Samples, Bags, Policy, CostOf, LengthOf>)
-Refused partition(Samples&& samples, Bags const& bags, Policy const& policy, CostOf const& cost_of,
-                  LengthOf const& length_of = {}, partition_constraints const& constraints = {});
+template <class Samples, class Bags, class CostOf, class LengthOf = std::identity,
+          class Refused = detail::refused_call<Samples, Bags, CostOf, LengthOf, refine<>>>
+  requires(!std::convertible_to<LengthOf, placement_limits> &&
+           !detail::partition_arguments<Samples, Bags, CostOf, LengthOf, refine<>>)
+Refused partition(Samples&& samples, Bags const& bags, CostOf const& cost_of,
+                  LengthOf const& length_of = {});
 
-template <class Cost, class Samples, class Bags, class Policy, class CostOf,
-          class LengthOf = std::identity,
-          class Refused = detail::refused_call<Samples, Bags, Policy, CostOf, LengthOf>>
-  requires(!detail::partition_arguments<Samples, Bags, Policy, CostOf, LengthOf>)
+template <class Samples, class Bags, class CostOf, class Policy = refine<>,
+          class Refused = detail::refused_call<Samples, Bags, CostOf, std::identity, Policy>>
+  requires(!detail::partition_arguments<Samples, Bags, CostOf, std::identity, Policy>)
+Refused partition(Samples&& samples, Bags const& bags, CostOf const& cost_of,
+                  placement_limits const& limits, Policy const& policy = {});
+
+template <class Samples, class Bags, class CostOf, class LengthOf, class Policy = refine<>,
+          class Refused = detail::refused_call<Samples, Bags, CostOf, LengthOf, Policy>>
+  requires(!detail::partition_arguments<Samples, Bags, CostOf, LengthOf, Policy>)
+Refused partition(Samples&& samples, Bags const& bags, CostOf const& cost_of,
+                  LengthOf const& length_of, placement_limits const& limits,
+                  Policy const& policy = {});
+
+template <class Cost, class Samples, class Bags, class CostOf, class LengthOf,
+          class Policy = refine<>,
+          class Refused = detail::refused_call<Samples, Bags, CostOf, LengthOf, Policy>>
+  requires(!std::convertible_to<LengthOf, placement_limits> &&
+           !detail::partition_arguments<Samples, Bags, CostOf, LengthOf, Policy>)
 Refused partition_into(basic_partition_plan<Cost>& plan, workspace& memory, Samples&& samples,
-                       Bags const& bags, Policy const& policy, CostOf const& cost_of,
-                       LengthOf const& length_of = {},
-                       partition_constraints const& constraints = {});
-
-template <class Samples, class Policy, class CostOf,
-          class Refused = detail::refused_call<Samples, bag_layout, Policy, CostOf, std::identity>>
-  requires(!detail::partition_arguments<Samples, bag_layout, Policy, CostOf, std::identity>)
-Refused partition(Samples&& samples, bag_layout const& bags, Policy const& policy,
-                  CostOf const& cost_of, partition_constraints const& constraints);
+                       Bags const& bags, CostOf const& cost_of, LengthOf const& length_of,
+                       placement_limits const& limits = {}, Policy const& policy = {});
 /// @endcond
 
 }  // namespace ballast::inline v0

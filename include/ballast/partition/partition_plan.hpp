@@ -80,7 +80,8 @@ void add_costs(digest& words, std::span<cost_vector<D> const> costs,
 ///             (6) above_cap lists the bags with one sample, or several that stay together, that
 ///                 weigh more than a soft cap
 ///             (7) moved is the share of all tokens whose sample leaves the bag that holds it; 0
-///                 where the constraints give no home
+///                 where the limits give no home
+///             (8) then_is_proven: no plan within the limits that is as short is better by limits.then
 template <class Cost>
 struct basic_partition_plan : certified<ratio> {
   id_vector<sample_id, bag_id> owner;
@@ -91,6 +92,7 @@ struct basic_partition_plan : certified<ratio> {
   jagged<bag_id, sample_id> samples;
   std::vector<bag_id> above_cap;
   ratio moved;
+  bool then_is_proven = false;
   batching batches = batching::packed;
   std::size_t short_samples = 0;
   std::uint64_t bags_digest = 0;  ///< of the bag_layout that the plan is for

@@ -114,7 +114,7 @@ template <std::ranges::forward_range Samples, integer_projection<Samples> CostOf
   reordered_batch batch;
   workspace memory;
   auto const done = partition_into(batch.plan, memory, std::forward<Samples>(samples), groups,
-                                   policy, cost_of, whole);
+                                   cost_of, whole, {}, policy);
   if (!done) { return tl::unexpected(done.error()); }
   return batch;
 }

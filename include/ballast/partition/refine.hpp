@@ -4,7 +4,6 @@
 #include <ballast/core.hpp>
 #include <ballast/partition/detail/exchange/bag_exchanges.hpp>
 #include <ballast/partition/detail/inner_plan.hpp>
-#include <ballast/partition/detail/rules/plan_by_rules.hpp>
 #include <ballast/partition/detail/vectors/refine_vectors.hpp>
 
 namespace ballast::inline v0 {
@@ -509,9 +508,8 @@ class exchange_search {
 ///             policy's plan as it is. The search begins an exchange while any work is left, and so
 ///             can do up to 2^18 steps, and a pass along all bags, more than this.
 /// Expects     the inner policy does not pad, nor restrict its plans, as equal_count does, nor keep
-///             homes, as least_movement does: both do their own exchanges. Capacities are ignored
-///             where there are no rules; with rules `detail::rule_search` keeps both, and the inner
-///             policy plays no part.
+///             homes, as least_movement does: both do their own exchanges. Capacities are ignored:
+///             the front door goes on from the plan where there are caps.
 /// Ensures     (1) every sample has one bag, which it fits
 ///             (2) loads have grown by exactly the costs of the samples each bag now owns
 ///             (3) the makespan is not above that of the inner policy's plan and, with any work, of
@@ -568,9 +566,6 @@ struct refine {
     BALLAST_EXPECTS(detail::plans_are_free(inner),
                     "refine exchanges samples of packed bags, and its inner policy pads them, or "
                     "keeps counts or homes");
-    if (problem.rules != nullptr) {
-      return detail::plan_by_rules(problem, loads, owner, work, memory);
-    }
     auto scratch = memory.open();
     if (work == 0) {
       return detail::run_inner_policy(inner, problem, loads, owner, memory, scratch).bound;
@@ -601,8 +596,6 @@ struct refine {
     }
     return std::max(proven, found);
   }
-
-  [[nodiscard]] static constexpr bool keeps_rules() noexcept { return true; }
 
   friend bool operator==(refine const&, refine const&) = default;
 };

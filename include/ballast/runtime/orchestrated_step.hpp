@@ -2,7 +2,7 @@
 #pragma once
 
 #include <ballast/core.hpp>
-#include <ballast/partition/partition_constraints.hpp>
+#include <ballast/partition/placement_limits.hpp>
 #include <ballast/route/node_placement.hpp>
 #include <ballast/route/sharded_packs.hpp>
 #include <ballast/sharding/hybrid_sharding.hpp>
@@ -175,7 +175,7 @@ struct phase {
   Policy policy;
   std::uint32_t rate = 1;  ///< input tokens of one output token: n of them become ceil(n / rate)
   /// A bag of G GPUs gets at most G times as many tokens; `capped` makes every policy keep to it.
-  std::int64_t most_per_gpu = partition_constraints::no_limit;
+  std::int64_t most_per_gpu = no_limit;
   /// Whether the policy is told who has read each sequence, as `least_movement` has to be.
   bool homes = false;
   /// Whether samples of one group stay in one bag (multimodal_samples::start_sample); in an encoder

@@ -103,12 +103,12 @@ template <class Cost, class Policy>
       return checked;
     }
   }
-  partition_constraints constraints;
-  constraints.most_per_gpu = own.most_per_gpu;
-  if (own.together) { constraints.together = in.groups; }
-  if (own.homes) { constraints.home = in.source; }
-  if (auto done = partition_into(step.planned, memory, in.lengths, own.bags, own.policy,
-                                 own.cost_of, std::identity{}, constraints);
+  placement_limits limits;
+  limits.most_per_gpu = own.most_per_gpu;
+  if (own.together) { limits.together = in.groups; }
+  if (own.homes) { limits.home = in.source; }
+  if (auto done = partition_into(step.planned, memory, in.lengths, own.bags, own.cost_of, limits,
+                                 own.policy);
       !done) {
     return in_phase(in.number, std::move(done.error()));
   }

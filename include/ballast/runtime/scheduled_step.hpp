@@ -2,7 +2,7 @@
 #pragma once
 
 #include <ballast/core.hpp>
-#include <ballast/partition/partition_constraints.hpp>
+#include <ballast/partition/placement_limits.hpp>
 #include <ballast/pipeline/simulate.hpp>
 
 #include <bit>
@@ -129,7 +129,7 @@ struct scheduler_setup {
   compiled_schedule schedule;
   std::vector<scheduled_module> modules;  ///< in the order of the pipeline: encoders, then the LLM
   /// What a replica of the last module can hold of one microbatch, in that module's sizes.
-  std::int64_t most_per_microbatch = partition_constraints::no_limit;
+  std::int64_t most_per_microbatch = no_limit;
   /// How many tasks are simulated to find microbatches of unequal sizes with which the step is
   /// shorter; with 0 they are as even as they can be. Four million take about 30 ms.
   std::uint64_t simulated_tasks = 4'000'000;

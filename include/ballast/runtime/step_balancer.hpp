@@ -51,7 +51,7 @@ struct step_options {
   /// What counts against most_per_gpu, and only with it; null: the length.
   std::int64_t (*weight_of)(Sample const&) = nullptr;
   /// A bag of G GPUs gets at most G times this weight; `capped` makes every policy keep to it.
-  std::int64_t most_per_gpu = partition_constraints::no_limit;
+  std::int64_t most_per_gpu = no_limit;
   /// Whether the policy is told that the rank which has read a sample is its home, as
   /// `least_movement` has to be; then planned().moved says what moves.
   bool homes = false;
@@ -230,13 +230,14 @@ class step_balancer : public detail::bag_steps<Communicator, Sample, step_option
     std::span<Sample const> const read = detail::span_of(all_.samples);
     detail::read_into(keys_, read, options_.together);
     detail::read_into(weights_, read, options_.weight_of);
-    partition_constraints const constraints{
+    placement_limits limits{
         .together = detail::span_of(keys_),
-        .home = options_.homes ? detail::span_of(all_.source) : std::span<rank_id const>(),
-        .most_per_gpu = options_.most_per_gpu,
-        .weights = detail::span_of(weights_)};
-    if (auto done = partition_into(planned_, memory_, read, bags_, policy_, cost_,
-                                   options_.length_of, constraints);
+        .home = options_.homes ? detail::span_of(all_.source) : std::span<rank_id const>()};
+    if (options_.most_per_gpu != no_limit) {
+      limits.also = {{.of = detail::span_of(weights_), .most_per_gpu = options_.most_per_gpu}};
+    }
+    if (auto done = partition_into(planned_, memory_, read, bags_, cost_, options_.length_of,
+                                   limits, policy_);
         !done) {
       return done;
     }

@@ -476,8 +476,8 @@ TEST(BarsAsPlanned, ShareEverySampleOverTheGpusOfItsBag)
 {
   ballast::bag_layout const bags(std::vector<ballast::bag>{{rank_id{0}, 1}, {rank_id{1}, 2}});
   auto const batch = three_samples();
-  auto const plan = ballast::partition(batch.lengths, bags, ballast::round_robin{},
-                                       [](tokens length) { return 2 * length; });
+  auto const plan = ballast::partition(
+      batch.lengths, bags, [](tokens length) { return 2 * length; }, {}, ballast::round_robin{});
   ASSERT_TRUE(plan);
   auto const bars = bars_as_planned(*plan, bags, batch.lengths, 0.5);
   EXPECT_THAT(bars, ElementsAre(a_bar(0, 0, 10, "sample 0, 10 tokens"),
@@ -505,8 +505,8 @@ RC_GTEST_PROP(StepBars, AddUpToTheFiguresAtAnySpeeds, ())
     pairs.push_back({ballast::to_id<rank_id>(rank), rank + 1 < gpus ? 2U : 1U});
   }
   ballast::bag_layout const bags(pairs, speeds);
-  auto const plan = ballast::partition(lengths, bags, ballast::round_robin{},
-                                       [](tokens length) { return length; });
+  auto const plan = ballast::partition(
+      lengths, bags, [](tokens length) { return length; }, {}, ballast::round_robin{});
   RC_ASSERT(plan.has_value());
 
   auto const read = work_per_gpu(bars_as_read(batch, lengths, gpus, 1.0, speeds), gpus);
@@ -524,9 +524,9 @@ RC_GTEST_PROP(StepBars, AddUpToTheFiguresAtAnySpeeds, ())
 TEST(BarsAsPlanned, MakeSamplesOfAPaddedBatchAsLongAsTheLongest)
 {
   auto const batch = three_samples();
-  auto const plan =
-      ballast::partition(batch.lengths, ballast::one_gpu_bags(2), ballast::padded_batches{},
-                         [](tokens length) { return length; });
+  auto const plan = ballast::partition(
+      batch.lengths, ballast::one_gpu_bags(2), [](tokens length) { return length; }, {},
+      ballast::padded_batches{});
   ASSERT_TRUE(plan);
   EXPECT_THAT(plan->loads, ElementsAre(30, 40));
   auto const bars = bars_as_planned(*plan, ballast::one_gpu_bags(2), batch.lengths, 1.0);
@@ -540,9 +540,10 @@ TEST(BarsAsPlanned, GiveSamplesThatPadAttentionTheLargestPartOfTheirBatch)
   // 60 is alone on two GPUs. 20 and 30 cost 50 + 2 x 900, of which 20 + 900 are the former's.
   std::vector<tokens> const lengths{20, 60, 30};
   ballast::bag_layout const bags(std::vector<ballast::bag>{{rank_id{0}, 1}, {rank_id{1}, 2}});
-  auto const plan = ballast::partition(lengths, bags, ballast::attention_padded_batches{},
-                                       ballast::quadratic_cost{.linear = 1, .quadratic = 1})
-                        .value();
+  auto const plan =
+      ballast::partition(lengths, bags, ballast::quadratic_cost{.linear = 1, .quadratic = 1}, {},
+                         ballast::attention_padded_batches{})
+          .value();
   EXPECT_THAT(plan.loads, ElementsAre(1850, 3660));
   auto const bars = bars_as_planned(plan, bags, lengths, 1.0);
   EXPECT_THAT(bars, ElementsAre(a_bar(0, 0, 920, "sample 0, 20 tokens"),

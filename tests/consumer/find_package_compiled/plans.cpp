@@ -24,9 +24,9 @@ void print_plan(char const* name, Policy const& policy)
   auto const bags = ballast::one_gpu_bags(6);
   ballast::quadratic_cost const cost{.linear = 3072, .quadratic = 1};
   for (std::size_t count = 0; count < 60; count += 7) {
-    ballast::partition_constraints limits;
+    ballast::placement_limits limits;
     limits.most_per_gpu = 4000 * 10;
-    auto const plan = ballast::partition(drawn_lengths(random, count), bags, policy, cost, limits);
+    auto const plan = ballast::partition(drawn_lengths(random, count), bags, cost, limits, policy);
     if (plan) {
       std::printf("%s %zu: %lx\n", name, count, plan->digest());
     } else {

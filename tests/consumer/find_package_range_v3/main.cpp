@@ -10,8 +10,8 @@ int main()
 {
   std::vector<ballast::tokens> const lengths = {100, 900, 200};
   auto const plan =
-      ballast::partition(lengths, ballast::one_gpu_bags(2), ballast::longest_processing_time{},
-                         ballast::quadratic_cost{.linear = 1});
+      ballast::partition(lengths, ballast::one_gpu_bags(2), ballast::quadratic_cost{.linear = 1},
+                         {}, ballast::longest_processing_time{});
   if (!plan) { return 1; }
   std::vector<ballast::tokens> sums;
   for (auto bag : ballast::view_rows(plan->samples, lengths)) {

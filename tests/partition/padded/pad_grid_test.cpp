@@ -6,6 +6,7 @@
 #include "../../support/test.hpp"
 
 #include <ballast/partition/padded/pad_to_cap.hpp>
+#include <ballast/partition/padded/padded_lengths.hpp>
 
 namespace pad_grid_test {
 

@@ -49,7 +49,7 @@ void expect_attention_edges(policy_ref const& policy)
 {
   quadratic_cost const cost{.linear = 1, .quadratic = 1};
   auto const loads_of = [&](std::vector<tokens> const& lengths, std::size_t bags) {
-    return partition(lengths, one_gpu_bags(bags), policy, cost)->loads;
+    return partition(lengths, one_gpu_bags(bags), cost, {}, policy)->loads;
   };
   EXPECT_THAT(loads_of({}, 2), ElementsAre(0, 0));
   EXPECT_THAT(loads_of({7}, 3), testing::UnorderedElementsAre(56, 0, 0));
@@ -78,8 +78,8 @@ TEST(AttentionPaddedBatches, PadsAttentionAlone)
   // b samples cost the sum of their lengths + lambda b max^2, here with lambda = 1/1000.
   ballast::quadratic_cost const cost{.linear = 1000, .quadratic = 1};
   std::vector<ballast::tokens> const frames{2000, 1500, 400, 300, 300, 200};
-  auto const plan = ballast::partition(frames, ballast::one_gpu_bags(3),
-                                       ballast::attention_padded_batches{}, cost);
+  auto const plan = ballast::partition(frames, ballast::one_gpu_bags(3), cost, {},
+                                       ballast::attention_padded_batches{});
   // [attention]
   ASSERT_TRUE(plan) << plan.error().message;
   EXPECT_THAT(plan->loads, ElementsAre(6'000'000, 3'750'000, 1'200'000 + 4 * 160'000));
@@ -186,12 +186,12 @@ TEST(AttentionPaddedBatches, IsPackedWithoutAttentionAndPaddedWithNothingElse)
     for (tokens& length : lengths) { length = random.between(0, 500); }
     auto const bags = one_gpu_bags(1 + random.below(6));
     quadratic_cost const squares{.quadratic = 1};
-    auto const padded = partition(lengths, bags, padded_batches{}, squares);
-    auto const attention = partition(lengths, bags, attention_padded_batches{}, squares);
+    auto const padded = partition(lengths, bags, squares, {}, padded_batches{});
+    auto const attention = partition(lengths, bags, squares, {}, attention_padded_batches{});
     ASSERT_EQ(attention->makespan, padded->makespan) << "trial " << trial;
     quadratic_cost const sums{.linear = 1};
-    auto const packed = partition(lengths, bags, attention_padded_batches{}, sums);
-    auto const heaviest = partition(lengths, bags, longest_processing_time{}, sums);
+    auto const packed = partition(lengths, bags, sums, {}, attention_padded_batches{});
+    auto const heaviest = partition(lengths, bags, sums, {}, longest_processing_time{});
     ASSERT_LE(packed->makespan, heaviest->makespan) << "trial " << trial;
   }
 }
@@ -205,10 +205,11 @@ struct too_much_attention {
 TEST(AttentionPaddedBatches, RefusesCostModelsWithoutAttentionOrWithTooMuch)  // Errors
 {
   std::vector<tokens> const lengths{0, 2};
-  expect_refused(partition(lengths, one_gpu_bags(2), attention_padded_batches{}, std::identity{}),
-                 error_code::infeasible, 0, "use one with attention_part");
   expect_refused(
-      partition(lengths, one_gpu_bags(2), attention_padded_batches{}, too_much_attention{}),
+      partition(lengths, one_gpu_bags(2), std::identity{}, {}, attention_padded_batches{}),
+      error_code::infeasible, 0, "use one with attention_part");
+  expect_refused(
+      partition(lengths, one_gpu_bags(2), too_much_attention{}, {}, attention_padded_batches{}),
       error_code::out_of_range, 1);
 }
 
@@ -229,8 +230,9 @@ TEST(ConvTransformerBatches, PlacesEverySampleInABagItFits)  // Ensures (1) (2) 
 // Oracle: the steps on lists, for bags of one GPU.
 std::vector<bag_id> steps_on_lists(std::vector<tokens> const& lengths, std::size_t ranks)
 {
-  auto const without_padding = partition(lengths, one_gpu_bags(ranks), longest_processing_time{},
-                                         [](tokens length) { return length; });
+  auto const without_padding = partition(
+      lengths, one_gpu_bags(ranks), [](tokens length) { return length; }, {},
+      longest_processing_time{});
   tokens const bound = std::ranges::max(without_padding->loads);
 
   struct list {
@@ -269,8 +271,9 @@ TEST(ConvTransformerBatches, TakesTheStepsOfAlgorithm5)  // Ensures (3) (5)
     tokens const longest = random.below(2) == 0 ? 5 : 1000;
     for (tokens& length : lengths) { length = random.between(0, longest); }
     std::size_t const ranks = 1 + random.below(8);
-    auto const plan = partition(lengths, one_gpu_bags(ranks), conv_transformer_batches{},
-                                quadratic_cost{.linear = 64, .quadratic = 1});
+    auto const plan =
+        partition(lengths, one_gpu_bags(ranks), quadratic_cost{.linear = 64, .quadratic = 1}, {},
+                  conv_transformer_batches{});
     ASSERT_TRUE(plan);
     ASSERT_EQ(plan->owner, steps_on_lists(lengths, ranks));
   }
@@ -281,8 +284,8 @@ TEST(ConvTransformerBatches, AddsWhatIsLeftToTheLeastSumOfLengths)  // Ensures (
   // Without padding 16 + 6 and 14 + 8 take 22: so 16 alone, 14 alone, and 8 and 6 are left. Padded,
   // the second bag has done 28 by then, but its lengths sum up to 22, as those of the first do not.
   std::vector<tokens> const lengths{16, 14, 8, 6};
-  auto const plan = partition(lengths, one_gpu_bags(2), conv_transformer_batches{},
-                              quadratic_cost{.linear = 1, .quadratic = 1})
+  auto const plan = partition(lengths, one_gpu_bags(2), quadratic_cost{.linear = 1, .quadratic = 1},
+                              {}, conv_transformer_batches{})
                         .value();
   EXPECT_THAT(plan.owner, ElementsAre(bag_id{0}, bag_id{1}, bag_id{1}, bag_id{0}));
   EXPECT_THAT(plan.loads, ElementsAre(22 + 2 * 256, 22 + 2 * 196));

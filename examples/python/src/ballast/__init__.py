@@ -174,12 +174,24 @@ def _cost(cost: CostLike, lengths: Array) -> Union[Cost, Array]:
     return _lengths(cost(lengths) if callable(cost) else cost, "cost")
 
 
+def _cap(given: Mapping[str, Any]) -> tuple[Any, Optional[int], Any, int, bool]:
+    names = {"of", "most_per_gpu", "most", "rounded_to", "soft"}
+    for name in given:
+        if name not in names:
+            raise ValueError(f"a cap has no {name!r}; it has {', '.join(sorted(names))}")
+    return (_optional(given.get("of"), "of"), given.get("most_per_gpu"),
+            _optional(given.get("most"), "most"), given.get("rounded_to", 1),
+            bool(given.get("soft", False)))
+
+
 @_in_a_sentence
 def plan(lengths: Any, bags: Union[int, str], *, cost: CostLike = "tokens",
          policy: str = "refine", gpus: Optional[int] = None, gpus_per_node: int = 8,
          together: Any = None, apart: Any = None, home: Any = None, weights: Any = None,
          starting_loads: Any = None, most_per_gpu: Optional[int] = None,
-         most_samples: Optional[int] = None, cap_is_soft: bool = False) -> Plan:
+         most_samples: Optional[int] = None, cap_is_soft: bool = False,
+         also: Sequence[Mapping[str, Any]] = (), equal_counts: Union[bool, int] = False,
+         fill: bool = False, then: Any = None, within_per_million: int = 0) -> Plan:
     """Which bag (group of GPUs that share their samples) computes which samples.
 
     lengths         [n] tokens of each sample
@@ -195,13 +207,27 @@ def plan(lengths: Any, bags: Union[int, str], *, cost: CostLike = "tokens",
     most_samples    of a bag
     starting_loads  [bags] work that each has already, in units of the cost
     cap_is_soft     whether a sample above every cap gets a bag for itself instead of a ValueError
+    also            up to four more caps, {"of": [n], "most_per_gpu": 3, "most": [bags],
+                    "rounded_to": 1, "soft": False} each, of which all but one number may be left out
+    equal_counts    as many samples in each bag; a number: all counts but one are multiples of it
+    fill            at least one sample in each bag
+    then            what decides among the shortest plans: "level", "fewest_moves", or [n] numbers
+                    whose largest sum is to be least
+    within_per_million  how much longer than the shortest a plan may be for that
     """
+    if most_samples is not None and (equal_counts or fill) or (equal_counts and fill):
+        raise ValueError("most_samples, equal_counts and fill exclude each other; give one")
+    if isinstance(then, str) and then not in ("level", "fewest_moves"):
+        raise ValueError(f"then is {then!r}; give 'level', 'fewest_moves' or a number a sample")
     array = _lengths(lengths)
     return _planner.plan(
         array, _bags(bags, gpus, gpus_per_node), _cost(cost, array), _named_policy(policy),
         _optional(together, "together"), _optional(apart, "apart"), _optional(home, "home"),
         _optional(weights, "weights"), _optional(starting_loads, "starting_loads"),
-        most_per_gpu, most_samples, cap_is_soft)
+        most_per_gpu, most_samples, cap_is_soft, [_cap(each) for each in also],
+        "equal" if equal_counts else "filled" if fill else "any", int(equal_counts) or 1,
+        then if isinstance(then, str) else "",
+        None if isinstance(then, str) else _optional(then, "then"), within_per_million)
 
 
 @_in_a_sentence

@@ -113,7 +113,9 @@ class Order(_Certified):
 def plan(lengths: _Integers, bags: Bags, cost: Union[Cost, _Integers], policy: Policy,
          together: _MaybeIntegers, apart: _MaybeIntegers, home: _MaybeIntegers,
          weights: _MaybeIntegers, starting_loads: _MaybeIntegers, most_per_gpu: Optional[int],
-         most_samples: Optional[int], cap_is_soft: bool) -> Plan: ...
+         most_samples: Optional[int], cap_is_soft: bool,
+         also: list[tuple[Any, Optional[int], Any, int, bool]], counts: str, multiple: int,
+         then: str, least: _MaybeIntegers, within_per_million: int) -> Plan: ...
 def grid(lengths: _Integers, ranks: int, cost: Union[Cost, _Integers],
          microbatches: Optional[int], most_tokens: Optional[int], weights: _MaybeIntegers,
          multiple_of: int, weight_multiple: int, counts: str, count: int, meet: str,

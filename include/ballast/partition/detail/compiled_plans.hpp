@@ -4,11 +4,8 @@
 // IWYU pragma: begin_keep
 
 #include <ballast/core.hpp>
-#include <ballast/partition/capped.hpp>
-#include <ballast/partition/detail/vectors/plan_vectors.hpp>
-#include <ballast/partition/equal_count.hpp>
+#include <ballast/partition/detail/placement/plan_limited.hpp>
 #include <ballast/partition/greedy_knapsack.hpp>
-#include <ballast/partition/refine.hpp>
 
 // IWYU pragma: end_keep
 
@@ -16,20 +13,22 @@ namespace ballast::inline v0::detail {
 
 /// Where BALLAST_COMPILED is defined these are not compiled, but found in ballast::compiled, which
 /// CMakeLists.txt makes of this file, without `extern`.
-extern template result<void> plan_priced(partition_plan&, workspace&, sample_lengths const&,
-                                         bag_layout const&, refine<> const&,
-                                         partition_constraints const&);
-extern template result<void> plan_priced(partition_plan&, workspace&, sample_lengths const&,
-                                         bag_layout const&, longest_processing_time const&,
-                                         partition_constraints const&);
-extern template result<void> plan_priced(partition_plan&, workspace&, sample_lengths const&,
-                                         bag_layout const&, capped<> const&,
-                                         partition_constraints const&);
-extern template result<void> plan_priced(partition_plan&, workspace&, sample_lengths const&,
-                                         bag_layout const&, equal_count const&,
-                                         partition_constraints const&);
-extern template result<void> plan_priced(partition_plan&, workspace&, sample_lengths const&,
-                                         bag_layout const&, greedy_knapsack const&,
-                                         partition_constraints const&);
+extern template result<void> plan_limited(partition_plan&, workspace&, sample_lengths const&,
+                                          bag_layout const&, policy_ref const&, std::uint64_t,
+                                          placement_limits const&);
+extern template result<void> plan_limited(cost_vector_plan<2>&, workspace&, sample_lengths const&,
+                                          bag_layout const&, refine<> const&, std::uint64_t,
+                                          placement_limits const&);
 
 }  // namespace ballast::inline v0::detail
+
+namespace ballast::inline v0 {
+
+extern template ratio run_policy(refine<> const&, partition_problem const&, std::span<cost_units>,
+                                 std::span<bag_id>, workspace&);
+extern template ratio run_policy(longest_processing_time const&, partition_problem const&,
+                                 std::span<cost_units>, std::span<bag_id>, workspace&);
+extern template ratio run_policy(greedy_knapsack const&, partition_problem const&,
+                                 std::span<cost_units>, std::span<bag_id>, workspace&);
+
+}  // namespace ballast::inline v0

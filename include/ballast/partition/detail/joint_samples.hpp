@@ -3,7 +3,7 @@
 
 #include <ballast/core.hpp>
 #include <ballast/partition/concepts.hpp>
-#include <ballast/partition/partition_constraints.hpp>
+#include <ballast/partition/detail/partition_constraints.hpp>
 
 namespace ballast::inline v0::detail {
 
@@ -23,7 +23,6 @@ struct planned_items {
   std::span<std::uint32_t const> first_part = {};
   std::span<partition_problem::part const> parts = {};
   std::span<cost_units const> attention = {};
-  partition_problem::placement_rules const* rules = nullptr;  ///< or none
 
   /// How many tokens go where the item goes.
   [[nodiscard]] tokens tokens_of(std::size_t item) const noexcept

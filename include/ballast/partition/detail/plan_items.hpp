@@ -5,7 +5,8 @@
 #include <ballast/partition/detail/capacity/out_of_capacity.hpp>
 #include <ballast/partition/detail/padding/finishing_times.hpp>
 #include <ballast/partition/detail/read_samples.hpp>
-#include <ballast/partition/detail/rules/plan_by_rules.hpp>
+#include <ballast/partition/makespan_lower_bound.hpp>
+#include <ballast/partition/partition_plan.hpp>
 
 namespace ballast::inline v0::detail {
 
@@ -35,16 +36,6 @@ namespace ballast::inline v0::detail {
   std::transform(values.begin(), values.end(), quotients.begin(),
                  [divisor](std::int64_t value) { return value / divisor; });
   return quotients;
-}
-
-/// Refuses rules where the policy does not keep them.
-[[nodiscard]] inline result<void> check_keeps_rules(partition_constraints const& constraints,
-                                                    bool keeps, bool keeps_counts)
-{
-  if (keeps || !constraints.has_rules()) { return {}; }
-  return fail(error_code::infeasible, 0, "this policy does not keep constraints.",
-              constraints.first_rule(), "; use refine{} or capped{}, which do",
-              keeps_counts ? ", but keep no counts" : "", ", or leave it out");
 }
 
 /// Reads who has to be apart from whom.
@@ -80,7 +71,7 @@ namespace ballast::inline v0::detail {
     while (to < count && keys[by_key[to]] == keys[by_key[from]]) { ++to; }
     if (to - from > bags) {
       return fail(error_code::infeasible, by_key[from], counted(to - from, "sample"),
-                  " have the key of sample ", by_key[from], " in constraints.apart, and there are ",
+                  " have the key of sample ", by_key[from], " in limits.apart, and there are ",
                   counted(bags, "bag"), "; leave out ", to - from - bags, " or add bags");
     }
     if (to - from == 1) { continue; }
@@ -89,7 +80,7 @@ namespace ballast::inline v0::detail {
       if (at > from && item(by_key[at]) == item(by_key[at - 1])) {
         return fail(error_code::infeasible, by_key[at], "samples ", by_key[at - 1], " and ",
                     by_key[at],
-                    " have one key in constraints.together and one in constraints.apart; give "
+                    " have one key in limits.together and one in limits.apart; give "
                     "them other keys in either");
       }
       members[held++] = item(by_key[at]);
@@ -119,18 +110,16 @@ namespace ballast::inline v0::detail {
 /// Errors      infeasible: as read_groups; or bags take fewer samples than there are, or than
 ///             `position` and those that stay with it.
 [[nodiscard]] inline result<partition_problem::placement_rules> read_rules(
-    partition_constraints const& constraints, planned_items const& items,
+    std::int64_t most, sample_keys const& apart, planned_items const& items,
     std::span<std::uint32_t const> item_of, std::size_t samples, std::size_t bags,
     workspace::frame& scratch)
 {
-  std::int64_t const most = constraints.most_samples;
   partition_problem::placement_rules rules{most};
-  rules.cap_is_soft = constraints.cap_is_soft;
   auto const all = static_cast<std::int64_t>(samples);
   if (all / most + (all % most != 0 ? 1 : 0) > static_cast<std::int64_t>(bags)) {
     return fail(error_code::infeasible, 0, counted(samples, "sample"), " in ", counted(bags, "bag"),
                 " with at most ", most, " each need ", all / most + (all % most != 0 ? 1 : 0),
-                "; add bags or raise constraints.most_samples");
+                "; add bags or raise limits.samples");
   }
   if (!item_of.empty()) {
     std::span<std::uint32_t> const counts = scratch.take<std::uint32_t>(items.costs.size());
@@ -140,60 +129,16 @@ namespace ballast::inline v0::detail {
       if (counts[item] > most) {
         return fail(error_code::infeasible, items.sample_of(item), "sample ", items.sample_of(item),
                     " and what stays with it are ", counted(counts[item], "sample"),
-                    ", and constraints.most_samples is ", most, "; raise it or split them");
+                    ", and limits.samples is ", most, "; raise it or split them");
       }
     }
     rules.sample_counts = counts;
   }
-  if (!constraints.apart.empty()) {
-    auto read = read_groups(rules, constraints.apart, item_of, items.costs.size(), bags, scratch);
+  if (!apart.empty()) {
+    auto read = read_groups(rules, apart, item_of, items.costs.size(), bags, scratch);
     if (!read) { return tl::unexpected(std::move(read).error()); }
   }
   return rules;
-}
-
-/// The error for a step for which a policy found no plan by its rules: whether none exists, or the
-/// search gave up.
-[[nodiscard, gnu::cold]] inline tl::unexpected<error> out_of_rules(partition_problem const& problem,
-                                                                   planned_items const& items,
-                                                                   std::size_t item)
-{
-  constexpr std::uint64_t work = 4'000'000;
-  workspace memory;
-  auto scratch = memory.open();
-  std::span<cost_units> const loads = scratch.take<cost_units>(problem.speeds.size());
-  std::span<bag_id> const owner = scratch.take<bag_id>(problem.costs.size());
-  std::fill(loads.begin(), loads.end(), 0);
-  std::fill(owner.begin(), owner.end(), to_id<bag_id>(loads.size()));
-  rule_search search(problem, {}, loads, owner, work, scratch);
-  if (search.is_too_heavy()) { return out_of_capacity(problem, items, item); }
-  bool const found = search();
-  return fail(error_code::infeasible, items.sample_of(item), counted(items.costs.size(), "item"),
-              " in ", counted(loads.size(), "bag"),
-              found ? " found no plan by the rules within the policy's work; give it "
-                      "more, as refine{.work = 4'000'000}"
-              : search.tried_all() ? " have no plan that keeps the rules and the capacities; add "
-                                     "bags, or raise constraints.most_samples or the limits"
-                                   : " found no plan that keeps the rules and the capacities "
-                                     "before the search gave up; add bags, or raise "
-                                     "constraints.most_samples or the limits");
-}
-
-/// Checks that a policy kept the rules; one that did not is wrong, and ends the program here.
-inline void expect_kept_rules(partition_problem const& problem, planned_items const& items,
-                              std::span<bag_id const> owner, workspace& memory)
-{
-  auto scratch = memory.open();
-  std::span<cost_units> const loads = scratch.take<cost_units>(problem.speeds.size());
-  std::span<bag_id> const placed = scratch.take<bag_id>(owner.size());
-  std::fill(loads.begin(), loads.end(), 0);
-  std::fill(placed.begin(), placed.end(), to_id<bag_id>(loads.size()));
-  ruled_bags bags(problem, loads, placed, scratch);
-  for (std::size_t item = 0; item < owner.size(); ++item) {
-    BALLAST_EXPECTS(bags.admits(item, to_index(owner[item])), "the policy broke the rules of bag ",
-                    to_index(owner[item]), " by sample ", items.sample_of(item));
-    bags.put(item, to_index(owner[item]));
-  }
 }
 
 /// What the planners of a step read besides costs.
@@ -224,7 +169,6 @@ struct step_samples {
   std::fill(held.begin(), held.end(), padded_sum{});
   for (std::size_t sample = 0; sample < owner.size(); ++sample) {
     std::size_t const bag = to_index(owner[sample]);
-    if (problem.rules != nullptr && bag == bags) { return out_of_rules(problem, items, sample); }
     if (!held.empty() && bag == bags) { return out_of_capacity(problem, items, sample); }
     BALLAST_EXPECTS(bag != bags, "the policy left sample ", items.sample_of(sample),
                     " without a bag");
@@ -238,7 +182,7 @@ struct step_samples {
                               : batches == batching::padded ? cost
                                                             : problem.attention[sample];
     batch[bag].add(cost - padded, padded);
-    if (held.empty() || problem.rules != nullptr) { continue; }
+    if (held.empty()) { continue; }
     bool const pads = batches == batching::padded;
     held[bag].add(pads ? 0 : problem.weights[sample], pads ? problem.weights[sample] : 0);
     if (!held[bag].exceeds(problem.capacities[bag])) { continue; }
@@ -259,7 +203,6 @@ struct step_samples {
   auto const [said, is] = std::mismatch(loads.begin(), loads.end(), recomputed.begin());
   BALLAST_EXPECTS(said == loads.end(), "the policy says that bag ", said - loads.begin(),
                   " has a load of ", *said, ", and its samples make it ", *is);
-  if (problem.rules != nullptr) { expect_kept_rules(problem, items, owner, memory); }
   return {};
 }
 
@@ -321,7 +264,7 @@ template <partition_policy Policy>
   std::span<cost_units const> const starts = constraints.starting_loads;
   if (auto const sample = overflows_started(batches, items, starts); sample) {
     return fail(error_code::out_of_range, *sample,
-                "the samples and constraints.starting_loads together cost more than 63 bits hold; "
+                "the samples and limits.starting_loads together cost more than 63 bits hold; "
                 "use a coarser unit for both");
   }
   auto scratch = memory.open();
@@ -338,7 +281,6 @@ template <partition_policy Policy>
       items.home, items.weights, capacities,     items.joint_lengths, items.first_part,
       items.parts};
   problem.attention = divided(items.attention, unit, scratch);
-  problem.rules = items.rules;
   std::fill(loads.begin(), loads.end(), 0);
   auto const divided_starts = divided(starts, unit, scratch);
   std::copy(divided_starts.begin(), divided_starts.end(), loads.begin());
@@ -378,11 +320,6 @@ template <partition_policy Policy>
                                       bag_layout const& bags, Policy const& policy,
                                       partition_constraints const& constraints, workspace& memory)
 {
-  if (auto checked =
-          check_keeps_rules(constraints, keeps_placement_rules(policy), plans_keep_counts(policy));
-      !checked) {
-    return tl::unexpected(std::move(checked).error());
-  }
   auto scratch = memory.open();
   planned_items items{span_of(plan.costs), step.lengths.fitting, step.weights, step.home};
   items.attention = span_of(plan.attention);
@@ -398,12 +335,6 @@ template <partition_policy Policy>
     items = join_samples(constraints.together, items, item_of, scratch);
     owner = scratch.take<bag_id>(items.costs.size());
     std::fill(owner.begin(), owner.end(), to_id<bag_id>(bags.size()));
-  }
-  result<partition_problem::placement_rules> rules;
-  if (constraints.has_rules()) {
-    rules = read_rules(constraints, items, item_of, plan.costs.size(), bags.size(), scratch);
-    if (!rules) { return tl::unexpected(std::move(rules).error()); }
-    items.rules = &*rules;
   }
   auto const bound =
       plan_items(items, bags, policy, constraints, mutable_span_of(plan.loads), owner, memory);

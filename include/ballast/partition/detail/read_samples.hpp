@@ -4,7 +4,7 @@
 #include <ballast/core.hpp>
 #include <ballast/cost/cost_model.hpp>
 #include <ballast/partition/concepts.hpp>
-#include <ballast/partition/partition_constraints.hpp>
+#include <ballast/partition/detail/partition_constraints.hpp>
 #include <ballast/topology/bag_layout.hpp>
 
 #include <functional>
@@ -40,8 +40,7 @@ template <std::integral Number>
       !checked) {
     return checked;
   }
-  if (auto checked =
-          check_bag_numbers("bag_capacities", constraints.bag_capacities, bags.size(), most);
+  if (auto checked = check_bag_numbers("also.most", constraints.bag_capacities, bags.size(), most);
       !checked) {
     return checked;
   }

@@ -3,7 +3,7 @@
 
 #include <ballast/core.hpp>
 #include <ballast/partition/concepts.hpp>
-#include <ballast/partition/partition_constraints.hpp>
+#include <ballast/partition/placement_limits.hpp>
 
 namespace ballast::inline v0 {
 
@@ -48,7 +48,7 @@ struct grid_options {
   /// A number that is found is a multiple of this, as a pipeline's stages.
   std::size_t multiple_of = 1;
   /// No cell weighs more: what memory holds.
-  std::int64_t most_weight = partition_constraints::no_limit;
+  std::int64_t most_weight = no_limit;
   /// The same by rank, instead.
   std::span<std::int64_t const> most_weights = {};
   /// The weight of each sample is rounded up to a multiple of this, as trainers pad it.

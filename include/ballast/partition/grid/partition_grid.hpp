@@ -51,8 +51,7 @@ namespace detail {
     return refuse("options.weight_multiple is ", given.weight_multiple, "; give 1 or more");
   }
   bool const by_rank = !given.most_weights.empty();
-  if (by_rank && (given.most_weights.size() != ranks ||
-                  given.most_weight != partition_constraints::no_limit)) {
+  if (by_rank && (given.most_weights.size() != ranks || given.most_weight != no_limit)) {
     return refuse("options.most_weights has ", counted(given.most_weights.size(), "entry"), " for ",
                   counted(ranks, "rank"),
                   ", or stands beside most_weight; give one for each rank, or one for all");

@@ -156,13 +156,13 @@ class even_bins {
       fill_empty_bins(found.owner, bins);
       return true;
     };
-    partition_constraints const within{.most_per_gpu = rules_.capacity, .weights = packed_.weights};
+    cap const room{.of = packed_.weights, .most_per_gpu = rules_.capacity};
     auto const free =
-        partition(packed_.weights, bags, capped{refine{}}, std::identity{}, no_length{}, within);
+        partition(packed_.weights, bags, std::identity{}, no_length{}, {.also = {room}});
     if (free && keep(*free)) { return true; }
     std::int64_t const bound = std::max(mean_load(bins), heaviest());
-    auto const counted = partition(packed_.weights, bags, capped{equal_count{}}, std::identity{},
-                                   no_length{}, within);
+    auto const counted = partition(packed_.weights, bags, std::identity{}, no_length{},
+                                   {.also = {room}, .samples = counts::equal()});
     if (!counted || !keep(*counted)) { return false; }
     found.largest_bound = bound;  // that of the policy holds for equal counts
     return true;

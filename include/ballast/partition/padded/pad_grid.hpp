@@ -3,15 +3,15 @@
 
 #include <ballast/core.hpp>
 #include <ballast/partition/padded/detail/plan_padded.hpp>
-#include <ballast/partition/partition_constraints.hpp>
+#include <ballast/partition/placement_limits.hpp>
 
 namespace ballast::inline v0 {
 
 /// What a step of padded batches is planned for.
 struct padded_grid_options {
   std::size_t ranks = 1;
-  std::size_t microbatches = 1;  ///< of each rank, one padded batch each
-  std::int64_t most_weight = partition_constraints::no_limit;  ///< of a batch
+  std::size_t microbatches = 1;         ///< of each rank, one padded batch each
+  std::int64_t most_weight = no_limit;  ///< of a batch
   std::uint64_t work_per_sample = 400;  ///< changes of the plan to look at, for each sample
 };
 

@@ -10,6 +10,14 @@
 
 namespace ballast::inline v0::detail {
 
+/// The limits that this cap alone makes, if it limits anything.
+[[nodiscard]] inline placement_limits within(cap const& limit)
+{
+  placement_limits limits;
+  if (limit.most_per_gpu != no_limit) { limits.also = {limit}; }
+  return limits;
+}
+
 /// Splits samples into what each replica holds of each microbatch, then puts as many of these parts
 /// together to a microbatch as there are replicas. It finds room where microbatches made first
 /// have enough for all replicas together, but not for each.
@@ -30,14 +38,14 @@ class split_by_replica {
   [[nodiscard]] result<void> operator()(cost_vector_plan<D>& plan,
                                         std::span<std::size_t> replica_of, workspace& memory,
                                         std::span<Sample const> samples, Cost const& cost_of,
-                                        partition_constraints const& limit)
+                                        placement_limits const& limits)
   {
     auto const replicas = static_cast<std::int64_t>(all_parts_.size() / microbatches_.size());
-    auto done =
-        partition_into(parts_, memory, samples, all_parts_, refine{}, cost_of, no_length{}, limit);
+    auto done = partition_into(parts_, memory, samples, all_parts_, cost_of, no_length{}, limits);
     if (!done) { return done; }
-    done = partition_into(together_, memory, parts_.loads, microbatches_, refine{}, std::identity{},
-                          no_length{}, {.most_per_gpu = replicas, .weights = span_of(ones_)});
+    done =
+        partition_into(together_, memory, parts_.loads, microbatches_, std::identity{}, no_length{},
+                       {.also = {{.of = span_of(ones_), .most_per_gpu = replicas}}});
     if (!done) { return done; }
     for (std::size_t microbatch = 0; microbatch < microbatches_.size(); ++microbatch) {
       auto const parts = together_.samples[to_id<bag_id>(microbatch)];
@@ -117,32 +125,32 @@ class group_microbatches {
       }
       return costs;
     };
-    partition_constraints limit;
-    bool const limited = most_per_microbatch_ != limit.no_limit;
+    cap limit;
+    bool const limited = most_per_microbatch_ != no_limit;
     auto const sharing = static_cast<std::int64_t>(replicas(D - 1));
     if (limited) {
       weights_.resize(times.size());
       for (std::size_t sample = 0; sample < times.size(); ++sample) {
         weights_[sample] = sizes[sample * D + D - 1];
       }
-      bool const endless = most_per_microbatch_ > limit.no_limit / sharing;
-      limit.weights = span_of(weights_);
-      limit.most_per_gpu = endless ? limit.no_limit : most_per_microbatch_ * sharing;
+      bool const endless = most_per_microbatch_ > no_limit / sharing;
+      limit.of = span_of(weights_);
+      limit.most_per_gpu = endless ? no_limit : most_per_microbatch_ * sharing;
     }
-    auto done = partition_into(parts_, memory, times, microbatches_, split_, stage_costs,
-                               no_length{}, limit);
+    auto done = partition_into(parts_, memory, times, microbatches_, stage_costs, no_length{},
+                               within(limit), split_);
     bool const no_room = !done && done.error().code == error_code::infeasible;
     if (limited && sharing > 1 && (no_room || (done && !replicas_hold(memory, sizes, times)))) {
       limit.most_per_gpu = most_per_microbatch_;
       if (no_room) { parts_.lower_bound = {}; }
       replica_of_.resize(times.size());
-      done = by_replica_(parts_, replica_of_, memory, times, stage_costs, limit);
+      done = by_replica_(parts_, replica_of_, memory, times, stage_costs, within(limit));
     }
     if (!done) { return done; }
-    return partition_into(of_groups_, memory, parts_.loads, all_groups_, refine{}, std::identity{},
-                          no_length{},
-                          {.most_per_gpu = static_cast<std::int64_t>(ones_.size() / groups_),
-                           .weights = span_of(ones_)});
+    return partition_into(
+        of_groups_, memory, parts_.loads, all_groups_, std::identity{}, no_length{},
+        {.also = {{.of = span_of(ones_),
+                   .most_per_gpu = static_cast<std::int64_t>(ones_.size() / groups_)}}});
   }
 
   /// The microbatches of all groups, as split() made them.
@@ -207,7 +215,7 @@ class group_microbatches {
   /// Whether split() chooses the replicas of the last module, so that none holds too much.
   [[nodiscard]] bool limits_replicas() const
   {
-    return replicas(D - 1) > 1 && most_per_microbatch_ != partition_constraints::no_limit;
+    return replicas(D - 1) > 1 && most_per_microbatch_ != no_limit;
   }
 
   /// Whether the replicas of the last module can hold each microbatch; notes which sample goes
@@ -236,17 +244,17 @@ class group_microbatches {
       auto const [forward, backward] = times[to_index(sample)][module];
       return cost_vector<1>{forward + backward};
     };
-    partition_constraints limit;
-    if (module + 1 == D && most_per_microbatch_ != limit.no_limit) {
+    cap limit;
+    if (module + 1 == D && most_per_microbatch_ != no_limit) {
       own_weights_.clear();
       for (sample_id const sample : samples) {
         own_weights_.push_back(sizes[to_index(sample) * D + module]);
       }
-      limit.weights = span_of(own_weights_);
+      limit.of = span_of(own_weights_);
       limit.most_per_gpu = most_per_microbatch_;
     }
-    auto done = partition_into(of_replicas_, memory, samples, all_replicas_[module], refine{}, cost,
-                               no_length{}, limit);
+    auto done = partition_into(of_replicas_, memory, samples, all_replicas_[module], cost,
+                               no_length{}, within(limit));
     if (!done && done.error().position < samples.size()) {  // of the microbatch, not of the batch
       done.error().position = to_index(samples[done.error().position]);
     }

@@ -29,26 +29,6 @@ namespace ballast::inline v0::detail {
   return capacities;
 }
 
-/// Which bags hold more than their capacities: samples that a soft cap lets stand alone.
-///
-/// Shapes      weights[n]
-template <class Plan>
-void list_bags_above_cap(Plan& plan, std::span<std::int64_t const> weights, bag_layout const& bags,
-                         partition_constraints const& constraints, workspace& memory)
-{
-  plan.above_cap.clear();
-  if (!constraints.cap_is_soft) { return; }
-  auto scratch = memory.open();
-  auto const capacities = capacities_of(bags, constraints, scratch);
-  for (std::size_t bag = 0; bag < bags.size(); ++bag) {
-    std::int64_t held = 0;
-    for (sample_id const sample : plan.samples[to_id<bag_id>(bag)]) {
-      held += weights[to_index(sample)];
-    }
-    if (held > capacities[bag]) { plan.above_cap.push_back(to_id<bag_id>(bag)); }
-  }
-}
-
 /// How many bins of one capacity best fit fills, each weight into the one with the least room.
 /// O(n log n); it allocates.
 [[nodiscard, gnu::cold]] inline std::size_t best_fit_bins(

@@ -100,7 +100,7 @@ template <std::size_t D>
   for (std::size_t d = 0; d < D; ++d) {
     if (costs[d] > no_cost - 1 - before[d]) {
       return fail(error_code::out_of_range, 0,
-                  "the samples and constraints.starting_loads together "
+                  "the samples and limits.starting_loads together "
                   "cost more than 63 bits hold in dimension ",
                   d, "; use a coarser unit for both");
     }
@@ -121,11 +121,6 @@ template <std::size_t D, cost_vector_policy<D> Policy>
                                       bag_layout const& bags, Policy const& policy,
                                       partition_constraints const& constraints, workspace& memory)
 {
-  if (constraints.has_rules()) {
-    return fail(error_code::out_of_range, 0, "constraints.", constraints.first_rule(),
-                " counts in plans by one quantity, and the cost of a sample has ", D,
-                "; leave it out");
-  }
   auto scratch = memory.open();
   auto const is_one = [](std::uint32_t each) { return each == 1; };
   cost_vector_problem<D> problem{span_of(plan.costs)};
@@ -212,7 +207,7 @@ template <class Cost, policy_by<Cost> Policy>
   BALLAST_EXPECTS(plan.lower_bound <= plan.makespan, "the policy says that no makespan is below ",
                   plan.lower_bound.numerator, " / ", plan.lower_bound.denominator,
                   ", and its plan has ", plan.makespan.numerator, " / ", plan.makespan.denominator);
-  list_bags_above_cap(plan, step.weights, bags, constraints, memory);
+  plan.above_cap.clear();
   plan.moved = moved_share(span_of(plan.owner), lengths.own, home);
   return {};
 }

@@ -1,0 +1,834 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ballast/core.hpp>
+#include <ballast/partition/detail/placement/plan_state.hpp>
+
+namespace ballast::inline v0::detail {
+
+/// When the last lane finishes, in some of the quantities.
+class least_makespan {
+ public:
+  explicit least_makespan(std::uint64_t quantities) : quantities_(quantities) {}
+
+  [[nodiscard]] ratio finish(plan_state const& plan, std::size_t lane, std::size_t item) const
+  {
+    cost_units most = 0;
+    placement_problem const& problem = plan.problem();
+    for (std::size_t d = 0; d < problem.quantities; ++d) {
+      if ((quantities_ >> d & 1U) == 0) { continue; }
+      most = std::max(most,
+                      plan.load(lane, d) + (item == plan_state::none ? 0 : problem.cost(item, d)));
+    }
+    return {most, problem.speeds[lane]};
+  }
+  [[nodiscard]] std::size_t latest(plan_state const& plan) const
+  {
+    std::size_t late = 0;
+    for (std::size_t lane = 1; lane < plan.lanes(); ++lane) {
+      if (finish(plan, late, plan_state::none) < finish(plan, lane, plan_state::none)) {
+        late = lane;
+      }
+    }
+    return late;
+  }
+  [[nodiscard]] ratio of(plan_state const& plan) const
+  {
+    return finish(plan, latest(plan), plan_state::none);
+  }
+
+  /// When the later of two lanes finishes if `item` goes from the first to the second, and `back`, if
+  /// any, the other way.
+  [[nodiscard]] ratio after(plan_state const& plan, std::size_t late, std::size_t early,
+                            std::size_t item, std::size_t back) const
+  {
+    placement_problem const& problem = plan.problem();
+    cost_units first = 0;
+    cost_units second = 0;
+    for (std::size_t d = 0; d < problem.quantities; ++d) {
+      if ((quantities_ >> d & 1U) == 0) { continue; }
+      cost_units const net =
+          problem.cost(item, d) - (back == plan_state::none ? 0 : problem.cost(back, d));
+      first = std::max(first, plan.load(late, d) - net);
+      second = std::max(second, plan.load(early, d) + net);
+    }
+    return std::max(ratio{first, problem.speeds[late]}, ratio{second, problem.speeds[early]});
+  }
+
+  /// Whether no way to put the items that are left makes the plan better than the best one.
+  [[nodiscard]] bool is_hopeless(plan_state const& plan, std::span<cost_units const> left) const
+  {
+    if (!found_) { return false; }
+    placement_problem const& problem = plan.problem();
+    for (std::size_t d = 0; d < problem.quantities; ++d) {
+      if ((quantities_ >> d & 1U) == 0) { continue; }
+      uint128 room = 0;
+      for (std::size_t lane = 0; lane < plan.lanes(); ++lane) {
+        cost_units const most = work_before(best_, problem.speeds[lane]);
+        if (plan.load(lane, d) > most) { return true; }
+        room += static_cast<std::uint64_t>(most - plan.load(lane, d));
+      }
+      if (room < static_cast<std::uint64_t>(left[d])) { return true; }
+    }
+    return false;
+  }
+  /// Whether a complete plan is better than the best one, which it then is.
+  bool keeps(plan_state const& plan)
+  {
+    ratio const made = of(plan);
+    if (found_ && !(made < best_)) { return false; }
+    found_ = true;
+    best_ = made;
+    return true;
+  }
+  [[nodiscard]] ratio rank(plan_state const& plan, std::size_t item, std::size_t place) const
+  {
+    return finish(plan, plan.problem().lane(place), item);
+  }
+  [[nodiscard]] ratio best() const noexcept { return best_; }
+  [[nodiscard]] static constexpr bool reads_places() noexcept { return false; }
+
+ private:
+  std::uint64_t quantities_;
+  ratio best_{no_cost, 1};
+  bool found_ = false;
+};
+
+/// Tokens that leave the place where they lie.
+class least_moved {
+ public:
+  explicit least_moved(plan_state const& plan, workspace::frame& scratch)
+      : least_(scratch.take<tokens>(plan.items()))
+  {
+    for (std::size_t item = 0; item < least_.size(); ++item) {
+      least_[item] = std::numeric_limits<tokens>::max();
+      for (std::size_t place = 0; place < plan.places(); ++place) {
+        if (!plan.problem().fits(item, place)) { continue; }
+        least_[item] = std::min(least_[item], plan.problem().moved(item, place));
+      }
+    }
+  }
+
+  [[nodiscard]] bool is_hopeless(plan_state const& plan, std::span<cost_units const>) const
+  {
+    tokens least = 0;
+    for (std::size_t item = 0; item < plan.items(); ++item) {
+      std::size_t const place = plan.owner(item);
+      least += place == plan.places() ? least_[item] : plan.problem().moved(item, place);
+    }
+    return least >= best_;
+  }
+  bool keeps(plan_state const& plan)
+  {
+    tokens const moved = plan.moved();
+    if (moved >= best_) { return false; }
+    best_ = moved;
+    return true;
+  }
+  [[nodiscard]] ratio rank(plan_state const& plan, std::size_t item, std::size_t place) const
+  {
+    return {plan.problem().moved(item, place), 1};
+  }
+  [[nodiscard]] tokens best() const noexcept { return best_; }
+  [[nodiscard]] static constexpr bool reads_places() noexcept { return true; }
+
+ private:
+  std::span<tokens> least_;
+  tokens best_ = std::numeric_limits<tokens>::max();
+};
+
+/// The finishing times of all lanes, from the latest on: the least latest, then the next.
+class level_finish {
+ public:
+  level_finish(plan_state const& plan, std::uint64_t quantities, workspace::frame& scratch)
+      : finish_(quantities),
+        best_(scratch.take<ratio>(plan.lanes())),
+        now_(scratch.take<ratio>(plan.lanes()))
+  {}
+
+  [[nodiscard]] bool is_hopeless(plan_state const& plan, std::span<cost_units const>)
+  {
+    return found_ && !is_below(plan);
+  }
+  bool keeps(plan_state const& plan)
+  {
+    bool const is_better = is_below(plan) || !found_;
+    if (is_better) { std::copy(now_.begin(), now_.end(), best_.begin()); }
+    found_ = true;
+    return is_better;
+  }
+  [[nodiscard]] ratio rank(plan_state const& plan, std::size_t item, std::size_t place) const
+  {
+    return finish_.rank(plan, item, place);
+  }
+  [[nodiscard]] static constexpr bool reads_places() noexcept { return false; }
+
+ private:
+  [[nodiscard]] bool is_below(plan_state const& plan)
+  {
+    for (std::size_t lane = 0; lane < now_.size(); ++lane) {
+      now_[lane] = finish_.finish(plan, lane, plan_state::none);
+    }
+    std::sort(now_.begin(), now_.end(), [](ratio a, ratio b) { return b < a; });
+    return std::lexicographical_compare(now_.begin(), now_.end(), best_.begin(), best_.end());
+  }
+
+  least_makespan finish_;
+  std::span<ratio> best_;
+  std::span<ratio> now_;
+  bool found_ = false;
+};
+
+/// Tries all plans of a small step, those first in which items go to the places of lowest rank.
+///
+/// Ensures     (1) `owners` is the best plan of those that the goal keeps, if one was found
+///             (2) ended(): no plan within the limits is better, or there is none
+/// Complexity  O(work); 16 n + 8 n m bytes of scratch.
+template <class Goal>
+class plan_branch {
+ public:
+  plan_branch(plan_state& plan, Goal& goal, work_budget& work, std::span<std::uint32_t> owners,
+              workspace::frame& scratch)
+      : plan_(plan),
+        goal_(goal),
+        work_(work),
+        best_(owners),
+        order_(scratch.take<std::uint32_t>(plan.items())),
+        tried_(scratch.take<std::uint32_t>(plan.items() * plan.places())),
+        left_(scratch.take<cost_units>(plan.problem().quantities)),
+        takes_left_(scratch.take<std::int64_t>(plan.problem().limits.size()))
+  {
+    placement_problem const& problem = plan.problem();
+    std::fill(left_.begin(), left_.end(), 0);
+    std::fill(takes_left_.begin(), takes_left_.end(), 0);
+    for (std::size_t item = 0; item < plan.items(); ++item) { leave(item, 1); }
+    auto const share = [&](std::uint32_t item) {
+      std::uint64_t all = 0;
+      auto const of = [&all](std::int64_t part, std::int64_t whole) {
+        if (whole == 0) { return; }
+        all += static_cast<std::uint64_t>((uint128{static_cast<std::uint64_t>(part)} << 20U) /
+                                          static_cast<std::uint64_t>(whole));
+      };
+      for (std::size_t d = 0; d < left_.size(); ++d) { of(problem.cost(item, d), left_[d]); }
+      for (std::size_t at = 0; at < takes_left_.size(); ++at) {
+        of(problem.limits[at].takes[item], takes_left_[at]);
+      }
+      return all;
+    };
+    std::iota(order_.begin(), order_.end(), std::uint32_t{0});
+    std::sort(order_.begin(), order_.end(), [&](std::uint32_t a, std::uint32_t b) {
+      return precedes(plan.stands_alone(b), plan.stands_alone(a), share(b), share(a), a, b);
+    });
+  }
+
+  /// Expects that no item has a place; leaves it so. Returns whether it found a plan to keep.
+  bool operator()()
+  {
+    branch(0);
+    return found_;
+  }
+  [[nodiscard]] bool ended() const noexcept { return !work_.spent(); }
+
+ private:
+  void leave(std::size_t item, int sign)
+  {
+    placement_problem const& problem = plan_.problem();
+    for (std::size_t d = 0; d < left_.size(); ++d) { left_[d] += sign * problem.cost(item, d); }
+    for (std::size_t at = 0; at < takes_left_.size(); ++at) {
+      if (problem.limits[at].is_soft && plan_.stands_alone(item)) { continue; }
+      takes_left_[at] += sign * problem.limits[at].takes[item];
+    }
+  }
+
+  /// Whether what is left cannot go into what places have left.
+  [[nodiscard]] bool is_too_much(std::size_t depth)
+  {
+    placement_problem const& problem = plan_.problem();
+    for (std::size_t at = 0; at < takes_left_.size(); ++at) {
+      uint128 room = 0;
+      for (std::size_t place = 0; place < plan_.places(); ++place) {
+        std::int64_t const free = problem.limits[at].room[place] - plan_.held(at, place);
+        room += static_cast<std::uint64_t>(std::max<std::int64_t>(free, 0));
+      }
+      if (room < static_cast<std::uint64_t>(takes_left_[at])) { return true; }
+    }
+    std::int64_t missing = 0;
+    std::int64_t above = 0;
+    for (std::size_t place = 0; place < plan_.places(); ++place) {
+      missing += std::max<std::int64_t>(problem.counts.least - plan_.count(place), 0);
+      above += std::max<std::int64_t>(plan_.count(place) - problem.counts.least, 0);
+    }
+    if (missing > static_cast<std::int64_t>(order_.size() - depth)) { return true; }
+    if (problem.counts.is_equal) {
+      auto const all = static_cast<std::int64_t>(order_.size());
+      if (above > all - problem.counts.least * static_cast<std::int64_t>(plan_.places())) {
+        return true;
+      }
+    }
+    return false;
+  }
+
+  /// Whether an earlier place is empty as this one, and the same.
+  [[nodiscard]] bool is_repeated(std::size_t place) const
+  {
+    placement_problem const& problem = plan_.problem();
+    if (Goal::reads_places() || !problem.refused.empty() ||
+        plan_.first(place) != plan_state::none) {
+      return false;
+    }
+    for (std::size_t other = 0; other < place; ++other) {
+      if (plan_.first(other) != plan_state::none ||
+          problem.items.gpus[other] != problem.items.gpus[place]) {
+        continue;
+      }
+      std::size_t const lane = problem.lane(place);
+      std::size_t const twin = problem.lane(other);
+      bool same = problem.speeds[lane] == problem.speeds[twin];
+      if (lane != twin) {
+        same = same && problem.lane_of.empty();
+        for (std::size_t d = 0; d < left_.size(); ++d) {
+          same = same && plan_.load(lane, d) == plan_.load(twin, d) &&
+                 plan_.most_load(lane, d) == plan_.most_load(twin, d);
+        }
+      }
+      for (placement_problem::limit const& limit : problem.limits) {
+        same = same && limit.room[place] == limit.room[other];
+      }
+      if (same) { return true; }
+    }
+    return false;
+  }
+  void branch(std::size_t depth)
+  {
+    work_.spend(4 + plan_.places());
+    if (work_.spent() || goal_.is_hopeless(plan_, left_) || is_too_much(depth)) { return; }
+    if (depth == order_.size()) {
+      if (plan_.is_whole() && goal_.keeps(plan_)) {
+        found_ = true;
+        std::copy(plan_.owners().begin(), plan_.owners().end(), best_.begin());
+      }
+      return;
+    }
+    std::uint32_t const item = order_[depth];
+    std::span<std::uint32_t> const tried = tried_.subspan(depth * plan_.places(), plan_.places());
+    std::size_t count = 0;
+    for (std::uint32_t place = 0; place < plan_.places(); ++place) {
+      if (plan_.admits(item, place) && !is_repeated(place)) { tried[count++] = place; }
+    }
+    std::sort(tried.data(), tried.data() + count, [&](std::uint32_t a, std::uint32_t b) {
+      return precedes(goal_.rank(plan_, item, a), goal_.rank(plan_, item, b), a, b);
+    });
+    leave(item, -1);
+    for (std::size_t at = 0; at < count && !work_.spent(); ++at) {
+      plan_.put(item, tried[at]);
+      branch(depth + 1);
+      plan_.take(item);
+    }
+    leave(item, 1);
+  }
+
+  plan_state& plan_;
+  Goal& goal_;
+  work_budget& work_;
+  std::span<std::uint32_t> best_;
+  std::span<std::uint32_t> order_;
+  std::span<std::uint32_t> tried_;
+  std::span<cost_units> left_;
+  std::span<std::int64_t> takes_left_;
+  bool found_ = false;
+};
+
+/// What decides among plans of one makespan.
+enum class plan_tie : std::uint8_t { none, level, fewest_moves };
+
+/// Searches plans of items at places that keep all limits, for the least makespan over quantities and
+/// lanes; then, quantity by quantity, for the least largest load of what does not bind; then for what
+/// decides ties.
+///
+/// Steps of up to 24 items and 12 places are tried whole, as far as work goes. Others begin with
+/// plans by cost, by what limits, and by what is hardest to place, each repaired where an item finds
+/// no place; then the latest lane moves and swaps items, and after random exchanges again.
+///
+/// Ensures     (1) a plan that it finds keeps the limits
+///             (2) is_proven(): no plan has a smaller makespan, or none keeps the limits
+/// Complexity  O(work), and O(n m) for the first plans; 100 n + (16 D + 8 limits + 50) m bytes of scratch,
+///             and 4 n m where all plans are tried.
+/// Source      H. R. Lourenco, O. C. Martin, T. Stutzle, "Iterated Local Search", Handbook of
+///             Metaheuristics, 2003.
+class limit_search {
+ public:
+  static constexpr std::size_t most_items = 24;  // of a step of which all plans are tried
+  static constexpr std::size_t most_places = 12;
+
+  /// Whether all plans of such a step are tried.
+  [[nodiscard]] static constexpr bool is_small(std::size_t items, std::size_t places) noexcept
+  {
+    return items <= most_items && places <= most_places;
+  }
+
+  /// Quantities from `ranked` on decide ties, in their order, and not the makespan.
+  limit_search(placement_problem const& problem, std::size_t ranked, ratio bound,
+               std::uint64_t work, workspace& memory, workspace::frame& scratch)
+      : problem_(problem),
+        ranked_(ranked),
+        bound_(bound),
+        work_(work),
+        memory_(memory),
+        best_(scratch.take<std::uint32_t>(problem.size())),
+        order_(scratch.take<std::uint32_t>(problem.size())),
+        by_finish_(scratch.take<std::uint32_t>(problem.places())),
+        plan_(problem, scratch)
+  {}
+
+  /// Returns whether it found a plan, which plan() then is.
+  bool operator()(plan_tie tie, std::uint32_t within_per_million)
+  {
+    std::uint64_t const first_ones = (std::uint64_t{1} << ranked_) - 1;
+    bool const is_small = limit_search::is_small(problem_.size(), problem_.places());
+    if (!find_first(is_small)) { return false; }
+    std::uint64_t open = first_ones;
+    lower(open, is_small, true);
+    makespan_ = least_makespan(first_ones).of(plan_);
+    is_proven_ = is_proven_ || makespan_ <= bound_;
+    if (within_per_million > 0) { settle(first_ones, makespan_, within_per_million); }
+    // What does not bind, one after the other; then quantities that decide ties.
+    while (within_per_million == 0 && (open & (open - 1)) != 0) {
+      ratio const now = least_makespan(open).of(plan_);
+      std::uint64_t const binding = binding_of(open, now);
+      settle(open, now);
+      open &= ~binding;
+      if (open != 0) { lower(open, is_small, false); }
+    }
+    if (within_per_million == 0) { settle(first_ones & open, least_makespan(open).of(plan_)); }
+    for (std::size_t d = ranked_; d < problem_.quantities; ++d) {
+      std::uint64_t const alone = std::uint64_t{1} << d;
+      lower(alone, is_small, false);
+      settle(alone, least_makespan(alone).of(plan_));
+    }
+    if (tie == plan_tie::level) { level(first_ones, is_small); }
+    if (tie == plan_tie::fewest_moves && !problem_.items.home.empty()) { move_less(is_small); }
+    return true;
+  }
+
+  [[nodiscard]] plan_state const& plan() const noexcept { return plan_; }
+  [[nodiscard]] ratio makespan() const noexcept { return makespan_; }
+  [[nodiscard]] bool is_proven() const noexcept { return is_proven_; }
+  /// Whether the last stage, what decides ties, was tried whole.
+  [[nodiscard]] bool is_tie_proven() const noexcept { return is_tie_proven_; }
+
+ private:
+  /// The most that a lane does by then, or so many millionths later.
+  [[nodiscard]] static cost_units most_until(ratio time, std::uint32_t per_million,
+                                             std::uint32_t speed)
+  {
+    uint128 const product = uint128{static_cast<std::uint64_t>(time.numerator)} *
+                            (std::uint64_t{1'000'000} + per_million) * speed;
+    uint128 const all = product / static_cast<std::uint64_t>(time.denominator) / 1'000'000U;
+    return all < static_cast<std::uint64_t>(no_cost) ? static_cast<cost_units>(all) : no_cost;
+  }
+
+  void keep() { std::copy(plan_.owners().begin(), plan_.owners().end(), best_.begin()); }
+  void clear()
+  {
+    for (std::size_t item = 0; item < plan_.items(); ++item) {
+      if (plan_.owner(item) != plan_.places()) { plan_.take(item); }
+    }
+  }
+
+  /// The lanes do no more of these quantities from now on than until then.
+  void settle(std::uint64_t quantities, ratio until, std::uint32_t per_million = 0)
+  {
+    for (std::size_t d = 0; d < problem_.quantities; ++d) {
+      if ((quantities >> d & 1U) == 0) { continue; }
+      for (std::size_t lane = 0; lane < plan_.lanes(); ++lane) {
+        cost_units const most = most_until(until, per_million, problem_.speeds[lane]);
+        plan_.most_load(lane, d) = std::min(plan_.most_load(lane, d), most);
+      }
+    }
+  }
+  [[nodiscard]] std::uint64_t binding_of(std::uint64_t quantities, ratio until) const
+  {
+    std::uint64_t binding = 0;
+    for (std::size_t d = 0; d < problem_.quantities; ++d) {
+      std::uint64_t const bit = std::uint64_t{1} << d;
+      if ((quantities & bit) != 0 && !(least_makespan(bit).of(plan_) < until)) { binding |= bit; }
+    }
+    return binding;
+  }
+
+  template <class Goal>
+  bool branch(Goal& goal, std::uint64_t most)
+  {
+    auto frame = memory_.open();
+    clear();
+    std::uint64_t const given = std::min(most, work_.left());
+    work_budget steps(given);
+    plan_branch<Goal> all(plan_, goal, steps, best_, frame);
+    (void)all();
+    plan_.restore(best_);
+    work_.spend(given - steps.left());
+    return all.ended();
+  }
+
+  /// A plan that keeps the limits; of small steps by trying all, if need be.
+  bool find_first(bool is_small)
+  {
+    least_makespan const goal((std::uint64_t{1} << ranked_) - 1);
+    bool found = false;
+    for (int way = 0; way < 4 && !found; ++way) {
+      clear();
+      order_by(way);
+      found = fill(goal, way >= 2);
+    }
+    if (found) {
+      keep();
+      return true;
+    }
+    if (is_small) {
+      std::fill(best_.begin(), best_.end(), static_cast<std::uint32_t>(plan_.places()));
+      least_makespan any = goal;
+      is_proven_ = branch(any, work_.left() - work_.left() / 4);
+      if (problem_.size() > 0 && best_.front() != plan_.places()) {
+        is_proven_ = false;
+        return true;
+      }
+      if (is_proven_) { return false; }
+    }
+    return insist(goal);
+  }
+
+  void order_by(int way)
+  {
+    auto const cost_share = [this](std::uint32_t item) {
+      cost_units most = 0;
+      for (std::size_t d = 0; d < ranked_; ++d) { most = std::max(most, problem_.cost(item, d)); }
+      return most;
+    };
+    auto const limit_share = [this](std::uint32_t item) {
+      std::uint64_t most = 0;
+      for (placement_problem::limit const& limit : problem_.limits) {
+        std::int64_t const room = *std::max_element(limit.room.begin(), limit.room.end());
+        most = std::max(most, static_cast<std::uint64_t>(
+                                  (uint128{static_cast<std::uint64_t>(limit.takes[item])} << 20U) /
+                                  static_cast<std::uint64_t>(std::max<std::int64_t>(room, 1))));
+      }
+      return most;
+    };
+    std::iota(order_.begin(), order_.end(), std::uint32_t{0});
+    std::sort(order_.begin(), order_.end(), [&](std::uint32_t a, std::uint32_t b) {
+      auto const group = [this](std::uint32_t item) {
+        auto const* rules = problem_.items.rules;
+        bool const has = rules != nullptr && !rules->first_group.empty() &&
+                         rules->first_group[item] < rules->first_group[item + 1];
+        if (!has) { return std::uint32_t{0}; }
+        std::uint32_t const at = rules->groups[rules->first_group[item]];
+        return rules->first_member[at + 1] - rules->first_member[at];
+      };
+      bool const by_group = way >= 2;
+      bool const by_limit = way % 2 == 1;
+      return precedes(plan_.stands_alone(b), plan_.stands_alone(a), by_group ? group(b) : 0,
+                      by_group ? group(a) : 0, by_limit ? limit_share(b) : 0,
+                      by_limit ? limit_share(a) : 0, cost_share(b), cost_share(a), a, b);
+    });
+  }
+
+  /// Puts the items in that order, each where the goal ranks it first, or where there are fewest.
+  /// Places that lack items come first when only as many are left. Returns whether all have a place.
+  bool fill(least_makespan const& goal, bool fewest_first)
+  {
+    bool all = true;
+    for (std::size_t at = 0; at < order_.size(); ++at) {
+      std::uint32_t const item = order_[at];
+      std::int64_t missing = 0;
+      for (std::size_t place = 0; place < plan_.places(); ++place) {
+        missing += std::max<std::int64_t>(problem_.counts.least - plan_.count(place), 0);
+      }
+      bool const must_fill = missing >= static_cast<std::int64_t>(order_.size() - at);
+      std::size_t const place = choose(goal, item, fewest_first, must_fill);
+      if (place == plan_state::none) {
+        all = false;
+        continue;
+      }
+      plan_.put(item, place);
+    }
+    return all && plan_.is_whole();
+  }
+
+  [[nodiscard]] std::size_t choose(least_makespan const& goal, std::uint32_t item,
+                                   bool fewest_first, bool must_fill)
+  {
+    work_.spend(plan_.places());
+    count_limits const& wanted = problem_.counts;
+    std::int64_t fuller = 0;
+    bool rest_taken = wanted.rest == 0;
+    if (wanted.is_equal) {
+      for (std::size_t place = 0; place < plan_.places(); ++place) {
+        std::int64_t const more = plan_.count(place) - wanted.least;
+        fuller += more > wanted.rest || (more > 0 && rest_taken) ? 1 : 0;
+        rest_taken = rest_taken || (more > 0 && more <= wanted.rest);
+      }
+    }
+    std::size_t chosen = plan_state::none;
+    for (std::size_t place = 0; place < plan_.places(); ++place) {
+      std::int64_t const count = plan_.count(place);
+      if (must_fill && count >= wanted.least) { continue; }
+      if (wanted.is_equal && count == wanted.least && fuller >= wanted.fuller && rest_taken) {
+        continue;
+      }
+      if (!plan_.admits(item, place)) { continue; }
+      auto const key = [&](std::size_t of) { return fewest_first ? plan_.count(of) : 0; };
+      if (chosen == plan_state::none ||
+          precedes(key(place), key(chosen), goal.rank(plan_, item, place),
+                   goal.rank(plan_, item, chosen), place, chosen)) {
+        chosen = place;
+      }
+    }
+    return chosen;
+  }
+
+  /// Items without a place push others out, which then look for one: as long as there is work.
+  bool insist(least_makespan const& goal)
+  {
+    random_source random(problem_.size());
+    order_by(1);
+    clear();
+    (void)fill(goal, false);
+    std::uint64_t const kept = work_.left() / 3;
+    while (work_.left() > kept) {
+      std::size_t homeless = plan_state::none;
+      std::size_t without = 0;
+      for (std::uint32_t const item : order_) {
+        if (plan_.owner(item) != plan_.places()) { continue; }
+        ++without;
+        if (homeless == plan_state::none || random.below(without) == 0) { homeless = item; }
+      }
+      work_.spend(order_.size());
+      if (homeless == plan_state::none) {
+        if (plan_.is_whole()) {
+          keep();
+          return true;
+        }
+        // Counts are wrong: items of places with too many look for another.
+        for (std::size_t place = 0; place < plan_.places(); ++place) {
+          if (plan_.count(place) > problem_.counts.least &&
+              plan_.first(place) != plan_state::none) {
+            plan_.take(plan_.first(place));
+          }
+        }
+        continue;
+      }
+      auto const item = static_cast<std::uint32_t>(homeless);
+      std::size_t place = choose(goal, item, random.below(2) == 0, false);
+      if (place == plan_state::none) {
+        place = random.below(plan_.places());
+        if (!problem_.fits(item, place)) { continue; }
+        while (plan_.first(place) != plan_state::none && !plan_.admits(item, place)) {
+          // The one in the way: any of the place.
+          std::size_t leaving = plan_.first(place);
+          for (std::uint64_t skip = random.below(static_cast<std::uint64_t>(plan_.count(place)));
+               skip > 0; --skip) {
+            leaving = plan_.next(leaving);
+          }
+          plan_.take(leaving);
+          work_.spend(4);
+        }
+        if (!plan_.admits(item, place)) { continue; }
+      }
+      plan_.put(item, place);
+    }
+    return false;
+  }
+
+  /// Makes the plan finish earlier in these quantities.
+  void lower(std::uint64_t quantities, bool is_small, bool is_first)
+  {
+    least_makespan goal(quantities);
+    ratio const bound = is_first ? bound_ : ratio{};
+    descend(goal, bound, false);
+    keep();
+    (void)goal.keeps(plan_);
+    if (goal.best() <= bound) { return; }
+    if (is_small) {
+      bool const ended = branch(goal, work_.left() / 2);
+      if (is_first) { is_proven_ = ended; }
+      if (ended) { return; }
+    }
+    random_source random(problem_.size());
+    std::uint64_t const kept = work_.left() / 3;
+    for (int failures = 0; failures < most_failures && goal.best() > bound && work_.left() > kept;
+         ++failures) {
+      shake(random);
+      descend(goal, bound, false);
+      if (goal.keeps(plan_)) {
+        keep();
+        failures = 0;
+      } else {
+        plan_.restore(best_);
+      }
+      work_.spend(plan_.items());
+    }
+    plan_.restore(best_);
+  }
+
+  void level(std::uint64_t quantities, bool is_small)
+  {
+    least_makespan const goal(quantities);
+    descend(goal, {}, true);
+    keep();
+    auto frame = memory_.open();
+    level_finish sorted(plan_, quantities, frame);
+    (void)sorted.keeps(plan_);
+    if (is_small) { is_tie_proven_ = branch(sorted, work_.left() / 2); }
+  }
+
+  void move_less(bool is_small)
+  {
+    auto frame = memory_.open();
+    go_home();
+    keep();
+    least_moved goal(plan_, frame);
+    (void)goal.keeps(plan_);
+    if (is_small) {
+      is_tie_proven_ = branch(goal, work_.left() / 2);
+      if (is_tie_proven_) { return; }
+    }
+    random_source random(problem_.size());
+    for (int failures = 0; failures < most_failures && goal.best() > 0 && !work_.spent();
+         ++failures) {
+      shake(random);
+      go_home();
+      work_.spend(plan_.items());
+      if (goal.keeps(plan_)) {
+        keep();
+        failures = 0;
+      } else {
+        plan_.restore(best_);
+      }
+    }
+    plan_.restore(best_);
+  }
+
+  /// Moves and swaps items so that fewer tokens lie away from home, until nothing helps.
+  void go_home()
+  {
+    for (bool changed = true; changed && !work_.spent();) {
+      changed = false;
+      for (std::size_t item = 0; item < plan_.items() && !work_.spent(); ++item) {
+        tokens const away = problem_.moved(item, plan_.owner(item));
+        if (away == 0) { continue; }
+        std::size_t const from = plan_.owner(item);
+        tokens most = 0;
+        std::size_t to = plan_state::none;
+        std::size_t with = plan_state::none;
+        for (std::size_t place = 0; place < plan_.places(); ++place) {
+          tokens const gain = away - problem_.moved(item, place);
+          work_.spend(1);
+          if (place == from || gain <= 0) { continue; }
+          auto const consider = [&](std::size_t back, tokens net) {
+            work_.spend(1);
+            if (net <= most || !plan_.admits_exchange(item, back, place)) { return; }
+            most = net;
+            to = place;
+            with = back;
+          };
+          consider(plan_state::none, gain);
+          for (auto back = plan_.first(place); back != plan_state::none; back = plan_.next(back)) {
+            consider(back, gain + problem_.moved(back, place) - problem_.moved(back, from));
+          }
+        }
+        if (to == plan_state::none) { continue; }
+        plan_.exchange(item, with, to);
+        changed = true;
+      }
+    }
+  }
+
+  /// A few random exchanges that keep the limits.
+  void shake(random_source& random)
+  {
+    if (plan_.items() == 0) { return; }
+    for (int change = 0; change < 3; ++change) {
+      std::size_t const item = random.below(plan_.items());
+      bool const swaps = random.below(3) != 0;
+      std::size_t const back = swaps ? random.below(plan_.items()) : plan_state::none;
+      std::size_t const to = swaps ? plan_.owner(back) : random.below(plan_.places());
+      if (to == plan_.owner(item) || !plan_.admits_exchange(item, back, to)) { continue; }
+      plan_.exchange(item, back, to);
+    }
+  }
+
+  /// Relieves the latest lane, or, where all are levelled, each, until nothing helps.
+  void descend(least_makespan const& goal, ratio bound, bool all)
+  {
+    while (!work_.spent()) {
+      std::size_t const late = goal.latest(plan_);
+      if (goal.finish(plan_, late, plan_state::none) <= bound) { return; }
+      if (relieve(goal, late)) { continue; }
+      bool helped = false;
+      for (std::size_t lane = 0; all && !helped && lane < plan_.lanes(); ++lane) {
+        helped = lane != late && relieve(goal, lane);
+      }
+      if (!helped) { return; }
+    }
+  }
+
+  bool relieve(least_makespan const& goal, std::size_t late)
+  {
+    std::iota(by_finish_.begin(), by_finish_.end(), std::uint32_t{0});
+    work_.spend(by_finish_.size());
+    std::sort(by_finish_.begin(), by_finish_.end(), [&](std::uint32_t a, std::uint32_t b) {
+      return precedes(goal.finish(plan_, problem_.lane(a), plan_state::none),
+                      goal.finish(plan_, problem_.lane(b), plan_state::none), a, b);
+    });
+    return std::any_of(by_finish_.begin(), by_finish_.end(), [&](std::uint32_t early) {
+      return problem_.lane(early) != late && !work_.spent() && relieve(goal, late, early);
+    });
+  }
+
+  /// Makes the move or the swap after which these two lanes finish earliest, if that is earlier.
+  bool relieve(least_makespan const& goal, std::size_t late, std::size_t to)
+  {
+    std::size_t const early = problem_.lane(to);
+    ratio least = goal.finish(plan_, late, plan_state::none);
+    if (!(goal.finish(plan_, early, plan_state::none) < least)) { return false; }
+    std::size_t item = plan_state::none;
+    std::size_t with = plan_state::none;
+    auto const consider = [&](std::size_t one, std::size_t back) {
+      work_.spend(1);
+      ratio const then = goal.after(plan_, late, early, one, back);
+      if (!(then < least) || !plan_.admits_exchange(one, back, to)) { return; }
+      least = then;
+      item = one;
+      with = back;
+    };
+    for (std::size_t from = 0; from < plan_.places(); ++from) {
+      if (problem_.lane(from) != late) { continue; }
+      for (std::size_t one = plan_.first(from); one != plan_state::none; one = plan_.next(one)) {
+        consider(one, plan_state::none);
+        for (auto back = plan_.first(to); back != plan_state::none; back = plan_.next(back)) {
+          consider(one, back);
+        }
+      }
+    }
+    if (item == plan_state::none) { return false; }
+    plan_.exchange(item, with, to);
+    return true;
+  }
+
+  static constexpr int most_failures = 24;  // of random exchanges in a row
+
+  placement_problem const& problem_;
+  std::size_t ranked_;
+  ratio bound_;
+  work_budget work_;
+  workspace& memory_;
+  std::span<std::uint32_t> best_;
+  std::span<std::uint32_t> order_;
+  std::span<std::uint32_t> by_finish_;
+  plan_state plan_;
+  ratio makespan_;
+  bool is_proven_ = false;
+  bool is_tie_proven_ = false;
+};
+
+}  // namespace ballast::inline v0::detail

@@ -1,0 +1,329 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ballast/core.hpp>
+#include <ballast/partition/concepts.hpp>
+#include <ballast/partition/detail/bounds/cheapest_cover.hpp>
+
+namespace ballast::inline v0::detail {
+
+/// How many samples places take, as `sample_counts` of the limits says it, in numbers.
+///
+/// Of n items on m places with equal counts in multiples of k, q = floor(n / k): each gets `least` =
+/// floor(q / m) k of them, q mod m places get k more, and one the n mod k that are left.
+struct count_limits {
+  std::int64_t least = 0;   ///< of items, for each place
+  std::int64_t most = 0;    ///< of items, for a place
+  std::int64_t fuller = 0;  ///< places with `most`, where counts are equal
+  std::int64_t rest = 0;    ///< more than `least` that one place gets, where counts are equal
+  bool is_equal = false;
+  std::int64_t most_samples = 0;  ///< of a place; an item may be several
+
+  [[nodiscard]] static constexpr count_limits any(std::size_t items) noexcept
+  {
+    auto const all = static_cast<std::int64_t>(items);
+    return {0, all, 0, 0, false, std::numeric_limits<std::int64_t>::max()};
+  }
+  [[nodiscard]] static constexpr count_limits equal(std::size_t items, std::size_t places,
+                                                    std::int64_t multiple) noexcept
+  {
+    auto const all = static_cast<std::int64_t>(items);
+    auto const bags = static_cast<std::int64_t>(places);
+    std::int64_t const whole = all / multiple;
+    count_limits limits = any(items);
+    limits.is_equal = true;
+    limits.least = whole / bags * multiple;
+    limits.fuller = whole % bags;
+    limits.rest = all % multiple;
+    limits.most = limits.least + (limits.fuller > 0 ? multiple : limits.rest);
+    return limits;
+  }
+
+  /// Whether an item may leave a place of so many, and come to one, so that equal counts stay equal.
+  /// In multiples only swaps keep them.
+  [[nodiscard]] constexpr bool may_move(std::int64_t from, std::int64_t to) const noexcept
+  {
+    return !is_equal ? from > least && to < most
+                     : rest == 0 && most == least + 1 && from == most && to == least;
+  }
+};
+
+/// Items with sizes that go to places with speeds and room, under limits.
+///
+/// Several places can make one lane, whose loads are sums over its places: microbatches of a rank.
+///
+/// Shapes      costs[n D], item after item; starts[r D], or empty; lane_of[m], or empty where each
+///             place is a lane of its own; speeds[r]; refused[n m], or empty.
+/// Expects     `items` has lengths, gpus and, where asked for, homes and rules of apart samples;
+///             its gpus are those of places, its costs and speeds are not read; sums of costs,
+///             starts and what items take are below 2^63.
+struct placement_problem {
+  /// One thing that places have a limited amount of.
+  struct limit {
+    std::span<std::int64_t const> takes;  ///< [n] of each item
+    std::span<std::int64_t const> room;   ///< [m]
+    bool is_soft = false;
+  };
+
+  partition_problem const& items;
+  std::size_t quantities;
+  std::span<cost_units const> costs;
+  std::span<cost_units const> starts;
+  std::span<std::uint32_t const> speeds;
+  std::span<std::uint32_t const> lane_of;
+  std::span<limit const> limits;
+  std::span<bool const> refused;  ///< item after item: places that a call of the user refuses
+  count_limits counts;
+
+  [[nodiscard]] std::size_t size() const noexcept { return costs.size() / quantities; }
+  [[nodiscard]] std::size_t places() const noexcept { return items.gpus.size(); }
+  [[nodiscard]] std::size_t lanes() const noexcept { return speeds.size(); }
+  [[nodiscard]] std::size_t lane(std::size_t place) const
+  {
+    return lane_of.empty() ? place : lane_of[place];
+  }
+  [[nodiscard]] cost_units cost(std::size_t item, std::size_t d) const
+  {
+    return costs[item * quantities + d];
+  }
+  [[nodiscard]] bool fits(std::size_t item, std::size_t place) const
+  {
+    return items.fits(item, place) && (refused.empty() || !refused[item * places() + place]);
+  }
+  [[nodiscard]] std::int64_t samples_of(std::size_t item) const
+  {
+    bool const are_one = items.rules == nullptr || items.rules->sample_counts.empty();
+    return are_one ? 1 : items.rules->sample_counts[item];
+  }
+  /// Tokens of the item that change places when it goes there.
+  [[nodiscard]] tokens moved(std::size_t item, std::size_t place) const
+  {
+    if (items.home.empty()) { return 0; }
+    return items.tokens_of(item) - items.tokens_at(item, to_id<bag_id>(place));
+  }
+  /// Whether the item takes more than each place that it fits has, of something that is soft.
+  [[nodiscard]] bool stands_alone(std::size_t item) const
+  {
+    return std::any_of(limits.begin(), limits.end(),
+                       [&](limit const& of) { return of.is_soft && !finds_room(item, of); });
+  }
+  [[nodiscard]] bool finds_room(std::size_t item, limit const& of) const
+  {
+    for (std::size_t place = 0; place < places(); ++place) {
+      if (of.takes[item] <= of.room[place] && fits(item, place)) { return true; }
+    }
+    return false;
+  }
+};
+
+/// A plan that grows and shrinks by items: what places hold, and which item may go there.
+///
+/// Ensures     (1) a plan of all items, each admitted when it was put, keeps the limits, but for
+///                 least counts, which is_whole() asks for
+/// Complexity  admits: O(D + limits + the items that have to be apart from this one); put, take:
+///             O(D + limits); 29 n + (8 D + 8 limits + 24) m bytes of scratch.
+class plan_state {
+ public:
+  static constexpr std::size_t none = static_cast<std::size_t>(-1);
+
+  plan_state(placement_problem const& problem, workspace::frame& scratch)
+      : problem_(problem),
+        loads_(scratch.take<cost_units>(problem.lanes() * problem.quantities)),
+        most_(scratch.take<cost_units>(loads_.size())),
+        held_(scratch.take<std::int64_t>(problem.limits.size() * problem.places())),
+        counts_(scratch.take<std::int64_t>(problem.places())),
+        samples_(scratch.take<std::int64_t>(problem.places())),
+        first_(scratch.take<std::size_t>(problem.places())),
+        owner_(scratch.take<std::uint32_t>(problem.size())),
+        next_(scratch.take<std::size_t>(problem.size())),
+        before_(scratch.take<std::size_t>(problem.size())),
+        alone_(scratch.take<bool>(problem.size()))
+  {
+    std::fill(loads_.begin(), loads_.end(), 0);
+    std::copy(problem.starts.begin(), problem.starts.end(), loads_.begin());
+    std::fill(most_.begin(), most_.end(), no_cost);
+    std::fill(held_.begin(), held_.end(), 0);
+    std::fill(counts_.begin(), counts_.end(), 0);
+    std::fill(samples_.begin(), samples_.end(), 0);
+    std::fill(first_.begin(), first_.end(), none);
+    std::fill(owner_.begin(), owner_.end(), static_cast<std::uint32_t>(problem.places()));
+    for (std::size_t item = 0; item < alone_.size(); ++item) {
+      alone_[item] = problem.stands_alone(item);
+    }
+  }
+
+  [[nodiscard]] placement_problem const& problem() const noexcept { return problem_; }
+  [[nodiscard]] std::size_t items() const noexcept { return owner_.size(); }
+  [[nodiscard]] std::size_t places() const noexcept { return counts_.size(); }
+  [[nodiscard]] std::size_t lanes() const noexcept { return problem_.lanes(); }
+  /// The place of an item, or places() for none.
+  [[nodiscard]] std::size_t owner(std::size_t item) const { return owner_[item]; }
+  [[nodiscard]] std::span<std::uint32_t const> owners() const noexcept { return owner_; }
+  [[nodiscard]] bool stands_alone(std::size_t item) const { return alone_[item]; }
+  [[nodiscard]] std::int64_t count(std::size_t place) const { return counts_[place]; }
+  [[nodiscard]] std::int64_t held(std::size_t limit, std::size_t place) const
+  {
+    return held_[limit * places() + place];
+  }
+  /// The items of a place, one after the other, up to none.
+  [[nodiscard]] std::size_t first(std::size_t place) const { return first_[place]; }
+  [[nodiscard]] std::size_t next(std::size_t item) const { return next_[item]; }
+
+  [[nodiscard]] cost_units load(std::size_t lane, std::size_t d) const
+  {
+    return loads_[lane * problem_.quantities + d];
+  }
+  /// The most that a lane may do of a quantity; no_cost at first.
+  [[nodiscard]] cost_units& most_load(std::size_t lane, std::size_t d)
+  {
+    return most_[lane * problem_.quantities + d];
+  }
+
+  /// Whether the limits admit the item there, one item of that place left out.
+  [[nodiscard]] bool admits(std::size_t item, std::size_t place, std::size_t without = none) const
+  {
+    bool const swaps = without != none;
+    if (!problem_.fits(item, place)) { return false; }
+    if (counts_[place] + (swaps ? 0 : 1) > problem_.counts.most) { return false; }
+    std::int64_t const left = swaps ? problem_.samples_of(without) : 0;
+    if (samples_[place] - left > problem_.counts.most_samples - problem_.samples_of(item)) {
+      return false;
+    }
+    std::size_t const lane = problem_.lane(place);
+    for (std::size_t d = 0; d < problem_.quantities; ++d) {
+      cost_units const gone = swaps ? problem_.cost(without, d) : 0;
+      if (load(lane, d) - gone > most_[lane * problem_.quantities + d] - problem_.cost(item, d)) {
+        return false;
+      }
+    }
+    if (alone_[item] && first_[place] != none &&
+        !(first_[place] == without && next_[without] == none)) {
+      return false;
+    }
+    for (std::size_t at = 0; at < problem_.limits.size(); ++at) {
+      placement_problem::limit const& limit = problem_.limits[at];
+      if (limit.is_soft && alone_[item] && !problem_.finds_room(item, limit)) { continue; }
+      std::int64_t const gone = swaps ? limit.takes[without] : 0;
+      if (limit.takes[item] > limit.room[place] - held(at, place) + gone) { return false; }
+    }
+    return is_apart(item, place, without);
+  }
+
+  void put(std::size_t item, std::size_t place)
+  {
+    owner_[item] = static_cast<std::uint32_t>(place);
+    next_[item] = first_[place];
+    before_[item] = none;
+    if (first_[place] != none) { before_[first_[place]] = item; }
+    first_[place] = item;
+    add(item, place, 1);
+  }
+
+  void take(std::size_t item)
+  {
+    std::size_t const place = owner(item);
+    std::size_t const last = before_[item];
+    (last == none ? first_[place] : next_[last]) = next_[item];
+    if (next_[item] != none) { before_[next_[item]] = last; }
+    owner_[item] = static_cast<std::uint32_t>(places());
+    add(item, place, -1);
+  }
+
+  /// The item goes there, and `back`, if any, to where it was.
+  void exchange(std::size_t item, std::size_t back, std::size_t to)
+  {
+    std::size_t const from = owner(item);
+    take(item);
+    if (back != none) {
+      take(back);
+      put(back, from);
+    }
+    put(item, to);
+  }
+
+  /// Whether an exchange keeps the limits, for an item that is somewhere else.
+  [[nodiscard]] bool admits_exchange(std::size_t item, std::size_t back, std::size_t to) const
+  {
+    if (back != none) { return admits(item, to, back) && admits(back, owner(item), item); }
+    return problem_.counts.may_move(counts_[owner(item)], counts_[to]) && admits(item, to);
+  }
+
+  /// Makes it the plan with these places.
+  void restore(std::span<std::uint32_t const> owners)
+  {
+    for (std::size_t item = 0; item < owners.size(); ++item) {
+      if (owner_[item] == owners[item]) { continue; }
+      if (owner_[item] != places()) { take(item); }
+      if (owners[item] != places()) { put(item, owners[item]); }
+    }
+  }
+
+  /// Whether each place has as many items as the limits want.
+  [[nodiscard]] bool is_whole() const
+  {
+    count_limits const& wanted = problem_.counts;
+    std::int64_t fuller = 0;
+    std::int64_t odd = 0;
+    for (std::int64_t const count : counts_) {
+      if (count < wanted.least) { return false; }
+      if (!wanted.is_equal || count == wanted.least) { continue; }
+      bool const is_odd = wanted.rest > 0 && count == wanted.least + wanted.rest;
+      if (!is_odd && count != wanted.most) { return false; }
+      ++(is_odd ? odd : fuller);
+    }
+    return !wanted.is_equal || (odd == (wanted.rest > 0 ? 1 : 0) && fuller == wanted.fuller);
+  }
+
+  /// Tokens that do not lie where they did.
+  [[nodiscard]] tokens moved() const
+  {
+    tokens all = 0;
+    for (std::size_t item = 0; item < items(); ++item) { all += problem_.moved(item, owner(item)); }
+    return all;
+  }
+
+ private:
+  [[nodiscard]] bool is_apart(std::size_t item, std::size_t place, std::size_t without) const
+  {
+    if (problem_.items.rules == nullptr || problem_.items.rules->first_group.empty()) {
+      return true;
+    }
+    auto const& rules = *problem_.items.rules;
+    for (std::size_t at = rules.first_group[item]; at < rules.first_group[item + 1]; ++at) {
+      std::size_t const group = rules.groups[at];
+      for (std::size_t each = rules.first_member[group]; each < rules.first_member[group + 1];
+           ++each) {
+        std::size_t const other = rules.members[each];
+        if (other != item && other != without && owner(other) == place) { return false; }
+      }
+    }
+    return true;
+  }
+
+  void add(std::size_t item, std::size_t place, int sign)
+  {
+    std::size_t const lane = problem_.lane(place);
+    for (std::size_t d = 0; d < problem_.quantities; ++d) {
+      loads_[lane * problem_.quantities + d] += sign * problem_.cost(item, d);
+    }
+    for (std::size_t at = 0; at < problem_.limits.size(); ++at) {
+      held_[at * places() + place] += sign * problem_.limits[at].takes[item];
+    }
+    counts_[place] += sign;
+    samples_[place] += sign * problem_.samples_of(item);
+  }
+
+  placement_problem const& problem_;
+  std::span<cost_units> loads_;
+  std::span<cost_units> most_;
+  std::span<std::int64_t> held_;
+  std::span<std::int64_t> counts_;
+  std::span<std::int64_t> samples_;
+  std::span<std::size_t> first_;
+  std::span<std::uint32_t> owner_;
+  std::span<std::size_t> next_;
+  std::span<std::size_t> before_;
+  std::span<bool> alone_;
+};
+
+}  // namespace ballast::inline v0::detail
