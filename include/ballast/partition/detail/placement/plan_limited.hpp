@@ -463,6 +463,7 @@ class limited_items {
 /// Plans a step by limit_search: the owner of each sample.
 ///
 /// Shapes      costs[n D], sample after sample; owner[n].
+/// In, out     owner enters as the plan to begin with, or as bag m, which does not exist.
 /// Errors      infeasible: no plan keeps the limits, or the search found none before it gave up.
 [[nodiscard]] inline result<limited_step> place_by_limits(
     std::span<cost_units const> costs, std::size_t quantities, step_samples const& step,
@@ -480,6 +481,12 @@ class limited_items {
   plan_tie const tie = limits.then.what() == kind::level          ? plan_tie::level
                        : limits.then.what() == kind::fewest_moves ? plan_tie::fewest_moves
                                                                   : plan_tie::none;
+  std::span<std::uint32_t> const start = frame.take<std::uint32_t>(problem.size());
+  bool const has_start = !owner.empty() && to_index(owner.front()) != bags.size();
+  for (std::size_t sample = 0; sample < owner.size() && has_start; ++sample) {
+    start[items.item(sample)] = static_cast<std::uint32_t>(to_index(owner[sample]));
+  }
+  if (has_start) { search.begin_with(start); }
   if (!search(tie, limits.within_per_million)) {
     bool const is_proven = search.is_proven();
     workspace other;
@@ -522,16 +529,18 @@ template <class Policy>
 
 /// Plans samples whose costs are in the plan, within all limits.
 ///
-/// In, out     the plan has costs, attention and batches; the rest is written.
+/// In, out     the plan has costs, attention and batches, and, to begin with, owners where
+///             `has_start`; the rest is written.
 template <class Cost>
 [[nodiscard]] result<void> plan_within(basic_partition_plan<Cost>& plan, workspace& memory,
                                        sample_lengths const& lengths, bag_layout const& bags,
-                                       std::uint64_t work, placement_limits const& limits)
+                                       std::uint64_t work, placement_limits const& limits,
+                                       bool has_start = false)
 {
   std::size_t const count = lengths.own.size();
   plan.lengths.assign(lengths.own.begin(), lengths.own.end());
   plan.short_samples = lengths.short_samples;
-  plan.owner.assign(count, to_id<bag_id>(bags.size()));
+  if (!has_start) { plan.owner.assign(count, to_id<bag_id>(bags.size())); }
   plan.loads.assign(bags.size(), Cost{});
   plan.bags_digest = bags.digest();
   auto scratch = memory.open();
@@ -609,23 +618,32 @@ template <partition_policy Policy>
     return plan_priced(plan, memory, lengths, bags, with, constraints_of(limits));
   };
   bool const free = plans_are_free(policy);
-  if (planner != limit_planner::policy && (free || planner == limit_planner::counts) &&
-      limit_search::is_small(lengths.own.size(), bags.size())) {
-    auto done = plan_within(plan, memory, lengths, bags, work, limits);
-    if (done || done.error().code != error_code::infeasible) { return done; }
-  }
   equal_count const equally{static_cast<std::uint32_t>(limits.samples.number)};
   std::uint32_t const tolerance = limits.within_per_million;
-  switch (planner) {
-    case limit_planner::capped: return free ? by(capped<Policy>{policy}) : by(policy);
-    case limit_planner::counts: return by(equally);
-    case limit_planner::capped_counts: return by(capped<equal_count>{equally});
-    case limit_planner::moves:
-      return free ? by(least_movement<Policy>{policy, tolerance}) : by(policy);
-    case limit_planner::capped_moves:
-      return free ? by(least_movement<capped<Policy>>{{policy}, tolerance}) : by(policy);
-    default: return by(policy);
+  auto const by_planner = [&] {
+    switch (planner) {
+      case limit_planner::capped: return free ? by(capped<Policy>{policy}) : by(policy);
+      case limit_planner::counts: return by(equally);
+      case limit_planner::capped_counts: return by(capped<equal_count>{equally});
+      case limit_planner::moves:
+        return free ? by(least_movement<Policy>{policy, tolerance}) : by(policy);
+      case limit_planner::capped_moves:
+        return free ? by(least_movement<capped<Policy>>{{policy}, tolerance}) : by(policy);
+      default: return by(policy);
+    }
+  };
+  auto done = by_planner();
+  // A small step goes on from there, to a proof, or to a plan where that found none.
+  constexpr std::uint64_t share = 2;
+  bool const moves = planner == limit_planner::moves || planner == limit_planner::capped_moves;
+  bool const is_open = (done && (moves || !plan.proven_optimal())) ||
+                       (!done && done.error().code == error_code::infeasible);
+  if (planner == limit_planner::policy || !is_open || !(free || planner == limit_planner::counts) ||
+      !limit_search::is_small(lengths.own.size(), bags.size())) {
+    return done;
   }
+  auto within = plan_within(plan, memory, lengths, bags, work / share, limits, done.has_value());
+  return done || within ? within : done;
 }
 
 /// The same by several quantities.

@@ -86,7 +86,7 @@ class least_makespan {
     return finish(plan, plan.problem().lane(place), item);
   }
   [[nodiscard]] ratio best() const noexcept { return best_; }
-  [[nodiscard]] static constexpr bool reads_places() noexcept { return false; }
+  [[nodiscard]] static bool reads_places() noexcept { return false; }
 
  private:
   std::uint64_t quantities_;
@@ -130,7 +130,7 @@ class least_moved {
     return {plan.problem().moved(item, place), 1};
   }
   [[nodiscard]] tokens best() const noexcept { return best_; }
-  [[nodiscard]] static constexpr bool reads_places() noexcept { return true; }
+  [[nodiscard]] static bool reads_places() noexcept { return true; }
 
  private:
   std::span<tokens> least_;
@@ -161,7 +161,7 @@ class level_finish {
   {
     return finish_.rank(plan, item, place);
   }
-  [[nodiscard]] static constexpr bool reads_places() noexcept { return false; }
+  [[nodiscard]] static bool reads_places() noexcept { return false; }
 
  private:
   [[nodiscard]] bool is_below(plan_state const& plan)
@@ -380,6 +380,9 @@ class limit_search {
         plan_(problem, scratch)
   {}
 
+  /// The plan to begin with, for each item its place; it counts only if it keeps the limits.
+  void begin_with(std::span<std::uint32_t const> owners) { start_ = owners; }
+
   /// Returns whether it found a plan, which plan() then is.
   bool operator()(plan_tie tie, std::uint32_t within_per_million)
   {
@@ -474,7 +477,7 @@ class limit_search {
   bool find_first(bool is_small)
   {
     least_makespan const goal((std::uint64_t{1} << ranked_) - 1);
-    bool found = false;
+    bool found = puts_start();
     for (int way = 0; way < 4 && !found; ++way) {
       clear();
       order_by(way);
@@ -495,6 +498,15 @@ class limit_search {
       if (is_proven_) { return false; }
     }
     return insist(goal);
+  }
+
+  bool puts_start()
+  {
+    for (std::size_t item = 0; item < start_.size(); ++item) {
+      if (!plan_.admits(item, start_[item])) { return false; }
+      plan_.put(item, start_[item]);
+    }
+    return !start_.empty() && plan_.is_whole();
   }
 
   void order_by(int way)
@@ -822,6 +834,7 @@ class limit_search {
   ratio bound_;
   work_budget work_;
   workspace& memory_;
+  std::span<std::uint32_t const> start_;
   std::span<std::uint32_t> best_;
   std::span<std::uint32_t> order_;
   std::span<std::uint32_t> by_finish_;
