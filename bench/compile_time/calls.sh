@@ -51,12 +51,9 @@ printf '| call | includes alone | with the call | with `ballast::compiled` |\n|-
 planning='#include <ballast/cost/quadratic_cost.hpp>
 #include <ballast/partition/partition.hpp>
 #include <vector>'
-for policy in longest_processing_time refine; do
-  call "partition(lengths, bags, $policy{}, cost)" "$planning
-#include <ballast/partition/$policy.hpp>" \
-    "result<partition_plan> f(std::vector<tokens> const& lengths, bag_layout const& bags, quadratic_cost cost)
-{ return ballast::partition(lengths, bags, $policy{}, cost); }"
-done
+call "partition(lengths, bags, cost)" "$planning" \
+  'result<partition_plan> f(std::vector<tokens> const& lengths, bag_layout const& bags, quadratic_cost cost)
+{ return ballast::partition(lengths, bags, cost); }'
 call "order_microbatches(schedule, times, local_search{})" '#include <ballast/pipeline/local_search.hpp>
 #include <ballast/pipeline/order_microbatches.hpp>' \
   'result<order_plan> f(compiled_schedule const& schedule, pipeline_times const& times)

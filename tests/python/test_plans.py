@@ -101,6 +101,29 @@ class Plans(unittest.TestCase):
         stays = ballast.plan(LENGTHS, 2, policy="least_movement:eps=1", home=[0, 1] * 5)
         self.assertLess(stays.moved, 0.5)
 
+    def test_keeps_several_limits(self):
+        lengths, images = [9, 8, 7, 6, 5, 4, 3, 2], [1, 0, 2, 1, 0, 1, 0, 3]
+        caps = [{"of": images, "most_per_gpu": 3}]
+        plan = ballast.plan(lengths, 4, most_per_gpu=13, also=caps, equal_counts=True)
+        self.assertEqual((max(plan.loads), plan.proven_optimal), (12, True))
+        self.assertEqual([len(bag) for bag in plan], [2] * 4)
+        self.assertLessEqual(max(sum(images[each] for each in bag) for bag in plan), 3)
+        even = ballast.plan([9, 5, 4, 4, 2], 3, then="level")
+        self.assertEqual(sorted(even.loads), [7, 8, 9])
+        stays = ballast.plan(lengths, 4, home=[0, 1, 2, 3] * 2, apart=[0, 0, 1, 2, 3, 4, 5, 6],
+                             then="fewest_moves", within_per_million=100_000)
+        self.assertLess(stays.moved, 0.3)
+        filled = ballast.plan([30, 1, 1], 3, fill=True, then=[1, 1, 1])
+        self.assertEqual([len(bag) for bag in filled], [1, 1, 1])
+        for what, call in {
+                "has neither": lambda: ballast.plan(lengths, 4, also=[{"of": images}]),
+                "no 'limit'": lambda: ballast.plan(lengths, 4, also=[{"limit": 3}]),
+                "exclude each other": lambda: ballast.plan(lengths, 4, most_samples=2, fill=True),
+                "give 'level'": lambda: ballast.plan(lengths, 4, then="even"),
+                "limits.also has 5": lambda: ballast.plan(lengths, 4, also=caps * 5)}.items():
+            with self.assertRaisesRegex(ValueError, what):
+                call()
+
     def test_plans_without_the_lock(self):
         lengths = np.random.default_rng(1).integers(1, 2**31, 40)
         planner = threading.Thread(  # half a second
