@@ -373,6 +373,9 @@ struct plain_local_search {
     return bound;
   }
 
+  // It keeps to capacities itself: nothing is to mend its plans.
+  static constexpr bool restricts() { return true; }
+
   friend bool operator==(plain_local_search, plain_local_search) = default;
 
  private:

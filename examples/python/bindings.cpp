@@ -212,7 +212,11 @@ bag_plan make_plan(integers const& lengths, ballast::bag_layout const& bags,
       .starting_loads = numbers_of(starting_loads),
       .apart = numbers_of(apart),
   };
-  if (weights || most_per_gpu || cap_is_soft) {
+  if ((weights || cap_is_soft) && !most_per_gpu) {
+    refuse(weights ? "weights have" : "cap_is_soft has",
+           " no most_per_gpu to count against; give the most that a GPU holds");
+  }
+  if (most_per_gpu) {
     also.insert(also.begin(), {weights, most_per_gpu, optional_integers(), 1, cap_is_soft});
   }
   limits.also = caps_of(also);

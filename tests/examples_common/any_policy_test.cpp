@@ -317,11 +317,12 @@ TEST(AnyPolicy, KeepsEveryConstraintThatItTakesOrRefuses)
       SCOPED_TRACE(testing::Message() << "trial " << trial << ", " << name);
       auto const policy = by_name::parse_policy(name).value();
       bool const pads = policy.batches() == ballast::batching::padded;
+      ballast::placement_limits limits{.together = step.keys, .home = step.home};
+      if (step.most_per_gpu != ballast::no_limit) {
+        limits.also = {{.of = step.weights, .most_per_gpu = step.most_per_gpu}};
+      }
       auto const plan = ballast::partition(
-          step.lengths, step.bags, ballast::quadratic_cost{.linear = 7, .quadratic = 1},
-          {.together = step.keys,
-           .home = step.home,
-           .also = {{.of = step.weights, .most_per_gpu = step.most_per_gpu}}},
+          step.lengths, step.bags, ballast::quadratic_cost{.linear = 7, .quadratic = 1}, limits,
           policy);
       if (plan) {
         ASSERT_TRUE(keeps_to(step, plan->owner, pads));

@@ -7,7 +7,6 @@
 #include <ballast/partition/detail/plan_items.hpp>
 #include <ballast/partition/detail/vectors/plan_vectors.hpp>
 #include <ballast/partition/equal_count.hpp>
-#include <ballast/partition/exact.hpp>
 #include <ballast/partition/least_movement.hpp>
 #include <ballast/partition/refine.hpp>
 
