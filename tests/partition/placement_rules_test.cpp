@@ -273,6 +273,8 @@ TEST(PlacementRules, AreRefusedWithTheNumbers)
             "raise it or split them");
   EXPECT_EQ(refusal(refine{}, {.samples = counts::at_most(0)}),
             "limits.samples asks for 0 samples; give 1 or more");
+  EXPECT_EQ(refusal(refine{}, {.samples = counts::equal(std::int64_t{1} << 32)}),
+            "limits.samples asks for counts in multiples of 4294967296; give less than 2^31");
   EXPECT_EQ(refusal(refine{}, {.apart = three}),
             "limits.apart has 3 entries for 4 samples; give one for each sample, or none");
   EXPECT_EQ(refusal(refine{}, {.also = {{.is_soft = true}}}),

@@ -117,7 +117,7 @@ class Plans(unittest.TestCase):
         self.assertEqual([len(bag) for bag in filled], [1, 1, 1])
         for what, call in {
                 "has neither": lambda: ballast.plan(lengths, 4, also=[{"of": images}]),
-                "no 'limit'": lambda: ballast.plan(lengths, 4, also=[{"limit": 3}]),
+                "a cap with 'limit'": lambda: ballast.plan(lengths, 4, also=[{"limit": 3}]),
                 "exclude each other": lambda: ballast.plan(lengths, 4, most_samples=2, fill=True),
                 "give 'level'": lambda: ballast.plan(lengths, 4, then="even"),
                 "limits.also has 5": lambda: ballast.plan(lengths, 4, also=caps * 5)}.items():

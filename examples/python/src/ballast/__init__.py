@@ -174,14 +174,28 @@ def _cost(cost: CostLike, lengths: Array) -> Union[Cost, Array]:
     return _lengths(cost(lengths) if callable(cost) else cost, "cost")
 
 
-def _cap(given: Mapping[str, Any]) -> tuple[Any, Optional[int], Any, int, bool]:
-    names = {"of", "most_per_gpu", "most", "rounded_to", "soft"}
+_CAP = ("of", "most_per_gpu", "most", "rounded_to", "soft")
+
+
+def _cap(given: Any) -> tuple[Any, Optional[int], Any, int, bool]:
+    if not isinstance(given, Mapping):
+        raise TypeError(f"also has {_shown(given)}; a cap is a dict with {', '.join(_CAP)}")
     for name in given:
-        if name not in names:
-            raise ValueError(f"a cap has no {name!r}; it has {', '.join(sorted(names))}")
-    return (_optional(given.get("of"), "of"), given.get("most_per_gpu"),
-            _optional(given.get("most"), "most"), given.get("rounded_to", 1),
+        if name not in _CAP:
+            raise ValueError(f"also has a cap with {_shown(name)}; a cap has {', '.join(_CAP)}")
+    most = given.get("most_per_gpu")
+    return (_optional(given.get("of"), "also[...]['of']"),
+            None if most is None else _whole(most, "also[...]['most_per_gpu']", 0),
+            _optional(given.get("most"), "also[...]['most']"),
+            _whole(given.get("rounded_to", 1), "also[...]['rounded_to']", 1),
             bool(given.get("soft", False)))
+
+
+def _caps(given: Any) -> list[tuple[Any, Optional[int], Any, int, bool]]:
+    if isinstance(given, (str, Mapping)) or not isinstance(given, Iterable):
+        raise TypeError(f"also is {_shown(given)}; give a list of caps, such as "
+                        "[{'of': images, 'most_per_gpu': 3}]")
+    return [_cap(each) for each in given]
 
 
 @_in_a_sentence
@@ -217,6 +231,10 @@ def plan(lengths: Any, bags: Union[int, str], *, cost: CostLike = "tokens",
     """
     if most_samples is not None and (equal_counts or fill) or (equal_counts and fill):
         raise ValueError("most_samples, equal_counts and fill exclude each other; give one")
+    if not isinstance(equal_counts, bool):
+        equal_counts = _whole(equal_counts, "equal_counts", 1)
+        if equal_counts >= 2**31:
+            raise ValueError(f"equal_counts is {equal_counts}; give a number below 2^31")
     if isinstance(then, str) and then not in ("level", "fewest_moves"):
         raise ValueError(f"then is {then!r}; give 'level', 'fewest_moves' or a number a sample")
     array = _lengths(lengths)
@@ -224,7 +242,7 @@ def plan(lengths: Any, bags: Union[int, str], *, cost: CostLike = "tokens",
         array, _bags(bags, gpus, gpus_per_node), _cost(cost, array), _named_policy(policy),
         _optional(together, "together"), _optional(apart, "apart"), _optional(home, "home"),
         _optional(weights, "weights"), _optional(starting_loads, "starting_loads"),
-        most_per_gpu, most_samples, cap_is_soft, [_cap(each) for each in also],
+        most_per_gpu, most_samples, cap_is_soft, _caps(also),
         "equal" if equal_counts else "filled" if fill else "any", int(equal_counts) or 1,
         then if isinstance(then, str) else "",
         None if isinstance(then, str) else _optional(then, "then"), within_per_million)

@@ -80,6 +80,11 @@ class all_caps {
   if (limits.samples.number < 1) {
     return refuse("limits.samples asks for ", limits.samples.number, " samples; give 1 or more");
   }
+  if (limits.samples.kind == counts::rule::equal &&
+      limits.samples.number > std::numeric_limits<std::int32_t>::max()) {
+    return refuse("limits.samples asks for counts in multiples of ", limits.samples.number,
+                  "; give less than 2^31");
+  }
   std::span<std::int64_t const> const of = limits.then.of();
   if (limits.then.what() == second_objective::kind::least && of.size() != samples) {
     return refuse("limits.then = least(...) has ", counted(of.size(), "entry"), " for ",
