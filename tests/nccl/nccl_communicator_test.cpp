@@ -502,10 +502,10 @@ TEST(NcclCommunicator, BlamesNobodyWhereNcclCannotConnect)
 TEST(NcclCommunicator, TellsTheOwnerWhatItsDestructorAborted)  // Ensures (3)
 {
   hand_moved_clock clock;
-  auto const passing = clock.passes_when(1, deadline);
   nccl_ranks ranks(2);
   {
     auto comms = ranks.communicators({.deadline = deadline});
+    auto const passing = clock.passes_when(1, deadline);  // not while ranks wait to connect
     pinned_bytes own(4), all(8);
     EXPECT_TRUE(comms[0].all_gather(own, all));
     comms.clear();
@@ -518,11 +518,11 @@ TEST(NcclCommunicator, TellsTheOwnerWhatItsDestructorAborted)  // Ensures (3)
 TEST(NcclCommunicator, TellsTheOwnerWhatAnAssignmentAborted)  // Ensures (3)
 {
   hand_moved_clock clock;
-  auto const passing = clock.passes_when(1, deadline);
   nccl_ranks ranks(2);
   nccl_ranks next(1);
   pinned_bytes own(4), all(8);
   auto comms = ranks.communicators({.deadline = deadline});
+  auto const passing = clock.passes_when(1, deadline);
   communicator& comm = comms[0];
   EXPECT_TRUE(comm.all_gather(own, all));
   comm = communicator::over(next.comm(0), next.stream(0), trusting).value();
