@@ -321,9 +321,9 @@ TEST(AnyPolicy, KeepsEveryConstraintThatItTakesOrRefuses)
       if (step.most_per_gpu != ballast::no_limit) {
         limits.also = {{.of = step.weights, .most_per_gpu = step.most_per_gpu}};
       }
-      auto const plan = ballast::partition(
-          step.lengths, step.bags, ballast::quadratic_cost{.linear = 7, .quadratic = 1}, limits,
-          policy);
+      auto const plan =
+          ballast::partition(step.lengths, step.bags,
+                             ballast::quadratic_cost{.linear = 7, .quadratic = 1}, limits, policy);
       if (plan) {
         ASSERT_TRUE(keeps_to(step, plan->owner, pads));
         kept[name] += step.most_per_gpu < 1'000'000 ? 1 : 0;

@@ -9,7 +9,7 @@
 int main()
 {
   std::vector<ballast::tokens> const lengths = {100, 900, 200};
-  auto const plan = ballast::partition(lengths, ballast::one_gpu_bags(2), std::identity{},
-                                       {}, ballast::longest_processing_time{});
+  auto const plan = ballast::partition(lengths, ballast::one_gpu_bags(2), std::identity{}, {},
+                                       ballast::longest_processing_time{});
   return plan && plan->loads == std::vector<ballast::cost_units>{900, 300} ? 0 : 1;
 }
