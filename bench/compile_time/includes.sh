@@ -15,7 +15,7 @@ that of the standard headers which it and the headers behind it name, and the ra
 (5) that take turns.
 
 --budget fails where ballast/ballast.hpp takes more than 5 times the seconds of its standard headers: one
-tree takes 2.6 to 3.2 times by machine, and what else a machine does slows both. Of 9 runs that take turns
+tree takes 4.1 to 5.2 times by run, and what else a machine does slows both. Of 9 runs that take turns
 each is compared with its neighbour, and the median counts.
 END
 }

@@ -301,9 +301,37 @@ TEST(PlacementRules, AreRefusedWithThoseOfWhichNoneCanBeLeftOut)
             "limits.apart together, and each of these is needed for that; raise or leave out one");
 }
 
+TEST(PlacementRules, AreRefusedWithAProofWhereSumsShowIt)
+{
+  auto const why = [](std::size_t samples, std::size_t bags, placement_limits const& given) {
+    auto const plan =
+        partition(std::vector<tokens>(samples, 10), one_gpu_bags(bags), std::identity{}, given);
+    return plan ? "" : plan.error().message;
+  };
+  std::vector<std::size_t> keys(500);
+  for (std::size_t sample = 0; sample < keys.size(); ++sample) { keys[sample] = sample / 2; }
+  EXPECT_EQ(why(500, 16, {.most_per_gpu = 300, .apart = keys}),
+            "500 items in 16 bags have no plan that keeps limits.most_per_gpu; raise it or leave "
+            "it out");
+  for (std::size_t const samples : {std::size_t{0}, std::size_t{15}}) {
+    EXPECT_THAT(why(samples, 16, {.samples = counts::filled()}),
+                HasSubstr("have no plan that keeps limits.samples"));
+  }
+  EXPECT_EQ(why(16, 16, {.samples = counts::filled()}), "");
+  // Samples of 2 are too short for the larger bag.
+  bag_layout const uneven(std::vector<bag>{{rank_id{0}, 1}, {rank_id{1}, 4}});
+  EXPECT_THAT(partition(std::vector<tokens>{2, 2, 9, 9}, uneven, std::identity{},
+                        {.samples = counts::equal()})
+                  ->samples[bag_id{0}],
+              testing::SizeIs(2));
+  EXPECT_FALSE(partition(std::vector<tokens>{2, 2, 2, 9}, uneven, std::identity{},
+                         {.samples = counts::equal()}));
+}
+
 TEST(PlacementRules, AreKeptAroundPoliciesThatPackAndRefusedByOthers)
 {
   std::vector<int> const pairs = {1, 1, 2, 2};
+  std::vector<rank_id> const home(4);
   for (policy_ref const& policy :
        {policy_ref(longest_processing_time{}), policy_ref(baselines::karmarkar_karp{}),
         policy_ref(exact{}), policy_ref(greedy_knapsack{})}) {
@@ -316,7 +344,8 @@ TEST(PlacementRules, AreKeptAroundPoliciesThatPackAndRefusedByOthers)
     for (placement_limits const& given :
          {placement_limits{.apart = pairs}, placement_limits{.samples = counts::at_most(3)},
           placement_limits{.also = {{.most_per_gpu = 90, .is_soft = true}}},
-          placement_limits{.then = most_level}}) {
+          placement_limits{.samples = counts::equal()}, placement_limits{.then = most_level},
+          placement_limits{.home = home, .then = fewest_moves}}) {
       EXPECT_THAT(refusal(policy, given),
                   HasSubstr("a policy that pads samples, or keeps counts or homes itself, keeps "
                             "one cap alone; use refine{}"));

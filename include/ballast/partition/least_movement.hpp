@@ -504,12 +504,7 @@ struct least_movement {
   /// The most that a bag of this speed may have, for a plan within the tolerance of a makespan.
   [[nodiscard]] cost_units limit(ratio makespan, std::uint32_t speed) const noexcept
   {
-    // Below 2^128: the factors are below 2^63, 2^33 and 2^32.
-    uint128 const product = uint128{static_cast<std::uint64_t>(makespan.numerator)} *
-                            (std::uint64_t{1'000'000} + tolerance_per_million) * speed;
-    uint128 const all = product / static_cast<std::uint64_t>(makespan.denominator) / 1'000'000U;
-    constexpr auto most = std::numeric_limits<cost_units>::max();
-    return all < static_cast<std::uint64_t>(most) ? static_cast<cost_units>(all) : most;
+    return detail::work_within(makespan, tolerance_per_million, speed);
   }
 
   [[nodiscard]] static constexpr bool keeps_homes() noexcept { return true; }

@@ -19,6 +19,18 @@ namespace ballast::inline v0::detail {
   return static_cast<cost_units>(std::min(work, static_cast<uint128>(no_cost - 1)));
 }
 
+/// The most work with which a bag of this speed finishes by `time` or so many millionths of it later,
+/// or no_cost.
+[[nodiscard]] constexpr cost_units work_within(ratio time, std::uint32_t per_million,
+                                               std::uint32_t speed) noexcept
+{
+  // Below 2^128: the factors are below 2^63, 2^33 and 2^32.
+  uint128 const product = uint128{static_cast<std::uint64_t>(time.numerator)} *
+                          (std::uint64_t{1'000'000} + per_million) * speed;
+  uint128 const all = product / static_cast<std::uint64_t>(time.denominator) / 1'000'000U;
+  return static_cast<cost_units>(std::min(all, static_cast<uint128>(no_cost)));
+}
+
 /// The most work with which a bag of this speed finishes before `time`; -1 where it cannot, even
 /// without work.
 [[nodiscard]] constexpr cost_units work_before(ratio time, std::uint32_t speed) noexcept

@@ -12,19 +12,25 @@
 
 namespace ballast::inline v0::detail {
 
-/// What every bag can hold of a weight that is limited per GPU or per bag; the frame keeps it.
+/// What a bag can hold of something that is limited per GPU, per bag, or both.
+///
+/// Shapes      most[m], one for each bag, or empty.
+[[nodiscard]] inline std::int64_t room_of_bag(bag_layout const& bags, std::size_t bag,
+                                              std::int64_t most_per_gpu,
+                                              std::span<std::int64_t const> most)
+{
+  std::int64_t const gpus = bags.sizes()[bag];
+  std::int64_t const room = most_per_gpu > no_limit / gpus ? no_limit : most_per_gpu * gpus;
+  return most.empty() ? room : std::min(room, most[bag]);
+}
+
+/// The same of every bag; the frame keeps it.
 [[nodiscard]] inline std::span<std::int64_t const> capacities_of(
     bag_layout const& bags, partition_constraints const& constraints, workspace::frame& scratch)
 {
   std::span<std::int64_t> const capacities = scratch.take<std::int64_t>(bags.size());
   for (std::size_t bag = 0; bag < capacities.size(); ++bag) {
-    std::int64_t const gpus = bags.sizes()[bag];
-    bool const endless = constraints.most_per_gpu > std::numeric_limits<std::int64_t>::max() / gpus;
-    capacities[bag] =
-        endless ? std::numeric_limits<std::int64_t>::max() : constraints.most_per_gpu * gpus;
-    if (!constraints.bag_capacities.empty()) {
-      capacities[bag] = std::min(capacities[bag], constraints.bag_capacities[bag]);
-    }
+    capacities[bag] = room_of_bag(bags, bag, constraints.most_per_gpu, constraints.bag_capacities);
   }
   return capacities;
 }

@@ -277,7 +277,9 @@ class limited_items {
       for (std::size_t sample = 0; sample < count; ++sample) {
         takes[item(sample)] += taken(caps_[at], sample, step.lengths.own);
       }
-      for (std::size_t bag = 0; bag < room.size(); ++bag) { room[bag] = room_of(caps_[at], bag); }
+      for (std::size_t bag = 0; bag < room.size(); ++bag) {
+        room[bag] = room_of_bag(bags, bag, caps_[at].most_per_gpu, caps_[at].most);
+      }
       rooms_[at] = {takes, room, caps_[at].is_soft};
     }
     std::span<bool> const refused =
@@ -371,12 +373,6 @@ class limited_items {
     std::int64_t const takes = of.of.empty() ? lengths[sample] : of.of[sample];
     std::int64_t const over = takes % of.rounded_to;
     return over == 0 ? takes : takes - over + of.rounded_to;
-  }
-  [[nodiscard]] std::int64_t room_of(cap const& of, std::size_t bag) const
-  {
-    std::int64_t const gpus = bags_.sizes()[bag];
-    std::int64_t const room = of.most_per_gpu > no_limit / gpus ? no_limit : of.most_per_gpu * gpus;
-    return of.most.empty() ? room : std::min(room, of.most[bag]);
   }
 
   placement_limits const& limits_;
@@ -609,19 +605,22 @@ template <partition_policy Policy>
 {
   limit_planner const planner = planner_for(limits, 1);
   plan.then_is_proven = false;
-  if (planner == limit_planner::all) {
-    if (!plans_are_free(policy)) {
-      return fail(
-          error_code::infeasible, 0,
-          "a policy that pads samples, or keeps counts or homes itself, keeps one cap alone; "
-          "use refine{} with limits.samples or limits.then, or leave the other limits out");
-    }
+  bool const free = plans_are_free(policy);
+  if (!free && planner != limit_planner::policy && planner != limit_planner::capped) {
+    return fail(error_code::infeasible, 0,
+                "a policy that pads samples, or keeps counts or homes itself, keeps one cap alone; "
+                "use refine{} with limits.samples or limits.then, or leave the other limits out");
+  }
+  // equal_count gives large bags fewer samples where some are too short for these.
+  bool const counts = planner == limit_planner::counts || planner == limit_planner::capped_counts;
+  bool const is_uneven = std::any_of(bags.sizes().begin(), bags.sizes().end(),
+                                     [&](std::uint32_t size) { return size != bags.sizes()[0]; });
+  if (planner == limit_planner::all || (counts && is_uneven)) {
     return plan_within(plan, memory, lengths, bags, work, limits);
   }
   auto const by = [&](auto const& with) {
     return plan_priced(plan, memory, lengths, bags, with, constraints_of(limits));
   };
-  bool const free = plans_are_free(policy);
   equal_count const equally{static_cast<std::uint32_t>(limits.samples.number)};
   std::uint32_t const tolerance = limits.within_per_million;
   auto const by_planner = [&] {
@@ -629,10 +628,9 @@ template <partition_policy Policy>
       case limit_planner::capped: return free ? by(capped<Policy>{policy}) : by(policy);
       case limit_planner::counts: return by(equally);
       case limit_planner::capped_counts: return by(capped<equal_count>{equally});
-      case limit_planner::moves:
-        return free ? by(least_movement<Policy>{policy, tolerance}) : by(policy);
+      case limit_planner::moves: return by(least_movement<Policy>{policy, tolerance});
       case limit_planner::capped_moves:
-        return free ? by(least_movement<capped<Policy>>{{policy}, tolerance}) : by(policy);
+        return by(least_movement<capped<Policy>>{{policy}, tolerance});
       default: return by(policy);
     }
   };
@@ -642,7 +640,7 @@ template <partition_policy Policy>
   bool const moves = planner == limit_planner::moves || planner == limit_planner::capped_moves;
   bool const is_open = (done && (moves || !plan.proven_optimal())) ||
                        (!done && done.error().code == error_code::infeasible);
-  if (planner == limit_planner::policy || !is_open || !(free || planner == limit_planner::counts) ||
+  if (planner == limit_planner::policy || !is_open || !free ||
       !limit_search::is_small(lengths.own.size(), bags.size())) {
     return done;
   }

@@ -107,6 +107,24 @@ struct placement_problem {
     return std::any_of(limits.begin(), limits.end(),
                        [&](limit const& of) { return of.is_soft && !finds_room(item, of); });
   }
+  /// Whether sums and single items show that no plan keeps the limits. O(items places limits)
+  [[nodiscard]] bool is_impossible() const
+  {
+    if (counts.least > static_cast<std::int64_t>(size() / places())) { return true; }
+    return std::any_of(limits.begin(), limits.end(), [this](limit const& of) {
+      if (of.is_soft) { return false; }
+      uint128 left = 0;
+      for (std::int64_t const takes : of.takes) { left += static_cast<std::uint64_t>(takes); }
+      for (std::int64_t const room : of.room) {
+        left -= std::min<uint128>(left, static_cast<std::uint64_t>(room));
+      }
+      bool fits_all = left == 0;
+      for (std::size_t item = 0; item < size() && fits_all; ++item) {
+        fits_all = finds_room(item, of);
+      }
+      return !fits_all;
+    });
+  }
   [[nodiscard]] bool finds_room(std::size_t item, limit const& of) const
   {
     for (std::size_t place = 0; place < places(); ++place) {

@@ -1,0 +1,341 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ballast/core.hpp>
+#include <ballast/partition/detail/placement/plan_state.hpp>
+
+namespace ballast::inline v0::detail {
+
+/// When the last lane finishes, in some of the quantities.
+class least_makespan {
+ public:
+  explicit least_makespan(std::uint64_t quantities) : quantities_(quantities) {}
+
+  [[nodiscard]] ratio finish(plan_state const& plan, std::size_t lane, std::size_t item) const
+  {
+    cost_units most = 0;
+    placement_problem const& problem = plan.problem();
+    for (std::size_t d = 0; d < problem.quantities; ++d) {
+      if ((quantities_ >> d & 1U) == 0) { continue; }
+      most = std::max(most,
+                      plan.load(lane, d) + (item == plan_state::none ? 0 : problem.cost(item, d)));
+    }
+    return {most, problem.speeds[lane]};
+  }
+  [[nodiscard]] std::size_t latest(plan_state const& plan) const
+  {
+    std::size_t late = 0;
+    for (std::size_t lane = 1; lane < plan.lanes(); ++lane) {
+      if (finish(plan, late, plan_state::none) < finish(plan, lane, plan_state::none)) {
+        late = lane;
+      }
+    }
+    return late;
+  }
+  [[nodiscard]] ratio of(plan_state const& plan) const
+  {
+    return finish(plan, latest(plan), plan_state::none);
+  }
+
+  /// When the later of two lanes finishes if `item` goes from the first to the second, and `back`, if
+  /// any, the other way.
+  [[nodiscard]] ratio after(plan_state const& plan, std::size_t late, std::size_t early,
+                            std::size_t item, std::size_t back) const
+  {
+    placement_problem const& problem = plan.problem();
+    cost_units first = 0;
+    cost_units second = 0;
+    for (std::size_t d = 0; d < problem.quantities; ++d) {
+      if ((quantities_ >> d & 1U) == 0) { continue; }
+      cost_units const net =
+          problem.cost(item, d) - (back == plan_state::none ? 0 : problem.cost(back, d));
+      first = std::max(first, plan.load(late, d) - net);
+      second = std::max(second, plan.load(early, d) + net);
+    }
+    return std::max(ratio{first, problem.speeds[late]}, ratio{second, problem.speeds[early]});
+  }
+
+  /// Whether no way to put the items that are left makes the plan better than the best one.
+  [[nodiscard]] bool is_hopeless(plan_state const& plan, std::span<cost_units const> left) const
+  {
+    if (!found_) { return false; }
+    placement_problem const& problem = plan.problem();
+    for (std::size_t d = 0; d < problem.quantities; ++d) {
+      if ((quantities_ >> d & 1U) == 0) { continue; }
+      uint128 room = 0;
+      for (std::size_t lane = 0; lane < plan.lanes(); ++lane) {
+        cost_units const most = work_before(best_, problem.speeds[lane]);
+        if (plan.load(lane, d) > most) { return true; }
+        room += static_cast<std::uint64_t>(most - plan.load(lane, d));
+      }
+      if (room < static_cast<std::uint64_t>(left[d])) { return true; }
+    }
+    return false;
+  }
+  /// Whether a complete plan is better than the best one, which it then is.
+  bool keeps(plan_state const& plan)
+  {
+    ratio const made = of(plan);
+    if (found_ && !(made < best_)) { return false; }
+    found_ = true;
+    best_ = made;
+    return true;
+  }
+  [[nodiscard]] ratio rank(plan_state const& plan, std::size_t item, std::size_t place) const
+  {
+    return finish(plan, plan.problem().lane(place), item);
+  }
+  [[nodiscard]] ratio best() const noexcept { return best_; }
+  [[nodiscard]] static bool reads_places() noexcept { return false; }
+
+ private:
+  std::uint64_t quantities_;
+  ratio best_{no_cost, 1};
+  bool found_ = false;
+};
+
+/// Tokens that leave the place where they lie.
+class least_moved {
+ public:
+  explicit least_moved(plan_state const& plan, workspace::frame& scratch)
+      : least_(scratch.take<tokens>(plan.items()))
+  {
+    for (std::size_t item = 0; item < least_.size(); ++item) {
+      least_[item] = std::numeric_limits<tokens>::max();
+      for (std::size_t place = 0; place < plan.places(); ++place) {
+        if (!plan.problem().fits(item, place)) { continue; }
+        least_[item] = std::min(least_[item], plan.problem().moved(item, place));
+      }
+    }
+  }
+
+  [[nodiscard]] bool is_hopeless(plan_state const& plan, std::span<cost_units const>) const
+  {
+    tokens least = 0;
+    for (std::size_t item = 0; item < plan.items(); ++item) {
+      std::size_t const place = plan.owner(item);
+      least += place == plan.places() ? least_[item] : plan.problem().moved(item, place);
+    }
+    return least >= best_;
+  }
+  bool keeps(plan_state const& plan)
+  {
+    tokens const moved = plan.moved();
+    if (moved >= best_) { return false; }
+    best_ = moved;
+    return true;
+  }
+  [[nodiscard]] ratio rank(plan_state const& plan, std::size_t item, std::size_t place) const
+  {
+    return {plan.problem().moved(item, place), 1};
+  }
+  [[nodiscard]] tokens best() const noexcept { return best_; }
+  [[nodiscard]] static bool reads_places() noexcept { return true; }
+
+ private:
+  std::span<tokens> least_;
+  tokens best_ = std::numeric_limits<tokens>::max();
+};
+
+/// The finishing times of all lanes, from the latest on: the least latest, then the next.
+class level_finish {
+ public:
+  level_finish(plan_state const& plan, std::uint64_t quantities, workspace::frame& scratch)
+      : finish_(quantities),
+        best_(scratch.take<ratio>(plan.lanes())),
+        now_(scratch.take<ratio>(plan.lanes()))
+  {}
+
+  [[nodiscard]] bool is_hopeless(plan_state const& plan, std::span<cost_units const>)
+  {
+    return found_ && !is_below(plan);
+  }
+  bool keeps(plan_state const& plan)
+  {
+    bool const is_better = is_below(plan) || !found_;
+    if (is_better) { std::copy(now_.begin(), now_.end(), best_.begin()); }
+    found_ = true;
+    return is_better;
+  }
+  [[nodiscard]] ratio rank(plan_state const& plan, std::size_t item, std::size_t place) const
+  {
+    return finish_.rank(plan, item, place);
+  }
+  [[nodiscard]] static bool reads_places() noexcept { return false; }
+
+ private:
+  [[nodiscard]] bool is_below(plan_state const& plan)
+  {
+    for (std::size_t lane = 0; lane < now_.size(); ++lane) {
+      now_[lane] = finish_.finish(plan, lane, plan_state::none);
+    }
+    std::sort(now_.begin(), now_.end(), [](ratio a, ratio b) { return b < a; });
+    return std::lexicographical_compare(now_.begin(), now_.end(), best_.begin(), best_.end());
+  }
+
+  least_makespan finish_;
+  std::span<ratio> best_;
+  std::span<ratio> now_;
+  bool found_ = false;
+};
+
+/// Tries all plans of a small step, those first in which items go to the places of lowest rank.
+///
+/// Ensures     (1) `owners` is the best plan of those that the goal keeps, if one was found
+///             (2) ended(): no plan within the limits is better, or there is none
+/// Complexity  O(work); 16 n + 8 n m bytes of scratch.
+template <class Goal>
+class plan_branch {
+ public:
+  plan_branch(plan_state& plan, Goal& goal, work_budget& work, std::span<std::uint32_t> owners,
+              workspace::frame& scratch)
+      : plan_(plan),
+        goal_(goal),
+        work_(work),
+        best_(owners),
+        order_(scratch.take<std::uint32_t>(plan.items())),
+        tried_(scratch.take<std::uint32_t>(plan.items() * plan.places())),
+        left_(scratch.take<cost_units>(plan.problem().quantities)),
+        takes_left_(scratch.take<std::int64_t>(plan.problem().limits.size()))
+  {
+    placement_problem const& problem = plan.problem();
+    std::fill(left_.begin(), left_.end(), 0);
+    std::fill(takes_left_.begin(), takes_left_.end(), 0);
+    for (std::size_t item = 0; item < plan.items(); ++item) { leave(item, 1); }
+    auto const share = [&](std::uint32_t item) {
+      std::uint64_t all = 0;
+      auto const of = [&all](std::int64_t part, std::int64_t whole) {
+        if (whole == 0) { return; }
+        all += static_cast<std::uint64_t>((uint128{static_cast<std::uint64_t>(part)} << 20U) /
+                                          static_cast<std::uint64_t>(whole));
+      };
+      for (std::size_t d = 0; d < left_.size(); ++d) { of(problem.cost(item, d), left_[d]); }
+      for (std::size_t at = 0; at < takes_left_.size(); ++at) {
+        of(problem.limits[at].takes[item], takes_left_[at]);
+      }
+      return all;
+    };
+    std::iota(order_.begin(), order_.end(), std::uint32_t{0});
+    std::sort(order_.begin(), order_.end(), [&](std::uint32_t a, std::uint32_t b) {
+      return precedes(plan.stands_alone(b), plan.stands_alone(a), share(b), share(a), a, b);
+    });
+  }
+
+  /// Expects that no item has a place; leaves it so. Returns whether it found a plan to keep.
+  bool operator()()
+  {
+    branch(0);
+    return found_;
+  }
+  [[nodiscard]] bool ended() const noexcept { return !work_.spent(); }
+
+ private:
+  void leave(std::size_t item, int sign)
+  {
+    placement_problem const& problem = plan_.problem();
+    for (std::size_t d = 0; d < left_.size(); ++d) { left_[d] += sign * problem.cost(item, d); }
+    for (std::size_t at = 0; at < takes_left_.size(); ++at) {
+      if (problem.limits[at].is_soft && plan_.stands_alone(item)) { continue; }
+      takes_left_[at] += sign * problem.limits[at].takes[item];
+    }
+  }
+
+  /// Whether what is left cannot go into what places have left.
+  [[nodiscard]] bool is_too_much(std::size_t depth)
+  {
+    placement_problem const& problem = plan_.problem();
+    for (std::size_t at = 0; at < takes_left_.size(); ++at) {
+      uint128 room = 0;
+      for (std::size_t place = 0; place < plan_.places(); ++place) {
+        std::int64_t const free = problem.limits[at].room[place] - plan_.held(at, place);
+        room += static_cast<std::uint64_t>(std::max<std::int64_t>(free, 0));
+      }
+      if (room < static_cast<std::uint64_t>(takes_left_[at])) { return true; }
+    }
+    std::int64_t missing = 0;
+    std::int64_t above = 0;
+    for (std::size_t place = 0; place < plan_.places(); ++place) {
+      missing += std::max<std::int64_t>(problem.counts.least - plan_.count(place), 0);
+      above += std::max<std::int64_t>(plan_.count(place) - problem.counts.least, 0);
+    }
+    if (missing > static_cast<std::int64_t>(order_.size() - depth)) { return true; }
+    if (problem.counts.is_equal) {
+      auto const all = static_cast<std::int64_t>(order_.size());
+      if (above > all - problem.counts.least * static_cast<std::int64_t>(plan_.places())) {
+        return true;
+      }
+    }
+    return false;
+  }
+
+  /// Whether an earlier place is empty as this one, and the same.
+  [[nodiscard]] bool is_repeated(std::size_t place) const
+  {
+    placement_problem const& problem = plan_.problem();
+    if (Goal::reads_places() || !problem.refused.empty() ||
+        plan_.first(place) != plan_state::none) {
+      return false;
+    }
+    for (std::size_t other = 0; other < place; ++other) {
+      if (plan_.first(other) != plan_state::none ||
+          problem.items.gpus[other] != problem.items.gpus[place]) {
+        continue;
+      }
+      std::size_t const lane = problem.lane(place);
+      std::size_t const twin = problem.lane(other);
+      bool same = problem.speeds[lane] == problem.speeds[twin];
+      if (lane != twin) {
+        same = same && problem.lane_of.empty();
+        for (std::size_t d = 0; d < left_.size(); ++d) {
+          same = same && plan_.load(lane, d) == plan_.load(twin, d) &&
+                 plan_.most_load(lane, d) == plan_.most_load(twin, d);
+        }
+      }
+      for (placement_problem::limit const& limit : problem.limits) {
+        same = same && limit.room[place] == limit.room[other];
+      }
+      if (same) { return true; }
+    }
+    return false;
+  }
+  void branch(std::size_t depth)
+  {
+    work_.spend(4 + plan_.places());
+    if (work_.spent() || goal_.is_hopeless(plan_, left_) || is_too_much(depth)) { return; }
+    if (depth == order_.size()) {
+      if (plan_.is_whole() && goal_.keeps(plan_)) {
+        found_ = true;
+        std::copy(plan_.owners().begin(), plan_.owners().end(), best_.begin());
+      }
+      return;
+    }
+    std::uint32_t const item = order_[depth];
+    std::span<std::uint32_t> const tried = tried_.subspan(depth * plan_.places(), plan_.places());
+    std::size_t count = 0;
+    for (std::uint32_t place = 0; place < plan_.places(); ++place) {
+      if (plan_.admits(item, place) && !is_repeated(place)) { tried[count++] = place; }
+    }
+    std::sort(tried.data(), tried.data() + count, [&](std::uint32_t a, std::uint32_t b) {
+      return precedes(goal_.rank(plan_, item, a), goal_.rank(plan_, item, b), a, b);
+    });
+    leave(item, -1);
+    for (std::size_t at = 0; at < count && !work_.spent(); ++at) {
+      plan_.put(item, tried[at]);
+      branch(depth + 1);
+      plan_.take(item);
+    }
+    leave(item, 1);
+  }
+
+  plan_state& plan_;
+  Goal& goal_;
+  work_budget& work_;
+  std::span<std::uint32_t> best_;
+  std::span<std::uint32_t> order_;
+  std::span<std::uint32_t> tried_;
+  std::span<cost_units> left_;
+  std::span<std::int64_t> takes_left_;
+  bool found_ = false;
+};
+
+}  // namespace ballast::inline v0::detail
