@@ -55,6 +55,12 @@ constexpr nccl_communicator_options trusting = {.deadline = time_bound, .verify 
 constexpr nccl_communicator_options verifying = {.deadline = time_bound, .verify = true};
 constexpr milliseconds deadline{500};  // which a test has pass
 
+/// On the first of two ranks, a thread that has the deadline pass when both wait.
+std::jthread passes_when_both_wait(communicator const& comm)
+{
+  return comm.rank() == rank_id{0} ? hand_moved_clock::passes_when(2, deadline) : std::jthread();
+}
+
 void expect_again(ballast::result<void> const& done, ballast::result<void> const& first)
 {
   ASSERT_FALSE(done);
@@ -294,16 +300,17 @@ TEST(NcclCommunicator, WaitsInItsDestructorForWhatAGraphRuns)
 TEST(NcclCommunicator, DestroysAPartWhileAGraphLivesThatHasItsWork)
 {
   hand_moved_clock clock;
-  auto const passing = clock.passes_when(2, deadline);
   {
     nccl_ranks ranks(2);
     ranks.run({.deadline = deadline}, [&](communicator& comm) {
       pinned_bytes one(1);
+      std::jthread passing;
       {
         auto part = comm.split(0).value();
         ballast_test::capture(comm.stream(), true);
         EXPECT_TRUE(part.broadcast(one, rank_id{0}));
         ballast_test::capture(comm.stream(), false);
+        passing = passes_when_both_wait(comm);
       }
       EXPECT_TRUE(comm.barrier());  // and the deadline has passed
       ballast_test::destroy_graph(comm.stream());
@@ -346,7 +353,6 @@ TEST(NcclCommunicator, EndsAtTheDeadlineWhereItDoesNotVerify)
 TEST(NcclCommunicator, EndsAtTheDeadlineWhereSizesDifferUnverified)
 {
   hand_moved_clock clock;
-  auto const passing = clock.passes_when(2, deadline);
   nccl_ranks ranks(2);
   ranks.run({.deadline = deadline}, [](communicator& comm) {
     pinned_bytes memory(9);
@@ -356,6 +362,7 @@ TEST(NcclCommunicator, EndsAtTheDeadlineWhereSizesDifferUnverified)
     EXPECT_TRUE(comm.rank() == rank_id{0}
                     ? comm.all_to_all_v(std::span(memory).first(4), to_second, {}, none)
                     : comm.all_to_all_v({}, none, std::span(memory).last(5), from_first));
+    auto const passing = passes_when_both_wait(comm);
     auto const done = comm.wait();
     ASSERT_FALSE(done);
     EXPECT_EQ(done.error().code, error_code::timed_out);
@@ -490,8 +497,8 @@ TEST(NcclCommunicator, BlamesNobodyWhereNcclCannotConnect)
   hand_moved_clock clock;
   for (bool const verify : {false, true}) {
     nccl_ranks ranks(2);
-    auto const passing = clock.passes_when(2, deadline);
     ranks.run({.deadline = deadline, .verify = verify}, [&](communicator& comm) {
+      auto const passing = passes_when_both_wait(comm);
       ballast_test::make_non_blocking(comm.native(), ballast_test::never);
       conformance::expect_broken(comm, error_code::timed_out, {});
     });
@@ -534,9 +541,9 @@ TEST(NcclCommunicator, TellsTheOwnerWhatAnAssignmentAborted)  // Ensures (3)
 TEST(NcclCommunicator, GivesPinnedMemoryNoDeviceToWaitFor)
 {
   hand_moved_clock clock;
-  auto passing = clock.passes_when(1, deadline);
   nccl_ranks ranks(2);
   auto comms = ranks.communicators({.deadline = deadline});
+  auto passing = clock.passes_when(1, deadline);
   std::size_t const before = ballast_test::pinned_calls_behind_work();
   {
     pinned_bytes own(4), all(8);
@@ -719,13 +726,13 @@ TEST(NcclCommunicator, SurvivesItsPartsFailure)
 TEST(NcclCommunicator, BreaksWithAPartThatItsWorkIsBehind)
 {
   hand_moved_clock clock;
-  auto const passing = clock.passes_when(2, deadline);
   nccl_ranks ranks(2);
   ranks.run({.deadline = deadline}, [&](communicator& comm) {
     pinned_bytes own(1), all(2);
     auto part = comm.split(0).value();
     if (comm.rank() == rank_id{0}) { EXPECT_TRUE(part.all_gather(own, all)); }
     EXPECT_TRUE(comm.all_gather(own, all));
+    auto const passing = passes_when_both_wait(comm);
     auto const done = comm.wait();
     ASSERT_FALSE(done);
     EXPECT_EQ(done.error().code, error_code::timed_out);
@@ -763,10 +770,10 @@ TEST(NcclCommunicator, SurvivesAPartThatItHasNothingBehind)
 TEST(NcclCommunicator, BreaksWhereItsPartDoesNotComeUp)
 {
   hand_moved_clock clock;
-  auto const passing = clock.passes_when(2, deadline);
   nccl_ranks ranks(2);
   ballast_test::make_parts_non_blocking(ranks.comm(0), ballast_test::never);
   ranks.run({.deadline = deadline}, [&](communicator& comm) {
+    auto const passing = passes_when_both_wait(comm);
     auto const part = comm.split(0);
     EXPECT_EQ(part.has_value(), comm.rank() == rank_id{1});
     auto const done = comm.barrier();

@@ -51,12 +51,15 @@ class nccl_ranks {
     for (std::thread& thread : threads) { thread.join(); }
   }
 
-  /// Calls body(communicator) on a thread per rank.
+  /// Calls body(communicator) on a thread per rank, once all have theirs: a clock that the body moves
+  /// passes no deadline of a rank that still connects.
   template <class Body>
   void run(ballast::nccl_communicator_options options, Body body)
   {
+    std::latch made(static_cast<std::ptrdiff_t>(comms_.size()));
     run([&](std::size_t rank) {
       auto comm = ballast::nccl_communicator<>::over(comms_[rank], streams_[rank], options);
+      made.arrive_and_wait();
       ASSERT_TRUE(comm) << comm.error().message;
       body(*comm);
     });
