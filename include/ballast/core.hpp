@@ -6,6 +6,7 @@
 /// numbers, digests.
 
 // IWYU pragma: begin_exports
+#include <ballast/core/cancellable.hpp>
 #include <ballast/core/contract.hpp>
 #include <ballast/core/jagged.hpp>
 #include <ballast/core/quantities.hpp>

@@ -120,12 +120,12 @@ struct budget {
 // Rule 7: what each floor may hold. A change that needs more says in its message what it replaces,
 // and changes the number here.
 std::map<std::string, budget> const budgets = {
-    {"core", {1706, 29}},     {"text", {972, 9}},       {"workload", {720, 20}},
-    {"cost", {3452, 71}},     {"topology", {1218, 19}}, {"partition", {21194, 87}},
-    {"sharding", {2118, 10}}, {"pipeline", {5274, 47}}, {"parallelism", {8953, 59}},
-    {"comm", {3242, 38}},     {"gpu", {3152, 18}},      {"route", {4672, 81}},
+    {"core", {1792, 30}},     {"text", {972, 9}},       {"workload", {720, 20}},
+    {"cost", {3452, 71}},     {"topology", {1218, 19}}, {"partition", {21199, 87}},
+    {"sharding", {2119, 10}}, {"pipeline", {5275, 47}}, {"parallelism", {8964, 59}},
+    {"comm", {3242, 38}},     {"gpu", {3152, 18}},      {"route", {4673, 81}},
     {"cuda", {3759, 40}},     {"runtime", {11455, 98}}, {"report", {1025, 19}},
-    {"interop", {436, 3}},    {"umbrellas", {279, 0}},  {"version.hpp", {9, 0}}};
+    {"interop", {436, 3}},    {"umbrellas", {280, 0}},  {"version.hpp", {9, 0}}};
 
 std::map<std::string, budget> sizes_of(std::vector<source_file> const& headers)
 {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <ballast/core/cancellable.hpp>
 #include <ballast/core/contract.hpp>
 
 #include <algorithm>  // also std::ranges::forward_range: <ranges> has views, 0.3 s a file
@@ -240,13 +241,17 @@ template <class T, class... More>
 /// How much a search may still do, in steps that it counts itself: no clock, so that every rank
 /// stops at the same place. A search takes it by reference and counts down.
 ///
-/// Ensures     (1) left() is what it began with less what was spent, and 0 where that was more
+/// Ensures     (1) left() is what it began with less what was spent, and 0 where that was more, or
+///                 where the planners of this thread are to stop (`cancellable`)
 class work_budget {
  public:
   explicit constexpr work_budget(std::uint64_t steps) noexcept : left_(steps) {}
 
-  [[nodiscard]] constexpr std::uint64_t left() const noexcept { return left_; }
-  [[nodiscard]] constexpr bool spent() const noexcept { return left_ == 0; }
+  [[nodiscard]] constexpr std::uint64_t left() const noexcept { return spent() ? 0 : left_; }
+  [[nodiscard]] constexpr bool spent() const noexcept
+  {
+    return left_ == 0 || (!std::is_constant_evaluated() && cancel_scope::is_cancelled());
+  }
 
   constexpr void spend(std::uint64_t steps) noexcept { left_ -= std::min(left_, steps); }
 

@@ -38,6 +38,7 @@ enum class error_code {
   wrong_order,    ///< a call came before one that it needs, or after one that it excludes; position
                   ///< is 0
   failed,         ///< what the caller gave to be run threw an exception; position is 0
+  cancelled,      ///< the caller's `cancellable` stopped the planner; position is 0
 };
 
 /// The name of a code, for logs.
@@ -58,6 +59,7 @@ enum class error_code {
     case error_code::out_of_memory: return "out_of_memory";
     case error_code::wrong_order: return "wrong_order";
     case error_code::failed: return "failed";
+    case error_code::cancelled: return "cancelled";
   }
   return "unknown";
 }
@@ -117,6 +119,12 @@ inline void or_throw(result<void> const& done)
 #endif
 
 namespace detail {
+
+/// What a planner returns that was told to stop.
+[[nodiscard, gnu::cold]] inline tl::unexpected<error> cancelled()
+{
+  return fail(error_code::cancelled, 0, "the caller stopped the search before it had a plan");
+}
 
 /// Makes a call, and returns what it threw; null if it returned. It stands for try and catch, which
 /// programs without exceptions cannot compile.

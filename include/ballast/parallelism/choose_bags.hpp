@@ -478,6 +478,7 @@ template <cost_model CostOf>
   choice.mixes =
       detail::judge_mixes(found, search.finalists, places, *fitted, *others, choice.placed);
   choice.proven = searcher.proven();
+  if (detail::cancel_scope::is_cancelled()) { return detail::cancelled(); }
   auto laid = lay_out(choice.mixes.front().mix.spec(), machines, misplaced_bags::largest_first);
   if (!laid) { return tl::unexpected(laid.error()); }
   choice.bags = laid->with_short_samples(search.short_ones);

@@ -458,6 +458,7 @@ namespace detail {
   std::int64_t overrun = search.fit_memory();
   plan.makespan = overrun > 0 ? total + 1 : search.least_load(plan.lower_bound);
   bool const is_proven = on.chunks == 1 || search.try_all(plan.makespan, plan.lower_bound);
+  if (detail::cancel_scope::is_cancelled()) { return detail::cancelled(); }
   if (plan.makespan > total) {
     bool const is_nearest = on.chunks == 1 || (is_proven && search.lack_least(overrun));
     return fail(error_code::infeasible, 0,

@@ -566,7 +566,9 @@ class assignment_bounds {
   std::optional<orchestration> best;
   for (candidate const& each : candidates) {
     bool const is_longer = best && each.bound > static_cast<uint128>(best->layout.step);
-    if (is_longer || each.bound == assignment_bounds::none) { break; }
+    if (is_longer || each.bound == assignment_bounds::none || cancel_scope::is_cancelled()) {
+      break;
+    }
     unit_options const options(problem, each.kinds, asked);
     orchestration_search search(options, std::move(best));
     search.run();
@@ -651,7 +653,9 @@ template <orchestration_policy Policy = best_units>
   if (auto checked = check_orchestration_problem(problem); !checked) {
     return tl::unexpected(checked.error());
   }
-  return policy(problem);
+  auto found = policy(problem);
+  if (detail::cancel_scope::is_cancelled()) { return detail::cancelled(); }
+  return found;
 }
 
 }  // namespace ballast::inline v0

@@ -479,7 +479,9 @@ struct expert_rules {
   detail::work_budget left(rules.work != 0 ? rules.work : problem.usual_work());
   detail::placement_search search(problem, left);
   detail::work_budget dealing(problem.usual_work());
-  if (!search.place(dealing)) {
+  bool const has_places = search.place(dealing);
+  if (detail::cancel_scope::is_cancelled()) { return detail::cancelled(); }
+  if (!has_places) {
     auto const where = detail::concat(detail::counted(problem.places, "slot"), " on ",
                                       detail::counted(slots.size(), "GPU"));
     if (rules.most_nodes == 0) {
@@ -495,6 +497,7 @@ struct expert_rules {
                 detail::counted(rules.most_nodes, "node"), "; ask for fewer, or raise most_nodes");
   }
   if (rules.now != nullptr) { search.keep(*rules.now); }
+  if (detail::cancel_scope::is_cancelled()) { return detail::cancelled(); }
   return search.placement();
 }
 

@@ -522,11 +522,13 @@ namespace detail {
   }
   detail::layout_prices prices(problem);
   detail::overrun const closest = detail::least_overrun(problem, prices.memory).find();
+  if (detail::cancel_scope::is_cancelled()) { return detail::cancelled(); }
   if (closest.bytes != 0) { return detail::no_layout_fits(problem, closest); }
 
   detail::layout_search search(problem, batches, prices, options.best,
                                detail::span_of(options.virtual_stages), options.most_work);
   search.run();
+  if (detail::cancel_scope::is_cancelled()) { return detail::cancelled(); }
   if (search.best().empty() && search.is_spent()) {
     return fail(error_code::infeasible, 0, "work of ", options.most_work,
                 " ended before a layout was simulated; allow more");

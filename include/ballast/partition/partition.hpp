@@ -161,13 +161,18 @@ template <class Cost, std::ranges::forward_range Samples, cost_projection<Sample
   }
   auto const lengths = detail::read_samples(samples, count, bags, length_of, scratch, prices);
   if (!lengths) { return tl::unexpected(lengths.error()); }
-  if constexpr (std::same_as<Cost, cost_units>) {
-    return detail::plan_limited(plan, memory, *lengths, bags, detail::policy_ref(policy),
-                                detail::work_of(policy), limits);
-  } else {
-    return detail::plan_limited(plan, memory, *lengths, bags, policy, detail::work_of(policy),
+  auto const plan_by = [&](auto const& with) {
+    return detail::plan_limited(plan, memory, *lengths, bags, with, detail::work_of(policy),
                                 limits);
+  };
+  result<void> planned;
+  if constexpr (std::same_as<Cost, cost_units>) {
+    planned = plan_by(detail::policy_ref(policy));
+  } else {
+    planned = plan_by(policy);
   }
+  if (detail::cancel_scope::is_cancelled()) { return detail::cancelled(); }
+  return planned;
 }
 
 /// The same for samples that are numbers: their own lengths.

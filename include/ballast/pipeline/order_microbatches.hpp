@@ -94,6 +94,7 @@ template <order_policy Policy>
   plan.lower_bound = order_lower_bound(schedule, times, memory);
   time_units const proven = run_order_policy(policy, {schedule, times, plan.lower_bound},
                                              mutable_span_of(plan.order), memory);
+  if (cancel_scope::is_cancelled()) { return cancelled(); }
   expect_every_microbatch(span_of(plan.order), memory);
   plan.lower_bound = std::max(plan.lower_bound, proven);
   plan.makespan = makespan_of(schedule, times, span_of(plan.order), memory);

@@ -383,6 +383,7 @@ inline result<void> place_by_node_into(node_placement& placed, workspace& memory
   detail::work_budget left(work);
   detail::exchange_for_worst(where, left);
   detail::settle_lower(where, node_of, left.left());
+  if (detail::cancel_scope::is_cancelled()) { return detail::cancelled(); }
   placed.largest = std::min(where.largest(), placed.largest_before);
   placed.bag_of.resize(batches);
   if (placed.largest == placed.largest_before) {

@@ -604,6 +604,7 @@ inline void describe_shards(sharding_plan& plan, shard_problem const& problem,
   detail::shard_search search(problem, plan.lower_bound, scratch);
   auto const stranded =
       search.run(detail::work_budget(detail::shard_steps(lengths.size(), groups.size())));
+  if (detail::cancel_scope::is_cancelled()) { return detail::cancelled(); }
   if (stranded && search.all_tried()) {
     return fail(error_code::infeasible, *stranded, "no plan of ",
                 detail::counted(lengths.size(), "sequence"),
