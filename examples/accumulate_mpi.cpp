@@ -115,7 +115,7 @@ int main(int argc, char** argv)
     auto alone = mpi_communicator::over(MPI_COMM_SELF).value();
     same = true;
     for (auto const& bags : {"g1n1"_bags, "g2n1"_bags}) {
-      same = train(comm, alone, lay_out(bags, comm.size()).value(), 2) && same;
+      same = train(comm, alone, bag_layout(bags, comm.size()), 2) && same;
     }
   } catch (std::exception const& problem) {
     std::fprintf(stderr, "accumulate_mpi: %s\n", problem.what());

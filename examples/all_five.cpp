@@ -88,7 +88,7 @@ constexpr sharding_cost split_work{.work = work,
 /// What is decided before the training, the same on every rank; as it is made, one rank alone.
 struct job {
   std::vector<module_layout> units{{1, 1, 1}, {1, 2, 1}};
-  process_grid grid = process_grid::make({{1, 1, 1}}).value();
+  process_grid grid({{1, 1, 1}});
   bag_layout bags = one_gpu_bags(1);
   device_groups groups{node_sizes::equal(1, 1), 1};
 
@@ -104,7 +104,7 @@ struct job {
       stages.push_back({.rank = pipeline_rank{grid.size() == 1 ? 0 : stage}});
       if (stage > 0) { links.push_back({stage_id{stage - 1}, stage_id{stage}}); }
     }
-    auto const graph = stage_graph::make(stages, links).value();
+    stage_graph const graph(stages, links);
     auto const schedule =
         grid.size() == 1 ? compiled_schedule::make(graph, gpipe{}, microbatches)
                          : compiled_schedule::make(graph, one_forward_one_backward{}, microbatches);
@@ -208,7 +208,7 @@ class fill_microbatches {
   {
     auto const graph = joined_stages({.encoders = {{1}}, .llm = {stages}, .generators = {}});
     scheduler_setup setup{
-        compiled_schedule::make(graph.value(), one_forward_one_backward{}, microbatches).value(),
+        compiled_schedule(graph.value(), one_forward_one_backward{}, microbatches),
         {{1, {1}}, {1, std::vector(stages, 1U)}}};
     setup.simulated_tasks = 200'000;
     return scheduler::make(std::move(setup), {{encoders, of_stage}, stages}, {insertion{100}, 500})
@@ -225,8 +225,8 @@ multimodal_samples own_part(gathered_samples<sample> const& batch,
 {
   multimodal_samples own;
   for (sample_id const each : microbatch) {
-    if (batch.source[to_index(each)] != rank) { continue; }
-    auto const [video, text] = batch.samples[to_index(each)];
+    if (batch.source[each] != rank) { continue; }
+    auto const [video, text] = batch.samples[each];
     own.start_sample();
     own.add(0, video);
     own.add(1, text);
@@ -243,7 +243,7 @@ job plan_job(layout_problem const& problem, std::span<sample const> data)
   made.units = search_layouts(problem, problem.sizes).value().layouts.at(0).layout.modules;
   std::uint32_t const encoders = made.gpus_of_stage(0);
   std::uint32_t const of_stage = made.gpus_of_stage(1);
-  made.grid = process_grid::make({{encoders, 1, 1}, {of_stage, made.units[1].pp, 1}}).value();
+  made.grid = process_grid({{encoders, 1, 1}, {of_stage, made.units[1].pp, 1}});
   auto const machines = cluster_of(encoders).value();
   auto const exchanges = price_bag_exchanges(exchanged, machines).value();
   bag_search const up_to_four{.largest_bag = 4, .short_ones = short_samples::admitted};

@@ -195,7 +195,7 @@ compiled_schedule schedule_of(std::span<module_layout const> units, std::size_t 
 {
   auto const stages =
       joined_stages({.encoders = {{units[0].pp}}, .llm = {units[1].pp}, .generators = {}}).value();
-  return compiled_schedule::make(stages, one_forward_one_backward{}, microbatches).value();
+  return compiled_schedule(stages, one_forward_one_backward{}, microbatches);
 }
 
 // Sequences spread over the replicas of an LLM.
@@ -237,7 +237,7 @@ struct sleeping_units {
   template <class Call>
   [[nodiscard]] stage_time time(Call const& call) const
   {
-    return times[replica][order[replica][to_index(call.microbatch)]][to_index(call.stage)];
+    return times[replica][order[replica][call.microbatch]][call.stage];
   }
   void sleep(time_units picoseconds) const
   {
@@ -265,8 +265,7 @@ std::array<double, 2> run_units(std::span<module_layout const> given, std::span<
     simulated = std::max(simulated, plan.makespan);
     orders.push_back(std::move(plan.order));
   }
-  auto const grid =
-      process_grid::make({{vision.dp, vision.pp, 1}, {language.dp, language.pp, 1}}).value();
+  process_grid const grid({{vision.dp, vision.pp, 1}, {language.dp, language.pp, 1}});
   pipeline_setup const setup{grid, schedule, std::vector(schedule.stages().links().size(), 16UL),
                              unit_strategy::brokers};
   std::vector<microbatch_id> position;  // of each part of a sequence
@@ -332,8 +331,7 @@ pipeline_setup setup_of(process_grid const& grid, std::size_t microbatches)
     stages.push_back({.rank = pipeline_rank{grid.size() == 1 ? 0 : stage}});
   }
   constexpr stage_id vision{0}, first{1}, last{2}, generator{3};
-  auto const graph =
-      stage_graph::make(stages, {{vision, first}, {first, last}, {last, generator}}).value();
+  stage_graph const graph(stages, {{vision, first}, {first, last}, {last, generator}});
   auto const schedule =
       grid.size() == 1 ? compiled_schedule::make(graph, gpipe{}, microbatches)
                        : compiled_schedule::make(graph, one_forward_one_backward{}, microbatches);
@@ -414,7 +412,7 @@ pipeline_model::trained train_modules(C& comm, process_grid const& grid,
 // [disttrain]
 
 // Encoder, LLM and generator: replicas, stages, tensor ranks.
-process_grid const unequal = process_grid::make({{3, 1, 1}, {2, 2, 2}, {1, 1, 1}}).value();
+process_grid const unequal({{3, 1, 1}, {2, 2, 2}, {1, 1, 1}});
 
 std::vector<pipeline_model::step> small_data()
 {
@@ -427,7 +425,7 @@ std::vector<pipeline_model::step> small_data()
 template <class C>
 double difference(C& comm, process_grid const& grid)
 {
-  auto const one = process_grid::make({{1, 1, 1}}).value();
+  process_grid const one({{1, 1, 1}});
   return pipeline_model::difference(comm, grid, [&](auto& ranks, bool alone) {
     return train_modules(ranks, alone ? one : grid, small_data());
   });
@@ -520,7 +518,7 @@ int main(int argc, char** argv)
     double apart = 1;
     {
       auto comm = mpi_communicator::over(MPI_COMM_WORLD).value();
-      auto const grid = process_grid::make({{3, 1, 1}, {1, 2, 2}, {1, 1, 1}}).value();
+      process_grid const grid({{3, 1, 1}, {1, 2, 2}, {1, 1, 1}});
       apart = difference(comm, grid);
     }
     MPI_Finalize();

@@ -17,11 +17,10 @@ int main()
   };
   pipeline_times const times(images.size(), 4, stage_takes);
   auto const stages = chain_of_stages(4, 4);
-  auto const schedule =
-      compiled_schedule::make(stages, one_forward_one_backward{}, images.size()).value();
+  compiled_schedule const schedule(stages, one_forward_one_backward{}, images.size());
   auto const plan = order_microbatches(schedule, times, local_search{}).value();
 
-  for (auto const microbatch : plan.order) { std::printf("%zu ", to_index(microbatch)); }
+  for (auto const microbatch : plan.order) { std::printf("%zu ", std::size_t{microbatch}); }
   std::printf("takes %ld ms instead of %ld, at most %.1f %% above the best order there is\n",
               plan.makespan, plan.makespan_given, 100 * plan.gap());
 }

@@ -19,7 +19,7 @@ struct half_model {  // multiplies its rows by a weight
   double forward(forward_call const& call)  // returns the loss, in the stage that has one
   {
     double loss = 0;
-    for (std::size_t i = 0; double const given : x[to_index(call.microbatch)]) {
+    for (std::size_t i = 0; double const given : x[call.microbatch]) {
       if (call.stage == stage_id{0}) { call.output<double>()[i] = w * given; }
       if (call.stage == stage_id{1}) { loss += std::pow(w * call.input<double>()[i] - given, 2); }
       ++i;
@@ -29,7 +29,7 @@ struct half_model {  // multiplies its rows by a weight
 
   void backward(backward_call const& call)
   {
-    for (std::size_t i = 0; double const given : x[to_index(call.microbatch)]) {
+    for (std::size_t i = 0; double const given : x[call.microbatch]) {
       bool const is_first = call.stage == stage_id{0};
       double const in = is_first ? given : call.input<double>()[i];
       double const dy = is_first ? call.output_gradient<double>()[i] : 2 * (w * in - given);
@@ -45,12 +45,12 @@ int main()
 {
   // [first_pipeline_run]
   pipeline_setup const setup{
-      process_grid::make({{.data = 1, .pipeline = 2, .tensor = 1}}).value(),
-      compiled_schedule::make(chain_of_stages(2, 2), one_forward_one_backward{}, 3).value(),
+      process_grid({{.data = 1, .pipeline = 2, .tensor = 1}}),
+      compiled_schedule(chain_of_stages(2, 2), one_forward_one_backward{}, 3),
       {sizeof(double)}};
   std::vector const order{microbatch_id{2}, microbatch_id{0}, microbatch_id{1}};
   auto const plan = pipeline_plan{}.fill(  // sample s is in microbatch order[s]
-      setup, order, [&](auto s, auto) { return x[to_index(order[s])].size(); });
+      setup, order, [&](auto s, auto) { return x[order[s]].size(); });
 
   run_ranks(2, [&](auto& comm) {  // over MPI: mpi_communicator comm(MPI_COMM_WORLD);
     auto runner = pipeline_runner<>::make(setup, comm.rank()).value();

@@ -14,12 +14,12 @@ int main()
   using namespace ballast;
   // [first_step]
   constexpr auto cost = "transformer:d=3072,gamma=0.405"_cost;
-  auto const bags = lay_out("g2n1+g1n2"_bags, 4).value();
+  bag_layout const bags("g2n1+g1n2"_bags, 4);
   std::vector<std::vector<tokens>> const read = {{9000, 300}, {400}, {2500, 800, 100}, {1200}};
 
   run_ranks(4, [&](auto& comm) {  // mpi_communicator and nccl_communicator have the same calls
     step_balancer balancer(comm, bags, cost, refine{});
-    or_throw(balancer.plan(read[to_index(comm.rank())]));  // every step, and what follows
+    or_throw(balancer.plan(read[comm.rank()]));  // every step, and what follows
 
     std::vector<float> x(balancer.rows_read() * 16);  // 16 numbers for each token
     std::vector<float> x_there(balancer.rows_computed() * 16);
@@ -33,7 +33,7 @@ int main()
 
   // [first_route]
   run_ranks(4, [&](auto& comm) {
-    auto const all = gather_samples(comm, read[to_index(comm.rank())]).value();
+    auto const all = gather_samples(comm, read[comm.rank()]).value();
     auto const plan = ballast::partition(all.samples, bags, cost).value();
     auto const to_compute = plan_route(place_as_read(all), place(plan, bags).value(), comm.rank());
 

@@ -100,7 +100,7 @@ step_outcome train_step(thread_communicator& comm, bag_layout const& bags, pictu
   or_throw(route(comm, beside.route, memory, rows(copies, c_there)));
 
   // Forward keeps what enters each block.
-  auto const text = [&](sample_id each) { return balancer.samples().samples[to_index(each)].text; };
+  auto const text = [&](sample_id each) { return balancer.samples().samples[each].text; };
   block::adaptive_blocks layers(shape, weights, balancer.bag_comm(), what, balancer.heads(),
                                 block::token_rows_of(balancer.as_computed(), comm.rank(),
                                                      plan.samples[balancer.bag()], text));
@@ -177,7 +177,7 @@ pictures draw(std::vector<data_code> const& codes, std::size_t ranks, tokens lon
 /// How far gradients are from differences of losses, on two GPUs that share each sequence.
 double check_gradients(model weights)
 {
-  auto const bags = lay_out("g2n1"_bags, 2).value();
+  bag_layout const bags("g2n1"_bags, 2);
   auto data = draw(parse_data_codes("g1b1i32f1s0,g1b2i16f1s0").value(), 2, 3);
   auto const step = [&] { return over_all_ranks(bags, data, weights, block::keep::inputs); };
   step_outcome const expected = step();
@@ -211,7 +211,7 @@ int main()
     auto const weights = block::random_model(block::shape{}, /*seed=*/1);
     auto const codes = parse_data_codes("g4b4i128f1s0,g2b2i192f1s0,g2b1i320f1s0").value();
     auto data = draw(codes, 8, 64);
-    auto const bags = lay_out("g1n4+g4n1"_bags, 8).value();
+    bag_layout const bags("g1n4+g4n1"_bags, 8);
     auto const eight = over_all_ranks(bags, data, weights, block::keep::inputs);
     auto const all_kept = over_all_ranks(bags, data, weights, block::keep::everything);
     std::ranges::fill(data.batch.source, rank_id{0});

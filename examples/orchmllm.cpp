@@ -93,8 +93,7 @@ std::uint64_t digest_of(orchestrated_step const& step, rank_id rank, block::in s
 {
   std::uint64_t sum = 0;
   for (sample_id const sample : step.planned.samples[to_id<bag_id>(to_index(rank))]) {
-    auto const values =
-        sequences.first(static_cast<std::size_t>(step.lengths[to_index(sample)]) * width);
+    auto const values = sequences.first(static_cast<std::size_t>(step.lengths[sample]) * width);
     digest one;
     one.add(to_index(sample));
     for (double const each : values) { one.add(std::bit_cast<std::uint64_t>(each)); }
@@ -161,9 +160,7 @@ struct as_read {
                   std::span<bag_id> owner, workspace&) const
   {
     std::ranges::copy(problem.home, owner.begin());
-    for (std::size_t i = 0; i < owner.size(); ++i) {
-      loads[to_index(owner[i])] += problem.costs[i];
-    }
+    for (std::size_t i = 0; i < owner.size(); ++i) { loads[owner[i]] += problem.costs[i]; }
   }
 };
 
@@ -181,7 +178,7 @@ struct phase_work {
       double sum = 0;
       double heaviest = 0;
       for (sample_id const each : sequences) {
-        auto const cost = static_cast<double>(plan.costs[to_index(each)]);
+        auto const cost = static_cast<double>(plan.costs[each]);
         sum += cost;
         heaviest = std::max(heaviest, cost);
       }
@@ -442,7 +439,7 @@ auto reader(multimodal_data::source const& data, std::size_t gpus, rank_id rank)
 {
   return [&data, gpus, rank](std::size_t step) {
     auto read = multimodal_data::deal(data, trained_ranks, 4, step, 16);
-    if (gpus > 1) { return read[to_index(rank)]; }
+    if (gpus > 1) { return read[rank]; }
     multimodal_samples whole;
     for (multimodal_samples const& own : read) {
       for (auto const& [modality, length] : own.entries()) {

@@ -65,7 +65,7 @@ int main()
   auto machines = cluster_of({8, 8, 8, 8, 5}).value();
   machines.gpu_speeds.assign(32, 100);
   machines.gpu_speeds.resize(37, 60);  // the node of five has older GPUs
-  auto const bags = lay_out("g8n3+g1n8+g4n1+g1n1"_bags, machines).value();
+  bag_layout const bags("g8n3+g1n8+g4n1+g1n1"_bags, machines);
   // [own_machines]
   auto const gaps = run_ranks(37, [&](thread_communicator& comm) {
     return train_step(comm, bags, documents_read_by(comm.rank()));

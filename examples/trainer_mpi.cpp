@@ -66,7 +66,7 @@ int main(int argc, char** argv)
   try {
     auto comm = mpi_communicator::over(MPI_COMM_WORLD).value();
     auto const machine = cluster_of(comm.size(), comm.size()).value();
-    train(comm, lay_out("g1n4+g4n1"_bags, machine).value(), 4);
+    train(comm, bag_layout("g1n4+g4n1"_bags, machine), 4);
   } catch (std::exception const& problem) {
     std::fprintf(stderr, "trainer_mpi: %s\n", problem.what());
     MPI_Abort(MPI_COMM_WORLD, 1);  // others may be waiting for this rank

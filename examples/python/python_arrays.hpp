@@ -93,8 +93,9 @@ py::array view(std::span<T const> values, py::handle owner)
 {
   py::object array;
   auto const count = static_cast<py::ssize_t>(values.size());
-  if constexpr (std::is_enum_v<T>) {
-    using number = std::underlying_type_t<T>;
+  if constexpr (ballast::identifier<T>) {
+    using number = std::uint32_t;
+    static_assert(sizeof(T) == sizeof(number));
     array = py::array_t<number>(count, reinterpret_cast<number const*>(values.data()), owner);
   } else {
     array = py::array_t<T>(count, values.data(), owner);

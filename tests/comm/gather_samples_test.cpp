@@ -20,7 +20,7 @@ TEST(GatherSamples, PutsTheSamplesOfAllRanksInRankOrder)
     // [gather_samples]
     gathered_samples<tokens> all;  // kept from step to step
     auto const gathered =
-        ballast::gather_samples_into(all, comm, read[to_index(comm.rank())], /*most_samples=*/3);
+        ballast::gather_samples_into(all, comm, read[comm.rank()], /*most_samples=*/3);
     // [gather_samples]
     ASSERT_TRUE(gathered.has_value());
     EXPECT_THAT(all.samples, ElementsAre(5, 6, 7, 8, 9));
@@ -133,9 +133,9 @@ TEST(GatherSamples, NeedsNoNumberOfSamplesThatRanksKnowBeforehand)  // Ensures (
 {
   std::vector<std::vector<tokens>> const read{{5, 6}, {}, {7, 8, 9}};
   ballast::run_ranks(read.size(), [&](thread_communicator& comm) {
-    auto const all = ballast::gather_samples(comm, read[to_index(comm.rank())]);
+    auto const all = ballast::gather_samples(comm, read[comm.rank()]);
     gathered_samples<tokens> expected;
-    ASSERT_TRUE(ballast::gather_samples_into(expected, comm, read[to_index(comm.rank())], 8));
+    ASSERT_TRUE(ballast::gather_samples_into(expected, comm, read[comm.rank()], 8));
     ASSERT_TRUE(all);
     EXPECT_EQ(*all, expected);
 
@@ -170,7 +170,7 @@ TEST(GatherSamples, TellsEveryRankThatOneIsLost)  // Errors, in either of the tw
 std::vector<ballast::result<void>> told(std::vector<std::uint64_t> const& words)
 {
   return ballast::run_ranks(words.size(), [&](thread_communicator& comm) {
-    return ballast::agree(comm, words[to_index(comm.rank())], "the plan");
+    return ballast::agree(comm, words[comm.rank()], "the plan");
   });
 }
 
@@ -207,7 +207,7 @@ TEST(Agree, ComparesSeveralWordsAndNamesTheFirstThatDiffers)
   using ballast::agreed_word;
   auto const told_of = [](std::vector<std::array<std::uint64_t, 3>> const& words) {
     return ballast::run_ranks(words.size(), [&](thread_communicator& comm) {
-      auto const& own = words[to_index(comm.rank())];
+      auto const& own = words[comm.rank()];
       std::array const plans{agreed_word{own[0], "the plan of the encoder"},
                              agreed_word{own[1], "the plan of the language model"},
                              agreed_word{own[2], "the order"}};

@@ -8,17 +8,29 @@ namespace {
 using namespace ballast;
 using bags_of_samples = ballast::id_vector<sample_id, bag_id>;
 
-enum class document_id : std::uint32_t {};  // a user's own
+struct document_id : ballast::basic_id<document_id> {
+  using basic_id::basic_id;
+};  // a user's own
 enum class wide : std::uint64_t {};
 
 static_assert(identifier<sample_id> && identifier<rank_id> && identifier<node_id> &&
               identifier<bag_id> && identifier<document_id>);
 static_assert(!identifier<std::uint32_t> && !identifier<wide>);
 
-// No mixing, no arithmetic, no way in or out without a name.
+// An index, but no number: no mixing, no arithmetic, no way in without a name.
 static_assert(!std::convertible_to<std::uint32_t, rank_id>);
-static_assert(!std::convertible_to<rank_id, std::uint32_t>);
-static_assert(!std::equality_comparable_with<rank_id, bag_id>);
+static_assert(std::convertible_to<rank_id, std::size_t>);
+template <class A, class B>
+concept adds_up =
+    requires(A a, B b) { a + b; } || requires(A a, B b) { a - b; } || requires(A a, B b) { a* b; };
+template <class A, class B>
+concept compares = requires(A a, B b) { a == b; } || requires(A a, B b) { a < b; } ||
+                   requires(A a, B b) { b < a; };
+static_assert(!adds_up<rank_id, int> && !adds_up<int, rank_id> && !adds_up<rank_id, rank_id>);
+static_assert(!compares<rank_id, bag_id> && !compares<rank_id, int> &&
+              !compares<rank_id, std::size_t>);
+static_assert(!std::constructible_from<bag_id, rank_id>);
+static_assert(!std::constructible_from<bool, rank_id>);
 static_assert(std::is_trivially_copyable_v<rank_id> && sizeof(rank_id) == 4);
 
 static_assert(ballast::to_index(rank_id{7}) == 7);

@@ -31,8 +31,7 @@ small_step random_small_step(random_source& random, std::size_t most_microbatche
     auto const [stages, tasks] = ballast_test::random_pipeline(random);
     if (tasks.microbatches > most_microbatches) { continue; }
     std::size_t const columns = stages.stages();
-    small_step step{compiled_schedule::make(stages, tasks).value(),
-                    pipeline_times(tasks.microbatches, columns)};
+    small_step step{compiled_schedule(stages, tasks), pipeline_times(tasks.microbatches, columns)};
     std::uint64_t const kind = random.below(6);
     for (std::size_t at = 0; at < step.times.rows.size(); ++at) {
       auto& time = step.times.rows[at];
@@ -106,7 +105,7 @@ small_step step_with_transfers(ballast::random_source& random)
     if (left == 1 || random.below(3) == 0) { continue; }
     feeders = {add(false, ballast::model_part::transfer), add(true, ballast::model_part::transfer)};
   }
-  auto const graph = ballast::stage_graph::make(stages, links).value();
+  ballast::stage_graph const graph(stages, links);
   std::size_t const count = 1 + random.below(5);
   auto schedule =
       random.below(4) == 0
@@ -186,7 +185,7 @@ TEST(OrderLowerBound, ProvesAnOrderBestThatMeetsIt)
 {
   // [order_lower_bound]
   auto const stages = ballast::chain_of_stages(4, 4);
-  auto const schedule = ballast::compiled_schedule::make(stages, ballast::gpipe{}, 5).value();
+  ballast::compiled_schedule const schedule(stages, ballast::gpipe{}, 5);
   ballast::pipeline_times times(5, 4);
   for (std::size_t at = 0; at < times.rows.size(); ++at) {
     auto const time =

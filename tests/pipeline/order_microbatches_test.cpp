@@ -127,10 +127,8 @@ TEST(OrderMicrobatches, OrdersTheSlotsOfAGrid)
     return ballast::stage_time{forward, 2 * forward};
   };
   ballast::pipeline_times const times(grid.microbatches, 3, stage_takes);
-  auto const schedule =
-      ballast::compiled_schedule::make(ballast::chain_of_stages(3, 3),
-                                       ballast::one_forward_one_backward{}, grid.microbatches)
-          .value();
+  ballast::compiled_schedule const schedule(ballast::chain_of_stages(3, 3),
+                                            ballast::one_forward_one_backward{}, grid.microbatches);
   auto const plan = ballast::order_microbatches(schedule, times, ballast::local_search{}).value();
   // plan.order[position] is the slot that every rank computes there
   // [ordered_slots]

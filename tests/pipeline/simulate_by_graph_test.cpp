@@ -97,7 +97,7 @@ TEST(SimulateByGraph, ShowsTheStageThatIsTheBottleneck)
   std::vector<time_units> critical(stages.ranks(), 0);  // time on the path, by rank
   for (auto const vertex : timeline.critical_path) {
     auto const rank = stages[graph[vertex].stage].rank;
-    critical[ballast::to_index(rank)] += timeline.end[vertex] - timeline.start[vertex];
+    critical[rank] += timeline.end[vertex] - timeline.start[vertex];
   }
   // [critical_path]
   EXPECT_EQ(timeline.makespan, 1 + 1 + 3 * 150 + 1 + 2);

@@ -69,7 +69,7 @@ TEST(PipelineTimelineDeathTest, RefusesARankThatItDoesNotHave)
 template <ballast::schedule_policy Policy>
 compiled_schedule compile(stage_graph const& stages, std::size_t microbatches, Policy const& policy)
 {
-  return compiled_schedule::make(stages, policy, microbatches).value();
+  return compiled_schedule(stages, policy, microbatches);
 }
 
 // The starts of a rank's tasks, in the order in which it does them.
@@ -87,7 +87,7 @@ TEST(Simulate, StartsEveryTaskWhenAllThatItWaitsForIsDone)  // Ensures (1)
 {
   // [simulate]
   auto const stages = ballast::chain_of_stages(2, 2, 1);  // two ranks, a transfer takes 1
-  auto const schedule = compiled_schedule::make(stages, one_forward_one_backward{}, 3).value();
+  compiled_schedule const schedule(stages, one_forward_one_backward{}, 3);
   pipeline_times times(3, 2);
   times[microbatch_id{0}][0] = {.forward = 2, .backward = 4};  // on the first stage
   times[microbatch_id{0}][1] = {.forward = 3, .backward = 6};
@@ -111,10 +111,8 @@ TEST(Simulate, StartsEveryTaskWhenAllThatItWaitsForIsDone)  // Ensures (1)
 TEST(Simulate, JoinsEncodersAndLetsAFrozenOneGoOn)
 {
   // Stages 0 (frozen) and 1 feed stage 2.
-  auto const stages =
-      stage_graph::make({{pipeline_rank{0}, false}, {pipeline_rank{1}}, {pipeline_rank{2}}},
-                        {{stage_id{0}, stage_id{2}, 10}, {stage_id{1}, stage_id{2}, 1}})
-          .value();
+  stage_graph const stages({{pipeline_rank{0}, false}, {pipeline_rank{1}}, {pipeline_rank{2}}},
+                           {{stage_id{0}, stage_id{2}, 10}, {stage_id{1}, stage_id{2}, 1}});
   auto const schedule = compile(stages, 2, one_forward_one_backward{});
   pipeline_times times(2, 3);
   for (std::size_t microbatch = 0; microbatch < 2; ++microbatch) {
@@ -287,7 +285,7 @@ TEST(CheckTimes, AddsUpHugeTransfersWithoutOverflow)
                        stage_graph::longest_time});
     }
   }
-  auto const graph = stage_graph::make(stages, links).value();
+  stage_graph const graph(stages, links);
   EXPECT_FALSE(
       ballast::check_times(pipeline_times(1, 64), compile(graph, 1, one_forward_one_backward{})));
   EXPECT_TRUE(
@@ -361,7 +359,7 @@ TEST(ActivationMemory, IsWhatASweepOverAllTimesSees)  // Ensures (1) (2) (3)
   for (int trial = 0; trial < 150; ++trial) {
     SCOPED_TRACE(testing::Message() << "trial " << trial);
     auto const [stages, listed] = ballast_test::random_pipeline(random);
-    auto const schedule = compiled_schedule::make(stages, listed).value();
+    compiled_schedule const schedule(stages, listed);
     time_units const shortest = trial % 2;  // tasks that take no time among them, or none
     pipeline_times times(listed.microbatches, stages.stages());
     for (auto& time : times.rows) {
@@ -411,7 +409,7 @@ TEST(ActivationMemory, IsBoundedByTheStagesInOneForwardOneBackwardAndByTheMicrob
       std::vector<std::uint64_t> const one(times.rows.size(), 1);
       auto const order = numbered_order(microbatches);
       auto const peaks = [&](auto const& policy) {
-        auto const schedule = compiled_schedule::make(chain, policy, microbatches).value();
+        compiled_schedule const schedule(chain, policy, microbatches);
         return activation_memory(schedule, ballast::simulate(schedule, times, order), order, one);
       };
       auto const steady = peaks(ballast::one_forward_one_backward{});
@@ -426,11 +424,9 @@ TEST(ActivationMemory, IsBoundedByTheStagesInOneForwardOneBackwardAndByTheMicrob
 
 TEST(ActivationMemory, DropsTheActivationsOfAFrozenStageWithItsForward)
 {
-  auto const stages = stage_graph::make({{pipeline_rank{0}, false}, {pipeline_rank{1}}},
-                                        {{stage_id{0}, stage_id{1}, 10}})
-                          .value();
-  auto const schedule =
-      compiled_schedule::make(stages, ballast::one_forward_one_backward{}, 2).value();
+  stage_graph const stages({{pipeline_rank{0}, false}, {pipeline_rank{1}}},
+                           {{stage_id{0}, stage_id{1}, 10}});
+  compiled_schedule const schedule(stages, ballast::one_forward_one_backward{}, 2);
   auto const times = equal_times(2, 2, {5, 8});
   auto const order = numbered_order(2);
   // [activation_memory]
@@ -450,7 +446,7 @@ TEST(ActivationMemory, DropsTheActivationsOfAFrozenStageWithItsForward)
 TEST(ActivationMemory, CountsWhatIsKeptForNoTime)  // Ensures (3)
 {
   auto const chain = ballast::chain_of_stages(1, 1);
-  auto const schedule = compiled_schedule::make(chain, ballast::gpipe{}, 3).value();
+  compiled_schedule const schedule(chain, ballast::gpipe{}, 3);
   auto const order = numbered_order(3);
   std::vector<std::uint64_t> const bytes{1, 2, 4};
   auto const memory = activation_memory(
@@ -462,7 +458,7 @@ TEST(ActivationMemory, CountsWhatIsKeptForNoTime)  // Ensures (3)
 TEST(ActivationMemory, FillsAllOf64Bits)
 {
   auto const chain = ballast::chain_of_stages(1, 1);
-  auto const schedule = compiled_schedule::make(chain, ballast::gpipe{}, 2).value();
+  compiled_schedule const schedule(chain, ballast::gpipe{}, 2);
   auto const times = equal_times(2, 1, {1, 1});
   constexpr std::uint64_t most = std::numeric_limits<std::uint64_t>::max();
   auto const order = numbered_order(2);
@@ -477,7 +473,7 @@ TEST(ActivationMemory, FillsAllOf64Bits)
 TEST(ActivationMemoryDeathTest, RefusesBytesOfAnotherShape)
 {
   auto const chain = ballast::chain_of_stages(2, 2);
-  auto const schedule = compiled_schedule::make(chain, ballast::gpipe{}, 2).value();
+  compiled_schedule const schedule(chain, ballast::gpipe{}, 2);
   auto const order = numbered_order(2);
   auto const timeline = ballast::simulate(schedule, pipeline_times(2, 2), order);
   std::vector<std::uint64_t> const bytes(3);

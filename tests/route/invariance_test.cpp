@@ -131,7 +131,7 @@ step in_bags(std::string const& spec)
 step as_read(std::size_t ranks)
 {
   step data{sample_lengths, read_by(ranks), {}, ballast::one_gpu_bags(ranks)};
-  for (rank_id const rank : data.source) { data.owner.push_back(static_cast<bag_id>(rank)); }
+  for (rank_id const rank : data.source) { data.owner.push_back(to_id<bag_id>(rank)); }
   return data;
 }
 

@@ -82,8 +82,7 @@ TEST(UnitExchange, JoinsTheModulesOfAJob)
     // [units]
     constexpr std::uint32_t encoder = 0;
     constexpr std::uint32_t llm = 1;
-    std::array<ballast::unit_sizes, 2> const sizes{{{.data = 3}, {2, 2, 2}}};
-    auto const grid = ballast::process_grid::make(sizes).value();
+    ballast::process_grid const grid({{.data = 3}, {2, 2, 2}});
     auto const from_ranks = grid.data_ranks(encoder, grid[encoder].pipeline - 1);
     auto const to_ranks = grid.data_ranks(llm);
     ballast::unit_pair const units{from_ranks, to_ranks};

@@ -37,7 +37,7 @@ error why_not(result<T> const& made)
 }
 
 /// Draws a step; what it returns plans that step.
-using planner = std::function<std::function<error()>(random_source&)>;
+using step_planner = std::function<std::function<error()>(random_source&)>;
 
 std::vector<std::int64_t> draw_lengths(random_source& random, std::size_t samples)
 {
@@ -46,7 +46,7 @@ std::vector<std::int64_t> draw_lengths(random_source& random, std::size_t sample
   return lengths;
 }
 
-planner planning_under(placement_limits limits, std::size_t samples)
+step_planner planning_under(placement_limits limits, std::size_t samples)
 {
   return [=](random_source& random) {
     std::vector<rank_id> home(samples);
@@ -59,9 +59,9 @@ planner planning_under(placement_limits limits, std::size_t samples)
   };
 }
 
-std::map<std::string, planner> const& planners()
+std::map<std::string, step_planner> const& planners()
 {
-  static std::map<std::string, planner> const all{
+  static std::map<std::string, step_planner> const all{
       {"partition", planning_under({}, 90)},
       {"a cap", planning_under({.most_per_gpu = 70'000}, 90)},
       {"equal counts", planning_under({.samples = counts::equal()}, 90)},
@@ -101,9 +101,12 @@ std::map<std::string, planner> const& planners()
       {"search_layouts",
        [](random_source& random) {
          return [model = ballast_test::draw_model(random, 2, 16, false, 1 << 20)] {
-           layout_problem problem{.global_batch = 8, .gpus = 16, .memory_bytes = 1 << 22};
+           layout_problem problem;
            problem.modules = model.modules;
            problem.sizes = model.sizes;
+           problem.global_batch = 8;
+           problem.gpus = 16;
+           problem.memory_bytes = 1 << 22;
            return why_not(search_layouts(problem, std::span(model.sizes).first(16)));
          };
        }},

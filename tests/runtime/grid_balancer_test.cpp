@@ -34,7 +34,7 @@ constexpr auto layer_cost = "transformer:d=16,gamma=0.405"_cost;
 
 ballast::bag_layout pairs_of_gpus()
 {
-  return ballast::lay_out("g2n2"_bags, 4).value();
+  return ballast::bag_layout("g2n2"_bags, 4);
 }
 
 std::vector<std::vector<tokens>> lengths_read(ballast::random_source& random)
@@ -60,9 +60,9 @@ TEST(GridBalancer, BringsEveryRowThereAndBackOnce)  // Ensures (1) (2) (3)
     ballast::run_ranks(4, [&](thread_communicator& comm) {
       grid_balancer balancer(comm, bags, layer_cost, refine_grid{}, {.grid = {.most_weight = 70}});
       for (std::size_t step = 0; step < steps.size(); ++step) {
-        auto const& own = steps[step][to_index(comm.rank())];
+        auto const& own = steps[step][comm.rank()];
         ASSERT_TRUE(balancer.plan(own));
-        digests[to_index(comm.rank())][step] = balancer.planned().digest();
+        digests[comm.rank()][step] = balancer.planned().digest();
         std::vector<std::int64_t> x(balancer.rows_read());
         EXPECT_EQ(static_cast<tokens>(x.size()), std::reduce(own.begin(), own.end(), tokens{0}));
         std::iota(x.begin(), x.end(), 1000 * static_cast<std::int64_t>(to_index(comm.rank())));
@@ -133,13 +133,13 @@ TEST(GridBalancer, WeighsLossesByTokensThatHaveOne)
   std::vector<std::vector<answer>> const read{{{10, 5, 0}, {10, 15, 0}, {30, 0, 1}}, {{20, 20, 2}}};
   ballast::run_ranks(2, [&](thread_communicator& comm) {
     grid_balancer balancer(comm, ballast::one_gpu_bags(2), answer_cost, refine_grid{}, of_answers);
-    ASSERT_TRUE(balancer.plan(read[to_index(comm.rank())]));
+    ASSERT_TRUE(balancer.plan(read[comm.rank()]));
     EXPECT_EQ(balancer.microbatches() % 2, 0U);
     EXPECT_EQ(balancer.planned().owner[0], balancer.planned().owner[1]);
     for (std::size_t slot = 0; slot < balancer.microbatches(); ++slot) {
       double tokens_with_loss = 0;
       for (auto const sample : balancer.microbatch(slot)) {
-        tokens_with_loss += balancer.samples().samples[to_index(sample)].response;
+        tokens_with_loss += balancer.samples().samples[sample].response;
       }
       EXPECT_EQ(balancer.loss_weight(slot), tokens_with_loss / 40);
     }
@@ -214,8 +214,8 @@ TEST(GridBalancer, AddsUpToTheMeanLossOnBagsOfAnySize)  // Ensures (3)
     bool const all_have_one = trial % 2 == 0;
     auto const read = ballast_test::draw_losses(random, 6, all_have_one);
     double const mean = ballast_test::mean_loss(read);
-    for (auto const& bags : {ballast::one_gpu_bags(6), ballast::lay_out("g2n3"_bags, 6).value(),
-                             ballast::lay_out("g3n2"_bags, 6).value()}) {
+    for (auto const& bags : {ballast::one_gpu_bags(6), ballast::bag_layout("g2n3"_bags, 6),
+                             ballast::bag_layout("g3n2"_bags, 6)}) {
       for (std::uint32_t const gpus : {1U, 2U}) {
         SCOPED_TRACE(testing::Message() << "trial " << trial << ", " << bags.size() << " bags, "
                                         << gpus << " GPUs a rank");
@@ -234,8 +234,8 @@ TEST(GridBalancerDeathTest, HasNoWeightForTheMeanOfRowsOfWhichSomeHaveALoss)  //
     ballast::run_ranks(2, [](thread_communicator& comm) {
       auto options = of_answers;
       options.homes = false;
-      grid_balancer balancer(comm, ballast::lay_out("g2n1"_bags, 2).value(), answer_cost,
-                             refine_grid{}, options);
+      grid_balancer balancer(comm, ballast::bag_layout("g2n1"_bags, 2), answer_cost, refine_grid{},
+                             options);
       or_throw(balancer.plan(std::vector<answer>{{10, 5, 0}}));
       (void)balancer.loss_weight(0);
     });
@@ -251,7 +251,7 @@ TEST(GridBalancer, PlansPaddedBatches)  // Ensures (1)
   ballast::run_ranks(2, [&](thread_communicator& comm) {
     grid_balancer balancer(comm, ballast::one_gpu_bags(2), sums,
                            ballast::padded_grid_options{.microbatches = 2});
-    ASSERT_TRUE(balancer.plan(read[to_index(comm.rank())]));
+    ASSERT_TRUE(balancer.plan(read[comm.rank()]));
     // One rank computes 8 and 1, the other 5 and 4, in slots of their own: a step of 9.
     // [padded]
     EXPECT_EQ(balancer.planned().makespan, 9);
@@ -367,12 +367,11 @@ TEST(GridBalancer, RefusesAStepOnEveryRank)  // Ensures (4)
     EXPECT_TRUE(balancer.plan(std::vector<tokens>{9}));
     grid_balancer three(comm, ballast::one_gpu_bags(3), layer_cost, refine_grid{});
     refused(three, {9}, "the bags have 3 GPUs and the job has 2 ranks");
-    grid_balancer pair(comm, ballast::lay_out("g2n1"_bags, 2).value(), layer_cost, refine_grid{});
+    grid_balancer pair(comm, ballast::bag_layout("g2n1"_bags, 2), layer_cost, refine_grid{});
     refused(pair, {1}, "sample 0 of 1 token is shorter than a bag");
   });
   ballast::run_ranks(3, [&](thread_communicator& comm) {
-    grid_balancer mixed(comm, ballast::lay_out("g2n1+g1n1"_bags, 3).value(), layer_cost,
-                        refine_grid{});
+    grid_balancer mixed(comm, ballast::bag_layout("g2n1+g1n1"_bags, 3), layer_cost, refine_grid{});
     EXPECT_FALSE(mixed.plan(std::vector<tokens>{9}));
   });
 }

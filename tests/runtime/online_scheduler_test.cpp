@@ -78,8 +78,7 @@ TEST(OnlineScheduler, IsUsedAsDocumented)
       ballast::joined_stages({.encoders = {{1}}, .llm = {3}, .generators = {}}).value();
   auto const one_forward_one_backward = ballast::one_forward_one_backward{};
   ballast::scheduler_setup setup{
-      .schedule =
-          ballast::compiled_schedule::make(stages, one_forward_one_backward, microbatches).value(),
+      .schedule = ballast::compiled_schedule(stages, one_forward_one_backward, microbatches),
       .modules = {{replicas, {8}}, {replicas, {10, 10, 9}}},  // layers of each stage
       .most_per_microbatch = 20'000};                         // tokens that a GPU can hold
   // What a sample of so many tiles and tokens takes in both modules, forward and backward.

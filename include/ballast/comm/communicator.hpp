@@ -69,7 +69,9 @@ concept splitting_communicator = communicator<C> && requires(C& comm, std::uint3
 };
 
 /// A transfer of one rank that is under way, from the call that began it to the one that ended it.
-enum class transfer_id : std::uint32_t {};
+struct transfer_id : basic_id<transfer_id> {
+  using basic_id::basic_id;
+};
 
 /// A communicator whose ranks also exchange bytes in pairs, while other ranks do something else.
 ///

@@ -46,13 +46,13 @@ class text_piece {
   constexpr text_piece(char const* text) noexcept : kind_(kind::zero_ended), text_(text) {}
 
   template <class Text>
-    requires(std::is_class_v<Text>)
+    requires(std::is_class_v<Text> && !std::is_convertible_v<Text, std::size_t>)
   constexpr text_piece(Text const& text) noexcept
       : kind_(kind::counted), text_(text.data()), count_(text.size())
   {}
 
   template <class Number>
-    requires(std::is_arithmetic_v<Number> || std::is_enum_v<Number>)
+    requires(std::is_enum_v<Number> || std::is_convertible_v<Number, std::size_t>)
   constexpr text_piece(Number number) noexcept
   {
     static_assert(!std::is_same_v<Number, char>, "write a character as a text of one");

@@ -27,7 +27,11 @@ template <row_key Key>
 template <row_key Key>
 [[nodiscard]] constexpr Key key_of_row(std::size_t row) noexcept
 {
-  return static_cast<Key>(row);
+  if constexpr (identifier<Key>) {
+    return to_id<Key>(row);
+  } else {
+    return static_cast<Key>(row);
+  }
 }
 
 /// Fills compressed rows: values with one key lie in its row, in the order in which they come.

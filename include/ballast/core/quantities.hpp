@@ -16,44 +16,130 @@
 
 namespace ballast::inline v0 {
 
+template <class Kind>
+class basic_id;
+
+namespace detail {
+
+/// A number, or a position of another kind of thing.
+template <class Other, class Kind>
+concept counted_as = !std::same_as<Other, Kind> &&
+                     (std::is_arithmetic_v<Other> || std::derived_from<Other, basic_id<Other>>);
+
+}  // namespace detail
+
+/// What the identifiers of one kind of thing are made of.
+///
+///     struct document_id : ballast::basic_id<document_id> {
+///       using basic_id::basic_id;
+///     };
+template <class Kind>
+class basic_id {
+ public:
+  basic_id() noexcept = default;
+  template <std::integral Number>
+  explicit BALLAST_HOST_DEVICE constexpr basic_id(Number number) noexcept
+      : number_(static_cast<std::uint32_t>(number))
+  {}
+  template <class Other>
+    requires(std::derived_from<Other, basic_id<Other>> && !std::same_as<Other, Kind>)
+  explicit basic_id(Other) = delete;  // a position of another kind
+
+  BALLAST_HOST_DEVICE constexpr operator std::size_t() const noexcept { return number_; }
+  explicit operator bool() const = delete;  // position 0 is one like all others
+
+  friend BALLAST_HOST_DEVICE constexpr bool operator==(Kind a, Kind b) noexcept
+  {
+    return a.number_ == b.number_;
+  }
+  friend BALLAST_HOST_DEVICE constexpr bool operator<(Kind a, Kind b) noexcept
+  {
+    return a.number_ < b.number_;
+  }
+  friend BALLAST_HOST_DEVICE constexpr bool operator>(Kind a, Kind b) noexcept { return b < a; }
+  friend BALLAST_HOST_DEVICE constexpr bool operator<=(Kind a, Kind b) noexcept { return !(b < a); }
+  friend BALLAST_HOST_DEVICE constexpr bool operator>=(Kind a, Kind b) noexcept { return !(a < b); }
+
+  // What would take it for a number, or for a position of another kind.
+  template <detail::counted_as<Kind> Other>
+  friend void operator==(Kind, Other) = delete;
+  template <detail::counted_as<Kind> Other>
+  friend void operator<(Kind, Other) = delete;
+  template <detail::counted_as<Kind> Other>
+  friend void operator<(Other, Kind) = delete;
+  template <class Other>
+  friend void operator+(Kind, Other) = delete;
+  template <detail::counted_as<Kind> Other>
+  friend void operator+(Other, Kind) = delete;
+  template <class Other>
+  friend void operator-(Kind, Other) = delete;
+  template <detail::counted_as<Kind> Other>
+  friend void operator-(Other, Kind) = delete;
+  template <class Other>
+  friend void operator*(Kind, Other) = delete;
+  template <detail::counted_as<Kind> Other>
+  friend void operator*(Other, Kind) = delete;
+
+ private:
+  std::uint32_t number_;
+};
+
+/// A position of one kind of thing, which indexes arrays: lengths[sample]. It has no arithmetic and
+/// does not mix with positions of other kinds; on host and device it costs what an integer does.
+template <class T>
+concept identifier = std::derived_from<T, basic_id<T>>;
+
 /// Position of a sample in the global batch, in gathered order: all of rank 0's, then rank 1's.
-enum class sample_id : std::uint32_t {};
+struct sample_id : basic_id<sample_id> {
+  using basic_id::basic_id;
+};
 /// Position of a GPU in the job, the number that MPI and NCCL use.
-enum class rank_id : std::uint32_t {};
+struct rank_id : basic_id<rank_id> {
+  using basic_id::basic_id;
+};
 /// Position of a node in the cluster.
-enum class node_id : std::uint32_t {};
+struct node_id : basic_id<node_id> {
+  using basic_id::basic_id;
+};
 /// Position of a bag: of GPUs that share each of their sequences in a layout, or of samples alone,
 /// as a pack or a microbatch, which any GPUs may compute later.
-enum class bag_id : std::uint32_t {};
+struct bag_id : basic_id<bag_id> {
+  using basic_id::basic_id;
+};
 /// Position of a group of GPUs in its family: the GPUs that may share a sequence (device_groups).
-enum class group_id : std::uint32_t {};
+struct group_id : basic_id<group_id> {
+  using basic_id::basic_id;
+};
 /// Position of a microbatch among those that a pipeline trains on in one step.
-enum class microbatch_id : std::uint32_t {};
+struct microbatch_id : basic_id<microbatch_id> {
+  using basic_id::basic_id;
+};
 /// Position of a cell in a grid of ranks and slots: slot x ranks + rank, so that the cells of a slot
 /// lie next to each other. It is one microbatch of one rank.
-enum class cell_id : std::uint32_t {};
+struct cell_id : basic_id<cell_id> {
+  using basic_id::basic_id;
+};
 /// Position of a stage in its pipeline: the layers that one forward task runs through.
-enum class stage_id : std::uint32_t {};
+struct stage_id : basic_id<stage_id> {
+  using basic_id::basic_id;
+};
 /// Position of a group of GPUs in its pipeline; with virtual stages it has several stages.
-enum class pipeline_rank : std::uint32_t {};
-
-/// A position of one kind of thing. It has no arithmetic and does not mix with positions of other
-/// kinds; on host and device it costs what an integer does.
-template <class T>
-concept identifier = std::is_enum_v<T> && std::same_as<std::underlying_type_t<T>, std::uint32_t>;
+struct pipeline_rank : basic_id<pipeline_rank> {
+  using basic_id::basic_id;
+};
 
 /// The index of an identified thing in its array.
 template <identifier Id>
 [[nodiscard]] BALLAST_HOST_DEVICE constexpr std::size_t to_index(Id id) noexcept
 {
-  return static_cast<std::size_t>(id);
+  return id;
 }
 
 /// The identifier of the thing at `index`, which must be below 2^32.
 template <identifier Id>
 [[nodiscard]] BALLAST_HOST_DEVICE constexpr Id to_id(std::size_t index) noexcept
 {
-  return static_cast<Id>(static_cast<std::uint32_t>(index));
+  return Id(index);
 }
 
 /// A length, in tokens of whatever the model calls a token. Never negative in valid data.
@@ -160,6 +246,9 @@ class id_vector : public std::vector<T> {
   using std::vector<T>::operator[];
   [[nodiscard]] T& operator[](Id id) noexcept { return this->data()[to_index(id)]; }
   [[nodiscard]] T const& operator[](Id id) const noexcept { return this->data()[to_index(id)]; }
+  template <identifier Other>
+    requires(!std::same_as<Other, Id>)
+  T& operator[](Other) const = delete;  // it is indexed by Id
 };
 
 /// What all plans share that say how good they are: when the last one finishes, and before when no

@@ -102,7 +102,7 @@ class digest {
   }
 
   template <class T>
-    requires(std::is_integral_v<T> || std::is_enum_v<T>)
+    requires(std::is_enum_v<T> || std::is_convertible_v<T, std::uint64_t>)
   constexpr digest& add(std::span<T const> words) noexcept
   {
     add(static_cast<std::uint64_t>(words.size()));

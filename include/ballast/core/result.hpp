@@ -93,7 +93,7 @@ namespace ballast::inline v0 {
 
 /// A value or an error. Every function that reads data from outside the process returns one, so
 /// that bad input is neither overlooked nor ends the process. A program that cannot go on without
-/// the value takes `.value()`, which throws the sentence.
+/// the value takes `or_throw(...)`, which throws the sentence; what it wrote itself it constructs.
 template <class T>
 using result = tl::expected<T, error>;
 
@@ -110,8 +110,14 @@ template <class... Pieces>
 }
 
 #ifdef __cpp_exceptions
-/// What `.value()` is for a call that returns no value, which tl::expected 1.0 leaves out: throws
-/// the sentence where the call failed.
+/// The value of a result, or the sentence, thrown. (`.value()` is the same; tl::expected 1.0 leaves
+/// it out where there is no value.)
+template <class T>
+  requires(!std::is_void_v<T>)
+[[nodiscard]] T or_throw(result<T> made)
+{
+  return std::move(made).value();
+}
 inline void or_throw(result<void> const& done)
 {
   if (!done) { throw tl::bad_expected_access<error>(done.error()); }

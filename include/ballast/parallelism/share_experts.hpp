@@ -6,7 +6,9 @@
 namespace ballast::inline v0 {
 
 /// Position of an expert in a layer of a mixture of experts.
-enum class expert_id : std::uint32_t {};
+struct expert_id : basic_id<expert_id> {
+  using basic_id::basic_id;
+};
 
 /// On which GPUs the replicas of experts lie; makespan is the largest load of a GPU.
 ///

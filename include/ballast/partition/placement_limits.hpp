@@ -14,7 +14,8 @@ namespace detail {
 /// A key in an array: an integer of up to 64 bits, or an identifier.
 template <class T>
 concept sample_key_reference =
-    (std::integral<std::remove_cvref_t<T>> || std::is_enum_v<std::remove_cvref_t<T>>) &&
+    (std::integral<std::remove_cvref_t<T>> || std::is_enum_v<std::remove_cvref_t<T>> ||
+     identifier<std::remove_cvref_t<T>>) &&
     sizeof(T) <= sizeof(std::int64_t);
 
 template <class>
@@ -91,10 +92,10 @@ class sample_values : public std::span<Value const> {
   template <class Array>
   sample_values(Array const&) noexcept
   {
-    static_assert(!std::is_enum_v<Value> || detail::never<Array>,
+    static_assert(!identifier<Value> || detail::never<Array>,
                   "limits.home takes an array of rank_id, one for each sample; make them of "
                   "integers with to_id<rank_id>");
-    static_assert(std::is_enum_v<Value> || detail::never<Array>,
+    static_assert(identifier<Value> || detail::never<Array>,
                   "limits.also.of takes an array of std::int64_t, one for each sample; round "
                   "other numbers in one way on all ranks");
   }

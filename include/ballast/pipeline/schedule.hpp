@@ -370,6 +370,17 @@ class compiled_schedule {
     return make(stages, *schedule);
   }
 
+#ifdef __cpp_exceptions
+  /// Those that the program wrote itself. Where one is wrong, throw what make() says.
+  compiled_schedule(stage_graph const& stages, pipeline_schedule const& schedule)
+      : compiled_schedule(or_throw(make(stages, schedule)))
+  {}
+  template <schedule_policy Policy>
+  compiled_schedule(stage_graph const& stages, Policy const& policy, std::size_t microbatches)
+      : compiled_schedule(or_throw(make(stages, policy, microbatches)))
+  {}
+#endif
+
   [[nodiscard]] stage_graph const& stages() const noexcept { return stages_; }
   [[nodiscard]] std::size_t microbatches() const noexcept { return microbatches_; }
 

@@ -71,6 +71,13 @@ class stage_graph {
     return graph;
   }
 
+#ifdef __cpp_exceptions
+  /// One that the program wrote itself. Where it is wrong, throws what make() says.
+  stage_graph(std::vector<pipeline_stage> stages, std::vector<stage_link> const& links)
+      : stage_graph(or_throw(make(std::move(stages), links)))
+  {}
+#endif
+
   [[nodiscard]] std::size_t stages() const noexcept { return stages_.size(); }
   [[nodiscard]] std::size_t ranks() const noexcept { return of_rank_.size(); }
 

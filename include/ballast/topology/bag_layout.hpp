@@ -244,6 +244,15 @@ class bag_layout {
     set_speeds(gpu_speeds);
   }
 
+#ifdef __cpp_exceptions
+  /// Bags that the program wrote itself, as lay_out() lays them over so many GPUs or a cluster.
+  /// Where they do not fit, throws what that says.
+  ///
+  ///     bag_layout const bags("g1n4+g4n1"_bags, 8);
+  bag_layout(bag_spec const& spec, std::size_t gpus);
+  bag_layout(bag_spec const& spec, cluster const& machines);
+#endif
+
   /// The same bags on GPUs of these speeds.
   [[nodiscard]] bag_layout with_speeds(std::span<std::uint32_t const> gpu_speeds) const
   {
@@ -631,5 +640,14 @@ namespace detail {
   if (!machines) { return tl::unexpected(machines.error()); }
   return lay_out(spec, *machines, misplaced);
 }
+
+#ifdef __cpp_exceptions
+inline bag_layout::bag_layout(bag_spec const& spec, std::size_t gpus)
+    : bag_layout(or_throw(lay_out(spec, gpus)))
+{}
+inline bag_layout::bag_layout(bag_spec const& spec, cluster const& machines)
+    : bag_layout(or_throw(lay_out(spec, machines)))
+{}
+#endif
 
 }  // namespace ballast::inline v0

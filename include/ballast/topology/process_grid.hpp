@@ -78,6 +78,15 @@ class process_grid {
     return make(std::span<unit_sizes const>(modules.begin(), modules.size()));
   }
 
+#ifdef __cpp_exceptions
+  /// One that the program wrote itself. Where it is wrong, throws what make() says.
+  ///
+  ///     process_grid const grid({{.data = 4, .pipeline = 2, .tensor = 1}});
+  explicit process_grid(std::initializer_list<unit_sizes> modules)
+      : process_grid(or_throw(make(modules)))
+  {}
+#endif
+
   /// Number of modules.
   [[nodiscard]] std::size_t size() const noexcept { return modules_.size(); }
 
