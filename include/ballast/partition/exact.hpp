@@ -370,12 +370,12 @@ struct exact {
         scratch.take<cost_vector<D>>(searched ? loads.size() : 0);
     std::copy_n(loads.begin(), starts.size(), starts.begin());
     ratio const proven = run_policy(inner, problem, loads, owner, memory);
-    if (!searched ||
-        (!problem.capacities.empty() && !detail::keeps_to_capacities<D>(problem, owner, memory))) {
-      return proven;
-    }
-    return std::max(
-        proven, detail::enumerate_vectors<D>(problem, starts, loads, owner, vector_nodes, memory));
+    if (!searched) { return proven; }
+    detail::vector_plan<D> plan(problem, starts, scratch);
+    if (!plan.put(owner)) { return proven; }
+    ratio const found = plan.try_all(vector_nodes, memory);
+    plan.write(loads, owner);
+    return std::max(proven, found);
   }
 
   friend bool operator==(exact const&, exact const&) = default;

@@ -590,10 +590,6 @@ struct refine {
     ratio const proven = run_policy(inner, problem, loads, owner, memory);
     ratio const found =
         detail::refine_vectors<D>(problem, starts, loads, owner, work_per_sample, memory);
-    if (D > 1 && work_per_sample > 0 &&
-        (problem.capacities.empty() || detail::keeps_to_capacities<D>(problem, owner, memory))) {
-      detail::settle_others<D>(problem, starts, loads, owner, work_per_sample, memory);
-    }
     return std::max(proven, found);
   }
 

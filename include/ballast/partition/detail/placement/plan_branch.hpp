@@ -9,7 +9,10 @@ namespace ballast::inline v0::detail {
 /// When the last lane finishes, in some of the quantities.
 class least_makespan {
  public:
-  explicit least_makespan(std::uint64_t quantities) : quantities_(quantities) {}
+  /// No plan is better than the bound.
+  explicit least_makespan(std::uint64_t quantities, ratio bound = {})
+      : quantities_(quantities), bound_(bound)
+  {}
 
   [[nodiscard]] ratio finish(plan_state const& plan, std::size_t lane, std::size_t item) const
   {
@@ -37,28 +40,20 @@ class least_makespan {
     return finish(plan, latest(plan), plan_state::none);
   }
 
-  /// When the later of two lanes finishes if `item` goes from the first to the second, and `back`, if
-  /// any, the other way.
-  [[nodiscard]] ratio after(plan_state const& plan, std::size_t late, std::size_t early,
-                            std::size_t item, std::size_t back) const
+  /// The quantity in which the last lane finishes; of equals the first.
+  [[nodiscard]] std::uint64_t binding(plan_state const& plan) const
   {
-    placement_problem const& problem = plan.problem();
-    cost_units first = 0;
-    cost_units second = 0;
-    for (std::size_t d = 0; d < problem.quantities; ++d) {
-      if ((quantities_ >> d & 1U) == 0) { continue; }
-      cost_units const net =
-          problem.cost(item, d) - (back == plan_state::none ? 0 : problem.cost(back, d));
-      first = std::max(first, plan.load(late, d) - net);
-      second = std::max(second, plan.load(early, d) + net);
-    }
-    return std::max(ratio{first, problem.speeds[late]}, ratio{second, problem.speeds[early]});
+    ratio const last = of(plan);
+    std::uint64_t bit = 1;
+    while ((quantities_ & bit) == 0 || least_makespan(bit).of(plan) < last) { bit <<= 1U; }
+    return bit;
   }
 
   /// Whether no way to put the items that are left makes the plan better than the best one.
   [[nodiscard]] bool is_hopeless(plan_state const& plan, std::span<cost_units const> left) const
   {
     if (!found_) { return false; }
+    if (best_ <= bound_) { return true; }
     placement_problem const& problem = plan.problem();
     for (std::size_t d = 0; d < problem.quantities; ++d) {
       if ((quantities_ >> d & 1U) == 0) { continue; }
@@ -71,6 +66,11 @@ class least_makespan {
       if (room < static_cast<std::uint64_t>(left[d])) { return true; }
     }
     return false;
+  }
+  /// Whether no plan with the item there is better.
+  [[nodiscard]] bool is_hopeless(plan_state const& plan, std::size_t item, std::size_t place) const
+  {
+    return found_ && !(rank(plan, item, place) < best_);
   }
   /// Whether a complete plan is better than the best one, which it then is.
   bool keeps(plan_state const& plan)
@@ -90,6 +90,7 @@ class least_makespan {
 
  private:
   std::uint64_t quantities_;
+  ratio bound_;
   ratio best_{no_cost, 1};
   bool found_ = false;
 };
@@ -118,6 +119,10 @@ class least_moved {
     }
     return least >= best_;
   }
+  [[nodiscard]] static bool is_hopeless(plan_state const&, std::size_t, std::size_t)
+  {
+    return false;
+  }
   bool keeps(plan_state const& plan)
   {
     tokens const moved = plan.moved();
@@ -137,18 +142,28 @@ class least_moved {
   tokens best_ = std::numeric_limits<tokens>::max();
 };
 
-/// The finishing times of all lanes, from the latest on: the least latest, then the next.
+/// The finishing times of all lanes, or of all quantities, from the latest on: the least latest,
+/// then the next.
 class level_finish {
  public:
-  level_finish(plan_state const& plan, std::uint64_t quantities, workspace::frame& scratch)
+  enum class times : std::uint8_t { of_lanes, of_quantities };
+
+  level_finish(plan_state const& plan, std::uint64_t quantities, times what,
+               workspace::frame& scratch)
       : finish_(quantities),
-        best_(scratch.take<ratio>(plan.lanes())),
-        now_(scratch.take<ratio>(plan.lanes()))
+        what_(what),
+        best_(scratch.take<ratio>(what == times::of_lanes ? plan.lanes()
+                                                          : plan.problem().quantities)),
+        now_(scratch.take<ratio>(best_.size()))
   {}
 
   [[nodiscard]] bool is_hopeless(plan_state const& plan, std::span<cost_units const>)
   {
     return found_ && !is_below(plan);
+  }
+  [[nodiscard]] bool is_hopeless(plan_state const& plan, std::size_t item, std::size_t place) const
+  {
+    return found_ && best_[0] < rank(plan, item, place);
   }
   bool keeps(plan_state const& plan)
   {
@@ -166,14 +181,16 @@ class level_finish {
  private:
   [[nodiscard]] bool is_below(plan_state const& plan)
   {
-    for (std::size_t lane = 0; lane < now_.size(); ++lane) {
-      now_[lane] = finish_.finish(plan, lane, plan_state::none);
+    for (std::size_t at = 0; at < now_.size(); ++at) {
+      now_[at] = what_ == times::of_lanes ? finish_.finish(plan, at, plan_state::none)
+                                          : least_makespan(std::uint64_t{1} << at).of(plan);
     }
     std::sort(now_.begin(), now_.end(), [](ratio a, ratio b) { return b < a; });
     return std::lexicographical_compare(now_.begin(), now_.end(), best_.begin(), best_.end());
   }
 
   least_makespan finish_;
+  times what_;
   std::span<ratio> best_;
   std::span<ratio> now_;
   bool found_ = false;
@@ -313,7 +330,8 @@ class plan_branch {
     std::span<std::uint32_t> const tried = tried_.subspan(depth * plan_.places(), plan_.places());
     std::size_t count = 0;
     for (std::uint32_t place = 0; place < plan_.places(); ++place) {
-      if (plan_.admits(item, place) && !is_repeated(place)) { tried[count++] = place; }
+      if (goal_.is_hopeless(plan_, item, place) || is_repeated(place)) { continue; }
+      if (plan_.admits(item, place)) { tried[count++] = place; }
     }
     std::sort(tried.data(), tried.data() + count, [&](std::uint32_t a, std::uint32_t b) {
       return precedes(goal_.rank(plan_, item, a), goal_.rank(plan_, item, b), a, b);
@@ -337,5 +355,36 @@ class plan_branch {
   std::span<std::int64_t> takes_left_;
   bool found_ = false;
 };
+
+/// Makes the plan the best one by the goal, if one is better. Returns whether all plans were tried.
+///
+/// In, out     the goal knows the plan, unless that has no items placed.
+template <class Goal>
+bool try_all_plans(plan_state& plan, Goal& goal, work_budget& work, workspace& memory)
+{
+  auto frame = memory.open();
+  auto const best = frame.take<std::uint32_t>(plan.items());
+  std::copy(plan.owners().begin(), plan.owners().end(), best.begin());
+  plan.clear();
+  plan_branch<Goal> all(plan, goal, work, best, frame);
+  (void)all();
+  plan.restore(best);
+  return all.ended();
+}
+
+/// Makes small, one after the other, the largest finishes of the quantities that do not bind. What
+/// binds, in which the plan ends last, is settled: lanes keep to when it ends. `lower(quantities)`
+/// lowers the others until the latest of these binds, which is settled too, and so on.
+template <class Lower>
+void lower_others(plan_state& plan, std::uint64_t quantities, Lower const& lower)
+{
+  while ((quantities & (quantities - 1)) != 0) {
+    least_makespan const goal(quantities);
+    plan.settle(quantities, goal.of(plan));
+    quantities &= ~goal.binding(plan);
+    lower(quantities);
+  }
+  plan.settle(quantities, least_makespan(quantities).of(plan));
+}
 
 }  // namespace ballast::inline v0::detail

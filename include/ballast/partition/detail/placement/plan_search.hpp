@@ -3,6 +3,7 @@
 
 #include <ballast/core.hpp>
 #include <ballast/partition/detail/placement/plan_branch.hpp>
+#include <ballast/partition/detail/placement/plan_exchanges.hpp>
 
 namespace ballast::inline v0::detail {
 
@@ -15,7 +16,7 @@ enum class plan_tie : std::uint8_t { none, level, fewest_moves };
 ///
 /// Steps of up to 24 items and 12 places are tried whole, as far as work goes. Others begin with
 /// plans by cost, by what limits, and by what is hardest to place, each repaired where an item finds
-/// no place; then the latest lane moves and swaps items, and after random exchanges again.
+/// no place; then the latest lane exchanges items with others, and after random exchanges again.
 ///
 /// Ensures     (1) a plan that it finds keeps the limits
 ///             (2) is_proven(): no plan has a smaller makespan, or none keeps the limits
@@ -40,11 +41,11 @@ class limit_search {
       : problem_(problem),
         ranked_(ranked),
         bound_(bound),
+        work_of_all_(work),
         work_(work),
         memory_(memory),
         best_(scratch.take<std::uint32_t>(problem.size())),
         order_(scratch.take<std::uint32_t>(problem.size())),
-        by_finish_(scratch.take<std::uint32_t>(problem.places())),
         plan_(problem, scratch)
   {}
 
@@ -57,24 +58,18 @@ class limit_search {
     std::uint64_t const first_ones = (std::uint64_t{1} << ranked_) - 1;
     bool const is_small = limit_search::is_small(problem_.size(), problem_.places());
     if (!find_first(is_small)) { return false; }
-    std::uint64_t open = first_ones;
-    lower(open, is_small, true);
+    lower(first_ones, is_small, true);
     makespan_ = least_makespan(first_ones).of(plan_);
     is_proven_ = is_proven_ || makespan_ <= bound_;
-    if (within_per_million > 0) { settle(first_ones, makespan_, within_per_million); }
-    // What does not bind, one after the other; then quantities that decide ties.
-    while (within_per_million == 0 && (open & (open - 1)) != 0) {
-      ratio const now = least_makespan(open).of(plan_);
-      std::uint64_t const binding = binding_of(open, now);
-      settle(open, now);
-      open &= ~binding;
-      if (open != 0) { lower(open, is_small, false); }
+    if (within_per_million > 0) {
+      plan_.settle(first_ones, makespan_, within_per_million);
+    } else {
+      lower_others(plan_, first_ones, [&](std::uint64_t open) { lower(open, is_small, false); });
     }
-    if (within_per_million == 0) { settle(first_ones & open, least_makespan(open).of(plan_)); }
     for (std::size_t d = ranked_; d < problem_.quantities; ++d) {
       std::uint64_t const alone = std::uint64_t{1} << d;
       lower(alone, is_small, false);
-      settle(alone, least_makespan(alone).of(plan_));
+      plan_.settle(alone, least_makespan(alone).of(plan_));
     }
     if (tie == plan_tie::level) { level(first_ones, is_small); }
     if (tie == plan_tie::fewest_moves && !problem_.items.home.empty()) { move_less(is_small); }
@@ -89,46 +84,15 @@ class limit_search {
 
  private:
   void keep() { std::copy(plan_.owners().begin(), plan_.owners().end(), best_.begin()); }
-  void clear()
-  {
-    for (std::size_t item = 0; item < plan_.items(); ++item) {
-      if (plan_.owner(item) != plan_.places()) { plan_.take(item); }
-    }
-  }
-
-  /// The lanes do no more of these quantities from now on than until then.
-  void settle(std::uint64_t quantities, ratio until, std::uint32_t per_million = 0)
-  {
-    for (std::size_t d = 0; d < problem_.quantities; ++d) {
-      if ((quantities >> d & 1U) == 0) { continue; }
-      for (std::size_t lane = 0; lane < plan_.lanes(); ++lane) {
-        cost_units const most = work_within(until, per_million, problem_.speeds[lane]);
-        plan_.most_load(lane, d) = std::min(plan_.most_load(lane, d), most);
-      }
-    }
-  }
-  [[nodiscard]] std::uint64_t binding_of(std::uint64_t quantities, ratio until) const
-  {
-    std::uint64_t binding = 0;
-    for (std::size_t d = 0; d < problem_.quantities; ++d) {
-      std::uint64_t const bit = std::uint64_t{1} << d;
-      if ((quantities & bit) != 0 && !(least_makespan(bit).of(plan_) < until)) { binding |= bit; }
-    }
-    return binding;
-  }
-
   template <class Goal>
   bool branch(Goal& goal, std::uint64_t most)
   {
-    auto frame = memory_.open();
-    clear();
     std::uint64_t const given = std::min(most, work_.left());
     work_budget steps(given);
-    plan_branch<Goal> all(plan_, goal, steps, best_, frame);
-    (void)all();
-    plan_.restore(best_);
+    bool const ended = try_all_plans(plan_, goal, steps, memory_);
     work_.spend(given - steps.left());
-    return all.ended();
+    keep();
+    return ended;
   }
 
   /// A plan that keeps the limits; of small steps by trying all, if need be.
@@ -137,9 +101,9 @@ class limit_search {
     is_proven_ = problem_.is_impossible();
     if (is_proven_) { return false; }
     least_makespan const goal((std::uint64_t{1} << ranked_) - 1);
-    bool found = puts_start();
+    bool found = !start_.empty() && plan_.put_all(start_) && plan_.is_whole();
     for (int way = 0; way < 4 && !found; ++way) {
-      clear();
+      plan_.clear();
       order_by(way);
       found = fill(goal, way >= 2);
     }
@@ -148,25 +112,16 @@ class limit_search {
       return true;
     }
     if (is_small) {
-      std::fill(best_.begin(), best_.end(), static_cast<std::uint32_t>(plan_.places()));
+      plan_.clear();
       least_makespan any = goal;
       is_proven_ = branch(any, work_.left() - work_.left() / 4);
-      if (problem_.size() > 0 && best_.front() != plan_.places()) {
+      if (problem_.size() > 0 && plan_.owner(0) != plan_.places()) {
         is_proven_ = false;
         return true;
       }
       if (is_proven_) { return false; }
     }
     return insist(goal);
-  }
-
-  bool puts_start()
-  {
-    for (std::size_t item = 0; item < start_.size(); ++item) {
-      if (!plan_.admits(item, start_[item])) { return false; }
-      plan_.put(item, start_[item]);
-    }
-    return !start_.empty() && plan_.is_whole();
   }
 
   void order_by(int way)
@@ -263,7 +218,7 @@ class limit_search {
   {
     random_source random(problem_.size());
     order_by(1);
-    clear();
+    plan_.clear();
     (void)fill(goal, false);
     std::uint64_t const kept = work_.left() / 3;
     while (work_.left() > kept) {
@@ -311,44 +266,46 @@ class limit_search {
     return false;
   }
 
+  /// Calls search(exchanges) with a share of the work.
+  template <class Search>
+  void exchange(std::uint64_t quantities, Search const& search)
+  {
+    auto frame = memory_.open();
+    uint128 const share = uint128{work_of_all_} * (problem_.size() + 100) / 6'000;
+    auto const given =
+        static_cast<std::uint64_t>(std::min<uint128>(work_.left() - work_.left() / 3, share));
+    work_budget steps(given);
+    plan_exchanges exchanges(plan_, quantities, steps, frame, memory_);
+    search(exchanges);
+    work_.spend(given - steps.left());
+    keep();
+  }
+  void exchange(std::uint64_t quantities, ratio bound, std::uint64_t failures)
+  {
+    exchange(quantities, [&](plan_exchanges& exchanges) { exchanges.run(bound, failures); });
+  }
+
   /// Makes the plan finish earlier in these quantities.
   void lower(std::uint64_t quantities, bool is_small, bool is_first)
   {
-    least_makespan goal(quantities);
     ratio const bound = is_first ? bound_ : ratio{};
-    descend(goal, bound, false);
-    keep();
-    (void)goal.keeps(plan_);
-    if (goal.best() <= bound) { return; }
     if (is_small) {
+      exchange(quantities, bound, 0);
+      least_makespan goal(quantities, bound);
+      (void)goal.keeps(plan_);
+      if (goal.best() <= bound) { return; }
       bool const ended = branch(goal, work_.left() / 2);
       if (is_first) { is_proven_ = ended; }
       if (ended) { return; }
     }
-    random_source random(problem_.size());
-    std::uint64_t const kept = work_.left() / 3;
-    for (int failures = 0; failures < most_failures && goal.best() > bound && work_.left() > kept;
-         ++failures) {
-      shake(random);
-      descend(goal, bound, false);
-      if (goal.keeps(plan_)) {
-        keep();
-        failures = 0;
-      } else {
-        plan_.restore(best_);
-      }
-      work_.spend(plan_.items());
-    }
-    plan_.restore(best_);
+    exchange(quantities, bound, most_failures);
   }
 
   void level(std::uint64_t quantities, bool is_small)
   {
-    least_makespan const goal(quantities);
-    descend(goal, {}, true);
-    keep();
+    exchange(quantities, [](plan_exchanges& exchanges) { exchanges.level(); });
     auto frame = memory_.open();
-    level_finish sorted(plan_, quantities, frame);
+    level_finish sorted(plan_, quantities, level_finish::times::of_lanes, frame);
     (void)sorted.keeps(plan_);
     if (is_small) { is_tie_proven_ = branch(sorted, work_.left() / 2); }
   }
@@ -365,7 +322,7 @@ class limit_search {
       if (is_tie_proven_) { return; }
     }
     random_source random(problem_.size());
-    for (int failures = 0; failures < most_failures && goal.best() > 0 && !work_.spent();
+    for (std::uint64_t failures = 0; failures < most_failures && goal.best() > 0 && !work_.spent();
          ++failures) {
       shake(random);
       go_home();
@@ -429,75 +386,17 @@ class limit_search {
     }
   }
 
-  /// Relieves the latest lane, or, where all are levelled, each, until nothing helps.
-  void descend(least_makespan const& goal, ratio bound, bool all)
-  {
-    while (!work_.spent()) {
-      std::size_t const late = goal.latest(plan_);
-      if (goal.finish(plan_, late, plan_state::none) <= bound) { return; }
-      if (relieve(goal, late)) { continue; }
-      bool helped = false;
-      for (std::size_t lane = 0; all && !helped && lane < plan_.lanes(); ++lane) {
-        helped = lane != late && relieve(goal, lane);
-      }
-      if (!helped) { return; }
-    }
-  }
-
-  bool relieve(least_makespan const& goal, std::size_t late)
-  {
-    std::iota(by_finish_.begin(), by_finish_.end(), std::uint32_t{0});
-    work_.spend(by_finish_.size());
-    std::sort(by_finish_.begin(), by_finish_.end(), [&](std::uint32_t a, std::uint32_t b) {
-      return precedes(goal.finish(plan_, problem_.lane(a), plan_state::none),
-                      goal.finish(plan_, problem_.lane(b), plan_state::none), a, b);
-    });
-    return std::any_of(by_finish_.begin(), by_finish_.end(), [&](std::uint32_t early) {
-      return problem_.lane(early) != late && !work_.spent() && relieve(goal, late, early);
-    });
-  }
-
-  /// Makes the move or the swap after which these two lanes finish earliest, if that is earlier.
-  bool relieve(least_makespan const& goal, std::size_t late, std::size_t to)
-  {
-    std::size_t const early = problem_.lane(to);
-    ratio least = goal.finish(plan_, late, plan_state::none);
-    if (!(goal.finish(plan_, early, plan_state::none) < least)) { return false; }
-    std::size_t item = plan_state::none;
-    std::size_t with = plan_state::none;
-    auto const consider = [&](std::size_t one, std::size_t back) {
-      work_.spend(1);
-      ratio const then = goal.after(plan_, late, early, one, back);
-      if (!(then < least) || !plan_.admits_exchange(one, back, to)) { return; }
-      least = then;
-      item = one;
-      with = back;
-    };
-    for (std::size_t from = 0; from < plan_.places(); ++from) {
-      if (problem_.lane(from) != late) { continue; }
-      for (std::size_t one = plan_.first(from); one != plan_state::none; one = plan_.next(one)) {
-        consider(one, plan_state::none);
-        for (auto back = plan_.first(to); back != plan_state::none; back = plan_.next(back)) {
-          consider(one, back);
-        }
-      }
-    }
-    if (item == plan_state::none) { return false; }
-    plan_.exchange(item, with, to);
-    return true;
-  }
-
-  static constexpr int most_failures = 24;  // of random exchanges in a row
+  static constexpr std::uint64_t most_failures = 24;  // of random exchanges in a row
 
   placement_problem const& problem_;
   std::size_t ranked_;
   ratio bound_;
+  std::uint64_t work_of_all_;
   work_budget work_;
   workspace& memory_;
   std::span<std::uint32_t const> start_;
   std::span<std::uint32_t> best_;
   std::span<std::uint32_t> order_;
-  std::span<std::uint32_t> by_finish_;
   plan_state plan_;
   ratio makespan_;
   bool is_proven_ = false;

@@ -39,12 +39,20 @@ struct count_limits {
     return limits;
   }
 
-  /// Whether an item may leave a place of so many, and come to one, so that equal counts stay equal.
-  /// In multiples only swaps keep them.
-  [[nodiscard]] constexpr bool may_move(std::int64_t from, std::int64_t to) const noexcept
+  /// Whether a place of so many items may have `more` of another's, or fewer, so that equal counts
+  /// stay equal. In multiples only swaps keep them.
+  [[nodiscard]] constexpr bool may_move(std::int64_t from, std::int64_t to,
+                                        std::int64_t more) const noexcept
   {
-    return !is_equal ? from > least && to < most
-                     : rest == 0 && most == least + 1 && from == most && to == least;
+    if (more == 0) { return true; }
+    if (more < 0) { return may_move(to, from, -more); }
+    if (!is_equal) { return from - more >= least && to + more <= most; }
+    return more == 1 && rest == 0 && most == least + 1 && from == most && to == least;
+  }
+  [[nodiscard]] constexpr bool is_any(std::size_t items) const noexcept
+  {
+    return !is_equal && least == 0 && most >= static_cast<std::int64_t>(items) &&
+           most_samples == std::numeric_limits<std::int64_t>::max();
   }
 };
 
@@ -89,6 +97,19 @@ struct placement_problem {
   [[nodiscard]] bool fits(std::size_t item, std::size_t place) const
   {
     return items.fits(item, place) && (refused.empty() || !refused[item * places() + place]);
+  }
+  /// Whether every item may go to every place that has room for it, whatever lies there.
+  [[nodiscard]] bool is_open() const
+  {
+    bool const has_rules = items.rules != nullptr && !items.rules->first_group.empty();
+    if (has_rules || !refused.empty() || !counts.is_any(size()) ||
+        std::any_of(limits.begin(), limits.end(), [](limit const& of) { return of.is_soft; })) {
+      return false;
+    }
+    std::uint32_t const largest = *std::max_element(items.gpus.begin(), items.gpus.end());
+    return largest == 1 ||
+           std::all_of(items.lengths.begin(), items.lengths.end(),
+                       [&](tokens length) { return partition_problem::splits(length, largest); });
   }
   [[nodiscard]] std::int64_t samples_of(std::size_t item) const
   {
@@ -192,39 +213,81 @@ class plan_state {
     return loads_[lane * problem_.quantities + d];
   }
   /// The most that a lane may do of a quantity; no_cost at first.
-  [[nodiscard]] cost_units& most_load(std::size_t lane, std::size_t d)
+  [[nodiscard]] cost_units most_load(std::size_t lane, std::size_t d) const
   {
     return most_[lane * problem_.quantities + d];
   }
-
-  /// Whether the limits admit the item there, one item of that place left out.
-  [[nodiscard]] bool admits(std::size_t item, std::size_t place, std::size_t without = none) const
+  /// Lanes do no more of these quantities from now on than they do until then.
+  void settle(std::uint64_t quantities, ratio until, std::uint32_t per_million = 0)
   {
-    bool const swaps = without != none;
-    if (!problem_.fits(item, place)) { return false; }
-    if (counts_[place] + (swaps ? 0 : 1) > problem_.counts.most) { return false; }
-    std::int64_t const left = swaps ? problem_.samples_of(without) : 0;
-    if (samples_[place] - left > problem_.counts.most_samples - problem_.samples_of(item)) {
-      return false;
-    }
-    std::size_t const lane = problem_.lane(place);
     for (std::size_t d = 0; d < problem_.quantities; ++d) {
-      cost_units const gone = swaps ? problem_.cost(without, d) : 0;
-      if (load(lane, d) - gone > most_[lane * problem_.quantities + d] - problem_.cost(item, d)) {
-        return false;
+      if ((quantities >> d & 1U) == 0) { continue; }
+      for (std::size_t lane = 0; lane < lanes(); ++lane) {
+        cost_units& most = most_[lane * problem_.quantities + d];
+        most = std::min(most, work_within(until, per_million, problem_.speeds[lane]));
       }
     }
-    if (alone_[item] && first_[place] != none &&
-        !(first_[place] == without && next_[without] == none)) {
-      return false;
+  }
+
+  /// Whether the limits admit these items there, some of that place left out.
+  [[nodiscard, gnu::always_inline]] bool admits(std::span<std::uint32_t const> items,
+                                                std::size_t place,
+                                                std::span<std::uint32_t const> without = {}) const
+  {
+    if (items.empty()) { return true; }
+    auto const net = [&](auto const& of) {
+      std::int64_t more = 0;
+      for (std::uint32_t const item : items) { more += of(item); }
+      for (std::uint32_t const item : without) { more -= of(item); }
+      return more;
+    };
+    bool is_alone = false;
+    for (std::uint32_t const item : items) {
+      if (!problem_.fits(item, place)) { return false; }
+      is_alone = is_alone || alone_[item];
+    }
+    std::int64_t const count = counts_[place] + static_cast<std::int64_t>(items.size()) -
+                               static_cast<std::int64_t>(without.size());
+    if (count > problem_.counts.most || (is_alone && count != 1)) { return false; }
+    auto const samples = [this](std::uint32_t item) { return problem_.samples_of(item); };
+    if (net(samples) > problem_.counts.most_samples - samples_[place]) { return false; }
+    std::size_t const lane = problem_.lane(place);
+    for (std::size_t d = 0; d < problem_.quantities; ++d) {
+      auto const costs = [&](std::uint32_t item) { return problem_.cost(item, d); };
+      if (net(costs) > most_[lane * problem_.quantities + d] - load(lane, d)) { return false; }
     }
     for (std::size_t at = 0; at < problem_.limits.size(); ++at) {
       placement_problem::limit const& limit = problem_.limits[at];
-      if (limit.is_soft && alone_[item] && !problem_.finds_room(item, limit)) { continue; }
-      std::int64_t const gone = swaps ? limit.takes[without] : 0;
-      if (limit.takes[item] > limit.room[place] - held(at, place) + gone) { return false; }
+      if (is_alone && limit.is_soft && !problem_.finds_room(items[0], limit)) { continue; }
+      auto const takes = [&](std::uint32_t item) { return limit.takes[item]; };
+      if (net(takes) > limit.room[place] - held(at, place)) { return false; }
     }
-    return is_apart(item, place, without);
+    return problem_.items.rules == nullptr || problem_.items.rules->first_group.empty() ||
+           std::all_of(items.begin(), items.end(),
+                       [&](std::uint32_t item) { return is_apart(item, place, without); });
+  }
+  [[nodiscard]] bool admits(std::size_t item, std::size_t place) const
+  {
+    auto const one = static_cast<std::uint32_t>(item);
+    return admits({&one, 1}, place);
+  }
+
+  /// Whether these items of two places may change them.
+  [[nodiscard]] bool admits_exchange(std::span<std::uint32_t const> given, std::size_t from,
+                                     std::span<std::uint32_t const> taken, std::size_t to) const
+  {
+    auto const more =
+        static_cast<std::int64_t>(given.size()) - static_cast<std::int64_t>(taken.size());
+    return problem_.counts.may_move(counts_[from], counts_[to], more) && admits(given, to, taken) &&
+           admits(taken, from, given);
+  }
+  /// The same of an item, and `back`, if any.
+  [[nodiscard]] bool admits_exchange(std::size_t item, std::size_t back, std::size_t to) const
+  {
+    std::array<std::uint32_t, 2> const both{static_cast<std::uint32_t>(item),
+                                            static_cast<std::uint32_t>(back)};
+    std::span<std::uint32_t const> const all(both);
+    return admits_exchange(all.first(1), owner(item), all.subspan(1, back == none ? 0 : 1), to);
   }
 
   void put(std::size_t item, std::size_t place)
@@ -259,11 +322,24 @@ class plan_state {
     put(item, to);
   }
 
-  /// Whether an exchange keeps the limits, for an item that is somewhere else.
-  [[nodiscard]] bool admits_exchange(std::size_t item, std::size_t back, std::size_t to) const
+  void clear()
   {
-    if (back != none) { return admits(item, to, back) && admits(back, owner(item), item); }
-    return problem_.counts.may_move(counts_[owner(item)], counts_[to]) && admits(item, to);
+    for (std::size_t item = 0; item < items(); ++item) {
+      if (owner_[item] != places()) { take(item); }
+    }
+  }
+
+  /// Puts items without a place where these say, until the limits refuse one. Returns whether none
+  /// was refused.
+  template <class Place>
+  bool put_all(std::span<Place const> owners)
+  {
+    for (std::size_t item = 0; item < owners.size(); ++item) {
+      auto const place = static_cast<std::size_t>(owners[item]);
+      if (place >= places() || !admits(item, place)) { return false; }
+      put(item, place);
+    }
+    return true;
   }
 
   /// Makes it the plan with these places.
@@ -301,18 +377,17 @@ class plan_state {
   }
 
  private:
-  [[nodiscard]] bool is_apart(std::size_t item, std::size_t place, std::size_t without) const
+  [[nodiscard]] bool is_apart(std::size_t item, std::size_t place,
+                              std::span<std::uint32_t const> without) const
   {
-    if (problem_.items.rules == nullptr || problem_.items.rules->first_group.empty()) {
-      return true;
-    }
     auto const& rules = *problem_.items.rules;
     for (std::size_t at = rules.first_group[item]; at < rules.first_group[item + 1]; ++at) {
       std::size_t const group = rules.groups[at];
       for (std::size_t each = rules.first_member[group]; each < rules.first_member[group + 1];
            ++each) {
-        std::size_t const other = rules.members[each];
-        if (other != item && other != without && owner(other) == place) { return false; }
+        std::uint32_t const other = rules.members[each];
+        bool const leaves = std::find(without.begin(), without.end(), other) != without.end();
+        if (other != item && !leaves && owner(other) == place) { return false; }
       }
     }
     return true;

@@ -23,29 +23,6 @@ template <std::size_t D>
 template <std::size_t D>
 using finishes = std::array<ratio, D>;
 
-/// When the last bin finishes, in each dimension.
-template <std::size_t D>
-[[nodiscard]] finishes<D> finishes_of(cost_vector_problem<D> const& problem,
-                                      std::span<cost_vector<D> const> loads) noexcept
-{
-  finishes<D> latest{};
-  for (std::size_t bin = 0; bin < loads.size(); ++bin) {
-    for (std::size_t d = 0; d < D; ++d) {
-      latest[d] = std::max(latest[d], ratio{loads[bin][d], problem.speed(bin)});
-    }
-  }
-  return latest;
-}
-
-/// When the last bin finishes, in the dimension in which it is latest.
-template <std::size_t D>
-[[nodiscard]] ratio finish_of(cost_vector_problem<D> const& problem,
-                              std::span<cost_vector<D> const> loads) noexcept
-{
-  finishes<D> const latest = finishes_of<D>(problem, loads);
-  return *std::max_element(latest.begin(), latest.end());
-}
-
 /// Times before which no plan finishes in a dimension, at little expense: the mean load per speed,
 /// or the largest single cost on the fastest bin.
 ///

@@ -125,22 +125,6 @@ bool fill_vectors_evenly(cost_vector_problem<D> const& problem,
   return true;
 }
 
-/// Whether every sample has a bin and no bin weighs more than its capacity.
-template <std::size_t D>
-[[nodiscard]] bool keeps_to_capacities(cost_vector_problem<D> const& problem,
-                                       std::span<bag_id const> owner, workspace& memory)
-{
-  auto scratch = memory.open();
-  std::span<std::int64_t> const room = scratch.take<std::int64_t>(problem.capacities.size());
-  std::copy(problem.capacities.begin(), problem.capacities.end(), room.begin());
-  for (std::size_t sample = 0; sample < owner.size(); ++sample) {
-    std::size_t const bin = to_index(owner[sample]);
-    if (bin >= room.size() || problem.weights[sample] > room[bin]) { return false; }
-    room[bin] -= problem.weights[sample];
-  }
-  return true;
-}
-
 /// Makes a plan from nothing, heaviest weight first, each sample in the bin with room that then
 /// finishes earliest. Returns whether all samples found room.
 ///
