@@ -147,7 +147,7 @@ template <class Cost, std::ranges::forward_range Samples, cost_projection<Sample
 
   auto scratch = memory.open();
   plan.costs.resize(count);
-  auto prices = detail::prices_of(plan, cost_of);
+  detail::sample_prices<Cost, CostOf> prices{cost_of, detail::mutable_span_of(plan.costs)};
   if constexpr (std::same_as<Cost, cost_units>) {
     plan.batches = batching_of(policy);
     bool const pads_attention = plan.batches == batching::attention_padded;

@@ -544,8 +544,8 @@ class exchange_search {
 ///             (9) no bag weighs more than its capacity
 /// Complexity  the inner policy, D radix sorts, and the pricing of work_per_sample (n + 100) pairs,
 ///             each O(D), with capacities up to 4 D + 2 times and O(D n m) for each start; an
-///             exchange moves O(D (m + k)) words for bags of k samples; scratch of (16 + 8 D) D
-///             bytes per sample and twice per bag.
+///             exchange moves O(D (m + k)) words for bags of k samples; scratch of (12 + 8 D) D
+///             bytes per sample and twice per bag, and about 60 per sample besides.
 template <class Inner = longest_processing_time>
 struct refine {
   static_assert(!detail::plan_kind_of<Inner>.pads,

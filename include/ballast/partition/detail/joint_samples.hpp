@@ -39,7 +39,7 @@ struct planned_items {
 
 /// Joins the samples of each key to one item, so that every policy keeps them together.
 ///
-/// An item costs and weighs what its samples do together. Its length is that of its shortest sample
+/// An item weighs what its samples do together; costs are the caller's to join. Its length is that of its shortest sample
 /// that has tokens, since a bag splits each sample by itself. Its home is the bag that holds most
 /// of its tokens, of equals the first; its parts are the tokens in every bag that holds some.
 ///
@@ -53,7 +53,7 @@ inline planned_items join_samples(sample_keys const& together, planned_items con
                                   std::span<std::uint32_t> item_of, workspace::frame& scratch)
 {
   std::size_t const count = together.size();
-  BALLAST_EXPECTS(samples.costs.size() == count && item_of.size() == count);
+  BALLAST_EXPECTS(samples.lengths.size() == count && item_of.size() == count);
   std::span<std::int64_t> const keys = scratch.take<std::int64_t>(count);
   together.read_into(keys);
   std::span<std::uint32_t> const by_key = scratch.take<std::uint32_t>(count);
@@ -71,13 +71,11 @@ inline planned_items join_samples(sample_keys const& together, planned_items con
     item_of[sample] = first_of[sample] == sample ? items++ : item_of[first_of[sample]];
   }
 
-  std::span<cost_units> const costs = scratch.take<cost_units>(items);
   std::span<tokens> const lengths = scratch.take<tokens>(items);
   std::span<std::int64_t> const weights =
       scratch.take<std::int64_t>(samples.weights.empty() ? 0 : items);
   std::span<std::uint32_t> const first_sample = scratch.take<std::uint32_t>(items);
   std::span<tokens> const joint_lengths = scratch.take<tokens>(items);
-  std::fill(costs.begin(), costs.end(), 0);
   std::fill(lengths.begin(), lengths.end(), 0);
   std::fill(joint_lengths.begin(), joint_lengths.end(), 0);
   std::fill(weights.begin(), weights.end(), 0);
@@ -85,12 +83,11 @@ inline planned_items join_samples(sample_keys const& together, planned_items con
     std::uint32_t const item = item_of[sample];
     tokens const length = samples.lengths[sample];
     first_sample[item] = first_of[sample];
-    costs[item] += samples.costs[sample];
     joint_lengths[item] += samples.tokens_of(sample);
     if (length > 0 && (lengths[item] == 0 || length < lengths[item])) { lengths[item] = length; }
     if (!weights.empty()) { weights[item] += samples.weights[sample]; }
   }
-  if (samples.home.empty()) { return {costs, lengths, weights, {}, first_sample, joint_lengths}; }
+  if (samples.home.empty()) { return {{}, lengths, weights, {}, first_sample, joint_lengths}; }
 
   std::span<bag_id> const home = scratch.take<bag_id>(items);
   std::span<tokens> const most = scratch.take<tokens>(items);
@@ -124,7 +121,7 @@ inline planned_items join_samples(sample_keys const& together, planned_items con
     }
     parts[part_count - 1] = {samples.home[sample], held};
   }
-  planned_items joined{costs, lengths, weights, home, first_sample, joint_lengths};
+  planned_items joined{{}, lengths, weights, home, first_sample, joint_lengths};
   if (several_homes) {
     std::partial_sum(first_part.begin(), first_part.end(), first_part.begin());
     joined.first_part = first_part;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <ballast/core.hpp>
+#include <ballast/partition/cost_vector_lower_bound.hpp>
 #include <ballast/partition/detail/capacity/out_of_capacity.hpp>
 #include <ballast/partition/detail/padding/finishing_times.hpp>
 #include <ballast/partition/detail/read_samples.hpp>
@@ -122,7 +123,7 @@ namespace ballast::inline v0::detail {
                 "; add bags or raise limits.samples");
   }
   if (!item_of.empty()) {
-    std::span<std::uint32_t> const counts = scratch.take<std::uint32_t>(items.costs.size());
+    std::span<std::uint32_t> const counts = scratch.take<std::uint32_t>(items.lengths.size());
     std::fill(counts.begin(), counts.end(), 0);
     for (std::uint32_t const item : item_of) { ++counts[item]; }
     for (std::size_t item = 0; item < counts.size(); ++item) {
@@ -135,7 +136,7 @@ namespace ballast::inline v0::detail {
     rules.sample_counts = counts;
   }
   if (!apart.empty()) {
-    auto read = read_groups(rules, apart, item_of, items.costs.size(), bags, scratch);
+    auto read = read_groups(rules, apart, item_of, items.lengths.size(), bags, scratch);
     if (!read) { return tl::unexpected(std::move(read).error()); }
   }
   return rules;
@@ -152,24 +153,28 @@ struct step_samples {
 /// taken for a certified one. Where there are capacities, a policy may have found no room. Samples
 /// that are padded weigh as much as the heaviest of their bag.
 ///
-/// Shapes      starts[m], or empty.
+/// Shapes      costs[n]; starts[m], or empty. `advice` names a policy that finds more room.
 /// Errors      infeasible: a sample has no bag, or a bag is above its capacity.
-[[nodiscard]] inline result<void> check_policy(partition_problem const& problem,
-                                               planned_items const& items, batching batches,
-                                               bool keeps_counts, std::span<bag_id const> owner,
-                                               std::span<cost_units const> starts,
-                                               std::span<cost_units const> loads, workspace& memory)
+template <class Cost>
+[[nodiscard]] result<void> check_policy(partition_problem const& problem,
+                                        std::span<Cost const> costs, planned_items const& items,
+                                        batching batches, bool keeps_counts,
+                                        std::string_view advice, std::span<bag_id const> owner,
+                                        std::span<Cost const> starts, std::span<Cost const> loads,
+                                        workspace& memory)
 {
   std::size_t const bags = loads.size();
   auto scratch = memory.open();
-  std::span<cost_units> const recomputed = scratch.take<cost_units>(bags);
+  std::span<Cost> const recomputed = scratch.take<Cost>(bags);
+  std::fill(recomputed.begin(), recomputed.end(), Cost{});
+  std::copy(starts.begin(), starts.end(), recomputed.begin());
   std::span<padded_sum> const batch = scratch.take<padded_sum>(bags);
   std::span<padded_sum> const held = scratch.take<padded_sum>(problem.capacities.size());
   std::fill(batch.begin(), batch.end(), padded_sum{});
   std::fill(held.begin(), held.end(), padded_sum{});
   for (std::size_t sample = 0; sample < owner.size(); ++sample) {
     std::size_t const bag = to_index(owner[sample]);
-    if (!held.empty() && bag == bags) { return out_of_capacity(problem, items, sample); }
+    if (!held.empty() && bag == bags) { return out_of_capacity(problem, items, sample, advice); }
     BALLAST_EXPECTS(bag != bags, "the policy left sample ", items.sample_of(sample),
                     " without a bag");
     BALLAST_EXPECTS(bag < bags, "the policy put sample ", items.sample_of(sample), " in bag ", bag,
@@ -177,19 +182,20 @@ struct step_samples {
     BALLAST_EXPECTS(problem.fits(sample, bag), "the policy put sample ", items.sample_of(sample),
                     " of ", counted(problem.lengths[sample], "token"), " in bag ", bag, " of ",
                     counted(problem.gpus[bag], "GPU"));
-    cost_units const cost = problem.costs[sample];
-    cost_units const padded = batches == batching::packed   ? 0
-                              : batches == batching::padded ? cost
-                                                            : problem.attention[sample];
-    batch[bag].add(cost - padded, padded);
+    if (batches == batching::packed) {
+      auto const sums = numbers_of(recomputed[bag]);
+      for (std::size_t d = 0; d < sums.size(); ++d) { sums[d] += numbers_of(costs[sample])[d]; }
+    } else {
+      cost_units const cost = problem.costs[sample];
+      bool const pads_all = batches == batching::padded;
+      cost_units const padded = pads_all ? cost : problem.attention[sample];
+      batch[bag].add(cost - padded, padded);
+    }
     if (held.empty()) { continue; }
     bool const pads = batches == batching::padded;
     held[bag].add(pads ? 0 : problem.weights[sample], pads ? problem.weights[sample] : 0);
     if (!held[bag].exceeds(problem.capacities[bag])) { continue; }
-    if (!pads) {
-      return out_of_capacity(problem, items, sample, "capped{longest_processing_time{}}",
-                             keeps_counts);
-    }
+    if (!pads) { return out_of_capacity(problem, items, sample, advice, keeps_counts); }
     return fail(error_code::infeasible, items.sample_of(sample), "sample ", items.sample_of(sample),
                 " brings bag ", bag, " to ", counted(held[bag].count, "sample"),
                 " padded to the heaviest, of ", held[bag].largest, ", and it holds ",
@@ -198,11 +204,15 @@ struct step_samples {
                 "fewer samples, raise the limit, or use a policy that packs, as capped{}");
   }
   for (std::size_t bag = 0; bag < bags; ++bag) {
-    recomputed[bag] = batch[bag].load() + (starts.empty() ? 0 : starts[bag]);
+    auto const is = numbers_of(recomputed[bag]);
+    if (batches != batching::packed) { is[0] += batch[bag].load(); }
+    for (std::size_t d = 0; d < is.size(); ++d) {
+      cost_units const said = numbers_of(loads[bag])[d];
+      BALLAST_EXPECTS(said == is[d], "the policy says that bag ", bag, " has a load of ", said,
+                      std::integral<Cost> ? std::string() : concat(" in dimension ", d),
+                      ", and its samples make it ", is[d]);
+    }
   }
-  auto const [said, is] = std::mismatch(loads.begin(), loads.end(), recomputed.begin());
-  BALLAST_EXPECTS(said == loads.end(), "the policy says that bag ", said - loads.begin(),
-                  " has a load of ", *said, ", and its samples make it ", *is);
   return {};
 }
 
@@ -226,18 +236,27 @@ struct step_samples {
   return static_cast<std::size_t>(largest - items.attention.begin());
 }
 
-/// Whether bags with what they had before could have loads that overflow; the costliest sample, then.
-[[nodiscard]] inline std::optional<std::size_t> overflows_started(
-    batching batches, planned_items const& items, std::span<cost_units const> starts)
+/// Refuses samples that together with what bags have cost more than can be counted; each counts for
+/// at least `padded`.
+///
+/// Shapes      costs[n D] and starts[m D] of D quantities, sample after sample, bag after bag.
+[[nodiscard]] inline result<void> check_started(std::span<cost_units const> costs,
+                                                std::span<cost_units const> starts,
+                                                std::size_t quantities, cost_units padded = 0)
 {
-  if (starts.empty() || items.costs.empty()) { return {}; }
-  auto const largest = std::max_element(items.costs.begin(), items.costs.end());
-  cost_units left = no_cost - 1;
-  for (cost_units const start : starts) { left -= start; }
-  for (cost_units const cost : items.costs) {
-    cost_units const most = batches == batching::packed ? cost : *largest;
-    if (most > left) { return static_cast<std::size_t>(largest - items.costs.begin()); }
-    left -= most;
+  for (std::size_t d = 0; d < quantities && !starts.empty(); ++d) {
+    cost_units left = no_cost - 1;
+    for (std::size_t at = d; at < starts.size(); at += quantities) { left -= starts[at]; }
+    for (std::size_t at = d; at < costs.size(); at += quantities) {
+      cost_units const cost = std::max(costs[at], padded);
+      if (cost > left) {
+        return fail(error_code::out_of_range, at / quantities,
+                    "the samples and limits.starting_loads together cost more than 63 bits hold",
+                    quantities > 1 ? concat(" in dimension ", d) : std::string(),
+                    "; use a coarser unit for both");
+      }
+      left -= cost;
+    }
   }
   return {};
 }
@@ -262,10 +281,10 @@ template <partition_policy Policy>
                 "model with a coarser unit or plan fewer samples at once");
   }
   std::span<cost_units const> const starts = constraints.starting_loads;
-  if (auto const sample = overflows_started(batches, items, starts); sample) {
-    return fail(error_code::out_of_range, *sample,
-                "the samples and limits.starting_loads together cost more than 63 bits hold; "
-                "use a coarser unit for both");
+  bool const pads = batches != batching::packed && !items.costs.empty();
+  cost_units const padded = pads ? *std::max_element(items.costs.begin(), items.costs.end()) : 0;
+  if (auto checked = check_started(items.costs, starts, 1, padded); !checked) {
+    return tl::unexpected(std::move(checked).error());
   }
   auto scratch = memory.open();
   cost_units const unit =
@@ -297,31 +316,71 @@ template <partition_policy Policy>
     problem.costs = items.costs;
     problem.attention = items.attention;
   }
-  if (auto checked = check_policy(problem, items, batches, plans_keep_counts(policy), owner, starts,
-                                  loads, memory);
+  if (auto checked = check_policy<cost_units>(
+          problem, problem.costs, items, batches, plans_keep_counts(policy),
+          "capped{longest_processing_time{}}", owner, starts, loads, memory);
       !checked) {
     return tl::unexpected(std::move(checked).error());
   }
   return bound;
 }
 
-/// Prices samples into a plan by one quantity.
-template <class CostOf>
-[[nodiscard]] sample_prices<CostOf> prices_of(partition_plan& plan, CostOf const& cost_of)
+/// The same by several quantities. Bags that are all one GPU, equally fast, are equal for the policy,
+/// which then looks at no lengths.
+///
+/// Shapes      costs[k], of the items.
+template <std::size_t D, cost_vector_policy<D> Policy>
+[[nodiscard]] result<ratio> plan_items(planned_items const& items,
+                                       std::span<cost_vector<D> const> costs,
+                                       bag_layout const& bags, Policy const& policy,
+                                       partition_constraints const& constraints,
+                                       std::span<cost_vector<D>> loads, std::span<bag_id> owner,
+                                       workspace& memory)
 {
-  return {cost_of, mutable_span_of(plan.costs), {}};
+  auto scratch = memory.open();
+  auto const is_one = [](std::uint32_t each) { return each == 1; };
+  cost_vector_problem<D> problem{costs};
+  if (!std::all_of(bags.sizes().begin(), bags.sizes().end(), is_one) ||
+      !std::all_of(bags.speeds().begin(), bags.speeds().end(), is_one)) {
+    problem.lengths = items.lengths;
+    problem.gpus = bags.sizes();
+    problem.speeds = bags.speeds();
+  }
+  problem.weights = items.weights;
+  if (!items.weights.empty()) { problem.capacities = capacities_of(bags, constraints, scratch); }
+  for (std::size_t at = 0; at < constraints.starting_loads.size(); ++at) {
+    loads[at / D][at % D] = constraints.starting_loads[at];
+  }
+  if (auto checked = check_started(all_numbers_of<D>(costs), constraints.starting_loads, D);
+      !checked) {
+    return tl::unexpected(std::move(checked).error());
+  }
+  auto const starts =
+      scratch.take<cost_vector<D>>(constraints.starting_loads.empty() ? 0 : loads.size());
+  std::copy_n(loads.begin(), starts.size(), starts.begin());
+  ratio const proven = run_policy(policy, problem, loads, owner, memory);
+  partition_problem const alone = weights_alone(problem, bags.size(), scratch);
+  if (auto checked = check_policy<cost_vector<D>>(alone, costs, items, batching::packed, false,
+                                                  "refine{}", owner, starts, loads, memory);
+      !checked) {
+    return tl::unexpected(std::move(checked).error());
+  }
+  return std::max(proven, cost_vector_lower_bound<D>(problem, loads.size(), memory, starts));
 }
 
-/// Plans the samples of a step by one quantity. Returns the best lower bound that is known.
+/// Plans the samples of a step. Returns the best lower bound that is known.
 ///
 /// In, out     the plan has costs, attention and batches; its owners and loads are written.
-template <partition_policy Policy>
-[[nodiscard]] result<ratio> plan_step(partition_plan& plan, step_samples const& step,
+template <class Cost, policy_by<Cost> Policy>
+[[nodiscard]] result<ratio> plan_step(basic_partition_plan<Cost>& plan, step_samples const& step,
                                       bag_layout const& bags, Policy const& policy,
                                       partition_constraints const& constraints, workspace& memory)
 {
+  constexpr bool is_one = std::same_as<Cost, cost_units>;
   auto scratch = memory.open();
-  planned_items items{span_of(plan.costs), step.lengths.fitting, step.weights, step.home};
+  std::span<Cost const> costs = span_of(plan.costs);
+  planned_items items{{}, step.lengths.fitting, step.weights, step.home};
+  if constexpr (is_one) { items.costs = costs; }
   items.attention = span_of(plan.attention);
   if (step.lengths.short_samples > 0) { items.joint_lengths = step.lengths.own; }
   std::span<bag_id> owner = mutable_span_of(plan.owner);
@@ -333,11 +392,26 @@ template <partition_policy Policy>
                   "use another policy or leave out what is to stay together");
     }
     items = join_samples(constraints.together, items, item_of, scratch);
-    owner = scratch.take<bag_id>(items.costs.size());
+    owner = scratch.take<bag_id>(items.lengths.size());
     std::fill(owner.begin(), owner.end(), to_id<bag_id>(bags.size()));
+    std::span<Cost> const joined = scratch.take<Cost>(owner.size());
+    std::fill(joined.begin(), joined.end(), Cost{});
+    for (std::size_t sample = 0; sample < item_of.size(); ++sample) {
+      auto const sums = numbers_of(joined[item_of[sample]]);
+      for (std::size_t d = 0; d < sums.size(); ++d) { sums[d] += numbers_of(costs[sample])[d]; }
+    }
+    costs = joined;
+    if constexpr (is_one) { items.costs = costs; }
   }
-  auto const bound =
-      plan_items(items, bags, policy, constraints, mutable_span_of(plan.loads), owner, memory);
+  auto const loads = mutable_span_of(plan.loads);
+  auto const bound = [&] {
+    if constexpr (is_one) {
+      return plan_items(items, bags, policy, constraints, loads, owner, memory);
+    } else {
+      return plan_items<std::tuple_size_v<Cost>>(items, costs, bags, policy, constraints, loads,
+                                                 owner, memory);
+    }
+  }();
   if (!bound) { return bound; }
   for (std::size_t sample = 0; sample < item_of.size(); ++sample) {
     plan.owner[sample] = owner[item_of[sample]];
@@ -358,6 +432,46 @@ template <partition_policy Policy>
   }
   share.denominator = std::max<tokens>(all, 1);
   return share;
+}
+
+/// Plans samples whose costs are in the plan: what of partition_into() knows nothing of the types of
+/// samples and cost model. So a program that plans with several of these compiles it once for each
+/// policy, and ballast::compiled brings it for some.
+///
+/// In, out     plan has costs, attention and batches; the rest is written.
+template <class Cost, policy_by<Cost> Policy>
+[[nodiscard]] result<void> plan_priced(basic_partition_plan<Cost>& plan, workspace& memory,
+                                       sample_lengths const& lengths, bag_layout const& bags,
+                                       Policy const& policy,
+                                       partition_constraints const& constraints)
+{
+  plan.lengths.assign(lengths.own.begin(), lengths.own.end());
+  plan.short_samples = lengths.short_samples;
+  // No bag, until the policy has run.
+  plan.owner.assign(lengths.own.size(), to_id<bag_id>(bags.size()));
+  plan.loads.assign(bags.size(), Cost{});
+  plan.bags_digest = bags.digest();
+
+  auto scratch = memory.open();
+  std::span<bag_id> const home = scratch.take<bag_id>(constraints.home.size());
+  std::transform(constraints.home.begin(), constraints.home.end(), home.begin(),
+                 [&bags](rank_id rank) { return bags.bag_of(rank); });
+  step_samples step{lengths, {}, home};
+  if (constraints.limits_bags()) {
+    step.weights = constraints.weights.empty() ? lengths.own : constraints.weights;
+  }
+  auto const bound = plan_step(plan, step, bags, policy, constraints, memory);
+  if (!bound) { return tl::unexpected(bound.error()); }
+
+  plan.samples.collect(span_of(plan.owner), bags.size());
+  plan.makespan = makespan_of(span_of(plan.loads), bags.speeds());
+  plan.lower_bound = *bound;
+  BALLAST_EXPECTS(plan.lower_bound <= plan.makespan, "the policy says that no makespan is below ",
+                  plan.lower_bound.numerator, " / ", plan.lower_bound.denominator,
+                  ", and its plan has ", plan.makespan.numerator, " / ", plan.makespan.denominator);
+  plan.above_cap.clear();
+  plan.moved = moved_share(span_of(plan.owner), lengths.own, home);
+  return {};
 }
 
 }  // namespace ballast::inline v0::detail

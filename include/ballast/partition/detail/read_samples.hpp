@@ -101,26 +101,46 @@ struct named_sample {
                    "once"));
 }
 
+/// A cost as numbers, one for each quantity.
+template <class Cost>
+[[nodiscard]] constexpr auto numbers_of(Cost& cost)
+{
+  if constexpr (std::integral<Cost>) {
+    return std::span<Cost, 1>(&cost, 1);
+  } else {
+    return std::span(cost);
+  }
+}
+
 /// Prices the samples that read_samples reads. (A lambda's names would be seen to hide those of a
 /// program that includes it, under g++.)
 ///
 /// Shapes      costs[n]; attention[n], or empty where nothing asks what of a cost is attention. A
 ///             cost model that cannot say has none.
-template <class CostOf>
+template <class Cost, class CostOf>
 struct sample_prices {
   CostOf const& cost_of;
-  std::span<cost_units> costs;
-  std::span<cost_units> attention;
-  cost_units total = 0;  ///< of the samples so far
+  std::span<Cost> costs;
+  std::span<cost_units> attention = {};
+  Cost total{};  ///< of the samples so far
 
   template <class Sample>
   [[nodiscard]] result<void> operator()(std::size_t at, Sample& sample, tokens length)
   {
-    costs[at] = saturated(std::invoke(cost_of, sample));
-    auto checked = check_cost({at, length}, costs[at], total);
-    if (!checked) { return checked; }
-    total += costs[at];
-    if constexpr (attention_cost_model<CostOf, Sample>) {
+    constexpr bool is_one = std::same_as<Cost, cost_units>;
+    if constexpr (is_one) {
+      costs[at] = saturated(std::invoke(cost_of, sample));
+    } else {
+      costs[at] = std::invoke(cost_of, sample);
+    }
+    auto const prices = numbers_of(costs[at]);
+    for (std::size_t d = 0; d < prices.size(); ++d) {
+      cost_units& sum = numbers_of(total)[d];
+      auto checked = check_cost({at, length, is_one ? -1 : static_cast<int>(d)}, prices[d], sum);
+      if (!checked) { return checked; }
+      sum += prices[d];
+    }
+    if constexpr (is_one && attention_cost_model<CostOf, Sample>) {
       if (attention.empty()) { return {}; }
       attention[at] = saturated(cost_of.attention_part(sample));
       if (attention[at] < 0 || attention[at] > costs[at]) {

@@ -19,7 +19,7 @@ namespace ballast::inline v0::detail {
 ///             (2) after an exchange both lanes finish before the one to relieve did, and no lane
 ///                 has more than its most load of any quantity
 /// Complexity  D radix sorts to build; an exchange moves O(D (lanes + k)) words in places of k items;
-///             (4 + 8 D + 8 limits) D bytes of scratch per item and place.
+///             (20 + 8 D + 8 limits) D bytes of scratch per item and place.
 class plan_exchanges {
  public:
   /// Others may not change the plan meanwhile.
@@ -29,7 +29,8 @@ class plan_exchanges {
         problem_(plan.problem()),
         quantities_(quantities),
         depth_(problem_.quantities),
-        width_(depth_ + problem_.limits.size()),
+        counts_at_(depth_ + problem_.limits.size()),
+        width_(counts_at_ + (problem_.counts.is_any(plan.items()) ? 0 : 2)),
         work_(work),
         is_open_(problem_.is_open()),
         loads_(scratch.take<cost_units>(plan.lanes() * depth_)),
@@ -104,6 +105,7 @@ class plan_exchanges {
   static constexpr std::size_t bundled_places = 24;  ///< the lightest of a place
   static constexpr std::size_t most_bundles = bundled_places * (bundled_places - 1) / 2;
   static constexpr std::size_t most_undone = 128;
+  static constexpr std::uint64_t work_of_limits = 4;  ///< to look at those that are not sums
   // After random exchanges of more items, single ones alone get further with the same work.
   static constexpr std::size_t most_in_pairs = 1024;
 
@@ -259,8 +261,8 @@ class plan_exchanges {
         offers const given = items_of(from, d);
         offers const taken = items_of(to, d);
         auto const allows = [&](std::size_t out, std::size_t in) {
-          return is_open_ || admits({items_[given.first + out], no_item}, from,
-                                    {items_[taken.first + in], no_item}, to);
+          return admits({items_[given.first + out], no_item}, from,
+                        {items_[taken.first + in], no_item}, to);
         };
         auto const [out, in] = improve_exchange(best, {from, to}, d, given, taken, allows);
         if (out == given.size) { continue; }
@@ -280,7 +282,7 @@ class plan_exchanges {
         ratio best = finish(lane, d);
         offers const taken = pair_up(to, d, taken_);
         auto const allows = [&](std::size_t out, std::size_t in) {
-          return is_open_ || admits(items_of(given_, out), from, items_of(taken_, in), to);
+          return admits(items_of(given_, out), from, items_of(taken_, in), to);
         };
         auto const [out, in] = improve_exchange(best, {from, to}, d, given, taken, allows);
         if (out == given.size) { return false; }
@@ -384,6 +386,17 @@ class plan_exchanges {
           is_soft ? -no_cost : plan_.held(at, places.from) - limit.room[places.from];
       most[depth_ + at] = is_soft ? no_cost : limit.room[places.to] - plan_.held(at, places.to);
     }
+    if (counts_at_ < width) {
+      count_limits const& wanted = problem_.counts;
+      auto const room = [&](std::size_t place) { return wanted.most - plan_.count(place); };
+      auto const spare = [&](std::size_t place) { return plan_.count(place) - wanted.least; };
+      bool const only_swaps =
+          wanted.is_equal && (wanted.rest > 0 || wanted.most > wanted.least + 1);
+      least[counts_at_] = only_swaps ? 0 : -std::min(spare(places.to), room(places.from));
+      most[counts_at_] = only_swaps ? 0 : std::min(spare(places.from), room(places.to));
+      least[counts_at_ + 1] = plan_.samples(places.from) - wanted.most_samples;
+      most[counts_at_ + 1] = wanted.most_samples - plan_.samples(places.to);
+    }
     auto const be_before = [&] {
       cost_units const of_heavy = work_before(best, problem_.speeds[heavy]);
       cost_units const of_light = work_before(best, problem_.speeds[light]);
@@ -411,7 +424,11 @@ class plan_exchanges {
           is_within = is_within && moved >= least[e] && moved <= most[e];
         }
         // Few are: what follows must not take registers from the loops.
-        if (!is_within || !allows(out, in)) [[likely]] { continue; }
+        if (!is_within) [[likely]] { continue; }
+        if (!is_open_) {
+          work_.spend(work_of_limits);
+          if (!allows(out, in)) { continue; }
+        }
         best = {};
         for (std::size_t e = 0; e < depth_; ++e) {
           if (!counts(e)) { continue; }
@@ -484,12 +501,14 @@ class plan_exchanges {
     }
   }
 
-  /// What an item costs in a quantity or, from depth_ on, takes of what is limited.
+  /// What an item costs in a quantity or, from depth_ on, takes of what is limited and counted.
   [[nodiscard]] cost_units amount(std::uint32_t item, std::size_t of) const
   {
-    return item == no_item ? 0
-           : of < depth_   ? problem_.cost(item, of)
-                           : problem_.limits[of - depth_].takes[item];
+    return item == no_item   ? 0
+           : of < depth_     ? problem_.cost(item, of)
+           : of < counts_at_ ? problem_.limits[of - depth_].takes[item]
+           : of > counts_at_ ? problem_.samples_of(item)
+                             : 1;
   }
 
   void reload(std::size_t lane, std::size_t d, cost_units load)
@@ -547,8 +566,9 @@ class plan_exchanges {
   plan_state& plan_;
   placement_problem const& problem_;
   std::uint64_t quantities_;
-  std::size_t depth_;  ///< how many quantities there are
-  std::size_t width_;  ///< and limits
+  std::size_t depth_;      ///< how many quantities there are
+  std::size_t counts_at_;  ///< behind quantities and limits: items and samples, where limited
+  std::size_t width_;
   work_budget& work_;
   bool is_open_;  ///< to every item, every place with room
   std::span<cost_units> loads_;

@@ -5,7 +5,6 @@
 #include <ballast/partition/capped.hpp>
 #include <ballast/partition/detail/placement/plan_search.hpp>
 #include <ballast/partition/detail/plan_items.hpp>
-#include <ballast/partition/detail/vectors/plan_vectors.hpp>
 #include <ballast/partition/equal_count.hpp>
 #include <ballast/partition/least_movement.hpp>
 #include <ballast/partition/refine.hpp>
@@ -242,15 +241,13 @@ class limited_items {
     bool const has_least = limits.then.what() == second_objective::kind::least;
     ranked_ = quantities;
     quantities_ = quantities + (has_least ? 1 : 0);
-    std::span<cost_units> const none = scratch.take<cost_units>(count);
-    std::fill(none.begin(), none.end(), 0);
-    items_ = {none, step.lengths.fitting, {}, step.home};
+    items_ = {{}, step.lengths.fitting, {}, step.home};
     if (step.lengths.short_samples > 0) { items_.joint_lengths = step.lengths.own; }
     item_of_ = scratch.take<std::uint32_t>(limits.together.size());
     if (!limits.together.empty()) {
       items_ = join_samples(limits.together, items_, item_of_, scratch);
     }
-    std::size_t const items = items_.costs.size();
+    std::size_t const items = items_.lengths.size();
 
     std::span<cost_units> const all = scratch.take<cost_units>(items * quantities_);
     std::fill(all.begin(), all.end(), 0);
@@ -303,19 +300,19 @@ class limited_items {
     std::int64_t const most = is_limited ? limits_.samples.number : no_limit;
     bool const has_rules = is_limited || !limits_.apart.empty();
     if (has_rules) {
-      std::size_t const samples = item_of_.empty() ? items_.costs.size() : item_of_.size();
+      std::size_t const samples = item_of_.empty() ? items_.lengths.size() : item_of_.size();
       auto read = read_rules(most, limits_.apart, items_, item_of_, samples, bags_.size(), scratch);
       if (!read) { return tl::unexpected(std::move(read).error()); }
       rules_ = *read;
     }
-    counts_ = count_limits::any(items_.costs.size());
+    counts_ = count_limits::any(items_.lengths.size());
     counts_.most_samples = most;
     if (limits_.samples.kind == counts::rule::equal) {
-      counts_ = count_limits::equal(items_.costs.size(), bags_.size(), limits_.samples.number);
+      counts_ = count_limits::equal(items_.lengths.size(), bags_.size(), limits_.samples.number);
     } else if (limits_.samples.kind == counts::rule::filled) {
       counts_.least = 1;
     }
-    base_ = {items_.costs, items_.lengths, {}, bags_.sizes(), bags_.speeds(), items_.home};
+    base_ = {{}, items_.lengths, {}, bags_.sizes(), bags_.speeds(), items_.home};
     base_.joint_lengths = items_.joint_lengths;
     base_.first_part = items_.first_part;
     base_.parts = items_.parts;
@@ -341,7 +338,7 @@ class limited_items {
   {
     ratio bound;
     auto scratch = memory.open();
-    std::size_t const items = items_.costs.size();
+    std::size_t const items = items_.lengths.size();
     auto const costs = scratch.take<cost_units>(items);
     auto const starts = scratch.take<cost_units>(starts_.empty() ? 0 : bags_.size());
     auto const order = scratch.take<priced_sample>(items);
@@ -547,40 +544,22 @@ template <class Cost>
   std::span<bag_id> const home = scratch.take<bag_id>(limits.home.size());
   std::transform(limits.home.begin(), limits.home.end(), home.begin(),
                  [&bags](rank_id rank) { return bags.bag_of(rank); });
-  std::size_t quantities = 1;
-  if constexpr (!std::same_as<Cost, cost_units>) { quantities = std::tuple_size_v<Cost>; }
+  std::size_t const quantities = numbers_of(plan.loads[0]).size();
   std::span<cost_units> const costs = scratch.take<cost_units>(count * quantities);
-  auto const at = [](Cost& cost, std::size_t d) -> cost_units& {
-    if constexpr (std::same_as<Cost, cost_units>) {
-      return cost;
-    } else {
-      return cost[d];
-    }
+  auto const at = [quantities](auto& of, std::size_t each) -> cost_units& {
+    return numbers_of(of[each / quantities])[each % quantities];
   };
-  for (std::size_t each = 0; each < costs.size(); ++each) {
-    costs[each] = at(plan.costs[each / quantities], each % quantities);
-  }
-  for (std::size_t each = 0; each < limits.starting_loads.size(); ++each) {
-    at(plan.loads[each / quantities], each % quantities) = limits.starting_loads[each];
-  }
-  for (std::size_t d = 0; d < quantities; ++d) {
-    cost_units left = no_cost - 1;
-    for (std::size_t bag = 0; bag < bags.size(); ++bag) { left -= at(plan.loads[bag], d); }
-    for (std::size_t sample = 0; sample < count; ++sample) {
-      if (costs[sample * quantities + d] > left) {
-        return fail(error_code::out_of_range, sample,
-                    "the samples and limits.starting_loads together cost more than 63 bits hold; "
-                    "use a coarser unit for both");
-      }
-      left -= costs[sample * quantities + d];
-    }
-  }
+  for (std::size_t each = 0; each < costs.size(); ++each) { costs[each] = at(plan.costs, each); }
+  std::span<std::int64_t const> const starts = limits.starting_loads;
+  for (std::size_t each = 0; each < starts.size(); ++each) { at(plan.loads, each) = starts[each]; }
+  if (auto checked = check_started(costs, starts, quantities); !checked) { return checked; }
   ratio bound;
   auto const placed = place_by_limits(costs, quantities, {lengths, {}, home}, bags, limits, work,
                                       mutable_span_of(plan.owner), bound, memory);
   if (!placed) { return tl::unexpected(placed.error()); }
   for (std::size_t each = 0; each < costs.size(); ++each) {
-    at(plan.loads[to_index(plan.owner[each / quantities])], each % quantities) += costs[each];
+    auto const bag = to_index(plan.owner[each / quantities]);
+    at(plan.loads, bag * quantities + each % quantities) += costs[each];
   }
   plan.samples.collect(span_of(plan.owner), bags.size());
   plan.makespan = makespan_of(span_of(plan.loads), bags.speeds());

@@ -20,8 +20,8 @@ enum class plan_tie : std::uint8_t { none, level, fewest_moves };
 ///
 /// Ensures     (1) a plan that it finds keeps the limits
 ///             (2) is_proven(): no plan has a smaller makespan, or none keeps the limits
-/// Complexity  O(work), and O(n m) for the first plans; 100 n + (16 D + 8 limits + 50) m bytes of scratch,
-///             and 4 n m where all plans are tried.
+/// Complexity  O(work), and O(n m) for the first plans; scratch of plan_state and plan_exchanges, and
+///             4 n m bytes where all plans are tried.
 /// Source      H. R. Lourenco, O. C. Martin, T. Stutzle, "Iterated Local Search", Handbook of
 ///             Metaheuristics, 2003.
 class limit_search {
@@ -271,7 +271,7 @@ class limit_search {
   void exchange(std::uint64_t quantities, Search const& search)
   {
     auto frame = memory_.open();
-    uint128 const share = uint128{work_of_all_} * (problem_.size() + 100) / 6'000;
+    uint128 const share = uint128{work_of_all_} * (problem_.size() + 100) / 8'000;
     auto const given =
         static_cast<std::uint64_t>(std::min<uint128>(work_.left() - work_.left() / 3, share));
     work_budget steps(given);

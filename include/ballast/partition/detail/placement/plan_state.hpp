@@ -98,11 +98,11 @@ struct placement_problem {
   {
     return items.fits(item, place) && (refused.empty() || !refused[item * places() + place]);
   }
-  /// Whether every item may go to every place that has room for it, whatever lies there.
+  /// Whether every item may go to every place that has room for it, as sums and counts say it.
   [[nodiscard]] bool is_open() const
   {
     bool const has_rules = items.rules != nullptr && !items.rules->first_group.empty();
-    if (has_rules || !refused.empty() || !counts.is_any(size()) ||
+    if (has_rules || !refused.empty() ||
         std::any_of(limits.begin(), limits.end(), [](limit const& of) { return of.is_soft; })) {
       return false;
     }
@@ -200,6 +200,7 @@ class plan_state {
   [[nodiscard]] std::span<std::uint32_t const> owners() const noexcept { return owner_; }
   [[nodiscard]] bool stands_alone(std::size_t item) const { return alone_[item]; }
   [[nodiscard]] std::int64_t count(std::size_t place) const { return counts_[place]; }
+  [[nodiscard]] std::int64_t samples(std::size_t place) const { return samples_[place]; }
   [[nodiscard]] std::int64_t held(std::size_t limit, std::size_t place) const
   {
     return held_[limit * places() + place];

@@ -19,6 +19,14 @@ template <std::size_t D>
   return total;
 }
 
+/// Vectors as numbers, one after the other.
+template <std::size_t D>
+[[nodiscard]] std::span<cost_units const> all_numbers_of(std::span<cost_vector<D> const> vectors)
+{
+  if (vectors.empty()) { return {}; }
+  return {vectors.front().data(), vectors.size() * D};
+}
+
 /// A time for each quantity.
 template <std::size_t D>
 using finishes = std::array<ratio, D>;

@@ -23,8 +23,8 @@ class vector_plan {
         limit_{problem.weights, problem.capacities},
         problem_{items_,
                  D,
-                 numbers_of(problem.costs),
-                 numbers_of(starts),
+                 all_numbers_of<D>(problem.costs),
+                 all_numbers_of<D>(starts),
                  items_.speeds,
                  {},
                  {&limit_, problem.capacities.empty() ? 0U : 1U},
@@ -103,13 +103,6 @@ class vector_plan {
   static constexpr std::uint64_t all = (std::uint64_t{1} << D) - 1;
 
  private:
-  [[nodiscard]] static std::span<cost_units const> numbers_of(
-      std::span<cost_vector<D> const> vectors)
-  {
-    if (vectors.empty()) { return {}; }
-    return {vectors.front().data(), vectors.size() * D};
-  }
-
   cost_vector_problem<D> given_;
   std::span<cost_vector<D> const> starts_;
   partition_problem items_;
