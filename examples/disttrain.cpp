@@ -203,7 +203,7 @@ reordered_batch spread_over(std::span<tokens const> step, std::uint32_t replicas
                             model_times const& times_of)
 {
   auto const size_of = [&](tokens visual) { return times_of(visual)[0].forward; };
-  return intra_reorder(step, one_gpu_bags(replicas), size_of, equal_count{}).value();
+  return intra_reorder(step, one_gpu_bags(replicas), size_of, {.samples = counts::equal()}).value();
 }
 
 // What a step of a whole batch takes on units, as it is simulated.

@@ -50,7 +50,7 @@ double train_step(thread_communicator& comm, bag_layout const& bags,
                   std::vector<document> const& read)
 {
   step_balancer balancer(
-      comm, bags, cost, capped{refine{in_turn{}}},
+      comm, bags, cost, refine{in_turn{}},
       step_options<document>{.length_of = [](document const& each) { return each.length(); },
                              .together = [](document const& each) { return each.prompt; },
                              .most_per_gpu = 40'000});

@@ -2,8 +2,8 @@
 #include "../common/workloads.hpp"            // defines: bench::lognormal_lengths, ...
 
 #include <benchmark/benchmark.h>
-#include <ballast/partition/exact.hpp>
 #include <ballast/partition/partition.hpp>
+#include <ballast/partition/refine.hpp>
 
 #include <cstddef>
 #include <functional>
@@ -39,7 +39,7 @@ void integer_program(benchmark::State& state)
   auto const bags = static_cast<std::size_t>(state.range(1));
   auto const costs = step_costs(samples, bags);
   auto const layout = ballast::one_gpu_bags(bags);
-  ballast::exact<> const policy;
+  ballast::refine<> const policy{.nodes = std::uint64_t{1} << 24};
   ballast::partition_plan ours;
   ballast::workspace memory;
   auto const plan_ours = [&] {

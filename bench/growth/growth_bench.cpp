@@ -16,7 +16,6 @@
 #include <ballast/parallelism/layout_problem.hpp>
 #include <ballast/parallelism/place_experts.hpp>
 #include <ballast/parallelism/search_layouts.hpp>
-#include <ballast/partition/capped.hpp>
 #include <ballast/partition/grid/fill_slots.hpp>
 #include <ballast/partition/grid/partition_grid.hpp>
 #include <ballast/partition/grid/refine_grid.hpp>
@@ -157,7 +156,7 @@ void add_partitions()
 {
   for (std::string const name :
        {"round_robin", "longest_processing_time", "greedy_knapsack", "karmarkar_karp", "refine",
-        "exact:nodes=100000", "least_movement", "capped", "equal_count", "padded_batches",
+        "refine:nodes=100000", "least_movement", "capped", "equal_count", "padded_batches",
         "attention_padded_batches", "conv_transformer_batches", "quadratic_with_tolerance"}) {
     for (std::string const bags : {"", "/mixed_bags"}) {
       add_growth(
@@ -179,14 +178,22 @@ void add_partitions()
                 home.push_back(ballast::to_id<ballast::rank_id>(each % gpus));
               }
               limits.home = home;
+              limits.then = ballast::fewest_moves;
+              limits.within_per_million = 5'000;
             }
+            if (name == "equal_count") { limits.samples = ballast::counts::equal(); }
             if (name == "capped") {
               auto const total = std::accumulate(lengths.begin(), lengths.end(), tokens{0});
               limits.most_per_gpu = std::max(*std::max_element(lengths.begin(), lengths.end()),
                                              2 * total / static_cast<tokens>(gpus));
             }
+            bool const is_limit =
+                name == "least_movement" || name == "capped" || name == "equal_count";
+            std::string const policy = name == "least_movement" ? "refine"
+                                       : is_limit               ? "lpt"
+                                                                : name;
             return told(ballast::partition(lengths, layout, ballast::quadratic_cost{24 * 3072, 4},
-                                           limits, by_name::parse_policy(name).value()));
+                                           limits, by_name::parse_policy(policy).value()));
           });
     }
   }
@@ -204,7 +211,7 @@ void add_full_memory()
                      lengths, ballast::one_gpu_bags(gpus), ballast::quadratic_cost{24 * 3072, 4},
                      {.most_per_gpu = std::max(*std::ranges::max_element(lengths),
                                                share + share * permille / 1000)},
-                     ballast::capped{}));
+                     ballast::longest_processing_time{}));
                });
   }
 }

@@ -4,13 +4,11 @@
 
 #include <benchmark/benchmark.h>
 #include <ballast/core.hpp>
-#include <ballast/partition/capped.hpp>
 #include <ballast/partition/concepts.hpp>
 #include <ballast/partition/descending_order.hpp>
 #include <ballast/partition/detail/bounds/cheapest_cover.hpp>
 #include <ballast/partition/detail/capacity/bags_with_room.hpp>
 #include <ballast/partition/detail/capacity/capacity_filling.hpp>
-#include <ballast/partition/equal_count.hpp>
 #include <ballast/partition/longest_processing_time.hpp>
 #include <ballast/partition/partition.hpp>
 #include <ballast/partition/partition_plan.hpp>
@@ -74,7 +72,7 @@ void equal_count(benchmark::State& state)
   auto const steps = draw_steps(static_cast<std::size_t>(state.range(0)),
                                 static_cast<double>(state.range(2)) / 10, state.range(4));
   auto const layout = ballast::one_gpu_bags(bags);
-  ballast::equal_count const policy{.work = static_cast<std::uint64_t>(state.range(3))};
+  ballast::detail::equal_counts const policy{.work = static_cast<std::uint64_t>(state.range(3))};
   ballast::partition_plan plan;
   ballast::workspace memory;
   auto const plan_step = [&](std::vector<tokens> const& lengths, auto const& cost) {
@@ -186,8 +184,8 @@ void counts_beside_swaps(benchmark::State& state, std::uint32_t multiple, bool s
       }
       auto const cost = [](tokens length) { return length * (length + 50); };
       double const before = bench::cpu_seconds();
-      auto const plan =
-          ballast::partition(lengths, bags, cost, {}, ballast::equal_count{.multiple = multiple});
+      auto const plan = ballast::partition(lengths, bags, cost, {},
+                                           ballast::detail::equal_counts{.multiple = multiple});
       double const took = bench::cpu_seconds() - before;
       if (!plan) { continue; }
       seconds += took;
@@ -257,7 +255,7 @@ void equal_size_differencing(benchmark::State& state)
   for (auto const& lengths : steps) {
     ours.push_back(ballast::partition(lengths, ballast::one_gpu_bags(bags),
                                       unit_cost(lengths, bags), {},
-                                      ballast::equal_count{.work = 3'000'000})
+                                      ballast::detail::equal_counts{.work = 3'000'000})
                        .value());
   }
   std::size_t step = 0;
@@ -286,7 +284,8 @@ BENCHMARK(equal_size_differencing)
 // longest sample. overrun_of_100: steps in which some bag of the plan is above the cap, and by how
 // much the worst of them is.
 template <class Policy>
-void cap_on(benchmark::State& state, Policy policy, bool told, ballast::bag_layout const& layout)
+void cap_on(benchmark::State& state, Policy policy, bool told, ballast::bag_layout const& layout,
+            ballast::counts samples = {})
 {
   auto const bags = static_cast<std::size_t>(state.range(1));
   auto const steps = draw_steps(static_cast<std::size_t>(state.range(0)), 1.0);
@@ -298,9 +297,14 @@ void cap_on(benchmark::State& state, Policy policy, bool told, ballast::bag_layo
                     std::ranges::max(lengths));
   };
   auto const plan_step = [&](std::vector<tokens> const& lengths) {
-    return ballast::partition_into(plan, memory, lengths, layout, bench::transformer_cost(),
-                                   {.most_per_gpu = told ? cap_of(lengths) : ballast::no_limit},
-                                   policy)
+    if constexpr (requires { policy.most; }) {
+      policy.weights = lengths;
+      policy.most = cap_of(lengths);
+    }
+    return ballast::partition_into(
+               plan, memory, lengths, layout, bench::transformer_cost(),
+               {.most_per_gpu = told ? cap_of(lengths) : ballast::no_limit, .samples = samples},
+               policy)
         .has_value();
   };
   std::size_t step = 0;
@@ -334,9 +338,10 @@ void cap_on(benchmark::State& state, Policy policy, bool told, ballast::bag_layo
 }
 
 template <class Policy>
-void token_cap(benchmark::State& state, Policy policy, bool told)
+void token_cap(benchmark::State& state, Policy policy, bool told, ballast::counts samples = {})
 {
-  cap_on(state, policy, told, ballast::one_gpu_bags(static_cast<std::size_t>(state.range(1))));
+  cap_on(state, policy, told, ballast::one_gpu_bags(static_cast<std::size_t>(state.range(1))),
+         samples);
 }
 
 // The same on GPUs of speeds 1, 2, 3 and 4 in turn that hold as much as each other.
@@ -345,7 +350,8 @@ void mixed_speeds_cap(benchmark::State& state, Policy policy)
 {
   std::vector<std::uint32_t> speeds;
   for (std::uint32_t gpu = 0; gpu < state.range(1); ++gpu) { speeds.push_back(1 + gpu % 4); }
-  cap_on(state, policy, true, ballast::one_gpu_bags(speeds.size()).with_speeds(speeds));
+  bool const told = !requires { policy.most; };
+  cap_on(state, policy, told, ballast::one_gpu_bags(speeds.size()).with_speeds(speeds));
 }
 
 // Baseline: heaviest first to the bag with room that finishes earliest, or heaviest weight first to
@@ -353,11 +359,18 @@ void mixed_speeds_cap(benchmark::State& state, Policy policy)
 // latest bag most, until none does.
 struct plain_local_search {
   bool by_weight = false;
+  std::span<std::int64_t const> weights = {};
+  std::int64_t most = 0;  // weight of a bag; the front door knows of none
 
-  ballast::ratio operator()(ballast::partition_problem const& problem, std::span<cost_units> loads,
+  ballast::ratio operator()(ballast::partition_problem const& given, std::span<cost_units> loads,
                             std::span<ballast::bag_id> owner, ballast::workspace& memory) const
   {
     auto frame = memory.open();
+    ballast::partition_problem problem = given;
+    std::span<std::int64_t> const capacities = frame.take<std::int64_t>(loads.size());
+    std::fill(capacities.begin(), capacities.end(), most);
+    problem.weights = weights;
+    problem.capacities = capacities;
     ballast::detail::bags_with_room const bags(problem, loads, owner, frame);
     ballast::detail::cheapest_cover const cover(problem, frame);
     ballast::ratio const bound = ballast::detail::capacity_bound(problem, cover, memory);
@@ -372,11 +385,6 @@ struct plain_local_search {
     while (step(problem, bags)) {}
     return bound;
   }
-
-  // It keeps to capacities itself: nothing is to mend its plans.
-  static constexpr bool restricts() { return true; }
-
-  friend bool operator==(plain_local_search, plain_local_search) = default;
 
  private:
   static bool step(ballast::partition_problem const& problem,
@@ -432,21 +440,21 @@ void caps(benchmark::internal::Benchmark* rows)
 
 BENCHMARK_CAPTURE(token_cap, longest_processing_time, ballast::longest_processing_time{}, false)
     ->Apply(caps);
-BENCHMARK_CAPTURE(token_cap, plain_local_search, plain_local_search{}, true)->Apply(caps);
-BENCHMARK_CAPTURE(token_cap, capped, ballast::capped{}, true)->Apply(caps);
-BENCHMARK_CAPTURE(token_cap, equal_count, ballast::equal_count{}, false)->Apply(caps);
-BENCHMARK_CAPTURE(token_cap, capped_equal_count, ballast::capped{ballast::equal_count{}}, true)
+BENCHMARK_CAPTURE(token_cap, plain_local_search, plain_local_search{}, false)->Apply(caps);
+BENCHMARK_CAPTURE(token_cap, capped, ballast::longest_processing_time{}, true)->Apply(caps);
+BENCHMARK_CAPTURE(token_cap, equal_count, ballast::longest_processing_time{}, false,
+                  ballast::counts::equal())
     ->Apply(caps);
-BENCHMARK_CAPTURE(token_cap, capped_equal_count_long,
-                  ballast::capped{ballast::equal_count{}, 10'000'000}, true)
+BENCHMARK_CAPTURE(token_cap, capped_equal_count, ballast::longest_processing_time{}, true,
+                  ballast::counts::equal())
     ->Apply(caps);
 BENCHMARK_CAPTURE(mixed_speeds_cap, plain_local_search, plain_local_search{})->Apply(caps);
-BENCHMARK_CAPTURE(mixed_speeds_cap, capped, ballast::capped{})->Apply(caps);
+BENCHMARK_CAPTURE(mixed_speeds_cap, capped, ballast::longest_processing_time{})->Apply(caps);
 
 // Costs that do not follow from weights, as those of an encoder beside tokens: drawn apart, or
 // three or forty a token. `slack` as above; worst_gap and refused of 20 steps.
 template <class Policy>
-void independent_cap(benchmark::State& state, Policy policy)
+void independent_cap(benchmark::State& state, Policy policy, ballast::counts samples_of_bag = {})
 {
   constexpr int steps = 20;
   auto const bags = static_cast<std::size_t>(state.range(1));
@@ -477,12 +485,19 @@ void independent_cap(benchmark::State& state, Policy policy)
   for (auto _ : state) {
     gaps = worst_gap = refused = 0;
     for (std::size_t step = 0; step < steps; ++step) {
-      bool const done = ballast::partition_into(
-                            plan, memory, samples, layout,
-                            [&](std::size_t sample) { return costs[step][sample]; },
-                            [](std::size_t) { return tokens{1}; },
-                            {.also = {{.of = weights[step], .most_per_gpu = caps[step]}}}, policy)
-                            .has_value();
+      std::int64_t cap = caps[step];
+      if constexpr (requires { policy.most; }) {
+        policy.weights = weights[step];
+        policy.most = std::exchange(cap, ballast::no_limit);
+      }
+      bool const done =
+          ballast::partition_into(
+              plan, memory, samples, layout,
+              [&](std::size_t sample) { return costs[step][sample]; },
+              [](std::size_t) { return tokens{1}; },
+              {.also = {{.of = weights[step], .most_per_gpu = cap}}, .samples = samples_of_bag},
+              policy)
+              .has_value();
       if (!done) {
         ++refused;
         continue;
@@ -509,8 +524,10 @@ void independent_caps(benchmark::internal::Benchmark* rows)
 
 BENCHMARK_CAPTURE(independent_cap, plain_local_search, plain_local_search{true})
     ->Apply(independent_caps);
-BENCHMARK_CAPTURE(independent_cap, capped, ballast::capped{})->Apply(independent_caps);
-BENCHMARK_CAPTURE(independent_cap, capped_equal_count, ballast::capped{ballast::equal_count{}})
+BENCHMARK_CAPTURE(independent_cap, capped, ballast::longest_processing_time{})
+    ->Apply(independent_caps);
+BENCHMARK_CAPTURE(independent_cap, capped_equal_count, ballast::longest_processing_time{},
+                  ballast::counts::equal())
     ->Apply(independent_caps);
 
 // Baseline: dynamic batches as trainers have them today. Tokens over the cap, rounded up, is the
@@ -535,7 +552,8 @@ void dynamic_batches(benchmark::State& state)
     overrun += over > 0 ? 1 : 0;
     worst_overrun = std::max(worst_overrun, over);
     ours += ballast::partition(lengths, ballast::one_gpu_bags(batches_of(lengths)),
-                               bench::transformer_cost(), {.most_per_gpu = cap}, ballast::capped{})
+                               bench::transformer_cost(), {.most_per_gpu = cap},
+                               ballast::longest_processing_time{})
                     .has_value()
                 ? 1
                 : 0;

@@ -2,7 +2,6 @@
 #include "../../examples/common/baselines/karmarkar_karp.hpp"
 
 #include <benchmark/benchmark.h>
-#include <ballast/partition/exact.hpp>
 #include <ballast/partition/longest_processing_time.hpp>
 #include <ballast/partition/partition.hpp>
 #include <ballast/partition/refine.hpp>
@@ -98,7 +97,10 @@ BENCHMARK_CAPTURE(franca, longest_processing_time, lpt{})->Unit(benchmark::kMill
 BENCHMARK_CAPTURE(franca, karmarkar_karp, baselines::karmarkar_karp{})
     ->Unit(benchmark::kMillisecond);
 BENCHMARK_CAPTURE(franca, refine, ballast::refine{lpt{}})->Unit(benchmark::kMillisecond);
-BENCHMARK_CAPTURE(franca, exact_of_lpt, ballast::exact{lpt{}})->Unit(benchmark::kMillisecond);
-BENCHMARK_CAPTURE(franca, exact_of_refine, ballast::exact<>{})->Unit(benchmark::kMillisecond);
+constexpr std::uint64_t nodes = std::uint64_t{1} << 24;
+BENCHMARK_CAPTURE(franca, exact_of_lpt, ballast::refine<>{.work = 0, .nodes = nodes})
+    ->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(franca, exact_of_refine, ballast::refine<>{.nodes = nodes})
+    ->Unit(benchmark::kMillisecond);
 
 }  // namespace

@@ -6,9 +6,9 @@
 #include <ballast/partition/concepts.hpp>
 #include <ballast/partition/descending_order.hpp>
 #include <ballast/partition/greedy_knapsack.hpp>
-#include <ballast/partition/least_movement.hpp>
 #include <ballast/partition/longest_processing_time.hpp>
 #include <ballast/partition/partition.hpp>
+#include <ballast/partition/refine.hpp>
 #include <ballast/topology/bag_layout.hpp>
 #include <ballast/workload/sample_batch.hpp>
 
@@ -24,8 +24,35 @@
 namespace {
 
 using ballast::cost_units;
-using ballast::least_movement;
 using ballast::longest_processing_time;
+
+/// Fewest moves within a tolerance of the plan of a policy.
+template <class Inner = ballast::refine<>>
+struct least_movement {
+  Inner inner{};
+  std::uint32_t tolerance_per_million = 5'000;
+
+  [[nodiscard]] cost_units limit(ballast::ratio makespan, std::uint32_t speed) const
+  {
+    return ballast::detail::work_within(makespan, tolerance_per_million, speed);
+  }
+};
+
+/// Plans by a policy, or by fewest moves around one.
+template <class Policy, class Samples, class Cost>
+bool plan_into(ballast::partition_plan& plan, ballast::workspace& memory, Samples const& samples,
+               ballast::bag_layout const& bags, Cost const& cost, ballast::placement_limits limits,
+               Policy const& policy)
+{
+  if constexpr (ballast::partition_policy<Policy>) {
+    return ballast::partition_into(plan, memory, samples, bags, cost, limits, policy).has_value();
+  } else {
+    limits.then = ballast::fewest_moves;
+    limits.within_per_million = policy.tolerance_per_million;
+    return ballast::partition_into(plan, memory, samples, bags, cost, limits, policy.inner)
+        .has_value();
+  }
+}
 
 /// Training steps whose samples lie on the GPUs that have read them.
 struct read_steps {
@@ -77,9 +104,7 @@ void plan(benchmark::State& state, Policy policy, std::string_view codes, std::s
   ballast::partition_plan result;
   ballast::workspace memory;
   auto const plan_step = [&](ballast::sample_batch const& step) {
-    return ballast::partition_into(result, memory, step.lengths, read.bags, cost,
-                                   {.home = step.source}, policy)
-        .has_value();
+    return plan_into(result, memory, step.lengths, read.bags, cost, {.home = step.source}, policy);
   };
   std::size_t next = 0;
   for (auto _ : state) {
@@ -123,9 +148,8 @@ void plan_answers(benchmark::State& state, Policy policy, std::string_view codes
   ballast::workspace memory;
   auto const plan_step = [&](std::size_t step) {
     ballast::sample_batch const& batch = read.steps[step];
-    return ballast::partition_into(result, memory, batch.lengths, read.bags, cost,
-                                   {.together = prompts[step], .home = batch.source}, policy)
-        .has_value();
+    return plan_into(result, memory, batch.lengths, read.bags, cost,
+                     {.together = prompts[step], .home = batch.source}, policy);
   };
   std::size_t next = 0;
   for (auto _ : state) {
@@ -224,10 +248,13 @@ void movement_beside_all_plans(benchmark::State& state, bool cost_follows_length
         return cost_follows_length ? length * (length + 50) : others[sample];
       };
       auto const length = [&](std::size_t sample) { return lengths[sample]; };
-      least_movement const policy{};
+      least_movement<> const policy{};
       auto const best = ballast::partition(samples, bags, cost, length, {}, policy.inner).value();
-      auto const plan =
-          ballast::partition(samples, bags, cost, length, {.home = ranks}, policy).value();
+      auto const plan = ballast::partition(samples, bags, cost, length,
+                                           {.home = ranks,
+                                            .then = ballast::fewest_moves,
+                                            .within_per_million = policy.tolerance_per_million})
+                            .value();
       std::vector<cost_units> limits;
       for (std::uint32_t const speed : bags.speeds()) {
         limits.push_back(policy.limit(best.makespan, speed));
@@ -266,9 +293,9 @@ void add_rows(std::string_view codes, std::size_t gpus, std::string_view bags)
   for (std::uint32_t const tolerance : {0U, 1'000U, 5'000U, 20'000U}) {
     add(std::string("longest_processing_time/tolerance_per_million:")
             .append(std::to_string(tolerance)),
-        least_movement{longest_processing_time{}, tolerance});
+        least_movement<longest_processing_time>{{}, tolerance});
   }
-  add("refine/tolerance_per_million:5000", least_movement{});
+  add("refine/tolerance_per_million:5000", least_movement<>{});
 }
 
 void add_answer_rows(std::string_view codes, std::size_t gpus, std::size_t answers)
@@ -283,8 +310,8 @@ void add_answer_rows(std::string_view codes, std::size_t gpus, std::size_t answe
   };
   add("greedy_knapsack", ballast::greedy_knapsack{});
   add("longest_processing_time/tolerance_per_million:5000",
-      least_movement{longest_processing_time{}, 5'000});
-  add("refine/tolerance_per_million:5000", least_movement{});
+      least_movement<longest_processing_time>{});
+  add("refine/tolerance_per_million:5000", least_movement<>{});
 }
 
 [[maybe_unused]] bool const movement_registered = [] {

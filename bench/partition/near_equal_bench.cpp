@@ -3,8 +3,6 @@
 
 #include <benchmark/benchmark.h>
 #include <ballast/core.hpp>
-#include <ballast/partition/equal_count.hpp>
-#include <ballast/partition/exact.hpp>
 #include <ballast/partition/longest_processing_time.hpp>
 #include <ballast/partition/partition.hpp>
 #include <ballast/partition/refine.hpp>
@@ -226,9 +224,11 @@ ballast::bag_layout uneven_layout(uneven kind, random_source& random)
   return ballast::one_gpu_bags(speeds.size()).with_speeds(speeds);
 }
 
+ballast::refine<> const exact{.nodes = std::uint64_t{1} << 24};
+
 // 50 steps of 200 lengths that differ by 2 %, priced linearly and by their square.
 template <class Policy>
-void uneven_bags(benchmark::State& state, uneven kind, Policy policy)
+void uneven_bags(benchmark::State& state, uneven kind, Policy policy, ballast::counts samples = {})
 {
   ballast::partition_plan plan;
   ballast::workspace memory;
@@ -242,10 +242,10 @@ void uneven_bags(benchmark::State& state, uneven kind, Policy policy)
       auto const bags = uneven_layout(kind, random);
       std::vector<tokens> lengths(200);
       for (tokens& length : lengths) { length = random.between(4000, 4100); }
-      bool const done =
-          ballast::partition_into(
-              plan, memory, lengths, bags, [](tokens l) { return l * l + 3000 * l; }, {}, policy)
-              .has_value();
+      bool const done = ballast::partition_into(
+                            plan, memory, lengths, bags, [](tokens l) { return l * l + 3000 * l; },
+                            {.samples = samples}, policy)
+                            .has_value();
       benchmark::DoNotOptimize(done);
       gaps += plan.gap();
       worst_gap = std::max(worst_gap, plan.gap());
@@ -306,7 +306,7 @@ void uneven_mixes(benchmark::State& state, mix of, uneven kind)
       auto const plan = ballast::partition(lengths, bags, cost).value();
       gaps += plan.gap();
       if (samples > 14) { continue; }
-      auto const best = ballast::partition(lengths, bags, cost, {}, ballast::exact<>{}).value();
+      auto const best = ballast::partition(lengths, bags, cost, {}, exact).value();
       if (!best.proven_optimal()) { continue; }
       ++solved;
       above += plan.makespan.value() / best.makespan.value() - 1;
@@ -319,13 +319,12 @@ void uneven_mixes(benchmark::State& state, mix of, uneven kind)
   state.counters["bound_below"] = below / std::max(solved, 1);
 }
 
-using ballast::exact;
 using ballast::refine;
 using lpt = ballast::longest_processing_time;
 
 BENCHMARK_CAPTURE(schedule, lpt_near_equal, near_equal_390, lpt{})->Iterations(1);
 BENCHMARK_CAPTURE(schedule, refine_near_equal, near_equal_390, refine{})->Iterations(1);
-BENCHMARK_CAPTURE(schedule, exact_near_equal, near_equal_390, exact<>{})->Iterations(1);
+BENCHMARK_CAPTURE(schedule, exact_near_equal, near_equal_390, exact)->Iterations(1);
 BENCHMARK_CAPTURE(schedule, lpt_remainder, with_a_remainder, lpt{})->Iterations(1);
 BENCHMARK_CAPTURE(schedule, refine_remainder, with_a_remainder, refine{})->Iterations(1);
 BENCHMARK_CAPTURE(schedule, refine_two_resolutions, lengths_in_a_band<0>, refine{})->Iterations(1);
@@ -335,19 +334,23 @@ BENCHMARK_CAPTURE(schedule, refine_128s, rounded_lengths<128>, refine{})->Iterat
 BENCHMARK_CAPTURE(schedule, refine_256s, rounded_lengths<256>, refine{})->Iterations(1);
 BENCHMARK_CAPTURE(schedule, refine_packed, lengths_in_a_band<2>, refine{})->Iterations(1);
 BENCHMARK_CAPTURE(uneven_bags, refine_sizes, uneven::sizes, refine{})->Iterations(1);
-BENCHMARK_CAPTURE(uneven_bags, equal_count_sizes, uneven::sizes, ballast::equal_count{})
+BENCHMARK_CAPTURE(uneven_bags, equal_count_sizes, uneven::sizes, refine{}, ballast::counts::equal())
     ->Iterations(1);
 BENCHMARK_CAPTURE(uneven_bags, refine_two_speeds, uneven::two_speeds, refine{})->Iterations(1);
-BENCHMARK_CAPTURE(uneven_bags, equal_count_two_speeds, uneven::two_speeds, ballast::equal_count{})
+BENCHMARK_CAPTURE(uneven_bags, equal_count_two_speeds, uneven::two_speeds, refine{},
+                  ballast::counts::equal())
     ->Iterations(1);
 BENCHMARK_CAPTURE(uneven_bags, refine_many_speeds, uneven::many_speeds, refine{})->Iterations(1);
-BENCHMARK_CAPTURE(uneven_bags, equal_count_many_speeds, uneven::many_speeds, ballast::equal_count{})
+BENCHMARK_CAPTURE(uneven_bags, equal_count_many_speeds, uneven::many_speeds, refine{},
+                  ballast::counts::equal())
     ->Iterations(1);
 BENCHMARK_CAPTURE(uneven_bags, refine_one_slow, uneven::one_slow, refine{})->Iterations(1);
-BENCHMARK_CAPTURE(uneven_bags, equal_count_one_slow, uneven::one_slow, ballast::equal_count{})
+BENCHMARK_CAPTURE(uneven_bags, equal_count_one_slow, uneven::one_slow, refine{},
+                  ballast::counts::equal())
     ->Iterations(1);
 BENCHMARK_CAPTURE(uneven_bags, refine_two_sizes, uneven::two_bag_sizes, refine{})->Iterations(1);
-BENCHMARK_CAPTURE(uneven_bags, equal_count_two_sizes, uneven::two_bag_sizes, ballast::equal_count{})
+BENCHMARK_CAPTURE(uneven_bags, equal_count_two_sizes, uneven::two_bag_sizes, refine{},
+                  ballast::counts::equal())
     ->Iterations(1);
 BENCHMARK_CAPTURE(uneven_mixes, tiles, mix::tiles, uneven::sizes)->Arg(200)->Iterations(1);
 BENCHMARK_CAPTURE(uneven_mixes, two_kinds, mix::two_kinds, uneven::sizes)->Arg(200)->Iterations(1);
@@ -364,6 +367,6 @@ BENCHMARK_CAPTURE(uneven_mixes, few_nextqa, mix::nextqa, uneven::two_bag_sizes)
     ->Arg(14)
     ->Iterations(1);
 BENCHMARK_CAPTURE(schedule, refine_few_per_machine, few_per_machine, refine{})->Iterations(1);
-BENCHMARK_CAPTURE(schedule, exact_few_per_machine, few_per_machine, exact<>{})->Iterations(1);
+BENCHMARK_CAPTURE(schedule, exact_few_per_machine, few_per_machine, exact)->Iterations(1);
 
 }  // namespace

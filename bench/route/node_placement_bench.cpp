@@ -3,7 +3,6 @@
 
 #include <benchmark/benchmark.h>
 #include <ballast/core.hpp>
-#include <ballast/partition/least_movement.hpp>
 #include <ballast/partition/longest_processing_time.hpp>
 #include <ballast/partition/partition.hpp>
 #include <ballast/route/node_placement.hpp>
@@ -201,9 +200,11 @@ void place_modalities(benchmark::State& state)
       auto const plan =
           ballast::partition(lengths, bags, std::identity{}, {}, ballast::longest_processing_time{})
               .value();
-      auto const moving = ballast::partition(lengths, bags, std::identity{}, {.home = source},
-                                             ballast::least_movement{})
-                              .value();
+      auto const moving =
+          ballast::partition(
+              lengths, bags, std::identity{},
+              {.home = source, .then = ballast::fewest_moves, .within_per_million = 5'000})
+              .value();
       auto const placed = largest_of(read, plan);
       auto const before = static_cast<double>(placed.largest_before);
       by_node += static_cast<double>(placed.largest) / before / draws;

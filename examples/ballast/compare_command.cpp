@@ -48,6 +48,7 @@ outcome<std::vector<job_options>> jobs_of(compare_options const& options)
       job.policy = policy;
       job.most_tokens_per_gpu = limit;
       if (auto const read = read_policy(job); !read) { return tl::unexpected(read.error()); }
+      if (auto const read = read_limits(job); !read) { return tl::unexpected(read.error()); }
     }
   }
   return jobs;
@@ -238,6 +239,7 @@ outcome<compare_run> run_compare(compare_options const& options)
     run.job.options.policy = each.policy;
     run.job.options.most_tokens_per_gpu = each.most_tokens_per_gpu;
     run.job.policy = *read_policy(each);
+    run.job.limits = *read_limits(each);
     for (named_layout const& bags : run.job.layouts) {
       auto planned = plan_all(run, bags, shown);
       if (!planned) { return tl::unexpected(planned.error()); }

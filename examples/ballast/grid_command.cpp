@@ -42,6 +42,9 @@ outcome<void> check_grid_options(plan_options const& options)
        {std::tuple{"--stages", !options.stages.empty(), "pipelines order whole steps"},
         std::tuple{"--most-tokens-per-gpu", job.most_tokens_per_gpu != 0,
                    "give --most-tokens-per-microbatch"},
+        std::tuple{"--also", !job.also.empty(), "grids have one cap"},
+        std::tuple{"--samples", job.samples != "any", "give --multiple-of"},
+        std::tuple{"--then", !job.then.empty(), "grids have no second aim"},
         std::tuple{"--place-by-node", job.place_by_node, "slots do not exchange ranks"},
         std::tuple{"--policy", options.policy_given, "grids are planned by refine_grid"}}) {
     if (given) {

@@ -10,6 +10,7 @@
 #include "read_policy.hpp"
 
 #include <ballast/core.hpp>
+#include <ballast/partition/placement_limits.hpp>
 #include <ballast/text/csv.hpp>
 #include <ballast/text/excerpt.hpp>
 #include <ballast/topology/bag_layout.hpp>
@@ -20,8 +21,10 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <charconv>
 #include <functional>
 #include <map>
+#include <system_error>
 
 namespace cli {
 namespace {
@@ -42,6 +45,13 @@ outcome<void> check_samples(job_options const& options)
   }
   if (!options.codes.empty() && !options.together.empty()) {
     return usage("--together goes with --trace, since it names one of its columns");
+  }
+  if (!options.codes.empty() && !options.also.empty()) {
+    return usage("--also goes with --trace, since it names columns of it");
+  }
+  if (options.also.size() > ballast::caps::most - 1) {
+    return usage(fmt::format("--also is given {} times; give it {} times at most",
+                             options.also.size(), ballast::caps::most - 1));
   }
   if (std::ranges::count_if(options.bags, are_chosen) > 1) {
     return usage("--bags auto is given twice, and chooses the same bags; give it once");
@@ -258,6 +268,31 @@ outcome<std::vector<std::int64_t>> numbers_of_column(job const& work, std::strin
   });
 }
 
+namespace {
+
+/// A cap of --also, EXPR:N.
+outcome<job::row_cap> read_cap(job const& work, std::string const& text)
+{
+  std::size_t const colon = text.find_last_of(':');
+  std::int64_t most = -1;
+  if (colon != text.npos) {
+    char const* const end = text.data() + text.size();
+    auto const read = std::from_chars(text.data() + colon + 1, end, most);
+    if (read.ec != std::errc{} || read.ptr != end) { most = -1; }
+  }
+  if (most < 0) {
+    return usage(
+        fmt::format("--also: '{}' is no cap; give a column and the most that a GPU gets, "
+                    "such as images:3",
+                    text));
+  }
+  auto taken = read_lengths(work, text.substr(0, colon), "--also");
+  if (!taken) { return tl::unexpected(taken.error()); }
+  return job::row_cap{{taken->begin(), taken->end()}, most};
+}
+
+}  // namespace
+
 outcome<job> prepare_job(job_options const& options, progress& shown)
 {
   if (auto const checked = check_samples(options); !checked) {
@@ -265,8 +300,11 @@ outcome<job> prepare_job(job_options const& options, progress& shown)
   }
   auto const policy = read_policy(options);
   if (!policy) { return tl::unexpected(policy.error()); }
+  auto const limits = read_limits(options);
+  if (!limits) { return tl::unexpected(limits.error()); }
 
   job work;
+  work.limits = *limits;
   work.options = options;
   work.policy = *policy;
   if (!options.codes.empty()) {
@@ -338,6 +376,11 @@ outcome<job> prepare_job(job_options const& options, progress& shown)
       auto groups = numbers_of_column(work, "--together", options.together);
       if (!groups) { return tl::unexpected(groups.error()); }
       work.group_of_row = std::move(*groups);
+    }
+    for (std::string const& own_cap : options.also) {
+      auto own = read_cap(work, own_cap);
+      if (!own) { return tl::unexpected(own.error()); }
+      work.also.push_back(std::move(*own));
     }
     work.source = options.trace.substr(options.trace.find_last_of('/') + 1);
   }

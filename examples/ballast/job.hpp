@@ -11,6 +11,7 @@
 #include <ballast/cost/latency_fit.hpp>
 #include <ballast/cost/quadratic_cost.hpp>
 #include <ballast/cost/step_fit.hpp>
+#include <ballast/partition/placement_limits.hpp>
 #include <ballast/topology/bag_layout.hpp>
 #include <ballast/topology/cluster.hpp>
 #include <ballast/workload/sample_batch.hpp>
@@ -34,6 +35,10 @@ struct job_options {
   double tflops = 0;     ///< of the fastest GPU, turns FLOP into predicted time; 0: 400
   std::string policy = "refine";
   std::size_t most_tokens_per_gpu = 0;  ///< 0: no limit
+  std::vector<std::string> also;        ///< further caps, EXPR:N
+  std::string samples = "any";          ///< how many each bag gets
+  std::string then;                     ///< what decides among the shortest plans, or empty
+  std::uint32_t within_per_million = 0;
   std::string together;     ///< columns whose equal values keep samples together, or empty
   bool no_shuffle = false;  ///< steps take the rows of the trace as they stand
   std::size_t batch = 0;    ///< samples per step; 0: eight per GPU, all rows with no_shuffle
@@ -71,6 +76,12 @@ struct job {
   std::string trace_text;                  ///< all of --trace, which may be a pipe: read once
   std::vector<ballast::tokens> trace;      ///< empty with codes
   std::vector<std::int64_t> group_of_row;  ///< of the trace; empty where samples are on their own
+  ballast::placement_limits limits;        ///< those that are the same for every step
+  struct row_cap {
+    std::vector<std::int64_t> of_row;
+    std::int64_t most_per_gpu;
+  };
+  std::vector<row_cap> also;  ///< by row of the trace
   ballast::cluster machines;
   std::vector<named_layout> layouts;  ///< one for each --bags
   by_name::any_policy policy;

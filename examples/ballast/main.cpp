@@ -139,6 +139,32 @@ void add_format(CLI::App& app, std::string& format)
       ->capture_default_str();
 }
 
+/// What plans keep to beside the tokens of a GPU.
+void add_limits(CLI::App& app, cli::job_options& options)
+{
+  app.add_option("--also", options.also,
+                 "A further cap, up to three, such as images:3: a GPU gets at most so much of a "
+                 "column of the trace, or of a sum of columns")
+      ->type_name("EXPR:N")
+      ->expected(1)
+      ->allow_extra_args(false)
+      ->take_all();
+  app.add_option("--samples", options.samples,
+                 "How many samples each bag gets: any, equal, equal:N (all counts but one are "
+                 "multiples of N), at_most:N or filled")
+      ->type_name("RULE")
+      ->capture_default_str();
+  app.add_option("--then", options.then,
+                 "What decides among plans of one makespan: level (the next latest bags too) or "
+                 "fewest_moves (of tokens)")
+      ->type_name("AIM")
+      ->check(one_of({"level", "fewest_moves"}));
+  add_number<std::uint32_t>(app, "--within-per-million", options.within_per_million, 0,
+                            std::numeric_limits<std::uint32_t>::max(),
+                            "How much longer than the shortest a plan may be for --then "
+                            "(default: 0)");
+}
+
 /// How a job is planned.
 void add_planning(CLI::App& app, cli::job_options& options)
 {
@@ -146,6 +172,7 @@ void add_planning(CLI::App& app, cli::job_options& options)
   add_number<std::size_t>(
       app, "--most-tokens-per-gpu", options.most_tokens_per_gpu, 1, most_tokens,
       "Most tokens that a GPU can hold; no plan exceeds it (default: no limit)");
+  add_limits(app, options);
 }
 
 /// The options that say which job is looked at, the same for every subcommand.
@@ -243,6 +270,11 @@ CLI::App& add_partition(CLI::App& app, cli::partition_options& options)
                           "own, at least 16 MiB and "
                           "at most 1 GiB)");
   add_policy(partition, options.policy);
+  partition
+      .add_option("--samples", options.samples,
+                  "How many jobs each machine gets: any, equal, equal:N, at_most:N or filled")
+      ->type_name("RULE")
+      ->capture_default_str();
   add_format(partition, options.format);
   add_plan_file(partition, options.plan, "which machine does which job of each instance",
                 "step,sample,bag,cost");
@@ -582,6 +614,7 @@ CLI::App& add_compare(CLI::App& app, cli::compare_options& options)
                },
                "Most tokens that a GPU can hold; give the option several times to compare")
            ->type_name("N"));
+  add_limits(compare, options.job);
   add_file(compare, "--report", options.report, "Write an HTML page with pictures to this file");
   return compare;
 }
@@ -612,9 +645,10 @@ CLI::App& add_route(CLI::App& app, cli::units_options& options)
                       "each, such as 12x1x1:4x2x8")
           ->type_name("A:B")
           ->check(no_empty("text", "give two sizes, such as 12:4"));
-  for (auto const* const name : {"--bags", "--largest-bags-first", "--short-samples", "--policy",
-                                 "--together", "--most-tokens-per-gpu", "--speeds", "--codes",
-                                 "--place-by-node", "--measured", "--tflops", "--plan"}) {
+  for (auto const* const name :
+       {"--bags", "--largest-bags-first", "--short-samples", "--policy", "--together",
+        "--most-tokens-per-gpu", "--also", "--samples", "--then", "--within-per-million",
+        "--speeds", "--codes", "--place-by-node", "--measured", "--tflops", "--plan"}) {
     units->excludes(route.get_option(name));
   }
   return route;

@@ -69,6 +69,12 @@ std::string policy_text(job_options const& options)
   if (options.most_tokens_per_gpu != 0) {
     text += fmt::format(", at most {} per GPU", count_of(options.most_tokens_per_gpu, "token"));
   }
+  for (std::string const& each : options.also) { text += ", at most " + each + " per GPU"; }
+  if (options.samples != "any") { text += ", samples " + options.samples; }
+  if (!options.then.empty()) { text += ", then " + options.then; }
+  if (options.within_per_million != 0) {
+    text += fmt::format(" within {} per million", options.within_per_million);
+  }
   if (!options.together.empty()) { text += ", together by " + options.together; }
   return text;
 }
@@ -158,6 +164,10 @@ nlohmann::ordered_json settings_json(job const& work, std::string const& bags, s
   if (options.most_tokens_per_gpu != 0) {
     json["most_tokens_per_gpu"] = options.most_tokens_per_gpu;
   }
+  if (!options.also.empty()) { json["also"] = options.also; }
+  if (options.samples != "any") { json["samples"] = options.samples; }
+  if (!options.then.empty()) { json["then"] = options.then; }
+  if (options.within_per_million != 0) { json["within_per_million"] = options.within_per_million; }
   if (!options.together.empty()) { json["together"] = options.together; }
   json["cost"] = options.cost;
   json["seed"] = options.seed;

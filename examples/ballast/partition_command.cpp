@@ -7,6 +7,7 @@
 #include "output_files.hpp"
 #include "output_paths.hpp"
 #include "progress.hpp"
+#include "read_policy.hpp"
 #include "shown_text.hpp"
 
 #include <ballast/core.hpp>
@@ -112,6 +113,9 @@ outcome<partition_run> run_partition(partition_options const& options)
 {
   auto const policy = by_name::parse_policy(options.policy);
   if (!policy) { return usage("--policy", policy.error()); }
+  auto const samples = read_samples(options.samples);
+  if (!samples) { return tl::unexpected(samples.error()); }
+  ballast::placement_limits const limits{.samples = *samples};
   std::vector<file_option> files;
   for (std::string const& path : options.instances) { files.push_back({"instances", &path}); }
   if (auto const checked = check_plan(options.plan, options.format); !checked) {
@@ -138,7 +142,8 @@ outcome<partition_run> run_partition(partition_options const& options)
     // Policies that look at lengths see times, as far as lengths go.
     auto const length = [](cost_units time) { return std::min(time, ballast::longest_sample); };
     auto const start = std::chrono::steady_clock::now();
-    auto const done = ballast::partition_into(plan, memory, times, bags, cost, length, {}, *policy);
+    auto const done =
+        ballast::partition_into(plan, memory, times, bags, cost, length, limits, *policy);
     std::chrono::duration<double, std::micro> const taken =
         std::chrono::steady_clock::now() - start;
     if (!done) { return bad_data(fmt::format("{}: {}", each.file, done.error().message)); }

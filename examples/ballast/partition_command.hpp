@@ -12,6 +12,7 @@ struct partition_options {
   std::vector<std::string> instances;  ///< files, folders and archives
   std::size_t most_bytes = 0;  ///< to unpack from an archive; 0: as the archive's size allows
   std::string policy = "refine";
+  std::string samples = "any";  ///< how many jobs each machine gets
   std::string format = "table";
   std::string plan;  ///< path of the CSV file of who does which job, or empty
 };

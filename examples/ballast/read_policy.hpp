@@ -6,14 +6,17 @@
 #include "job.hpp"
 #include "outcome.hpp"
 
-#include <ballast/partition/capped.hpp>
 #include <ballast/partition/concepts.hpp>
+#include <ballast/partition/placement_limits.hpp>
 
 #include <fmt/format.h>
 
+#include <charconv>
+#include <system_error>
+
 namespace cli {
 
-/// The policy of a job, within what its GPUs hold.
+/// The policy of a job.
 [[nodiscard]] inline outcome<by_name::any_policy> read_policy(job_options const& options)
 {
   auto const policy = by_name::parse_policy(options.policy);
@@ -24,8 +27,45 @@ namespace cli {
                     "them together; choose another --policy",
                     options.policy));
   }
-  if (options.most_tokens_per_gpu == 0) { return *policy; }
-  return by_name::any_policy(ballast::capped<by_name::any_policy>{*policy});
+  return *policy;
+}
+
+/// How many samples each bag gets, as --samples says it: any, equal, equal:4, at_most:3, filled.
+[[nodiscard]] inline outcome<ballast::counts> read_samples(std::string const& text)
+{
+  std::string const rule = text.substr(0, text.find(':'));
+  bool const has_number = rule.size() < text.size();
+  std::int64_t number = 1;
+  char const* const end = text.data() + text.size();
+  bool good = true;
+  if (has_number) {
+    auto const read = std::from_chars(text.data() + rule.size() + 1, end, number);
+    good = read.ec == std::errc{} && read.ptr == end && number >= 1 && number < (1LL << 31);
+  }
+  if (good && rule == "any" && !has_number) { return ballast::counts{}; }
+  if (good && rule == "filled" && !has_number) { return ballast::counts::filled(); }
+  if (good && rule == "equal") { return ballast::counts::equal(number); }
+  if (good && rule == "at_most" && has_number) { return ballast::counts::at_most(number); }
+  return usage(
+      fmt::format("--samples: there is no '{}'; give any, equal, equal:N, at_most:N or "
+                  "filled, N from 1 to 2147483647",
+                  text));
+}
+
+/// The limits of a job that are the same for every step.
+[[nodiscard]] inline outcome<ballast::placement_limits> read_limits(job_options const& options)
+{
+  ballast::placement_limits limits;
+  if (options.most_tokens_per_gpu != 0) {
+    limits.most_per_gpu = static_cast<std::int64_t>(options.most_tokens_per_gpu);
+  }
+  auto const samples = read_samples(options.samples);
+  if (!samples) { return tl::unexpected(samples.error()); }
+  limits.samples = *samples;
+  if (options.then == "level") { limits.then = ballast::most_level; }
+  if (options.then == "fewest_moves") { limits.then = ballast::fewest_moves; }
+  limits.within_per_million = options.within_per_million;
+  return limits;
 }
 
 }  // namespace cli

@@ -91,6 +91,23 @@ inline void values_of_rows(std::vector<std::int64_t>& values, ballast::sample_ba
   for (std::uint32_t const row : batch.rows) { values.push_back(by_row[row]); }
 }
 
+/// The caps of a step beside the tokens of a GPU.
+inline ballast::caps caps_of_step(std::vector<std::vector<std::int64_t>>& taken,
+                                  ballast::sample_batch const& batch, job const& work)
+{
+  std::array<ballast::cap, ballast::caps::most> all;
+  for (std::size_t at = 0; at < work.also.size(); ++at) {
+    values_of_rows(taken[at], batch, work.also[at].of_row);
+    all[at] = {.of = taken[at], .most_per_gpu = work.also[at].most_per_gpu};
+  }
+  switch (work.also.size()) {
+    case 0: return {};
+    case 1: return {all[0]};
+    case 2: return {all[0], all[1]};
+    default: return {all[0], all[1], all[2]};
+  }
+}
+
 /// Plans all steps over one layout and calls visit(planned_step) for each. Steps are drawn one by
 /// one, so that their number costs no memory. Shows progress.
 template <class Visit>
@@ -102,13 +119,11 @@ outcome<void> for_each_step(job const& work, named_layout const& bags, progress&
   ballast::partition_plan plan;
   ballast::workspace memory;
   std::vector<std::int64_t> together;
-  ballast::placement_limits limits;
+  std::vector<std::vector<std::int64_t>> taken_by_caps(work.also.size());
+  ballast::placement_limits limits = work.limits;
   ballast::placement read;
   ballast::node_placement placed;
   std::vector<ballast::bag_id> owner_before;
-  if (work.options.most_tokens_per_gpu != 0) {
-    limits.most_per_gpu = static_cast<std::int64_t>(work.options.most_tokens_per_gpu);
-  }
   std::size_t const steps = work.options.steps;
   for (std::size_t step = 0; step < steps; ++step) {
     shown.update(
@@ -119,6 +134,7 @@ outcome<void> for_each_step(job const& work, named_layout const& bags, progress&
     values_of_rows(together, batch, work.group_of_row);
     limits.together = together;
     limits.home = batch.source;
+    limits.also = caps_of_step(taken_by_caps, batch, work);
     auto const start = std::chrono::steady_clock::now();
     auto const done = ballast::partition_into(plan, memory, batch.lengths, bags.layout, work.cost,
                                               limits, work.policy);

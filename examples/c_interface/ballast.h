@@ -64,8 +64,15 @@ typedef struct ballast_plan_options {
   size_t largest_bags_first;   /* 1: lay them so where they would straddle a node; 0: refuse them */
   size_t admits_short_samples; /* 1: of fewer tokens than every bag has GPUs; 0: refuse them */
   char const* cost;            /* "transformer:d=3072,gamma=0.405"; null: "tokens" */
-  char const* policy;          /* "least_movement:exact"; null: "refine" */
+  char const* policy;          /* "refine:nodes=1000000"; null: "refine" */
 } ballast_plan_options;
+
+/* What decides among plans of one makespan. */
+enum ballast_then {
+  BALLAST_THEN_NOTHING = 0,
+  BALLAST_THEN_LEVEL = 1,       /* the next latest bags too */
+  BALLAST_THEN_FEWEST_MOVES = 2 /* of tokens, from `home` */
+};
 
 /* Samples with one key in `together` share a bag, with one key in `apart` they do not. */
 typedef struct ballast_plan_step {
@@ -82,6 +89,10 @@ typedef struct ballast_plan_step {
   int64_t most_samples;          /* of a bag; 0: no limit */
   size_t cap_is_soft;            /* 1: a sample above every bag's limit gets a bag for itself */
   int64_t const* starting_loads; /* [bags], work that they have already; null: none */
+  int64_t equal_counts;          /* 1: as many samples in each bag; more: in multiples; 0: any */
+  size_t fills_bags;             /* 1: at least one sample in each bag */
+  size_t then;                   /* ballast_then */
+  size_t within_per_million;     /* how much longer than the shortest a plan may be for that */
 } ballast_plan_step;
 
 typedef struct ballast_plan {

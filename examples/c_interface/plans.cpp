@@ -65,7 +65,23 @@ result<ballast_plan> plan_step(ballast_planner& planner, ballast_plan_step const
   bool const is_capped =
       !room.of.empty() || step.most_per_gpu != 0 || !room.most.empty() || room.is_soft;
   if (is_capped) { keep.also = {room}; }
+  int const rules = (step.most_samples != 0 ? 1 : 0) + (step.equal_counts != 0 ? 1 : 0) +
+                    (step.fills_bags != 0 ? 1 : 0);
+  if (rules > 1) {
+    return fail(error_code::out_of_range, 0,
+                "most_samples, equal_counts and fills_bags exclude each other; give one");
+  }
   if (step.most_samples != 0) { keep.samples = ballast::counts::at_most(step.most_samples); }
+  if (step.equal_counts != 0) { keep.samples = ballast::counts::equal(step.equal_counts); }
+  if (step.fills_bags != 0) { keep.samples = ballast::counts::filled(); }
+  if (step.then > BALLAST_THEN_FEWEST_MOVES ||
+      step.within_per_million > std::numeric_limits<std::uint32_t>::max()) {
+    return fail(error_code::out_of_range, 0, "then is ", step.then, " and within_per_million ",
+                step.within_per_million, "; give one of ballast_then, and a number below 2^32");
+  }
+  if (step.then == BALLAST_THEN_LEVEL) { keep.then = ballast::most_level; }
+  if (step.then == BALLAST_THEN_FEWEST_MOVES) { keep.then = ballast::fewest_moves; }
+  keep.within_per_million = static_cast<std::uint32_t>(step.within_per_million);
   keep.starting_loads = optional_array(step.starting_loads, job.bags.size());
   if (auto done =
           ballast::partition_into(job.plan, job.memory, job.samples, job.bags, known_cost{job.cost},

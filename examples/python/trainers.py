@@ -17,7 +17,7 @@ def get_seqlen_balanced_partitions(seqlen_list: list[int], k_partitions: int,
         raise ValueError(f"{count} sequences are too few for {k_partitions} sets; give one for "
                          "each")
     sets: Iterable[Any] = ballast.plan(seqlen_list, k_partitions,
-                                       policy="equal_count" if equal_size else "refine")
+                                       equal_counts=equal_size)
     if equal_size and count % k_partitions:
         raise ValueError(f"{count} sequences are no {k_partitions} sets of equal size; give a "
                          f"multiple of {k_partitions}")

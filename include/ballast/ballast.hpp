@@ -12,8 +12,6 @@
 #include <ballast/cost/cost_model.hpp>
 #include <ballast/cost/flops.hpp>
 #include <ballast/cost/quadratic_cost.hpp>
-#include <ballast/partition/capped.hpp>
-#include <ballast/partition/equal_count.hpp>
 #include <ballast/partition/greedy_knapsack.hpp>
 #include <ballast/partition/longest_processing_time.hpp>
 #include <ballast/partition/partition.hpp>

@@ -6,20 +6,16 @@
 
 // IWYU pragma: begin_exports
 #include <ballast/partition/attention_padded_batches.hpp>
-#include <ballast/partition/capped.hpp>
 #include <ballast/partition/concepts.hpp>
 #include <ballast/partition/conv_transformer_batches.hpp>
 #include <ballast/partition/cost_vector_lower_bound.hpp>
 #include <ballast/partition/descending_order.hpp>
-#include <ballast/partition/equal_count.hpp>
-#include <ballast/partition/exact.hpp>
 #include <ballast/partition/greedy_knapsack.hpp>
 #include <ballast/partition/grid/fill_slots.hpp>
 #include <ballast/partition/grid/grid_lower_bound.hpp>
 #include <ballast/partition/grid/grid_plan.hpp>
 #include <ballast/partition/grid/partition_grid.hpp>
 #include <ballast/partition/grid/refine_grid.hpp>
-#include <ballast/partition/least_movement.hpp>
 #include <ballast/partition/longest_processing_time.hpp>
 #include <ballast/partition/makespan_lower_bound.hpp>
 #include <ballast/partition/packing/best_fit_decreasing.hpp>

@@ -250,10 +250,7 @@ static void check_every_policy(void)
   static char const* const policies[] = {"lpt",
                                          "karmarkar_karp",
                                          "refine",
-                                         "exact:nodes=1000",
-                                         "least_movement",
-                                         "capped",
-                                         "equal_count",
+                                         "refine:nodes=1000",
                                          "padded_batches",
                                          "attention_padded_batches",
                                          "conv_transformer_batches",
@@ -274,16 +271,17 @@ static void check_constraints(void)
   ballast_plan_step step = {.struct_size = sizeof step};
   ballast_plan plan = {.struct_size = sizeof plan};
   size_t i;
-  plan_with("least_movement:capped", NULL);
+  plan_with("refine", NULL);
   step.samples = samples;
   step.lengths = lengths;
   step.together = prompts;
   step.home = readers;
+  step.then = BALLAST_THEN_FEWEST_MOVES;
+  step.within_per_million = 5000;
   CHECK(ballast_partition(planner, &step, &plan) == BALLAST_OK);
   for (i = 0; i < samples; ++i) { CHECK(plan.owner[i] == plan.owner[3 * (i / 3)]); }
   CHECK(plan.moved > 0 && plan.moved < 1);
 
-  plan_with("capped:refine", NULL);
   step.most_per_gpu = 60000;
   CHECK(ballast_partition(planner, &step, &plan) == BALLAST_OK);
   for (i = 0; i < plan.bags; ++i) {

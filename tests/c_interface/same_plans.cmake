@@ -31,7 +31,7 @@ endfunction()
 
 set(job --trace ${FOLDER}/trace.csv --length tokens --no-shuffle --gpus 8
   --cost transformer:d=3072,gamma=0.405)
-foreach(policy IN ITEMS refine exact:nodes=1000)
+foreach(policy IN ITEMS refine refine:nodes=1000)
   compare("plan;${policy}" FORM "^0,([0-9]+),.*,([0-9]+)$" TO "\\1,\\2"
     PROGRAM plan ${job} --bags g1n4+g4n1 --policy ${policy})
 endforeach()

@@ -4,10 +4,10 @@
 #include "../support/instances.hpp"
 #include "../support/test.hpp"
 
-#include <ballast/partition/exact.hpp>
 #include <ballast/partition/longest_processing_time.hpp>
 #include <ballast/partition/packing/pack_to_capacity.hpp>
 #include <ballast/partition/packing/refine_bins.hpp>
+#include <ballast/partition/refine.hpp>
 
 namespace {
 
@@ -44,7 +44,8 @@ TEST(Cbc, ProvesTheOptimaThatExactProves)
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     std::size_t const bags = 3 + seed % 3;
     auto const step = random_step(100 + seed, 3 * bags, bags);
-    auto const plan = ballast_test::plan_instance(step, ballast::exact<>{});
+    auto const plan =
+        ballast_test::plan_instance(step, ballast::refine<>{.nodes = std::uint64_t{1} << 24});
     ASSERT_TRUE(plan->proven_optimal());
     cbc_verdict const verdict = ballast_test::ask_cbc(step.costs, bags, 10.0);
     if (!verdict.proven) { continue; }  // out of time: no judgement

@@ -179,7 +179,7 @@ class BallastCalls : public ballast_test::program_test,
     names_["mixed"] = ballast_test::mixed;
     char const* const data = std::getenv("BALLAST_DATA");
     names_["data"] = data == nullptr ? "" : data;
-    names_["few_nodes"] = ballast_test::is_sanitized ? ",nodes=30000" : "";
+    names_["few_nodes"] = ballast_test::is_sanitized ? ",nodes=30000" : ",nodes=16777216";
   }
 
   void make(std::vector<statement> const& all, std::size_t from, std::size_t to)

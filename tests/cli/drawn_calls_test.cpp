@@ -76,19 +76,20 @@ drawn_call draw(ballast::random_source& random)
          << (call.has_kinds ? " --kind kind" : "");
   } else {
     std::string const names =
-        "refine lpt kk exact:nodes=1000 equal_count greedy_knapsack round_robin capped:kk "
-        "least_movement:lpt equal_count refine:lpt exact:kk capped:equal_count padded_batches";
+        "refine lpt kk refine:nodes=1000 greedy_knapsack round_robin refine:lpt "
+        "refine:kk,nodes=1000 padded_batches";
     auto const policies = ballast_test::split(names, " ");
     std::string const policy = policies[random.below(policies.size())];
     call.pads = policy == "padded_batches";
-    call.equal_counts = policy.ends_with("equal_count");
+    call.equal_counts = !call.pads && one_in(4);
     call.together = call.together && !call.pads;
     std::string all = text.str();
     if (call.pads) {
       if (auto const at = all.find(" --together grp"); at != all.npos) { all.erase(at, 15); }
     }
     text.str("");
-    text << all << " --policy " << policy;
+    text << all << " --policy " << policy << (call.equal_counts ? " --samples equal" : "")
+         << (!call.pads && !call.equal_counts && one_in(4) ? " --then fewest_moves" : "");
     if (!call.pads && one_in(3)) {
       long const each = total / (call.bags * call.gpus_of_bag) + 100 + below(400);
       call.cap = each * call.gpus_of_bag;

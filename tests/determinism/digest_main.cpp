@@ -243,7 +243,7 @@ int main()
   plan_grids(lengths, spec.cost);
   plan_vectors("longest_processing_time", ballast::longest_processing_time{}, lengths);
   plan_vectors("refine", ballast::refine<>{}, lengths);
-  plan_vectors("exact", ballast::exact<>{.vector_nodes = 10'000}, lengths);
+  plan_vectors("refine:nodes=10000", ballast::refine<>{.nodes = 10'000}, lengths);
   pack("first_fit_decreasing", ballast::first_fit_decreasing{}, lengths);
   pack("best_fit_decreasing", ballast::best_fit_decreasing{}, lengths);
   pack("minimum_bin_slack", ballast::minimum_bin_slack{}, lengths);

@@ -38,8 +38,6 @@ TEST(ParsePolicy, KnowsEveryPolicyByItsName)
   expect_policy("greedy_knapsack:capacity=full",
                 ballast::greedy_knapsack{ballast::knapsack_capacity::full});
   expect_policy("greedy_knapsack:capacity=remaining", ballast::greedy_knapsack{});
-  expect_policy("equal_count", ballast::equal_count{});
-  expect_policy("equal_count:multiple=4,work=7", ballast::equal_count{4, 7});
   expect_policy("padded_batches:orders=100", ballast::padded_batches{100});
   expect_policy("attention_padded_batches:work=9", ballast::attention_padded_batches{9});
   expect_policy("conv_transformer_batches", ballast::conv_transformer_batches{});
@@ -49,78 +47,50 @@ TEST(ParsePolicy, KnowsEveryPolicyByItsName)
 TEST(ParsePolicy, NestsPolicies)
 {
   any_policy const lpt{longest_processing_time{}};
-  expect_policy("refine", ballast::refine<any_policy>{lpt});
+  expect_policy("refine", ballast::refine<>{});
+  expect_policy("refine:work=9,nodes=100", ballast::refine<>{.work = 9, .nodes = 100});
   expect_policy("refine:lpt", ballast::refine<any_policy>{lpt});
   expect_policy("refine:round_robin,work=100",
                 ballast::refine<any_policy>{any_policy{ballast::round_robin{}}, 100});
-  expect_policy("exact:nodes=100",
-                ballast::exact<any_policy>{any_policy{ballast::refine<any_policy>{lpt}}, 100});
-  ballast::refine<any_policy> const refined{lpt};
-  expect_policy("capped:refine:lpt", ballast::capped<any_policy>{any_policy{refined}});
-  expect_policy("least_movement:eps=0.01",
-                ballast::least_movement<any_policy>{any_policy{refined}, 10'000});
-  expect_policy("least_movement:(refine:lpt),eps=0.0005,work=9",
-                ballast::least_movement<any_policy>{any_policy{refined}, 500, 9});
-  expect_policy("capped:equal_count",
-                ballast::capped<any_policy>{any_policy{ballast::equal_count{}}});
-}
-
-TEST(ParsePolicy, ReadsSharesAsTheyAreWritten)
-{
-  auto const tolerance = [](std::string_view text) {
-    auto const policy = parse_policy(std::string("least_movement:lpt,eps=").append(text));
-    return policy && *policy == any_policy(ballast::least_movement<any_policy>{
-                                    any_policy{}, static_cast<std::uint32_t>(
-                                                      1e6 * std::stod(std::string(text)) + 0.5)});
-  };
-  for (char const* const good : {"0", "1", "0.5", "0.005", "0.000001", "12.25", "4294.967295"}) {
-    EXPECT_TRUE(tolerance(good)) << good;
-  }
-  for (char const* const bad :
-       {"4294.967296", "0.0000001", ".5", "1.", "-1", "+1", "1e-3", "0.00.5", "x", "1x", "."}) {
-    EXPECT_FALSE(parse_policy(std::string("least_movement:eps=").append(bad))) << bad;
-  }
+  expect_policy(
+      "refine:(refine:lpt),nodes=7",
+      ballast::refine<any_policy>{any_policy{ballast::refine<any_policy>{lpt}}, 2'000'000, 64, 7});
 }
 
 TEST(ParsePolicy, SaysWhatIsWrongAndWhere)
 {
   expect_no_policy("magic", error_code::unknown_name, 0, "there is no policy 'magic'");
   expect_no_policy("refine:magic", error_code::unknown_name, 7, "longest_processing_time (lpt)");
-  expect_no_policy("", error_code::syntax, 0, "expected a name, as in exact");
+  expect_no_policy("", error_code::syntax, 0, "expected a name, as in refine");
   expect_no_policy("lpt:work=1", error_code::unknown_name, 4,
                    "'work' is no parameter of lpt, which takes nothing");
   expect_no_policy("refine:lpt,wrok=1", error_code::unknown_name, 11,
-                   "'wrok' is no parameter of refine, which takes POLICY,work=N");
+                   "'wrok' is no parameter of refine, which takes POLICY,work=N,nodes=N");
   expect_no_policy("refine:work=1,work=2", error_code::syntax, 14, "'work' is given twice");
   expect_no_policy("refine:work=many", error_code::out_of_range, 7,
                    "work is 'many'; give a whole number from 0 to 18446744073709551615");
   expect_no_policy("refine:work=-1", error_code::out_of_range, 7, "work is '-1'");
-  expect_no_policy("equal_count:multiple=0", error_code::out_of_range, 12, "from 1 to 4294967295");
-  expect_no_policy("least_movement:eps=lots", error_code::out_of_range, 15, "such as 0.005");
+  expect_no_policy("quadratic_with_tolerance:tolerance=0", error_code::out_of_range, 25,
+                   "from 1 to");
   expect_no_policy("greedy_knapsack:capacity=half", error_code::out_of_range, 16,
                    "give remaining or full");
-  expect_no_policy("equal_count:lpt", error_code::unknown_name, 12, "'lpt' has no place in");
+  expect_no_policy("round_robin:lpt", error_code::unknown_name, 12, "'lpt' has no place in");
   expect_no_policy("refine:lpt,round_robin", error_code::syntax, 11, "works with one policy");
 }
 
-TEST(ParsePolicy, RefusesToChangeWhatAPolicyKeepsTo)
+TEST(ParsePolicy, RefusesToExchangeSamplesThatArePadded)
 {
-  auto const expect_refused_by = [](std::string const& outer, std::string const& inner) {
-    expect_no_policy(outer + ":" + inner, error_code::out_of_range, outer.size() + 1,
-                     "keeps to; use that by itself");
-  };
-  for (char const* const outer : {"refine", "exact", "least_movement"}) {
-    for (char const* const inner : {"padded_batches", "equal_count", "capped:equal_count"}) {
-      expect_refused_by(outer, inner);
-    }
-  }
-  expect_refused_by("exact", "least_movement");
-  expect_refused_by("refine", "capped:least_movement");
-  expect_no_policy(
-      "refine:least_movement", error_code::out_of_range, 7,
-      "refine would break what 'least_movement' keeps to; use that by itself, or around "
-      "refine");
-  EXPECT_TRUE(parse_policy("least_movement:capped:least_movement:exact:refine"));
+  expect_no_policy("refine:padded_batches", error_code::out_of_range, 7,
+                   "pads samples, which refine exchanges; use it by itself");
+}
+
+TEST(ParsePolicy, SaysWhichOptionOlderNamesAre)
+{
+  expect_no_policy("capped:refine", error_code::unknown_name, 0,
+                   "'capped' is no policy but a limit: give --most-tokens-per-gpu");
+  expect_no_policy("equal_count:multiple=4", error_code::unknown_name, 0, "--samples equal");
+  expect_no_policy("least_movement", error_code::unknown_name, 0, "--then fewest_moves");
+  expect_no_policy("refine:exact", error_code::unknown_name, 7, "refine:nodes=16777216");
 }
 
 TEST(ParsePolicy, ListsNamesThatItKnows)
@@ -133,7 +103,7 @@ TEST(ParsePolicy, ListsNamesThatItKnows)
       EXPECT_EQ(parse_policy(each.short_name), parse_policy(each.name)) << each.name;
     }
   }
-  EXPECT_THAT(names, testing::HasSubstr("refine:POLICY,work=N"));
+  EXPECT_THAT(names, testing::HasSubstr("refine:POLICY,work=N,nodes=N"));
 }
 
 // Every name with all its arguments in parentheses.
@@ -189,10 +159,10 @@ void expect_refused(std::string_view text, std::size_t position, char const* why
 
 TEST(PolicyExpression, SaysWhereTheTextIsWrong)
 {
-  expect_refused("", 0, "expected a name, as in exact");
-  expect_refused("LPT", 0, "expected a name, as in exact");
-  expect_refused("refine:", 7, "expected a name, as in exact");
-  expect_refused("refine:lpt,", 11, "expected a name, as in exact");
+  expect_refused("", 0, "expected a name, as in refine");
+  expect_refused("LPT", 0, "expected a name, as in refine");
+  expect_refused("refine:", 7, "expected a name, as in refine");
+  expect_refused("refine:lpt,", 11, "expected a name, as in refine");
   expect_refused("refine(lpt", 10, "expected ',' or ')'");
   expect_refused("(lpt", 4, "expected ')'");
   expect_refused("lpt)", 3, "never opened");

@@ -20,7 +20,6 @@ using namespace ballast;
 using testing::ElementsAre;
 
 static_assert(ballast::partition_policy<quadratic_with_tolerance>);
-static_assert(!ballast::restricts_plans(quadratic_with_tolerance{}));
 
 TEST(QuadraticWithTolerance, PlacesEverySampleInABagItFits)  // Ensures (1) (2) (4)
 {

@@ -12,7 +12,6 @@
 #include <ballast/parallelism/model_layout.hpp>
 #include <ballast/parallelism/orchestrate.hpp>
 #include <ballast/parallelism/orchestration_problem.hpp>
-#include <ballast/partition/equal_count.hpp>
 #include <ballast/partition/peak_tokens.hpp>
 #include <ballast/pipeline/local_search.hpp>
 #include <ballast/pipeline/order_microbatches.hpp>
@@ -170,9 +169,9 @@ TEST(DistTrainFigure16, ComesOutInSimulation)
       for (std::size_t each = 0; each < batch; ++each) {
         read.push_back(ballast::to_id<sample_id>(each));
       }
-      auto const reordered = ballast::intra_reorder(
-                                 drawn, ballast::one_gpu_bags(all.replicas()),
-                                 [](tokens seen) { return seen; }, ballast::equal_count{})
+      auto const reordered = ballast::intra_reorder(drawn, ballast::one_gpu_bags(all.replicas()),
+                                                    [](tokens seen) { return seen; },
+                                                    {.samples = ballast::counts::equal()})
                                  .value();
       auto const order = reordered.order();
       as_read += all.step(schedule, drawn, read, ballast::given_order{});

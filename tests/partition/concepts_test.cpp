@@ -15,7 +15,6 @@ struct archetype {
   {}
 };
 static_assert(partition_policy<archetype>);
-static_assert(packed_policy<archetype> && unrestricted_policy<archetype>);
 
 struct changes_itself {
   void operator()(partition_problem const&, std::span<cost_units>, std::span<bag_id>, workspace&) {}
@@ -28,28 +27,17 @@ static_assert(!partition_policy<changes_itself>);
 static_assert(!partition_policy<decltype(wants_floating_point)>);
 static_assert(!partition_policy<decltype(answers_a_number)>);
 
-// A policy that pads, restricts plans and proves a makespan.
+// A policy that pads and proves a makespan.
 struct padded_and_proven {
-  bool equal_counts = true;
   ratio operator()(partition_problem const&, std::span<cost_units>, std::span<bag_id>,
                    workspace&) const
   {
     return {7, 2};
   }
   [[nodiscard]] static constexpr batching batches() { return batching::padded; }
-  [[nodiscard]] constexpr bool restricts() const { return equal_counts; }
 };
 static_assert(partition_policy<padded_and_proven>);
 static_assert(batching_of(padded_and_proven{}) == batching::padded);
-static_assert(restricts_plans(padded_and_proven{}));
-static_assert(!restricts_plans(padded_and_proven{.equal_counts = false}));
-static_assert(!packed_policy<padded_and_proven> && unrestricted_policy<padded_and_proven>);
-
-struct restricted : padded_and_proven {
-  [[nodiscard]] static batching batches() { return batching::packed; }
-  [[nodiscard]] static constexpr bool restricts() { return true; }
-};
-static_assert(packed_policy<restricted> && !unrestricted_policy<restricted>);
 
 TEST(Place, AnswersWhatThePolicyHasProven)
 {

@@ -27,7 +27,6 @@ instance unconstrained(random_source& random, std::size_t most_samples, std::siz
 TEST(PaddedBatches, PlacesEverySampleInABagItFits)  // Ensures (1) (2)
 {
   static_assert(batching_of(padded_batches{}) == batching::padded);
-  static_assert(restricts_plans(padded_batches{}));
   for (padded_batches const policy : {padded_batches{}, padded_batches{.orders = 0}}) {
     expect_valid_plans(policy, 2);
     expect_starting_loads_counted(policy);

@@ -5,7 +5,6 @@
 #include "../support/test.hpp"
 
 #include <ballast/cost/quadratic_cost.hpp>
-#include <ballast/partition/equal_count.hpp>
 #include <ballast/partition/longest_processing_time.hpp>
 #include <ballast/partition/partition.hpp>
 #include <ballast/partition/round_robin.hpp>
@@ -141,7 +140,8 @@ TEST(IntraReorder, TakesSamplesOfAnyType)
 TEST(IntraReorder, GivesGroupsOfEqualNumbersWhereAskedTo)
 {
   std::vector<cost_units> const sizes{100, 1, 1, 1, 1, 1, 1, 1};
-  auto const batch = intra_reorder(sizes, one_gpu_bags(2), std::identity{}, equal_count{}).value();
+  auto const batch =
+      intra_reorder(sizes, one_gpu_bags(2), std::identity{}, {.samples = counts::equal()}).value();
   EXPECT_EQ(batch.plan.samples[bag_id{0}].size(), 4U);
   EXPECT_EQ(batch.plan.samples[bag_id{1}].size(), 4U);
   auto const as_printed = intra_reorder(sizes, one_gpu_bags(2), std::identity{}).value();

@@ -5,18 +5,15 @@
 #include "../support/instances.hpp"
 #include "../support/test.hpp"
 
-#include <ballast/partition/capped.hpp>
 #include <ballast/partition/concepts.hpp>
-#include <ballast/partition/equal_count.hpp>
-#include <ballast/partition/exact.hpp>
 #include <ballast/partition/greedy_knapsack.hpp>
-#include <ballast/partition/least_movement.hpp>
 #include <ballast/partition/longest_processing_time.hpp>
 #include <ballast/partition/padded_batches.hpp>
 #include <ballast/partition/partition.hpp>
 #include <ballast/partition/partition_plan.hpp>
 #include <ballast/partition/placement_limits.hpp>
 #include <ballast/partition/refine.hpp>
+#include <ballast/partition/round_robin.hpp>
 #include <ballast/topology/bag_layout.hpp>
 
 namespace placement_rules_test {
@@ -56,9 +53,8 @@ TEST(PlacementRules, LetASampleAboveASoftCapStandAlone)
 {
   // [soft_cap]
   std::vector<ballast::tokens> const lengths = {150, 60, 40, 30};
-  auto const plan =
-      ballast::partition(lengths, ballast::one_gpu_bags(3), std::identity{},
-                         {.also = {{.most_per_gpu = 100, .is_soft = true}}}, ballast::capped{});
+  auto const plan = ballast::partition(lengths, ballast::one_gpu_bags(3), std::identity{},
+                                       {.also = {{.most_per_gpu = 100, .is_soft = true}}});
   // plan->above_cap has bag 0, with the sample of 150 alone.
   // [soft_cap]
   ASSERT_TRUE(plan) << plan.error().message;
@@ -199,7 +195,7 @@ void expect_best_of_all(policy_ref const& policy, std::uint64_t seed)
 TEST(PlacementRules, AreKeptAsWellAsAllPlansAllow)
 {
   expect_best_of_all(refine{}, 301);
-  expect_best_of_all(capped{}, 302);
+  expect_best_of_all(round_robin{}, 302);
 }
 
 TEST(PlacementRules, HoldInLargeSteps)
@@ -334,21 +330,18 @@ TEST(PlacementRules, AreKeptAroundPoliciesThatPackAndRefusedByOthers)
   std::vector<rank_id> const home(4);
   for (policy_ref const& policy :
        {policy_ref(longest_processing_time{}), policy_ref(baselines::karmarkar_karp{}),
-        policy_ref(exact{}), policy_ref(greedy_knapsack{})}) {
+        policy_ref(refine<>{.nodes = 1000}), policy_ref(greedy_knapsack{})}) {
     EXPECT_EQ(refusal(policy, {.apart = pairs}), "");
     EXPECT_EQ(refusal(policy, {.samples = counts::at_most(3)}), "");
   }
-  for (policy_ref const& policy :
-       {policy_ref(equal_count{}), policy_ref(padded_batches{}), policy_ref(least_movement{}),
-        policy_ref(capped{equal_count{}})}) {
+  for (policy_ref const& policy : {policy_ref(padded_batches{})}) {
     for (placement_limits const& given :
          {placement_limits{.apart = pairs}, placement_limits{.samples = counts::at_most(3)},
           placement_limits{.also = {{.most_per_gpu = 90, .is_soft = true}}},
           placement_limits{.samples = counts::equal()}, placement_limits{.then = most_level},
           placement_limits{.home = home, .then = fewest_moves}}) {
       EXPECT_THAT(refusal(policy, given),
-                  HasSubstr("a policy that pads samples, or keeps counts or homes itself, keeps "
-                            "one cap alone; use refine{}"));
+                  HasSubstr("a policy that pads samples keeps one cap alone; use refine{}"));
     }
   }
 }

@@ -5,8 +5,6 @@
 #include "../support/steady_state.hpp"
 #include "../support/test.hpp"
 
-#include <ballast/partition/equal_count.hpp>
-#include <ballast/partition/least_movement.hpp>
 #include <ballast/partition/padded_batches.hpp>
 #include <ballast/partition/round_robin.hpp>
 #include <ballast/topology/bag_layout.hpp>
@@ -255,12 +253,10 @@ TEST(Refine, StartsFromTheBetterOfItsInnerPlanAndTheGreedyOne)  // Ensures (3)
   }
 }
 
-TEST(RefineDeathTest, RefusesPoliciesWhosePromiseWouldBeLost)
+TEST(RefineDeathTest, RefusesPoliciesThatPad)
 {
   instance const step{{1}, {1}, {1}};
   EXPECT_DEATH((void)plan_instance(step, refine{said_by_value<padded_batches>{}}), "pads them");
-  EXPECT_DEATH((void)plan_instance(step, refine{said_by_value<equal_count>{}}), "keeps counts");
-  EXPECT_DEATH((void)plan_instance(step, refine{said_by_value<least_movement<>>{}}), "or homes");
 }
 
 TEST(Refine, EndsBelowTheResolutionOfCostsInSingleFlop)

@@ -3,7 +3,6 @@
 #include "../support/test.hpp"
 #include "../support/vector_checks.hpp"
 
-#include <ballast/partition/exact.hpp>
 #include <ballast/partition/longest_processing_time.hpp>
 #include <ballast/partition/refine.hpp>
 
@@ -335,12 +334,11 @@ TEST(VectorRefine, GivesSlowBagsWhatIsLittleWorkForItsWeight)
   }
 }
 
-static_assert(cost_vector_policy<exact<>, 2>);
-static_assert(cost_vector_policy<exact<exact<>>, 3>);
+refine<> const exact{.nodes = std::uint64_t{1} << 16};
 
 TEST(VectorExact, PlacesEverySample)  // Ensures (1) (2)
 {
-  expect_valid_vector_plans(exact<>{.vector_nodes = 200}, 201);
+  expect_valid_vector_plans(refine<>{.nodes = 200}, 201);
 }
 
 TEST(VectorExact, MakesTheQuantityThatDoesNotBindSmallToo)  // Ensures (6)
@@ -350,8 +348,9 @@ TEST(VectorExact, MakesTheQuantityThatDoesNotBindSmallToo)  // Ensures (6)
   std::vector<ballast::cost_vector<2>> const samples = {{8000, 200}, {8000, 7900}, {4000, 3900},
                                                         {4000, 100}, {6000, 3000}, {2000, 1900},
                                                         {7000, 300}, {1000, 900}};
-  auto const plan = ballast::partition(samples, ballast::one_gpu_bags(4), std::identity{},
-                                       ballast::no_length{}, {}, ballast::exact{});
+  auto const plan =
+      ballast::partition(samples, ballast::one_gpu_bags(4), std::identity{}, ballast::no_length{},
+                         {}, ballast::refine<>{.nodes = 100'000});
   // The largest total is 11,000, and no plan is below it; of these plans, this one has the least
   // number of tokens that count, 7,900.
   // [others]
@@ -397,7 +396,7 @@ int expect_best_of_all(std::uint64_t seed, std::size_t samples)
     }
     std::int64_t const most = trial % 2 == 0 ? random.between(9, 30) : no_limit;
     if (trial % 2 == 0) { given.also = {{.of = weights, .most_per_gpu = most}}; }
-    auto const plan = plan_in_bins(step.costs, step.gpus.size(), exact<>{}, given);
+    auto const plan = plan_in_bins(step.costs, step.gpus.size(), exact, given);
     auto const held_by = [&](assignment const& owner) {
       return sums_of(owner, weights, std::vector<std::int64_t>(step.gpus.size(), 0));
     };
@@ -434,7 +433,7 @@ TEST(VectorExact, IsNotWorseThanTheInnerPolicyNorThanWithFewerNodes)  // Ensures
     auto const step = random_vectors<2>(random, 30, 6);
     ratio last{no_cost};
     for (std::uint64_t const nodes : {0U, 100U, 1'000U, 20'000U}) {
-      auto const plan = plan_vectors(step, exact{refine{}, 0, nodes});
+      auto const plan = plan_vectors(step, refine<>{.nodes = nodes});
       ASSERT_TRUE(plan);
       EXPECT_LE(plan->makespan, last);
       last = plan->makespan;
@@ -453,7 +452,7 @@ TEST(VectorExact, ProvesPlansOfSeveralSpeeds)  // Ensures (4)
     for (auto& speed : step.gpu_speeds) {
       speed = 1 + static_cast<std::uint32_t>(random.below(10));
     }
-    auto const plan = plan_vectors(step, exact{}).value();
+    auto const plan = plan_vectors(step, exact).value();
     expect_valid_vector_plan(step, plan);
     EXPECT_TRUE(plan.proven_optimal());
     EXPECT_EQ(plan.makespan, step.optimum());

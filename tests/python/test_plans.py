@@ -62,7 +62,7 @@ class Plans(unittest.TestCase):
             lengths = rng.integers(1, 100, 6)
             best = min(max(sum(int(length) for length, own in zip(lengths, owner) if own == bag)
                            for bag in range(3)) for owner in itertools.product(range(3), repeat=6))
-            plan = ballast.plan(lengths, 3, policy="exact")
+            plan = ballast.plan(lengths, 3, policy="refine:nodes=1000000")
             self.assertEqual(plan.makespan, best)
             self.assertLessEqual(ballast.plan(lengths, 3).lower_bound, best)
 
@@ -95,10 +95,11 @@ class Plans(unittest.TestCase):
         together = [0, 0, 1, 1, 2, 2, 3, 3, 4, 4]
         owner = ballast.plan(LENGTHS, 3, together=together).owner
         self.assertTrue(np.array_equal(owner[::2], owner[1::2]))
-        plan = ballast.plan(LENGTHS, 4, policy="capped:refine", most_per_gpu=16000, most_samples=4)
+        plan = ballast.plan(LENGTHS, 4, most_per_gpu=16000, most_samples=4)
         self.assertLessEqual(max(plan.loads), 16000)
         self.assertLessEqual(max(len(bag) for bag in plan), 4)
-        stays = ballast.plan(LENGTHS, 2, policy="least_movement:eps=1", home=[0, 1] * 5)
+        stays = ballast.plan(LENGTHS, 2, home=[0, 1] * 5, then="fewest_moves",
+                             within_per_million=1_000_000)
         self.assertLess(stays.moved, 0.5)
 
     def test_keeps_several_limits(self):
@@ -127,7 +128,7 @@ class Plans(unittest.TestCase):
     def test_plans_without_the_lock(self):
         lengths = np.random.default_rng(1).integers(1, 2**31, 40)
         planner = threading.Thread(  # half a second
-            target=lambda: ballast.plan(lengths, 8, policy="exact:nodes=2000000"))
+            target=lambda: ballast.plan(lengths, 8, policy="refine:nodes=2000000"))
         counted = 0
         planner.start()
         while planner.is_alive():

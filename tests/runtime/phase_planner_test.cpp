@@ -153,11 +153,12 @@ TEST_F(PhasePlanner, PlansTheSameOnEveryRankAndRoutesThatFit)  // Ensures (1)
 
 TEST_F(PhasePlanner, KeepsToCapsAndHomes)
 {
-  phase<quadratic_cost, ballast::capped<longest_processing_time>> vision{
-      ballast::one_gpu_bags(2), lines, {}};
+  phase vision{ballast::one_gpu_bags(2), lines, longest_processing_time{}};
   vision.most_per_gpu = 10;
-  phase<quadratic_cost, ballast::least_movement<>> llm{ballast::one_gpu_bags(2), lines, {}};
+  phase llm{ballast::one_gpu_bags(2), lines, ballast::refine{}};
   llm.homes = true;
+  llm.then = ballast::fewest_moves;
+  llm.within_per_million = 5'000;
   ballast::phase_planner const planner(std::tuple{vision}, llm);
   ASSERT_TRUE(planner(step, memory, gather({{{{0, 6}}, {{0, 6}}}, {}}), 2, rank_id{0}));
   EXPECT_EQ(step.modalities[0].planned.samples[ballast::bag_id{0}].size(), 1U);

@@ -158,9 +158,12 @@ TEST(StepBalancer, KeepsToGroupsCapsAndHomes)
                      static_cast<std::int32_t>(random.between(0, 30)), random.between(0, 9)});
     }
   }
+  auto options = of_documents;
+  options.samples = ballast::counts::at_most(9);
+  options.then = ballast::fewest_moves;
+  options.within_per_million = 5'000;
   ballast::run_ranks(4, [&](thread_communicator& comm) {
-    step_balancer balancer(comm, bags, document_cost, ballast::capped{ballast::least_movement{}},
-                           of_documents);
+    step_balancer balancer(comm, bags, document_cost, refine{}, options);
     ASSERT_TRUE(balancer.plan(read[to_index(comm.rank())]));
     auto const& all = balancer.samples();
     std::vector<std::int64_t> prompts;
@@ -173,8 +176,10 @@ TEST(StepBalancer, KeepsToGroupsCapsAndHomes)
         ballast::partition(all.samples, bags, document_cost, of_documents.length_of,
                            {.together = prompts,
                             .home = all.source,
-                            .also = {{.of = texts, .most_per_gpu = of_documents.most_per_gpu}}},
-                           ballast::capped{ballast::least_movement{}})
+                            .also = {{.of = texts, .most_per_gpu = options.most_per_gpu}},
+                            .samples = options.samples,
+                            .then = options.then,
+                            .within_per_million = options.within_per_million})
             .value();
     EXPECT_EQ(balancer.planned().digest(), plan.digest());
     EXPECT_EQ(balancer.planned().moved, plan.moved);
@@ -330,8 +335,7 @@ TEST(StepBalancer, AllocatesNothingInTheSteadyState)  // Ensures (4)
   of_pairs.homes = false;
   of_pairs.gpus_per_rank = 2;
   ballast::run_ranks(2, [&](thread_communicator& comm) {
-    step_balancer balancer(comm, bags_over("g2n1", 2), document_cost, ballast::capped{refine{}},
-                           options);
+    step_balancer balancer(comm, bags_over("g2n1", 2), document_cost, refine{}, options);
     step_balancer of_two(comm, ballast::one_gpu_bags(4), document_cost, refine{}, of_pairs);
     std::vector<std::int64_t> x;
     std::vector<std::int64_t> there;
@@ -392,7 +396,7 @@ TEST(StepBalancer, TellsEveryRankWhyAStepCannotBePlanned)
     SCOPED_TRACE(bad.said);
     auto const told = ballast::run_ranks(4, [&](thread_communicator& comm) {
       bool const reads_it = comm.rank() == rank_id{2};
-      step_balancer balancer(comm, bags, layer_cost, ballast::capped{refine{}},
+      step_balancer balancer(comm, bags, layer_cost, refine{},
                              {.most_per_gpu = 40, .most_samples = 3});
       std::vector<tokens> const good(comm.rank() == rank_id{3} ? 0 : 1, 8);
       auto const refused = balancer.plan(reads_it ? bad.of_rank_2 : good);

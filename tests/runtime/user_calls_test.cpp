@@ -218,8 +218,8 @@ std::vector<plain_call> plain_calls()
     return keeping(partition{}, [bags](partition& kept) {
       std::vector<rank_id> const home(lengths.size(), rank_id{1});
       ballast::or_throw(ballast::partition_into(kept.plan, kept.memory, lengths, bags, own, own,
-                                                {.home = home},
-                                                ballast::least_movement{users_lpt{}}));
+                                                {.home = home, .then = ballast::fewest_moves},
+                                                users_lpt{}));
       return kept.plan.digest();
     });
   };
@@ -265,10 +265,10 @@ std::vector<plain_call> plain_calls()
     };
   };
   auto const scheduled = [](users_insertion const& order,
-                            users_policy<ballast::exact<>> const& split,
+                            users_policy<ballast::refine<>> const& split,
                             times_function const& times) {
     using planner = ballast::microbatch_scheduler<2, times_function, users_insertion,
-                                                  users_policy<ballast::exact<>>>;
+                                                  users_policy<ballast::refine<>>>;
     struct state {
       planner plan;
       ballast::scheduled_step<2> step{};
@@ -302,17 +302,15 @@ std::vector<plain_call> plain_calls()
       {"partition: cost", by(silent<ballast::longest_processing_time>(), cost, own)},
       {"partition: length", by(silent<ballast::longest_processing_time>(), own, users)},
       {"partition: policy", by(users_lpt{}, own, own)},
-      {"partition: cost of several quantities", by_vectors(silent<ballast::exact<>>(), users)},
+      {"partition: cost of several quantities", by_vectors(silent<ballast::refine<>>(), users)},
       {"partition_grid: cost", gridded(silent<refine_grid<>>(), cost, own)},
       {"partition_grid: weight", gridded(silent<refine_grid<>>(), own, users)},
       {"partition_grid: policy", gridded(users_policy<refine_grid<>>{}, own, own)},
       {"partition: policy inside refine", by(ballast::refine{users_lpt{}}, own, own)},
-      {"partition: policy inside exact", by(ballast::exact{users_lpt{}}, own, own)},
-      {"partition: policy inside capped", by(ballast::capped{users_lpt{}}, own, own)},
-      {"partition: policy inside least_movement", homed},
+      {"partition: policy whose plan moves least", homed},
       {"partition: policy inside any_policy", by(by_name::any_policy{users_lpt{}}, own, own)},
       {"partition: policy of several quantities",
-       by_vectors(users_policy<ballast::exact<>>{}, own)},
+       by_vectors(users_policy<ballast::refine<>>{}, own)},
       {"cost_of: model", by(silent<ballast::longest_processing_time>(),
                             ballast::cost_of{cost, std::identity{}}, own)},
       {"cost_of: projection",
@@ -454,14 +452,14 @@ std::vector<plain_call> plain_calls()
       {"grid_planner: kind_of",
        planned_ahead(own, silent<refine_grid<>>(), {.kind_of = users_number})},
       {"microbatch_scheduler: times_of",
-       scheduled(silent<ballast::insertion>(), silent<ballast::exact<>>(),
+       scheduled(silent<ballast::insertion>(), silent<ballast::refine<>>(),
                  [](std::span<tokens const, 2> sizes) {
                    return through_users_code(ballast_test::square_times{}(sizes));
                  })},
       {"microbatch_scheduler: order",
-       scheduled(users_insertion{}, silent<ballast::exact<>>(), ballast_test::square_times{})},
+       scheduled(users_insertion{}, silent<ballast::refine<>>(), ballast_test::square_times{})},
       {"microbatch_scheduler: split",
-       scheduled(silent<ballast::insertion>(), users_policy<ballast::exact<>>{},
+       scheduled(silent<ballast::insertion>(), users_policy<ballast::refine<>>{},
                  ballast_test::square_times{})},
       {"profile_module: clock, prepare, passes and report",
        [] {

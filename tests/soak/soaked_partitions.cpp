@@ -191,7 +191,6 @@ void require_sound(drawn_step const& step, plan_in<D> const& plan, batching batc
 // What a policy promises beside a sound plan.
 struct promises {
   batching batches = batching::packed;
-  bool keeps_counts = false;
   bool is_exact = false;    // the optimum of a small step: by one quantity, of one without limits,
                             // and by several, of one whose GPUs have one speed
   bool finds_room = false;  // a plan within the limits of a small step, where there is one
@@ -204,10 +203,8 @@ template <std::size_t D>
 void require_bounded(drawn_step const& step, plan_in<D> const& plan, promises const& promised)
 {
   auto const owner = ballast_test::assignment_of(plan.owner);
-  auto const counts = counts_of(step, owner);
   std::optional<ratio> best;
   bool const tried = for_each_plan(step, most_plans, [&](std::vector<std::size_t> const& each) {
-    if (promised.keeps_counts && counts_of(step, each) != counts) { return; }
     ratio const makespan = makespan_of_loads(step, loads_of<D>(step, each, promised.batches));
     if (!best || makespan < *best) { best = makespan; }
   });
@@ -247,9 +244,8 @@ void require_right_refusal(drawn_step const& step, ballast::error const& why,
     require(step.is_limited(), "there is no limit: ", why.message);
     return;
   }
-  bool const says_why = says(why, "use a policy that looks at weights") ||
-                        says(why, "not all fillings were tried") ||
-                        says(why, "looks for a plan of these counts");
+  bool const says_why = says(why, "use a policy that looks at capacities") ||
+                        says(why, "not all fillings were tried");
   require(step.is_limited() || !says_why, "there is no limit: ", why.message);
   if (says_why && !promised.finds_room) { return; }
   bool exists = false;
@@ -262,7 +258,6 @@ void add(std::vector<soaked_planner>& planners, std::string const& name, Policy 
          promises promised, std::vector<by_name::any_policy> const& not_worse_than = {})
 {
   promised.batches = ballast::batching_of(policy);
-  promised.keeps_counts = ballast::plans_keep_counts(policy);
   auto plan = std::make_shared<plan_in<D>>();
   auto memory = std::make_shared<ballast::workspace>();
   planners.push_back(
@@ -318,33 +313,35 @@ void add_ruled(std::vector<soaked_planner>& planners, std::string const& name, P
                       }});
 }
 
-// Within 0.5 % of the inner policy's plan, with no more tokens moved.
-void add_least_movement(std::vector<soaked_planner>& planners)
+// Within 0.5 % of the plan without moves, with no more tokens moved.
+void add_fewest_moves(std::vector<soaked_planner>& planners)
 {
-  ballast::least_movement<> const policy;
+  constexpr std::uint32_t within = 5'000;
   planners.push_back(
-      {"partition/least_movement{}", [=](ballast::random_source& random) {
+      {"partition/fewest_moves", [=](ballast::random_source& random) {
          drawn_step const step = draw_step(random);
          ballast::partition_plan plan;
          ballast::workspace memory;
-         auto const done = plan_into<1>(plan, memory, step, policy);
-         auto const theirs = plan_once<1>(step, policy.inner);
-         // Under a cap the front door mends the plan of refine, and refuses this one.
-         require(done.has_value() || !theirs || step.is_limited(),
-                 "no plan where the inner policy has one");
+         ballast::placement_limits limits = step.constraints();
+         auto const theirs = plan_once<1>(step, ballast::refine{});
+         if (!limits.home.empty()) { limits.then = ballast::fewest_moves; }
+         limits.within_per_million = within;
+         auto const done = ballast::partition_into(
+             plan, memory, number(step), step.bags, cost_of_step<1>{step},
+             [&](ballast_test::numbered n) { return step.lengths[n.sample]; }, limits);
+         require(done.has_value() == theirs.has_value(), "planned with moves alone, or without");
          if (!done) { return; }
          require_sound<1>(step, plan, batching::packed);
-         if (!theirs) { return; }
-         require(plan.moved <= theirs->moved, "moved ", shown(plan.moved),
-                 ", and the inner policy ", shown(theirs->moved));
-         auto const at_most = static_cast<ballast::uint128>(theirs->makespan.numerator) *
-                              (1'000'000 + policy.tolerance_per_million);
+         require(plan.moved <= theirs->moved, "moved ", shown(plan.moved), ", and without a word ",
+                 shown(theirs->moved));
+         auto const at_most =
+             static_cast<ballast::uint128>(theirs->makespan.numerator) * (1'000'000 + within);
          // a / b <= c / d: products of 96 and 64 bits, so divided once.
          auto const denominators = static_cast<ballast::uint128>(plan.makespan.denominator);
          auto const limit = at_most / static_cast<ballast::uint128>(theirs->makespan.denominator);
          auto const ours =
              static_cast<ballast::uint128>(plan.makespan.numerator) * 1'000'000 / denominators;
-         require(ours <= limit + 1, "makespan ", shown(plan.makespan), ", and the inner policy's ",
+         require(ours <= limit + 1, "makespan ", shown(plan.makespan), ", and the shortest ",
                  shown(theirs->makespan));
        }});
 }
@@ -386,39 +383,30 @@ void add_partitions(std::vector<soaked_planner>& planners)
        {"round_robin", "longest_processing_time", "greedy_knapsack",
         "greedy_knapsack:capacity=full", "karmarkar_karp", "quadratic_with_tolerance:tolerance=3",
         "quadratic_with_tolerance", "padded_batches", "padded_batches:orders=1",
-        "conv_transformer_batches", "equal_count", "equal_count:multiple=3", "equal_count:work=10",
-        "least_movement:lpt,eps=0.01"}) {
+        "conv_transformer_batches"}) {
     add_named(planners, name, {});
   }
-  add_named(planners, "refine", {}, {"lpt"});
+  add_named(planners, "refine", {.finds_room = true}, {"lpt"});
   add_named(planners, "refine:kk,work=1000", {}, {"lpt", "kk"});
   add_named(planners, "refine:round_robin", {}, {"lpt"});
-  add_named(planners, "exact", {.is_exact = true}, {"refine"});
-  add_named(planners, "exact:round_robin,nodes=1000", {}, {"round_robin"});
-  add_named(planners, "capped", {.finds_room = true}, {"lpt"});
-  add_named(planners, "capped:refine", {.finds_room = true}, {"refine"});
-  add_named(planners, "capped:(exact:nodes=1000)", {.finds_room = true});
-  add_named(planners, "capped:least_movement", {.finds_room = true});
-  add_named(planners, "capped:equal_count", {});
-  add_named(planners, "capped:kk,work=100", {}, {"kk"});
+  add_named(planners, "refine:nodes=16777216", {.is_exact = true, .finds_room = true}, {"refine"});
+  add_named(planners, "refine:round_robin,work=0,nodes=1000", {.finds_room = true},
+            {"round_robin"});
   add_named(planners, "attention_padded_batches", {}, {"conv_transformer_batches"});
   add_named(planners, "attention_padded_batches:work=100", {}, {"conv_transformer_batches"});
   add(planners, "refine{karmarkar_karp}", ballast::refine{baselines::karmarkar_karp{}}, {});
-  add(planners, "exact{karmarkar_karp}", ballast::exact{baselines::karmarkar_karp{}},
-      {.is_exact = true});
-  add(planners, "capped{greedy_knapsack}", ballast::capped{ballast::greedy_knapsack{}},
-      {.finds_room = true});
+  add(planners, "greedy_knapsack{}", ballast::greedy_knapsack{}, {.finds_room = true});
   add(planners, "padded_batches{}", ballast::padded_batches{}, {});
   add(planners, "quadratic_with_tolerance{}", baselines::quadratic_with_tolerance{}, {});
-  add_least_movement(planners);
+  add_fewest_moves(planners);
   add_ruled(planners, "refine{}", ballast::refine{});
-  add_ruled(planners, "capped{}", ballast::capped{});
+  add_ruled(planners, "round_robin{}", ballast::round_robin{});
   add<2>(planners, "longest_processing_time<2>", ballast::longest_processing_time{}, {});
   add<2>(planners, "refine<2>", ballast::refine<>{}, {});
   add<3>(planners, "refine<3>", ballast::refine<>{}, {});
-  add<2>(planners, "exact<2>", ballast::exact<>{}, {.is_exact = true});
-  add<3>(planners, "exact<3>, 100 bags", ballast::exact{ballast::longest_processing_time{}, 0, 100},
-         {});
+  add<2>(planners, "refine<2>, 2^16 nodes", ballast::refine<>{.nodes = std::uint64_t{1} << 16},
+         {.is_exact = true});
+  add<3>(planners, "refine<3>, 100 nodes", ballast::refine<>{.nodes = 100}, {});
   add_intra_reorder(planners);
 }
 

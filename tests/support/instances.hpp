@@ -105,42 +105,12 @@ struct instance_cost {
 };
 
 /// Any policy by reference, so that the front door is compiled once for all policies of a test.
-struct policy_ref {
-  using call = ballast::ratio (*)(void const*, ballast::partition_problem const&,
-                                  std::span<ballast::cost_units>, std::span<ballast::bag_id>,
-                                  ballast::workspace&);
-
+struct policy_ref : ballast::detail::policy_ref {
   template <ballast::partition_policy Policy>
-    requires(!std::same_as<Policy, policy_ref>)
+    requires(!std::derived_from<Policy, ballast::detail::policy_ref>)
   policy_ref(Policy const& policy)  // NOLINT(google-explicit-constructor): a reference
-      : held(&policy),
-        run([](void const* of, ballast::partition_problem const& problem,
-               std::span<ballast::cost_units> loads, std::span<ballast::bag_id> owner,
-               ballast::workspace& memory) {
-          return run_policy(*static_cast<Policy const*>(of), problem, loads, owner, memory);
-        }),
-        batching(ballast::batching_of(policy)),
-        is_restricted(ballast::restricts_plans(policy)),
-        has_counts(ballast::plans_keep_counts(policy))
-  {
-    if constexpr (requires { policy.keeps_homes(); }) { has_homes = policy.keeps_homes(); }
-  }
-
-  ballast::ratio operator()(ballast::partition_problem const& problem,
-                            std::span<ballast::cost_units> loads, std::span<ballast::bag_id> owner,
-                            ballast::workspace& memory) const
-  {
-    return run(held, problem, loads, owner, memory);
-  }
-  [[nodiscard]] ballast::batching batches() const { return batching; }
-  [[nodiscard]] bool restricts() const { return is_restricted; }
-  [[nodiscard]] bool keeps_counts() const { return has_counts; }
-  [[nodiscard]] bool keeps_homes() const { return has_homes; }
-
-  void const* held;
-  call run;
-  ballast::batching batching;
-  bool is_restricted, has_counts, has_homes = false;
+      : ballast::detail::policy_ref(policy)
+  {}
 };
 
 /// Plans an instance through the front door.

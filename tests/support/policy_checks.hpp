@@ -80,11 +80,6 @@ inline void expect_starting_loads_counted(policy_ref const& policy)
 template <class Policy>
 struct said_by_value : Policy {
   [[nodiscard]] ballast::batching batches() const { return ballast::batching_of(Policy{}); }
-  [[nodiscard]] bool restricts() const { return ballast::restricts_plans(Policy{}); }
-  [[nodiscard]] bool keeps_homes() const
-  {
-    return requires { Policy::keeps_homes(); };
-  }
 };
 
 /// How plans compare with the best of all plans.

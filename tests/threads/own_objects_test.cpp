@@ -70,7 +70,7 @@ std::vector<std::uint64_t> plan_some_steps(std::uint64_t seed)
   auto const bags = ballast::lay_out(*ballast::parse_bags("g2n2+g1n4"), 8);
   for (std::uint64_t step = 0; step < 5; ++step) {
     auto const done = ballast::partition_into(plan, memory, random_lengths(seed + step), *bags,
-                                              squared, {}, ballast::exact{ballast::refine{}, 1000});
+                                              squared, {}, ballast::refine<>{.nodes = 1000});
     digests.push_back(done ? plan.digest() : 0);
   }
   return digests;

@@ -13,10 +13,8 @@ struct held_partition_policy : comparable_interface {
   virtual ballast::ratio run(ballast::partition_problem const& problem,
                              std::span<ballast::cost_units> loads, std::span<ballast::bag_id> owner,
                              ballast::workspace& memory) const = 0;
-  [[nodiscard]] virtual bool restricts() const = 0;
   [[nodiscard]] virtual ballast::batching batches() const = 0;
-  [[nodiscard]] virtual bool keeps_counts() const = 0;
-  [[nodiscard]] virtual bool keeps_homes() const = 0;
+  [[nodiscard]] virtual std::uint64_t work_within_limits() const = 0;
 };
 
 /// A policy chosen at run time, for command lines and benchmarks. Trainers write the type instead,
@@ -25,7 +23,7 @@ struct held_partition_policy : comparable_interface {
 /// It is a value that holds any policy, of the library or of the caller, nested ones too:
 /// `any_policy{refine{any_policy{round_robin{}}}}`. Copies share the policy, which never changes.
 ///
-/// Ensures     (1) its plans, restrictions and batches are those of the policy that it holds
+/// Ensures     (1) its plans, within limits too, and batches are those of the policy that it holds
 ///             (2) two are equal when they hold equal policies of the same type
 class any_policy : public any_held<held_partition_policy> {
  public:
@@ -42,10 +40,8 @@ class any_policy : public any_held<held_partition_policy> {
   {
     return held().run(problem, loads, owner, memory);
   }
-  [[nodiscard]] bool restricts() const { return held().restricts(); }
   [[nodiscard]] ballast::batching batches() const { return held().batches(); }
-  [[nodiscard]] bool keeps_counts() const { return held().keeps_counts(); }
-  [[nodiscard]] bool keeps_homes() const { return held().keeps_homes(); }
+  [[nodiscard]] std::uint64_t work_within_limits() const { return held().work_within_limits(); }
 
  private:
   template <class Policy>
@@ -58,21 +54,16 @@ class any_policy : public any_held<held_partition_policy> {
     {
       return ballast::run_policy(this->value, problem, loads, owner, memory);
     }
-    [[nodiscard]] bool restricts() const override { return ballast::restricts_plans(this->value); }
     [[nodiscard]] ballast::batching batches() const override
     {
       return ballast::batching_of(this->value);
     }
-    [[nodiscard]] bool keeps_counts() const override
+    [[nodiscard]] std::uint64_t work_within_limits() const override
     {
-      return ballast::plans_keep_counts(this->value);
-    }
-    [[nodiscard]] bool keeps_homes() const override
-    {
-      if constexpr (requires(Policy const& policy) { policy.keeps_homes(); }) {
-        return this->value.keeps_homes();
+      if constexpr (requires(Policy const& policy) { policy.work_within_limits(); }) {
+        return this->value.work_within_limits();
       } else {
-        return false;
+        return 0;
       }
     }
   };

@@ -10,13 +10,9 @@
 
 #include <ballast/core.hpp>
 #include <ballast/partition/attention_padded_batches.hpp>
-#include <ballast/partition/capped.hpp>
 #include <ballast/partition/concepts.hpp>
 #include <ballast/partition/conv_transformer_batches.hpp>
-#include <ballast/partition/equal_count.hpp>
-#include <ballast/partition/exact.hpp>
 #include <ballast/partition/greedy_knapsack.hpp>
-#include <ballast/partition/least_movement.hpp>
 #include <ballast/partition/longest_processing_time.hpp>
 #include <ballast/partition/padded_batches.hpp>
 #include <ballast/partition/refine.hpp>
@@ -34,31 +30,25 @@ class policy_reader : public settings_reader {
       : settings_reader(text, arguments), read_(read)
   {}
 
-  /// The policy to work with, or the usual one where none is written.
-  [[nodiscard]] any_policy policy(any_policy const& usual = {})
+  /// The policy to exchange samples of, which packs, if one is written.
+  [[nodiscard]] std::optional<any_policy> packed_policy()
   {
     if (inner().size() > 1) {
       refuse(ballast::error_code::syntax, inner()[1].position,
              name() + " works with one policy; put parentheses around what belongs to that policy");
     }
-    if (inner().empty()) { return usual; }
+    if (inner().empty()) { return {}; }
     auto const read = read_(inner().front());
-    if (!read) { refuse(read.error()); }
-    return read ? *read : any_policy{};
-  }
-
-  /// The same, where the caller moves samples freely: the policy keeps to no counts and does not
-  /// pad, nor keep homes if the caller does not.
-  [[nodiscard]] any_policy free_policy(any_policy const& usual = {}, bool keeps_homes = false)
-  {
-    any_policy const given = policy(usual);
-    bool const loses_homes = given.keeps_homes() && !keeps_homes;
-    if (given.batches() != ballast::batching::packed || given.restricts() || loses_homes) {
-      refuse(ballast::error_code::out_of_range, inner().front().position,
-             name() + " would break what " + ballast::excerpt(inner().front().name) +
-                 " keeps to; use that by itself" + (loses_homes ? ", or around " + name() : ""));
+    if (!read) {
+      refuse(read.error());
+      return {};
     }
-    return given;
+    if (read->batches() != ballast::batching::packed) {
+      refuse(ballast::error_code::out_of_range, inner().front().position,
+             ballast::excerpt(inner().front().name) + " pads samples, which " + name() +
+                 " exchanges; use it by itself");
+    }
+    return *read;
   }
 
  private:
@@ -72,41 +62,15 @@ inline constexpr std::array named_policies = {
                  [](policy_reader&) { return any_policy(ballast::longest_processing_time{}); }},
     named_policy{"karmarkar_karp", "kk", "",
                  [](policy_reader&) { return any_policy(baselines::karmarkar_karp{}); }},
-    named_policy{"refine", "", "POLICY,work=N",
+    named_policy{"refine", "", "POLICY,work=N,nodes=N",
                  [](policy_reader& read) {
-                   ballast::refine<any_policy> policy;
-                   policy.inner = read.free_policy();
-                   read.number("work", policy.work);
-                   return any_policy(policy);
-                 }},
-    named_policy{"exact", "", "POLICY,nodes=N",
-                 [](policy_reader& read) {
-                   ballast::exact<any_policy> policy;
-                   policy.inner = read.free_policy(any_policy(ballast::refine<any_policy>{}));
-                   read.number("nodes", policy.nodes);
-                   return any_policy(policy);
-                 }},
-    named_policy{"least_movement", "", "POLICY,eps=X,work=N",
-                 [](policy_reader& read) {
-                   ballast::least_movement<any_policy> policy;
-                   policy.inner = read.free_policy(any_policy(ballast::refine<any_policy>{}), true);
-                   read.per_million("eps", policy.tolerance_per_million);
-                   read.number("work", policy.work);
-                   return any_policy(policy);
-                 }},
-    named_policy{"capped", "", "POLICY,work=N",
-                 [](policy_reader& read) {
-                   ballast::capped<any_policy> policy;
-                   policy.inner = read.policy();
-                   read.number("work", policy.work);
-                   return any_policy(policy);
-                 }},
-    named_policy{"equal_count", "", "multiple=N,work=N",
-                 [](policy_reader& read) {
-                   ballast::equal_count policy;
-                   read.number("multiple", policy.multiple, 1U);
-                   read.number("work", policy.work);
-                   return any_policy(policy);
+                   ballast::refine<> usual;
+                   auto const inner = read.packed_policy();
+                   read.number("work", usual.work);
+                   read.number("nodes", usual.nodes);
+                   if (!inner) { return any_policy(usual); }
+                   return any_policy(ballast::refine<any_policy>{
+                       *inner, usual.work, usual.work_per_sample, usual.nodes});
                  }},
     named_policy{"padded_batches", "", "orders=N",
                  [](policy_reader& read) {
@@ -146,15 +110,35 @@ inline constexpr std::array named_policies = {
   return list_names(named_policies);
 }
 
+/// What earlier versions took for policies, and what says the same.
+inline constexpr std::array former_policies = {
+    std::array<std::string_view, 2>{
+        "capped", "give --most-tokens-per-gpu, or most_per_gpu in Python and C, to any policy"},
+    std::array<std::string_view, 2>{
+        "equal_count", "give --samples equal, or equal_counts in Python and C, to any policy"},
+    std::array<std::string_view, 2>{
+        "least_movement", "give --then fewest_moves, or then in Python and C, to any policy"},
+};
+
 [[nodiscard]] inline ballast::result<any_policy> read_policy(policy_expression const& text)
 {
+  std::string why;
+  for (auto const& [name, instead] : former_policies) {
+    if (text.name == name) {
+      why = ballast::excerpt(name).append(" is no policy but a limit: ").append(instead);
+    }
+  }
+  if (text.name == "exact") { why = "'exact' is refine with nodes: give refine:nodes=16777216"; }
+  if (!why.empty()) {
+    return tl::unexpected(
+        text_error(ballast::error_code::unknown_name, text.text, text.position, why));
+  }
   return read_named(named_policies, text, "policy", read_policy);
 }
 
-/// The policy that a text names, with its parameters and the policies that it works with:
-/// `lpt`, `equal_count:multiple=4`, `refine:kk,work=100000`, `capped:refine:lpt`,
-/// `least_movement:(exact:nodes=1000),eps=0.01`. Parameters that are not written have the
-/// defaults of the policy's type.
+/// The policy that a text names, with its parameters and the policies that it works with: `lpt`,
+/// `refine:kk,work=100000`, `refine:(refine:lpt),nodes=1000`. Parameters that are not written have
+/// the defaults of the policy's type.
 ///
 /// Errors      syntax, unknown_name or out_of_range with a byte offset: a name or parameter that
 ///             does not exist, a value that the parameter cannot have, a policy that cannot work

@@ -143,7 +143,7 @@ class policy_parser {
 /// Errors      syntax, with a byte offset.
 /// Complexity  O(bytes).
 [[nodiscard]] inline ballast::result<policy_expression> parse_policy_expression(
-    std::string_view text, std::string_view example = "exact:(refine:kk,work=100000),nodes=9")
+    std::string_view text, std::string_view example = "refine:(refine:kk,work=100000),nodes=9")
 {
   return policy_parser(text, example).parse();
 }

@@ -4,7 +4,6 @@
 #include "policy_expression.hpp"
 
 #include <ballast/core.hpp>
-#include <ballast/text/decimal.hpp>
 #include <ballast/text/excerpt.hpp>
 
 #include <charconv>
@@ -44,26 +43,6 @@ class settings_reader {
           *written, "a whole number from " + std::to_string(low) + " to " + std::to_string(high));
     }
     target = *value;
-  }
-
-  /// A decimal number such as 0.005, in millionths: digits, and up to six more after a point.
-  void per_million(std::string_view key, std::uint32_t& target)
-  {
-    constexpr unsigned places = 6;
-    constexpr std::uint32_t most = std::numeric_limits<std::uint32_t>::max();
-    auto const* const written = find(key);
-    if (written == nullptr) { return; }
-    std::string_view const text = written->value;
-    bool const plain = text.find_first_not_of("0123456789.") == text.npos &&
-                       !text.starts_with('.') && !text.ends_with('.') &&
-                       text.size() - std::min(text.find('.'), text.size()) <= places + 1;
-    auto const value = ballast::parse_decimal(text);
-    if (!plain || !value || value->in_units(places) > most) {
-      return refuse_value(*written, "a decimal number from 0 to " +
-                                        ballast::decimal::make(most, places).text() +
-                                        " with up to six decimals, such as 0.005");
-    }
-    target = static_cast<std::uint32_t>(value->in_units(places));
   }
 
   /// The index of one of these words; 0 where none is written.

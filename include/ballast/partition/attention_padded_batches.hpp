@@ -447,7 +447,6 @@ struct attention_padded_batches {
   }
 
   [[nodiscard]] static constexpr batching batches() noexcept { return batching::attention_padded; }
-  [[nodiscard]] static constexpr bool restricts() noexcept { return true; }
 
   friend bool operator==(attention_padded_batches, attention_padded_batches) = default;
 

@@ -155,11 +155,10 @@ struct partition_problem {
 /// Returns     nothing, or a makespan that no plan gets below, as the policy has proven.
 ///
 /// A policy is a value, usually without state, with its parameters as public members. It may have
-/// constant member functions: `batching batches()` where loads are not sums; `bool restricts()` where
-/// it chooses among some plans only, as those of equal counts, so that what it proves holds for these
-/// alone; and `bool keeps_homes()` where it gives up some makespan for samples that stay. Where they
-/// are static and constexpr, a nesting without meaning, such as `refine{equal_count{}}`, does not
-/// compile.
+/// constant member functions: `batching batches()` where loads are not sums; and `std::uint64_t
+/// work_within_limits()` where limits that it does not read are better kept by a search of so many
+/// steps from nothing than by one from its plan. Where batches() is static and constexpr, a nest
+/// without meaning, such as `refine{padded_batches{}}`, does not compile.
 template <class P>
 concept partition_policy =
     requires(P const policy, partition_problem const& problem, std::span<cost_units> loads,
@@ -167,56 +166,6 @@ concept partition_policy =
       requires std::same_as<decltype(policy(problem, loads, owner, memory)), void> ||
                    std::same_as<decltype(policy(problem, loads, owner, memory)), ratio>;
     };
-
-namespace detail {
-
-/// What the types of policies say of their plans. Where batches(), restricts() or keeps_homes() is no
-/// static and constexpr member, as those of any_policy, only a value says it, and the type neither.
-struct plan_kind {
-  bool packed = false;
-  bool pads = false;
-  bool free = false;
-  bool restricted = false;
-  bool homed = false;
-};
-
-template <class P>
-[[nodiscard]] consteval plan_kind make_plan_kind()
-{
-  plan_kind kind;
-  if constexpr (!requires(P const policy) { policy.batches(); }) {
-    kind.packed = true;
-  } else if constexpr (requires { typename std::integral_constant<batching, P::batches()>; }) {
-    kind.packed = P::batches() == batching::packed;
-    kind.pads = !kind.packed;
-  }
-  if constexpr (!requires(P const policy) { policy.restricts(); }) {
-    kind.free = true;
-  } else if constexpr (requires { typename std::bool_constant<P::restricts()>; }) {
-    kind.free = !P::restricts();
-    kind.restricted = P::restricts();
-  }
-  if constexpr (requires { typename std::bool_constant<P::keeps_homes()>; }) {
-    kind.homed = P::keeps_homes();
-    kind.free = kind.free && !kind.homed;
-  } else {
-    kind.free = kind.free && !requires(P const policy) { policy.keeps_homes(); };
-  }
-  return kind;
-}
-template <class P>
-inline constexpr plan_kind plan_kind_of = make_plan_kind<P>();
-
-}  // namespace detail
-
-/// A policy whose type does not say that it pads its batches: one that exchanges of samples between
-/// bags can start from.
-template <class P>
-concept packed_policy = partition_policy<P> && !detail::plan_kind_of<P>.pads;
-
-/// A policy whose type does not say that it chooses among some plans only.
-template <class P>
-concept unrestricted_policy = partition_policy<P> && !detail::plan_kind_of<P>.restricted;
 
 /// Runs a policy. Returns the makespan that no plan gets below, as the policy has proven, or 0
 /// where it proves nothing.
@@ -243,53 +192,60 @@ template <partition_policy Policy>
   }
 }
 
-/// Whether this policy chooses among some plans only.
-template <partition_policy Policy>
-[[nodiscard]] constexpr bool restricts_plans(Policy const& policy)
-{
-  if constexpr (requires { policy.restricts(); }) {
-    return policy.restricts();
-  } else {
-    return false;
-  }
-}
-
-/// Whether the plans that a policy chooses among are those of some numbers of samples per bag, so
-/// that swaps of as many samples for as many lead from one of them to another. A policy says so by
-/// a constant member function `bool keeps_counts()`.
-template <partition_policy Policy>
-[[nodiscard]] constexpr bool plans_keep_counts(Policy const& policy)
-{
-  if constexpr (requires { policy.keeps_counts(); }) {
-    return policy.keeps_counts();
-  } else {
-    return false;
-  }
-}
-
 namespace detail {
 
-/// Whether this policy gives up some makespan for samples that stay where they are.
-template <partition_policy Policy>
-[[nodiscard]] constexpr bool plans_keep_homes(Policy const& policy)
+/// Whether the type of a policy says that it pads its batches; that of another may hold one that does.
+template <class P>
+[[nodiscard]] consteval bool pads_by_type()
 {
-  if constexpr (requires { policy.keeps_homes(); }) {
-    return policy.keeps_homes();
+  if constexpr (requires { typename std::integral_constant<batching, P::batches()>; }) {
+    return P::batches() != batching::packed;
   } else {
     return false;
   }
 }
 
-/// Whether only makespan is lost where samples of this policy's plans change bags.
-template <partition_policy Policy>
-[[nodiscard]] constexpr bool plans_are_free(Policy const& policy)
+/// How much a search within limits may do that begins with nothing; 0 where it begins with the
+/// policy's plan.
+template <class P>
+[[nodiscard]] constexpr std::uint64_t work_of(P const& policy)
 {
-  return batching_of(policy) == batching::packed && !restricts_plans(policy) &&
-         !plans_keep_homes(policy);
+  if constexpr (requires { policy.work_within_limits(); }) {
+    return policy.work_within_limits();
+  } else {
+    return 0;
+  }
 }
 
-template <class P>  // as far as its type says it, and where it plans by several quantities too
-inline constexpr bool is_free_policy = !plan_kind_of<P>.restricted && !plan_kind_of<P>.homed;
+/// Any policy by reference, so that what plans around one is compiled once.
+class policy_ref {
+ public:
+  template <partition_policy Policy>
+  explicit policy_ref(Policy const& policy)
+      : policy_(&policy),
+        run_([](void const* self, partition_problem const& problem, std::span<cost_units> loads,
+                std::span<bag_id> owner, workspace& memory) {
+          return run_policy(*static_cast<Policy const*>(self), problem, loads, owner, memory);
+        }),
+        batches_(batching_of(policy)),
+        work_within_limits_(work_of(policy))
+  {}
+
+  ratio operator()(partition_problem const& problem, std::span<cost_units> loads,
+                   std::span<bag_id> owner, workspace& memory) const
+  {
+    return run_(policy_, problem, loads, owner, memory);
+  }
+  [[nodiscard]] batching batches() const noexcept { return batches_; }
+  [[nodiscard]] std::uint64_t work_within_limits() const noexcept { return work_within_limits_; }
+
+ private:
+  void const* policy_;
+  ratio (*run_)(void const*, partition_problem const&, std::span<cost_units>, std::span<bag_id>,
+                workspace&);
+  batching batches_;
+  std::uint64_t work_within_limits_;
+};
 
 }  // namespace detail
 

@@ -58,7 +58,6 @@ struct conv_transformer_batches {
   }
 
   [[nodiscard]] static constexpr batching batches() noexcept { return batching::attention_padded; }
-  [[nodiscard]] static constexpr bool restricts() noexcept { return true; }
 
   friend bool operator==(conv_transformer_batches, conv_transformer_batches) = default;
 

@@ -307,7 +307,6 @@ struct padded_batches {
   }
 
   [[nodiscard]] static constexpr batching batches() noexcept { return batching::padded; }
-  [[nodiscard]] static constexpr bool restricts() noexcept { return true; }
 
   friend bool operator==(padded_batches, padded_batches) = default;
 

@@ -133,9 +133,7 @@ template <class Cost, std::ranges::forward_range Samples, cost_projection<Sample
   auto const count = static_cast<std::size_t>(std::ranges::distance(samples));
   std::size_t quantities = 1;
   if constexpr (!std::same_as<Cost, cost_units>) { quantities = std::tuple_size_v<Cost>; }
-  if (auto checked = detail::check_limits(limits, count, bags); !checked) { return checked; }
-  if (auto checked = detail::check_step(count, bags, detail::constraints_of(limits), quantities);
-      !checked) {
+  if (auto checked = detail::check_limits(limits, count, bags, quantities); !checked) {
     return checked;
   }
   if (std::same_as<LengthOf, no_length> && count > 0 && detail::counts_lengths(limits)) {
@@ -162,8 +160,7 @@ template <class Cost, std::ranges::forward_range Samples, cost_projection<Sample
   auto const lengths = detail::read_samples(samples, count, bags, length_of, scratch, prices);
   if (!lengths) { return tl::unexpected(lengths.error()); }
   auto const plan_by = [&](auto const& with) {
-    return detail::plan_limited(plan, memory, *lengths, bags, with, detail::work_of(policy),
-                                limits);
+    return detail::plan_limited(plan, memory, *lengths, bags, with, limits);
   };
   result<void> planned;
   if constexpr (std::same_as<Cost, cost_units>) {

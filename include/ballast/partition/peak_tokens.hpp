@@ -90,15 +90,16 @@ struct reordered_batch {
 /// microbatches inside a group is the pipeline's part.
 ///
 /// The paper uses longest processing time, after which groups can differ in their number of
-/// samples. Trainers whose groups all need the same number of microbatches pass `equal_count` as
-/// the policy; any other policy of `partition` works too.
+/// samples. Trainers whose groups all need the same number of microbatches say so by the limits;
+/// every policy of `partition` works.
 ///
 ///     auto const batch = intra_reorder(images, one_gpu_bags(4), encoder_time);
+///     auto const even = intra_reorder(images, groups, time, {.samples = counts::equal()});
 ///
 /// Shapes      samples[n] of any type; groups: one bag per data-parallel group, `one_gpu_bags(m)`.
 /// Expects     cost_of(sample) returns an integer, the time that the sample takes.
 /// Ensures     (1) those of reordered_batch and of partition
-/// Errors      those of partition for costs.
+/// Errors      those of partition for costs and limits.
 /// Complexity  that of partition.
 /// Source      Z. Zhang et al., "DistTrain: Addressing Model and Data Heterogeneity with
 ///             Disaggregated Training for Multimodal Large Language Models", SIGCOMM 2025,
@@ -107,6 +108,7 @@ template <std::ranges::forward_range Samples, integer_projection<Samples> CostOf
           partition_policy Policy = longest_processing_time>
 [[nodiscard]] result<reordered_batch> intra_reorder(Samples&& samples, bag_layout const& groups,
                                                     CostOf const& cost_of,
+                                                    placement_limits const& limits = {},
                                                     Policy const& policy = {})
 {
   // One group computes a sample as a whole, so there is no length to split.
@@ -114,7 +116,7 @@ template <std::ranges::forward_range Samples, integer_projection<Samples> CostOf
   reordered_batch batch;
   workspace memory;
   auto const done = partition_into(batch.plan, memory, std::forward<Samples>(samples), groups,
-                                   cost_of, whole, {}, policy);
+                                   cost_of, whole, limits, policy);
   if (!done) { return tl::unexpected(done.error()); }
   return batch;
 }

@@ -3,8 +3,10 @@
 
 #include <ballast/core.hpp>
 #include <ballast/partition/detail/exchange/bag_exchanges.hpp>
-#include <ballast/partition/detail/inner_plan.hpp>
+#include <ballast/partition/detail/search/makespan_search.hpp>
 #include <ballast/partition/detail/vectors/refine_vectors.hpp>
+#include <ballast/partition/longest_processing_time.hpp>
+#include <ballast/partition/makespan_lower_bound.hpp>
 
 namespace ballast::inline v0 {
 
@@ -493,36 +495,68 @@ class exchange_search {
   stored_plan best_;
 };
 
+/// Puts the plan of longest_processing_time in place of one that ends later.
+inline void take_greedy_plan(partition_problem const& problem, std::span<cost_units const> starts,
+                             std::span<cost_units> loads, std::span<bag_id> owner,
+                             workspace& memory)
+{
+  auto scratch = memory.open();
+  std::span<cost_units> const greedy_loads = scratch.take<cost_units>(loads.size());
+  std::span<bag_id> const greedy_owner = scratch.take<bag_id>(owner.size());
+  std::copy(starts.begin(), starts.end(), greedy_loads.begin());
+  std::fill(greedy_owner.begin(), greedy_owner.end(), to_id<bag_id>(loads.size()));
+  (void)run_policy(longest_processing_time{}, problem, greedy_loads, greedy_owner, memory);
+  if (makespan_of(greedy_loads, problem.speeds) < makespan_of(loads, problem.speeds)) {
+    std::copy(greedy_loads.begin(), greedy_loads.end(), loads.begin());
+    std::copy(greedy_owner.begin(), greedy_owner.end(), owner.begin());
+  }
+}
+
 }  // namespace detail
 
 /// Starts from the plan of another policy, or from longest_processing_time's where that is better,
 /// and exchanges samples between bags until the makespan is the lower bound, no exchange helps, or
-/// the work is used up.
+/// the work is used up. Then, with nodes, it tries all plans.
 ///
 /// With a dozen samples per bag or more it nearly always reaches the bound, which proves the plan
 /// optimal: among the 4^k exchanges of k samples of two bags, one moves exactly the work that a bag
 /// has too much, and the search finds it in O(2^k) steps. The makespan never grows, so the search
 /// can stop at any time.
 ///
-/// Units       work counts steps of the search, each a nanosecond or two; 0 leaves the inner
-///             policy's plan as it is. The search begins an exchange while any work is left, and so
-///             can do up to 2^18 steps, and a pass along all bags, more than this.
-/// Expects     the inner policy does not pad, nor restrict its plans, as equal_count does, nor keep
-///             homes, as least_movement does: both do their own exchanges. Capacities are ignored:
-///             the front door goes on from the plan where there are caps.
+/// With few samples per bag, n / m up to 8, exchanges between two bags get stuck, and nodes help:
+/// with identical bags they solve most steps of a hundred samples. The search fills bag after bag to
+/// decide whether some plan has a makespan of at most T. If there is one, it is the new plan to
+/// beat; if not, the bound rises to the next T at which a bag could do one unit more. The first T is
+/// the lower bound; then come ever larger ones. A T that used half of what is left of a round stays
+/// undecided. The first round has 2^24 nodes, and each further one four times as many. What bag
+/// completion leaves open, a linear program over patterns refutes or solves, where costs are up to
+/// some thousand. Bags of several speeds or sizes leave less to prune, and where what bags could do
+/// by the makespan adds up to 2^63, not all plans are tried.
+///
+/// Units       work counts steps of the exchanges, each a nanosecond or two; 0 leaves them out, and
+///             without nodes the plan is the inner policy's. An exchange begins while any work is
+///             left, and so can do up to 2^18 steps, and a pass along all bags, more than this. A
+///             node is one sample looked at; 2^24 take half a second.
+/// Expects     the inner policy does not pad. Capacities are ignored: the front door goes on from
+///             the plan where there are caps.
 /// Ensures     (1) every sample has one bag, which it fits
 ///             (2) loads have grown by exactly the costs of the samples each bag now owns
-///             (3) the makespan is not above that of the inner policy's plan and, with any work, of
-///                 longest_processing_time's, and it does not grow with work
-///             (4) it returns the larger of what the inner policy proves and the lower bound
+///             (3) the makespan is not above that of the inner policy's plan and, with any work or
+///                 nodes, of longest_processing_time's; it does not grow with work, and neither it
+///                 nor the gap grows with nodes
+///             (4) no plan has a makespan below the one returned: the larger of what the inner
+///                 policy proves and the lower bound, or, where the search with nodes came to its
+///                 end, the plan's own
 ///             (5) the plan depends on nothing but the arguments
-/// Complexity  the inner policy, the bound, O(n + m log m), and O(work).
+/// Complexity  the inner policy, the bound, O(n + m log m), O(work) and O(nodes).
 /// Source      swaps of one for one and two for two, e.g. P. M. Franca et al., "A Composite
 ///             Heuristic for the Identical Parallel Machine Scheduling Problem with Minimum
 ///             Makespan Objective", Computers & Operations Research 21(2):205-210, 1994; here all
 ///             subsets at once, by `detail::find_exchange`; random swaps and descents in turn: H.
 ///             R. Lourenco, O. C. Martin, T. Stutzle, "Iterated Local Search", Handbook of
-///             Metaheuristics, 2003.
+///             Metaheuristics, 2003. All plans: `detail::bag_completion`,
+///             `detail::column_generation`; the order of T after E. L. Schreiber, R. E. Korf, "Cached
+///             Iterative Weakening for Optimal Multi-Way Number Partitioning", AAAI 2014.
 ///
 /// **By several quantities** the bag b that finishes last of all, in dimension d, has to become
 /// lighter. The search tries partners from the first to finish in d on. Of all moves of a sample
@@ -531,10 +565,12 @@ class exchange_search {
 /// two in the same manner. Samples are in order of their costs in d, and what an exchange takes off
 /// b is bounded from both sides, so it prices few pairs. Where nothing helps, it makes two to four
 /// random exchanges and searches on, and takes back what ends later, as long as there is work. With
-/// at most 16 samples it also tries all plans, as `exact` does, for about as long.
+/// at most 16 samples it also tries all plans, for about as long.
 /// Samples go only where they fit and where there is room, and a plan that overruns capacities is
 /// made anew. Another search then lowers the largest load of the dimensions that do not bind, in
 /// plans whose makespan is no larger, the next one that of what does not bind there, and so on.
+/// With nodes it tries all plans of up to about twenty samples; with more the nodes, here bags
+/// looked at, end, and steps of more than 2^14 samples times bags are left out.
 ///
 /// Ensures     (6) every sample that found room has one bag, which it fits, and loads have changed
 ///                 as the owners have
@@ -542,40 +578,49 @@ class exchange_search {
 ///                 capacities
 ///             (8) with no work per sample the plan is the inner policy's, if it keeps to them
 ///             (9) no bag weighs more than its capacity
+///             (10) where the search with nodes came to its end, a second one, as long, looks among
+///                  plans of that makespan for one whose next latest dimension finishes earliest,
+///                  and so on
 /// Complexity  the inner policy, D radix sorts, and the pricing of work_per_sample (n + 100) pairs,
 ///             each O(D), with capacities up to 4 D + 2 times and O(D n m) for each start; an
-///             exchange moves O(D (m + k)) words for bags of k samples; scratch of (12 + 8 D) D
-///             bytes per sample and twice per bag, and about 60 per sample besides.
+///             exchange moves O(D (m + k)) words for bags of k samples; O(nodes D log m); scratch of
+///             (12 + 8 D) D bytes per sample and twice per bag, and about 60 per sample besides.
 template <class Inner = longest_processing_time>
 struct refine {
-  static_assert(!detail::plan_kind_of<Inner>.pads,
+  static_assert(!detail::pads_by_type<Inner>(),
                 "refine exchanges samples of packed bags, and its inner policy pads them: use that "
                 "policy by itself");
-  static_assert(detail::is_free_policy<Inner>,
-                "refine exchanges samples, and its inner policy keeps counts or homes that would "
-                "be lost: use that policy by itself, or around, as in least_movement{refine{}}");
 
   [[no_unique_address]] Inner inner{};
   std::uint64_t work = 2'000'000;
   std::uint64_t work_per_sample = 64;  ///< by several quantities: pairs to look at, per sample
+  std::uint64_t nodes = 0;             ///< of the search of all plans
 
   ratio operator()(partition_problem const& problem, std::span<cost_units> loads,
                    std::span<bag_id> owner, workspace& memory) const
     requires partition_policy<Inner>
   {
-    BALLAST_EXPECTS(detail::plans_are_free(inner),
-                    "refine exchanges samples of packed bags, and its inner policy pads them, or "
-                    "keeps counts or homes");
+    BALLAST_EXPECTS(batching_of(inner) == batching::packed,
+                    "refine exchanges samples of packed bags, and its inner policy pads them");
     auto scratch = memory.open();
-    if (work == 0) {
-      return detail::run_inner_policy(inner, problem, loads, owner, memory, scratch).bound;
-    }
+    std::span<cost_units> const starts = scratch.take<cost_units>(loads.size());
+    std::copy(loads.begin(), loads.end(), starts.begin());
+    partition_problem const bounded = with_lower_bound(problem, starts, memory);
     ratio const bound =
-        detail::run_inner_policy_or_lpt(inner, problem, loads, owner, memory, scratch).bound;
-    if (makespan_of(loads, problem.speeds) <= bound) { return bound; }
-    detail::work_budget left(work);
-    detail::exchange_search(problem, bound, loads, owner, left, memory, scratch)();
-    return bound;
+        std::max(run_policy(inner, bounded, loads, owner, memory), bounded.lower_bound);
+    auto const is_done = [&] { return makespan_of(loads, problem.speeds) <= bound; };
+    if ((work == 0 && nodes == 0) || is_done()) { return bound; }
+    if constexpr (!std::same_as<Inner, longest_processing_time>) {
+      detail::take_greedy_plan(problem, starts, loads, owner, memory);
+    }
+    if (work > 0 && !is_done()) {
+      detail::work_budget left(work);
+      auto frame = memory.open();
+      detail::exchange_search(problem, bound, loads, owner, left, memory, frame)();
+    }
+    if (nodes == 0 || is_done()) { return bound; }
+    detail::work_budget left(nodes);
+    return detail::makespan_search(problem, starts, scratch)(bound, left, loads, owner);
   }
 
   template <std::size_t D>
@@ -583,6 +628,7 @@ struct refine {
   ratio operator()(cost_vector_problem<D> const& problem, std::span<cost_vector<D>> loads,
                    std::span<bag_id> owner, workspace& memory) const
   {
+    constexpr std::size_t most_choices = std::size_t{1} << 14;
     detail::expect_policy_arrays<D>(problem, loads, owner);
     auto scratch = memory.open();
     std::span<cost_vector<D>> const starts = scratch.take<cost_vector<D>>(loads.size());
@@ -590,7 +636,20 @@ struct refine {
     ratio const proven = run_policy(inner, problem, loads, owner, memory);
     ratio const found =
         detail::refine_vectors<D>(problem, starts, loads, owner, work_per_sample, memory);
-    return std::max(proven, found);
+    ratio const bound = std::max(proven, found);
+    if (nodes == 0 || owner.empty() || owner.size() > most_choices / loads.size()) { return bound; }
+    detail::vector_plan<D> plan(problem, starts, scratch);
+    if (!plan.put(owner)) { return bound; }
+    ratio const of_all = plan.try_all(nodes, memory);
+    plan.write(loads, owner);
+    return std::max(bound, of_all);
+  }
+
+  /// Steps whose limits call for a search of them alone are planned by it, and not from this plan.
+  [[nodiscard]] constexpr std::uint64_t work_within_limits() const noexcept
+    requires std::same_as<Inner, longest_processing_time>
+  {
+    return work;
   }
 
   friend bool operator==(refine const&, refine const&) = default;
@@ -604,6 +663,8 @@ template <class Inner>
 refine(Inner, std::uint64_t) -> refine<Inner>;
 template <class Inner>
 refine(Inner, std::uint64_t, std::uint64_t) -> refine<Inner>;
+template <class Inner>
+refine(Inner, std::uint64_t, std::uint64_t, std::uint64_t) -> refine<Inner>;
 refine() -> refine<>;
 
 }  // namespace ballast::inline v0

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <ballast/core.hpp>
-#include <ballast/partition/exact.hpp>
+#include <ballast/partition/refine.hpp>
 #include <ballast/pipeline/local_search.hpp>
 #include <ballast/pipeline/order_microbatches.hpp>
 #include <ballast/runtime/detail/group_microbatches.hpp>
@@ -454,7 +454,7 @@ concept sample_times = requires(TimesOf const& times_of, std::span<tokens const,
 /// Source      the online microbatch scheduler: H. An et al., "DFLOP: A Data-driven Framework for
 ///             Multimodal LLM Training Pipeline Optimization", arXiv:2603.25120, 2026.
 template <std::size_t D, class TimesOf, order_policy Order = local_search<>,
-          cost_vector_policy<D> Split = exact<>>
+          cost_vector_policy<D> Split = refine<>>
   requires sample_times<TimesOf, D>
 class microbatch_scheduler {
  public:
@@ -462,7 +462,8 @@ class microbatch_scheduler {
 
   /// Errors      those of replica_groups.
   [[nodiscard]] static result<microbatch_scheduler> make(scheduler_setup setup, TimesOf times_of,
-                                                         Order order = {}, Split split = {})
+                                                         Order order = {},
+                                                         Split split = usual_split())
   {
     auto const groups = replica_groups(setup, D);
     if (!groups) { return tl::unexpected(groups.error()); }
@@ -507,6 +508,16 @@ class microbatch_scheduler {
 
  private:
   using sample_time = std::array<stage_time, D>;
+
+  /// Groups have few samples, so all their plans are tried.
+  [[nodiscard]] static Split usual_split()
+  {
+    if constexpr (std::same_as<Split, refine<>>) {
+      return {.nodes = std::uint64_t{1} << 16};
+    } else {
+      return {};
+    }
+  }
 
   microbatch_scheduler(scheduler_setup setup, std::uint32_t groups, TimesOf times_of, Order order,
                        Split split)

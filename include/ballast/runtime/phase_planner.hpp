@@ -107,6 +107,9 @@ template <class Cost, class Policy>
   limits.most_per_gpu = own.most_per_gpu;
   if (own.together) { limits.together = in.groups; }
   if (own.homes) { limits.home = in.source; }
+  limits.samples = own.samples;
+  limits.then = own.then;
+  limits.within_per_million = own.within_per_million;
   if (auto done = partition_into(step.planned, memory, in.lengths, own.bags, own.cost_of, limits,
                                  own.policy);
       !done) {

@@ -50,11 +50,17 @@ struct step_options {
   std::int64_t (*together)(Sample const&) = nullptr;
   /// What counts against most_per_gpu, and only with it; null: the length.
   std::int64_t (*weight_of)(Sample const&) = nullptr;
-  /// A bag of G GPUs gets at most G times this weight; `capped` makes every policy keep to it.
+  /// A bag of G GPUs gets at most G times this weight.
   std::int64_t most_per_gpu = no_limit;
-  /// Whether the policy is told that the rank which has read a sample is its home, as
-  /// `least_movement` has to be; then planned().moved says what moves.
+  /// Whether the rank which has read a sample is its home, as `then = fewest_moves` asks for; then
+  /// planned().moved says what moves.
   bool homes = false;
+  /// How many samples each bag gets.
+  counts samples = {};
+  /// What decides among plans of the least makespan, most_level or fewest_moves, and how much longer
+  /// than the shortest a plan may be for it.
+  second_objective then = {};
+  std::uint32_t within_per_million = 0;
   /// Query heads of the model, for to_heads and to_tokens; 0: they are not called.
   std::uint32_t query_heads = 0;
   /// Key-value heads of the model, if groups of its attention stay whole (head_split); 0: not.
@@ -232,7 +238,10 @@ class step_balancer : public detail::bag_steps<Communicator, Sample, step_option
     detail::read_into(weights_, read, options_.weight_of);
     placement_limits limits{
         .together = detail::span_of(keys_),
-        .home = options_.homes ? detail::span_of(all_.source) : std::span<rank_id const>()};
+        .home = options_.homes ? detail::span_of(all_.source) : std::span<rank_id const>(),
+        .samples = options_.samples,
+        .then = options_.then,
+        .within_per_million = options_.within_per_million};
     if (options_.most_per_gpu != no_limit) {
       limits.also = {{.of = detail::span_of(weights_), .most_per_gpu = options_.most_per_gpu}};
     }

@@ -66,8 +66,6 @@ int main(int argc, char** argv)
   if (argc > 1 && argv[1] != built) { return 1; }
   print_plan("refine", ballast::refine{});
   print_plan("longest_processing_time", ballast::longest_processing_time{});
-  print_plan("capped", ballast::capped{});
-  print_plan("equal_count", ballast::equal_count{});
   print_plan("greedy_knapsack", ballast::greedy_knapsack{});
   print_orders();
 }

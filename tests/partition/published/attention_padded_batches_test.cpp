@@ -21,8 +21,6 @@ static_assert(partition_policy<attention_padded_batches>);
 static_assert(partition_policy<conv_transformer_batches>);
 static_assert(batching_of(attention_padded_batches{}) == batching::attention_padded);
 static_assert(batching_of(conv_transformer_batches{}) == batching::attention_padded);
-static_assert(restricts_plans(attention_padded_batches{}));
-static_assert(restricts_plans(conv_transformer_batches{}));
 
 // A random step whose samples have attention parts: of costs l + l^2 / 8, or any part of any cost.
 instance random_attention(random_source& random, std::size_t most_samples, std::size_t most_bags,

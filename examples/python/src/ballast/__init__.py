@@ -213,11 +213,11 @@ def plan(lengths: Any, bags: Union[int, str], *, cost: CostLike = "tokens",
                     one GPU and one of four, as often as `gpus` says (once)
     cost            "tokens", "transformer:d=3072,gamma=0.405", a fitted Cost, [n] costs, or a
                     function that returns these for the lengths
-    policy          by name, as `ballast plan --policy` takes it: "refine", "capped:refine",
-                    "equal_count", "kk", "exact:nodes=1000"
+    policy          by name, as `ballast plan --policy` takes it: "refine", "lpt",
+                    "kk", "refine:nodes=1000"
     together, apart [n] keys: samples with one key share a bag, or never do
-    home            [n] the GPU that holds each sample now, for plan.moved and least_movement
-    most_per_gpu    what a GPU holds at most, in tokens or in `weights` [n] (policy "capped")
+    home            [n] the GPU that holds each sample now, for plan.moved and fewest_moves
+    most_per_gpu    what a GPU holds at most, in tokens or in `weights` [n]
     most_samples    of a bag
     starting_loads  [bags] work that each has already, in units of the cost
     cap_is_soft     whether a sample above every cap gets a bag for itself instead of a ValueError

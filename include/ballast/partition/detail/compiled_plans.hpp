@@ -14,10 +14,10 @@ namespace ballast::inline v0::detail {
 /// Where BALLAST_COMPILED is defined these are not compiled, but found in ballast::compiled, which
 /// CMakeLists.txt makes of this file, without `extern`.
 extern template result<void> plan_limited(partition_plan&, workspace&, sample_lengths const&,
-                                          bag_layout const&, policy_ref const&, std::uint64_t,
+                                          bag_layout const&, policy_ref const&,
                                           placement_limits const&);
 extern template result<void> plan_limited(cost_vector_plan<2>&, workspace&, sample_lengths const&,
-                                          bag_layout const&, refine<> const&, std::uint64_t,
+                                          bag_layout const&, refine<> const&,
                                           placement_limits const&);
 
 }  // namespace ballast::inline v0::detail

@@ -3,7 +3,7 @@
 
 #include <ballast/core.hpp>
 #include <ballast/partition/concepts.hpp>
-#include <ballast/partition/detail/partition_constraints.hpp>
+#include <ballast/partition/placement_limits.hpp>
 
 namespace ballast::inline v0::detail {
 

@@ -5,6 +5,7 @@
 #include <ballast/partition/cost_vector_lower_bound.hpp>
 #include <ballast/partition/detail/capacity/out_of_capacity.hpp>
 #include <ballast/partition/detail/padding/finishing_times.hpp>
+#include <ballast/partition/detail/placement/limits.hpp>
 #include <ballast/partition/detail/read_samples.hpp>
 #include <ballast/partition/makespan_lower_bound.hpp>
 #include <ballast/partition/partition_plan.hpp>
@@ -145,21 +146,22 @@ namespace ballast::inline v0::detail {
 /// What the planners of a step read besides costs.
 struct step_samples {
   sample_lengths const& lengths;
-  std::span<std::int64_t const> weights;  ///< empty where nothing limits the bags
-  std::span<bag_id const> home;           ///< or empty
+  std::span<std::int64_t const> weights;          ///< empty where nothing limits the bags
+  std::span<bag_id const> home;                   ///< or empty
+  std::span<std::int64_t const> capacities = {};  ///< of bags, where there are weights
 };
 
 /// Checks what a policy did. A policy that is wrong ends the program here, since its plan would be
 /// taken for a certified one. Where there are capacities, a policy may have found no room. Samples
 /// that are padded weigh as much as the heaviest of their bag.
 ///
-/// Shapes      costs[n]; starts[m], or empty. `advice` names a policy that finds more room.
+/// Shapes      costs[n]; starts[m], or empty.
 /// Errors      infeasible: a sample has no bag, or a bag is above its capacity.
 template <class Cost>
 [[nodiscard]] result<void> check_policy(partition_problem const& problem,
                                         std::span<Cost const> costs, planned_items const& items,
                                         batching batches, bool keeps_counts,
-                                        std::string_view advice, std::span<bag_id const> owner,
+                                        std::span<bag_id const> owner,
                                         std::span<Cost const> starts, std::span<Cost const> loads,
                                         workspace& memory)
 {
@@ -174,7 +176,7 @@ template <class Cost>
   std::fill(held.begin(), held.end(), padded_sum{});
   for (std::size_t sample = 0; sample < owner.size(); ++sample) {
     std::size_t const bag = to_index(owner[sample]);
-    if (!held.empty() && bag == bags) { return out_of_capacity(problem, items, sample, advice); }
+    if (!held.empty() && bag == bags) { return out_of_capacity(problem, items, sample); }
     BALLAST_EXPECTS(bag != bags, "the policy left sample ", items.sample_of(sample),
                     " without a bag");
     BALLAST_EXPECTS(bag < bags, "the policy put sample ", items.sample_of(sample), " in bag ", bag,
@@ -195,13 +197,13 @@ template <class Cost>
     bool const pads = batches == batching::padded;
     held[bag].add(pads ? 0 : problem.weights[sample], pads ? problem.weights[sample] : 0);
     if (!held[bag].exceeds(problem.capacities[bag])) { continue; }
-    if (!pads) { return out_of_capacity(problem, items, sample, advice, keeps_counts); }
+    if (!pads) { return out_of_capacity(problem, items, sample, keeps_counts); }
     return fail(error_code::infeasible, items.sample_of(sample), "sample ", items.sample_of(sample),
                 " brings bag ", bag, " to ", counted(held[bag].count, "sample"),
                 " padded to the heaviest, of ", held[bag].largest, ", and it holds ",
                 problem.capacities[bag],
                 "; policies that pad keep limits only where what weighs more costs more, so plan "
-                "fewer samples, raise the limit, or use a policy that packs, as capped{}");
+                "fewer samples, raise the limit, or use a policy that packs, as refine{}");
   }
   for (std::size_t bag = 0; bag < bags; ++bag) {
     auto const is = numbers_of(recomputed[bag]);
@@ -267,20 +269,20 @@ template <class Cost>
 /// In, out     loads[m] enters unspecified and owner[k] as bag m, which does not exist.
 /// Errors      infeasible: sample `position`, of a joined item the first, found no bag with room;
 ///             out_of_range: the load of a bag with what it had before could overflow.
-template <partition_policy Policy>
-[[nodiscard]] result<ratio> plan_items(planned_items const& items, bag_layout const& bags,
-                                       Policy const& policy,
-                                       partition_constraints const& constraints,
-                                       std::span<cost_units> loads, std::span<bag_id> owner,
-                                       workspace& memory)
+[[nodiscard]] inline result<ratio> plan_items(planned_items const& items,
+                                              std::span<std::int64_t const> capacities,
+                                              bag_layout const& bags, policy_ref const& policy,
+                                              placement_limits const& limits,
+                                              std::span<cost_units> loads, std::span<bag_id> owner,
+                                              workspace& memory)
 {
-  batching const batches = batching_of(policy);
+  batching const batches = policy.batches();
   if (auto const sample = overflows_padded(batches, items); sample) {
     return fail(error_code::out_of_range, *sample,
                 "all samples padded to the longest would cost more than 63 bits hold; use a cost "
                 "model with a coarser unit or plan fewer samples at once");
   }
-  std::span<cost_units const> const starts = constraints.starting_loads;
+  std::span<cost_units const> const starts = limits.starting_loads;
   bool const pads = batches != batching::packed && !items.costs.empty();
   cost_units const padded = pads ? *std::max_element(items.costs.begin(), items.costs.end()) : 0;
   if (auto checked = check_started(items.costs, starts, 1, padded); !checked) {
@@ -292,9 +294,6 @@ template <partition_policy Policy>
   auto const costs = divided(items.costs, unit, scratch);
   std::span<priced_sample> const heaviest_first = scratch.take<priced_sample>(costs.size());
   descending_order_into(heaviest_first, costs, memory);
-  std::span<std::int64_t const> const capacities = items.weights.empty()
-                                                       ? std::span<std::int64_t const>()
-                                                       : capacities_of(bags, constraints, scratch);
   partition_problem problem{
       costs,      items.lengths, heaviest_first, bags.sizes(),        bags.speeds(),
       items.home, items.weights, capacities,     items.joint_lengths, items.first_part,
@@ -304,7 +303,7 @@ template <partition_policy Policy>
   auto const divided_starts = divided(starts, unit, scratch);
   std::copy(divided_starts.begin(), divided_starts.end(), loads.begin());
   problem.lower_bound = makespan_lower_bound(problem, memory, divided_starts);
-  ratio const proven = run_policy(policy, problem, loads, owner, memory);
+  ratio const proven = policy(problem, loads, owner, memory);
   ratio bound = std::max(proven, problem.lower_bound);
   if (unit > 1) {
     // A policy that is wrong may say anything.
@@ -316,9 +315,9 @@ template <partition_policy Policy>
     problem.costs = items.costs;
     problem.attention = items.attention;
   }
-  if (auto checked = check_policy<cost_units>(
-          problem, problem.costs, items, batches, plans_keep_counts(policy),
-          "capped{longest_processing_time{}}", owner, starts, loads, memory);
+  if (auto checked = check_policy<cost_units>(problem, problem.costs, items, batches,
+                                              limits.samples.kind == counts::rule::equal, owner,
+                                              starts, loads, memory);
       !checked) {
     return tl::unexpected(std::move(checked).error());
   }
@@ -332,8 +331,9 @@ template <partition_policy Policy>
 template <std::size_t D, cost_vector_policy<D> Policy>
 [[nodiscard]] result<ratio> plan_items(planned_items const& items,
                                        std::span<cost_vector<D> const> costs,
+                                       std::span<std::int64_t const> capacities,
                                        bag_layout const& bags, Policy const& policy,
-                                       partition_constraints const& constraints,
+                                       placement_limits const& limits,
                                        std::span<cost_vector<D>> loads, std::span<bag_id> owner,
                                        workspace& memory)
 {
@@ -347,21 +347,21 @@ template <std::size_t D, cost_vector_policy<D> Policy>
     problem.speeds = bags.speeds();
   }
   problem.weights = items.weights;
-  if (!items.weights.empty()) { problem.capacities = capacities_of(bags, constraints, scratch); }
-  for (std::size_t at = 0; at < constraints.starting_loads.size(); ++at) {
-    loads[at / D][at % D] = constraints.starting_loads[at];
+  problem.capacities = capacities;
+  for (std::size_t at = 0; at < limits.starting_loads.size(); ++at) {
+    loads[at / D][at % D] = limits.starting_loads[at];
   }
-  if (auto checked = check_started(all_numbers_of<D>(costs), constraints.starting_loads, D);
+  if (auto checked = check_started(all_numbers_of<D>(costs), limits.starting_loads, D);
       !checked) {
     return tl::unexpected(std::move(checked).error());
   }
   auto const starts =
-      scratch.take<cost_vector<D>>(constraints.starting_loads.empty() ? 0 : loads.size());
+      scratch.take<cost_vector<D>>(limits.starting_loads.empty() ? 0 : loads.size());
   std::copy_n(loads.begin(), starts.size(), starts.begin());
   ratio const proven = run_policy(policy, problem, loads, owner, memory);
   partition_problem const alone = weights_alone(problem, bags.size(), scratch);
   if (auto checked = check_policy<cost_vector<D>>(alone, costs, items, batching::packed, false,
-                                                  "refine{}", owner, starts, loads, memory);
+                                                  owner, starts, loads, memory);
       !checked) {
     return tl::unexpected(std::move(checked).error());
   }
@@ -371,10 +371,10 @@ template <std::size_t D, cost_vector_policy<D> Policy>
 /// Plans the samples of a step. Returns the best lower bound that is known.
 ///
 /// In, out     the plan has costs, attention and batches; its owners and loads are written.
-template <class Cost, policy_by<Cost> Policy>
+template <class Cost, class Policy>
 [[nodiscard]] result<ratio> plan_step(basic_partition_plan<Cost>& plan, step_samples const& step,
                                       bag_layout const& bags, Policy const& policy,
-                                      partition_constraints const& constraints, workspace& memory)
+                                      placement_limits const& limits, workspace& memory)
 {
   constexpr bool is_one = std::same_as<Cost, cost_units>;
   auto scratch = memory.open();
@@ -384,14 +384,14 @@ template <class Cost, policy_by<Cost> Policy>
   items.attention = span_of(plan.attention);
   if (step.lengths.short_samples > 0) { items.joint_lengths = step.lengths.own; }
   std::span<bag_id> owner = mutable_span_of(plan.owner);
-  std::span<std::uint32_t> const item_of = scratch.take<std::uint32_t>(constraints.together.size());
-  if (!constraints.together.empty()) {
+  std::span<std::uint32_t> const item_of = scratch.take<std::uint32_t>(limits.together.size());
+  if (!limits.together.empty()) {
     if (plan.batches != batching::packed) {
       return fail(error_code::infeasible, 0,
                   "a policy that pads samples to the longest cannot keep some of them together; "
                   "use another policy or leave out what is to stay together");
     }
-    items = join_samples(constraints.together, items, item_of, scratch);
+    items = join_samples(limits.together, items, item_of, scratch);
     owner = scratch.take<bag_id>(items.lengths.size());
     std::fill(owner.begin(), owner.end(), to_id<bag_id>(bags.size()));
     std::span<Cost> const joined = scratch.take<Cost>(owner.size());
@@ -406,10 +406,10 @@ template <class Cost, policy_by<Cost> Policy>
   auto const loads = mutable_span_of(plan.loads);
   auto const bound = [&] {
     if constexpr (is_one) {
-      return plan_items(items, bags, policy, constraints, loads, owner, memory);
+      return plan_items(items, step.capacities, bags, policy, limits, loads, owner, memory);
     } else {
-      return plan_items<std::tuple_size_v<Cost>>(items, costs, bags, policy, constraints, loads,
-                                                 owner, memory);
+      return plan_items<std::tuple_size_v<Cost>>(items, costs, step.capacities, bags, policy,
+                                                 limits, loads, owner, memory);
     }
   }();
   if (!bound) { return bound; }
@@ -442,8 +442,7 @@ template <class Cost, policy_by<Cost> Policy>
 template <class Cost, policy_by<Cost> Policy>
 [[nodiscard]] result<void> plan_priced(basic_partition_plan<Cost>& plan, workspace& memory,
                                        sample_lengths const& lengths, bag_layout const& bags,
-                                       Policy const& policy,
-                                       partition_constraints const& constraints)
+                                       Policy const& policy, placement_limits const& limits)
 {
   plan.lengths.assign(lengths.own.begin(), lengths.own.end());
   plan.short_samples = lengths.short_samples;
@@ -453,14 +452,16 @@ template <class Cost, policy_by<Cost> Policy>
   plan.bags_digest = bags.digest();
 
   auto scratch = memory.open();
-  std::span<bag_id> const home = scratch.take<bag_id>(constraints.home.size());
-  std::transform(constraints.home.begin(), constraints.home.end(), home.begin(),
+  std::span<bag_id> const home = scratch.take<bag_id>(limits.home.size());
+  std::transform(limits.home.begin(), limits.home.end(), home.begin(),
                  [&bags](rank_id rank) { return bags.bag_of(rank); });
   step_samples step{lengths, {}, home};
-  if (constraints.limits_bags()) {
-    step.weights = constraints.weights.empty() ? lengths.own : constraints.weights;
+  if (all_caps const caps(limits); caps.size() > 0) {
+    step.weights = lengths.own;
+    if (!caps[0].of.empty()) { step.weights = caps[0].of; }
+    step.capacities = rooms_of_bags(bags, caps[0], scratch);
   }
-  auto const bound = plan_step(plan, step, bags, policy, constraints, memory);
+  auto const bound = plan_step(plan, step, bags, policy, limits, memory);
   if (!bound) { return tl::unexpected(bound.error()); }
 
   plan.samples.collect(span_of(plan.owner), bags.size());

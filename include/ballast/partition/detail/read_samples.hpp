@@ -4,7 +4,6 @@
 #include <ballast/core.hpp>
 #include <ballast/cost/cost_model.hpp>
 #include <ballast/partition/concepts.hpp>
-#include <ballast/partition/detail/partition_constraints.hpp>
 #include <ballast/topology/bag_layout.hpp>
 
 #include <functional>
@@ -21,30 +20,6 @@ template <std::integral Number>
   } else {
     return static_cast<std::int64_t>(number);
   }
-}
-
-/// Why this step, planned by so many quantities, cannot be planned, whatever its samples are.
-[[nodiscard]] inline result<void> check_step(std::size_t count, bag_layout const& bags,
-                                             partition_constraints const& constraints,
-                                             std::size_t quantities)
-{
-  if (count >= (std::uint64_t{1} << 32)) {
-    return fail(error_code::out_of_range, 0, "a step has more than 2^32 - 1 samples; split it");
-  }
-  if (bags.size() == 0) {
-    return fail(error_code::infeasible, 0, "there are no bags to place samples in; lay out some");
-  }
-  constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
-  if (auto checked = check_bag_numbers("starting_loads", constraints.starting_loads, bags.size(),
-                                       most / 2, quantities);
-      !checked) {
-    return checked;
-  }
-  if (auto checked = check_bag_numbers("also.most", constraints.bag_capacities, bags.size(), most);
-      !checked) {
-    return checked;
-  }
-  return check_constraints(constraints, count, bags.gpus());
 }
 
 /// What an error says of a sample.

@@ -2,8 +2,6 @@
 #pragma once
 
 #include <ballast/core.hpp>
-#include <ballast/partition/capped.hpp>
-#include <ballast/partition/equal_count.hpp>
 #include <ballast/partition/packing/pack_to_capacity.hpp>
 #include <ballast/partition/packing/refine_bins.hpp>
 #include <ballast/partition/partition.hpp>

@@ -1,4 +1,4 @@
-#include <ballast/partition/capped.hpp>  // first: proves it is self-contained
+#include <ballast/partition/detail/capacity/within_capacities.hpp>
 
 #include "../../../support/direct_problem.hpp"
 #include "../../../support/test.hpp"

@@ -12,29 +12,6 @@
 
 namespace ballast::inline v0::detail {
 
-/// What a bag can hold of something that is limited per GPU, per bag, or both.
-///
-/// Shapes      most[m], one for each bag, or empty.
-[[nodiscard]] inline std::int64_t room_of_bag(bag_layout const& bags, std::size_t bag,
-                                              std::int64_t most_per_gpu,
-                                              std::span<std::int64_t const> most)
-{
-  std::int64_t const gpus = bags.sizes()[bag];
-  std::int64_t const room = most_per_gpu > no_limit / gpus ? no_limit : most_per_gpu * gpus;
-  return most.empty() ? room : std::min(room, most[bag]);
-}
-
-/// The same of every bag; the frame keeps it.
-[[nodiscard]] inline std::span<std::int64_t const> capacities_of(
-    bag_layout const& bags, partition_constraints const& constraints, workspace::frame& scratch)
-{
-  std::span<std::int64_t> const capacities = scratch.take<std::int64_t>(bags.size());
-  for (std::size_t bag = 0; bag < capacities.size(); ++bag) {
-    capacities[bag] = room_of_bag(bags, bag, constraints.most_per_gpu, constraints.bag_capacities);
-  }
-  return capacities;
-}
-
 /// How many bins of one capacity best fit fills, each weight into the one with the least room.
 /// O(n log n); it allocates.
 [[nodiscard, gnu::cold]] inline std::size_t best_fit_bins(
@@ -114,17 +91,15 @@ struct bags_needed {
 
 /// The error for a step without a plan that keeps to the capacities: first what all samples weigh
 /// and all bags hold, then the sample. Where all bags hold the same, it says how many bags the step
-/// needs at least, and how many are enough. It sends to another policy
-/// where that finds a plan, since `advice`, as `capped` does, tries the filling that this error
-/// tries, and otherwise says that a search gave up, unless no plan can exist. Of a policy that keeps
-/// counts it says what would keep them.
+/// needs at least, and how many are enough. It sends to what finds a plan where the filling that
+/// this error tries does, and otherwise says that a search gave up, unless no plan can exist.
 ///
 /// Expects     capacities; `item` found no bag, or made one overrun its capacity.
 /// Complexity  O(n log n + m log m + n s) for bags of s sizes, and O(n m) as far as bags may be
 ///             looked at; it allocates.
 [[nodiscard, gnu::cold]] inline tl::unexpected<error> out_of_capacity(
     partition_problem const& problem, planned_items const& items, std::size_t item,
-    std::string_view advice = "capped{longest_processing_time{}}", bool keeps_counts = false)
+    bool keeps_counts = false)
 {
   BALLAST_EXPECTS(!problem.capacities.empty() && item < problem.weights.size());
   auto const named = [&](std::size_t which) {
@@ -180,23 +155,18 @@ struct bags_needed {
   std::string const why = concat("all samples weigh ", weight, " and ", counted(bags, "bag"),
                                  bags == 1 ? " holds " : " hold ", room, "; ", named(item),
                                  " and found no bag with room; ");
-  if (keeps_counts && !impossible) {
-    return fail(
-        error_code::infeasible, items.sample_of(item), why,
-        "capped{equal_count{}} looks for a plan of these counts, by swaps alone; ",
-        all_find_room
-            ? concat("without equal counts ", advice, " finds one")
-            : "where it finds none, add bags, raise the limit or plan fewer samples at once");
-  }
   return fail(
-      error_code::infeasible, items.sample_of(item),
-      all_find_room
-          ? concat(why, "use a policy that looks at weights and chooses among all plans, as ",
-                   advice)
-          : concat(why, "add bags, raise the limit or plan fewer samples at once",
-                   impossible ? ""
-                              : concat("; not all fillings were tried, as ", advice,
-                                       " does within its work")));
+      error_code::infeasible, items.sample_of(item), why,
+      keeps_counts && !impossible
+          ? all_find_room
+                ? "leave out limits.samples, without which there is a plan, or raise the limit"
+                : "add bags, raise the limit or plan fewer samples at once; of equal counts not "
+                  "all "
+                  "plans were tried"
+      : all_find_room ? "use a policy that looks at capacities, as refine{}"
+      : impossible    ? "add bags, raise the limit or plan fewer samples at once"
+                      : "add bags, raise the limit or plan fewer samples at once; not all fillings "
+                        "were tried");
 }
 
 }  // namespace ballast::inline v0::detail

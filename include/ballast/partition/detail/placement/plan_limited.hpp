@@ -2,201 +2,14 @@
 #pragma once
 
 #include <ballast/core.hpp>
-#include <ballast/partition/capped.hpp>
+#include <ballast/partition/detail/capacity/within_capacities.hpp>
+#include <ballast/partition/detail/counts/equal_counts.hpp>
+#include <ballast/partition/detail/movement/fewest_moves.hpp>
 #include <ballast/partition/detail/placement/plan_search.hpp>
 #include <ballast/partition/detail/plan_items.hpp>
-#include <ballast/partition/equal_count.hpp>
-#include <ballast/partition/least_movement.hpp>
 #include <ballast/partition/refine.hpp>
 
 namespace ballast::inline v0::detail {
-
-/// The caps of a call: most_per_gpu, which counts lengths, and those beside it.
-class all_caps {
- public:
-  explicit all_caps(placement_limits const& limits)
-  {
-    if (limits.most_per_gpu != no_limit) { caps_[size_++] = {.most_per_gpu = limits.most_per_gpu}; }
-    for (std::size_t at = 0; at < limits.also.size(); ++at) { caps_[size_++] = limits.also[at]; }
-  }
-  [[nodiscard]] std::size_t size() const noexcept { return size_; }
-  [[nodiscard]] cap const& operator[](std::size_t at) const noexcept { return caps_[at]; }
-
- private:
-  std::array<cap, caps::most + 1> caps_;
-  std::size_t size_ = 0;
-};
-
-/// Refuses limits that say nothing, or that no planner could read.
-[[nodiscard]] inline result<void> check_limits(placement_limits const& limits, std::size_t samples,
-                                               bag_layout const& bags)
-{
-  auto const refuse = [](auto const&... pieces) {
-    return fail(error_code::out_of_range, 0, pieces...);
-  };
-  if (limits.also.size() > caps::most) {
-    return refuse("limits.also has ", limits.also.size(), " caps; give at most ", caps::most);
-  }
-  for (std::size_t at = 0; at < limits.also.size(); ++at) {
-    cap const& each = limits.also[at];
-    if (each.most_per_gpu == no_limit && each.most.empty()) {
-      return refuse("limits.also[", at, "] has neither most_per_gpu nor most; give one");
-    }
-    if (each.rounded_to < 1) {
-      return refuse("limits.also[", at, "].rounded_to is ", each.rounded_to, "; give 1 or more");
-    }
-    if (each.most_per_gpu < 0) {
-      return refuse("a GPU cannot hold ", each.most_per_gpu,
-                    "; give the most that it holds in limits.also[", at, "]");
-    }
-    if (!each.of.empty() && each.of.size() != samples) {
-      return fail(error_code::out_of_range, std::min(each.of.size(), samples), "limits.also[", at,
-                  "].of has ", counted(each.of.size(), "entry"), " for ",
-                  counted(samples, "sample"), "; give one for each sample, or none");
-    }
-    constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
-    if (auto checked = check_bag_numbers("also.most", each.most, bags.size(), most); !checked) {
-      return checked;
-    }
-    std::int64_t total = 0;
-    for (std::size_t sample = 0; sample < each.of.size(); ++sample) {
-      std::int64_t const takes = each.of[sample];
-      std::int64_t const rounding = each.rounded_to - 1;
-      if (takes < 0 || takes > most - 1 - total || rounding > most - 1 - total - takes) {
-        return fail(error_code::out_of_range, sample, "limits.also[", at, "].of of sample ", sample,
-                    " is ", takes,
-                    ", which is negative or brings the sum above 63 bits; correct "
-                    "it");
-      }
-      total += takes + rounding;
-    }
-  }
-  if (!limits.apart.empty() && limits.apart.size() != samples) {
-    return fail(error_code::out_of_range, std::min(limits.apart.size(), samples),
-                "limits.apart has ", counted(limits.apart.size(), "entry"), " for ",
-                counted(samples, "sample"), "; give one for each sample, or none");
-  }
-  if (limits.samples.number < 1) {
-    return refuse("limits.samples asks for ", limits.samples.number, " samples; give 1 or more");
-  }
-  if (limits.samples.kind == counts::rule::equal &&
-      limits.samples.number > std::numeric_limits<std::int32_t>::max()) {
-    return refuse("limits.samples asks for counts in multiples of ", limits.samples.number,
-                  "; give less than 2^31");
-  }
-  std::span<std::int64_t const> const of = limits.then.of();
-  if (limits.then.what() == second_objective::kind::least && of.size() != samples) {
-    return refuse("limits.then = least(...) has ", counted(of.size(), "entry"), " for ",
-                  counted(samples, "sample"), "; give one for each sample");
-  }
-  std::int64_t total = 0;
-  for (std::size_t sample = 0; sample < of.size(); ++sample) {
-    if (of[sample] < 0 || of[sample] > no_cost - 1 - total) {
-      return fail(error_code::out_of_range, sample, "limits.then has ", of[sample], " for sample ",
-                  sample, ", which is negative or brings the sum above 63 bits; correct it");
-    }
-    total += of[sample];
-  }
-  if (limits.then.what() == second_objective::kind::fewest_moves && limits.home.empty() &&
-      samples > 0) {
-    return refuse("limits.then = fewest_moves needs limits.home, the rank that holds each sample");
-  }
-  return {};
-}
-
-/// Whether a cap counts the lengths of samples.
-[[nodiscard]] inline bool counts_lengths(placement_limits const& limits)
-{
-  all_caps const caps(limits);
-  for (std::size_t at = 0; at < caps.size(); ++at) {
-    if (caps[at].of.empty()) { return true; }
-  }
-  return false;
-}
-
-/// Which planner a call goes to.
-enum class limit_planner : std::uint8_t {
-  policy,  ///< the policy, alone
-  capped,  ///< around it
-  counts,  ///< equal counts
-  capped_counts,
-  moves,  ///< fewest moves
-  capped_moves,
-  all,  ///< limit_search, which keeps every limit
-};
-
-/// The planner that keeps these limits, the most special one.
-[[nodiscard]] inline limit_planner planner_for(placement_limits const& limits,
-                                               std::size_t quantities)
-{
-  using then = second_objective::kind;
-  all_caps const caps(limits);
-  bool const is_capped = caps.size() > 0;
-  bool const has_rules = limits.samples.kind == counts::rule::at_most || !limits.apart.empty() ||
-                         (is_capped && caps[0].is_soft);
-  bool const is_equal = limits.samples.kind == counts::rule::equal;
-  bool const moves = limits.then.what() == then::fewest_moves;
-  bool const is_plain = caps.size() <= 1 && (!is_capped || caps[0].rounded_to == 1) &&
-                        limits.samples.kind != counts::rule::filled && limits.fits.empty() &&
-                        limits.then.what() != then::level && limits.then.what() != then::least;
-  bool const is_single = !is_equal && !moves;
-  if (!is_plain || has_rules || (quantities > 1 && !is_single) || (is_equal && moves)) {
-    return limit_planner::all;
-  }
-  if (is_equal) { return is_capped ? limit_planner::capped_counts : limit_planner::counts; }
-  if (moves) { return is_capped ? limit_planner::capped_moves : limit_planner::moves; }
-  return is_capped ? limit_planner::capped : limit_planner::policy;
-}
-
-/// What the planners other than limit_search read. Expects that they keep these limits.
-[[nodiscard]] inline partition_constraints constraints_of(placement_limits const& limits)
-{
-  partition_constraints given{
-      .together = limits.together, .home = limits.home, .starting_loads = limits.starting_loads};
-  all_caps const caps(limits);
-  if (caps.size() > 0) {
-    given.most_per_gpu = caps[0].most_per_gpu;
-    given.weights = caps[0].of;
-    given.bag_capacities = caps[0].most;
-  }
-  return given;
-}
-
-/// Any policy by reference, so that what plans around one is compiled once.
-class policy_ref {
- public:
-  template <partition_policy Policy>
-  explicit policy_ref(Policy const& policy)
-      : policy_(&policy),
-        run_([](void const* self, partition_problem const& problem, std::span<cost_units> loads,
-                std::span<bag_id> owner, workspace& memory) {
-          return run_policy(*static_cast<Policy const*>(self), problem, loads, owner, memory);
-        }),
-        batches_(batching_of(policy)),
-        restricts_(restricts_plans(policy)),
-        keeps_counts_(plans_keep_counts(policy)),
-        keeps_homes_(plans_keep_homes(policy))
-  {}
-
-  ratio operator()(partition_problem const& problem, std::span<cost_units> loads,
-                   std::span<bag_id> owner, workspace& memory) const
-  {
-    return run_(policy_, problem, loads, owner, memory);
-  }
-  [[nodiscard]] batching batches() const { return batches_; }
-  [[nodiscard]] bool restricts() const { return restricts_; }
-  [[nodiscard]] bool keeps_counts() const { return keeps_counts_; }
-  [[nodiscard]] bool keeps_homes() const { return keeps_homes_; }
-
- private:
-  void const* policy_;
-  ratio (*run_)(void const*, partition_problem const&, std::span<cost_units>, std::span<bag_id>,
-                workspace&);
-  batching batches_;
-  bool restricts_;
-  bool keeps_counts_;
-  bool keeps_homes_;
-};
 
 /// A makespan that no plan with at most so many samples a bag gets below. The other bags hold at
 /// most their number each, so the j bags with the j heaviest samples hold at least the rest, at best
@@ -275,7 +88,7 @@ class limited_items {
         takes[item(sample)] += taken(caps_[at], sample, step.lengths.own);
       }
       for (std::size_t bag = 0; bag < room.size(); ++bag) {
-        room[bag] = room_of_bag(bags, bag, caps_[at].most_per_gpu, caps_[at].most);
+        room[bag] = room_of_bag(bags, bag, caps_[at]);
       }
       rooms_[at] = {takes, room, caps_[at].is_soft};
     }
@@ -513,17 +326,6 @@ class limited_items {
   return made;
 }
 
-/// How much the search of a policy may do: of `refine` what it says.
-template <class Policy>
-[[nodiscard]] std::uint64_t work_of(Policy const& policy)
-{
-  if constexpr (requires { policy.work_per_sample; }) {
-    return policy.work;
-  } else {
-    return refine<>().work;
-  }
-}
-
 /// Plans samples whose costs are in the plan, within all limits.
 ///
 /// In, out     the plan has costs, attention and batches, and, to begin with, owners where
@@ -570,60 +372,69 @@ template <class Cost>
   return {};
 }
 
+/// The same, from the plan that a policy makes without caps, counts and what else it does not read;
+/// where it says how much a search from nothing may do, from nothing.
+template <class Cost, class Policy>
+[[nodiscard]] result<void> plan_within_by(basic_partition_plan<Cost>& plan, workspace& memory,
+                                          sample_lengths const& lengths, bag_layout const& bags,
+                                          Policy const& policy, placement_limits const& limits)
+{
+  std::uint64_t const work = work_of(policy);
+  if (work > 0) { return plan_within(plan, memory, lengths, bags, work, limits); }
+  placement_limits const own{
+      .together = limits.together, .home = limits.home, .starting_loads = limits.starting_loads};
+  if (auto done = plan_priced(plan, memory, lengths, bags, policy, own); !done) { return done; }
+  return plan_within(plan, memory, lengths, bags, longest_processing_time::work_within_limits(),
+                     limits, true);
+}
+
 /// Plans samples whose costs are in the plan by one quantity: what of partition_into() knows nothing
 /// of the types of samples, cost model and policy, so that a program compiles it once, or not at all
 /// with ballast::compiled.
 ///
 /// In, out     the plan has costs, attention and batches; the rest is written.
 /// Errors      as partition_into.
-template <partition_policy Policy>
+template <std::same_as<policy_ref> Policy>
 [[nodiscard]] result<void> plan_limited(partition_plan& plan, workspace& memory,
                                         sample_lengths const& lengths, bag_layout const& bags,
-                                        Policy const& policy, std::uint64_t work,
-                                        placement_limits const& limits)
+                                        Policy const& policy, placement_limits const& limits)
 {
-  limit_planner const planner = planner_for(limits, 1);
+  chosen_planner const chosen(limits, 1);
   plan.then_is_proven = false;
-  bool const free = plans_are_free(policy);
-  if (!free && planner != limit_planner::policy && planner != limit_planner::capped) {
+  bool const packs = policy.batches() == batching::packed;
+  if (!packs && (chosen.searches || chosen.is_equal || chosen.moves)) {
     return fail(error_code::infeasible, 0,
-                "a policy that pads samples, or keeps counts or homes itself, keeps one cap alone; "
-                "use refine{} with limits.samples or limits.then, or leave the other limits out");
+                "a policy that pads samples keeps one cap alone; use refine{} with limits.samples, "
+                "limits.then and the like, or leave these out");
   }
-  // equal_count gives large bags fewer samples where some are too short for these.
-  bool const counts = planner == limit_planner::counts || planner == limit_planner::capped_counts;
-  bool const is_uneven = std::any_of(bags.sizes().begin(), bags.sizes().end(),
-                                     [&](std::uint32_t size) { return size != bags.sizes()[0]; });
-  if (planner == limit_planner::all || (counts && is_uneven)) {
-    return plan_within(plan, memory, lengths, bags, work, limits);
+  // equal_counts gives large bags fewer samples where some are too short for these.
+  std::uint32_t const largest = *std::max_element(bags.sizes().begin(), bags.sizes().end());
+  auto const is_short = [largest](tokens length) {
+    return !partition_problem::splits(length, largest);
+  };
+  std::uint64_t const work = work_of(policy);
+  bool const is_uneven = std::any_of(lengths.fitting.begin(), lengths.fitting.end(), is_short);
+  if (chosen.searches || (chosen.is_equal && (is_uneven || work == 0))) {
+    return plan_within_by(plan, memory, lengths, bags, policy, limits);
   }
-  auto const by = [&](auto const& with) {
-    return plan_priced(plan, memory, lengths, bags, with, constraints_of(limits));
-  };
-  equal_count const equally{static_cast<std::uint32_t>(limits.samples.number)};
-  std::uint32_t const tolerance = limits.within_per_million;
-  auto const by_planner = [&] {
-    switch (planner) {
-      case limit_planner::capped: return free ? by(capped<Policy>{policy}) : by(policy);
-      case limit_planner::counts: return by(equally);
-      case limit_planner::capped_counts: return by(capped<equal_count>{equally});
-      case limit_planner::moves: return by(least_movement<Policy>{policy, tolerance});
-      case limit_planner::capped_moves:
-        return by(least_movement<capped<Policy>>{{policy}, tolerance});
-      default: return by(policy);
-    }
-  };
-  auto done = by_planner();
+  equal_counts const equal{static_cast<std::uint32_t>(limits.samples.number)};
+  policy_ref const first = chosen.is_equal ? policy_ref(equal) : policy;
+  within_capacities const capped{first,
+                                 chosen.is_equal ? exchange_counts::equal : exchange_counts::free};
+  policy_ref const kept = chosen.is_capped && packs ? policy_ref(capped) : first;
+  fewest_tokens_moved const stays{kept, limits.within_per_million};
+  auto done =
+      plan_priced(plan, memory, lengths, bags, chosen.moves ? policy_ref(stays) : kept, limits);
   // A small step goes on from there, to a proof, or to a plan where that found none.
-  constexpr std::uint64_t share = 2;
-  bool const moves = planner == limit_planner::moves || planner == limit_planner::capped_moves;
-  bool const is_open = (done && (moves || !plan.proven_optimal())) ||
-                       (!done && done.error().code == error_code::infeasible);
-  if (planner == limit_planner::policy || !is_open || !free ||
+  bool const is_open =
+      done ? chosen.moves || !plan.proven_optimal() : done.error().code == error_code::infeasible;
+  bool const is_limited = chosen.is_capped || chosen.is_equal || chosen.moves;
+  if (!is_limited || !packs || !is_open ||
       !limit_search::is_small(lengths.own.size(), bags.size())) {
     return done;
   }
-  auto within = plan_within(plan, memory, lengths, bags, work / share, limits, done.has_value());
+  std::uint64_t const all = work > 0 ? work : longest_processing_time::work_within_limits();
+  auto within = plan_within(plan, memory, lengths, bags, all / 2, limits, done.has_value());
   return done || within ? within : done;
 }
 
@@ -631,14 +442,13 @@ template <partition_policy Policy>
 template <std::size_t D, cost_vector_policy<D> Policy>
 [[nodiscard]] result<void> plan_limited(cost_vector_plan<D>& plan, workspace& memory,
                                         sample_lengths const& lengths, bag_layout const& bags,
-                                        Policy const& policy, std::uint64_t work,
-                                        placement_limits const& limits)
+                                        Policy const& policy, placement_limits const& limits)
 {
   plan.then_is_proven = false;
-  if (planner_for(limits, D) == limit_planner::all) {
-    return plan_within(plan, memory, lengths, bags, work, limits);
+  if (chosen_planner(limits, D).searches) {
+    return plan_within_by(plan, memory, lengths, bags, policy, limits);
   }
-  return plan_priced(plan, memory, lengths, bags, policy, constraints_of(limits));
+  return plan_priced(plan, memory, lengths, bags, policy, limits);
 }
 
 }  // namespace ballast::inline v0::detail

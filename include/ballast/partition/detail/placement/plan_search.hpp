@@ -49,7 +49,7 @@ class limit_search {
         plan_(problem, scratch)
   {}
 
-  /// The plan to begin with, for each item its place; it counts only if it keeps the limits.
+  /// The plan to begin with, for each item its place; what the limits do not admit goes elsewhere.
   void begin_with(std::span<std::uint32_t const> owners) { start_ = owners; }
 
   /// Returns whether it found a plan, which plan() then is.
@@ -101,11 +101,11 @@ class limit_search {
     is_proven_ = problem_.is_impossible();
     if (is_proven_) { return false; }
     least_makespan const goal((std::uint64_t{1} << ranked_) - 1);
-    bool found = !start_.empty() && plan_.put_all(start_) && plan_.is_whole();
-    for (int way = 0; way < 4 && !found; ++way) {
+    bool found = false;
+    for (int way = start_.empty() ? 0 : -1; way < 4 && !found; ++way) {
       plan_.clear();
       order_by(way);
-      found = fill(goal, way >= 2);
+      found = fill(goal, way >= 2, way < 0);
     }
     if (found) {
       keep();
@@ -152,16 +152,17 @@ class limit_search {
         return rules->first_member[at + 1] - rules->first_member[at];
       };
       bool const by_group = way >= 2;
-      bool const by_limit = way % 2 == 1;
+      bool const by_limit = way == 1 || way == 3;
       return precedes(plan_.stands_alone(b), plan_.stands_alone(a), by_group ? group(b) : 0,
                       by_group ? group(a) : 0, by_limit ? limit_share(b) : 0,
                       by_limit ? limit_share(a) : 0, cost_share(b), cost_share(a), a, b);
     });
   }
 
-  /// Puts the items in that order, each where the goal ranks it first, or where there are fewest.
-  /// Places that lack items come first when only as many are left. Returns whether all have a place.
-  bool fill(least_makespan const& goal, bool fewest_first)
+  /// Puts the items in that order, each where the goal ranks it first, or where there are fewest, or
+  /// if possible where the plan to begin with has it. Places that lack items come first when only as
+  /// many are left. Returns whether all have a place.
+  bool fill(least_makespan const& goal, bool fewest_first, bool has_start = false)
   {
     bool all = true;
     for (std::size_t at = 0; at < order_.size(); ++at) {
@@ -171,7 +172,9 @@ class limit_search {
         missing += std::max<std::int64_t>(problem_.counts.least - plan_.count(place), 0);
       }
       bool const must_fill = missing >= static_cast<std::int64_t>(order_.size() - at);
-      std::size_t const place = choose(goal, item, fewest_first, must_fill);
+      std::size_t place = plan_state::none;
+      if (has_start) { place = choose(goal, item, fewest_first, must_fill, start_[item]); }
+      if (place == plan_state::none) { place = choose(goal, item, fewest_first, must_fill); }
       if (place == plan_state::none) {
         all = false;
         continue;
@@ -182,7 +185,8 @@ class limit_search {
   }
 
   [[nodiscard]] std::size_t choose(least_makespan const& goal, std::uint32_t item,
-                                   bool fewest_first, bool must_fill)
+                                   bool fewest_first, bool must_fill,
+                                   std::size_t only = plan_state::none)
   {
     work_.spend(plan_.places());
     count_limits const& wanted = problem_.counts;
@@ -198,6 +202,7 @@ class limit_search {
     std::size_t chosen = plan_state::none;
     for (std::size_t place = 0; place < plan_.places(); ++place) {
       std::int64_t const count = plan_.count(place);
+      if (only != plan_state::none && place != only) { continue; }
       if (must_fill && count >= wanted.least) { continue; }
       if (wanted.is_equal && count == wanted.least && fuller >= wanted.fuller && rest_taken) {
         continue;

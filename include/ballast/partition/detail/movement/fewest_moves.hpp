@@ -2,12 +2,11 @@
 #pragma once
 
 #include <ballast/core.hpp>
+#include <ballast/partition/detail/bounds/cheapest_cover.hpp>
 #include <ballast/partition/detail/movement/limited_bags.hpp>
-#include <ballast/partition/refine.hpp>
+#include <ballast/partition/partition_plan.hpp>
 
-namespace ballast::inline v0 {
-
-namespace detail {
+namespace ballast::inline v0::detail {
 
 /// Exchanges everything that identical bags own, so that many tokens are at home: a policy that
 /// does not look at homes fills identical bags in any order.
@@ -425,8 +424,6 @@ inline void fill_from_home(limited_bags& bags, workspace& memory)
   }
 }
 
-}  // namespace detail
-
 /// A plan nearly as good as the inner policy's that leaves most samples on the bags that hold them.
 ///
 /// Most policies move almost every sample, even where loads are almost even before. This one starts
@@ -436,7 +433,7 @@ inline void fill_from_home(limited_bags& bags, workspace& memory)
 /// too, it takes the inner policy's plan and exchanges what identical bags own. Then samples return
 /// home as far as limits allow, and small steps begin again from random moves.
 ///
-/// Expects     the inner policy neither pads nor restricts plans.
+/// Expects     the inner policy packs, and chooses among all plans.
 /// Ensures     (1) every sample has one bag, which it fits
 ///             (2) loads have grown by exactly the costs of the samples each bag now owns
 ///             (3) makespan <= (1 + tolerance) * the inner policy's, exactly; where the problem has
@@ -449,103 +446,64 @@ inline void fill_from_home(limited_bags& bags, workspace& memory)
 ///             memory for each sample that changes bags; `work` bounds the search.
 /// Source      G. Aggarwal, R. Motwani, A. Zhu, "The Load Rebalancing Problem", SPAA 2003, which
 ///             limits the movement and makes the makespan small.
-template <partition_policy Inner = refine<longest_processing_time>>
-struct least_movement {
-  static_assert(packed_policy<Inner>,
-                "least_movement moves samples between packed bags, and its inner policy pads them: "
-                "use that policy by itself");
-  static_assert(unrestricted_policy<Inner>,
-                "least_movement changes how many samples a bag has, and its inner policy restricts "
-                "its plans: use that policy by itself");
-
-  [[no_unique_address]] Inner inner{};
-  std::uint32_t tolerance_per_million = 5'000;  ///< of the inner policy's makespan
+struct fewest_tokens_moved {
+  policy_ref inner;
+  std::uint32_t within_per_million = 0;         ///< of the inner policy's makespan
   std::uint64_t work = std::uint64_t{1} << 24;  ///< how many exchanges the search looks at
 
   ratio operator()(partition_problem const& problem, std::span<cost_units> loads,
                    std::span<bag_id> owner, workspace& memory) const
   {
-    detail::expect_policy_arrays(problem, loads, owner);
-    BALLAST_EXPECTS(batching_of(inner) == batching::packed && !restricts_plans(inner),
-                    "least_movement moves samples between packed bags, and its inner policy pads "
-                    "them or restricts its plans");
-    if (problem.home.empty()) { return run_policy(inner, problem, loads, owner, memory); }
-
     auto scratch = memory.open();
     std::span<cost_units> const starting_loads = scratch.take<cost_units>(loads.size());
     std::copy(loads.begin(), loads.end(), starting_loads.begin());
-    ratio const proven = run_policy(inner, problem, loads, owner, memory);
-    if (std::find(owner.begin(), owner.end(), to_id<bag_id>(loads.size())) != owner.end()) {
+    ratio const proven = inner(problem, loads, owner, memory);
+    if (problem.home.empty() ||
+        std::find(owner.begin(), owner.end(), to_id<bag_id>(loads.size())) != owner.end()) {
       return proven;
     }
 
     ratio const makespan = makespan_of(loads, problem.speeds);
     std::span<cost_units> const limits = scratch.take<cost_units>(loads.size());
     for (std::size_t bag = 0; bag < loads.size(); ++bag) {
-      limits[bag] = limit(makespan, problem.speeds[bag]);
+      limits[bag] = work_within(makespan, within_per_million, problem.speeds[bag]);
     }
-    detail::limited_bags bags(problem, starting_loads, limits, scratch);
+    limited_bags bags(problem, starting_loads, limits, scratch);
     bags.place(owner);
     tokens const inner_moved = bags.moved();
     bring_back(bags, problem, starting_loads, owner, memory);
+    work_budget half(work / 2);
     if (!bags.within_limits() || bags.moved() >= inner_moved) {
       bags.place(owner);
-      detail::work_budget left(work / 2);
-      detail::return_home(bags, left);
+      return_home(bags, half);
     }
-    if (bags.within_limits()) {
-      detail::work_budget left(work / 2);
-      detail::move_less(bags, left, memory);
-    }
+    half = work_budget(work / 2);
+    if (bags.within_limits()) { move_less(bags, half, memory); }
     if (bags.within_limits() && bags.moved() < inner_moved) { bags.store(owner, loads); }
     return proven;
   }
 
-  /// The most that a bag of this speed may have, for a plan within the tolerance of a makespan.
-  [[nodiscard]] cost_units limit(ratio makespan, std::uint32_t speed) const noexcept
-  {
-    return detail::work_within(makespan, tolerance_per_million, speed);
-  }
-
-  [[nodiscard]] static constexpr bool keeps_homes() noexcept { return true; }
-
-  friend bool operator==(least_movement const&, least_movement const&) = default;
-
  private:
-  void bring_back(detail::limited_bags& bags, partition_problem const& problem,
+  void bring_back(limited_bags& bags, partition_problem const& problem,
                   std::span<cost_units const> starting_loads, std::span<bag_id const> owner,
                   workspace& memory) const
   {
-    detail::work_budget left(work);
-    auto const half_of_work = [this] { return detail::work_budget(work / 2); };
-    detail::work_budget half = half_of_work();
+    work_budget left(work / 2);
     bags.place(problem.home);
-    if (!detail::shed_excess(bags, half, memory)) {
-      left = half_of_work();
-      bags.place(problem.home);
-      detail::fill_from_home(bags, memory);
-      if (!detail::shed_excess(bags, left, memory)) {
-        auto scratch = memory.open();
-        std::span<bag_id> const relabelled = scratch.take<bag_id>(owner.size());
-        std::copy(owner.begin(), owner.end(), relabelled.begin());
-        detail::relabel_bags(problem, starting_loads, relabelled, memory);
-        bags.place(relabelled);
-        left = half_of_work();
-      }
+    if (shed_excess(bags, left, memory)) { return return_home(bags, left = work_budget(work)); }
+    left = work_budget(work / 2);
+    bags.place(problem.home);
+    fill_from_home(bags, memory);
+    if (!shed_excess(bags, left, memory)) {
+      auto scratch = memory.open();
+      std::span<bag_id> const relabelled = scratch.take<bag_id>(owner.size());
+      std::copy(owner.begin(), owner.end(), relabelled.begin());
+      relabel_bags(problem, starting_loads, relabelled, memory);
+      bags.place(relabelled);
+      left = work_budget(work / 2);
     }
-    detail::return_home(bags, left);
+    return_home(bags, left);
   }
 };
 
-least_movement() -> least_movement<>;
-template <class Inner>
-least_movement(least_movement<Inner>)
-    -> least_movement<least_movement<Inner>>;  // without it, a copy of the inner one
-template <class Inner>
-least_movement(Inner) -> least_movement<Inner>;
-template <class Inner>
-least_movement(Inner, std::uint32_t) -> least_movement<Inner>;
-template <class Inner>
-least_movement(Inner, std::uint32_t, std::uint64_t) -> least_movement<Inner>;
-
-}  // namespace ballast::inline v0
+}  // namespace ballast::inline v0::detail

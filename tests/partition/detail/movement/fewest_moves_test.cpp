@@ -1,13 +1,13 @@
-#include <ballast/partition/least_movement.hpp>  // first: proves it is self-contained
+#include <ballast/partition/detail/movement/fewest_moves.hpp>  // first: proves it is self-contained
 
-#include "../support/movement_lower_bound.hpp"
-#include "../support/policy_checks.hpp"
-#include "../support/steady_state.hpp"
-#include "../support/test.hpp"
+#include "../../../support/movement_lower_bound.hpp"
+#include "../../../support/policy_checks.hpp"
+#include "../../../support/steady_state.hpp"
+#include "../../../support/test.hpp"
 
 #include <ballast/cost/quadratic_cost.hpp>
-#include <ballast/partition/equal_count.hpp>
 #include <ballast/partition/greedy_knapsack.hpp>
+#include <ballast/partition/refine.hpp>
 #include <ballast/partition/round_robin.hpp>
 #include <ballast/workload/sample_batch.hpp>
 
@@ -115,8 +115,31 @@ std::optional<tokens> least_moved(homed_step const& homed, std::vector<cost_unit
                       });
 }
 
-static_assert(partition_policy<least_movement<>>);
-static_assert(partition_policy<least_movement<round_robin>>);
+/// Fewest moves around a policy.
+template <class Inner = refine<>>
+struct least_movement {
+  Inner inner{};
+  std::uint32_t tolerance_per_million = 5'000;
+  std::uint64_t work = std::uint64_t{1} << 24;
+
+  ratio operator()(partition_problem const& problem, std::span<cost_units> loads,
+                   std::span<bag_id> owner, workspace& memory) const
+  {
+    ballast::detail::fewest_tokens_moved const stays{ballast::detail::policy_ref(inner),
+                                                     tolerance_per_million, work};
+    return stays(problem, loads, owner, memory);
+  }
+  [[nodiscard]] cost_units limit(ratio makespan, std::uint32_t speed) const
+  {
+    return ballast::detail::work_within(makespan, tolerance_per_million, speed);
+  }
+};
+template <class Inner>
+least_movement(Inner) -> least_movement<Inner>;
+template <class Inner>
+least_movement(Inner, std::uint32_t) -> least_movement<Inner>;
+template <class Inner>
+least_movement(Inner, std::uint32_t, std::uint64_t) -> least_movement<Inner>;
 
 direct_plan plan_homed(homed_step const& homed, policy_ref const& policy)
 {
@@ -134,7 +157,7 @@ std::vector<cost_units> limits_of(homed_step const& homed, Policy const& policy)
   return limits;
 }
 
-TEST(LeastMovement, PlacesEverySampleInABagItFits)  // Ensures (1) (2)
+TEST(FewestMoves, PlacesEverySampleInABagItFits)  // Ensures (1) (2)
 {
   expect_valid_plans(least_movement{}, 31);
   expect_starting_loads_counted(least_movement{});
@@ -158,7 +181,7 @@ void expect_promises_kept(homed_step const& homed, Policy const& policy)
   ASSERT_EQ(plan.owner, plan_homed(homed, policy).owner);
 }
 
-TEST(LeastMovement, StaysWithinItsLimitsAndMovesNoMoreThanTheInnerPolicy)  // Ensures (1) to (4)
+TEST(FewestMoves, StaysWithinItsLimitsAndMovesNoMoreThanTheInnerPolicy)  // Ensures (1) to (4)
 {
   random_source random(32);
   for (int trial = 0; trial < (is_sanitized ? 35 : 1300) && !HasFailure(); ++trial) {
@@ -189,7 +212,7 @@ struct against_best {
   }
 };
 
-TEST(LeastMovement, MovesLittleMoreThanTheBestPlanOfAll)
+TEST(FewestMoves, MovesLittleMoreThanTheBestPlanOfAll)
 {
   random_source random(33);
   constexpr int trials = 200;
@@ -218,7 +241,7 @@ TEST(LeastMovement, MovesLittleMoreThanTheBestPlanOfAll)
   EXPECT_GE(quadratic.exact, trials * 3 / 4);
 }
 
-TEST(LeastMovement, LeavesAPlanAloneThatIsShortEnough)
+TEST(FewestMoves, LeavesAPlanAloneThatIsShortEnough)
 {
   homed_step const homed({{9, 9, 9, 9}, {50, 50, 51, 49}, {1, 1}}, {1, 0, 0, 1});
   EXPECT_EQ(plan_homed(homed, least_movement{longest_processing_time{}, 20'000}).owner, homed.home);
@@ -226,7 +249,7 @@ TEST(LeastMovement, LeavesAPlanAloneThatIsShortEnough)
   EXPECT_NE(plan_homed(homed, least_movement{}).owner, homed.home);
 }
 
-TEST(LeastMovement, SwapsTwoSamplesOfTheLeastTokens)
+TEST(FewestMoves, SwapsTwoSamplesOfTheLeastTokens)
 {
   // [least_movement]
   std::vector<ballast::tokens> const lengths{60, 30, 14, 56, 30, 10};
@@ -242,7 +265,7 @@ TEST(LeastMovement, SwapsTwoSamplesOfTheLeastTokens)
   EXPECT_EQ(plan->moved, (ratio{14 + 10, 200}));
 }
 
-TEST(LeastMovement, MovesSamplesWithoutTokensForNothing)
+TEST(FewestMoves, MovesSamplesWithoutTokensForNothing)
 {
   homed_step const homed({{0, 7, 7, 7}, {30, 30, 30, 30}, {1, 1}}, {0, 0, 0, 1});
   auto const plan = plan_homed(homed, least_movement{});
@@ -250,7 +273,7 @@ TEST(LeastMovement, MovesSamplesWithoutTokensForNothing)
   EXPECT_EQ(homed.moved(plan.owner), 0);
 }
 
-TEST(LeastMovement, KeepsAnyHomeThatItMayKeepWhenTheToleranceIsLarge)
+TEST(FewestMoves, KeepsAnyHomeThatItMayKeepWhenTheToleranceIsLarge)
 {
   random_source random(34);
   for (int trial = 0; trial < 100; ++trial) {
@@ -266,7 +289,7 @@ TEST(LeastMovement, KeepsAnyHomeThatItMayKeepWhenTheToleranceIsLarge)
   }
 }
 
-TEST(LeastMovement, IsTheInnerPolicyWhereSamplesHaveNoHome)  // Ensures (3)
+TEST(FewestMoves, IsTheInnerPolicyWhereSamplesHaveNoHome)  // Ensures (3)
 {
   random_source random(35);
   for (int trial = 0; trial < 100; ++trial) {
@@ -278,7 +301,7 @@ TEST(LeastMovement, IsTheInnerPolicyWhereSamplesHaveNoHome)  // Ensures (3)
   }
 }
 
-TEST(LeastMovement, LimitsAreExact)
+TEST(FewestMoves, LimitsAreExact)
 {
   least_movement const policy{longest_processing_time{}, 5'000};
   EXPECT_EQ(policy.limit({1000, 1}, 1), 1005);
@@ -293,7 +316,7 @@ TEST(LeastMovement, LimitsAreExact)
   EXPECT_EQ(none.limit({most - 1, 1}, 1), most - 1);
 }
 
-TEST(LeastMovement, KeepsCapacitiesThatTheInnerPolicyKeeps)  // Ensures (5)
+TEST(FewestMoves, KeepsCapacitiesThatTheInnerPolicyKeeps)  // Ensures (5)
 {
   // Round robin keeps two samples in each bag, all that a bag may hold; the loads alone would let
   // bag 0 keep three.
@@ -310,7 +333,7 @@ TEST(LeastMovement, KeepsCapacitiesThatTheInnerPolicyKeeps)  // Ensures (5)
   EXPECT_EQ(capped.moved, (ratio{10, 40}));
 }
 
-TEST(LeastMovement, MovesWholeGroupsThatStayTogether)
+TEST(FewestMoves, MovesWholeGroupsThatStayTogether)
 {
   std::vector<tokens> const lengths{10, 10, 10, 10, 10, 10};
   std::vector<std::int64_t> const prompts{1, 1, 2, 2, 3, 4};
@@ -323,7 +346,7 @@ TEST(LeastMovement, MovesWholeGroupsThatStayTogether)
   EXPECT_EQ(plan->loads, (std::vector<cost_units>{30, 30}));
 }
 
-TEST(LeastMovement, CountsWhatAGroupMovesByWhereEachSampleLies)
+TEST(FewestMoves, CountsWhatAGroupMovesByWhereEachSampleLies)
 {
   std::vector<tokens> const lengths{4, 6, 9};
   std::vector<std::int64_t> const prompts{2, 2, 1};
@@ -336,7 +359,7 @@ TEST(LeastMovement, CountsWhatAGroupMovesByWhereEachSampleLies)
   EXPECT_EQ(plan->moved, (ratio{6, 19}));
 }
 
-TEST(LeastMovement, MovesNoMoreThanTheInnerPolicyWithGroupsInSeveralBags)  // Ensures (3) (4)
+TEST(FewestMoves, MovesNoMoreThanTheInnerPolicyWithGroupsInSeveralBags)  // Ensures (3) (4)
 {
   random_source random(37);
   std::vector<bag_layout> const layouts{one_gpu_bags(2), one_gpu_bags(3)};
@@ -390,7 +413,7 @@ TEST(LeastMovement, MovesNoMoreThanTheInnerPolicyWithGroupsInSeveralBags)  // En
   EXPECT_GE(1000 * exact, (is_sanitized ? 980 : 995) * compared);
 }
 
-TEST(LeastMovement, LeavesNoGroupInABagThatItsShortestSampleDoesNotFit)
+TEST(FewestMoves, LeavesNoGroupInABagThatItsShortestSampleDoesNotFit)
 {
   // Two tokens do not fit a bag of four GPUs, and eight of them in one group do not either.
   std::vector<tokens> const lengths{2, 2, 2, 2, 9};
@@ -406,7 +429,7 @@ TEST(LeastMovement, LeavesNoGroupInABagThatItsShortestSampleDoesNotFit)
 }
 
 // KnapFormer's data codes: every GPU reads images of one size with texts of any length.
-TEST(LeastMovement, MovesATenthOfTheTokensOfNearlyEvenDataAtMost)
+TEST(FewestMoves, MovesATenthOfTheTokensOfNearlyEvenDataAtMost)
 {
   auto const codes = parse_data_codes("g32b32i256f1s0").value();
   auto const cost = gamma_corrected({24ULL * 3072 * 3072, 4ULL * 3072}, 0.405)->cost;
@@ -425,7 +448,7 @@ TEST(LeastMovement, MovesATenthOfTheTokensOfNearlyEvenDataAtMost)
   }
 }
 
-TEST(LeastMovement, AllocatesNothingInTheSteadyState)
+TEST(FewestMoves, AllocatesNothingInTheSteadyState)
 {
   random_source random(36);
   std::vector<rank_id> home(1000);
@@ -435,13 +458,6 @@ TEST(LeastMovement, AllocatesNothingInTheSteadyState)
       [&](std::span<tokens const> lengths) {
         return placement_limits{.home = std::span(home).first(lengths.size())};
       });
-}
-
-TEST(LeastMovementDeathTest, RefusesAPolicyThatRestrictsItself)  // Expects
-{
-  homed_step const homed({{9}, {5}, {1, 1}}, {0});
-  EXPECT_DEATH(plan_homed(homed, least_movement{said_by_value<equal_count>{}}),
-               "restricts its plans");
 }
 
 tokens movement_bound_of(homed_step const& homed, std::vector<cost_units> const& limits)

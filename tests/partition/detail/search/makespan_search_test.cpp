@@ -1,13 +1,12 @@
-#include <ballast/partition/exact.hpp>  // first: proves it is self-contained
+#include <ballast/partition/detail/search/makespan_search.hpp>  // first: proves it is self-contained
 
-#include "../support/plain_swaps.hpp"
-#include "../support/policy_checks.hpp"
-#include "../support/steady_state.hpp"
-#include "../support/test.hpp"
+#include "../../../support/plain_swaps.hpp"
+#include "../../../support/policy_checks.hpp"
+#include "../../../support/steady_state.hpp"
+#include "../../../support/test.hpp"
 
-#include <ballast/partition/equal_count.hpp>
 #include <ballast/partition/longest_processing_time.hpp>
-#include <ballast/partition/padded_batches.hpp>
+#include <ballast/partition/refine.hpp>
 #include <ballast/partition/round_robin.hpp>
 
 namespace {
@@ -15,22 +14,29 @@ namespace {
 using namespace ballast;
 using namespace ballast_test;
 
-static_assert(partition_policy<exact<>>);
-static_assert(partition_policy<exact<round_robin>>);
-static_assert(std::same_as<decltype(exact{round_robin{}, 5}), exact<round_robin>>);
-
-TEST(Exact, PlacesEverySampleInABagItFits)  // Ensures (1) (2)
+/// The search from the plan of a policy, without exchanges before it.
+template <class Inner>
+refine<Inner> exact(Inner inner, std::uint64_t nodes = std::uint64_t{1} << 24)
 {
-  expect_valid_plans(exact{longest_processing_time{}, 20'000}, 7);
-  expect_starting_loads_counted(exact<>{});
+  return {inner, 0, 0, nodes};
+}
+refine<> exact()
+{
+  return {.nodes = std::uint64_t{1} << 24};
 }
 
-TEST(Exact, FindsAndProvesTheOptimum)  // Ensures (2) (4)
+TEST(MakespanSearch, PlacesEverySampleInABagItFits)  // Ensures (1) (2)
+{
+  expect_valid_plans(exact(longest_processing_time{}, 20'000), 7);
+  expect_starting_loads_counted(exact());
+}
+
+TEST(MakespanSearch, FindsAndProvesTheOptimum)  // Ensures (2) (4)
 {
   for (cost_units const most_before : {0, 300}) {
     int const trials = trials_of(most_before == 0 ? 2000 : 1000);
     auto const found =
-        compare_with_all_plans(exact<>{}, 20240608, trials, [&](random_source& random, int trial) {
+        compare_with_all_plans(exact(), 20240608, trials, [&](random_source& random, int trial) {
           auto step = random_instance(random, 8, 4, trial % 2 == 0 ? 1 : 6);
           step.before = random_loads(random, step, most_before);
           return step;
@@ -40,7 +46,7 @@ TEST(Exact, FindsAndProvesTheOptimum)  // Ensures (2) (4)
   }
 }
 
-RC_GTEST_PROP(Exact, IsNeverWorseThanItsInnerPolicyNorBelowTheOptimum,
+RC_GTEST_PROP(MakespanSearch, IsNeverWorseThanItsInnerPolicyNorBelowTheOptimum,
               (std::vector<std::uint16_t> const& costs))  // Ensures (3) (4)
 {
   instance step;
@@ -54,7 +60,7 @@ RC_GTEST_PROP(Exact, IsNeverWorseThanItsInnerPolicyNorBelowTheOptimum,
   ratio const best = *optimum(step);
   auto const inner = *plan_instance(step, round_robin{});
   for (std::uint64_t const nodes : {0U, 1U, 30U, 300U, 3000U}) {
-    auto const plan = *plan_instance(step, exact{round_robin{}, nodes});
+    auto const plan = *plan_instance(step, exact(round_robin{}, nodes));
     RC_ASSERT(plan.makespan >= best);
     RC_ASSERT(plan.makespan <= inner.makespan);
     RC_ASSERT(plan.lower_bound <= best);
@@ -65,7 +71,7 @@ RC_GTEST_PROP(Exact, IsNeverWorseThanItsInnerPolicyNorBelowTheOptimum,
 
 // 100 samples in 25 bags, four in each: greedy plans are off. Two and a half in each of 28 bags: bag
 // completion alone proves none of these.
-TEST(Exact, SettlesTheHardZone)
+TEST(MakespanSearch, SettlesTheHardZone)
 {
   for (auto const& [samples, bags] : {std::pair{100U, 25U}, {70U, 28U}}) {
     for (std::uint64_t const seed : {1U, 3U, 4U, 5U}) {
@@ -77,66 +83,57 @@ TEST(Exact, SettlesTheHardZone)
       step.costs.resize(samples);
       for (cost_units& cost : step.costs) { cost = random.between(1, 1000); }
       EXPECT_FALSE(plan_instance(step, longest_processing_time{})->proven_optimal());
-      auto const plan = plan_instance(step, exact<>{});
+      auto const plan = plan_instance(step, exact());
       expect_valid_plan(step, *plan);
       EXPECT_TRUE(plan->proven_optimal());
     }
   }
 }
 
-TEST(Exact, ProvesWhatNoBoundKnows)
+TEST(MakespanSearch, ProvesWhatNoBoundKnows)
 {
   // A third of all is 10, and 10 alone is a bag; but no set with a 6 costs 10.
   instance const step{{1, 1, 1, 1, 1, 1}, {10, 6, 6, 3, 3, 2}, {1, 1, 1}};
   auto const greedy = plan_instance(step, longest_processing_time{});
-  auto const plan = plan_instance(step, exact<>{});
+  auto const plan = plan_instance(step, exact());
   EXPECT_EQ(greedy->lower_bound, (ratio{10, 1}));
   EXPECT_EQ(plan->lower_bound, (ratio{11, 1}));
   EXPECT_EQ(plan->makespan, (ratio{11, 1}));
 }
 
 // Thirds and a little more: two to a bag, though all together would fill 14.02 bags of 15.
-TEST(Exact, RefutesWhatSimpleBoundsAllow)
+TEST(MakespanSearch, RefutesWhatSimpleBoundsAllow)
 {
   instance step;
   step.costs.assign(31, 340);
   step.costs.insert(step.costs.end(), 31, 112);
   step.lengths.assign(62, 1);
   step.gpus.assign(15, 1);
-  EXPECT_GT(plan_instance(step, exact<>{})->lower_bound, (ratio{1000, 1}));
+  EXPECT_GT(plan_instance(step, exact())->lower_bound, (ratio{1000, 1}));
   step.gpus.push_back(1);
-  EXPECT_LE(plan_instance(step, exact<>{})->makespan, (ratio{1000, 1}));
+  EXPECT_LE(plan_instance(step, exact())->makespan, (ratio{1000, 1}));
 }
 
-TEST(Exact, LeavesSamplesWithWeightsWhereTheyAre)
-{
-  // Two samples per bag are all that it holds, and the best plan without weights has three in one.
-  direct_problem const problem(instance{{1, 1, 1, 1}, {9, 3, 3, 3}, {1, 1}}, {1, 1, 1, 1}, {2, 2});
-  auto const plan = plan_directly(problem.view(), exact{round_robin{}}, {0, 0});
-  EXPECT_EQ(plan.loads, (std::vector<cost_units>{12, 6}));
-  EXPECT_EQ(plan.proven, (ratio{9, 1}));
-}
-
-TEST(Exact, WorksUpToTheLargestTotal)
+TEST(MakespanSearch, WorksUpToTheLargestTotal)
 {
   constexpr auto most = std::numeric_limits<std::int64_t>::max() - 1;
   for (auto const& costs :
        {std::vector<cost_units>{most / 2, most / 2}, std::vector<cost_units>{most - 2, 1, 1},
         std::vector<cost_units>{most / 3, most / 4, most / 5, most / 6}}) {
     instance const step{std::vector<tokens>(costs.size(), 9), costs, {8, 3, 1}};
-    auto const plan = plan_instance(step, exact<>{});
+    auto const plan = plan_instance(step, exact());
     ASSERT_TRUE(plan) << plan.error().message;
     expect_valid_plan(step, *plan);
   }
 }
 
-TEST(Exact, AllocatesNothingInTheSteadyState)
+TEST(MakespanSearch, AllocatesNothingInTheSteadyState)
 {
-  expect_the_same_again_without_allocation(exact{longest_processing_time{}, 400'000}, 40,
+  expect_the_same_again_without_allocation(exact(longest_processing_time{}, 400'000), 40,
                                            std::identity{}, one_gpu_bags(15));
 }
 
-TEST(Exact, ProvesMostStepsOfNearlyEqualCosts)
+TEST(MakespanSearch, ProvesMostStepsOfNearlyEqualCosts)
 {
   random_source random(71);
   int proven = 0;
@@ -145,14 +142,14 @@ TEST(Exact, ProvesMostStepsOfNearlyEqualCosts)
     std::size_t const bags = 2 + random.below(9);
     auto const step =
         near_equal_step(random, bags * (2 + random.below(20)) + random.below(bags), bags);
-    auto const plan = plan_instance(step, exact{refine<>{}, 1'000'000});
+    auto const plan = plan_instance(step, refine<>{.nodes = 1'000'000});
     ASSERT_LE(plan->makespan, (ratio{*plain_swaps(step.costs, bags), 1}));
     proven += plan->proven_optimal() ? 1 : 0;
   }
   EXPECT_GE(proven, trials / 2);
 }
 
-TEST(Exact, IsNeverWorseWithMoreNodes)  // Ensures (3)
+TEST(MakespanSearch, IsNeverWorseWithMoreNodes)  // Ensures (3)
 {
   random_source random(72);
   for (int trial = 0; trial < trials_of(60); ++trial) {
@@ -161,20 +158,13 @@ TEST(Exact, IsNeverWorseWithMoreNodes)  // Ensures (3)
     ratio makespan{std::numeric_limits<cost_units>::max(), 1};
     ratio bound;
     for (std::uint64_t nodes = 1; nodes < 500'000; nodes = nodes * 4 + 1) {
-      auto const plan = plan_instance(step, (exact{round_robin{}, nodes}));
+      auto const plan = plan_instance(step, (exact(round_robin{}, nodes)));
       ASSERT_LE(plan->makespan, makespan) << "trial " << trial << " nodes " << nodes;
       ASSERT_GE(plan->lower_bound, bound) << "trial " << trial << " nodes " << nodes;
       makespan = plan->makespan;
       bound = plan->lower_bound;
     }
   }
-}
-
-TEST(ExactDeathTest, RefusesInnerPoliciesWhosePromiseWouldBeLost)
-{
-  instance const step{{1}, {1}, {1}};
-  EXPECT_DEATH((void)plan_instance(step, exact{said_by_value<padded_batches>{}}), "pads them");
-  EXPECT_DEATH((void)plan_instance(step, exact{said_by_value<equal_count>{}}), "counts");
 }
 
 }  // namespace

@@ -1,15 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ballast/partition/capped.hpp>  // first: proves it is self-contained
+#include <ballast/partition/detail/capacity/within_capacities.hpp>  // first: proves it is self-contained
 
-#include "../support/plain_swaps.hpp"
-#include "../support/plan_checks.hpp"
-#include "../support/policy_checks.hpp"
-#include "../support/steady_state.hpp"
-#include "../support/test.hpp"
+#include "../../../support/plain_swaps.hpp"
+#include "../../../support/plan_checks.hpp"
+#include "../../../support/policy_checks.hpp"
+#include "../../../support/steady_state.hpp"
+#include "../../../support/test.hpp"
 
-#include <ballast/partition/equal_count.hpp>
-#include <ballast/partition/exact.hpp>
-#include <ballast/partition/least_movement.hpp>
 #include <ballast/partition/partition.hpp>
 
 namespace {
@@ -17,31 +14,18 @@ namespace {
 using namespace ballast;
 using namespace ballast_test;
 
-static_assert(partition_policy<capped<>>);
-static_assert(!restricts_plans(capped{}));
-static_assert(restricts_plans(capped{equal_count{}}));
+longest_processing_time const greedy;
+ballast::detail::within_capacities const capped{ballast::detail::policy_ref(greedy)};
 
 result<partition_plan> plan_within(std::vector<tokens> const& lengths, std::size_t bags,
-                                   std::int64_t most, policy_ref const& policy = capped{},
-                                   std::vector<std::int64_t> const& weights = {})
+                                   std::int64_t most, std::vector<std::int64_t> const& weights = {},
+                                   ballast::counts samples = {})
 {
   return partition(lengths, one_gpu_bags(bags), quadratic_work,
-                   {.also = {{.of = weights, .most_per_gpu = most}}}, policy);
+                   {.also = {{.of = weights, .most_per_gpu = most}}, .samples = samples}, greedy);
 }
 
-TEST(Capped, IsItsInnerPolicyWithoutCapacities)
-{
-  expect_valid_plans(capped{}, 81);
-  expect_starting_loads_counted(capped{});
-  random_source random(82);
-  for (int trial = 0; trial < 200; ++trial) {
-    auto const step = random_instance(random, 30, 6, 4);
-    EXPECT_EQ(plan_instance(step, capped{})->digest(),
-              plan_instance(step, longest_processing_time{})->digest());
-  }
-}
-
-TEST(Capped, KeepsTheInnerPlanWhereItFits)
+TEST(WithinCapacities, KeepsTheInnerPlanWhereItFits)
 {
   std::vector<tokens> const lengths{700, 600, 500, 400, 300};
   auto const free =
@@ -49,7 +33,7 @@ TEST(Capped, KeepsTheInnerPlanWhereItFits)
   EXPECT_EQ(plan_within(lengths, 2, 1400)->owner, free->owner);
 }
 
-TEST(Capped, HoldsNoMoreThanMemoryDoes)  // Ensures (3)
+TEST(WithinCapacities, HoldsNoMoreThanMemoryDoes)  // Ensures (3)
 {
   // [capped]
   // A few long samples cost as much as many short ones, which hold more tokens.
@@ -70,7 +54,7 @@ TEST(Capped, HoldsNoMoreThanMemoryDoes)  // Ensures (3)
                         longest_processing_time{}));
 }
 
-TEST(Capped, SaysHowManyBagsItTakes)  // Ensures (4)
+TEST(WithinCapacities, SaysHowManyBagsItTakes)  // Ensures (4)
 {
   expect_refused(plan_within({6, 6, 6, 6, 6}, 2, 10), error_code::infeasible, 2,
                  "all samples weigh 30 and 2 bags hold at most 10 each; 5 such bags are needed and "
@@ -95,7 +79,7 @@ direct_problem random_capped(random_source& random, std::size_t samples, std::si
   return direct_problem(step, weights, capacities);
 }
 
-TEST(Capped, FindsAPlanWhereverThereIsOne)  // Ensures (1) to (5)
+TEST(WithinCapacities, FindsAPlanWhereverThereIsOne)  // Ensures (1) to (5)
 {
   random_source random(83);
   int feasible = 0;
@@ -111,7 +95,7 @@ TEST(Capped, FindsAPlanWhereverThereIsOne)  // Ensures (1) to (5)
     auto const best = optimum_where(given.step, [&](auto const& owner) {
       return std::ranges::equal(held_by(owner), given.capacities, std::less_equal{});
     });
-    auto const plan = plan_directly(given, capped{});
+    auto const plan = plan_directly(given, capped);
     bool const all =
         std::ranges::none_of(plan.owner, [bags](bag_id bag) { return to_index(bag) == bags; });
     ASSERT_EQ(all, best.has_value());
@@ -144,7 +128,7 @@ TEST(Capped, FindsAPlanWhereverThereIsOne)  // Ensures (1) to (5)
   EXPECT_GT(optimal, feasible * 4 / 5);
 }
 
-TEST(Capped, FindsFillingsThatLeaveNoRoomAtAll)  // Ensures (4)
+TEST(WithinCapacities, FindsFillingsThatLeaveNoRoomAtAll)  // Ensures (4)
 {
   // Ten bags were filled to the last token and then mixed up.
   random_source random(84);
@@ -161,20 +145,20 @@ TEST(Capped, FindsFillingsThatLeaveNoRoomAtAll)  // Ensures (4)
     }
     random.shuffle(std::span(lengths));
     auto const plan =
-        partition(lengths, one_gpu_bags(10), quadratic_work, {.most_per_gpu = 8192}, capped{});
+        partition(lengths, one_gpu_bags(10), quadratic_work, {.most_per_gpu = 8192}, greedy);
     EXPECT_TRUE(plan) << plan.error().message;
   }
 }
 
-TEST(Capped, RefusesWhereNoPlanOfEqualCountsKeepsToTheLimit)
+TEST(WithinCapacities, RefusesWhereNoPlanOfEqualCountsKeepsToTheLimit)
 {
   // Equal counts put the long sample and a short one together, which is too much for one bag.
   std::vector<tokens> const lengths{9, 4, 4, 1};
-  EXPECT_TRUE(plan_within(lengths, 2, 10, capped{equal_count{}}));
-  EXPECT_FALSE(plan_within(lengths, 2, 9, capped{equal_count{}}));
+  EXPECT_TRUE(plan_within(lengths, 2, 10, {}, counts::equal()));
+  EXPECT_FALSE(plan_within(lengths, 2, 9, {}, counts::equal()));
 }
 
-TEST(Capped, RepairsPlansOfEqualCounts)
+TEST(WithinCapacities, RepairsPlansOfEqualCounts)
 {
   // All plans of 9 samples in 3 bags of 3 are the oracle.
   random_source random(87);
@@ -197,7 +181,7 @@ TEST(Capped, RepairsPlansOfEqualCounts)
       auto const counts = sums_of(owner, std::vector<int>(9, 1), std::vector<int>(3, 0));
       return std::ranges::max(held) <= most && std::ranges::max(counts) <= 3;
     });
-    auto const plan = plan_within(lengths, 3, most, capped{equal_count{}}, weights);
+    auto const plan = plan_within(lengths, 3, most, weights, counts::equal());
     feasible += best ? 1 : 0;
     if (!plan) { continue; }
     ++found;
@@ -211,7 +195,7 @@ TEST(Capped, RepairsPlansOfEqualCounts)
   EXPECT_GE(20 * optimal, 19 * found);
 }
 
-TEST(Capped, IsNotAbovePlainLocalSearch)  // Ensures (5)
+TEST(WithinCapacities, IsNotAbovePlainLocalSearch)  // Ensures (5)
 {
   random_source random(88);
   int compared = 0;
@@ -233,7 +217,7 @@ TEST(Capped, IsNotAbovePlainLocalSearch)  // Ensures (5)
     std::int64_t const most =
         std::max(total / static_cast<std::int64_t>(bags) * (1000 + random.between(2, 100)) / 1000,
                  std::ranges::max(weights));
-    auto const plan = plan_within(lengths, bags, most, capped{}, weights);
+    auto const plan = plan_within(lengths, bags, most, weights);
     auto const plain = plain_swaps(costs, bags, weights, most);
     if (!plain) { continue; }
     ASSERT_TRUE(plan) << plan.error().message;
@@ -245,31 +229,31 @@ TEST(Capped, IsNotAbovePlainLocalSearch)  // Ensures (5)
   EXPECT_GT(2 * better, compared);
 }
 
-TEST(Capped, FindsTheBestOfAllPlansOfSmallSteps)  // Ensures (5)
+TEST(WithinCapacities, FindsTheBestOfAllPlansOfSmallSteps)  // Ensures (5)
 {
   auto const its_length = [](tokens length) { return length; };
   // What samples weigh says nothing of what they cost.
   std::vector<tokens> const apart{3, 6, 7, 6, 2, 6, 5, 2};
   std::vector<std::int64_t> const weights{40, 21, 25, 15, 32, 21, 37, 13};
   auto const plan = partition(apart, one_gpu_bags(3), its_length,
-                              {.also = {{.of = weights, .most_per_gpu = 71}}}, capped{});
+                              {.also = {{.of = weights, .most_per_gpu = 71}}}, greedy);
   EXPECT_EQ(plan->makespan, (ratio{14, 1}));
   EXPECT_TRUE(plan->proven_optimal());
   // Neither the exact plan without the limit nor swaps lead to it.
   std::vector<tokens> const squares{30, 14, 24, 18, 18, 23, 12, 6};
   auto const exact_plan = partition(
       squares, one_gpu_bags(3), [](tokens length) { return length * length; }, {.most_per_gpu = 52},
-      capped{exact<>{}});
+      refine<>{.nodes = 100'000});
   EXPECT_EQ(exact_plan->makespan, (ratio{1105, 1}));
   // {30 8} {2 25 9} {17 19}: no exchange of as many for as many leads to it.
   std::vector<tokens> const counted{2, 8, 25, 9, 17, 19, 30};
-  auto const equal =
-      partition(counted, one_gpu_bags(3), its_length, {.most_per_gpu = 38}, capped{equal_count{}})
-          .value();
+  auto const equal = partition(counted, one_gpu_bags(3), its_length,
+                               {.most_per_gpu = 38, .samples = counts::equal()}, greedy)
+                         .value();
   EXPECT_LE(equal.makespan, (ratio{38, 1}));
 }
 
-TEST(Capped, EvensOutWorkThatDoesNotFollowFromWeight)
+TEST(WithinCapacities, EvensOutWorkThatDoesNotFollowFromWeight)
 {
   random_source random(89);
   for (bool const light_costs_most : {false, true}) {
@@ -282,14 +266,14 @@ TEST(Capped, EvensOutWorkThatDoesNotFollowFromWeight)
                                : random.between(1, 100) * random.between(1, 100));
     }
     std::int64_t const total = std::reduce(weights.begin(), weights.end());
-    placement_limits const given{
-        .also = {{.of = weights, .most_per_gpu = total / 64 * 1005 / 1000}}};
-    EXPECT_LE(plan_instance(step, capped{}, given)->gap(), 0.001);
-    EXPECT_LE(plan_instance(step, capped{equal_count{}}, given)->gap(), 0.005);
+    placement_limits given{.also = {{.of = weights, .most_per_gpu = total / 64 * 1005 / 1000}}};
+    EXPECT_LE(plan_instance(step, greedy, given)->gap(), 0.001);
+    given.samples = counts::equal();
+    EXPECT_LE(plan_instance(step, greedy, given)->gap(), 0.005);
   }
 }
 
-TEST(Capped, GivesFastBagsWhatIsExpensive)
+TEST(WithinCapacities, GivesFastBagsWhatIsExpensive)
 {
   // Slow and fast bags hold as much, so the slow ones need the tokens of least work.
   random_source random(89);
@@ -302,35 +286,34 @@ TEST(Capped, GivesFastBagsWhatIsExpensive)
     std::vector<std::uint32_t> speeds(16);
     for (auto& speed : speeds) { speed = static_cast<std::uint32_t>(1 + random.below(4)); }
     auto const plan = partition(lengths, consecutive_bags(gpus, speeds), quadratic_work,
-                                {.most_per_gpu = total / 16 * 102 / 100}, capped{});
+                                {.most_per_gpu = total / 16 * 102 / 100}, greedy);
     ASSERT_TRUE(plan) << plan.error().message;
     EXPECT_LT(plan->gap(), 0.05);  // it was above 3 where slow bags got what is expensive
   }
 }
 
-TEST(Capped, LeavesPlansAloneThatMindWhereSamplesAre)
+TEST(WithinCapacities, LeavesPlansAloneThatMindWhereSamplesAre)
 {
   // All samples are at home on rank 0, and that fits.
   std::vector<tokens> const lengths{40, 30, 20, 10};
   std::vector<rank_id> const home(4, rank_id{0});
-  least_movement<> stays;
-  stays.tolerance_per_million = 1'000'000;
-  auto const plan = partition(lengths, one_gpu_bags(2), quadratic_work,
-                              {.home = home, .most_per_gpu = 100}, capped{stays});
+  auto const plan = partition(
+      lengths, one_gpu_bags(2), quadratic_work,
+      {.home = home, .most_per_gpu = 100, .then = fewest_moves, .within_per_million = 1'000'000});
   EXPECT_EQ(plan->moved.numerator, 0);
 }
 
-TEST(Capped, CountsStartingLoadsAsWorkButNotAsWeight)
+TEST(WithinCapacities, CountsStartingLoadsAsWorkButNotAsWeight)
 {
   direct_problem const given({{1, 1, 1}, {5, 4, 3}, {1, 1}}, {10, 10, 10}, {20, 20});
-  auto const plan = plan_directly(given.view(), capped{}, {100, 1});
+  auto const plan = plan_directly(given.view(), capped, {100, 1});
   EXPECT_EQ(plan.loads, (std::vector<cost_units>{103, 10}));
 }
 
-TEST(Capped, AllocatesNothingInTheSteadyState)
+TEST(WithinCapacities, AllocatesNothingInTheSteadyState)
 {
   expect_the_same_again_without_allocation(
-      capped{}, 600, quadratic_work, one_gpu_bags(16), [](std::span<tokens const> lengths) {
+      greedy, 600, quadratic_work, one_gpu_bags(16), [](std::span<tokens const> lengths) {
         tokens const total = std::reduce(lengths.begin(), lengths.end());
         return placement_limits{.most_per_gpu = total / 16 + 20};
       });

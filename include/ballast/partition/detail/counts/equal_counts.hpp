@@ -7,9 +7,7 @@
 
 #include <functional>
 
-namespace ballast::inline v0 {
-
-namespace detail {
+namespace ballast::inline v0::detail {
 
 /// How many samples each bag gets, where all bags should get the same number.
 ///
@@ -239,18 +237,12 @@ inline void swap_at_random(counted_exchanges& plan, counted_bags const& bags,
   }
 }
 
-}  // namespace detail
-
-/// The same number of samples in every bag, and with that a small makespan.
-///
-/// Trainers ask for it where all ranks take the same number of microbatches or samples, as in
-/// reinforcement learning. Samples that stay together count as one.
+/// The same number of samples in every bag, and with that a small makespan: equal counts alone.
 ///
 /// Counts differ by at most `multiple`, and all but one are multiples of it. The larger counts go
-/// to the faster bags; the rest that is no whole multiple goes to one bag. Bags of several sizes or
-/// speeds get equal counts too; where too few samples are long enough for large bags, these get
-/// fewer. Samples go heaviest first to the bag with a free place that finishes earliest; then bags
-/// exchange samples, as many for as many, and again after random swaps as long as there is work.
+/// to the faster bags; the rest that is no whole multiple goes to one bag. Samples go heaviest first
+/// to the bag with a free place that finishes earliest; then bags exchange samples, as many for as
+/// many, and again after random swaps as long as there is work.
 ///
 /// Expects     multiple >= 1
 /// Ensures     (1) every sample has one bag, which it fits
@@ -259,49 +251,37 @@ inline void swap_at_random(counted_exchanges& plan, counted_bags const& bags,
 ///                 one are multiples of it
 ///             (4) no plan with these counts, in any order of bags, has a makespan below the one
 ///                 returned
-///             (5) the makespan does not grow with `work`, which is a number of steps, not time:
-///                 all ranks find the same plan
+///             (5) the makespan does not grow with `work`, which is a number of steps, not time
 /// Complexity  O(n (sizes + log m)) and O(work), after the sort that the problem brings.
 /// Source      the first plan: M. Dell'Amico, S. Martello, "Bounds for the Cardinality Constrained
-///             P||Cmax Problem", J. Scheduling 4(3):123-138, 2001; exchanges:
-///             `detail::find_exchange`.
-struct equal_count {
-  std::uint32_t multiple = 1;  ///< every count is a multiple of this
-  /// How many samples and sums the exchanges look at.
-  std::uint64_t work = std::uint64_t{1} << 17;
+///             P||Cmax Problem", J. Scheduling 4(3):123-138, 2001.
+struct equal_counts {
+  std::uint32_t multiple = 1;
+  std::uint64_t work = std::uint64_t{1} << 17;  ///< samples and sums that exchanges look at
 
   ratio operator()(partition_problem const& problem, std::span<cost_units> loads,
                    std::span<bag_id> owner, workspace& memory) const
   {
-    detail::expect_policy_arrays(problem, loads, owner);
-    BALLAST_EXPECTS(multiple >= 1, "equal_count was told to make counts multiples of ", multiple);
+    // Steps of random swaps before exchanges of many samples with all bags, of which one may cost
+    // as much.
+    constexpr std::uint64_t first_swaps = std::uint64_t{1} << 15;
+    expect_policy_arrays(problem, loads, owner);
     auto scratch = memory.open();
     std::span<std::uint32_t> const counts = scratch.take<std::uint32_t>(loads.size());
-    detail::balanced_counts_into(counts, problem, loads, multiple, memory);
-    ratio const bound = detail::equal_count_bound(problem, counts, memory);
-    detail::counted_bags const bags(problem, counts, loads, scratch);
-    detail::work_budget left(work);
-    detail::counted_exchanges plan(problem, bags, left, memory);
-    detail::swap_extremes(plan, bound, memory);
-    detail::settle_latest settle(plan, bound, scratch, detail::settle_order::swaps_of_all_first);
+    balanced_counts_into(counts, problem, loads, multiple, memory);
+    ratio const bound = equal_count_bound(problem, counts, memory);
+    counted_bags const bags(problem, counts, loads, scratch);
+    work_budget left(work);
+    counted_exchanges plan(problem, bags, left, memory);
+    swap_extremes(plan, bound, memory);
+    settle_latest settle(plan, bound, scratch, settle_order::swaps_of_all_first);
     settle(false);
-    detail::swap_at_random(plan, bags, problem.speeds, bound, first_swaps, memory);
+    swap_at_random(plan, bags, problem.speeds, bound, first_swaps, memory);
     settle(true);
-    detail::swap_at_random(plan, bags, problem.speeds, bound, left.left(), memory);
+    swap_at_random(plan, bags, problem.speeds, bound, left.left(), memory);
     bags.store(owner);
     return bound;
   }
-
-  [[nodiscard]] static constexpr bool restricts() noexcept { return true; }
-  /// What it restricts are the numbers of samples alone.
-  [[nodiscard]] static constexpr bool keeps_counts() noexcept { return true; }
-
-  friend bool operator==(equal_count, equal_count) = default;
-
- private:
-  // Steps of random swaps before exchanges of many samples with all bags, of which one may cost
-  // as much.
-  static constexpr std::uint64_t first_swaps = std::uint64_t{1} << 15;
 };
 
-}  // namespace ballast::inline v0
+}  // namespace ballast::inline v0::detail
