@@ -18,7 +18,7 @@ topics() {
 planning|Planning a step|^plan/|partition_into in the steady state: costs, sort, policy, rows of samples, bound. `gap` is makespan / bound - 1, `wir` busiest / idlest GPU (0: a GPU has no work), `per_sample` seconds.
 makespan|The shortest step|^(refine_steps\|makespan)/|Lognormal lengths up to 16,384 tokens; medians of 20 steps, with the sort. `gap` is makespan / bound - 1.
 schedules|Steps that are hard|^schedule/|Nearly equal costs and few samples per bag: how many plans are proven optimal, and how many end above plain swaps.
-packing|The fewest bins|^(pack_to_cap/(best\|fewest\|refine)\|nemo_first_fit\|multimap_best_fit)|64,000 lognormal lengths cut to the capacity, twenty steps; `excess` is the mean number of bins above the bound.
+packing|The fewest bins|^(pack_to_cap\|pack_tokens\|nemo_first_fit\|best_fit_of_a)|Lognormal lengths cut to the capacity, twenty steps; `excess` is the mean number of bins above the bound.
 vectors|Encoder and LLM at once|^(plan_vectors\|vectors_in_bags)/|Makespan above the certified bound, beside longest processing time on one number.
 counts|Equal counts|^(equal_count\|equal_size_differencing)/|The same number of samples in every bag, beside verl's differencing.
 orders|Orders of microbatches|^order/(given\|ascending\|interval\|insertion\|local\|exact)|Ten steps of each family under 1F1B: mean makespan above the optimum or the bound.

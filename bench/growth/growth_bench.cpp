@@ -20,13 +20,7 @@
 #include <ballast/partition/grid/partition_grid.hpp>
 #include <ballast/partition/grid/refine_grid.hpp>
 #include <ballast/partition/longest_processing_time.hpp>
-#include <ballast/partition/packing/best_fit_decreasing.hpp>
-#include <ballast/partition/packing/first_fit_decreasing.hpp>
-#include <ballast/partition/packing/minimum_bin_slack.hpp>
-#include <ballast/partition/packing/pack_to_capacity.hpp>
-#include <ballast/partition/packing/pack_to_rules.hpp>
-#include <ballast/partition/packing/packing_plan.hpp>
-#include <ballast/partition/packing/refine_bins.hpp>
+#include <ballast/partition/packing/pack.hpp>
 #include <ballast/partition/partition.hpp>
 #include <ballast/partition/refine.hpp>
 #include <ballast/pipeline/order_microbatches.hpp>
@@ -241,27 +235,23 @@ void add_vectors(std::string const& name, Policy const& policy)
   });
 }
 
-template <class Policy>
-void add_packing(std::string const& name, Policy const& policy)
+growth_answer pack_by_one_cap(std::vector<tokens> const& lengths)
 {
-  add_growth(
-      "packing/" + name, {1'000'000, 1},
-      [=](std::vector<tokens> const& lengths, std::size_t) -> growth_answer {
-        auto const plan = ballast::pack_to_capacity(
-            lengths, std::max<tokens>(65'536, *std::ranges::max_element(lengths)), policy);
-        if (!plan) { return {0, plan.error().message}; }
-        return {static_cast<double>(plan->bins()) / static_cast<double>(plan->lower_bound) - 1, {}};
-      });
+  auto const plan = ballast::pack(
+      lengths, {.most_per_gpu = std::max<tokens>(65'536, *std::ranges::max_element(lengths))});
+  if (!plan) { return {0, plan.error().message}; }
+  return {static_cast<double>(plan->bins()) / static_cast<double>(plan->lower_bound) - 1, {}};
 }
 
-growth_answer pack_within_rules(std::vector<tokens> const& lengths)
+growth_answer pack_by_counts(std::vector<tokens> const& lengths)
 {
-  auto const plan = ballast::pack_to_rules(
-      lengths, {.capacity = std::max<tokens>(65'536, *std::ranges::max_element(lengths)),
-                .most_samples = 512,
-                .multiple_of = 8});
+  auto const plan =
+      ballast::pack(lengths,
+                    {.most_per_gpu = std::max<tokens>(65'536, *std::ranges::max_element(lengths)),
+                     .samples = ballast::counts::at_most(512)},
+                    ballast::bins{.multiple_of = 8});
   if (!plan) { return {0, plan.error().message}; }
-  return {static_cast<double>(plan->largest) / static_cast<double>(plan->largest_bound) - 1, {}};
+  return {static_cast<double>(plan->largest()) / static_cast<double>(plan->largest_bound) - 1, {}};
 }
 
 void add_orders()
@@ -362,14 +352,10 @@ bool const added_growth = [] {
   add_grid("refine_grid", ballast::refine_grid{});
   add_vectors("longest_processing_time", ballast::longest_processing_time{});
   add_vectors("refine", ballast::refine<>{});
-  add_packing("first_fit_decreasing", ballast::first_fit_decreasing{});
-  add_packing("best_fit_decreasing", ballast::best_fit_decreasing{});
-  add_packing("minimum_bin_slack", ballast::minimum_bin_slack{});
-  add_packing("fewest_bins_of", ballast::fewest_bins_of{ballast::first_fit_decreasing{},
-                                                        ballast::minimum_bin_slack{}});
-  add_packing("refine_bins", ballast::refine_bins<>{});
-  add_growth("packing/rules", {65'536, 1},
-             [](auto const& lengths, std::size_t) { return pack_within_rules(lengths); });
+  add_growth("packing/one_cap", {1'000'000, 1},
+             [](auto const& lengths, std::size_t) { return pack_by_one_cap(lengths); });
+  add_growth("packing/counts", {65'536, 1},
+             [](auto const& lengths, std::size_t) { return pack_by_counts(lengths); });
   add_growth("hybrid_sharding", many, shard);
   add_orders();
   add_growth("place_by_node", many, place_nodes);

@@ -291,21 +291,28 @@ CLI::App& add_pack(CLI::App& app, cli::pack_options& options)
       ->type_name("EXPR")
       ->check(no_empty("expression", "name a column"));
   constexpr std::size_t most = std::size_t{1} << 24;
-  auto& rules = options.rules;
-  add_number<std::int64_t>(pack, "--capacity", rules.capacity, 1, std::int64_t{1} << 40,
+  add_number<std::int64_t>(pack, "--capacity", options.capacity, 1, std::int64_t{1} << 40,
                            "Most tokens of a bin");
   for (auto const* const name : {"--trace", "--length", "--capacity"}) {
     pack.get_option(name)->required();
   }
   add_number<std::size_t>(pack, "--most-samples", options.most_samples, 1, most,
                           "Most samples of a bin (default: no limit)");
-  add_number<std::size_t>(pack, "--least-bins", rules.least_bins, 1, most,
+  pack.add_option("--also", options.also,
+                  "What a bin has of something else: a column, or a sum, and the most, such as "
+                  "image_count=8; give the option several times")
+      ->type_name("EXPR=N")
+      ->expected(1)
+      ->allow_extra_args(false)
+      ->take_all();
+  add_number<std::size_t>(pack, "--least-bins", options.bins.least, 1, most,
                           "Bins that there are at least, over which samples are spread evenly");
-  add_number<std::size_t>(pack, "--multiple-of", rules.multiple_of, 1, most,
+  add_number<std::size_t>(pack, "--multiple-of", options.bins.multiple_of, 1, most,
                           "The number of bins is a multiple of this (default: 1)");
-  add_number<std::int64_t>(pack, "--length-multiple", rules.length_multiple, 1, most,
+  add_number<std::int64_t>(pack, "--length-multiple", options.length_multiple, 1, most,
                            "Lengths are rounded up to multiples of this (default: 1)");
-  pack.add_flag("--padded", rules.is_padded,
+  pack.add_flag("--level", options.is_level, "Of as many bins, the largest is least");
+  pack.add_flag("--padded", options.bins.is_padded,
                 "A bin takes its number of samples times the longest, not the sum");
   add_number<std::size_t>(pack, "--batch", options.batch, 1, std::size_t{1} << 30,
                           "Rows of a step, as they stand in the trace (default: all)");

@@ -10,11 +10,12 @@
 #include "shown_text.hpp"
 
 #include <ballast/core.hpp>
-#include <ballast/partition/packing/pack_to_rules.hpp>
+#include <ballast/partition/packing/pack.hpp>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include <charconv>
 #include <chrono>
 #include <iterator>
 
@@ -51,25 +52,26 @@ packed_step all_of(pack_run const& run)
 /// Share of the room of all bins that has tokens.
 double full_share(pack_run const& run, packed_step const& step)
 {
-  double const room =
-      static_cast<double>(step.bins) * static_cast<double>(run.options.rules.capacity);
+  double const room = static_cast<double>(step.bins) * static_cast<double>(run.options.capacity);
   return room > 0 ? static_cast<double>(step.tokens) / room : 0;
 }
 
-std::string rules_text(pack_options const& options)
+std::string limits_text(pack_options const& options)
 {
-  ballast::packing_rules const& rules = options.rules;
   std::string text = fmt::format("at most {} in a bin",
-                                 count_of(static_cast<std::size_t>(rules.capacity), "token"));
-  if (rules.is_padded) { text += ", padded to its longest sample"; }
+                                 count_of(static_cast<std::size_t>(options.capacity), "token"));
+  if (options.bins.is_padded) { text += ", padded to its longest sample"; }
   if (options.most_samples != 0) {
     text += ", at most " + count_of(options.most_samples, "sample");
   }
-  if (rules.length_multiple > 1) {
-    text += fmt::format(", lengths rounded up to multiples of {}", rules.length_multiple);
+  for (std::string const& each : options.also) { text += ", " + shown_text(each); }
+  if (options.length_multiple > 1) {
+    text += fmt::format(", lengths rounded up to multiples of {}", options.length_multiple);
   }
-  if (rules.least_bins > 0) { text += ", at least " + count_of(rules.least_bins, "bin"); }
-  if (rules.multiple_of > 1) { text += fmt::format(", a multiple of {} bins", rules.multiple_of); }
+  if (options.bins.least > 0) { text += ", at least " + count_of(options.bins.least, "bin"); }
+  if (options.bins.multiple_of > 1) {
+    text += fmt::format(", a multiple of {} bins", options.bins.multiple_of);
+  }
   return text;
 }
 
@@ -88,7 +90,7 @@ std::string table_of(pack_run const& run)
 {
   std::string out = fmt::format("\n{}\n{}, {}\n{}\n\n", shown_text(file_name_of(run.options.trace)),
                                 count_of(run.rows, "row"), count_of(run.steps.size(), "step"),
-                                rules_text(run.options));
+                                limits_text(run.options));
   out += fmt::format("{:>54}{:>30}{:>9}\n", "bins", "largest bin", "bins");
   out += fmt::format("{:<8}{:>9}{:>9}{:>10}{:>10}{:>8}{:>10}{:>10}{:>10}{:>9}{:>10}\n", "step",
                      "samples", "packed", "at least", "gap", "empty", "tokens", "at least", "gap",
@@ -111,12 +113,14 @@ nlohmann::ordered_json to_json(pack_run const& run)
   nlohmann::ordered_json json;
   json["trace"] = options.trace;
   json["length"] = options.length;
-  json["capacity"] = options.rules.capacity;
-  json["padded"] = options.rules.is_padded;
+  json["capacity"] = options.capacity;
+  json["padded"] = options.bins.is_padded;
   if (options.most_samples != 0) { json["most_samples"] = options.most_samples; }
-  json["least_bins"] = options.rules.least_bins;
-  json["multiple_of"] = options.rules.multiple_of;
-  json["length_multiple"] = options.rules.length_multiple;
+  if (!options.also.empty()) { json["also"] = options.also; }
+  json["level"] = options.is_level;
+  json["least_bins"] = options.bins.least;
+  json["multiple_of"] = options.bins.multiple_of;
+  json["length_multiple"] = options.length_multiple;
   json["steps"] = run.steps.size();
   json["samples"] = all.samples;
   json["bins"] = all.bins;
@@ -133,15 +137,61 @@ nlohmann::ordered_json to_json(pack_run const& run)
   return json;
 }
 
-/// All lengths of the trace, in order.
-outcome<std::vector<tokens>> read_trace(pack_options const& options)
+/// What samples take of a cap, in the order of the trace.
+struct trace_cap {
+  std::vector<tokens> of;
+  std::int64_t most = 0;
+};
+
+/// Lengths first, then what --also names.
+outcome<std::vector<trace_cap>> read_caps(pack_options const& options)
 {
   job read;
   read.options.trace = options.trace;
   auto text = read_text(options.trace);
   if (!text) { return tl::unexpected(text.error()); }
   read.trace_text = std::move(*text);
-  return read_lengths(read, options.length, "--length");
+  auto lengths = read_lengths(read, options.length, "--length");
+  if (!lengths) { return tl::unexpected(lengths.error()); }
+  std::vector<trace_cap> caps{{std::move(*lengths), options.capacity}};
+  for (std::string const& each : options.also) {
+    std::size_t const equals = std::min(each.rfind('='), each.size());
+    char const* const end = each.data() + each.size();
+    std::int64_t most = -1;
+    bool const is_number =
+        equals < each.size() && std::from_chars(each.data() + equals + 1, end, most).ptr == end;
+    if (!is_number || most < 0) {
+      return usage(
+          fmt::format("--also: '{}' is no cap; write a column and the most of a bin, such "
+                      "as image_count=8",
+                      shown_text(each)));
+    }
+    auto of = read_lengths(read, each.substr(0, equals), "--also");
+    if (!of) { return tl::unexpected(of.error()); }
+    caps.push_back({std::move(*of), most});
+  }
+  return caps;
+}
+
+/// The limits of the step of so many rows from `first` on.
+ballast::placement_limits limits_of(pack_options const& options, std::vector<trace_cap> const& caps,
+                                    std::size_t first, std::size_t count)
+{
+  ballast::placement_limits limits;
+  if (options.length_multiple == 1) {
+    limits.most_per_gpu = options.capacity;
+  } else {
+    limits.also.add({.most_per_gpu = options.capacity, .rounded_to = options.length_multiple});
+  }
+  for (std::size_t at = 1; at < caps.size(); ++at) {
+    limits.also.add(
+        {.of = std::span(caps[at].of).subspan(first, count), .most_per_gpu = caps[at].most});
+  }
+  if (options.most_samples != 0) {
+    limits.samples = ballast::counts::at_most(static_cast<std::int64_t>(options.most_samples));
+  }
+  if (options.is_level) { limits.then = ballast::most_level; }
+  return limits;
 }
 
 }  // namespace
@@ -155,8 +205,9 @@ outcome<pack_run> run_pack(pack_options const& options)
       !checked) {
     return tl::unexpected(checked.error());
   }
-  auto const trace = read_trace(options);
-  if (!trace) { return tl::unexpected(trace.error()); }
+  auto const caps = read_caps(options);
+  if (!caps) { return tl::unexpected(caps.error()); }
+  auto const* const trace = &caps->front().of;
   if (options.batch > trace->size()) {
     return usage(fmt::format("--batch: {} a step are more than the {} of {}; give at most {}",
                              count_of(options.batch, "sample"), count_of(trace->size(), "row"),
@@ -165,15 +216,14 @@ outcome<pack_run> run_pack(pack_options const& options)
   pack_run run;
   run.options = options;
   run.rows = trace->size();
-  ballast::packing_rules rules = options.rules;
-  if (options.most_samples != 0) { rules.most_samples = options.most_samples; }
   std::size_t const batch = options.batch != 0 ? options.batch : trace->size();
   progress shown;
   for (std::size_t first = 0; first < trace->size(); first += batch) {
     shown.update([&] { return fmt::format("packing, {} of {} rows", first, trace->size()); });
     auto const lengths = std::span(*trace).subspan(first, std::min(batch, trace->size() - first));
     auto const start = std::chrono::steady_clock::now();
-    auto const packed = ballast::pack_to_rules(lengths, rules);
+    auto const packed =
+        ballast::pack(lengths, limits_of(options, *caps, first, lengths.size()), options.bins);
     std::chrono::duration<double> const taken = std::chrono::steady_clock::now() - start;
     std::size_t const step = run.steps.size();
     if (!packed) {
@@ -188,7 +238,7 @@ outcome<pack_run> run_pack(pack_options const& options)
                          .fewest = packed->lower_bound,
                          .empty = packed->empty.size(),
                          .tokens = std::reduce(lengths.begin(), lengths.end(), std::int64_t{0}),
-                         .largest = packed->largest,
+                         .largest = packed->largest(),
                          .largest_bound = packed->largest_bound,
                          .seconds = taken.count()});
     run.digest.add(packed->digest());

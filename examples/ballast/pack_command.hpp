@@ -4,7 +4,7 @@
 #include "outcome.hpp"
 
 #include <ballast/core.hpp>
-#include <ballast/partition/packing/packing_plan.hpp>
+#include <ballast/partition/packing/pack.hpp>
 
 namespace cli {
 
@@ -12,8 +12,12 @@ namespace cli {
 struct pack_options {
   std::string trace;   ///< CSV file of sample lengths
   std::string length;  ///< expression over its columns
-  ballast::packing_rules rules;
+  std::int64_t capacity = 0;
+  std::int64_t length_multiple = 1;  ///< that lengths are rounded up to
+  std::vector<std::string> also;     ///< further caps, as EXPR=N
+  ballast::bins bins;
   std::size_t most_samples = 0;  ///< of a bin; 0: no limit
+  bool is_level = false;         ///< whether the largest bin is made least
   std::size_t batch = 0;         ///< rows of a step; 0: all
   std::string format = "table";
   std::string plan;  ///< path of the CSV file of who lies in which bin, or empty

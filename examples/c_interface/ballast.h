@@ -182,7 +182,7 @@ BALLAST_C_API int ballast_partition_grid(ballast_planner* planner, ballast_grid_
 
 /* ---- As few bins of one capacity as are found ------------------------------------------------- */
 
-/* With one of the rules behind capacity, a call allocates. */
+/* With one of the limits behind capacity, a call allocates. */
 typedef struct ballast_pack_step {
   size_t struct_size;
   size_t samples;
@@ -193,6 +193,9 @@ typedef struct ballast_pack_step {
   size_t multiple_of;      /* of bins; 0: 1 */
   int64_t length_multiple; /* lengths are rounded up to one of it; 0: 1 */
   size_t is_padded;        /* 1: a bin takes count x longest; 0: the sum */
+  int64_t const* more_of;  /* [samples], what each takes of a second capacity, or NULL */
+  int64_t more_capacity;
+  size_t is_level; /* 1: of as many bins the largest is least */
 } ballast_pack_step;
 
 typedef struct ballast_packing {

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "planner.hpp"
 
-#include <ballast/partition/packing/pack_to_capacity.hpp>
-#include <ballast/partition/packing/pack_to_rules.hpp>
-#include <ballast/partition/packing/packing_plan.hpp>
-#include <ballast/partition/packing/refine_bins.hpp>
+#include <ballast/partition/packing/pack.hpp>
+#include <ballast/partition/placement_limits.hpp>
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
 #include <utility>
@@ -16,23 +15,24 @@ namespace {
 result<void> pack_into(pack_job& job, std::span<std::int64_t const> lengths,
                        ballast_pack_step const& step)
 {
-  bool const has_rules = step.most_samples != 0 || step.least_bins != 0 || step.multiple_of != 0 ||
-                         step.length_multiple != 0 || step.is_padded != 0;
-  if (!has_rules) {
-    return ballast::pack_to_capacity_into(job.plan, job.memory, lengths, step.capacity,
-                                          ballast::refine_bins<>{});
+  ballast::cap const rounded{.most_per_gpu = step.capacity, .rounded_to = step.length_multiple};
+  ballast::cap const second{.of = optional_array(step.more_of, step.samples),
+                            .most_per_gpu = step.more_capacity};
+  ballast::placement_limits limits;
+  if (step.length_multiple != 0) {
+    limits.also = step.more_of == nullptr ? ballast::caps{rounded} : ballast::caps{rounded, second};
+  } else {
+    limits.most_per_gpu = step.capacity;
+    if (step.more_of != nullptr) { limits.also = {second}; }
   }
-  ballast::packing_rules rules;
-  rules.capacity = step.capacity;
-  if (step.most_samples != 0) { rules.most_samples = step.most_samples; }
-  rules.least_bins = step.least_bins;
-  if (step.multiple_of != 0) { rules.multiple_of = step.multiple_of; }
-  if (step.length_multiple != 0) { rules.length_multiple = step.length_multiple; }
-  rules.is_padded = step.is_padded != 0;
-  auto packed = ballast::pack_to_rules(lengths, rules);
-  if (!packed) { return tl::unexpected(packed.error()); }
-  job.plan = *std::move(packed);
-  return {};
+  if (step.most_samples != 0) {
+    limits.samples = ballast::counts::at_most(static_cast<std::int64_t>(
+        std::min(step.most_samples, static_cast<std::size_t>(ballast::no_limit))));
+  }
+  if (step.is_level != 0) { limits.then = ballast::most_level; }
+  ballast::bins wanted{.least = step.least_bins, .is_padded = step.is_padded != 0};
+  if (step.multiple_of != 0) { wanted.multiple_of = step.multiple_of; }
+  return ballast::pack_into(job.plan, job.memory, lengths, limits, wanted);
 }
 
 result<ballast_packing> pack_step(ballast_planner& planner, ballast_pack_step const& step)

@@ -8,7 +8,7 @@
 #include <ballast/cost/step_fit.hpp>
 #include <ballast/partition/grid/partition_grid.hpp>
 #include <ballast/partition/grid/refine_grid.hpp>
-#include <ballast/partition/packing/pack_to_rules.hpp>
+#include <ballast/partition/packing/pack.hpp>
 #include <ballast/partition/partition.hpp>
 #include <ballast/topology/bag_layout.hpp>
 #include <ballast/version.hpp>
@@ -169,23 +169,37 @@ using cap_argument = std::tuple<optional_integers, std::optional<std::int64_t>, 
 /// Of at most as many as the library takes; of more it says so.
 ballast::caps caps_of(std::vector<cap_argument> const& given)
 {
-  std::vector<ballast::cap> caps(std::max<std::size_t>(given.size(), ballast::caps::most + 1));
-  for (std::size_t at = 0; at < given.size(); ++at) {
-    auto const& [of, most_per_gpu, most, rounded_to, is_soft] = given[at];
-    caps[at] = {.of = numbers_of(of),
-                .most_per_gpu = most_per_gpu.value_or(no_limit),
-                .most = numbers_of(most),
-                .rounded_to = rounded_to,
-                .is_soft = is_soft};
+  ballast::caps caps;
+  for (auto const& [of, most_per_gpu, most, rounded_to, is_soft] : given) {
+    caps.add({.of = numbers_of(of),
+              .most_per_gpu = most_per_gpu.value_or(no_limit),
+              .most = numbers_of(most),
+              .rounded_to = rounded_to,
+              .is_soft = is_soft});
   }
-  switch (given.size()) {
-    case 0: return {};
-    case 1: return {caps[0]};
-    case 2: return {caps[0], caps[1]};
-    case 3: return {caps[0], caps[1], caps[2]};
-    case 4: return {caps[0], caps[1], caps[2], caps[3]};
-    default: return {caps[0], caps[1], caps[2], caps[3], caps[4]};
+  return caps;
+}
+
+/// What plans and packings are limited by in the same words.
+void read_limits(ballast::placement_limits& limits, optional_integers const& weights,
+                 std::optional<std::int64_t> most_per_gpu, std::optional<std::int64_t> most_samples,
+                 bool cap_is_soft, std::vector<cap_argument> also, std::string const& counts,
+                 std::int64_t multiple, std::string const& then, optional_integers const& least)
+{
+  if ((weights || cap_is_soft) && !most_per_gpu) {
+    refuse(weights ? "weights have" : "cap_is_soft has",
+           " no most_per_gpu to count against; give the most that a GPU holds");
   }
+  if (most_per_gpu) {
+    also.insert(also.begin(), {weights, most_per_gpu, optional_integers(), 1, cap_is_soft});
+  }
+  limits.also = caps_of(also);
+  if (most_samples) { limits.samples = ballast::counts::at_most(*most_samples); }
+  if (counts == "equal") { limits.samples = ballast::counts::equal(multiple); }
+  if (counts == "filled") { limits.samples = ballast::counts::filled(); }
+  if (then == "level") { limits.then = ballast::most_level; }
+  if (then == "fewest_moves") { limits.then = ballast::fewest_moves; }
+  if (least) { limits.then = ballast::least(numbers_of(least)); }
 }
 
 bag_plan make_plan(integers const& lengths, ballast::bag_layout const& bags,
@@ -212,20 +226,8 @@ bag_plan make_plan(integers const& lengths, ballast::bag_layout const& bags,
       .starting_loads = numbers_of(starting_loads),
       .apart = numbers_of(apart),
   };
-  if ((weights || cap_is_soft) && !most_per_gpu) {
-    refuse(weights ? "weights have" : "cap_is_soft has",
-           " no most_per_gpu to count against; give the most that a GPU holds");
-  }
-  if (most_per_gpu) {
-    also.insert(also.begin(), {weights, most_per_gpu, optional_integers(), 1, cap_is_soft});
-  }
-  limits.also = caps_of(also);
-  if (most_samples) { limits.samples = ballast::counts::at_most(*most_samples); }
-  if (counts == "equal") { limits.samples = ballast::counts::equal(multiple); }
-  if (counts == "filled") { limits.samples = ballast::counts::filled(); }
-  if (then == "level") { limits.then = ballast::most_level; }
-  if (then == "fewest_moves") { limits.then = ballast::fewest_moves; }
-  if (least) { limits.then = ballast::least(numbers_of(least)); }
+  read_limits(limits, weights, most_per_gpu, most_samples, cap_is_soft, std::move(also), counts,
+              multiple, then, least);
   limits.within_per_million = static_cast<std::uint32_t>(
       in_range("within_per_million", within_per_million, 0, 1'000'000'000));
   auto const length_of = [&price](std::size_t sample) { return price.lengths[sample]; };
@@ -292,25 +294,29 @@ auto cells_of(Vector Plan::* member)
   };
 }
 
-using packing = timed<ballast::ruled_packing>;
+using packing = timed<ballast::packing_plan>;
 
-packing make_packing(integers const& lengths, std::int64_t capacity,
-                     std::optional<std::int64_t> most_samples, std::int64_t least_bins,
-                     std::int64_t multiple_of, std::int64_t length_multiple, bool padded)
+packing make_packing(integers const& lengths, optional_integers const& together,
+                     optional_integers const& apart, optional_integers const& weights,
+                     std::optional<std::int64_t> most_per_gpu,
+                     std::optional<std::int64_t> most_samples, bool cap_is_soft,
+                     std::vector<cap_argument> const& also, std::string const& counts,
+                     std::int64_t multiple, std::string const& then, optional_integers const& least,
+                     std::int64_t least_bins, std::int64_t multiple_of, bool padded)
 {
-  ballast::packing_rules const rules{
-      .capacity = capacity,
-      .most_samples = in_range("most_samples", most_samples.value_or(no_limit), 1, no_limit),
-      .least_bins = in_range("least_bins", least_bins, 0, no_limit),
+  ballast::placement_limits limits{
+      .together = numbers_of(together),
+      .apart = numbers_of(apart),
+  };
+  read_limits(limits, weights, most_per_gpu, most_samples, cap_is_soft, also, counts, multiple,
+              then, least);
+  ballast::bins const wanted{
+      .least = in_range("least_bins", least_bins, 0, no_limit),
       .multiple_of = in_range("multiple_of", multiple_of, 1, no_limit),
-      .length_multiple = length_multiple,
       .is_padded = padded,
   };
-  return planned<ballast::ruled_packing>([&](ballast::ruled_packing& plan, auto&) {
-    auto packed = ballast::pack_to_rules(numbers_of(lengths), rules);
-    if (!packed) { return ballast::result<void>(tl::unexpected(packed.error())); }
-    plan = *std::move(packed);
-    return ballast::result<void>();
+  return planned<ballast::packing_plan>([&](ballast::packing_plan& plan, auto& memory) {
+    return ballast::pack_into(plan, memory, numbers_of(lengths), limits, wanted);
   });
 }
 
@@ -418,7 +424,8 @@ PYBIND11_MODULE(_planner, module)
       .def_property_readonly("loads", array_of<packing>(&packing::loads))
       .def_property_readonly("empty", array_of<packing>(&packing::empty))
       .def_readonly("fewest_bins", &packing::lower_bound)
-      .def_readonly("largest", &packing::largest)
+      .def_property_readonly("above_cap", array_of<packing>(&packing::above_cap))
+      .def_property_readonly("largest", [](packing const& self) { return self.largest(); })
       .def_readonly("largest_bound", &packing::largest_bound)
       .def_readonly("capacity", &packing::capacity)
       .def_property_readonly("proven_optimal",

@@ -18,13 +18,8 @@
 #include <ballast/partition/grid/refine_grid.hpp>
 #include <ballast/partition/longest_processing_time.hpp>
 #include <ballast/partition/makespan_lower_bound.hpp>
-#include <ballast/partition/packing/best_fit_decreasing.hpp>
-#include <ballast/partition/packing/first_fit_decreasing.hpp>
-#include <ballast/partition/packing/minimum_bin_slack.hpp>
-#include <ballast/partition/packing/pack_to_capacity.hpp>
-#include <ballast/partition/packing/pack_to_rules.hpp>
+#include <ballast/partition/packing/pack.hpp>
 #include <ballast/partition/packing/packing_plan.hpp>
-#include <ballast/partition/packing/refine_bins.hpp>
 #include <ballast/partition/padded/pad_grid.hpp>
 #include <ballast/partition/padded/pad_to_cap.hpp>
 #include <ballast/partition/padded/padded_lengths.hpp>

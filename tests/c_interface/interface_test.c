@@ -311,6 +311,17 @@ static void check_grid_and_packing(void)
   step.capacity = 65536;
   step.multiple_of = gpus;
   CHECK(ballast_pack(planner, &step, &ruled) == BALLAST_OK && ruled.bins % gpus == 0);
+  step.multiple_of = 0;
+  step.more_of = prompts; /* any second quantity */
+  step.more_capacity = 2 * prompts[samples - 1];
+  step.is_level = 1;
+  CHECK(ballast_pack(planner, &step, &ruled) == BALLAST_OK);
+  for (i = 0; i < ruled.bins; ++i) {
+    int64_t held = 0;
+    size_t at;
+    for (at = ruled.first[i]; at < ruled.first[i + 1]; ++at) { held += prompts[ruled.sample[at]]; }
+    CHECK(held <= step.more_capacity);
+  }
 }
 
 static void shard(ballast_sharding* sharding)

@@ -5,8 +5,7 @@
 #include "../support/test.hpp"
 
 #include <ballast/partition/longest_processing_time.hpp>
-#include <ballast/partition/packing/pack_to_capacity.hpp>
-#include <ballast/partition/packing/refine_bins.hpp>
+#include <ballast/partition/packing/pack.hpp>
 #include <ballast/partition/refine.hpp>
 
 namespace {
@@ -79,7 +78,7 @@ TEST(Cbc, PacksIntoNoFewerBinsThanTheBound)
     ballast::random_source random(static_cast<std::uint64_t>(from));
     std::vector<ballast::cost_units> weights(50);
     for (auto& weight : weights) { weight = random.between(from, to); }
-    auto const plan = ballast::pack_to_capacity(weights, 100, ballast::refine_bins{});
+    auto const plan = ballast::pack(weights, {.most_per_gpu = 100});
     ASSERT_TRUE(plan);
     cbc_verdict const fewer = ballast_test::ask_cbc(weights, plan->lower_bound - 1, 1.0);
     if (fewer.makespan) { EXPECT_GT(*fewer.makespan, 100); }

@@ -1,16 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ballast/core/quantities.hpp>
-#include <ballast/partition/packing/first_fit_decreasing.hpp>
-#include <ballast/partition/packing/pack_to_capacity.hpp>
+#include <ballast/partition/packing/pack.hpp>
 
 #include <vector>
 
-bool packs(std::vector<ballast::tokens> const& lengths)
+struct document {
+  ballast::tokens words = 0;
+};
+
+bool packs(std::vector<ballast::tokens> const& lengths, std::vector<document> const& documents)
 {
-#if defined(BY_NO_POLICY)
-  // EXPECT: packing_policy
-  return ballast::pack_to_capacity(lengths, 8192, [](int) {}).has_value();
+#if defined(BY_A_NUMBER)
+  // EXPECT: placement_limits
+  return ballast::pack(lengths, 8192).has_value();
+#elif defined(WITHOUT_LENGTH)
+  // EXPECT: integer_projection
+  return ballast::pack(documents, {.most_per_gpu = 8192}).has_value();
 #else
-  return ballast::pack_to_capacity(lengths, 8192, ballast::first_fit_decreasing{}).has_value();
+  return ballast::pack(lengths, {.most_per_gpu = 8192}).has_value() &&
+         ballast::pack(documents, {.most_per_gpu = 8192}, &document::words).has_value();
 #endif
 }

@@ -102,27 +102,28 @@ void plan_vectors(std::string const& name, Policy const& policy, std::vector<tok
   print("vectors/" + name, digest.value());
 }
 
-template <class Policy>
-void pack(std::string const& name, Policy const& policy, std::vector<tokens> const& lengths)
+void pack(std::vector<tokens> const& lengths)
 {
-  auto const plan = ballast::pack_to_capacity(lengths, 200'000, policy).value();
-  ballast::digest digest;
-  digest.add(plan.digest()).add(static_cast<std::uint64_t>(plan.lower_bound));
-  print("packing/" + name, digest.value());
-}
-
-void pack_within_rules(std::vector<tokens> const& lengths)
-{
-  for (bool const is_padded : {false, true}) {
-    auto const plan = ballast::pack_to_rules(lengths, {.capacity = 200'000,
-                                                       .most_samples = 200,
-                                                       .multiple_of = 8,
-                                                       .length_multiple = 64,
-                                                       .is_padded = is_padded})
-                          .value();
+  auto const shown = [](std::string const& name, ballast::packing_plan const& plan) {
     ballast::digest digest;
-    digest.add(plan.digest()).add(static_cast<std::uint64_t>(plan.largest_bound));
-    print(is_padded ? "packing/rules_padded" : "packing/rules", digest.value());
+    digest.add(plan.digest()).add(static_cast<std::uint64_t>(plan.lower_bound));
+    digest.add(static_cast<std::uint64_t>(plan.largest_bound));
+    print("packing/" + name, digest.value());
+  };
+  shown("one_cap", ballast::pack(lengths, {.most_per_gpu = 200'000}).value());
+  std::vector<std::int64_t> images;
+  for (tokens const length : lengths) { images.push_back(length % 4); }
+  shown("two_caps", ballast::pack(lengths, {.most_per_gpu = 200'000,
+                                            .also = {{.of = images, .most_per_gpu = 90}},
+                                            .then = ballast::most_level})
+                        .value());
+  for (bool const is_padded : {false, true}) {
+    shown(is_padded ? "padded" : "counts",
+          ballast::pack(lengths,
+                        {.also = {{.most_per_gpu = 200'000, .rounded_to = 64}},
+                         .samples = ballast::counts::at_most(200)},
+                        ballast::bins{.multiple_of = 8, .is_padded = is_padded})
+              .value());
   }
 }
 
@@ -244,11 +245,7 @@ int main()
   plan_vectors("longest_processing_time", ballast::longest_processing_time{}, lengths);
   plan_vectors("refine", ballast::refine<>{}, lengths);
   plan_vectors("refine:nodes=10000", ballast::refine<>{.nodes = 10'000}, lengths);
-  pack("first_fit_decreasing", ballast::first_fit_decreasing{}, lengths);
-  pack("best_fit_decreasing", ballast::best_fit_decreasing{}, lengths);
-  pack("minimum_bin_slack", ballast::minimum_bin_slack{}, lengths);
-  pack("refine_bins", ballast::refine_bins<>{}, lengths);
-  pack_within_rules(lengths);
+  pack(lengths);
   choose(lengths, spec.cost);
   shard(lengths);
   cut(lengths);

@@ -10,8 +10,6 @@
 #include <ballast/cost/quadratic_cost.hpp>
 #include <ballast/partition/greedy_knapsack.hpp>
 #include <ballast/partition/longest_processing_time.hpp>
-#include <ballast/partition/packing/best_fit_decreasing.hpp>
-#include <ballast/partition/packing/pack_to_capacity.hpp>
 #include <ballast/partition/refine.hpp>
 #include <ballast/partition/round_robin.hpp>
 #include <ballast/topology/bag_layout.hpp>
@@ -464,8 +462,16 @@ RC_GTEST_PROP(PartitionUnderConstraints, CountsTheBagsOfBestFitDecreasing, ())
       *rc::gen::container<std::vector<std::int64_t>>(rc::gen::inRange<std::int64_t>(0, 41));
   std::int64_t const all = std::reduce(weights.begin(), weights.end());
   if (all <= 40) { return; }
-  auto const packed = pack_to_capacity(weights, 40, best_fit_decreasing{}).value();
-  std::string const bins = std::to_string(packed.bins());
+  std::vector<std::int64_t> heaviest_first = weights;
+  std::ranges::sort(heaviest_first, std::greater<>());
+  std::multiset<std::int64_t> rooms;
+  for (std::int64_t const weight : heaviest_first) {
+    auto const tightest = rooms.lower_bound(weight);
+    std::int64_t const room = tightest == rooms.end() ? 40 : *tightest;
+    if (tightest != rooms.end()) { rooms.erase(tightest); }
+    rooms.insert(room - weight);
+  }
+  std::string const bins = std::to_string(rooms.size());
   auto const why = why_no_room(weights, {40}).message;
   RC_ASSERT(why.find("; " + bins + " such bags are needed and enough; ") != why.npos ||
             why.find(" such bags are needed and " + bins + " are enough; ") != why.npos);

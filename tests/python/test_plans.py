@@ -169,7 +169,12 @@ class OtherPlans(unittest.TestCase):
         packing = ballast.pack([3, 4, 5, 6], 9, most_samples=2)
         self.assertEqual((len(packing), packing.fewest_bins, packing.largest), (2, 2, 9))
         self.assertTrue(packing.proven_optimal)
-        self.assertEqual(len(ballast.pack([3, 4, 5, 6], 9, multiple_of=4)), 4)
+        self.assertEqual(len(ballast.pack([3, 4, 5, 6], most_per_gpu=9, multiple_of=4)), 4)
+        images = [4, 4, 0, 0]
+        both = ballast.pack([3, 4, 1, 1], 9, also=[{"of": images, "most_per_gpu": 4}], then="level")
+        self.assertEqual((len(both), both.fewest_bins, both.largest), (2, 2, 5))
+        alone = ballast.pack([3, 12, 1], 9, cap_is_soft=True)
+        self.assertEqual((len(alone), alone.above_cap.tolist()), (2, [int(alone.owner[1])]))
 
     def test_order_is_that_of_the_readme(self):
         forward = np.full((8, 4), 5)
@@ -268,7 +273,7 @@ class Refusals(unittest.TestCase):
         calls = [  # each with arguments that are right
             (ballast.plan, {"lengths": [5, 5], "bags": 2}),
             (ballast.grid, {"lengths": [5, 5], "ranks": 2}),
-            (ballast.pack, {"lengths": [5, 5], "capacity": 9}),
+            (ballast.pack, {"lengths": [5, 5], "most_per_gpu": 9}),
             (ballast.order, {"forward": [[1, 2]]}),
             (ballast.search, {"profile": str(ROOT / "examples/layout_profile.csv"),
                               "sizes": [[9, 900]] * 4, "gpus": 8,
@@ -333,8 +338,8 @@ class Refusals(unittest.TestCase):
             "exclude each other": lambda: grid([5], 1, most_samples=2, equal_counts=True),
             "weights has 1": lambda: grid([5, 5], 1, weights=[1]),
             "rank is 2": lambda: grid([5], 1).microbatch(2, 0),
-            "capacity": lambda: ballast.pack([9], 3),
-            "most_samples is 0": lambda: ballast.pack([9], 30, most_samples=0),
+            "a bin has 3": lambda: ballast.pack([9], 3),
+            "asks for 0 samples": lambda: ballast.pack([9], 30, most_samples=0),
             "two arrays": lambda: ballast.order([1, 2]),
             "no multiple": lambda: ballast.order(np.ones((2, 3), int), schedule="interleaved:v=2"),
             "interleaved": lambda: ballast.order(np.ones((2, 2), int), schedule="nonsense"),

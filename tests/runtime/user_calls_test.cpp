@@ -231,11 +231,11 @@ std::vector<plain_call> plain_calls()
       return plan.value().makespan;
     });
   };
-  auto const packed = [](auto policy, cost_function weight_of) {
+  auto const packed = [](cost_function length_of) {
     return [=] {
       return keeping(plan_and_memory<ballast::packing_plan>{}, [=](auto& kept) {
         ballast::or_throw(
-            ballast::pack_to_capacity_into(kept.plan, kept.memory, lengths, 50, policy, weight_of));
+            ballast::pack_into(kept.plan, kept.memory, lengths, {.most_per_gpu = 50}, length_of));
         return kept.plan.bins();
       });
     };
@@ -327,19 +327,11 @@ std::vector<plain_call> plain_calls()
       {"pad_to_cap: weight", afresh([] {
          return ballast::pad_to_cap(lengths_of_pairs(), 100, users_sum, 10).value().bins();
        })},
-      {"pack_to_capacity: weight", packed(silent<ballast::best_fit_decreasing>(), users)},
-      {"pack_to_capacity: policy", packed(users_policy<ballast::best_fit_decreasing>{}, own)},
-      {"pack_to_capacity: policy inside refine_bins",
-       packed(ballast::refine_bins<users_policy<ballast::best_fit_decreasing>>{}, own)},
-      {"pack_to_capacity: policy inside fewest_bins_of",
-       packed(ballast::fewest_bins_of{ballast::best_fit_decreasing{},
-                                      users_policy<ballast::best_fit_decreasing>{}},
-              own)},
-      {"pack_to_rules: length", afresh([users] {
-         return ballast::pack_to_rules(lengths, {.capacity = 50, .multiple_of = 4},
-                                       ballast::refine_bins{}, users)
+      {"pack: length", packed(users)},
+      {"pack: length, of levelled bins", afresh([users] {
+         return ballast::pack(lengths, {.most_per_gpu = 50}, ballast::bins{.multiple_of = 4}, users)
              .value()
-             .largest;
+             .largest();
        })},
       {"largest_mini_batch: fits", afresh([users] {
          return ballast::largest_mini_batch(

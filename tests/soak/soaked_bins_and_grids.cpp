@@ -58,9 +58,7 @@ std::size_t fewest_by_trying(ballast_test::packing_instance const& step)
   return best;
 }
 
-template <class Policy>
-void add_packing(std::vector<soaked_planner>& planners, std::string const& name,
-                 Policy const& policy)
+void add_packing(std::vector<soaked_planner>& planners, std::string const& name, std::uint64_t work)
 {
   auto plan = std::make_shared<ballast::packing_plan>();
   auto memory = std::make_shared<ballast::workspace>();
@@ -68,8 +66,8 @@ void add_packing(std::vector<soaked_planner>& planners, std::string const& name,
       {"packing/" + name, [=](ballast::random_source& random) {
          number_family const family = draw_family(random);
          auto const step = draw_packing(random, family);
-         auto const done =
-             ballast::pack_to_capacity_into(*plan, *memory, step.weights, step.capacity, policy);
+         auto const done = ballast::pack_into(*plan, *memory, step.weights,
+                                              {.most_per_gpu = step.capacity}, {.work = work});
          if (!done) {
            auto const& why = done.error();
            require_sentence(why);
@@ -82,7 +80,7 @@ void add_packing(std::vector<soaked_planner>& planners, std::string const& name,
          }
          ballast_test::expect_valid_packing(step, *plan);
          if (random.below(8) == 0) {
-           require_same(ballast::pack_to_capacity(step.weights, step.capacity, policy), *plan);
+           require_same(ballast_test::pack(step, {.work = work}), *plan);
          }
          if (step.weights.size() > 7) { return; }
          std::size_t const fewest = fewest_by_trying(step);
@@ -91,31 +89,42 @@ void add_packing(std::vector<soaked_planner>& planners, std::string const& name,
        }});
 }
 
-// Bins within rules that a cap alone does not have.
-void pack_within_rules(ballast::random_source& random)
+// Bins within limits that one cap does not have.
+void pack_within_limits(ballast::random_source& random)
 {
   number_family const family = draw_family(random);
   auto const step = draw_packing(random, family);
-  ballast::packing_rules rules{.capacity = step.capacity};
-  if (random.below(2) == 0) { rules.most_samples = 1 + random.below(5); }
-  if (random.below(2) == 0) { rules.least_bins = random.below(9); }
-  if (random.below(2) == 0) { rules.multiple_of = 1 + random.below(4); }
-  rules.is_padded = random.below(3) == 0;
-  auto const plan = ballast::pack_to_rules(step.weights, rules);
+  ballast::bins wanted{.work = 1 << 15};
+  ballast::placement_limits limits{.most_per_gpu = step.capacity};
+  if (random.below(2) == 0) { limits.samples = ballast::counts::at_most(random.between(1, 5)); }
+  if (random.below(2) == 0) { wanted.least = random.below(9); }
+  if (random.below(2) == 0) { wanted.multiple_of = 1 + random.below(4); }
+  if (random.below(3) == 0) { limits.then = ballast::most_level; }
+  wanted.is_padded = random.below(3) == 0;
+  std::vector<std::int64_t> images(step.weights.size());
+  for (auto& image : images) { image = random.between(0, 3); }
+  bool const has_images = !wanted.is_padded && random.below(2) == 0;
+  if (has_images) { limits.also = {{.of = images, .most_per_gpu = 3}}; }
+  auto const plan = ballast::pack(step.weights, limits, wanted);
   if (!plan) {
     require_sentence(plan.error());
     bool const is_heavy = !step.weights.empty() && std::ranges::max(step.weights) > step.capacity;
     require(is_heavy || !is_moderate(step.weights), "refused: ", plan.error().message);
     return;
   }
-  require(plan->bins() % rules.multiple_of == 0 && plan->bins() >= rules.least_bins, plan->bins(),
+  require(plan->bins() % wanted.multiple_of == 0 && plan->bins() >= wanted.least, plan->bins(),
           " bins");
-  require(plan->lower_bound <= plan->bins() && plan->largest_bound <= plan->largest, "bounds ",
+  require(plan->lower_bound <= plan->bins() && plan->largest_bound <= plan->largest(), "bounds ",
           plan->lower_bound, " and ", plan->largest_bound);
   for (std::size_t bin = 0; bin < plan->bins(); ++bin) {
     auto const row = plan->samples[ballast::to_id<ballast::bag_id>(bin)];
-    require(row.size() <= rules.most_samples, row.size(), " samples in a bin");
-    require(plan->loads[bin] <= rules.capacity, "a load of ", plan->loads[bin]);
+    std::int64_t held = 0;
+    for (ballast::sample_id const sample : row) { held += images[to_index(sample)]; }
+    require(!has_images || held <= 3, held, " images in a bin");
+    require(limits.samples.kind == ballast::counts::rule::any ||
+                static_cast<std::int64_t>(row.size()) <= limits.samples.number,
+            row.size(), " samples in a bin");
+    require(plan->loads[bin] <= step.capacity, "a load of ", plan->loads[bin]);
   }
 }
 
@@ -195,17 +204,9 @@ void add_grid(std::vector<soaked_planner>& planners, std::string const& name, Po
 
 void add_bins_and_grids(std::vector<soaked_planner>& planners)
 {
-  add_packing(planners, "first_fit_decreasing", ballast::first_fit_decreasing{});
-  add_packing(planners, "best_fit_decreasing", ballast::best_fit_decreasing{});
-  add_packing(planners, "minimum_bin_slack", ballast::minimum_bin_slack{});
-  add_packing(
-      planners, "fewest_bins_of",
-      ballast::fewest_bins_of{ballast::first_fit_decreasing{}, ballast::minimum_bin_slack{}});
-  ballast::refine_bins<> few_steps;
-  few_steps.steps = 1 << 12;
-  add_packing(planners, "refine_bins, few steps", few_steps);
-  add_packing(planners, "refine_bins", ballast::refine_bins<>{});
-  planners.push_back({"pack_to_rules", pack_within_rules});
+  add_packing(planners, "one cap, little work", 1 << 12);
+  add_packing(planners, "one cap", ballast::bins{}.work);
+  planners.push_back({"packing/limits", pack_within_limits});
   add_grid(planners, "fill_slots", ballast::fill_slots{});
   add_grid(planners, "refine_grid", ballast::refine_grid{});
 }

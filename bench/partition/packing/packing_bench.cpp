@@ -1,12 +1,7 @@
 #include "../../common/workloads.hpp"  // defines: bench::lognormal_lengths
 
 #include <benchmark/benchmark.h>
-#include <ballast/partition/packing/best_fit_decreasing.hpp>
-#include <ballast/partition/packing/first_fit_decreasing.hpp>
-#include <ballast/partition/packing/minimum_bin_slack.hpp>
-#include <ballast/partition/packing/pack_to_capacity.hpp>
-#include <ballast/partition/packing/packing_plan.hpp>
-#include <ballast/partition/packing/refine_bins.hpp>
+#include <ballast/partition/packing/pack.hpp>
 #include <ballast/text/read_file.hpp>
 #include <ballast/workload/length_trace.hpp>
 
@@ -40,18 +35,37 @@ std::vector<std::vector<tokens>> clamped_steps(benchmark::State const& state)
   return steps;
 }
 
-// The whole front door in the steady state: sort, policy, groups, bound. bins is of the first step,
+// Baseline: best fit as one writes it with the standard library, a tree of open bins by the room
+// they have left. Returns how many bins it opens.
+std::size_t multimap_best_fit(std::vector<tokens> lengths, tokens capacity)
+{
+  std::ranges::sort(lengths, std::greater{});
+  std::multimap<tokens, std::size_t> by_room;
+  std::size_t bins = 0;
+  for (tokens const length : lengths) {
+    auto const tightest = by_room.lower_bound(length);
+    if (tightest == by_room.end()) {
+      by_room.emplace(capacity - length, bins++);
+    } else {
+      auto node = by_room.extract(tightest);
+      node.key() -= length;
+      by_room.insert(std::move(node));
+    }
+  }
+  return bins;
+}
+
+// The whole front door in the steady state: sort, search, groups, bound. bins is of the first step,
 // proven how many steps have the fewest bins that there can be, and gap by how much of the bound
 // all bins are above it.
-template <class Policy>
 void run_packing(benchmark::State& state, std::vector<std::vector<tokens>> const& steps,
-                 tokens capacity, Policy policy)
+                 tokens capacity)
 {
   ballast::packing_plan plan;
   ballast::workspace memory;
   auto const pack_step = [&](std::size_t step) {
     bool const done =
-        ballast::pack_to_capacity_into(plan, memory, steps[step], capacity, policy).has_value();
+        ballast::pack_into(plan, memory, steps[step], {.most_per_gpu = capacity}).has_value();
     benchmark::DoNotOptimize(done);
   };
   double proven = 0;
@@ -66,6 +80,7 @@ void run_packing(benchmark::State& state, std::vector<std::vector<tokens>> const
   pack_step(0);
   state.counters["bins"] = static_cast<double>(plan.bins());
   state.counters["bound"] = static_cast<double>(plan.lower_bound);
+  state.counters["best_fit"] = static_cast<double>(multimap_best_fit(steps[0], capacity));
   state.counters["proven"] = proven;
   state.counters["excess"] = excess / static_cast<double>(steps.size());
   state.counters["gap"] = excess / bounds;
@@ -76,10 +91,9 @@ void run_packing(benchmark::State& state, std::vector<std::vector<tokens>> const
   }
 }
 
-template <class Policy>
-void pack_to_cap(benchmark::State& state, Policy policy)
+void pack_to_cap(benchmark::State& state)
 {
-  run_packing(state, clamped_steps(state), state.range(1), policy);
+  run_packing(state, clamped_steps(state), state.range(1));
 }
 
 // Families of weights far from lognormal ones, in bins of 10,000.
@@ -135,70 +149,21 @@ std::vector<std::vector<tokens>> family_steps(weight_family family, std::size_t 
   return steps;
 }
 
-template <class Policy>
-void pack_family(benchmark::State& state, weight_family family, Policy policy)
+void pack_family(benchmark::State& state, weight_family family)
 {
-  auto const steps = family_steps(family, static_cast<std::size_t>(state.range(0)));
-  run_packing(state, steps, 10'000, policy);
+  run_packing(state, family_steps(family, static_cast<std::size_t>(state.range(0))), 10'000);
 }
 
 // Samples, capacity, and ten times the sigma of the lengths' distribution.
-void packing_grid(benchmark::internal::Benchmark* rows)
-{
-  rows->ArgNames({"samples", "capacity", "sigma10"})
-      ->ArgsProduct({{64'000}, {2048, 8192, 32'768}, {5, 10, 15}})
-      ->Unit(benchmark::kMillisecond);
-}
-
-BENCHMARK_CAPTURE(pack_to_cap, first_fit_decreasing, ballast::first_fit_decreasing{})
-    ->Apply(packing_grid);
-BENCHMARK_CAPTURE(pack_to_cap, best_fit_decreasing, ballast::best_fit_decreasing{})
-    ->Apply(packing_grid);
-BENCHMARK_CAPTURE(pack_to_cap, minimum_bin_slack, ballast::minimum_bin_slack{})
-    ->Apply(packing_grid);
-BENCHMARK_CAPTURE(pack_to_cap, fewest_bins_of,
-                  ballast::fewest_bins_of{ballast::best_fit_decreasing{},
-                                          ballast::minimum_bin_slack{}})
-    ->Apply(packing_grid);
-
-BENCHMARK_CAPTURE(pack_to_cap, refine_bins, ballast::refine_bins<>{})
+BENCHMARK(pack_to_cap)
     ->ArgNames({"samples", "capacity", "sigma10"})
     ->ArgsProduct({{200, 2000, 64'000}, {2048, 8192, 32'768}, {5, 10, 15}})
     ->Unit(benchmark::kMillisecond)
     ->Iterations(packed_steps);
 
-void family_grid(benchmark::internal::Benchmark* rows)
-{
-  rows->ArgName("samples")
-      ->Arg(200)
-      ->Arg(2000)
-      ->Arg(64'000)
-      ->Unit(benchmark::kMillisecond)
-      ->Iterations(packed_steps);
-}
-
-template <class Policy>
-void register_families(char const* policy_name, Policy policy)
-{
-  constexpr std::pair<char const*, weight_family> families[] = {
-      {"thirds", weight_family::thirds},       {"fifth_to_half", weight_family::fifth_to_half},
-      {"two_kinds", weight_family::two_kinds}, {"near_thirds", weight_family::near_thirds},
-      {"near_half", weight_family::near_half}, {"light", weight_family::light},
-      {"full_bins", weight_family::full_bins}};
-  for (auto const& each : families) {
-    weight_family const family = each.second;
-    std::string const row = std::string("pack_family/") + each.first + "/" + policy_name;
-    family_grid(benchmark::RegisterBenchmark(
-        row.c_str(),
-        [family, policy](benchmark::State& state) { pack_family(state, family, policy); }));
-  }
-}
-
 // A trace of real lengths, from the folder that BALLAST_DATA names: those above the capacity are
 // cut to it.
-template <class Policy>
-void pack_trace(benchmark::State& state, std::string const& file, char const* tokens_of,
-                Policy policy)
+void pack_trace(benchmark::State& state, std::string const& file, char const* tokens_of)
 {
   char const* const folder = std::getenv("BALLAST_DATA");
   auto lengths =
@@ -209,23 +174,17 @@ void pack_trace(benchmark::State& state, std::string const& file, char const* to
     return;
   }
   for (tokens& length : *lengths) { length = std::min(length, state.range(0)); }
-  run_packing(state, {*lengths}, state.range(0), policy);
+  run_packing(state, {*lengths}, state.range(0));
 }
 
-template <class Policy>
-void register_traces(char const* policy_name, Policy policy)
-{
+bool const rows_are_registered = [] {
   constexpr std::pair<char const*, char const*> traces[] = {
       {"azure_llm_conv_2023.csv", "prompt_tokens+response_tokens"},
       {"servegen_mm_image_sampled.csv", "text_tokens+image_tokens_sum"}};
-  for (auto const& each : traces) {
-    std::string const file = each.first;
-    char const* const tokens_of = each.second;
-    std::string const row = std::string("pack_trace/") + file + "/" + policy_name;
-    benchmark::RegisterBenchmark(row.c_str(),
-                                 [file, tokens_of, policy](benchmark::State& state) {
-                                   pack_trace(state, file, tokens_of, policy);
-                                 })
+  for (auto const& [file, tokens_of] : traces) {
+    benchmark::RegisterBenchmark((std::string("pack_trace/") + file).c_str(),
+                                 [file = std::string(file), of = tokens_of](
+                                     benchmark::State& state) { pack_trace(state, file, of); })
         ->ArgName("capacity")
         ->Arg(4096)
         ->Arg(8192)
@@ -233,44 +192,118 @@ void register_traces(char const* policy_name, Policy policy)
         ->Unit(benchmark::kMillisecond)
         ->Iterations(packed_steps);
   }
-}
-
-bool const families_are_registered = [] {
-  register_traces("first_fit_decreasing", ballast::first_fit_decreasing{});
-  register_traces("minimum_bin_slack", ballast::minimum_bin_slack{});
-  register_traces("refine_bins", ballast::refine_bins<>{});
-  register_families("first_fit_decreasing", ballast::first_fit_decreasing{});
-  register_families("refine_bins", ballast::refine_bins<>{});
+  constexpr std::pair<char const*, weight_family> families[] = {
+      {"thirds", weight_family::thirds},       {"fifth_to_half", weight_family::fifth_to_half},
+      {"two_kinds", weight_family::two_kinds}, {"near_thirds", weight_family::near_thirds},
+      {"near_half", weight_family::near_half}, {"light", weight_family::light},
+      {"full_bins", weight_family::full_bins}};
+  for (auto const& each : families) {
+    benchmark::RegisterBenchmark(
+        (std::string("pack_family/") + each.first).c_str(),
+        [family = each.second](benchmark::State& state) { pack_family(state, family); })
+        ->ArgName("samples")
+        ->Arg(200)
+        ->Arg(2000)
+        ->Arg(64'000)
+        ->Unit(benchmark::kMillisecond)
+        ->Iterations(packed_steps);
+  }
   return true;
 }();
 
-// Baseline: best fit decreasing as one writes it with the standard library, a tree of open bins
-// by the room they have left.
-void multimap_best_fit(benchmark::State& state)
+// Bins of 16,384 tokens and at most 16 samples, a multiple of eight. `over_bound`: bins above the
+// bound; `largest`: the largest bin above its bound.
+void pack_counts(benchmark::State& state)
+{
+  std::vector<tokens> lengths =
+      bench::lognormal_lengths(static_cast<std::size_t>(state.range(0)), 1.0, 42);
+  for (tokens& length : lengths) { length = std::min<tokens>(length, 16'384); }
+  ballast::packing_plan plan;
+  ballast::workspace memory;
+  for (auto _ : state) {
+    bool const done =
+        ballast::pack_into(plan, memory, lengths,
+                           {.most_per_gpu = 16'384, .samples = ballast::counts::at_most(16)},
+                           ballast::bins{.multiple_of = 8, .is_padded = state.range(1) != 0})
+            .has_value();
+    benchmark::DoNotOptimize(done);
+  }
+  state.counters["over_bound"] = static_cast<double>(plan.bins() - plan.lower_bound);
+  state.counters["largest"] =
+      static_cast<double>(plan.largest()) / static_cast<double>(plan.largest_bound) - 1;
+}
+BENCHMARK(pack_counts)
+    ->ArgNames({"samples", "padded"})
+    ->ArgsProduct({{512, 8192}, {0, 1}})
+    ->Unit(benchmark::kMillisecond);
+
+// Samples of text and images: lognormal texts, of which 40 % have one to eight images of 256 to
+// 1,024 tokens; bins of 16,384 tokens and so many images. Baseline: first fit in decreasing order of
+// tokens, as one writes it with two caps.
+void pack_tokens_and_images(benchmark::State& state)
+{
+  std::int64_t const most_tokens = 16'384;
+  std::int64_t const most_images = state.range(1);
+  double bins = 0, bound = 0, first_fit = 0, proven = 0;
+  std::vector<std::pair<std::vector<tokens>, std::vector<std::int64_t>>> steps(packed_steps);
+  for (std::size_t step = 0; step < steps.size(); ++step) {
+    auto& [lengths, images] = steps[step];
+    ballast::random_source random(900 + step);
+    lengths = bench::lognormal_lengths(static_cast<std::size_t>(state.range(0)), 1.0, 42 + step);
+    for (tokens& length : lengths) {
+      images.push_back(random.below(10) < 4 ? random.between(1, 8) : 0);
+      length = std::min(length + images.back() * random.between(256, 1024), most_tokens);
+    }
+    std::vector<std::size_t> order(lengths.size());
+    for (std::size_t at = 0; at < order.size(); ++at) { order[at] = at; }
+    std::ranges::stable_sort(order, std::greater{}, [&](std::size_t at) { return lengths[at]; });
+    std::vector<std::pair<tokens, std::int64_t>> room;
+    for (std::size_t const at : order) {
+      auto const bin = std::ranges::find_if(room, [&](auto const& left) {
+        return left.first >= lengths[at] && left.second >= images[at];
+      });
+      auto& chosen = bin == room.end() ? room.emplace_back(most_tokens, most_images) : *bin;
+      chosen = {chosen.first - lengths[at], chosen.second - images[at]};
+    }
+    first_fit += static_cast<double>(room.size());
+  }
+  ballast::packing_plan plan;
+  ballast::workspace memory;
+  auto const pack_step = [&](std::size_t step) {
+    bool const done =
+        ballast::pack_into(plan, memory, steps[step].first,
+                           {.most_per_gpu = most_tokens,
+                            .also = {{.of = steps[step].second, .most_per_gpu = most_images}}})
+            .has_value();
+    benchmark::DoNotOptimize(done);
+  };
+  for (std::size_t step = 0; step < steps.size(); ++step) {
+    pack_step(step);
+    bins += static_cast<double>(plan.bins());
+    bound += static_cast<double>(plan.lower_bound);
+    proven += plan.proven_optimal() ? 1 : 0;
+  }
+  state.counters["gap"] = bins / bound - 1;
+  state.counters["gap_of_first_fit"] = first_fit / bound - 1;
+  state.counters["proven"] = proven;
+  std::size_t step = 0;
+  for (auto _ : state) { pack_step(step++ % steps.size()); }
+}
+BENCHMARK(pack_tokens_and_images)
+    ->ArgNames({"samples", "images"})
+    ->ArgsProduct({{16, 64, 300, 1000}, {8, 12, 16}})
+    ->Unit(benchmark::kMillisecond)
+    ->Iterations(packed_steps);
+
+void best_fit_of_a_multimap(benchmark::State& state)
 {
   auto const steps = clamped_steps(state);
   std::size_t step = 0;
-  std::size_t bins = 0;
   for (auto _ : state) {
-    std::vector<tokens> lengths = steps[step++ % packed_steps];
-    std::ranges::sort(lengths, std::greater{});
-    std::multimap<tokens, std::size_t> by_room;
-    bins = 0;
-    for (tokens const length : lengths) {
-      auto const tightest = by_room.lower_bound(length);
-      if (tightest == by_room.end()) {
-        by_room.emplace(state.range(1) - length, bins++);
-      } else {
-        auto node = by_room.extract(tightest);
-        node.key() -= length;
-        by_room.insert(std::move(node));
-      }
-    }
-    benchmark::DoNotOptimize(bins);
+    benchmark::DoNotOptimize(multimap_best_fit(steps[step++ % packed_steps], state.range(1)));
   }
 }
-
-BENCHMARK(multimap_best_fit)
+BENCHMARK(best_fit_of_a_multimap)
     ->ArgNames({"samples", "capacity", "sigma10"})
     ->Args({64'000, 8192, 10})
     ->Unit(benchmark::kMillisecond);

@@ -133,7 +133,8 @@ template <class Cost, std::ranges::forward_range Samples, cost_projection<Sample
   auto const count = static_cast<std::size_t>(std::ranges::distance(samples));
   std::size_t quantities = 1;
   if constexpr (!std::same_as<Cost, cost_units>) { quantities = std::tuple_size_v<Cost>; }
-  if (auto checked = detail::check_limits(limits, count, bags, quantities); !checked) {
+  if (auto checked = detail::check_limits(limits, count, bags.size(), bags.gpus(), quantities);
+      !checked) {
     return checked;
   }
   if (std::same_as<LengthOf, no_length> && count > 0 && detail::counts_lengths(limits)) {

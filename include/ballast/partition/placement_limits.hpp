@@ -132,10 +132,14 @@ class caps {
   constexpr caps() noexcept = default;
   constexpr caps(std::initializer_list<cap> given) noexcept
   {
-    for (cap const& each : given) {
-      if (size_ < most) { caps_[size_] = each; }
-      ++size_;  // more than that the planners refuse
-    }
+    for (cap const& each : given) { add(each); }
+  }
+
+  /// More than `most` the planners refuse.
+  constexpr void add(cap const& each) noexcept
+  {
+    if (size_ < most) { caps_[size_] = each; }
+    ++size_;
   }
 
   [[nodiscard]] constexpr std::size_t size() const noexcept { return size_; }

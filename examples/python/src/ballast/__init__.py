@@ -198,6 +198,22 @@ def _caps(given: Any) -> list[tuple[Any, Optional[int], Any, int, bool]]:
     return [_cap(each) for each in given]
 
 
+def _counts_and_then(most_samples: Optional[int], equal_counts: Union[bool, int], fill: bool,
+                     then: Any, names: tuple[str, ...]) -> tuple[str, int, str, Optional[Array]]:
+    if most_samples is not None and (equal_counts or fill) or (equal_counts and fill):
+        raise ValueError("most_samples, equal_counts and fill exclude each other; give one")
+    if not isinstance(equal_counts, bool):
+        equal_counts = _whole(equal_counts, "equal_counts", 1)
+        if equal_counts >= 2**31:
+            raise ValueError(f"equal_counts is {equal_counts}; give a number below 2^31")
+    if isinstance(then, str) and then not in names:
+        shown = " or ".join([", ".join(repr(name) for name in names), "a number a sample"])
+        raise ValueError(f"then is {then!r}; give {shown}")
+    return ("equal" if equal_counts else "filled" if fill else "any", int(equal_counts) or 1,
+            then if isinstance(then, str) else "",
+            None if isinstance(then, str) else _optional(then, "then"))
+
+
 @_in_a_sentence
 def plan(lengths: Any, bags: Union[int, str], *, cost: CostLike = "tokens",
          policy: str = "refine", gpus: Optional[int] = None, gpus_per_node: int = 8,
@@ -229,23 +245,14 @@ def plan(lengths: Any, bags: Union[int, str], *, cost: CostLike = "tokens",
                     whose largest sum is to be least
     within_per_million  how much longer than the shortest a plan may be for that
     """
-    if most_samples is not None and (equal_counts or fill) or (equal_counts and fill):
-        raise ValueError("most_samples, equal_counts and fill exclude each other; give one")
-    if not isinstance(equal_counts, bool):
-        equal_counts = _whole(equal_counts, "equal_counts", 1)
-        if equal_counts >= 2**31:
-            raise ValueError(f"equal_counts is {equal_counts}; give a number below 2^31")
-    if isinstance(then, str) and then not in ("level", "fewest_moves"):
-        raise ValueError(f"then is {then!r}; give 'level', 'fewest_moves' or a number a sample")
     array = _lengths(lengths)
     return _planner.plan(
         array, _bags(bags, gpus, gpus_per_node), _cost(cost, array), _named_policy(policy),
         _optional(together, "together"), _optional(apart, "apart"), _optional(home, "home"),
         _optional(weights, "weights"), _optional(starting_loads, "starting_loads"),
         most_per_gpu, most_samples, cap_is_soft, _caps(also),
-        "equal" if equal_counts else "filled" if fill else "any", int(equal_counts) or 1,
-        then if isinstance(then, str) else "",
-        None if isinstance(then, str) else _optional(then, "then"), within_per_million)
+        *_counts_and_then(most_samples, equal_counts, fill, then, ("level", "fewest_moves")),
+        within_per_million)
 
 
 @_in_a_sentence
@@ -281,18 +288,28 @@ def grid(lengths: Any, ranks: int, *, cost: CostLike = "tokens",
 
 
 @_in_a_sentence
-def pack(lengths: Any, capacity: int, *, most_samples: Optional[int] = None, least_bins: int = 0,
-         multiple_of: int = 1, length_multiple: int = 1, padded: bool = False) -> Packing:
-    """As few bins of `capacity` tokens as are found, none above it.
+def pack(lengths: Any, most_per_gpu: Optional[int] = None, *, also: Sequence[Mapping[str, Any]] = (),
+         weights: Any = None, cap_is_soft: bool = False, together: Any = None, apart: Any = None,
+         most_samples: Optional[int] = None, equal_counts: Union[bool, int] = False,
+         fill: bool = False, then: Any = None, least_bins: int = 0, multiple_of: int = 1,
+         padded: bool = False) -> Packing:
+    """As few bins as are found, each within all limits, which are those of `plan`.
 
-    lengths          [n] tokens of each sample, rounded up to a multiple of `length_multiple`
-    most_samples     of a bin
+    lengths         [n] tokens of each sample
+    most_per_gpu    what a bin holds at most, in tokens or in `weights` [n]
+    also            up to four more caps, {"of": [n], "most_per_gpu": 3, "rounded_to": 1,
+                    "soft": False} each
+    then            what decides among packings into as many bins: "level", or [n] numbers whose
+                    largest sum is to be least
     least_bins, multiple_of
-                     how many bins to make; then the largest is made small
-    padded           whether a bin takes count x longest of the capacity, not the sum
+                    how many bins to make; then the largest is made small
+    padded          whether a bin takes count x longest of the cap, not the sum
     """
-    return _planner.pack(_lengths(lengths), capacity, most_samples, least_bins, multiple_of,
-                         length_multiple, padded)
+    return _planner.pack(
+        _lengths(lengths), _optional(together, "together"), _optional(apart, "apart"),
+        _optional(weights, "weights"), most_per_gpu, most_samples, cap_is_soft, _caps(also),
+        *_counts_and_then(most_samples, equal_counts, fill, then, ("level",)), least_bins,
+        multiple_of, padded)
 
 
 @_in_a_sentence

@@ -68,7 +68,8 @@ class all_caps {
 /// Refuses limits that say nothing, or that no planner could read, and steps that cannot be planned
 /// whatever their samples are.
 [[nodiscard]] inline result<void> check_limits(placement_limits const& limits, std::size_t samples,
-                                               bag_layout const& bags, std::size_t quantities)
+                                               std::size_t bags, std::size_t gpus,
+                                               std::size_t quantities = 1)
 {
   constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
   auto const refuse = [](auto const&... pieces) {
@@ -115,7 +116,7 @@ class all_caps {
     if (auto checked = check_numbers(at, each.of, each.rounded_to - 1); !checked) {
       return checked;
     }
-    if (auto checked = check_bag_numbers("also.most", each.most, bags.size(), most); !checked) {
+    if (auto checked = check_bag_numbers("also.most", each.most, bags, most); !checked) {
       return checked;
     }
   }
@@ -148,18 +149,18 @@ class all_caps {
   if (samples >= (std::uint64_t{1} << 32)) {
     return refuse("a step has more than 2^32 - 1 samples; split it");
   }
-  if (bags.size() == 0) {
+  if (bags == 0) {
     return fail(error_code::infeasible, 0, "there are no bags to place samples in; lay out some");
   }
-  if (auto checked = check_bag_numbers("starting_loads", limits.starting_loads, bags.size(),
-                                       most / 2, quantities);
+  if (auto checked =
+          check_bag_numbers("starting_loads", limits.starting_loads, bags, most / 2, quantities);
       !checked) {
     return checked;
   }
   for (std::size_t sample = 0; sample < limits.home.size(); ++sample) {
-    if (to_index(limits.home[sample]) >= bags.gpus()) {
+    if (to_index(limits.home[sample]) >= gpus) {
       return fail(error_code::out_of_range, sample, "sample ", sample, " lies on rank ",
-                  to_index(limits.home[sample]), " of a job of ", counted(bags.gpus(), "GPU"),
+                  to_index(limits.home[sample]), " of a job of ", counted(gpus, "GPU"),
                   "; correct its home");
     }
   }

@@ -139,6 +139,14 @@ class limited_items {
         base_,    quantities_, costs_, starts_, bags_.speeds(), {}, {rooms_.data(), caps_.size()},
         refused_, counts_};
   }
+  /// What a sample takes of a cap.
+  [[nodiscard]] static std::int64_t taken(cap const& of, std::size_t sample,
+                                          std::span<tokens const> lengths)
+  {
+    std::int64_t const takes = of.of.empty() ? lengths[sample] : of.of[sample];
+    std::int64_t const over = of.rounded_to == 1 ? 0 : takes % of.rounded_to;
+    return over == 0 ? takes : takes - over + of.rounded_to;
+  }
   [[nodiscard]] std::size_t ranked() const noexcept { return ranked_; }
   [[nodiscard]] planned_items const& items() const noexcept { return items_; }
   [[nodiscard]] std::size_t item(std::size_t sample) const
@@ -177,14 +185,6 @@ class limited_items {
   }
 
  private:
-  [[nodiscard]] static std::int64_t taken(cap const& of, std::size_t sample,
-                                          std::span<tokens const> lengths)
-  {
-    std::int64_t const takes = of.of.empty() ? lengths[sample] : of.of[sample];
-    std::int64_t const over = takes % of.rounded_to;
-    return over == 0 ? takes : takes - over + of.rounded_to;
-  }
-
   placement_limits const& limits_;
   bag_layout const& bags_;
   all_caps caps_;

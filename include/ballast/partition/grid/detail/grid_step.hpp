@@ -3,9 +3,9 @@
 
 #include <ballast/core.hpp>
 #include <ballast/partition/descending_order.hpp>
+#include <ballast/partition/detail/bounds/cheapest_cover.hpp>
 #include <ballast/partition/detail/joint_samples.hpp>
 #include <ballast/partition/grid/grid_plan.hpp>
-#include <ballast/partition/packing/packing_plan.hpp>
 
 namespace ballast::inline v0::detail {
 
@@ -106,7 +106,7 @@ struct least_counts {
   auto scratch = memory.open();
   auto const order = scratch.take<priced_sample>(weights.size());
   descending_order_into(order, weights, memory);
-  std::size_t const bins = packing_lower_bound({weights, order, most});
+  std::size_t const bins = least_bins(order, most);
   uint128 total = 0;
   uint128 room = 0;
   for (std::int64_t const each : weights) { total += static_cast<std::uint64_t>(each); }

@@ -3,8 +3,7 @@
 
 #include <ballast/core.hpp>
 #include <ballast/partition/detail/patterns/column_generation.hpp>
-#include <ballast/partition/packing/best_fit_decreasing.hpp>
-#include <ballast/partition/packing/minimum_bin_slack.hpp>
+#include <ballast/partition/packing/detail/bin_starts.hpp>
 
 #include <bit>
 
@@ -389,14 +388,13 @@ class kind_program {
 /// the program has whole ones, and goes on with a program of what is left, until that is little.
 class pattern_bins {
  public:
-  pattern_bins(packing_problem const& problem, workspace& memory)
-      : problem_(problem), memory_(memory)
+  pattern_bins(bin_problem const& problem, workspace& memory) : problem_(problem), memory_(memory)
   {}
 
   /// Returns what is the best now, whose owners are in `owner`. Where the program of all samples has
   /// prices, these are their worths.
-  [[nodiscard]] packed_bins operator()(packed_bins best, std::span<bag_id> owner,
-                                       sample_worths& worths, work_budget& steps)
+  [[nodiscard]] bins_found operator()(bins_found best, std::span<bag_id> owner,
+                                      sample_worths& worths, work_budget& steps)
   {
     auto const& order = problem_.heaviest_first;
     auto scratch = memory_.open();
@@ -497,7 +495,7 @@ class pattern_bins {
     }
     auto const most = static_cast<std::int64_t>(
         std::clamp(std::bit_ceil(8 * order.size()), least_capacity, most_capacity));
-    bool const are_few = kinds < most_kinds && problem_.capacity <= bins_by_room::largest_capacity;
+    bool const are_few = kinds < most_kinds && problem_.capacity <= bins_by_room::most_lists;
     return are_few || problem_.capacity <= most ? 1 : problem_.capacity / most + 1;
   }
 
@@ -513,16 +511,14 @@ class pattern_bins {
       weights[place] = rest[place].cost;
       order[place] = {rest[place].cost, to_id<sample_id>(place)};
     }
-    std::size_t const more = fewest_bins_of{best_fit_decreasing{}, minimum_bin_slack{}}(
-                                 {weights, order, capacity}, owner, memory_)
-                                 .bins;
+    std::size_t const more = first_packing({weights, order, capacity}, owner, memory_).bins;
     for (std::size_t place = 0; place < rest.size(); ++place) {
       found[to_index(rest[place].sample)] = to_id<bag_id>(bins + to_index(owner[place]));
     }
     return more;
   }
 
-  packing_problem const& problem_;
+  bin_problem const& problem_;
   workspace& memory_;
 };
 
