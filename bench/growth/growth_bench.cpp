@@ -16,9 +16,7 @@
 #include <ballast/parallelism/layout_problem.hpp>
 #include <ballast/parallelism/place_experts.hpp>
 #include <ballast/parallelism/search_layouts.hpp>
-#include <ballast/partition/grid/fill_slots.hpp>
 #include <ballast/partition/grid/partition_grid.hpp>
-#include <ballast/partition/grid/refine_grid.hpp>
 #include <ballast/partition/longest_processing_time.hpp>
 #include <ballast/partition/packing/pack.hpp>
 #include <ballast/partition/partition.hpp>
@@ -210,15 +208,15 @@ void add_full_memory()
   }
 }
 
-template <class Policy>
-void add_grid(std::string const& name, Policy const& policy)
+void add_grid()
 {
-  add_growth("grid/" + name, many, [=](std::vector<tokens> const& lengths, std::size_t gpus) {
+  add_growth("partition_grid", many, [=](std::vector<tokens> const& lengths, std::size_t gpus) {
     auto const total = std::accumulate(lengths.begin(), lengths.end(), tokens{0});
     auto const limit =
         std::max(*std::ranges::max_element(lengths), total / static_cast<tokens>(4 * gpus) + 1);
-    return told(ballast::partition_grid(lengths, gpus, {.most_weight = limit}, policy,
-                                        ballast::quadratic_cost{24 * 3072, 4}));
+    return told(ballast::partition_grid(lengths, ballast::one_gpu_bags(gpus), {},
+                                        ballast::quadratic_cost{24 * 3072, 4},
+                                        {.most_per_gpu = limit}));
   });
 }
 
@@ -348,8 +346,7 @@ growth_answer search_layouts_of(std::vector<tokens> const& lengths, std::size_t 
 bool const added_growth = [] {
   add_partitions();
   add_full_memory();
-  add_grid("fill_slots", ballast::fill_slots{});
-  add_grid("refine_grid", ballast::refine_grid{});
+  add_grid();
   add_vectors("longest_processing_time", ballast::longest_processing_time{});
   add_vectors("refine", ballast::refine<>{});
   add_growth("packing/one_cap", {1'000'000, 1},

@@ -4,9 +4,7 @@
 
 #include <benchmark/benchmark.h>
 #include <ballast/core.hpp>
-#include <ballast/partition/grid/fill_slots.hpp>
 #include <ballast/partition/grid/partition_grid.hpp>
-#include <ballast/partition/grid/refine_grid.hpp>
 #include <ballast/text/read_file.hpp>
 #include <ballast/workload/length_trace.hpp>
 
@@ -17,7 +15,8 @@
 namespace {
 
 using ballast::grid_meeting;
-using ballast::grid_options;
+using ballast::microbatches;
+using ballast::placement_limits;
 using ballast::tokens;
 
 constexpr tokens cap = 16'384;
@@ -32,10 +31,10 @@ std::vector<tokens> clipped_lengths(std::size_t samples, double sigma, std::uint
 // Plans several steps, one for each iteration. gap is the mean above the bound, worst the largest;
 // above_fewest counts steps with more microbatches than tokens / (ranks x cap), rounded up,
 // two_above those with two more, and overruns cells above the cap.
-template <class Policy>
 void plan_steps(benchmark::State& state, std::vector<std::vector<tokens>> const& steps,
-                std::size_t ranks, grid_options options, Policy policy)
+                std::size_t ranks, microbatches const& slots, placement_limits const& limits)
 {
+  auto const bags = ballast::one_gpu_bags(ranks);
   auto const cost = bench::transformer_cost();
   ballast::grid_plan plan;
   ballast::workspace memory;
@@ -48,7 +47,7 @@ void plan_steps(benchmark::State& state, std::vector<std::vector<tokens>> const&
   for (auto _ : state) {
     auto const& lengths = steps[static_cast<std::size_t>(planned) % steps.size()];
     auto const done =
-        ballast::partition_grid_into(plan, memory, lengths, ranks, options, policy, cost);
+        ballast::partition_grid_into(plan, memory, lengths, bags, slots, cost, limits);
     if (!done) { return state.SkipWithError(done.error().message.c_str()); }
     state.PauseTiming();
     tokens total = 0;
@@ -61,7 +60,7 @@ void plan_steps(benchmark::State& state, std::vector<std::vector<tokens>> const&
     above += plan.microbatches > fewest ? 1 : 0;
     two_above += plan.microbatches > fewest + 1 ? 1 : 0;
     for (std::int64_t const weight : plan.filled) {
-      overruns += weight > options.most_weight ? 1 : 0;
+      overruns += weight > limits.most_per_gpu ? 1 : 0;
     }
     state.ResumeTiming();
   }
@@ -73,15 +72,14 @@ void plan_steps(benchmark::State& state, std::vector<std::vector<tokens>> const&
   state.counters["overruns"] = overruns;
 }
 
-template <class Policy>
-void grid(benchmark::State& state, grid_meeting meet, Policy policy)
+void grid(benchmark::State& state, grid_meeting meet)
 {
   std::vector<std::vector<tokens>> steps;
   for (std::uint64_t step = 0; step < 50; ++step) {
     steps.push_back(clipped_lengths(static_cast<std::size_t>(state.range(0)), 1, 42 + step));
   }
-  plan_steps(state, steps, static_cast<std::size_t>(state.range(1)),
-             {.most_weight = cap, .meet = meet}, policy);
+  plan_steps(state, steps, static_cast<std::size_t>(state.range(1)), {.meet = meet},
+             {.most_per_gpu = cap});
 }
 
 // Ten thousand steps of one size, for overruns and numbers of microbatches.
@@ -91,7 +89,7 @@ void grid_many(benchmark::State& state, grid_meeting meet)
   for (std::uint64_t step = 0; step < 10'000; ++step) {
     steps.push_back(clipped_lengths(4096, 1, 10'000 + step));
   }
-  plan_steps(state, steps, 64, {.most_weight = cap, .meet = meet}, ballast::refine_grid{});
+  plan_steps(state, steps, 64, {.meet = meet}, {.most_per_gpu = cap});
 }
 
 enum class constraint { none, equal, multiples, groups, kinds };
@@ -110,12 +108,13 @@ void grid_constrained(benchmark::State& state, constraint what, grid_meeting mee
     groups[sample] = static_cast<int>(sample / 4);
     kinds[sample] = sample % 4 == 3 ? 1 : 0;
   }
-  grid_options options{.microbatches = 4, .most_weight = 4 * cap, .meet = meet};
-  if (what == constraint::equal) { options.counts = ballast::cell_counts::equal(); }
-  if (what == constraint::multiples) { options.counts = ballast::cell_counts::multiple_of(8); }
-  if (what == constraint::groups) { options.together = groups; }
-  if (what == constraint::kinds) { options.kinds = kinds; }
-  plan_steps(state, steps, 64, options, ballast::refine_grid{});
+  microbatches slots{.number = 4, .meet = meet};
+  placement_limits limits{.most_per_gpu = 4 * cap};
+  if (what == constraint::equal) { limits.samples = ballast::counts::equal(); }
+  if (what == constraint::multiples) { limits.samples = ballast::counts::multiple_of(8); }
+  if (what == constraint::groups) { limits.together = groups; }
+  if (what == constraint::kinds) { slots.kinds = kinds; }
+  plan_steps(state, steps, 64, slots, limits);
 }
 
 enum class family { lognormal, near_equal, two_valued, one_giant };
@@ -149,18 +148,18 @@ void grid_naive(benchmark::State& state, family which)
       auto const naive = ballast_test::naive_grid(lengths, ranks, slots, cap);
       bool const naive_plans = naive.step != ballast_test::grid_makespans{}.step;
       for (auto const meet : {grid_meeting::step, grid_meeting::microbatch}) {
-        auto const plan = ballast::partition_grid(
-            lengths, ranks, {.microbatches = slots, .most_weight = cap, .meet = meet},
-            ballast::refine_grid{}, std::identity{});
+        auto const plan = ballast::partition_grid(lengths, ballast::one_gpu_bags(ranks),
+                                                  {.number = slots, .meet = meet}, std::identity{},
+                                                  {.most_per_gpu = cap});
         std::string const name = meet == grid_meeting::step ? "step" : "microbatch";
         if (!plan || !naive_plans) {
           sums[plan ? "naive_none" : naive_plans ? "none" : "both_none"] += 1;
           continue;
         }
-        auto const ours = static_cast<double>(plan->makespan);
+        auto const ours = plan->makespan.value();
         auto const theirs =
             static_cast<double>(meet == grid_meeting::step ? naive.step : naive.microbatch);
-        auto const bound = static_cast<double>(plan->lower_bound);
+        auto const bound = plan->lower_bound.value();
         sums[name] += plan->gap() / 100;
         sums[name + "_naive"] += (theirs / bound - 1) / 100;
         sums[name + "_above"] += ours > theirs * 1.0005 ? 1 : 0;
@@ -267,8 +266,8 @@ void beside_baselines(benchmark::State& state, std::vector<std::vector<tokens>> 
     sums.clear();
     for (auto const& lengths : steps) {
       auto const plan_for = [&](grid_meeting meet) {
-        return ballast::partition_grid(lengths, ranks, {.most_weight = most, .meet = meet},
-                                       ballast::refine_grid{}, std::identity{})
+        return ballast::partition_grid(lengths, ballast::one_gpu_bags(ranks), {.meet = meet},
+                                       std::identity{}, {.most_per_gpu = most})
             .value();
       };
       auto const by_step = plan_for(grid_meeting::step);
@@ -294,11 +293,11 @@ void beside_baselines(benchmark::State& state, std::vector<std::vector<tokens>> 
         }
         sums[name + "K"] += share * static_cast<double>(cells.size() / ranks);
         sums[name + "overrun_steps"] += overrun ? 1 : 0;
-        sums[name + "step"] += share * (static_cast<double>(std::ranges::max(by_rank)) /
-                                            static_cast<double>(by_step.lower_bound) -
-                                        1);
+        sums[name + "step"] +=
+            share *
+            (static_cast<double>(std::ranges::max(by_rank)) / by_step.lower_bound.value() - 1);
         sums[name + "microbatch"] +=
-            share * (static_cast<double>(high) / static_cast<double>(by_slot.lower_bound) - 1);
+            share * (static_cast<double>(high) / by_slot.lower_bound.value() - 1);
       };
       add("rearranged_", first_fit_rearranged(lengths, ranks, most));
       add("split_rows_", first_fit_with_split_rows(lengths, ranks, most));
@@ -342,8 +341,6 @@ void grid_trace(benchmark::State& state, std::string const& file, std::string co
 
 constexpr auto once_a_step = grid_meeting::step;
 constexpr auto every_microbatch = grid_meeting::microbatch;
-using ballast::fill_slots;
-using ballast::refine_grid;
 
 void grid_sizes(benchmark::internal::Benchmark* row)
 {
@@ -352,10 +349,8 @@ void grid_sizes(benchmark::internal::Benchmark* row)
       ->Args({65'536, 1024})
       ->Unit(benchmark::kMillisecond);
 }
-BENCHMARK_CAPTURE(grid, fill_slots_step, once_a_step, fill_slots{})->Apply(grid_sizes);
-BENCHMARK_CAPTURE(grid, refine_grid_step, once_a_step, refine_grid{})->Apply(grid_sizes);
-BENCHMARK_CAPTURE(grid, fill_slots_microbatch, every_microbatch, fill_slots{})->Apply(grid_sizes);
-BENCHMARK_CAPTURE(grid, refine_grid_microbatch, every_microbatch, refine_grid{})->Apply(grid_sizes);
+BENCHMARK_CAPTURE(grid, step, once_a_step)->Apply(grid_sizes);
+BENCHMARK_CAPTURE(grid, microbatch, every_microbatch)->Apply(grid_sizes);
 BENCHMARK_CAPTURE(grid_many, step, once_a_step)->Iterations(10'000)->Unit(benchmark::kMillisecond);
 BENCHMARK_CAPTURE(grid_many, microbatch, every_microbatch)
     ->Iterations(10'000)

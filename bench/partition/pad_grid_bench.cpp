@@ -140,18 +140,19 @@ void pad(benchmark::State& state)
   for (std::uint64_t step = 0; step < 4; ++step) {
     steps.push_back(draw(of, ranks * slots * static_cast<std::size_t>(state.range(3)), 42 + step));
   }
-  ballast::padded_grid_options const options{.ranks = ranks, .microbatches = slots};
+  auto const bags = ballast::one_gpu_bags(ranks);
+  ballast::microbatches const options{.number = slots, .work = 4'000'000};
   std::size_t next = 0;
   for (auto _ : state) {
-    auto const plan = ballast::pad_grid(steps[next++ % steps.size()], options, cost_of);
+    auto const plan = ballast::pad_grid(steps[next++ % steps.size()], bags, options, cost_of);
     benchmark::DoNotOptimize(plan);
   }
   double over = 0;
   double saved = 0;
   double saved_counts = 0;
   for (auto const& lengths : steps) {
-    auto const plan = ballast::pad_grid(lengths, options, cost_of).value();
-    auto const makespan = static_cast<double>(plan.makespan);
+    auto const plan = ballast::pad_grid(lengths, bags, options, cost_of).value();
+    double const makespan = plan.makespan.value();
     over += plan.gap();
     saved += 1 - makespan / static_cast<double>(budget_of_tokens(lengths, ranks, slots));
     saved_counts += 1 - makespan / static_cast<double>(equal_counts(lengths, ranks, slots));

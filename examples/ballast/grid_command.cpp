@@ -15,7 +15,6 @@
 #include <ballast/core.hpp>
 #include <ballast/partition/grid/grid_plan.hpp>
 #include <ballast/partition/grid/partition_grid.hpp>
-#include <ballast/partition/grid/refine_grid.hpp>
 #include <ballast/report/chrome_trace.hpp>
 #include <ballast/report/metrics.hpp>
 #include <ballast/topology/bag_layout.hpp>
@@ -40,13 +39,8 @@ outcome<void> check_grid_options(plan_options const& options)
   job_options const& job = options.job;
   for (auto const& [name, given, instead] :
        {std::tuple{"--stages", !options.stages.empty(), "pipelines order whole steps"},
-        std::tuple{"--most-tokens-per-gpu", job.most_tokens_per_gpu != 0,
-                   "give --most-tokens-per-microbatch"},
-        std::tuple{"--also", !job.also.empty(), "grids have one cap"},
-        std::tuple{"--samples", job.samples != "any", "give --multiple-of"},
-        std::tuple{"--then", !job.then.empty(), "grids have no second aim"},
         std::tuple{"--place-by-node", job.place_by_node, "slots do not exchange ranks"},
-        std::tuple{"--policy", options.policy_given, "grids are planned by refine_grid"}}) {
+        std::tuple{"--policy", options.policy_given, "grids have a planner of their own"}}) {
     if (given) {
       return usage(fmt::format("--microbatches and {} do not go together: {}", name, instead));
     }
@@ -67,28 +61,11 @@ outcome<void> check_grid_options(plan_options const& options)
                                       {"--timeline", &options.timeline}});
 }
 
-/// The ranks of a grid are equal.
-outcome<void> check_grid_bags(named_layout const& bags)
-{
-  for (std::size_t bag = 0; bag < bags.layout.size(); ++bag) {
-    auto const id = ballast::to_id<ballast::bag_id>(bag);
-    if (bags.layout[id].gpus != bags.layout[ballast::bag_id{0}].gpus ||
-        bags.layout.speeds()[bag] != bags.layout.speeds()[0]) {
-      return usage(fmt::format(
-          "--bags {}: bag {} is not as large and as fast as bag 0, and --microbatches fills equal "
-          "bags; give bags of one kind",
-          bags.bags, bag));
-    }
-  }
-  return {};
-}
-
 /// The cells of a step, each as long as it takes: one after the other, or slot by slot.
 std::vector<pages::gantt_bar> bars_of_cells(ballast::grid_plan const& plan,
                                             ballast::bag_layout const& bags, double seconds)
 {
   std::vector<pages::gantt_bar> bars;
-  double const unit = seconds / bags.speeds()[0];
   std::vector<double> busy_until(plan.ranks, 0);
   for (std::size_t slot = 0; slot < plan.microbatches; ++slot) {
     if (plan.meet == grid_meeting::microbatch) {
@@ -96,7 +73,8 @@ std::vector<pages::gantt_bar> bars_of_cells(ballast::grid_plan const& plan,
     }
     for (std::size_t rank = 0; rank < plan.ranks; ++rank) {
       auto const id = ballast::to_id<ballast::rank_id>(rank);
-      double const duration = static_cast<double>(plan.load(id, slot)) * unit;
+      double const duration =
+          static_cast<double>(plan.load(id, slot)) * seconds / bags.speeds()[rank];
       ballast::bag const bag = bags[ballast::to_id<ballast::bag_id>(rank)];
       for (std::uint32_t gpu = 0; gpu < bag.gpus && !plan.is_empty(id, slot); ++gpu) {
         bars.push_back(
@@ -303,7 +281,8 @@ outcome<grid_run> run_grid(plan_options const& options)
   if (auto const checked = check_grid_options(options); !checked) {
     return tl::unexpected(checked.error());
   }
-  ballast::grid_options grid;
+  ballast::microbatches grid;
+  std::vector<std::int64_t> most_of_bag;
   if (options.microbatches != "auto") {
     std::size_t number = 0;
     auto const [end, wrong] =
@@ -321,11 +300,11 @@ outcome<grid_run> run_grid(plan_options const& options)
                       "give one that is, or auto",
                       number, options.multiple_of));
     }
-    grid.microbatches = number;
+    grid.number = number;
   }
   grid.multiple_of = options.multiple_of;
   if (options.most_tokens_per_microbatch != 0) {
-    grid.most_weight = static_cast<std::int64_t>(options.most_tokens_per_microbatch);
+    most_of_bag.assign(1, static_cast<std::int64_t>(options.most_tokens_per_microbatch));
   }
   grid.meet = options.meet == "step" ? grid_meeting::step : grid_meeting::microbatch;
 
@@ -335,11 +314,10 @@ outcome<grid_run> run_grid(plan_options const& options)
   grid_run run;
   run.options = options;
   run.job = std::move(*work);
-  run.job.options.policy = "refine_grid";
+  run.job.options.policy = "partition_grid";
   named_layout const& bags = run.job.layouts.front();
-  if (auto const checked = check_grid_bags(bags); !checked) {
-    return tl::unexpected(checked.error());
-  }
+  if (!most_of_bag.empty()) { most_of_bag.assign(bags.layout.size(), most_of_bag.front()); }
+  ballast::placement_limits limits = run.job.limits;
 
   std::vector<std::int64_t> kind_of_row;
   if (!options.kind.empty()) {
@@ -354,8 +332,9 @@ outcome<grid_run> run_grid(plan_options const& options)
   ballast::workspace memory;
   std::vector<std::int64_t> together;
   std::vector<std::int64_t> kinds;
-  std::vector<ballast::rank_id> home;
+  std::vector<std::vector<std::int64_t>> taken_by_caps(run.job.also.size());
   double const seconds = run.job.seconds_at_speed_one();
+  double const speeds = std::reduce(bags.layout.speeds().begin(), bags.layout.speeds().end(), 0.0);
   for (std::size_t step = 0; step < steps; ++step) {
     shown.update(
         [&] { return fmt::format("planning {}, step {} of {}", bags.bags, step + 1, steps); });
@@ -364,37 +343,29 @@ outcome<grid_run> run_grid(plan_options const& options)
     }
     values_of_rows(together, batch, run.job.group_of_row);
     values_of_rows(kinds, batch, kind_of_row);
-    home.clear();
-    for (ballast::rank_id const gpu : batch.source) {
-      home.push_back(ballast::to_id<ballast::rank_id>(to_index(bags.layout.bag_of(gpu))));
-    }
-    grid.together = together;
+    limits.together = together;
+    limits.home = batch.source;
+    limits.also = caps_of_step(taken_by_caps, batch, run.job);
+    if (!most_of_bag.empty()) { limits.also.add({.most = most_of_bag}); }
     grid.kinds = kinds;
-    grid.home = home;
     run.all_samples += batch.lengths.size();
     for (std::size_t sample = 0; sample < batch.lengths.size(); ++sample) {
-      if (!bags.layout.takes(ballast::bag_id{0}, batch.lengths[sample])) {
-        return bad_data(fmt::format(
-            "step {}: sample {} of {} is shorter than a bag, which has {} GPUs; use smaller "
-            "bags, admit it by --short-samples admit, or leave it out",
-            step + 1, sample, count_of(static_cast<std::size_t>(batch.lengths[sample]), "token"),
-            bags.layout[ballast::bag_id{0}].gpus));
-      }
       run.short_samples += bags.layout.is_short(batch.lengths[sample]) ? 1 : 0;
     }
-    if (grid.microbatches.value_or(0) > std::max<std::size_t>(batch.lengths.size(), 1)) {
+    if (grid.number.value_or(0) > std::max<std::size_t>(batch.lengths.size(), 1)) {
       return usage(
           fmt::format("--microbatches: {} are more than the {} of step {}; give at most "
                       "that many, or auto{}",
-                      *grid.microbatches, count_of(batch.lengths.size(), "sample"), step + 1,
+                      *grid.number, count_of(batch.lengths.size(), "sample"), step + 1,
                       short_step_remedy(run.job, step)));
     }
     auto const start = std::chrono::steady_clock::now();
-    auto const done = ballast::partition_grid_into(plan, memory, batch.lengths, bags.layout.size(),
-                                                   grid, ballast::refine_grid{}, run.job.cost);
+    auto const done = ballast::partition_grid_into(plan, memory, batch.lengths, bags.layout, grid,
+                                                   run.job.cost, limits);
     std::chrono::duration<double> const taken = std::chrono::steady_clock::now() - start;
     if (!done) {
-      auto const& [code, sample, why, ranks] = done.error();
+      std::size_t const sample = done.error().position;
+      std::string const why = refusal(bags.layout, batch, done.error());
       bool const has_row =
           sample < batch.rows.size() && why.find(fmt::format("sample {} ", sample)) != why.npos;
       return bad_data(
@@ -412,9 +383,7 @@ outcome<grid_run> run_grid(plan_options const& options)
          .ratio_before = ballast::report::measure_as_read(batch, plan.costs, run.job.gpus(),
                                                           run.job.machines.gpu_speeds)
                              .balance_ratio(),
-         .ratio_after = total == 0 ? 1
-                                   : static_cast<double>(plan.makespan) *
-                                         static_cast<double>(plan.ranks) / total,
+         .ratio_after = total == 0 ? 1 : plan.makespan.value() * speeds / total,
          .gap = plan.gap(),
          .empty_share = static_cast<double>(plan.empty_cells()) /
                         static_cast<double>(plan.ranks * plan.microbatches),

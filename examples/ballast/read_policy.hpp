@@ -30,7 +30,7 @@ namespace cli {
   return *policy;
 }
 
-/// How many samples each bag gets, as --samples says it: any, equal, equal:4, at_most:3, filled.
+/// How many samples each bag gets, as --samples says it: any, equal, equal:4, at_most:3, multiple_of:4, filled.
 [[nodiscard]] inline outcome<ballast::counts> read_samples(std::string const& text)
 {
   std::string const rule = text.substr(0, text.find(':'));
@@ -46,9 +46,10 @@ namespace cli {
   if (good && rule == "filled" && !has_number) { return ballast::counts::filled(); }
   if (good && rule == "equal") { return ballast::counts::equal(number); }
   if (good && rule == "at_most" && has_number) { return ballast::counts::at_most(number); }
+  if (good && rule == "multiple_of" && has_number) { return ballast::counts::multiple_of(number); }
   return usage(
-      fmt::format("--samples: there is no '{}'; give any, equal, equal:N, at_most:N or "
-                  "filled, N from 1 to 2147483647",
+      fmt::format("--samples: there is no '{}'; give any, equal, equal:N, at_most:N, multiple_of:N "
+                  "or filled, N from 1 to 2147483647",
                   text));
 }
 

@@ -126,7 +126,8 @@ enum ballast_cell_counts {
   BALLAST_ANY_COUNT = 0,
   BALLAST_AT_MOST = 1,
   BALLAST_EQUAL = 2, /* or differing by one */
-  BALLAST_MULTIPLE_OF = 3
+  BALLAST_MULTIPLE_OF = 3,
+  BALLAST_FILLED = 4 /* at least one */
 };
 
 typedef struct ballast_grid_options {
@@ -139,7 +140,7 @@ typedef struct ballast_grid_options {
   size_t counts;           /* ballast_cell_counts, and its number */
   size_t count;
   size_t meets_microbatch; /* 1: ranks wait in every microbatch; 0: once a step */
-  size_t fills_cells;      /* 1: every cell needs a sample */
+  uint32_t const* speeds;  /* [ranks], in any unit; null: all equally fast */
   char const* cost;        /* null: "tokens" */
 } ballast_grid_options;
 
@@ -151,6 +152,7 @@ typedef struct ballast_grid_step {
   int64_t const* weights;      /* [samples]; null: lengths */
   int64_t const* most_weights; /* [ranks], instead of most_weight; null: that */
   int64_t const* together;     /* [samples], one key shares a cell; null: none */
+  int64_t const* apart;        /* [samples], one key shares no cell; null: none */
   int64_t const* kinds;        /* [samples], a slot has samples of one key; null: any */
   uint32_t const* home;        /* [samples], the rank that has each now; null: none */
 } ballast_grid_step;
@@ -168,8 +170,8 @@ typedef struct ballast_grid {
   int64_t const* costs;       /* [samples] */
   int64_t const* loads;       /* [cells], the cost */
   int64_t const* filled;      /* [cells], the weight */
-  int64_t makespan;
-  int64_t lower_bound;
+  double makespan;            /* per unit of speed */
+  double lower_bound;
   double gap;
   double moved;
   uint64_t digest;

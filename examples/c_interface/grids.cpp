@@ -3,36 +3,49 @@
 
 #include <ballast/partition/grid/grid_plan.hpp>
 #include <ballast/partition/grid/partition_grid.hpp>
-#include <ballast/partition/grid/refine_grid.hpp>
 #include <ballast/partition/placement_limits.hpp>
 
+#include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <utility>
 
 namespace c_interface {
 namespace {
+
+using counts = ballast::counts::rule;
 
 result<void> set_up_grid(ballast_planner& planner, ballast_grid_options const& options)
 {
   auto const cost = cost_of(options.cost);
   if (!cost) { return tl::unexpected(cost.error()); }
-  constexpr std::size_t rules = 4;
-  if (options.counts >= rules || options.count > std::numeric_limits<std::uint32_t>::max()) {
-    return fail(error_code::out_of_range, 0, "counts is ", options.counts, " and count ",
-                options.count, "; give one of ballast_cell_counts, and a number below 2^32");
+  constexpr std::array rules{counts::any, counts::at_most, counts::equal, counts::multiple_of,
+                             counts::filled};
+  constexpr std::size_t most_ranks = std::size_t{1} << 24;
+  if (options.counts >= rules.size() || options.ranks == 0 || options.ranks > most_ranks) {
+    return fail(error_code::out_of_range, 0, "counts is ", options.counts, " and ranks ",
+                options.ranks, "; give one of ballast_cell_counts, and 1 to ", most_ranks,
+                " ranks");
   }
   grid_job& job = planner.grid.emplace();
-  job.ranks = options.ranks;
   job.cost = cost->cost;
-  if (options.microbatches != 0) { job.options.microbatches = options.microbatches; }
-  if (options.multiple_of != 0) { job.options.multiple_of = options.multiple_of; }
-  if (options.most_weight != 0) { job.options.most_weight = options.most_weight; }
-  if (options.weight_multiple != 0) { job.options.weight_multiple = options.weight_multiple; }
-  job.options.counts = {static_cast<ballast::cell_counts::rule>(options.counts),
-                        static_cast<std::uint32_t>(options.count)};
-  if (options.meets_microbatch != 0) { job.options.meet = ballast::grid_meeting::microbatch; }
-  job.options.fill_cells = options.fills_cells != 0;
+  job.bags = ballast::one_gpu_bags(options.ranks);
+  if (options.speeds != nullptr) {
+    job.bags = std::move(job.bags).with_speeds({options.speeds, options.ranks});
+  }
+  if (options.microbatches != 0) { job.slots.number = options.microbatches; }
+  if (options.multiple_of != 0) { job.slots.multiple_of = options.multiple_of; }
+  if (options.meets_microbatch != 0) { job.slots.meet = ballast::grid_meeting::microbatch; }
+  // A cap that nothing reaches, so that weights are what the plan says of cells.
+  job.room.most_per_gpu = options.most_weight != 0 ? options.most_weight : ballast::no_limit - 1;
+  if (options.weight_multiple != 0) { job.room.rounded_to = options.weight_multiple; }
+  job.counts.kind = rules[options.counts];
+  bool const is_numbered =
+      job.counts.kind == counts::at_most || job.counts.kind == counts::multiple_of;
+  constexpr std::size_t most = std::numeric_limits<std::uint32_t>::max();
+  if (is_numbered) { job.counts.number = static_cast<std::int64_t>(std::min(options.count, most)); }
   return {};
 }
 
@@ -44,20 +57,23 @@ result<ballast_grid> plan_grid(ballast_planner& planner, ballast_grid_step const
       !priced) {
     return tl::unexpected(priced.error());
   }
-  ballast::grid_options options = job.options;
+  ballast::microbatches slots = job.slots;
+  slots.kinds = optional_array(step.kinds, step.samples);
+  ballast::cap room = job.room;
+  room.of = optional_array(step.weights, step.samples);
   if (step.most_weights != nullptr) {
-    options.most_weight = ballast::no_limit;
-    options.most_weights = {step.most_weights, job.ranks};
+    room.most_per_gpu = ballast::no_limit;
+    room.most = {step.most_weights, job.bags.size()};
   }
-  options.together = optional_array(step.together, step.samples);
-  options.kinds = optional_array(step.kinds, step.samples);
-  options.home = optional_ranks(step.home, step.samples);
-  for (std::size_t sample = 0; step.weights != nullptr && sample < step.samples; ++sample) {
-    job.samples[sample].length = step.weights[sample];
-  }
-  if (auto done = ballast::partition_grid_into(job.plan, job.memory, job.samples, job.ranks,
-                                               options, ballast::refine_grid{},
-                                               &priced_length::cost, &priced_length::length);
+  ballast::placement_limits limits;
+  limits.also = {room};
+  limits.samples = job.counts;
+  limits.together = optional_array(step.together, step.samples);
+  limits.apart = optional_array(step.apart, step.samples);
+  limits.home = optional_ranks(step.home, step.samples);
+  if (auto done =
+          ballast::partition_grid_into(job.plan, job.memory, job.samples, job.bags, slots,
+                                       &priced_length::cost, &priced_length::length, limits);
       !done) {
     return tl::unexpected(done.error());
   }
@@ -73,8 +89,8 @@ result<ballast_grid> plan_grid(ballast_planner& planner, ballast_grid_step const
   found.costs = plan.costs.data();
   found.loads = plan.loads.data();
   found.filled = plan.filled.data();
-  found.makespan = plan.makespan;
-  found.lower_bound = plan.lower_bound;
+  found.makespan = plan.makespan.value();
+  found.lower_bound = plan.lower_bound.value();
   found.gap = plan.gap();
   found.moved = plan.moved.value();
   found.digest = plan.digest();

@@ -78,8 +78,10 @@ struct plan_job {
 };
 
 struct grid_job {
-  std::size_t ranks = 0;
-  ballast::grid_options options;
+  ballast::bag_layout bags;
+  ballast::microbatches slots;
+  ballast::cap room;
+  ballast::counts counts;
   ballast::quadratic_cost cost;
   std::vector<priced_length> samples;
   ballast::grid_plan plan;

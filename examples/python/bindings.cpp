@@ -7,7 +7,6 @@
 #include <ballast/cost/latency_fit.hpp>
 #include <ballast/cost/step_fit.hpp>
 #include <ballast/partition/grid/partition_grid.hpp>
-#include <ballast/partition/grid/refine_grid.hpp>
 #include <ballast/partition/packing/pack.hpp>
 #include <ballast/partition/partition.hpp>
 #include <ballast/topology/bag_layout.hpp>
@@ -244,42 +243,43 @@ grid_plan make_grid(integers const& lengths, std::int64_t ranks, cost_argument c
                     std::optional<std::int64_t> microbatches,
                     std::optional<std::int64_t> most_tokens, optional_integers const& weights,
                     std::int64_t multiple_of, std::int64_t weight_multiple,
-                    std::string const& counts, std::int64_t count, std::string const& meet,
-                    bool fill_cells, optional_integers const& together,
-                    optional_integers const& home, optional_integers const& kinds)
+                    std::vector<cap_argument> also, std::string const& counts, std::int64_t count,
+                    std::string const& meet, optional_integers const& together,
+                    optional_integers const& apart, optional_integers const& home,
+                    optional_integers const& kinds)
 {
-  using ballast::cell_counts;
   prices const price = prices_of(numbers_of(lengths), cost);
-  auto const weight = weights ? numbers_of(weights) : price.lengths;
-  if (weight.size() != price.lengths.size()) {
-    refuse("weights has ", weight.size(), " entries for ", price.lengths.size(),
+  if (weights && numbers_of(weights).size() != price.lengths.size()) {
+    refuse("weights has ", numbers_of(weights).size(), " entries for ", price.lengths.size(),
            " samples; give one for each");
   }
   if (meet != "step" && meet != "microbatch") {
     refuse("ranks meet at the end of a 'step' or of each 'microbatch'; meet is '", meet, "'");
   }
   auto const homes = identifiers_of<ballast::rank_id>("home", home);
-  ballast::grid_options options{
+  ballast::microbatches slots{
       .multiple_of = in_range("multiple_of", multiple_of, 1, no_limit),
-      .most_weight = most_tokens.value_or(no_limit),
-      .weight_multiple = weight_multiple,
       .meet = meet == "step" ? ballast::grid_meeting::step : ballast::grid_meeting::microbatch,
-      .fill_cells = fill_cells,
-      .together = numbers_of(together),
-      .home = homes,
       .kinds = numbers_of(kinds),
   };
-  if (microbatches) { options.microbatches = in_range("microbatches", *microbatches, 1, no_limit); }
+  if (microbatches) { slots.number = in_range("microbatches", *microbatches, 1, no_limit); }
+  ballast::placement_limits limits{
+      .together = numbers_of(together), .home = homes, .apart = numbers_of(apart)};
+  // A cap that nothing reaches, so that weights are what the plan says of cells.
+  also.insert(also.begin(), {weights, most_tokens.value_or(no_limit - 1), optional_integers(),
+                             weight_multiple, false});
+  limits.also = caps_of(also);
   auto const number =
-      static_cast<std::uint32_t>(in_range("a number of samples", count, 0, most_32_bits));
-  if (counts == "equal") { options.counts = cell_counts::equal(); }
-  if (counts == "at_most") { options.counts = cell_counts::at_most(number); }
-  if (counts == "multiple_of") { options.counts = cell_counts::multiple_of(number); }
-  std::size_t const columns = in_range("ranks", ranks, 1, most_32_bits);
+      static_cast<std::int64_t>(in_range("a number of samples", count, 0, most_32_bits));
+  if (counts == "equal") { limits.samples = ballast::counts::equal(); }
+  if (counts == "at_most") { limits.samples = ballast::counts::at_most(number); }
+  if (counts == "multiple_of") { limits.samples = ballast::counts::multiple_of(number); }
+  if (counts == "filled") { limits.samples = ballast::counts::filled(); }
+  auto const bags = ballast::one_gpu_bags(in_range("ranks", ranks, 1, std::int64_t{1} << 24));
+  auto const length_of = [&price](std::size_t sample) { return price.lengths[sample]; };
   return planned<ballast::grid_plan>([&](ballast::grid_plan& plan, auto& memory) {
-    return ballast::partition_grid_into(plan, memory, indices_of(price.lengths), columns, options,
-                                        ballast::refine_grid{}, price,
-                                        [weight](std::size_t sample) { return weight[sample]; });
+    return ballast::partition_grid_into(plan, memory, indices_of(price.lengths), bags, slots, price,
+                                        length_of, limits);
   });
 }
 

@@ -22,7 +22,7 @@ def get_seqlen_balanced_partitions(seqlen_list: list[int], k_partitions: int,
         raise ValueError(f"{count} sequences are no {k_partitions} sets of equal size; give a "
                          f"multiple of {k_partitions}")
     if not all(own.size for own in sets):  # sequences of no token weigh nothing in any set
-        sets = ballast.grid(seqlen_list, k_partitions, microbatches=1, fill_cells=True)
+        sets = ballast.grid(seqlen_list, k_partitions, microbatches=1, fill=True)
     return [own.tolist() for own in sets]
 
 

@@ -11,11 +11,8 @@
 #include <ballast/partition/cost_vector_lower_bound.hpp>
 #include <ballast/partition/descending_order.hpp>
 #include <ballast/partition/greedy_knapsack.hpp>
-#include <ballast/partition/grid/fill_slots.hpp>
-#include <ballast/partition/grid/grid_lower_bound.hpp>
 #include <ballast/partition/grid/grid_plan.hpp>
 #include <ballast/partition/grid/partition_grid.hpp>
-#include <ballast/partition/grid/refine_grid.hpp>
 #include <ballast/partition/longest_processing_time.hpp>
 #include <ballast/partition/makespan_lower_bound.hpp>
 #include <ballast/partition/packing/pack.hpp>

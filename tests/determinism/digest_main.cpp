@@ -59,15 +59,14 @@ void price(std::string const& name, Cost const& cost, std::vector<tokens> const&
   print("cost/" + name, digest_of(costs));
 }
 
-template <class Policy>
-void plan_grid(std::string const& name, Policy const& policy, ballast::grid_meeting meet,
+void plan_grid(std::string const& name, ballast::bag_layout const& bags, ballast::grid_meeting meet,
                std::vector<tokens> const& lengths, ballast::quadratic_cost const& cost)
 {
   auto const plan =
-      ballast::partition_grid(lengths, 16, {.most_weight = 200'000, .meet = meet}, policy, cost)
+      ballast::partition_grid(lengths, bags, {.meet = meet}, cost, {.most_per_gpu = 200'000})
           .value();
   ballast::digest digest;
-  digest.add(plan.digest()).add(static_cast<std::uint64_t>(plan.lower_bound));
+  digest.add(plan.digest()).add(static_cast<std::uint64_t>(plan.lower_bound.numerator));
   digest.add(static_cast<std::uint64_t>(plan.fewest_microbatches));
   print("grid/" + name, digest.value());
 }
@@ -75,9 +74,14 @@ void plan_grid(std::string const& name, Policy const& policy, ballast::grid_meet
 void plan_grids(std::vector<tokens> const& lengths, ballast::quadratic_cost const& cost)
 {
   using ballast::grid_meeting;
-  plan_grid("step/fill_slots", ballast::fill_slots{}, grid_meeting::step, lengths, cost);
-  plan_grid("step/refine_grid", ballast::refine_grid{}, grid_meeting::step, lengths, cost);
-  plan_grid("microbatch", ballast::refine_grid{}, grid_meeting::microbatch, lengths, cost);
+  auto const bags = ballast::one_gpu_bags(16);
+  std::vector<std::uint32_t> speeds(16, 3);
+  speeds[5] = 2;
+  auto const uneven = ballast::one_gpu_bags(16).with_speeds(speeds);
+  plan_grid("step", bags, grid_meeting::step, lengths, cost);
+  plan_grid("step, speeds", uneven, grid_meeting::step, lengths, cost);
+  plan_grid("microbatch", bags, grid_meeting::microbatch, lengths, cost);
+  plan_grid("microbatch, speeds", uneven, grid_meeting::microbatch, lengths, cost);
 }
 
 template <class Policy>

@@ -6,7 +6,6 @@
 #include "../support/test.hpp"
 
 #include <ballast/partition/grid/partition_grid.hpp>
-#include <ballast/partition/grid/refine_grid.hpp>
 #include <ballast/pipeline/local_search.hpp>
 #include <ballast/pipeline/order_policies.hpp>
 #include <ballast/pipeline/order_search.hpp>
@@ -114,10 +113,9 @@ TEST(OrderMicrobatches, OrdersTheSlotsOfAGrid)
   std::vector<ballast::tokens> lengths(60);
   for (auto& length : lengths) { length = random.between(1, random.below(6) == 0 ? 4000 : 600); }
   auto const cost = [](ballast::tokens length) { return length; };
-  ballast::grid_options const options{.microbatches = 6, .meet = ballast::grid_meeting::microbatch};
+  ballast::microbatches const slots{.number = 6, .meet = ballast::grid_meeting::microbatch};
   // [ordered_slots]
-  auto const grid =
-      ballast::partition_grid(lengths, 4, options, ballast::refine_grid{}, cost).value();
+  auto const grid = ballast::partition_grid(lengths, ballast::one_gpu_bags(4), slots, cost).value();
   auto const stage_takes = [&](std::size_t slot, std::size_t stage) {
     ballast::time_units longest = 0;  // of any rank: the encoder takes a third of it
     for (std::size_t rank = 0; rank < grid.ranks; ++rank) {
@@ -132,10 +130,10 @@ TEST(OrderMicrobatches, OrdersTheSlotsOfAGrid)
   auto const plan = ballast::order_microbatches(schedule, times, ballast::local_search{}).value();
   // plan.order[position] is the slot that every rank computes there
   // [ordered_slots]
-  std::vector<std::size_t> slots;
-  for (auto const slot : plan.order) { slots.push_back(to_index(slot)); }
-  std::ranges::sort(slots);
-  EXPECT_EQ(slots, (std::vector<std::size_t>{0, 1, 2, 3, 4, 5}));
+  std::vector<std::size_t> ordered;
+  for (auto const slot : plan.order) { ordered.push_back(to_index(slot)); }
+  std::ranges::sort(ordered);
+  EXPECT_EQ(ordered, (std::vector<std::size_t>{0, 1, 2, 3, 4, 5}));
   EXPECT_LE(plan.makespan, plan.makespan_given);
   EXPECT_LE(plan.lower_bound, plan.makespan);
 }

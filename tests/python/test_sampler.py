@@ -211,7 +211,7 @@ class Tail(unittest.TestCase):
                   draw.randint(1, 8)) for _ in range(40)]
         for lengths, step_samples, ranks in made:
             options = draw.choice([{}, {"most_tokens": 99}, {"microbatches": 3}, {"multiple_of": 2},
-                                   {"fill_cells": False}, {"most_samples": 1}])
+                                   {"fill": False}, {"most_samples": 1}])
             with self.subTest(lengths=lengths, step=step_samples, ranks=ranks, options=options):
                 samplers = [BalancedBatchSampler(lengths, step_samples, rank=rank, ranks=ranks,
                                                  **options) for rank in range(ranks)]

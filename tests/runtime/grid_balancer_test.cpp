@@ -21,7 +21,6 @@ using ballast::grid_step_options;
 using ballast::operator""_bags;
 using ballast::operator""_cost;
 using ballast::online_scheduler;
-using ballast::refine_grid;
 using ballast::shape_buckets;
 using ballast::thread_communicator;
 using ballast::to_index;
@@ -58,7 +57,7 @@ TEST(GridBalancer, BringsEveryRowThereAndBackOnce)  // Ensures (1) (2) (3)
     std::array<double, 8> weights{};
     std::array<std::array<std::uint64_t, 8>, 4> digests{};
     ballast::run_ranks(4, [&](thread_communicator& comm) {
-      grid_balancer balancer(comm, bags, layer_cost, refine_grid{}, {.grid = {.most_weight = 70}});
+      grid_balancer balancer(comm, bags, layer_cost, {.limits = {.most_per_gpu = 70}});
       for (std::size_t step = 0; step < steps.size(); ++step) {
         auto const& own = steps[step][comm.rank()];
         ASSERT_TRUE(balancer.plan(own));
@@ -102,7 +101,8 @@ struct answer {
 };
 
 constexpr grid_step_options<answer> of_answers{
-    .grid = {.multiple_of = 2, .most_weight = 64, .weight_multiple = 8},
+    .grid = {.multiple_of = 2},
+    .limits = {.also = {{.most_per_gpu = 64, .rounded_to = 8}}},
     .length_of = [](answer const& a) -> tokens { return a.prompt + a.response; },
     .loss_tokens_of = [](answer const& a) -> tokens { return a.response; },
     .together = [](answer const& a) { return a.group; },
@@ -119,7 +119,7 @@ TEST(GridBalancer, TellsAllRanksOfOtherTokensWithALoss)
     if (comm.rank() == ballast::rank_id{1}) {
       options.loss_tokens_of = [](answer const& a) -> tokens { return a.prompt; };
     }
-    grid_balancer balancer(comm, ballast::one_gpu_bags(2), answer_cost, refine_grid{}, options);
+    grid_balancer balancer(comm, ballast::one_gpu_bags(2), answer_cost, options);
     auto const done = balancer.plan(comm.rank() == ballast::rank_id{0}
                                         ? std::vector<answer>{{10, 5, 0}, {5, 10, 0}}
                                         : std::vector<answer>{});
@@ -132,7 +132,7 @@ TEST(GridBalancer, WeighsLossesByTokensThatHaveOne)
 {
   std::vector<std::vector<answer>> const read{{{10, 5, 0}, {10, 15, 0}, {30, 0, 1}}, {{20, 20, 2}}};
   ballast::run_ranks(2, [&](thread_communicator& comm) {
-    grid_balancer balancer(comm, ballast::one_gpu_bags(2), answer_cost, refine_grid{}, of_answers);
+    grid_balancer balancer(comm, ballast::one_gpu_bags(2), answer_cost, of_answers);
     ASSERT_TRUE(balancer.plan(read[comm.rank()]));
     EXPECT_EQ(balancer.microbatches() % 2, 0U);
     EXPECT_EQ(balancer.planned().owner[0], balancer.planned().owner[1]);
@@ -158,9 +158,9 @@ std::array<double, 3> shares_of(thread_communicator& comm, ballast::bag_layout c
                                 std::uint32_t gpus, bool all_have_one, losses_read const& read)
 {
   grid_step_options<masked> options{.length_of = masked::tokens_of, .gpus_per_rank = gpus};
-  options.grid.most_weight = 90;
+  options.limits.most_per_gpu = 90;
   if (!all_have_one) { options.loss_tokens_of = masked::loss_tokens_of; }
-  grid_balancer balancer(comm, bags, masked::tokens_of, refine_grid{}, options);
+  grid_balancer balancer(comm, bags, masked::tokens_of, options);
   or_throw(balancer.plan(read.samples));
   std::array<double, 3> shares{};
   for (std::size_t slot = 0; slot < balancer.microbatches(); ++slot) {
@@ -234,8 +234,7 @@ TEST(GridBalancerDeathTest, HasNoWeightForTheMeanOfRowsOfWhichSomeHaveALoss)  //
     ballast::run_ranks(2, [](thread_communicator& comm) {
       auto options = of_answers;
       options.homes = false;
-      grid_balancer balancer(comm, ballast::bag_layout("g2n1"_bags, 2), answer_cost, refine_grid{},
-                             options);
+      grid_balancer balancer(comm, ballast::bag_layout("g2n1"_bags, 2), answer_cost, options);
       or_throw(balancer.plan(std::vector<answer>{{10, 5, 0}}));
       (void)balancer.loss_weight(0);
     });
@@ -249,12 +248,11 @@ TEST(GridBalancer, PlansPaddedBatches)  // Ensures (1)
   auto const sums = [](tokens source, tokens target) { return source + target; };
   std::vector<std::vector<tokens>> const read = {{8, 5}, {4, 1}};  // by rank
   ballast::run_ranks(2, [&](thread_communicator& comm) {
-    grid_balancer balancer(comm, ballast::one_gpu_bags(2), sums,
-                           ballast::padded_grid_options{.microbatches = 2});
+    grid_balancer balancer(comm, ballast::one_gpu_bags(2), sums, {.grid = {.number = 2}});
     ASSERT_TRUE(balancer.plan(read[comm.rank()]));
     // One rank computes 8 and 1, the other 5 and 4, in slots of their own: a step of 9.
     // [padded]
-    EXPECT_EQ(balancer.planned().makespan, 9);
+    EXPECT_EQ(balancer.planned().makespan, (ballast::ratio{9, 1}));
     EXPECT_EQ(balancer.microbatches(), 2U);
     for (std::size_t slot = 0; slot < 2; ++slot) {
       EXPECT_EQ(balancer.microbatch(slot).size(), 1U);
@@ -266,6 +264,8 @@ TEST(GridBalancer, PlansPaddedBatches)  // Ensures (1)
 }
 
 constexpr grid_step_options<answer> of_pairs{
+    .grid = {.number = 2},
+    .limits = {.most_per_gpu = 50},
     .length_of = of_answers.length_of,
     .padded_lengths_of = [](answer const& a) -> ballast::padded_lengths {
       return {a.prompt, a.response};
@@ -276,11 +276,9 @@ TEST(GridBalancer, PadsTwoLengthsWithinACap)
   auto const product = [](tokens source, tokens target) { return source * target; };
   std::vector<answer> const read{{20, 5, 0}, {20, 4, 0}, {10, 15, 0}, {10, 14, 1}};
   ballast::run_ranks(1, [&](thread_communicator& comm) {
-    grid_balancer balancer(comm, ballast::one_gpu_bags(1), product,
-                           ballast::padded_grid_options{.microbatches = 2, .most_weight = 50},
-                           of_pairs);
+    grid_balancer balancer(comm, ballast::one_gpu_bags(1), product, of_pairs);
     ASSERT_TRUE(balancer.plan(read));
-    EXPECT_EQ(balancer.planned().makespan, 2 * 20 * 5 + 2 * 10 * 15);
+    EXPECT_EQ(balancer.planned().makespan, (ballast::ratio{2 * 20 * 5 + 2 * 10 * 15, 1}));
     EXPECT_EQ(balancer.planned().filled, (std::vector<std::int64_t>{50, 50}));
     auto const same = balancer.planned();
     EXPECT_TRUE(balancer.plan(read, &same)) << "as planned ahead";
@@ -288,13 +286,12 @@ TEST(GridBalancer, PadsTwoLengthsWithinACap)
     auto keeping_together = of_pairs;
     keeping_together.together = of_answers.together;
     auto counting = of_pairs;
-    counting.grid.counts = ballast::cell_counts::equal();
+    counting.limits.samples = ballast::counts::equal();
     auto by_rank = of_pairs;
     std::vector<std::int64_t> const caps{50};
-    by_rank.grid.most_weights = caps;
+    by_rank.limits.also = {{.most = caps}};
     for (auto const& wrong : {keeping_together, counting, by_rank}) {
-      grid_balancer refusing(comm, ballast::one_gpu_bags(1), product,
-                             ballast::padded_grid_options{.microbatches = 2}, wrong);
+      grid_balancer refusing(comm, ballast::one_gpu_bags(1), product, wrong);
       auto const refused = refusing.plan(read);
       ASSERT_FALSE(refused);
       EXPECT_EQ(refused.error().code, ballast::error_code::out_of_range);
@@ -322,8 +319,8 @@ TEST(GridBalancer, PlansForRanksOfSeveralGpusAsForOneRankPerGpu)
             for (tokens row = 0; row < length; ++row) { x.push_back(number++); }
           }
         }
-        grid_balancer balancer(comm, bags, layer_cost, refine_grid{},
-                               {.grid = {.most_weight = 70}, .gpus_per_rank = each});
+        grid_balancer balancer(comm, bags, layer_cost,
+                               {.limits = {.most_per_gpu = 70}, .gpus_per_rank = each});
         ASSERT_TRUE(balancer.plan(own));
         std::vector<std::int64_t> y(x.size());
         for (std::size_t slot = 0; slot < balancer.microbatches(); ++slot) {
@@ -357,22 +354,22 @@ TEST(GridBalancer, RefusesAStepOnEveryRank)  // Ensures (4)
       EXPECT_THAT(planned.error().message, testing::HasSubstr(why));
     };
     bool const first = comm.rank() == ballast::rank_id{0};
-    grid_balancer balancer(comm, ballast::one_gpu_bags(2), layer_cost, refine_grid{},
-                           {.grid = {.most_weight = 70}});
+    grid_balancer balancer(comm, ballast::one_gpu_bags(2), layer_cost,
+                           {.limits = {.most_per_gpu = 70}});
     refused(balancer, first ? std::vector<tokens>{5} : std::vector<tokens>{90},
             "sample 1 of weight 90 is above the cap of a cell, 70");
     refused(balancer, first ? std::vector<tokens>{5} : std::vector<tokens>{90},
             "(rank 1 has read it)");
-    refused(balancer, {-1}, "sample 0 has a length of -1");
+    refused(balancer, {-1}, "sample 0 of -1 tokens has a length that");
     EXPECT_TRUE(balancer.plan(std::vector<tokens>{9}));
-    grid_balancer three(comm, ballast::one_gpu_bags(3), layer_cost, refine_grid{});
+    grid_balancer three(comm, ballast::one_gpu_bags(3), layer_cost);
     refused(three, {9}, "the bags have 3 GPUs and the job has 2 ranks");
-    grid_balancer pair(comm, ballast::bag_layout("g2n1"_bags, 2), layer_cost, refine_grid{});
-    refused(pair, {1}, "sample 0 of 1 token is shorter than a bag");
+    grid_balancer pair(comm, ballast::bag_layout("g2n1"_bags, 2), layer_cost);
+    refused(pair, {1}, "sample 0 of 1 token is shorter than the smallest bag");
   });
   ballast::run_ranks(3, [&](thread_communicator& comm) {
-    grid_balancer mixed(comm, ballast::bag_layout("g2n1+g1n1"_bags, 3), layer_cost, refine_grid{});
-    EXPECT_FALSE(mixed.plan(std::vector<tokens>{9}));
+    grid_balancer mixed(comm, ballast::bag_layout("g2n1+g1n1"_bags, 3), layer_cost);
+    EXPECT_TRUE(mixed.plan(std::vector<tokens>{9}));
   });
 }
 
@@ -380,8 +377,8 @@ TEST(GridBalancer, AllocatesNothingInTheSteadyState)  // Ensures (5)
 {
   ballast::run_ranks(2, [&](thread_communicator& comm) {
     std::vector<tokens> const read{50, 40, 30, 20, 10, 9, 8, 7};
-    grid_balancer balancer(comm, ballast::one_gpu_bags(2), layer_cost, refine_grid{},
-                           {.grid = {.most_weight = 70}});
+    grid_balancer balancer(comm, ballast::one_gpu_bags(2), layer_cost,
+                           {.limits = {.most_per_gpu = 70}});
     std::vector<float> x(2 * 174);
     std::vector<float> there(2 * 70);
     for (int step = 0; step < 4; ++step) {
@@ -397,7 +394,7 @@ TEST(GridBalancer, AllocatesNothingInTheSteadyState)  // Ensures (5)
   });
 }
 
-using planner = grid_planner<ballast::quadratic_cost, refine_grid<>>;
+using planner = grid_planner<ballast::quadratic_cost>;
 static_assert(ballast::step_planner<planner>);
 
 std::vector<tokens> drawn_lengths(std::size_t samples, std::uint64_t seed)
@@ -410,21 +407,22 @@ std::vector<tokens> drawn_lengths(std::size_t samples, std::uint64_t seed)
 
 TEST(GridPlanner, PlansTheGridOfCorrectedCosts)  // Ensures (1)
 {
-  grid_planner plans(3, layer_cost, refine_grid{}, {.grid = {.most_weight = 70}});
+  grid_planner plans(ballast::one_gpu_bags(3), layer_cost, {.limits = {.most_per_gpu = 70}});
   std::vector<std::uint32_t> factors(shape_buckets, ballast::unchanged_factor);
   for (std::uint32_t length = 30; length < 40; ++length) { factors[length] *= 3; }
   for (std::uint64_t seed = 0; seed < 30; ++seed) {
     auto const lengths = drawn_lengths(5 + seed, seed);
     grid_plan plan;
     ASSERT_TRUE(plans(plan, lengths, 1, seed, {}));
-    auto const expected =
-        ballast::partition_grid(lengths, 3, {.most_weight = 70}, refine_grid{}, layer_cost);
+    auto const expected = ballast::partition_grid(lengths, ballast::one_gpu_bags(3), {}, layer_cost,
+                                                  {.most_per_gpu = 70});
     EXPECT_EQ(plan.digest(), expected->digest());
 
     ASSERT_TRUE(plans(plan, lengths, 1, seed, factors));
     auto const corrected = ballast::partition_grid(
-        lengths, 3, {.most_weight = 70}, refine_grid{},
-        [](tokens length) { return (length >= 30 && length < 40 ? 3 : 1) * layer_cost(length); });
+        lengths, ballast::one_gpu_bags(3), {},
+        [](tokens length) { return (length >= 30 && length < 40 ? 3 : 1) * layer_cost(length); },
+        {.most_per_gpu = 70});
     EXPECT_EQ(plan.digest(), corrected->digest());
   }
 }
@@ -435,10 +433,10 @@ TEST(GridPlanner, TakesSamplesOfSeveralSizes)
 {
   auto const cost = [](text_and_image const& sample) { return sample[0] + 3 * sample[1]; };
   constexpr grid_step_options<text_and_image> options{
-      .grid = {.most_weight = 40},
+      .limits = {.most_per_gpu = 40},
       .length_of = [](text_and_image const& sample) { return sample[0] + sample[1]; },
       .kind_of = [](text_and_image const& sample) -> std::int64_t { return sample[1] > 0; }};
-  grid_planner plans(2, cost, refine_grid{}, options);
+  grid_planner plans(ballast::one_gpu_bags(2), cost, options);
   std::vector<tokens> const sizes{10, 0, 20, 0, 10, 30, 5, 30, 30, 0};
   grid_plan plan;
   ASSERT_TRUE(plans(plan, sizes, 1, 0, {}));
@@ -452,7 +450,7 @@ TEST(GridPlanner, TakesSamplesOfSeveralSizes)
 
 TEST(GridPlanner, RefusesWhatCannotBePlanned)
 {
-  grid_planner plans(2, layer_cost, refine_grid{}, {.grid = {.most_weight = 70}});
+  grid_planner plans(ballast::one_gpu_bags(2), layer_cost, {.limits = {.most_per_gpu = 70}});
   grid_plan plan;
   auto const refused = [&](std::vector<tokens> const& sizes, std::size_t factors) {
     std::vector<std::uint32_t> const all(factors, ballast::unchanged_factor);
@@ -464,18 +462,18 @@ TEST(GridPlanner, RefusesWhatCannotBePlanned)
   EXPECT_THAT(refused({5, 71}, 0), HasSubstr("sample 1 of weight 71 is above the cap"));
   EXPECT_EQ(refused({}, shape_buckets), "");
   constexpr auto most = std::numeric_limits<std::uint64_t>::max();
-  grid_planner large(2, [](tokens) { return most; }, refine_grid{});
+  grid_planner large(ballast::one_gpu_bags(2), [](tokens) { return most; });
   EXPECT_FALSE(large(plan, std::vector<tokens>{1}, 1, 0, {}));
 }
 
 TEST(GridPlannerDeathTest, RefusesHomes)
 {
-  EXPECT_DEATH(planner(2, layer_cost, refine_grid{}, {.homes = true}), "not known ahead");
+  EXPECT_DEATH(planner(ballast::one_gpu_bags(2), layer_cost, {.homes = true}), "not known ahead");
 }
 
 TEST(GridPlanner, AllocatesNothingInTheSteadyState)  // Ensures (2)
 {
-  grid_planner plans(2, layer_cost, refine_grid{}, {.grid = {.most_weight = 70}});
+  grid_planner plans(ballast::one_gpu_bags(2), layer_cost, {.limits = {.most_per_gpu = 70}});
   auto const lengths = drawn_lengths(40, 9);
   grid_plan plan;
   for (int step = 0; step < 4; ++step) {
@@ -495,12 +493,12 @@ std::vector<tokens> read_by(ballast::rank_id rank, std::uint64_t step)
 TEST(GridPlanner, PlansAheadWhatTheBalancerPlansAtOnce)
 {
   constexpr std::uint64_t steps = 8;
-  constexpr grid_step_options<> options{.grid = {.most_weight = 70}};
+  constexpr grid_step_options<> options{.limits = {.most_per_gpu = 70}};
   auto const bags = ballast::one_gpu_bags(3);
   ballast::run_ranks(3, [&](thread_communicator& comm) {
     std::vector<std::uint64_t> at_once;
     std::vector<std::uint64_t> ahead;
-    grid_balancer direct(comm, bags, layer_cost, refine_grid{}, options);
+    grid_balancer direct(comm, bags, layer_cost, options);
     for (std::uint64_t step = 0; step < steps; ++step) {
       or_throw(direct.plan(read_by(comm.rank(), step)));
       at_once.push_back(direct.planned().digest());
@@ -511,8 +509,8 @@ TEST(GridPlanner, PlansAheadWhatTheBalancerPlansAtOnce)
       or_throw(ballast::gather_samples_into(all, comm, read_by(comm.rank(), step), 256));
       return all.samples;
     };
-    grid_balancer balancer(comm, bags, layer_cost, refine_grid{}, options);
-    online_scheduler next(grid_planner(bags.size(), layer_cost, refine_grid{}, options));
+    grid_balancer balancer(comm, bags, layer_cost, options);
+    online_scheduler next(grid_planner(bags, layer_cost, options));
     or_throw(next.submit(lengths_of_all_ranks(0)));
     for (std::uint64_t step = 0; step < steps; ++step) {
       auto const grid = next.take();                          // planned while the last step ran
@@ -537,11 +535,12 @@ TEST(GridPlanner, PlansAheadWhatTheBalancerPlansAtOnce)
 TEST(GridPlanner, GridsOfOtherSamplesAreRefusedOnEveryRank)
 {
   ballast::run_ranks(2, [](thread_communicator& comm) {
-    grid_balancer balancer(comm, ballast::one_gpu_bags(2), layer_cost, refine_grid{},
-                           {.grid = {.weight_multiple = 8}});
+    grid_balancer balancer(comm, ballast::one_gpu_bags(2), layer_cost,
+                           {.limits = {.also = {{.most_per_gpu = 64, .rounded_to = 8}}}});
     auto const refused = [&](std::size_t ranks, std::vector<tokens> const& lengths) {
       grid_plan const plan =
-          ballast::partition_grid(lengths, ranks, {.weight_multiple = 8}, refine_grid{}, layer_cost)
+          ballast::partition_grid(lengths, ballast::one_gpu_bags(ranks), {}, layer_cost,
+                                  {.also = {{.most_per_gpu = 64, .rounded_to = 8}}})
               .value();
       auto const done = balancer.plan(std::vector<tokens>{20}, &plan);
       return done ? std::string() : done.error().message;

@@ -31,7 +31,6 @@
 namespace code_of_users {
 
 using ballast::rank_id;
-using ballast::refine_grid;
 using ballast::thread_communicator;
 using ballast::tokens;
 
@@ -191,11 +190,11 @@ std::vector<plain_call> plain_calls()
       });
     };
   };
-  auto const gridded = [](auto policy, cost_function cost_of, cost_function weight_of) {
+  auto const gridded = [bags](cost_function cost_of, cost_function length_of_sample) {
     return [=] {
       return keeping(grid{}, [=](grid& kept) {
-        ballast::or_throw(ballast::partition_grid_into(
-            kept.plan, kept.memory, lengths, 2, {.microbatches = 2}, policy, cost_of, weight_of));
+        ballast::or_throw(ballast::partition_grid_into(kept.plan, kept.memory, lengths, bags,
+                                                       {.number = 2}, cost_of, length_of_sample));
         return kept.plan.digest();
       });
     };
@@ -225,10 +224,9 @@ std::vector<plain_call> plain_calls()
   };
   auto const padded = [](sum_function cost_of, sum_function weight_of) {
     return afresh([=] {
-      auto const plan = ballast::pad_grid(lengths_of_pairs(),
-                                          {.ranks = 2, .microbatches = 2, .work_per_sample = 10},
-                                          cost_of, weight_of);
-      return plan.value().makespan;
+      auto const plan = ballast::pad_grid(lengths_of_pairs(), ballast::one_gpu_bags(2),
+                                          {.number = 2, .work = 100}, cost_of, weight_of);
+      return plan.value().makespan.numerator;
     });
   };
   auto const packed = [](cost_function length_of) {
@@ -282,16 +280,14 @@ std::vector<plain_call> plain_calls()
       });
     };
   };
-  auto const planned_ahead = [](cost_function const& cost_of,
-                                users_policy<refine_grid<>> const& policy,
-                                ballast::grid_step_options<> options) {
-    using planner = ballast::grid_planner<cost_function, users_policy<refine_grid<>>>;
+  auto const planned_ahead = [bags](cost_function const& cost_of,
+                                    ballast::grid_step_options<> options) {
     struct state {
-      planner plan;
+      ballast::grid_planner<cost_function> plan;
       ballast::grid_plan step{};
     };
     return [=] {
-      return keeping(state{planner(2, cost_of, policy, options)}, [](state& kept) {
+      return keeping(state{ballast::grid_planner(bags, cost_of, options)}, [](state& kept) {
         std::vector<std::uint32_t> const factors(ballast::shape_buckets, ballast::unchanged_factor);
         ballast::or_throw(kept.plan(kept.step, lengths, 1, 0, factors));
         return kept.step.digest();
@@ -303,9 +299,8 @@ std::vector<plain_call> plain_calls()
       {"partition: length", by(silent<ballast::longest_processing_time>(), own, users)},
       {"partition: policy", by(users_lpt{}, own, own)},
       {"partition: cost of several quantities", by_vectors(silent<ballast::refine<>>(), users)},
-      {"partition_grid: cost", gridded(silent<refine_grid<>>(), cost, own)},
-      {"partition_grid: weight", gridded(silent<refine_grid<>>(), own, users)},
-      {"partition_grid: policy", gridded(users_policy<refine_grid<>>{}, own, own)},
+      {"partition_grid: cost", gridded(cost, own)},
+      {"partition_grid: length", gridded(own, users)},
       {"partition: policy inside refine", by(ballast::refine{users_lpt{}}, own, own)},
       {"partition: policy whose plan moves least", homed},
       {"partition: policy inside any_policy", by(by_name::any_policy{users_lpt{}}, own, own)},
@@ -320,8 +315,6 @@ std::vector<plain_call> plain_calls()
       {"intra_reorder: cost", afresh([bags] {
          return ballast::intra_reorder(lengths, bags, cost).value().plan.digest();
        })},
-      {"partition_grid: policy inside refine_grid",
-       gridded(refine_grid{users_policy<ballast::fill_slots>{}}, own, own)},
       {"pad_grid: cost", padded(users_sum, sum)},
       {"pad_grid: weight", padded(sum, users_sum)},
       {"pad_to_cap: weight", afresh([] {
@@ -433,16 +426,11 @@ std::vector<plain_call> plain_calls()
        })},
       {"phase_planner: cost", phased(cost, silent<ballast::longest_processing_time>())},
       {"phase_planner: policy", phased(own, users_lpt{})},
-      {"grid_planner: cost", planned_ahead(cost, silent<refine_grid<>>(), {})},
-      {"grid_planner: policy", planned_ahead(own, users_policy<refine_grid<>>{}, {})},
-      {"grid_planner: length_of",
-       planned_ahead(own, silent<refine_grid<>>(), {.length_of = users_number})},
-      {"grid_planner: weight_of",
-       planned_ahead(own, silent<refine_grid<>>(), {.weight_of = users_number})},
-      {"grid_planner: together",
-       planned_ahead(own, silent<refine_grid<>>(), {.together = users_number})},
-      {"grid_planner: kind_of",
-       planned_ahead(own, silent<refine_grid<>>(), {.kind_of = users_number})},
+      {"grid_planner: cost", planned_ahead(cost, {})},
+      {"grid_planner: length_of", planned_ahead(own, {.length_of = users_number})},
+      {"grid_planner: weight_of", planned_ahead(own, {.weight_of = users_number})},
+      {"grid_planner: together", planned_ahead(own, {.together = users_number})},
+      {"grid_planner: kind_of", planned_ahead(own, {.kind_of = users_number})},
       {"microbatch_scheduler: times_of",
        scheduled(silent<ballast::insertion>(), silent<ballast::refine<>>(),
                  [](std::span<tokens const, 2> sizes) {
@@ -553,15 +541,13 @@ std::vector<common_call> common_calls()
       return ballast::step_balancer(comm, ballast::one_gpu_bags(3), cost_of, policy, options);
     });
   };
-  auto const grid = [](auto cost_of, auto policy, grid_options options) {
+  auto const grid = [](auto cost_of, grid_options options) {
     if (options.length_of == nullptr) { options.length_of = silent_length_of; }
     return planning([=](thread_communicator& comm) {
-      return ballast::grid_balancer(comm, ballast::one_gpu_bags(3), cost_of, policy, options);
+      return ballast::grid_balancer(comm, ballast::one_gpu_bags(3), cost_of, options);
     });
   };
   auto const lpt = silent<ballast::longest_processing_time>();
-  auto const refine = silent<refine_grid<>>();
-  ballast::padded_grid_options const by_pairs{.microbatches = 2};
   using phase = ballast::phase<cost_function, users_lpt>;
   auto const orchestrated = [](phase (*phase_of)(std::function<void()> const&)) {
     return [phase_of](thread_communicator& comm) {
@@ -591,15 +577,14 @@ std::vector<common_call> common_calls()
        step(plain_cost, lpt, {.weight_of = key_of, .most_per_gpu = 1000})},
       {"step_balancer: policy", step(plain_cost, users_lpt{}, {})},
       {"step_balancer: loss_tokens_of", step(plain_cost, lpt, {.loss_tokens_of = length_of})},
-      {"grid_balancer: cost", grid(users_cost, refine, {})},
-      {"grid_balancer: length_of", grid(plain_cost, refine, {.length_of = length_of})},
-      {"grid_balancer: loss_tokens_of", grid(plain_cost, refine, {.loss_tokens_of = length_of})},
-      {"grid_balancer: policy", grid(plain_cost, users_policy<refine_grid<>>{}, {})},
-      {"grid_balancer: weight_of", grid(plain_cost, refine, {.weight_of = key_of})},
-      {"grid_balancer: together", grid(plain_cost, refine, {.together = key_of})},
-      {"grid_balancer: padded_lengths_of", grid(sum, by_pairs, {.padded_lengths_of = pair_of})},
-      {"grid_balancer: cost of padded lengths", grid(users_sum, by_pairs, {})},
-      {"grid_balancer: kind_of", grid(plain_cost, refine, {.kind_of = key_of})},
+      {"grid_balancer: cost", grid(users_cost, {})},
+      {"grid_balancer: length_of", grid(plain_cost, {.length_of = length_of})},
+      {"grid_balancer: loss_tokens_of", grid(plain_cost, {.loss_tokens_of = length_of})},
+      {"grid_balancer: weight_of", grid(plain_cost, {.weight_of = key_of})},
+      {"grid_balancer: together", grid(plain_cost, {.together = key_of})},
+      {"grid_balancer: padded_lengths_of", grid(sum, {.padded_lengths_of = pair_of})},
+      {"grid_balancer: cost of padded lengths", grid(users_sum, {})},
+      {"grid_balancer: kind_of", grid(plain_cost, {.kind_of = key_of})},
       {"orchestrator: cost of a phase",
        orchestrated([](std::function<void()> const& users) -> phase {
          auto const cost_of = [users](tokens length) { return users(), length; };
@@ -616,13 +601,13 @@ std::vector<common_call> common_calls()
            if (*throws) { throw std::runtime_error("out of ink"); }
            return length;
          };
-         using policy = users_policy<refine_grid<>>;
+         auto const bags = ballast::one_gpu_bags(3);
          auto const balancer =
-             std::make_shared<ballast::grid_balancer<cost_function, policy, thread_communicator>>(
-                 comm, ballast::one_gpu_bags(3), cost_of, silent<refine_grid<>>());
-         using planner = ballast::grid_planner<cost_function, policy>;
-         auto const next = std::make_shared<ballast::online_scheduler<planner>>(
-             planner(3, cost_of, silent<refine_grid<>>()));
+             std::make_shared<ballast::grid_balancer<cost_function, thread_communicator>>(
+                 comm, bags, cost_of);
+         using planner = ballast::grid_planner<cost_function>;
+         auto const next =
+             std::make_shared<ballast::online_scheduler<planner>>(planner(bags, cost_of));
          return [=](bool is_thrown) {
            *throws = is_thrown;
            ballast::or_throw(next->submit(std::vector<tokens>{13, 13, 13}));

@@ -145,31 +145,30 @@ void enlarge(ballast_test::grid_instance& step, number_family family,
   }
 }
 
-template <class Policy>
-void add_grid(std::vector<soaked_planner>& planners, std::string const& name, Policy const& policy)
+void add_grid(std::vector<soaked_planner>& planners)
 {
   auto plan = std::make_shared<ballast::grid_plan>();
   auto memory = std::make_shared<ballast::workspace>();
   planners.push_back(
-      {"grid/" + name, [=](ballast::random_source& random) {
+      {"partition_grid", [=](ballast::random_source& random) {
          bool const is_small = random.below(4) == 0;
          auto step = ballast_test::random_grid(random, is_small ? 4 : 14);
          number_family const family = draw_family(random);
          enlarge(step, family, random);
-         auto options = step.options();
+         ballast::microbatches slots{.number = step.slots, .meet = step.meet, .kinds = step.kinds};
          if (!is_small && random.below(2) == 0) {
-           options.microbatches.reset();
-           options.multiple_of = 1 + random.below(3);
+           slots.number.reset();
+           slots.multiple_of = 1 + random.below(3);
          }
          auto const samples = step.samples();
          auto const plan_it = [&](ballast::grid_plan& into, ballast::workspace& scratch) {
-           return ballast::partition_grid_into(into, scratch, samples, step.ranks, options, policy,
-                                               &ballast_test::grid_sample::cost,
-                                               &ballast_test::grid_sample::weight);
+           return ballast::partition_grid_into(
+               into, scratch, samples, ballast::one_gpu_bags(step.ranks), slots,
+               &ballast_test::grid_sample::cost, &ballast_test::grid_sample::weight, step.limits());
          };
          auto const done = plan_it(*plan, *memory);
-         bool const is_tried = is_small && options.microbatches && is_moderate(step.weights) &&
-                               is_moderate(step.costs);
+         bool const is_tried =
+             is_small && slots.number && is_moderate(step.weights) && is_moderate(step.costs);
          if (!done) {
            auto const& why = done.error();
            require_sentence(why);
@@ -184,19 +183,19 @@ void add_grid(std::vector<soaked_planner>& planners, std::string const& name, Po
            return;
          }
          ballast_test::expect_valid_grid(*plan, step);
-         require(!options.microbatches || plan->microbatches == *options.microbatches,
+         require(!slots.number || plan->microbatches == *slots.number,
                  "another number of microbatches");
-         require(plan->microbatches % options.multiple_of == 0, plan->microbatches,
-                 " microbatches");
+         require(plan->microbatches % slots.multiple_of == 0, plan->microbatches, " microbatches");
          if (random.below(8) == 0) {
            ballast::grid_plan fresh;
            ballast::workspace other;
            require_same(plan_it(fresh, other) ? &fresh : nullptr, *plan);
          }
          if (!is_tried) { return; }
-         std::int64_t const best = ballast_test::best_grid(step).value();
-         require(plan->lower_bound <= best && best <= plan->makespan, "bound ", plan->lower_bound,
-                 ", optimum ", best, ", makespan ", plan->makespan);
+         ballast::ratio const best{ballast_test::best_grid(step).value(), 1};
+         require(plan->lower_bound <= best && best <= plan->makespan, "bound ",
+                 plan->lower_bound.value(), ", optimum ", best.value(), ", makespan ",
+                 plan->makespan.value());
        }});
 }
 
@@ -207,8 +206,7 @@ void add_bins_and_grids(std::vector<soaked_planner>& planners)
   add_packing(planners, "one cap, little work", 1 << 12);
   add_packing(planners, "one cap", ballast::bins{}.work);
   planners.push_back({"packing/limits", pack_within_limits});
-  add_grid(planners, "fill_slots", ballast::fill_slots{});
-  add_grid(planners, "refine_grid", ballast::refine_grid{});
+  add_grid(planners);
 }
 
 }  // namespace ballast_soak

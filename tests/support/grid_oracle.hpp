@@ -4,7 +4,7 @@
 #include "all_assignments.hpp"
 #include "test.hpp"
 
-#include <ballast/partition/grid/grid_plan.hpp>
+#include <ballast/partition/grid/partition_grid.hpp>
 
 namespace ballast_test {
 
@@ -24,9 +24,8 @@ struct grid_instance {
   std::vector<int> kinds = {};
   std::vector<ballast::rank_id> home = {};
   std::int64_t multiple = 1;
-  ballast::cell_counts counts = {};
+  ballast::counts counts = {};
   ballast::grid_meeting meet = ballast::grid_meeting::step;
-  bool fill_cells = false;
 
   [[nodiscard]] std::vector<grid_sample> samples() const
   {
@@ -35,18 +34,21 @@ struct grid_instance {
     return all;
   }
 
-  [[nodiscard]] ballast::grid_options options() const
+  [[nodiscard]] ballast::placement_limits limits() const
   {
-    ballast::grid_options given{.microbatches = slots,
-                                .weight_multiple = multiple,
-                                .counts = counts,
-                                .meet = meet,
-                                .fill_cells = fill_cells,
-                                .together = groups,
-                                .home = home,
-                                .kinds = kinds};
-    given.most_weights = caps;
+    ballast::placement_limits given{.together = groups, .home = home, .samples = counts};
+    if (!caps.empty()) { given.also = {{.most = caps, .rounded_to = multiple}}; }
     return given;
+  }
+
+  /// The plan, with as many microbatches or with those that are found, a multiple of a number.
+  [[nodiscard]] ballast::result<ballast::grid_plan> planned(
+      std::optional<std::size_t> number = std::nullopt, std::size_t multiple_of = 1) const
+  {
+    return ballast::partition_grid(
+        samples(), ballast::one_gpu_bags(ranks),
+        {.number = number, .multiple_of = multiple_of, .meet = meet, .kinds = kinds},
+        &grid_sample::cost, &grid_sample::weight, limits());
   }
 };
 
@@ -55,7 +57,8 @@ struct grid_instance {
 {
   std::size_t const cells = step.ranks * step.slots;
   std::vector<std::int64_t> filled(cells, 0);
-  std::vector<std::uint32_t> counts(cells, 0);
+  std::vector<std::int64_t> counts(cells, 0);
+  std::vector<std::set<std::size_t>> items(cells);
   std::map<int, std::size_t> cell_of_group;
   std::map<std::size_t, int> kind_of_slot;
   for (std::size_t i = 0; i < cell.size(); ++i) {
@@ -63,6 +66,7 @@ struct grid_instance {
     while (weight % step.multiple != 0) { ++weight; }
     filled[cell[i]] += weight;
     ++counts[cell[i]];
+    items[cell[i]].insert(step.groups.empty() ? i : static_cast<std::size_t>(step.groups[i]));
     if (!step.groups.empty() &&
         cell_of_group.emplace(step.groups[i], cell[i]).first->second != cell[i]) {
       return false;
@@ -74,17 +78,18 @@ struct grid_instance {
   }
   for (std::size_t c = 0; c < cells; ++c) {
     if (!step.caps.empty() && filled[c] > step.caps[c % step.ranks]) { return false; }
-    if (step.fill_cells && counts[c] == 0) { return false; }
-    using rule = ballast::cell_counts::rule;
+    using rule = ballast::counts::rule;
+    if (step.counts.kind == rule::filled && counts[c] == 0) { return false; }
     if (step.counts.kind == rule::at_most && counts[c] > step.counts.number) { return false; }
     if (step.counts.kind == rule::multiple_of && counts[c] % step.counts.number != 0) {
       return false;
     }
+    counts[c] = static_cast<std::int64_t>(items[c].size());
   }
-  if (step.counts.kind != ballast::cell_counts::rule::equal || cell.empty()) { return true; }
+  if (step.counts.kind != ballast::counts::rule::equal || cell.empty()) { return true; }
   // Of the cells of each kind, counts differ by one at most. An empty slot is of any kind that may
   // have empty cells.
-  std::map<int, std::pair<std::uint32_t, std::uint32_t>> range_of_kind;
+  std::map<int, std::pair<std::int64_t, std::int64_t>> range_of_kind;
   bool all_hold = true;
   for (std::size_t slot = 0; slot < step.slots; ++slot) {
     auto const [least, most] =
@@ -157,7 +162,7 @@ inline void expect_valid_grid(ballast::grid_plan const& plan, grid_instance step
   auto const cell = assignment_of(plan.owner);
   ASSERT_TRUE(std::ranges::all_of(cell, [&](auto c) { return c < step.ranks * step.slots; }));
   EXPECT_TRUE(keeps_to(step, cell));
-  EXPECT_EQ(plan.makespan, grid_takes(step, cell));
+  EXPECT_EQ(plan.makespan, (ballast::ratio{grid_takes(step, cell), 1}));
   EXPECT_LE(plan.lower_bound, plan.makespan);
   EXPECT_LE(plan.fewest_microbatches, plan.microbatches);
   std::size_t empty = 0;
@@ -190,16 +195,16 @@ inline void expect_valid_grid(ballast::grid_plan const& plan, grid_instance step
   step.meet =
       random.below(2) == 0 ? ballast::grid_meeting::step : ballast::grid_meeting::microbatch;
   step.multiple = random.below(4) == 0 ? 3 : 1;
-  step.fill_cells = random.below(3) == 0;
   auto const caps = random.below(3);
   std::int64_t const cap = random.between(8, 40);
   for (std::size_t rank = 0; rank < step.ranks && caps > 0; ++rank) {
     step.caps.push_back(caps == 1 ? cap : random.between(2, 40));
   }
-  auto const rule = random.below(5);
-  if (rule == 1) { step.counts = ballast::cell_counts::at_most(random.below(2) == 0 ? 1 : 2); }
-  if (rule == 2) { step.counts = ballast::cell_counts::equal(); }
-  if (rule == 3) { step.counts = ballast::cell_counts::multiple_of(random.below(2) == 0 ? 2 : 3); }
+  auto const rule = random.below(6);
+  if (rule == 1) { step.counts = ballast::counts::at_most(random.below(2) == 0 ? 1 : 2); }
+  if (rule == 2) { step.counts = ballast::counts::equal(); }
+  if (rule == 3) { step.counts = ballast::counts::multiple_of(random.below(2) == 0 ? 2 : 3); }
+  if (rule == 4) { step.counts = ballast::counts::filled(); }
   bool const by_length = random.below(2) == 0;
   bool const of_kinds = random.below(2) == 0;
   bool const grouped = random.below(3) == 0;

@@ -144,6 +144,7 @@ class caps {
 
   [[nodiscard]] constexpr std::size_t size() const noexcept { return size_; }
   [[nodiscard]] constexpr cap const& operator[](std::size_t at) const noexcept { return caps_[at]; }
+  [[nodiscard]] constexpr cap& operator[](std::size_t at) noexcept { return caps_[at]; }
 
  private:
   std::array<cap, most> caps_{};
@@ -152,7 +153,7 @@ class caps {
 
 /// How many samples each bag gets.
 struct counts {
-  enum class rule : std::uint8_t { any, at_most, equal, filled };
+  enum class rule : std::uint8_t { any, at_most, equal, filled, multiple_of };
 
   rule kind = rule::any;
   std::int64_t number = 1;
@@ -169,6 +170,11 @@ struct counts {
   }
   /// At least one sample, or several that stay together, in each.
   [[nodiscard]] static constexpr counts filled() noexcept { return {rule::filled, 1}; }
+  /// Each a multiple; 0 is one. Samples that stay together count each.
+  [[nodiscard]] static constexpr counts multiple_of(std::int64_t samples) noexcept
+  {
+    return {rule::multiple_of, samples};
+  }
 
   friend constexpr bool operator==(counts, counts) = default;
 };

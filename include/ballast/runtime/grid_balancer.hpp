@@ -14,19 +14,21 @@ namespace ballast::inline v0 {
 
 /// What a job that accumulates gradients says of its steps, once: the same on every rank.
 ///
-///     grid_step_options<document>{.grid = {.most_weight = 16'384, .weight_multiple = 2 * cp},
+///     grid_step_options<document>{.grid = {.multiple_of = stages},
+///                                 .limits = {.most_per_gpu = 16'384},
 ///                                 .length_of = [](document const& d) { return d.length(); },
 ///                                 .loss_tokens_of = [](document const& d) { return d.answer; }}
 ///
 /// The functions are pure, and null where there is nothing to say.
 template <class Sample = tokens>
 struct grid_step_options {
-  /// Caps, counts and the rest, for cells of bags: where bags have several GPUs, a cap is that of a
-  /// whole bag. The arrays by sample are filled from the functions below.
-  grid_options grid = {};
+  /// How many microbatches there are, and when bags meet. Kinds come from the functions below.
+  microbatches grid = {};
+  /// What each cell keeps to: caps, counts and the rest. Arrays by sample come from the functions.
+  placement_limits limits = {};
   /// How many tokens a bag splits; a sample that is a number is its own length.
   tokens (*length_of)(Sample const&) = detail::own_length<Sample>();
-  /// What counts against the cap; null: the length.
+  /// What caps count that do not say what they are of; null: the length.
   std::int64_t (*weight_of)(Sample const&) = nullptr;
   /// Where cells are padded batches, the lengths that they pad; null: the length, of the source.
   padded_lengths (*padded_lengths_of)(Sample const&) = nullptr;
@@ -36,7 +38,8 @@ struct grid_step_options {
   std::int64_t (*together)(Sample const&) = nullptr;
   /// All samples of a slot have one key.
   std::int64_t (*kind_of)(Sample const&) = nullptr;
-  /// Whether, of plans that are equally good, one that moves little is taken.
+  /// Whether the rank that has read a sample is its home: of plans that are equally good, one that
+  /// moves little is taken, and with limits.then = fewest_moves one that moves least.
   bool homes = false;
   /// Query heads of the model, for to_heads and to_tokens; 0: they are not called.
   std::uint32_t query_heads = 0;
@@ -52,11 +55,9 @@ struct grid_step_options {
 
 namespace detail {
 
-/// What plans the cells of a step: a grid policy by costs of samples, or `pad_grid` by costs of
-/// padded lengths, where cells are padded batches.
-template <class Policy, class Cost, class Sample>
-concept cell_planner = (grid_policy<Policy> && integer_function<Cost, Sample const&>) ||
-                       (std::same_as<Policy, padded_grid_options> && padded_cost<Cost>);
+/// What prices the cells of a step: samples, or padded lengths, where cells are padded batches.
+template <class Cost, class Sample>
+concept cell_cost = integer_function<Cost, Sample const&> || padded_cost<Cost>;
 
 /// Calls partition_grid_into, or pad_grid, with what the functions of the options say of each
 /// sample.
@@ -65,21 +66,33 @@ class grid_of_samples {
  public:
   /// Shapes      home[n], or empty.
   /// Complexity  that of partition_grid_into; no allocation after a step as large.
-  template <grid_policy Policy, class Cost>
+  template <integer_function<Sample const&> Cost>
   [[nodiscard]] result<void> operator()(grid_plan& plan, workspace& memory,
-                                        std::span<Sample const> samples, std::size_t ranks,
+                                        std::span<Sample const> samples, bag_layout const& bags,
                                         grid_step_options<Sample> const& options,
-                                        std::span<rank_id const> home, Policy const& policy,
-                                        Cost const& cost)
+                                        std::span<rank_id const> home, Cost const& cost)
   {
     read_into(groups_, samples, options.together);
     read_into(kinds_, samples, options.kind_of);
-    grid_options grid = options.grid;
-    grid.together = groups_;
+    read_into(weights_, samples, options.weight_of);
+    microbatches grid = options.grid;
     grid.kinds = kinds_;
-    grid.home = home;
-    return partition_grid_into(plan, memory, samples, ranks, grid, policy, cost,
-                               weight_of(options));
+    placement_limits limits = options.limits;
+    limits.together = groups_;
+    limits.home = home;
+    if (options.weight_of != nullptr) {
+      limits.also = {};
+      if (limits.most_per_gpu != no_limit) {
+        limits.also.add({.of = weights_, .most_per_gpu = limits.most_per_gpu});
+      }
+      for (std::size_t at = 0; at < options.limits.also.size(); ++at) {
+        limits.also.add(options.limits.also[at]);
+        cap& last = limits.also[limits.also.size() - 1];
+        if (last.of.empty()) { last.of = weights_; }
+      }
+      limits.most_per_gpu = no_limit;
+    }
+    return partition_grid_into(plan, memory, samples, bags, grid, cost, options.length_of, limits);
   }
 
   /// The same in padded batches: loads and what fills a cell are its number of samples times that
@@ -87,18 +100,15 @@ class grid_of_samples {
   ///
   /// Errors      those of pad_grid; out_of_range: the options ask for what it does not plan.
   template <padded_cost Cost>
+    requires(!integer_function<Cost, Sample const&>)
   [[nodiscard]] result<void> operator()(grid_plan& plan, workspace& /*memory*/,
-                                        std::span<Sample const> samples, std::size_t ranks,
+                                        std::span<Sample const> samples, bag_layout const& bags,
                                         grid_step_options<Sample> const& options,
-                                        std::span<rank_id const> home, padded_grid_options padded,
-                                        Cost const& cost)
+                                        std::span<rank_id const> home, Cost const& cost)
   {
-    if (options.together != nullptr || options.kind_of != nullptr || !home.empty() ||
-        asks_for_more(options.grid)) {
-      return fail(
-          error_code::out_of_range, 0,
-          "padded batches know no grid, together, kind_of or homes; give "
-          "padded_grid_options the number of microbatches and the cap, and leave these out");
+    if (options.together != nullptr || options.kind_of != nullptr || !home.empty()) {
+      return fail(error_code::out_of_range, 0,
+                  "padded batches know no together, kind_of or homes; leave these out");
     }
     lengths_.clear();
     for (Sample const& sample : samples) {
@@ -106,26 +116,12 @@ class grid_of_samples {
                              ? options.padded_lengths_of(sample)
                              : padded_lengths{options.length_of(sample), 0});
     }
-    padded.ranks = ranks;
     auto const tokens_of = [](tokens source, tokens target) { return source + target; };
-    auto found = pad_grid(lengths_, padded, cost, tokens_of);
+    auto found = pad_grid(lengths_, bags, options.grid, cost, tokens_of, options.limits);
     if (!found) { return tl::unexpected(std::move(found).error()); }
-    plan = {};
-    plan.makespan = found->makespan;
-    plan.lower_bound = found->lower_bound;
-    plan.ranks = ranks;
-    plan.microbatches = padded.microbatches;
-    plan.owner = std::move(found->owner);
-    plan.loads = std::move(found->loads);
-    plan.samples = std::move(found->samples);
+    plan = *std::move(found);
     for (std::size_t sample = 0; sample < samples.size(); ++sample) {
-      plan.costs.push_back(cost(lengths_[sample].source, lengths_[sample].target));
-      plan.weights.push_back(weight_of(options)(samples[sample]));
-    }
-    for (std::size_t cell = 0; cell < plan.loads.size(); ++cell) {
-      padded_lengths const longest = found->longest[cell];
-      plan.filled.push_back(static_cast<tokens>(plan.samples[to_id<cell_id>(cell)].size()) *
-                            tokens_of(longest.source, longest.target));
+      plan.weights[sample] = weight_of(options)(samples[sample]);
     }
     return {};
   }
@@ -137,17 +133,9 @@ class grid_of_samples {
   }
 
  private:
-  [[nodiscard]] static bool asks_for_more(grid_options const& grid)
-  {
-    constexpr grid_options none;
-    return grid.microbatches || grid.multiple_of != none.multiple_of ||
-           grid.most_weight != none.most_weight || !grid.most_weights.empty() ||
-           grid.weight_multiple != none.weight_multiple || grid.counts != none.counts ||
-           grid.meet != none.meet || grid.fill_cells;
-  }
-
   std::vector<std::int64_t> groups_;
   std::vector<std::int64_t> kinds_;
+  std::vector<std::int64_t> weights_;
   std::vector<padded_lengths> lengths_;
 };
 
@@ -164,7 +152,9 @@ template <class Sample>
                 "; plan it for what all ranks will have read, and for a rank of each bag");
   }
   auto const weight_of = grid_of_samples<Sample>::weight_of(options);
-  std::int64_t const multiple = options.grid.weight_multiple;
+  placement_limits const& limits = options.limits;
+  bool const is_rounded = limits.most_per_gpu == no_limit && limits.also.size() > 0;
+  std::int64_t const multiple = is_rounded ? limits.also[0].rounded_to : 1;
   for (std::size_t sample = 0; sample < samples.size(); ++sample) {
     std::int64_t const weight = weight_of(samples[sample]);
     std::int64_t const planned = plan.weights[sample];
@@ -187,7 +177,7 @@ struct slot_route {
 /// samples as they were read to arrays that hold those of the slot alone.
 class slot_routes {
  public:
-  /// Expects     bags of one size, which take samples of these lengths; lengths[n], source[n].
+  /// Expects     bags that take samples of these lengths; lengths[n], source[n].
   /// Complexity  O(samples + pieces + K ranks); no allocation after a step as large.
   void assign(grid_plan const& plan, bag_layout const& bags, std::span<tokens const> lengths,
               std::span<rank_id const> source, rank_gpus gpus, std::uint32_t query_heads,
@@ -239,32 +229,19 @@ class slot_routes {
   std::vector<bag_id> owners_;
 };
 
-/// Why these bags cannot be the ranks of a grid, if so.
-[[nodiscard]] inline result<void> check_equal_bags(bag_layout const& bags)
-{
-  for (std::size_t bag = 0; bag < bags.size(); ++bag) {
-    if (bags[to_id<bag_id>(bag)].gpus != bags[bag_id{0}].gpus ||
-        bags.speeds()[bag] != bags.speeds()[0]) {
-      return fail(error_code::out_of_range, bag, "bag ", bag,
-                  " is not as large and as fast as bag 0, and the ranks of a grid are equal; use "
-                  "bags of one kind");
-    }
-  }
-  return {};
-}
-
 /// Why a sample cannot be routed, if so.
 [[nodiscard]] inline result<void> check_routed_sample(std::size_t sample, tokens length,
                                                       bag_layout const& bags)
 {
   if (length < 0 || length > longest_sample) {
-    return fail(error_code::out_of_range, sample, "sample ", sample, " has a length of ", length,
-                ", which is not from 0 to ", longest_sample, "; correct it");
+    return fail(error_code::out_of_range, sample, "sample ", sample, " of ",
+                counted(length, "token"), " has a length that is not from 0 to ", longest_sample,
+                "; correct it");
   }
-  if (!bags.takes(bag_id{0}, length)) {
+  if (bags.is_short(length) && !bags.admits_short_samples()) {
     return fail(error_code::infeasible, sample, "sample ", sample, " of ", counted(length, "token"),
-                " is shorter than a bag, which has ", counted(bags[bag_id{0}].gpus, "GPU"),
-                "; use smaller bags, or leave it out");
+                " is shorter than the smallest bag, which has ",
+                counted(bags.smallest_bag(), "GPU"), "; use smaller bags, or leave it out");
   }
   return {};
 }
@@ -274,7 +251,7 @@ class slot_routes {
 /// What `step_balancer` is for trainers that compute a step at once, for those that accumulate
 /// gradients over several microbatches: it plans them all, and moves those of one slot at a time.
 ///
-///     grid_balancer balancer(comm, bags, cost, refine_grid{}, {.grid = {.most_weight = 16'384}});
+///     grid_balancer balancer(comm, bags, cost, {.limits = {.most_per_gpu = 16'384}});
 ///     if (auto planned = balancer.plan(lengths); !planned) ...       // every step
 ///     for (std::size_t slot = 0; slot < balancer.microbatches(); ++slot) {
 ///       balancer.route(slot, rows_of(x, x_there, width));            // rows_computed(slot) of
@@ -287,13 +264,13 @@ class slot_routes {
 /// have a row for each token of all samples of the rank, in the order in which they were read:
 /// every slot reads and writes the rows of its samples and no others.
 ///
-/// Where cells are padded batches, padded_grid_options take the place of the policy, and the cost
-/// is that of one sample padded to a source and a target. The model pads what it gets.
+/// Where cells are padded batches, the cost is that of one sample padded to a source and a target. The
+/// model pads what it gets.
 ///
 /// Ranks may have several GPUs, as in step_balancer.
 ///
-/// Expects     every rank makes it with the same bags, cost, policy and options, and calls its
-///             functions in the same order; comm outlives it. cost returns an integer.
+/// Expects     every rank makes it with the same bags, cost and options, and calls its functions in
+///             the same order; comm outlives it. cost returns an integer.
 ///             options.length_of is given unless samples are numbers. One thread at a time.
 /// Ensures     (1) all ranks have the same plan, compared before a byte moves: that of
 ///                 partition_grid, or of pad_grid, over the gathered samples, a rank of the grid
@@ -308,22 +285,20 @@ class slot_routes {
 ///             (5) a step no larger than those before, with no more slots, allocates nothing, but
 ///                 for pad_grid
 /// Errors      plan: those of gather_samples_into and partition_grid_into or pad_grid; out_of_range
-///             where the bags have not as many GPUs as the job, or differ in size, or a length or a
+///             where the bags have not as many GPUs as the job, or a length or a
 ///             number of tokens with a loss is out of range; infeasible where a sample has fewer
 ///             tokens than a bag has GPUs. mismatch, as in step_balancer. All else: those of the
 ///             communicator.
-/// Complexity  plan: two all_gather, the policy, O(samples + pieces + K (ranks + 1)).
-template <class Cost, class Policy, splitting_communicator Communicator, class Sample = tokens>
-  requires detail::cell_planner<Policy, Cost, Sample>
+/// Complexity  plan: two all_gather, partition_grid_into, O(samples + pieces + K (ranks + 1)).
+template <class Cost, splitting_communicator Communicator, class Sample = tokens>
+  requires detail::cell_cost<Cost, Sample>
 class grid_balancer : public detail::bag_steps<Communicator, Sample, grid_step_options<Sample>> {
   using steps = detail::bag_steps<Communicator, Sample, grid_step_options<Sample>>;
 
  public:
-  grid_balancer(Communicator& group, bag_layout layout, Cost own_cost, Policy own_policy,
+  grid_balancer(Communicator& group, bag_layout layout, Cost own_cost,
                 grid_step_options<Sample> chosen = {})
-      : steps(group, std::move(layout), chosen),
-        cost_(std::move(own_cost)),
-        policy_(std::move(own_policy))
+      : steps(group, std::move(layout), chosen), cost_(std::move(own_cost))
   {}
 
   /// Plans the step for which this rank has read these samples. Collective.
@@ -331,11 +306,9 @@ class grid_balancer : public detail::bag_steps<Communicator, Sample, grid_step_o
   {
     return plan_as(read, [this] {
       homes_.clear();
-      for (rank_id const source : all_.source) {
-        if (options_.homes) { homes_.push_back(to_id<rank_id>(to_index(bags_.bag_of(source)))); }
-      }
-      return grid_(planned_, memory_, detail::span_of(all_.samples), bags_.size(), options_,
-                   detail::span_of(homes_), policy_, cost_);
+      if (options_.homes) { homes_.assign(all_.source.begin(), all_.source.end()); }
+      return grid_(planned_, memory_, detail::span_of(all_.samples), bags_, options_,
+                   detail::span_of(homes_), cost_);
     });
   }
 
@@ -483,7 +456,6 @@ class grid_balancer : public detail::bag_steps<Communicator, Sample, grid_step_o
   [[nodiscard]] result<void> make_plan(PlanGrid const& plan_grid)
   {
     if (auto checked = this->check_bags(); !checked) { return checked; }
-    if (auto checked = detail::check_equal_bags(bags_); !checked) { return checked; }
     lengths_.clear();
     for (Sample const& sample : all_.samples) {
       tokens const length = options_.length_of(sample);
@@ -519,7 +491,6 @@ class grid_balancer : public detail::bag_steps<Communicator, Sample, grid_step_o
   }
 
   Cost cost_;
-  Policy policy_;
 
   // Kept from step to step.
   std::vector<tokens> lengths_;
@@ -544,7 +515,7 @@ inline constexpr std::size_t sizes_of_sample<std::array<tokens, D>> = D;
 /// Plans grids for an `online_scheduler`, which has the next step's ready when the present one
 /// ends; `grid_balancer` carries it out.
 ///
-///     online_scheduler next(grid_planner(ranks, cost, refine_grid{}, options));
+///     online_scheduler next(grid_planner(bags, cost, options));
 ///     next.submit(lengths_of_all_ranks(0));
 ///     for (std::size_t step = 0;; ++step) {
 ///       auto const grid = next.take();
@@ -555,7 +526,7 @@ inline constexpr std::size_t sizes_of_sample<std::array<tokens, D>> = D;
 ///             rank 0 will have read, then those of rank 1, and so on. factors[shape_buckets] by
 ///             the length of a sample, or empty.
 /// Expects     options are those of the grid_balancer, without homes, since nobody has read the
-///             samples yet; `ranks` is its number of bags. length_of is given unless samples are
+///             samples yet; bags are its own. length_of is given unless samples are
 ///             numbers, and functions of the options and cost may be called by another thread.
 /// Ensures     (1) the plan is that of partition_grid, with each cost times the factor of its
 ///                 sample's length
@@ -563,15 +534,14 @@ inline constexpr std::size_t sizes_of_sample<std::array<tokens, D>> = D;
 /// Errors      out_of_range: sizes are no whole number of samples, factors are of another number, a
 ///             length with a factor is out of range; those of partition_grid_into.
 /// Complexity  that of partition_grid_into.
-template <class Cost, grid_policy Policy, class Sample = tokens>
+template <class Cost, class Sample = tokens>
   requires(integer_function<Cost, Sample const&> && detail::sizes_of_sample<Sample> >= 1)
 class grid_planner {
  public:
   using plan_type = grid_plan;
 
-  grid_planner(std::size_t ranks, Cost own_cost, Policy own_policy,
-               grid_step_options<Sample> options = {})
-      : ranks_(ranks), cost_(std::move(own_cost)), policy_(std::move(own_policy)), options_(options)
+  grid_planner(bag_layout layout, Cost own_cost, grid_step_options<Sample> options = {})
+      : bags_(std::move(layout)), cost_(std::move(own_cost)), options_(options)
   {
     BALLAST_EXPECTS(options_.length_of != nullptr,
                     "options.length_of is null, and the samples are no numbers");
@@ -611,14 +581,12 @@ class grid_planner {
       uint128 const exact = static_cast<uint128>(cost) * factor / unchanged_factor;
       return static_cast<cost_units>(std::min(exact, static_cast<uint128>(most)));
     };
-    return grid_(plan, memory_, detail::span_of(samples_), ranks_, options_, {}, policy_,
-                 corrected);
+    return grid_(plan, memory_, detail::span_of(samples_), bags_, options_, {}, corrected);
   }
 
  private:
-  std::size_t ranks_;
+  bag_layout bags_;
   Cost cost_;
-  Policy policy_;
   grid_step_options<Sample> options_;
   std::vector<Sample> samples_;
   detail::grid_of_samples<Sample> grid_;

@@ -81,6 +81,29 @@ cost_units makespan_of(std::vector<cost_units> const& loads, std::size_t ranks)
   return *std::max_element(sums.begin(), sums.end());
 }
 
+// What a step is planned for.
+struct padded_grid_options {
+  std::size_t ranks = 1;
+  std::size_t microbatches = 1;
+  std::int64_t most_weight = no_limit;
+  std::uint64_t work = 2'000'000;
+};
+
+template <class F, class W>
+result<grid_plan> planned(lengths_of_step const& lengths, padded_grid_options const& options,
+                          F const& cost_of, W const& weight_of)
+{
+  return pad_grid(lengths, one_gpu_bags(options.ranks),
+                  {.number = options.microbatches, .work = options.work}, cost_of, weight_of,
+                  {.most_per_gpu = options.most_weight});
+}
+template <class F>
+result<grid_plan> planned(lengths_of_step const& lengths, padded_grid_options const& options,
+                          F const& cost_of)
+{
+  return planned(lengths, options, cost_of, cost_of);
+}
+
 // Oracle: all plans; the least makespan within the cap, or no_cost.
 template <class F, class W>
 cost_units least_makespan(lengths_of_step const& lengths, padded_grid_options const& options,
@@ -102,7 +125,7 @@ cost_units least_makespan(lengths_of_step const& lengths, padded_grid_options co
 // What a plan promises, from the owners alone.
 template <class F, class W>
 void expect_within(lengths_of_step const& lengths, padded_grid_options const& options,
-                   F const& cost_of, W const& weight_of, padded_grid_plan const& plan)
+                   F const& cost_of, W const& weight_of, grid_plan const& plan)
 {
   std::size_t const cells = options.ranks * options.microbatches;
   ASSERT_EQ(plan.owner.size(), lengths.size());
@@ -112,7 +135,7 @@ void expect_within(lengths_of_step const& lengths, padded_grid_options const& op
     cell_of.push_back(to_index(cell));
   }
   EXPECT_EQ(plan.loads, loads_of(lengths, cell_of, cells, cost_of));
-  EXPECT_EQ(plan.makespan, makespan_of(plan.loads, options.ranks));
+  EXPECT_EQ(plan.makespan, (ratio{makespan_of(plan.loads, options.ranks), 1}));
   EXPECT_LE(plan.lower_bound, plan.makespan);
   auto const weights = loads_of(lengths, cell_of, cells, weight_of);
   EXPECT_LE(*std::max_element(weights.begin(), weights.end()), options.most_weight);
@@ -127,18 +150,20 @@ TEST(PadGrid, PadsSourcesAndTargets)
   auto const cost = [](ballast::tokens source, ballast::tokens target) {
     return source + target + source * target / 64;  // encoder, decoder, cross attention
   };
-  auto const plan = ballast::pad_grid(sentences, {.ranks = 2, .microbatches = 2}, cost).value();
+  auto const plan =
+      ballast::pad_grid(sentences, ballast::one_gpu_bags(2), {.number = 2}, cost).value();
   // plan.microbatch(rank, slot) has the samples of a batch, plan.makespan is the step's.
   // [pad]
   expect_within(sentences, {.ranks = 2, .microbatches = 2}, cost, cost, plan);
   EXPECT_TRUE(plan.proven_optimal());
-  EXPECT_EQ(plan.makespan, least_makespan(sentences, {.ranks = 2, .microbatches = 2}, cost, cost));
+  EXPECT_EQ(plan.makespan.numerator,
+            least_makespan(sentences, {.ranks = 2, .microbatches = 2}, cost, cost));
 }
 
 TEST(PadGrid, PadsNoMoreThanItHasTo)
 {
   lengths_of_step const four = {{8}, {5}, {4}, {1}};
-  auto const plan = pad_grid(four, {.ranks = 4}, sum_of_both).value();
+  auto const plan = planned(four, {.ranks = 4}, sum_of_both).value();
   EXPECT_THAT(plan.loads, testing::UnorderedElementsAre(8, 5, 4, 1));
 }
 
@@ -155,7 +180,7 @@ TEST(PadGrid, AgreesWithAllPlansOfSmallSteps)  // Ensures (1) (2) (3)
     drawn_cost const cost = draw_cost(random);
     drawn_cost const weight = draw_cost(random);
     if (random.below(2) == 0) { options.most_weight = random.between(20, 200); }
-    auto const plan = pad_grid(lengths, options, cost, weight);
+    auto const plan = planned(lengths, options, cost, weight);
     cost_units const best = least_makespan(lengths, options, cost, weight);
     ASSERT_EQ(plan.has_value(), best != no_cost);
     if (!plan) {
@@ -163,7 +188,7 @@ TEST(PadGrid, AgreesWithAllPlansOfSmallSteps)  // Ensures (1) (2) (3)
       continue;
     }
     expect_within(lengths, options, cost, weight, *plan);
-    ASSERT_EQ(plan->makespan, best);
+    ASSERT_EQ(plan->makespan, (ratio{best, 1}));
     ASSERT_TRUE(plan->proven_optimal());
     padded_grid_options free = options;
     free.most_weight = std::numeric_limits<std::int64_t>::max();
@@ -180,7 +205,7 @@ TEST(PadGrid, StaysBetweenItsBoundAndSortedBatches)  // Ensures (3) (4) (5)
   random_source random(49);
   for (int trial = 0; trial < trials_of(40); ++trial) {
     SCOPED_TRACE(testing::Message() << "trial " << trial);
-    padded_grid_options options{.ranks = 1 + random.below(6), .work_per_sample = 100};
+    padded_grid_options options{.ranks = 1 + random.below(6), .work = 15'000};
     options.microbatches = 1 + random.below(4);
     lengths_of_step lengths(100 + random.below(100));
     for (padded_lengths& each : lengths) {
@@ -188,9 +213,9 @@ TEST(PadGrid, StaysBetweenItsBoundAndSortedBatches)  // Ensures (3) (4) (5)
       each.target = each.source * random.between(3, 5) / 4;
     }
     drawn_cost const cost = draw_cost(random);
-    auto const plan = pad_grid(lengths, options, cost).value();
+    auto const plan = planned(lengths, options, cost).value();
     expect_within(lengths, options, cost, cost, plan);
-    EXPECT_EQ(plan.digest(), pad_grid(lengths, options, cost).value().digest());
+    EXPECT_EQ(plan.digest(), planned(lengths, options, cost).value().digest());
 
     // As loaders do it: sorted, in equal counts.
     std::vector<std::size_t> order(lengths.size());
@@ -206,11 +231,12 @@ TEST(PadGrid, StaysBetweenItsBoundAndSortedBatches)  // Ensures (3) (4) (5)
     for (std::size_t at = 0; at < order.size(); ++at) {
       cell_of[order[at]] = at * cells / order.size();
     }
-    EXPECT_LE(plan.makespan, makespan_of(loads_of(lengths, cell_of, cells, cost), options.ranks));
+    EXPECT_LE(plan.makespan.numerator,
+              makespan_of(loads_of(lengths, cell_of, cells, cost), options.ranks));
 
     for (padded_lengths& each : lengths) { each.target = 0; }
     options.microbatches = 1;
-    EXPECT_TRUE(pad_grid(lengths, options, cost).value().proven_optimal());
+    EXPECT_TRUE(planned(lengths, options, cost).value().proven_optimal());
   }
 }
 
@@ -222,10 +248,10 @@ TEST(PadGrid, SeesInItsBoundThatBothLengthsPad)  // Ensures (3)
     each.source = random.between(1, 400);
     each.target = 401 - each.source;
   }
-  padded_grid_options const options{.ranks = 4, .microbatches = 4, .work_per_sample = 50};
+  padded_grid_options const options{.ranks = 4, .microbatches = 4, .work = 25'600};
   auto const sum = [](tokens source, tokens target) { return source + target; };
   // The bound of what each costs alone is 7 % below.
-  EXPECT_LT(pad_grid(lengths, options, sum).value().gap(), 0.05);
+  EXPECT_LT(planned(lengths, options, sum).value().gap(), 0.05);
 }
 
 TEST(PadGrid, FindsRoomWithinACap)  // Ensures (2)
@@ -234,7 +260,7 @@ TEST(PadGrid, FindsRoomWithinACap)  // Ensures (2)
   for (tokens length = 1; length <= 60; ++length) { lengths.push_back({length, 61 - length}); }
   padded_grid_options options{.ranks = 3, .microbatches = 2};
   auto const longer = [](tokens source, tokens target) { return std::max(source, target); };
-  auto const free = pad_grid(lengths, options, sum_of_both, longer).value();
+  auto const free = planned(lengths, options, sum_of_both, longer).value();
   cost_units heaviest = 0;
   for (std::size_t cell = 0; cell < 6; ++cell) {
     auto const [source, target] = free.longest[cell];
@@ -243,7 +269,7 @@ TEST(PadGrid, FindsRoomWithinACap)  // Ensures (2)
   }
   int found = 0;
   for (options.most_weight = heaviest; options.most_weight > 300; options.most_weight -= 20) {
-    auto const plan = pad_grid(lengths, options, sum_of_both, longer);
+    auto const plan = planned(lengths, options, sum_of_both, longer);
     if (!plan) { break; }
     expect_within(lengths, options, sum_of_both, longer, *plan);
     ++found;
@@ -253,12 +279,12 @@ TEST(PadGrid, FindsRoomWithinACap)  // Ensures (2)
 
 TEST(PadGrid, AcceptsTheEdges)
 {
-  EXPECT_EQ(pad_grid({}, {.ranks = 2}, sum_of_both).value().makespan, 0);
+  EXPECT_EQ(planned({}, {.ranks = 2}, sum_of_both).value().makespan, ratio{});
   lengths_of_step const none = {{0, 0}, {0, 0}};
-  EXPECT_EQ(pad_grid(none, {.ranks = 2}, sum_of_both).value().makespan, 0);
+  EXPECT_EQ(planned(none, {.ranks = 2}, sum_of_both).value().makespan, ratio{});
   lengths_of_step const one = {{3, 4}};
-  auto const plan = pad_grid(one, {.ranks = 2, .microbatches = 3}, sum_of_both).value();
-  EXPECT_EQ(plan.makespan, 7);
+  auto const plan = planned(one, {.ranks = 2, .microbatches = 3}, sum_of_both).value();
+  EXPECT_EQ(plan.makespan, (ratio{7, 1}));
   auto const cell = to_index(plan.owner[0]);
   EXPECT_EQ(plan.microbatch(to_id<rank_id>(cell % 2), cell / 2).size(), 1U);
 }
@@ -266,7 +292,7 @@ TEST(PadGrid, AcceptsTheEdges)
 TEST(PadGrid, RefusesInASentence)  // Errors
 {
   auto const error_of = [](lengths_of_step const& lengths, padded_grid_options const& options) {
-    return pad_grid(lengths, options, sum_of_both).error();
+    return planned(lengths, options, sum_of_both).error();
   };
   EXPECT_EQ(
       error_of({{1, 1}, {6, 5}}, {.most_weight = 10}).message,
@@ -278,8 +304,13 @@ TEST(PadGrid, RefusesInASentence)  // Errors
   EXPECT_EQ(error_of({{3, -1}}, {}).message,
             "sample 0 has the lengths 3 and -1; give lengths from 0 to 2147483647");
   EXPECT_EQ(error_of({{3, 1}}, {.ranks = 0}).code, error_code::out_of_range);
+  auto const several = pad_grid(lengths_of_step(4, {1, 1}), one_gpu_bags(1), {}, sum_of_both,
+                                {.samples = counts::equal()});
+  EXPECT_EQ(several.error().message,
+            "padded batches are planned for equal bags, for a number of microbatches of at least "
+            "1, and within limits.most_per_gpu; leave out the other limits");
   auto const huge =
-      pad_grid(lengths_of_step(4, {1, 1}), {}, [](tokens, tokens) { return cost_units{1} << 60; });
+      planned(lengths_of_step(4, {1, 1}), {}, [](tokens, tokens) { return cost_units{1} << 60; });
   EXPECT_EQ(huge.error().code, error_code::out_of_range);
 }
 

@@ -260,31 +260,36 @@ def grid(lengths: Any, ranks: int, *, cost: CostLike = "tokens",
          microbatches: Optional[int] = None, most_tokens: Optional[int] = None,
          weights: Any = None, multiple_of: int = 1, weight_multiple: int = 1,
          most_samples: Optional[int] = None, equal_counts: bool = False,
-         samples_multiple_of: Optional[int] = None, meet: str = "step", fill_cells: bool = False,
-         together: Any = None, home: Any = None, kinds: Any = None) -> Grid:
+         samples_multiple_of: Optional[int] = None, meet: str = "step", fill: bool = False,
+         also: Sequence[Mapping[str, Any]] = (), together: Any = None, apart: Any = None,
+         home: Any = None, kinds: Any = None) -> Grid:
     """Which rank computes which samples in which of its microbatches, as many on every rank.
 
     lengths         [n] tokens of each sample
     microbatches    of every rank; None: as few as are found, a multiple of `multiple_of`
     most_tokens     of a microbatch, or of its `weights` [n], rounded up to `weight_multiple`
-    most_samples, equal_counts, samples_multiple_of
-                    how many samples a microbatch may have: at most one of the three
+    most_samples, equal_counts, samples_multiple_of, fill
+                    how many samples a microbatch may have: at most one of the four; `fill` is at
+                    least one
+    also            up to three more caps of a microbatch, as plan has them
     meet            "step" or "microbatch": when ranks wait for each other
-    fill_cells      whether every microbatch needs a sample
-    together, kinds [n] keys: samples of one key share a microbatch; those of a slot have one kind
+    together, apart [n] keys: samples of one key share a microbatch, or never do
+    kinds           [n] keys: the samples of a slot have one
     home            [n] the rank that holds each sample now
     """
     rules = [("equal", 0)] if equal_counts else []
     rules += [("at_most", most_samples)] if most_samples is not None else []
     rules += [("multiple_of", samples_multiple_of)] if samples_multiple_of is not None else []
+    rules += [("filled", 0)] if fill else []
     if len(rules) > 1:
-        raise ValueError("most_samples, equal_counts and samples_multiple_of exclude each other; "
-                         "give one")
+        raise ValueError("most_samples, equal_counts, samples_multiple_of and fill exclude each "
+                         "other; give one")
     array = _lengths(lengths)
     return _planner.grid(
         array, ranks, _cost(cost, array), microbatches, most_tokens, _optional(weights, "weights"),
-        multiple_of, weight_multiple, *(rules or [("any", 0)])[0], meet, fill_cells,
-        _optional(together, "together"), _optional(home, "home"), _optional(kinds, "kinds"))
+        multiple_of, weight_multiple, _caps(also), *(rules or [("any", 0)])[0], meet,
+        _optional(together, "together"), _optional(apart, "apart"), _optional(home, "home"),
+        _optional(kinds, "kinds"))
 
 
 @_in_a_sentence

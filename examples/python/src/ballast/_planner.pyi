@@ -120,8 +120,9 @@ def plan(lengths: _Integers, bags: Bags, cost: Union[Cost, _Integers], policy: P
          then: str, least: _MaybeIntegers, within_per_million: int) -> Plan: ...
 def grid(lengths: _Integers, ranks: int, cost: Union[Cost, _Integers],
          microbatches: Optional[int], most_tokens: Optional[int], weights: _MaybeIntegers,
-         multiple_of: int, weight_multiple: int, counts: str, count: int, meet: str,
-         fill_cells: bool, together: _MaybeIntegers, home: _MaybeIntegers,
+         multiple_of: int, weight_multiple: int,
+         also: list[tuple[Any, Optional[int], Any, int, bool]], counts: str, count: int,
+         meet: str, together: _MaybeIntegers, apart: _MaybeIntegers, home: _MaybeIntegers,
          kinds: _MaybeIntegers) -> Grid: ...
 def pack(lengths: _Integers, together: _MaybeIntegers, apart: _MaybeIntegers,
          weights: _MaybeIntegers, most_per_gpu: Optional[int], most_samples: Optional[int],

@@ -103,7 +103,9 @@ class BalancedBatchSampler:
         if not self.steps:
             raise ValueError(f"{self._lengths.size} samples fill no step of {self._step_samples}; "
                              "give more samples, a smaller step_samples, or drop_last=False")
-        self._options: dict[str, Any] = {"fill_cells": True, **options}
+        counted = ("equal_counts", "most_samples", "samples_multiple_of")
+        is_counted = any(options.get(name) for name in counted)
+        self._options: dict[str, Any] = {"fill": not is_counted, **options}
         self._check_counts()
         lossy = np.flatnonzero(self._loss_tokens > 0)
         known = lossy if lossy.size else np.arange(self._lengths.size)
@@ -155,11 +157,11 @@ class BalancedBatchSampler:
         return f"of a function, with digest {_digest(known.astype('<i8').tobytes())}"
 
     def _grid(self, rows: Any) -> ballast.Grid:
-        """With a sample in every cell, where there is such a plan."""
+        """With a sample in every cell, where there is such a plan and no other rule for counts."""
         lengths = self._lengths[rows]
         with suppress(ValueError):
             return ballast.grid(lengths, self.ranks, **self._options)
-        looser: dict[str, Any] = {**self._options, "fill_cells": False}
+        looser: dict[str, Any] = {**self._options, "fill": False}
         try:
             return ballast.grid(lengths, self.ranks, **looser)
         except ValueError as why:  # of a sample it says the place in the step

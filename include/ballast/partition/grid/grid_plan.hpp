@@ -2,87 +2,56 @@
 #pragma once
 
 #include <ballast/core.hpp>
-#include <ballast/partition/concepts.hpp>
+#include <ballast/partition/padded/padded_lengths.hpp>
 #include <ballast/partition/placement_limits.hpp>
 
 namespace ballast::inline v0 {
 
-/// How often ranks wait for each other, and so how long a step takes: once, after the largest sum
-/// over the slots of a rank, where gradients are added up in the end; or in every slot, after the
+/// How often bags wait for each other, and so how long a step takes: once, after the largest sum
+/// over the slots of a bag, where gradients are added up in the end; or in every slot, after the
 /// largest cell of each, where parameters or experts are sharded.
 enum class grid_meeting : std::uint8_t { step, microbatch };
 
-/// How many samples a cell may hold.
-struct cell_counts {
-  enum class rule : std::uint8_t { any, at_most, equal, multiple_of };
-
-  rule kind = rule::any;
-  std::uint32_t number = 0;
-
-  [[nodiscard]] static constexpr cell_counts at_most(std::uint32_t samples) noexcept
-  {
-    return {rule::at_most, samples};
-  }
-  /// All the same, or differing by one where the samples of a kind are no multiple of its cells.
-  [[nodiscard]] static constexpr cell_counts equal() noexcept { return {rule::equal, 0}; }
-  /// 0 is a multiple too.
-  [[nodiscard]] static constexpr cell_counts multiple_of(std::uint32_t samples) noexcept
-  {
-    return {rule::multiple_of, samples};
-  }
-
-  friend constexpr bool operator==(cell_counts, cell_counts) = default;
-};
-
-/// What the microbatches of a step have to keep to: all of it optional.
+/// The microbatches that every bag computes in a step, one after the other.
 ///
-///     partition_grid(lengths, 64, {.most_weight = 16'384, .weight_multiple = 2 * cp}, refine_grid{},
-///                    cost)
+///     partition_grid(lengths, one_gpu_bags(64), {.multiple_of = 4}, cost, {.most_per_gpu = 16'384})
 ///
-/// Shapes      most_weights is empty or has one entry per rank; together, home and kinds are empty
-///             or have one per sample.
-struct grid_options {
-  /// Of every rank; nothing: the least number that the policy finds, or 1 where nothing limits a
-  /// cell.
-  std::optional<std::size_t> microbatches = std::nullopt;
+/// Shapes      kinds is empty or has one entry per sample.
+struct microbatches {
+  /// Of every bag; nothing: the least number that is found, or 1 where nothing limits a cell.
+  std::optional<std::size_t> number = std::nullopt;
   /// A number that is found is a multiple of this, as a pipeline's stages.
   std::size_t multiple_of = 1;
-  /// No cell weighs more: what memory holds.
-  std::int64_t most_weight = no_limit;
-  /// The same by rank, instead.
-  std::span<std::int64_t const> most_weights = {};
-  /// The weight of each sample is rounded up to a multiple of this, as trainers pad it.
-  std::int64_t weight_multiple = 1;
-  cell_counts counts = {};
   grid_meeting meet = grid_meeting::step;
-  /// Whether each cell needs a sample; otherwise a trainer runs a dummy where there is none.
-  bool fill_cells = false;
-  /// Samples with the same key stay in one cell.
-  sample_keys together = {};
-  /// The rank that holds each sample now: of plans that are equally good, one that moves little.
-  std::span<rank_id const> home = {};
   /// All samples of a slot have one key, so that no rank waits in a collective of an encoder that
   /// others do not run.
   sample_keys kinds = {};
+  /// How much a search may do, of small grids and of limits that the greedy grid does not know.
+  std::uint64_t work = 2'000'000;
 };
 
-/// Which rank computes which samples in which of its microbatches, and how good that is.
+/// Which bag computes which samples in which of its microbatches, and how good that is. A rank of
+/// the grid is a bag.
 ///
 /// Shapes      owner[n], costs[n], weights[n]; loads[cells], filled[cells], samples: a row for each
 ///             cell; kinds[microbatches], or empty where the samples have none.
-/// Units       costs, loads, makespan and bound in the cost model's; weights and filled in tokens
-///             or what the caller counts.
+/// Units       costs and loads in the cost model's; makespan and bound in that per unit of speed;
+///             weights and filled in what the first cap counts, or in tokens.
 /// Ensures     (1) sample i is computed in cell owner[i], and in samples[owner[i]] only
-///             (2) loads and filled are the sums of costs and of weights, rounded up, of the
-///                 samples of each cell
-///             (3) makespan: the largest sum over the slots of a rank, or the sum over the slots
-///                 of their largest cells, as `meet` says
-///             (4) no plan that keeps to the options has a makespan below lower_bound, with any
-///                 number of microbatches or, where each cell needs a sample, with as many
-///             (5) no plan that keeps to the options has fewer than fewest_microbatches, and, with
-///                 what decided left out of the options, none has fewer than decided.without
-///             (6) moved is the share of all weight whose sample leaves its home; 0 without homes
-struct grid_plan : certified<cost_units> {
+///             (2) loads and filled are the sums of costs and of what the first cap counts, or of
+///                 lengths, of the samples of each cell
+///             (3) makespan: the largest sum per speed over the slots of a rank, or the sum over the
+///                 slots of their largest cells per speed, as `meet` says; starting loads belong to
+///                 the first slot
+///             (4) no plan within the limits has a makespan below lower_bound, with as many
+///                 microbatches
+///             (5) no plan within the limits has fewer than fewest_microbatches, and, with what
+///                 decided left out, none has fewer than decided.without
+///             (6) moved is the share of all tokens whose sample leaves its home; 0 without homes
+///             (7) above_cap lists the cells that hold more than a soft cap
+///             (8) then_is_proven: no plan that is as short, with as many microbatches, is better by
+///                 limits.then
+struct grid_plan : certified<ratio> {
   /// What the number of microbatches comes from.
   struct decision {
     enum class reason : std::uint8_t {
@@ -92,6 +61,7 @@ struct grid_plan : certified<cost_units> {
       kinds,     ///< a slot has samples of one
       counts,    ///< of samples in cells
       sample,    ///< counts, by one sample, beside which few others fit
+      apart,     ///< of samples that share no cell
       multiple,  ///< the number has to be one
       search     ///< no plan with fewer was found
     };
@@ -112,7 +82,10 @@ struct grid_plan : certified<cost_units> {
   std::vector<std::int64_t> filled;
   jagged<cell_id, sample_id> samples;
   std::vector<std::int64_t> kinds;  ///< of each slot, as the samples' keys
+  std::vector<cell_id> above_cap;
+  std::vector<padded_lengths> longest;  ///< of each cell, where cells are padded batches
   ratio moved;
+  bool then_is_proven = false;
 
   [[nodiscard]] cell_id cell(rank_id rank, std::size_t slot) const
   {
@@ -165,6 +138,7 @@ struct grid_plan : certified<cost_units> {
         return decide("counts", detail::concat(", by sample ", to_index(decided.sample),
                                                " of weight ", weights[to_index(decided.sample)],
                                                ", beside which few others fit"));
+      case decision::reason::apart: return decide("samples that are apart");
       case decision::reason::multiple:
         return detail::concat("the multiple decides: ", needed, ", and ", microbatches,
                               " is the next multiple");
@@ -186,62 +160,6 @@ struct grid_plan : certified<cost_units> {
         .add(detail::span_of(kinds))
         .value();
   }
-};
-
-/// What the cells of a slot hold: samples of one kind, from `least` to `most` of them and a
-/// multiple of `step`.
-struct grid_slot {
-  std::uint32_t kind = 0;
-  std::uint32_t least = 0;
-  std::uint32_t most = std::numeric_limits<std::uint32_t>::max();
-  std::uint32_t step = 1;
-
-  [[nodiscard]] constexpr bool takes(std::uint32_t samples) const noexcept
-  {
-    return samples >= least && samples <= most && samples % step == 0;
-  }
-  /// Whether a cell can be filled one sample at a time, and left whenever it is.
-  [[nodiscard]] constexpr bool grows() const noexcept { return least == 0 && step == 1; }
-
-  friend constexpr bool operator==(grid_slot, grid_slot) = default;
-};
-
-/// The input of every grid policy: n items (samples, or samples that stay together) for the cells
-/// of a grid of ranks and slots.
-///
-/// `partition_grid()` builds it and checks what is expected here.
-///
-/// Shapes      costs[n], weights[n], counts[n], kinds[n], heaviest_first[n]; most_weights[ranks];
-///             slots[microbatches].
-/// Expects     (a) costs and weights are not negative and add up to less than 2^63
-///             (b) heaviest_first is the `descending_order_into` of the costs
-///             (c) ranks and microbatches are at least 1 and cells fewer than 2^32
-///             (d) every kind has a slot, and slots of one kind are next to each other
-struct grid_problem {
-  std::span<cost_units const> costs;
-  std::span<std::int64_t const> weights;
-  std::span<std::uint32_t const> counts;  ///< samples of each item
-  std::span<std::uint32_t const> kinds;
-  std::span<priced_sample const> heaviest_first;
-  std::span<std::int64_t const> most_weights;
-  std::span<grid_slot const> slots;
-  grid_meeting meet = grid_meeting::step;
-
-  [[nodiscard]] constexpr std::size_t ranks() const noexcept { return most_weights.size(); }
-  [[nodiscard]] constexpr std::size_t cells() const noexcept { return ranks() * slots.size(); }
-};
-
-/// Decides which cell each item is computed in.
-///
-/// In, out     owner[n] enters unspecified and leaves with one cell per item, each of a slot of the
-///             item's kind, no cell above the weight of its rank, and counts that slots take.
-///             memory is scratch that the policy gives back.
-/// Returns     whether it found such a plan; otherwise owner is unspecified.
-/// A policy is a value, usually without state, with its parameters as public members.
-template <class P>
-concept grid_policy = requires(P const policy, grid_problem const& problem,
-                               std::span<cell_id> owner, workspace& memory) {
-  { policy(problem, owner, memory) } -> std::same_as<bool>;
 };
 
 }  // namespace ballast::inline v0

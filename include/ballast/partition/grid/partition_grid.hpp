@@ -3,9 +3,8 @@
 
 #include <ballast/core.hpp>
 #include <ballast/partition/detail/read_samples.hpp>
+#include <ballast/partition/grid/detail/fill_slots.hpp>
 #include <ballast/partition/grid/detail/grid_step.hpp>
-#include <ballast/partition/grid/detail/search_cells.hpp>
-#include <ballast/partition/grid/grid_lower_bound.hpp>
 
 #include <functional>
 #include <iterator>
@@ -15,123 +14,29 @@ namespace ballast::inline v0 {
 
 namespace detail {
 
-/// Why a grid cannot be planned, whatever its samples are, if so.
-[[nodiscard]] inline result<void> check_grid(grid_options const& given, std::size_t samples,
-                                             std::size_t ranks)
-{
-  constexpr auto limit = std::size_t{1} << 32;
-  auto const refuse = [](auto const&... pieces) {
-    return fail(error_code::out_of_range, 0, pieces...);
-  };
-  if (samples >= limit) { return refuse("a step has more than 2^32 - 1 samples; split it"); }
-  if (ranks == 0) { return refuse("a grid of 0 ranks computes nothing; give at least one"); }
-  std::size_t const slots = given.microbatches.value_or(1);
-  if (slots == 0) {
-    return refuse("options.microbatches is 0; give at least 1, or none to find the least");
-  }
-  if (given.multiple_of == 0) {
-    return refuse("options.multiple_of is 0, and only 0 is a multiple of it; give 1 or more");
-  }
-  if (given.microbatches && slots % given.multiple_of != 0) {
-    return refuse("options.microbatches is ", slots, " and options.multiple_of ", given.multiple_of,
-                  "; give a multiple, or no number of microbatches");
-  }
-  if (slots >= limit / ranks || given.multiple_of >= limit / ranks) {
-    return refuse("a grid of ", counted(ranks, "rank"), " and ",
-                  counted(std::max(slots, given.multiple_of), "slot"),
-                  " has more than 2^32 - 1 cells; use fewer");
-  }
-  std::size_t const cells = ranks * std::max(slots, given.multiple_of);
-  if (given.fill_cells && samples < cells) {
-    return fail(error_code::infeasible, 0, "options.fill_cells asks for a sample in each of ",
-                counted(cells, "cell"), ", and a step has ", counted(samples, "sample"),
-                "; give fewer ranks or microbatches, or leave it out");
-  }
-  if (given.weight_multiple < 1) {
-    return refuse("options.weight_multiple is ", given.weight_multiple, "; give 1 or more");
-  }
-  bool const by_rank = !given.most_weights.empty();
-  if (by_rank && (given.most_weights.size() != ranks || given.most_weight != no_limit)) {
-    return refuse("options.most_weights has ", counted(given.most_weights.size(), "entry"), " for ",
-                  counted(ranks, "rank"),
-                  ", or stands beside most_weight; give one for each rank, or one for all");
-  }
-  std::int64_t const least =
-      by_rank ? *std::min_element(given.most_weights.begin(), given.most_weights.end())
-              : given.most_weight;
-  if (least < 0) { return refuse("a cell cannot hold ", least, "; give the most that it holds"); }
-  bool const has_number = given.counts.kind == cell_counts::rule::at_most ||
-                          given.counts.kind == cell_counts::rule::multiple_of;
-  if (has_number && given.counts.number == 0) {
-    return refuse("options.counts asks for 0 samples in a cell; give at least 1");
-  }
-  if (given.counts.kind == cell_counts::rule::multiple_of && samples % given.counts.number != 0) {
-    return fail(error_code::infeasible, 0, "a step has ", counted(samples, "sample"),
-                ", no multiple of ", given.counts.number,
-                ", as options.counts asks of every cell; leave out ",
-                samples % given.counts.number);
-  }
-  auto const lists =
-      std::to_array<std::pair<char const*, std::size_t>>({{"together", given.together.size()},
-                                                          {"home", given.home.size()},
-                                                          {"kinds", given.kinds.size()}});
-  for (auto const& [name, size] : lists) {
-    if (size != 0 && size != samples) {
-      return fail(error_code::out_of_range, std::min(size, samples), "options.", name, " has ",
-                  counted(size, "entry"), " for ", counted(samples, "sample"),
-                  "; give one for each sample, or none");
-    }
-  }
-  for (std::size_t sample = 0; sample < given.home.size(); ++sample) {
-    if (to_index(given.home[sample]) >= ranks) {
-      return fail(error_code::out_of_range, sample, "sample ", sample, " lies on rank ",
-                  to_index(given.home[sample]), " of a grid of ", counted(ranks, "rank"),
-                  "; correct its home");
-    }
-  }
-  return {};
-}
-
-/// A weight, rounded up as the options say, or why it cannot be.
-[[nodiscard]] inline result<std::int64_t> rounded_weight(std::size_t sample, std::int64_t weight,
-                                                         std::int64_t multiple, std::int64_t total)
-{
-  std::int64_t const most = std::numeric_limits<std::int64_t>::max() - 1 - total;
-  if (weight < 0) {
-    return fail(error_code::out_of_range, sample, "sample ", sample, " has the weight ", weight,
-                ", which is negative; correct it");
-  }
-  std::int64_t const units = weight / multiple + (weight % multiple != 0 ? 1 : 0);
-  if (units > most / multiple) {
-    return fail(error_code::out_of_range, sample, "sample ", sample, " of weight ", weight,
-                " brings the total above 63 bits; use a coarser unit or fewer samples");
-  }
-  return units * multiple;
-}
-
-/// Renumbers the ranks of some slots so that much weight stays at home: pairs of a row and the home
-/// of most of its weight go first. What kept more before stays.
+/// Renumbers the ranks of some slots so that many tokens stay at home: pairs of a row and the home
+/// of most of its tokens go first. What kept more before stays.
 ///
-/// Shapes      owner[n], home[n], weights[n]; cells are slot x ranks + rank.
+/// Shapes      owner[n], home[n], lengths[n]; cells are slot x ranks + rank.
 /// Complexity  O(n log n).
-inline void keep_homes(std::span<cell_id> owner, std::span<rank_id const> home,
-                       std::span<std::int64_t const> weights, std::size_t ranks,
-                       std::size_t first_slot, std::size_t end_slot, workspace& memory)
+inline void keep_homes(std::span<cell_id> owner, std::span<bag_id const> home,
+                       std::span<tokens const> lengths, std::size_t ranks, std::size_t first_slot,
+                       std::size_t end_slot, workspace& memory)
 {
   struct held {
     std::uint64_t pair;  ///< row x ranks + home
-    std::int64_t weight;
+    tokens weight;
   };
   auto scratch = memory.open();
   auto const pairs = scratch.take<held>(owner.size());
   std::size_t count = 0;
-  std::int64_t kept = 0;
+  tokens kept = 0;
   for (std::size_t sample = 0; sample < owner.size(); ++sample) {
     std::size_t const cell = to_index(owner[sample]);
     if (cell < first_slot * ranks || cell >= end_slot * ranks) { continue; }
     std::size_t const row = cell % ranks;
-    pairs[count++] = {row * ranks + to_index(home[sample]), weights[sample]};
-    if (row == to_index(home[sample])) { kept += weights[sample]; }
+    pairs[count++] = {row * ranks + to_index(home[sample]), lengths[sample]};
+    if (row == to_index(home[sample])) { kept += lengths[sample]; }
   }
   auto const used = pairs.first(count);
   std::sort(used.begin(), used.end(), [](held a, held b) { return a.pair < b.pair; });
@@ -152,7 +57,7 @@ inline void keep_homes(std::span<cell_id> owner, std::span<rank_id const> home,
   auto const row_of = scratch.take<std::uint32_t>(ranks);
   std::fill(rank_of.begin(), rank_of.end(), none);
   std::fill(row_of.begin(), row_of.end(), none);
-  std::int64_t would_keep = 0;
+  tokens would_keep = 0;
   for (held const each : best) {
     auto const row = static_cast<std::uint32_t>(each.pair / ranks);
     auto const rank = static_cast<std::uint32_t>(each.pair % ranks);
@@ -195,116 +100,41 @@ inline void share_slots(grid_step const& step, std::size_t slots) noexcept
   }
 }
 
-/// Writes the slots of one kind. Returns false where its samples are fewer than cells that need one.
-[[nodiscard]] inline bool write_slots(grid_step const& step, std::size_t kind,
-                                      grid_options const& options, std::span<grid_slot> slots)
-{
-  grid_kind const& own = step.kinds[kind];
-  std::size_t const cells = step.problem.ranks() * slots.size();
-  grid_slot slot{static_cast<std::uint32_t>(kind)};
-  switch (options.counts.kind) {
-    case cell_counts::rule::any: break;
-    case cell_counts::rule::at_most: slot.most = options.counts.number; break;
-    case cell_counts::rule::equal:
-      slot.least = static_cast<std::uint32_t>(own.samples / cells);
-      slot.most = slot.least + (own.samples % cells != 0 ? 1U : 0U);
-      break;
-    case cell_counts::rule::multiple_of: slot.step = options.counts.number; break;
-  }
-  if (options.fill_cells) { slot.least = std::max(slot.least, slot.step); }
-  std::fill(slots.begin(), slots.end(), slot);
-  return !options.fill_cells || (own.items >= cells && own.samples / slot.step >= cells);
-}
-
-/// Writes the slots of all kinds, as many as they have.
-[[nodiscard]] inline bool write_slots(grid_step const& step, grid_options const& options,
+/// Writes the slots of all kinds, as many as they have. Returns false where the samples of one are
+/// fewer than cells that need one.
+[[nodiscard]] inline bool write_slots(grid_step const& step, counts of_cells,
                                       std::span<grid_slot> slots)
 {
   bool enough = true;
   std::size_t next = 0;
-  for (std::size_t kind = 0; kind < step.kinds.size(); ++kind) {
-    std::size_t const own = step.kinds[kind].slots;
-    enough = write_slots(step, kind, options, slots.subspan(next, own)) && enough;
-    next += own;
+  for (std::uint32_t kind = 0; kind < step.kinds.size(); ++kind) {
+    grid_kind const& own = step.kinds[kind];
+    std::size_t const cells = step.problem.ranks() * own.slots;
+    auto const number = static_cast<std::uint32_t>(
+        std::min<std::int64_t>(of_cells.number, std::numeric_limits<std::uint32_t>::max()));
+    grid_slot slot{kind};
+    switch (of_cells.kind) {
+      case counts::rule::any: break;
+      case counts::rule::at_most: slot.most = number; break;
+      case counts::rule::multiple_of: slot.step = number; break;
+      case counts::rule::equal: {
+        auto const all = static_cast<std::uint32_t>(own.samples / number / cells);
+        slot.least = all * number;
+        slot.most = slot.least + (own.samples % cells != 0 ? 1U : 0U);
+        break;
+      }
+      case counts::rule::filled:
+        slot.least = 1;
+        enough = enough && own.items >= cells;
+        break;
+    }
+    for (std::size_t more = 0; more < own.slots; ++more) { slots[next++] = slot; }
   }
   return enough;
 }
 
-/// Whether there are cells for the items of one kind in so many slots.
-[[nodiscard]] inline plan_search search_kind(grid_step const& step, grid_options const& options,
-                                             std::size_t kind, std::size_t slots, workspace& memory)
-{
-  auto scratch = memory.open();
-  auto const laid_out = scratch.take<grid_slot>(slots + step.kinds.size() - 1);
-  for (std::size_t other = 0; other < step.kinds.size(); ++other) {  // one slot each, unused
-    laid_out[other + (other < kind ? 0 : slots - 1)] = {static_cast<std::uint32_t>(other)};
-  }
-  if (!write_slots(step, kind, options, laid_out.subspan(kind, slots))) {
-    return plan_search::none;
-  }
-  grid_problem problem = step.problem;
-  problem.slots = laid_out;
-  grid_cells cells(problem, scratch.take<cell_id>(problem.costs.size()), scratch);
-  cells.clear();
-  return search_cells(cells, items_by_kind(problem, scratch)[kind], memory);
-}
-
-/// Looks for numbers of slots, for each kind, that have cells for its items, near those that
-/// share_slots() gives, and gives the kinds these.
-///
-/// Complexity  a search for each kind and number; it gives up above 256 of them.
-[[nodiscard]] inline plan_search search_shares(grid_step const& step, grid_options const& options,
-                                               std::size_t slots, workspace& memory)
-{
-  if (slots < step.fewest()) { return plan_search::none; }
-  share_slots(step, slots);
-  std::size_t const choices = slots - step.fewest() + 1;  // further slots of one kind
-  std::size_t const kinds = step.kinds.size();
-  if (kinds == 1) { return search_kind(step, options, 0, slots, memory); }
-  if (choices > 256 / kinds) { return plan_search::gave_up; }
-  auto scratch = memory.open();
-  // ends[kind][more]: of the kind alone; reached[kind][more]: of the kinds before it together.
-  auto const ends = scratch.take<plan_search>(kinds * choices);
-  auto const reached = scratch.take<plan_search>((kinds + 1) * choices);
-  std::fill(reached.begin(), reached.end(), plan_search::none);
-  reached[0] = plan_search::found;
-  auto const both = [](plan_search a, plan_search b) {
-    if (a == plan_search::none || b == plan_search::none) { return plan_search::none; }
-    return a == plan_search::found ? b : a;
-  };
-  for (std::size_t kind = 0; kind < kinds; ++kind) {
-    for (std::size_t own = 0; own < choices; ++own) {
-      plan_search const end =
-          search_kind(step, options, kind, step.kinds[kind].fewest + own, memory);
-      ends[kind * choices + own] = end;
-      for (std::size_t before = 0; before + own < choices; ++before) {
-        plan_search const joined = both(reached[kind * choices + before], end);
-        plan_search& all = reached[(kind + 1) * choices + before + own];
-        if (all != plan_search::found && joined != plan_search::none) { all = joined; }
-      }
-    }
-  }
-  std::size_t rest = choices - 1;
-  if (reached[kinds * choices + rest] != plan_search::found) {
-    return reached[kinds * choices + rest];
-  }
-  for (std::size_t kind = kinds; kind-- > 0;) {
-    grid_kind& own = step.kinds[kind];
-    std::size_t const wanted = own.slots - own.fewest;
-    auto const away = [wanted](std::size_t more) {
-      return more > wanted ? more - wanted : wanted - more;
-    };
-    std::size_t best = choices;
-    for (std::size_t more = 0; more <= rest; ++more) {
-      bool const can = both(reached[kind * choices + rest - more], ends[kind * choices + more]) ==
-                       plan_search::found;
-      if (can && (best == choices || away(more) < away(best))) { best = more; }
-    }
-    own.slots = own.fewest + best;
-    rest -= best;
-  }
-  return plan_search::found;
-}
+/// How a search for a plan ended: with one, with the proof that there is none, or without an answer.
+enum class plan_search : std::uint8_t { found, none, gave_up };
 
 /// The numbers of slots that a step may have: where the last has no plan, larger ones have none.
 struct slot_range {
@@ -315,67 +145,65 @@ struct slot_range {
 
   static constexpr std::size_t one_by_one = 64;  ///< so many numbers are tried one after the other
 
-  slot_range(grid_step const& step, grid_options const& options, std::size_t samples)
-      : multiple(options.multiple_of),
-        has_gaps(options.fill_cells || options.counts.kind == cell_counts::rule::equal)
+  slot_range(grid_step const& step, microbatches const& given, placement_limits const& limits,
+             std::size_t samples)
+      : multiple(given.multiple_of),
+        has_gaps(limits.samples.kind == counts::rule::filled ||
+                 limits.samples.kind == counts::rule::equal)
   {
     least = rounded(step.fewest());
-    bool const whole = options.counts.kind == cell_counts::rule::multiple_of;
-    // With more, a kind has more cells than samples, or than full steps of them; of equal counts,
-    // more cells of the largest cap, which hold any of them.
+    bool const whole = limits.samples.kind == counts::rule::multiple_of;
+    // With more, a kind has more cells than samples, or than full steps of them; of equal counts, on
+    // bags that hold any of them.
     auto const& caps = step.problem.most_weights;
     auto const largest = static_cast<std::size_t>(
         std::count(caps.begin(), caps.end(), *std::max_element(caps.begin(), caps.end())));
-    std::size_t const further = has_gaps ? samples / largest + step.kinds.size()
-                                         : samples / (whole ? options.counts.number : 1);
-    last = options.fill_cells ? samples / step.problem.ranks() / multiple * multiple
-                              : rounded(least + further);
+    std::size_t const further =
+        has_gaps && step.is_plain
+            ? samples / largest + step.kinds.size()
+            : samples / (whole ? static_cast<std::size_t>(limits.samples.number) : 1);
+    last = limits.samples.kind == counts::rule::filled
+               ? samples / step.problem.ranks() / multiple * multiple
+               : rounded(least + further);
   }
 
+  struct found {
+    std::size_t slots = 0;        ///< or 0
+    bool is_without_plan = true;  ///< of every number
+  };
+
   /// Finds the least number with which `fill` finds a plan: one after the other where there may be
-  /// gaps, otherwise in steps that double, and back. Returns 0 where there is none.
+  /// gaps, otherwise in steps that double, and back.
   template <class Fill>
-  [[nodiscard]] std::size_t find(Fill const& fill) const
+  [[nodiscard]] found find(Fill const& fill) const
   {
+    found all;
+    auto const fills = [&](std::size_t slots) {
+      plan_search const end = fill(slots);
+      if (end == plan_search::found) { all.slots = slots; }
+      all.is_without_plan = (has_gaps ? all.is_without_plan : true) && end == plan_search::none;
+      return end == plan_search::found;
+    };
     if (has_gaps) {
       std::size_t tried = least;
       for (; tried <= last && (tried - least) / multiple < one_by_one; tried += multiple) {
-        if (fill(tried)) { return tried; }
+        if (fills(tried)) { return all; }
       }
-      if (tried > last) { return 0; }
+      if (tried > last) { return all; }
     }
     std::size_t tried = least;
     std::size_t failed = least - multiple;
-    for (std::size_t step = multiple; !fill(tried); step *= 2) {
-      if (tried >= last) { return 0; }
+    for (std::size_t step = multiple; !fills(tried); step *= 2) {
+      if (tried >= last) { return all; }
       failed = tried;
       tried += step;
     }
     while (tried - failed > multiple) {
       std::size_t const middle = failed + (tried - failed) / multiple / 2 * multiple;
-      (fill(middle) ? tried : failed) = middle;
+      (fills(middle) ? tried : failed) = middle;
     }
-    return tried;
-  }
-
-  /// Whether it is proven that no number has a plan.
-  [[nodiscard]] bool has_no_plan(grid_step const& step, grid_options const& options,
-                                 workspace& memory) const
-  {
-    std::size_t const first = has_gaps ? least : last;
-    if (first <= last && (last - first) / multiple >= one_by_one) { return false; }
-    for (std::size_t slots = first; slots <= last; slots += multiple) {
-      if (!is_without_plan(step, options, slots, memory)) { return false; }
-    }
-    return true;
-  }
-
-  /// Whether it is proven that this number of slots has no plan.
-  [[nodiscard]] static bool is_without_plan(grid_step const& step, grid_options const& options,
-                                            std::size_t slots, workspace& memory)
-  {
-    return slots < step.fewest() ||
-           search_shares(step, options, slots, memory) == plan_search::none;
+    all.slots = tried;
+    return all;
   }
 
  private:
@@ -385,195 +213,499 @@ struct slot_range {
   }
 };
 
-/// Runs the policy with so many slots. Fills the plan's shape, items' owners and bound where it
-/// found a plan.
-template <grid_policy Policy>
-[[nodiscard]] bool fill_grid(grid_plan& plan, std::span<cell_id> owner, grid_step const& step,
-                             std::size_t slots, grid_options const& options, Policy const& policy,
-                             workspace& memory)
-{
-  if (slots >= (std::size_t{1} << 32) / step.problem.ranks()) { return false; }
-  auto scratch = memory.open();
-  auto const laid_out = scratch.take<grid_slot>(slots);
-  if (slots < step.fewest()) { return false; }
-  grid_problem problem = step.problem;
-  problem.slots = laid_out;
-  auto const filled = [&] {
-    return write_slots(step, options, laid_out) && policy(problem, owner, memory);
-  };
-  share_slots(step, slots);
-  if (!filled() &&
-      (step.kinds.size() == 1 ||
-       search_shares(step, options, slots, memory) != plan_search::found || !filled())) {
-    return false;
+/// Finds cells for the items of a step: by the greedy grid where it knows the limits, and by
+/// limit_search, kind after kind, where it does not, where it finds none, and from there on in grids
+/// small enough to be tried whole.
+class grid_maker {
+ public:
+  /// Shapes      home[n], or empty.
+  grid_maker(grid_step const& step, std::span<cost_units const> costs,
+             sample_lengths const& lengths, std::span<bag_id const> home, bag_layout const& bags,
+             microbatches const& given, placement_limits const& limits, workspace& memory,
+             workspace::frame& scratch)
+      : step_(step),
+        costs_(costs),
+        lengths_(lengths),
+        home_(home),
+        bags_(bags),
+        given_(given),
+        limits_(limits),
+        memory_(memory),
+        owner_(scratch.take<cell_id>(step.items.costs.size())),
+        lower_bound_{}
+  {}
+
+  [[nodiscard]] std::span<cell_id const> owner() const noexcept { return owner_; }
+  [[nodiscard]] ratio lower_bound() const noexcept { return lower_bound_; }
+  [[nodiscard]] bool is_tie_proven() const noexcept { return is_tie_proven_; }
+
+  /// Looks for a plan with so many slots; of kinds, the step then says how many each has.
+  [[nodiscard]] plan_search fill(std::size_t slots)
+  {
+    std::size_t const ranks = bags_.size();
+    if (slots < step_.fewest()) { return plan_search::none; }
+    if (slots >= (std::size_t{1} << 32) / ranks) { return plan_search::gave_up; }
+    auto scratch = memory_.open();
+    auto const laid_out = scratch.take<grid_slot>(slots);
+    share_slots(step_, slots);
+    is_small_ = limit_search::is_small(owner_.size(), ranks * slots);
+    is_proven_ = is_tie_proven_ = false;
+    slots_ = 0;
+    makespan_ = {no_cost, 1};
+    bool const is_enough = write_slots(step_, limits_.samples, laid_out);
+    if (!is_enough && step_.kinds.size() == 1) { return plan_search::none; }
+    grid_problem problem = step_.problem;
+    problem.slots = laid_out;
+    lower_bound_ = grid_lower_bound(step_, problem, bags_, limits_.starting_loads, memory_);
+    bool const is_greedy = step_.is_plain && is_enough && fill_slots(problem, owner_, memory_);
+    if (is_greedy) {
+      level_ranks(problem, owner_, memory_);
+      grid_cells cells(problem, owner_, scratch);
+      cells.recount();
+      makespan_ = {cells.makespan(), bags_.speeds()[0]};
+      bool const moves = limits_.then.what() == second_objective::kind::fewest_moves;
+      if ((is_small_ && makespan_ > lower_bound_) || moves) {
+        (void)place_all(given_.work / 8, true);
+      }
+    } else {
+      constexpr std::size_t most_tried = std::size_t{1} << 14;  // items x cells, of plain limits
+      if (step_.is_plain && owner_.size() > most_tried / (ranks * slots)) {
+        return plan_search::gave_up;
+      }
+      bool const is_hard =
+          step_.is_plain && !limit_search::is_small_grid(owner_.size(), ranks * slots);
+      std::uint64_t const work = is_hard ? given_.work / 16 : given_.work;
+      plan_search const end =
+          step_.kinds.size() == 1 ? place_all(work, false) : search_shares(slots, work);
+      if (end != plan_search::found) { return end; }
+      (void)write_slots(step_, limits_.samples, laid_out);
+      lower_bound_ = grid_lower_bound(step_, problem, bags_, limits_.starting_loads, memory_);
+    }
+    if (is_proven_) { lower_bound_ = std::max(lower_bound_, makespan_); }
+    slots_ = slots;
+    return plan_search::found;
+  }
+  /// Of the plan that was found last.
+  [[nodiscard]] std::size_t slots() const noexcept { return slots_; }
+
+ private:
+  /// Places kind after kind, from the plan that there is or from none.
+  [[nodiscard]] plan_search place_all(std::uint64_t work, bool has_start)
+  {
+    bool const is_one = step_.kinds.size() == 1;
+    std::size_t const rounds = is_one || !is_small_ ? 1 : 2;
+    for (std::size_t round = 0; round < rounds; ++round) {
+      std::size_t first = 0;
+      for (std::size_t kind = 0; kind < step_.kinds.size(); ++kind) {
+        std::size_t const own = step_.kinds[kind].slots;
+        plan_search const end = place(kind, first, own, work, has_start || round > 0);
+        if (end != plan_search::found) { return end; }
+        first += own;
+      }
+    }
+    return plan_search::found;
   }
 
-  // A policy that is wrong ends the program here: its cells would be taken for safe.
-  grid_cells cells(problem, owner, scratch);
-  cells.recount();
-  BALLAST_EXPECTS(cells.is_valid(),
-                  "the policy left a sample without a cell, or a cell with a "
-                  "number of samples that its slot does not take");
-  for (std::size_t cell = 0; cell < problem.cells(); ++cell) {
-    BALLAST_EXPECTS(cells.weights[cell] <= problem.most_weights[cell % problem.ranks()],
-                    "the policy put a weight of ", cells.weights[cell], " in cell ", cell,
-                    ", above its cap");
+  /// Looks for cells for the items of one kind.
+  [[nodiscard]] plan_search place(std::size_t kind, std::size_t first_slot, std::size_t slots,
+                                  std::uint64_t work, bool has_start)
+  {
+    std::size_t const ranks = bags_.size();
+    bool const meets = given_.meet == grid_meeting::microbatch;
+    bool const is_one = step_.kinds.size() == 1;
+    auto scratch = memory_.open();
+    auto const samples = scratch.take<std::uint32_t>(costs_.size());
+    auto const starts = scratch.take<cost_units>(is_one                                    ? 0
+                                                 : limits_.starting_loads.empty() && meets ? 0
+                                                                                           : ranks);
+    std::size_t count = 0;
+    for (std::uint32_t sample = 0; sample < costs_.size(); ++sample) {
+      if (step_.problem.kinds[step_.item_of[sample]] == kind) { samples[count++] = sample; }
+    }
+    auto const own = samples.first(count);
+    placement_limits limits = limits_;
+    auto const fits = [&](sample_id sample, bag_id bag) {
+      return limits_.fits(to_id<sample_id>(own[to_index(sample)]), bag);
+    };
+    sample_lengths lengths = lengths_;
+    std::span<cost_units const> costs = costs_;
+    std::span<bag_id const> home = home_;
+    if (!is_one) {
+      auto const of_kind = [&](auto const values) {
+        using value = std::remove_cvref_t<decltype(values[0])>;
+        auto const some = scratch.take<value>(values.empty() ? 0 : count);
+        for (std::size_t at = 0; at < some.size(); ++at) { some[at] = values[own[at]]; }
+        return some;
+      };
+      auto const keys_of_kind = [&](sample_keys const& keys) {
+        auto const all = scratch.take<std::int64_t>(keys.size());
+        keys.read_into(all);
+        return sample_keys(of_kind(std::span<std::int64_t const>(all)));
+      };
+      costs = of_kind(costs_);
+      lengths.own = of_kind(std::span<tokens const>(lengths_.own));
+      lengths.fitting = of_kind(std::span<tokens const>(lengths_.fitting));
+      home = of_kind(home_);
+      limits.together = keys_of_kind(limits_.together);
+      limits.apart = keys_of_kind(limits_.apart);
+      for (std::size_t at = 0; at < limits.also.size(); ++at) {
+        limits.also[at].of = of_kind(std::span<std::int64_t const>(limits.also[at].of));
+      }
+      if (limits.then.what() == second_objective::kind::least) {
+        limits.then = least(of_kind(limits_.then.of()));
+      }
+      if (!limits_.fits.empty()) { limits.fits = fits; }
+      // Work before the step belongs to the first slot, or to every bag with what other kinds do.
+      for (std::size_t rank = 0; rank < starts.size(); ++rank) {
+        bool const has = !limits_.starting_loads.empty() && (!meets || first_slot == 0);
+        starts[rank] = has ? limits_.starting_loads[rank] : 0;
+      }
+      for (std::size_t item = 0; item < owner_.size() && !meets; ++item) {
+        bool const is_placed = step_.problem.kinds[item] < kind || has_start;
+        if (step_.problem.kinds[item] == kind || !is_placed) { continue; }
+        starts[to_index(owner_[item]) % ranks] += step_.problem.costs[item];
+      }
+      limits.starting_loads = starts;
+    }
+    limited_items items(costs, 1, {lengths, {}, home}, bags_, limits, scratch, {slots, meets});
+    if (!items.read(scratch)) { return plan_search::none; }
+    placement_problem const problem = items.problem();
+    limit_search search(problem, items.ranked(), is_one ? lower_bound_ : ratio{}, work, memory_,
+                        scratch);
+    auto const start = scratch.take<std::uint32_t>(problem.size());
+    std::size_t const first_cell = first_slot * ranks;
+    for (std::size_t at = 0; at < count && has_start; ++at) {
+      start[items.item(at)] =
+          static_cast<std::uint32_t>(to_index(owner_[step_.item_of[own[at]]]) - first_cell);
+    }
+    if (has_start) { search.begin_with(start); }
+    using then = second_objective::kind;
+    plan_tie const tie = limits.then.what() == then::level          ? plan_tie::level
+                         : limits.then.what() == then::fewest_moves ? plan_tie::fewest_moves
+                                                                    : plan_tie::none;
+    if (!search(tie, limits.within_per_million)) {
+      return search.is_proven() ? plan_search::none : plan_search::gave_up;
+    }
+    for (std::size_t at = 0; at < count; ++at) {
+      owner_[step_.item_of[own[at]]] =
+          to_id<cell_id>(first_cell + search.plan().owner(items.item(at)));
+    }
+    is_proven_ = is_one && search.is_proven();
+    is_tie_proven_ = is_one && search.is_tie_proven();
+    makespan_ = search.makespan();
+    return plan_search::found;
   }
-  for (std::size_t item = 0; item < owner.size(); ++item) {
-    BALLAST_EXPECTS(cells.slot_of(cells.cell_of(item)).kind == problem.kinds[item],
-                    "the policy put an item in a slot of another kind");
+
+  /// Looks for numbers of slots, for each kind, that have cells for its items, those near the ones
+  /// that share_slots() gives first, and places the kinds in these.
+  [[nodiscard]] plan_search search_shares(std::size_t slots, std::uint64_t work)
+  {
+    std::size_t const choices = slots - step_.fewest() + 1;  // further slots of one kind
+    std::size_t const kinds = step_.kinds.size();
+    if (choices > 256 / kinds) { return plan_search::gave_up; }
+    auto scratch = memory_.open();
+    auto const ends = scratch.take<plan_search>(kinds * choices);
+    for (std::size_t kind = 0; kind < kinds; ++kind) {
+      for (std::size_t more = 0; more < choices; ++more) {
+        std::size_t const own = step_.kinds[kind].fewest + more;
+        std::size_t const cells = own * bags_.size();
+        bool const is_short =
+            limits_.samples.kind == counts::rule::filled && step_.kinds[kind].items < cells;
+        ends[kind * choices + more] =
+            is_short ? plan_search::none : place(kind, 0, own, work / 8, false);
+      }
+    }
+    work_budget tries(std::uint64_t{1} << 16);
+    plan_search const end = share(ends, choices, 0, choices - 1, tries);
+    return end == plan_search::found ? place_all(work, false) : end;
   }
-  plan.microbatches = slots;
-  plan.makespan = cells.makespan();
-  plan.lower_bound = grid_lower_bound(problem, memory);
-  BALLAST_EXPECTS(plan.lower_bound <= plan.makespan, "no plan gets below ", plan.lower_bound,
-                  ", and the policy's has ", plan.makespan);
-  plan.kinds.clear();
-  if (options.kinds.empty()) { return true; }
-  for (grid_slot const& slot : laid_out) { plan.kinds.push_back(step.kinds[slot.kind].key); }
-  return true;
+
+  /// Gives the kinds from this one on `rest` further slots, each a number that ended well.
+  [[nodiscard]] plan_search share(std::span<plan_search const> ends, std::size_t choices,
+                                  std::size_t kind, std::size_t rest, work_budget& tries)
+  {
+    tries.spend(1);
+    if (tries.spent()) { return plan_search::gave_up; }
+    grid_kind& own = step_.kinds[kind];
+    bool const is_last = kind + 1 == step_.kinds.size();
+    std::size_t const wanted = std::min(own.slots - own.fewest, rest);
+    plan_search all = plan_search::none;
+    for (std::size_t away = 0; away <= 2 * choices; ++away) {  // wanted, then on both sides of it
+      std::size_t const step = (away + 1) / 2;
+      bool const is_below = away % 2 == 1;
+      if (is_below ? step > wanted : wanted + step > rest) { continue; }
+      std::size_t const more = is_below ? wanted - step : wanted + step;
+      if (is_last && more != rest) { continue; }
+      plan_search end = ends[kind * choices + more];
+      if (end == plan_search::none) { continue; }
+      if (!is_last) {
+        plan_search const others = share(ends, choices, kind + 1, rest - more, tries);
+        end = others == plan_search::found ? end : others;
+      }
+      if (end == plan_search::found) {
+        own.slots = own.fewest + more;
+        return end;
+      }
+      if (end == plan_search::gave_up) { all = end; }
+    }
+    return all;
+  }
+
+  grid_step const& step_;
+  std::span<cost_units const> costs_;
+  sample_lengths const& lengths_;
+  std::span<bag_id const> home_;
+  bag_layout const& bags_;
+  microbatches const& given_;
+  placement_limits const& limits_;
+  workspace& memory_;
+  std::span<cell_id> owner_;
+  ratio lower_bound_;
+  ratio makespan_;
+  std::size_t slots_ = 0;
+  bool is_small_ = false;
+  bool is_proven_ = false;
+  bool is_tie_proven_ = false;
+};
+
+/// When a step ends whose cells have these loads.
+///
+/// Shapes      loads[slots x bags], slot after slot; starts[bags], or empty.
+/// Complexity  O(slots bags).
+[[nodiscard]] inline ratio grid_makespan(std::span<cost_units const> loads, bag_layout const& bags,
+                                         grid_meeting meet, std::span<cost_units const> starts,
+                                         workspace& memory)
+{
+  auto scratch = memory.open();
+  auto const sums = scratch.take<cost_units>(bags.size());
+  std::fill(sums.begin(), sums.end(), 0);
+  std::copy(starts.begin(), starts.end(), sums.begin());
+  std::int64_t const common = common_speed(bags.speeds());
+  cost_units all = 0;
+  for (std::size_t cell = 0; cell < loads.size(); ++cell) {
+    std::size_t const bag = cell % bags.size();
+    sums[bag] += loads[cell];
+    if (meet == grid_meeting::step || bag + 1 != bags.size()) { continue; }
+    cost_units latest = 0;
+    for (std::size_t each = 0; each < bags.size(); ++each) {
+      latest = std::max(latest, std::exchange(sums[each], 0) * (common / bags.speeds()[each]));
+    }
+    all += latest;
+  }
+  return meet == grid_meeting::step ? makespan_of(sums, bags.speeds()) : ratio{all, common};
 }
 
-}  // namespace detail
-
-/// Decides which rank computes which samples in which of its microbatches, for trainers that add up
-/// gradients over several microbatches a step, as many on every rank: the form for a training loop.
+/// Plans a grid of samples whose costs are in the plan: what of partition_grid_into() knows nothing of
+/// the types of samples and cost model.
 ///
-/// Shapes      samples[n] of any type, n < 2^32; options: arrays of n or empty.
-/// In, out     plan is overwritten, and keeps its memory for the next step.
-/// Expects     cost_of(sample) returns what the sample costs, weight_of(sample) what it takes of a
-///             cell's cap, as its tokens; both are integers. A sample that is a number is its own
-///             weight. The policy does what grid_policy says.
-/// Ensures     (1) those of grid_plan
-///             (2) the options are kept: every rank has as many cells; no cell weighs more than
-///                 its cap, has another number of samples than asked for, samples of two kinds, or
-///                 a part of samples that stay together
-///             (3) a number of microbatches that is not given is the least that is found, and
-///                 plan.fewest_microbatches says below which there is no plan, and plan.decided
-///                 what asks for so many
-///             (4) the plan depends on nothing but the arguments, so every rank finds the same one
-///             (5) with a plan and a workspace that have seen a step as large, nothing is allocated
-/// Errors      out_of_range: there are 0 ranks or 0 microbatches, options are out of range, sample
-///             `position` has a negative weight or cost, or they overflow; infeasible: sample
-///             `position` or the samples that stay together with it are above every cap; or no plan
-///             was found, with a number of microbatches that is too small (the sentence says the
-///             least found), or with any. The sentence says whether none exists or the search gave
-///             up; in small grids it hardly ever does. The plan is then unspecified.
-/// Complexity  O(n) calls of cost_of and weight_of, radix sorts of both, the policy (once, or
-///             O(log K) times where it does not find a plan at once), and the bound; with samples
-///             that stay together, kinds or homes O(n log n).
-template <std::ranges::forward_range Samples, grid_policy Policy,
-          integer_projection<Samples> CostOf, integer_projection<Samples> WeightOf = std::identity>
-[[nodiscard]] result<void> partition_grid_into(grid_plan& plan, workspace& memory,
-                                               Samples&& samples, std::size_t ranks,
-                                               grid_options const& options, Policy const& policy,
-                                               CostOf const& cost_of,
-                                               WeightOf const& weight_of = {})
+/// Errors      as partition_grid_into.
+[[nodiscard]] inline result<void> plan_grid(grid_plan& plan, workspace& memory,
+                                            sample_lengths const& lengths, bag_layout const& bags,
+                                            microbatches const& given,
+                                            placement_limits const& limits)
 {
-  auto const count = static_cast<std::size_t>(std::ranges::distance(samples));
-  if (auto checked = detail::check_grid(options, count, ranks); !checked) { return checked; }
-  plan.ranks = ranks;
-  plan.meet = options.meet;
-  plan.costs.resize(count);
-  plan.weights.resize(count);
-  std::size_t next = 0;
-  cost_units total_cost = 0;
-  std::int64_t total_weight = 0;
-  for (auto&& sample : samples) {
-    auto const weight =
-        detail::rounded_weight(next, detail::saturated(std::invoke(weight_of, sample)),
-                               options.weight_multiple, total_weight);
-    if (!weight) { return tl::unexpected(weight.error()); }
-    cost_units const cost = detail::saturated(std::invoke(cost_of, sample));
-    if (auto checked = detail::check_cost({next}, cost, total_cost); !checked) { return checked; }
-    total_cost += cost;
-    total_weight += *weight;
-    plan.costs[next] = cost;
-    plan.weights[next++] = *weight;
-  }
-
+  std::size_t const count = lengths.own.size();
+  std::size_t const ranks = bags.size();
   auto scratch = memory.open();
-  auto const step = detail::read_grid(detail::span_of(plan.costs), detail::span_of(plan.weights),
-                                      ranks, options, scratch, memory);
+  cost_units left = no_cost - 1;
+  for (cost_units const start : limits.starting_loads) { left -= start; }
+  std::int64_t const common = common_speed(bags.speeds());
+  std::int64_t const slowest = *std::min_element(bags.speeds().begin(), bags.speeds().end());
+  if (given.meet == grid_meeting::microbatch) {
+    left = common == no_cost ? -1 : left - (no_cost - no_cost / (common / slowest));
+  }
+  for (std::size_t sample = 0; sample < count; ++sample) {
+    if (plan.costs[sample] > left) {
+      return fail(
+          error_code::out_of_range, sample,
+          "the samples and limits.starting_loads together, in a unit that bags of all these "
+          "speeds share, cost more than 63 bits hold; use a coarser unit or rounder speeds");
+    }
+    left -= plan.costs[sample];
+  }
+  all_caps const caps(limits);
+  plan.ranks = ranks;
+  plan.meet = given.meet;
+  plan.weights.resize(count);
+  for (std::size_t sample = 0; sample < count; ++sample) {
+    plan.weights[sample] =
+        caps.size() == 0 ? lengths.own[sample] : taken_of(caps[0], sample, lengths.own);
+  }
+  std::span<bag_id> const home = scratch.take<bag_id>(limits.home.size());
+  std::transform(limits.home.begin(), limits.home.end(), home.begin(),
+                 [&bags](rank_id rank) { return bags.bag_of(rank); });
+  auto const step = read_grid(span_of(plan.costs), span_of(plan.weights), lengths, bags, given,
+                              limits, scratch, memory);
   if (!step) { return tl::unexpected(step.error()); }
-  auto const owner = scratch.take<cell_id>(step->problem.costs.size());
-  auto const fill = [&](std::size_t slots) {
-    return detail::fill_grid(plan, owner, *step, slots, options, policy, memory);
-  };
+  grid_maker maker(*step, span_of(plan.costs), lengths, home, bags, given, limits, memory, scratch);
+  auto const fill = [&](std::size_t slots) { return maker.fill(slots); };
   plan.fewest_microbatches = step->fewest();
-  if (!options.microbatches || !fill(*options.microbatches)) {
-    detail::slot_range const range(*step, options, count);
-    std::size_t const found = range.find(fill);
-    if (found == 0) {
-      bool const proven = range.has_no_plan(*step, options, memory);
-      return fail(error_code::infeasible, 0, "no plan for ", detail::counted(count, "sample"),
-                  " on ", detail::counted(ranks, "rank"), " ", proven ? "exists" : "was found",
-                  " that keeps to options' caps, counts, groups and kinds",
-                  options.multiple_of > 1 ? ", with as many microbatches as asked for" : "",
-                  options.fill_cells ? " and has a sample in every cell" : "",
-                  proven ? "" : ", and the search gave up before it had tried all",
+  plan.microbatches = given.number.value_or(0);
+  plan_search const end = given.number ? fill(*given.number) : plan_search::gave_up;
+  if (end != plan_search::found) {
+    slot_range::found const found = slot_range(*step, given, limits, count).find(fill);
+    if (found.slots == 0) {
+      return fail(error_code::infeasible, 0, "no plan for ", counted(count, "sample"), " on ",
+                  counted(ranks, "bag"), " ", found.is_without_plan ? "exists" : "was found",
+                  " that keeps to the limits of cells and kinds",
+                  given.multiple_of > 1 ? ", with as many microbatches as asked for" : "",
+                  found.is_without_plan ? "" : ", and the search gave up before it had tried all",
                   "; relax one of them");
     }
-    if (options.microbatches) {
-      bool const proven =
-          detail::slot_range::is_without_plan(*step, options, *options.microbatches, memory);
-      return fail(error_code::infeasible, 0, "no plan with ",
-                  detail::counted(*options.microbatches, "microbatch"), " ",
-                  proven ? "exists" : "was found in a search that gave up", "; the least found is ",
-                  found, ", and no plan has fewer than ", plan.fewest_microbatches,
-                  "; give that many, or none");
+    if (given.number) {
+      return fail(error_code::infeasible, 0, "no plan with ", counted(*given.number, "microbatch"),
+                  " ", end == plan_search::none ? "exists" : "was found in a search that gave up",
+                  "; the least found is ", found.slots, ", and no plan has fewer than ",
+                  plan.fewest_microbatches, "; give that many, or none");
     }
-    if (plan.microbatches != found && !fill(found)) { return fail(error_code::infeasible, 0, ""); }
+    plan.microbatches = found.slots;
   }
+  if (maker.slots() != plan.microbatches) { (void)fill(plan.microbatches); }
 
-  plan.decided = step->decide(plan.microbatches, options);
+  plan.decided = step->decide(plan.microbatches, given);
   plan.owner.resize(count);
-  std::span<cell_id> const owners = detail::mutable_span_of(plan.owner);
+  std::span<cell_id> const owners = mutable_span_of(plan.owner);
   for (std::size_t sample = 0; sample < count; ++sample) {
-    owners[sample] = owner[step->item_of[sample]];
+    owners[sample] = maker.owner()[step->item_of[sample]];
   }
-  auto const& caps = step->problem.most_weights;
-  bool const one_cap = std::all_of(caps.begin(), caps.end(),
-                                   [&caps](std::int64_t cap) { return cap == caps.front(); });
-  if (!options.home.empty() && one_cap) {
-    std::size_t const at_once = options.meet == grid_meeting::step ? plan.microbatches : 1;
+  if (!home.empty() && step->is_alike) {
+    std::size_t const at_once = given.meet == grid_meeting::step ? plan.microbatches : 1;
     for (std::size_t slot = 0; slot < plan.microbatches; slot += at_once) {
-      detail::keep_homes(owners, options.home, detail::span_of(plan.weights), ranks, slot,
-                         slot + at_once, memory);
+      keep_homes(owners, home, lengths.own, ranks, slot, slot + at_once, memory);
     }
   }
   std::size_t const cells = ranks * plan.microbatches;
   plan.loads.assign(cells, 0);
   plan.filled.assign(cells, 0);
-  std::int64_t moved = 0;
+  plan.moved = {};
+  tokens moved = 0;
+  tokens all = 0;
   for (std::size_t sample = 0; sample < count; ++sample) {
     std::size_t const cell = to_index(owners[sample]);
     plan.loads[cell] += plan.costs[sample];
     plan.filled[cell] += plan.weights[sample];
-    bool const leaves = !options.home.empty() && to_index(options.home[sample]) != cell % ranks;
-    moved += leaves ? plan.weights[sample] : 0;
+    bool const leaves = !home.empty() && to_index(home[sample]) != cell % ranks;
+    moved += leaves ? lengths.own[sample] : 0;
+    all += lengths.own[sample];
   }
-  plan.moved = moved == 0 ? ratio{} : ratio{moved, total_weight};
-  plan.samples.collect(detail::span_of(plan.owner), cells);
+  if (moved > 0) { plan.moved = {moved, all}; }
+  plan.samples.collect(span_of(plan.owner), cells);
+  plan.above_cap.clear();
+  for (std::size_t at = 0; at < caps.size(); ++at) {
+    for (std::size_t cell = 0; cell < cells && caps[at].is_soft; ++cell) {
+      auto const id = to_id<cell_id>(cell);
+      std::int64_t held = 0;
+      for (sample_id const sample : plan.samples[id]) {
+        held += taken_of(caps[at], to_index(sample), lengths.own);
+      }
+      bool const is_over =
+          held > room_of_bag(bags, cell % ranks, caps[at].most_per_gpu, caps[at].most);
+      if (is_over &&
+          std::find(plan.above_cap.begin(), plan.above_cap.end(), id) == plan.above_cap.end()) {
+        plan.above_cap.push_back(id);
+      }
+    }
+  }
+  plan.kinds.clear();
+  for (grid_kind const& kind : step->kinds) {
+    if (!given.kinds.empty()) { plan.kinds.insert(plan.kinds.end(), kind.slots, kind.key); }
+  }
+  plan.makespan =
+      grid_makespan(span_of(plan.loads), bags, given.meet, limits.starting_loads, memory);
+  plan.lower_bound = maker.lower_bound();
+  plan.then_is_proven = maker.is_tie_proven();
+  BALLAST_EXPECTS(plan.lower_bound <= plan.makespan, "a grid ends before its bound");
   return {};
+}
+
+}  // namespace detail
+
+/// Decides which bag computes which samples in which of its microbatches, for trainers that add up
+/// gradients over several microbatches a step, as many on every bag: the form for a training loop.
+/// Limits are those of a cell, what a bag computes in one microbatch.
+///
+/// Shapes      samples[n] of any type, n < 2^32; limits: arrays of n or empty.
+/// In, out     plan is overwritten, and keeps its memory for the next step.
+/// Expects     cost_of(sample) returns what the sample costs, length_of(sample) how many of its tokens
+///             a bag splits; both are integers. A sample that is a number is its own length.
+/// Ensures     (1) those of grid_plan
+///             (2) every bag has as many cells; each keeps all limits together, and what stays
+///                 together is in one; a slot has samples of one kind
+///             (3) a number of microbatches that is not given is the least that is found, and
+///                 plan.fewest_microbatches says below which there is no plan, and plan.decided
+///                 what asks for so many
+///             (4) the plan depends on nothing but the arguments, so every rank finds the same one
+///             (5) with a plan and a workspace that have seen a step as large, nothing is allocated
+/// Errors      out_of_range: those of partition_into; microbatches are 0 or out of range;
+///             infeasible: sample `position` or the samples that stay together with it are above
+///             every cap; or no plan was found, with a number of microbatches that is too small (the
+///             sentence says the least found), or with any. The sentence says whether none exists or
+///             the search gave up; in small grids it hardly ever does. The plan is then unspecified.
+/// Complexity  O(n) calls of cost_of and length_of, radix sorts, and, within one cap on bags of one
+///             speed, O(n (log n + log R) + K R log R), once or O(log K) times; otherwise, and in
+///             grids small enough to be tried whole, microbatches.work steps of a search as well.
+template <std::ranges::forward_range Samples, integer_projection<Samples> CostOf,
+          integer_projection<Samples> LengthOf>
+[[nodiscard]] result<void> partition_grid_into(grid_plan& plan, workspace& memory,
+                                               Samples&& samples, bag_layout const& bags,
+                                               microbatches const& slots, CostOf const& cost_of,
+                                               LengthOf const& length_of,
+                                               placement_limits const& limits = {})
+{
+  auto const count = static_cast<std::size_t>(std::ranges::distance(samples));
+  if (auto checked = detail::check_limits(limits, count, bags); !checked) { return checked; }
+  if (auto checked = detail::check_step(count, bags, detail::constraints_of(limits), 1); !checked) {
+    return checked;
+  }
+  if (auto checked = detail::check_microbatches(slots, count, bags, limits); !checked) {
+    return checked;
+  }
+  plan.costs.resize(count);
+  auto scratch = memory.open();
+  detail::sample_prices<CostOf> prices{cost_of, plan.costs, {}};
+  auto const lengths = detail::read_samples(samples, count, bags, length_of, scratch, prices);
+  if (!lengths) { return tl::unexpected(lengths.error()); }
+  return detail::plan_grid(plan, memory, *lengths, bags, slots, limits);
+}
+
+/// The same for samples that are numbers: their own lengths.
+template <std::ranges::forward_range Samples, integer_projection<Samples> CostOf>
+  requires integer_projection<std::identity, Samples>
+[[nodiscard]] result<void> partition_grid_into(grid_plan& plan, workspace& memory,
+                                               Samples&& samples, bag_layout const& bags,
+                                               microbatches const& slots, CostOf const& cost_of,
+                                               placement_limits const& limits = {})
+{
+  return ballast::partition_grid_into(plan, memory, std::forward<Samples>(samples), bags, slots,
+                                      cost_of, std::identity{}, limits);
 }
 
 /// The same, once: returns a new plan.
 ///
-///     auto const plan = partition_grid(lengths, 64, {.most_weight = 16'384}, refine_grid{}, cost);
-template <std::ranges::forward_range Samples, grid_policy Policy,
-          integer_projection<Samples> CostOf, integer_projection<Samples> WeightOf = std::identity>
-[[nodiscard]] result<grid_plan> partition_grid(Samples&& samples, std::size_t ranks,
-                                               grid_options const& options, Policy const& policy,
-                                               CostOf const& cost_of,
-                                               WeightOf const& weight_of = {})
+///     auto const plan = partition_grid(lengths, one_gpu_bags(64), {}, cost, {.most_per_gpu = 16'384});
+template <std::ranges::forward_range Samples, integer_projection<Samples> CostOf,
+          integer_projection<Samples> LengthOf>
+[[nodiscard]] result<grid_plan> partition_grid(Samples&& samples, bag_layout const& bags,
+                                               microbatches const& slots, CostOf const& cost_of,
+                                               LengthOf const& length_of,
+                                               placement_limits const& limits = {})
 {
   grid_plan plan;
   workspace memory;
   result<void> const done = ballast::partition_grid_into(
-      plan, memory, std::forward<Samples>(samples), ranks, options, policy, cost_of, weight_of);
+      plan, memory, std::forward<Samples>(samples), bags, slots, cost_of, length_of, limits);
   if (!done) { return tl::unexpected(done.error()); }
   return plan;
+}
+
+template <std::ranges::forward_range Samples, integer_projection<Samples> CostOf>
+  requires integer_projection<std::identity, Samples>
+[[nodiscard]] result<grid_plan> partition_grid(Samples&& samples, bag_layout const& bags,
+                                               microbatches const& slots, CostOf const& cost_of,
+                                               placement_limits const& limits = {})
+{
+  return ballast::partition_grid(std::forward<Samples>(samples), bags, slots, cost_of,
+                                 std::identity{}, limits);
 }
 
 }  // namespace ballast::inline v0

@@ -2,62 +2,46 @@
 #pragma once
 
 #include <ballast/core.hpp>
+#include <ballast/partition/detail/placement/plan_limited.hpp>
+#include <ballast/partition/grid/grid_plan.hpp>
 #include <ballast/partition/padded/detail/plan_padded.hpp>
-#include <ballast/partition/placement_limits.hpp>
 
 namespace ballast::inline v0 {
 
-/// What a step of padded batches is planned for.
-struct padded_grid_options {
-  std::size_t ranks = 1;
-  std::size_t microbatches = 1;         ///< of each rank, one padded batch each
-  std::int64_t most_weight = no_limit;  ///< of a batch
-  std::uint64_t work_per_sample = 400;  ///< changes of the plan to look at, for each sample
-};
+namespace detail {
 
-/// Which rank computes which samples in which of its padded batches. The makespan is the largest sum
-/// of a rank's batches.
-///
-/// Shapes      owner[n]; loads[cells], longest[cells], samples: a row for each cell, that of a rank
-///             and slot being slot x ranks + rank.
-/// Ensures     (1) sample i is computed in cell owner[i], and in samples[owner[i]] only
-///             (2) longest has the longest source and target of each cell, and loads its number of
-///                 samples times the cost of one with these lengths
-///             (3) no plan that keeps to the options has a makespan below lower_bound
-struct padded_grid_plan : certified<cost_units> {
-  std::size_t ranks = 0;
-  std::size_t microbatches = 0;
-  id_vector<sample_id, cell_id> owner;
-  std::vector<cost_units> loads;
-  std::vector<padded_lengths> longest;
-  jagged<cell_id, sample_id> samples;
-
-  /// The samples that a rank computes in a slot.
-  [[nodiscard]] std::span<sample_id const> microbatch(rank_id rank, std::size_t slot) const
-  {
-    BALLAST_EXPECTS(to_index(rank) < ranks && slot < microbatches, "rank ", to_index(rank),
-                    " and slot ", slot, " of ", detail::counted(ranks, "rank"), " with ",
-                    detail::counted(microbatches, "slot"));
-    return samples[to_id<cell_id>(slot * ranks + to_index(rank))];
+/// Why padded batches do not keep to what is asked for, if so.
+[[nodiscard]] inline result<void> check_padded_limits(bag_layout const& bags,
+                                                      microbatches const& slots,
+                                                      placement_limits const& limits,
+                                                      std::size_t samples)
+{
+  if (auto checked = check_limits(limits, samples, bags); !checked) { return checked; }
+  auto const is_first = [](auto const& values) {
+    return std::all_of(values.begin(), values.end(),
+                       [&](auto value) { return value == values.front(); });
+  };
+  bool const others = !limits.together.empty() || !limits.home.empty() || limits.also.size() > 0 ||
+                      !limits.starting_loads.empty() || limits.samples != counts{} ||
+                      !limits.apart.empty() || !limits.fits.empty() ||
+                      limits.then.what() != second_objective::kind::none;
+  if (others || slots.multiple_of != 1 || !slots.kinds.empty() ||
+      slots.meet != grid_meeting::step || slots.number == 0U || bags.size() == 0 ||
+      !is_first(bags.sizes()) || !is_first(bags.speeds())) {
+    return fail(
+        error_code::out_of_range, 0,
+        "padded batches are planned for equal bags, for a number of microbatches of at least "
+        "1, and within limits.most_per_gpu; leave out the other limits");
   }
+  return {};
+}
 
-  /// One word that differs where the shape, any cell or load does: ranks compare it before they
-  /// send.
-  [[nodiscard]] std::uint64_t digest() const noexcept
-  {
-    return ballast::digest{}
-        .add(static_cast<std::uint64_t>(ranks))
-        .add(static_cast<std::uint64_t>(microbatches))
-        .add(detail::span_of(owner))
-        .add(detail::span_of(loads))
-        .value();
-  }
-};
+}  // namespace detail
 
-/// Splits a step into padded batches, `microbatches` for each rank, so that the rank with the most
-/// work has least: for encoders and decoders that pad two lengths, and for padded cells of one.
+/// Splits a step into padded batches, so many for each bag (without a number one), so that the bag
+/// with the most work has least: for encoders and decoders that pad two lengths, and for padded cells of one.
 ///
-///     pad_grid(sentences, {.ranks = 8, .microbatches = 4}, cost)
+///     pad_grid(sentences, one_gpu_bags(8), {.number = 4}, cost)
 ///
 /// The samples are put in orders, by cost and in strips by one length and then the other; batches
 /// are runs of an order, as even as bisection makes them. Of the best of these plans samples are
@@ -65,7 +49,9 @@ struct padded_grid_plan : certified<cost_units> {
 /// whole, as far as 200,000 cells go.
 ///
 /// Expects     cost_of and weight_of (without it, the cost) are no less where a length is longer.
-/// Ensures     (1) those of padded_grid_plan
+/// Ensures     (1) those of grid_plan, but loads and filled are the number of samples of a cell times
+///                 the cost and the weight of one with its `longest` lengths; costs and weights
+///                 those of samples alone
 ///             (2) no batch weighs more than the cap: its number of samples times the weight of one
 ///                 with the longest source and target
 ///             (3) the bound is the mean of the least sum that so many batches have, or the least
@@ -77,55 +63,70 @@ struct padded_grid_plan : certified<cost_units> {
 ///             (5) the plan depends on nothing but the arguments, so every rank finds the same one
 /// Errors      infeasible: sample `position` is above the cap by itself; or no plan within the cap
 ///             exists or was found, and the sentence says which. out_of_range: sample `position` has
-///             a length below 0 or above longest_sample, there are 0 ranks or microbatches, or costs
-///             or weights are negative or too large.
+///             a length below 0 or above longest_sample, costs or weights are negative or too large,
+///             or something other than a number and limits.most_per_gpu is asked for.
 /// Complexity  O(n log n log C) for each of at most 21 orders and for the bound, where C is what all
-///             samples cost in one batch; work_per_sample x n changes; and 2^24 looks at most for the
+///             samples cost in one batch; 400 n changes, slots.work at most; and 2^24 looks at most for the
 ///             bound that sees both lengths.
 /// Source      the search is late acceptance: E. K. Burke, Y. Bykov, European Journal of Operational
 ///             Research 258(1), 2017; orders and bound are ours.
 template <padded_cost CostOf, padded_cost WeightOf>
-[[nodiscard]] result<padded_grid_plan> pad_grid(std::span<padded_lengths const> lengths,
-                                                padded_grid_options const& options,
-                                                CostOf const& cost_of, WeightOf const& weight_of)
+[[nodiscard]] result<grid_plan> pad_grid(std::span<padded_lengths const> lengths,
+                                         bag_layout const& bags, microbatches const& slots,
+                                         CostOf const& cost_of, WeightOf const& weight_of,
+                                         placement_limits const& limits = {})
 {
-  detail::padded_problem<CostOf, WeightOf> const problem{
-      lengths, options.ranks, options.microbatches, options.most_weight, cost_of, weight_of};
+  if (auto checked = detail::check_padded_limits(bags, slots, limits, lengths.size()); !checked) {
+    return tl::unexpected(checked.error());
+  }
+  std::int64_t const most = detail::room_of_bag(bags, 0, limits.most_per_gpu, {});
+  std::size_t const number = slots.number.value_or(1);
+  detail::padded_problem<CostOf, WeightOf> const problem{lengths, bags.size(), number,
+                                                         most,    cost_of,     weight_of};
   if (auto checked = detail::check_padded(problem); !checked) {
     return tl::unexpected(checked.error());
   }
-  detail::found_padded found = detail::plan_padded_within(problem, options.work_per_sample);
+  std::uint64_t const work = slots.work / std::max<std::size_t>(lengths.size(), 1);
+  detail::found_padded found =
+      detail::plan_padded_within(problem, std::min<std::uint64_t>(work, 400));
   if (found.makespan == no_cost) {
     bool const proven = found.lower_bound == no_cost;
     return fail(error_code::infeasible, 0, "no plan of ", detail::counted(lengths.size(), "sample"),
-                " in ", options.ranks, " x ", detail::counted(options.microbatches, "padded batch"),
-                " within a cap of ", options.most_weight, " each ",
+                " in ", bags.size(), " x ", detail::counted(number, "padded batch"),
+                " within a cap of ", most, " each ",
                 proven ? "exists" : "was found in a search that gave up",
                 "; use more microbatches or raise the cap");
   }
-  padded_grid_plan plan;
-  plan.makespan = found.makespan;
-  plan.lower_bound = found.lower_bound;
-  plan.ranks = options.ranks;
-  plan.microbatches = options.microbatches;
+  grid_plan plan;
+  plan.makespan = {found.makespan, bags.speeds()[0]};
+  plan.lower_bound = {found.lower_bound, bags.speeds()[0]};
+  plan.ranks = bags.size();
+  plan.microbatches = number;
+  plan.fewest_microbatches = 1;
   plan.owner = std::move(found.owner);
   plan.samples.collect(detail::span_of(plan.owner), problem.cells());
+  for (padded_lengths const each : lengths) {
+    plan.costs.push_back(cost_of(each.source, each.target));
+    plan.weights.push_back(weight_of(each.source, each.target));
+  }
   for (auto const batch : plan.samples) {
     padded_lengths longest;
     for (sample_id const sample : batch) { longest = longest.with(lengths[to_index(sample)]); }
     plan.longest.push_back(longest);
     plan.loads.push_back(problem.cost(batch.size(), longest));
+    plan.filled.push_back(static_cast<std::int64_t>(batch.size()) *
+                          weight_of(longest.source, longest.target));
   }
   return plan;
 }
 
 /// The same, with costs as weights.
 template <padded_cost CostOf>
-[[nodiscard]] result<padded_grid_plan> pad_grid(std::span<padded_lengths const> lengths,
-                                                padded_grid_options const& options,
-                                                CostOf const& cost_of)
+[[nodiscard]] result<grid_plan> pad_grid(std::span<padded_lengths const> lengths,
+                                         bag_layout const& bags, microbatches const& slots,
+                                         CostOf const& cost_of, placement_limits const& limits = {})
 {
-  return ballast::pad_grid(lengths, options, cost_of, cost_of);
+  return ballast::pad_grid(lengths, bags, slots, cost_of, cost_of, limits);
 }
 
 }  // namespace ballast::inline v0

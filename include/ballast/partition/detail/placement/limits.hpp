@@ -134,7 +134,7 @@ class all_caps {
   if (limits.samples.number < 1) {
     return refuse("limits.samples asks for ", limits.samples.number, " samples; give 1 or more");
   }
-  if (limits.samples.kind == counts::rule::equal &&
+  if (limits.samples.kind != counts::rule::at_most &&
       limits.samples.number > std::numeric_limits<std::int32_t>::max()) {
     return refuse("limits.samples asks for counts in multiples of ", limits.samples.number,
                   "; give less than 2^31");
@@ -200,6 +200,7 @@ struct chosen_planner {
     bool const has_rules = !limits.apart.empty() || !limits.fits.empty() ||
                            limits.samples.kind == counts::rule::at_most ||
                            limits.samples.kind == counts::rule::filled ||
+                           limits.samples.kind == counts::rule::multiple_of ||
                            limits.then.what() == then::level || limits.then.what() == then::least;
     bool const has_caps =
         caps.size() > 1 || (is_capped && (caps[0].is_soft || caps[0].rounded_to > 1));

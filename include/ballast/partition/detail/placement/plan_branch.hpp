@@ -81,6 +81,7 @@ class least_makespan {
     best_ = made;
     return true;
   }
+  void look(plan_state const&) const {}
   [[nodiscard]] ratio rank(plan_state const& plan, std::size_t item, std::size_t place) const
   {
     return finish(plan, plan.problem().lane(place), item);
@@ -93,6 +94,134 @@ class least_makespan {
   ratio bound_;
   ratio best_{no_cost, 1};
   bool found_ = false;
+};
+
+/// A multiple of all speeds, in which times of lanes of any speed are whole; no_cost if it is that
+/// large. O(lanes)
+[[nodiscard]] inline std::int64_t common_speed(std::span<std::uint32_t const> speeds)
+{
+  std::int64_t common = 1;
+  for (std::int64_t const speed : speeds) {
+    std::int64_t const more = speed / std::gcd(common, speed);
+    if (common > no_cost / more) { return no_cost; }
+    common *= more;
+  }
+  return common;
+}
+
+/// The sum over rows of their latest, by one quantity: bags that meet in every microbatch.
+///
+/// Expects     each place is a lane, of problems that sum rows; loads times common_speed() are below
+///             2^63.
+class least_row_sum {
+ public:
+  least_row_sum(placement_problem const& problem, workspace::frame& scratch)
+      : heights_(scratch.take<cost_units>(problem.places() / problem.bags()))
+  {
+    if (!problem.sums_rows) { return; }
+    auto const speeds = problem.speeds.first(problem.bags());
+    common_ = common_speed(speeds);
+    for (std::uint32_t const speed : speeds) { speeds_ += speed; }
+  }
+
+  [[nodiscard]] cost_units time(plan_state const& plan, std::size_t place,
+                                cost_units more = 0) const
+  {
+    return (plan.load(place, 0) + more) * (common_ / plan.problem().speeds[place]);
+  }
+  /// When the latest of the row ends, two places left out.
+  [[nodiscard]] cost_units height(plan_state const& plan, std::size_t row,
+                                  std::size_t without = plan_state::none,
+                                  std::size_t nor = plan_state::none) const
+  {
+    std::size_t const first = row * plan.problem().bags();
+    cost_units most = 0;
+    for (std::size_t place = first; place < first + plan.problem().bags(); ++place) {
+      if (place != without && place != nor) { most = std::max(most, time(plan, place)); }
+    }
+    return most;
+  }
+  [[nodiscard]] ratio of(plan_state const& plan) const { return {least(plan, 0), common_}; }
+
+  /// A sum that no plan gets below that adds so much work to this one.
+  [[nodiscard]] cost_units least(plan_state const& plan, cost_units left) const
+  {
+    std::size_t const bags = plan.problem().bags();
+    cost_units sum = 0;
+    for (std::size_t row = 0; row < heights_.size(); ++row) {
+      cost_units const until = height(plan, row);
+      sum += until;
+      for (std::size_t place = row * bags; place < (row + 1) * bags && left > 0; ++place) {
+        left -= (until - time(plan, place)) / (common_ / plan.problem().speeds[place]);
+      }
+    }
+    if (left <= 0) { return sum; }
+    uint128 const work =
+        uint128{static_cast<std::uint64_t>(left)} * static_cast<std::uint64_t>(common_);
+    return sum + static_cast<cost_units>((work + speeds_ - 1) / speeds_);
+  }
+
+  [[nodiscard]] bool is_hopeless(plan_state const& plan, std::span<cost_units const> left) const
+  {
+    return least(plan, left[0]) >= best_;
+  }
+  [[nodiscard]] static bool is_hopeless(plan_state const&, std::size_t, std::size_t)
+  {
+    return false;
+  }
+  bool keeps(plan_state const& plan)
+  {
+    cost_units const made = least(plan, 0);
+    if (made >= best_) { return false; }
+    best_ = made;
+    return true;
+  }
+  void look(plan_state const& plan) const
+  {
+    for (std::size_t row = 0; row < heights_.size(); ++row) { heights_[row] = height(plan, row); }
+  }
+  [[nodiscard]] cost_units height_at_look(std::size_t row) const { return heights_[row]; }
+  /// By how much the row gets longer than it was at the last look(), and when the place then ends.
+  [[nodiscard]] std::pair<cost_units, cost_units> rank(plan_state const& plan, std::size_t item,
+                                                       std::size_t place) const
+  {
+    cost_units const then = time(plan, place, plan.problem().cost(item, 0));
+    cost_units const until = heights_[place / plan.problem().bags()];
+    return {std::max<cost_units>(then - until, 0), then};
+  }
+  [[nodiscard]] ratio best() const noexcept { return {best_, common_}; }
+  [[nodiscard]] std::int64_t common() const noexcept { return common_; }
+  [[nodiscard]] static bool reads_places() noexcept { return false; }
+
+ private:
+  std::int64_t common_ = 1;
+  std::span<cost_units> heights_;
+  std::uint64_t speeds_ = 0;
+  cost_units best_ = no_cost;
+};
+
+/// Another goal, among plans whose rows take no longer than `most` together.
+template <class Goal>
+struct within_row_sum {
+  Goal& goal;
+  least_row_sum const& rows;
+  cost_units most;
+
+  [[nodiscard]] bool is_hopeless(plan_state const& plan, std::span<cost_units const> left)
+  {
+    return rows.least(plan, left[0]) > most || goal.is_hopeless(plan, left);
+  }
+  [[nodiscard]] bool is_hopeless(plan_state const& plan, std::size_t item, std::size_t place) const
+  {
+    return goal.is_hopeless(plan, item, place);
+  }
+  bool keeps(plan_state const& plan) { return goal.keeps(plan); }
+  void look(plan_state const& plan) const { goal.look(plan); }
+  [[nodiscard]] auto rank(plan_state const& plan, std::size_t item, std::size_t place) const
+  {
+    return goal.rank(plan, item, place);
+  }
+  [[nodiscard]] static bool reads_places() noexcept { return Goal::reads_places(); }
 };
 
 /// Tokens that leave the place where they lie.
@@ -130,6 +259,7 @@ class least_moved {
     best_ = moved;
     return true;
   }
+  void look(plan_state const&) const {}
   [[nodiscard]] ratio rank(plan_state const& plan, std::size_t item, std::size_t place) const
   {
     return {plan.problem().moved(item, place), 1};
@@ -172,6 +302,7 @@ class level_finish {
     found_ = true;
     return is_better;
   }
+  void look(plan_state const&) const {}
   [[nodiscard]] ratio rank(plan_state const& plan, std::size_t item, std::size_t place) const
   {
     return finish_.rank(plan, item, place);
@@ -255,6 +386,7 @@ class plan_branch {
       if (problem.limits[at].is_soft && plan_.stands_alone(item)) { continue; }
       takes_left_[at] += sign * problem.limits[at].takes[item];
     }
+    samples_left_ += sign * problem.samples_of(item);
   }
 
   /// Whether what is left cannot go into what places have left.
@@ -271,11 +403,15 @@ class plan_branch {
     }
     std::int64_t missing = 0;
     std::int64_t above = 0;
+    std::int64_t lacking = 0;
     for (std::size_t place = 0; place < plan_.places(); ++place) {
+      lacking += plan_.lacks(place);
       missing += std::max<std::int64_t>(problem.counts.least - plan_.count(place), 0);
       above += std::max<std::int64_t>(plan_.count(place) - problem.counts.least, 0);
     }
-    if (missing > static_cast<std::int64_t>(order_.size() - depth)) { return true; }
+    if (missing > static_cast<std::int64_t>(order_.size() - depth) || lacking > samples_left_) {
+      return true;
+    }
     if (problem.counts.is_equal) {
       auto const all = static_cast<std::int64_t>(order_.size());
       if (above > all - problem.counts.least * static_cast<std::int64_t>(plan_.places())) {
@@ -288,32 +424,56 @@ class plan_branch {
   /// Whether an earlier place is empty as this one, and the same.
   [[nodiscard]] bool is_repeated(std::size_t place) const
   {
-    placement_problem const& problem = plan_.problem();
-    if (Goal::reads_places() || !problem.refused.empty() ||
-        plan_.first(place) != plan_state::none) {
-      return false;
-    }
+    if (plan_.first(place) != plan_state::none) { return false; }
     for (std::size_t other = 0; other < place; ++other) {
-      if (plan_.first(other) != plan_state::none ||
-          problem.items.gpus[other] != problem.items.gpus[place]) {
-        continue;
-      }
-      std::size_t const lane = problem.lane(place);
-      std::size_t const twin = problem.lane(other);
-      bool same = problem.speeds[lane] == problem.speeds[twin];
-      if (lane != twin) {
-        same = same && problem.lane_of.empty();
-        for (std::size_t d = 0; d < left_.size(); ++d) {
-          same = same && plan_.load(lane, d) == plan_.load(twin, d) &&
-                 plan_.most_load(lane, d) == plan_.most_load(twin, d);
-        }
-      }
-      for (placement_problem::limit const& limit : problem.limits) {
-        same = same && limit.room[place] == limit.room[other];
-      }
-      if (same) { return true; }
+      if (plan_.first(other) == plan_state::none && is_same(place, other)) { return true; }
     }
     return false;
+  }
+  /// Whether plans stay as good when what two empty places get is exchanged; places of different
+  /// rows or lanes only with all of these, which have to be empty.
+  [[nodiscard]] bool is_same(std::size_t place, std::size_t other) const
+  {
+    placement_problem const& problem = plan_.problem();
+    bool const reads_bags = Goal::reads_places() || !problem.refused.empty();
+    if ((reads_bags && problem.bag(place) != problem.bag(other)) ||
+        problem.items.gpus[other] != problem.items.gpus[place]) {
+      return false;
+    }
+    for (placement_problem::limit const& limit : problem.limits) {
+      if (limit.room[place] != limit.room[other]) { return false; }
+    }
+    std::size_t const lane = problem.lane(place);
+    std::size_t const twin = problem.lane(other);
+    if (problem.speeds[lane] != problem.speeds[twin]) { return false; }
+    for (std::size_t d = 0; d < left_.size() && lane != twin; ++d) {
+      if (plan_.load(lane, d) != plan_.load(twin, d) ||
+          plan_.most_load(lane, d) != plan_.most_load(twin, d)) {
+        return false;
+      }
+    }
+    std::size_t const bags = problem.bags();
+    if (problem.sums_rows) {
+      return place / bags == other / bags || (is_empty_row(place) && is_empty_row(other));
+    }
+    return lane == twin || problem.lane_of.empty() ||
+           (problem.row != 0 && is_empty_lane(lane) && is_empty_lane(twin));
+  }
+  [[nodiscard]] bool is_empty_row(std::size_t place) const
+  {
+    std::size_t const bags = plan_.problem().bags();
+    std::size_t const first = place - place % bags;
+    for (std::size_t at = first; at < first + bags; ++at) {
+      if (plan_.first(at) != plan_state::none) { return false; }
+    }
+    return true;
+  }
+  [[nodiscard]] bool is_empty_lane(std::size_t lane) const
+  {
+    for (std::size_t at = lane; at < plan_.places(); at += plan_.problem().bags()) {
+      if (plan_.first(at) != plan_state::none) { return false; }
+    }
+    return true;
   }
   void branch(std::size_t depth)
   {
@@ -333,6 +493,7 @@ class plan_branch {
       if (goal_.is_hopeless(plan_, item, place) || is_repeated(place)) { continue; }
       if (plan_.admits(item, place)) { tried[count++] = place; }
     }
+    goal_.look(plan_);
     std::sort(tried.data(), tried.data() + count, [&](std::uint32_t a, std::uint32_t b) {
       return precedes(goal_.rank(plan_, item, a), goal_.rank(plan_, item, b), a, b);
     });
@@ -353,6 +514,7 @@ class plan_branch {
   std::span<std::uint32_t> tried_;
   std::span<cost_units> left_;
   std::span<std::int64_t> takes_left_;
+  std::int64_t samples_left_ = 0;
   bool found_ = false;
 };
 

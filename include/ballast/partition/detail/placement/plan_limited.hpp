@@ -42,14 +42,31 @@ struct limited_step {
   bool is_tie_proven = false;  ///< nor better by the second objective, where all plans were tried
 };
 
+/// What a sample takes of a cap.
+[[nodiscard]] inline std::int64_t taken_of(cap const& of, std::size_t sample,
+                                           std::span<tokens const> lengths)
+{
+  std::int64_t const takes = of.of.empty() ? lengths[sample] : of.of[sample];
+  std::int64_t const over = takes % of.rounded_to;
+  return over == 0 ? takes : takes - over + of.rounded_to;
+}
+
+/// How often bags are filled, microbatch after microbatch, and whether they meet after each.
+struct bag_slots {
+  std::size_t number = 0;  ///< 0: once, and no grid
+  bool meet = false;
+};
+
 /// The step that limit_search plans, and the arrays that it reads.
 class limited_items {
  public:
   /// Shapes      costs[n D], sample after sample; lengths[n], home[n] or empty.
   limited_items(std::span<cost_units const> costs, std::size_t quantities, step_samples const& step,
-                bag_layout const& bags, placement_limits const& limits, workspace::frame& scratch)
-      : limits_(limits), bags_(bags), caps_(limits)
+                bag_layout const& bags, placement_limits const& limits, workspace::frame& scratch,
+                bag_slots slots = {})
+      : limits_(limits), bags_(bags), caps_(limits), slots_(slots)
   {
+    std::size_t const places = bags.size() * std::max<std::size_t>(slots.number, 1);
     std::size_t const count = step.lengths.own.size();
     bool const has_least = limits.then.what() == second_objective::kind::least;
     ranked_ = quantities;
@@ -72,8 +89,9 @@ class limited_items {
       if (has_least) { all[at + quantities] += limits.then.of()[sample]; }
     }
     costs_ = all;
+    std::size_t const lanes = slots.meet ? places : bags.size();
     std::span<cost_units> const starts =
-        scratch.take<cost_units>(limits.starting_loads.empty() ? 0 : bags.size() * quantities_);
+        scratch.take<cost_units>(limits.starting_loads.empty() ? 0 : lanes * quantities_);
     std::fill(starts.begin(), starts.end(), 0);
     for (std::size_t at = 0; at < limits.starting_loads.size(); ++at) {
       starts[at / quantities * quantities_ + at % quantities] = limits.starting_loads[at];
@@ -82,13 +100,14 @@ class limited_items {
 
     for (std::size_t at = 0; at < caps_.size(); ++at) {
       std::span<std::int64_t> const takes = scratch.take<std::int64_t>(items);
-      std::span<std::int64_t> const room = scratch.take<std::int64_t>(bags.size());
+      std::span<std::int64_t> const room = scratch.take<std::int64_t>(places);
       std::fill(takes.begin(), takes.end(), 0);
       for (std::size_t sample = 0; sample < count; ++sample) {
-        takes[item(sample)] += taken(caps_[at], sample, step.lengths.own);
+        takes[item(sample)] += taken_of(caps_[at], sample, step.lengths.own);
       }
-      for (std::size_t bag = 0; bag < room.size(); ++bag) {
-        room[bag] = room_of_bag(bags, bag, caps_[at]);
+      for (std::size_t place = 0; place < places; ++place) {
+        std::size_t const bag = place % bags.size();
+        room[place] = room_of_bag(bags, bag, caps_[at]);
       }
       rooms_[at] = {takes, room, caps_[at].is_soft};
     }
@@ -102,6 +121,20 @@ class limited_items {
       }
     }
     refused_ = refused;
+
+    std::span<std::uint32_t> const gpus = scratch.take<std::uint32_t>(places);
+    std::span<std::uint32_t> const speeds = scratch.take<std::uint32_t>(lanes);
+    std::span<std::uint32_t> const lane_of =
+        scratch.take<std::uint32_t>(lanes == places ? 0 : places);
+    for (std::size_t place = 0; place < places; ++place) {
+      auto const bag = static_cast<std::uint32_t>(place % bags.size());
+      gpus[place] = bags.sizes()[bag];
+      if (place < lanes) { speeds[place] = bags.speeds()[bag]; }
+      if (lanes != places) { lane_of[place] = bag; }
+    }
+    gpus_ = gpus;
+    speeds_ = speeds;
+    lane_of_ = lane_of;
   }
 
   /// Reads what counts and samples that are apart ask for.
@@ -111,21 +144,24 @@ class limited_items {
   {
     bool const is_limited = limits_.samples.kind == counts::rule::at_most;
     std::int64_t const most = is_limited ? limits_.samples.number : no_limit;
-    bool const has_rules = is_limited || !limits_.apart.empty();
+    bool const has_rules =
+        is_limited || !limits_.apart.empty() || limits_.samples.kind == counts::rule::multiple_of;
     if (has_rules) {
       std::size_t const samples = item_of_.empty() ? items_.lengths.size() : item_of_.size();
-      auto read = read_rules(most, limits_.apart, items_, item_of_, samples, bags_.size(), scratch);
+      auto read = read_rules(most, limits_.apart, items_, item_of_, samples, gpus_.size(), scratch);
       if (!read) { return tl::unexpected(std::move(read).error()); }
       rules_ = *read;
     }
     counts_ = count_limits::any(items_.lengths.size());
     counts_.most_samples = most;
     if (limits_.samples.kind == counts::rule::equal) {
-      counts_ = count_limits::equal(items_.lengths.size(), bags_.size(), limits_.samples.number);
+      counts_ = count_limits::equal(items_.lengths.size(), gpus_.size(), limits_.samples.number);
     } else if (limits_.samples.kind == counts::rule::filled) {
       counts_.least = 1;
+    } else if (limits_.samples.kind == counts::rule::multiple_of) {
+      counts_.step = limits_.samples.number;
     }
-    base_ = {{}, items_.lengths, {}, bags_.sizes(), bags_.speeds(), items_.home};
+    base_ = {{}, items_.lengths, {}, gpus_, speeds_, items_.home};
     base_.joint_lengths = items_.joint_lengths;
     base_.first_part = items_.first_part;
     base_.parts = items_.parts;
@@ -135,9 +171,17 @@ class limited_items {
 
   [[nodiscard]] placement_problem problem() const
   {
-    return {
-        base_,    quantities_, costs_, starts_, bags_.speeds(), {}, {rooms_.data(), caps_.size()},
-        refused_, counts_};
+    return {base_,
+            quantities_,
+            costs_,
+            starts_,
+            speeds_,
+            lane_of_,
+            {rooms_.data(), caps_.size()},
+            refused_,
+            counts_,
+            slots_.number == 0 ? 0 : bags_.size(),
+            slots_.meet};
   }
   /// What a sample takes of a cap.
   [[nodiscard]] static std::int64_t taken(cap const& of, std::size_t sample,
@@ -188,6 +232,7 @@ class limited_items {
   placement_limits const& limits_;
   bag_layout const& bags_;
   all_caps caps_;
+  bag_slots slots_;
   planned_items items_;
   std::span<std::uint32_t> item_of_;
   std::size_t ranked_ = 0;
@@ -196,6 +241,9 @@ class limited_items {
   std::span<cost_units const> starts_;
   std::array<placement_problem::limit, caps::most + 1> rooms_;
   std::span<bool const> refused_;
+  std::span<std::uint32_t const> gpus_;
+  std::span<std::uint32_t const> speeds_;
+  std::span<std::uint32_t const> lane_of_;
   partition_problem::placement_rules rules_{no_limit};
   partition_problem base_;
   count_limits counts_;

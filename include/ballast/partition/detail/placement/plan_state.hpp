@@ -18,6 +18,7 @@ struct count_limits {
   std::int64_t rest = 0;    ///< more than `least` that one place gets, where counts are equal
   bool is_equal = false;
   std::int64_t most_samples = 0;  ///< of a place; an item may be several
+  std::int64_t step = 1;          ///< a place has a multiple of so many samples
 
   [[nodiscard]] static constexpr count_limits any(std::size_t items) noexcept
   {
@@ -52,16 +53,17 @@ struct count_limits {
   [[nodiscard]] constexpr bool is_any(std::size_t items) const noexcept
   {
     return !is_equal && least == 0 && most >= static_cast<std::int64_t>(items) &&
-           most_samples == std::numeric_limits<std::int64_t>::max();
+           most_samples == std::numeric_limits<std::int64_t>::max() && step == 1;
   }
 };
 
 /// Items with sizes that go to places with speeds and room, under limits.
 ///
 /// Several places can make one lane, whose loads are sums over its places: microbatches of a rank.
+/// Microbatches are rows of places, one for each bag: place % row is the bag.
 ///
 /// Shapes      costs[n D], item after item; starts[r D], or empty; lane_of[m], or empty where each
-///             place is a lane of its own; speeds[r]; refused[n m], or empty.
+///             place is a lane of its own; speeds[r]; refused[n bags], or empty.
 /// Expects     `items` has lengths, gpus and, where asked for, homes and rules of apart samples;
 ///             its gpus are those of places, its costs and speeds are not read; sums of costs,
 ///             starts and what items take are below 2^63.
@@ -80,8 +82,10 @@ struct placement_problem {
   std::span<std::uint32_t const> speeds;
   std::span<std::uint32_t const> lane_of;
   std::span<limit const> limits;
-  std::span<bool const> refused;  ///< item after item: places that a call of the user refuses
+  std::span<bool const> refused;  ///< item after item: bags that a call of the user refuses
   count_limits counts;
+  std::size_t row = 0;     ///< bags; 0: each place is one
+  bool sums_rows = false;  ///< bags meet after each row: a step takes the sum of the rows' latest
 
   [[nodiscard]] std::size_t size() const noexcept { return costs.size() / quantities; }
   [[nodiscard]] std::size_t places() const noexcept { return items.gpus.size(); }
@@ -90,19 +94,21 @@ struct placement_problem {
   {
     return lane_of.empty() ? place : lane_of[place];
   }
+  [[nodiscard]] std::size_t bags() const noexcept { return row == 0 ? places() : row; }
+  [[nodiscard]] std::size_t bag(std::size_t place) const noexcept { return place % bags(); }
   [[nodiscard]] cost_units cost(std::size_t item, std::size_t d) const
   {
     return costs[item * quantities + d];
   }
   [[nodiscard]] bool fits(std::size_t item, std::size_t place) const
   {
-    return items.fits(item, place) && (refused.empty() || !refused[item * places() + place]);
+    return items.fits(item, place) && (refused.empty() || !refused[item * bags() + bag(place)]);
   }
   /// Whether every item may go to every place that has room for it, as sums and counts say it.
   [[nodiscard]] bool is_open() const
   {
     bool const has_rules = items.rules != nullptr && !items.rules->first_group.empty();
-    if (has_rules || !refused.empty() ||
+    if (has_rules || !refused.empty() || counts.step > 1 ||
         std::any_of(limits.begin(), limits.end(), [](limit const& of) { return of.is_soft; })) {
       return false;
     }
@@ -120,7 +126,7 @@ struct placement_problem {
   [[nodiscard]] tokens moved(std::size_t item, std::size_t place) const
   {
     if (items.home.empty()) { return 0; }
-    return items.tokens_of(item) - items.tokens_at(item, to_id<bag_id>(place));
+    return items.tokens_of(item) - items.tokens_at(item, to_id<bag_id>(bag(place)));
   }
   /// Whether the item takes more than each place that it fits has, of something that is soft.
   [[nodiscard]] bool stands_alone(std::size_t item) const
@@ -131,7 +137,11 @@ struct placement_problem {
   /// Whether sums and single items show that no plan keeps the limits. O(items places limits)
   [[nodiscard]] bool is_impossible() const
   {
-    if (counts.least > static_cast<std::int64_t>(size() / places())) { return true; }
+    std::int64_t samples = 0;
+    for (std::size_t item = 0; item < size(); ++item) { samples += samples_of(item); }
+    if (counts.least > static_cast<std::int64_t>(size() / places()) || samples % counts.step != 0) {
+      return true;
+    }
     return std::any_of(limits.begin(), limits.end(), [this](limit const& of) {
       if (of.is_soft) { return false; }
       uint128 left = 0;
@@ -201,6 +211,12 @@ class plan_state {
   [[nodiscard]] bool stands_alone(std::size_t item) const { return alone_[item]; }
   [[nodiscard]] std::int64_t count(std::size_t place) const { return counts_[place]; }
   [[nodiscard]] std::int64_t samples(std::size_t place) const { return samples_[place]; }
+  /// How many samples a place lacks for a multiple.
+  [[nodiscard]] std::int64_t lacks(std::size_t place) const
+  {
+    std::int64_t const over = samples_[place] % problem_.counts.step;
+    return over == 0 ? 0 : problem_.counts.step - over;
+  }
   [[nodiscard]] std::int64_t held(std::size_t limit, std::size_t place) const
   {
     return held_[limit * places() + place];
@@ -218,6 +234,12 @@ class plan_state {
   {
     return most_[lane * problem_.quantities + d];
   }
+  /// A lane does no more of a quantity from now on.
+  void settle(std::size_t lane, std::size_t d, cost_units most)
+  {
+    most_[lane * problem_.quantities + d] = most;
+  }
+  void lift_loads() { std::fill(most_.begin(), most_.end(), no_cost); }
   /// Lanes do no more of these quantities from now on than they do until then.
   void settle(std::uint64_t quantities, ratio until, std::uint32_t per_million = 0)
   {
@@ -279,6 +301,12 @@ class plan_state {
   {
     auto const more =
         static_cast<std::int64_t>(given.size()) - static_cast<std::int64_t>(taken.size());
+    if (problem_.counts.step > 1) {
+      std::int64_t samples = 0;
+      for (std::uint32_t const item : given) { samples += problem_.samples_of(item); }
+      for (std::uint32_t const item : taken) { samples -= problem_.samples_of(item); }
+      if (samples % problem_.counts.step != 0) { return false; }
+    }
     return problem_.counts.may_move(counts_[from], counts_[to], more) && admits(given, to, taken) &&
            admits(taken, from, given);
   }
@@ -357,6 +385,9 @@ class plan_state {
   [[nodiscard]] bool is_whole() const
   {
     count_limits const& wanted = problem_.counts;
+    for (std::size_t place = 0; place < places(); ++place) {
+      if (lacks(place) != 0) { return false; }
+    }
     std::int64_t fuller = 0;
     std::int64_t odd = 0;
     for (std::int64_t const count : counts_) {
