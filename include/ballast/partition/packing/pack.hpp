@@ -82,7 +82,7 @@ namespace detail {
   auto const rule = limits.samples.kind;
   bool const is_simple = all_caps(limits).size() <= 1 && !has_soft && limits.together.empty() &&
                          limits.apart.empty() && rule != counts::rule::equal &&
-                         limits.then.what() != kind::least;
+                         rule != counts::rule::multiple_of && limits.then.what() != kind::least;
   if (wanted.is_padded && !is_simple) {
     return refuse(
         "padded bins keep one cap that is not soft, at most so many samples, and "
@@ -124,7 +124,7 @@ class limited_bins {
         item_of_(weights.size())
   {
     limits_.then = {};
-    is_one_cap_ = caps_.size() <= 1 && limits.apart.empty();
+    is_one_cap_ = caps_.size() <= 1 && limits.apart.empty() && !is_multiple();
     by_partition_ = is_one_cap_ && !(caps_.size() > 0 && caps_[0].is_soft);
     is_level_ = limits.then.what() == second_objective::kind::level;
     least_of_ = limits.then.of();
@@ -144,14 +144,14 @@ class limited_bins {
       climb(is_equal() ? items_ : few_numbers,
             [this](std::size_t number) { return divide(number); });
     }
-    if (bins_ == 0 && !is_equal()) { fill(); }
+    if (bins_ == 0 && !is_equal() && !is_multiple()) { fill(); }
     if (by_partition_ && asks && bins_ > 0 && !is_divided_) { divide(wanted_.allowed(bins_)); }
     bool const is_small = items_ <= limit_search::most_items;
     if (is_small || bins_ == 0) {
       climb(items_,
             [this](std::size_t number) { return search(number, weights_, plan_tie::none, false); });
     }
-    if (bins_ > 0) { spread(); }
+    if (bins_ > 0 && !is_multiple()) { spread(); }
     if (bins_ == 0 || (is_filled() && bins_ > items_)) { return refuse(); }
     if (!least_of_.empty()) { (void)search(bins_, least_of_, plan_tie::none, true); }
     if (is_level_ || (asks && least_of_.empty() && (is_small || !is_divided_))) {
@@ -214,6 +214,10 @@ class limited_bins {
   enum class search_end : std::uint8_t { found, gave_up, impossible };
 
   [[nodiscard]] bool is_equal() const { return limits_.samples.kind == counts::rule::equal; }
+  [[nodiscard]] bool is_multiple() const
+  {
+    return limits_.samples.kind == counts::rule::multiple_of;
+  }
   [[nodiscard]] bool is_filled() const { return limits_.samples.kind == counts::rule::filled; }
 
   [[nodiscard]] static std::int64_t rounded_up(ratio bound)
