@@ -315,9 +315,8 @@ class grid_maker {
     bool const is_one = step_.kinds.size() == 1;
     auto scratch = memory_.open();
     auto const samples = scratch.take<std::uint32_t>(costs_.size());
-    auto const starts = scratch.take<cost_units>(is_one                                    ? 0
-                                                 : limits_.starting_loads.empty() && meets ? 0
-                                                                                           : ranks);
+    bool const has_starts = !limits_.starting_loads.empty();
+    auto const starts = scratch.take<cost_units>(has_starts || !meets ? ranks : 0);
     std::size_t count = 0;
     for (std::uint32_t sample = 0; sample < costs_.size(); ++sample) {
       if (step_.problem.kinds[step_.item_of[sample]] == kind) { samples[count++] = sample; }
@@ -327,46 +326,41 @@ class grid_maker {
     auto const fits = [&](sample_id sample, bag_id bag) {
       return limits_.fits(to_id<sample_id>(own[to_index(sample)]), bag);
     };
-    sample_lengths lengths = lengths_;
-    std::span<cost_units const> costs = costs_;
-    std::span<bag_id const> home = home_;
-    if (!is_one) {
-      auto const of_kind = [&](auto const values) {
-        using value = std::remove_cvref_t<decltype(values[0])>;
-        auto const some = scratch.take<value>(values.empty() ? 0 : count);
-        for (std::size_t at = 0; at < some.size(); ++at) { some[at] = values[own[at]]; }
-        return some;
-      };
-      auto const keys_of_kind = [&](sample_keys const& keys) {
-        auto const all = scratch.take<std::int64_t>(keys.size());
-        keys.read_into(all);
-        return sample_keys(of_kind(std::span<std::int64_t const>(all)));
-      };
-      costs = of_kind(costs_);
-      lengths.own = of_kind(std::span<tokens const>(lengths_.own));
-      lengths.fitting = of_kind(std::span<tokens const>(lengths_.fitting));
-      home = of_kind(home_);
-      limits.together = keys_of_kind(limits_.together);
-      limits.apart = keys_of_kind(limits_.apart);
-      for (std::size_t at = 0; at < limits.also.size(); ++at) {
-        limits.also[at].of = of_kind(std::span<std::int64_t const>(limits.also[at].of));
-      }
-      if (limits.then.what() == second_objective::kind::least) {
-        limits.then = least(of_kind(limits_.then.of()));
-      }
-      if (!limits_.fits.empty()) { limits.fits = fits; }
-      // Work before the step belongs to the first slot, or to every bag with what other kinds do.
-      for (std::size_t rank = 0; rank < starts.size(); ++rank) {
-        bool const has = !limits_.starting_loads.empty() && (!meets || first_slot == 0);
-        starts[rank] = has ? limits_.starting_loads[rank] : 0;
-      }
-      for (std::size_t item = 0; item < owner_.size() && !meets; ++item) {
-        bool const is_placed = step_.problem.kinds[item] < kind || has_start;
-        if (step_.problem.kinds[item] == kind || !is_placed) { continue; }
-        starts[to_index(owner_[item]) % ranks] += step_.problem.costs[item];
-      }
-      limits.starting_loads = starts;
+    auto const of_kind = [&](auto const values) {
+      using value = std::remove_cvref_t<decltype(values[0])>;
+      auto const some = scratch.take<value>(values.empty() ? 0 : count);
+      for (std::size_t at = 0; at < some.size(); ++at) { some[at] = values[own[at]]; }
+      return some;
+    };
+    auto const keys_of_kind = [&](sample_keys const& keys) {
+      auto const all = scratch.take<std::int64_t>(keys.size());
+      keys.read_into(all);
+      return sample_keys(of_kind(std::span<std::int64_t const>(all)));
+    };
+    auto const costs = of_kind(costs_);
+    auto const home = of_kind(home_);
+    sample_lengths const lengths{of_kind(lengths_.own), of_kind(lengths_.fitting),
+                                 lengths_.short_samples};
+    limits.together = keys_of_kind(limits_.together);
+    limits.apart = keys_of_kind(limits_.apart);
+    for (std::size_t at = 0; at < limits.also.size(); ++at) {
+      limits.also[at].of = of_kind(std::span<std::int64_t const>(limits.also[at].of));
     }
+    if (limits.then.what() == second_objective::kind::least) {
+      limits.then = least(of_kind(limits_.then.of()));
+    }
+    if (!limits_.fits.empty()) { limits.fits = fits; }
+    // Work before the step belongs to the first slot, or to every bag with what other kinds do.
+    for (std::size_t rank = 0; rank < starts.size(); ++rank) {
+      bool const has = has_starts && (!meets || first_slot == 0);
+      starts[rank] = has ? limits_.starting_loads[rank] : 0;
+    }
+    for (std::size_t item = 0; item < owner_.size() && !meets; ++item) {
+      bool const is_placed = step_.problem.kinds[item] < kind || has_start;
+      if (step_.problem.kinds[item] == kind || !is_placed) { continue; }
+      starts[to_index(owner_[item]) % ranks] += step_.problem.costs[item];
+    }
+    limits.starting_loads = starts;
     limited_items items(costs, 1, {lengths, {}, home}, bags_, limits, scratch, {slots, meets});
     if (!items.read(scratch)) { return plan_search::none; }
     placement_problem const problem = items.problem();
@@ -598,8 +592,7 @@ class grid_maker {
       for (sample_id const sample : plan.samples[id]) {
         held += taken_of(caps[at], to_index(sample), lengths.own);
       }
-      bool const is_over =
-          held > room_of_bag(bags, cell % ranks, caps[at].most_per_gpu, caps[at].most);
+      bool const is_over = held > room_of_bag(bags, cell % ranks, caps[at]);
       if (is_over &&
           std::find(plan.above_cap.begin(), plan.above_cap.end(), id) == plan.above_cap.end()) {
         plan.above_cap.push_back(id);
@@ -653,8 +646,7 @@ template <std::ranges::forward_range Samples, integer_projection<Samples> CostOf
                                                placement_limits const& limits = {})
 {
   auto const count = static_cast<std::size_t>(std::ranges::distance(samples));
-  if (auto checked = detail::check_limits(limits, count, bags); !checked) { return checked; }
-  if (auto checked = detail::check_step(count, bags, detail::constraints_of(limits), 1); !checked) {
+  if (auto checked = detail::check_limits(limits, count, bags.size(), bags.gpus()); !checked) {
     return checked;
   }
   if (auto checked = detail::check_microbatches(slots, count, bags, limits); !checked) {
@@ -662,10 +654,12 @@ template <std::ranges::forward_range Samples, integer_projection<Samples> CostOf
   }
   plan.costs.resize(count);
   auto scratch = memory.open();
-  detail::sample_prices<CostOf> prices{cost_of, plan.costs, {}};
+  detail::sample_prices<cost_units, CostOf> prices{cost_of, plan.costs};
   auto const lengths = detail::read_samples(samples, count, bags, length_of, scratch, prices);
   if (!lengths) { return tl::unexpected(lengths.error()); }
-  return detail::plan_grid(plan, memory, *lengths, bags, slots, limits);
+  auto planned = detail::plan_grid(plan, memory, *lengths, bags, slots, limits);
+  if (detail::cancel_scope::is_cancelled()) { return detail::cancelled(); }
+  return planned;
 }
 
 /// The same for samples that are numbers: their own lengths.

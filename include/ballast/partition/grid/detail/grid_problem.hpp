@@ -21,8 +21,6 @@ struct grid_slot {
   }
   /// Whether a cell can be filled one sample at a time, and left whenever it is.
   [[nodiscard]] constexpr bool grows() const noexcept { return least == 0 && step == 1; }
-
-  friend constexpr bool operator==(grid_slot, grid_slot) = default;
 };
 
 /// n items (samples, or samples that stay together) for the cells of a grid of ranks and slots, within

@@ -270,7 +270,7 @@ struct least_counts {
       all += taken;
     }
     for (std::size_t rank = 0; rank < ranks; ++rank) {  // no cell holds more than all
-      rooms[rank] = std::min(room_of_bag(bags, rank, caps[at].most_per_gpu, caps[at].most), all);
+      rooms[rank] = std::min(room_of_bag(bags, rank, caps[at]), all);
     }
     is_alike = is_alike && is_first(rooms);
     std::int64_t const most = *std::max_element(rooms.begin(), rooms.end());
