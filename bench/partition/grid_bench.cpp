@@ -32,9 +32,9 @@ std::vector<tokens> clipped_lengths(std::size_t samples, double sigma, std::uint
 // above_fewest counts steps with more microbatches than tokens / (ranks x cap), rounded up,
 // two_above those with two more, and overruns cells above the cap.
 void plan_steps(benchmark::State& state, std::vector<std::vector<tokens>> const& steps,
-                std::size_t ranks, microbatches const& slots, placement_limits const& limits)
+                ballast::bag_layout const& bags, microbatches const& slots,
+                placement_limits const& limits)
 {
-  auto const bags = ballast::one_gpu_bags(ranks);
   auto const cost = bench::transformer_cost();
   ballast::grid_plan plan;
   ballast::workspace memory;
@@ -52,7 +52,7 @@ void plan_steps(benchmark::State& state, std::vector<std::vector<tokens>> const&
     state.PauseTiming();
     tokens total = 0;
     for (tokens const length : lengths) { total += length; }
-    auto const all_ranks = static_cast<tokens>(ranks) * cap;
+    auto const all_ranks = static_cast<tokens>(bags.size()) * cap;
     auto const fewest = static_cast<std::size_t>((total + all_ranks - 1) / all_ranks);
     ++planned;
     gaps += plan.gap();
@@ -78,8 +78,8 @@ void grid(benchmark::State& state, grid_meeting meet)
   for (std::uint64_t step = 0; step < 50; ++step) {
     steps.push_back(clipped_lengths(static_cast<std::size_t>(state.range(0)), 1, 42 + step));
   }
-  plan_steps(state, steps, static_cast<std::size_t>(state.range(1)), {.meet = meet},
-             {.most_per_gpu = cap});
+  plan_steps(state, steps, ballast::one_gpu_bags(static_cast<std::size_t>(state.range(1))),
+             {.meet = meet}, {.most_per_gpu = cap});
 }
 
 // Ten thousand steps of one size, for overruns and numbers of microbatches.
@@ -89,10 +89,10 @@ void grid_many(benchmark::State& state, grid_meeting meet)
   for (std::uint64_t step = 0; step < 10'000; ++step) {
     steps.push_back(clipped_lengths(4096, 1, 10'000 + step));
   }
-  plan_steps(state, steps, 64, {.meet = meet}, {.most_per_gpu = cap});
+  plan_steps(state, steps, ballast::one_gpu_bags(64), {.meet = meet}, {.most_per_gpu = cap});
 }
 
-enum class constraint { none, equal, multiples, groups, kinds };
+enum class constraint { none, equal, multiples, groups, kinds, speeds, caps };
 
 // Caps are four times as large here: eight samples with the longest are above the usual one.
 void grid_constrained(benchmark::State& state, constraint what, grid_meeting meet)
@@ -114,7 +114,14 @@ void grid_constrained(benchmark::State& state, constraint what, grid_meeting mee
   if (what == constraint::multiples) { limits.samples = ballast::counts::multiple_of(8); }
   if (what == constraint::groups) { limits.together = groups; }
   if (what == constraint::kinds) { slots.kinds = kinds; }
-  plan_steps(state, steps, 64, slots, limits);
+  std::vector<std::int64_t> images(samples);
+  for (std::size_t sample = 0; sample < samples; ++sample) {
+    images[sample] = static_cast<std::int64_t>(sample % 5 == 0 ? sample % 3 : 0);
+  }
+  if (what == constraint::caps) { limits.also = {{.of = images, .most_per_gpu = 5}}; }
+  std::vector<std::uint32_t> speeds(64, 3);
+  for (std::size_t bag = 0; bag < 64 && what == constraint::speeds; bag += 4) { speeds[bag] = 2; }
+  plan_steps(state, steps, ballast::one_gpu_bags(64).with_speeds(speeds), slots, limits);
 }
 
 enum class family { lognormal, near_equal, two_valued, one_giant };
@@ -368,6 +375,8 @@ BALLAST_CONSTRAINED(equal);
 BALLAST_CONSTRAINED(multiples);
 BALLAST_CONSTRAINED(groups);
 BALLAST_CONSTRAINED(kinds);
+BALLAST_CONSTRAINED(speeds);
+BALLAST_CONSTRAINED(caps);
 
 void table_rows(benchmark::internal::Benchmark* row)
 {
