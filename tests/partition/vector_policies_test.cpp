@@ -334,7 +334,7 @@ TEST(VectorRefine, GivesSlowBagsWhatIsLittleWorkForItsWeight)
   }
 }
 
-refine<> const exact{.nodes = std::uint64_t{1} << 16};
+refine<> const tries_all{.nodes = std::uint64_t{1} << 16};
 
 TEST(VectorExact, PlacesEverySample)  // Ensures (1) (2)
 {
@@ -374,7 +374,7 @@ cost_vector<D> largest_first(std::vector<cost_vector<D>> const& loads)
   return largest;
 }
 
-// How often refine finds the best of all plans, which exact always has to.
+// How often refine finds the best of all plans, which a search of all plans always has to.
 template <std::size_t D>
 int expect_best_of_all(std::uint64_t seed, std::size_t samples)
 {
@@ -396,7 +396,7 @@ int expect_best_of_all(std::uint64_t seed, std::size_t samples)
     }
     std::int64_t const most = trial % 2 == 0 ? random.between(9, 30) : no_limit;
     if (trial % 2 == 0) { given.also = {{.of = weights, .most_per_gpu = most}}; }
-    auto const plan = plan_in_bins(step.costs, step.gpus.size(), exact, given);
+    auto const plan = plan_in_bins(step.costs, step.gpus.size(), tries_all, given);
     auto const held_by = [&](assignment const& owner) {
       return sums_of(owner, weights, std::vector<std::int64_t>(step.gpus.size(), 0));
     };
@@ -452,7 +452,7 @@ TEST(VectorExact, ProvesPlansOfSeveralSpeeds)  // Ensures (4)
     for (auto& speed : step.gpu_speeds) {
       speed = 1 + static_cast<std::uint32_t>(random.below(10));
     }
-    auto const plan = plan_vectors(step, exact).value();
+    auto const plan = plan_vectors(step, tries_all).value();
     expect_valid_vector_plan(step, plan);
     EXPECT_TRUE(plan.proven_optimal());
     EXPECT_EQ(plan.makespan, step.optimum());

@@ -39,9 +39,10 @@ struct planned_items {
 
 /// Joins the samples of each key to one item, so that every policy keeps them together.
 ///
-/// An item weighs what its samples do together; costs are the caller's to join. Its length is that of its shortest sample
-/// that has tokens, since a bag splits each sample by itself. Its home is the bag that holds most
-/// of its tokens, of equals the first; its parts are the tokens in every bag that holds some.
+/// An item weighs what its samples do together; costs are the caller's to join. Its length is that
+/// of its shortest sample that has tokens, since a bag splits each sample by itself. Its home is the
+/// bag that holds most of its tokens, of equals the first; its parts are the tokens in every bag
+/// that holds some.
 ///
 /// Shapes      together[n], item_of[n].
 /// Ensures     (1) item_of[i] == item_of[j] exactly where the keys of i and j are equal

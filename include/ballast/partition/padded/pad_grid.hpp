@@ -16,7 +16,9 @@ namespace detail {
                                                       placement_limits const& limits,
                                                       std::size_t samples)
 {
-  if (auto checked = check_limits(limits, samples, bags); !checked) { return checked; }
+  if (auto checked = check_limits(limits, samples, bags.size(), bags.gpus()); !checked) {
+    return checked;
+  }
   auto const is_first = [](auto const& values) {
     return std::all_of(values.begin(), values.end(),
                        [&](auto value) { return value == values.front(); });
@@ -79,7 +81,7 @@ template <padded_cost CostOf, padded_cost WeightOf>
   if (auto checked = detail::check_padded_limits(bags, slots, limits, lengths.size()); !checked) {
     return tl::unexpected(checked.error());
   }
-  std::int64_t const most = detail::room_of_bag(bags, 0, limits.most_per_gpu, {});
+  std::int64_t const most = detail::room_of_bag(bags, 0, {.most_per_gpu = limits.most_per_gpu});
   std::size_t const number = slots.number.value_or(1);
   detail::padded_problem<CostOf, WeightOf> const problem{lengths, bags.size(), number,
                                                          most,    cost_of,     weight_of};

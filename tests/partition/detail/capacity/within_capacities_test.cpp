@@ -14,15 +14,16 @@ namespace {
 using namespace ballast;
 using namespace ballast_test;
 
-longest_processing_time const greedy;
-ballast::detail::within_capacities const capped{ballast::detail::policy_ref(greedy)};
+longest_processing_time const greedy_policy;
+ballast::detail::within_capacities const within_caps{ballast::detail::policy_ref(greedy_policy)};
 
 result<partition_plan> plan_within(std::vector<tokens> const& lengths, std::size_t bags,
                                    std::int64_t most, std::vector<std::int64_t> const& weights = {},
                                    ballast::counts samples = {})
 {
   return partition(lengths, one_gpu_bags(bags), quadratic_work,
-                   {.also = {{.of = weights, .most_per_gpu = most}}, .samples = samples}, greedy);
+                   {.also = {{.of = weights, .most_per_gpu = most}}, .samples = samples},
+                   greedy_policy);
 }
 
 TEST(WithinCapacities, KeepsTheInnerPlanWhereItFits)
@@ -95,7 +96,7 @@ TEST(WithinCapacities, FindsAPlanWhereverThereIsOne)  // Ensures (1) to (5)
     auto const best = optimum_where(given.step, [&](auto const& owner) {
       return std::ranges::equal(held_by(owner), given.capacities, std::less_equal{});
     });
-    auto const plan = plan_directly(given, capped);
+    auto const plan = plan_directly(given, within_caps);
     bool const all =
         std::ranges::none_of(plan.owner, [bags](bag_id bag) { return to_index(bag) == bags; });
     ASSERT_EQ(all, best.has_value());
@@ -145,7 +146,7 @@ TEST(WithinCapacities, FindsFillingsThatLeaveNoRoomAtAll)  // Ensures (4)
     }
     random.shuffle(std::span(lengths));
     auto const plan =
-        partition(lengths, one_gpu_bags(10), quadratic_work, {.most_per_gpu = 8192}, greedy);
+        partition(lengths, one_gpu_bags(10), quadratic_work, {.most_per_gpu = 8192}, greedy_policy);
     EXPECT_TRUE(plan) << plan.error().message;
   }
 }
@@ -236,7 +237,7 @@ TEST(WithinCapacities, FindsTheBestOfAllPlansOfSmallSteps)  // Ensures (5)
   std::vector<tokens> const apart{3, 6, 7, 6, 2, 6, 5, 2};
   std::vector<std::int64_t> const weights{40, 21, 25, 15, 32, 21, 37, 13};
   auto const plan = partition(apart, one_gpu_bags(3), its_length,
-                              {.also = {{.of = weights, .most_per_gpu = 71}}}, greedy);
+                              {.also = {{.of = weights, .most_per_gpu = 71}}}, greedy_policy);
   EXPECT_EQ(plan->makespan, (ratio{14, 1}));
   EXPECT_TRUE(plan->proven_optimal());
   // Neither the exact plan without the limit nor swaps lead to it.
@@ -248,7 +249,7 @@ TEST(WithinCapacities, FindsTheBestOfAllPlansOfSmallSteps)  // Ensures (5)
   // {30 8} {2 25 9} {17 19}: no exchange of as many for as many leads to it.
   std::vector<tokens> const counted{2, 8, 25, 9, 17, 19, 30};
   auto const equal = partition(counted, one_gpu_bags(3), its_length,
-                               {.most_per_gpu = 38, .samples = counts::equal()}, greedy)
+                               {.most_per_gpu = 38, .samples = counts::equal()}, greedy_policy)
                          .value();
   EXPECT_LE(equal.makespan, (ratio{38, 1}));
 }
@@ -267,9 +268,9 @@ TEST(WithinCapacities, EvensOutWorkThatDoesNotFollowFromWeight)
     }
     std::int64_t const total = std::reduce(weights.begin(), weights.end());
     placement_limits given{.also = {{.of = weights, .most_per_gpu = total / 64 * 1005 / 1000}}};
-    EXPECT_LE(plan_instance(step, greedy, given)->gap(), 0.001);
+    EXPECT_LE(plan_instance(step, greedy_policy, given)->gap(), 0.001);
     given.samples = counts::equal();
-    EXPECT_LE(plan_instance(step, greedy, given)->gap(), 0.005);
+    EXPECT_LE(plan_instance(step, greedy_policy, given)->gap(), 0.005);
   }
 }
 
@@ -286,7 +287,7 @@ TEST(WithinCapacities, GivesFastBagsWhatIsExpensive)
     std::vector<std::uint32_t> speeds(16);
     for (auto& speed : speeds) { speed = static_cast<std::uint32_t>(1 + random.below(4)); }
     auto const plan = partition(lengths, consecutive_bags(gpus, speeds), quadratic_work,
-                                {.most_per_gpu = total / 16 * 102 / 100}, greedy);
+                                {.most_per_gpu = total / 16 * 102 / 100}, greedy_policy);
     ASSERT_TRUE(plan) << plan.error().message;
     EXPECT_LT(plan->gap(), 0.05);  // it was above 3 where slow bags got what is expensive
   }
@@ -306,14 +307,14 @@ TEST(WithinCapacities, LeavesPlansAloneThatMindWhereSamplesAre)
 TEST(WithinCapacities, CountsStartingLoadsAsWorkButNotAsWeight)
 {
   direct_problem const given({{1, 1, 1}, {5, 4, 3}, {1, 1}}, {10, 10, 10}, {20, 20});
-  auto const plan = plan_directly(given.view(), capped, {100, 1});
+  auto const plan = plan_directly(given.view(), within_caps, {100, 1});
   EXPECT_EQ(plan.loads, (std::vector<cost_units>{103, 10}));
 }
 
 TEST(WithinCapacities, AllocatesNothingInTheSteadyState)
 {
   expect_the_same_again_without_allocation(
-      greedy, 600, quadratic_work, one_gpu_bags(16), [](std::span<tokens const> lengths) {
+      greedy_policy, 600, quadratic_work, one_gpu_bags(16), [](std::span<tokens const> lengths) {
         tokens const total = std::reduce(lengths.begin(), lengths.end());
         return placement_limits{.most_per_gpu = total / 16 + 20};
       });

@@ -193,6 +193,12 @@ struct least_counts {
     std::iota(item_of.begin(), item_of.end(), 0U);
   } else {
     items = join_samples(limits.together, items, item_of, scratch);
+    auto const joined = scratch.take<cost_units>(items.lengths.size());
+    std::fill(joined.begin(), joined.end(), 0);
+    for (std::size_t sample = 0; sample < count; ++sample) {
+      joined[item_of[sample]] += costs[sample];
+    }
+    items.costs = joined;
   }
   std::size_t const size = items.costs.size();
   auto const members = scratch.take<std::uint32_t>(size);
