@@ -214,9 +214,9 @@ TEST(GridBalancer, AddsUpToTheMeanLossOnBagsOfAnySize)  // Ensures (3)
     bool const all_have_one = trial % 2 == 0;
     auto const read = ballast_test::draw_losses(random, 6, all_have_one);
     double const mean = ballast_test::mean_loss(read);
-    for (auto const& bags : {ballast::one_gpu_bags(6), ballast::bag_layout("g2n3"_bags, 6),
-                             ballast::bag_layout("g3n2"_bags, 6),
-                             ballast::bag_layout("g2n2+g1n2"_bags, 6)}) {
+    for (auto const& bags :
+         {ballast::one_gpu_bags(6), ballast::bag_layout("g2n3"_bags, 6),
+          ballast::bag_layout("g3n2"_bags, 6), ballast::bag_layout("g2n2+g1n2"_bags, 6)}) {
       for (std::uint32_t const gpus : {1U, 2U}) {
         SCOPED_TRACE(testing::Message() << "trial " << trial << ", " << bags.size() << " bags, "
                                         << gpus << " GPUs a rank");

@@ -323,9 +323,8 @@ template <class Cost>
 [[nodiscard]] result<void> check_policy(partition_problem const& problem,
                                         std::span<Cost const> costs, planned_items const& items,
                                         batching batches, bool keeps_counts,
-                                        std::span<bag_id const> owner,
-                                        std::span<Cost const> starts, std::span<Cost const> loads,
-                                        workspace& memory)
+                                        std::span<bag_id const> owner, std::span<Cost const> starts,
+                                        std::span<Cost const> loads, workspace& memory)
 {
   std::size_t const bags = loads.size();
   auto scratch = memory.open();
@@ -513,8 +512,7 @@ template <std::size_t D, cost_vector_policy<D> Policy>
   for (std::size_t at = 0; at < limits.starting_loads.size(); ++at) {
     loads[at / D][at % D] = limits.starting_loads[at];
   }
-  if (auto checked = check_started(all_numbers_of<D>(costs), limits.starting_loads, D);
-      !checked) {
+  if (auto checked = check_started(all_numbers_of<D>(costs), limits.starting_loads, D); !checked) {
     return tl::unexpected(std::move(checked).error());
   }
   auto const starts =
