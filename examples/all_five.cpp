@@ -88,7 +88,7 @@ constexpr sharding_cost split_work{.work = work,
 /// What is decided before the training, the same on every rank; as it is made, one rank alone.
 struct job {
   std::vector<module_layout> units{{1, 1, 1}, {1, 2, 1}};
-  process_grid grid({{1, 1, 1}});
+  process_grid grid = process_grid({{1, 1, 1}});
   bag_layout bags = one_gpu_bags(1);
   device_groups groups{node_sizes::equal(1, 1), 1};
 

@@ -8,6 +8,7 @@
 #include "output.hpp"
 #include "pricing.hpp"
 #include "read_policy.hpp"
+#include "shown_text.hpp"
 
 #include <ballast/core.hpp>
 #include <ballast/partition/placement_limits.hpp>
@@ -268,10 +269,7 @@ outcome<std::vector<std::int64_t>> numbers_of_column(job const& work, std::strin
   });
 }
 
-namespace {
-
-/// A cap of --also, EXPR:N.
-outcome<job::row_cap> read_cap(job const& work, std::string const& text)
+outcome<written_cap> read_cap(std::string const& text)
 {
   std::size_t const colon = text.find_last_of(':');
   std::int64_t most = -1;
@@ -282,16 +280,11 @@ outcome<job::row_cap> read_cap(job const& work, std::string const& text)
   }
   if (most < 0) {
     return usage(
-        fmt::format("--also: '{}' is no cap; give a column and the most that a GPU gets, "
-                    "such as images:3",
-                    text));
+        fmt::format("--also: '{}' is no cap; give a column and the most of it, such as images:3",
+                    shown_text(text)));
   }
-  auto taken = read_lengths(work, text.substr(0, colon), "--also");
-  if (!taken) { return tl::unexpected(taken.error()); }
-  return job::row_cap{{taken->begin(), taken->end()}, most};
+  return written_cap{text.substr(0, colon), most};
 }
-
-}  // namespace
 
 outcome<job> prepare_job(job_options const& options, progress& shown)
 {
@@ -378,9 +371,11 @@ outcome<job> prepare_job(job_options const& options, progress& shown)
       work.group_of_row = std::move(*groups);
     }
     for (std::string const& own_cap : options.also) {
-      auto own = read_cap(work, own_cap);
+      auto const own = read_cap(own_cap);
       if (!own) { return tl::unexpected(own.error()); }
-      work.also.push_back(std::move(*own));
+      auto const taken = read_lengths(work, own->expression, "--also");
+      if (!taken) { return tl::unexpected(taken.error()); }
+      work.also.push_back({{taken->begin(), taken->end()}, own->most});
     }
     work.source = options.trace.substr(options.trace.find_last_of('/') + 1);
   }

@@ -125,6 +125,13 @@ struct job {
   }
 };
 
+/// A cap as --also has it, EXPR:N.
+struct written_cap {
+  std::string expression;
+  std::int64_t most = 0;
+};
+[[nodiscard]] outcome<written_cap> read_cap(std::string const& text);
+
 /// The length of every row of the trace. A wrong expression is the fault of the option that gave
 /// it.
 ///

@@ -300,8 +300,8 @@ CLI::App& add_pack(CLI::App& app, cli::pack_options& options)
                           "Most samples of a bin (default: no limit)");
   pack.add_option("--also", options.also,
                   "What a bin has of something else: a column, or a sum, and the most, such as "
-                  "image_count=8; give the option several times")
-      ->type_name("EXPR=N")
+                  "image_count:8; give the option several times")
+      ->type_name("EXPR:N")
       ->expected(1)
       ->allow_extra_args(false)
       ->take_all();

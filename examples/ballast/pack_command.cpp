@@ -15,7 +15,6 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include <charconv>
 #include <chrono>
 #include <iterator>
 
@@ -155,20 +154,11 @@ outcome<std::vector<trace_cap>> read_caps(pack_options const& options)
   if (!lengths) { return tl::unexpected(lengths.error()); }
   std::vector<trace_cap> caps{{std::move(*lengths), options.capacity}};
   for (std::string const& each : options.also) {
-    std::size_t const equals = std::min(each.rfind('='), each.size());
-    char const* const end = each.data() + each.size();
-    std::int64_t most = -1;
-    bool const is_number =
-        equals < each.size() && std::from_chars(each.data() + equals + 1, end, most).ptr == end;
-    if (!is_number || most < 0) {
-      return usage(
-          fmt::format("--also: '{}' is no cap; write a column and the most of a bin, such "
-                      "as image_count=8",
-                      shown_text(each)));
-    }
-    auto of = read_lengths(read, each.substr(0, equals), "--also");
+    auto const own = read_cap(each);
+    if (!own) { return tl::unexpected(own.error()); }
+    auto of = read_lengths(read, own->expression, "--also");
     if (!of) { return tl::unexpected(of.error()); }
-    caps.push_back({std::move(*of), most});
+    caps.push_back({std::move(*of), own->most});
   }
   return caps;
 }

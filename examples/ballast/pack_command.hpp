@@ -14,7 +14,7 @@ struct pack_options {
   std::string length;  ///< expression over its columns
   std::int64_t capacity = 0;
   std::int64_t length_multiple = 1;  ///< that lengths are rounded up to
-  std::vector<std::string> also;     ///< further caps, as EXPR=N
+  std::vector<std::string> also;     ///< further caps, as EXPR:N
   ballast::bins bins;
   std::size_t most_samples = 0;  ///< of a bin; 0: no limit
   bool is_level = false;         ///< whether the largest bin is made least
