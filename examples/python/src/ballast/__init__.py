@@ -310,9 +310,14 @@ def pack(lengths: Any, most_per_gpu: Optional[int] = None, *, also: Sequence[Map
                     how many bins to make; then the largest is made small
     padded          whether a bin takes count x longest of the cap, not the sum
     """
+    array = _lengths(lengths)
+    weighed = _optional(weights, "weights")
+    if weighed is not None and len(weighed) != len(array):
+        raise ValueError(f"weights has {len(weighed)} entries for {len(array)} samples; give one "
+                         "for each")
     return _planner.pack(
-        _lengths(lengths), _optional(together, "together"), _optional(apart, "apart"),
-        _optional(weights, "weights"), most_per_gpu, most_samples, cap_is_soft, _caps(also),
+        array, _optional(together, "together"), _optional(apart, "apart"), weighed, most_per_gpu,
+        most_samples, cap_is_soft, _caps(also),
         *_counts_and_then(most_samples, equal_counts, fill, then, ("level",)), least_bins,
         multiple_of, padded)
 

@@ -91,19 +91,6 @@ namespace detail {
   return {};
 }
 
-/// Packs by one cap alone.
-///
-/// Shapes      owner[n].
-[[nodiscard]] inline bins_found pack_weights(std::span<std::int64_t const> weights,
-                                             std::int64_t capacity, std::uint64_t work,
-                                             std::span<bag_id> owner, workspace& memory)
-{
-  auto scratch = memory.open();
-  std::span<priced_sample> const heaviest_first = scratch.take<priced_sample>(weights.size());
-  descending_order_into(heaviest_first, weights, memory);
-  return fewest_bins({weights, heaviest_first, capacity}, work, owner, memory);
-}
-
 /// Bins for samples within all limits: a first packing by one cap alone, by a partition into some
 /// number of bins, or item by item; fewer bins by `limit_search`, which tries all plans of small steps;
 /// then what decides among packings into as many bins.
@@ -111,17 +98,19 @@ namespace detail {
 /// Samples that stay together are one item. One above a soft cap is alone in its bin.
 class limited_bins {
  public:
-  /// Shapes      lengths[n], weights[n]: what samples take of the first cap. n >= 1.
-  limited_bins(std::span<tokens> lengths, std::span<std::int64_t const> weights,
-               placement_limits const& limits, bins const& wanted, workspace& memory)
-      : lengths_{lengths, lengths},
-        weights_(weights),
+  /// Shapes      lengths[n]. n >= 1.
+  /// In, out     the plan has weights; it gets owners and bounds.
+  limited_bins(packing_plan& plan, std::span<tokens> lengths, placement_limits const& limits,
+               bins const& wanted, workspace& memory)
+      : plan_(plan),
+        lengths_{lengths, lengths},
+        weights_(span_of(plan.weights)),
+        owner_(mutable_span_of(plan.owner)),
         limits_(limits),
         wanted_(wanted),
         memory_(memory),
         caps_(limits),
-        owner_(weights.size()),
-        item_of_(weights.size())
+        item_of_(lengths.size())
   {
     limits_.then = {};
     is_one_cap_ = caps_.size() <= 1 && limits.apart.empty() && !is_multiple();
@@ -130,11 +119,12 @@ class limited_bins {
     least_of_ = limits.then.of();
   }
 
+  /// Returns     the number of bins.
   /// Errors      infeasible: an item takes more than a bin has, or no number of bins keeps the limits,
   ///             or none was found that does.
-  [[nodiscard]] result<void> operator()()
+  [[nodiscard]] result<std::size_t> operator()()
   {
-    if (auto done = read(); !done) { return done; }
+    if (auto done = read(); !done) { return tl::unexpected(std::move(done).error()); }
     least_ = wanted_.allowed(least_);
     first_ = least_;
     most_ = std::max(wanted_.allowed(items_), least_);
@@ -157,7 +147,8 @@ class limited_bins {
     if (is_level_ || (asks && least_of_.empty() && (is_small || !is_divided_))) {
       (void)search(bins_, weights_, is_level_ ? plan_tie::level : plan_tie::none, true);
     }
-    return {};
+    plan_.lower_bound = least_;
+    return bins_;
   }
 
   /// The fewest bins in which count x longest is at most the cap, and of as many bins those whose
@@ -166,7 +157,7 @@ class limited_bins {
   /// Longest first, each bin takes as many as it can. That is the fewest: the bin of the longest
   /// sample holds no more in any packing, and what it holds there can be exchanged for the next
   /// longest ones, which makes no bin longer.
-  [[nodiscard]] result<void> pad(std::int64_t capacity, bool levels)
+  [[nodiscard]] result<std::size_t> pad(std::int64_t capacity, bool levels)
   {
     items_ = weights_.size();
     std::iota(item_of_.begin(), item_of_.end(), std::uint32_t{0});
@@ -198,16 +189,13 @@ class limited_bins {
       }
     }
     bins_ = bins_within(levels ? high : capacity);
-    largest_bound_ = high;
+    plan_.largest_bound = high;
+    plan_.lower_bound = least_;
     first_ = 1;
     spread();
-    return is_filled() && bins_ > items_ ? refuse() : result<void>();
+    if (is_filled() && bins_ > items_) { return refuse(); }
+    return bins_;
   }
-
-  [[nodiscard]] std::span<bag_id const> owner() const noexcept { return owner_; }
-  [[nodiscard]] std::size_t bins_used() const noexcept { return bins_; }
-  [[nodiscard]] std::size_t lower_bound() const noexcept { return least_; }
-  [[nodiscard]] std::int64_t largest_bound() const noexcept { return largest_bound_; }
 
  private:
   static constexpr std::size_t few_numbers = 8;
@@ -297,7 +285,7 @@ class limited_bins {
       for (std::size_t at = 0; at < rest.size(); ++at) { takes[at] = of.takes[rest[at]]; }
     }
     std::vector<bag_id> owner(rest.size());
-    bins_found const made = pack_weights(takes, room, wanted_.work, owner, memory_);
+    bins_found const made = fewest_bins(takes, room, wanted_.work, owner, memory_);
     least_ = std::max(least_, alone.size() + made.lower_bound);
     std::vector<std::uint32_t> places(items_);
     for (std::size_t at = 0; at < rest.size(); ++at) {
@@ -328,9 +316,9 @@ class limited_bins {
     }
     auto const keep = [&](auto const& plan, bool is_bounded) {
       if (!plan || !counts_fit(span_of(plan->owner), number)) { return false; }
-      owner_.assign(plan->owner.begin(), plan->owner.end());
+      std::copy(plan->owner.begin(), plan->owner.end(), owner_.begin());
       bins_ = number;
-      largest_bound_ = is_bounded ? rounded_up(plan->lower_bound) : 0;
+      plan_.largest_bound = is_bounded ? rounded_up(plan->lower_bound) : 0;
       is_divided_ = true;
       return true;
     };
@@ -433,8 +421,8 @@ class limited_bins {
     if (!find(tie, 0)) { return find.is_proven() ? search_end::impossible : search_end::gave_up; }
     take(find.plan().owners(), number);
     if (improves && costs.data() == weights_.data()) {
-      largest_bound_ =
-          std::max(largest_bound_, rounded_up(find.is_proven() ? find.makespan() : bound));
+      plan_.largest_bound =
+          std::max(plan_.largest_bound, rounded_up(find.is_proven() ? find.makespan() : bound));
     }
     return search_end::found;
   }
@@ -477,14 +465,16 @@ class limited_bins {
     take(places, bins_);
   }
 
-  [[nodiscard, gnu::cold]] result<void> refuse()
+  [[nodiscard, gnu::cold]] tl::unexpected<error> refuse()
   {
     std::string names = "limits.samples";
     if (most_ >= first_) {
       auto scratch = memory_.open();
       bag_layout const bags = one_gpu_bags(most_);
       limited_items items(weights_, 1, {lengths_, {}, {}}, bags, limits_, scratch);
-      if (auto done = items.read(scratch); !done) { return done; }
+      if (auto done = items.read(scratch); !done) {
+        return tl::unexpected(std::move(done).error());
+      }
       workspace other;
       names = conflicting_limits(items.problem(), limits_, is_impossible_, other);
     }
@@ -494,20 +484,20 @@ class limited_bins {
                 " on; raise or leave out one");
   }
 
+  packing_plan& plan_;
   sample_lengths lengths_;
   std::span<std::int64_t const> weights_;
+  std::span<bag_id> owner_;
   placement_limits limits_;
   bins const& wanted_;
   workspace& memory_;
   all_caps caps_;
-  std::vector<bag_id> owner_;  // of samples
   std::vector<std::uint32_t> item_of_;
   std::size_t items_ = 0;
   std::size_t bins_ = 0;  // 0: none found yet
   std::size_t least_ = 0;
   std::size_t first_ = 0;  // bins that are tried
   std::size_t most_ = 0;
-  std::int64_t largest_bound_ = 0;
   std::span<std::int64_t const> least_of_;
   bool is_one_cap_ = false;  // and nothing apart
   bool by_partition_ = false;
@@ -567,20 +557,16 @@ class limited_bins {
                 "; leave out limits.samples or bins.least");
   }
   if (count > 0 && is_plain && !wanted.is_padded) {
-    bins_found const made = pack_weights(span_of(plan.weights), first.most_per_gpu, wanted.work,
-                                         mutable_span_of(plan.owner), memory);
+    bins_found const made = fewest_bins(span_of(plan.weights), first.most_per_gpu, wanted.work,
+                                        mutable_span_of(plan.owner), memory);
     bins = made.bins;
     plan.lower_bound = made.lower_bound;
   } else if (count > 0) {
-    limited_bins within(lengths, span_of(plan.weights), limits, wanted, memory);
-    auto const done =
-        wanted.is_padded ? within.pad(first.most_per_gpu, asks || limits.then.what() == then::level)
-                         : within();
-    if (!done) { return done; }
-    std::copy(within.owner().begin(), within.owner().end(), plan.owner.begin());
-    bins = within.bins_used();
-    plan.lower_bound = within.lower_bound();
-    plan.largest_bound = within.largest_bound();
+    limited_bins within(plan, lengths, limits, wanted, memory);
+    bool const levels = asks || limits.then.what() == then::level;
+    auto const made = wanted.is_padded ? within.pad(first.most_per_gpu, levels) : within();
+    if (!made) { return tl::unexpected(made.error()); }
+    bins = *made;
   }
 
   plan.samples.collect(span_of(plan.owner), bins);

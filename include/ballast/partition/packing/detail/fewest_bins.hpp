@@ -2,6 +2,7 @@
 #pragma once
 
 #include <ballast/core.hpp>
+#include <ballast/partition/descending_order.hpp>
 #include <ballast/partition/detail/patterns/pattern_packing.hpp>
 #include <ballast/partition/packing/detail/pattern_bins.hpp>
 
@@ -247,6 +248,8 @@ class bin_emptying {
 /// weights. The search fills bins by the patterns of that program, and then packs the bins whose
 /// items have the least prices there into one less, over and over, until the work is spent.
 ///
+/// Shapes      all_weights[n], owner[n].
+/// Expects     weights are not negative, none is above capacity, and they add up to less than 2^63.
 /// Ensures     (1) every item has one bin, no bin holds more than the capacity, none is empty
 ///             (2) no more bins than best fit, and up to a capacity of 2^22 than exact fills
 ///             (3) the packing depends on nothing but the arguments
@@ -257,14 +260,18 @@ class bin_emptying {
 ///             Problem", Operations Research 9(6):849-859, 1961; S. P. Fekete, J. Schepers, "New
 ///             Classes of Fast Lower Bounds for Bin Packing Problems", Mathematical Programming
 ///             91(1):11-31, 2001.
-[[nodiscard]] inline bins_found fewest_bins(bin_problem const& problem, std::uint64_t work,
+[[nodiscard]] inline bins_found fewest_bins(std::span<std::int64_t const> all_weights,
+                                            std::int64_t capacity, std::uint64_t work,
                                             std::span<bag_id> owner, workspace& memory)
 {
   constexpr unsigned degree = 5;
   constexpr std::size_t few = 240;  // for which a proof of one program is in reach
+  auto scratch = memory.open();
+  std::span<priced_sample> const order = scratch.take<priced_sample>(owner.size());
+  descending_order_into(order, all_weights, memory);
+  bin_problem const problem{all_weights, order, capacity};
   bins_found best = first_packing(problem, owner, memory);
   if (best.bins == best.lower_bound) { return best; }
-  auto scratch = memory.open();
   std::span<cost_units> const weights = scratch.take<cost_units>(owner.size());
   std::transform(problem.heaviest_first.begin(), problem.heaviest_first.end(), weights.begin(),
                  [](auto const& each) { return each.cost; });
