@@ -76,6 +76,35 @@ std::map<std::string, step_planner> const& planners()
            }));
          };
        }},
+      {"pack",
+       [](random_source& random) {
+         return [lengths = draw_lengths(random, 300)] {
+           return why_not(pack(lengths, {.most_per_gpu = 10'000}));
+         };
+       }},
+      {"pack within two caps",
+       [](random_source& random) {
+         return [lengths = draw_lengths(random, 20), others = draw_lengths(random, 20)] {
+           return why_not(pack(lengths, {.most_per_gpu = 10'000,
+                                         .also = {{.of = others, .most_per_gpu = 12'000}}}));
+         };
+       }},
+      {"partition_grid",
+       [](random_source& random) {
+         return [lengths = draw_lengths(random, 90)] {
+           return why_not(partition_grid(lengths, one_gpu_bags(4), {.number = 3}, std::identity{},
+                                         {.most_per_gpu = 50'000}));
+         };
+       }},
+      {"partition_grid at two speeds",
+       [](random_source& random) {
+         return [lengths = draw_lengths(random, 40)] {
+           std::vector<std::uint32_t> const speeds{3, 2};
+           return why_not(partition_grid(lengths, one_gpu_bags(2).with_speeds(speeds),
+                                         {.number = 3, .meet = grid_meeting::step},
+                                         std::identity{}));
+         };
+       }},
       {"hybrid_sharding",
        [](random_source& random) {
          return [lengths = draw_lengths(random, 70)] {

@@ -644,7 +644,9 @@ template <std::ranges::forward_range Samples, integer_projection<Samples> Length
   for (auto&& sample : samples) {
     plan.weights[next++] = detail::saturated(std::invoke(length_of, sample));
   }
-  return detail::pack_lengths(plan, memory, limits, wanted);
+  auto packed = detail::pack_lengths(plan, memory, limits, wanted);
+  if (detail::cancel_scope::is_cancelled()) { return detail::cancelled(); }
+  return packed;
 }
 
 template <std::ranges::forward_range Samples, integer_projection<Samples> LengthOf>
