@@ -148,17 +148,28 @@ struct bag_plan : timed<ballast::partition_plan> {
 };
 
 /// Bags of one GPU where `bags` is a number, otherwise those that the text writes, over all GPUs.
+///
+/// Shapes      speeds[gpus], or empty.
 ballast::bag_layout layout_of(std::variant<std::int64_t, std::string> const& bags,
-                              std::optional<std::int64_t> gpus, std::int64_t gpus_per_node)
+                              std::optional<std::int64_t> gpus, std::int64_t gpus_per_node,
+                              std::vector<std::int64_t> const& speeds)
 {
   constexpr std::int64_t most = std::int64_t{1} << 24;
-  if (auto const* count = std::get_if<std::int64_t>(&bags)) {
-    return ballast::one_gpu_bags(in_range("bags", *count, 1, most));
+  auto const* const count = std::get_if<std::int64_t>(&bags);
+  std::size_t const of_one = count == nullptr ? 0 : in_range("bags", *count, 1, most);
+  if (count != nullptr && speeds.empty()) { return ballast::one_gpu_bags(of_one); }
+  auto const spec =
+      value(ballast::parse_bags(count == nullptr ? std::get<std::string>(bags) : "g1n1"));
+  std::size_t const all = count != nullptr ? of_one
+                          : gpus           ? in_range("gpus", *gpus, 1, most)
+                                           : spec.gpus();
+  auto machines =
+      value(ballast::cluster_of(all, in_range("gpus_per_node", gpus_per_node, 1, most)));
+  for (std::int64_t const speed : speeds) {
+    machines.gpu_speeds.push_back(
+        static_cast<std::uint32_t>(in_range("speeds", speed, 1, most_32_bits)));
   }
-  auto const spec = value(ballast::parse_bags(std::get<std::string>(bags)));
-  std::size_t const all = gpus ? in_range("gpus", *gpus, 1, most) : spec.gpus();
-  return value(ballast::lay_out(
-      spec, value(ballast::cluster_of(all, in_range("gpus_per_node", gpus_per_node, 1, most)))));
+  return value(ballast::lay_out(spec, machines));
 }
 
 /// A cap of a call: what samples take, the most of a GPU and of each bag, rounding, softness.
@@ -239,8 +250,8 @@ bag_plan make_plan(integers const& lengths, ballast::bag_layout const& bags,
 
 using grid_plan = timed<ballast::grid_plan>;
 
-grid_plan make_grid(integers const& lengths, std::int64_t ranks, cost_argument const& cost,
-                    std::optional<std::int64_t> microbatches,
+grid_plan make_grid(integers const& lengths, ballast::bag_layout const& bags,
+                    cost_argument const& cost, std::optional<std::int64_t> microbatches,
                     std::optional<std::int64_t> most_tokens, optional_integers const& weights,
                     std::int64_t multiple_of, std::int64_t weight_multiple,
                     std::vector<cap_argument> also, std::string const& counts, std::int64_t count,
@@ -275,7 +286,6 @@ grid_plan make_grid(integers const& lengths, std::int64_t ranks, cost_argument c
   if (counts == "at_most") { limits.samples = ballast::counts::at_most(number); }
   if (counts == "multiple_of") { limits.samples = ballast::counts::multiple_of(number); }
   if (counts == "filled") { limits.samples = ballast::counts::filled(); }
-  auto const bags = ballast::one_gpu_bags(in_range("ranks", ranks, 1, std::int64_t{1} << 24));
   auto const length_of = [&price](std::size_t sample) { return price.lengths[sample]; };
   return planned<ballast::grid_plan>([&](ballast::grid_plan& plan, auto& memory) {
     return ballast::partition_grid_into(plan, memory, indices_of(price.lengths), bags, slots, price,

@@ -165,6 +165,13 @@ class OtherPlans(unittest.TestCase):
         counts = ballast.grid(lengths[:8], 2, microbatches=2, equal_counts=True)
         self.assertEqual([len(cell) for cell in counts], [2] * 4)
 
+    def test_speeds_share_equal_samples(self):
+        for made in (ballast.plan([9] * 1000, 4, speeds=[3, 3, 2, 2]),
+                     ballast.grid([9] * 1000, 4, speeds=[3, 3, 2, 2], microbatches=1)):
+            self.assertEqual([len(bag) for bag in made], [300, 300, 200, 200])
+        with self.assertRaisesRegex(ValueError, "speed"):
+            ballast.plan([9], 2, speeds=[3])
+
     def test_pack_fills_few_bins(self):
         packing = ballast.pack([3, 4, 5, 6], 9, most_samples=2)
         self.assertEqual((len(packing), packing.fewest_bins, packing.largest), (2, 2, 9))

@@ -166,6 +166,10 @@ _named_policy = lru_cache(64)(_planner.Policy)
 _bags = lru_cache(64, typed=True)(_planner.Bags)
 
 
+def _speeds(given: Sequence[int]) -> tuple[int, ...]:
+    return tuple(_whole(speed, "speeds", 1) for speed in given)
+
+
 def _cost(cost: CostLike, lengths: Array) -> Union[Cost, Array]:
     if isinstance(cost, Cost):
         return cost
@@ -217,7 +221,8 @@ def _counts_and_then(most_samples: Optional[int], equal_counts: Union[bool, int]
 @_in_a_sentence
 def plan(lengths: Any, bags: Union[int, str], *, cost: CostLike = "tokens",
          policy: str = "refine", gpus: Optional[int] = None, gpus_per_node: int = 8,
-         together: Any = None, apart: Any = None, home: Any = None, weights: Any = None,
+         speeds: Sequence[int] = (), together: Any = None, apart: Any = None, home: Any = None,
+         weights: Any = None,
          starting_loads: Any = None, most_per_gpu: Optional[int] = None,
          most_samples: Optional[int] = None, cap_is_soft: bool = False,
          also: Sequence[Mapping[str, Any]] = (), equal_counts: Union[bool, int] = False,
@@ -227,6 +232,7 @@ def plan(lengths: Any, bags: Union[int, str], *, cost: CostLike = "tokens",
     lengths         [n] tokens of each sample
     bags            a number of GPUs, each a bag by itself, or as text: "g1n4+g4n1" are four bags of
                     one GPU and one of four, as often as `gpus` says (once)
+    speeds          [gpus] whole numbers, in one unit; equal ones where it is left out
     cost            "tokens", "transformer:d=3072,gamma=0.405", a fitted Cost, [n] costs, or a
                     function that returns these for the lengths
     policy          by name, as `ballast plan --policy` takes it: "refine", "lpt",
@@ -247,7 +253,8 @@ def plan(lengths: Any, bags: Union[int, str], *, cost: CostLike = "tokens",
     """
     array = _lengths(lengths)
     return _planner.plan(
-        array, _bags(bags, gpus, gpus_per_node), _cost(cost, array), _named_policy(policy),
+        array, _bags(bags, gpus, gpus_per_node, _speeds(speeds)), _cost(cost, array),
+        _named_policy(policy),
         _optional(together, "together"), _optional(apart, "apart"), _optional(home, "home"),
         _optional(weights, "weights"), _optional(starting_loads, "starting_loads"),
         most_per_gpu, most_samples, cap_is_soft, _caps(also),
@@ -256,8 +263,9 @@ def plan(lengths: Any, bags: Union[int, str], *, cost: CostLike = "tokens",
 
 
 @_in_a_sentence
-def grid(lengths: Any, ranks: int, *, cost: CostLike = "tokens",
-         microbatches: Optional[int] = None, most_tokens: Optional[int] = None,
+def grid(lengths: Any, ranks: Union[int, str], *, cost: CostLike = "tokens",
+         speeds: Sequence[int] = (), microbatches: Optional[int] = None,
+         most_tokens: Optional[int] = None,
          weights: Any = None, multiple_of: int = 1, weight_multiple: int = 1,
          most_samples: Optional[int] = None, equal_counts: bool = False,
          samples_multiple_of: Optional[int] = None, meet: str = "step", fill: bool = False,
@@ -266,6 +274,7 @@ def grid(lengths: Any, ranks: int, *, cost: CostLike = "tokens",
     """Which rank computes which samples in which of its microbatches, as many on every rank.
 
     lengths         [n] tokens of each sample
+    ranks           a number of them, or bags of GPUs, each a rank, as plan has them; their `speeds`
     microbatches    of every rank; None: as few as are found, a multiple of `multiple_of`
     most_tokens     of a microbatch, or of its `weights` [n], rounded up to `weight_multiple`
     most_samples, equal_counts, samples_multiple_of, fill
@@ -286,14 +295,16 @@ def grid(lengths: Any, ranks: int, *, cost: CostLike = "tokens",
                          "other; give one")
     array = _lengths(lengths)
     return _planner.grid(
-        array, ranks, _cost(cost, array), microbatches, most_tokens, _optional(weights, "weights"),
+        array, _bags(ranks, None, 8, _speeds(speeds)), _cost(cost, array), microbatches,
+        most_tokens, _optional(weights, "weights"),
         multiple_of, weight_multiple, _caps(also), *(rules or [("any", 0)])[0], meet,
         _optional(together, "together"), _optional(apart, "apart"), _optional(home, "home"),
         _optional(kinds, "kinds"))
 
 
 @_in_a_sentence
-def pack(lengths: Any, most_per_gpu: Optional[int] = None, *, also: Sequence[Mapping[str, Any]] = (),
+def pack(lengths: Any, most_per_gpu: Optional[int] = None, *,
+         also: Sequence[Mapping[str, Any]] = (),
          weights: Any = None, cap_is_soft: bool = False, together: Any = None, apart: Any = None,
          most_samples: Optional[int] = None, equal_counts: Union[bool, int] = False,
          fill: bool = False, then: Any = None, least_bins: int = 0, multiple_of: int = 1,

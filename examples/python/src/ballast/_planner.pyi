@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-from typing import Any, Iterator, Optional, Union
+from typing import Any, Iterator, Optional, Sequence, Union
 
 import numpy as np
 import numpy.typing as npt
@@ -20,7 +20,8 @@ class Cost:
     def coefficients(self) -> tuple[int, int, int]: ...
 
 class Bags:
-    def __init__(self, bags: Union[int, str], gpus: Optional[int], gpus_per_node: int) -> None: ...
+    def __init__(self, bags: Union[int, str], gpus: Optional[int], gpus_per_node: int,
+                 speeds: Sequence[int]) -> None: ...
 
 class Policy:
     def __init__(self, text: str) -> None: ...
@@ -118,7 +119,7 @@ def plan(lengths: _Integers, bags: Bags, cost: Union[Cost, _Integers], policy: P
          most_samples: Optional[int], cap_is_soft: bool,
          also: list[tuple[Any, Optional[int], Any, int, bool]], counts: str, multiple: int,
          then: str, least: _MaybeIntegers, within_per_million: int) -> Plan: ...
-def grid(lengths: _Integers, ranks: int, cost: Union[Cost, _Integers],
+def grid(lengths: _Integers, bags: Bags, cost: Union[Cost, _Integers],
          microbatches: Optional[int], most_tokens: Optional[int], weights: _MaybeIntegers,
          multiple_of: int, weight_multiple: int,
          also: list[tuple[Any, Optional[int], Any, int, bool]], counts: str, count: int,
