@@ -97,10 +97,10 @@ BENCHMARK_CAPTURE(franca, longest_processing_time, lpt{})->Unit(benchmark::kMill
 BENCHMARK_CAPTURE(franca, karmarkar_karp, baselines::karmarkar_karp{})
     ->Unit(benchmark::kMillisecond);
 BENCHMARK_CAPTURE(franca, refine, ballast::refine{lpt{}})->Unit(benchmark::kMillisecond);
-constexpr std::uint64_t nodes = std::uint64_t{1} << 24;
-BENCHMARK_CAPTURE(franca, exact_of_lpt, ballast::refine<>{.work = 0, .nodes = nodes})
+constexpr std::uint64_t most_nodes = std::uint64_t{1} << 24;
+BENCHMARK_CAPTURE(franca, exact_of_lpt, ballast::refine<>{.work = 0, .nodes = most_nodes})
     ->Unit(benchmark::kMillisecond);
-BENCHMARK_CAPTURE(franca, exact_of_refine, ballast::refine<>{.nodes = nodes})
+BENCHMARK_CAPTURE(franca, exact_of_refine, ballast::refine<>{.nodes = most_nodes})
     ->Unit(benchmark::kMillisecond);
 
 }  // namespace

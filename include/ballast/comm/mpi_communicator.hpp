@@ -447,7 +447,7 @@ class mpi_communicator {
     std::size_t const sent = lay_out(send_bytes, send_at_);
     std::size_t const received = lay_out(receive_bytes, receive_at_);
     expect_exchange_sizes(send.size(), sent, receive.size(), received);
-    collective_call const call{collective::all_to_all_v, 0, {}, content};
+    collective_call const call{collective::all_to_all_v, 0, rank_id{}, content};
     return group_->run(call, send_bytes, receive_bytes, [&] {
       return group_->messages().all_to_all(
           "all_to_all_v",

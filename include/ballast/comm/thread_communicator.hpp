@@ -75,7 +75,7 @@ class thread_communicator {
     expect_counts(send_bytes.size(), receive_bytes.size(), size());
     expect_exchange_sizes(send.size(), total(send_bytes), receive.size(), total(receive_bytes));
     call_offer const offer{
-        {collective::all_to_all_v, 0, {}, content}, send, send_bytes, receive_bytes};
+        {collective::all_to_all_v, 0, rank_id{}, content}, send, send_bytes, receive_bytes};
     return meet(offer, [&] {
       auto* to = receive.data();
       for (std::size_t peer = 0; peer < size(); ++peer) {

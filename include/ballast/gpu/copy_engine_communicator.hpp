@@ -444,7 +444,7 @@ class copy_engine_communicator {
     std::exclusive_scan(receive_bytes.begin(), receive_bytes.end(), offsets.begin(),
                         std::size_t{0});
     return member().exchange(
-        {{collective::all_to_all_v, 0, {}, content}, send, send_bytes, receive_bytes},
+        {{collective::all_to_all_v, 0, rank_id{}, content}, send, send_bytes, receive_bytes},
         [&](std::size_t peer) {
           return pull{group().offers().message(peer, member().rank),
                       receive.data() + offsets[peer]};

@@ -317,7 +317,7 @@ class nccl_communicator {
         state_->options.verify || send_bytes[state_->rank] == receive_bytes[state_->rank], "rank ",
         rank(), " sends itself ", detail::counted(send_bytes[state_->rank], "byte"),
         " and receives ", receive_bytes[state_->rank], " from itself");
-    collective_call const call{collective::all_to_all_v, 0, {}, content};
+    collective_call const call{collective::all_to_all_v, 0, rank_id{}, content};
     if (auto same = verify(call, send_bytes, receive_bytes); !same) { return same; }
     return state_->queue->exchange("all_to_all_v", send.data(), send_bytes, receive.data(),
                                    receive_bytes);

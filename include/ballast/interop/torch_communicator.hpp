@@ -96,7 +96,7 @@ class torch_communicator {
     };
     expect_exchange_sizes(send.size(), before(send_bytes, size()), receive.size(),
                           before(receive_bytes, size()));
-    return run({collective::all_to_all_v, 0, {}, content}, send_bytes, receive_bytes, [&] {
+    return run({collective::all_to_all_v, 0, rank_id{}, content}, send_bytes, receive_bytes, [&] {
       return exchange(
           "all_to_all_v",
           [&](std::size_t peer) {
