@@ -227,6 +227,77 @@ std::string refusal(policy_ref const& policy, placement_limits const& given,
   return plan ? "" : plan.error().message;
 }
 
+// Bags that are full to a fiftieth in two quantities: what is put first by any order leaves some
+// sample without room, so that samples have to push others out. Bags are drawn full, so a plan exists.
+TEST(PlacementRules, FindRoomInLargeStepsThatAreFull)
+{
+  random_source random(77);
+  int found = 0;
+  int const trials = 20;
+  for (int trial = 0; trial < trials; ++trial) {
+    SCOPED_TRACE(testing::Message() << "trial " << trial);
+    std::size_t const bags = 6;
+    std::vector<tokens> lengths;
+    std::vector<std::int64_t> images;
+    std::vector<std::int64_t> most_tokens(bags, 0);
+    std::vector<std::int64_t> most_images(bags, 0);
+    for (std::size_t sample = 0; sample < 36; ++sample) {
+      lengths.push_back(random.between(1, 400));
+      images.push_back(random.between(0, 60));
+      most_tokens[sample % bags] += lengths.back();
+      most_images[sample % bags] += images.back();
+    }
+    for (std::size_t bag = 0; bag < bags; ++bag) {
+      most_tokens[bag] += most_tokens[bag] / 50;
+      most_images[bag] += most_images[bag] / 50;
+    }
+    auto const plan =
+        partition(lengths, one_gpu_bags(bags), std::identity{},
+                  {.also = {{.most = most_tokens}, {.of = images, .most = most_images}}});
+    if (!plan) {
+      EXPECT_THAT(plan.error().message, HasSubstr("gave up"));
+      continue;
+    }
+    ++found;
+    std::vector<std::int64_t> held_tokens(bags, 0);
+    std::vector<std::int64_t> held_images(bags, 0);
+    for (std::size_t sample = 0; sample < lengths.size(); ++sample) {
+      held_tokens[plan->owner[sample]] += lengths[sample];
+      held_images[plan->owner[sample]] += images[sample];
+    }
+    for (std::size_t bag = 0; bag < bags; ++bag) {
+      EXPECT_LE(held_tokens[bag], most_tokens[bag]);
+      EXPECT_LE(held_images[bag], most_images[bag]);
+    }
+  }
+  EXPECT_GE(found, trials * 3 / 4);
+}
+
+// Samples of one key apart and at home as far as that costs no time: 60 equal samples that lie on their
+// GPUs already, but for pairs that have to part.
+TEST(PlacementRules, MoveFewTokensInLargeSteps)
+{
+  random_source random(78);
+  std::size_t const bags = 6;
+  std::vector<tokens> lengths(60);
+  std::vector<rank_id> home;
+  std::vector<std::int64_t> keys;
+  for (std::size_t sample = 0; sample < lengths.size(); ++sample) {
+    lengths[sample] = 90 + random.between(0, 20);
+    home.push_back(rank_id(sample % bags));
+    keys.push_back(
+        static_cast<std::int64_t>(sample % bags + 6 * (sample / 12)));  // pairs at one home
+  }
+  auto const plan =
+      partition(lengths, one_gpu_bags(bags), std::identity{},
+                {.home = home, .apart = keys, .then = fewest_moves, .within_per_million = 50'000});
+  ASSERT_TRUE(plan) << plan.error().message;
+  EXPECT_LE(plan->gap(), 0.06);
+  // One of each pair leaves: 30 of 60.
+  EXPECT_GE(plan->moved.value(), 0.4);
+  EXPECT_LE(plan->moved.value(), 0.6);
+}
+
 TEST(PlacementRules, HoldWithOtherLimitsInOneCall)
 {
   // [several]
