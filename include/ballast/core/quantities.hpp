@@ -36,7 +36,8 @@ concept counted_as = !std::same_as<Other, Kind> &&
 template <class Kind>
 class basic_id {
  public:
-  basic_id() noexcept = default;
+  BALLAST_HOST_DEVICE constexpr basic_id() noexcept : number_(0)  // nvcc 13 drops `{}` of a default
+  {}
   template <std::integral Number>
   explicit BALLAST_HOST_DEVICE constexpr basic_id(Number number) noexcept
       : number_(static_cast<std::uint32_t>(number))
