@@ -120,7 +120,7 @@ struct budget {
 // Rule 7: what each floor may hold. A change that needs more says in its message what it replaces,
 // and changes the number here.
 std::map<std::string, budget> const budgets = {
-    {"core", {1891, 40}},     {"text", {972, 9}},       {"workload", {720, 20}},
+    {"core", {1892, 40}},     {"text", {972, 9}},       {"workload", {720, 20}},
     {"cost", {3452, 71}},     {"topology", {1245, 19}}, {"partition", {20798, 59}},
     {"sharding", {2119, 10}}, {"pipeline", {5293, 47}}, {"parallelism", {8966, 60}},
     {"comm", {3244, 39}},     {"gpu", {3152, 18}},      {"route", {4673, 81}},
