@@ -353,7 +353,7 @@ class process_meeting {
     for (std::size_t peer = 0; peer < size(); ++peer) {
       std::size_t const* const words = all_.data() + peer * words_of_rank();
       told& theirs = peers_[peer];
-      std::memcpy(&theirs, words, sizeof(theirs));
+      std::memcpy(static_cast<void*>(&theirs), words, sizeof(theirs));
       std::size_t const each = theirs.operation == collective::all_to_all_v ? size() : 0;
       call_offer made;
       made.call = {theirs.operation, theirs.bytes, theirs.root, theirs.content};
