@@ -166,8 +166,13 @@ _named_policy = lru_cache(64)(_planner.Policy)
 _bags = lru_cache(64, typed=True)(_planner.Bags)
 
 
-def _speeds(given: Sequence[int]) -> tuple[int, ...]:
-    return tuple(_whole(speed, "speeds", 1) for speed in given)
+def _speeds(given: Any) -> tuple[int, ...]:
+    if isinstance(given, (str, bytes)) or not isinstance(given, Iterable):
+        raise TypeError(f"speeds is {_shown(given)}; give a list of whole numbers")
+    speeds = tuple(_whole(speed, "speeds", 1) for speed in given)
+    if max(speeds, default=1) >= 2**32:
+        raise ValueError(f"speeds has {max(speeds)}; give numbers below 2^32")
+    return speeds
 
 
 def _cost(cost: CostLike, lengths: Array) -> Union[Cost, Array]:
@@ -294,9 +299,13 @@ def grid(lengths: Any, ranks: Union[int, str], *, cost: CostLike = "tokens",
         raise ValueError("most_samples, equal_counts, samples_multiple_of and fill exclude each "
                          "other; give one")
     array = _lengths(lengths)
+    fast = _speeds(speeds)
+    try:
+        bags = _bags(ranks, None, 8, fast)
+    except ValueError as why:
+        raise ValueError(f"ranks and speeds: {why}") from None
     return _planner.grid(
-        array, _bags(ranks, None, 8, _speeds(speeds)), _cost(cost, array), microbatches,
-        most_tokens, _optional(weights, "weights"),
+        array, bags, _cost(cost, array), microbatches, most_tokens, _optional(weights, "weights"),
         multiple_of, weight_multiple, _caps(also), *(rules or [("any", 0)])[0], meet,
         _optional(together, "together"), _optional(apart, "apart"), _optional(home, "home"),
         _optional(kinds, "kinds"))
