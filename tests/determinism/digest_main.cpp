@@ -212,7 +212,7 @@ int main()
                             .value();
     for (auto const* policy :
          {"round_robin", "longest_processing_time", "greedy_knapsack",
-          "greedy_knapsack:capacity=full", "karmarkar_karp", "refine", "exact:nodes=100000",
+          "greedy_knapsack:capacity=full", "karmarkar_karp", "refine", "refine:nodes=100000",
           "equal_count", "padded_batches", "attention_padded_batches", "conv_transformer_batches",
           "quadratic_with_tolerance"}) {
       auto const plan =

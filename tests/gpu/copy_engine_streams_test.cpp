@@ -308,7 +308,7 @@ struct CopyEngineDevices : testing::Test {
   {
     std::atomic<bool> all = true;
     ballast_test::run_copy_engine_ranks(streams, {.deadline = time_bound}, [&](auto& comm) {
-      std::vector<std::byte> const own(3, static_cast<std::byte>(comm.rank()));
+      std::vector<std::byte> const own(3, static_cast<std::byte>(to_index(comm.rank())));
       std::vector<std::byte> got(12);
       bool const done = comm.all_gather(own, got) && comm.barrier();
       if (!done || got[11] != std::byte{3} || got[0] != std::byte{0}) { all = false; }

@@ -122,7 +122,7 @@ TEST(NcclCommunicator, KeepsTheOrderOfItsCalls)
 {
   nccl_ranks ranks(3);
   ranks.run(trusting, [&](communicator& comm) {
-    auto const self = static_cast<std::byte>(comm.rank());
+    auto const self = static_cast<std::byte>(to_index(comm.rank()));
     pinned_bytes own(1, self), gathered(3), turned(3), shared(3);
     std::vector<std::size_t> const counts = {1, 1, 1};
     EXPECT_TRUE(comm.all_gather(own, gathered));

@@ -148,7 +148,8 @@ std::map<std::string, step_planner> const& planners()
          std::vector<sample_batch> batches(2);
          for (auto& batch : batches) { batch.lengths = draw_lengths(random, 60); }
          return [batches] {
-           return why_not(choose_bags(batches, cluster_of({8, 8}).value(), bag_exchange_work{1, 1},
+           return why_not(choose_bags(batches, cluster_of({8, 8}).value(),
+                                      bag_exchange_work{.once = {0, 900, 900, 900}},
                                       quadratic_cost{.linear = 1000, .quadratic = 1}));
          };
        }},

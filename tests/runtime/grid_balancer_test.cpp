@@ -100,7 +100,7 @@ struct answer {
   std::int64_t group;
 };
 
-constexpr grid_step_options<answer> of_answers{
+grid_step_options<answer> const of_answers{
     .grid = {.multiple_of = 2},
     .limits = {.also = {{.most_per_gpu = 64, .rounded_to = 8}}},
     .length_of = [](answer const& a) -> tokens { return a.prompt + a.response; },
@@ -264,7 +264,7 @@ TEST(GridBalancer, PlansPaddedBatches)  // Ensures (1)
   });
 }
 
-constexpr grid_step_options<answer> of_pairs{
+grid_step_options<answer> const of_pairs{
     .grid = {.number = 2},
     .limits = {.most_per_gpu = 50},
     .length_of = of_answers.length_of,

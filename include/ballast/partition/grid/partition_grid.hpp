@@ -692,6 +692,7 @@ template <std::ranges::forward_range Samples, integer_projection<Samples> CostOf
   return plan;
 }
 
+/// The same for samples that are numbers: their own lengths.
 template <std::ranges::forward_range Samples, integer_projection<Samples> CostOf>
   requires integer_projection<std::identity, Samples>
 [[nodiscard]] result<grid_plan> partition_grid(Samples&& samples, bag_layout const& bags,

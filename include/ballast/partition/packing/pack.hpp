@@ -259,6 +259,7 @@ class limited_bins {
       std::vector<priced_sample> order(rest.size());
       descending_order_into(order, takes, memory_);
       std::vector<cost_units> sizes;
+      sizes.reserve(order.size());
       for (auto const& each : order) { sizes.push_back(each.cost); }
       std::size_t const bound = dual_feasible_bound(sizes, room, 5, least_bins(order, room));
       least_ = std::max(least_, alone.size() + bound);
@@ -649,6 +650,7 @@ template <std::ranges::forward_range Samples, integer_projection<Samples> Length
   return packed;
 }
 
+/// The same, with as few bins as are found.
 template <std::ranges::forward_range Samples, integer_projection<Samples> LengthOf>
 [[nodiscard]] result<void> pack_into(packing_plan& plan, workspace& memory, Samples&& samples,
                                      placement_limits const& limits, LengthOf const& length_of)
@@ -672,6 +674,7 @@ template <std::ranges::forward_range Samples, integer_projection<Samples> Length
   return plan;
 }
 
+/// The same, with as few bins as are found.
 template <std::ranges::forward_range Samples, integer_projection<Samples> LengthOf>
 [[nodiscard]] result<packing_plan> pack(Samples&& samples, placement_limits const& limits,
                                         LengthOf const& length_of)
