@@ -399,13 +399,17 @@ TEST(PlacementRules, AreKeptAroundPoliciesThatPackAndRefusedByOthers)
 {
   std::vector<int> const pairs = {1, 1, 2, 2};
   std::vector<rank_id> const home(4);
+  longest_processing_time const greedy;
+  baselines::karmarkar_karp const differencing;
+  refine<> const proves{.nodes = 1000};
+  greedy_knapsack const knapsack;
+  padded_batches const pads;
   for (policy_ref const& policy :
-       {policy_ref(longest_processing_time{}), policy_ref(baselines::karmarkar_karp{}),
-        policy_ref(refine<>{.nodes = 1000}), policy_ref(greedy_knapsack{})}) {
+       {policy_ref(greedy), policy_ref(differencing), policy_ref(proves), policy_ref(knapsack)}) {
     EXPECT_EQ(refusal(policy, {.apart = pairs}), "");
     EXPECT_EQ(refusal(policy, {.samples = counts::at_most(3)}), "");
   }
-  for (policy_ref const& policy : {policy_ref(padded_batches{})}) {
+  for (policy_ref const& policy : {policy_ref(pads)}) {
     for (placement_limits const& given :
          {placement_limits{.apart = pairs}, placement_limits{.samples = counts::at_most(3)},
           placement_limits{.also = {{.most_per_gpu = 90, .is_soft = true}}},

@@ -122,15 +122,6 @@ ratio makespan_of_loads(drawn_step const& step, std::vector<Costs> const& loads)
   return makespan;
 }
 
-// How many items each bag has, in ascending order.
-std::vector<std::size_t> counts_of(drawn_step const& step, std::vector<std::size_t> const& owner)
-{
-  std::vector<std::size_t> counts(step.bags.size(), 0);
-  for (auto const& item : step.items()) { ++counts[owner[item.front()]]; }
-  std::ranges::sort(counts);
-  return counts;
-}
-
 // What a plan says, recomputed from its owners.
 template <std::size_t D>
 void require_sound(drawn_step const& step, plan_in<D> const& plan, batching batches)
