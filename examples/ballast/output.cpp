@@ -165,7 +165,7 @@ nlohmann::ordered_json settings_json(job const& work, std::string const& bags, s
     json["most_tokens_per_gpu"] = options.most_tokens_per_gpu;
   }
   if (!options.also.empty()) { json["also"] = options.also; }
-  if (options.samples != "any") { json["samples"] = options.samples; }
+  if (options.samples != "any") { json["counts"] = options.samples; }
   if (!options.then.empty()) { json["then"] = options.then; }
   if (options.within_per_million != 0) { json["within_per_million"] = options.within_per_million; }
   if (!options.together.empty()) { json["together"] = options.together; }
