@@ -210,11 +210,10 @@ int main()
     auto const layout = ballast::lay_out(ballast::parse_bags(bags).value(), machines,
                                          ballast::misplaced_bags::largest_first)
                             .value();
-    for (auto const* policy :
-         {"round_robin", "longest_processing_time", "greedy_knapsack",
-          "greedy_knapsack:capacity=full", "karmarkar_karp", "refine", "refine:nodes=100000",
-          "equal_count", "padded_batches", "attention_padded_batches", "conv_transformer_batches",
-          "quadratic_with_tolerance"}) {
+    for (auto const* policy : {"round_robin", "longest_processing_time", "greedy_knapsack",
+                               "greedy_knapsack:capacity=full", "karmarkar_karp", "refine",
+                               "refine:nodes=100000", "padded_batches", "attention_padded_batches",
+                               "conv_transformer_batches", "quadratic_with_tolerance"}) {
       auto const plan =
           ballast::partition(lengths, layout, spec.cost, {}, by_name::parse_policy(policy).value())
               .value();
@@ -236,14 +235,22 @@ int main()
   for (std::size_t each = 0; each < lengths.size(); ++each) {
     home.push_back(ballast::to_id<ballast::rank_id>(each * 7 % 64));
   }
-  for (auto const* policy : {"least_movement", "capped", "capped:refine", "capped:kk"}) {
-    auto const plan = ballast::partition(lengths, ballast::one_gpu_bags(64), spec.cost,
-                                         {.home = home, .most_per_gpu = 200'000},
-                                         by_name::parse_policy(policy).value())
-                          .value();
+  std::vector<std::int64_t> images;
+  for (ballast::tokens const length : lengths) { images.push_back(length % 7); }
+  using ballast::placement_limits;
+  std::int64_t const most = 200'000;
+  for (auto const& [name, limits] :
+       {std::pair("cap", placement_limits{.home = home, .most_per_gpu = most}),
+        std::pair("moves", placement_limits{.home = home, .then = ballast::fewest_moves}),
+        std::pair("equal", placement_limits{.samples = ballast::counts::equal()}),
+        std::pair("two", placement_limits{.most_per_gpu = most,
+                                          .also = {{.of = images, .most_per_gpu = 20'000}},
+                                          .then = ballast::most_level})}) {
+    auto const plan =
+        ballast::partition(lengths, ballast::one_gpu_bags(64), spec.cost, limits).value();
     ballast::digest digest;
     digest.add(plan.digest()).add(static_cast<std::uint64_t>(plan.moved.numerator));
-    print(std::string("plan/constrained/") + policy, digest.value());
+    print(std::string("plan/limits/") + name, digest.value());
   }
   plan_grids(lengths, spec.cost);
   plan_vectors("longest_processing_time", ballast::longest_processing_time{}, lengths);
