@@ -260,14 +260,12 @@ using cost_vector = std::array<cost_units, D>;
 /// directly has to keep to it. With costs alone all bins are equal, and every sample fits each.
 ///
 /// Shapes      costs[n]; lengths[n] and gpus[m], or both empty where every sample fits every bag;
-///             speeds[m], or empty where all bags are equally fast; weights[n] and capacities[m],
-///             or both empty where bags hold everything.
+///             speeds[m], or empty where all bags are equally fast.
 /// Units       all dimensions share one unit of time, since the objective compares them: in each, a
 ///             bag of speed s does s of its units per unit of time.
 /// Expects     (a) costs are not negative, and in every dimension they add up to less than 2^63,
 ///                 starting loads included
 ///             (b) speeds are at least 1, and every sample fits at least one bag
-///             (c) weights are not negative and add up to less than 2^63
 template <std::size_t D>
 struct cost_vector_problem {
   static_assert(D >= 1);
@@ -275,8 +273,6 @@ struct cost_vector_problem {
   std::span<tokens const> lengths = {};
   std::span<std::uint32_t const> gpus = {};  ///< of each bag
   std::span<std::uint32_t const> speeds = {};
-  std::span<std::int64_t const> weights = {};     ///< what each sample takes of the capacity
-  std::span<std::int64_t const> capacities = {};  ///< the most weight that each bag can hold
 
   [[nodiscard]] constexpr std::uint32_t speed(std::size_t bag) const noexcept
   {
@@ -295,10 +291,9 @@ struct cost_vector_problem {
                        [this](std::uint32_t speed) { return speed == speeds.front(); });
   }
 
-  /// Whether every sample can go to every bag, whatever lies there.
+  /// Whether every sample can go to every bag.
   [[nodiscard]] constexpr bool any_bag_is_open() const noexcept
   {
-    if (!capacities.empty()) { return false; }
     if (gpus.empty()) { return true; }
     std::uint32_t const largest = *std::max_element(gpus.begin(), gpus.end());
     return std::all_of(lengths.begin(), lengths.end(), [largest](tokens length) {

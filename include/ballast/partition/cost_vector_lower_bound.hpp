@@ -14,16 +14,12 @@ namespace ballast::inline v0 {
 /// It is the larger of two: what `makespan_lower_bound` says of each dimension by itself; and what
 /// it says of the sums over all dimensions, divided by their number, since some dimension of a bag
 /// carries at least the mean of all. The second is stronger where samples that are heavy in
-/// different dimensions have to share a bag. With capacities both also know what
-/// `detail::capacity_bound` does: a bag that is slow or has the heaviest samples still has to hold
-/// what the others cannot.
+/// different dimensions have to share a bag.
 ///
 /// Shapes      starting_loads[bags], or empty where bags start empty.
 /// Expects     a valid cost_vector_problem of so many bags, at least 1.
-/// Ensures     (1) no plan in which samples fit their bags, and bags hold their samples, has a
-///                 smaller makespan
-/// Complexity  O((D n + m) log m), with capacities O(D (n log n + m log (n m))); 60 n + 84 m bytes
-///             of scratch.
+/// Ensures     (1) no plan in which samples fit their bags has a smaller makespan
+/// Complexity  O((D n + m) log m); 60 n + 84 m bytes of scratch.
 template <std::size_t D>
 [[nodiscard]] ratio cost_vector_lower_bound(cost_vector_problem<D> const& problem, std::size_t bags,
                                             workspace& memory,
@@ -35,7 +31,7 @@ template <std::size_t D>
   std::span<cost_units> const costs = scratch.take<cost_units>(samples);
   std::span<priced_sample> const heaviest_first = scratch.take<priced_sample>(samples);
   std::span<cost_units> const starts = scratch.take<cost_units>(starting_loads.size());
-  partition_problem one = detail::weights_alone(problem, bags, scratch);
+  partition_problem one = detail::one_quantity_of(problem, bags, scratch);
   one.costs = costs;
   one.heaviest_first = heaviest_first;
   auto const take_each = [&](auto const& part) {
@@ -44,8 +40,7 @@ template <std::size_t D>
   };
   auto const bound_of_costs = [&] {
     descending_order_into(heaviest_first, costs, memory);
-    ratio const bound = makespan_lower_bound(one, memory, starts);
-    return one.capacities.empty() ? bound : std::max(bound, detail::capacity_bound(one, memory));
+    return makespan_lower_bound(one, memory, starts);
   };
 
   ratio bound{0, one.speeds.front()};

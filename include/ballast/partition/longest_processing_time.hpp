@@ -2,7 +2,9 @@
 #pragma once
 
 #include <ballast/core.hpp>
-#include <ballast/partition/detail/vectors/place_vectors_within_capacity.hpp>
+#include <ballast/partition/descending_order.hpp>
+#include <ballast/partition/detail/greedy/lightest_bags.hpp>
+#include <ballast/partition/detail/vectors/earliest_vectors.hpp>
 
 #include <bit>
 
@@ -215,16 +217,10 @@ void assign_vectors(cost_vector_problem<D> const& problem, std::span<cost_vector
     }
     return;
   }
-  std::span<cost_vector<D>> const starts = scratch.take<cost_vector<D>>(problem.capacities.size());
-  std::copy_n(loads.begin(), starts.size(), starts.begin());
   earliest_vectors<D> bags(problem, loads, scratch);
   for (priced_sample const each : order) {
     std::size_t const sample = to_index(each.sample);
     std::size_t const bag = bags.earliest(sample);
-    if (bag == loads.size()) {
-      static_cast<void>(place_vectors_within_capacity<D>(problem, starts, loads, owner, memory));
-      return;
-    }
     bags.add(sample, bag);
     put(sample, bag);
   }
@@ -249,15 +245,11 @@ void assign_vectors(cost_vector_problem<D> const& problem, std::span<cost_vector
 ///             "Bounds for LPT Schedules on Uniform Processors", SIAM J. Comput. 6(1), 1977.
 ///
 /// **By several quantities** the sample with the largest single cost goes first, always to the bag,
-/// of those with room for it, that then finishes earliest in the dimension in which it is latest.
-/// Where a sample finds no room, all are placed anew: `detail::place_vectors_within_capacity`.
+/// that it fits, that then finishes earliest in the dimension in which it is latest.
 ///
-/// Ensures     (5) every sample that found room has one bag, which it fits; without capacities all
-///                 have; (2)
+/// Ensures     (5) those of (1) and (2)
 ///             (6) equal largest costs go in sample order and equal results to the lowest-numbered
-///                 bag, so by one quantity and equal bags without capacities the plan is the one of
-///                 that quantity alone
-///             (7) no bag weighs more than its capacity
+///                 bag, so by one quantity and equal bags the plan is the one of that quantity alone
 /// Complexity  O(n) to sort; O(n (log m + m^(1 - 1/D))) where the bags' loads are spread evenly,
 ///             O(n m) at worst.
 /// Source      the problem in D dimensions is vector scheduling: C. Chekuri, S. Khanna, "On

@@ -566,23 +566,19 @@ inline void take_greedy_plan(partition_problem const& problem, std::span<cost_un
 /// b is bounded from both sides, so it prices few pairs. Where nothing helps, it makes two to four
 /// random exchanges and searches on, and takes back what ends later, as long as there is work. With
 /// at most 16 samples it also tries all plans, for about as long.
-/// Samples go only where they fit and where there is room, and a plan that overruns capacities is
-/// made anew. Another search then lowers the largest load of the dimensions that do not bind, in
+/// Samples go only where they fit. Another search then lowers the largest load of the dimensions that do not bind, in
 /// plans whose makespan is no larger, the next one that of what does not bind there, and so on.
 /// With nodes it tries all plans of up to about twenty samples; with more the nodes, here bags
 /// looked at, end, and steps of more than 2^14 samples times bags are left out.
 ///
-/// Ensures     (6) every sample that found room has one bag, which it fits, and loads have changed
-///                 as the owners have
-///             (7) the makespan is not above the inner policy's, if that plan keeps to the
-///                 capacities
-///             (8) with no work per sample the plan is the inner policy's, if it keeps to them
-///             (9) no bag weighs more than its capacity
-///             (10) where the search with nodes came to its end, a second one, as long, looks among
+/// Ensures     (6) every sample has one bag, which it fits, and loads have changed as the owners have
+///             (7) the makespan is not above the inner policy's
+///             (8) with no work per sample the plan is the inner policy's
+///             (9) where the search with nodes came to its end, a second one, as long, looks among
 ///                  plans of that makespan for one whose next latest dimension finishes earliest,
 ///                  and so on
 /// Complexity  the inner policy, D radix sorts, and the pricing of work_per_sample (n + 100) pairs,
-///             each O(D), with capacities up to 4 D + 2 times and O(D n m) for each start; an
+///             each O(D); an
 ///             exchange moves O(D (m + k)) words for bags of k samples; O(nodes D log m); scratch of
 ///             (12 + 8 D) D bytes per sample and twice per bag, and about 60 per sample besides.
 template <class Inner = longest_processing_time>

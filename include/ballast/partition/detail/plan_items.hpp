@@ -5,7 +5,6 @@
 #include <ballast/partition/cost_vector_lower_bound.hpp>
 #include <ballast/partition/descending_order.hpp>
 #include <ballast/partition/detail/bounds/cheapest_cover.hpp>
-#include <ballast/partition/detail/capacity/bags_with_room.hpp>
 #include <ballast/partition/detail/joint_samples.hpp>
 #include <ballast/partition/detail/padding/finishing_times.hpp>
 #include <ballast/partition/detail/placement/limits.hpp>
@@ -48,130 +47,68 @@ struct bags_needed {
   return {least_bins(heaviest_first, capacity), best_fit_bins(heaviest_first, capacity)};
 }
 
-/// The bag that holds most of each number of GPUs: what fits a bag depends on these alone.
-[[nodiscard, gnu::cold]] inline std::vector<std::size_t> roomiest_bags(
-    partition_problem const& problem)
+/// What all samples weigh and all bags hold; where these hold the same, how many bags the step needs
+/// at least, and how many are enough.
+[[nodiscard, gnu::cold]] inline std::string tell_room(std::span<std::int64_t const> weights,
+                                                      std::span<std::int64_t const> rooms)
 {
-  std::vector<std::size_t> bags(problem.capacities.size());
-  std::iota(bags.begin(), bags.end(), std::size_t{0});
-  std::sort(bags.begin(), bags.end(), [&problem](std::size_t a, std::size_t b) {
-    return precedes(problem.gpus[a], problem.gpus[b], problem.capacities[b], problem.capacities[a],
-                    a, b);
-  });
-  auto const last = std::unique(bags.begin(), bags.end(), [&problem](std::size_t a, std::size_t b) {
-    return problem.gpus[a] == problem.gpus[b];
-  });
-  bags.erase(last, bags.end());
-  return bags;
-}
-
-/// How many samples best fit leaves without a bag that they fit and that has room, heaviest first.
-[[nodiscard, gnu::cold]] inline std::size_t count_without_room(partition_problem const& problem)
-{
-  workspace memory;
-  auto scratch = memory.open();
-  std::span<priced_sample> const by_weight = scratch.take<priced_sample>(problem.weights.size());
-  descending_order_into(by_weight, problem.weights, memory);
-  std::span<bag_id> const owner = scratch.take<bag_id>(problem.weights.size());
-  std::span<cost_units> const loads = scratch.take<cost_units>(problem.capacities.size());
-  std::fill(loads.begin(), loads.end(), 0);
-  std::fill(owner.begin(), owner.end(), to_id<bag_id>(loads.size()));
-  bags_with_room const bags(problem, loads, owner, scratch);
-  return static_cast<std::size_t>(
-      std::count_if(by_weight.begin(), by_weight.end(), [&bags](priced_sample each) {
-        return !bags.place(to_index(each.sample), room_choice::tightest);
-      }));
-}
-
-/// What bags hold together, or that it is more than 63 bits.
-[[nodiscard]] inline std::string total_of(std::span<std::int64_t const> capacities)
-{
-  std::int64_t total = 0;
-  for (std::int64_t const capacity : capacities) {
-    if (capacity > std::numeric_limits<std::int64_t>::max() - total) { return "more than 2^63"; }
-    total += capacity;
+  auto const [fewest, most] = std::minmax_element(rooms.begin(), rooms.end());
+  std::string const first =
+      concat("all samples weigh ", std::reduce(weights.begin(), weights.end()), " and ",
+             counted(rooms.size(), "bag"), rooms.size() == 1 ? " holds " : " hold ");
+  if (*fewest != *most) {
+    uint128 all = 0;
+    for (std::int64_t const room : rooms) { all += static_cast<std::uint64_t>(room); }
+    bool const is_endless = all >= static_cast<std::uint64_t>(no_limit);
+    return concat(first,
+                  is_endless ? "more than 2^63" : std::to_string(static_cast<std::int64_t>(all)),
+                  " in all");
   }
-  return std::to_string(total);
-}
-
-/// The error for a step without a plan that keeps to the capacities: first what all samples weigh
-/// and all bags hold, then the sample. Where all bags hold the same, it says how many bags the step
-/// needs at least, and how many are enough. It sends to what finds a plan where the filling that
-/// this error tries does, and otherwise says that a search gave up, unless no plan can exist.
-///
-/// Expects     capacities; `item` found no bag, or made one overrun its capacity.
-/// Complexity  O(n log n + m log m + n s) for bags of s sizes, and O(n m) as far as bags may be
-///             looked at; it allocates.
-[[nodiscard, gnu::cold]] inline tl::unexpected<error> out_of_capacity(
-    partition_problem const& problem, planned_items const& items, std::size_t item,
-    bool keeps_counts = false)
-{
-  BALLAST_EXPECTS(!problem.capacities.empty() && item < problem.weights.size());
-  auto const named = [&](std::size_t which) {
-    return concat("sample ", items.sample_of(which),
-                  items.first_sample.empty() ? " weighs " : " and what stays with it weigh ",
-                  problem.weights[which]);
+  auto const [least, enough] = count_bags_needed(weights, *most);
+  auto const such = [](std::size_t bags) {
+    return concat(bags, bags == 1 ? " such bag is" : " such bags are");
   };
-  std::vector<std::size_t> const roomiest = roomiest_bags(problem);
-  for (std::size_t each = 0; each < problem.weights.size(); ++each) {
-    std::int64_t most = 0;
-    for (std::size_t const bag : roomiest) {
-      if (problem.fits(each, bag)) { most = std::max(most, problem.capacities[bag]); }
-    }
-    if (problem.weights[each] > most) {
-      return fail(error_code::infeasible, items.sample_of(each), named(each),
-                  ", more than any bag that it fits holds, which is ", most,
-                  "; raise the limit, lay out larger bags or leave it out");
-    }
-  }
+  return concat(first, "at most ", *most, " each; ",
+                enough <= rooms.size() ? such(enough) + " enough"
+                : enough == least
+                    ? such(enough) + " needed and enough"
+                    : concat("at least ", such(least), " needed and ", enough, " are enough"));
+}
 
-  std::size_t const bags = problem.capacities.size();
-  auto const [fewest, most] =
-      std::minmax_element(problem.capacities.begin(), problem.capacities.end());
-  // Where bags cannot be looked at as often as that takes, it is not known how many find no room.
-  bool const is_counted = problem.weights.size() <= bags_with_room::most_looks / 32 / bags;
-  std::size_t const without_room = is_counted ? count_without_room(problem) : 0;
-  bool const all_find_room = is_counted && without_room == 0;
-  auto const weight = std::reduce(problem.weights.begin(), problem.weights.end());
-  uint128 held = 0;
-  for (std::int64_t const capacity : problem.capacities) { held += static_cast<uint128>(capacity); }
-  bool impossible = held < static_cast<uint128>(weight);
-  std::string room;
-  if (*fewest == *most) {
-    auto const [least, enough] = count_bags_needed(problem.weights, *most);
-    impossible = impossible || least > bags;
-    char const* const too_short =
-        without_room != 0 ? ", but some samples are too short for some of them" : "";
-    room =
-        enough <= bags
-            ? concat(enough, enough == 1 ? " such bag is" : " such bags are", " enough", too_short)
-        : enough == least
-            ? concat(enough, enough == 1 ? " such bag is" : " such bags are", " needed and enough")
-            : concat("at least ", least, least == 1 ? " such bag is" : " such bags are",
-                     " needed and ", enough, " are enough");
-    room = concat("at most ", *most, " each; ", room);
-  } else {
-    room = all_find_room ? "; they are enough"
-           : !is_counted ? ""
-                         : concat("; filled with the heaviest first, they leave ",
-                                  counted(without_room, "sample"), " without room");
-    room = concat(total_of(problem.capacities), " in all", room);
+/// The error for an item that is heavier than what any bag that it fits holds, if one is.
+///
+/// Complexity  O(n m)
+[[nodiscard, gnu::cold]] inline result<void> check_each_fits(partition_problem const& problem,
+                                                             planned_items const& items,
+                                                             std::span<std::int64_t const> weights,
+                                                             std::span<std::int64_t const> rooms)
+{
+  for (std::size_t each = 0; each < weights.size(); ++each) {
+    std::int64_t most = 0;
+    for (std::size_t bag = 0; bag < rooms.size() && most < weights[each]; ++bag) {
+      if (problem.fits(each, bag)) { most = std::max(most, rooms[bag]); }
+    }
+    if (weights[each] <= most) { continue; }
+    return fail(error_code::infeasible, items.sample_of(each), "sample ", items.sample_of(each),
+                items.first_sample.empty() ? " weighs " : " and what stays with it weigh ",
+                weights[each], ", more than any bag that it fits holds, which is ", most,
+                "; raise the limit, lay out larger bags or leave it out");
   }
-  std::string const why = concat("all samples weigh ", weight, " and ", counted(bags, "bag"),
-                                 bags == 1 ? " holds " : " hold ", room, "; ", named(item),
-                                 " and found no bag with room; ");
+  return {};
+}
+
+/// The error for a step of which a policy that pads found no plan within its cap.
+[[nodiscard, gnu::cold]] inline tl::unexpected<error> out_of_capacity(
+    partition_problem const& problem, planned_items const& items, std::size_t item)
+{
+  if (auto fits = check_each_fits(problem, items, problem.weights, problem.capacities); !fits) {
+    return tl::unexpected(std::move(fits).error());
+  }
   return fail(
-      error_code::infeasible, items.sample_of(item), why,
-      keeps_counts && !impossible
-          ? all_find_room
-                ? "leave out limits.samples, without which there is a plan, or raise the limit"
-                : "add bags, raise the limit or plan fewer samples at once; of equal counts not "
-                  "all "
-                  "plans were tried"
-      : all_find_room ? "use a policy that looks at capacities, as refine{}"
-      : impossible    ? "add bags, raise the limit or plan fewer samples at once"
-                      : "add bags, raise the limit or plan fewer samples at once; not all fillings "
-                        "were tried");
+      error_code::infeasible, items.sample_of(item), tell_room(problem.weights, problem.capacities),
+      "; sample ", items.sample_of(item), " weighs ", problem.weights[item],
+      " and found no bag with room; add bags, raise the limit, plan fewer samples at once, or "
+      "use a policy that packs, as refine{}");
 }
 
 /// The largest number that divides all of these and `divisor`; 0 where all are 0.
@@ -322,9 +259,9 @@ struct step_samples {
 template <class Cost>
 [[nodiscard]] result<void> check_policy(partition_problem const& problem,
                                         std::span<Cost const> costs, planned_items const& items,
-                                        batching batches, bool keeps_counts,
-                                        std::span<bag_id const> owner, std::span<Cost const> starts,
-                                        std::span<Cost const> loads, workspace& memory)
+                                        batching batches, std::span<bag_id const> owner,
+                                        std::span<Cost const> starts, std::span<Cost const> loads,
+                                        workspace& memory)
 {
   std::size_t const bags = loads.size();
   auto scratch = memory.open();
@@ -358,7 +295,7 @@ template <class Cost>
     bool const pads = batches == batching::padded;
     held[bag].add(pads ? 0 : problem.weights[sample], pads ? problem.weights[sample] : 0);
     if (!held[bag].exceeds(problem.capacities[bag])) { continue; }
-    if (!pads) { return out_of_capacity(problem, items, sample, keeps_counts); }
+    if (!pads) { return out_of_capacity(problem, items, sample); }
     return fail(error_code::infeasible, items.sample_of(sample), "sample ", items.sample_of(sample),
                 " brings bag ", bag, " to ", counted(held[bag].count, "sample"),
                 " padded to the heaviest, of ", held[bag].largest, ", and it holds ",
@@ -476,9 +413,8 @@ template <class Cost>
     problem.costs = items.costs;
     problem.attention = items.attention;
   }
-  if (auto checked = check_policy<cost_units>(problem, problem.costs, items, batches,
-                                              limits.samples.kind == counts::rule::equal, owner,
-                                              starts, loads, memory);
+  if (auto checked = check_policy<cost_units>(problem, problem.costs, items, batches, owner, starts,
+                                              loads, memory);
       !checked) {
     return tl::unexpected(std::move(checked).error());
   }
@@ -492,7 +428,6 @@ template <class Cost>
 template <std::size_t D, cost_vector_policy<D> Policy>
 [[nodiscard]] result<ratio> plan_items(planned_items const& items,
                                        std::span<cost_vector<D> const> costs,
-                                       std::span<std::int64_t const> capacities,
                                        bag_layout const& bags, Policy const& policy,
                                        placement_limits const& limits,
                                        std::span<cost_vector<D>> loads, std::span<bag_id> owner,
@@ -507,8 +442,6 @@ template <std::size_t D, cost_vector_policy<D> Policy>
     problem.gpus = bags.sizes();
     problem.speeds = bags.speeds();
   }
-  problem.weights = items.weights;
-  problem.capacities = capacities;
   for (std::size_t at = 0; at < limits.starting_loads.size(); ++at) {
     loads[at / D][at % D] = limits.starting_loads[at];
   }
@@ -519,9 +452,9 @@ template <std::size_t D, cost_vector_policy<D> Policy>
       scratch.take<cost_vector<D>>(limits.starting_loads.empty() ? 0 : loads.size());
   std::copy_n(loads.begin(), starts.size(), starts.begin());
   ratio const proven = run_policy(policy, problem, loads, owner, memory);
-  partition_problem const alone = weights_alone(problem, bags.size(), scratch);
-  if (auto checked = check_policy<cost_vector<D>>(alone, costs, items, batching::packed, false,
-                                                  owner, starts, loads, memory);
+  partition_problem const alone = one_quantity_of(problem, bags.size(), scratch);
+  if (auto checked = check_policy<cost_vector<D>>(alone, costs, items, batching::packed, owner,
+                                                  starts, loads, memory);
       !checked) {
     return tl::unexpected(std::move(checked).error());
   }
@@ -568,8 +501,8 @@ template <class Cost, class Policy>
     if constexpr (is_one) {
       return plan_items(items, step.capacities, bags, policy, limits, loads, owner, memory);
     } else {
-      return plan_items<std::tuple_size_v<Cost>>(items, costs, step.capacities, bags, policy,
-                                                 limits, loads, owner, memory);
+      return plan_items<std::tuple_size_v<Cost>>(items, costs, bags, policy, limits, loads, owner,
+                                                 memory);
     }
   }();
   if (!bound) { return bound; }

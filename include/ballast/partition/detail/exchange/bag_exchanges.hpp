@@ -97,8 +97,8 @@ class bag_exchanges {
       taking[taken] = next_kind(take, to, from);
     }
     work_.spend(16 * (given + taken));
-    best.found = find_exchange(span_of(giving, 0, given), span_of(taking, 0, taken), wanted,
-                               exchange_counts::free, memory_, work_);
+    best.found =
+        find_exchange(span_of(giving, 0, given), span_of(taking, 0, taken), wanted, memory_, work_);
     return best;
   }
 
@@ -112,8 +112,8 @@ class bag_exchanges {
     std::array<cost_units, subset_sum::most_members> taking{};
     std::size_t const given = spread(from, to, count, best.given, giving);
     std::size_t const taken = spread(to, from, count, best.taken, taking);
-    best.found = find_exchange(span_of(giving, 0, given), span_of(taking, 0, taken), wanted,
-                               exchange_counts::free, memory_, work_);
+    best.found =
+        find_exchange(span_of(giving, 0, given), span_of(taking, 0, taken), wanted, memory_, work_);
     return best;
   }
 

@@ -17,16 +17,13 @@ namespace ballast::inline v0::detail {
 ///
 /// Expects     each list is what `subset_sums_into` writes, with one word subset_sum::end before
 ///             and merge_stretches of them behind it.
-///             accept(given, taken) says whether this pair of member sets is allowed; it is called
-///             for few, and after 4 refusals per subset the search ends.
 ///             fewest >= 1; amounts are below subset_sum::sum_limit, `least` and `most` not below
 ///             0.
-/// Ensures     (1) given() and taken() are accepted subsets of the best amount, or empty where no
-///                 pair has a wanted amount, up to refusals
+/// Ensures     (1) given() and taken() are subsets of the best amount, or empty where no pair has a
+///                 wanted amount
 /// Complexity  one step per subset, in stretches that do not wait for each other.
 /// Source      E. Horowitz, S. Sahni, "Computing Partitions with Applications to the Knapsack
 ///             Problem", J. ACM 21(2):277-292, 1974.
-template <class Accept>
 class subset_walk {
  public:
   struct amounts {
@@ -37,10 +34,9 @@ class subset_walk {
   };
 
   subset_walk(std::span<std::uint64_t const> given, std::span<std::uint64_t const> taken,
-              amounts wanted, Accept const& accept) noexcept
+              amounts wanted) noexcept
       : given_(given),
         taken_(taken),
-        accept_(accept),
         least_(subset_sum::pack(wanted.least, 0)),
         over_(range(wanted.most - wanted.least + 1)),
         under_(range(wanted.least - wanted.fewest)),
@@ -82,7 +78,7 @@ class subset_walk {
         take[stretch] += reached[stretch];
       }
     }
-    return merge_stretches * step + refusals_;
+    return merge_stretches * step;
   }
 
   [[nodiscard]] std::uint32_t given() const noexcept { return best_given_; }
@@ -106,40 +102,29 @@ class subset_walk {
     std::uint64_t const* const sums = given_.data();
     std::uint64_t const sum = target(take);
     for (std::size_t place = give; sums[place] - sum < over_; ++place) {
-      if (accepted(place, take)) {
-        over_ = (sums[place] - sum) & ~subset_sum::every_member;
-        under_ = 0;
-        found_ = over_ < enough_;
-      }
+      choose(place, take);
+      over_ = (sums[place] - sum) & ~subset_sum::every_member;
+      under_ = 0;
+      found_ = over_ < enough_;
     }
     for (std::size_t place = give; sum - sums[place - 1] - 1 < under_; --place) {
-      if (accepted(place - 1, take)) {
-        under_ = (sum - sums[place - 1] - 1) & ~subset_sum::every_member;
-      }
+      choose(place - 1, take);
+      under_ = (sum - sums[place - 1] - 1) & ~subset_sum::every_member;
     }
   }
 
-  [[nodiscard]] bool accepted(std::size_t give, std::size_t take)
+  void choose(std::size_t give, std::size_t take) noexcept
   {
-    std::uint32_t const given = subset_sum::members(given_[give]);
-    std::uint32_t const taken = subset_sum::members(taken_[take]);
-    if (!accept_(given, taken)) {
-      if (++refusals_ == 4 * (given_.size() + taken_.size())) { over_ = under_ = 0; }
-      return false;
-    }
-    best_given_ = given;
-    best_taken_ = taken;
-    return true;
+    best_given_ = subset_sum::members(given_[give]);
+    best_taken_ = subset_sum::members(taken_[take]);
   }
 
   std::span<std::uint64_t const> given_;
   std::span<std::uint64_t const> taken_;
-  Accept const& accept_;
   std::uint64_t least_;
   std::uint64_t over_;   // a sum this far above its target, or further, is of no use
   std::uint64_t under_;  // and one further below
   std::uint64_t enough_;
-  std::size_t refusals_ = 0;
   bool found_ = false;
   std::uint32_t best_given_ = 0;
   std::uint32_t best_taken_ = 0;
@@ -163,58 +148,41 @@ struct wanted_net {
   cost_units most;
 };
 
-/// Whether a bag gives as many samples as it takes.
-enum class exchange_counts : std::uint8_t { free, equal };
-
-/// Accepts every exchange.
-struct accept_any {
-  constexpr bool operator()(std::uint32_t, std::uint32_t) const noexcept { return true; }
-};
-
 /// Searches all exchanges of up to 14 candidates of one bag for up to 14 of another: 2^(g + t) of
 /// them in 2^g + 2^t steps.
 ///
-/// With equal counts, the cost of every sample is raised by more than all candidates cost together,
-/// so that subsets of different counts are out of the wanted range. Costs that are too large for a
-/// word lose their lowest bits in the search; the net work returned is exact all the same.
+/// Costs that are too large for a word lose their lowest bits in the search; the net work returned is exact all the same.
 ///
 /// Shapes      giving[g], taking[t]: the candidates' costs; g, t <= subset_sum::most_members.
 /// Expects     costs are not negative and all of them add up to less than 2^63;
 ///             1 <= least <= enough, least <= most.
-///             accept(given, taken) says whether an exchange may be made; it is called for few
-///             exchanges only, and after 4 (2^g + 2^t) refusals the search ends.
-/// In, out     work pays for the subsets listed, the steps along the lists and the refusals.
+/// In, out     work pays for the subsets listed and the steps along the lists.
 /// Ensures     (1) net is what `given` costs minus what `taken` costs, and 1 <= net <= most, or it
 ///                 returns exchange{}
-///             (2) without lost bits and refusals: net <= enough where any exchange has
+///             (2) without lost bits: net <= enough where any exchange has
 ///                 least <= net <= enough; else net is the least of those with
 ///                 least <= net <= most; else the largest of those below least
 /// Complexity  O(2^g + 2^t); 12 (2^g + 2^t) bytes of scratch.
-template <class Accept = accept_any>
-[[nodiscard]] exchange find_exchange(std::span<cost_units const> giving,
-                                     std::span<cost_units const> taking, wanted_net wanted,
-                                     exchange_counts counts, workspace& memory, work_budget& work,
-                                     Accept const& accept = {})
+[[nodiscard]] inline exchange find_exchange(std::span<cost_units const> giving,
+                                            std::span<cost_units const> taking, wanted_net wanted,
+                                            workspace& memory, work_budget& work)
 {
   BALLAST_EXPECTS(giving.size() <= subset_sum::most_members);
   BALLAST_EXPECTS(taking.size() <= subset_sum::most_members);
   BALLAST_EXPECTS(1 <= wanted.least && wanted.least <= wanted.enough &&
                   wanted.least <= wanted.most);
 
-  // Of all costs together, up to 14 lifts and the costs that are lifted make less than 32 times.
   constexpr int sum_bits = std::countr_zero(static_cast<std::uint64_t>(subset_sum::sum_limit));
-  bool const equal = counts == exchange_counts::equal;
   cost_units const all_given = std::reduce(giving.begin(), giving.end(), cost_units{0});
   cost_units const all = std::reduce(taking.begin(), taking.end(), all_given);
   auto const all_bits = static_cast<int>(std::bit_width(static_cast<std::uint64_t>(all)));
-  int const lost = std::max(all_bits - (equal ? sum_bits - 5 : sum_bits), 0);
-  cost_units const lift = equal ? (all >> lost) + 1 : 0;
+  int const lost = std::max(all_bits - sum_bits, 0);
 
   auto frame = memory.open();
   auto const list = [&](std::span<cost_units const> costs) {
     std::array<cost_units, subset_sum::most_members> searched{};
     for (std::size_t place = 0; place < costs.size(); ++place) {
-      searched[place] = (costs[place] >> lost) + lift;
+      searched[place] = costs[place] >> lost;
     }
     std::size_t const subsets = std::size_t{1} << costs.size();
     std::span<std::uint64_t> const words = frame.take<std::uint64_t>(1 + subsets + merge_stretches);
@@ -229,12 +197,11 @@ template <class Accept = accept_any>
   // A sum in the search is short by less than one unit per member.
   cost_units const unsure = lost > 0 ? static_cast<cost_units>(subset_sum::most_members) : 0;
   cost_units const least = ((wanted.least - 1) >> lost) + 1 + unsure;
-  subset_walk<Accept> search(list(giving), list(taking),
-                             {.fewest = 1 + unsure,
-                              .least = std::min(least, (all_given >> lost) + 1),
-                              .enough = (std::min(wanted.enough, all_given) >> lost) - unsure,
-                              .most = (std::min(wanted.most, all_given) >> lost) - unsure},
-                             accept);
+  subset_walk search(list(giving), list(taking),
+                     {.fewest = 1 + unsure,
+                      .least = std::min(least, (all_given >> lost) + 1),
+                      .enough = (std::min(wanted.enough, all_given) >> lost) - unsure,
+                      .most = (std::min(wanted.most, all_given) >> lost) - unsure});
   work.spend(search());
 
   exchange best{search.given(), search.taken(), 0};

@@ -181,31 +181,19 @@ class all_caps {
   return false;
 }
 
-/// Which planner a call goes to: to limit_search, which keeps every limit, or, where the limits are
-/// no others, to the policy with what brings its plan within one cap or to fewest moves, or to equal
-/// counts.
-struct chosen_planner {
-  bool searches = false;
-  bool is_capped = false;
-  bool is_equal = false;
-  bool moves = false;
+/// What limits ask for.
+struct called_limits {
+  bool is_any = false;      ///< something beside together, home and starting loads
+  bool is_one_cap = false;  ///< and no more than one hard cap
 
-  chosen_planner(placement_limits const& limits, std::size_t quantities)
+  explicit called_limits(placement_limits const& limits)
   {
-    using then = second_objective::kind;
     all_caps const caps(limits);
-    is_capped = caps.size() > 0;
-    is_equal = limits.samples.kind == counts::rule::equal;
-    moves = limits.then.what() == then::fewest_moves;
     bool const has_rules = !limits.apart.empty() || !limits.fits.empty() ||
-                           limits.samples.kind == counts::rule::at_most ||
-                           limits.samples.kind == counts::rule::filled ||
-                           limits.samples.kind == counts::rule::multiple_of ||
-                           limits.then.what() == then::level || limits.then.what() == then::least;
-    bool const has_caps =
-        caps.size() > 1 || (is_capped && (caps[0].is_soft || caps[0].rounded_to > 1));
-    searches =
-        has_rules || has_caps || (is_equal && moves) || (quantities > 1 && (is_equal || moves));
+                           limits.samples.kind != counts::rule::any ||
+                           limits.then.what() != second_objective::kind::none;
+    is_any = has_rules || caps.size() > 0;
+    is_one_cap = !has_rules && caps.size() == 1 && !caps[0].is_soft && caps[0].rounded_to == 1;
   }
 };
 

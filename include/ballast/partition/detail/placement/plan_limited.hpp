@@ -2,9 +2,6 @@
 #pragma once
 
 #include <ballast/core.hpp>
-#include <ballast/partition/detail/capacity/within_capacities.hpp>
-#include <ballast/partition/detail/counts/equal_counts.hpp>
-#include <ballast/partition/detail/movement/fewest_moves.hpp>
 #include <ballast/partition/detail/placement/plan_search.hpp>
 #include <ballast/partition/detail/plan_items.hpp>
 #include <ballast/partition/refine.hpp>
@@ -32,6 +29,68 @@ namespace ballast::inline v0::detail {
     bound = std::max(bound, ratio{work, used * fastest});
   }
   return bound;
+}
+
+/// A makespan that no plan gets below whose bags hold these numbers of samples, in any order.
+///
+/// Take the t heaviest samples, t = i m + j with 1 <= j <= m. The j bags that hold most of them
+/// hold at least j (i + 1) of them, by pigeonhole, and at least as many samples as the j smallest
+/// counts together. So they do at least the work of the j (i + 1) lightest of those t samples and
+/// of the lightest samples for their other places, and one of them finishes at the mean or later.
+/// The bound is the largest over t. For t = 1 it is the heaviest sample together with the lightest
+/// ones, for t = n the mean load. And the q slowest bags hold at least as many samples as the q
+/// smallest counts together, at best the lightest of all, for every q.
+///
+/// Expects     a valid partition_problem; equal counts of n.
+/// Ensures     (1) no assignment with these counts has a smaller makespan
+/// Complexity  O(n + m log m); 8 n + 16 m bytes of scratch.
+[[nodiscard]] inline ratio equal_count_bound(partition_problem const& problem,
+                                             count_limits const& counts, workspace& memory)
+{
+  std::size_t const samples = problem.heaviest_first.size();
+  std::size_t const bags = problem.speeds.size();
+  auto scratch = memory.open();
+  std::span<std::int64_t> const fewest_first = scratch.take<std::int64_t>(bags);
+  std::span<std::uint32_t> const fastest_first = scratch.take<std::uint32_t>(bags);
+  std::fill(fewest_first.begin(), fewest_first.end(), counts.least);
+  auto const fuller = static_cast<std::size_t>(counts.fuller);
+  std::fill_n(fewest_first.rbegin(), fuller, counts.most);
+  if (counts.rest > 0) { fewest_first[bags - 1 - fuller] += counts.rest; }
+  std::copy(problem.speeds.begin(), problem.speeds.end(), fastest_first.begin());
+  std::sort(fastest_first.begin(), fastest_first.end(), std::greater{});
+  std::span<cost_units> const before = scratch.take<cost_units>(samples + 1);
+  before[0] = 0;
+  for (std::size_t place = 0; place < samples; ++place) {
+    before[place + 1] = before[place] + problem.heaviest_first[place].cost;
+  }
+
+  ratio bound{0, fastest_first.front()};
+  for (std::size_t full = 0; full * bags < samples; ++full) {
+    std::size_t places = 0;
+    std::int64_t speed = 0;
+    for (std::size_t used = 1; used <= std::min(bags, samples - full * bags); ++used) {
+      std::size_t const heaviest = full * bags + used;
+      std::size_t const crowded = used * (full + 1);
+      places += static_cast<std::size_t>(fewest_first[used - 1]);
+      speed += fastest_first[used - 1];
+      std::size_t const others = places - std::min(places, crowded);
+      // Where the lightest samples reach into the t heaviest, more of these lie there anyway.
+      bool const apart = others <= samples - heaviest;
+      cost_units const crowd = before[heaviest] - before[heaviest - crowded];
+      cost_units const work = apart ? crowd + (before[samples] - before[samples - others])
+                                    : before[samples] - before[samples - places];
+      bound = std::max(bound, ratio{work, speed});
+    }
+  }
+  bool const one_speed = fastest_first.front() == fastest_first.back();
+  std::size_t places = 0;
+  std::int64_t speed = 0;
+  for (std::size_t slowest = 0; slowest < bags && !one_speed; ++slowest) {
+    places += static_cast<std::size_t>(fewest_first[slowest]);
+    speed += fastest_first[bags - 1 - slowest];
+    bound = std::max(bound, ratio{before[samples] - before[samples - places], speed});
+  }
+  return one_speed ? whole_units_per_bag(bound, fastest_first.front()) : bound;
 }
 
 /// What limit_search has found for a step.
@@ -207,11 +266,15 @@ class limited_items {
     auto const costs = scratch.take<cost_units>(items);
     auto const starts = scratch.take<cost_units>(starts_.empty() ? 0 : bags_.size());
     auto const order = scratch.take<priced_sample>(items);
-    for (std::size_t d = 0; d < ranked_; ++d) {
-      for (std::size_t at = 0; at < items; ++at) { costs[at] = costs_[at * quantities_ + d]; }
-      for (std::size_t bag = 0; bag < starts.size(); ++bag) {
-        starts[bag] = starts_[bag * quantities_ + d];
-      }
+    // By several quantities, a bag does at least the mean of all in one of them.
+    bool const has_sums = ranked_ > 1 && sums_fit();
+    for (std::size_t d = 0; d < ranked_ + (has_sums ? 1 : 0); ++d) {
+      auto const part = [&](std::span<cost_units const> all, std::size_t at) {
+        auto const own = all.subspan(at * quantities_, ranked_);
+        return d < ranked_ ? own[d] : std::reduce(own.begin(), own.end());
+      };
+      for (std::size_t at = 0; at < items; ++at) { costs[at] = part(costs_, at); }
+      for (std::size_t bag = 0; bag < starts.size(); ++bag) { starts[bag] = part(starts_, bag); }
       cost_units const unit =
           std::max<cost_units>(common_divisor(starts, common_divisor(costs)), 1);
       for (cost_units& cost : costs) { cost /= unit; }
@@ -222,13 +285,43 @@ class limited_items {
       bool const are_one = item_of_.empty();
       std::int64_t const most = std::min(counts_.most, are_one ? counts_.most_samples : no_limit);
       of_one = std::max(of_one, bound_by_counts(one, most));
+      if (counts_.is_equal) { of_one = std::max(of_one, equal_count_bound(one, counts_, memory)); }
+      for (std::size_t at = 0; at < caps_.size(); ++at) {
+        if (caps_[at].is_soft) { continue; }
+        one.weights = rooms_[at].takes;
+        one.capacities = rooms_[at].room;
+        of_one = std::max(of_one, capacity_bound(one, memory));
+      }
       of_one.numerator *= unit;
+      if (d == ranked_) {
+        auto const parts = static_cast<cost_units>(ranked_);
+        bool const rounds_up = of_one.numerator % parts != 0 && has_one_speed();
+        of_one.numerator = of_one.numerator / parts + (rounds_up ? 1 : 0);
+      }
       bound = std::max(bound, of_one);
     }
     return bound;
   }
 
  private:
+  [[nodiscard]] bool sums_fit() const
+  {
+    cost_units left = no_cost - 1;
+    for (auto const all : {costs_, starts_}) {
+      for (cost_units const each : all) {
+        if (each > left) { return false; }
+        left -= each;
+      }
+    }
+    return true;
+  }
+  [[nodiscard]] bool has_one_speed() const
+  {
+    auto const speeds = bags_.speeds();
+    return std::all_of(speeds.begin(), speeds.end(),
+                       [&](std::uint32_t speed) { return speed == speeds.front(); });
+  }
+
   placement_limits const& limits_;
   bag_layout const& bags_;
   all_caps caps_;
@@ -346,17 +439,24 @@ class limited_items {
   }
   if (has_start) { search.begin_with(start); }
   if (!search(tie, limits.within_per_million)) {
+    for (placement_problem::limit const& each : problem.limits) {
+      if (each.is_soft) { continue; }
+      auto fits = check_each_fits(problem.items, items.items(), each.takes, each.room);
+      if (!fits) { return tl::unexpected(std::move(fits).error()); }
+    }
     bool const is_proven = search.is_proven();
     workspace other;
     std::string const names = conflicting_limits(problem, limits, is_proven, other);
     bool const is_one = names.find(' ') == std::string::npos;
+    bool const is_cap = problem.limits.size() == 1 && names.find("_per_gpu") != std::string::npos;
     return fail(
-        error_code::infeasible, 0, counted(problem.size(), "item"), " in ",
-        counted(bags.size(), "bag"),
+        error_code::infeasible, 0,
+        is_cap ? tell_room(problem.limits[0].takes, problem.limits[0].room) + "; " : std::string(),
+        counted(problem.size(), "item"), " in ", counted(bags.size(), "bag"),
         is_proven ? " have no plan that keeps " : " found no plan that keeps ", names,
         !is_proven ? " before the search gave up; raise one, add bags, or give it more work, as "
                      "refine{.work = 20'000'000}"
-        : is_one   ? "; raise it or leave it out"
+        : is_one   ? "; raise it, add bags or leave it out"
                    : " together, and each of these is needed for that; raise or leave out one");
   }
   for (std::size_t sample = 0; sample < owner.size(); ++sample) {
@@ -420,83 +520,43 @@ template <class Cost>
   return {};
 }
 
-/// The same, from the plan that a policy makes without caps, counts and what else it does not read;
-/// where it says how much a search from nothing may do, from nothing.
-template <class Cost, class Policy>
-[[nodiscard]] result<void> plan_within_by(basic_partition_plan<Cost>& plan, workspace& memory,
-                                          sample_lengths const& lengths, bag_layout const& bags,
-                                          Policy const& policy, placement_limits const& limits)
-{
-  std::uint64_t const work = work_of(policy);
-  if (work > 0) { return plan_within(plan, memory, lengths, bags, work, limits); }
-  placement_limits const own{
-      .together = limits.together, .home = limits.home, .starting_loads = limits.starting_loads};
-  if (auto done = plan_priced(plan, memory, lengths, bags, policy, own); !done) { return done; }
-  return plan_within(plan, memory, lengths, bags, longest_processing_time::work_within_limits(),
-                     limits, true);
-}
-
-/// Plans samples whose costs are in the plan by one quantity: what of partition_into() knows nothing
-/// of the types of samples, cost model and policy, so that a program compiles it once, or not at all
-/// with ballast::compiled.
+/// Plans samples whose costs are in the plan: what of partition_into() knows nothing of the types of
+/// samples and cost model, so that a program compiles it once, or not at all with ballast::compiled.
+///
+/// Without limits the policy's plan is the plan. Within limits it is a start; equal counts begin with
+/// nothing, where the policy says how much a search may then do. A policy that pads keeps one cap
+/// itself.
 ///
 /// In, out     the plan has costs, attention and batches; the rest is written.
 /// Errors      as partition_into.
-template <std::same_as<policy_ref> Policy>
-[[nodiscard]] result<void> plan_limited(partition_plan& plan, workspace& memory,
+template <class Cost, class Policy>
+[[nodiscard]] result<void> plan_limited(basic_partition_plan<Cost>& plan, workspace& memory,
                                         sample_lengths const& lengths, bag_layout const& bags,
                                         Policy const& policy, placement_limits const& limits)
 {
-  chosen_planner const chosen(limits, 1);
   plan.then_is_proven = false;
-  bool const packs = policy.batches() == batching::packed;
-  if (!packs && (chosen.searches || chosen.is_equal || chosen.moves)) {
-    return fail(error_code::infeasible, 0,
-                "a policy that pads samples keeps one cap alone; use refine{} with limits.samples, "
-                "limits.then and the like, or leave these out");
+  called_limits const called(limits);
+  if constexpr (std::same_as<Cost, cost_units>) {
+    if (policy.batches() != batching::packed) {
+      if (!called.is_one_cap && called.is_any) {
+        return fail(error_code::infeasible, 0,
+                    "a policy that pads samples keeps one cap alone; use refine{} with "
+                    "limits.samples, limits.then and the like, or leave these out");
+      }
+      return plan_priced(plan, memory, lengths, bags, policy, limits);
+    }
   }
-  // equal_counts gives large bags fewer samples where some are too short for these.
-  std::uint32_t const largest = *std::max_element(bags.sizes().begin(), bags.sizes().end());
-  auto const is_short = [largest](tokens length) {
-    return !partition_problem::splits(length, largest);
-  };
+  if (!called.is_any) { return plan_priced(plan, memory, lengths, bags, policy, limits); }
   std::uint64_t const work = work_of(policy);
-  bool const is_uneven = std::any_of(lengths.fitting.begin(), lengths.fitting.end(), is_short);
-  if (chosen.searches || (chosen.is_equal && (is_uneven || work == 0))) {
-    return plan_within_by(plan, memory, lengths, bags, policy, limits);
+  bool const has_start = work == 0 || limits.samples.kind != counts::rule::equal;
+  if (has_start) {
+    placement_limits const own{
+        .together = limits.together, .home = limits.home, .starting_loads = limits.starting_loads};
+    if (auto done = plan_priced(plan, memory, lengths, bags, policy, own); !done) { return done; }
   }
-  equal_counts const equal{static_cast<std::uint32_t>(limits.samples.number)};
-  policy_ref const first = chosen.is_equal ? policy_ref(equal) : policy;
-  within_capacities const capped{first,
-                                 chosen.is_equal ? exchange_counts::equal : exchange_counts::free};
-  policy_ref const kept = chosen.is_capped && packs ? policy_ref(capped) : first;
-  fewest_tokens_moved const stays{kept, limits.within_per_million};
-  auto done =
-      plan_priced(plan, memory, lengths, bags, chosen.moves ? policy_ref(stays) : kept, limits);
-  // A small step goes on from there, to a proof, or to a plan where that found none.
-  bool const is_open =
-      done ? chosen.moves || !plan.proven_optimal() : done.error().code == error_code::infeasible;
-  bool const is_limited = chosen.is_capped || chosen.is_equal || chosen.moves;
-  if (!is_limited || !packs || !is_open ||
-      !limit_search::is_small(lengths.own.size(), bags.size())) {
-    return done;
-  }
-  std::uint64_t const all = work > 0 ? work : longest_processing_time::work_within_limits();
-  auto within = plan_within(plan, memory, lengths, bags, all / 2, limits, done.has_value());
-  return done || within ? within : done;
-}
-
-/// The same by several quantities.
-template <std::size_t D, cost_vector_policy<D> Policy>
-[[nodiscard]] result<void> plan_limited(cost_vector_plan<D>& plan, workspace& memory,
-                                        sample_lengths const& lengths, bag_layout const& bags,
-                                        Policy const& policy, placement_limits const& limits)
-{
-  plan.then_is_proven = false;
-  if (chosen_planner(limits, D).searches) {
-    return plan_within_by(plan, memory, lengths, bags, policy, limits);
-  }
-  return plan_priced(plan, memory, lengths, bags, policy, limits);
+  return plan_within(plan, memory, lengths, bags,
+                     work > 0 ? work : longest_processing_time::work_within_limits(), limits,
+                     has_start);
 }
 
 }  // namespace ballast::inline v0::detail

@@ -4,6 +4,8 @@
 #include <ballast/core.hpp>
 #include <ballast/partition/detail/placement/plan_branch.hpp>
 #include <ballast/partition/detail/placement/plan_exchanges.hpp>
+#include <ballast/partition/detail/placement/plan_moves.hpp>
+#include <ballast/partition/detail/placement/plan_starts.hpp>
 
 namespace ballast::inline v0::detail {
 
@@ -50,9 +52,10 @@ class limit_search {
         work_(work),
         memory_(memory),
         best_(scratch.take<std::uint32_t>(problem.size())),
-        order_(scratch.take<std::uint32_t>(problem.size())),
+        other_(scratch.take<std::uint32_t>(problem.size())),
         row_sum_(problem, scratch),
-        plan_(problem, scratch)
+        plan_(problem, scratch),
+        starts_(plan_, ranked, bound, work_, memory, scratch)
   {}
 
   /// The plan to begin with, for each item its place; what the limits do not admit goes elsewhere.
@@ -67,7 +70,7 @@ class limit_search {
                               : is_small_grid(problem_.size(), problem_.places());
     if (problem_.sums_rows) { return sum_rows(tie, within_per_million, is_small); }
     if (!find_first(least_makespan(first_ones), is_small)) { return false; }
-    lower(first_ones, is_small, true);
+    if (!is_given_ || !is_unlimited()) { lower(first_ones, is_small, true); }
     makespan_ = least_makespan(first_ones).of(plan_);
     is_proven_ = is_proven_ || makespan_ <= bound_;
     if (within_per_million > 0) {
@@ -138,17 +141,15 @@ class limit_search {
   {
     is_proven_ = problem_.is_impossible();
     if (is_proven_) { return false; }
-    bool found = false;
-    for (int way = start_.empty() ? 0 : -1; way < 5 && !found; ++way) {
-      plan_.clear();
-      order_by(way == 4 ? 1 : way);
-      found = fill(goal,
-                   way < 2   ? first_place::by_rank
-                   : way < 4 ? first_place::fewest
-                             : first_place::tightest,
-                   way < 0);
+    if (!start_.empty() && starts_.fill(goal, filling::given, start_)) {
+      is_given_ = std::equal(start_.begin(), start_.end(), plan_.owners().begin());
+      keep();
+      return true;
     }
-    if (found) {
+    for (filling const way : ways) {
+      tried_ |= std::uint64_t{1} << static_cast<unsigned>(way);
+      bool const is_last = way == filling::in_groups || way == filling::tightest;
+      if ((!is_open_to(way) && !is_last) || !starts_.fill(goal, way)) { continue; }
       keep();
       return true;
     }
@@ -162,217 +163,80 @@ class limit_search {
       }
       if (is_proven_) { return false; }
     }
-    return insist(goal);
+    bool const found = starts_.insist(goal);
+    if (found) { keep(); }
+    return found;
   }
 
-  /// Where an item goes first: as the goal ranks places, to one with the fewest items, or to the one
-  /// with the least room for it.
-  enum class first_place : std::uint8_t { by_rank, fewest, tightest };
-
-  /// The 2^20th parts that an item takes of the largest room of a limit, of the one it takes most of.
-  [[nodiscard]] std::uint64_t limit_share(std::size_t item) const
+  /// Where a plan is far from the bound, others are made and go on from there; the best stays.
+  void try_other_starts(std::uint64_t quantities)
   {
-    std::uint64_t most = 0;
-    for (placement_problem::limit const& limit : problem_.limits) {
-      std::int64_t const room = *std::max_element(limit.room.begin(), limit.room.end());
-      most = std::max(most, static_cast<std::uint64_t>(
-                                (uint128{static_cast<std::uint64_t>(limit.takes[item])} << 20U) /
-                                static_cast<std::uint64_t>(std::max<std::int64_t>(room, 1))));
+    least_makespan const goal(quantities);
+    for (filling const way : ways) {
+      std::uint64_t const bit = std::uint64_t{1} << static_cast<unsigned>(way);
+      ratio const before = goal.of(plan_);
+      if (before <= near(bound_, wide) || work_.spent()) { return; }
+      if ((tried_ & bit) != 0 || !is_open_to(way)) { continue; }
+      tried_ |= bit;
+      std::copy(best_.begin(), best_.end(), other_.begin());
+      if (starts_.fill(goal, way)) { exchange(quantities, bound_, 0); }
+      if (!plan_.is_complete() || !(goal.of(plan_) < before)) { plan_.restore(other_); }
+      keep();
     }
-    return most;
   }
-
-  void order_by(int way)
+  /// Whether limits change nothing: what is given is then the plan by the first objective.
+  [[nodiscard]] bool is_unlimited() const
   {
-    auto const cost_share = [this](std::uint32_t item) {
-      cost_units most = 0;
-      for (std::size_t d = 0; d < ranked_; ++d) { most = std::max(most, problem_.cost(item, d)); }
-      return most;
-    };
-    std::iota(order_.begin(), order_.end(), std::uint32_t{0});
-    std::sort(order_.begin(), order_.end(), [&](std::uint32_t a, std::uint32_t b) {
-      auto const group = [this](std::uint32_t item) {
-        auto const* rules = problem_.items.rules;
-        bool const has = rules != nullptr && !rules->first_group.empty() &&
-                         rules->first_group[item] < rules->first_group[item + 1];
-        if (!has) { return std::uint32_t{0}; }
-        std::uint32_t const at = rules->groups[rules->first_group[item]];
-        return rules->first_member[at + 1] - rules->first_member[at];
-      };
-      bool const by_group = way >= 2;
-      bool const by_limit = way == 1 || way == 3;
-      return precedes(plan_.stands_alone(b), plan_.stands_alone(a), by_group ? group(b) : 0,
-                      by_group ? group(a) : 0, by_limit ? limit_share(b) : 0,
-                      by_limit ? limit_share(a) : 0, cost_share(b), cost_share(a), a, b);
-    });
+    bool const has_groups =
+        problem_.items.rules != nullptr && !problem_.items.rules->first_group.empty();
+    return problem_.limits.empty() && problem_.refused.empty() && !has_groups &&
+           problem_.counts.is_any(problem_.size()) && ranked_ == problem_.quantities;
   }
-
-  /// Puts the items in that order, if asked for where the plan to begin with has them. Places that
-  /// lack items come first when only as many are left. Returns whether all have a place.
-  template <class Goal>
-  bool fill(Goal const& goal, first_place by, bool has_start = false)
+  /// Begins with what would be the plan without caps.
+  void try_without_limits(std::uint64_t quantities)
   {
-    bool all = true;
-    count_limits const& wanted = problem_.counts;
-    bool const is_counted = wanted.least > 0 || wanted.step > 1;
-    std::int64_t samples = 0;
-    for (std::size_t item = 0; item < plan_.items(); ++item) {
-      samples += problem_.samples_of(item);
+    least_makespan const goal(quantities);
+    if (problem_.limits.empty() || goal.of(plan_) <= near(bound_, wide) || work_.spent()) {
+      return;
     }
-    for (std::size_t at = 0; at < order_.size(); ++at) {
-      if (cancel_scope::is_cancelled()) { return false; }
-      std::uint32_t const item = order_[at];
-      std::int64_t missing = 0;
-      std::int64_t lacking = 0;
-      for (std::size_t place = 0; place < plan_.places() && is_counted; ++place) {
-        missing += std::max<std::int64_t>(wanted.least - plan_.count(place), 0);
-        lacking += plan_.lacks(place);
-      }
-      bool const must_fill = missing >= static_cast<std::int64_t>(order_.size() - at) ||
-                             (wanted.step > 1 && lacking + wanted.step > samples);
-      samples -= problem_.samples_of(item);
-      std::size_t place = plan_state::none;
-      if (has_start) { place = choose(goal, item, by, must_fill, start_[item]); }
-      if (place == plan_state::none) { place = choose(goal, item, by, must_fill); }
-      if (place == plan_state::none) {
-        all = false;
-        continue;
-      }
-      plan_.put(item, place);
-    }
-    return all && plan_.is_whole();
+    auto frame = memory_.open();
+    placement_problem free = problem_;
+    free.limits = {};
+    plan_state plan(free, frame);
+    plan.restore(best_);
+    std::uint64_t const given = work_.left() / 4;
+    work_budget steps(given);
+    plan_exchanges(plan, quantities, steps, frame, memory_).run(bound_, 0);
+    work_.spend(given - steps.left());
+    ratio const before = goal.of(plan_);
+    std::copy(best_.begin(), best_.end(), other_.begin());
+    if (starts_.fill(goal, filling::given, plan.owners())) { exchange(quantities, bound_, 0); }
+    if (!plan_.is_complete() || !(goal.of(plan_) < before)) { plan_.restore(other_); }
+    keep();
   }
-
-  /// The millionth parts of its room that the tightest limit of a place leaves.
-  [[nodiscard]] std::int64_t room_left(std::size_t place) const
+  /// A little later, by a power of 2 of it.
+  [[nodiscard]] static ratio near(ratio time, int part)
   {
-    std::int64_t least = no_cost;
-    for (std::size_t at = 0; at < problem_.limits.size(); ++at) {
-      std::int64_t const room = problem_.limits[at].room[place];
-      std::int64_t const left = std::max<std::int64_t>(room - plan_.held(at, place), 0);
-      uint128 const part = uint128{static_cast<std::uint64_t>(left)} * 1'000'000U /
-                           static_cast<std::uint64_t>(std::max<std::int64_t>(room, 1));
-      least = std::min(least, static_cast<std::int64_t>(part));
-    }
-    return least;
+    return {time.numerator + std::min(time.numerator >> part, no_cost - time.numerator),
+            time.denominator};
   }
-
-  template <class Goal>
-  [[nodiscard]] std::size_t choose(Goal const& goal, std::uint32_t item, first_place by,
-                                   bool must_fill, std::size_t only = plan_state::none)
+  /// Whether such a start says anything for this problem.
+  [[nodiscard]] bool is_open_to(filling way) const
   {
-    goal.look(plan_);
-    work_.spend(plan_.places());
-    count_limits const& wanted = problem_.counts;
-    std::int64_t fuller = 0;
-    bool rest_taken = wanted.rest == 0;
-    if (wanted.is_equal) {
-      for (std::size_t place = 0; place < plan_.places(); ++place) {
-        std::int64_t const more = plan_.count(place) - wanted.least;
-        fuller += more > wanted.rest || (more > 0 && rest_taken) ? 1 : 0;
-        rest_taken = rest_taken || (more > 0 && more <= wanted.rest);
-      }
+    bool const has_limits = !problem_.limits.empty();
+    bool const has_groups =
+        problem_.items.rules != nullptr && !problem_.items.rules->first_group.empty();
+    bool const has_bound = bound_.numerator > 0 && bound_.numerator < no_cost;
+    switch (way) {
+      case filling::evenly:
+      case filling::densely: return has_limits && has_bound && problem_.row == 0;
+      case filling::by_limit:
+      case filling::roomiest:
+      case filling::tightest: return has_limits;
+      case filling::in_groups: return has_groups || problem_.counts.least > 0;
+      case filling::limits_in_groups: return has_groups && has_limits;
+      default: return true;
     }
-    std::size_t chosen = plan_state::none;
-    for (std::size_t place = 0; place < plan_.places(); ++place) {
-      std::int64_t const count = plan_.count(place);
-      if (only != plan_state::none && place != only) { continue; }
-      if (must_fill && count >= wanted.least && plan_.lacks(place) == 0) { continue; }
-      if (wanted.is_equal && count == wanted.least && fuller >= wanted.fuller && rest_taken) {
-        continue;
-      }
-      if (!plan_.admits(item, place)) { continue; }
-      auto const key = [&](std::size_t of) {
-        return by == first_place::fewest     ? plan_.count(of)
-               : by == first_place::tightest ? room_left(of)
-                                             : 0;
-      };
-      if (chosen == plan_state::none ||
-          precedes(key(place), key(chosen), goal.rank(plan_, item, place),
-                   goal.rank(plan_, item, chosen), place, chosen)) {
-        chosen = place;
-      }
-    }
-    return chosen;
-  }
-
-  /// Items without a place push others out, which then look for one: as long as there is work.
-  template <class Goal>
-  bool insist(Goal const& goal)
-  {
-    random_source random(problem_.size());
-    order_by(1);
-    plan_.clear();
-    (void)fill(goal, first_place::by_rank);
-    constexpr std::array ways{first_place::by_rank, first_place::fewest, first_place::tightest};
-    std::uint64_t const kept = work_.left() / 3;
-    while (work_.left() > kept) {
-      std::size_t homeless = plan_state::none;
-      std::size_t without = 0;
-      for (std::uint32_t const item : order_) {
-        if (plan_.owner(item) != plan_.places()) { continue; }
-        ++without;
-        if (homeless == plan_state::none || random.below(without) == 0) { homeless = item; }
-      }
-      work_.spend(order_.size() + 1);
-      if (homeless == plan_state::none) {
-        if (plan_.is_whole()) {
-          keep();
-          return true;
-        }
-        // Counts are wrong: items of places with too many look for another.
-        for (std::size_t place = 0; place < plan_.places(); ++place) {
-          if (plan_.first(place) != plan_state::none &&
-              (problem_.counts.step > 1 ? plan_.lacks(place) > 0
-                                        : plan_.count(place) > problem_.counts.least)) {
-            plan_.take(plan_.first(place));
-          }
-        }
-        continue;
-      }
-      auto const item = static_cast<std::uint32_t>(homeless);
-      std::size_t place = choose(goal, item, ways[random.below(ways.size())], false);
-      std::size_t const lighter = place == plan_state::none ? lighter_one(item, random) : 0;
-      if (place == plan_state::none && lighter != plan_state::none) {
-        place = plan_.owner(lighter);
-        plan_.take(lighter);
-      } else if (place == plan_state::none) {
-        place = random.below(plan_.places());
-        if (!problem_.fits(item, place)) { continue; }
-        while (plan_.first(place) != plan_state::none && !plan_.admits(item, place)) {
-          // The one in the way: any of the place.
-          std::size_t leaving = plan_.first(place);
-          for (std::uint64_t skip = random.below(static_cast<std::uint64_t>(plan_.count(place)));
-               skip > 0; --skip) {
-            leaving = plan_.next(leaving);
-          }
-          plan_.take(leaving);
-          work_.spend(4);
-        }
-        if (!plan_.admits(item, place)) { continue; }
-      }
-      plan_.put(item, place);
-    }
-    return false;
-  }
-
-  /// An item that takes less of what limits, any of those whose place admits this one instead.
-  [[nodiscard]] std::size_t lighter_one(std::size_t item, random_source& random)
-  {
-    std::size_t chosen = plan_state::none;
-    std::size_t found = 0;
-    std::uint64_t const share = limit_share(item);
-    work_.spend(plan_.items());
-    auto const own = static_cast<std::uint32_t>(item);
-    for (std::uint32_t other = 0; other < plan_.items(); ++other) {
-      std::size_t const place = plan_.owner(other);
-      if (place == plan_.places() || limit_share(other) >= share ||
-          !plan_.admits({&own, 1}, place, {&other, 1})) {
-        continue;
-      }
-      if (random.below(++found) == 0) { chosen = other; }
-    }
-    return chosen;
   }
 
   /// Calls search(exchanges) with a share of the work.
@@ -380,7 +244,7 @@ class limit_search {
   void exchange(std::uint64_t quantities, Search const& search)
   {
     auto frame = memory_.open();
-    uint128 const share = uint128{work_of_all_} * (problem_.size() + 100) / 8'000;
+    uint128 const share = uint128{work_of_all_} * (problem_.size() + 4'000) / 32'000;
     auto const given =
         static_cast<std::uint64_t>(std::min<uint128>(work_.left() - work_.left() / 3, share));
     work_budget steps(given);
@@ -398,6 +262,12 @@ class limit_search {
   void lower(std::uint64_t quantities, bool is_small, bool is_first)
   {
     ratio const bound = is_first ? bound_ : ratio{};
+    if (least_makespan(quantities).of(plan_) <= bound) { return; }
+    if (is_first) {
+      exchange(quantities, bound, 0);
+      try_other_starts(quantities);
+      try_without_limits(quantities);
+    }
     if (is_small) {
       exchange(quantities, bound, 0);
       least_makespan goal(quantities, bound);
@@ -407,7 +277,7 @@ class limit_search {
       if (is_first) { is_proven_ = ended; }
       if (ended) { return; }
     }
-    exchange(quantities, bound, most_failures);
+    exchange(quantities, is_small ? bound : near(bound, narrow), most_failures);
   }
 
   /// Makes the rows take less time together.
@@ -508,7 +378,12 @@ class limit_search {
   void move_less(bool is_small)
   {
     auto frame = memory_.open();
-    go_home();
+    bool const are_lanes = problem_.row == 0 && problem_.lane_of.empty();
+    if (are_lanes) {
+      fewest_moves_search(plan_, memory_, frame)(work_of_moves);
+    } else {
+      go_home();
+    }
     keep();
     least_moved goal(plan_, frame);
     (void)goal.keeps(plan_);
@@ -520,7 +395,7 @@ class limit_search {
     } else if (is_small) {
       is_tie_proven_ = branch(goal, work_.left() / 2);
     }
-    if (is_tie_proven_) { return; }
+    if (is_tie_proven_ || are_lanes) { return; }
     random_source random(problem_.size());
     for (std::uint64_t failures = 0; failures < most_failures && goal.best() > 0 && !work_.spent();
          ++failures) {
@@ -586,7 +461,14 @@ class limit_search {
     }
   }
 
-  static constexpr std::uint64_t most_failures = 24;  // of random exchanges in a row
+  static constexpr std::uint64_t most_failures = 60;  // of random exchanges in a row
+  static constexpr std::uint64_t work_of_moves = std::uint64_t{1} << 24;
+  // How near to the bound a plan is good enough: not to begin anew, and not to go on at random.
+  static constexpr int wide = 11;
+  static constexpr int narrow = 17;
+  static constexpr std::array ways{filling::by_cost,          filling::by_limit, filling::evenly,
+                                   filling::densely,          filling::roomiest, filling::in_groups,
+                                   filling::limits_in_groups, filling::tightest};
 
   placement_problem const& problem_;
   std::size_t ranked_;
@@ -596,11 +478,14 @@ class limit_search {
   workspace& memory_;
   std::span<std::uint32_t const> start_;
   std::span<std::uint32_t> best_;
-  std::span<std::uint32_t> order_;
+  std::span<std::uint32_t> other_;
   least_row_sum row_sum_;
   cost_units most_sum_ = no_cost;
   plan_state plan_;
+  plan_starts starts_;
+  std::uint64_t tried_ = 0;  ///< ways to fill
   ratio makespan_;
+  bool is_given_ = false;  ///< what it begins with keeps the limits
   bool is_proven_ = false;
   bool is_tie_proven_ = false;
 };

@@ -381,6 +381,12 @@ class plan_state {
     }
   }
 
+  /// Whether every item has a place.
+  [[nodiscard]] bool is_complete() const
+  {
+    return std::find(owner_.begin(), owner_.end(), places()) == owner_.end();
+  }
+
   /// Whether each place has as many items as the limits want.
   [[nodiscard]] bool is_whole() const
   {

@@ -64,22 +64,12 @@ template <std::size_t D>
   return least;
 }
 
-/// The most of them, before which no plan finishes.
-template <std::size_t D>
-[[nodiscard]] ratio least_finish(cost_vector_problem<D> const& problem, cost_vector<D> const& total,
-                                 std::size_t bins) noexcept
-{
-  finishes<D> const least = least_finishes<D>(problem, total, bins);
-  return *std::max_element(least.begin(), least.end());
-}
-
-/// The problem of weights alone, as that of a policy of one dimension: no sample costs anything.
+/// The problem as that of a policy of one dimension in which no sample costs anything.
 ///
-/// Ensures     (1) a sample fits the bags of this problem that it fits as bins, and a plan keeps to
-///                 the capacities of both or of none
+/// Ensures     (1) a sample fits the bags of this problem that it fits as bins
 template <std::size_t D>
-[[nodiscard]] partition_problem weights_alone(cost_vector_problem<D> const& problem,
-                                              std::size_t bins, workspace::frame& scratch)
+[[nodiscard]] partition_problem one_quantity_of(cost_vector_problem<D> const& problem,
+                                                std::size_t bins, workspace::frame& scratch)
 {
   std::size_t const samples = problem.costs.size();
   std::span<cost_units> const costs = scratch.take<cost_units>(samples);
@@ -90,23 +80,21 @@ template <std::size_t D>
   std::fill(ones.begin(), ones.end(), 1);
   if (problem.gpus.empty()) { alone.gpus = ones; }
   if (problem.speeds.empty()) { alone.speeds = ones; }
-  alone.weights = problem.weights;
-  alone.capacities = problem.capacities;
   return alone;
 }
 
-/// Bins of several speeds, sizes and capacities: of those with room for a sample, which one
-/// finishes earliest with it, in the dimension in which it is latest?
+/// Bins of several speeds and sizes: of those that a sample fits, which one finishes earliest with it,
+/// in the dimension in which it is latest?
 ///
-/// The tree of `lightest_vectors`, whose nodes know more of the bins below them: the highest speed,
-/// the most room and the fewest GPUs. So a node gives a lower bound, and whether a bin below it can
+/// The tree of `lightest_vectors`, whose nodes know more of the bins below them: the highest speed and
+/// the fewest GPUs. So a node gives a lower bound, and whether a bin below it can
 /// be open to the sample. Leaves are in order of size and speed: where bins of one kind are
 /// neighbours, the bound is as sharp as for equal bins.
 ///
-/// Expects     a valid cost_vector_problem; what bins have at the start weighs nothing.
+/// Expects     a valid cost_vector_problem.
 /// Ensures     (1) of bins that are equally good the lowest-numbered
 /// Complexity  earliest: O(m^(1 - 1/D)) for loads per speed spread evenly, O(m) at worst; add:
-///             O(D log m); 8 D + 28 bytes of scratch per bin, up to four times that.
+///             O(D log m); 8 D + 20 bytes of scratch per bin, up to four times that.
 template <std::size_t D>
 class earliest_vectors {
  public:
@@ -118,13 +106,11 @@ class earliest_vectors {
         nodes_(scratch.take<node>(2 * leaves_)),
         leaf_of_(scratch.take<std::uint32_t>(bins_))
   {
-    BALLAST_EXPECTS(problem.capacities.empty() || problem.capacities.size() == bins_);
     std::fill(nodes_.begin(), nodes_.end(), node{});
     for (std::size_t bin = 0; bin < bins_; ++bin) {
       node& leaf = nodes_[leaves_ + bin];
-      leaf = {loads[bin], no_limit, problem.speed(bin),
-              problem.gpus.empty() ? 1 : problem.gpus[bin], static_cast<std::uint32_t>(bin)};
-      if (!problem.capacities.empty()) { leaf.room = problem.capacities[bin]; }
+      leaf = {loads[bin], problem.speed(bin), problem.gpus.empty() ? 1 : problem.gpus[bin],
+              static_cast<std::uint32_t>(bin)};
     }
     auto const leaves = nodes_.subspan(leaves_, bins_);
     std::sort(leaves.begin(), leaves.end(), [](node const& a, node const& b) {
@@ -136,7 +122,7 @@ class earliest_vectors {
     for (std::size_t at = leaves_; at-- > 1;) { nodes_[at] = joined(2 * at); }
   }
 
-  /// The bin for a sample, or the number of bins where none has room.
+  /// The bin for a sample.
   [[nodiscard]] std::size_t earliest(std::size_t sample) const noexcept
   {
     struct subtree {
@@ -167,7 +153,7 @@ class earliest_vectors {
       if (right_open) { open[count++] = right; }
       if (left_open && left_first) { open[count++] = left; }
     }
-    return best.node == 0 ? bins_ : nodes_[best.node].first_bin;
+    return nodes_[best.node].first_bin;
   }
 
   /// Adds a sample to a bin.
@@ -175,7 +161,6 @@ class earliest_vectors {
   {
     std::size_t at = leaves_ + leaf_of_[bin];
     for (std::size_t d = 0; d < D; ++d) { nodes_[at].least[d] += problem_.costs[sample][d]; }
-    if (!problem_.weights.empty()) { nodes_[at].room -= problem_.weights[sample]; }
     while (at > 1) {
       at /= 2;
       nodes_[at] = joined(2 * at);
@@ -183,13 +168,10 @@ class earliest_vectors {
   }
 
  private:
-  static constexpr std::int64_t no_limit = std::numeric_limits<std::int64_t>::max();
-
-  /// What is known of the bins below a node; of none of them, if it has no room.
+  /// What is known of the bins below a node; of none of them, if they have no speed.
   struct node {
     cost_vector<D> least{};  ///< load, in each dimension
-    std::int64_t room = -1;  ///< of the bin that has most
-    std::uint32_t fastest = 1;
+    std::uint32_t fastest = 0;
     std::uint32_t fewest_gpus = 1;
     std::uint32_t first_bin = 0;  ///< the lowest number
   };
@@ -198,18 +180,17 @@ class earliest_vectors {
   {
     node const& a = nodes_[left];
     node const& b = nodes_[left + 1];
-    if (b.room < 0) { return a; }
-    if (a.room < 0) { return b; }
-    node both{a.least, std::max(a.room, b.room), std::max(a.fastest, b.fastest),
-              std::min(a.fewest_gpus, b.fewest_gpus), std::min(a.first_bin, b.first_bin)};
+    if (b.fastest == 0) { return a; }
+    if (a.fastest == 0) { return b; }
+    node both{a.least, std::max(a.fastest, b.fastest), std::min(a.fewest_gpus, b.fewest_gpus),
+              std::min(a.first_bin, b.first_bin)};
     for (std::size_t d = 0; d < D; ++d) { both.least[d] = std::min(a.least[d], b.least[d]); }
     return both;
   }
 
   [[nodiscard]] bool is_open(std::size_t at, std::size_t sample) const noexcept
   {
-    std::int64_t const weight = problem_.weights.empty() ? 0 : problem_.weights[sample];
-    return nodes_[at].room >= weight &&
+    return nodes_[at].fastest > 0 &&
            (problem_.gpus.empty() ||
             partition_problem::splits(problem_.lengths[sample], nodes_[at].fewest_gpus));
   }
