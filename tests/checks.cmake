@@ -17,7 +17,7 @@ if(TARGET ballast_bench)
   set(dear_arguments
     samples:1000000 samples:65536 "samples:4096/bags:64/(sigma|slack)" "pack_to_cap/.*sigma10:1"
     "samples:64000/capacity:(2048|32768)" "(local_search|_long)/.*slack_permille:(2|10)"
-    work:3000000 tokens_per_gpu:4096 "gpus:64/models:50" steps:100 "evaluations:[0-9]{7}"
+    work:20000000 tokens_per_gpu:4096 "gpus:64/models:50" steps:100 "evaluations:[0-9]{7}"
     "order/.*/(first|both|encoder)_" "^order/climb"
     "plain_search/.*:(30|60)" "choose_bags/.*gpus:1024" "place_by_node/ranks:2560"
     "capacity:8192/sigma10:10" "order/.*microbatches:9/" "^growth/" grid_many grid_trace

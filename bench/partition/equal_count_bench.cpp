@@ -6,9 +6,6 @@
 #include <ballast/core.hpp>
 #include <ballast/partition/concepts.hpp>
 #include <ballast/partition/descending_order.hpp>
-#include <ballast/partition/detail/bounds/cheapest_cover.hpp>
-#include <ballast/partition/detail/capacity/bags_with_room.hpp>
-#include <ballast/partition/detail/capacity/capacity_filling.hpp>
 #include <ballast/partition/longest_processing_time.hpp>
 #include <ballast/partition/partition.hpp>
 #include <ballast/partition/partition_plan.hpp>
@@ -72,12 +69,13 @@ void equal_count(benchmark::State& state)
   auto const steps = draw_steps(static_cast<std::size_t>(state.range(0)),
                                 static_cast<double>(state.range(2)) / 10, state.range(4));
   auto const layout = ballast::one_gpu_bags(bags);
-  ballast::detail::equal_counts const policy{.work = static_cast<std::uint64_t>(state.range(3))};
+  ballast::refine<> const policy{.work = static_cast<std::uint64_t>(state.range(3))};
   ballast::partition_plan plan;
   ballast::workspace memory;
   auto const plan_step = [&](std::vector<tokens> const& lengths, auto const& cost) {
-    bool const done =
-        ballast::partition_into(plan, memory, lengths, layout, cost, {}, policy).has_value();
+    bool const done = ballast::partition_into(plan, memory, lengths, layout, cost,
+                                              {.samples = ballast::counts::equal()}, policy)
+                          .has_value();
     benchmark::DoNotOptimize(done);
   };
   std::vector<decltype(unit_cost(steps[0], bags))> costs;
@@ -110,11 +108,11 @@ void equal_count(benchmark::State& state)
 // samples.
 BENCHMARK(equal_count)
     ->ArgNames({"samples", "bags", "sigma_x10", "work", "longest"})
-    ->ArgsProduct({{1024, 4096}, {64}, {10, 15}, {1 << 17, 3'000'000}, {no_limit}})
-    ->Args({768, 64, 10, 1 << 17, 16'384})
-    ->Args({768, 64, 10, 3'000'000, 16'384})
-    ->Args({512, 64, 15, 1 << 17, 16'384})
-    ->Args({512, 64, 15, 3'000'000, 16'384})
+    ->ArgsProduct({{1024, 4096}, {64}, {10, 15}, {2'000'000, 20'000'000}, {no_limit}})
+    ->Args({768, 64, 10, 2'000'000, 16'384})
+    ->Args({768, 64, 10, 20'000'000, 16'384})
+    ->Args({512, 64, 15, 2'000'000, 16'384})
+    ->Args({512, 64, 15, 20'000'000, 16'384})
     ->Unit(benchmark::kMicrosecond);
 
 // The counts of a plan, filled heaviest first: each to the bag with a free place that finishes
@@ -184,8 +182,8 @@ void counts_beside_swaps(benchmark::State& state, std::uint32_t multiple, bool s
       }
       auto const cost = [](tokens length) { return length * (length + 50); };
       double const before = bench::cpu_seconds();
-      auto const plan = ballast::partition(lengths, bags, cost, {},
-                                           ballast::detail::equal_counts{.multiple = multiple});
+      auto const plan =
+          ballast::partition(lengths, bags, cost, {.samples = ballast::counts::equal(multiple)});
       double const took = bench::cpu_seconds() - before;
       if (!plan) { continue; }
       seconds += took;
@@ -254,8 +252,8 @@ void equal_size_differencing(benchmark::State& state)
   std::vector<ballast::partition_plan> ours;
   for (auto const& lengths : steps) {
     ours.push_back(ballast::partition(lengths, ballast::one_gpu_bags(bags),
-                                      unit_cost(lengths, bags), {},
-                                      ballast::detail::equal_counts{.work = 3'000'000})
+                                      unit_cost(lengths, bags),
+                                      {.samples = ballast::counts::equal()})
                        .value());
   }
   std::size_t step = 0;
@@ -362,73 +360,90 @@ struct plain_local_search {
   std::span<std::int64_t const> weights = {};
   std::int64_t most = 0;  // weight of a bag; the front door knows of none
 
-  ballast::ratio operator()(ballast::partition_problem const& given, std::span<cost_units> loads,
-                            std::span<ballast::bag_id> owner, ballast::workspace& memory) const
+  void operator()(ballast::partition_problem const& problem, std::span<cost_units> loads,
+                  std::span<ballast::bag_id> owner, ballast::workspace&) const
   {
-    auto frame = memory.open();
-    ballast::partition_problem problem = given;
-    std::span<std::int64_t> const capacities = frame.take<std::int64_t>(loads.size());
-    std::fill(capacities.begin(), capacities.end(), most);
-    problem.weights = weights;
-    problem.capacities = capacities;
-    ballast::detail::bags_with_room const bags(problem, loads, owner, frame);
-    ballast::detail::cheapest_cover const cover(problem, frame);
-    ballast::ratio const bound = ballast::detail::capacity_bound(problem, cover, memory);
-    std::span<ballast::priced_sample> const order =
-        frame.take<ballast::priced_sample>(problem.weights.size());
-    ballast::descending_order_into(order, problem.weights, memory);
-    std::vector<cost_units> const starts(loads.begin(), loads.end());
-    bool const filled =
-        by_weight ? ballast::detail::fill_by_weight(problem, bags, starts, order, memory)
-                  : bags.fill(problem.heaviest_first, ballast::detail::room_choice::earliest);
-    if (!filled) { return bound; }
-    while (step(problem, bags)) {}
-    return bound;
+    std::vector<std::size_t> order(weights.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    std::span<std::int64_t const> const first = by_weight ? weights : problem.costs;
+    std::ranges::stable_sort(order, std::greater{},
+                             [first](std::size_t each) { return first[each]; });
+    state now{problem, weights, loads, owner, std::vector<std::int64_t>(loads.size(), most)};
+    for (std::size_t const sample : order) {
+      std::size_t best = loads.size();
+      for (std::size_t bag = 0; bag < loads.size(); ++bag) {
+        if (now.room[bag] < weights[sample]) { continue; }
+        bool const is_better =
+            best == loads.size() || (by_weight ? now.room[bag] > now.room[best]
+                                               : now.finish(bag, problem.costs[sample]) <
+                                                     now.finish(best, problem.costs[sample]));
+        if (is_better) { best = bag; }
+      }
+      if (best == loads.size()) {  // it overruns the bag that it overruns least
+        best = static_cast<std::size_t>(std::ranges::max_element(now.room) - now.room.begin());
+      }
+      now.put(sample, best);
+    }
+    while (now.step()) {}
   }
 
  private:
-  static bool step(ballast::partition_problem const& problem,
-                   ballast::detail::bags_with_room const& bags)
-  {
-    auto const finish = [&](std::size_t bag, cost_units more) {
-      return ballast::ratio{bags.loads()[bag] + more, problem.speeds[bag]};
-    };
-    auto const room = [&](std::size_t bag) { return problem.capacities[bag] - bags.held()[bag]; };
-    std::size_t late = 0;
-    for (std::size_t bag = 1; bag < bags.loads().size(); ++bag) {
-      if (finish(bag, 0) > finish(late, 0)) { late = bag; }
+  struct state {
+    ballast::partition_problem const& problem;
+    std::span<std::int64_t const> weights;
+    std::span<cost_units> loads;
+    std::span<ballast::bag_id> owner;
+    std::vector<std::int64_t> room;
+
+    [[nodiscard]] ballast::ratio finish(std::size_t bag, cost_units more) const
+    {
+      return {loads[bag] + more, problem.speeds[bag]};
     }
-    ballast::ratio best = finish(late, 0);
-    std::size_t given = 0;
-    std::size_t taken = 0;
-    std::size_t to = late;
-    auto const consider = [&](std::size_t x, std::size_t y, std::size_t bag, cost_units net,
-                              std::int64_t weight) {
-      if (net <= 0 || weight > room(bag) || -weight > room(late)) { return; }
-      auto const later = std::max(finish(late, -net), finish(bag, net));
-      if (later < best) { best = later, given = x, taken = y, to = bag; }
-    };
-    for (std::size_t x = 0; x < problem.costs.size(); ++x) {
-      if (to_index(bags.owner()[x]) != late) { continue; }
-      for (std::size_t bag = 0; bag < bags.loads().size(); ++bag) {
-        if (bag != late) { consider(x, x, bag, problem.costs[x], problem.weights[x]); }
+    void put(std::size_t sample, std::size_t bag)
+    {
+      std::size_t const before = to_index(owner[sample]);
+      if (before < loads.size()) {
+        loads[before] -= problem.costs[sample];
+        room[before] += weights[sample];
       }
-      for (std::size_t y = 0; y < problem.costs.size(); ++y) {
-        std::size_t const bag = to_index(bags.owner()[y]);
-        if (bag == late) { continue; }
-        consider(x, y, bag, problem.costs[x] - problem.costs[y],
-                 problem.weights[x] - problem.weights[y]);
+      owner[sample] = ballast::to_id<ballast::bag_id>(bag);
+      loads[bag] += problem.costs[sample];
+      room[bag] -= weights[sample];
+    }
+
+    bool step()
+    {
+      std::size_t late = 0;
+      for (std::size_t bag = 1; bag < loads.size(); ++bag) {
+        if (finish(bag, 0) > finish(late, 0)) { late = bag; }
       }
+      ballast::ratio best = finish(late, 0);
+      std::size_t given = 0;
+      std::size_t taken = 0;
+      std::size_t to = late;
+      auto const consider = [&](std::size_t x, std::size_t y, std::size_t bag, cost_units net,
+                                std::int64_t weight) {
+        if (net <= 0 || weight > room[bag] || -weight > room[late]) { return; }
+        auto const later = std::max(finish(late, -net), finish(bag, net));
+        if (later < best) { best = later, given = x, taken = y, to = bag; }
+      };
+      for (std::size_t x = 0; x < problem.costs.size(); ++x) {
+        if (to_index(owner[x]) != late) { continue; }
+        for (std::size_t bag = 0; bag < loads.size(); ++bag) {
+          if (bag != late) { consider(x, x, bag, problem.costs[x], weights[x]); }
+        }
+        for (std::size_t y = 0; y < problem.costs.size(); ++y) {
+          std::size_t const bag = to_index(owner[y]);
+          if (bag == late) { continue; }
+          consider(x, y, bag, problem.costs[x] - problem.costs[y], weights[x] - weights[y]);
+        }
+      }
+      if (to == late) { return false; }
+      if (taken != given) { put(taken, late); }
+      put(given, to);
+      return true;
     }
-    if (to == late) { return false; }
-    bags.remove(given);
-    if (taken != given) {
-      bags.remove(taken);
-      bags.put(taken, late);
-    }
-    bags.put(given, to);
-    return true;
-  }
+  };
 };
 
 void caps(benchmark::internal::Benchmark* rows)
@@ -485,19 +500,20 @@ void independent_cap(benchmark::State& state, Policy policy, ballast::counts sam
   for (auto _ : state) {
     gaps = worst_gap = refused = 0;
     for (std::size_t step = 0; step < steps; ++step) {
-      std::int64_t cap = caps[step];
+      ballast::placement_limits limits{.also = {{.of = weights[step], .most_per_gpu = caps[step]}},
+                                       .samples = samples_of_bag};
       if constexpr (requires { policy.most; }) {
         policy.weights = weights[step];
-        policy.most = std::exchange(cap, ballast::no_limit);
+        policy.most = caps[step];
+        limits.also = {};
       }
       bool const done =
           ballast::partition_into(
               plan, memory, samples, layout,
               [&](std::size_t sample) { return costs[step][sample]; },
-              [](std::size_t) { return tokens{1}; },
-              {.also = {{.of = weights[step], .most_per_gpu = cap}}, .samples = samples_of_bag},
-              policy)
-              .has_value();
+              [](std::size_t) { return tokens{1}; }, limits, policy)
+              .has_value() &&
+          std::ranges::max(sums_by_owner(plan.owner, weights[step], bags)) <= caps[step];
       if (!done) {
         ++refused;
         continue;

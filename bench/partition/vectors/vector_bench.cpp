@@ -161,11 +161,13 @@ BENCHMARK_CAPTURE(plan_vectors, refine, ballast::refine{})->Apply(vector_grid);
 enum class goes_to { next, earliest };
 struct first_with_room {
   goes_to what = goes_to::next;
+  std::span<std::int64_t const> weights = {};
+  std::int64_t most = 0;  // weight of a bag; the front door tells a policy of none
 
   void operator()(ballast::cost_vector_problem<2> const& problem, std::span<cost_vector<2>> loads,
                   std::span<ballast::bag_id> owner, ballast::workspace&) const
   {
-    std::vector<std::int64_t> room(problem.capacities.begin(), problem.capacities.end());
+    std::vector<std::int64_t> room(loads.size(), most);
     std::vector<std::size_t> order(owner.size());
     std::iota(order.begin(), order.end(), std::size_t{0});
     if (what == goes_to::earliest) {
@@ -178,22 +180,22 @@ struct first_with_room {
       ballast::ratio earliest;
       for (std::size_t step = 0; step < loads.size(); ++step) {
         std::size_t const bag = (turn + step) % loads.size();
-        if (room[bag] < problem.weights[sample]) { continue; }
+        if (room[bag] < weights[sample]) { continue; }
         ballast::ratio const finish{loads[bag][1] + problem.costs[sample][1], problem.speeds[bag]};
         if (best < loads.size() && finish >= earliest) { continue; }
         best = bag;
         earliest = finish;
         if (what == goes_to::next) { break; }
       }
-      if (best == loads.size()) { continue; }  // no room: the step is refused
+      if (best == loads.size()) {  // it overruns the bag that it overruns least
+        best = static_cast<std::size_t>(std::ranges::max_element(room) - room.begin());
+      }
       turn = what == goes_to::next ? best + 1 : 0;
       owner[sample] = ballast::to_id<ballast::bag_id>(best);
-      room[best] -= problem.weights[sample];
+      room[best] -= weights[sample];
       for (std::size_t d = 0; d < 2; ++d) { loads[best][d] += problem.costs[sample][d]; }
     }
   }
-
-  friend bool operator==(first_with_room, first_with_room) = default;
 };
 
 // Both parts equally busy, on bags of one GPU of which every other one does 60 % of what its
@@ -220,9 +222,21 @@ void vectors_in_bags(benchmark::State& state, Policy policy)
     tokens const most = all * (1000 + state.range(2)) / (1000 * static_cast<tokens>(gpus)) + 1;
     auto const costs_of = [&](std::size_t sample) { return step.costs[sample]; };
     auto const length_of = [&](std::size_t sample) { return step.lengths[sample]; };
-    return ballast::partition_into(plan, memory, numbers, bags, costs_of, length_of,
-                                   {.most_per_gpu = most}, policy)
-        .has_value();
+    ballast::placement_limits limits{.most_per_gpu = most};
+    if constexpr (requires { policy.most; }) {
+      policy.weights = step.lengths;
+      policy.most = most;
+      limits = {};
+    }
+    if (!ballast::partition_into(plan, memory, numbers, bags, costs_of, length_of, limits,
+                                 policy)) {
+      return false;
+    }
+    std::vector<tokens> held(gpus, 0);
+    for (std::size_t const sample : numbers) {
+      held[to_index(plan.owner[sample])] += step.lengths[sample];
+    }
+    return std::ranges::max(held) <= most;
   };
   double sum = 0;
   double worst = 0;

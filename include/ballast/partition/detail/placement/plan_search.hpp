@@ -70,7 +70,7 @@ class limit_search {
                               : is_small_grid(problem_.size(), problem_.places());
     if (problem_.sums_rows) { return sum_rows(tie, within_per_million, is_small); }
     if (!find_first(least_makespan(first_ones), is_small)) { return false; }
-    if (!is_given_ || !is_unlimited()) { lower(first_ones, is_small, true); }
+    if (is_small || !is_given_ || !is_unlimited()) { lower(first_ones, is_small, true); }
     makespan_ = least_makespan(first_ones).of(plan_);
     is_proven_ = is_proven_ || makespan_ <= bound_;
     if (within_per_million > 0) {
@@ -163,7 +163,7 @@ class limit_search {
       }
       if (is_proven_) { return false; }
     }
-    bool const found = starts_.insist(goal);
+    bool const found = find_by_limits(goal) || starts_.insist(goal);
     if (found) { keep(); }
     return found;
   }
@@ -176,10 +176,11 @@ class limit_search {
       std::uint64_t const bit = std::uint64_t{1} << static_cast<unsigned>(way);
       ratio const before = goal.of(plan_);
       if (before <= near(bound_, wide) || work_.spent()) { return; }
-      if ((tried_ & bit) != 0 || !is_open_to(way)) { continue; }
+      bool const is_rare = way == filling::limits_in_groups || way == filling::tightest;
+      if ((tried_ & bit) != 0 || is_rare || !is_open_to(way)) { continue; }
       tried_ |= bit;
       std::copy(best_.begin(), best_.end(), other_.begin());
-      if (starts_.fill(goal, way)) { exchange(quantities, bound_, 0); }
+      if (starts_.fill(goal, way)) { exchange(quantities, goal_of(bound_), 0); }
       if (!plan_.is_complete() || !(goal.of(plan_) < before)) { plan_.restore(other_); }
       keep();
     }
@@ -192,27 +193,83 @@ class limit_search {
     return problem_.limits.empty() && problem_.refused.empty() && !has_groups &&
            problem_.counts.is_any(problem_.size()) && ranked_ == problem_.quantities;
   }
-  /// Begins with what would be the plan without caps.
-  void try_without_limits(std::uint64_t quantities)
+  /// Goes on from what would be the plan of another problem.
+  void try_plan_of(placement_problem const& other, std::uint64_t quantities)
   {
     least_makespan const goal(quantities);
     if (problem_.limits.empty() || goal.of(plan_) <= near(bound_, wide) || work_.spent()) {
       return;
     }
     auto frame = memory_.open();
-    placement_problem free = problem_;
-    free.limits = {};
-    plan_state plan(free, frame);
+    plan_state plan(other, frame);
     plan.restore(best_);
-    std::uint64_t const given = work_.left() / 4;
-    work_budget steps(given);
-    plan_exchanges(plan, quantities, steps, frame, memory_).run(bound_, 0);
-    work_.spend(given - steps.left());
+    exchange_within(plan, quantities, bound_);
     ratio const before = goal.of(plan_);
     std::copy(best_.begin(), best_.end(), other_.begin());
-    if (starts_.fill(goal, filling::given, plan.owners())) { exchange(quantities, bound_, 0); }
+    if (starts_.fill(goal, filling::given, plan.owners())) { exchange(quantities, goal_of(bound_), 0); }
     if (!plan_.is_complete() || !(goal.of(plan_) < before)) { plan_.restore(other_); }
     keep();
+  }
+  void exchange_within(plan_state& plan, std::uint64_t quantities, ratio target)
+  {
+    auto frame = memory_.open();
+    std::uint64_t const given = work_.left() / 4;
+    work_budget steps(given);
+    plan_exchanges(plan, quantities, steps, frame, memory_).run(target, 0);
+    work_.spend(given - steps.left());
+  }
+
+  /// A plan that keeps the limits, made as one whose places have about the same share of each: what
+  /// items take is their cost, and room is speed.
+  template <class Goal>
+  bool find_by_limits(Goal const& goal)
+  {
+    constexpr unsigned bits = 30;  // of a share
+    std::size_t const limits = problem_.limits.size();
+    if (limits == 0 || problem_.row != 0) { return false; }
+    auto frame = memory_.open();
+    std::span<cost_units> const shares = frame.take<cost_units>(problem_.size() * limits);
+    std::span<std::uint32_t> const speeds = frame.take<std::uint32_t>(problem_.places());
+    std::fill(speeds.begin(), speeds.end(), 1);
+    ratio target{std::int64_t{1} << bits, 1};  // all room
+    for (std::size_t at = 0; at < limits; ++at) {
+      auto const& [takes, room, is_soft] = problem_.limits[at];
+      std::int64_t const all = std::reduce(takes.begin(), takes.end(), std::int64_t{0});
+      std::int64_t const most = std::min(*std::max_element(room.begin(), room.end()), all);
+      bool const are_equal = std::all_of(
+          room.begin(), room.end(), [&](std::int64_t each) { return std::min(each, all) == most; });
+      if (is_soft || most < 1 || (limits > 1 && !are_equal)) { return false; }
+      auto const share = [most](std::int64_t of) {
+        return (uint128{static_cast<std::uint64_t>(of)} << bits) / static_cast<std::uint64_t>(most);
+      };
+      for (std::size_t item = 0; item < problem_.size(); ++item) {
+        shares[item * limits + at] =
+            limits == 1 ? takes[item] : static_cast<cost_units>(share(takes[item])) + 1;
+      }
+      if (limits > 1) { continue; }
+      for (std::size_t place = 0; place < speeds.size(); ++place) {
+        speeds[place] =
+            static_cast<std::uint32_t>(std::max<uint128>(share(std::min(room[place], all)), 1));
+      }
+      target = {most, std::uint32_t{1} << bits};
+    }
+    placement_problem even = problem_;
+    even.quantities = limits;
+    even.costs = shares;
+    even.starts = {};
+    even.speeds = speeds;
+    even.limits = {};
+    plan_state plan(even, frame);
+    std::uint64_t const all = (std::uint64_t{1} << limits) - 1;
+    plan_starts starts(plan, limits, target, work_, memory_, frame);
+    if (!starts.fill(least_makespan(all), filling::by_cost)) { return false; }
+    exchange_within(plan, all, target);
+    return starts_.fill(goal, filling::given, plan.owners());
+  }
+  /// Where exchanges end: of many items they come near to the bound at once, and to it late.
+  [[nodiscard]] ratio goal_of(ratio bound) const
+  {
+    return problem_.size() <= most_exact ? bound : near(bound, narrow);
   }
   /// A little later, by a power of 2 of it.
   [[nodiscard]] static ratio near(ratio time, int part)
@@ -264,9 +321,11 @@ class limit_search {
     ratio const bound = is_first ? bound_ : ratio{};
     if (least_makespan(quantities).of(plan_) <= bound) { return; }
     if (is_first) {
-      exchange(quantities, bound, 0);
+      exchange(quantities, goal_of(bound), 0);
       try_other_starts(quantities);
-      try_without_limits(quantities);
+      placement_problem free = problem_;
+      free.limits = {};
+      try_plan_of(free, quantities);
     }
     if (is_small) {
       exchange(quantities, bound, 0);
@@ -277,7 +336,7 @@ class limit_search {
       if (is_first) { is_proven_ = ended; }
       if (ended) { return; }
     }
-    exchange(quantities, is_small ? bound : near(bound, narrow), most_failures);
+    exchange(quantities, goal_of(bound), most_failures);
   }
 
   /// Makes the rows take less time together.
@@ -463,7 +522,8 @@ class limit_search {
 
   static constexpr std::uint64_t most_failures = 60;  // of random exchanges in a row
   static constexpr std::uint64_t work_of_moves = std::uint64_t{1} << 24;
-  // How near to the bound a plan is good enough: not to begin anew, and not to go on at random.
+  static constexpr std::size_t most_exact = 512;
+  // How near to the bound a plan is good enough: not to begin anew, and not to go on.
   static constexpr int wide = 11;
   static constexpr int narrow = 17;
   static constexpr std::array ways{filling::by_cost,          filling::by_limit, filling::evenly,

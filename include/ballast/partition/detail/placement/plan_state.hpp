@@ -291,6 +291,12 @@ class plan_state {
   }
   [[nodiscard]] bool admits(std::size_t item, std::size_t place) const
   {
+    // What most places lack, where all do, first.
+    bool const is_alone = alone_[item];
+    for (std::size_t at = 0; at < problem_.limits.size() && !is_alone; ++at) {
+      placement_problem::limit const& limit = problem_.limits[at];
+      if (limit.takes[item] > limit.room[place] - held(at, place)) { return false; }
+    }
     auto const one = static_cast<std::uint32_t>(item);
     return admits({&one, 1}, place);
   }
