@@ -437,7 +437,7 @@ class limited_items {
   for (std::size_t sample = 0; sample < owner.size() && has_start; ++sample) {
     start[items.item(sample)] = static_cast<std::uint32_t>(to_index(owner[sample]));
   }
-  if (has_start) { search.begin_with(start); }
+  if (has_start) { search.begin_with(start, true); }
   if (!search(tie, limits.within_per_million)) {
     for (placement_problem::limit const& each : problem.limits) {
       if (each.is_soft) { continue; }

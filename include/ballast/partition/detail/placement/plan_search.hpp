@@ -59,7 +59,12 @@ class limit_search {
   {}
 
   /// The plan to begin with, for each item its place; what the limits do not admit goes elsewhere.
-  void begin_with(std::span<std::uint32_t const> owners) { start_ = owners; }
+  /// Where nothing limits it and it `is_lowest`, as a policy's, it is the plan by the first objective.
+  void begin_with(std::span<std::uint32_t const> owners, bool is_lowest = false)
+  {
+    start_ = owners;
+    is_lowest_ = is_lowest;
+  }
 
   /// Returns whether it found a plan, which plan() then is.
   bool operator()(plan_tie tie, std::uint32_t within_per_million)
@@ -70,7 +75,7 @@ class limit_search {
                               : is_small_grid(problem_.size(), problem_.places());
     if (problem_.sums_rows) { return sum_rows(tie, within_per_million, is_small); }
     if (!find_first(least_makespan(first_ones), is_small)) { return false; }
-    if (is_small || !is_given_ || !is_unlimited()) { lower(first_ones, is_small, true); }
+    if (is_small || !is_lowest_ || !is_given_ || !is_unlimited()) { lower(first_ones, is_small, true); }
     makespan_ = least_makespan(first_ones).of(plan_);
     is_proven_ = is_proven_ || makespan_ <= bound_;
     if (within_per_million > 0) {
@@ -545,6 +550,7 @@ class limit_search {
   plan_starts starts_;
   std::uint64_t tried_ = 0;  ///< ways to fill
   ratio makespan_;
+  bool is_lowest_ = false;
   bool is_given_ = false;  ///< what it begins with keeps the limits
   bool is_proven_ = false;
   bool is_tie_proven_ = false;
