@@ -168,9 +168,48 @@ class limit_search {
       }
       if (is_proven_) { return false; }
     }
-    bool const found = find_by_limits(goal) || starts_.insist(goal);
+    bool const found = level_limits(goal) || starts_.insist(goal);
     if (found) { keep(); }
     return found;
+  }
+  /// A plan that is as level as can be in what one limit counts: it may leave places no room at all.
+  template <class Goal>
+  bool level_limits(Goal const& goal)
+  {
+    for (placement_problem::limit const& of : problem_.limits) {
+      cost_units const all = std::reduce(of.takes.begin(), of.takes.end(), cost_units{0});
+      auto const places = static_cast<cost_units>(plan_.places());
+      if (of.is_soft || all > no_cost / (places + 1)) { continue; }
+      auto frame = memory_.open();
+      auto const others = frame.take<placement_problem::limit>(problem_.limits.size());
+      auto const rest =
+          std::copy_if(problem_.limits.begin(), problem_.limits.end(), others.begin(),
+                       [&](placement_problem::limit const& each) { return &each != &of; });
+      auto const filled = frame.take<cost_units>(plan_.places());
+      auto const speeds = frame.take<std::uint32_t>(plan_.places());
+      cost_units const most = std::min(*std::max_element(of.room.begin(), of.room.end()), all);
+      std::transform(of.room.begin(), of.room.end(), filled.begin(),
+                     [&](std::int64_t room) { return most - std::min(room, most); });
+      std::fill(speeds.begin(), speeds.end(), 1U);
+      placement_problem const by_limit{
+          problem_.items,
+          1,
+          of.takes,
+          filled,
+          speeds,
+          {},
+          others.first(static_cast<std::size_t>(rest - others.begin())),
+          problem_.refused,
+          problem_.counts,
+          problem_.row};
+      std::uint64_t const given = work_.left() / 4;
+      ratio const level{most - (most >> narrow), 1};
+      limit_search search(by_limit, 1, level, given, memory_, frame);
+      bool const found = search(plan_tie::none, 0);
+      work_.spend(given - search.work_.left());
+      if (found && starts_.fill(goal, filling::given, search.plan_.owners())) { return true; }
+    }
+    return false;
   }
 
   /// Where a plan is far from the bound, others are made and go on from there; the best stays.
