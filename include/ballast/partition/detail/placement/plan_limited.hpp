@@ -93,14 +93,6 @@ namespace ballast::inline v0::detail {
   return one_speed ? whole_units_per_bag(bound, fastest_first.front()) : bound;
 }
 
-/// What limit_search has found for a step.
-struct limited_step {
-  ratio makespan;
-  std::vector<bag_id> above_cap;
-  bool is_proven = false;      ///< no plan within the limits is shorter
-  bool is_tie_proven = false;  ///< nor better by the second objective, where all plans were tried
-};
-
 /// What a sample takes of a cap.
 [[nodiscard]] inline std::int64_t taken_of(cap const& of, std::size_t sample,
                                            std::span<tokens const> lengths)
@@ -411,15 +403,16 @@ class limited_items {
   return text.empty() ? std::string("the lengths of samples and the sizes of bags") : text;
 }
 
-/// Plans a step by limit_search: the owner of each sample.
+/// Plans a step by limit_search: the owner of each sample. Returns whether no plan as short is better
+/// by the second objective.
 ///
 /// Shapes      costs[n D], sample after sample; owner[n].
 /// In, out     owner enters as the plan to begin with, or as bag m, which does not exist.
 /// Errors      infeasible: no plan keeps the limits, or the search found none before it gave up.
-[[nodiscard]] inline result<limited_step> place_by_limits(
+[[nodiscard]] inline result<bool> place_by_limits(
     std::span<cost_units const> costs, std::size_t quantities, step_samples const& step,
     bag_layout const& bags, placement_limits const& limits, std::uint64_t work,
-    std::span<bag_id> owner, ratio& lower_bound, workspace& memory)
+    std::span<bag_id> owner, std::vector<bag_id>& above_cap, ratio& lower_bound, workspace& memory)
 {
   auto scratch = memory.open();
   limited_items items(costs, quantities, step, bags, limits, scratch);
@@ -455,7 +448,7 @@ class limited_items {
         counted(problem.size(), "item"), " in ", counted(bags.size(), "bag"),
         is_proven ? " have no plan that keeps " : " found no plan that keeps ", names,
         !is_proven ? " before the search gave up; raise one, add bags, or give it more work, as "
-                     "refine{.work = 20'000'000}"
+                     "refine<>{.work = 20'000'000}"
         : is_one   ? "; raise it, add bags or leave it out"
                    : " together, and each of these is needed for that; raise or leave out one");
   }
@@ -463,15 +456,15 @@ class limited_items {
     owner[sample] = to_id<bag_id>(search.plan().owner(items.item(sample)));
   }
   if (search.is_proven()) { lower_bound = std::max(lower_bound, search.makespan()); }
-  limited_step made{search.makespan(), {}, search.is_proven(), search.is_tie_proven()};
+  above_cap.clear();
   for (std::size_t bag = 0; bag < problem.places(); ++bag) {
     for (std::size_t at = 0; at < problem.limits.size(); ++at) {
       if (search.plan().held(at, bag) <= problem.limits[at].room[bag]) { continue; }
-      made.above_cap.push_back(to_id<bag_id>(bag));
+      above_cap.push_back(to_id<bag_id>(bag));
       break;
     }
   }
-  return made;
+  return search.is_tie_proven();
 }
 
 /// Plans samples whose costs are in the plan, within all limits.
@@ -504,9 +497,10 @@ template <class Cost>
   for (std::size_t each = 0; each < starts.size(); ++each) { at(plan.loads, each) = starts[each]; }
   if (auto checked = check_started(costs, starts, quantities); !checked) { return checked; }
   ratio bound;
-  auto const placed = place_by_limits(costs, quantities, {lengths, {}, home}, bags, limits, work,
-                                      mutable_span_of(plan.owner), bound, memory);
-  if (!placed) { return tl::unexpected(placed.error()); }
+  auto const is_tie_proven =
+      place_by_limits(costs, quantities, {lengths, {}, home}, bags, limits, work,
+                      mutable_span_of(plan.owner), plan.above_cap, bound, memory);
+  if (!is_tie_proven) { return tl::unexpected(is_tie_proven.error()); }
   for (std::size_t each = 0; each < costs.size(); ++each) {
     auto const bag = to_index(plan.owner[each / quantities]);
     at(plan.loads, bag * quantities + each % quantities) += costs[each];
@@ -514,8 +508,7 @@ template <class Cost>
   plan.samples.collect(span_of(plan.owner), bags.size());
   plan.makespan = makespan_of(span_of(plan.loads), bags.speeds());
   plan.lower_bound = bound;
-  plan.then_is_proven = placed->is_tie_proven;
-  plan.above_cap = placed->above_cap;
+  plan.then_is_proven = *is_tie_proven;
   plan.moved = moved_share(span_of(plan.owner), lengths.own, home);
   return {};
 }
