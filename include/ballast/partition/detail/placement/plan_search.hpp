@@ -75,7 +75,9 @@ class limit_search {
                               : is_small_grid(problem_.size(), problem_.places());
     if (problem_.sums_rows) { return sum_rows(tie, within_per_million, is_small); }
     if (!find_first(least_makespan(first_ones), is_small)) { return false; }
-    if (is_small || !is_lowest_ || !is_given_ || !is_unlimited()) { lower(first_ones, is_small, true); }
+    if (is_small || !is_lowest_ || !is_given_ || !is_unlimited()) {
+      lower(first_ones, is_small, true);
+    }
     makespan_ = least_makespan(first_ones).of(plan_);
     is_proven_ = is_proven_ || makespan_ <= bound_;
     if (within_per_million > 0) {
@@ -250,7 +252,9 @@ class limit_search {
     exchange_within(plan, quantities, bound_);
     ratio const before = goal.of(plan_);
     std::copy(best_.begin(), best_.end(), other_.begin());
-    if (starts_.fill(goal, filling::given, plan.owners())) { exchange(quantities, goal_of(bound_), 0); }
+    if (starts_.fill(goal, filling::given, plan.owners())) {
+      exchange(quantities, goal_of(bound_), 0);
+    }
     if (!plan_.is_complete() || !(goal.of(plan_) < before)) { plan_.restore(other_); }
     keep();
   }
@@ -263,53 +267,6 @@ class limit_search {
     work_.spend(given - steps.left());
   }
 
-  /// A plan that keeps the limits, made as one whose places have about the same share of each: what
-  /// items take is their cost, and room is speed.
-  template <class Goal>
-  bool find_by_limits(Goal const& goal)
-  {
-    constexpr unsigned bits = 30;  // of a share
-    std::size_t const limits = problem_.limits.size();
-    if (limits == 0 || problem_.row != 0) { return false; }
-    auto frame = memory_.open();
-    std::span<cost_units> const shares = frame.take<cost_units>(problem_.size() * limits);
-    std::span<std::uint32_t> const speeds = frame.take<std::uint32_t>(problem_.places());
-    std::fill(speeds.begin(), speeds.end(), 1);
-    ratio target{std::int64_t{1} << bits, 1};  // all room
-    for (std::size_t at = 0; at < limits; ++at) {
-      auto const& [takes, room, is_soft] = problem_.limits[at];
-      std::int64_t const all = std::reduce(takes.begin(), takes.end(), std::int64_t{0});
-      std::int64_t const most = std::min(*std::max_element(room.begin(), room.end()), all);
-      bool const are_equal = std::all_of(
-          room.begin(), room.end(), [&](std::int64_t each) { return std::min(each, all) == most; });
-      if (is_soft || most < 1 || (limits > 1 && !are_equal)) { return false; }
-      auto const share = [most](std::int64_t of) {
-        return (uint128{static_cast<std::uint64_t>(of)} << bits) / static_cast<std::uint64_t>(most);
-      };
-      for (std::size_t item = 0; item < problem_.size(); ++item) {
-        shares[item * limits + at] =
-            limits == 1 ? takes[item] : static_cast<cost_units>(share(takes[item])) + 1;
-      }
-      if (limits > 1) { continue; }
-      for (std::size_t place = 0; place < speeds.size(); ++place) {
-        speeds[place] =
-            static_cast<std::uint32_t>(std::max<uint128>(share(std::min(room[place], all)), 1));
-      }
-      target = {most, std::uint32_t{1} << bits};
-    }
-    placement_problem even = problem_;
-    even.quantities = limits;
-    even.costs = shares;
-    even.starts = {};
-    even.speeds = speeds;
-    even.limits = {};
-    plan_state plan(even, frame);
-    std::uint64_t const all = (std::uint64_t{1} << limits) - 1;
-    plan_starts starts(plan, limits, target, work_, memory_, frame);
-    if (!starts.fill(least_makespan(all), filling::by_cost)) { return false; }
-    exchange_within(plan, all, target);
-    return starts_.fill(goal, filling::given, plan.owners());
-  }
   /// Where exchanges end: of many items they come near to the bound at once, and to it late.
   [[nodiscard]] ratio goal_of(ratio bound) const
   {
