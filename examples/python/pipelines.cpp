@@ -117,11 +117,8 @@ py::dict search(std::string const& profile, integers const& sizes, std::int64_t 
   ballast::layout_search_options const options{.best = in_range("best", best, 1, 1'000'000),
                                                .virtual_stages = stages,
                                                .most_work = most_work};
-  auto const found = [&] {
-    py::gil_scoped_release const unlocked;
-    return ballast::search_layouts(problem, steps, options);
-  }();
-  ballast::layout_ranking const ranking = value(found);
+  ballast::layout_ranking const ranking =
+      value(unlocked([&] { return ballast::search_layouts(problem, steps, options); }));
 
   py::list layouts;
   for (ballast::simulated_layout const& each : ranking.layouts) {

@@ -49,19 +49,72 @@ struct timed : Plan {
   double seconds = 0;
 };
 
-/// Makes a plan without the interpreter's lock. Each thread keeps the memory of its largest step.
+/// The interpreter's lock, given up while this lives. On Python's main thread it is taken now and then
+/// to run the handlers of signals, such as that of Ctrl-C.
+class released_lock {
+ public:
+  released_lock()
+      : runs_handlers_(py::module_::import("threading")
+                           .attr("main_thread")()
+                           .attr("ident")
+                           .cast<unsigned long>() == PyThread_get_thread_ident()),
+        thread_(PyEval_SaveThread())
+  {}
+  released_lock(released_lock const&) = delete;
+  released_lock& operator=(released_lock const&) = delete;
+  ~released_lock() { PyEval_RestoreThread(thread_); }
+
+  /// Whether a handler has raised: the exception is this thread's then. Asked as often as searches do.
+  [[nodiscard]] bool has_raised()
+  {
+    ++polls_;
+    if (!runs_handlers_ || polls_ % every_ != 0 || clock::now() < next_) { return false; }
+    PyEval_RestoreThread(thread_);
+    bool const raised = PyErr_CheckSignals() != 0;
+    thread_ = PyEval_SaveThread();
+    next_ = clock::now() + pause;
+    every_ = polls_ > many ? 16 : 1;
+    polls_ = 0;
+    return raised;
+  }
+
+ private:
+  using clock = std::chrono::steady_clock;
+  static constexpr std::chrono::milliseconds pause{20};
+  static constexpr std::uint32_t many = 20'000;  // in a pause: the clock would take a part of it
+
+  bool runs_handlers_;
+  PyThreadState* thread_;
+  std::uint32_t polls_ = 0;
+  std::uint32_t every_ = 1;
+  clock::time_point next_ = clock::now() + pause;
+};
+
+/// Calls a planner without the interpreter's lock. Throws what a handler of a signal raised meanwhile.
+template <class Planner>
+auto unlocked(Planner const& planner)
+{
+  auto found = [&] {
+    released_lock lock;
+    ballast::cancellable const until([&lock] { return lock.has_raised(); });
+    return planner();
+  }();
+  if (PyErr_Occurred() != nullptr) { throw py::error_already_set(); }
+  return found;
+}
+
+/// Makes a plan. Each thread keeps the memory of its largest step.
 template <class Plan, class Make>
 timed<Plan> planned(Make const& make)
 {
   static thread_local ballast::workspace memory;
   timed<Plan> plan;
-  ballast::result<void> done;
-  {
-    py::gil_scoped_release const unlocked;
+  auto const done = unlocked([&] {
     auto const start = std::chrono::steady_clock::now();
-    done = make(plan, memory);
+    auto made = make(plan, memory);
     plan.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  }
+    return made;
+  });
   if (!done) { throw py::value_error(done.error().message); }
   return plan;
 }

@@ -1,12 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Plans from Python are the library's, refuse in sentences and share their arrays."""
+import contextlib
 import inspect
 import itertools
+import os
 import pathlib
 import pickle
+import signal
 import sys
 import tempfile
 import threading
+import time
 import unittest
 
 import ballast
@@ -233,6 +237,82 @@ class OtherPlans(unittest.TestCase):
             self.assertIn("<svg", page)
             self.assertIn("<table>", page)
             self.assertNotIn("nan", page)
+
+
+class Signals(unittest.TestCase):
+    """Handlers run on the main thread while C++ plans."""
+
+    LENGTHS = np.random.default_rng(1).integers(1, 2**31, 40)
+
+    @contextlib.contextmanager
+    def handled(self, number, handler):
+        before = signal.signal(number, handler)
+        try:
+            yield
+        finally:
+            signal.signal(number, before)
+
+    def test_ctrl_c_stops_long_searches(self):
+        profile = str(ROOT / "examples/layout_profile.csv")
+        rng = np.random.default_rng(1)
+        sizes = rng.integers([1, 100], [9, 8000], (4096, 2))
+        times = rng.integers(1, 10000, (64, 8))
+        with self.handled(signal.SIGINT, signal.default_int_handler):
+            for name, call in {
+                    "plan": lambda: ballast.plan(self.LENGTHS, 8, policy=f"refine:nodes={2**40}"),
+                    "order": lambda: ballast.order(times, policy=f"exact:nodes={2**40}"),
+                    "search": lambda: ballast.search(profile, sizes, gpus=8192, best=50,
+                                                     memory_bytes=80 * 10**9, batches=16,
+                                                     global_batch=8192)}.items():
+                with self.subTest(name):
+                    before = ballast.plan(LENGTHS, 4).digest
+                    timer = threading.Timer(0.05, os.kill, (os.getpid(), signal.SIGINT))
+                    begin = time.monotonic()
+                    with self.assertRaises(KeyboardInterrupt):
+                        timer.start()
+                        call()
+                    self.assertLess(time.monotonic() - begin, 30)  # 0.1 on an idle machine
+                    self.assertEqual(ballast.plan(LENGTHS, 4).digest, before)
+
+    def test_handlers_that_return_change_no_plan(self):
+        def plan():
+            return ballast.plan(self.LENGTHS, 8, policy="refine:nodes=60000000")
+
+        expected, of_handlers = plan(), []
+        with self.handled(signal.SIGALRM, lambda *_: of_handlers.append(
+                ballast.plan(self.LENGTHS, 4).digest)):
+            signal.setitimer(signal.ITIMER_REAL, 0.01, 0.01)
+            try:
+                found = plan()
+            finally:
+                signal.setitimer(signal.ITIMER_REAL, 0)
+        self.assertEqual(found.digest, expected.digest)
+        self.assertGreater(len(of_handlers), 1)  # one, if it ran after the plan
+        self.assertEqual(set(of_handlers), {ballast.plan(self.LENGTHS, 4).digest})
+
+    def test_what_a_handler_raises_comes_out_of_the_call(self):
+        def late(*_):
+            raise TimeoutError("too late")
+
+        with self.handled(signal.SIGALRM, late), self.assertRaisesRegex(TimeoutError, "too late"):
+            signal.setitimer(signal.ITIMER_REAL, 0.05)
+            ballast.plan(self.LENGTHS, 8, policy=f"refine:nodes={2**40}")
+
+    def test_ctrl_c_leaves_other_threads_alone(self):
+        digests = []
+
+        def work():
+            digests.append(ballast.plan(self.LENGTHS, 8, policy="refine:nodes=60000000").digest)
+
+        worker = threading.Thread(target=work)
+        with self.handled(signal.SIGINT, signal.default_int_handler):
+            worker.start()
+            with self.assertRaises(KeyboardInterrupt):
+                os.kill(os.getpid(), signal.SIGINT)
+                time.sleep(30)
+        worker.join()
+        work()
+        self.assertEqual(digests[0], digests[1])
 
 
 class Trainers(unittest.TestCase):
