@@ -39,7 +39,8 @@ enum ballast_status {
   BALLAST_MISMATCH = 8,     /* two things do not belong together */
   BALLAST_WRONG_ORDER = 13, /* a call came before one that it needs */
   BALLAST_FAILED = 14,      /* anything else, such as no planner */
-  BALLAST_NO_MEMORY = 15
+  BALLAST_NO_MEMORY = 15,
+  BALLAST_CANCELLED = 16 /* ballast_cancel_when stopped it */
 };
 
 typedef struct ballast_planner ballast_planner;
@@ -52,13 +53,18 @@ BALLAST_C_API void ballast_destroy(ballast_planner* planner);
 /* Why the last call that failed has failed, in one sentence, and where: see ballast_status. */
 BALLAST_C_API char const* ballast_error(ballast_planner const* planner);
 BALLAST_C_API size_t ballast_error_position(ballast_planner const* planner);
+/* From now on, what plans with this planner asks is_cancelled(of) often, on its own thread, and
+ * returns BALLAST_CANCELLED soon after that was not 0. It returns quickly and calls no function of
+ * this planner. Null: never asked, as at first. */
+BALLAST_C_API int ballast_cancel_when(ballast_planner* planner, int (*is_cancelled)(void* of),
+                                      void* of);
 
 /* ---- Which bag of GPUs computes which sample -------------------------------------------------- */
 
 typedef struct ballast_plan_options {
   size_t struct_size;
   size_t gpus;                 /* of the job */
-  size_t gpus_per_node;        /* 0: 8 */
+  size_t gpus_per_node;        /* 0: 8, or all where bags is null */
   uint32_t const* gpu_speeds;  /* [gpus], in any unit; null: all equally fast */
   char const* bags;            /* "g1n4+g4n1"; null: one GPU each */
   size_t largest_bags_first;   /* 1: lay them so where they would straddle a node; 0: refuse them */
@@ -130,31 +136,40 @@ enum ballast_cell_counts {
   BALLAST_FILLED = 4 /* at least one */
 };
 
+/* A rank is a bag: one GPU, where `bags` is null. */
 typedef struct ballast_grid_options {
   size_t struct_size;
-  size_t ranks;
+  size_t gpus; /* these are as in ballast_plan_options */
+  size_t gpus_per_node;
+  uint32_t const* gpu_speeds;
+  char const* bags;
+  size_t largest_bags_first;
+  size_t admits_short_samples;
+  char const* cost;
   size_t microbatches;     /* of every rank; 0: the least that is found */
   size_t multiple_of;      /* what a number that is found is a multiple of; 0: 1 */
-  int64_t most_weight;     /* of a cell; 0: no limit */
+  int64_t most_weight;     /* of a cell, for each GPU of its bag; 0: no limit */
   int64_t weight_multiple; /* weights are rounded up to one of it; 0: 1 */
   size_t counts;           /* ballast_cell_counts, and its number */
   size_t count;
   size_t meets_microbatch; /* 1: ranks wait in every microbatch; 0: once a step */
-  uint32_t const* speeds;  /* [ranks], in any unit; null: all equally fast */
-  char const* cost;        /* null: "tokens" */
 } ballast_grid_options;
 
 typedef struct ballast_grid_step {
   size_t struct_size;
   size_t samples;
-  int64_t const* lengths;      /* [samples] */
-  int64_t const* costs;        /* [samples]; null: what the cost model says */
-  int64_t const* weights;      /* [samples]; null: lengths */
-  int64_t const* most_weights; /* [ranks], instead of most_weight; null: that */
-  int64_t const* together;     /* [samples], one key shares a cell; null: none */
-  int64_t const* apart;        /* [samples], one key shares no cell; null: none */
-  int64_t const* kinds;        /* [samples], a slot has samples of one key; null: any */
-  uint32_t const* home;        /* [samples], the rank that has each now; null: none */
+  int64_t const* lengths;        /* [samples] */
+  int64_t const* costs;          /* [samples]; null: what the cost model says */
+  int64_t const* weights;        /* [samples]; null: lengths */
+  int64_t const* most_weights;   /* [ranks], instead of most_weight; null: that */
+  int64_t const* together;       /* [samples], one key shares a cell; null: none */
+  int64_t const* apart;          /* [samples], one key shares no cell; null: none */
+  int64_t const* kinds;          /* [samples], a slot has samples of one key; null: any */
+  uint32_t const* home;          /* [samples], the GPU that has each now; null: none */
+  size_t cap_is_soft;            /* 1: a sample above every cell's limit gets a cell for itself */
+  int64_t const* starting_loads; /* [ranks], work that they have already; null: none */
+  size_t then;                   /* ballast_then */
+  size_t within_per_million;     /* how much longer than the shortest a plan may be for that */
 } ballast_grid_step;
 
 /* Cell slot * ranks + rank is the microbatch `slot` of that rank. */
@@ -163,14 +178,18 @@ typedef struct ballast_grid {
   size_t samples;
   size_t ranks;
   size_t microbatches;
-  size_t fewest_microbatches; /* no plan has fewer */
-  uint32_t const* owner;      /* [samples], the cell of each */
-  size_t const* first;        /* [cells + 1] */
-  uint32_t const* sample;     /* [samples], cell by cell */
-  int64_t const* costs;       /* [samples] */
-  int64_t const* loads;       /* [cells], the cost */
-  int64_t const* filled;      /* [cells], the weight */
-  double makespan;            /* per unit of speed */
+  size_t fewest_microbatches;     /* no plan has fewer */
+  uint32_t const* rank_first_gpu; /* [ranks] */
+  uint32_t const* rank_gpus;      /* [ranks], as many from the first on */
+  uint32_t const* owner;          /* [samples], the cell of each */
+  size_t const* first;            /* [cells + 1] */
+  uint32_t const* sample;         /* [samples], cell by cell */
+  int64_t const* costs;           /* [samples] */
+  int64_t const* loads;           /* [cells], the cost */
+  int64_t const* filled;          /* [cells], the weight */
+  size_t cells_above_cap;
+  uint32_t const* above_cap; /* [cells_above_cap], where the cap is soft */
+  double makespan;           /* per unit of speed */
   double lower_bound;
   double gap;
   double moved;

@@ -23,18 +23,16 @@ result<void> set_up_grid(ballast_planner& planner, ballast_grid_options const& o
   if (!cost) { return tl::unexpected(cost.error()); }
   constexpr std::array rules{counts::any, counts::at_most, counts::equal, counts::multiple_of,
                              counts::filled};
-  constexpr std::size_t most_ranks = std::size_t{1} << 24;
-  if (options.counts >= rules.size() || options.ranks == 0 || options.ranks > most_ranks) {
-    return fail(error_code::out_of_range, 0, "counts is ", options.counts, " and ranks ",
-                options.ranks, "; give one of ballast_cell_counts, and 1 to ", most_ranks,
-                " ranks");
+  if (options.counts >= rules.size()) {
+    return fail(error_code::out_of_range, 0, "counts is ", options.counts,
+                "; give one of ballast_cell_counts");
   }
+  auto bags = bags_of(options);
+  if (!bags) { return tl::unexpected(bags.error()); }
   grid_job& job = planner.grid.emplace();
   job.cost = cost->cost;
-  job.bags = ballast::one_gpu_bags(options.ranks);
-  if (options.speeds != nullptr) {
-    job.bags = std::move(job.bags).with_speeds({options.speeds, options.ranks});
-  }
+  job.gpus = first_gpus::of<ballast::bag_id>(*bags);
+  job.bags = *std::move(bags);
   if (options.microbatches != 0) { job.slots.number = options.microbatches; }
   if (options.multiple_of != 0) { job.slots.multiple_of = options.multiple_of; }
   if (options.meets_microbatch != 0) { job.slots.meet = ballast::grid_meeting::microbatch; }
@@ -65,12 +63,15 @@ result<ballast_grid> plan_grid(ballast_planner& planner, ballast_grid_step const
     room.most_per_gpu = ballast::no_limit;
     room.most = {step.most_weights, job.bags.size()};
   }
+  room.is_soft = step.cap_is_soft != 0;
   ballast::placement_limits limits;
   limits.also = {room};
   limits.samples = job.counts;
   limits.together = optional_array(step.together, step.samples);
   limits.apart = optional_array(step.apart, step.samples);
   limits.home = optional_ranks(step.home, step.samples);
+  limits.starting_loads = optional_array(step.starting_loads, job.bags.size());
+  if (auto read = read_then(limits, step); !read) { return tl::unexpected(read.error()); }
   if (auto done =
           ballast::partition_grid_into(job.plan, job.memory, job.samples, job.bags, slots,
                                        &priced_length::cost, &priced_length::length, limits);
@@ -83,12 +84,16 @@ result<ballast_grid> plan_grid(ballast_planner& planner, ballast_grid_step const
   found.ranks = plan.ranks;
   found.microbatches = plan.microbatches;
   found.fewest_microbatches = plan.fewest_microbatches;
+  found.rank_first_gpu = job.gpus.first.data();
+  found.rank_gpus = job.gpus.gpus.data();
   found.owner = integers(plan.owner.data());
   found.first = plan.samples.offsets().data();
   found.sample = integers(plan.samples.values().data());
   found.costs = plan.costs.data();
   found.loads = plan.loads.data();
   found.filled = plan.filled.data();
+  found.cells_above_cap = plan.above_cap.size();
+  found.above_cap = integers(plan.above_cap.data());
   found.makespan = plan.makespan.value();
   found.lower_bound = plan.lower_bound.value();
   found.gap = plan.gap();

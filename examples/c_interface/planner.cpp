@@ -10,6 +10,8 @@ static_assert(1 + static_cast<int>(ballast::error_code::syntax) == BALLAST_SYNTA
 static_assert(1 + static_cast<int>(ballast::error_code::infeasible) == BALLAST_INFEASIBLE);
 static_assert(1 + static_cast<int>(ballast::error_code::mismatch) == BALLAST_MISMATCH);
 static_assert(1 + static_cast<int>(ballast::error_code::failed) == BALLAST_FAILED);
+// NO_MEMORY is the number after it, so what came later has numbers of its own.
+static_assert(static_cast<int>(ballast::error_code::cancelled) == BALLAST_FAILED);
 
 std::uint32_t ballast_version()
 {
@@ -36,4 +38,13 @@ char const* ballast_error(ballast_planner const* planner)
 std::size_t ballast_error_position(ballast_planner const* planner)
 {
   return planner == nullptr || planner->is_out_of_memory ? 0 : planner->error.position;
+}
+
+int ballast_cancel_when(ballast_planner* planner, int (*is_cancelled)(void*), void* of)
+{
+  return c_interface::guarded(planner, [&]() -> ballast::result<void> {
+    planner->is_cancelled = is_cancelled;
+    planner->cancelled_of = of;
+    return {};
+  });
 }

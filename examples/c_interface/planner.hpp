@@ -13,6 +13,7 @@
 #include <ballast/partition/grid/grid_plan.hpp>
 #include <ballast/partition/packing/packing_plan.hpp>
 #include <ballast/partition/partition_plan.hpp>
+#include <ballast/partition/placement_limits.hpp>
 #include <ballast/pipeline/order_microbatches.hpp>
 #include <ballast/pipeline/schedule.hpp>
 #include <ballast/pipeline/simulate.hpp>
@@ -20,6 +21,7 @@
 #include <ballast/route/route_plan.hpp>
 #include <ballast/sharding/sharding_cost.hpp>
 #include <ballast/topology/bag_layout.hpp>
+#include <ballast/topology/cluster.hpp>
 #include <ballast/topology/device_groups.hpp>
 
 #include <cstring>
@@ -79,6 +81,7 @@ struct plan_job {
 
 struct grid_job {
   ballast::bag_layout bags;
+  first_gpus gpus;
   ballast::microbatches slots;
   ballast::cap room;
   ballast::counts counts;
@@ -147,6 +150,8 @@ struct ballast_planner {
   std::optional<c_interface::order_job> order;
   c_interface::found_layouts layouts;
 
+  int (*is_cancelled)(void*) = nullptr;
+  void* cancelled_of = nullptr;
   ballast::error error;
   bool is_out_of_memory = false;  // then there may be none for a sentence either
 };
@@ -223,7 +228,8 @@ int guarded(ballast_planner* planner, Work const& work) noexcept
     } catch (std::exception const& problem) {
       planner->error = {error_code::failed, 0, problem.what()};
     }
-    return 1 + static_cast<int>(planner->error.code);
+    return planner->error.code == error_code::cancelled ? static_cast<int>(BALLAST_CANCELLED)
+                                                        : 1 + static_cast<int>(planner->error.code);
   } catch (...) {
     planner->is_out_of_memory = true;
     return BALLAST_NO_MEMORY;
@@ -247,6 +253,9 @@ int answer(ballast_planner* planner, Step const* step, Found* wanted, Plan const
     if (auto checked = check_result(wanted); !checked) { return checked; }
     auto const known = read(step);
     if (!known) { return tl::unexpected(known.error()); }
+    ballast::cancellable const until([planner] {
+      return planner->is_cancelled != nullptr && planner->is_cancelled(planner->cancelled_of) != 0;
+    });
     result<Found> const found = plan(*planner, *known);
     if (!found) { return tl::unexpected(found.error()); }
     write(wanted, *found);
@@ -293,6 +302,41 @@ std::uint32_t const* integers(Id const* ids)
 inline result<ballast::cost_spec> cost_of(char const* text)
 {
   return ballast::parse_cost_spec(text == nullptr ? "tokens" : text);
+}
+
+/// The bags that options of plans and of grids say in the same words.
+template <class Options>
+result<ballast::bag_layout> bags_of(Options const& options)
+{
+  std::size_t const of_node = options.gpus_per_node != 0 ? options.gpus_per_node
+                              : options.bags == nullptr  ? options.gpus
+                                                         : 8;
+  auto machines = ballast::cluster_of(options.gpus, of_node);
+  if (!machines) { return tl::unexpected(machines.error()); }
+  auto const speeds = optional_array(options.gpu_speeds, options.gpus);
+  machines->gpu_speeds.assign(speeds.begin(), speeds.end());
+  auto const spec = ballast::parse_bags(options.bags == nullptr ? "g1n1" : options.bags);
+  if (!spec) { return tl::unexpected(spec.error()); }
+  auto const misplaced = options.largest_bags_first != 0 ? ballast::misplaced_bags::largest_first
+                                                         : ballast::misplaced_bags::refuse;
+  auto const bags = ballast::lay_out(*spec, *machines, misplaced);
+  if (!bags || options.admits_short_samples == 0) { return bags; }
+  return bags->with_short_samples(ballast::short_samples::admitted);
+}
+
+/// What decides among plans of one makespan, as steps of plans and of grids say it.
+template <class Step>
+result<void> read_then(ballast::placement_limits& limits, Step const& step)
+{
+  if (step.then > BALLAST_THEN_FEWEST_MOVES ||
+      step.within_per_million > std::numeric_limits<std::uint32_t>::max()) {
+    return fail(error_code::out_of_range, 0, "then is ", step.then, " and within_per_million ",
+                step.within_per_million, "; give one of ballast_then, and a number below 2^32");
+  }
+  if (step.then == BALLAST_THEN_LEVEL) { limits.then = ballast::most_level; }
+  if (step.then == BALLAST_THEN_FEWEST_MOVES) { limits.then = ballast::fewest_moves; }
+  limits.within_per_million = static_cast<std::uint32_t>(step.within_per_million);
+  return {};
 }
 
 /// Samples with the costs that were given, or that the model says.

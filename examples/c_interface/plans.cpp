@@ -7,26 +7,9 @@
 #include <ballast/partition/partition_plan.hpp>
 #include <ballast/partition/placement_limits.hpp>
 #include <ballast/topology/bag_layout.hpp>
-#include <ballast/topology/cluster.hpp>
 
 namespace c_interface {
 namespace {
-
-result<ballast::bag_layout> bags_of(ballast_plan_options const& options)
-{
-  auto machines =
-      ballast::cluster_of(options.gpus, options.gpus_per_node == 0 ? 8 : options.gpus_per_node);
-  if (!machines) { return tl::unexpected(machines.error()); }
-  auto const speeds = optional_array(options.gpu_speeds, options.gpus);
-  machines->gpu_speeds.assign(speeds.begin(), speeds.end());
-  auto const spec = ballast::parse_bags(options.bags == nullptr ? "g1n1" : options.bags);
-  if (!spec) { return tl::unexpected(spec.error()); }
-  auto const misplaced = options.largest_bags_first != 0 ? ballast::misplaced_bags::largest_first
-                                                         : ballast::misplaced_bags::refuse;
-  auto const bags = ballast::lay_out(*spec, *machines, misplaced);
-  if (!bags || options.admits_short_samples == 0) { return bags; }
-  return bags->with_short_samples(ballast::short_samples::admitted);
-}
 
 result<void> set_up_plan(ballast_planner& planner, ballast_plan_options const& options)
 {
@@ -74,14 +57,7 @@ result<ballast_plan> plan_step(ballast_planner& planner, ballast_plan_step const
   if (step.most_samples != 0) { keep.samples = ballast::counts::at_most(step.most_samples); }
   if (step.equal_counts != 0) { keep.samples = ballast::counts::equal(step.equal_counts); }
   if (step.fills_bags != 0) { keep.samples = ballast::counts::filled(); }
-  if (step.then > BALLAST_THEN_FEWEST_MOVES ||
-      step.within_per_million > std::numeric_limits<std::uint32_t>::max()) {
-    return fail(error_code::out_of_range, 0, "then is ", step.then, " and within_per_million ",
-                step.within_per_million, "; give one of ballast_then, and a number below 2^32");
-  }
-  if (step.then == BALLAST_THEN_LEVEL) { keep.then = ballast::most_level; }
-  if (step.then == BALLAST_THEN_FEWEST_MOVES) { keep.then = ballast::fewest_moves; }
-  keep.within_per_million = static_cast<std::uint32_t>(step.within_per_million);
+  if (auto read = read_then(keep, step); !read) { return tl::unexpected(read.error()); }
   keep.starting_loads = optional_array(step.starting_loads, job.bags.size());
   if (auto done =
           ballast::partition_into(job.plan, job.memory, job.samples, job.bags, known_cost{job.cost},

@@ -71,7 +71,7 @@ static ballast_grid plan_grid(void)
   ballast_grid_options options = {.struct_size = sizeof options};
   ballast_grid_step step = {.struct_size = sizeof step};
   ballast_grid grid = {.struct_size = sizeof grid};
-  options.ranks = gpus;
+  options.gpus = gpus;
   options.most_weight = 65536;
   options.cost = cost;
   CHECK(ballast_set_up_grid(planner, &options) == BALLAST_OK);
@@ -322,6 +322,129 @@ static void check_grid_and_packing(void)
     for (at = ruled.first[i]; at < ruled.first[i + 1]; ++at) { held += prompts[ruled.sample[at]]; }
     CHECK(held <= step.more_capacity);
   }
+}
+
+/* A grid of equal samples, which cost 1, over GPUs of these speeds. */
+static ballast_grid share(size_t count, ballast_grid_options options, ballast_grid_step step)
+{
+  static int64_t ones[1000];
+  static int64_t equal[1000];
+  static uint32_t const speeds[] = {3, 3, 2, 2};
+  ballast_grid grid = {.struct_size = sizeof grid};
+  size_t i;
+  for (i = 0; i < count; ++i) { equal[i] = 2 * (ones[i] = 1); }
+  options.gpus = 4;
+  options.gpu_speeds = speeds;
+  CHECK(ballast_set_up_grid(planner, &options) == BALLAST_OK);
+  step.samples = count;
+  step.lengths = equal;
+  step.costs = ones;
+  CHECK(ballast_partition_grid(planner, &step, &grid) == BALLAST_OK);
+  return grid;
+}
+
+/* Equal samples in the proportion of speeds, of GPUs and of bags, and the limits that plans have. */
+static void check_grid_speeds(void)
+{
+  static int64_t const started[] = {0, 300, 0, 200};
+  static int64_t const by_gpu[] = {300, 300, 200, 200};
+  static int64_t const after_start[] = {300, 0, 200, 0};
+  static uint32_t const slow[] = {3, 3, 2, 0};
+  static uint32_t homes[500];
+  static int64_t longest[2] = {1, 9};
+  ballast_grid_options options = {.struct_size = sizeof options};
+  ballast_grid_step step = {.struct_size = sizeof step};
+  ballast_grid grid = share(1000, options, step);
+  size_t i;
+  CHECK(grid.ranks == 4 && grid.microbatches == 1 && grid.gap == 0);
+  for (i = 0; i < 4; ++i) { CHECK(grid.loads[i] == by_gpu[i] && grid.rank_gpus[i] == 1); }
+
+  step.starting_loads = started;
+  grid = share(500, options, step);
+  for (i = 0; i < 4; ++i) { CHECK(grid.loads[i] == after_start[i]); }
+  step.starting_loads = NULL;
+
+  for (i = 0; i < 500; ++i) { homes[i] = i < 150 ? 2 : i < 250 ? 0 : i < 350 ? 3 : 1; }
+  step.home = homes; /* 50 on a GPU that has no time for them */
+  step.then = BALLAST_THEN_FEWEST_MOVES;
+  grid = share(500, options, step);
+  CHECK(grid.makespan == 50 && grid.moved == 0.1);
+  step.home = NULL;
+  step.then = BALLAST_THEN_LEVEL;
+  grid = share(999, options, step);
+  CHECK(grid.makespan == 100);
+  step.then = 3;
+  CHECK(ballast_partition_grid(planner, &step, &grid) == BALLAST_OUT_OF_RANGE);
+  step.then = BALLAST_THEN_NOTHING;
+
+  options.bags = "g1n2+g2n1";
+  grid = share(1000, options, step);
+  CHECK(grid.ranks == 3 && grid.rank_first_gpu[2] == 2 && grid.rank_gpus[2] == 2);
+  CHECK(grid.loads[0] == 300 && grid.loads[1] == 300 && grid.loads[2] == 400);
+  options.bags = NULL;
+
+  options.gpus = 2;
+  options.most_weight = 5;
+  CHECK(ballast_set_up_grid(planner, &options) == BALLAST_OK);
+  step.samples = 2;
+  step.lengths = longest;
+  CHECK(ballast_partition_grid(planner, &step, &grid) == BALLAST_INFEASIBLE);
+  step.cap_is_soft = 1;
+  CHECK(ballast_partition_grid(planner, &step, &grid) == BALLAST_OK);
+  CHECK(grid.cells_above_cap == 1 && grid.above_cap[0] == grid.owner[1]);
+
+  options.gpus = 4;
+  options.gpu_speeds = slow;
+  CHECK(ballast_set_up_grid(planner, &options) == BALLAST_OUT_OF_RANGE);
+  CHECK(strstr(ballast_error(planner), "speed") != NULL);
+}
+
+/* How often it was asked, and from which time on it says so. */
+typedef struct asked {
+  size_t times;
+  size_t from;
+} asked;
+
+static int says_stop(void* of)
+{
+  asked* const count = of;
+  return count->times++ >= count->from;
+}
+
+/* A step that is stopped has an error of its own and no result; the next one is planned as ever. */
+static void check_cancelling(void)
+{
+  static int64_t hard[40];
+  asked count = {0, 1000};
+  ballast_plan_options options = {.struct_size = sizeof options};
+  ballast_plan_step step = {.struct_size = sizeof step};
+  ballast_plan plan = {.struct_size = sizeof plan};
+  ballast_grid_step grid_step = {.struct_size = sizeof grid_step};
+  ballast_grid grid = {.struct_size = sizeof grid};
+  uint64_t const digest = plan_grid().digest;
+  size_t i;
+  uint32_t state = 1;
+  for (i = 0; i < 40; ++i) { hard[i] = 1 + ((state = state * 1664525u + 1013904223u) >> 1); }
+  options.gpus = gpus;
+  options.policy = "refine:nodes=1099511627776"; /* for days */
+  CHECK(ballast_set_up_plan(planner, &options) == BALLAST_OK);
+  step.samples = 40;
+  step.lengths = hard;
+  CHECK(ballast_cancel_when(planner, says_stop, &count) == BALLAST_OK);
+  CHECK(ballast_partition(planner, &step, &plan) == BALLAST_CANCELLED);
+  CHECK(count.times == 1001 && plan.owner == NULL);
+  CHECK(strstr(ballast_error(planner), "stopped") != NULL);
+  grid_step.samples = samples;
+  grid_step.lengths = lengths;
+  grid_step.home = readers;
+  CHECK(ballast_partition_grid(planner, &grid_step, &grid) == BALLAST_CANCELLED);
+  count.from = (size_t)-1;
+  CHECK(ballast_partition_grid(planner, &grid_step, &grid) == BALLAST_OK);
+  CHECK(grid.digest == digest);
+  count.from = 0;
+  CHECK(ballast_cancel_when(planner, NULL, NULL) == BALLAST_OK);
+  CHECK(ballast_partition_grid(planner, &grid_step, &grid) == BALLAST_OK);
+  CHECK(grid.digest == digest && ballast_cancel_when(NULL, says_stop, &count) == BALLAST_FAILED);
 }
 
 static void shard(ballast_sharding* sharding)
@@ -589,6 +712,8 @@ int main(int count, char** arguments)
     check_every_policy();
     check_constraints();
     check_grid_and_packing();
+    check_grid_speeds();
+    check_cancelling();
     check_sharding();
     plan_with("refine", "g1n4+g4n1");
     check_route(BALLAST_BY_PLAN);
