@@ -244,7 +244,8 @@ class grid_maker {
   {
     std::size_t const ranks = bags_.size();
     if (slots < step_.fewest()) { return plan_search::none; }
-    if (slots >= (std::size_t{1} << 32) / ranks) { return plan_search::gave_up; }
+    bool const is_too_large = slots >= (std::size_t{1} << 32) / ranks;
+    if (is_too_large || cancel_scope::is_cancelled()) { return plan_search::gave_up; }
     auto scratch = memory_.open();
     auto const laid_out = scratch.take<grid_slot>(slots);
     share_slots(step_, slots);

@@ -47,6 +47,7 @@ class fill_to_height {
     std::iota(next_.begin(), next_.begin() + static_cast<std::ptrdiff_t>(items_.size() + 1), 0U);
     cost_units rest = kind.work;
     for (std::size_t slot = kind.first_slot; slot < kind.end_slot; ++slot) {
+      if (cancel_scope::is_cancelled()) { return false; }
       std::uint32_t const heaviest = left_from(0);
       if (heaviest == items_.size()) { return true; }
       bool const last = slot + 1 == kind.end_slot;
