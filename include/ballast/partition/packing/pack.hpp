@@ -366,6 +366,7 @@ class limited_bins {
       plan_state plan(problem, frame);
       std::size_t opened = 0;
       for (std::uint32_t const item : order) {
+        if (cancel_scope::is_cancelled()) { return; }
         std::size_t bin = 0;
         while (bin < opened && !plan.admits(item, bin)) { ++bin; }
         work.spend(bin);
@@ -393,6 +394,7 @@ class limited_bins {
     bool is_bound = true;
     std::size_t number = least_;
     for (std::size_t tried = 0; tried < most_tried && number <= most_; ++tried) {
+      if (cancel_scope::is_cancelled()) { return; }
       if (bins_ > 0 && number >= wanted_.allowed(bins_)) { return; }
       search_end const end = try_number(number);
       if (end == search_end::found) { return; }
