@@ -9,7 +9,7 @@ Lengths are numbers of tokens. They and all other arrays are NumPy's, of 64-bit 
 read where they lie; lists, other integers and arrays that speak DLPack are converted. What a plan
 returns looks into the plan, without copies, and cannot be written. The same arguments give the same
 plan in every process. Wrong arguments are a ValueError with one sentence. While it plans, Python's
-other threads run: leave the arrays alone meanwhile.
+other threads run: leave the arrays alone meanwhile. Ctrl-C on the main thread stops a planner.
 """
 from __future__ import annotations
 
