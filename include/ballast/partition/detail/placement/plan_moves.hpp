@@ -121,11 +121,6 @@ class limited_bags {
   {
     return limits_[bag] - plan_.load(bag, 0);
   }
-  [[nodiscard]] cost_units limit(std::uint32_t bag) const noexcept { return limits_[bag]; }
-  [[nodiscard]] cost_units starting_load(std::uint32_t bag) const noexcept
-  {
-    return problem_.starts.empty() ? 0 : problem_.starts[bag * problem_.quantities];
-  }
   /// All bags, the one that is furthest above its limit in front.
   [[nodiscard]] std::span<bag_room const> by_room() const noexcept { return by_room_; }
   /// The first bag in that order that has room for so much work.
@@ -640,30 +635,6 @@ class relief_search {
   relief best_;
 };
 
-/// Moves samples out of a bag that is far above its limit, the heaviest that find room first, each
-/// to a bag that holds tokens of it or to the one with the least room that is enough: until the
-/// excess is less than two of them.
-inline void shed_heaviest(limited_bags& bags, std::uint32_t bag)
-{
-  std::span<bag_room const> const by_room = bags.by_room();
-  for (auto sample = bags.first_of(bag); sample != limited_bags::none;) {
-    cost_units const cost = bags[sample].cost;
-    if (cost == 0) { return; }
-    std::uint32_t const next = bags[sample].next;
-    std::uint32_t to = bags.home_with_room(sample);
-    if (to == limited_bags::none) {
-      std::size_t const place = bags.first_with_room(cost);
-      bool const found = place < by_room.size() && bags.may_enter(sample, by_room[place].bag);
-      to = found ? by_room[place].bag : to;
-    }
-    if (to != limited_bags::none) {
-      if (cost > -bags.room(bag) / 2) { return; }
-      bags.move(sample, to);
-    }
-    sample = next;
-  }
-}
-
 /// Brings bags below their limits, the one furthest above first, and moves few tokens for it.
 ///
 /// In, out     work is how many steps it may still look at.
@@ -674,9 +645,6 @@ inline bool shed_excess(limited_bags& bags, work_budget& work, workspace& memory
 {
   // A bag that cannot be relieved stays where it is in the order, and what is relieved moves back.
   std::span<bag_room const> const by_room = bags.by_room();
-  for (std::uint32_t bag = 0; bag < by_room.size(); ++bag) {
-    if (bags.room(bag) < 0) { shed_heaviest(bags, bag); }
-  }
   for (std::size_t place = 0; place < by_room.size() && by_room[place].room < 0 && !work.spent();) {
     auto scratch = memory.open();
     relief const step = relief_search(bags, by_room[place].bag, scratch).within_limits(work);
@@ -741,62 +709,13 @@ inline void move_less(limited_bags& bags, work_budget& work, workspace& memory)
   }
 }
 
-/// Packs bags anew, heaviest sample first: a sample stays where it is if the heavier ones that
-/// stayed or came there leave room for it, and otherwise goes to a bag that holds tokens of it and
-/// has room, or else to the bag with most room.
-///
-/// The room of a bag is its limit less all that it holds, so samples go where there are few. Light
-/// samples come last and fill the gaps, as in longest processing time. This finds plans where
-/// samples are few and heavy; where they are many and light, `shed_excess` alone moves fewer
-/// tokens.
-///
-/// Ensures     (1) every sample is in a bag that it may enter
-/// Complexity  O(n m) at worst, of which O(n) moves of memory; a plan that keeps most samples at
-///             home takes O(n + moved samples * m).
-inline void fill_from_home(limited_bags& bags, workspace& memory)
-{
-  constexpr std::size_t most_tried = 64;
-  std::span<bag_room const> const by_room = bags.by_room();
-  auto scratch = memory.open();
-  std::span<cost_units> const packed = scratch.take<cost_units>(by_room.size());
-  for (std::uint32_t bag = 0; bag < packed.size(); ++bag) { packed[bag] = bags.starting_load(bag); }
-
-  for (std::uint32_t sample = 0; sample < bags.samples(); ++sample) {
-    auto const& it = bags[sample];
-    auto const has_room = [&](std::uint32_t bag) {
-      return it.cost <= bags.limit(bag) - packed[bag];
-    };
-    std::uint32_t to = it.bag;
-    if (!has_room(to)) {
-      tokens most = 0;
-      bags.for_each_home(sample, [&](std::uint32_t home, tokens length) {
-        if (length <= most || !has_room(home) || !bags.may_enter(sample, home)) { return; }
-        most = length;
-        to = home;
-      });
-    }
-    if (to == it.bag && !has_room(to)) {
-      std::size_t const last = by_room.size() - std::min(most_tried, by_room.size());
-      bool found = false;
-      for (std::size_t place = by_room.size(); place-- > last && !found;) {
-        std::uint32_t const bag = by_room[place].bag;
-        found = bag != it.bag && has_room(bag) && bags.may_enter(sample, bag);
-        if (found) { to = bag; }
-      }
-    }
-    packed[to] += it.cost;
-    if (to != it.bag) { bags.move(sample, to); }
-  }
-}
-
 /// Makes a plan one of the same loads, or within what lanes may do, that leaves more items where they
 /// lie.
 ///
 /// Most plans move almost every sample, even where loads are almost even before. This begins at home,
 /// with every item where it lies. Places above what they may do give items to others, or swap them
-/// for lighter ones, so that few tokens move. Where some place stays above, all are packed anew, with
-/// as many items at home as have room. Where that fails too, it takes the plan as it is and exchanges
-/// what identical places hold. Then items return home as far as limits allow, and small steps begin
+/// for lighter ones, so that few tokens move. Where some place stays above, it takes the plan as it is
+/// and exchanges what identical places hold. Then items return home as far as limits allow, and small steps begin
 /// again from random moves.
 ///
 /// In, out     the plan keeps the limits, and lanes do no more than most_load; work bounds each of
@@ -854,18 +773,11 @@ class fewest_moves_search {
       return_home(bags, left = work_budget(work));
       return true;
     }
-    left = work_budget(work / 2);
-    bool found = bags.place(start_);
-    if (found) { fill_from_home(bags, memory_); }
-    found = found && shed_excess(bags, left, memory_);
-    if (!found) {
-      std::copy(owner_.begin(), owner_.end(), start_.begin());
-      relabel_places(plan_.problem(), start_, memory_);
-      found = bags.place(start_) && bags.within_limits();
-      left = work_budget(work / 2);
-    }
-    if (found) { return_home(bags, left); }
-    return found;
+    std::copy(owner_.begin(), owner_.end(), start_.begin());
+    relabel_places(plan_.problem(), start_, memory_);
+    if (!bags.place(start_) || !bags.within_limits()) { return false; }
+    return_home(bags, left = work_budget(work / 2));
+    return true;
   }
 
   plan_state& plan_;

@@ -154,6 +154,7 @@ class limit_search {
       return true;
     }
     for (filling const way : ways) {
+      if (cancel_scope::is_cancelled()) { return false; }
       tried_ |= std::uint64_t{1} << static_cast<unsigned>(way);
       bool const is_last = way == filling::in_groups || way == filling::tightest;
       if ((!is_open_to(way) && !is_last) || !starts_.fill(goal, way)) { continue; }

@@ -78,10 +78,14 @@ class plan_starts {
         fullest_ = at;
       }
     }
-    for (std::size_t item = 0; item < shares_.size(); ++item) { shares_[item] = limit_share(item); }
+    std::fill(shares_.begin(), shares_.end(), 0);
+    for (placement_problem::limit const& limit : problem_.limits) {
+      std::int64_t const room = *std::max_element(limit.room.begin(), limit.room.end());
+      for (std::size_t item = 0; item < shares_.size(); ++item) {
+        shares_[item] = std::max(shares_[item], scaled(limit.takes[item], room));
+      }
+    }
   }
-
-  [[nodiscard]] bool has_limits() const noexcept { return !problem_.limits.empty(); }
 
   template <class Goal>
   bool fill(Goal const& goal, filling way, std::span<std::uint32_t const> given = {})
@@ -219,15 +223,6 @@ class plan_starts {
     }
   }
 
-  [[nodiscard]] std::int64_t limit_share(std::size_t item) const
-  {
-    std::int64_t most = 0;
-    for (placement_problem::limit const& limit : problem_.limits) {
-      std::int64_t const room = *std::max_element(limit.room.begin(), limit.room.end());
-      most = std::max(most, scaled(limit.takes[item], room));
-    }
-    return most;
-  }
   [[nodiscard]] std::int64_t largest_cost(std::size_t item) const
   {
     cost_units most = 0;
