@@ -35,6 +35,7 @@ enum limit : std::size_t {
   multiple,
   apart,
   fits,
+  mixes,
   level,
   least,
   all_limits
@@ -154,6 +155,12 @@ auto planned(limited_step<D> const& step, Plan const& plan)
   if (has(multiple)) { limits.samples = ballast::counts::multiple_of(step.number); }
   if (has(apart)) { limits.apart = step.keys; }
   if (has(fits)) { limits.fits = refuse; }
+  auto const few_images = [&](std::span<sample_id const> together) {
+    return std::ranges::count_if(together, [&](sample_id each) {
+             return step.images[to_index(each)] > 1;
+           }) <= step.number;
+  };
+  if (has(mixes)) { limits.mixes = few_images; }
   if (has(level)) { limits.then = ballast::most_level; }
   if (has(least)) { limits.then = ballast::least(step.images); }
   auto const cost = [&](std::size_t sample) {
@@ -175,7 +182,7 @@ template <std::size_t D>
 bool keeps(limited_step<D> const& step, assignment const& owner)
 {
   std::size_t const cells = step.bags * step.slots;
-  std::vector<std::int64_t> lengths(cells), images(cells), bytes(cells), counts(cells);
+  std::vector<std::int64_t> lengths(cells), images(cells), bytes(cells), counts(cells), rich(cells);
   std::vector<std::set<std::size_t>> items(cells);
   std::map<int, std::size_t> place;
   auto const prompt = [&](std::size_t sample) {
@@ -196,6 +203,7 @@ bool keeps(limited_step<D> const& step, assignment const& owner)
     }
     lengths[bag] += step.lengths[sample];
     images[bag] += step.images[sample];
+    rich[bag] += step.images[sample] > 1 ? 1 : 0;
     bytes[bag] += step.rounded_bytes(sample);
     ++counts[bag];
     items[bag].insert(static_cast<std::size_t>(prompt(sample)));
@@ -217,6 +225,7 @@ bool keeps(limited_step<D> const& step, assignment const& owner)
         (step.has[soft] && is_over && !stands_alone) ||
         (step.has[rounded] && bytes[bag] > step.most_bytes) ||
         (step.has[at_most] && counts[bag] > step.number + 1) || (step.has[filled] && held == 0) ||
+        (step.has[mixes] && rich[bag] > step.number) ||
         (step.has[multiple] && counts[bag] % step.number != 0)) {
       return false;
     }

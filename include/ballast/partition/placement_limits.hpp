@@ -233,6 +233,37 @@ class placement_filter {
   bool (*call_)(void const*, sample_id, bag_id) = nullptr;
 };
 
+/// Which samples may lie together in one bag, or in one cell of a grid, as a function of the caller:
+/// a rule that no other limit says.
+///
+///     auto const no_more_than_two_videos = [&](std::span<sample_id const> together) {
+///       return std::ranges::count_if(together, is_video) <= 2;
+///     };
+///
+/// Expects     the function outlives the call; on all ranks it says the same, whatever the order;
+///             what may lie together may do so with fewer.
+class mix_filter {
+ public:
+  constexpr mix_filter() noexcept = default;
+
+  template <std::predicate<std::span<sample_id const>> Mixes>
+  constexpr mix_filter(Mixes const& mixes) noexcept  // implicit: {.mixes = at_most_two_videos}
+      : mixes_(&mixes), call_([](void const* self, std::span<sample_id const> together) {
+          return static_cast<bool>((*static_cast<Mixes const*>(self))(together));
+        })
+  {}
+
+  [[nodiscard]] constexpr bool empty() const noexcept { return call_ == nullptr; }
+  [[nodiscard]] bool operator()(std::span<sample_id const> together) const
+  {
+    return call_(mixes_, together);
+  }
+
+ private:
+  void const* mixes_ = nullptr;
+  bool (*call_)(void const*, std::span<sample_id const>) = nullptr;
+};
+
 /// What a plan has to keep to, and what decides among the shortest: all of it optional, and all of
 /// it together.
 ///
@@ -260,6 +291,8 @@ struct placement_limits {
   sample_keys apart = {};
   /// Which samples may go to which bags, beside what their lengths say.
   placement_filter fits = {};
+  /// Which samples may lie together, beside what caps and `apart` say.
+  mix_filter mixes = {};
   /// What decides among plans of the least makespan.
   second_objective then = {};
   /// How much longer than the shortest a plan may be for the second objective.

@@ -327,6 +327,12 @@ class grid_maker {
     auto const fits = [&](sample_id sample, bag_id bag) {
       return limits_.fits(to_id<sample_id>(own[to_index(sample)]), bag);
     };
+    auto const asked = scratch.take<sample_id>(limits_.mixes.empty() ? 0 : count);
+    auto const mixes = [&](std::span<sample_id const> together) {
+      std::transform(together.begin(), together.end(), asked.begin(),
+                     [own](sample_id sample) { return to_id<sample_id>(own[to_index(sample)]); });
+      return limits_.mixes(asked.first(together.size()));
+    };
     auto const of_kind = [&](auto const values) {
       using value = std::remove_cvref_t<decltype(values[0])>;
       auto const some = scratch.take<value>(values.empty() ? 0 : count);
@@ -351,6 +357,7 @@ class grid_maker {
       limits.then = least(of_kind(limits_.then.of()));
     }
     if (!limits_.fits.empty()) { limits.fits = fits; }
+    if (!limits_.mixes.empty()) { limits.mixes = mixes; }
     // Work before the step belongs to the first slot, or to every bag with what other kinds do.
     for (std::size_t rank = 0; rank < starts.size(); ++rank) {
       bool const has = has_starts && (!meets || first_slot == 0);

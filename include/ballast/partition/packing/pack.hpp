@@ -81,8 +81,9 @@ namespace detail {
   if (auto checked = check_limits(limits, samples, 1, 1); !checked) { return checked; }
   auto const rule = limits.samples.kind;
   bool const is_simple = all_caps(limits).size() <= 1 && !has_soft && limits.together.empty() &&
-                         limits.apart.empty() && rule != counts::rule::equal &&
-                         rule != counts::rule::multiple_of && limits.then.what() != kind::least;
+                         limits.apart.empty() && limits.mixes.empty() &&
+                         rule != counts::rule::equal && rule != counts::rule::multiple_of &&
+                         limits.then.what() != kind::least;
   if (wanted.is_padded && !is_simple) {
     return refuse(
         "padded bins keep one cap that is not soft, at most so many samples, and "
@@ -113,7 +114,8 @@ class limited_bins {
         item_of_(lengths.size())
   {
     limits_.then = {};
-    is_one_cap_ = caps_.size() <= 1 && limits.apart.empty() && !is_multiple();
+    is_one_cap_ =
+        caps_.size() <= 1 && limits.apart.empty() && limits.mixes.empty() && !is_multiple();
     by_partition_ = is_one_cap_ && !(caps_.size() > 0 && caps_[0].is_soft);
     is_level_ = limits.then.what() == second_objective::kind::level;
     least_of_ = limits.then.of();
@@ -548,7 +550,8 @@ class limited_bins {
   bool const asks = bins > 0 || wanted.multiple_of > 1;
   auto const rule = limits.samples.kind;
   bool const is_plain = caps.size() <= 1 && !first.is_soft && limits.together.empty() &&
-                        limits.apart.empty() && limits.then.what() == then::none && !asks &&
+                        limits.apart.empty() && limits.mixes.empty() &&
+                        limits.then.what() == then::none && !asks &&
                         (rule == counts::rule::any || rule == counts::rule::filled);
   for (std::size_t sample = 0; (is_plain || wanted.is_padded) && sample < count; ++sample) {
     if (plan.weights[sample] <= first.most_per_gpu) { continue; }

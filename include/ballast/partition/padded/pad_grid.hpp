@@ -25,7 +25,7 @@ namespace detail {
   };
   bool const others = !limits.together.empty() || !limits.home.empty() || limits.also.size() > 0 ||
                       !limits.starting_loads.empty() || limits.samples != counts{} ||
-                      !limits.apart.empty() || !limits.fits.empty() ||
+                      !limits.apart.empty() || !limits.fits.empty() || !limits.mixes.empty() ||
                       limits.then.what() != second_objective::kind::none;
   if (others || slots.multiple_of != 1 || !slots.kinds.empty() ||
       slots.meet != grid_meeting::step || slots.number == 0U || bags.size() == 0 ||

@@ -189,7 +189,7 @@ struct called_limits {
   explicit called_limits(placement_limits const& limits)
   {
     all_caps const caps(limits);
-    bool const has_rules = !limits.apart.empty() || !limits.fits.empty() ||
+    bool const has_rules = !limits.apart.empty() || !limits.fits.empty() || !limits.mixes.empty() ||
                            limits.samples.kind != counts::rule::any ||
                            limits.then.what() != second_objective::kind::none;
     is_any = has_rules || caps.size() > 0;

@@ -172,6 +172,12 @@ class limited_items {
       }
     }
     refused_ = refused;
+    if (!limits.mixes.empty()) {
+      asked_ = scratch.take<sample_id>(count);
+      first_ = scratch.take<std::uint32_t>(item_of_.empty() ? 0 : items + 1);
+      samples_ = scratch.take<sample_id>(item_of_.size());
+      list_samples();
+    }
 
     std::span<std::uint32_t> const gpus = scratch.take<std::uint32_t>(places);
     std::span<std::uint32_t> const speeds = scratch.take<std::uint32_t>(lanes);
@@ -231,6 +237,7 @@ class limited_items {
             {rooms_.data(), caps_.size()},
             refused_,
             counts_,
+            {limits_.mixes, first_, samples_, asked_},
             slots_.number == 0 ? 0 : bags_.size(),
             slots_.meet};
   }
@@ -296,6 +303,18 @@ class limited_items {
   }
 
  private:
+  void list_samples()
+  {
+    std::fill(first_.begin(), first_.end(), 0);
+    for (std::uint32_t const item : item_of_) { ++first_[item + 1]; }
+    std::partial_sum(first_.begin(), first_.end(), first_.begin());
+    for (std::size_t sample = item_of_.size(); sample-- > 0;) {  // each place from the back
+      samples_[--first_[item_of_[sample] + 1]] = to_id<sample_id>(sample);
+    }
+    if (first_.empty()) { return; }
+    std::rotate(first_.begin(), first_.begin() + 1, first_.end());
+    first_.back() = static_cast<std::uint32_t>(item_of_.size());
+  }
   [[nodiscard]] bool sums_fit() const
   {
     cost_units left = no_cost - 1;
@@ -326,6 +345,9 @@ class limited_items {
   std::span<cost_units const> starts_;
   std::array<placement_problem::limit, caps::most + 1> rooms_;
   std::span<bool const> refused_;
+  std::span<std::uint32_t> first_;  // of items, in samples_
+  std::span<sample_id> samples_;
+  std::span<sample_id> asked_;
   std::span<std::uint32_t const> gpus_;
   std::span<std::uint32_t const> speeds_;
   std::span<std::uint32_t const> lane_of_;
@@ -349,52 +371,37 @@ class limited_items {
   partition_problem::placement_rules rules{no_limit};
   if (items.rules != nullptr) { rules = *items.rules; }
   items.rules = &rules;
+  placement_problem tried{
+      items, problem.quantities, problem.costs,  problem.starts, problem.speeds, {},
+      kept,  problem.refused,    problem.counts, problem.mixes};
   std::vector<std::string> names;
-  auto const is_needed = [&](placement_problem const& without) {
-    if (!is_proven) { return true; }
-    auto frame = memory.open();
-    limit_search search(without, 1, {no_cost, 1}, work, memory, frame);
-    return search(plan_tie::none, 0) || !search.is_proven();
+  // Leaves out one limit for good, unless it is needed.
+  auto const leave_out = [&](std::string const& name, auto& limit, auto const& none) {
+    auto const given = std::exchange(limit, none);
+    if (is_proven) {
+      auto frame = memory.open();
+      limit_search search(tried, 1, {no_cost, 1}, work, memory, frame);
+      if (!search(plan_tie::none, 0) && search.is_proven()) { return; }
+    }
+    limit = given;
+    names.push_back(name);
   };
-  auto const problem_with = [&](count_limits counts, std::span<bool const> refused) {
-    return placement_problem{
-        items, problem.quantities, problem.costs, problem.starts, problem.speeds, {}, kept, refused,
-        counts};
-  };
-  count_limits counts = problem.counts;
-  std::span<bool const> refused = problem.refused;
   bool const has_first = limits.most_per_gpu != no_limit;
   for (std::size_t at = 0; at < kept.size(); ++at) {
     std::span<std::int64_t> const endless = scratch.take<std::int64_t>(problem.places());
     std::fill(endless.begin(), endless.end(), no_limit);
-    std::span<std::int64_t const> const room = std::exchange(kept[at].room, endless);
-    if (!is_needed(problem_with(counts, refused))) { continue; }
-    kept[at].room = room;
-    names.push_back(has_first && at == 0 ? "limits.most_per_gpu"
-                                         : concat("limits.also[", at - (has_first ? 1 : 0), "]"));
+    leave_out(has_first && at == 0 ? "limits.most_per_gpu"
+                                   : concat("limits.also[", at - (has_first ? 1 : 0), "]"),
+              kept[at].room, std::span<std::int64_t const>(endless));
   }
   if (limits.samples.kind != counts::rule::any) {
-    count_limits const all = std::exchange(counts, count_limits::any(problem.size()));
-    if (is_needed(problem_with(counts, refused))) {
-      counts = all;
-      names.emplace_back("limits.samples");
-    }
+    leave_out("limits.samples", tried.counts, count_limits::any(problem.size()));
   }
   if (!limits.apart.empty()) {
-    partition_problem::placement_rules const all = rules;
-    rules.first_group = {};
-    if (is_needed(problem_with(counts, refused))) {
-      rules = all;
-      names.emplace_back("limits.apart");
-    }
+    leave_out("limits.apart", rules.first_group, std::span<std::uint32_t const>{});
   }
-  if (!limits.fits.empty()) {
-    if (is_needed(problem_with(counts, {}))) {
-      names.emplace_back("limits.fits");
-    } else {
-      refused = {};
-    }
-  }
+  if (!limits.fits.empty()) { leave_out("limits.fits", tried.refused, std::span<bool const>{}); }
+  if (!limits.mixes.empty()) { leave_out("limits.mixes", tried.mixes.allows, mix_filter{}); }
   std::string text;
   for (std::size_t at = 0; at < names.size(); ++at) {
     text += at == 0 ? "" : at + 1 == names.size() ? " and " : ", ";

@@ -204,6 +204,7 @@ class limit_search {
           others.first(static_cast<std::size_t>(rest - others.begin())),
           problem_.refused,
           problem_.counts,
+          problem_.mixes,
           problem_.row};
       std::uint64_t const given = work_.left() / 4;
       ratio const level{most - (most >> narrow), 1};

@@ -4,6 +4,7 @@
 #include <ballast/core.hpp>
 #include <ballast/partition/concepts.hpp>
 #include <ballast/partition/detail/bounds/cheapest_cover.hpp>
+#include <ballast/partition/placement_limits.hpp>
 
 namespace ballast::inline v0::detail {
 
@@ -75,6 +76,14 @@ struct placement_problem {
     bool is_soft = false;
   };
 
+  /// A rule of the user's for what lies together, and the samples of items.
+  struct mixing {
+    mix_filter allows;
+    std::span<std::uint32_t const> first;  ///< [n + 1] of each item, or empty where each is one
+    std::span<sample_id const> samples;
+    std::span<sample_id> asked;  ///< room to list those of a place
+  };
+
   partition_problem const& items;
   std::size_t quantities;
   std::span<cost_units const> costs;
@@ -84,6 +93,7 @@ struct placement_problem {
   std::span<limit const> limits;
   std::span<bool const> refused;  ///< item after item: bags that a call of the user refuses
   count_limits counts;
+  mixing mixes = {};
   std::size_t row = 0;     ///< bags; 0: each place is one
   bool sums_rows = false;  ///< bags meet after each row: a step takes the sum of the rows' latest
 
@@ -108,7 +118,7 @@ struct placement_problem {
   [[nodiscard]] bool is_open() const
   {
     bool const has_rules = items.rules != nullptr && !items.rules->first_group.empty();
-    if (has_rules || !refused.empty() || counts.step > 1 ||
+    if (has_rules || !refused.empty() || !mixes.allows.empty() || counts.step > 1 ||
         std::any_of(limits.begin(), limits.end(), [](limit const& of) { return of.is_soft; })) {
       return false;
     }
@@ -285,9 +295,11 @@ class plan_state {
       auto const takes = [&](std::uint32_t item) { return limit.takes[item]; };
       if (net(takes) > limit.room[place] - held(at, place)) { return false; }
     }
-    return problem_.items.rules == nullptr || problem_.items.rules->first_group.empty() ||
-           std::all_of(items.begin(), items.end(),
-                       [&](std::uint32_t item) { return is_apart(item, place, without); });
+    bool const are_apart =
+        problem_.items.rules == nullptr || problem_.items.rules->first_group.empty() ||
+        std::all_of(items.begin(), items.end(),
+                    [&](std::uint32_t item) { return is_apart(item, place, without); });
+    return are_apart && (problem_.mixes.allows.empty() || may_mix(items, place, without));
   }
   [[nodiscard]] bool admits(std::size_t item, std::size_t place) const
   {
@@ -421,6 +433,24 @@ class plan_state {
   }
 
  private:
+  [[nodiscard]] bool may_mix(std::span<std::uint32_t const> items, std::size_t place,
+                             std::span<std::uint32_t const> without) const
+  {
+    auto const& [allows, first, samples, asked] = problem_.mixes;
+    std::size_t count = 0;
+    auto const list = [&](std::size_t item) {
+      if (first.empty()) { return void(asked[count++] = to_id<sample_id>(item)); }
+      for (std::size_t at = first[item]; at < first[item + 1]; ++at) {
+        asked[count++] = samples[at];
+      }
+    };
+    for (std::uint32_t const item : items) { list(item); }
+    for (std::size_t item = first_[place]; item != none; item = next_[item]) {
+      if (std::find(without.begin(), without.end(), item) == without.end()) { list(item); }
+    }
+    return allows(asked.first(count));
+  }
+
   [[nodiscard]] bool is_apart(std::size_t item, std::size_t place,
                               std::span<std::uint32_t const> without) const
   {

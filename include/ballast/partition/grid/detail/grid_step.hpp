@@ -361,7 +361,8 @@ struct least_counts {
                           return partition_problem::splits(length, largest);
                         });
   using then = second_objective::kind;
-  bool const is_free = limits.fits.empty() && limits.starting_loads.empty() && one_speed;
+  bool const is_free =
+      limits.fits.empty() && limits.mixes.empty() && limits.starting_loads.empty() && one_speed;
   step.is_alike = is_free && is_alike;
   step.is_plain = is_free && fits_all && (caps.size() == 0 || is_one_cap) && limits.apart.empty() &&
                   (limits.samples.kind != rule::equal || number == 1) &&
