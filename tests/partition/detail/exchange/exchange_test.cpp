@@ -9,9 +9,7 @@ namespace {
 
 using namespace ballast;
 using namespace ballast_test;
-using ballast::detail::accept_any;
 using ballast::detail::exchange;
-using ballast::detail::exchange_counts;
 using ballast::detail::wanted_net;
 using cost_list = std::vector<cost_units>;
 
@@ -25,19 +23,14 @@ cost_units sum_of(cost_list const& all, std::uint32_t members)
 }
 
 // Oracle: the net work of the best of all pairs of subsets.
-template <class Accept = accept_any>
-cost_units best_net(cost_list const& giving, cost_list const& taking, wanted_net wanted,
-                    exchange_counts counts, Accept const& accept = {})
+cost_units best_net(cost_list const& giving, cost_list const& taking, wanted_net wanted)
 {
   cost_units above = 0;
   cost_units below = 0;
   for (std::uint32_t given = 0; given >> giving.size() == 0; ++given) {
     for (std::uint32_t taken = 0; taken >> taking.size() == 0; ++taken) {
-      if (counts == exchange_counts::equal && std::popcount(given) != std::popcount(taken)) {
-        continue;
-      }
       cost_units const net = sum_of(giving, given) - sum_of(taking, taken);
-      if (net < 1 || net > wanted.most || !accept(given, taken)) { continue; }
+      if (net < 1 || net > wanted.most) { continue; }
       if (net >= wanted.least && (above == 0 || net < above)) { above = net; }
       if (net < wanted.least) { below = std::max(below, net); }
     }
@@ -47,23 +40,17 @@ cost_units best_net(cost_list const& giving, cost_list const& taking, wanted_net
 
 constexpr std::uint64_t work_at_first = std::uint64_t{1} << 40;
 
-template <class Accept = accept_any>
-exchange find(cost_list const& giving, cost_list const& taking, wanted_net wanted,
-              exchange_counts counts, Accept const& accept = {})
+exchange find(cost_list const& giving, cost_list const& taking, wanted_net wanted)
 {
   workspace memory;
   ballast::detail::work_budget budget(work_at_first);
-  exchange const found = find_exchange(giving, taking, wanted, counts, memory, budget, accept);
+  exchange const found = find_exchange(giving, taking, wanted, memory, budget);
   std::uint64_t const work = work_at_first - budget.left();
   EXPECT_GE(work, (std::uint64_t{1} << giving.size()) + (std::uint64_t{1} << taking.size()));
   EXPECT_LE(work, std::uint64_t{1} << 18);
   if (found == exchange{}) { return found; }
   EXPECT_EQ(found.net, sum_of(giving, found.given) - sum_of(taking, found.taken));
   EXPECT_TRUE(1 <= found.net && found.net <= wanted.most) << found.net;
-  EXPECT_TRUE(accept(found.given, found.taken));
-  if (counts == exchange_counts::equal) {
-    EXPECT_EQ(std::popcount(found.given), std::popcount(found.taken));
-  }
   return found;
 }
 
@@ -84,11 +71,8 @@ TEST(FindExchange, FindsWhatTryingAllPairsFinds)  // Ensures (1) (2)
     cost_list const taking = draw(random, trial % 50 == 0 ? 9 : 5, heaviest);
     cost_units const least = random.between(1, heaviest);
     wanted_net const wanted{least, least, random.between(least, 2 * heaviest)};
-    for (auto const counts : {exchange_counts::free, exchange_counts::equal}) {
-      SCOPED_TRACE(testing::Message()
-                   << "trial " << trial << " counts " << static_cast<int>(counts));
-      ASSERT_EQ(find(giving, taking, wanted, counts).net, best_net(giving, taking, wanted, counts));
-    }
+    SCOPED_TRACE(testing::Message() << "trial " << trial);
+    ASSERT_EQ(find(giving, taking, wanted).net, best_net(giving, taking, wanted));
   }
 }
 
@@ -99,8 +83,8 @@ TEST(FindExchange, StopsAtANetThatIsEnough)  // Ensures (2)
     cost_list const giving = draw(random, 7, 1000);
     cost_list const taking = draw(random, 7, 1000);
     wanted_net const wanted{100, 140, 200};
-    cost_units const best = best_net(giving, taking, wanted, exchange_counts::free);
-    cost_units const net = find(giving, taking, wanted, exchange_counts::free).net;
+    cost_units const best = best_net(giving, taking, wanted);
+    cost_units const net = find(giving, taking, wanted).net;
     ASSERT_TRUE(100 <= best && best <= 140 ? 100 <= net && net <= 140 : net == best)
         << "trial " << trial << ": " << net << " for " << best;
   }
@@ -115,43 +99,20 @@ TEST(FindExchange, IsExactWhereCostsAreTooLargeForAWord)  // Ensures (1)
     cost_list const taking = draw(random, 6, heaviest);
     cost_units const least = random.between(1, heaviest);
     wanted_net const wanted{least, least, 2 * least};
-    for (auto const counts : {exchange_counts::free, exchange_counts::equal}) {
-      cost_units const best = best_net(giving, taking, wanted, counts);
-      cost_units const found = find(giving, taking, wanted, counts).net;
-      // What the lost bits hide is at most 14 units of them on each side, here 2^18 each.
-      ASSERT_LE(best < least ? best - found : found - best, cost_units{1} << 24)
-          << "trial " << trial;
-    }
+    cost_units const best = best_net(giving, taking, wanted);
+    cost_units const found = find(giving, taking, wanted).net;
+    // What the lost bits hide is at most 14 units of them on each side, here 2^18 each.
+    ASSERT_LE(best < least ? best - found : found - best, cost_units{1} << 24) << "trial " << trial;
   }
-}
-
-TEST(FindExchange, MakesOnlyWhatIsAccepted)
-{
-  random_source random(10);
-  for (int trial = 0; trial < 1000; ++trial) {
-    cost_list const giving = draw(random, 5, 1000);
-    cost_list const taking = draw(random, 5, 1000);
-    wanted_net const wanted{300, 300, 900};
-    auto const not_both_first = [](std::uint32_t given, std::uint32_t taken) {
-      return ((given & taken) & 1) == 0;
-    };
-    ASSERT_EQ(find(giving, taking, wanted, exchange_counts::free, not_both_first).net,
-              best_net(giving, taking, wanted, exchange_counts::free, not_both_first))
-        << "trial " << trial;
-  }
-  auto const nothing = [](std::uint32_t, std::uint32_t) { return false; };
-  cost_list const ties(14, 1);
-  EXPECT_EQ(find(ties, ties, {1, 1, 9}, exchange_counts::free, nothing), exchange{});
 }
 
 TEST(FindExchange, FindsNothingWhereThereIsNothing)
 {
-  EXPECT_EQ(find({}, {}, {1, 1, 9}, exchange_counts::free), exchange{});
-  EXPECT_EQ(find({}, {3, 4}, {1, 1, 9}, exchange_counts::free), exchange{});
-  EXPECT_EQ(find({0, 0}, {0}, {1, 1, 9}, exchange_counts::free), exchange{});
-  EXPECT_EQ(find({20}, {3}, {5, 5, 9}, exchange_counts::free), exchange{});
-  EXPECT_EQ(find({5}, {}, {5, 5, 9}, exchange_counts::equal), exchange{});
-  EXPECT_EQ(find({5}, {}, {5, 5, 9}, exchange_counts::free), (exchange{1, 0, 5}));
+  EXPECT_EQ(find({}, {}, {1, 1, 9}), exchange{});
+  EXPECT_EQ(find({}, {3, 4}, {1, 1, 9}), exchange{});
+  EXPECT_EQ(find({0, 0}, {0}, {1, 1, 9}), exchange{});
+  EXPECT_EQ(find({20}, {3}, {5, 5, 9}), exchange{});
+  EXPECT_EQ(find({5}, {}, {5, 5, 9}), (exchange{1, 0, 5}));
 }
 
 TEST(FindExchange, FindsAnExactExchangeOfManyCandidates)
@@ -162,15 +123,15 @@ TEST(FindExchange, FindsAnExactExchangeOfManyCandidates)
   cost_list taking(10);
   for (cost_units& cost : giving) { cost = random.between(1000, 100'000); }
   for (cost_units& cost : taking) { cost = random.between(1000, 100'000); }
-  EXPECT_EQ(find(giving, taking, {50, 50, 50}, exchange_counts::free).net, 50);
+  EXPECT_EQ(find(giving, taking, {50, 50, 50}).net, 50);
 }
 
 TEST(FindExchangeDeathTest, RefusesTooManyCandidatesAndEmptyRanges)
 {
   cost_list const many(15, 1);
-  EXPECT_DEATH((void)find(many, {}, {1, 1, 9}, exchange_counts::free), "giving.size");
-  EXPECT_DEATH((void)find({}, many, {1, 1, 9}, exchange_counts::free), "taking.size");
-  EXPECT_DEATH((void)find({1}, {1}, {9, 9, 1}, exchange_counts::free), "wanted");
+  EXPECT_DEATH((void)find(many, {}, {1, 1, 9}), "giving.size");
+  EXPECT_DEATH((void)find({}, many, {1, 1, 9}), "taking.size");
+  EXPECT_DEATH((void)find({1}, {1}, {9, 9, 1}), "wanted");
 }
 
 // Bags 0 and 1, of one GPU each, with samples of these costs.
