@@ -410,7 +410,7 @@ TEST(PartitionUnderConstraints, CountsTheTokensThatShortSamplesHave)  // Ensures
 TEST(PartitionUnderConstraints, RefusesToOverrunMemory)  // Ensures (5)
 {
   EXPECT_TRUE(plan_under({.most_per_gpu = 9}, {9, 5, 4}, one_gpu_bags(2)));
-  expect_refused(plan_under({.most_per_gpu = 9}, {9, 5, 5}, one_gpu_bags(2)), infeasible, 2,
+  expect_refused(plan_under({.most_per_gpu = 9}, {9, 5, 5}, one_gpu_bags(2)), infeasible, 0,
                  "3 such bags are needed and enough");
   // Weights count instead of lengths where they are given.
   std::vector<std::int64_t> const weights{1, 1, 90};
@@ -427,33 +427,18 @@ TEST(PartitionUnderConstraints, RefusesToOverrunMemory)  // Ensures (5)
   EXPECT_TRUE(plan_under({.most_per_gpu = no_cost - 1}, {4, 5, 4}, two_and_one));
 }
 
-// Why samples of one cost, dealt out without a look at their weights, have no plan.
-error why_no_room(std::vector<std::int64_t> const& weights, std::vector<std::int64_t> const& room,
-                  std::vector<tokens> lengths = {}, std::vector<std::uint32_t> gpus = {},
+// Why samples of one cost have no plan within a cap.
+error why_no_room(std::vector<std::int64_t> const& weights, cap room,
+                  std::vector<tokens> lengths = {}, std::vector<std::uint32_t> gpus = {1},
                   std::vector<std::int64_t> const& together = {})
 {
   lengths.resize(weights.size(), 9);
-  gpus.resize(room.size(), 1);
+  room.of = weights;
   auto const plan = partition(
       lengths, consecutive_bags(gpus), [](tokens) { return 1; },
-      {.together = together, .also = {{.of = weights, .most = room}}}, longest_processing_time{});
+      {.together = together, .also = {room}}, longest_processing_time{});
   EXPECT_FALSE(plan);
   return plan ? error{} : plan.error();
-}
-
-TEST(PartitionUnderConstraints, SaysHowManyBagsAreNeeded)
-{
-  auto const why = why_no_room({6, 6, 6, 6, 6}, {10, 10});
-  EXPECT_EQ(why.code, infeasible);
-  EXPECT_EQ(why.position, 2U);
-  EXPECT_EQ(why.message,
-            "all samples weigh 30 and 2 bags hold at most 10 each; 5 such bags are needed and "
-            "enough; sample 2 weighs 6 and found no bag with room; add bags, raise the limit or "
-            "plan fewer samples at once");
-  // Two bags would both have to be full, and no samples add up to 10: the bound does not see that.
-  EXPECT_THAT(why_no_room({3, 6, 3, 2, 6}, {10}).message,
-              HasSubstr("all samples weigh 20 and 1 bag holds at most 10 each; at least 2 such "
-                        "bags are needed and 3 are enough; "));
 }
 
 RC_GTEST_PROP(PartitionUnderConstraints, CountsTheBagsOfBestFitDecreasing, ())
@@ -472,34 +457,35 @@ RC_GTEST_PROP(PartitionUnderConstraints, CountsTheBagsOfBestFitDecreasing, ())
     rooms.insert(room - weight);
   }
   std::string const bins = std::to_string(rooms.size());
-  auto const why = why_no_room(weights, {40}).message;
+  auto const plan = partition(weights, one_gpu_bags(1), own_length, {.most_per_gpu = 40});
+  RC_ASSERT(!plan);
+  auto const& why = plan.error().message;
   RC_ASSERT(why.find("; " + bins + " such bags are needed and enough; ") != why.npos ||
             why.find(" such bags are needed and " + bins + " are enough; ") != why.npos);
 }
 
 TEST(PartitionUnderConstraints, NamesASampleThatIsTooHeavyForEveryBagItFits)
 {
-  auto const why = why_no_room({30, 20, 1}, {10, 40}, {9, 1, 9}, {1, 4});
+  std::vector<std::int64_t> const rooms{10, 40};
+  auto const why = why_no_room({30, 20, 1}, {.most = rooms}, {9, 1, 9}, {1, 4});
   EXPECT_EQ(why.position, 1U);  // sample 0 fits the larger bag
   EXPECT_THAT(why.message,
               HasSubstr("sample 1 weighs 20, more than any bag that it fits holds, which is 10;"));
-  auto const joined = why_no_room({6, 2, 2, 2, 6}, {10}, {}, {}, {1, 2, 2, 2, 3});
-  EXPECT_THAT(joined.message, HasSubstr("and what stays with it weigh 6 and found no bag"));
+  auto const joined = why_no_room({6, 4, 4, 4, 6}, {.most_per_gpu = 10}, {}, {1}, {1, 2, 2, 2, 3});
+  EXPECT_EQ(joined.position, 1U);
+  EXPECT_THAT(joined.message, HasSubstr("sample 1 and what stays with it weigh 12, more than"));
 }
 
-TEST(PartitionUnderConstraints, CountsWhatFindsNoRoomWhereBagsDiffer)
+TEST(PartitionUnderConstraints, NamesTheCapThatNoPlanKeeps)
 {
   // Two bags of 20 would be enough, but there is only one.
-  EXPECT_EQ(why_no_room({9, 9, 9}, {20, 5}).message,
-            "all samples weigh 27 and 2 bags hold 25 in all; filled with the heaviest first, they "
-            "leave 1 sample without room; sample 2 weighs 9 and found no bag with room; add bags, "
-            "raise the limit or plan fewer samples at once");
+  std::vector<std::int64_t> const rooms{20, 5};
+  EXPECT_EQ(why_no_room({9, 9, 9}, {.most = rooms}, {}, {1, 1}).message,
+            "3 items in 2 bags have no plan that keeps limits.also[0]; raise it, add bags or leave "
+            "it out");
   // Both samples are too short for the larger bag.
-  EXPECT_THAT(why_no_room({6, 6}, {10, 40}, {1, 1}, {1, 4}).message,
-              HasSubstr("they leave 1 sample without room; sample 1 weighs 6"));
-  EXPECT_THAT(why_no_room({6, 6}, {10, 10}, {1, 1}, {1, 4}).message,
-              HasSubstr("2 such bags are enough, but some samples are too short for some of them; "
-                        "sample 1 weighs 6"));
+  EXPECT_THAT(why_no_room({6, 6}, {.most_per_gpu = 10}, {1, 1}, {1, 4}).message,
+              HasSubstr("2 items in 2 bags have no plan that keeps limits.also[0]"));
 }
 
 TEST(PartitionUnderConstraints, SaysWhichEntryIsWrong)

@@ -347,9 +347,11 @@ TEST(PlacementRules, AreRefusedWithTheNumbers)
   EXPECT_EQ(refusal(refine{}, {.also = {{.is_soft = true}}}),
             "limits.also[0] has neither most_per_gpu nor most; give one");
   EXPECT_THAT(refusal(refine{}, {.most_per_gpu = 9, .apart = pairs}),
-              HasSubstr("have no plan that keeps limits.most_per_gpu; raise it or leave it out"));
+              HasSubstr("3 such bags are needed and enough; 4 items in 2 bags have no plan that "
+                        "keeps limits.most_per_gpu; raise it, add bags or leave it out"));
   EXPECT_THAT(refusal(refine{}, {.also = {{.most_per_gpu = 7, .is_soft = true}}, .apart = pairs}),
-              HasSubstr("have no plan that keeps limits.also[0]; raise it or leave it out"));
+              HasSubstr("have no plan that keeps limits.also[0]; raise it, add bags or leave it "
+                        "out"));
 }
 
 TEST(PlacementRules, AreRefusedWithThoseOfWhichNoneCanBeLeftOut)
@@ -378,8 +380,9 @@ TEST(PlacementRules, AreRefusedWithAProofWhereSumsShowIt)
   std::vector<std::size_t> keys(500);
   for (std::size_t sample = 0; sample < keys.size(); ++sample) { keys[sample] = sample / 2; }
   EXPECT_EQ(why(500, 16, {.most_per_gpu = 300, .apart = keys}),
-            "500 items in 16 bags have no plan that keeps limits.most_per_gpu; raise it or leave "
-            "it out");
+            "all samples weigh 5000 and 16 bags hold at most 300 each; 17 such bags are needed and "
+            "enough; 500 items in 16 bags have no plan that keeps limits.most_per_gpu; raise it, "
+            "add bags or leave it out");
   for (std::size_t const samples : {std::size_t{0}, std::size_t{15}}) {
     EXPECT_THAT(why(samples, 16, {.samples = counts::filled()}),
                 HasSubstr("have no plan that keeps limits.samples"));
