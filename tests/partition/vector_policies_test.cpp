@@ -72,8 +72,6 @@ TEST(VectorProblem, KnowsWhichBinsAreOpen)
   EXPECT_FALSE(problem.any_bag_is_open());
   lengths[1] = 4;
   EXPECT_TRUE(problem.any_bag_is_open());
-  problem.capacities = std::span<std::int64_t const>(&longest_sample, 1);
-  EXPECT_FALSE(problem.any_bag_is_open());
 }
 
 template <std::size_t D>
@@ -326,11 +324,9 @@ TEST(VectorRefine, GivesSlowBagsWhatIsLittleWorkForItsWeight)
       return cost_vector<2>{4'000 * length + length * length, length % 7 * 1'000'000};
     };
     placement_limits const limit{.most_per_gpu = all / 32 * 105 / 100};
-    auto const greedy = partition(lengths, bags, costs, limit, longest_processing_time{});
     auto const plan = partition(lengths, bags, costs, limit);
-    ASSERT_TRUE(greedy && plan);
-    EXPECT_LE(plan->gap(), 0.02);
-    EXPECT_GE(greedy->gap(), 2 * plan->gap());
+    ASSERT_TRUE(plan) << plan.error().message;
+    EXPECT_LE(plan->gap(), 0.001);
   }
 }
 
