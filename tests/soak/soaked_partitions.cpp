@@ -235,8 +235,8 @@ void require_right_refusal(drawn_step const& step, ballast::error const& why,
     require(step.is_limited(), "there is no limit: ", why.message);
     return;
   }
-  bool const says_why = says(why, "use a policy that looks at capacities") ||
-                        says(why, "not all fillings were tried");
+  bool const says_why =
+      says(why, "use a policy that packs") || says(why, "before the search gave up");
   require(step.is_limited() || !says_why, "there is no limit: ", why.message);
   if (says_why && !promised.finds_room) { return; }
   bool exists = false;
