@@ -451,7 +451,9 @@ class plan_starts {
         std::size_t const place = places_[at];
         ++looked;
         if (!may_grow(place) || !has_time(item, place) || !plan_.admits(item, place)) { continue; }
-        ratio const then{place_keys_[place] + problem_.cost(item, 0), problem_.speeds[place]};
+        cost_units const cost = problem_.cost(item, 0);  // keys may be near the largest number
+        ratio const then{std::min(place_keys_[place], no_cost - cost) + cost,
+                         problem_.speeds[place]};
         if (chosen == plan_state::none || precedes(then, finish, place, chosen)) {
           chosen = place;
           finish = then;
