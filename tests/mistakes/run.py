@@ -30,6 +30,7 @@ import os
 import pathlib
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -39,7 +40,9 @@ FOLDER = pathlib.Path(__file__).resolve().parent
 ROOT = FOLDER.parent.parent
 # Programs that are not called after their folder.
 PROGRAMS = {"gpu": "unit_copy_engine"}
-TEST = r"^(?:TEST|TEST_F|TEST_P|TYPED_TEST|TYPED_TEST_P|RC_GTEST_PROP)\((?:%s)\b"
+# What begins a test, or says for which types those of a suite in a header run.
+TEST = (r"^(?:(?:TEST|TEST_F|TEST_P|TYPED_TEST|TYPED_TEST_P|RC_GTEST_PROP)\("
+        r"|INSTANTIATE_TYPED_TEST_SUITE_P\([A-Za-z]+, )(?:%s)\b")
 
 
 def read_mistakes(path):
@@ -118,13 +121,15 @@ class Scratch:
                 return "failed"
             return "does not compile: " + (errors or target.stdout.splitlines() or [""])[0]
         filters = ":".join(f"{suite}.*:{suite}/*:*/{suite}.*:*/{suite}/*" for suite in self.suites)
-        ended = subprocess.run(
-            ["ctest", "--test-dir", build, "-R", f"^{program}$", "--timeout", "300"],
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-            env={**os.environ, "GTEST_FILTER": filters, "GTEST_FAIL_FAST": "1"})
-        if ended.returncode == 0:
-            return "passed"
-        return "did not end" if "Timeout" in ended.stdout else "failed"
+        command = ["ctest", "--test-dir", build, "-R", f"^{program}$"]
+        environment = {**os.environ, "GTEST_FILTER": filters, "GTEST_FAIL_FAST": "1"}
+        with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                              env=environment, start_new_session=True) as ctest:
+            try:
+                return "failed" if ctest.wait(timeout=300) else "passed"
+            except subprocess.TimeoutExpired:
+                os.killpg(ctest.pid, signal.SIGKILL)
+                return "did not end"
 
 
 def main():
