@@ -56,6 +56,32 @@ TEST(NcclTransfers, LetTheSenderLeaveWhileTheReceiverSleeps)
   });
 }
 
+// The receiver begins the second one when the sender has looked.
+TEST(NcclTransfers, StayDoneWhateverBeginsBehindThem)
+{
+  nccl_ranks ranks(2);
+  std::latch sender_looked(1);
+  ranks.run(patient, [&](pair_communicator& comm) {
+    bool const sends = comm.rank() == rank_id{0};
+    pinned_array bytes(100), others(100);
+    auto const begin = [&](pinned_array& array) {
+      auto const id = sends ? comm.send(array, rank_id{1}) : comm.receive(array, rank_id{0});
+      EXPECT_TRUE(comm.start());
+      return id.value();
+    };
+    auto const first = begin(bytes);
+    while (!comm.is_done(first).value()) { std::this_thread::yield(); }
+    if (!sends) { sender_looked.wait(); }
+    auto const second = begin(others);
+    if (sends) {
+      EXPECT_TRUE(comm.is_done(first).value());
+      EXPECT_FALSE(comm.is_done(second).value());
+      sender_looked.count_down();
+    }
+    EXPECT_TRUE(comm.wait_for(first) && comm.wait_for(second));
+  });
+}
+
 TEST(NcclTransfers, AreAbortedAtTheDeadline)
 {
   ballast_test::hand_moved_clock clock;

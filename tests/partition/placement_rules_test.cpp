@@ -335,6 +335,9 @@ TEST(PlacementRules, AreRefusedWithTheNumbers)
   EXPECT_EQ(refusal(refine{}, {.samples = counts::at_most(1)}),
             "4 samples in 2 bags with at most 1 each need 4; add bags or raise "
             "limits.samples");
+  EXPECT_EQ(refusal(refine{}, {.samples = counts::at_most(2)}, {1, 1, 1, 1, 1}),
+            "5 samples in 2 bags with at most 2 each need 3; add bags or raise "
+            "limits.samples");
   EXPECT_EQ(refusal(refine{}, {.together = thrice, .samples = counts::at_most(2)}),
             "sample 0 and what stays with it are 3 samples, and limits.samples is 2; "
             "raise it or split them");

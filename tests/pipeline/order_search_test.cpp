@@ -113,6 +113,23 @@ TEST(ExactOrder, FindsTheFirstOfTheBestOrdersWhicheverItStartsFrom)  // Ensures 
   }
 }
 
+TEST(ExactOrder, TellsMicrobatchesApartByAnyOneTime)  // Ensures (2)
+{
+  ballast::random_source random(3);
+  auto const schedule = ballast_test::chain_schedule(3, 4);
+  for (std::size_t column = 0; column < 6; ++column) {
+    SCOPED_TRACE(column);
+    ballast::pipeline_times const times(4, 3, [&](std::size_t, std::size_t stage) {
+      time_units const own = random.between(0, 20);
+      return ballast::stage_time{column == 2 * stage ? own : 10,
+                                 column == 2 * stage + 1 ? own : 20};
+    });
+    auto const best = ballast_test::first_best_order(schedule, times);
+    EXPECT_NE(best, ballast_test::numbered_order(4));
+    EXPECT_EQ(order_microbatches(schedule, times, exact_order{given_order{}}).value().order, best);
+  }
+}
+
 TEST(ExactOrder, SettlesNineMicrobatches)  // Ensures (3)
 {
   int families = ballast_test::trials_of(20);

@@ -423,6 +423,13 @@ TEST(PartitionGrid, FillsCellsOfDifferentCapsAndSwapsAcrossSlotsOfARank)
   EXPECT_TRUE(even.proven_optimal());
 }
 
+TEST(PartitionGrid, TriesSmallGridsWholeWhereExchangesEndAboveTheBound)
+{
+  auto const plan = plan_of({9, 7, 1, 6, 2}, 2, {.number = 2}, {.most_per_gpu = 10}).value();
+  EXPECT_EQ(plan.makespan, (ratio{13, 1}));  // 7 and 6, 9 + 1 and 2
+  EXPECT_TRUE(plan.proven_optimal());
+}
+
 TEST(PartitionGrid, IsSeldomAboveTheNaiveLines)
 {
   random_source random(46);
@@ -485,6 +492,10 @@ TEST(PartitionGrid, BoundsLongSamplesAndWhatFitsBesideThem)
   EXPECT_EQ(bound(grid_meeting::microbatch, {.most_per_gpu = 10}), (ratio{64 + 36, 1}));
   // 49 + 36; without 64 there are four sums near half of 161
   EXPECT_EQ(bound(grid_meeting::step, {.most_per_gpu = 10}), (ratio{85, 1}));
+  // A slot holds 20: 8 and four of 3. Of the other three, one rank computes two.
+  lengths.assign({8, 3, 3, 3, 3, 3, 3, 3});
+  lengths.insert(lengths.end(), 30, 0);
+  EXPECT_EQ(bound(grid_meeting::microbatch, {.most_per_gpu = 10}), (ratio{64 + (27 + 1) / 2, 1}));
 }
 
 }  // namespace grid_front_door

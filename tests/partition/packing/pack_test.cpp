@@ -38,6 +38,7 @@ TEST(Pack, DescribesThePackingItMakes)  // Ensures (1)
   EXPECT_THAT(plan->samples[bag_id{0}], ElementsAre(sample_id{0}, sample_id{4}));
   EXPECT_EQ(plan->largest(), 1000);
   EXPECT_EQ(plan->lower_bound, 3U);
+  EXPECT_EQ(plan->largest_bound, 834);  // of 2500 in 3 bins
   EXPECT_TRUE(plan->proven_optimal());
 }
 
