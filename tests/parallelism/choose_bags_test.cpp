@@ -337,6 +337,19 @@ TEST(ChooseBags, ComesWithinTwoPercentOfAllMixesAt64Gpus)
   EXPECT_LE(found.mixes.front().fitted_step.value(), 1.02 * best);
 }
 
+// There are too many mixes to try: some are, and then those near the best.
+TEST(ChooseBags, FindsMixesAt128GpusThatAreShorterThanBagsOfOneSize)
+{
+  flux_job const job(128);
+  auto const batches = job.draw_long_tailed(1.5, 2, 1);
+  auto const found =
+      choose_bags(batches, job.machines, job.exchanges, job.spec.cost, {.finalists = 1}).value();
+  EXPECT_FALSE(found.proven);
+  bag_mix const best = found.mixes.front().mix;
+  EXPECT_EQ(best.gpus(), 128U);
+  EXPECT_LT(job.over_uniform(best, batches), 1.0);
+}
+
 // Where load and number of samples do not fit one word, bags fill in the same order.
 TEST(ChooseBags, PricesHugeCostsAsItDoesSmallOnes)
 {

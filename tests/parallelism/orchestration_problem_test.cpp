@@ -55,6 +55,8 @@ TEST(OrchestrationProblem, SaysWhatIsWrongWithAModule)
                  "module vision has times at no parallel degree");
   expect_unsound([](problem& p) { p.modules[1].degrees[1].tp = 1; }, 1,
                  "has degree tp 1 after tp 1");
+  expect_unsound([](problem& p) { p.modules[1].degrees[0].tp = 0; }, 1,
+                 "has a degree of tp 0, which is no number of GPUs from 1 to 2^32 - 1");
   expect_unsound([](problem& p) { p.modules[1].degrees[0].backward_of_input = 161; }, 1,
                  "takes 80 forward, 160 backward and 161 of it for its input at tp 1");
   expect_unsound([](problem& p) { p.modules[1].degrees[1].copies = 4; }, 1,

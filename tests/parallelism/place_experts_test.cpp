@@ -350,6 +350,26 @@ TEST(PlaceExperts, KeepsReplicasWhereTheyAre)
   EXPECT_GT(10 * all_kept, 6 * all) << all_kept << " of " << all;
 }
 
+TEST(PlaceExperts, KeepsWhatItCanWhereAnExpertIsNew)
+{
+  std::vector<std::uint32_t> const slots = {2, 2};
+  auto const before = place_experts(std::vector<std::int64_t>{60, 40}, slots).value();
+  ASSERT_EQ(before.experts.values().size(), 4U) << "all slots are taken";
+  std::vector<std::int64_t> const loads = {60, 20, 20};
+  for (std::uint32_t const room : {2U, 3U}) {
+    std::vector<std::uint32_t> const now = {2, room};
+    auto const moved = place_experts(loads, now, {.now = &before.experts}).value();
+    expect_valid({loads, now}, moved);
+    EXPECT_EQ(moved.makespan, (ratio{50, 1}));
+    EXPECT_EQ(moved.kept, 3U);
+  }
+  std::vector<std::uint32_t> const other_numbers = {2, 1, 1};
+  auto const asked =
+      place_experts(loads, slots, {.replicas = other_numbers, .now = &before.experts}).value();
+  expect_valid({loads, slots}, asked);
+  EXPECT_EQ(asked.gpus[to_id<expert_id>(1)].size(), 1U);
+}
+
 TEST(PlaceExperts, HasNothingToDo)
 {
   EXPECT_TRUE(place_experts({}, {}).has_value());
@@ -391,6 +411,10 @@ TEST(PlaceExperts, RefusesInASentence)  // Errors
   EXPECT_EQ(place_experts(loads, lone, {.replicas = pairs}).error().code, error_code::infeasible);
   EXPECT_EQ(place_experts(loads, four, {.nodes = two, .most_nodes = 1}).value().gpus.size(), 3U)
       << "two nodes of one GPU";
+  EXPECT_EQ(place_experts(loads, four, {.replicas = two}).error().message,
+            "replicas has 2 entries for 3 experts; give one for each, or none");
+  EXPECT_EQ(place_experts(loads, four, {.nodes = four, .most_nodes = 1}).error().message,
+            "the nodes have 4 GPUs, and slots are given for 2; give the GPUs of each node");
   std::vector<std::int64_t> const negative = {1, -2, 3};
   EXPECT_EQ(place_experts(negative, four).error().position, 1U);
 }

@@ -320,6 +320,15 @@ TEST(SearchLayouts, SaysWhyNoLayoutFits)
               HasSubstr("batches has 3 sizes, no whole number of batches"));
   EXPECT_THAT(search_layouts(problem, batch, {.most_work = 1}).error().message,
               HasSubstr("work of 1 ended before"));
+  std::vector<std::uint32_t> const twice{2, 2};
+  auto const unordered = search_layouts(problem, batch, {.virtual_stages = twice});
+  EXPECT_EQ(unordered.error().position, 1U);
+  EXPECT_THAT(unordered.error().message,
+              HasSubstr("a stage may have 2 virtual ones; give numbers"));
+  for (auto& module : modules) { module.flops.linear = std::int64_t{1} << 54; }
+  EXPECT_THAT(refusal().message,
+              HasSubstr("takes 2^53 picoseconds or more on some stage; check the "
+                        "profile's units"));
 }
 
 }  // namespace

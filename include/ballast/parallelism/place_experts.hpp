@@ -366,7 +366,7 @@ class placement_search {
       }
     }
     for (std::size_t expert = 0; expert < slots_.experts(); ++expert) {
-      if (slots_.replicas(expert) == 0 && !make_room(expert)) { return false; }
+      if (slots_.replicas(expert) == 0) { make_room(expert); }
       if (!problem_.replicas.empty() && slots_.replicas(expert) != problem_.replicas[expert]) {
         return false;
       }
@@ -374,25 +374,21 @@ class placement_search {
     return true;
   }
 
-  /// Puts an expert into an empty slot, or in place of the smallest share that is not the only one.
-  [[nodiscard]] bool make_room(std::size_t expert)
+  /// Puts an expert without replicas into an empty slot, or in place of the smallest share that is not
+  /// the only one. There is such a slot, since all experts have room.
+  void make_room(std::size_t expert)
   {
     std::size_t chosen = none;
     for (std::size_t slot = 0; slot < slots_.slots(); ++slot) {
       std::size_t const there = slots_.expert_at(slot);
-      if (there == none) {
-        slots_.add(slot, expert);
-        return true;
-      }
+      if (there == none) { return slots_.add(slot, expert); }
       if (slots_.replicas(there) > 1 &&
           (chosen == none || slots_.share(there) < slots_.share(slots_.expert_at(chosen)))) {
         chosen = slot;
       }
     }
-    if (chosen == none) { return false; }
     slots_.remove(chosen);
     slots_.add(chosen, expert);
-    return true;
   }
 
   /// The sum of the shares of these experts: a fraction, or, where that needs more than 63 bits, the
