@@ -277,4 +277,28 @@ TEST(Caps, AllocateNothingInTheSteadyState)
       });
 }
 
+TEST(Caps, AllocateNothingInAHarderStep)
+{
+  // The first step is done when it begins. Then two samples fill a bag, or three sizes nearly do.
+  for (auto const then : {second_objective{}, most_level}) {
+    partition_plan plan;
+    workspace memory;
+    random_source random(3);
+    std::vector<tokens> lengths(64, 128);
+    bag_layout const bags = one_gpu_bags(8);
+    int step = 0;
+    expect_steady_state([&] {
+      bool const done = partition_into(plan, memory, lengths, bags, quadratic_work,
+                                       {.most_per_gpu = step == 0 ? 2000 : 1100, .then = then})
+                            .has_value();
+      ++step;
+      for (std::size_t sample = 0; sample < lengths.size(); sample += 2) {
+        lengths[sample] = random.between(1, step == 1 ? 255 : 127);
+        lengths[sample + 1] = 256 - lengths[sample];
+      }
+      return done;
+    });
+  }
+}
+
 }  // namespace caps_test

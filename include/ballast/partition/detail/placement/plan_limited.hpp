@@ -520,6 +520,21 @@ template <class Cost>
   return {};
 }
 
+/// Has the workspace allocate now what any stage of a search takes, so that a step which goes through
+/// more of them than the last one allocates nothing.
+inline void reserve_for_search(workspace& memory, std::size_t samples, std::size_t bags,
+                               std::size_t quantities)
+{
+  // Sums of subsets by refine; what exchanges list, for each quantity; pairs of a place's items.
+  std::size_t const width = quantities + caps::most + 1 + 2;
+  std::size_t const sums = std::size_t{24}
+                           << std::min<std::size_t>(samples, subset_sum::most_members);
+  std::size_t const of_sample = 320 + 2 * quantities * (12 + 8 * width);
+  std::size_t const of_bag = 640 + 64 * width + 4 * quantities * (12 + 8 * width);
+  auto frame = memory.open();
+  (void)frame.take<std::byte>(sums + samples * of_sample + bags * of_bag + 1'024 * width + 16'384);
+}
+
 /// Plans samples whose costs are in the plan: what of partition_into() knows nothing of the types of
 /// samples and cost model, so that a program compiles it once, or not at all with ballast::compiled.
 ///
@@ -547,6 +562,7 @@ template <class Cost, class Policy>
     }
   }
   if (!called.is_any) { return plan_priced(plan, memory, lengths, bags, policy, limits); }
+  reserve_for_search(memory, lengths.own.size(), bags.size(), sizeof(Cost) / sizeof(cost_units) + 1);
   std::uint64_t const work = work_of(policy);
   bool const has_start = work == 0 || limits.samples.kind != counts::rule::equal;
   if (has_start) {
