@@ -372,4 +372,43 @@ void check_all_pairs(std::uint64_t seed, int trials, Step const& make_step, Plan
   EXPECT_LE(all.worse_ties, all.steps / 100);
 }
 
+/// Leaves at most `most` of these limits.
+template <std::size_t D>
+void thin(limited_step<D>& step, std::initializer_list<limit> of, std::size_t most,
+          ballast::random_source& random)
+{
+  std::vector<limit> on;
+  for (limit const each : of) {
+    if (step.has[each]) { on.push_back(each); }
+  }
+  for (; on.size() > most; on.pop_back()) {
+    std::swap(on[random.below(on.size())], on.back());
+    step.has[on.back()] = false;
+  }
+}
+
+/// The same with any limits at once, each in one step of four.
+template <std::size_t D, class Step, class Plan>
+void check_subsets(std::uint64_t seed, int trials, Step const& make_step, Plan const& make)
+{
+  ballast::random_source random(seed);
+  tally all;
+  for (int trial = 0; trial < trials; ++trial) {
+    limited_step<D> step = make_step(random, together, together);
+    std::string name = "trial " + std::to_string(trial) + " with limits";
+    for (bool& has : step.has) { has = random.below(4) == 0; }
+    thin(step, {moves, level, least}, 1, random);
+    thin(step, {at_most, equal, filled, multiple}, 1, random);
+    thin(step, {images_cap, room, soft, rounded}, 2, random);
+    if (step.meets) { thin(step, {level, least}, 0, random); }
+    for (std::size_t each = 0; each < all_limits; ++each) {
+      if (step.has[each]) { name += " " + std::to_string(each); }
+    }
+    check(step, name, all, make);
+    if (testing::Test::HasFatalFailure()) { return; }
+  }
+  EXPECT_GT(all.feasible, all.steps / 4);
+  EXPECT_LE(all.worse_ties, all.steps / 100);
+}
+
 }  // namespace limited_steps

@@ -12,19 +12,19 @@ using numbers = std::vector<std::int64_t>;
 
 void check_grids(grid_meeting meet, std::uint64_t seed)
 {
-  limited_steps::check_all_pairs<1>(
-      seed, trials_of(6),
-      [meet](random_source& random, std::size_t one, std::size_t other) {
-        std::size_t const bags = 2 + random.below(2);
-        std::size_t const samples = random.below(bags == 2 ? 7 : 6);
-        auto step = limited_steps::draw<1>(random, one, other, samples, bags, 2);
-        step.meets = meet == grid_meeting::microbatch;
-        return step;
-      },
-      [meet](auto const& samples, bag_layout const& bags, auto const& cost, auto const& length,
-             placement_limits const& limits) {
-        return partition_grid(samples, bags, {.number = 2, .meet = meet}, cost, length, limits);
-      });
+  auto const draw = [meet](random_source& random, std::size_t one, std::size_t other) {
+    std::size_t const bags = 2 + random.below(2);
+    std::size_t const samples = random.below(bags == 2 ? 7 : 6);
+    auto step = limited_steps::draw<1>(random, one, other, samples, bags, 2);
+    step.meets = meet == grid_meeting::microbatch;
+    return step;
+  };
+  auto const make = [meet](auto const& samples, bag_layout const& bags, auto const& cost,
+                           auto const& length, placement_limits const& limits) {
+    return partition_grid(samples, bags, {.number = 2, .meet = meet}, cost, length, limits);
+  };
+  limited_steps::check_all_pairs<1>(seed, trials_of(4), draw, make);
+  limited_steps::check_subsets<1>(seed, trials_of(300), draw, make);
 }
 
 TEST(GridLimits, HoldInPairsWhereBagsMeetOnce)
@@ -73,6 +73,24 @@ TEST(GridLimits, GiveFasterBagsMore)
       EXPECT_EQ(plan.load(id, 0) + plan.load(id, 1), bag < 2 ? 300 : 200);
     }
   }
+}
+
+TEST(GridLimits, ProveWhatNoGridOnTwoSpeedsGetsBelow)
+{
+  auto const in_sixths = [](numbers const& costs, std::array<std::uint32_t, 2> speeds,
+                            placement_limits const& limits) {
+    auto const plan =
+        partition_grid(costs, one_gpu_bags(2).with_speeds(speeds),
+                       {.number = 2, .meet = grid_meeting::microbatch}, std::identity{}, limits)
+            .value();
+    EXPECT_TRUE(plan.proven_optimal());
+    return 6 * plan.makespan.value();
+  };
+  // {12 20 14} on speed 3 ends at 92 / 6, where {18 5 8} ends at 93 / 6, and nothing is in the other
+  // slot: until 68 / 6, where 34 do, the second bag has room for 22 and two thirds.
+  EXPECT_EQ(in_sixths({12, 18, 5, 8, 20, 14}, {3, 2}, {}), 93);
+  // Slots are not alike, since bags work before the first.
+  EXPECT_EQ(in_sixths({6, 5, 5, 8, 16}, {1, 2}, {.starting_loads = numbers{5, 9}}), 108);
 }
 
 TEST(GridLimits, ListCellsAboveASoftCapAndCountGpus)

@@ -148,16 +148,16 @@ class least_row_sum {
   {
     std::size_t const bags = plan.problem().bags();
     cost_units sum = 0;
+    // What places can do until their rows end is no whole number of units: rows may end later.
+    uint128 work = uint128{static_cast<std::uint64_t>(left)} * static_cast<std::uint64_t>(common_);
     for (std::size_t row = 0; row < heights_.size(); ++row) {
       cost_units const until = height(plan, row);
       sum += until;
-      for (std::size_t place = row * bags; place < (row + 1) * bags && left > 0; ++place) {
-        left -= (until - time(plan, place)) / (common_ / plan.problem().speeds[place]);
+      for (std::size_t place = row * bags; place < (row + 1) * bags && work > 0; ++place) {
+        uint128 const idle = static_cast<std::uint64_t>(until - time(plan, place));
+        work -= std::min(work, idle * plan.problem().speeds[place]);
       }
     }
-    if (left <= 0) { return sum; }
-    uint128 const work =
-        uint128{static_cast<std::uint64_t>(left)} * static_cast<std::uint64_t>(common_);
     return sum + static_cast<cost_units>((work + speeds_ - 1) / speeds_);
   }
 
@@ -454,7 +454,8 @@ class plan_branch {
     }
     std::size_t const bags = problem.bags();
     if (problem.sums_rows) {
-      return place / bags == other / bags || (is_empty_row(place) && is_empty_row(other));
+      return place / bags == other / bags ||
+             (is_empty_row(place) && is_empty_row(other) && have_same_loads(place, other));
     }
     return lane == twin || problem.lane_of.empty() ||
            (problem.row != 0 && is_empty_lane(lane) && is_empty_lane(twin));
@@ -465,6 +466,17 @@ class plan_branch {
     std::size_t const first = place - place % bags;
     for (std::size_t at = first; at < first + bags; ++at) {
       if (plan_.first(at) != plan_state::none) { return false; }
+    }
+    return true;
+  }
+  /// Whether the rows of two places have the same work before the step.
+  [[nodiscard]] bool have_same_loads(std::size_t place, std::size_t other) const
+  {
+    std::size_t const bags = plan_.problem().bags();
+    for (std::size_t bag = 0; bag < bags; ++bag) {
+      if (plan_.load(place - place % bags + bag, 0) != plan_.load(other - other % bags + bag, 0)) {
+        return false;
+      }
     }
     return true;
   }
