@@ -86,7 +86,8 @@ void expect_promises_kept(homed_step const& step, policy_ref const& policy, std:
   ASSERT_TRUE(step.keeps_together(owner));
   EXPECT_EQ(plan->moved.numerator, step.moved(owner));
   EXPECT_LE(plan->makespan, raised(plain->makespan, within));
-  EXPECT_LE(plan->moved, plain->moved);
+  // Of small steps all plans are tried, and a shorter one may move more.
+  if (plan->makespan >= plain->makespan) { EXPECT_LE(plan->moved, plain->moved); }
   EXPECT_EQ(plan->owner, plan_instance(step, policy, step.limits(within))->owner);
 }
 
