@@ -122,16 +122,16 @@ class plan_starts {
     return all && plan_.is_whole();
   }
 
-  /// Items without a place push others out, which then look for one: as long as there is work.
+  /// Items without a place push others out, which then look for one, for so much work.
   template <class Goal>
-  bool insist(Goal const& goal)
+  bool insist(Goal const& goal, std::uint64_t work)
   {
     random_source random(problem_.size());
     (void)fill(goal, filling::by_limit);
     must_fill_ = false;
     is_ordered_ = false;
     constexpr std::array ways{filling::by_cost, filling::in_groups, filling::tightest};
-    std::uint64_t const kept = work_.left() / 3;
+    std::uint64_t const kept = work_.left() - std::min(work, work_.left());
     while (work_.left() > kept) {
       std::size_t homeless = plan_state::none;
       std::size_t without = 0;
