@@ -62,6 +62,25 @@ TEST(PlacementRules, LetASampleAboveASoftCapStandAlone)
   EXPECT_EQ(plan->loads, (std::vector<std::int64_t>{150, 60, 70}));
 }
 
+TEST(PlacementRules, AskWhatMayLieTogether)
+{
+  // [mixes]
+  std::vector<ballast::tokens> const lengths = {9, 8, 7, 6, 5};
+  std::vector<int> const prompts = {1, 1, 2, 3, 4};
+  auto const of_two_prompts = [&](std::span<ballast::sample_id const> together) {
+    std::set<int> found;
+    for (auto const sample : together) { found.insert(prompts[sample]); }
+    return found.size() <= 2;
+  };
+  auto const plan = ballast::partition(lengths, ballast::one_gpu_bags(2), std::identity{},
+                                       {.mixes = of_two_prompts});
+  // 9 8 5 and 7 6: 9 8 and 7 6 5 would be level, with three prompts on a rank.
+  // [mixes]
+  ASSERT_TRUE(plan) << plan.error().message;
+  EXPECT_EQ(plan->makespan, (ratio{22, 1}));
+  EXPECT_TRUE(plan->proven_optimal());
+}
+
 // A step with any of the rules, limits and keys.
 struct ruled_step : instance {
   std::vector<std::int64_t> weights, capacities;

@@ -156,9 +156,9 @@ struct partition_problem {
 ///
 /// A policy is a value, usually without state, with its parameters as public members. It may have
 /// constant member functions: `batching batches()` where loads are not sums; and `std::uint64_t
-/// work_within_limits()` where limits that it does not read are better kept by a search of so many
-/// steps from nothing than by one from its plan. Where batches() is static and constexpr, a nest
-/// without meaning, such as `refine{padded_batches{}}`, does not compile.
+/// work_within_limits()`, how much a search within limits may do, where equal counts are better met
+/// from nothing than from its plan. Where batches() is static and constexpr, a nest without meaning,
+/// such as `refine{padded_batches{}}`, does not compile.
 template <class P>
 concept partition_policy =
     requires(P const policy, partition_problem const& problem, std::span<cost_units> loads,
@@ -205,8 +205,8 @@ template <class P>
   }
 }
 
-/// How much a search within limits may do that begins with nothing; 0 where it begins with the
-/// policy's plan.
+/// How much a search within limits may do, as the policy says it; else 0, and equal counts begin with
+/// its plan too.
 template <class P>
 [[nodiscard]] constexpr std::uint64_t work_of(P const& policy)
 {

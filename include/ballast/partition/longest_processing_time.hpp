@@ -292,7 +292,7 @@ struct longest_processing_time {
     detail::assign_vectors<D>(problem, loads, owner, memory);
   }
 
-  /// A search within limits that begins with nothing begins with a plan of this kind.
+  /// How much a search within limits may do; equal counts do not begin with this plan.
   [[nodiscard]] static constexpr std::uint64_t work_within_limits() noexcept { return 2'000'000; }
 
   friend bool operator==(longest_processing_time, longest_processing_time) = default;

@@ -641,7 +641,7 @@ struct refine {
     return std::max(bound, of_all);
   }
 
-  /// Steps whose limits call for a search of them alone are planned by it, and not from this plan.
+  /// How much a search within limits may do; equal counts do not begin with this plan.
   [[nodiscard]] constexpr std::uint64_t work_within_limits() const noexcept
     requires std::same_as<Inner, longest_processing_time>
   {

@@ -16,9 +16,9 @@ enum class plan_tie : std::uint8_t { none, level, fewest_moves };
 /// lanes; then, quantity by quantity, for the least largest load of what does not bind; then for what
 /// decides ties.
 ///
-/// Steps of up to 24 items and 12 places are tried whole, as far as work goes. Others begin with
-/// plans by cost, by what limits, and by what is hardest to place, each repaired where an item finds
-/// no place; then the latest lane exchanges items with others, and after random exchanges again.
+/// Steps of up to 24 items and 12 places are tried whole, as far as work goes. Others begin with a
+/// plan that is given, or filled by plan_starts; then the latest lane exchanges items with others. Far
+/// from the bound other fillings follow, each as far, and in the end random exchanges.
 ///
 /// Ensures     (1) a plan that it finds keeps the limits
 ///             (2) is_proven(): no plan has a smaller makespan, or none keeps the limits
