@@ -261,7 +261,7 @@ TEST(PlaceByNode, CountsWhatMovedAgainWhereAPlanSaysIt)
   job.plan =
       ballast::partition(lengths, job.bags, std::identity{}, {}, ballast::longest_processing_time{})
           .value();
-  job.plan.moved = {1, 2};  // as least_movement would have counted it
+  job.plan.moved = {1, 2};  // as with homes
   ASSERT_EQ(job.plan.owner, (std::vector{bag_id{0}, bag_id{3}, bag_id{2}, bag_id{1}}));
   auto const placed = place_by_node(job.plan, job.read, job.bags, job.machines).value();
   EXPECT_EQ(placed.largest_before, 100);
