@@ -565,9 +565,9 @@ inline void take_greedy_plan(partition_problem const& problem, std::span<cost_un
 /// two in the same manner. Samples are in order of their costs in d, and what an exchange takes off
 /// b is bounded from both sides, so it prices few pairs. Where nothing helps, it makes two to four
 /// random exchanges and searches on, and takes back what ends later, as long as there is work. With
-/// at most 16 samples it also tries all plans, for about as long.
-/// Samples go only where they fit. Another search then lowers the largest load of the dimensions that do not bind, in
-/// plans whose makespan is no larger, the next one that of what does not bind there, and so on.
+/// at most 16 samples it also tries all plans, for about as long. Samples go only where they fit.
+/// Another search then lowers the largest load of the dimensions that do not bind, in plans whose
+/// makespan is no larger, the next one that of what does not bind there, and so on.
 /// With nodes it tries all plans of up to about twenty samples; with more the nodes, here bags
 /// looked at, end, and steps of more than 2^14 samples times bags are left out.
 ///
@@ -578,9 +578,9 @@ inline void take_greedy_plan(partition_problem const& problem, std::span<cost_un
 ///                  plans of that makespan for one whose next latest dimension finishes earliest,
 ///                  and so on
 /// Complexity  the inner policy, D radix sorts, and the pricing of work_per_sample (n + 100) pairs,
-///             each O(D); an
-///             exchange moves O(D (m + k)) words for bags of k samples; O(nodes D log m); scratch of
-///             (12 + 8 D) D bytes per sample and twice per bag, and about 60 per sample besides.
+///             each O(D); an exchange moves O(D (m + k)) words for bags of k samples; O(nodes D
+///             log m); scratch of (12 + 8 D) D bytes per sample and twice per bag, and about 60 per
+///             sample besides.
 template <class Inner = longest_processing_time>
 struct refine {
   static_assert(!detail::pads_by_type<Inner>(),
