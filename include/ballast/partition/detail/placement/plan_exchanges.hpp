@@ -101,6 +101,7 @@ class plan_exchanges {
 
  private:
   static constexpr std::uint32_t no_item = ~std::uint32_t{0};
+  static constexpr std::size_t most_others = 4;
   static constexpr std::size_t free_places = 2;
   static constexpr std::size_t bundled_places = 24;  ///< the lightest of a place
   static constexpr std::size_t most_bundles = bundled_places * (bundled_places - 1) / 2;
@@ -213,7 +214,17 @@ class plan_exchanges {
 
   bool improve(ratio target, bool in_pairs)
   {
-    return is_late(target) && relieve(lightest_first(heaviest()).back(), in_pairs);
+    if (!is_late(target)) { return false; }
+    std::size_t const d = heaviest();
+    if (relieve(lightest_first(d).back(), in_pairs)) { return true; }
+    // The next ones make room for it.
+    std::size_t const others = std::min(most_others, plan_.lanes() - 1);
+    for (std::size_t at = 1; at <= others; ++at) {
+      std::size_t const lane = lightest_first(d)[plan_.lanes() - 1 - at];
+      if (finish(lane, d) <= target || work_.spent()) { break; }
+      if (relieve(lane, false)) { return true; }
+    }
+    return false;
   }
 
   bool relieve(std::size_t lane, bool in_pairs)

@@ -224,15 +224,17 @@ class limit_search {
     least_makespan const goal(quantities);
     for (filling const way : ways) {
       std::uint64_t const bit = std::uint64_t{1} << static_cast<unsigned>(way);
-      ratio const before = goal.of(plan_);
-      if (before <= near(bound_, wide) || work_.spent()) { return; }
       bool const is_rare = way == filling::limits_in_groups || way == filling::tightest;
       if ((tried_ & bit) != 0 || is_rare || !is_open_to(way)) { continue; }
       tried_ |= bit;
-      std::copy(best_.begin(), best_.end(), other_.begin());
-      if (starts_.fill(goal, way)) { exchange(quantities, goal_of(bound_), 0); }
-      if (!plan_.is_complete() || !(goal.of(plan_) < before)) { plan_.restore(other_); }
-      keep();
+      for (std::size_t d = 0; d < (way == filling::densely ? ranked_ : 1); ++d) {
+        ratio const before = goal.of(plan_);
+        if (before <= near(bound_, wide) || work_.spent()) { return; }
+        std::copy(best_.begin(), best_.end(), other_.begin());
+        if (starts_.fill(goal, way, {}, d)) { exchange(quantities, goal_of(bound_), 0); }
+        if (!plan_.is_complete() || !(goal.of(plan_) < before)) { plan_.restore(other_); }
+        keep();
+      }
     }
   }
   /// Whether limits change nothing: what is given is then the plan by the first objective.

@@ -87,10 +87,13 @@ class plan_starts {
     }
   }
 
+  /// Densely it is by work of the quantity.
   template <class Goal>
-  bool fill(Goal const& goal, filling way, std::span<std::uint32_t const> given = {})
+  bool fill(Goal const& goal, filling way, std::span<std::uint32_t const> given = {},
+            std::size_t quantity = 0)
   {
     way_ = way;
+    dense_ = quantity;
     plan_.clear();
     // Which places get more than others, where they all fit everything, is known before.
     count_limits const& counts = problem_.counts;
@@ -282,7 +285,13 @@ class plan_starts {
   {
     std::int64_t const takes = problem_.limits[fullest_].takes[item];
     if (takes == 0) { return 0; }
-    return scaled(static_cast<uint128>(static_cast<std::uint64_t>(problem_.cost(item, 0))),
+    // A little of the others: the slow places would get what is heavy in these.
+    auto const parts = static_cast<cost_units>(2 * ranked_);
+    cost_units work = problem_.cost(item, dense_) / (ranked_ > 1 ? 2 : 1);
+    for (std::size_t d = 0; d < ranked_; ++d) {
+      if (d != dense_) { work += problem_.cost(item, d) / parts / 16; }
+    }
+    return scaled(static_cast<uint128>(static_cast<std::uint64_t>(work)),
                   static_cast<uint128>(static_cast<std::uint64_t>(takes)));
   }
 
@@ -308,7 +317,8 @@ class plan_starts {
         return most;
       }
       case filling::densely: {
-        cost_units const work = work_until(finish_, problem_.speeds[lane]) - plan_.load(lane, 0);
+        cost_units const work =
+            work_until(finish_, problem_.speeds[lane]) - plan_.load(lane, dense_);
         std::int64_t const room =
             problem_.limits[fullest_].room[place] - plan_.held(fullest_, place);
         if (work <= 0 || room <= 0) { return last_key - 1; }
@@ -466,7 +476,7 @@ class plan_starts {
   }
   [[nodiscard]] bool has_time(std::uint32_t item, std::size_t place) const
   {
-    return way_ != filling::densely || plan_.load(place, 0) + problem_.cost(item, 0) <=
+    return way_ != filling::densely || plan_.load(place, dense_) + problem_.cost(item, dense_) <=
                                            work_until(finish_, problem_.speeds[place]);
   }
 
@@ -512,6 +522,7 @@ class plan_starts {
   std::int64_t lacking_ = 0;  ///< samples of places without a multiple
   std::int64_t fuller_ = 0;   ///< places above the least
   filling way_ = filling::by_cost;
+  std::size_t dense_ = 0;  ///< quantity
   bool is_ordered_ = false;
   bool is_counted_ = false;
   bool is_flexible_ = false;  ///< any place may have one more than the least
