@@ -340,6 +340,21 @@ TEST(PlacementRules, HoldWithOtherLimitsInOneCall)
   }
 }
 
+// {1 8} are one item, so that {16} and {1 8 7} would be shorter, and no multiples.
+TEST(PlacementRules, CountMultiplesOfWhatStaysTogether)
+{
+  std::vector<std::int64_t> const costs{16, 1, 7, 8};
+  std::vector<int> const keys{0, 1, 2, 1};
+  std::vector<std::int64_t> const images{3, 1, 2, 0};
+  auto const plan = partition(costs, one_gpu_bags(2), std::identity{},
+                              {.together = keys,
+                               .also = {{.of = images, .most_per_gpu = 6}},
+                               .samples = counts::multiple_of(2)})
+                        .value();
+  EXPECT_EQ(plan.makespan, (ratio{23, 1}));
+  EXPECT_TRUE(plan.proven_optimal());
+}
+
 TEST(PlacementRules, AreRefusedWithTheNumbers)
 {
   std::vector<int> const thrice = {1, 1, 2, 1};

@@ -81,7 +81,8 @@ void add_costs(digest& words, std::span<cost_vector<D> const> costs,
 ///                 weigh more than a soft cap
 ///             (7) moved is the share of all tokens whose sample leaves the bag that holds it; 0
 ///                 where the limits give no home
-///             (8) then_is_proven: no plan within the limits that is as short is better by limits.then
+///             (8) then_is_proven: no plan within the limits that is as short, in each dimension, is
+///                 better by limits.then
 template <class Cost>
 struct basic_partition_plan : certified<ratio> {
   id_vector<sample_id, bag_id> owner;

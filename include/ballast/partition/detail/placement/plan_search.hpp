@@ -231,9 +231,7 @@ class limit_search {
         ratio const before = goal.of(plan_);
         if (before <= near(bound_, wide) || work_.spent()) { return; }
         std::copy(best_.begin(), best_.end(), other_.begin());
-        if (starts_.fill(goal, way, {}, d)) { exchange(quantities, goal_of(bound_), 0); }
-        if (!plan_.is_complete() || !(goal.of(plan_) < before)) { plan_.restore(other_); }
-        keep();
+        go_on_if_better(goal, quantities, before, starts_.fill(goal, way, {}, d));
       }
     }
   }
@@ -258,10 +256,14 @@ class limit_search {
     exchange_within(plan, quantities, bound_);
     ratio const before = goal.of(plan_);
     std::copy(best_.begin(), best_.end(), other_.begin());
-    if (starts_.fill(goal, filling::given, plan.owners())) {
-      exchange(quantities, goal_of(bound_), 0);
-    }
-    if (!plan_.is_complete() || !(goal.of(plan_) < before)) { plan_.restore(other_); }
+    go_on_if_better(goal, quantities, before, starts_.fill(goal, filling::given, plan.owners()));
+  }
+  /// Improves another start, if that is a plan, or goes back to the plan before.
+  void go_on_if_better(least_makespan const& goal, std::uint64_t quantities, ratio before,
+                       bool is_plan)
+  {
+    if (is_plan) { exchange(quantities, goal_of(bound_), 0); }
+    if (!is_plan || !(goal.of(plan_) < before)) { plan_.restore(other_); }
     keep();
   }
   void exchange_within(plan_state& plan, std::uint64_t quantities, ratio target)
