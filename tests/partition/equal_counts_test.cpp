@@ -50,6 +50,13 @@ TEST(EqualCounts, GiveEveryBagAsManySamples)
   EXPECT_THAT(counts_of(*plan), ElementsAre(2, 2, 2, 2));
   EXPECT_EQ(plan->owner[0], plan->owner[7]);  // the longest has the shortest as its companion
   EXPECT_TRUE(plan->proven_optimal());
+  // Too many to try all plans: 13 of 36 samples are long, so that one of 12 bags has two of these, and
+  // a third sample.
+  std::vector<tokens> many(36, 1);
+  std::fill_n(many.begin(), 13, 10);
+  auto const thrice = plan_equal(many, 12);
+  EXPECT_EQ(thrice->makespan, (ratio{21, 1}));
+  EXPECT_TRUE(thrice->proven_optimal());
 }
 
 TEST(EqualCounts, SpreadTheRestWhereCountsDoNotDivide)

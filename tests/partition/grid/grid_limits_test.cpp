@@ -91,6 +91,9 @@ TEST(GridLimits, ProveWhatNoGridOnTwoSpeedsGetsBelow)
   EXPECT_EQ(in_sixths({12, 18, 5, 8, 20, 14}, {3, 2}, {}), 93);
   // Slots are not alike, since bags work before the first.
   EXPECT_EQ(in_sixths({6, 5, 5, 8, 16}, {1, 2}, {.starting_loads = numbers{5, 9}}), 108);
+  EXPECT_EQ(in_sixths({9, 3, 10}, {1, 1},
+                      {.starting_loads = numbers{0, 3}, .samples = counts::at_most(1)}),
+            78);  // {3 -} {9 10}
 }
 
 TEST(GridLimits, ListCellsAboveASoftCapAndCountGpus)
