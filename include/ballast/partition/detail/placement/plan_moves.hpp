@@ -430,7 +430,7 @@ inline void relabel_places(placement_problem const& problem, std::span<std::uint
         std::find_if(firsts.data(), firsts.data() + kinds,
                      [&](std::uint32_t first) { return alike(first, place); });
     if (known == firsts.data() + kinds) { firsts[kinds++] = place; }
-    kind[place] = *known;
+    kind[place] = static_cast<std::uint32_t>(known - firsts.data());
   }
   auto const nowhere = static_cast<std::uint32_t>(places);
   std::span<std::uint32_t> const place_of = scratch.take<std::uint32_t>(places);
@@ -445,13 +445,13 @@ inline void relabel_places(placement_problem const& problem, std::span<std::uint
     place_of[each.content] = each.place;
     taken[each.place] = true;
   }
-  // As many contents as places are left of every kind.
+  // As many contents as places are left of every kind, whose places before firsts are taken.
   for (std::uint32_t content = 0; content < places; ++content) {
-    for (std::uint32_t place = 0; place < places && place_of[content] == nowhere; ++place) {
-      if (taken[place] || kind[place] != kind[content]) { continue; }
-      place_of[content] = place;
-      taken[place] = true;
-    }
+    if (place_of[content] != nowhere) { continue; }
+    std::uint32_t& place = firsts[kind[content]];
+    while (taken[place] || kind[place] != kind[content]) { ++place; }
+    place_of[content] = place;
+    taken[place] = true;
   }
   for (std::uint32_t& place : owner) { place = place_of[place]; }
 }

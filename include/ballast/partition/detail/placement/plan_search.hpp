@@ -49,7 +49,7 @@ class limit_search {
         ranked_(ranked),
         bound_(bound),
         work_of_all_(work),
-        work_(work),
+        work_(work + 8 * problem.size()),
         memory_(memory),
         best_(scratch.take<std::uint32_t>(problem.size())),
         other_(scratch.take<std::uint32_t>(problem.size())),
@@ -305,14 +305,15 @@ class limit_search {
     }
   }
 
-  /// Calls search(exchanges) with a share of the work.
+  /// Calls search(exchanges) with a share of the work: half of what is left, or a quarter where others
+  /// follow, at most.
   template <class Search>
-  void exchange(std::uint64_t quantities, Search const& search)
+  void exchange(std::uint64_t quantities, bool is_last, Search const& search)
   {
     auto frame = memory_.open();
     uint128 const share = uint128{work_of_all_} * (problem_.size() + 4'000) / 32'000;
     auto const given =
-        static_cast<std::uint64_t>(std::min<uint128>(work_.left() - work_.left() / 3, share));
+        static_cast<std::uint64_t>(std::min<uint128>(work_.left() / (is_last ? 2 : 4), share));
     work_budget steps(given);
     plan_exchanges exchanges(plan_, quantities, steps, frame, memory_);
     search(exchanges);
@@ -321,7 +322,8 @@ class limit_search {
   }
   void exchange(std::uint64_t quantities, ratio bound, std::uint64_t failures)
   {
-    exchange(quantities, [&](plan_exchanges& exchanges) { exchanges.run(bound, failures); });
+    exchange(quantities, failures > 0,
+             [&](plan_exchanges& exchanges) { exchanges.run(bound, failures); });
   }
 
   /// Makes the plan finish earlier in these quantities.
@@ -436,7 +438,7 @@ class limit_search {
 
   void level(std::uint64_t quantities, bool is_small)
   {
-    exchange(quantities, [](plan_exchanges& exchanges) { exchanges.level(); });
+    exchange(quantities, true, [](plan_exchanges& exchanges) { exchanges.level(); });
     auto frame = memory_.open();
     level_finish sorted(plan_, quantities, level_finish::times::of_lanes, frame);
     (void)sorted.keeps(plan_);
@@ -453,6 +455,7 @@ class limit_search {
       go_home();
     }
     keep();
+    if (are_lanes && !is_small) { return; }
     least_moved goal(plan_, frame);
     (void)goal.keeps(plan_);
     if (is_small && problem_.sums_rows) {
@@ -535,8 +538,8 @@ class limit_search {
   // How near to the bound a plan is good enough: not to begin anew, and not to go on.
   static constexpr int wide = 11;
   static constexpr int narrow = 17;
-  static constexpr std::array ways{filling::by_cost,          filling::by_limit, filling::evenly,
-                                   filling::densely,          filling::roomiest, filling::in_groups,
+  static constexpr std::array ways{filling::by_cost,          filling::evenly,   filling::densely,
+                                   filling::roomiest,         filling::by_limit, filling::in_groups,
                                    filling::limits_in_groups, filling::tightest};
 
   placement_problem const& problem_;

@@ -103,13 +103,15 @@ class plan_starts {
     count_places();
     order_items();
     order_places();
+    looks_ = 0;
+    std::uint64_t const most_looks = (std::uint64_t{1} << 20U) + 32 * order_.size();
     samples_left_ = 0;
     for (std::size_t item = 0; item < plan_.items(); ++item) {
       samples_left_ += problem_.samples_of(item);
     }
     bool all = true;
     for (std::size_t at = 0; at < order_.size(); ++at) {
-      if (cancel_scope::is_cancelled()) { return false; }
+      if (cancel_scope::is_cancelled() || looks_ > most_looks) { return false; }
       std::uint32_t const item = order_[at];
       must_fill_ = is_counted_ && lacks_items(order_.size() - at);
       samples_left_ -= problem_.samples_of(item);
@@ -455,7 +457,7 @@ class plan_starts {
   {
     std::size_t chosen = plan_state::none;
     ratio finish;
-    std::size_t looked = 0;
+    std::uint64_t looked = 0;
     for (std::size_t kind = 0, at = 0; kind < kinds_; at = kind_ends_[kind++]) {
       for (; at < kind_ends_[kind] && place_keys_[places_[at]] != last_key; ++at) {
         std::size_t const place = places_[at];
@@ -472,6 +474,7 @@ class plan_starts {
       }
     }
     work_.spend(looked);
+    looks_ += looked;
     return chosen;
   }
   [[nodiscard]] bool has_time(std::uint32_t item, std::size_t place) const
@@ -517,6 +520,7 @@ class plan_starts {
   std::int64_t fullest_share_ = -1;
   std::uint32_t fastest_ = 1;
   cost_units lightest_ = 0;
+  std::uint64_t looks_ = 0;  ///< at places, of this start: where most are full it gives up
   std::int64_t samples_left_ = 0;
   std::int64_t missing_ = 0;  ///< items of places below the least
   std::int64_t lacking_ = 0;  ///< samples of places without a multiple
