@@ -11,7 +11,8 @@ void check_bags(std::uint64_t seed)
 {
   auto const draw = [](ballast::random_source& random, std::size_t one, std::size_t other) {
     std::size_t const samples = random.below(8);
-    return limited_steps::draw<D>(random, one, other, samples, 1 + random.below(4));
+    return limited_steps::draw<D>(random, one, other, samples,
+                                  ballast::one_gpu_bags(1 + random.below(4)));
   };
   auto const make = [](auto const&... arguments) { return ballast::partition(arguments...); };
   limited_steps::check_all_pairs<D>(seed, ballast_test::trials_of(9), draw, make);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "../support/instances.hpp"
+#include "../support/limited_step.hpp"
 #include "soaked_planner.hpp"
 
 #include <ballast/core.hpp>
@@ -10,7 +11,6 @@
 #include <ballast/topology/cluster.hpp>
 
 #include <map>
-#include <set>
 
 namespace ballast_soak {
 
@@ -27,19 +27,13 @@ struct drawn_step {
   std::vector<ballast::rank_id> home;
   std::vector<std::int64_t> weights;
   std::int64_t most_per_gpu = no_limit;
-  std::vector<int> apart;
-  std::int64_t most_samples = no_limit;
-  bool cap_is_soft = false;
   number_family family = number_family::tiny;
 
   [[nodiscard]] std::size_t size() const { return lengths.size(); }
   [[nodiscard]] ballast::placement_limits constraints() const
   {
-    ballast::placement_limits limits{.together = together, .home = home, .apart = apart};
-    if (is_limited()) {
-      limits.also = {{.of = weights, .most_per_gpu = most_per_gpu, .is_soft = cap_is_soft}};
-    }
-    if (most_samples != no_limit) { limits.samples = ballast::counts::at_most(most_samples); }
+    ballast::placement_limits limits{.together = together, .home = home};
+    if (is_limited()) { limits.also = {{.of = weights, .most_per_gpu = most_per_gpu}}; }
     return limits;
   }
   [[nodiscard]] bool is_limited() const { return most_per_gpu != no_limit; }
@@ -69,31 +63,6 @@ struct drawn_step {
       all[at->second].push_back(sample);
     }
     return all;
-  }
-  /// Whether an item weighs more than each bag that takes it holds, and the cap is soft.
-  [[nodiscard]] bool stands_alone(std::vector<std::size_t> const& item) const
-  {
-    ballast::uint128 weight_of_all = 0;
-    for (std::size_t const sample : item) {
-      weight_of_all += static_cast<ballast::uint128>(weight(sample));
-    }
-    bool is_held = false;
-    for (std::size_t bag = 0; bag < bags.size(); ++bag) {
-      auto const takes_it = [&](std::size_t sample) { return takes(sample, bag); };
-      is_held = is_held || (std::ranges::all_of(item, takes_it) && holds(bag, weight_of_all));
-    }
-    return cap_is_soft && !is_held;
-  }
-  /// Whether bags have no more samples than they may, and none of one key.
-  [[nodiscard]] bool keeps_rules(std::vector<std::size_t> const& owner) const
-  {
-    std::vector<std::int64_t> counts(bags.size(), 0);
-    std::set<std::pair<std::size_t, int>> keys;
-    for (std::size_t sample = 0; sample < owner.size(); ++sample) {
-      if (++counts[owner[sample]] > most_samples) { return false; }
-      if (!apart.empty() && !keys.emplace(owner[sample], apart[sample]).second) { return false; }
-    }
-    return true;
   }
   /// Whether nothing in the step is beyond what the library takes, padded or not.
   [[nodiscard]] bool is_in_range() const
@@ -211,19 +180,36 @@ struct drawn_step {
   return step;
 }
 
-/// The same with rules about which samples share a bag; one at least.
-[[nodiscard]] inline drawn_step draw_ruled_step(ballast::random_source& random)
+/// A step with any limits at once; its numbers are of a family.
+template <std::size_t D>
+[[nodiscard]] limited_steps::limited_step<D> draw_limited_step(ballast::random_source& random,
+                                                               bool is_small)
 {
-  drawn_step step = draw_step(random);
-  std::uint64_t const rules = random.below(7) + 1;
-  std::uint64_t const keys = step.size() * (1 + random.below(3)) + 1;
-  for (std::size_t sample = 0; sample < step.size() && rules % 2 == 1; ++sample) {
-    step.apart.push_back(static_cast<int>(random.below(keys)));
+  using namespace limited_steps;
+  auto const bags = draw_bags(random, is_small ? 3 : 9);
+  auto step = draw<D>(random, together, together, random.below(is_small ? 6 : 41), bags);
+  draw_limits(step, random);
+  if (!is_small) {  // so that many of these have a plan
+    for (int& key : step.keys) { key = static_cast<int>(random.below(step.samples)); }
+    for (int& key : step.prompts) { key = static_cast<int>(random.below(step.samples)); }
+    step.number += step.has[multiple] ? 0 : static_cast<std::int64_t>(step.samples / step.bags);
   }
-  step.cap_is_soft = step.is_limited() && rules / 2 % 2 == 1;
-  if (rules >= 4 || (step.apart.empty() && !step.cap_is_soft)) {
-    auto const even = static_cast<std::int64_t>(step.size() / step.bags.size());
-    step.most_samples = std::max<std::int64_t>(1, even + random.between(0, 3));
+  number_family const family = draw_family(random);
+  for (auto& costs : step.costs) {
+    for (ballast::cost_units& each : costs) { each = draw_number(random, family); }
+  }
+  for (std::int64_t& each : step.before) { each = draw_number(random, family); }
+  std::int64_t const unit = std::array{1, 1'000, 1 << 30}[random.below(3)];
+  for (auto* all : {&step.images, &step.bytes, &step.rooms}) {
+    for (std::int64_t& each : *all) { each *= unit; }
+  }
+  step.most_images *= unit;
+  step.most_bytes *= unit;
+  for (auto& length : step.lengths) {  // some shorter than bags, who may admit them
+    if (random.below(40) == 0) { length = random.between(1, 3); }
+  }
+  if (random.below(4) == 0) {
+    step.layout = step.layout.with_short_samples(ballast::short_samples::admitted);
   }
   return step;
 }
@@ -241,7 +227,6 @@ bool for_each_plan(drawn_step const& step, double most, Visit const& visit)
   std::vector<std::size_t> owner(step.size());
   ballast_test::each_assignment(items.size(), bags, [&](ballast_test::assignment const& places) {
     std::vector<ballast::uint128> held(bags, 0);
-    std::vector<int> items_in(bags, 0);
     for (std::size_t item = 0; item < places.size(); ++item) {
       std::size_t const bag = places[item];
       for (std::size_t const sample : items[item]) {
@@ -249,10 +234,9 @@ bool for_each_plan(drawn_step const& step, double most, Visit const& visit)
         held[bag] += static_cast<ballast::uint128>(step.weight(sample));
         owner[sample] = bag;
       }
-      bool const alone = items_in[bag]++ == 0 && step.stands_alone(items[item]);
-      if (!alone && !step.holds(bag, held[bag])) { return false; }
+      if (!step.holds(bag, held[bag])) { return false; }
     }
-    if (places.size() == items.size() && step.keeps_rules(owner)) { visit(owner); }
+    if (places.size() == items.size()) { visit(owner); }
     return true;
   });
   return true;

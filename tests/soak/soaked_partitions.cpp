@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Policies of partition(), by name and as templates, by one quantity and by several: plans are
-// recomputed from their owners, and on small steps compared with all assignments. The reordering of
-// a global batch.
+// recomputed from their owners, and on small steps compared with all assignments; any limits at once.
+// The reordering of a global batch.
 
 #include "../../examples/common/baselines/karmarkar_karp.hpp"
 #include "../../examples/common/baselines/quadratic_with_tolerance.hpp"
@@ -152,18 +152,8 @@ void require_sound(drawn_step const& step, plan_in<D> const& plan, batching batc
   }
   for (std::size_t bag = 0; bag < held.size() && step.is_limited(); ++bag) {
     auto const weight = batches == batching::padded ? held[bag] * heaviest[bag] : held[bag];
-    bool const alone =
-        std::ranges::count(plan.above_cap, ballast::to_id<ballast::bag_id>(bag)) == 1;
-    require(step.holds(bag, weight) != alone, "bag ", bag, " holds more than its GPUs may");
-    for (auto const& item : step.items()) {
-      require(!alone || owner[item.front()] != bag || step.stands_alone(item), "bag ", bag,
-              " is above a soft cap with a sample that another holds");
-      require(!alone || owner[item.front()] != bag ||
-                  item.size() == plan.samples[ballast::to_id<ballast::bag_id>(bag)].size(),
-              "bag ", bag, " is above a soft cap with several samples");
-    }
+    require(step.holds(bag, weight), "bag ", bag, " holds more than its GPUs may");
   }
-  require(step.keeps_rules(owner), "a bag has too many samples, or two that stay apart");
   require(plan.loads == loads_of<D>(step, owner, batches), "loads are not those of the owners");
   require(plan.makespan == makespan_of_loads(step, plan.loads), "makespan ", shown(plan.makespan));
   require(plan.lower_bound <= plan.makespan, "bound above the makespan");
@@ -281,61 +271,72 @@ void add_named(std::vector<soaked_planner>& planners, std::string const& name,
   add(planners, name, by_name::parse_policy(name).value(), promised, others);
 }
 
-// Rules: kept, and refused only where no plan of a small step keeps them.
-template <class Policy>
-void add_ruled(std::vector<soaked_planner>& planners, std::string const& name, Policy const& policy)
+// Any limits at once, by D quantities: kept, in the best of all plans of a small step.
+template <std::size_t D>
+void soak_limits(ballast::random_source& random, plan_in<D>& plan, ballast::workspace& memory)
 {
-  planners.push_back({"partition/rules/" + name, [=](ballast::random_source& random) {
-                        drawn_step const step = draw_ruled_step(random);
-                        if (step.size() == 0 && !(step.most_samples != ballast::no_limit ||
-                                                  !step.apart.empty() || step.cap_is_soft)) {
-                          return;
-                        }
-                        ballast::partition_plan plan;
-                        ballast::workspace memory;
-                        auto const done = plan_into<1>(plan, memory, step, policy);
-                        if (done) {
-                          require_sound<1>(step, plan, batching::packed);
-                          require_bounded<1>(step, plan, {});
-                        } else if (says(done.error(), "gave up")) {
-                          require(step.size() > 12, "gave up on ", step.size(), " samples");
-                        } else {
-                          require_right_refusal(step, done.error(), {.finds_room = true});
-                        }
-                      }});
+  using namespace limited_steps;
+  bool const is_small = random.below(2) == 0;
+  auto step = draw_limited_step<D>(random, is_small);
+  auto const plan_anew = [](auto const&... given) { return ballast::partition(given...); };
+  auto const done = planned(
+      step, [&](auto const&... given) { return ballast::partition_into(plan, memory, given...); });
+  auto const again = planned(step, plan_anew);
+  require(done.has_value() == again.has_value(), "planned in some memory alone");
+  if (!done) {
+    require_sentence(done.error());
+    std::vector<cost_units> numbers = step.before;
+    for (auto const& each : step.costs) { numbers.insert(numbers.end(), each.begin(), each.end()); }
+    bool const is_out = done.error().code == ballast::error_code::out_of_range;
+    require(!is_out || !is_moderate(numbers), "nothing is out of range: ", done.error().message);
+    if (is_out) { return; }
+  }
+  if (is_small) {
+    tally steps;
+    check(step, "of all plans", steps, [&](auto const&...) { return again; });
+  }
+  if (!done) { return; }
+  require_same(again, plan);
+  auto const owner = ballast_test::assignment_of(plan.owner);
+  require(owner.size() == step.samples && keeps(step, owner), "limits are not kept");
+  auto const judged = judge(step, owner);
+  auto const all = std::reduce(plan.lengths.begin(), plan.lengths.end(), tokens{0});
+  bool const moves_any = step.has[moves] && judged.moved > 0;
+  require(plan.moved == (moves_any ? ratio{judged.moved, all} : ratio{}), "moved ",
+          shown(plan.moved));
+  require(plan.makespan == judged.finish[0] && plan.lower_bound <= plan.makespan, "makespan ",
+          shown(plan.makespan), ", bound ", shown(plan.lower_bound), ", by its owners ",
+          shown(judged.finish[0]));
+  for (std::size_t bag = 0; bag < step.bags; ++bag) {
+    auto const id = ballast::to_id<ballast::bag_id>(bag);
+    require(std::ranges::equal(ballast::detail::numbers_of(plan.loads[bag]), judged.loads[bag]),
+            "loads are not those of the owners");
+    tokens held = 0;
+    for (auto const sample : plan.samples[id]) { held += step.lengths[ballast::to_index(sample)]; }
+    bool const is_above = std::ranges::count(plan.above_cap, id) == 1;
+    require(is_above == (step.has[soft] && held > step.of_cell(bag, 5)), "bag ", bag, " of ", held);
+  }
+  if (!step.has[moves]) { return; }
+  step.has[moves] = false;
+  auto const shortest = planned(step, plan_anew);
+  require(shortest && is_within(plan.makespan, shortest->makespan, step.within), "makespan ",
+          shown(plan.makespan), ", and the shortest ", shown(shortest->makespan));
+  tokens const moved = judge(step, ballast_test::assignment_of(shortest->owner)).moved;
+  require(D > 1 || judged.moved <= moved, "moved ", judged.moved, ", and without a word ", moved);
 }
 
-// Within 0.5 % of the plan without moves, with no more tokens moved.
-void add_fewest_moves(std::vector<soaked_planner>& planners)
+void add_limits(std::vector<soaked_planner>& planners)
 {
-  constexpr std::uint32_t within = 5'000;
-  planners.push_back(
-      {"partition/fewest_moves", [=](ballast::random_source& random) {
-         drawn_step const step = draw_step(random);
-         ballast::partition_plan plan;
-         ballast::workspace memory;
-         ballast::placement_limits limits = step.constraints();
-         auto const theirs = plan_once<1>(step, ballast::refine{});
-         if (!limits.home.empty()) { limits.then = ballast::fewest_moves; }
-         limits.within_per_million = within;
-         auto const done = ballast::partition_into(
-             plan, memory, number(step), step.bags, cost_of_step<1>{step},
-             [&](ballast_test::numbered n) { return step.lengths[n.sample]; }, limits);
-         require(done.has_value() == theirs.has_value(), "planned with moves alone, or without");
-         if (!done) { return; }
-         require_sound<1>(step, plan, batching::packed);
-         require(plan.moved <= theirs->moved, "moved ", shown(plan.moved), ", and without a word ",
-                 shown(theirs->moved));
-         auto const at_most =
-             static_cast<ballast::uint128>(theirs->makespan.numerator) * (1'000'000 + within);
-         // a / b <= c / d: products of 96 and 64 bits, so divided once.
-         auto const denominators = static_cast<ballast::uint128>(plan.makespan.denominator);
-         auto const limit = at_most / static_cast<ballast::uint128>(theirs->makespan.denominator);
-         auto const ours =
-             static_cast<ballast::uint128>(plan.makespan.numerator) * 1'000'000 / denominators;
-         require(ours <= limit + 1, "makespan ", shown(plan.makespan), ", and the shortest ",
-                 shown(theirs->makespan));
-       }});
+  struct kept {
+    plan_in<1> by_one;
+    plan_in<2> by_two;
+    ballast::workspace memory;
+  };
+  auto all = std::make_shared<kept>();
+  planners.push_back({"partition/limits", [all](ballast::random_source& random) {
+                        random.below(2) == 0 ? soak_limits<1>(random, all->by_one, all->memory)
+                                             : soak_limits<2>(random, all->by_two, all->memory);
+                      }});
 }
 
 void add_intra_reorder(std::vector<soaked_planner>& planners)
@@ -390,9 +391,7 @@ void add_partitions(std::vector<soaked_planner>& planners)
   add(planners, "greedy_knapsack{}", ballast::greedy_knapsack{}, {.finds_room = true});
   add(planners, "padded_batches{}", ballast::padded_batches{}, {});
   add(planners, "quadratic_with_tolerance{}", baselines::quadratic_with_tolerance{}, {});
-  add_fewest_moves(planners);
-  add_ruled(planners, "refine{}", ballast::refine{});
-  add_ruled(planners, "round_robin{}", ballast::round_robin{});
+  add_limits(planners);
   add<2>(planners, "longest_processing_time<2>", ballast::longest_processing_time{}, {});
   add<2>(planners, "refine<2>", ballast::refine<>{}, {});
   add<3>(planners, "refine<3>", ballast::refine<>{}, {});

@@ -15,7 +15,7 @@ void check_grids(grid_meeting meet, std::uint64_t seed)
   auto const draw = [meet](random_source& random, std::size_t one, std::size_t other) {
     std::size_t const bags = 2 + random.below(2);
     std::size_t const samples = random.below(bags == 2 ? 7 : 6);
-    auto step = limited_steps::draw<1>(random, one, other, samples, bags, 2);
+    auto step = limited_steps::draw<1>(random, one, other, samples, one_gpu_bags(bags), 2);
     step.meets = meet == grid_meeting::microbatch;
     return step;
   };
