@@ -1,4 +1,4 @@
-// Steps of drawn families within several limits at once: how far plans end above their bound, and how
+// Steps of drawn drawn_families within several limits at once: how far plans end above their bound, and how
 // many are refused. Two trees that are built side by side compare plan by plan: the steps are the same.
 #include "../common/workloads.hpp"  // defines: bench::lognormal_lengths, ...
 
@@ -10,15 +10,16 @@ namespace {
 using ballast::cost_units;
 using ballast::rank_id;
 using ballast::tokens;
-using numbers = std::vector<std::int64_t>;
+using whole_numbers = std::vector<std::int64_t>;
 
 // Lognormal, even, nearly equal, four values, giants, multiples of 256, two clusters.
-constexpr std::uint64_t families = 7;
+constexpr std::uint64_t drawn_families = 7;
 
-numbers draw_lengths(ballast::random_source& random, std::uint64_t family, std::size_t samples)
+whole_numbers draw_lengths(ballast::random_source& random, std::uint64_t family,
+                           std::size_t samples)
 {
   if (family == 0) { return bench::lognormal_lengths(samples, 1.0, random()); }
-  numbers lengths(samples);
+  whole_numbers lengths(samples);
   for (std::int64_t& length : lengths) {
     constexpr std::array<std::int64_t, 4> values{100, 200, 300, 700};
     bool const is_rare = random.below(50) == 0;
@@ -58,26 +59,26 @@ void limits(benchmark::State& state, asked const what)
   int refused = 0;
   for (auto _ : state) {
     ballast::random_source random(59);
-    for (std::uint64_t step = 0; step < 4 * families; ++step) {
+    for (std::uint64_t step = 0; step < 4 * drawn_families; ++step) {
       std::size_t const bags = std::size_t{4} << random.below(4);
       std::size_t const samples = bags * (6 + random.below(24)) + random.below(bags);
-      numbers const lengths = draw_lengths(random, step % families, samples);
-      numbers const others = draw_lengths(random, random.below(families), samples);
-      numbers const thirds = draw_lengths(random, random.below(families), samples);
+      whole_numbers const lengths = draw_lengths(random, step % drawn_families, samples);
+      whole_numbers const others = draw_lengths(random, random.below(drawn_families), samples);
+      whole_numbers const thirds = draw_lengths(random, random.below(drawn_families), samples);
       std::vector<std::uint32_t> speeds(bags, 1);
       for (std::uint32_t& speed : speeds) {
         if (what.speeds) { speed = static_cast<std::uint32_t>(random.between(50, 100)); }
       }
-      numbers keys(samples);
+      whole_numbers keys(samples);
       for (std::size_t sample = 0; sample < samples; ++sample) {
         keys[sample] = static_cast<std::int64_t>(sample / 2);
       }
-      auto const cap_of = [&](numbers const& of) {
+      auto const cap_of = [&](whole_numbers const& of) {
         std::int64_t const mean =
             std::reduce(of.begin(), of.end()) / static_cast<std::int64_t>(bags);
         std::int64_t const largest = *std::ranges::max_element(of);
         std::int64_t const least = what.together ? 2 * largest : largest;
-        return std::max(mean * (1000 + slacks[step / families]) / 1000 + 1, least);
+        return std::max(mean * (1000 + slacks[step / drawn_families]) / 1000 + 1, least);
       };
       auto const cost = [](std::int64_t length) { return length * (length + 4096); };
       auto const layout = ballast::one_gpu_bags(bags).with_speeds(speeds);
