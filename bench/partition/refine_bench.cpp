@@ -164,8 +164,8 @@ void one_exchange(benchmark::State& state)
   for (auto _ : state) {
     auto const& giving = bags[pair % bags.size()];
     auto const& taking = bags[(pair + 1) % bags.size()];
-    auto const exchange = ballast::detail::find_exchange(
-        giving, taking, {50, 50, 50}, memory, work);
+    auto const exchange =
+        ballast::detail::find_exchange(giving, taking, {50, 50, 50}, memory, work);
     found += exchange.net == 50 ? 1 : 0;
     ++pair;
   }

@@ -562,8 +562,9 @@ template <class Cost, class Policy>
     }
   }
   if (!called.is_any) { return plan_priced(plan, memory, lengths, bags, policy, limits); }
-  reserve_for_search(memory, lengths.own.size(), bags.size(),
-                     sizeof(Cost) / sizeof(cost_units) + 1);
+  std::size_t quantities = 1;
+  if constexpr (!std::same_as<Cost, cost_units>) { quantities = std::tuple_size_v<Cost>; }
+  reserve_for_search(memory, lengths.own.size(), bags.size(), quantities + 1);
   std::uint64_t const work = work_of(policy);
   bool const has_start = work == 0 || limits.samples.kind != counts::rule::equal;
   if (has_start) {
