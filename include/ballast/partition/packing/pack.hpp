@@ -539,7 +539,7 @@ class limited_bins {
                                "samples");
     }
     left -= length + rounding;
-    plan.weights[sample] = limited_items::taken(first, sample, lengths);
+    plan.weights[sample] = taken_of(first, sample, lengths);
   }
   plan.capacity = first.most_per_gpu;
   plan.owner.resize(count);
@@ -594,9 +594,7 @@ class limited_bins {
     for (std::size_t at = 0; at < caps.size(); ++at) {
       if (!caps[at].is_soft) { continue; }
       std::int64_t held = 0;
-      for (sample_id const sample : row) {
-        held += limited_items::taken(caps[at], to_index(sample), lengths);
-      }
+      for (sample_id const sample : row) { held += taken_of(caps[at], to_index(sample), lengths); }
       is_above = is_above || held > caps[at].most_per_gpu;
     }
     if (is_above) { plan.above_cap.push_back(to_id<bag_id>(bin)); }

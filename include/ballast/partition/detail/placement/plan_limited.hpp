@@ -241,14 +241,6 @@ class limited_items {
             slots_.number == 0 ? 0 : bags_.size(),
             slots_.meet};
   }
-  /// What a sample takes of a cap.
-  [[nodiscard]] static std::int64_t taken(cap const& of, std::size_t sample,
-                                          std::span<tokens const> lengths)
-  {
-    std::int64_t const takes = of.of.empty() ? lengths[sample] : of.of[sample];
-    std::int64_t const over = of.rounded_to == 1 ? 0 : takes % of.rounded_to;
-    return over == 0 ? takes : takes - over + of.rounded_to;
-  }
   [[nodiscard]] std::size_t ranked() const noexcept { return ranked_; }
   [[nodiscard]] planned_items const& items() const noexcept { return items_; }
   [[nodiscard]] std::size_t item(std::size_t sample) const

@@ -238,22 +238,25 @@ class limit_search {
   /// Whether limits change nothing: what is given is then the plan by the first objective.
   [[nodiscard]] bool is_unlimited() const
   {
-    bool const has_groups =
-        problem_.items.rules != nullptr && !problem_.items.rules->first_group.empty();
-    return problem_.limits.empty() && problem_.refused.empty() && !has_groups &&
+    return problem_.limits.empty() && problem_.refused.empty() && !problem_.has_groups() &&
            problem_.counts.is_any(problem_.size()) && ranked_ == problem_.quantities;
   }
-  /// Goes on from what would be the plan of another problem.
-  void try_plan_of(placement_problem const& other, std::uint64_t quantities)
+  /// Goes on from what would be the plan without caps.
+  void try_without_limits(std::uint64_t quantities)
   {
     least_makespan const goal(quantities);
     if (problem_.limits.empty() || goal.of(plan_) <= near(bound_, wide) || work_.spent()) {
       return;
     }
     auto frame = memory_.open();
-    plan_state plan(other, frame);
+    placement_problem free = problem_;
+    free.limits = {};
+    plan_state plan(free, frame);
     plan.restore(best_);
-    exchange_within(plan, quantities, bound_);
+    std::uint64_t const given = work_.left() / 4;
+    work_budget steps(given);
+    plan_exchanges(plan, quantities, steps, frame, memory_).run(bound_, 0);
+    work_.spend(given - steps.left());
     ratio const before = goal.of(plan_);
     std::copy(best_.begin(), best_.end(), other_.begin());
     go_on_if_better(goal, quantities, before, starts_.fill(goal, filling::given, plan.owners()));
@@ -265,14 +268,6 @@ class limit_search {
     if (is_plan) { exchange(quantities, goal_of(bound_), 0); }
     if (!is_plan || !(goal.of(plan_) < before)) { plan_.restore(other_); }
     keep();
-  }
-  void exchange_within(plan_state& plan, std::uint64_t quantities, ratio target)
-  {
-    auto frame = memory_.open();
-    std::uint64_t const given = work_.left() / 4;
-    work_budget steps(given);
-    plan_exchanges(plan, quantities, steps, frame, memory_).run(target, 0);
-    work_.spend(given - steps.left());
   }
 
   /// Where exchanges end: of many items they come near to the bound at once, and to it late.
@@ -290,8 +285,7 @@ class limit_search {
   [[nodiscard]] bool is_open_to(filling way) const
   {
     bool const has_limits = !problem_.limits.empty();
-    bool const has_groups =
-        problem_.items.rules != nullptr && !problem_.items.rules->first_group.empty();
+    bool const has_groups = problem_.has_groups();
     bool const has_bound = bound_.numerator > 0 && bound_.numerator < no_cost;
     switch (way) {
       case filling::evenly:
@@ -334,9 +328,7 @@ class limit_search {
     if (is_first) {
       exchange(quantities, goal_of(bound), 0);
       try_other_starts(quantities);
-      placement_problem free = problem_;
-      free.limits = {};
-      try_plan_of(free, quantities);
+      try_without_limits(quantities);
     }
     if (is_small) {
       exchange(quantities, bound, 0);

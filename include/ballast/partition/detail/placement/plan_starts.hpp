@@ -78,13 +78,6 @@ class plan_starts {
         fullest_ = at;
       }
     }
-    std::fill(shares_.begin(), shares_.end(), 0);
-    for (placement_problem::limit const& limit : problem_.limits) {
-      std::int64_t const room = *std::max_element(limit.room.begin(), limit.room.end());
-      for (std::size_t item = 0; item < shares_.size(); ++item) {
-        shares_[item] = std::max(shares_[item], scaled(limit.takes[item], room));
-      }
-    }
   }
 
   /// Densely it is by work of the quantity.
@@ -228,6 +221,18 @@ class plan_starts {
     }
   }
 
+  void set_shares()
+  {
+    std::fill(shares_.begin(), shares_.end(), 0);
+    for (placement_problem::limit const& limit : problem_.limits) {
+      std::int64_t const room = *std::max_element(limit.room.begin(), limit.room.end());
+      for (std::size_t item = 0; item < shares_.size(); ++item) {
+        shares_[item] = std::max(shares_[item], scaled(limit.takes[item], room));
+      }
+    }
+    has_shares_ = true;
+  }
+
   [[nodiscard]] std::int64_t largest_cost(std::size_t item) const
   {
     cost_units most = 0;
@@ -238,9 +243,9 @@ class plan_starts {
   [[nodiscard]] std::uint32_t group_of(std::size_t item) const
   {
     auto const* rules = problem_.items.rules;
-    bool const has = rules != nullptr && !rules->first_group.empty() &&
-                     rules->first_group[item] < rules->first_group[item + 1];
-    if (!has) { return 0; }
+    if (!problem_.has_groups() || rules->first_group[item] == rules->first_group[item + 1]) {
+      return 0;
+    }
     std::uint32_t const at = rules->groups[rules->first_group[item]];
     return rules->first_member[at + 1] - rules->first_member[at];
   }
@@ -249,6 +254,9 @@ class plan_starts {
   {
     auto scratch = memory_.open();
     std::span<priced_sample> const sorted = scratch.take<priced_sample>(order_.size());
+    bool const by_cost = way_ == filling::given || way_ == filling::by_cost ||
+                         way_ == filling::in_groups || way_ == filling::densely;
+    if (!by_cost && !has_shares_) { set_shares(); }
     for (std::size_t item = 0; item < keys_.size(); ++item) {
       switch (way_) {
         case filling::given:
@@ -527,6 +535,7 @@ class plan_starts {
   std::int64_t fuller_ = 0;   ///< places above the least
   filling way_ = filling::by_cost;
   std::size_t dense_ = 0;  ///< quantity
+  bool has_shares_ = false;
   bool is_ordered_ = false;
   bool is_counted_ = false;
   bool is_flexible_ = false;  ///< any place may have one more than the least

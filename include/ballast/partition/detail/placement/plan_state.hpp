@@ -117,8 +117,7 @@ struct placement_problem {
   /// Whether every item may go to every place that has room for it, as sums and counts say it.
   [[nodiscard]] bool is_open() const
   {
-    bool const has_rules = items.rules != nullptr && !items.rules->first_group.empty();
-    if (has_rules || !refused.empty() || !mixes.allows.empty() || counts.step > 1 ||
+    if (has_groups() || !refused.empty() || !mixes.allows.empty() || counts.step > 1 ||
         std::any_of(limits.begin(), limits.end(), [](limit const& of) { return of.is_soft; })) {
       return false;
     }
@@ -126,6 +125,11 @@ struct placement_problem {
     return largest == 1 ||
            std::all_of(items.lengths.begin(), items.lengths.end(),
                        [&](tokens length) { return partition_problem::splits(length, largest); });
+  }
+  /// Whether some items have to be apart.
+  [[nodiscard]] bool has_groups() const
+  {
+    return items.rules != nullptr && !items.rules->first_group.empty();
   }
   [[nodiscard]] std::int64_t samples_of(std::size_t item) const
   {
@@ -296,9 +300,9 @@ class plan_state {
       if (net(takes) > limit.room[place] - held(at, place)) { return false; }
     }
     bool const are_apart =
-        problem_.items.rules == nullptr || problem_.items.rules->first_group.empty() ||
-        std::all_of(items.begin(), items.end(),
-                    [&](std::uint32_t item) { return is_apart(item, place, without); });
+        !problem_.has_groups() || std::all_of(items.begin(), items.end(), [&](std::uint32_t item) {
+          return is_apart(item, place, without);
+        });
     return are_apart && (problem_.mixes.allows.empty() || may_mix(items, place, without));
   }
   [[nodiscard]] bool admits(std::size_t item, std::size_t place) const
