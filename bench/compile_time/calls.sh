@@ -64,8 +64,17 @@ call "step_balancer with refine: plan" "$planning
 #include <ballast/runtime/step_balancer.hpp>" \
   'result<void> f(thread_communicator& comm, bag_layout const& bags, quadratic_cost cost, std::vector<tokens> const& read)
 { step_balancer balancer(comm, bags, cost, refine{}); return balancer.plan(read); }'
+call "partition_grid(lengths, bags, {}, cost, limits)" '#include <ballast/cost/quadratic_cost.hpp>
+#include <ballast/partition/grid/partition_grid.hpp>
+#include <vector>' \
+  'result<grid_plan> f(std::vector<tokens> const& lengths, bag_layout const& bags, quadratic_cost cost)
+{ return partition_grid(lengths, bags, {}, cost, {.most_per_gpu = 8192}); }'
+call "pack(lengths, limits)" '#include <ballast/partition/packing/pack.hpp>
+#include <vector>' \
+  'result<packing_plan> f(std::vector<tokens> const& lengths)
+{ return pack(lengths, {.most_per_gpu = 8192}); }'
+call "search_layouts(problem, batches)" '#include <ballast/parallelism/search_layouts.hpp>' \
+  'result<layout_ranking> f(layout_problem const& problem, std::vector<tokens> const& batches)
+{ return search_layouts(problem, batches); }'
 echo
-for header in partition/detail/compiled_plans pipeline/detail/compiled_orders; do
-  sed 's/extern template/template/' "include/ballast/$header.hpp" >"$work/compiled.cpp"
-  echo "$header: $(user_seconds -DBALLAST_COMPILED "$work/compiled.cpp") s"
-done
+for source in compiled/*.cpp; do echo "$source: $(user_seconds -DBALLAST_COMPILES "$source") s"; done

@@ -100,11 +100,11 @@ TEST(Headers, HaveTheFormOfTheHouse)
   }
 }
 
-TEST(Headers, DefineFourMacros)
+TEST(Headers, DefineFiveMacros)
 {
   EXPECT_THAT(macros_of(structure::public_headers()),
               UnorderedElementsAre("BALLAST_VERSION", "BALLAST_EXPECTS", "BALLAST_AUDIT",
-                                   "BALLAST_HOST_DEVICE"));
+                                   "BALLAST_HOST_DEVICE", "BALLAST_ONCE"));
 }
 
 // From here on: the checks themselves, on headers that are wrong.

@@ -69,9 +69,20 @@ problems leaked_internals(std::vector<source_file> const& tree)
   return found;
 }
 
-// Rule 3: an internal header has several users, or it and its user together are longer than a room.
-// Who names one of its names uses it.
+// Rule 3: an internal header has several users, or it and its user together are longer than a room,
+// or a public header includes it only where BALLAST_COMPILED does not bring what it defines. Who names
+// one of its names uses it.
 constexpr std::size_t longest_room = 700;
+
+bool is_definition(source_file const& internal, std::vector<source_file> const& headers)
+{
+  std::string_view const path = internal.path;
+  std::string const included = "#ifndef BALLAST_COMPILED\n#include <" +
+                               std::string(path.substr(path.find("ballast/"))) + ">\n#endif";
+  return std::ranges::any_of(headers, [&](source_file const& header) {
+    return !is_internal(header.path) && header.text.find(included) != header.text.npos;
+  });
+}
 
 problems lonely_internals(std::vector<source_file> const& headers)
 {
@@ -87,6 +98,7 @@ problems lonely_internals(std::vector<source_file> const& headers)
   problems found;
   for (source_file const& header : headers) {
     bool const is_compiled_apart = header.path.find("/compiled_") != header.path.npos ||
+                                   is_definition(header, headers) ||
                                    header.path.ends_with(".cuh");  // tests on the host replace it
     if (!is_internal(header.path) || is_compiled_apart ||
         structure::lends_internals(structure::floor_name(header.path))) {
@@ -120,9 +132,9 @@ struct budget {
 // Rule 7: what each floor may hold. A change that needs more says in its message what it replaces,
 // and changes the number here.
 std::map<std::string, budget> const budgets = {
-    {"core", {1892, 40}},     {"text", {972, 9}},       {"workload", {720, 20}},
-    {"cost", {3452, 71}},     {"topology", {1245, 19}}, {"partition", {19046, 60}},
-    {"sharding", {2119, 10}}, {"pipeline", {5293, 47}}, {"parallelism", {8962, 60}},
+    {"core", {1902, 41}},     {"text", {972, 9}},       {"workload", {720, 20}},
+    {"cost", {3452, 71}},     {"topology", {1245, 19}}, {"partition", {19140, 60}},
+    {"sharding", {2119, 10}}, {"pipeline", {5293, 47}}, {"parallelism", {9000, 60}},
     {"comm", {3244, 39}},     {"gpu", {3152, 18}},      {"route", {4673, 81}},
     {"cuda", {3759, 40}},     {"runtime", {11452, 98}}, {"report", {1025, 19}},
     {"interop", {436, 3}},    {"umbrellas", {280, 0}},  {"version.hpp", {9, 0}}};

@@ -105,11 +105,11 @@ struct instance_cost {
 };
 
 /// Any policy by reference, so that the front door is compiled once for all policies of a test.
-struct policy_ref : ballast::detail::policy_ref {
+struct policy_ref : ballast::detail::policy_ref<ballast::cost_units> {
   template <ballast::partition_policy Policy>
-    requires(!std::derived_from<Policy, ballast::detail::policy_ref>)
+    requires(!std::derived_from<Policy, ballast::detail::policy_ref<ballast::cost_units>>)
   policy_ref(Policy const& policy)  // NOLINT(google-explicit-constructor): a reference
-      : ballast::detail::policy_ref(policy)
+      : ballast::detail::policy_ref<ballast::cost_units>(policy)
   {}
 };
 

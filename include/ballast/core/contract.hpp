@@ -28,6 +28,16 @@
 #define BALLAST_HOST_DEVICE
 #endif
 
+/// Before the declaration of a function that ballast::compiled has: there it is compiled, with it
+/// declared, and without it an inline function whose definition the header includes.
+#ifdef BALLAST_COMPILED
+#define BALLAST_ONCE
+#elif defined(BALLAST_COMPILES)
+#define BALLAST_ONCE [[gnu::used]] inline
+#else
+#define BALLAST_ONCE inline
+#endif
+
 namespace ballast::inline v0 {
 
 namespace detail {

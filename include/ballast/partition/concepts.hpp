@@ -3,7 +3,6 @@
 
 #include <ballast/core.hpp>
 
-#include <ranges>
 #include <tuple>
 
 namespace ballast::inline v0 {
@@ -217,36 +216,6 @@ template <class P>
   }
 }
 
-/// Any policy by reference, so that what plans around one is compiled once.
-class policy_ref {
- public:
-  template <partition_policy Policy>
-  explicit policy_ref(Policy const& policy)
-      : policy_(&policy),
-        run_([](void const* self, partition_problem const& problem, std::span<cost_units> loads,
-                std::span<bag_id> owner, workspace& memory) {
-          return run_policy(*static_cast<Policy const*>(self), problem, loads, owner, memory);
-        }),
-        batches_(batching_of(policy)),
-        work_within_limits_(work_of(policy))
-  {}
-
-  ratio operator()(partition_problem const& problem, std::span<cost_units> loads,
-                   std::span<bag_id> owner, workspace& memory) const
-  {
-    return run_(policy_, problem, loads, owner, memory);
-  }
-  [[nodiscard]] batching batches() const noexcept { return batches_; }
-  [[nodiscard]] std::uint64_t work_within_limits() const noexcept { return work_within_limits_; }
-
- private:
-  void const* policy_;
-  ratio (*run_)(void const*, partition_problem const&, std::span<cost_units>, std::span<bag_id>,
-                workspace&);
-  batching batches_;
-  std::uint64_t work_within_limits_;
-};
-
 }  // namespace detail
 
 /// What a sample, or a bag of samples, costs each of D parts of a model that run side by side, as
@@ -375,6 +344,49 @@ template <class Policy, class Cost>
 inline constexpr bool plans_by = partition_policy<Policy>;
 template <class Policy, std::size_t D>
 inline constexpr bool plans_by<Policy, cost_vector<D>> = cost_vector_policy<Policy, D>;
+
+template <class Cost>
+struct problem_by {
+  using type = partition_problem;
+};
+template <std::size_t D>
+struct problem_by<cost_vector<D>> {
+  using type = cost_vector_problem<D>;
+};
+
+/// Any policy by reference, so that what plans around one is compiled once.
+template <class Cost>
+class policy_ref {
+ public:
+  using problem_type = typename problem_by<Cost>::type;
+
+  template <class Policy>
+    requires plans_by<Policy, Cost>
+  explicit policy_ref(Policy const& policy)
+      : policy_(&policy),
+        run_([](void const* self, problem_type const& problem, std::span<Cost> loads,
+                std::span<bag_id> owner, workspace& memory) {
+          return run_policy(*static_cast<Policy const*>(self), problem, loads, owner, memory);
+        }),
+        work_within_limits_(work_of(policy))
+  {
+    if constexpr (std::same_as<Cost, cost_units>) { batches_ = batching_of(policy); }
+  }
+
+  ratio operator()(problem_type const& problem, std::span<Cost> loads, std::span<bag_id> owner,
+                   workspace& memory) const
+  {
+    return run_(policy_, problem, loads, owner, memory);
+  }
+  [[nodiscard]] batching batches() const noexcept { return batches_; }
+  [[nodiscard]] std::uint64_t work_within_limits() const noexcept { return work_within_limits_; }
+
+ private:
+  void const* policy_;
+  ratio (*run_)(void const*, problem_type const&, std::span<Cost>, std::span<bag_id>, workspace&);
+  batching batches_ = batching::packed;
+  std::uint64_t work_within_limits_;
+};
 
 }  // namespace detail
 

@@ -2,11 +2,13 @@
 #pragma once
 
 #include <ballast/core.hpp>
-#include <ballast/partition/detail/placement/plan_limited.hpp>
+#include <ballast/partition/detail/read_samples.hpp>
+#include <ballast/partition/partition_plan.hpp>
+#include <ballast/partition/placement_limits.hpp>
+#include <ballast/partition/refine.hpp>
 
 #include <functional>
 #include <iterator>
-#include <ranges>
 #include <tuple>
 
 /// What is wrong with a call of `partition` or `partition_into` that cannot compile.
@@ -85,6 +87,21 @@ consteval auto what_is_refused()
 template <class... Arguments>
 using refused_call = typename decltype(what_is_refused<Arguments...>())::type;
 
+/// Plans samples whose costs are in the plan: what of partition_into() knows nothing of the types of
+/// samples and cost model, so that a program compiles it once, or not at all with ballast::compiled.
+///
+/// Without limits the policy's plan is the plan. Within limits it is a start; equal counts begin with
+/// nothing, where the policy says how much a search may then do. A policy that pads keeps one cap
+/// itself.
+///
+/// In, out     the plan has costs, attention and batches; the rest is written.
+/// Errors      as partition_into.
+template <class Cost>
+[[nodiscard]] result<void> plan_limited(basic_partition_plan<Cost>& plan, workspace& memory,
+                                        sample_lengths const& lengths, bag_layout const& bags,
+                                        policy_ref<Cost> const& policy,
+                                        placement_limits const& limits);
+
 }  // namespace detail
 
 /// Decides with a policy which bag computes which samples, and says how good the plan is: the front
@@ -133,6 +150,11 @@ template <class Cost, std::ranges::forward_range Samples, cost_projection<Sample
   auto const count = static_cast<std::size_t>(std::ranges::distance(samples));
   std::size_t quantities = 1;
   if constexpr (!std::same_as<Cost, cost_units>) { quantities = std::tuple_size_v<Cost>; }
+#ifdef BALLAST_COMPILED
+  static_assert(std::same_as<Cost, cost_units> || sizeof(Cost) <= 4 * sizeof(cost_units),
+                "ballast::compiled plans by at most four quantities; link ballast::core instead "
+                "where a file plans by more");
+#endif
   if (auto checked = detail::check_limits(limits, count, bags.size(), bags.gpus(), quantities);
       !checked) {
     return checked;
@@ -160,15 +182,8 @@ template <class Cost, std::ranges::forward_range Samples, cost_projection<Sample
   }
   auto const lengths = detail::read_samples(samples, count, bags, length_of, scratch, prices);
   if (!lengths) { return tl::unexpected(lengths.error()); }
-  auto const plan_by = [&](auto const& with) {
-    return detail::plan_limited(plan, memory, *lengths, bags, with, limits);
-  };
-  result<void> planned;
-  if constexpr (std::same_as<Cost, cost_units>) {
-    planned = plan_by(detail::policy_ref(policy));
-  } else {
-    planned = plan_by(policy);
-  }
+  auto planned =
+      detail::plan_limited(plan, memory, *lengths, bags, detail::policy_ref<Cost>(policy), limits);
   if (detail::cancel_scope::is_cancelled()) { return detail::cancelled(); }
   return planned;
 }
@@ -253,6 +268,6 @@ Refused partition_into(basic_partition_plan<Cost>& plan, workspace& memory, Samp
 
 }  // namespace ballast::inline v0
 
-#ifdef BALLAST_COMPILED
-#include <ballast/partition/detail/compiled_plans.hpp>
+#ifndef BALLAST_COMPILED
+#include <ballast/partition/detail/placement/plan_limited.hpp>
 #endif

@@ -299,4 +299,21 @@ struct placement_limits {
   std::uint32_t within_per_million = 0;
 };
 
+namespace detail {
+
+/// Refuses limits that say nothing, or that no planner could read, and steps that cannot be planned
+/// whatever their samples are.
+[[nodiscard]] BALLAST_ONCE result<void> check_limits(placement_limits const& limits,
+                                                     std::size_t samples, std::size_t bags,
+                                                     std::size_t gpus, std::size_t quantities = 1);
+
+/// Whether a cap counts the lengths of samples.
+[[nodiscard]] BALLAST_ONCE bool counts_lengths(placement_limits const& limits);
+
+}  // namespace detail
+
 }  // namespace ballast::inline v0
+
+#ifndef BALLAST_COMPILED
+#include <ballast/partition/detail/placement/limits.hpp>
+#endif

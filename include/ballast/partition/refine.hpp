@@ -2,515 +2,23 @@
 #pragma once
 
 #include <ballast/core.hpp>
-#include <ballast/partition/detail/exchange/bag_exchanges.hpp>
-#include <ballast/partition/detail/search/makespan_search.hpp>
-#include <ballast/partition/detail/vectors/refine_vectors.hpp>
 #include <ballast/partition/longest_processing_time.hpp>
-#include <ballast/partition/makespan_lower_bound.hpp>
 
 namespace ballast::inline v0 {
 
 namespace detail {
 
-/// Local search for plans that cannot reach their bound, or have too few samples per bag to do so
-/// with one exchange per bag: it exchanges with the bag that finishes last only.
-///
-/// First it tries every bag that has room. Where no exchange helps, it gathers the room of all bags
-/// in one of them, by exchanges that leave the makespan as it is, and tries that one after each.
-///
-/// Ensures     (1) the makespan never grows, and either it or the number of bags that have it
-///                 shrinks with every success
-/// Complexity  O(m) exchanges without a gain end the first search, and O(m^2) the second, unless
-///             the work of `plan` is spent before.
-class relieve_worst {
- public:
-  relieve_worst(bag_exchanges& plan, ratio target) noexcept : plan_(plan), target_(target) {}
+/// What `refine` does by one quantity; `is_greedy`: its inner policy is longest_processing_time.
+BALLAST_ONCE ratio refine_plan(policy_ref<cost_units> const& inner, bool is_greedy,
+                               std::uint64_t work, std::uint64_t nodes,
+                               partition_problem const& problem, std::span<cost_units> loads,
+                               std::span<bag_id> owner, workspace& memory);
 
-  /// Goes on until every bag finishes by the target, or nothing helps.
-  void operator()()
-  {
-    find_worst();
-    while (makespan_ > target_ && (relieve() || relieve_after_gathering())) { find_worst(); }
-  }
-
- private:
-  static constexpr int rounds = 10;
-
-  void find_worst()
-  {
-    worst_ = 0;
-    for (std::size_t bag = 1; bag < plan_.bags(); ++bag) {
-      if (plan_.finish(bag) > plan_.finish(worst_)) { worst_ = bag; }
-    }
-    makespan_ = plan_.finish(worst_);
-    plan_.work().spend(plan_.bags());
-  }
-
-  // The work that a bag can take and still finish before the makespan; negative for the worst.
-  [[nodiscard]] cost_units room(std::size_t bag) const noexcept
-  {
-    return work_before(makespan_, plan_.speed(bag)) - plan_.load(bag);
-  }
-
-  [[nodiscard]] bool relieve()
-  {
-    for (std::size_t const count : {std::size_t{8}, std::size_t{11}, subset_sum::most_members}) {
-      for (std::size_t bag = 0; bag < plan_.bags(); ++bag) {
-        if (relieve_by(bag, count)) { return true; }
-      }
-    }
-    return false;
-  }
-
-  // Passes work from the worst bag so that both finish before the makespan, as evenly as may be.
-  [[nodiscard]] bool relieve_by(std::size_t bag, std::size_t count)
-  {
-    cost_units const least = -room(worst_);
-    cost_units const most = room(bag);
-    if (bag == worst_ || most < least || plan_.work().spent()) { return false; }
-    cost_units const middle = least + (most - least) / 2;
-    for (bool const spread : {false, true}) {
-      bag_exchange const chosen =
-          spread ? plan_.find_spread(worst_, bag, {middle, middle, most}, count)
-                 : plan_.find(worst_, bag, {middle, middle, most}, count);
-      if (chosen.found.net < least) { continue; }
-      plan_.make(chosen);
-      return true;
-    }
-    return false;
-  }
-
-  [[nodiscard]] bool relieve_after_gathering()
-  {
-    for (int round = 0; round < rounds; ++round) {
-      for (std::size_t bag = 0; bag < plan_.bags(); ++bag) {
-        for (std::size_t other = 0; other < plan_.bags(); ++other) {
-          if (plan_.work().spent()) { return false; }
-          if (gather(bag, other) && relieve_by(bag, 11)) { return true; }
-        }
-      }
-    }
-    return false;
-  }
-
-  // Makes room in one bag by filling another up to the makespan.
-  [[nodiscard]] bool gather(std::size_t bag, std::size_t other)
-  {
-    plan_.work().spend(1);
-    cost_units const most = room(other);
-    if (bag == other || room(bag) < 0 || most < 1) { return false; }
-    bag_exchange const chosen = plan_.find_spread(bag, other, {most, most, most}, 8);
-    if (chosen.found.net == 0) { return false; }
-    plan_.make(chosen);
-    return true;
-  }
-
-  bag_exchanges& plan_;
-  ratio target_;
-  std::size_t worst_ = 0;
-  ratio makespan_;
-};
-
-/// A bag and how far its load is above its limit.
-struct surplus_bag {
-  cost_units surplus;
-  std::uint32_t index;
-};
-
-/// A priority queue of bags in the caller's memory: first the one with the largest surplus, or with
-/// the smallest; of equal ones the first.
-template <bool LargestFirst>
-class surplus_queue {
- public:
-  explicit surplus_queue(std::span<surplus_bag> memory) noexcept : bags_(memory) {}
-
-  [[nodiscard]] bool empty() const noexcept { return size_ == 0; }
-  [[nodiscard]] std::size_t size() const noexcept { return size_; }
-  [[nodiscard]] surplus_bag top() const noexcept { return bags_.front(); }
-  void clear() noexcept { size_ = 0; }
-  void push(surplus_bag bag) noexcept
-  {
-    bags_[size_++] = bag;
-    std::push_heap(bags_.data(), bags_.data() + size_, later);
-  }
-  surplus_bag pop() noexcept
-  {
-    std::pop_heap(bags_.data(), bags_.data() + size_, later);
-    return bags_[--size_];
-  }
-
- private:
-  static constexpr bool later(surplus_bag a, surplus_bag b) noexcept
-  {
-    if (a.surplus == b.surplus) { return a.index > b.index; }
-    return LargestFirst ? a.surplus < b.surplus : a.surplus > b.surplus;
-  }
-
-  std::span<surplus_bag> bags_;
-  std::size_t size_ = 0;
-};
-
-/// Brings every bag down to the load with which it finishes by `target`, if exchanges between two
-/// bags at a time can.
-///
-/// The heaviest bag gives its surplus to the lightest, and is done if some exchange moves exactly
-/// the surplus, or little more. That takes nothing that other bags need, so about m - 1 such
-/// exchanges finish the plan, however little slack there is. A first pass with few candidates
-/// brings all bags near their limits at low cost. Later passes look at as many candidates as make
-/// exact exchanges likely, if it can search that many, or else at ever more of them.
-///
-/// Ensures     (1) the makespan never grows
-///             (2) it returns whether every bag finishes by `target`
-/// Complexity  O(m log m) per pass and the exchanges, until the work of `plan` is spent; 40 m bytes
-///             of scratch.
-class settle_bags {
- public:
-  settle_bags(bag_exchanges& plan, ratio target, workspace::frame& scratch)
-      : plan_(plan),
-        limits_(scratch.take<cost_units>(plan.bags())),
-        heavy_(scratch.take<surplus_bag>(plan.bags())),
-        light_(scratch.take<surplus_bag>(plan.bags()))
-  {
-    uint128 room = 0;
-    uint128 work = 0;
-    for (std::size_t bag = 0; bag < plan.bags(); ++bag) {
-      limits_[bag] = work_until(target, plan.speed(bag));
-      room += static_cast<std::uint64_t>(limits_[bag]);
-      work += static_cast<std::uint64_t>(plan.load(bag));
-    }
-    far_surplus_ = static_cast<cost_units>(work >> 16);
-    if (room > work) { slack_ = static_cast<cost_units>((room - work) / plan.bags()); }
-  }
-
-  /// Once it has done as much work as `patience` says, it goes on only while the limits are near.
-  bool operator()(std::uint64_t patience = std::numeric_limits<std::uint64_t>::max())
-  {
-    std::uint64_t const all_work = plan_.work().left();
-    cost_units surplus = queue_all();
-    int idle_passes = 0;
-    for (std::size_t count = few; surplus > 0 && !light_.empty() && !plan_.work().spent();) {
-      bool const started = count > few;
-      std::size_t const dense =
-          plan_.dense_candidates(heavy_.top().index, light_.top().index, slack_);
-      // Every heavy bag gives its surplus to a light one, which often becomes heavy itself.
-      bool const exact =
-          started && dense <= affordable &&
-          std::uint64_t{2 * heavy_.size()} << (dense + 1) <= cheap + all_work - plan_.work().left();
-      if (exact) { count = std::max(count, dense); }
-      pass(count, exact);
-      cost_units const left = queue_all();
-      // From a poor plan a first pass brings the limits a little nearer, and so do the next.
-      bool const pays = started ? left < surplus - surplus / 4
-                                : left > surplus / 2 && left < surplus - surplus / 32;
-      // Where costs are nearly equal or of few kinds, more candidates do not help either.
-      idle_passes = started && left > surplus - surplus / 8 ? idle_passes + 1 : 0;
-      surplus = left;
-      bool const far = surplus > far_surplus_;
-      if (far && (idle_passes == 2 || all_work - plan_.work().left() > patience)) { break; }
-      if (pays) { continue; }
-      if (count == subset_sum::most_members) { break; }
-      count = std::min(count + (exact ? 1 : 2), subset_sum::most_members);
-    }
-    return heavy_.empty();
-  }
-
- private:
-  static constexpr std::size_t few = 3;
-  static constexpr std::size_t affordable = 12;  // candidates per bag, for exact exchanges
-  static constexpr std::size_t partners = 3;     // to try for an exact exchange
-  // Steps that a pass of exact exchanges may always take; a longer one has to wait until as many
-  // have been spent, so that a large step is near its limits before its work is spent.
-  static constexpr std::uint64_t cheap = std::uint64_t{1} << 20;
-
-  // Queues all bags above their limits and all below. Returns what is above, summed up.
-  cost_units queue_all()
-  {
-    heavy_.clear();
-    light_.clear();
-    cost_units surplus = 0;
-    for (std::size_t bag = 0; bag < plan_.bags(); ++bag) {
-      surplus += std::max(queue(bag), cost_units{0});
-    }
-    plan_.work().spend(plan_.bags());
-    return surplus;
-  }
-
-  cost_units queue(std::size_t bag)
-  {
-    cost_units const surplus = plan_.load(bag) - limits_[bag];
-    if (surplus > 0) { heavy_.push({surplus, static_cast<std::uint32_t>(bag)}); }
-    if (surplus < 0) { light_.push({surplus, static_cast<std::uint32_t>(bag)}); }
-    return surplus;
-  }
-
-  // Takes each heavy bag once, and each light one as long as it is light.
-  void pass(std::size_t count, bool exact)
-  {
-    while (!heavy_.empty() && !light_.empty() && !plan_.work().spent()) {
-      surplus_bag const heavy = heavy_.pop();
-      std::array<surplus_bag, partners> tried{};
-      std::size_t count_tried = 0;
-      bag_exchange best;
-      bool settled = false;
-      while (!settled && !light_.empty() && count_tried < (exact ? partners : 1)) {
-        surplus_bag const light = tried[count_tried++] = light_.pop();
-        bag_exchange const found = find(heavy, light, count, exact);
-        if (off(found, heavy) < off(best, heavy)) { best = found; }
-        settled = best.found.net >= heavy.surplus && off(best, heavy) <= slack_;
-      }
-      if (best.found.net > 0) { plan_.make(best); }
-      for (surplus_bag const light : span_of(tried, 0, count_tried)) { queue(light.index); }
-    }
-  }
-
-  // How far an exchange misses the surplus; no exchange misses all of it.
-  [[nodiscard]] static cost_units off(bag_exchange const& chosen, surplus_bag heavy) noexcept
-  {
-    cost_units const net = chosen.found.net;
-    return net < heavy.surplus ? heavy.surplus - net : net - heavy.surplus;
-  }
-
-  // An exchange after which both bags finish earlier than the heavy one did. Where it need not be
-  // exact, it leaves each of them half of what they have above their limits together.
-  [[nodiscard]] bag_exchange find(surplus_bag heavy, surplus_bag light, std::size_t count,
-                                  bool exact)
-  {
-    cost_units const most =
-        work_before(plan_.finish(heavy.index), plan_.speed(light.index)) - plan_.load(light.index);
-    if (most < 1) { return {}; }
-    cost_units const common = heavy.surplus + light.surplus;
-    cost_units const share = exact || common < 0 ? 0 : common / 2;
-    cost_units const least = std::min(heavy.surplus - share, most);
-    cost_units const enough = least + std::min(slack_, most - least);
-    return plan_.find(heavy.index, light.index, {least, enough, most}, count);
-  }
-
-  bag_exchanges& plan_;
-  std::span<cost_units> limits_;
-  surplus_queue<true> heavy_;
-  surplus_queue<false> light_;
-  cost_units slack_ = 0;        // of all bags together, per bag
-  cost_units far_surplus_ = 0;  // of all bags together: more of it is far from the limits
-};
-
-/// A plan as `swap_extremes` and `settle_latest` change it, with any numbers of samples in a bag:
-/// candidates lie all over the lighter half of a bag, and swaps look at all of its samples. That
-/// works whatever the spread of costs is, where the lightest samples alone have nearly equal sums.
-class whole_bag_exchanges {
- public:
-  struct exchange_type {
-    bag_exchange chosen;
-    cost_units net = 0;
-  };
-
-  /// Keeps a reference to `plan`.
-  explicit whole_bag_exchanges(bag_exchanges& plan) noexcept : plan_(plan) {}
-
-  [[nodiscard]] std::span<cost_units const> loads() const noexcept { return plan_.loads(); }
-  [[nodiscard]] std::uint32_t speed(std::size_t bag) const noexcept { return plan_.speed(bag); }
-  [[nodiscard]] work_budget& work() const noexcept { return plan_.work(); }
-
-  [[nodiscard]] exchange_type find(std::size_t late, std::size_t early, wanted_net wanted,
-                                   std::size_t candidates)
-  {
-    return with_net(plan_.find_spread(late, early, wanted, candidates));
-  }
-  [[nodiscard]] exchange_type find_swap(std::size_t late, std::size_t early)
-  {
-    return with_net(plan_.find_swap(late, early));
-  }
-  void make(exchange_type const& chosen) noexcept { plan_.make(chosen.chosen); }
-
- private:
-  [[nodiscard]] static exchange_type with_net(bag_exchange const& chosen) noexcept
-  {
-    return {chosen, chosen.found.net};
-  }
-
-  bag_exchanges& plan_;
-};
-
-/// Exchanges samples between bags until the makespan is `target`, nothing more helps, or the work
-/// is spent.
-///
-/// No one search suits all costs. `settle_bags` takes the lightest samples, whose sums are dense
-/// where costs have a long tail, and needs few exchanges for large steps. Where costs are nearly
-/// equal it stands still, and swaps and candidates all over the bags get on. So the searches begin
-/// one after the other at the same plan, first the one that suits the costs, and the best plan
-/// stays. What reaches no target goes on from there: with exchanges of the latest bag that gather
-/// room, and then with random swaps of a few samples, each followed by swaps and exchanges, that
-/// are undone where the makespan grew, until sixteen in a row have not made it smaller. A step of
-/// few samples is cheap: it tries more often, and moves too, since of samples that fit few bags
-/// hardly two can swap.
-///
-/// Each search may do an amount of work that depends on the step alone, so a search with more work
-/// does the same and then more.
-///
-/// Expects     at least one sample.
-/// In, out     loads and owner are a plan and become the best one found; work pays for all.
-/// Ensures     (1) the makespan does not grow, neither with time nor with more work
-/// Complexity  O(work); 16 (n + m) bytes of scratch besides those of the searches.
-class exchange_search {
- public:
-  exchange_search(partition_problem const& problem, ratio target, std::span<cost_units> loads,
-                  std::span<bag_id> owner, work_budget& work, workspace& memory,
-                  workspace::frame& scratch)
-      : problem_(problem),
-        target_(target),
-        loads_(loads),
-        owner_(owner),
-        work_(work),
-        memory_(memory),
-        start_{scratch.take<cost_units>(loads.size()), scratch.take<bag_id>(owner.size())},
-        best_{scratch.take<cost_units>(loads.size()), scratch.take<bag_id>(owner.size())}
-  {}
-
-  void operator()()
-  {
-    keep(start_);
-    keep(best_);
-    auto const settle = [this](bag_exchanges& plan, workspace::frame& scratch) {
-      settle_bags(plan, target_, scratch)(share(18));
-    };
-    auto const swap = [this](bag_exchanges& plan, workspace::frame& scratch) {
-      whole_bag_exchanges all(plan);
-      settle_latest(all, target_, scratch)();
-    };
-    auto const even_out = [this, &swap](bag_exchanges& plan, workspace::frame& scratch) {
-      whole_bag_exchanges all(plan);
-      swap_extremes(all, target_, memory_);
-      swap(plan, scratch);
-    };
-    bool const nearly_equal = nearly_equal_costs();
-    if (!nearly_equal && from_start(work_.left(), settle)) { return; }
-    if (from_start(share(19), even_out) || from_start(share(19), swap)) { return; }
-    go_back(best_);
-    run(share(nearly_equal ? 16 : 19),
-        [this](bag_exchanges& plan, workspace::frame&) { relieve_worst(plan, target_)(); });
-    random_source random(owner_.size());
-    int const most_failures = owner_.size() <= few_samples ? 256 : 16;
-    for (int failures = 0; failures < most_failures && !done(); ++failures) {
-      keep(best_);
-      ratio const before = makespan();
-      work_.spend(owner_.size() + loads_.size());
-      change_at_random(random);
-      run(share(15), even_out);
-      if (makespan() > before) { go_back(best_); }
-      if (makespan() < before) { failures = 0; }
-    }
-  }
-
- private:
-  struct stored_plan {
-    std::span<cost_units> loads;
-    std::span<bag_id> owner;
-  };
-
-  static constexpr std::size_t few_samples = 16;
-  static constexpr int random_changes = 4;
-
-  /// Whether the middle four fifths of all costs differ by less than a factor of two.
-  [[nodiscard]] bool nearly_equal_costs() const noexcept
-  {
-    auto const order = problem_.heaviest_first;
-    std::size_t const tenth = order.size() / 10;
-    return order[tenth].cost / 2 < order[order.size() - 1 - tenth].cost;
-  }
-
-  [[nodiscard]] std::uint64_t share(unsigned log2_steps) const noexcept
-  {
-    return (std::uint64_t{1} << log2_steps) + 8 * owner_.size();
-  }
-
-  [[nodiscard]] ratio makespan() const noexcept { return makespan_of(loads_, problem_.speeds); }
-  [[nodiscard]] bool done() const noexcept { return work_.spent() || makespan() <= target_; }
-
-  void keep(stored_plan plan) const
-  {
-    std::copy(loads_.begin(), loads_.end(), plan.loads.begin());
-    std::copy(owner_.begin(), owner_.end(), plan.owner.begin());
-  }
-  void go_back(stored_plan plan) const
-  {
-    std::copy(plan.loads.begin(), plan.loads.end(), loads_.begin());
-    std::copy(plan.owner.begin(), plan.owner.end(), owner_.begin());
-  }
-
-  template <class Search>
-  void run(std::uint64_t most, Search const& search)
-  {
-    auto scratch = memory_.open();
-    work_budget left(std::min(most, work_.left()));
-    std::uint64_t const before = left.left();
-    bag_exchanges plan(problem_, loads_, owner_, left, memory_, scratch);
-    search(plan, scratch);
-    work_.spend(before - left.left());
-  }
-
-  /// Runs a search on the plan of the start and keeps what is best. Returns whether that is all.
-  template <class Search>
-  bool from_start(std::uint64_t most, Search const& search)
-  {
-    if (work_.spent()) { return true; }
-    go_back(start_);
-    run(most, search);
-    if (makespan() < makespan_of(best_.loads, problem_.speeds)) { keep(best_); }
-    if (!done()) { return false; }
-    go_back(best_);
-    return true;
-  }
-
-  void change_at_random(random_source& random) const
-  {
-    for (int change = 0; change < random_changes; ++change) {
-      auto const one = static_cast<std::size_t>(random.below(owner_.size()));
-      if (owner_.size() <= few_samples && random.below(2) == 0) {
-        auto const to = static_cast<std::size_t>(random.below(loads_.size()));
-        if (problem_.fits(one, to)) { move(one, to); }
-        continue;
-      }
-      auto const other = static_cast<std::size_t>(random.below(owner_.size()));
-      std::size_t const from = to_index(owner_[one]);
-      std::size_t const to = to_index(owner_[other]);
-      if (from == to || !problem_.fits(one, to) || !problem_.fits(other, from)) { continue; }
-      move(one, to);
-      move(other, from);
-    }
-  }
-
-  void move(std::size_t sample, std::size_t bag) const
-  {
-    loads_[to_index(owner_[sample])] -= problem_.costs[sample];
-    loads_[bag] += problem_.costs[sample];
-    owner_[sample] = to_id<bag_id>(bag);
-  }
-
-  partition_problem const& problem_;
-  ratio target_;
-  std::span<cost_units> loads_;
-  std::span<bag_id> owner_;
-  work_budget& work_;
-  workspace& memory_;
-  stored_plan start_;
-  stored_plan best_;
-};
-
-/// Puts the plan of longest_processing_time in place of one that ends later.
-inline void take_greedy_plan(partition_problem const& problem, std::span<cost_units const> starts,
-                             std::span<cost_units> loads, std::span<bag_id> owner,
-                             workspace& memory)
-{
-  auto scratch = memory.open();
-  std::span<cost_units> const greedy_loads = scratch.take<cost_units>(loads.size());
-  std::span<bag_id> const greedy_owner = scratch.take<bag_id>(owner.size());
-  std::copy(starts.begin(), starts.end(), greedy_loads.begin());
-  std::fill(greedy_owner.begin(), greedy_owner.end(), to_id<bag_id>(loads.size()));
-  (void)run_policy(longest_processing_time{}, problem, greedy_loads, greedy_owner, memory);
-  if (makespan_of(greedy_loads, problem.speeds) < makespan_of(loads, problem.speeds)) {
-    std::copy(greedy_loads.begin(), greedy_loads.end(), loads.begin());
-    std::copy(greedy_owner.begin(), greedy_owner.end(), owner.begin());
-  }
-}
+/// And by several.
+template <std::size_t D>
+ratio refine_plan(policy_ref<cost_vector<D>> const& inner, std::uint64_t work_per_sample,
+                  std::uint64_t nodes, cost_vector_problem<D> const& problem,
+                  std::span<cost_vector<D>> loads, std::span<bag_id> owner, workspace& memory);
 
 }  // namespace detail
 
@@ -596,27 +104,8 @@ struct refine {
                    std::span<bag_id> owner, workspace& memory) const
     requires partition_policy<Inner>
   {
-    BALLAST_EXPECTS(batching_of(inner) == batching::packed,
-                    "refine exchanges samples of packed bags, and its inner policy pads them");
-    auto scratch = memory.open();
-    std::span<cost_units> const starts = scratch.take<cost_units>(loads.size());
-    std::copy(loads.begin(), loads.end(), starts.begin());
-    partition_problem const bounded = with_lower_bound(problem, starts, memory);
-    ratio const bound =
-        std::max(run_policy(inner, bounded, loads, owner, memory), bounded.lower_bound);
-    auto const is_done = [&] { return makespan_of(loads, problem.speeds) <= bound; };
-    if ((work == 0 && nodes == 0) || is_done()) { return bound; }
-    if constexpr (!std::same_as<Inner, longest_processing_time>) {
-      detail::take_greedy_plan(problem, starts, loads, owner, memory);
-    }
-    if (work > 0 && !is_done()) {
-      detail::work_budget left(work);
-      auto frame = memory.open();
-      detail::exchange_search(problem, bound, loads, owner, left, memory, frame)();
-    }
-    if (nodes == 0 || is_done()) { return bound; }
-    detail::work_budget left(nodes);
-    return detail::makespan_search(problem, starts, scratch)(bound, left, loads, owner);
+    return detail::refine_plan(detail::policy_ref<cost_units>(inner), is_greedy, work, nodes,
+                               problem, loads, owner, memory);
   }
 
   template <std::size_t D>
@@ -624,21 +113,8 @@ struct refine {
   ratio operator()(cost_vector_problem<D> const& problem, std::span<cost_vector<D>> loads,
                    std::span<bag_id> owner, workspace& memory) const
   {
-    constexpr std::size_t most_choices = std::size_t{1} << 14;
-    detail::expect_policy_arrays<D>(problem, loads, owner);
-    auto scratch = memory.open();
-    std::span<cost_vector<D>> const starts = scratch.take<cost_vector<D>>(loads.size());
-    std::copy(loads.begin(), loads.end(), starts.begin());
-    ratio const proven = run_policy(inner, problem, loads, owner, memory);
-    ratio const found =
-        detail::refine_vectors<D>(problem, starts, loads, owner, work_per_sample, memory);
-    ratio const bound = std::max(proven, found);
-    if (nodes == 0 || owner.empty() || owner.size() > most_choices / loads.size()) { return bound; }
-    detail::vector_plan<D> plan(problem, starts, scratch);
-    if (!plan.put(owner)) { return bound; }
-    ratio const of_all = plan.try_all(nodes, memory);
-    plan.write(loads, owner);
-    return std::max(bound, of_all);
+    return detail::refine_plan<D>(detail::policy_ref<cost_vector<D>>(inner), work_per_sample, nodes,
+                                  problem, loads, owner, memory);
   }
 
   /// How much a search within limits may do; equal counts do not begin with this plan.
@@ -649,6 +125,9 @@ struct refine {
   }
 
   friend bool operator==(refine const&, refine const&) = default;
+
+ private:
+  static constexpr bool is_greedy = std::same_as<Inner, longest_processing_time>;
 };
 
 template <class Inner>
@@ -664,3 +143,7 @@ refine(Inner, std::uint64_t, std::uint64_t, std::uint64_t) -> refine<Inner>;
 refine() -> refine<>;
 
 }  // namespace ballast::inline v0
+
+#ifndef BALLAST_COMPILED
+#include <ballast/partition/detail/refine_plan.hpp>
+#endif

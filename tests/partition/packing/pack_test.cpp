@@ -5,6 +5,7 @@
 #include "../../support/plan_checks.hpp"
 #include "../../support/test.hpp"
 
+#include <ballast/partition/packing/detail/bin_starts.hpp>
 #include <ballast/partition/packing/packing_plan.hpp>
 
 namespace {

@@ -367,12 +367,10 @@ template <class Cost>
 /// In, out     loads[m] enters unspecified and owner[k] as bag m, which does not exist.
 /// Errors      infeasible: sample `position`, of a joined item the first, found no bag with room;
 ///             out_of_range: the load of a bag with what it had before could overflow.
-[[nodiscard]] inline result<ratio> plan_items(planned_items const& items,
-                                              std::span<std::int64_t const> capacities,
-                                              bag_layout const& bags, policy_ref const& policy,
-                                              placement_limits const& limits,
-                                              std::span<cost_units> loads, std::span<bag_id> owner,
-                                              workspace& memory)
+[[nodiscard]] inline result<ratio> plan_items(
+    planned_items const& items, std::span<std::int64_t const> capacities, bag_layout const& bags,
+    policy_ref<cost_units> const& policy, placement_limits const& limits,
+    std::span<cost_units> loads, std::span<bag_id> owner, workspace& memory)
 {
   batching const batches = policy.batches();
   if (auto const sample = overflows_padded(batches, items); sample) {
@@ -425,13 +423,11 @@ template <class Cost>
 /// which then looks at no lengths.
 ///
 /// Shapes      costs[k], of the items.
-template <std::size_t D, cost_vector_policy<D> Policy>
-[[nodiscard]] result<ratio> plan_items(planned_items const& items,
-                                       std::span<cost_vector<D> const> costs,
-                                       bag_layout const& bags, Policy const& policy,
-                                       placement_limits const& limits,
-                                       std::span<cost_vector<D>> loads, std::span<bag_id> owner,
-                                       workspace& memory)
+template <std::size_t D>
+[[nodiscard]] result<ratio> plan_items(
+    planned_items const& items, std::span<cost_vector<D> const> costs, bag_layout const& bags,
+    policy_ref<cost_vector<D>> const& policy, placement_limits const& limits,
+    std::span<cost_vector<D>> loads, std::span<bag_id> owner, workspace& memory)
 {
   auto scratch = memory.open();
   auto const is_one = [](std::uint32_t each) { return each == 1; };
@@ -451,7 +447,7 @@ template <std::size_t D, cost_vector_policy<D> Policy>
   auto const starts =
       scratch.take<cost_vector<D>>(limits.starting_loads.empty() ? 0 : loads.size());
   std::copy_n(loads.begin(), starts.size(), starts.begin());
-  ratio const proven = run_policy(policy, problem, loads, owner, memory);
+  ratio const proven = policy(problem, loads, owner, memory);
   partition_problem const alone = one_quantity_of(problem, bags.size(), scratch);
   if (auto checked = check_policy<cost_vector<D>>(alone, costs, items, batching::packed, owner,
                                                   starts, loads, memory);
@@ -464,9 +460,9 @@ template <std::size_t D, cost_vector_policy<D> Policy>
 /// Plans the samples of a step. Returns the best lower bound that is known.
 ///
 /// In, out     the plan has costs, attention and batches; its owners and loads are written.
-template <class Cost, class Policy>
+template <class Cost>
 [[nodiscard]] result<ratio> plan_step(basic_partition_plan<Cost>& plan, step_samples const& step,
-                                      bag_layout const& bags, Policy const& policy,
+                                      bag_layout const& bags, policy_ref<Cost> const& policy,
                                       placement_limits const& limits, workspace& memory)
 {
   constexpr bool is_one = std::same_as<Cost, cost_units>;
@@ -527,15 +523,14 @@ template <class Cost, class Policy>
   return share;
 }
 
-/// Plans samples whose costs are in the plan: what of partition_into() knows nothing of the types of
-/// samples and cost model. So a program that plans with several of these compiles it once for each
-/// policy, and ballast::compiled brings it for some.
+/// Plans samples whose costs are in the plan by a policy, without a search within limits.
 ///
 /// In, out     plan has costs, attention and batches; the rest is written.
-template <class Cost, policy_by<Cost> Policy>
+template <class Cost>
 [[nodiscard]] result<void> plan_priced(basic_partition_plan<Cost>& plan, workspace& memory,
                                        sample_lengths const& lengths, bag_layout const& bags,
-                                       Policy const& policy, placement_limits const& limits)
+                                       policy_ref<Cost> const& policy,
+                                       placement_limits const& limits)
 {
   plan.lengths.assign(lengths.own.begin(), lengths.own.end());
   plan.short_samples = lengths.short_samples;

@@ -5,6 +5,21 @@
 
 namespace ballast::inline v0 {
 
+/// How many bins a packing has, and how they are looked for.
+struct bins {
+  std::size_t least = 0;        ///< bins that there are at least
+  std::size_t multiple_of = 1;  ///< bins: a number for each rank
+  bool is_padded = false;       ///< a bin takes count x longest of the cap, not the sum
+  std::uint64_t work = std::uint64_t{1} << 21;  ///< of the search: steps of a few nanoseconds
+
+  /// The least number from `number` on that is allowed.
+  [[nodiscard]] constexpr std::size_t allowed(std::size_t number) const noexcept
+  {
+    std::size_t const more = std::max(number, least) + multiple_of - 1;
+    return more - more % multiple_of;
+  }
+};
+
 /// Which bin holds which samples, how near that is to the fewest bins, and the largest of them to
 /// the least one of as many bins.
 ///

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <ballast/core.hpp>
-#include <ballast/partition/detail/placement/plan_limited.hpp>
+#include <ballast/partition/detail/placement/limits.hpp>
 #include <ballast/partition/grid/grid_plan.hpp>
 #include <ballast/partition/padded/detail/plan_padded.hpp>
 

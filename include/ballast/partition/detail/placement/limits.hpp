@@ -65,11 +65,8 @@ class all_caps {
   return {};
 }
 
-/// Refuses limits that say nothing, or that no planner could read, and steps that cannot be planned
-/// whatever their samples are.
-[[nodiscard]] inline result<void> check_limits(placement_limits const& limits, std::size_t samples,
-                                               std::size_t bags, std::size_t gpus,
-                                               std::size_t quantities = 1)
+inline result<void> check_limits(placement_limits const& limits, std::size_t samples,
+                                 std::size_t bags, std::size_t gpus, std::size_t quantities)
 {
   constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
   auto const refuse = [](auto const&... pieces) {
@@ -171,8 +168,7 @@ class all_caps {
   return {};
 }
 
-/// Whether a cap counts the lengths of samples.
-[[nodiscard]] inline bool counts_lengths(placement_limits const& limits)
+inline bool counts_lengths(placement_limits const& limits)
 {
   all_caps const caps(limits);
   for (std::size_t at = 0; at < caps.size(); ++at) {

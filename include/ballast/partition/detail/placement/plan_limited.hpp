@@ -2,9 +2,10 @@
 #pragma once
 
 #include <ballast/core.hpp>
+#include <ballast/partition/detail/exchange/subset_sums.hpp>
 #include <ballast/partition/detail/placement/plan_search.hpp>
 #include <ballast/partition/detail/plan_items.hpp>
-#include <ballast/partition/refine.hpp>
+#include <ballast/partition/partition.hpp>
 
 namespace ballast::inline v0::detail {
 
@@ -527,19 +528,10 @@ inline void reserve_for_search(workspace& memory, std::size_t samples, std::size
   (void)frame.take<std::byte>(sums + samples * of_sample + bags * of_bag + 1'024 * width + 16'384);
 }
 
-/// Plans samples whose costs are in the plan: what of partition_into() knows nothing of the types of
-/// samples and cost model, so that a program compiles it once, or not at all with ballast::compiled.
-///
-/// Without limits the policy's plan is the plan. Within limits it is a start; equal counts begin with
-/// nothing, where the policy says how much a search may then do. A policy that pads keeps one cap
-/// itself.
-///
-/// In, out     the plan has costs, attention and batches; the rest is written.
-/// Errors      as partition_into.
-template <class Cost, class Policy>
-[[nodiscard]] result<void> plan_limited(basic_partition_plan<Cost>& plan, workspace& memory,
-                                        sample_lengths const& lengths, bag_layout const& bags,
-                                        Policy const& policy, placement_limits const& limits)
+template <class Cost>
+result<void> plan_limited(basic_partition_plan<Cost>& plan, workspace& memory,
+                          sample_lengths const& lengths, bag_layout const& bags,
+                          policy_ref<Cost> const& policy, placement_limits const& limits)
 {
   plan.then_is_proven = false;
   called_limits const called(limits);
@@ -557,7 +549,7 @@ template <class Cost, class Policy>
   std::size_t quantities = 1;
   if constexpr (!std::same_as<Cost, cost_units>) { quantities = std::tuple_size_v<Cost>; }
   reserve_for_search(memory, lengths.own.size(), bags.size(), quantities + 1);
-  std::uint64_t const work = work_of(policy);
+  std::uint64_t const work = policy.work_within_limits();
   bool const has_start = work == 0 || limits.samples.kind != counts::rule::equal;
   if (has_start) {
     placement_limits const own{

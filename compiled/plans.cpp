@@ -1,0 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <ballast/partition/partition.hpp>
+
+namespace ballast::inline v0::detail {
+
+template result<void> plan_limited(partition_plan&, workspace&, sample_lengths const&,
+                                   bag_layout const&, policy_ref<cost_units> const&,
+                                   placement_limits const&);
+
+}  // namespace ballast::inline v0::detail

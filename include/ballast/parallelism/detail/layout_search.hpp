@@ -1,0 +1,490 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ballast/core.hpp>
+#include <ballast/core/detail/radix_sort.hpp>
+#include <ballast/parallelism/detail/layout_enumeration.hpp>
+#include <ballast/parallelism/detail/step_bounds.hpp>
+#include <ballast/parallelism/search_layouts.hpp>
+
+namespace ballast::inline v0::detail {
+
+/// Finds the layouts with the shortest simulated steps, each with its best number of microbatches
+/// and of virtual stages.
+///
+/// Those of the shortest likely steps come first, so that there is a step to beat: of all layouts
+/// with a bound up to the shortest likely step, or as many of these as a quarter of the work lists.
+/// Then come all in the order of the bound of layout_enumeration, first each with its likely number
+/// of microbatches, then with all others. Each pair passes the bounds of step_bounds, each only where
+/// the one before is below the worst step that is kept, and is then simulated; so does each with
+/// virtual stages, for which the same bounds hold: all the work of a stage is on its GPU, between
+/// the first forward and the last backward of the step.
+///
+/// A pair fits where the microbatches that the problem draws do, and those into which the batches
+/// are dealt.
+///
+/// Ensures     (1) where is_proven(), what simulating all pairs that fit would find
+///             (2) else no step is below least_step()
+class layout_search {
+ public:
+  layout_search(layout_problem const& problem, std::span<tokens const> batches,
+                layout_prices& prices, std::size_t wanted,
+                std::span<std::uint32_t const> virtual_stages, std::uint64_t most_work)
+      : profiles_(problem.modules),
+        memory_bytes_(problem.memory_bytes),
+        times_(problem, batches),
+        bounds_(problem, times_),
+        all_(problem, times_, prices.memory),
+        prices_(prices),
+        modules_(problem.modules.size()),
+        wanted_(wanted),
+        virtual_stages_(virtual_stages),
+        budget_(most_work),
+        layouts_(problem, prices, all_.least_step())
+  {}
+
+  /// Expects     some layout fits.
+  void run()
+  {
+    bool const is_whole = list_layouts();
+    least_step_ = layouts_.size() > 0 ? std::min(layouts_[0].bound, best_step())
+                                      : std::max(all_.least_step(), layouts_.listed_upto());
+    if (!is_whole) { return; }
+    for (std::size_t at = 0; at < layouts_.size() && layouts_[at].bound <= limit(); ++at) {
+      least_step_ = std::min(layouts_[at].bound, best_step());
+      layouts_.read(at, chosen_);
+      layout_list::entry const layout = layouts_[at];
+      for (std::uint32_t count = layout.least; count <= layout.most; ++count) {
+        if (count != layout.likely && layouts_.fits(layout, chosen_, count) &&
+            !attempt_all(count)) {
+          return;
+        }
+      }
+    }
+    is_proven_ = true;
+    least_step_ = best_step();
+  }
+
+  /// Best first.
+  [[nodiscard]] std::vector<simulated_layout>& best() noexcept { return best_; }
+
+  [[nodiscard]] std::uint64_t layouts() const noexcept { return layouts_.size(); }
+  [[nodiscard]] std::uint64_t bounded() const noexcept { return bounded_; }
+  [[nodiscard]] std::uint64_t simulated() const noexcept { return simulated_; }
+  [[nodiscard]] bool is_proven() const noexcept { return is_proven_; }
+  [[nodiscard]] time_units least_step() const noexcept { return least_step_; }
+  /// The bound of layout_enumeration.
+  [[nodiscard]] time_units bound_of(model_layout const& layout)
+  {
+    for (std::size_t module = 0; module < modules_; ++module) {
+      module_profile const& profile = profiles_[module];
+      auto const at =
+          find_degree(profile, degree_of(layout.modules[module])) - profile.degrees.data();
+      chosen_[module] = {static_cast<std::size_t>(at), layout.modules[module]};
+    }
+    return all_.bound_of(chosen_);
+  }
+
+  /// Whether batches, as they are dealt, did not fit with some layout that was tried.
+  [[nodiscard]] bool has_overrun() const noexcept { return has_overrun_; }
+  [[nodiscard]] bool is_spent() const noexcept { return budget_.spent(); }
+
+ private:
+  static constexpr std::size_t first_tries = 32;  // of the shortest likely steps
+
+  [[nodiscard]] time_units limit() const noexcept
+  {
+    return best_.size() < wanted_ ? no_cost - 1 : best_.back().simulated;
+  }
+
+  [[nodiscard]] time_units best_step() const noexcept
+  {
+    return best_.empty() ? no_cost : best_.front().simulated;
+  }
+
+  /// Lists all layouts with a bound up to the best step, in the order of their bounds, and tries
+  /// each with its likely number of microbatches. Returns whether these are all.
+  [[nodiscard]] bool list_layouts()
+  {
+    std::uint64_t const given = budget_.left() / 4;
+    work_budget first(given);
+    while (layouts_.listed_upto() < layouts_.shortest_likely() &&
+           layouts_.extend(all_, layouts_.shortest_likely(), first)) {
+      layouts_.estimate(layouts_.size(), first);
+    }
+    budget_.spend(given - first.left());
+    if (!attempt_likely() || !attempt_listed()) { return false; }
+    while (layouts_.listed_upto() < limit()) {
+      if (!layouts_.extend(all_, limit(), budget_) || !attempt_listed()) { return false; }
+    }
+    return true;
+  }
+
+  /// Tries those of the shortest likely steps. Returns whether the budget lasts.
+  [[nodiscard]] bool attempt_likely()
+  {
+    std::vector<std::size_t> order;
+    for (std::size_t at = 0; at < layouts_.estimated(); ++at) {
+      if (layouts_[at].likely != 0) { order.push_back(at); }
+    }
+    std::size_t const tries = std::min(order.size(), wanted_ + first_tries);
+    auto const end = order.begin() + static_cast<std::ptrdiff_t>(tries);
+    std::partial_sort(order.begin(), end, order.end(), [this](std::size_t a, std::size_t b) {
+      return precedes(layouts_[a].likely_step, layouts_[b].likely_step, a, b);
+    });
+    return std::all_of(order.begin(), end, [this](std::size_t at) { return attempt_at(at); });
+  }
+
+  /// Tries what is listed and was not tried. Returns whether the budget lasts.
+  [[nodiscard]] bool attempt_listed()
+  {
+    for (; tried_ < layouts_.size() && layouts_[tried_].bound <= limit(); ++tried_) {
+      layouts_.estimate(tried_ + 1, budget_);
+      if (layouts_.estimated() <= tried_ || !attempt_at(tried_)) { return false; }
+    }
+    tried_ = layouts_.size();
+    return true;
+  }
+
+  [[nodiscard]] bool attempt_at(std::size_t at)
+  {
+    layout_list::entry& layout = layouts_[at];
+    if (layout.is_tried || layout.likely == 0) { return true; }
+    layout.is_tried = true;
+    layouts_.read(at, chosen_);
+    return attempt_all(layout.likely);
+  }
+
+  /// Whether a pair whose steps take so long, or longer, is not among the best.
+  [[nodiscard]] bool is_beaten(std::vector<time_units> const& steps, std::uint32_t count,
+                               std::uint32_t virtual_stages)
+  {
+    uint128 total = 0;
+    for (time_units const each : steps) { total += static_cast<uint128>(each); }
+    candidate_.simulated = static_cast<time_units>(divided_up(total, steps.size()));
+    if (candidate_.simulated != limit()) { return candidate_.simulated > limit(); }
+    describe(count, virtual_stages);
+    return !simulates_before(candidate_, best_.back());
+  }
+
+  void describe(std::uint32_t count, std::uint32_t virtual_stages)
+  {
+    candidate_.layout.modules.clear();
+    for (chosen_layout const& each : chosen_) { candidate_.layout.modules.push_back(each.layout); }
+    candidate_.layout.microbatches = count;
+    candidate_.layout.virtual_stages = virtual_stages;
+    candidate_.layout.step = prices_.step(chosen_, count);
+  }
+
+  /// Attempts the chosen layout, which fits, with all numbers of virtual stages with which it fits:
+  /// they only take more memory. Returns whether the budget lasts.
+  [[nodiscard]] bool attempt_all(std::uint32_t count)
+  {
+    if (!attempt(count, 1)) { return false; }
+    for (std::uint32_t const each : virtual_stages_) {
+      if (!has_virtual_stages(profiles_.back(), chosen_.back().layout, each)) { continue; }
+      if (prices_.bytes(chosen_, count, each) > memory_bytes_) { continue; }
+      if (!attempt(count, each)) { return false; }
+    }
+    return true;
+  }
+
+  /// Simulates the chosen layout with so many microbatches where no bound keeps it from being the
+  /// best. Returns whether the budget lasts.
+  [[nodiscard]] bool attempt(std::uint32_t count, std::uint32_t virtual_stages)
+  {
+    if (budget_.spent()) { return false; }
+    std::uint64_t const work = times_.work();
+    bool const is_sound = bounds_.take(chosen_, count, virtual_stages);
+    ++bounded_;
+    budget_.spend(times_.work() - work + times_.batches() * modules_);
+    if (!is_sound) { return true; }
+    std::uint64_t const bytes = prices_.bytes_of(
+        chosen_, count, virtual_stages, [this](std::size_t at) { return bounds_.largest(at); });
+    if (bytes > memory_bytes_) {
+      has_overrun_ = true;
+      return true;
+    }
+    std::size_t const batches = times_.batches();
+    steps_.resize(batches);
+    longest_.resize(batches);
+    for (std::size_t batch = 0; batch < batches; ++batch) {
+      auto const [time, module] = bounds_.fullest_replicas(batch);
+      steps_[batch] = time;
+      longest_[batch] = module;
+    }
+    if (is_beaten(steps_, count, virtual_stages)) { return true; }
+    for (std::size_t turn = 0; turn < modules_; ++turn) {
+      for (std::size_t batch = 0; batch < batches; ++batch) {
+        raise(batch, bounds_.chain(batch, (longest_[batch] + turn) % modules_));
+        budget_.spend(bounds_.tasks(false));
+        if (is_beaten(steps_, count, virtual_stages)) { return true; }
+      }
+    }
+    for (std::size_t batch = 0; batch < batches; ++batch) {
+      for (std::uint32_t group = 0; group < bounds_.groups(); ++group) {
+        raise(batch, bounds_.simulated(batch, group));
+        budget_.spend(bounds_.tasks(true));
+        if (is_beaten(steps_, count, virtual_stages)) { return true; }
+      }
+    }
+    describe(count, virtual_stages);
+    keep(bytes);
+    return true;
+  }
+
+  void keep(std::uint64_t bytes)
+  {
+    ++simulated_;
+    if (candidate_.layout.step == no_cost) { return; }
+    auto const same = std::find_if(best_.begin(), best_.end(), [this](auto const& each) {
+      return each.layout.modules == candidate_.layout.modules;
+    });
+    if (same != best_.end()) {
+      if (!simulates_before(candidate_, *same)) { return; }
+      best_.erase(same);
+    }
+    candidate_.layout.memory_bytes = std::max(
+        bytes,
+        prices_.bytes(chosen_, candidate_.layout.microbatches, candidate_.layout.virtual_stages));
+    insert_ordered(best_, candidate_, simulates_before);
+    if (best_.size() > wanted_) { best_.pop_back(); }
+  }
+
+  void raise(std::size_t batch, time_units time) { steps_[batch] = std::max(steps_[batch], time); }
+
+  std::span<module_profile const> profiles_;
+  std::uint64_t memory_bytes_;
+  dealt_times times_;
+  step_bounds bounds_;
+  layout_enumeration all_;
+  layout_prices& prices_;
+  std::size_t modules_;
+  std::size_t wanted_;
+  std::span<std::uint32_t const> virtual_stages_;  // beside 1
+  work_budget budget_;
+  layout_list layouts_;
+  std::size_t tried_ = 0;  // of layouts_, with their likely numbers of microbatches
+  std::vector<chosen_layout> chosen_;
+  std::vector<time_units> steps_;     // of each batch, at least
+  std::vector<std::size_t> longest_;  // of each batch, the module of the fullest replica
+  simulated_layout candidate_;
+  std::vector<simulated_layout> best_;
+  time_units least_step_ = 0;
+  bool is_proven_ = false;
+  bool has_overrun_ = false;
+  std::uint64_t bounded_ = 0;
+  std::uint64_t simulated_ = 0;
+};
+
+/// The layout that comes closest to fitting into memory.
+struct overrun {
+  static constexpr std::uint64_t no_layout = std::numeric_limits<std::uint64_t>::max();
+
+  std::uint64_t bytes =
+      no_layout;           ///< above the memory of a GPU; no_layout where none uses all GPUs
+  std::size_t module = 0;  ///< whose GPUs hold most
+  std::vector<module_layout> modules{};
+  bool is_certain = true;  ///< whether all numbers of microbatches were tried
+};
+
+/// Ensures     (1) bytes == 0 only where some layout fits; where it is certain, always then. The
+///                 search ends at the first
+/// Complexity  O(layouts), for the largest numbers of microbatches and, where none fits so, for all
+///             others; each until most_tries modules were looked at: a second or two.
+class least_overrun {
+ public:
+  least_overrun(layout_problem const& problem, stage_memory& memory)
+      : problem_(problem),
+        memory_(memory),
+        layout_(problem.modules.size()),
+        held_(problem.modules.size())
+  {}
+
+  [[nodiscard]] overrun find()
+  {
+    std::uint64_t deepest = 0;
+    for (module_profile const& module : problem_.modules) { deepest += module.layers; }
+    deepest = std::min(deepest, std::uint64_t{problem_.gpus});
+    // Fewer microbatches are larger, and save memory only where stages would keep more than these.
+    tries_left_ = most_tries;
+    try_counts([](std::uint32_t most) { return most; });
+    tries_left_ = tries_left_ == 0 ? 0 : most_tries;
+    for (std::uint32_t count = 1; count < deepest && goes_on(); ++count) {
+      try_counts([count](std::uint32_t most) { return count < most ? count : 0; });
+    }
+    best_.is_certain = best_.bytes == 0 || tries_left_ > 0;
+    return best_;
+  }
+
+ private:
+  static constexpr std::uint64_t most_tries = std::uint64_t{1} << 26;
+
+  [[nodiscard]] bool goes_on() const noexcept { return best_.bytes != 0 && tries_left_ > 0; }
+
+  /// Places all modules, with count_of(most) microbatches where a batch has samples for `most`.
+  template <class CountOf>
+  void try_counts(CountOf const& count_of)
+  {
+    std::uint32_t const most = std::min(problem_.gpus, problem_.global_batch);
+    for (std::uint32_t last_dp = 1; last_dp <= most && goes_on(); ++last_dp) {
+      microbatches_ = count_of(problem_.global_batch / last_dp);
+      last_dp_ = last_dp;
+      if (microbatches_ > 0) { place(problem_.modules.size(), problem_.gpus, 0, 0); }
+    }
+  }
+
+  void place(std::size_t end, std::uint64_t left, std::uint64_t worst_bytes, std::size_t worst)
+  {
+    if (end == 0) {
+      if (left == 0 && fits_nodes(span_of(layout_), problem_.gpus, problem_.gpus_per_node)) {
+        best_ = {worst_bytes, worst, layout_};
+      }
+      return;
+    }
+    std::size_t const module = end - 1;
+    module_profile const& profile = problem_.modules[module];
+    std::uint64_t const behind =
+        end == problem_.modules.size() ? 0 : held_[problem_.fed_by(module)];
+    for (std::size_t degree = 0; degree < profile.degrees.size(); ++degree) {
+      parallel_degree const parallel = degree_of(profile.degrees[degree]);
+      std::uint64_t const of_stage = parallel.gpus();
+      if (problem_.gpus_per_node % of_stage != 0) { continue; }
+      for (std::uint32_t pp = 1; pp <= profile.layers && of_stage * pp <= left; ++pp) {
+        std::uint64_t const group = of_stage * pp;
+        auto most_dp = static_cast<std::uint32_t>(left / group);
+        std::uint32_t dp = 1;
+        if (end == problem_.modules.size()) {
+          if (last_dp_ > most_dp) { break; }
+          dp = most_dp = last_dp_;
+        }
+        if (module == 0) {
+          if (left % group != 0 || left / group < dp || left / group > most_dp) { continue; }
+          dp = most_dp;
+        }
+        for (; dp <= most_dp; ++dp) {
+          if (tries_left_ == 0) { return; }
+          --tries_left_;
+          joined_unit const unit{.stages = pp, .microbatches = microbatches_};
+          std::uint64_t const bytes = memory_.bytes(module, degree, pp, unit.kept(behind),
+                                                    std::uint64_t{microbatches_} * dp);
+          std::uint64_t const above =
+              bytes > problem_.memory_bytes ? bytes - problem_.memory_bytes : 0;
+          std::uint64_t const most = std::max(above, worst_bytes);
+          if (most >= best_.bytes) { continue; }
+          layout_[module] = layout_at(parallel, pp, dp);
+          held_[module] = behind + pp;
+          place(module, left - group * dp, most, above > worst_bytes ? module : worst);
+          if (best_.bytes == 0) { return; }
+        }
+      }
+    }
+  }
+
+  layout_problem problem_;
+  stage_memory& memory_;
+  std::vector<module_layout> layout_;
+  std::vector<std::uint64_t> held_;  // stages from each module's first one to the end
+  std::uint32_t microbatches_ = 1;
+  std::uint32_t last_dp_ = 1;
+  std::uint64_t tries_left_ = 0;
+  overrun best_;
+};
+
+/// Why no layout of a problem fits.
+[[nodiscard]] inline tl::unexpected<error> no_layout_fits(layout_problem const& problem,
+                                                          overrun const& closest)
+{
+  auto const& modules = problem.modules;
+  for (std::size_t module = 0; module < modules.size(); ++module) {
+    auto const& degrees = modules[module].degrees;
+    bool const has_degree =
+        std::any_of(degrees.begin(), degrees.end(), [&problem](profiled_degree const& each) {
+          std::uint64_t const group = degree_of(each).gpus();
+          return group <= problem.gpus && problem.gpus_per_node % group == 0;
+        });
+    if (!has_degree) {
+      return fail(error_code::infeasible, module, "module ", modules[module].name,
+                  " was measured at no parallel degree whose GPUs divide the ",
+                  counted(problem.gpus_per_node, "GPU"), " of a node and the job's ", problem.gpus,
+                  " have room for; measure tp 1");
+    }
+  }
+  if (closest.bytes == overrun::no_layout) {
+    return fail(error_code::infeasible, 0,
+                closest.is_certain ? "no layout of " : "no layout that was tried of ",
+                counted(modules.size(), "module"), " uses exactly ", counted(problem.gpus, "GPU"),
+                " with groups of tp x sp x ep GPUs inside nodes; use another number of GPUs");
+  }
+  std::string layout;
+  for (std::size_t module = 0; module < modules.size(); ++module) {
+    layout += concat(module == 0 ? "" : ", ", modules[module].name, " ",
+                     text_of(closest.modules[module]));
+  }
+  return fail(error_code::infeasible, closest.module, "no layout fits into memory: the closest (",
+              layout, ") needs ", counted(closest.bytes, "byte"), " more than the ",
+              problem.memory_bytes, " of a GPU for module ", modules[closest.module].name,
+              "; use more GPUs or larger ones",
+              closest.is_certain ? "" : ", and not all layouts were tried");
+}
+
+inline result<layout_ranking> find_layouts(layout_problem const& problem,
+                                           std::span<tokens const> batches,
+                                           layout_search_options const& options)
+{
+  if (auto checked = check_layout_problem(problem); !checked) {
+    return tl::unexpected(checked.error());
+  }
+  if (auto checked = check_batches(problem, batches); !checked) {
+    return tl::unexpected(checked.error());
+  }
+  if (problem.gpus > layout_search_options::most_gpus) {
+    return fail(error_code::out_of_range, 0, "layouts on ", counted(problem.gpus, "GPU"),
+                " are too many; ", "search those of at most ", layout_search_options::most_gpus);
+  }
+  if (options.best == 0) {
+    return fail(error_code::out_of_range, 0, "the best 0 layouts are none; ask for 1 at least");
+  }
+  for (std::size_t at = 0; at < options.virtual_stages.size(); ++at) {
+    std::uint32_t const least = at == 0 ? 2 : options.virtual_stages[at - 1] + 1;
+    if (options.virtual_stages[at] < least) {
+      return fail(error_code::out_of_range, at, "a stage may have ", options.virtual_stages[at],
+                  " virtual ones; give numbers from 2 on, in increasing order, once each");
+    }
+  }
+  layout_prices prices(problem);
+  overrun const closest = least_overrun(problem, prices.memory).find();
+  if (cancel_scope::is_cancelled()) { return cancelled(); }
+  if (closest.bytes != 0) { return no_layout_fits(problem, closest); }
+
+  layout_search search(problem, batches, prices, options.best, span_of(options.virtual_stages),
+                       options.most_work);
+  search.run();
+  if (cancel_scope::is_cancelled()) { return cancelled(); }
+  if (search.best().empty() && search.is_spent()) {
+    return fail(error_code::infeasible, 0, "work of ", options.most_work,
+                " ended before a layout was simulated; allow more");
+  }
+  if (search.best().empty() && search.has_overrun()) {
+    return fail(error_code::infeasible, 0, "no layout that was tried holds the microbatches into ",
+                "which the batches are dealt; use more GPUs or larger ones");
+  }
+  if (search.best().empty()) {
+    return fail(error_code::infeasible, 0, "every layout that fits takes 2^53 picoseconds or more ",
+                "on some stage", problem.bytes_per_second == 0 ? "" : " or between two",
+                "; check the ",
+                problem.bytes_per_second == 0 ? "" : "bandwidth, in bytes per second, and the ",
+                "profile's units");
+  }
+  layout_ranking ranking{std::move(search.best())};
+  ranking.lower_bound = search.least_step();
+  ranking.any_dealing = search.bound_of(ranking.layouts.front().layout);
+  ranking.is_proven = search.is_proven();
+  ranking.is_out_of_work = search.is_spent() && !search.is_proven();
+  ranking.listed = search.layouts();
+  ranking.bounded = search.bounded();
+  ranking.simulated = search.simulated();
+  return ranking;
+}
+
+}  // namespace ballast::inline v0::detail

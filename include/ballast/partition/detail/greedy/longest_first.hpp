@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ballast/core.hpp>
+#include <ballast/partition/descending_order.hpp>
+#include <ballast/partition/detail/greedy/lightest_bags.hpp>
+#include <ballast/partition/detail/vectors/earliest_vectors.hpp>
+#include <ballast/partition/longest_processing_time.hpp>
+
+#include <bit>
+
+namespace ballast::inline v0::detail {
+
+/// Longest processing time first over bags of one kind, without a priority queue.
+///
+/// Bags lie in order of load. The samples go to the first bag, the second, ... while the next bag
+/// is still lighter than the lightest of those that got one in this round: a priority queue would
+/// give the same bags. Then the bags are sorted again. Samples come heaviest first, so a bag that
+/// got one is nearly always heavier than those that wait, and a round is about as long as there are
+/// bags. Where rounds are short, as with one bag that starts far lighter than the others, a heap
+/// takes over for as many samples as there are bags.
+///
+/// A bag is one word, its load above its number, so words order bags by load, then by number.
+///
+/// Shapes      heaviest_first[n], loads[m], owner[n]; m >= 1.
+/// In, out     loads enters as work that each bag already has and leaves as the total.
+/// Ensures     (1) each sample goes to the lightest bag, of equally light ones to the one with the
+///                 lowest number
+///             (2) where a load and a number do not fit one word, it does nothing and returns false
+/// Complexity  O(n) where rounds are about m long and O(n log m) at worst; 16 m bytes of scratch.
+[[nodiscard]] inline bool assign_in_rounds(std::span<priced_sample const> heaviest_first,
+                                           std::span<cost_units> loads, std::span<bag_id> owner,
+                                           workspace& memory)
+{
+  BALLAST_EXPECTS(!loads.empty() && owner.size() == heaviest_first.size());
+  std::size_t const bags = loads.size();
+  auto const number_bits = static_cast<int>(std::bit_width(bags - 1));
+  std::uint64_t total = 0;
+  std::uint64_t largest = 0;
+  for (cost_units const load : loads) {
+    total += static_cast<std::uint64_t>(load);
+    largest = std::max(largest, static_cast<std::uint64_t>(load));
+  }
+  for (auto const [cost, sample] : heaviest_first) { total += static_cast<std::uint64_t>(cost); }
+  // The lightest bag is never above the mean, so no bag gets above the mean by more than a sample.
+  if (!heaviest_first.empty()) {
+    auto const heaviest = static_cast<std::uint64_t>(heaviest_first.front().cost);
+    largest = std::max(largest, total / bags + heaviest);
+  }
+  if (static_cast<int>(std::bit_width(largest)) + number_bits > 64) { return false; }
+
+  auto scratch = memory.open();
+  std::span<std::uint64_t> const words = scratch.take<std::uint64_t>(bags);
+  std::span<std::uint64_t> const spare = scratch.take<std::uint64_t>(bags);
+  for (std::size_t bag = 0; bag < bags; ++bag) {
+    words[bag] = (static_cast<std::uint64_t>(loads[bag]) << number_bits) | bag;
+  }
+  std::uint64_t const number_mask = (std::uint64_t{1} << number_bits) - 1;
+  auto const with = [&](std::uint64_t word, priced_sample placed) {
+    owner[to_index(placed.sample)] = to_id<bag_id>(word & number_mask);
+    return word + (static_cast<std::uint64_t>(placed.cost) << number_bits);
+  };
+
+  radix_sort(words, spare);
+  for (std::span<priced_sample const> left = heaviest_first; !left.empty();) {
+    std::size_t const most = std::min(bags, left.size());
+    std::uint64_t lightest_given = std::numeric_limits<std::uint64_t>::max();
+    std::uint64_t heaviest_given = 0;
+    std::size_t given = 0;
+    for (; given < most && words[given] < lightest_given; ++given) {
+      words[given] = with(words[given], left[given]);
+      lightest_given = std::min(lightest_given, words[given]);
+      heaviest_given = std::max(heaviest_given, words[given]);
+    }
+    left = left.subspan(given);
+    if (left.empty()) { break; }
+    // Bags above all that got a sample are in order, among them the few with a giant sample.
+    auto const* const above =
+        std::upper_bound(words.data() + given, words.data() + words.size(), heaviest_given);
+    auto const end = static_cast<std::size_t>(above - words.data());
+    radix_sort(words.first(end), spare.first(end));
+
+    if (given < bags / 8) {
+      std::span<priced_sample const> const next = left.first(std::min(bags, left.size()));
+      for (priced_sample const placed : next) {  // what is sorted is a heap
+        replace_front(words, with(words.front(), placed));
+      }
+      left = left.subspan(next.size());
+      radix_sort(words, spare);
+    }
+  }
+  for (std::uint64_t const word : words) {
+    loads[word & number_mask] = static_cast<cost_units>(word >> number_bits);
+  }
+  return true;
+}
+
+/// Bins by their loads in D dimensions: in which of them does a sample lead to the least maximum?
+///
+/// A tournament tree whose nodes know the least load below them in each dimension. These come from
+/// different bins, so a node only gives a lower bound; the search leaves out subtrees whose bound
+/// is no better than a bin already seen.
+///
+/// Ensures     (1) of bins that are equally good the lowest-numbered
+/// Complexity  lightest: O(m^(1 - 1/D)) for loads spread evenly, O(m) at worst; add: O(D log m);
+///             16 D bytes of scratch per bin, up to twice that.
+template <std::size_t D>
+class lightest_vectors {
+ public:
+  lightest_vectors(std::span<cost_vector<D> const> loads, workspace::frame& scratch)
+      : leaves_(std::bit_ceil(loads.size())), least_(scratch.take<node>(2 * leaves_))
+  {
+    node everything;  // what the unused leaves carry, and more than any bin does
+    everything.fill(std::numeric_limits<std::int64_t>::max());
+    std::fill(least_.begin(), least_.end(), everything);
+    for (std::size_t bin = 0; bin < loads.size(); ++bin) {
+      for (std::size_t d = 0; d < D; ++d) {
+        least_[leaves_ + bin][d] = static_cast<std::uint64_t>(loads[bin][d]);
+      }
+    }
+    for (std::size_t at = leaves_; at-- > 1;) { least_[at] = lesser(2 * at); }
+  }
+
+  /// The bin whose largest load would be least with this sample added.
+  [[nodiscard]] std::size_t lightest(cost_vector<D> const& cost) const noexcept
+  {
+    struct subtree {
+      std::uint64_t bound;
+      std::size_t node;
+      std::size_t first_leaf;
+    };
+    std::array<subtree, 64> open;  // one sibling per level, so never full
+    std::size_t count = 0;
+    open[count++] = {0, 1, leaves_};
+    subtree best{std::numeric_limits<std::uint64_t>::max(), 0, 2 * leaves_};
+    while (count > 0) {
+      subtree const at = open[--count];
+      if (at.bound > best.bound || (at.bound == best.bound && at.first_leaf > best.first_leaf)) {
+        continue;
+      }
+      if (at.node >= leaves_) {
+        best = at;
+        continue;
+      }
+      std::size_t const half = leaves_ >> std::bit_width(at.node);
+      std::size_t const child = 2 * at.node;
+      subtree const left{maximum(child, cost), child, at.first_leaf};
+      subtree const right{maximum(child + 1, cost), child + 1, at.first_leaf + half};
+      bool const left_first = left.bound <= right.bound;
+      open[count++] = left_first ? right : left;
+      open[count++] = left_first ? left : right;
+    }
+    return best.node - leaves_;
+  }
+
+  /// Adds a sample to a bin.
+  void add(std::size_t bin, cost_vector<D> const& cost) noexcept
+  {
+    std::size_t at = leaves_ + bin;
+    for (std::size_t d = 0; d < D; ++d) { least_[at][d] += static_cast<std::uint64_t>(cost[d]); }
+    while (at > 1) {
+      at /= 2;
+      least_[at] = lesser(2 * at);
+    }
+  }
+
+ private:
+  using node = std::array<std::uint64_t, D>;
+
+  [[nodiscard]] node lesser(std::size_t left) const noexcept
+  {
+    node least;
+    for (std::size_t d = 0; d < D; ++d) {
+      least[d] = std::min(least_[left][d], least_[left + 1][d]);
+    }
+    return least;
+  }
+
+  [[nodiscard]] std::uint64_t maximum(std::size_t at, cost_vector<D> const& cost) const noexcept
+  {
+    std::uint64_t most = 0;
+    for (std::size_t d = 0; d < D; ++d) {
+      most = std::max(most, least_[at][d] + static_cast<std::uint64_t>(cost[d]));
+    }
+    return most;
+  }
+
+  std::size_t leaves_;
+  std::span<node> least_;
+};
+
+inline void assign_longest_first(partition_problem const& problem, std::span<cost_units> loads,
+                                 std::span<bag_id> owner, workspace& memory)
+{
+  expect_policy_arrays(problem, loads, owner);
+  if (one_kind_of_bags(problem) && assign_in_rounds(problem.heaviest_first, loads, owner, memory)) {
+    return;
+  }
+  auto scratch = memory.open();
+  lightest_bags const bags(problem, loads, scratch);
+
+  for (auto const [cost, sample] : problem.heaviest_first) {
+    // The smallest bags take every sample, so lengths are looked up only where sizes differ.
+    identical_bags* best = &bags.kinds().front();
+    ratio best_finish{best->lightest().load + cost, best->speed};
+    for (identical_bags& kind : bags.kinds().subspan(1)) {
+      if (!partition_problem::splits(problem.lengths[to_index(sample)], kind.gpus)) { break; }
+      ratio const finish{kind.lightest().load + cost, kind.speed};
+      if (finish < best_finish) {
+        best = &kind;
+        best_finish = finish;
+      }
+    }
+    owner[to_index(sample)] = to_id<bag_id>(best->lightest().index);
+    best->add_to_lightest(cost);
+  }
+  bags.store(loads);
+}
+
+template <std::size_t D>
+void assign_vectors(cost_vector_problem<D> const& problem, std::span<cost_vector<D>> loads,
+                    std::span<bag_id> owner, workspace& memory)
+{
+  expect_policy_arrays<D>(problem, loads, owner);
+  auto scratch = memory.open();
+  std::span<cost_units> const largest = scratch.take<cost_units>(owner.size());
+  std::transform(
+      problem.costs.begin(), problem.costs.end(), largest.begin(),
+      [](cost_vector<D> const& cost) { return *std::max_element(cost.begin(), cost.end()); });
+  std::span<priced_sample> const order = scratch.take<priced_sample>(owner.size());
+  descending_order_into(order, largest, memory);
+  auto const put = [&](std::size_t sample, std::size_t bag) {
+    owner[sample] = to_id<bag_id>(bag);
+    for (std::size_t d = 0; d < D; ++d) { loads[bag][d] += problem.costs[sample][d]; }
+  };
+
+  if (problem.one_speed() && problem.any_bag_is_open()) {
+    lightest_vectors<D> bags(loads, scratch);
+    for (priced_sample const each : order) {
+      std::size_t const sample = to_index(each.sample);
+      std::size_t const bag = bags.lightest(problem.costs[sample]);
+      bags.add(bag, problem.costs[sample]);
+      put(sample, bag);
+    }
+    return;
+  }
+  earliest_vectors<D> bags(problem, loads, scratch);
+  for (priced_sample const each : order) {
+    std::size_t const sample = to_index(each.sample);
+    std::size_t const bag = bags.earliest(sample);
+    bags.add(sample, bag);
+    put(sample, bag);
+  }
+}
+
+}  // namespace ballast::inline v0::detail
