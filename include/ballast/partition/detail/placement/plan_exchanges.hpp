@@ -32,6 +32,7 @@ class plan_exchanges {
         counts_at_(depth_ + problem_.limits.size()),
         width_(counts_at_ + (problem_.counts.is_any(plan.items()) ? 0 : 2)),
         work_(work),
+        memory_(memory),
         is_open_(problem_.is_open()),
         loads_(scratch.take<cost_units>(plan.lanes() * depth_)),
         order_(scratch.take<std::uint32_t>(plan.lanes() * depth_)),
@@ -43,15 +44,15 @@ class plan_exchanges {
         given_(scratch, width_),
         taken_(scratch, width_)
   {
-    list_places();
-    std::size_t const all = first_[plan.places()];
+    list_lanes();
+    std::size_t const all = plan.items() + free_places * plan.places();
     items_ = scratch.take<std::uint32_t>(all * depth_);
     costs_ = scratch.take<cost_units>(all * depth_ * width_);
     for (std::size_t lane = 0; lane < plan.lanes(); ++lane) {
       for (std::size_t d = 0; d < depth_; ++d) { loads_[lane * depth_ + d] = plan.load(lane, d); }
     }
+    list_places();
     for (std::size_t d = 0; d < depth_; ++d) {
-      list_items(d, memory);
       auto const order = lightest_first(d);
       std::iota(order.begin(), order.end(), std::uint32_t{0});
       std::sort(order.begin(), order.end(),
@@ -71,13 +72,14 @@ class plan_exchanges {
   /// a row nothing is gained.
   void run(ratio target, std::uint64_t most_failures)
   {
-    while (improve(target, true)) { made_ = 0; }
+    descend(target);
     random_source random(plan_.items());
     for (std::uint64_t failures = 0;
          failures < most_failures && is_late(target) && plan_.lanes() > 1 && plan_.items() > 0;
          ++failures) {
       ratio const before = latest();
       made_ = 0;
+      if (is_crowded_) { descend(target); }
       shake(random);
       while (made_ + 1 < most_undone && improve(target, plan_.items() <= most_in_pairs)) {}
       ratio const after = latest();
@@ -146,13 +148,32 @@ class plan_exchanges {
     std::size_t begin = 0;  ///< of the lightest items in the lists
   };
 
+  /// Relieves the lane that finishes last until nothing helps, also where that takes more free places
+  /// than lists had.
+  void descend(ratio target)
+  {
+    do {
+      if (is_crowded_) { list_places(); }
+      while (improve(target, true)) { made_ = 0; }
+    } while (is_crowded_ && is_late(target));
+  }
+
+  /// Each place has its items and free places.
   void list_places()
   {
-    std::fill(first_.begin(), first_.end(), free_places);
-    std::fill(lane_first_.begin(), lane_first_.end(), 0);
+    is_crowded_ = false;
     first_[0] = 0;
     for (std::size_t place = 0; place < plan_.places(); ++place) {
-      first_[place + 1] += static_cast<std::size_t>(plan_.count(place)) + first_[place];
+      first_[place + 1] =
+          first_[place] + static_cast<std::size_t>(plan_.count(place)) + free_places;
+    }
+    for (std::size_t d = 0; d < depth_; ++d) { list_items(d); }
+  }
+
+  void list_lanes()
+  {
+    std::fill(lane_first_.begin(), lane_first_.end(), 0);
+    for (std::size_t place = 0; place < plan_.places(); ++place) {
       ++lane_first_[problem_.lane(place) + 1];
     }
     std::partial_sum(lane_first_.begin(), lane_first_.end(), lane_first_.begin());
@@ -162,14 +183,14 @@ class plan_exchanges {
     });
   }
 
-  void list_items(std::size_t d, workspace& memory)
+  void list_items(std::size_t d)
   {
-    auto sorting = memory.open();
+    auto sorting = memory_.open();
     std::span<cost_units> const keys = sorting.take<cost_units>(plan_.items());
     std::span<priced_sample> const order = sorting.take<priced_sample>(plan_.items());
     std::span<std::size_t> const next = sorting.take<std::size_t>(plan_.places());
     for (std::size_t item = 0; item < keys.size(); ++item) { keys[item] = problem_.cost(item, d); }
-    descending_order_into(order, keys, memory);
+    descending_order_into(order, keys, memory_);
     std::size_t const all = first_[plan_.places()];
     std::fill_n(items_.begin() + static_cast<std::ptrdiff_t>(d * all), all, no_item);
     std::fill_n(costs_.begin() + static_cast<std::ptrdiff_t>(d * all * width_), all * width_, 0);
@@ -510,6 +531,10 @@ class plan_exchanges {
     } else {
       plan_.exchange(what.given, what.taken == no_item ? plan_state::none : what.taken, what.to);
     }
+    for (std::uint32_t const place : {what.from, what.to}) {
+      is_crowded_ = is_crowded_ || first_[place + 1] - first_[place] ==
+                                       static_cast<std::size_t>(plan_.count(place));
+    }
   }
 
   /// What an item costs in a quantity or, from depth_ on, takes of what is limited and counted.
@@ -581,7 +606,9 @@ class plan_exchanges {
   std::size_t counts_at_;  ///< behind quantities and limits: items and samples, where limited
   std::size_t width_;
   work_budget& work_;
-  bool is_open_;  ///< to every item, every place with room
+  workspace& memory_;
+  bool is_crowded_ = false;  ///< the list of some place has had no free place
+  bool is_open_;             ///< to every item, every place with room
   std::span<cost_units> loads_;
   std::span<std::uint32_t> order_;  ///< lanes by finish, in each quantity
   std::span<std::size_t> first_;    ///< by place: where its items begin, in each quantity
