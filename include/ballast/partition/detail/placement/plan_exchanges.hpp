@@ -34,6 +34,7 @@ class plan_exchanges {
         work_(work),
         memory_(memory),
         is_open_(problem_.is_open()),
+        has_speeds_(problem_.lane_of.empty() && !problem_.has_one_speed()),
         loads_(scratch.take<cost_units>(plan.lanes() * depth_)),
         order_(scratch.take<std::uint32_t>(plan.lanes() * depth_)),
         first_(scratch.take<std::size_t>(plan.places() + 1)),
@@ -237,7 +238,10 @@ class plan_exchanges {
   {
     if (!is_late(target)) { return false; }
     std::size_t const d = heaviest();
-    if (relieve(lightest_first(d).back(), in_pairs)) { return true; }
+    std::size_t const last = lightest_first(d).back();
+    if (relieve(last, in_pairs) || (has_speeds_ && exchange_contents(last, latest()))) {
+      return true;
+    }
     // The next ones make room for it.
     std::size_t const others = std::min(most_others, plan_.lanes() - 1);
     for (std::size_t at = 1; at <= others; ++at) {
@@ -304,6 +308,58 @@ class plan_exchanges {
       if (found) { exchange(chosen); }
       return found;
     });
+  }
+
+  /// Exchanges all that the latest lane holds for all of a faster one, if both then finish before.
+  bool exchange_contents(std::size_t last, ratio latest)
+  {
+    for (std::size_t lane = 0; lane < plan_.lanes(); ++lane) {
+      work_.spend(1);
+      if (problem_.speeds[lane] <= problem_.speeds[last]) { continue; }
+      bool is_earlier = true;
+      for (std::size_t d = 0; d < depth_ && is_earlier; ++d) {
+        cost_units const moved = contents(last, d) - contents(lane, d);
+        is_earlier =
+            !counts(d) ||
+            std::max(ratio{loads_[last * depth_ + d] - moved, problem_.speeds[last]},
+                     ratio{loads_[lane * depth_ + d] + moved, problem_.speeds[lane]}) < latest;
+      }
+      if (is_earlier && exchange_all(last, lane)) { return true; }
+    }
+    return false;
+  }
+  [[nodiscard]] cost_units contents(std::size_t lane, std::size_t d) const
+  {
+    return loads_[lane * depth_ + d] -
+           (problem_.starts.empty() ? 0 : problem_.starts[lane * depth_ + d]);
+  }
+
+  /// Exchanges all items of two places, if limits admit that and their lists have room for it.
+  bool exchange_all(std::size_t from, std::size_t to)
+  {
+    auto const items_at = [this](std::size_t place) {
+      auto const count = static_cast<std::size_t>(plan_.count(place));
+      return std::span<std::uint32_t const>(items_).subspan(first_[place], count);
+    };
+    auto const given = items_at(from);
+    auto const taken = items_at(to);
+    std::size_t const most = std::max(given.size(), taken.size());
+    work_.spend(most);
+    if (made_ + most > most_undone ||
+        most > std::min(items_of(from, 0).size, items_of(to, 0).size) ||
+        !plan_.admits_exchange(given, from, taken, to)) {
+      return false;
+    }
+    auto const at = [](std::span<std::uint32_t const> items, std::size_t each) {
+      return each < items.size() ? items[each] : no_item;
+    };
+    auto const f = static_cast<std::uint32_t>(from);
+    auto const t = static_cast<std::uint32_t>(to);
+    for (std::size_t each = 0; each < most; ++each) {
+      undo_[made_ + each] = {at(given, each), at(taken, each), f, t};
+    }
+    for (std::size_t each = 0; each < most; ++each) { exchange(exchanged(undo_[made_])); }
+    return true;
   }
 
   bool exchange_pairs(std::size_t lane, std::size_t d)
@@ -483,6 +539,10 @@ class plan_exchanges {
   {
     std::size_t const wanted = 2 + random.below(3);
     std::size_t heavy = lightest_first(heaviest()).back();
+    if (has_speeds_ && random.below(4) == 0) {
+      std::size_t const other = random.below(plan_.lanes() - 1);
+      if (exchange_all(heavy, other < heavy ? other : other + 1)) { return; }
+    }
     auto const place_of = [&](std::size_t lane) {
       auto const places = places_of(lane);
       return places[places.size() == 1 ? 0 : random.below(places.size())];
@@ -609,6 +669,7 @@ class plan_exchanges {
   workspace& memory_;
   bool is_crowded_ = false;  ///< the list of some place has had no free place
   bool is_open_;             ///< to every item, every place with room
+  bool has_speeds_;          ///< lanes are places, and some faster than others
   std::span<cost_units> loads_;
   std::span<std::uint32_t> order_;  ///< lanes by finish, in each quantity
   std::span<std::size_t> first_;    ///< by place: where its items begin, in each quantity

@@ -126,6 +126,11 @@ struct placement_problem {
            std::all_of(items.lengths.begin(), items.lengths.end(),
                        [&](tokens length) { return partition_problem::splits(length, largest); });
   }
+  [[nodiscard]] bool has_one_speed() const
+  {
+    return std::all_of(speeds.begin(), speeds.end(),
+                       [this](std::uint32_t speed) { return speed == speeds.front(); });
+  }
   /// Whether some items have to be apart.
   [[nodiscard]] bool has_groups() const
   {
