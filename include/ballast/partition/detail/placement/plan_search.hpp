@@ -211,8 +211,9 @@ class limit_search {
       std::uint64_t const given = work_.left() / 4;
       ratio const level{most - (most >> narrow), 1};
       limit_search search(by_limit, 1, level, given, memory_, frame);
+      std::uint64_t const before = search.work_.left();
       bool const found = search(plan_tie::none, 0);
-      work_.spend(given - search.work_.left());
+      work_.spend(before - search.work_.left());
       if (found && starts_.fill(goal, filling::given, search.plan_.owners())) { return true; }
     }
     return false;
