@@ -136,7 +136,7 @@ class plan_exchanges {
   /// All pairs of a place's lightest items.
   struct bundles {
     struct bundle {
-      cost_units cost;  ///< in the quantity in question
+      cost_units cost;  ///< of what they are sorted by
       std::uint16_t first;
       std::uint16_t second;
     };
@@ -365,14 +365,18 @@ class plan_exchanges {
   bool exchange_pairs(std::size_t lane, std::size_t d)
   {
     for (std::uint32_t const from : places_of(lane)) {
-      offers const given = pair_up(from, d, given_);
+      offers given;
+      std::size_t given_by = width_;
       bool const found = any_partner(lane, d, [&](std::uint32_t to) {
         ratio best = finish(lane, d);
-        offers const taken = pair_up(to, d, taken_);
+        std::size_t const by = narrowest({from, to}, d, best);
+        if (by != given_by) { given = pair_up(from, d, by, given_); }
+        given_by = by;
+        offers const taken = pair_up(to, d, by, taken_);
         auto const allows = [&](std::size_t out, std::size_t in) {
           return admits(items_of(given_, out), from, items_of(taken_, in), to);
         };
-        auto const [out, in] = improve_exchange(best, {from, to}, d, given, taken, allows);
+        auto const [out, in] = improve_exchange(best, {from, to}, by, given, taken, allows);
         if (out == given.size) { return false; }
         auto const gives = items_of(given_, out);
         auto const takes = items_of(taken_, in);
@@ -390,8 +394,36 @@ class plan_exchanges {
     return {items[of.pairs[at].first], items[of.pairs[at].second]};
   }
 
-  /// Pairs of the lightest items of a place, the heaviest pair first.
-  offers pair_up(std::size_t place, std::size_t d, bundles& into)
+  /// Of quantities and limits, the one whose window leaves the smallest part of what two places may
+  /// exchange.
+  [[nodiscard]] std::size_t narrowest(two_places places, std::size_t d, ratio best)
+  {
+    bound_exchange(places, best);
+    std::size_t chosen = d;
+    ratio least{no_cost, 1};
+    for (std::size_t at = 0; at < counts_at_; ++at) {
+      std::size_t const e = at == 0 ? d : at <= d ? at - 1 : at;  // of equals d
+      cost_units heaviest = 1;
+      for (std::size_t const place : {places.from, places.to}) {
+        offers const all = items_of(place, d);
+        for (std::size_t each = all.size - std::min(all.size, bundled_places); each < all.size;
+             ++each) {
+          heaviest = std::max(heaviest, all.costs[each * width_ + e]);
+        }
+      }
+      cost_units const window =
+          std::min(bounds_[width_ + e], heaviest) - std::max(bounds_[e], -heaviest);
+      ratio const part{std::max<cost_units>(window, 0), heaviest};
+      if (part < least) {
+        least = part;
+        chosen = e;
+      }
+    }
+    return chosen;
+  }
+
+  /// Pairs of the lightest items of a place, by something else the heaviest pair first.
+  offers pair_up(std::size_t place, std::size_t d, std::size_t by, bundles& into)
   {
     offers const all = items_of(place, d);
     std::size_t const size = std::min(all.size, bundled_places);
@@ -400,7 +432,7 @@ class plan_exchanges {
     std::size_t count = 0;
     for (std::size_t first = 0; first < size; ++first) {
       for (std::size_t second = first + 1; second < size; ++second) {
-        into.pairs[count++] = {costs[first * width_ + d] + costs[second * width_ + d],
+        into.pairs[count++] = {costs[first * width_ + by] + costs[second * width_ + by],
                                static_cast<std::uint16_t>(first),
                                static_cast<std::uint16_t>(second)};
       }
@@ -461,40 +493,9 @@ class plan_exchanges {
     std::size_t const width = Width == 0 ? width_ : Width;
     std::size_t const heavy = problem_.lane(places.from);
     std::size_t const light = problem_.lane(places.to);
+    bound_exchange(places, best);
     cost_units* const least = bounds_.data();
     cost_units* const most = least + width;
-    for (std::size_t e = 0; e < depth_; ++e) {
-      least[e] = loads_[heavy * depth_ + e] - plan_.most_load(heavy, e);
-      most[e] = plan_.most_load(light, e) - loads_[light * depth_ + e];
-    }
-    for (std::size_t at = 0; at < problem_.limits.size(); ++at) {
-      placement_problem::limit const& limit = problem_.limits[at];
-      bool const is_soft = limit.is_soft;  // then plan_state::admits says what is refused
-      least[depth_ + at] =
-          is_soft ? -no_cost : plan_.held(at, places.from) - limit.room[places.from];
-      most[depth_ + at] = is_soft ? no_cost : limit.room[places.to] - plan_.held(at, places.to);
-    }
-    if (counts_at_ < width) {
-      count_limits const& wanted = problem_.counts;
-      auto const room = [&](std::size_t place) { return wanted.most - plan_.count(place); };
-      auto const spare = [&](std::size_t place) { return plan_.count(place) - wanted.least; };
-      bool const only_swaps =
-          wanted.is_equal && (wanted.rest > 0 || wanted.most > wanted.least + 1);
-      least[counts_at_] = only_swaps ? 0 : -std::min(spare(places.to), room(places.from));
-      most[counts_at_] = only_swaps ? 0 : std::min(spare(places.from), room(places.to));
-      least[counts_at_ + 1] = plan_.samples(places.from) - wanted.most_samples;
-      most[counts_at_ + 1] = wanted.most_samples - plan_.samples(places.to);
-    }
-    auto const be_before = [&] {
-      cost_units const of_heavy = work_before(best, problem_.speeds[heavy]);
-      cost_units const of_light = work_before(best, problem_.speeds[light]);
-      for (std::size_t e = 0; e < depth_; ++e) {
-        if (!counts(e)) { continue; }
-        least[e] = std::max(least[e], loads_[heavy * depth_ + e] - of_heavy);
-        most[e] = std::min(most[e], of_light - loads_[light * depth_ + e]);
-      }
-    };
-    be_before();
     std::pair<std::size_t, std::size_t> chosen(given.size, taken.size);
     std::uint64_t pairs = 0;
     std::size_t first = 0;
@@ -524,13 +525,55 @@ class plan_exchanges {
           best = std::max(best, ratio{loads_[heavy * depth_ + e] - moved, problem_.speeds[heavy]});
           best = std::max(best, ratio{loads_[light * depth_ + e] + moved, problem_.speeds[light]});
         }
-        be_before();
+        be_before(heavy, light, best);
         chosen = {out, in};
       }
       pairs += in - first;
     }
     work_.spend(given.size + pairs);
     return chosen;
+  }
+
+  /// Writes how much may move from a place to another so that both lanes finish before `best`.
+  void bound_exchange(two_places places, ratio best)
+  {
+    std::size_t const heavy = problem_.lane(places.from);
+    std::size_t const light = problem_.lane(places.to);
+    cost_units* const least = bounds_.data();
+    cost_units* const most = least + width_;
+    for (std::size_t e = 0; e < depth_; ++e) {
+      least[e] = loads_[heavy * depth_ + e] - plan_.most_load(heavy, e);
+      most[e] = plan_.most_load(light, e) - loads_[light * depth_ + e];
+    }
+    for (std::size_t at = 0; at < problem_.limits.size(); ++at) {
+      placement_problem::limit const& limit = problem_.limits[at];
+      bool const is_soft = limit.is_soft;  // then plan_state::admits says what is refused
+      least[depth_ + at] =
+          is_soft ? -no_cost : plan_.held(at, places.from) - limit.room[places.from];
+      most[depth_ + at] = is_soft ? no_cost : limit.room[places.to] - plan_.held(at, places.to);
+    }
+    if (counts_at_ < width_) {
+      count_limits const& wanted = problem_.counts;
+      auto const room = [&](std::size_t place) { return wanted.most - plan_.count(place); };
+      auto const spare = [&](std::size_t place) { return plan_.count(place) - wanted.least; };
+      bool const only_swaps =
+          wanted.is_equal && (wanted.rest > 0 || wanted.most > wanted.least + 1);
+      least[counts_at_] = only_swaps ? 0 : -std::min(spare(places.to), room(places.from));
+      most[counts_at_] = only_swaps ? 0 : std::min(spare(places.from), room(places.to));
+      least[counts_at_ + 1] = plan_.samples(places.from) - wanted.most_samples;
+      most[counts_at_ + 1] = wanted.most_samples - plan_.samples(places.to);
+    }
+    be_before(heavy, light, best);
+  }
+  void be_before(std::size_t heavy, std::size_t light, ratio best)
+  {
+    cost_units const of_heavy = work_before(best, problem_.speeds[heavy]);
+    cost_units const of_light = work_before(best, problem_.speeds[light]);
+    for (std::size_t e = 0; e < depth_; ++e) {
+      if (!counts(e)) { continue; }
+      bounds_[e] = std::max(bounds_[e], loads_[heavy * depth_ + e] - of_heavy);
+      bounds_[width_ + e] = std::min(bounds_[width_ + e], of_light - loads_[light * depth_ + e]);
+    }
   }
 
   /// Exchanges an item of the latest lane for one of another, and one to three times an item of any
