@@ -37,7 +37,8 @@ class plan_exchanges {
         has_speeds_(problem_.lane_of.empty() && !problem_.has_one_speed()),
         loads_(scratch.take<cost_units>(plan.lanes() * depth_)),
         order_(scratch.take<std::uint32_t>(plan.lanes() * depth_)),
-        first_(scratch.take<std::size_t>(plan.places() + 1)),
+        first_(scratch.take<std::size_t>(plan.places())),
+        sizes_(scratch.take<std::size_t>(plan.places())),
         lane_first_(scratch.take<std::size_t>(plan.lanes() + 1)),
         lane_places_(scratch.take<std::uint32_t>(plan.places())),
         bounds_(scratch.take<cost_units>(2 * width_)),
@@ -104,6 +105,7 @@ class plan_exchanges {
 
  private:
   static constexpr std::uint32_t no_item = ~std::uint32_t{0};
+  static constexpr std::uint32_t all_items = no_item - 1;  ///< of a place
   static constexpr std::size_t most_others = 4;
   static constexpr std::size_t free_places = 2;
   static constexpr std::size_t bundled_places = 24;  ///< the lightest of a place
@@ -163,10 +165,11 @@ class plan_exchanges {
   void list_places()
   {
     is_crowded_ = false;
-    first_[0] = 0;
+    std::size_t all = 0;
     for (std::size_t place = 0; place < plan_.places(); ++place) {
-      first_[place + 1] =
-          first_[place] + static_cast<std::size_t>(plan_.count(place)) + free_places;
+      first_[place] = all;
+      sizes_[place] = static_cast<std::size_t>(plan_.count(place)) + free_places;
+      all += sizes_[place];
     }
     for (std::size_t d = 0; d < depth_; ++d) { list_items(d); }
   }
@@ -192,7 +195,7 @@ class plan_exchanges {
     std::span<std::size_t> const next = sorting.take<std::size_t>(plan_.places());
     for (std::size_t item = 0; item < keys.size(); ++item) { keys[item] = problem_.cost(item, d); }
     descending_order_into(order, keys, memory_);
-    std::size_t const all = first_[plan_.places()];
+    std::size_t const all = listed();
     std::fill_n(items_.begin() + static_cast<std::ptrdiff_t>(d * all), all, no_item);
     std::fill_n(costs_.begin() + static_cast<std::ptrdiff_t>(d * all * width_), all * width_, 0);
     std::copy_n(first_.begin(), next.size(), next.begin());
@@ -204,6 +207,8 @@ class plan_exchanges {
     }
   }
 
+  /// Items and free places in the lists of a quantity.
+  [[nodiscard]] std::size_t listed() const { return plan_.items() + free_places * plan_.places(); }
   [[nodiscard]] std::span<std::uint32_t> lightest_first(std::size_t d) const
   {
     return order_.subspan(d * plan_.lanes(), plan_.lanes());
@@ -247,7 +252,9 @@ class plan_exchanges {
     for (std::size_t at = 1; at <= others; ++at) {
       std::size_t const lane = lightest_first(d)[plan_.lanes() - 1 - at];
       if (finish(lane, d) <= target || work_.spent()) { break; }
-      if (relieve(lane, false)) { return true; }
+      if (relieve(lane, false) || (has_speeds_ && exchange_contents(lane, finish(lane, d)))) {
+        return true;
+      }
     }
     return false;
   }
@@ -283,8 +290,8 @@ class plan_exchanges {
 
   [[nodiscard]] offers items_of(std::size_t place, std::size_t d) const
   {
-    std::size_t const first = d * first_[plan_.places()] + first_[place];
-    return {costs_.data() + first * width_, first_[place + 1] - first_[place], first};
+    std::size_t const first = d * listed() + first_[place];
+    return {costs_.data() + first * width_, sizes_[place], first};
   }
 
   bool exchange_ones(std::size_t lane, std::size_t d)
@@ -334,32 +341,21 @@ class plan_exchanges {
            (problem_.starts.empty() ? 0 : problem_.starts[lane * depth_ + d]);
   }
 
-  /// Exchanges all items of two places, if limits admit that and their lists have room for it.
+  /// Exchanges all items of two places, if limits admit that.
   bool exchange_all(std::size_t from, std::size_t to)
   {
-    auto const items_at = [this](std::size_t place) {
-      auto const count = static_cast<std::size_t>(plan_.count(place));
-      return std::span<std::uint32_t const>(items_).subspan(first_[place], count);
-    };
-    auto const given = items_at(from);
-    auto const taken = items_at(to);
-    std::size_t const most = std::max(given.size(), taken.size());
-    work_.spend(most);
-    if (made_ + most > most_undone ||
-        most > std::min(items_of(from, 0).size, items_of(to, 0).size) ||
-        !plan_.admits_exchange(given, from, taken, to)) {
-      return false;
-    }
-    auto const at = [](std::span<std::uint32_t const> items, std::size_t each) {
-      return each < items.size() ? items[each] : no_item;
-    };
-    auto const f = static_cast<std::uint32_t>(from);
-    auto const t = static_cast<std::uint32_t>(to);
-    for (std::size_t each = 0; each < most; ++each) {
-      undo_[made_ + each] = {at(given, each), at(taken, each), f, t};
-    }
-    for (std::size_t each = 0; each < most; ++each) { exchange(exchanged(undo_[made_])); }
+    auto const given = all_of(from);
+    auto const taken = all_of(to);
+    work_.spend(given.size() + taken.size());
+    if (!plan_.admits(given, to, taken) || !plan_.admits(taken, from, given)) { return false; }
+    exchange(
+        {all_items, all_items, static_cast<std::uint32_t>(from), static_cast<std::uint32_t>(to)});
     return true;
+  }
+  [[nodiscard]] std::span<std::uint32_t const> all_of(std::size_t place) const
+  {
+    std::span<std::uint32_t const> const all(items_);
+    return all.subspan(first_[place], static_cast<std::size_t>(plan_.count(place)));
   }
 
   bool exchange_pairs(std::size_t lane, std::size_t d)
@@ -619,9 +615,25 @@ class plan_exchanges {
   void exchange(exchanged const& what)
   {
     undo_[made_++] = what;
-    if (what.given == what.taken) { return; }
     std::size_t const heavy = problem_.lane(what.from);
     std::size_t const light = problem_.lane(what.to);
+    if (what.given == all_items) {
+      for (std::size_t d = 0; d < depth_; ++d) {
+        cost_units const moved = contents(heavy, d) - contents(light, d);
+        reload(heavy, d, loads_[heavy * depth_ + d] - moved);
+        reload(light, d, loads_[light * depth_ + d] + moved);
+      }
+      auto const given = all_of(what.from);
+      for (std::uint32_t const item : given) { plan_.take(item); }
+      for (std::uint32_t const item : all_of(what.to)) {
+        plan_.exchange(item, plan_state::none, what.from);
+      }
+      for (std::uint32_t const item : given) { plan_.put(item, what.to); }
+      std::swap(first_[what.from], first_[what.to]);
+      std::swap(sizes_[what.from], sizes_[what.to]);
+      return;
+    }
+    if (what.given == what.taken) { return; }
     for (std::size_t d = 0; d < depth_; ++d) {
       cost_units const moved = amount(what.given, d) - amount(what.taken, d);
       reload(heavy, d, loads_[heavy * depth_ + d] - moved);
@@ -635,8 +647,7 @@ class plan_exchanges {
       plan_.exchange(what.given, what.taken == no_item ? plan_state::none : what.taken, what.to);
     }
     for (std::uint32_t const place : {what.from, what.to}) {
-      is_crowded_ = is_crowded_ || first_[place + 1] - first_[place] ==
-                                       static_cast<std::size_t>(plan_.count(place));
+      is_crowded_ = is_crowded_ || sizes_[place] == static_cast<std::size_t>(plan_.count(place));
     }
   }
 
@@ -716,6 +727,7 @@ class plan_exchanges {
   std::span<cost_units> loads_;
   std::span<std::uint32_t> order_;  ///< lanes by finish, in each quantity
   std::span<std::size_t> first_;    ///< by place: where its items begin, in each quantity
+  std::span<std::size_t> sizes_;    ///< by place: its items and free places
   std::span<std::size_t> lane_first_;
   std::span<std::uint32_t> lane_places_;
   std::span<cost_units> bounds_;  ///< of what may move between two lanes
