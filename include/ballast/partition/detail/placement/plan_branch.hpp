@@ -129,15 +129,13 @@ class least_row_sum {
   {
     return (plan.load(place, 0) + more) * (common_ / plan.problem().speeds[place]);
   }
-  /// When the latest of the row ends, two places left out.
-  [[nodiscard]] cost_units height(plan_state const& plan, std::size_t row,
-                                  std::size_t without = plan_state::none,
-                                  std::size_t nor = plan_state::none) const
+  /// When the latest of the row ends.
+  [[nodiscard]] cost_units height(plan_state const& plan, std::size_t row) const
   {
     std::size_t const first = row * plan.problem().bags();
     cost_units most = 0;
     for (std::size_t place = first; place < first + plan.problem().bags(); ++place) {
-      if (place != without && place != nor) { most = std::max(most, time(plan, place)); }
+      most = std::max(most, time(plan, place));
     }
     return most;
   }

@@ -34,6 +34,9 @@ class plan_exchanges {
         work_(work),
         memory_(memory),
         is_open_(problem_.is_open()),
+        common_(problem_.sums_rows ? common_speed(problem_.speeds.first(problem_.row)) : 1),
+        heights_(scratch.take<cost_units>(problem_.sums_rows ? plan.places() / problem_.row : 0)),
+        by_idle_(scratch.take<std::uint32_t>(problem_.sums_rows ? plan.places() : 0)),
         has_speeds_(problem_.lane_of.empty() && !problem_.has_one_speed()),
         loads_(scratch.take<cost_units>(plan.lanes() * depth_)),
         order_(scratch.take<std::uint32_t>(plan.lanes() * depth_)),
@@ -62,9 +65,14 @@ class plan_exchanges {
     }
   }
 
-  /// When the last lane finishes.
+  /// When the last lane finishes, or all rows have, where bags meet after each.
   [[nodiscard]] ratio latest() const
   {
+    if (problem_.sums_rows) {
+      cost_units all = 0;
+      for (std::size_t row = 0; row < heights_.size(); ++row) { all += height(row); }
+      return {all, common_};
+    }
     std::size_t const d = heaviest();
     return finish(lightest_first(d).back(), d);
   }
@@ -242,6 +250,7 @@ class plan_exchanges {
   bool improve(ratio target, bool in_pairs)
   {
     if (!is_late(target)) { return false; }
+    if (problem_.sums_rows) { return shorten_row(); }
     std::size_t const d = heaviest();
     std::size_t const last = lightest_first(d).back();
     if (relieve(last, in_pairs) || (has_speeds_ && exchange_contents(last, latest()))) {
@@ -259,6 +268,69 @@ class plan_exchanges {
     return false;
   }
 
+  [[nodiscard]] cost_units time(std::size_t place, cost_units more = 0) const
+  {
+    return (loads_[place] + more) * (common_ / problem_.speeds[place]);
+  }
+  /// When a row ends.
+  [[nodiscard]] cost_units height(std::size_t row) const
+  {
+    cost_units most = 0;
+    for (std::size_t place = row * problem_.row; place < (row + 1) * problem_.row; ++place) {
+      most = std::max(most, time(place));
+    }
+    return most;
+  }
+  /// The three latest places of a row, or fewer.
+  void list_latest(std::size_t row)
+  {
+    latest_.fill(plan_state::none);
+    for (std::size_t place = row * problem_.row; place < (row + 1) * problem_.row; ++place) {
+      std::size_t self = place;
+      for (std::size_t& each : latest_) {
+        if (each == plan_state::none || time(each) < time(self)) { std::swap(each, self); }
+        if (self == plan_state::none) { break; }
+      }
+    }
+  }
+  /// When the row of the latest places ends without two places.
+  [[nodiscard]] cost_units height_without(std::size_t one, std::size_t other) const
+  {
+    for (std::size_t const each : latest_) {
+      if (each != plan_state::none && each != one && each != other) { return time(each); }
+    }
+    return 0;
+  }
+  /// Relieves the latest place of the next row, so that this and the row of what it exchanges with
+  /// take less together; where nothing helps, that of another row.
+  bool shorten_row()
+  {
+    for (std::size_t row = 0; row < heights_.size(); ++row) { heights_[row] = height(row); }
+    auto const idle = [&](std::uint32_t place) {
+      return heights_[place / problem_.row] - time(place);
+    };
+    std::iota(by_idle_.begin(), by_idle_.end(), std::uint32_t{0});
+    std::sort(by_idle_.begin(), by_idle_.end(),
+              [&](std::uint32_t a, std::uint32_t b) { return precedes(idle(b), idle(a), a, b); });
+    work_.spend(4 * plan_.places());
+    for (std::size_t tried = 0; tried < 2 * heights_.size() && !work_.spent(); ++tried) {
+      std::size_t const row = next_row_++ % heights_.size();
+      list_latest(row);
+      auto const late = static_cast<std::uint32_t>(latest_[0]);
+      bool const in_pairs = tried >= heights_.size();
+      if (in_pairs ? exchange_pairs(late, 0) : exchange_ones(late, 0)) { return true; }
+    }
+    return false;
+  }
+  /// What an exchange of a lane with a place has to shorten: its time, or that of their rows.
+  [[nodiscard]] ratio until(std::size_t lane, std::size_t to, std::size_t d) const
+  {
+    if (!problem_.sums_rows) { return finish(lane, d); }
+    std::size_t const row = lane / problem_.row;
+    std::size_t const other = to / problem_.row;
+    return {heights_[row] + (row == other ? 0 : heights_[other]), common_};
+  }
+
   bool relieve(std::size_t lane, bool in_pairs)
   {
     std::size_t last = depth_;
@@ -272,6 +344,11 @@ class plan_exchanges {
   template <class TryPlace>
   bool any_partner(std::size_t lane, std::size_t d, TryPlace const& try_place)
   {
+    for (std::uint32_t const to : by_idle_) {
+      if (work_.spent()) { break; }
+      if (to != lane && try_place(to)) { return true; }
+    }
+    if (problem_.sums_rows) { return false; }
     ratio const latest = finish(lane, d);
     for (std::uint32_t const light : lightest_first(d)) {
       if (finish(light, d) >= latest || work_.spent()) { break; }
@@ -297,7 +374,7 @@ class plan_exchanges {
   bool exchange_ones(std::size_t lane, std::size_t d)
   {
     return any_partner(lane, d, [&](std::uint32_t to) {
-      ratio best = finish(lane, d);
+      ratio best = until(lane, to, d);
       exchanged chosen{};
       bool found = false;
       for (std::uint32_t const from : places_of(lane)) {
@@ -364,7 +441,7 @@ class plan_exchanges {
       offers given;
       std::size_t given_by = width_;
       bool const found = any_partner(lane, d, [&](std::uint32_t to) {
-        ratio best = finish(lane, d);
+        ratio best = until(lane, to, d);
         std::size_t const by = narrowest({from, to}, d, best);
         if (by != given_by) { given = pair_up(from, d, by, given_); }
         given_by = by;
@@ -521,6 +598,7 @@ class plan_exchanges {
           best = std::max(best, ratio{loads_[heavy * depth_ + e] - moved, problem_.speeds[heavy]});
           best = std::max(best, ratio{loads_[light * depth_ + e] + moved, problem_.speeds[light]});
         }
+        if (problem_.sums_rows) { best = of_rows(heavy, light, gives[0] - takes[0]); }
         be_before(heavy, light, best);
         chosen = {out, in};
       }
@@ -559,12 +637,28 @@ class plan_exchanges {
       least[counts_at_ + 1] = plan_.samples(places.from) - wanted.most_samples;
       most[counts_at_ + 1] = wanted.most_samples - plan_.samples(places.to);
     }
+    if (problem_.sums_rows) {
+      is_apart_ = heavy / problem_.row != light / problem_.row;
+      others_ = height_without(heavy, light);
+      beside_ = is_apart_ ? heights_[light / problem_.row] : 0;
+    }
     be_before(heavy, light, best);
+  }
+  /// What the rows of two places take when so much has moved from one to the other.
+  [[nodiscard]] ratio of_rows(std::size_t heavy, std::size_t light, cost_units moved) const
+  {
+    cost_units const own = std::max(others_, time(heavy, -moved));
+    cost_units const then = time(light, moved);
+    return {is_apart_ ? own + std::max(beside_, then) : std::max(own, then), common_};
   }
   void be_before(std::size_t heavy, std::size_t light, ratio best)
   {
-    cost_units const of_heavy = work_before(best, problem_.speeds[heavy]);
-    cost_units const of_light = work_before(best, problem_.speeds[light]);
+    auto const without = [&](cost_units part) {
+      return ratio{std::max<cost_units>(best.numerator - part, 0), best.denominator};
+    };
+    cost_units const of_heavy = work_before(without(beside_), problem_.speeds[heavy]);
+    cost_units const of_light =
+        work_before(without(is_apart_ ? others_ : 0), problem_.speeds[light]);
     for (std::size_t e = 0; e < depth_; ++e) {
       if (!counts(e)) { continue; }
       bounds_[e] = std::max(bounds_[e], loads_[heavy * depth_ + e] - of_heavy);
@@ -577,7 +671,8 @@ class plan_exchanges {
   void shake(random_source& random)
   {
     std::size_t const wanted = 2 + random.below(3);
-    std::size_t heavy = lightest_first(heaviest()).back();
+    std::size_t heavy = problem_.sums_rows ? random.below(plan_.lanes())
+                                           : std::size_t{lightest_first(heaviest()).back()};
     if (has_speeds_ && random.below(4) == 0) {
       std::size_t const other = random.below(plan_.lanes() - 1);
       if (exchange_all(heavy, other < heavy ? other : other + 1)) { return; }
@@ -721,9 +816,17 @@ class plan_exchanges {
   std::size_t width_;
   work_budget& work_;
   workspace& memory_;
-  bool is_crowded_ = false;  ///< the list of some place has had no free place
-  bool is_open_;             ///< to every item, every place with room
-  bool has_speeds_;          ///< lanes are places, and some faster than others
+  bool is_crowded_ = false;              ///< the list of some place has had no free place
+  bool is_open_;                         ///< to every item, every place with room
+  std::int64_t common_;                  ///< speed, of places whose rows are summed
+  std::span<cost_units> heights_;        ///< when each row ends
+  std::array<std::size_t, 3> latest_{};  ///< places of the row to shorten
+  std::span<std::uint32_t> by_idle_;     ///< places, the one that waits longest for its row first
+  cost_units others_ = 0;                ///< when the other places of the row to shorten end
+  cost_units beside_ = 0;                ///< and the row of what it exchanges with, if another
+  bool is_apart_ = false;                ///< it is another
+  std::size_t next_row_ = 0;             ///< to shorten
+  bool has_speeds_;                      ///< lanes are places, and some faster than others
   std::span<cost_units> loads_;
   std::span<std::uint32_t> order_;  ///< lanes by finish, in each quantity
   std::span<std::size_t> first_;    ///< by place: where its items begin, in each quantity

@@ -306,7 +306,9 @@ class limit_search {
   void exchange(std::uint64_t quantities, bool is_last, Search const& search)
   {
     auto frame = memory_.open();
-    uint128 const share = uint128{work_of_all_} * (problem_.size() + 4'000) / 32'000;
+    uint128 const most =
+        problem_.sums_rows ? uint128{32'000} : static_cast<uint128>(problem_.size() + 4'000);
+    uint128 const share = uint128{work_of_all_} * most / 32'000;
     auto const given =
         static_cast<std::uint64_t>(std::min<uint128>(work_.left() / (is_last ? 2 : 4), share));
     work_budget steps(given);
@@ -346,87 +348,14 @@ class limit_search {
   /// Makes the rows take less time together.
   void lower_rows(bool is_small)
   {
-    descend();
-    keep();
+    exchange(1, bound_, 0);
     (void)row_sum_.keeps(plan_);
     if (row_sum_.best() <= bound_) { return; }
     if (is_small) {
       is_proven_ = branch(row_sum_, work_.left() / 2);
       if (is_proven_) { return; }
     }
-    random_source random(problem_.size());
-    std::uint64_t const kept = work_.left() / 3;
-    for (std::uint64_t failures = 0;
-         failures < most_failures && row_sum_.best() > bound_ && work_.left() > kept; ++failures) {
-      shake(random);
-      descend();
-      if (row_sum_.keeps(plan_)) {
-        keep();
-        failures = 0;
-      } else {
-        plan_.restore(best_);
-      }
-      work_.spend(plan_.items());
-    }
-    plan_.restore(best_);
-  }
-
-  /// Shortens a row by a move or a swap of its latest place, until nothing helps.
-  void descend()
-  {
-    least_row_sum const& goal = row_sum_;
-    std::size_t const bags = problem_.bags();
-    std::size_t failed = 0;  // rows in turn
-    for (std::size_t row = 0; failed < plan_.places() / bags && !work_.spent();
-         row = (row + 1) % (plan_.places() / bags)) {
-      if (goal.of(plan_) <= bound_) { return; }
-      work_.spend(plan_.places());
-      std::size_t late = row * bags;
-      for (std::size_t place = late; place < (row + 1) * bags; ++place) {
-        if (goal.time(plan_, late) < goal.time(plan_, place)) { late = place; }
-      }
-      bool helped = false;
-      for (std::size_t to = 0; to < plan_.places() && !helped && !work_.spent(); ++to) {
-        helped = to != late && shorten(goal, late, to);
-      }
-      failed = helped ? 0 : failed + 1;
-    }
-  }
-
-  /// Makes the move or the swap after which all rows together take least, if that is less.
-  bool shorten(least_row_sum const& goal, std::size_t late, std::size_t to)
-  {
-    std::size_t const bags = problem_.bags();
-    bool const is_one_row = late / bags == to / bags;
-    cost_units const beside_late = goal.height(plan_, late / bags, late, to);
-    cost_units const beside_to = goal.height(plan_, to / bags, late, to);
-    auto const rows = [&](cost_units net) {
-      cost_units const first = std::max(beside_late, goal.time(plan_, late, -net));
-      cost_units const second = std::max(beside_to, goal.time(plan_, to, net));
-      return is_one_row ? std::max(first, second) : first + second;
-    };
-    work_.spend(bags);
-    cost_units least = rows(0);
-    std::size_t item = plan_state::none;
-    std::size_t with = plan_state::none;
-    auto const consider = [&](std::size_t one, std::size_t back) {
-      work_.spend(1);
-      cost_units const then =
-          rows(problem_.cost(one, 0) - (back == plan_state::none ? 0 : problem_.cost(back, 0)));
-      if (then >= least || !plan_.admits_exchange(one, back, to)) { return; }
-      least = then;
-      item = one;
-      with = back;
-    };
-    for (auto one = plan_.first(late); one != plan_state::none; one = plan_.next(one)) {
-      consider(one, plan_state::none);
-      for (auto back = plan_.first(to); back != plan_state::none; back = plan_.next(back)) {
-        consider(one, back);
-      }
-    }
-    if (item == plan_state::none) { return false; }
-    plan_.exchange(item, with, to);
-    return true;
+    exchange(1, bound_, most_failures);
   }
 
   void level(std::uint64_t quantities, bool is_small)

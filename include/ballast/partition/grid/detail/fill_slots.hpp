@@ -17,10 +17,31 @@ struct filling_cell {
   }
 };
 
+/// The most samples that each cell of a kind gets, so that they add up to all samples where slots
+/// ask for certain counts: full steps, dealt from the first cell on.
+inline void deal_quotas(grid_problem const& problem, kind_of_items const& kind,
+                        std::span<std::uint32_t> quotas)
+{
+  grid_slot const& slot = problem.slots[kind.first_slot];
+  if (slot.grows() || slot.least == slot.most ||
+      (slot.least == 1 && slot.step == 1 && slot.most > 2)) {
+    std::fill(quotas.begin(), quotas.end(), slot.most);
+    return;
+  }
+  std::size_t samples = 0;
+  for (grid_item const& item : kind.items) { samples += item.count; }
+  std::size_t const steps = samples / slot.step;
+  for (std::size_t cell = 0; cell < quotas.size(); ++cell) {
+    std::size_t const own = steps / quotas.size() + (cell < steps % quotas.size() ? 1 : 0);
+    quotas[cell] = static_cast<std::uint32_t>(own * slot.step);
+  }
+}
+
 /// Fills slot after slot up to a height: heaviest first, each item to the emptiest cell, if it
 /// stays below the height there and within the cap; otherwise a later slot takes it. The height is
 /// the heaviest item left, or so many thousandths of the mean of what is left, and the last slot
-/// has none.
+/// has none. Where cells need certain counts, the lightest items left fill them up: room for as many
+/// of these is kept below the height.
 ///
 /// Items that are too heavy for the emptiest cell are jumped over: those that are left are kept as
 /// a list whose links skip the ones that are gone (path halving), so that a slot looks at what it
@@ -34,7 +55,9 @@ class fill_to_height {
                      *std::min_element(cells.problem.most_weights.begin(),
                                        cells.problem.most_weights.end())),
         next_(scratch.take<std::uint32_t>(cells.owner.size() + 1)),
-        heap_(scratch.take<filling_cell>(cells.problem.ranks()))
+        heap_(scratch.take<filling_cell>(cells.problem.ranks())),
+        quotas_(scratch.take<std::uint32_t>(cells.problem.cells())),
+        lightest_(scratch.take<cost_units>(cells.owner.size() + 1))
   {}
 
   /// Returns whether all items of the kind have a cell.
@@ -44,21 +67,26 @@ class fill_to_height {
   [[nodiscard]] bool operator()(kind_of_items const& kind, std::uint32_t thousandths)
   {
     items_ = kind.items;
+    set_counts(kind);
     std::iota(next_.begin(), next_.begin() + static_cast<std::ptrdiff_t>(items_.size() + 1), 0U);
     cost_units rest = kind.work;
     for (std::size_t slot = kind.first_slot; slot < kind.end_slot; ++slot) {
       if (cancel_scope::is_cancelled()) { return false; }
       std::uint32_t const heaviest = left_from(0);
       if (heaviest == items_.size()) { return true; }
-      bool const last = slot + 1 == kind.end_slot;
+      bool const last =
+          slot + 1 == kind.end_slot || (step_ > 1 && left() <= step_ * cells_.problem.ranks());
       cost_units height = std::numeric_limits<cost_units>::max();
       if (!last) {
         uint128 const shares = uint128{1000} * (kind.end_slot - slot) * cells_.problem.ranks();
         uint128 const mean =
             (uint128{static_cast<std::uint64_t>(rest)} * thousandths + (shares - 1)) / shares;
-        height = std::max(items_[heaviest].cost, static_cast<cost_units>(mean));
+        cost_units const beside = is_counted_ ? reserved(slot * cells_.problem.ranks()) : 0;
+        height = std::max(items_[heaviest].cost + beside, static_cast<cost_units>(mean));
       }
+      if (last && step_ > 1) { share_rest(slot); }
       rest -= fill(slot, heaviest, height, last);
+      if (is_counted_) { rest -= fill_up(slot); }
     }
     return left_from(0) == items_.size();
   }
@@ -69,31 +97,44 @@ class fill_to_height {
   {
     std::size_t const ranks = cells_.problem.ranks();
     std::size_t const first_cell = slot * ranks;
-    std::uint32_t const most = cells_.problem.slots[slot].most;
     auto heap = heap_;
     for (std::size_t rank = 0; rank < ranks; ++rank) {
       heap[rank] = {0, static_cast<std::uint32_t>(rank)};
     }
+    // The lightest ones are kept to make multiples.
+    std::size_t end = items_.size();
+    for (std::size_t kept = step_ > 1 ? (step_ - 1) * ranks : 0; kept > 0 && end > next;) {
+      --end;
+      kept -= next_[end] == end ? 1 : 0;
+    }
     cost_units taken = 0;
-    while (next < items_.size() && !heap.empty()) {
+    while (next < end && !heap.empty()) {
       grid_item const& item = items_[next];
       filling_cell const top = heap.front();
       std::size_t const cell = first_cell + top.rank;
+      std::uint32_t const most = quotas_[cell];
       if (cells_.counts[cell] == most) {
         if (heap.size() == 1) { break; }
         replace_front(heap.first(heap.size() - 1), heap.back());
         heap = heap.first(heap.size() - 1);
         continue;
       }
-      if (item.cost > height - top.load) {
-        next = left_from(first_up_to(height - top.load, next));
+      cost_units const free = height - top.load - (is_counted_ && !last ? reserved(cell) : 0);
+      if (item.cost > free) {
+        if (is_counted_ && free < items_.back().cost) {  // for what fills it up
+          if (heap.size() == 1) { break; }
+          replace_front(heap.first(heap.size() - 1), heap.back());
+          heap = heap.first(heap.size() - 1);
+          continue;
+        }
+        next = left_from(first_up_to(free, next));
         continue;
       }
       if (cells_.has_room(item.item, cell, most)) {
         cells_.put(item.item, cell);
         replace_front(heap, {top.load + item.cost, top.rank});
       } else if ((!last && !cap_differs_) ||  // a later slot has room
-                 !put_elsewhere(item, heap, first_cell, height, most)) {
+                 !put_elsewhere(item, heap, first_cell, height)) {
         next = left_from(next + 1);
         continue;
       }
@@ -107,14 +148,15 @@ class fill_to_height {
   /// Puts the item in the emptiest cell of the slot that has room for it. O(ranks), until cells
   /// were looked at 2^28 times; then none has room.
   bool put_elsewhere(grid_item const& item, std::span<filling_cell> heap, std::size_t first_cell,
-                     cost_units height, std::uint32_t most)
+                     cost_units height)
   {
     looks_.spend(heap.size());
     if (looks_.spent()) { return false; }
     filling_cell* best = nullptr;
     for (filling_cell& each : heap) {
-      if (cells_.has_room(item.item, first_cell + each.rank, most) &&
-          item.cost <= height - each.load && (best == nullptr || each < *best)) {
+      std::size_t const cell = first_cell + each.rank;
+      if (cells_.has_room(item.item, cell, quotas_[cell]) && item.cost <= height - each.load &&
+          (best == nullptr || each < *best)) {
         best = &each;
       }
     }
@@ -130,6 +172,78 @@ class fill_to_height {
       place = child;
     }
     return true;
+  }
+
+  /// What counts the cells of a kind get.
+  void set_counts(kind_of_items const& kind)
+  {
+    std::size_t const ranks = cells_.problem.ranks();
+    grid_slot const& slot = cells_.problem.slots[kind.first_slot];
+    auto const own =
+        quotas_.subspan(kind.first_slot * ranks, (kind.end_slot - kind.first_slot) * ranks);
+    step_ = slot.least == 0 ? slot.step : 1;
+    is_counted_ = !(slot.grows() || (slot.least <= 1 && slot.step == 1));
+    std::fill(own.begin(), own.end(), slot.most);
+    if (is_counted_ && step_ == 1) { deal_quotas(cells_.problem, kind, own); }
+    lightest_[0] = 0;
+    for (std::size_t count = 1; is_counted_ && count <= items_.size(); ++count) {
+      lightest_[count] = lightest_[count - 1] + items_[items_.size() - count].cost;
+    }
+    lightest_left_ = static_cast<std::uint32_t>(items_.size());
+  }
+  /// The last slot shares what is left in steps.
+  void share_rest(std::size_t slot)
+  {
+    std::size_t const ranks = cells_.problem.ranks();
+    auto const steps = static_cast<std::uint32_t>(left() / step_);
+    for (std::uint32_t rank = 0; rank < ranks; ++rank) {
+      quotas_[slot * ranks + rank] =
+          (steps / static_cast<std::uint32_t>(ranks) + (rank < steps % ranks ? 1U : 0U)) * step_;
+    }
+    step_ = 1;
+  }
+  /// How many items are left.
+  [[nodiscard]] std::size_t left()
+  {
+    std::size_t count = 0;
+    for (std::uint32_t at = left_from(0); at < items_.size(); at = left_from(at + 1)) { ++count; }
+    return count;
+  }
+  /// What a cell still needs when it has one more.
+  [[nodiscard]] std::uint32_t missing(std::size_t cell, std::uint32_t more) const
+  {
+    std::uint32_t const count = cells_.counts[cell] + more;
+    if (step_ > 1) { return (step_ - count % step_) % step_; }
+    return quotas_[cell] - std::min(count, quotas_[cell]);
+  }
+  [[nodiscard]] cost_units reserved(std::size_t cell) const
+  {
+    return lightest_[std::min<std::size_t>(missing(cell, 1), items_.size())];
+  }
+  /// Fills the cells of a slot up to their counts with the lightest items left, the fullest first.
+  cost_units fill_up(std::size_t slot)
+  {
+    std::size_t const ranks = cells_.problem.ranks();
+    for (std::uint32_t rank = 0; rank < ranks; ++rank) {
+      heap_[rank] = {-cells_.loads[slot * ranks + rank], rank};
+    }
+    std::sort(heap_.begin(), heap_.end());
+    cost_units taken = 0;
+    for (filling_cell const each : heap_) {
+      std::size_t const cell = slot * ranks + each.rank;
+      for (std::uint32_t more = missing(cell, 0); more > 0; --more) {
+        while (lightest_left_ > 0 && next_[lightest_left_ - 1] != lightest_left_ - 1) {
+          --lightest_left_;
+        }
+        if (lightest_left_ == 0) { return taken; }
+        grid_item const& item = items_[lightest_left_ - 1];
+        if (!cells_.has_room(item.item, cell, cells_.counts[cell] + more)) { break; }
+        cells_.put(item.item, cell);
+        taken += item.cost;
+        next_[lightest_left_ - 1] = lightest_left_;
+      }
+    }
+    return taken;
   }
 
   /// The first item from `place` on that is left, or n.
@@ -163,28 +277,13 @@ class fill_to_height {
   std::span<std::uint32_t> next_;  // the item itself while it is left
   work_budget looks_{std::uint64_t{1} << 28};
   std::span<filling_cell> heap_;
+  std::span<std::uint32_t> quotas_;  // the most of each cell
+  std::span<cost_units> lightest_;   // sums of so many of the lightest items
   std::span<grid_item const> items_;
+  std::uint32_t lightest_left_ = 0;  // the place behind it
+  std::uint32_t step_ = 1;
+  bool is_counted_ = false;
 };
-
-/// The most samples that each cell of a kind gets, so that they add up to all samples where slots
-/// ask for certain counts: full steps, dealt from the first cell on.
-inline void deal_quotas(grid_problem const& problem, kind_of_items const& kind,
-                        std::span<std::uint32_t> quotas)
-{
-  grid_slot const& slot = problem.slots[kind.first_slot];
-  if (slot.grows() || slot.least == slot.most ||
-      (slot.least == 1 && slot.step == 1 && slot.most > 2)) {
-    std::fill(quotas.begin(), quotas.end(), slot.most);
-    return;
-  }
-  std::size_t samples = 0;
-  for (grid_item const& item : kind.items) { samples += item.count; }
-  std::size_t const steps = samples / slot.step;
-  for (std::size_t cell = 0; cell < quotas.size(); ++cell) {
-    std::size_t const own = steps / quotas.size() + (cell < steps % quotas.size() ? 1 : 0);
-    quotas[cell] = static_cast<std::uint32_t>(own * slot.step);
-  }
-}
 
 /// Deals the items of a kind to all its cells at once: heaviest first, each to the emptiest cell
 /// that has room for it. Where caps are the same, the cells then go to slots by their loads, so
@@ -354,9 +453,8 @@ inline void fill_empty_cells(grid_cells& cells)
 /// ... per cent, the longer of them; samples go heaviest first to the emptiest cell that stays below
 /// it and below its cap. Long samples so come to lie in the same slots. Then slots give their cells
 /// to ranks, heaviest to the rank with the least work. One more plan deals all samples over all
-/// cells at once and sorts these into slots; where counts are prescribed, it is the only one. At 4,096
-/// samples on 64 ranks heights from 0 to 6 % above the mean end, refined, between 0.283 and 0.289 %
-/// above the bound: so large steps try two and small ones all forty.
+/// cells at once and sorts these into slots; where counts are prescribed and samples stay together, it is
+/// the only one. limit_search goes on from the best: so large steps try two heights, small ones forty.
 ///
 /// In, out     owner[n] enters unspecified and leaves with one cell per item.
 /// Returns     whether it found a plan, the one with the smallest makespan, and of these the first
@@ -400,8 +498,11 @@ inline void fill_empty_cells(grid_cells& cells)
     if (placed) { keep_best(); }
   };
   // The first ones come last: with no room to spare in a slot, the last one gets too much.
-  for (std::uint32_t pass = 0; grow && pass < passes; ++pass) { fill_all((pass + 2) % heights); }
-  if (grow && least == no_cost) { fill_all(heights); }
+  bool const are_single = std::all_of(problem.counts.begin(), problem.counts.end(),
+                                      [](auto each) { return each == 1; });
+  bool const fills = grow || are_single;
+  for (std::uint32_t pass = 0; fills && pass < passes; ++pass) { fill_all((pass + 2) % heights); }
+  if (fills && least == no_cost) { fill_all(heights); }
   if (!grow || work / a_pass >= 4 || least == no_cost) {
     cells.clear();
     bool const placed = std::all_of(kinds.begin(), kinds.end(), [&](auto const& kind) {

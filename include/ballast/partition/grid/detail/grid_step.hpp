@@ -442,6 +442,29 @@ inline result<void> check_microbatches(microbatches const& given, std::size_t sa
   return bound;
 }
 
+/// The same where a cell holds at most so many items: the i-th of the slots, by their longest items,
+/// has one no shorter than the ((i - 1) R most + 1)-th of all, and j slots hold at most j R most items.
+[[nodiscard]] inline cost_units counted_slots_bound(grid_problem const& problem,
+                                                    std::span<std::uint32_t const> items,
+                                                    std::size_t most)
+{
+  if (most >= items.size() || most == 0) { return 0; }
+  auto const ranks = static_cast<cost_units>(problem.ranks());
+  cost_units rest = 0;
+  for (std::uint32_t const item : items) { rest += problem.costs[item]; }
+  cost_units bound = 0;
+  cost_units longest = 0;
+  for (std::size_t first = 0; first < items.size(); first += problem.ranks() * most) {
+    longest += problem.costs[items[first]];
+    for (std::uint32_t const item :
+         items.subspan(first, std::min(problem.ranks() * most, items.size() - first))) {
+      rest -= problem.costs[item];
+    }
+    bound = std::max(bound, longest + rest / ranks + (rest % ranks != 0 ? 1 : 0));
+  }
+  return bound;
+}
+
 /// With a sample in every cell, i slots hold at least i R samples, so that the longest of them is
 /// at least the i R-th from the end.
 [[nodiscard]] inline cost_units full_cells_bound(grid_problem const& problem)
@@ -477,7 +500,15 @@ inline result<void> check_microbatches(microbatches const& given, std::size_t sa
   if (problem.meet == grid_meeting::step) {
     partition_problem const ranks{problem.costs, step.items.lengths, problem.heaviest_first,
                                   bags.sizes(), bags.speeds()};
-    return makespan_lower_bound(ranks, memory, starts);
+    std::int64_t least = 0;  // items of a bag
+    std::int64_t most = 0;
+    for (grid_slot const& slot : problem.slots) {
+      least += slot.least;
+      most += slot.most;
+    }
+    ratio const by_work = makespan_lower_bound(ranks, memory, starts);
+    return std::max({by_work, bound_by_counts(ranks, most),
+                     equal_count_bound(ranks, {.least = least, .most = least}, memory)});
   }
   auto scratch = memory.open();
   std::span<std::uint32_t> const items = scratch.take<std::uint32_t>(count);
@@ -508,7 +539,10 @@ inline result<void> check_microbatches(microbatches const& given, std::size_t sa
     }
     all += work;
     if (found == 0) { continue; }
-    bound += one_speed ? slots_bound(problem, items.first(found), memory)
+    auto const slot = std::find_if(problem.slots.begin(), problem.slots.end(),
+                                   [&](grid_slot const& each) { return each.kind == kind; });
+    bound += one_speed ? std::max(slots_bound(problem, items.first(found), memory),
+                                  counted_slots_bound(problem, items.first(found), slot->most))
                        : std::max(problem.costs[items[0]] * (common / fastest), mean(work));
   }
   bool const all_full = std::all_of(problem.slots.begin(), problem.slots.end(),

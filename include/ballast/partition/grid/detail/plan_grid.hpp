@@ -114,7 +114,7 @@ inline void share_slots(grid_step const& step, std::size_t slots) noexcept
       case counts::rule::equal: {
         auto const all = static_cast<std::uint32_t>(own.samples / number / cells);
         slot.least = all * number;
-        slot.most = slot.least + (own.samples % cells != 0 ? 1U : 0U);
+        slot.most = slot.least + (own.samples != slot.least * cells ? number : 0U);
         break;
       }
       case counts::rule::filled:
@@ -207,9 +207,8 @@ struct slot_range {
   }
 };
 
-/// Finds cells for the items of a step: by the greedy grid where it knows the limits, and by
-/// limit_search, kind after kind, where it does not, where it finds none, and from there on in grids
-/// small enough to be tried whole.
+/// Finds cells for the items of a step: by the greedy grid where it knows the limits, from which
+/// limit_search goes on, kind after kind, and by that alone where it does not or finds none.
 class grid_maker {
  public:
   /// Shapes      home[n], or empty.
@@ -252,16 +251,12 @@ class grid_maker {
     grid_problem problem = step_.problem;
     problem.slots = laid_out;
     lower_bound_ = grid_lower_bound(step_, problem, bags_, limits_.starting_loads, memory_);
-    bool const is_greedy = step_.is_plain && is_enough && fill_slots(problem, owner_, memory_);
-    if (is_greedy) {
+    is_greedy_ = step_.is_plain && is_enough && fill_slots(problem, owner_, memory_);
+    if (is_greedy_) {
       level_ranks(problem, owner_, memory_);
       grid_cells cells(problem, owner_, scratch);
       cells.recount();
       makespan_ = {cells.makespan(), bags_.speeds()[0]};
-      bool const moves = limits_.then.what() == second_objective::kind::fewest_moves;
-      if ((is_small_ && makespan_ > lower_bound_) || moves) {
-        (void)place_all(given_.work / 8, true);
-      }
     } else {
       constexpr std::size_t most_tried = std::size_t{1} << 14;  // items x cells, of plain limits
       if (step_.is_plain && owner_.size() > most_tried / (ranks * slots)) {
@@ -279,6 +274,19 @@ class grid_maker {
     if (is_proven_) { lower_bound_ = std::max(lower_bound_, makespan_); }
     slots_ = slots;
     return plan_search::found;
+  }
+  /// Makes the plan that was found last shorter, where it is the greedy one.
+  void improve()
+  {
+    bool const moves = limits_.then.what() == second_objective::kind::fewest_moves;
+    bool const is_short =
+        makespan_.numerator - (is_small_ ? 0 : makespan_.numerator >> 14) <=
+        work_until(lower_bound_, static_cast<std::uint32_t>(makespan_.denominator));
+    if (!is_greedy_) { return; }
+    reserve_for_search(memory_, owner_.size(), slots_ * bags_.size(), 1);
+    if (is_short && !moves) { return; }
+    (void)place_all(given_.work / 8, true);
+    if (is_proven_) { lower_bound_ = std::max(lower_bound_, makespan_); }
   }
   /// Of the plan that was found last.
   [[nodiscard]] std::size_t slots() const noexcept { return slots_; }
@@ -460,6 +468,7 @@ class grid_maker {
   ratio makespan_;
   std::size_t slots_ = 0;
   bool is_small_ = false;
+  bool is_greedy_ = false;
   bool is_proven_ = false;
   bool is_tie_proven_ = false;
 };
@@ -552,6 +561,7 @@ inline result<void> plan_grid(grid_plan& plan, workspace& memory, sample_lengths
     plan.microbatches = found.slots;
   }
   if (maker.slots() != plan.microbatches) { (void)fill(plan.microbatches); }
+  maker.improve();
 
   plan.decided = step->decide(plan.microbatches, given);
   plan.owner.resize(count);
