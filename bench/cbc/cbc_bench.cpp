@@ -57,8 +57,7 @@ void integer_program(benchmark::State& state)
   double const bound = ours.lower_bound.value();
   state.counters["cbc_found"] = verdict.makespan ? 1 : 0;
   state.counters["cbc_proven"] = verdict.proven ? 1 : 0;
-  state.counters["cbc_gap"] =
-      verdict.makespan ? static_cast<double>(*verdict.makespan) / bound - 1 : 1;
+  state.counters["cbc_gap"] = verdict.makespan ? verdict.makespan->value() / bound - 1 : 1;
   state.counters["exact_ms"] = our_seconds * 1e3;
   state.counters["exact_gap"] = ours.gap();
   state.counters["exact_proven"] = ours.proven_optimal() ? 1 : 0;

@@ -32,7 +32,7 @@ TEST(Cbc, AgreesWithExhaustiveSearch)  // so that it may judge
     auto const step = random_step(seed, 7, 3);
     cbc_verdict const verdict = ballast_test::ask_cbc(step.costs, 3, 20.0);
     ASSERT_TRUE(verdict.proven);
-    EXPECT_EQ((ratio{verdict.makespan.value_or(0), 1}), *ballast_test::optimum(step));
+    EXPECT_EQ(verdict.makespan, ballast_test::optimum(step));
   }
 }
 
@@ -49,7 +49,7 @@ TEST(Cbc, ProvesTheOptimaThatExactProves)
     cbc_verdict const verdict = ballast_test::ask_cbc(step.costs, bags, 10.0);
     if (!verdict.proven) { continue; }  // out of time: no judgement
     ++judged;
-    EXPECT_EQ((ratio{verdict.makespan.value_or(0), 1}), plan->makespan);
+    EXPECT_EQ(verdict.makespan, plan->makespan);
   }
   EXPECT_GE(judged, 6);
 }
@@ -61,7 +61,7 @@ TEST(Cbc, FindsNothingBelowTheBounds)
     auto const step = random_step(200 + seed, 30, 6);
     auto const plan = ballast_test::plan_instance(step, ballast::longest_processing_time{});
     cbc_verdict const verdict = ballast_test::ask_cbc(step.costs, 6, 1.0);
-    if (verdict.makespan) { EXPECT_GE((ratio{*verdict.makespan, 1}), plan->lower_bound); }
+    if (verdict.makespan) { EXPECT_GE(*verdict.makespan, plan->lower_bound); }
   }
 }
 
@@ -81,7 +81,7 @@ TEST(Cbc, PacksIntoNoFewerBinsThanTheBound)
     auto const plan = ballast::pack(weights, {.most_per_gpu = 100});
     ASSERT_TRUE(plan);
     cbc_verdict const fewer = ballast_test::ask_cbc(weights, plan->lower_bound - 1, 1.0);
-    if (fewer.makespan) { EXPECT_GT(*fewer.makespan, 100); }
+    if (fewer.makespan) { EXPECT_GT(*fewer.makespan, (ratio{100, 1})); }
     EXPECT_LE(plan->bins(), plan->lower_bound + 1);
   }
 }

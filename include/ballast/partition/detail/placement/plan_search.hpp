@@ -211,6 +211,8 @@ class limit_search {
       std::uint64_t const given = work_.left() / 4;
       ratio const level{most - (most >> narrow), 1};
       limit_search search(by_limit, 1, level, given, memory_, frame);
+      search.most_failures_ = 1'000;  // without a plan the step is refused
+      search.work_of_all_ *= 8;       // its last exchanges get half of it
       std::uint64_t const before = search.work_.left();
       bool const found = search(plan_tie::none, 0);
       work_.spend(before - search.work_.left());
@@ -342,7 +344,7 @@ class limit_search {
       if (is_first) { is_proven_ = ended; }
       if (ended) { return; }
     }
-    exchange(quantities, goal_of(bound), most_failures);
+    exchange(quantities, goal_of(bound), most_failures_);
   }
 
   /// Makes the rows take less time together.
@@ -390,7 +392,7 @@ class limit_search {
     }
     if (is_tie_proven_ || are_lanes) { return; }
     random_source random(problem_.size());
-    for (std::uint64_t failures = 0; failures < most_failures && goal.best() > 0 && !work_.spent();
+    for (std::uint64_t failures = 0; failures < most_failures_ && goal.best() > 0 && !work_.spent();
          ++failures) {
       shake(random);
       go_home();
@@ -454,7 +456,6 @@ class limit_search {
     }
   }
 
-  static constexpr std::uint64_t most_failures = 60;  // of random exchanges in a row
   static constexpr std::uint64_t work_of_moves = std::uint64_t{1} << 24;
   static constexpr std::size_t most_exact = 512;
   // How near to the bound a plan is good enough: not to begin anew, and not to go on.
@@ -477,7 +478,8 @@ class limit_search {
   cost_units most_sum_ = no_cost;
   plan_state plan_;
   plan_starts starts_;
-  std::uint64_t tried_ = 0;  ///< ways to fill
+  std::uint64_t tried_ = 0;           ///< ways to fill
+  std::uint64_t most_failures_ = 60;  ///< of random exchanges in a row
   ratio makespan_;
   bool is_lowest_ = false;
   bool is_given_ = false;  ///< what it begins with keeps the limits
