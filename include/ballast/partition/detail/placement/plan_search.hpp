@@ -211,8 +211,8 @@ class limit_search {
       std::uint64_t const given = work_.left() / 4;
       ratio const level{most - (most >> narrow), 1};
       limit_search search(by_limit, 1, level, given, memory_, frame);
-      search.most_failures_ = 1'000;  // without a plan the step is refused
-      search.work_of_all_ *= 8;       // its last exchanges get half of it
+      search.most_failures_ = 300;  // without a plan the step is refused
+      search.work_of_all_ *= 4;     // so that its exchanges get more of it
       std::uint64_t const before = search.work_.left();
       bool const found = search(plan_tie::none, 0);
       work_.spend(before - search.work_.left());
@@ -344,7 +344,11 @@ class limit_search {
       if (is_first) { is_proven_ = ended; }
       if (ended) { return; }
     }
-    exchange(quantities, goal_of(bound), most_failures_);
+    for (bool goes_on = true; goes_on;) {
+      ratio const before = least_makespan(quantities).of(plan_);
+      exchange(quantities, goal_of(bound), most_failures_);
+      goes_on = is_first && near(least_makespan(quantities).of(plan_), much) < before;
+    }
   }
 
   /// Makes the rows take less time together.
@@ -458,9 +462,11 @@ class limit_search {
 
   static constexpr std::uint64_t work_of_moves = std::uint64_t{1} << 24;
   static constexpr std::size_t most_exact = 512;
-  // How near to the bound a plan is good enough: not to begin anew, and not to go on.
+  // How near to the bound a plan is good enough: not to begin anew, and not to go on; and what it has
+  // to gain to go on.
   static constexpr int wide = 11;
   static constexpr int narrow = 17;
+  static constexpr int much = 6;
   static constexpr std::array ways{filling::by_cost,          filling::evenly,   filling::densely,
                                    filling::roomiest,         filling::by_limit, filling::in_groups,
                                    filling::limits_in_groups, filling::tightest};
