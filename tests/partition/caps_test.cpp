@@ -301,4 +301,45 @@ TEST(Caps, AllocateNothingInAHarderStep)
   }
 }
 
+// Long samples weigh next to nothing and heavy ones cost next to nothing, so that bags hold 8 to 28
+// of them: one of four bags ended 50 % late while lists had room for two more samples each.
+TEST(Caps, LetSomeBagsTakeManySamples)
+{
+  std::vector<std::int64_t> const costs{
+      1135, 1844, 565,  15,   11,  528,  1979, 1891, 570, 16,   5,    10,   17,  853,  694,
+      8,    1292, 847,  529,  9,   16,   527,  17,   18,  727,  610,  1782, 7,   783,  1954,
+      1469, 12,   13,   1671, 19,  1847, 2,    1322, 2,   13,   1453, 13,   991, 1884, 827,
+      6,    4,    1130, 1873, 598, 1016, 17,   1686, 784, 1234, 4,    843,  655};
+  std::vector<std::int64_t> const weights{
+      12,   7,    1,   1715, 635, 18,   2,    17,  18,   1315, 1150, 1630, 1662, 7, 20,
+      1949, 8,    11,  1,    804, 1509, 1,    684, 1579, 15,   12,   19,   731,  3, 18,
+      12,   1878, 659, 17,   577, 3,    1010, 11,  645,  1940, 13,   1964, 11,   1, 9,
+      1727, 1226, 19,  13,   11,  5,    1697, 19,  11,   2,    606,  2,    12};
+  auto const plan = partition(costs, one_gpu_bags(4), std::identity{}, no_length{},
+                              {.also = {{.of = weights, .most_per_gpu = 7488}}});
+  ASSERT_TRUE(plan) << plan.error().message;
+  EXPECT_EQ(plan->makespan, (ratio{10162, 1}));  // the mean, rounded up
+}
+
+// A sample that fills a bag alone lies in a fast one first, and no exchange of a sample or two gets
+// it out.
+TEST(Caps, LetBagsOfDifferentSpeedsChangePlaces)
+{
+  random_source random(3);
+  std::vector<std::int64_t> costs(78);
+  std::vector<std::int64_t> weights(78);
+  for (std::size_t sample = 0; sample < costs.size(); ++sample) {
+    costs[sample] = random.between(100, 9'000);
+    weights[sample] = random.between(50, 1'500);
+  }
+  costs[0] = 9'000;
+  weights[0] = 38'000;
+  std::vector<std::uint32_t> const speeds{82, 65, 88, 90};
+  auto const plan = partition(costs, one_gpu_bags(4).with_speeds(speeds), std::identity{},
+                              no_length{}, {.also = {{.of = weights, .most_per_gpu = 38'000}}});
+  ASSERT_TRUE(plan) << plan.error().message;
+  EXPECT_EQ(to_index(plan->owner[0]), 1U);  // the slowest
+  EXPECT_EQ(plan->samples[to_id<bag_id>(1)].size(), 1U);
+}
+
 }  // namespace caps_test
