@@ -86,4 +86,58 @@ TEST(Cbc, PacksIntoNoFewerBinsThanTheBound)
   }
 }
 
+// Steps of 20 to 40 samples within several limits: no plan is below our bound, and what we refuse
+// has no plan that the solver finds.
+TEST(Cbc, FindsNoPlanThatWeRefuse)
+{
+  int proven = 0;
+  for (std::uint64_t seed = 1; seed <= 24; ++seed) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    ballast::random_source random(seed);
+    std::size_t const bags = 3 + random.below(4);
+    std::size_t const samples = 20 + random.below(21);
+    ballast_test::cbc_step step;
+    auto const draw = [&](std::int64_t most) {
+      std::vector<std::int64_t> numbers(samples);
+      for (auto& number : numbers) { number = random.between(1, most); }
+      return numbers;
+    };
+    auto const count = static_cast<std::int64_t>(bags);
+    auto const all = static_cast<std::int64_t>(samples);
+    step.costs = draw(seed % 2 == 0 ? 1000 : 10);
+    step.speeds.assign(bags, 1);
+    for (auto& speed : step.speeds) { speed = seed % 2 == 0 ? random.between(50, 100) : 1; }
+    auto const weights = draw(seed % 3 == 0 ? 5 : 100);
+    std::int64_t const room = std::max(
+        std::reduce(weights.begin(), weights.end()) * random.between(1001, 1100) / 1000 / count + 1,
+        *std::ranges::max_element(weights));
+    step.caps = {{weights, std::vector<std::int64_t>(bags, room)}};
+    ballast::placement_limits limits{.also = {{.of = weights, .most_per_gpu = room}}};
+    if (seed % 4 == 0) {
+      step.least = all / count;
+      step.most = (all + count - 1) / count;
+      limits.samples = ballast::counts::equal();
+    }
+    for (std::int64_t sample = 0; sample < all && seed % 5 < 2; ++sample) {
+      step.apart.push_back(random.below(3) == 0 ? 1000 + sample : sample / 3);
+    }
+    limits.apart = step.apart;
+    std::vector<std::uint32_t> const speeds(step.speeds.begin(), step.speeds.end());
+    auto const plan =
+        ballast::partition(step.costs, ballast::one_gpu_bags(bags).with_speeds(speeds),
+                           std::identity{}, ballast::no_length{}, limits);
+    cbc_verdict const verdict = ballast_test::ask_cbc(step, 0.5);
+    if (!plan) {
+      EXPECT_FALSE(verdict.makespan) << plan.error().message;
+      continue;
+    }
+    if (!verdict.makespan) { continue; }
+    EXPECT_GE(*verdict.makespan, plan->lower_bound);
+    if (!verdict.proven) { continue; }
+    ++proven;
+    EXPECT_LE(plan->makespan.value(), 1.05 * verdict.makespan->value());
+  }
+  EXPECT_GE(proven, 3);
+}
+
 }  // namespace
