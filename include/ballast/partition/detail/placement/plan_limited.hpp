@@ -287,7 +287,7 @@ class limited_items {
       of_one.numerator *= unit;
       if (d == ranked_) {
         auto const parts = static_cast<cost_units>(ranked_);
-        bool const rounds_up = of_one.numerator % parts != 0 && has_one_speed();
+        bool const rounds_up = of_one.numerator % parts != 0 && problem().has_one_speed();
         of_one.numerator = of_one.numerator / parts + (rounds_up ? 1 : 0);
       }
       bound = std::max(bound, of_one);
@@ -318,12 +318,6 @@ class limited_items {
       }
     }
     return true;
-  }
-  [[nodiscard]] bool has_one_speed() const
-  {
-    auto const speeds = bags_.speeds();
-    return std::all_of(speeds.begin(), speeds.end(),
-                       [&](std::uint32_t speed) { return speed == speeds.front(); });
   }
 
   placement_limits const& limits_;

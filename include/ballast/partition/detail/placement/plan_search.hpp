@@ -361,7 +361,7 @@ class limit_search {
       is_proven_ = branch(row_sum_, work_.left() / 2);
       if (is_proven_) { return; }
     }
-    exchange(1, bound_, most_failures);
+    exchange(1, bound_, most_failures_);
   }
 
   void level(std::uint64_t quantities, bool is_small)
