@@ -124,6 +124,18 @@ void grid_constrained(benchmark::State& state, constraint what, grid_meeting mee
   plan_steps(state, steps, ballast::one_gpu_bags(64).with_speeds(speeds), slots, limits);
 }
 
+// Counts of cells alone, some lengths far above the others.
+void grid_counts(benchmark::State& state, ballast::counts of, grid_meeting meet)
+{
+  auto const ranks = static_cast<std::size_t>(state.range(0));
+  std::vector<std::vector<tokens>> steps;
+  for (std::uint64_t step = 0; step < 20; ++step) {
+    steps.push_back(clipped_lengths(static_cast<std::size_t>(state.range(2)), 1.5, 90 + step));
+  }
+  plan_steps(state, steps, ballast::one_gpu_bags(ranks),
+             {.number = static_cast<std::size_t>(state.range(1)), .meet = meet}, {.samples = of});
+}
+
 enum class family { lognormal, near_equal, two_valued, one_giant };
 
 std::vector<tokens> family_lengths(family which, std::size_t samples, double sigma,
@@ -377,6 +389,21 @@ BALLAST_CONSTRAINED(groups);
 BALLAST_CONSTRAINED(kinds);
 BALLAST_CONSTRAINED(speeds);
 BALLAST_CONSTRAINED(caps);
+
+void counts_rows(benchmark::internal::Benchmark* row)
+{
+  row->ArgNames({"ranks", "slots", "samples"})->Iterations(20)->Unit(benchmark::kMillisecond);
+  row->Args({4, 4, 64})->Args({16, 8, 512})->Args({64, 8, 4096});
+}
+BENCHMARK_CAPTURE(grid_counts, equal_step, ballast::counts::equal(), once_a_step)
+    ->Apply(counts_rows);
+BENCHMARK_CAPTURE(grid_counts, equal_microbatch, ballast::counts::equal(), every_microbatch)
+    ->Apply(counts_rows);
+BENCHMARK_CAPTURE(grid_counts, multiples_step, ballast::counts::multiple_of(4), once_a_step)
+    ->Apply(counts_rows);
+BENCHMARK_CAPTURE(grid_counts, multiples_microbatch, ballast::counts::multiple_of(4),
+                  every_microbatch)
+    ->Apply(counts_rows);
 
 void table_rows(benchmark::internal::Benchmark* row)
 {

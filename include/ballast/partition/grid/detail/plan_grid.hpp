@@ -275,17 +275,20 @@ class grid_maker {
     slots_ = slots;
     return plan_search::found;
   }
-  /// Makes the plan that was found last shorter, where it is the greedy one.
+  /// Makes the plan that was found last shorter, where it is the greedy one and not near its bound: rows
+  /// of many items are near what exchanges make of them.
   void improve()
   {
-    bool const moves = limits_.then.what() == second_objective::kind::fewest_moves;
-    bool const is_short =
-        makespan_.numerator - (is_small_ ? 0 : makespan_.numerator >> 14) <=
-        work_until(lower_bound_, static_cast<std::uint32_t>(makespan_.denominator));
     if (!is_greedy_) { return; }
     reserve_for_search(memory_, owner_.size(), slots_ * bags_.size(), 1);
-    if (is_short && !moves) { return; }
-    (void)place_all(given_.work / 8, true);
+    constexpr std::uint64_t many = 1024;
+    bool const are_many = given_.meet == grid_meeting::microbatch && owner_.size() > many;
+    cost_units const near = is_small_ ? 0 : makespan_.numerator >> (are_many ? 8 : 14);
+    bool const is_short =
+        makespan_.numerator - near <=
+        work_until(lower_bound_, static_cast<std::uint32_t>(makespan_.denominator));
+    if (is_short && limits_.then.what() != second_objective::kind::fewest_moves) { return; }
+    (void)place_all(given_.work / 8 * many / (are_many ? owner_.size() : many), true);
     if (is_proven_) { lower_bound_ = std::max(lower_bound_, makespan_); }
   }
   /// Of the plan that was found last.
