@@ -41,13 +41,13 @@ double accumulate(Balancer& balancer, std::span<tokens const> read,
   block::values y(x.size());
   double const weight = balancer.loss_weight();  // of a token in the mean
   double loss = 0;
-  for (std::size_t slot = 0; slot < balancer.microbatches(); ++slot) {  // as many on every rank
+  for (auto const& slot : balancer.slots()) {  // as many on every rank
     block::transformer_block layer(shape, weights, balancer.bag_comm());
-    block::values x_there(balancer.rows_computed(slot) * shape.width), y_there(x_there.size());
+    block::values x_there(slot.rows_computed() * shape.width), y_there(x_there.size());
     block::values dx_there(x_there.size());
-    or_throw(balancer.route(slot, rows_of(x, x_there, shape.width)));
-    or_throw(layer.forward(balancer.heads(slot), x_there, y_there));
-    or_throw(balancer.reverse_route(slot, rows_of(y_there, y, shape.width)));  // in input order
+    or_throw(slot.route(rows_of(x, x_there, shape.width)));
+    or_throw(layer.forward(slot.heads(), x_there, y_there));
+    or_throw(slot.reverse_route(rows_of(y_there, y, shape.width)));  // in input order
 
     // The sum over this rank's tokens, times the weight of one: where a cell is empty, nothing.
     loss += weight * std::inner_product(y_there.begin(), y_there.end(), y_there.begin(), 0.0) / 2;
@@ -71,12 +71,11 @@ bool train(mpi_communicator& comm, mpi_communicator& alone, bag_layout const& ba
   auto weights = block::random_parameters(shape, /*seed=*/1);
   block::step_reader reader(comm.size(), comm.rank());
   constexpr auto cost = "transformer:d=16,gamma=0.405"_cost;
-  grid_balancer balancer(comm, bags, cost,
-                         {.grid = {.number = 4},
+  step_balancer balancer(comm, bags, cost,
+                         {.microbatches = {.number = 4},
                           .limits = {.also = {{.most_per_gpu = 1024, .rounded_to = 8}}},
                           .query_heads = shape.query_heads});
-  grid_balancer whole(alone, one_gpu_bags(1), cost,
-                      {.query_heads = shape.query_heads, .most_samples = 1024});
+  step_balancer whole(alone, one_gpu_bags(1), cost, {.query_heads = shape.query_heads});
   bool same = true;
   for (std::size_t step = 1; step <= steps; ++step) {
     block::parameters gradients(shape);
@@ -97,7 +96,7 @@ bool train(mpi_communicator& comm, mpi_communicator& alone, bag_layout const& ba
       std::printf(
           "%zu bags, step %zu: %zu microbatches, loss %.12g, at once %.12g; gradients "
           "differ by %.1e\n",
-          bags.size(), step, balancer.microbatches(), loss, whole_loss,
+          bags.size(), step, balancer.slots().size(), loss, whole_loss,
           largest_of(difference) / largest);
     }
     weights.add(-1e-1, sum);

@@ -125,8 +125,7 @@ outcome train(C& comm, device_groups const& groups, Read const& read)
   orchestrator step(comm, std::tuple{phase{bags, forward_only.work, refine{}, 4}},  // vision tower
                     hybrid_phase{groups, trained},  // the update of the policy; then the passes
                     std::tuple{shared_plan{}, hybrid_phase{groups, forward_only}, judging,
-                               hybrid_phase{groups, value_trained}},
-                    {.most_entries = 8192});
+                               hybrid_phase{groups, value_trained}});
   auto alone = comm.split(static_cast<std::uint32_t>(to_index(comm.rank()))).value();
   rl_models::all_models models(comm, alone);
   outcome all;

@@ -51,9 +51,9 @@ double train_step(thread_communicator& comm, bag_layout const& bags,
 {
   step_balancer balancer(
       comm, bags, cost, refine{in_turn{}},
-      step_options<document>{.length_of = [](document const& each) { return each.length(); },
-                             .together = [](document const& each) { return each.prompt; },
-                             .most_per_gpu = 40'000});
+      step_options<document>{.limits = {.most_per_gpu = 40'000},
+                             .length_of = [](document const& each) { return each.length(); },
+                             .together = [](document const& each) { return each.prompt; }});
   or_throw(balancer.plan(read));  // every step; then route() and the others
   return balancer.planned().gap();
 }

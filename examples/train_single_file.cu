@@ -313,8 +313,7 @@ auto balancer_over(Comm& comm, options const& chosen)
   ballast::longest_processing_time const policy;
   bool const split = !chosen.bags.empty();
   ballast::step_options<> const all{
-      .query_heads = split ? static_cast<std::uint32_t>(chosen.shape.heads()) : 0,
-      .most_samples = chosen.documents};
+      .query_heads = split ? static_cast<std::uint32_t>(chosen.shape.heads()) : 0};
   if constexpr (ballast::stream_communicator<Comm>) {
     return ballast::device_step_balancer(comm, bags, cost, policy, all);
   } else {
@@ -657,7 +656,7 @@ class trainer {
     or_throw(comm_.barrier());
     std::chrono::duration<double, std::milli> const taken =
         std::chrono::steady_clock::now() - start;
-    or_throw(ballast::gather_samples_into(shares_, comm_, std::span(&own, 1), 1));
+    or_throw(ballast::gather_samples_into(shares_, comm_, std::span(&own, 1)));
     step_figures figures;
     figures.milliseconds = taken.count();
     for (share const& each : shares_.samples) {
@@ -684,7 +683,7 @@ class trainer {
       largest.difference = larger(largest.difference, std::abs(found[i] - element));
     }
     ballast::gathered_samples<extremes> all;
-    or_throw(ballast::gather_samples_into(all, comm_, std::span(&largest, 1), 1));
+    or_throw(ballast::gather_samples_into(all, comm_, std::span(&largest, 1)));
     for (extremes const& each : all.samples) {
       largest.element = std::max(largest.element, each.element);
       largest.difference = larger(largest.difference, each.difference);

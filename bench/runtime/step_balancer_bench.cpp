@@ -64,7 +64,7 @@ struct calls_by_hand {
   bool operator()(echo_communicator& comm, ballast::bag_layout const& bags,
                   ballast::quadratic_cost const& cost, std::span<tokens const> own)
   {
-    auto const gathered = ballast::gather_samples_into(all, comm, own, 256);
+    auto const gathered = ballast::gather_samples_into(all, comm, own);
     auto const planned = partition_into(plan, memory, all.samples, bags, cost, {},
                                         ballast::longest_processing_time{});
     auto const same = ballast::agree(comm, plan.digest(), "the plan");

@@ -24,16 +24,15 @@ namespace trainer {
 /// What a training loop adds to be balanced: a plan for each step, and the layers run as it says.
 class balancer {
  public:
-  /// Collective over `ranks`, the GPUs of `bags`. No rank reads more than `capacity` samples a
-  /// step.
+  /// Collective over `ranks`, the GPUs of `bags`.
   balancer(job_communicator& ranks, ballast::bag_layout bags,
-           ballast::transformer_shape const& shape, std::size_t capacity)
+           ballast::transformer_shape const& shape)
       : shape_(shape)
   {
     // [libtorch_balancer]
     exchange_ = c10::make_intrusive<exchange_plan>(
         require(ranks.split(0)), std::move(bags), layer_cost(shape),
-        ballast::step_options<>{.query_heads = shape.heads, .most_samples = capacity});
+        ballast::step_options<>{.query_heads = shape.heads});
     // [libtorch_balancer]
   }
 

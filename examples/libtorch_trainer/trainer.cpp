@@ -90,7 +90,7 @@ training train(job_communicator& world, options const& chosen,
   torch::optim::Adam optimizer(parameters, torch::optim::AdamOptions(1e-2));
   data_loader loader(chosen.data, lengths, world.size(), world.rank(), shape.vocabulary);
   std::optional<balancer> balance;
-  if (bags) { balance.emplace(world, *bags, shape, chosen.data.batch); }
+  if (bags) { balance.emplace(world, *bags, shape); }
 
   auto const cost = layer_cost(shape);
   training result;

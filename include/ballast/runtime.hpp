@@ -15,7 +15,6 @@
 #include <ballast/runtime/data/producer_count.hpp>
 #include <ballast/runtime/data/serve_as_loader.hpp>
 #include <ballast/runtime/data/serve_as_proxy.hpp>
-#include <ballast/runtime/grid_balancer.hpp>
 #include <ballast/runtime/microbatch_scheduler.hpp>
 #include <ballast/runtime/model_profiler.hpp>
 #include <ballast/runtime/online_scheduler.hpp>

@@ -106,7 +106,7 @@ TEST(MpiStepBalancer, TellsEveryRankThatOneCannotPlan)
   auto comm = over_world();
   std::size_t const last = world_size() - 1;
   ballast::step_options<> options;
-  if (world_rank() == last) { options.most_per_gpu = 5; }
+  if (world_rank() == last) { options.limits.most_per_gpu = 5; }
   ballast::step_balancer balancer(comm, ballast::one_gpu_bags(world_size()),
                                   "transformer:d=16"_cost, ballast::greedy_knapsack{}, options);
   std::vector<tokens> const read{9, 4};

@@ -66,10 +66,10 @@ struct prompted_document {
 };
 
 constexpr step_options<prompted_document> of_documents{
+    .limits = {.most_per_gpu = 120},
     .length_of = [](prompted_document const& d) -> tokens { return d.text + d.patches; },
-    .together = [](prompted_document const& d) { return d.prompt; },
     .weight_of = [](prompted_document const& d) -> std::int64_t { return d.text; },
-    .most_per_gpu = 120,
+    .together = [](prompted_document const& d) { return d.prompt; },
     .homes = true,
     .query_heads = 3};
 
@@ -90,7 +90,7 @@ TEST(StepBalancer, PlansAsTheCallsByHand)  // Ensures (1)
       ASSERT_TRUE(balancer.plan(own));
 
       ballast::gathered_samples<tokens> all;
-      ASSERT_TRUE(ballast::gather_samples_into(all, comm, own, 6));
+      ASSERT_TRUE(ballast::gather_samples_into(all, comm, own));
       auto const plan =
           ballast::partition(all.samples, bags, layer_cost, {}, ballast::greedy_knapsack{}).value();
       auto const as_read = ballast::place_as_read(all);
@@ -159,9 +159,9 @@ TEST(StepBalancer, KeepsToGroupsCapsAndHomes)
     }
   }
   auto options = of_documents;
-  options.samples = ballast::counts::at_most(9);
-  options.then = ballast::fewest_moves;
-  options.within_per_million = 5'000;
+  options.limits.samples = ballast::counts::at_most(9);
+  options.limits.then = ballast::fewest_moves;
+  options.limits.within_per_million = 5'000;
   ballast::run_ranks(4, [&](thread_communicator& comm) {
     step_balancer balancer(comm, bags, document_cost, refine{}, options);
     ASSERT_TRUE(balancer.plan(read[to_index(comm.rank())]));
@@ -172,15 +172,14 @@ TEST(StepBalancer, KeepsToGroupsCapsAndHomes)
       prompts.push_back(each.prompt);
       texts.push_back(each.text);
     }
-    auto const plan =
-        ballast::partition(all.samples, bags, document_cost, of_documents.length_of,
-                           {.together = prompts,
-                            .home = all.source,
-                            .also = {{.of = texts, .most_per_gpu = options.most_per_gpu}},
-                            .samples = options.samples,
-                            .then = options.then,
-                            .within_per_million = options.within_per_million})
-            .value();
+    auto const plan = ballast::partition(all.samples, bags, document_cost, of_documents.length_of,
+                                         {.together = prompts,
+                                          .home = all.source,
+                                          .also = {{.of = texts, .most_per_gpu = 120}},
+                                          .samples = options.limits.samples,
+                                          .then = options.limits.then,
+                                          .within_per_million = options.limits.within_per_million})
+                          .value();
     EXPECT_EQ(balancer.planned().digest(), plan.digest());
     EXPECT_EQ(balancer.planned().moved, plan.moved);
     EXPECT_GT(plan.moved.numerator, 0);
@@ -330,7 +329,7 @@ TEST(StepBalancer, AllocatesNothingInTheSteadyState)  // Ensures (4)
                     static_cast<std::int32_t>(random.between(0, 30)), i / 2});
   }
   auto options = of_documents;
-  options.most_per_gpu = 4000;
+  options.limits.most_per_gpu = 4000;
   auto of_pairs = options;
   of_pairs.homes = false;
   of_pairs.gpus_per_rank = 2;
@@ -388,16 +387,13 @@ TEST(StepBalancer, TellsEveryRankWhyAStepCannotBePlanned)
     std::size_t position;
     char const* said;
   };
-  for (auto const& bad :
-       {bad_step{{5, 1}, error_code::infeasible, 3, "sample 3"},
-        bad_step{{-4}, error_code::out_of_range, 2, "sample 2"},
-        bad_step{{9, 9, 9, 9}, error_code::out_of_range, 2, "rank 2 has 4 samples"},
-        bad_step{{90}, error_code::infeasible, 2, "sample 2"}}) {
+  for (auto const& bad : {bad_step{{5, 1}, error_code::infeasible, 3, "sample 3"},
+                          bad_step{{-4}, error_code::out_of_range, 2, "sample 2"},
+                          bad_step{{90}, error_code::infeasible, 2, "sample 2"}}) {
     SCOPED_TRACE(bad.said);
     auto const told = ballast::run_ranks(4, [&](thread_communicator& comm) {
       bool const reads_it = comm.rank() == rank_id{2};
-      step_balancer balancer(comm, bags, layer_cost, refine{},
-                             {.most_per_gpu = 40, .most_samples = 3});
+      step_balancer balancer(comm, bags, layer_cost, refine{}, {.limits = {.most_per_gpu = 40}});
       std::vector<tokens> const good(comm.rank() == rank_id{3} ? 0 : 1, 8);
       auto const refused = balancer.plan(reads_it ? bad.of_rank_2 : good);
       EXPECT_TRUE(balancer.plan(good));
@@ -446,7 +442,7 @@ TEST(StepBalancer, TellsEveryRankThatOneCannotPlan)
   auto const bags = bags_over("g1n2+g2n1", 4);
   std::vector<std::vector<tokens>> const read{{50, 8}, {7}, {}, {90, 4, 4}};
   std::vector<step_options<>> options(4);
-  options[1].most_per_gpu = 20;
+  options[1].limits.most_per_gpu = 20;
   auto const told = refusals(read, options, {bags, bags, bags, bags});
   EXPECT_EQ(told[1].code, error_code::infeasible);
   for (std::size_t const rank : {0U, 2U, 3U}) {
@@ -477,15 +473,6 @@ TEST(StepBalancer, RefusesBagsOfAnotherJob)
   EXPECT_EQ(told[0].code, error_code::mismatch);
   EXPECT_EQ(told[1].code, error_code::mismatch);
   EXPECT_EQ(told[2].code, error_code::out_of_range);
-}
-
-TEST(StepBalancer, WithDifferentRoomForSamplesIsAMismatch)
-{
-  auto const bags = ballast::one_gpu_bags(2);
-  for (auto const& each :
-       refusals({{5}, {6}}, {{.most_samples = 4}, {.most_samples = 5}}, {bags, bags})) {
-    EXPECT_EQ(each.code, error_code::mismatch);
-  }
 }
 
 TEST(StepBalancer, LetsNobodyWaitWhereARankIsOutOfMemory)
@@ -539,7 +526,7 @@ TEST(StepBalancerDeathTest, RefusesExchangesWithoutAPlanAndOptionsThatMakeNone)
   auto comms = thread_communicator::make(1);
   auto const bags = ballast::one_gpu_bags(1);
   step_balancer balancer(comms[0], bags, layer_cost, refine{});
-  EXPECT_DEATH(static_cast<void>(balancer.route()), "plan.. was not called, or it failed");
+  EXPECT_DEATH(static_cast<void>(balancer.route()), "no step was planned, or planning it failed");
   EXPECT_DEATH(static_cast<void>(balancer.planned()), "there is no plan");
   ASSERT_TRUE(balancer.plan({}));
   EXPECT_DEATH(static_cast<void>(balancer.to_heads()), "query_heads is 0");
@@ -548,8 +535,12 @@ TEST(StepBalancerDeathTest, RefusesExchangesWithoutAPlanAndOptionsThatMakeNone)
   EXPECT_DEATH(
       step_balancer(comms[0], bags, document_cost, refine{}, step_options<prompted_document>{}),
       "length_of is null");
-  EXPECT_DEATH(step_balancer(comms[0], bags, layer_cost, refine{}, {.most_samples = 0}),
-               "most_samples is 0");
+  std::vector<std::int64_t> const keys{1};
+  EXPECT_DEATH(step_balancer(comms[0], bags, layer_cost, {.limits = {.together = keys}}),
+               "has an array of samples");
+  EXPECT_DEATH(step_balancer(comms[0], bags, layer_cost, ballast::greedy_knapsack{},
+                             {.microbatches = {.number = 2}}),
+               "leave the policy out");
   EXPECT_DEATH(
       step_balancer(comms[0], bags, layer_cost, refine{}, {.query_heads = 28, .kv_heads = 5}),
       "groups of 28 query heads and 5 key-value heads whole, and bag 0 has 1 GPU");

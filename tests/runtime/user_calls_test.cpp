@@ -60,9 +60,17 @@ std::int64_t key_of(document const& each)
 {
   return through_users_code(each.length % 4);
 }
-tokens users_number(tokens const& length)
+std::int64_t number_of(document const& each)
 {
-  return through_users_code(length % 4);
+  return through_users_code(each.length);
+}
+bool fits_all(document const& /*each*/, ballast::bag_id /*bag*/)
+{
+  return through_users_code(true);
+}
+bool mixes_all(std::span<document const> /*all*/, std::span<ballast::sample_id const> /*together*/)
+{
+  return through_users_code(true);
 }
 ballast::padded_lengths pair_of(document const& each)
 {
@@ -280,20 +288,6 @@ std::vector<plain_call> plain_calls()
       });
     };
   };
-  auto const planned_ahead = [bags](cost_function const& cost_of,
-                                    ballast::grid_step_options<> options) {
-    struct state {
-      ballast::grid_planner<cost_function> plan;
-      ballast::grid_plan step{};
-    };
-    return [=] {
-      return keeping(state{ballast::grid_planner(bags, cost_of, options)}, [](state& kept) {
-        std::vector<std::uint32_t> const factors(ballast::shape_buckets, ballast::unchanged_factor);
-        ballast::or_throw(kept.plan(kept.step, lengths, 1, 0, factors));
-        return kept.step.digest();
-      });
-    };
-  };
   return {
       {"partition: cost", by(silent<ballast::longest_processing_time>(), cost, own)},
       {"partition: length", by(silent<ballast::longest_processing_time>(), own, users)},
@@ -426,11 +420,6 @@ std::vector<plain_call> plain_calls()
        })},
       {"phase_planner: cost", phased(cost, silent<ballast::longest_processing_time>())},
       {"phase_planner: policy", phased(own, users_lpt{})},
-      {"grid_planner: cost", planned_ahead(cost, {})},
-      {"grid_planner: length_of", planned_ahead(own, {.length_of = users_number})},
-      {"grid_planner: weight_of", planned_ahead(own, {.weight_of = users_number})},
-      {"grid_planner: together", planned_ahead(own, {.together = users_number})},
-      {"grid_planner: kind_of", planned_ahead(own, {.kind_of = users_number})},
       {"microbatch_scheduler: times_of",
        scheduled(silent<ballast::insertion>(), silent<ballast::refine<>>(),
                  [](std::span<tokens const, 2> sizes) {
@@ -516,7 +505,8 @@ template <class Make>
 auto planning(Make make)
 {
   return [make](thread_communicator& comm) {
-    auto const balancer = std::make_shared<decltype(make(comm))>(make(comm));
+    using balancer_type = decltype(make(comm));
+    std::shared_ptr<balancer_type> const balancer(new balancer_type(make(comm)));
     return [balancer](bool throws) {
       calls_left = throws ? 0 : -1;
       auto done = balancer->plan(std::vector<document>{{12}, {40}});
@@ -533,7 +523,6 @@ std::vector<common_call> common_calls()
     return through_users_code(each.length);
   };
   using step_options = ballast::step_options<document>;
-  using grid_options = ballast::grid_step_options<document>;
   auto const step = [](document_function const& cost_of, users_lpt const& policy,
                        step_options options) {
     if (options.length_of == nullptr) { options.length_of = silent_length_of; }
@@ -541,10 +530,11 @@ std::vector<common_call> common_calls()
       return ballast::step_balancer(comm, ballast::one_gpu_bags(3), cost_of, policy, options);
     });
   };
-  auto const grid = [](auto cost_of, grid_options options) {
+  auto const grid = [](auto cost_of, step_options options) {
+    options.microbatches = {.number = 2};
     if (options.length_of == nullptr) { options.length_of = silent_length_of; }
     return planning([=](thread_communicator& comm) {
-      return ballast::grid_balancer(comm, ballast::one_gpu_bags(3), cost_of, options);
+      return ballast::step_balancer(comm, ballast::one_gpu_bags(3), cost_of, options);
     });
   };
   auto const lpt = silent<ballast::longest_processing_time>();
@@ -574,17 +564,23 @@ std::vector<common_call> common_calls()
       {"step_balancer: length_of", step(plain_cost, lpt, {.length_of = length_of})},
       {"step_balancer: together", step(plain_cost, lpt, {.together = key_of})},
       {"step_balancer: weight_of",
-       step(plain_cost, lpt, {.weight_of = key_of, .most_per_gpu = 1000})},
+       step(plain_cost, lpt, {.limits = {.most_per_gpu = 1000}, .weight_of = key_of})},
+      {"step_balancer: also_of",
+       step(plain_cost, lpt, {.limits = {.also = {{.most_per_gpu = 9}}}, .also_of = {key_of}})},
+      {"step_balancer: apart", step(plain_cost, lpt, {.apart = number_of})},
+      {"step_balancer: fits", step(plain_cost, lpt, {.fits = fits_all})},
+      {"step_balancer: mixes", step(plain_cost, lpt, {.mixes = mixes_all})},
+      {"step_balancer: least_of", step(plain_cost, lpt, {.least_of = key_of})},
       {"step_balancer: policy", step(plain_cost, users_lpt{}, {})},
       {"step_balancer: loss_tokens_of", step(plain_cost, lpt, {.loss_tokens_of = length_of})},
-      {"grid_balancer: cost", grid(users_cost, {})},
-      {"grid_balancer: length_of", grid(plain_cost, {.length_of = length_of})},
-      {"grid_balancer: loss_tokens_of", grid(plain_cost, {.loss_tokens_of = length_of})},
-      {"grid_balancer: weight_of", grid(plain_cost, {.weight_of = key_of})},
-      {"grid_balancer: together", grid(plain_cost, {.together = key_of})},
-      {"grid_balancer: padded_lengths_of", grid(sum, {.padded_lengths_of = pair_of})},
-      {"grid_balancer: cost of padded lengths", grid(users_sum, {})},
-      {"grid_balancer: kind_of", grid(plain_cost, {.kind_of = key_of})},
+      {"step_balancer of slots: cost", grid(users_cost, {})},
+      {"step_balancer of slots: length_of", grid(plain_cost, {.length_of = length_of})},
+      {"step_balancer of slots: loss_tokens_of", grid(plain_cost, {.loss_tokens_of = length_of})},
+      {"step_balancer of slots: weight_of", grid(plain_cost, {.weight_of = key_of})},
+      {"step_balancer of slots: together", grid(plain_cost, {.together = key_of})},
+      {"step_balancer of slots: padded_lengths_of", grid(sum, {.padded_lengths_of = pair_of})},
+      {"step_balancer of slots: cost of padded lengths", grid(users_sum, {})},
+      {"step_balancer of slots: kind_of", grid(plain_cost, {.kind_of = key_of})},
       {"orchestrator: cost of a phase",
        orchestrated([](std::function<void()> const& users) -> phase {
          auto const cost_of = [users](tokens length) { return users(), length; };
@@ -594,24 +590,21 @@ std::vector<common_call> common_calls()
        orchestrated([](std::function<void()> const& users) -> phase {
          return {ballast::one_gpu_bags(3), own, {{}, users}};
        })},
-      {"online_scheduler: cost of a grid_planner, handed to a grid_balancer",
+      {"submitted to a step_balancer: cost",
        [](thread_communicator& comm) {
-         auto const throws = std::make_shared<bool>(false);  // read by the scheduler's thread
+         auto const throws = std::make_shared<bool>(false);  // read by the balancer's thread
          cost_function const cost_of = [throws](tokens length) {
            if (*throws) { throw std::runtime_error("out of ink"); }
            return length;
          };
-         auto const bags = ballast::one_gpu_bags(3);
+         using balancer_type =
+             ballast::step_balancer<cost_function, ballast::refine<>, thread_communicator>;
          auto const balancer =
-             std::make_shared<ballast::grid_balancer<cost_function, thread_communicator>>(
-                 comm, bags, cost_of);
-         using planner = ballast::grid_planner<cost_function>;
-         auto const next =
-             std::make_shared<ballast::online_scheduler<planner>>(planner(bags, cost_of));
+             std::make_shared<balancer_type>(comm, ballast::one_gpu_bags(3), cost_of);
          return [=](bool is_thrown) {
            *throws = is_thrown;
-           ballast::or_throw(next->submit(std::vector<tokens>{13, 13, 13}));
-           return balancer->plan(std::vector<tokens>{13}, next->take());
+           ballast::or_throw(balancer->submit(std::vector<tokens>{13}));
+           return balancer->next();
          };
        }},
       {"agreed_clock: clock",
@@ -648,7 +641,7 @@ TEST(CodeOfUsers, IsToldOnAllRanksWhereItThrowsOnOne)
                   is_own ? ballast::error_code::failed : ballast::error_code::mismatch);
         EXPECT_THAT(told.error().message, testing::HasSubstr("out of ink"));
         if (!is_own) { EXPECT_THAT(told.error().ranks, testing::ElementsAre(rank_id{thrower})); }
-        if (std::string_view(each.place).find("balancer: ") != std::string_view::npos) {
+        if (std::string_view(each.place).find("balancer") != std::string_view::npos) {
           auto const number = std::to_string(thrower);
           std::string const text = "planning threw on rank " + number + ": out of ink";
           EXPECT_THAT(

@@ -4,6 +4,7 @@
 #include <ballast/comm/collective_check.hpp>
 #include <ballast/core.hpp>
 
+#include <bit>
 #include <cstring>
 #include <ranges>
 
@@ -16,128 +17,103 @@ struct gathered_samples {
   std::vector<Sample> samples = {};
   std::vector<rank_id> source = {};  ///< the rank that has read each sample
   std::size_t ranks = 0;             ///< of the job, also those that have read none
+  /// So many of a rank's are gathered at once: as many as a rank has had before, the same on all.
+  std::size_t room = 0;
 
-  friend bool operator==(gathered_samples const&, gathered_samples const&) = default;
-};
-
-namespace detail {
-
-/// Of messages whose first word says how many bytes a sample has: whose differs.
-[[nodiscard]] inline tl::unexpected<error> different_samples(std::span<std::byte const> messages,
-                                                             std::size_t bytes, std::size_t ranks)
-{
-  std::vector<std::uint64_t> sizes(ranks);
-  for (std::size_t rank = 0; rank < ranks; ++rank) {
-    std::memcpy(&sizes[rank], &messages[rank * bytes], sizeof(sizes[rank]));
-    sizes[rank] >>= 48U;
+  friend bool operator==(gathered_samples const& a, gathered_samples const& b)
+  {
+    return a.samples == b.samples && a.source == b.source && a.ranks == b.ranks;
   }
-  return comm_failure::mismatch("gather_samples", "the size of a sample", dissenters(sizes),
-                                "give samples of the same type", "no sample was read");
-}
-
-}  // namespace detail
+};
 
 /// Tells every rank what all ranks have read, in one small collective: the only communication that
 /// planning needs. This is the form for a training loop.
 ///
 /// A sample is what the plan depends on: a length, or one length per modality. Ranks may have
-/// different numbers of samples, up to one that all of them know beforehand: so the collective has
-/// a fixed size, and no second one is needed for the counts.
+/// different numbers of samples, and none knows how many others have. A message has room for as many
+/// as a rank has had in a step before, so that a second collective is only needed by the first step
+/// and by one in which a rank has more.
 ///
-///     gathered_samples<tokens> all;
-///     if (auto done = gather_samples_into(all, comm, mine, 64); !done) { ... }
+///     gathered_samples<tokens> all;  // kept from step to step
+///     if (auto done = gather_samples_into(all, comm, mine); !done) { ... }
 ///
-/// Shapes      mine[m], 0 <= m <= most_samples; all: n samples, the sum of m over all ranks.
-/// Expects     most_samples >= 1, the same on every rank.
+/// Shapes      mine[m], m >= 0; all: n samples, the sum of m over all ranks.
+/// Expects     all.room is the same on every rank, as it is where all gather in the same order.
 /// In, out     all is overwritten; its memory is used again in the next step.
-/// Ensures     all ranks have the same samples, in rank order
-/// Errors      out_of_range, on every rank, if some rank has more samples than `most_samples`;
-///             `position` is that rank. mismatch, on every rank, where samples are of different
-///             sizes. out_of_range, before anything is sent, if the messages of
-///             all ranks would be more bytes than an array can have; `position` is most_samples.
-///             Also the errors of the communicator, and std::bad_alloc.
-/// Complexity  one all_gather of 8 + most_samples x sizeof(Sample) bytes a rank; O(n + ranks).
+/// Ensures     (1) all ranks have the same samples, in rank order
+///             (2) no rank waits for another that has returned: all of them see the same counts
+/// Errors      mismatch, on every rank, where samples are of different sizes. Also the errors of the
+///             communicator, and std::bad_alloc.
+/// Complexity  one all_gather of 8 + all.room x sizeof(Sample) bytes a rank, and another where a rank
+///             has more; O(n + ranks x all.room). The room is 16 or a larger power of two.
 template <communicator C, class Sample>
   requires(std::is_trivially_copyable_v<Sample> && std::default_initializable<Sample>)
 [[nodiscard]] result<void> gather_samples_into(gathered_samples<Sample>& all, C& comm,
-                                               std::span<std::type_identity_t<Sample> const> mine,
-                                               std::size_t most_samples)
+                                               std::span<std::type_identity_t<Sample> const> mine)
 {
-  BALLAST_EXPECTS(most_samples >= 1);
   static_assert(sizeof(Sample) < std::size_t{1} << 16U);
+  constexpr std::uint64_t most = (std::uint64_t{1} << 48U) - 1;
   std::uint64_t const count = std::uint64_t{sizeof(Sample)} << 48U | mine.size();
-  constexpr std::size_t largest_array = std::numeric_limits<std::size_t>::max() / 4;
-  if (most_samples > (largest_array / (comm.size() + 1) - sizeof(count)) / sizeof(Sample)) {
-    return fail(error_code::out_of_range, most_samples, "gather_samples_into: most_samples is ",
-                most_samples, ", and as many of ", sizeof(Sample), " bytes on each of ",
-                detail::counted(comm.size(), "rank"),
-                " are more than memory can hold; give the largest number of "
-                "samples that a rank reads in a step");
+  std::size_t room = std::exchange(all.room, 0);  // where a call fails, ranks begin anew
+  std::span<std::byte> received;
+  std::size_t message = 0;
+  auto const count_of = [&](std::size_t rank) {
+    std::uint64_t word = 0;
+    std::memcpy(&word, &received[rank * message], sizeof(word));
+    return word;
+  };
+  for (std::uint64_t largest = 0; received.empty() || largest > room;) {
+    if (largest > room) { room = std::bit_ceil(std::max<std::size_t>(largest, 16)); }
+    message = sizeof(count) + room * sizeof(Sample);
+    std::span<std::byte> const memory = comm.scratch(message * (comm.size() + 1));
+    std::span<std::byte> const sent = memory.first(message);
+    received = memory.subspan(message, message * comm.size());
+    std::size_t const bytes = mine.size() <= room ? mine.size_bytes() : 0;
+    std::memcpy(sent.data(), &count, sizeof(count));
+    if (bytes > 0) { std::memcpy(&sent[sizeof(count)], mine.data(), bytes); }
+    std::memset(sent.data() + sizeof(count) + bytes, 0, message - sizeof(count) - bytes);
+    if (auto gathered = comm.all_gather(sent, received); !gathered) { return gathered; }
+    if (auto done = comm.wait(); !done) { return done; }
+    largest = 0;
+    for (std::size_t rank = 0; rank < comm.size(); ++rank) {
+      if (count_of(rank) >> 48U != sizeof(Sample)) {
+        std::vector<std::uint64_t> sizes(comm.size());
+        for (std::size_t each = 0; each < sizes.size(); ++each) {
+          sizes[each] = count_of(each) >> 48U;
+        }
+        return comm_failure::mismatch("gather_samples", "the size of a sample",
+                                      detail::dissenters(sizes), "give samples of the same type",
+                                      "no sample was read");
+      }
+      largest = std::max(largest, count_of(rank) & most);
+    }
   }
-  std::size_t const message = sizeof(count) + most_samples * sizeof(Sample);
-  std::span<std::byte> const memory = comm.scratch(message * (comm.size() + 1));
-  std::span<std::byte> const sent = memory.first(message);
-  std::span<std::byte> const received = memory.subspan(message, message * comm.size());
-  bool const fits = mine.size() <= most_samples;
-  std::size_t const bytes = fits ? mine.size_bytes() : 0;
-  std::memcpy(sent.data(), &count, sizeof(count));
-  if (bytes > 0) { std::memcpy(&sent[sizeof(count)], mine.data(), bytes); }
-  std::memset(sent.data() + sizeof(count) + bytes, 0, message - sizeof(count) - bytes);
-  if (auto gathered = comm.all_gather(sent, received); !gathered) { return gathered; }
-  if (auto done = comm.wait(); !done) { return done; }
-
   all.samples.clear();
   all.source.clear();
   all.ranks = comm.size();
   for (std::size_t rank = 0; rank < comm.size(); ++rank) {
-    std::byte const* const from = &received[rank * message];
-    std::uint64_t samples = 0;
-    std::memcpy(&samples, from, sizeof(samples));
-    if (samples >> 48U != sizeof(Sample)) {
-      return detail::different_samples(received, message, comm.size());
-    }
-    samples &= (std::uint64_t{1} << 48U) - 1;
-    if (samples > most_samples) {
-      return comm_failure::of_rank(to_id<rank_id>(rank),
-                                   fail(error_code::out_of_range, rank, "rank ", rank, " has ",
-                                        detail::counted(samples, "sample"), " and most_samples is ",
-                                        most_samples, "; raise it on every rank"));
-    }
-    if (samples == 0) { continue; }
     std::size_t const before = all.samples.size();
-    all.samples.resize(before + samples);
-    std::memcpy(&all.samples[before], from + sizeof(samples), samples * sizeof(Sample));
-    all.source.resize(before + samples, to_id<rank_id>(rank));
+    std::size_t const own = count_of(rank) & most;
+    all.samples.resize(before + own);
+    if (own > 0) {
+      std::memcpy(&all.samples[before], &received[rank * message + sizeof(count)],
+                  own * sizeof(Sample));
+    }
+    all.source.resize(before + own, to_id<rank_id>(rank));
   }
+  all.room = room;
   return {};
 }
 
-/// The same, once: returns new samples, and needs no number of samples that ranks know beforehand,
-/// since it gathers that first.
+/// The same, once: returns new samples.
 ///
 ///     auto const all = gather_samples(comm, mine).value();
-///
-/// Ensures     (1) that of gather_samples_into
-///             (2) no rank waits for another that has returned: all of them see the same counts
-/// Errors      those of gather_samples_into, but that no rank has too many samples.
-/// Complexity  one all_gather of a count, then, where some rank has samples, that of
-///             gather_samples_into with the most that a rank has.
 template <communicator C, std::ranges::contiguous_range Samples>
 [[nodiscard]] auto gather_samples(C& comm, Samples const& mine)
     -> result<gathered_samples<std::ranges::range_value_t<Samples>>>
 {
-  using sample = std::ranges::range_value_t<Samples>;
-  std::span<sample const> const own(mine);
-  std::uint64_t const count = own.size();
-  gathered_samples<std::uint64_t> counts;
-  if (auto done = ballast::gather_samples_into(counts, comm, std::span(&count, 1), 1); !done) {
-    return tl::unexpected(done.error());
-  }
-  std::uint64_t const most = *std::max_element(counts.samples.begin(), counts.samples.end());
-  gathered_samples<sample> all;
-  all.ranks = comm.size();
-  if (most == 0) { return all; }
-  if (auto done = ballast::gather_samples_into(all, comm, own, most); !done) {
+  gathered_samples<std::ranges::range_value_t<Samples>> all;
+  if (auto done = ballast::gather_samples_into(all, comm, mine); !done) {
     return tl::unexpected(done.error());
   }
   return all;

@@ -49,10 +49,8 @@ class online_scheduler {
   using plan_type = typename Planner::plan_type;
 
   explicit online_scheduler(Planner planner, std::uint64_t seed = 1)
-      : planner_(std::move(planner)), seed_(seed), thread_(run_plan{this})
+      : planner_(std::move(planner)), seed_(seed), ahead_(run_plan{this})
   {}
-  online_scheduler(online_scheduler const&) = delete;
-  online_scheduler& operator=(online_scheduler const&) = delete;
 
   /// Corrects the costs of steps that are submitted from now on; no factors: costs as predicted.
   ///
@@ -68,7 +66,7 @@ class online_scheduler {
   ///             changes.
   [[nodiscard]] result<void> submit(std::span<tokens const> sizes)
   {
-    if (submitted_) {
+    if (ahead_.is_started()) {
       return fail(error_code::wrong_order, 0, "step ", number_ - 1,
                   " was submitted and not taken; take it before the next one is submitted");
     }
@@ -81,8 +79,7 @@ class online_scheduler {
       factors_of_step_ = factors_;
     }
     number_of_step_ = number_++;
-    submitted_ = true;
-    thread_.start();
+    ahead_.start();
     return {};
   }
 
@@ -93,44 +90,42 @@ class online_scheduler {
   ///             threw, and the message has what it said.
   [[nodiscard]] result<plan_type const*> take()
   {
-    if (!submitted_) {
+    if (!ahead_.is_started()) {
       return fail(error_code::wrong_order, 0,
                   "no step was submitted; submit the sizes of one before its plan is taken");
     }
-    waited_ += thread_.wait() ? 1U : 0U;
-    submitted_ = false;
     ++taken_;
-    if (auto const thrown = thread_.thrown()) {
+    result<void> made;
+    if (auto const thrown = detail::thrown_by([&] { made = ahead_.take(); })) {
       return fail(error_code::failed, 0, "planning step ", number_of_step_,
                   " threw: ", detail::thrown_text(thrown));
     }
-    if (!planned_) { return tl::unexpected(planned_.error()); }
-    present_ = 1 - present_;
-    return &plans_[present_];
+    if (!made) { return tl::unexpected(made.error()); }
+    return &ahead_.present();
   }
 
   /// Whether take() returns at once.
-  [[nodiscard]] bool ready() const { return thread_.ready(); }
+  [[nodiscard]] bool ready() const { return ahead_.ready(); }
 
   [[nodiscard]] std::uint64_t hand_overs() const noexcept { return taken_; }
 
   /// Hand-overs at which take() found the thread still at work.
-  [[nodiscard]] std::uint64_t waited() const noexcept { return waited_; }
+  [[nodiscard]] std::uint64_t waited() const noexcept { return ahead_.waited(); }
 
   /// What plans depend on beside sizes, as text: seed, number of the next step, factors. A step
   /// that was submitted and not taken has to be submitted again after restore(), and gets the
   /// factors that it had.
   [[nodiscard]] std::string save() const
   {
-    bool const again = submitted_ || again_;
+    bool const again = ahead_.is_started() || again_;
     detail::state_writer out("online_scheduler 1");
     out.line("seed").number(static_cast<std::int64_t>(seed_));
-    out.line("step").number(static_cast<std::int64_t>(number_ - (submitted_ ? 1 : 0)));
+    out.line("step").number(static_cast<std::int64_t>(number_ - (ahead_.is_started() ? 1 : 0)));
     write(out.line("factors"), detail::span_of(factors_));
     out.line("again").number(again ? 1 : 0);
     if (again) {
       write(out.line("factors"),
-            detail::span_of(submitted_ ? factors_of_step_ : restored_factors_));
+            detail::span_of(ahead_.is_started() ? factors_of_step_ : restored_factors_));
     }
     return out.text();
   }
@@ -141,7 +136,7 @@ class online_scheduler {
   ///             was submitted here and not taken. Nothing changes then.
   [[nodiscard]] result<void> restore(std::string_view text)
   {
-    if (submitted_) {
+    if (ahead_.is_started()) {
       return fail(error_code::wrong_order, 0, "a state cannot be restored while step ", number_ - 1,
                   " is planned; take it first");
     }
@@ -172,14 +167,12 @@ class online_scheduler {
  private:
   struct run_plan {
     online_scheduler* self;
-    void operator()() const { self->plan(); }
+    [[nodiscard]] result<void> operator()(plan_type& plan) const
+    {
+      return self->planner_(plan, detail::span_of(self->sizes_), self->seed_, self->number_of_step_,
+                            detail::span_of(self->factors_of_step_));
+    }
   };
-
-  void plan()
-  {
-    planned_ = planner_(plans_[1 - present_], detail::span_of(sizes_), seed_, number_of_step_,
-                        detail::span_of(factors_of_step_));
-  }
 
   static void write(detail::state_writer& out, std::span<std::uint32_t const> factors)
   {
@@ -211,8 +204,6 @@ class online_scheduler {
   std::uint64_t seed_;
   std::uint64_t number_ = 0;  // of the step that is submitted next
   std::uint64_t taken_ = 0;
-  std::uint64_t waited_ = 0;
-  bool submitted_ = false;
   std::vector<std::uint32_t> factors_;
   bool again_ = false;  // the step that is submitted next was submitted before save()
   std::vector<std::uint32_t> restored_factors_;
@@ -221,10 +212,7 @@ class online_scheduler {
   std::vector<tokens> sizes_;
   std::vector<std::uint32_t> factors_of_step_;
   std::uint64_t number_of_step_ = 0;
-  std::array<plan_type, 2> plans_{};
-  std::size_t present_ = 0;  // the plan that the caller has; the other one is written
-  result<void> planned_{};
-  detail::work_thread<run_plan> thread_;  // last: it begins when all else is there
+  detail::ahead<plan_type, run_plan> ahead_;  // last: it ends before all else
 };
 
 }  // namespace ballast::inline v0

@@ -3,140 +3,11 @@
 
 #include <ballast/core.hpp>
 #include <ballast/runtime/detail/plan_together.hpp>
-#include <ballast/runtime/detail/work_thread.hpp>
 #include <ballast/runtime/phase_planner.hpp>
 
-#include <exception>
 #include <tuple>
 
 namespace ballast::inline v0 {
-
-namespace detail {
-
-/// The thread of an orchestrator, and its two steps: the one that the caller has, and the one that
-/// is gathered and planned meanwhile, on a communicator of its own.
-template <splitting_communicator Communicator, class Planner>
-class planned_ahead {
- public:
-  planned_ahead(Communicator& comm, Planner planner, std::size_t most_entries)
-      : comm_(comm),
-        most_entries_(most_entries),
-        planner_(std::move(planner)),
-        thread_(plan_next{this})
-  {
-    BALLAST_EXPECTS(most_entries >= 1, "options.most_entries is 0");
-  }
-  planned_ahead(planned_ahead const&) = delete;
-  planned_ahead& operator=(planned_ahead const&) = delete;
-
-  [[nodiscard]] result<void> submit(multimodal_samples const& read)
-  {
-    if (submitted_) {
-      return fail(error_code::wrong_order, 0,
-                  "a step was submitted and not taken; call next() before the one after it is "
-                  "submitted");
-    }
-    if (!planning_) {
-      if (!serves_threads()) {
-        return fail(error_code::transport, 0,
-                    "the communicator serves one thread, and an orchestrator plans in another; "
-                    "initialise MPI with MPI_THREAD_MULTIPLE");
-      }
-      auto own = comm_.split(0);
-      if (!own) { return tl::unexpected(own.error()); }
-      planning_.emplace(*std::move(own));
-    }
-    read_ = read;
-    submitted_ = true;
-    thread_.start();
-    return {};
-  }
-
-  [[nodiscard]] result<void> next()
-  {
-    if (!submitted_) {
-      return fail(error_code::wrong_order, 0,
-                  "no step was submitted; submit what was read before its plan is taken");
-    }
-    is_planned_ = false;
-    submitted_ = false;
-    waited_ += thread_.wait() ? 1U : 0U;
-    if (auto const thrown = thread_.thrown()) { std::rethrow_exception(thrown); }
-    if (!made_) { return made_; }
-    present_ = 1 - present_;
-    is_planned_ = true;
-    return {};
-  }
-
-  [[nodiscard]] orchestrated_step const& step() const
-  {
-    BALLAST_EXPECTS(is_planned_, "there is no plan: next() was not called, or it failed");
-    return steps_[present_];
-  }
-
-  [[nodiscard]] std::uint64_t waited() const noexcept { return waited_; }
-
- private:
-  struct plan_next {
-    planned_ahead* self;
-    void operator()() const { self->plan(); }
-  };
-
-  [[nodiscard]] static bool serves_threads()
-  {
-    if constexpr (requires { Communicator::serves_threads(); }) {
-      return Communicator::serves_threads();
-    } else {
-      return true;
-    }
-  }
-
-  /// Tells all ranks what each has read.
-  [[nodiscard]] result<void> gather(Communicator& comm)
-  {
-    auto gathered = gather_samples_into(all_, comm, read_.entries(), most_entries_);
-    if (!gathered && gathered.error().code == error_code::out_of_range) {
-      gathered.error().message += " (here samples and subsequences together: options.most_entries)";
-    }
-    return gathered;
-  }
-
-  void plan()
-  {
-    orchestrated_step& next = steps_[1 - present_];
-    Communicator& comm = *planning_;  // its ranks are those of comm_, which is the caller's now
-    made_ = plan_together(
-        comm, [&] { return gather(comm); },
-        [&] { return planner_(next, memory_, all_, comm.size(), comm.rank()); },
-        [&] { return next.digest(); });
-  }
-
-  Communicator& comm_;
-  std::size_t most_entries_;
-  std::size_t present_ = 0;  // the plan that the caller has; the other one is written
-  bool submitted_ = false;
-  bool is_planned_ = false;
-  std::uint64_t waited_ = 0;
-
-  // The thread's from submit() until next() has returned, the caller's at other times; of the two
-  // steps only the one that is written.
-  Planner planner_;
-  std::optional<Communicator> planning_;
-  multimodal_samples read_;
-  gathered_samples<subsequence> all_;
-  std::array<orchestrated_step, 2> steps_;
-  workspace memory_;
-  result<void> made_;
-  work_thread<plan_next> thread_;  // last: it begins when all else is there
-};
-
-}  // namespace detail
-
-/// What an orchestrator has to know beside its phases: the same on every rank.
-struct orchestrator_options {
-  /// The most samples and subsequences, counted together, that a rank reads in a step.
-  std::size_t most_entries = 1024;
-};
 
 /// Balances every phase of a multimodal model by itself, and moves rows from phase to phase: one
 /// object per rank. Each encoder has its own plan over the subsequences of its modality, the
@@ -170,9 +41,9 @@ struct orchestrator_options {
 /// orchestrator step(mpi, rows, std::tuple{vision}, llm)` plans over MPI, and moves arrays of GPUs
 /// on NCCL's stream.
 ///
-/// Expects     every rank makes it with the same phases and options, and calls its functions in the
-///             same order; comm, and a carrier of the same ranks, outlive it. One thread at a time
-///             calls it. A thread may use comm while another uses a part of it.
+/// Expects     every rank makes it with the same phases, and calls its functions in the same order;
+///             comm, and a carrier of the same ranks, outlive it. One thread at a time calls it. A
+///             thread may use comm while another uses a part of it.
 /// Ensures     (1) all ranks have the same plan, compared before a byte moves: that of
 ///                 phase_planner over the gathered samples
 ///             (2) outputs go from where they are encoded to where the language model needs them in
@@ -188,15 +59,15 @@ struct orchestrator_options {
 /// Errors      submit: wrong_order, if the step before has not been taken; the first time those of
 ///             split, and transport if the communicator says that it does not serve several threads
 ///             (MPI without MPI_THREAD_MULTIPLE, NCCL). next: wrong_order, if no step was
-///             submitted; out_of_range on every rank, if rank `position` has read more than
-///             most_entries; those of phase_planner and of the communicator; mismatch, on a rank
+///             submitted; those of phase_planner and of the communicator; mismatch, on a rank
 ///             that has a plan, if others have a different one or none, and then why; failed, with
 ///             its text, on a rank where a cost threw. std::bad_alloc is thrown again by next(),
 ///             after the others have been told. Of a carrier, those of its begin_step; then the
 ///             step is taken. All else: those of route.
-/// Complexity  submit copies what was read. On the thread two all_gather, one of most_entries x 16
-///             bytes a rank and one of 9, and the phase_planner. to_encoder, to_model: one
-///             all_to_all_v, all arrays of a call together. to_pass, from_pass: the same, or a copy.
+/// Complexity  submit copies what was read. On the thread gather_samples_into, of 16 bytes for each
+///             sample and subsequence, one all_gather of 9 bytes a rank, and the phase_planner.
+///             to_encoder, to_model: one all_to_all_v, all arrays of a call together. to_pass,
+///             from_pass: the same, or a copy.
 /// Source      B. Xiao, Y. Zheng et al., "OrchMLLM: Orchestrate Multimodal Data with Batch
 ///             Post-Balancing to Accelerate Multimodal Large Language Model Training", arXiv
 ///             2503.23830, 2025: the global orchestrator, which it runs in the prefetch too.
@@ -205,43 +76,37 @@ template <splitting_communicator Communicator, class Encoders, class Llm,
   requires row_carrier<std::remove_reference_t<Carrier>>
 class orchestrator {
  public:
-  orchestrator(Communicator& comm, Encoders own_encoders, Llm own_llm, Passes own_passes,
-               orchestrator_options options = {})
+  orchestrator(Communicator& comm, Encoders own_encoders, Llm own_llm, Passes own_passes = {})
     requires std::constructible_from<Carrier, Communicator&>
       : comm_(comm),
         carrier_(comm),
-        ahead_(comm, {std::move(own_encoders), std::move(own_llm), std::move(own_passes)},
-               options.most_entries)
-  {}
-  orchestrator(Communicator& comm, Encoders own_encoders, Llm own_llm,
-               orchestrator_options options = {})
-      : orchestrator(comm, std::move(own_encoders), std::move(own_llm), Passes(), options)
+        steps_(comm, {std::move(own_encoders), std::move(own_llm), std::move(own_passes)})
   {}
   /// The same with arrays where the carrier says, and with its communicator for them.
   orchestrator(Communicator& comm, std::remove_reference_t<Carrier>& carrier, Encoders own_encoders,
-               Llm own_llm, Passes own_passes = {}, orchestrator_options options = {})
+               Llm own_llm, Passes own_passes = {})
     requires std::is_reference_v<Carrier>
       : comm_(comm),
         carrier_(carrier),
-        ahead_(comm, {std::move(own_encoders), std::move(own_llm), std::move(own_passes)},
-               options.most_entries)
+        steps_(comm, {std::move(own_encoders), std::move(own_llm), std::move(own_passes)})
   {
     BALLAST_EXPECTS(carrier.rank() == comm.rank() && carrier.size() == comm.size(),
                     "the carrier is that of rank ", carrier.rank(), " of ", carrier.size(),
                     ", and the communicator that of rank ", comm.rank(), " of ", comm.size());
   }
-  orchestrator(orchestrator const&) = delete;
-  orchestrator& operator=(orchestrator const&) = delete;
 
   /// Has the thread gather and plan the step for which this rank has read these samples; returns at
   /// once, but the first call, which splits the communicator, when all ranks have made it.
   /// Collective: the thread waits until all ranks have submitted the step.
-  [[nodiscard]] result<void> submit(multimodal_samples const& read) { return ahead_.submit(read); }
+  [[nodiscard]] result<void> submit(multimodal_samples const& read)
+  {
+    return steps_.submit(read.entries());
+  }
 
   /// Takes the plan of the step that was submitted. It waits only where the thread is not done.
   [[nodiscard]] result<void> next()
   {
-    auto taken = ahead_.next();
+    auto taken = steps_.next();
     return taken ? carrier_.begin_step() : taken;
   }
 
@@ -299,13 +164,13 @@ class orchestrator {
   [[nodiscard]] static constexpr std::size_t encoders() noexcept { return planner::encoders(); }
   [[nodiscard]] static constexpr std::size_t passes() noexcept { return planner::passes(); }
   /// Steps for whose plan next() had to wait.
-  [[nodiscard]] std::uint64_t waited() const noexcept { return ahead_.waited(); }
+  [[nodiscard]] std::uint64_t waited() const noexcept { return steps_.waited(); }
 
   // What follows is of the step that next() took last.
 
   /// The plan of all phases. It and the lengths below stay as they are until the step after the
   /// next one is submitted.
-  [[nodiscard]] orchestrated_step const& step() const { return ahead_.step(); }
+  [[nodiscard]] orchestrated_step const& step() const { return steps_.step(); }
   /// Rows of this rank's arrays of a modality: inputs as read, inputs where they are encoded, and
   /// outputs. Of text the first and the last are the same, and it has no other.
   [[nodiscard]] std::size_t rows_read(std::size_t modality) const
@@ -386,18 +251,16 @@ class orchestrator {
 
   Communicator& comm_;
   Carrier carrier_;
-  detail::planned_ahead<Communicator, planner> ahead_;
+  detail::common_steps<Communicator, subsequence, orchestrated_step, planner> steps_;
 };
 
 template <class C, class... Encoders, class Llm>
-orchestrator(C&, std::tuple<Encoders...>, Llm, orchestrator_options = {})
-    -> orchestrator<C, std::tuple<Encoders...>, Llm>;
+orchestrator(C&, std::tuple<Encoders...>, Llm) -> orchestrator<C, std::tuple<Encoders...>, Llm>;
 template <class C, class... Encoders, class Llm, class... Passes>
-orchestrator(C&, std::tuple<Encoders...>, Llm, std::tuple<Passes...>, orchestrator_options = {})
+orchestrator(C&, std::tuple<Encoders...>, Llm, std::tuple<Passes...>)
     -> orchestrator<C, std::tuple<Encoders...>, Llm, std::tuple<Passes...>>;
 template <class C, row_carrier Carrier, class... Encoders, class Llm, class... Passes>
-orchestrator(C&, Carrier&, std::tuple<Encoders...>, Llm, std::tuple<Passes...> = {},
-             orchestrator_options = {})
+orchestrator(C&, Carrier&, std::tuple<Encoders...>, Llm, std::tuple<Passes...> = {})
     -> orchestrator<C, std::tuple<Encoders...>, Llm, std::tuple<Passes...>, Carrier&>;
 
 }  // namespace ballast::inline v0

@@ -2,8 +2,12 @@
 #pragma once
 
 #include <ballast/core.hpp>
+#include <ballast/partition/grid/partition_grid.hpp>
+#include <ballast/partition/padded/pad_grid.hpp>
 #include <ballast/partition/partition.hpp>
-#include <ballast/runtime/detail/bag_steps.hpp>
+#include <ballast/partition/refine.hpp>
+#include <ballast/route/ulysses.hpp>
+#include <ballast/runtime/detail/plan_together.hpp>
 
 namespace ballast::inline v0 {
 
@@ -20,47 +24,49 @@ template <class Sample>
   }
 }
 
-/// What value_of says of each sample; nothing where it is null.
-template <class Sample>
-void read_into(std::vector<std::int64_t>& values, std::span<Sample const> samples,
-               std::int64_t (*value_of)(Sample const&))
-{
-  values.clear();
-  if (value_of == nullptr) { return; }
-  values.reserve(samples.size());
-  for (Sample const& sample : samples) { values.push_back(value_of(sample)); }
-}
-
 }  // namespace detail
 
 /// What a job says of its steps, once: the same on every rank.
 ///
-///     step_options<document>{.length_of = [](document const& d) { return d.length(); },
-///                            .together = [](document const& d) { return d.prompt; },
-///                            .most_per_gpu = 40'000}
+///     step_options<document>{.limits = {.most_per_gpu = 40'000},
+///                            .length_of = [](document const& d) { return d.length(); },
+///                            .together = [](document const& d) { return d.prompt; }}
 ///
 /// The functions are pure, and null where there is nothing to say.
 template <class Sample = tokens>
 struct step_options {
+  /// How many each bag computes in a step, one after the other, and when bags meet. With `{}` as
+  /// many as the limits need. kind_of says the kinds.
+  ballast::microbatches microbatches = {.number = 1};
+  /// What each bag keeps to, in each of its microbatches. What limits say of each sample, the
+  /// functions below say.
+  placement_limits limits = {};
   /// How many tokens a bag splits; a sample that is a number is its own length.
   tokens (*length_of)(Sample const&) = detail::own_length<Sample>();
+  /// What caps count that do not say what they are of; null: the length.
+  std::int64_t (*weight_of)(Sample const&) = nullptr;
+  /// What each cap of limits.also counts; null: what weight_of says.
+  std::array<std::int64_t (*)(Sample const&), caps::most> also_of = {};
+  /// Samples with the same key stay in one bag and microbatch, as the answers to one prompt.
+  std::int64_t (*together)(Sample const&) = nullptr;
+  /// Samples with the same key get different ones, as the replicas of one expert.
+  std::int64_t (*apart)(Sample const&) = nullptr;
+  /// All samples of a microbatch have one key, on all bags.
+  std::int64_t (*kind_of)(Sample const&) = nullptr;
+  /// Which bags a sample may go to.
+  bool (*fits)(Sample const&, bag_id) = nullptr;
+  /// Which of all samples may lie together.
+  bool (*mixes)(std::span<Sample const> all, std::span<sample_id const> together) = nullptr;
+  /// Among plans of the least makespan the largest sum of this is least, as limits.then = least(...).
+  std::int64_t (*least_of)(Sample const&) = nullptr;
+  /// Whether the rank that has read a sample is its home, for limits.then = fewest_moves; of equally
+  /// good plans of several microbatches one that moves little is taken. Then planned().moved says
+  /// what moves.
+  bool homes = false;
+  /// Where microbatches are padded batches, the lengths that they pad; null: the length, of the source.
+  padded_lengths (*padded_lengths_of)(Sample const&) = nullptr;
   /// How many of its tokens have a loss, as those of an answer; null: all.
   tokens (*loss_tokens_of)(Sample const&) = nullptr;
-  /// Samples with the same key stay in one bag, as the answers to one prompt.
-  std::int64_t (*together)(Sample const&) = nullptr;
-  /// What counts against most_per_gpu, and only with it; null: the length.
-  std::int64_t (*weight_of)(Sample const&) = nullptr;
-  /// A bag of G GPUs gets at most G times this weight.
-  std::int64_t most_per_gpu = no_limit;
-  /// Whether the rank which has read a sample is its home, as `then = fewest_moves` asks for; then
-  /// planned().moved says what moves.
-  bool homes = false;
-  /// How many samples each bag gets.
-  counts samples = {};
-  /// What decides among plans of the least makespan, most_level or fewest_moves, and how much longer
-  /// than the shortest a plan may be for it.
-  second_objective then = {};
-  std::uint32_t within_per_million = 0;
   /// Query heads of the model, for to_heads and to_tokens; 0: they are not called.
   std::uint32_t query_heads = 0;
   /// Key-value heads of the model, if groups of its attention stay whole (head_split); 0: not.
@@ -69,9 +75,321 @@ struct step_options {
   /// GPUs, rank 0's first. More than 1 takes no homes, since a rank is home to all bags on its
   /// GPUs.
   std::uint32_t gpus_per_rank = 1;
-  /// The most samples that a rank reads in a step.
-  std::size_t most_samples = 256;
 };
+
+namespace detail {
+
+/// What prices a step: samples, or padded lengths, where microbatches are padded batches.
+template <class Cost, class Sample>
+concept cell_cost = integer_function<Cost, Sample const&> || padded_cost<Cost>;
+
+/// The GPUs of a rank: one, or those of a process that has several, as many as any other.
+struct rank_gpus {
+  rank_id rank{};
+  std::uint32_t each = 1;
+
+  /// One of them, in whatever has an entry for each.
+  [[nodiscard]] std::uint32_t checked(std::uint32_t local) const
+  {
+    BALLAST_EXPECTS(local < each, "GPU ", local, " of a rank that has ", each);
+    return local;
+  }
+
+  /// The same among all GPUs of the job.
+  [[nodiscard]] rank_id operator[](std::uint32_t local) const
+  {
+    return to_id<rank_id>(to_index(rank) * each + checked(local));
+  }
+
+  /// The same among those of its bag.
+  [[nodiscard]] std::uint32_t in_bag(bag_layout const& bags, std::uint32_t local) const
+  {
+    rank_id const gpu = (*this)[local];
+    return static_cast<std::uint32_t>(to_index(gpu) - to_index(bags[bags.bag_of(gpu)].first));
+  }
+};
+
+/// What a rank sends and receives for a slot, and the heads of the bag of each of its GPUs.
+struct slot_route {
+  route_plan to_compute;
+  std::vector<ulysses_plan> heads;
+};
+
+/// A step as a rank has planned it.
+struct balanced_step {
+  bool is_grid = false;
+  partition_plan plan;  ///< of a step that is no grid
+  grid_plan grid;
+  tokens loss_tokens = 0;  ///< of all ranks
+  placement as_read;
+  placement as_computed;  ///< in the last slot
+  std::size_t slots = 0;
+  std::vector<slot_route> routes;  ///< of the slots: as many as any step had
+  std::uint64_t word = 0;
+
+  [[nodiscard]] std::uint64_t digest() const noexcept { return word; }
+
+  [[nodiscard]] std::span<sample_id const> microbatch(std::size_t slot, bag_id bag) const
+  {
+    return is_grid ? grid.microbatch(to_id<rank_id>(to_index(bag)), slot) : plan.samples[bag];
+  }
+};
+
+/// Plans and routes the steps of one rank from what all ranks have read.
+template <class Cost, class Policy, class Sample>
+class bag_planner {
+ public:
+  bag_planner(bag_layout layout, Cost own_cost, Policy own_policy, step_options<Sample> chosen)
+      : bags_(std::move(layout)),
+        cost_(std::move(own_cost)),
+        policy_(std::move(own_policy)),
+        options_(chosen)
+  {
+    BALLAST_EXPECTS(options_.length_of != nullptr,
+                    "options.length_of is null, and the samples are no numbers");
+    BALLAST_EXPECTS(options_.gpus_per_rank >= 1, "options.gpus_per_rank is 0");
+    BALLAST_EXPECTS(!options_.homes || options_.gpus_per_rank == 1,
+                    "options.homes is set, and a rank of several GPUs is home to all bags on them");
+    BALLAST_EXPECTS((std::same_as<Policy, refine<>>) || !is_grid(),
+                    "options.microbatches is not 1, and a policy plans one; leave the policy out");
+    placement_limits const& limits = options_.limits;
+    bool of_samples = !limits.together.empty() || !limits.apart.empty() || !limits.home.empty() ||
+                      !limits.then.of().empty() || !options_.microbatches.kinds.empty();
+    for (std::size_t at = 0; at < std::min(limits.also.size(), caps::most); ++at) {
+      of_samples = of_samples || !limits.also[at].of.empty();
+    }
+    BALLAST_EXPECTS(!of_samples && limits.also.size() <= caps::most,
+                    "options.limits has an array of samples, which differ from step to step, or "
+                    "more caps than ",
+                    caps::most, "; give the function of the options that says it of a sample");
+    for (std::size_t each = 0; each < bags_.size(); ++each) {
+      head_split const split{std::max(options_.query_heads, 1U), bags_[to_id<bag_id>(each)].gpus,
+                             options_.kv_heads};
+      BALLAST_EXPECTS(split.is_possible(), "options.kv_heads keeps groups of ",
+                      counted(split.query_heads, "query head"), " and ",
+                      counted(split.kv_heads, "key-value head"), " whole, and bag ", each, " has ",
+                      counted(split.gpus, "GPU"),
+                      "; give a multiple of kv_heads as query_heads, and bags of at most "
+                      "as many GPUs");
+    }
+  }
+
+  [[nodiscard]] bag_layout const& bags() const noexcept { return bags_; }
+  [[nodiscard]] step_options<Sample> const& options() const noexcept { return options_; }
+
+  /// How many tokens of a sample have a loss.
+  [[nodiscard]] tokens loss_tokens_of(Sample const& sample) const
+  {
+    return (options_.loss_tokens_of != nullptr ? options_.loss_tokens_of
+                                               : options_.length_of)(sample);
+  }
+
+  [[nodiscard]] result<void> operator()(balanced_step& step, workspace& memory,
+                                        gathered_samples<Sample> const& all, std::size_t ranks,
+                                        rank_id rank)
+  {
+    auto made = check_bags(ranks);
+    if (made) { made = plan(step, memory, span_of(all.samples), span_of(all.source)); }
+    if (made) { made = read_tokens(step, span_of(all.samples)); }
+    if (!made) { return with_reader(std::move(made).error(), span_of(all.source)); }
+    route(step, span_of(all.source), {rank, options_.gpus_per_rank});
+    return {};
+  }
+
+ private:
+  /// Whether a step is more than bags that each compute a microbatch.
+  [[nodiscard]] bool is_grid() const noexcept
+  {
+    return !integer_function<Cost, Sample const&> || options_.microbatches.number != 1U ||
+           options_.microbatches.multiple_of != 1 || options_.kind_of != nullptr;
+  }
+
+  /// Why these are no bags of this job, if so.
+  [[nodiscard]] result<void> check_bags(std::size_t ranks) const
+  {
+    std::size_t const each = options_.gpus_per_rank;
+    if (bags_.gpus() == ranks * each) { return {}; }
+    return fail(error_code::out_of_range, bags_.gpus(), "the bags have ",
+                counted(bags_.gpus(), "GPU"), " and the job has ", counted(ranks, "rank"),
+                each > 1 ? concat(" of ", counted(each, "GPU")) : std::string(),
+                "; lay the bags out over ",
+                each > 1 ? "the GPUs of all ranks" : "one GPU for each rank");
+  }
+
+  /// The error of a plan, and who has read the sample that it is of, if it is of one.
+  [[nodiscard]] static tl::unexpected<error> with_reader(error why, std::span<rank_id const> source)
+  {
+    bool const of_sample = why.message.starts_with(concat("sample ", why.position, " ")) &&
+                           why.position < source.size();
+    if (!of_sample) { return tl::unexpected(std::move(why)); }
+    why.message += concat(" (rank ", source[why.position], " has read it)");
+    why.ranks = {source[why.position]};
+    return tl::unexpected(std::move(why));
+  }
+
+  /// What a function says of each sample; empty where it is null.
+  std::span<std::int64_t const> values_of(std::size_t number, std::span<Sample const> samples,
+                                          std::int64_t (*value_of)(Sample const&))
+  {
+    std::vector<std::int64_t>& values = values_[number];
+    values.clear();
+    if (value_of != nullptr) {
+      values.reserve(samples.size());
+      for (Sample const& sample : samples) { values.push_back(value_of(sample)); }
+    }
+    return span_of(values);
+  }
+
+  /// The limits, and what the functions of the options say of each sample.
+  [[nodiscard]] placement_limits limits_of(std::span<Sample const> read,
+                                           std::span<rank_id const> source)
+  {
+    placement_limits limits = options_.limits;
+    limits.together = values_of(0, read, options_.together);
+    limits.apart = values_of(1, read, options_.apart);
+    if (options_.homes) { limits.home = source; }
+    auto const sums = values_of(2, read, options_.least_of);
+    if (options_.least_of != nullptr) { limits.then = least(sums); }
+    auto const weights = values_of(3, read, options_.weight_of);
+    caps all;
+    if (options_.weight_of != nullptr && limits.most_per_gpu != no_limit) {
+      all.add({.of = weights, .most_per_gpu = std::exchange(limits.most_per_gpu, no_limit)});
+    }
+    for (std::size_t at = 0; at < limits.also.size(); ++at) {
+      cap each = limits.also[at];
+      auto const own = values_of(4 + at, read, options_.also_of[at]);
+      each.of = options_.also_of[at] != nullptr ? own : weights;
+      all.add(each);
+    }
+    limits.also = all;
+    return limits;
+  }
+
+  [[nodiscard]] result<void> plan(balanced_step& step, workspace& memory,
+                                  std::span<Sample const> read, std::span<rank_id const> source)
+  {
+    placement_limits limits = limits_of(read, source);
+    auto const fits = [this, read](sample_id sample, bag_id bag) {
+      return options_.fits(read[sample], bag);
+    };
+    auto const mixes = [this, read](std::span<sample_id const> together) {
+      return options_.mixes(read, together);
+    };
+    if (options_.fits != nullptr) { limits.fits = fits; }
+    if (options_.mixes != nullptr) { limits.mixes = mixes; }
+    microbatches slots = options_.microbatches;
+    slots.kinds = values_of(4 + caps::most, read, options_.kind_of);
+    step.is_grid = is_grid();
+    if constexpr (integer_function<Cost, Sample const&>) {
+      return step.is_grid ? partition_grid_into(step.grid, memory, read, bags_, slots, cost_,
+                                                options_.length_of, limits)
+                          : partition_into(step.plan, memory, read, bags_, cost_,
+                                           options_.length_of, limits, policy_);
+    } else {
+      padded_.clear();
+      for (Sample const& sample : read) {
+        padded_.push_back(options_.padded_lengths_of != nullptr
+                              ? options_.padded_lengths_of(sample)
+                              : padded_lengths{options_.length_of(sample), 0});
+      }
+      auto const tokens_of = [](tokens ones, tokens others) { return ones + others; };
+      auto found = pad_grid(span_of(padded_), bags_, slots, cost_, tokens_of, limits);
+      if (!found) { return tl::unexpected(std::move(found).error()); }
+      step.grid = *std::move(found);
+      return {};
+    }
+  }
+
+  /// Reads the lengths of all samples, and how many of their tokens have a loss.
+  [[nodiscard]] result<void> read_tokens(balanced_step& step, std::span<Sample const> read)
+  {
+    digest words;
+    lengths_.clear();
+    step.loss_tokens = 0;
+    for (std::size_t sample = 0; sample < read.size(); ++sample) {
+      tokens const length = options_.length_of(read[sample]);
+      if (bags_.is_short(length) && !bags_.admits_short_samples()) {  // of padded batches
+        return fail(error_code::infeasible, sample, "sample ", sample, " of ",
+                    counted(length, "token"), " is shorter than the smallest bag, which has ",
+                    counted(bags_.smallest_bag(), "GPU"), "; use smaller bags, or leave it out");
+      }
+      tokens const losses = loss_tokens_of(read[sample]);
+      for (bool const of_loss : {false, true}) {
+        tokens const own = of_loss ? losses : length;
+        if (own >= 0 && own <= longest_sample) { continue; }
+        return fail(error_code::out_of_range, sample, "sample ", sample, " has ",
+                    counted(own, "token"), of_loss ? " with a loss" : "",
+                    ", which is not from 0 to ", longest_sample, "; correct it");
+      }
+      lengths_.push_back(length);
+      step.loss_tokens += losses;
+      words.add(static_cast<std::uint64_t>(losses));
+    }
+    words.add(step.is_grid ? step.grid.digest() : step.plan.digest()).add(bags_.digest());
+    words.add(options_.query_heads).add(options_.kv_heads).add(span_of(lengths_));
+    step.word = words.value();
+    return {};
+  }
+
+  /// From the arrays that hold all samples as they were read to arrays that hold those of a slot
+  /// alone, for each slot.
+  void route(balanced_step& step, std::span<rank_id const> source, rank_gpus gpus)
+  {
+    std::span<tokens const> const lengths = span_of(lengths_);
+    place_into(step.as_read, lengths, source, bags_.gpus() / gpus.each);
+    step.slots = step.is_grid ? step.grid.microbatches : 1;
+    if (step.routes.size() < step.slots) { step.routes.resize(step.slots); }
+    auto const cell_of = [&](std::size_t sample) {
+      return step.is_grid ? to_index(step.grid.owner[sample]) : to_index(step.plan.owner[sample]);
+    };
+    by_slot_.fill(step.slots, [&](auto const& visit) {
+      for (std::size_t sample = 0; sample < lengths.size(); ++sample) {
+        visit(cell_of(sample) / bags_.size(), to_id<sample_id>(sample));
+      }
+    });
+    for (std::size_t slot = 0; slot < step.slots; ++slot) {
+      parts_.clear();
+      slot_lengths_.clear();
+      owners_.clear();
+      for (sample_id const sample : by_slot_[slot]) {
+        parts_.push_back({sample, 0, lengths[sample]});
+        slot_lengths_.push_back(lengths[sample]);
+        owners_.push_back(to_id<bag_id>(cell_of(sample) % bags_.size()));
+      }
+      bool const is_whole = step.slots == 1;  // as they are read
+      if (!is_whole) { place_parts_into(slot_read_, step.as_read, span_of(parts_)); }
+      place_into(step.as_computed, span_of(slot_lengths_), span_of(owners_), bags_);
+      if (gpus.each > 1) { join_ranks_into(joined_, step.as_computed, gpus.each); }
+      slot_route& own = step.routes[slot];
+      plan_route_into(own.to_compute, is_whole ? step.as_read : slot_read_,
+                      gpus.each > 1 ? joined_ : step.as_computed, gpus.rank);
+      own.heads.resize(gpus.each);
+      for (std::uint32_t local = 0; local < gpus.each; ++local) {
+        bag_id const bag = bags_.bag_of(gpus[local]);
+        own.heads[local].assign(lengths, step.microbatch(slot, bag), bags_[bag].gpus,
+                                std::max(options_.query_heads, 1U), options_.kv_heads);
+      }
+    }
+  }
+
+  bag_layout bags_;
+  Cost cost_;
+  Policy policy_;
+  step_options<Sample> options_;
+
+  // Kept from step to step.
+  std::array<std::vector<std::int64_t>, 5 + caps::most> values_;
+  std::vector<padded_lengths> padded_;
+  std::vector<tokens> lengths_;
+  jagged<std::size_t, sample_id> by_slot_;
+  std::vector<sample_part> parts_;
+  std::vector<tokens> slot_lengths_;
+  std::vector<bag_id> owners_;
+  placement slot_read_;
+  placement joined_;
+};
+
+}  // namespace detail
 
 /// What a training loop does to be balanced, as one object per rank: it plans a step from what all
 /// ranks have read, and moves rows and heads as the plan says.
@@ -85,7 +403,27 @@ struct step_options {
 /// computed, and compares one word with the other ranks: gather_samples_into, partition_into,
 /// agree, placement, plan_route_into and ulysses_plan, which remain for steps of another form. In a
 /// backward pass the gradient of route() is reverse_route() and the reverse, and that of to_heads()
-/// to_tokens().
+/// to_tokens(). Or a thread does this while the step before runs:
+///
+///     balancer.submit(lengths);                                 // of the first step
+///     while (...) {
+///       balancer.next();                                        // instead of plan()
+///       balancer.submit(lengths_of_the_next_step);
+///
+/// A trainer that accumulates gradients has several microbatches, and moves those of one slot at a
+/// time. Every rank has as many slots; where it computes no sample in one, it makes the same calls
+/// with no rows, and computes a dummy if the model has collectives of its own:
+///
+///     step_balancer balancer(comm, bags, cost, {.microbatches = {.multiple_of = 2},
+///                                               .limits = {.most_per_gpu = 16'384}});
+///     for (auto const& slot : balancer.slots()) {
+///       slot.route(rows_of(x, x_there, width));          // of slot.rows_computed() rows: their
+///       ... mean loss times slot.loss_weight(), gradients added up ...
+///       slot.reverse_route(rows_of(y_there, y, width));  // each slot writes the rows of its samples
+///     }
+///
+/// Where microbatches are padded batches, the cost is that of one sample padded to a source and a
+/// target, and the model pads what it gets.
 ///
 /// A rank may be a process with several GPUs, each of which is planned for: with
 /// options.gpus_per_rank the bags are laid out over all GPUs, rank 0's first, and rows_of_gpu()
@@ -93,202 +431,329 @@ struct step_options {
 /// and heads() is what GPUs exchange in a communicator of theirs.
 ///
 /// Expects     every rank makes it with the same bags, cost, policy and options, and calls its
-///             functions in the same order; comm outlives it. cost returns what a sample costs as
-///             an integer. options.length_of is given unless samples are numbers. One thread at a
-///             time.
-/// Ensures     (1) all ranks have the same plan, compared before a byte moves: that of partition()
-///                 over the gathered samples, and one route and one bag that belong to it
+///             functions in the same order; comm outlives it. cost returns an integer.
+///             options.length_of is given unless samples are numbers; with several microbatches the
+///             policy is left out. One thread at a time calls it; after submit() another calls the
+///             cost, the policy and functions of the options, until next() has returned.
+/// Ensures     (1) all ranks have the same plan, compared before a byte moves: that of partition(),
+///                 of partition_grid() or of pad_grid() over the gathered samples, a rank of the
+///                 grid being a bag, and a route and a bag that belong to it
 ///             (2) a step that cannot be planned is an error on every rank, also where only one
 ///                 could not plan it, and where planning threw on one; the balancer can be used
 ///                 again
 ///             (3) the losses of all tokens times loss_weight() add up to the mean loss of the
-///                 whole batch, and so do gradients, on bags of any sizes
-///             (4) a step no larger than those before allocates nothing, from the second on
-/// Errors      plan: those of gather_samples_into and partition_into; out_of_range where the bags
+///                 whole batch, and so do gradients, on bags of any sizes; and so do mean losses of
+///                 GPUs and slots times slot.loss_weight(), which add up to 1, or are 0 where no
+///                 token has a loss
+///             (4) a step no larger than those before, with no more slots, allocates nothing, from
+///                 the second on, or of submitted ones the third, but for pad_grid
+///             (5) after all slots each row read was sent and came back once
+///             (6) the destructor ends the thread after the step that was submitted last is planned,
+///                 taken or not
+/// Errors      plan: those of gather_samples_into and of the planner; out_of_range where the bags
 ///             have not as many GPUs as the job, or a number of tokens with a loss is out of range.
 ///             mismatch, on a rank that has a plan, if others have a different one or none, and
 ///             then why; a rank that could not plan has its own error: `failed` where a cost or
 ///             another function of the options threw, with its text. std::bad_alloc is thrown again
-///             after the others have been told. The first plan() that succeeds splits the
-///             communicator, with its errors. All else: those of the communicator.
-/// Complexity  plan: two all_gather, one of most_samples x sizeof(Sample) bytes a rank and one of
-///             9; the policy; O(samples + pieces + ranks).
+///             after the others have been told. The first step that succeeds splits the
+///             communicator, with its errors. submit: wrong_order, if the step before has not been
+///             taken; the first time those of split, and transport if the communicator says that it
+///             does not serve several threads. next: wrong_order, if no step was submitted; those of
+///             plan. All else: those of the communicator.
+/// Complexity  plan: gather_samples_into, one all_gather of 9 bytes a rank; the planner; O(samples +
+///             pieces + slots x ranks).
 /// Source      the calls are those of K. Zhang et al., "KnapFormer", arXiv 2508.06001.
 template <class Cost, partition_policy Policy, splitting_communicator Communicator,
           class Sample = tokens>
-  requires integer_function<Cost, Sample const&>
-class step_balancer : public detail::bag_steps<Communicator, Sample, step_options<Sample>> {
-  using steps = detail::bag_steps<Communicator, Sample, step_options<Sample>>;
-
+  requires detail::cell_cost<Cost, Sample>
+class step_balancer {
  public:
   // Not `cost` and the like: g++ 12 -Wshadow warns of members and of a user's globals.
   step_balancer(Communicator& group, bag_layout layout, Cost own_cost, Policy own_policy,
                 step_options<Sample> chosen = {})
-      : steps(group, std::move(layout), chosen),
-        cost_(std::move(own_cost)),
-        policy_(std::move(own_policy))
+      : comm_(group),
+        steps_(group, {std::move(layout), std::move(own_cost), std::move(own_policy), chosen})
+  {}
+  step_balancer(Communicator& group, bag_layout layout, Cost own_cost,
+                step_options<Sample> chosen = {})
+    requires std::same_as<Policy, refine<>>
+      : step_balancer(group, std::move(layout), std::move(own_cost), Policy(), chosen)
   {}
 
   /// Plans the step for which this rank has read these samples. Collective.
-  [[nodiscard]] result<void> plan(std::span<Sample const> read)
-  {
-    return this->plan_step(read, [this] { return make_plan(); }, [this] { return word_of_plan(); });
-  }
+  [[nodiscard]] result<void> plan(std::span<Sample const> read) { return taken(steps_.plan(read)); }
 
-  /// Moves arrays from where their tokens were read to where they are computed, all in one
-  /// exchange: each from[rows_read()], to[rows_computed()] rows. Collective; the rest is as for
-  /// ballast::route.
-  template <std::same_as<row_array>... Arrays>
-  [[nodiscard]] result<void> route(Arrays const&... arrays)
-  {
-    expect_plan();
-    return ballast::route(comm_, to_compute_, memory_, arrays...);
-  }
+  /// Has a thread plan the step for which this rank has read these samples; returns at once, but the
+  /// first call, which splits the communicator. Collective: the thread waits for all ranks.
+  [[nodiscard]] result<void> submit(std::span<Sample const> read) { return steps_.submit(read); }
+  /// Takes the plan of the step that was submitted. It waits only where the thread is not done, but
+  /// the first time also for the others.
+  [[nodiscard]] result<void> next() { return taken(steps_.next()); }
+  /// Steps for whose plan next() had to wait.
+  [[nodiscard]] std::uint64_t waited() const noexcept { return steps_.waited(); }
 
-  /// Moves arrays back: each from[rows_computed()], to[rows_read()] rows.
-  template <std::same_as<row_array>... Arrays>
-  [[nodiscard]] result<void> reverse_route(Arrays const&... arrays)
-  {
-    expect_plan();
-    return ballast::reverse_route(comm_, to_compute_, memory_, arrays...);
-  }
+  /// A microbatch of every bag, of the step that was planned last: what this rank computes and moves.
+  class slot {
+   public:
+    [[nodiscard]] std::size_t number() const noexcept { return number_; }
 
-  /// Before attention: from this rank's tokens with all heads to all tokens of its bag with this
-  /// rank's heads. Collective in the bag; the rest is as for ballast::to_heads.
-  template <std::same_as<head_array>... Arrays>
-  [[nodiscard]] result<void> to_heads(Arrays const&... arrays)
-  {
-    expect_heads();
-    return ballast::to_heads(bag_comm(), heads_[0], memory_, arrays...);
-  }
+    /// Moves the rows of the slot's samples from where they were read to where they are computed,
+    /// all arrays in one exchange: each from[rows_read()], to[rows_computed()] rows. Collective; the
+    /// rest is as for ballast::route.
+    template <std::same_as<row_array>... Arrays>
+    [[nodiscard]] result<void> route(Arrays const&... arrays) const
+    {
+      return ballast::route(self_->comm_, to_compute(), self_->memory_, arrays...);
+    }
+    /// Moves them back: each from[rows_computed()], to[rows_read()] rows, of which it writes those of
+    /// this slot.
+    template <std::same_as<row_array>... Arrays>
+    [[nodiscard]] result<void> reverse_route(Arrays const&... arrays) const
+    {
+      return ballast::reverse_route(self_->comm_, to_compute(), self_->memory_, arrays...);
+    }
+    /// Before attention: from this rank's tokens with all heads to all tokens of its bag with this
+    /// rank's heads. Collective in the bag; the rest is as for ballast::to_heads.
+    template <std::same_as<head_array>... Arrays>
+    [[nodiscard]] result<void> to_heads(Arrays const&... arrays) const
+    {
+      return ballast::to_heads(self_->bag_comm(), heads(), self_->memory_, arrays...);
+    }
+    /// After attention: from heads to tokens again; copies of a head are added up.
+    template <std::same_as<head_array>... Arrays>
+    [[nodiscard]] result<void> to_tokens(Arrays const&... arrays) const
+    {
+      return ballast::to_tokens(self_->bag_comm(), heads(), self_->memory_, arrays...);
+    }
 
-  /// After attention: from heads to tokens again; copies of a head are added up.
-  template <std::same_as<head_array>... Arrays>
-  [[nodiscard]] result<void> to_tokens(Arrays const&... arrays)
-  {
-    expect_heads();
-    return ballast::to_tokens(bag_comm(), heads_[0], memory_, arrays...);
-  }
+    /// What this rank sends and receives.
+    [[nodiscard]] route_plan const& to_compute() const { return own().to_compute; }
+    /// Rows of this rank's arrays after route().
+    [[nodiscard]] std::size_t rows_computed() const
+    {
+      return static_cast<std::size_t>(to_compute().rows_after);
+    }
+    /// Those of one of this rank's GPUs, which lie behind those of the GPU before.
+    [[nodiscard]] row_range rows_of_gpu(std::uint32_t local) const
+    {
+      row_range all;
+      for (std::uint32_t next = 0; next <= local; ++next) {
+        all = {all.first + all.count, at(next).rows(self_->gpu(next))};
+      }
+      return all;
+    }
 
-  using steps::bag;
-  using steps::bag_comm;
-  using steps::bags;
-  using steps::comm;
-  using steps::loss_weight;
-  using steps::options;
-  using steps::samples;
+    // Of the bag of this rank, or of one of its GPUs:
 
-  /// This rank, or one of its GPUs, among those of its bag.
-  [[nodiscard]] std::uint32_t gpu(std::uint32_t local = 0) const
-  {
-    return this->gpus().in_bag(bags_, local);
-  }
+    /// The samples that it computes, in the order of its rows.
+    [[nodiscard]] std::span<sample_id const> microbatch(std::uint32_t local = 0) const
+    {
+      return self_->step().microbatch(number_, self_->bag(local));
+    }
+    /// Whether it computes none.
+    [[nodiscard]] bool is_dummy(std::uint32_t local = 0) const { return microbatch(local).empty(); }
+    /// Their lengths.
+    [[nodiscard]] std::span<tokens const> lengths(std::uint32_t local = 0) const
+    {
+      return at(local).lengths();
+    }
+    /// Which of their tokens and heads each of its GPUs has; the options say how many heads.
+    [[nodiscard]] ulysses_plan const& heads(std::uint32_t local = 0) const
+    {
+      BALLAST_EXPECTS(self_->options().query_heads >= 1,
+                      "options.query_heads is 0; give the query heads of the model");
+      return at(local);
+    }
+    /// What the mean loss of this rank in the slot, or of one of its GPUs, counts in the step: the
+    /// mean over its rows, or, in bags of one GPU, over those of its tokens that have a loss.
+    ///
+    /// Expects  options.loss_tokens_of is null, or bags have one GPU: it does not say which tokens
+    ///          have a loss, so how many of them a GPU has is not known. Multiply the sum of its
+    ///          losses by the balancer's loss_weight().
+    [[nodiscard]] double loss_weight(std::uint32_t local = 0) const
+    {
+      tokens with_loss = rows_of_gpu(local).count;
+      if (self_->options().loss_tokens_of != nullptr) {
+        std::uint32_t const of_bag = self_->bags()[self_->bag(local)].gpus;
+        BALLAST_EXPECTS(
+            of_bag == 1,
+            "options.loss_tokens_of does not say which rows have a loss, and a bag has ", of_bag,
+            " GPUs; multiply the sum of a GPU's losses by the balancer's loss_weight()");
+        with_loss = 0;
+        for (sample_id const sample : microbatch(local)) {
+          with_loss += self_->steps_.planner().loss_tokens_of(self_->samples().samples[sample]);
+        }
+      }
+      tokens const all = self_->step().loss_tokens;
+      return with_loss == 0 ? 0.0 : static_cast<double>(with_loss) / static_cast<double>(all);
+    }
+
+   private:
+    friend step_balancer;
+    slot(step_balancer& self, std::size_t number) : self_(&self), number_(number) {}
+
+    [[nodiscard]] detail::slot_route const& own() const
+    {
+      detail::balanced_step const& step = self_->step();
+      BALLAST_EXPECTS(number_ < step.slots, "slot ", number_, " of ", step.slots);
+      return step.routes[number_];
+    }
+    [[nodiscard]] ulysses_plan const& at(std::uint32_t local) const
+    {
+      return own().heads[self_->gpus().checked(local)];
+    }
+
+    step_balancer* self_;
+    std::size_t number_;
+  };
 
   // What follows is of the step that was planned last, and overwritten by the next plan().
 
-  /// Who computes what, and how good that is.
-  [[nodiscard]] partition_plan const& planned() const { return expect_plan(), planned_; }
-  /// Where tokens lie before route(), and after it: on which ranks, and on which GPUs of all ranks.
-  [[nodiscard]] placement const& as_read() const { return expect_plan(), read_; }
-  [[nodiscard]] placement const& as_computed() const { return expect_plan(), computed_; }
-  /// What this rank sends and receives.
-  [[nodiscard]] route_plan const& to_compute() const { return expect_plan(), to_compute_; }
-  /// Rows of this rank's arrays before route(), and after it.
-  [[nodiscard]] std::size_t rows_read() const
+  /// Its microbatches: as many on every rank.
+  [[nodiscard]] std::span<slot const> slots() const
   {
-    return static_cast<std::size_t>(to_compute().rows_before);
+    return std::span<slot const>(slots_).first(step().slots);
   }
-  [[nodiscard]] std::size_t rows_computed() const
+
+  // Of a step of one microbatch, as of its slot:
+
+  template <std::same_as<row_array>... Arrays>
+  [[nodiscard]] result<void> route(Arrays const&... arrays)
   {
-    return static_cast<std::size_t>(to_compute().rows_after);
+    return only().route(arrays...);
   }
-  /// Those of one of this rank's GPUs, which lie behind those of the GPU before.
+  template <std::same_as<row_array>... Arrays>
+  [[nodiscard]] result<void> reverse_route(Arrays const&... arrays)
+  {
+    return only().reverse_route(arrays...);
+  }
+  template <std::same_as<head_array>... Arrays>
+  [[nodiscard]] result<void> to_heads(Arrays const&... arrays)
+  {
+    return only().to_heads(arrays...);
+  }
+  template <std::same_as<head_array>... Arrays>
+  [[nodiscard]] result<void> to_tokens(Arrays const&... arrays)
+  {
+    return only().to_tokens(arrays...);
+  }
+  [[nodiscard]] route_plan const& to_compute() const { return only().to_compute(); }
+  [[nodiscard]] std::size_t rows_computed() const { return only().rows_computed(); }
   [[nodiscard]] row_range rows_of_gpu(std::uint32_t local) const
   {
-    expect_plan();
-    return this->gpus().rows(bags_, detail::span_of(heads_), local);
+    return only().rows_of_gpu(local);
   }
-  /// Lengths of the sequences that the bag of this rank, or of one of its GPUs, computes, in the
-  /// order of its rows.
   [[nodiscard]] std::span<tokens const> lengths(std::uint32_t local = 0) const
   {
-    return expect_plan(), heads_[this->gpus().checked(local)].lengths();
+    return only().lengths(local);
   }
-  /// Which of the bag's tokens and heads each of its GPUs has; the options say how many heads.
   [[nodiscard]] ulysses_plan const& heads(std::uint32_t local = 0) const
   {
-    return expect_heads(), heads_[this->gpus().checked(local)];
+    return only().heads(local);
+  }
+  /// Where tokens lie after route(): on which GPUs of all ranks.
+  [[nodiscard]] placement const& as_computed() const
+  {
+    static_cast<void>(only());
+    return step().as_computed;
+  }
+  /// Who computes what, and how good that is, unless it is a grid().
+  [[nodiscard]] partition_plan const& planned() const
+  {
+    BALLAST_EXPECTS(!step().is_grid, "the step has several microbatches or kinds; ask for grid()");
+    return step().plan;
   }
 
- private:
-  using steps::all_;
-  using steps::bags_;
-  using steps::comm_;
-  using steps::expect_heads;
-  using steps::expect_plan;
-  using steps::loss_tokens_;
-  using steps::memory_;
-  using steps::options_;
+  // Of a step of any number of them:
 
-  result<void> make_plan()
+  /// The same where microbatches may be several, or padded, or have kinds; a rank of it is a bag.
+  [[nodiscard]] grid_plan const& grid() const
   {
-    if (auto checked = this->check_bags(); !checked) { return checked; }
-    std::span<Sample const> const read = detail::span_of(all_.samples);
-    detail::read_into(keys_, read, options_.together);
-    detail::read_into(weights_, read, options_.weight_of);
-    placement_limits limits{
-        .together = detail::span_of(keys_),
-        .home = options_.homes ? detail::span_of(all_.source) : std::span<rank_id const>(),
-        .samples = options_.samples,
-        .then = options_.then,
-        .within_per_million = options_.within_per_million};
-    if (options_.most_per_gpu != no_limit) {
-      limits.also = {{.of = detail::span_of(weights_), .most_per_gpu = options_.most_per_gpu}};
+    BALLAST_EXPECTS(step().is_grid, "the step has one microbatch; ask for planned()");
+    return step().grid;
+  }
+  /// What all ranks have read, and who has read it.
+  [[nodiscard]] gathered_samples<Sample> const& samples() const { return steps_.samples(); }
+  /// Where the tokens of all samples lie before a route.
+  [[nodiscard]] placement const& as_read() const { return step().as_read; }
+  /// Rows of this rank's arrays before a route.
+  [[nodiscard]] std::size_t rows_read() const
+  {
+    return static_cast<std::size_t>(as_read().rows(comm_.rank()));
+  }
+  /// What the loss of one token counts: 1 / the tokens of all ranks that have one, or 0 where none
+  /// has.
+  [[nodiscard]] double loss_weight() const
+  {
+    tokens const all = step().loss_tokens;
+    return all == 0 ? 0.0 : 1.0 / static_cast<double>(all);
+  }
+  /// The group of the ranks of this rank's bag.
+  [[nodiscard]] Communicator& bag_comm()
+  {
+    steps_.expect_plan();
+    BALLAST_EXPECTS(bag_comm_.has_value(),
+                    "options.gpus_per_rank is above 1, and heads are exchanged between GPUs; do it "
+                    "in a communicator of theirs");
+    return *bag_comm_;
+  }
+
+  // Of every step:
+
+  [[nodiscard]] Communicator& comm() const noexcept { return comm_; }
+  [[nodiscard]] bag_layout const& bags() const noexcept { return steps_.planner().bags(); }
+  [[nodiscard]] step_options<Sample> const& options() const noexcept
+  {
+    return steps_.planner().options();
+  }
+  /// The bag of this rank, or of one of its GPUs, and this GPU among those of its bag.
+  [[nodiscard]] bag_id bag(std::uint32_t local = 0) const { return bags().bag_of(gpus()[local]); }
+  [[nodiscard]] std::uint32_t gpu(std::uint32_t local = 0) const
+  {
+    return gpus().in_bag(bags(), local);
+  }
+
+ protected:
+  /// The group of this rank's bag; null until a step was planned.
+  [[nodiscard]] Communicator* made_bag_comm() noexcept { return bag_comm_ ? &*bag_comm_ : nullptr; }
+
+ private:
+  [[nodiscard]] detail::balanced_step const& step() const { return steps_.step(); }
+
+  [[nodiscard]] slot const& only() const
+  {
+    BALLAST_EXPECTS(step().slots == 1, "the step has ", detail::counted(step().slots, "microbatch"),
+                    "; call it of each of slots()");
+    return slots_.front();
+  }
+
+  /// This rank's GPUs.
+  [[nodiscard]] detail::rank_gpus gpus() const { return {comm_.rank(), options().gpus_per_rank}; }
+
+  /// Has made ready what a step that was planned needs.
+  [[nodiscard]] result<void> taken(result<void> made)
+  {
+    if (!made) { return made; }
+    if (!bag_comm_ && options().gpus_per_rank == 1) {
+      auto part = comm_.split(static_cast<std::uint32_t>(to_index(bag())));
+      if (!part) { return steps_.forget(), tl::unexpected(part.error()); }
+      bag_comm_.emplace(*std::move(part));
     }
-    if (auto done = partition_into(planned_, memory_, read, bags_, cost_, options_.length_of,
-                                   limits, policy_);
-        !done) {
-      return done;
-    }
-    if (auto checked = this->count_loss_tokens(); !checked) { return checked; }
-    std::span<tokens const> const lengths = detail::span_of(planned_.lengths);
-    place_into(read_, lengths, detail::span_of(all_.source), comm_.size());
-    if (auto placed = place_into(computed_, planned_, bags_); !placed) { return placed; }
-    detail::rank_gpus const gpus = this->gpus();
-    plan_route_into(to_compute_, read_, gpus.over_ranks(computed_, joined_), comm_.rank());
-    heads_.resize(gpus.each);
-    for (std::uint32_t local = 0; local < gpus.each; ++local) {
-      bag_id const own = bag(local);
-      heads_[local].assign(lengths, planned_.samples[own], bags_[own].gpus,
-                           std::max(options_.query_heads, 1U), options_.kv_heads);
-    }
+    while (slots_.size() < step().slots) { slots_.push_back(slot(*this, slots_.size())); }
     return {};
   }
 
-  [[nodiscard]] std::uint64_t word_of_plan() const
-  {
-    digest all;
-    all.add(planned_.digest()).add(options_.query_heads).add(options_.kv_heads);
-    all.add(static_cast<std::uint64_t>(loss_tokens_));
-    // Lengths that were gathered are the same everywhere; those of a function may not be, and the
-    // plan would not show it.
-    bool const gathered = options_.length_of == detail::own_length<Sample>();
-    if (!gathered) { all.add(detail::span_of(planned_.lengths)); }
-    return all.value();
-  }
-
-  Cost cost_;
-  Policy policy_;
-
-  // Kept from step to step.
-  std::vector<std::int64_t> keys_;
-  std::vector<std::int64_t> weights_;
-  partition_plan planned_;
-  placement read_;
-  placement computed_;
-  placement joined_;
-  route_plan to_compute_;
-  std::vector<ulysses_plan> heads_;  // of the bag of each of this rank's GPUs
+  Communicator& comm_;
+  std::optional<Communicator> bag_comm_;
+  workspace memory_;         // of exchanges
+  std::vector<slot> slots_;  // as many as any step had
+  detail::common_steps<Communicator, Sample, detail::balanced_step,
+                       detail::bag_planner<Cost, Policy, Sample>>
+      steps_;
 };
+
+template <class C, class Cost, class Sample = tokens>
+step_balancer(C&, bag_layout, Cost, step_options<Sample> = {})
+    -> step_balancer<Cost, refine<>, C, Sample>;
 
 }  // namespace ballast::inline v0

@@ -4,6 +4,7 @@
 #include <ballast/comm/gather_samples.hpp>
 #include <ballast/core.hpp>
 #include <ballast/runtime/detail/thrown_text.hpp>
+#include <ballast/runtime/detail/work_thread.hpp>
 
 #include <cstring>
 
@@ -106,57 +107,158 @@ void tell_why(C& comm, error& told, Has const& has, std::string_view own)
   told.message += concat(". Rank ", without, " has none: ", (*texts)(without).bytes.data());
 }
 
-/// Makes a plan on every rank, and tells all of them where they have not the same one.
+/// The steps of a job, which all ranks plan from what each has read: at once, or on a thread and a
+/// communicator of its own while the step before runs.
 ///
-/// gather() is collective and tells all ranks what to plan; make() plans it. Both return
-/// result<void>; word_of_plan() returns one word of what make() made.
-///
-/// Expects     an error of gather() is one on every rank.
-/// Errors      those of gather(). mismatch, on a rank that has a plan, if others have a different
-///             one or none, and then why; a rank that could not plan has its own error: `failed`
-///             where a call threw. Only std::bad_alloc is thrown again, after the others have been
-///             told. Also the errors of the communicator.
-/// Complexity  gather(), make() and one all_gather of 9 bytes a rank; one more where a rank has no
-///             plan and others have one, or another reason.
-template <communicator C, class Gather, class Make, class WordOf>
-[[nodiscard]] result<void> plan_together(C& comm, Gather const& gather, Make const& make,
-                                         WordOf const& word_of_plan)
-{
-  result<void> made;
-  bool has_gathered = false;
-  std::uint64_t word = 0;
-  auto const thrown = thrown_by([&] {
-    made = gather();
-    if (!made) { return; }
-    has_gathered = true;
-    made = make();
-    if (made) { word = word_of_plan(); }
-  });
-  if (thrown) {
-    made = fail(error_code::failed, 0, "planning threw on rank ", comm.rank(), ": ",
-                thrown_text(thrown));
-  } else if (!has_gathered) {
+/// Planner     result<void>(Step&, workspace&, gathered_samples<Sample> const&, std::size_t ranks,
+///             rank_id): plans for one rank. Step::digest() is one word of it, the same on all ranks.
+/// Errors      of a step: those of gather_samples_into. mismatch, on a rank that has a plan, if
+///             others have a different one or none, and then why; a rank that could not plan has its
+///             own error: `failed` where a call threw. Only std::bad_alloc is thrown again, after the
+///             others have been told. Also the errors of the communicator.
+/// Complexity  of a step: gather_samples_into, the planner and one all_gather of 9 bytes a rank; one
+///             more where a rank has no plan and others have one, or another reason.
+template <splitting_communicator Communicator, class Sample, class Step, class Planner>
+class common_steps {
+ public:
+  common_steps(Communicator& comm, Planner planner)
+      : comm_(comm), planner_(std::move(planner)), ahead_(make_next{this})
+  {}
+
+  /// Plans a step at once.
+  [[nodiscard]] result<void> plan(std::span<Sample const> read)
+  {
+    if (ahead_.is_started()) { return not_taken(); }
+    return is_planned_after([&] { return make(comm_, ahead_.present(), read); });
+  }
+
+  /// Has the thread plan a step. Collective: the first time it splits the communicator.
+  [[nodiscard]] result<void> submit(std::span<Sample const> read)
+  {
+    if (ahead_.is_started()) { return not_taken(); }
+    if (!planning_) {
+      if constexpr (requires { Communicator::serves_threads(); }) {
+        if (!Communicator::serves_threads()) {
+          return fail(error_code::transport, 0,
+                      "the communicator serves one thread, and a step that is submitted is planned "
+                      "in another; initialise MPI with MPI_THREAD_MULTIPLE");
+        }
+      }
+      auto own = comm_.split(0);
+      if (!own) { return tl::unexpected(own.error()); }
+      planning_.emplace(*std::move(own));
+    }
+    read_.assign(read.begin(), read.end());
+    ahead_.start();
+    return {};
+  }
+
+  /// Takes the step that was submitted.
+  [[nodiscard]] result<void> next()
+  {
+    if (!ahead_.is_started()) {
+      return fail(error_code::wrong_order, 0,
+                  "no step was submitted; submit what was read before its plan is taken");
+    }
+    return is_planned_after([this] { return ahead_.take(); });
+  }
+
+  /// From here on there is no plan.
+  void forget() noexcept { is_planned_ = false; }
+  void expect_plan() const
+  {
+    BALLAST_EXPECTS(is_planned_, "there is no plan: no step was planned, or planning it failed");
+  }
+  /// The step that was planned at once or taken last.
+  [[nodiscard]] Step const& step() const { return expect_plan(), ahead_.present().step; }
+  /// What all ranks have read in it.
+  [[nodiscard]] gathered_samples<Sample> const& samples() const
+  {
+    return expect_plan(), ahead_.present().samples;
+  }
+  [[nodiscard]] std::uint64_t waited() const noexcept { return ahead_.waited(); }
+  [[nodiscard]] Planner const& planner() const noexcept { return planner_; }
+
+ private:
+  struct made_step {
+    gathered_samples<Sample> samples;
+    Step step;
+  };
+  struct make_next {
+    common_steps* self;
+    [[nodiscard]] result<void> operator()(made_step& next) const
+    {
+      return self->make(*self->planning_, next, span_of(self->read_));
+    }
+  };
+
+  [[nodiscard]] static result<void> not_taken()
+  {
+    return fail(error_code::wrong_order, 0,
+                "a step was submitted and not taken; call next() before another one is planned");
+  }
+
+  template <class Make>
+  [[nodiscard]] result<void> is_planned_after(Make const& make_plan)
+  {
+    is_planned_ = false;
+    auto made = make_plan();
+    is_planned_ = made.has_value();
     return made;
   }
-  if (!made) {
-    auto const code = static_cast<std::uint64_t>(made.error().code);
-    word = digest{}.add(code).add(made.error().position).value();
+
+  [[nodiscard]] result<void> make(Communicator& comm, made_step& next, std::span<Sample const> read)
+  {
+    result<void> made;
+    bool has_gathered = false;
+    std::uint64_t word = 0;
+    next.samples.room = std::exchange(room_, 0);  // a rank that threw does not know that of others
+    auto const thrown = thrown_by([&] {
+      made = gather_samples_into(next.samples, comm, read);
+      if (!made) { return; }
+      has_gathered = true;
+      made = planner_(next.step, memory_, next.samples, comm.size(), comm.rank());
+      if (made) { word = next.step.digest(); }
+    });
+    if (thrown) {
+      made = fail(error_code::failed, 0, "planning threw on rank ", comm.rank(), ": ",
+                  thrown_text(thrown));
+    } else if (!has_gathered) {
+      return made;
+    }
+    if (!made) {
+      auto const code = static_cast<std::uint64_t>(made.error().code);
+      word = digest{}.add(code).add(made.error().position).value();
+    }
+    // No rank waits for one that threw: the others are here too, or still in gather_samples_into,
+    // where this other call is a mismatch.
+    bool const has_plan = made.has_value();
+    auto const words = gather_with_word<bool>(comm, word, 1, [&](std::size_t) { return has_plan; });
+    result<void> same;
+    if (!words) {
+      same = tl::unexpected(words.error());
+    } else if (!words->all_have(word)) {
+      same =
+          comm_failure::mismatch("plan", "the plan, or on why there is none", words->differing());
+      tell_why(
+          comm, same.error(), [&](std::size_t rank) { return (*words)(rank); },
+          made ? "" : made.error().message);
+    }
+    if (thrown) { rethrow_if_out_of_memory(thrown); }
+    if (made && same) { room_ = next.samples.room; }
+    return made ? same : made;
   }
-  // No rank waits for one that threw: the others are here too, or still in gather(), where this
-  // other call is a mismatch.
-  bool const has_plan = made.has_value();
-  auto const words = gather_with_word<bool>(comm, word, 1, [&](std::size_t) { return has_plan; });
-  result<void> same;
-  if (!words) {
-    same = tl::unexpected(words.error());
-  } else if (!words->all_have(word)) {
-    same = comm_failure::mismatch("plan", "the plan, or on why there is none", words->differing());
-    tell_why(
-        comm, same.error(), [&](std::size_t rank) { return (*words)(rank); },
-        made ? "" : made.error().message);
-  }
-  if (thrown) { rethrow_if_out_of_memory(thrown); }
-  return made ? same : made;
-}
+
+  Communicator& comm_;
+  bool is_planned_ = false;
+
+  // The thread's from submit() until next() has returned, the caller's at other times.
+  Planner planner_;
+  workspace memory_;
+  std::size_t room_ = 0;  // of either gathered_samples; 0 after a step that failed
+  std::optional<Communicator> planning_;
+  std::vector<Sample> read_;
+  ahead<made_step, make_next> ahead_;  // last: it ends before all else
+};
 
 }  // namespace ballast::inline v0::detail

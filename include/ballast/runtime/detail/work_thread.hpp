@@ -97,4 +97,62 @@ class work_thread {
   std::thread thread_;  // last: it begins when all else is there
 };
 
+/// Two plans: the present one, which the caller has, and the next one, which a thread makes
+/// meanwhile.
+///
+/// Make        result<void>(Plan&); from start() until take() has returned it runs on the thread.
+/// Expects     start() and take() are called in turn, by one thread at a time.
+/// Ensures     (1) the thread begins with the first start(), and the destructor ends it after the
+///                 last plan that was asked for, taken or not
+///             (2) a plan that is refused leaves the present one as it is
+template <std::default_initializable Plan, class Make>
+class ahead {
+ public:
+  explicit ahead(Make make) : make_(std::move(make)) {}
+  ahead(ahead const&) = delete;
+  ahead& operator=(ahead const&) = delete;
+
+  [[nodiscard]] Plan& present() noexcept { return plans_[present_]; }
+  [[nodiscard]] Plan const& present() const noexcept { return plans_[present_]; }
+  /// Whether a plan was asked for and not taken.
+  [[nodiscard]] bool is_started() const noexcept { return is_started_; }
+  /// Plans for which take() had to wait.
+  [[nodiscard]] std::uint64_t waited() const noexcept { return waited_; }
+  /// Whether take() returns at once.
+  [[nodiscard]] bool ready() const { return !thread_ || thread_->ready(); }
+
+  void start()
+  {
+    if (!thread_) { thread_.emplace(make_next{this}); }
+    is_started_ = true;
+    thread_->start();
+  }
+
+  /// Waits for the next plan, which then is the present one. Throws what making it threw.
+  ///
+  /// Errors      those of Make.
+  [[nodiscard]] result<void> take()
+  {
+    is_started_ = false;
+    waited_ += thread_->wait() ? 1U : 0U;
+    if (auto const thrown = thread_->thrown()) { std::rethrow_exception(thrown); }
+    if (made_) { present_ = 1 - present_; }
+    return made_;
+  }
+
+ private:
+  struct make_next {
+    ahead* self;
+    void operator()() const { self->made_ = self->make_(self->plans_[1 - self->present_]); }
+  };
+
+  Make make_;
+  std::array<Plan, 2> plans_{};
+  std::size_t present_ = 0;
+  bool is_started_ = false;
+  std::uint64_t waited_ = 0;
+  result<void> made_;
+  std::optional<work_thread<make_next>> thread_;  // last: it ends before all else
+};
+
 }  // namespace ballast::inline v0::detail

@@ -1,27 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ballast/runtime/grid_balancer.hpp>  // first: proves it is self-contained
+// Steps of several microbatches.
+#include <ballast/runtime/step_balancer.hpp>
 
 #include "../support/counted_allocations.hpp"
 #include "../support/test.hpp"
 #include "losses_read.hpp"
 
-#include <ballast/comm/gather_samples.hpp>
 #include <ballast/comm/thread_communicator.hpp>
 #include <ballast/cost/cost_literal.hpp>
 #include <ballast/partition.hpp>
-#include <ballast/runtime/online_scheduler.hpp>
 #include <ballast/topology/bag_layout.hpp>
 
-namespace balanced_grids {
+namespace {
 
-using ballast::grid_balancer;
 using ballast::grid_plan;
-using ballast::grid_planner;
-using ballast::grid_step_options;
 using ballast::operator""_bags;
 using ballast::operator""_cost;
-using ballast::online_scheduler;
-using ballast::shape_buckets;
+using ballast::step_balancer;
+using ballast::step_options;
 using ballast::thread_communicator;
 using ballast::to_index;
 using ballast::tokens;
@@ -47,7 +43,7 @@ std::vector<std::vector<tokens>> lengths_read(ballast::random_source& random)
 }
 
 // Every row comes to a place where it is computed once and gets home, in the order of the input.
-TEST(GridBalancer, BringsEveryRowThereAndBackOnce)  // Ensures (1) (2) (3)
+TEST(StepSlots, BringsEveryRowThereAndBackOnce)  // Ensures (1) (2) (3)
 {
   ballast::random_source random(31);
   std::vector<std::vector<std::vector<tokens>>> steps;
@@ -57,23 +53,24 @@ TEST(GridBalancer, BringsEveryRowThereAndBackOnce)  // Ensures (1) (2) (3)
     std::array<double, 8> weights{};
     std::array<std::array<std::uint64_t, 8>, 4> digests{};
     ballast::run_ranks(4, [&](thread_communicator& comm) {
-      grid_balancer balancer(comm, bags, layer_cost, {.limits = {.most_per_gpu = 70}});
+      step_balancer balancer(comm, bags, layer_cost,
+                             {.microbatches = {}, .limits = {.most_per_gpu = 70}});
       for (std::size_t step = 0; step < steps.size(); ++step) {
         auto const& own = steps[step][comm.rank()];
         ASSERT_TRUE(balancer.plan(own));
-        digests[comm.rank()][step] = balancer.planned().digest();
+        digests[comm.rank()][step] = balancer.grid().digest();
         std::vector<std::int64_t> x(balancer.rows_read());
         EXPECT_EQ(static_cast<tokens>(x.size()), std::reduce(own.begin(), own.end(), tokens{0}));
         std::iota(x.begin(), x.end(), 1000 * static_cast<std::int64_t>(to_index(comm.rank())));
         std::vector<std::int64_t> y(x.size(), -1);
         double weight = 0;
-        for (std::size_t slot = 0; slot < balancer.microbatches(); ++slot) {
-          std::vector<std::int64_t> x_there(balancer.rows_computed(slot), -5);
-          ASSERT_TRUE(balancer.route(slot, ballast::rows_of(x, x_there, 1)));
+        for (auto const& slot : balancer.slots()) {
+          std::vector<std::int64_t> x_there(slot.rows_computed(), -5);
+          ASSERT_TRUE(slot.route(ballast::rows_of(x, x_there, 1)));
           for (std::int64_t& each : x_there) { each = 2 * each + 1; }
-          ASSERT_TRUE(balancer.reverse_route(slot, ballast::rows_of(x_there, y, 1)));
-          weight += balancer.loss_weight(slot);
-          EXPECT_EQ(balancer.is_dummy(slot), balancer.lengths(slot).empty());
+          ASSERT_TRUE(slot.reverse_route(ballast::rows_of(x_there, y, 1)));
+          weight += slot.loss_weight();
+          EXPECT_EQ(slot.is_dummy(), slot.lengths().empty());
         }
         for (std::size_t row = 0; row < x.size(); ++row) { EXPECT_EQ(y[row], 2 * x[row] + 1); }
         for (std::size_t rank = 0; rank < 4; ++rank) {  // one after the other
@@ -100,26 +97,26 @@ struct answer {
   std::int64_t group;
 };
 
-grid_step_options<answer> const of_answers{
-    .grid = {.multiple_of = 2},
+step_options<answer> const of_answers{
+    .microbatches = {.multiple_of = 2},
     .limits = {.also = {{.most_per_gpu = 64, .rounded_to = 8}}},
     .length_of = [](answer const& a) -> tokens { return a.prompt + a.response; },
-    .loss_tokens_of = [](answer const& a) -> tokens { return a.response; },
     .together = [](answer const& a) { return a.group; },
     .kind_of = [](answer const& a) -> std::int64_t { return a.group % 2; },
-    .homes = true};
+    .homes = true,
+    .loss_tokens_of = [](answer const& a) -> tokens { return a.response; }};
 
 constexpr auto answer_cost = [](answer const& a) -> std::int64_t { return a.prompt + a.response; };
 
 // As many tokens have a loss by either rule, and each sample another number.
-TEST(GridBalancer, TellsAllRanksOfOtherTokensWithALoss)
+TEST(StepSlots, TellsAllRanksOfOtherTokensWithALoss)
 {
   ballast::run_ranks(2, [](thread_communicator& comm) {
     auto options = of_answers;
     if (comm.rank() == ballast::rank_id{1}) {
       options.loss_tokens_of = [](answer const& a) -> tokens { return a.prompt; };
     }
-    grid_balancer balancer(comm, ballast::one_gpu_bags(2), answer_cost, options);
+    step_balancer balancer(comm, ballast::one_gpu_bags(2), answer_cost, options);
     auto const done = balancer.plan(comm.rank() == ballast::rank_id{0}
                                         ? std::vector<answer>{{10, 5, 0}, {5, 10, 0}}
                                         : std::vector<answer>{});
@@ -128,27 +125,25 @@ TEST(GridBalancer, TellsAllRanksOfOtherTokensWithALoss)
   });
 }
 
-TEST(GridBalancer, WeighsLossesByTokensThatHaveOne)
+TEST(StepSlots, WeighsLossesByTokensThatHaveOne)
 {
   std::vector<std::vector<answer>> const read{{{10, 5, 0}, {10, 15, 0}, {30, 0, 1}}, {{20, 20, 2}}};
   ballast::run_ranks(2, [&](thread_communicator& comm) {
-    grid_balancer balancer(comm, ballast::one_gpu_bags(2), answer_cost, of_answers);
+    step_balancer balancer(comm, ballast::one_gpu_bags(2), answer_cost, of_answers);
     ASSERT_TRUE(balancer.plan(read[comm.rank()]));
-    EXPECT_EQ(balancer.microbatches() % 2, 0U);
-    EXPECT_EQ(balancer.planned().owner[0], balancer.planned().owner[1]);
-    for (std::size_t slot = 0; slot < balancer.microbatches(); ++slot) {
+    EXPECT_EQ(balancer.slots().size() % 2, 0U);
+    EXPECT_EQ(balancer.grid().owner[0], balancer.grid().owner[1]);
+    for (auto const& slot : balancer.slots()) {
       double tokens_with_loss = 0;
-      for (auto const sample : balancer.microbatch(slot)) {
+      for (auto const sample : slot.microbatch()) {
         tokens_with_loss += balancer.samples().samples[sample].response;
       }
-      EXPECT_EQ(balancer.loss_weight(slot), tokens_with_loss / 40);
+      EXPECT_EQ(slot.loss_weight(), tokens_with_loss / 40);
     }
     EXPECT_EQ(balancer.loss_weight(), 1.0 / 40);
     std::vector<answer> const without_loss{{30, 0, 1}};
     ASSERT_TRUE(balancer.plan(without_loss));
-    for (std::size_t slot = 0; slot < balancer.microbatches(); ++slot) {
-      EXPECT_EQ(balancer.loss_weight(slot), 0);
-    }
+    for (auto const& slot : balancer.slots()) { EXPECT_EQ(slot.loss_weight(), 0); }
     EXPECT_EQ(balancer.loss_weight(), 0);
   });
 }
@@ -157,24 +152,25 @@ TEST(GridBalancer, WeighsLossesByTokensThatHaveOne)
 std::array<double, 3> shares_of(thread_communicator& comm, ballast::bag_layout const& bags,
                                 std::uint32_t gpus, bool all_have_one, losses_read const& read)
 {
-  grid_step_options<masked> options{.length_of = masked::tokens_of, .gpus_per_rank = gpus};
+  step_options<masked> options{
+      .microbatches = {}, .length_of = masked::tokens_of, .gpus_per_rank = gpus};
   options.limits.most_per_gpu = 90;
   if (!all_have_one) { options.loss_tokens_of = masked::loss_tokens_of; }
-  grid_balancer balancer(comm, bags, masked::tokens_of, options);
+  step_balancer balancer(comm, bags, masked::tokens_of, options);
   or_throw(balancer.plan(read.samples));
   std::array<double, 3> shares{};
-  for (std::size_t slot = 0; slot < balancer.microbatches(); ++slot) {
-    std::vector<double> losses(balancer.rows_computed(slot));
+  for (auto const& slot : balancer.slots()) {
+    std::vector<double> losses(slot.rows_computed());
     std::vector<std::uint8_t> has_loss(losses.size());
-    or_throw(balancer.route(slot, ballast::rows_of(read.losses, losses, 1),
-                            ballast::rows_of(read.has_loss, has_loss, 1)));
+    or_throw(slot.route(ballast::rows_of(read.losses, losses, 1),
+                        ballast::rows_of(read.has_loss, has_loss, 1)));
     for (std::uint32_t local = 0; local < gpus; ++local) {
-      auto const [first, count] = balancer.rows_of_gpu(slot, local);
+      auto const [first, count] = slot.rows_of_gpu(local);
       ballast_test::loss_sum own;
       own.add(losses, has_loss, static_cast<std::size_t>(first), static_cast<std::size_t>(count));
       bool const knows_tokens = all_have_one || bags[balancer.bag(local)].gpus == 1;
       double const weight =
-          knows_tokens ? balancer.loss_weight(slot, local) : own.tokens * balancer.loss_weight();
+          knows_tokens ? slot.loss_weight(local) : own.tokens * balancer.loss_weight();
       shares[0] += own.losses * balancer.loss_weight();
       shares[1] += own.mean() * weight;
       shares[2] += weight;
@@ -198,7 +194,7 @@ std::array<double, 3> sums_of_shares(ballast::bag_layout const& bags, std::uint3
 }
 
 // Bags of two GPUs: losses 1 to 6 on one of them, 10 and 30 on the other.
-TEST(GridBalancer, WeighsLossesOfEachGpuOfABag)  // Ensures (3)
+TEST(StepSlots, WeighsLossesOfEachGpuOfABag)  // Ensures (3)
 {
   std::vector<losses_read> const by_rank{
       {{{6, 1}}, {1, 2, 3, 4, 5, 6}, {1, 1, 1, 1, 1, 1}}, {}, {{{2, 1}}, {10, 30}, {1, 1}}, {}};
@@ -207,7 +203,7 @@ TEST(GridBalancer, WeighsLossesOfEachGpuOfABag)  // Ensures (3)
   EXPECT_DOUBLE_EQ(sums[1], 7.625);
 }
 
-TEST(GridBalancer, AddsUpToTheMeanLossOnBagsOfAnySize)  // Ensures (3)
+TEST(StepSlots, AddsUpToTheMeanLossOnBagsOfAnySize)  // Ensures (3)
 {
   ballast::random_source random(41);
   for (int trial = 0; trial < 30; ++trial) {
@@ -229,60 +225,58 @@ TEST(GridBalancer, AddsUpToTheMeanLossOnBagsOfAnySize)  // Ensures (3)
   }
 }
 
-TEST(GridBalancerDeathTest, HasNoWeightForTheMeanOfRowsOfWhichSomeHaveALoss)  // Expects
+TEST(StepSlotsDeathTest, HasNoWeightForTheMeanOfRowsOfWhichSomeHaveALoss)  // Expects
 {
   auto const weigh = [] {
     ballast::run_ranks(2, [](thread_communicator& comm) {
       auto options = of_answers;
       options.homes = false;
-      grid_balancer balancer(comm, ballast::bag_layout("g2n1"_bags, 2), answer_cost, options);
+      step_balancer balancer(comm, ballast::bag_layout("g2n1"_bags, 2), answer_cost, options);
       or_throw(balancer.plan(std::vector<answer>{{10, 5, 0}}));
-      (void)balancer.loss_weight(0);
+      (void)balancer.slots()[0].loss_weight();
     });
   };
   EXPECT_DEATH(weigh(), "does not say which rows have a loss, and a bag has 2 GPUs");
 }
 
-TEST(GridBalancer, PlansPaddedBatches)  // Ensures (1)
+TEST(StepSlots, PlansPaddedBatches)  // Ensures (1)
 {
   // [padded]
   auto const sums = [](tokens source, tokens target) { return source + target; };
   std::vector<std::vector<tokens>> const read = {{8, 5}, {4, 1}};  // by rank
   ballast::run_ranks(2, [&](thread_communicator& comm) {
-    grid_balancer balancer(comm, ballast::one_gpu_bags(2), sums, {.grid = {.number = 2}});
+    step_balancer balancer(comm, ballast::one_gpu_bags(2), sums, {.microbatches = {.number = 2}});
     ASSERT_TRUE(balancer.plan(read[comm.rank()]));
     // One rank computes 8 and 1, the other 5 and 4, in slots of their own: a step of 9.
     // [padded]
-    EXPECT_EQ(balancer.planned().makespan, (ballast::ratio{9, 1}));
-    EXPECT_EQ(balancer.microbatches(), 2U);
-    for (std::size_t slot = 0; slot < 2; ++slot) {
-      EXPECT_EQ(balancer.microbatch(slot).size(), 1U);
-      auto const rows = static_cast<tokens>(balancer.rows_computed(slot));
-      EXPECT_EQ(balancer.planned().load(comm.rank(), slot), rows);
-      EXPECT_EQ(balancer.planned().weight(comm.rank(), slot), rows);
+    EXPECT_EQ(balancer.grid().makespan, (ballast::ratio{9, 1}));
+    EXPECT_EQ(balancer.slots().size(), 2U);
+    for (auto const& slot : balancer.slots()) {
+      EXPECT_EQ(slot.microbatch().size(), 1U);
+      auto const rows = static_cast<tokens>(slot.rows_computed());
+      EXPECT_EQ(balancer.grid().load(comm.rank(), slot.number()), rows);
+      EXPECT_EQ(balancer.grid().weight(comm.rank(), slot.number()), rows);
     }
   });
 }
 
-grid_step_options<answer> const of_pairs{
-    .grid = {.number = 2},
+step_options<answer> const of_pairs{
+    .microbatches = {.number = 2},
     .limits = {.most_per_gpu = 50},
     .length_of = of_answers.length_of,
     .padded_lengths_of = [](answer const& a) -> ballast::padded_lengths {
       return {a.prompt, a.response};
     }};
 
-TEST(GridBalancer, PadsTwoLengthsWithinACap)
+TEST(StepSlots, PadsTwoLengthsWithinACap)
 {
   auto const product = [](tokens source, tokens target) { return source * target; };
   std::vector<answer> const read{{20, 5, 0}, {20, 4, 0}, {10, 15, 0}, {10, 14, 1}};
   ballast::run_ranks(1, [&](thread_communicator& comm) {
-    grid_balancer balancer(comm, ballast::one_gpu_bags(1), product, of_pairs);
+    step_balancer balancer(comm, ballast::one_gpu_bags(1), product, of_pairs);
     ASSERT_TRUE(balancer.plan(read));
-    EXPECT_EQ(balancer.planned().makespan, (ballast::ratio{2 * 20 * 5 + 2 * 10 * 15, 1}));
-    EXPECT_EQ(balancer.planned().filled, (std::vector<std::int64_t>{50, 50}));
-    auto const same = balancer.planned();
-    EXPECT_TRUE(balancer.plan(read, &same)) << "as planned ahead";
+    EXPECT_EQ(balancer.grid().makespan, (ballast::ratio{2 * 20 * 5 + 2 * 10 * 15, 1}));
+    EXPECT_EQ(balancer.grid().filled, (std::vector<std::int64_t>{50, 50}));
 
     auto keeping_together = of_pairs;
     keeping_together.together = of_answers.together;
@@ -292,7 +286,7 @@ TEST(GridBalancer, PadsTwoLengthsWithinACap)
     std::vector<std::int64_t> const caps{50};
     by_rank.limits.also = {{.most = caps}};
     for (auto const& wrong : {keeping_together, counting, by_rank}) {
-      grid_balancer refusing(comm, ballast::one_gpu_bags(1), product, wrong);
+      step_balancer refusing(comm, ballast::one_gpu_bags(1), product, wrong);
       auto const refused = refusing.plan(read);
       ASSERT_FALSE(refused);
       EXPECT_EQ(refused.error().code, ballast::error_code::out_of_range);
@@ -300,7 +294,7 @@ TEST(GridBalancer, PadsTwoLengthsWithinACap)
   });
 }
 
-TEST(GridBalancer, PlansForRanksOfSeveralGpusAsForOneRankPerGpu)
+TEST(StepSlots, PlansForRanksOfSeveralGpusAsForOneRankPerGpu)
 {
   ballast::random_source random(37);
   auto const read = lengths_read(random);
@@ -320,20 +314,21 @@ TEST(GridBalancer, PlansForRanksOfSeveralGpusAsForOneRankPerGpu)
             for (tokens row = 0; row < length; ++row) { x.push_back(number++); }
           }
         }
-        grid_balancer balancer(comm, bags, layer_cost,
-                               {.limits = {.most_per_gpu = 70}, .gpus_per_rank = each});
+        step_balancer balancer(
+            comm, bags, layer_cost,
+            {.microbatches = {}, .limits = {.most_per_gpu = 70}, .gpus_per_rank = each});
         ASSERT_TRUE(balancer.plan(own));
         std::vector<std::int64_t> y(x.size());
-        for (std::size_t slot = 0; slot < balancer.microbatches(); ++slot) {
-          std::vector<std::int64_t> there(balancer.rows_computed(slot));
-          ASSERT_TRUE(balancer.route(slot, ballast::rows_of(x, there, 1)));
-          ASSERT_TRUE(balancer.reverse_route(slot, ballast::rows_of(there, y, 1)));
+        for (auto const& slot : balancer.slots()) {
+          std::vector<std::int64_t> there(slot.rows_computed());
+          ASSERT_TRUE(slot.route(ballast::rows_of(x, there, 1)));
+          ASSERT_TRUE(slot.reverse_route(ballast::rows_of(there, y, 1)));
           for (std::uint32_t local = 0; local < each; ++local) {
-            auto const [row, count] = balancer.rows_of_gpu(slot, local);
+            auto const [row, count] = slot.rows_of_gpu(local);
             gpus[first + local].emplace_back(
                 std::vector<std::int64_t>(there.begin() + row, there.begin() + row + count),
-                balancer.loss_weight(slot, local));
-            EXPECT_EQ(balancer.is_dummy(slot, local), balancer.lengths(slot, local).empty());
+                slot.loss_weight(local));
+            EXPECT_EQ(slot.is_dummy(local), slot.lengths(local).empty());
           }
         }
         EXPECT_EQ(y, x);
@@ -346,7 +341,7 @@ TEST(GridBalancer, PlansForRanksOfSeveralGpusAsForOneRankPerGpu)
   }
 }
 
-TEST(GridBalancer, RefusesAStepOnEveryRank)  // Ensures (4)
+TEST(StepSlots, RefusesAStepOnEveryRank)  // Ensures (4)
 {
   ballast::run_ranks(2, [&](thread_communicator& comm) {
     auto const refused = [&](auto& balancer, std::vector<tokens> const& read, char const* why) {
@@ -355,44 +350,41 @@ TEST(GridBalancer, RefusesAStepOnEveryRank)  // Ensures (4)
       EXPECT_THAT(planned.error().message, testing::HasSubstr(why));
     };
     bool const first = comm.rank() == ballast::rank_id{0};
-    grid_balancer balancer(comm, ballast::one_gpu_bags(2), layer_cost,
-                           {.limits = {.most_per_gpu = 70}});
+    step_balancer balancer(comm, ballast::one_gpu_bags(2), layer_cost,
+                           {.microbatches = {}, .limits = {.most_per_gpu = 70}});
     refused(balancer, first ? std::vector<tokens>{5} : std::vector<tokens>{90},
             "sample 1 of weight 90 is above the cap of a cell, 70");
     refused(balancer, first ? std::vector<tokens>{5} : std::vector<tokens>{90},
             "(rank 1 has read it)");
     refused(balancer, {-1}, "sample 0 of -1 tokens has a length that");
     EXPECT_TRUE(balancer.plan(std::vector<tokens>{9}));
-    grid_balancer three(comm, ballast::one_gpu_bags(3), layer_cost);
+    step_balancer three(comm, ballast::one_gpu_bags(3), layer_cost);
     refused(three, {9}, "the bags have 3 GPUs and the job has 2 ranks");
-    grid_balancer pair(comm, ballast::bag_layout("g2n1"_bags, 2), layer_cost);
+    step_balancer pair(comm, ballast::bag_layout("g2n1"_bags, 2), layer_cost);
     refused(pair, {1}, "sample 0 of 1 token is shorter than the smallest bag");
   });
 }
 
-TEST(GridBalancer, AllocatesNothingInTheSteadyState)  // Ensures (5)
+TEST(StepSlots, AllocatesNothingInTheSteadyState)  // Ensures (5)
 {
   ballast::run_ranks(2, [&](thread_communicator& comm) {
     std::vector<tokens> const read{50, 40, 30, 20, 10, 9, 8, 7};
-    grid_balancer balancer(comm, ballast::one_gpu_bags(2), layer_cost,
-                           {.limits = {.most_per_gpu = 70}});
+    step_balancer balancer(comm, ballast::one_gpu_bags(2), layer_cost,
+                           {.microbatches = {}, .limits = {.most_per_gpu = 70}});
     std::vector<float> x(2 * 174);
     std::vector<float> there(2 * 70);
     for (int step = 0; step < 4; ++step) {
       std::size_t const before = ballast_test::allocations_of_thread();
       ASSERT_TRUE(balancer.plan(read));
-      for (std::size_t slot = 0; slot < balancer.microbatches(); ++slot) {
-        std::span<float> const rows = std::span(there).first(2 * balancer.rows_computed(slot));
-        ASSERT_TRUE(balancer.route(slot, ballast::rows_of(x, rows, 2)));
-        ASSERT_TRUE(balancer.reverse_route(slot, ballast::rows_of(rows, x, 2)));
+      for (auto const& slot : balancer.slots()) {
+        std::span<float> const rows = std::span(there).first(2 * slot.rows_computed());
+        ASSERT_TRUE(slot.route(ballast::rows_of(x, rows, 2)));
+        ASSERT_TRUE(slot.reverse_route(ballast::rows_of(rows, x, 2)));
       }
       if (step > 1) { EXPECT_EQ(ballast_test::allocations_of_thread(), before); }
     }
   });
 }
-
-using planner = grid_planner<ballast::quadratic_cost>;
-static_assert(ballast::step_planner<planner>);
 
 std::vector<tokens> drawn_lengths(std::size_t samples, std::uint64_t seed)
 {
@@ -402,84 +394,6 @@ std::vector<tokens> drawn_lengths(std::size_t samples, std::uint64_t seed)
   return lengths;
 }
 
-TEST(GridPlanner, PlansTheGridOfCorrectedCosts)  // Ensures (1)
-{
-  grid_planner plans(ballast::one_gpu_bags(3), layer_cost, {.limits = {.most_per_gpu = 70}});
-  std::vector<std::uint32_t> factors(shape_buckets, ballast::unchanged_factor);
-  for (std::uint32_t length = 30; length < 40; ++length) { factors[length] *= 3; }
-  for (std::uint64_t seed = 0; seed < 30; ++seed) {
-    auto const lengths = drawn_lengths(5 + seed, seed);
-    grid_plan plan;
-    ASSERT_TRUE(plans(plan, lengths, 1, seed, {}));
-    auto const expected = ballast::partition_grid(lengths, ballast::one_gpu_bags(3), {}, layer_cost,
-                                                  {.most_per_gpu = 70});
-    EXPECT_EQ(plan.digest(), expected->digest());
-
-    ASSERT_TRUE(plans(plan, lengths, 1, seed, factors));
-    auto const corrected = ballast::partition_grid(
-        lengths, ballast::one_gpu_bags(3), {},
-        [](tokens length) { return (length >= 30 && length < 40 ? 3 : 1) * layer_cost(length); },
-        {.most_per_gpu = 70});
-    EXPECT_EQ(plan.digest(), corrected->digest());
-  }
-}
-
-using text_and_image = std::array<tokens, 2>;
-
-TEST(GridPlanner, TakesSamplesOfSeveralSizes)
-{
-  auto const cost = [](text_and_image const& sample) { return sample[0] + 3 * sample[1]; };
-  constexpr grid_step_options<text_and_image> options{
-      .limits = {.most_per_gpu = 40},
-      .length_of = [](text_and_image const& sample) { return sample[0] + sample[1]; },
-      .kind_of = [](text_and_image const& sample) -> std::int64_t { return sample[1] > 0; }};
-  grid_planner plans(ballast::one_gpu_bags(2), cost, options);
-  std::vector<tokens> const sizes{10, 0, 20, 0, 10, 30, 5, 30, 30, 0};
-  grid_plan plan;
-  ASSERT_TRUE(plans(plan, sizes, 1, 0, {}));
-  EXPECT_EQ(plan.weights, (std::vector<std::int64_t>{10, 20, 40, 35, 30}));
-  EXPECT_EQ(plan.costs[2], 100);
-  ASSERT_EQ(plan.kinds.size(), 2U);
-  EXPECT_NE(plan.kinds[0], plan.kinds[1]);
-  auto const odd = plans(plan, std::span(sizes).first(3), 1, 1, {});
-  EXPECT_EQ(odd.error().message, "sizes has 3 entries, no whole number of samples of 2");
-}
-
-TEST(GridPlanner, RefusesWhatCannotBePlanned)
-{
-  grid_planner plans(ballast::one_gpu_bags(2), layer_cost, {.limits = {.most_per_gpu = 70}});
-  grid_plan plan;
-  auto const refused = [&](std::vector<tokens> const& sizes, std::size_t factors) {
-    std::vector<std::uint32_t> const all(factors, ballast::unchanged_factor);
-    auto const done = plans(plan, sizes, 1, 0, all);
-    return done ? std::string() : done.error().message;
-  };
-  EXPECT_THAT(refused({5}, 7), HasSubstr("factors has 7 entries for 864 shapes"));
-  EXPECT_THAT(refused({5, -1}, shape_buckets), HasSubstr("sample 1 has a length of -1"));
-  EXPECT_THAT(refused({5, 71}, 0), HasSubstr("sample 1 of weight 71 is above the cap"));
-  EXPECT_EQ(refused({}, shape_buckets), "");
-  constexpr auto most = std::numeric_limits<std::uint64_t>::max();
-  grid_planner large(ballast::one_gpu_bags(2), [](tokens) { return most; });
-  EXPECT_FALSE(large(plan, std::vector<tokens>{1}, 1, 0, {}));
-}
-
-TEST(GridPlannerDeathTest, RefusesHomes)
-{
-  EXPECT_DEATH(planner(ballast::one_gpu_bags(2), layer_cost, {.homes = true}), "not known ahead");
-}
-
-TEST(GridPlanner, AllocatesNothingInTheSteadyState)  // Ensures (2)
-{
-  grid_planner plans(ballast::one_gpu_bags(2), layer_cost, {.limits = {.most_per_gpu = 70}});
-  auto const lengths = drawn_lengths(40, 9);
-  grid_plan plan;
-  for (int step = 0; step < 4; ++step) {
-    std::size_t const before = ballast_test::allocations_of_thread();
-    ASSERT_TRUE(plans(plan, lengths, 1, 0, {}));
-    if (step > 1) { EXPECT_EQ(ballast_test::allocations_of_thread(), before); }
-  }
-}
-
 /// Lengths that a rank reads for a step.
 std::vector<tokens> read_by(ballast::rank_id rank, std::uint64_t step)
 {
@@ -487,66 +401,41 @@ std::vector<tokens> read_by(ballast::rank_id rank, std::uint64_t step)
   return drawn_lengths(of_rank * 7 % 9, of_rank);
 }
 
-TEST(GridPlanner, PlansAheadWhatTheBalancerPlansAtOnce)
+TEST(StepSlots, PlansAheadWhatItPlansAtOnce)
 {
   constexpr std::uint64_t steps = 8;
-  constexpr grid_step_options<> options{.limits = {.most_per_gpu = 70}};
   auto const bags = ballast::one_gpu_bags(3);
-  ballast::run_ranks(3, [&](thread_communicator& comm) {
-    std::vector<std::uint64_t> at_once;
-    std::vector<std::uint64_t> ahead;
-    grid_balancer direct(comm, bags, layer_cost, options);
-    for (std::uint64_t step = 0; step < steps; ++step) {
-      or_throw(direct.plan(read_by(comm.rank(), step)));
-      at_once.push_back(direct.planned().digest());
-    }
-    // [ahead]
-    ballast::gathered_samples<tokens> all;
-    auto const lengths_of_all_ranks = [&](std::uint64_t step) -> std::vector<tokens> const& {
-      or_throw(ballast::gather_samples_into(all, comm, read_by(comm.rank(), step), 256));
-      return all.samples;
-    };
-    grid_balancer balancer(comm, bags, layer_cost, options);
-    online_scheduler next(grid_planner(bags, layer_cost, options));
-    or_throw(next.submit(lengths_of_all_ranks(0)));
-    for (std::uint64_t step = 0; step < steps; ++step) {
-      auto const grid = next.take();                          // planned while the last step ran
-      or_throw(next.submit(lengths_of_all_ranks(step + 1)));  // planned while this one runs
-      or_throw(balancer.plan(read_by(comm.rank(), step), grid));
-      ahead.push_back(balancer.planned().digest());  // and the slots, as above
-    }
-    // [ahead]
-    EXPECT_EQ(ahead, at_once);
-    EXPECT_EQ(next.hand_overs(), steps);
-    // Rows go where they go in a step that is planned at once.
-    or_throw(direct.plan(read_by(comm.rank(), steps)));
-    or_throw(balancer.plan(read_by(comm.rank(), steps), next.take()));
-    ASSERT_EQ(balancer.microbatches(), direct.microbatches());
-    for (std::size_t slot = 0; slot < direct.microbatches(); ++slot) {
-      EXPECT_EQ(balancer.rows_computed(slot), direct.rows_computed(slot));
-      EXPECT_EQ(balancer.loss_weight(slot), direct.loss_weight(slot));
-    }
-  });
+  for (std::optional<std::size_t> const number : {std::optional<std::size_t>(1), {}}) {
+    step_options<> options{.microbatches = {.number = number}, .limits = {.most_per_gpu = 600}};
+    if (!number) { options.limits.most_per_gpu = 70; }
+    ballast::run_ranks(3, [&](thread_communicator& comm) {
+      auto const plan_of = [](auto const& balancer) {
+        std::vector<std::vector<tokens>> own;
+        for (auto const& slot : balancer.slots()) {
+          own.emplace_back(slot.lengths().begin(), slot.lengths().end());
+        }
+        return std::pair(balancer.samples(), own);
+      };
+      step_balancer direct(comm, bags, layer_cost, options);
+      step_balancer balancer(comm, bags, layer_cost, options);
+      // [ahead]
+      or_throw(balancer.submit(read_by(comm.rank(), 0)));
+      for (std::uint64_t step = 0; step < steps; ++step) {
+        or_throw(balancer.next());  // planned while the last step ran
+        or_throw(balancer.submit(read_by(comm.rank(), step + 1)));  // planned while this one runs
+        // and the slots, as above
+        // [ahead]
+        or_throw(direct.plan(read_by(comm.rank(), step)));
+        EXPECT_EQ(plan_of(balancer), plan_of(direct));
+      }
+      EXPECT_EQ(balancer.plan({}).error().code, ballast::error_code::wrong_order);
+      EXPECT_EQ(balancer.submit({}).error().code, ballast::error_code::wrong_order);
+      or_throw(balancer.next());
+      EXPECT_EQ(balancer.next().error().code, ballast::error_code::wrong_order);
+      or_throw(balancer.plan({}));
+      EXPECT_EQ(balancer.rows_read(), 0U);
+    });
+  }
 }
 
-TEST(GridPlanner, GridsOfOtherSamplesAreRefusedOnEveryRank)
-{
-  ballast::run_ranks(2, [](thread_communicator& comm) {
-    grid_balancer balancer(comm, ballast::one_gpu_bags(2), layer_cost,
-                           {.limits = {.also = {{.most_per_gpu = 64, .rounded_to = 8}}}});
-    auto const refused = [&](std::size_t ranks, std::vector<tokens> const& lengths) {
-      grid_plan const plan =
-          ballast::partition_grid(lengths, ballast::one_gpu_bags(ranks), {}, layer_cost,
-                                  {.also = {{.most_per_gpu = 64, .rounded_to = 8}}})
-              .value();
-      auto const done = balancer.plan(std::vector<tokens>{20}, &plan);
-      return done ? std::string() : done.error().message;
-    };
-    EXPECT_THAT(refused(2, {20, 20, 20}), HasSubstr("3 samples on 2 ranks"));
-    EXPECT_THAT(refused(3, {20, 20}), HasSubstr("2 samples on 3 ranks"));
-    EXPECT_THAT(refused(2, {20, 30}), HasSubstr("a sample 1 of weight 32, and the one that was"));
-    EXPECT_EQ(refused(2, {20, 20}), "");
-  });
-}
-
-}  // namespace balanced_grids
+}  // namespace
