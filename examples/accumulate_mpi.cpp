@@ -41,7 +41,7 @@ double accumulate(Balancer& balancer, std::span<tokens const> read,
   block::values y(x.size());
   double const weight = balancer.loss_weight();  // of a token in the mean
   double loss = 0;
-  for (auto const& slot : balancer.slots()) {  // as many on every rank
+  for (auto const slot : balancer.slots()) {  // as many on every rank
     block::transformer_block layer(shape, weights, balancer.bag_comm());
     block::values x_there(slot.rows_computed() * shape.width), y_there(x_there.size());
     block::values dx_there(x_there.size());

@@ -154,11 +154,11 @@ TEST_F(PhasePlanner, PlansTheSameOnEveryRankAndRoutesThatFit)  // Ensures (1)
 TEST_F(PhasePlanner, KeepsToCapsAndHomes)
 {
   phase vision{ballast::one_gpu_bags(2), lines, longest_processing_time{}};
-  vision.most_per_gpu = 10;
+  vision.limits.most_per_gpu = 10;
   phase llm{ballast::one_gpu_bags(2), lines, ballast::refine{}};
   llm.homes = true;
-  llm.then = ballast::fewest_moves;
-  llm.within_per_million = 5'000;
+  llm.limits.then = ballast::fewest_moves;
+  llm.limits.within_per_million = 5'000;
   ballast::phase_planner const planner(std::tuple{vision}, llm);
   ASSERT_TRUE(planner(step, memory, gather({{{{0, 6}}, {{0, 6}}}, {}}), 2, rank_id{0}));
   EXPECT_EQ(step.modalities[0].planned.samples[ballast::bag_id{0}].size(), 1U);

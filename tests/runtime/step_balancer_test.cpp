@@ -147,42 +147,107 @@ TEST(StepBalancer, MovesRowsAndHeadsAsTheCallsByHand)
   });
 }
 
-TEST(StepBalancer, KeepsToGroupsCapsAndHomes)
+// Three videos are too many for a bag, and large ones fit the bag of two GPUs alone.
+bool fits(prompted_document const& each, ballast::bag_id bag)
+{
+  return each.patches < 28 || bag == ballast::bag_id{2};
+}
+bool mixes(std::span<prompted_document const> all, std::span<ballast::sample_id const> together)
+{
+  return std::ranges::count_if(together, [all](auto id) { return all[id].patches >= 20; }) <= 4;
+}
+
+TEST(StepBalancer, KeepsToAllLimits)  // Ensures (1)
 {
   auto const bags = bags_over("g1n2+g2n1", 4);
   ballast::random_source random(3);
   std::vector<std::vector<prompted_document>> read(4);
+  std::int32_t text = 2;  // none has another's, but for a pair
   for (auto& own : read) {
     for (int i = 0; i < 5; ++i) {
-      own.push_back({static_cast<std::int32_t>(random.between(2, 20)),
-                     static_cast<std::int32_t>(random.between(0, 30)), random.between(0, 9)});
+      own.push_back({text++, static_cast<std::int32_t>(random.between(0, 30)),
+                     static_cast<std::int64_t>(random.below(12))});
     }
   }
+  read[3][4] = {2, 7, 40};
+  std::vector<std::int64_t> const starts{300, 0, 40};
   auto options = of_documents;
+  options.limits.also = {{.most_per_gpu = 160}, {.most_per_gpu = 90, .rounded_to = 3}};
+  options.limits.starting_loads = starts;
   options.limits.samples = ballast::counts::at_most(9);
   options.limits.then = ballast::fewest_moves;
   options.limits.within_per_million = 5'000;
+  options.also_of[0] = [](prompted_document const& d) -> std::int64_t { return d.patches; };
+  options.apart = [](prompted_document const& d) -> std::int64_t { return d.text; };
+  options.fits = fits;
+  options.mixes = mixes;
+  auto summing = of_documents;
+  summing.least_of = options.also_of[0];
   ballast::run_ranks(4, [&](thread_communicator& comm) {
-    step_balancer balancer(comm, bags, document_cost, refine{}, options);
-    ASSERT_TRUE(balancer.plan(read[to_index(comm.rank())]));
-    auto const& all = balancer.samples();
-    std::vector<std::int64_t> prompts;
-    std::vector<std::int64_t> texts;
-    for (auto const& each : all.samples) {
-      prompts.push_back(each.prompt);
-      texts.push_back(each.text);
+    for (bool const sums : {false, true}) {
+      for (std::size_t const slots : {1U, 2U}) {
+        auto chosen = sums ? summing : options;
+        chosen.microbatches.number = slots;
+        step_balancer balancer(comm, bags, document_cost, chosen);
+        or_throw(balancer.plan(read[to_index(comm.rank())]));
+        auto const& all = balancer.samples();
+        std::vector<std::int64_t> prompts;
+        std::vector<std::int64_t> texts;
+        std::vector<std::int64_t> patches;
+        for (auto const& each : all.samples) {
+          prompts.push_back(each.prompt);
+          texts.push_back(each.text);
+          patches.push_back(each.patches);
+        }
+        auto const fits_here = [&](ballast::sample_id id, ballast::bag_id bag) {
+          return fits(all.samples[id], bag);
+        };
+        auto const mixes_here = [&](std::span<ballast::sample_id const> together) {
+          return mixes(all.samples, together);
+        };
+        ballast::placement_limits limits{
+            .together = prompts, .home = all.source, .also = {{.of = texts, .most_per_gpu = 120}}};
+        if (sums) {
+          limits.then = ballast::least(patches);
+        } else {
+          limits.also.add({.of = patches, .most_per_gpu = 160});
+          limits.also.add({.of = texts, .most_per_gpu = 90, .rounded_to = 3});
+          limits.starting_loads = starts;
+          limits.samples = options.limits.samples;
+          limits.apart = texts;
+          limits.fits = fits_here;
+          limits.mixes = mixes_here;
+          limits.then = ballast::fewest_moves;
+          limits.within_per_million = 5'000;
+        }
+        if (slots == 1) {
+          auto const plan =
+              ballast::partition(all.samples, bags, document_cost, of_documents.length_of, limits)
+                  .value();
+          EXPECT_EQ(balancer.planned().digest(), plan.digest());
+          EXPECT_EQ(balancer.planned().moved, plan.moved);
+          EXPECT_GT(plan.moved.numerator, 0);
+        } else {
+          auto const plan = ballast::partition_grid(all.samples, bags, {.number = 2}, document_cost,
+                                                    of_documents.length_of, limits)
+                                .value();
+          EXPECT_EQ(balancer.grid().digest(), plan.digest());
+        }
+      }
     }
-    auto const plan = ballast::partition(all.samples, bags, document_cost, of_documents.length_of,
-                                         {.together = prompts,
-                                          .home = all.source,
-                                          .also = {{.of = texts, .most_per_gpu = 120}},
-                                          .samples = options.limits.samples,
-                                          .then = options.limits.then,
-                                          .within_per_million = options.limits.within_per_million})
-                          .value();
-    EXPECT_EQ(balancer.planned().digest(), plan.digest());
-    EXPECT_EQ(balancer.planned().moved, plan.moved);
-    EXPECT_GT(plan.moved.numerator, 0);
+  });
+}
+
+TEST(StepBalancer, TakesAsManySamplesAsAreRead)
+{
+  ballast::run_ranks(2, [](thread_communicator& comm) {
+    step_balancer balancer(comm, ballast::one_gpu_bags(2), layer_cost, refine{});
+    for (std::size_t const samples : {300U, 0U, 20U, 2000U}) {
+      std::vector<tokens> const read(comm.rank() == rank_id{1} ? samples : 1, 3);
+      or_throw(balancer.plan(read));
+      EXPECT_EQ(balancer.samples().samples.size(), samples + 1);
+      EXPECT_EQ(balancer.rows_read(), 3 * read.size());
+    }
   });
 }
 

@@ -64,7 +64,7 @@ TEST(StepSlots, BringsEveryRowThereAndBackOnce)  // Ensures (1) (2) (3)
         std::iota(x.begin(), x.end(), 1000 * static_cast<std::int64_t>(to_index(comm.rank())));
         std::vector<std::int64_t> y(x.size(), -1);
         double weight = 0;
-        for (auto const& slot : balancer.slots()) {
+        for (auto const slot : balancer.slots()) {
           std::vector<std::int64_t> x_there(slot.rows_computed(), -5);
           ASSERT_TRUE(slot.route(ballast::rows_of(x, x_there, 1)));
           for (std::int64_t& each : x_there) { each = 2 * each + 1; }
@@ -133,7 +133,7 @@ TEST(StepSlots, WeighsLossesByTokensThatHaveOne)
     ASSERT_TRUE(balancer.plan(read[comm.rank()]));
     EXPECT_EQ(balancer.slots().size() % 2, 0U);
     EXPECT_EQ(balancer.grid().owner[0], balancer.grid().owner[1]);
-    for (auto const& slot : balancer.slots()) {
+    for (auto const slot : balancer.slots()) {
       double tokens_with_loss = 0;
       for (auto const sample : slot.microbatch()) {
         tokens_with_loss += balancer.samples().samples[sample].response;
@@ -143,7 +143,7 @@ TEST(StepSlots, WeighsLossesByTokensThatHaveOne)
     EXPECT_EQ(balancer.loss_weight(), 1.0 / 40);
     std::vector<answer> const without_loss{{30, 0, 1}};
     ASSERT_TRUE(balancer.plan(without_loss));
-    for (auto const& slot : balancer.slots()) { EXPECT_EQ(slot.loss_weight(), 0); }
+    for (auto const slot : balancer.slots()) { EXPECT_EQ(slot.loss_weight(), 0); }
     EXPECT_EQ(balancer.loss_weight(), 0);
   });
 }
@@ -159,7 +159,7 @@ std::array<double, 3> shares_of(thread_communicator& comm, ballast::bag_layout c
   step_balancer balancer(comm, bags, masked::tokens_of, options);
   or_throw(balancer.plan(read.samples));
   std::array<double, 3> shares{};
-  for (auto const& slot : balancer.slots()) {
+  for (auto const slot : balancer.slots()) {
     std::vector<double> losses(slot.rows_computed());
     std::vector<std::uint8_t> has_loss(losses.size());
     or_throw(slot.route(ballast::rows_of(read.losses, losses, 1),
@@ -251,7 +251,7 @@ TEST(StepSlots, PlansPaddedBatches)  // Ensures (1)
     // [padded]
     EXPECT_EQ(balancer.grid().makespan, (ballast::ratio{9, 1}));
     EXPECT_EQ(balancer.slots().size(), 2U);
-    for (auto const& slot : balancer.slots()) {
+    for (auto const slot : balancer.slots()) {
       EXPECT_EQ(slot.microbatch().size(), 1U);
       auto const rows = static_cast<tokens>(slot.rows_computed());
       EXPECT_EQ(balancer.grid().load(comm.rank(), slot.number()), rows);
@@ -319,7 +319,7 @@ TEST(StepSlots, PlansForRanksOfSeveralGpusAsForOneRankPerGpu)
             {.microbatches = {}, .limits = {.most_per_gpu = 70}, .gpus_per_rank = each});
         ASSERT_TRUE(balancer.plan(own));
         std::vector<std::int64_t> y(x.size());
-        for (auto const& slot : balancer.slots()) {
+        for (auto const slot : balancer.slots()) {
           std::vector<std::int64_t> there(slot.rows_computed());
           ASSERT_TRUE(slot.route(ballast::rows_of(x, there, 1)));
           ASSERT_TRUE(slot.reverse_route(ballast::rows_of(there, y, 1)));
@@ -376,7 +376,7 @@ TEST(StepSlots, AllocatesNothingInTheSteadyState)  // Ensures (5)
     for (int step = 0; step < 4; ++step) {
       std::size_t const before = ballast_test::allocations_of_thread();
       ASSERT_TRUE(balancer.plan(read));
-      for (auto const& slot : balancer.slots()) {
+      for (auto const slot : balancer.slots()) {
         std::span<float> const rows = std::span(there).first(2 * slot.rows_computed());
         ASSERT_TRUE(slot.route(ballast::rows_of(x, rows, 2)));
         ASSERT_TRUE(slot.reverse_route(ballast::rows_of(rows, x, 2)));
@@ -409,9 +409,9 @@ TEST(StepSlots, PlansAheadWhatItPlansAtOnce)
     step_options<> options{.microbatches = {.number = number}, .limits = {.most_per_gpu = 600}};
     if (!number) { options.limits.most_per_gpu = 70; }
     ballast::run_ranks(3, [&](thread_communicator& comm) {
-      auto const plan_of = [](auto const& balancer) {
+      auto const plan_of = [](auto& balancer) {
         std::vector<std::vector<tokens>> own;
-        for (auto const& slot : balancer.slots()) {
+        for (auto const slot : balancer.slots()) {
           own.emplace_back(slot.lengths().begin(), slot.lengths().end());
         }
         return std::pair(balancer.samples(), own);

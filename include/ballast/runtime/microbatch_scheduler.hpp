@@ -56,6 +56,13 @@ class step_cells {
     }
   }
 
+  /// The times of all positions in the step, by the owners.
+  void write_rows()
+  {
+    add_up();
+    for (std::size_t cell = 0; cell < size(); ++cell) { write_row(cell); }
+  }
+
   void move(sample_id sample, places const& to)
   {
     for (std::size_t module = 0; module < D; ++module) {
@@ -150,8 +157,8 @@ class step_cells {
   void add(sample_id sample, std::size_t module, std::size_t bin)
   {
     auto const& [forward, backward] = times_[to_index(sample)][module];
-    sums_[module][bin].forward += forward;
-    sums_[module][bin].backward += backward;
+    stage_time& sum = sums_[module][bin];
+    sum = {saturating_sum(sum.forward, forward), saturating_sum(sum.backward, backward)};
     if (module + 1 == D) { held_[bin] += sizes_[to_index(sample) * D + module]; }
     step_.owner[module][sample] = to_id<bag_id>(bin);
   }
@@ -403,8 +410,7 @@ class step_shortener {
       std::copy(best_owner_[module].begin(), best_owner_[module].end(),
                 step_.owner[module].begin());
     }
-    cells_.add_up();
-    for (std::size_t cell = 0; cell < cells_.size(); ++cell) { cells_.write_row(cell); }
+    cells_.write_rows();
   }
 
   scheduled_step<D>& step_;
@@ -496,12 +502,12 @@ class microbatch_scheduler {
       return planned;
     }
     step.uncorrected = 0;
-    for (std::size_t group = 0; group < groups_; ++group) {
-      made_.take_times(group, plain_.owner, detail::span_of(corrected_));
-      if (auto checked = check_times(made_.times(), setup_.schedule); !checked) { return checked; }
-      step.uncorrected = std::max(
-          step.uncorrected,
-          makespan_of(setup_.schedule, made_.times(), detail::span_of(as_given_), memory_));
+    write_times(plain_, sizes, detail::span_of(corrected_));
+    for (pipeline_times const& times : plain_.times) {
+      if (auto checked = check_times(times, setup_.schedule); !checked) { return checked; }
+      step.uncorrected =
+          std::max(step.uncorrected,
+                   makespan_of(setup_.schedule, times, detail::span_of(as_given_), memory_));
     }
     return {};
   }
@@ -607,16 +613,31 @@ class microbatch_scheduler {
     step.largest_load_bound = made_.parts().lower_bound.numerator;
     step.makespan = 0;
     step.times.resize(groups_);
+    for (pipeline_times& each : step.times) {
+      each.stages = stages_.size();
+      each.rows.resize(stages_.size() * step.microbatches);
+    }
     step.stages = stages_;
     for (std::size_t module = 0; module < D; ++module) {
       step.replicas[module] = setup_.modules[module].replicas;
       step.owner[module].resize(count);
     }
     for (std::size_t group = 0; group < groups_; ++group) {
-      if (auto done = made_.share(memory_, group, sizes, times); !done) { return done; }
-      if (auto done = order(step.number, group, seed); !done) { return done; }
+      auto done = made_.share(step.owner, memory_, group, sizes, times);
+      if (!done) { return done; }
+    }
+    write_times(step, sizes, times);
+    place_of_.resize(groups_ * step.microbatches);
+    for (std::size_t group = 0; group < groups_; ++group) {
+      if (auto done = order(step, group, seed); !done) { return done; }
       step.makespan = std::max(step.makespan, ordered_.makespan);
-      put_in_order(step, group);
+    }
+    for (std::size_t module = 0; module < D; ++module) {
+      std::size_t const replicas = made_.replicas(module);
+      for (bag_id& bin : step.owner[module]) {
+        bin = to_id<bag_id>(place_of_[to_index(bin) / replicas] * replicas +
+                            to_index(bin) % replicas);
+      }
     }
     step.even_makespan = step.makespan;
     detail::step_shortener<D>(step, memory_, setup_, sizes, times, detail::span_of(as_given_))(
@@ -628,36 +649,29 @@ class microbatch_scheduler {
     return {};
   }
 
-  [[nodiscard]] result<void> order(std::uint64_t number, std::size_t group, std::uint64_t seed)
+  void write_times(scheduled_step<D>& step, std::span<tokens const> sizes,
+                   std::span<sample_time const> times)
+  {
+    auto scratch = memory_.open();
+    detail::step_cells<D>(step, scratch, setup_, sizes, times).write_rows();
+  }
+
+  /// Puts the times of a group's microbatches in order, and notes where each of them then is.
+  [[nodiscard]] result<void> order(scheduled_step<D>& step, std::size_t group, std::uint64_t seed)
   {
     auto policy = order_;
     if constexpr (requires { policy.seed = seed; }) {
-      policy.seed = digest().add(seed).add(number).add(std::uint64_t{group}).value();
+      policy.seed = digest().add(seed).add(step.number).add(std::uint64_t{group}).value();
     }
-    return order_microbatches_into(ordered_, memory_, setup_.schedule, made_.times(), policy);
-  }
-
-  /// Microbatches of a group to their positions.
-  void put_in_order(scheduled_step<D>& step, std::size_t group)
-  {
-    std::size_t const count = as_given_.size();
-    position_of_.resize(count);
-    auto& times = step.times[group];
-    times.stages = made_.times().stages;
-    times.rows.resize(made_.times().rows.size());
-    for (std::size_t position = 0; position < count; ++position) {
-      position_of_[to_index(ordered_.order[position])] = position;
-      std::span<stage_time const> const from = made_.times()[ordered_.order[position]];
-      std::copy(from.begin(), from.end(), times[as_given_[position]].begin());
+    pipeline_times& times = step.times[group];
+    given_ = times;
+    auto done = order_microbatches_into(ordered_, memory_, setup_.schedule, given_, policy);
+    for (std::size_t at = 0; at < as_given_.size() && done; ++at) {
+      microbatch_id const microbatch = ordered_.order[at];
+      std::copy_n(given_[microbatch].begin(), given_.stages, times[as_given_[at]].begin());
+      place_of_[group * as_given_.size() + to_index(microbatch)] = group * as_given_.size() + at;
     }
-    for (std::size_t module = 0; module < D; ++module) {
-      std::size_t const replicas = made_.replicas(module);
-      for (auto const& [sample, bin] : made_.shared(module)) {
-        std::size_t const position = position_of_[bin / replicas];
-        step.owner[module][to_index(sample)] =
-            to_id<bag_id>((group * count + position) * replicas + bin % replicas);
-      }
-    }
+    return done;
   }
 
   scheduler_setup setup_;
@@ -670,8 +684,9 @@ class microbatch_scheduler {
   std::vector<scheduled_stage> stages_;  // of a group
   std::vector<sample_time> corrected_;
   order_plan ordered_;
-  std::vector<std::size_t> position_of_;
-  scheduled_step<D> plain_;  // of uncorrected costs
+  std::vector<std::size_t> place_of_;  // of each group's microbatches, in order
+  pipeline_times given_;               // of a group before they are in order
+  scheduled_step<D> plain_;            // of uncorrected costs
 };
 
 }  // namespace ballast::inline v0

@@ -174,16 +174,10 @@ struct phase {
   Cost cost_of;
   Policy policy;
   std::uint32_t rate = 1;  ///< input tokens of one output token: n of them become ceil(n / rate)
-  /// A bag of G GPUs gets at most G times as many tokens.
-  std::int64_t most_per_gpu = no_limit;
-  /// Whether who has read each sequence is its home, as `then = fewest_moves` asks for.
+  /// What each bag keeps to. Arrays of samples are left out, since sequences differ from step to step.
+  placement_limits limits = {};
+  /// Whether who has read each sequence is its home, for limits.then = fewest_moves.
   bool homes = false;
-  /// What decides among plans of the least makespan, most_level or fewest_moves, and how much longer
-  /// than the shortest a plan may be for it.
-  second_objective then = {};
-  std::uint32_t within_per_million = 0;
-  /// How many sequences each bag gets.
-  counts samples = {};
   /// Whether samples of one group stay in one bag (multimodal_samples::start_sample); in an encoder
   /// all their subsequences.
   bool together = false;

@@ -103,13 +103,9 @@ template <class Cost, class Policy>
       return checked;
     }
   }
-  placement_limits limits;
-  limits.most_per_gpu = own.most_per_gpu;
+  placement_limits limits = own.limits;
   if (own.together) { limits.together = in.groups; }
   if (own.homes) { limits.home = in.source; }
-  limits.samples = own.samples;
-  limits.then = own.then;
-  limits.within_per_million = own.within_per_million;
   if (auto done = partition_into(step.planned, memory, in.lengths, own.bags, own.cost_of, limits,
                                  own.policy);
       !done) {

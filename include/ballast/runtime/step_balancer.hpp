@@ -389,6 +389,152 @@ class bag_planner {
   placement joined_;
 };
 
+template <class Balancer>
+struct step_slots;
+
+/// A microbatch of every bag, of the step that a balancer has planned last: what its rank computes
+/// and moves.
+template <class Balancer>
+class step_slot {
+ public:
+  [[nodiscard]] std::size_t number() const noexcept { return number_ == only ? 0 : number_; }
+
+  /// Moves the rows of the slot's samples from where they were read to where they are computed,
+  /// all arrays in one exchange: each from[rows_read()], to[rows_computed()] rows. Collective; the
+  /// rest is as for ballast::route.
+  template <std::same_as<row_array>... Arrays>
+  [[nodiscard]] result<void> route(Arrays const&... arrays) const
+  {
+    return ballast::route(self_->comm_, to_compute(), self_->memory_, arrays...);
+  }
+  /// Moves them back: each from[rows_computed()], to[rows_read()] rows, of which it writes those of
+  /// this slot.
+  template <std::same_as<row_array>... Arrays>
+  [[nodiscard]] result<void> reverse_route(Arrays const&... arrays) const
+  {
+    return ballast::reverse_route(self_->comm_, to_compute(), self_->memory_, arrays...);
+  }
+  /// Before attention: from this rank's tokens with all heads to all tokens of its bag with this
+  /// rank's heads. Collective in the bag; the rest is as for ballast::to_heads.
+  template <std::same_as<head_array>... Arrays>
+  [[nodiscard]] result<void> to_heads(Arrays const&... arrays) const
+  {
+    return ballast::to_heads(self_->bag_comm(), heads(), self_->memory_, arrays...);
+  }
+  /// After attention: from heads to tokens again; copies of a head are added up.
+  template <std::same_as<head_array>... Arrays>
+  [[nodiscard]] result<void> to_tokens(Arrays const&... arrays) const
+  {
+    return ballast::to_tokens(self_->bag_comm(), heads(), self_->memory_, arrays...);
+  }
+
+  /// What this rank sends and receives.
+  [[nodiscard]] route_plan const& to_compute() const { return own().to_compute; }
+  /// Rows of this rank's arrays after route().
+  [[nodiscard]] std::size_t rows_computed() const
+  {
+    return static_cast<std::size_t>(to_compute().rows_after);
+  }
+  /// Those of one of this rank's GPUs, which lie behind those of the GPU before.
+  [[nodiscard]] row_range rows_of_gpu(std::uint32_t local) const
+  {
+    row_range all;
+    for (std::uint32_t next = 0; next <= local; ++next) {
+      all = {all.first + all.count, at(next).rows(self_->gpu(next))};
+    }
+    return all;
+  }
+
+  // Of the bag of this rank, or of one of its GPUs:
+
+  /// The samples that it computes, in the order of its rows.
+  [[nodiscard]] std::span<sample_id const> microbatch(std::uint32_t local = 0) const
+  {
+    return self_->step().microbatch(number(), self_->bag(local));
+  }
+  /// Whether it computes none.
+  [[nodiscard]] bool is_dummy(std::uint32_t local = 0) const { return microbatch(local).empty(); }
+  /// Their lengths.
+  [[nodiscard]] std::span<tokens const> lengths(std::uint32_t local = 0) const
+  {
+    return at(local).lengths();
+  }
+  /// Which of their tokens and heads each of its GPUs has; the options say how many heads.
+  [[nodiscard]] ulysses_plan const& heads(std::uint32_t local = 0) const
+  {
+    BALLAST_EXPECTS(self_->options().query_heads >= 1,
+                    "options.query_heads is 0; give the query heads of the model");
+    return at(local);
+  }
+  /// What the mean loss of this rank in the slot, or of one of its GPUs, counts in the step: the
+  /// mean over its rows, or, in bags of one GPU, over those of its tokens that have a loss.
+  ///
+  /// Expects  options.loss_tokens_of is null, or bags have one GPU: it does not say which tokens
+  ///          have a loss, so how many of them a GPU has is not known. Multiply the sum of its
+  ///          losses by the balancer's loss_weight().
+  [[nodiscard]] double loss_weight(std::uint32_t local = 0) const
+  {
+    tokens with_loss = rows_of_gpu(local).count;
+    if (self_->options().loss_tokens_of != nullptr) {
+      std::uint32_t const of_bag = self_->bags()[self_->bag(local)].gpus;
+      BALLAST_EXPECTS(
+          of_bag == 1, "options.loss_tokens_of does not say which rows have a loss, and a bag has ",
+          of_bag, " GPUs; multiply the sum of a GPU's losses by the balancer's loss_weight()");
+      with_loss = 0;
+      for (sample_id const sample : microbatch(local)) {
+        with_loss += self_->steps_.planner().loss_tokens_of(self_->samples().samples[sample]);
+      }
+    }
+    tokens const all = self_->step().loss_tokens;
+    return with_loss == 0 ? 0.0 : static_cast<double>(with_loss) / static_cast<double>(all);
+  }
+
+ private:
+  friend Balancer;
+  friend step_slots<Balancer>;
+  step_slot(Balancer& self, std::size_t number) : self_(&self), number_(number) {}
+
+  [[nodiscard]] slot_route const& own() const
+  {
+    balanced_step const& step = self_->step();
+    BALLAST_EXPECTS(number_ != only || step.slots == 1, "the step has ",
+                    counted(step.slots, "microbatch"), "; call it of each of slots()");
+    BALLAST_EXPECTS(number_ == only || number_ < step.slots, "slot ", number_, " of ", step.slots);
+    return step.routes[number()];
+  }
+  [[nodiscard]] ulysses_plan const& at(std::uint32_t local) const
+  {
+    return own().heads[self_->gpus().checked(local)];
+  }
+
+  /// That of a balancer, which is the slot of a step of one.
+  static constexpr auto only = std::numeric_limits<std::size_t>::max();
+
+  Balancer* self_;
+  std::size_t number_;
+};
+
+/// All slots of a step, one after the other.
+template <class Balancer>
+struct step_slots {
+  struct iterator {
+    Balancer* self;
+    std::size_t number;
+
+    [[nodiscard]] step_slot<Balancer> operator*() const { return {*self, number}; }
+    iterator& operator++() { return ++number, *this; }
+    friend bool operator==(iterator const&, iterator const&) = default;
+  };
+
+  Balancer* self;
+  std::size_t count;
+
+  [[nodiscard]] std::size_t size() const noexcept { return count; }
+  [[nodiscard]] step_slot<Balancer> operator[](std::size_t number) const { return {*self, number}; }
+  [[nodiscard]] iterator begin() const noexcept { return {self, 0}; }
+  [[nodiscard]] iterator end() const noexcept { return {self, count}; }
+};
+
 }  // namespace detail
 
 /// What a training loop does to be balanced, as one object per rank: it plans a step from what all
@@ -416,7 +562,7 @@ class bag_planner {
 ///
 ///     step_balancer balancer(comm, bags, cost, {.microbatches = {.multiple_of = 2},
 ///                                               .limits = {.most_per_gpu = 16'384}});
-///     for (auto const& slot : balancer.slots()) {
+///     for (auto const slot : balancer.slots()) {
 ///       slot.route(rows_of(x, x_there, width));          // of slot.rows_computed() rows: their
 ///       ... mean loss times slot.loss_weight(), gradients added up ...
 ///       slot.reverse_route(rows_of(y_there, y, width));  // each slot writes the rows of its samples
@@ -466,12 +612,15 @@ class bag_planner {
 template <class Cost, partition_policy Policy, splitting_communicator Communicator,
           class Sample = tokens>
   requires detail::cell_cost<Cost, Sample>
-class step_balancer {
+class step_balancer : public detail::step_slot<step_balancer<Cost, Policy, Communicator, Sample>> {
  public:
+  using slot = detail::step_slot<step_balancer>;
+
   // Not `cost` and the like: g++ 12 -Wshadow warns of members and of a user's globals.
   step_balancer(Communicator& group, bag_layout layout, Cost own_cost, Policy own_policy,
                 step_options<Sample> chosen = {})
-      : comm_(group),
+      : slot(*this, slot::only),
+        comm_(group),
         steps_(group, {std::move(layout), std::move(own_cost), std::move(own_policy), chosen})
   {}
   step_balancer(Communicator& group, bag_layout layout, Cost own_cost,
@@ -492,169 +641,17 @@ class step_balancer {
   /// Steps for whose plan next() had to wait.
   [[nodiscard]] std::uint64_t waited() const noexcept { return steps_.waited(); }
 
-  /// A microbatch of every bag, of the step that was planned last: what this rank computes and moves.
-  class slot {
-   public:
-    [[nodiscard]] std::size_t number() const noexcept { return number_; }
-
-    /// Moves the rows of the slot's samples from where they were read to where they are computed,
-    /// all arrays in one exchange: each from[rows_read()], to[rows_computed()] rows. Collective; the
-    /// rest is as for ballast::route.
-    template <std::same_as<row_array>... Arrays>
-    [[nodiscard]] result<void> route(Arrays const&... arrays) const
-    {
-      return ballast::route(self_->comm_, to_compute(), self_->memory_, arrays...);
-    }
-    /// Moves them back: each from[rows_computed()], to[rows_read()] rows, of which it writes those of
-    /// this slot.
-    template <std::same_as<row_array>... Arrays>
-    [[nodiscard]] result<void> reverse_route(Arrays const&... arrays) const
-    {
-      return ballast::reverse_route(self_->comm_, to_compute(), self_->memory_, arrays...);
-    }
-    /// Before attention: from this rank's tokens with all heads to all tokens of its bag with this
-    /// rank's heads. Collective in the bag; the rest is as for ballast::to_heads.
-    template <std::same_as<head_array>... Arrays>
-    [[nodiscard]] result<void> to_heads(Arrays const&... arrays) const
-    {
-      return ballast::to_heads(self_->bag_comm(), heads(), self_->memory_, arrays...);
-    }
-    /// After attention: from heads to tokens again; copies of a head are added up.
-    template <std::same_as<head_array>... Arrays>
-    [[nodiscard]] result<void> to_tokens(Arrays const&... arrays) const
-    {
-      return ballast::to_tokens(self_->bag_comm(), heads(), self_->memory_, arrays...);
-    }
-
-    /// What this rank sends and receives.
-    [[nodiscard]] route_plan const& to_compute() const { return own().to_compute; }
-    /// Rows of this rank's arrays after route().
-    [[nodiscard]] std::size_t rows_computed() const
-    {
-      return static_cast<std::size_t>(to_compute().rows_after);
-    }
-    /// Those of one of this rank's GPUs, which lie behind those of the GPU before.
-    [[nodiscard]] row_range rows_of_gpu(std::uint32_t local) const
-    {
-      row_range all;
-      for (std::uint32_t next = 0; next <= local; ++next) {
-        all = {all.first + all.count, at(next).rows(self_->gpu(next))};
-      }
-      return all;
-    }
-
-    // Of the bag of this rank, or of one of its GPUs:
-
-    /// The samples that it computes, in the order of its rows.
-    [[nodiscard]] std::span<sample_id const> microbatch(std::uint32_t local = 0) const
-    {
-      return self_->step().microbatch(number_, self_->bag(local));
-    }
-    /// Whether it computes none.
-    [[nodiscard]] bool is_dummy(std::uint32_t local = 0) const { return microbatch(local).empty(); }
-    /// Their lengths.
-    [[nodiscard]] std::span<tokens const> lengths(std::uint32_t local = 0) const
-    {
-      return at(local).lengths();
-    }
-    /// Which of their tokens and heads each of its GPUs has; the options say how many heads.
-    [[nodiscard]] ulysses_plan const& heads(std::uint32_t local = 0) const
-    {
-      BALLAST_EXPECTS(self_->options().query_heads >= 1,
-                      "options.query_heads is 0; give the query heads of the model");
-      return at(local);
-    }
-    /// What the mean loss of this rank in the slot, or of one of its GPUs, counts in the step: the
-    /// mean over its rows, or, in bags of one GPU, over those of its tokens that have a loss.
-    ///
-    /// Expects  options.loss_tokens_of is null, or bags have one GPU: it does not say which tokens
-    ///          have a loss, so how many of them a GPU has is not known. Multiply the sum of its
-    ///          losses by the balancer's loss_weight().
-    [[nodiscard]] double loss_weight(std::uint32_t local = 0) const
-    {
-      tokens with_loss = rows_of_gpu(local).count;
-      if (self_->options().loss_tokens_of != nullptr) {
-        std::uint32_t const of_bag = self_->bags()[self_->bag(local)].gpus;
-        BALLAST_EXPECTS(
-            of_bag == 1,
-            "options.loss_tokens_of does not say which rows have a loss, and a bag has ", of_bag,
-            " GPUs; multiply the sum of a GPU's losses by the balancer's loss_weight()");
-        with_loss = 0;
-        for (sample_id const sample : microbatch(local)) {
-          with_loss += self_->steps_.planner().loss_tokens_of(self_->samples().samples[sample]);
-        }
-      }
-      tokens const all = self_->step().loss_tokens;
-      return with_loss == 0 ? 0.0 : static_cast<double>(with_loss) / static_cast<double>(all);
-    }
-
-   private:
-    friend step_balancer;
-    slot(step_balancer& self, std::size_t number) : self_(&self), number_(number) {}
-
-    [[nodiscard]] detail::slot_route const& own() const
-    {
-      detail::balanced_step const& step = self_->step();
-      BALLAST_EXPECTS(number_ < step.slots, "slot ", number_, " of ", step.slots);
-      return step.routes[number_];
-    }
-    [[nodiscard]] ulysses_plan const& at(std::uint32_t local) const
-    {
-      return own().heads[self_->gpus().checked(local)];
-    }
-
-    step_balancer* self_;
-    std::size_t number_;
-  };
-
   // What follows is of the step that was planned last, and overwritten by the next plan().
 
   /// Its microbatches: as many on every rank.
-  [[nodiscard]] std::span<slot const> slots() const
-  {
-    return std::span<slot const>(slots_).first(step().slots);
-  }
+  [[nodiscard]] auto slots() { return detail::step_slots<step_balancer>{this, step().slots}; }
 
-  // Of a step of one microbatch, as of its slot:
+  // Of a step of one microbatch, of which the balancer is the slot too:
 
-  template <std::same_as<row_array>... Arrays>
-  [[nodiscard]] result<void> route(Arrays const&... arrays)
-  {
-    return only().route(arrays...);
-  }
-  template <std::same_as<row_array>... Arrays>
-  [[nodiscard]] result<void> reverse_route(Arrays const&... arrays)
-  {
-    return only().reverse_route(arrays...);
-  }
-  template <std::same_as<head_array>... Arrays>
-  [[nodiscard]] result<void> to_heads(Arrays const&... arrays)
-  {
-    return only().to_heads(arrays...);
-  }
-  template <std::same_as<head_array>... Arrays>
-  [[nodiscard]] result<void> to_tokens(Arrays const&... arrays)
-  {
-    return only().to_tokens(arrays...);
-  }
-  [[nodiscard]] route_plan const& to_compute() const { return only().to_compute(); }
-  [[nodiscard]] std::size_t rows_computed() const { return only().rows_computed(); }
-  [[nodiscard]] row_range rows_of_gpu(std::uint32_t local) const
-  {
-    return only().rows_of_gpu(local);
-  }
-  [[nodiscard]] std::span<tokens const> lengths(std::uint32_t local = 0) const
-  {
-    return only().lengths(local);
-  }
-  [[nodiscard]] ulysses_plan const& heads(std::uint32_t local = 0) const
-  {
-    return only().heads(local);
-  }
   /// Where tokens lie after route(): on which GPUs of all ranks.
   [[nodiscard]] placement const& as_computed() const
   {
-    static_cast<void>(only());
+    static_cast<void>(this->to_compute());
     return step().as_computed;
   }
   /// Who computes what, and how good that is, unless it is a grid().
@@ -718,14 +715,9 @@ class step_balancer {
   [[nodiscard]] Communicator* made_bag_comm() noexcept { return bag_comm_ ? &*bag_comm_ : nullptr; }
 
  private:
-  [[nodiscard]] detail::balanced_step const& step() const { return steps_.step(); }
+  friend slot;
 
-  [[nodiscard]] slot const& only() const
-  {
-    BALLAST_EXPECTS(step().slots == 1, "the step has ", detail::counted(step().slots, "microbatch"),
-                    "; call it of each of slots()");
-    return slots_.front();
-  }
+  [[nodiscard]] detail::balanced_step const& step() const { return steps_.step(); }
 
   /// This rank's GPUs.
   [[nodiscard]] detail::rank_gpus gpus() const { return {comm_.rank(), options().gpus_per_rank}; }
@@ -739,14 +731,12 @@ class step_balancer {
       if (!part) { return steps_.forget(), tl::unexpected(part.error()); }
       bag_comm_.emplace(*std::move(part));
     }
-    while (slots_.size() < step().slots) { slots_.push_back(slot(*this, slots_.size())); }
     return {};
   }
 
   Communicator& comm_;
   std::optional<Communicator> bag_comm_;
-  workspace memory_;         // of exchanges
-  std::vector<slot> slots_;  // as many as any step had
+  workspace memory_;  // of exchanges
   detail::common_steps<Communicator, Sample, detail::balanced_step,
                        detail::bag_planner<Cost, Policy, Sample>>
       steps_;

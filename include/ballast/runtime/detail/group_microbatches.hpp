@@ -71,9 +71,8 @@ class split_by_replica {
   cost_vector_plan<D> together_;  // parts to microbatches
 };
 
-/// The samples of a global batch in microbatches, these in groups of replicas, and what one group
-/// at a time has: which replica computes which sample, and how long each stage takes for each
-/// microbatch.
+/// The samples of a global batch in microbatches, these in groups of replicas, and which replica of
+/// its group computes which sample.
 ///
 /// Expects     replica_groups(setup, D) == groups.
 /// Ensures     no replica of the last module holds more than most_per_microbatch
@@ -83,13 +82,6 @@ class group_microbatches {
  public:
   using sample_time = std::array<stage_time, D>;
 
-  /// A sample of the group: its microbatch there times the replicas of the module, and on which of
-  /// them.
-  struct shared_sample {
-    sample_id sample{};
-    std::size_t bin = 0;
-  };
-
   group_microbatches(scheduler_setup const& setup, std::uint32_t groups, Split split)
       : modules_(setup.modules),
         most_per_microbatch_(setup.most_per_microbatch),
@@ -98,8 +90,7 @@ class group_microbatches {
         ones_(groups * setup.schedule.microbatches(), 1),
         microbatches_(one_gpu_bags(ones_.size())),
         all_groups_(one_gpu_bags(groups)),
-        by_replica_(microbatches_, setup.modules[D - 1].replicas / groups),
-        times_(setup.schedule.microbatches(), setup.schedule.stages().stages())
+        by_replica_(microbatches_, setup.modules[D - 1].replicas / groups)
   {
     for (std::size_t module = 0; module < D; ++module) {
       modules_[module].replicas /= groups;
@@ -156,18 +147,18 @@ class group_microbatches {
   /// The microbatches of all groups, as split() made them.
   [[nodiscard]] cost_vector_plan<D> const& parts() const { return parts_; }
 
-  /// The samples of a group's microbatches to the replicas of every module.
-  [[nodiscard]] result<void> share(workspace& memory, std::size_t group,
+  /// The samples of a group's microbatches to the replicas of every module, as a scheduled_step has
+  /// them, in the order in which split() has made the microbatches.
+  [[nodiscard]] result<void> share(std::array<id_vector<sample_id, bag_id>, D>& owner,
+                                   workspace& memory, std::size_t group,
                                    std::span<tokens const> sizes,
                                    std::span<sample_time const> times)
   {
-    clear_times();
+    auto const own = of_groups_.samples[to_id<bag_id>(group)];
     for (std::size_t module = 0; module < D; ++module) {
-      shared_[module].clear();
-      auto const own = of_groups_.samples[to_id<bag_id>(group)];
+      bool const is_known = module + 1 == D && limits_replicas();
       for (std::size_t position = 0; position < own.size(); ++position) {
         auto const samples = parts_.samples[to_id<bag_id>(to_index(own[position]))];
-        bool const is_known = module + 1 == D && limits_replicas();
         if (replicas(module) > 1 && !is_known) {
           if (auto done = to_replicas(memory, module, samples, sizes, times); !done) {
             return done;
@@ -177,39 +168,13 @@ class group_microbatches {
           std::size_t const replica = is_known               ? replica_of_[to_index(samples[index])]
                                       : replicas(module) > 1 ? to_index(of_replicas_.owner[index])
                                                              : 0;
-          std::size_t const bin = position * replicas(module) + replica;
-          shared_[module].push_back({samples[index], bin});
-          add_time(module, bin, times[to_index(samples[index])][module]);
+          owner[module][samples[index]] =
+              to_id<bag_id>((group * own.size() + position) * replicas(module) + replica);
         }
       }
     }
-    set_times();
     return {};
   }
-
-  /// What share() has found of a module.
-  [[nodiscard]] std::span<shared_sample const> shared(std::size_t module) const
-  {
-    return span_of(shared_[module]);
-  }
-
-  /// Takes the times of a group whose samples are where a scheduled_step has them, in its order.
-  void take_times(std::size_t group, std::array<id_vector<sample_id, bag_id>, D> const& owner,
-                  std::span<sample_time const> times)
-  {
-    clear_times();
-    for (std::size_t module = 0; module < D; ++module) {
-      std::size_t const bins = sums_[module].size();
-      for (std::size_t sample = 0; sample < times.size(); ++sample) {
-        std::size_t const bin = to_index(owner[module][sample]);
-        if (bin / bins == group) { add_time(module, bin % bins, times[sample][module]); }
-      }
-    }
-    set_times();
-  }
-
-  /// The times of the group that share() or take_times() was called for last.
-  [[nodiscard]] pipeline_times const& times() const { return times_; }
 
  private:
   /// Whether split() chooses the replicas of the last module, so that none holds too much.
@@ -261,34 +226,6 @@ class group_microbatches {
     return done;
   }
 
-  void clear_times()
-  {
-    for (std::size_t module = 0; module < D; ++module) {
-      sums_[module].assign(ones_.size() / groups_ * replicas(module), {});
-    }
-  }
-
-  void add_time(std::size_t module, std::size_t bin, stage_time const& time)
-  {
-    stage_time& sum = sums_[module][bin];
-    sum = {saturating_sum(sum.forward, time.forward), saturating_sum(sum.backward, time.backward)};
-  }
-
-  /// Splits what was added over the stages: that of each module by their layers.
-  void set_times()
-  {
-    std::size_t first = 0;
-    for (std::size_t module = 0; module < D; ++module) {
-      std::size_t const stages = modules_[module].layers.size();
-      for (std::size_t bin = 0; bin < sums_[module].size(); ++bin) {
-        auto const row = times_[to_id<microbatch_id>(bin / replicas(module))];
-        stage_times_of(row.subspan(first + bin % replicas(module) * stages, stages),
-                       modules_[module], sums_[module][bin]);
-      }
-      first += replicas(module) * stages;
-    }
-  }
-
   std::vector<scheduled_module> modules_;  // of one group
   std::int64_t most_per_microbatch_;
   std::uint32_t groups_;
@@ -304,9 +241,6 @@ class group_microbatches {
   cost_vector_plan<1> of_replicas_;
   split_by_replica<D> by_replica_;
   std::vector<std::size_t> replica_of_;  // of samples, in the last module where it is limited
-  std::array<std::vector<shared_sample>, D> shared_;  // of one group
-  std::array<std::vector<stage_time>, D> sums_;       // of its microbatches and replicas
-  pipeline_times times_;                              // of its microbatches and stages
 };
 
 }  // namespace ballast::inline v0::detail
