@@ -177,13 +177,6 @@ class bag_planner {
   [[nodiscard]] bag_layout const& bags() const noexcept { return bags_; }
   [[nodiscard]] step_options<Sample> const& options() const noexcept { return options_; }
 
-  /// How many tokens of a sample have a loss.
-  [[nodiscard]] tokens loss_tokens_of(Sample const& sample) const
-  {
-    return (options_.loss_tokens_of != nullptr ? options_.loss_tokens_of
-                                               : options_.length_of)(sample);
-  }
-
   [[nodiscard]] result<void> operator()(balanced_step& step, workspace& memory,
                                         gathered_samples<Sample> const& all, std::size_t ranks,
                                         rank_id rank)
@@ -307,26 +300,30 @@ class bag_planner {
     lengths_.clear();
     step.loss_tokens = 0;
     for (std::size_t sample = 0; sample < read.size(); ++sample) {
-      tokens const length = options_.length_of(read[sample]);
+      tokens const length =
+          step.is_grid ? options_.length_of(read[sample]) : step.plan.lengths[sample];
       if (bags_.is_short(length) && !bags_.admits_short_samples()) {  // of padded batches
         return fail(error_code::infeasible, sample, "sample ", sample, " of ",
                     counted(length, "token"), " is shorter than the smallest bag, which has ",
                     counted(bags_.smallest_bag(), "GPU"), "; use smaller bags, or leave it out");
       }
-      tokens const losses = loss_tokens_of(read[sample]);
-      for (bool const of_loss : {false, true}) {
-        tokens const own = of_loss ? losses : length;
-        if (own >= 0 && own <= longest_sample) { continue; }
+      bool const is_counted = options_.loss_tokens_of != nullptr;
+      tokens const losses = is_counted ? options_.loss_tokens_of(read[sample]) : length;
+      if (losses < 0 || std::max(losses, length) > longest_sample) {
         return fail(error_code::out_of_range, sample, "sample ", sample, " has ",
-                    counted(own, "token"), of_loss ? " with a loss" : "",
+                    counted(length > longest_sample ? length : losses, "token"),
+                    is_counted && length <= longest_sample ? " with a loss" : "",
                     ", which is not from 0 to ", longest_sample, "; correct it");
       }
-      lengths_.push_back(length);
+      if (is_counted) { words.add(static_cast<std::uint64_t>(losses)); }
       step.loss_tokens += losses;
-      words.add(static_cast<std::uint64_t>(losses));
+      lengths_.push_back(length);
     }
     words.add(step.is_grid ? step.grid.digest() : step.plan.digest()).add(bags_.digest());
-    words.add(options_.query_heads).add(options_.kv_heads).add(span_of(lengths_));
+    words.add(options_.query_heads).add(options_.kv_heads);
+    // Lengths that were gathered are the same everywhere; those of a function may not be, and the
+    // plan would not show it.
+    if (options_.length_of != own_length<Sample>()) { words.add(span_of(lengths_)); }
     step.word = words.value();
     return {};
   }
@@ -339,12 +336,14 @@ class bag_planner {
     place_into(step.as_read, lengths, source, bags_.gpus() / gpus.each);
     step.slots = step.is_grid ? step.grid.microbatches : 1;
     if (step.routes.size() < step.slots) { step.routes.resize(step.slots); }
-    auto const cell_of = [&](std::size_t sample) {
-      return step.is_grid ? to_index(step.grid.owner[sample]) : to_index(step.plan.owner[sample]);
-    };
+    if (!step.is_grid) {
+      place_into(step.as_computed, lengths, span_of(step.plan.owner), bags_);
+      route_slot(step, 0, step.as_read, gpus);
+      return;
+    }
     by_slot_.fill(step.slots, [&](auto const& visit) {
       for (std::size_t sample = 0; sample < lengths.size(); ++sample) {
-        visit(cell_of(sample) / bags_.size(), to_id<sample_id>(sample));
+        visit(to_index(step.grid.owner[sample]) / bags_.size(), to_id<sample_id>(sample));
       }
     });
     for (std::size_t slot = 0; slot < step.slots; ++slot) {
@@ -354,21 +353,24 @@ class bag_planner {
       for (sample_id const sample : by_slot_[slot]) {
         parts_.push_back({sample, 0, lengths[sample]});
         slot_lengths_.push_back(lengths[sample]);
-        owners_.push_back(to_id<bag_id>(cell_of(sample) % bags_.size()));
+        owners_.push_back(to_id<bag_id>(to_index(step.grid.owner[sample]) % bags_.size()));
       }
-      bool const is_whole = step.slots == 1;  // as they are read
-      if (!is_whole) { place_parts_into(slot_read_, step.as_read, span_of(parts_)); }
+      place_parts_into(slot_read_, step.as_read, span_of(parts_));
       place_into(step.as_computed, span_of(slot_lengths_), span_of(owners_), bags_);
-      if (gpus.each > 1) { join_ranks_into(joined_, step.as_computed, gpus.each); }
-      slot_route& own = step.routes[slot];
-      plan_route_into(own.to_compute, is_whole ? step.as_read : slot_read_,
-                      gpus.each > 1 ? joined_ : step.as_computed, gpus.rank);
-      own.heads.resize(gpus.each);
-      for (std::uint32_t local = 0; local < gpus.each; ++local) {
-        bag_id const bag = bags_.bag_of(gpus[local]);
-        own.heads[local].assign(lengths, step.microbatch(slot, bag), bags_[bag].gpus,
-                                std::max(options_.query_heads, 1U), options_.kv_heads);
-      }
+      route_slot(step, slot, slot_read_, gpus);
+    }
+  }
+
+  void route_slot(balanced_step& step, std::size_t slot, placement const& from, rank_gpus gpus)
+  {
+    if (gpus.each > 1) { join_ranks_into(joined_, step.as_computed, gpus.each); }
+    slot_route& own = step.routes[slot];
+    plan_route_into(own.to_compute, from, gpus.each > 1 ? joined_ : step.as_computed, gpus.rank);
+    own.heads.resize(gpus.each);
+    for (std::uint32_t local = 0; local < gpus.each; ++local) {
+      bag_id const bag = bags_.bag_of(gpus[local]);
+      own.heads[local].assign(span_of(lengths_), step.microbatch(slot, bag), bags_[bag].gpus,
+                              std::max(options_.query_heads, 1U), options_.kv_heads);
     }
   }
 
@@ -482,7 +484,7 @@ class step_slot {
           of_bag, " GPUs; multiply the sum of a GPU's losses by the balancer's loss_weight()");
       with_loss = 0;
       for (sample_id const sample : microbatch(local)) {
-        with_loss += self_->steps_.planner().loss_tokens_of(self_->samples().samples[sample]);
+        with_loss += self_->options().loss_tokens_of(self_->samples().samples[sample]);
       }
     }
     tokens const all = self_->step().loss_tokens;
