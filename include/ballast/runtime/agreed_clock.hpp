@@ -224,7 +224,6 @@ template <class C>
     auto& seconds = same_node ? found.within_node : found.between_nodes;
     for (std::size_t const bytes : options.bytes) {
       double time = 0;  // none
-      std::size_t const word = sizeof(time);
       if (partner != own) {
         auto const memory = comm.scratch(bytes);
         std::memset(memory.data(), 0, bytes);
@@ -232,17 +231,12 @@ template <class C>
         if (!timed) { return tl::unexpected(timed.error()); }
         time = *timed;
       }
-      auto const memory = comm.scratch(word * (comm.size() + 1));
-      std::memcpy(memory.data(), &time, word);
-      auto const all = memory.subspan(word, word * comm.size());
-      if (auto done = comm.all_gather(memory.first(word), all); !done) {
-        return tl::unexpected(done.error());
-      }
-      if (auto done = comm.wait(); !done) { return tl::unexpected(done.error()); }
+      auto const all =
+          detail::gather_with_word<double>(comm, 0, 1, [time](std::size_t) { return time; });
+      if (!all) { return tl::unexpected(all.error()); }
       std::vector<double> times;
       for (std::size_t rank = 0; rank < comm.size(); ++rank) {
-        std::memcpy(&time, &all[rank * word], word);
-        if (time > 0) { times.push_back(time); }
+        if ((*all)(rank) > 0) { times.push_back((*all)(rank)); }
       }
       if (times.empty()) { continue; }
       std::sort(times.begin(), times.end());

@@ -6,7 +6,6 @@
 #include <ballast/runtime/pipeline_measurement.hpp>
 
 #include <chrono>
-#include <cstring>
 #include <exception>
 #include <memory>
 
@@ -44,21 +43,10 @@ class step_report {
   [[nodiscard]] result<double> exchange(C& comm, pipeline_job const& job,
                                         std::span<microbatch_id const> order)
   {
-    std::size_t const numbers = losses_.size() * sizeof(double);
-    std::size_t const bytes = sizeof(text_) + numbers;
-    auto const memory = comm.scratch(bytes * (comm.size() + 1));
-    if (!threw_) { text_ = {}; }
-    std::memcpy(memory.data(), &text_, sizeof(text_));
-    if (numbers > 0) { std::memcpy(memory.data() + sizeof(text_), losses_.data(), numbers); }
-    auto const all = memory.subspan(bytes, bytes * comm.size());
-    if (auto done = comm.all_gather(memory.first(bytes), all); !done) {
-      return tl::unexpected(done.error());
-    }
-    if (auto done = comm.wait(); !done) { return tl::unexpected(done.error()); }
-    if (auto sound = told(all, bytes, comm.size()); !sound) {
-      return tl::unexpected(sound.error());
-    }
-
+    auto const all = gather_with_word<double>(comm, threw_ ? 1 : 0, losses_.size(),
+                                              [this](std::size_t at) { return losses_[at]; });
+    if (!all) { return tl::unexpected(all.error()); }
+    if (auto ranks = all->without(0); !ranks.empty()) { return tell(comm, std::move(ranks)); }
     by_microbatch_.resize(order.size());
     for (std::uint32_t at = 0; at < order.size(); ++at) { by_microbatch_[at] = at; }
     std::sort(by_microbatch_.begin(), by_microbatch_.end(),
@@ -68,13 +56,8 @@ class step_report {
       for (std::size_t each = 0; each < job.stages().stages(); ++each) {
         auto const stage = to_id<stage_id>(each);
         for (std::uint32_t data = 0; data < job.grid()[job.module_of(stage)].data; ++data) {
-          double loss = 0;
-          std::size_t const at = job.chunk_of(stage) * positions_ + position;
-          std::memcpy(
-              &loss,
-              &all[to_index(job.rank(stage, data)) * bytes + sizeof(text_) + at * sizeof(double)],
-              sizeof(loss));
-          sum += loss;
+          sum +=
+              (*all)(to_index(job.rank(stage, data)), job.chunk_of(stage) * positions_ + position);
         }
       }
     }
@@ -82,15 +65,14 @@ class step_report {
   }
 
  private:
-  [[nodiscard]] result<void> told(std::span<std::byte const> all, std::size_t bytes,
-                                  std::size_t size) const
+  /// What the first of the ranks says where a stage threw.
+  template <communicator C>
+  [[nodiscard]] tl::unexpected<error> tell(C& comm, std::vector<rank_id> ranks) const
   {
-    std::vector<rank_id> ranks;
-    for (std::size_t rank = 0; rank < size; ++rank) {
-      if (all[rank * bytes] != std::byte{0}) { ranks.push_back(to_id<rank_id>(rank)); }
-    }
-    if (ranks.empty()) { return {}; }
-    std::string message(reinterpret_cast<char const*>(&all[to_index(ranks.front()) * bytes]));
+    auto const texts =
+        gather_with_word<told_text>(comm, 0, 1, [this](std::size_t) { return text_; });
+    if (!texts) { return tl::unexpected(texts.error()); }
+    std::string message((*texts)(to_index(ranks.front())).bytes.data());
     message += "; the step came to nothing, and the next one can run";
     return comm_failure::with_ranks(error_code::failed, std::move(message), std::move(ranks));
   }
@@ -98,7 +80,7 @@ class step_report {
   std::size_t positions_ = 0;
   std::vector<double> losses_;  // most chunks x positions
   bool threw_ = false;
-  told_text text_;  // what was thrown where, or nothing
+  told_text text_;  // what was thrown where
   std::vector<std::uint32_t> by_microbatch_;
 };
 

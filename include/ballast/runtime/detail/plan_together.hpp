@@ -22,12 +22,16 @@ class numbers_of_ranks {
     return read<T>(rank * each_ + sizeof(std::uint64_t) + at * sizeof(T));
   }
 
-  [[nodiscard]] bool all_have(std::uint64_t word) const
+  [[nodiscard]] bool all_have(std::uint64_t word) const { return without(word).empty(); }
+
+  /// The ranks whose word is another one.
+  [[nodiscard]] std::vector<rank_id> without(std::uint64_t word) const
   {
-    for (std::size_t at = 0; at < all_.size(); at += each_) {
-      if (read<std::uint64_t>(at) != word) { return false; }
+    std::vector<rank_id> ranks;
+    for (std::size_t rank = 0; rank * each_ < all_.size(); ++rank) {
+      if (read<std::uint64_t>(rank * each_) != word) { ranks.push_back(to_id<rank_id>(rank)); }
     }
-    return true;
+    return ranks;
   }
 
   /// The ranks whose word is not the most common one.
