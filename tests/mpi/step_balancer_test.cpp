@@ -55,6 +55,29 @@ TEST(MpiStepBalancer, BringsEveryRowToWhereItIsComputedAndHome)
   }
 }
 
+TEST(MpiThreads, MayPlanTheNextStepOfABalancer)
+{
+  auto comm = over_world();
+  if (!comm.serves_threads()) { GTEST_SKIP() << "MPI serves a single thread here"; }
+  auto const bags = ballast::one_gpu_bags(world_size());
+  constexpr auto cost = "transformer:d=16"_cost;
+  ballast::step_balancer direct(comm, bags, cost);
+  ballast::step_balancer ahead(comm, bags, cost);
+  auto const read = [](std::size_t step) {  // now and then more than ever before
+    return std::vector<tokens>(step * step * (1 + world_rank()), tokens(8 + step % 7));
+  };
+  ASSERT_TRUE(ahead.submit(read(0)));
+  for (std::size_t step = 0; step < 12; ++step) {
+    ASSERT_TRUE(ahead.next());
+    ASSERT_TRUE(ahead.submit(read(step + 1)));
+    ASSERT_TRUE(direct.plan(read(step)));
+    EXPECT_EQ(ahead.samples(), direct.samples());
+    EXPECT_EQ(ahead.planned().digest(), direct.planned().digest());
+  }
+  ASSERT_TRUE(ahead.next());
+  ballast_test::world_barrier();
+}
+
 /// What a rank of the GPUs from `first` on has read, with a row per token that no other has.
 struct read_by_gpus {
   std::vector<tokens> lengths;

@@ -221,15 +221,13 @@ class bag_planner {
   }
 
   /// What a function says of each sample; empty where it is null.
-  std::span<std::int64_t const> values_of(std::size_t number, std::span<Sample const> samples,
-                                          std::int64_t (*value_of)(Sample const&))
+  [[nodiscard]] std::span<std::int64_t const> values_of(std::span<Sample const> samples,
+                                                        std::int64_t (*value_of)(Sample const&))
   {
-    std::vector<std::int64_t>& values = values_[number];
+    if (value_of == nullptr) { return {}; }
+    std::vector<std::int64_t>& values = values_[used_values_++];
     values.clear();
-    if (value_of != nullptr) {
-      values.reserve(samples.size());
-      for (Sample const& sample : samples) { values.push_back(value_of(sample)); }
-    }
+    for (Sample const& sample : samples) { values.push_back(value_of(sample)); }
     return span_of(values);
   }
 
@@ -237,21 +235,21 @@ class bag_planner {
   [[nodiscard]] placement_limits limits_of(std::span<Sample const> read,
                                            std::span<rank_id const> source)
   {
+    used_values_ = 0;
     placement_limits limits = options_.limits;
-    limits.together = values_of(0, read, options_.together);
-    limits.apart = values_of(1, read, options_.apart);
+    limits.together = values_of(read, options_.together);
+    limits.apart = values_of(read, options_.apart);
     if (options_.homes) { limits.home = source; }
-    auto const sums = values_of(2, read, options_.least_of);
-    if (options_.least_of != nullptr) { limits.then = least(sums); }
-    auto const weights = values_of(3, read, options_.weight_of);
+    if (options_.least_of != nullptr) { limits.then = least(values_of(read, options_.least_of)); }
+    auto const weights = values_of(read, options_.weight_of);
     caps all;
     if (options_.weight_of != nullptr && limits.most_per_gpu != no_limit) {
       all.add({.of = weights, .most_per_gpu = std::exchange(limits.most_per_gpu, no_limit)});
     }
     for (std::size_t at = 0; at < limits.also.size(); ++at) {
+      auto const own = options_.also_of[at];
       cap each = limits.also[at];
-      auto const own = values_of(4 + at, read, options_.also_of[at]);
-      each.of = options_.also_of[at] != nullptr ? own : weights;
+      each.of = own != nullptr ? values_of(read, own) : weights;
       all.add(each);
     }
     limits.also = all;
@@ -271,7 +269,7 @@ class bag_planner {
     if (options_.fits != nullptr) { limits.fits = fits; }
     if (options_.mixes != nullptr) { limits.mixes = mixes; }
     microbatches slots = options_.microbatches;
-    slots.kinds = values_of(4 + caps::most, read, options_.kind_of);
+    slots.kinds = values_of(read, options_.kind_of);
     step.is_grid = is_grid();
     if constexpr (integer_function<Cost, Sample const&>) {
       return step.is_grid ? partition_grid_into(step.grid, memory, read, bags_, slots, cost_,
@@ -380,7 +378,8 @@ class bag_planner {
   step_options<Sample> options_;
 
   // Kept from step to step.
-  std::array<std::vector<std::int64_t>, 5 + caps::most> values_;
+  std::array<std::vector<std::int64_t>, 5 + caps::most> values_;  // of each function that has some
+  std::size_t used_values_ = 0;
   std::vector<padded_lengths> padded_;
   std::vector<tokens> lengths_;
   jagged<std::size_t, sample_id> by_slot_;
@@ -452,7 +451,7 @@ class step_slot {
   /// The samples that it computes, in the order of its rows.
   [[nodiscard]] std::span<sample_id const> microbatch(std::uint32_t local = 0) const
   {
-    return self_->step().microbatch(number(), self_->bag(local));
+    return self_->step().microbatch(checked(), self_->bag(local));
   }
   /// Whether it computes none.
   [[nodiscard]] bool is_dummy(std::uint32_t local = 0) const { return microbatch(local).empty(); }
@@ -496,14 +495,15 @@ class step_slot {
   friend step_slots<Balancer>;
   step_slot(Balancer& self, std::size_t number) : self_(&self), number_(number) {}
 
-  [[nodiscard]] slot_route const& own() const
+  [[nodiscard]] std::size_t checked() const
   {
-    balanced_step const& step = self_->step();
-    BALLAST_EXPECTS(number_ != only || step.slots == 1, "the step has ",
-                    counted(step.slots, "microbatch"), "; call it of each of slots()");
-    BALLAST_EXPECTS(number_ == only || number_ < step.slots, "slot ", number_, " of ", step.slots);
-    return step.routes[number()];
+    std::size_t const slots = self_->step().slots;
+    BALLAST_EXPECTS(number_ != only || slots == 1, "the step has ", counted(slots, "microbatch"),
+                    "; call it of each of slots()");
+    BALLAST_EXPECTS(number_ == only || number_ < slots, "slot ", number_, " of ", slots);
+    return number();
   }
+  [[nodiscard]] slot_route const& own() const { return self_->step().routes[checked()]; }
   [[nodiscard]] ulysses_plan const& at(std::uint32_t local) const
   {
     return own().heads[self_->gpus().checked(local)];
