@@ -597,10 +597,9 @@ std::vector<common_call> common_calls()
            if (*throws) { throw std::runtime_error("out of ink"); }
            return length;
          };
-         using balancer_type =
-             ballast::step_balancer<cost_function, ballast::refine<>, thread_communicator>;
-         auto const balancer =
-             std::make_shared<balancer_type>(comm, ballast::one_gpu_bags(3), cost_of);
+         auto const bags = ballast::one_gpu_bags(3);
+         using balancer_type = decltype(ballast::step_balancer(comm, bags, cost_of));
+         auto const balancer = std::make_shared<balancer_type>(comm, bags, cost_of);
          return [=](bool is_thrown) {
            *throws = is_thrown;
            ballast::or_throw(balancer->submit(std::vector<tokens>{13}));

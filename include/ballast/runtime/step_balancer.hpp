@@ -79,9 +79,14 @@ struct step_options {
 
 namespace detail {
 
+/// The policy of a balancer that was given none, and so may plan several microbatches. With another
+/// one these are not compiled.
+struct any_microbatches : refine<> {};
+
 /// What prices a step: samples, or padded lengths, where microbatches are padded batches.
-template <class Cost, class Sample>
-concept cell_cost = integer_function<Cost, Sample const&> || padded_cost<Cost>;
+template <class Cost, class Policy, class Sample>
+concept cell_cost = integer_function<Cost, Sample const&> ||
+                    (padded_cost<Cost> && std::same_as<Policy, any_microbatches>);
 
 /// The GPUs of a rank: one, or those of a process that has several, as many as any other.
 struct rank_gpus {
@@ -150,7 +155,7 @@ class bag_planner {
     BALLAST_EXPECTS(options_.gpus_per_rank >= 1, "options.gpus_per_rank is 0");
     BALLAST_EXPECTS(!options_.homes || options_.gpus_per_rank == 1,
                     "options.homes is set, and a rank of several GPUs is home to all bags on them");
-    BALLAST_EXPECTS((std::same_as<Policy, refine<>>) || !is_grid(),
+    BALLAST_EXPECTS(plans_grids || !is_grid(),
                     "options.microbatches is not 1, and a policy plans one; leave the policy out");
     placement_limits const& limits = options_.limits;
     bool of_samples = !limits.together.empty() || !limits.apart.empty() || !limits.home.empty() ||
@@ -190,6 +195,8 @@ class bag_planner {
   }
 
  private:
+  static constexpr bool plans_grids = std::same_as<Policy, any_microbatches>;
+
   /// Whether a step is more than bags that each compute a microbatch.
   [[nodiscard]] bool is_grid() const noexcept
   {
@@ -271,11 +278,15 @@ class bag_planner {
     microbatches slots = options_.microbatches;
     slots.kinds = values_of(read, options_.kind_of);
     step.is_grid = is_grid();
+    if constexpr (plans_grids && integer_function<Cost, Sample const&>) {
+      if (step.is_grid) {
+        return partition_grid_into(step.grid, memory, read, bags_, slots, cost_, options_.length_of,
+                                   limits);
+      }
+    }
     if constexpr (integer_function<Cost, Sample const&>) {
-      return step.is_grid ? partition_grid_into(step.grid, memory, read, bags_, slots, cost_,
-                                                options_.length_of, limits)
-                          : partition_into(step.plan, memory, read, bags_, cost_,
-                                           options_.length_of, limits, policy_);
+      return partition_into(step.plan, memory, read, bags_, cost_, options_.length_of, limits,
+                            policy_);
     } else {
       padded_.clear();
       for (Sample const& sample : read) {
@@ -374,7 +385,7 @@ class bag_planner {
 
   bag_layout bags_;
   Cost cost_;
-  Policy policy_;
+  std::conditional_t<plans_grids, refine<>, Policy> policy_;
   step_options<Sample> options_;
 
   // Kept from step to step.
@@ -580,8 +591,8 @@ struct step_slots {
 ///
 /// Expects     every rank makes it with the same bags, cost, policy and options, and calls its
 ///             functions in the same order; comm outlives it. cost returns an integer.
-///             options.length_of is given unless samples are numbers; with several microbatches the
-///             policy is left out. One thread at a time calls it; after submit() another calls the
+///             options.length_of is given unless samples are numbers; where microbatches may be
+///             several the policy is left out. One thread at a time calls it; after submit() another calls the
 ///             cost, the policy and functions of the options, until next() has returned.
 /// Ensures     (1) all ranks have the same plan, compared before a byte moves: that of partition(),
 ///                 of partition_grid() or of pad_grid() over the gathered samples, a rank of the
@@ -613,7 +624,7 @@ struct step_slots {
 /// Source      the calls are those of K. Zhang et al., "KnapFormer", arXiv 2508.06001.
 template <class Cost, partition_policy Policy, splitting_communicator Communicator,
           class Sample = tokens>
-  requires detail::cell_cost<Cost, Sample>
+  requires detail::cell_cost<Cost, Policy, Sample>
 class step_balancer : public detail::step_slot<step_balancer<Cost, Policy, Communicator, Sample>> {
  public:
   using slot = detail::step_slot<step_balancer>;
@@ -627,7 +638,7 @@ class step_balancer : public detail::step_slot<step_balancer<Cost, Policy, Commu
   {}
   step_balancer(Communicator& group, bag_layout layout, Cost own_cost,
                 step_options<Sample> chosen = {})
-    requires std::same_as<Policy, refine<>>
+    requires std::same_as<Policy, detail::any_microbatches>
       : step_balancer(group, std::move(layout), std::move(own_cost), Policy(), chosen)
   {}
 
@@ -746,6 +757,6 @@ class step_balancer : public detail::step_slot<step_balancer<Cost, Policy, Commu
 
 template <class C, class Cost, class Sample = tokens>
 step_balancer(C&, bag_layout, Cost, step_options<Sample> = {})
-    -> step_balancer<Cost, refine<>, C, Sample>;
+    -> step_balancer<Cost, detail::any_microbatches, C, Sample>;
 
 }  // namespace ballast::inline v0
