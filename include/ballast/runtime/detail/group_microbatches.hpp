@@ -18,59 +18,6 @@ namespace ballast::inline v0::detail {
   return limits;
 }
 
-/// Splits samples into what each replica holds of each microbatch, then puts as many of these parts
-/// together to a microbatch as there are replicas. It finds room where microbatches made first
-/// have enough for all replicas together, but not for each.
-template <std::size_t D>
-class split_by_replica {
- public:
-  split_by_replica(bag_layout const& microbatches, std::size_t replicas)
-      : microbatches_(microbatches),
-        all_parts_(one_gpu_bags(microbatches.size() * replicas)),
-        ones_(all_parts_.size(), 1)
-  {}
-
-  /// Shapes      plan.owner and replica_of are of the samples; `limit` is that of one replica.
-  /// Ensures     the plan has the owners, loads, samples and makespan of the microbatches; its bound
-  ///             is the larger of what it was and a new one
-  /// Errors      those of partition.
-  template <class Sample, class Cost>
-  [[nodiscard]] result<void> operator()(cost_vector_plan<D>& plan,
-                                        std::span<std::size_t> replica_of, workspace& memory,
-                                        std::span<Sample const> samples, Cost const& cost_of,
-                                        placement_limits const& limits)
-  {
-    auto const replicas = static_cast<std::int64_t>(all_parts_.size() / microbatches_.size());
-    auto done = partition_into(parts_, memory, samples, all_parts_, cost_of, no_length{}, limits);
-    if (!done) { return done; }
-    done =
-        partition_into(together_, memory, parts_.loads, microbatches_, std::identity{}, no_length{},
-                       {.also = {{.of = span_of(ones_), .most_per_gpu = replicas}}});
-    if (!done) { return done; }
-    for (std::size_t microbatch = 0; microbatch < microbatches_.size(); ++microbatch) {
-      auto const parts = together_.samples[to_id<bag_id>(microbatch)];
-      for (std::size_t replica = 0; replica < parts.size(); ++replica) {
-        for (sample_id const sample : parts_.samples[to_id<bag_id>(to_index(parts[replica]))]) {
-          plan.owner[sample] = to_id<bag_id>(microbatch);
-          replica_of[to_index(sample)] = replica;
-        }
-      }
-    }
-    plan.loads = together_.loads;
-    plan.samples.collect(span_of(plan.owner), microbatches_.size());
-    plan.makespan = together_.makespan;
-    plan.lower_bound = std::max(plan.lower_bound, parts_.lower_bound);
-    return {};
-  }
-
- private:
-  bag_layout microbatches_;
-  bag_layout all_parts_;  // what a replica holds of a microbatch is a bag
-  std::vector<std::int64_t> ones_;
-  cost_vector_plan<D> parts_;     // samples to parts
-  cost_vector_plan<D> together_;  // parts to microbatches
-};
-
 /// The samples of a global batch in microbatches, these in groups of replicas, and which replica of
 /// its group computes which sample.
 ///
@@ -90,7 +37,8 @@ class group_microbatches {
         ones_(groups * setup.schedule.microbatches(), 1),
         microbatches_(one_gpu_bags(ones_.size())),
         all_groups_(one_gpu_bags(groups)),
-        by_replica_(microbatches_, setup.modules[D - 1].replicas / groups)
+        all_parts_(one_gpu_bags(ones_.size() * (setup.modules[D - 1].replicas / groups))),
+        ones_of_parts_(all_parts_.size(), 1)
   {
     for (std::size_t module = 0; module < D; ++module) {
       modules_[module].replicas /= groups;
@@ -134,8 +82,7 @@ class group_microbatches {
     if (limited && sharing > 1 && (no_room || (done && !replicas_hold(memory, sizes, times)))) {
       limit.most_per_gpu = most_per_microbatch_;
       if (no_room) { parts_.lower_bound = {}; }
-      replica_of_.resize(times.size());
-      done = by_replica_(parts_, replica_of_, memory, times, stage_costs, within(limit));
+      done = split_by_replica(memory, times, stage_costs, within(limit));
     }
     if (!done) { return done; }
     return partition_into(
@@ -181,6 +128,38 @@ class group_microbatches {
   [[nodiscard]] bool limits_replicas() const
   {
     return replicas(D - 1) > 1 && most_per_microbatch_ != no_limit;
+  }
+
+  /// Splits samples into what each replica holds of each microbatch, then puts as many of these
+  /// parts together to a microbatch as there are replicas: it finds room where microbatches made
+  /// first have enough for all replicas together, but not for each. The bound is the larger of what
+  /// it was and a new one.
+  template <class Cost>
+  [[nodiscard]] result<void> split_by_replica(workspace& memory, std::span<sample_time const> times,
+                                              Cost const& cost_of, placement_limits const& limits)
+  {
+    auto done = partition_into(of_parts_, memory, times, all_parts_, cost_of, no_length{}, limits);
+    if (!done) { return done; }
+    done = partition_into(together_, memory, of_parts_.loads, microbatches_, std::identity{},
+                          no_length{},
+                          {.also = {{.of = span_of(ones_of_parts_),
+                                     .most_per_gpu = static_cast<std::int64_t>(replicas(D - 1))}}});
+    if (!done) { return done; }
+    replica_of_.resize(times.size());
+    for (std::size_t microbatch = 0; microbatch < microbatches_.size(); ++microbatch) {
+      auto const own = together_.samples[to_id<bag_id>(microbatch)];
+      for (std::size_t replica = 0; replica < own.size(); ++replica) {
+        for (sample_id const sample : of_parts_.samples[to_id<bag_id>(to_index(own[replica]))]) {
+          parts_.owner[sample] = to_id<bag_id>(microbatch);
+          replica_of_[to_index(sample)] = replica;
+        }
+      }
+    }
+    parts_.loads = together_.loads;
+    parts_.samples.collect(span_of(parts_.owner), microbatches_.size());
+    parts_.makespan = together_.makespan;
+    parts_.lower_bound = std::max(parts_.lower_bound, of_parts_.lower_bound);
+    return {};
   }
 
   /// Whether the replicas of the last module can hold each microbatch; notes which sample goes
@@ -239,7 +218,10 @@ class group_microbatches {
   cost_vector_plan<D> parts_;      // samples to the microbatches of all groups
   cost_vector_plan<D> of_groups_;  // microbatches to groups
   cost_vector_plan<1> of_replicas_;
-  split_by_replica<D> by_replica_;
+  bag_layout all_parts_;  // what a replica of the last module holds of a microbatch is a bag
+  std::vector<std::int64_t> ones_of_parts_;
+  cost_vector_plan<D> of_parts_;         // samples to parts
+  cost_vector_plan<D> together_;         // parts to microbatches
   std::vector<std::size_t> replica_of_;  // of samples, in the last module where it is limited
 };
 
