@@ -460,6 +460,68 @@ TEST(PartitionGrid, IsSeldomAboveTheNaiveLines)
   EXPECT_LE(above, 2);
 }
 
+// What anybody would write: longest samples first, slot after slot, in each slot the longest to the
+// emptiest cell that has none too many.
+cost_units sorted_rows(numbers costs, std::size_t ranks, std::size_t slots)
+{
+  std::ranges::sort(costs, std::greater{});
+  std::size_t const of_cell = costs.size() / ranks / slots;
+  cost_units all = 0;
+  for (std::size_t slot = 0; slot < slots; ++slot) {
+    numbers loads(ranks, 0);
+    std::vector<std::size_t> counts(ranks, 0);
+    for (std::size_t at = slot * ranks * of_cell; at < (slot + 1) * ranks * of_cell; ++at) {
+      std::size_t least = ranks;
+      for (std::size_t rank = 0; rank < ranks; ++rank) {
+        bool const has_room = counts[rank] < of_cell;
+        if (has_room && (least == ranks || loads[rank] < loads[least])) { least = rank; }
+      }
+      loads[least] += costs[at];
+      ++counts[least];
+    }
+    all += std::ranges::max(loads);
+  }
+  return all;
+}
+
+TEST(PartitionGrid, FillsCellsUpToTheirCounts)
+{
+  random_source random(52);
+  for (int trial = 0; trial < trials_of(30); ++trial) {
+    std::size_t const ranks = 4 + random.below(8);
+    std::size_t const slots = 2 + random.below(4);
+    numbers costs(ranks * slots * 4);
+    for (auto& cost : costs) {
+      cost = random.below(20) == 0 ? random.between(20'000, 50'000) : random.between(100, 3000);
+    }
+    SCOPED_TRACE(testing::Message() << "trial " << trial);
+    cost_units const naive = sorted_rows(costs, ranks, slots);
+    for (counts const of : {counts::equal(), counts::multiple_of(4)}) {
+      auto const plan = plan_of(costs, ranks, {.number = slots, .meet = grid_meeting::microbatch},
+                                {.samples = of});
+      ASSERT_TRUE(plan) << plan.error().message;
+      for (auto const cell : plan->samples) { EXPECT_EQ(cell.size() % 4, 0U); }
+      EXPECT_LE(plan->makespan, (ratio{naive, 1}));
+      EXPECT_LT(plan->gap(), 0.2);
+    }
+  }
+}
+
+// A bag of two slots has four samples and the longest, which takes all that the bound of the work has.
+TEST(PartitionGrid, BoundsCellsByTheirCounts)
+{
+  numbers const samples{40, 10, 10, 10, 10, 10, 10, 10};
+  auto const once = plan_of(samples, 2, {.number = 2}, {.samples = counts::equal()});
+  ASSERT_TRUE(once);
+  EXPECT_EQ(once->makespan, (ratio{70, 1}));  // 40 and three others
+  EXPECT_EQ(once->lower_bound, once->makespan);
+  auto const in_each = plan_of(samples, 2, {.number = 2, .meet = grid_meeting::microbatch},
+                               {.samples = counts::equal()});
+  ASSERT_TRUE(in_each);
+  EXPECT_EQ(in_each->makespan, (ratio{70, 1}));  // 50, and 20 of the other slot
+  EXPECT_EQ(in_each->lower_bound, in_each->makespan);
+}
+
 TEST(PartitionGrid, KeepsToEveryLimitOfLargerSteps)
 {
   random_source random(47);

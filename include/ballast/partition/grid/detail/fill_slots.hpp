@@ -350,6 +350,39 @@ class fill_to_height {
   return true;
 }
 
+/// Deals the items of a kind to slot after slot, each the heaviest that are left, as many as its cells
+/// need: the heaviest to the emptiest cell that lacks one. Where cells have one item more than others,
+/// the first have them.
+///
+/// Returns     whether all items have a cell
+/// Complexity  O(n R)
+[[nodiscard]] inline bool deal_slots(grid_cells& cells, kind_of_items const& kind,
+                                     workspace& memory)
+{
+  std::size_t const ranks = cells.problem.ranks();
+  std::size_t const first = kind.first_slot * ranks;
+  auto scratch = memory.open();
+  auto const quotas = scratch.take<std::uint32_t>(kind.end_slot * ranks - first);
+  deal_quotas(cells.problem, kind, quotas);
+  std::size_t slot = kind.first_slot;
+  for (grid_item const& item : kind.items) {
+    std::size_t best = cells.nowhere();
+    for (bool is_full = true; is_full && slot < kind.end_slot; slot += is_full ? 1 : 0) {
+      for (std::size_t cell = slot * ranks; cell < (slot + 1) * ranks; ++cell) {
+        bool const lacks = cells.counts[cell] < quotas[cell - first];
+        is_full = is_full && !lacks;
+        if (cells.has_room(item.item, cell, quotas[cell - first]) &&
+            (best == cells.nowhere() || cells.loads[cell] < cells.loads[best])) {
+          best = cell;
+        }
+      }
+    }
+    if (best == cells.nowhere()) { return false; }
+    cells.put(item.item, best);
+  }
+  return true;
+}
+
 /// Gives the cells of each slot to the ranks anew: slots with the largest cells first, the heaviest
 /// cell of each to the rank with the least so far and, of these, with the fewest cells that hold
 /// something. So the cells that must be empty are spread over the ranks. A slot whose cells would
@@ -503,13 +536,14 @@ inline void fill_empty_cells(grid_cells& cells)
   bool const fills = grow || are_single;
   for (std::uint32_t pass = 0; fills && pass < passes; ++pass) { fill_all((pass + 2) % heights); }
   if (fills && least == no_cost) { fill_all(heights); }
-  if (!grow || work / a_pass >= 4 || least == no_cost) {
+  auto const deal_all = [&](auto const& deal) {
     cells.clear();
-    bool const placed = std::all_of(kinds.begin(), kinds.end(), [&](auto const& kind) {
-      return deal_cells(cells, kind, memory);
-    });
+    bool const placed = std::all_of(kinds.begin(), kinds.end(),
+                                    [&](auto const& kind) { return deal(cells, kind, memory); });
     if (placed) { keep_best(); }
-  }
+  };
+  if (!grow || work / a_pass >= 4 || least == no_cost) { deal_all(deal_cells); }
+  if (!grow && fills) { deal_all(deal_slots); }
   return least != no_cost;
 }
 
