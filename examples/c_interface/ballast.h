@@ -99,6 +99,7 @@ typedef struct ballast_plan_step {
   size_t fills_bags;             /* 1: at least one sample in each bag */
   size_t then;                   /* ballast_then */
   size_t within_per_million;     /* how much longer than the shortest a plan may be for that */
+  uint8_t const* fits;           /* [samples x bags], 0: it may not go there; null: all may */
 } ballast_plan_step;
 
 typedef struct ballast_plan {
@@ -170,6 +171,7 @@ typedef struct ballast_grid_step {
   int64_t const* starting_loads; /* [ranks], work that they have already; null: none */
   size_t then;                   /* ballast_then */
   size_t within_per_million;     /* how much longer than the shortest a plan may be for that */
+  uint8_t const* fits;           /* [samples x ranks], 0: it may not go there; null: all may */
 } ballast_grid_step;
 
 /* Cell slot * ranks + rank is the microbatch `slot` of that rank. */

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "../common/fit_table.hpp"
 #include "planner.hpp"
 
 #include <ballast/partition/grid/grid_plan.hpp>
@@ -71,6 +72,8 @@ result<ballast_grid> plan_grid(ballast_planner& planner, ballast_grid_step const
   limits.apart = optional_array(step.apart, step.samples);
   limits.home = optional_ranks(step.home, step.samples);
   limits.starting_loads = optional_array(step.starting_loads, job.bags.size());
+  fit_table const fits{step.fits, job.bags.size()};
+  if (step.fits != nullptr) { limits.fits = fits; }
   if (auto read = read_then(limits, step); !read) { return tl::unexpected(read.error()); }
   if (auto done =
           ballast::partition_grid_into(job.plan, job.memory, job.samples, job.bags, slots,

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "../common/by_name/parse_policy.hpp"
+#include "../common/fit_table.hpp"
 #include "planner.hpp"
 
 #include <ballast/core.hpp>
@@ -59,6 +60,8 @@ result<ballast_plan> plan_step(ballast_planner& planner, ballast_plan_step const
   if (step.fills_bags != 0) { keep.samples = ballast::counts::filled(); }
   if (auto read = read_then(keep, step); !read) { return tl::unexpected(read.error()); }
   keep.starting_loads = optional_array(step.starting_loads, job.bags.size());
+  fit_table const fits{step.fits, job.bags.size()};
+  if (step.fits != nullptr) { keep.fits = fits; }
   if (auto done =
           ballast::partition_into(job.plan, job.memory, job.samples, job.bags, known_cost{job.cost},
                                   &priced_length::length, keep, job.policy);

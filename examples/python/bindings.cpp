@@ -14,6 +14,7 @@
 
 #include "../common/by_name/any_policy.hpp"
 #include "../common/by_name/parse_policy.hpp"
+#include "../common/fit_table.hpp"
 #include "python_arrays.hpp"
 
 #include <pybind11/numpy.h>
@@ -212,11 +213,31 @@ void read_limits(ballast::placement_limits& limits, optional_integers const& wei
   if (least) { limits.then = ballast::least(numbers_of(least)); }
 }
 
+using optional_bytes = std::optional<py::array_t<std::uint8_t, py::array::c_style>>;
+
+/// Which of so many samples may go to which bags; none where the call did not say.
+///
+/// Shapes      fits[samples x bags].
+std::optional<fit_table> fits_of(optional_bytes const& fits, std::size_t samples, std::size_t bags)
+{
+  if (!fits) { return std::nullopt; }
+  std::vector<std::size_t> const shape(fits->shape(), fits->shape() + fits->ndim());
+  if (shape != std::vector{samples, bags} && samples > 0) {
+    std::string given;
+    for (std::size_t const extent : shape) {
+      given += (given.empty() ? "" : " x ") + std::to_string(extent);
+    }
+    refuse("fits is of [", given, "]; give one True or False for each sample and place, [", samples,
+           " x ", bags, "]");
+  }
+  return fit_table{fits->data(), bags};
+}
+
 bag_plan make_plan(integers const& lengths, ballast::bag_layout const& bags,
                    cost_argument const& cost, by_name::any_policy const& policy,
                    optional_integers const& together, optional_integers const& apart,
-                   optional_integers const& home, optional_integers const& weights,
-                   optional_integers const& starting_loads,
+                   optional_bytes const& fits, optional_integers const& home,
+                   optional_integers const& weights, optional_integers const& starting_loads,
                    std::optional<std::int64_t> most_per_gpu,
                    std::optional<std::int64_t> most_samples, bool cap_is_soft,
                    std::vector<cap_argument> also, std::string const& counts, std::int64_t multiple,
@@ -236,6 +257,8 @@ bag_plan make_plan(integers const& lengths, ballast::bag_layout const& bags,
       .starting_loads = numbers_of(starting_loads),
       .apart = numbers_of(apart),
   };
+  auto const table = fits_of(fits, price.lengths.size(), bags.size());
+  if (table) { limits.fits = *table; }
   read_limits(limits, weights, most_per_gpu, most_samples, cap_is_soft, std::move(also), counts,
               multiple, then, least);
   limits.within_per_million = static_cast<std::uint32_t>(
@@ -256,8 +279,8 @@ grid_plan make_grid(integers const& lengths, ballast::bag_layout const& bags,
                     std::int64_t multiple_of, std::int64_t weight_multiple,
                     std::vector<cap_argument> also, std::string const& counts, std::int64_t count,
                     std::string const& meet, optional_integers const& together,
-                    optional_integers const& apart, optional_integers const& home,
-                    optional_integers const& kinds)
+                    optional_integers const& apart, optional_bytes const& fits,
+                    optional_integers const& home, optional_integers const& kinds)
 {
   prices const price = prices_of(numbers_of(lengths), cost);
   if (weights && numbers_of(weights).size() != price.lengths.size()) {
@@ -276,6 +299,8 @@ grid_plan make_grid(integers const& lengths, ballast::bag_layout const& bags,
   if (microbatches) { slots.number = in_range("microbatches", *microbatches, 1, no_limit); }
   ballast::placement_limits limits{
       .together = numbers_of(together), .home = homes, .apart = numbers_of(apart)};
+  auto const table = fits_of(fits, price.lengths.size(), bags.size());
+  if (table) { limits.fits = *table; }
   // A cap that nothing reaches, so that weights are what the plan says of cells.
   also.insert(also.begin(), {weights, most_tokens.value_or(no_limit - 1), optional_integers(),
                              weight_multiple, false});

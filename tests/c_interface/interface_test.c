@@ -295,6 +295,41 @@ static void check_constraints(void)
   for (i = 0; i < samples; ++i) { CHECK(plan.costs[i] == lengths[i]); }
 }
 
+/* 6 and 5 only on bag 2, 4 not on bag 1, 3 only on bag 0: one plan, of 11, is the shortest. */
+static void check_fits(void)
+{
+  static uint8_t const allowed[] = {0, 0, 1, 0, 0, 255, 1, 0, 1, 1, 0, 0};
+  static uint8_t const nowhere[12];
+  static int64_t const four[] = {6, 5, 4, 3};
+  static uint32_t const expected[] = {2, 2, 0, 0};
+  ballast_plan_options options = {.struct_size = sizeof options, .gpus = 3};
+  ballast_plan_step step = {
+      .struct_size = sizeof step, .samples = 4, .lengths = four, .fits = allowed};
+  ballast_plan plan = {.struct_size = sizeof plan};
+  ballast_grid_options grid_options = {
+      .struct_size = sizeof grid_options, .gpus = 3, .microbatches = 2};
+  ballast_grid_step grid_step = {
+      .struct_size = sizeof grid_step, .samples = 4, .lengths = four, .fits = allowed};
+  ballast_grid grid = {.struct_size = sizeof grid};
+  size_t i;
+  CHECK(ballast_set_up_plan(planner, &options) == BALLAST_OK);
+  CHECK(ballast_partition(planner, &step, &plan) == BALLAST_OK && plan.makespan == 11);
+  CHECK(ballast_set_up_grid(planner, &grid_options) == BALLAST_OK);
+  CHECK(ballast_partition_grid(planner, &grid_step, &grid) == BALLAST_OK && grid.makespan == 11);
+  for (i = 0; i < 4; ++i) {
+    CHECK(plan.owner[i] == expected[i] && grid.owner[i] % 3 == expected[i]);
+  }
+
+  step.fits = grid_step.fits = nowhere;
+  CHECK(ballast_partition(planner, &step, &plan) == BALLAST_INFEASIBLE);
+  CHECK(strstr(ballast_error(planner), "limits.fits") != NULL);
+  CHECK(ballast_partition_grid(planner, &grid_step, &grid) == BALLAST_INFEASIBLE);
+  step.struct_size = offsetof(ballast_plan_step, fits); /* a program with an older header */
+  CHECK(ballast_partition(planner, &step, &plan) == BALLAST_OK && plan.makespan == 7);
+  grid_step.struct_size = offsetof(ballast_grid_step, fits);
+  CHECK(ballast_partition_grid(planner, &grid_step, &grid) == BALLAST_OK && grid.makespan == 7);
+}
+
 static void check_grid_and_packing(void)
 {
   ballast_grid const grid = plan_grid();
@@ -648,6 +683,7 @@ static void check_errors(void)
 /* The second step of each kind allocates nothing. */
 static void check_memory(void)
 {
+  static uint8_t not_on_the_last[samples * gpus];
   ballast_plan_step step = {.struct_size = sizeof step};
   ballast_plan plan = {.struct_size = sizeof plan};
   ballast_grid_step grid_step = {.struct_size = sizeof grid_step};
@@ -660,6 +696,7 @@ static void check_memory(void)
   ballast_route_step route_step = {.struct_size = sizeof route_step};
   ballast_route route = {.struct_size = sizeof route};
   size_t before = 0;
+  size_t i;
   int turn;
   plan_with("refine", NULL);
   plan_grid();
@@ -668,11 +705,16 @@ static void check_memory(void)
   step.samples = grid_step.samples = sharding_step.samples = samples;
   step.lengths = grid_step.lengths = sharding_step.lengths = lengths;
   step.home = grid_step.home = readers;
+  for (i = 0; i < samples * gpus; ++i) { not_on_the_last[i] = i % gpus != gpus - 1; }
   order_step.forward = forward;
   order_step.backward = backward;
   route_step.to = 1;
   for (turn = 0; turn < 2; ++turn) {
     before = allocations_so_far();
+    step.fits = grid_step.fits = not_on_the_last;
+    CHECK(ballast_partition(planner, &step, &plan) == BALLAST_OK);
+    CHECK(ballast_partition_grid(planner, &grid_step, &grid) == BALLAST_OK);
+    step.fits = grid_step.fits = NULL;
     CHECK(ballast_partition(planner, &step, &plan) == BALLAST_OK);
     CHECK(ballast_partition_grid(planner, &grid_step, &grid) == BALLAST_OK);
     CHECK(ballast_shard(planner, &sharding_step, &sharding) == BALLAST_OK);
@@ -711,6 +753,7 @@ int main(int count, char** arguments)
   } else {
     check_every_policy();
     check_constraints();
+    check_fits();
     check_grid_and_packing();
     check_grid_speeds();
     check_cancelling();

@@ -15,6 +15,7 @@ import unittest
 
 import ballast
 import numpy as np
+import torch
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "examples/python"))
@@ -128,6 +129,29 @@ class Plans(unittest.TestCase):
                 "limits.also has 5": lambda: ballast.plan(lengths, 4, also=caps * 5)}.items():
             with self.assertRaisesRegex(ValueError, what):
                 call()
+
+    def test_sends_samples_where_they_fit(self):
+        lengths = [6, 5, 4, 3]
+        fits = np.array([[0, 0, 1], [0, 0, 1], [1, 0, 1], [1, 0, 0]], bool)
+        for given in (fits, fits.tolist(), np.repeat(fits, 2, axis=1)[:, ::2],
+                      torch.from_numpy(fits)):
+            plan = ballast.plan(lengths, 3, fits=given)
+            self.assertEqual((plan.owner.tolist(), plan.makespan), ([2, 2, 0, 0], 11))
+            grid = ballast.grid(lengths, 3, microbatches=2, fits=given)
+            self.assertEqual(((grid.owner % 3).tolist(), grid.makespan), ([2, 2, 0, 0], 11))
+        self.assertEqual(ballast.plan(lengths, 3, fits=np.ones((4, 3), bool)).makespan, 7)
+        self.assertEqual(len(ballast.plan([], 3, fits=[])), 3)
+        for call in (ballast.plan, ballast.grid):
+            for what, wrong in {
+                    r"fits is of \[3 x 4\]; .* \[4 x 3\]": fits.T,
+                    r"fits is of \[3\]; .* \[4 x 3\]": fits[0],
+                    r"fits is of \[4 x 0\]; .* \[4 x 3\]": [[]] * 4,
+                    "fits holds values of type int64; give True and False": fits.astype(int),
+                    "fits is .*; give an array": [[True], [True, False]],
+                    "no plan": np.zeros((4, 3), bool)}.items():
+                with self.subTest(f"{call.__name__}: {what}"), \
+                        self.assertRaisesRegex(ValueError, what):
+                    call(lengths, 3, fits=wrong)
 
     def test_plans_without_the_lock(self):
         lengths = np.random.default_rng(1).integers(1, 2**31, 40)

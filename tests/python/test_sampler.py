@@ -170,6 +170,7 @@ class Sampler(unittest.TestCase):
             "epoch is -1": lambda: sampler_of().set_epoch(-1),
             "rank 2 of 2": lambda: sampler_of(2),
             "leave it out": lambda: sampler_of(kinds=[1]),
+            "fits is one for each sample": lambda: sampler_of(fits=[[True]]),
             "give a name, a Cost or a function": lambda: sampler_of(cost=[1] * 300),
             "loss_tokens has 1": lambda: sampler_of(loss_tokens=[1]),
             "sample 1 has -5 in loss_tokens": lambda: BalancedBatchSampler(

@@ -131,7 +131,10 @@ def _host_array(values: Any, name: str) -> Array:
                 f"{name} lies on a device that cannot be read here ({why}); give an array of "
                 "the host"
             ) from None
-    return np.from_dlpack(values)
+    try:
+        return np.from_dlpack(values)
+    except (BufferError, RuntimeError, TypeError):  # of bools, which DLPack had not at first
+        return np.asarray(values)
 
 
 def _integers(values: Any, name: str) -> Array:
@@ -158,6 +161,16 @@ def _lengths(values: Any, name: str = "lengths") -> Array:
 
 def _optional(values: Any, name: str) -> Optional[Array]:
     return None if values is None else _lengths(values, name)
+
+
+def _flags(values: Any, name: str) -> Optional[Array]:
+    """Bytes of an array of bools; no copy where they lie next to each other."""
+    if values is None:
+        return None
+    array = _host_array(values, name)
+    if array.size and array.dtype != np.bool_:
+        raise ValueError(f"{name} holds values of type {array.dtype}; give True and False")
+    return np.ascontiguousarray(array, np.bool_).view(np.uint8)
 
 
 # What texts say is read once.
@@ -226,8 +239,8 @@ def _counts_and_then(most_samples: Optional[int], equal_counts: Union[bool, int]
 @_in_a_sentence
 def plan(lengths: Any, bags: Union[int, str], *, cost: CostLike = "tokens",
          policy: str = "refine", gpus: Optional[int] = None, gpus_per_node: int = 8,
-         speeds: Sequence[int] = (), together: Any = None, apart: Any = None, home: Any = None,
-         weights: Any = None,
+         speeds: Sequence[int] = (), together: Any = None, apart: Any = None, fits: Any = None,
+         home: Any = None, weights: Any = None,
          starting_loads: Any = None, most_per_gpu: Optional[int] = None,
          most_samples: Optional[int] = None, cap_is_soft: bool = False,
          also: Sequence[Mapping[str, Any]] = (), equal_counts: Union[bool, int] = False,
@@ -243,6 +256,7 @@ def plan(lengths: Any, bags: Union[int, str], *, cost: CostLike = "tokens",
     policy          by name, as `ballast plan --policy` takes it: "refine", "lpt",
                     "kk", "refine:nodes=1000"
     together, apart [n] keys: samples with one key share a bag, or never do
+    fits            [n x bags] True where a sample may go to a bag
     home            [n] the GPU that holds each sample now, for plan.moved and fewest_moves
     most_per_gpu    what a GPU holds at most, in tokens or in `weights` [n]
     most_samples    of a bag
@@ -260,9 +274,10 @@ def plan(lengths: Any, bags: Union[int, str], *, cost: CostLike = "tokens",
     return _planner.plan(
         array, _bags(bags, gpus, gpus_per_node, _speeds(speeds)), _cost(cost, array),
         _named_policy(policy),
-        _optional(together, "together"), _optional(apart, "apart"), _optional(home, "home"),
-        _optional(weights, "weights"), _optional(starting_loads, "starting_loads"),
-        most_per_gpu, most_samples, cap_is_soft, _caps(also),
+        _optional(together, "together"), _optional(apart, "apart"), _flags(fits, "fits"),
+        _optional(home, "home"), _optional(weights, "weights"),
+        _optional(starting_loads, "starting_loads"), most_per_gpu, most_samples, cap_is_soft,
+        _caps(also),
         *_counts_and_then(most_samples, equal_counts, fill, then, ("level", "fewest_moves")),
         within_per_million)
 
@@ -275,7 +290,7 @@ def grid(lengths: Any, ranks: Union[int, str], *, cost: CostLike = "tokens",
          most_samples: Optional[int] = None, equal_counts: bool = False,
          samples_multiple_of: Optional[int] = None, meet: str = "step", fill: bool = False,
          also: Sequence[Mapping[str, Any]] = (), together: Any = None, apart: Any = None,
-         home: Any = None, kinds: Any = None) -> Grid:
+         fits: Any = None, home: Any = None, kinds: Any = None) -> Grid:
     """Which rank computes which samples in which of its microbatches, as many on every rank.
 
     lengths         [n] tokens of each sample
@@ -288,6 +303,7 @@ def grid(lengths: Any, ranks: Union[int, str], *, cost: CostLike = "tokens",
     also            up to three more caps of a microbatch, as plan has them
     meet            "step" or "microbatch": when ranks wait for each other
     together, apart [n] keys: samples of one key share a microbatch, or never do
+    fits            [n x ranks] True where a sample may go to a rank
     kinds           [n] keys: the samples of a slot have one
     home            [n] the rank that holds each sample now
     """
@@ -307,8 +323,8 @@ def grid(lengths: Any, ranks: Union[int, str], *, cost: CostLike = "tokens",
     return _planner.grid(
         array, bags, _cost(cost, array), microbatches, most_tokens, _optional(weights, "weights"),
         multiple_of, weight_multiple, _caps(also), *(rules or [("any", 0)])[0], meet,
-        _optional(together, "together"), _optional(apart, "apart"), _optional(home, "home"),
-        _optional(kinds, "kinds"))
+        _optional(together, "together"), _optional(apart, "apart"), _flags(fits, "fits"),
+        _optional(home, "home"), _optional(kinds, "kinds"))
 
 
 @_in_a_sentence

@@ -7,6 +7,7 @@ import numpy.typing as npt
 _Integers = npt.NDArray[np.int64]
 _Indices = npt.NDArray[np.uint32]
 _MaybeIntegers = Optional[_Integers]
+_MaybeBytes = Optional[npt.NDArray[np.uint8]]
 
 version: int
 
@@ -114,17 +115,17 @@ class Order(_Certified):
     def makespan_given(self) -> int: ...
 
 def plan(lengths: _Integers, bags: Bags, cost: Union[Cost, _Integers], policy: Policy,
-         together: _MaybeIntegers, apart: _MaybeIntegers, home: _MaybeIntegers,
-         weights: _MaybeIntegers, starting_loads: _MaybeIntegers, most_per_gpu: Optional[int],
-         most_samples: Optional[int], cap_is_soft: bool,
+         together: _MaybeIntegers, apart: _MaybeIntegers, fits: _MaybeBytes,
+         home: _MaybeIntegers, weights: _MaybeIntegers, starting_loads: _MaybeIntegers,
+         most_per_gpu: Optional[int], most_samples: Optional[int], cap_is_soft: bool,
          also: list[tuple[Any, Optional[int], Any, int, bool]], counts: str, multiple: int,
          then: str, least: _MaybeIntegers, within_per_million: int) -> Plan: ...
 def grid(lengths: _Integers, bags: Bags, cost: Union[Cost, _Integers],
          microbatches: Optional[int], most_tokens: Optional[int], weights: _MaybeIntegers,
          multiple_of: int, weight_multiple: int,
          also: list[tuple[Any, Optional[int], Any, int, bool]], counts: str, count: int,
-         meet: str, together: _MaybeIntegers, apart: _MaybeIntegers, home: _MaybeIntegers,
-         kinds: _MaybeIntegers) -> Grid: ...
+         meet: str, together: _MaybeIntegers, apart: _MaybeIntegers, fits: _MaybeBytes,
+         home: _MaybeIntegers, kinds: _MaybeIntegers) -> Grid: ...
 def pack(lengths: _Integers, together: _MaybeIntegers, apart: _MaybeIntegers,
          weights: _MaybeIntegers, most_per_gpu: Optional[int], most_samples: Optional[int],
          cap_is_soft: bool, also: list[tuple[Any, Optional[int], Any, int, bool]], counts: str,

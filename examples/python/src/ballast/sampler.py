@@ -84,7 +84,7 @@ class BalancedBatchSampler:
         self.ranks = all_ranks if ranks is None else ballast._whole(ranks, "ranks", 1)
         if self.rank >= self.ranks:
             raise ValueError(f"rank {self.rank} of {self.ranks} ranks; give one from 0 on")
-        for name in ("together", "apart", "home", "kinds", "weights"):
+        for name in ("together", "apart", "fits", "home", "kinds", "weights"):
             if name in options:
                 raise ValueError(f"{name} is one for each sample of a step, and steps are drawn; "
                                  "leave it out")
