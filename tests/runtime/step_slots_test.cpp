@@ -11,7 +11,7 @@
 #include <ballast/partition.hpp>
 #include <ballast/topology/bag_layout.hpp>
 
-namespace {
+namespace step_slots {
 
 using ballast::grid_plan;
 using ballast::operator""_bags;
@@ -438,4 +438,4 @@ TEST(StepSlots, PlansAheadWhatItPlansAtOnce)
   }
 }
 
-}  // namespace
+}  // namespace step_slots
