@@ -37,8 +37,8 @@ TEST(PartitionVectors, DescribesThePlanItMakes)  // Ensures (1)
                                                 cost_vector<2>{3000, 3400}, cost_vector<2>{0, 1600},
                                                 cost_vector<2>{2400, 1600}));
   EXPECT_THAT(plan->loads,
-              testing::ElementsAre(cost_vector<2>{5400, 5800}, cost_vector<2>{5400, 6600}));
-  EXPECT_THAT(plan->samples[bag_id{0}], testing::ElementsAre(sample_id{0}, sample_id{1}));
+              testing::ElementsAre(cost_vector<2>{5400, 6600}, cost_vector<2>{5400, 5800}));
+  EXPECT_THAT(plan->samples[bag_id{1}], testing::ElementsAre(sample_id{0}, sample_id{1}));
   EXPECT_EQ(plan->makespan, ratio{6600});
   EXPECT_GE(plan->lower_bound, ratio{6200});  // the mean of the LLM
 }
