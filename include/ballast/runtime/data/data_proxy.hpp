@@ -504,7 +504,8 @@ class data_proxy {
     if constexpr (!std::is_same_v<Lengths, no_lengths>) {
       if (saved->position % windows_.steps > 0) { (void)open(lengths_of); }
     }
-    return health_;
+    if (!health_) { return tl::unexpected(health_.error()); }
+    return {};
   }
 
   /// After a restore the sample whose lengths are compared with those of the state.

@@ -44,7 +44,11 @@ class data_trainer {
     post_.listen();
     while (steps_.empty() ? !over_ : steps_.front().awaited > 0) {
       if (gives_up()) { return tl::unexpected(stopped_.error()); }
-      if (auto done = progress(); !done) { return tl::unexpected(done.error()); }
+      if (auto done = progress(); !done) {
+        failed_ = over_ = true;  // so that no finish() ends the training of the others
+        stopped_ = tl::unexpected(done.error());
+        return tl::unexpected(done.error());
+      }
     }
     returned_ = std::chrono::steady_clock::now();
     waited_ += *returned_ - asked;
@@ -62,10 +66,11 @@ class data_trainer {
   /// Ends the training of this rank, after its last step or before. What was announced meanwhile is
   /// received and dropped, so that no message is left.
   ///
-  /// Errors      timed_out: the proxy says nothing; those of comm.
+  /// Errors      timed_out: the proxy says nothing; those of comm. What comm had in next() is told
+  ///             again, at once, and the others are not told to end.
   [[nodiscard]] result<void> finish()
   {
-    if (lost_proxy_) { return tl::unexpected(stopped_.error()); }
+    if (failed_) { return tl::unexpected(stopped_.error()); }
     post_.listen();
     if (!parted_) { post_.send({word::finish}); }
     while (!gives_up() && (!over_ || !receives_.empty() || awaited() > 0)) {
@@ -74,7 +79,7 @@ class data_trainer {
     if (!parted_) { post_.send({word::left}); }
     left_ = true;
     while (!parted_) {
-      if (lost_proxy_) { return tl::unexpected(stopped_.error()); }
+      if (failed_) { return tl::unexpected(stopped_.error()); }
       if (auto done = progress(); !done) { return done; }
     }
     return {};
@@ -112,7 +117,7 @@ class data_trainer {
       hear(**message);
     } else if (post_.is_silent() && !parted_) {
       stopped_ = detail::were_silent("the proxy", {proxy_}, detail::longest_silence(comm_));
-      lost_proxy_ = over_ = true;
+      failed_ = over_ = true;
       return {};
     }
     for (auto each = receives_.begin(); each != receives_.end();) {
@@ -139,13 +144,14 @@ class data_trainer {
     detail::data_body in(message);
     switch (message.word) {
       case word::step: announce(message); break;
+      case word::given_up:  // what it may still send meets no receive, least of all another one
+        for (auto each = receives_.end(); each != receives_.begin();) {
+          if ((--each)->loader == message.one) { each = receives_.erase(each); }
+        }
+        break;
       case word::redirect: {
         std::uint64_t const loader = in.word();
         std::uint64_t const bytes = in.word();
-        // The first loader is lost: what it may still send meets no receive.
-        receives_.remove_if([&](receive const& each) {
-          return each.step == message.one && each.entry == message.two;
-        });
         expect(message.one, message.two, {loader, bytes});
         break;
       }
@@ -220,11 +226,11 @@ class data_trainer {
   detail::data_post<Communicator> post_;
   detail::idle_pause pause_;
   std::deque<announced> steps_;  // the next one first
-  std::list<receive> receives_;
-  bool over_ = false;        // no further step is announced
-  bool left_ = false;        // this rank says nothing more
-  bool parted_ = false;      // nor does the proxy
-  bool lost_proxy_ = false;  // it says nothing, though it should
+  detail::last_first<receive> receives_;
+  bool over_ = false;    // no further step is announced
+  bool left_ = false;    // this rank says nothing more
+  bool parted_ = false;  // nor does the proxy
+  bool failed_ = false;  // the proxy says nothing, though it should, or comm has failed
   result<void> stopped_;
   clock::time_point stopped_at_;
   std::optional<std::chrono::steady_clock::time_point> returned_;

@@ -8,7 +8,6 @@
 
 #include <chrono>
 #include <deque>
-#include <list>
 #include <map>
 
 namespace ballast::inline v0 {
@@ -38,7 +37,7 @@ template <point_to_point Communicator, data_source Source>
   detail::data_post<Communicator> post(comm, to_index(proxy));
   std::deque<data_deal> waiting;
   std::map<std::uint64_t, std::vector<std::byte>> held;  // by ticket
-  std::list<detail::moved_bytes<Communicator>> leaving;
+  detail::last_first<detail::moved_bytes<Communicator>> leaving;
   bool loads = false;
   detail::work_thread worker(load);
   result<void> ended;
@@ -80,12 +79,7 @@ template <point_to_point Communicator, data_source Source>
         default: break;  // to a trainer, which the proxy takes this rank for
       }
     }
-    while (!leaving.empty()) {
-      auto const gone = leaving.front().arrived();
-      if (!gone) { return tl::unexpected(gone.error()); }
-      if (!*gone) { break; }
-      leaving.pop_front();
-    }
+    if (auto const gone = detail::flush(leaving); !gone) { return tl::unexpected(gone.error()); }
     if (loads && worker.ready()) {
       (void)worker.wait();
       loads = false;

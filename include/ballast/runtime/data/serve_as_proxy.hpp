@@ -65,7 +65,9 @@ struct proxy_peers {
 
   void tell_trainers(data_message const& message)
   {
-    for (auto& each : trainers) { each.send(message); }
+    for (auto& each : trainers) {
+      if (!each.ended) { each.send(message); }
+    }
   }
 
   /// Says to all that the proxy is there. What it was away for itself, no peer is blamed for.
@@ -148,8 +150,16 @@ struct proxy_peers {
 
 /// A step that trainers have been told of, and that not all have.
 struct announced_step {
+  static constexpr std::uint64_t received = ~std::uint64_t{0};
+
+  [[nodiscard]] bool is_received() const
+  {
+    return std::all_of(tickets.begin(), tickets.end(),
+                       [](std::uint64_t each) { return each == received; });
+  }
+
   std::uint64_t number = 0;
-  std::vector<std::uint64_t> tickets;
+  std::vector<std::uint64_t> tickets;  // or `received`
   std::vector<rank_id> owner;
   std::size_t takers = 0;
 };
@@ -174,10 +184,11 @@ class proxy_rank {
   }
 
   [[nodiscard]] bool all_finished() const { return ended_ || peers_.parted; }
-  [[nodiscard]] result<void> const& outcome()
+  /// To be called once, at the end.
+  [[nodiscard]] result<void> outcome()
   {
     peers_.flush();
-    return peers_.outcome;
+    return std::move(peers_.outcome);
   }
 
   /// Answers all messages that are there; returns whether there was anything to do.
@@ -267,6 +278,7 @@ class proxy_rank {
         if (step == announced_.end()) { break; }
         proxy_.deliver(step->tickets[said.two]);
         places_.erase(step->tickets[said.two]);
+        step->tickets[said.two] = announced_step::received;
         break;
       case word::taken:
         rates_.computed(nanoseconds(said.two));
@@ -296,10 +308,13 @@ class proxy_rank {
   {
     own.ended = own.lost = true;
     own.send({word::end, 1});  // if it only was slow
+    peers_.tell_trainers({word::given_up, own.rank});
     (void)proxy_.lose(own.rank, why);
     std::erase_if(places_, [&](auto const& each) { return each.second.first == own.rank; });
     bool const none = peers_.loaders_ended();
-    if (++lost_ > options_.most_lost || (none && !ending_)) {
+    bool const needed = !over_ || !std::all_of(announced_.begin(), announced_.end(),
+                                               [](auto const& each) { return each.is_received(); });
+    if ((++lost_ > options_.most_lost || (none && !ending_)) && needed) {
       stop(fail(error_code::peer_lost, 0, loaders_lost(lost_), none ? ", and none is left" : "",
                 ", the last of them: ", why, "; look what ends them, or raise most_lost")
                .value());
@@ -381,7 +396,7 @@ class proxy_rank {
   /// Tells trainers why there are no more steps.
   void stop(error const& reason)
   {
-    if (over_) { return; }
+    if (!peers_.outcome) { return; }
     over_ = true;
     peers_.outcome = tl::unexpected(reason);
     peers_.tell_trainers(write_stop(reason, false));
@@ -464,7 +479,7 @@ template <point_to_point Communicator, detail::data_plan Plan, window_policy Pol
     detail::proxy_peers<Communicator> peers(comm, to_index(comm.rank()) + 1);
     peers.part(why);
     peers.flush();
-    return peers.outcome;
+    return std::move(peers.outcome);
   }
   BALLAST_EXPECTS(trainers >= 1 && trainers + 2 <= comm.size(), "a data pipeline of ", trainers,
                   " trainers and a proxy among ", detail::counted(comm.size(), "rank"),

@@ -33,6 +33,7 @@ enum class data_word : std::uint64_t {
   bye,     // the proxy to a trainer too; nothing follows
   // the proxy to a trainer
   step,      // the step; of each sample its loader and bytes
+  given_up,  // loader, which may still send what it was told to
   redirect,  // step, entry; loader, bytes
   over,
   // a trainer to the proxy
@@ -213,6 +214,31 @@ class moved_bytes {
   result<void> failed_;
 };
 
+/// Transfers that are under way. Those that are left at the end are given up, the last one first, so
+/// that none meets what belongs to one before it.
+template <class Transfer>
+struct last_first : std::list<Transfer> {
+  last_first() = default;
+  last_first(last_first&&) = default;
+  last_first& operator=(last_first&&) = delete;
+  ~last_first()
+  {
+    while (!this->empty()) { this->pop_back(); }
+  }
+};
+
+/// Lets go of what has left; returns whether all has.
+template <class Communicator>
+[[nodiscard]] result<bool> flush(last_first<moved_bytes<Communicator>>& leaving)
+{
+  while (!leaving.empty()) {
+    auto const gone = leaving.front().arrived();
+    if (!gone || !*gone) { return gone; }
+    leaving.pop_front();
+  }
+  return true;
+}
+
 /// Between looks at messages: sleeps the longer, the longer there was nothing to do.
 class idle_pause {
  public:
@@ -293,15 +319,7 @@ class data_post {
   }
 
   /// Lets go of what has left; returns whether all has.
-  [[nodiscard]] result<bool> flush()
-  {
-    while (!leaving_.empty()) {
-      auto const gone = leaving_.front().arrived();
-      if (!gone || !*gone) { return gone; }
-      leaving_.pop_front();
-    }
-    return true;
-  }
+  [[nodiscard]] result<bool> flush() { return detail::flush(leaving_); }
 
   /// The next message, if it is there.
   [[nodiscard]] result<std::optional<data_message>> look()
@@ -351,7 +369,7 @@ class data_post {
   std::chrono::milliseconds longest_;
   clock::time_point heard_;
   clock::time_point said_ = {};
-  std::list<moved_bytes<Communicator>> leaving_;
+  last_first<moved_bytes<Communicator>> leaving_;
   std::optional<moved_bytes<Communicator>> coming_;
   std::optional<data_message> head_;  // of the message whose body comes
 };
