@@ -219,7 +219,7 @@ class copy_engine_member {
   template <class Incoming, class Outgoing>
   [[nodiscard]] result<void> exchange(call_offer offer, Incoming incoming, Outgoing outgoing)
   {
-    if (!health_) { return health_; }
+    if (!health_) { return tl::unexpected(health_.error()); }
     pending_ = true;
     if (auto staged = stage(offer); !staged) {
       return break_off(tl::unexpected(std::move(staged).error()));
@@ -240,9 +240,9 @@ class copy_engine_member {
   template <class Take>
   [[nodiscard]] result<void> meet(call_offer const& offer, Take take_part)
   {
-    if (!health_) { return health_; }
+    if (!health_) { return tl::unexpected(health_.error()); }
     auto met = group->meet(rank, offer, take_part);
-    if (!met && met.error().code != error_code::mismatch) { health_ = met; }
+    if (!met && met.error().code != error_code::mismatch) { health_ = tl::unexpected(met.error()); }
     return met;
   }
 
@@ -251,7 +251,7 @@ class copy_engine_member {
   [[nodiscard]] result<void> drain(std::string_view operation)
   {
     cudaError_t const state = quiesce();
-    if (!health_) { return health_; }
+    if (!health_) { return tl::unexpected(health_.error()); }
     if (state == cudaSuccess) { return {}; }
     return break_off(state == cudaErrorNotReady
                          ? comm_failure::timed_out(operation, options.deadline, {})
@@ -330,9 +330,9 @@ class copy_engine_member {
   /// Leaves the group, so that peers fail at their next call and not at the deadline.
   [[nodiscard]] result<void> break_off(tl::unexpected<error> why)
   {
-    health_ = std::move(why);
+    health_ = why;
     group->leave(rank);
-    return health_;
+    return why;
   }
 
   copy_engine_batch batch_;

@@ -155,7 +155,7 @@ class overlapped_chunks {
     auto const thrown = detail::thrown_by([&] { done = work(); });
     auto joined = order(other, callers);  // a capture with an unjoined stream would fail
     if (thrown) { std::rethrow_exception(thrown); }
-    return done ? joined : done;
+    return done ? std::move(joined) : std::move(done);
   }
 
   template <class First, class Second>

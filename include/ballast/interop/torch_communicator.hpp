@@ -159,7 +159,7 @@ class torch_communicator {
   }
 
   /// Returns at once, since calls have waited already; a broken communicator returns its error.
-  [[nodiscard]] result<void> wait() { return state_; }
+  [[nodiscard]] result<void> wait() { return state(); }
 
   [[nodiscard]] std::span<std::byte> scratch(std::size_t bytes)
   {
@@ -195,7 +195,7 @@ class torch_communicator {
   [[nodiscard]] result<void> run(collective_call call, std::span<std::size_t const> send_bytes,
                                  std::span<std::size_t const> receive_bytes, Move move)
   try {
-    if (!state_) { return state_; }
+    if (!state_) { return state(); }
     auto const same = compare(call, send_bytes, receive_bytes);
     return same ? move() : same;
   } catch (std::bad_alloc const&) {
@@ -289,7 +289,14 @@ class torch_communicator {
     } else if (!late.empty()) {
       state_ = comm_failure::timed_out(operation, job_->deadline, std::move(late));
     }
-    return state_;
+    return state();
+  }
+
+  /// Not a copy of state_, which may not throw where memory is short.
+  [[nodiscard]] result<void> state() const
+  {
+    if (!state_) { return tl::unexpected(state_.error()); }
+    return {};
   }
 
   std::shared_ptr<job> job_;

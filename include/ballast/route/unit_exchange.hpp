@@ -91,7 +91,8 @@ class outgoing_messages {
       if (!all_done) { continue; }
       if (auto const ended = end_transfers(comm, sends); !ended) {
         if (ended.error().code != error_code::mismatch) { return tl::unexpected(ended.error()); }
-        if (earlier_) { earlier_ = ended; }  // which is not this call's: finish() tells
+        // It is not this call's: finish() tells.
+        if (earlier_) { earlier_ = tl::unexpected(ended.error()); }
       }
       std::size_t const room = calls_[index].bytes.size();
       std::size_t const least = best < calls_.size() ? calls_[best].bytes.size() : 0;
@@ -338,7 +339,7 @@ class unit_exchange {
     auto first = move(comm, plan.gather, true, detail::span_of(to_middle_));
     if (!first && first.error().code != error_code::mismatch) { return first; }
     auto second = move(comm, plan.scatter, true, detail::span_of(from_middle_), !first);
-    return first ? second : first;
+    return first ? std::move(second) : std::move(first);
   }
 
   template <point_to_point C, std::same_as<row_array>... Arrays>
@@ -352,7 +353,7 @@ class unit_exchange {
     auto first = move(comm, plan.scatter, false, detail::span_of(to_middle_));
     if (!first && first.error().code != error_code::mismatch) { return first; }
     auto second = move(comm, plan.gather, false, detail::span_of(from_middle_), !first);
-    return first ? second : first;
+    return first ? std::move(second) : std::move(first);
   }
 
   /// Waits until all ranks of both units have come, and told each other what they have called since

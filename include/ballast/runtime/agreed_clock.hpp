@@ -62,9 +62,9 @@ class agreed_clock {
       own = fail(error_code::failed, 0, "what is timed threw on rank ", comm_.rank(), ": ",
                  detail::thrown_text(thrown));
     }
-    auto const agreed = exchange(which, own);
+    auto agreed = exchange(which, own);
     if (thrown) { detail::rethrow_if_out_of_memory(thrown); }
-    return own ? agreed : own;
+    return own ? std::move(agreed) : std::move(own);
   }
 
   [[nodiscard]] result<std::int64_t> exchange(call which, result<std::int64_t> const& own)

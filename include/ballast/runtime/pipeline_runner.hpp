@@ -482,12 +482,12 @@ class pipeline_runner {
   template <bool Trains, class C, class Stage>
   [[nodiscard]] result<void> step(C& comm, std::span<microbatch_id const> order, Stage& stage)
   {
-    auto const sound = check(comm, order, Trains);
+    auto sound = check(comm, order, Trains);
     digest word;
     word.add(job_.word()).add(routes_.word()).add(Trains ? 1U : 0U).add(order);
     word.add(sound ? 0 : 1 + std::uint64_t{to_index(comm.rank())});  // so that the others learn
     auto agreed = agree(comm, word.value(), "the schedule, the plan or the order of the pipeline");
-    if (!sound || !agreed) { return sound ? agreed : sound; }
+    if (!sound || !agreed) { return sound ? std::move(agreed) : std::move(sound); }
     begin_ = clock::now();
     arrays_.list_tasks(job_, order.size(), Trains);
     coming_.list(

@@ -280,7 +280,7 @@ class mpi_messages {
       return before - expected_.size();
     };
     auto done = requests_.wait(operation, expected_.size(), take);
-    return sizes ? done : sizes;
+    return sizes ? std::move(done) : std::move(sizes);
   }
 
   std::shared_ptr<mpi_channel> channel_;

@@ -250,7 +250,7 @@ class common_steps {
     }
     if (thrown) { rethrow_if_out_of_memory(thrown); }
     if (made && same) { room_ = next.samples.room; }
-    return made ? same : made;
+    return made ? std::move(same) : std::move(made);
   }
 
   Communicator& comm_;

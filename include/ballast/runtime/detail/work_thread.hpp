@@ -137,7 +137,7 @@ class ahead {
     waited_ += thread_->wait() ? 1U : 0U;
     if (auto const thrown = thread_->thrown()) { std::rethrow_exception(thrown); }
     if (made_) { present_ = 1 - present_; }
-    return made_;
+    return std::exchange(made_, {});
   }
 
  private:
