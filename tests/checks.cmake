@@ -96,7 +96,7 @@ if(BALLAST_CLANGXX)
         "-DCMAKE_CXX_FLAGS=-fsanitize=address,undefined -fno-sanitize-recover=all -fsanitize-ignorelist=${CMAKE_CURRENT_SOURCE_DIR}/support/not_sanitized.txt -DBALLAST_AUDIT_ENABLED"
         -DCMAKE_UNITY_BUILD=ON -DCMAKE_UNITY_BUILD_BATCH_SIZE=${CMAKE_UNITY_BUILD_BATCH_SIZE}
         -DBALLAST_ENABLE_CUDA=OFF -DBALLAST_BUILD_EXAMPLES=OFF -DBALLAST_BUILD_BENCHMARKS=OFF
-        -DBALLAST_BUILD_CLI=ON "-DBALLAST_PROGRAMS_WITHOUT=^unit_(structure|papers|cbc|examples_common)$"
+        -DBALLAST_BUILD_CLI=ON "-DBALLAST_PROGRAMS_WITHOUT=^unit_(structure|papers|cbc|examples_common|world)$"
         -DBALLAST_PROPERTY_CASES=20 -DBALLAST_TESTS_REVERSED=ON
       --test-command ${CMAKE_CTEST_COMMAND} -j 4 --output-on-failure)
   set_tests_properties(clang_sanitized PROPERTIES PROCESSORS 2 TIMEOUT 3600 COST 2000)

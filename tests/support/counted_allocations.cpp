@@ -9,6 +9,7 @@
 namespace {
 
 std::atomic<std::size_t> count = 0;
+std::atomic<std::size_t> alive = 0;
 thread_local std::size_t count_of_thread = 0;
 thread_local std::size_t to_go = 0;  // the n-th from now on fails; 0 is none
 thread_local bool failed = false;
@@ -18,6 +19,11 @@ thread_local bool failed = false;
 std::size_t ballast_test::allocations() noexcept
 {
   return count;
+}
+
+std::size_t ballast_test::allocations_alive() noexcept
+{
+  return alive;
 }
 
 std::size_t ballast_test::allocations_of_thread() noexcept
@@ -98,6 +104,7 @@ void* counted(std::size_t bytes, std::size_t alignment = 0) noexcept
   ++count;
   ++count_of_thread;
   if (ballast_test::allocation_fails()) { return nullptr; }
+  ++alive;
   std::size_t const at_least_one = bytes != 0 ? bytes : 1;
   if (alignment == 0) { return std::malloc(at_least_one); }
   return std::aligned_alloc(alignment, (at_least_one + alignment - 1) / alignment * alignment);
@@ -107,6 +114,12 @@ void* counted_or_throw(std::size_t bytes, std::size_t alignment = 0)
 {
   if (void* const memory = counted(bytes, alignment)) { return memory; }
   throw std::bad_alloc();
+}
+
+void give_back(void* memory) noexcept
+{
+  if (memory != nullptr) { --alive; }
+  std::free(memory);
 }
 
 }  // namespace
@@ -146,36 +159,36 @@ void* operator new[](std::size_t bytes, std::align_val_t alignment, std::nothrow
 }
 void operator delete(void* memory) noexcept
 {
-  std::free(memory);
+  give_back(memory);
 }
 void operator delete[](void* memory) noexcept
 {
-  std::free(memory);
+  give_back(memory);
 }
 void operator delete(void* memory, std::size_t) noexcept
 {
-  std::free(memory);
+  give_back(memory);
 }
 void operator delete[](void* memory, std::size_t) noexcept
 {
-  std::free(memory);
+  give_back(memory);
 }
 
 void operator delete(void* memory, std::align_val_t) noexcept
 {
-  std::free(memory);
+  give_back(memory);
 }
 void operator delete[](void* memory, std::align_val_t) noexcept
 {
-  std::free(memory);
+  give_back(memory);
 }
 void operator delete(void* memory, std::size_t, std::align_val_t) noexcept
 {
-  std::free(memory);
+  give_back(memory);
 }
 void operator delete[](void* memory, std::size_t, std::align_val_t) noexcept
 {
-  std::free(memory);
+  give_back(memory);
 }
 
 #endif

@@ -12,6 +12,9 @@ namespace ballast_test {
 /// The same, by this thread alone.
 [[nodiscard]] std::size_t allocations_of_thread() noexcept;
 
+/// How many of them have not been given back; 0 where allocations cannot fail.
+[[nodiscard]] std::size_t allocations_alive() noexcept;
+
 /// Whether failing_allocation has an effect: not under the thread sanitizer, which has an operator
 /// new of its own.
 [[nodiscard]] bool allocations_can_fail() noexcept;
