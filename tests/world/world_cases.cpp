@@ -108,7 +108,7 @@ world_case agreement(std::uint64_t seed, std::size_t ranks)
     ballast::digest word;
     for (std::size_t step = 0; step < steps; ++step) {
       auto const read = lengths_read(seed, self, step);
-      if (auto done = gather_samples_into(all, comm, read, 4); !done) {
+      if (auto done = gather_samples_into(all, comm, read); !done) {
         return tl::unexpected(done.error());
       }
       expect(all.samples == read_by_all(seed, ranks, step), "samples were lost");
@@ -192,8 +192,7 @@ world_case balanced_steps(std::uint64_t seed, std::size_t ranks)
     auto const cost = [&is_odd](tokens length) {
       return ballast::quadratic_cost{.linear = 20}(length) + (is_odd ? 1 : 0);
     };
-    ballast::step_balancer balancer(comm, bags, cost, ballast::refine{},
-                                    ballast::step_options<>{.most_samples = 4});
+    ballast::step_balancer balancer(comm, bags, cost, ballast::refine{});
     ballast::digest word;
     for (std::size_t step = 0; step < 3; ++step) {
       // In the second step one rank may reckon otherwise: nobody plans, and all go on.

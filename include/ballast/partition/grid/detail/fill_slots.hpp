@@ -105,7 +105,7 @@ class fill_to_height {
     std::size_t end = items_.size();
     for (std::size_t kept = step_ > 1 ? (step_ - 1) * ranks : 0; kept > 0 && end > next;) {
       --end;
-      kept -= next_[end] == end ? 1 : 0;
+      kept -= next_[end] == end ? 1U : 0U;
     }
     cost_units taken = 0;
     while (next < end && !heap.empty()) {
