@@ -6,7 +6,8 @@ from conan import ConanFile
 from conan.tools.cmake import CMake, CMakeToolchain, cmake_layout
 from conan.tools.files import copy
 
-TREE = ("CMakeLists.txt", "CHANGELOG.md", "LICENSE", "README.md", "cmake/*", "docs/*", "examples/*", "include/*")
+TREE = ("CMakeLists.txt", "CHANGELOG.md", "LICENSE", "README.md", "cmake/*", "compiled/*", "docs/*",
+        "examples/*", "include/*")
 
 
 class Ballast(ConanFile):

@@ -10,7 +10,7 @@ source=$1 which=$2 folder=$3
 rm -rf "$folder"
 mkdir -p "$folder/tree" "$folder/bin" "$folder/root"
 cd "$folder/tree"
-cp -r "$source"/{CMakeLists.txt,CMakePresets.json,LICENSE,README.md,CHANGELOG.md,cmake,docs,examples,include} .
+cp -r "$source"/{CMakeLists.txt,CMakePresets.json,LICENSE,README.md,CHANGELOG.md,cmake,compiled,docs,examples,include} .
 cat >"$folder/bin/sudo" <<END
 #!/usr/bin/env bash
 for package; do [[ \$package != *.deb ]] || dpkg-deb -x "\$package" "$folder/root"; done

@@ -147,7 +147,7 @@ class ahead {
   };
 
   Make make_;
-  std::array<Plan, 2> plans_{};
+  std::array<Plan, 2> plans_;  // with {} g++ 12 ends the first twice where the second throws
   std::size_t present_ = 0;
   bool is_started_ = false;
   std::uint64_t waited_ = 0;

@@ -96,19 +96,6 @@ class least_makespan {
   bool found_ = false;
 };
 
-/// A multiple of all speeds, in which times of lanes of any speed are whole; no_cost if it is that
-/// large. O(lanes)
-[[nodiscard]] inline std::int64_t common_speed(std::span<std::uint32_t const> speeds)
-{
-  std::int64_t common = 1;
-  for (std::int64_t const speed : speeds) {
-    std::int64_t const more = speed / std::gcd(common, speed);
-    if (common > no_cost / more) { return no_cost; }
-    common *= more;
-  }
-  return common;
-}
-
 /// The sum over rows of their latest, by one quantity: bags that meet in every microbatch.
 ///
 /// Expects     each place is a lane, of problems that sum rows; loads times common_speed() are below

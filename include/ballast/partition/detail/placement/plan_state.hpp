@@ -58,6 +58,19 @@ struct count_limits {
   }
 };
 
+/// A multiple of all speeds, in which times of lanes of any speed are whole; no_cost if it is that
+/// large. O(lanes)
+[[nodiscard]] inline std::int64_t common_speed(std::span<std::uint32_t const> speeds)
+{
+  std::int64_t common = 1;
+  for (std::int64_t const speed : speeds) {
+    std::int64_t const more = speed / std::gcd(common, speed);
+    if (common > no_cost / more) { return no_cost; }
+    common *= more;
+  }
+  return common;
+}
+
 /// Items with sizes that go to places with speeds and room, under limits.
 ///
 /// Several places can make one lane, whose loads are sums over its places: microbatches of a rank.
