@@ -72,12 +72,12 @@ TEST(GatherSamples, TakesAsManyAsARankHasAndASecondCollectiveOnlyWhereOneHasMore
              {0, 1}, {1, 2}, {16, 1}, {17, 2}, {3, 1}, {32, 1}, {5000, 2}, {8192, 1}}) {
       std::size_t const before = comm.gathers;
       std::vector<tokens> const mine(comm.rank() == rank_id{1} ? count : count / 2,
-                                     to_index(comm.rank()));
+                                     static_cast<tokens>(to_index(comm.rank())));
       ASSERT_TRUE(ballast::gather_samples_into(all, comm, mine));
       EXPECT_EQ(comm.gathers - before, collectives) << count;
       ASSERT_EQ(all.samples.size(), count + 2 * (count / 2));
       for (std::size_t at = 0; at < all.samples.size(); ++at) {
-        EXPECT_EQ(all.samples[at], to_index(all.source[at]));
+        EXPECT_EQ(all.samples[at], static_cast<tokens>(to_index(all.source[at])));
       }
       EXPECT_EQ(std::ranges::count(all.source, rank_id{1}), count);
     }
