@@ -3,7 +3,7 @@
 
 #include <ballast/core.hpp>
 #include <ballast/partition/descending_order.hpp>
-#include <ballast/partition/detail/placement/plan_state.hpp>
+#include <ballast/partition/detail/placement/plan_branch.hpp>
 
 namespace ballast::inline v0::detail {
 
@@ -34,8 +34,7 @@ class plan_exchanges {
         work_(work),
         memory_(memory),
         is_open_(problem_.is_open()),
-        common_(problem_.sums_rows ? common_speed(problem_.speeds.first(problem_.row)) : 1),
-        heights_(scratch.take<cost_units>(problem_.sums_rows ? plan.places() / problem_.row : 0)),
+        rows_(problem_, scratch),
         by_idle_(scratch.take<std::uint32_t>(problem_.sums_rows ? plan.places() : 0)),
         has_speeds_(problem_.lane_of.empty() && !problem_.has_one_speed()),
         loads_(scratch.take<cost_units>(plan.lanes() * depth_)),
@@ -68,11 +67,7 @@ class plan_exchanges {
   /// When the last lane finishes, or all rows have, where bags meet after each.
   [[nodiscard]] ratio latest() const
   {
-    if (problem_.sums_rows) {
-      cost_units all = 0;
-      for (std::size_t row = 0; row < heights_.size(); ++row) { all += height(row); }
-      return {all, common_};
-    }
+    if (problem_.sums_rows) { return rows_.of(plan_); }
     std::size_t const d = heaviest();
     return finish(lightest_first(d).back(), d);
   }
@@ -270,16 +265,12 @@ class plan_exchanges {
 
   [[nodiscard]] cost_units time(std::size_t place, cost_units more = 0) const
   {
-    return (loads_[place] + more) * (common_ / problem_.speeds[place]);
+    return rows_.time(plan_, place, more);
   }
-  /// When a row ends.
-  [[nodiscard]] cost_units height(std::size_t row) const
+  /// When the row of a place ended before the exchange.
+  [[nodiscard]] cost_units height_of(std::size_t place) const
   {
-    cost_units most = 0;
-    for (std::size_t place = row * problem_.row; place < (row + 1) * problem_.row; ++place) {
-      most = std::max(most, time(place));
-    }
-    return most;
+    return rows_.height_at_look(place / problem_.row);
   }
   /// The three latest places of a row, or fewer.
   void list_latest(std::size_t row)
@@ -305,19 +296,17 @@ class plan_exchanges {
   /// take less together; where nothing helps, that of another row.
   bool shorten_row()
   {
-    for (std::size_t row = 0; row < heights_.size(); ++row) { heights_[row] = height(row); }
-    auto const idle = [&](std::uint32_t place) {
-      return heights_[place / problem_.row] - time(place);
-    };
+    rows_.look(plan_);
+    auto const idle = [&](std::uint32_t place) { return height_of(place) - time(place); };
+    std::size_t const rows = plan_.places() / problem_.row;
     std::iota(by_idle_.begin(), by_idle_.end(), std::uint32_t{0});
     std::sort(by_idle_.begin(), by_idle_.end(),
               [&](std::uint32_t a, std::uint32_t b) { return precedes(idle(b), idle(a), a, b); });
     work_.spend(4 * plan_.places());
-    for (std::size_t tried = 0; tried < 2 * heights_.size() && !work_.spent(); ++tried) {
-      std::size_t const row = next_row_++ % heights_.size();
-      list_latest(row);
+    for (std::size_t tried = 0; tried < 2 * rows && !work_.spent(); ++tried) {
+      list_latest(next_row_++ % rows);
       auto const late = static_cast<std::uint32_t>(latest_[0]);
-      bool const in_pairs = tried >= heights_.size();
+      bool const in_pairs = tried >= rows;
       if (in_pairs ? exchange_pairs(late, 0) : exchange_ones(late, 0)) { return true; }
     }
     return false;
@@ -326,9 +315,8 @@ class plan_exchanges {
   [[nodiscard]] ratio until(std::size_t lane, std::size_t to, std::size_t d) const
   {
     if (!problem_.sums_rows) { return finish(lane, d); }
-    std::size_t const row = lane / problem_.row;
-    std::size_t const other = to / problem_.row;
-    return {heights_[row] + (row == other ? 0 : heights_[other]), common_};
+    bool const is_one = lane / problem_.row == to / problem_.row;
+    return {height_of(lane) + (is_one ? 0 : height_of(to)), rows_.common()};
   }
 
   bool relieve(std::size_t lane, bool in_pairs)
@@ -640,7 +628,7 @@ class plan_exchanges {
     if (problem_.sums_rows) {
       is_apart_ = heavy / problem_.row != light / problem_.row;
       others_ = height_without(heavy, light);
-      beside_ = is_apart_ ? heights_[light / problem_.row] : 0;
+      beside_ = is_apart_ ? height_of(light) : 0;
     }
     be_before(heavy, light, best);
   }
@@ -649,7 +637,7 @@ class plan_exchanges {
   {
     cost_units const own = std::max(others_, time(heavy, -moved));
     cost_units const then = time(light, moved);
-    return {is_apart_ ? own + std::max(beside_, then) : std::max(own, then), common_};
+    return {is_apart_ ? own + std::max(beside_, then) : std::max(own, then), rows_.common()};
   }
   void be_before(std::size_t heavy, std::size_t light, ratio best)
   {
@@ -818,8 +806,7 @@ class plan_exchanges {
   workspace& memory_;
   bool is_crowded_ = false;              ///< the list of some place has had no free place
   bool is_open_;                         ///< to every item, every place with room
-  std::int64_t common_;                  ///< speed, of places whose rows are summed
-  std::span<cost_units> heights_;        ///< when each row ends
+  least_row_sum rows_;                   ///< of problems that sum rows
   std::array<std::size_t, 3> latest_{};  ///< places of the row to shorten
   std::span<std::uint32_t> by_idle_;     ///< places, the one that waits longest for its row first
   cost_units others_ = 0;                ///< when the other places of the row to shorten end

@@ -506,9 +506,10 @@ inline result<void> check_microbatches(microbatches const& given, std::size_t sa
       least += slot.least;
       most += slot.most;
     }
-    ratio const by_work = makespan_lower_bound(ranks, memory, starts);
-    return std::max({by_work, bound_by_counts(ranks, most),
-                     equal_count_bound(ranks, {.least = least, .most = least}, memory)});
+    ratio const bound =
+        std::max(makespan_lower_bound(ranks, memory, starts), bound_by_counts(ranks, most));
+    if (least == 0) { return bound; }
+    return std::max(bound, equal_count_bound(ranks, {.least = least, .most = least}, memory));
   }
   auto scratch = memory.open();
   std::span<std::uint32_t> const items = scratch.take<std::uint32_t>(count);
