@@ -10,7 +10,7 @@ execute_process(
   COMMAND ${CMAKE_COMMAND} --install ${BINARY} --prefix ${STAGE}/prefix
   OUTPUT_QUIET COMMAND_ERROR_IS_FATAL ANY)
 execute_process(
-  COMMAND ${CMAKE_COMMAND} -E tar cz ${STAGE}/ballast.tar.gz CMakeLists.txt LICENSE cmake include
+  COMMAND ${CMAKE_COMMAND} -E tar cz ${STAGE}/ballast.tar.gz CMakeLists.txt LICENSE cmake compiled include
   WORKING_DIRECTORY ${SOURCE} COMMAND_ERROR_IS_FATAL ANY)
 
 set(expected share/doc/ballast/docs/installing.md share/doc/ballast/examples/first_plan.cpp
