@@ -413,8 +413,8 @@ struct large_problem {
     problem.modules = modules;
     problem.sizes = sizes;
     problem.global_batch = ranks * samples_of_rank;
-    problem.gpus = ranks;
-    problem.memory_bytes = 80'000'000'000;
+    problem.kinds[0].gpus = ranks;
+    problem.kinds[0].memory_bytes = 80'000'000'000;
   }
 };
 

@@ -175,8 +175,8 @@ comparison compare(dflop_model const& model, std::uint32_t gpus)
   problem.modules = model.modules;
   problem.sizes = sizes;
   problem.global_batch = batch;
-  problem.gpus = gpus;
-  problem.memory_bytes = 80'000'000'000;
+  problem.kinds[0].gpus = gpus;
+  problem.kinds[0].memory_bytes = 80'000'000'000;
   auto const searched = searched_layouts(problem, of(first));
   comparison all{best_of(problem, homogeneous_layouts(problem), of(first), of(second)),
                  best_of(problem, searched, of(first), of(second))};

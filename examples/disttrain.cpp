@@ -84,38 +84,64 @@ struct model_times {
 };
 
 // A module on `tp` GPUs that share every product: as fast as so many, less 5 % for each doubling.
+ratio efficiency(std::uint32_t tp)
+{
+  return {20, 20 + std::bit_width(tp) - 1};
+}
 time_units shared(time_units all, std::uint32_t tp)
 {
-  return all * (20 + std::bit_width(tp) - 1) / (20 * tp);
+  return all * efficiency(tp).denominator / (efficiency(tp).numerator * tp);
 }
 
-// Both modules, and what they take of a mean sequence; 16 bytes a parameter, of which replicas
-// share 12.
-orchestration_problem problem_of(std::span<tokens const> sequences, model_times const& times_of)
-{
-  tokens const mean =
-      std::reduce(sequences.begin(), sequences.end()) / static_cast<tokens>(sequences.size());
-  auto const module_of = [&](char const* name, stage_time time, std::uint64_t parameters,
-                             std::uint64_t activations) {
-    orchestrated_module module;
-    module.name = name;
-    module.layers = 32;
+// Both modules, and what they take of each sequence; 16 bytes a parameter, of which replicas share
+// 12.
+class model_job {
+ public:
+  model_job(std::span<tokens const> sequences, model_times const& times_of)
+  {
+    tokens all = 0;
+    for (tokens const visual : sequences) {
+      sizes_.insert(sizes_.end(), {tiles_of(visual), 1});
+      all += tiles_of(visual);
+    }
+    tokens const mean = all / static_cast<tokens>(sequences.size());
+    modules_ = {module_of("vision", times_of.of_tile, 630'000'000, mean, 10'000'000'000),
+                module_of("llm", times_of.sequence_in_llm, 8'000'000'000, 1, 40'000'000'000)};
+  }
+
+  [[nodiscard]] layout_problem problem() const
+  {
+    return {.modules = modules_,
+            .sizes = sizes_,
+            .global_batch = batch,
+            .kinds = {{.gpus = gpus, .memory_bytes = 80'000'000'000}},
+            .may_leave_gpus = true,
+            .state = {.is_optimizer_shared = true}};
+  }
+
+ private:
+  // A FLOP takes a picosecond on a GPU. Activations are those of a size.
+  static module_profile module_of(char const* name, stage_time time, std::uint64_t parameters,
+                                  tokens size, std::uint64_t activations)
+  {
+    module_profile module{.name = name, .layers = 32, .flops = {}, .degrees = {}};
+    module.flops.linear = static_cast<std::uint64_t>(time.forward + time.backward);
     for (std::uint32_t const tp : {1U, 2U, 4U, 8U}) {
-      module.degrees.push_back({tp, shared(time.forward, tp), shared(time.backward, tp),
-                                shared(time.backward / 2, tp), 2 * parameters / tp,
-                                2 * parameters / tp, 12 * parameters / tp, activations / tp});
+      profiled_degree degree;
+      degree.tp = tp;
+      degree.linear = degree.linear.scaled(efficiency(tp));
+      degree.memory = {.layers = {16, 32},
+                       .state_bytes = {8 * parameters / tp, 16 * parameters / tp},
+                       .sizes = {0, size},
+                       .activation_bytes = {{{0, activations / 2 / tp}, {0, activations / tp}}}};
+      module.degrees.push_back(degree);
     }
     return module;
-  };
-  auto const [vision, language] = times_of(mean);
-  orchestration_problem problem;
-  problem.modules = {module_of("vision", vision, 630'000'000, 10'000'000'000),
-                     module_of("llm", language, 8'000'000'000, 40'000'000'000)};
-  problem.llm = 1;
-  problem.global_batch = batch;
-  problem.kinds = {{.gpus = gpus, .memory_bytes = 80'000'000'000}};
-  return problem;
-}
+  }
+
+  std::vector<module_profile> modules_;
+  std::vector<tokens> sizes_;
+};
 
 struct gpu_time {
   double busy = 0;
@@ -362,7 +388,7 @@ pipeline_timeline run_order(process_grid const& grid, pipeline_model::step const
 // [disttrain]
 // 4 and 5: units of their own, and sequences in random order, reordered over the replicas, and with
 // the microbatches of a replica in order too: by interval filling, and by search.
-std::array<gpu_time, 4> compare(orchestration_problem const& problem, std::vector<tokens> sequences,
+std::array<gpu_time, 4> compare(layout_problem const& problem, std::vector<tokens> sequences,
                                 std::size_t microbatches)
 {
   auto const found = orchestrate(problem).value().layout.modules;  // 4.2 and 4.3
@@ -540,9 +566,10 @@ int main(int argc, char** argv)
     random_source random(5);
     random.shuffle(std::span(documents));
     auto const sequences = pack(documents);
-    auto const problem = problem_of(sequences, model_times{});
+    model_job const job(sequences, model_times{});
+    layout_problem const problem = job.problem();
     auto const found = orchestrate(problem).value().layout;
-    auto const one_for_all = orchestrate(problem, baselines::monolithic{}).value().layout;
+    auto const one_for_all = orchestrate(problem, {}, baselines::monolithic()).value().layout;
     for (std::size_t unit = 0; unit < found.modules.size(); ++unit) {
       auto const& own = found.modules[unit];
       std::printf("%s: %u GPUs, tp %u, pp %u, dp %u\n", problem.modules[unit].name.c_str(),

@@ -337,8 +337,8 @@ growth_answer search_layouts_of(std::vector<tokens> const& lengths, std::size_t 
   problem.modules = model.modules;
   problem.sizes = std::span(batch).first(std::min<std::size_t>(batch.size(), 512));
   problem.global_batch = static_cast<std::uint32_t>(lengths.size());
-  problem.gpus = static_cast<std::uint32_t>(gpus);
-  problem.memory_bytes = memory;
+  problem.kinds[0].gpus = static_cast<std::uint32_t>(gpus);
+  problem.kinds[0].memory_bytes = memory;
   return told(
       ballast::search_layouts(problem, batch, {.most_work = std::uint64_t{1} << (all ? 36 : 27)}));
 }

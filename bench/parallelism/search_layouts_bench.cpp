@@ -38,8 +38,8 @@ ballast::layout_problem problem_of(ballast_test::random_model const& model, std:
   problem.modules = model.modules;
   problem.sizes = model.sizes;
   problem.global_batch = batch;
-  problem.gpus = static_cast<std::uint32_t>(gpus);
-  problem.memory_bytes = memory_of_gpu;
+  problem.kinds[0].gpus = static_cast<std::uint32_t>(gpus);
+  problem.kinds[0].memory_bytes = memory_of_gpu;
   return problem;
 }
 
@@ -192,7 +192,9 @@ void differs_from_all(benchmark::State& state)
         for (auto& module : drawn.modules) { module.boundary_bytes = random.below(1 << 21); }
       }
       auto problem = problem_of(drawn, state.range(0), 64);
-      if (model % 2 == 1) { problem.bytes_per_second = 25'000'000'000U << random.below(3); }
+      if (model % 2 == 1) {
+        problem.kinds[0].bytes_per_second = 25'000'000'000U << random.below(3);
+      }
       auto const batch = ballast_test::draw_model(random, 2, 64, true, memory_of_gpu).sizes;
       std::vector<ballast::simulated_layout> best;
       for (ballast::model_layout layout : ballast_test::all_layouts(problem, true)) {
@@ -200,7 +202,7 @@ void differs_from_all(benchmark::State& state)
         ++simulated;
         if (!best.empty() && step > best.front().simulated) { continue; }
         auto const bytes = ballast::dealt_memory(problem, layout, batch).value();
-        if (bytes > problem.memory_bytes) { continue; }
+        if (bytes > problem.kinds[0].memory_bytes) { continue; }
         layout.memory_bytes = std::max(layout.memory_bytes, bytes);
         best.push_back({layout, step});
         std::sort(best.begin(), best.end(), ballast::detail::simulates_before);

@@ -8,8 +8,6 @@
 
 #include <ballast/core.hpp>
 #include <ballast/parallelism/orchestrate.hpp>
-#include <ballast/parallelism/orchestration_problem.hpp>
-#include <ballast/parallelism/simulate_orchestration.hpp>
 #include <ballast/text/decimal.hpp>
 
 #include <fmt/format.h>
@@ -22,9 +20,6 @@
 namespace cli {
 namespace {
 
-using ballast::orchestrated_module;
-using ballast::orchestration_problem;
-
 std::optional<std::uint32_t> whole_number(std::string_view text)
 {
   std::uint32_t value = 0;
@@ -35,7 +30,7 @@ std::optional<std::uint32_t> whole_number(std::string_view text)
 
 /// The module of a name that an option gives.
 outcome<std::size_t> find_module(std::string_view option, std::string_view name,
-                                 std::span<orchestrated_module const> modules)
+                                 std::span<ballast::module_profile const> modules)
 {
   auto const found =
       std::ranges::find_if(modules, [name](auto const& each) { return each.name == name; });
@@ -53,7 +48,7 @@ struct module_value {
 
 /// MODULE=VALUE, where the value has no '='.
 outcome<module_value> read_module_value(std::string_view option, std::string const& text,
-                                        std::span<orchestrated_module const> modules)
+                                        std::span<ballast::module_profile const> modules)
 {
   std::size_t const equals = text.rfind('=');
   if (equals == text.npos) {
@@ -83,7 +78,7 @@ outcome<ballast::state_parts> read_state(std::string const& text)
         "--state: '{}' is no list of bytes for weight, gradient and optimiser; write 2,2,12",
         text));
   }
-  return ballast::state_parts{parts[0], parts[1], parts[2]};
+  return ballast::state_parts{parts[0], parts[1], parts[2], true};
 }
 
 /// N:SIZE or N:SIZE:SPEED.
@@ -119,24 +114,26 @@ outcome<ballast::gpu_kind> read_kind(std::string_view option, std::string const&
 }
 
 /// What the options say of single modules.
-outcome<void> read_modules(orchestration_problem& problem, orchestrate_options const& options)
+outcome<void> read_modules(orchestrate_run& run)
 {
-  std::span<orchestrated_module> const modules = problem.modules;
-  problem.llm = modules.size() - 1;
+  orchestrate_options const& options = run.options;
+  auto& modules = run.modules;
+  run.roles.resize(modules.size());
+  run.llm = modules.size() - 1;
   if (!options.llm.empty()) {
     auto const llm = find_module("--llm", options.llm, modules);
     if (!llm) { return tl::unexpected(llm.error()); }
-    problem.llm = *llm;
+    run.llm = *llm;
   }
   for (std::string const& name : options.frozen) {
     auto const module = find_module("--frozen", name, modules);
     if (!module) { return tl::unexpected(module.error()); }
-    modules[*module].is_trained = false;
+    run.roles[*module].is_trained = false;
   }
   for (std::string const& name : options.trained_inputs) {
     auto const module = find_module("--trained-input", name, modules);
     if (!module) { return tl::unexpected(module.error()); }
-    modules[*module].is_input_trained = true;
+    run.roles[*module].is_input_trained = true;
   }
   std::set<std::pair<std::string_view, std::size_t>> known;
   auto const read_once = [&](std::string_view option,
@@ -153,7 +150,10 @@ outcome<void> read_modules(orchestration_problem& problem, orchestrate_options c
     if (!given) { return tl::unexpected(given.error()); }
     auto const bytes = read_bytes("--boundary-bytes", given->value);
     if (!bytes) { return tl::unexpected(bytes.error()); }
-    modules[given->module].boundary_bytes = *bytes;
+    // The profile has them of a token or item.
+    auto const size =
+        static_cast<std::uint64_t>(std::max<ballast::tokens>(run.mean_sizes[given->module], 1));
+    modules[given->module].boundary_bytes = (*bytes + size - 1) / size;
   }
   if (!options.boundary_bytes.empty() && options.between_nodes_gb_per_s == 0) {
     return usage(
@@ -170,26 +170,26 @@ outcome<void> read_modules(orchestration_problem& problem, orchestrate_options c
                       "{} layers of the module",
                       given->value, layers));
     }
-    modules[given->module].virtual_stages = *stages;
+    run.roles[given->module].virtual_stages = *stages;
   }
   std::vector<std::size_t> shared{0};
   for (std::string const& text : options.more_gpus) {
-    auto const kind = read_kind("--more-gpus", text, problem.kinds.front());
+    auto const kind = read_kind("--more-gpus", text, run.problem.kinds.front());
     if (!kind) { return tl::unexpected(kind.error()); }
-    shared.push_back(problem.kinds.size());
-    problem.kinds.push_back(*kind);
+    shared.push_back(run.problem.kinds.size());
+    run.problem.kinds.push_back(*kind);
   }
-  for (orchestrated_module& each : modules) { each.kinds = shared; }
+  for (ballast::module_role& each : run.roles) { each.kinds = shared; }
   for (std::string const& text : options.own_gpus) {
     auto const given = read_once("--own-gpus", text);
     if (!given) { return tl::unexpected(given.error()); }
-    auto const kind = read_kind("--own-gpus", given->value, problem.kinds.front());
+    auto const kind = read_kind("--own-gpus", given->value, run.problem.kinds.front());
     if (!kind) { return tl::unexpected(kind.error()); }
-    modules[given->module].kinds = {problem.kinds.size()};
-    problem.kinds.push_back(*kind);
+    run.roles[given->module].kinds = {run.problem.kinds.size()};
+    run.problem.kinds.push_back(*kind);
   }
   bool const is_shared = std::ranges::any_of(
-      modules, [&shared](orchestrated_module const& each) { return each.kinds == shared; });
+      run.roles, [&shared](ballast::module_role const& each) { return each.kinds == shared; });
   if (!is_shared && !options.more_gpus.empty()) {
     return usage(
         "--more-gpus: every module has GPUs of its own; leave it out, or one of --own-gpus");
@@ -198,11 +198,10 @@ outcome<void> read_modules(orchestration_problem& problem, orchestrate_options c
 }
 
 /// What a policy finds, among the others; nothing where none of its kind fits.
-template <class Policy>
-void add_baseline(orchestrate_run& run, std::string name, Policy const& policy)
+void add_baseline(orchestrate_run& run, std::string name,
+                  ballast::result<ballast::orchestration> const& found)
 {
-  auto const found = ballast::orchestrate(run.problem, policy);
-  if (found) { run.layouts.push_back({std::move(name), found->layout, found->kinds, {}}); }
+  if (found) { run.layouts.push_back({std::move(name), found->layout, found->simulated}); }
 }
 
 }  // namespace
@@ -223,7 +222,7 @@ outcome<orchestrate_run> run_orchestrate(orchestrate_options const& options)
   if (!state) { return tl::unexpected(state.error()); }
   auto const profiles = read_profiles(options.profile);
   if (!profiles) { return tl::unexpected(profiles.error()); }
-  auto const sizes = read_module_sizes(options.data, options.sizes, *profiles);
+  auto sizes = read_module_sizes(options.data, options.sizes, *profiles);
   if (!sizes) { return tl::unexpected(sizes.error()); }
 
   orchestrate_run run;
@@ -234,23 +233,23 @@ outcome<orchestrate_run> run_orchestrate(orchestrate_options const& options)
   kind.gpus_per_node = options.gpus_per_node;
   kind.memory_bytes = *memory;
   kind.bytes_per_second = static_cast<std::uint64_t>(options.between_nodes_gb_per_s * 1e9);
-  run.problem.kinds.push_back(kind);
+  run.problem.kinds = {kind};
   run.problem.global_batch = options.global_batch;
-  run.problem.microbatch = options.microbatch;
+  run.problem.may_leave_gpus = true;
+  run.problem.state = *state;
+  run.modules = *profiles;
+  run.sizes = *std::move(sizes);
   for (std::size_t module = 0; module < profiles->size(); ++module) {
     ballast::uint128 total = 0;
-    for (std::size_t at = module; at < sizes->size(); at += profiles->size()) {
-      total += static_cast<ballast::uint128>((*sizes)[at]);
+    for (std::size_t at = module; at < run.sizes.size(); at += profiles->size()) {
+      total += static_cast<ballast::uint128>(run.sizes[at]);
     }
     run.mean_sizes.push_back(static_cast<ballast::tokens>((total + run.rows - 1) / run.rows));
-    auto of =
-        ballast::orchestrated_module_of((*profiles)[module], run.mean_sizes.back(), {}, *state);
-    if (!of) { return bad_data(of.error().message); }
-    run.problem.modules.push_back(std::move(*of));
   }
-  if (auto const done = read_modules(run.problem, options); !done) {
-    return tl::unexpected(done.error());
-  }
+  if (auto const done = read_modules(run); !done) { return tl::unexpected(done.error()); }
+  run.problem.modules = run.modules;
+  run.problem.roles = run.roles;
+  run.problem.sizes = run.sizes;
   if (options.global_batch % options.microbatch != 0) {
     return usage(
         fmt::format("--microbatch: a batch of {} samples is no whole number of "
@@ -259,7 +258,8 @@ outcome<orchestrate_run> run_orchestrate(orchestrate_options const& options)
   }
 
   auto const start = std::chrono::steady_clock::now();
-  auto const found = ballast::orchestrate(run.problem);
+  ballast::orchestrate_options const asked{.llm = run.llm, .microbatch = options.microbatch};
+  auto const found = ballast::orchestrate(run.problem, {}, asked);
   run.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   if (!found) {
     if (found.error().code != ballast::error_code::infeasible) {
@@ -269,25 +269,15 @@ outcome<orchestrate_run> run_orchestrate(orchestrate_options const& options)
     return run;
   }
   run.evaluated = found->evaluated;
-  add_baseline(run, "homogeneous", baselines::homogeneous{});
-  add_baseline(run, "by_flops", baselines::by_flops{});
-  add_baseline(run, "monolithic", baselines::monolithic{});
+  add_baseline(run, "homogeneous",
+               ballast::orchestrate(run.problem, {}, baselines::homogeneous(asked)));
+  add_baseline(run, "by_flops", baselines::by_flops{}(run.problem, asked));
+  add_baseline(run, "monolithic",
+               ballast::orchestrate(run.problem, {}, baselines::monolithic(asked)));
   std::ranges::sort(run.layouts, {}, [](policy_layout const& each) {
     return std::pair(each.layout.step, std::string_view(each.policy));
   });
-  run.layouts.insert(run.layouts.begin(), {"best", found->layout, found->kinds, {}});
-  for (policy_layout& each : run.layouts) {
-    constexpr std::uint64_t most_tasks = std::uint64_t{1} << 22;  // about a second
-    auto const& modules = each.layout.modules;
-    std::uint64_t tasks = 0;
-    for (std::size_t module = 0; module < modules.size(); ++module) {
-      tasks += std::uint64_t{modules[module].pp} * run.problem.modules[module].virtual_stages *
-               each.layout.microbatches;
-    }
-    if (tasks > most_tasks) { continue; }
-    auto const step = ballast::simulate_orchestration(run.problem, modules, each.kinds);
-    if (step) { each.simulated = *step; }
-  }
+  run.layouts.insert(run.layouts.begin(), {"best", found->layout, found->simulated});
   return run;
 }
 

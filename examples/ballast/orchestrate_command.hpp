@@ -4,8 +4,7 @@
 #include "outcome.hpp"
 
 #include <ballast/core.hpp>
-#include <ballast/parallelism/model_layout.hpp>
-#include <ballast/parallelism/orchestration_problem.hpp>
+#include <ballast/parallelism/orchestrate.hpp>
 
 namespace cli {
 
@@ -37,14 +36,23 @@ struct orchestrate_options {
 struct policy_layout {
   std::string policy;
   ballast::model_layout layout;
-  std::vector<std::size_t> kinds;                ///< of GPUs, of each module
-  std::optional<ballast::time_units> simulated;  ///< step, where there are not too many tasks
+  ballast::time_units simulated = 0;  ///< step
+
+  /// Of the GPUs of a module.
+  [[nodiscard]] std::size_t kind(std::size_t module) const
+  {
+    return layout.kinds.empty() ? 0 : layout.kinds[module];
+  }
 };
 
 /// Everything that `ballast orchestrate` found out.
 struct orchestrate_run {
   orchestrate_options options;
-  ballast::orchestration_problem problem;
+  std::vector<ballast::module_profile> modules;
+  std::vector<ballast::module_role> roles;  ///< of modules
+  std::vector<ballast::tokens> sizes;       ///< of samples, in each module
+  ballast::layout_problem problem;          ///< which sees these
+  std::size_t llm = 0;
   std::vector<ballast::tokens> mean_sizes;  ///< of a sample in each module, rounded up
   std::size_t rows = 0;                     ///< of the data
   std::vector<policy_layout> layouts;  ///< the best, then those of other policies, fastest first

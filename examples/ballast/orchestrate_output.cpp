@@ -28,12 +28,12 @@ nlohmann::ordered_json to_json(orchestrate_run const& run)
   json["evaluated"] = run.evaluated;
   json["milliseconds"] = run.seconds * 1e3;
   json["layouts"] = nlohmann::ordered_json::array();
-  for (auto const& [policy, layout, kinds, simulated] : run.layouts) {
+  for (policy_layout const& found : run.layouts) {
+    auto const& [policy, layout, simulated] = found;
     nlohmann::ordered_json each;
     each["policy"] = policy;
     each["step_seconds"] = seconds_of(layout.step);
-    each["simulated_seconds"] = nullptr;
-    if (simulated) { each["simulated_seconds"] = seconds_of(*simulated); }
+    each["simulated_seconds"] = seconds_of(simulated);
     each["memory_bytes"] = layout.memory_bytes;
     each["microbatches"] = layout.microbatches;
     each["gpus_used"] = layout.gpus();
@@ -47,7 +47,7 @@ nlohmann::ordered_json to_json(orchestrate_run const& run)
                                  {"sp", degrees.sp},
                                  {"ep", degrees.ep},
                                  {"gpus", degrees.gpus()},
-                                 {"kind", kinds[module]}});
+                                 {"kind", found.kind(module)}});
     }
     json["layouts"].push_back(each);
   }
@@ -76,8 +76,10 @@ std::string gpus_text(orchestrate_run const& run)
     if (of.speed.numerator != of.speed.denominator) {
       text += fmt::format(" at speed {:g}", of.speed.value());
     }
-    for (auto const& module : run.problem.modules) {
-      if (kind > 0 && module.kinds == std::vector{kind}) { text += " for " + module.name; }
+    for (std::size_t module = 0; module < run.modules.size(); ++module) {
+      if (kind > 0 && run.roles[module].kinds == std::vector{kind}) {
+        text += " for " + run.modules[module].name;
+      }
     }
   }
   return fmt::format("{} on nodes of {}", text, run.options.gpus_per_node);
@@ -108,17 +110,17 @@ std::string table_of(orchestrate_run const& run)
   out += degrees + "\n" + heading +
          fmt::format("{:>11}{:>14}{:>12}{:>12}{:>10}\n", "GPUs used", "microbatches", "predicted",
                      "simulated", "memory");
-  for (auto const& [policy, layout, kinds, simulated] : run.layouts) {
+  for (policy_layout const& found : run.layouts) {
+    auto const& [policy, layout, simulated] = found;
     out += fmt::format("{:<12}", policy);
-    for (std::size_t module = 0; module < kinds.size(); ++module) {
+    for (std::size_t module = 0; module < layout.modules.size(); ++module) {
       ballast::module_layout const& each = layout.modules[module];
       out += fmt::format("{:>{}}{:>5}{:>6}{:>7}", pages::tp_text(each), wide, each.pp, each.dp,
                          each.gpus());
-      if (has_kinds) { out += fmt::format("{:>6}", kinds[module]); }
+      if (has_kinds) { out += fmt::format("{:>6}", found.kind(module)); }
     }
     out += fmt::format("{:>11}{:>14}{:>12}{:>12}{:>10}\n", layout.gpus(), layout.microbatches,
-                       duration_text(seconds_of(layout.step)),
-                       simulated ? duration_text(seconds_of(*simulated)) : "",
+                       duration_text(seconds_of(layout.step)), duration_text(seconds_of(simulated)),
                        bytes_text(static_cast<double>(layout.memory_bytes)));
   }
   return out + fmt::format("\n{} of modules priced in {}\n\n", count_of(run.evaluated, "layout"),
@@ -130,13 +132,13 @@ std::string plan_of(orchestrate_run const& run)
   std::string plan =
       "policy,module,tp,pp,dp,sp,ep,gpus,microbatches,kind,step_seconds,simulated_seconds,"
       "memory_bytes\n";
-  for (auto const& [policy, layout, kinds, simulated] : run.layouts) {
-    for (std::size_t module = 0; module < kinds.size(); ++module) {
+  for (policy_layout const& found : run.layouts) {
+    auto const& [policy, layout, simulated] = found;
+    for (std::size_t module = 0; module < layout.modules.size(); ++module) {
       plan += fmt::format("{},{},{},{},{},{},{}\n", policy,
                           degrees_text(run.problem.modules[module].name, layout.modules[module]),
-                          layout.microbatches, kinds[module], seconds_of(layout.step),
-                          simulated ? fmt::format("{}", seconds_of(*simulated)) : "",
-                          layout.memory_bytes);
+                          layout.microbatches, found.kind(module), seconds_of(layout.step),
+                          seconds_of(simulated), layout.memory_bytes);
     }
   }
   return plan;
@@ -149,7 +151,7 @@ outcome<std::vector<ballast::grid_place>> places_of(orchestrate_run const& run, 
   std::vector<std::uint32_t> numbers;
   std::uint64_t gpus = 0;
   for (std::size_t module = 0; module < run.problem.modules.size(); ++module) {
-    if (run.layouts.front().kinds[module] != kind) { continue; }
+    if (run.layouts.front().kind(module) != kind) { continue; }
     numbers.push_back(static_cast<std::uint32_t>(module));
     modules.push_back(run.layouts.front().layout.modules[module]);
     gpus += modules.back().gpus();
@@ -167,7 +169,7 @@ outcome<std::string> page_of(orchestrate_run const& run)
   for (std::size_t module = 0; module < run.problem.modules.size(); ++module) {
     page.modules.push_back(run.problem.modules[module].name);
   }
-  page.llm = run.problem.llm;
+  page.llm = run.llm;
   page.gpus_per_node = run.options.gpus_per_node;
   for (auto const& each : run.layouts) {
     page.layouts.push_back({each.policy, each.layout, each.simulated});
@@ -186,7 +188,7 @@ outcome<std::string> page_of(orchestrate_run const& run)
                    {"Samples", samples_text(run)},
                    {"GPUs", gpus_text(run)},
                    {"Batch", batch_text(run)},
-                   {"LLM", run.problem.modules[run.problem.llm].name},
+                   {"LLM", run.problem.modules[run.llm].name},
                    {"State", options.state + " bytes of weight, gradient and optimiser"}};
   auto const add = [&page](std::string const& name, std::vector<std::string> const& given) {
     for (std::string const& each : given) { page.settings.push_back({name, each}); }

@@ -67,7 +67,8 @@ outcome<void> find_layouts(search_run& run, ballast::layout_problem const& probl
 {
   auto const start = std::chrono::steady_clock::now();
   constexpr double thousand_million = 1e9;
-  bool const is_huge = problem.gpus > 4096 || batches.size() / problem.modules.size() > 65'536;
+  bool const is_huge =
+      problem.kinds[0].gpus > 4096 || batches.size() / problem.modules.size() > 65'536;
   std::uint64_t const by_size = is_huge ? 250'000'000 : 64'000'000'000;
   auto found = ballast::search_layouts(
       problem, batches,
@@ -86,9 +87,9 @@ outcome<void> find_layouts(search_run& run, ballast::layout_problem const& probl
   }
   run.found = *std::move(found);
   run.layouts = run.found.layouts;
-  if (problem.bytes_per_second == 0) { return {}; }
+  if (problem.kinds[0].bytes_per_second == 0) { return {}; }
   ballast::layout_problem at_once = problem;
-  at_once.bytes_per_second = 0;
+  for (auto& kind : at_once.kinds) { kind.bytes_per_second = 0; }
   for (auto const& [layout, simulated] : run.layouts) {
     auto const computed = ballast::simulate_layout(at_once, layout, batches);
     if (!computed) { return bad_data(computed.error().message); }
@@ -167,10 +168,11 @@ outcome<search_run> run_search(search_options const& options)
   std::vector<std::size_t> const feeds(run.modules.size() - 1, run.modules.size() - 1);
   if (options.side_by_side) { problem.feeds = feeds; }
   problem.global_batch = options.global_batch;
-  problem.gpus = options.gpus;
-  problem.gpus_per_node = options.gpus_per_node;
-  problem.memory_bytes = *memory;
-  problem.bytes_per_second = static_cast<std::uint64_t>(options.between_nodes_gb_per_s * 1e9);
+  problem.kinds[0].gpus = options.gpus;
+  problem.kinds[0].gpus_per_node = options.gpus_per_node;
+  problem.kinds[0].memory_bytes = *memory;
+  problem.kinds[0].bytes_per_second =
+      static_cast<std::uint64_t>(options.between_nodes_gb_per_s * 1e9);
   problem.memory_quantile = *quantile;
   problem.estimate = options.estimate == "mean-step" ? ballast::step_estimate::mean_step
                                                      : ballast::step_estimate::mean_sample;

@@ -46,10 +46,10 @@ result<ballast_layouts> search(ballast_planner& planner, ballast_layout_problem 
   problem.modules = *modules;
   problem.sizes = *sizes;
   problem.global_batch = static_cast<std::uint32_t>(given.global_batch);
-  problem.gpus = static_cast<std::uint32_t>(given.gpus);
-  problem.gpus_per_node = static_cast<std::uint32_t>(gpus_per_node);
-  problem.memory_bytes = given.memory_bytes;
-  problem.bytes_per_second = given.bytes_per_second;
+  problem.kinds[0].gpus = static_cast<std::uint32_t>(given.gpus);
+  problem.kinds[0].gpus_per_node = static_cast<std::uint32_t>(gpus_per_node);
+  problem.kinds[0].memory_bytes = given.memory_bytes;
+  problem.kinds[0].bytes_per_second = given.bytes_per_second;
   ballast::layout_search_options options;
   if (given.best != 0) { options.best = given.best; }
   if (given.most_work != 0) { options.most_work = given.most_work; }

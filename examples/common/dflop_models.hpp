@@ -52,9 +52,9 @@ inline std::vector<tokens> draw_mix(std::array<std::vector<input_shape>, 3> cons
 inline std::vector<model_layout> homogeneous_layouts(layout_problem const& problem)
 {
   std::vector<model_layout> all;
-  for (std::uint32_t tp = 1; tp <= problem.gpus_per_node; tp *= 2) {
-    for (std::uint32_t dp = 1; dp * tp * 2 <= problem.gpus; dp *= 2) {
-      std::uint32_t const stages = problem.gpus / (tp * dp);
+  for (std::uint32_t tp = 1; tp <= problem.kinds[0].gpus_per_node; tp *= 2) {
+    for (std::uint32_t dp = 1; dp * tp * 2 <= problem.kinds[0].gpus; dp *= 2) {
+      std::uint32_t const stages = problem.kinds[0].gpus / (tp * dp);
       for (std::uint32_t first = 1; first < stages; ++first) {
         std::array<module_layout, 2> const modules{{{tp, first, dp}, {tp, stages - first, dp}}};
         model_layout best;

@@ -48,8 +48,8 @@ struct small_problem {
     problem.modules = modules;
     problem.sizes = sizes;
     problem.global_batch = batch;
-    problem.gpus = 8;
-    problem.memory_bytes = 640'000'000'000;
+    problem.kinds[0].gpus = 8;
+    problem.kinds[0].memory_bytes = 640'000'000'000;
     std::array<module_layout, 2> const units{{{1, 1, 4}, {1, 2, 2}}};  // tp, pp, dp
     layout = price_layout(problem, units, microbatches).value();
   }

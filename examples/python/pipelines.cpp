@@ -103,13 +103,13 @@ py::dict search(std::string const& profile, integers const& sizes, std::int64_t 
   problem.modules = modules;
   problem.sizes = priced;
   problem.global_batch = per_batch;
-  problem.gpus = static_cast<std::uint32_t>(
+  problem.kinds[0].gpus = static_cast<std::uint32_t>(
       in_range("gpus", gpus, 1, ballast::layout_search_options::most_gpus));
-  problem.gpus_per_node =
+  problem.kinds[0].gpus_per_node =
       static_cast<std::uint32_t>(in_range("gpus_per_node", gpus_per_node, 1, most_32_bits));
   constexpr std::int64_t any = std::numeric_limits<std::int64_t>::max();
-  problem.memory_bytes = in_range("memory_bytes", memory_bytes, 0, any);
-  problem.bytes_per_second = in_range("bytes_per_second", bytes_per_second, 0, any);
+  problem.kinds[0].memory_bytes = in_range("memory_bytes", memory_bytes, 0, any);
+  problem.kinds[0].bytes_per_second = in_range("bytes_per_second", bytes_per_second, 0, any);
   std::vector<std::uint32_t> stages;
   for (std::int64_t const each : virtual_stages) {
     stages.push_back(static_cast<std::uint32_t>(in_range("virtual_stages", each, 0, most_32_bits)));

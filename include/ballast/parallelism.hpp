@@ -13,10 +13,8 @@
 #include <ballast/parallelism/layout_problem.hpp>
 #include <ballast/parallelism/model_layout.hpp>
 #include <ballast/parallelism/orchestrate.hpp>
-#include <ballast/parallelism/orchestration_problem.hpp>
 #include <ballast/parallelism/place_experts.hpp>
 #include <ballast/parallelism/search_layouts.hpp>
 #include <ballast/parallelism/share_experts.hpp>
 #include <ballast/parallelism/simulate_layout.hpp>
-#include <ballast/parallelism/simulate_orchestration.hpp>
 // IWYU pragma: end_exports

@@ -39,8 +39,7 @@ TEST_F(BallastLayouts, ArePricedAsTheLibraryPricesThem)
   ballast::layout_problem problem{.modules = modules_,
                                   .sizes = sizes,
                                   .global_batch = 64,
-                                  .gpus = 16,
-                                  .memory_bytes = 80'000'000'000};
+                                  .kinds = {{.gpus = 16, .memory_bytes = 80'000'000'000}}};
   std::vector<ballast::module_layout> degrees;
   for (json const& module : best.at("modules")) {
     degrees.push_back({module.at("tp"), module.at("pp"), module.at("dp")});
@@ -57,18 +56,17 @@ TEST_F(BallastLayouts, AreOrchestratedAsTheLibraryDoes)
                              "--global-batch 48 --microbatch 2 --llm llm --frozen vision")
                          .at("layouts")
                          .at(0);
-  ballast::orchestration_problem problem;
-  problem.modules = {ballast::orchestrated_module_of(modules_[0], 5).value(),
-                     ballast::orchestrated_module_of(modules_[1], 1324).value()};
-  problem.modules[0].is_trained = false;
-  problem.llm = 1;
-  problem.kinds = {{.gpus = 16, .memory_bytes = 80'000'000'000}};
-  problem.global_batch = 48;
-  problem.microbatch = 2;
-  auto const expected = orchestrate(problem).value();
+  std::array<ballast::tokens, 4> const sizes = {4, 1300, 6, 1348};
+  std::vector<ballast::module_role> const roles{{.is_trained = false}, {}};
+  ballast::layout_problem const problem{.modules = modules_,
+                                        .sizes = sizes,
+                                        .global_batch = 48,
+                                        .kinds = {{.gpus = 16, .memory_bytes = 80'000'000'000}},
+                                        .roles = roles,
+                                        .state = {.is_optimizer_shared = true}};
+  auto const expected = orchestrate(problem, {}, {.llm = 1, .microbatch = 2}).value();
   EXPECT_DOUBLE_EQ(found.at("step_seconds"), seconds_of(expected.layout.step));
-  auto const simulated = ballast::simulate_orchestration(problem, expected.layout.modules).value();
-  EXPECT_DOUBLE_EQ(found.at("simulated_seconds"), seconds_of(simulated));
+  EXPECT_DOUBLE_EQ(found.at("simulated_seconds"), seconds_of(expected.simulated));
   EXPECT_EQ(found.at("gpus_used"), expected.layout.gpus());
   EXPECT_EQ(found.at("microbatches"), expected.layout.microbatches);
   EXPECT_EQ(found.at("modules").at(1).at("tp"), expected.layout.modules[1].tp);

@@ -11,7 +11,6 @@
 #include <ballast/cost/known_models.hpp>
 #include <ballast/parallelism/model_layout.hpp>
 #include <ballast/parallelism/orchestrate.hpp>
-#include <ballast/parallelism/orchestration_problem.hpp>
 #include <ballast/partition/peak_tokens.hpp>
 #include <ballast/pipeline/local_search.hpp>
 #include <ballast/pipeline/order_microbatches.hpp>
@@ -58,13 +57,14 @@ std::vector<tokens> packed_documents(std::string const& path)
 class units {
  public:
   /// Orchestrated for samples with so many image tokens.
-  units(ballast::orchestration_problem problem, tokens seen)
-      : problem_(std::move(problem)),
-        layout_(ballast::orchestrate(problem_).value().layout),
+  units(ballast_test::disttrain_model const& model, std::uint32_t gpus, std::uint32_t batch,
+        tokens seen)
+      : job_(model, gpus, batch),
+        layout_(ballast::orchestrate(job_.problem, {}, job_.options).value().layout),
         planned_(static_cast<double>(seen))
   {}
 
-  [[nodiscard]] std::uint32_t replicas() const { return layout_.modules[problem_.llm].dp; }
+  [[nodiscard]] std::uint32_t replicas() const { return layout_.modules[llm].dp; }
 
   [[nodiscard]] ballast::compiled_schedule schedule() const
   {
@@ -73,7 +73,7 @@ class units {
                                                 .generators = {{layout_.modules[2].pp}}})
                             .value();
     return ballast::compiled_schedule::make(stages, ballast::one_forward_one_backward{},
-                                            problem_.global_batch / replicas())
+                                            job_.problem.global_batch / replicas())
         .value();
   }
 
@@ -90,10 +90,12 @@ class units {
       std::size_t stage = 0;
       for (std::size_t module = 0; module < layout_.modules.size(); ++module) {
         ballast::module_layout const& unit = layout_.modules[module];
-        auto const& of = problem_.modules[module];
-        auto const degree =
-            std::ranges::find(of.degrees, unit.tp, &ballast::orchestrated_degree::tp);
-        bool const is_llm = module == problem_.llm;
+        auto const& of = job_.modules[module];
+        auto const* const degree = find_degree(of, degree_of(unit));
+        time_units const all_layers =  // of a sample
+            degree->linear.picoseconds(of.flops.linear / unit.group(), 1) +
+            degree->attention.picoseconds(of.flops.quadratic / unit.group(), 1);
+        bool const is_llm = module == llm;
         auto const part = [&](time_units whole, std::int64_t layers) {
           double const share =
               is_llm ? 1 : static_cast<double>(seen) / planned_ * replicas() / unit.dp;
@@ -103,7 +105,7 @@ class units {
         for (std::uint32_t own = 0; own < unit.pp; ++own) {
           auto const layers = ballast::chunk_of(of.layers, unit.pp, own).count;
           all[ballast::to_id<ballast::microbatch_id>(at)][stage++] = {
-              part(degree->forward, layers), part(degree->backward, layers)};
+              part(all_layers / 3, layers), part(all_layers - all_layers / 3, layers)};
         }
       }
     }
@@ -127,7 +129,9 @@ class units {
   }
 
  private:
-  ballast::orchestration_problem problem_;
+  static constexpr std::size_t llm = 1;
+
+  ballast_test::disttrain_job job_;
   ballast::model_layout layout_;
   double planned_;
 };
@@ -155,9 +159,8 @@ TEST(DistTrainFigure16, ComesOutInSimulation)
        {"72B", ballast::known_shape("llama3-70b"), 128, 40}}};
   for (std::size_t which = 0; which < models.size(); ++which) {
     auto const& [name, llm, latent, batch] = models[which];
-    units const all(
-        ballast_test::orchestration_of({.llm = llm, .images = images, .latent = latent}, 96, batch),
-        images * image_tokens);
+    units const all({.llm = llm, .images = images, .latent = latent}, 96, batch,
+                    images * image_tokens);
     auto const schedule = all.schedule();
     ASSERT_GE(samples.size(), batch);
     ballast::random_source random(16);

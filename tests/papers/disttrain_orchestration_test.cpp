@@ -6,7 +6,6 @@
 // says what is assumed.
 
 #include "../../examples/common/baselines/orchestrations.hpp"
-#include "../support/all_orchestrations.hpp"
 #include "../support/disttrain_models.hpp"
 #include "on_page.hpp"
 
@@ -16,19 +15,16 @@
 namespace {
 
 using ballast::orchestrate;
-using ballast::orchestration_problem;
+using ballast_test::disttrain_job;
 using ballast_test::disttrain_model;
 using ballast_test::expect_on_page;
 using ballast_test::figures;
-using ballast_test::orchestration_of;
-using baselines::by_flops;
-using baselines::monolithic;
 
 struct published_model {
   char const* name;
   ballast::transformer_shape llm;
   std::uint32_t latent;
-  monolithic megatron;                          // tp, pp
+  std::uint32_t megatron_stages;                // of the LLM, in groups of 8
   std::uint32_t megatron_batch;                 // that its dp divides: 54, 40, 12
   std::uint32_t small_batch;                    // on 96 GPUs
   std::uint32_t small_megatron_batch;           // that its dp divides: 4, 3, 1
@@ -41,7 +37,7 @@ constexpr std::array<published_model, 3> published_models = {{
     {"9B",
      ballast::known_shape("llama3-7b"),
      64,
-     {8, 1},
+     1,
      1944,
      128,
      128,
@@ -51,7 +47,7 @@ constexpr std::array<published_model, 3> published_models = {{
     {"15B",
      ballast::known_shape("llama3-13b"),
      64,
-     {8, 2},
+     2,
      1920,
      64,
      63,
@@ -61,7 +57,7 @@ constexpr std::array<published_model, 3> published_models = {{
     {"72B",
      ballast::known_shape("llama3-70b"),
      128,
-     {8, 10},
+     10,
      1920,
      40,
      40,
@@ -78,27 +74,37 @@ struct measured {
   double mfu = 0;
 };
 
-template <class Policy = ballast::best_units>
-measured measure(orchestration_problem const& problem, Policy const& policy = {})
+/// What is found for the job, or by shares of FLOP.
+measured measure(disttrain_job const& job, ballast::orchestrate_options options = {},
+                 bool is_by_flops = false)
 {
-  auto const found = orchestrate(problem, policy);
+  options.llm = 1;
+  auto const found = is_by_flops ? baselines::by_flops{}(job.problem, options)
+                                 : orchestrate(job.problem, {}, options);
   EXPECT_TRUE(found) << found.error().message;
   if (!found) { return {}; }
-  EXPECT_TRUE(ballast_test::simulated_memory(problem, found->layout).fits);
   measured of;
   double flops = 0;  // of a sample
   for (std::size_t module = 0; module < 3; ++module) {
     auto const& own = found->layout.modules[module];
-    of.units += (module == 0 ? "" : ", ") + std::to_string(own.tp) + "." + std::to_string(own.pp) +
-                "." + std::to_string(own.dp);
-    auto const& each = problem.modules[module];
-    double const passes = each.is_trained ? 3 : each.is_input_trained ? 2 : 1;
-    flops += passes * static_cast<double>(each.forward_flops);
+    of.units += (module == 0 ? "" : ", ") + std::to_string(own.group()) + "." +
+                std::to_string(own.pp) + "." + std::to_string(own.dp);
+    double const passes = job.roles[module].is_trained         ? 3
+                          : job.roles[module].is_input_trained ? 2
+                                                               : 1;
+    auto const& step = job.modules[module].flops;
+    flops += passes / 3 * static_cast<double>(step.linear + step.quadratic);
   }
   of.gpus = static_cast<double>(found->layout.gpus());
-  of.samples_per_second = problem.global_batch / (static_cast<double>(found->layout.step) * 1e-12);
+  of.samples_per_second =
+      job.problem.global_batch / (static_cast<double>(found->layout.step) * 1e-12);
   of.mfu = 100 * flops * of.samples_per_second / (of.gpus * ballast_test::disttrain::peak);
   return of;
+}
+
+ballast::orchestrate_options megatron_of(published_model const& model)
+{
+  return baselines::monolithic({.group = 8, .pp = model.megatron_stages});
 }
 
 double ratio(measured const& a, measured const& b)
@@ -112,10 +118,9 @@ struct large_scale {
 
 large_scale at_large_scale(published_model const& model, disttrain_model const& of)
 {
-  auto const problem = orchestration_of(of, 1296, 1920);
-  return {measure(problem),
-          measure(orchestration_of(of, 1296, model.megatron_batch), model.megatron),
-          measure(problem, monolithic{}), measure(problem, by_flops{})};
+  disttrain_job const job(of, 1296, 1920);
+  return {measure(job), measure(disttrain_job(of, 1296, model.megatron_batch), megatron_of(model)),
+          measure(job, baselines::monolithic()), measure(job, {}, true)};
 }
 
 TEST(DistTrainOrchestration, IsFasterThanOneParallelismForAll)  // Figures 13 and 14
@@ -128,7 +133,7 @@ TEST(DistTrainOrchestration, IsFasterThanOneParallelismForAll)  // Figures 13 an
     std::printf(
         "| %s | %s on %.0f (%u) | %.1f %% | 8.%u on %.0f (%u) | %.1f %% | %.2f (%s) | "
         "%.2f (%s) |\n",
-        model.name, best.units.c_str(), best.gpus, model.gpus[0], best.mfu, model.megatron.pp,
+        model.name, best.units.c_str(), best.gpus, model.gpus[0], best.mfu, model.megatron_stages,
         megatron.gpus, model.gpus[1], megatron.mfu, best.mfu / megatron.mfu,
         model.published_ratios[0], ratio(best, megatron), model.published_ratios[1]);
     EXPECT_EQ(megatron.gpus, model.gpus[1]);
@@ -180,10 +185,10 @@ TEST(DistTrainOrchestration, IsFasterThanSharesByFlops)  // Figure 15
   std::vector<double> over, over_shared;
   for (published_model const& model : published_models) {
     disttrain_model const of{.llm = model.llm, .latent = model.latent};
-    auto const best = measure(orchestration_of(of, 96, model.small_batch));
+    auto const best = measure(disttrain_job(of, 96, model.small_batch));
     auto const megatron =
-        measure(orchestration_of(of, 96, model.small_megatron_batch), model.megatron);
-    auto const shared = measure(orchestration_of(of, 96, model.small_batch), by_flops{});
+        measure(disttrain_job(of, 96, model.small_megatron_batch), megatron_of(model));
+    auto const shared = measure(disttrain_job(of, 96, model.small_batch), {}, true);
     std::printf(
         "| %s | %s on %.0f (%u) | %.1f %% | on %.0f (%u) | %.1f %% | %s on %.0f (%u) | "
         "%.1f %% | %.2f, %.2f |\n",
@@ -210,16 +215,16 @@ TEST(DistTrainOrchestration, IsFasterWhereModulesAreFrozen)  // Figures 18 and 1
   for (frozen_setting const& each : settings) {
     std::printf("| %s |", each.name);
     for (published_model const& model : published_models) {
-      auto const frozen = [&](std::uint32_t batch) {
-        auto problem = orchestration_of({.llm = model.llm, .latent = model.latent}, 96, batch);
+      auto const frozen = [&](std::uint32_t batch, ballast::orchestrate_options const& options) {
+        disttrain_job job({.llm = model.llm, .latent = model.latent}, 96, batch);
         for (std::size_t module = 0; module < 3; ++module) {
-          problem.modules[module].is_trained = module == each.trained;
-          problem.modules[module].is_input_trained = module > 0;
+          job.roles[module].is_trained = module == each.trained;
+          job.roles[module].is_input_trained = module > 0;
         }
-        return problem;
+        return measure(job, options);
       };
-      auto const best = measure(frozen(model.small_batch));
-      auto const megatron = measure(frozen(model.small_megatron_batch), model.megatron);
+      auto const best = frozen(model.small_batch, {});
+      auto const megatron = frozen(model.small_megatron_batch, megatron_of(model));
       std::printf(" %.1f %% on %.0f, %.1f %% | %.2f, %.2f |", best.mfu, best.gpus, megatron.mfu,
                   best.mfu / megatron.mfu, ratio(best, megatron));
       EXPECT_GE(ratio(best, megatron), 0.99) << model.name << ", " << each.name;

@@ -8,7 +8,6 @@
 #include <ballast/cost/module_profile.hpp>
 #include <ballast/parallelism/layout_problem.hpp>
 #include <ballast/parallelism/model_layout.hpp>
-#include <ballast/parallelism/orchestration_problem.hpp>
 #include <ballast/parallelism/search_layouts.hpp>
 #include <ballast/parallelism/simulate_layout.hpp>
 
@@ -314,7 +313,7 @@ TEST(CutLayers, ShortensTheStepOfUnequalLayers)
   std::array<ballast::tokens, 1> const sizes{1};
   std::array<ballast::tokens, 4> const batch{1, 1, 1, 1};
   ballast::layout_problem const problem{
-      .modules = {&profile, 1}, .sizes = sizes, .global_batch = 4, .gpus = 4};
+      .modules = {&profile, 1}, .sizes = sizes, .global_batch = 4, .kinds = {{.gpus = 4}}};
   std::array<ballast::module_layout, 1> const four{{{.pp = 4}}};
   auto const layout = ballast::price_layout(problem, four, 4).value();
   EXPECT_EQ(layout.step, 7 * 3'600'000);  // (4 + 4 - 1) of the costliest stage's
@@ -343,8 +342,6 @@ TEST(CutLayers, RefusesInASentence)  // Errors
   EXPECT_THAT(cut_layers(profile_of(2), none).error().message, HasSubstr("all cost 0"));
 
   module_profile profile = cut_layers(profile_of(2), two).value();
-  EXPECT_THAT(ballast::orchestrated_module_of(profile, 8).error().message,
-              HasSubstr("an orchestration knows equal ones"));
   profile.cuts[1][0].layers = 2;
   EXPECT_THAT(ballast::check_profile(profile).error().message,
               HasSubstr("was cut for 2 stages into parts that are not its layers"));

@@ -58,7 +58,7 @@ TEST(LayoutPipeline, HasTwoTransfersForEachBroker)
               .boundary_bytes = 10};
   }
   ballast::layout_problem problem{
-      .modules = modules, .sizes = {}, .bytes_per_second = 1'000'000'000'000};
+      .modules = modules, .sizes = {}, .kinds = {{.bytes_per_second = 1'000'000'000'000}}};
   // Two replicas of one stage, of two GPUs, feed one of two stages.
   layout_pipeline const pipeline(problem, {{{2, 1, 2}, {1, 2, 1}}, 1});
   auto const stages = pipeline.stages().value();

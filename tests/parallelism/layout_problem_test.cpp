@@ -3,12 +3,10 @@
 
 #include "../support/pipeline_families.hpp"
 #include "../support/pipelines.hpp"
-#include "../support/small_orchestration.hpp"
 #include "../support/test.hpp"
 #include "../support/trials.hpp"
 
 #include <ballast/parallelism/model_layout.hpp>
-#include <ballast/parallelism/simulate_orchestration.hpp>
 
 namespace {
 
@@ -68,16 +66,11 @@ TEST(LayoutProblem, IsRefusedWhereItHasNoMeaning)
     EXPECT_THAT(said(problem).second, HasSubstr("global batch of " + std::to_string(batch)));
   }
   problem = sound;
-  problem.gpus = 0;
+  problem.kinds[0].gpus = 0;
   EXPECT_THAT(said(problem).second, HasSubstr("a job of 0 GPUs on nodes of 8"));
   problem = sound;
-  problem.gpus_per_node = 0;
+  problem.kinds[0].gpus_per_node = 0;
   EXPECT_THAT(said(problem).second, HasSubstr("nodes of 0"));
-  for (ballast::ratio const share : {ballast::ratio{-1, 8}, {9, 8}, {0, 0}}) {
-    problem = sound;
-    problem.gradient_share = share;
-    EXPECT_THAT(said(problem).second, HasSubstr("gradients are to be "));
-  }
   for (ballast::ratio const share : {ballast::ratio{0, 1}, {-1, 2}, {3, 2}, {1, 0}}) {
     problem = sound;
     problem.memory_quantile = share;
@@ -85,27 +78,45 @@ TEST(LayoutProblem, IsRefusedWhereItHasNoMeaning)
   }
 }
 
-TEST(ReplicatedDegree, IsThatOfTheGpuWithMostItems)  // Ensures (1)
+TEST(LayoutProblem, IsRefusedWhereKindsOrRolesHaveNoMeaning)
 {
-  orchestrated_degree const one{1, 100, 200, 90, 10, 20, 61, 50};
-  // Ten images on four GPUs: one has three.
-  EXPECT_EQ(replicated_degree(one, 4, 10), (orchestrated_degree{4, 30, 60, 27, 10, 20, 16, 15, 4}));
-  EXPECT_EQ(replicated_degree(one, 8, 4).forward, 25) << "four GPUs have none";
-  EXPECT_EQ(replicated_degree(one, 1, 10), one);
-}
-
-TEST(ReplicatedDegree, ReducesGradientsInsideTheNodeFirst)
-{
-  auto problem = ballast_test::small_orchestration();
-  problem.kinds[0].bytes_per_second = 1'000'000'000'000;  // a byte in a picosecond
-  auto& degrees = problem.modules[0].degrees;
-  auto const step = [&](module_layout const& vision) {
-    return price_orchestration(problem, std::vector<module_layout>{vision, {1, 1, 4}})->step;
+  std::array<module_profile, 2> modules{};
+  for (auto& module : modules) {
+    module = {.name = "llm", .layers = 4, .flops = {.linear = 10}, .degrees = {{.tp = 1}}};
+  }
+  std::array<tokens, 2> const sizes{1, 200};
+  std::vector<module_role> roles(2);
+  layout_problem const sound{.modules = modules, .sizes = sizes, .roles = roles};
+  EXPECT_TRUE(check_layout_problem(sound));
+  auto const expect_unsound = [&](auto const& spoil, std::size_t position, std::string const& why) {
+    auto problem = sound;
+    roles.assign(2, {});
+    spoil(problem);
+    auto const checked = check_layout_problem(problem);
+    ASSERT_FALSE(checked) << why;
+    EXPECT_EQ(checked.error().code, error_code::out_of_range);
+    EXPECT_EQ(checked.error().position, position) << why;
+    EXPECT_THAT(checked.error().message, HasSubstr(why));
   };
-  auto const alone = step({1, 1, 4});
-  degrees[1] = replicated_degree(degrees[0], 2, 1);
-  // One image: as long as on one GPU. 3 / 4 of 40 bytes of weights and gradients, and half of it.
-  EXPECT_EQ(alone - step({2, 1, 4}), 30 - 15);
+  expect_unsound([](auto& p) { p.kinds.clear(); }, 0, "there is no kind of GPUs to use");
+  expect_unsound([](auto& p) { p.kinds.push_back({.gpus = 0}); }, 1,
+                 "a job of 0 GPUs on nodes of 8 computes nothing");
+  expect_unsound([](auto& p) { p.kinds[0].speed = {0, 1}; }, 0, "has a speed of 0 / 1");
+  expect_unsound([](auto& p) { p.kinds[0].speed = {1, (1 << 20) + 1}; }, 0, "from 1 to 1048576");
+  expect_unsound([](auto& p) { p.kinds.resize(65, p.kinds[0]); }, 0,
+                 "can be assigned to modules in more than 4096 ways");
+  expect_unsound([](auto& p) { p.roles = p.roles.first(1); }, 0,
+                 "roles are given of 1 module of 2");
+  expect_unsound([&](auto&) { roles[1].virtual_stages = 5; }, 1,
+                 "has stages of 5 virtual ones; give 1 to 4, its number of layers");
+  expect_unsound([&](auto&) { roles[1].kinds = {0, 1}; }, 1,
+                 "may get GPUs of kind 1, and the last one is 0");
+  expect_unsound([&](auto&) { roles[0].kinds = {0, 0}; }, 0,
+                 "may get GPUs of kind 0 after 0; give each kind once");
+  expect_unsound([&](auto& p) { p.state = {0, 0, 0}; }, 0, "no byte of weight");
+  modules[0].cuts = {
+      {{4, 4}}, {{2, 2}, {2, 2}}, {{1, 1}, {1, 1}, {2, 2}}, {{1, 1}, {1, 1}, {1, 1}, {1, 1}}};
+  expect_unsound([&](auto&) { roles[0].virtual_stages = 2; }, 0, "which have equal layers");
 }
 
 TEST(DistTrainMakespan, FillsEveryUnitAndGoesAtTheSlowestOnesPace)  // Ensures (1)

@@ -29,13 +29,13 @@ std::vector<simulated_layout> all_simulated(layout_problem const& problem,
   std::erase_if(all, [&](ballast::model_layout& layout) {
     std::uint64_t const bytes = ballast::dealt_memory(problem, layout, batches).value();
     layout.memory_bytes = std::max(layout.memory_bytes, bytes);
-    return bytes > problem.memory_bytes;
+    return bytes > problem.kinds[0].memory_bytes;
   });
   std::vector<simulated_layout> best;
   auto const ranked = ballast::rank_by_simulation(problem, all, batches).value();
   for (simulated_layout const& each : ranked) {
     bool const is_new = std::ranges::none_of(best, [&](simulated_layout const& other) {
-      return other.layout.modules == each.layout.modules;
+      return other.layout.modules == each.layout.modules && other.layout.kinds == each.layout.kinds;
     });
     if (is_new) { best.push_back(each); }
   }
@@ -86,13 +86,13 @@ struct drawn_problem {
   {
     std::array<std::uint32_t, 5> const nodes{8, 8, 8, 4, 6};
     problem.global_batch = static_cast<std::uint32_t>(1 + random.below(most_batch));
-    problem.gpus = static_cast<std::uint32_t>(1 + random.below(most_gpus));
-    problem.gpus_per_node = nodes[random.below(nodes.size())];
-    problem.memory_bytes = memory_of_gpu / (1 + random.below(3));
+    problem.kinds[0].gpus = static_cast<std::uint32_t>(1 + random.below(most_gpus));
+    problem.kinds[0].gpus_per_node = nodes[random.below(nodes.size())];
+    problem.kinds[0].memory_bytes = memory_of_gpu / (1 + random.below(3));
     if (random.below(2) == 0) { problem.estimate = step_estimate::mean_step; }
     if (random.below(3) == 0) { problem.memory_quantile = {9, 10}; }
     if (random.below(2) == 0) {  // from all that counts to next to nothing
-      problem.bytes_per_second = std::uint64_t{1} << (24 + random.below(16));
+      problem.kinds[0].bytes_per_second = std::uint64_t{1} << (24 + random.below(16));
       for (auto& module : model.modules) { module.boundary_bytes = random.below(1 << 16); }
     }
     batches = ballast_test::draw_model(random, modules,
@@ -121,6 +121,57 @@ TEST(SearchLayouts, FindsWhatSimulatingAllLayoutsFinds)  // Ensures (1) (2)
   }
   EXPECT_GE(feasible, trials / 4);
   EXPECT_LT(feasible, trials);
+}
+
+TEST(SearchLayouts, FindsTheBestKindsAndLeavesGpus)  // Ensures (1) (2)
+{
+  ballast::random_source random(23);
+  int feasible = 0;
+  int split = 0;
+  int left = 0;
+  int frozen = 0;
+  int const trials = ballast_test::is_sanitized ? 4 : ballast_test::trials_of(80);
+  for (int trial = 0; trial < trials; ++trial) {
+    std::size_t const modules = 1 + random.below(3);
+    drawn_problem drawn(random, modules, modules == 3 ? 5 : 8, 8, random.below(3) == 0);
+    auto& problem = drawn.problem;
+    problem.may_leave_gpus = random.below(2) == 0;
+    problem.state.is_optimizer_shared = random.below(2) == 0;
+    std::vector<module_role> roles(modules);
+    for (module_role& role : roles) {
+      role.is_trained = random.below(2) == 0;
+      role.is_input_trained = random.below(4) == 0;
+      role.virtual_stages = random.below(3) == 0 ? 2 : 1;
+    }
+    for (std::size_t module = 0; module < modules; ++module) {
+      drawn.model.modules[module].cuts.clear();
+      if (drawn.model.modules[module].layers == 1) { roles[module].virtual_stages = 1; }
+    }
+    if (random.below(4) != 0) {
+      auto other = problem.kinds[0];
+      other.gpus = static_cast<std::uint32_t>(1 + random.below(4));
+      other.speed = {random.between(1, 4), random.between(1, 4)};
+      other.bytes_per_second /= static_cast<std::uint64_t>(1 + random.below(3));
+      problem.kinds.push_back(other);
+      if (random.below(3) == 0) { roles[random.below(modules)].kinds = {random.below(2)}; }
+    }
+    problem.roles = roles;
+    SCOPED_TRACE(testing::Message() << "trial " << trial);
+    if (!expect_best_of_all(problem, drawn.batches, 1 + random.below(5), std::to_string(trial))) {
+      continue;
+    }
+    ++feasible;
+    model_layout const best = search_layouts(problem, drawn.batches)->layouts.front().layout;
+    std::uint64_t there = 0;
+    for (auto const& kind : problem.kinds) { there += kind.gpus; }
+    left += best.gpus() < there ? 1 : 0;
+    split += !best.kinds.empty() && best.kinds.front() != best.kinds.back() ? 1 : 0;
+    frozen += roles[0].is_trained ? 0 : 1;
+  }
+  EXPECT_GE(feasible, trials / 4);
+  EXPECT_GE(split, trials / 20);
+  EXPECT_GE(left, trials / 20);
+  EXPECT_GE(frozen, trials / 10);
 }
 
 TEST(SearchLayouts, FindsTheBestGroupsOfGpus)  // Ensures (1) (2)
@@ -177,7 +228,7 @@ TEST(SearchLayouts, FindsTheBestNumberOfVirtualStages)  // Ensures (1) (2)
     bool const three = modules == 3;
     drawn_problem drawn(random, modules, three ? 10 : 16, three ? 8 : 16, random.below(3) == 0);
     drawn.model.modules.back().layers *= 4;
-    drawn.problem.memory_bytes = memory_of_gpu * 4;
+    drawn.problem.kinds[0].memory_bytes = memory_of_gpu * 4;
     SCOPED_TRACE(testing::Message() << "trial " << trial);
     std::vector<std::uint32_t> const asked{2, 4};
     if (!expect_best_of_all(drawn.problem, drawn.batches, 5, std::to_string(trial), asked)) {
@@ -249,7 +300,8 @@ TEST(SearchLayouts, PutsEqualStepsInOrderOfTheirNumbers)  // Ensures (2)
   ballast::module_profile module{
       .name = "llm", .layers = 2, .flops = {.linear = 1000}, .degrees = {{.tp = 1}, {.tp = 2}}};
   std::array<tokens, 4> const sizes{8, 8, 8, 8};
-  layout_problem problem{.modules = {&module, 1}, .sizes = sizes, .global_batch = 4, .gpus = 2};
+  layout_problem problem{
+      .modules = {&module, 1}, .sizes = sizes, .global_batch = 4, .kinds = {{.gpus = 2}}};
   auto const found = search_layouts(problem, sizes, {.best = 10}).value();
   std::vector<std::array<std::int64_t, 5>> got;
   for (auto const& [layout, simulated] : found.layouts) {
@@ -269,7 +321,7 @@ TEST(SearchLayouts, RefusesMoreGpusThanItSearches)
   std::array<tokens, 1> const sizes{3};
   layout_problem problem{.modules = {&module, 1},
                          .sizes = sizes,
-                         .gpus = ballast::layout_search_options::most_gpus + 1};
+                         .kinds = {{.gpus = ballast::layout_search_options::most_gpus + 1}}};
   auto const refused = search_layouts(problem, sizes);
   EXPECT_EQ(refused.error().code, error_code::out_of_range);
   EXPECT_THAT(refused.error().message,
@@ -283,8 +335,10 @@ TEST(SearchLayouts, SaysWhyNoLayoutFits)
   std::array<ballast::module_profile, 2> modules{sound, sound};
   modules[0].name = "vision";
   std::array<ballast::tokens, 2> const sizes{3, 700};
-  layout_problem problem{
-      .modules = modules, .sizes = sizes, .global_batch = 16, .gpus = 8, .memory_bytes = 1000};
+  layout_problem problem{.modules = modules,
+                         .sizes = sizes,
+                         .global_batch = 16,
+                         .kinds = {{.gpus = 8, .memory_bytes = 1000}}};
   std::vector<tokens> const batch(32, 3);
   ASSERT_TRUE(search_layouts(problem, batch));
   auto const refusal = [&] {
@@ -306,15 +360,15 @@ TEST(SearchLayouts, SaysWhyNoLayoutFits)
 
   modules[1] = sound;
   modules[0].degrees.erase(modules[0].degrees.begin());
-  problem.gpus = 4;
+  problem.kinds[0].gpus = 4;
   EXPECT_EQ(refusal().position, 0U);
   EXPECT_THAT(refusal().message, HasSubstr("module vision was measured at no parallel degree"));
   modules[0] = sound;
-  problem.gpus = 1;
+  problem.kinds[0].gpus = 1;
   EXPECT_THAT(refusal().message, HasSubstr("uses exactly 1 GPU"));
-  problem.gpus = 0;
+  problem.kinds[0].gpus = 0;
   EXPECT_EQ(refusal().code, error_code::out_of_range);
-  problem.gpus = 8;
+  problem.kinds[0].gpus = 8;
   EXPECT_EQ(search_layouts(problem, batch, {.best = 0}).error().code, error_code::out_of_range);
   EXPECT_THAT(search_layouts(problem, std::span(batch).first(3)).error().message,
               HasSubstr("batches has 3 sizes, no whole number of batches"));

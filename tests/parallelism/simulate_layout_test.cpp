@@ -32,7 +32,8 @@ TEST(SimulateLayout, IsThePredictedStepWhereAllSamplesAreEqual)
 {
   auto const module = plain_module("llm", 12, 30);
   std::vector<tokens> const batch(24, 10);
-  layout_problem problem{.modules = {&module, 1}, .sizes = batch, .global_batch = 24, .gpus = 8};
+  layout_problem problem{
+      .modules = {&module, 1}, .sizes = batch, .global_batch = 24, .kinds = {{.gpus = 8}}};
   for (auto const& [tp, pp, dp, microbatches] :
        {std::array<std::uint32_t, 4>{1, 4, 2, 6}, {2, 2, 2, 3}, {1, 1, 8, 1}, {2, 4, 1, 24}}) {
     std::array<ballast::module_layout, 1> const modules{{{tp, pp, dp}}};
@@ -50,7 +51,8 @@ TEST(SimulateLayout, LetsABrokerWaitForAllReplicasBeforeIt)
                                                        plain_module("llm", 1, 3)};
   // Two encoder replicas feed one of the LLM; a batch of four samples, two for each microbatch.
   std::array<tokens, 8> const batch{10, 100, 40, 100, 20, 100, 20, 100};
-  layout_problem problem{.modules = modules, .sizes = batch, .global_batch = 4, .gpus = 3};
+  layout_problem problem{
+      .modules = modules, .sizes = batch, .global_batch = 4, .kinds = {{.gpus = 3}}};
   model_layout const layout{{{1, 1, 2}, {1, 1, 1}}, 2};
   // Forward: the encoders take 10 and 40, then 20 and 20; the LLM 200 each, backward twice as long.
   // The LLM begins at 40 and computes 600 for each microbatch; its last backward ends at 1240, then
@@ -72,9 +74,9 @@ TEST(SimulateLayout, SendsBesideWhatIsComputedAndReducesWhereOthersStillCompute)
   problem.modules = modules;
   problem.sizes = batch;
   problem.global_batch = 4;
-  problem.gpus = 3;
-  problem.memory_bytes = ~std::uint64_t{0};
-  problem.bytes_per_second = 1'000'000'000'000;  // a byte a picosecond
+  problem.kinds[0].gpus = 3;
+  problem.kinds[0].memory_bytes = ~std::uint64_t{0};
+  problem.kinds[0].bytes_per_second = 1'000'000'000'000;  // a byte a picosecond
   // As above. The encoders send 50 and 200, and the LLM receives 250 of the first microbatch. It
   // begins at 40 + 250 and has the second one, of 200, when the first forward is over. Gradients of
   // the last microbatch are over at 1490 + 200, then the encoders take 40. The LLM has one replica
@@ -93,7 +95,7 @@ TEST(SimulateLayout, SendsBesideWhatIsComputedAndReducesWhereOthersStillCompute)
   EXPECT_EQ(simulate_layout(problem, layout, batch, as_drawn), hidden);
   modules[1].degrees[0].memory.state_bytes = {8000, 8000};
   EXPECT_EQ(simulate_layout(problem, layout, batch, as_drawn), hidden + 1000 - 200 - 80);
-  problem.bytes_per_second = 1;
+  problem.kinds[0].bytes_per_second = 1;
   modules[1].degrees[0].memory.state_bytes = {800'000, 800'000};
   EXPECT_THAT(simulate_layout(problem, layout, batch).error().message,
               HasSubstr("gradients of module llm take above 2^53 ps"));
@@ -119,9 +121,9 @@ TEST(SimulateLayout, IsThePriceWhereSamplesAreEqualAndTransfersAreShort)
     layout_problem problem{.modules = modules,
                            .sizes = {},
                            .global_batch = count * replicas * 2,
-                           .gpus = static_cast<std::uint32_t>(layout.gpus()),
-                           .memory_bytes = ~std::uint64_t{0},
-                           .bytes_per_second = 1'000'000'000'000};
+                           .kinds = {{.gpus = static_cast<std::uint32_t>(layout.gpus()),
+                                      .memory_bytes = ~std::uint64_t{0},
+                                      .bytes_per_second = 1'000'000'000'000}}};
     std::vector<tokens> const batch(problem.global_batch * modules.size(), 1);
     problem.sizes = batch;
     auto const price = ballast::price_layout(problem, layout.modules, count);
@@ -137,7 +139,8 @@ TEST(SimulateLayout, SimulatesEveryGroupOfReplicas)
   std::array<ballast::module_profile, 2> const modules{plain_module("encoder", 1, 3),
                                                        plain_module("llm", 1, 3)};
   std::array<tokens, 8> const batch{1, 10, 1, 10, 1, 10, 1, 70};
-  layout_problem problem{.modules = modules, .sizes = batch, .global_batch = 4, .gpus = 4};
+  layout_problem problem{
+      .modules = modules, .sizes = batch, .global_batch = 4, .kinds = {{.gpus = 4}}};
   // Two groups of one encoder and one LLM replica; the second has the long sample.
   model_layout const layout{{{1, 1, 2}, {1, 1, 2}}, 1};
   EXPECT_EQ(simulate_layout(problem, layout, batch, ballast::sample_dealing::as_drawn),
@@ -175,8 +178,7 @@ TEST(SimulateLayout, IsWhatTheSearchOfAProfileAndDataReturns)
   problem.modules = modules;
   problem.sizes = sizes;
   problem.global_batch = 64;
-  problem.gpus = 16;
-  problem.memory_bytes = 80'000'000'000;
+  problem.kinds = {{.gpus = 16, .memory_bytes = 80'000'000'000}};
   // These samples are four batches, on which steps are simulated.
   auto const found = ballast::search_layouts(problem, sizes).value();
   ballast::model_layout const& best = found.layouts.front().layout;
@@ -194,8 +196,7 @@ TEST(SimulateLayout, RanksLayouts)
   layout_problem problem{.modules = model.modules,
                          .sizes = model.sizes,
                          .global_batch = 64,
-                         .gpus = 32,
-                         .memory_bytes = std::uint64_t{1} << 31};
+                         .kinds = {{.gpus = 32, .memory_bytes = std::uint64_t{1} << 31}}};
   auto layouts = ballast_test::all_layouts(problem);
   ASSERT_GE(layouts.size(), 8U);
   layouts.resize(8);
@@ -268,16 +269,16 @@ TEST(PriceLayout, IsWhatTheFormulasSay)
     layout_problem problem{.modules = model.modules,
                            .sizes = model.sizes,
                            .global_batch = static_cast<std::uint32_t>(16 + random.below(500)),
-                           .memory_bytes = endless_memory};
+                           .kinds = {{.memory_bytes = endless_memory}}};
     std::vector<module_layout> layout;
-    problem.gpus = 0;
+    problem.kinds[0].gpus = 0;
     for (auto const& module : model.modules) {
       auto const& degree = module.degrees[random.below(module.degrees.size())];
       layout.push_back({degree.tp, static_cast<std::uint32_t>(1 + random.below(module.layers)),
                         static_cast<std::uint32_t>(1 + random.below(16)), degree.sp, degree.ep});
-      problem.gpus += static_cast<std::uint32_t>(layout.back().gpus());
+      problem.kinds[0].gpus += static_cast<std::uint32_t>(layout.back().gpus());
     }
-    problem.gpus_per_node = 8;
+    problem.kinds[0].gpus_per_node = 8;
     auto const microbatches =
         static_cast<std::uint32_t>(1 + random.below(problem.global_batch / layout[1].dp));
 
@@ -294,7 +295,7 @@ TEST(PriceLayout, IsWhatTheFormulasSay)
     auto const of_mean = price_layout(problem, layout, microbatches);
     problem.estimate = step_estimate::mean_step;
     auto const of_all = price_layout(problem, layout, microbatches);
-    bool const straddles = !ballast::place_layout(layout, problem.gpus, 8).has_value();
+    bool const straddles = !ballast::place_layout(layout, problem.kinds[0].gpus, 8).has_value();
     ASSERT_EQ(of_mean.has_value(), !straddles);
     if (straddles) { continue; }
     double const expected = seconds_of(problem, layout, microbatches, mean);
@@ -363,15 +364,16 @@ TEST(PriceLayout, HasTheMemoryOfTheSimulatedPipeline)
     SCOPED_TRACE(testing::Message() << "trial " << trial);
     auto model =
         ballast_test::draw_model(random, 1 + random.below(3), 1, false, std::uint64_t{1} << 30);
-    layout_problem problem{
-        .modules = model.modules, .sizes = model.sizes, .gpus = 0, .memory_bytes = endless_memory};
+    layout_problem problem{.modules = model.modules,
+                           .sizes = model.sizes,
+                           .kinds = {{.gpus = 0, .memory_bytes = endless_memory}}};
     auto const feeds = ballast_test::random_feeds(random, model.modules.size());
     problem.feeds = feeds;
     std::vector<module_layout> layout;
     for (auto const& module : model.modules) {
       layout.push_back({1, static_cast<std::uint32_t>(1 + random.below(module.layers)),
                         static_cast<std::uint32_t>(1 + random.below(4))});
-      problem.gpus += static_cast<std::uint32_t>(layout.back().gpus());
+      problem.kinds[0].gpus += static_cast<std::uint32_t>(layout.back().gpus());
     }
     auto const microbatches = static_cast<std::uint32_t>(1 + random.below(16));
     // So many that each microbatch of each replica has as many, or nearly.
@@ -415,8 +417,7 @@ TEST(PriceLayout, CountsTheMicrobatchesThatAStageHolds)
   layout_problem problem{.modules = modules,
                          .sizes = sizes,
                          .global_batch = 9,
-                         .gpus = 5,
-                         .memory_bytes = endless_memory};
+                         .kinds = {{.gpus = 5, .memory_bytes = endless_memory}}};
   std::array<module_layout, 2> const layout{{{1, 2, 1}, {1, 3, 1}}};
   // Microbatches of ceil(9 / 4) = 3 samples, so of 6 and 15; stages of 3 and 2 layers, which hold 4
   // and 3 microbatches of 5 bytes a layer and size.
@@ -431,10 +432,10 @@ TEST(PriceLayout, CountsTheMicrobatchesThatAStageHolds)
             std::max(3000 + 5 * (3 * 5 * 4), 2000 + 3 * (2 * 5 * 10)));
 
   problem.memory_quantile = {1, 1};
-  problem.memory_bytes = priced.memory_bytes;
+  problem.kinds[0].memory_bytes = priced.memory_bytes;
   EXPECT_TRUE(price_layout(problem, layout, 4));
-  --problem.memory_bytes;
-  EXPECT_THAT(price_layout(problem, layout, 4).error().message, HasSubstr("a GPU would hold 3360"));
+  --problem.kinds[0].memory_bytes;
+  EXPECT_THAT(price_layout(problem, layout, 4).error().message, HasSubstr("would hold 3360"));
 }
 
 TEST(PriceLayout, SaysWhatALayoutCannotHave)
@@ -444,7 +445,8 @@ TEST(PriceLayout, SaysWhatALayoutCannotHave)
     module = {.name = "m", .layers = 3, .flops = {.linear = 10}, .degrees = {{.tp = 2}, {.tp = 3}}};
   }
   std::array<tokens, 2> const sizes{1, 4};
-  layout_problem problem{.modules = modules, .sizes = sizes, .global_batch = 7, .gpus = 8};
+  layout_problem problem{
+      .modules = modules, .sizes = sizes, .global_batch = 7, .kinds = {{.gpus = 8}}};
   auto const refusal = [&](std::vector<module_layout> const& layout, std::uint32_t microbatches) {
     auto const priced = price_layout(problem, layout, microbatches);
     EXPECT_FALSE(priced);
@@ -467,7 +469,7 @@ TEST(PriceLayout, SaysWhatALayoutCannotHave)
             .message,
         HasSubstr("virtual stages on each of 2 stages; give 1, or what divides"));
   }
-  problem.gpus_per_node = 6;
+  problem.kinds[0].gpus_per_node = 6;
   EXPECT_TRUE(price_layout(problem, std::vector<module_layout>{{2, 1, 1}, {3, 1, 2}}, 1));
   EXPECT_EQ(refusal({}, 1).code, ballast::error_code::infeasible);
   modules[0].flops.linear = std::numeric_limits<std::uint64_t>::max();
@@ -496,8 +498,8 @@ TEST(DealtMemory, IsNotBelowWhatIsHeldInSimulation)
     layout_problem problem;
     problem.modules = model.modules;
     problem.sizes = model.sizes;
-    problem.gpus = static_cast<std::uint32_t>(layout.gpus());
-    problem.memory_bytes = ~std::uint64_t{0};
+    problem.kinds[0].gpus = static_cast<std::uint32_t>(layout.gpus());
+    problem.kinds[0].memory_bytes = ~std::uint64_t{0};
     problem.global_batch = static_cast<std::uint32_t>(
         layout.microbatches * layout.modules.back().dp * (1 + random.below(3)));
     auto batch = ballast_test::draw_model(random, modules, problem.global_batch, true, 1).sizes;
@@ -525,8 +527,10 @@ TEST(DealtMemory, CountsTheShareOfMicrobatchesThatHasToFit)
                               .sizes = {0, 1},
                               .activation_bytes = {{{0, 1}, {0, 2}}}};
   std::array<tokens, 4> const batch{10, 40, 20, 30};
-  layout_problem problem{
-      .modules = {&module, 1}, .sizes = batch, .global_batch = 4, .memory_bytes = 1000};
+  layout_problem problem{.modules = {&module, 1},
+                         .sizes = batch,
+                         .global_batch = 4,
+                         .kinds = {{.memory_bytes = 1000}}};
   model_layout const layout{{{1, 1, 1}}, 4};
   EXPECT_EQ(dealt_memory(problem, layout, batch), 45U);
   problem.memory_quantile = {3, 4};

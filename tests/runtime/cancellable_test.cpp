@@ -134,14 +134,14 @@ std::map<std::string, step_planner> const& planners()
            problem.modules = model.modules;
            problem.sizes = model.sizes;
            problem.global_batch = 8;
-           problem.gpus = 16;
-           problem.memory_bytes = 1 << 22;
+           problem.kinds[0].gpus = 16;
+           problem.kinds[0].memory_bytes = 1 << 22;
            return why_not(search_layouts(problem, std::span(model.sizes).first(16)));
          };
        }},
       {"orchestrate",
        [](random_source&) {
-         return [] { return why_not(orchestrate(ballast_test::small_orchestration())); };
+         return [] { return why_not(orchestrate(ballast_test::small_job().problem)); };
        }},
       {"choose_bags",
        [](random_source& random) {

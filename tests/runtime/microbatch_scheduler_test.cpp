@@ -424,8 +424,8 @@ layout_job random_job(std::uint64_t seed)
   made.problem.modules = made.model.modules;
   made.problem.sizes = made.model.sizes;
   made.problem.global_batch = 64;
-  made.problem.gpus = 16;
-  made.problem.memory_bytes = std::uint64_t{80} << 30;
+  made.problem.kinds[0].gpus = 16;
+  made.problem.kinds[0].memory_bytes = std::uint64_t{80} << 30;
   return made;
 }
 
@@ -469,7 +469,7 @@ TEST(ScheduleLayout, TakesVirtualStages)
 {
   layout_job made = random_job(3);
   made.model.modules[1].layers = 8;
-  made.problem.memory_bytes = ~std::uint64_t{0};
+  made.problem.kinds[0].memory_bytes = ~std::uint64_t{0};
   ballast::model_layout layout{{{1, 1, 8}, {1, 4, 2}}, 8};
   auto const batch = std::span<tokens const>(made.model.sizes).first(128);
   for (std::uint32_t const virtual_stages : {1U, 2U}) {

@@ -357,9 +357,14 @@ std::vector<plain_call> plain_calls()
          auto const priced = ballast::price_bags(mixes, batches, {}, cost);
          return static_cast<std::uint64_t>(priced.value().front().mean_step.numerator);
        })},
-      {"orchestrate: policy", afresh([] {
-         return ballast::orchestrate(ballast_test::small_orchestration(),
-                                     users_policy<ballast::best_units>{})
+      {"orchestrate: most_gpus", afresh([] {
+         ballast_test::small_job const job;
+         return ballast::orchestrate(job.problem, {},
+                                     {.most_gpus =
+                                          [](std::vector<std::size_t> const& kinds) {
+                                            users_code();
+                                            return std::vector<std::uint64_t>(kinds.size(), 8);
+                                          }})
              .value()
              .layout.step;
        })},

@@ -5,23 +5,14 @@
 
 #include <ballast/core.hpp>
 #include <ballast/cost/module_profile.hpp>
-#include <ballast/parallelism/model_layout.hpp>
-#include <ballast/parallelism/orchestration_problem.hpp>
-#include <ballast/pipeline/schedule.hpp>
+#include <ballast/parallelism/orchestrate.hpp>
 #include <ballast/pipeline/schedule_policies.hpp>
-#include <ballast/pipeline/simulate.hpp>
 
 #include <functional>
 #include <map>
 #include <tuple>
 
 namespace ballast_test {
-
-/// What an orchestration has to be in which not everything is allowed.
-struct allowed_orchestrations {
-  bool one_degree = false;
-  bool one_stage = false;
-};
 
 namespace orchestrations {
 
@@ -36,18 +27,10 @@ struct price {
   ballast::module_layout layout;
   uint128 microbatch;
   uint128 once;
-  std::uint64_t gpus;
   uint128 state;
   uint128 kept;  // bytes of a microbatch in each virtual stage
   chained_unit unit;
 };
-
-/// Of a module that may get one kind only.
-inline std::size_t kind_of(ballast::orchestration_problem const& problem, std::size_t module)
-{
-  auto const& kinds = problem.modules[module].kinds;
-  return kinds.empty() ? 0 : kinds.front();
-}
 
 /// How many virtual stages of microbatches the fullest GPU of each module keeps.
 inline std::vector<std::uint64_t> const& simulated_peaks_of(std::vector<chained_unit> const& units,
@@ -73,341 +56,214 @@ inline std::vector<std::uint64_t> const& simulated_peaks_of(std::vector<chained_
   return at->second;
 }
 
-/// The formulas as docs/orchestration.md has them, module by module.
-inline price price_of(ballast::orchestration_problem const& problem, std::size_t module,
-                      ballast::orchestrated_degree const& degree, std::uint32_t pp,
-                      std::uint32_t dp, std::uint32_t samples)
+/// The largest of all microbatches of so many samples that follow each other. All have to fit.
+inline ballast::tokens largest_microbatch(ballast::layout_problem const& problem,
+                                          std::size_t module, std::uint64_t samples)
 {
-  auto const& of = problem.modules[module];
-  auto const& kind = problem.kinds[kind_of(problem, module)];
-  bool fed = of.is_input_trained;
-  for (std::size_t before = 0; before < module; ++before) {
-    fed = fed || problem.modules[before].is_trained || problem.modules[before].is_input_trained;
+  ballast::tokens largest = 0;
+  for (std::size_t first = 0; first < problem.samples(); ++first) {
+    ballast::tokens sum = 0;
+    for (std::uint64_t each = 0; each < samples; ++each) {
+      sum += problem.sizes[(first + each) % problem.samples() * problem.modules.size() + module];
+    }
+    largest = std::max(largest, sum);
   }
-  bool const forward_only = !of.is_trained && !fed;
-  std::uint32_t const vpp = pp == 1 ? 1 : of.virtual_stages;
-  std::uint32_t const layers = (of.layers + pp * vpp - 1) / (pp * vpp) * vpp;
-  ballast::time_units const of_sample =
-      degree.forward + (of.is_trained  ? degree.backward
-                        : forward_only ? 0
-                                       : degree.backward_of_input);
-  auto const positive = [](std::int64_t number) { return static_cast<uint128>(number); };
-  constexpr std::uint64_t second = 1'000'000'000'000;
+  return largest;
+}
 
+/// The formulas as docs/orchestration.md has them, of a module on GPUs of a kind.
+inline price price_of(ballast::layout_problem const& problem, std::size_t module, std::size_t on,
+                      ballast::profiled_degree const& degree, std::uint32_t pp, std::uint32_t dp,
+                      std::uint32_t microbatches)
+{
+  constexpr std::uint64_t second = 1'000'000'000'000;
+  auto const& of = problem.modules[module];
+  auto const& role = problem.roles[module];
+  auto const& kind = problem.kinds[on];
+  bool fed = role.is_input_trained;
+  for (std::size_t before = 0; before < module; ++before) {
+    fed = fed || problem.roles[before].is_trained || problem.roles[before].is_input_trained;
+  }
+  bool const forward_only = !role.is_trained && !fed;
+  std::uint32_t const vpp = pp == 1 ? 1 : role.virtual_stages;
+  std::uint32_t const layers = (of.layers + pp - 1) / pp;
   std::uint64_t const group = std::uint64_t{degree.tp} * degree.sp * degree.ep;
-  price result{{degree.tp, pp, dp, degree.sp, degree.ep},
-               0,
-               0,
-               group * pp * dp,
-               0,
-               0,
-               {pp, vpp, !forward_only}};
-  result.microbatch = up(positive(of_sample) * samples * layers * positive(kind.speed.denominator),
-                         uint128{of.layers} * dp * positive(kind.speed.numerator));
+  std::uint64_t const parts = std::uint64_t{microbatches} * dp;
+  uint128 all = 0;
+  for (std::size_t each = 0; each < problem.samples(); ++each) {
+    all += static_cast<uint128>(problem.sizes[each * problem.modules.size() + module]);
+  }
+  uint128 const mean = up(all, problem.samples());
+  uint128 const batch = problem.global_batch;
+  // A trained module passes its products three times; frozen ones once or twice, attention thrice.
+  std::uint64_t const linear = role.is_trained ? 3 : forward_only ? 1 : 2;
+  std::uint64_t const quadratic = forward_only ? 1 : 3;
+  auto const fast = [&](ballast::interpolated_throughput const& measured) {
+    return kind.speed == ballast::ratio{1} ? measured : measured.scaled(kind.speed);
+  };
+  auto const whole = static_cast<uint128>(
+      fast(degree.linear)
+          .picoseconds(up(up(uint128{of.flops.linear} * linear, 3) * mean * batch, parts * group),
+                       static_cast<ballast::tokens>(up(mean * batch, parts))) +
+      fast(degree.attention)
+          .picoseconds(up(up(uint128{of.flops.quadratic} * quadratic, 3) * mean * mean * batch,
+                          parts * group),
+                       static_cast<ballast::tokens>(mean)));
+  price result{{degree.tp, pp, dp, degree.sp, degree.ep}, 0, 0, 0, 0, {pp, vpp, !forward_only}};
+  result.microbatch = up(whole * layers, of.layers);
   if (kind.bytes_per_second > 0 && (pp > 1 || problem.modules.size() > 1)) {
-    result.microbatch += up(uint128{of.boundary_bytes} * (forward_only ? 1 : 2) * samples * second,
-                            uint128{kind.bytes_per_second} * group * dp);
+    uint128 const bytes =
+        up(mean * batch * of.boundary_bytes * (forward_only ? 1 : 2), microbatches);
+    result.microbatch += up(bytes * second, uint128{kind.bytes_per_second} * group * dp);
   }
   result.once = up(result.microbatch * pp, vpp);
-  auto const of_stage = [&](std::uint64_t bytes) { return up(uint128{bytes} * layers, of.layers); };
-  result.state = of_stage(degree.weight_bytes);
-  if (of.is_trained) {
-    uint128 const sent = of_stage(degree.weight_bytes) + of_stage(degree.gradient_bytes);
-    if (kind.bytes_per_second > 0) {
+  auto const& [weights, gradients, optimizer, is_shared] = problem.state;
+  uint128 const state = degree.memory.state(layers);
+  auto const part = [&](std::uint64_t bytes) {
+    return up(state * bytes, weights + gradients + optimizer);
+  };
+  result.state = part(weights);
+  if (role.is_trained) {
+    result.state = state;
+    if (is_shared) { result.state = part(weights + gradients) + up(part(optimizer), dp); }
+    if (kind.bytes_per_second > 0 && dp > 1) {
+      uint128 const sent = part(gradients) + part(is_shared ? weights : gradients);
       result.once +=
-          up(sent * (dp - 1) * second, uint128{kind.bytes_per_second} * dp * degree.copies);
+          up(up(sent * (dp - 1), uint128{dp} * degree.sp) * second, uint128{kind.bytes_per_second});
     }
-    result.state = sent + up(of_stage(degree.optimizer_bytes), dp);
   }
-  uint128 const of_layer =
-      up(uint128{degree.activation_bytes} * ((samples + dp - 1) / dp), of.layers);
-  result.kept = of_layer * (forward_only ? 1 : layers / vpp);
+  std::uint64_t const samples = (problem.global_batch + parts - 1) / parts;
+  ballast::tokens const size = largest_microbatch(problem, module, samples);
+  result.kept = forward_only ? degree.memory.activations(1, size)
+                             : up(degree.memory.activations(layers, size), vpp);
   return result;
 }
 
 }  // namespace orchestrations
 
-/// The problem, with modules that may get these kinds only.
-inline ballast::orchestration_problem on_kinds(ballast::orchestration_problem problem,
-                                               std::vector<std::size_t> const& kinds)
-{
-  for (std::size_t module = 0; module < kinds.size(); ++module) {
-    problem.modules[module].kinds = {kinds[module]};
+/// The best of all layouts by the closed form, without a front or a bound; memory is that of the
+/// simulated pipeline.
+class all_orchestrations {
+ public:
+  all_orchestrations(ballast::layout_problem const& problem,
+                     ballast::orchestrate_options const& options)
+      : problem_(problem), options_(options)
+  {
+    std::size_t const modules = problem.modules.size();
+    std::vector<std::size_t> kinds(modules, 0);
+    for (;;) {
+      bool is_allowed = true;
+      for (std::size_t module = 0; module < modules; ++module) {
+        auto const& own = problem.roles[module].kinds;
+        is_allowed = is_allowed &&
+                     (own.empty() || std::find(own.begin(), own.end(), kinds[module]) != own.end());
+      }
+      if (is_allowed) { try_kinds(kinds); }
+      std::size_t next = 0;
+      while (next < modules && ++kinds[next] == problem.kinds.size()) { kinds[next++] = 0; }
+      if (next == modules) { return; }
+    }
   }
-  return problem;
-}
 
-/// Visits all orchestrations that have GPUs enough, where each module may get one kind only: the
-/// prices of the modules, and the microbatches. Loops over all numbers.
-template <class Visit>
-void each_orchestration(ballast::orchestration_problem const& problem,
-                        allowed_orchestrations const& allowed, Visit const& visit)
-{
-  using orchestrations::price;
-  std::size_t const modules = problem.modules.size();
-  std::uint32_t const parts = problem.global_batch / problem.microbatch;
-  for (std::uint32_t llm_dp = 1; llm_dp <= parts; ++llm_dp) {
-    if (parts % llm_dp != 0) { continue; }
-    std::uint32_t const microbatches = parts / llm_dp;
-    std::vector<std::vector<price>> prices(modules);
-    for (std::size_t module = 0; module < modules; ++module) {
-      auto const& of = problem.modules[module];
-      auto const& kind = problem.kinds[orchestrations::kind_of(problem, module)];
-      for (auto const& degree : of.degrees) {
-        for (std::uint32_t pp = 1; pp * (pp == 1 ? 1 : of.virtual_stages) <= of.layers; ++pp) {
+  [[nodiscard]] std::optional<ballast::model_layout> const& best() const { return best_; }
+
+ private:
+  using price = orchestrations::price;
+
+  void try_kinds(std::vector<std::size_t> const& kinds)
+  {
+    std::size_t const modules = problem_.modules.size();
+    std::size_t const llm = options_.llm.value_or(modules - 1);
+    std::uint32_t const parts = problem_.global_batch / options_.microbatch;
+    for (std::uint32_t llm_dp = 1; llm_dp <= parts; ++llm_dp) {
+      if (parts % llm_dp != 0) { continue; }
+      std::uint32_t const microbatches = parts / llm_dp;
+      std::vector<std::vector<price>> prices(modules);
+      for (std::size_t module = 0; module < modules; ++module) {
+        auto const& of = problem_.modules[module];
+        auto const& kind = problem_.kinds[kinds[module]];
+        bool const is_llm = module == llm;
+        bool const is_last = module + 1 == modules;
+        for (auto const& degree : of.degrees) {
           std::uint32_t const group = degree.tp * degree.sp * degree.ep;
-          for (std::uint32_t dp = 1; group * pp * dp <= kind.gpus && dp <= parts; ++dp) {
-            bool const is_llm = module == problem.llm;
-            bool const bound = is_llm || allowed.one_degree;
-            if (parts % dp != 0 || kind.gpus_per_node % group != 0 || (bound && dp != llm_dp) ||
-                (!is_llm && allowed.one_stage && pp > 1)) {
-              continue;
+          for (std::uint32_t pp = 1; pp <= of.layers; ++pp) {
+            std::uint32_t const vpp = pp == 1 ? 1 : problem_.roles[module].virtual_stages;
+            if (vpp > 1 && of.layers % (pp * vpp) != 0) { continue; }
+            for (std::uint32_t dp = 1; group * pp * dp <= kind.gpus && dp <= parts; ++dp) {
+              bool const bound = is_llm || options_.has_one_group;
+              if (parts % dp != 0 || kind.gpus_per_node % group != 0 || (bound && dp != llm_dp) ||
+                  (is_last && std::uint64_t{dp} * microbatches > problem_.global_batch) ||
+                  (!is_llm && options_.has_one_stage && pp > 1)) {
+                continue;
+              }
+              prices[module].push_back(orchestrations::price_of(problem_, module, kinds[module],
+                                                                degree, pp, dp, microbatches));
             }
-            price const each = orchestrations::price_of(problem, module, degree, pp, dp,
-                                                        llm_dp * problem.microbatch);
-            if (each.state <= kind.memory_bytes) { prices[module].push_back(each); }
           }
         }
       }
-    }
-    std::vector<std::uint64_t> free;
-    for (auto const& kind : problem.kinds) { free.push_back(kind.gpus); }
-    std::vector<price const*> chosen(modules);
-    std::function<void(std::size_t)> const choose = [&](std::size_t module) {
-      if (module < modules) {
+      std::vector<std::uint64_t> free;
+      for (auto const& kind : problem_.kinds) { free.push_back(kind.gpus); }
+      std::vector<price const*> chosen(modules);
+      std::function<void(std::size_t)> const choose = [&](std::size_t module) {
+        if (module == modules) {
+          offer(kinds, chosen, microbatches);
+          return;
+        }
         for (price const& each : prices[module]) {
-          std::uint64_t& left = free[orchestrations::kind_of(problem, module)];
-          if (each.gpus > left ||
-              (allowed.one_degree && module > 0 &&
-               ballast::degree_of(each.layout) != ballast::degree_of(chosen[0]->layout))) {
+          std::uint64_t& left = free[kinds[module]];
+          std::uint64_t const gpus = each.layout.gpus();
+          if (gpus > left || (options_.has_one_group && module > 0 &&
+                              each.layout.group() != chosen[0]->layout.group())) {
             continue;
           }
           chosen[module] = &each;
-          left -= each.gpus;
+          left -= gpus;
           choose(module + 1);
-          left += each.gpus;
+          left += gpus;
         }
-        return;
-      }
-      visit(chosen, microbatches);
-    };
-    choose(0);
+      };
+      choose(0);
+    }
   }
-}
 
-/// What the fullest GPU holds in the simulated pipeline, or nothing where one lacks memory.
-inline std::optional<std::uint64_t> memory_of(
-    ballast::orchestration_problem const& problem,
-    std::vector<orchestrations::price const*> const& chosen, std::uint32_t microbatches)
-{
-  std::vector<chained_unit> units;
-  for (orchestrations::price const* const each : chosen) { units.push_back(each->unit); }
-  auto const& peaks = orchestrations::simulated_peaks_of(units, microbatches);
-  std::uint64_t most = 0;
-  for (std::size_t each = 0; each < chosen.size(); ++each) {
-    ballast::uint128 const bytes = chosen[each]->state + chosen[each]->kept * peaks[each];
-    if (bytes > problem.kinds[orchestrations::kind_of(problem, each)].memory_bytes) { return {}; }
-    most = std::max(most, static_cast<std::uint64_t>(bytes));
-  }
-  return most;
-}
-
-/// The best of all orchestrations where each module may get one kind only, without a front or a
-/// bound; memory is that of the simulated pipeline.
-inline std::optional<ballast::model_layout> best_of_all_orchestrations(
-    ballast::orchestration_problem const& problem, allowed_orchestrations const& allowed = {})
-{
-  using ballast::uint128;
-  std::optional<ballast::model_layout> best;
-  std::uint64_t best_gpus = 0;
-  each_orchestration(problem, allowed, [&](auto const& chosen, std::uint32_t microbatches) {
+  void offer(std::vector<std::size_t> const& kinds, std::vector<price const*> const& chosen,
+             std::uint32_t microbatches)
+  {
+    using ballast::uint128;
     uint128 step = 0;
     uint128 slowest = 0;
-    std::uint64_t gpus = 0;
     for (auto const* const each : chosen) {
       step += each->once;
       slowest = std::max(slowest, each->microbatch);
-      gpus += each->gpus;
     }
     step += slowest * (microbatches - 1);
     if (step >= static_cast<uint128>(ballast::no_cost)) { return; }
-    auto const time = static_cast<ballast::time_units>(step);
-    if (best && std::tie(time, gpus) > std::tie(best->step, best_gpus)) { return; }
     ballast::model_layout found;
-    found.step = time;
+    found.step = static_cast<ballast::time_units>(step);
     found.microbatches = microbatches;
+    found.virtual_stages = static_cast<std::uint32_t>(chosen.back()->unit.virtual_stages);
     for (auto const* const each : chosen) { found.modules.push_back(each->layout); }
-    if (best &&
-        std::tie(time, gpus, found.modules) >= std::tie(best->step, best_gpus, best->modules)) {
-      return;
-    }
-    auto const bytes = memory_of(problem, chosen, microbatches);
-    if (!bytes) { return; }
-    found.memory_bytes = *bytes;
-    best = found;
-    best_gpus = gpus;
-  });
-  return best;
-}
-
-/// The step of an orchestration that runs as one pipeline, where each module may get one kind only:
-/// every stage has its own layers, and sends before it goes on.
-inline ballast::time_units simulated_step(ballast::orchestration_problem const& problem,
-                                          std::vector<ballast::module_layout> const& layouts)
-{
-  using ballast::uint128;
-  using orchestrations::up;
-  constexpr std::uint64_t second = 1'000'000'000'000;
-  std::uint32_t const samples = layouts[problem.llm].dp * problem.microbatch;
-  std::size_t const microbatches = problem.global_batch / samples;
-  std::vector<chained_unit> units;
-  std::vector<ballast::stage_time> times;
-  std::vector<ballast::time_units> reducing;  // of each rank
-  bool is_fed_by_trained = false;
-  for (std::size_t module = 0; module < layouts.size(); ++module) {
-    auto const& of = problem.modules[module];
-    auto const& kind = problem.kinds[orchestrations::kind_of(problem, module)];
-    auto const& own = layouts[module];
-    is_fed_by_trained = is_fed_by_trained || of.is_trained || of.is_input_trained;
-    auto const degree = std::find_if(of.degrees.begin(), of.degrees.end(), [&](auto const& each) {
-      return each.tp == own.tp && each.sp == own.sp && each.ep == own.ep;
-    });
-    std::uint32_t const vpp = own.pp == 1 ? 1 : of.virtual_stages;
-    units.push_back({own.pp, vpp, is_fed_by_trained});
-    uint128 const bandwidth = uint128{kind.bytes_per_second} * own.tp * own.sp * own.ep * own.dp;
-    uint128 const sent = bandwidth == 0 || (own.pp == 1 && layouts.size() == 1)
-                             ? 0
-                             : up(uint128{of.boundary_bytes} * samples * second, bandwidth);
-    auto const part_time = [&](ballast::time_units of_sample, std::uint32_t layers) {
-      uint128 const work = static_cast<uint128>(of_sample) * samples * layers;
-      return static_cast<ballast::time_units>(
-          up(work * static_cast<uint128>(kind.speed.denominator),
-             uint128{of.layers} * own.dp * static_cast<uint128>(kind.speed.numerator)) +
-          sent);
+    if (problem_.kinds.size() > 1) { found.kinds = kinds; }
+    auto const key = [](ballast::model_layout const& of) {
+      return std::tuple(of.step, of.gpus(), of.modules, of.kinds);
     };
-    std::vector<std::uint32_t> of_rank(own.pp, 0);
-    for (std::uint32_t part = 0; part < own.pp * vpp; ++part) {
-      std::uint32_t const layers =
-          of.layers / (own.pp * vpp) + (part < of.layers % (own.pp * vpp) ? 1 : 0);
-      of_rank[part % own.pp] += layers;
-      auto const backward = of.is_trained ? degree->backward : degree->backward_of_input;
-      times.push_back({part_time(degree->forward, layers),
-                       is_fed_by_trained ? part_time(backward, layers) : 0});
+    if (best_ && key(found) >= key(*best_)) { return; }
+    std::vector<chained_unit> units;
+    for (auto const* const each : chosen) { units.push_back(each->unit); }
+    auto const& peaks = orchestrations::simulated_peaks_of(units, microbatches);
+    for (std::size_t each = 0; each < chosen.size(); ++each) {
+      uint128 const bytes = chosen[each]->state +
+                            chosen[each]->kept * (chosen[each]->unit.backward ? peaks[each] : 1);
+      if (bytes > problem_.kinds[kinds[each]].memory_bytes) { return; }
+      found.memory_bytes = std::max(found.memory_bytes, static_cast<std::uint64_t>(bytes));
     }
-    for (std::uint32_t const layers : of_rank) {
-      uint128 const bytes = up(uint128{degree->gradient_bytes} * layers, of.layers) +
-                            up(uint128{degree->weight_bytes} * layers, of.layers);
-      bool const reduces = of.is_trained && kind.bytes_per_second > 0;
-      reducing.push_back(reduces ? static_cast<ballast::time_units>(
-                                       up(bytes * (own.dp - 1) * second,
-                                          uint128{kind.bytes_per_second} * own.dp * degree->copies))
-                                 : 0);
-    }
+    best_ = found;
   }
-  auto const schedule =
-      ballast::compiled_schedule::make(
-          chain_of_units(units), ballast::interleaved_one_forward_one_backward{}, microbatches)
-          .value();
-  ballast::pipeline_times all(microbatches, times.size());
-  std::vector<ballast::microbatch_id> order;
-  for (std::size_t each = 0; each < microbatches; ++each) {
-    order.push_back(ballast::to_id<ballast::microbatch_id>(each));
-    std::copy(times.begin(), times.end(), all[order.back()].begin());
-  }
-  auto const timeline = simulate(schedule, all, order);
-  ballast::time_units end = 0;
-  for (std::size_t rank = 0; rank < reducing.size(); ++rank) {
-    for (auto const task : schedule.tasks_on(ballast::to_id<ballast::pipeline_rank>(rank))) {
-      end = std::max(end, timeline.end[task] + reducing[rank]);
-    }
-  }
-  return end;
-}
 
-/// The best of all orchestrations on all assignments of kinds, one after the other.
-inline std::optional<ballast::orchestration> best_of_all_assignments(
-    ballast::orchestration_problem const& problem, allowed_orchestrations const& allowed = {})
-{
-  std::optional<ballast::orchestration> best;
-  std::vector<std::size_t> kinds(problem.modules.size(), 0);
-  for (;;) {
-    bool is_allowed = true;
-    for (std::size_t module = 0; module < kinds.size(); ++module) {
-      auto const& own = problem.modules[module].kinds;
-      is_allowed = is_allowed &&
-                   (own.empty() || std::find(own.begin(), own.end(), kinds[module]) != own.end());
-    }
-    if (is_allowed) {
-      auto const found = best_of_all_orchestrations(on_kinds(problem, kinds), allowed);
-      auto const is_better = [&](ballast::model_layout const& other) {
-        auto const gpus = found->gpus();
-        auto const others = other.gpus();
-        return std::tie(found->step, gpus, found->modules, kinds) <
-               std::tie(other.step, others, other.modules, best->kinds);
-      };
-      if (found && (!best || is_better(best->layout))) { best = {*found, kinds}; }
-    }
-    std::size_t module = kinds.size();
-    while (module > 0 && ++kinds[module - 1] == problem.kinds.size()) { kinds[--module] = 0; }
-    if (module == 0) { return best; }
-  }
-}
-
-/// What GPUs hold while an orchestration runs as one pipeline, each stage with its own layers.
-struct pipeline_memory {
-  std::uint64_t bytes = 0;  // of the GPU that holds most
-  bool fits = true;
-  bool is_even = true;  // all virtual stages of a module have equally many layers
+  ballast::layout_problem const& problem_;
+  ballast::orchestrate_options const& options_;
+  std::optional<ballast::model_layout> best_;
 };
-
-inline pipeline_memory simulated_memory(ballast::orchestration_problem const& problem,
-                                        ballast::model_layout const& layout)
-{
-  pipeline_memory memory;
-  std::vector<chained_unit> units;
-  std::vector<std::uint64_t> kept;   // of each virtual stage
-  std::vector<std::uint64_t> state;  // of each stage
-  bool is_fed_by_trained = false;
-  std::uint32_t const samples = layout.modules[problem.llm].dp * problem.microbatch;
-  for (std::size_t module = 0; module < problem.modules.size(); ++module) {
-    auto const& of = problem.modules[module];
-    std::uint32_t const pp = layout.modules[module].pp;
-    std::uint32_t const dp = layout.modules[module].dp;
-    is_fed_by_trained = is_fed_by_trained || of.is_trained || of.is_input_trained;
-    std::uint32_t const vpp = pp == 1 ? 1 : of.virtual_stages;
-    std::uint32_t const parts = pp * vpp;
-    auto const degree = std::find_if(
-        of.degrees.begin(), of.degrees.end(), [&own = layout.modules[module]](auto const& each) {
-          return each.tp == own.tp && each.sp == own.sp && each.ep == own.ep;
-        });
-    units.push_back({pp, vpp, is_fed_by_trained});
-    memory.is_even = memory.is_even && of.layers % parts == 0;
-    auto const up = [&](std::uint64_t bytes, std::uint64_t by) { return (bytes + by - 1) / by; };
-    std::vector<std::uint64_t> layers(pp, 0);
-    for (std::uint32_t part = 0; part < parts; ++part) {
-      std::uint64_t const own = of.layers / parts + (part < of.layers % parts ? 1 : 0);
-      layers[part % pp] += own;
-      kept.push_back(up(degree->activation_bytes * ((samples + dp - 1) / dp), of.layers) *
-                     (is_fed_by_trained ? own : 1));
-    }
-    for (std::uint64_t const own : layers) {
-      std::uint64_t const weights = up(degree->weight_bytes * own, of.layers);
-      std::uint64_t const trained = up(degree->gradient_bytes * own, of.layers) +
-                                    up(up(degree->optimizer_bytes * own, of.layers), dp);
-      state.push_back(weights + (of.is_trained ? trained : 0));
-    }
-  }
-  auto const peaks = simulated_peaks(units, layout.microbatches, kept);
-  std::size_t rank = 0;
-  for (std::size_t module = 0; module < units.size(); ++module) {
-    for (std::size_t stage = 0; stage < units[module].stages; ++stage, ++rank) {
-      std::uint64_t const bytes = state[rank] + peaks[rank];
-      memory.bytes = std::max(memory.bytes, bytes);
-      memory.fits = memory.fits &&
-                    bytes <= problem.kinds[orchestrations::kind_of(problem, module)].memory_bytes;
-    }
-  }
-  return memory;
-}
 
 }  // namespace ballast_test

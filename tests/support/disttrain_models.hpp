@@ -5,7 +5,7 @@
 #include <ballast/cost/flops.hpp>
 #include <ballast/cost/known_models.hpp>
 #include <ballast/parallelism/layout_problem.hpp>
-#include <ballast/parallelism/orchestration_problem.hpp>
+#include <ballast/parallelism/orchestrate.hpp>
 
 namespace ballast_test {
 
@@ -38,31 +38,43 @@ struct forward_work {
   double activations;  // bytes
 };
 
-/// Backward takes twice the products, and as many all-reduces. A GPU holds of a parameter 2 bytes
-/// of weight, 4 of gradient and 12 of optimiser. Where there are images, a group shares these, else
-/// every product.
-inline ballast::orchestrated_module module_of(std::string name, std::uint32_t layers,
-                                              forward_work const& work, double reached,
-                                              std::uint32_t images = 0)
+/// Backward takes twice the work, and as many all-reduces. A GPU holds of a parameter 2 bytes of
+/// weight, 4 of gradient and 12 of optimiser. A sample has size 1. Where there are images, the GPUs
+/// of a group share these (sp), else every product (tp).
+inline ballast::module_profile module_of(std::string name, std::uint32_t layers,
+                                         forward_work const& work, double reached,
+                                         std::uint32_t images = 0)
 {
-  ballast::orchestrated_module module;
+  ballast::module_profile module;
   module.name = std::move(name);
   module.layers = layers;
-  module.forward_flops = static_cast<std::uint64_t>(work.products + work.attention);
-  for (std::uint32_t const tp : {1U, 2U, 4U, 8U}) {
-    auto const picoseconds = [&](double products, double attention) {
-      double const compute =
-          (work.products * products + work.attention * attention) / (reached * peak * tp);
-      double const reduce = 2 * work.reduced * (tp - 1) / tp / nvlink;
-      return static_cast<ballast::time_units>((compute + reduce) * 1e12);
+  module.flops = {.linear = 3 * static_cast<std::uint64_t>(work.products),
+                  .quadratic = 3 * static_cast<std::uint64_t>(work.attention)};
+  for (std::uint32_t const gpus : {1U, 2U, 4U, 8U}) {
+    // Of its images a GPU of a group has so many of all.
+    double const most = images == 0 ? 1.0 / gpus : (images + gpus - 1) / gpus / 1.0 / images;
+    // In each of two passes, of which the forward has a third of the products.
+    double const reduce = images == 0 ? 2.0 / 3 * 2 * work.reduced * (gpus - 1) / gpus / nvlink : 0;
+    auto const curve = [](double per_second) {
+      std::array<ballast::tokens, 1> const sizes{1};
+      std::array const speeds{per_second};
+      return ballast::interpolated_throughput::make(sizes, speeds).value();
     };
-    auto const bytes = [tp](double all) { return static_cast<std::uint64_t>(all / tp); };
-    module.degrees.push_back({tp, picoseconds(1, 1), picoseconds(2, 2), picoseconds(1, 2),
-                              bytes(2 * work.parameters), bytes(4 * work.parameters),
-                              bytes(12 * work.parameters), bytes(work.activations)});
-    if (images > 0) {
-      module.degrees.back() = ballast::replicated_degree(module.degrees.front(), tp, images);
-    }
+    double const products = work.products * most / (reached * peak) + reduce;
+    ballast::profiled_degree degree;
+    (images == 0 ? degree.tp : degree.sp) = gpus;
+    degree.linear = curve(work.products / gpus / products);
+    degree.attention = curve(reached * peak / gpus / most);
+    double const state = 18 * work.parameters / (images == 0 ? gpus : 1);
+    double const held = work.activations * most;
+    auto const bytes = [layers](double all, double part) {
+      return static_cast<std::uint64_t>(all * part / layers);
+    };
+    degree.memory = {.layers = {1, 2},
+                     .state_bytes = {bytes(state, 1), bytes(state, 2)},
+                     .sizes = {0, 1},
+                     .activation_bytes = {{{0, bytes(held, 1)}, {0, bytes(held, 2)}}}};
+    module.degrees.push_back(degree);
   }
   return module;
 }
@@ -99,29 +111,40 @@ inline forward_work unet_work(std::uint32_t latent, std::uint32_t images)
 }  // namespace disttrain
 
 /// A model on so many A100 of 80 GB, nodes of eight with 4 x 200 Gb/s, one sample in a microbatch.
-inline ballast::orchestration_problem orchestration_of(disttrain_model const& model,
-                                                       std::uint32_t gpus, std::uint32_t batch)
-{
-  using namespace disttrain;
-  auto const vit = ballast::known_shape("vit-huge");
-  ballast::orchestration_problem problem;
-  problem.modules = {
-      module_of("encoder", vit.layers, transformer_work(vit, image_tokens, model.images),
-                model.reached, model.images),
-      module_of("llm", model.llm.layers, transformer_work(model.llm, length, 1), model.reached),
-      module_of("generator", 1, unet_work(model.latent, model.images), model.unet_reached,
-                model.images)};
-  std::uint64_t const of_image = 2 * static_cast<std::uint64_t>(image_tokens) * model.images;
-  problem.modules[0].boundary_bytes = of_image * vit.hidden;
-  problem.modules[1].boundary_bytes = 2 * static_cast<std::uint64_t>(length) * model.llm.hidden;
-  problem.modules[2].boundary_bytes = of_image * model.llm.hidden;
-  problem.llm = 1;
-  problem.global_batch = batch;
-  problem.kinds = {{.gpus = gpus,
-                    .gpus_per_node = 8,
-                    .memory_bytes = 80'000'000'000,
-                    .bytes_per_second = 12'500'000'000}};
-  return problem;
-}
+struct disttrain_job {
+  std::vector<ballast::module_profile> modules;
+  std::vector<ballast::module_role> roles{3};
+  std::array<ballast::tokens, 3> sizes{1, 1, 1};
+  ballast::layout_problem problem;
+  ballast::orchestrate_options options{.llm = 1};
+
+  disttrain_job(disttrain_model const& model, std::uint32_t gpus, std::uint32_t batch)
+  {
+    using namespace disttrain;
+    auto const vit = ballast::known_shape("vit-huge");
+    modules = {
+        module_of("encoder", vit.layers, transformer_work(vit, image_tokens, model.images),
+                  model.reached, model.images),
+        module_of("llm", model.llm.layers, transformer_work(model.llm, length, 1), model.reached),
+        module_of("generator", 1, unet_work(model.latent, model.images), model.unet_reached,
+                  model.images)};
+    std::uint64_t const of_image = 2 * static_cast<std::uint64_t>(image_tokens) * model.images;
+    modules[0].boundary_bytes = of_image * vit.hidden;
+    modules[1].boundary_bytes = 2 * static_cast<std::uint64_t>(length) * model.llm.hidden;
+    modules[2].boundary_bytes = of_image * model.llm.hidden;
+    problem.modules = modules;
+    problem.roles = roles;
+    problem.sizes = sizes;
+    problem.global_batch = batch;
+    problem.kinds = {{.gpus = gpus,
+                      .gpus_per_node = 8,
+                      .memory_bytes = 80'000'000'000,
+                      .bytes_per_second = 12'500'000'000}};
+    problem.may_leave_gpus = true;
+    problem.state = {.weights = 2, .gradients = 4, .optimizer = 12, .is_optimizer_shared = true};
+  }
+  disttrain_job(disttrain_job const&) = delete;
+  disttrain_job& operator=(disttrain_job const&) = delete;
+};
 
 }  // namespace ballast_test

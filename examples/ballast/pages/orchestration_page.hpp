@@ -18,7 +18,7 @@ namespace pages {
 struct named_layout {
   std::string policy;
   ballast::model_layout layout;
-  std::optional<ballast::time_units> simulated{};  ///< step, where it was simulated
+  ballast::time_units simulated = 0;  ///< step
 };
 
 /// Everything that the page of an orchestration shows.
@@ -60,7 +60,7 @@ struct orchestration_page_data {
     row.push_back(std::to_string(layout.microbatches));
     row.push_back(si_text(seconds_of(layout.step), "s"));
     row.push_back(times_text(layout.step, data.layouts.front().layout.step));
-    row.push_back(simulated ? si_text(seconds_of(*simulated), "s") : "");
+    row.push_back(si_text(seconds_of(simulated), "s"));
     row.push_back(si_text(static_cast<double>(layout.memory_bytes), "B"));
     table.add_row(row);
   }
@@ -92,9 +92,7 @@ struct orchestration_page_data {
                   "for each replica of {}.",
                   degrees_text(data.modules, best), best.microbatches, data.modules[data.llm]));
   page.add_figures({{"Step", si_text(seconds_of(best.step), "s"),
-                     data.layouts.front().simulated
-                         ? si_text(seconds_of(*data.layouts.front().simulated), "s") + " simulated"
-                         : "as it is priced"},
+                     si_text(seconds_of(data.layouts.front().simulated), "s") + " simulated"},
                     {"GPUs used", grouped_text(best.gpus()),
                      "of " + grouped_text(data.gpus) + "; more would not shorten the step"},
                     {"Memory", si_text(static_cast<double>(best.memory_bytes), "B"),

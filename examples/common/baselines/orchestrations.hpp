@@ -2,76 +2,80 @@
 #pragma once
 
 #include <ballast/core.hpp>
-#include <ballast/parallelism/model_layout.hpp>
 #include <ballast/parallelism/orchestrate.hpp>
-#include <ballast/parallelism/orchestration_problem.hpp>
 
 namespace baselines {
 
-/// The best orchestration in which all modules have one degree and one dp, each with stages of its
-/// own.
-struct homogeneous {
-  [[nodiscard]] ballast::result<ballast::orchestration> operator()(
-      ballast::orchestration_problem const& problem) const
-  {
-    return ballast::best_units{{.has_one_degree = true}}(problem);
-  }
-};
+/// All modules have groups of as many GPUs and one dp, each with stages of its own.
+[[nodiscard]] inline ballast::orchestrate_options homogeneous(
+    ballast::orchestrate_options options = {})
+{
+  options.has_one_group = true;
+  return options;
+}
 
-/// The best orchestration in which all modules have one degree and one dp, and modules other than
-/// the LLM are one stage each: the first and the last stages of the LLM's pipelines.
+/// All modules have groups of as many GPUs and one dp, and modules other than the LLM are one stage
+/// each: the first and the last stages of the LLM's pipelines.
 ///
 /// Source      Megatron-LM, as Z. Zhang et al., "DistTrain", SIGCOMM 2025, compare with it.
-struct monolithic {
-  std::uint32_t tp = 0;  ///< 0: the best; with any sp and ep
-  std::uint32_t pp = 0;  ///< of the LLM; 0: the best
+[[nodiscard]] inline ballast::orchestrate_options monolithic(
+    ballast::orchestrate_options options = {})
+{
+  options.has_one_group = options.has_one_stage = true;
+  return options;
+}
 
-  [[nodiscard]] ballast::result<ballast::orchestration> operator()(
-      ballast::orchestration_problem const& problem) const
-  {
-    return ballast::best_units{{.has_one_degree = true, .has_one_stage = true, .tp = tp, .pp = pp}}(
-        problem);
-  }
-};
-
-/// The best orchestration in which the modules share the GPUs of their kind in proportion to the
-/// FLOP that they compute: forward_flops, twice or three times for what passes backward. Shares are
-/// rounded down, and what is left goes to the largest remainders. Of several assignments of kinds
-/// the best is taken.
+/// The best layout in which the modules share the GPUs of their kind in proportion to the FLOP that
+/// they compute for a mean sample. Shares are rounded down, and what is left goes to the largest
+/// remainders. Of several assignments of kinds the best is taken.
 ///
-/// Where no orchestration keeps to these, every module may have more GPUs than its share, equally
-/// many, and as few more as let one be.
+/// Where no layout keeps to these, every module may have more GPUs than its share, equally many, and
+/// as few more as let one be.
 ///
-/// Ensures     (1) it finds one where best_units does
-/// Errors      also out_of_range, position of the module: it has no forward_flops.
+/// Ensures     (1) it finds one where orchestrate does
+/// Errors      also out_of_range, position of the module: a mean sample takes no FLOP.
 /// Source      J. Huang et al., "DistMM: Accelerating Distributed Multimodal Model Training", NSDI
 ///             2024, as DistTrain compares with it.
-struct by_flops {
+class by_flops {
+ public:
   [[nodiscard]] ballast::result<ballast::orchestration> operator()(
-      ballast::orchestration_problem const& problem) const
+      ballast::layout_problem const& problem, ballast::orchestrate_options options = {}) const
   {
+    if (auto checked = check_layout_problem(problem); !checked) {
+      return tl::unexpected(checked.error());
+    }
     std::vector<ballast::uint128> work;
     bool is_trained_before = false;
-    for (std::size_t module = 0; module < problem.modules.size(); ++module) {
+    std::size_t const modules = problem.modules.size();
+    for (std::size_t module = 0; module < modules; ++module) {
       auto const& of = problem.modules[module];
-      if (of.forward_flops == 0) {
-        return ballast::fail(ballast::error_code::out_of_range, module,
-                             "module " + of.name +
-                                 " has no FLOP to share out GPUs by; give those of a "
-                                 "sample's forward pass");
+      ballast::module_role const role =
+          problem.roles.empty() ? ballast::module_role{} : problem.roles[module];
+      ballast::uint128 flops = 0;
+      for (std::size_t at = module; at < problem.sizes.size(); at += modules) {
+        flops += exact_flops(of.flops, problem.sizes[at]) / problem.samples();
       }
-      is_trained_before = is_trained_before || of.is_input_trained;
-      int const times = of.is_trained ? 3 : is_trained_before ? 2 : 1;
-      is_trained_before = is_trained_before || of.is_trained;
-      work.push_back(static_cast<ballast::uint128>(of.forward_flops) *
-                     static_cast<unsigned>(times));
+      if (flops == 0) {
+        return ballast::fail(ballast::error_code::out_of_range, module, "module ", of.name,
+                             " has no FLOP to share out GPUs by; give samples that it computes");
+      }
+      is_trained_before = is_trained_before || role.is_input_trained;
+      unsigned const times = role.is_trained ? 3 : is_trained_before ? 2 : 1;
+      is_trained_before = is_trained_before || role.is_trained;
+      work.push_back((flops + 2) / 3 * times);
+    }
+    ballast::uint128 all = 0;
+    for (auto const each : work) { all += each; }
+    for (; all >> 90 != 0; all >>= 1) {
+      for (auto& each : work) { each = (each + 1) >> 1; }
     }
     auto const with_more = [&](std::uint64_t more) {
-      return ballast::best_units{{.most_gpus = [&](std::vector<std::size_t> const& kinds) {
+      options.most_gpus = [&problem, &work, more](std::vector<std::size_t> const& kinds) {
         auto shares = shares_of(problem, kinds, work);
         for (std::uint64_t& gpus : shares) { gpus += more; }
         return shares;
-      }}}(problem);
+      };
+      return ballast::orchestrate(problem, {}, options);
     };
     auto found = with_more(0);
     if (found) { return found; }
@@ -81,7 +85,10 @@ struct by_flops {
       enough = std::max<std::uint64_t>(enough, kind.gpus);
     }
     found = with_more(enough);
-    if (!found) { return ballast::best_units{}(problem); }  // which says why
+    if (!found) {  // which says why
+      options.most_gpus = nullptr;
+      return ballast::orchestrate(problem, {}, options);
+    }
     while (enough - too_few > 1) {
       std::uint64_t const more = too_few + (enough - too_few) / 2;
       auto fewer = with_more(more);
@@ -93,7 +100,7 @@ struct by_flops {
 
  private:
   [[nodiscard]] static std::vector<std::uint64_t> shares_of(
-      ballast::orchestration_problem const& problem, std::vector<std::size_t> const& kinds,
+      ballast::layout_problem const& problem, std::vector<std::size_t> const& kinds,
       std::vector<ballast::uint128> const& work)
   {
     std::vector<std::uint64_t> shares(work.size());

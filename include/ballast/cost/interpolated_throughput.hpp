@@ -135,6 +135,29 @@ class interpolated_throughput {
     return time_at(highest, work);
   }
 
+  /// So many times as fast at every length. Expects both parts of `speed` from 1 to 2^20.
+  [[nodiscard]] constexpr interpolated_throughput scaled(ratio speed) const
+  {
+    auto const [by, per] = speed;
+    BALLAST_EXPECTS(by >= 1 && per >= 1 && by >> 20 <= 1 && per >> 20 <= 1, "a speed of ", by,
+                    " / ", per, " is no ratio of numbers up to 2^20");
+    interpolated_throughput scaled = *this;
+    std::uint64_t const largest = *std::max_element(per_picosecond_, per_picosecond_ + size_);
+    std::uint32_t up = 0;  // so that slower ones keep their digits
+    while (largest >> (62 - up) == 0) { ++up; }
+    std::uint32_t down = 0;  // so that faster ones fit
+    while (by > per << down) { ++down; }
+    scaled.fraction_bits_ += up;
+    scaled.fraction_bits_ -= down;
+    for (std::uint32_t index = 0; index < size_; ++index) {
+      uint128 const product =
+          static_cast<uint128>(per_picosecond_[index] << up) * static_cast<std::uint64_t>(by);
+      uint128 const faster = (product >> down) / static_cast<std::uint64_t>(per);
+      scaled.per_picosecond_[index] = faster == 0 ? 1 : static_cast<std::uint64_t>(faster);
+    }
+    return scaled;
+  }
+
   friend bool operator==(interpolated_throughput const&, interpolated_throughput const&) = default;
 
  private:

@@ -21,7 +21,7 @@ namespace detail {
 /// Complexity  O(samples (modules + log samples)) to build.
 class sample_dealer {
  public:
-  sample_dealer(layout_problem const& problem, std::span<tokens const> batch)
+  sample_dealer(assigned_job const& problem, std::span<tokens const> batch)
       : modules_(problem.modules.size()),
         samples_(batch.size() / modules_),
         weights_(batch.size(), 1),  // so that a sample of no work is a sample
@@ -249,7 +249,7 @@ struct dealt_samples {
                                                 model_layout const& layout,
                                                 std::span<tokens const> batch)
 {
-  detail::sample_dealer const dealer(problem, batch);
+  detail::sample_dealer const dealer(detail::assigned_job(problem, layout), batch);
   dealt_samples dealt{layout_pipeline(problem, layout).groups(), {}};
   auto const turns = dealer.deal(layout.microbatches, dealt.groups);
   for (std::size_t module = 0; module < problem.modules.size(); ++module) {

@@ -18,7 +18,10 @@ struct replicated_module {
   std::uint32_t replicas = 1;
   std::size_t feeds = 0;  ///< a later module; the last one's is not read
   bool sends = false;
+  bool has_backward = true;  ///< else it only computes forward, and gets no gradient
 
+  /// Stages of a broker: what it hands on and, where there is a gradient, back.
+  [[nodiscard]] std::uint32_t ways() const noexcept { return has_backward ? 2 : 1; }
   /// Stages of the graph that a replica has.
   [[nodiscard]] std::uint32_t parts() const noexcept { return pp * virtual_stages; }
 
@@ -40,7 +43,7 @@ class replica_graph {
     std::size_t rank = 0;
     for (std::size_t module = 0; module < modules_.size(); ++module) {
       replicated_module const& each = modules_[module];
-      std::size_t const transfers = each.sends ? std::size_t{2} * brokers(module) : 0;
+      std::size_t const transfers = each.sends ? std::size_t{each.ways()} * brokers(module) : 0;
       places_.push_back({stages_, rank});
       stages_ += std::size_t{each.replicas} * each.parts() + transfers;
       rank += std::size_t{each.replicas} * each.pp + transfers;
@@ -71,10 +74,11 @@ class replica_graph {
                                 stage);
   }
 
-  /// The stage of a broker behind a module that sends; the next stage sends gradients back.
+  /// The stage of a broker behind a module that sends; the next one sends gradients back.
   [[nodiscard]] std::size_t transfer_of(std::size_t module, std::uint32_t broker) const
   {
-    return stage_of(module, modules_[module].replicas, 0) + std::size_t{2} * broker;
+    auto const& own = modules_[module];
+    return stage_of(module, own.replicas, 0) + std::size_t{own.ways()} * broker;
   }
 
   /// Errors   those of stage_graph::make.
@@ -87,7 +91,7 @@ class replica_graph {
       for (std::uint32_t replica = 0; replica < own.replicas; ++replica) {
         for (std::uint32_t part = 0; part < own.parts(); ++part) {
           std::size_t const stage = stage_of(module, replica, part);
-          stages[stage].rank = rank_of(module, replica, part % own.pp);
+          stages[stage] = {rank_of(module, replica, part % own.pp), own.has_backward};
           if (part > 0) { links.push_back(link(stage - 1, stage)); }
         }
       }
@@ -127,12 +131,13 @@ class replica_graph {
         link_all_from(last);
         continue;
       }
-      links.push_back(link(last, there));
-      links.push_back(link(last, there + 1));
+      for (std::uint32_t way = 0; way < own.ways(); ++way) {
+        links.push_back(link(last, there + way));
+      }
     }
     if (!own.sends) { return; }
-    for (std::uint32_t const way : {0U, 1U}) {
-      stages[there + way] = {rank_of(module, own.replicas, 2 * broker + way), way == 1,
+    for (std::uint32_t way = 0; way < own.ways(); ++way) {
+      stages[there + way] = {rank_of(module, own.replicas, own.ways() * broker + way), way == 1,
                              model_part::transfer};
       link_all_from(there + way);
     }
@@ -156,10 +161,10 @@ class replica_graph {
 class layout_pipeline {
  public:
   layout_pipeline(layout_problem const& problem, model_layout const& layout)
-      : problem_(problem),
+      : problem_(problem, layout),
         layout_(layout),
         groups_(groups_of(layout)),
-        graph_(replicated(problem, layout, groups_))
+        graph_(replicated(problem_, layout, groups_))
   {}
 
   [[nodiscard]] std::uint32_t groups() const noexcept { return groups_; }
@@ -244,11 +249,11 @@ class layout_pipeline {
                                   pipeline_timeline const& timeline) const
   {
     time_units end = timeline.makespan;
-    if (problem_.bytes_per_second == 0) { return end; }
     for (std::size_t module = 0; module < modules(); ++module) {
       module_layout const own = layout_.modules[module];
       for (std::uint32_t stage = 0; stage < own.pp; ++stage) {
         time_units const reducing = reducing_time(module, stage);
+        if (reducing == 0) { continue; }
         for (std::uint32_t replica = 0; replica < replicas(module); ++replica) {
           auto const last = schedule.tasks_on(graph_.rank_of(module, replica, stage)).back();
           end = std::max(end, saturating_sum(timeline.end[last], reducing));
@@ -261,13 +266,19 @@ class layout_pipeline {
   /// The largest microbatch of a replica of the last module for which its GPUs have memory.
   [[nodiscard]] tokens largest_microbatch() const
   {
-    module_layout const& own = layout_.modules.back();
-    module_profile const& profile = problem_.modules.back();
-    auto const& memory = find_degree(profile, degree_of(own))->memory;
-    std::uint32_t const layers = detail::stage_shares(profile, own.pp).most_layers();
-    std::uint64_t const free = problem_.memory_bytes - memory.state(layers);  // the layout fits
+    std::size_t const last = layout_.modules.size() - 1;
+    module_layout const& own = layout_.modules[last];
+    module_profile const& profile = problem_.modules[last];
+    auto const degree =
+        static_cast<std::size_t>(find_degree(profile, degree_of(own)) - profile.degrees.data());
+    module_memory const& memory = profile.degrees[degree].memory;
+    std::uint64_t const free =  // the layout fits
+        problem_.kind(last).memory_bytes -
+        detail::stage_memory(problem_).state(last, degree, own.pp, own.dp);
+    if (!problem_.has_backward(last)) { return memory.largest_size(1, free); }
     detail::joined_unit const unit{own.pp, layout_.virtual_stages, layout_.microbatches};
-    return memory.largest_size(layers, free / unit.kept(0) * layout_.virtual_stages);
+    return memory.largest_size(detail::stage_shares(profile, own.pp).most_layers(),
+                               free / unit.kept(0) * layout_.virtual_stages);
   }
 
   /// The stages of a replica of a module share its time in proportion to these, its virtual stages
@@ -288,8 +299,10 @@ class layout_pipeline {
   [[nodiscard]] time_units reducing_time(std::size_t module, std::uint32_t stage) const
   {
     module_layout const own = layout_.modules[module];
-    detail::stage_shares const shares(problem_.modules[module], own.pp);
-    return detail::reducing_time(problem_, *find_degree(problem_.modules[module], degree_of(own)),
+    module_profile const& profile = problem_.modules[module];
+    detail::stage_shares const shares(profile, own.pp);
+    auto const degree = find_degree(profile, degree_of(own)) - profile.degrees.data();
+    return detail::reducing_time(problem_, module, static_cast<std::size_t>(degree),
                                  shares.layers_of(shares.kind_of(stage)), own.dp);
   }
 
@@ -309,7 +322,7 @@ class layout_pipeline {
     return groups;
   }
 
-  [[nodiscard]] static detail::replica_graph replicated(layout_problem const& problem,
+  [[nodiscard]] static detail::replica_graph replicated(detail::assigned_job const& problem,
                                                         model_layout const& layout,
                                                         std::uint32_t groups)
   {
@@ -317,8 +330,10 @@ class layout_pipeline {
     for (std::size_t module = 0; module < layout.modules.size(); ++module) {
       module_layout const& each = layout.modules[module];
       bool const is_last = module + 1 == layout.modules.size();
-      modules.push_back({each.pp, is_last ? layout.virtual_stages : 1, each.dp / groups,
-                         problem.fed_by(module), detail::sends(problem, module)});
+      modules.push_back({each.pp,
+                         is_last ? layout.virtual_stages : problem.virtual_stages(module, each.pp),
+                         each.dp / groups, problem.fed_by(module), detail::sends(problem, module),
+                         problem.has_backward(module)});
     }
     return detail::replica_graph(std::move(modules));
   }
@@ -365,7 +380,8 @@ class layout_pipeline {
     detail::stage_shares const shares = shares_of(module);
     for (std::uint32_t part = 0; part < parts; ++part) {
       time_units const share = shares.of(time, shares.kind_of(part));
-      times[graph_.stage_of(module, replica, part)] = {share / 3, share - share / 3};
+      time_units const forward = detail::forward_of(share, problem_.passes[module]);
+      times[graph_.stage_of(module, replica, part)] = {forward, share - forward};
     }
   }
 
@@ -376,13 +392,14 @@ class layout_pipeline {
     if (!detail::sends(problem_, module)) { return; }
     std::uint32_t const broker = replica / (replicas(of_replica) / graph_.brokers(module));
     std::size_t const there = graph_.transfer_of(module, broker);
-    time_units const time =
-        detail::sending_time(problem_, module, all, layout_.modules[of_replica].group());
+    time_units const time = detail::sending_time(problem_, module, of_replica, all,
+                                                 layout_.modules[of_replica].group());
     times[there].forward = std::max(times[there].forward, time);
+    if (!problem_.has_backward(module)) { return; }
     times[there + 1].backward = std::max(times[there + 1].backward, time);
   }
 
-  layout_problem problem_;
+  detail::assigned_job problem_;
   model_layout layout_;
   std::uint32_t groups_;
   detail::replica_graph graph_;  // of each group
@@ -391,13 +408,15 @@ class layout_pipeline {
 /// How long a sample takes in the modules of a layout: the products with weights at the throughput
 /// of a mean microbatch, in which it is packed, and attention at that of its own length.
 ///
-/// Units       picoseconds of one GPU of a group; a third is the forward.
+/// Units       picoseconds of one GPU of a group; a third is the forward, of frozen modules half or
+///             all (module_role).
 /// Expects     the problem has D modules, and price_layout accepts the layout.
 template <std::size_t D>
 class layout_times {
  public:
-  layout_times(layout_problem const& problem, model_layout const& layout)
+  layout_times(layout_problem const& given, model_layout const& layout)
   {
+    detail::assigned_job const problem(given, layout);
     for (std::size_t module = 0; module < D; ++module) {
       module_layout const own = layout.modules[module];
       module_profile const& profile = problem.modules[module];
@@ -409,8 +428,12 @@ class layout_times {
       uint128 const mean = all * problem.global_batch / problem.samples() /
                            (static_cast<uint128>(layout.microbatches) * own.dp);
       modules_[module] = {
-          degree->linear, degree->attention, profile.flops, own.group(),
-          static_cast<tokens>(std::min<uint128>(mean, static_cast<uint128>(longest_sample)))};
+          degree->linear,
+          degree->attention,
+          profile.flops,
+          own.group(),
+          static_cast<tokens>(std::min<uint128>(mean, static_cast<uint128>(longest_sample))),
+          problem.passes[module]};
     }
   }
 
@@ -418,11 +441,12 @@ class layout_times {
   {
     std::array<stage_time, D> times{};
     for (std::size_t module = 0; module < D; ++module) {
-      auto const& [linear, attention, flops, gpus, mean] = modules_[module];
+      auto const& [linear, attention, flops, gpus, mean, passes] = modules_[module];
       detail::batch_work const work(flops, sizes[module], 1, gpus);
       cost_units const time = saturating_sum(linear.picoseconds(work.linear, mean),
                                              attention.picoseconds(work.attention, sizes[module]));
-      times[module] = {time / 3, time - time / 3};
+      time_units const forward = detail::forward_of(time, passes);
+      times[module] = {forward, time - forward};
     }
     return times;
   }
@@ -434,6 +458,7 @@ class layout_times {
     flop_polynomial flops;
     std::uint32_t gpus = 1;  // of a group
     tokens mean_microbatch = 0;
+    detail::module_passes passes = detail::module_passes::all;
   };
 
   std::array<module_speed, D> modules_{};

@@ -50,12 +50,13 @@ struct module_layout {
 /// Units       step: picoseconds; memory_bytes: of the GPU that holds most.
 struct model_layout {
   std::vector<module_layout> modules;  ///< in the order of the pipeline: encoders, then the LLM
-  std::uint32_t microbatches = 1;  ///< of each replica of the last module; orchestrated: the LLM
+  std::uint32_t microbatches = 1;      ///< of each replica
   time_units step = 0;
   std::uint64_t memory_bytes = 0;
-  std::uint32_t virtual_stages = 1;  ///< of a stage of the last module; orchestrated: not said here
+  std::uint32_t virtual_stages = 1;  ///< of a stage of the last module
+  std::vector<std::size_t> kinds{};  ///< of GPUs, of each module; none where there is but one kind
 
-  /// Those that the modules get; of an orchestration maybe fewer than there are.
+  /// Those that the modules get, maybe fewer than there are.
   [[nodiscard]] std::uint64_t gpus() const noexcept
   {
     std::uint64_t sum = 0;
@@ -64,16 +65,6 @@ struct model_layout {
   }
 
   friend bool operator==(model_layout const&, model_layout const&) = default;
-};
-
-/// The units that a policy chose, the kind of GPUs that each module gets, and how many layouts of
-/// modules it has priced for them. The microbatches are those of each replica of the LLM.
-struct orchestration {
-  model_layout layout;
-  std::vector<std::size_t> kinds;
-  std::uint64_t evaluated = 0;
-
-  friend bool operator==(orchestration const&, orchestration const&) = default;
 };
 
 /// Places the modules of a layout on GPUs, which are numbered node by node.

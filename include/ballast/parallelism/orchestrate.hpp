@@ -2,81 +2,85 @@
 #pragma once
 
 #include <ballast/core.hpp>
-#include <ballast/parallelism/orchestration_problem.hpp>
+#include <ballast/parallelism/simulate_layout.hpp>
+
+#include <functional>
 
 namespace ballast::inline v0 {
 
+/// How `orchestrate` cuts the batch, and which layouts it looks at: all, unless something is asked
+/// for.
+struct orchestrate_options {
+  std::optional<std::size_t> llm{};  ///< which module is the LLM; none: the last
+  std::uint32_t microbatch = 1;      ///< samples of a microbatch of one replica of the LLM
+  bool has_one_group = false;        ///< all modules have groups of as many GPUs, and the same dp
+  bool has_one_stage = false;        ///< modules other than the LLM have one stage
+  std::uint32_t group = 0;           ///< GPUs of a group, of all modules; 0: any
+  std::uint32_t pp = 0;              ///< of the LLM; 0: any
+  /// Of each module, where modules get GPUs of these kinds; none: all of its kind.
+  std::function<std::vector<std::uint64_t>(std::vector<std::size_t> const& kinds)> most_gpus{};
+};
+
+/// The best layout by DistTrain's estimate, what it takes in the simulator, and how many layouts of
+/// modules were priced for it.
+///
+/// Units       picoseconds; layout.step is the estimate.
+struct orchestration {
+  model_layout layout;
+  time_units simulated = 0;
+  std::uint64_t evaluated = 0;
+
+  friend bool operator==(orchestration const&, orchestration const&) = default;
+};
+
 namespace detail {
 
-/// What `best_units` does.
+/// What orchestrate() does.
 [[nodiscard]] BALLAST_ONCE result<orchestration> best_orchestration(
-    orchestration_problem const& problem, unit_restrictions const& asked);
+    layout_problem const& problem, std::span<tokens const> batches,
+    orchestrate_options const& options);
 
 }  // namespace detail
 
-/// What chooses units for a sound problem.
-template <class Policy>
-concept orchestration_policy =
-    std::copy_constructible<Policy> &&
-    requires(Policy const& policy, orchestration_problem const& problem) {
-      { policy(problem) } -> std::same_as<result<orchestration>>;
-    };
-
-/// The best of all orchestrations, or of those that are asked for.
+/// Chooses how many GPUs of which kind each module gets and how it is spread over them, degree, pp
+/// and dp, by DistTrain's closed form: milliseconds where `search_layouts` simulates for seconds.
 ///
-/// Ensures     (1) no other one has a shorter step; of equal steps it has the fewest GPUs, and of
-///                 equally many the smallest numbers (tp, pp, dp of the first module, then the
+/// The LLM sets how the batch is cut: each of its replicas takes `microbatch` samples at a time, and
+/// the replicas of the other modules share these equally. A stage takes, for a microbatch, its share
+/// of the module's time for as many mean samples as a replica has, and what its boundaries take; the
+/// step is that of `disttrain_makespan`. GPUs that do not help stay unused, whatever
+/// `may_leave_gpus` says.
+///
+/// Shapes      batches[n x global_batch x modules], of which the layout is simulated; none: the
+///             problem's sizes, in turn.
+/// Ensures     (1) no other layout has a shorter estimate; of equal ones it has the fewest GPUs, and
+///                 of equally many the smallest numbers (tp, pp, dp of the first module, then the
 ///                 next), then the smallest kinds
+///             (2) price_layout accepts it, where GPUs may stay unused: it lies inside nodes, no
+///                 kind has fewer GPUs than its modules get, and every GPU has memory
+///             (3) dp divides the microbatches of the batch, and the last module's dp gives each of
+///                 its replicas a sample
+///             (4) `simulated` is what simulate_layout says
+///             (5) the same on every machine
+/// Errors      those of check_layout_problem, and of simulate_layout for the batches; out_of_range:
+///             the LLM is no module, the batch is no whole number of microbatches, or two degrees of
+///             modules that may share a kind divide neither each other, so that groups of GPUs would
+///             not fill nodes; infeasible: none fits. Then `position` is the module that lacks memory
+///             or GPUs, and the sentence says how much.
 /// Complexity  a sweep over Pareto fronts: milliseconds for three modules on a thousand GPUs
 ///             (docs/orchestration.md); as many sweeps as there are assignments of kinds whose
 ///             bound is no longer than the best step.
-struct best_units {
-  unit_restrictions asked{};
-
-  [[nodiscard]] result<orchestration> operator()(orchestration_problem const& problem) const
-  {
-    return detail::best_orchestration(problem, asked);
-  }
-};
-
-/// Chooses how many GPUs of which kind each module gets and how it is spread over them, degree, pp
-/// and dp.
-///
-/// A stage of a module takes, for a microbatch of `microbatch` samples in each of the LLM's
-/// replicas,
-///
-///     t = dp_LLM microbatch (forward + backward) (layers of the stage / layers) / dp
-///
-/// and what its boundaries take; the step is that of `disttrain_makespan`. Frozen modules compute
-/// forward only, or pass the gradient through to what is trained before them.
-///
-/// Ensures     (1) every group is of one of the module's degrees and inside a node; a stage, virtual
-///                 ones too, has a layer at least; dp divides the microbatches of the batch
-///             (2) no kind has fewer GPUs than its modules get; what does not help stays unused
-///             (3) every GPU has memory: its stage's weights and gradients, its share among
-///                 replicas of the optimiser, and the activations that it keeps while the modules
-///                 run as one pipeline, by `interleaved_one_forward_one_backward` (1F1B where no
-///                 stage has virtual ones): those of the microbatches that are on their way from it
-///                 to the end of the last module, and back
-///             (4) the same on every machine
-/// Errors      those of check_orchestration_problem; infeasible: none fits. Then `position` is the
-///             module that lacks memory or GPUs, and the sentence says how much.
 /// Source      Z. Zhang et al., "DistTrain: Addressing Model and Data Heterogeneity with
 ///             Disaggregated Training for Multimodal Large Language Models", SIGCOMM 2025, section
 ///             4.
 ///
 ///     auto const found = orchestrate(problem);  // tp, pp, dp of every module
-///     auto const alike = orchestrate(problem, best_units{{.has_one_degree = true}});
-template <orchestration_policy Policy = best_units>
-[[nodiscard]] result<orchestration> orchestrate(orchestration_problem const& problem,
-                                                Policy const& policy = {})
+///     auto const alike = orchestrate(problem, {}, {.has_one_group = true});
+[[nodiscard]] inline result<orchestration> orchestrate(layout_problem const& problem,
+                                                       std::span<tokens const> batches = {},
+                                                       orchestrate_options const& options = {})
 {
-  if (auto checked = check_orchestration_problem(problem); !checked) {
-    return tl::unexpected(checked.error());
-  }
-  auto found = policy(problem);
-  if (detail::cancel_scope::is_cancelled()) { return detail::cancelled(); }
-  return found;
+  return detail::best_orchestration(problem, batches, options);
 }
 
 }  // namespace ballast::inline v0

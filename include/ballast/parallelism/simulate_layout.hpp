@@ -29,13 +29,14 @@ namespace ballast::inline v0 {
 ///             with position 0: another number of modules or of GPUs than the problem has,
 ///             groups of GPUs that do not all lie inside nodes, no microbatch or more than the
 ///             last module's replicas have samples, more memory than a GPU has, or a step of 2^63
-///             ps and more.
+///             ps and more; or a module's kind is none that it may have.
 /// Complexity  O(sizes modules).
 /// Source      H. An et al., arXiv:2603.25120, 2026, Algorithm 1 and Equation 1.
 [[nodiscard]] inline result<model_layout> price_layout(layout_problem const& problem,
                                                        std::span<module_layout const> modules,
                                                        std::uint32_t microbatches,
-                                                       std::uint32_t virtual_stages = 1)
+                                                       std::uint32_t virtual_stages = 1,
+                                                       std::span<std::size_t const> kinds = {})
 {
   if (auto checked = check_layout_problem(problem); !checked) {
     return tl::unexpected(checked.error());
@@ -47,17 +48,34 @@ namespace ballast::inline v0 {
     return refuse(0, detail::concat("a layout of ", detail::counted(modules.size(), "module"),
                                     " was given for ", problem.modules.size()));
   }
+  if (!kinds.empty() && kinds.size() != modules.size()) {
+    return refuse(
+        0, detail::concat("kinds of GPUs were given for ", detail::counted(kinds.size(), "module"),
+                          " of ", modules.size()));
+  }
+  for (std::size_t module = 0; module < modules.size(); ++module) {
+    auto const allowed = detail::kinds_of(problem, module);
+    if (kinds.empty() ? allowed.size() == 1
+                      : std::binary_search(allowed.begin(), allowed.end(), kinds[module])) {
+      continue;
+    }
+    return refuse(module, detail::concat("module ", problem.modules[module].name,
+                                         kinds.empty() ? " may get GPUs of several kinds; say which"
+                                                       : " may not get GPUs of the given kind"));
+  }
+  detail::assigned_job const job(problem, kinds);
   std::uint64_t gpus = 0;
   std::vector<detail::chosen_layout> chosen;
   for (std::size_t module = 0; module < modules.size(); ++module) {
     module_profile const& profile = problem.modules[module];
     module_layout const& layout = modules[module];
     profiled_degree const* const degree = find_degree(profile, degree_of(layout));
-    if (degree == nullptr || problem.gpus_per_node % layout.group() != 0) {
+    std::uint32_t const per_node = job.kind(module).gpus_per_node;
+    if (degree == nullptr || per_node % layout.group() != 0) {
       std::string const why =
           detail::concat("module ", profile.name, " cannot have ", text_of(degree_of(layout)),
                          "; give a measured one that divides the ",
-                         detail::counted(problem.gpus_per_node, "GPU"), " of a node");
+                         detail::counted(per_node, "GPU"), " of a node");
       return refuse(module, why);
     }
     if (layout.pp == 0 || layout.pp > profile.layers || layout.dp == 0) {
@@ -69,12 +87,15 @@ namespace ballast::inline v0 {
     gpus += layout.gpus();
     chosen.push_back({static_cast<std::size_t>(degree - profile.degrees.data()), layout});
   }
-  if (gpus != problem.gpus || !detail::fits_nodes(modules, problem.gpus, problem.gpus_per_node)) {
+  if (!detail::fits_kinds(job, modules)) {
+    std::uint64_t there = 0;
+    for (gpu_kind const& each : problem.kinds) { there += each.gpus; }
     return refuse(
         0, detail::concat(
-               "the modules take ", gpus, " of ", detail::counted(problem.gpus, "GPU"),
+               "the modules take ", gpus, " of ", detail::counted(there, "GPU"),
+               problem.kinds.size() == 1 ? "" : ", and no more of a kind than there are",
                ", and groups of tp x sp x ep GPUs lie inside nodes; give a layout that uses ",
-               "all GPUs so"));
+               problem.may_leave_gpus ? "GPUs so" : "all GPUs so"));
   }
   if (microbatches == 0 || std::uint64_t{microbatches} * modules.back().dp > problem.global_batch) {
     return refuse(
@@ -82,26 +103,31 @@ namespace ballast::inline v0 {
                           " cannot give each of ", detail::counted(modules.back().dp, "replica"),
                           " ", detail::counted(microbatches, "microbatch")));
   }
-  if (!detail::has_virtual_stages(problem.modules.back(), modules.back(), virtual_stages)) {
-    auto const& last = problem.modules.back();
-    return refuse(
-        modules.size() - 1,
-        detail::concat("module ", last.name, " of ", detail::counted(last.layers, "layer"),
-                       " cannot have ", detail::counted(virtual_stages, "virtual stage"),
-                       " on each of ", detail::counted(modules.back().pp, "stage"),
-                       "; give 1, or what divides the layers of several stages"));
+  for (std::size_t module = 0; module < modules.size(); ++module) {
+    auto const& of = problem.modules[module];
+    std::uint32_t const parts = module + 1 == modules.size()
+                                    ? virtual_stages
+                                    : job.virtual_stages(module, modules[module].pp);
+    if (detail::has_virtual_stages(of, modules[module], parts)) { continue; }
+    return refuse(module,
+                  detail::concat("module ", of.name, " of ", detail::counted(of.layers, "layer"),
+                                 " cannot have ", detail::counted(parts, "virtual stage"),
+                                 " on each of ", detail::counted(modules[module].pp, "stage"),
+                                 "; give 1, or what divides the layers of several stages"));
   }
-  detail::layout_prices prices(problem);
+  detail::layout_prices prices(job);
   std::uint64_t const bytes = prices.bytes(chosen, microbatches, virtual_stages);
-  if (bytes > problem.memory_bytes) {
-    return refuse(0, detail::concat("a GPU would hold ", detail::counted(bytes, "byte"),
-                                    ", and has ", problem.memory_bytes));
+  if (auto const lacking = prices.lacking()) {
+    return refuse(0, detail::concat("a GPU of module ", problem.modules[lacking->module].name,
+                                    " would hold ", detail::counted(lacking->bytes, "byte"),
+                                    ", and has ", job.kind(lacking->module).memory_bytes));
   }
   time_units const step = prices.step(chosen, microbatches);
   if (step == no_cost) {
     return refuse(0, "a step takes 2^63 picoseconds or more; check the profile's units");
   }
-  return model_layout{{modules.begin(), modules.end()}, microbatches, step, bytes, virtual_stages};
+  return model_layout{{modules.begin(), modules.end()}, microbatches, step, bytes, virtual_stages,
+                      {kinds.begin(), kinds.end()}};
 }
 
 /// A layout and what its steps take in the simulator.
@@ -114,13 +140,14 @@ struct simulated_layout {
 
 namespace detail {
 
-/// The order of simulated layouts: the shorter step first, then the lower price, then the smaller
-/// numbers.
+/// The order of simulated layouts: the shorter step first, then fewer GPUs, then the lower price,
+/// then the smaller numbers.
 [[nodiscard]] inline bool simulates_before(simulated_layout const& a, simulated_layout const& b)
 {
-  return precedes(a.simulated, b.simulated, a.layout.step, b.layout.step, a.layout.modules,
-                  b.layout.modules, a.layout.microbatches, b.layout.microbatches,
-                  a.layout.virtual_stages, b.layout.virtual_stages);
+  return precedes(a.simulated, b.simulated, a.layout.gpus(), b.layout.gpus(), a.layout.step,
+                  b.layout.step, a.layout.modules, b.layout.modules, a.layout.microbatches,
+                  b.layout.microbatches, a.layout.virtual_stages, b.layout.virtual_stages,
+                  a.layout.kinds, b.layout.kinds);
 }
 
 }  // namespace detail
@@ -192,7 +219,8 @@ namespace detail {
 /// microbatch after the other in each direction, and gradients of a stage are reduced when the last
 /// of its replicas has done its last backward.
 ///
-/// Units       picoseconds. A third of a stage's time is its forward.
+/// Units       picoseconds. A third of a stage's time is its forward; of frozen modules half, or all
+///             (module_role).
 /// Ensures     (1) a step ends when the last group's pipeline does, and all gradients are reduced;
 ///                 the mean is rounded up
 /// Errors      those of price_layout, and of check_times: a stage or a transfer takes above 2^53
@@ -208,7 +236,7 @@ namespace detail {
                                                         sample_dealing dealing = {})
 {
   auto const priced = price_layout(problem, detail::span_of(layout.modules), layout.microbatches,
-                                   layout.virtual_stages);
+                                   layout.virtual_stages, detail::span_of(layout.kinds));
   if (!priced) { return tl::unexpected(priced.error()); }
   if (auto checked = detail::check_batches(problem, batches); !checked) {
     return tl::unexpected(checked.error());
@@ -286,7 +314,7 @@ namespace detail {
                                                         std::span<tokens const> batches)
 {
   auto const priced = price_layout(problem, detail::span_of(layout.modules), layout.microbatches,
-                                   layout.virtual_stages);
+                                   layout.virtual_stages, detail::span_of(layout.kinds));
   if (!priced) { return tl::unexpected(priced.error()); }
   if (auto checked = detail::check_batches(problem, batches); !checked) {
     return tl::unexpected(checked.error());
@@ -314,9 +342,10 @@ namespace detail {
     chosen.push_back(
         {static_cast<std::size_t>(degree - profile.degrees.data()), layout.modules[module]});
   }
-  return detail::layout_prices(problem).bytes_of(
-      chosen, layout.microbatches, layout.virtual_stages,
-      [&](std::size_t module) { return detail::memory_quantile_of(problem, sizes[module]); });
+  return detail::layout_prices(detail::assigned_job(problem, layout))
+      .bytes_of(chosen, layout.microbatches, layout.virtual_stages, [&](std::size_t module) {
+        return detail::memory_quantile_of(problem, sizes[module]);
+      });
 }
 
 }  // namespace ballast::inline v0

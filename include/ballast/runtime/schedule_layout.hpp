@@ -29,10 +29,12 @@ template <std::size_t D, order_policy Order = local_search<>>
                 " was given a problem of ", problem.modules.size());
   }
   auto const priced = price_layout(problem, detail::span_of(layout.modules), layout.microbatches,
-                                   layout.virtual_stages);
+                                   layout.virtual_stages, detail::span_of(layout.kinds));
   if (!priced) { return tl::unexpected(priced.error()); }
   layout_problem computed = problem;
-  computed.bytes_per_second = 0;  // the scheduler knows stages that compute
+  for (gpu_kind& each : computed.kinds) {
+    each.bytes_per_second = 0;  // the scheduler knows stages that compute
+  }
   layout_pipeline const pipeline(computed, layout);
   std::vector<scheduled_module> modules;
   for (std::size_t module = 0; module < D; ++module) {

@@ -39,6 +39,7 @@ TEST(StepBounds, AreNeverAboveTheSimulatedStepAndTheRecurrenceIsIt)
   std::size_t brokers = 0;
   std::size_t exact = 0;
   std::size_t interleaved = 0;
+  std::size_t interleaved_before = 0;
   for (int trial = 0; trial < trials; ++trial) {
     std::size_t const modules = 2 + random.below(3);
     auto model = ballast_test::draw_model(random, modules, 1, random.below(4) == 0, 1 << 20);
@@ -48,13 +49,13 @@ TEST(StepBounds, AreNeverAboveTheSimulatedStepAndTheRecurrenceIsIt)
     for (chosen_layout const& each : chosen) { layout.modules.push_back(each.layout); }
     ballast::layout_problem problem{.modules = model.modules,
                                     .sizes = model.sizes,
-                                    .gpus = static_cast<std::uint32_t>(layout.gpus())};
+                                    .kinds = {{.gpus = static_cast<std::uint32_t>(layout.gpus())}}};
     auto const feeds = ballast_test::random_feeds(random, modules);
     problem.feeds = feeds;
-    problem.memory_bytes = ~std::uint64_t{0};
+    problem.kinds[0].memory_bytes = ~std::uint64_t{0};
     // Transfers and all-reduces that take a step, or no time beside it, in two of three.
     if (trial % 3 != 0) {
-      problem.bytes_per_second = std::uint64_t{1} << (24 + random.below(24));
+      problem.kinds[0].bytes_per_second = std::uint64_t{1} << (24 + random.below(24));
       for (auto& module : model.modules) {
         module.boundary_bytes = random.below(4) * random.below(1 << 20);
       }
@@ -71,20 +72,40 @@ TEST(StepBounds, AreNeverAboveTheSimulatedStepAndTheRecurrenceIsIt)
         static_cast<std::uint32_t>(layout.microbatches * replicas + random.below(40));
     auto const batch =
         ballast_test::draw_model(random, modules, problem.global_batch, true, 1).sizes;
+    // Frozen modules, virtual stages of others than the last, and GPUs of two kinds, in a third.
+    std::vector<ballast::module_role> roles(modules);
+    if (trial % 3 == 1) {
+      problem.roles = roles;
+      problem.may_leave_gpus = true;
+      problem.kinds.push_back(problem.kinds[0]);
+      problem.kinds[1].speed = {random.between(1, 5), random.between(1, 5)};
+      if (random.below(2) == 0) { problem.kinds[1].bytes_per_second /= 3; }
+      for (std::size_t module = 0; module < modules; ++module) {
+        roles[module].is_trained = random.below(2) == 0;
+        roles[module].is_input_trained = random.below(4) == 0;
+        layout.kinds.push_back(random.below(2));
+        if (module + 1 == modules || layout.modules[module].pp == 1) { continue; }
+        roles[module].virtual_stages = static_cast<std::uint32_t>(1 + random.below(3));
+        model.modules[module].layers = layout.modules[module].pp * roles[module].virtual_stages *
+                                       static_cast<std::uint32_t>(1 + random.below(3));
+        interleaved_before += roles[module].virtual_stages > 1 ? 1 : 0;
+      }
+    }
     auto const simulated = ballast::simulate_layout(problem, layout, batch);
     if (!simulated) { continue; }  // groups of GPUs that do not lie inside nodes
 
     SCOPED_TRACE(testing::Message() << "trial " << trial);
-    ballast::detail::dealt_times times(problem, batch);
-    ballast::detail::stage_memory memory(problem);
-    ballast::detail::layout_enumeration const all(problem, times, memory);
+    ballast::detail::assigned_job const job(problem, layout);
+    ballast::detail::dealt_times times(job, batch);
+    ballast::detail::stage_memory memory(job);
+    ballast::detail::layout_enumeration const all(job, times, memory);
     ballast::time_units const any = all.bound_of(chosen);
     EXPECT_LE(all.least_step(), any);
     EXPECT_LE(any, *simulated);
     EXPECT_LE(any,
               ballast::simulate_layout(problem, layout, batch, ballast::sample_dealing::as_drawn)
                   .value());
-    ballast::detail::step_bounds bounds(problem, times);
+    ballast::detail::step_bounds bounds(job, times);
     ASSERT_TRUE(bounds.take(chosen, layout.microbatches, layout.virtual_stages));
     EXPECT_LE(bounds.fullest_replicas(0).time, *simulated);
     ballast::time_units chain = 0;
@@ -102,6 +123,7 @@ TEST(StepBounds, AreNeverAboveTheSimulatedStepAndTheRecurrenceIsIt)
     exact += chain == *simulated ? 1 : 0;
   }
   EXPECT_GE(interleaved, static_cast<std::size_t>(trials) / 6);
+  EXPECT_GE(interleaved_before, static_cast<std::size_t>(trials) / 20);
   EXPECT_GE(brokers, static_cast<std::size_t>(trials) / 4);
   EXPECT_GE(exact, static_cast<std::size_t>(trials) / 10) << "bounds say something";
 }

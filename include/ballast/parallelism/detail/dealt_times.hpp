@@ -49,9 +49,9 @@ class dealt_times {
  public:
   /// Expects     batches[n x global_batch x modules], which outlive it; the problem's sizes are not
   ///             used.
-  dealt_times(layout_problem const& problem, std::span<tokens const> batches)
+  dealt_times(assigned_job const& problem, std::span<tokens const> batches)
       : problem_(problem),
-        modules_(problem.modules),
+        modules_(problem_.modules),
         batches_(batches),
         batch_(problem.global_batch)
   {
@@ -240,10 +240,10 @@ class dealt_times {
       }
       std::uint64_t const gpus = degree_of(modules_[module].degrees[degree]).gpus();
       if (has_sent) {
-        set_sending(made, made.sent.data() + batch * cells, module, span_of(sizes_), gpus);
+        set_sending(made, made.sent.data() + batch * cells, module, module, span_of(sizes_), gpus);
       }
       for (std::size_t each = 0; each < feeders.size(); ++each) {
-        set_sending(made, made.received[each].data() + batch * cells, feeders[each],
+        set_sending(made, made.received[each].data() + batch * cells, feeders[each], module,
                     span_of(received_, each * cells, cells), gpus);
       }
       made.is_too_long = made.is_too_long || all > most_together;
@@ -254,13 +254,14 @@ class dealt_times {
     if (!takes_largest) { made.largest = memory_quantile_of(problem_, all_sizes_); }
   }
 
-  /// What a group of GPUs takes to send, or to receive, what a module gives for so many tokens or items.
-  void set_sending(dealt_module& made, time_units* times, std::size_t module,
+  /// What a group of GPUs of module `at` takes to send, or to receive, what a module gives for so
+  /// many tokens or items.
+  void set_sending(dealt_module& made, time_units* times, std::size_t module, std::size_t at,
                    std::span<tokens const> sizes, std::uint64_t gpus) const
   {
     time_units all = 0;
     for (std::size_t cell = 0; cell < sizes.size(); ++cell) {
-      times[cell] = sizes[cell] == 0 ? 0 : sending_time(problem_, module, sizes[cell], gpus);
+      times[cell] = sizes[cell] == 0 ? 0 : sending_time(problem_, module, at, sizes[cell], gpus);
       made.is_too_long = made.is_too_long || times[cell] > stage_graph::longest_time;
       all = saturating_sum(all, times[cell]);
     }
@@ -269,7 +270,7 @@ class dealt_times {
 
   static constexpr std::uint64_t dealing = 40;  // as much work as so many cells
 
-  layout_problem problem_;
+  assigned_job problem_;
   std::span<module_profile const> modules_;
   std::span<tokens const> batches_;
   std::uint32_t batch_;

@@ -25,28 +25,36 @@ struct stage_choice {
 /// Complexity  O(modules degrees layers log batch + GPUs log layers) to build.
 class stage_choices {
  public:
-  stage_choices(layout_problem const& problem, stage_memory& memory)
+  stage_choices(assigned_job const& problem, stage_memory& memory)
       : memory_(memory), choices_(problem.modules.size())
   {
     std::uint32_t most_layers = 1;
+    std::uint32_t largest_kind = 1;
     for (std::size_t module = problem.modules.size(); module-- > 0;) {
       module_profile const& profile = problem.modules[module];
+      gpu_kind const& kind = problem.kind(module);
       most_layers = std::max(most_layers, profile.layers);
+      largest_kind = std::max(largest_kind, kind.gpus);
       for (std::size_t degree = 0; degree < profile.degrees.size(); ++degree) {
         parallel_degree const parallel = degree_of(profile.degrees[degree]);
         auto const group = static_cast<std::uint32_t>(parallel.gpus());
-        if (group > problem.gpus || problem.gpus_per_node % group != 0) { continue; }
+        if (group > kind.gpus || kind.gpus_per_node % group != 0) { continue; }
         stage_choice choice{degree, parallel, group, 0, {stage_choice::never}};
         for (std::uint32_t pp = 1; pp <= profile.layers; ++pp) {
-          auto const largest = memory.largest_size(module, degree, pp, 1);
-          std::uint64_t const parts = memory.least_parts(module, largest);
+          std::uint64_t parts = 0;
+          std::uint32_t const most_dp = kind.gpus / group / pp;
+          if (most_dp > 0 && has_virtual_stages(profile, layout_at(parallel, pp, 1),
+                                                problem.virtual_stages(module, pp))) {
+            auto const largest = memory.largest_size(module, degree, pp, most_dp, 1);
+            parts = memory.least_parts(module, largest);
+          }
           choice.least_parts.push_back(parts == 0 ? stage_choice::never : parts);
           if (parts != 0 && choice.fewest_stages == 0) { choice.fewest_stages = pp; }
         }
         if (choice.fewest_stages != 0) { choices_[module].push_back(choice); }
       }
     }
-    list_divisors(problem.gpus, most_layers);
+    list_divisors(largest_kind, most_layers);
   }
 
   [[nodiscard]] std::vector<stage_choice> const& of(std::size_t module) const noexcept
@@ -54,11 +62,14 @@ class stage_choices {
     return choices_[module];
   }
 
-  /// See stage_memory.
-  [[nodiscard]] tokens largest_size(std::size_t module, stage_choice const& choice,
-                                    std::uint32_t pp, std::uint64_t held) const
+  /// The fewest parts into which the batch has to be divided, where `held` microbatches are kept.
+  [[nodiscard]] std::uint64_t least_parts(std::size_t module, stage_choice const& choice,
+                                          std::uint32_t pp, std::uint32_t dp,
+                                          std::uint64_t held) const
   {
-    return memory_.largest_size(module, choice.degree, pp, held);
+    std::uint64_t const parts =
+        memory_.least_parts(module, memory_.largest_size(module, choice.degree, pp, dp, held));
+    return parts == 0 ? stage_choice::never : parts;
   }
 
   /// The divisors of a number of GPUs that can be numbers of stages, ascending.
@@ -106,10 +117,9 @@ class stage_choices {
 class layout_enumeration {
  public:
   /// Expects     times and memory outlive it; some layout fits.
-  layout_enumeration(layout_problem const& problem, dealt_times& times, stage_memory& memory)
+  layout_enumeration(assigned_job const& problem, dealt_times& times, stage_memory& memory)
       : problem_(problem),
         batches_(times.batches()),
-        memory_(memory),
         choices_(problem, memory),
         work_(problem.modules.size()),
         chosen_(problem.modules.size()),
@@ -125,18 +135,24 @@ class layout_enumeration {
     }
   }
 
-  /// No step is shorter, whatever the layout: the GPUs divide the work of all modules evenly.
+  /// No step is shorter, whatever the layout: the GPUs of a kind divide the work of its modules
+  /// evenly. no_cost where a module has no layout.
   [[nodiscard]] time_units least_step() const
   {
-    uint128 gpu_time = 0;
+    std::vector<uint128> gpu_time(problem_.kinds.size(), 0);
     for (std::size_t module = 0; module < work_.size(); ++module) {
+      if (choices_.of(module).empty()) { return no_cost; }
       uint128 least = ~uint128{0};
       for (stage_choice const& choice : choices_.of(module)) {
         least = std::min(least, work_[module][choice.degree].all * choice.group);
       }
-      gpu_time += least;
+      gpu_time[problem_.assigned[module]] += least;
     }
-    uint128 const step = gpu_time / (static_cast<uint128>(problem_.gpus) * batches_);
+    uint128 step = 0;
+    for (std::size_t kind = 0; kind < gpu_time.size(); ++kind) {
+      uint128 const gpus = problem_.kinds[kind].gpus;
+      step = std::max(step, gpu_time[kind] / (gpus * batches_));
+    }
     return static_cast<time_units>(std::min(step, static_cast<uint128>(no_cost)));
   }
 
@@ -155,8 +171,8 @@ class layout_enumeration {
         uint128 const work = static_cast<uint128>(work_[module][degree].of_batch[batch]) *
                              shares.cost_of(costliest) /
                              (static_cast<uint128>(shares.whole()) * layout.dp);
-        time_units const reducing = reducing_time(problem_, profile.degrees[degree],
-                                                  shares.layers_of(costliest), layout.dp);
+        time_units const reducing =
+            reducing_time(problem_, module, degree, shares.layers_of(costliest), layout.dp);
         longest = std::max(longest, work + static_cast<uint128>(reducing));
       }
       sum += longest;
@@ -178,27 +194,33 @@ class layout_enumeration {
   [[nodiscard]] bool within(time_units limit, work_budget& budget, Found const& found)
   {
     limit_ = (static_cast<uint128>(limit) + 1) * batches_;  // roundings are less than 1 a batch
-    others_[0] = 0;
-    for (std::size_t module = 0; module + 1 < chosen_.size(); ++module) {
+    left_.clear();
+    for (gpu_kind const& kind : problem_.kinds) { left_.push_back(kind.gpus); }
+    std::vector<std::uint64_t> before(problem_.kinds.size(), 0);
+    for (std::size_t module = 0; module < chosen_.size(); ++module) {
+      std::uint64_t& others = before[problem_.assigned[module]];
+      others_[module] = others;
       std::uint64_t fewest = ~std::uint64_t{0};
       for (stage_choice const& choice : choices_.of(module)) {
         for (std::uint32_t pp = choice.fewest_stages; pp < choice.least_parts.size(); ++pp) {
+          if (choice.least_parts[pp] == stage_choice::never) { continue; }
           fewest =
               std::min(fewest, std::uint64_t{choice.group} * pp * least_dp(module, choice, pp));
         }
       }
-      others_[module + 1] = std::min(others_[module] + fewest, std::uint64_t{problem_.gpus} + 1);
+      std::uint64_t const most = std::uint64_t{problem_.kind(module).gpus} + 1;
+      others = std::min(others + std::min(fewest, most), most);
     }
     auto const keep = [&](counts const& fitting) {
       layouts_.clear();
       for (chosen_layout const& each : chosen_) { layouts_.push_back(each.layout); }
-      if (!fits_nodes(span_of(layouts_), problem_.gpus, problem_.gpus_per_node)) { return true; }
+      if (!fits_kinds(problem_, span_of(layouts_))) { return true; }
       constexpr std::uint64_t bounding = 16;  // as much work as so many tasks
       budget.spend(bounding * chosen_.size() * batches_);
       time_units const bound = bound_of(chosen_);
       return bound > limit || found(chosen_, bound, fitting);
     };
-    return place(problem_.modules.size(), problem_.gpus, {1, 1, 0}, budget, keep);
+    return place(problem_.modules.size(), {1, 1, 0}, budget, keep);
   }
 
  private:
@@ -214,49 +236,56 @@ class layout_enumeration {
     uint128 const costliest = work_[module][choice.degree].all * shares.cost_of(shares.costliest());
     uint128 const least = divided_up(costliest, limit_ * shares.whole());
     return static_cast<std::uint64_t>(
-        std::clamp(least, uint128{1}, static_cast<uint128>(problem_.gpus) + 1));
+        std::clamp(least, uint128{1}, static_cast<uint128>(problem_.kind(module).gpus) + 1));
   }
 
   /// Places the modules before `end` on the GPUs that are left.
   template <class Keep>
-  [[nodiscard]] bool place(std::size_t end, std::uint64_t left, counts allowed, work_budget& budget,
-                           Keep const& keep)
+  [[nodiscard]] bool place(std::size_t end, counts allowed, work_budget& budget, Keep const& keep)
   {
     std::size_t const module = end - 1;
-    bool const is_first = module == 0;
     bool const is_last = end == problem_.modules.size();
+    std::uint64_t& left = left_[problem_.assigned[module]];
     std::uint32_t const layers = problem_.modules[module].layers;
+    bool const is_shared = problem_.state.is_optimizer_shared;
     for (stage_choice const& choice : choices_.of(module)) {
       auto const place_with = [&](std::uint32_t pp, std::uint64_t least_replicas,
                                   std::uint64_t most_replicas) {
         std::uint64_t const held = pp + (is_last ? 0 : held_[problem_.fed_by(module)]);
         held_[module] = held;
-        std::uint64_t const parts = choice.least_parts[pp];
+        std::uint64_t parts = choice.least_parts[pp];
         if (least_replicas > most_replicas || parts == stage_choice::never) { return true; }
-        std::uint64_t const all_parts =
-            memory_.least_parts(module, choices_.largest_size(module, choice, pp, held));
+        std::uint64_t all_parts = choices_.least_parts(module, choice, pp, 1, held);
         if (is_last) {
           most_replicas = std::min<std::uint64_t>(most_replicas, problem_.global_batch);
         }
         for (std::uint64_t dp = least_replicas; dp <= most_replicas; ++dp) {
           budget.spend(1);
           if (budget.spent()) { return false; }
+          auto const replicas = static_cast<std::uint32_t>(dp);
+          if (is_shared) {  // then memory depends on the replicas
+            parts = choices_.least_parts(module, choice, pp, replicas, 1);
+            all_parts = choices_.least_parts(module, choice, pp, replicas, held);
+            if (parts == stage_choice::never) { continue; }
+          }
           counts now = allowed;
           if (is_last) { now.most = problem_.global_batch / dp; }
           now.least = std::max(now.least, static_cast<std::uint64_t>(divided_up(parts, dp)));
-          now.steady = std::max(
-              now.steady, all_parts == 0 ? stage_choice::never
-                                         : static_cast<std::uint64_t>(divided_up(all_parts, dp)));
+          now.steady =
+              std::max(now.steady, all_parts == stage_choice::never
+                                       ? all_parts
+                                       : static_cast<std::uint64_t>(divided_up(all_parts, dp)));
           if (now.least > now.most) { continue; }
-          chosen_[module] = {choice.degree,
-                             layout_at(choice.parallel, pp, static_cast<std::uint32_t>(dp))};
-          std::uint64_t const rest = left - chosen_[module].layout.gpus();
-          bool const is_whole = is_first ? keep(now) : place(module, rest, now, budget, keep);
+          chosen_[module] = {choice.degree, layout_at(choice.parallel, pp, replicas)};
+          std::uint64_t const own = chosen_[module].layout.gpus();
+          left -= own;
+          bool const is_whole = module == 0 ? keep(now) : place(module, now, budget, keep);
+          left += own;
           if (!is_whole) { return false; }
         }
         return true;
       };
-      if (is_first) {
+      if (problem_.is_first_of_kind(module) && !problem_.may_leave_gpus) {
         if (left % choice.group != 0) { continue; }
         std::uint64_t const chains = left / choice.group;
         for (std::uint32_t const pp : choices_.divisors(chains)) {
@@ -275,14 +304,14 @@ class layout_enumeration {
     return true;
   }
 
-  layout_problem problem_;
+  assigned_job problem_;
   std::size_t batches_;
-  stage_memory& memory_;
   stage_choices choices_;
   std::vector<std::vector<degree_work>> work_;  // of each module and degree
   std::vector<chosen_layout> chosen_;
   std::vector<module_layout> layouts_;
-  std::vector<std::uint64_t> others_;  // the fewest GPUs of the modules before each
+  std::vector<std::uint64_t> left_;    // GPUs of each kind
+  std::vector<std::uint64_t> others_;  // the fewest of its kind of the modules before each
   std::vector<std::uint64_t> held_;    // stages from each module's first one to the end
   uint128 limit_ = 0;                  // of the work of all batches
 };
@@ -302,9 +331,10 @@ class layout_list {
   };
 
   /// Expects     the prices outlive it.
-  layout_list(layout_problem const& problem, layout_prices& prices, time_units least_step)
+  layout_list(assigned_job const& problem, layout_prices& prices, time_units least_step)
       : modules_(problem.modules.size()),
-        memory_bytes_(problem.memory_bytes),
+        is_interleaved_(std::any_of(problem.roles.begin(), problem.roles.end(),
+                                    [](auto const& role) { return role.virtual_stages > 1; })),
         prices_(prices),
         least_step_(least_step),
         beyond_(least_step / 8 + 1)
@@ -347,10 +377,14 @@ class layout_list {
   [[nodiscard]] bool fits(entry const& layout, std::vector<chosen_layout> const& chosen,
                           std::uint32_t count)
   {
-    if (count >= layout.steady) { return true; }
-    std::uint64_t stages = 0;
-    for (chosen_layout const& each : chosen) { stages += each.layout.pp; }
-    return count < stages && prices_.bytes(chosen, count) <= memory_bytes_;
+    if (!is_interleaved_) {
+      if (count >= layout.steady) { return true; }
+      std::uint64_t stages = 0;
+      for (chosen_layout const& each : chosen) { stages += each.layout.pp; }
+      if (count >= stages) { return false; }
+    }
+    (void)prices_.bytes(chosen, count);
+    return prices_.suffices();
   }
 
   /// Finds with which number of microbatches the first `end` layouts have the shortest likely step,
@@ -407,7 +441,7 @@ class layout_list {
   }
 
   std::size_t modules_;
-  std::uint64_t memory_bytes_;
+  bool is_interleaved_;
   layout_prices& prices_;
   time_units least_step_;
   time_units beyond_;  // the least step, which the next part has bounds up to

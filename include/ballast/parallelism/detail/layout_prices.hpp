@@ -9,51 +9,57 @@ namespace ballast::inline v0::detail {
 
 inline constexpr std::uint64_t picoseconds_per_second = 1'000'000'000'000;
 
-/// Rounded up; no_cost where it does not fit.
-[[nodiscard]] inline time_units sending_time(layout_problem const& problem, uint128 bytes,
+/// Of so many GPUs of a kind, rounded up; no_cost where it does not fit.
+[[nodiscard]] inline time_units sending_time(gpu_kind const& kind, uint128 bytes,
                                              std::uint64_t gpus)
 {
   constexpr uint128 most = ~uint128{0} / picoseconds_per_second;
+  if (kind.bytes_per_second == 0) { return 0; }
   if (bytes > most) { return no_cost; }
   uint128 const time = divided_up(bytes * picoseconds_per_second,
-                                  static_cast<uint128>(problem.bytes_per_second) * gpus);
+                                  static_cast<uint128>(kind.bytes_per_second) * gpus);
   return time < static_cast<uint128>(no_cost) ? static_cast<time_units>(time) : no_cost;
 }
 
-/// Whether what a module gives to the next one takes time.
-[[nodiscard]] inline bool sends(layout_problem const& problem, std::size_t module) noexcept
+/// Whether what a module gives to the one that it feeds takes time.
+[[nodiscard]] inline bool sends(assigned_job const& problem, std::size_t module) noexcept
 {
-  return problem.bytes_per_second > 0 && module + 1 < problem.modules.size() &&
-         problem.modules[module].boundary_bytes > 0;
+  return module + 1 < problem.modules.size() && problem.modules[module].boundary_bytes > 0 &&
+         (problem.kind(module).bytes_per_second > 0 ||
+          problem.kind(problem.fed_by(module)).bytes_per_second > 0);
 }
 
-/// What so many GPUs take to send, or to receive, what a module gives for so many tokens or items.
-///
-/// Expects     sends(problem, module).
-[[nodiscard]] inline time_units sending_time(layout_problem const& problem, std::size_t module,
-                                             tokens all, std::uint64_t gpus)
+/// What so many GPUs of module `at` take to send, or to receive, what a module gives for so many
+/// tokens or items.
+[[nodiscard]] inline time_units sending_time(assigned_job const& problem, std::size_t module,
+                                             std::size_t at, tokens all, std::uint64_t gpus)
 {
-  return sending_time(problem,
+  return sending_time(problem.kind(at),
                       static_cast<uint128>(problem.modules[module].boundary_bytes) *
                           static_cast<std::uint64_t>(all),
                       gpus);
 }
 
 /// What the all-reduce of the gradients of a stage of so many layers takes, in a ring of its
-/// replicas; of a degree of a module. The sp GPUs of a group that have the same weights reduce their
-/// gradients first, inside a node, and then each its part with the other replicas.
-[[nodiscard]] inline time_units reducing_time(layout_problem const& problem,
-                                              profiled_degree const& degree, std::uint32_t layers,
+/// replicas; of a degree of a module. Where these share the optimiser's state they reduce and
+/// scatter gradients, and gather weights. The sp GPUs of a group that have the same weights reduce
+/// their gradients first, inside a node, and then each its part with the other replicas.
+[[nodiscard]] inline time_units reducing_time(assigned_job const& problem, std::size_t module,
+                                              std::size_t degree, std::uint32_t layers,
                                               std::uint32_t dp)
 {
-  if (problem.bytes_per_second == 0 || dp == 1) { return 0; }
-  auto const [share, whole] = problem.gradient_share;
-  uint128 const bytes = divided_up(
-      static_cast<uint128>(degree.memory.state(layers)) * static_cast<std::uint64_t>(share),
-      static_cast<std::uint64_t>(whole));
-  // Below 2^64 2^32 2: rounded up once more.
-  std::uint64_t const ranks = std::uint64_t{dp} * degree.sp;
-  return sending_time(problem, divided_up(2 * bytes * (dp - 1), ranks), 1);
+  gpu_kind const& kind = problem.kind(module);
+  if (kind.bytes_per_second == 0 || dp == 1 || problem.passes[module] != module_passes::all) {
+    return 0;
+  }
+  auto const& [weights, gradients, optimizer, is_shared] = problem.state;
+  profiled_degree const& of = problem.modules[module].degrees[degree];
+  uint128 const state = of.memory.state(layers);
+  std::uint64_t const whole = std::uint64_t{weights} + gradients + optimizer;
+  uint128 const passed = divided_up(state * gradients, whole) +
+                         divided_up(state * (is_shared ? weights : gradients), whole);
+  // Below 2^65 2^32: rounded up once more.
+  return sending_time(kind, divided_up(passed * (dp - 1), std::uint64_t{dp} * of.sp), 1);
 }
 
 /// A module's place in a layout: which of its measured degrees it has, and its stages and replicas.
@@ -63,7 +69,7 @@ struct chosen_layout {
 };
 
 /// Whether each stage of a module can have so many virtual ones: 1, or, on several stages, equally
-/// many equal layers on each.
+/// many equal layers on each, as trainers have it.
 [[nodiscard]] inline bool has_virtual_stages(module_profile const& module,
                                              module_layout const& layout,
                                              std::uint32_t virtual_stages) noexcept
@@ -76,10 +82,12 @@ struct chosen_layout {
 /// Prices layouts of one problem, and remembers what several of them share.
 class layout_prices {
  public:
-  explicit layout_prices(layout_problem const& problem)
+  explicit layout_prices(assigned_job const& problem)
       : times(problem),
         memory(problem),
         problem_(problem),
+        has_transfers_(std::any_of(problem.kinds.begin(), problem.kinds.end(),
+                                   [](gpu_kind const& each) { return each.bytes_per_second > 0; })),
         rows_(problem.modules.size()),
         reducing_(problem.modules.size()),
         sending_(problem.modules.size()),
@@ -97,10 +105,9 @@ class layout_prices {
       module_layout const& layout = chosen[module].layout;
       rows_[module] =
           times.of(module, chosen[module].degree, std::uint64_t{microbatches} * layout.dp).each;
-      module_profile const& profile = problem_.modules[module];
-      shares_.emplace_back(profile, layout.pp);
+      shares_.emplace_back(problem_.modules[module], layout.pp);
       reducing_[module] =
-          reducing_time(problem_, profile.degrees[chosen[module].degree],
+          reducing_time(problem_, module, chosen[module].degree,
                         shares_[module].layers_of(shares_[module].kind_of(0)), layout.dp);
     }
     uint128 total = 0;
@@ -117,9 +124,8 @@ class layout_prices {
       }
       time_units const step = dflop_makespan(microbatches, stages, slowest);
       if (step == no_cost) { return no_cost; }
-      total += problem_.bytes_per_second == 0
-                   ? static_cast<uint128>(step)
-                   : with_transfers(chosen, microbatches, sample, slowest, step);
+      total += has_transfers_ ? with_transfers(chosen, microbatches, sample, slowest, step)
+                              : static_cast<uint128>(step);
     }
     if (total / times.samples() >= static_cast<uint128>(no_cost)) { return no_cost; }
     return static_cast<time_units>(divided_up(total, times.samples()));
@@ -148,11 +154,12 @@ class layout_prices {
     return all < static_cast<uint128>(no_cost) ? static_cast<time_units>(all) : no_cost;
   }
 
-  /// What the fullest GPU of all holds, where each stage of the last module has virtual ones.
+  /// What the fullest GPU of all holds, where each stage of the last module has so many virtual
+  /// ones; 0: as its role says.
   ///
   /// Ensures     (1) not less than where it has one
   [[nodiscard]] std::uint64_t bytes(std::vector<chosen_layout> const& chosen,
-                                    std::uint32_t microbatches, std::uint32_t virtual_stages = 1)
+                                    std::uint32_t microbatches, std::uint32_t virtual_stages = 0)
   {
     return bytes_of(chosen, microbatches, virtual_stages, [&](std::size_t module) {
       return memory.microbatch_size(module, std::uint64_t{microbatches} * chosen[module].layout.dp);
@@ -166,24 +173,46 @@ class layout_prices {
                                        SizeOf const& size_of)
   {
     std::uint64_t most = 0;
+    lacking_.reset();
     for (std::size_t module = chosen.size(); module-- > 0;) {
       bool const is_last = module + 1 == chosen.size();
       std::uint64_t const behind = is_last ? 0 : depths_[problem_.fed_by(module)];
       auto const& [degree, layout] = chosen[module];
-      std::uint32_t const parts = is_last ? virtual_stages : 1;
+      std::uint32_t const parts = is_last && virtual_stages != 0
+                                      ? virtual_stages
+                                      : problem_.virtual_stages(module, layout.pp);
       joined_unit const unit{layout.pp, parts, microbatches};
       std::uint64_t const held = unit.kept(behind);
       depths_[module] = unit.depth(behind);
-      most =
-          std::max(most, memory.bytes_of(module, degree, layout.pp, held, size_of(module), parts));
+      std::uint64_t const bytes =
+          memory.bytes_of(module, degree, layout, held, size_of(module), parts);
+      std::uint64_t const there = problem_.kind(module).memory_bytes;
+      if (bytes > there && (!lacking_ || lacking_->bytes < bytes)) { lacking_ = {module, bytes}; }
+      most = std::max(most, bytes);
     }
     return most;
   }
+
+  /// Whether every GPU has memory for what bytes() has found last.
+  [[nodiscard]] bool suffices() const noexcept { return !lacking_; }
+  /// Where not, the module of the GPU that holds most of those that cannot.
+  struct overfull {
+    std::size_t module;
+    std::uint64_t bytes;
+  };
+  [[nodiscard]] std::optional<overfull> const& lacking() const noexcept { return lacking_; }
+  [[nodiscard]] assigned_job const& job() const noexcept { return problem_; }
 
   stage_times times;
   stage_memory memory;
 
  private:
+  /// What a module sends and, where its gradient comes back, receives.
+  [[nodiscard]] std::uint64_t ways(std::size_t module) const noexcept
+  {
+    return problem_.has_backward(module) ? 2 : 1;
+  }
+
   /// Finds the modules with most stages one behind the other, and returns how many these are.
   std::uint64_t find_path(std::vector<chosen_layout> const& chosen)
   {
@@ -222,14 +251,16 @@ class layout_prices {
       if (!sends(problem_, module)) { continue; }
       module_layout const& here = chosen[module].layout;
       module_layout const& next = chosen[problem_.fed_by(module)].layout;
-      std::uint64_t const gpus = std::min(std::uint64_t{here.group()} * here.dp,  //
-                                          std::uint64_t{next.group()} * next.dp);
       uint128 const all = static_cast<uint128>(problem_.modules[module].boundary_bytes) *
                           static_cast<std::uint64_t>(times.size(module, sample)) *
                           problem_.global_batch;  // below 2^53 2^31 2^24
+      uint128 const bytes = divided_up(all, microbatches);
+      auto const of = [&](std::size_t at, module_layout const& layout) {
+        return sending_time(problem_.kind(at), bytes, std::uint64_t{layout.group()} * layout.dp);
+      };
       sending_[module] =
-          static_cast<uint128>(sending_time(problem_, divided_up(all, microbatches), gpus));
-      sent += sending_[module];
+          static_cast<uint128>(std::max(of(module, here), of(problem_.fed_by(module), next)));
+      sent += ways(module) * sending_[module];
       longest = std::max(longest, sending_[module]);
     }
     uint128 circles = 0;
@@ -245,27 +276,31 @@ class layout_prices {
           of_circle += pp;
           behind -= pp;
         }
-        sum += 2 * sending_[path_[last]];
+        sum += ways(path_[last]) * sending_[path_[last]];
         if (microbatches > behind) {
           circles = std::max(circles, sum * ((microbatches - behind) / of_circle));
         }
       }
     }
     auto const slot = static_cast<uint128>(slowest);
-    uint128 const all = 2 * sent + std::max(static_cast<uint128>(step) + circles,
-                                            slot * stages + longest * (microbatches - 1));
+    uint128 const all = sent + std::max(static_cast<uint128>(step) + circles,
+                                        slot * stages + longest * (microbatches - 1));
     // The last gradients reach a module while those behind it reduce theirs.
     uint128 rest = 0;
     uint128 hidden = 0;
     for (std::size_t const module : path_) {
       auto const reducing = static_cast<uint128>(reducing_[module]);
       rest = std::max(rest, reducing > hidden ? reducing - hidden : 0);
-      hidden += chosen[module].layout.pp * (slot - slot / 3) + sending_[module];
+      hidden += chosen[module].layout.pp *
+                    (slot - static_cast<uint128>(forward_of(slowest, problem_.passes[module]))) +
+                sending_[module];
     }
     return all + rest;
   }
 
-  layout_problem problem_;
+  assigned_job problem_;
+  bool has_transfers_;
+  std::optional<overfull> lacking_;
   std::vector<std::span<cost_units const>> rows_;  // of each module
   std::vector<stage_shares> shares_;               // of each module
   std::vector<time_units> reducing_;               // of each module's first stage
@@ -330,6 +365,28 @@ class layout_prices {
       } else {
         *fullest = rest;
       }
+    }
+  }
+  return true;
+}
+
+/// Whether the modules of a job get the GPUs that there are of each kind, all of them unless some may
+/// stay unused, in groups inside nodes.
+[[nodiscard]] inline bool fits_kinds(assigned_job const& job,
+                                     std::span<module_layout const> modules)
+{
+  std::vector<module_layout> own;
+  for (std::size_t kind = 0; kind < job.kinds.size(); ++kind) {
+    own.clear();
+    std::uint64_t gpus = 0;
+    for (std::size_t module = 0; module < modules.size(); ++module) {
+      if (job.assigned[module] != kind) { continue; }
+      own.push_back(modules[module]);
+      gpus += modules[module].gpus();
+    }
+    auto const& [there, per_node, memory, bytes_per_second, speed] = job.kinds[kind];
+    if ((!job.may_leave_gpus && gpus != there) || !fits_nodes(span_of(own), there, per_node)) {
+      return false;
     }
   }
   return true;

@@ -20,6 +20,8 @@ namespace ballast::inline v0::detail {
 /// virtual stages, for which the same bounds hold: all the work of a stage is on its GPU, between
 /// the first forward and the last backward of the step.
 ///
+/// It searches one assignment of kinds of GPUs to modules, and goes on from the best of others.
+///
 /// A pair fits where the microbatches that the problem draws do, and those into which the batches
 /// are dealt.
 ///
@@ -27,11 +29,11 @@ namespace ballast::inline v0::detail {
 ///             (2) else no step is below least_step()
 class layout_search {
  public:
-  layout_search(layout_problem const& problem, std::span<tokens const> batches,
-                layout_prices& prices, std::size_t wanted,
-                std::span<std::uint32_t const> virtual_stages, std::uint64_t most_work)
-      : profiles_(problem.modules),
-        memory_bytes_(problem.memory_bytes),
+  layout_search(assigned_job const& problem, std::span<tokens const> batches, layout_prices& prices,
+                std::size_t wanted, std::span<std::uint32_t const> virtual_stages,
+                work_budget& budget, std::vector<simulated_layout> best)
+      : problem_(problem),
+        profiles_(problem_.modules),
         times_(problem, batches),
         bounds_(problem, times_),
         all_(problem, times_, prices.memory),
@@ -39,13 +41,19 @@ class layout_search {
         modules_(problem.modules.size()),
         wanted_(wanted),
         virtual_stages_(virtual_stages),
-        budget_(most_work),
-        layouts_(problem, prices, all_.least_step())
+        budget_(budget),
+        layouts_(problem, prices, all_.least_step()),
+        best_(std::move(best))
   {}
 
   /// Expects     some layout fits.
   void run()
   {
+    least_step_ = all_.least_step();
+    if (least_step_ > limit()) {  // the best of other kinds is no longer
+      is_proven_ = true;
+      return;
+    }
     bool const is_whole = list_layouts();
     least_step_ = layouts_.size() > 0 ? std::min(layouts_[0].bound, best_step())
                                       : std::max(all_.least_step(), layouts_.listed_upto());
@@ -87,7 +95,6 @@ class layout_search {
 
   /// Whether batches, as they are dealt, did not fit with some layout that was tried.
   [[nodiscard]] bool has_overrun() const noexcept { return has_overrun_; }
-  [[nodiscard]] bool is_spent() const noexcept { return budget_.spent(); }
 
  private:
   static constexpr std::size_t first_tries = 32;  // of the shortest likely steps
@@ -162,7 +169,9 @@ class layout_search {
     uint128 total = 0;
     for (time_units const each : steps) { total += static_cast<uint128>(each); }
     candidate_.simulated = static_cast<time_units>(divided_up(total, steps.size()));
-    if (candidate_.simulated != limit()) { return candidate_.simulated > limit(); }
+    if (candidate_.simulated != limit() || best_.size() < wanted_) {
+      return candidate_.simulated > limit();
+    }
     describe(count, virtual_stages);
     return !simulates_before(candidate_, best_.back());
   }
@@ -173,6 +182,8 @@ class layout_search {
     for (chosen_layout const& each : chosen_) { candidate_.layout.modules.push_back(each.layout); }
     candidate_.layout.microbatches = count;
     candidate_.layout.virtual_stages = virtual_stages;
+    candidate_.layout.kinds.clear();
+    if (problem_.kinds.size() > 1) { candidate_.layout.kinds = problem_.assigned; }
     candidate_.layout.step = prices_.step(chosen_, count);
   }
 
@@ -180,10 +191,14 @@ class layout_search {
   /// they only take more memory. Returns whether the budget lasts.
   [[nodiscard]] bool attempt_all(std::uint32_t count)
   {
-    if (!attempt(count, 1)) { return false; }
+    std::uint32_t const own =
+        problem_.virtual_stages(modules_ - 1, chosen_.back().layout.pp);  // as its role says
+    if (!attempt(count, own)) { return false; }
     for (std::uint32_t const each : virtual_stages_) {
+      if (each == own) { continue; }
       if (!has_virtual_stages(profiles_.back(), chosen_.back().layout, each)) { continue; }
-      if (prices_.bytes(chosen_, count, each) > memory_bytes_) { continue; }
+      (void)prices_.bytes(chosen_, count, each);
+      if (!prices_.suffices()) { continue; }
       if (!attempt(count, each)) { return false; }
     }
     return true;
@@ -201,7 +216,7 @@ class layout_search {
     if (!is_sound) { return true; }
     std::uint64_t const bytes = prices_.bytes_of(
         chosen_, count, virtual_stages, [this](std::size_t at) { return bounds_.largest(at); });
-    if (bytes > memory_bytes_) {
+    if (!prices_.suffices()) {
       has_overrun_ = true;
       return true;
     }
@@ -238,7 +253,8 @@ class layout_search {
     ++simulated_;
     if (candidate_.layout.step == no_cost) { return; }
     auto const same = std::find_if(best_.begin(), best_.end(), [this](auto const& each) {
-      return each.layout.modules == candidate_.layout.modules;
+      return each.layout.modules == candidate_.layout.modules &&
+             each.layout.kinds == candidate_.layout.kinds;
     });
     if (same != best_.end()) {
       if (!simulates_before(candidate_, *same)) { return; }
@@ -253,8 +269,8 @@ class layout_search {
 
   void raise(std::size_t batch, time_units time) { steps_[batch] = std::max(steps_[batch], time); }
 
+  assigned_job problem_;
   std::span<module_profile const> profiles_;
-  std::uint64_t memory_bytes_;
   dealt_times times_;
   step_bounds bounds_;
   layout_enumeration all_;
@@ -262,7 +278,7 @@ class layout_search {
   std::size_t modules_;
   std::size_t wanted_;
   std::span<std::uint32_t const> virtual_stages_;  // beside 1
-  work_budget budget_;
+  work_budget& budget_;
   layout_list layouts_;
   std::size_t tried_ = 0;  // of layouts_, with their likely numbers of microbatches
   std::vector<chosen_layout> chosen_;
@@ -294,18 +310,25 @@ struct overrun {
 ///             others; each until most_tries modules were looked at: a second or two.
 class least_overrun {
  public:
-  least_overrun(layout_problem const& problem, stage_memory& memory)
+  least_overrun(assigned_job const& problem, stage_memory& memory)
       : problem_(problem),
         memory_(memory),
         layout_(problem.modules.size()),
         held_(problem.modules.size())
-  {}
+  {
+    for (gpu_kind const& kind : problem.kinds) { left_.push_back(kind.gpus); }
+  }
 
   [[nodiscard]] overrun find()
   {
     std::uint64_t deepest = 0;
-    for (module_profile const& module : problem_.modules) { deepest += module.layers; }
-    deepest = std::min(deepest, std::uint64_t{problem_.gpus});
+    std::uint64_t gpus = 0;
+    for (std::size_t module = 0; module < problem_.modules.size(); ++module) {
+      deepest += std::uint64_t{problem_.modules[module].layers} *
+                 (problem_.roles.empty() ? 1 : problem_.roles[module].virtual_stages);
+    }
+    for (gpu_kind const& kind : problem_.kinds) { gpus += kind.gpus; }
+    if (problem_.roles.empty()) { deepest = std::min(deepest, gpus); }
     // Fewer microbatches are larger, and save memory only where stages would keep more than these.
     tries_left_ = most_tries;
     try_counts([](std::uint32_t most) { return most; });
@@ -326,31 +349,35 @@ class least_overrun {
   template <class CountOf>
   void try_counts(CountOf const& count_of)
   {
-    std::uint32_t const most = std::min(problem_.gpus, problem_.global_batch);
+    std::size_t const last = problem_.modules.size() - 1;
+    std::uint32_t const most = std::min(problem_.kind(last).gpus, problem_.global_batch);
     for (std::uint32_t last_dp = 1; last_dp <= most && goes_on(); ++last_dp) {
       microbatches_ = count_of(problem_.global_batch / last_dp);
       last_dp_ = last_dp;
-      if (microbatches_ > 0) { place(problem_.modules.size(), problem_.gpus, 0, 0); }
+      if (microbatches_ > 0) { place(problem_.modules.size(), 0, 0); }
     }
   }
 
-  void place(std::size_t end, std::uint64_t left, std::uint64_t worst_bytes, std::size_t worst)
+  void place(std::size_t end, std::uint64_t worst_bytes, std::size_t worst)
   {
     if (end == 0) {
-      if (left == 0 && fits_nodes(span_of(layout_), problem_.gpus, problem_.gpus_per_node)) {
-        best_ = {worst_bytes, worst, layout_};
-      }
+      if (fits_kinds(problem_, span_of(layout_))) { best_ = {worst_bytes, worst, layout_}; }
       return;
     }
     std::size_t const module = end - 1;
     module_profile const& profile = problem_.modules[module];
+    gpu_kind const& kind = problem_.kind(module);
+    std::uint64_t& left = left_[problem_.assigned[module]];
+    bool const takes_rest = problem_.is_first_of_kind(module) && !problem_.may_leave_gpus;
     std::uint64_t const behind =
         end == problem_.modules.size() ? 0 : held_[problem_.fed_by(module)];
     for (std::size_t degree = 0; degree < profile.degrees.size(); ++degree) {
       parallel_degree const parallel = degree_of(profile.degrees[degree]);
       std::uint64_t const of_stage = parallel.gpus();
-      if (problem_.gpus_per_node % of_stage != 0) { continue; }
+      if (kind.gpus_per_node % of_stage != 0) { continue; }
       for (std::uint32_t pp = 1; pp <= profile.layers && of_stage * pp <= left; ++pp) {
+        std::uint32_t const parts = problem_.virtual_stages(module, pp);
+        if (!has_virtual_stages(profile, layout_at(parallel, pp, 1), parts)) { continue; }
         std::uint64_t const group = of_stage * pp;
         auto most_dp = static_cast<std::uint32_t>(left / group);
         std::uint32_t dp = 1;
@@ -358,89 +385,104 @@ class least_overrun {
           if (last_dp_ > most_dp) { break; }
           dp = most_dp = last_dp_;
         }
-        if (module == 0) {
+        if (takes_rest) {
           if (left % group != 0 || left / group < dp || left / group > most_dp) { continue; }
           dp = most_dp;
         }
         for (; dp <= most_dp; ++dp) {
           if (tries_left_ == 0) { return; }
           --tries_left_;
-          joined_unit const unit{.stages = pp, .microbatches = microbatches_};
-          std::uint64_t const bytes = memory_.bytes(module, degree, pp, unit.kept(behind),
-                                                    std::uint64_t{microbatches_} * dp);
-          std::uint64_t const above =
-              bytes > problem_.memory_bytes ? bytes - problem_.memory_bytes : 0;
+          joined_unit const unit{pp, parts, microbatches_};
+          module_layout const layout = layout_at(parallel, pp, dp);
+          tokens const size = memory_.microbatch_size(module, std::uint64_t{microbatches_} * dp);
+          std::uint64_t const bytes =
+              memory_.bytes_of(module, degree, layout, unit.kept(behind), size, parts);
+          std::uint64_t const above = bytes > kind.memory_bytes ? bytes - kind.memory_bytes : 0;
           std::uint64_t const most = std::max(above, worst_bytes);
           if (most >= best_.bytes) { continue; }
-          layout_[module] = layout_at(parallel, pp, dp);
-          held_[module] = behind + pp;
-          place(module, left - group * dp, most, above > worst_bytes ? module : worst);
+          layout_[module] = layout;
+          held_[module] = unit.depth(behind);
+          left -= layout.gpus();
+          place(module, most, above > worst_bytes ? module : worst);
+          left += layout.gpus();
           if (best_.bytes == 0) { return; }
         }
       }
     }
   }
 
-  layout_problem problem_;
+  assigned_job problem_;
   stage_memory& memory_;
   std::vector<module_layout> layout_;
-  std::vector<std::uint64_t> held_;  // stages from each module's first one to the end
+  std::vector<std::uint64_t> held_;  // microbatches on their way in each module and behind it
+  std::vector<std::uint64_t> left_;  // GPUs of each kind
   std::uint32_t microbatches_ = 1;
   std::uint32_t last_dp_ = 1;
   std::uint64_t tries_left_ = 0;
   overrun best_;
 };
 
-/// Why no layout of a problem fits.
-[[nodiscard]] inline tl::unexpected<error> no_layout_fits(layout_problem const& problem,
+/// Why no layout of a problem fits; `closest` is of the assignment that comes closest.
+[[nodiscard]] inline tl::unexpected<error> no_layout_fits(assigned_job const& problem,
                                                           overrun const& closest)
 {
   auto const& modules = problem.modules;
+  bool const has_kinds = problem.kinds.size() > 1;
   for (std::size_t module = 0; module < modules.size(); ++module) {
     auto const& degrees = modules[module].degrees;
+    auto const allowed = kinds_of(problem, module);
     bool const has_degree =
-        std::any_of(degrees.begin(), degrees.end(), [&problem](profiled_degree const& each) {
+        std::any_of(degrees.begin(), degrees.end(), [&](profiled_degree const& each) {
           std::uint64_t const group = degree_of(each).gpus();
-          return group <= problem.gpus && problem.gpus_per_node % group == 0;
+          return std::any_of(allowed.begin(), allowed.end(), [&](std::size_t kind) {
+            return group <= problem.kinds[kind].gpus &&
+                   problem.kinds[kind].gpus_per_node % group == 0;
+          });
         });
     if (!has_degree) {
+      gpu_kind const& kind = problem.kinds[allowed.front()];
       return fail(error_code::infeasible, module, "module ", modules[module].name,
                   " was measured at no parallel degree whose GPUs divide the ",
-                  counted(problem.gpus_per_node, "GPU"), " of a node and the job's ", problem.gpus,
-                  " have room for; measure tp 1");
+                  counted(kind.gpus_per_node, "GPU"), " of a node",
+                  has_kinds ? concat(" of kind ", allowed.front()) : "", " and the job's ",
+                  kind.gpus, " have room for; measure tp 1");
     }
   }
+  std::uint64_t gpus = 0;
+  for (gpu_kind const& kind : problem.kinds) { gpus += kind.gpus; }
   if (closest.bytes == overrun::no_layout) {
     return fail(error_code::infeasible, 0,
                 closest.is_certain ? "no layout of " : "no layout that was tried of ",
-                counted(modules.size(), "module"), " uses exactly ", counted(problem.gpus, "GPU"),
+                counted(modules.size(), "module"),
+                problem.may_leave_gpus ? " has " : " uses exactly ", counted(gpus, "GPU"),
+                problem.may_leave_gpus ? " or fewer" : "",
+                has_kinds ? ", each module those of one kind," : "",
                 " with groups of tp x sp x ep GPUs inside nodes; use another number of GPUs");
   }
   std::string layout;
   for (std::size_t module = 0; module < modules.size(); ++module) {
     layout += concat(module == 0 ? "" : ", ", modules[module].name, " ",
                      text_of(closest.modules[module]));
+    if (has_kinds) { layout += concat(" of kind ", problem.assigned[module]); }
   }
   return fail(error_code::infeasible, closest.module, "no layout fits into memory: the closest (",
               layout, ") needs ", counted(closest.bytes, "byte"), " more than the ",
-              problem.memory_bytes, " of a GPU for module ", modules[closest.module].name,
-              "; use more GPUs or larger ones",
+              problem.kind(closest.module).memory_bytes, " of a GPU for module ",
+              modules[closest.module].name, "; use more GPUs or larger ones",
               closest.is_certain ? "" : ", and not all layouts were tried");
 }
 
-inline result<layout_ranking> find_layouts(layout_problem const& problem,
-                                           std::span<tokens const> batches,
-                                           layout_search_options const& options)
+[[nodiscard]] inline result<void> check_search(layout_problem const& problem,
+                                               std::span<tokens const> batches,
+                                               layout_search_options const& options)
 {
-  if (auto checked = check_layout_problem(problem); !checked) {
-    return tl::unexpected(checked.error());
-  }
-  if (auto checked = check_batches(problem, batches); !checked) {
-    return tl::unexpected(checked.error());
-  }
-  if (problem.gpus > layout_search_options::most_gpus) {
-    return fail(error_code::out_of_range, 0, "layouts on ", counted(problem.gpus, "GPU"),
-                " are too many; ", "search those of at most ", layout_search_options::most_gpus);
+  if (auto checked = check_layout_problem(problem); !checked) { return checked; }
+  if (auto checked = check_batches(problem, batches); !checked) { return checked; }
+  for (gpu_kind const& kind : problem.kinds) {
+    if (kind.gpus > layout_search_options::most_gpus) {
+      return fail(error_code::out_of_range, 0, "layouts on ", counted(kind.gpus, "GPU"),
+                  " are too many; ", "search those of at most ", layout_search_options::most_gpus);
+    }
   }
   if (options.best == 0) {
     return fail(error_code::out_of_range, 0, "the best 0 layouts are none; ask for 1 at least");
@@ -452,38 +494,110 @@ inline result<layout_ranking> find_layouts(layout_problem const& problem,
                   " virtual ones; give numbers from 2 on, in increasing order, once each");
     }
   }
-  layout_prices prices(problem);
-  overrun const closest = least_overrun(problem, prices.memory).find();
-  if (cancel_scope::is_cancelled()) { return cancelled(); }
-  if (closest.bytes != 0) { return no_layout_fits(problem, closest); }
+  return {};
+}
 
-  layout_search search(problem, batches, prices, options.best, span_of(options.virtual_stages),
-                       options.most_work);
-  search.run();
-  if (cancel_scope::is_cancelled()) { return cancelled(); }
-  if (search.best().empty() && search.is_spent()) {
+/// An assignment of kinds of GPUs to modules, and no step with it is shorter.
+struct bounded_kinds {
+  time_units bound;
+  std::vector<std::size_t> kinds;
+};
+
+/// All ways to give modules kinds of GPUs, but for those that leave a kind unused where all GPUs
+/// have to be used; the least bound first.
+[[nodiscard]] inline std::vector<bounded_kinds> assignments_of(layout_problem const& problem,
+                                                               std::span<tokens const> batches)
+{
+  std::vector<bounded_kinds> all;
+  for (auto& kinds : kind_assignments(problem)) {
+    std::vector<bool> used(problem.kinds.size(), problem.may_leave_gpus);
+    for (std::size_t const kind : kinds) { used[kind] = true; }
+    if (std::find(used.begin(), used.end(), false) != used.end()) { continue; }
+    all.push_back({0, std::move(kinds)});
+  }
+  if (all.size() < 2) { return all; }
+  for (bounded_kinds& each : all) {
+    assigned_job const job(problem, span_of(each.kinds));
+    stage_memory memory(job);
+    dealt_times times(job, batches);
+    each.bound = layout_enumeration(job, times, memory).least_step();
+  }
+  std::stable_sort(all.begin(), all.end(), [](bounded_kinds const& a, bounded_kinds const& b) {
+    return precedes(a.bound, b.bound, a.kinds, b.kinds);
+  });
+  return all;
+}
+
+inline result<layout_ranking> find_layouts(layout_problem const& problem,
+                                           std::span<tokens const> batches,
+                                           layout_search_options const& options)
+{
+  if (auto checked = check_search(problem, batches, options); !checked) {
+    return tl::unexpected(checked.error());
+  }
+  auto const assignments = assignments_of(problem, batches);
+  if (assignments.empty()) {
+    return fail(error_code::infeasible, 0,
+                "there are more kinds of GPUs than modules that may get "
+                "them; let GPUs stay unused, or leave out a kind");
+  }
+  work_budget budget(options.most_work);
+  layout_ranking ranking;
+  ranking.is_proven = true;
+  ranking.lower_bound = no_cost;
+  std::optional<assigned_job> closest_job;
+  overrun closest;
+  bool has_overrun = false;
+  bool has_fitting = false;
+  for (auto const& [bound, kinds] : assignments) {
+    assigned_job const job(problem, span_of(kinds));
+    layout_prices prices(job);
+    overrun const lacking = least_overrun(job, prices.memory).find();
+    if (cancel_scope::is_cancelled()) { return cancelled(); }
+    if (lacking.bytes != 0) {
+      if (!closest_job || lacking.bytes < closest.bytes) {
+        closest_job.emplace(job);
+        closest = lacking;
+      }
+      ranking.is_proven = ranking.is_proven && lacking.is_certain;
+      continue;
+    }
+    has_fitting = true;
+    layout_search search(job, batches, prices, options.best, span_of(options.virtual_stages),
+                         budget, std::move(ranking.layouts));
+    search.run();
+    if (cancel_scope::is_cancelled()) { return cancelled(); }
+    bool const had_none = ranking.lower_bound == no_cost;
+    ranking.layouts = std::move(search.best());
+    ranking.lower_bound =
+        had_none ? search.least_step() : std::min(ranking.lower_bound, search.least_step());
+    ranking.is_proven = ranking.is_proven && search.is_proven();
+    ranking.listed += search.layouts();
+    ranking.bounded += search.bounded();
+    ranking.simulated += search.simulated();
+    has_overrun = has_overrun || search.has_overrun();
+    if (ranking.layouts.empty()) { continue; }
+    model_layout const& best = ranking.layouts.front().layout;
+    if (best.kinds.empty() || best.kinds == kinds) { ranking.any_dealing = search.bound_of(best); }
+  }
+  if (!has_fitting) { return no_layout_fits(*closest_job, closest); }
+  if (ranking.layouts.empty() && budget.spent()) {
     return fail(error_code::infeasible, 0, "work of ", options.most_work,
                 " ended before a layout was simulated; allow more");
   }
-  if (search.best().empty() && search.has_overrun()) {
+  if (ranking.layouts.empty() && has_overrun) {
     return fail(error_code::infeasible, 0, "no layout that was tried holds the microbatches into ",
                 "which the batches are dealt; use more GPUs or larger ones");
   }
-  if (search.best().empty()) {
+  if (ranking.layouts.empty()) {
+    bool const sends = std::any_of(problem.kinds.begin(), problem.kinds.end(),
+                                   [](gpu_kind const& kind) { return kind.bytes_per_second > 0; });
     return fail(error_code::infeasible, 0, "every layout that fits takes 2^53 picoseconds or more ",
-                "on some stage", problem.bytes_per_second == 0 ? "" : " or between two",
-                "; check the ",
-                problem.bytes_per_second == 0 ? "" : "bandwidth, in bytes per second, and the ",
-                "profile's units");
+                "on some stage", sends ? " or between two" : "", "; check the ",
+                sends ? "bandwidth, in bytes per second, and the " : "", "profile's units");
   }
-  layout_ranking ranking{std::move(search.best())};
-  ranking.lower_bound = search.least_step();
-  ranking.any_dealing = search.bound_of(ranking.layouts.front().layout);
-  ranking.is_proven = search.is_proven();
-  ranking.is_out_of_work = search.is_spent() && !search.is_proven();
-  ranking.listed = search.layouts();
-  ranking.bounded = search.bounded();
-  ranking.simulated = search.simulated();
+  ranking.lower_bound = std::min(ranking.lower_bound, ranking.layouts.front().simulated);
+  ranking.is_out_of_work = budget.spent() && !ranking.is_proven;
   return ranking;
 }
 

@@ -2,8 +2,9 @@
 #pragma once
 
 #include <ballast/core.hpp>
+#include <ballast/parallelism/detail/layout_enumeration.hpp>
+#include <ballast/parallelism/detail/step_bounds.hpp>
 #include <ballast/parallelism/detail/unit_prices.hpp>
-#include <ballast/parallelism/orchestrate.hpp>
 #include <map>
 
 namespace ballast::inline v0::detail {
@@ -76,7 +77,7 @@ class orchestration_search {
 
   void add_starts(std::size_t number, std::vector<start>& starts)
   {
-    std::size_t const llm = options_.problem().llm;
+    std::size_t const llm = options_.llm();
     std::uint32_t const count = options_.microbatches(cases_[number]);
     auto const first = starts.size();
     options_.each(llm, cases_[number], [&](unit_option const& option) {
@@ -131,8 +132,8 @@ class orchestration_search {
     auto const room = static_cast<std::int64_t>(std::min<std::uint64_t>(behind, microbatches_));
     behind_[module] = behind;
     for (std::uint32_t const pp : useful[module].stages) {
-      if (module == options_.problem().llm && pp != llm_stages_) { continue; }
-      bool const is_any = module == 0 && module != options_.problem().llm;
+      if (module == options_.llm() && pp != llm_stages_) { continue; }
+      bool const is_any = module == 0 && module != options_.llm();
       auto& front = fronts_[module];
       front.clear();
       time_units own = no_cost;
@@ -185,9 +186,8 @@ class orchestration_search {
   /// where the GPUs do not suffice for all modules.
   bool build_stairs(time_units slowest)
   {
-    auto const& problem = options_.problem();
     free_.clear();
-    for (gpu_kind const& kind : problem.kinds) { free_.push_back(kind.gpus); }
+    for (gpu_kind const& kind : options_.problem().kinds) { free_.push_back(kind.gpus); }
     fewest_ = 0;
     bool suffice = true;
     for (std::size_t module = 0; module < modules_; ++module) {
@@ -239,6 +239,9 @@ class orchestration_search {
   {
     model_layout offered;
     offered.microbatches = microbatches_;
+    if (options_.problem().kinds.size() > 1) { offered.kinds = options_.kinds(); }
+    offered.virtual_stages =
+        options_.problem().virtual_stages(modules_ - 1, chosen_.back()->layout.pp);
     std::vector<unit_time> times;
     for (std::size_t module = 0; module < modules_; ++module) {
       unit_option const& each = *chosen_[module];
@@ -249,10 +252,10 @@ class orchestration_search {
     }
     offered.step = disttrain_makespan(span_of(times), microbatches_);
     if (best_ && !precedes(offered.step, best_->layout.step, gpus, gpus_, offered.modules,
-                           best_->layout.modules, options_.kinds(), best_->kinds)) {
+                           best_->layout.modules, offered.kinds, best_->layout.kinds)) {
       return;
     }
-    best_ = {offered, options_.kinds()};
+    best_ = {offered};
     keep(gpus);
   }
 
@@ -311,7 +314,7 @@ class orchestration_shortfall {
       auto const& degrees = problem.modules[module].degrees;
       auto const kinds = kinds_of(problem, module);
       bool const has_degree = std::any_of(kinds.begin(), kinds.end(), [&](std::size_t kind) {
-        return std::any_of(degrees.begin(), degrees.end(), [&](orchestrated_degree const& each) {
+        return std::any_of(degrees.begin(), degrees.end(), [&](profiled_degree const& each) {
           return options_.has_degree(kind, degree_of(each));
         });
       });
@@ -330,13 +333,13 @@ class orchestration_shortfall {
         nodes += concat(nodes.empty() ? "" : " or ", problem.kinds[kind].gpus_per_node);
       }
       return fail(error_code::infeasible, lacking, "module ", problem.modules[lacking].name,
-                  " has times at no parallel degree that can be used on nodes of ", nodes,
+                  " was measured at no parallel degree that can be used on nodes of ", nodes,
                   " GPUs; give a divisor of these");
     }
     if (gpus_.lacking == nothing && memory_.lacking == nothing) {
       return fail(error_code::infeasible, 0,
                   "the modules have no parallel degree or number of stages that they may "
-                  "have; give more of them times, or ask for less");
+                  "have; measure more of them, or ask for less");
     }
     if (gpus_.lacking == nothing) {
       auto const& of = problem.modules[memory_.module];
@@ -467,36 +470,19 @@ class orchestration_shortfall {
   closest gpus_;
 };
 
-/// All ways to give each module of a sound problem one of its kinds, in increasing order.
-[[nodiscard]] inline std::vector<std::vector<std::size_t>> kind_assignments(
-    orchestration_problem const& problem)
-{
-  std::vector<std::vector<std::size_t>> all{{}};
-  for (std::size_t module = 0; module < problem.modules.size(); ++module) {
-    std::vector<std::vector<std::size_t>> longer;
-    for (auto const& before : all) {
-      for (std::size_t const kind : kinds_of(problem, module)) {
-        longer.push_back(before);
-        longer.back().push_back(kind);
-      }
-    }
-    all = std::move(longer);
-  }
-  return all;
-}
-
 /// What a step takes at least where modules get GPUs of given kinds: in every case of the batch,
 /// each module takes the least of its layouts once, and the slowest one sets the pace.
 class assignment_bounds {
  public:
   static constexpr uint128 none = static_cast<uint128>(no_cost) * no_cost;
 
-  assignment_bounds(orchestration_problem const& problem, unit_restrictions asked)
+  assignment_bounds(layout_problem const& problem, kind_prices const& prices,
+                    orchestrate_options asked)
       : modules_(problem.modules.size())
   {
     asked.most_gpus = nullptr;  // no bound needs them
     for (std::size_t kind = 0; kind < problem.kinds.size(); ++kind) {
-      unit_options const options(problem, std::vector<std::size_t>(modules_, kind), asked);
+      unit_options const options(problem, prices, std::vector<std::size_t>(modules_, kind), asked);
       for (unit_case const& of : options.cases()) {
         if (kind == 0) { microbatches_.push_back(options.microbatches(of)); }
         for (std::size_t module = 0; module < modules_; ++module) {
@@ -544,7 +530,7 @@ class assignment_bounds {
 /// The best orchestration over all assignments of kinds. Those with the least bounds come first,
 /// and none is searched whose bound is longer than the best step.
 [[nodiscard]] inline std::optional<orchestration> find_orchestration(
-    orchestration_problem const& problem, unit_restrictions const& asked)
+    layout_problem const& problem, kind_prices const& prices, orchestrate_options const& asked)
 {
   struct candidate {
     uint128 bound;
@@ -554,7 +540,7 @@ class assignment_bounds {
   for (auto& kinds : kind_assignments(problem)) { candidates.push_back({0, std::move(kinds)}); }
   std::uint64_t evaluated = 0;
   if (candidates.size() > 1) {
-    assignment_bounds const bounds(problem, asked);
+    assignment_bounds const bounds(problem, prices, asked);
     for (candidate& each : candidates) { each.bound = bounds.of(each.kinds); }
     std::sort(candidates.begin(), candidates.end(), [](candidate const& a, candidate const& b) {
       return precedes(a.bound, b.bound, a.kinds, b.kinds);
@@ -567,7 +553,7 @@ class assignment_bounds {
     if (is_longer || each.bound == assignment_bounds::none || cancel_scope::is_cancelled()) {
       break;
     }
-    unit_options const options(problem, each.kinds, asked);
+    unit_options const options(problem, prices, each.kinds, asked);
     orchestration_search search(options, std::move(best));
     search.run();
     best = search.best();
@@ -577,13 +563,114 @@ class assignment_bounds {
   return best;
 }
 
-inline result<orchestration> best_orchestration(orchestration_problem const& problem,
-                                                unit_restrictions const& asked)
+/// Refuses groups of GPUs that would not fill the nodes of a kind together.
+[[nodiscard]] inline result<void> check_groups_of_kind(layout_problem const& problem,
+                                                       std::size_t kind)
 {
-  if (auto found = find_orchestration(problem, asked)) { return *std::move(found); }
+  struct group {
+    std::size_t module;
+    std::uint64_t gpus;
+  };
+  std::vector<group> groups;
+  for (std::size_t module = 0; module < problem.modules.size(); ++module) {
+    auto const kinds = kinds_of(problem, module);
+    if (!std::binary_search(kinds.begin(), kinds.end(), kind)) { continue; }
+    for (profiled_degree const& each : problem.modules[module].degrees) {
+      std::uint64_t const gpus = degree_of(each).gpus();
+      if (problem.kinds[kind].gpus_per_node % gpus == 0) { groups.push_back({module, gpus}); }
+    }
+  }
+  for (group const& a : groups) {
+    for (group const& b : groups) {
+      if (a.gpus <= b.gpus && b.gpus % a.gpus != 0) {
+        return fail(error_code::out_of_range, 0, "groups of ", counted(a.gpus, "GPU"),
+                    " for module ", problem.modules[a.module].name, " and of ", b.gpus, " for ",
+                    problem.modules[b.module].name,
+                    " do not fill nodes together; give degrees of which one divides the other");
+      }
+    }
+  }
+  return {};
+}
+
+[[nodiscard]] inline result<void> check_orchestration(layout_problem const& problem,
+                                                      std::span<tokens const> batches,
+                                                      orchestrate_options const& options)
+{
+  if (auto checked = check_layout_problem(problem); !checked) { return checked; }
+  if (options.llm && *options.llm >= problem.modules.size()) {
+    return fail(error_code::out_of_range, 0, "module ", *options.llm,
+                " is to be the LLM, and there are ", problem.modules.size(), ", counted from 0");
+  }
+  if (options.microbatch == 0 || problem.global_batch % options.microbatch != 0) {
+    return fail(error_code::out_of_range, 0, "a batch of ", counted(problem.global_batch, "sample"),
+                " is no whole number of microbatches of ", options.microbatch,
+                "; give a divisor of the batch");
+  }
+  for (std::size_t kind = 0; kind < problem.kinds.size(); ++kind) {
+    if (auto checked = check_groups_of_kind(problem, kind); !checked) { return checked; }
+  }
+  return batches.empty() ? result<void>{} : check_batches(problem, batches);
+}
+
+/// What a layout takes in the simulator: what simulate_layout says, without its tasks.
+[[nodiscard]] inline result<time_units> simulated_step_of(assigned_job const& job,
+                                                          model_layout const& layout,
+                                                          std::span<tokens const> batches)
+{
+  std::vector<chosen_layout> chosen;
+  for (std::size_t module = 0; module < layout.modules.size(); ++module) {
+    module_profile const& profile = job.modules[module];
+    auto const at =
+        find_degree(profile, degree_of(layout.modules[module])) - profile.degrees.data();
+    chosen.push_back({static_cast<std::size_t>(at), layout.modules[module]});
+  }
+  dealt_times times(job, batches);
+  step_bounds bounds(job, times);
+  uint128 total = 0;
+  bool const is_sound = bounds.take(chosen, layout.microbatches, layout.virtual_stages);
+  for (std::size_t batch = 0; batch < times.batches() && is_sound; ++batch) {
+    time_units step = 0;
+    for (std::uint32_t group = 0; group < bounds.groups(); ++group) {
+      step = std::max(step, bounds.simulated(batch, group));
+    }
+    total += static_cast<uint128>(step);
+  }
+  uint128 const mean = divided_up(total, times.batches());
+  if (!is_sound || mean >= static_cast<uint128>(no_cost)) {
+    return fail(error_code::out_of_range, 0,
+                "a microbatch of the layout that was found takes 2^53 ",
+                "picoseconds or more on some stage, or it has too many stages to be simulated; ",
+                "check the profile's units");
+  }
+  return static_cast<time_units>(mean);
+}
+
+inline result<orchestration> best_orchestration(layout_problem const& problem,
+                                                std::span<tokens const> batches,
+                                                orchestrate_options const& options)
+{
+  if (auto checked = check_orchestration(problem, batches, options); !checked) {
+    return tl::unexpected(checked.error());
+  }
+  kind_prices const prices(problem);
+  auto found = find_orchestration(problem, prices, options);
+  if (cancel_scope::is_cancelled()) { return cancelled(); }
+  if (found) {
+    std::vector<tokens> drawn;  // the problem's samples, in turn
+    std::size_t const modules = problem.modules.size();
+    for (std::size_t at = 0; batches.empty() && at < problem.global_batch * modules; ++at) {
+      drawn.push_back(problem.sizes[at % problem.sizes.size()]);
+    }
+    auto const simulated = simulated_step_of(assigned_job(problem, found->layout), found->layout,
+                                             batches.empty() ? span_of(drawn) : batches);
+    if (!simulated) { return tl::unexpected(simulated.error()); }
+    found->simulated = *simulated;
+    return *std::move(found);
+  }
   std::optional<orchestration_shortfall> closest;
   for (auto const& kinds : kind_assignments(problem)) {
-    orchestration_shortfall shortfall(unit_options(problem, kinds, asked));
+    orchestration_shortfall shortfall(unit_options(problem, prices, kinds, options));
     if (!closest || shortfall.is_closer_than(*closest)) { closest.emplace(std::move(shortfall)); }
   }
   return closest->sentence();

@@ -203,8 +203,11 @@ struct batch_work {
 /// Complexity  of(): O(samples measurements) for the first call with these arguments, then O(1).
 class stage_times {
  public:
-  explicit stage_times(layout_problem const& problem)
-      : modules_(problem.modules), batch_(problem.global_batch), overflow_(problem.modules.size())
+  explicit stage_times(assigned_job const& problem)
+      : job_(problem),
+        modules_(job_.modules),
+        batch_(problem.global_batch),
+        overflow_(problem.modules.size())
   {
     std::size_t const modules = modules_.size();
     std::size_t const samples = problem.samples();
@@ -311,6 +314,7 @@ class stage_times {
     return static_cast<cost_units>(total / samples_);
   }
 
+  assigned_job job_;
   std::span<module_profile const> modules_;
   std::uint32_t batch_;
   std::size_t samples_ = 1;
@@ -343,7 +347,7 @@ template <class Size>
 ///             O(1); the rest O(1) beside it.
 class stage_memory {
  public:
-  explicit stage_memory(layout_problem const& problem)
+  explicit stage_memory(assigned_job const& problem)
       : problem_(problem),
         sizes_(problem.modules.size(), std::vector<tokens>(few, unknown)),
         many_(problem.modules.size()),
@@ -387,35 +391,51 @@ class stage_memory {
     return problem_.global_batch / fitting + (problem_.global_batch % fitting != 0 ? 1 : 0);
   }
 
-  /// The largest microbatch with which a stage fits, if `held` are held at a time; -1 if none does.
+  /// Weights of a stage on one of its GPUs, and, where they are trained, gradients and optimiser,
+  /// which replicas share where the problem says so.
+  [[nodiscard]] std::uint64_t state(std::size_t module, std::size_t degree, std::uint32_t pp,
+                                    std::uint32_t dp) const
+  {
+    auto const& [weights, gradients, optimizer, is_shared] = problem_.state;
+    std::uint64_t const whole = std::uint64_t{weights} + gradients + optimizer;
+    std::uint64_t const all = problem_.modules[module].degrees[degree].memory.state(
+        stage_layers(problem_.modules[module], pp));
+    auto const part = [&](std::uint64_t of) {
+      return static_cast<std::uint64_t>(divided_up(static_cast<uint128>(all) * of, whole));
+    };
+    if (problem_.passes[module] != module_passes::all) { return part(weights); }
+    if (!is_shared) { return all; }
+    return part(std::uint64_t{weights} + gradients) + (part(optimizer) + dp - 1) / dp;
+  }
+
+  /// The largest microbatch with which a stage of dp replicas fits, if `held` are held at a time; -1
+  /// if none does.
   [[nodiscard]] tokens largest_size(std::size_t module, std::size_t degree, std::uint32_t pp,
-                                    std::uint64_t held) const
+                                    std::uint32_t dp, std::uint64_t held) const
   {
     module_memory const& memory = problem_.modules[module].degrees[degree].memory;
-    std::uint32_t const layers = stage_layers(problem_.modules[module], pp);
-    std::uint64_t const state = memory.state(layers);
-    if (state > problem_.memory_bytes) { return -1; }
-    return memory.largest_size(layers, (problem_.memory_bytes - state) / held);
+    std::uint64_t const there = problem_.kind(module).memory_bytes;
+    std::uint64_t const own = state(module, degree, pp, dp);
+    if (own > there) { return -1; }
+    if (!problem_.has_backward(module)) { return memory.largest_size(1, there - own); }
+    return memory.largest_size(stage_layers(problem_.modules[module], pp), (there - own) / held);
   }
 
-  /// What a stage holds; 2^64 - 1 where that does not fit. It holds activations `held` times, each
-  /// of one of its virtual stages.
-  [[nodiscard]] std::uint64_t bytes(std::size_t module, std::size_t degree, std::uint32_t pp,
-                                    std::uint64_t held, std::uint64_t parts,
-                                    std::uint32_t virtual_stages = 1)
-  {
-    return bytes_of(module, degree, pp, held, microbatch_size(module, parts), virtual_stages);
-  }
-
-  /// The same, where microbatches are of this size.
-  [[nodiscard]] std::uint64_t bytes_of(std::size_t module, std::size_t degree, std::uint32_t pp,
-                                       std::uint64_t held, tokens size,
+  /// What a stage holds, where microbatches are of this size; 2^64 - 1 where that does not fit. It
+  /// holds activations `held` times, each of one of its virtual stages; what only computes forward
+  /// those of one layer.
+  [[nodiscard]] std::uint64_t bytes_of(std::size_t module, std::size_t degree,
+                                       module_layout const& layout, std::uint64_t held, tokens size,
                                        std::uint32_t virtual_stages = 1) const
   {
     module_memory const& memory = problem_.modules[module].degrees[degree].memory;
-    std::uint32_t const layers = stage_layers(problem_.modules[module], pp);
-    uint128 const of_stage = memory.activations(layers, size);
-    uint128 const all = divided_up(of_stage, virtual_stages) * held + memory.state(layers);
+    uint128 all = state(module, degree, layout.pp, layout.dp);
+    if (!problem_.has_backward(module)) {
+      all += memory.activations(1, size);
+    } else {
+      std::uint32_t const layers = stage_layers(problem_.modules[module], layout.pp);
+      all += divided_up(memory.activations(layers, size), virtual_stages) * held;
+    }
     constexpr std::uint64_t most = std::numeric_limits<std::uint64_t>::max();
     return all < most ? static_cast<std::uint64_t>(all) : most;
   }
@@ -453,7 +473,7 @@ class stage_memory {
 
   static constexpr tokens most_size = std::numeric_limits<tokens>::max() >> 1;
 
-  layout_problem problem_;
+  assigned_job problem_;
   std::vector<std::vector<tokens>> sizes_;  // of each module, by the samples of a microbatch
   std::vector<std::unordered_map<std::uint64_t, tokens>> many_;  // the same, from few samples on
   std::vector<std::vector<tokens>> totals_;  // of each module: sizes of the samples before

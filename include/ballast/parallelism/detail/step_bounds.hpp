@@ -14,6 +14,8 @@ namespace ballast::inline v0::detail {
 struct group_module {
   std::uint32_t layers = 1;
   std::uint32_t pp = 1;
+  std::uint32_t virtual_stages = 1;  ///< of each stage
+  module_passes passes = module_passes::all;
   stage_part const* parts = nullptr;  ///< [pp], where layers were cut by their costs
   std::uint32_t replicas = 1;
   time_units const* whole = nullptr;
@@ -24,7 +26,7 @@ struct group_module {
   std::size_t feeds = 0;                 ///< a later module; the last one's is not read
 };
 
-/// The makespan of interleaved 1F1B on one group of replicas whose last module has virtual stages.
+/// The makespan of interleaved 1F1B on one group of replicas, where modules have virtual stages.
 /// The schedules that were asked for last are kept.
 ///
 /// Expects     all times of a group add up to less than 2^62.
@@ -35,13 +37,12 @@ struct group_module {
 class interleaved_simulation {
  public:
   [[nodiscard]] time_units makespan(std::span<group_module const> modules,
-                                    std::uint32_t microbatches, std::uint32_t virtual_stages)
+                                    std::uint32_t microbatches)
   {
     std::vector<replicated_module> replicated;
     for (group_module const& each : modules) {
-      bool const is_last = replicated.size() + 1 == modules.size();
-      replicated.push_back(
-          {each.pp, is_last ? virtual_stages : 1, each.replicas, each.feeds, each.sent != nullptr});
+      replicated.push_back({each.pp, each.virtual_stages, each.replicas, each.feeds,
+                            each.sent != nullptr, each.passes != module_passes::forward});
     }
     auto const& [graph, order, compiled] = schedule_of(std::move(replicated), microbatches);
     if (!compiled) { return no_cost; }
@@ -84,7 +85,8 @@ class interleaved_simulation {
       time_units const whole = own.whole[microbatch * own.stride + replica];
       for (std::uint32_t part = 0; part < parts; ++part) {
         time_units const share = shares.of(whole, shares.kind_of(part));
-        row[graph.stage_of(module, replica, part)] = {share / 3, share - share / 3};
+        time_units const forward = forward_of(share, own.passes);
+        row[graph.stage_of(module, replica, part)] = {forward, share - forward};
       }
     }
     if (own.sent == nullptr) { return; }
@@ -95,7 +97,7 @@ class interleaved_simulation {
                    most_of(own.received, modules[own.feeds], microbatch, broker, brokers));
       std::size_t const there = graph.transfer_of(module, broker);
       row[there].forward = time;
-      row[there + 1].backward = time;
+      if (own.passes != module_passes::forward) { row[there + 1].backward = time; }
     }
   }
 
@@ -140,7 +142,7 @@ class interleaved_simulation {
 /// beside it: in each slot a stage before its forward, and those that feed it, each before its
 /// backward, wait for each other and go on. Between modules all replicas of a broker wait for each
 /// other so, or for a link, which begins with a microbatch when the last replica has done it and
-/// the one before is over.
+/// the one before is over. A stage that has no backward waits for nothing behind it.
 ///
 /// Expects     all times of a group add up to less than 2^62.
 /// Ensures     (1) layout_pipeline's end_of() for the timeline of its stages() and
@@ -191,6 +193,7 @@ class slot_simulation {
     std::size_t first_end;      // in ends_
     std::size_t first_forward;  // in times_; the backward lies behind it
     time_units reducing;
+    bool has_backward;
   };
 
   /// A stage and those that feed it; no stage behind the last one.
@@ -236,8 +239,8 @@ class slot_simulation {
           time_units const* const whole = each.whole + microbatch * each.stride;
           for (std::size_t replica = 0; replica < each.replicas; ++replica, ++forward) {
             time_units const share = shares.of(whole[replica], kind);
-            forward[0] = share / 3;
-            forward[cells] = share - share / 3;
+            forward[0] = forward_of(share, each.passes);
+            forward[cells] = share - forward[0];
           }
         }
       }
@@ -245,7 +248,8 @@ class slot_simulation {
       for (std::uint32_t own = 0; own < each.pp; ++own) {
         std::uint32_t const kind = shares.kind_of(own);
         stages_.push_back({static_cast<std::uint32_t>(module), each.replicas, ends,
-                           first + 2 * cells * kind, each.reducing[kind]});
+                           first + 2 * cells * kind, each.reducing[kind],
+                           each.passes != module_passes::forward});
         ends += each.replicas;
       }
     }
@@ -308,7 +312,7 @@ class slot_simulation {
   [[nodiscard]] time_units const* times_of(stage const& of, bool is_backward,
                                            std::int64_t microbatch) const
   {
-    if (microbatch == none) { return nullptr; }
+    if (microbatch == none || (is_backward && !of.has_backward)) { return nullptr; }
     std::size_t const row =
         static_cast<std::size_t>(microbatch) + (is_backward ? microbatches_ : 0);
     return times_.data() + of.first_forward + row * of.replicas;
@@ -411,8 +415,7 @@ class slot_simulation {
 class step_bounds {
  public:
   /// Expects     times outlive it, and are of batches of the problem.
-  step_bounds(layout_problem const& problem, dealt_times& times) : problem_(problem), times_(times)
-  {}
+  step_bounds(assigned_job const& problem, dealt_times& times) : problem_(problem), times_(times) {}
 
   /// Takes a layout, and the virtual stages of each stage of its last module; false where it has
   /// times that cannot be simulated.
@@ -421,7 +424,7 @@ class step_bounds {
   {
     times_.limit_memory();
     microbatches_ = microbatches;
-    virtual_stages_ = virtual_stages;
+    is_interleaved_ = false;
     groups_ = 0;
     for (chosen_layout const& each : chosen) { groups_ = std::gcd(groups_, each.layout.dp); }
     modules_.clear();
@@ -437,11 +440,23 @@ class step_bounds {
       if (dealt.is_too_long) { return false; }
       module_profile const& profile = problem_.modules[module];
       stage_shares const shares(profile, layout.pp);
-      modules_.push_back({&dealt, cut, problem_.fed_by(module), earlier, layout.pp, shares, {}});
+      bool const is_last = module + 1 == chosen.size();
+      std::uint32_t const parts =
+          is_last ? virtual_stages : problem_.virtual_stages(module, layout.pp);
+      is_interleaved_ = is_interleaved_ || parts > 1;
+      modules_.push_back({&dealt,
+                          cut,
+                          problem_.fed_by(module),
+                          earlier,
+                          layout.pp,
+                          parts,
+                          problem_.passes[module],
+                          shares,
+                          {}});
       auto& reducing = modules_.back().reducing;
       for (std::uint32_t kind = 0; kind < shares.kinds(); ++kind) {
         reducing.push_back(
-            reducing_time(problem_, profile.degrees[degree], shares.layers_of(kind), layout.dp));
+            reducing_time(problem_, module, degree, shares.layers_of(kind), layout.dp));
         if (reducing.back() > stage_graph::longest_time) { return false; }
       }
     }
@@ -514,8 +529,7 @@ class step_bounds {
   {
     std::uint64_t stages = 0;
     for (taken const& each : modules_) {
-      std::uint32_t const parts = &each == &modules_.back() ? virtual_stages_ : 1;
-      stages += std::uint64_t{each.pp} * parts * (of_group ? each.cut.replicas : 1);
+      stages += std::uint64_t{each.pp} * each.virtual_stages * (of_group ? each.cut.replicas : 1);
     }
     return 2 * stages * microbatches_;
   }
@@ -527,6 +541,8 @@ class step_bounds {
     std::size_t feeds;
     std::size_t received;  // by the module that it feeds, which of its
     std::uint32_t pp;
+    std::uint32_t virtual_stages;  // of each stage
+    module_passes passes;
     stage_shares shares;
     std::vector<time_units> reducing;  // by kinds of stages
 
@@ -540,9 +556,8 @@ class step_bounds {
 
   [[nodiscard]] time_units makespan()
   {
-    return virtual_stages_ == 1
-               ? slots_.makespan(span_of(group_), microbatches_)
-               : interleaved_.makespan(span_of(group_), microbatches_, virtual_stages_);
+    return is_interleaved_ ? interleaved_.makespan(span_of(group_), microbatches_)
+                           : slots_.makespan(span_of(group_), microbatches_);
   }
 
   /// One replica of each module, those of met_, or all from there on.
@@ -555,6 +570,8 @@ class step_bounds {
       std::size_t const cell = own.cell(batch, 0, group, met_[module]);
       group_module& part = group_.emplace_back();
       part.pp = own.pp;
+      part.virtual_stages = own.virtual_stages;
+      part.passes = own.passes;
       part.replicas = is_chain ? 1 : own.cut.replicas;
       part.whole = dealt.whole.data() + cell;
       part.stride = std::size_t{own.cut.groups} * own.cut.replicas;
@@ -598,8 +615,9 @@ class step_bounds {
       std::size_t const of_broker = next.size() / brokers;
       for (std::uint32_t broker = 0; broker < brokers; ++broker) {
         auto const begin = ways_[each].begin() + static_cast<std::ptrdiff_t>(broker) * met;
-        time_units const longest =
-            *std::max_element(begin, begin + met) + sending(batch, each, microbatch, group, broker);
+        bool const sends = !is_backward || own.passes != module_passes::forward;
+        time_units const longest = *std::max_element(begin, begin + met) +
+                                   (sends ? sending(batch, each, microbatch, group, broker) : 0);
         for (std::size_t at = broker * of_broker; at < (broker + 1) * of_broker; ++at) {
           next[at] = std::max(next[at], longest);
         }
@@ -629,9 +647,13 @@ class step_bounds {
   [[nodiscard]] static time_units pass_time(taken const& own, time_units whole, bool is_backward)
   {
     time_units sum = 0;
-    for (std::uint32_t kind = 0; kind < own.shares.kinds(); ++kind) {
-      time_units const share = own.shares.of(whole, kind);
-      sum += own.shares.stages_of(kind) * (is_backward ? share - share / 3 : share / 3);
+    stage_shares const shares =
+        own.virtual_stages == 1 ? own.shares
+                                : stage_shares(own.shares.layers(), own.pp * own.virtual_stages);
+    for (std::uint32_t kind = 0; kind < shares.kinds(); ++kind) {
+      time_units const share = shares.of(whole, kind);
+      time_units const forward = forward_of(share, own.passes);
+      sum += shares.stages_of(kind) * (is_backward ? share - forward : forward);
     }
     return sum;
   }
@@ -654,11 +676,11 @@ class step_bounds {
 
   static constexpr std::uint32_t unknown = ~std::uint32_t{0};
 
-  layout_problem problem_;
+  assigned_job problem_;
   dealt_times& times_;
   std::uint32_t microbatches_ = 1;
   std::uint32_t groups_ = 1;
-  std::uint32_t virtual_stages_ = 1;  // of a stage of the last module
+  bool is_interleaved_ = false;
   std::vector<taken> modules_;
   std::vector<group_module> group_;
   std::vector<std::vector<time_units>> ways_;  // of each module and replica

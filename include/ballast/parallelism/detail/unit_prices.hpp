@@ -2,30 +2,10 @@
 #pragma once
 
 #include <ballast/core.hpp>
-#include <ballast/parallelism/detail/stage_times.hpp>
-#include <ballast/pipeline/simulate.hpp>
+#include <ballast/parallelism/detail/layout_prices.hpp>
+#include <ballast/parallelism/orchestrate.hpp>
 
 namespace ballast::inline v0::detail {
-
-/// What a step computes of a module.
-enum class unit_passes : std::uint8_t {
-  forward,         ///< it is frozen, and so is all that feeds it
-  through_frozen,  ///< it is frozen; the gradient passes through it to something that is trained
-  all
-};
-
-/// What a step of the problem computes of this module: O(modules).
-[[nodiscard]] inline unit_passes passes_of(orchestration_problem const& problem,
-                                           std::size_t module) noexcept
-{
-  if (problem.modules[module].is_trained) { return unit_passes::all; }
-  bool is_fed_by_trained = problem.modules[module].is_input_trained;
-  for (std::size_t before = 0; before < module; ++before) {
-    orchestrated_module const& each = problem.modules[before];
-    is_fed_by_trained = is_fed_by_trained || each.is_trained || each.is_input_trained;
-  }
-  return is_fed_by_trained ? unit_passes::through_frozen : unit_passes::forward;
-}
 
 /// What a unit takes of a step, and of the GPU that holds most: state, and activations of a
 /// microbatch in each virtual stage that keeps it.
@@ -35,94 +15,58 @@ struct unit_price {
   std::uint64_t kept_bytes = 0;
 };
 
-/// Prices the layouts of one module of a problem that is sound, on GPUs of one of its kinds.
+/// Prices the layouts of one module of a job by what layouts are priced by.
 class unit_prices {
  public:
-  unit_prices(orchestration_problem const& problem, std::size_t module, gpu_kind const& kind,
-              unit_passes passes) noexcept
-      : module_(problem.modules[module]),
-        kind_(kind),
-        passes_(passes),
-        is_alone_(problem.modules.size() == 1)
+  /// Expects     job and prices outlive it.
+  unit_prices(assigned_job const& job, layout_prices& prices, std::size_t module) noexcept
+      : job_(job), prices_(prices), module_(module)
   {}
 
-  /// The layers that each of so many stages is priced with: those of the largest, and with virtual
-  /// stages as many in each of them as the largest has.
-  [[nodiscard]] std::uint32_t layers_of_stage(std::uint32_t pp) const noexcept
-  {
-    std::uint32_t const parts = virtual_stages(pp);
-    std::uint64_t const chunks = std::uint64_t{pp} * parts;
-    return static_cast<std::uint32_t>((module_.layers + chunks - 1) / chunks) * parts;
-  }
-
-  /// Whether the module can have so many stages: each, virtual ones too, has a layer.
+  /// Whether the module can have so many stages.
   [[nodiscard]] bool has_stages(std::uint32_t pp) const noexcept
   {
-    return pp >= 1 && std::uint64_t{pp} * virtual_stages(pp) <= module_.layers;
+    module_profile const& profile = job_.modules[module_];
+    return pp >= 1 && pp <= profile.layers &&
+           has_virtual_stages(profile, {.pp = pp}, job_.virtual_stages(module_, pp));
   }
 
-  /// Where a microbatch of all replicas together is so many samples. Times that are no_cost do not
-  /// fit.
+  /// The largest share of a stage of so many, of 2^32.
+  [[nodiscard]] std::uint64_t largest_share(std::uint32_t pp) const noexcept
+  {
+    stage_shares const shares(job_.modules[module_], pp);
+    return (std::uint64_t{shares.cost_of(shares.costliest())} << 32) / shares.whole();
+  }
+
+  /// Where each replica of the LLM has so many microbatches. Times that are no_cost do not fit.
   [[nodiscard]] unit_price price(std::size_t degree, module_layout const& layout,
-                                 std::uint32_t samples) const noexcept
+                                 std::uint32_t microbatches) const
   {
-    orchestrated_degree const& of = module_.degrees[degree];
-    std::uint32_t const pp = layout.pp;
-    std::uint32_t const dp = layout.dp;
-    uint128 const slots = layers_of_stage(pp);
-    uint128 const layers = module_.layers;
-    auto const of_stage = [&](std::uint64_t bytes) { return divided_up(bytes * slots, layers); };
-
-    std::uint64_t const ways = passes_ == unit_passes::forward ? 1 : 2;
-    uint128 const microbatch = computing(number(of.forward) + backward_of(of), samples, slots, dp) +
-                               sending(layout, samples, ways);
+    module_profile const& profile = job_.modules[module_];
+    stage_shares const shares(profile, layout.pp);
+    std::uint64_t const parts = std::uint64_t{microbatches} * layout.dp;
+    std::uint32_t const interleaved = job_.virtual_stages(module_, layout.pp);
     unit_price result;
+    prices_.times.limit_memory();
+    cost_units const whole = prices_.times.of(module_, degree, parts).mean;
+    time_units const of_stage = whole == no_cost ? no_cost : shares.of(whole, shares.costliest());
+    time_units const sent = sending(layout, microbatches);
+    result.time.microbatch = saturating_sum(of_stage, sent);
     uint128 const once =
-        divided_up(microbatch * pp, virtual_stages(pp)) + reducing(of, layers_of_stage(pp), dp);
-    uint128 bytes = of_stage(of.weight_bytes);
-    if (passes_ == unit_passes::all) {
-      uint128 const reduced = of_stage(of.gradient_bytes);
-      bytes += reduced + divided_up(of_stage(of.optimizer_bytes), dp);
-    }
-    result.time = {in_picoseconds(microbatch), in_picoseconds(once)};
-    result.state_bytes = in_bytes(bytes);
-    uint128 const of_layer =
-        divided_up(static_cast<uint128>(of.activation_bytes) * ((samples + dp - 1) / dp), layers);
-    result.kept_bytes = in_bytes(
-        passes_ == unit_passes::forward ? of_layer : of_layer * (slots / virtual_stages(pp)));
+        divided_up(static_cast<uint128>(result.time.microbatch) * layout.pp, interleaved);
+    time_units const reduced =
+        reducing_time(job_, module_, degree, shares.most_layers(), layout.dp);
+    result.time.once = once < static_cast<uint128>(no_cost)
+                           ? saturating_sum(static_cast<time_units>(once), reduced)
+                           : no_cost;
+    result.state_bytes = prices_.memory.state(module_, degree, layout.pp, layout.dp);
+    tokens const size = prices_.memory.microbatch_size(module_, parts);
+    module_memory const& memory = profile.degrees[degree].memory;
+    result.kept_bytes = job_.has_backward(module_)
+                            ? static_cast<std::uint64_t>(divided_up(
+                                  memory.activations(shares.most_layers(), size), interleaved))
+                            : memory.activations(1, size);
     return result;
-  }
-
-  /// What each virtual stage of so many layers takes for a microbatch, and to send it on: no_cost
-  /// where that does not fit.
-  [[nodiscard]] stage_time times_of_stage(std::size_t degree, module_layout const& layout,
-                                          std::uint32_t samples,
-                                          std::uint32_t layers) const noexcept
-  {
-    orchestrated_degree const& of = module_.degrees[degree];
-    uint128 const sent = sending(layout, samples, 1);
-    stage_time time{
-        in_picoseconds(computing(number(of.forward), samples, layers, layout.dp) + sent)};
-    if (has_backward()) {
-      time.backward = in_picoseconds(computing(backward_of(of), samples, layers, layout.dp) + sent);
-    }
-    return time;
-  }
-
-  /// What the replicas of a stage of so many layers take to reduce and scatter gradients and to
-  /// gather weights.
-  [[nodiscard]] time_units reducing_time(std::size_t degree, std::uint32_t layers,
-                                         std::uint32_t dp) const noexcept
-  {
-    return in_picoseconds(reducing(module_.degrees[degree], layers, dp));
-  }
-
-  [[nodiscard]] bool has_backward() const noexcept { return passes_ != unit_passes::forward; }
-
-  /// One stage has nothing to interleave.
-  [[nodiscard]] std::uint32_t virtual_stages(std::uint32_t pp) const noexcept
-  {
-    return pp == 1 ? 1 : module_.virtual_stages;
   }
 
   /// What that GPU holds where so many microbatches are on their way behind the unit. What only
@@ -130,9 +74,10 @@ class unit_prices {
   [[nodiscard]] std::uint64_t bytes(unit_price const& price, std::uint32_t pp, std::uint64_t behind,
                                     std::uint64_t microbatches) const noexcept
   {
-    std::uint64_t const kept =
-        passes_ == unit_passes::forward ? 1 : unit(pp, microbatches).kept(behind);
-    return in_bytes(static_cast<uint128>(price.kept_bytes) * kept + price.state_bytes);
+    std::uint64_t const kept = job_.has_backward(module_) ? unit(pp, microbatches).kept(behind) : 1;
+    uint128 const all = static_cast<uint128>(price.kept_bytes) * kept + price.state_bytes;
+    constexpr std::uint64_t most = std::numeric_limits<std::uint64_t>::max();
+    return all < most ? static_cast<std::uint64_t>(all) : most;
   }
 
   /// The most microbatches that can be on their way behind the unit; -1 where it has too little
@@ -140,13 +85,13 @@ class unit_prices {
   [[nodiscard]] std::int64_t room(unit_price const& price, std::uint32_t pp,
                                   std::uint64_t microbatches) const noexcept
   {
-    if (bytes(price, pp, 0, microbatches) > kind_.memory_bytes) { return -1; }
-    if (passes_ == unit_passes::forward || price.kept_bytes == 0) {
+    std::uint64_t const there = job_.kind(module_).memory_bytes;
+    if (bytes(price, pp, 0, microbatches) > there) { return -1; }
+    if (!job_.has_backward(module_) || price.kept_bytes == 0) {
       return static_cast<std::int64_t>(microbatches);
     }
     return static_cast<std::int64_t>(
-        unit(pp, microbatches)
-            .most_behind((kind_.memory_bytes - price.state_bytes) / price.kept_bytes));
+        unit(pp, microbatches).most_behind((there - price.state_bytes) / price.kept_bytes));
   }
 
   /// The microbatches that are then on their way behind the module before.
@@ -157,80 +102,36 @@ class unit_prices {
   }
 
  private:
-  static constexpr std::uint64_t picoseconds_per_second = 1'000'000'000'000;
-
-  [[nodiscard]] static std::uint64_t number(std::int64_t part) noexcept
+  /// What its stages send on, and get back as a gradient, of a microbatch.
+  [[nodiscard]] time_units sending(module_layout const& layout, std::uint32_t microbatches) const
   {
-    return static_cast<std::uint64_t>(part);
-  }
-
-  [[nodiscard]] static time_units in_picoseconds(uint128 time) noexcept
-  {
-    return time < static_cast<uint128>(no_cost) ? static_cast<time_units>(time) : no_cost;
-  }
-
-  /// Of a sample in all layers.
-  [[nodiscard]] std::uint64_t backward_of(orchestrated_degree const& of) const noexcept
-  {
-    switch (passes_) {
-      case unit_passes::forward: return 0;
-      case unit_passes::through_frozen: return number(of.backward_of_input);
-      case unit_passes::all: break;
+    if (layout.pp == 1 && job_.modules.size() == 1) { return 0; }
+    uint128 all = 0;
+    for (std::size_t sample = 0; sample < prices_.times.samples(); ++sample) {
+      all += static_cast<std::uint64_t>(prices_.times.size(module_, sample));
     }
-    return number(of.backward);
-  }
-
-  /// A microbatch of so many samples in so many layers, of a time of a sample in all of them. Times
-  /// are at most 2^54, samples 2^24, layers and speeds 2^20 each: products below 2^119.
-  [[nodiscard]] uint128 computing(std::uint64_t of_sample, std::uint32_t samples, uint128 layers,
-                                  std::uint32_t dp) const noexcept
-  {
-    return divided_up(
-        static_cast<uint128>(of_sample) * samples * layers * number(kind_.speed.denominator),
-        static_cast<uint128>(module_.layers) * dp * number(kind_.speed.numerator));
-  }
-
-  [[nodiscard]] uint128 sending(module_layout const& layout, std::uint32_t samples,
-                                std::uint64_t ways) const noexcept
-  {
-    if (kind_.bytes_per_second == 0 || (layout.pp == 1 && is_alone_)) { return 0; }
-    return divided_up(
-        static_cast<uint128>(module_.boundary_bytes) * ways * samples * picoseconds_per_second,
-        static_cast<uint128>(kind_.bytes_per_second) * layout.group() * layout.dp);
-  }
-
-  [[nodiscard]] uint128 reducing(orchestrated_degree const& of, std::uint32_t layers,
-                                 std::uint32_t dp) const noexcept
-  {
-    if (passes_ != unit_passes::all || kind_.bytes_per_second == 0) { return 0; }
-    auto const share = [&](std::uint64_t bytes) {
-      return divided_up(static_cast<uint128>(bytes) * layers, module_.layers);
-    };
-    return divided_up(
-        (share(of.gradient_bytes) + share(of.weight_bytes)) * (dp - 1) * picoseconds_per_second,
-        static_cast<uint128>(kind_.bytes_per_second) * dp * of.copies);
-  }
-
-  [[nodiscard]] static std::uint64_t in_bytes(uint128 bytes) noexcept
-  {
-    constexpr std::uint64_t most = std::numeric_limits<std::uint64_t>::max();
-    return bytes < most ? static_cast<std::uint64_t>(bytes) : most;
+    uint128 const of_batch = divided_up(all * job_.global_batch, prices_.times.samples());
+    std::uint64_t const ways = job_.has_backward(module_) ? 2 : 1;
+    return sending_time(
+        job_.kind(module_),
+        divided_up(of_batch * job_.modules[module_].boundary_bytes * ways, microbatches),
+        std::uint64_t{layout.group()} * layout.dp);
   }
 
   [[nodiscard]] joined_unit unit(std::uint32_t pp, std::uint64_t microbatches) const noexcept
   {
-    return {pp, virtual_stages(pp), microbatches};
+    return {pp, job_.virtual_stages(module_, pp), microbatches};
   }
 
-  orchestrated_module const& module_;
-  gpu_kind const& kind_;
-  unit_passes passes_;
-  bool is_alone_;
+  assigned_job const& job_;
+  layout_prices& prices_;
+  std::size_t module_;
 };
 
 /// A layout of one module and its price.
 struct unit_option {
   module_layout layout{};
+  std::size_t degree = 0;  ///< position among the measured ones
   unit_price price{};
   std::uint64_t gpus = 0;
   std::int64_t room = -1;  ///< see unit_prices
@@ -238,26 +139,54 @@ struct unit_option {
   [[nodiscard]] unit_time const& time() const noexcept { return price.time; }
 };
 
-/// How an orchestration cuts the batch, and, where modules share it, its degree; of tp 0: each has
-/// its own.
+/// How an orchestration cuts the batch, and, where modules share it, the GPUs of a group; 0: each
+/// has its own.
 struct unit_case {
   std::uint32_t llm_dp = 1;
-  parallel_degree degree{0};
+  std::uint64_t group = 0;
+};
+
+/// The prices of all modules of a sound problem on each of its kinds. They do not move.
+class kind_prices {
+ public:
+  explicit kind_prices(layout_problem const& problem)
+  {
+    for (std::size_t kind = 0; kind < problem.kinds.size(); ++kind) {
+      std::vector<std::size_t> const all(problem.modules.size(), kind);
+      kinds_.push_back(std::make_unique<of_kind>(assigned_job(problem, span_of(all))));
+    }
+  }
+
+  [[nodiscard]] unit_prices of(std::size_t module, std::size_t kind) const noexcept
+  {
+    return {kinds_[kind]->job, kinds_[kind]->prices, module};
+  }
+
+ private:
+  struct of_kind {
+    assigned_job job;
+    layout_prices prices;
+
+    explicit of_kind(assigned_job const& on) : job(on), prices(job) {}
+  };
+
+  std::vector<std::unique_ptr<of_kind>> kinds_;
 };
 
 /// Lists the layouts of the modules of a sound problem, each on GPUs of a given kind.
 class unit_options {
  public:
-  unit_options(orchestration_problem const& problem, std::vector<std::size_t> kinds,
-               unit_restrictions asked)
-      : problem_(problem), kinds_(std::move(kinds)), asked_(std::move(asked))
+  /// Expects     the prices outlive it.
+  unit_options(layout_problem const& problem, kind_prices const& prices,
+               std::vector<std::size_t> const& kinds, orchestrate_options const& asked)
+      : job_(problem, span_of(kinds)), asked_(asked)
   {
-    if (asked_.most_gpus) { most_gpus_ = asked_.most_gpus(kinds_); }
+    if (asked_.most_gpus) { most_gpus_ = asked_.most_gpus(kinds); }
     for (std::size_t module = 0; module < problem.modules.size(); ++module) {
-      prices_.emplace_back(problem, module, kind(module), passes_of(problem, module));
+      prices_.push_back(prices.of(module, kinds[module]));
       stages_.push_back(stages_of(module));
     }
-    std::uint32_t const whole = problem.global_batch / problem.microbatch;
+    std::uint32_t const whole = problem.global_batch / asked_.microbatch;
     for (std::uint32_t dp = 1; std::uint64_t{dp} * dp <= whole; ++dp) {
       if (whole % dp != 0) { continue; }
       replicas_.push_back(dp);
@@ -269,22 +198,26 @@ class unit_options {
   /// Whether a module may have a degree on GPUs of a kind: they then lie inside a node.
   [[nodiscard]] bool has_degree(std::size_t kind, parallel_degree const& degree) const noexcept
   {
-    return problem_.kinds[kind].gpus_per_node % degree.gpus() == 0 &&
-           (asked_.tp == 0 || asked_.tp == degree.tp);
+    return job_.kinds[kind].gpus_per_node % degree.gpus() == 0 &&
+           (asked_.group == 0 || asked_.group == degree.gpus());
   }
 
-  /// Ordered by dp, then by the degrees of the LLM.
+  /// Ordered by dp, then by the groups of the LLM.
   [[nodiscard]] std::vector<unit_case> cases() const
   {
     std::vector<unit_case> all;
     for (std::uint32_t const dp : replicas_) {
-      if (!asked_.has_one_degree) {
+      if (!asked_.has_one_group) {
         all.push_back({dp});
         continue;
       }
-      for (orchestrated_degree const& each : problem_.modules[problem_.llm].degrees) {
-        all.push_back({dp, degree_of(each)});
+      std::vector<std::uint64_t> groups;
+      for (profiled_degree const& each : job_.modules[llm()].degrees) {
+        groups.push_back(degree_of(each).gpus());
       }
+      std::sort(groups.begin(), groups.end());
+      groups.erase(std::unique(groups.begin(), groups.end()), groups.end());
+      for (std::uint64_t const group : groups) { all.push_back({dp, group}); }
     }
     return all;
   }
@@ -292,7 +225,7 @@ class unit_options {
   /// The microbatches of each replica of the LLM.
   [[nodiscard]] std::uint32_t microbatches(unit_case const& of) const noexcept
   {
-    return problem_.global_batch / problem_.microbatch / of.llm_dp;
+    return job_.global_batch / asked_.microbatch / of.llm_dp;
   }
 
   /// Visits the layouts of a module that can be in an orchestration of this case, but for those
@@ -301,26 +234,32 @@ class unit_options {
   template <class Visit>
   void each(std::size_t module, unit_case const& of, Visit visit) const
   {
-    bool const is_bound = module == problem_.llm || asked_.has_one_degree;
-    auto const& degrees = problem_.modules[module].degrees;
-    std::uint32_t const samples = of.llm_dp * problem_.microbatch;
+    bool const is_bound = module == llm() || asked_.has_one_group;
+    bool const is_last = module + 1 == job_.modules.size();
+    auto const& degrees = job_.modules[module].degrees;
+    std::uint32_t const samples = of.llm_dp * asked_.microbatch;
+    std::uint32_t const count = microbatches(of);
     for (std::size_t degree = 0; degree < degrees.size(); ++degree) {
       parallel_degree const parallel = degree_of(degrees[degree]);
-      if (!has_degree(kinds_[module], parallel) || (of.degree.tp != 0 && of.degree != parallel)) {
+      if (!has_degree(job_.assigned[module], parallel) ||
+          (of.group != 0 && of.group != parallel.gpus())) {
         continue;
       }
       for (std::uint32_t const pp : stages_[module]) {
         auto const visit_replicas = [&](std::uint32_t dp) {
           module_layout const layout = layout_at(parallel, pp, dp);
-          unit_price const price = prices_[module].price(degree, layout, samples);
-          visit(unit_option{layout, price, layout.gpus(),
-                            prices_[module].room(price, pp, microbatches(of))});
+          unit_price const price = prices_[module].price(degree, layout, count);
+          visit(unit_option{layout, degree, price, layout.gpus(),
+                            prices_[module].room(price, pp, count)});
         };
         if (is_bound) {
           visit_replicas(of.llm_dp);
           continue;
         }
-        for (std::uint32_t const dp : replicas_) { visit_replicas(dp); }
+        for (std::uint32_t const dp : replicas_) {
+          if (is_last && dp > samples) { break; }  // a replica would have no sample
+          visit_replicas(dp);
+        }
       }
     }
   }
@@ -348,11 +287,15 @@ class unit_options {
 
   [[nodiscard]] gpu_kind const& kind(std::size_t module) const noexcept
   {
-    return problem_.kinds[kinds_[module]];
+    return job_.kind(module);
   }
   /// Of each module, the number of its kind.
-  [[nodiscard]] std::vector<std::size_t> const& kinds() const noexcept { return kinds_; }
-  [[nodiscard]] orchestration_problem const& problem() const noexcept { return problem_; }
+  [[nodiscard]] std::vector<std::size_t> const& kinds() const noexcept { return job_.assigned; }
+  [[nodiscard]] assigned_job const& problem() const noexcept { return job_; }
+  [[nodiscard]] std::size_t llm() const noexcept
+  {
+    return asked_.llm.value_or(job_.modules.size() - 1);
+  }
 
  private:
   [[nodiscard]] std::uint64_t most_gpus(std::size_t module) const noexcept
@@ -361,30 +304,30 @@ class unit_options {
     return most_gpus_.empty() ? all : std::min(all, most_gpus_[module]);
   }
 
-  /// Of numbers of stages whose largest has equally many layers, the smallest is enough: the others
-  /// take more GPUs, and no less of time and memory.
+  /// Of numbers of stages whose largest is as large, the smallest is enough: the others take more
+  /// GPUs, and no less of time and memory.
   [[nodiscard]] std::vector<std::uint32_t> stages_of(std::size_t module) const
   {
     unit_prices const& prices = prices_[module];
-    std::uint32_t const wanted = module == problem_.llm ? asked_.pp : asked_.has_one_stage ? 1 : 0;
+    std::uint32_t const wanted = module == llm() ? asked_.pp : asked_.has_one_stage ? 1 : 0;
     std::vector<std::uint32_t> stages;
     if (wanted != 0) {
       if (prices.has_stages(wanted)) { stages.push_back(wanted); }
       return stages;
     }
     stages.push_back(1);
-    std::uint32_t fewest = problem_.modules[module].layers + 1;
-    for (std::uint32_t pp = 2; prices.has_stages(pp); ++pp) {
-      std::uint32_t const layers = prices.layers_of_stage(pp);
-      if (layers < fewest) { stages.push_back(pp); }
-      fewest = std::min(fewest, layers);
+    std::uint64_t least = std::uint64_t{1} << 32;
+    for (std::uint32_t pp = 2; pp <= job_.modules[module].layers; ++pp) {
+      if (!prices.has_stages(pp)) { continue; }
+      std::uint64_t const share = prices.largest_share(pp);
+      if (share < least) { stages.push_back(pp); }
+      least = std::min(least, share);
     }
     return stages;
   }
 
-  orchestration_problem const& problem_;
-  std::vector<std::size_t> kinds_;
-  unit_restrictions asked_;
+  assigned_job job_;
+  orchestrate_options asked_;
   std::vector<std::uint64_t> most_gpus_;  // that are asked for; empty: all
   std::vector<unit_prices> prices_;
   std::vector<std::vector<std::uint32_t>> stages_;  // of each module, increasing
