@@ -2,11 +2,9 @@
 #pragma once
 
 #include <ballast/core.hpp>
-#include <ballast/core/detail/message_array.hpp>
-#include <ballast/route/detail/message_head.hpp>
+#include <ballast/route/detail/pair_messages.hpp>
 #include <ballast/route/sharded_packs.hpp>
 
-#include <cstring>
 #include <exception>
 #include <memory>
 
@@ -42,10 +40,8 @@ class host_pack_mover {
                                   std::span<head_array const> arrays,
                                   std::span<std::byte> outgoing) const
   {
-    sharded_pack const& own = packs_[pack];
-    direction == head_direction::to_heads
-        ? pack_to_heads(own.plan, own.gpu, arrays, outgoing, sizeof(message_head))
-        : pack_to_tokens(own.plan, own.gpu, arrays, outgoing, sizeof(message_head));
+    auto const& [id, group, gpu, row, plan] = packs_[pack];
+    pack_heads(plan, gpu, direction, arrays, outgoing, sizeof(message_head));
     return {};
   }
 
@@ -53,10 +49,8 @@ class host_pack_mover {
                                     std::span<head_array const> arrays,
                                     std::span<std::byte const> incoming) const
   {
-    sharded_pack const& own = packs_[pack];
-    direction == head_direction::to_heads
-        ? unpack_to_heads(own.plan, own.gpu, arrays, incoming, sizeof(message_head))
-        : unpack_to_tokens(own.plan, own.gpu, arrays, incoming, sizeof(message_head));
+    auto const& [id, group, gpu, row, plan] = packs_[pack];
+    unpack_heads(plan, gpu, direction, arrays, incoming, sizeof(message_head));
     return {};
   }
 
@@ -92,130 +86,60 @@ class head_messages {
                                    head_direction direction, std::span<head_array const> arrays,
                                    std::uint64_t number)
   {
-    sharded_pack const& pack = mover.packs()[place];
-    head_ = {number, content_of(pack.plan, direction, arrays)};
-    head_bytes_ = Mover::reads_messages ? sizeof(head_) : 0;
-    bool const to_heads = direction == head_direction::to_heads;
-    check_heads(pack.plan, pack.gpu, direction, arrays);
-    std::size_t leaving = 0;
-    std::size_t coming = 0;
-    for_each_peer(pack, [&](std::uint32_t peer) {
-      leaving += bytes(pack, peer, to_heads, arrays);
-      coming += bytes(pack, peer, !to_heads, arrays);
-      return true;
-    });
-    sends_.reserve(pack.group.gpus);
-    receives_.reserve(pack.group.gpus);
-    auto const outgoing = outgoing_.at_least(leaving);
-    auto rest_coming = incoming_.at_least(coming);
-    result<void> done;
-    for_each_peer(pack, [&](std::uint32_t peer) {
-      std::size_t const size = bytes(pack, peer, !to_heads, arrays);
-      done = note(size == 0, receives_,
-                  [&] { return comm.receive(rest_coming.first(size), rank_of(pack, peer)); });
-      rest_coming = rest_coming.subspan(size);
-      return done.has_value();
-    });
-    if (!done) { return done; }
-
-    if (auto packed = mover.pack(place, direction, arrays, outgoing); !packed) { return packed; }
-    auto rest_leaving = outgoing;
-    for_each_peer(pack, [&](std::uint32_t peer) {
-      std::size_t const size = bytes(pack, peer, to_heads, arrays);
-      if (head_bytes_ > 0 && size > 0) { std::memcpy(rest_leaving.data(), &head_, sizeof(head_)); }
-      done = note(size == 0, sends_,
-                  [&] { return comm.send(rest_leaving.first(size), rank_of(pack, peer)); });
-      rest_leaving = rest_leaving.subspan(size);
-      return done.has_value();
-    });
-    coming_ = coming;
-    return done ? comm.start() : done;
+    auto const& [id, group, gpu, row, plan] = mover.packs()[place];
+    head_ = {number, content_of(plan, direction, arrays)};
+    check_heads(plan, gpu, direction, arrays);
+    for (bool const is_outgoing : {true, false}) {
+      bool const own_tokens = is_outgoing == (direction == head_direction::to_heads);
+      sizes_.assign(group.gpus, 0);
+      for (std::uint32_t peer = 0; peer < group.gpus; ++peer) {
+        if (peer == gpu) { continue; }
+        sizes_[peer] = own_tokens ? message_bytes(plan, gpu, peer, arrays)
+                                  : message_bytes(plan, peer, gpu, arrays);
+      }
+      add_heads(mutable_span_of(sizes_), Mover::reads_messages ? sizeof(head_) : 0);
+      (is_outgoing ? outgoing_ : incoming_).hold(span_of(sizes_));
+    }
+    if (auto begun = incoming_.begin(
+            group.first, [&](auto bytes, rank_id peer) { return comm.receive(bytes, peer); });
+        !begun) {
+      return begun;
+    }
+    if (auto packed = mover.pack(place, direction, arrays, outgoing_.bytes()); !packed) {
+      return packed;
+    }
+    if constexpr (Mover::reads_messages) { outgoing_.write_head(head_); }
+    auto begun = outgoing_.begin(group.first,
+                                 [&](auto bytes, rank_id peer) { return comm.send(bytes, peer); });
+    return begun ? comm.start() : begun;
   }
 
   template <point_to_point C, pack_mover Mover>
   [[nodiscard]] result<void> end(C& comm, Mover& mover, std::size_t place, head_direction direction,
                                  std::span<head_array const> arrays)
   {
-    for (auto* const transfers : {&receives_, &sends_}) {
-      while (!transfers->empty()) {
-        auto const done = comm.wait_for(transfers->back());
-        bool const has_ended = done || done.error().code == error_code::mismatch;
-        if (has_ended) { transfers->pop_back(); }
-        if (!done) { return done; }
-      }
+    for (auto* const messages : {&incoming_, &outgoing_}) {
+      if (auto done = messages->end(comm, false); !done) { return done; }
     }
-    auto const arrived = incoming_.first(coming_);
     if constexpr (Mover::reads_messages) {
-      sharded_pack const& pack = mover.packs()[place];
-      message_heads heads(head_);
-      std::span<std::byte const> rest = arrived;
-      for_each_peer(pack, [&](std::uint32_t peer) {
-        std::size_t const size = bytes(pack, peer, direction == head_direction::to_tokens, arrays);
-        if (size > 0) { heads.take(rest, rank_of(pack, peer)); }
-        rest = rest.subspan(size);
-        return true;
-      });
-      if (auto told = heads.told("receive"); !told) { return told; }
+      auto expected = incoming_.expect_head(head_, mover.packs()[place].group.first);
+      if (!expected) { return expected; }
     }
-    return mover.unpack(place, direction, arrays, arrived);
+    return mover.unpack(place, direction, arrays, incoming_.bytes());
   }
 
-  /// Memory that is still in use is given up.
   template <point_to_point C>
   void release(C& comm)
   {
-    for (auto const& [transfers, bytes] :
-         {std::pair(&receives_, &incoming_), std::pair(&sends_, &outgoing_)}) {
-      bool in_use = false;
-      for (transfer_id const each : *transfers) { in_use = !comm.cancel(each) || in_use; }
-      transfers->clear();
-      if (in_use) { bytes->leak(); }
-    }
+    incoming_.cancel(comm);
+    outgoing_.cancel(comm);
   }
 
  private:
-  /// Bytes of the message between this GPU and a peer that has the tokens or the heads of this GPU.
-  [[nodiscard]] std::size_t bytes(sharded_pack const& pack, std::uint32_t peer, bool own_tokens,
-                                  std::span<head_array const> arrays) const
-  {
-    std::size_t const blocks = own_tokens ? message_bytes(pack.plan, pack.gpu, peer, arrays)
-                                          : message_bytes(pack.plan, peer, pack.gpu, arrays);
-    return blocks == 0 ? 0 : head_bytes_ + blocks;
-  }
-
-  [[nodiscard]] static rank_id rank_of(sharded_pack const& pack, std::uint32_t gpu)
-  {
-    return to_id<rank_id>(to_index(pack.group.first) + gpu);
-  }
-
-  /// Calls visit(peer) in the order of the messages, until it returns false.
-  template <class Visit>
-  static void for_each_peer(sharded_pack const& pack, Visit visit)
-  {
-    for (std::uint32_t peer = 0; peer < pack.group.gpus; ++peer) {
-      if (peer != pack.gpu && !visit(peer)) { return; }
-    }
-  }
-
-  /// Begins a transfer, unless it is of nothing.
-  template <class Begin>
-  [[nodiscard]] static result<void> note(bool is_empty, std::vector<transfer_id>& transfers,
-                                         Begin begin)
-  {
-    if (is_empty) { return {}; }
-    auto const begun = begin();
-    if (!begun) { return tl::unexpected(begun.error()); }
-    transfers.push_back(*begun);
-    return {};
-  }
-
-  message_array<Allocator> outgoing_;
-  message_array<Allocator> incoming_;
-  std::size_t coming_ = 0;  ///< bytes of the exchange that is under way
-  message_head head_;       ///< of its messages
-  std::size_t head_bytes_ = 0;
-  std::vector<transfer_id> sends_;
-  std::vector<transfer_id> receives_;
+  pair_messages<Allocator> outgoing_;
+  pair_messages<Allocator> incoming_;
+  std::vector<std::size_t> sizes_;  ///< of messages, by peer
+  message_head head_;               ///< of those of the exchange that is under way
 };
 
 }  // namespace detail

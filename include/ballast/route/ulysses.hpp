@@ -479,6 +479,22 @@ inline void check_heads(ulysses_plan const& plan, std::uint32_t gpu, head_direct
   }
 }
 
+inline void pack_heads(ulysses_plan const& plan, std::uint32_t gpu, head_direction direction,
+                       std::span<head_array const> arrays, std::span<std::byte> messages,
+                       std::size_t head = 0)
+{
+  bool const to_heads = direction == head_direction::to_heads;
+  (to_heads ? pack_to_heads : pack_to_tokens)(plan, gpu, arrays, messages, head);
+}
+
+inline void unpack_heads(ulysses_plan const& plan, std::uint32_t gpu, head_direction direction,
+                         std::span<head_array const> arrays, std::span<std::byte const> messages,
+                         std::size_t head = 0)
+{
+  bool const to_heads = direction == head_direction::to_heads;
+  (to_heads ? unpack_to_heads : unpack_to_tokens)(plan, gpu, arrays, messages, head);
+}
+
 /// Copies a GPU's own bytes in an exchange of heads. What stays on the GPU is copied by keep() or by
 /// unpack(), which also takes sums of heads, in the order of the GPUs; copy() does all the work of a
 /// bag of one GPU.
@@ -496,14 +512,13 @@ class host_head_mover : public host_messages<C> {
       : host_messages<C>(bag),
         plan_(plan),
         gpu_(static_cast<std::uint32_t>(to_index(bag.rank()))),
-        to_heads_(direction == head_direction::to_heads),
+        direction_(direction),
         arrays_(arrays)
   {}
 
   [[nodiscard]] result<void> pack(std::span<std::byte> outgoing) const
   {
-    to_heads_ ? pack_to_heads(plan_, gpu_, arrays_, outgoing)
-              : pack_to_tokens(plan_, gpu_, arrays_, outgoing);
+    pack_heads(plan_, gpu_, direction_, arrays_, outgoing);
     return {};
   }
 
@@ -511,8 +526,7 @@ class host_head_mover : public host_messages<C> {
 
   [[nodiscard]] result<void> unpack(std::span<std::byte const> incoming) const
   {
-    to_heads_ ? unpack_to_heads(plan_, gpu_, arrays_, incoming)
-              : unpack_to_tokens(plan_, gpu_, arrays_, incoming);
+    unpack_heads(plan_, gpu_, direction_, arrays_, incoming);
     return {};
   }
 
@@ -529,7 +543,7 @@ class host_head_mover : public host_messages<C> {
  private:
   ulysses_plan const& plan_;
   std::uint32_t gpu_;
-  bool to_heads_;
+  head_direction direction_;
   std::span<head_array const> arrays_;
 };
 

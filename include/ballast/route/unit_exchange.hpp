@@ -2,50 +2,18 @@
 #pragma once
 
 #include <ballast/core.hpp>
-#include <ballast/route/detail/message_head.hpp>
+#include <ballast/route/detail/pair_messages.hpp>
 #include <ballast/route/route.hpp>
 #include <ballast/route/unit_plan.hpp>
 
 #include <cstring>
 #include <exception>
+#include <list>
 #include <memory>
 
 namespace ballast::inline v0 {
 
 namespace detail {
-
-/// Waits for transfers. After a failure other than a mismatch those that are left stay.
-template <class C>
-[[nodiscard]] result<void> end_transfers(C& comm, std::vector<transfer_id>& transfers)
-{
-  result<void> first;
-  while (!transfers.empty()) {
-    auto const done = comm.wait_for(transfers.back());
-    if (!done && done.error().code != error_code::mismatch) { return done; }
-    if (!done && first) { first = done; }
-    transfers.pop_back();
-  }
-  return first;
-}
-
-/// Moves messages to memory that is never freed. They are leaked on purpose: MPI, a GPU or another
-/// rank may still read or write them at any later time, also after their owner is gone, and nobody
-/// is left who could wait for that.
-template <class Bytes>
-void give_up(Bytes& bytes)
-{
-  (void)new Bytes(std::move(bytes));
-}
-
-/// Cancels transfers of these bytes, which are given up where one cannot be.
-template <class C, class Bytes>
-void cancel_transfers(C& comm, std::vector<transfer_id>& transfers, Bytes& bytes)
-{
-  bool in_use = false;
-  for (transfer_id const each : transfers) { in_use = !comm.cancel(each) || in_use; }
-  transfers.clear();
-  if (in_use) { give_up(bytes); }
-}
 
 /// The messages of calls that do not wait until what they send has arrived.
 ///
@@ -55,55 +23,38 @@ void cancel_transfers(C& comm, std::vector<transfer_id>& transfers, Bytes& bytes
 template <class Allocator>
 class outgoing_messages {
  public:
-  using byte_array = std::vector<std::byte, Allocator>;
-
-  /// The messages of one call, and those of its sends that have not ended.
-  struct call {
-    byte_array bytes;
-    std::vector<transfer_id> sends;
-  };
-
   explicit outgoing_messages(Allocator const& allocator) : allocator_(allocator) {}
-  outgoing_messages(outgoing_messages&&) noexcept = default;
-  outgoing_messages& operator=(outgoing_messages&&) = delete;
-  ~outgoing_messages()
-  {
-    for (call& each : calls_) {
-      if (!each.sends.empty()) { give_up(each.bytes); }
-    }
-  }
 
   /// Returns messages whose sends have ended, new ones if there are none: the smallest that have
   /// room for so many bytes, or else the largest. They become the last, as those of the newest
   /// call.
   template <class C>
-  [[nodiscard]] result<call*> unused(C& comm, std::size_t bytes)
+  [[nodiscard]] result<pair_messages<Allocator>*> unused(C& comm, std::size_t bytes)
   {
-    std::size_t best = calls_.size();
-    for (std::size_t index = 0; index < calls_.size(); ++index) {
-      auto& sends = calls_[index].sends;
+    auto best = calls_.end();
+    for (auto call = calls_.begin(); call != calls_.end(); ++call) {
       bool all_done = true;
-      for (std::size_t send = 0; send < sends.size() && all_done; ++send) {
-        auto const done = comm.is_done(sends[send]);
+      for (transfer_id const send : call->transfers()) {
+        auto const done = comm.is_done(send);
         if (!done) { return tl::unexpected(done.error()); }
         all_done = *done;
+        if (!all_done) { break; }
       }
       if (!all_done) { continue; }
-      if (auto const ended = end_transfers(comm, sends); !ended) {
+      if (auto const ended = call->end(comm, true); !ended) {
         if (ended.error().code != error_code::mismatch) { return tl::unexpected(ended.error()); }
         // It is not this call's: finish() tells.
-        if (earlier_) { earlier_ = tl::unexpected(ended.error()); }
+        if (!earlier_) { earlier_ = ended.error(); }
       }
-      std::size_t const room = calls_[index].bytes.size();
-      std::size_t const least = best < calls_.size() ? calls_[best].bytes.size() : 0;
+      std::size_t const room = call->room();
+      std::size_t const least = best != calls_.end() ? best->room() : 0;
       bool const better = least >= bytes ? room >= bytes && room < least : room > least;
-      if (best == calls_.size() || better) { best = index; }
+      if (best == calls_.end() || better) { best = call; }
     }
-    if (best < calls_.size()) {
-      auto const found = calls_.begin() + static_cast<std::ptrdiff_t>(best);
-      std::rotate(found, found + 1, calls_.end());
+    if (best != calls_.end()) {
+      calls_.splice(calls_.end(), calls_, best);
     } else if (bytes > 0 || calls_.empty()) {  // where nothing leaves, any will do
-      calls_.push_back({byte_array(allocator_), {}});
+      calls_.emplace_back(allocator_);
     }
     return &calls_.back();
   }
@@ -114,9 +65,11 @@ class outgoing_messages {
   template <class C>
   [[nodiscard]] result<void> finish(C& comm)
   {
-    result<void> done = std::exchange(earlier_, {});
-    for (call& each : calls_) {
-      auto const ended = end_transfers(comm, each.sends);
+    result<void> done;
+    if (earlier_) { done = tl::unexpected(*earlier_); }
+    earlier_.reset();
+    for (auto& each : calls_) {
+      auto const ended = each.end(comm, true);
       if (!ended && (done || ended.error().code != error_code::mismatch)) { done = ended; }
     }
     return done;
@@ -127,16 +80,14 @@ class outgoing_messages {
   template <class C>
   void cancel(C& comm)
   {
-    earlier_ = {};
-    for (std::size_t index = calls_.size(); index > 0; --index) {
-      cancel_transfers(comm, calls_[index - 1].sends, calls_[index - 1].bytes);
-    }
+    earlier_.reset();
+    for (auto call = calls_.rbegin(); call != calls_.rend(); ++call) { call->cancel(comm); }
   }
 
  private:
   Allocator allocator_;
-  std::vector<call> calls_;  // in the order in which they were made
-  result<void> earlier_;     // a mismatch of messages that an earlier call has sent
+  std::list<pair_messages<Allocator>> calls_;  // in the order in which they were made
+  std::optional<error> earlier_;  // a mismatch of messages that an earlier call has sent
 };
 
 /// What the ranks of two units have called in a step, compared by transfers in pairs: other ranks of
@@ -152,7 +103,7 @@ class outgoing_messages {
 template <class Allocator>
 class step_comparison {
  public:
-  explicit step_comparison(Allocator const& allocator) : bytes_(allocator) {}
+  explicit step_comparison(Allocator const& allocator) : out_(allocator), in_(allocator) {}
 
   /// Notes an exchange; returns what its messages begin with.
   [[nodiscard]] message_head note(std::uint64_t plan, std::uint64_t arrays)
@@ -196,24 +147,22 @@ class step_comparison {
     }
     auto const self = static_cast<std::size_t>(place - members.begin());
     std::size_t const size = members.size();
-    std::size_t const room = sizeof(word) * (size + 1);
     words_.resize(2 * size);
-    transfers_.reserve(2);
-    bytes_.resize(std::max(bytes_.size(), 2 * room));
     words_[0] = word;
     for (std::size_t have = 1; have < size;) {
       std::size_t const more = std::min(have, size - have);
-      std::size_t const bytes = more * sizeof(word) + 1;
-      auto const out = mutable_span_of(bytes_, 0, bytes);
-      auto const in = mutable_span_of(bytes_, room, bytes);
-      std::memcpy(out.data(), words_.data(), more * sizeof(word));
-      if (auto done = send_and_receive(comm, out, members[(self + size - have) % size], in,
+      std::array const bytes{more * sizeof(word) + 1};
+      out_.hold(bytes);
+      in_.hold(bytes);
+      std::memcpy(out_.bytes().data(), words_.data(), more * sizeof(word));
+      if (auto done = send_and_receive(comm, members[(self + size - have) % size],
                                        members[(self + have) % size]);
           !done) {
-        cancel_transfers(comm, transfers_, bytes_);
+        in_.cancel(comm);
+        out_.cancel(comm);
         return tl::unexpected(done.error());
       }
-      std::memcpy(&words_[have], in.data(), more * sizeof(word));
+      std::memcpy(&words_[have], in_.bytes().data(), more * sizeof(word));
       have += more;
     }
     for (std::size_t step = 0; step < size; ++step) {
@@ -224,40 +173,27 @@ class step_comparison {
 
   /// Sends and receives until both have come about.
   template <class C>
-  [[nodiscard]] result<void> send_and_receive(C& comm, std::span<std::byte> out, rank_id to,
-                                              std::span<std::byte> in, rank_id from)
+  [[nodiscard]] result<void> send_and_receive(C& comm, rank_id to, rank_id from)
   {
     bool sent = false;
     bool received = false;
     while (!sent || !received) {
+      result<void> begun;
       if (!received) {
-        auto const begun = comm.receive(in, from);
-        if (!begun) { return tl::unexpected(begun.error()); }
-        transfers_.push_back(*begun);
+        begun =
+            in_.begin(from, [&](auto bytes, rank_id peer) { return comm.receive(bytes, peer); });
       }
-      if (!sent) {
-        auto const begun = comm.send(out, to);
-        if (!begun) { return tl::unexpected(begun.error()); }
-        transfers_.push_back(*begun);
+      if (begun && !sent) {
+        begun = out_.begin(to, [&](auto bytes, rank_id peer) { return comm.send(bytes, peer); });
       }
-      if (auto started = comm.start(); !started) { return started; }
-      auto const ends = [&]() -> result<bool> {  // whether the last transfer has come about
-        auto const done = comm.wait_for(transfers_.back());
-        if (!done && done.error().code != error_code::mismatch) {
-          return tl::unexpected(done.error());
-        }
-        transfers_.pop_back();
-        return done.has_value();
-      };
-      if (!sent) {
-        auto const came = ends();
-        if (!came) { return tl::unexpected(came.error()); }
-        sent = *came;
-      }
-      if (!received) {
-        auto const came = ends();
-        if (!came) { return tl::unexpected(came.error()); }
-        received = *came;
+      if (begun) { begun = comm.start(); }
+      if (!begun) { return begun; }
+      for (auto const& [messages, is_done] :
+           {std::pair(&out_, &sent), std::pair(&in_, &received)}) {
+        if (*is_done) { continue; }
+        auto const ended = messages->end(comm, true);
+        if (!ended && ended.error().code != error_code::mismatch) { return ended; }
+        *is_done = ended.has_value();
       }
     }
     return {};
@@ -268,8 +204,8 @@ class step_comparison {
   digest plans_;
   digest arrays_;
   std::vector<std::uint64_t> words_;  // as they come, and by member
-  std::vector<std::byte, Allocator> bytes_;
-  std::vector<transfer_id> transfers_;
+  pair_messages<Allocator> out_;
+  pair_messages<Allocator> in_;
 };
 
 }  // namespace detail
@@ -331,29 +267,13 @@ class unit_exchange {
   template <point_to_point C, std::same_as<row_array>... Arrays>
   [[nodiscard]] result<void> forward(C& comm, unit_plan const& plan, Arrays const&... arrays)
   {
-    std::array<row_array, sizeof...(Arrays)> const all{arrays...};
-    check(comm, plan, {plan.rank(), plan.rows_before(), plan.rows_after(), {}, {}}, all);
-    members_.assign(plan.members.begin(), plan.members.end());
-    if (plan.is_direct()) { return move(comm, plan.gather, true, all); }
-    go_through_middle(plan.gather.rows_after, all);
-    auto first = move(comm, plan.gather, true, detail::span_of(to_middle_));
-    if (!first && first.error().code != error_code::mismatch) { return first; }
-    auto second = move(comm, plan.scatter, true, detail::span_of(from_middle_), !first);
-    return first ? std::move(second) : std::move(first);
+    return exchange(comm, plan, true, std::array<row_array, sizeof...(Arrays)>{arrays...});
   }
 
   template <point_to_point C, std::same_as<row_array>... Arrays>
   [[nodiscard]] result<void> backward(C& comm, unit_plan const& plan, Arrays const&... arrays)
   {
-    std::array<row_array, sizeof...(Arrays)> const all{arrays...};
-    check(comm, plan, {plan.rank(), plan.rows_after(), plan.rows_before(), {}, {}}, all);
-    members_.assign(plan.members.begin(), plan.members.end());
-    if (plan.is_direct()) { return move(comm, plan.gather, false, all); }
-    go_through_middle(plan.gather.rows_after, all);
-    auto first = move(comm, plan.scatter, false, detail::span_of(to_middle_));
-    if (!first && first.error().code != error_code::mismatch) { return first; }
-    auto second = move(comm, plan.gather, false, detail::span_of(from_middle_), !first);
-    return first ? std::move(second) : std::move(first);
+    return exchange(comm, plan, false, std::array<row_array, sizeof...(Arrays)>{arrays...});
   }
 
   /// Waits until all ranks of both units have come, and told each other what they have called since
@@ -373,16 +293,24 @@ class unit_exchange {
   }
 
  private:
-  using byte_array = std::vector<std::byte, Allocator>;
-
   template <class C>
-  static void check(C const& comm, unit_plan const& plan, row_traffic const& traffic,
-                    std::span<row_array const> arrays)
+  [[nodiscard]] result<void> exchange(C& comm, unit_plan const& plan, bool forward,
+                                      std::span<row_array const> arrays)
   {
     BALLAST_EXPECTS(plan.rank() == comm.rank() && plan.ranks() == comm.size(),
                     "the plan is that of rank ", plan.rank(), " of ", plan.ranks(),
                     ", and the communicator that of rank ", comm.rank(), " of ", comm.size());
-    detail::check_rows(traffic, arrays);
+    row_traffic const traffic{plan.rank(), plan.rows_before(), plan.rows_after(), {}, {}};
+    detail::check_rows(forward ? traffic : traffic.reversed(), arrays);
+    members_.assign(plan.members.begin(), plan.members.end());
+    if (plan.is_direct()) { return move(comm, plan.gather, forward, arrays); }
+    go_through_middle(plan.gather.rows_after, arrays);
+    auto first =
+        move(comm, forward ? plan.gather : plan.scatter, forward, detail::span_of(to_middle_));
+    if (!first && first.error().code != error_code::mismatch) { return first; }
+    auto second = move(comm, forward ? plan.scatter : plan.gather, forward,
+                       detail::span_of(from_middle_), !first);
+    return first ? std::move(second) : std::move(first);
   }
 
   /// The same arrays to where rows are gathered, and from there: in to_middle_ and from_middle_.
@@ -390,14 +318,14 @@ class unit_exchange {
   {
     std::size_t bytes = 0;
     for (row_array const& array : arrays) { bytes += block_bytes(rows, array.row_bytes); }
-    middle_.resize(std::max(middle_.size(), bytes));
+    auto const middle = middle_.at_least(bytes);
     to_middle_.assign(arrays.begin(), arrays.end());
     from_middle_.assign(arrays.begin(), arrays.end());
     std::size_t begin = 0;
     for (std::size_t array = 0; array < arrays.size(); ++array) {
       std::size_t const width = arrays[array].row_bytes;
       std::size_t const size = static_cast<std::size_t>(rows) * width;
-      to_middle_[array].to = detail::mutable_span_of(middle_, begin, size);
+      to_middle_[array].to = middle.subspan(begin, size);
       from_middle_[array].from = to_middle_[array].to;
       begin += block_bytes(rows, width);
     }
@@ -419,7 +347,7 @@ class unit_exchange {
                    {head.number, spoilt ? ~head.content : head.content});
       if (done) {
         detail::keep_rows(plan, forward, arrays);
-        done = detail::end_transfers(comm, receives_);
+        done = incoming_.end(comm, true);
       }
     });
     if (thrown) {
@@ -427,14 +355,8 @@ class unit_exchange {
       std::rethrow_exception(thrown);
     }
     if (done) {
-      detail::message_heads heads(head);
-      detail::for_each_message(detail::mutable_span_of(incoming_), detail::span_of(bytes_coming_),
-                               [&](std::span<std::byte const> message, std::size_t peer) {
-                                 heads.take(message, to_id<rank_id>(peer));
-                               });
-      if (done = heads.told("receive"); !done) { return done; }
-      unpack_rows(coming, arrays, detail::mutable_span_of(incoming_, 0, total(bytes_coming_)),
-                  sizeof(head));
+      if (done = incoming_.expect_head(head, rank_id{0}); !done) { return done; }
+      unpack_rows(coming, arrays, incoming_.bytes(), sizeof(head));
     } else if (done.error().code != error_code::mismatch) {
       release(comm);
     }
@@ -445,82 +367,43 @@ class unit_exchange {
   [[nodiscard]] result<void> begin(C& comm, route_table const& leaving, route_table const& coming,
                                    std::span<row_array const> arrays, detail::message_head head)
   {
-    // First all memory: each_message must not throw once it has begun a transfer.
-    for (auto* const bytes : {&bytes_leaving_, &bytes_coming_}) { bytes->resize(comm.size()); }
-    message_bytes(leaving.rows(), arrays, detail::mutable_span_of(bytes_leaving_));
-    message_bytes(coming.rows(), arrays, detail::mutable_span_of(bytes_coming_));
-    for (auto* const bytes : {&bytes_leaving_, &bytes_coming_}) {
-      for (std::size_t& each : *bytes) { each += each > 0 ? sizeof(detail::message_head) : 0; }
-    }
-    auto const unused = outgoing_.unused(comm, total(bytes_leaving_));
+    sizes_.resize(comm.size());
+    auto const sizes = detail::mutable_span_of(sizes_);
+    message_bytes(coming.rows(), arrays, sizes);
+    detail::add_heads(sizes, sizeof(head));
+    incoming_.hold(sizes);
+    message_bytes(leaving.rows(), arrays, sizes);
+    auto const unused = outgoing_.unused(comm, detail::add_heads(sizes, sizeof(head)));
     if (!unused) { return tl::unexpected(unused.error()); }
-    auto& [messages, sends] = **unused;
-    sends.reserve(comm.size());
-    receives_.reserve(comm.size());
-    messages.resize(std::max(messages.size(), total(bytes_leaving_)));
-    incoming_.resize(std::max(incoming_.size(), total(bytes_coming_)));
-
-    pack_rows(leaving, arrays, detail::mutable_span_of(messages, 0, total(bytes_leaving_)),
-              sizeof(head));
-    detail::for_each_message(detail::mutable_span_of(messages), detail::span_of(bytes_leaving_),
-                             [&](std::span<std::byte> message, std::size_t) {
-                               std::memcpy(message.data(), &head, sizeof(head));
-                             });
-    if (auto begun = each_message(
-            detail::mutable_span_of(incoming_), detail::span_of(bytes_coming_), receives_,
-            [&](auto bytes, rank_id peer) { return comm.receive(bytes, peer); });
-        !begun) {
-      return begun;
+    auto& outgoing = **unused;
+    outgoing.hold(sizes);
+    pack_rows(leaving, arrays, outgoing.bytes(), sizeof(head));
+    outgoing.write_head(head);
+    auto begun = incoming_.begin(
+        rank_id{0}, [&](auto bytes, rank_id peer) { return comm.receive(bytes, peer); });
+    if (begun) {
+      begun = outgoing.begin(rank_id{0},
+                             [&](auto bytes, rank_id peer) { return comm.send(bytes, peer); });
     }
-    if (auto begun =
-            each_message(detail::mutable_span_of(messages), detail::span_of(bytes_leaving_), sends,
-                         [&](auto bytes, rank_id peer) { return comm.send(bytes, peer); });
-        !begun) {
-      return begun;
-    }
-    return comm.start();
-  }
-
-  /// Calls transfer(bytes, peer) for the messages of all peers, which lie one after the other.
-  template <class Transfer>
-  [[nodiscard]] static result<void> each_message(std::span<std::byte> messages,
-                                                 std::span<std::size_t const> bytes,
-                                                 std::vector<transfer_id>& under_way,
-                                                 Transfer transfer)
-  {
-    for (std::size_t peer = 0; peer < bytes.size(); ++peer) {
-      if (bytes[peer] == 0) { continue; }
-      auto const begun = transfer(messages.first(bytes[peer]), to_id<rank_id>(peer));
-      if (!begun) { return tl::unexpected(begun.error()); }
-      under_way.push_back(*begun);
-      messages = messages.subspan(bytes[peer]);
-    }
-    return {};
+    return begun ? comm.start() : begun;
   }
 
   /// After a failure: ends all transfers.
   template <class C>
   void release(C& comm)
   {
-    detail::cancel_transfers(comm, receives_, incoming_);
+    incoming_.cancel(comm);
     outgoing_.cancel(comm);
-  }
-
-  [[nodiscard]] static std::size_t total(std::vector<std::size_t> const& bytes)
-  {
-    return std::reduce(bytes.begin(), bytes.end());
   }
 
   detail::outgoing_messages<Allocator> outgoing_;  // gives up what is under way at the end
   detail::step_comparison<Allocator> step_;
   std::vector<rank_id> members_;  // of both units
-  std::vector<transfer_id> receives_;
-  byte_array incoming_;
-  byte_array middle_;  // what a broker has gathered
+  detail::pair_messages<Allocator> incoming_;
+  detail::message_array<Allocator> middle_;  // what a broker has gathered
   std::vector<row_array> to_middle_;
   std::vector<row_array> from_middle_;
-  std::vector<std::size_t> bytes_leaving_;
-  std::vector<std::size_t> bytes_coming_;
+  std::vector<std::size_t> sizes_;  // of messages, by peer
 };
 
 }  // namespace ballast::inline v0
