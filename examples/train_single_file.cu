@@ -23,8 +23,8 @@
 #include <ballast/core.hpp>
 #include <ballast/cost/flops.hpp>
 #include <ballast/cost/quadratic_cost.hpp>
-#include <ballast/cuda/device_route.hpp>
 #include <ballast/cuda/repeat_rows.cuh>
+#include <ballast/cuda/staged.hpp>
 #include <ballast/gpu/copy_engine_communicator.hpp>
 #include <ballast/gpu/device_memory.hpp>
 #include <ballast/gpu/streams.hpp>
@@ -360,7 +360,7 @@ class condition_route {
                                           balancer.bags(), rank);
     sent_.make_room(sent_rows() * channels_);
     if (!there_) { return; }
-    or_throw(there_->stage(beside_.copies));
+    or_throw(there_->stage(beside_));
     check(there_->upload(on_.stream));
   }
 
@@ -390,7 +390,8 @@ class condition_route {
  private:
   static std::size_t table_bytes(std::size_t most_documents)
   {
-    return ballast::device_sequence_rows::bytes(static_cast<std::uint32_t>(most_documents));
+    return ballast::staged<ballast::sequence_rows>::bytes(
+        static_cast<std::uint32_t>(most_documents));
   }
   [[nodiscard]] std::size_t sent_rows() const
   {
@@ -401,7 +402,7 @@ class condition_route {
   std::size_t channels_;
   array<std::byte> table_;  // of how many GPUs get each row, for kernels
   std::vector<std::byte, ballast::pinned_allocator<std::byte>> pinned_;
-  std::optional<ballast::device_sequence_rows> there_;
+  std::optional<ballast::staged<ballast::sequence_rows>> there_;
   ballast::sequence_rows beside_;
   array<float> sent_;
   decltype(carrier_over(std::declval<Comm&>())) carrier_;

@@ -2,8 +2,8 @@
 #include "gpu_timing.cuh"
 
 #include <ballast/core.hpp>
-#include <ballast/cuda/device_route.hpp>
 #include <ballast/cuda/prepared_route.cuh>
+#include <ballast/cuda/staged.hpp>
 #include <ballast/cuda/tables.hpp>
 #include <ballast/gpu/device_memory.hpp>
 #include <ballast/route/route_plan.hpp>
@@ -53,8 +53,8 @@ class packed_step {
               std::vector<std::size_t> const& widths)
       : stream_(stream.get()),
         plan_(chunks_for_peers(chunks, rows_per_chunk)),
-        tables_(ballast::device_route::bytes({peers, chunks})),
-        pinned_(ballast::device_route::bytes({peers, chunks})),
+        tables_(ballast::staged<route_plan>::bytes({peers, chunks})),
+        pinned_(ballast::staged<route_plan>::bytes({peers, chunks})),
         there_({peers, chunks}, tables_.span(), pinned_),
         rows_({})
   {
@@ -98,7 +98,7 @@ class packed_step {
   route_plan plan_;
   device_array<std::byte> tables_;
   std::vector<std::byte, ballast::pinned_allocator<std::byte>> pinned_;
-  mutable ballast::device_route there_;
+  mutable ballast::staged<route_plan> there_;
   std::vector<device_array<std::byte>> arrays_;
   device_rows rows_;
   device_array<std::byte> messages_;

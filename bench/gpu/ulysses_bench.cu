@@ -3,8 +3,8 @@
 
 #include <ballast/core.hpp>
 #include <ballast/cuda/device_heads.hpp>
-#include <ballast/cuda/device_ulysses.cuh>
 #include <ballast/cuda/prepared_heads.cuh>
+#include <ballast/cuda/staged.hpp>
 #include <ballast/gpu/device_memory.hpp>
 #include <ballast/route/head_array.hpp>
 #include <ballast/route/ulysses.hpp>
@@ -18,12 +18,13 @@ namespace {
 
 using ballast::device_array;
 using ballast::device_heads;
-using ballast::device_ulysses;
 using ballast::head_array;
 using ballast::heads_of;
 using ballast::tokens;
 using ballast::ulysses_bound;
 using ballast::ulysses_plan;
+
+using staged = ballast::staged<ulysses_plan>;
 
 constexpr std::uint32_t gpus = 8;
 constexpr std::uint32_t query_heads = 32;
@@ -43,21 +44,14 @@ std::vector<tokens> uneven_lengths(tokens all)
   return lengths;
 }
 
-std::size_t device_bytes(ulysses_bound bound)
-{
-  std::size_t bytes = 0;
-  bench::check(device_ulysses::device_bytes(bound, bytes));
-  return bytes;
-}
-
 /// Queries, keys and values of one layer on GPU 0 of a bag of eight, before and after attention,
 /// and the messages between it and the other seven.
 class layer {
  public:
   layer(bench::stream const& stream, std::uint32_t key_value_heads, tokens all_tokens)
       : stream_(stream.get()),
-        tables_(device_bytes(bound)),
-        pinned_(device_ulysses::pinned_bytes(bound)),
+        tables_(staged::bytes(bound)),
+        pinned_(staged::bytes(bound)),
         bag_(bound, tables_.span(), pinned_)
   {
     plan_.assign(uneven_lengths(all_tokens), gpus, query_heads);
@@ -91,19 +85,19 @@ class layer {
 
   [[nodiscard]] cudaError_t pack_to_heads() const
   {
-    return ready_->pack_to_heads(device_heads(to_heads_), messages_.data(), stream_);
+    return ready_->pack(true, device_heads(to_heads_), messages_.data(), stream_);
   }
   [[nodiscard]] cudaError_t unpack_to_heads() const
   {
-    return ready_->unpack_to_heads(device_heads(to_heads_), messages_.data(), stream_);
+    return ready_->unpack(true, device_heads(to_heads_), messages_.data(), stream_);
   }
   [[nodiscard]] cudaError_t pack_to_tokens() const
   {
-    return ready_->pack_to_tokens(device_heads(to_tokens_), messages_.data(), stream_);
+    return ready_->pack(false, device_heads(to_tokens_), messages_.data(), stream_);
   }
   [[nodiscard]] cudaError_t unpack_to_tokens() const
   {
-    return ready_->unpack_to_tokens(device_heads(to_tokens_), messages_.data(), stream_);
+    return ready_->unpack(false, device_heads(to_tokens_), messages_.data(), stream_);
   }
 
   void make(movement move) const { bench::check((this->*move)()); }
@@ -128,7 +122,7 @@ class layer {
   cudaStream_t stream_;
   device_array<std::byte> tables_;
   std::vector<std::byte, ballast::pinned_allocator<std::byte>> pinned_;
-  device_ulysses bag_;
+  staged bag_;
   ulysses_plan plan_;
   std::vector<device_array<__nv_bfloat16>> arrays_;
   std::vector<head_array> to_heads_;

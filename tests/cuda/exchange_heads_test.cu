@@ -3,6 +3,7 @@
 #include <ballast/cuda/prepared_heads.cuh>
 
 #include "../route/bag_arrays.hpp"
+#include "staged_on_host.hpp"
 
 #include <gtest/gtest.h>
 #include <ballast/comm/thread_communicator.hpp>
@@ -19,7 +20,6 @@
 namespace {
 
 using ballast::device_heads;
-using ballast::device_ulysses;
 using ballast::head_array;
 using ballast::heads_of;
 using ballast::prepared_heads;
@@ -45,19 +45,15 @@ static_assert(ballast::stream_communicator<streamed_threads>);
 static_assert(ballast::detail::head_mover<ballast::detail::device_head_mover>);
 
 /// A plan that was staged and that no kernel reads.
-struct staged_bag {
-  std::vector<tokens> pinned;
-  device_ulysses heads;
+struct staged_bag : ballast_test::staged_on_host<ballast::ulysses_plan> {
   std::vector<std::byte> temporary;
 
   explicit staged_bag(bag_case const& bag)
-      : pinned(2 * (bag.lengths.size() + 1)),
-        heads({static_cast<std::uint32_t>(bag.lengths.size()), bag.gpus, bag.query_heads,
-               bag.kv_heads},
-              {}, std::as_writable_bytes(std::span(pinned))),
+      : staged_on_host({static_cast<std::uint32_t>(bag.lengths.size()), bag.gpus, bag.query_heads,
+                        bag.kv_heads}),
         temporary(1 << 20)
   {
-    EXPECT_TRUE(heads.stage(bag.plan()));
+    hold(bag.plan());
   }
 };
 
@@ -70,7 +66,7 @@ streamed_threads member_of(std::size_t gpus)
 // What is made for an exchange of one array, without memory of a device.
 prepared_heads made_for(staged_bag& bag, head_array const& array)
 {
-  return {bag.heads, 0, device_heads(std::array{array}), {}};
+  return {*bag, 0, device_heads(std::array{array}), {}};
 }
 
 TEST(ExchangeHeads, OfABagOfOneInPlaceIsNothing)
@@ -101,7 +97,7 @@ TEST(ExchangeHeads, TellsWhatCudaRefused)
   auto const moved = ballast::to_heads(comm, ready, bag.temporary, array);
   ASSERT_FALSE(moved);
   EXPECT_EQ(moved.error().code, ballast::error_code::transport);
-  EXPECT_TRUE(moved.error().message.starts_with("prepared_heads::pack_to_heads failed with code "))
+  EXPECT_TRUE(moved.error().message.starts_with("packing on the device failed with code "))
       << moved.error().message;
 }
 
@@ -132,13 +128,13 @@ TEST(PreparedHeadsDeathTest, RejectsBeforeAnythingIsQueued)
   std::vector<std::byte> to(2);
   alignas(16) std::byte messages[32];
   device_heads const shared(std::vector{heads_of(from, to, 1, 1)});  // a head that both GPUs have
-  prepared_heads const ready(bag.heads, 0, shared, {});
-  EXPECT_DEATH((void)ready.unpack_to_tokens(shared, messages, nullptr),
+  prepared_heads const ready(*bag, 0, shared, {});
+  EXPECT_DEATH((void)ready.unpack(false, shared, messages, nullptr),
                "several GPUs have the same of the 1 head of array 0");
-  EXPECT_DEATH((void)ready.pack_to_heads(shared, messages + 8, nullptr),
+  EXPECT_DEATH((void)ready.pack(true, shared, messages + 8, nullptr),
                "do not begin at a multiple of 16 bytes");
-  EXPECT_DEATH(prepared_heads(bag.heads, 2, shared, {}), "GPU 2 of a bag of 2");
-  ASSERT_TRUE(bag.heads.stage(bag_case{2, {40}, 2}.plan()));
+  EXPECT_DEATH(prepared_heads(*bag, 2, shared, {}), "GPU 2 of a bag of 2");
+  ASSERT_TRUE(bag->stage(bag_case{2, {40}, 2}.plan()));
   EXPECT_DEATH((void)ready.prepare(nullptr), "and the exchange was made for 2");
 }
 

@@ -4,6 +4,7 @@
 #include "../route/bag_arrays.hpp"
 #include "../route/random_rows.hpp"  // defines: ballast_test::random_bytes
 #include "copies_on_host.hpp"
+#include "staged_on_host.hpp"
 
 #include <ballast/core.hpp>
 #include <ballast/cuda/detail/head_copies.hpp>
@@ -18,30 +19,18 @@ namespace ballast_test {
 class tables_on_host {
  public:
   explicit tables_on_host(bag_case const& bag, std::uint32_t spare = 2)
-      : lengths_(bag.lengths.size() + spare + 1),
-        tables_{lengths_.data(),
-                nullptr,
-                static_cast<std::uint32_t>(bag.lengths.size()) + spare,
-                {bag.query_heads, bag.gpus, bag.kv_heads}}
+      : there_({static_cast<std::uint32_t>(bag.lengths.size()) + spare, bag.gpus, bag.query_heads,
+                bag.kv_heads})
   {
-    std::ranges::copy(bag.lengths, lengths_.begin());
-    ballast::tokens sum = 0;
-    for (std::uint32_t item = 0; item < tables_.items(); ++item) {
-      if (item % tables_.line() == 0) { sum = 0; }
-      first_rows_.push_back(sum);
-      sum += tables_.item(item);
-    }
-    tables_.first_rows = first_rows_.data();
+    there_.hold(bag.plan());
+    tables_ = there_->tables();
   }
-  tables_on_host(tables_on_host const&) = delete;
-  tables_on_host& operator=(tables_on_host const&) = delete;
 
   [[nodiscard]] ballast::ulysses_tables const& operator*() const { return tables_; }
   [[nodiscard]] ballast::ulysses_tables const* operator->() const { return &tables_; }
 
  private:
-  std::vector<ballast::tokens> lengths_;
-  std::vector<ballast::tokens> first_rows_;
+  staged_on_host<ballast::ulysses_plan> there_;
   ballast::ulysses_tables tables_;
 };
 

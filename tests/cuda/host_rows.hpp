@@ -5,7 +5,6 @@
 
 #include <ballast/core.hpp>
 #include <ballast/cuda/detail/row_copies.hpp>
-#include <ballast/cuda/device_route.hpp>
 #include <ballast/cuda/tables.hpp>
 
 #include <cstring>
@@ -13,41 +12,6 @@
 /// What a prepared_route does on a stream, by the host, lane after lane: with the same tables, lists
 /// and arithmetic.
 namespace ballast_test {
-
-/// The memory of a device_route, where the device is the host.
-class route_memory {
- public:
-  explicit route_memory(ballast::route_bound bound)
-      : bytes_(ballast::device_route::bytes(bound)), device_(lines()), pinned_(lines())
-  {}
-
-  [[nodiscard]] std::span<std::byte> device() { return span_of(device_); }
-  [[nodiscard]] std::span<std::byte> pinned() { return span_of(pinned_); }
-
-  /// What upload() queues, at once.
-  void upload() { device_ = pinned_; }
-
- private:
-  struct alignas(16) line {
-    std::byte bytes[16];
-  };
-
-  [[nodiscard]] std::vector<line> lines() const
-  {
-    std::vector<line> memory(bytes_ / sizeof(line) + 1);
-    std::memset(memory.data(), 0xee, memory.size() * sizeof(line));
-    return memory;
-  }
-
-  [[nodiscard]] std::span<std::byte> span_of(std::vector<line>& memory) const
-  {
-    return std::as_writable_bytes(std::span(memory)).first(bytes_);
-  }
-
-  std::size_t bytes_;
-  std::vector<line> device_;
-  std::vector<line> pinned_;
-};
 
 /// What prepared_route::prepare() finds of one table, in memory of the host.
 class found_places {

@@ -5,10 +5,10 @@
 #include <ballast/cuda/copy_batch.cuh>
 #include <ballast/cuda/detail/add_pieces.cuh>
 #include <ballast/cuda/device_heads.hpp>
-#include <ballast/cuda/device_route.hpp>
 #include <ballast/cuda/prepared_heads.cuh>
 #include <ballast/cuda/prepared_route.cuh>
 #include <ballast/cuda/repeat_rows.cuh>
+#include <ballast/cuda/staged.hpp>
 #include <ballast/cuda/tables.hpp>
 
 #include <cuda_bf16.h>
@@ -47,7 +47,7 @@ cudaError_t queue_all_kernels(
     ballast::prepared_route const& route, ballast::device_rows const& rows,
     ballast::prepared_heads const& exchange, ballast::device_heads const& heads,
     std::span<float> sum, std::span<__nv_bfloat16> short_sum,
-    ballast::device_sequence_rows const& sequences, cudaStream_t stream)
+    ballast::staged<ballast::sequence_rows> const& sequences, cudaStream_t stream)
 {
   for (cudaError_t const error : {
            ballast::copy_batch(temporary, bytes, contiguous, 1, stream),
@@ -58,10 +58,10 @@ cudaError_t queue_all_kernels(
            route.pack(true, rows, messages, stream),
            route.unpack(true, rows, messages, stream),
            exchange.prepare(stream),
-           exchange.pack_to_heads(heads, messages, stream),
-           exchange.unpack_to_heads(heads, messages, stream),
-           exchange.pack_to_tokens(heads, messages, stream),
-           exchange.unpack_to_tokens(heads, messages, stream),
+           exchange.pack(true, heads, messages, stream),
+           exchange.unpack(true, heads, messages, stream),
+           exchange.pack(false, heads, messages, stream),
+           exchange.unpack(false, heads, messages, stream),
            ballast::detail::add_pieces<float>(sum, sum, stream),
            ballast::detail::add_pieces<__nv_bfloat16>(short_sum, short_sum, stream),
            ballast::repeat_rows(sequences, short_sum.data(), short_sum.data(), 1, stream),

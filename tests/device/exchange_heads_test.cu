@@ -2,9 +2,9 @@
 #include <ballast/cuda/exchange_heads.cuh>
 
 #include "../route/bag_arrays.hpp"
-#include "device_bag.hpp"
 #include "gpu_test.hpp"
 #include "ranks_on_one_gpu.hpp"
+#include "staged_on_device.hpp"
 
 #include <gtest/gtest.h>
 #include <ballast/core.hpp>
@@ -18,11 +18,12 @@ using ballast::head_array;
 using ballast::heads_of;
 using ballast::to_index;
 using ballast_test::bag_case;
-using ballast_test::device_bag;
 using ballast_test::device_bytes;
 using ballast_test::done;
 using ballast_test::whole_array;
 
+using device_bag = ballast_test::staged_on_device<ballast::ulysses_plan>;
+using prepared_bag = ballast_test::prepared_on_device<ballast::prepared_heads>;
 using communicator = ballast::copy_engine_communicator<>;
 
 using ExchangeHeads = ballast_test::gpu_test;
@@ -45,7 +46,7 @@ TEST_F(ExchangeHeads, TakesHeadsThereAndBack)
       auto const gpu = static_cast<std::uint32_t>(to_index(comm.rank()));
       device_bag device({static_cast<std::uint32_t>(bag.lengths.size()) + 1, bag.gpus,
                          bag.query_heads, bag.kv_heads});
-      auto& heads = device.heads();
+      auto& heads = *device;
       auto const q_own = to_device(q.tokens_of(gpu));
       auto const k_own = to_device(k.tokens_of(gpu));
       auto const q_whole = to_device(std::vector<double>(q.heads_of(gpu).size(), -1));
@@ -57,9 +58,8 @@ TEST_F(ExchangeHeads, TakesHeadsThereAndBack)
       head_array const q_there = heads_of(q_own.span(), q_whole.span(), q.heads, q.dim);
       head_array const k_there = heads_of(k_own.span(), k_whole.span(), k.heads, k.dim);
       device_bytes const temporary(ballast::exchange_bytes(heads, gpu, q_there, k_there));
-      ballast_test::prepared_bag const prepared(
-          heads, gpu, ballast::device_heads(std::array{q_there, k_there}));
-      auto const& ready = prepared.heads();
+      prepared_bag const prepared(heads, gpu, ballast::device_heads(std::array{q_there, k_there}));
+      auto const& ready = *prepared;
       ASSERT_EQ(ready.prepare(comm.stream()), cudaSuccess);
       EXPECT_TRUE(done(ballast::to_heads(comm, ready, temporary.span(), q_there, k_there)));
       EXPECT_TRUE(done(ballast::to_tokens(
@@ -88,14 +88,12 @@ TEST_F(ExchangeHeads, OfAStepIsQueued)
     ballast::device_array<float> const k_whole(plan.heads_of_sequences(gpu, 2) * 8);
     ballast::device_array<float> const dq(q.size());
     ballast::device_array<float> const dk(k.size());
-    // [device_ulysses]
+    // [staged_heads]
     ballast::ulysses_bound const most{.sequences = 64, .gpus = 2, .query_heads = 4};
-    std::size_t bytes = 0;  // of a plan's tables, whatever the plan
-    cudaError_t const asked = ballast::device_ulysses::device_bytes(most, bytes);
+    std::size_t const bytes = ballast::staged<ballast::ulysses_plan>::bytes(most);
     ballast::device_array<std::byte> const tables(bytes);
-    std::vector<std::byte, ballast::pinned_allocator<std::byte>> pinned(
-        ballast::device_ulysses::pinned_bytes(most));
-    ballast::device_ulysses heads(most, tables.span(), pinned);
+    std::vector<std::byte, ballast::pinned_allocator<std::byte>> pinned(bytes);
+    ballast::staged<ballast::ulysses_plan> heads(most, tables.span(), pinned);
 
     auto const staged = heads.stage(plan);  // every step
     cudaError_t const uploaded = heads.upload(bag.stream());
@@ -115,8 +113,7 @@ TEST_F(ExchangeHeads, OfAStepIsQueued)
     auto const back =                                                    // and its gradient
         ballast::to_tokens(bag, ready, temporary.span(), heads_of(q_whole.span(), dq.span(), 4, 8),
                            heads_of(k_whole.span(), dk.span(), 2, 8));
-    // [device_ulysses]
-    EXPECT_EQ(asked, cudaSuccess);
+    // [staged_heads]
     EXPECT_EQ(sized, cudaSuccess);
     EXPECT_EQ(prepared, cudaSuccess);
     EXPECT_EQ(uploaded, cudaSuccess);
@@ -134,14 +131,14 @@ TEST_F(ExchangeHeads, OfABagOfOneCopiesOnce)
   bag_case const bag{1, {5, 3}, 2};
   ballast_test::run_ranks_on_one_gpu(1, [&](communicator& comm) {
     device_bag device({2, 1, 2});
-    ASSERT_TRUE(device.heads().stage(bag.plan()));
+    ASSERT_TRUE(device->stage(bag.plan()));
     std::vector<float> numbers;
     for (int each = 0; each < 16; ++each) { numbers.push_back(static_cast<float>(each)); }
     auto const x = to_device(numbers);
     auto const y = to_device(std::vector<float>(16));
     std::array const arrays{heads_of(x.span(), y.span(), 2, 1), heads_of(x.span(), x.span(), 2, 1)};
-    ballast_test::prepared_bag const ready(device.heads(), 0, ballast::device_heads(arrays));
-    EXPECT_TRUE(done(ballast::to_heads(comm, ready.heads(), {}, arrays[0], arrays[1])));
+    prepared_bag const ready(*device, 0U, ballast::device_heads(arrays));
+    EXPECT_TRUE(done(ballast::to_heads(comm, *ready, {}, arrays[0], arrays[1])));
     EXPECT_TRUE(done(comm.wait()));
     EXPECT_EQ(to_host(y), numbers);
     EXPECT_EQ(to_host(x), numbers);

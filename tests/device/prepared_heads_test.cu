@@ -2,8 +2,8 @@
 #include <ballast/cuda/prepared_heads.cuh>
 
 #include "../route/bag_arrays.hpp"
-#include "device_bag.hpp"
 #include "gpu_test.hpp"
+#include "staged_on_device.hpp"
 
 #include <gtest/gtest.h>
 #include <ballast/core.hpp>
@@ -22,10 +22,10 @@ using ballast::head_shape;
 using ballast::tokens;
 using ballast::ulysses_plan;
 using ballast_test::bag_case;
-using ballast_test::device_bag;
 using ballast_test::device_bytes;
-using ballast_test::prepared_bag;
 
+using device_bag = ballast_test::staged_on_device<ulysses_plan>;
+using prepared_bag = ballast_test::prepared_on_device<ballast::prepared_heads>;
 using byte_vector = std::vector<std::byte>;
 
 // Bits that are a finite number, and not much above 1 if it is of 16 bits, whichever of the four
@@ -117,27 +117,13 @@ void unpack_on_host(ulysses_plan const& plan, std::uint32_t gpu, bool to_heads,
 
 class PackHeads : public ballast_test::gpu_test {
  protected:
-  cudaError_t pack(ballast::prepared_heads const& ready, bool to_heads, device_heads const& heads,
-                   std::byte* messages, cudaStream_t on) const
-  {
-    return to_heads ? ready.pack_to_heads(heads, messages, on)
-                    : ready.pack_to_tokens(heads, messages, on);
-  }
-
-  cudaError_t unpack(ballast::prepared_heads const& ready, bool to_heads, device_heads const& heads,
-                     std::byte const* messages, cudaStream_t on) const
-  {
-    return to_heads ? ready.unpack_to_heads(heads, messages, on)
-                    : ready.unpack_to_tokens(heads, messages, on);
-  }
-
   void expect_as_on_host(ballast::random_source& random, bag_case const& bag)
   {
     auto const plan = bag.plan();
     device_bag device({static_cast<std::uint32_t>(bag.lengths.size()) + 2, bag.gpus,
                        bag.query_heads, bag.kv_heads});
-    ASSERT_TRUE(device.heads().stage(plan));
-    ASSERT_EQ(device.heads().upload(stream()), cudaSuccess);
+    ASSERT_TRUE(device->stage(plan));
+    ASSERT_EQ(device->upload(stream()), cudaSuccess);
     auto const kinds = random_kinds(random, bag);
     for (std::uint32_t gpu = 0; gpu < bag.gpus; ++gpu) {
       for (bool const to_heads : {true, false}) {
@@ -157,16 +143,15 @@ class PackHeads : public ballast_test::gpu_test {
 
         byte_vector sent(all_message_bytes(plan, gpu, to_heads, arrays), std::byte{0xee});
         device_bytes const outgoing = to_device(sent);
-        prepared_bag const prepared(device.heads(), gpu, heads);
-        ASSERT_EQ(prepared.heads().prepare(stream()), cudaSuccess);
-        ASSERT_EQ(pack(prepared.heads(), to_heads, heads, outgoing.data(), stream()), cudaSuccess);
+        prepared_bag const prepared(*device, gpu, heads);
+        ASSERT_EQ(prepared->prepare(stream()), cudaSuccess);
+        ASSERT_EQ(prepared->pack(to_heads, heads, outgoing.data(), stream()), cudaSuccess);
         pack_on_host(plan, gpu, to_heads, host.arrays, sent);
         EXPECT_EQ(to_host(outgoing), sent);
 
         byte_vector received = any_numbers(random, all_message_bytes(plan, gpu, !to_heads, arrays));
         device_bytes const incoming = to_device(received);
-        ASSERT_EQ(unpack(prepared.heads(), to_heads, heads, incoming.data(), stream()),
-                  cudaSuccess);
+        ASSERT_EQ(prepared->unpack(to_heads, heads, incoming.data(), stream()), cudaSuccess);
         unpack_on_host(plan, gpu, to_heads, host.arrays, received);
         for (std::size_t index = 0; index < kinds.size(); ++index) {
           EXPECT_EQ(to_host(to[index]), host.to[index]) << "array " << index;
@@ -196,15 +181,15 @@ TEST_F(PackHeads, MovesLongSequencesAsTheHostDoes)
 TEST_F(PackHeads, MovesNoArraysAndNoTokens)
 {
   device_bag device({2, 3, 4});
-  ASSERT_EQ(device.heads().upload(stream()), cudaSuccess);
+  ASSERT_EQ(device->upload(stream()), cudaSuccess);
   std::vector<head_array> const one = {{{}, {}, {4, 32}}};
   for (std::size_t const count : {0U, 1U}) {
     device_heads const heads(std::span<head_array const>(one).first(count));
-    prepared_bag const prepared(device.heads(), 1, heads);
-    EXPECT_EQ(prepared.heads().prepare(stream()), cudaSuccess);
+    prepared_bag const prepared(*device, 1, heads);
+    EXPECT_EQ(prepared->prepare(stream()), cudaSuccess);
     for (bool const to_heads : {true, false}) {
-      EXPECT_EQ(pack(prepared.heads(), to_heads, heads, nullptr, stream()), cudaSuccess);
-      EXPECT_EQ(unpack(prepared.heads(), to_heads, heads, nullptr, stream()), cudaSuccess);
+      EXPECT_EQ(prepared->pack(to_heads, heads, nullptr, stream()), cudaSuccess);
+      EXPECT_EQ(prepared->unpack(to_heads, heads, nullptr, stream()), cudaSuccess);
     }
   }
 }
@@ -236,7 +221,7 @@ TEST_F(PackHeads, IsReplayedWithOtherLengths)
   for (auto const& [packs, to_heads] :
        {std::pair{true, true}, {true, false}, {false, true}, {false, false}}) {
     SCOPED_TRACE(testing::Message() << (packs ? "packs" : "unpacks") << (to_heads ? " heads" : ""));
-    ASSERT_TRUE(device.heads().stage(most));
+    ASSERT_TRUE(device->stage(most));
     host_arrays const sized(random, most, gpu, to_heads, kinds);
     std::vector<device_bytes> from, to;
     std::vector<head_array> arrays;
@@ -248,19 +233,19 @@ TEST_F(PackHeads, IsReplayedWithOtherLengths)
     }
     device_bytes const there(all_message_bytes(most, gpu, packs == to_heads, sized.arrays));
     device_heads const heads(arrays);
-    prepared_bag const prepared(device.heads(), gpu, heads);
-    auto const& ready = prepared.heads();
+    prepared_bag const prepared(*device, gpu, heads);
+    auto const& ready = *prepared;
     auto const graph = ballast_test::graph_of(stream(), [&](cudaStream_t captured) {
-      cudaError_t error = device.heads().upload(captured);
+      cudaError_t error = device->upload(captured);
       if (error == cudaSuccess) { error = ready.prepare(captured); }
       if (error != cudaSuccess) { return error; }
-      return packs ? pack(ready, to_heads, heads, there.data(), captured)
-                   : unpack(ready, to_heads, heads, there.data(), captured);
+      return packs ? ready.pack(to_heads, heads, there.data(), captured)
+                   : ready.unpack(to_heads, heads, there.data(), captured);
     });
     for (bag_case const& bag : bags) {
       SCOPED_TRACE(testing::Message() << bag.lengths.size() << " sequences");
       auto const plan = bag.plan();
-      ASSERT_TRUE(device.heads().stage(plan));
+      ASSERT_TRUE(device->stage(plan));
       host_arrays const host(random, plan, gpu, to_heads, kinds);
       std::size_t const count = all_message_bytes(plan, gpu, packs == to_heads, host.arrays);
       byte_vector messages =
@@ -285,10 +270,11 @@ TEST_F(PackHeads, IsPreparedInEnoughMemoryOrNotAtAll)
   device_bag device({50, 4, 8});
   std::vector<head_array> const arrays(3, head_array{{}, {}, {8, 2}});
   device_heads const heads(arrays);
-  std::size_t count = 0;
-  ASSERT_EQ(ballast::prepared_heads::device_bytes(device.heads(), 0, heads, count), cudaSuccess);
+  std::uint32_t const gpu = 0;
+  std::size_t const count =
+      ballast_test::prepared_bytes<ballast::prepared_heads>(*device, gpu, heads);
   device_bytes const memory(count);
-  ballast::prepared_heads const ready(device.heads(), 0, heads, memory.span().first(count - 1));
+  ballast::prepared_heads const ready(*device, 0, heads, memory.span().first(count - 1));
   EXPECT_EQ(ready.prepare(stream()), cudaErrorInvalidValue);
 }
 

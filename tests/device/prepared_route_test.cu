@@ -3,11 +3,10 @@
 
 #include "../route/instances.hpp"
 #include "../route/random_rows.hpp"
-#include "device_tables.hpp"
 #include "gpu_test.hpp"
+#include "staged_on_device.hpp"
 
 #include <gtest/gtest.h>
-#include <ballast/cuda/device_route.hpp>
 #include <ballast/cuda/tables.hpp>
 #include <ballast/gpu/device_memory.hpp>
 #include <ballast/gpu/streams.hpp>
@@ -35,9 +34,9 @@ using ballast::row_array;
 using ballast::tokens;
 using ballast::unpack_part;
 using ballast_test::device_bytes;
-using ballast_test::device_tables;
 using ballast_test::rank_bytes;
 
+using device_tables = ballast_test::staged_on_device<route_plan>;
 using byte_vector = std::vector<std::byte>;
 
 std::size_t message_bytes_of(route_table const& table, std::span<row_array const> arrays)
@@ -113,7 +112,7 @@ class RowsOnDevice : public ballast_test::gpu_test {
     return moved;
   }
 
-  void expect_moved_as_by_host(ballast::device_route& there, route_plan const& plan,
+  void expect_moved_as_by_host(ballast::staged<route_plan>& there, route_plan const& plan,
                                rank_bytes& own)
   {
     ASSERT_TRUE(there.stage(plan));
@@ -123,7 +122,8 @@ class RowsOnDevice : public ballast_test::gpu_test {
     byte_vector const incoming =
         ballast_test::random_bytes(message_bytes_of(plan.received, own.arrays()), random);
     device_rank const rank = on_device(own, outgoing, incoming);
-    device_bytes const memory(ballast_test::prepared_bytes(there, rank.rows()));
+    auto const shapes = rank.rows();
+    device_bytes const memory(ballast_test::prepared_bytes<prepared_route>(there, shapes));
     prepared_route const ready(there, rank.rows(), memory.span());
     ASSERT_EQ(ready.prepare(stream()), cudaSuccess);
     ASSERT_EQ(ready.pack(true, rank.rows(), rank.outgoing.data(), stream()), cudaSuccess);
@@ -153,7 +153,7 @@ TEST_F(RowsOnDevice, AreTheHostsToTheLastByte)
     SCOPED_TRACE(testing::Message() << "trial " << trial << ", " << ranks << " ranks");
     auto const plan = ballast::plan_route(step.read, step.computed, rank);
     rank_bytes own(widths, plan.rows_before, plan.rows_after, random);
-    expect_moved_as_by_host(tables.route(), plan, own);
+    expect_moved_as_by_host(*tables, plan, own);
     if (testing::Test::HasFailure()) { return; }
   }
 }
@@ -187,7 +187,7 @@ TEST_F(RowsOnDevice, OfAThousandRanksAreTheHosts)
     auto const plan = plan_of_many(ranks, 6000, 5, random);
     device_tables tables({.ranks = ranks, .ranges = 6000});
     rank_bytes own({6, 4, 1}, plan.rows_before, plan.rows_after, random);
-    expect_moved_as_by_host(tables.route(), plan, own);
+    expect_moved_as_by_host(*tables, plan, own);
   }
 }
 
@@ -196,7 +196,7 @@ TEST_F(RowsOnDevice, OfLongSamplesAreTheHosts)
   auto const plan = plan_of_many(8, 40, 300, random);
   device_tables tables({.ranks = 8, .ranges = 64});
   rank_bytes own({6144, 2050, 4}, plan.rows_before, plan.rows_after, random);
-  expect_moved_as_by_host(tables.route(), plan, own);
+  expect_moved_as_by_host(*tables, plan, own);
 }
 
 TEST_F(RowsOnDevice, OfNoArraysAndOfNoRangesAreNothing)
@@ -204,9 +204,9 @@ TEST_F(RowsOnDevice, OfNoArraysAndOfNoRangesAreNothing)
   route_plan const plan = plan_of_many(3, 0, 0, random);
   device_tables tables({.ranks = 3, .ranges = 0});
   rank_bytes none({}, 0, 0, random);
-  expect_moved_as_by_host(tables.route(), plan, none);
+  expect_moved_as_by_host(*tables, plan, none);
   rank_bytes empty({4, 4}, 0, 0, random);
-  expect_moved_as_by_host(tables.route(), plan, empty);
+  expect_moved_as_by_host(*tables, plan, empty);
 }
 
 // One graph of upload, prepare, pack and unpack, for all plans within the bound; what stays is copied
@@ -216,13 +216,14 @@ TEST_F(RowsOnDevice, OfAnotherPlanAreMovedByTheSameGraph)
   constexpr tokens rows = 4000;
   std::vector<std::size_t> const widths = {16, 3, 10};
   device_tables tables({.ranks = 5, .ranges = 40});
-  auto& there = tables.route();
+  auto& there = *tables;
   rank_bytes own(widths, rows, rows, random);
   std::size_t const room = static_cast<std::size_t>(rows) * (16 + 3 + 10) + 5 * 3 * 16;
   byte_vector const unwritten(room, std::byte{0xee});
   byte_vector const incoming = ballast_test::random_bytes(room, random);
   device_rank const rank = on_device(own, unwritten, incoming);
-  device_bytes const memory(ballast_test::prepared_bytes(there, rank.rows()));
+  auto const shapes = rank.rows();
+  device_bytes const memory(ballast_test::prepared_bytes<prepared_route>(there, shapes));
   prepared_route const ready(there, rank.rows(), memory.span());
 
   auto const side = ballast::side_stream::make().value();
@@ -266,7 +267,7 @@ TEST_F(RowsOnDevice, ArePackedByAGraphAsTheDocumentationShows)
 {
   auto const plan = plan_of_many(3, 10, 8, random);
   device_tables tables({.ranks = 3, .ranges = 10});
-  auto& there = tables.route();
+  auto& there = *tables;
   rank_bytes own({4, 12}, plan.rows_before, plan.rows_after, random);
   byte_vector const unwritten(message_bytes_of(plan.sent, own.arrays()), std::byte{0xee});
   byte_vector const incoming(message_bytes_of(plan.received, own.arrays()), std::byte{0});
@@ -304,8 +305,9 @@ TEST_F(RowsOnDevice, ArePreparedInEnoughMemoryOrNotAtAll)
   device_tables tables({.ranks = 3, .ranges = 10});
   rank_bytes own({4}, 0, 0, random);
   device_rank const rank = on_device(own, {}, {});
-  device_bytes const memory(ballast_test::prepared_bytes(tables.route(), rank.rows()));
-  prepared_route const ready(tables.route(), rank.rows(), memory.span().first(memory.size() - 1));
+  auto const shapes = rank.rows();
+  device_bytes const memory(ballast_test::prepared_bytes<prepared_route>(*tables, shapes));
+  prepared_route const ready(*tables, rank.rows(), memory.span().first(memory.size() - 1));
   EXPECT_EQ(ready.prepare(stream()), cudaErrorInvalidValue);
 }
 

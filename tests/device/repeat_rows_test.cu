@@ -2,10 +2,10 @@
 #include <ballast/cuda/repeat_rows.cuh>
 
 #include "gpu_test.hpp"
+#include "staged_on_device.hpp"
 
 #include <gtest/gtest.h>
 #include <ballast/core.hpp>
-#include <ballast/cuda/device_route.hpp>
 #include <ballast/gpu/device_memory.hpp>
 #include <ballast/route/row_array.hpp>
 
@@ -18,10 +18,8 @@ TEST_F(RepeatRowsOnDevice, AreThoseOfTheHost)
 {
   constexpr std::uint32_t most = 40;
   constexpr std::size_t width = 129;
-  std::size_t const bytes = ballast::device_sequence_rows::bytes(most);
-  ballast_test::device_bytes const table(bytes);
-  std::vector<std::byte, ballast::pinned_allocator<std::byte>> pinned(bytes);
-  ballast::device_sequence_rows there(most, table.span(), pinned);
+  ballast_test::staged_on_device<ballast::sequence_rows> device(most);
+  auto& there = *device;
 
   std::vector<float> rows(most * width);
   for (std::size_t at = 0; at < rows.size(); ++at) { rows[at] = 0.1F * static_cast<float>(at); }
@@ -48,7 +46,7 @@ TEST_F(RepeatRowsOnDevice, AreThoseOfTheHost)
     ballast::repeat_rows<float>(copies, rows, expected);
     ballast::sum_rows<float>(copies, expected, expected_sums);
     ASSERT_EQ(wait(), cudaSuccess);
-    ASSERT_TRUE(there.stage(copies));
+    ASSERT_TRUE(there.stage({copies, {}}));
     ASSERT_EQ(both.replay(stream()), cudaSuccess);
     auto found = to_host(repeated);
     auto found_sums = to_host(sums);
@@ -61,17 +59,15 @@ TEST_F(RepeatRowsOnDevice, AreThoseOfTheHost)
 
 TEST_F(RepeatRowsOnDevice, AddTheGradientsOfAllCopies)
 {
-  std::size_t const bytes = ballast::device_sequence_rows::bytes(2);
-  ballast_test::device_bytes const table(bytes);
-  std::vector<std::byte, ballast::pinned_allocator<std::byte>> pinned(bytes);
-  ballast::device_sequence_rows there(2, table.span(), pinned);
+  ballast_test::staged_on_device<ballast::sequence_rows> device(2);
+  auto& there = *device;
   constexpr std::size_t width = 2;
-  std::vector<ballast::tokens> const copies = {3, 1};
+  ballast::sequence_rows const beside{{3, 1}, {}};
   auto const rows = to_device(std::vector<double>{1, 2, 10, 20});
   ballast::device_array<double> const repeated(4 * width);
   ballast::device_array<double> const gradients(2 * width);
   // [repeat_rows]
-  auto const staged = there.stage(copies);  // every step: sequence_rows::copies
+  auto const staged = there.stage(beside);  // every step
   cudaError_t const uploaded = there.upload(stream());
   cudaError_t const repeats =
       ballast::repeat_rows(there, rows.data(), repeated.data(), width, stream());

@@ -4,9 +4,9 @@
 #include "../route/instances.hpp"
 #include "../route/random_rows.hpp"
 #include "../route/step_arrays.hpp"
-#include "device_tables.hpp"
 #include "gpu_test.hpp"
 #include "ranks_on_one_gpu.hpp"
+#include "staged_on_device.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -29,12 +29,12 @@ using ballast::rows_of;
 using ballast::to_index;
 using ballast_test::byte_array;
 using ballast_test::device_bytes;
-using ballast_test::device_tables;
 using ballast_test::done;
-using ballast_test::prepared_tables;
 using ballast_test::random_step;
 using ballast_test::step_arrays;
 
+using device_tables = ballast_test::staged_on_device<ballast::route_plan>;
+using prepared_tables = ballast_test::prepared_on_device<ballast::prepared_route>;
 using communicator = ballast::copy_engine_communicator<>;
 
 class RouteOnDevice : public ballast_test::gpu_test {
@@ -90,14 +90,14 @@ TEST_F(RouteOnDevice, BringsEveryRowAndBack)
         auto const [x, tags, odd] = on_device(data[step], rank);
         std::array const there{forward(x, 3072), forward(tags, 4), forward(odd, 5)};
         device_bytes const temporary(ballast::route_bytes(bound, there[0], there[1], there[2]));
-        ASSERT_TRUE(tables.route().stage(plan));
-        ASSERT_EQ(tables.route().upload(comm.stream()), cudaSuccess);
-        prepared_tables const ready(tables.route(), ballast::device_rows(there), comm.stream());
-        EXPECT_TRUE(done(
-            ballast::route(comm, ready.route(), temporary.span(), there[0], there[1], there[2])));
+        ASSERT_TRUE(tables->stage(plan));
+        ASSERT_EQ(tables->upload(comm.stream()), cudaSuccess);
+        prepared_tables const ready(*tables, ballast::device_rows(there));
+        ASSERT_EQ(ready->prepare(comm.stream()), cudaSuccess);
         EXPECT_TRUE(
-            done(ballast::reverse_route(comm, ready.route(), temporary.span(), backward(x, 3072),
-                                        backward(tags, 4), backward(odd, 5))));
+            done(ballast::route(comm, *ready, temporary.span(), there[0], there[1], there[2])));
+        EXPECT_TRUE(done(ballast::reverse_route(comm, *ready, temporary.span(), backward(x, 3072),
+                                                backward(tags, 4), backward(odd, 5))));
         EXPECT_TRUE(done(comm.wait()));
         auto const expect_array = [&](device_steps const& array, std::size_t index) {
           EXPECT_EQ(to_host(array.after), data[step].after(rank)[index]);
@@ -124,12 +124,12 @@ TEST_F(RouteOnDevice, IsPlannedFromTwoPlacements)
     auto const after = static_cast<std::size_t>(plan.rows_after);
     auto const x = to_device(std::vector<float>(before * 64, 1));
     auto const position = to_device(std::vector<std::int32_t>(before, 2));
-    // [device_route]
+    // [staged_route]
     ballast::route_bound const most{.ranks = 2, .ranges = 64};  // of any step
-    std::size_t const bytes = ballast::device_route::bytes(most);
+    std::size_t const bytes = ballast::staged<ballast::route_plan>::bytes(most);
     ballast::device_array<std::byte> const tables(bytes);
     std::vector<std::byte, ballast::pinned_allocator<std::byte>> pinned(bytes);
-    ballast::device_route there(most, tables.span(), pinned);
+    ballast::staged<ballast::route_plan> there(most, tables.span(), pinned);
 
     ballast::device_array<float> const x_there(after * 64);
     ballast::device_array<std::int32_t> const position_there(after);
@@ -148,7 +148,7 @@ TEST_F(RouteOnDevice, IsPlannedFromTwoPlacements)
     cudaError_t const prepared = ready.prepare(comm.stream());
     auto const moved =  // every layer
         ballast::route(comm, ready, temporary.span(), activations, positions);
-    // [device_route]
+    // [staged_route]
     EXPECT_TRUE(staged && moved);
     EXPECT_EQ(asked, cudaSuccess);
     EXPECT_EQ(uploaded, cudaSuccess);
@@ -167,18 +167,19 @@ TEST_F(RouteOnDevice, OfRanksWithNothingAndOfNoArraysIsAnExchangeToo)
   ballast_test::run_ranks_on_one_gpu(3, [&](communicator& comm) {
     device_tables tables({.ranks = 3, .ranges = 1});
     auto const plan = ballast::plan_route(read, computed, comm.rank());
-    ASSERT_TRUE(tables.route().stage(plan));
-    ASSERT_EQ(tables.route().upload(comm.stream()), cudaSuccess);
+    ASSERT_TRUE(tables->stage(plan));
+    ASSERT_EQ(tables->upload(comm.stream()), cudaSuccess);
     auto const x = to_device(byte_array(static_cast<std::size_t>(plan.rows_before), std::byte{5}));
     auto const y =
         to_device(byte_array(static_cast<std::size_t>(plan.rows_after), std::byte{0xee}));
     row_array const array{x.span(), y.span(), 1};
-    device_bytes const temporary(ballast::route_bytes(tables.route().bound(), array));
-    prepared_tables const none(tables.route(), ballast::device_rows({}), comm.stream());
-    prepared_tables const one(tables.route(), ballast::device_rows(std::array{array}),
-                              comm.stream());
-    EXPECT_TRUE(done(ballast::route(comm, none.route(), temporary.span())));
-    EXPECT_TRUE(done(ballast::route(comm, one.route(), temporary.span(), array)));
+    device_bytes const temporary(ballast::route_bytes(tables->bound(), array));
+    prepared_tables const none(*tables, ballast::device_rows({}));
+    prepared_tables const one(*tables, ballast::device_rows(std::array{array}));
+    ASSERT_EQ(none->prepare(comm.stream()), cudaSuccess);
+    ASSERT_EQ(one->prepare(comm.stream()), cudaSuccess);
+    EXPECT_TRUE(done(ballast::route(comm, *none, temporary.span())));
+    EXPECT_TRUE(done(ballast::route(comm, *one, temporary.span(), array)));
     EXPECT_TRUE(done(comm.wait()));
     EXPECT_EQ(to_host(y), byte_array(comm.rank() == rank_id{0} ? 6 : 0, std::byte{5}));
   });
@@ -192,15 +193,15 @@ TEST_F(RouteOnDevice, RefusesArraysAndStorageThatAreNotItsOwn)
   ASSERT_TRUE(comms);
   communicator& comm = comms->front();
   device_tables tables({.ranks = 1, .ranges = 1});
-  ASSERT_TRUE(tables.route().stage(ballast::plan_route(where, where, rank_id{0})));
+  ASSERT_TRUE(tables->stage(ballast::plan_route(where, where, rank_id{0})));
   device_bytes const two(2);
   device_bytes const three(3);
   device_bytes const temporary(4096);
-  prepared_tables const ready(
-      tables.route(), ballast::device_rows(std::array{row_array{{}, {}, 1}}), comm.stream());
+  prepared_tables const ready(*tables, ballast::device_rows(std::array{row_array{{}, {}, 1}}));
+  ASSERT_EQ(ready->prepare(comm.stream()), cudaSuccess);
   auto const route_to = [&](std::span<std::byte> from, std::span<std::byte> to,
                             std::span<std::byte> storage) {
-    (void)ballast::route(comm, ready.route(), storage, row_array{from, to, 1});
+    (void)ballast::route(comm, *ready, storage, row_array{from, to, 1});
   };
   EXPECT_DEATH(route_to(three.span(), two.span(), temporary.span()), "before");
   EXPECT_DEATH(route_to(two.span(), three.span(), temporary.span()), "after");

@@ -3,8 +3,8 @@
 
 #include "../cuda/head_copies_on_host.hpp"
 #include "../route/bag_arrays.hpp"
-#include "device_bag.hpp"
 #include "gpu_test.hpp"
+#include "staged_on_device.hpp"
 
 #include <gtest/gtest.h>
 #include <ballast/core.hpp>
@@ -16,7 +16,6 @@ using ballast::tokens;
 using ballast::detail::block_side;
 using ballast::detail::device_head_block;
 using ballast_test::bag_case;
-using ballast_test::device_bag;
 using ballast_test::placed_blocks;
 using ballast_test::random_arrays;
 using ballast_test::tables_on_host;
@@ -27,16 +26,17 @@ class UlyssesBlocks : public ballast_test::gpu_test {
                      ballast::random_source& random) const
   {
     tables_on_host const tables(bag, 1);
-    device_bag device({tables->sequences, bag.gpus, bag.query_heads, bag.kv_heads});
-    ASSERT_TRUE(device.heads().stage(bag.plan()));
-    ASSERT_EQ(device.heads().upload(stream()), cudaSuccess);
+    ballast_test::staged_on_device<ballast::ulysses_plan> device(
+        {tables->sequences, bag.gpus, bag.query_heads, bag.kv_heads});
+    ASSERT_TRUE(device->stage(bag.plan()));
+    ASSERT_EQ(device->upload(stream()), cudaSuccess);
     auto const gpu = static_cast<std::uint32_t>(random.below(bag.gpus));
     random_arrays const held(random, bag.plan(), gpu, true, shapes);
     for (block_side const side : {block_side::own_tokens, block_side::own_heads}) {
       placed_blocks const expected(*tables, gpu, side, held.arrays);
       auto const blocks = to_device(std::vector<device_head_block>(expected.all.count()));
       ballast::detail::head_blocks all = expected.all;
-      all.tables = device.heads().tables();
+      all.tables = device->tables();
       ASSERT_EQ(ballast::detail::queue_head_blocks(all, ballast::device_heads(held.arrays),
                                                    blocks.data(), stream()),
                 cudaSuccess);

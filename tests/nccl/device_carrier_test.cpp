@@ -2,6 +2,7 @@
 #include "../support/test.hpp"
 
 #include "../cuda/rows_on_host.hpp"
+#include "../cuda/staged_on_host.hpp"
 #include "../route/instances.hpp"
 #include "../support/orchestrated_steps.hpp"
 #include "../support/time_limits.hpp"
@@ -11,7 +12,6 @@
 #include <ballast/comm/thread_communicator.hpp>
 #include <ballast/cost/quadratic_cost.hpp>
 #include <ballast/cuda/detail/row_copies.hpp>
-#include <ballast/cuda/device_route.hpp>
 #include <ballast/partition/longest_processing_time.hpp>
 #include <ballast/route/route.hpp>
 #include <ballast/route/row_array.hpp>
@@ -74,9 +74,7 @@ TEST(DeviceCarrier, BringsRowsOfSequencesAndTheSumsOfTheirGradients)
   run_with_streams(count, [&](thread_communicator& plans, ballast::nccl_communicator<>& comm) {
     ballast::random_source random(20250302);  // the same steps on every rank
     device_carrier carrier(comm);
-    std::vector<ballast::tokens> table(most + 2);
-    auto const bytes = std::as_writable_bytes(std::span(table));
-    ballast::device_sequence_rows there(most, bytes, bytes);
+    ballast_test::staged_on_host<ballast::sequence_rows> there(most);
     for (int number = 0; number < steps; ++number) {
       auto const bags = ballast_test::random_bags(count, random);
       std::size_t const sequences = random.below(most);
@@ -91,16 +89,18 @@ TEST(DeviceCarrier, BringsRowsOfSequencesAndTheSumsOfTheirGradients)
       }
 
       or_throw(carrier.begin_step());
-      or_throw(there.stage(beside.copies));
+      or_throw(there->stage(beside));
+      EXPECT_EQ(there->upload(comm.stream()), cudaSuccess);
       auto const queue = [&](auto const& kernel) {
         EXPECT_EQ(
             ballast_test::launch(comm.stream(), [=] { ballast_test::run_rows_on_host(kernel); }),
             cudaSuccess);
       };
-      queue(ballast::detail::repeated_rows<float>{there.table(), rows.data(), sent.data(), width});
+      queue(
+          ballast::detail::repeated_rows<float>{there->tables(), rows.data(), sent.data(), width});
       or_throw(carrier.route(beside.route, ballast::rows_of(sent, found, width)));
       or_throw(carrier.reverse_route(beside.route, ballast::rows_of(found, sent, width)));
-      queue(ballast::detail::summed_rows<float>{there.table(), sent.data(), sums.data(), width});
+      queue(ballast::detail::summed_rows<float>{there->tables(), sent.data(), sums.data(), width});
       or_throw(carrier.wait());
 
       ballast::workspace memory;

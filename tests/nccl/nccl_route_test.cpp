@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "../support/test.hpp"
 
+#include "../cuda/staged_on_host.hpp"
 #include "../route/instances.hpp"
 #include "../route/random_rows.hpp"
 #include "../route/step_arrays.hpp"
@@ -12,7 +13,6 @@
 #include "nccl_ranks.hpp"
 
 #include <ballast/cuda/detail/temporary_storage.hpp>
-#include <ballast/cuda/device_route.hpp>
 #include <ballast/cuda/route_rows.cuh>
 #include <ballast/cuda/tables.hpp>
 #include <ballast/gpu/streams.hpp>
@@ -26,7 +26,6 @@
 
 namespace {
 
-using ballast::device_route;
 using ballast::device_rows;
 using ballast::error_code;
 using ballast::prepared_route;
@@ -52,7 +51,7 @@ using communicator = ballast::nccl_communicator<>;
 class router {
  public:
   explicit router(std::size_t ranks)
-      : tables_(largest(ranks)), there_(device_route_in(tables_, ranks))
+      : tables_({.ranks = static_cast<std::uint32_t>(ranks), .ranges = 200}), there_(*tables_)
   {}
 
   result<void> route(communicator& comm, mover by, route_direction direction,
@@ -97,17 +96,8 @@ class router {
   std::function<void(unpack_part)> unpacked;  // as in prepared_route
 
  private:
-  static ballast::route_bound largest(std::size_t ranks)
-  {
-    return {.ranks = static_cast<std::uint32_t>(ranks), .ranges = 200};
-  }
-  static device_route device_route_in(ballast_test::route_memory& tables, std::size_t ranks)
-  {
-    return device_route(largest(ranks), tables.device(), tables.pinned());
-  }
-
-  ballast_test::route_memory tables_;
-  device_route there_;
+  ballast_test::staged_on_host<ballast::route_plan> tables_;
+  ballast::staged<ballast::route_plan>& there_;
   ballast::workspace memory_;
   std::optional<ballast::side_stream> side_;
   std::deque<byte_array> memories_;

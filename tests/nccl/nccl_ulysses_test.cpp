@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "../support/test.hpp"
 
+#include "../cuda/staged_on_host.hpp"
 #include "../route/bag_arrays.hpp"
 #include "../support/queued_work.hpp"
 #include "../support/time_limits.hpp"
@@ -20,7 +21,6 @@
 
 namespace {
 
-using ballast::device_ulysses;
 using ballast::head_array;
 using ballast::heads_of;
 using ballast::prepared_heads;
@@ -43,10 +43,9 @@ class exchanger {
  public:
   explicit exchanger(bag_case const& bag)
       : plan_(bag.plan()),
-        bound_{static_cast<std::uint32_t>(bag.lengths.size()) + 2, bag.gpus, bag.query_heads,
-               bag.kv_heads},
-        pinned_(device_ulysses::pinned_bytes(bound_) / sizeof(tokens) + 1),
-        heads_(bound_, device(), std::as_writable_bytes(std::span(pinned_)))
+        tables_({static_cast<std::uint32_t>(bag.lengths.size()) + 2, bag.gpus, bag.query_heads,
+                 bag.kv_heads}),
+        heads_(*tables_)
   {}
 
   result<void> operator()(communicator& comm, mover by, head_direction direction,
@@ -77,19 +76,9 @@ class exchanger {
   }
 
  private:
-  std::span<std::byte> device()
-  {
-    std::size_t bytes = 0;
-    EXPECT_EQ(device_ulysses::device_bytes(bound_, bytes), cudaSuccess);
-    device_.resize(bytes / sizeof(tokens) + 1);
-    return std::as_writable_bytes(std::span(device_));
-  }
-
   ulysses_plan plan_;
-  ballast::ulysses_bound bound_;
-  std::vector<tokens> device_;
-  std::vector<tokens> pinned_;
-  device_ulysses heads_;
+  ballast_test::staged_on_host<ulysses_plan> tables_;
+  ballast::staged<ulysses_plan>& heads_;
   ballast::workspace memory_;
   std::optional<ballast::side_stream> side_;
   std::deque<std::vector<std::byte>> memories_;

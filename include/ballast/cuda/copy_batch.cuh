@@ -32,21 +32,11 @@ struct tiled_copies {
                     blocks_per_multiprocessor, ", and the least is 1");
     detail::temporary_storage storage(temporary);
     auto const tiles = detail::copy_tiles::in(storage, count, tile_bytes);
-    std::size_t scan_bytes = 0;
-    if (auto const error = detail::find_tiles(nullptr, scan_bytes, list, tiles, stream);
-        error != cudaSuccess) {
-      return error;
-    }
-    auto* const scan = storage.take<std::byte>(scan_bytes);
-    if (storage.is_only_asking()) {
-      temporary_bytes = storage.bytes();
-      return cudaSuccess;
-    }
-    if (temporary_bytes < storage.bytes()) { return cudaErrorInvalidValue; }
-    if (auto const error = detail::find_tiles(scan, scan_bytes, list, tiles, stream);
-        error != cudaSuccess) {
-      return error;
-    }
+    auto const found =
+        detail::queue_scans(storage, temporary_bytes, [&](detail::scan_storage& scans) {
+          return detail::find_tiles(scans, list, tiles, stream);
+        });
+    if (found != cudaSuccess || storage.is_only_asking()) { return found; }
     return detail::run_copies(list, tiles, stream, blocks_per_multiprocessor);
   }
 };

@@ -15,59 +15,31 @@ namespace ballast::inline v0 {
 namespace detail {
 
 /// Queues copies of heads on a stream.
-class device_head_mover : public device_messages {
+class device_head_mover : public device_mover<prepared_heads, device_heads> {
  public:
   device_head_mover(prepared_heads const& ready, head_direction direction,
                     std::span<head_array const> arrays, std::span<std::byte> temporary,
                     cudaStream_t stream)
-      : device_messages(temporary, ready.beside(), stream),
-        ready_(ready),
-        to_heads_(direction == head_direction::to_heads),
-        arrays_(arrays),
-        heads_(arrays)
+      : device_mover(ready, direction == head_direction::to_heads, device_heads(arrays), temporary,
+                     stream),
+        whole_(arrays),
+        stream_(stream)
   {}
-
-  [[nodiscard]] result<void> pack(std::span<std::byte> outgoing) const
-  {
-    return to_heads_ ? packed("prepared_heads::pack_to_heads",
-                              ready_.pack_to_heads(heads_, outgoing.data(), stream()))
-                     : packed("prepared_heads::pack_to_tokens",
-                              ready_.pack_to_tokens(heads_, outgoing.data(), stream()));
-  }
-
-  [[nodiscard]] result<void> keep() const
-  {
-    return keep_beside([&](std::byte const* unread, unpack_part part, cudaStream_t side) {
-      return to_heads_ ? ready_.unpack_to_heads(heads_, unread, side, part)
-                       : ready_.unpack_to_tokens(heads_, unread, side, part);
-    });
-  }
-
-  [[nodiscard]] result<void> unpack(std::span<std::byte const> incoming) const
-  {
-    return to_heads_
-               ? cuda_result("prepared_heads::unpack_to_heads",
-                             ready_.unpack_to_heads(heads_, incoming.data(), stream(), left()))
-               : cuda_result("prepared_heads::unpack_to_tokens",
-                             ready_.unpack_to_tokens(heads_, incoming.data(), stream(), left()));
-  }
 
   [[nodiscard]] result<void> copy() const
   {
-    for (head_array const& array : arrays_) {
+    for (head_array const& array : whole_) {
       if (array.to.data() == array.from.data() || array.to.empty()) { continue; }
       auto const code = cudaMemcpyAsync(array.to.data(), array.from.data(), array.to.size(),
-                                        cudaMemcpyDefault, stream());
+                                        cudaMemcpyDefault, stream_);
       if (code != cudaSuccess) { return cuda_failure("cudaMemcpyAsync", code); }
     }
     return {};
   }
 
  private:
-  prepared_heads const& ready_;
-  bool to_heads_;
-  std::span<head_array const> arrays_;
-  device_heads heads_;
+  std::span<head_array const> whole_;
+  cudaStream_t stream_;
 };
 
 template <stream_communicator C>
@@ -76,7 +48,7 @@ template <stream_communicator C>
                                               std::span<head_array const> arrays,
                                               std::span<std::byte> temporary)
 {
-  return exchange_heads(bag, ready.plan().plan(), direction, arrays, ready.plan().memory(),
+  return exchange_heads(bag, ready.there().plan(), direction, arrays, ready.there().memory(),
                         device_head_mover(ready, direction, arrays, temporary, bag.stream()));
 }
 
@@ -86,15 +58,15 @@ template <stream_communicator C>
 /// to_tokens() on a GPU of the bag, with the plan staged last and with every plan that gives no GPU
 /// more rows.
 template <std::same_as<head_array>... Arrays>
-[[nodiscard]] std::size_t exchange_bytes(device_ulysses const& plan, std::uint32_t gpu,
+[[nodiscard]] std::size_t exchange_bytes(staged<ulysses_plan> const& there, std::uint32_t gpu,
                                          Arrays const&... arrays)
 {
   std::array<head_array, sizeof...(Arrays)> const all{arrays...};
   std::size_t messages = detail::temporary_storage::alignment;
-  for (std::uint32_t peer = 0; peer < plan.bound().gpus; ++peer) {
+  for (std::uint32_t peer = 0; peer < there.bound().gpus; ++peer) {
     if (peer == gpu) { continue; }
-    messages += message_bytes(plan.plan(), gpu, peer, all);
-    messages += message_bytes(plan.plan(), peer, gpu, all);
+    messages += message_bytes(there.plan(), gpu, peer, all);
+    messages += message_bytes(there.plan(), peer, gpu, all);
   }
   return messages;
 }
@@ -137,7 +109,7 @@ template <stream_communicator C, std::same_as<head_array>... Arrays>
 ///
 /// Shapes      each array: from[plan.rows()][share][dim], to[plan.rows(gpu)][heads][dim].
 /// Expects     if several GPUs have the same head, an element_type that is not `other`.
-/// Ensures     sums are those of prepared_heads::unpack_to_tokens().
+/// Ensures     sums are those of prepared_heads::unpack().
 /// The rest is as for to_heads().
 template <stream_communicator C, std::same_as<head_array>... Arrays>
 [[nodiscard]] result<void> to_tokens(C& bag, prepared_heads const& ready,

@@ -3,9 +3,8 @@
 
 #include <ballast/core.hpp>
 #include <ballast/cuda/detail/head_copies.hpp>
-#include <ballast/cuda/detail/temporary_storage.hpp>
-#include <ballast/cuda/detail/tiles.cuh>
-#include <ballast/cuda/device_ulysses.cuh>
+#include <ballast/cuda/detail/prepared.cuh>
+#include <ballast/cuda/staged.hpp>
 #include <ballast/gpu/streams.hpp>
 
 #include <cuda_runtime.h>
@@ -86,25 +85,26 @@ __global__ void __launch_bounds__(threads)
 
 /// Ulysses exchanges of arrays of some shapes on one GPU of a bag, ready to run: where every head
 /// lies in messages, how the copies are cut into tiles, and of which row of the bag each row of the
-/// GPU is. All that depends on the plan and the shapes is found once, by prepare(); then each of the
-/// four functions, in every layer, is one kernel.
+/// GPU is. All that depends on the plan and the shapes is found once, by prepare(); then every pack()
+/// and unpack(), in every layer, to heads and back to tokens, is one kernel.
 ///
 ///     prepared_heads ready(heads, gpu, device_heads(arrays), memory);
 ///     ready.prepare(stream);                    // every step, after the plan's upload
-///     ready.pack_to_heads(qkv, messages, stream);  // every layer, with other arrays of the shapes
+///     ready.pack(true, qkv, messages, stream);  // every layer, with other arrays of the shapes
 ///
-/// The functions make the bytes of the host's functions of their names. A graph can hold all of it:
-/// it moves rows by the plan that was staged when it is replayed.
+/// They make the bytes of pack_to_heads(), unpack_to_heads(), pack_to_tokens() and unpack_to_tokens()
+/// of the host. A graph can hold all of it: it moves rows by the plan that was staged when it is
+/// replayed.
 ///
 /// Shapes      device[device_bytes()], of any alignment. Arrays have the sizes of to_heads() or
 ///             to_tokens(). Messages that leave: message_bytes() for each peer in order, none for
 ///             the GPU itself; messages that come: from each peer in order.
-/// Expects     the GPU is one of the bag; `plan`, device memory and a side stream that outlive this
+/// Expects     the GPU is one of the bag; `there`, device memory and a side stream that outlive this
 ///             object; arrays of as many heads and bytes as the shapes, and messages that are aligned to
 ///             message_alignment, in memory that the stream's device reaches; no `to` overlaps
 ///             another of these. That device is the current one. Work of one object is queued on one
 ///             stream, or in the order of events.
-///             unpack_to_tokens: if some head of an array is on several GPUs, an element_type that
+///             unpack to tokens: if some head of an array is on several GPUs, an element_type that
 ///             is not `other`.
 /// Ensures     (1) the bytes after a block, up to a multiple of message_alignment, are zero
 ///             (2) unpacking includes what stays on the GPU
@@ -116,130 +116,76 @@ __global__ void __launch_bounds__(threads)
 ///             four scans. Copies: one per GPU and array to pack for heads and to unpack to tokens,
 ///             and one per sequence more of what stays; one per GPU, array and sequence otherwise.
 ///             Each byte is read and written once.
-class prepared_heads {
+class prepared_heads : public detail::prepared<prepared_heads, ulysses_plan, device_heads> {
  public:
   /// Writes how much device memory is enough for the plan staged last and for every plan that gives
   /// the GPU no more rows.
-  [[nodiscard]] static cudaError_t device_bytes(device_ulysses& plan, std::uint32_t gpu,
+  [[nodiscard]] static cudaError_t device_bytes(staged<ulysses_plan>& there, std::uint32_t gpu,
                                                 device_heads const& shapes, std::size_t& bytes)
   {
-    prepared_heads const of(plan, gpu, shapes, {});
-    parts at = of.cut();
-    std::size_t scan_bytes = 0;
-    auto const error = of.find_all_tiles(at, nullptr, scan_bytes, cudaStream_t{});
-    (void)at.storage.take<std::byte>(scan_bytes);
-    bytes = at.storage.bytes();
-    return error;
+    return prepared_heads(there, gpu, shapes, {}).find_all(bytes, cudaStream_t{});
   }
 
   /// With a side stream, heads that stay are copied while messages travel.
-  prepared_heads(device_ulysses& plan, std::uint32_t gpu, device_heads const& shapes,
+  prepared_heads(staged<ulysses_plan>& there, std::uint32_t gpu, device_heads const& shapes,
                  std::span<std::byte> device, side_stream const* side = nullptr)
-      : plan_(plan), gpu_(gpu), shapes_(shapes), device_(device), side_(side)
+      : prepared(there, shapes, device, side), gpu_(gpu)
   {
-    BALLAST_EXPECTS(gpu < plan.bound().gpus, "GPU ", gpu, " of a bag of ", plan.bound().gpus);
+    BALLAST_EXPECTS(gpu < there.bound().gpus, "GPU ", gpu, " of a bag of ", there.bound().gpus);
     for (std::uint32_t index = 0; index < shapes.size(); ++index) {
-      if (plan.bound().split().replicates(shapes[index].shape.heads)) { adds_ = true; }
+      if (there.bound().split().replicates(shapes[index].shape.heads)) { adds_ = true; }
     }
     bag_rows_ = rows_now();
   }
 
-  /// Finds all that depends on the plan, when the stream reaches it; call it after the plan's
-  /// upload.
-  ///
-  /// Expects     the plan gives the GPU no more rows than the plan at construction, if some head is
-  ///             on several GPUs.
-  [[nodiscard]] cudaError_t prepare(cudaStream_t stream) const
+  /// Copies the GPU's tokens into messages, for each peer with the peer's heads; or, to tokens, whole
+  /// sequences with the GPU's heads, for each peer the peer's tokens.
+  [[nodiscard]] cudaError_t pack(bool to_heads, device_heads const& heads, std::byte* messages,
+                                 cudaStream_t stream) const
   {
-    nvtx_range const range("ballast::prepared_heads::prepare");
-    BALLAST_EXPECTS(rows_now() <= bag_rows_, "the plan gives the GPU ", rows_now(),
-                    " rows, and the exchange was made for ", bag_rows_);
-    parts at = cut();
-    std::size_t scan_bytes = 0;
-    if (auto const error = find_all_tiles(at, nullptr, scan_bytes, stream); error != cudaSuccess) {
-      return error;
+    nvtx_range const range("ballast::prepared_heads::pack");
+    using namespace detail;  // the lists
+    parts const at = found(heads, messages);
+    if (to_heads) {
+      packed_for_heads const list{copies<packed_for_heads>(at, heads), messages};
+      return run_copies(list, at.for_heads, stream);
     }
-    auto* const scan = at.storage.take<std::byte>(scan_bytes);
-    if (at.storage.is_only_asking() || device_.size() < at.storage.bytes()) {
-      return cudaErrorInvalidValue;
-    }
-    for (auto const side : {detail::block_side::own_tokens, detail::block_side::own_heads}) {
-      if (shapes_.size() == 0) { break; }
-      if (auto const error =
-              detail::queue_head_blocks(blocks_of(side), shapes_, at.blocks(side), stream);
-          error != cudaSuccess) {
-        return error;
-      }
-    }
-    if (auto const error =
-            detail::queue_bag_rows(plan_.tables(), gpu_, {at.bag_rows, bag_rows_}, stream);
-        error != cudaSuccess) {
-      return error;
-    }
-    return find_all_tiles(at, scan, scan_bytes, stream);
-  }
-
-  /// Copies the GPU's tokens into messages, for each peer with the peer's heads.
-  [[nodiscard]] cudaError_t pack_to_heads(device_heads const& heads, std::byte* messages,
-                                          cudaStream_t stream) const
-  {
-    nvtx_range const range("ballast::prepared_heads::pack_to_heads");
-    parts const at = checked(heads, messages);
-    detail::packed_for_heads const list{copies<detail::packed_for_heads>(at, heads), messages};
-    return detail::run_copies(list, at.for_heads, stream);
+    packed_for_tokens const list{copies<packed_for_tokens>(at, heads), messages};
+    return run_copies(list, at.for_tokens, stream);
   }
 
   /// Copies those messages, and what stays on the GPU, into whole sequences with the GPU's heads, or
-  /// one of both.
-  [[nodiscard]] cudaError_t unpack_to_heads(device_heads const& heads, std::byte const* messages,
-                                            cudaStream_t stream,
-                                            unpack_part part = unpack_part::all) const
+  /// into the GPU's tokens with all heads; or one of both. To tokens, it sums the heads that several
+  /// GPUs have, with the messages.
+  [[nodiscard]] cudaError_t unpack(bool to_heads, device_heads const& heads,
+                                   std::byte const* messages, cudaStream_t stream,
+                                   unpack_part part = unpack_part::all) const
   {
-    nvtx_range const range("ballast::prepared_heads::unpack_to_heads");
-    parts const at = checked(heads, messages);
-    detail::unpacked_to_heads const list{copies<detail::unpacked_to_heads>(at, heads), messages};
-    return detail::run_part(list, at.to_heads, part, stream);
-  }
-
-  /// Copies whole sequences with the GPU's heads into messages, for each peer the peer's tokens.
-  [[nodiscard]] cudaError_t pack_to_tokens(device_heads const& heads, std::byte* messages,
-                                           cudaStream_t stream) const
-  {
-    nvtx_range const range("ballast::prepared_heads::pack_to_tokens");
-    parts const at = checked(heads, messages);
-    detail::packed_for_tokens const list{copies<detail::packed_for_tokens>(at, heads), messages};
-    return detail::run_copies(list, at.for_tokens, stream);
-  }
-
-  /// Copies those messages, and what stays on the GPU, into the GPU's tokens with all heads, or one
-  /// of both, and with the messages sums the heads that several GPUs have.
-  [[nodiscard]] cudaError_t unpack_to_tokens(device_heads const& heads, std::byte const* messages,
-                                             cudaStream_t stream,
-                                             unpack_part part = unpack_part::all) const
-  {
-    nvtx_range const range("ballast::prepared_heads::unpack_to_tokens");
+    nvtx_range const range("ballast::prepared_heads::unpack");
+    using namespace detail;  // the lists
+    if (to_heads) {
+      parts const at = found(heads, messages);
+      unpacked_to_heads const list{copies<unpacked_to_heads>(at, heads), messages};
+      return run_part(list, at.to_heads, part, stream);
+    }
     for (std::uint32_t index = 0; adds_ && index < heads.size(); ++index) {
       std::uint32_t const count = heads[index].shape.heads;
       BALLAST_EXPECTS(
-          heads[index].element != element_type::other || !plan_.bound().split().replicates(count),
-          "several GPUs have the same of the ", detail::counted(count, "head"), " of array ", index,
+          heads[index].element != element_type::other || !there_.bound().split().replicates(count),
+          "several GPUs have the same of the ", counted(count, "head"), " of array ", index,
           ", and its elements cannot be added");
     }
-    parts const at = checked(heads, messages);
-    detail::head_sums const list{{copies<detail::head_sums>(at, heads), messages},
-                                 adds_ && part != unpack_part::kept ? at.bag_rows : nullptr};
-    return detail::run_part(list, at.to_tokens, part, stream);
+    parts const at = found(heads, messages);
+    head_sums const list{{copies<head_sums>(at, heads), messages},
+                         adds_ && part != unpack_part::kept ? at.bag_rows : nullptr};
+    return run_part(list, at.to_tokens, part, stream);
   }
 
-  [[nodiscard]] device_ulysses& plan() const noexcept { return plan_; }
-  [[nodiscard]] side_stream const* beside() const noexcept { return side_; }
-
  private:
+  friend detail::prepared<prepared_heads, ulysses_plan, device_heads>;
+
   /// The arrays in the device's memory.
   struct parts {
-    explicit parts(std::byte* device) : storage(device) {}
-
-    detail::temporary_storage storage;
     detail::device_head_block* own_tokens = nullptr;
     detail::device_head_block* own_heads = nullptr;
     tokens* bag_rows = nullptr;
@@ -254,33 +200,25 @@ class prepared_heads {
     }
   };
 
-  [[nodiscard]] parts cut() const
+  [[nodiscard]] parts cut(detail::temporary_storage& storage) const
   {
-    ulysses_bound const bound = plan_.bound();
-    std::uint32_t const blocks = bound.gpus * shapes_.size();
-    parts at(device_.data());
-    at.own_tokens = at.storage.take<detail::device_head_block>(blocks);
-    at.own_heads = at.storage.take<detail::device_head_block>(blocks);
-    at.bag_rows = at.storage.take<tokens>(bag_rows_);
-    at.for_heads = detail::copy_tiles::in(at.storage, blocks);
-    at.to_heads = detail::copy_tiles::in(at.storage, blocks * bound.sequences);
-    at.for_tokens = detail::copy_tiles::in(at.storage, blocks * bound.sequences);
-    at.to_tokens = detail::copy_tiles::in(at.storage, blocks + shapes_.size() * bound.sequences);
+    std::uint32_t const sequences = there_.bound().sequences;
+    std::uint32_t const blocks = there_.bound().gpus * shapes_.size();
+    auto const tiles = [&](std::uint32_t count) { return detail::copy_tiles::in(storage, count); };
+    parts at;
+    at.own_tokens = storage.take<detail::device_head_block>(blocks);
+    at.own_heads = storage.take<detail::device_head_block>(blocks);
+    at.bag_rows = storage.take<tokens>(bag_rows_);
+    at.for_heads = tiles(blocks);
+    at.to_heads = tiles(blocks * sequences);
+    at.for_tokens = tiles(blocks * sequences);
+    at.to_tokens = tiles(blocks + shapes_.size() * sequences);
     return at;
-  }
-
-  [[nodiscard]] parts checked(device_heads const& heads, std::byte const* messages) const
-  {
-    BALLAST_EXPECTS(heads.has_shapes_of(shapes_), "the exchange was prepared for ", shapes_.size(),
-                    " arrays, and these are not as many of the same shapes; prepare one for them");
-    BALLAST_EXPECTS(reinterpret_cast<std::uintptr_t>(messages) % message_alignment == 0,
-                    "the messages do not begin at a multiple of ", message_alignment, " bytes");
-    return cut();
   }
 
   [[nodiscard]] detail::head_blocks blocks_of(detail::block_side side) const
   {
-    return {plan_.tables(), gpu_, shapes_.size(), side};
+    return {there_.tables(), gpu_, shapes_.size(), side};
   }
 
   template <class List>
@@ -289,37 +227,45 @@ class prepared_heads {
     return {blocks_of(List::side), at.blocks(List::side), heads};
   }
 
-  /// Queues what finds the tiles of all four lists, or asks for the size of the scans' storage.
-  [[nodiscard]] cudaError_t find_all_tiles(parts const& at, std::byte* scan,
-                                           std::size_t& scan_bytes, cudaStream_t stream) const
+  /// The plan gives the GPU no more rows than the plan at construction, if some head is on several
+  /// GPUs.
+  void expect_plan() const
   {
-    std::size_t most = 0;
-    auto error = cudaSuccess;
-    auto const find = [&](auto list, detail::copy_tiles const& tiles) {
-      std::size_t bytes = scan_bytes;
-      if (error == cudaSuccess) { error = detail::find_tiles(scan, bytes, list, tiles, stream); }
-      most = std::max(most, bytes);
-    };
+    BALLAST_EXPECTS(rows_now() <= bag_rows_, "the plan gives the GPU ", rows_now(),
+                    " rows, and the exchange was made for ", bag_rows_);
+  }
+
+  [[nodiscard]] cudaError_t find(parts const& at, detail::scan_storage& scans,
+                                 cudaStream_t stream) const
+  {
     using namespace detail;  // the four lists
-    find(packed_for_heads{copies<packed_for_heads>(at, shapes_), nullptr}, at.for_heads);
-    find(unpacked_to_heads{copies<unpacked_to_heads>(at, shapes_), nullptr}, at.to_heads);
-    find(packed_for_tokens{copies<packed_for_tokens>(at, shapes_), nullptr}, at.for_tokens);
-    find(unpacked_to_tokens{copies<unpacked_to_tokens>(at, shapes_), nullptr}, at.to_tokens);
-    if (scan == nullptr) { scan_bytes = most; }
+    auto error = cudaSuccess;
+    if (scans.memory != nullptr) {
+      for (auto const side : {block_side::own_tokens, block_side::own_heads}) {
+        if (error != cudaSuccess || shapes_.size() == 0) { break; }
+        error = queue_head_blocks(blocks_of(side), shapes_, at.blocks(side), stream);
+      }
+      if (error == cudaSuccess) {
+        error = queue_bag_rows(there_.tables(), gpu_, {at.bag_rows, bag_rows_}, stream);
+      }
+    }
+    auto const find_for = [&](auto list, copy_tiles const& tiles) {
+      if (error == cudaSuccess) { error = find_tiles(scans, list, tiles, stream); }
+    };
+    find_for(packed_for_heads{copies<packed_for_heads>(at, shapes_), nullptr}, at.for_heads);
+    find_for(unpacked_to_heads{copies<unpacked_to_heads>(at, shapes_), nullptr}, at.to_heads);
+    find_for(packed_for_tokens{copies<packed_for_tokens>(at, shapes_), nullptr}, at.for_tokens);
+    find_for(unpacked_to_tokens{copies<unpacked_to_tokens>(at, shapes_), nullptr}, at.to_tokens);
     return error;
   }
 
   /// The rows for which the GPU must know of which row of the bag they are.
   [[nodiscard]] std::size_t rows_now() const
   {
-    return adds_ ? static_cast<std::size_t>(plan_.plan().rows(gpu_)) : 0;
+    return adds_ ? static_cast<std::size_t>(there_.plan().rows(gpu_)) : 0;
   }
 
-  device_ulysses& plan_;
   std::uint32_t gpu_;
-  device_heads shapes_;
-  std::span<std::byte> device_;
-  side_stream const* side_;
   bool adds_ = false;  ///< some head is on several GPUs
   std::size_t bag_rows_ = 0;
 };

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <ballast/core.hpp>
-#include <ballast/cuda/device_route.hpp>
+#include <ballast/cuda/staged.hpp>
 
 #include <cuda_runtime.h>
 
@@ -47,12 +47,12 @@ template <class Rows>
 /// Errors      CUDA's own.
 /// Complexity  reads each row once, and writes each copy once.
 template <class T>
-[[nodiscard]] cudaError_t repeat_rows(device_sequence_rows const& there, T const* rows, T* repeated,
-                                      std::size_t width, cudaStream_t stream)
+[[nodiscard]] cudaError_t repeat_rows(staged<sequence_rows> const& there, T const* rows,
+                                      T* repeated, std::size_t width, cudaStream_t stream)
 {
   nvtx_range const range("ballast::repeat_rows");
-  return detail::queue_rows(detail::repeated_rows<T>{there.table(), rows, repeated, width},
-                            there.most() * width, stream);
+  return detail::queue_rows(detail::repeated_rows<T>{there.tables(), rows, repeated, width},
+                            there.bound() * width, stream);
 }
 
 /// Queues what sum_rows() of the host does: the gradient of repeat_rows(). T is float, double,
@@ -62,12 +62,12 @@ template <class T>
 ///             once: the same bits in every run, with any flags of nvcc
 /// The rest is as for repeat_rows.
 template <class T>
-[[nodiscard]] cudaError_t sum_rows(device_sequence_rows const& there, T const* repeated, T* rows,
+[[nodiscard]] cudaError_t sum_rows(staged<sequence_rows> const& there, T const* repeated, T* rows,
                                    std::size_t width, cudaStream_t stream)
 {
   nvtx_range const range("ballast::sum_rows");
-  return detail::queue_rows(detail::summed_rows<T>{there.table(), repeated, rows, width},
-                            there.most() * width, stream);
+  return detail::queue_rows(detail::summed_rows<T>{there.tables(), repeated, rows, width},
+                            there.bound() * width, stream);
 }
 
 }  // namespace ballast::inline v0

@@ -14,52 +14,16 @@ namespace ballast::inline v0 {
 
 namespace detail {
 
-/// Queues copies of rows on a stream.
-class device_row_mover : public device_messages {
- public:
-  device_row_mover(prepared_route const& ready, route_direction direction, device_rows const& rows,
-                   std::span<std::byte> temporary, cudaStream_t stream)
-      : device_messages(temporary, ready.beside(), stream),
-        ready_(ready),
-        forward_(direction == route_direction::forward),
-        rows_(rows)
-  {}
-
-  [[nodiscard]] result<void> pack(std::span<std::byte> outgoing) const
-  {
-    return packed("prepared_route::pack", ready_.pack(forward_, rows_, outgoing.data(), stream()));
-  }
-
-  [[nodiscard]] result<void> keep() const
-  {
-    return keep_beside([&](std::byte const* unread, unpack_part part, cudaStream_t side) {
-      return ready_.unpack(forward_, rows_, unread, side, part);
-    });
-  }
-
-  [[nodiscard]] result<void> unpack(std::span<std::byte const> incoming) const
-  {
-    return cuda_result("prepared_route::unpack",
-                       ready_.unpack(forward_, rows_, incoming.data(), stream(), left()));
-  }
-
- private:
-  prepared_route const& ready_;
-  bool forward_;
-  device_rows rows_;
-};
-
 template <stream_communicator C>
 [[nodiscard]] result<void> route_on_device(C& comm, prepared_route const& ready,
                                            route_direction direction,
                                            std::span<row_array const> arrays,
                                            std::span<std::byte> temporary)
 {
-  row_traffic const forward = ready.there().traffic();
-  return exchange_rows(
-      comm, direction == route_direction::forward ? forward : forward.reversed(), arrays,
-      ready.there().memory(),
-      device_row_mover(ready, direction, device_rows(arrays), temporary, comm.stream()));
+  bool const forward = direction == route_direction::forward;
+  row_traffic const& traffic = ready.there().plan();
+  return exchange_rows(comm, forward ? traffic : traffic.reversed(), arrays, ready.there().memory(),
+                       device_mover(ready, forward, device_rows(arrays), temporary, comm.stream()));
 }
 
 }  // namespace detail

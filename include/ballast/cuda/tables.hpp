@@ -136,29 +136,26 @@ static_assert(std::is_trivially_copyable_v<device_ranges> &&
               std::is_trivially_copyable_v<device_rows>);
 
 /// A ulysses_plan as kernels read it: the lengths of sequences, and where each sequence begins in
-/// the rows of each GPU. Kernels take it by value; its arrays belong to a device_ulysses.
+/// the rows of each GPU. Kernels take it by value; its arrays belong to a staged<ulysses_plan>.
 ///
 /// Shapes      lengths[sequences + 1]: 0 beyond the plan's sequences, and the last is always 0;
-///             first_rows[gpus + 1][sequences + 1], see first_row().
+///             first_rows[gpus + 1][sequences + 1], see first_row(); cu_seqlens[sequences + 1]: where
+///             each sequence begins in the rows of the bag, and where the last ends, for attention
+///             kernels that take sequences of any lengths. Those beyond the plan's have no tokens, so
+///             a captured kernel can take all.
 struct ulysses_tables {
   tokens const* lengths = nullptr;
   tokens const* first_rows = nullptr;
+  std::int32_t const* cu_seqlens = nullptr;
   std::uint32_t sequences = 0;
   head_split split;
-
-  /// Number of entries of first_rows: gpus + 1 lines of line() entries.
-  [[nodiscard]] BALLAST_HOST_DEVICE constexpr std::uint32_t items() const
-  {
-    return (split.gpus + 1) * line();
-  }
-  [[nodiscard]] BALLAST_HOST_DEVICE constexpr std::uint32_t line() const { return sequences + 1; }
 
   /// Where a sequence begins in the rows of a GPU or, with gpu == gpus, in the rows of the bag. For
   /// the sequence after the last it is the number of rows.
   [[nodiscard]] BALLAST_HOST_DEVICE constexpr tokens first_row(std::uint32_t gpu,
                                                                std::uint32_t sequence) const
   {
-    return first_rows[gpu * line() + sequence];
+    return first_rows[gpu * (sequences + 1) + sequence];
   }
 
   [[nodiscard]] BALLAST_HOST_DEVICE constexpr tokens rows(std::uint32_t gpu) const
@@ -191,14 +188,6 @@ struct ulysses_tables {
     }
     bag_chunk const here = part(gpu, sequence);
     return here.row + (own_row - here.own_row);
-  }
-
-  /// Item i of the sums: entry i of first_rows is the sum of the items before i in its line.
-  [[nodiscard]] BALLAST_HOST_DEVICE constexpr tokens item(std::uint32_t index) const
-  {
-    tokens const length = lengths[index % line()];
-    std::uint32_t const gpu = index / line();
-    return gpu == split.gpus ? length : chunk_of(length, split.gpus, gpu).count;
   }
 };
 

@@ -4,7 +4,7 @@
 #include <ballast/core.hpp>
 #include <ballast/cuda/prepared_route.cuh>
 #include <ballast/cuda/route_rows.cuh>
-#include <ballast/runtime/detail/ready_exchanges.cuh>
+#include <ballast/runtime/detail/uploaded.cuh>
 
 #include <cuda_runtime.h>
 
@@ -13,24 +13,6 @@
 namespace ballast::inline v0 {
 
 namespace detail {
-
-// Memory that grows in the steps that need more than any before.
-
-using pinned_bytes = std::vector<std::byte, pinned_allocator<std::byte>>;
-using growing_device_bytes = growing_memory<device_array<std::byte>>;
-using growing_pinned_bytes = growing_memory<pinned_bytes>;
-
-[[nodiscard]] inline std::span<std::byte> device_bytes(growing_device_bytes& memory,
-                                                       std::size_t bytes)
-{
-  return memory.at_least(bytes, [](std::size_t size) { return device_array<std::byte>(size); })
-      .span();
-}
-[[nodiscard]] inline std::span<std::byte> host_bytes(growing_pinned_bytes& memory,
-                                                     std::size_t bytes)
-{
-  return memory.at_least(bytes, [](std::size_t size) { return pinned_bytes(size); });
-}
 
 /// Makes a side stream, once.
 [[nodiscard]] inline result<void> make_once(std::optional<side_stream>& side)
@@ -42,66 +24,7 @@ using growing_pinned_bytes = growing_memory<pinned_bytes>;
   return {};
 }
 
-/// A bound with room to spare, so that few steps make it grow.
-[[nodiscard]] inline std::uint32_t with_room(std::size_t count)
-{
-  return static_cast<std::uint32_t>(2 * count + 1);
-}
-
-/// A device_route with its memory, which grows with the plans that it is given, and what is prepared
-/// of it for arrays of each shape.
-///
-/// Expects     the last upload is done when the next one is called.
-class uploaded_route {
- public:
-  /// Whether the plan needs no more memory than there is.
-  [[nodiscard]] bool has_room_for(route_plan const& plan) const
-  {
-    return route_ && route_->bound().ranges >= most_ranges(plan);
-  }
-
-  [[nodiscard]] result<void> upload(route_plan const& plan, cudaStream_t stream)
-  {
-    if (!has_room_for(plan)) {
-      route_bound const bound{static_cast<std::uint32_t>(plan.ranks()),
-                              with_room(most_ranges(plan))};
-      std::size_t const bytes = device_route::bytes(bound);
-      route_.emplace(bound, device_bytes(device_, bytes), host_bytes(pinned_, bytes));
-    }
-    ready_.outdate();
-    if (auto staged = route_->stage(plan); !staged) { return staged; }
-    return cuda_result("cudaMemcpyAsync", route_->upload(stream));
-  }
-
-  [[nodiscard]] route_bound bound() const { return route_->bound(); }
-
-  /// Prepared for these arrays. room(memory, bytes) makes memory as large.
-  template <class Room, class... Arrays>
-  [[nodiscard]] result<prepared_route const*> ready(cudaStream_t stream, Room const& room,
-                                                    side_stream const& side,
-                                                    Arrays const&... arrays)
-  {
-    std::array<row_array, sizeof...(Arrays)> const all{arrays...};
-    return ready_.of(device_rows(all), stream, room, &side, *route_);
-  }
-
- private:
-  [[nodiscard]] static std::size_t most_ranges(route_plan const& plan)
-  {
-    std::size_t sent = 0;
-    std::size_t received = 0;
-    for (std::size_t peer = 0; peer < plan.ranks(); ++peer) {
-      sent += plan.sent[to_id<rank_id>(peer)].size();
-      received += plan.received[to_id<rank_id>(peer)].size();
-    }
-    return std::max({sent, received, plan.kept.size()});
-  }
-
-  growing_device_bytes device_;
-  growing_pinned_bytes pinned_;
-  std::optional<device_route> route_;
-  ready_exchanges<prepared_route, device_rows> ready_;
-};
+using uploaded_route = uploaded<prepared_route, route_plan, device_rows>;
 
 }  // namespace detail
 
@@ -196,9 +119,10 @@ class device_carrier {
       }
       return detail::device_bytes(memory, bytes).first(bytes);
     };
-    auto const ready = (*there)->ready(comm_.stream(), room, *side_, arrays...);
+    std::array<row_array, sizeof...(Arrays)> const all{arrays...};
+    auto const ready = (*there)->ready(device_rows(all), comm_.stream(), room, &*side_);
     if (!ready) { return tl::unexpected(ready.error()); }
-    auto const memory = room(temporary_, route_bytes((*there)->bound(), arrays...));
+    auto const memory = room(temporary_, route_bytes((*there)->there().bound(), arrays...));
     if (!memory) { return tl::unexpected(memory.error()); }
     return route(**ready, *memory);
   }

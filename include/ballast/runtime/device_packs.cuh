@@ -4,7 +4,7 @@
 #include <ballast/core.hpp>
 #include <ballast/cuda/prepared_heads.cuh>
 #include <ballast/route/sharded_packs.hpp>
-#include <ballast/runtime/detail/ready_exchanges.cuh>
+#include <ballast/runtime/detail/uploaded.cuh>
 
 #include <cuda_runtime.h>
 
@@ -65,7 +65,7 @@ class stream_memory {
 ///             (3) memory is allocated only where packs are larger than ever before, or of other
 ///                 degrees, and freed by the destructor
 /// Errors      CUDA's, as transport; std::bad_alloc.
-/// Complexity  upload: that of device_ulysses for each shared pack. The rest: that of prepared_heads.
+/// Complexity  upload: that of staged<ulysses_plan> for each shared pack. The rest: that of prepared_heads.
 class device_packs {
  public:
   static constexpr bool reads_messages = false;
@@ -98,13 +98,11 @@ class device_packs {
                                   std::span<head_array const> arrays, std::span<std::byte> outgoing)
   {
     device_heads const heads(arrays);
-    auto const ready = at(pack).ready(heads, packs()[pack].gpu, stream_);
-    if (!ready) { return tl::unexpected(ready.error()); }
-    return direction == detail::head_direction::to_heads
-               ? cuda_result("prepared_heads::pack_to_heads",
-                             (*ready)->pack_to_heads(heads, outgoing.data(), stream_))
-               : cuda_result("prepared_heads::pack_to_tokens",
-                             (*ready)->pack_to_tokens(heads, outgoing.data(), stream_));
+    auto const found = ready(pack, heads);
+    if (!found) { return tl::unexpected(found.error()); }
+    return cuda_result("packing on the device",
+                       (*found)->pack(direction == detail::head_direction::to_heads, heads,
+                                      outgoing.data(), stream_));
   }
 
   [[nodiscard]] result<void> unpack(std::size_t pack, detail::head_direction direction,
@@ -112,67 +110,32 @@ class device_packs {
                                     std::span<std::byte const> incoming)
   {
     device_heads const heads(arrays);
-    auto const ready = at(pack).ready(heads, packs()[pack].gpu, stream_);
-    if (!ready) { return tl::unexpected(ready.error()); }
-    return direction == detail::head_direction::to_heads
-               ? cuda_result("prepared_heads::unpack_to_heads",
-                             (*ready)->unpack_to_heads(heads, incoming.data(), stream_))
-               : cuda_result("prepared_heads::unpack_to_tokens",
-                             (*ready)->unpack_to_tokens(heads, incoming.data(), stream_));
+    auto const found = ready(pack, heads);
+    if (!found) { return tl::unexpected(found.error()); }
+    return cuda_result("unpacking on the device",
+                       (*found)->unpack(direction == detail::head_direction::to_heads, heads,
+                                        incoming.data(), stream_));
   }
 
  private:
-  using pinned_bytes = std::vector<std::byte, pinned_allocator<std::byte>>;
-
-  /// A device_ulysses with its memory, and what is prepared of it for arrays of each shape.
-  class uploaded_heads {
-   public:
-    [[nodiscard]] result<void> upload(ulysses_plan const& plan, cudaStream_t stream)
-    {
-      std::size_t const sequences = plan.lengths().size();
-      if (!heads_ || heads_->bound().split() != plan.split() ||
-          heads_->bound().sequences < sequences) {
-        ulysses_bound const bound{static_cast<std::uint32_t>(2 * sequences + 1), plan.gpus(),
-                                  plan.query_heads(), plan.split().kv_heads};
-        std::size_t bytes = 0;
-        if (auto const code = device_ulysses::device_bytes(bound, bytes); code != cudaSuccess) {
-          return cuda_failure("device_ulysses::device_bytes", code);
-        }
-        auto const on_device = [&](std::size_t size) {
-          return detail::stream_memory(size, stream);
-        };
-        auto const on_host = [](std::size_t size) { return pinned_bytes(size); };
-        heads_.emplace(bound, device_.at_least(bytes, on_device).span(),
-                       pinned_.at_least(device_ulysses::pinned_bytes(bound), on_host));
-      }
-      ready_.outdate();
-      if (auto staged = heads_->stage(plan); !staged) { return staged; }
-      return cuda_result("device_ulysses::upload", heads_->upload(stream));
-    }
-
-    [[nodiscard]] result<prepared_heads const*> ready(device_heads const& arrays, std::uint32_t gpu,
-                                                      cudaStream_t stream)
-    {
-      auto const room = [stream](detail::growing_memory<detail::stream_memory>& memory,
-                                 std::size_t bytes) -> result<std::span<std::byte>> {
-        return memory
-            .at_least(bytes,
-                      [stream](std::size_t size) { return detail::stream_memory(size, stream); })
-            .span();
-      };
-      return ready_.of(arrays, stream, room, nullptr, *heads_, gpu);
-    }
-
-   private:
-    detail::growing_memory<detail::stream_memory> device_;
-    detail::growing_memory<pinned_bytes> pinned_;
-    std::optional<device_ulysses> heads_;
-    detail::ready_exchanges<prepared_heads, device_heads, detail::stream_memory> ready_;
-  };
+  using uploaded_heads =
+      detail::uploaded<prepared_heads, ulysses_plan, device_heads, detail::stream_memory>;
 
   [[nodiscard]] uploaded_heads& at(std::size_t pack)
   {
     return *std::next(heads_.begin(), static_cast<std::ptrdiff_t>(pack));
+  }
+
+  [[nodiscard]] result<prepared_heads const*> ready(std::size_t pack, device_heads const& arrays)
+  {
+    auto const room = [this](detail::growing_memory<detail::stream_memory>& memory,
+                             std::size_t bytes) -> result<std::span<std::byte>> {
+      return memory
+          .at_least(bytes,
+                    [this](std::size_t size) { return detail::stream_memory(size, stream_); })
+          .span();
+    };
+    return at(pack).ready(arrays, stream_, room, nullptr, packs()[pack].gpu);
   }
 
   cudaStream_t stream_;

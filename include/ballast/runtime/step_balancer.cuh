@@ -19,7 +19,7 @@ namespace ballast::inline v0 {
 /// It has the plan in memory that kernels read, what is prepared for each shape of arrays, and the
 /// temporary memory of the exchanges. All of it grows in the steps that need more than any before,
 /// and nothing has to be sized by the caller. A trainer that captures its step in a CUDA graph sizes
-/// a device_route and a device_ulysses itself.
+/// a staged<route_plan> and a staged<ulysses_plan> itself.
 ///
 /// Expects     what step_balancer expects. The stream's device is the current one, at construction,
 ///             in every call and at destruction, and reaches the arrays.
@@ -81,7 +81,7 @@ class device_step_balancer : private step_balancer<Cost, Policy, Communicator, S
     // No upload runs when these write pinned memory: to gather, host::plan has waited for the stream.
     if (auto done = route_.upload(to_compute(), comm().stream()); !done) { return done; }
     if (options().query_heads >= 1) {
-      if (auto done = upload_heads(); !done) { return done; }
+      if (auto done = heads_.upload(heads(), bag_comm().stream()); !done) { return done; }
     }
     is_uploaded_ = true;
     return {};
@@ -93,7 +93,7 @@ class device_step_balancer : private step_balancer<Cost, Policy, Communicator, S
   {
     auto const ready = ready_route(arrays...);
     if (!ready) { return tl::unexpected(ready.error()); }
-    auto const memory = room(temporary_, route_bytes(route_.bound(), arrays...));
+    auto const memory = room(temporary_, route_bytes(route_.there().bound(), arrays...));
     if (!memory) { return tl::unexpected(memory.error()); }
     return ballast::route(comm(), **ready, *memory, arrays...);
   }
@@ -103,7 +103,7 @@ class device_step_balancer : private step_balancer<Cost, Policy, Communicator, S
   {
     auto const ready = ready_route(arrays...);
     if (!ready) { return tl::unexpected(ready.error()); }
-    auto const memory = room(temporary_, route_bytes(route_.bound(), arrays...));
+    auto const memory = room(temporary_, route_bytes(route_.there().bound(), arrays...));
     if (!memory) { return tl::unexpected(memory.error()); }
     return ballast::reverse_route(comm(), **ready, *memory, arrays...);
   }
@@ -113,7 +113,7 @@ class device_step_balancer : private step_balancer<Cost, Policy, Communicator, S
   {
     auto const ready = ready_heads(arrays...);
     if (!ready) { return tl::unexpected(ready.error()); }
-    auto const memory = room(temporary_, exchange_bytes(*heads_, gpu(), arrays...));
+    auto const memory = room(temporary_, exchange_bytes(heads_.there(), gpu(), arrays...));
     if (!memory) { return tl::unexpected(memory.error()); }
     return ballast::to_heads(bag_comm(), **ready, *memory, arrays...);
   }
@@ -123,7 +123,7 @@ class device_step_balancer : private step_balancer<Cost, Policy, Communicator, S
   {
     auto const ready = ready_heads(arrays...);
     if (!ready) { return tl::unexpected(ready.error()); }
-    auto const memory = room(temporary_, exchange_bytes(*heads_, gpu(), arrays...));
+    auto const memory = room(temporary_, exchange_bytes(heads_.there(), gpu(), arrays...));
     if (!memory) { return tl::unexpected(memory.error()); }
     return ballast::to_tokens(bag_comm(), **ready, *memory, arrays...);
   }
@@ -134,33 +134,16 @@ class device_step_balancer : private step_balancer<Cost, Policy, Communicator, S
   [[nodiscard]] std::span<std::int32_t const> cu_seqlens() const
   {
     expect_heads();
-    return {heads_->cu_seqlens(), lengths().size() + 1};
+    return {heads_.there().tables().cu_seqlens, lengths().size() + 1};
   }
 
  private:
-  result<void> upload_heads()
-  {
-    std::size_t const sequences = lengths().size();
-    if (!heads_ || heads_->bound().sequences < sequences) {
-      ulysses_bound const bound{detail::with_room(sequences), bags()[bag()].gpus,
-                                options().query_heads, options().kv_heads};
-      std::size_t bytes = 0;
-      if (auto const code = device_ulysses::device_bytes(bound, bytes); code != cudaSuccess) {
-        return cuda_failure("device_ulysses::device_bytes", code);
-      }
-      heads_.emplace(bound, detail::device_bytes(heads_memory_, bytes),
-                     detail::host_bytes(heads_pinned_, device_ulysses::pinned_bytes(bound)));
-    }
-    ready_heads_.outdate();
-    if (auto staged = heads_->stage(heads()); !staged) { return staged; }
-    return cuda_result("device_ulysses::upload", heads_->upload(bag_comm().stream()));
-  }
-
   template <class... Arrays>
   [[nodiscard]] result<prepared_route const*> ready_route(Arrays const&... arrays)
   {
     expect_upload();
-    return route_.ready(comm().stream(), in_room(), *side_, arrays...);
+    std::array<row_array, sizeof...(Arrays)> const all{arrays...};
+    return route_.ready(device_rows(all), comm().stream(), in_room(), &*side_);
   }
 
   template <class... Arrays>
@@ -168,9 +151,7 @@ class device_step_balancer : private step_balancer<Cost, Policy, Communicator, S
   {
     expect_heads();
     std::array<head_array, sizeof...(Arrays)> const all{arrays...};
-    std::uint32_t const of_bag = gpu();
-    return ready_heads_.of(device_heads(all), bag_comm().stream(), in_room(), &*side_, *heads_,
-                           of_bag);
+    return heads_.ready(device_heads(all), bag_comm().stream(), in_room(), &*side_, gpu());
   }
 
   [[nodiscard]] auto in_room()
@@ -207,17 +188,14 @@ class device_step_balancer : private step_balancer<Cost, Policy, Communicator, S
   void expect_heads() const
   {
     expect_upload();
-    BALLAST_EXPECTS(heads_.has_value(),
+    BALLAST_EXPECTS(options().query_heads >= 1,
                     "options.query_heads is 0; give the query heads of the model");
   }
 
   bool is_uploaded_ = false;
   std::optional<side_stream> side_;
   detail::uploaded_route route_;
-  detail::growing_device_bytes heads_memory_;
-  detail::growing_pinned_bytes heads_pinned_;
-  std::optional<device_ulysses> heads_;
-  detail::ready_exchanges<prepared_heads, device_heads> ready_heads_;
+  detail::uploaded<prepared_heads, ulysses_plan, device_heads> heads_;
   detail::growing_device_bytes temporary_;
 };
 

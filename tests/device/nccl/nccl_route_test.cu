@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "../../route/random_rows.hpp"
-#include "../device_tables.hpp"
 #include "../gpu_test.hpp"
+#include "../staged_on_device.hpp"
 
 #include <gtest/gtest.h>
 #include <nccl.h>
@@ -23,8 +23,9 @@ using ballast::rank_id;
 using ballast::row_array;
 using ballast::tokens;
 using ballast_test::device_bytes;
-using ballast_test::device_tables;
 
+using device_tables = ballast_test::staged_on_device<ballast::route_plan>;
+using prepared_tables = ballast_test::prepared_on_device<ballast::prepared_route>;
 using bytes = std::vector<std::byte>;
 using communicator = ballast::nccl_communicator<>;
 
@@ -94,7 +95,7 @@ class NcclRouteOnDevice : public ballast_test::gpu_test {
 TEST_F(NcclRouteOnDevice, BringsEveryRowAndBackOnOneStream)
 {
   device_tables tables({.ranks = 1, .ranges = 4});
-  auto& there = tables.route();
+  auto& there = *tables;
   bytes const x = random_rows(wide);
   bytes const tags = random_rows(narrow);
   auto const x_from = to_device(x);
@@ -107,10 +108,10 @@ TEST_F(NcclRouteOnDevice, BringsEveryRowAndBackOnOneStream)
   for (tokens const block : {tokens{1}, tokens{33}, tokens{500}}) {
     ASSERT_TRUE(there.stage(swapped_blocks(block, rows)));
     ASSERT_EQ(there.upload(stream()), cudaSuccess);
-    ballast_test::prepared_tables const ready(
-        there, ballast::device_rows(std::array{wide_rows, narrow_rows}), stream());
-    EXPECT_TRUE(ballast::route(*comm_, ready.route(), temporary.span(), wide_rows, narrow_rows));
-    EXPECT_TRUE(ballast::reverse_route(*comm_, ready.route(), temporary.span(),
+    prepared_tables const ready(there, ballast::device_rows(std::array{wide_rows, narrow_rows}));
+    ASSERT_EQ(ready->prepare(stream()), cudaSuccess);
+    EXPECT_TRUE(ballast::route(*comm_, *ready, temporary.span(), wide_rows, narrow_rows));
+    EXPECT_TRUE(ballast::reverse_route(*comm_, *ready, temporary.span(),
                                        row_array{x_to.span(), x_back.span(), wide},
                                        row_array{tags_to.span(), tags_back.span(), narrow}));
     EXPECT_TRUE(comm_->wait());
@@ -125,7 +126,7 @@ TEST_F(NcclRouteOnDevice, BringsEveryRowAndBackOnOneStream)
 TEST_F(NcclRouteOnDevice, IsReplayedWithOtherRowsInMessagesOfTheSameSize)
 {
   device_tables tables({.ranks = 1, .ranges = 4});
-  auto& there = tables.route();
+  auto& there = *tables;
   bytes const x = random_rows(wide);
   auto const from = to_device(x);
   device_bytes const to(x.size());
@@ -136,9 +137,9 @@ TEST_F(NcclRouteOnDevice, IsReplayedWithOtherRowsInMessagesOfTheSameSize)
   auto const plan = swapped_blocks(block, rows);
   ASSERT_TRUE(there.stage(plan));
   ASSERT_EQ(there.upload(stream()), cudaSuccess);
-  ballast_test::prepared_tables const tables_ready(there, ballast::device_rows(std::array{array}),
-                                                   stream());
-  auto const& ready = tables_ready.route();
+  prepared_tables const prepared(there, ballast::device_rows(std::array{array}));
+  auto const& ready = *prepared;
+  ASSERT_EQ(ready.prepare(stream()), cudaSuccess);
   ASSERT_TRUE(ballast::route(*comm_, ready, temporary.span(), array));  // NCCL connects
   ASSERT_TRUE(comm_->wait());
   auto const graph = ballast_test::graph_of(stream(), [&](cudaStream_t stream) {

@@ -10,13 +10,15 @@
 
 namespace ballast::inline v0::detail {
 
-/// The part of a mover that all movers on the device have in common: messages lie at the beginning
-/// of the caller's temporary storage. What the GPU keeps is copied on the side stream while messages
-/// travel or, without one, as a part of unpacking.
-class device_messages {
+/// Queues the copies of an exchange on a stream, by a prepared_route or a prepared_heads. Messages
+/// lie at the beginning of the caller's temporary storage. What the GPU keeps is copied on the side
+/// stream while messages travel or, without one, as a part of unpacking.
+template <class Prepared, class Arrays>
+class device_mover {
  public:
-  device_messages(std::span<std::byte> temporary, side_stream const* side, cudaStream_t stream)
-      : temporary_(temporary), side_(side), stream_(stream)
+  device_mover(Prepared const& ready, bool forward, Arrays const& arrays,
+               std::span<std::byte> temporary, cudaStream_t stream)
+      : ready_(ready), forward_(forward), arrays_(arrays), temporary_(temporary), stream_(stream)
   {}
 
   /// Cuts the messages off the storage.
@@ -36,40 +38,42 @@ class device_messages {
     return messages;
   }
 
-  /// The stream keeps the order: what unpack() queues comes after the messages.
-  [[nodiscard]] result<void> arrive() const { return {}; }
-
- protected:
-  [[nodiscard]] cudaStream_t stream() const { return stream_; }
-
-  /// What `call` said as it queued packing.
-  [[nodiscard]] result<void> packed(char const* call, cudaError_t code) const
+  [[nodiscard]] result<void> pack(std::span<std::byte> outgoing) const
   {
-    if (code != cudaSuccess) { return cuda_failure(call, code); }
-    return side_ == nullptr ? result<void>()
-                            : cuda_result("side_stream::mark", side_->mark(stream_));
+    if (auto const code = ready_.pack(forward_, arrays_, outgoing.data(), stream_);
+        code != cudaSuccess) {
+      return cuda_failure("packing on the device", code);
+    }
+    return side() == nullptr ? result<void>()
+                             : cuda_result("side_stream::mark", side()->mark(stream_));
   }
 
-  /// Queues unpack(messages, unpack_part::kept, stream) beside the messages, of which it reads none.
-  template <class Unpack>
-  [[nodiscard]] result<void> keep_beside(Unpack const& unpack) const
+  [[nodiscard]] result<void> keep() const
   {
-    if (side_ == nullptr) { return {}; }
-    return cuda_result("side_stream::beside", side_->beside(stream_, [&](cudaStream_t own) {
-      return unpack(static_cast<std::byte const*>(messages_), unpack_part::kept, own);
+    if (side() == nullptr) { return {}; }
+    return cuda_result("side_stream::beside", side()->beside(stream_, [&](cudaStream_t own) {
+      return ready_.unpack(forward_, arrays_, messages_, own, unpack_part::kept);
     }));
   }
 
-  /// What is left to unpack when the messages are there.
-  [[nodiscard]] unpack_part left() const
+  /// The stream keeps the order: what unpack() queues comes after the messages.
+  [[nodiscard]] result<void> arrive() const { return {}; }
+
+  [[nodiscard]] result<void> unpack(std::span<std::byte const> incoming) const
   {
-    return side_ == nullptr ? unpack_part::all : unpack_part::messages;
+    auto const part = side() == nullptr ? unpack_part::all : unpack_part::messages;
+    return cuda_result("unpacking on the device",
+                       ready_.unpack(forward_, arrays_, incoming.data(), stream_, part));
   }
 
  private:
+  [[nodiscard]] side_stream const* side() const { return ready_.beside(); }
+
+  Prepared const& ready_;
+  bool forward_;
+  Arrays arrays_;
   std::span<std::byte> temporary_;
   std::byte* messages_ = nullptr;  // some of them
-  side_stream const* side_;
   cudaStream_t stream_;
 };
 

@@ -34,6 +34,9 @@ class temporary_storage {
     return is_only_asking() ? nullptr : reinterpret_cast<T*>(memory_ + skipped_ + begin);
   }
 
+  /// Where the first array begins.
+  [[nodiscard]] std::byte* begin() const noexcept { return memory_ + skipped_; }
+
   [[nodiscard]] bool is_only_asking() const noexcept { return memory_ == nullptr; }
 
   /// What was taken so far needs this many bytes; never 0, for which an allocation may return null.

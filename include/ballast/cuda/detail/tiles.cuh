@@ -92,24 +92,59 @@ __global__ void __launch_bounds__(copy_warps* warp_lanes, copy_resident_blocks)
   }
 }
 
-/// Queues what writes `tiles` for a list of tiles.count copies.
+/// The storage of scans that run one after another or, without memory, the most that one asks for.
+struct scan_storage {
+  std::byte* memory = nullptr;
+  std::size_t bytes = 0;
+
+  /// Calls scan(memory, bytes), one of CUB's.
+  template <class Scan>
+  [[nodiscard]] cudaError_t operator()(Scan const& scan)
+  {
+    std::size_t needed = bytes;
+    auto const error = scan(memory, needed);
+    bytes = std::max(bytes, needed);
+    return error;
+  }
+};
+
+/// Queues what needs storage for scans, which is taken behind all else: queue(scan_storage&), which
+/// only scans where there is no memory.
 ///
-/// In, out     without memory (scan == nullptr) only scan_bytes is written, as CUB does
+/// In, out     without memory only `bytes` is written, as CUB does
+/// Errors      those of `queue`; cudaErrorInvalidValue if there are too few bytes.
+template <class Queue>
+[[nodiscard]] cudaError_t queue_scans(temporary_storage& storage, std::size_t& bytes,
+                                      Queue const& queue)
+{
+  scan_storage scans;
+  if (auto const error = queue(scans); error != cudaSuccess) { return error; }
+  scans.memory = storage.take<std::byte>(scans.bytes);
+  if (storage.is_only_asking()) {
+    bytes = storage.bytes();
+    return cudaSuccess;
+  }
+  return bytes < storage.bytes() ? cudaErrorInvalidValue : queue(scans);
+}
+
+/// Queues what writes `tiles` for a list of tiles.count copies.
 template <copy_list List>
-[[nodiscard]] cudaError_t find_tiles(void* scan, std::size_t& scan_bytes, List const& list,
-                                     copy_tiles const& tiles, cudaStream_t stream)
+[[nodiscard]] cudaError_t find_tiles(scan_storage& scans, List const& list, copy_tiles const& tiles,
+                                     cudaStream_t stream)
 {
   thrust::transform_iterator const counts(thrust::counting_iterator<std::uint32_t>(0),
                                           tile_counts<List>{list, tiles.tile_bytes});
-  if (scan != nullptr) {
+  if (scans.memory != nullptr) {
     if (auto const error = cudaMemsetAsync(tiles.taken, 0, 2 * sizeof(std::uint32_t), stream);
         error != cudaSuccess) {
       return error;
     }
     if (tiles.count == 0) { return cudaSuccess; }
   }
-  return cub::DeviceScan::InclusiveSum(scan, scan_bytes, counts, tiles.tiles_to, tiles.count,
-                                       stream);
+  return scans([&](void* memory, std::size_t& bytes) {
+    return cub::DeviceScan::InclusiveSum(memory, bytes, counts, tiles.tiles_to, tiles.count,
+                                         stream);
+  });
 }
 
 /// Queues the copies of a list, by one kernel. `blocks` is per multiprocessor.

@@ -6,31 +6,29 @@
 #include "../../../support/test.hpp"
 #include "../../../support/trials.hpp"
 #include "../../host_rows.hpp"
+#include "../../staged_on_host.hpp"
 
-#include <ballast/cuda/device_route.hpp>
 #include <ballast/cuda/tables.hpp>
 #include <ballast/route/route_plan.hpp>
 #include <ballast/route/row_array.hpp>
 
 namespace {
 
-using ballast::device_route;
 using ballast::device_rows;
 using ballast::rank_id;
 using ballast::route_bound;
 using ballast::route_plan;
 using ballast::row_array;
 using ballast::tokens;
-using ballast_test::route_memory;
+using ballast_test::staged_on_host;
 
-// Rows without an alignment, of ranks one after another in one device_route: what an earlier plan
+// Rows without an alignment, of ranks one after another in one staged plan: what an earlier plan
 // has left behind what is there must not matter. That they are unpacked is seen over NCCL.
 TEST(RowCopies, PackTheHostsMessagesToTheLastByte)
 {
   constexpr route_bound bound{.ranks = 11, .ranges = 300};
   ballast::random_source random(20240607);
-  route_memory memory(bound);
-  device_route there(bound, memory.device(), memory.pinned());
+  staged_on_host<route_plan> there(bound);
   for (int trial = 0; trial < ballast_test::trials_of(100); ++trial) {
     std::size_t const ranks = 1 + random.below(9);
     auto const bags = ballast_test::random_bags(ranks, random);
@@ -39,8 +37,7 @@ TEST(RowCopies, PackTheHostsMessagesToTheLastByte)
     for (std::uint32_t rank = 0; rank < ranks; ++rank) {
       SCOPED_TRACE(testing::Message() << "trial " << trial << ", rank " << rank);
       auto const plan = ballast::plan_route(step.read, step.computed, rank_id{rank});
-      ASSERT_TRUE(there.stage(plan));
-      memory.upload();
+      there.hold(plan);
       ballast_test::rank_bytes own(widths, plan.rows_before, plan.rows_after, random);
       auto const arrays = own.arrays();
       std::vector<std::size_t> sizes(plan.ranks());
@@ -48,7 +45,7 @@ TEST(RowCopies, PackTheHostsMessagesToTheLastByte)
       std::vector<std::byte> messages(std::reduce(sizes.begin(), sizes.end()), std::byte{0xee});
       auto expected = messages;
       ballast::pack_rows(plan.sent, arrays, expected);
-      ballast_test::pack_by_list(there.sent(), device_rows(arrays), messages.data());
+      ballast_test::pack_by_list(there->tables().sent, device_rows(arrays), messages.data());
       ASSERT_EQ(messages, expected);
     }
   }
@@ -70,10 +67,8 @@ TEST(RowCopies, OfManyGibibytesAreWhereTheyShouldBe)
   plan.rows_before = 4 * longest;
   plan.rows_after = 5 * longest;
   route_bound const bound{.ranks = 3, .ranges = 4};
-  route_memory memory(bound);
-  device_route there(bound, memory.device(), memory.pinned());
-  ASSERT_TRUE(there.stage(plan));
-  memory.upload();
+  staged_on_host<route_plan> there(bound);
+  there.hold(plan);
 
   // Addresses that are never read.
   auto* const from = reinterpret_cast<std::byte*>(std::uintptr_t{1} << 50);
@@ -89,10 +84,10 @@ TEST(RowCopies, OfManyGibibytesAreWhereTheyShouldBe)
       row_array{rows_of(from, plan.rows_before, narrow), rows_of(to, plan.rows_after, narrow),
                 narrow}};
   device_rows const rows(arrays);
-  ballast_test::found_places found(there.sent(), rows);
-  ballast::detail::message_pieces const pieces{there.sent(), rows, found.places()};
+  ballast_test::found_places found(there->tables().sent, rows);
+  ballast::detail::message_pieces const pieces{there->tables().sent, rows, found.places()};
   ballast::detail::pack_copies const pack{pieces, messages};
-  ballast::detail::unpack_copies const unpack{pieces, there.kept(), false, messages};
+  ballast::detail::unpack_copies const unpack{pieces, there->tables().kept, false, messages};
 
   auto const samples = static_cast<std::size_t>(longest);
   std::size_t const second =
@@ -116,7 +111,7 @@ TEST(RowCopies, OfManyGibibytesAreWhereTheyShouldBe)
   EXPECT_EQ(unpack(kept).from, from + 3 * samples * wide);
   EXPECT_EQ(unpack(kept).to, to + 4 * samples * wide);
   EXPECT_EQ(unpack(kept + 4).bytes(), samples * narrow);
-  ballast::detail::unpack_copies const back{pieces, there.kept(), true, messages};
+  ballast::detail::unpack_copies const back{pieces, there->tables().kept, true, messages};
   EXPECT_EQ(back(kept + 4).from, from + 4 * samples * narrow);
   EXPECT_EQ(back(kept + 4).to, to + 3 * samples * narrow);
 }

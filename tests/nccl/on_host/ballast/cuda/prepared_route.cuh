@@ -9,7 +9,7 @@
 #include "../../../../support/test.hpp"
 
 #include <cuda_runtime_api.h>
-#include <ballast/cuda/device_route.hpp>
+#include <ballast/cuda/staged.hpp>
 #include <ballast/cuda/tables.hpp>
 #include <ballast/gpu/streams.hpp>
 
@@ -19,14 +19,14 @@ namespace ballast::inline v0 {
 
 class prepared_route {
  public:
-  static cudaError_t device_bytes(device_route const& there, device_rows const& shapes,
+  static cudaError_t device_bytes(staged<route_plan>& there, device_rows const& shapes,
                                   std::size_t& bytes)
   {
     bytes = 8 * std::size_t{there.bound().ranges} * shapes.count + 1;
     return cudaSuccess;
   }
 
-  prepared_route(device_route& there, device_rows const& shapes, std::span<std::byte> device,
+  prepared_route(staged<route_plan>& there, device_rows const& shapes, std::span<std::byte> device,
                  side_stream const* side = nullptr)
       : there_(there), shapes_(shapes), device_(device), side_(side)
   {}
@@ -46,7 +46,8 @@ class prepared_route {
                    cudaStream_t stream) const
   {
     expect_ready(rows);
-    auto const table = forward ? there_.sent() : there_.received();
+    auto const tables = there_.tables();
+    auto const& table = forward ? tables.sent : tables.received;
     return ballast_test::launch(stream, [=] { ballast_test::pack_by_list(table, rows, messages); });
   }
 
@@ -54,8 +55,9 @@ class prepared_route {
                      cudaStream_t stream, unpack_part part = unpack_part::all) const
   {
     expect_ready(rows);
-    auto const table = forward ? there_.received() : there_.sent();
-    return ballast_test::launch(stream, [=, kept = there_.kept(), done = unpacked] {
+    auto const tables = there_.tables();
+    auto const& table = forward ? tables.received : tables.sent;
+    return ballast_test::launch(stream, [=, kept = tables.kept, done = unpacked] {
       ballast_test::unpack_by_list(table, kept, !forward, rows, messages, part);
       if (done) { done(part); }
     });
@@ -64,7 +66,7 @@ class prepared_route {
   /// Called when a part has been unpacked.
   mutable std::function<void(unpack_part)> unpacked;
 
-  [[nodiscard]] device_route& there() const { return there_; }
+  [[nodiscard]] staged<route_plan>& there() const { return there_; }
   [[nodiscard]] side_stream const* beside() const { return side_; }
 
  private:
@@ -74,7 +76,7 @@ class prepared_route {
     EXPECT_TRUE(rows.has_shapes_of(shapes_));
   }
 
-  device_route& there_;
+  staged<route_plan>& there_;
   device_rows shapes_;
   std::span<std::byte> device_;
   side_stream const* side_;
