@@ -121,21 +121,4 @@ TEST(ExchangeHeadsDeathTest, RejectsWhatDoesNotFit)
   EXPECT_DEATH((void)ballast::to_heads(larger, ready, bag.temporary), "the plan is for a bag of ");
 }
 
-TEST(PreparedHeadsDeathTest, RejectsBeforeAnythingIsQueued)
-{
-  staged_bag bag({2, {4}, 2});
-  std::vector<std::byte> const from(4);
-  std::vector<std::byte> to(2);
-  alignas(16) std::byte messages[32];
-  device_heads const shared(std::vector{heads_of(from, to, 1, 1)});  // a head that both GPUs have
-  prepared_heads const ready(*bag, 0, shared, {});
-  EXPECT_DEATH((void)ready.unpack(false, shared, messages, nullptr),
-               "several GPUs have the same of the 1 head of array 0");
-  EXPECT_DEATH((void)ready.pack(true, shared, messages + 8, nullptr),
-               "do not begin at a multiple of 16 bytes");
-  EXPECT_DEATH(prepared_heads(*bag, 2, shared, {}), "GPU 2 of a bag of 2");
-  ASSERT_TRUE(bag->stage(bag_case{2, {40}, 2}.plan()));
-  EXPECT_DEATH((void)ready.prepare(nullptr), "and the exchange was made for 2");
-}
-
 }  // namespace

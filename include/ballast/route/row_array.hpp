@@ -169,7 +169,7 @@ inline void unpack_rows(route_table const& table, std::span<row_array const> arr
 ///     reverse_route(comm, beside.route, memory, rows_of(dthere, drepeated, width));  // backward
 ///     sum_rows(beside.copies, drepeated, drows);
 ///
-/// The route is one like any other, so a device_route takes it too.
+/// The route is one like any other, so a staged<route_plan> takes it too.
 struct sequence_rows {
   std::vector<tokens> copies;  ///< of each sequence that the rank read, in order: its bag's GPUs
   route_plan route;  ///< from all copies, to a row for each sequence of the rank's bag, in order
