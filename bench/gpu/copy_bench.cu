@@ -74,7 +74,7 @@ class device_memory {
   std::byte* memory_ = nullptr;
 };
 
-/// A list and a policy with all that a call needs.
+/// A list and tiled_copies or cub_copies, with all that a call needs.
 template <class List, class Policy>
 class batch {
  public:
@@ -85,14 +85,23 @@ class batch {
   void operator()() const
   {
     std::size_t available = bytes_;
-    check(copy_batch(temporary_.data(), available, list_, count_, policy_, stream_));
+    check(queue(temporary_.data(), available));
   }
 
  private:
   [[nodiscard]] std::size_t bytes()
   {
-    check(copy_batch(nullptr, bytes_, list_, count_, policy_, stream_));
+    check(queue(nullptr, bytes_));
     return bytes_;
+  }
+
+  [[nodiscard]] cudaError_t queue(void* temporary, std::size_t& available) const
+  {
+    if constexpr (std::is_same_v<Policy, tiled_copies>) {
+      return copy_batch(temporary, available, list_, count_, stream_, policy_);
+    } else {
+      return policy_(temporary, available, list_, count_, stream_);
+    }
   }
 
   List list_;

@@ -41,7 +41,6 @@ struct bytes_of {
 /// `cub::DeviceMemcpy::Batched`, for lists of contiguous copies. CUB sorts the copies by size into
 /// those for a group of threads, for a warp, and for several blocks.
 struct cub_copies {
-  /// copy_batch by this policy.
   template <ballast::contiguous_copy_list List>
   [[nodiscard]] cudaError_t operator()(void* temporary, std::size_t& temporary_bytes,
                                        List const& list, std::uint32_t count,

@@ -11,43 +11,14 @@
 
 namespace ballast::inline v0 {
 
-/// Cuts all copies of a list into tiles of one size and these into equal shares, which warps take
-/// one after another: the work of a warp does not depend on how long each copy is.
+/// How all copies of a list are cut into tiles of one size and these into equal shares, which warps
+/// take one after another: the work of a warp does not depend on how long each copy is.
 ///
 /// Expects     tile_bytes is a power of two from 64 to 2^30; blocks_per_multiprocessor >= 1.
 struct tiled_copies {
   std::uint32_t tile_bytes = 4096;
   std::uint32_t blocks_per_multiprocessor = 4;
-
-  /// copy_batch by this policy.
-  template <copy_list List>
-  [[nodiscard]] cudaError_t operator()(void* temporary, std::size_t& temporary_bytes,
-                                       List const& list, std::uint32_t count,
-                                       cudaStream_t stream) const
-  {
-    BALLAST_EXPECTS(
-        std::has_single_bit(tile_bytes) && tile_bytes >= 64 && tile_bytes <= std::uint32_t{1} << 30,
-        "tile_bytes is ", tile_bytes, ", which is not a power of two from 64 to 2^30");
-    BALLAST_EXPECTS(blocks_per_multiprocessor >= 1, "blocks_per_multiprocessor is ",
-                    blocks_per_multiprocessor, ", and the least is 1");
-    detail::temporary_storage storage(temporary);
-    auto const tiles = detail::copy_tiles::in(storage, count, tile_bytes);
-    auto const found =
-        detail::queue_scans(storage, temporary_bytes, [&](detail::scan_storage& scans) {
-          return detail::find_tiles(scans, list, tiles, stream);
-        });
-    if (found != cudaSuccess || storage.is_only_asking()) { return found; }
-    return detail::run_copies(list, tiles, stream, blocks_per_multiprocessor);
-  }
 };
-
-/// Queues the copies of a list on a stream: tiled_copies, or a way of your own.
-template <class Policy, class List>
-concept copy_policy =
-    copy_list<List> && requires(Policy const& policy, void* temporary, std::size_t& temporary_bytes,
-                                List const& list, std::uint32_t count, cudaStream_t stream) {
-      { policy(temporary, temporary_bytes, list, count, stream) } -> std::same_as<cudaError_t>;
-    };
 
 /// Queues copies list(0) ... list(count - 1) on a stream; they are made in any order.
 ///
@@ -59,21 +30,24 @@ concept copy_policy =
 /// Expects     the stream's device is the current one; temporary is memory of that device, of as
 ///             many bytes as the same call without memory has written
 /// Errors      CUDA's own; cudaErrorInvalidValue if temporary_bytes is too small.
-template <copy_list List, copy_policy<List> Policy>
-[[nodiscard]] cudaError_t copy_batch(void* temporary, std::size_t& temporary_bytes,
-                                     List const& list, std::uint32_t count, Policy const& policy,
-                                     cudaStream_t stream)
-{
-  nvtx_range const range("ballast::copy_batch");
-  return policy(temporary, temporary_bytes, list, count, stream);
-}
-
-/// The same by tiled_copies.
 template <copy_list List>
 [[nodiscard]] cudaError_t copy_batch(void* temporary, std::size_t& temporary_bytes,
-                                     List const& list, std::uint32_t count, cudaStream_t stream)
+                                     List const& list, std::uint32_t count, cudaStream_t stream,
+                                     tiled_copies const& how = {})
 {
-  return copy_batch(temporary, temporary_bytes, list, count, tiled_copies{}, stream);
+  nvtx_range const range("ballast::copy_batch");
+  auto const [tile_bytes, blocks] = how;
+  BALLAST_EXPECTS(
+      std::has_single_bit(tile_bytes) && tile_bytes >= 64 && tile_bytes <= std::uint32_t{1} << 30,
+      "tile_bytes is ", tile_bytes, ", which is not a power of two from 64 to 2^30");
+  BALLAST_EXPECTS(blocks >= 1, "blocks_per_multiprocessor is ", blocks, ", and the least is 1");
+  detail::temporary_storage storage(temporary);
+  auto const tiles = detail::copy_tiles::in(storage, count, tile_bytes);
+  auto const found = detail::queue_scans(
+      storage, temporary_bytes,
+      [&](detail::scan_storage& scans) { return detail::find_tiles(scans, list, tiles, stream); });
+  if (found != cudaSuccess || storage.is_only_asking()) { return found; }
+  return detail::run_copies(list, tiles, stream, blocks);
 }
 
 }  // namespace ballast::inline v0
