@@ -59,11 +59,7 @@ __global__ void __launch_bounds__(threads)
                                                    device_head_block* blocks, cudaStream_t stream)
 {
   constexpr int threads = 256;
-  cudaLaunchConfig_t launch{};
-  launch.gridDim = dim3(1);
-  launch.blockDim = dim3(threads);
-  launch.stream = stream;
-  return cudaLaunchKernelEx(&launch, find_head_blocks<threads>, all, heads, blocks);
+  return launch(find_head_blocks<threads>, 1, threads, stream, all, heads, blocks);
 }
 
 [[nodiscard]] inline cudaError_t queue_bag_rows(ulysses_tables const& tables, std::uint32_t gpu,
@@ -72,13 +68,9 @@ __global__ void __launch_bounds__(threads)
   constexpr int threads = 256;
   constexpr std::size_t most_blocks = 1024;
   if (bag_rows.empty()) { return cudaSuccess; }
-  cudaLaunchConfig_t launch{};
-  launch.gridDim =
-      dim3(static_cast<unsigned>(std::min(most_blocks, (bag_rows.size() - 1) / threads + 1)));
-  launch.blockDim = dim3(threads);
-  launch.stream = stream;
-  return cudaLaunchKernelEx(&launch, find_bag_rows<threads>, tables, gpu, bag_rows.data(),
-                            static_cast<tokens>(bag_rows.size()));
+  return launch(find_bag_rows<threads>, std::min(most_blocks, (bag_rows.size() - 1) / threads + 1),
+                threads, stream, tables, gpu, bag_rows.data(),
+                static_cast<tokens>(bag_rows.size()));
 }
 
 }  // namespace detail

@@ -163,12 +163,8 @@ class prepared_route : public detail::prepared<prepared_route, route_plan, devic
       });
       if (error == cudaSuccess && scans.memory != nullptr) {
         constexpr int peers_at_once = 256;
-        cudaLaunchConfig_t launch{};
-        launch.gridDim = dim3(1);
-        launch.blockDim = dim3(peers_at_once);
-        launch.stream = stream;
-        error = cudaLaunchKernelEx(&launch, detail::find_message_blocks<peers_at_once>,
-                                   detail::message_blocks{table, rows, places});
+        error = detail::launch(detail::find_message_blocks<peers_at_once>, 1, peers_at_once, stream,
+                               detail::message_blocks{table, rows, places});
       }
       if (error == cudaSuccess) {
         error = detail::find_tiles(scans, list, at.of(!forward).tiles, stream);

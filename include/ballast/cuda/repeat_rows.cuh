@@ -21,14 +21,10 @@ template <class Rows>
                                      cudaStream_t stream)
 {
   if (most_elements == 0) { return cudaSuccess; }
-  constexpr std::size_t threads = 256;
+  constexpr unsigned threads = 256;
   constexpr std::size_t most_blocks = 4096;  // each thread then takes several elements
   std::size_t const blocks = (most_elements + threads - 1) / threads;
-  cudaLaunchConfig_t launch{};
-  launch.gridDim = dim3(static_cast<unsigned>(std::min(blocks, most_blocks)));
-  launch.blockDim = dim3(threads);
-  launch.stream = stream;
-  return cudaLaunchKernelEx(&launch, run_rows<Rows>, rows);
+  return launch(run_rows<Rows>, std::min(blocks, most_blocks), threads, stream, rows);
 }
 
 }  // namespace detail

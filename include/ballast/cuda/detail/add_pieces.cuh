@@ -33,21 +33,15 @@ template <class T>
                   "the pieces have ", pieces.size(), " elements, and the sum ", sum.size());
   if (sum.empty() || pieces.empty()) { return cudaSuccess; }
   int multiprocessors = 0;
-  if (auto const code = device_attribute(multiprocessors, cudaDevAttrMultiProcessorCount);
-      code != cudaSuccess) {
+  if (auto const code = count_multiprocessors(multiprocessors); code != cudaSuccess) {
     return code;
   }
   constexpr unsigned threads = 256;
   std::size_t const needed = (sum.size() + threads - 1) / threads;
   std::size_t const most = static_cast<std::size_t>(multiprocessors) * blocks_per_multiprocessor;
-  cudaLaunchConfig_t launch{};
-  launch.gridDim = dim3(static_cast<unsigned>(std::min(needed, most)));
-  launch.blockDim = dim3(threads);
-  launch.stream = stream;
-  return cudaLaunchKernelEx(
-      &launch, add_all_pieces<T>,
-      piece_sums<T>{pieces.data(), sum.data(),
-                    static_cast<std::uint32_t>(pieces.size() / sum.size()), sum.size()});
+  return launch(add_all_pieces<T>, std::min(needed, most), threads, stream,
+                piece_sums<T>{pieces.data(), sum.data(),
+                              static_cast<std::uint32_t>(pieces.size() / sum.size()), sum.size()});
 }
 
 }  // namespace ballast::inline v0::detail

@@ -3,7 +3,7 @@
 
 #include <ballast/core.hpp>
 
-#include <cuda_runtime_api.h>
+#include <cuda_runtime.h>
 
 namespace ballast::inline v0::detail {
 
@@ -48,13 +48,26 @@ class temporary_storage {
   std::size_t used_ = 0;
 };
 
-/// Reads an attribute of the current device. CUDA has it on the host, so this works in a capture
-/// too.
-[[nodiscard]] inline cudaError_t device_attribute(int& value, cudaDeviceAttr attribute)
+/// Reads how many multiprocessors the current device has. CUDA knows it on the host, so this works in
+/// a capture too.
+[[nodiscard]] inline cudaError_t count_multiprocessors(int& count)
 {
   int device = 0;
   if (auto const error = cudaGetDevice(&device); error != cudaSuccess) { return error; }
-  return cudaDeviceGetAttribute(&value, attribute, device);
+  return cudaDeviceGetAttribute(&count, cudaDevAttrMultiProcessorCount, device);
+}
+
+/// Queues a kernel.
+template <class... Parameters, class... Arguments>
+[[nodiscard]] cudaError_t launch(void (*kernel)(Parameters...), std::size_t blocks,
+                                 unsigned threads, cudaStream_t stream,
+                                 Arguments const&... arguments)
+{
+  cudaLaunchConfig_t config{};
+  config.gridDim = dim3(static_cast<unsigned>(blocks));
+  config.blockDim = dim3(threads);
+  config.stream = stream;
+  return cudaLaunchKernelEx(&config, kernel, arguments...);
 }
 
 }  // namespace ballast::inline v0::detail

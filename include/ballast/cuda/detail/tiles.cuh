@@ -154,15 +154,11 @@ template <copy_list List>
 {
   if (tiles.count == tiles.begin) { return cudaSuccess; }
   int multiprocessors = 0;
-  if (auto const error = device_attribute(multiprocessors, cudaDevAttrMultiProcessorCount);
-      error != cudaSuccess) {
+  if (auto const error = count_multiprocessors(multiprocessors); error != cudaSuccess) {
     return error;
   }
-  cudaLaunchConfig_t launch{};
-  launch.gridDim = dim3(static_cast<unsigned>(multiprocessors) * blocks);
-  launch.blockDim = dim3(copy_warps * warp_lanes);
-  launch.stream = stream;
-  return cudaLaunchKernelEx(&launch, make_copies<List>, list, tiles);
+  return launch(make_copies<List>, static_cast<std::size_t>(multiprocessors) * blocks,
+                copy_warps * warp_lanes, stream, list, tiles);
 }
 
 /// Queues a part of the copies of a list. Those of what is kept run beside the kernel of messages.
