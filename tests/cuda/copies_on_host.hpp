@@ -4,9 +4,6 @@
 #include <ballast/cuda/detail/warp_copies.hpp>
 #include <ballast/cuda/tables.hpp>
 
-#include <cstdint>
-#include <vector>
-
 namespace ballast_test {
 
 /// A list's kernel, lane after lane and thread after thread, for copies `first` to count - 1.

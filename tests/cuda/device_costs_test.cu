@@ -6,12 +6,8 @@
 #include <ballast/cost/interpolated_throughput.hpp>
 #include <ballast/cost/quadratic_cost.hpp>
 
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
 #include <functional>
 #include <random>
-#include <vector>
 
 namespace {
 

@@ -9,13 +9,7 @@
 #include <ballast/comm/thread_communicator.hpp>
 #include <ballast/gpu/streams.hpp>
 
-#include <array>
 #include <chrono>
-#include <cstddef>
-#include <cstdint>
-#include <span>
-#include <utility>
-#include <vector>
 
 namespace {
 

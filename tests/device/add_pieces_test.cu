@@ -8,11 +8,7 @@
 #include <ballast/cuda/detail/row_copies.hpp>
 #include <ballast/gpu/device_memory.hpp>
 
-#include <cstddef>
-#include <cstdint>
 #include <cstring>
-#include <span>
-#include <vector>
 
 namespace {
 

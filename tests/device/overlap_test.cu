@@ -9,13 +9,6 @@
 #include <ballast/gpu/copy_engine_communicator.hpp>
 #include <ballast/route/placement.hpp>
 
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <span>
-#include <utility>
-#include <vector>
-
 namespace {
 
 using ballast::chunk_layout;

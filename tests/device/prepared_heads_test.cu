@@ -12,7 +12,6 @@
 #include <ballast/route/ulysses.hpp>
 
 #include <cstring>
-#include <utility>
 
 namespace {
 

@@ -13,14 +13,7 @@
 #include <ballast/route/route_plan.hpp>
 #include <ballast/route/row_array.hpp>
 
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
 #include <cstring>
-#include <numeric>
-#include <optional>
-#include <span>
-#include <vector>
 
 namespace {
 

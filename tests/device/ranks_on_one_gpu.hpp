@@ -7,9 +7,7 @@
 #include <cuda_runtime.h>
 
 #include <chrono>
-#include <cstddef>
 #include <thread>
-#include <vector>
 
 namespace ballast_test {
 

@@ -15,12 +15,6 @@
 #include <ballast/route/placement.hpp>
 #include <ballast/route/route_plan.hpp>
 
-#include <array>
-#include <cstddef>
-#include <cstdint>
-#include <span>
-#include <vector>
-
 namespace {
 
 using ballast::rank_id;

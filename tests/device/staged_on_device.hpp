@@ -6,10 +6,6 @@
 #include <ballast/gpu/device_memory.hpp>
 #include <ballast/gpu/streams.hpp>
 
-#include <cstddef>
-#include <optional>
-#include <vector>
-
 namespace ballast_test {
 
 /// A staged plan and its memory.

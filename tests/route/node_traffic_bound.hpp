@@ -9,10 +9,7 @@
 #include <ballast/topology/bag_layout.hpp>
 #include <ballast/topology/cluster.hpp>
 
-#include <algorithm>
 #include <cmath>
-#include <numeric>
-#include <vector>
 
 namespace ballast_test {
 

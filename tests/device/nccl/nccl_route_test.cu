@@ -10,12 +10,7 @@
 #include <ballast/gpu/nccl_communicator.hpp>
 #include <ballast/route/route_plan.hpp>
 
-#include <algorithm>
-#include <array>
 #include <chrono>
-#include <cstddef>
-#include <optional>
-#include <vector>
 
 namespace {
 

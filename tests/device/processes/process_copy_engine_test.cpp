@@ -9,11 +9,7 @@
 
 #include <unistd.h>
 
-#include <algorithm>
 #include <chrono>
-#include <cstddef>
-#include <utility>
-#include <vector>
 
 namespace {
 

@@ -4,10 +4,6 @@
 #include <gtest/gtest.h>
 #include <ballast/cuda/detail/temporary_storage.hpp>
 
-#include <cstddef>
-#include <cstdint>
-#include <vector>
-
 namespace {
 
 using ballast::detail::copy_tiles;

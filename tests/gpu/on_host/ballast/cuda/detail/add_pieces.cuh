@@ -8,10 +8,6 @@
 #include <cuda_runtime_api.h>
 #include <ballast/cuda/detail/row_copies.hpp>
 
-#include <cstddef>
-#include <cstdint>
-#include <span>
-
 namespace ballast::inline v0::detail {
 
 template <class T>
