@@ -40,7 +40,7 @@ class uploaded {
     if (!has_room_for(plan)) {
       auto const bound = staged<Plan>::bound_for(plan);
       std::size_t const bytes = staged<Plan>::bytes(bound);
-      auto& on_device = device_.at_least(bytes, [stream](std::size_t size) {
+      auto& on_device = device_.at_least(bytes, [&](std::size_t size) {
         if constexpr (std::is_constructible_v<Block, std::size_t, cudaStream_t>) {
           return Block(size, stream);
         } else {
