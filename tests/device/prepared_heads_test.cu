@@ -118,13 +118,21 @@ class PackHeads : public ballast_test::gpu_test {
  protected:
   void expect_as_on_host(ballast::random_source& random, bag_case const& bag)
   {
+    std::vector<std::uint32_t> gpus(bag.gpus);
+    std::iota(gpus.begin(), gpus.end(), 0U);
+    expect_as_on_host(random, bag, random_kinds(random, bag), gpus);
+  }
+
+  void expect_as_on_host(ballast::random_source& random, bag_case const& bag,
+                         std::vector<array_kind> const& kinds,
+                         std::vector<std::uint32_t> const& gpus)
+  {
     auto const plan = bag.plan();
     device_bag device({static_cast<std::uint32_t>(bag.lengths.size()) + 2, bag.gpus,
                        bag.query_heads, bag.kv_heads});
     ASSERT_TRUE(device->stage(plan));
     ASSERT_EQ(device->upload(stream()), cudaSuccess);
-    auto const kinds = random_kinds(random, bag);
-    for (std::uint32_t gpu = 0; gpu < bag.gpus; ++gpu) {
+    for (std::uint32_t const gpu : gpus) {
       for (bool const to_heads : {true, false}) {
         SCOPED_TRACE(testing::Message() << "GPU " << gpu << " of " << bag.gpus << ", to "
                                         << (to_heads ? "heads" : "tokens"));
@@ -175,6 +183,17 @@ TEST_F(PackHeads, MovesLongSequencesAsTheHostDoes)
   expect_as_on_host(random, {4, {3001, 0, 517, 4}, 6});
   expect_as_on_host(random, {8, {2048}, 8});
   expect_as_on_host(random, {1, {100, 3}, 2});
+}
+
+// Blocks that one block of threads finds in several rounds; in the second bag most GPUs have no heads.
+TEST_F(PackHeads, OfMoreGpusThanThreadsMovesWhatTheHostMoves)
+{
+  ballast::random_source random(20240607);
+  expect_as_on_host(random, {300, {700, 0, 301}, 600},
+                    {kind_of<__nv_bfloat16>(600, 3), kind_of<float>(20, 5)}, {0, 128, 299});
+  expect_as_on_host(random, {300, {700, 0, 301}, 100},
+                    {kind_of<__nv_bfloat16>(100, 3), kind_of<float>(7, 5), kind_of<double>(1, 1)},
+                    {0, 99, 299});
 }
 
 TEST_F(PackHeads, MovesNoArraysAndNoTokens)
