@@ -4,6 +4,7 @@
 #include <ballast/core.hpp>
 #include <ballast/core/detail/radix_sort.hpp>
 #include <ballast/parallelism/detail/layout_enumeration.hpp>
+#include <ballast/parallelism/detail/least_overrun.hpp>
 #include <ballast/parallelism/detail/step_bounds.hpp>
 #include <ballast/parallelism/search_layouts.hpp>
 
@@ -293,185 +294,6 @@ class layout_search {
   std::uint64_t simulated_ = 0;
 };
 
-/// The layout that comes closest to fitting into memory.
-struct overrun {
-  static constexpr std::uint64_t no_layout = std::numeric_limits<std::uint64_t>::max();
-
-  std::uint64_t bytes =
-      no_layout;           ///< above the memory of a GPU; no_layout where none uses all GPUs
-  std::size_t module = 0;  ///< whose GPUs hold most
-  std::vector<module_layout> modules{};
-  bool is_certain = true;  ///< whether all numbers of microbatches were tried
-};
-
-/// Ensures     (1) bytes == 0 only where some layout fits; where it is certain, always then. The
-///                 search ends at the first
-/// Complexity  O(layouts), for the largest numbers of microbatches and, where none fits so, for all
-///             others; each until most_tries modules were looked at: a second or two.
-class least_overrun {
- public:
-  least_overrun(assigned_job const& problem, stage_memory& memory)
-      : problem_(problem),
-        memory_(memory),
-        layout_(problem.modules.size()),
-        held_(problem.modules.size())
-  {
-    for (gpu_kind const& kind : problem.kinds) { left_.push_back(kind.gpus); }
-  }
-
-  [[nodiscard]] overrun find()
-  {
-    std::uint64_t deepest = 0;
-    std::uint64_t gpus = 0;
-    for (std::size_t module = 0; module < problem_.modules.size(); ++module) {
-      deepest += std::uint64_t{problem_.modules[module].layers} *
-                 (problem_.roles.empty() ? 1 : problem_.roles[module].virtual_stages);
-    }
-    for (gpu_kind const& kind : problem_.kinds) { gpus += kind.gpus; }
-    if (problem_.roles.empty()) { deepest = std::min(deepest, gpus); }
-    // Fewer microbatches are larger, and save memory only where stages would keep more than these.
-    tries_left_ = most_tries;
-    try_counts([](std::uint32_t most) { return most; });
-    tries_left_ = tries_left_ == 0 ? 0 : most_tries;
-    for (std::uint32_t count = 1; count < deepest && goes_on(); ++count) {
-      try_counts([count](std::uint32_t most) { return count < most ? count : 0; });
-    }
-    best_.is_certain = best_.bytes == 0 || tries_left_ > 0;
-    return best_;
-  }
-
- private:
-  static constexpr std::uint64_t most_tries = std::uint64_t{1} << 26;
-
-  [[nodiscard]] bool goes_on() const noexcept { return best_.bytes != 0 && tries_left_ > 0; }
-
-  /// Places all modules, with count_of(most) microbatches where a batch has samples for `most`.
-  template <class CountOf>
-  void try_counts(CountOf const& count_of)
-  {
-    std::size_t const last = problem_.modules.size() - 1;
-    std::uint32_t const most = std::min(problem_.kind(last).gpus, problem_.global_batch);
-    for (std::uint32_t last_dp = 1; last_dp <= most && goes_on(); ++last_dp) {
-      microbatches_ = count_of(problem_.global_batch / last_dp);
-      last_dp_ = last_dp;
-      if (microbatches_ > 0) { place(problem_.modules.size(), 0, 0); }
-    }
-  }
-
-  void place(std::size_t end, std::uint64_t worst_bytes, std::size_t worst)
-  {
-    if (end == 0) {
-      if (fits_kinds(problem_, span_of(layout_))) { best_ = {worst_bytes, worst, layout_}; }
-      return;
-    }
-    std::size_t const module = end - 1;
-    module_profile const& profile = problem_.modules[module];
-    gpu_kind const& kind = problem_.kind(module);
-    std::uint64_t& left = left_[problem_.assigned[module]];
-    bool const takes_rest = problem_.is_first_of_kind(module) && !problem_.may_leave_gpus;
-    std::uint64_t const behind =
-        end == problem_.modules.size() ? 0 : held_[problem_.fed_by(module)];
-    for (std::size_t degree = 0; degree < profile.degrees.size(); ++degree) {
-      parallel_degree const parallel = degree_of(profile.degrees[degree]);
-      std::uint64_t const of_stage = parallel.gpus();
-      if (kind.gpus_per_node % of_stage != 0) { continue; }
-      for (std::uint32_t pp = 1; pp <= profile.layers && of_stage * pp <= left; ++pp) {
-        std::uint32_t const parts = problem_.virtual_stages(module, pp);
-        if (!has_virtual_stages(profile, layout_at(parallel, pp, 1), parts)) { continue; }
-        std::uint64_t const group = of_stage * pp;
-        auto most_dp = static_cast<std::uint32_t>(left / group);
-        std::uint32_t dp = 1;
-        if (end == problem_.modules.size()) {
-          if (last_dp_ > most_dp) { break; }
-          dp = most_dp = last_dp_;
-        }
-        if (takes_rest) {
-          if (left % group != 0 || left / group < dp || left / group > most_dp) { continue; }
-          dp = most_dp;
-        }
-        for (; dp <= most_dp; ++dp) {
-          if (tries_left_ == 0) { return; }
-          --tries_left_;
-          joined_unit const unit{pp, parts, microbatches_};
-          module_layout const layout = layout_at(parallel, pp, dp);
-          tokens const size = memory_.microbatch_size(module, std::uint64_t{microbatches_} * dp);
-          std::uint64_t const bytes =
-              memory_.bytes_of(module, degree, layout, unit.kept(behind), size, parts);
-          std::uint64_t const above = bytes > kind.memory_bytes ? bytes - kind.memory_bytes : 0;
-          std::uint64_t const most = std::max(above, worst_bytes);
-          if (most >= best_.bytes) { continue; }
-          layout_[module] = layout;
-          held_[module] = unit.depth(behind);
-          left -= layout.gpus();
-          place(module, most, above > worst_bytes ? module : worst);
-          left += layout.gpus();
-          if (best_.bytes == 0) { return; }
-        }
-      }
-    }
-  }
-
-  assigned_job problem_;
-  stage_memory& memory_;
-  std::vector<module_layout> layout_;
-  std::vector<std::uint64_t> held_;  // microbatches on their way in each module and behind it
-  std::vector<std::uint64_t> left_;  // GPUs of each kind
-  std::uint32_t microbatches_ = 1;
-  std::uint32_t last_dp_ = 1;
-  std::uint64_t tries_left_ = 0;
-  overrun best_;
-};
-
-/// Why no layout of a problem fits; `closest` is of the assignment that comes closest.
-[[nodiscard]] inline tl::unexpected<error> no_layout_fits(assigned_job const& problem,
-                                                          overrun const& closest)
-{
-  auto const& modules = problem.modules;
-  bool const has_kinds = problem.kinds.size() > 1;
-  for (std::size_t module = 0; module < modules.size(); ++module) {
-    auto const& degrees = modules[module].degrees;
-    auto const allowed = kinds_of(problem, module);
-    bool const has_degree =
-        std::any_of(degrees.begin(), degrees.end(), [&](profiled_degree const& each) {
-          std::uint64_t const group = degree_of(each).gpus();
-          return std::any_of(allowed.begin(), allowed.end(), [&](std::size_t kind) {
-            return group <= problem.kinds[kind].gpus &&
-                   problem.kinds[kind].gpus_per_node % group == 0;
-          });
-        });
-    if (!has_degree) {
-      gpu_kind const& kind = problem.kinds[allowed.front()];
-      return fail(error_code::infeasible, module, "module ", modules[module].name,
-                  " was measured at no parallel degree whose GPUs divide the ",
-                  counted(kind.gpus_per_node, "GPU"), " of a node",
-                  has_kinds ? concat(" of kind ", allowed.front()) : "", " and the job's ",
-                  kind.gpus, " have room for; measure tp 1");
-    }
-  }
-  std::uint64_t gpus = 0;
-  for (gpu_kind const& kind : problem.kinds) { gpus += kind.gpus; }
-  if (closest.bytes == overrun::no_layout) {
-    return fail(error_code::infeasible, 0,
-                closest.is_certain ? "no layout of " : "no layout that was tried of ",
-                counted(modules.size(), "module"),
-                problem.may_leave_gpus ? " has " : " uses exactly ", counted(gpus, "GPU"),
-                problem.may_leave_gpus ? " or fewer" : "",
-                has_kinds ? ", each module those of one kind," : "",
-                " with groups of tp x sp x ep GPUs inside nodes; use another number of GPUs");
-  }
-  std::string layout;
-  for (std::size_t module = 0; module < modules.size(); ++module) {
-    layout += concat(module == 0 ? "" : ", ", modules[module].name, " ",
-                     text_of(closest.modules[module]));
-    if (has_kinds) { layout += concat(" of kind ", problem.assigned[module]); }
-  }
-  return fail(error_code::infeasible, closest.module, "no layout fits into memory: the closest (",
-              layout, ") needs ", counted(closest.bytes, "byte"), " more than the ",
-              problem.kind(closest.module).memory_bytes, " of a GPU for module ",
-              modules[closest.module].name, "; use more GPUs or larger ones",
-              closest.is_certain ? "" : ", and not all layouts were tried");
-}
-
 [[nodiscard]] inline result<void> check_search(layout_problem const& problem,
                                                std::span<tokens const> batches,
                                                layout_search_options const& options)
@@ -545,8 +367,7 @@ inline result<layout_ranking> find_layouts(layout_problem const& problem,
   layout_ranking ranking;
   ranking.is_proven = true;
   ranking.lower_bound = no_cost;
-  std::optional<assigned_job> closest_job;
-  overrun closest;
+  closest_layout closest;
   bool has_overrun = false;
   bool has_fitting = false;
   for (auto const& [bound, kinds] : assignments) {
@@ -555,10 +376,7 @@ inline result<layout_ranking> find_layouts(layout_problem const& problem,
     overrun const lacking = least_overrun(job, prices.memory).find();
     if (cancel_scope::is_cancelled()) { return cancelled(); }
     if (lacking.bytes != 0) {
-      if (!closest_job || lacking.bytes < closest.bytes) {
-        closest_job.emplace(job);
-        closest = lacking;
-      }
+      closest.offer(job, lacking);
       ranking.is_proven = ranking.is_proven && lacking.is_certain;
       continue;
     }
@@ -580,7 +398,7 @@ inline result<layout_ranking> find_layouts(layout_problem const& problem,
     model_layout const& best = ranking.layouts.front().layout;
     if (best.kinds.empty() || best.kinds == kinds) { ranking.any_dealing = search.bound_of(best); }
   }
-  if (!has_fitting) { return no_layout_fits(*closest_job, closest); }
+  if (!has_fitting) { return closest.sentence(); }
   if (ranking.layouts.empty() && budget.spent()) {
     return fail(error_code::infeasible, 0, "work of ", options.most_work,
                 " ended before a layout was simulated; allow more");
