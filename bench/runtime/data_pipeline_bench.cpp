@@ -9,9 +9,7 @@
 #include <ballast/runtime/data/data_pipeline.hpp>
 #include <ballast/runtime/data/data_proxy.hpp>
 #include <ballast/runtime/data/data_setup.hpp>
-#include <ballast/runtime/data/data_trainer.hpp>
-#include <ballast/runtime/data/serve_as_loader.hpp>
-#include <ballast/runtime/data/serve_as_proxy.hpp>
+#include <ballast/runtime/data/data_ranks.hpp>
 #include <ballast/text/read_file.hpp>
 #include <ballast/topology/bag_layout.hpp>
 #include <ballast/workload/length_trace.hpp>

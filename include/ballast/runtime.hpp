@@ -10,11 +10,8 @@
 #include <ballast/runtime/agreed_clock.hpp>
 #include <ballast/runtime/data/data_pipeline.hpp>
 #include <ballast/runtime/data/data_proxy.hpp>
+#include <ballast/runtime/data/data_ranks.hpp>
 #include <ballast/runtime/data/data_setup.hpp>
-#include <ballast/runtime/data/data_trainer.hpp>
-#include <ballast/runtime/data/producer_count.hpp>
-#include <ballast/runtime/data/serve_as_loader.hpp>
-#include <ballast/runtime/data/serve_as_proxy.hpp>
 #include <ballast/runtime/microbatch_scheduler.hpp>
 #include <ballast/runtime/model_profiler.hpp>
 #include <ballast/runtime/online_scheduler.hpp>

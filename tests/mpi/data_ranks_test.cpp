@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ballast/runtime/data/serve_as_proxy.hpp>
+#include <ballast/runtime/data/data_ranks.hpp>
 
 #include "../runtime/data/data_rank_checks.hpp"  // defines: ballast_test::{train_as, mortal_communicator, ...}
 #include "../runtime/data/faulty_source.hpp"  // defines: ballast_test::faulty_source
@@ -9,7 +9,6 @@
 #include <ballast/comm/mpi_communicator.hpp>
 #include <ballast/runtime/data/data_pipeline.hpp>
 #include <ballast/runtime/data/data_setup.hpp>
-#include <ballast/runtime/data/serve_as_loader.hpp>
 
 #include <mpi.h>
 #include <unistd.h>

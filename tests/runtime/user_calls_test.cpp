@@ -2,7 +2,7 @@
 // Every place that calls code of a user's which may throw: what then happens, and that the same
 // objects serve the next call. Elsewhere are
 //   - the data pipeline's source, plan, lengths, windows and their cost: data/data_pipeline_test.cpp,
-//     data/serve_as_loader_test.cpp and data/serve_as_proxy_test.cpp
+//     data/data_ranks_test.cpp
 //   - compute and watch of a sharded_exchange: ../route/sharded_exchange_test.cpp
 //   - the body of run_ranks: ../comm/run_ranks_test.cpp
 //   - work that is queued on streams of a GPU: ../gpu/side_stream_test.cpp,

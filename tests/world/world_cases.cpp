@@ -13,9 +13,7 @@
 #include <ballast/route/route_plan.hpp>
 #include <ballast/route/row_array.hpp>
 #include <ballast/runtime/data/data_pipeline.hpp>
-#include <ballast/runtime/data/data_trainer.hpp>
-#include <ballast/runtime/data/serve_as_loader.hpp>
-#include <ballast/runtime/data/serve_as_proxy.hpp>
+#include <ballast/runtime/data/data_ranks.hpp>
 #include <ballast/runtime/orchestrator.hpp>
 #include <ballast/runtime/pipeline_runner.hpp>
 #include <ballast/runtime/step_balancer.hpp>

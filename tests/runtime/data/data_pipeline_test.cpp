@@ -3,7 +3,6 @@
 
 #include <ballast/comm/thread_communicator.hpp>
 #include <ballast/runtime/data/data_setup.hpp>
-#include <ballast/runtime/data/producer_count.hpp>
 #include "../../support/test.hpp"
 #include "../../support/trials.hpp"
 #include "data_rank_checks.hpp"
@@ -18,38 +17,23 @@ namespace pipeline_of_data_test {
 using ballast::data_pipeline;
 using ballast::data_setup;
 using ballast::data_windows;
+using ballast::loader_options;
 using ballast::rank_id;
 using ballast_test::by_length;
 using ballast_test::faulty_source;
-using ballast_test::hand_moved_clock;
+using ballast_test::form;
+using ballast_test::measured_source;
+using ballast_test::run;
 using ballast_test::trained;
 using std::chrono::milliseconds;
 using testing::HasSubstr;
 
-// Says when it acts, so that no loader is late but those that wait for the clock.
-struct counted_source : faulty_source {
-  [[nodiscard]] ballast::result<ballast::loaded_sample> load(std::uint64_t sample) const
-  {
-    hand_moved_clock::begin_to_act();
-    hand_moved_clock::acts_until_here const ends;
-    return faulty_source::load(sample);
-  }
-};
-
-// What each rank sees of up to so many steps.
-template <class Pipeline>
-std::vector<trained> run(Pipeline& pipeline, std::size_t ranks, std::size_t most_steps = 1'000'000,
-                         milliseconds computing = milliseconds(0))
-{
-  hand_moved_clock::begin_to_act(ranks);
-  return ballast::run_ranks(ranks, [&](ballast::thread_communicator& comm) {
-    hand_moved_clock::acts_until_here const ends;
-    return ballast_test::take_steps(comm.rank(), most_steps, [&] {
-      if (computing.count() > 0) { std::this_thread::sleep_for(computing); }
-      return pipeline.next(comm.rank());
-    });
-  });
-}
+// Both forms: loaders and trainers are threads, or ranks.
+class DataPipeline : public testing::TestWithParam<form> {};
+INSTANTIATE_TEST_SUITE_P(Forms, DataPipeline, testing::Values(form::threads, form::ranks),
+                         [](auto const& each) {
+                           return each.param == form::threads ? "threads" : "ranks";
+                         });
 
 std::vector<std::uint64_t> all_samples(std::vector<trained> const& ranks)
 {
@@ -68,9 +52,8 @@ int runs()
   return asked != nullptr ? std::atoi(asked) : ballast_test::trials_of(20);
 }
 
-TEST(DataPipeline, TrainsTheSameWhoeverIsLost)  // Ensures (1) (2), and resumes
+TEST_P(DataPipeline, TrainsTheSameWhoeverIsLost)  // Ensures (1) (2), and resumes
 {
-  ballast_test::passing_time const passes(milliseconds(2));
   ballast::random_source random(5);
   for (int trial = 0; trial < runs(); ++trial) {
     SCOPED_TRACE(testing::Message() << "trial " << trial);
@@ -81,24 +64,25 @@ TEST(DataPipeline, TrainsTheSameWhoeverIsLost)  // Ensures (1) (2), and resumes
                            .fetched_ahead = 1 + random.below(2)};
     data_windows<> const windows{.steps = 1 + random.below(3), .held_back = random.below(3)};
     faulty_source const sound{.bad = {random.below(setup.samples)}};
-    data_pipeline plain(sound, by_length{1}, 1, setup, windows);
-    auto const expected = run(plain, 1).front();
+    auto const expected =
+        run(form::threads, {}, sound, by_length{1}, setup, windows).trainers.front();
     EXPECT_EQ(expected.error, "");
     std::vector<std::uint64_t> wanted;
     for (std::uint64_t sample = 0; sample < setup.samples; ++sample) {
       if (!sound.bad.contains(sample)) { wanted.insert(wanted.end(), 2, sample); }
     }
 
-    counted_source faulty{sound};
+    faulty_source faulty{sound};
     faulty.seed = random();
     faulty.throws_per_mille = static_cast<std::uint32_t>(random.below(60));
     faulty.slow_per_mille = static_cast<std::uint32_t>(random.below(30));
-    faulty.slow = milliseconds(30);
+    faulty.slow = milliseconds(600);
     std::size_t const ranks = 1 + random.below(4);
-    ballast::loader_options const options{.most = 1 + random.below(5),
-                                          .late_after = milliseconds(10)};
-    data_pipeline pipeline(faulty, by_length{ranks}, ranks, setup, windows, options);
-    auto const found = run(pipeline, ranks);
+    loader_options const options{.most = 1 + random.below(5), .late_after = milliseconds(500)};
+    std::size_t const loaders = 2 + random.below(4);
+    auto const found = run(GetParam(), {.trainers = ranks, .loaders = loaders}, faulty,
+                           by_length{ranks}, setup, windows, options)
+                           .trainers;
     for (trained const& each : found) {
       ASSERT_EQ(each.error, "");
       ASSERT_EQ(each.digests, expected.digests);
@@ -107,26 +91,33 @@ TEST(DataPipeline, TrainsTheSameWhoeverIsLost)  // Ensures (1) (2), and resumes
     ASSERT_EQ(all_samples(found), wanted);
 
     // Stopped at any step, and gone on with other ranks and loaders.
-    std::size_t const stop = random.below(expected.states.size());
+    std::size_t const stop = random.below(expected.digests.size());
     std::size_t const others = 1 + random.below(3);
-    data_pipeline resumed(faulty, by_length{others}, others, setup, windows, options);
-    ballast::or_throw(resumed.restore(found.front().states[stop]));
-    auto const rest = run(resumed, others);
-    ASSERT_EQ(rest.front().error, "");
-    auto joined = expected.digests;
-    joined.resize(stop + 1);
-    joined.insert(joined.end(), rest.front().digests.begin(), rest.front().digests.end());
+    auto const part =
+        run(GetParam(), {.trainers = ranks, .loaders = loaders, .most_steps = stop + 1}, faulty,
+            by_length{ranks}, setup, windows, options)
+            .trainers.front();
+    ASSERT_EQ(part.error, "");
+    auto const rest = run(GetParam(), {.trainers = others, .state = part.state}, faulty,
+                          by_length{others}, setup, windows, options)
+                          .trainers.front();
+    ASSERT_EQ(rest.error, "");
+    auto joined = part.digests;
+    joined.insert(joined.end(), rest.digests.begin(), rest.digests.end());
     ASSERT_EQ(joined, expected.digests);
   }
 }
 
-TEST(DataPipeline, PlansWindowsByLengthsThatAreKnown)
+TEST_P(DataPipeline, PlansWindowsByLengthsThatAreKnown)
 {
   data_setup const setup{.samples = 60, .step_samples = 5};
   data_windows<> const windows{.steps = 4, .held_back = 2};
-  data_pipeline decoded(faulty_source{}, by_length{2}, 2, setup, windows);
-  data_pipeline known(ballast_test::measured_source{}, by_length{2}, 2, setup, windows);
-  EXPECT_EQ(run(decoded, 2).front().digests, run(known, 2).front().digests);
+  auto const digests = [&](auto const& source) {
+    return run(GetParam(), {.trainers = 2}, source, by_length{2}, setup, windows)
+        .trainers.front()
+        .digests;
+  };
+  EXPECT_EQ(digests(faulty_source{}), digests(measured_source{}));
 }
 
 // The samples of another set.
@@ -137,49 +128,72 @@ struct other_source : faulty_source {
   }
 };
 
-TEST(DataPipeline, TakesAStateOnlyOfTheSameData)
+TEST_P(DataPipeline, TakesAStateOnlyOfTheSameData)
 {
   data_setup setup{.samples = 60, .step_samples = 5};
-  data_pipeline pipeline(faulty_source{}, by_length{2}, 2, setup);
-  auto const states = run(pipeline, 2, 5).front().states;
-  data_pipeline same(faulty_source{}, by_length{1}, 1, setup);
-  EXPECT_TRUE(same.restore(states[4]));
-  EXPECT_EQ(run(same, 1).front().samples.size(), 35U);
-  data_pipeline other(other_source{}, by_length{2}, 2, setup);
-  auto const refused = other.restore(states[4]);
+  auto const state =
+      run(GetParam(), {.most_steps = 5}, faulty_source{}, by_length{1}, setup).trainers[0].state;
+  auto const gone_on = [&](auto const& source, std::string const& from) {
+    return run(GetParam(), {.trainers = 2, .state = from}, source, by_length{2}, setup).trainers;
+  };
+  EXPECT_EQ(all_samples(gone_on(faulty_source{}, state)).size(), 35U);
+  for (trained const& each : gone_on(other_source{}, state)) {
+    EXPECT_THAT(each.error, testing::MatchesRegex(
+                                "sample [0-9]+ had length [0-9]+ when the state was saved, and has "
+                                "[0-9]+ now; give the data with which it was saved"));
+  }
+  EXPECT_THAT(gone_on(faulty_source{}, "nonsense")[1].error,
+              HasSubstr("the saved state has 'nonsense'"));
+  setup.samples = 61;
+  EXPECT_THAT(gone_on(faulty_source{}, state)[1].error, HasSubstr("of samples = 60, and"));
+}
+
+TEST(DataPipelineOfThreads, RefusesAStateOfOtherDataAtOnce)
+{
+  data_setup const setup{.samples = 60, .step_samples = 5};
+  auto const state =
+      run(form::threads, {.most_steps = 5}, faulty_source{}, by_length{1}, setup).trainers[0].state;
+  data_pipeline other(other_source{}, by_length{1}, 1, setup);
+  auto const refused = other.restore(state);
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, ballast::error_code::mismatch);
-  EXPECT_THAT(refused.error().message, HasSubstr("when the state was saved, and has"));
-  EXPECT_EQ(run(other, 2).back().error, refused.error().message);
-  setup.samples = 61;
-  data_pipeline grown(faulty_source{}, by_length{2}, 2, setup);
-  EXPECT_THAT(grown.restore(states[4]).error().message, HasSubstr("of samples = 60, and"));
+  EXPECT_EQ(other.next(rank_id{0}).error(), refused.error());
 }
 
-TEST(DataPipeline, NamesWhoIsLostAndWhatIsLeftOut)
+TEST_P(DataPipeline, NamesWhoIsLostAndWhatIsLeftOut)
 {
-  faulty_source source{.bad = {3}, .seed = 2, .throws_per_mille = 100};
-  data_pipeline pipeline(source, by_length{1}, 1, {.samples = 50, .step_samples = 5});
-  auto const all = run(pipeline, 1).front();
-  EXPECT_EQ(all.error, "");
-  EXPECT_THAT(all.news,
-              testing::Contains("sample 3 cannot be decoded: it is broken; it is left out"));
-  EXPECT_THAT(all.news,
-              testing::Contains(testing::MatchesRegex(
-                  "loader [0-9]+ was lost: load\\(\\) threw: the disk is gone; 1 sample was dealt "
-                  "anew")));
+  bool const replaced = GetParam() == form::threads;
+  faulty_source const source{.bad = {3}, .seed = 2, .throws_per_mille = replaced ? 100U : 1000U};
+  auto const [trainers, others] = run(GetParam(), {.trainers = 2, .loaders = 3}, source,
+                                      by_length{2}, {.samples = 60, .step_samples = 6});
+  for (trained const& each : trainers) {
+    EXPECT_EQ(each.error, "");
+    EXPECT_THAT(each.news,
+                testing::Contains("sample 3 cannot be decoded: it is broken; it is left out"));
+    EXPECT_THAT(each.news, testing::Contains(testing::MatchesRegex(
+                               "loader [0-9]+ was lost: load\\(\\) threw: the disk is gone; "
+                               "[0-9]+ samples? w[a-z]+ dealt anew")));
+  }
+  for (std::size_t other = 0; other < others.size(); ++other) {
+    if (others[other].empty()) { continue; }
+    EXPECT_THAT(others[other], HasSubstr("load() threw: the disk is gone"));
+    EXPECT_THAT(trainers[0].news,
+                testing::Contains(testing::StartsWith("loader " + std::to_string(2 + other) +
+                                                      " was lost: load() threw")));
+  }
 }
 
-TEST(DataPipeline, StopsEveryRankAtTheSameStep)  // Ensures (3)
+TEST_P(DataPipeline, StopsEveryRankAtTheSameStep)  // Ensures (3)
 {
-  faulty_source source{.bad = {3}};
   data_setup const setup{
       .samples = 50, .step_samples = 5, .when_undecodable = ballast::undecodable::stops};
-  data_pipeline pipeline(source, by_length{3}, 3, setup);
-  auto const all = run(pipeline, 3);
-  for (trained const& each : all) {
+  auto const [trainers, others] =
+      run(GetParam(), {.trainers = 3}, faulty_source{.bad = {3}}, by_length{3}, setup);
+  for (trained const& each : trainers) {
     EXPECT_THAT(each.error, HasSubstr("sample 3 cannot be decoded: it is broken"));
+    EXPECT_EQ(each.digests, trainers[0].digests);
   }
+  EXPECT_THAT(others, testing::Each(trainers[0].error));
 }
 
 // Of two samples the second one is broken, which shows while the step of the first is planned.
@@ -197,12 +211,11 @@ struct broken_meanwhile {
   }
 };
 
-TEST(DataPipeline, GivesEveryRankTheStepThatIsPlannedWhenAnErrorComes)  // Ensures (3)
+TEST_P(DataPipeline, GivesEveryRankTheStepThatIsPlannedWhenAnErrorComes)  // Ensures (3)
 {
   data_setup const setup{
       .samples = 2, .step_samples = 1, .when_undecodable = ballast::undecodable::stops};
-  data_pipeline sound(faulty_source{}, by_length{1}, 1, setup);
-  auto const expected = run(sound, 1).front();
+  auto const expected = run(form::threads, {}, faulty_source{}, by_length{1}, setup).trainers[0];
   std::atomic<bool> planning = false;
   std::atomic<bool> broken = false;
   auto const plan = [&](ballast::data_step const& step, std::span<rank_id> owner) {
@@ -211,37 +224,45 @@ TEST(DataPipeline, GivesEveryRankTheStepThatIsPlannedWhenAnErrorComes)  // Ensur
     std::this_thread::sleep_for(milliseconds(50));  // ranks hear of the error before this ends
     return by_length{3}(step, owner);
   };
-  data_pipeline pipeline(broken_meanwhile{expected.samples[1], &planning, &broken}, plan, 3, setup,
-                         data_windows<>{}, {.least = 2});
-  for (trained const& each : run(pipeline, 3)) {
+  broken_meanwhile const source{expected.samples[1], &planning, &broken};
+  auto const seen =
+      run(GetParam(), {.trainers = 3}, source, plan, setup, data_windows<>{}, {.least = 2});
+  for (trained const& each : seen.trainers) {
     EXPECT_THAT(each.digests, testing::ElementsAre(expected.digests[0]));
     EXPECT_THAT(each.error, HasSubstr("cannot be decoded: it is broken"));
   }
 }
 
-TEST(DataPipeline, GivesUpWhenTooManyLoadersAreLost)
+TEST_P(DataPipeline, GivesUpWhenTooManyLoadersAreLost)
 {
-  faulty_source source{.throws_per_mille = 1000};
+  faulty_source const source{.throws_per_mille = 1000};
   for (auto const& [most, lost] : {std::pair(0U, "1 loader was"), {3U, "4 loaders were"}}) {
-    data_pipeline pipeline(source, by_length{1}, 1, {.samples = 50}, {}, {.most_lost = most});
-    EXPECT_THAT(run(pipeline, 1).front().error,
+    auto const seen = run(GetParam(), {.loaders = 5, .last_is_sound = false}, source, by_length{1},
+                          {.samples = 50, .step_samples = 10}, data_windows<>{},
+                          {.least = 5, .most = 5, .most_lost = most});
+    EXPECT_THAT(seen.trainers[0].error,
                 HasSubstr(lost + std::string(" lost, the last of them: load() threw: the disk")));
   }
 }
 
-TEST(DataPipeline, ReportsWhatThePlanGetsWrong)
+TEST_P(DataPipeline, ReportsWhatThePlanGetsWrong)
 {
+  data_setup const setup{.samples = 50, .step_samples = 5};
   auto const nobody = [](ballast::data_step const&, std::span<rank_id> owner) {
     std::ranges::fill(owner, rank_id{2});
     return ballast::result<void>{};
   };
-  data_pipeline wrong(faulty_source{}, nobody, 2, {.samples = 50, .step_samples = 5});
-  EXPECT_THAT(run(wrong, 2).front().error, HasSubstr("to rank 2 of 2"));
+  for (trained const& each :
+       run(GetParam(), {.trainers = 2}, faulty_source{}, nobody, setup).trainers) {
+    EXPECT_THAT(each.error, HasSubstr("to rank 2 of 2"));
+  }
   auto const throws = [](ballast::data_step const&, std::span<rank_id>) -> ballast::result<void> {
     throw std::runtime_error("no solver");
   };
-  data_pipeline thrown(faulty_source{}, throws, 2, {.samples = 50, .step_samples = 5});
-  EXPECT_THAT(run(thrown, 2).back().error, HasSubstr("the plan of a step threw: no solver"));
+  for (trained const& each :
+       run(GetParam(), {.trainers = 2}, faulty_source{}, throws, setup).trainers) {
+    EXPECT_THAT(each.error, HasSubstr("the plan of a step threw: no solver"));
+  }
 }
 
 // Windows whose cost or policy throws once it has been called so often.
@@ -274,48 +295,57 @@ struct unmeasured_source : faulty_source {
   }
 };
 
-TEST(DataPipeline, ReportsWhatIsThrownInPlanningAWindow)
+TEST_P(DataPipeline, ReportsWhatIsThrownInPlanningAWindow)
 {
   data_setup const setup{.samples = 50, .step_samples = 5};
   auto const said = [&](auto const& source, auto const& windows) {
-    data_pipeline pipeline(source, by_length{2}, 2, setup, windows);
-    auto const all = run(pipeline, 2);
+    auto const all =
+        run(GetParam(), {.trainers = 2}, source, by_length{2}, setup, windows).trainers;
     EXPECT_EQ(all[0].error, all[1].error);
     EXPECT_EQ(all[0].digests, all[1].digests);
     return all[0].error;
   };
-  std::string const cost = "the cost of data_windows threw: the table ends";
-  std::string const policy = "the policy of data_windows threw: the table ends";
+  auto const said_by_both = [&](auto const& windows) {  // each with a count of its own
+    return std::vector{said(faulty_source{}, windows()), said(measured_source{}, windows())};
+  };
   for (int calls = 0; calls < 50; calls += 7) {
-    data_windows const bad_cost{
-        .steps = 3, .held_back = 1, .policy = ballast::long_rounds{}, .cost = late_thrower{calls}};
-    EXPECT_EQ(said(faulty_source{}, bad_cost), cost);
-    data_windows const again{
-        .steps = 3, .held_back = 1, .policy = ballast::long_rounds{}, .cost = late_thrower{calls}};
-    EXPECT_EQ(said(ballast_test::measured_source{}, again), cost);
+    auto const bad_cost = [&] {
+      return data_windows{.steps = 3,
+                          .held_back = 1,
+                          .policy = ballast::long_rounds{},
+                          .cost = late_thrower{calls}};
+    };
+    EXPECT_THAT(said_by_both(bad_cost),
+                testing::Each("the cost of data_windows threw: the table ends"));
   }
   for (int calls = 0; calls < 3; ++calls) {
-    data_windows<late_thrower> const bad_policy{3, 1, {calls}, {}};
-    EXPECT_EQ(said(faulty_source{}, bad_policy), policy);
-    data_windows<late_thrower> const again{3, 1, {calls}, {}};
-    EXPECT_EQ(said(ballast_test::measured_source{}, again), policy);
+    auto const bad_policy = [&] { return data_windows<late_thrower>{3, 1, {calls}, {}}; };
+    EXPECT_THAT(said_by_both(bad_policy),
+                testing::Each("the policy of data_windows threw: the table ends"));
   }
   EXPECT_EQ(said(unmeasured_source{}, data_windows<>{.steps = 3}), "lengths() threw: no index");
 }
 
-TEST(DataPipeline, EndsWhileSamplesAreFetchedAhead)  // Ensures (4)
+TEST_P(DataPipeline, EndsWhileSamplesAreFetchedAhead)  // Ensures (4)
 {
-  faulty_source source{.usual = std::chrono::microseconds(300)};
+  faulty_source const source{.usual = std::chrono::microseconds(300)};
   for (std::size_t steps = 0; steps < 5; ++steps) {
-    data_pipeline pipeline(source, by_length{2}, 2, {.samples = 500, .step_samples = 5});
-    EXPECT_EQ(run(pipeline, 2, steps).front().digests.size(), steps);
+    auto const seen = run(GetParam(), {.trainers = 2, .most_steps = steps}, source, by_length{2},
+                          {.samples = 500, .step_samples = 5});
+    for (trained const& each : seen.trainers) {
+      EXPECT_EQ(each.digests.size(), steps);
+      EXPECT_EQ(each.error, "");
+    }
+    EXPECT_THAT(seen.others, testing::Each(""));
   }
 }
 
-TEST(DataPipeline, HasNothingToTrainOn)
+TEST_P(DataPipeline, HasNothingToTrainOn)
 {
-  data_pipeline pipeline(faulty_source{}, by_length{1}, 1, {.samples = 0});
-  EXPECT_TRUE(run(pipeline, 1).front().digests.empty());
+  auto const own =
+      run(GetParam(), {}, faulty_source{}, by_length{1}, {.samples = 0}).trainers.front();
+  EXPECT_TRUE(own.digests.empty());
+  EXPECT_EQ(own.error, "");
 }
 
 // Slow until it is told otherwise.
@@ -329,16 +359,19 @@ struct improving_source {
   }
 };
 
-TEST(DataPipeline, StartsAndEndsThreadsAsRatesAskFor)
+TEST(DataPipelineOfThreads, StartsAndEndsThreadsAsRatesAskFor)
 {
   std::atomic<bool> is_slow = true;
   data_pipeline pipeline(improving_source{&is_slow}, by_length{1}, 1,
                          {.samples = 400, .step_samples = 8}, {}, {.most = 3});
-  (void)run(pipeline, 1, 5);
+  for (int step = 0; step < 5; ++step) { (void)pipeline.next(rank_id{0}); }
   EXPECT_EQ(pipeline.loaders(), 3U);
   // Now it computes much longer than one loader loads: one after the other ends.
   is_slow = false;
-  (void)run(pipeline, 1, 25, milliseconds(60));
+  for (int step = 0; step < 25; ++step) {
+    std::this_thread::sleep_for(milliseconds(60));
+    (void)pipeline.next(rank_id{0});
+  }
   EXPECT_LT(pipeline.loaders(), 3U);
 }
 
@@ -374,15 +407,23 @@ TEST(LoaderOptionsDeathTest, RefuseATimeThatIsNone)
 }
 
 // Oracle: adds loaders until they load a step, and a quarter more, in the time of one.
-std::size_t counted(ballast::time_units loading, ballast::time_units computing, std::size_t least,
+std::size_t counted(std::int64_t loading, std::int64_t computing, std::size_t least,
                     std::size_t most)
 {
   std::size_t loaders = least;
-  while (loaders < most &&
-         static_cast<ballast::time_units>(loaders) * computing * 4 < loading * 5) {
+  while (loaders < most && static_cast<std::int64_t>(loaders) * computing * 4 < loading * 5) {
     ++loaders;
   }
   return loaders;
+}
+
+// The number after a step of one sample and rank.
+std::size_t after(ballast::producer_count& count, std::int64_t loading, std::int64_t computing)
+{
+  count.loaded(std::chrono::nanoseconds(loading));
+  count.computed(std::chrono::nanoseconds(computing));
+  count.stepped(1, 1);
+  return count.now();
 }
 
 TEST(ProducerCount, IsWhatLoadsAStepInTheTimeOfOne)  // Ensures (1)
@@ -395,20 +436,30 @@ TEST(ProducerCount, IsWhatLoadsAStepInTheTimeOfOne)  // Ensures (1)
     auto const computing = random.between(0, 200);
     ballast::producer_count count(least, most);
     EXPECT_EQ(count.now(), least);
-    EXPECT_EQ(count.after(loading, computing), counted(loading, computing, least, most))
+    EXPECT_EQ(after(count, loading, computing), counted(loading, computing, least, most))
         << loading << " " << computing;
   }
+}
+
+TEST(ProducerCount, CountsStepsOfSeveralSamplesAndRanks)
+{
+  ballast::producer_count count(1, 8);
+  count.loaded(milliseconds(10));
+  for (int rank = 0; rank < 2; ++rank) { count.computed(milliseconds(30)); }
+  count.stepped(6, 2);  // 60 ms of loading, 30 of computing, and a quarter more
+  EXPECT_EQ(count.now(), 3U);
 }
 
 TEST(ProducerCount, GrowsAtOnceAndShrinksSlowly)  // Ensures (2)
 {
   ballast::producer_count count(1, 8);
-  EXPECT_EQ(count.after(400, 100), 5U);
-  for (int step = 0; step < 3; ++step) { EXPECT_EQ(count.after(100, 100), 5U); }
-  EXPECT_EQ(count.after(100, 100), 4U);
-  for (int step = 0; step < 3; ++step) { EXPECT_EQ(count.after(100, 100), 4U); }
-  EXPECT_EQ(count.after(400, 100), 5U);
-  EXPECT_EQ(count.after(std::numeric_limits<ballast::time_units>::max(), 1), 8U);
+  EXPECT_EQ(after(count, 400, 100), 5U);
+  for (int step = 0; step < 3; ++step) { EXPECT_EQ(after(count, 400, 400), 5U); }
+  EXPECT_EQ(after(count, 400, 400), 4U);
+  for (int step = 0; step < 3; ++step) { EXPECT_EQ(after(count, 400, 400), 4U); }
+  EXPECT_EQ(after(count, 400, 100), 5U);
+  ballast::producer_count slow(1, 8);
+  EXPECT_EQ(after(slow, std::numeric_limits<std::int64_t>::max(), 1), 8U);
 }
 
 }  // namespace pipeline_of_data_test

@@ -3,8 +3,8 @@
 
 #include <ballast/comm/thread_communicator.hpp>
 #include <ballast/core.hpp>
-#include <ballast/runtime/data/data_setup.hpp>
-#include <ballast/runtime/data/data_trainer.hpp>
+#include <ballast/runtime/data/data_pipeline.hpp>
+#include <ballast/runtime/data/data_ranks.hpp>
 #include "faulty_source.hpp"
 
 #include <atomic>
@@ -68,13 +68,12 @@ class mortal_communicator {
 
 /// What a trainer saw, or what another rank returned.
 struct trained {
-  std::vector<std::uint64_t> digests;
-  std::vector<std::uint64_t> plans;  // digests of who has what
-  std::vector<std::uint64_t> samples;
-  std::vector<std::string> news;
-  std::vector<std::string> states;
-  std::string state;  // the last
-  std::string error;
+  std::vector<std::uint64_t> digests = {};
+  std::vector<std::uint64_t> plans = {};  // digests of who has what
+  std::vector<std::uint64_t> samples = {};
+  std::vector<std::string> news = {};
+  std::string state = {};  // the last
+  std::string error = {};
 };
 
 /// What `rank` sees of up to so many steps, each of which next() returns.
@@ -98,7 +97,6 @@ trained take_steps(ballast::rank_id rank, std::size_t most_steps, Next next)
     }
     own.news.insert(own.news.end(), step.news.begin(), step.news.end());
     own.state = step.save();
-    own.states.push_back(own.state);
   }
   return own;
 }
@@ -137,6 +135,94 @@ auto run_ranks_that_stay(std::size_t ranks, std::chrono::milliseconds deadline, 
 inline std::string error_of(ballast::result<void> const& done)
 {
   return done ? "" : done.error().message;
+}
+
+/// A source that says when it acts, so that no loader is late but those that wait for the clock.
+template <class Source>
+struct acting_source : Source {
+  [[nodiscard]] ballast::result<ballast::loaded_sample> load(std::uint64_t sample) const
+  {
+    hand_moved_clock::begin_to_act();
+    hand_moved_clock::acts_until_here const ends;
+    return Source::load(sample);
+  }
+};
+
+/// Short beside all deadlines and late_after.
+inline constexpr std::chrono::milliseconds step_of_time(20);
+
+enum class form : std::uint8_t { threads, ranks };
+
+/// Who runs a data pipeline, how far and from where.
+struct run_extent {
+  std::size_t trainers = 1;
+  std::size_t loaders = 2;    // where they are ranks; of these ...
+  bool last_is_sound = true;  // ... the last one neither throws nor is slow
+  std::string state = {};
+  std::size_t most_steps = 1'000'000;
+};
+
+/// What trainers saw, and what the proxy and loaders returned where they are ranks.
+struct run_outcome {
+  std::vector<trained> trainers;
+  std::vector<std::string> others;
+};
+
+/// Runs a data pipeline of either form.
+template <class Source, class Plan, class Windows = ballast::data_windows<>>
+run_outcome run(form how, run_extent const& extent, Source const& source, Plan const& plan,
+                ballast::data_setup const& setup, Windows const& windows = {},
+                ballast::loader_options options = {})
+{
+  passing_time const passes(step_of_time);
+  if (how == form::threads) {
+    ballast::data_pipeline pipeline(acting_source<Source>{source}, plan, extent.trainers, setup,
+                                    windows, options);
+    if (!extent.state.empty()) {
+      if (auto const done = pipeline.restore(extent.state); !done) {
+        return {std::vector(extent.trainers, trained{.error = done.error().message}), {}};
+      }
+    }
+    hand_moved_clock::begin_to_act(extent.trainers);
+    return {ballast::run_ranks(extent.trainers,
+                               [&](ballast::thread_communicator& comm) {
+                                 hand_moved_clock::acts_until_here const ends;
+                                 return take_steps(comm.rank(), extent.most_steps,
+                                                   [&] { return pipeline.next(comm.rank()); });
+                               }),
+            {}};
+  }
+  auto all = run_ranks_that_stay(
+      extent.trainers + 1 + extent.loaders, std::chrono::seconds(60),
+      [&](ballast::thread_communicator& comm) {
+        auto const proxy = ballast::to_id<ballast::rank_id>(extent.trainers);
+        if (comm.rank() < proxy) { return train_as(comm, proxy, options, extent.most_steps); }
+        if (comm.rank() == proxy) {
+          if constexpr (ballast::data_source_with_lengths<Source>) {
+            return trained{.error = error_of(serve_as_proxy(
+                               comm, extent.trainers, plan, setup, windows, options, extent.state,
+                               [&](std::uint64_t sample) { return source.lengths(sample); }))};
+          } else {
+            return trained{.error = error_of(serve_as_proxy(comm, extent.trainers, plan, setup,
+                                                            windows, options, extent.state))};
+          }
+        }
+        Source own = source;
+        if constexpr (std::derived_from<Source, faulty_source>) {
+          own.seed += to_index(comm.rank());
+          if (extent.last_is_sound && to_index(comm.rank()) + 1 == comm.size()) {
+            own.throws_per_mille = own.slow_per_mille = 0;
+          }
+        }
+        return trained{.error = error_of(serve_as_loader(comm, proxy, own))};
+      });
+  run_outcome seen;
+  for (std::size_t rank = extent.trainers; rank < all.size(); ++rank) {
+    seen.others.push_back(all[rank].error);
+  }
+  all.resize(extent.trainers);
+  seen.trainers = std::move(all);
+  return seen;
 }
 
 }  // namespace ballast_test

@@ -3,8 +3,7 @@
 
 #include <ballast/core.hpp>
 #include <ballast/core/detail/wait_clock.hpp>
-#include <ballast/runtime/data/data_proxy.hpp>
-#include <ballast/runtime/data/producer_count.hpp>
+#include <ballast/runtime/detail/planned_proxy.hpp>
 
 #include <chrono>
 #include <condition_variable>
@@ -53,10 +52,15 @@ struct loader_threads {
 
   void join()
   {
-    for (loader_thread& each : all) {
-      if (each.thread.joinable()) { each.thread.join(); }
-    }
+    for (loader_thread& each : all) { each.thread.join(); }
   }
+};
+
+/// The lengths of a source that knows them before it decodes, as a data_proxy asks for them.
+template <data_source Source>
+struct lengths_of_source {
+  Source const* source;
+  [[nodiscard]] auto operator()(std::uint64_t sample) const { return source->lengths(sample); }
 };
 
 }  // namespace detail
@@ -86,20 +90,15 @@ struct loader_threads {
 /// Errors      next: those of data_proxy and of the plan; failed: the plan threw;
 ///             infeasible: the plan gave a sample to a rank that is not there; peer_lost: more
 ///             loaders were lost than options.most_lost.
-template <data_source Source, class Plan, window_policy Policy = long_rounds,
+template <data_source Source, detail::data_plan Plan, window_policy Policy = long_rounds,
           class Cost = total_length>
-  requires detail::data_plan<Plan>
 class data_pipeline {
  public:
   data_pipeline(Source source, Plan plan, std::size_t ranks, data_setup setup,
                 data_windows<Policy, Cost> windows = {}, loader_options options = {})
       : source_(std::move(source)),
-        plan_(std::move(plan)),
-        options_(detail::checked(options)),
-        proxy_(std::move(setup), std::move(windows)),
-        steps_(ranks),
-        ranks_(ranks),
-        rates_(options.least, options.most)
+        proxy_(std::move(plan), ranks, std::move(setup), std::move(windows), options, lengths()),
+        ranks_(ranks)
   {
     BALLAST_EXPECTS(ranks >= 1, "a data pipeline of no ranks");
   }
@@ -122,24 +121,17 @@ class data_pipeline {
   [[nodiscard]] result<void> restore(std::string_view state)
   {
     std::lock_guard const lock(mutex_);
-    result<void> done;
-    if constexpr (data_source_with_lengths<Source>) {
-      done = proxy_.restore(state, lengths_of());
-    } else {
-      done = proxy_.restore(state);
-    }
-    if (!done) { return done; }
-    if (auto const again = proxy_.deal_again(0)) {
-      result<loaded_sample> loaded;
-      auto const called =
-          detail::call_user("load()", [&] { loaded = source_.load(again->sample); });
-      if (called && loaded) {
-        (void)proxy_.report(0, again->ticket, loaded->lengths);
+    auto& proxy = proxy_.proxy;
+    if (auto done = proxy.restore(state, proxy_.lengths_of); !done) { return done; }
+    if (auto const again = proxy.deal_again(0)) {
+      auto const loaded = load(again->sample);
+      if (loaded && *loaded) {
+        (void)proxy.report(0, again->ticket, (*loaded)->lengths);
       } else {
-        proxy_.cannot_decode(0, again->ticket, "");
+        proxy.cannot_decode(0, again->ticket, "");
       }
     }
-    return proxy_.health();
+    return proxy.health();
   }
 
   /// The next step of a rank, when it is there; nothing after the last one.
@@ -149,26 +141,24 @@ class data_pipeline {
     std::unique_lock lock(mutex_);
     rank_times& times = ranks_[to_index(rank)];
     auto const asked = clock::now();
-    if (times.returned != clock::time_point()) { rates_.computed(asked - times.returned); }
     start_loaders();
-    auto const ready = [&] { return steps_.has(rank) || over(); };
+    auto const ready = [&] { return proxy_.next_of(rank) != nullptr || over(); };
     auto const ready_and_all_in_time = [&] {
       give_up_late_loaders();
       return ready();
     };
     while (!ready()) {
-      (void)detail::wait_by_clock(ready_, lock, options_.late_after, ready_and_all_in_time);
+      (void)detail::wait_by_clock(ready_, lock, proxy_.options.late_after, ready_and_all_in_time);
     }
+    auto const computed = times.returned ? asked - *times.returned : clock::duration();
     times.returned = clock::now();
-    times.waited += times.returned - asked;
-    if (!steps_.has(rank)) {
-      if (failure_) { return tl::unexpected(*failure_); }
-      return std::optional<data_batch>();
+    times.waited += *times.returned - asked;
+    auto const* const step = proxy_.next_of(rank);
+    if (step == nullptr) {
+      return proxy_.stopped.map([] { return std::optional<data_batch>(); });
     }
-    data_batch batch = steps_.take(rank);
-    if (steps_.pop_taken()) {
-      proxy_.take();
-      rates_.stepped(proxy_.setup().step_samples, ranks_.size());
+    data_batch batch = detail::batch_of(step->step, step->tickets, rank, proxy_.payloads);
+    if (proxy_.take(rank, computed)) {
       start_loaders();
       work_.notify_all();
     }
@@ -191,34 +181,44 @@ class data_pipeline {
  private:
   using clock = std::chrono::steady_clock;
   using loader = detail::loader_thread;
-  [[nodiscard]] auto lengths_of() const
-  {
-    return [this](std::uint64_t sample) { return source_.lengths(sample); };
-  }
+  using lengths_of = std::conditional_t<data_source_with_lengths<Source>,
+                                        detail::lengths_of_source<Source>, no_lengths>;
 
   struct rank_times {
-    clock::time_point returned = {};
+    std::optional<clock::time_point> returned = {};
     clock::duration waited = {};
   };
 
-  /// Whether no step comes any more; not while one is planned, which some ranks would miss.
-  [[nodiscard]] bool over() const { return !planning_ && (failure_ || proxy_.finished()); }
-
-  void fail_with(error reason)
+  [[nodiscard]] lengths_of lengths() const
   {
-    if (!failure_) { failure_ = std::move(reason); }
-    ready_.notify_all();
+    if constexpr (data_source_with_lengths<Source>) { return {&source_}; }
+    return {};
+  }
+
+  /// What the source gives; an error of its own where it throws.
+  [[nodiscard]] result<result<loaded_sample>> load(std::uint64_t sample) const
+  {
+    result<loaded_sample> loaded;
+    return detail::call_user("load()", [&] { loaded = source_.load(sample); }).map([&] {
+      return std::move(loaded);
+    });
+  }
+
+  /// Whether no step comes any more; not while one is planned, which some ranks would miss.
+  [[nodiscard]] bool over() const
+  {
+    return !planning_ && (!proxy_.stopped || proxy_.proxy.finished());
   }
 
   void start_loaders()
   {
-    threads_.start(failure_ ? 0 : rates_.loaders(), [this](loader& own) { run(own); });
+    threads_.start(proxy_.stopped ? proxy_.needed.now() : 0, [this](loader& own) { run(own); });
   }
 
   void give_up_late_loaders()
   {
     for (loader& each : threads_.all) {
-      if (each.is_late(options_.late_after)) { lose(each, "it loads a sample for too long"); }
+      if (each.is_late(proxy_.options.late_after)) { lose(each, "it loads a sample for too long"); }
     }
     start_loaders();
   }
@@ -227,68 +227,48 @@ class data_pipeline {
   {
     own.lost = true;
     --threads_.active;
-    (void)proxy_.lose(own.number, why);
+    proxy_.lose(own.number, why);
     work_.notify_all();
     ready_.notify_all();  // for a rank that waits to start another one
-    if (++lost_ > options_.most_lost) {
-      fail_with({error_code::peer_lost, 0,
-                 detail::concat(detail::loaders_lost(lost_), ", the last of them: ", why,
-                                "; look what ends them, or raise options.most_lost")});
-    }
   }
 
   /// What a thread does: loads what it is dealt until it is lost or too many.
   void run(loader& own)
   {
     std::unique_lock lock(mutex_);
-    while (!ending_ && !failure_ && !own.lost) {
-      if (threads_.active > rates_.loaders()) {
+    while (!ending_ && proxy_.stopped && !own.lost) {
+      if (threads_.active > proxy_.needed.now()) {
         --threads_.active;
         break;
       }
-      if (auto const dealt = deal(own)) {
+      if (auto const dealt = proxy_.deal(own.number)) {
         load(own, *dealt, lock);
-      } else {
+      } else if (proxy_.stopped) {
         work_.wait(lock);
       }
     }
+    if (!proxy_.stopped) { ready_.notify_all(); }
     own.ended = true;
-  }
-
-  [[nodiscard]] std::optional<data_deal> deal(loader const& own)
-  {
-    std::optional<data_deal> dealt;
-    if constexpr (data_source_with_lengths<Source>) {
-      dealt = proxy_.deal(own.number, lengths_of());
-    } else {
-      dealt = proxy_.deal(own.number);
-    }
-    if (!proxy_.health()) { fail_with(proxy_.health().error()); }
-    return dealt;
   }
 
   void load(loader& own, data_deal dealt, std::unique_lock<std::mutex>& lock)
   {
     auto const begin = clock::now();
     own.loads_since = detail::wait_clock::now();
-    result<loaded_sample> loaded;
     lock.unlock();
-    auto const called = detail::call_user("load()", [&] { loaded = source_.load(dealt.sample); });
+    auto loaded = load(dealt.sample);
     lock.lock();
     own.loads_since.reset();
     if (own.lost) { return; }
-    rates_.loaded(clock::now() - begin);
-    if (!called) { return lose(own, called.error().message); }
-    if (!loaded) {
-      proxy_.cannot_decode(own.number, dealt.ticket, loaded.error().message);
-    } else if (proxy_.report(own.number, dealt.ticket, loaded->lengths)) {
-      proxy_.deliver(dealt.ticket);
-      steps_.keep(dealt.ticket, std::move(loaded->bytes));
+    if (!loaded) { return lose(own, loaded.error().message); }
+    if (!*loaded) {
+      proxy_.proxy.cannot_decode(own.number, dealt.ticket, loaded->error().message);
+      work_.notify_all();  // there may be room
+    } else if (proxy_.report(own.number, dealt.ticket, clock::now() - begin, (*loaded)->lengths,
+                             std::move((*loaded)->bytes))) {
+      proxy_.proxy.deliver(dealt.ticket);
     }
-    bool const has_room = !loaded || !proxy_.dropped().empty();
-    for (auto const& [ticket, unused] : proxy_.dropped()) { steps_.drop(ticket); }
-    proxy_.dropped().clear();
-    if (has_room) { work_.notify_all(); }
+    proxy_.drop([&](auto...) { work_.notify_all(); });
     make_steps(lock);
   }
 
@@ -297,39 +277,31 @@ class data_pipeline {
   {
     if (planning_) { return; }
     planning_ = true;
-    detail::planned_step next;
-    while (!failure_ && proxy_.make(next.step, next.tickets)) {
+    while (auto made = proxy_.make()) {
       lock.unlock();
-      auto const planned = detail::plan_owners(plan_, next.step, ranks_.size());
+      auto const planned = proxy_.plan(made->step);
       lock.lock();
       if (planned) {
-        steps_.add(std::exchange(next, {}));
+        proxy_.add(*std::move(made));
         ready_.notify_all();
       } else {
-        fail_with(planned.error());
+        proxy_.stop(planned.error());
       }
     }
-    if (!proxy_.health()) { fail_with(proxy_.health().error()); }
     planning_ = false;
     if (over()) { ready_.notify_all(); }
   }
 
   Source const source_;
-  Plan plan_;  // the planning thread's
-  loader_options const options_;
 
   mutable std::mutex mutex_;
   std::condition_variable work_;   // for loaders
   std::condition_variable ready_;  // for ranks
-  data_proxy<Policy, Cost> proxy_;
-  detail::planned_steps steps_;
+  detail::planned_proxy<std::vector<std::byte>, Plan, Policy, Cost, lengths_of> proxy_;
   std::vector<rank_times> ranks_;
   detail::loader_threads threads_;
-  std::size_t lost_ = 0;
-  detail::load_rates rates_;
   bool planning_ = false;
   bool ending_ = false;
-  std::optional<error> failure_;
 };
 
 }  // namespace ballast::inline v0

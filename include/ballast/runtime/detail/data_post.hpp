@@ -10,6 +10,7 @@
 #include <list>
 #include <memory>
 #include <thread>
+#include <tuple>
 
 namespace ballast::inline v0::detail {
 
@@ -20,7 +21,7 @@ enum class data_word : std::uint64_t {
   // trainers and loaders to the proxy, first
   hello,  // 1 of a loader
   // the proxy to trainers and loaders
-  stop,  // code, position; 1 if nothing follows, why, the ranks that are missing
+  stop,  // 1 if nothing follows; why
   // the proxy to a loader
   load,  // ticket, sample
   send,  // ticket, trainer
@@ -32,14 +33,14 @@ enum class data_word : std::uint64_t {
   gone,    // why
   bye,     // the proxy to a trainer too; nothing follows
   // the proxy to a trainer
-  step,      // the step; of each sample its loader and bytes
+  step,      // the step, tickets, where payloads are
   given_up,  // loader, which may still send what it was told to
-  redirect,  // step, entry; loader, bytes
+  redirect,  // ticket; where its payload is
   over,
   // a trainer to the proxy
-  received,  // step, entry
-  taken,     // step, nanoseconds of computing
-  missing,   // step, entry; loader
+  received,  // ticket
+  taken,     // nanoseconds of computing
+  missing,   // loader
   finish,
   left,
 };
@@ -50,116 +51,81 @@ struct data_message {
   std::uint64_t two = 0;
   std::vector<std::uint64_t> body = {};
 
-  void add(std::string_view text)
+  /// Adds numbers, arrays of them, texts and tuples.
+  template <class... T>
+  data_message&& with(T const&... values) &&
   {
-    body.push_back(text.size());
-    std::size_t const begin = body.size();
-    body.resize(begin + (text.size() + 7) / 8);
-    if (!text.empty()) { std::memcpy(&body[begin], text.data(), text.size()); }
+    (add(values), ...);
+    return std::move(*this);
+  }
+
+ private:
+  template <class T>
+  void add(T const& value)
+  {
+    if constexpr (requires { std::tuple_size<T>::value; }) {
+      std::apply([&](auto const&... each) { (add(each), ...); }, value);
+    } else if constexpr (requires { value.size(); }) {
+      body.push_back(value.size());
+      for (auto const& each : value) { add(each); }
+    } else {
+      body.push_back(static_cast<std::uint64_t>(value));
+    }
   }
 };
 
-/// Reads the body of a message, word by word. Both ends are of one program: it is as was written.
+/// Reads the body of a message as it was written: both ends are of one program.
 class data_body {
  public:
   explicit data_body(data_message const& message) : left_(message.body) {}
 
-  std::uint64_t word()
+  template <class T>
+  [[nodiscard]] T read()
   {
-    std::uint64_t const first = left_.front();
-    left_ = left_.subspan(1);
-    return first;
+    T value{};
+    read_into(value);
+    return value;
   }
-  std::string text()
+  void read_into(auto&& value)
   {
-    std::string read(word(), ' ');
-    if (!read.empty()) { std::memcpy(read.data(), left_.data(), read.size()); }
-    left_ = left_.subspan((read.size() + 7) / 8);
-    return read;
-  }
-  std::vector<tokens> rest()
-  {
-    std::vector<tokens> all;
-    while (!left_.empty()) { all.push_back(static_cast<tokens>(word())); }
-    return all;
+    using T = std::remove_reference_t<decltype(value)>;
+    if constexpr (requires { std::tuple_size<T>::value; }) {
+      std::apply([&](auto&... each) { (read_into(each), ...); }, value);
+    } else if constexpr (requires { value.size(); }) {
+      value.resize(read<std::size_t>());
+      for (auto& each : value) { read_into(each); }
+    } else {
+      value = static_cast<T>(left_.front());
+      left_ = left_.subspan(1);
+    }
   }
 
  private:
   std::span<std::uint64_t const> left_;
 };
 
-/// `parts`: nothing follows.
-[[nodiscard]] inline data_message write_stop(error const& reason, bool parts)
+/// All that an error or a step says.
+[[nodiscard]] inline auto said_by(auto& it)
 {
-  data_message out{
-      data_word::stop, static_cast<std::uint64_t>(reason.code), reason.position, {parts ? 1U : 0U}};
-  out.add(reason.message);
-  for (rank_id const rank : reason.ranks) { out.body.push_back(to_index(rank)); }
-  return out;
+  if constexpr (requires { it.code; }) {
+    return std::tie(it.code, it.position, it.message, it.ranks);
+  } else {
+    return std::tie(it.number, it.epoch, it.position, it.left_out, it.ends_epoch, it.modules,
+                    it.samples, it.lengths, it.owner, it.news, it.saved);
+  }
 }
 
-[[nodiscard]] inline error read_stop(data_message const& message)
+[[nodiscard]] inline error read_reason(data_message const& stop)
 {
-  data_body in(message);
-  (void)in.word();
-  error reason{static_cast<error_code>(message.one), message.two, in.text(), {}};
-  for (tokens const rank : in.rest()) {
-    reason.ranks.push_back(to_id<rank_id>(static_cast<std::size_t>(rank)));
-  }
+  error reason;
+  data_body(stop).read_into(said_by(reason));
   return reason;
 }
 
-inline constexpr std::uint64_t no_loader = ~std::uint64_t{0};
-
-/// Where the payload of a sample is: its loader's rank, or no_loader, and its bytes.
+/// The loader that holds a payload, or no_loader, and its bytes.
 using payload_place = std::pair<std::uint64_t, std::uint64_t>;
 
-[[nodiscard]] inline data_message write_step(data_step const& step,
-                                             std::span<payload_place const> places)
-{
-  data_message out{data_word::step, step.number, step.epoch, {}};
-  out.body = {step.position, step.left_out, step.ends_epoch ? 1U : 0U, step.modules,
-              step.samples.size()};
-  for (std::size_t entry = 0; entry < step.samples.size(); ++entry) {
-    out.body.push_back(step.samples[entry]);
-    out.body.push_back(to_index(step.owner[entry]));
-    out.body.push_back(places[entry].first);
-    out.body.push_back(places[entry].second);
-  }
-  for (tokens const length : step.lengths) {
-    out.body.push_back(static_cast<std::uint64_t>(length));
-  }
-  out.body.push_back(step.news.size());
-  for (std::string const& each : step.news) { out.add(each); }
-  out.add(step.saved);
-  return out;
-}
-
-[[nodiscard]] inline data_step read_step(data_message const& message,
-                                         std::vector<payload_place>& places)
-{
-  data_body in(message);
-  data_step step;
-  step.number = message.one;
-  step.epoch = message.two;
-  step.position = in.word();
-  step.left_out = in.word();
-  step.ends_epoch = in.word() != 0;
-  step.modules = in.word();
-  std::size_t const samples = in.word();
-  for (std::size_t entry = 0; entry < samples; ++entry) {
-    step.samples.push_back(in.word());
-    step.owner.push_back(to_id<rank_id>(in.word()));
-    std::uint64_t const loader = in.word();
-    places.emplace_back(loader, in.word());
-  }
-  for (std::size_t length = 0; length < samples * step.modules; ++length) {
-    step.lengths.push_back(static_cast<tokens>(in.word()));
-  }
-  for (std::uint64_t news = in.word(); news > 0; --news) { step.news.push_back(in.text()); }
-  step.saved = in.text();
-  return step;
-}
+inline constexpr std::uint64_t no_loader = ~std::uint64_t{0};
 
 /// Bytes on their way to another rank, or from it, which stay valid until they have arrived. Where
 /// the library below cannot let go of them, they are never freed.

@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ballast/runtime/data/serve_as_proxy.hpp>
+#include <ballast/runtime/data/data_ranks.hpp>
 
 #include <ballast/comm/thread_communicator.hpp>
 #include <ballast/runtime/data/data_pipeline.hpp>
 #include <ballast/runtime/data/data_setup.hpp>
-#include <ballast/runtime/data/data_trainer.hpp>
-#include <ballast/runtime/data/serve_as_loader.hpp>
 #include "../../support/test.hpp"
 #include "../../support/trials.hpp"
 #include "data_rank_checks.hpp"
@@ -22,183 +20,30 @@ using ballast_test::by_length;
 using ballast_test::error_of;
 using ballast_test::faulty_source;
 using ballast_test::run_ranks_that_stay;
+using ballast_test::step_of_time;
 using ballast_test::trained;
 using std::chrono::milliseconds;
 using testing::HasSubstr;
 
-// Short beside all deadlines.
-constexpr milliseconds step_of_time(20);
+ballast::data_setup const mortal_setup{.samples = 30, .step_samples = 5, .epochs = 2, .seed = 4};
+data_windows<> const mortal_windows{.steps = 3, .held_back = 1};
 
-struct drawn_ranks {
-  std::size_t trainers = 1;
-  std::size_t loaders = 1;
-  faulty_source source;
-  ballast::data_setup setup;
-  data_windows<> windows = {};
-  loader_options options = {};
-  std::string state = {};
-  std::size_t most_steps = 1'000'000;
-  std::size_t sound = 1;  // the last loaders, which neither throw nor are slow
-};
-
-// Threads cannot be killed: a loader that throws says so, and one that sleeps is given up.
-std::vector<trained> run(drawn_ranks const& drawn)
+std::vector<std::uint64_t> expected_digests()
 {
-  ballast_test::passing_time const passes(step_of_time);
-  auto const part = [&](ballast::thread_communicator& comm) {
-    trained own;
-    auto const rank = to_index(comm.rank());
-    auto const proxy = ballast::to_id<rank_id>(drawn.trainers);
-    if (rank < drawn.trainers) {
-      own = ballast_test::train_as(comm, proxy, drawn.options, drawn.most_steps);
-    } else if (comm.rank() == proxy) {
-      own.error = error_of(serve_as_proxy(comm, drawn.trainers, by_length{drawn.trainers},
-                                          drawn.setup, drawn.windows, drawn.options, drawn.state));
-    } else {
-      faulty_source source = drawn.source;
-      source.seed += rank;
-      if (rank + drawn.sound >= comm.size()) {
-        source.throws_per_mille = source.slow_per_mille = 0;
-      }
-      own.error = error_of(serve_as_loader(comm, proxy, source));
-    }
-    return own;
-  };
-  return run_ranks_that_stay(drawn.trainers + 1 + drawn.loaders, std::chrono::seconds(60), part);
-}
-
-std::vector<std::uint64_t> expected_digests(drawn_ranks const& drawn)
-{
-  faulty_source const sound{.bad = drawn.source.bad};
-  ballast::data_pipeline plain(sound, by_length{1}, 1, drawn.setup, drawn.windows);
-  std::vector<std::uint64_t> all;
-  while (auto const batch = plain.next(rank_id{0}).value()) {
-    all.push_back(batch->step->digest());
-  }
-  return all;
-}
-
-TEST(ServeAsProxy, GivesWhatOneProcessWould)  // Ensures (1) (2) (3), and resumes
-{
-  ballast::random_source random(15);
-  for (int trial = 0; trial < ballast_test::trials_of(8); ++trial) {
-    SCOPED_TRACE(testing::Message() << "trial " << trial);
-    drawn_ranks drawn;
-    drawn.trainers = 1 + random.below(3);
-    drawn.loaders = 2 + random.below(3);
-    drawn.setup = {.samples = 20 + random.below(30),
-                   .step_samples = 4 + random.below(5),
-                   .epochs = 2,
-                   .seed = random()};
-    drawn.windows = {.steps = 1 + random.below(3), .held_back = random.below(3)};
-    drawn.source.bad = {random.below(drawn.setup.samples)};
-    auto const expected = expected_digests(drawn);
-
-    drawn.source.seed = random();
-    drawn.source.throws_per_mille = drawn.loaders > 2 ? 5 : 0;
-    drawn.source.slow_per_mille = drawn.loaders > 3 && trial % 4 == 0 ? 5 : 0;
-    drawn.source.slow = milliseconds(600);
-    drawn.options = {.most = 4, .late_after = milliseconds(500)};
-    auto const all = run(drawn);
-    auto const& proxy = all[drawn.trainers];
-    ASSERT_EQ(proxy.error, "");
-    std::vector<std::uint64_t> samples;
-    for (std::size_t rank = 0; rank < drawn.trainers; ++rank) {
-      ASSERT_EQ(all[rank].error, "");
-      ASSERT_EQ(all[rank].digests, expected);
-      samples.insert(samples.end(), all[rank].samples.begin(), all[rank].samples.end());
-    }
-    std::ranges::sort(samples);
-    ASSERT_EQ(samples.size(), 2 * (drawn.setup.samples - 1));
-    for (std::size_t at = 0; at < samples.size(); at += 2) {
-      ASSERT_EQ(samples[at], samples[at + 1]);
-      ASSERT_TRUE(at == 0 || samples[at] != samples[at - 1]);
-    }
-
-    // Stopped early, and gone on with another number of ranks.
-    drawn.most_steps = 1 + random.below(expected.size());
-    auto const part = run(drawn).front();
-    drawn.state = part.state;
-    drawn.most_steps = 1'000'000;
-    drawn.trainers = 1 + random.below(3);
-    auto joined = part.digests;
-    auto const rest = run(drawn).front();
-    joined.insert(joined.end(), rest.digests.begin(), rest.digests.end());
-    ASSERT_EQ(joined, expected);
-  }
-}
-
-TEST(ServeAsProxy, NamesALoaderThatIsLost)
-{
-  drawn_ranks drawn{.trainers = 2,
-                    .loaders = 3,
-                    .source = {.throws_per_mille = 1000},
-                    .setup = {.samples = 60, .step_samples = 6}};
-  auto const all = run(drawn);
-  EXPECT_EQ(all[0].error, "");
-  std::size_t gone = 0;
-  for (std::size_t rank = 3; rank < 6; ++rank) {
-    if (all[rank].error.empty()) { continue; }
-    ++gone;
-    EXPECT_THAT(all[rank].error, HasSubstr("load() threw: the disk is gone"));
-    EXPECT_THAT(all[0].news,
-                testing::Contains(HasSubstr("loader " + std::to_string(rank) +
-                                            " was lost: load() threw: the disk is gone; ")));
-  }
-  EXPECT_GE(gone, 1U);
-  EXPECT_EQ(all[5].error, "");
+  return ballast_test::run(ballast_test::form::threads, {}, faulty_source{.bad = {5}}, by_length{1},
+                           mortal_setup, mortal_windows)
+      .trainers.front()
+      .digests;
 }
 
 TEST(ServeAsProxy, StopsWhenNoLoaderIsLeft)
 {
-  drawn_ranks drawn{.trainers = 2,
-                    .loaders = 2,
-                    .source = {.throws_per_mille = 1000},
-                    .setup = {.samples = 60, .step_samples = 6},
-                    .sound = 0};
-  auto const all = run(drawn);
-  for (std::size_t rank = 0; rank < 3; ++rank) {
-    EXPECT_THAT(all[rank].error, HasSubstr("2 loaders were lost, and none is left"));
-  }
-}
-
-TEST(ServeAsProxy, TellsTrainersWhatStopsIt)
-{
-  drawn_ranks drawn{
-      .trainers = 2,
-      .loaders = 2,
-      .source = {.bad = {7}},
-      .setup = {.samples = 60, .step_samples = 6, .when_undecodable = ballast::undecodable::stops}};
-  auto all = run(drawn);
-  EXPECT_THAT(all[0].error, HasSubstr("sample 7 cannot be decoded: it is broken"));
-  EXPECT_EQ(all[0].error, all[1].error);
-  EXPECT_EQ(all[0].digests, all[1].digests);
-  drawn.state = "nonsense";
-  all = run(drawn);
-  EXPECT_THAT(all[1].error, HasSubstr("the saved state has 'nonsense'"));
-}
-
-// Samples of another set: where they were longer, they are shorter.
-struct other_source {
-  [[nodiscard]] static ballast::result<ballast::loaded_sample> load(std::uint64_t sample)
-  {
-    return ballast::loaded_sample{{501 - faulty_source::lengths_of(sample)[0]}, {}};
-  }
-};
-
-TEST(ServeAsProxy, TakesAStateOnlyOfTheSameData)
-{
-  drawn_ranks drawn{.source = {}, .setup = {.samples = 60, .step_samples = 6}, .most_steps = 3};
-  std::string const state = run(drawn).front().state;
-  auto const said = ballast::run_ranks(3, [&](ballast::thread_communicator& comm) {
-    if (comm.rank() == rank_id{0}) { return ballast_test::train_as(comm, rank_id{1}, {}, 9).error; }
-    return error_of(comm.rank() == rank_id{1}
-                        ? serve_as_proxy(comm, 1, by_length{1}, drawn.setup, {}, {}, state)
-                        : serve_as_loader(comm, rank_id{1}, other_source{}));
-  });
-  EXPECT_THAT(said, testing::Each(testing::MatchesRegex(
-                        "sample [0-9]+ had length [0-9]+ when the state was saved, and has [0-9]+ "
-                        "now; give the data with which it was saved")));
+  auto const [trainers, others] = ballast_test::run(
+      ballast_test::form::ranks, {.trainers = 2, .last_is_sound = false},
+      faulty_source{.throws_per_mille = 1000}, by_length{2}, {.samples = 60, .step_samples = 6});
+  std::string const none = "2 loaders were lost, and none is left";
+  for (trained const& each : trainers) { EXPECT_THAT(each.error, HasSubstr(none)); }
+  EXPECT_THAT(others[0], HasSubstr(none));
 }
 
 struct killed {};
@@ -209,9 +54,6 @@ struct mortal_run {
   std::vector<trained> ranks;
   std::size_t sent = 0;  // by whoever ends
 };
-
-ballast::data_setup const mortal_setup{.samples = 30, .step_samples = 5, .epochs = 2, .seed = 4};
-data_windows<> const mortal_windows{.steps = 3, .held_back = 1};
 
 mortal_run run_until_one_ends(std::size_t who, std::size_t last, milliseconds deadline)
 {
@@ -259,8 +101,7 @@ std::vector<mortal_run> run_until_one_ends_at_ten_moments(std::size_t who, milli
 TEST(ServeAsProxy, TellsAllWhoIsGoneAndANewGroupGoesOn)
 {
   milliseconds const deadline(700);
-  auto const expected =
-      expected_digests({.source = {.bad = {5}}, .setup = mortal_setup, .windows = mortal_windows});
+  auto const expected = expected_digests();
   for (std::size_t const who : {1U, 2U}) {
     std::string const gone = who == 1 ? "rank 1, a trainer of the data pipeline, said nothing for"
                                       : "rank 2, the proxy of the data pipeline, said nothing for";
@@ -291,8 +132,7 @@ TEST(ServeAsProxy, TellsAllWhoIsGoneAndANewGroupGoesOn)
 
 TEST(ServeAsProxy, LosesNoSampleWhenALoaderIsGoneAtAnyMoment)
 {
-  auto const expected =
-      expected_digests({.source = {.bad = {5}}, .setup = mortal_setup, .windows = mortal_windows});
+  auto const expected = expected_digests();
   for (auto const& each : run_until_one_ends_at_ten_moments(3, milliseconds(5000))) {
     EXPECT_EQ(each.ranks[3].error, "killed");
     for (std::size_t const rank : {0U, 1U, 2U, 4U}) { EXPECT_EQ(each.ranks[rank].error, ""); }
@@ -323,25 +163,33 @@ TEST(ServeAsProxy, IsHeardBetweenPlans)
   EXPECT_THAT(said, testing::Each(""));
 }
 
+constexpr std::size_t nobody = 9;
+
 struct short_table {
+  ballast::tokens longest = 400;
+
   ballast::cost_units operator()(std::span<ballast::tokens const> lengths) const
   {
-    if (lengths[0] > 400) { throw std::runtime_error("the table ends"); }
+    if (lengths[0] > longest) { throw std::runtime_error("the table ends"); }
     return lengths[0];
   }
 };
 
-// What each rank says where the proxy is told so many trainers, and one rank calls as another part.
+// What each rank says where the proxy is told so many trainers, and one rank calls as another part;
+// else where a cost throws, which would end it as well.
 std::vector<std::string> said_by_all(std::size_t trainers, std::size_t loads_instead,
                                      std::size_t trains_instead, rank_id proxy_of_last)
 {
   ballast_test::passing_time const passes(step_of_time);
+  bool const right = trainers == 2 && std::min(loads_instead, trains_instead) == nobody;
   auto const part = [&](ballast::thread_communicator& comm) {
     auto const own = to_index(comm.rank());
     rank_id const proxy = own == 4 ? proxy_of_last : rank_id{2};
     if (own == 2) {
-      data_windows const windows{
-          .steps = 2, .held_back = 1, .policy = ballast::long_rounds{}, .cost = short_table{}};
+      data_windows const windows{.steps = 2,
+                                 .held_back = 1,
+                                 .policy = ballast::long_rounds{},
+                                 .cost = short_table{right ? 400 : 1000}};
       return error_of(serve_as_proxy(comm, trainers, by_length{2}, mortal_setup, windows));
     }
     if ((own < 2 && own != loads_instead) || own == trains_instead) {
@@ -358,7 +206,6 @@ std::vector<std::string> said_by_all(std::size_t trainers, std::size_t loads_ins
 
 TEST(ServeAsProxy, TellsAllWhoseCostThrewOrWhoHasAnotherPart)
 {
-  constexpr std::size_t nobody = 9;
   EXPECT_THAT(said_by_all(2, nobody, nobody, rank_id{2}),
               testing::Each("the cost of data_windows threw: the table ends"));
   EXPECT_THAT(said_by_all(3, nobody, nobody, rank_id{2}),
@@ -420,24 +267,6 @@ TEST(DataTrainer, IsALoopOfEachRank)
     return samples;
   });
   EXPECT_EQ(trained[0] + trained[1], 50U);
-}
-
-TEST(DataTrainer, MayFinishBeforeTheLastStep)
-{
-  ballast::data_setup const setup{.samples = 500, .step_samples = 8};
-  ballast_test::faulty_source const source;
-  auto const steps = ballast::run_ranks(4, [&](ballast::thread_communicator& comm) {
-    rank_id const proxy{1};
-    if (comm.rank() == rank_id{0}) {
-      return ballast_test::train_as(comm, proxy, {}, 3).digests.size();
-    }
-    auto const done = comm.rank() == proxy
-                          ? serve_as_proxy(comm, 1, ballast_test::by_length{1}, setup)
-                          : serve_as_loader(comm, proxy, source);
-    EXPECT_TRUE(done) << done.error().message;
-    return std::size_t{0};
-  });
-  EXPECT_EQ(steps[0], 3U);
 }
 
 }  // namespace data_ranks_test

@@ -1,0 +1,716 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ballast/core.hpp>
+#include <ballast/runtime/detail/data_post.hpp>
+#include <ballast/runtime/detail/planned_proxy.hpp>
+#include <ballast/runtime/detail/work_thread.hpp>
+
+#include <chrono>
+#include <deque>
+#include <map>
+#include <memory>
+
+namespace ballast::inline v0 {
+
+/// A rank that trains on what a data pipeline of ranks gives it.
+///
+///     data_trainer data(comm, proxy);
+///     while (auto batch = data.next().value()) { train(*batch); }
+///     or_throw(data.finish());
+///
+/// Payloads of the steps that have been announced are received whenever next() is called.
+///
+/// Expects     the rank `proxy` calls serve_as_proxy with the same options. Only the thread that
+///             calls it uses comm, whose collective operations other trainers may not wait for
+///             meanwhile.
+/// Ensures     (1) the batches that data_pipeline would give this rank
+///             (2) a payload whose loader is lost comes from another one
+/// Errors      next: what the proxy says, after the steps that were made before; timed_out, with its
+///             rank: the proxy says nothing for as long as the deadline of comm; those of comm.
+template <point_to_point Communicator>
+class data_trainer {
+ public:
+  data_trainer(Communicator& comm, rank_id proxy, loader_options options = {})
+      : comm_(comm), options_(detail::checked(options)), proxy_(proxy), post_(comm, to_index(proxy))
+  {
+    post_.send({word::hello});
+  }
+
+  /// The next step, when all that this rank computes of it is there; nothing after the last one.
+  [[nodiscard]] result<std::optional<data_batch>> next()
+  {
+    auto const asked = std::chrono::steady_clock::now();
+    auto const computed = returned_ ? asked - *returned_ : clock::duration();
+    for (receive& each : receives_) { each.since = clock::now(); }  // nobody has looked meanwhile
+    post_.listen();
+    while (steps_.empty() ? !over_ : steps_.front().awaited > 0) {
+      if (gives_up()) { return tl::unexpected(stopped_.error()); }
+      if (auto done = progress(); !done) {
+        failed_ = over_ = true;  // so that no finish() ends the training of the others
+        stopped_ = tl::unexpected(done.error());
+        return tl::unexpected(done.error());
+      }
+    }
+    returned_ = std::chrono::steady_clock::now();
+    waited_ += *returned_ - asked;
+    if (steps_.empty()) {
+      if (!stopped_) { return tl::unexpected(stopped_.error()); }
+      return std::optional<data_batch>();
+    }
+    announced& first = steps_.front();
+    auto batch = detail::batch_of(std::move(first.step), first.tickets, comm_.rank(), payloads_);
+    steps_.pop_front();
+    auto const spent = std::chrono::duration_cast<std::chrono::nanoseconds>(computed).count();
+    post_.send({word::taken, static_cast<std::uint64_t>(spent)});
+    return batch;
+  }
+
+  /// Ends the training of this rank, after its last step or before. What was announced meanwhile is
+  /// received and dropped, so that no message is left.
+  ///
+  /// Errors      timed_out: the proxy says nothing; those of comm. What comm had in next() is told
+  ///             again, at once, and the others are not told to end.
+  [[nodiscard]] result<void> finish()
+  {
+    if (failed_) { return tl::unexpected(stopped_.error()); }
+    post_.listen();
+    if (!parted_) { post_.send({word::finish}); }
+    while (!gives_up() && (!over_ || !receives_.empty() || !awaited_.empty())) {
+      if (auto done = progress(); !done) { return done; }
+    }
+    if (!parted_) { post_.send({word::left}); }
+    left_ = true;
+    while (!parted_) {
+      if (failed_) { return tl::unexpected(stopped_.error()); }
+      if (auto done = progress(); !done) { return done; }
+    }
+    return {};
+  }
+
+  /// How long this rank has waited in next().
+  [[nodiscard]] std::chrono::nanoseconds waited() const { return waited_; }
+
+ private:
+  using clock = detail::wait_clock;
+  using word = detail::data_word;
+
+  struct announced {
+    std::shared_ptr<data_step const> step;
+    std::vector<std::uint64_t> tickets;
+    std::size_t awaited = 0;  // payloads
+  };
+  struct receive {
+    std::uint64_t ticket = 0;
+    std::uint64_t loader = 0;
+    clock::time_point since;
+    detail::moved_bytes<Communicator> bytes;
+  };
+
+  /// Takes what has come, or sleeps for a moment.
+  [[nodiscard]] result<void> progress()
+  {
+    bool idle = true;
+    auto message = post_.look();
+    if (!message) { return tl::unexpected(message.error()); }
+    if (!left_) { post_.keep_alive(); }
+    if (*message) {
+      idle = false;
+      hear(**message);
+    } else if (post_.is_silent() && !parted_) {
+      stopped_ = detail::were_silent("the proxy", {proxy_}, detail::longest_silence(comm_));
+      failed_ = over_ = true;
+      return {};
+    }
+    for (auto each = receives_.begin(); each != receives_.end();) {
+      auto const here = each->bytes.arrived();
+      if (!here) { return tl::unexpected(here.error()); }
+      if (*here) {
+        idle = false;
+        keep(*each);
+        each = receives_.erase(each);
+        continue;
+      }
+      if (clock::now() - each->since > options_.late_after) {
+        post_.send({word::missing, each->loader});
+        each->since = clock::now();
+      }
+      ++each;
+    }
+    idle ? pause_.rest() : pause_.end();
+    return {};
+  }
+
+  void hear(detail::data_message const& message)
+  {
+    detail::data_body in(message);
+    switch (message.word) {
+      case word::step: announce(in); break;
+      case word::given_up:  // what it may still send meets no receive, least of all another one
+        for (auto each = receives_.end(); each != receives_.begin();) {
+          if ((--each)->loader == message.one) { each = receives_.erase(each); }
+        }
+        break;
+      case word::redirect: expect(message.one, in.read<detail::payload_place>()); break;
+      case word::stop:
+        stopped_ = tl::unexpected(detail::read_reason(message));
+        stopped_at_ = clock::now();
+        over_ = true;
+        parted_ = message.one != 0;
+        break;
+      case word::bye: parted_ = true; break;
+      case word::over: over_ = true; break;
+      default: break;  // to a loader, which the proxy takes this rank for
+    }
+  }
+
+  void announce(detail::data_body& in)
+  {
+    data_step step;
+    in.read_into(detail::said_by(step));
+    auto tickets = in.read<std::vector<std::uint64_t>>();
+    auto const places = in.read<std::vector<detail::payload_place>>();
+    announced& added = steps_.emplace_back();
+    for (std::size_t entry = 0; entry < tickets.size(); ++entry) {
+      if (step.owner[entry] != comm_.rank()) { continue; }
+      awaited_.emplace(tickets[entry], step.number);
+      ++added.awaited;
+      if (places[entry].first != detail::no_loader) { expect(tickets[entry], places[entry]); }
+    }
+    added.step = std::make_shared<data_step const>(std::move(step));
+    added.tickets = std::move(tickets);
+  }
+
+  void expect(std::uint64_t ticket, detail::payload_place place)
+  {
+    receives_.push_back({ticket,
+                         place.first,
+                         clock::now(),
+                         {comm_, std::vector<std::byte>(place.second), false, place.first}});
+  }
+
+  void keep(receive& received)
+  {
+    post_.send({word::received, received.ticket});
+    auto const step = awaited_.extract(received.ticket);
+    if (!step) { return; }  // it came from two loaders
+    payloads_.emplace(received.ticket, std::move(received.bytes.bytes()));
+    --steps_[step.mapped() - steps_.front().step->number].awaited;
+  }
+
+  /// Whether what was announced before the proxy stopped may never come.
+  [[nodiscard]] bool gives_up() const
+  {
+    return !stopped_ && (parted_ || stopped_.error().code == error_code::peer_lost ||
+                         stopped_.error().code == error_code::timed_out ||
+                         clock::now() - stopped_at_ > options_.late_after);
+  }
+
+  Communicator& comm_;
+  loader_options options_;
+  rank_id proxy_;
+  detail::data_post<Communicator> post_;
+  detail::idle_pause pause_;
+  std::deque<announced> steps_;                     // the next one first
+  std::map<std::uint64_t, std::uint64_t> awaited_;  // tickets of its own payloads, and steps
+  std::map<std::uint64_t, std::vector<std::byte>> payloads_;
+  detail::last_first<receive> receives_;
+  bool over_ = false;    // no further step is announced
+  bool left_ = false;    // this rank says nothing more
+  bool parted_ = false;  // nor does the proxy
+  bool failed_ = false;  // the proxy says nothing, though it should, or comm has failed
+  result<void> stopped_;
+  clock::time_point stopped_at_;
+  std::optional<std::chrono::steady_clock::time_point> returned_;
+  clock::duration waited_ = {};
+};
+
+/// What a rank of a data pipeline that loads samples does until the proxy says that all is over: it
+/// loads what it is dealt, in a thread, tells lengths, and sends each payload to the rank that
+/// computes it.
+///
+/// Expects     the rank `proxy` calls serve_as_proxy. Only this thread uses comm.
+/// Ensures     a payload is sent once; it answers while it loads
+/// Errors      failed: load() threw, and the proxy has been told; peer_lost: the proxy gave this
+///             rank up, for it was silent too long; timed_out, with its rank: the proxy says
+///             nothing for as long as the deadline of comm; what the proxy stopped for; those of
+///             comm. A call of load() that runs is waited for.
+template <point_to_point Communicator, data_source Source>
+[[nodiscard]] result<void> serve_as_loader(Communicator& comm, rank_id proxy, Source const& source)
+{
+  using detail::data_word;
+  using message = detail::data_message;
+  data_deal dealt;
+  result<loaded_sample> loaded;
+  std::chrono::nanoseconds took{};
+  auto const load = [&] {
+    auto const begin = std::chrono::steady_clock::now();
+    loaded = source.load(dealt.sample);
+    took = std::chrono::steady_clock::now() - begin;
+  };
+  detail::data_post<Communicator> post(comm, to_index(proxy));
+  std::deque<data_deal> waiting;
+  std::map<std::uint64_t, std::vector<std::byte>> held;  // by ticket
+  detail::last_first<detail::moved_bytes<Communicator>> leaving;
+  bool loads = false;
+  detail::work_thread worker(load);
+  result<void> ended;
+  detail::idle_pause pause;
+  bool parts = false;  // from a proxy that listens
+  post.send({data_word::hello, 1});
+  for (bool over = false; !over;) {
+    bool idle = true;
+    auto const said = post.look();
+    if (!said) { return tl::unexpected(said.error()); }
+    post.keep_alive();
+    if (!*said && post.is_silent()) {
+      over = true;
+      ended = detail::were_silent("the proxy", {proxy}, detail::longest_silence(comm));
+    }
+    if (*said) {
+      idle = false;
+      std::uint64_t const ticket = (*said)->one;
+      switch ((*said)->word) {
+        case data_word::load: waiting.push_back({ticket, (*said)->two}); break;
+        case data_word::drop: held.erase(ticket); break;
+        case data_word::send:
+          leaving.emplace_back(comm, std::move(held.extract(ticket).mapped()), true, (*said)->two);
+          break;
+        case data_word::stop:
+          over = parts = true;
+          ended = tl::unexpected(detail::read_reason(**said));
+          break;
+        case data_word::end:
+          over = true;
+          parts = ticket == 0;
+          if (!parts) {
+            ended = fail(error_code::peer_lost, 0, "rank ", to_index(comm.rank()),
+                         " was silent for too long and was given up as a loader; raise late_after "
+                         "or look what stopped it");
+          }
+          break;
+        default: break;  // to a trainer, which the proxy takes this rank for
+      }
+    }
+    if (auto const gone = detail::flush(leaving); !gone) { return tl::unexpected(gone.error()); }
+    if (loads && worker.ready()) {
+      (void)worker.wait();
+      loads = false;
+      idle = false;
+      if (auto const thrown = worker.thrown()) {
+        auto const why = detail::what_was_thrown("load()", thrown);
+        post.send(message{data_word::gone}.with(why.message));
+        ended = tl::unexpected(why);
+        over = true;
+      } else if (loaded) {
+        post.send(message{data_word::loaded, dealt.ticket, loaded->bytes.size()}.with(
+            took.count(), loaded->lengths));
+        held.insert_or_assign(dealt.ticket, std::move(loaded->bytes));
+      } else {
+        post.send(message{data_word::broken, dealt.ticket}.with(loaded.error().message));
+      }
+    }
+    if (!loads && !waiting.empty() && !over) {
+      dealt = waiting.front();
+      waiting.pop_front();
+      loads = true;
+      worker.start();
+    }
+    idle ? pause.rest(!loads) : pause.end();
+  }
+  if (parts) { post.send({data_word::bye}); }
+  // What is still on its way has to leave; a rank that is gone takes nothing.
+  auto const end = detail::wait_clock::now() + detail::time_to_leave(detail::longest_silence(comm));
+  while (!post.flush().value_or(true) && detail::wait_clock::now() < end) { pause.rest(); }
+  return ended;
+}
+
+namespace detail {
+
+/// What the proxy's rank knows of another one.
+template <point_to_point Communicator>
+struct data_peer : data_post<Communicator> {
+  data_peer(Communicator& comm, std::size_t own)
+      : data_post<Communicator>(comm, own), rank(static_cast<std::uint32_t>(own))
+  {}
+
+  std::uint32_t rank;
+  bool ended = false;  // it is lost, or has said goodbye
+  bool lost = false;   // it may take nothing any more
+  // of a trainer
+  bool finishes = false;
+  // of a loader
+  std::size_t loads = 0;              // samples that it was dealt, and has not told of
+  wait_clock::time_point heard = {};  // or since something is expected of it
+};
+
+/// All of them, trainers before the proxy and loaders after it, and what it says to them whatever it
+/// is busy with.
+template <point_to_point Communicator>
+class proxy_peers {
+ public:
+  using peer = data_peer<Communicator>;
+
+  explicit proxy_peers(Communicator& comm)
+      : longest(longest_silence(comm)), trainers_(to_index(comm.rank()))
+  {
+    for (std::size_t rank = 0; rank < comm.size(); ++rank) {
+      if (rank != trainers_) { all.emplace_back(comm, rank); }
+    }
+  }
+
+  [[nodiscard]] std::span<peer> trainers() { return std::span(all).first(trainers_); }
+  [[nodiscard]] std::span<peer> loaders() { return std::span(all).subspan(trainers_); }
+  [[nodiscard]] peer& loader_at(std::size_t rank) { return all[rank - 1]; }
+  [[nodiscard]] bool is_trainer(peer const& each) const { return each.rank < trainers_; }
+  [[nodiscard]] static bool ended(std::span<peer const> peers)
+  {
+    return std::all_of(peers.begin(), peers.end(), [](peer const& each) { return each.ended; });
+  }
+
+  static void tell(std::span<peer> peers, data_message const& message)
+  {
+    for (peer& each : peers) {
+      if (!each.ended) { each.send(message); }
+    }
+  }
+
+  /// Says to all that the proxy is there. What it was away for itself, no peer is blamed for.
+  void keep_alive(bool loaders_too)
+  {
+    auto const now = wait_clock::now();
+    auto const away = now - std::exchange(looked_, now);
+    for (peer& each : all) {
+      if (away > longest / 8) { each.excuse(away); }
+      if (!each.ended && (loaders_too || is_trainer(each))) { each.keep_alive(); }
+    }
+  }
+
+  /// Trainers that are missing, without whom the others cannot go on.
+  [[nodiscard]] result<void> find_missing()
+  {
+    std::vector<rank_id> missing;
+    for (peer& each : trainers()) {
+      if (each.ended || !each.is_silent()) { continue; }
+      each.lost = true;
+      missing.push_back(to_id<rank_id>(each.rank));
+    }
+    if (missing.empty()) { return {}; }
+    char const* const who = missing.size() == 1 ? "a trainer" : "trainers";
+    return were_silent(who, std::move(missing), longest);
+  }
+
+  /// Waits until all that was said has left, but not long: a rank that is gone takes nothing.
+  void flush()
+  {
+    idle_pause pause;
+    auto const end = wait_clock::now() + time_to_leave(longest);
+    auto const left = [](peer& each) { return each.lost || each.flush().value_or(true); };
+    while (!std::all_of(all.begin(), all.end(), left) && wait_clock::now() < end) { pause.rest(); }
+  }
+
+  std::vector<peer> all;
+  std::chrono::milliseconds longest;
+
+ private:
+  std::size_t trainers_;
+  wait_clock::time_point looked_ = wait_clock::now();
+};
+
+/// The proxy of a data pipeline of ranks: what serve_as_proxy runs, one round of messages at a time.
+template <point_to_point Communicator, class Plan, window_policy Policy, class Cost, class Lengths>
+class proxy_rank {
+ public:
+  proxy_rank(Communicator& comm, Plan plan, data_setup setup, data_windows<Policy, Cost> windows,
+             loader_options options, Lengths lengths_of)
+      : proxy_(std::move(plan), to_index(comm.rank()), std::move(setup), std::move(windows),
+               options, std::move(lengths_of)),
+        peers_(comm)
+  {}
+
+  void restore(std::string_view state)
+  {
+    if (auto done = proxy_.proxy.restore(state, proxy_.lengths_of); !done) {
+      proxy_.stop(done.error());
+    }
+  }
+
+  [[nodiscard]] bool all_finished() const { return ended_ || parted_; }
+  /// To be called once, at the end.
+  [[nodiscard]] result<void> outcome()
+  {
+    peers_.flush();
+    return std::move(proxy_.stopped);
+  }
+
+  /// Answers all messages that are there; returns whether there was anything to do.
+  [[nodiscard]] result<bool> progress()
+  {
+    busy_ = false;
+    for (peer& each : peers_.all) {
+      while (!each.ended) {
+        auto const said = each.look();
+        if (!said) { return tl::unexpected(said.error()); }
+        if (!*said) { break; }
+        busy_ = true;
+        answer(each, **said);
+      }
+    }
+    peers_.keep_alive(!ending_);
+    if (auto const all = peers_.find_missing(); !all) { part(all.error()); }
+    if (parted_) { return true; }
+    find_late_loaders();
+    proxy_.drop(
+        [&](std::uint64_t ticket, std::uint32_t rank) { drop(peers_.loader_at(rank), ticket); });
+    deal();
+    announce();
+    end();
+    return busy_;
+  }
+
+ private:
+  using clock = wait_clock;
+  using nanoseconds = std::chrono::nanoseconds;
+  using word = data_word;
+  using peer = data_peer<Communicator>;
+
+  void answer(peer& own, data_message const& said)
+  {
+    own.heard = clock::now();
+    data_body in(said);
+    switch (said.word) {
+      case word::hello: meet(own, said.one != 0); break;
+      case word::loaded: {
+        --own.loads;
+        auto const took = nanoseconds(in.read<nanoseconds::rep>());
+        payload_place const place{own.rank, said.two};
+        bool const kept =
+            proxy_.report(own.rank, said.one, took, in.read<std::vector<tokens>>(), place);
+        auto const awaited = awaited_.find(said.one);
+        if (!kept) {
+          drop(own, said.one);
+        } else if (awaited != awaited_.end() && !ending_) {  // its first loader was lost
+          own.send({word::send, said.one, awaited->second});
+          peers_.all[awaited->second].send(data_message{word::redirect, said.one}.with(place));
+        }
+        break;
+      }
+      case word::broken:
+        --own.loads;
+        proxy_.proxy.cannot_decode(own.rank, said.one, in.read<std::string>());
+        break;
+      case word::gone: lose(own, in.read<std::string>()); break;
+      case word::received:
+        proxy_.proxy.deliver(said.one);
+        proxy_.payloads.erase(said.one);
+        awaited_.erase(said.one);
+        break;
+      case word::taken: (void)proxy_.take(to_id<rank_id>(own.rank), nanoseconds(said.one)); break;
+      case word::missing:
+        if (peer& late = peers_.loader_at(said.one); !late.ended) {
+          lose(late, "a trainer has waited too long for a payload");
+        }
+        break;
+      case word::finish: own.finishes = true; break;
+      case word::left: own.send({word::bye}); [[fallthrough]];
+      default: own.ended = true;
+    }
+  }
+
+  /// A rank says what its part is.
+  void meet(peer const& own, bool loads)
+  {
+    if (loads != peers_.is_trainer(own)) { return; }
+    part({error_code::mismatch,
+          0,
+          concat("rank ", own.rank, " calls ", loads ? "serve_as_loader" : "data_trainer",
+                 ", and the proxy was told of ", counted(peers_.trainers().size(), "trainer"),
+                 "; give every rank the same number of trainers"),
+          {to_id<rank_id>(own.rank)}});
+  }
+
+  /// Tells all that are left why it ends, and waits for no answer.
+  void part(error reason)
+  {
+    proxy_.stop(std::move(reason));
+    if (!std::exchange(parted_, true)) { peers_.tell(peers_.all, stops(true)); }
+  }
+
+  [[nodiscard]] data_message stops(bool parts) const
+  {
+    return data_message{word::stop, parts ? 1U : 0U}.with(said_by(proxy_.stopped.error()));
+  }
+
+  void lose(peer& own, std::string_view why)
+  {
+    own.ended = own.lost = true;
+    own.send({word::end, 1});  // if it only was slow
+    peers_.tell(peers_.trainers(), {word::given_up, own.rank});
+    std::erase_if(proxy_.payloads, [&](auto const& each) { return each.second.first == own.rank; });
+    if (over_ && awaited_.empty()) {  // nobody needs it
+      (void)proxy_.proxy.lose(own.rank, why);
+    } else {
+      proxy_.lose(own.rank, why, peers_.ended(peers_.loaders()) && !ending_);
+    }
+  }
+
+  void find_late_loaders()
+  {
+    auto const late_after = proxy_.options.late_after;
+    for (peer& each : peers_.loaders()) {
+      bool const expected = each.loads > 0 || ending_;
+      bool const late = expected && clock::now() - each.heard > late_after;
+      if (each.ended || !(late || each.is_silent())) { continue; }
+      auto const most = late ? late_after : peers_.longest;
+      lose(each, concat("it said nothing for ", most.count(), " ms"));
+    }
+  }
+
+  void drop(peer& own, std::uint64_t ticket) const
+  {
+    if (!own.ended && !ending_) { own.send({word::drop, ticket}); }
+  }
+
+  /// Keeps two samples at each loader that is needed; the others are parked.
+  void deal()
+  {
+    if (ending_) { return; }
+    std::size_t needed = proxy_.needed.now();
+    for (peer& each : peers_.loaders()) {
+      if (each.ended || needed == 0) { continue; }
+      --needed;
+      while (each.loads < 2) {
+        auto const dealt = proxy_.deal(each.rank);
+        if (!dealt) { break; }
+        if (each.loads++ == 0) { each.heard = clock::now(); }
+        each.send({word::load, dealt->ticket, dealt->sample});
+        busy_ = true;
+      }
+    }
+  }
+
+  /// Plans the steps that are complete, has their payloads sent, and tells all trainers; or why
+  /// there are no more.
+  void announce()
+  {
+    auto const trainers = peers_.trainers();
+    bool const finish = std::any_of(trainers.begin(), trainers.end(),
+                                    [](peer const& each) { return each.finishes; });
+    while (!over_ && !finish) {
+      auto made = proxy_.make();
+      if (!made) { break; }
+      busy_ = true;
+      if (auto done = proxy_.plan(made->step); !done) {
+        proxy_.stop(done.error());
+        break;
+      }
+      std::vector<payload_place> places;
+      for (std::size_t entry = 0; entry < made->tickets.size(); ++entry) {
+        std::uint64_t const ticket = made->tickets[entry];
+        std::size_t const owner = to_index(made->step.owner[entry]);
+        awaited_[ticket] = owner;
+        auto const at = proxy_.payloads.find(ticket);
+        places.push_back(at == proxy_.payloads.end() ? payload_place(no_loader, 0) : at->second);
+        if (at == proxy_.payloads.end()) { continue; }
+        peers_.loader_at(at->second.first).send({word::send, ticket, owner});
+      }
+      peers_.tell(trainers,
+                  data_message{word::step}.with(said_by(made->step), made->tickets, places));
+      proxy_.add(*std::move(made));
+      peers_.keep_alive(!ending_);  // a plan takes time
+    }
+    if (!proxy_.stopped && !std::exchange(told_, true)) {
+      over_ = true;
+      peers_.tell(trainers, stops(false));
+    } else if (!over_ && (finish || proxy_.proxy.finished())) {
+      over_ = true;
+      peers_.tell(trainers, {word::over});
+    }
+  }
+
+  /// Ends the loaders when all trainers have left.
+  void end()
+  {
+    if (!peers_.ended(peers_.trainers())) { return; }
+    if (!std::exchange(ending_, true)) {
+      for (peer& each : peers_.loaders()) { each.heard = clock::now(); }
+      peers_.tell(peers_.loaders(), proxy_.stopped ? data_message{word::end} : stops(true));
+    }
+    ended_ = peers_.ended(peers_.loaders());
+  }
+
+  planned_proxy<payload_place, Plan, Policy, Cost, Lengths> proxy_;
+  proxy_peers<Communicator> peers_;
+  std::map<std::uint64_t, std::size_t> awaited_;  // tickets that trainers wait for, and who
+  bool busy_ = false;
+  bool over_ = false;    // trainers have been told that no step follows
+  bool told_ = false;    // and why it stops
+  bool ending_ = false;  // loaders have been told
+  bool ended_ = false;
+  bool parted_ = false;  // all have been told that nothing follows
+};
+
+}  // namespace detail
+
+/// What the rank of a data pipeline that holds the metadata does until all trainers have finished:
+/// ranks 0 to trainers - 1 are a data_trainer each, rank `trainers` is this one, and all after it
+/// call serve_as_loader. They may be on the trainers' nodes or on others.
+///
+///     or_throw(serve_as_proxy(comm, trainers, plan, {.samples = 10'000, .step_samples = 256}));
+///
+/// Loaders that are too many for the measured rates are parked: they are dealt nothing, and are
+/// woken when they are needed. All goes by transfers between two ranks, of which none is waited for,
+/// so any loader may die or stop: over MPI under `mpirun --enable-recovery`, which does not end the
+/// job then. Where a trainer or the proxy does, all ranks that are left return by the deadline of
+/// comm, or a quarter of it later, and a new group goes on from the last step that was saved. So
+/// every trainer calls next() at least as often, and a plan takes less than three quarters of it.
+///
+/// Expects     1 <= trainers and trainers + 2 <= comm.size(); only this thread uses comm.
+/// Ensures     (1) those of data_proxy
+///             (2) a loader that answers nothing for late_after while something is expected of it,
+///                 or of which a trainer has waited so long for a payload, is lost: the news of a
+///                 step name it, by its rank. It is not listened to any more
+///             (3) a payload goes from its loader to the rank that computes it, once, when a step is
+///                 planned
+/// Errors      those of data_proxy, of restore and of the plan; infeasible: a sample was given to a
+///             rank that is not there; peer_lost: all loaders are lost, or more than most_lost;
+///             timed_out, with their ranks: trainers say nothing for as long as the deadline;
+///             mismatch: ranks have other parts than this one was told. Trainers get these from
+///             next() and loaders from serve_as_loader too. Those of comm.
+/// Source      FlexRL, 2025, section 4.4; DistTrain, 2025, section 5.1: producers of their own.
+template <point_to_point Communicator, detail::data_plan Plan, window_policy Policy = long_rounds,
+          class Cost = total_length, class Lengths = no_lengths>
+[[nodiscard]] result<void> serve_as_proxy(Communicator& comm, std::size_t trainers, Plan plan,
+                                          data_setup setup, data_windows<Policy, Cost> windows = {},
+                                          loader_options options = {}, std::string_view state = {},
+                                          Lengths lengths_of = {})
+{
+  if (to_index(comm.rank()) != trainers) {
+    error const why{error_code::mismatch,
+                    0,
+                    detail::concat("rank ", comm.rank(), " calls serve_as_proxy with ",
+                                   detail::counted(trainers, "trainer"), ", whose proxy is rank ",
+                                   trainers, "; give every rank the same number of trainers"),
+                    {comm.rank()}};
+    detail::proxy_peers<Communicator> peers(comm);
+    peers.tell(peers.all,
+               detail::data_message{detail::data_word::stop, 1}.with(detail::said_by(why)));
+    peers.flush();
+    return tl::unexpected(why);
+  }
+  BALLAST_EXPECTS(trainers >= 1 && trainers + 2 <= comm.size(), "a data pipeline of ", trainers,
+                  " trainers and a proxy among ", detail::counted(comm.size(), "rank"),
+                  " leaves no loader; give at least one");
+  detail::proxy_rank<Communicator, Plan, Policy, Cost, Lengths> proxy(
+      comm, std::move(plan), std::move(setup), std::move(windows), options, std::move(lengths_of));
+  if (!state.empty()) { proxy.restore(state); }
+  detail::idle_pause pause;
+  while (!proxy.all_finished()) {
+    auto const busy = proxy.progress();
+    if (!busy) { return tl::unexpected(busy.error()); }
+    *busy ? pause.end() : pause.rest();
+  }
+  return proxy.outcome();
+}
+
+}  // namespace ballast::inline v0
