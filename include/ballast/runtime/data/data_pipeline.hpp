@@ -124,9 +124,9 @@ class data_pipeline {
     auto& proxy = proxy_.proxy;
     if (auto done = proxy.restore(state, proxy_.lengths_of); !done) { return done; }
     if (auto const again = proxy.deal_again(0)) {
-      auto const loaded = load(again->sample);
-      if (loaded && *loaded) {
-        (void)proxy.report(0, again->ticket, (*loaded)->lengths);
+      auto const loaded = detail::load_from(source_, again->sample);
+      if (loaded.called && loaded.sample) {
+        (void)proxy.report(0, again->ticket, loaded.sample->lengths);
       } else {
         proxy.cannot_decode(0, again->ticket, "");
       }
@@ -195,15 +195,6 @@ class data_pipeline {
     return {};
   }
 
-  /// What the source gives; an error of its own where it throws.
-  [[nodiscard]] result<result<loaded_sample>> load(std::uint64_t sample) const
-  {
-    result<loaded_sample> loaded;
-    return detail::call_user("load()", [&] { loaded = source_.load(sample); }).map([&] {
-      return std::move(loaded);
-    });
-  }
-
   /// Whether no step comes any more; not while one is planned, which some ranks would miss.
   [[nodiscard]] bool over() const
   {
@@ -253,19 +244,18 @@ class data_pipeline {
 
   void load(loader& own, data_deal dealt, std::unique_lock<std::mutex>& lock)
   {
-    auto const begin = clock::now();
     own.loads_since = detail::wait_clock::now();
     lock.unlock();
-    auto loaded = load(dealt.sample);
+    auto loaded = detail::load_from(source_, dealt.sample);
     lock.lock();
     own.loads_since.reset();
     if (own.lost) { return; }
-    if (!loaded) { return lose(own, loaded.error().message); }
-    if (!*loaded) {
-      proxy_.proxy.cannot_decode(own.number, dealt.ticket, loaded->error().message);
+    if (!loaded.called) { return lose(own, loaded.called.error().message); }
+    if (!loaded.sample) {
+      proxy_.proxy.cannot_decode(own.number, dealt.ticket, loaded.sample.error().message);
       work_.notify_all();  // there may be room
-    } else if (proxy_.report(own.number, dealt.ticket, clock::now() - begin, (*loaded)->lengths,
-                             std::move((*loaded)->bytes))) {
+    } else if (proxy_.report(own.number, dealt.ticket, loaded.took, loaded.sample->lengths,
+                             std::move(loaded.sample->bytes))) {
       proxy_.proxy.deliver(dealt.ticket);
     }
     proxy_.drop([&](auto...) { work_.notify_all(); });

@@ -241,19 +241,13 @@ template <point_to_point Communicator, data_source Source>
   using detail::data_word;
   using message = detail::data_message;
   data_deal dealt;
-  result<loaded_sample> loaded;
-  std::chrono::nanoseconds took{};
-  auto const load = [&] {
-    auto const begin = std::chrono::steady_clock::now();
-    loaded = source.load(dealt.sample);
-    took = std::chrono::steady_clock::now() - begin;
-  };
+  detail::ended_load loaded;
   detail::data_post<Communicator> post(comm, to_index(proxy));
   std::deque<data_deal> waiting;
   std::map<std::uint64_t, std::vector<std::byte>> held;  // by ticket
   detail::last_first<detail::moved_bytes<Communicator>> leaving;
   bool loads = false;
-  detail::work_thread worker(load);
+  detail::work_thread worker([&] { loaded = detail::load_from(source, dealt.sample); });
   result<void> ended;
   detail::idle_pause pause;
   bool parts = false;  // from a proxy that listens
@@ -295,19 +289,20 @@ template <point_to_point Communicator, data_source Source>
     if (auto const gone = detail::flush(leaving); !gone) { return tl::unexpected(gone.error()); }
     if (loads && worker.ready()) {
       (void)worker.wait();
+      if (auto const thrown = worker.thrown()) { std::rethrow_exception(thrown); }
       loads = false;
       idle = false;
-      if (auto const thrown = worker.thrown()) {
-        auto const why = detail::what_was_thrown("load()", thrown);
-        post.send(message{data_word::gone}.with(why.message));
-        ended = tl::unexpected(why);
+      auto& sample = loaded.sample;
+      if (!loaded.called) {
+        ended = std::move(loaded.called);
+        post.send(message{data_word::gone}.with(ended.error().message));
         over = true;
-      } else if (loaded) {
-        post.send(message{data_word::loaded, dealt.ticket, loaded->bytes.size()}.with(
-            took.count(), loaded->lengths));
-        held.insert_or_assign(dealt.ticket, std::move(loaded->bytes));
+      } else if (sample) {
+        post.send(message{data_word::loaded, dealt.ticket, sample->bytes.size()}.with(
+            loaded.took.count(), sample->lengths));
+        held.insert_or_assign(dealt.ticket, std::move(sample->bytes));
       } else {
-        post.send(message{data_word::broken, dealt.ticket}.with(loaded.error().message));
+        post.send(message{data_word::broken, dealt.ticket}.with(sample.error().message));
       }
     }
     if (!loads && !waiting.empty() && !over) {
@@ -330,11 +325,8 @@ namespace detail {
 /// What the proxy's rank knows of another one.
 template <point_to_point Communicator>
 struct data_peer : data_post<Communicator> {
-  data_peer(Communicator& comm, std::size_t own)
-      : data_post<Communicator>(comm, own), rank(static_cast<std::uint32_t>(own))
-  {}
+  using data_post<Communicator>::data_post;
 
-  std::uint32_t rank;
   bool ended = false;  // it is lost, or has said goodbye
   bool lost = false;   // it may take nothing any more
   // of a trainer
@@ -362,7 +354,7 @@ class proxy_peers {
   [[nodiscard]] std::span<peer> trainers() { return std::span(all).first(trainers_); }
   [[nodiscard]] std::span<peer> loaders() { return std::span(all).subspan(trainers_); }
   [[nodiscard]] peer& loader_at(std::size_t rank) { return all[rank - 1]; }
-  [[nodiscard]] bool is_trainer(peer const& each) const { return each.rank < trainers_; }
+  [[nodiscard]] bool is_trainer(peer const& each) const { return each.rank() < trainers_; }
   [[nodiscard]] static bool ended(std::span<peer const> peers)
   {
     return std::all_of(peers.begin(), peers.end(), [](peer const& each) { return each.ended; });
@@ -393,7 +385,7 @@ class proxy_peers {
     for (peer& each : trainers()) {
       if (each.ended || !each.is_silent()) { continue; }
       each.lost = true;
-      missing.push_back(to_id<rank_id>(each.rank));
+      missing.push_back(to_id<rank_id>(each.rank()));
     }
     if (missing.empty()) { return {}; }
     char const* const who = missing.size() == 1 ? "a trainer" : "trainers";
@@ -422,29 +414,37 @@ template <point_to_point Communicator, class Plan, window_policy Policy, class C
 class proxy_rank {
  public:
   proxy_rank(Communicator& comm, Plan plan, data_setup setup, data_windows<Policy, Cost> windows,
-             loader_options options, Lengths lengths_of)
+             loader_options options, std::string_view state, Lengths lengths_of)
       : proxy_(std::move(plan), to_index(comm.rank()), std::move(setup), std::move(windows),
                options, std::move(lengths_of)),
         peers_(comm)
-  {}
-
-  void restore(std::string_view state)
   {
+    if (state.empty()) { return; }
     if (auto done = proxy_.proxy.restore(state, proxy_.lengths_of); !done) {
       proxy_.stop(done.error());
     }
   }
 
-  [[nodiscard]] bool all_finished() const { return ended_ || parted_; }
-  /// To be called once, at the end.
-  [[nodiscard]] result<void> outcome()
+  /// Returns when all others have left, or are told that it has.
+  [[nodiscard]] result<void> run()
   {
+    idle_pause pause;
+    while (!ended_ && !parted_) {
+      if (auto done = progress(); !done) { return done; }
+      busy_ ? pause.end() : pause.rest();
+    }
     peers_.flush();
     return std::move(proxy_.stopped);
   }
 
-  /// Answers all messages that are there; returns whether there was anything to do.
-  [[nodiscard]] result<bool> progress()
+ private:
+  using clock = wait_clock;
+  using nanoseconds = std::chrono::nanoseconds;
+  using word = data_word;
+  using peer = data_peer<Communicator>;
+
+  /// Answers all messages that are there, and does what is to be done then.
+  [[nodiscard]] result<void> progress()
   {
     busy_ = false;
     for (peer& each : peers_.all) {
@@ -458,21 +458,15 @@ class proxy_rank {
     }
     peers_.keep_alive(!ending_);
     if (auto const all = peers_.find_missing(); !all) { part(all.error()); }
-    if (parted_) { return true; }
+    if (parted_) { return {}; }
     find_late_loaders();
     proxy_.drop(
         [&](std::uint64_t ticket, std::uint32_t rank) { drop(peers_.loader_at(rank), ticket); });
     deal();
     announce();
     end();
-    return busy_;
+    return {};
   }
-
- private:
-  using clock = wait_clock;
-  using nanoseconds = std::chrono::nanoseconds;
-  using word = data_word;
-  using peer = data_peer<Communicator>;
 
   void answer(peer& own, data_message const& said)
   {
@@ -483,9 +477,9 @@ class proxy_rank {
       case word::loaded: {
         --own.loads;
         auto const took = nanoseconds(in.read<nanoseconds::rep>());
-        payload_place const place{own.rank, said.two};
+        payload_place const place{own.rank(), said.two};
         bool const kept =
-            proxy_.report(own.rank, said.one, took, in.read<std::vector<tokens>>(), place);
+            proxy_.report(own.rank(), said.one, took, in.read<std::vector<tokens>>(), place);
         auto const awaited = awaited_.find(said.one);
         if (!kept) {
           drop(own, said.one);
@@ -497,7 +491,7 @@ class proxy_rank {
       }
       case word::broken:
         --own.loads;
-        proxy_.proxy.cannot_decode(own.rank, said.one, in.read<std::string>());
+        proxy_.proxy.cannot_decode(own.rank(), said.one, in.read<std::string>());
         break;
       case word::gone: lose(own, in.read<std::string>()); break;
       case word::received:
@@ -505,7 +499,7 @@ class proxy_rank {
         proxy_.payloads.erase(said.one);
         awaited_.erase(said.one);
         break;
-      case word::taken: (void)proxy_.take(to_id<rank_id>(own.rank), nanoseconds(said.one)); break;
+      case word::taken: (void)proxy_.take(to_id<rank_id>(own.rank()), nanoseconds(said.one)); break;
       case word::missing:
         if (peer& late = peers_.loader_at(said.one); !late.ended) {
           lose(late, "a trainer has waited too long for a payload");
@@ -521,36 +515,32 @@ class proxy_rank {
   void meet(peer const& own, bool loads)
   {
     if (loads != peers_.is_trainer(own)) { return; }
-    part({error_code::mismatch,
-          0,
-          concat("rank ", own.rank, " calls ", loads ? "serve_as_loader" : "data_trainer",
-                 ", and the proxy was told of ", counted(peers_.trainers().size(), "trainer"),
-                 "; give every rank the same number of trainers"),
-          {to_id<rank_id>(own.rank)}});
+    std::string why =
+        concat("rank ", own.rank(), " calls ", loads ? "serve_as_loader" : "data_trainer",
+               ", and the proxy was told of ", counted(peers_.trainers().size(), "trainer"),
+               "; give every rank the same number of trainers");
+    part({error_code::mismatch, 0, std::move(why), {to_id<rank_id>(own.rank())}});
   }
 
   /// Tells all that are left why it ends, and waits for no answer.
   void part(error reason)
   {
     proxy_.stop(std::move(reason));
-    if (!std::exchange(parted_, true)) { peers_.tell(peers_.all, stops(true)); }
-  }
-
-  [[nodiscard]] data_message stops(bool parts) const
-  {
-    return data_message{word::stop, parts ? 1U : 0U}.with(said_by(proxy_.stopped.error()));
+    if (std::exchange(parted_, true)) { return; }
+    peers_.tell(peers_.all, write_reason(proxy_.stopped.error(), true));
   }
 
   void lose(peer& own, std::string_view why)
   {
     own.ended = own.lost = true;
     own.send({word::end, 1});  // if it only was slow
-    peers_.tell(peers_.trainers(), {word::given_up, own.rank});
-    std::erase_if(proxy_.payloads, [&](auto const& each) { return each.second.first == own.rank; });
+    peers_.tell(peers_.trainers(), {word::given_up, own.rank()});
+    std::erase_if(proxy_.payloads,
+                  [&](auto const& each) { return each.second.first == own.rank(); });
     if (over_ && awaited_.empty()) {  // nobody needs it
-      (void)proxy_.proxy.lose(own.rank, why);
+      (void)proxy_.proxy.lose(own.rank(), why);
     } else {
-      proxy_.lose(own.rank, why, peers_.ended(peers_.loaders()) && !ending_);
+      proxy_.lose(own.rank(), why, peers_.ended(peers_.loaders()) && !ending_);
     }
   }
 
@@ -580,7 +570,7 @@ class proxy_rank {
       if (each.ended || needed == 0) { continue; }
       --needed;
       while (each.loads < 2) {
-        auto const dealt = proxy_.deal(each.rank);
+        auto const dealt = proxy_.deal(each.rank());
         if (!dealt) { break; }
         if (each.loads++ == 0) { each.heard = clock::now(); }
         each.send({word::load, dealt->ticket, dealt->sample});
@@ -621,7 +611,7 @@ class proxy_rank {
     }
     if (!proxy_.stopped && !std::exchange(told_, true)) {
       over_ = true;
-      peers_.tell(trainers, stops(false));
+      peers_.tell(trainers, write_reason(proxy_.stopped.error(), false));
     } else if (!over_ && (finish || proxy_.proxy.finished())) {
       over_ = true;
       peers_.tell(trainers, {word::over});
@@ -631,12 +621,14 @@ class proxy_rank {
   /// Ends the loaders when all trainers have left.
   void end()
   {
+    auto const loaders = peers_.loaders();
     if (!peers_.ended(peers_.trainers())) { return; }
     if (!std::exchange(ending_, true)) {
-      for (peer& each : peers_.loaders()) { each.heard = clock::now(); }
-      peers_.tell(peers_.loaders(), proxy_.stopped ? data_message{word::end} : stops(true));
+      for (peer& each : loaders) { each.heard = clock::now(); }
+      auto const& stopped = proxy_.stopped;
+      peers_.tell(loaders, stopped ? data_message{word::end} : write_reason(stopped.error(), true));
     }
-    ended_ = peers_.ended(peers_.loaders());
+    ended_ = peers_.ended(loaders);
   }
 
   planned_proxy<payload_place, Plan, Policy, Cost, Lengths> proxy_;
@@ -686,15 +678,12 @@ template <point_to_point Communicator, detail::data_plan Plan, window_policy Pol
                                           Lengths lengths_of = {})
 {
   if (to_index(comm.rank()) != trainers) {
-    error const why{error_code::mismatch,
-                    0,
-                    detail::concat("rank ", comm.rank(), " calls serve_as_proxy with ",
-                                   detail::counted(trainers, "trainer"), ", whose proxy is rank ",
-                                   trainers, "; give every rank the same number of trainers"),
-                    {comm.rank()}};
+    std::string text = detail::concat(
+        "rank ", comm.rank(), " calls serve_as_proxy with ", detail::counted(trainers, "trainer"),
+        ", whose proxy is rank ", trainers, "; give every rank the same number of trainers");
+    error const why{error_code::mismatch, 0, std::move(text), {comm.rank()}};
     detail::proxy_peers<Communicator> peers(comm);
-    peers.tell(peers.all,
-               detail::data_message{detail::data_word::stop, 1}.with(detail::said_by(why)));
+    peers.tell(peers.all, detail::write_reason(why, true));
     peers.flush();
     return tl::unexpected(why);
   }
@@ -702,15 +691,9 @@ template <point_to_point Communicator, detail::data_plan Plan, window_policy Pol
                   " trainers and a proxy among ", detail::counted(comm.size(), "rank"),
                   " leaves no loader; give at least one");
   detail::proxy_rank<Communicator, Plan, Policy, Cost, Lengths> proxy(
-      comm, std::move(plan), std::move(setup), std::move(windows), options, std::move(lengths_of));
-  if (!state.empty()) { proxy.restore(state); }
-  detail::idle_pause pause;
-  while (!proxy.all_finished()) {
-    auto const busy = proxy.progress();
-    if (!busy) { return tl::unexpected(busy.error()); }
-    *busy ? pause.end() : pause.rest();
-  }
-  return proxy.outcome();
+      comm, std::move(plan), std::move(setup), std::move(windows), options, state,
+      std::move(lengths_of));
+  return proxy.run();
 }
 
 }  // namespace ballast::inline v0

@@ -115,6 +115,11 @@ class data_body {
   }
 }
 
+/// `parts`: nothing follows.
+[[nodiscard]] inline data_message write_reason(error const& reason, bool parts)
+{
+  return data_message{data_word::stop, parts ? 1U : 0U}.with(said_by(reason));
+}
 [[nodiscard]] inline error read_reason(data_message const& stop)
 {
   error reason;
@@ -263,6 +268,8 @@ class data_post {
   data_post(Communicator& comm, std::size_t peer)
       : comm_(&comm), peer_(peer), longest_(longest_silence(comm)), heard_(clock::now())
   {}
+
+  [[nodiscard]] std::uint32_t rank() const { return static_cast<std::uint32_t>(peer_); }
 
   /// Nobody has looked for so long.
   void excuse(std::chrono::nanoseconds away) { heard_ = std::min(heard_ + away, clock::now()); }

@@ -10,20 +10,15 @@
 
 namespace ballast::inline v0::detail {
 
-/// The error that stands for an exception of a user's call.
-[[nodiscard]] inline error what_was_thrown(std::string_view call, std::exception_ptr const& thrown)
-{
-  return {error_code::failed, 0, concat(call, " threw: ", thrown_text(thrown))};
-}
-
 /// Calls what a user gave; `name` says what that is.
 ///
 /// Errors      failed: it threw.
 template <class F>
 [[nodiscard]] result<void> call_user(std::string_view name, F f)
 {
-  if (auto const thrown = thrown_by(f)) { return tl::unexpected(what_was_thrown(name, thrown)); }
-  return {};
+  auto const thrown = thrown_by(f);
+  if (!thrown) { return {}; }
+  return fail(error_code::failed, 0, name, " threw: ", thrown_text(thrown));
 }
 
 /// Whether such a call gave as many lengths as a sample has.

@@ -17,6 +17,23 @@ concept data_plan = requires(P& plan, data_step const& step, std::span<rank_id> 
   { plan(step, owner) } -> std::same_as<result<void>>;
 };
 
+/// What a call of load() gave.
+struct ended_load {
+  result<void> called = {};  // failed: it threw
+  result<loaded_sample> sample = {};
+  std::chrono::nanoseconds took = {};
+};
+
+template <data_source Source>
+[[nodiscard]] ended_load load_from(Source const& source, std::uint64_t sample)
+{
+  auto const begin = std::chrono::steady_clock::now();
+  ended_load ended;
+  ended.called = call_user("load()", [&] { ended.sample = source.load(sample); });
+  ended.took = std::chrono::steady_clock::now() - begin;
+  return ended;
+}
+
 /// What a rank has of a step, whose payloads have all come: they are taken out of those that are
 /// kept by ticket.
 [[nodiscard]] inline data_batch batch_of(std::shared_ptr<data_step const> step,
