@@ -8,8 +8,8 @@
 #include <ballast/partition/refine.hpp>
 #include <ballast/runtime/data/data_pipeline.hpp>
 #include <ballast/runtime/data/data_proxy.hpp>
-#include <ballast/runtime/data/data_setup.hpp>
 #include <ballast/runtime/data/data_ranks.hpp>
+#include <ballast/runtime/data/data_setup.hpp>
 #include <ballast/text/read_file.hpp>
 #include <ballast/topology/bag_layout.hpp>
 #include <ballast/workload/length_trace.hpp>

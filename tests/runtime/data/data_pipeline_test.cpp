@@ -8,6 +8,7 @@
 #include "data_rank_checks.hpp"
 #include "faulty_source.hpp"
 
+#include <array>
 #include <atomic>
 #include <cstdlib>
 #include <stdexcept>
@@ -45,11 +46,11 @@ std::vector<std::uint64_t> all_samples(std::vector<trained> const& ranks)
   return all;
 }
 
-// 20 runs here; as many as BALLAST_DATA_RUNS says by hand.
+// 10 runs here; as many as BALLAST_DATA_RUNS says by hand.
 int runs()
 {
   char const* const asked = std::getenv("BALLAST_DATA_RUNS");
-  return asked != nullptr ? std::atoi(asked) : ballast_test::trials_of(20);
+  return asked != nullptr ? std::atoi(asked) : ballast_test::trials_of(10);
 }
 
 TEST_P(DataPipeline, TrainsTheSameWhoeverIsLost)  // Ensures (1) (2), and resumes
@@ -146,6 +147,32 @@ TEST_P(DataPipeline, TakesAStateOnlyOfTheSameData)
               HasSubstr("the saved state has 'nonsense'"));
   setup.samples = 61;
   EXPECT_THAT(gone_on(faulty_source{}, state)[1].error, HasSubstr("of samples = 60, and"));
+}
+
+// Notes where the bytes of each sample lie.
+struct noted_source {
+  std::array<std::atomic<std::byte const*>, 20>* places;
+
+  [[nodiscard]] ballast::result<ballast::loaded_sample> load(std::uint64_t sample) const
+  {
+    auto loaded = faulty_source{}.load(sample);
+    (*places)[sample] = loaded->bytes.data();
+    return loaded;
+  }
+};
+
+TEST(DataPipelineOfThreads, HandsOverPayloadsWithoutACopy)
+{
+  std::array<std::atomic<std::byte const*>, 20> places{};
+  data_pipeline pipeline(noted_source{&places}, by_length{1}, 1, {.samples = 20});
+  std::size_t handed = 0;
+  while (auto const batch = pipeline.next(rank_id{0}).value()) {
+    for (ballast::own_sample const& own : batch->own) {
+      EXPECT_EQ(own.bytes.data(), places[batch->step->samples[own.entry]]);
+      ++handed;
+    }
+  }
+  EXPECT_EQ(handed, 20U);
 }
 
 TEST(DataPipelineOfThreads, RefusesAStateOfOtherDataAtOnce)

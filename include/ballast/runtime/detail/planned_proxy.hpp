@@ -131,7 +131,7 @@ struct planned_proxy {
   {
     step.owner.assign(step.samples.size(), rank_id{0});
     result<void> done;
-    auto const called = call_user("the plan of a step", [&] {
+    auto called = call_user("the plan of a step", [&] {
       done = plan_with(static_cast<data_step const&>(step), std::span(step.owner));
     });
     if (!called) { return called; }
