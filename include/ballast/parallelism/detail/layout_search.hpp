@@ -344,7 +344,7 @@ struct bounded_kinds {
     dealt_times times(job, batches);
     each.bound = layout_enumeration(job, times, memory).least_step();
   }
-  std::stable_sort(all.begin(), all.end(), [](bounded_kinds const& a, bounded_kinds const& b) {
+  std::sort(all.begin(), all.end(), [](bounded_kinds const& a, bounded_kinds const& b) {
     return precedes(a.bound, b.bound, a.kinds, b.kinds);
   });
   return all;
