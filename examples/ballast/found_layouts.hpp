@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "module_inputs.hpp"
 #include "outcome.hpp"
 #include "output.hpp"
 #include "output_files.hpp"
+#include "pages/html_page.hpp"
 
 #include <ballast/core.hpp>
 #include <ballast/parallelism/model_layout.hpp>
+#include <ballast/topology/process_grid.hpp>
 
-#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 namespace cli {
@@ -18,19 +20,34 @@ inline double seconds_of(ballast::time_units picoseconds)
   return static_cast<double>(picoseconds) * 1e-12;
 }
 
-/// Name, degrees and GPUs of a module as --plan writes them; a name with a comma or a quotation mark
-/// is quoted.
-[[nodiscard]] inline std::string degrees_text(std::string name,
-                                              ballast::module_layout const& degrees)
-{
-  if (name.find_first_of(",\"\n") != name.npos) {
-    std::string quoted = "\"";
-    for (char const each : name) { quoted += each == '"' ? "\"\"" : std::string(1, each); }
-    name = quoted + '"';
-  }
-  return fmt::format("{},{},{},{},{},{},{}", name, degrees.tp, degrees.pp, degrees.dp, degrees.sp,
-                     degrees.ep, degrees.gpus());
-}
+/// "64 GPUs of 80 GB, 4 GPUs of 40 GB at speed 0.5 for vision on nodes of 8".
+[[nodiscard]] std::string gpus_text(model_job const& job);
+
+/// The columns of modules in a table, as wide as the layouts want them.
+struct module_columns {
+  std::size_t wide = 6;    ///< what stands under tp
+  bool has_kinds = false;  ///< of GPUs
+
+  void widen(ballast::model_layout const& layout);
+  /// The line of names, behind so many spaces, and that of headings.
+  [[nodiscard]] std::string heading(model_job const& job, std::size_t indent) const;
+  [[nodiscard]] std::string row(ballast::model_layout const& layout) const;
+};
+
+/// What JSON has of the modules of a layout.
+[[nodiscard]] nlohmann::ordered_json modules_json(model_job const& job,
+                                                  ballast::model_layout const& layout);
+
+/// A module's line of --plan from its name to its kind of GPUs.
+[[nodiscard]] std::string plan_text(model_job const& job, ballast::model_layout const& layout,
+                                    std::size_t module);
+
+/// Where the modules of a layout lie on each kind of GPUs.
+[[nodiscard]] outcome<std::vector<std::vector<ballast::grid_place>>> places_of(
+    model_job const& job, ballast::model_layout const& layout);
+
+/// What the pages say of modules and GPUs, behind what their command adds.
+void add_settings(std::vector<pages::html_page::setting>& settings, model_options const& options);
 
 /// Writes plan and page where asked, then prints the table or the JSON; an error where no layout was
 /// found, after the JSON that says so. For the runs of `search` and `orchestrate`.

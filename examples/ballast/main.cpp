@@ -453,20 +453,26 @@ CLI::App& add_profile(CLI::App& app, cli::profile_options& options)
   return profile;
 }
 
+/// An option that is given several times.
+void add_list(CLI::App& app, std::string const& name, std::vector<std::string>& target,
+              std::string const& type, std::string const& help)
+{
+  app.add_option(name, target, help)
+      ->type_name(type)
+      ->expected(1)
+      ->allow_extra_args(false)
+      ->take_all();
+}
+
 /// The options that say which model, data and GPUs get a layout.
-template <class Options>
-void add_modules(CLI::App& app, Options& options)
+void add_modules(CLI::App& app, cli::model_options& options)
 {
   add_input(app, "--profile", options.profile, "CSV file of the profiles of the modules");
   add_input(app, "--data", options.data,
             "CSV file of samples, with a column of sizes for each module, named as it");
-  app.add_option("--size", options.sizes,
-                 "Sizes in a module that is no column of the data: its name and an expression, "
-                 "such as llm=text_tokens+visual_tokens; give the option several times")
-      ->type_name("MODULE=EXPR")
-      ->expected(1)
-      ->allow_extra_args(false)
-      ->take_all();
+  add_list(app, "--size", options.sizes, "MODULE=EXPR",
+           "Sizes in a module that is no column of the data: its name and an expression, such as "
+           "llm=text_tokens+visual_tokens; give the option several times");
   constexpr std::uint32_t most = std::uint32_t{1} << 24;
   add_number<std::uint32_t>(app, "--gpus", options.gpus, 1, most, "GPUs of the job");
   add_number<std::uint32_t>(app, "--gpus-per-node", options.gpus_per_node, 1, most,
@@ -475,6 +481,25 @@ void add_modules(CLI::App& app, Options& options)
       ->type_name("SIZE");
   add_number<std::uint32_t>(app, "--global-batch", options.global_batch, 1, most,
                             "Samples of a step");
+  add_list(app, "--frozen", options.frozen, "MODULE",
+           "A module whose weights are not trained; give the option several times");
+  add_list(app, "--trained-input", options.trained_inputs, "MODULE",
+           "A module that a trained projector feeds; give the option several times");
+  add_list(
+      app, "--more-gpus", options.more_gpus, "N:SIZE",
+      "GPUs of another kind and their memory, such as 32:40GB, or 32:40GB:0.5 for GPUs of half "
+      "the speed; which module runs on which kind is searched; give the option several times");
+  add_list(app, "--own-gpus", options.own_gpus, "MODULE=N:SIZE",
+           "GPUs and their memory that a module has for itself, such as vision=32:40GB, or "
+           "vision=32:40GB:0.5 for GPUs of half the speed; give the option several times");
+  add_number<double>(app, "--between-nodes-bandwidth", options.between_nodes_gb_per_s, 1e-6, 1e9,
+                     "GB/s of a GPU in each direction, for gradients and for what modules send "
+                     "each other (default: they take no time)");
+  app.add_option("--state", options.state,
+                 "Bytes of weight, gradient and optimiser of a parameter; replicas share the last "
+                 "(default: 2,2,12, which search does not share)")
+      ->type_name("N,N,N")
+      ->check(no_empty("list", "write 2,2,12"));
   for (auto const* const name : {"--profile", "--data", "--gpus", "--memory", "--global-batch"}) {
     app.get_option(name)->required();
   }
@@ -487,9 +512,8 @@ CLI::App& add_search(CLI::App& app, cli::search_options& options)
       "Find the layouts with the shortest simulated steps: tp, pp and dp of every module");
   add_modules(search, options);
   constexpr std::uint32_t most = std::uint32_t{1} << 24;
-  add_number<double>(search, "--between-nodes-bandwidth", options.between_nodes_gb_per_s, 1e-6, 1e9,
-                     "GB/s of a GPU in each direction, for gradients and for what modules send "
-                     "each other (default: they take no time)");
+  search.add_flag("--leave-gpus", options.leave_gpus,
+                  "GPUs may stay unused, where they do not help");
   add_number<std::size_t>(search, "--print", options.print, 1, most,
                           "Layouts to print, the best ones (default: 5, or all)");
   search
@@ -548,36 +572,10 @@ CLI::App& add_orchestrate(CLI::App& app, cli::orchestrate_options& options)
   orchestrate.add_option("--llm", options.llm, "The module that is the LLM (default: the last)")
       ->type_name("MODULE")
       ->check(no_empty("name", "name a module"));
-  auto const add_list = [&orchestrate](std::string const& name, std::vector<std::string>& target,
-                                       std::string const& type, std::string const& help) {
-    orchestrate.add_option(name, target, help)
-        ->type_name(type)
-        ->expected(1)
-        ->allow_extra_args(false)
-        ->take_all();
-  };
-  add_list("--frozen", options.frozen, "MODULE",
-           "A module whose weights are not trained; give the option several times");
-  add_list("--trained-input", options.trained_inputs, "MODULE",
-           "A module that a trained projector feeds; give the option several times");
-  add_list(
-      "--more-gpus", options.more_gpus, "N:SIZE",
-      "GPUs of another kind and their memory, such as 32:40GB, or 32:40GB:0.5 for GPUs of half "
-      "the speed; which module runs on which kind is searched; give the option several times");
-  add_list("--own-gpus", options.own_gpus, "MODULE=N:SIZE",
-           "GPUs and their memory that a module has for itself, such as vision=32:40GB, or "
-           "vision=32:40GB:0.5 for GPUs of half the speed; give the option several times");
-  add_list("--virtual-stages", options.virtual_stages, "MODULE=N",
+  add_list(orchestrate, "--virtual-stages", options.virtual_stages, "MODULE=N",
            "Virtual stages of each stage of a module; give the option several times");
-  add_list("--boundary-bytes", options.boundary_bytes, "MODULE=SIZE",
+  add_list(orchestrate, "--boundary-bytes", options.boundary_bytes, "MODULE=SIZE",
            "What a stage of a module sends of a sample to the next; give the option several times");
-  add_number<double>(orchestrate, "--between-nodes-bandwidth", options.between_nodes_gb_per_s, 1e-6,
-                     1e9, "GB/s of a GPU to other nodes (default: traffic takes no time)");
-  orchestrate
-      .add_option("--state", options.state,
-                  "Bytes of weight, gradient and optimiser of a parameter; replicas share the last")
-      ->type_name("N,N,N")
-      ->capture_default_str();
   add_format(orchestrate, options.format);
   add_plan_file(orchestrate, options.plan, "the layouts", "policy,module,tp,pp,dp,sp,ep,gpus,...");
   add_file(orchestrate, "--report", options.report,

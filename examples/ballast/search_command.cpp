@@ -3,8 +3,6 @@
 
 #include "module_inputs.hpp"
 #include "output.hpp"
-#include "output_files.hpp"
-#include "output_paths.hpp"
 #include "progress.hpp"
 
 #include <ballast/core.hpp>
@@ -60,15 +58,21 @@ outcome<std::vector<std::uint32_t>> read_virtual_stages(std::string const& text)
   return numbers;
 }
 
+std::uint64_t all_gpus(ballast::layout_problem const& problem)
+{
+  std::uint64_t gpus = 0;
+  for (ballast::gpu_kind const& kind : problem.kinds) { gpus += kind.gpus; }
+  return gpus;
+}
+
 /// The layouts with the shortest simulated steps.
-outcome<void> find_layouts(search_run& run, ballast::layout_problem const& problem,
-                           std::span<tokens const> batches,
+outcome<void> find_layouts(search_run& run, std::span<tokens const> batches,
                            std::vector<std::uint32_t> const& virtual_stages)
 {
+  ballast::layout_problem const& problem = run.problem;
   auto const start = std::chrono::steady_clock::now();
   constexpr double thousand_million = 1e9;
-  bool const is_huge =
-      problem.kinds[0].gpus > 4096 || batches.size() / problem.modules.size() > 65'536;
+  bool const is_huge = all_gpus(problem) > 4096 || batches.size() / problem.modules.size() > 65'536;
   std::uint64_t const by_size = is_huge ? 250'000'000 : 64'000'000'000;
   auto found = ballast::search_layouts(
       problem, batches,
@@ -87,7 +91,7 @@ outcome<void> find_layouts(search_run& run, ballast::layout_problem const& probl
   }
   run.found = *std::move(found);
   run.layouts = run.found.layouts;
-  if (problem.kinds[0].bytes_per_second == 0) { return {}; }
+  if (problem.kinds.front().bytes_per_second == 0) { return {}; }
   ballast::layout_problem at_once = problem;
   for (auto& kind : at_once.kinds) { kind.bytes_per_second = 0; }
   for (auto const& [layout, simulated] : run.layouts) {
@@ -102,16 +106,6 @@ outcome<void> find_layouts(search_run& run, ballast::layout_problem const& probl
 
 outcome<search_run> run_search(search_options const& options)
 {
-  if (auto const checked = check_plan(options.plan, options.format); !checked) {
-    return tl::unexpected(checked.error());
-  }
-  if (auto const checked = check_paths({{"--profile", &options.profile}, {"--data", &options.data}},
-                                       {{"--plan", &options.plan}, {"--report", &options.report}});
-      !checked) {
-    return tl::unexpected(checked.error());
-  }
-  auto const memory = read_memory("--memory", options.memory);
-  if (!memory) { return tl::unexpected(memory.error()); }
   auto const quantile = read_share("--memory-quantile", options.memory_quantile);
   if (!quantile) { return tl::unexpected(quantile.error()); }
   auto const virtual_stages = read_virtual_stages(options.virtual_stages);
@@ -128,61 +122,50 @@ outcome<search_run> run_search(search_options const& options)
     return usage(
         fmt::format("--gpus: {} GPUs are more than {}; search fewer", options.gpus, most_gpus));
   }
-  auto modules = read_profiles(options.profile);
-  if (!modules) { return tl::unexpected(modules.error()); }
-  ballast::module_profile const& last = modules->back();
+  search_run run;
+  run.options = options;
+  if (auto const done = read_model(run, options); !done) { return tl::unexpected(done.error()); }
+  std::vector<tokens> const all = std::move(run.sizes);
+  ballast::layout_problem& problem = run.problem;
+  std::size_t const modules = run.modules.size();
+  ballast::module_profile const& last = run.modules.back();
   if (!virtual_stages->empty() && virtual_stages->back() > last.layers) {
     return usage(
         fmt::format("--virtual-stages: {} are more than the {} layers of module {}, and a virtual "
                     "stage has one at least; give fewer",
                     virtual_stages->back(), last.layers, last.name));
   }
-  if (options.side_by_side && modules->size() < 3) {
+  if (options.side_by_side && modules < 3) {
     return usage(
         fmt::format("--side-by-side: {} has {}, and the modules before the last are one at "
                     "most; leave it out",
-                    options.profile, count_of(modules->size(), "module")));
+                    options.profile, count_of(modules, "module")));
   }
-  auto const all = read_module_sizes(options.data, options.sizes, *modules);
-  if (!all) { return tl::unexpected(all.error()); }
-
-  search_run run;
-  run.options = options;
-  run.modules = std::move(*modules);
-  run.rows = all->size() / run.modules.size();
-  run.memory_bytes = *memory;
   // Neighbours in a file are alike, and memory is priced for samples that follow each other.
   ballast::random_source random(options.seed);
   std::vector<std::size_t> rows(run.rows);
   std::iota(rows.begin(), rows.end(), std::size_t{0});
   random.shuffle(std::span(rows));
-  run.sizes = ballast::sizes_of_rows(*all, run.modules.size(),
+  run.sizes = ballast::sizes_of_rows(all, modules,
                                      std::span(rows).first(std::min(options.draws, rows.size())));
   std::vector<std::size_t> drawn(options.batches * options.global_batch);
   for (std::size_t& row : drawn) { row = static_cast<std::size_t>(random.below(run.rows)); }
-  auto const batches = ballast::sizes_of_rows(*all, run.modules.size(), drawn);
+  auto const batches = ballast::sizes_of_rows(all, modules, drawn);
 
-  ballast::layout_problem problem;
-  problem.modules = run.modules;
   problem.sizes = run.sizes;
-  std::vector<std::size_t> const feeds(run.modules.size() - 1, run.modules.size() - 1);
-  if (options.side_by_side) { problem.feeds = feeds; }
-  problem.global_batch = options.global_batch;
-  problem.kinds[0].gpus = options.gpus;
-  problem.kinds[0].gpus_per_node = options.gpus_per_node;
-  problem.kinds[0].memory_bytes = *memory;
-  problem.kinds[0].bytes_per_second =
-      static_cast<std::uint64_t>(options.between_nodes_gb_per_s * 1e9);
+  if (options.side_by_side) { run.feeds.assign(modules - 1, modules - 1); }
+  problem.feeds = run.feeds;
+  problem.may_leave_gpus = options.leave_gpus;
   problem.memory_quantile = *quantile;
   problem.estimate = options.estimate == "mean-step" ? ballast::step_estimate::mean_step
                                                      : ballast::step_estimate::mean_sample;
   // The search has no place from which to report, so another thread says that it is at work.
   progress shown;
-  auto searching = std::async(std::launch::async,
-                              [&] { return find_layouts(run, problem, batches, *virtual_stages); });
+  auto searching =
+      std::async(std::launch::async, [&] { return find_layouts(run, batches, *virtual_stages); });
   while (searching.wait_for(std::chrono::milliseconds(100)) != std::future_status::ready) {
     shown.update(
-        [&options] { return fmt::format("searching the layouts of {} GPUs", options.gpus); });
+        [&] { return fmt::format("searching the layouts of {} GPUs", all_gpus(problem)); });
   }
   if (auto const searched = searching.get(); !searched) { return tl::unexpected(searched.error()); }
   return run;

@@ -5,16 +5,8 @@
 #include "search_command.hpp"
 #include "shown_text.hpp"
 
-#include <ballast/parallelism/model_layout.hpp>
-
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
-
-#include <algorithm>
-#include <cstddef>
-#include <string>
-#include <utility>
-#include <vector>
 
 namespace cli {
 namespace {
@@ -40,31 +32,10 @@ nlohmann::ordered_json to_json(search_run const& run)
     each["memory_bytes"] = layout.memory_bytes;
     each["microbatches"] = layout.microbatches;
     each["virtual_stages"] = layout.virtual_stages;
-    each["modules"] = nlohmann::ordered_json::array();
-    for (std::size_t module = 0; module < run.modules.size(); ++module) {
-      ballast::module_layout const& degrees = layout.modules[module];
-      each["modules"].push_back({{"name", run.modules[module].name},
-                                 {"tp", degrees.tp},
-                                 {"pp", degrees.pp},
-                                 {"dp", degrees.dp},
-                                 {"sp", degrees.sp},
-                                 {"ep", degrees.ep},
-                                 {"gpus", degrees.gpus()}});
-    }
+    each["modules"] = modules_json(run, layout);
     json["layouts"].push_back(each);
   }
   return json;
-}
-
-/// "vision and llm", "vision, audio and llm".
-std::string modules_text(search_run const& run)
-{
-  std::string text;
-  for (std::size_t module = 0; module < run.modules.size(); ++module) {
-    if (module > 0) { text += module + 1 == run.modules.size() ? " and " : ", "; }
-    text += run.modules[module].name;
-  }
-  return text;
 }
 
 /// "512 of 5000 samples priced by mean-sample, seed 1".
@@ -108,32 +79,19 @@ std::string table_of(search_run const& run)
 {
   search_options const& options = run.options;
   std::string out = fmt::format(
-      "\n{}\n{}\n{}\n{} of {} on nodes of {}, global batch {}{}\n\n", shown_text(options.profile),
-      shown_text(options.data), samples_text(run), count_of(options.gpus, "GPU"),
-      bytes_text(static_cast<double>(run.memory_bytes)), options.gpus_per_node,
-      options.global_batch,
+      "\n{}\n{}\n{}\n{}, global batch {}{}\n\n", shown_text(options.profile),
+      shown_text(options.data), samples_text(run), shown_text(gpus_text(run)), options.global_batch,
       options.side_by_side ? ", all modules feed " + shown_text(run.modules.back().name) : "");
-  // A module's columns are as wide as its name wants them.
-  std::string degrees = fmt::format("{:<4}", "");
-  std::string heading = fmt::format("{:<4}", "");
-  std::size_t wide = 6;  // what stands under tp
-  for (auto const& each : run.layouts) { wide = std::max(wide, pages::tp_width(each.layout)); }
-  for (ballast::module_profile const& module : run.modules) {
-    degrees += fmt::format("{:>{}}", shown_text(module.name), wide + 18);
-    heading += fmt::format("{:>{}}{:>5}{:>6}{:>7}", "tp", wide, "pp", "dp", "GPUs");
-  }
+  module_columns columns{.has_kinds = run.problem.kinds.size() > 1};
+  for (auto const& each : run.layouts) { columns.widen(each.layout); }
+  out += columns.heading(run, 4);
   bool const is_interleaved = !options.virtual_stages.empty();
-  if (is_interleaved) { heading += fmt::format("{:>9}", "virtual"); }
+  if (is_interleaved) { out += fmt::format("{:>9}", "virtual"); }
   out +=
-      degrees + "\n" + heading +
       fmt::format("{:>14}{:>12}{:>12}{:>10}\n", "microbatches", "predicted", "simulated", "memory");
   for (std::size_t place = 0; place < run.layouts.size(); ++place) {
     auto const& [layout, simulated] = run.layouts[place];
-    out += fmt::format("{:<4}", place + 1);
-    for (ballast::module_layout const& each : layout.modules) {
-      out += fmt::format("{:>{}}{:>5}{:>6}{:>7}", pages::tp_text(each), wide, each.pp, each.dp,
-                         each.gpus());
-    }
+    out += fmt::format("{:<4}{}", place + 1, columns.row(layout));
     if (is_interleaved) { out += fmt::format("{:>9}", layout.virtual_stages); }
     out += fmt::format("{:>14}{:>12}{:>12}{:>10}\n", layout.microbatches,
                        duration_text(seconds_of(layout.step)), duration_text(seconds_of(simulated)),
@@ -145,15 +103,14 @@ std::string table_of(search_run const& run)
 std::string plan_of(search_run const& run)
 {
   std::string plan =
-      "layout,module,tp,pp,dp,sp,ep,gpus,microbatches,virtual_stages,step_seconds,"
+      "layout,module,tp,pp,dp,sp,ep,gpus,microbatches,kind,virtual_stages,step_seconds,"
       "simulated_seconds,memory_bytes\n";
   for (std::size_t place = 0; place < run.layouts.size(); ++place) {
     auto const& [layout, simulated] = run.layouts[place];
     for (std::size_t module = 0; module < run.modules.size(); ++module) {
-      plan += fmt::format("{},{},{},{},{},{},{}\n", place,
-                          degrees_text(run.modules[module].name, layout.modules[module]),
-                          layout.microbatches, layout.virtual_stages, seconds_of(layout.step),
-                          seconds_of(simulated), layout.memory_bytes);
+      plan += fmt::format("{},{},{},{},{},{}\n", place, plan_text(run, layout, module),
+                          layout.virtual_stages, seconds_of(layout.step), seconds_of(simulated),
+                          layout.memory_bytes);
     }
   }
   return plan;
@@ -162,36 +119,33 @@ std::string plan_of(search_run const& run)
 outcome<std::string> page_of(search_run const& run)
 {
   search_options const& options = run.options;
+  ballast::model_layout const& best = run.layouts.front().layout;
   pages::layout_page_data page;
-  page.title = fmt::format("{} on {}", modules_text(run), count_of(options.gpus, "GPU"));
   for (ballast::module_profile const& module : run.modules) { page.modules.push_back(module.name); }
+  page.title =
+      fmt::format("{} on {}", pages::modules_text(page.modules), count_of(best.gpus(), "GPU"));
   page.layouts = run.layouts;
-  auto places = ballast::place_layout(run.layouts.front().layout.modules, options.gpus,
-                                      options.gpus_per_node);
-  if (!places) { return bad_data(places.error().message); }
-  page.places = std::move(*places);
+  auto places = places_of(run, best);
+  if (!places) { return tl::unexpected(places.error()); }
+  page.places = *std::move(places);
   page.gpus_per_node = options.gpus_per_node;
-  page.memory_bytes = run.memory_bytes;
+  page.memory_bytes = run.problem.kinds.front().memory_bytes;
   page.certificate = certificate_of(run);
   page.lower_bound = run.found.lower_bound;
   page.search_seconds = run.seconds;
   page.simulated = run.found.simulated;
-  page.settings = {
-      {"Profile", file_name_of(options.profile)},
-      {"Data", file_name_of(options.data)},
-      {"Samples", samples_text(run)},
-      {"GPUs", fmt::format("{} on nodes of {}", options.gpus, options.gpus_per_node)},
-      {"Memory", fmt::format("{} of a GPU, for a share of {} of microbatches", options.memory,
-                             options.memory_quantile)},
-      {"Between nodes", options.between_nodes_gb_per_s > 0
-                            ? fmt::format("{} GB/s of a GPU", options.between_nodes_gb_per_s)
-                            : "transfers take no time"},
-      {"Global batch",
-       fmt::format("{}, simulated {} times", options.global_batch, options.batches)}};
+  page.settings = {{"Profile", file_name_of(options.profile)},
+                   {"Data", file_name_of(options.data)},
+                   {"Samples", samples_text(run)},
+                   {"GPUs", gpus_text(run)},
+                   {"Memory", fmt::format("suffices for a share of {} of microbatches",
+                                          options.memory_quantile)},
+                   {"Global batch",
+                    fmt::format("{}, simulated {} times", options.global_batch, options.batches)}};
   if (options.side_by_side) {
     page.settings.push_back({"Pipeline", "all modules feed " + run.modules.back().name});
   }
-  for (std::string const& size : options.sizes) { page.settings.push_back({"Size", size}); }
+  add_settings(page.settings, options);
   return pages::layout_page(page);
 }
 

@@ -90,7 +90,7 @@ TEST_F(BallastLayouts, AddUpToTheirGpusAndAreInThePlanFile)
         for (char const* const name : {"tp", "sp", "ep", "pp", "dp"}) {
           group *= module.at(name).get<std::uint64_t>();
         }
-        for (char const* const name : {"tp", "pp", "dp", "gpus"}) {
+        for (char const* const name : {"tp", "pp", "dp", "gpus", "kind"}) {
           EXPECT_EQ(std::stoul(line.at(name)), module.at(name)) << name;
         }
         EXPECT_EQ(module.at("gpus"), group);

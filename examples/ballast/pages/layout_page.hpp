@@ -21,9 +21,10 @@ struct layout_page_data {
   std::vector<html_page::setting> settings;  ///< what was searched: profile, data, GPUs, memory
   std::vector<std::string> modules;          ///< their names
   std::vector<ballast::simulated_layout> layouts;  ///< best first; the picture is that of the first
-  std::vector<ballast::grid_place> places;         ///< of the first, as place_layout returns them
+  /// Of the first, as place_layout returns them, those of each kind of GPUs, or none.
+  std::vector<std::vector<ballast::grid_place>> places;
   std::uint32_t gpus_per_node = 8;
-  std::uint64_t memory_bytes = 0;       ///< of a GPU
+  std::uint64_t memory_bytes = 0;       ///< of a GPU, where there is one kind
   std::string certificate;              ///< how good the first one is, in a sentence
   ballast::time_units lower_bound = 0;  ///< no layout has a shorter step
   std::uint64_t simulated = 0;          ///< layouts that the search simulated
@@ -34,6 +35,17 @@ struct layout_page_data {
 [[nodiscard]] inline double seconds_of(ballast::time_units time)
 {
   return static_cast<double>(time) * 1e-12;
+}
+
+/// "vision and llm", "vision, audio and llm".
+[[nodiscard]] inline std::string modules_text(std::vector<std::string> const& names)
+{
+  std::string text;
+  for (std::size_t module = 0; module < names.size(); ++module) {
+    if (module > 0) { text += module + 1 == names.size() ? " and " : ", "; }
+    text += names[module];
+  }
+  return text;
 }
 
 /// "vision tp 1 pp 1 dp 8, llm tp 4 pp 2 dp 4".
@@ -99,12 +111,35 @@ struct layout_page_data {
   return table.markup();
 }
 
+/// A picture of the GPUs of each kind that modules get, for the data of this page or of another.
+template <class Data>
+void add_gpus(html_page& page, std::string_view what, Data const& data)
+{
+  for (std::size_t kind = 0; kind < data.places.size(); ++kind) {
+    auto const& places = data.places[kind];
+    if (places.empty()) { continue; }
+    std::string text = fmt::format(
+        "The best {}. Each row is a node, each bar a group of GPUs that share every product: r is "
+        "the replica, s the stage.",
+        what);
+    std::size_t const nodes = (places.size() + data.gpus_per_node - 1) / data.gpus_per_node;
+    if (nodes > most_layout_nodes) {
+      text += fmt::format(" Shown are the first {} of {} nodes.", most_layout_nodes,
+                          grouped_text(nodes));
+    }
+    page.add_chart(data.places.size() == 1 ? "GPUs" : fmt::format("GPUs of kind {}", kind), text,
+                   layout_chart(data.layouts.front().layout.modules, data.modules, places,
+                                data.gpus_per_node));
+  }
+}
+
 /// A page that shows what a search for layouts found: which GPU computes what in the best layout,
 /// and how it compares with the next ones.
 ///
 /// Expects     at least one layout, each of as many modules as there are names; places are those of
 ///             the first; search_seconds is finite and not negative.
-/// Ensures     (1) one self-contained HTML file with the sections GPUs, Steps, Layouts and Settings
+/// Ensures     (1) one self-contained HTML file with the sections GPUs (one for each kind that is
+///                 used), Steps, Layouts and Settings
 ///             (2) equal data give equal bytes
 /// Complexity  O(GPUs + layouts); the page's size is bounded but for the texts of data.
 [[nodiscard]] inline std::string layout_page(layout_page_data const& data)
@@ -128,20 +163,13 @@ struct layout_page_data {
        {"Step, at least", si_text(seconds_of(data.lower_bound), "s"),
         "whatever the layout; its price is " + si_text(seconds_of(best.step), "s")},
        {"Memory", si_text(static_cast<double>(best.memory_bytes), "B"),
-        "of the GPU that holds most, of " + si_text(static_cast<double>(data.memory_bytes), "B")},
+        "of the GPU that holds most" +
+            (data.places.size() == 1
+                 ? ", of " + si_text(static_cast<double>(data.memory_bytes), "B")
+                 : "")},
        {"Time to search", si_text(data.search_seconds, "s"),
         grouped_text(data.simulated) + " layouts simulated"}});
-  std::string gpus =
-      "The best layout. Each row is a node, each bar a group of GPUs that share every product: r "
-      "is "
-      "the replica, s the stage.";
-  std::size_t const nodes = (data.places.size() + data.gpus_per_node - 1) / data.gpus_per_node;
-  if (nodes > most_layout_nodes) {
-    gpus +=
-        fmt::format(" Shown are the first {} of {} nodes.", most_layout_nodes, grouped_text(nodes));
-  }
-  page.add_chart("GPUs", gpus,
-                 layout_chart(best.modules, data.modules, data.places, data.gpus_per_node));
+  add_gpus(page, "layout", data);
   std::string bars =
       "Layouts in the order of their simulated steps. The prediction takes all microbatches of a "
       "layout as equal; the simulation takes them from the data.";

@@ -80,14 +80,8 @@ struct orchestration_page_data {
 [[nodiscard]] inline std::string orchestration_page(orchestration_page_data const& data)
 {
   ballast::model_layout const& best = data.layouts.front().layout;
-  std::string title;
-  for (std::size_t module = 0; module < data.modules.size(); ++module) {
-    if (module > 0) { title += module + 1 == data.modules.size() ? " and " : ", "; }
-    title += data.modules[module];
-  }
-  title += " on " + grouped_text(data.gpus) + " GPUs";
   html_page page(
-      title,
+      modules_text(data.modules) + " on " + grouped_text(data.gpus) + " GPUs",
       fmt::format("Each module has GPUs and a parallelism of its own: {}, with {} microbatches "
                   "for each replica of {}.",
                   degrees_text(data.modules, best), best.microbatches, data.modules[data.llm]));
@@ -99,22 +93,7 @@ struct orchestration_page_data {
                      "of the GPU that holds most"},
                     {"Time to search", si_text(data.search_seconds, "s"),
                      grouped_text(data.evaluated) + " layouts of modules priced"}});
-  for (std::size_t kind = 0; kind < data.places.size(); ++kind) {
-    auto const& places = data.places[kind];
-    if (places.empty()) { continue; }
-    std::string text =
-        "The best orchestration. Each row is a node, each bar a group of GPUs that share every "
-        "product: r is the replica, s the stage.";
-    std::size_t const nodes = (places.size() + data.gpus_per_node - 1) / data.gpus_per_node;
-    if (nodes > most_layout_nodes) {
-      text += fmt::format(" Shown are the first {} of {} nodes.", most_layout_nodes,
-                          grouped_text(nodes));
-    }
-    std::string const heading =
-        data.places.size() == 1 ? "GPUs" : fmt::format("GPUs of kind {}", kind);
-    page.add_chart(heading, text,
-                   layout_chart(best.modules, data.modules, places, data.gpus_per_node));
-  }
+  add_gpus(page, "orchestration", data);
   page.add_section("Policies",
                    "The best of all, and the best that other policies have: homogeneous gives all "
                    "modules one tp and one dp, monolithic also one stage to modules other than the "

@@ -444,7 +444,8 @@ layout_page_data two_layouts(std::uint32_t replicas = 4)
   data.layouts = {
       {{{{1, 1, replicas}, {2, 2, replicas}}, 6, 2 * second, 70'000'000'000}, 3 * second},
       {{{{2, 1, 2}, {4, 1, 4}}, 8, second, 75'000'000'000}, 4 * second}};
-  data.places = ballast::place_layout(data.layouts.front().layout.modules, 5 * replicas, 4).value();
+  data.places = {
+      ballast::place_layout(data.layouts.front().layout.modules, 5 * replicas, 4).value()};
   data.gpus_per_node = 4;
   data.memory_bytes = 80'000'000'000;
   data.certificate = "No other is better";
@@ -468,6 +469,20 @@ TEST(LayoutPage, SaysWhatIsBest)
   auto const cells = texts(elements, "td");
   EXPECT_THAT(cells, Contains("4 \u00B7 1 \u00B7 4"));
   EXPECT_THAT(cells, Contains("75\u00A0GB"));
+}
+
+TEST(LayoutPage, ShowsGpusOfEachKind)
+{
+  auto data = two_layouts();
+  EXPECT_THAT(texts(layout_page(data), ".hint"),
+              Contains("of the GPU that holds most, of 80\u00A0GB"));
+  data.places = {ballast::place_layout(std::vector<module_layout>{{1, 1, 4}}, 4, 4).value(),
+                 ballast::place_layout(std::vector<module_layout>{{2, 2, 4}}, 16, 4).value()};
+  for (auto& place : data.places[1]) { place.module = 1; }
+  std::string const page = layout_page(data);
+  EXPECT_THAT(texts(page, "h2"),
+              ElementsAre("GPUs of kind 0", "GPUs of kind 1", "Steps", "Layouts", "Settings"));
+  EXPECT_THAT(texts(page, ".hint"), Contains("of the GPU that holds most"));
 }
 
 TEST(LayoutPage, SaysWhatItDoesNotShow)
