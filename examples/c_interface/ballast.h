@@ -409,6 +409,15 @@ BALLAST_C_API int ballast_order_microbatches(ballast_planner* planner,
 
 /* ---- How many GPUs each module of a model gets ------------------------------------------------ */
 
+typedef struct ballast_gpu_kind {
+  size_t gpus;
+  size_t gpus_per_node; /* 0: 8 */
+  uint64_t memory_bytes;
+  uint64_t bytes_per_second;
+  uint32_t speed;          /* in any unit; 0: as fast as the GPUs that were measured */
+  uint32_t measured_speed; /* of these, in the same unit */
+} ballast_gpu_kind;
+
 /* A search is done before training, and allocates. */
 typedef struct ballast_layout_problem {
   size_t struct_size;
@@ -419,11 +428,17 @@ typedef struct ballast_layout_problem {
   int64_t const* batch_sizes; /* [batches x global_batch x modules] */
   size_t global_batch;
   size_t gpus;
-  size_t gpus_per_node;      /* 0: 8 */
-  uint64_t memory_bytes;     /* of a GPU */
-  uint64_t bytes_per_second; /* between modules and of gradients; 0: they take no time */
-  size_t best;               /* layouts to find; 0: 1 */
-  uint64_t most_work;        /* tasks simulated or bounded; 0: 2^36 */
+  size_t gpus_per_node;              /* 0: 8 */
+  uint64_t memory_bytes;             /* of a GPU */
+  uint64_t bytes_per_second;         /* between modules and of gradients; 0: they take no time */
+  size_t best;                       /* layouts to find; 0: 1 */
+  uint64_t most_work;                /* tasks simulated or bounded; 0: 2^36 */
+  size_t more_kinds;                 /* of GPUs */
+  ballast_gpu_kind const* more_gpus; /* [more_kinds], beside those above */
+  uint8_t const* frozen;             /* [modules], 1: it is not trained; null: all are */
+  uint8_t const* trained_inputs;     /* [modules], 1: a trained projector feeds it; null: none */
+  size_t leave_gpus;                 /* 1: GPUs may stay unused */
+  size_t share_optimizer;            /* 1: replicas share the optimiser's state */
 } ballast_layout_problem;
 
 typedef struct ballast_module_layout {
@@ -444,6 +459,7 @@ typedef struct ballast_layouts {
   uint64_t const* memory_bytes;        /* [layouts], of the GPU that holds most */
   int64_t lower_bound;                 /* no layout has a shorter step */
   size_t is_proven;                    /* 1: these are the best of all */
+  uint32_t const* kind; /* [layouts x modules], of GPUs: 0, or 1 + the place in more_gpus */
 } ballast_layouts;
 
 BALLAST_C_API int ballast_search_layouts(ballast_planner* planner,

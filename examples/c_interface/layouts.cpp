@@ -20,6 +20,40 @@ std::size_t product(std::size_t a, std::size_t b)
   return b != 0 && a > most / b ? most : a * b;
 }
 
+result<ballast::gpu_kind> kind_of(ballast_gpu_kind const& given)
+{
+  std::size_t const gpus_per_node = given.gpus_per_node == 0 ? 8 : given.gpus_per_node;
+  constexpr std::size_t most = std::numeric_limits<std::uint32_t>::max();
+  if (given.gpus > most || gpus_per_node > most) {
+    return fail(error_code::out_of_range, 0, "gpus and gpus_per_node are ", given.gpus, " and ",
+                gpus_per_node, "; give numbers below 2^32");
+  }
+  ballast::gpu_kind kind;
+  kind.gpus = static_cast<std::uint32_t>(given.gpus);
+  kind.gpus_per_node = static_cast<std::uint32_t>(gpus_per_node);
+  kind.memory_bytes = given.memory_bytes;
+  kind.bytes_per_second = given.bytes_per_second;
+  if (given.speed != 0) { kind.speed = {given.speed, given.measured_speed}; }
+  return kind;
+}
+
+/// Those that a problem has.
+result<std::vector<ballast::gpu_kind>> kinds_of(ballast_layout_problem const& given)
+{
+  auto const more = array("more_gpus", given.more_gpus, given.more_kinds);
+  if (!more) { return tl::unexpected(more.error()); }
+  std::vector<ballast_gpu_kind> all{
+      {given.gpus, given.gpus_per_node, given.memory_bytes, given.bytes_per_second, 0, 0}};
+  all.insert(all.end(), more->begin(), more->end());
+  std::vector<ballast::gpu_kind> kinds;
+  for (ballast_gpu_kind const& each : all) {
+    auto const kind = kind_of(each);
+    if (!kind) { return tl::unexpected(kind.error()); }
+    kinds.push_back(*kind);
+  }
+  return kinds;
+}
+
 result<ballast_layouts> search(ballast_planner& planner, ballast_layout_problem const& given)
 {
   if (given.profile_csv == nullptr) {
@@ -29,12 +63,11 @@ result<ballast_layouts> search(ballast_planner& planner, ballast_layout_problem 
   if (!profile) { return tl::unexpected(profile.error()); }
   auto const modules = ballast::modules_of(*profile);
   if (!modules) { return tl::unexpected(modules.error()); }
-  std::size_t const gpus_per_node = given.gpus_per_node == 0 ? 8 : given.gpus_per_node;
-  constexpr std::size_t most = std::numeric_limits<std::uint32_t>::max();
-  if (given.gpus > most || gpus_per_node > most || given.global_batch > most) {
-    return fail(error_code::out_of_range, 0, "gpus, gpus_per_node and global_batch are ",
-                given.gpus, ", ", gpus_per_node, " and ", given.global_batch,
-                "; give numbers below 2^32");
+  auto kinds = kinds_of(given);
+  if (!kinds) { return tl::unexpected(kinds.error()); }
+  if (given.global_batch > std::numeric_limits<std::uint32_t>::max()) {
+    return fail(error_code::out_of_range, 0, "global_batch is ", given.global_batch,
+                "; give a number below 2^32");
   }
   auto const sizes = array("sizes", given.sizes, product(given.samples, modules->size()));
   if (!sizes) { return tl::unexpected(sizes.error()); }
@@ -46,10 +79,16 @@ result<ballast_layouts> search(ballast_planner& planner, ballast_layout_problem 
   problem.modules = *modules;
   problem.sizes = *sizes;
   problem.global_batch = static_cast<std::uint32_t>(given.global_batch);
-  problem.kinds[0].gpus = static_cast<std::uint32_t>(given.gpus);
-  problem.kinds[0].gpus_per_node = static_cast<std::uint32_t>(gpus_per_node);
-  problem.kinds[0].memory_bytes = given.memory_bytes;
-  problem.kinds[0].bytes_per_second = given.bytes_per_second;
+  problem.kinds = *std::move(kinds);
+  problem.may_leave_gpus = given.leave_gpus != 0;
+  problem.state.is_optimizer_shared = given.share_optimizer != 0;
+  std::vector<ballast::module_role> roles(modules->size());
+  for (std::size_t module = 0; module < roles.size(); ++module) {
+    roles[module].is_trained = given.frozen == nullptr || given.frozen[module] == 0;
+    roles[module].is_input_trained =
+        given.trained_inputs != nullptr && given.trained_inputs[module] != 0;
+  }
+  problem.roles = roles;
   ballast::layout_search_options options;
   if (given.best != 0) { options.best = given.best; }
   if (given.most_work != 0) { options.most_work = given.most_work; }
@@ -61,6 +100,10 @@ result<ballast_layouts> search(ballast_planner& planner, ballast_layout_problem 
     for (auto const& [tp, pp, dp, sp, ep] : layout.modules) {
       all.modules.push_back({tp, pp, dp, sp, ep});
     }
+    for (std::size_t module = 0; module < modules->size(); ++module) {
+      all.kinds.push_back(layout.kinds.empty() ? 0
+                                               : static_cast<std::uint32_t>(layout.kinds[module]));
+    }
     all.microbatches.push_back(layout.microbatches);
     all.simulated.push_back(simulated);
     all.memory_bytes.push_back(layout.memory_bytes);
@@ -70,6 +113,7 @@ result<ballast_layouts> search(ballast_planner& planner, ballast_layout_problem 
   found.layouts = ranking->layouts.size();
   found.modules = modules->size();
   found.module = planner.layouts.modules.data();
+  found.kind = planner.layouts.kinds.data();
   found.microbatches = planner.layouts.microbatches.data();
   found.simulated = planner.layouts.simulated.data();
   found.memory_bytes = planner.layouts.memory_bytes.data();

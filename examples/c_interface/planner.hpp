@@ -133,6 +133,7 @@ struct order_job {
 
 struct found_layouts {
   std::vector<ballast_module_layout> modules;
+  std::vector<std::uint32_t> kinds;
   std::vector<std::uint32_t> microbatches;
   std::vector<std::int64_t> simulated;
   std::vector<std::uint64_t> memory_bytes;

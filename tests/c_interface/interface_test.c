@@ -167,9 +167,12 @@ static char* text_of(char const* path)
   return text;
 }
 
-/* All samples have one size, so that it does not matter which ones are drawn. */
-static void print_layouts(char const* profile)
+/* All samples have one size, so that it does not matter which ones are drawn. Of the further job the
+   encoder is frozen, and may run on slower GPUs. */
+static void print_layouts(char const* profile, int is_further)
 {
+  static uint8_t const encoder[modules] = {1, 0};
+  ballast_gpu_kind const slower = {8, 0, UINT64_C(40000000000), 0, 1, 2};
   char* const csv = text_of(profile);
   static int64_t sizes[rows * modules];
   static int64_t drawn[4 * 64 * modules];
@@ -187,13 +190,19 @@ static void print_layouts(char const* profile)
   problem.gpus = 16;
   problem.memory_bytes = UINT64_C(80000000000);
   problem.best = 3;
+  if (is_further) {
+    problem.more_kinds = 1;
+    problem.more_gpus = &slower;
+    problem.frozen = encoder;
+    problem.leave_gpus = problem.share_optimizer = 1;
+  }
   CHECK(ballast_search_layouts(planner, &problem, &found) == BALLAST_OK);
   free(csv);
   for (i = 0; i < found.layouts * found.modules; ++i) {
     ballast_module_layout const each = found.module[i];
-    printf("%zu,%" PRIu32 ",%" PRIu32 ",%" PRIu32 ",%" PRIu32 ",%" PRIu64 "\n", i / found.modules,
-           each.tp, each.pp, each.dp, found.microbatches[i / found.modules],
-           found.memory_bytes[i / found.modules]);
+    printf("%zu,%" PRIu32 ",%" PRIu32 ",%" PRIu32 ",%" PRIu32 ",%" PRIu32 ",%" PRIu64 "\n",
+           i / found.modules, each.tp, each.pp, each.dp, found.microbatches[i / found.modules],
+           found.kind[i], found.memory_bytes[i / found.modules]);
   }
   CHECK(found.is_proven == 1 && found.lower_bound == found.simulated[0]);
 }
@@ -224,6 +233,7 @@ static void print_sizes(void)
   PRINT_SIZE(ballast_order_options);
   PRINT_SIZE(ballast_order_step);
   PRINT_SIZE(ballast_order);
+  PRINT_SIZE(ballast_gpu_kind);
   PRINT_SIZE(ballast_layout_problem);
   PRINT_SIZE(ballast_module_layout);
   PRINT_SIZE(ballast_layouts);
@@ -328,6 +338,74 @@ static void check_fits(void)
   CHECK(ballast_partition(planner, &step, &plan) == BALLAST_OK && plan.makespan == 7);
   grid_step.struct_size = offsetof(ballast_grid_step, fits);
   CHECK(ballast_partition_grid(planner, &grid_step, &grid) == BALLAST_OK && grid.makespan == 7);
+}
+
+/* Two modules of one layer; a sample takes a second in each. */
+static char const two_modules[] =
+    "module,tp,quantity,layers,size,value\n"
+    "vision,,layers,,,1\nvision,,linear_flop,,,1e12\nvision,1,linear_flop_per_second,,1,1e12\n"
+    "vision,1,state_bytes,1,,16e9\nvision,1,state_bytes,2,,32e9\n"
+    "vision,1,activation_bytes,1,0,0\nvision,1,activation_bytes,1,1,1e9\n"
+    "vision,1,activation_bytes,2,0,0\nvision,1,activation_bytes,2,1,2e9\n"
+    "llm,,layers,,,1\nllm,,linear_flop,,,1e12\nllm,1,linear_flop_per_second,,1,1e12\n"
+    "llm,1,state_bytes,1,,16e9\nllm,1,state_bytes,2,,32e9\n"
+    "llm,1,activation_bytes,1,0,0\nllm,1,activation_bytes,1,1,1e9\n"
+    "llm,1,activation_bytes,2,0,0\nllm,1,activation_bytes,2,1,2e9\n";
+
+static ballast_layouts laid_out(ballast_layout_problem const* problem)
+{
+  ballast_layouts found = {.struct_size = sizeof found};
+  CHECK(ballast_search_layouts(planner, problem, &found) == BALLAST_OK && found.modules == 2);
+  return found;
+}
+
+/* On two GPUs each sample follows the one before it after a second: 5 seconds. */
+static void check_kinds(void)
+{
+  static int64_t const ones[] = {1, 1, 1, 1, 1, 1, 1, 1};
+  static uint8_t const encoder[] = {1, 0};
+  ballast_gpu_kind more[] = {{2, 0, UINT64_C(40000000000), 0, 1, 2},
+                             {2, 0, UINT64_C(40000000000), 0, 0, 0}};
+  ballast_layout_problem problem = {.struct_size = sizeof problem};
+  ballast_layouts found = {.struct_size = offsetof(ballast_layouts, kind)};
+  int64_t frozen, slower;
+  uint64_t whole;
+  problem.profile_csv = two_modules;
+  problem.samples = problem.global_batch = 4;
+  problem.sizes = problem.batch_sizes = ones;
+  problem.batches = 1;
+  problem.gpus = 2;
+  problem.memory_bytes = UINT64_C(40000000000);
+  CHECK(laid_out(&problem).simulated[0] == INT64_C(5000000000000));
+  CHECK(laid_out(&problem).kind[0] == 0 && laid_out(&problem).kind[1] == 0);
+
+  problem.frozen = encoder;
+  frozen = laid_out(&problem).simulated[0];
+  CHECK(frozen < INT64_C(5000000000000));
+  problem.trained_inputs = encoder; /* the gradient passes through it again */
+  CHECK(laid_out(&problem).simulated[0] > frozen);
+  problem.trained_inputs = NULL;
+
+  problem.more_kinds = 1;
+  CHECK(ballast_search_layouts(planner, &problem, &found) == BALLAST_OUT_OF_RANGE);
+  problem.more_gpus = more;
+  slower = laid_out(&problem).simulated[0];
+  CHECK(slower < frozen);
+  CHECK(laid_out(&problem).kind[0] == 1 && laid_out(&problem).kind[1] == 0);
+  more[0].speed = more[0].measured_speed = 3;
+  CHECK(laid_out(&problem).simulated[0] < slower);
+  whole = laid_out(&problem).memory_bytes[0];
+  problem.share_optimizer = 1;
+  CHECK(laid_out(&problem).memory_bytes[0] < whole);
+
+  problem.more_kinds = 2; /* three kinds for two modules */
+  CHECK(ballast_search_layouts(planner, &problem, &found) == BALLAST_INFEASIBLE);
+  problem.leave_gpus = 1;
+  CHECK(ballast_search_layouts(planner, &problem, &found) == BALLAST_OK && found.kind == NULL);
+  more[0].measured_speed = 0;
+  CHECK(ballast_search_layouts(planner, &problem, &found) == BALLAST_OUT_OF_RANGE);
+  problem.struct_size = offsetof(ballast_layout_problem, more_kinds); /* an older header */
+  CHECK(laid_out(&problem).simulated[0] == INT64_C(5000000000000));
 }
 
 static void check_grid_and_packing(void)
@@ -749,11 +827,12 @@ int main(int count, char** arguments)
   } else if (strcmp(what, "order") == 0) {
     print_order(of);
   } else if (strcmp(what, "layouts") == 0) {
-    print_layouts(of);
+    print_layouts(of, count > 3);
   } else {
     check_every_policy();
     check_constraints();
     check_fits();
+    check_kinds();
     check_grid_and_packing();
     check_grid_speeds();
     check_cancelling();

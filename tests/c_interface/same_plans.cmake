@@ -44,8 +44,15 @@ foreach(policy IN ITEMS search insertion)
     PROGRAM pipeline --durations ${FOLDER}/durations.csv --order ${policy})
 endforeach()
 set(profile ${SOURCE}/examples/layout_profile.csv)
-compare("layouts;${profile}"
-  FORM "^([0-9]+),[a-z]+,([0-9]+,[0-9]+,[0-9]+),1,1,[0-9]+,([0-9]+),1,[^,]+,[^,]+,([0-9]+)$"
-  TO "\\1,\\2,\\3,\\4"
-  PROGRAM search --profile ${profile} --data ${FOLDER}/data.csv --gpus 16 --memory 80GB
-    --global-batch 64 --print 3)
+set(search search --profile ${profile} --data ${FOLDER}/data.csv --gpus 16 --memory 80GB
+  --global-batch 64 --print 3)
+foreach(further IN ITEMS "" ";further")
+  set(options)
+  if(further)
+    set(options --more-gpus 8:40GB:0.5 --frozen vision --leave-gpus --state 2,2,12)
+  endif()
+  compare("layouts;${profile}${further}"
+    FORM "^([0-9]+),[a-z]+,([0-9]+,[0-9]+,[0-9]+),1,1,[0-9]+,([0-9]+,[01]),1,[^,]+,[^,]+,([0-9]+)$"
+    TO "\\1,\\2,\\3,\\4"
+    PROGRAM ${search} ${options})
+endforeach()
