@@ -61,10 +61,41 @@ order_plan make_order(integers const& forward, integers const& backward,
   });
 }
 
+/// GPUs, memory_bytes, gpus_per_node, bytes_per_second, and the speed's numerator and denominator.
+using kind_numbers = std::array<std::int64_t, 6>;
+
+ballast::gpu_kind kind_of(kind_numbers const& given)
+{
+  constexpr std::int64_t any = std::numeric_limits<std::int64_t>::max();
+  ballast::gpu_kind kind;
+  kind.gpus = static_cast<std::uint32_t>(
+      in_range("gpus", given[0], 1, ballast::layout_search_options::most_gpus));
+  kind.memory_bytes = in_range("memory_bytes", given[1], 0, any);
+  kind.gpus_per_node =
+      static_cast<std::uint32_t>(in_range("gpus_per_node", given[2], 1, most_32_bits));
+  kind.bytes_per_second = in_range("bytes_per_second", given[3], 0, any);
+  kind.speed = {given[4], given[5]};
+  return kind;
+}
+
+/// The role of a module of a name that an argument gives.
+ballast::module_role& role_named(std::string const& name, char const* argument,
+                                 std::vector<ballast::module_role>& roles,
+                                 std::span<ballast::module_profile const> modules)
+{
+  for (std::size_t module = 0; module < modules.size(); ++module) {
+    if (modules[module].name == name) { return roles[module]; }
+  }
+  std::string names;
+  for (auto const& each : modules) { names += (names.empty() ? "" : ", ") + each.name; }
+  refuse(argument, " has '", name, "', which is no module of the profile; choose among ", names);
+}
+
 /// What `ballast search` does with the same numbers: the same layouts.
-py::dict search(std::string const& profile, integers const& sizes, std::int64_t gpus,
-                std::int64_t memory_bytes, std::int64_t global_batch, std::int64_t gpus_per_node,
-                std::int64_t bytes_per_second, std::int64_t best,
+py::dict search(std::string const& profile, integers const& sizes,
+                std::vector<kind_numbers> const& kinds, std::vector<std::string> const& frozen,
+                std::vector<std::string> const& trained_inputs, bool leave_gpus,
+                bool share_optimizer, std::int64_t global_batch, std::int64_t best,
                 std::vector<std::int64_t> const& virtual_stages, std::int64_t batches,
                 std::int64_t draws, std::uint64_t seed)
 {
@@ -103,13 +134,18 @@ py::dict search(std::string const& profile, integers const& sizes, std::int64_t 
   problem.modules = modules;
   problem.sizes = priced;
   problem.global_batch = per_batch;
-  problem.kinds[0].gpus = static_cast<std::uint32_t>(
-      in_range("gpus", gpus, 1, ballast::layout_search_options::most_gpus));
-  problem.kinds[0].gpus_per_node =
-      static_cast<std::uint32_t>(in_range("gpus_per_node", gpus_per_node, 1, most_32_bits));
-  constexpr std::int64_t any = std::numeric_limits<std::int64_t>::max();
-  problem.kinds[0].memory_bytes = in_range("memory_bytes", memory_bytes, 0, any);
-  problem.kinds[0].bytes_per_second = in_range("bytes_per_second", bytes_per_second, 0, any);
+  problem.kinds.clear();
+  for (kind_numbers const& each : kinds) { problem.kinds.push_back(kind_of(each)); }
+  std::vector<ballast::module_role> roles(modules.size());
+  for (std::string const& name : frozen) {
+    role_named(name, "frozen", roles, modules).is_trained = false;
+  }
+  for (std::string const& name : trained_inputs) {
+    role_named(name, "trained_inputs", roles, modules).is_input_trained = true;
+  }
+  problem.roles = roles;
+  problem.may_leave_gpus = leave_gpus;
+  problem.state.is_optimizer_shared = share_optimizer;
   std::vector<std::uint32_t> stages;
   for (std::int64_t const each : virtual_stages) {
     stages.push_back(static_cast<std::uint32_t>(in_range("virtual_stages", each, 0, most_32_bits)));
@@ -131,6 +167,7 @@ py::dict search(std::string const& profile, integers const& sizes, std::int64_t 
       degree["ep"] = own.ep;
       degree["pp"] = own.pp;
       degree["dp"] = own.dp;
+      degree["kind"] = each.layout.kinds.empty() ? 0 : each.layout.kinds[module];
       degrees[py::str(modules[module].name)] = degree;
     }
     py::dict layout;

@@ -19,6 +19,7 @@ class Page(unittest.TestCase):
         self.assertEqual(len(blocks), 3)
         model = torch.nn.Linear(1, 1)
         names = {"DataLoader": DataLoader, "data": list(range(64)), "epochs": 1,
+                 "profile": str(ROOT / "examples/layout_profile.csv"),
                  "collate": lambda batch: torch.tensor(batch, dtype=torch.float32).reshape(-1, 1),
                  "mean_loss": lambda batch: model(batch).mean(),
                  "optimizer": torch.optim.SGD(model.parameters(), lr=1e-6)}
@@ -29,6 +30,7 @@ class Page(unittest.TestCase):
         self.assertEqual(printed.getvalue(),
                          "[0] [1 2 3 4 5] at most 0.0 % above the best plan there is\n")
         self.assertEqual(names["saved"]["epoch"], 1)
+        self.assertEqual(names["found"]["layouts"][0]["modules"]["vision"]["kind"], 1)
 
 
 if __name__ == "__main__":

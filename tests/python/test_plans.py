@@ -233,12 +233,42 @@ class OtherPlans(unittest.TestCase):
                    for own in best["modules"].values())
         self.assertEqual(gpus, 16)
         self.assertGreaterEqual(best["step_seconds"], found["lower_bound_seconds"])
+        self.assertEqual({own["kind"] for own in best["modules"].values()}, {0})
         with tempfile.TemporaryDirectory() as folder:
             wrong = pathlib.Path(folder) / "profile.csv"
             wrong.write_text(pathlib.Path(profile).read_text().replace("1.1e14", "110"))
             with self.assertWarnsRegex(UserWarning, "is 110, more than 100 times below the"):
                 ballast.search(str(wrong), sizes, gpus=16, memory_bytes=80 * 10**9,
                                global_batch=64)
+
+    def test_modules_run_on_several_kinds_of_gpus_and_may_be_frozen(self):
+        def best(**more):
+            return ballast.search(str(ROOT / "examples/layout_profile.csv"), np.full((8, 2), [5, 2632]),
+                                  gpus=16, memory_bytes=80 * 10**9, global_batch=64, best=1,
+                                  **more)["layouts"][0]
+
+        step = best()["step_seconds"]
+        self.assertLess(best(frozen=["vision"])["step_seconds"], step)
+        self.assertGreater(best(frozen=["vision"], trained_inputs=["vision"])["step_seconds"],
+                           best(frozen=["vision"])["step_seconds"])
+        slower = {"gpus": 8, "memory_bytes": 40 * 10**9, "speed": 0.5}
+        found = best(more_gpus=[slower])
+        self.assertLess(found["step_seconds"], step)
+        self.assertEqual({name: own["kind"] for name, own in found["modules"].items()},
+                         {"vision": 1, "llm": 0})
+        self.assertLess(best(more_gpus=[{**slower, "speed": 1}])["step_seconds"],
+                        found["step_seconds"])
+        self.assertLess(best(share_optimizer=True)["memory_bytes"], best()["memory_bytes"])
+        with self.assertRaisesRegex(ValueError, "more kinds of GPUs than modules"):
+            best(more_gpus=[slower] * 2)
+        self.assertEqual(best(more_gpus=[slower] * 2, leave_gpus=True)["modules"]["llm"]["kind"], 0)
+        for wrong, sentence in (({"more_gpus": [{"gpus": 8}]}, "more_gpus has {'gpus': 8}; give"),
+                                ({"more_gpus": [{**slower, "speed": "fast"}]}, "'speed'. is 'fast'"),
+                                ({"more_gpus": [{**slower, "speed": 0}]}, "kind 1 has a speed"),
+                                ({"frozen": ["text"]}, "frozen has 'text', .* vision, llm"),
+                                ({"frozen": "vision"}, "give a list of modules' names")):
+            with self.subTest(sentence), self.assertRaisesRegex((TypeError, ValueError), sentence):
+                best(**wrong)
 
     def test_costs_are_fitted(self):
         model = "transformer:d=1024,layers=4,gamma=0.5"

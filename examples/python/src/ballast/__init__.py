@@ -13,6 +13,7 @@ other threads run: leave the arrays alone meanwhile. Ctrl-C on the main thread s
 """
 from __future__ import annotations
 
+from fractions import Fraction
 from functools import lru_cache, wraps
 from html import escape
 from operator import index
@@ -373,9 +374,36 @@ def order(forward: Any, backward: Any = None, *, schedule: str = "1f1b", policy:
     return _planner.order(ahead, back, schedule, policy, transfer)
 
 
+_KIND = ("gpus", "memory_bytes", "gpus_per_node", "bytes_per_second", "speed")
+
+
+def _kind(given: Any, first: tuple[int, ...]) -> tuple[int, int, int, int, int, int]:
+    if not isinstance(given, Mapping) or not {"gpus", "memory_bytes"} <= given.keys() <= {*_KIND}:
+        raise ValueError(f"more_gpus has {_shown(given)}; give dicts of {', '.join(_KIND)}, of "
+                         "which the first two are needed")
+    gpus, memory, per_node, bandwidth = (
+        _whole(given.get(name, default), f"more_gpus[...]['{name}']", 0)
+        for name, default in zip(_KIND, first))
+    try:
+        speed = Fraction(given.get("speed", 1)).limit_denominator(2**20)
+    except (TypeError, ValueError, OverflowError):
+        raise ValueError(f"more_gpus[...]['speed'] is {_shown(given['speed'])}; give a number, "
+                         "1 for GPUs as fast as those measured") from None
+    return gpus, memory, per_node, bandwidth, speed.numerator, speed.denominator
+
+
+def _names(given: Any, name: str) -> list[str]:
+    if isinstance(given, str) or not isinstance(given, Iterable):
+        raise TypeError(f"{name} is {_shown(given)}; give a list of modules' names")
+    return [str(each) for each in given]
+
+
 @_in_a_sentence
 def search(profile: str, sizes: Any, *, gpus: int, memory_bytes: int, global_batch: int,
-           gpus_per_node: int = 8, bytes_per_second: int = 0, best: int = 5,
+           gpus_per_node: int = 8, bytes_per_second: int = 0,
+           more_gpus: Iterable[Any] = (), frozen: Iterable[Any] = (),
+           trained_inputs: Iterable[Any] = (), leave_gpus: bool = False,
+           share_optimizer: bool = False, best: int = 5,
            virtual_stages: Iterable[int] = (), batches: int = 4, draws: int = 1024,
            seed: int = 1) -> Mapping[str, Any]:
     """The layouts (tp, pp, dp of every module) with the shortest simulated steps.
@@ -383,13 +411,20 @@ def search(profile: str, sizes: Any, *, gpus: int, memory_bytes: int, global_bat
     profile          path of a CSV file of module profiles, as `ballast profile` writes it
     sizes            [samples x modules] the size of each sample in each module of the profile
     memory_bytes     of a GPU; bytes_per_second: of a GPU to other nodes, 0: transfers take no time
+    more_gpus        of other kinds: {"gpus": 8, "memory_bytes": 40 * 10**9, "speed": 0.5}, with
+                     gpus_per_node and bytes_per_second where they are not those above
+    frozen, trained_inputs  names of modules that are not trained, and that a trained projector feeds
+    leave_gpus, share_optimizer  GPUs may stay unused; replicas share the optimiser's state
     batches, draws   how many steps are simulated, and how many samples priced
     Returns layouts (best first; step_seconds, memory_bytes, microbatches, modules), gap, proven and
-    lower_bound_seconds: no layout that fits has a shorter step.
+    lower_bound_seconds: no layout that fits has a shorter step. The kind of a module's GPUs is 0 for
+    `gpus`, then counted through more_gpus.
     """
-    return _planner.search(profile, _integers(sizes, "sizes"), gpus, memory_bytes, global_batch,
-                           gpus_per_node, bytes_per_second, best, list(virtual_stages), batches,
-                           draws, seed % 2**64)
+    first = (gpus, memory_bytes, gpus_per_node, bytes_per_second)
+    kinds = [(*first, 1, 1), *(_kind(each, first) for each in more_gpus)]
+    return _planner.search(profile, _integers(sizes, "sizes"), kinds, _names(frozen, "frozen"),
+                           _names(trained_inputs, "trained_inputs"), leave_gpus, share_optimizer,
+                           global_batch, best, list(virtual_stages), batches, draws, seed % 2**64)
 
 
 def _seconds(seconds: Any) -> Array:
