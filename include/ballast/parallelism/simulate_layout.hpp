@@ -335,17 +335,11 @@ namespace detail {
       }
     }
   }
-  std::vector<detail::chosen_layout> chosen;
-  for (std::size_t module = 0; module < modules; ++module) {
-    module_profile const& profile = problem.modules[module];
-    profiled_degree const* const degree = find_degree(profile, degree_of(layout.modules[module]));
-    chosen.push_back(
-        {static_cast<std::size_t>(degree - profile.degrees.data()), layout.modules[module]});
-  }
+  detail::assigned_job const job(problem, layout);
   return detail::layout_prices(detail::assigned_job(problem, layout))
-      .bytes_of(chosen, layout.microbatches, layout.virtual_stages, [&](std::size_t module) {
-        return detail::memory_quantile_of(problem, sizes[module]);
-      });
+      .bytes_of(
+          detail::chosen_of(job, layout), layout.microbatches, layout.virtual_stages,
+          [&](std::size_t module) { return detail::memory_quantile_of(problem, sizes[module]); });
 }
 
 }  // namespace ballast::inline v0

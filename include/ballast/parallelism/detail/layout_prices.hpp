@@ -68,6 +68,20 @@ struct chosen_layout {
   module_layout layout{};
 };
 
+/// Those of a layout whose degrees were measured.
+[[nodiscard]] inline std::vector<chosen_layout> chosen_of(assigned_job const& job,
+                                                          model_layout const& layout)
+{
+  std::vector<chosen_layout> chosen;
+  for (std::size_t module = 0; module < layout.modules.size(); ++module) {
+    module_profile const& profile = job.modules[module];
+    auto const at =
+        find_degree(profile, degree_of(layout.modules[module])) - profile.degrees.data();
+    chosen.push_back({static_cast<std::size_t>(at), layout.modules[module]});
+  }
+  return chosen;
+}
+
 /// Whether each stage of a module can have so many virtual ones: 1, or, on several stages, equally
 /// many equal layers on each, as trainers have it.
 [[nodiscard]] inline bool has_virtual_stages(module_profile const& module,

@@ -83,15 +83,9 @@ class layout_search {
   [[nodiscard]] bool is_proven() const noexcept { return is_proven_; }
   [[nodiscard]] time_units least_step() const noexcept { return least_step_; }
   /// The bound of layout_enumeration.
-  [[nodiscard]] time_units bound_of(model_layout const& layout)
+  [[nodiscard]] time_units bound_of(model_layout const& layout) const
   {
-    for (std::size_t module = 0; module < modules_; ++module) {
-      module_profile const& profile = profiles_[module];
-      auto const at =
-          find_degree(profile, degree_of(layout.modules[module])) - profile.degrees.data();
-      chosen_[module] = {static_cast<std::size_t>(at), layout.modules[module]};
-    }
-    return all_.bound_of(chosen_);
+    return all_.bound_of(chosen_of(problem_, layout));
   }
 
   /// Whether batches, as they are dealt, did not fit with some layout that was tried.

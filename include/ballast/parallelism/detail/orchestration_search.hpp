@@ -433,17 +433,11 @@ class assignment_bounds {
                                                           model_layout const& layout,
                                                           std::span<tokens const> batches)
 {
-  std::vector<chosen_layout> chosen;
-  for (std::size_t module = 0; module < layout.modules.size(); ++module) {
-    module_profile const& profile = job.modules[module];
-    auto const at =
-        find_degree(profile, degree_of(layout.modules[module])) - profile.degrees.data();
-    chosen.push_back({static_cast<std::size_t>(at), layout.modules[module]});
-  }
   dealt_times times(job, batches);
   step_bounds bounds(job, times);
   uint128 total = 0;
-  bool const is_sound = bounds.take(chosen, layout.microbatches, layout.virtual_stages);
+  bool const is_sound =
+      bounds.take(chosen_of(job, layout), layout.microbatches, layout.virtual_stages);
   for (std::size_t batch = 0; batch < times.batches() && is_sound; ++batch) {
     time_units step = 0;
     for (std::uint32_t group = 0; group < bounds.groups(); ++group) {
