@@ -127,6 +127,83 @@ inline void expect_peer(rank_id peer, std::size_t ranks)
                   detail::counted(ranks, "rank"));
 }
 
+namespace detail {
+
+/// What a rank tells another one of its call before bytes move.
+struct told_call {
+  std::uint64_t check = 0;  // its check_word
+  std::uint64_t call = 0;   // what all ranks must have in common, and the next
+  std::uint64_t content = 0;
+  std::uint64_t sent = 0;      // bytes that it sends to that rank; of split its colour
+  std::uint64_t received = 0;  // bytes that it expects from that rank
+};
+
+/// Fills told[P], which rank `self` tells each rank.
+inline void tell_call(std::span<told_call> told, std::size_t self, collective_call const& call,
+                      std::span<std::size_t const> send_bytes,
+                      std::span<std::size_t const> receive_bytes, std::uint32_t colour = 0)
+{
+  told_call const common{
+      check_word(to_id<rank_id>(self), told.size(), call, send_bytes, receive_bytes), call.word(),
+      call.content, colour};
+  std::fill(told.begin(), told.end(), common);
+  for (std::size_t peer = 0; peer < send_bytes.size(); ++peer) {
+    told[peer].sent = send_bytes[peer];
+    told[peer].received = receive_bytes[peer];
+  }
+}
+
+/// In what ranks differ, of which this one told[P] and heard[P]: gives what `communicator` promises
+/// of a mismatch.
+[[nodiscard]] inline tl::unexpected<error> disagreement(collective operation,
+                                                        std::span<told_call const> told,
+                                                        std::span<told_call const> heard)
+{
+  char const* const name = name_of(operation);
+  std::vector<std::uint64_t> words;
+  words.reserve(heard.size());
+  for (told_call const& each : heard) { words.push_back(each.call); }
+  std::vector<rank_id> differing = dissenters(words);
+  if (!differing.empty()) { return comm_failure::different_calls(name, std::move(differing)); }
+  for (std::size_t peer = 0; peer < heard.size(); ++peer) { words[peer] = heard[peer].content; }
+  if (auto found = dissent_on_content(std::move(words)); !found.ranks.empty()) {
+    return comm_failure::different_content(name, found.in_arrays, std::move(found.ranks));
+  }
+  for (std::size_t peer = 0; peer < heard.size(); ++peer) {
+    if (heard[peer].sent != told[peer].received || heard[peer].received != told[peer].sent) {
+      differing.push_back(to_id<rank_id>(peer));
+    }
+  }
+  return comm_failure::different_counts(name, std::move(differing));
+}
+
+/// Whether all ranks make the same call, as this one heard[P].
+[[nodiscard]] inline bool is_one_call(std::span<told_call const> heard)
+{
+  std::uint64_t sum = 0;
+  for (told_call const& each : heard) { sum += each.check; }
+  return sum == 0;
+}
+
+/// Compares what each rank was made with: all[P * N] has the values of N options, of one rank after
+/// the other. Names the first that differs.
+[[nodiscard]] inline result<void> compare_options(std::span<char const* const> names,
+                                                  std::span<std::uint64_t const> all)
+{
+  std::vector<std::uint64_t> of_ranks(all.size() / names.size());
+  for (std::size_t option = 0; option < names.size(); ++option) {
+    for (std::size_t rank = 0; rank < of_ranks.size(); ++rank) {
+      of_ranks[rank] = all[rank * names.size() + option];
+    }
+    if (auto differing = dissenters(of_ranks); !differing.empty()) {
+      return comm_failure::different_options("over", names[option], std::move(differing));
+    }
+  }
+  return {};
+}
+
+}  // namespace detail
+
 /// The arguments of a rank's call, which its peers may read while the call lasts.
 struct call_offer {
   collective_call call;
@@ -184,26 +261,19 @@ class call_offers {
   /// What rank `self` is told if they do not all agree.
   [[nodiscard]] tl::unexpected<error> mismatch(std::size_t self) const
   {
-    char const* const operation = name_of(members_[self].offer.call.operation);
-    std::vector<std::uint64_t> calls;
-    calls.reserve(size());
-    for (member const& each : members_) { calls.push_back(each.offer.call.word()); }
-    std::vector<rank_id> differing = detail::dissenters(detail::span_of(calls));
-    if (!differing.empty()) {
-      return comm_failure::different_calls(operation, std::move(differing));
-    }
+    auto const of = [](call_offer const& offer, std::size_t peer) {
+      bool const counts = !offer.send_bytes.empty();
+      return detail::told_call{0, offer.call.word(), offer.call.content,
+                               counts ? offer.send_bytes[peer] : 0,
+                               counts ? offer.receive_bytes[peer] : 0};
+    };
+    call_offer const& own = members_[self].offer;
+    std::vector<detail::told_call> told, heard;
     for (std::size_t peer = 0; peer < size(); ++peer) {
-      calls[peer] = members_[peer].offer.call.content;
+      told.push_back(of(own, peer));
+      heard.push_back(of(members_[peer].offer, self));
     }
-    if (auto found = detail::dissent_on_content(std::move(calls)); !found.ranks.empty()) {
-      return comm_failure::different_content(operation, found.in_arrays, std::move(found.ranks));
-    }
-    for (std::size_t peer = 0; peer < size(); ++peer) {
-      if (!counts_agree(self, peer) || !counts_agree(peer, self)) {
-        differing.push_back(to_id<rank_id>(peer));
-      }
-    }
-    return comm_failure::different_counts(operation, std::move(differing));
+    return detail::disagreement(own.call.operation, told, heard);
   }
 
  private:

@@ -29,6 +29,43 @@ namespace comm_failure {
 
 }  // namespace comm_failure
 
+namespace detail {
+
+/// What a rank may wait for beside a rank: nothing, and all ranks that do not wait for this too.
+struct waits_for {
+  static constexpr int nobody = -1;
+  static constexpr int everybody = -2;
+};
+
+/// Returns the ranks that wait for nobody and hold up one of those that are `held`, directly or
+/// through others. Empty if ranks wait in a circle only. It is called only at a deadline, so it need
+/// not be fast.
+///
+/// Shapes      held[P]; awaited[P]: for whom each rank waits.
+[[nodiscard]] inline std::vector<rank_id> ranks_that_hold_up(std::vector<bool> held,
+                                                             std::span<int const> awaited)
+{
+  for (bool more = true; more;) {
+    more = false;
+    for (std::size_t rank = 0; rank < held.size(); ++rank) {
+      for (std::size_t peer = 0; peer < held.size() && held[rank]; ++peer) {
+        bool const holds_up =
+            std::cmp_equal(awaited[rank], peer) ||
+            (awaited[rank] == waits_for::everybody && awaited[peer] != waits_for::everybody);
+        more = more || (holds_up && !held[peer]);
+        held[peer] = held[peer] || holds_up;
+      }
+    }
+  }
+  std::vector<rank_id> ranks;
+  for (std::size_t rank = 0; rank < held.size(); ++rank) {
+    if (held[rank] && awaited[rank] == waits_for::nobody) { ranks.push_back(to_id<rank_id>(rank)); }
+  }
+  return ranks;
+}
+
+}  // namespace detail
+
 /// How an mpi_communicator behaves. Every rank gives the same options, which are compared.
 struct mpi_communicator_options {
   /// How long a rank waits without any message arriving, above zero. A call in which messages keep

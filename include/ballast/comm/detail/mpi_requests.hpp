@@ -47,20 +47,14 @@ class mpi_incoming {
                                   std::size_t largest)
   {
     std::lock_guard const lock(mutex_);
-    if (unused_.empty()) {
-      waiting_.reserve(all_.size() + 1);
-      unused_.reserve(all_.size() + 1);  // for all to end, which must not allocate
-      all_.emplace_back();
-      unused_.push_back(all_.size() - 1);
-    }
-    std::size_t const number = unused_.back();
-    message& own = all_[number];
+    message& own = all_.next();
+    waiting_.reserve(all_.all().size());
     own.parts.clear();
     own.parts.reserve(bytes.size() / largest + 1);
-    unused_.pop_back();
     own = {comm, source, tag, bytes, largest, 0, false, MPI_SUCCESS, std::move(own.parts)};
     own.is_first = std::none_of(waiting_.begin(), waiting_.end(),
                                 [&](std::size_t each) { return are_from_one(own, all_[each]); });
+    std::size_t const number = all_.begin();
     waiting_.push_back(number);
     ++expected_;
     if (own.is_first) { look_for(number); }
@@ -100,7 +94,7 @@ class mpi_incoming {
   [[nodiscard]] std::size_t end(std::size_t number)
   {
     std::lock_guard const lock(mutex_);
-    unused_.push_back(number);
+    all_.end(number);
     return all_[number].received;
   }
 
@@ -124,7 +118,7 @@ class mpi_incoming {
       if (each.request != MPI_REQUEST_NULL) { MPI_Request_free(&each.request); }
       (void)new std::vector<std::byte>(std::move(each.elsewhere));  // MPI may still write there
     }
-    unused_.push_back(number);
+    all_.end(number);
     return unused;
   }
 
@@ -199,8 +193,7 @@ class mpi_incoming {
   }
 
   std::mutex mutex_;
-  std::vector<message> all_;
-  std::vector<std::size_t> unused_;        // places among them
+  numbered_places<message> all_;
   std::vector<std::size_t> waiting_;       // for a part, in the order in which they were begun
   std::atomic<std::size_t> expected_ = 0;  // as many
 };
@@ -236,16 +229,12 @@ class mpi_missing_ranks {
  public:
   enum class presence : int { unheard, here, late };
 
-  /// What a rank may wait for beside a rank: nothing, and all that do not wait for this too.
-  static constexpr int nobody = -1;
-  static constexpr int everybody = -2;
-
   /// The group has these ranks of `control`, in this order, and this process is number `rank`.
   void open(MPI_Comm control, int tag, std::vector<int> members, std::size_t rank)
   {
     roll_.assign(members.size(), presence::unheard);
     waited_.assign(members.size(), elsewhere);
-    waits_for_.assign(members.size(), nobody);
+    waits_for_.assign(members.size(), waits_for::nobody);
     overdue_.assign(members.size(), false);
     messages_ = std::make_unique<messages>();
     members_ = std::move(members);
@@ -314,7 +303,7 @@ class mpi_missing_ranks {
     if (roll_[rank_] == presence::unheard) { roll_[rank_] = own; }
     constexpr std::chrono::milliseconds longest(std::numeric_limits<int>::max());
     // One that has finished the operation has not begun another: it has the same number.
-    bool const in_it = operation_ == called_ && waits_for_[rank_] == everybody;
+    bool const in_it = operation_ == called_ && waits_for_[rank_] == waits_for::everybody;
     waited_[rank_] = in_it ? static_cast<int>(std::min(waited, longest).count()) : elsewhere;
     tell_all(messages_->first);
   }
@@ -338,10 +327,10 @@ class mpi_missing_ranks {
   /// others have waited. Empty if all have waited for about as long, or in a circle.
   [[nodiscard]] std::vector<rank_id> missing()
   {
-    if (has_transfers()) { return ranks_that_hold_up_others(); }
+    if (has_transfers()) { return ranks_that_hold_up(overdue_, waits_for_); }
     std::vector<rank_id> ranks;
     ranks.reserve(roll_.size());
-    messages_->missed = {missed, called_, elsewhere, nobody, 0};
+    messages_->missed = {missed, called_, elsewhere, waits_for::nobody, 0};
     for (std::size_t peer = 0; peer < roll_.size(); ++peer) {
       if (roll_[peer] == presence::here) { continue; }
       ranks.push_back(to_id<rank_id>(peer));
@@ -391,29 +380,6 @@ class mpi_missing_ranks {
   [[nodiscard]] bool has_transfers() const
   {
     return std::any_of(waits_for_.begin(), waits_for_.end(), [](int rank) { return rank >= 0; });
-  }
-
-  [[nodiscard]] std::vector<rank_id> ranks_that_hold_up_others() const
-  {
-    std::vector<bool> found = overdue_;
-    bool more = true;
-    while (more) {
-      more = false;
-      for (std::size_t rank = 0; rank < found.size(); ++rank) {
-        if (!found[rank]) { continue; }
-        for (std::size_t peer = 0; peer < found.size(); ++peer) {
-          bool const holds_up = std::cmp_equal(waits_for_[rank], peer) ||
-                                (waits_for_[rank] == everybody && waits_for_[peer] != everybody);
-          more = more || (holds_up && !found[peer]);
-          found[peer] = found[peer] || holds_up;
-        }
-      }
-    }
-    std::vector<rank_id> ranks;
-    for (std::size_t rank = 0; rank < found.size(); ++rank) {
-      if (found[rank] && waits_for_[rank] == nobody) { ranks.push_back(to_id<rank_id>(rank)); }
-    }
-    return ranks;
   }
 
   void tell_all(message& text)
@@ -614,8 +580,7 @@ class mpi_requests {
         if (auto polled = poll(); !polled) { return tl::unexpected(polled.error()); }
       }
     } while (roll_.heard() != before);
-    return before > 0 ? call_roll(operation, standing(), mpi_missing_ranks::nobody, false)
-                      : result<void>{};
+    return before > 0 ? call_roll(operation, standing(), waits_for::nobody, false) : result<void>{};
   }
 
   template <class More>
@@ -630,7 +595,7 @@ class mpi_requests {
         return *done + ended;
       });
     };
-    return watch(operation, mpi_missing_ranks::everybody, [&] { return open == 0; }, test);
+    return watch(operation, waits_for::everybody, [&] { return open == 0; }, test);
   }
 
   /// Calls test(), which polls and returns how many requests have ended, until is_over(), or until
@@ -659,7 +624,7 @@ class mpi_requests {
       bool const over =
           std::chrono::duration_cast<std::chrono::milliseconds>(now - heard) >= deadline_;
       if (roll_.heard() > 0 || over) {
-        bool const in_operation = awaited == mpi_missing_ranks::everybody;
+        bool const in_operation = awaited == waits_for::everybody;
         return call_roll(operation, in_operation ? presence::here : roll_.standing_between(),
                          awaited, over);
       }
