@@ -20,12 +20,8 @@ namespace detail {
 ///
 /// Expects     all members are used with `mutex` locked.
 struct thread_waits {
-  /// What a rank may wait for beside a rank: nothing, and all ranks that do not wait for this too.
-  static constexpr std::size_t nobody = static_cast<std::size_t>(-1);
-  static constexpr std::size_t everybody = static_cast<std::size_t>(-2);
-
   explicit thread_waits(std::size_t ranks)
-      : woken(ranks), left(ranks, false), waits_for(ranks, nobody)
+      : woken(ranks), left(ranks, false), awaited(ranks, waits_for::nobody)
   {}
 
   /// Returns the failure that stands: `why`, unless there was one before.
@@ -43,28 +39,11 @@ struct thread_waits {
     wake_all();
   }
 
-  /// Returns the ranks that wait for nobody and hold up this one, directly or through others. Empty
-  /// if ranks wait in a circle only. It is called only at a deadline, so it need not be fast.
   [[nodiscard]] std::vector<rank_id> ranks_that_hold_up(std::size_t self) const
   {
-    std::vector<bool> found(left.size(), false);
-    std::vector<std::size_t> open{self};
-    found[self] = true;
-    std::vector<rank_id> ranks;
-    for (std::size_t next = 0; next < open.size(); ++next) {
-      std::size_t const awaited = waits_for[open[next]];
-      for (std::size_t rank = 0; rank < left.size(); ++rank) {
-        bool const holds_up =
-            awaited == rank || (awaited == everybody && waits_for[rank] != everybody);
-        if (!holds_up || found[rank]) { continue; }
-        found[rank] = true;
-        open.push_back(rank);
-      }
-    }
-    for (std::size_t rank = 0; rank < left.size(); ++rank) {
-      if (found[rank] && waits_for[rank] == nobody) { ranks.push_back(to_id<rank_id>(rank)); }
-    }
-    return ranks;
+    std::vector<bool> held(left.size(), false);
+    held[self] = true;
+    return detail::ranks_that_hold_up(std::move(held), awaited);
   }
 
   [[nodiscard]] std::vector<rank_id> ranks_that_left() const
@@ -80,7 +59,7 @@ struct thread_waits {
   std::condition_variable met;                 // for those in a collective operation
   std::vector<std::condition_variable> woken;  // for each rank that waits for a transfer
   std::vector<bool> left;
-  std::vector<std::size_t> waits_for;  // of each rank
+  std::vector<int> awaited;  // by each rank: a rank, nobody or everybody
   bool someone_left = false;
   std::optional<error> failure;
 
@@ -135,7 +114,7 @@ class thread_transfers {
     std::unique_lock lock(waits_.mutex);
     transfer& own = at(self, id);
     members_[self].awaited = to_index(id);
-    if (own.now == state::open) { waits_.waits_for[self] = own.peer; }
+    if (own.now == state::open) { waits_.awaited[self] = static_cast<int>(own.peer); }
     wait_by_clock(waits_.woken[self], lock, deadline_, [&] {
       bool const hopeless = waits_.failure || waits_.left[own.peer];
       return is_over(own) || (own.now == state::open && hopeless);
@@ -144,7 +123,7 @@ class thread_transfers {
     waits_.woken[self].wait(lock, [&] { return own.now != state::copying; });
     transfer const ended = own;
     auto why = is_over(ended) ? result<void>() : lost(self, ended);
-    waits_.waits_for[self] = thread_waits::nobody;
+    waits_.awaited[self] = waits_for::nobody;
     if (!is_over(ended)) {  // it stays, for cancel
       settle(lock, self);
       return why;
@@ -175,7 +154,7 @@ class thread_transfers {
   {
     std::unique_lock lock(waits_.mutex);
     settle(lock, self);
-    for (transfer& each : members_[self].transfers) { each.now = state::unused; }
+    for (transfer& each : members_[self].transfers.all()) { each.now = state::unused; }
   }
 
  private:
@@ -193,8 +172,7 @@ class thread_transfers {
   };
 
   struct member {
-    std::vector<transfer> transfers;
-    std::vector<std::size_t> unused;  // places among them
+    numbered_places<transfer> transfers;
     std::uint64_t begun = 0;
     std::size_t awaited = 0;  // the one that the rank waits for, or waited for last
   };
@@ -211,8 +189,8 @@ class thread_transfers {
   [[nodiscard]] transfer& at(std::size_t self, transfer_id id)
   {
     auto& all = members_[self].transfers;
-    BALLAST_EXPECTS(to_index(id) < all.size() && all[to_index(id)].now != state::unused,
-                    "transfer ", to_index(id), " of rank ", self, " is not under way");
+    BALLAST_EXPECTS(all.has(to_index(id)), "transfer ", to_index(id), " of rank ", self,
+                    " is not under way");
     return all[to_index(id)];
   }
 
@@ -223,14 +201,17 @@ class thread_transfers {
       settle(lock, self);
       return lost(self, own);
     }
-    std::size_t const index = place(members_[self]);
-    auto const id = to_id<transfer_id>(index);
+    auto& all = members_[self].transfers;
+    (void)all.next();  // may allocate, and move them
     own.now = state::open;
     own.number = members_[self].begun++;
     transfer* const met = first_that_meets(self, own);
-    members_[self].transfers[index] = own;
+    all.next() = own;
+    std::size_t const index = all.begin();
+    auto const id = to_id<transfer_id>(index);
     if (met == nullptr) { return id; }
-    auto const their_index = static_cast<std::size_t>(met - members_[own.peer].transfers.data());
+    auto const their_index =
+        static_cast<std::size_t>(met - members_[own.peer].transfers.all().data());
     transfer const theirs = members_[own.peer].transfers[their_index];
     auto const both = [&](state now) {
       members_[self].transfers[index].now = now;
@@ -250,37 +231,25 @@ class thread_transfers {
       both(state::done);
     }
     // `awaited` may be a transfer that the peer waited for before: now it may wait for everybody.
-    if (members_[own.peer].awaited == their_index && waits_.waits_for[own.peer] == self) {
-      waits_.waits_for[own.peer] = thread_waits::nobody;
+    if (members_[own.peer].awaited == their_index &&
+        std::cmp_equal(waits_.awaited[own.peer], self)) {
+      waits_.awaited[own.peer] = waits_for::nobody;
     }
     waits_.woken[own.peer].notify_all();
     return id;
   }
 
-  /// Returns a place for a new transfer, without allocating where one is unused.
-  [[nodiscard]] static std::size_t place(member& own)
-  {
-    if (own.unused.empty()) {
-      own.unused.reserve(own.transfers.size() + 1);  // for all to end, which must not allocate
-      own.transfers.emplace_back();
-      return own.transfers.size() - 1;
-    }
-    std::size_t const index = own.unused.back();
-    own.unused.pop_back();
-    return index;
-  }
-
   void end(std::size_t self, transfer_id id) noexcept
   {
     at(self, id).now = state::unused;
-    members_[self].unused.push_back(to_index(id));
+    members_[self].transfers.end(to_index(id));
   }
 
   /// The peer's transfer that a new one meets, or null.
   [[nodiscard]] transfer* first_that_meets(std::size_t self, transfer const& own)
   {
     transfer* first = nullptr;
-    for (transfer& each : members_[own.peer].transfers) {
+    for (transfer& each : members_[own.peer].transfers.all()) {
       bool const meets = each.now == state::open && each.peer == self && each.sends != own.sends;
       if (meets && (first == nullptr || each.number < first->number)) { first = &each; }
     }
@@ -289,7 +258,7 @@ class thread_transfers {
 
   void settle(std::unique_lock<std::mutex>& lock, std::size_t self)
   {
-    auto const& all = members_[self].transfers;
+    auto const& all = members_[self].transfers.all();
     waits_.woken[self].wait(lock, [&] {
       return std::none_of(all.begin(), all.end(),
                           [](transfer const& each) { return each.now == state::copying; });
@@ -395,7 +364,7 @@ class thread_meeting {
         open();
         return {};
       }
-      waits_.waits_for[self] = detail::thread_waits::everybody;
+      waits_.awaited[self] = detail::waits_for::everybody;
       ++here_;
       detail::wait_by_clock(waits_.met, lock, deadline_, [&] { return turn_ != turn || cannot(); });
       if (turn_ != turn) { return {}; }
@@ -422,7 +391,7 @@ class thread_meeting {
   {
     agreed_ = offers_.all_agree();
     if (agreed_ && offers_[0].call.operation == collective::split) { make_parts(); }
-    std::fill(waits_.waits_for.begin(), waits_.waits_for.end(), detail::thread_waits::nobody);
+    std::fill(waits_.awaited.begin(), waits_.awaited.end(), detail::waits_for::nobody);
     next_turn();
   }
 

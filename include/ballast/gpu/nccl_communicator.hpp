@@ -17,7 +17,7 @@ namespace ballast::inline v0 {
 namespace detail {
 
 /// Before bytes move, each rank tells each other rank which call it makes. Ranks that are not heard
-/// are missing, and ranks that make another call are named.
+/// are missing: NCCL has no channel that is left to call the roll once it has been given up.
 ///
 /// `Allocator` allocates memory that the GPU and the host both reach.
 ///
@@ -25,17 +25,16 @@ namespace detail {
 /// Expects     the thread has no NCCL group open: the words would stay in it.
 /// Ensures     (1) it succeeds only if all ranks made the call and agree, and then on all of them
 ///             (2) every rank that made the call gets an error if any two ranks differ
-/// Errors      mismatch: `ranks` are those whose call is not the most common one, the same list on
-///             every rank; if only counts differ, those whose counts differ from this rank's.
-///             timed_out: `ranks` have not been heard; empty if NCCL has not even begun. transport.
+/// Errors      mismatch. timed_out: `ranks` have not been heard; empty if NCCL has not even begun.
+///             transport.
 /// Complexity  O(P) calls of NCCL, 40 bytes to each rank.
 template <class Allocator>
-class nccl_missing_ranks {
+class nccl_comparison {
  public:
-  nccl_missing_ranks(std::size_t rank, std::size_t ranks, Allocator const& allocator)
+  nccl_comparison(std::size_t rank, std::size_t ranks, Allocator const& allocator)
       : rank_(rank),
         words_(2 * ranks, typename words::allocator_type(allocator)),
-        bytes_(ranks, sizeof(word))
+        bytes_(ranks, sizeof(told_call))
   {}
 
   /// From now on it serves this rank of a group of no more ranks than it was made for. Allocates
@@ -52,20 +51,10 @@ class nccl_missing_ranks {
                                         std::span<std::size_t const> receive_bytes = {},
                                         std::uint32_t colour = 0)
   {
-    std::size_t const ranks = bytes_.size();
-    std::span<word> const told = mutable_span_of(words_, 0, ranks);
-    std::span<word> const heard = mutable_span_of(words_, ranks, ranks);
-    word const common = {
-        .sum = check_word(to_id<rank_id>(rank_), ranks, call, send_bytes, receive_bytes),
-        .call = call.word(),
-        .content = call.content,
-        .sent_or_colour = colour};
-    std::fill(told.begin(), told.end(), common);
-    for (std::size_t peer = 0; peer < send_bytes.size(); ++peer) {
-      told[peer].sent_or_colour = send_bytes[peer];
-      told[peer].received = receive_bytes[peer];
-    }
-    std::fill(heard.begin(), heard.end(), word{.sent_or_colour = not_heard});
+    std::span<told_call> const told = mutable_span_of(words_, 0, bytes_.size());
+    std::span<told_call> const heard = mutable_span_of(words_, bytes_.size(), bytes_.size());
+    tell_call(told, rank_, call, send_bytes, receive_bytes, colour);
+    std::fill(heard.begin(), heard.end(), told_call{.sent = not_heard});
 
     std::string_view const operation = name_of(call.operation);
     if (auto queued = queue.exchange(operation, std::as_bytes(told).data(), bytes_,
@@ -73,81 +62,33 @@ class nccl_missing_ranks {
         !queued) {
       return queued;
     }
-    if (auto done = queue.drain(operation, [&] { return missing(); }); !done) { return done; }
-    bool const no_group_was_open = was_heard(rank_);
+    if (auto done = queue.drain(operation, [&] { return missing(heard); }); !done) { return done; }
+    bool const no_group_was_open = heard[rank_].sent != not_heard;
     BALLAST_EXPECTS(no_group_was_open);
-
-    std::uint64_t sum = 0;
-    for (word const& each : heard) { sum += each.sum; }
-    if (sum == 0) { return {}; }
-    if (auto differing = dissenters(); !differing.empty()) {
-      return comm_failure::different_calls(operation, std::move(differing));
-    }
-    std::vector<std::uint64_t> contents;
-    for (word const& each : heard) { contents.push_back(each.content); }
-    if (auto found = dissent_on_content(std::move(contents)); !found.ranks.empty()) {
-      return comm_failure::different_content(operation, found.in_arrays, std::move(found.ranks));
-    }
-    return comm_failure::different_counts(operation, unequal_counts());
+    return is_one_call(heard) ? result<void>() : disagreement(call.operation, told, heard);
   }
 
   /// The colour that `peer` gave in the last call, which was split.
   [[nodiscard]] std::uint64_t colour_of(std::size_t peer) const
   {
-    return words_[bytes_.size() + peer].sent_or_colour;
+    return words_[bytes_.size() + peer].sent;
   }
 
  private:
-  struct word {
-    std::uint64_t sum = 0;   // zero over all ranks where all agree
-    std::uint64_t call = 0;  // what all ranks must have in common, and the next
-    std::uint64_t content = 0;
-    std::uint64_t sent_or_colour = 0;
-    std::uint64_t received = 0;
-  };
   static constexpr std::uint64_t not_heard = ~std::uint64_t{0};  // neither bytes nor a colour
 
   using words =
-      std::vector<word, typename std::allocator_traits<Allocator>::template rebind_alloc<word>>;
+      std::vector<told_call,
+                  typename std::allocator_traits<Allocator>::template rebind_alloc<told_call>>;
 
-  [[nodiscard]] std::span<word const> heard() const
-  {
-    return span_of(words_, bytes_.size(), bytes_.size());
-  }
-
-  [[nodiscard]] bool was_heard(std::size_t peer) const
-  {
-    return heard()[peer].sent_or_colour != not_heard;
-  }
-
-  [[nodiscard]] std::vector<rank_id> missing() const
+  [[nodiscard]] std::vector<rank_id> missing(std::span<told_call const> heard) const
   {
     std::vector<rank_id> ranks;
     // If even its own word has not arrived, NCCL was still connecting or the stream was busy: no
     // rank can be named.
-    if (!was_heard(rank_)) { return ranks; }
-    for (std::size_t peer = 0; peer < bytes_.size(); ++peer) {
-      if (!was_heard(peer)) { ranks.push_back(to_id<rank_id>(peer)); }
-    }
-    return ranks;
-  }
-
-  [[nodiscard]] std::vector<rank_id> dissenters() const
-  {
-    std::vector<std::uint64_t> calls;
-    for (word const& each : heard()) { calls.push_back(each.call); }
-    return detail::dissenters(calls);
-  }
-
-  [[nodiscard]] std::vector<rank_id> unequal_counts() const
-  {
-    std::vector<rank_id> ranks;
-    for (std::size_t peer = 0; peer < bytes_.size(); ++peer) {
-      word const& theirs = heard()[peer];
-      word const& ours = words_[peer];
-      if (theirs.sent_or_colour != ours.received || theirs.received != ours.sent_or_colour) {
-        ranks.push_back(to_id<rank_id>(peer));
-      }
+    if (heard[rank_].sent == not_heard) { return ranks; }
+    for (std::size_t peer = 0; peer < heard.size(); ++peer) {
+      if (heard[peer].sent == not_heard) { ranks.push_back(to_id<rank_id>(peer)); }
     }
     return ranks;
   }
@@ -156,50 +97,6 @@ class nccl_missing_ranks {
   words words_;                     // told to each rank, then heard from each rank
   std::vector<std::size_t> bytes_;  // of the word to and from each rank
 };
-
-/// The memory that compare_nccl_options() takes.
-[[nodiscard]] inline std::size_t bytes_of_nccl_options(std::size_t ranks) noexcept
-{
-  return sizeof(std::uint64_t) * (ranks + 1);
-}
-
-/// Compares what the ranks of a communicator were made with: collective, and waits.
-///
-/// Shapes      memory[bytes_of_nccl_options(ranks)], which GPU and host reach.
-/// Errors      mismatch, on every rank: of the first option that differs; the communicator is
-///             whole. wrong_order while the stream is captured; those of nccl_queue.
-/// Complexity  one all_gather of 8 bytes a rank.
-[[nodiscard]] inline result<void> compare_nccl_options(nccl_queue& queue,
-                                                       std::span<std::byte> memory,
-                                                       std::size_t ranks,
-                                                       std::chrono::milliseconds deadline,
-                                                       bool verify)
-{
-  if (auto can = queue.can_wait("over"); !can) { return can; }
-  std::uint64_t const own = static_cast<std::uint64_t>(deadline.count()) << 1U | (verify ? 1U : 0U);
-  std::byte* const received = &memory[sizeof(own)];
-  std::memcpy(memory.data(), &own, sizeof(own));
-  auto queued = queue.submit("over", "ncclAllGather", [&](ncclComm_t comm, cudaStream_t stream) {
-    return ncclAllGather(memory.data(), received, sizeof(own), ncclUint8, comm, stream);
-  });
-  if (!queued) { return queued; }
-  if (auto done = queue.drain("over"); !done) { return done; }
-  std::vector<std::uint64_t> verifies;
-  std::vector<std::uint64_t> deadlines;
-  for (std::size_t rank = 0; rank < ranks; ++rank) {
-    std::uint64_t word = 0;
-    std::memcpy(&word, received + sizeof(word) * rank, sizeof(word));
-    verifies.push_back(word & 1U);
-    deadlines.push_back(word >> 1U);
-  }
-  if (auto differing = dissenters(verifies); !differing.empty()) {
-    return comm_failure::different_options("over", "verify", std::move(differing));
-  }
-  if (auto differing = dissenters(deadlines); !differing.empty()) {
-    return comm_failure::different_options("over", "deadline", std::move(differing));
-  }
-  return {};
-}
 
 }  // namespace detail
 
@@ -276,10 +173,7 @@ class nccl_communicator {
     nccl_communicator made(static_cast<std::size_t>(rank), static_cast<std::size_t>(ranks),
                            std::make_unique<detail::nccl_queue>(comm, std::move(shared)), options,
                            allocator);
-    auto const memory = made.scratch(detail::bytes_of_nccl_options(made.size()));
-    auto same = detail::compare_nccl_options(*made.state_->queue, memory, made.size(),
-                                             options.deadline, options.verify);
-    if (!same) { return tl::unexpected(same.error()); }
+    if (auto same = made.compare_options(); !same) { return tl::unexpected(same.error()); }
     return made;
   }
 
@@ -359,15 +253,15 @@ class nccl_communicator {
     state_->queue->quiesce();
     nccl_communicator part(state_->rank, size(), state_->queue->part(), state_->options,
                            state_->scratch.get_allocator());
-    auto& missing_ranks = state_->missing_ranks;
-    if (auto same = missing_ranks(*state_->queue, {collective::split}, {}, {}, colour); !same) {
+    auto& compared = state_->comparison;
+    if (auto same = compared(*state_->queue, {collective::split}, {}, {}, colour); !same) {
       return tl::unexpected(std::move(same).error());
     }
     std::size_t rank = 0;
     std::size_t ranks = 0;
     std::size_t first = size();
     for (std::size_t peer = 0; peer < size(); ++peer) {
-      if (missing_ranks.colour_of(peer) != colour) { continue; }
+      if (compared.colour_of(peer) != colour) { continue; }
       if (ranks == 0) { first = peer; }
       rank += peer < state_->rank ? 1U : 0U;
       ++ranks;
@@ -378,7 +272,7 @@ class nccl_communicator {
     if (!made) { return tl::unexpected(std::move(made).error()); }
     part.state_->rank = rank;
     part.state_->ranks = ranks;
-    part.state_->missing_ranks.narrow(rank, ranks);
+    part.state_->comparison.narrow(rank, ranks);
     return part;
   }
 
@@ -432,7 +326,7 @@ class nccl_communicator {
     std::size_t ranks;
     detail::aligned_scratch<Allocator> scratch;
     byte_array token;
-    detail::nccl_missing_ranks<Allocator> missing_ranks;
+    detail::nccl_comparison<Allocator> comparison;
     detail::nccl_transfers transfers;
     // Last, since its destructor waits for what uses the memory above.
     std::unique_ptr<detail::nccl_queue> queue;
@@ -445,10 +339,32 @@ class nccl_communicator {
                          ranks,
                          detail::aligned_scratch<Allocator>(allocator),
                          byte_array(1, allocator),
-                         detail::nccl_missing_ranks<Allocator>(rank, ranks, allocator),
+                         detail::nccl_comparison<Allocator>(rank, ranks, allocator),
                          {},
                          std::move(queue)})
   {}
+
+  /// Compares what the ranks were made with: one all_gather of 16 bytes a rank.
+  [[nodiscard]] result<void> compare_options()
+  {
+    constexpr std::array names{"verify", "deadline"};
+    std::array<std::uint64_t, names.size()> const own{
+        state_->options.verify ? 1U : 0U,
+        static_cast<std::uint64_t>(state_->options.deadline.count())};
+    if (auto can = state_->queue->can_wait("over"); !can) { return can; }
+    std::span<std::byte> const memory = scratch(sizeof(own) * (size() + 1));
+    std::memcpy(memory.data(), own.data(), sizeof(own));
+    auto queued =
+        state_->queue->submit("over", "ncclAllGather", [&](ncclComm_t comm, cudaStream_t stream) {
+          return ncclAllGather(memory.data(), &memory[sizeof(own)], sizeof(own), ncclUint8, comm,
+                               stream);
+        });
+    if (!queued) { return queued; }
+    if (auto done = state_->queue->drain("over"); !done) { return done; }
+    std::vector<std::uint64_t> all(own.size() * size());
+    std::memcpy(all.data(), &memory[sizeof(own)], sizeof(own) * size());
+    return detail::compare_options(names, all);
+  }
 
   [[nodiscard]] result<void> verify(collective_call call,
                                     std::span<std::size_t const> send_bytes = {},
@@ -456,7 +372,7 @@ class nccl_communicator {
   {
     if (!state_->options.verify) { return {}; }
     if (auto can = state_->queue->can_wait(name_of(call.operation)); !can) { return can; }
-    return state_->missing_ranks(*state_->queue, call, send_bytes, receive_bytes);
+    return state_->comparison(*state_->queue, call, send_bytes, receive_bytes);
   }
 
   std::unique_ptr<state> state_;

@@ -140,7 +140,7 @@ class nccl_pairs {
   [[nodiscard]] result<bool> is_done(transfer_id transfer)
   {
     if (failure_) { return tl::unexpected(*failure_); }
-    auto const& [way, inner] = under_way_[to_index(transfer)];
+    auto const& [way, inner] = under_way_.at(transfer);
     auto done = ways_[way]->transfers.is_done(*ways_[way]->queue, inner);
     if (!done) { return breaks(done.error()); }
     return done;
@@ -148,15 +148,15 @@ class nccl_pairs {
   [[nodiscard]] result<void> wait_for(transfer_id transfer)
   {
     if (failure_) { return failed(); }
-    auto const& [way, inner] = under_way_[to_index(transfer)];
+    auto const& [way, inner] = under_way_.at(transfer);
     auto done = note(ways_[way]->transfers.wait_for(*ways_[way]->queue, inner));
-    if (done) { unused_.push_back(to_index(transfer)); }
+    if (done) { under_way_.end(to_index(transfer)); }
     return done;
   }
   [[nodiscard]] bool cancel(transfer_id transfer)
   {
-    auto const& [way, inner] = under_way_[to_index(transfer)];
-    unused_.push_back(to_index(transfer));
+    auto const& [way, inner] = under_way_.at(transfer);
+    under_way_.end(to_index(transfer));
     return ways_[way]->transfers.cancel(*ways_[way]->queue, inner);
   }
 
@@ -229,15 +229,8 @@ class nccl_pairs {
     if (auto started = note(ways_[way]->transfers.start(*ways_[way]->queue)); !started) {
       return tl::unexpected(started.error());
     }
-    if (unused_.empty()) {
-      unused_.reserve(under_way_.size() + 1);  // for all to end, which must not allocate
-      unused_.push_back(under_way_.size());
-      under_way_.emplace_back();
-    }
-    std::size_t const id = unused_.back();
-    unused_.pop_back();
-    under_way_[id] = {way, *inner};
-    return to_id<transfer_id>(id);
+    under_way_.next() = {way, *inner};
+    return to_id<transfer_id>(under_way_.begin());
   }
 
   [[nodiscard]] result<void> failed() const { return tl::unexpected(*failure_); }
@@ -262,8 +255,7 @@ class nccl_pairs {
   detail::cuda_event computed_;
   std::vector<std::size_t> to_;  // the way to each rank, and from it
   std::vector<std::size_t> from_;
-  std::vector<begun_transfer> under_way_;
-  std::vector<std::size_t> unused_;  // places among them
+  detail::numbered_places<begun_transfer> under_way_;
   std::optional<error> failure_;
   std::vector<std::unique_ptr<detail::nccl_way>> ways_;
 };

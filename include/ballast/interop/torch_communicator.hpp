@@ -3,6 +3,7 @@
 
 #include <ballast/comm/collective_check.hpp>
 #include <ballast/comm/deadline.hpp>
+#include <ballast/comm/detail/checked_group.hpp>
 #include <ballast/core.hpp>
 
 #include <signal.h>
@@ -23,6 +24,116 @@
 
 namespace ballast::inline v0 {
 
+namespace detail {
+
+/// What all parts of a group of torch_communicator share on a rank.
+struct torch_job {
+  c10::intrusive_ptr<c10d::ProcessGroup> group;
+  std::chrono::milliseconds deadline;
+  int next_tag;
+};
+
+/// The messages of a rank of a LibTorch job, in rounds (see checked_group): sends and receives of a
+/// process group. Every one is waited for, so that it is known who came.
+///
+/// Errors      peer_lost and timed_out.
+class torch_pairs {
+ public:
+  static constexpr bool calls_roll = false;  // gloo closes the connections of who has given up
+  static constexpr bool keeps_memory = false;
+
+  torch_pairs(std::shared_ptr<torch_job> of_group, std::vector<int> members, std::size_t rank,
+              int tag)
+      : job_(std::move(of_group)), members_(std::move(members)), rank_(rank), tag_(tag)
+  {}
+
+  [[nodiscard]] std::size_t rank() const noexcept { return rank_; }
+  [[nodiscard]] std::size_t size() const noexcept { return members_.size(); }
+  [[nodiscard]] std::vector<int> const& members() const noexcept { return members_; }
+  [[nodiscard]] std::shared_ptr<torch_job> const& job() const noexcept { return job_; }
+
+  [[nodiscard]] static result<void> enter(char const* /*operation*/) { return {}; }
+  [[nodiscard]] static std::size_t messages(std::size_t bytes) { return bytes > 0 ? 1 : 0; }
+
+  void expect(std::size_t messages)
+  {
+    under_way_.reserve(messages);
+    end_ = clock::now() + job_->deadline;
+  }
+
+  void receive(std::size_t peer, std::span<std::byte const> bytes)
+  {
+    begin(peer, bytes, [&](std::vector<at::Tensor>& message) {
+      return job_->group->recv(message, members_[peer], tag_);
+    });
+  }
+
+  void send(std::size_t peer, std::span<std::byte const> bytes)
+  {
+    begin(peer, bytes, [&](std::vector<at::Tensor>& message) {
+      return job_->group->send(message, members_[peer], tag_);
+    });
+  }
+
+  [[nodiscard]] result<void> wait(std::string_view operation)
+  {
+    for (auto const& [peer, work] : under_way_) {
+      attempt(peer, [&] {
+        auto const left = std::chrono::ceil<std::chrono::milliseconds>(end_ - clock::now());
+        work->wait(std::max(left, std::chrono::milliseconds(1)));  // 0 would be without end
+      });
+    }
+    under_way_.clear();
+    std::ranges::sort(lost_);
+    std::ranges::sort(late_);
+    if (!lost_.empty()) { return comm_failure::peer_lost(operation, std::move(lost_)); }
+    if (!late_.empty()) {
+      return comm_failure::timed_out(operation, job_->deadline, std::move(late_));
+    }
+    return {};
+  }
+
+ private:
+  using clock = wait_clock;
+
+  template <class Transfer>
+  void begin(std::size_t peer, std::span<std::byte const> bytes, Transfer transfer)
+  {
+    if (bytes.empty()) { return; }
+    attempt(peer, [&] {
+      std::vector<at::Tensor> message = {
+          at::from_blob(const_cast<std::byte*>(bytes.data()),  // a tensor has no const
+                        {static_cast<std::int64_t>(bytes.size())}, at::kByte)};
+      under_way_.emplace_back(peer, transfer(message));
+    });
+  }
+
+  template <class Act>
+  void attempt(std::size_t peer, Act act)
+  {
+    try {
+      act();
+    } catch (std::bad_alloc const&) {
+      throw;
+    } catch (std::exception const&) {  // gloo and c10d have no type for each
+      auto& ranks = clock::now() < end_ ? lost_ : late_;
+      auto const id = to_id<rank_id>(peer);
+      if (std::ranges::count(ranks, id) == 0) { ranks.push_back(id); }
+    }
+  }
+
+  std::shared_ptr<torch_job> job_;
+  std::vector<int> members_;  // their ranks in the process group
+  std::size_t rank_;
+  int tag_;
+  clock::time_point end_;  // of the round
+  std::vector<std::pair<std::size_t, c10::intrusive_ptr<c10d::Work>>> under_way_;
+  std::vector<rank_id> lost_;
+  std::vector<rank_id> late_;
+};
+
+}  // namespace detail
+
 /// One process of a LibTorch job as a communicator: a c10d::ProcessGroup, which is what
 /// torch.distributed is made of. `join_torch_job` makes one.
 ///
@@ -41,7 +152,7 @@ namespace ballast::inline v0 {
 ///             ended with std::bad_alloc.
 /// Complexity  messages of each rank: P - 1 of 40 bytes for the comparison, and one to each peer
 ///             with bytes.
-class torch_communicator {
+class torch_communicator : public detail::checked_group<detail::torch_pairs> {
  public:
   using milliseconds = std::chrono::milliseconds;
   using process_group = c10::intrusive_ptr<c10d::ProcessGroup>;
@@ -65,68 +176,9 @@ class torch_communicator {
     std::iota(members.begin(), members.end(), 0);
     auto const rank = static_cast<std::size_t>(group->getRank());
     deadline = std::min(deadline, detail::longest_deadline);
-    return {std::make_shared<job>(std::move(group), deadline, first_tag + 1), std::move(members),
-            rank, first_tag};
-  }
-
-  [[nodiscard]] rank_id rank() const noexcept { return to_id<rank_id>(rank_); }
-  [[nodiscard]] std::size_t size() const noexcept { return members_.size(); }
-
-  [[nodiscard]] result<void> all_gather(std::span<std::byte const> send,
-                                        std::span<std::byte> receive)
-  {
-    std::size_t const bytes = send.size();
-    expect_gather_sizes(bytes, receive.size(), size());
-    return run({collective::all_gather, bytes}, {}, {}, [&] {
-      return exchange(
-          "all_gather", [&](std::size_t) { return send; },
-          [&](std::size_t peer) { return receive.subspan(peer * bytes, bytes); });
-    });
-  }
-
-  [[nodiscard]] result<void> all_to_all_v(std::span<std::byte const> send,
-                                          std::span<std::size_t const> send_bytes,
-                                          std::span<std::byte> receive,
-                                          std::span<std::size_t const> receive_bytes,
-                                          std::uint64_t content = 0)
-  {
-    expect_counts(send_bytes.size(), receive_bytes.size(), size());
-    auto const before = [](std::span<std::size_t const> bytes, std::size_t peer) {
-      return std::reduce(bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(peer));
-    };
-    expect_exchange_sizes(send.size(), before(send_bytes, size()), receive.size(),
-                          before(receive_bytes, size()));
-    return run({collective::all_to_all_v, 0, rank_id{}, content}, send_bytes, receive_bytes, [&] {
-      return exchange(
-          "all_to_all_v",
-          [&](std::size_t peer) {
-            return send.subspan(before(send_bytes, peer), send_bytes[peer]);
-          },
-          [&](std::size_t peer) {
-            return receive.subspan(before(receive_bytes, peer), receive_bytes[peer]);
-          });
-    });
-  }
-
-  [[nodiscard]] result<void> broadcast(std::span<std::byte> bytes, rank_id root)
-  {
-    expect_root(root, size());
-    bool const sends = root == rank();
-    return run({collective::broadcast, bytes.size(), root}, {}, {}, [&] {
-      return exchange(
-          "broadcast",
-          [&](std::size_t peer) -> std::span<std::byte const> {
-            return bytes.first(sends && peer != rank_ ? bytes.size() : 0);
-          },
-          [&](std::size_t peer) {
-            return bytes.first(!sends && peer == to_index(root) ? bytes.size() : 0);
-          });
-    });
-  }
-
-  [[nodiscard]] result<void> barrier()
-  {
-    return run({collective::barrier}, {}, {}, [] { return result<void>(); });
+    auto job = std::make_shared<detail::torch_job>(
+        detail::torch_job{std::move(group), deadline, first_tag + 1});
+    return {std::move(job), std::move(members), rank, first_tag};
   }
 
   [[nodiscard]] result<torch_communicator> split(std::uint32_t colour)
@@ -135,14 +187,14 @@ class torch_communicator {
       std::uint32_t colour;
       int next_tag;
     };
-    choice const own{colour, job_->next_tag};
+    detail::torch_job& job = *pairs().job();
+    choice const own{colour, job.next_tag};
     std::vector<choice> all(size());
     auto const gathered = run({collective::split}, {}, {}, [&] {
+      auto const part = [&](std::size_t peer) { return std::span(all).subspan(peer, 1); };
       return exchange(
           "split", [&](std::size_t) { return std::as_bytes(std::span(&own, 1)); },
-          [&](std::size_t peer) {
-            return std::as_writable_bytes(std::span(all).subspan(peer, 1));
-          });
+          [&](std::size_t peer) { return std::as_writable_bytes(part(peer)); });
     });
     if (!gathered) { return tl::unexpected(gathered.error()); }
     // A tag that none of these ranks has used. Groups that share no rank may share it.
@@ -151,160 +203,20 @@ class torch_communicator {
     std::size_t place = 0;
     for (std::size_t peer = 0; peer < size(); ++peer) {
       tag = std::max(tag, all[peer].next_tag);
-      if (peer == rank_) { place = members.size(); }
-      if (all[peer].colour == colour) { members.push_back(members_[peer]); }
+      if (peer == pairs().rank()) { place = members.size(); }
+      if (all[peer].colour == colour) { members.push_back(pairs().members()[peer]); }
     }
-    job_->next_tag = tag + 1;
-    return torch_communicator(job_, std::move(members), place, tag);
-  }
-
-  /// Returns at once, since calls have waited already; a broken communicator returns its error.
-  [[nodiscard]] result<void> wait() { return state(); }
-
-  [[nodiscard]] std::span<std::byte> scratch(std::size_t bytes)
-  {
-    if (bytes > scratch_.size() * sizeof(line)) { scratch_.resize((bytes - 1) / sizeof(line) + 1); }
-    return std::as_writable_bytes(std::span(scratch_)).first(bytes);
+    job.next_tag = tag + 1;
+    return torch_communicator(pairs().job(), std::move(members), place, tag);
   }
 
  private:
-  /// What all parts of a group share on this rank.
-  struct job {
-    process_group group;
-    milliseconds deadline;
-    int next_tag;
-  };
-
-  /// What a rank tells each other one before bytes move.
-  struct announcement {
-    std::uint64_t call, content, check;  ///< word(), content_word and check_word of its call
-    std::uint64_t sent, received;        ///< bytes that it sends to that rank and expects from it
-  };
-
-  struct alignas(64) line {
-    std::byte bytes[64];
-  };
-
-  torch_communicator(std::shared_ptr<job> of_group, std::vector<int> members, std::size_t rank,
-                     int tag)
-      : job_(std::move(of_group)), members_(std::move(members)), rank_(rank), tag_(tag)
-  {}
-
-  /// Compares the call over all ranks, then moves its bytes.
-  template <class Move>
-  [[nodiscard]] result<void> run(collective_call call, std::span<std::size_t const> send_bytes,
-                                 std::span<std::size_t const> receive_bytes, Move move)
-  try {
-    if (!state_) { return state(); }
-    auto const same = compare(call, send_bytes, receive_bytes);
-    return same ? move() : same;
-  } catch (std::bad_alloc const&) {
-    state_ = comm_failure::peer_lost(name_of(call.operation), {rank()});
-    throw;
-  }
-
-  [[nodiscard]] result<void> compare(collective_call call, std::span<std::size_t const> send_bytes,
-                                     std::span<std::size_t const> receive_bytes)
+  torch_communicator(std::shared_ptr<detail::torch_job> job, std::vector<int> members,
+                     std::size_t rank, int tag)
+      : checked_group(members.size(), true, std::move(job), members, rank, tag)
   {
-    char const* const operation = name_of(call.operation);
-    announcement const own{call.word(), call.content,
-                           check_word(rank(), size(), call, send_bytes, receive_bytes), 0, 0};
-    std::vector<announcement> out(size(), own), in(size());
-    for (std::size_t peer = 0; peer < send_bytes.size(); ++peer) {
-      out[peer].sent = send_bytes[peer];
-      out[peer].received = receive_bytes[peer];
-    }
-    auto const told = exchange(
-        operation, [&](std::size_t peer) { return std::as_bytes(std::span(out).subspan(peer, 1)); },
-        [&](std::size_t peer) { return std::as_writable_bytes(std::span(in).subspan(peer, 1)); });
-    if (!told) { return told; }
-
-    std::uint64_t sum = 0;
-    std::vector<std::uint64_t> words, contents;
-    std::vector<rank_id> differing;
-    for (std::size_t peer = 0; peer < size(); ++peer) {
-      sum += in[peer].check;
-      words.push_back(in[peer].call);
-      contents.push_back(in[peer].content);
-      if (in[peer].sent != out[peer].received || in[peer].received != out[peer].sent) {
-        differing.push_back(to_id<rank_id>(peer));
-      }
-    }
-    if (sum == 0) { return {}; }
-    if (auto others = detail::dissenters(words); !others.empty()) {
-      return comm_failure::different_calls(operation, std::move(others));
-    }
-    if (auto others = detail::dissent_on_content(contents); !others.ranks.empty()) {
-      return comm_failure::different_content(operation, others.in_arrays, std::move(others.ranks));
-    }
-    return comm_failure::different_counts(operation, std::move(differing));
+    open();
   }
-
-  /// Sends outgoing(peer) to each rank and receives incoming(peer) from it, where they are not
-  /// empty. Every transfer is waited for, so that it is known who came.
-  template <class Outgoing, class Incoming>
-  [[nodiscard]] result<void> exchange(char const* operation, Outgoing outgoing, Incoming incoming)
-  {
-    using clock = detail::wait_clock;
-    auto const end = clock::now() + job_->deadline;
-    std::vector<rank_id> lost, late;
-    auto const attempt = [&](std::size_t peer, auto act) {
-      try {
-        act();
-      } catch (std::bad_alloc const&) {
-        throw;
-      } catch (std::exception const&) {  // gloo and c10d have no type for each
-        auto& ranks = clock::now() < end ? lost : late;
-        auto const id = to_id<rank_id>(peer);
-        if (std::ranges::count(ranks, id) == 0) { ranks.push_back(id); }
-      }
-    };
-    std::vector<std::pair<std::size_t, c10::intrusive_ptr<c10d::Work>>> under_way;
-    auto const begin = [&](std::size_t peer, auto bytes, auto transfer) {
-      if (peer == rank_ || bytes.empty()) { return; }
-      attempt(peer, [&] {
-        std::vector<at::Tensor> message = {
-            at::from_blob(const_cast<std::byte*>(bytes.data()),  // a tensor has no const
-                          {static_cast<std::int64_t>(bytes.size())}, at::kByte)};
-        under_way.emplace_back(peer, transfer(message, members_[peer]));
-      });
-    };
-    for (std::size_t peer = 0; peer < size(); ++peer) {
-      begin(peer, incoming(peer),
-            [&](auto& message, int from) { return job_->group->recv(message, from, tag_); });
-      begin(peer, outgoing(peer),
-            [&](auto& message, int to) { return job_->group->send(message, to, tag_); });
-    }
-    std::ranges::copy(outgoing(rank_), incoming(rank_).begin());
-    for (auto const& [peer, work] : under_way) {
-      attempt(peer, [&] {
-        auto const left = std::chrono::ceil<milliseconds>(end - clock::now());
-        work->wait(std::max(left, milliseconds(1)));  // 0 would be without end
-      });
-    }
-    std::ranges::sort(lost);
-    std::ranges::sort(late);
-    if (!lost.empty()) {
-      state_ = comm_failure::peer_lost(operation, std::move(lost));
-    } else if (!late.empty()) {
-      state_ = comm_failure::timed_out(operation, job_->deadline, std::move(late));
-    }
-    return state();
-  }
-
-  /// Not a copy of state_, which may not throw where memory is short.
-  [[nodiscard]] result<void> state() const
-  {
-    if (!state_) { return tl::unexpected(state_.error()); }
-    return {};
-  }
-
-  std::shared_ptr<job> job_;
-  std::vector<int> members_;  // their ranks in the process group
-  std::size_t rank_;
-  int tag_;
-  std::vector<line> scratch_;
-  result<void> state_;  // once it is an error, every further call returns it
 };
 
 namespace detail {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <ballast/comm/communicator.hpp>
 #include <ballast/core.hpp>
 #include <ballast/gpu/streams.hpp>
 
@@ -500,7 +501,7 @@ class nccl_transfers {
     }
     under_way = noted_.size();
     for (std::size_t const index : noted_) {
-      all_[index].now = state::queued;
+      all_[index].is_queued = true;
       all_[index].group = *group;
     }
     noted_.clear();
@@ -510,8 +511,8 @@ class nccl_transfers {
   [[nodiscard]] result<bool> is_done(nccl_queue& queue, transfer_id id)
   {
     if (auto const sound = queue.state(); !sound) { return tl::unexpected(sound.error()); }
-    transfer const& own = at(id);
-    if (own.now != state::queued) { return false; }
+    transfer const& own = all_.at(id);
+    if (!own.is_queued) { return false; }
     cudaError_t const reached = groups_[own.group].reached.state();
     if (reached == cudaErrorNotReady) { return false; }
     if (reached != cudaSuccess) { return queue.give_up("cudaEventQuery", reached); }
@@ -520,9 +521,9 @@ class nccl_transfers {
 
   [[nodiscard]] result<void> wait_for(nccl_queue& queue, transfer_id id)
   {
-    transfer const& own = at(id);
+    transfer const& own = all_.at(id);
     if (auto const sound = queue.state(); !sound) { return sound; }
-    BALLAST_EXPECTS(own.now == state::queued, "transfer ", to_index(id),
+    BALLAST_EXPECTS(own.is_queued, "transfer ", to_index(id),
                     " is waited for before it was started");
     cuda_event const& reached = groups_[own.group].reached;
     auto done = queue.await(own.sends ? "send" : "receive", [&] { return reached.state(); });
@@ -533,7 +534,7 @@ class nccl_transfers {
   /// After a failure NCCL has been aborted, so that no array is in use.
   [[nodiscard]] bool cancel(nccl_queue& queue, transfer_id id)
   {
-    bool const is_noted = at(id).now == state::noted;
+    bool const is_noted = !all_.at(id).is_queued;
     auto const done = is_done(queue, id);
     if (is_noted) { std::erase(noted_, to_index(id)); }
     end(id);
@@ -541,14 +542,12 @@ class nccl_transfers {
   }
 
  private:
-  enum class state { unused, noted, queued };
-
   struct transfer {
     bool sends = false;
     std::size_t peer = 0;
     std::span<std::byte const> from;
     std::span<std::byte> to;
-    state now = state::unused;
+    bool is_queued = false;  // or noted only
     std::size_t group = 0;
   };
 
@@ -558,28 +557,13 @@ class nccl_transfers {
     std::size_t under_way = 0;
   };
 
-  [[nodiscard]] transfer& at(transfer_id id)
-  {
-    BALLAST_EXPECTS(to_index(id) < all_.size() && all_[to_index(id)].now != state::unused,
-                    "transfer ", to_index(id), " is not under way");
-    return all_[to_index(id)];
-  }
-
   [[nodiscard]] result<transfer_id> note(nccl_queue const& queue, transfer own)
   {
     if (auto const sound = queue.state(); !sound) { return tl::unexpected(sound.error()); }
-    if (unused_.empty()) {
-      unused_.reserve(all_.size() + 1);  // for all to end, which must not allocate
-      noted_.reserve(all_.size() + 1);
-      all_.emplace_back();
-      unused_.push_back(all_.size() - 1);
-    }
-    std::size_t const index = unused_.back();
-    unused_.pop_back();
-    own.now = state::noted;
-    all_[index] = own;
-    noted_.push_back(index);
-    return to_id<transfer_id>(index);
+    all_.next() = own;
+    noted_.reserve(all_.all().size());
+    noted_.push_back(all_.begin());
+    return to_id<transfer_id>(noted_.back());
   }
 
   [[nodiscard]] result<std::size_t> unused_group()
@@ -595,15 +579,12 @@ class nccl_transfers {
 
   void end(transfer_id id)
   {
-    transfer& own = at(id);
-    if (own.now == state::queued) { --groups_[own.group].under_way; }
-    own.now = state::unused;
-    unused_.push_back(to_index(id));
+    if (all_.at(id).is_queued) { --groups_[all_.at(id).group].under_way; }
+    all_.end(to_index(id));
   }
 
-  std::vector<transfer> all_;
-  std::vector<std::size_t> unused_;  // places among them
-  std::vector<std::size_t> noted_;   // likewise, since the last start
+  numbered_places<transfer> all_;
+  std::vector<std::size_t> noted_;  // numbers of those since the last start
   std::vector<started> groups_;
 };
 
