@@ -15,26 +15,48 @@
 
 namespace ballast_test {
 
-/// What is known of a communicator whose ranks are threads of one process. A model of the list is
+/// What a model of the list has unless it says otherwise, beside
 ///
-///   using communicator, buffer
-///   sizes                              of the groups that are tried, an array
-///   compares, meets, counts            whether sizes are compared before bytes move; whether ranks
-///                                      meet in memory, so that all know who left or came late; and
-///                                      whether nothing but ballast allocates in the program
-///   struct group {                     what a job has, for as long as its communicators
+///   static std::vector<std::size_t> sizes();   of the groups that are tried
+///
+/// and how ranks run: where they are threads
+///
+///   struct group {                             what a job has, for as long as its communicators
 ///     group(std::size_t ranks, std::chrono::milliseconds deadline);
 ///     std::vector<communicator> comms;
 ///   };
-///   static void expect_nothing_left()  when groups have gone
+///
+/// and where they are processes a function that calls body(communicator) in each, and fails the test
+/// where one of them does:
+///
+///   static void run(std::size_t ranks, auto body);
+template <class C, class Buffer = std::vector<std::byte>>
+struct communicator_model {
+  using communicator = C;
+  using buffer = Buffer;
+  static constexpr bool compares = true;   // sizes, before bytes move
+  static constexpr bool meets = false;     // in memory: all know who left or came late
+  static constexpr bool names_all = true;  // that have not come
+  static constexpr bool counts = true;     // nothing but ballast allocates in the program
+  static void expect_nothing_left() {}     // when groups have gone
+};
+
+template <class Check>
+void add(std::vector<Check>& all, std::vector<Check> const& more)
+{
+  all.insert(all.end(), more.begin(), more.end());
+}
+
+/// What is known of a communicator, whatever it stands on.
 template <class Model>
 class Communicators : public testing::Test {
  protected:
   using communicator = typename Model::communicator;
   using buffer = typename Model::buffer;
-  using group = typename Model::group;
   using checks = conformance<communicator, buffer>;
   using rank_list = std::vector<ballast::rank_id>;
+
+  static constexpr bool of_threads = requires { typename Model::group; };
 
   void TearDown() override { Model::expect_nothing_left(); }
 
@@ -48,18 +70,29 @@ class Communicators : public testing::Test {
     }
   }
 
+  template <class Body>
+  static void on_ranks(std::size_t ranks, Body const& body)
+  {
+    if constexpr (of_threads) {
+      typename Model::group all(ranks, time_bound);
+      on_ranks(all.comms, body);
+    } else {
+      Model::run(ranks, body);
+    }
+  }
+
+  /// Runs all checks, on groups of all sizes.
   template <class Check>
   static void pass(std::vector<Check> const& all)
   {
-    for (std::size_t const size : Model::sizes) {
-      for (Check const& check : all) {
-        group ranks(size, time_bound);
-        on_ranks(ranks.comms, [&](communicator& comm) {
+    for (std::size_t const size : Model::sizes()) {
+      on_ranks(size, [&](communicator& comm) {
+        for (Check const& check : all) {
           SCOPED_TRACE(testing::Message()
                        << check.name << ", rank " << to_index(comm.rank()) << " of " << size);
           check.run(comm);
-        });
-      }
+        }
+      });
     }
   }
 
@@ -75,33 +108,43 @@ TYPED_TEST_SUITE_P(Communicators);
 
 TYPED_TEST_P(Communicators, Conform)
 {
-  using fixture = TestFixture;
-  fixture::pass(fixture::checks::data_checks());
-  if constexpr (TypeParam::compares) { fixture::pass(fixture::checks::mismatch_checks()); }
-  if constexpr (TypeParam::counts) { fixture::pass(fixture::checks::steady_state_checks()); }
+  using all = typename TestFixture::checks;
+  auto promised = all::data_checks();
+  if constexpr (TypeParam::compares) { add(promised, all::mismatch_checks()); }
+  if constexpr (TypeParam::counts) { add(promised, all::steady_state_checks()); }
+  TestFixture::pass(promised);
 }
 
 TYPED_TEST_P(Communicators, ConformBetweenTwoRanks)
 {
   using C = typename TestFixture::communicator;
   if constexpr (ballast::point_to_point<C>) {
-    using transfers = transfer_checks<C, typename TestFixture::buffer>;
-    TestFixture::pass(transfers::data_checks());
-    if constexpr (TypeParam::counts) { TestFixture::pass(transfers::steady_state_checks()); }
-    if constexpr (TypeParam::meets) {
-      TestFixture::pass(transfers::host_checks());
-      TestFixture::pass(transfers::mismatch_checks());
+    using all = transfer_checks<C, typename TestFixture::buffer>;
+    auto promised = all::data_checks();
+    if constexpr (TypeParam::meets || !TestFixture::of_threads) {
+      add(promised, all::host_checks());
+      add(promised, all::mismatch_checks());
     }
+    if constexpr (TypeParam::counts) { add(promised, all::steady_state_checks()); }
+    TestFixture::pass(promised);
   }
 }
 
-TYPED_TEST_P(Communicators, NameWhoIsMissingAtTheDeadline)
+REGISTER_TYPED_TEST_SUITE_P(Communicators, Conform, ConformBetweenTwoRanks);
+
+/// What is known beside of those whose ranks are threads.
+template <class Model>
+using CommunicatorsOfThreads = Communicators<Model>;
+
+TYPED_TEST_SUITE_P(CommunicatorsOfThreads);
+
+TYPED_TEST_P(CommunicatorsOfThreads, NameWhoIsMissingAtTheDeadline)
 {
-  if constexpr (TypeParam::compares) {
+  if constexpr (TypeParam::compares && TypeParam::names_all) {
     hand_moved_clock clock;
     for (std::size_t const size : {2U, 5U}) {
       for (auto const& absent : TestFixture::checks::absences(size)) {
-        typename TestFixture::group ranks(size, TestFixture::deadline);
+        typename TypeParam::group ranks(size, TestFixture::deadline);
         std::latch met(static_cast<std::ptrdiff_t>(size));
         {
           std::vector<std::jthread> threads;
@@ -128,12 +171,12 @@ TYPED_TEST_P(Communicators, NameWhoIsMissingAtTheDeadline)
   }
 }
 
-TYPED_TEST_P(Communicators, NameWhoLeft)
+TYPED_TEST_P(CommunicatorsOfThreads, NameWhoLeft)
 {
   if constexpr (TypeParam::meets) {
     for (std::size_t const size : {2U, 3U, 8U}) {
       for (auto const& absent : TestFixture::checks::absences(size)) {
-        typename TestFixture::group ranks(size, time_bound);
+        typename TypeParam::group ranks(size, time_bound);
         for (ballast::rank_id const rank : absent) {
           auto const leaving = std::move(ranks.comms[to_index(rank)]);
         }
@@ -150,11 +193,11 @@ TYPED_TEST_P(Communicators, NameWhoLeft)
 }
 
 // Rank 3 does not come to its part. The part breaks with the deadline of the whole, and alone.
-TYPED_TEST_P(Communicators, BreakInPartsAlone)
+TYPED_TEST_P(CommunicatorsOfThreads, BreakInPartsAlone)
 {
   if constexpr (TypeParam::meets) {
     hand_moved_clock clock;
-    typename TestFixture::group ranks(4, TestFixture::deadline);
+    typename TypeParam::group ranks(4, TestFixture::deadline);
     std::latch first_part(2);
     std::latch broken(4);
     std::vector<std::jthread> threads;
@@ -184,21 +227,29 @@ TYPED_TEST_P(Communicators, BreakInPartsAlone)
   }
 }
 
-TYPED_TEST_P(Communicators, WaitAsLongAsTheClockCounts)
+TYPED_TEST_P(CommunicatorsOfThreads, WaitAsLongAsTheClockCounts)
 {
   if constexpr (TypeParam::compares) {
-    typename TestFixture::group ranks(2, std::chrono::milliseconds::max());
-    TestFixture::on_ranks(ranks.comms, [](auto& comm) {
-      typename TestFixture::buffer own(1), all(2);
-      EXPECT_TRUE(comm.all_gather(own, all));
-      EXPECT_TRUE(comm.barrier());
-      EXPECT_TRUE(comm.wait());
-    });
+    using C = typename TestFixture::communicator;
+    auto const longest = std::chrono::milliseconds::max();
+    for (auto const none : {longest, longest - std::chrono::milliseconds(1)}) {
+      typename TypeParam::group ranks(2, none);
+      TestFixture::on_ranks(ranks.comms, [](auto& comm) {
+        typename TestFixture::buffer own(1), all(2);
+        EXPECT_TRUE(comm.all_gather(own, all));
+        EXPECT_TRUE(comm.barrier());
+        EXPECT_TRUE(comm.wait());
+        if constexpr (ballast::point_to_point<C>) {
+          EXPECT_TRUE(
+              (transfer_checks<C, typename TestFixture::buffer>::exchange_with_all(comm, 4)));
+        }
+      });
+    }
   }
 }
 
 // The rank that lacks memory leaves; where ranks meet it also stays, and the others wait for it.
-TYPED_TEST_P(Communicators, AnswerWhereverMemoryRunsOut)
+TYPED_TEST_P(CommunicatorsOfThreads, AnswerWhereverMemoryRunsOut)
 {
   if (!allocations_can_fail()) { GTEST_SKIP() << "operator new is a sanitizer's"; }
   if constexpr (TypeParam::compares) {
@@ -206,7 +257,7 @@ TYPED_TEST_P(Communicators, AnswerWhereverMemoryRunsOut)
     for (bool const stays : {false, true}) {
       if (stays && !TypeParam::meets) { continue; }
       expect_answers_wherever_memory_runs_out([&](std::size_t n) {
-        typename TestFixture::group ranks(3, memory_deadline);
+        typename TypeParam::group ranks(3, memory_deadline);
         std::vector<memory_answer> answers(3);
         std::vector<std::thread> threads;
         for (std::size_t rank = 0; rank < 3; ++rank) {
@@ -226,12 +277,13 @@ TYPED_TEST_P(Communicators, AnswerWhereverMemoryRunsOut)
   }
 }
 
-TYPED_TEST_P(Communicators, RefuseArraysOfOtherSizesThanCounts)
+TYPED_TEST_P(CommunicatorsOfThreads, RefuseArraysOfOtherSizesThanCounts)
 {
   if constexpr (TypeParam::compares) {
+    using C = typename TestFixture::communicator;
     GTEST_FLAG_SET(death_test_style, "threadsafe");
     auto const with_one_rank = [](auto call) {
-      typename TestFixture::group one(1, time_bound);
+      typename TypeParam::group one(1, time_bound);
       (void)call(one.comms[0]);
     };
     typename TestFixture::buffer four(4), five(5);
@@ -250,16 +302,23 @@ TYPED_TEST_P(Communicators, RefuseArraysOfOtherSizesThanCounts)
     EXPECT_DEATH(
         with_one_rank([&](auto& comm) { return comm.broadcast(four, ballast::rank_id{1}); }),
         "the root is rank 1 of 1 rank");
-    for (int const none : {0, -1}) {
-      EXPECT_DEATH(typename TestFixture::group(1, std::chrono::milliseconds(none)),
-                   "the deadline is ");
+    if constexpr (ballast::point_to_point<C>) {
+      EXPECT_DEATH(with_one_rank([&](auto& comm) { return comm.send(four, ballast::rank_id{1}); }),
+                   "a transfer with rank 1 of 1 rank");
+      EXPECT_DEATH(
+          with_one_rank([&](auto& comm) { return comm.receive(four, ballast::rank_id{7}); }),
+          "a transfer with rank 7 of 1 rank");
+    }
+    using std::chrono::milliseconds;
+    for (milliseconds const none : {milliseconds(0), milliseconds(-1), milliseconds::min()}) {
+      EXPECT_DEATH(typename TypeParam::group(1, none),
+                   "ms; give one above 0, milliseconds::max\\(\\) for none");
     }
   }
 }
 
-REGISTER_TYPED_TEST_SUITE_P(Communicators, Conform, ConformBetweenTwoRanks,
-                            NameWhoIsMissingAtTheDeadline, NameWhoLeft, BreakInPartsAlone,
-                            WaitAsLongAsTheClockCounts, AnswerWhereverMemoryRunsOut,
-                            RefuseArraysOfOtherSizesThanCounts);
+REGISTER_TYPED_TEST_SUITE_P(CommunicatorsOfThreads, NameWhoIsMissingAtTheDeadline, NameWhoLeft,
+                            BreakInPartsAlone, WaitAsLongAsTheClockCounts,
+                            AnswerWhereverMemoryRunsOut, RefuseArraysOfOtherSizesThanCounts);
 
 }  // namespace ballast_test

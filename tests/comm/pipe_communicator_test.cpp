@@ -16,21 +16,10 @@ using pipe_conformance = ballast_test::conformance<pipe_communicator>;
 
 static_assert(ballast::communicator<pipe_communicator>);
 
-void run_all(pipe_communicator& comm)
-{
-  for (auto const& [name, run] : pipe_conformance::data_checks()) {
-    SCOPED_TRACE(testing::Message() << name << " on rank " << to_index(comm.rank()));
-    run(comm);
-  }
-}
-
-/// As in the list of communicators whose ranks are threads.
-struct pipes {
-  using communicator = pipe_communicator;
-  using buffer = std::vector<std::byte>;
-  static constexpr std::array<std::size_t, 4> sizes{1, 2, 3, 8};
+/// Ranks that are threads, in the list of communicators that the suite runs over.
+struct pipes : ballast_test::communicator_model<pipe_communicator> {
+  static std::vector<std::size_t> sizes() { return {1, 2, 3, 8}; }
   static constexpr bool compares = false;
-  static constexpr bool meets = false;
   static constexpr bool counts = false;
   struct group {
     group(std::size_t ranks, std::chrono::milliseconds deadline)
@@ -39,13 +28,19 @@ struct pipes {
     {}
     std::vector<communicator> comms;
   };
-  static void expect_nothing_left() {}
 };
 
-TEST(PipeCommunicator, ConformsOnProcesses)
-{
-  EXPECT_EQ(ballast_test::run_pipe_processes(4, time_bound, run_all), std::vector<int>(4, 0));
-}
+/// Ranks that are processes.
+struct pipes_of_processes : ballast_test::communicator_model<pipe_communicator> {
+  static std::vector<std::size_t> sizes() { return {4}; }
+  static constexpr bool compares = false;
+  static constexpr bool counts = false;
+  template <class Body>
+  static void run(std::size_t ranks, Body const& body)
+  {
+    EXPECT_THAT(ballast_test::run_pipe_processes(ranks, time_bound, body), testing::Each(0));
+  }
+};
 
 TEST(PipeCommunicator, NamesWhoIsSilentForTooLong)
 {
@@ -56,20 +51,11 @@ TEST(PipeCommunicator, NamesWhoIsSilentForTooLong)
   pipe_conformance::expect_broken(comms[2], ballast::error_code::peer_lost, {rank_id{1}});
 }
 
-TEST(PipeCommunicator, NamesWhoLeft)
-{
-  auto comms = ballast_test::pipe_group(3, time_bound);
-  comms.erase(comms.begin() + 1);
-  std::jthread const first([&] {
-    pipe_conformance::expect_broken(comms[0], ballast::error_code::peer_lost, {rank_id{1}});
-  });
-  pipe_conformance::expect_broken(comms[1], ballast::error_code::peer_lost, {rank_id{1}});
-}
-
 }  // namespace
 
 namespace ballast_test {
 
-INSTANTIATE_TYPED_TEST_SUITE_P(Pipes, Communicators, pipes);
+using pipe_models = testing::Types<pipes, pipes_of_processes>;
+INSTANTIATE_TYPED_TEST_SUITE_P(Pipes, Communicators, pipe_models);
 
 }  // namespace ballast_test

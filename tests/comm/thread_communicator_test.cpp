@@ -6,11 +6,12 @@
 
 #include <ballast/comm/communicator.hpp>
 
+#include <stdexcept>
+
 namespace {
 
 using namespace std::chrono_literals;
 using namespace ballast;
-using testing::HasSubstr;
 using thread_conformance = ballast_test::conformance<thread_communicator>;
 using rank_list = std::vector<rank_id>;
 
@@ -18,20 +19,15 @@ static_assert(ballast::communicator<thread_communicator>);
 static_assert(!std::is_copy_constructible_v<thread_communicator>, "a rank has one end");
 
 /// In the list of communicators that the suite runs over.
-struct threads {
-  using communicator = thread_communicator;
-  using buffer = std::vector<std::byte>;
-  static constexpr std::array<std::size_t, 8> sizes{1, 2, 3, 4, 5, 7, 8, 16};
-  static constexpr bool compares = true;
+struct threads : ballast_test::communicator_model<thread_communicator> {
+  static std::vector<std::size_t> sizes() { return {1, 2, 3, 4, 5, 7, 8, 16}; }
   static constexpr bool meets = true;
-  static constexpr bool counts = true;
   struct group {
     group(std::size_t ranks, std::chrono::milliseconds deadline)
         : comms(thread_communicator::make(ranks, deadline))
     {}
     std::vector<communicator> comms;
   };
-  static void expect_nothing_left() {}
 };
 
 TEST(ThreadCommunicatorGroup, OfManyRanks)
@@ -53,8 +49,6 @@ TEST(ThreadCommunicatorGroup, OfManyRanks)
 
 // ---- Ranks that do not come, come late, or leave ----
 
-constexpr auto time_to_come = 2s;
-
 TEST(ThreadCommunicatorGroup, NamesWhoLeavesWhileOthersWait)
 {
   for (std::size_t leaving = 0; leaving < 4; ++leaving) {
@@ -69,16 +63,6 @@ TEST(ThreadCommunicatorGroup, NamesWhoLeavesWhileOthersWait)
       });
     }
   }
-}
-
-TEST(ThreadCommunicatorGroup, TellsWhatToDo)
-{
-  auto comms = thread_communicator::make(3, 20ms);
-  auto const waited = comms[0].barrier();
-  ASSERT_FALSE(waited);
-  EXPECT_THAT(waited.error().message,
-              HasSubstr("barrier: ranks 1 and 2 did not arrive within 20 ms"));
-  EXPECT_TRUE(comms[1].wait()) << "it has called for nothing";
 }
 
 // Each rank frees its arrays as soon as its call has failed: a sanitizer sees later reads.
@@ -111,6 +95,26 @@ TEST(ThreadCommunicatorGroup, NeverReadsTheArraysOfWhoGaveUp)
   }
 }
 
+// The others do not wait for a copy that will never be made.
+TEST(ThreadMeeting, IsNotHeldUpByOneWhoThrows)
+{
+  ballast::thread_meeting meeting(3, 60s);
+  std::vector<std::jthread> threads;
+  for (std::size_t self = 0; self < 3; ++self) {
+    threads.emplace_back([&meeting, self] {
+      auto const take = [self] {
+        if (self == 1) { throw std::runtime_error("no"); }
+      };
+      if (self == 1) {
+        EXPECT_THROW((void)meeting.meet(self, {{collective::barrier}}, take), std::runtime_error);
+      } else {
+        EXPECT_TRUE(meeting.meet(self, {{collective::barrier}}, take));
+      }
+      EXPECT_TRUE(meeting.meet(self, {{collective::barrier}}, [] {}));
+    });
+  }
+}
+
 TEST(ThreadCommunicatorGroup, IsLeftByAssignment)
 {
   auto first = thread_communicator::make(2, 60s);
@@ -123,10 +127,9 @@ TEST(ThreadCommunicatorGroup, IsLeftByAssignment)
 
 // ---- Expects ----
 
-TEST(ThreadCommunicatorDeathTest, RefusesAGroupOfNobodyOrWithoutTime)
+TEST(ThreadCommunicatorDeathTest, RefusesAGroupOfNobody)
 {
   EXPECT_DEATH((void)thread_communicator::make(0), "a group of 0 ranks");
-  EXPECT_DEATH((void)thread_communicator::make(1, 0ms), "the deadline is 0 ms");
 }
 
 }  // namespace
@@ -134,5 +137,6 @@ TEST(ThreadCommunicatorDeathTest, RefusesAGroupOfNobodyOrWithoutTime)
 namespace ballast_test {
 
 INSTANTIATE_TYPED_TEST_SUITE_P(Threads, Communicators, threads);
+INSTANTIATE_TYPED_TEST_SUITE_P(Threads, CommunicatorsOfThreads, threads);
 
 }  // namespace ballast_test

@@ -3,7 +3,7 @@
 
 #include <ballast/gpu/process_copy_engine_communicator.hpp>
 
-#include "../comm/conformance.hpp"  // defines: ballast_test::{conformance, random_traffic}
+#include "../comm/communicator_suite.hpp"  // defines: ballast_test::{Communicators, random_traffic, ...}
 #include "../comm/pipe_communicator.hpp"
 #include "../support/time_limits.hpp"
 #include "../support/trials.hpp"
@@ -43,36 +43,40 @@ void run_processes(std::size_t ranks, Body const& body)
   ballast_test::run_copy_engine_processes(ranks, waits_long, body);
 }
 
-TEST(ProcessCopyEngineCommunicator, Conforms)
-{
-  for (std::size_t const ranks : {2U, 4U}) {
-    if (ballast_test::is_sanitized && ranks > 2) { continue; }  // it is slow, and knows no more
-    ballast_test::delay_copies(std::chrono::microseconds(ranks == 2 ? 50 : 0));
-    run_processes(ranks, [](by_process& comm) {
-      for (auto const& checks :
-           {process_conformance::data_checks(), process_conformance::mismatch_checks()}) {
-        for (auto const& check : checks) {
-          SCOPED_TRACE(testing::Message() << check.name << " on rank " << to_index(comm.rank()));
-          check.run(comm);
-        }
-      }
-    });
+/// In the list of communicators that the suite runs over.
+template <std::size_t Ranks, int Delay>
+struct processes : ballast_test::communicator_model<by_process, memory_of_host> {
+  static std::vector<std::size_t> sizes()
+  {
+    // With a sanitizer many are slow, and know no more.
+    return ballast_test::is_sanitized && Ranks > 2 ? std::vector<std::size_t>()
+                                                   : std::vector{Ranks};
   }
-  ballast_test::delay_copies(std::chrono::microseconds(0));
-}
+  static constexpr bool counts = false;
+  template <class Body>
+  static void run(std::size_t ranks, Body const& body)
+  {
+    ballast_test::delay_copies(std::chrono::microseconds(Delay));
+    run_processes(ranks, body);
+    ballast_test::delay_copies(std::chrono::microseconds(0));
+  }
+};
 
-TEST(ProcessCopyEngineCommunicator, AllocatesNothingInTheSteadyState)
-{
-  using alone = ballast::process_copy_engine_communicator<ballast::thread_communicator>;
-  shared_cuda const shared;
-  cuda_streams const streams(1);
-  auto hosts = ballast::thread_communicator::make(1);
-  auto comm = alone::join(std::move(hosts[0]), streams[0], waits_long).value();
-  for (auto const& check :
-       ballast_test::conformance<alone, memory_of_host>::steady_state_checks()) {
-    check.run(comm);
+/// One alone, whose host is a thread of this process.
+struct process_alone
+    : ballast_test::communicator_model<
+          ballast::process_copy_engine_communicator<ballast::thread_communicator>, memory_of_host> {
+  static std::vector<std::size_t> sizes() { return {1}; }
+  template <class Body>
+  static void run(std::size_t, Body const& body)
+  {
+    shared_cuda const shared;
+    cuda_streams const streams(1);
+    auto hosts = ballast::thread_communicator::make(1);
+    auto comm = communicator::join(std::move(hosts[0]), streams[0], waits_long).value();
+    body(comm);
   }
-}
+};
 
 // ---- The same bytes as from threads ----
 
@@ -268,3 +272,10 @@ TEST(ProcessCopyEngineCommunicatorDeathTest, RefusesTheDefaultStream)
 }
 
 }  // namespace
+
+namespace ballast_test {
+
+using process_models = testing::Types<processes<2, 50>, processes<4, 0>, process_alone>;
+INSTANTIATE_TYPED_TEST_SUITE_P(Processes, Communicators, process_models);
+
+}  // namespace ballast_test

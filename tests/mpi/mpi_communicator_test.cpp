@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ballast/comm/mpi_communicator.hpp>
 
-#include "../comm/conformance.hpp"    // defines: ballast_test::conformance
-#include "../comm/out_of_memory.hpp"  // defines: ballast_test::exchange_without_memory
+#include "../comm/communicator_suite.hpp"  // defines: ballast_test::{Communicators, conformance, ...}
 #include "../support/test.hpp"
 #include "mpi_world.hpp"  // defines: ballast_test::{over_world, world_barrier, stop_in, ...}
 
@@ -28,44 +27,20 @@ using namespace std::chrono_literals;
 static_assert(ballast::communicator<mpi_communicator>);
 static_assert(!std::is_copy_constructible_v<mpi_communicator>);
 
-// ---- What all communicators promise ----
-
-class MpiCommunicator : public testing::TestWithParam<suite::check> {};
-
-TEST_P(MpiCommunicator, Conforms)
-{
-  auto comm = over_world();
-  GetParam().run(comm);
-}
-
-std::string name_of(testing::TestParamInfo<suite::check> const& info)
-{
-  return info.param.name;
-}
-
-INSTANTIATE_TEST_SUITE_P(All, MpiCommunicator,
-                         testing::ValuesIn(ballast_test::joined({suite::data_checks(),
-                                                                 suite::mismatch_checks(),
-                                                                 suite::steady_state_checks()})),
-                         name_of);
-
-class MpiCommunicatorData : public testing::TestWithParam<suite::check> {};
-
-TEST_P(MpiCommunicatorData, ConformsWithoutComparingSizes)
-{
-  auto comm = over_world({.verify = false});
-  GetParam().run(comm);
-}
-
-// Every message of more than 1000 bytes is cut, some into parts of unequal length.
-TEST_P(MpiCommunicatorData, ConformsWithMessagesCut)
-{
-  auto comm = over_world({.largest_message = 1000});
-  GetParam().run(comm);
-}
-
-INSTANTIATE_TEST_SUITE_P(Data, MpiCommunicatorData, testing::ValuesIn(suite::data_checks()),
-                         name_of);
+/// In the list of communicators that the suite runs over: comparing sizes or not, with messages that
+/// are cut from so many bytes on, some into parts of unequal length.
+template <bool Verify, std::size_t Largest>
+struct mpi_jobs : ballast_test::communicator_model<mpi_communicator> {
+  static std::vector<std::size_t> sizes() { return {ballast_test::world_size()}; }
+  static constexpr bool compares = Verify;
+  static constexpr bool counts = Verify && Largest > 1000;
+  template <class Body>
+  static void run(std::size_t, Body const& body)
+  {
+    auto comm = over_world({.deadline = 20s, .verify = Verify, .largest_message = Largest});
+    body(comm);
+  }
+};
 
 // ---- What is particular to MPI ----
 
@@ -554,3 +529,11 @@ TEST(MpiDeath, IsNoticedByTheSurvivors)
 }
 
 }  // namespace
+
+namespace ballast_test {
+
+using mpi_models = testing::Types<mpi_jobs<true, std::size_t{1} << 30U>, mpi_jobs<true, 1000>,
+                                  mpi_jobs<false, std::size_t{1} << 30U>>;
+INSTANTIATE_TYPED_TEST_SUITE_P(Mpi, Communicators, mpi_models);
+
+}  // namespace ballast_test

@@ -22,37 +22,6 @@ using namespace std::chrono_literals;
 
 static_assert(ballast::point_to_point<mpi_communicator>);
 
-class MpiTransfers : public testing::TestWithParam<pair_suite::check> {};
-
-TEST_P(MpiTransfers, Pass)
-{
-  auto comm = over_world();
-  GetParam().run(comm);
-}
-
-// Messages are cut, some into parts of unequal length.
-class MpiTransfersInParts : public testing::TestWithParam<pair_suite::check> {};
-
-TEST_P(MpiTransfersInParts, Pass)
-{
-  auto comm = over_world({.largest_message = 1000});
-  GetParam().run(comm);
-}
-
-std::string name_of_transfer_check(testing::TestParamInfo<pair_suite::check> const& info)
-{
-  return info.param.name;
-}
-
-auto const checks_in_parts = ballast_test::joined(
-    {pair_suite::data_checks(), pair_suite::host_checks(), pair_suite::mismatch_checks()});
-INSTANTIATE_TEST_SUITE_P(
-    All, MpiTransfers,
-    testing::ValuesIn(ballast_test::joined({checks_in_parts, pair_suite::steady_state_checks()})),
-    name_of_transfer_check);
-INSTANTIATE_TEST_SUITE_P(All, MpiTransfersInParts, testing::ValuesIn(checks_in_parts),
-                         name_of_transfer_check);
-
 /// Rank 0 receives what rank 1 sends, which should be longer or shorter, in these parts.
 void expect_difference(mpi_communicator& comm, std::vector<std::byte>& array)
 {

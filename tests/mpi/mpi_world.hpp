@@ -16,7 +16,6 @@
 #include <csignal>
 #include <cstddef>
 #include <cstdint>
-#include <initializer_list>
 #include <mutex>
 #include <new>
 #include <numeric>
@@ -54,15 +53,6 @@ inline std::vector<int> world_members()
 inline void world_barrier()
 {
   MPI_Barrier(MPI_COMM_WORLD);
-}
-
-/// The checks of several lists, one after another.
-template <class Check>
-std::vector<Check> joined(std::initializer_list<std::vector<Check>> lists)
-{
-  std::vector<Check> all;
-  for (auto const& each : lists) { all.insert(all.end(), each.begin(), each.end()); }
-  return all;
 }
 
 /// All processes of the test, with a deadline that ends it if we are at fault.

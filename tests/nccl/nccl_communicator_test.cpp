@@ -70,13 +70,9 @@ void expect_again(ballast::result<void> const& done, ballast::result<void> const
 /// In the list of communicators whose ranks are threads: comparing sizes or not, over communicators
 /// of NCCL that are ready at once or after so many looks.
 template <bool Verify, std::size_t Polls>
-struct nccl_stand_in {
-  using communicator = ballast::nccl_communicator<>;
-  using buffer = pinned_bytes;
-  static constexpr std::array<std::size_t, 4> sizes{1, 2, 3, 8};
+struct nccl_stand_in : ballast_test::communicator_model<communicator, pinned_bytes> {
+  static std::vector<std::size_t> sizes() { return {1, 2, 3, 8}; }
   static constexpr bool compares = Verify;
-  static constexpr bool meets = false;
-  static constexpr bool counts = true;
   struct group {
     group(std::size_t size, milliseconds patience) : ranks(size)
     {
@@ -834,5 +830,6 @@ namespace ballast_test {
 using nccl_models = testing::Types<nccl_stand_in<false, 0>, nccl_stand_in<true, 0>,
                                    nccl_stand_in<false, 3>, nccl_stand_in<true, 1>>;
 INSTANTIATE_TYPED_TEST_SUITE_P(Nccl, Communicators, nccl_models);
+INSTANTIATE_TYPED_TEST_SUITE_P(Nccl, CommunicatorsOfThreads, nccl_models);
 
 }  // namespace ballast_test

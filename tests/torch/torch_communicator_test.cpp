@@ -5,7 +5,7 @@
 #include "../support/time_limits.hpp"
 #include "torch_processes.hpp"  // defines: ballast_test::torch_processes
 
-#include "../comm/conformance.hpp"  // defines: ballast_test::conformance
+#include "../comm/communicator_suite.hpp"  // defines: ballast_test::{Communicators, conformance}
 
 #include <ballast/comm/communicator.hpp>
 
@@ -25,23 +25,16 @@ using namespace std::chrono_literals;
 
 static_assert(ballast::splitting_communicator<torch_communicator>);
 
-void run_all(torch_communicator& comm)
-{
-  for (auto const& checks : {suite::data_checks(), suite::mismatch_checks()}) {
-    for (auto const& [name, run] : checks) {
-      SCOPED_TRACE(testing::Message() << name << " on rank " << to_index(comm.rank()));
-      run(comm);
-    }
+/// In the list of communicators that the suite runs over.
+struct torch_jobs : ballast_test::communicator_model<torch_communicator> {
+  static std::vector<std::size_t> sizes() { return {1, 4}; }
+  static constexpr bool counts = false;
+  template <class Body>
+  static void run(std::size_t ranks, Body const& body)
+  {
+    EXPECT_THAT(torch_processes(ranks, ballast_test::time_bound, body), testing::Each(0));
   }
-}
-
-TEST(TorchCommunicator, ConformsOnProcesses)
-{
-  for (std::size_t const ranks : {1U, 4U}) {
-    EXPECT_EQ(torch_processes(ranks, ballast_test::time_bound, run_all),
-              std::vector<int>(ranks, 0));
-  }
-}
+};
 
 TEST(TorchCommunicator, NamesTheRankThatDies)
 {
@@ -122,3 +115,9 @@ TEST(TorchCommunicator, NamesTheRankThatDoesNotCome)
 }
 
 }  // namespace
+
+namespace ballast_test {
+
+INSTANTIATE_TYPED_TEST_SUITE_P(Torch, Communicators, torch_jobs);
+
+}  // namespace ballast_test

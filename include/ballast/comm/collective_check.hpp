@@ -185,21 +185,14 @@ inline void tell_call(std::span<told_call> told, std::size_t self, collective_ca
   return sum == 0;
 }
 
-/// Compares what each rank was made with: all[P * N] has the values of N options, of one rank after
-/// the other. Names the first that differs.
+/// Compares what each rank was made with, of which it has told all a word for each option.
 [[nodiscard]] inline result<void> compare_options(std::span<char const* const> names,
-                                                  std::span<std::uint64_t const> all)
+                                                  std::span<std::byte const> all, std::size_t ranks)
 {
-  std::vector<std::uint64_t> of_ranks(all.size() / names.size());
-  for (std::size_t option = 0; option < names.size(); ++option) {
-    for (std::size_t rank = 0; rank < of_ranks.size(); ++rank) {
-      of_ranks[rank] = all[rank * names.size() + option];
-    }
-    if (auto differing = dissenters(of_ranks); !differing.empty()) {
-      return comm_failure::different_options("over", names[option], std::move(differing));
-    }
-  }
-  return {};
+  auto differing = dissent_on_words(all, ranks);
+  if (!differing) { return {}; }
+  return comm_failure::different_options("over", names[differing->word],
+                                         std::move(differing->ranks));
 }
 
 }  // namespace detail

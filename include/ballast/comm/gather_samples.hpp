@@ -152,25 +152,9 @@ template <communicator C>
   std::span<std::byte> const all = memory.subspan(bytes);
   if (auto gathered = comm.all_gather(memory.first(bytes), all); !gathered) { return gathered; }
   if (auto done = comm.wait(); !done) { return done; }
-  auto const word_of = [all, bytes](std::size_t rank, std::size_t at) {
-    std::uint64_t word = 0;
-    std::memcpy(&word, &all[rank * bytes + at * word_bytes], word_bytes);
-    return word;
-  };
-  for (std::size_t at = 0; at < words.size(); ++at) {
-    bool same = true;
-    for (std::size_t rank = 0; rank < comm.size(); ++rank) {
-      same = same && word_of(rank, at) == words[at].word;
-    }
-    if (same) { continue; }
-    std::vector<std::uint64_t> of_ranks;
-    for (std::size_t rank = 0; rank < comm.size(); ++rank) {
-      of_ranks.push_back(word_of(rank, at));
-    }
-    return comm_failure::mismatch("agree", words[at].what,
-                                  detail::dissenters(detail::span_of(of_ranks)));
-  }
-  return {};
+  auto differing = words.empty() ? std::nullopt : detail::dissent_on_words(all, comm.size());
+  if (!differing) { return {}; }
+  return comm_failure::mismatch("agree", words[differing->word].what, std::move(differing->ranks));
 }
 
 /// The same of one word. Call it before the first byte moves:

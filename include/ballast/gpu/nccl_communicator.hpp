@@ -361,9 +361,7 @@ class nccl_communicator {
         });
     if (!queued) { return queued; }
     if (auto done = state_->queue->drain("over"); !done) { return done; }
-    std::vector<std::uint64_t> all(own.size() * size());
-    std::memcpy(all.data(), &memory[sizeof(own)], sizeof(own) * size());
-    return detail::compare_options(names, all);
+    return detail::compare_options(names, memory.subspan(sizeof(own)), size());
   }
 
   [[nodiscard]] result<void> verify(collective_call call,

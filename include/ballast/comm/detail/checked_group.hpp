@@ -188,7 +188,7 @@ class checked_group {
     auto const told = gather("over", std::as_writable_bytes(std::span(all)), values.size_bytes());
     if (!told) { return told; }
     set_under_way(false);
-    auto same = detail::compare_options(names, all);
+    auto same = detail::compare_options(names, std::as_bytes(std::span(all)), size());
     all.resize(size());
     return same;
   }

@@ -4,6 +4,8 @@
 #include <ballast/core/quantities.hpp>
 
 #include <cstdint>
+#include <cstring>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -42,6 +44,36 @@ struct content_dissent {
   for (std::uint64_t& word : words) { word >>= 32U; }
   found.in_arrays = dissenters(words).empty();
   return found;
+}
+
+/// Of the words that ranks have told each other, the first that differs, and whose.
+struct word_dissent {
+  std::size_t word = 0;
+  std::vector<rank_id> ranks;
+};
+
+/// all[P * N * 8] has the words of each rank, one rank after the other; N > 0. Allocates only where
+/// they differ.
+[[nodiscard]] inline std::optional<word_dissent> dissent_on_words(std::span<std::byte const> all,
+                                                                  std::size_t ranks)
+{
+  std::size_t const words = all.size() / sizeof(std::uint64_t) / ranks;
+  auto const word_of = [&](std::size_t rank, std::size_t at) {
+    std::uint64_t word = 0;
+    std::memcpy(&word, &all[(rank * words + at) * sizeof(word)], sizeof(word));
+    return word;
+  };
+  for (std::size_t at = 0; at < words; ++at) {
+    bool same = true;
+    for (std::size_t rank = 1; rank < ranks; ++rank) {
+      same = same && word_of(rank, at) == word_of(0, at);
+    }
+    if (same) { continue; }
+    std::vector<std::uint64_t> of_ranks;
+    for (std::size_t rank = 0; rank < ranks; ++rank) { of_ranks.push_back(word_of(rank, at)); }
+    return word_dissent{at, dissenters(of_ranks)};
+  }
+  return {};
 }
 
 }  // namespace ballast::inline v0::detail
