@@ -52,23 +52,6 @@ static_assert(
     std::is_same_v<decltype(run_ranks(1, [](ballast::communicator auto&) { return 'c'; })),
                    std::vector<char>>);
 
-TEST(RunRanks, LetsOthersGoWhenOneReturnsEarly)  // Ensures (2)
-{
-  auto const outcomes = run_ranks(
-      4,
-      [](thread_communicator& comm) -> ballast::result<void> {
-        if (to_index(comm.rank()) == 2) { return {}; }
-        return comm.barrier();
-      },
-      60s);
-  for (std::size_t const rank : {0U, 1U, 3U}) {
-    ASSERT_FALSE(outcomes[rank]);
-    EXPECT_EQ(outcomes[rank].error().code, error_code::peer_lost);
-    EXPECT_EQ(outcomes[rank].error().ranks, std::vector{ballast::rank_id{2}});
-  }
-  EXPECT_TRUE(outcomes[2]);
-}
-
 TEST(RunRanks, RethrowsTheCauseAndNotItsConsequences)  // Ensures (2) (3)
 {
   for (int trial = 0; trial < 50; ++trial) {
@@ -169,7 +152,7 @@ TEST(ThreadPointToPoint, MovesBytesWhileRanksCompute)
   });
 }
 
-TEST(ThreadPointToPoint, NamesWhoLeftToAll)
+TEST(ThreadPointToPoint, NamesWhoLeftToAll)  // Ensures (2) of run_ranks
 {
   auto const ends = ballast::run_ranks(5, [](thread_communicator& comm) {
     if (comm.rank() == rank_id{3}) { return result<void>(); }

@@ -8,7 +8,6 @@
 #include <ballast/comm/communicator.hpp>
 
 #include <csignal>
-#include <cstdio>
 #include <deque>
 #include <iterator>
 #include <new>
@@ -322,51 +321,30 @@ TEST(MpiCommunicator, ExpectsADeadline)
   EXPECT_DEATH((void)mpi_communicator::over(MPI_COMM_WORLD, {.deadline = 0s}), "deadline");
 }
 
-// Stopped wherever it happens to be within an exchange, and let go when all others have given up.
+// Stopped wherever it happens to be within an exchange or a split, over and over, and let go when all
+// others have given up.
 TEST(MpiCommunicator, NamesTheRankThatIsStopped)
 {
-  auto comm = over_world({.deadline = 2s});
-  if (comm.size() < 2) { return; }
   auto const processes = ballast_test::world_processes();
-  rank_id const stopped{1};
-  std::vector<std::size_t> const counts(comm.size(), 500'000);
-  std::vector<std::byte> const send(500'000 * comm.size());
-  std::vector<std::byte> receive(send.size());
-  EXPECT_TRUE(comm.barrier());
-  if (comm.rank() == stopped) { ballast_test::stop_in(100ms); }
-
-  auto done = comm.all_to_all_v(send, counts, receive, counts);
-  while (done) { done = comm.all_to_all_v(send, counts, receive, counts); }
-  EXPECT_EQ(done.error().code, error_code::timed_out);
-  EXPECT_EQ(done.error().ranks, std::vector{stopped}) << done.error().message;
-  if (comm.rank() == rank_id{0}) {
-    for (std::size_t other = 2; other < comm.size(); ++other) {
-      MPI_Recv(nullptr, 0, MPI_BYTE, MPI_ANY_SOURCE, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-    }
-    kill(processes[to_index(stopped)], SIGCONT);
-  } else if (comm.rank() != stopped) {
-    MPI_Send(nullptr, 0, MPI_BYTE, 0, 0, MPI_COMM_WORLD);
-  }
-  world_barrier();  // the arrays stay until no rank is in the middle of a message
-}
-
-// ---- Splits ----
-
-// Stopped wherever it happens to be in a loop of splits, over and over.
-TEST(MpiCommunicatorSplit, NamesTheRankThatIsStopped)
-{
-  auto const processes = ballast_test::world_processes();
-  for (auto const delay : {7ms, 20ms, 33ms}) {
+  for (auto const delay : {100ms, 7ms, 20ms, 33ms}) {
     auto comm = over_world({.deadline = 2s});
     if (comm.size() < 2) { return; }
     rank_id const stopped{1};
+    std::vector<std::size_t> const counts(comm.size(), 500'000);
+    std::vector<std::byte> const send(500'000 * comm.size());
+    std::vector<std::byte> receive(send.size());
+    auto const call = [&]() -> result<void> {
+      if (delay == 100ms) { return comm.all_to_all_v(send, counts, receive, counts); }
+      auto const part = comm.split(0);
+      return part ? result<void>() : tl::unexpected(part.error());
+    };
     EXPECT_TRUE(comm.barrier());
     if (comm.rank() == stopped) { ballast_test::stop_in(delay); }
 
-    auto part = comm.split(0);
-    while (part) { part = comm.split(0); }
-    EXPECT_EQ(part.error().code, error_code::timed_out);
-    EXPECT_EQ(part.error().ranks, std::vector{stopped}) << part.error().message;
+    auto done = call();
+    while (done) { done = call(); }
+    EXPECT_EQ(done.error().code, error_code::timed_out);
+    EXPECT_EQ(done.error().ranks, std::vector{stopped}) << done.error().message;
     if (comm.rank() == rank_id{0}) {
       for (std::size_t other = 2; other < comm.size(); ++other) {
         MPI_Recv(nullptr, 0, MPI_BYTE, MPI_ANY_SOURCE, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
@@ -375,9 +353,11 @@ TEST(MpiCommunicatorSplit, NamesTheRankThatIsStopped)
     } else if (comm.rank() != stopped) {
       MPI_Send(nullptr, 0, MPI_BYTE, 0, 0, MPI_COMM_WORLD);
     }
-    world_barrier();
+    world_barrier();  // the arrays stay until no rank is in the middle of a message
   }
 }
+
+// ---- Splits ----
 
 TEST(MpiCommunicatorSplit, NamesTheMissing)
 {
@@ -493,39 +473,13 @@ TEST(MpiCommunicatorMemory, AnswersWhereverItRunsOut)
   EXPECT_GT(failures, 10);
 }
 
-// ---- Deaths: each a job of its own, since no process survives its own ----
-
-// mpirun ends the others.
+// A job of its own: mpirun ends the others. What they say where it does not is in tests/survivors.
 TEST(MpiDeath, EndsTheJob)
 {
   auto comm = over_world({.deadline = 1h});
   if (comm.rank() == rank_id{1}) { std::raise(SIGKILL); }
   auto const done = comm.barrier();
   ADD_FAILURE() << "outlived the job: " << (done ? "nobody was missing" : done.error().message);
-}
-
-// With mpirun --enable-recovery the others live on.
-TEST(MpiDeath, IsNoticedByTheSurvivors)
-{
-  auto comm = over_world({.deadline = 5s});
-  rank_id const victim{1};
-  if (comm.rank() == victim) { std::raise(SIGKILL); }
-  suite::expect_broken(comm, error_code::timed_out, {victim});
-
-  int const satisfied = HasFailure() ? 0 : 1;
-  if (comm.rank() != rank_id{0}) {
-    MPI_Send(&satisfied, 1, MPI_INT, 0, 0, MPI_COMM_WORLD);
-  } else {
-    int sum = satisfied;
-    for (int survivor = 2; survivor < static_cast<int>(comm.size()); ++survivor) {
-      int other = 0;
-      MPI_Recv(&other, 1, MPI_INT, survivor, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-      sum += other;
-    }
-    std::printf("%d of %zu survivors name who died\n", sum, comm.size() - 1);
-    std::fflush(stdout);
-  }
-  _exit(0);  // MPI_Finalize would wait for the dead
 }
 
 }  // namespace

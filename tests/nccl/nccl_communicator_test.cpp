@@ -335,15 +335,34 @@ TEST(NcclCommunicator, FreesNothingWhileAPeersKernelWaits)
 
 // ---- Ranks that do not come ----
 
-TEST(NcclCommunicator, EndsAtTheDeadlineWhereItDoesNotVerify)
+// Who is missing only the words tell that ranks compare: in split always.
+TEST(NcclCommunicator, EndsAtTheDeadline)
 {
   hand_moved_clock clock;
-  nccl_ranks ranks(3);
-  ranks.run({.deadline = deadline}, [&](communicator& comm) {
-    if (comm.rank() == rank_id{1}) { return clock.pass_when(2, deadline); }
-    conformance::expect_broken(comm, error_code::timed_out, {});
-    EXPECT_EQ(comm.native(), nullptr);
-  });
+  using operation = ballast::result<void> (*)(communicator&);
+  operation const barrier = [](communicator& comm) { return comm.barrier(); };
+  operation const split = [](communicator& comm) -> ballast::result<void> {
+    auto const part = comm.split(1);
+    return part ? ballast::result<void>() : tl::unexpected(part.error());
+  };
+  for (bool const verify : {false, true}) {
+    for (auto const& [call, names] : {std::pair{barrier, verify}, {split, true}}) {
+      nccl_ranks ranks(3);
+      ranks.run({.deadline = deadline, .verify = verify}, [&](communicator& comm) {
+        if (comm.rank() == rank_id{0}) { return clock.pass_when(2, deadline); }
+        auto const done = call(comm);
+        ASSERT_FALSE(done);
+        EXPECT_EQ(done.error().code, error_code::timed_out);
+        EXPECT_THAT(done.error().message, HasSubstr(call == split ? "split: " : "barrier: "));
+        EXPECT_EQ(done.error().ranks, names ? std::vector{rank_id{0}} : std::vector<rank_id>());
+        EXPECT_EQ(comm.native(), nullptr);
+        if (!verify) {
+          conformance::expect_broken(comm, error_code::timed_out, done.error().ranks);
+        }
+      });
+    }
+  }
+  EXPECT_EQ(ballast_test::live_communicators(), 0U);
 }
 
 TEST(NcclCommunicator, EndsAtTheDeadlineWhereSizesDifferUnverified)
@@ -385,39 +404,6 @@ TEST(NcclCommunicator, IsNotGivenUpByAWaitWhileTheStreamIsCaptured)
       EXPECT_NE(comm.native(), nullptr);
     });
   }
-}
-
-TEST(NcclCommunicator, EndsABarrierAtTheDeadline)
-{
-  hand_moved_clock clock;
-  for (bool const verify : {false, true}) {
-    nccl_ranks ranks(3);
-    ranks.run({.deadline = deadline, .verify = verify}, [&](communicator& comm) {
-      if (comm.rank() == rank_id{2}) { return clock.pass_when(2, deadline); }
-      auto const done = comm.barrier();
-      ASSERT_FALSE(done);
-      EXPECT_EQ(done.error().code, error_code::timed_out);
-      EXPECT_THAT(done.error().message, HasSubstr("barrier"));
-      EXPECT_EQ(done.error().ranks, verify ? std::vector{rank_id{2}} : std::vector<rank_id>());
-      expect_again(comm.barrier(), done);
-    });
-  }
-}
-
-TEST(NcclCommunicator, NamesTheMissingOfASplitInBothModes)
-{
-  hand_moved_clock clock;
-  for (bool const verify : {false, true}) {
-    nccl_ranks ranks(4);
-    ranks.run({.deadline = deadline, .verify = verify}, [&](communicator& comm) {
-      if (comm.rank() == rank_id{0}) { return clock.pass_when(3, deadline); }
-      auto const part = comm.split(1);
-      ASSERT_FALSE(part);
-      EXPECT_EQ(part.error().code, error_code::timed_out);
-      EXPECT_EQ(part.error().ranks, std::vector{rank_id{0}});
-    });
-  }
-  EXPECT_EQ(ballast_test::live_communicators(), 0U);
 }
 
 // The array of the rank that gave up is gone when its peer comes.

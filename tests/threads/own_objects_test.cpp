@@ -517,15 +517,4 @@ TEST(CommunicatorsOfARank, MayMoveFromThreadToThreadBetweenCalls)
   EXPECT_THAT(sums, Each(3U * (1 + 2)));
 }
 
-TEST(CommunicatorsOfARank, AreCalledInOneOrderByAllRanks)
-{
-  auto const codes = ballast::run_ranks(2, [](thread_communicator& comm) {
-    std::uint64_t const word = 7;
-    auto const done = comm.rank() == ballast::rank_id{0} ? comm.barrier()
-                                                         : ballast::agree(comm, word, "the plan");
-    return done ? ballast::error_code::infeasible : done.error().code;
-  });
-  EXPECT_THAT(codes, Each(ballast::error_code::mismatch));
-}
-
 }  // namespace
