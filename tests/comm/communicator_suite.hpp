@@ -321,4 +321,6 @@ REGISTER_TYPED_TEST_SUITE_P(CommunicatorsOfThreads, NameWhoIsMissingAtTheDeadlin
                             BreakInPartsAlone, WaitAsLongAsTheClockCounts,
                             AnswerWhereverMemoryRunsOut, RefuseArraysOfOtherSizesThanCounts);
 
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(CommunicatorsOfThreads);  // of processes
+
 }  // namespace ballast_test

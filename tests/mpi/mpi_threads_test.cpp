@@ -1,12 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "../support/orchestrated_steps.hpp"
 #include "../support/test.hpp"
 #include "mpi_world.hpp"
 
 #include <ballast/comm/mpi_communicator.hpp>
+#include <ballast/cost/cost_literal.hpp>
+#include <ballast/runtime/step_balancer.hpp>
+#include <ballast/topology/bag_layout.hpp>
 
 #include <mpi.h>
 
 namespace {
+
+using ballast::operator""_cost;
+using ballast::tokens;
+using ballast_test::over_world;
+using ballast_test::world_rank;
+using ballast_test::world_size;
+
+char const* const alone = "MPI serves a single thread here";
 
 // What a rank holds after some all-gathers of its number plus `first`.
 std::uint64_t gather_numbers(ballast::mpi_communicator& comm, std::uint64_t first)
@@ -25,9 +37,7 @@ std::uint64_t gather_numbers(ballast::mpi_communicator& comm, std::uint64_t firs
 
 TEST(MpiThreads, MayHaveACommunicatorEach)
 {
-  int level = MPI_THREAD_SINGLE;
-  MPI_Query_thread(&level);
-  if (level < MPI_THREAD_MULTIPLE) { GTEST_SKIP() << "MPI serves a single thread here"; }
+  if (!ballast::mpi_communicator::serves_threads()) { GTEST_SKIP() << alone; }
   auto comm = ballast_test::over_world();
   auto other = comm.split(0).value();
   std::uint64_t of_other = 0;
@@ -45,9 +55,7 @@ TEST(MpiThreads, MayHaveACommunicatorEach)
 // Groups of one origin share MPI communicators and tags.
 TEST(MpiThreads, MaySplitACommunicatorEach)
 {
-  int level = MPI_THREAD_SINGLE;
-  MPI_Query_thread(&level);
-  if (level < MPI_THREAD_MULTIPLE) { GTEST_SKIP() << "MPI serves a single thread here"; }
+  if (!ballast::mpi_communicator::serves_threads()) { GTEST_SKIP() << alone; }
   auto comm = ballast_test::over_world();
   auto other = comm.split(0).value();
   auto const gather_in_parts = [](ballast::mpi_communicator& whole) {
@@ -70,6 +78,39 @@ TEST(MpiThreads, MaySplitACommunicatorEach)
   std::uint64_t const ranks = comm.size();
   EXPECT_EQ(of_first, 20 * (100 * (ranks * (ranks - 1) / 2) + ranks * (100 * 99 / 2)));
   EXPECT_EQ(of_other, of_first);
+  ballast_test::world_barrier();
+}
+
+TEST(MpiThreads, MayPlanTheNextStepOfABalancer)
+{
+  auto comm = over_world();
+  if (!comm.serves_threads()) { GTEST_SKIP() << alone; }
+  auto const bags = ballast::one_gpu_bags(world_size());
+  constexpr auto cost = "transformer:d=16"_cost;
+  ballast::step_balancer direct(comm, bags, cost);
+  ballast::step_balancer ahead(comm, bags, cost);
+  auto const read = [](std::size_t step) {  // now and then more than ever before
+    return std::vector<tokens>(step * step * (1 + world_rank()), tokens(8 + step % 7));
+  };
+  ASSERT_TRUE(ahead.submit(read(0)));
+  for (std::size_t step = 0; step < 12; ++step) {
+    ASSERT_TRUE(ahead.next());
+    ASSERT_TRUE(ahead.submit(read(step + 1)));
+    ASSERT_TRUE(direct.plan(read(step)));
+    EXPECT_EQ(ahead.samples(), direct.samples());
+    EXPECT_EQ(ahead.planned().digest(), direct.planned().digest());
+  }
+  ASSERT_TRUE(ahead.next());
+  ballast_test::world_barrier();
+}
+
+// The phases of multimodal steps, planned in a thread of each process.
+TEST(MpiThreads, MayPlanTheNextStepOfAnOrchestrator)
+{
+  auto comm = ballast_test::over_world();
+  if (!comm.serves_threads()) { GTEST_SKIP() << alone; }
+  EXPECT_EQ(ballast_test::wrong_arrays_of_jobs(comm, /*seed=*/20240607, /*jobs=*/4, /*steps=*/25),
+            0U);
   ballast_test::world_barrier();
 }
 

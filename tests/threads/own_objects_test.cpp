@@ -61,29 +61,6 @@ ballast::pipeline_times times_by_number(std::size_t microbatches, std::size_t st
           }};
 }
 
-// The digests of some steps, planned one after another with one plan and one workspace.
-std::vector<std::uint64_t> plan_some_steps(std::uint64_t seed)
-{
-  std::vector<std::uint64_t> digests;
-  ballast::partition_plan plan;
-  workspace memory;
-  auto const bags = ballast::lay_out(*ballast::parse_bags("g2n2+g1n4"), 8);
-  for (std::uint64_t step = 0; step < 5; ++step) {
-    auto const done = ballast::partition_into(plan, memory, random_lengths(seed + step), *bags,
-                                              squared, {}, ballast::refine<>{.nodes = 1000});
-    digests.push_back(done ? plan.digest() : 0);
-  }
-  return digests;
-}
-
-TEST(OwnObjects, LetThreadsPlanAtTheSameTime)
-{
-  auto const planned = at_once(4, [](std::size_t thread) { return plan_some_steps(thread); });
-  for (std::size_t thread = 0; thread < planned.size(); ++thread) {
-    EXPECT_EQ(planned[thread], plan_some_steps(thread)) << "thread " << thread;
-  }
-}
-
 TEST(OwnObjects, LetALoaderPlanTheNextStepDuringThisOne)
 {
   auto const lengths_of = [](std::uint64_t step) { return random_lengths(step); };
@@ -109,16 +86,6 @@ TEST(OwnObjects, LetALoaderPlanTheNextStepDuringThisOne)
     auto const alone = ballast::partition(lengths_of(step), bags, squared);
     EXPECT_EQ(carried_out[step], alone->digest()) << "step " << step;
   }
-}
-
-TEST(OwnObjects, LetThreadsOrderAtTheSameTime)
-{
-  auto const order = [](std::size_t) {
-    auto const schedule = ballast_test::chain_schedule(3, 8);
-    auto const times = times_by_number(8, 3, 3, [](auto at) { return 1 + at % 5; });
-    return order_microbatches(schedule, times, ballast::local_search{})->makespan;
-  };
-  EXPECT_THAT(at_once(4, order), Each(order(0)));
 }
 
 TEST(OwnObjects, LetThreadsParseAtTheSameTime)

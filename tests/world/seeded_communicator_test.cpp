@@ -11,11 +11,8 @@ namespace ballast_test {
 /// As in the list of communicators whose ranks are threads. Here these are the system's, and what
 /// the seed says alone is how long messages take.
 template <int Microseconds>
-struct seeded_model {
-  using communicator = seeded_world::seeded_communicator;
-  using buffer = std::vector<std::byte>;
-  static constexpr std::array<std::size_t, 4> sizes{1, 2, 3, 5};
-  static constexpr bool compares = true;
+struct seeded_model : communicator_model<seeded_world::seeded_communicator> {
+  static std::vector<std::size_t> sizes() { return {1, 2, 3, 5}; }
   static constexpr bool meets = true;
   static constexpr bool counts = false;
   struct group {
@@ -29,10 +26,10 @@ struct seeded_model {
     {}
     std::vector<communicator> comms;
   };
-  static void expect_nothing_left() {}
 };
 
-INSTANTIATE_TYPED_TEST_SUITE_P(Seeded, Communicators, seeded_model<0>);
-INSTANTIATE_TYPED_TEST_SUITE_P(SeededDelays, Communicators, seeded_model<20>);
+using seeded_models = testing::Types<seeded_model<0>, seeded_model<20>>;
+INSTANTIATE_TYPED_TEST_SUITE_P(Seeded, Communicators, seeded_models);
+INSTANTIATE_TYPED_TEST_SUITE_P(Seeded, CommunicatorsOfThreads, seeded_models);
 
 }  // namespace ballast_test
