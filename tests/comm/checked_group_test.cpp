@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What communicators of pairs have in common, over transfers between threads: MPI's and c10d's own
 // tests see what is theirs.
-#include <ballast/comm/detail/checked_group.hpp>
+#include <ballast/comm/checked_group.hpp>
 
 #include "../support/test.hpp"
 #include "communicator_suite.hpp"  // defines: ballast_test::{Communicators, conformance}
@@ -72,7 +72,7 @@ class thread_pairs {
 };
 
 template <bool CallsRoll, bool Verify>
-class group_of_pairs : public ballast::detail::checked_group<thread_pairs<CallsRoll>> {
+class group_of_pairs : public ballast::checked_group<thread_pairs<CallsRoll>> {
  public:
   explicit group_of_pairs(thread_communicator comm)
       : group_of_pairs::checked_group(comm.size(), Verify, std::move(comm))

@@ -5,6 +5,7 @@
 #include "communicator_suite.hpp"  // defines: ballast_test::{Communicators, conformance}
 
 #include <ballast/comm/communicator.hpp>
+#include <ballast/comm/thread_meeting.hpp>
 
 #include <stdexcept>
 

@@ -484,4 +484,14 @@ TEST(CommunicatorsOfARank, MayMoveFromThreadToThreadBetweenCalls)
   EXPECT_THAT(sums, Each(3U * (1 + 2)));
 }
 
+TEST(CommunicatorsOfARank, AreCalledInOneOrderByAllRanks)
+{
+  auto const codes = ballast::run_ranks(2, [](thread_communicator& comm) {
+    auto const done =
+        comm.rank() == ballast::rank_id{0} ? comm.barrier() : ballast::agree(comm, 7, "the plan");
+    return done ? ballast::error_code::infeasible : done.error().code;
+  });
+  EXPECT_THAT(codes, Each(ballast::error_code::mismatch));
+}
+
 }  // namespace

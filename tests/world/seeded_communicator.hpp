@@ -192,10 +192,7 @@ class seeded_communicator {
                                                    bytes receive, counts receive_bytes,
                                                    std::uint64_t content = 0)
   {
-    ballast::expect_counts(send_bytes.size(), receive_bytes.size(), size());
-    ballast::expect_exchange_sizes(send.size(), std::reduce(send_bytes.begin(), send_bytes.end()),
-                                   receive.size(),
-                                   std::reduce(receive_bytes.begin(), receive_bytes.end()));
+    ballast::expect_exchange_sizes(send.size(), send_bytes, receive.size(), receive_bytes, size());
     ballast::collective_call const call{ballast::collective::all_to_all_v, 0, {}, content};
     return meet({call, send, send_bytes, receive_bytes}, [&] {
       auto to = receive.begin();

@@ -94,19 +94,17 @@ inline void expect_gather_sizes(std::size_t send, std::size_t receive, std::size
                   detail::counted(ranks, "rank"), " sends ", send);
 }
 
-/// An all_to_all_v has one count per rank in each direction.
-inline void expect_counts(std::size_t send_counts, std::size_t receive_counts, std::size_t ranks)
+/// An all_to_all_v has one count per rank in each direction, and arrays as long as these add up to.
+inline void expect_exchange_sizes(std::size_t send, std::span<std::size_t const> send_bytes,
+                                  std::size_t receive, std::span<std::size_t const> receive_bytes,
+                                  std::size_t ranks)
 {
-  BALLAST_EXPECTS(send_counts == ranks && receive_counts == ranks,
-                  "all_to_all_v: `send_bytes` has ", detail::counted(send_counts, "entry"),
-                  " and `receive_bytes` ", receive_counts, ", and the communicator ",
+  BALLAST_EXPECTS(send_bytes.size() == ranks && receive_bytes.size() == ranks,
+                  "all_to_all_v: `send_bytes` has ", detail::counted(send_bytes.size(), "entry"),
+                  " and `receive_bytes` ", receive_bytes.size(), ", and the communicator ",
                   detail::counted(ranks, "rank"));
-}
-
-/// The arrays of an all_to_all_v are as long as its counts add up to.
-inline void expect_exchange_sizes(std::size_t send, std::size_t sent, std::size_t receive,
-                                  std::size_t received)
-{
+  std::size_t const sent = std::reduce(send_bytes.begin(), send_bytes.end());
+  std::size_t const received = std::reduce(receive_bytes.begin(), receive_bytes.end());
   BALLAST_EXPECTS(send == sent, "all_to_all_v: `send` has ", detail::counted(send, "byte"),
                   ", and `send_bytes` add up to ", sent);
   BALLAST_EXPECTS(receive == received, "all_to_all_v: `receive` has ",
@@ -138,21 +136,6 @@ struct told_call {
   std::uint64_t received = 0;  // bytes that it expects from that rank
 };
 
-/// Fills told[P], which rank `self` tells each rank.
-inline void tell_call(std::span<told_call> told, std::size_t self, collective_call const& call,
-                      std::span<std::size_t const> send_bytes,
-                      std::span<std::size_t const> receive_bytes, std::uint32_t colour = 0)
-{
-  told_call const common{
-      check_word(to_id<rank_id>(self), told.size(), call, send_bytes, receive_bytes), call.word(),
-      call.content, colour};
-  std::fill(told.begin(), told.end(), common);
-  for (std::size_t peer = 0; peer < send_bytes.size(); ++peer) {
-    told[peer].sent = send_bytes[peer];
-    told[peer].received = receive_bytes[peer];
-  }
-}
-
 /// In what ranks differ, of which this one told[P] and heard[P]: gives what `communicator` promises
 /// of a mismatch.
 [[nodiscard]] inline tl::unexpected<error> disagreement(collective operation,
@@ -177,25 +160,89 @@ inline void tell_call(std::span<told_call> told, std::size_t self, collective_ca
   return comm_failure::different_counts(name, std::move(differing));
 }
 
-/// Whether all ranks make the same call, as this one heard[P].
-[[nodiscard]] inline bool is_one_call(std::span<told_call const> heard)
-{
-  std::uint64_t sum = 0;
-  for (told_call const& each : heard) { sum += each.check; }
-  return sum == 0;
-}
-
-/// Compares what each rank was made with, of which it has told all a word for each option.
-[[nodiscard]] inline result<void> compare_options(std::span<char const* const> names,
-                                                  std::span<std::byte const> all, std::size_t ranks)
-{
-  auto differing = dissent_on_words(all, ranks);
-  if (!differing) { return {}; }
-  return comm_failure::different_options("over", names[differing->word],
-                                         std::move(differing->ranks));
-}
-
 }  // namespace detail
+
+/// The words by which each rank tells each other one which call it makes, 40 bytes each. For authors
+/// of communicators, which send told() and receive heard(), a word to and from each rank.
+///
+/// `Allocator` allocates memory that the transport reaches.
+///
+/// Ensures     (1) where all have been heard, are_one_call() is the same on every rank
+///             (2) disagreement() gives what `communicator` promises of a mismatch
+template <class Allocator = std::allocator<std::byte>>
+class call_words {
+ public:
+  static constexpr std::size_t bytes = sizeof(detail::told_call);  ///< of a word
+
+  explicit call_words(Allocator const& allocator = Allocator())
+      : words_(typename words::allocator_type(allocator))
+  {}
+
+  /// From now on of so many ranks; allocates nothing where there were as many before.
+  void resize(std::size_t ranks) { words_.resize(2 * ranks); }
+
+  /// What rank `self` tells each rank of its call; nothing is heard any more.
+  void tell(std::size_t self, collective_call const& call, std::span<std::size_t const> send_bytes,
+            std::span<std::size_t const> receive_bytes, std::uint32_t colour = 0)
+  {
+    std::size_t const ranks = words_.size() / 2;
+    auto const check = check_word(to_id<rank_id>(self), ranks, call, send_bytes, receive_bytes);
+    detail::told_call word{check, call.word(), call.content, colour};
+    for (std::size_t peer = 0; peer < ranks; ++peer) {
+      if (!send_bytes.empty()) {
+        word.sent = send_bytes[peer];
+        word.received = receive_bytes[peer];
+      }
+      words_[peer] = word;
+      words_[ranks + peer].sent = not_heard;
+    }
+  }
+
+  [[nodiscard]] std::span<std::byte const> told() const
+  {
+    return std::as_bytes(detail::span_of(words_, 0, words_.size() / 2));
+  }
+  [[nodiscard]] std::span<std::byte> heard()
+  {
+    std::size_t const ranks = words_.size() / 2;
+    return std::as_writable_bytes(detail::mutable_span_of(words_, ranks, ranks));
+  }
+
+  [[nodiscard]] bool was_heard(std::size_t peer) const { return of(peer).sent != not_heard; }
+
+  /// The colour that a rank gave, if the call was split.
+  [[nodiscard]] std::uint64_t colour_of(std::size_t peer) const { return of(peer).sent; }
+
+  /// Whether all make the same call, once all have been heard.
+  [[nodiscard]] bool are_one_call() const
+  {
+    std::uint64_t sum = 0;
+    for (std::size_t peer = 0; peer < words_.size() / 2; ++peer) { sum += of(peer).check; }
+    return sum == 0;
+  }
+
+  /// In what they differ.
+  [[nodiscard]] tl::unexpected<error> disagreement(collective operation) const
+  {
+    std::size_t const ranks = words_.size() / 2;
+    return detail::disagreement(operation, detail::span_of(words_, 0, ranks),
+                                detail::span_of(words_, ranks, ranks));
+  }
+
+ private:
+  static constexpr std::uint64_t not_heard = ~std::uint64_t{0};  // neither bytes nor a colour
+
+  using words = std::vector<
+      detail::told_call,
+      typename std::allocator_traits<Allocator>::template rebind_alloc<detail::told_call>>;
+
+  [[nodiscard]] detail::told_call const& of(std::size_t peer) const
+  {
+    return words_[words_.size() / 2 + peer];
+  }
+
+  words words_;  // told to each rank, then heard from each rank
+};
 
 /// The arguments of a rank's call, which its peers may read while the call lasts.
 struct call_offer {

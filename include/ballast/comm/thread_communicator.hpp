@@ -72,8 +72,7 @@ class thread_communicator {
                                           std::span<std::size_t const> receive_bytes,
                                           std::uint64_t content = 0)
   {
-    expect_counts(send_bytes.size(), receive_bytes.size(), size());
-    expect_exchange_sizes(send.size(), total(send_bytes), receive.size(), total(receive_bytes));
+    expect_exchange_sizes(send.size(), send_bytes, receive.size(), receive_bytes, size());
     call_offer const offer{
         {collective::all_to_all_v, 0, rank_id{}, content}, send, send_bytes, receive_bytes};
     return meet(offer, [&] {
@@ -151,11 +150,6 @@ class thread_communicator {
   thread_communicator(std::shared_ptr<thread_meeting> const& group, std::size_t rank) noexcept
       : group_(group.get(), leave{group, rank}), rank_(rank)
   {}
-
-  [[nodiscard]] static std::size_t total(std::span<std::size_t const> bytes)
-  {
-    return std::reduce(bytes.begin(), bytes.end());
-  }
 
   // std::ranges::copy is a loop over single bytes in libstdc++ 12; memcpy wants no null pointers.
   static std::byte* copy(std::span<std::byte const> from, std::byte* to)

@@ -4,6 +4,7 @@
 #include <ballast/comm/collective_check.hpp>
 #include <ballast/comm/deadline.hpp>
 #include <ballast/core.hpp>
+#include <ballast/core/detail/numbered_places.hpp>
 
 #include <chrono>
 #include <condition_variable>

@@ -437,9 +437,7 @@ class copy_engine_communicator {
                                           std::uint64_t content = 0)
   {
     nvtx_range const range("ballast::all_to_all_v");
-    expect_counts(send_bytes.size(), receive_bytes.size(), size());
-    expect_exchange_sizes(send.size(), std::reduce(send_bytes.begin(), send_bytes.end()),
-                          receive.size(), std::reduce(receive_bytes.begin(), receive_bytes.end()));
+    expect_exchange_sizes(send.size(), send_bytes, receive.size(), receive_bytes, size());
     auto& offsets = state_->receive_offsets;
     std::exclusive_scan(receive_bytes.begin(), receive_bytes.end(), offsets.begin(),
                         std::size_t{0});

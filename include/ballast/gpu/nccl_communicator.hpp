@@ -32,18 +32,18 @@ template <class Allocator>
 class nccl_comparison {
  public:
   nccl_comparison(std::size_t rank, std::size_t ranks, Allocator const& allocator)
-      : rank_(rank),
-        words_(2 * ranks, typename words::allocator_type(allocator)),
-        bytes_(ranks, sizeof(told_call))
-  {}
+      : words_(allocator), bytes_(ranks)
+  {
+    narrow(rank, ranks);
+  }
 
   /// From now on it serves this rank of a group of no more ranks than it was made for. Allocates
-  /// nothing.
+  /// nothing then.
   void narrow(std::size_t rank, std::size_t ranks)
   {
     rank_ = rank;
-    words_.resize(2 * ranks);
-    bytes_.resize(ranks);
+    words_.resize(ranks);
+    bytes_.assign(ranks, call_words<Allocator>::bytes);
   }
 
   [[nodiscard]] result<void> operator()(nccl_queue& queue, collective_call call,
@@ -51,50 +51,37 @@ class nccl_comparison {
                                         std::span<std::size_t const> receive_bytes = {},
                                         std::uint32_t colour = 0)
   {
-    std::span<told_call> const told = mutable_span_of(words_, 0, bytes_.size());
-    std::span<told_call> const heard = mutable_span_of(words_, bytes_.size(), bytes_.size());
-    tell_call(told, rank_, call, send_bytes, receive_bytes, colour);
-    std::fill(heard.begin(), heard.end(), told_call{.sent = not_heard});
-
     std::string_view const operation = name_of(call.operation);
-    if (auto queued = queue.exchange(operation, std::as_bytes(told).data(), bytes_,
-                                     std::as_writable_bytes(heard).data(), bytes_);
-        !queued) {
-      return queued;
+    words_.tell(rank_, call, send_bytes, receive_bytes, colour);
+    auto done =
+        queue.exchange(operation, words_.told().data(), bytes_, words_.heard().data(), bytes_);
+    if (done) {
+      done = queue.drain(operation, [&] { return missing(); });
     }
-    if (auto done = queue.drain(operation, [&] { return missing(heard); }); !done) { return done; }
-    bool const no_group_was_open = heard[rank_].sent != not_heard;
+    if (!done) { return done; }
+    bool const no_group_was_open = words_.was_heard(rank_);
     BALLAST_EXPECTS(no_group_was_open);
-    return is_one_call(heard) ? result<void>() : disagreement(call.operation, told, heard);
+    return words_.are_one_call() ? result<void>() : words_.disagreement(call.operation);
   }
 
   /// The colour that `peer` gave in the last call, which was split.
-  [[nodiscard]] std::uint64_t colour_of(std::size_t peer) const
-  {
-    return words_[bytes_.size() + peer].sent;
-  }
+  [[nodiscard]] std::uint64_t colour_of(std::size_t peer) const { return words_.colour_of(peer); }
 
  private:
-  static constexpr std::uint64_t not_heard = ~std::uint64_t{0};  // neither bytes nor a colour
-
-  using words =
-      std::vector<told_call,
-                  typename std::allocator_traits<Allocator>::template rebind_alloc<told_call>>;
-
-  [[nodiscard]] std::vector<rank_id> missing(std::span<told_call const> heard) const
+  [[nodiscard]] std::vector<rank_id> missing() const
   {
     std::vector<rank_id> ranks;
     // If even its own word has not arrived, NCCL was still connecting or the stream was busy: no
     // rank can be named.
-    if (heard[rank_].sent == not_heard) { return ranks; }
-    for (std::size_t peer = 0; peer < heard.size(); ++peer) {
-      if (heard[peer].sent == not_heard) { ranks.push_back(to_id<rank_id>(peer)); }
+    if (!words_.was_heard(rank_)) { return ranks; }
+    for (std::size_t peer = 0; peer < bytes_.size(); ++peer) {
+      if (!words_.was_heard(peer)) { ranks.push_back(to_id<rank_id>(peer)); }
     }
     return ranks;
   }
 
-  std::size_t rank_;
-  words words_;                     // told to each rank, then heard from each rank
+  std::size_t rank_ = 0;
+  call_words<Allocator> words_;
   std::vector<std::size_t> bytes_;  // of the word to and from each rank
 };
 
@@ -204,9 +191,7 @@ class nccl_communicator {
                                           std::span<std::size_t const> receive_bytes,
                                           std::uint64_t content = 0)
   {
-    expect_counts(send_bytes.size(), receive_bytes.size(), size());
-    expect_exchange_sizes(send.size(), std::reduce(send_bytes.begin(), send_bytes.end()),
-                          receive.size(), std::reduce(receive_bytes.begin(), receive_bytes.end()));
+    expect_exchange_sizes(send.size(), send_bytes, receive.size(), receive_bytes, size());
     BALLAST_EXPECTS(
         state_->options.verify || send_bytes[state_->rank] == receive_bytes[state_->rank], "rank ",
         rank(), " sends itself ", detail::counted(send_bytes[state_->rank], "byte"),
@@ -361,7 +346,10 @@ class nccl_communicator {
         });
     if (!queued) { return queued; }
     if (auto done = state_->queue->drain("over"); !done) { return done; }
-    return detail::compare_options(names, memory.subspan(sizeof(own)), size());
+    auto differing = detail::dissent_on_words(memory.subspan(sizeof(own)), size());
+    if (!differing) { return {}; }
+    return comm_failure::different_options("over", names[differing->word],
+                                           std::move(differing->ranks));
   }
 
   [[nodiscard]] result<void> verify(collective_call call,

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ballast/comm/collective_check.hpp>
+#include <ballast/comm/checked_group.hpp>
 #include <ballast/comm/deadline.hpp>
-#include <ballast/comm/detail/checked_group.hpp>
 #include <ballast/core.hpp>
 
 #include <signal.h>
@@ -152,7 +151,7 @@ class torch_pairs {
 ///             ended with std::bad_alloc.
 /// Complexity  messages of each rank: P - 1 of 40 bytes for the comparison, and one to each peer
 ///             with bytes.
-class torch_communicator : public detail::checked_group<detail::torch_pairs> {
+class torch_communicator : public checked_group<detail::torch_pairs> {
  public:
   using milliseconds = std::chrono::milliseconds;
   using process_group = c10::intrusive_ptr<c10d::ProcessGroup>;

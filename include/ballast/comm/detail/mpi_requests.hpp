@@ -3,6 +3,7 @@
 
 #include <ballast/comm/deadline.hpp>
 #include <ballast/core.hpp>
+#include <ballast/core/detail/numbered_places.hpp>
 
 #include <mpi.h>
 

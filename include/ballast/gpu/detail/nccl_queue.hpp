@@ -3,6 +3,7 @@
 
 #include <ballast/comm/communicator.hpp>
 #include <ballast/core.hpp>
+#include <ballast/core/detail/numbered_places.hpp>
 #include <ballast/gpu/streams.hpp>
 
 #include <cuda_runtime_api.h>  // cudaError_t

@@ -7,7 +7,7 @@
 #include <cstring>
 #include <memory>
 
-namespace ballast::inline v0::detail {
+namespace ballast::inline v0 {
 
 /// A communicator whose ranks reach each other by messages between two of them: its collective
 /// operations, the comparison of calls with which each of them begins, and the failure that stands.
@@ -27,7 +27,8 @@ namespace ballast::inline v0::detail {
 /// With a roll call every operation takes as few messages as it can: words of 8 bytes are compared
 /// first, and where they differ ranks tell each other how. Without one each rank hears from each
 /// other one before bytes move, and gets what it gets straight from who has it: so that all name who
-/// does not come, and not who has given up for that.
+/// does not come, and not who has given up for that. For authors of communicators, which derive from
+/// it and add split().
 ///
 /// Ensures     (1) where calls are compared, no operation moves bytes unless all ranks have made the
 ///                 same call
@@ -58,14 +59,11 @@ class checked_group {
                                           std::span<std::size_t const> receive_bytes,
                                           std::uint64_t content = 0)
   {
-    expect_counts(send_bytes.size(), receive_bytes.size(), size());
-    auto const lay_out = [](std::span<std::size_t const> bytes, std::vector<std::size_t>& begins) {
-      std::exclusive_scan(bytes.begin(), bytes.end(), begins.begin(), std::size_t{0});
-      return begins.back() + bytes.back();
-    };
-    std::size_t const sent = lay_out(send_bytes, own_->send_at);
-    std::size_t const received = lay_out(receive_bytes, own_->receive_at);
-    expect_exchange_sizes(send.size(), sent, receive.size(), received);
+    expect_exchange_sizes(send.size(), send_bytes, receive.size(), receive_bytes, size());
+    std::exclusive_scan(send_bytes.begin(), send_bytes.end(), own_->send_at.begin(),
+                        std::size_t{0});
+    std::exclusive_scan(receive_bytes.begin(), receive_bytes.end(), own_->receive_at.begin(),
+                        std::size_t{0});
     return run({collective::all_to_all_v, 0, rank_id{}, content}, send_bytes, receive_bytes, [&] {
       return exchange(
           "all_to_all_v",
@@ -130,7 +128,10 @@ class checked_group {
   [[nodiscard]] Pairs const& pairs() const noexcept { return own_->pairs; }
 
   /// What gather_word() was told by each rank.
-  [[nodiscard]] std::span<std::uint64_t const> words() const { return span_of(own_->words); }
+  [[nodiscard]] std::span<std::uint64_t const> words() const
+  {
+    return detail::span_of(own_->words);
+  }
 
   [[nodiscard]] result<void> state() const
   {
@@ -152,7 +153,7 @@ class checked_group {
       auto const same = tell(call, send_bytes, receive_bytes);
       if (same && !*same) {  // no byte has moved, and all have heard all
         own_->under_way = false;
-        return disagreement(call.operation, own_->told, own_->heard);
+        return own_->calls.disagreement(call.operation);
       }
       done = same ? move() : result<void>(tl::unexpected(same.error()));
     }
@@ -188,16 +189,19 @@ class checked_group {
     auto const told = gather("over", std::as_writable_bytes(std::span(all)), values.size_bytes());
     if (!told) { return told; }
     set_under_way(false);
-    auto same = detail::compare_options(names, std::as_bytes(std::span(all)), size());
+    auto differing = detail::dissent_on_words(std::as_bytes(std::span(all)), size());
     all.resize(size());
-    return same;
+    if (!differing) { return {}; }
+    return comm_failure::different_options("over", names[differing->word],
+                                           std::move(differing->ranks));
   }
 
   /// Gathers every rank's word.
   [[nodiscard]] result<void> gather_word(char const* operation, std::uint64_t word)
   {
     own_->words[pairs().rank()] = word;
-    return gather(operation, std::as_writable_bytes(mutable_span_of(own_->words)), sizeof(word));
+    return gather(operation, std::as_writable_bytes(detail::mutable_span_of(own_->words)),
+                  sizeof(word));
   }
 
   /// Sends outgoing(peer) to each peer and fills incoming(peer) from it.
@@ -236,10 +240,9 @@ class checked_group {
     std::optional<error> failure = {};
     // In here, since the library below may use them after the call that gave it these arrays.
     std::vector<std::uint64_t> words = {};
-    std::vector<told_call> told = {};
-    std::vector<told_call> heard = {};
-    host_scratch scratch = {};
-    std::vector<host_scratch> retired = {};
+    call_words<> calls = call_words<>();
+    detail::host_scratch scratch = {};
+    std::vector<detail::host_scratch> retired = {};
     std::vector<std::size_t> send_at = {};  // where each peer's bytes begin
     std::vector<std::size_t> receive_at = {};
 
@@ -264,7 +267,7 @@ class checked_group {
     return (pairs().rank() + size() - step) % size();
   }
 
-  /// Whether all ranks make this call; what they make else is then in `told` and `heard`.
+  /// Whether all ranks make this call; what they make else `calls` has.
   [[nodiscard]] result<bool> tell(collective_call const& call,
                                   std::span<std::size_t const> send_bytes,
                                   std::span<std::size_t const> receive_bytes)
@@ -278,16 +281,16 @@ class checked_group {
       if (auto met = gather_word(name, word); !met) { return tl::unexpected(met.error()); }
       if (std::reduce(own_->words.begin(), own_->words.end()) == 0) { return true; }
     }
-    own_->told.resize(size());
-    own_->heard.resize(size());
-    tell_call(own_->told, pairs().rank(), call, send_bytes, receive_bytes);
-    auto const to = [&](std::size_t peer) { return std::span(own_->told).subspan(peer, 1); };
-    auto const from = [&](std::size_t peer) { return std::span(own_->heard).subspan(peer, 1); };
+    own_->calls.resize(size());
+    own_->calls.tell(pairs().rank(), call, send_bytes, receive_bytes);
+    auto const part = [&](auto all, std::size_t peer) {
+      return all.subspan(peer * call_words<>::bytes, call_words<>::bytes);
+    };
     auto const told = exchange(
-        name, [&](std::size_t peer) { return std::as_bytes(to(peer)); },
-        [&](std::size_t peer) { return std::as_writable_bytes(from(peer)); });
+        name, [&](std::size_t peer) { return part(own_->calls.told(), peer); },
+        [&](std::size_t peer) { return part(own_->calls.heard(), peer); });
     if (!told) { return tl::unexpected(told.error()); }
-    return is_one_call(own_->heard);
+    return own_->calls.are_one_call();
   }
 
   /// all[P * bytes] has this rank's bytes at their place and gets those of all others.
@@ -349,4 +352,4 @@ class checked_group {
   std::unique_ptr<group, release> own_;
 };
 
-}  // namespace ballast::inline v0::detail
+}  // namespace ballast::inline v0
