@@ -5,6 +5,7 @@
 /// communicator. MPI is in ballast/comm/mpi_communicator.hpp.
 
 // IWYU pragma: begin_exports
+#include <ballast/comm/checked_group.hpp>
 #include <ballast/comm/collective_check.hpp>
 #include <ballast/comm/communicator.hpp>
 #include <ballast/comm/deadline.hpp>

@@ -37,10 +37,10 @@ TEST(GatherSamples, TakesSamplesOfSeveralNumbers)
   };
   ballast::run_ranks(2, [](thread_communicator& comm) {
     auto const rank = static_cast<std::int32_t>(to_index(comm.rank()));
-    std::vector<sample> const mine{{rank, 10 + rank}};
+    std::vector<sample> const mine{{rank, -10 - rank}};
     gathered_samples<sample> all;
     ASSERT_TRUE(ballast::gather_samples_into(all, comm, mine));
-    EXPECT_THAT(all.samples, ElementsAre(sample{0, 10}, sample{1, 11}));
+    EXPECT_THAT(all.samples, ElementsAre(sample{0, -10}, sample{1, -11}));
   });
 }
 
