@@ -17,7 +17,6 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
-#include <new>
 
 namespace mpi_data_test {
 
@@ -150,16 +149,8 @@ TEST(MpiDataSurvivors, NameWhoIsGoneAndGoOn)
   ASSERT_EQ(ballast_test::world_size(), 12U);
   auto const processes = ballast_test::world_processes();
   std::size_t const world = ballast_test::world_rank();
-  MPI_Win window = MPI_WIN_NULL;
-  void* memory = nullptr;
-  MPI_Win_allocate_shared(world == 0 ? sizeof(seen_by_all) : 0, 1, MPI_INFO_NULL, MPI_COMM_WORLD,
-                          &memory, &window);
-  MPI_Aint size = 0;
-  int unit = 0;
-  MPI_Win_shared_query(window, 0, &size, &unit, &memory);
-  if (world == 0) { new (memory) seen_by_all(); }
-  ballast_test::world_barrier();
-  auto& all = *std::launder(static_cast<seen_by_all*>(memory));
+  ballast_test::shared_object<seen_by_all> const shared;
+  seen_by_all& all = *shared;
 
   std::size_t const group = world / 4;
   MPI_Comm part = MPI_COMM_NULL;

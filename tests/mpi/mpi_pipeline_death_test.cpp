@@ -15,7 +15,6 @@
 #include <atomic>
 #include <csignal>
 #include <cstdio>
-#include <new>
 
 namespace {
 
@@ -70,16 +69,8 @@ void lose_a_process_at_every_task(int signal)
   ASSERT_EQ(ballast_test::world_size(), static_cast<std::size_t>(deaths + 2));
   auto const processes = ballast_test::world_processes();
   int const own = static_cast<int>(ballast_test::world_rank());
-  MPI_Win window = MPI_WIN_NULL;
-  void* memory = nullptr;
-  MPI_Win_allocate_shared(own == 0 ? sizeof(seen_by_all) : 0, 1, MPI_INFO_NULL, MPI_COMM_WORLD,
-                          &memory, &window);
-  MPI_Aint size = 0;
-  int unit = 0;
-  MPI_Win_shared_query(window, 0, &size, &unit, &memory);
-  if (own == 0) { new (memory) seen_by_all(); }
-  ballast_test::world_barrier();
-  auto& all = *std::launder(static_cast<seen_by_all*>(memory));
+  ballast_test::shared_object<seen_by_all> const shared;
+  seen_by_all& all = *shared;
 
   for (int round = 0; round < deaths; ++round) {
     int const fresh = round + 2;

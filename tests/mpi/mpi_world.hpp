@@ -74,24 +74,35 @@ inline std::vector<pid_t> world_processes()
   return all;
 }
 
-/// A word for processes that must not call MPI while they wait for another, in memory that all
-/// share. Collective.
-class shared_flag {
+/// An object in memory that all processes share, also while others are dead. Collective.
+template <class T>
+class shared_object {
  public:
-  shared_flag()
+  shared_object()
   {
-    MPI_Aint const bytes = world_rank() == 0 ? sizeof(std::atomic<int>) : 0;
-    MPI_Win_allocate_shared(bytes, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &flag_, &window_);
+    MPI_Aint const bytes = world_rank() == 0 ? sizeof(T) : 0;
+    MPI_Win_allocate_shared(bytes, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &all_, &window_);
     MPI_Aint size = 0;
     int unit = 0;
-    MPI_Win_shared_query(window_, 0, &size, &unit, &flag_);
-    if (world_rank() == 0) { new (flag_) std::atomic<int>(0); }
+    MPI_Win_shared_query(window_, 0, &size, &unit, &all_);
+    if (world_rank() == 0) { new (all_) T(); }
     world_barrier();
   }
-  shared_flag(shared_flag const&) = delete;
-  shared_flag& operator=(shared_flag const&) = delete;
-  ~shared_flag() { MPI_Win_free(&window_); }
+  shared_object(shared_object const&) = delete;
+  shared_object& operator=(shared_object const&) = delete;
+  ~shared_object() { MPI_Win_free(&window_); }
 
+  [[nodiscard]] T& operator*() const { return *all_; }
+  [[nodiscard]] T* operator->() const { return all_; }
+
+ private:
+  MPI_Win window_ = MPI_WIN_NULL;
+  T* all_ = nullptr;
+};
+
+/// A word for processes that must not call MPI while they wait for another.
+class shared_flag {
+ public:
   void raise() { *flag_ = 1; }
 
   /// Whether it was raised in time.
@@ -105,8 +116,7 @@ class shared_flag {
   }
 
  private:
-  MPI_Win window_ = MPI_WIN_NULL;
-  std::atomic<int>* flag_ = nullptr;
+  shared_object<std::atomic<int>> flag_;
 };
 
 /// A clock that stands still in all processes until so many of them wait, and none of them gets on;
@@ -114,22 +124,10 @@ class shared_flag {
 class clock_of_processes {
  public:
   explicit clock_of_processes(std::size_t waiting) : waiting_(static_cast<std::ptrdiff_t>(waiting))
-  {
-    MPI_Aint const bytes = world_rank() == 0 ? sizeof(told) : 0;
-    MPI_Win_allocate_shared(bytes, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &all_, &window_);
-    MPI_Aint size = 0;
-    int unit = 0;
-    MPI_Win_shared_query(window_, 0, &size, &unit, &all_);
-    if (world_rank() == 0) { new (all_) told(); }
-    world_barrier();
-  }
+  {}
   clock_of_processes(clock_of_processes const&) = delete;
   clock_of_processes& operator=(clock_of_processes const&) = delete;
-  ~clock_of_processes()
-  {
-    mover_ = {};
-    MPI_Win_free(&window_);
-  }
+  ~clock_of_processes() { mover_ = {}; }
 
   /// This process waits from now on, until the deadline has passed.
   void waits_until(std::chrono::milliseconds deadline)
@@ -179,8 +177,7 @@ class clock_of_processes {
 
   hand_moved_clock clock_;
   std::ptrdiff_t waiting_;
-  MPI_Win window_ = MPI_WIN_NULL;
-  told* all_ = nullptr;
+  shared_object<told> all_;
   std::uint64_t ended_ = 0;  // waits of this process
   std::jthread mover_;
 };

@@ -487,37 +487,30 @@ TEST(NcclCommunicator, BlamesNobodyWhereNcclCannotConnect)
   }
 }
 
-// A rank that leaves in the midst of a step: its owner gets the error, and destroys nothing twice.
-TEST(NcclCommunicator, TellsTheOwnerWhatItsDestructorAborted)  // Ensures (3)
+// A rank that leaves in the midst of a step, or has another communicator there: its owner gets the
+// error, and destroys nothing twice.
+TEST(NcclCommunicator, TellsTheOwnerWhatWasAborted)  // Ensures (3)
 {
   hand_moved_clock clock;
-  nccl_ranks ranks(2);
-  {
-    auto comms = ranks.communicators({.deadline = deadline});
-    auto const passing = clock.passes_when(1, deadline);  // not while ranks wait to connect
-    pinned_bytes own(4), all(8);
-    EXPECT_TRUE(comms[0].all_gather(own, all));
-    comms.clear();
+  for (bool const assigned : {false, true}) {
+    nccl_ranks ranks(2);
+    nccl_ranks next(1);
+    {
+      pinned_bytes own(4), all(8);
+      auto comms = ranks.communicators({.deadline = deadline});
+      auto const passing = clock.passes_when(1, deadline);  // not while ranks wait to connect
+      EXPECT_TRUE(comms[0].all_gather(own, all));
+      if (assigned) {
+        comms[0] = communicator::over(next.comm(0), next.stream(0), trusting).value();
+        EXPECT_EQ(comms[0].native(), next.comm(0));
+        EXPECT_TRUE(comms[0].barrier());
+      }
+      comms.clear();
+    }
+    EXPECT_EQ(ranks.comm(0), nullptr);
+    EXPECT_NE(ranks.comm(1), nullptr);
+    EXPECT_EQ(ballast_test::live_communicators(), 2U);  // and that of `next`
   }
-  EXPECT_EQ(ranks.comm(0), nullptr);
-  EXPECT_NE(ranks.comm(1), nullptr);
-  EXPECT_EQ(ballast_test::live_communicators(), 1U);
-}
-
-TEST(NcclCommunicator, TellsTheOwnerWhatAnAssignmentAborted)  // Ensures (3)
-{
-  hand_moved_clock clock;
-  nccl_ranks ranks(2);
-  nccl_ranks next(1);
-  pinned_bytes own(4), all(8);
-  auto comms = ranks.communicators({.deadline = deadline});
-  auto const passing = clock.passes_when(1, deadline);
-  communicator& comm = comms[0];
-  EXPECT_TRUE(comm.all_gather(own, all));
-  comm = communicator::over(next.comm(0), next.stream(0), trusting).value();
-  EXPECT_EQ(ranks.comm(0), nullptr);
-  EXPECT_EQ(comm.native(), next.comm(0));
-  EXPECT_TRUE(comm.barrier());
 }
 
 TEST(NcclCommunicator, GivesPinnedMemoryNoDeviceToWaitFor)
