@@ -186,7 +186,7 @@ class checked_group {
     all.resize(size() * names.size());
     std::copy(values.begin(), values.end(),
               all.begin() + static_cast<std::ptrdiff_t>(pairs().rank() * names.size()));
-    auto const told = gather("over", std::as_writable_bytes(std::span(all)), values.size_bytes());
+    auto told = gather("over", std::as_writable_bytes(std::span(all)), values.size_bytes());
     if (!told) { return told; }
     set_under_way(false);
     auto differing = detail::dissent_on_words(std::as_bytes(std::span(all)), size());

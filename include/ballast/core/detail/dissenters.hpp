@@ -69,8 +69,8 @@ struct word_dissent {
       same = same && word_of(rank, at) == word_of(0, at);
     }
     if (same) { continue; }
-    std::vector<std::uint64_t> of_ranks;
-    for (std::size_t rank = 0; rank < ranks; ++rank) { of_ranks.push_back(word_of(rank, at)); }
+    std::vector<std::uint64_t> of_ranks(ranks);
+    for (std::size_t rank = 0; rank < ranks; ++rank) { of_ranks[rank] = word_of(rank, at); }
     return word_dissent{at, dissenters(of_ranks)};
   }
   return {};
