@@ -336,10 +336,9 @@ namespace detail {
     }
   }
   detail::assigned_job const job(problem, layout);
-  return detail::layout_prices(detail::assigned_job(problem, layout))
-      .bytes_of(
-          detail::chosen_of(job, layout), layout.microbatches, layout.virtual_stages,
-          [&](std::size_t module) { return detail::memory_quantile_of(problem, sizes[module]); });
+  return detail::layout_prices(job).bytes_of(
+      detail::chosen_of(job, layout), layout.microbatches, layout.virtual_stages,
+      [&](std::size_t module) { return detail::memory_quantile_of(problem, sizes[module]); });
 }
 
 }  // namespace ballast::inline v0
