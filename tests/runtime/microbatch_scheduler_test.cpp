@@ -200,8 +200,15 @@ TEST(MicrobatchScheduler, RefusesOnlyWhatNoPlanHolds)  // Ensures (2), against a
       ballast::compiled_schedule::make(*graph, ballast::one_forward_one_backward{}, 2).value();
   setup.modules = {{1, {1}}, {2, {1}}};
   setup.most_per_microbatch = 1000;
+  auto of_one = setup;
+  of_one.schedule =
+      ballast::compiled_schedule::make(*graph, ballast::one_forward_one_backward{}, 1).value();
   auto scheduler = scheduler_of(std::move(setup));
   scheduled_step<2> step;
+  // Heaviest first, 500 and 400 leave 100 that nothing fills.
+  std::vector<tokens> const full{1, 500, 1, 400, 1, 400, 1, 300, 1, 200, 1, 200};
+  ASSERT_TRUE(scheduler_of(std::move(of_one))(step, full, 1, 0, {}));
+  EXPECT_EQ(most_held(step, full), 1000);
   int planned = 0;
   int refused = 0;
   for (int trial = 0; trial < 200; ++trial) {

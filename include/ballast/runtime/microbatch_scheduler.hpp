@@ -444,14 +444,13 @@ concept sample_times = requires(TimesOf const& times_of, std::span<tokens const,
 /// any module is small; microbatches to groups, equally many and about as much work to each; and
 /// each group's into an order. Then samples move where the whole step is simulated to be shorter:
 /// microbatches that run while a pipeline fills or drains become smaller than others. Where a module
-/// has several replicas in a group, they share each microbatch. Where a rank computes its microbatches alone, without stages, partition_grid fills
-/// them.
+/// has several replicas in a group, they share each microbatch. Where a rank computes its
+/// microbatches alone, without stages, partition_grid fills them.
 ///
 /// Units       times_of's; sizes are tokens of the LLM, items of an encoder.
 /// Ensures     (1) those of scheduled_step: every replica has as many microbatches, some perhaps
 ///                 empty
-///             (2) no replica of the last module holds more than most_per_microbatch; where the
-///                 evenest microbatches have no room, samples go to replicas first
+///             (2) no replica of the last module holds more than most_per_microbatch
 ///             (3) the plan depends on nothing but the arguments, so every rank finds the same one
 ///             (4) once a step as large was planned, nothing is allocated
 ///             (5) the step is no longer than with even microbatches, even_makespan
@@ -623,8 +622,7 @@ class microbatch_scheduler {
       step.owner[module].resize(count);
     }
     for (std::size_t group = 0; group < groups_; ++group) {
-      auto done = made_.share(step.owner, memory_, group, sizes, times);
-      if (!done) { return done; }
+      if (auto done = made_.share(step.owner, memory_, group, times); !done) { return done; }
     }
     write_times(step, sizes, times);
     place_of_.resize(groups_ * step.microbatches);

@@ -36,9 +36,7 @@ class group_microbatches {
         split_(std::move(split)),
         ones_(groups * setup.schedule.microbatches(), 1),
         microbatches_(one_gpu_bags(ones_.size())),
-        all_groups_(one_gpu_bags(groups)),
-        all_parts_(one_gpu_bags(ones_.size() * (setup.modules[D - 1].replicas / groups))),
-        ones_of_parts_(all_parts_.size(), 1)
+        all_groups_(one_gpu_bags(groups))
   {
     for (std::size_t module = 0; module < D; ++module) {
       modules_[module].replicas /= groups;
@@ -64,26 +62,21 @@ class group_microbatches {
       }
       return costs;
     };
-    cap limit;
-    bool const limited = most_per_microbatch_ != no_limit;
+    placement_limits limits;
     auto const sharing = static_cast<std::int64_t>(replicas(D - 1));
-    if (limited) {
+    auto const hold = [&](std::span<sample_id const> together) { return replicas_hold(together); };
+    if (most_per_microbatch_ != no_limit) {
       weights_.resize(times.size());
       for (std::size_t sample = 0; sample < times.size(); ++sample) {
         weights_[sample] = sizes[sample * D + D - 1];
       }
       bool const endless = most_per_microbatch_ > no_limit / sharing;
-      limit.of = span_of(weights_);
-      limit.most_per_gpu = endless ? no_limit : most_per_microbatch_ * sharing;
+      limits = within({.of = span_of(weights_),
+                       .most_per_gpu = endless ? no_limit : most_per_microbatch_ * sharing});
+      if (sharing > 1 && !endless) { limits.mixes = hold; }
     }
     auto done = partition_into(parts_, memory, times, microbatches_, stage_costs, no_length{},
-                               within(limit), split_);
-    bool const no_room = !done && done.error().code == error_code::infeasible;
-    if (limited && sharing > 1 && (no_room || (done && !replicas_hold(memory, sizes, times)))) {
-      limit.most_per_gpu = most_per_microbatch_;
-      if (no_room) { parts_.lower_bound = {}; }
-      done = split_by_replica(memory, times, stage_costs, within(limit));
-    }
+                               limits, split_);
     if (!done) { return done; }
     return partition_into(
         of_groups_, memory, parts_.loads, all_groups_, std::identity{}, no_length{},
@@ -98,23 +91,18 @@ class group_microbatches {
   /// them, in the order in which split() has made the microbatches.
   [[nodiscard]] result<void> share(std::array<id_vector<sample_id, bag_id>, D>& owner,
                                    workspace& memory, std::size_t group,
-                                   std::span<tokens const> sizes,
                                    std::span<sample_time const> times)
   {
     auto const own = of_groups_.samples[to_id<bag_id>(group)];
     for (std::size_t module = 0; module < D; ++module) {
-      bool const is_known = module + 1 == D && limits_replicas();
       for (std::size_t position = 0; position < own.size(); ++position) {
         auto const samples = parts_.samples[to_id<bag_id>(to_index(own[position]))];
-        if (replicas(module) > 1 && !is_known) {
-          if (auto done = to_replicas(memory, module, samples, sizes, times); !done) {
-            return done;
-          }
+        if (replicas(module) > 1) {
+          if (auto done = to_replicas(memory, module, samples, times); !done) { return done; }
         }
         for (std::size_t index = 0; index < samples.size(); ++index) {
-          std::size_t const replica = is_known               ? replica_of_[to_index(samples[index])]
-                                      : replicas(module) > 1 ? to_index(of_replicas_.owner[index])
-                                                             : 0;
+          std::size_t const replica =
+              replicas(module) > 1 ? to_index(of_replicas_.owner[index]) : 0;
           owner[module][samples[index]] =
               to_id<bag_id>((group * own.size() + position) * replicas(module) + replica);
         }
@@ -124,64 +112,58 @@ class group_microbatches {
   }
 
  private:
-  /// Whether split() chooses the replicas of the last module, so that none holds too much.
-  [[nodiscard]] bool limits_replicas() const
+  void list_weights(std::span<sample_id const> samples)
   {
-    return replicas(D - 1) > 1 && most_per_microbatch_ != no_limit;
+    own_weights_.clear();
+    for (sample_id const sample : samples) { own_weights_.push_back(weights_[to_index(sample)]); }
   }
 
-  /// Splits samples into what each replica holds of each microbatch, then puts as many of these
-  /// parts together to a microbatch as there are replicas: it finds room where microbatches made
-  /// first have enough for all replicas together, but not for each. The bound is the larger of what
-  /// it was and a new one.
-  template <class Cost>
-  [[nodiscard]] result<void> split_by_replica(workspace& memory, std::span<sample_time const> times,
-                                              Cost const& cost_of, placement_limits const& limits)
+  /// Whether replicas of the last module are found to hold these samples as one microbatch. A
+  /// search that takes long says that they do not.
+  [[nodiscard]] bool replicas_hold(std::span<sample_id const> samples)
   {
-    auto done = partition_into(of_parts_, memory, times, all_parts_, cost_of, no_length{}, limits);
-    if (!done) { return done; }
-    done = partition_into(together_, memory, of_parts_.loads, microbatches_, std::identity{},
-                          no_length{},
-                          {.also = {{.of = span_of(ones_of_parts_),
-                                     .most_per_gpu = static_cast<std::int64_t>(replicas(D - 1))}}});
-    if (!done) { return done; }
-    replica_of_.resize(times.size());
-    for (std::size_t microbatch = 0; microbatch < microbatches_.size(); ++microbatch) {
-      auto const own = together_.samples[to_id<bag_id>(microbatch)];
-      for (std::size_t replica = 0; replica < own.size(); ++replica) {
-        for (sample_id const sample : of_parts_.samples[to_id<bag_id>(to_index(own[replica]))]) {
-          parts_.owner[sample] = to_id<bag_id>(microbatch);
-          replica_of_[to_index(sample)] = replica;
-        }
-      }
-    }
-    parts_.loads = together_.loads;
-    parts_.samples.collect(span_of(parts_.owner), microbatches_.size());
-    parts_.makespan = together_.makespan;
-    parts_.lower_bound = std::max(parts_.lower_bound, of_parts_.lower_bound);
-    return {};
+    list_weights(samples);
+    auto const all = std::accumulate(own_weights_.begin(), own_weights_.end(), std::int64_t{0});
+    held_.assign(replicas(D - 1), 0);
+    std::int64_t const spare = static_cast<std::int64_t>(held_.size()) * most_per_microbatch_ - all;
+    auto const heaviest = std::max_element(own_weights_.begin(), own_weights_.end());
+    if (heaviest == own_weights_.end() || is_enough(spare, *heaviest)) { return true; }
+    std::sort(own_weights_.begin(), own_weights_.end(), std::greater<>());
+    nodes_ = 1000;
+    return finds_room(0, spare);
   }
 
-  /// Whether the replicas of the last module can hold each microbatch; notes which sample goes
-  /// where.
-  [[nodiscard]] bool replicas_hold(workspace& memory, std::span<tokens const> sizes,
-                                   std::span<sample_time const> times)
+  /// Whether weights up to this one find room in any order: where one finds none, each replica has
+  /// less than it left.
+  [[nodiscard]] bool is_enough(std::int64_t spare, std::int64_t heaviest) const
   {
-    replica_of_.resize(times.size());
-    for (std::size_t microbatch = 0; microbatch < microbatches_.size(); ++microbatch) {
-      auto const samples = parts_.samples[to_id<bag_id>(microbatch)];
-      if (!to_replicas(memory, D - 1, samples, sizes, times)) { return false; }
-      for (std::size_t index = 0; index < samples.size(); ++index) {
-        replica_of_[to_index(samples[index])] = to_index(of_replicas_.owner[index]);
+    return spare / static_cast<std::int64_t>(held_.size() - 1) >= heaviest;
+  }
+
+  /// Whether the weights from here on find room, heaviest first, where replicas have room for
+  /// `spare` more than all of them.
+  [[nodiscard]] bool finds_room(std::size_t at, std::int64_t spare)
+  {
+    if (at == own_weights_.size() || is_enough(spare, own_weights_[at])) { return true; }
+    if (spare < 0 || nodes_ == 0) { return false; }
+    --nodes_;
+    for (std::size_t replica = 0; replica < held_.size(); ++replica) {
+      std::int64_t const before = held_[replica];
+      auto const same = held_.begin() + static_cast<std::ptrdiff_t>(replica);
+      if (before > most_per_microbatch_ - own_weights_[at] ||
+          std::find(held_.begin(), same, before) != same) {
+        continue;
       }
+      held_[replica] += own_weights_[at];
+      if (finds_room(at + 1, spare)) { return true; }
+      held_[replica] = before;
     }
-    return true;
+    return false;
   }
 
   /// The samples of a microbatch to the replicas of a module.
   [[nodiscard]] result<void> to_replicas(workspace& memory, std::size_t module,
                                          std::span<sample_id const> samples,
-                                         std::span<tokens const> sizes,
                                          std::span<sample_time const> times)
   {
     auto const cost = [&](sample_id sample) {
@@ -190,10 +172,7 @@ class group_microbatches {
     };
     cap limit;
     if (module + 1 == D && most_per_microbatch_ != no_limit) {
-      own_weights_.clear();
-      for (sample_id const sample : samples) {
-        own_weights_.push_back(sizes[to_index(sample) * D + module]);
-      }
+      list_weights(samples);
       limit.of = span_of(own_weights_);
       limit.most_per_gpu = most_per_microbatch_;
     }
@@ -215,14 +194,11 @@ class group_microbatches {
   std::array<bag_layout, D> all_replicas_;  // of one group
   std::vector<std::int64_t> weights_;
   std::vector<std::int64_t> own_weights_;
-  cost_vector_plan<D> parts_;      // samples to the microbatches of all groups
-  cost_vector_plan<D> of_groups_;  // microbatches to groups
+  std::vector<std::int64_t> held_;  // by the replicas of a microbatch
+  std::size_t nodes_ = 0;           // left to search
+  cost_vector_plan<D> parts_;       // samples to the microbatches of all groups
+  cost_vector_plan<D> of_groups_;   // microbatches to groups
   cost_vector_plan<1> of_replicas_;
-  bag_layout all_parts_;  // what a replica of the last module holds of a microbatch is a bag
-  std::vector<std::int64_t> ones_of_parts_;
-  cost_vector_plan<D> of_parts_;         // samples to parts
-  cost_vector_plan<D> together_;         // parts to microbatches
-  std::vector<std::size_t> replica_of_;  // of samples, in the last module where it is limited
 };
 
 }  // namespace ballast::inline v0::detail
