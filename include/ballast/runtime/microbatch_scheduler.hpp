@@ -32,9 +32,8 @@ class step_cells {
   {
     for (std::size_t module = 0; module < D; ++module) {
       replicas_[module] = step.replicas[module] / step.pipelines();
-      sums_[module] = scratch.take<stage_time>(size() * replicas_[module]);
+      bins_[module] = scratch.take<bin_sums>(size() * replicas_[module]);
     }
-    held_ = scratch.take<tokens>(sums_[D - 1].size());
   }
 
   [[nodiscard]] std::size_t size() const { return step_.pipelines() * step_.microbatches; }
@@ -47,9 +46,8 @@ class step_cells {
   /// Adds up what is in each bin, by the owners of the step.
   void add_up()
   {
-    std::fill(held_.begin(), held_.end(), tokens{0});
     for (std::size_t module = 0; module < D; ++module) {
-      std::fill(sums_[module].begin(), sums_[module].end(), stage_time{});
+      std::fill(bins_[module].begin(), bins_[module].end(), bin_sums{});
       for (std::size_t sample = 0; sample < times_.size(); ++sample) {
         add(to_id<sample_id>(sample), module, to_index(step_.owner[module][sample]));
       }
@@ -67,10 +65,10 @@ class step_cells {
   {
     for (std::size_t module = 0; module < D; ++module) {
       auto const& [forward, backward] = times_[to_index(sample)][module];
-      std::size_t const bin = to_index(step_.owner[module][sample]);
-      sums_[module][bin].forward -= forward;
-      sums_[module][bin].backward -= backward;
-      if (module + 1 == D) { held_[bin] -= sizes_[to_index(sample) * D + module]; }
+      bin_sums& left = bins_[module][to_index(step_.owner[module][sample])];
+      left.time.forward -= forward;
+      left.time.backward -= backward;
+      left.held -= sizes_[to_index(sample) * D + module];
       add(sample, module, to[module]);
     }
   }
@@ -79,13 +77,9 @@ class step_cells {
   void swap_sums(std::size_t left, std::size_t right)
   {
     for (std::size_t module = 0; module < D; ++module) {
-      std::size_t const count = replicas_[module];
-      auto const ones = sums_[module].subspan(left * count, count);
-      std::swap_ranges(ones.begin(), ones.end(), sums_[module].subspan(right * count).begin());
+      auto const ones = bins_of(module, left);
+      std::swap_ranges(ones.begin(), ones.end(), bins_of(module, right).begin());
     }
-    std::size_t const count = replicas_[D - 1];
-    auto const ones = held_.subspan(left * count, count);
-    std::swap_ranges(ones.begin(), ones.end(), held_.subspan(right * count).begin());
   }
 
   /// The owner of a sample whose cell has changed places with another one.
@@ -113,8 +107,8 @@ class step_cells {
     for (std::size_t module = 0; module < D; ++module) {
       auto const own = bins_of(module, cell);
       auto const least =
-          std::min_element(own.begin(), own.end(), [](stage_time const& a, stage_time const& b) {
-            return a.forward + a.backward < b.forward + b.backward;
+          std::min_element(own.begin(), own.end(), [](bin_sums const& a, bin_sums const& b) {
+            return a.time.forward + a.time.backward < b.time.forward + b.time.backward;
           });
       found[module] = cell * replicas_[module] + static_cast<std::size_t>(least - own.begin());
     }
@@ -125,13 +119,14 @@ class step_cells {
   [[nodiscard]] bool is_in_range(std::size_t cell) const
   {
     for (std::size_t module = 0; module < D; ++module) {
-      for (auto const& [forward, backward] : bins_of(module, cell)) {
-        if (std::max(forward, backward) > stage_graph::longest_time) { return false; }
+      std::int64_t const most = module + 1 == D ? setup_.most_per_microbatch : no_limit;
+      for (auto const& [time, held] : bins_of(module, cell)) {
+        if (std::max(time.forward, time.backward) > stage_graph::longest_time || held > most) {
+          return false;
+        }
       }
     }
-    auto const held = held_.subspan(cell * replicas_[D - 1], replicas_[D - 1]);
-    return std::all_of(held.begin(), held.end(),
-                       [&](tokens own) { return own <= setup_.most_per_microbatch; });
+    return true;
   }
 
   /// The times of a cell's position in the step.
@@ -145,36 +140,40 @@ class step_cells {
   {
     auto row = row_of(cell);
     for (std::size_t module = 0; module < D; ++module) {
-      for (stage_time const& bin : bins_of(module, cell)) {
+      for (bin_sums const& bin : bins_of(module, cell)) {
         std::size_t const stages = setup_.modules[module].layers.size();
-        stage_times_of(row.first(stages), setup_.modules[module], bin);
+        stage_times_of(row.first(stages), setup_.modules[module], bin.time);
         row = row.subspan(stages);
       }
     }
   }
 
  private:
+  struct bin_sums {
+    stage_time time;
+    tokens held = 0;
+  };
+
   void add(sample_id sample, std::size_t module, std::size_t bin)
   {
     auto const& [forward, backward] = times_[to_index(sample)][module];
-    stage_time& sum = sums_[module][bin];
-    sum = {saturating_sum(sum.forward, forward), saturating_sum(sum.backward, backward)};
-    if (module + 1 == D) { held_[bin] += sizes_[to_index(sample) * D + module]; }
+    auto& [time, held] = bins_[module][bin];
+    time = {saturating_sum(time.forward, forward), saturating_sum(time.backward, backward)};
+    held += sizes_[to_index(sample) * D + module];
     step_.owner[module][sample] = to_id<bag_id>(bin);
   }
 
-  [[nodiscard]] std::span<stage_time> bins_of(std::size_t module, std::size_t cell) const
+  [[nodiscard]] std::span<bin_sums> bins_of(std::size_t module, std::size_t cell) const
   {
-    return sums_[module].subspan(cell * replicas_[module], replicas_[module]);
+    return bins_[module].subspan(cell * replicas_[module], replicas_[module]);
   }
 
   scheduled_step<D>& step_;
   scheduler_setup const& setup_;
   std::span<tokens const> sizes_;
   std::span<sample_time const> times_;
-  std::array<std::size_t, D> replicas_{};      // in a group
-  std::array<std::span<stage_time>, D> sums_;  // of the bins
-  std::span<tokens> held_;                     // in the bins of the last module
+  std::array<std::size_t, D> replicas_{};  // in a group
+  std::array<std::span<bin_sums>, D> bins_;
 };
 
 /// Makes a step shorter by making its microbatches unequal: those that run while a pipeline fills
@@ -399,8 +398,8 @@ class step_shortener {
   void note_owners()
   {
     for (std::size_t module = 0; module < D; ++module) {
-      auto const& owner = step_.owner[module];
-      std::copy(owner.begin(), owner.end(), best_owner_[module].begin());
+      std::copy(step_.owner[module].begin(), step_.owner[module].end(),
+                best_owner_[module].begin());
     }
   }
 
