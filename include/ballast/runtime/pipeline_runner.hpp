@@ -95,18 +95,17 @@ class task_arrays {
 
   void start(pipeline_job const& job)
   {
-    std::size_t into = 0;
-    std::size_t out = 0;
-    for (stage_id const stage : job.stages().stages_on(job.own_rank())) {
-      first_into_.push_back(into);
-      first_out_.push_back(out);
-      into += job.stages().links_into(stage).size();
-      out += job.stages().links_out_of(stage).size();
-    }
+    auto const stages = job.stages().stages_on(job.own_rank());
     std::size_t const positions = job.schedule().microbatches();
-    inputs_.assign(into * positions, blocks::none);
-    gradients_.assign(out * positions, blocks::none);
-    numbers_.resize(2 * first_into_.size() * positions);
+    for (bool const into : {false, true}) {
+      std::size_t links = 0;
+      for (stage_id const stage : stages) {
+        first_[into].push_back(links);
+        links += job.links(stage, into).size();
+      }
+      arrays_[into].assign(links * positions, blocks::none);
+    }
+    numbers_.resize(2 * stages.size() * positions);
   }
 
   [[nodiscard]] static bool includes(pipeline_task const& task, std::size_t positions, bool trains)
@@ -117,8 +116,7 @@ class task_arrays {
   /// The tasks of a step of so many positions, by their numbers in the schedule.
   void list_tasks(pipeline_job const& job, std::size_t positions, bool trains)
   {
-    inputs_.assign(inputs_.size(), blocks::none);
-    gradients_.assign(gradients_.size(), blocks::none);
+    for (auto& each : arrays_) { each.assign(each.size(), blocks::none); }
     tasks_.clear();
     for (std::uint32_t const number : job.schedule().tasks_on(job.own_rank())) {
       auto const& task = job.schedule().tasks()[number];
@@ -140,13 +138,11 @@ class task_arrays {
                                    pipeline_task const& task, Occasion at, bool& spoilt)
   {
     bool const forward = task.pass == pass::forward;
-    auto const links =
-        forward ? job.stages().links_into(task.stage) : job.stages().links_out_of(task.stage);
+    auto const links = job.links(task.stage, forward);
     for (std::size_t k = 0; k < links.size(); ++k) {
-      block& array = forward ? input(job, task.stage, task.position, k)
-                             : gradient(job, task.stage, task.position, k);
+      block& array = array_of(job, task.stage, task.position, forward, k);
       if (!job.is_local(links[k])) {
-        at.link = forward ? job.link_into(task.stage, k) : job.link_out_of(task.stage, k);
+        at.link = job.link(task.stage, forward, k);
         auto const found = traffic.bring(at);
         if (!found) { return tl::unexpected(found.error()); }
         array = *found;
@@ -161,13 +157,10 @@ class task_arrays {
                  pipeline_task const& task, microbatch_id microbatch)
   {
     bool const forward = task.pass == pass::forward;
-    auto const into = job.stages().links_into(task.stage);
-    auto const out = job.stages().links_out_of(task.stage);
+    auto const links = job.links(task.stage, !forward);
     made_.clear();
-    auto const links = forward ? out : into;
     for (std::size_t k = 0; k < links.size(); ++k) {
-      std::size_t const link =
-          forward ? job.link_out_of(task.stage, k) : job.link_into(task.stage, k);
+      std::size_t const link = job.link(task.stage, !forward, k);
       bool const wanted = forward || job.has_gradient(links[k]);
       auto const rows = wanted ? routes.rows(link, microbatch, !forward) : 0;
       made_.push_back(memory.take(static_cast<std::size_t>(rows) * job.setup().row_bytes[link]));
@@ -176,11 +169,11 @@ class task_arrays {
     input_rows_.clear();
     gradient_rows_.clear();
     made_rows_.clear();
-    for (std::size_t k = 0; k < into.size(); ++k) {
-      input_rows_.push_back(memory.rows(input(job, task.stage, task.position, k)));
+    for (std::size_t k = 0; k < job.links(task.stage, true).size(); ++k) {
+      input_rows_.push_back(memory.rows(array_of(job, task.stage, task.position, true, k)));
     }
-    for (std::size_t k = 0; k < out.size() && !forward; ++k) {
-      gradient_rows_.push_back(memory.rows(gradient(job, task.stage, task.position, k)));
+    for (std::size_t k = 0; k < job.links(task.stage, false).size() && !forward; ++k) {
+      gradient_rows_.push_back(memory.rows(array_of(job, task.stage, task.position, false, k)));
     }
     for (block const each : made_) { made_rows_.push_back(memory.rows(each)); }
   }
@@ -194,23 +187,20 @@ class task_arrays {
                                    pipeline_task const& task, Occasion at, bool spoilt)
   {
     bool const forward = task.pass == pass::forward;
-    auto const links =
-        forward ? job.stages().links_out_of(task.stage) : job.stages().links_into(task.stage);
+    auto const links = job.links(task.stage, !forward);
     for (std::size_t k = 0; k < links.size(); ++k) {
       memory.set_spoilt(made_[k], spoilt);
       if (!forward && !job.has_gradient(links[k])) { continue; }
-      at.link = forward ? job.link_out_of(task.stage, k) : job.link_into(task.stage, k);
+      at.link = job.link(task.stage, !forward, k);
       if (!job.is_local(links[k])) {
         if (auto done = traffic.carry(at, made_[k]); !done) { return done; }
         continue;
       }
       stage_id const other = forward ? links[k].to : links[k].from;
-      auto const theirs =
-          forward ? job.stages().links_into(other) : job.stages().links_out_of(other);
+      auto const theirs = job.links(other, forward);
       std::size_t there = 0;
       while ((forward ? theirs[there].from : theirs[there].to) != task.stage) { ++there; }
-      (forward ? input(job, other, task.position, there)
-               : gradient(job, other, task.position, there)) = made_[k];
+      array_of(job, other, task.position, forward, there) = made_[k];
     }
     return {};
   }
@@ -218,11 +208,10 @@ class task_arrays {
   /// Lets go of a task's inputs and of the gradients of its outputs.
   void drop_inputs(pipeline_job const& job, blocks& memory, pipeline_task const& task)
   {
-    for (std::size_t k = 0; k < job.stages().links_into(task.stage).size(); ++k) {
-      memory.drop(std::exchange(input(job, task.stage, task.position, k), blocks::none));
-    }
-    for (std::size_t k = 0; k < job.stages().links_out_of(task.stage).size(); ++k) {
-      memory.drop(std::exchange(gradient(job, task.stage, task.position, k), blocks::none));
+    for (bool const into : {true, false}) {
+      for (std::size_t k = 0; k < job.links(task.stage, into).size(); ++k) {
+        memory.drop(std::exchange(array_of(job, task.stage, task.position, into, k), blocks::none));
+      }
     }
   }
 
@@ -233,28 +222,20 @@ class task_arrays {
     std::size_t const list = 2 * job.chunk_of(stage) + (direction == pass::forward ? 0U : 1U);
     return list * job.schedule().microbatches() + position;
   }
-  [[nodiscard]] block& input(pipeline_job const& job, stage_id stage, std::size_t position,
-                             std::size_t k)
+  /// An input of a stage, or the gradient of an output.
+  [[nodiscard]] block& array_of(pipeline_job const& job, stage_id stage, std::size_t position,
+                                bool into, std::size_t k)
   {
-    std::size_t const links = job.stages().links_into(stage).size();
-    return inputs_[first_into_[job.chunk_of(stage)] * job.schedule().microbatches() +
-                   position * links + k];
-  }
-  [[nodiscard]] block& gradient(pipeline_job const& job, stage_id stage, std::size_t position,
-                                std::size_t k)
-  {
-    std::size_t const links = job.stages().links_out_of(stage).size();
-    return gradients_[first_out_[job.chunk_of(stage)] * job.schedule().microbatches() +
-                      position * links + k];
+    return arrays_[into][first_[into][job.chunk_of(stage)] * job.schedule().microbatches() +
+                         position * job.links(stage, into).size() + k];
   }
 
   std::vector<std::uint32_t> tasks_;
-  std::vector<std::size_t> numbers_;     // of a task among tasks_
-  std::vector<std::size_t> first_into_;  // of each own stage: links of those before it
-  std::vector<std::size_t> first_out_;
-  std::vector<block> inputs_;
-  std::vector<block> gradients_;  // of outputs
-  std::vector<block> made_;       // by the present task
+  std::vector<std::size_t> numbers_;  // of a task among tasks_
+  // Gradients of outputs and inputs: links out of stages, and into them.
+  std::array<std::vector<std::size_t>, 2> first_;  // of each own stage: links of those before it
+  std::array<std::vector<block>, 2> arrays_;
+  std::vector<block> made_;  // by the present task
   std::vector<std::span<std::byte const>> input_rows_;
   std::vector<std::span<std::byte const>> gradient_rows_;
   std::vector<std::span<std::byte>> made_rows_;

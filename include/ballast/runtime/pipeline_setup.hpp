@@ -484,18 +484,20 @@ class pipeline_job {
   {
     return stages()[link.from].backward;
   }
-  /// The number of the k-th link into, or out of, a stage.
-  [[nodiscard]] std::size_t link_into(stage_id stage, std::size_t k) const
+  /// The links into a stage, or those out of it.
+  [[nodiscard]] auto links(stage_id stage, bool into) const
   {
-    stage_link const& link = stages().links_into(stage)[k];
-    auto const leaving = stages().links_out_of(link.from);
+    return into ? stages().links_into(stage) : stages().links_out_of(stage);
+  }
+  /// The number of the k-th of them.
+  [[nodiscard]] std::size_t link(stage_id stage, bool into, std::size_t k) const
+  {
+    if (!into) { return first_out_[to_index(stage)] + k; }
+    stage_id const from = links(stage, true)[k].from;
+    auto const leaving = links(from, false);
     std::size_t at = 0;
     while (leaving[at].to != stage) { ++at; }
-    return first_out_[to_index(link.from)] + at;
-  }
-  [[nodiscard]] std::size_t link_out_of(stage_id stage, std::size_t k) const
-  {
-    return first_out_[to_index(stage)] + k;
+    return first_out_[to_index(from)] + at;
   }
 
  private:

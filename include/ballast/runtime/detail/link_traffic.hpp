@@ -44,7 +44,6 @@ class coming_messages {
             Includes const& includes, std::size_t own_tasks)
   {
     all_.clear();
-    stage_graph const& stages = job.stages();
     for (pipeline_task const& task : job.schedule().tasks()) {
       if (!includes(task)) { continue; }
       bool const forward = task.pass == pass::forward;
@@ -56,12 +55,12 @@ class coming_messages {
       }
       if (!job.is_root()) { continue; }
       // What its outputs, or the gradients of its inputs, are for tasks of this rank.
-      auto const links = forward ? stages.links_out_of(stage) : stages.links_into(stage);
+      auto const links = job.links(stage, !forward);
       for (std::size_t k = 0; k < links.size(); ++k) {
         stage_id const other = forward ? links[k].to : links[k].from;
         if (!job.is_mine(other) || job.is_local(links[k])) { continue; }
         if (!forward && !job.has_gradient(links[k])) { continue; }
-        std::size_t const link = forward ? job.link_out_of(stage, k) : job.link_into(stage, k);
+        std::size_t const link = job.link(stage, !forward, k);
         unit_plan const& plan = routes(link, microbatch);
         add_all(job, forward ? plan.gather.received : plan.gather.sent,
                 forward ? plan.gather.rows_after : plan.gather.rows_before, link,
@@ -86,20 +85,19 @@ class coming_messages {
                      microbatch_id microbatch, bool forward, std::size_t task)
   {
     bool const through_brokers = job.setup().strategy != unit_strategy::direct;
-    auto const into = job.stages().links_into(stage);
-    auto const out = job.stages().links_out_of(stage);
     if (!job.is_root()) {  // what the root has
-      auto const links = forward ? into : out;
+      auto const links = job.links(stage, forward);
       for (std::size_t k = 0; k < links.size(); ++k) {
-        std::size_t const link = forward ? job.link_into(stage, k) : job.link_out_of(stage, k);
+        std::size_t const link = job.link(stage, forward, k);
         if (job.is_local(links[k])) { continue; }
         add(job.root(), task, link, message_kind::relay,
             bytes(job, routes.rows(link, microbatch, forward), link), true);
       }
       return;
     }
+    auto const into = job.links(stage, true);
     for (std::size_t k = 0; k < into.size(); ++k) {
-      std::size_t const link = job.link_into(stage, k);
+      std::size_t const link = job.link(stage, true, k);
       if (job.is_local(into[k]) || (!forward && !job.has_gradient(into[k]))) { continue; }
       unit_plan const& plan = routes(link, microbatch);
       if (!forward && job.setup().tensor != tensor_gradients::copies) {
