@@ -55,8 +55,8 @@ class layer {
         bag_(bound, tables_.span(), pinned_)
   {
     plan_.assign(uneven_lengths(all_tokens), gpus, query_heads);
-    if (auto const staged = bag_.stage(plan_); !staged) {
-      std::fprintf(stderr, "%s\n", staged.error().message.c_str());
+    if (auto const done = bag_.stage(plan_); !done) {
+      std::fprintf(stderr, "%s\n", done.error().message.c_str());
       std::exit(EXIT_FAILURE);
     }
     upload();

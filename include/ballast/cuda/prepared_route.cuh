@@ -107,29 +107,29 @@ class prepared_route : public detail::prepared<prepared_route, route_plan, devic
   friend detail::prepared<prepared_route, route_plan, device_rows>;
 
   /// What is found of the rows that are sent, or of those that are received.
-  struct side {
+  struct one_side {
     detail::message_places places;
     detail::copy_tiles tiles;  ///< of unpack_copies, of which pack_copies has the first
   };
 
   struct parts {
-    side sent;
-    side received;
+    one_side sent;
+    one_side received;
 
-    [[nodiscard]] side const& of(bool is_sent) const { return is_sent ? sent : received; }
+    [[nodiscard]] one_side const& of(bool is_sent) const { return is_sent ? sent : received; }
   };
 
   [[nodiscard]] parts cut(detail::temporary_storage& storage) const
   {
     auto const [ranks, ranges] = there_.bound();
-    auto const one = [&, count = shapes_.count]() -> side {
+    auto const one = [&, count = shapes_.count]() -> one_side {
       std::size_t const blocks = std::size_t{ranks} * count;
       auto* const rows_before = storage.take<tokens>(ranges);
       auto* const origins = storage.take<std::size_t>(blocks);
       auto* const ends = storage.take<std::size_t>(blocks);
       return {{rows_before, origins, ends}, detail::copy_tiles::in(storage, 2 * ranges * count)};
     };
-    side const sent = one();
+    one_side const sent = one();
     return {sent, one()};
   }
 
