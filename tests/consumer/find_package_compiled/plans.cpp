@@ -92,13 +92,12 @@ void print_layouts()
   }
   std::vector<tokens> const batch{2048, 512, 700, 4000, 100, 900, 2048, 2048};
   std::vector<ballast::module_profile> const modules{model};
-  auto const found = ballast::search_layouts({.modules = modules,
-                                              .sizes = batch,
-                                              .global_batch = 8,
-                                              .gpus = 4,
-                                              .gpus_per_node = 4,
-                                              .memory_bytes = std::uint64_t{1} << 30},
-                                             batch);
+  auto const found = ballast::search_layouts(
+      {.modules = modules,
+       .sizes = batch,
+       .global_batch = 8,
+       .kinds = {{.gpus = 4, .gpus_per_node = 4, .memory_bytes = std::uint64_t{1} << 30}}},
+      batch);
   if (found) {
     std::printf("layout: %ld\n", found->layouts.front().simulated);
   } else {

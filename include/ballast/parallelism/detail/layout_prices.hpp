@@ -59,7 +59,7 @@ inline constexpr std::uint64_t picoseconds_per_second = 1'000'000'000'000;
   uint128 const passed = divided_up(state * gradients, whole) +
                          divided_up(state * (is_shared ? weights : gradients), whole);
   // Below 2^65 2^32: rounded up once more.
-  return sending_time(kind, divided_up(passed * (dp - 1), std::uint64_t{dp} * of.sp), 1);
+  return sending_time(kind, divided_up(passed * (dp - 1), static_cast<uint128>(dp) * of.sp), 1);
 }
 
 /// A module's place in a layout: which of its measured degrees it has, and its stages and replicas.

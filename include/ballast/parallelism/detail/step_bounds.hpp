@@ -415,7 +415,9 @@ class slot_simulation {
 class step_bounds {
  public:
   /// Expects     times outlive it, and are of batches of the problem.
-  step_bounds(assigned_job const& problem, dealt_times& times) : problem_(problem), times_(times) {}
+  step_bounds(assigned_job problem, dealt_times& times)
+      : problem_(std::move(problem)), times_(times)
+  {}
 
   /// Takes a layout, and the virtual stages of each stage of its last module; false where it has
   /// times that cannot be simulated.

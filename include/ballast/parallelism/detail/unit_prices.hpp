@@ -167,7 +167,7 @@ class kind_prices {
     assigned_job job;
     layout_prices prices;
 
-    explicit of_kind(assigned_job const& on) : job(on), prices(job) {}
+    explicit of_kind(assigned_job on) : job(std::move(on)), prices(job) {}
   };
 
   std::vector<std::unique_ptr<of_kind>> kinds_;
@@ -178,8 +178,8 @@ class unit_options {
  public:
   /// Expects     the prices outlive it.
   unit_options(layout_problem const& problem, kind_prices const& prices,
-               std::vector<std::size_t> const& kinds, orchestrate_options const& asked)
-      : job_(problem, span_of(kinds)), asked_(asked)
+               std::vector<std::size_t> const& kinds, orchestrate_options asked)
+      : job_(problem, span_of(kinds)), asked_(std::move(asked))
   {
     if (asked_.most_gpus) { most_gpus_ = asked_.most_gpus(kinds); }
     for (std::size_t module = 0; module < problem.modules.size(); ++module) {
