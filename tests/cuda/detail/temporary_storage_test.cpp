@@ -7,8 +7,14 @@
 
 namespace {
 
-using ballast::detail::device_messages;
 using ballast::detail::temporary_storage;
+
+/// Of a mover without rows: where its messages lie.
+auto mover_in(std::span<std::byte> temporary)
+{
+  static int const nothing = 0;
+  return ballast::detail::device_mover<int, int>(nothing, true, nothing, temporary, nullptr);
+}
 
 std::size_t place(void const* at)
 {
@@ -49,11 +55,11 @@ TEST(TemporaryStorage, OfNothingIsNotNothing)
   EXPECT_GT(temporary_storage(nullptr).bytes(), 0U);
 }
 
-TEST(DeviceMessages, GivesMessagesAnAlignedBeginning)
+TEST(DeviceMover, GivesMessagesAnAlignedBeginning)
 {
   std::vector<std::byte> memory(100 + 2 * temporary_storage::alignment);
   for (std::size_t before = 0; before < temporary_storage::alignment; ++before) {
-    device_messages mover{std::span(memory).subspan(before), nullptr, nullptr};
+    auto mover = mover_in(std::span(memory).subspan(before));
     auto const messages = mover.room(100);
     EXPECT_EQ(reinterpret_cast<std::uintptr_t>(messages.data()) % temporary_storage::alignment, 0U);
     EXPECT_GE(messages.data(), &memory[before]);
@@ -62,18 +68,18 @@ TEST(DeviceMessages, GivesMessagesAnAlignedBeginning)
   }
 }
 
-TEST(DeviceMessagesDeathTest, RefusesMessagesThatItHasNoRoomFor)
+TEST(DeviceMoverDeathTest, RefusesMessagesThatItHasNoRoomFor)
 {
   std::vector<std::byte> memory(temporary_storage::alignment);
-  device_messages none({}, nullptr, nullptr);
-  device_messages little(memory, nullptr, nullptr);
+  auto none = mover_in({});
+  auto little = mover_in(memory);
   EXPECT_DEATH((void)none.room(0), "messages of 0 bytes do not fit");
   EXPECT_DEATH((void)little.room(memory.size() + 1), "do not fit the temporary storage");
 }
 
-TEST(DeviceMessages, AreThereAtOnceSinceTheStreamKeepsTheOrder)
+TEST(DeviceMover, AreThereAtOnceSinceTheStreamKeepsTheOrder)
 {
-  EXPECT_TRUE(device_messages({}, nullptr, nullptr).arrive());
+  EXPECT_TRUE(mover_in({}).arrive());
 }
 
 }  // namespace
