@@ -271,7 +271,7 @@ struct staging<sequence_rows> {
   [[nodiscard]] static arrays cut(temporary_storage& storage, std::uint32_t bound)
   {
     auto* const memory = storage.take<tokens>(std::size_t{bound} + 2);
-    return {memory, memory + 1};
+    return {memory, memory == nullptr ? nullptr : memory + 1};
   }
 
   [[nodiscard]] static repeat_table tables_of(arrays const& at, std::uint32_t /*bound*/)
