@@ -361,16 +361,15 @@ inline result<layout_ranking> find_layouts(layout_problem const& problem,
   layout_ranking ranking;
   ranking.is_proven = true;
   ranking.lower_bound = no_cost;
-  closest_layout closest;
+  closest_layout closest(assignments.size());
   bool has_overrun = false;
   bool has_fitting = false;
   for (auto const& [bound, kinds] : assignments) {
     assigned_job const job(problem, span_of(kinds));
     layout_prices prices(job);
-    overrun const lacking = least_overrun(job, prices.memory).find();
+    overrun const lacking = closest.look_at(job, prices.memory);
     if (cancel_scope::is_cancelled()) { return cancelled(); }
     if (lacking.bytes != 0) {
-      closest.offer(job, lacking);
       ranking.is_proven = ranking.is_proven && lacking.is_certain;
       continue;
     }

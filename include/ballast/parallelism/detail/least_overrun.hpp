@@ -21,9 +21,11 @@ struct overrun {
 /// Ensures     (1) bytes == 0 only where some layout fits; where it is certain, always then. The
 ///                 search ends at the first
 /// Complexity  O(layouts), for the largest numbers of microbatches and, where none fits so, for all
-///             others; each until most_tries modules were looked at: a second or two.
+///             others; each until so many modules were looked at: a second or two for most_tries.
 class least_overrun {
  public:
+  static constexpr std::uint64_t most_tries = std::uint64_t{1} << 26;
+
   least_overrun(assigned_job const& problem, stage_memory& memory)
       : problem_(problem),
         memory_(memory),
@@ -33,7 +35,7 @@ class least_overrun {
     for (gpu_kind const& kind : problem.kinds) { left_.push_back(kind.gpus); }
   }
 
-  [[nodiscard]] overrun find()
+  [[nodiscard]] overrun find(std::uint64_t tries)
   {
     std::uint64_t deepest = 0;
     std::uint64_t gpus = 0;
@@ -44,9 +46,9 @@ class least_overrun {
     for (gpu_kind const& kind : problem_.kinds) { gpus += kind.gpus; }
     if (problem_.roles.empty()) { deepest = std::min(deepest, gpus); }
     // Fewer microbatches are larger, and save memory only where stages would keep more than these.
-    tries_left_ = most_tries;
+    tries_left_ = tries;
     try_counts([](std::uint32_t most) { return most; });
-    tries_left_ = tries_left_ == 0 ? 0 : most_tries;
+    tries_left_ = tries_left_ == 0 ? 0 : tries;
     for (std::uint32_t count = 1; count < deepest && goes_on(); ++count) {
       try_counts([count](std::uint32_t most) { return count < most ? count : 0; });
     }
@@ -55,8 +57,6 @@ class least_overrun {
   }
 
  private:
-  static constexpr std::uint64_t most_tries = std::uint64_t{1} << 26;
-
   [[nodiscard]] bool goes_on() const noexcept { return best_.bytes != 0 && tries_left_ > 0; }
 
   /// Places all modules, with count_of(most) microbatches where a batch has samples for `most`.
@@ -139,11 +139,21 @@ class least_overrun {
 /// Of the layouts of all assignments of kinds, the one that comes closest to fitting.
 class closest_layout {
  public:
-  void offer(assigned_job const& job, overrun const& lacking)
+  /// They share the tries, so that many kinds take no longer.
+  explicit closest_layout(std::size_t assignments)
+      : tries_(std::max(least_overrun::most_tries / std::max<std::size_t>(assignments, 1),
+                        std::uint64_t{1} << 14))
+  {}
+
+  /// What the closest layout of an assignment lacks.
+  overrun look_at(assigned_job const& job, stage_memory& memory)
   {
-    if (job_ && lacking.bytes >= lacking_.bytes) { return; }
-    job_.emplace(job);
-    lacking_ = lacking;
+    overrun const lacking = least_overrun(job, memory).find(tries_);
+    if (!job_ || lacking.bytes < lacking_.bytes) {
+      job_.emplace(job);
+      lacking_ = lacking;
+    }
+    return lacking;
   }
 
   [[nodiscard]] bool fits() const noexcept { return job_ && lacking_.bytes == 0; }
@@ -209,6 +219,7 @@ class closest_layout {
     return fewest;
   }
 
+  std::uint64_t tries_;
   std::optional<assigned_job> job_;
   overrun lacking_;
 };

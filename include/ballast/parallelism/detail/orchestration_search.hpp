@@ -479,11 +479,12 @@ inline result<orchestration> best_orchestration(layout_problem const& problem,
   }
   layout_problem unused = problem;
   unused.may_leave_gpus = true;
-  closest_layout closest;
-  for (auto const& kinds : kind_assignments(unused)) {
+  auto const assignments = kind_assignments(unused);
+  closest_layout closest(assignments.size());
+  for (auto const& kinds : assignments) {
     assigned_job const job(unused, span_of(kinds));
     stage_memory memory(job);
-    closest.offer(job, least_overrun(job, memory).find());
+    (void)closest.look_at(job, memory);
     if (cancel_scope::is_cancelled()) { return cancelled(); }
     if (closest.fits()) {
       return fail(error_code::infeasible, 0, "layouts fit, and none is as asked: dp divides the ",

@@ -421,6 +421,19 @@ class stage_memory {
     return memory.largest_size(stage_layers(problem_.modules[module], pp), (there - own) / held);
   }
 
+  /// Activations of a microbatch of this size, in one of the virtual stages of a stage; of what only
+  /// computes forward those of one layer.
+  [[nodiscard]] std::uint64_t of_microbatch(std::size_t module, std::size_t degree,
+                                            std::uint32_t pp, tokens size,
+                                            std::uint32_t virtual_stages = 1) const
+  {
+    module_profile const& profile = problem_.modules[module];
+    module_memory const& memory = profile.degrees[degree].memory;
+    if (!problem_.has_backward(module)) { return memory.activations(1, size); }
+    return static_cast<std::uint64_t>(
+        divided_up(memory.activations(stage_layers(profile, pp), size), virtual_stages));
+  }
+
   /// What a stage holds, where microbatches are of this size; 2^64 - 1 where that does not fit. It
   /// holds activations `held` times, each of one of its virtual stages; what only computes forward
   /// those of one layer.
@@ -428,14 +441,10 @@ class stage_memory {
                                        module_layout const& layout, std::uint64_t held, tokens size,
                                        std::uint32_t virtual_stages = 1) const
   {
-    module_memory const& memory = problem_.modules[module].degrees[degree].memory;
-    uint128 all = state(module, degree, layout.pp, layout.dp);
-    if (!problem_.has_backward(module)) {
-      all += memory.activations(1, size);
-    } else {
-      std::uint32_t const layers = stage_layers(problem_.modules[module], layout.pp);
-      all += divided_up(memory.activations(layers, size), virtual_stages) * held;
-    }
+    uint128 const all =
+        static_cast<uint128>(of_microbatch(module, degree, layout.pp, size, virtual_stages)) *
+            (problem_.has_backward(module) ? held : 1) +
+        state(module, degree, layout.pp, layout.dp);
     constexpr std::uint64_t most = std::numeric_limits<std::uint64_t>::max();
     return all < most ? static_cast<std::uint64_t>(all) : most;
   }

@@ -42,8 +42,7 @@ class unit_prices {
   [[nodiscard]] unit_price price(std::size_t degree, module_layout const& layout,
                                  std::uint32_t microbatches) const
   {
-    module_profile const& profile = job_.modules[module_];
-    stage_shares const shares(profile, layout.pp);
+    stage_shares const shares(job_.modules[module_], layout.pp);
     std::uint64_t const parts = std::uint64_t{microbatches} * layout.dp;
     std::uint32_t const interleaved = job_.virtual_stages(module_, layout.pp);
     unit_price result;
@@ -60,12 +59,8 @@ class unit_prices {
                            ? saturating_sum(static_cast<time_units>(once), reduced)
                            : no_cost;
     result.state_bytes = prices_.memory.state(module_, degree, layout.pp, layout.dp);
-    tokens const size = prices_.memory.microbatch_size(module_, parts);
-    module_memory const& memory = profile.degrees[degree].memory;
-    result.kept_bytes = job_.has_backward(module_)
-                            ? static_cast<std::uint64_t>(divided_up(
-                                  memory.activations(shares.most_layers(), size), interleaved))
-                            : memory.activations(1, size);
+    result.kept_bytes = prices_.memory.of_microbatch(
+        module_, degree, layout.pp, prices_.memory.microbatch_size(module_, parts), interleaved);
     return result;
   }
 
