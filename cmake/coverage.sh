@@ -8,7 +8,7 @@ Usage: cmake/coverage.sh [-v] [-b FOLDER] [PROGRAM ...]
 
 Builds the tests of both tiers with g++ --coverage -O0, runs them, and prints which share of the lines of
 include/ that g++ compiles to code was run: by floor, and in all. A line of a template is run if one of its
-instances runs it. PROGRAM, such as unit_cost, builds and runs these programs alone.
+instances runs it. PROGRAM, such as unit_plan::cost, builds and runs these programs alone.
 
   -v         also print each line that was not run
   -b FOLDER  where to build (build/coverage); what is there is built no second time

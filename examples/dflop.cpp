@@ -127,7 +127,7 @@ report::stage_rates rates_of(layout_problem const& problem, model_layout const& 
     module_layout const& unit = layout.modules[module];
     double all = 0;
     for (std::size_t at = module; at < sizes.size(); at += layout.modules.size()) {
-      all += static_cast<double>(exact_flops(problem.modules[module].flops, sizes[at])) * 1e-12;
+      all += static_cast<double>(problem.modules[module].flops.exact(sizes[at])) * 1e-12;
     }
     auto const layers = layout_pipeline(problem, layout).stage_costs(module);
     auto const of_all = std::accumulate(layers.begin(), layers.end(), 0.0);

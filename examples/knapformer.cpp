@@ -162,7 +162,7 @@ pictures draw(std::vector<data_code> const& codes, std::size_t ranks, tokens lon
 {
   pictures drawn;
   random_source random(7);
-  or_throw(draw_batch_into(drawn.batch, codes, ranks, {.longest_text = 0}, random));
+  or_throw(draw_batch(drawn.batch, codes, ranks, {.longest_text = 0}, random));
   for (tokens& length : drawn.batch.lengths) {
     drawn.all.push_back({random.between(0, longest_text), length});
     length = drawn.all.back().length();

@@ -547,8 +547,8 @@ class trainer {
   {
     if (chosen_.codes.empty()) { return sampler_.next_into(batch_); }
     auto const longest = static_cast<tokens>(chosen_.longest);
-    or_throw(ballast::draw_batch_into(batch_, chosen_.codes, comm_.size(),
-                                      {.longest_text = std::min(tokens{392}, longest)}, random_));
+    or_throw(ballast::draw_batch(batch_, chosen_.codes, comm_.size(),
+                                 {.longest_text = std::min(tokens{392}, longest)}, random_));
     for (tokens& length : batch_.lengths) {
       length = std::min(length, longest);
       batch_.rows.push_back(texts_++);
@@ -657,7 +657,7 @@ class trainer {
     or_throw(comm_.barrier());
     std::chrono::duration<double, std::milli> const taken =
         std::chrono::steady_clock::now() - start;
-    or_throw(ballast::gather_samples_into(shares_, comm_, std::span(&own, 1)));
+    or_throw(ballast::gather_samples(shares_, comm_, std::span(&own, 1)));
     step_figures figures;
     figures.milliseconds = taken.count();
     for (share const& each : shares_.samples) {
@@ -684,7 +684,7 @@ class trainer {
       largest.difference = larger(largest.difference, std::abs(found[i] - element));
     }
     ballast::gathered_samples<extremes> all;
-    or_throw(ballast::gather_samples_into(all, comm_, std::span(&largest, 1)));
+    or_throw(ballast::gather_samples(all, comm_, std::span(&largest, 1)));
     for (extremes const& each : all.samples) {
       largest.element = std::max(largest.element, each.element);
       largest.difference = larger(largest.difference, each.difference);

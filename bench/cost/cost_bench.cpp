@@ -87,9 +87,9 @@ void packed_cost(benchmark::State& state)
 {
   constexpr std::size_t pack = 16;
   auto const lengths = bench::lognormal_lengths(priced_samples, 1.0, /*seed=*/42);
-  ballast::packed_cost const cost{.linear = measured_throughput(),
-                                  .attention = measured_throughput(),
-                                  .flops = {24ULL * 3072 * 3072, 4ULL * 3072}};
+  ballast::interpolated_cost const cost{.linear = measured_throughput(),
+                                        .attention = measured_throughput(),
+                                        .flops = {24ULL * 3072 * 3072, 4ULL * 3072}};
   for (auto _ : state) {
     ballast::cost_units sum = 0;
     for (std::size_t first = 0; first < priced_samples; first += pack) {
@@ -104,7 +104,7 @@ void packed_cost(benchmark::State& state)
 void fit_latency(benchmark::State& state)
 {
   ballast::flop_polynomial const layer{24ULL * 3072 * 3072, 4ULL * 3072};
-  std::vector<ballast::latency_measurement> measured;
+  std::vector<ballast::gamma_fit::measurement> measured;
   for (std::size_t i = 0; i < static_cast<std::size_t>(state.range(0)); ++i) {
     ballast::tokens const length = 256 << (i % 8);
     auto const l = static_cast<double>(length);
@@ -124,7 +124,7 @@ void fit_steps(benchmark::State& state)
 {
   ballast::flop_polynomial const step{24ULL * 3072 * 3072 * 228, 4ULL * 3072 * 228};
   ballast::random_source random(1);
-  std::vector<ballast::step_measurement> measured(static_cast<std::size_t>(state.range(0)));
+  std::vector<ballast::step_fit::measurement> measured(static_cast<std::size_t>(state.range(0)));
   constexpr ballast::step_fit truth{
       .compute = {.seconds_per_flop = 1 / 260e12, .gamma = 0.405, .seconds_per_call = 0.3},
       .seconds_per_exchanged_token = 70e-6,
@@ -138,9 +138,9 @@ void fit_steps(benchmark::State& state)
       measured[i].length_sum += length;
       measured[i].square_sum += static_cast<std::uint64_t>(length * length);
     }
-    measured[i].seconds = fitted_seconds(truth, step, measured[i]) * (i % 10 == 9 ? 10 : 1);
+    measured[i].seconds = truth.seconds(step, measured[i]) * (i % 10 == 9 ? 10 : 1);
   }
-  ballast::step_terms const all{.gamma = {}, .sequences = true, .steps = true};
+  ballast::step_fit::terms const all{.gamma = {}, .sequences = true, .steps = true};
   for (auto _ : state) {
     auto fit = ballast::fit_steps(measured, step, all);
     benchmark::DoNotOptimize(fit);

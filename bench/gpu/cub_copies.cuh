@@ -11,7 +11,7 @@
 
 namespace bench {
 
-template <ballast::contiguous_copy_list List>
+template <ballast::detail::contiguous_copy_list List>
 struct source_of {
   List list;
   [[nodiscard]] BALLAST_HOST_DEVICE std::byte const* operator()(std::uint32_t index) const
@@ -20,7 +20,7 @@ struct source_of {
   }
 };
 
-template <ballast::contiguous_copy_list List>
+template <ballast::detail::contiguous_copy_list List>
 struct destination_of {
   List list;
   [[nodiscard]] BALLAST_HOST_DEVICE std::byte* operator()(std::uint32_t index) const
@@ -29,7 +29,7 @@ struct destination_of {
   }
 };
 
-template <ballast::contiguous_copy_list List>
+template <ballast::detail::contiguous_copy_list List>
 struct bytes_of {
   List list;
   [[nodiscard]] BALLAST_HOST_DEVICE std::size_t operator()(std::uint32_t index) const
@@ -41,7 +41,7 @@ struct bytes_of {
 /// `cub::DeviceMemcpy::Batched`, for lists of contiguous copies. CUB sorts the copies by size into
 /// those for a group of threads, for a warp, and for several blocks.
 struct cub_copies {
-  template <ballast::contiguous_copy_list List>
+  template <ballast::detail::contiguous_copy_list List>
   [[nodiscard]] cudaError_t operator()(void* temporary, std::size_t& temporary_bytes,
                                        List const& list, std::uint32_t count,
                                        cudaStream_t stream) const

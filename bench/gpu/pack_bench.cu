@@ -35,7 +35,7 @@ route_plan chunks_for_peers(std::uint32_t chunks, tokens rows_per_chunk)
   plan.received.start(peers);
   plan.rows_before = plan.rows_after = 2 * chunks * rows_per_chunk;
   for (std::uint32_t chunk = 0; chunk < chunks; ++chunk) {
-    ballast::row_range const rows{2 * chunk * rows_per_chunk, rows_per_chunk};
+    ballast::route_table::range const rows{2 * chunk * rows_per_chunk, rows_per_chunk};
     auto const peer = ballast::to_id<rank_id>(random.below(peers));
     plan.sent.add(peer, rows);
     plan.received.add(peer, rows);

@@ -44,14 +44,14 @@ cli::profiled_module llm_of(cli::profile_defaults const& defaults)
   return llm;
 }
 
-void print_speeds(ballast::measured_degree const& degree)
+void print_speeds(ballast::profile_file::measured_degree const& degree)
 {
   std::printf(
       "\n| tokens | all but attention, TFLOP/s | forward, ms | attention, TFLOP/s | forward, "
       "ms |\n|---:|---:|---:|---:|---:|\n");
   for (std::size_t at = 0; at < degree.linear.size(); ++at) {
-    ballast::speed_point const& linear = degree.linear[at];
-    ballast::speed_point const& attention = degree.attention[at];
+    ballast::profile_file::speed_point const& linear = degree.linear[at];
+    ballast::profile_file::speed_point const& attention = degree.attention[at];
     std::printf("| %lld | %.1f | %.3f | %.1f | %.3f |\n", static_cast<long long>(linear.size),
                 static_cast<double>(linear.flop_per_second) * 1e-12,
                 static_cast<double>(linear.forward_ns) * 1e-6,

@@ -67,10 +67,10 @@ class layer {
       to_tokens_.push_back(heads_of(whole, own, heads, dim));
     }
     for (std::uint32_t peer = 1; peer < gpus; ++peer) {
-      own_bytes_ += ballast::message_bytes(plan_, 0, peer, to_heads_);
-      whole_bytes_ += ballast::message_bytes(plan_, peer, 0, to_heads_);
+      own_bytes_ += plan_.message_bytes(0, peer, to_heads_);
+      whole_bytes_ += plan_.message_bytes(peer, 0, to_heads_);
     }
-    staying_bytes_ = ballast::message_bytes(plan_, 0, 0, to_heads_);
+    staying_bytes_ = plan_.message_bytes(0, 0, to_heads_);
     messages_ = device_array<std::byte>(std::max(own_bytes_, whole_bytes_));
     bench::check(cudaMemsetAsync(messages_.data(), 0, messages_.size(), stream_));
     std::size_t bytes = 0;

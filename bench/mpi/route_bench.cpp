@@ -92,7 +92,7 @@ void mpi_route(benchmark::State& state)
   ballast::workspace memory;
 
   tokens kept = 0;
-  for (ballast::kept_rows const each : to_compute.kept) { kept += each.count; }
+  for (ballast::route_plan::kept_rows const each : to_compute.kept) { kept += each.count; }
   alltoallv_counts const sent(to_compute.sent.rows(), kept, self, row_bytes);
   alltoallv_counts const received(to_compute.received.rows(), kept, self, row_bytes);
   std::vector<std::byte> outgoing(before.size(), std::byte{3});

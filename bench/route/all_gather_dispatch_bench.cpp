@@ -39,8 +39,8 @@ struct balanced_step {
     auto const plan = ballast::partition(lengths, bags, bench::transformer_cost(), {},
                                          ballast::longest_processing_time{})
                           .value();
-    ballast::place_into(read, lengths, source, ranks);
-    ballast::place_into(computed, lengths, plan.owner, bags);
+    ballast::place(read, lengths, source, ranks);
+    ballast::place(computed, lengths, plan.owner, bags);
   }
 };
 
@@ -71,7 +71,7 @@ double exchange_seconds(balanced_step const& step, Exchange const& exchange)
   return seconds.front();
 }
 
-void report(benchmark::State& state, ballast::exchange_cost const& cost)
+void report(benchmark::State& state, ballast::route_volume::cost const& cost)
 {
   state.counters["sent_MB_per_rank"] = cost.bytes_mean / 1e6;
   state.counters["extra_MB_per_rank"] = cost.memory_bytes / 1e6;
@@ -86,9 +86,8 @@ void route(benchmark::State& state)
         [](thread_communicator& comm, ballast::route_plan const& plan, ballast::workspace& memory,
            ballast::row_array const& rows) { return ballast::route(comm, plan, memory, rows); }));
   }
-  report(state,
-         ballast::price_route(ballast::measure_route(step.read, step.computed, step.machines),
-                              step.machines, dispatched_row_bytes));
+  report(state, ballast::measure_route(step.read, step.computed, step.machines)
+                    .price(step.machines, dispatched_row_bytes));
 }
 
 // Baseline: everyone gathers everything and keeps what is its own.

@@ -46,7 +46,7 @@ struct planned_job {
     plan =
         ballast::partition(lengths, bags, std::identity{}, {}, ballast::longest_processing_time{})
             .value();
-    ballast::place_into(read, lengths, source, ranks);
+    ballast::place(read, lengths, source, ranks);
   }
 };
 
@@ -69,7 +69,7 @@ void place_by_node(benchmark::State& state)
   for (planned_job const& job : jobs) {
     auto plan = job.plan;
     auto const done =
-        ballast::place_by_node_into(placed, memory, plan, job.read, job.bags, job.machines);
+        ballast::place_by_node(placed, memory, plan, job.read, job.bags, job.machines);
     if (!done) { return state.SkipWithError(done.error().message.c_str()); }
     tokens const bound = ballast_test::node_traffic_bound(plan, job.read, job.bags, job.machines);
     auto const largest = static_cast<double>(placed.largest);
@@ -91,7 +91,7 @@ void place_by_node(benchmark::State& state)
   for (auto _ : state) {
     std::ranges::copy(first.plan.owner, plan.owner.begin());
     auto const done =
-        ballast::place_by_node_into(placed, memory, plan, first.read, first.bags, first.machines);
+        ballast::place_by_node(placed, memory, plan, first.read, first.bags, first.machines);
     benchmark::DoNotOptimize(done.has_value());
   }
 }

@@ -62,9 +62,9 @@ void plan_route(benchmark::State& state)
   std::size_t step = 0;
   for (auto _ : state) {
     planned_step const& each = steps[step++ % steps.size()];
-    ballast::place_into(read, each.lengths, each.source, ranks);
-    ballast::place_into(computed, each.lengths, each.plan.owner, bags);
-    ballast::plan_route_into(route, read, computed, ballast::to_id<rank_id>(step % ranks));
+    ballast::place(read, each.lengths, each.source, ranks);
+    ballast::place(computed, each.lengths, each.plan.owner, bags);
+    ballast::plan_route(route, read, computed, ballast::to_id<rank_id>(step % ranks));
     benchmark::DoNotOptimize(route.kept.data());
     benchmark::ClobberMemory();
   }

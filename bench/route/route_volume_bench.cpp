@@ -36,10 +36,10 @@ void measure_route(benchmark::State& state)
 
   ballast::route_volume volume;
   ballast::workspace memory;
-  ballast::exchange_cost cost;
+  ballast::route_volume::cost cost;
   for (auto _ : state) {
-    ballast::measure_route_into(volume, memory, read, computed, machines);
-    cost = ballast::price_route(volume, machines, 6144);
+    ballast::measure_route(volume, memory, read, computed, machines);
+    cost = volume.price(machines, 6144);
     benchmark::DoNotOptimize(cost);
   }
   state.counters["messages_per_rank"] = cost.messages_mean;

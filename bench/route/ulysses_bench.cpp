@@ -47,17 +47,14 @@ struct layer {
     std::size_t own_bytes = 0;
     std::size_t whole_bytes = 0;
     for (std::uint32_t peer = 1; peer < gpus; ++peer) {
-      own_bytes += ballast::message_bytes(plan, 0, peer, to_heads);
-      whole_bytes += ballast::message_bytes(plan, peer, 0, to_heads);
+      own_bytes += plan.message_bytes(0, peer, to_heads);
+      whole_bytes += plan.message_bytes(peer, 0, to_heads);
     }
     own_messages.resize(own_bytes);
     whole_messages.resize(whole_bytes);
   }
 
-  [[nodiscard]] std::size_t staying_bytes() const
-  {
-    return ballast::message_bytes(plan, 0, 0, to_heads);
-  }
+  [[nodiscard]] std::size_t staying_bytes() const { return plan.message_bytes(0, 0, to_heads); }
 };
 
 // Baseline: one memcpy of as many bytes, in the same run and between arrays that are as large.
@@ -89,21 +86,21 @@ void pack_to_heads(benchmark::State& state)
 {
   layer of = layer_of(state);
   beside_memcpy(state, of.own_messages.size(),
-                [&] { ballast::pack_to_heads(of.plan, 0, of.to_heads, of.own_messages); });
+                [&] { of.plan.pack_to_heads(0, of.to_heads, of.own_messages); });
 }
 
 void unpack_to_heads(benchmark::State& state)
 {
   layer of = layer_of(state);
   beside_memcpy(state, of.whole_messages.size() + of.staying_bytes(),
-                [&] { ballast::unpack_to_heads(of.plan, 0, of.to_heads, of.whole_messages); });
+                [&] { of.plan.unpack_to_heads(0, of.to_heads, of.whole_messages); });
 }
 
 void pack_to_tokens(benchmark::State& state)
 {
   layer of = layer_of(state);
   beside_memcpy(state, of.whole_messages.size(),
-                [&] { ballast::pack_to_tokens(of.plan, 0, of.to_tokens, of.whole_messages); });
+                [&] { of.plan.pack_to_tokens(0, of.to_tokens, of.whole_messages); });
 }
 
 // Eight GPUs with four key-value heads also sum two gradients of every key and value.
@@ -111,7 +108,7 @@ void unpack_to_tokens(benchmark::State& state)
 {
   layer of = layer_of(state);
   beside_memcpy(state, of.own_messages.size() + of.staying_bytes(),
-                [&] { ballast::unpack_to_tokens(of.plan, 0, of.to_tokens, of.own_messages); });
+                [&] { of.plan.unpack_to_tokens(0, of.to_tokens, of.own_messages); });
 }
 
 void head_grid(benchmark::internal::Benchmark* rows)

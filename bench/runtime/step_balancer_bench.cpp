@@ -64,13 +64,13 @@ struct calls_by_hand {
   bool operator()(echo_communicator& comm, ballast::bag_layout const& bags,
                   ballast::quadratic_cost const& cost, std::span<tokens const> own)
   {
-    auto const gathered = ballast::gather_samples_into(all, comm, own);
+    auto const gathered = ballast::gather_samples(all, comm, own);
     auto const planned = partition_into(plan, memory, all.samples, bags, cost, {},
                                         ballast::longest_processing_time{});
     auto const same = ballast::agree(comm, plan.digest(), "the plan");
-    ballast::place_as_read_into(read, all);
-    auto const placed = ballast::place_into(computed, plan, bags);
-    ballast::plan_route_into(to_compute, read, computed, comm.rank());
+    ballast::place_as_read(read, all);
+    auto const placed = ballast::place(computed, plan, bags);
+    ballast::plan_route(to_compute, read, computed, comm.rank());
     auto const bag = bags.bag_of(comm.rank());
     heads.assign(all.samples, plan.samples[bag], bags[bag].gpus, 1);
     return gathered && planned && same && placed;

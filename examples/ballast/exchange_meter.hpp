@@ -20,7 +20,7 @@ class exchange_meter {
 
   void measure(planned_step const& step, ballast::bag_layout const& layout)
   {
-    ballast::place_into(read_, step.batch.lengths, step.batch.source, work_.gpus());
+    ballast::place(read_, step.batch.lengths, step.batch.source, work_.gpus());
     measure_into(volume_before_, step, step.owner_before, layout);
     measure_into(volume_, step, step.plan.owner, layout);
   }
@@ -31,9 +31,9 @@ class exchange_meter {
   {
     return volume_before_;
   }
-  [[nodiscard]] ballast::exchange_cost route() const { return price(volume_); }
-  [[nodiscard]] ballast::exchange_cost route_before() const { return price(volume_before_); }
-  [[nodiscard]] ballast::exchange_cost all_gather() const
+  [[nodiscard]] ballast::route_volume::cost route() const { return price(volume_); }
+  [[nodiscard]] ballast::route_volume::cost route_before() const { return price(volume_before_); }
+  [[nodiscard]] ballast::route_volume::cost all_gather() const
   {
     return baselines::price_all_gather(read_, work_.machines, work_.bytes_per_token);
   }
@@ -43,13 +43,13 @@ class exchange_meter {
                     std::span<ballast::bag_id const> owner, ballast::bag_layout const& layout)
   {
     if (owner.size() != step.batch.lengths.size()) { return volume.ranks.clear(); }
-    ballast::place_into(computed_, step.batch.lengths, owner, layout);
-    ballast::measure_route_into(volume, memory_, read_, computed_, work_.machines);
+    ballast::place(computed_, step.batch.lengths, owner, layout);
+    ballast::measure_route(volume, memory_, read_, computed_, work_.machines);
   }
 
-  [[nodiscard]] ballast::exchange_cost price(ballast::route_volume const& volume) const
+  [[nodiscard]] ballast::route_volume::cost price(ballast::route_volume const& volume) const
   {
-    return ballast::price_route(volume, work_.machines, work_.bytes_per_token);
+    return volume.price(work_.machines, work_.bytes_per_token);
   }
 
   job const& work_;
@@ -62,7 +62,7 @@ class exchange_meter {
 
 /// The exchanges of all steps: means, and the largest figures of any step.
 class exchange_statistics {
-  using cost = ballast::exchange_cost;
+  using cost = ballast::route_volume::cost;
 
  public:
   void add(cost const& step)

@@ -92,7 +92,7 @@ struct job {
   std::optional<ballast::gamma_fit> fit;
   std::optional<ballast::step_fit> step_fit;  ///< where whole steps were measured; `fit` is of it
   std::size_t measurements = 0;
-  std::vector<ballast::latency_measurement> measured;  ///< unless whole steps were
+  std::vector<ballast::gamma_fit::measurement> measured;  ///< unless whole steps were
   /// What the fit misses by more than 5 %: lengths, or lines of the file where these are steps.
   std::vector<std::int64_t> misfits;
   double bytes_per_token = 0;  ///< 0 where it is unknown

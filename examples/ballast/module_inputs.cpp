@@ -174,7 +174,7 @@ outcome<std::vector<ballast::module_profile>> read_profiles(std::string const& p
 {
   auto const file = ballast::load_profile(path);
   if (!file) { return bad_data(file.error().message); }
-  auto modules = ballast::modules_of(*file);
+  auto modules = file->profiles();
   if (!modules) { return bad_data(path + ": " + modules.error().message); }
   std::ranges::copy(file->notes, std::back_inserter(notes()));
   return std::move(*modules);

@@ -25,8 +25,8 @@ constexpr std::string_view step_header = "length_sum,square_sum,sequences,gpus,s
 
 /// Measured times: a CSV file, whose header says whether they are of calls or of steps.
 struct measurements {
-  std::vector<ballast::latency_measurement> calls;
-  std::vector<ballast::step_measurement> steps;
+  std::vector<ballast::gamma_fit::measurement> calls;
+  std::vector<ballast::step_fit::measurement> steps;
   std::vector<std::size_t> lines;
   bool of_steps = false;
 };
@@ -64,8 +64,8 @@ outcome<measurements> load_measurements(std::string const& path)
     if (fields.size() != (steps ? 5 : 2)) {
       return bad_row(row->line, steps ? "expected five fields" : "expected two fields");
     }
-    ballast::latency_measurement call;
-    ballast::step_measurement step;
+    ballast::gamma_fit::measurement call;
+    ballast::step_fit::measurement step;
     bool const readable = steps ? read(fields[0], step.length_sum) &&
                                       read(fields[1], step.square_sum) &&
                                       read(fields[2], step.sequences) &&
@@ -97,7 +97,7 @@ outcome<void> fit_to_calls(job& work, measurements& measured, ballast::flop_poly
   auto const cost = ballast::latency_cost(*fit, forward);
   if (!cost) { return bad_data(cost.error().message); }
   work.fit = *fit;
-  for (std::size_t const index : ballast::misfits(measured.calls, forward, *fit)) {
+  for (std::size_t const index : fit->misfits(measured.calls, forward)) {
     work.misfits.push_back(measured.calls[index].length);
   }
   work.measured = std::move(measured.calls);
@@ -112,17 +112,17 @@ outcome<void> fit_to_steps(job& work, measurements const& measured, ballast::cos
   constexpr std::size_t long_log = 20;
   auto const flops = ballast::step_flops(spec.forward, spec.passes);
   if (!flops) { return usage("--cost", flops.error()); }
-  ballast::step_terms terms{.gamma = spec.gamma};
+  ballast::step_fit::terms terms{.gamma = spec.gamma};
   if (measured.steps.size() >= long_log) {
     terms = {.gamma = std::nullopt, .sequences = true, .steps = true};
   }
   auto const fit = ballast::fit_steps(measured.steps, *flops, terms);
   if (!fit) { return unfitted(work.options.measured, fit.error(), measured.lines); }
-  auto const cost = ballast::step_cost(*fit, *flops);
+  auto const cost = fit->cost(*flops);
   if (!cost) { return bad_data(cost.error().message); }
   work.step_fit = *fit;
   work.fit = fit->compute;
-  for (std::size_t const index : ballast::misfits(measured.steps, *flops, *fit)) {
+  for (std::size_t const index : fit->misfits(measured.steps, *flops)) {
     work.misfits.push_back(static_cast<std::int64_t>(measured.lines[index]));
   }
   work.cost = *cost;

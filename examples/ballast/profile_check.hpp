@@ -35,10 +35,10 @@ template <class Report>
     ballast::profile_file const& file, profiled_module const& llm, layer_device& device,
     std::size_t count, std::uint64_t seed, Report const& report)
 {
-  auto const modules = ballast::modules_of(file);
+  auto const modules = file.profiles();
   if (!modules) { return tl::unexpected(modules.error()); }
   auto const module = std::ranges::find(*modules, llm.grid.name, &ballast::module_profile::name);
-  ballast::profiled_degree const* const degree = find_degree(*module, {});
+  ballast::profiled_degree const* const degree = module->find({});
   auto const refuse = [](std::string const& why) {
     return ballast::fail(ballast::error_code::out_of_range, 0, why);
   };
@@ -49,12 +49,13 @@ template <class Report>
 
   // What did not fit the memory is not in the file, and is not predicted.
   auto const is_measured = [&](ballast::tokens size) {
-    ballast::measured_module const* const in_file = find_module(file, llm.grid.name);
+    ballast::profile_file::measured_module const* const in_file = file.find(llm.grid.name);
     auto const of_one = std::ranges::find_if(in_file->degrees, [](auto const& each) {
       return degree_of(each) == ballast::parallel_degree{};
     });
-    auto const has = [size](std::vector<ballast::speed_point> const& points) {
-      return std::ranges::find(points, size, &ballast::speed_point::size) != points.end();
+    auto const has = [size](std::vector<ballast::profile_file::speed_point> const& points) {
+      return std::ranges::find(points, size, &ballast::profile_file::speed_point::size) !=
+             points.end();
     };
     return has(of_one->linear) && (has(of_one->attention) || module->flops.quadratic == 0);
   };

@@ -65,14 +65,14 @@ outcome<ballast::profile_file> begin_file(profile_options const& options,
   if (!old) { return bad_data(old.error().message); }
   std::ranges::copy(old->notes, std::back_inserter(notes()));
   for (profiled_module const& each : modules) {
-    ballast::measured_module& module = ballast::find_or_add_module(now, each.grid.name);
+    ballast::profile_file::measured_module& module = now.find_or_add(each.grid.name);
     module.model = each.grid.model;
     module.layers = each.grid.layers;
     module.flops = each.grid.flops;
   }
   auto const again = ballast::reprofile(*old, now);
   for (std::string const& name : again.modules) {
-    bool const is_new = now.hardware == old->hardware && find_module(*old, name) == nullptr;
+    bool const is_new = now.hardware == old->hardware && old->find(name) == nullptr;
     if (!is_new) {
       return bad_data(
           fmt::format("{}: {}; write another file", options.output, again.reasons.front()));

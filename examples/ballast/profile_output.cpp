@@ -16,10 +16,10 @@
 namespace cli {
 namespace {
 
-nlohmann::ordered_json points_json(std::vector<ballast::speed_point> const& points)
+nlohmann::ordered_json points_json(std::vector<ballast::profile_file::speed_point> const& points)
 {
   auto json = nlohmann::ordered_json::array();
-  for (ballast::speed_point const& each : points) {
+  for (ballast::profile_file::speed_point const& each : points) {
     json.push_back({{"size", each.size},
                     {"flop_per_second", each.flop_per_second},
                     {"lower_quartile", each.lower_quartile},
@@ -47,7 +47,7 @@ nlohmann::ordered_json to_json(profile_run const& run)
   json["too_large"] = run.summary.too_large;
   json["seconds"] = run.seconds;
   json["modules"] = nlohmann::ordered_json::array();
-  for (ballast::measured_module const& module : run.file.modules) {
+  for (ballast::profile_file::measured_module const& module : run.file.modules) {
     nlohmann::ordered_json each;
     each["name"] = module.name;
     each["model"] = module.model;
@@ -55,7 +55,7 @@ nlohmann::ordered_json to_json(profile_run const& run)
     each["linear_flop"] = module.flops.linear;
     each["quadratic_flop"] = module.flops.quadratic;
     each["degrees"] = nlohmann::ordered_json::array();
-    for (ballast::measured_degree const& degree : module.degrees) {
+    for (ballast::profile_file::measured_degree const& degree : module.degrees) {
       each["degrees"].push_back({{"tp", degree.tp},
                                  {"sp", degree.sp},
                                  {"ep", degree.ep},
@@ -81,11 +81,11 @@ nlohmann::ordered_json to_json(profile_run const& run)
 }
 
 /// "1.20 to 2.31" in units of `unit` FLOP/s, or nothing.
-std::string speeds_text(std::vector<ballast::speed_point> const& points, double unit)
+std::string speeds_text(std::vector<ballast::profile_file::speed_point> const& points, double unit)
 {
   if (points.empty()) { return ""; }
   auto const [least, most] =
-      std::ranges::minmax(points, {}, &ballast::speed_point::flop_per_second);
+      std::ranges::minmax(points, {}, &ballast::profile_file::speed_point::flop_per_second);
   return fmt::format("{:.2f} to {:.2f}", static_cast<double>(least.flop_per_second) / unit,
                      static_cast<double>(most.flop_per_second) / unit);
 }
@@ -101,8 +101,8 @@ std::string table_of(profile_run const& run)
   double const flops = is_gpu ? 1e12 : 1e9;
   out += fmt::format("{:<12}{:>4}{:>16}{:>20}{:>20}\n", "module", "tp", "sizes", "linear " + unit,
                      "attention " + unit);
-  for (ballast::measured_module const& module : run.file.modules) {
-    for (ballast::measured_degree const& degree : module.degrees) {
+  for (ballast::profile_file::measured_module const& module : run.file.modules) {
+    for (ballast::profile_file::measured_degree const& degree : module.degrees) {
       std::string const sizes =
           degree.linear.empty()
               ? "none"

@@ -111,8 +111,7 @@ outcome<std::vector<profiled_module>> read_modules(profile_options const& option
     module->tokens_per_item = tokens_per_item;
     module->grid.model += " with " + count_of(tokens_per_item, "token") + " per item";
     // An item attends to itself alone, so all of its work is per item.
-    auto const per_item =
-        ballast::exact_flops(module->grid.flops, static_cast<tokens>(tokens_per_item));
+    auto const per_item = module->grid.flops.exact(static_cast<tokens>(tokens_per_item));
     module->grid.flops = {.linear = static_cast<std::uint64_t>(per_item)};
     modules.push_back(std::move(*module));
   }

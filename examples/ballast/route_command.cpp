@@ -23,7 +23,7 @@
 namespace cli {
 namespace {
 
-using ballast::exchange_cost;
+using ballast::route_volume;
 
 /// Bytes as an integer where they are whole, which means need not be.
 nlohmann::ordered_json bytes_json(double bytes)
@@ -35,8 +35,8 @@ nlohmann::ordered_json bytes_json(double bytes)
 
 nlohmann::ordered_json to_json(exchange_statistics const& exchange)
 {
-  exchange_cost const mean = exchange.mean();
-  exchange_cost const& most = exchange.most();
+  route_volume::cost const mean = exchange.mean();
+  route_volume::cost const& most = exchange.most();
   return {{"kept_share", mean.kept_share},
           {"messages_mean", mean.messages_mean},
           {"messages_max", static_cast<std::int64_t>(most.messages_max)},
@@ -71,8 +71,8 @@ nlohmann::ordered_json to_json(route_run const& run, routed const& layout)
 std::string row_of(std::string const& name, exchange_statistics const& exchange,
                    double compute_seconds)
 {
-  exchange_cost const mean = exchange.mean();
-  exchange_cost const& most = exchange.most();
+  route_volume::cost const mean = exchange.mean();
+  route_volume::cost const& most = exchange.most();
   std::string row =
       fmt::format("{:<14}{:>9}{:>9}{:>8.1f} %{:>7.1f}{:>8.0f}{:>10}{:>10}{:>10} {:>10}", name,
                   bytes_text(mean.bytes_mean), bytes_text(most.bytes_max), 100 * mean.kept_share,

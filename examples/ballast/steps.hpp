@@ -34,7 +34,7 @@ class step_source {
   [[nodiscard]] ballast::result<void> next_into(ballast::sample_batch& out)
   {
     if (auto* const codes = std::get_if<from_codes>(&from_)) {
-      return ballast::draw_batch_into(out, codes->codes, gpus_, {}, codes->random);
+      return ballast::draw_batch(out, codes->codes, gpus_, {}, codes->random);
     }
     std::get<ballast::batch_sampler>(from_).next_into(out);
     return {};
@@ -140,9 +140,9 @@ outcome<void> for_each_step(job const& work, named_layout const& bags, progress&
                                               limits, work.policy);
     if (done && work.options.place_by_node) {
       owner_before = plan.owner;
-      ballast::place_into(read, batch.lengths, batch.source, work.gpus());
+      ballast::place(read, batch.lengths, batch.source, work.gpus());
       auto const by_node =
-          ballast::place_by_node_into(placed, memory, plan, read, bags.layout, work.machines);
+          ballast::place_by_node(placed, memory, plan, read, bags.layout, work.machines);
       if (!by_node) { return bad_data(by_node.error().message); }
     }
     std::chrono::duration<double> const taken = std::chrono::steady_clock::now() - start;

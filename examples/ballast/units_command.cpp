@@ -24,18 +24,18 @@ namespace cli {
 namespace {
 
 using ballast::process_grid;
-using ballast::unit_cost;
+using ballast::unit_plan;
 using ballast::unit_sizes;
 using ballast::unit_strategy;
 
-constexpr std::array figures = {&unit_cost::messages,
-                                &unit_cost::messages_max,
-                                &unit_cost::bytes,
-                                &unit_cost::bytes_max,
-                                &unit_cost::within_node_bytes,
-                                &unit_cost::between_nodes_bytes,
-                                &unit_cost::memory_bytes,
-                                &unit_cost::seconds};
+constexpr std::array figures = {&unit_plan::cost::messages,
+                                &unit_plan::cost::messages_max,
+                                &unit_plan::cost::bytes,
+                                &unit_plan::cost::bytes_max,
+                                &unit_plan::cost::within_node_bytes,
+                                &unit_plan::cost::between_nodes_bytes,
+                                &unit_plan::cost::memory_bytes,
+                                &unit_plan::cost::seconds};
 
 char const* text_of(unit_strategy strategy)
 {
@@ -224,8 +224,8 @@ outcome<units_run> run_units(units_options const& options)
   auto const receivers = grid.data_ranks(1);
   ballast::unit_pair const units{senders, receivers};
   for (std::size_t index = 0; index < run.strategies.size(); ++index) {
-    run.strategies[index].strategy = ballast::all_unit_strategies[index];
-    run.strategies[index].brokers = brokers_of(units, run.strategies[index].strategy);
+    run.strategies[index].strategy = ballast::unit_plan::strategies[index];
+    run.strategies[index].brokers = units.brokers(run.strategies[index].strategy);
   }
 
   step_source source(run.job);

@@ -28,8 +28,8 @@ struct units_options {
 struct units_cost {
   ballast::unit_strategy strategy{};
   std::size_t brokers = 0;
-  ballast::unit_cost mean;
-  ballast::unit_cost most;  ///< of any step
+  ballast::unit_plan::cost mean;
+  ballast::unit_plan::cost most;  ///< of any step
 };
 
 /// Everything that `ballast route --units` found out.
@@ -38,7 +38,7 @@ struct units_run {
   std::string units;
   std::array<ballast::unit_sizes, 2> sizes;
   std::int64_t samples = 0;  ///< of a step
-  std::array<units_cost, ballast::all_unit_strategies.size()> strategies;
+  std::array<units_cost, ballast::unit_plan::strategies.size()> strategies;
 };
 
 /// Reads, places and prices.

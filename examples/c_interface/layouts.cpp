@@ -61,7 +61,7 @@ result<ballast_layouts> search(ballast_planner& planner, ballast_layout_problem 
   }
   auto const profile = ballast::read_profile(given.profile_csv);
   if (!profile) { return tl::unexpected(profile.error()); }
-  auto const modules = ballast::modules_of(*profile);
+  auto const modules = profile->profiles();
   if (!modules) { return tl::unexpected(modules.error()); }
   auto kinds = kinds_of(given);
   if (!kinds) { return tl::unexpected(kinds.error()); }

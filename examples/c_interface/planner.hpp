@@ -114,7 +114,7 @@ struct placed {
 /// Ranges of rows, peer by peer.
 struct peer_ranges {
   std::vector<std::size_t> first;
-  std::vector<ballast::row_range> ranges;
+  std::vector<ballast::route_table::range> ranges;
 };
 
 struct route_job {

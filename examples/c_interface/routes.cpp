@@ -12,10 +12,11 @@ namespace {
 static_assert(sizeof(ballast_piece) == sizeof(ballast::piece) &&
               offsetof(ballast_piece, first) == offsetof(ballast::piece, first) &&
               offsetof(ballast_piece, row) == offsetof(ballast::piece, row));
-static_assert(sizeof(ballast_rows) == sizeof(ballast::row_range) &&
-              offsetof(ballast_rows, count) == offsetof(ballast::row_range, count));
-static_assert(sizeof(ballast_kept_rows) == sizeof(ballast::kept_rows) &&
-              offsetof(ballast_kept_rows, count) == offsetof(ballast::kept_rows, count));
+static_assert(sizeof(ballast_rows) == sizeof(ballast::route_table::range) &&
+              offsetof(ballast_rows, count) == offsetof(ballast::route_table::range, count));
+static_assert(sizeof(ballast_kept_rows) == sizeof(ballast::route_plan::kept_rows) &&
+              offsetof(ballast_kept_rows, count) ==
+                  offsetof(ballast::route_plan::kept_rows, count));
 
 result<void> check_placement(std::size_t number)
 {
@@ -43,7 +44,7 @@ result<void> place_by_rank(ballast::placement& where, ballast_place_step const& 
                   "; give a length from 0 to ", ballast::longest_sample, " and a rank below them");
     }
   }
-  ballast::place_into(where, *lengths, optional_ranks(step.rank, step.samples), step.ranks);
+  ballast::place(where, *lengths, optional_ranks(step.rank, step.samples), step.ranks);
   return {};
 }
 
@@ -53,19 +54,19 @@ tl::unexpected<ballast::error> not_planned(char const* function)
               " first, and without an error");
 }
 
-result<void> place_into(ballast::placement& where, ballast_planner const& planner,
-                        ballast_place_step const& step)
+result<void> write_place(ballast::placement& where, ballast_planner const& planner,
+                         ballast_place_step const& step)
 {
   switch (step.by) {
     case BALLAST_BY_RANK: return place_by_rank(where, step);
     case BALLAST_BY_PLAN:
       if (!planner.plan || !planner.plan->is_planned) { return not_planned("ballast_partition"); }
-      return ballast::place_into(where, planner.plan->plan, planner.plan->bags);
+      return ballast::place(where, planner.plan->plan, planner.plan->bags);
     case BALLAST_BY_SHARDING:
       if (!planner.sharding || !planner.sharding->is_planned) {
         return not_planned("ballast_shard");
       }
-      return ballast::place_into(where, planner.sharding->plan, planner.sharding->groups);
+      return ballast::place(where, planner.sharding->plan, planner.sharding->groups);
     default:
       return fail(error_code::out_of_range, step.by, "by is ", step.by,
                   "; give one of ballast_place_by");
@@ -78,7 +79,7 @@ result<ballast_placement> place_step(ballast_planner& planner, ballast_place_ste
     return tl::unexpected(checked.error());
   }
   placed& place = planner.placements[step.placement];
-  if (auto done = place_into(place.where, planner, step); !done) {
+  if (auto done = write_place(place.where, planner, step); !done) {
     return tl::unexpected(done.error());
   }
   place.first.assign(1, 0);
@@ -145,9 +146,8 @@ result<ballast_route> plan_route(ballast_planner& planner, ballast_route_step co
   }
   route_job& job = planner.route;
   ballast::route_plan& plan = job.plan;
-  ballast::plan_route_into(plan, planner.placements[step.from].where,
-                           planner.placements[step.to].where,
-                           ballast::to_id<ballast::rank_id>(step.rank));
+  ballast::plan_route(plan, planner.placements[step.from].where, planner.placements[step.to].where,
+                      ballast::to_id<ballast::rank_id>(step.rank));
   list_ranges(job.sent, plan.sent);
   list_ranges(job.received, plan.received);
   ballast_route found{};

@@ -138,7 +138,7 @@ inline double share_of_encoder(dflop_model const& model)
   std::array<double, 2> work{};
   auto const sizes = draw_mix(model.kinds, 12, 2);
   for (std::size_t at = 0; at < sizes.size(); ++at) {
-    work[at % 2] += static_cast<double>(exact_flops(model.modules[at % 2].flops, sizes[at]));
+    work[at % 2] += static_cast<double>(model.modules[at % 2].flops.exact(sizes[at]));
   }
   return work[0] / (work[0] + work[1]);
 }

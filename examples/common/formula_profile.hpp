@@ -33,7 +33,7 @@ inline module_profile profile_of(std::string name, transformer_shape const& shap
   auto const flops =
       step_flops(forward_flops(shape).value(), {.recompute = recomputed ? 1U : 0U}).value();
   module_profile module{std::move(name), shape.layers, flops, {}};
-  if (item > 0) { module.flops = {static_cast<std::uint64_t>(exact_flops(flops, item)), 0}; }
+  if (item > 0) { module.flops = {static_cast<std::uint64_t>(flops.exact(item)), 0}; }
   tokens const unit = std::max<tokens>(item, 1);
   for (std::uint32_t const tp : {1U, 2U, 4U, 8U}) {
     double const sent = 8 * h * (tp - 1) / link;  // of a token; divided by tp, as its FLOP

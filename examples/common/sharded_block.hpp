@@ -18,7 +18,7 @@ namespace block {
 ///
 /// A rank calls forward() and then backward() with its rows of all packs; all ranks of the
 /// communicator call them.
-template <ballast::point_to_point C, class Watch = ballast::ignore_sharded_events>
+template <ballast::point_to_point C, class Watch = ballast::sharded_packs::ignore_events>
 class sharded_block {
  public:
   sharded_block(shape const& s, parameters const& weights, C& comm,

@@ -13,7 +13,7 @@ namespace timelines {
 
 /// When a rank began or ended a phase of a pack, in nanoseconds of a clock that all ranks share.
 struct sharded_moment {
-  ballast::sharded_event event;
+  ballast::sharded_packs::event event;
   std::int64_t nanoseconds = 0;
 };
 
@@ -22,7 +22,7 @@ struct sharded_moment {
 struct sharded_recorder {
   std::vector<sharded_moment>& moments;
 
-  void operator()(ballast::sharded_event event) const
+  void operator()(ballast::sharded_packs::event event) const
   {
     auto const now = std::chrono::steady_clock::now().time_since_epoch();
     moments.push_back({event, std::chrono::duration_cast<std::chrono::nanoseconds>(now).count()});
@@ -58,7 +58,7 @@ struct recorded_exchange {
 [[nodiscard]] inline std::vector<recorded_exchange> recorded_exchanges(
     std::span<std::vector<sharded_moment> const> ranks)
 {
-  using enum ballast::sharded_phase;
+  using enum ballast::sharded_packs::phase;
   std::vector<recorded_exchange> all;
   for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
     std::size_t const first = all.size();
@@ -108,7 +108,7 @@ struct recorded_exchange {
 {
   std::vector<std::int64_t> times;
   for (auto const& [event, now] : moments) {
-    if (event.phase == ballast::sharded_phase::compute) { times.push_back(now); }
+    if (event.phase == ballast::sharded_packs::phase::compute) { times.push_back(now); }
   }
   return times;
 }

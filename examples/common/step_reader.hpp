@@ -13,7 +13,7 @@ class step_reader {
 
   std::vector<ballast::tokens> next()
   {
-    or_throw(ballast::draw_batch_into(batch_, codes_, ranks_, {}, random_));
+    or_throw(ballast::draw_batch(batch_, codes_, ranks_, {}, random_));
     std::vector<ballast::tokens> read;
     for (std::size_t sample = 0; sample < batch_.lengths.size(); ++sample) {
       if (batch_.source[sample] == rank_) { read.push_back(batch_.lengths[sample]); }

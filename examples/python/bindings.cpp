@@ -104,11 +104,11 @@ py::tuple fit_lengths(integers const& lengths, numbers const& seconds, std::stri
     refuse("seconds has ", times.size(), " entries for ", read.size(),
            " lengths; give one for each");
   }
-  std::vector<ballast::latency_measurement> measured;
+  std::vector<ballast::gamma_fit::measurement> measured;
   for (std::size_t at = 0; at < read.size(); ++at) { measured.push_back({read[at], times[at]}); }
   auto const fit = value(ballast::fit_latency(measured, flops));
   py::dict report = report_of(fit);
-  report["misfits"] = ballast::misfits(measured, flops, fit);
+  report["misfits"] = fit.misfits(measured, flops);
   return py::make_tuple(value(ballast::latency_cost(fit, flops)), report);
 }
 
@@ -123,7 +123,7 @@ py::tuple fit_steps(integers const& steps, numbers const& seconds, std::string c
     refuse("seconds has ", times.size(), " entries for ", rows.size() / 4,
            " steps; give one for each");
   }
-  std::vector<ballast::step_measurement> measured;
+  std::vector<ballast::step_fit::measurement> measured;
   for (std::size_t at = 0; at < times.size(); ++at) {
     auto const count = [&](std::size_t column) {
       return static_cast<std::uint32_t>(
@@ -132,14 +132,14 @@ py::tuple fit_steps(integers const& steps, numbers const& seconds, std::string c
     measured.push_back({rows[4 * at], static_cast<std::uint64_t>(rows[4 * at + 1]), count(2),
                         count(3), times[at]});
   }
-  ballast::step_terms terms{.gamma = value(ballast::parse_cost_spec(model)).gamma};
+  ballast::step_fit::terms terms{.gamma = value(ballast::parse_cost_spec(model)).gamma};
   if (times.size() >= long_log) { terms = {.gamma = {}, .sequences = true, .steps = true}; }
   auto const fit = value(ballast::fit_steps(measured, flops, terms));
   py::dict report = report_of(fit.compute);
   report["seconds_per_exchanged_token"] = fit.seconds_per_exchanged_token;
   report["seconds_per_sequence"] = fit.seconds_per_sequence;
-  report["misfits"] = ballast::misfits(measured, flops, fit);
-  return py::make_tuple(value(ballast::step_cost(fit, flops)), report);
+  report["misfits"] = fit.misfits(measured, flops);
+  return py::make_tuple(value(fit.cost(flops)), report);
 }
 
 // ---- Plans ---------------------------------------------------------------------------------------

@@ -102,7 +102,7 @@ py::dict search(std::string const& profile, integers const& sizes,
   constexpr std::int64_t most_simulated = std::int64_t{1} << 21;
   constexpr std::uint64_t most_work = 64'000'000'000;
   auto const file = value(ballast::load_profile(profile));
-  auto modules_read = ballast::modules_of(file);
+  auto modules_read = file.profiles();
   if (!modules_read) { modules_read.error().message.insert(0, profile + ": "); }
   auto const modules = value(std::move(modules_read));
   for (std::string const& note : file.notes) {

@@ -142,7 +142,7 @@ TEST_F(BallastProfile, WritesAProfileThatASearchReads)
   auto const partial = ballast::load_profile(path("p.csv")).value();
   EXPECT_EQ(partial.hardware, "one-core");
   EXPECT_EQ(partial.data, "coco");
-  EXPECT_FALSE(ballast::modules_of(partial));
+  EXPECT_FALSE(partial.profiles());
   std::filesystem::remove(path("p.csv"));
 
   json const said = json_of(tiny());
@@ -155,7 +155,7 @@ TEST_F(BallastProfile, WritesAProfileThatASearchReads)
   EXPECT_TRUE(said.at("limits").empty());
   EXPECT_FALSE(said.contains("check"));
 
-  auto const modules = ballast::modules_of(ballast::load_profile(path("p.csv")).value()).value();
+  auto const modules = ballast::load_profile(path("p.csv")).value().profiles().value();
   ASSERT_EQ(modules.size(), 2U);
   EXPECT_EQ(modules[0].name, "encoder");
   EXPECT_EQ(modules[0].flops.quadratic, 0U);

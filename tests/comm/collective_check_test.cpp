@@ -18,9 +18,9 @@ struct calls {
   {
     std::uint64_t words = 0;
     for (std::size_t rank = 0; rank < common.size(); ++rank) {
-      words += sent.empty() ? check_word(to_id<rank_id>(rank), common.size(), common[rank])
-                            : check_word(to_id<rank_id>(rank), common.size(), common[rank],
-                                         sent[rank], received[rank]);
+      words += sent.empty() ? common[rank].check_word(to_id<rank_id>(rank), common.size())
+                            : common[rank].check_word(to_id<rank_id>(rank), common.size(),
+                                                      sent[rank], received[rank]);
     }
     return words;
   }
@@ -108,22 +108,22 @@ TEST(CheckWord, IsTheSameInEveryBuild)
                 0xf55141544a65eeb5U);
   std::vector<std::size_t> const sent{3, 0};
   std::vector<std::size_t> const received{3, 7};
-  EXPECT_EQ(check_word(rank_id{1}, 2, {collective::all_to_all_v}, sent, received),
+  EXPECT_EQ(collective_call{collective::all_to_all_v}.check_word(rank_id{1}, 2, sent, received),
             0x9ab97994d99a1e08U);
 }
 
 TEST(CheckWordDeathTest, RefusesARankBeyondTheGroup)
 {
-  EXPECT_DEATH((void)check_word(rank_id{2}, 2, {}), "rank");
+  EXPECT_DEATH((void)collective_call{}.check_word(rank_id{2}, 2), "rank");
 }
 
 TEST(Collective, HasTheNameOfTheCall)
 {
-  EXPECT_STREQ(name_of(collective::all_gather), "all_gather");
-  EXPECT_STREQ(name_of(collective::all_to_all_v), "all_to_all_v");
-  EXPECT_STREQ(name_of(collective::broadcast), "broadcast");
-  EXPECT_STREQ(name_of(collective::barrier), "barrier");
-  EXPECT_STREQ(name_of(collective::split), "split");
+  EXPECT_STREQ(collective_call{collective::all_gather}.name(), "all_gather");
+  EXPECT_STREQ(collective_call{collective::all_to_all_v}.name(), "all_to_all_v");
+  EXPECT_STREQ(collective_call{collective::broadcast}.name(), "broadcast");
+  EXPECT_STREQ(collective_call{collective::barrier}.name(), "barrier");
+  EXPECT_STREQ(collective_call{collective::split}.name(), "split");
 }
 
 }  // namespace

@@ -19,7 +19,7 @@ TEST(GatherSamples, PutsTheSamplesOfAllRanksInRankOrder)
   ballast::run_ranks(read.size(), [&](thread_communicator& comm) {
     // [gather_samples]
     gathered_samples<tokens> all;  // kept from step to step
-    auto const gathered = ballast::gather_samples_into(all, comm, read[comm.rank()]);
+    auto const gathered = ballast::gather_samples(all, comm, read[comm.rank()]);
     // [gather_samples]
     ASSERT_TRUE(gathered.has_value());
     EXPECT_THAT(all.samples, ElementsAre(5, 6, 7, 8, 9));
@@ -39,7 +39,7 @@ TEST(GatherSamples, TakesSamplesOfSeveralNumbers)
     auto const rank = static_cast<std::int32_t>(to_index(comm.rank()));
     std::vector<sample> const mine{{rank, -10 - rank}};
     gathered_samples<sample> all;
-    ASSERT_TRUE(ballast::gather_samples_into(all, comm, mine));
+    ASSERT_TRUE(ballast::gather_samples(all, comm, mine));
     EXPECT_THAT(all.samples, ElementsAre(sample{0, -10}, sample{1, -11}));
   });
 }
@@ -48,7 +48,7 @@ TEST(GatherSamples, OfNobodyIsEmptyAndForgetsWhatWasThere)
 {
   ballast::run_ranks(2, [](thread_communicator& comm) {
     gathered_samples<tokens> all{{1, 2}, {rank_id{0}, rank_id{1}}, 2};
-    ASSERT_TRUE(ballast::gather_samples_into(all, comm, {}));
+    ASSERT_TRUE(ballast::gather_samples(all, comm, {}));
     EXPECT_THAT(all.samples, IsEmpty());
     EXPECT_THAT(all.source, IsEmpty());
   });
@@ -73,7 +73,7 @@ TEST(GatherSamples, TakesAsManyAsARankHasAndASecondCollectiveOnlyWhereOneHasMore
       std::size_t const before = comm.gathers;
       std::vector<tokens> const mine(comm.rank() == rank_id{1} ? count : count / 2,
                                      static_cast<tokens>(to_index(comm.rank())));
-      ASSERT_TRUE(ballast::gather_samples_into(all, comm, mine));
+      ASSERT_TRUE(ballast::gather_samples(all, comm, mine));
       EXPECT_EQ(comm.gathers - before, collectives) << count;
       ASSERT_EQ(all.samples.size(), count + 2 * (count / 2));
       for (std::size_t at = 0; at < all.samples.size(); ++at) {
@@ -91,8 +91,8 @@ TEST(GatherSamples, OfDifferentTypesIsAMismatch)
     gathered_samples<std::int32_t> small;
     gathered_samples<std::int64_t> large;
     auto const done = comm.rank() == rank_id{1}
-                          ? ballast::gather_samples_into(small, comm, std::array{1, 2})
-                          : ballast::gather_samples_into(large, comm, {});
+                          ? ballast::gather_samples(small, comm, std::array{1, 2})
+                          : ballast::gather_samples(large, comm, {});
     ASSERT_FALSE(done);
     EXPECT_EQ(done.error().code, ballast::error_code::mismatch);
     EXPECT_EQ(done.error().ranks, std::vector{rank_id{1}}) << done.error().message;
@@ -104,9 +104,9 @@ TEST(GatherSamples, AllocatesNothingInTheSteadyState)
   auto comms = thread_communicator::make(1);
   std::vector<tokens> const mine(16, 3);
   gathered_samples<tokens> all;
-  ASSERT_TRUE(ballast::gather_samples_into(all, comms[0], mine));
+  ASSERT_TRUE(ballast::gather_samples(all, comms[0], mine));
   auto const before = ballast_test::allocations();
-  ASSERT_TRUE(ballast::gather_samples_into(all, comms[0], std::span(mine).first(9)));
+  ASSERT_TRUE(ballast::gather_samples(all, comms[0], std::span(mine).first(9)));
   EXPECT_EQ(ballast_test::allocations(), before);
   EXPECT_EQ(all.samples.size(), 9U);
 }
@@ -117,7 +117,7 @@ TEST(GatherSamples, ReturnsNewSamples)  // Ensures (1) (2)
   ballast::run_ranks(read.size(), [&](thread_communicator& comm) {
     auto const all = ballast::gather_samples(comm, read[comm.rank()]);
     gathered_samples<tokens> expected;
-    ASSERT_TRUE(ballast::gather_samples_into(expected, comm, read[comm.rank()]));
+    ASSERT_TRUE(ballast::gather_samples(expected, comm, read[comm.rank()]));
     ASSERT_TRUE(all);
     EXPECT_EQ(*all, expected);
 

@@ -38,7 +38,7 @@ ballast::result<void> exchange_of_everything(C& comm, kept_arrays& arrays)
 
   std::vector<ballast::tokens> const read(self, 100);
   ballast::gathered_samples<ballast::tokens> all;
-  if (auto done = ballast::gather_samples_into(all, *part, read); !done) { return done; }
+  if (auto done = ballast::gather_samples(all, *part, read); !done) { return done; }
   EXPECT_EQ(all.samples.size(), ranks * (ranks - 1) / 2);
 
   auto& own = keep<Buffer>(arrays, 1 + self);

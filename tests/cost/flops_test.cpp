@@ -13,27 +13,29 @@ using testing::HasSubstr;
 static_assert(std::regular<flop_polynomial>);
 
 constexpr auto most_coefficient = std::numeric_limits<std::uint64_t>::max();
+constexpr flop_polynomial largest{most_coefficient, most_coefficient};
+constexpr flop_polynomial smallest{1, 1};
 
 RC_GTEST_PROP(Flops, AreTheFormulaExactly, (std::uint64_t linear, std::uint64_t quadratic))
 {
   auto const length = *rc::gen::inRange<tokens>(0, longest_sample + 1);
   cpp_int const exact = cpp_int(linear) * length + cpp_int(quadratic) * length * length;
-  RC_ASSERT(cpp_int(exact_flops({linear, quadratic}, length)) == exact);
+  RC_ASSERT(cpp_int(flop_polynomial{linear, quadratic}.exact(length)) == exact);
 }
 
 TEST(Flops, OfTheLargestPolynomialAndLengthFit)
 {
   cpp_int const l = longest_sample;
-  EXPECT_EQ(cpp_int(exact_flops({most_coefficient, most_coefficient}, longest_sample)),
+  EXPECT_EQ(cpp_int(largest.exact(longest_sample)),
             most_coefficient * l + most_coefficient * l * l);
-  EXPECT_EQ(exact_flops({most_coefficient, most_coefficient}, 0), 0U);
+  EXPECT_EQ(largest.exact(0), 0U);
 }
 
 TEST(Flops, AsADoubleAreTheNearest)
 {
-  EXPECT_DOUBLE_EQ(ballast::flops({24, 4}, 10), 640);
+  EXPECT_DOUBLE_EQ((flop_polynomial{24, 4}.of(10)), 640);
   constexpr double l = longest_sample;
-  EXPECT_DOUBLE_EQ(ballast::flops({0, most_coefficient}, longest_sample), 0x1p64 * l * l);
+  EXPECT_DOUBLE_EQ((flop_polynomial{0, most_coefficient}.of(longest_sample)), 0x1p64 * l * l);
 }
 
 RC_GTEST_PROP(Flops, AddAndMultiplyExactlyOrFail,
@@ -50,24 +52,23 @@ RC_GTEST_PROP(Flops, AddAndMultiplyExactlyOrFail,
       RC_ASSERT(found.value() == expected);
     }
   };
-  expect(ballast::add({a, b}, {b, a}), cpp_int(a) + b, cpp_int(a) + b);
-  expect(ballast::add({a, 0}, {b, 5}), cpp_int(a) + b, 5);
-  expect(ballast::multiply({a, 0}, times), cpp_int(a) * times, 0);
-  expect(ballast::multiply({0, b}, times), 0, cpp_int(b) * times);
+  expect(flop_polynomial{a, b}.plus({b, a}), cpp_int(a) + b, cpp_int(a) + b);
+  expect(flop_polynomial{a, 0}.plus({b, 5}), cpp_int(a) + b, 5);
+  expect(flop_polynomial{a, 0}.times(times), cpp_int(a) * times, 0);
+  expect(flop_polynomial{0, b}.times(times), 0, cpp_int(b) * times);
 }
 
 TEST(Flops, SayWhatToDoWhenTheyDoNotFit)
 {
-  EXPECT_EQ(ballast::add({most_coefficient, most_coefficient}, {0, 0}).value(),
-            (flop_polynomial{most_coefficient, most_coefficient}));
-  EXPECT_THAT(ballast::add({most_coefficient, 0}, {1, 0}).error().message,
+  EXPECT_EQ(largest.plus({}).value(), largest);
+  EXPECT_THAT(largest.plus({1, 0}).error().message,
               testing::HasSubstr("do not fit 64 bits; check its dimensions"));
 }
 
 TEST(FlopsDeathTest, RejectLengthsThatHaveNoCost)
 {
-  EXPECT_DEATH((void)exact_flops({1, 1}, -1), "the FLOP of -1 tokens");
-  EXPECT_DEATH((void)exact_flops({1, 1}, longest_sample + 1), "which is not from 0 to ");
+  EXPECT_DEATH((void)smallest.exact(-1), "the FLOP of -1 tokens");
+  EXPECT_DEATH((void)smallest.exact(longest_sample + 1), "which is not from 0 to ");
 }
 
 static_assert(std::regular<training_passes>);
@@ -84,16 +85,17 @@ TEST(TrainingPasses, OfAFrozenModuleSkipTheGradientsOfItsWeights)  // Ensures (1
 {
   // Attention has no weights, so that freezing saves it nothing.
   auto const through = frozen_gradient::passes_through;
-  EXPECT_EQ(step_flops(forward, frozen({}, through)).value(), (flop_polynomial{2000, 30}));
-  EXPECT_EQ(step_flops(forward, frozen({.recompute = 1}, through)).value(),
+  EXPECT_EQ(step_flops(forward, training_passes{}.frozen(through)).value(),
+            (flop_polynomial{2000, 30}));
+  EXPECT_EQ(step_flops(forward, training_passes{.recompute = 1}.frozen(through)).value(),
             (flop_polynomial{3000, 40}));
 }
 
 TEST(TrainingPasses, OfAFrozenFrontAreTheForwardPassAlone)  // Ensures (2)
 {
   auto const stops = frozen_gradient::stops;
-  EXPECT_EQ(step_flops(forward, frozen({}, stops)).value(), forward);
-  EXPECT_EQ(step_flops(forward, frozen({.recompute = 1}, stops)).value(), forward);
+  EXPECT_EQ(step_flops(forward, training_passes{}.frozen(stops)).value(), forward);
+  EXPECT_EQ(step_flops(forward, training_passes{.recompute = 1}.frozen(stops)).value(), forward);
 }
 
 TEST(TrainingPasses, RefuseFlopsThatDoNotFit)
@@ -155,8 +157,7 @@ RC_GTEST_PROP(ForwardFlops, AreThoseOfTheMatrixProducts, ())  // Ensures (1) of 
   shape.mask = *rc::gen::element(attention_mask::full, attention_mask::causal);
   auto const length = *rc::gen::inRange<ballast::tokens>(0, ballast::longest_sample + 1);
 
-  RC_ASSERT(cpp_int(ballast::exact_flops(forward_flops(shape).value(), length)) ==
-            products_of(shape, length));
+  RC_ASSERT(cpp_int(forward_flops(shape).value().exact(length)) == products_of(shape, length));
 }
 
 RC_GTEST_PROP(ClassicTransformer, TakesTheTextbooksFlops, ())  // Ensures (1) of classic_transformer

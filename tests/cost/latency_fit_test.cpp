@@ -57,7 +57,7 @@ TEST(LatencyCost, RefusesNumbersThatNoFitHas)
               HasSubstr("check the unit of seconds_per_flop"));
 }
 
-using measurements = std::vector<latency_measurement>;
+using measurements = std::vector<gamma_fit::measurement>;
 
 double seconds(double k, double gamma, tokens length)
 {
@@ -97,7 +97,7 @@ TEST(LatencyFit, RecoversWhatMadeTheTimes)  // Ensures (1)
     EXPECT_LT(fit.rms_relative_error, 1e-10);
     EXPECT_LT(fit.largest_relative_error, 1e-10);
     EXPECT_NEAR(fit.r_squared, 1, 1e-10);
-    EXPECT_TRUE(misfits(samples, width_3072, fit).empty());
+    EXPECT_TRUE(fit.misfits(samples, width_3072).empty());
   }
 }
 
@@ -109,8 +109,8 @@ TEST(LatencyFit, KeepsLaunchesApartFromGamma)
   // They are per call: the work of a sample has none of them.
   auto const work = latency_cost(fit, width_3072).value();
   EXPECT_NEAR(static_cast<double>(work(1024)) * 1e-12, seconds(2.5e-15, 0.405, 1024), 1e-9);
-  EXPECT_NEAR(fitted_seconds(fit, width_3072, 1024), seconds(2.5e-15, 0.405, 1024) + 50e-6, 1e-9);
-  EXPECT_EQ(fitted_seconds(fit, width_3072, 0), fit.seconds_per_call);
+  EXPECT_NEAR(fit.seconds(width_3072, 1024), seconds(2.5e-15, 0.405, 1024) + 50e-6, 1e-9);
+  EXPECT_EQ(fit.seconds(width_3072, 0), fit.seconds_per_call);
 }
 
 TEST(LatencyFit, IsNotMovedByOneTimeThatIsTenTimesTooHighOrTooLow)
@@ -124,7 +124,7 @@ TEST(LatencyFit, IsNotMovedByOneTimeThatIsTenTimesTooHighOrTooLow)
       EXPECT_NEAR(fit.seconds_per_call, 50e-6, 1e-9) << outlier;
       EXPECT_LT(fit.median_relative_error, 1e-9);
       EXPECT_GT(fit.largest_relative_error, 0.85);
-      EXPECT_EQ(misfits(samples, width_3072, fit), (std::vector<std::size_t>{outlier}));
+      EXPECT_EQ(fit.misfits(samples, width_3072), (std::vector<std::size_t>{outlier}));
     }
   }
 }
@@ -152,7 +152,7 @@ TEST(LatencyFit, IsAsGoodWithATenthOfOutliersAsWithout)
     auto const disturbed = fit_latency(samples, width_3072).value();
     with += std::pow(disturbed.gamma - 0.405, 2) / trials;
     EXPECT_NEAR(disturbed.gamma, 0.405, 0.1);
-    EXPECT_EQ(misfits(samples, width_3072, disturbed, 0.3).size(), 7U);
+    EXPECT_EQ(disturbed.misfits(samples, width_3072, 0.3).size(), 7U);
   }
   EXPECT_LT(std::sqrt(without), 0.03);
   EXPECT_LT(std::sqrt(with), 1.2 * std::sqrt(without));
@@ -166,8 +166,8 @@ TEST(LatencyFit, NamesTheLengthsWhereTheFormulaDoesNotHold)
   samples[1].seconds *= 2;
   auto const fit = fit_latency(samples, width_3072).value();
   EXPECT_NEAR(fit.gamma, 0.405, 0.1);
-  EXPECT_EQ(misfits(samples, width_3072, fit).front(), 0U);
-  EXPECT_TRUE(misfits(samples, width_3072, fit, 10).empty());
+  EXPECT_EQ(fit.misfits(samples, width_3072).front(), 0U);
+  EXPECT_TRUE(fit.misfits(samples, width_3072, 10).empty());
 }
 
 TEST(LatencyFit, NeedsNoMoreMeasurementsThanUnknowns)
@@ -232,7 +232,7 @@ TEST(LatencyFit, ReportsHowFarItIsFromTheMeasurements)
   EXPECT_NEAR(fit.largest_relative_error, relative[6], 1e-12);
   EXPECT_NEAR(fit.rms_relative_error, std::sqrt(relative_squares / 7), 1e-12);
   EXPECT_NEAR(fit.r_squared, 1 - squares / variance, 1e-12);
-  auto const far = misfits(samples, width_3072, fit, relative[4]);
+  auto const far = fit.misfits(samples, width_3072, relative[4]);
   EXPECT_EQ(far.size(), 2U);
 }
 
@@ -283,14 +283,14 @@ TEST(LatencyFitDeathTest, RejectsAModuleWithoutAttention)
 {
   measurements const samples = {{1, 1.0}, {2, 2.0}};
   EXPECT_DEATH((void)fit_latency(samples, {.linear = 1}), "the coefficients 1 and 0,");
-  EXPECT_DEATH((void)fitted_seconds(gamma_fit{}, width_3072, -1), "a sample of -1 tokens");
+  EXPECT_DEATH((void)gamma_fit{}.seconds(width_3072, -1), "a sample of -1 tokens");
 }
 
 TEST(LatencyFit, GivesACostInPicoseconds)
 {
   // [fit]
   // Say these are one layer's forward passes in seconds, timed on one rank.
-  std::array<ballast::latency_measurement, 4> const measured = {
+  std::array<ballast::gamma_fit::measurement, 4> const measured = {
       {{256, 0.000146}, {1100, 0.000636}, {4488, 0.002802}, {16776, 0.013031}}};
   auto const layer = ballast::forward_flops(ballast::classic_transformer(3072)).value();
   auto const fit = ballast::fit_latency(measured, layer).value();

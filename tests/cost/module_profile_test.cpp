@@ -110,7 +110,7 @@ TEST(ModuleMemory, GrowsWithTheSizeAndSaysWhichIsTheLargest)  // activations (2)
         .layers = {first, first + 1 + static_cast<std::uint32_t>(draw(5))},
         .sizes = {random.between(0, 9), 10 + random.between(0, 9)},
         .activation_bytes = {{{few, few + draw(30)}, {many, many + draw(30)}}}};
-    ASSERT_TRUE(check_memory(memory));
+    ASSERT_TRUE(memory.check());
     auto const stage = static_cast<std::uint32_t>(1 + draw(12));
     std::uint64_t const bytes = draw(80);
     tokens largest = -1;
@@ -130,22 +130,22 @@ TEST(ModuleMemory, GrowsWithTheSizeAndSaysWhichIsTheLargest)  // activations (2)
 
 TEST(ModuleMemory, IsMeasuredAtTwoLayersAndTwoSizes)
 {
-  EXPECT_TRUE(check_memory(measured_memory));
+  EXPECT_TRUE(measured_memory.check());
   module_memory memory = measured_memory;
   memory.layers = {6, 6};
-  EXPECT_EQ(check_memory(memory).error().position, 0U);
+  EXPECT_EQ(memory.check().error().position, 0U);
   memory.layers = {0, 6};
-  EXPECT_EQ(check_memory(memory).error().position, 0U);
+  EXPECT_EQ(memory.check().error().position, 0U);
   memory = measured_memory;
   for (tokens const second : {tokens{100}, ballast::longest_sample + 1}) {
     memory.sizes[1] = second;
-    EXPECT_EQ(check_memory(memory).error().position, 1U);
+    EXPECT_EQ(memory.check().error().position, 1U);
   }
   memory = measured_memory;
   memory.activation_bytes[1][1] = 64;
-  EXPECT_EQ(check_memory(memory).error().position, 2U);
+  EXPECT_EQ(memory.check().error().position, 2U);
   memory.sizes = {-1, 5};
-  EXPECT_THAT(check_memory(memory).error().message, testing::HasSubstr("sizes -1 and 5"));
+  EXPECT_THAT(memory.check().error().message, testing::HasSubstr("sizes -1 and 5"));
 }
 
 module_profile sound()
@@ -158,7 +158,7 @@ module_profile sound()
 
 std::string said(module_profile const& module)
 {
-  auto const checked = check_profile(module);
+  auto const checked = module.check();
   return checked ? "" : checked.error().message;
 }
 
@@ -180,7 +180,7 @@ TEST(ModuleProfile, HasLayersWorkAndDegreesInOrder)
   module = sound();
   module.degrees[2].tp = 2;
   EXPECT_THAT(said(module), HasSubstr("has degree tp 2 after tp 2"));
-  EXPECT_EQ(check_profile(module).error().position, 2U);
+  EXPECT_EQ(module.check().error().position, 2U);
   module.degrees[2].ep = 2;
   EXPECT_EQ(said(module), "");
   module.degrees[1].sp = 2;
@@ -198,11 +198,11 @@ TEST(ModuleProfile, HasLayersWorkAndDegreesInOrder)
 TEST(ModuleProfile, FindsTheDegreesThatItWasMeasuredAt)
 {
   auto const module = sound();
-  EXPECT_EQ(find_degree(module, {1}), &module.degrees[0]);
-  EXPECT_EQ(find_degree(module, {8}), &module.degrees[2]);
-  EXPECT_EQ(find_degree(module, {4}), nullptr);
-  EXPECT_EQ(find_degree(module, {8, 2}), nullptr);
-  EXPECT_EQ(find_degree(module_profile{}, {1}), nullptr);
+  EXPECT_EQ(module.find({1}), &module.degrees[0]);
+  EXPECT_EQ(module.find({8}), &module.degrees[2]);
+  EXPECT_EQ(module.find({4}), nullptr);
+  EXPECT_EQ(module.find({8, 2}), nullptr);
+  EXPECT_EQ(module_profile{}.find({1}), nullptr);
 }
 
 }  // namespace

@@ -16,10 +16,10 @@ using testing::StartsWith;
 profile_file complete()
 {
   profile_file file;
-  auto& llm = find_or_add_module(file, "llm");
+  auto& llm = file.find_or_add("llm");
   llm.layers = 32;
   llm.flops = {.linear = 6'000'000'000, .quadratic = 500'000};
-  auto& degree = find_or_add_degree(llm, {2});
+  auto& degree = llm.find_or_add({2});
   degree.linear = {{.size = 1024, .flop_per_second = 300}, {.size = 4096, .flop_per_second = 400}};
   degree.attention = {{.size = 2048, .flop_per_second = 100}};
   degree.state = {{.layers = 1, .bytes = 10}, {.layers = 2, .bytes = 20}};
@@ -29,7 +29,7 @@ profile_file complete()
 
 TEST(ProfileFile, GivesTheCurvesThroughItsPoints)
 {
-  auto const modules = modules_of(complete()).value();
+  auto const modules = complete().profiles().value();
   ASSERT_EQ(modules.size(), 1U);
   EXPECT_EQ(modules[0].name, "llm");
   EXPECT_EQ(modules[0].layers, 32U);
@@ -50,12 +50,12 @@ TEST(ProfileFile, NeedsNoAttentionWhereThereIsNone)
   auto file = complete();
   file.modules[0].flops.quadratic = 0;
   file.modules[0].degrees[0].attention.clear();
-  EXPECT_TRUE(modules_of(file));
+  EXPECT_TRUE(file.profiles());
 }
 
 TEST(ProfileFile, SaysWhatIsNotMeasuredYet)
 {
-  using degree = measured_degree;
+  using degree = profile_file::measured_degree;
   auto const expect_refused = [](auto const& spoil, char const* why) {
     profile_file file = complete();
     if constexpr (std::invocable<decltype(spoil), degree&>) {
@@ -63,7 +63,7 @@ TEST(ProfileFile, SaysWhatIsNotMeasuredYet)
     } else {
       spoil(file);
     }
-    auto const modules = modules_of(file);
+    auto const modules = file.profiles();
     ASSERT_FALSE(modules) << why;
     EXPECT_THAT(modules.error().message, HasSubstr(why));
   };
@@ -88,8 +88,8 @@ TEST(ProfileFile, SaysWhatIsNotMeasuredYet)
 TEST(ProfileFile, NamesTheModuleThatIsRefused)
 {
   auto file = complete();
-  find_or_add_module(file, "encoder").layers = 3;
-  auto const modules = modules_of(file);
+  file.find_or_add("encoder").layers = 3;
+  auto const modules = file.profiles();
   ASSERT_FALSE(modules);
   EXPECT_EQ(modules.error().position, 1U);
 }
@@ -97,36 +97,39 @@ TEST(ProfileFile, NamesTheModuleThatIsRefused)
 TEST(ProfileFile, FindsModulesByName)
 {
   auto file = complete();
-  EXPECT_EQ(find_module(file, "encoder"), nullptr);
-  EXPECT_EQ(find_module(file, "llm"), file.modules.data());
-  EXPECT_EQ(&find_or_add_module(file, "llm"), file.modules.data());
-  find_or_add_module(file, "encoder").layers = 1;
+  EXPECT_EQ(file.find("encoder"), nullptr);
+  EXPECT_EQ(file.find("llm"), file.modules.data());
+  EXPECT_EQ(&file.find_or_add("llm"), file.modules.data());
+  file.find_or_add("encoder").layers = 1;
   ASSERT_EQ(file.modules.size(), 2U);
   EXPECT_EQ(file.modules[1].name, "encoder");
 }
 
 TEST(ProfileFile, KeepsDegreesAndPointsInOrder)
 {
-  ballast::measured_module module;
-  for (std::uint32_t const tp : {4U, 1U, 2U, 4U, 1U}) { find_or_add_degree(module, {tp}).tp = tp; }
+  ballast::profile_file::measured_module module;
+  for (std::uint32_t const tp : {4U, 1U, 2U, 4U, 1U}) { module.find_or_add({tp}).tp = tp; }
   ASSERT_EQ(module.degrees.size(), 3U);
   EXPECT_EQ(module.degrees[0].tp, 1U);
   EXPECT_EQ(module.degrees[1].tp, 2U);
   EXPECT_EQ(module.degrees[2].tp, 4U);
 
-  std::vector<speed_point> speeds;
-  EXPECT_TRUE(add_point(speeds, speed_point{.size = 20}));
-  EXPECT_TRUE(add_point(speeds, speed_point{.size = 10}));
-  EXPECT_FALSE(add_point(speeds, speed_point{.size = 20, .flop_per_second = 7}));
-  EXPECT_THAT(speeds, ElementsAre(speed_point{.size = 10}, speed_point{.size = 20}));
+  std::vector<profile_file::speed_point> speeds;
+  EXPECT_TRUE(ballast::profile_file::add(speeds, profile_file::speed_point{.size = 20}));
+  EXPECT_TRUE(ballast::profile_file::add(speeds, profile_file::speed_point{.size = 10}));
+  EXPECT_FALSE(ballast::profile_file::add(
+      speeds, profile_file::speed_point{.size = 20, .flop_per_second = 7}));
+  EXPECT_THAT(speeds, ElementsAre(profile_file::speed_point{.size = 10},
+                                  profile_file::speed_point{.size = 20}));
 
-  std::vector<memory_point> held;
-  EXPECT_TRUE(add_point(held, memory_point{2, 10, 1}));
-  EXPECT_TRUE(add_point(held, memory_point{1, 20, 1}));
-  EXPECT_TRUE(add_point(held, memory_point{1, 10, 1}));
-  EXPECT_FALSE(add_point(held, memory_point{1, 20, 5}));
-  EXPECT_THAT(held,
-              ElementsAre(memory_point{1, 10, 1}, memory_point{1, 20, 1}, memory_point{2, 10, 1}));
+  std::vector<profile_file::memory_point> held;
+  EXPECT_TRUE(ballast::profile_file::add(held, profile_file::memory_point{2, 10, 1}));
+  EXPECT_TRUE(ballast::profile_file::add(held, profile_file::memory_point{1, 20, 1}));
+  EXPECT_TRUE(ballast::profile_file::add(held, profile_file::memory_point{1, 10, 1}));
+  EXPECT_FALSE(ballast::profile_file::add(held, profile_file::memory_point{1, 20, 5}));
+  EXPECT_THAT(
+      held, ElementsAre(profile_file::memory_point{1, 10, 1}, profile_file::memory_point{1, 20, 1},
+                        profile_file::memory_point{2, 10, 1}));
 }
 
 // docs/profile.md shows it.
@@ -157,14 +160,16 @@ TEST(ReadProfile, ReadsWhatIsWrittenByHand)
   EXPECT_EQ(vision.layers, 27U);
   EXPECT_EQ(vision.flops, (ballast::flop_polynomial{1'900'000'000'000, 0}));
   ASSERT_EQ(vision.degrees.size(), 1U);
-  EXPECT_THAT(vision.degrees[0].linear, ElementsAre(ballast::speed_point{8, 210'000'000'000'000},
-                                                    ballast::speed_point{64, 395'000'000'000'000}));
-  EXPECT_THAT(vision.degrees[0].state, ElementsAre(ballast::memory_point{1, 0, 250'000'000},
-                                                   ballast::memory_point{27, 0, 6'600'000'000}));
-  auto const modules = ballast::modules_of(file).value();
+  EXPECT_THAT(vision.degrees[0].linear,
+              ElementsAre(ballast::profile_file::speed_point{8, 210'000'000'000'000},
+                          ballast::profile_file::speed_point{64, 395'000'000'000'000}));
+  EXPECT_THAT(vision.degrees[0].state,
+              ElementsAre(ballast::profile_file::memory_point{1, 0, 250'000'000},
+                          ballast::profile_file::memory_point{27, 0, 6'600'000'000}));
+  auto const modules = file.profiles().value();
   EXPECT_EQ(modules[0].boundary_bytes, 0U);
   auto const sending = read_profile(by_hand + "vision,,boundary_bytes,,,2e6\n").value();
-  EXPECT_EQ(ballast::modules_of(sending).value()[0].boundary_bytes, 2'000'000U);
+  EXPECT_EQ(sending.profiles().value()[0].boundary_bytes, 2'000'000U);
   EXPECT_EQ(modules[0].degrees[0].memory.activations(27, 64), 19'440'000'000U);
 }
 
@@ -177,7 +182,8 @@ TEST(ReadProfile, TakesColumnsInAnyOrderAndLeavesOthersAlone)
                         .value();
   auto const& degree = file.modules.at(0).degrees.at(0);
   EXPECT_EQ(degree.tp, 2U);
-  EXPECT_THAT(degree.attention, ElementsAre(ballast::speed_point{7, 1000, 0, 1100, 100, 200}));
+  EXPECT_THAT(degree.attention,
+              ElementsAre(ballast::profile_file::speed_point{7, 1000, 0, 1100, 100, 200}));
 }
 
 TEST(ReadProfile, TakesGroupsOfSequenceAndExpertParallelism)
@@ -204,7 +210,7 @@ TEST(ReadProfile, ReadsWhatIsNotComplete)
   auto const file = read_profile(header + ",,schema,,,1\nllm,,layers,,,2\n").value();
   EXPECT_EQ(file.modules.at(0).layers, 2U);
   EXPECT_EQ(file.modules.at(0).boundary_bytes, 0U);
-  EXPECT_FALSE(ballast::modules_of(file));
+  EXPECT_FALSE(file.profiles());
 }
 
 void expect_refused(std::string const& csv, std::size_t line, std::string const& why)
@@ -299,12 +305,12 @@ TEST(WriteProfile, WritesOneRowPerMeasurement)
 {
   profile_file file;
   file.hardware = "2 cores, one socket";
-  auto& llm = ballast::find_or_add_module(file, "llm");
+  auto& llm = file.find_or_add("llm");
   llm.model = "transformer:d=64";
   llm.layers = 2;
   llm.flops = {.linear = 7, .quadratic = 3};
   llm.boundary_bytes = 8192;
-  auto& degree = ballast::find_or_add_degree(llm, {4});
+  auto& degree = llm.find_or_add({4});
   degree.linear = {{16, 1000, 900, 1100, 50, 100}};
   degree.attention = {{32, 500}};
   degree.state = {{1, 0, 0}};
@@ -326,7 +332,7 @@ TEST(WriteProfile, WritesOneRowPerMeasurement)
   EXPECT_EQ(read_profile(write_profile(file)).value(), file);
 
   // Groups of sequence and expert parallelism have columns of their own, where there are any.
-  ballast::find_or_add_degree(llm, {4, 2, 8}).state = {{1, 0, 7}};
+  llm.find_or_add({4, 2, 8}).state = {{1, 0, 7}};
   auto const with_groups = write_profile(file);
   EXPECT_NE(with_groups.find("forward_ns,backward_ns,sp,ep\n"), std::string::npos);
   EXPECT_NE(with_groups.find("llm,4,state_bytes,1,,0,,,,,1,1\n"), std::string::npos);
@@ -343,7 +349,7 @@ RC_GTEST_PROP(WriteProfile, IsReadBack,
   file.data = data;
   auto const modules = *rc::gen::inRange(0, 4);
   for (int each = 0; each < modules; ++each) {
-    auto& module = ballast::find_or_add_module(file, "\"module\", " + std::to_string(each));
+    auto& module = file.find_or_add("\"module\", " + std::to_string(each));
     module.model = model;
     module.layers = *rc::gen::inRange<std::uint32_t>(1, 100);
     module.flops.linear = *rc::gen::inRange<std::uint64_t>(1, std::uint64_t{1} << 63);
@@ -354,14 +360,14 @@ RC_GTEST_PROP(WriteProfile, IsReadBack,
       auto const draw = [](std::uint32_t most) {
         return *rc::gen::inRange<std::uint32_t>(1, most + 1);
       };
-      auto& degree = ballast::find_or_add_degree(module, {draw(4), draw(2), draw(2)});
+      auto& degree = module.find_or_add({draw(4), draw(2), draw(2)});
       auto const size = *rc::gen::inRange<ballast::tokens>(1, 40);
       auto const value = *rc::gen::inRange<std::uint64_t>(1, 1'000'000'000'000'000'001);
       auto const ns = *rc::gen::inRange<std::uint64_t>(0, 3);
-      (void)ballast::add_point(point % 2 == 0 ? degree.linear : degree.attention,
-                               {size, value, ns, value, ns + 1, ns});
-      (void)ballast::add_point(degree.state, {static_cast<std::uint32_t>(size), 0, value});
-      (void)ballast::add_point(degree.activations, {1, size - 1, ns});
+      (void)ballast::profile_file::add(point % 2 == 0 ? degree.linear : degree.attention,
+                                       {size, value, ns, value, ns + 1, ns});
+      (void)ballast::profile_file::add(degree.state, {static_cast<std::uint32_t>(size), 0, value});
+      (void)ballast::profile_file::add(degree.activations, {1, size - 1, ns});
     }
   }
   auto const again = read_profile(write_profile(file));

@@ -252,7 +252,7 @@ TEST(GammaCorrectedDeathTest, RejectsAnAbsurdUnit)
 }
 
 static_assert(ballast::attention_cost_model<span_cost>);
-static_assert(ballast::attention_cost_model<span_cost, document_with_images>);
+static_assert(ballast::attention_cost_model<span_cost, span_cost::document>);
 static_assert(ballast::attention_cost_model<span_cost, std::vector<tokens>>);
 
 // Oracle: looks at every pair of tokens.
@@ -318,8 +318,8 @@ TEST(SpanCost, CountsThePairsOfTextWithImages)  // Ensures (1) (2) (3)
     }
     auto const length = static_cast<tokens>(image_of.size());
     auto const pairs = count_pairs(cost, std::vector<int>(image_of.size(), 0), image_of);
-    ASSERT_EQ(cost(document_with_images{length, images}), rounded(cost, image_of.size(), pairs));
-    ASSERT_EQ(cost.attention_part(document_with_images{length, images}),
+    ASSERT_EQ(cost(span_cost::document{length, images}), rounded(cost, image_of.size(), pairs));
+    ASSERT_EQ(cost.attention_part(span_cost::document{length, images}),
               rounded({{0, cost.each.quadratic, 1}}, image_of.size(), pairs));
   }
 }
@@ -343,8 +343,8 @@ TEST(SpanCost, HasNoCostForWhatIsNoRow)  // Ensures (4)
   EXPECT_EQ(cost(std::vector<tokens>{most, 1}), no_cost);
   EXPECT_EQ(cost(std::vector<tokens>{3, -1}), no_cost);
   std::vector<tokens> const images = {3, 2};
-  EXPECT_EQ(cost(document_with_images{4, images}), no_cost);
-  EXPECT_NE(cost(document_with_images{5, images}), no_cost);
+  EXPECT_EQ(cost(span_cost::document{4, images}), no_cost);
+  EXPECT_NE(cost(span_cost::document{5, images}), no_cost);
 }
 
 TEST(SpanCost, BalancesRowsThatArePacked)

@@ -13,7 +13,7 @@ using testing::HasSubstr;
 
 constexpr ballast::flop_polynomial step_of_3072{.linear = 57ULL * 4 * 226'492'416,
                                                 .quadratic = 57ULL * 4 * 12'288};
-constexpr step_terms all_terms{.gamma = {}, .sequences = true, .steps = true};
+constexpr step_fit::terms all_terms{.gamma = {}, .sequences = true, .steps = true};
 
 // A GPU that does 260 TFLOP/s, and what it does besides.
 constexpr step_fit true_fit{
@@ -22,11 +22,11 @@ constexpr step_fit true_fit{
     .seconds_per_sequence = 2e-3};
 
 // Steps of bags of all sizes. Oracle: the time is added up sequence by sequence and GPU by GPU.
-std::vector<step_measurement> draw_step_log(ballast::random_source& random, std::size_t steps,
-                                            std::uint32_t largest = 8)
+std::vector<step_fit::measurement> draw_step_log(ballast::random_source& random, std::size_t steps,
+                                                 std::uint32_t largest = 8)
 {
-  std::vector<step_measurement> drawn(steps);
-  for (step_measurement& step : drawn) {
+  std::vector<step_fit::measurement> drawn(steps);
+  for (step_fit::measurement& step : drawn) {
     do {
       step.gpus = std::uint32_t{1} << random.below(4);
     } while (step.gpus > largest);
@@ -65,11 +65,11 @@ TEST(StepFit, RecoversWhatMadeTheTimes)  // Ensures (1) (3)
   EXPECT_LT(fit.compute.largest_relative_error, 1e-9);
   EXPECT_NEAR(fit.compute.r_squared, 1, 1e-9);
   EXPECT_EQ(fit, fit_steps(steps, step_of_3072, all_terms).value());
-  for (step_measurement const& step : steps) {
-    EXPECT_NEAR(fitted_seconds(true_fit, step_of_3072, step), step.seconds, 1e-9);
+  for (step_fit::measurement const& step : steps) {
+    EXPECT_NEAR(true_fit.seconds(step_of_3072, step), step.seconds, 1e-9);
   }
   // The work of a sequence alone, in nanoseconds.
-  auto const cost = ballast::step_cost(fit, step_of_3072).value();
+  auto const cost = fit.cost(step_of_3072).value();
   double const flops = 57.0 * 4 * (24 * 4488.0 * 3072 * 3072 + 0.405 * 4 * 4488.0 * 4488 * 3072);
   EXPECT_NEAR(static_cast<double>(cost(4488)), 1e9 * flops / 260e12, 10);
 }
@@ -89,7 +89,7 @@ TEST(StepFit, IsNotMovedByATenthOfDisturbedStepsAndNamesThem)  // Ensures (2)
   ballast::random_source random(3);
   for (int trial = 0; trial < ballast_test::trials_of(4); ++trial) {
     auto steps = draw_step_log(random, 200);
-    for (step_measurement& step : steps) {  // noise of up to 1 %
+    for (step_fit::measurement& step : steps) {  // noise of up to 1 %
       step.seconds *= 1 + 0.01 * (static_cast<double>(random.below(2001)) / 1000 - 1);
     }
     std::vector<std::size_t> disturbed;
@@ -99,7 +99,7 @@ TEST(StepFit, IsNotMovedByATenthOfDisturbedStepsAndNamesThem)  // Ensures (2)
     }
     auto const fit = fit_steps(steps, step_of_3072, all_terms).value();
     expect_true_fit(fit, 0.1);
-    EXPECT_EQ(misfits(steps, step_of_3072, fit), disturbed);
+    EXPECT_EQ(fit.misfits(steps, step_of_3072), disturbed);
     EXPECT_LT(fit.compute.median_relative_error, 0.01);
   }
 }
@@ -141,7 +141,7 @@ TEST(StepFit, SaysWhatCannotBeFitted)  // Errors
   for (double const time : {0.0, -1.0, std::nan(""), std::numeric_limits<double>::infinity()}) {
     EXPECT_THAT(refused([&](auto& step) { step.seconds = time; }), HasSubstr("no positive"));
   }
-  auto const message = [](auto const& log, step_terms const& terms) {
+  auto const message = [](auto const& log, step_fit::terms const& terms) {
     return fit_steps(log, step_of_3072, terms).error().message;
   };
   EXPECT_THAT(message(std::span(steps).first(4), all_terms), HasSubstr("5 terms need at least"));
@@ -157,18 +157,19 @@ TEST(StepFit, FitsWhatATableSays)
   // [fit_steps]
   // Mean steps of four layouts on mixed resolutions: tokens of the busiest bag, their squares,
   // sequences, GPUs, seconds (KnapFormer, Table 1).
-  std::array<ballast::step_measurement, 4> const measured = {{{17120, 293'115'563, 1, 1, 4.62},
-                                                              {17120, 293'115'563, 1, 2, 2.92},
-                                                              {34031, 326'556'824, 14, 4, 2.62},
-                                                              {67882, 652'467'004, 28, 8, 2.52}}};
+  std::array<ballast::step_fit::measurement, 4> const measured = {
+      {{17120, 293'115'563, 1, 1, 4.62},
+       {17120, 293'115'563, 1, 2, 2.92},
+       {34031, 326'556'824, 14, 4, 2.62},
+       {67882, 652'467'004, 28, 8, 2.52}}};
   auto const layers = ballast::forward_flops(ballast::classic_transformer(3072, 57)).value();
   auto const step = ballast::step_flops(layers, {.recompute = 1}).value();
   auto const fit = ballast::fit_steps(measured, step, {.gamma = 0.405}).value();
   EXPECT_NEAR(1e-12 / fit.compute.seconds_per_flop, 256, 1);  // TFLOP/s
   EXPECT_NEAR(fit.seconds_per_exchanged_token, 77e-6, 1e-6);
-  EXPECT_EQ(misfits(measured, step, fit).size(), 2U);  // 7.2 % below and 5.1 % above
+  EXPECT_EQ(fit.misfits(measured, step).size(), 2U);  // 7.2 % below and 5.1 % above
 
-  auto const cost = ballast::step_cost(fit, step).value();  // in nanoseconds
+  auto const cost = fit.cost(step).value();  // in nanoseconds
   // [fit_steps]
   EXPECT_NEAR(static_cast<double>(cost(17120)), 4.76e9, 0.02e9);
 }

@@ -25,14 +25,14 @@ void run_on_host(List const& list, std::uint32_t count, std::uint64_t warps = 3,
       ballast::detail::copy_share(copies, share, shares, lane);
     }
   }
-  if constexpr (ballast::makes_more<List>) {
+  if constexpr (ballast::detail::makes_more<List>) {
     constexpr std::uint32_t threads = 5;
     for (std::uint32_t thread = 0; thread < threads; ++thread) { list.make_rest(thread, threads); }
   }
 }
 
 /// What detail::run_part queues.
-template <ballast::unpacking_list List>
+template <ballast::detail::unpacking_list List>
 void run_part_on_host(List const& list, ballast::unpack_part part)
 {
   bool const is_kept = part == ballast::unpack_part::kept;

@@ -17,7 +17,7 @@ element_type type_of_array()
 {
   std::vector<T> const from(2);
   std::vector<T> to(2);
-  return ballast::element_type_of(heads_of(from, to, 1, 1));
+  return ballast::device_heads::type_of(heads_of(from, to, 1, 1));
 }
 
 void add_bytes(std::byte*, std::byte const*, std::size_t) {}
@@ -35,7 +35,7 @@ TEST(ElementType, IsOtherWhereKernelsHaveNoSum)
   EXPECT_EQ(type_of_array<__nv_fp8_e4m3>(), element_type::other);
   EXPECT_EQ(type_of_array<std::uint16_t>(), element_type::other);  // bits, as on the host
   EXPECT_EQ(type_of_array<long double>(), element_type::other);    // added there, and not here
-  EXPECT_EQ(ballast::element_type_of({{}, {}, {1, 1}, add_bytes}), element_type::other);
+  EXPECT_EQ(ballast::device_heads::type_of({{}, {}, {1, 1}, add_bytes}), element_type::other);
 }
 
 TEST(DeviceHeads, HoldWhatTheArraysSay)

@@ -42,6 +42,13 @@ TEST(Staged, SaysHowLargeItsMemoryIs)
   expect_bytes(staged<ulysses_plan>::bytes({.sequences = 4, .gpus = 3, .query_heads = 8}),
                5 * (8 + 4 + 4 * 8));
   expect_bytes(staged<sequence_rows>::bytes(20), 22 * 8);
+  // 63 sequences and what is behind them end where an alignment does, in each of three arrays.
+  constexpr ulysses_bound even{.sequences = 63, .gpus = 3, .query_heads = 8};
+  constexpr ulysses_bound odd{.sequences = 64, .gpus = 3, .query_heads = 8};
+  constexpr ulysses_bound more{.sequences = 63, .gpus = 4, .query_heads = 8};
+  EXPECT_EQ(staged<ulysses_plan>::bytes(even), (1 + 2 + 8 + 1) * std::size_t{256});
+  EXPECT_EQ(staged<ulysses_plan>::bytes(odd), (1 + 3 + 9 + 2) * std::size_t{256});
+  EXPECT_EQ(staged<ulysses_plan>::bytes(more), (1 + 2 + 10 + 1) * std::size_t{256});
 }
 
 // What a kernel reads of one side, as a table again.
@@ -49,7 +56,7 @@ void expect_table(ballast::device_ranges const& there, route_table const& table)
 {
   std::uint32_t next = 0;
   for (std::uint32_t peer = 0; peer < table.rows().size(); ++peer) {
-    for (ballast::row_range const range : table[rank_id{peer}]) {
+    for (ballast::route_table::range const range : table[rank_id{peer}]) {
       ASSERT_LT(next, *there.count);
       EXPECT_EQ(there.ranges[next].first, range.first);
       EXPECT_EQ(there.ranges[next].count, range.count);

@@ -11,17 +11,17 @@
 
 namespace {
 
-using ballast::bag_chunk;
 using ballast::chunk_layout;
 using ballast::chunk_of;
 using ballast::chunks_to_ranks;
-using ballast::contiguous_copy_list;
 using ballast::copy_list;
 using ballast::device_rows;
 using ballast::ranks_to_chunks;
 using ballast::rows_of;
 using ballast::strided_copy;
 using ballast::tokens;
+using ballast::ulysses_plan;
+using ballast::detail::contiguous_copy_list;
 using ballast_test::bag_case;
 using ballast_test::tables_on_host;
 
@@ -125,7 +125,7 @@ TEST(ChunkLayout, CountsBeyondFourGigabytes)
   EXPECT_EQ(last.by_chunk, (3 * 8 + 7) * quarter);
 }
 
-static_assert(sizeof(ballast::peer_rows) == 16, "one load");
+static_assert(sizeof(ballast::device_ranges::peer_rows) == 16, "one load");
 static_assert(sizeof(device_rows) <= 256, "by value to every kernel");
 
 TEST(DeviceRows, HaveWhatTheArraysSay)
@@ -196,11 +196,11 @@ RC_GTEST_PROP(UlyssesTables, SayWhatThePlanSays, ())
   RC_ASSERT(tables->split == plan.split());
   for (std::uint32_t gpu = 0; gpu < bag.gpus; ++gpu) {
     RC_ASSERT(tables->rows(gpu) == plan.rows(gpu));
-    std::vector<bag_chunk> parts;
-    plan.for_each_chunk(gpu, [&](bag_chunk const& part) { parts.push_back(part); });
+    std::vector<ulysses_plan::bag_chunk> parts;
+    plan.for_each_chunk(gpu, [&](ulysses_plan::bag_chunk const& part) { parts.push_back(part); });
     std::size_t next = 0;
     for (std::uint32_t sequence = 0; sequence < tables->sequences; ++sequence) {
-      bag_chunk const part = tables->part(gpu, sequence);
+      ulysses_plan::bag_chunk const part = tables->part(gpu, sequence);
       if (part.count == 0) { continue; }
       RC_ASSERT(next < parts.size());
       RC_ASSERT(part == parts[next++]);

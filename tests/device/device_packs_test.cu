@@ -45,12 +45,10 @@ TEST_F(DevicePacksOnDevice, MakeTheMessagesOfTheHost)  // Ensures (1)
       std::array const host{ballast::heads_of(q, to, 8, 4)};
       for (std::uint32_t peer = 0; peer < group.gpus; ++peer) {
         if (peer == gpu) { continue; }
-        size +=
-            there ? message_bytes(split, gpu, peer, host) : message_bytes(split, peer, gpu, host);
+        size += there ? split.message_bytes(gpu, peer, host) : split.message_bytes(peer, gpu, host);
       }
       packed_bytes messages(size);
-      there ? pack_to_heads(split, gpu, host, messages)
-            : pack_to_tokens(split, gpu, host, messages);
+      ballast::detail::pack_heads(split, gpu, direction, host, messages);
       auto const q_there = to_device(q);
       auto const to_there = to_device(to);
       auto const made = to_device(packed_bytes(size, std::byte{0xee}));

@@ -96,8 +96,8 @@ std::size_t all_message_bytes(ulysses_plan const& plan, std::uint32_t gpu, bool 
   std::size_t all = 0;
   for (std::uint32_t peer = 0; peer < plan.gpus(); ++peer) {
     if (peer == gpu) { continue; }
-    all += own_tokens ? ballast::message_bytes(plan, gpu, peer, arrays)
-                      : ballast::message_bytes(plan, peer, gpu, arrays);
+    all +=
+        own_tokens ? plan.message_bytes(gpu, peer, arrays) : plan.message_bytes(peer, gpu, arrays);
   }
   return all;
 }
@@ -105,13 +105,21 @@ std::size_t all_message_bytes(ulysses_plan const& plan, std::uint32_t gpu, bool 
 void pack_on_host(ulysses_plan const& plan, std::uint32_t gpu, bool to_heads,
                   std::span<head_array const> arrays, byte_vector& messages)
 {
-  (to_heads ? ballast::pack_to_heads : ballast::pack_to_tokens)(plan, gpu, arrays, messages, 0);
+  if (to_heads) {
+    plan.pack_to_heads(gpu, arrays, messages);
+  } else {
+    plan.pack_to_tokens(gpu, arrays, messages);
+  }
 }
 
 void unpack_on_host(ulysses_plan const& plan, std::uint32_t gpu, bool to_heads,
                     std::span<head_array const> arrays, byte_vector& messages)
 {
-  (to_heads ? ballast::unpack_to_heads : ballast::unpack_to_tokens)(plan, gpu, arrays, messages, 0);
+  if (to_heads) {
+    plan.unpack_to_heads(gpu, arrays, messages);
+  } else {
+    plan.unpack_to_tokens(gpu, arrays, messages);
+  }
 }
 
 class PackHeads : public ballast_test::gpu_test {

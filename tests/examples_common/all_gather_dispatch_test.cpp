@@ -137,7 +137,7 @@ TEST(AllGatherDispatch, TakesTheMemoryThatItsPriceSays)
     EXPECT_EQ(peak[rank].routed, static_cast<std::size_t>(sent.all() + received.all()) * row_bytes);
     most_routed = std::max(most_routed, static_cast<double>(peak[rank].routed));
   }
-  EXPECT_EQ(ballast::price_route(volume, machines, row_bytes).memory_bytes, most_routed);
+  EXPECT_EQ(volume.price(machines, row_bytes).memory_bytes, most_routed);
 }
 
 TEST(AllGatherDispatch, AllocatesNothingInTheSteadyState)  // Ensures (2)
@@ -254,7 +254,7 @@ TEST(PriceAllGather, IsWhatTheDefinitionCountsPartByPartOnNodesOfAnySizes)
     machines.between_nodes_bytes_per_second = 10;
     std::array<tokens, 1> const lengths{7};
     auto const read = ballast::place(lengths, std::array{rank_id{0}}, machines.gpus());
-    exchange_cost const cost = price_all_gather(read, machines, 2);
+    route_volume::cost const cost = price_all_gather(read, machines, 2);
     auto const moved = gather_part_by_part(gpus_of_nodes, 2 * 7);
 
     double most = 0;
@@ -292,7 +292,7 @@ TEST(PriceAllGather, CountsTheMessagesOfNodesOfThreeAndOne)
   auto const machines = ballast::cluster_of({3, 1}).value();
   std::array<tokens, 1> const lengths{7};
   auto const read = ballast::place(lengths, std::array{rank_id{0}}, 4);
-  exchange_cost const cost = price_all_gather(read, machines, 2);
+  route_volume::cost const cost = price_all_gather(read, machines, 2);
   EXPECT_DOUBLE_EQ(cost.messages_mean, (3 * 3 + 1) / 4.0);
   EXPECT_DOUBLE_EQ(cost.messages_max, 3);
 }
@@ -301,7 +301,7 @@ TEST(PriceAllGather, ChargesNothingWhereNothingMoves)
 {
   std::array<tokens, 1> const lengths{7};
   auto const alone = ballast::place(lengths, std::array{rank_id{0}}, 1);
-  exchange_cost nothing{.kept_share = 1, .memory_bytes = 2 * 7};
+  route_volume::cost nothing{.kept_share = 1, .memory_bytes = 2 * 7};
   EXPECT_EQ(price_all_gather(alone, cluster{.nodes = ballast::node_sizes::equal(1, 1)}, 1),
             nothing);
 
@@ -318,8 +318,8 @@ TEST(PriceAllGather, IsNeverCheaperThanTheRouteInBytesAndMemory)
     auto const bags = ballast_test::random_bags(machines.gpus(), random);
     ballast_test::random_step const step(1 + random.below(60), bags, random);
     auto const gather = price_all_gather(step.read, machines, 8);
-    auto const route = ballast::price_route(
-        ballast::measure_route(step.read, step.computed, machines), machines, 8);
+    auto const route =
+        ballast::measure_route(step.read, step.computed, machines).price(machines, 8);
     EXPECT_GE(gather.bytes_max, route.bytes_max);
     EXPECT_GE(gather.memory_bytes, route.memory_bytes);
   }

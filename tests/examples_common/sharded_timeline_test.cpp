@@ -13,14 +13,14 @@
 namespace {
 
 using ballast::group_id;
-using ballast::sharded_phase;
+using ballast::sharded_packs;
 using timelines::exchange_overlap;
 using timelines::sharded_moment;
 
 using moment_list = std::vector<sharded_moment>;
 
 /// A phase of a group's pack from one time to another.
-void add_phase(moment_list& to, sharded_phase phase, group_id group, std::int64_t begin,
+void add_phase(moment_list& to, sharded_packs::phase phase, group_id group, std::int64_t begin,
                std::int64_t end)
 {
   to.push_back({{phase, false, group}, begin});
@@ -31,7 +31,7 @@ void add_phase(moment_list& to, sharded_phase phase, group_id group, std::int64_
 /// at 150.
 std::vector<moment_list> two_ranks()
 {
-  using enum sharded_phase;
+  using enum sharded_packs::phase;
   std::vector<moment_list> ranks(2);
   add_phase(ranks[0], begin_to_heads, group_id{2}, 100, 110);
   add_phase(ranks[0], compute, group_id{0}, 110, 140);

@@ -28,7 +28,7 @@ extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size
     return 0;
   }
   expect(ballast::read_profile(ballast::write_profile(*read)) == *read);
-  auto const modules = ballast::modules_of(*read);
+  auto const modules = read->profiles();
   expect(modules ? modules->size() == read->modules.size()
                  : modules.error().position <= read->modules.size());
   return 0;

@@ -54,7 +54,7 @@ void expect_steps(C& comm, std::vector<sharded_case> const& steps, cudaStream_t 
     SCOPED_TRACE(testing::Message() << "step " << trial << ", rank " << to_index(comm.rank()));
     auto const done =
         ballast_test::expect_unsharded_step(comm, steps[trial], trial % 2 == 0 ? exchange : other,
-                                            ballast::ignore_sharded_events{}, place);
+                                            ballast::sharded_packs::ignore_events{}, place);
     ASSERT_TRUE(done) << done.error().message;
   }
 }

@@ -91,7 +91,7 @@ class units {
       for (std::size_t module = 0; module < layout_.modules.size(); ++module) {
         ballast::module_layout const& unit = layout_.modules[module];
         auto const& of = job_.modules[module];
-        auto const* const degree = find_degree(of, degree_of(unit));
+        auto const* const degree = of.find(degree_of(unit));
         time_units const all_layers =  // of a sample
             degree->linear.picoseconds(of.flops.linear / unit.group(), 1) +
             degree->attention.picoseconds(of.flops.quadratic / unit.group(), 1);

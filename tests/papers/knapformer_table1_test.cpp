@@ -130,13 +130,13 @@ INSTANTIATE_TEST_SUITE_P(Mixes, KnapformerTable1, testing::ValuesIn(table),
 // Forward-backward latencies (FBL): a rate and a time per exchanged token, fitted to the four
 // balanced cells of one mix, foretell the cells of all three.
 struct measured_cells {
-  std::vector<std::vector<ballast::sample_batch>> batches;           // by mix
-  std::vector<std::vector<ballast::step_measurement>> of_mix;        // with bags, by mix and layout
-  std::vector<std::vector<ballast::step_measurement>> without_bags;  // by mix and batch
+  std::vector<std::vector<ballast::sample_batch>> batches;          // by mix
+  std::vector<std::vector<ballast::step_fit::measurement>> of_mix;  // with bags, by mix and layout
+  std::vector<std::vector<ballast::step_fit::measurement>> without_bags;  // by mix and batch
   ballast::flop_polynomial flops;
 };
 
-void add_sample(ballast::step_measurement& step, tokens length)
+void add_sample(ballast::step_fit::measurement& step, tokens length)
 {
   step.length_sum += length;
   step.square_sum += static_cast<std::uint64_t>(length * length);
@@ -144,10 +144,10 @@ void add_sample(ballast::step_measurement& step, tokens length)
 }
 
 // The busiest GPU or bag, by the work of a GPU in it.
-ballast::step_measurement const& busiest_of(std::vector<ballast::step_measurement> const& bags,
-                                            ballast::cost_spec const& spec)
+ballast::step_fit::measurement const& busiest_of(
+    std::vector<ballast::step_fit::measurement> const& bags, ballast::cost_spec const& spec)
 {
-  auto const work = [&spec](ballast::step_measurement const& bag) {
+  auto const work = [&spec](ballast::step_fit::measurement const& bag) {
     return (static_cast<double>(spec.forward.linear) * static_cast<double>(bag.length_sum) +
             spec.gamma * static_cast<double>(spec.forward.quadratic) *
                 static_cast<double>(bag.square_sum)) /
@@ -168,7 +168,7 @@ measured_cells read_cells(ballast::cost_spec const& spec)
     auto& as_read = cells.without_bags.emplace_back();
     for (std::size_t batch = 0; batch < batches; ++batch) {
       drawn.push_back(ballast::draw_batch(codes, 32, {}, random).value());
-      std::vector<ballast::step_measurement> gpus(32);
+      std::vector<ballast::step_fit::measurement> gpus(32);
       for (std::size_t sample = 0; sample < drawn.back().lengths.size(); ++sample) {
         add_sample(gpus[to_index(drawn.back().source[sample])], drawn.back().lengths[sample]);
       }
@@ -179,13 +179,13 @@ measured_cells read_cells(ballast::cost_spec const& spec)
       auto const bags =
           ballast::lay_out(ballast::parse_bags(bag_names[layout]).value(), 32).value();
       // A cell is a mean of steps, so it has the mean of their busiest bags.
-      ballast::step_measurement mean{.gpus = bags.sizes().front(),
-                                     .seconds = mix.seconds[layout + 1]};
+      ballast::step_fit::measurement mean{.gpus = bags.sizes().front(),
+                                          .seconds = mix.seconds[layout + 1]};
       for (auto const& step : drawn) {
         auto const plan =
             ballast::partition(step.lengths, bags, spec.cost, {}, ballast::greedy_knapsack{})
                 .value();
-        std::vector<ballast::step_measurement> of_bags(bags.size(), {.gpus = mean.gpus});
+        std::vector<ballast::step_fit::measurement> of_bags(bags.size(), {.gpus = mean.gpus});
         for (std::size_t sample = 0; sample < step.lengths.size(); ++sample) {
           add_sample(of_bags[to_index(plan.owner[sample])], step.lengths[sample]);
         }
@@ -208,13 +208,12 @@ five_cells foretold(ballast::step_fit const& fit, measured_cells const& cells, s
 {
   five_cells seconds{};
   for (auto const& step : cells.without_bags[mix]) {
-    seconds[0] += fitted_seconds(fit, cells.flops, step) /
-                  static_cast<double>(cells.without_bags[mix].size());
+    seconds[0] +=
+        fit.seconds(cells.flops, step) / static_cast<double>(cells.without_bags[mix].size());
   }
   auto const chosen =
       ballast::choose_bags(std::span(cells.batches[mix]).first(8), ballast::cluster_of(32).value(),
-                           ballast::price_bag_exchanges(fit).value(),
-                           ballast::step_cost(fit, cells.flops).value(),
+                           ballast::price_bag_exchanges(fit).value(), fit.cost(cells.flops).value(),
                            {.judged_on = cells.batches[mix]})
           .value();
   for (ballast::judged_mix const& each : chosen.mixes) {

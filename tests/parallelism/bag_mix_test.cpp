@@ -96,11 +96,11 @@ TEST(BagExchangeWork, IsWhatTheFitSaysOfAStep)
   auto const priced = ballast::price_bag_exchanges(fit).value();
   for (std::size_t size = 0; size < bag_mix::sizes; ++size) {
     std::uint32_t const gpus = bag_mix::gpus_of(size);
-    ballast::step_measurement const step{
+    ballast::step_fit::measurement const step{
         .length_sum = 70'000, .square_sum = 0, .sequences = 9, .gpus = gpus};
     auto const work = static_cast<double>(priced.work(size, step.length_sum, step.sequences));
     EXPECT_NEAR(work / gpus + static_cast<double>(priced.once[size]),
-                1e9 * fitted_seconds(fit, {.linear = 1, .quadratic = 1}, step), 1);
+                1e9 * fit.seconds({.linear = 1, .quadratic = 1}, step), 1);
   }
   EXPECT_FALSE(ballast::price_bag_exchanges({.compute = {}, .seconds_per_exchanged_token = -1e-9}));
   EXPECT_FALSE(ballast::price_bag_exchanges({.compute = {}, .seconds_per_sequence = 2e3}));

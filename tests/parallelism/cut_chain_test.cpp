@@ -306,7 +306,8 @@ TEST(CutLayers, ShortensTheStepOfUnequalLayers)
   // profile.cuts[3] are the parts of four stages: the last has the head alone.
   // [cut_layers]
   EXPECT_THAT(profile.cuts[3],
-              ElementsAre(stage_part{3, 5}, stage_part{4, 8}, stage_part{4, 8}, stage_part{1, 9}));
+              ElementsAre(module_profile::stage_part{3, 5}, module_profile::stage_part{4, 8},
+                          module_profile::stage_part{4, 8}, module_profile::stage_part{1, 9}));
 
   // Four tokens a step in four microbatches on four GPUs. A token takes 12 us in all, of which the
   // stages' parts are 5, 8, 8 and 9 thirtieths.
@@ -343,10 +344,10 @@ TEST(CutLayers, RefusesInASentence)  // Errors
 
   module_profile profile = cut_layers(profile_of(2), two).value();
   profile.cuts[1][0].layers = 2;
-  EXPECT_THAT(ballast::check_profile(profile).error().message,
+  EXPECT_THAT(profile.check().error().message,
               HasSubstr("was cut for 2 stages into parts that are not its layers"));
   profile.layers = 3;
-  EXPECT_THAT(ballast::check_profile(profile).error().message, HasSubstr("cut its layers anew"));
+  EXPECT_THAT(profile.check().error().message, HasSubstr("cut its layers anew"));
 }
 
 }  // namespace cut_chain_test

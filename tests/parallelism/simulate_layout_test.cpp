@@ -170,7 +170,7 @@ TEST(SimulateLayout, IsWhatTheSearchOfAProfileAndDataReturns)
   }
   // [search]
   auto const profile = ballast::read_profile(profile_csv).value();       // or load_profile(path)
-  auto const modules = ballast::modules_of(profile).value();             // vision, llm
+  auto const modules = profile.profiles().value();                       // vision, llm
   std::vector<std::string> const columns = {"tiles", "text+256*tiles"};  // of each a size
   auto const sizes = ballast::read_sample_sizes(data_csv, columns).value();
 
@@ -325,7 +325,7 @@ std::uint64_t held_in_simulation(ballast::layout_problem const& problem,
       for (std::size_t module = 0; module < modules; ++module) {
         auto const [tp, pp, dp, sp, ep] = layout.modules[module];
         auto const& profile = problem.modules[module];
-        auto const& memory = ballast::find_degree(profile, {tp, sp, ep})->memory;
+        auto const& memory = profile.find({tp, sp, ep})->memory;
         std::size_t const replicas = dp / pipeline.groups();
         std::uint32_t const parts = module + 1 < modules ? 1 : layout.virtual_stages;
         for (std::size_t replica = 0; replica < replicas; ++replica) {

@@ -196,8 +196,8 @@ TEST(ModuleTimes, OfAFrozenEncoderAndATrainedLlmCanBeSimulated)
   auto const price = [&](ballast::flop_polynomial flops) { return latency_cost(gpu, flops); };
   auto const encoder_flops = forward_flops(ballast::classic_transformer(1024, 24)).value();
   auto const llm_flops = forward_flops(ballast::classic_transformer(4096, 32)).value();
-  auto const encoder =
-      ballast::price_passes(encoder_flops, frozen({}, ballast::frozen_gradient::stops), price);
+  auto const encoder = ballast::price_passes(
+      encoder_flops, training_passes{}.frozen(ballast::frozen_gradient::stops), price);
   auto const llm = ballast::price_passes(llm_flops, {}, price);
 
   auto const whole = ballast::sum_over_samples(microbatches, samples, [&](sample const& s) {
@@ -262,7 +262,7 @@ TEST(PassCosts, AddUpToTheStep)  // Ensures (1)
 
 TEST(PassCosts, OfAFrozenFrontHaveNoBackward)  // Ensures (2)
 {
-  auto const passes = frozen({.recompute = 1}, frozen_gradient::stops);
+  auto const passes = training_passes{.recompute = 1}.frozen(frozen_gradient::stops);
   auto const costs = price_passes(forward_pass, passes, as_they_are).value();
   EXPECT_FALSE(costs.has_backward());
   EXPECT_EQ(costs(7), (stage_time{7490, 0}));
@@ -279,7 +279,9 @@ TEST(PassCosts, OfAFrozenFrontHaveNoBackward)  // Ensures (2)
 TEST(PassCosts, OfAFrozenModuleThatPassesGradientsOnKeepItsAttention)
 {
   auto const costs =
-      price_passes(forward_pass, frozen({}, frozen_gradient::passes_through), as_they_are).value();
+      price_passes(forward_pass, training_passes{}.frozen(frozen_gradient::passes_through),
+                   as_they_are)
+          .value();
   EXPECT_EQ(costs(7), (stage_time{7490, 7000 + 2 * 490}));
 }
 

@@ -124,7 +124,7 @@ TEST(StepMetrics, CountThreeForwardPassesAndFourWithRecomputation)
   EXPECT_NEAR(step.hfu, 0.2184, 5e-5);  // four
   // [step]
   double once = 0;
-  for (tokens const length : lengths) { once += ballast::flops(forward, length); }
+  for (tokens const length : lengths) { once += forward.of(length); }
   EXPECT_DOUBLE_EQ(step.seconds, 0.5);
   EXPECT_DOUBLE_EQ(step.mfu, 3 * once / (4 * 989.4e12));
   EXPECT_DOUBLE_EQ(step.hfu, 4 * once / (4 * 989.4e12));
@@ -142,7 +142,8 @@ TEST(StepMetrics, OfWorkAreThatOfItsModules)
   EXPECT_EQ(of_llm.hardware_flops, 4 * (50 * 300 + 3 * 50'000));
   // A frozen encoder that nothing trains below has the forward pass alone, and nothing again.
   auto const of_encoder =
-      measure_work(patches, encoder, frozen({.recompute = 1}, ballast::frozen_gradient::stops))
+      measure_work(patches, encoder,
+                   training_passes{.recompute = 1}.frozen(ballast::frozen_gradient::stops))
           .value();
   EXPECT_EQ(of_encoder.model_flops, 7 * 1000 + 1'000'000);
   EXPECT_EQ(of_encoder.hardware_flops, of_encoder.model_flops);

@@ -10,9 +10,7 @@
 
 namespace {
 
-using ballast::block_of;
 using ballast::chunk;
-using ballast::head_block;
 using ballast::head_split;
 using ballast::heads_of;
 using ballast_test::bag_case;
@@ -188,7 +186,7 @@ TEST(HeadSplitDeathTest, RejectsWhatIsNotThere)
 TEST(HeadBlock, IsInBytes)
 {
   // Six query heads on four GPUs: the second has heads 2 and 3, which use 0 and 1 of two.
-  head_block const block = block_of(head_split{6, 4}, 5, 1, {2, 12});
+  head_split::block const block = head_split{6, 4}.block_of(5, 1, {2, 12});
   EXPECT_EQ(block.rows, 5);
   EXPECT_EQ(block.row, 24U);
   EXPECT_EQ(block.first, 0U);
@@ -202,15 +200,15 @@ TEST(HeadBlock, IsInBytes)
 
 TEST(HeadBlock, IsEmptyWithoutRowsOrHeads)
 {
-  EXPECT_TRUE(block_of(head_split{4, 4}, 0, 1, {4, 8}).is_empty());
-  EXPECT_TRUE(block_of(head_split{2, 4}, 7, 3, {2, 8}).is_empty());
-  EXPECT_EQ(block_of(head_split{2, 4}, 7, 3, {2, 8}).room(), 0U);
-  EXPECT_TRUE(head_block{}.is_empty());
+  EXPECT_TRUE((head_split{4, 4}.block_of(0, 1, {4, 8}).is_empty()));
+  EXPECT_TRUE((head_split{2, 4}.block_of(7, 3, {2, 8}).is_empty()));
+  EXPECT_EQ((head_split{2, 4}.block_of(7, 3, {2, 8}).room()), 0U);
+  EXPECT_TRUE(head_split::block{}.is_empty());
 }
 
 TEST(HeadBlock, MayBeLongerThanFourGigabytes)
 {
-  head_block const block = block_of(head_split{32, 1}, 2'000'000, 0, {32, 256});
+  head_split::block const block = head_split{32, 1}.block_of(2'000'000, 0, {32, 256});
   EXPECT_EQ(block.bytes(), std::size_t{2'000'000} * 8192);
 }
 

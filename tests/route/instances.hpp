@@ -48,8 +48,8 @@ struct random_step {
       source.push_back(ballast::to_id<ballast::rank_id>(random.below(bags.gpus())));
     }
     std::ranges::sort(source);  // gathered order
-    ballast::place_into(read, lengths, source, bags.gpus());
-    ballast::place_into(computed, lengths, owner, bags);
+    ballast::place(read, lengths, source, bags.gpus());
+    ballast::place(computed, lengths, owner, bags);
   }
 };
 

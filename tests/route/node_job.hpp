@@ -49,7 +49,7 @@ inline node_job random_node_job(std::span<std::uint32_t const> gpus_of_nodes,
     job.source.push_back(ballast::to_id<ballast::rank_id>(random.below(bags.gpus())));
   }
   if (random.below(2) == 0) { std::ranges::sort(job.source); }  // gathered order, or any
-  ballast::place_into(job.read, job.lengths, job.source, bags.gpus());
+  ballast::place(job.read, job.lengths, job.source, bags.gpus());
   job.plan =
       ballast::partition(job.lengths, bags, std::identity{}, {}, ballast::longest_processing_time{})
           .value();

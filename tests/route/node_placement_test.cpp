@@ -100,7 +100,7 @@ TEST(PlaceByNode, ReachesTheBestOrderOfBagsInSmallJobs)  // Ensures (1), largest
       SCOPED_TRACE(testing::Message() << each.nodes.size() << " nodes, " << each.bags.size()
                                       << " bags, trial " << trial);
       auto plan = job.plan;
-      ballast::node_traffic const traffic{.count_received = received};
+      ballast::node_placement::options const traffic{.count_received = received};
       auto const placed = place_by_node(plan, job.read, job.bags, job.machines, traffic).value();
 
       EXPECT_EQ(placed.largest_before, job.largest(job.plan.owner, received));
@@ -257,7 +257,7 @@ TEST(PlaceByNode, CountsWhatMovedAgainWhereAPlanSaysIt)
                                              ballast::rank_id{2}, ballast::rank_id{3}};
   node_job job{.machines = ballast::cluster_of(4, 2).value(), .bags = ballast::one_gpu_bags(4)};
   job.lengths = lengths;
-  ballast::place_into(job.read, lengths, source, 4);
+  ballast::place(job.read, lengths, source, 4);
   job.plan =
       ballast::partition(lengths, job.bags, std::identity{}, {}, ballast::longest_processing_time{})
           .value();
@@ -302,7 +302,7 @@ TEST(PlaceByNode, AllocatesNothingInTheSteadyState)  // Ensures (2)
   auto plan = job.plan;
   auto const step = [&] {
     std::ranges::copy(job.plan.owner, plan.owner.begin());
-    return ballast::place_by_node_into(placed, memory, plan, job.read, job.bags, job.machines)
+    return ballast::place_by_node(placed, memory, plan, job.read, job.bags, job.machines)
         .has_value();
   };
   ASSERT_TRUE(step());

@@ -309,12 +309,10 @@ class node_prices {
 /// Expects     a plan for these bags, of the samples of `from`, over the GPUs of `machines`.
 /// Ensures     (1) no order of equal bags has a smaller largest row
 /// Complexity  `work` steps, each an entry that is looked at, and O(samples + pieces + E log E).
-[[nodiscard]] inline ballast::tokens node_traffic_bound(ballast::partition_plan const& plan,
-                                                        ballast::placement const& from,
-                                                        ballast::bag_layout const& bags,
-                                                        ballast::cluster const& machines,
-                                                        ballast::node_traffic traffic = {},
-                                                        std::uint64_t work = std::uint64_t{1} << 23)
+[[nodiscard]] inline ballast::tokens node_traffic_bound(
+    ballast::partition_plan const& plan, ballast::placement const& from,
+    ballast::bag_layout const& bags, ballast::cluster const& machines,
+    ballast::node_placement::options traffic = {}, std::uint64_t work = std::uint64_t{1} << 23)
 {
   ballast::workspace memory;
   auto scratch = memory.open();

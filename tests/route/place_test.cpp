@@ -27,7 +27,6 @@ using ballast::group_id;
 using ballast::join_ranks_into;
 using ballast::node_sizes;
 using ballast::piece;
-using ballast::placed_parts;
 using ballast::placement;
 using ballast::rank_id;
 using ballast::sample_id;
@@ -195,7 +194,7 @@ TEST(Place, TakesPlansAndRefusesThoseOfOthers)  // Errors
 
   auto const others = ballast::lay_out("g1n4"_bags, 4).value();
   placement where = ballast::place(plan, bags).value();
-  auto const refused = ballast::place_into(where, plan, others);
+  auto const refused = ballast::place(where, plan, others);
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, ballast::error_code::mismatch);
   EXPECT_THAT(refused.error().message, HasSubstr("for other bags than these"));
@@ -205,8 +204,8 @@ TEST(Place, TakesPlansAndRefusesThoseOfOthers)  // Errors
   device_groups const groups(node_sizes::equal(1, 4), 4);
   device_groups const pairs(node_sizes::equal(2, 2), 2);
   auto const of_groups = ballast_test::plan_of(groups, {7, 9}, {group_id{4}, group_id{0}});
-  EXPECT_TRUE(ballast::place_into(where, of_groups, groups));
-  auto const other_groups = ballast::place_into(where, of_groups, pairs);
+  EXPECT_TRUE(ballast::place(where, of_groups, groups));
+  auto const other_groups = ballast::place(where, of_groups, pairs);
   ASSERT_FALSE(other_groups);
   EXPECT_EQ(other_groups.error().code, ballast::error_code::mismatch);
   EXPECT_THAT(other_groups.error().message, HasSubstr("for other groups of GPUs"));
@@ -248,16 +247,16 @@ TEST(Place, AllocatesNothingInTheSteadyState)
   auto read = ballast::place(lengths, source, 4);
   auto computed = ballast::place(lengths, owner, bags);
   auto const before = ballast_test::allocations();
-  ballast::place_into(read, lengths, source, 4);
-  ballast::place_into(computed, std::span(lengths).first(50), std::span(owner).first(50), bags);
+  ballast::place(read, lengths, source, 4);
+  ballast::place(computed, std::span(lengths).first(50), std::span(owner).first(50), bags);
   EXPECT_EQ(ballast_test::allocations(), before);
 
   device_groups const groups(node_sizes::equal(1, 4), 4);
   auto const large = ballast_test::plan_of(groups, lengths, std::vector(100, group_id{6}));
   auto const small = ballast_test::plan_of(groups, {12, 12}, {group_id{6}, group_id{5}});
-  ASSERT_TRUE(ballast::place_into(computed, large, groups));
+  ASSERT_TRUE(ballast::place(computed, large, groups));
   auto const between = ballast_test::allocations();
-  ASSERT_TRUE(ballast::place_into(computed, small, groups));
+  ASSERT_TRUE(ballast::place(computed, small, groups));
   EXPECT_EQ(ballast_test::allocations(), between);
 }
 
@@ -265,21 +264,21 @@ TEST(PlaceDeathTest, RefusesWhatIsNoPlacement)
 {
   placement where;
   std::array<tokens, 1> const two{2};
-  EXPECT_DEATH(ballast::place_into(where, two, std::array{rank_id{3}}, 3),
+  EXPECT_DEATH(ballast::place(where, two, std::array{rank_id{3}}, 3),
                "sample 0 lies on rank 3 of 3");
-  EXPECT_DEATH(ballast::place_into(where, two, std::vector<rank_id>{}, 3),
+  EXPECT_DEATH(ballast::place(where, two, std::vector<rank_id>{}, 3),
                "lengths of 1 sample and owners of 0");
-  EXPECT_DEATH(ballast::place_into(where, std::array<tokens, 1>{-5}, std::array{rank_id{0}}, 3),
+  EXPECT_DEATH(ballast::place(where, std::array<tokens, 1>{-5}, std::array{rank_id{0}}, 3),
                "sample 0 has a length of -5, which is not from 0 to ");
   placement parts;
-  ballast::place_into(where, two, std::array{rank_id{0}}, 1);
+  ballast::place(where, two, std::array{rank_id{0}}, 1);
   EXPECT_DEATH(
-      ballast::place_parts_into(parts, where, std::array{ballast::sample_part{sample_id{0}, 1, 2}}),
+      ballast::place_parts(parts, where, std::array{ballast::sample_part{sample_id{0}, 1, 2}}),
       "part 0 is 2 tokens from token 1 on of sample 0, which has 2");
   EXPECT_DEATH(
-      ballast::place_parts_into(parts, where, std::array{ballast::sample_part{sample_id{1}, 0, 0}}),
+      ballast::place_parts(parts, where, std::array{ballast::sample_part{sample_id{1}, 0, 0}}),
       "sample 1 of a placement of 1 sample");
-  EXPECT_DEATH(ballast::place_into(where, two, std::array{bag_id{1}}, one_and_three()),
+  EXPECT_DEATH(ballast::place(where, two, std::array{bag_id{1}}, one_and_three()),
                "sample 0 of 2 tokens cannot lie on the 3 GPUs of bag 1");
   device_groups const groups(node_sizes::equal(1, 4), 4);
   EXPECT_DEATH((void)place_groups(groups, {2}, {group_id{6}}),
@@ -379,10 +378,11 @@ TEST(PlaceWholes, PutsEveryTokenWhereItsPartHasIt)  // Ensures (1)
     }
     std::array const where{ballast::place(lengths[0], owner[0], bags),
                            ballast::place(lengths[1], owner[1], bags)};
-    std::array const kinds{placed_parts{where[0], parts[0]}, placed_parts{where[1], parts[1]}};
-    place_wholes_into(wholes, memory, samples, kinds);
+    std::array const kinds{placement::parts_of_kind{where[0], parts[0]},
+                           placement::parts_of_kind{where[1], parts[1]}};
+    place(wholes, memory, samples, kinds);
     std::size_t const before = ballast_test::allocations();
-    place_wholes_into(wholes, memory, samples, kinds);
+    place(wholes, memory, samples, kinds);
     EXPECT_EQ(ballast_test::allocations(), before);
 
     ASSERT_EQ(wholes.size(), samples);
@@ -412,7 +412,7 @@ TEST(PlaceWholesDeathTest, RefusesSamplesOfNoParts)
 {
   ballast::workspace memory;
   ballast::placement wholes;
-  EXPECT_DEATH(place_wholes_into(wholes, memory, 1, {}), "samples of no parts");
+  EXPECT_DEATH(place(wholes, memory, 1, {}), "samples of no parts");
 }
 
 TEST(JoinRanks, KeepsEveryTokenAndEveryRow)

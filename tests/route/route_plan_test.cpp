@@ -11,11 +11,10 @@ namespace {
 
 using ballast::bag;
 using ballast::bag_id;
-using ballast::kept_rows;
 using ballast::placement;
 using ballast::rank_id;
 using ballast::route_plan;
-using ballast::row_range;
+using ballast::route_table;
 using ballast::row_traffic;
 using ballast::tokens;
 using testing::ElementsAre;
@@ -30,7 +29,7 @@ std::vector<std::vector<std::int64_t>> carry_out(std::vector<route_plan> const& 
   std::vector<std::vector<std::int64_t>> arrived(ranks);
   for (std::size_t to = 0; to < ranks; ++to) {
     arrived[to].assign(static_cast<std::size_t>(plans[to].rows_after), -1);
-    for (kept_rows const kept : plans[to].kept) {
+    for (route_plan::kept_rows const kept : plans[to].kept) {
       for (tokens row = 0; row < kept.count; ++row) {
         arrived[to].at(static_cast<std::size_t>(kept.to_row + row)) =
             rows[to].at(static_cast<std::size_t>(kept.from_row + row));
@@ -38,13 +37,13 @@ std::vector<std::vector<std::int64_t>> carry_out(std::vector<route_plan> const& 
     }
     for (std::size_t from = 0; from < ranks; ++from) {
       std::vector<std::int64_t> message;
-      for (row_range const range : plans[from].sent[ballast::to_id<rank_id>(to)]) {
+      for (route_table::range const range : plans[from].sent[ballast::to_id<rank_id>(to)]) {
         for (tokens row = 0; row < range.count; ++row) {
           message.push_back(rows[from].at(static_cast<std::size_t>(range.first + row)));
         }
       }
       std::size_t next = 0;
-      for (row_range const range : plans[to].received[ballast::to_id<rank_id>(from)]) {
+      for (route_table::range const range : plans[to].received[ballast::to_id<rank_id>(from)]) {
         for (tokens row = 0; row < range.count; ++row) {
           arrived[to].at(static_cast<std::size_t>(range.first + row)) = message.at(next++);
         }
@@ -75,10 +74,10 @@ TEST(RoutePlan, SendsReceivesAndKeeps)
   auto const plan = ballast::plan_route(read, computed, rank_id{0});
   EXPECT_EQ(plan.rows_before, 5);
   EXPECT_EQ(plan.rows_after, 5);
-  EXPECT_THAT(plan.kept, ElementsAre(kept_rows{0, 0, 3}));
+  EXPECT_THAT(plan.kept, ElementsAre(route_plan::kept_rows{0, 0, 3}));
   EXPECT_THAT(plan.sent[rank_id{0}], IsEmpty());
-  EXPECT_THAT(plan.sent[rank_id{1}], ElementsAre(row_range{3, 2}));
-  EXPECT_THAT(plan.received[rank_id{1}], ElementsAre(row_range{3, 2}));
+  EXPECT_THAT(plan.sent[rank_id{1}], ElementsAre(route_table::range{3, 2}));
+  EXPECT_THAT(plan.received[rank_id{1}], ElementsAre(route_table::range{3, 2}));
 }
 
 TEST(RoutePlan, BringsEveryTokenToItsRow)  // Ensures (1) (2) (3)
@@ -126,12 +125,12 @@ TEST(RoutePlan, AllocatesNothingInTheSteadyState)
   ballast_test::random_step const step(200, bags, random);
   ballast_test::random_step const smaller(100, bags, random);
   route_plan plan;
-  ballast::plan_route_into(plan, step.read, step.computed, rank_id{2});
+  ballast::plan_route(plan, step.read, step.computed, rank_id{2});
   auto const before = ballast_test::allocations();
-  ballast::plan_route_into(plan, step.read, step.computed, rank_id{2});
+  ballast::plan_route(plan, step.read, step.computed, rank_id{2});
   EXPECT_EQ(ballast_test::allocations(), before);
   auto const again = ballast::plan_route(smaller.read, smaller.computed, rank_id{2});
-  ballast::plan_route_into(plan, smaller.read, smaller.computed, rank_id{2});
+  ballast::plan_route(plan, smaller.read, smaller.computed, rank_id{2});
   EXPECT_TRUE(std::ranges::equal(plan.sent.rows(), again.sent.rows()));
   EXPECT_EQ(plan.kept, again.kept);
 }
@@ -142,9 +141,9 @@ TEST(RoutePlanDeathTest, NeedsTheSameSamplesOnBothSides)
   auto other = ballast::place(std::array<tokens, 1>{4}, std::array{rank_id{0}}, 2);
   auto const plan = [&] { (void)ballast::plan_route(one, other, rank_id{0}); };
   EXPECT_DEATH(plan(), "sample 0 has .* tokens in one placement and .* in the other");
-  ballast::place_into(other, std::array<tokens, 1>{3}, std::array{rank_id{0}}, 3);
+  ballast::place(other, std::array<tokens, 1>{3}, std::array{rank_id{0}}, 3);
   EXPECT_DEATH(plan(), "is over .* ranks and the other over ");
-  ballast::place_into(other, std::vector<tokens>{}, std::vector<rank_id>{}, 2);
+  ballast::place(other, std::vector<tokens>{}, std::vector<rank_id>{}, 2);
   EXPECT_DEATH(plan(), "has 1 sample and the other 0");
 }
 

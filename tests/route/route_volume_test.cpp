@@ -10,11 +10,8 @@
 namespace {
 
 using ballast::cluster;
-using ballast::exchange_cost;
 using ballast::placement;
-using ballast::price_route;
 using ballast::rank_id;
-using ballast::rank_traffic;
 using ballast::route_volume;
 using ballast::sample_id;
 using ballast::to_id;
@@ -98,7 +95,7 @@ TEST(RouteVolume, IsWhatTheDefinitionCountsTokenByToken)  // Ensures (1) (2) (3)
     ballast_test::random_step const step(random.below(40), bags, random);
     SCOPED_TRACE(testing::Message() << "trial " << trial << ", " << machines.gpus() << " GPUs");
 
-    ballast::measure_route_into(volume, memory, step.read, step.computed, machines);
+    ballast::measure_route(volume, memory, step.read, step.computed, machines);
     EXPECT_EQ(volume, token_by_token(step.read, step.computed, gpus_of_nodes));
     tokens moved = 0;
     for (auto const& each : volume.ranks) {
@@ -150,7 +147,7 @@ TEST(RouteVolume, AllocatesNothingInTheSteadyState)
     route_volume volume;
     ballast::workspace memory;
     auto const measure = [&] {
-      ballast::measure_route_into(volume, memory, step.read, step.computed, machines);
+      ballast::measure_route(volume, memory, step.read, step.computed, machines);
     };
     measure();
     auto const before = ballast_test::allocations();
@@ -186,7 +183,7 @@ route_volume four_ranks()
 
 TEST(PriceRoute, SumsAndFindsTheBusiestRank)
 {
-  exchange_cost const cost = price_route(four_ranks(), slow, 2);
+  route_volume::cost const cost = four_ranks().price(slow, 2);
   EXPECT_DOUBLE_EQ(cost.kept_share, 9.0 / 46);
   EXPECT_DOUBLE_EQ(cost.messages_mean, 3.0 / 4);
   EXPECT_DOUBLE_EQ(cost.messages_max, 2);
@@ -200,27 +197,27 @@ TEST(PriceRoute, SumsAndFindsTheBusiestRank)
 TEST(PriceRoute, PredictsTheSlowestRankDirectionAndLinkAfterOneLatency)
 {
   // 60 bytes inside the node against 2 between nodes, both of rank 0, at the same time.
-  EXPECT_DOUBLE_EQ(price_route(four_ranks(), slow, 2).seconds, 0.25 + 60.0 / 100);
+  EXPECT_DOUBLE_EQ(four_ranks().price(slow, 2).seconds, 0.25 + 60.0 / 100);
 
   route_volume volume = four_ranks();
   volume.ranks[3].received.between_nodes = 20;  // arrives somewhere
-  EXPECT_DOUBLE_EQ(price_route(volume, slow, 2).seconds, 0.25 + 40.0 / 10);
+  EXPECT_DOUBLE_EQ(volume.price(slow, 2).seconds, 0.25 + 40.0 / 10);
 
   // Sending does not wait for receiving.
   volume.ranks[3].sent.between_nodes = 20;
-  EXPECT_DOUBLE_EQ(price_route(volume, slow, 2).seconds, 0.25 + 40.0 / 10);
-  EXPECT_DOUBLE_EQ(price_route(volume, slow, 2).memory_bytes, 2 * (20 + 20 + 6));
+  EXPECT_DOUBLE_EQ(volume.price(slow, 2).seconds, 0.25 + 40.0 / 10);
+  EXPECT_DOUBLE_EQ(volume.price(slow, 2).memory_bytes, 2 * (20 + 20 + 6));
 }
 
 TEST(PriceRoute, ChargesNothingForARouteThatMovesNothing)
 {
   route_volume volume;
   volume.ranks.resize(4);
-  exchange_cost nothing;
+  route_volume::cost nothing;
   nothing.kept_share = 1;
-  EXPECT_EQ(price_route(volume, slow, 2), nothing);
+  EXPECT_EQ(volume.price(slow, 2), nothing);
   volume.ranks[1].kept = 7;
-  EXPECT_EQ(price_route(volume, slow, 2), nothing);
+  EXPECT_EQ(volume.price(slow, 2), nothing);
 }
 
 TEST(PriceRoute, GivesTheReverseRouteTheSameFigures)
@@ -230,7 +227,7 @@ TEST(PriceRoute, GivesTheReverseRouteTheSameFigures)
     auto const bags = ballast_test::random_bags(slow.gpus(), random);
     ballast_test::random_step const step(30, bags, random);
     auto const price = [](ballast::placement const& from, ballast::placement const& to) {
-      return price_route(ballast::measure_route(from, to, slow), slow, 6144);
+      return ballast::measure_route(from, to, slow).price(slow, 6144);
     };
     EXPECT_EQ(price(step.read, step.computed), price(step.computed, step.read));
   }
@@ -247,7 +244,7 @@ TEST(PriceRoute, ChargesALinkByTheNodesThatItJoins)
   auto const from = ballast::place(lengths, std::array{ballast::rank_id{2}}, 4);
   auto const to = ballast::place(lengths, std::array{ballast::rank_id{3}}, 4);
   auto const seconds = [&](cluster const& machines) {
-    return price_route(ballast::measure_route(from, to, machines), machines, 2).seconds;
+    return ballast::measure_route(from, to, machines).price(machines, 2).seconds;
   };
   EXPECT_DOUBLE_EQ(seconds(together), 0.25 + 10.0 / 100);
   EXPECT_DOUBLE_EQ(seconds(apart), 0.25 + 10.0 / 10);
@@ -255,11 +252,11 @@ TEST(PriceRoute, ChargesALinkByTheNodesThatItJoins)
 
 TEST(PriceRouteDeathTest, RefusesAnotherClusterAndBandwidthsThatAreNone)  // Expects
 {
-  EXPECT_DEATH((void)price_route(four_ranks(), cluster{}, 2),
+  EXPECT_DEATH((void)four_ranks().price(cluster{}, 2),
                "the route is over 4 ranks, and the cluster has .* GPUs");
   cluster broken = slow;
   broken.within_node_bytes_per_second = 0;
-  EXPECT_DEATH((void)price_route(four_ranks(), broken, 2), "moves 0 bytes/s within nodes");
+  EXPECT_DEATH((void)four_ranks().price(broken, 2), "moves 0 bytes/s within nodes");
 }
 
 }  // namespace

@@ -26,8 +26,8 @@ using ballast::error_code;
 using ballast::group_id;
 using ballast::rank_id;
 using ballast::result;
-using ballast::sharded_event;
 using ballast::sharded_exchange;
+using ballast::sharded_packs;
 using ballast::thread_communicator;
 using ballast::tokens;
 using ballast_test::lone_rank;
@@ -35,9 +35,9 @@ using ballast_test::random_delays;
 using ballast_test::sharded_arrays;
 using ballast_test::sharded_case;
 
-static_assert(std::is_trivially_copyable_v<sharded_event>);
-static_assert(std::invocable<ballast::ignore_sharded_events const&, sharded_event>);
-static_assert(std::is_empty_v<ballast::ignore_sharded_events>);
+static_assert(std::is_trivially_copyable_v<sharded_packs::event>);
+static_assert(std::invocable<ballast::sharded_packs::ignore_events const&, sharded_packs::event>);
+static_assert(std::is_empty_v<ballast::sharded_packs::ignore_events>);
 
 // Ranks are late at random places, and no barrier keeps them in the same step.
 TEST(ShardedExchange, EqualsTheUnshardedStepBitForBit)  // Ensures (1) (2)
@@ -70,7 +70,7 @@ sharded_case step_of_four_packs(tokens length = 16)
   return {all, std::vector<tokens>(owner.size(), length), owner, 8, 4, 2, random};
 }
 
-std::string text_of(sharded_event event, ballast::device_groups const& all)
+std::string text_of(sharded_packs::event event, ballast::device_groups const& all)
 {
   static constexpr std::array names{"to_heads", "have_heads", "compute", "to_tokens",
                                     "have_tokens"};
@@ -87,9 +87,9 @@ TEST(ShardedExchange, BeginsExchangesBeforeItComputes)
     sharded_exchange by_one;
     sharded_exchange by_three(3);
     sharded_arrays arrays(step, comm.rank());
-    std::optional<sharded_event> open;
+    std::optional<sharded_packs::event> open;
     auto const watch = [&](texts& to) {
-      return [&](sharded_event event) {
+      return [&](sharded_packs::event event) {
         EXPECT_EQ(open.has_value(), event.is_over) << "phases do not overlap";
         if (event.is_over) {
           EXPECT_EQ(open->phase, event.phase);
@@ -189,7 +189,7 @@ TEST(ShardedExchange, EndsItsTransfersWhereAttentionOrWatchThrows)  // Ensures (
           }
           arrays.compute_forward(pack);
         };
-        auto const watch = [&](sharded_event const&) {
+        auto const watch = [&](sharded_packs::event const&) {
           if (comm.rank() == rank_id{0} && watched++ == 3 * throws_at && watch_throws) {
             throw std::runtime_error("watch");
           }
@@ -215,7 +215,8 @@ TEST(ShardedExchange, RunsALayerOfATrainer)
 {
   std::vector<tokens> const lengths{60, 22, 9, 7, 11, 8};
   ballast::sharding_cost cost{.work = ballast::quadratic_cost{1, 1, 0}, .heads = 8, .kv_heads = 2};
-  auto const attention = [](ballast::sharded_pack const& pack, std::uint32_t kv_heads) {
+  auto const attention = [](ballast::sharded_packs::group_pack const& pack,
+                            std::uint32_t kv_heads) {
     return ballast_test::linear_attention{pack.plan.lengths(), pack.plan.split(), pack.gpu,
                                           kv_heads, 16};
   };
@@ -249,12 +250,13 @@ TEST(ShardedExchange, RunsALayerOfATrainer)
     EXPECT_EQ(out.size(), q.size());
     for (std::size_t pack = 0; pack < packs.size(); ++pack) {
       // Of ones, token t of a sequence gets 16 from itself and from each of the t before it.
-      packs[pack].plan.for_each_chunk(packs[pack].gpu, [&](ballast::bag_chunk const& chunk) {
-        auto const own = packs.between_attentions(pack, std::span(out), 8, 16);
-        auto const at = [&](tokens row) { return own[static_cast<std::size_t>(row) * 8 * 16]; };
-        EXPECT_EQ(at(chunk.own_row + chunk.count - 1) - at(chunk.own_row),
-                  16 * static_cast<double>(chunk.count - 1));
-      });
+      packs[pack].plan.for_each_chunk(
+          packs[pack].gpu, [&](ballast::ulysses_plan::bag_chunk const& chunk) {
+            auto const own = packs.between_attentions(pack, std::span(out), 8, 16);
+            auto const at = [&](tokens row) { return own[static_cast<std::size_t>(row) * 8 * 16]; };
+            EXPECT_EQ(at(chunk.own_row + chunk.count - 1) - at(chunk.own_row),
+                      16 * static_cast<double>(chunk.count - 1));
+          });
     }
   });
 }

@@ -13,7 +13,6 @@ namespace {
 
 using ballast::group_id;
 using ballast::rank_id;
-using ballast::sharded_pack;
 using ballast::sharded_packs;
 using ballast::to_id;
 using ballast::tokens;
@@ -42,7 +41,7 @@ TEST(ShardedPacks, AreOneForEachGroupWithTokens)  // Ensures (1)
       EXPECT_EQ(packs.rank(), to_id<rank_id>(rank));
       EXPECT_EQ(packs.ranks(), all.size());
       for (std::size_t pack = 0; pack < packs.size(); ++pack) {
-        sharded_pack const& one = packs[pack];
+        sharded_packs::group_pack const& one = packs[pack];
         if (pack > 0) { EXPECT_LT(one.group.gpus, packs[pack - 1].group.gpus); }
         EXPECT_EQ(one.group, step.all[one.id]);
         EXPECT_EQ(to_index(one.group.first) + one.gpu, rank);
@@ -79,9 +78,10 @@ TEST(ShardedPacks, LieAsThePlacementHasThem)  // Ensures (2)
           }
         }
         std::vector<tokens> planned;
-        packs[pack].plan.for_each_chunk(packs[pack].gpu, [&](ballast::bag_chunk const& chunk) {
-          planned.insert(planned.end(), {packs[pack].row + chunk.own_row, chunk.count});
-        });
+        packs[pack].plan.for_each_chunk(
+            packs[pack].gpu, [&](ballast::ulysses_plan::bag_chunk const& chunk) {
+              planned.insert(planned.end(), {packs[pack].row + chunk.own_row, chunk.count});
+            });
         EXPECT_EQ(planned, rows);
       }
     }

@@ -226,7 +226,7 @@ class random_delays {
  public:
   explicit random_delays(std::uint64_t seed) : random_(seed) {}
 
-  void operator()(ballast::sharded_event /*event*/)
+  void operator()(ballast::sharded_packs::event /*event*/)
   {
     if (random_.below(16) == 0) {
       std::this_thread::sleep_for(std::chrono::microseconds(random_.below(200)));

@@ -14,7 +14,6 @@
 
 namespace {
 
-using ballast::bag_chunk;
 using ballast::chunk;
 using ballast::head_shape;
 using ballast::heads_of;
@@ -52,7 +51,7 @@ RC_GTEST_PROP(UlyssesPlan, GivesEveryRowToOneGpu, ())  // Ensures (1)
   std::size_t seen = 0;
   for (std::uint32_t gpu = 0; gpu < bag.gpus; ++gpu) {
     tokens own_row = 0;
-    plan.for_each_chunk(gpu, [&](bag_chunk const& part) {
+    plan.for_each_chunk(gpu, [&](ulysses_plan::bag_chunk const& part) {
       RC_ASSERT(part.count > 0);
       RC_ASSERT(part.own_row == own_row);  // nothing between the chunks, and they come in order
       own_row += part.count;
@@ -102,7 +101,7 @@ RC_GTEST_PROP(UlyssesPlan, CountsWhatIsOnTheWire, ())
     }
   }
   for (std::uint32_t gpu = 0; gpu < bag.gpus; ++gpu) {
-    ballast::ulysses_volume expected;
+    ballast::ulysses_plan::volume expected;
     for (std::uint32_t peer = 0; peer < bag.gpus; ++peer) {
       expected.bytes_sent += bytes[gpu][peer];
       expected.bytes_received += bytes[peer][gpu];
@@ -142,8 +141,10 @@ TEST(UlyssesPlan, MayBeWithoutTokens)
     auto const plan = bag_case{4, lengths, 8}.plan();
     EXPECT_EQ(plan.rows(), 0);
     EXPECT_EQ(plan.rows(3), 0);
-    plan.for_each_chunk(0, [](bag_chunk const&) { ADD_FAILURE() << "a chunk of nothing"; });
-    EXPECT_EQ(plan.to_heads_volume(1, std::array{head_shape{8, 8}}), ballast::ulysses_volume{});
+    plan.for_each_chunk(
+        0, [](ulysses_plan::bag_chunk const&) { ADD_FAILURE() << "a chunk of nothing"; });
+    EXPECT_EQ(plan.to_heads_volume(1, std::array{head_shape{8, 8}}),
+              ballast::ulysses_plan::volume{});
   }
 }
 
@@ -194,9 +195,10 @@ TEST(UlyssesPlan, GivesGpusWithoutAChunkNothingToSend)
   std::array const arrays{head_shape{8, 16}};
   EXPECT_EQ(plan.rows(5), 1);
   EXPECT_EQ(plan.rows(6), 0);
-  EXPECT_EQ(plan.to_heads_volume(6, arrays), (ballast::ulysses_volume{0, 96, 0, 6}));
-  EXPECT_EQ(plan.to_heads_volume(0, arrays), (ballast::ulysses_volume{112, 80, 7, 5}));
-  plan.for_each_chunk(7, [](bag_chunk const&) { ADD_FAILURE() << "a chunk of nothing"; });
+  EXPECT_EQ(plan.to_heads_volume(6, arrays), (ballast::ulysses_plan::volume{0, 96, 0, 6}));
+  EXPECT_EQ(plan.to_heads_volume(0, arrays), (ballast::ulysses_plan::volume{112, 80, 7, 5}));
+  plan.for_each_chunk(
+      7, [](ulysses_plan::bag_chunk const&) { ADD_FAILURE() << "a chunk of nothing"; });
 }
 
 TEST(UlyssesPlanDeathTest, RejectsLengthsThatAreNone)
@@ -242,10 +244,14 @@ void exchange(bag_case const& bag, bool to_heads, ArraysOf arrays_of)
   for (std::uint32_t gpu = 0; gpu < bag.gpus; ++gpu) {
     auto const arrays = arrays_of(gpu);
     sent_at[gpu] = offsets(bag.gpus, gpu, [&](std::uint32_t peer) {
-      return ballast::message_bytes(plan, to_heads ? gpu : peer, to_heads ? peer : gpu, arrays);
+      return plan.message_bytes(to_heads ? gpu : peer, to_heads ? peer : gpu, arrays);
     });
     sent[gpu].assign(sent_at[gpu].back(), std::byte{0xee});
-    (to_heads ? ballast::pack_to_heads : ballast::pack_to_tokens)(plan, gpu, arrays, sent[gpu], 0);
+    if (to_heads) {
+      plan.pack_to_heads(gpu, arrays, sent[gpu]);
+    } else {
+      plan.pack_to_tokens(gpu, arrays, sent[gpu]);
+    }
   }
   for (std::uint32_t gpu = 0; gpu < bag.gpus; ++gpu) {
     byte_list received;
@@ -255,8 +261,11 @@ void exchange(bag_case const& bag, bool to_heads, ArraysOf arrays_of)
       received.insert(received.end(), first, last);
     }
     auto const arrays = arrays_of(gpu);
-    (to_heads ? ballast::unpack_to_heads : ballast::unpack_to_tokens)(plan, gpu, arrays, received,
-                                                                      0);
+    if (to_heads) {
+      plan.unpack_to_heads(gpu, arrays, received);
+    } else {
+      plan.unpack_to_tokens(gpu, arrays, received);
+    }
   }
 }
 
@@ -335,10 +344,10 @@ TEST(PackHeads, LaysArrayAfterArrayOnMultiplesOfSixteenBytes)
   std::vector<std::int16_t> const position{10, 12, 13};
   std::array const arrays{heads_of(q, std::span<char>(), 3, 1),
                           heads_of(position, std::span<std::int16_t>(), 1, 1)};
-  ASSERT_EQ(ballast::message_bytes(plan, 0, 1, arrays), 32U);
+  ASSERT_EQ(plan.message_bytes(0, 1, arrays), 32U);
 
   byte_list message(32, std::byte{0xee});
-  ballast::pack_to_heads(plan, 0, arrays, message);
+  plan.pack_to_heads(0, arrays, message);
   byte_list expected(32, std::byte{0});
   std::memcpy(&expected[0], "cfi", 3);  // the third head of each token
   std::memcpy(&expected[16], position.data(), 6);
@@ -353,8 +362,7 @@ TEST(PackHeadsDeathTest, RefusesToSumWhatHasNoSum)
   byte_list to(1);
   byte_list const message(16);
   std::array const arrays{heads_of(from, to, 1, 1)};
-  EXPECT_DEATH(ballast::unpack_to_tokens(plan, 0, arrays, message),
-               "the same of the 1 head of array 0");
+  EXPECT_DEATH(plan.unpack_to_tokens(0, arrays, message), "the same of the 1 head of array 0");
 }
 
 }  // namespace

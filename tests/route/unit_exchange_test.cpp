@@ -67,8 +67,8 @@ TEST(UnitExchange, JoinsAnyPlacements)
       for (rank_id& each : all) { each = unit[random.below(unit.size())]; }
       return all;
     };
-    ballast::place_into(step.from, step.lengths, owners(step.senders), step.ranks);
-    ballast::place_into(step.to, step.lengths, owners(step.receivers), step.ranks);
+    ballast::place(step.from, step.lengths, owners(step.senders), step.ranks);
+    ballast::place(step.to, step.lengths, owners(step.receivers), step.ranks);
     expect_exchanged(step, random);
   }
 }
@@ -115,7 +115,7 @@ TEST(UnitExchange, JoinsTheModulesOfAJob)
 TEST(UnitExchange, LetsSendersLeaveWhileReceiversSleep)
 {
   unit_step const step({4, 1, 1}, {2, 1, 1}, {5, 4, 3, 2, 1, 6});
-  for (unit_strategy const strategy : ballast::all_unit_strategies) {
+  for (unit_strategy const strategy : ballast::unit_plan::strategies) {
     std::latch senders_left(4);
     ballast::run_ranks(step.ranks, [&](thread_communicator& comm) {
       auto const plan = plan_units(step.from, step.to, step.units(), strategy, comm.rank());
@@ -146,8 +146,8 @@ TEST(UnitExchange, AllocatesNothingInTheSteadyState)  // Ensures (3)
     for (int round = 0; round < 6; ++round) {
       EXPECT_TRUE(comm.barrier());
       if (round == 3) { before = ballast_test::allocations(); }
-      for (unit_strategy const strategy : ballast::all_unit_strategies) {
-        plan_units_into(plan, memory, step.from, step.to, step.units(), strategy, comm.rank());
+      for (unit_strategy const strategy : ballast::unit_plan::strategies) {
+        plan_units(plan, memory, step.from, step.to, step.units(), strategy, comm.rank());
         auto const from = std::span(x).first(static_cast<std::size_t>(plan.rows_before()));
         auto const to = std::span(y).first(static_cast<std::size_t>(plan.rows_after()));
         EXPECT_TRUE(exchange.forward(comm, plan, rows_of(from, to)));
@@ -165,7 +165,7 @@ TEST(UnitExchange, AllocatesNothingInTheSteadyState)  // Ensures (3)
 TEST(UnitExchange, NamesADeadRankToAll)
 {
   unit_step const step({2, 1, 1}, {4, 1, 1}, std::vector<tokens>(8, 100));
-  for (unit_strategy const strategy : ballast::all_unit_strategies) {
+  for (unit_strategy const strategy : ballast::unit_plan::strategies) {
     SCOPED_TRACE(name_of(strategy));
     ballast_test::expect_dead_rank_named(step.ranks, [&](thread_communicator& comm) {
       auto const plan = plan_units(step.from, step.to, step.units(), strategy, comm.rank());
@@ -189,7 +189,7 @@ void expect_told_of(rank_id odd, Forward forward, std::string_view what)
 {
   std::array const senders{rank_id{0}, rank_id{1}, rank_id{2}};
   std::array const receivers{rank_id{3}, rank_id{4}};
-  for (unit_strategy const strategy : ballast::all_unit_strategies) {
+  for (unit_strategy const strategy : ballast::unit_plan::strategies) {
     SCOPED_TRACE(testing::Message()
                  << what << ", rank " << to_index(odd) << ", " << name_of(strategy));
     ballast::run_ranks(
@@ -297,8 +297,8 @@ TEST(UnitExchange, EndsItsTransfersWhereTheCommunicatorThrows)
   std::array const senders{rank_id{0}, rank_id{2}};
   std::array const receivers{rank_id{1}};
   ballast::placement from, to;
-  ballast::place_into(from, lengths, std::array{rank_id{0}, rank_id{2}}, 3);
-  ballast::place_into(to, lengths, std::array{rank_id{1}, rank_id{1}}, 3);
+  ballast::place(from, lengths, std::array{rank_id{0}, rank_id{2}}, 3);
+  ballast::place(to, lengths, std::array{rank_id{1}, rank_id{1}}, 3);
   auto const plan = plan_units(from, to, {senders, receivers}, unit_strategy::direct, rank_id{1});
   std::vector<int> none, four(4);
   for (std::size_t const throws_at : {0U, 1U}) {

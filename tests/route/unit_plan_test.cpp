@@ -11,7 +11,6 @@ namespace {
 using ballast::placement;
 using ballast::rank_id;
 using ballast::tokens;
-using ballast::unit_cost;
 using ballast::unit_pair;
 using ballast::unit_plan;
 using ballast::unit_strategy;
@@ -38,9 +37,9 @@ std::size_t peers(ballast::route_table const& table)
 TEST(UnitPlan, GathersAndScattersThroughBrokersOfEqualGroups)
 {
   unit_step const step({4, 1, 1}, {6, 1, 1}, std::vector<tokens>(12, 2));
-  EXPECT_EQ(brokers_of(step.units(), unit_strategy::direct), 0U);
-  EXPECT_EQ(brokers_of(step.units(), unit_strategy::one_rank), 1U);
-  EXPECT_EQ(brokers_of(step.units(), unit_strategy::brokers), 2U);
+  EXPECT_EQ(step.units().brokers(unit_strategy::direct), 0U);
+  EXPECT_EQ(step.units().brokers(unit_strategy::one_rank), 1U);
+  EXPECT_EQ(step.units().brokers(unit_strategy::brokers), 2U);
   auto const plans = plans_of(step, unit_strategy::brokers);
   for (std::size_t rank = 0; rank < plans.size(); ++rank) {
     bool const sends = rank < 4;
@@ -65,7 +64,9 @@ TEST(UnitPlan, GathersAndScattersThroughBrokersOfEqualGroups)
 TEST(UnitPlan, NamesStrategies)
 {
   std::vector<std::string> names;
-  for (unit_strategy const each : ballast::all_unit_strategies) { names.push_back(name_of(each)); }
+  for (unit_strategy const each : ballast::unit_plan::strategies) {
+    names.push_back(name_of(each));
+  }
   EXPECT_THAT(names, testing::ElementsAre("direct", "one_rank", "brokers"));
 }
 
@@ -163,32 +164,32 @@ TEST(UnitCost, CountsMessagesBytesAndTimeOfEachStrategy)
     return price_units(step.from, step.to, step.units(), strategy, machines, 3);
   };
   // Each sender's two samples go to one receiver, which gets 120 bytes.
-  EXPECT_EQ(cost(unit_strategy::direct), (unit_cost{.messages = 4,
-                                                    .messages_max = 2,
-                                                    .bytes = 240,
-                                                    .bytes_max = 120,
-                                                    .within_node_bytes = 0,
-                                                    .between_nodes_bytes = 240,
-                                                    .memory_bytes = 120,
-                                                    .seconds = 1 + 12}));
+  EXPECT_EQ(cost(unit_strategy::direct), (unit_plan::cost{.messages = 4,
+                                                          .messages_max = 2,
+                                                          .bytes = 240,
+                                                          .bytes_max = 120,
+                                                          .within_node_bytes = 0,
+                                                          .between_nodes_bytes = 240,
+                                                          .memory_bytes = 120,
+                                                          .seconds = 1 + 12}));
   // All 240 bytes come to receiver 0, which sends half of them on inside the node.
-  EXPECT_EQ(cost(unit_strategy::one_rank), (unit_cost{.messages = 5,
-                                                      .messages_max = 4,
-                                                      .bytes = 360,
-                                                      .bytes_max = 240,
-                                                      .within_node_bytes = 120,
-                                                      .between_nodes_bytes = 240,
-                                                      .memory_bytes = 240 + 120 + 240,
-                                                      .seconds = 1 + 24 + 1 + 6}));
+  EXPECT_EQ(cost(unit_strategy::one_rank), (unit_plan::cost{.messages = 5,
+                                                            .messages_max = 4,
+                                                            .bytes = 360,
+                                                            .bytes_max = 240,
+                                                            .within_node_bytes = 120,
+                                                            .between_nodes_bytes = 240,
+                                                            .memory_bytes = 240 + 120 + 240,
+                                                            .seconds = 1 + 24 + 1 + 6}));
   // Two groups of two senders and one receiver: nothing is left to scatter.
-  EXPECT_EQ(cost(unit_strategy::brokers), (unit_cost{.messages = 4,
-                                                     .messages_max = 2,
-                                                     .bytes = 240,
-                                                     .bytes_max = 120,
-                                                     .within_node_bytes = 0,
-                                                     .between_nodes_bytes = 240,
-                                                     .memory_bytes = 240,
-                                                     .seconds = 1 + 12}));
+  EXPECT_EQ(cost(unit_strategy::brokers), (unit_plan::cost{.messages = 4,
+                                                           .messages_max = 2,
+                                                           .bytes = 240,
+                                                           .bytes_max = 120,
+                                                           .within_node_bytes = 0,
+                                                           .between_nodes_bytes = 240,
+                                                           .memory_bytes = 240,
+                                                           .seconds = 1 + 12}));
 }
 
 TEST(UnitCost, NeverSendsLessThanDirectly)

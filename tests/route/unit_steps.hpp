@@ -73,9 +73,9 @@ void expect_unit_exchange(C& comm, unit_step const& step, step_arrays const& arr
   std::size_t const self = to_index(comm.rank());
   ballast::unit_plan plan;
   ballast::workspace memory;
-  for (ballast::unit_strategy const strategy : ballast::all_unit_strategies) {
+  for (ballast::unit_strategy const strategy : ballast::unit_plan::strategies) {
     SCOPED_TRACE(testing::Message() << name_of(strategy) << ", rank " << self);
-    plan_units_into(plan, memory, step.from, step.to, step.units(), strategy, comm.rank());
+    plan_units(plan, memory, step.from, step.to, step.units(), strategy, comm.rank());
     auto there = arrays.unwritten(self);
     auto const out = arrays.between(arrays.before(self), there);
     auto done = exchange.forward(comm, plan, out[0], out[1]);

@@ -12,7 +12,7 @@ namespace {
 
 using ballast::error_code;
 using ballast::held_bytes;
-using ballast::memory_point;
+
 using ballast::memory_probe;
 using ballast::profile_file;
 using ballast::profile_memory;
@@ -91,13 +91,13 @@ TEST(ModelProfiler, TurnsTimesIntoFlopPerSecond)
   ASSERT_EQ(module.degrees.size(), 2U);
   constexpr std::uint64_t giga = 1'000'000'000;
   EXPECT_THAT(module.degrees[0].linear,
-              ElementsAre(ballast::speed_point{10, giga, giga, giga, 1250, 3750},
-                          ballast::speed_point{20, giga, giga, giga, 2500, 7500},
-                          ballast::speed_point{40, giga, giga, giga, 5000, 15'000}));
+              ElementsAre(ballast::profile_file::speed_point{10, giga, giga, giga, 1250, 3750},
+                          ballast::profile_file::speed_point{20, giga, giga, giga, 2500, 7500},
+                          ballast::profile_file::speed_point{40, giga, giga, giga, 5000, 15'000}));
   EXPECT_THAT(module.degrees[1].attention,
-              ElementsAre(ballast::speed_point{10, giga, giga, giga, 62, 188},
-                          ballast::speed_point{20, giga, giga, giga, 250, 750},
-                          ballast::speed_point{40, giga, giga, giga, 1000, 3000}));
+              ElementsAre(ballast::profile_file::speed_point{10, giga, giga, giga, 62, 188},
+                          ballast::profile_file::speed_point{20, giga, giga, giga, 250, 750},
+                          ballast::profile_file::speed_point{40, giga, giga, giga, 1000, 3000}));
 }
 
 TEST(ModelProfiler, TakesMedianAndQuartilesOfBothPassesTogether)
@@ -226,7 +226,7 @@ TEST(ModelProfiler, DescribesAModuleOfWhichMemoryAloneIsKnown)
 {
   profile_file file;
   fake_clock clock;
-  ballast::find_or_add_degree(ballast::find_or_add_module(file, "llm"), {1}).state = {{1, 0, 5}};
+  file.find_or_add("llm").find_or_add({1}).state = {{1, 0, 5}};
   ASSERT_TRUE(run(file, clock, llm()));
   EXPECT_EQ(file.modules.at(0).model, "transformer:d=64");
   EXPECT_EQ(file.modules[0].degrees[0].state.size(), 1U);
@@ -446,10 +446,13 @@ TEST(MemoryProfiler, MeasuresTwoNumbersOfLayersAtTwoSizes)
   EXPECT_EQ(probes.size(), 8U);
   EXPECT_EQ(probes[1], (memory_probe{1, 2, 20}));
   auto const& second = file.modules.at(0).degrees.at(1);
-  EXPECT_THAT(second.state, ElementsAre(memory_point{2, 0, 102}, memory_point{4, 0, 202}))
+  EXPECT_THAT(second.state, ElementsAre(profile_file::memory_point{2, 0, 102},
+                                        profile_file::memory_point{4, 0, 202}))
       << "the larger of two";
-  EXPECT_THAT(second.activations, ElementsAre(memory_point{2, 10, 10}, memory_point{2, 20, 20},
-                                              memory_point{4, 10, 20}, memory_point{4, 20, 40}));
+  EXPECT_THAT(
+      second.activations,
+      ElementsAre(profile_file::memory_point{2, 10, 10}, profile_file::memory_point{2, 20, 20},
+                  profile_file::memory_point{4, 10, 20}, profile_file::memory_point{4, 20, 40}));
 
   // Once more, with a group that is new.
   std::array<ballast::parallel_degree, 2> const more = {{{2}, {2, 2, 4}}};
@@ -495,7 +498,7 @@ profile_file known()
   file.hardware = "8 x H100";
   file.data = "coco";
   for (std::string const name : {"vision", "llm"}) {
-    auto& module = ballast::find_or_add_module(file, name);
+    auto& module = file.find_or_add(name);
     module.model = name + "-1";
     module.layers = 4;
     module.flops = {.linear = 10};
@@ -514,9 +517,7 @@ TEST(Reprofile, SaysWhatAndWhy)
   std::vector<change> const changes = {
       {"nothing", [](profile_file&) {}, {}},
       {"measurements",
-       [](profile_file& now) {
-         ballast::find_or_add_degree(now.modules[0], {2}).linear = {{8, 5}};
-       },
+       [](profile_file& now) { now.modules[0].find_or_add({2}).linear = {{8, 5}}; },
        {}},
       {"the data",
        [](profile_file& now) { now.data = "nextqa"; },
@@ -531,7 +532,7 @@ TEST(Reprofile, SaysWhatAndWhy)
        [](profile_file& now) { now.modules[0].flops.quadratic = 5; },
        {true, true, {"vision"}, {"module vision has another number of layers or FLOP"}}},
       {"a module more",
-       [](profile_file& now) { ballast::find_or_add_module(now, "audio").layers = 1; },
+       [](profile_file& now) { now.find_or_add("audio").layers = 1; },
        {true, true, {"audio"}, {"module audio is new"}}},
       {"a module less", [](profile_file& now) { now.modules.pop_back(); }, {}},
       {"the hardware",

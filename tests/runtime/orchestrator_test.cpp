@@ -179,7 +179,8 @@ TEST(Orchestrator, RunsThePassesOfAReinforcementLearningStep)
     auto const model = find_known_model("llama3-8b").value().shape;
     gamma_fit const measured{.seconds_per_flop = 1 / 400e12, .gamma = 1};
     auto const trained = sharding_cost_of(model, measured, machines).value();
-    auto const once = frozen({}, frozen_gradient::stops);  // a forward pass and no other
+    auto const once =
+        training_passes{}.frozen(frozen_gradient::stops);  // a forward pass and no other
     auto const forward_only = sharding_cost_of(model, measured, machines, once).value();
     device_groups const groups(machines.nodes, trained.heads);
     phase reward{one_gpu_bags(machines.gpus()), forward_only.work, refine{}};

@@ -90,7 +90,7 @@ TEST(StepBalancer, PlansAsTheCallsByHand)  // Ensures (1)
       ASSERT_TRUE(balancer.plan(own));
 
       ballast::gathered_samples<tokens> all;
-      ASSERT_TRUE(ballast::gather_samples_into(all, comm, own));
+      ASSERT_TRUE(ballast::gather_samples(all, comm, own));
       auto const plan =
           ballast::partition(all.samples, bags, layer_cost, {}, ballast::greedy_knapsack{}).value();
       auto const as_read = ballast::place_as_read(all);

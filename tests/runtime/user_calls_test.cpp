@@ -419,8 +419,9 @@ std::vector<plain_call> plain_calls()
          ballast::ulysses_plan plan;
          plan.assign(lengths, 2, 4);
          tokens rows = 0;
-         plan.for_each_chunk(
-             1, [&](ballast::bag_chunk const& each) { rows += through_users_code(each.count); });
+         plan.for_each_chunk(1, [&](ballast::ulysses_plan::bag_chunk const& each) {
+           rows += through_users_code(each.count);
+         });
          return rows;
        })},
       {"phase_planner: cost", phased(cost, silent<ballast::longest_processing_time>())},
@@ -469,7 +470,7 @@ std::vector<plain_call> plain_calls()
                  return through_users_code(
                      ballast::held_bytes{100ULL * probe.layers, 10ULL * probe.layers});
                }));
-           return ballast::find_module(file, "llm")->degrees.size();
+           return file.find("llm")->degrees.size();
          });
        }},
   };

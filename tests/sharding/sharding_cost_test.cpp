@@ -154,7 +154,7 @@ TEST(ShardingCost, PricesAForwardPassAlone)
 {
   auto const machines = cluster_of(8).value();
   gamma_fit const fit{.seconds_per_flop = 1 / 400e12, .gamma = 1};
-  auto const once = frozen({}, frozen_gradient::stops);
+  auto const once = training_passes{}.frozen(frozen_gradient::stops);
   auto const cost = sharding_cost_of(llama(), fit, machines, once).value();
   auto const trained = sharding_cost_of(llama(), fit, machines).value();
   for (tokens const length : {64, 4'096, 100'000}) {

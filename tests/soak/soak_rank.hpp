@@ -178,11 +178,11 @@ class soak_rank {
         ballast::partition(lengths, bags_, ballast::quadratic_cost{.linear = 1}, {},
                            ballast::longest_processing_time{})
             .value();
-    ballast::place_into(as_read_, lengths, here, whole_.size());
-    or_throw(ballast::place_into(as_planned_, spread, bags_));
-    ballast::plan_route_into(to_compute_, as_read_, as_planned_, whole_.rank());
-    ballast::plan_route_into(to_compute_, as_planned_, as_read_, whole_.rank());
-    ballast::plan_route_into(to_compute_, as_read_, as_read_, whole_.rank());
+    ballast::place(as_read_, lengths, here, whole_.size());
+    or_throw(ballast::place(as_planned_, spread, bags_));
+    ballast::plan_route(to_compute_, as_read_, as_planned_, whole_.rank());
+    ballast::plan_route(to_compute_, as_planned_, as_read_, whole_.rank());
+    ballast::plan_route(to_compute_, as_read_, as_read_, whole_.rank());
   }
 
   // All ranks meet, and split what the fault has not broken.
@@ -335,7 +335,7 @@ class soak_rank {
     read_.resize(large ? capacity : random.below(capacity + 1));
     for (ballast::tokens& length : read_) { length = large ? 32 : random.between(2, 32); }
 
-    if (auto done = ballast::gather_samples_into(gathered_, *part_, read_); !done) { return done; }
+    if (auto done = ballast::gather_samples(gathered_, *part_, read_); !done) { return done; }
     constexpr ballast::quadratic_cost cost{.linear = 20};
     if (auto done = ballast::partition_into(plan, memory, gathered_.samples, bags_, cost, {},
                                             ballast::longest_processing_time{});
@@ -343,9 +343,9 @@ class soak_rank {
       return done;
     }
     if (auto same = ballast::agree(*part_, plan.digest(), "the plan"); !same) { return same; }
-    ballast::place_as_read_into(as_read_, gathered_);
-    if (auto placed = ballast::place_into(as_planned_, plan, bags_); !placed) { return placed; }
-    ballast::plan_route_into(to_compute_, as_read_, as_planned_, part_->rank());
+    ballast::place_as_read(as_read_, gathered_);
+    if (auto placed = ballast::place(as_planned_, plan, bags_); !placed) { return placed; }
+    ballast::plan_route(to_compute_, as_read_, as_planned_, part_->rank());
 
     before_.resize(static_cast<std::size_t>(to_compute_.rows_before));
     each_row(as_read_, [&](std::size_t sample, ballast::tokens token, std::size_t at) {

@@ -97,7 +97,7 @@ inline forward_work transformer_work(ballast::transformer_shape const& shape,
 inline forward_work unet_work(std::uint32_t latent, std::uint32_t images)
 {
   auto const& shape = ballast::stable_diffusion_2_1;
-  auto const costs = costs_of(shape, latent, 77);
+  auto const costs = shape.costs_of(latent, 77);
   double pixels = 0;
   double size = latent;
   for (std::uint32_t const channels : shape.channels) {

@@ -375,7 +375,7 @@ inline job draw(ballast::random_source& random, std::size_t most_ranks)
     for (std::size_t link = 0; link < links; ++link) {
       drawn.setup.row_bytes.push_back(sizeof(double) * (1 + below(3)));
     }
-    drawn.setup.strategy = all_unit_strategies[below(3)];
+    drawn.setup.strategy = unit_plan::strategies[below(3)];
     drawn.setup.ahead = below(4);
     std::size_t const planned = microbatches + below(2);  // one may be left out
     std::vector<microbatch_id> of_sample;

@@ -167,8 +167,8 @@ std::vector<tokens> train_model(std::size_t ranks, std::uint64_t seed)
       std::vector<rank_id> const reader(lengths.size(), rank_id{0});
       or_throw(ballast::partition_into(plan, memory, lengths, bags, squared, {},
                                        ballast::longest_processing_time{}));
-      ballast::place_into(as_read, lengths, reader, comm.size());
-      or_throw(ballast::place_into(as_planned, plan, bags));
+      ballast::place(as_read, lengths, reader, comm.size());
+      or_throw(ballast::place(as_planned, plan, bags));
       auto const route = ballast::plan_route(as_read, as_planned, comm.rank());
       std::vector<std::int32_t> x(static_cast<std::size_t>(route.rows_before));
       std::vector<std::int32_t> there(static_cast<std::size_t>(route.rows_after));
@@ -278,7 +278,8 @@ TEST(SharedObjects, UlyssesPlansAreReadBySeveralThreadsAtOnce)
   auto const read = [&](std::size_t) {
     tokens rows = 0;
     for (std::uint32_t gpu = 0; gpu < plan.gpus(); ++gpu) {
-      plan.for_each_chunk(gpu, [&](ballast::bag_chunk const& each) { rows += each.count; });
+      plan.for_each_chunk(
+          gpu, [&](ballast::ulysses_plan::bag_chunk const& each) { rows += each.count; });
       rows += plan.share(gpu, 4).count + plan.rows(gpu);
     }
     return rows + static_cast<tokens>(plan.digest() % 1000);

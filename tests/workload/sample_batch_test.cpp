@@ -154,7 +154,7 @@ TEST(DrawBatch, RefusesGpusThatAreNoMultiple)  // Errors
   for (std::size_t const gpus : {0U, 16U, 48U}) {
     random_source random(1);
     sample_batch kept{{3}, {rank_id{0}}};
-    error const refused = draw_batch_into(kept, codes, gpus, {}, random).error();
+    error const refused = draw_batch(kept, codes, gpus, {}, random).error();
     EXPECT_EQ(refused.code, error_code::out_of_range);
     EXPECT_EQ(refused.message, "the data codes describe 32 GPUs, and " + std::to_string(gpus) +
                                    " is not a multiple of that; choose a multiple of 32");
@@ -352,11 +352,9 @@ TEST(SteadyState, DrawsDataCodesWithoutAllocating)
   auto const codes = ballast::parse_data_codes("g4b4i256f1s0,g4b1i512f85s1").value();
   ballast::random_source random(42);
   ballast::sample_batch step;
-  ASSERT_TRUE(ballast::draw_batch_into(step, codes, 32, {}, random));
+  ASSERT_TRUE(ballast::draw_batch(step, codes, 32, {}, random));
   std::size_t const before = allocations();
-  for (int i = 0; i < 50; ++i) {
-    ASSERT_TRUE(ballast::draw_batch_into(step, codes, 32, {}, random));
-  }
+  for (int i = 0; i < 50; ++i) { ASSERT_TRUE(ballast::draw_batch(step, codes, 32, {}, random)); }
   EXPECT_EQ(allocations(), before);
 }
 

@@ -179,7 +179,7 @@ class seeded_communicator {
 
   [[nodiscard]] ballast::result<void> all_gather(const_bytes send, bytes receive)
   {
-    ballast::expect_gather_sizes(send.size(), receive.size(), size());
+    ballast::collective_call::expect_gather(send.size(), receive.size(), size());
     return meet({{ballast::collective::all_gather, send.size()}, send}, [&] {
       auto to = receive.begin();
       for (std::size_t peer = 0; peer < size(); ++peer) {
@@ -192,7 +192,8 @@ class seeded_communicator {
                                                    bytes receive, counts receive_bytes,
                                                    std::uint64_t content = 0)
   {
-    ballast::expect_exchange_sizes(send.size(), send_bytes, receive.size(), receive_bytes, size());
+    ballast::collective_call::expect_exchange(send.size(), send_bytes, receive.size(),
+                                              receive_bytes, size());
     ballast::collective_call const call{ballast::collective::all_to_all_v, 0, {}, content};
     return meet({call, send, send_bytes, receive_bytes}, [&] {
       auto to = receive.begin();
@@ -204,7 +205,7 @@ class seeded_communicator {
 
   [[nodiscard]] ballast::result<void> broadcast(bytes all, ballast::rank_id root)
   {
-    ballast::expect_root(root, size());
+    ballast::collective_call::expect_root(root, size());
     return meet({{ballast::collective::broadcast, all.size(), root}, all}, [&] {
       if (root != rank()) { std::ranges::copy(offers_()[to_index(root)].send, all.begin()); }
     });
@@ -307,7 +308,7 @@ class seeded_communicator {
   };
   /// A call with all that belongs to it, which no rank changes.
   struct call_message {
-    ballast::call_offer offer;
+    ballast::call_offers::offer offer;
     std::vector<std::byte> send;
     std::vector<std::size_t> send_bytes;
     std::vector<std::size_t> receive_bytes;
@@ -471,7 +472,8 @@ class seeded_communicator {
   // ---- Calls of all ranks ----
 
   template <class Take>
-  [[nodiscard]] ballast::result<void> meet(ballast::call_offer const& offer, Take const& take)
+  [[nodiscard]] ballast::result<void> meet(ballast::call_offers::offer const& offer,
+                                           Take const& take)
   {
     if (auto sound = health(); !sound) { return sound; }
     std::unique_lock lock(network().mutex);
@@ -515,7 +517,7 @@ class seeded_communicator {
           }
           return soonest;
         });
-    char const* const name = ballast::name_of(offer.call.operation);
+    char const* const name = offer.call.name();
     if (!in_time || !all_here) {
       if (group_->failure) { return broken(*group_->failure); }
       if (someone_left) {
@@ -544,7 +546,7 @@ class seeded_communicator {
     return {};
   }
 
-  void say(std::unique_lock<std::mutex>& lock, ballast::call_offer const& offer)
+  void say(std::unique_lock<std::mutex>& lock, ballast::call_offers::offer const& offer)
   {
     spared const own;
     auto const message = std::make_shared<call_message>();
@@ -588,7 +590,7 @@ class seeded_communicator {
 
   [[nodiscard]] ballast::result<ballast::transfer_id> begin(transfer added)
   {
-    ballast::expect_peer(ballast::to_id<ballast::rank_id>(added.peer), size());
+    ballast::collective_call::expect_peer(ballast::to_id<ballast::rank_id>(added.peer), size());
     if (auto sound = health(); !sound) { return tl::unexpected(std::move(sound).error()); }
     std::unique_lock lock(network().mutex);
     if (added.sends) { count(lock); }

@@ -106,7 +106,7 @@ world_case agreement(std::uint64_t seed, std::size_t ranks)
     ballast::digest word;
     for (std::size_t step = 0; step < steps; ++step) {
       auto const read = lengths_read(seed, self, step);
-      if (auto done = gather_samples_into(all, comm, read); !done) {
+      if (auto done = gather_samples(all, comm, read); !done) {
         return tl::unexpected(done.error());
       }
       expect(all.samples == read_by_all(seed, ranks, step), "samples were lost");
@@ -148,13 +148,13 @@ world_case routes(std::uint64_t seed, std::size_t ranks)
   }
   ballast::placement from;
   ballast::placement to;
-  ballast::place_into(from, lengths, read, ranks);
-  ballast::place_into(to, lengths, computed, ranks);
+  ballast::place(from, lengths, read, ranks);
+  ballast::place(to, lengths, computed, ranks);
   world_case made{"route", ranks};
   return made.of([=](auto& comm) -> result<std::uint64_t> {
     ballast::route_plan plan;
     ballast::workspace memory;
-    ballast::plan_route_into(plan, from, to, comm.rank());
+    ballast::plan_route(plan, from, to, comm.rank());
     for (std::uint64_t step = 0; step < 2; ++step) {
       auto const before = rows_of_rank(from, comm.rank(), step, plan.rows_before);
       std::vector<row> after(static_cast<std::size_t>(plan.rows_after));

@@ -21,9 +21,9 @@ struct plan_page_step {
   double gap = 0;              ///< makespan / certified lower bound - 1
   double plan_seconds = 0;     ///< time to make the plan
   double compute_seconds = 0;  ///< of the busiest GPU after balancing; 0 where it is unknown
-  std::optional<ballast::exchange_cost> exchange =
+  std::optional<ballast::route_volume::cost> exchange =
       {};  ///< of the route; all steps have one, or none has
-  std::optional<ballast::exchange_cost> all_gather =
+  std::optional<ballast::route_volume::cost> all_gather =
       {};  ///< to compare with; all steps have one, or none
 };
 
@@ -125,12 +125,12 @@ template <class Ratio>
     for (plan_page_step const& step : steps) { sum += value(step); }
     return sum / static_cast<double>(steps.size());
   };
-  using exchange_of = std::optional<ballast::exchange_cost> plan_page_step::*;
-  auto const mean_of = [&mean](double ballast::exchange_cost::* figure,
+  using exchange_of = std::optional<ballast::route_volume::cost> plan_page_step::*;
+  auto const mean_of = [&mean](double ballast::route_volume::cost::* figure,
                                exchange_of which = &plan_page_step::exchange) {
     return mean([=](plan_page_step const& step) { return *(step.*which).*figure; });
   };
-  auto const beside_all_gather = [&](double ballast::exchange_cost::* figure,
+  auto const beside_all_gather = [&](double ballast::route_volume::cost::* figure,
                                      std::string_view unit) {
     if (!steps.front().all_gather) { return std::string(); }
     return " Dispatch by all-gather, without a plan: " +
@@ -144,25 +144,26 @@ template <class Ratio>
   }
   double const compute = mean([](plan_page_step const& step) { return step.compute_seconds; });
   std::string time = "Predicted from the bandwidths, for one exchange." +
-                     beside_all_gather(&ballast::exchange_cost::seconds, "s");
+                     beside_all_gather(&ballast::route_volume::cost::seconds, "s");
   if (compute > 0) {
     time += " The busiest GPU computes for " + si_text(compute, "s");
     if (!computed.empty()) { (time += ": ") += computed; }
     time += '.';
   }
   return {
-      {"Bytes that a GPU sends", mean_count_text(mean_of(&ballast::exchange_cost::bytes_mean), "B"),
+      {"Bytes that a GPU sends",
+       mean_count_text(mean_of(&ballast::route_volume::cost::bytes_mean), "B"),
        "Mean. No GPU sends or receives more than " + si_text(most_bytes, "B") + " in a step." +
-           beside_all_gather(&ballast::exchange_cost::bytes_mean, "B")},
-      {"Tokens that stay", percent_text(mean_of(&ballast::exchange_cost::kept_share)),
+           beside_all_gather(&ballast::route_volume::cost::bytes_mean, "B")},
+      {"Tokens that stay", percent_text(mean_of(&ballast::route_volume::cost::kept_share)),
        "Share of the tokens that are computed by the GPU that read them. Plans even out work and "
        "leave this to chance: about " +
            percent_text(1 / static_cast<double>(gpus)) + " with " + grouped_text(gpus) +
            (gpus == 1 ? " GPU." : " GPUs.")},
       {"Messages that a GPU sends",
-       mean_count_text(mean_of(&ballast::exchange_cost::messages_mean), ""),
+       mean_count_text(mean_of(&ballast::route_volume::cost::messages_mean), ""),
        "Mean. No GPU sends or receives more than " + si_text(most_messages, "") + " in a step."},
-      {"Time of the exchange", si_text(mean_of(&ballast::exchange_cost::seconds), "s"), time},
+      {"Time of the exchange", si_text(mean_of(&ballast::route_volume::cost::seconds), "s"), time},
   };
 }
 

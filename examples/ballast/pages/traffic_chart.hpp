@@ -95,7 +95,7 @@ inline void draw_sorted_traffic(svg_drawing& drawing, plot_frame const& frame,
     std::vector<traffic_bar> bars = {};
     double highest = 0;
 
-    void add(ballast::rank_traffic const& traffic, double bytes_per_token)
+    void add(ballast::route_volume::traffic const& traffic, double bytes_per_token)
     {
       bars.push_back({static_cast<double>(traffic.within_node) * bytes_per_token,
                       static_cast<double>(traffic.all()) * bytes_per_token, traffic.messages});

@@ -26,20 +26,20 @@ namespace baselines {
 /// Predicts the cost of all_gather_dispatch(), the baseline of route().
 ///
 /// An all-gather takes equal parts from all ranks, so every rank contributes as many rows as the
-/// rank with most. The prediction is that of price_route, for the best all-gather: the GPUs of a
+/// rank with most. The prediction is that of route_volume::price, for the best all-gather: the GPUs of a
 /// node share out the parts of other nodes, so that every part enters a node once, and pass them on
 /// inside the node. With R ranks on N nodes, a rank of a node of G then sends its part to N - 1
 /// other nodes, receives R / G - 1 parts from these, and sends and receives R - R / G inside its
 /// own. The time is that of the node with most GPUs inside nodes, and between them of the one with
 /// fewest.
 ///
-/// Units       those of price_route.
+/// Units       those of route_volume::price.
 /// Ensures     memory_bytes is (ranks + 1) parts: those of all ranks, and the rank's own padded
 ///             part
 /// Complexity  O(ranks).
-[[nodiscard]] inline ballast::exchange_cost price_all_gather(ballast::placement const& from,
-                                                             ballast::cluster const& machines,
-                                                             double bytes_per_token)
+[[nodiscard]] inline ballast::route_volume::cost price_all_gather(ballast::placement const& from,
+                                                                  ballast::cluster const& machines,
+                                                                  double bytes_per_token)
 {
   auto const ranks = static_cast<double>(machines.gpus());
   auto const nodes = static_cast<double>(machines.nodes.size());
@@ -49,7 +49,7 @@ namespace baselines {
   double const within_node = (ranks - nodes) * part;  // of the mean rank, as the next
   double const between_nodes = (nodes - 1) * part;
 
-  ballast::exchange_cost cost;
+  ballast::route_volume::cost cost;
   cost.memory_bytes = (ranks + 1) * part;
   if (most_rows(from) == 0 || machines.gpus() == 1) {
     cost.kept_share = 1;

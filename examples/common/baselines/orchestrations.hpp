@@ -53,7 +53,7 @@ class by_flops {
           problem.roles.empty() ? ballast::module_role{} : problem.roles[module];
       ballast::uint128 flops = 0;
       for (std::size_t at = module; at < problem.sizes.size(); at += modules) {
-        flops += exact_flops(of.flops, problem.sizes[at]) / problem.samples();
+        flops += of.flops.exact(problem.sizes[at]) / problem.samples();
       }
       if (flops == 0) {
         return ballast::fail(ballast::error_code::out_of_range, module, "module ", of.name,

@@ -46,7 +46,7 @@ class checked_group {
                                         std::span<std::byte> receive)
   {
     std::size_t const bytes = send.size();
-    expect_gather_sizes(bytes, receive.size(), size());
+    collective_call::expect_gather(bytes, receive.size(), size());
     return run({collective::all_gather, bytes}, {}, {}, [&] {
       if (bytes > 0) { std::memcpy(&receive[to_index(rank()) * bytes], send.data(), bytes); }
       return gather("all_gather", receive, bytes);
@@ -59,7 +59,8 @@ class checked_group {
                                           std::span<std::size_t const> receive_bytes,
                                           std::uint64_t content = 0)
   {
-    expect_exchange_sizes(send.size(), send_bytes, receive.size(), receive_bytes, size());
+    collective_call::expect_exchange(send.size(), send_bytes, receive.size(), receive_bytes,
+                                     size());
     std::exclusive_scan(send_bytes.begin(), send_bytes.end(), own_->send_at.begin(),
                         std::size_t{0});
     std::exclusive_scan(receive_bytes.begin(), receive_bytes.end(), own_->receive_at.begin(),
@@ -76,7 +77,7 @@ class checked_group {
 
   [[nodiscard]] result<void> broadcast(std::span<std::byte> bytes, rank_id root)
   {
-    expect_root(root, size());
+    collective_call::expect_root(root, size());
     return run({collective::broadcast, bytes.size(), root}, {}, {}, [&] {
       if constexpr (Pairs::calls_roll) {
         return along_a_tree(bytes, to_index(root));
@@ -148,7 +149,7 @@ class checked_group {
   {
     if (own_->is_broken()) { return state(); }
     own_->under_way = true;
-    result<void> done = pairs().enter(name_of(call.operation));
+    result<void> done = pairs().enter(call.name());
     if (done) {
       auto const same = tell(call, send_bytes, receive_bytes);
       if (same && !*same) {  // no byte has moved, and all have heard all
@@ -275,9 +276,9 @@ class checked_group {
     bool const always =
         call.operation == collective::barrier || call.operation == collective::split;
     if (!own_->verify && !always) { return true; }
-    char const* const name = name_of(call.operation);
+    char const* const name = call.name();
     if constexpr (Pairs::calls_roll) {
-      auto const word = check_word(rank(), size(), call, send_bytes, receive_bytes);
+      auto const word = call.check_word(rank(), size(), send_bytes, receive_bytes);
       if (auto met = gather_word(name, word); !met) { return tl::unexpected(met.error()); }
       if (std::reduce(own_->words.begin(), own_->words.end()) == 0) { return true; }
     }

@@ -10,19 +10,6 @@ namespace ballast::inline v0 {
 /// Which operation of a communicator a rank has called.
 enum class collective : std::uint32_t { all_gather, all_to_all_v, broadcast, barrier, split };
 
-/// The name of the call, as it stands in messages.
-[[nodiscard]] constexpr char const* name_of(collective operation) noexcept
-{
-  switch (operation) {
-    case collective::all_gather: return "all_gather";
-    case collective::all_to_all_v: return "all_to_all_v";
-    case collective::broadcast: return "broadcast";
-    case collective::barrier: return "barrier";
-    case collective::split: return "split";
-  }
-  return "collective";
-}
-
 /// A word of what an all-to-all moves, which must be the same on every rank: half of it is the
 /// plan's, half the arrays' (how many, and how wide their rows and elements are). 0 says nothing.
 [[nodiscard]] constexpr std::uint64_t content_word(std::uint64_t plan,
@@ -33,12 +20,25 @@ enum class collective : std::uint32_t { all_gather, all_to_all_v, broadcast, bar
 
 /// What must be the same on every rank: the operation, the root (rank 0 for operations without
 /// one), the bytes that each rank contributes (0 for operations where ranks may contribute
-/// different numbers of bytes), and a content_word.
+/// different numbers of bytes), and a content_word. For authors of communicators.
 struct collective_call {
   collective operation{};
   std::uint64_t bytes = 0;
   rank_id root{};
   std::uint64_t content = 0;
+
+  /// The name of the call, as it stands in messages.
+  [[nodiscard]] constexpr char const* name() const noexcept
+  {
+    switch (operation) {
+      case collective::all_gather: return "all_gather";
+      case collective::all_to_all_v: return "all_to_all_v";
+      case collective::broadcast: return "broadcast";
+      case collective::barrier: return "barrier";
+      case collective::split: return "split";
+    }
+    return "collective";
+  }
 
   /// Of all but the content.
   [[nodiscard]] constexpr std::uint64_t word() const noexcept
@@ -50,80 +50,79 @@ struct collective_call {
         .value();
   }
 
+  /// A rank's part of a sum, modulo 2^64, that is zero over all ranks if they all made the same call.
+  /// So one reduction of 8 bytes checks every count of an all-to-all, and every rank learns of a
+  /// mismatch between any two ranks.
+  ///
+  /// The sender of each message adds a hash of (from, to, bytes), and its receiver subtracts that
+  /// hash. What all ranks must have in common is compared in the same manner, by each rank with the
+  /// next.
+  ///
+  /// Shapes      send_bytes[P] and receive_bytes[P] for all_to_all_v, else both empty.
+  /// Ensures     (1) the sum is 0 if all ranks agree
+  ///             (2) if they do not, it is 0 with a probability of 2^-64 only
+  /// Complexity  O(P).
+  [[nodiscard]] constexpr std::uint64_t check_word(
+      rank_id rank, std::size_t ranks, std::span<std::size_t const> send_bytes = {},
+      std::span<std::size_t const> receive_bytes = {}) const
+  {
+    BALLAST_EXPECTS(to_index(rank) < ranks && send_bytes.size() == receive_bytes.size());
+    auto const hash = [](std::uint64_t from, std::uint64_t to, std::uint64_t what) {
+      return digest{}.add(from).add(to).add(what).value();
+    };
+    std::uint64_t const self = to_index(rank);
+    std::uint64_t const next = (self + 1) % ranks;
+    std::uint64_t const common = digest{}.add(word()).add(content).value();
+    std::uint64_t sum = hash(self, ranks, common) - hash(next, ranks, common);
+    for (std::size_t peer = 0; peer < send_bytes.size(); ++peer) {
+      sum += hash(self, peer, send_bytes[peer]) - hash(peer, self, receive_bytes[peer]);
+    }
+    return sum;
+  }
+
+  // What every communicator expects of the arrays of a call, in bytes.
+
+  /// An all_gather receives `ranks` times what each rank sends.
+  static void expect_gather(std::size_t send, std::size_t receive, std::size_t ranks)
+  {
+    BALLAST_EXPECTS(receive == ranks * send, "all_gather: `receive` has ",
+                    detail::counted(receive, "byte"), ", and each of ",
+                    detail::counted(ranks, "rank"), " sends ", send);
+  }
+
+  /// An all_to_all_v has one count per rank in each direction, and arrays as long as these add up to.
+  static void expect_exchange(std::size_t send, std::span<std::size_t const> send_bytes,
+                              std::size_t receive, std::span<std::size_t const> receive_bytes,
+                              std::size_t ranks)
+  {
+    BALLAST_EXPECTS(send_bytes.size() == ranks && receive_bytes.size() == ranks,
+                    "all_to_all_v: `send_bytes` has ", detail::counted(send_bytes.size(), "entry"),
+                    " and `receive_bytes` ", receive_bytes.size(), ", and the communicator ",
+                    detail::counted(ranks, "rank"));
+    std::size_t const sent = std::reduce(send_bytes.begin(), send_bytes.end());
+    std::size_t const received = std::reduce(receive_bytes.begin(), receive_bytes.end());
+    BALLAST_EXPECTS(send == sent, "all_to_all_v: `send` has ", detail::counted(send, "byte"),
+                    ", and `send_bytes` add up to ", sent);
+    BALLAST_EXPECTS(receive == received, "all_to_all_v: `receive` has ",
+                    detail::counted(receive, "byte"), ", and `receive_bytes` add up to ", received);
+  }
+
+  /// The root of a broadcast is one of the ranks.
+  static void expect_root(rank_id root, std::size_t ranks)
+  {
+    BALLAST_EXPECTS(to_index(root) < ranks, "broadcast: the root is rank ", root, " of ",
+                    detail::counted(ranks, "rank"));
+  }
+
+  /// The peer of a transfer is one of the ranks.
+  static void expect_peer(rank_id peer, std::size_t ranks)
+  {
+    BALLAST_EXPECTS(to_index(peer) < ranks, "a transfer with rank ", peer, " of ",
+                    detail::counted(ranks, "rank"));
+  }
+
   friend bool operator==(collective_call const&, collective_call const&) = default;
 };
-
-/// A rank's part of a sum, modulo 2^64, that is zero over all ranks if they all made the same call.
-/// So one reduction of 8 bytes checks every count of an all-to-all, and every rank learns of a
-/// mismatch between any two ranks. For authors of communicators.
-///
-/// The sender of each message adds a hash of (from, to, bytes), and its receiver subtracts that
-/// hash. What all ranks must have in common is compared in the same manner, by each rank with the
-/// next.
-///
-/// Shapes      send_bytes[P] and receive_bytes[P] for all_to_all_v, else both empty.
-/// Ensures     (1) the sum is 0 if all ranks agree
-///             (2) if they do not, it is 0 with a probability of 2^-64 only
-/// Complexity  O(P).
-[[nodiscard]] constexpr std::uint64_t check_word(rank_id rank, std::size_t ranks,
-                                                 collective_call call,
-                                                 std::span<std::size_t const> send_bytes = {},
-                                                 std::span<std::size_t const> receive_bytes = {})
-{
-  BALLAST_EXPECTS(to_index(rank) < ranks && send_bytes.size() == receive_bytes.size());
-  auto const hash = [](std::uint64_t from, std::uint64_t to, std::uint64_t what) {
-    return digest{}.add(from).add(to).add(what).value();
-  };
-  std::uint64_t const self = to_index(rank);
-  std::uint64_t const next = (self + 1) % ranks;
-  std::uint64_t const common = digest{}.add(call.word()).add(call.content).value();
-  std::uint64_t sum = hash(self, ranks, common) - hash(next, ranks, common);
-  for (std::size_t peer = 0; peer < send_bytes.size(); ++peer) {
-    sum += hash(self, peer, send_bytes[peer]) - hash(peer, self, receive_bytes[peer]);
-  }
-  return sum;
-}
-
-// What every communicator expects of the arrays of a call, in bytes. For authors of communicators.
-
-/// An all_gather receives `ranks` times what each rank sends.
-inline void expect_gather_sizes(std::size_t send, std::size_t receive, std::size_t ranks)
-{
-  BALLAST_EXPECTS(receive == ranks * send, "all_gather: `receive` has ",
-                  detail::counted(receive, "byte"), ", and each of ",
-                  detail::counted(ranks, "rank"), " sends ", send);
-}
-
-/// An all_to_all_v has one count per rank in each direction, and arrays as long as these add up to.
-inline void expect_exchange_sizes(std::size_t send, std::span<std::size_t const> send_bytes,
-                                  std::size_t receive, std::span<std::size_t const> receive_bytes,
-                                  std::size_t ranks)
-{
-  BALLAST_EXPECTS(send_bytes.size() == ranks && receive_bytes.size() == ranks,
-                  "all_to_all_v: `send_bytes` has ", detail::counted(send_bytes.size(), "entry"),
-                  " and `receive_bytes` ", receive_bytes.size(), ", and the communicator ",
-                  detail::counted(ranks, "rank"));
-  std::size_t const sent = std::reduce(send_bytes.begin(), send_bytes.end());
-  std::size_t const received = std::reduce(receive_bytes.begin(), receive_bytes.end());
-  BALLAST_EXPECTS(send == sent, "all_to_all_v: `send` has ", detail::counted(send, "byte"),
-                  ", and `send_bytes` add up to ", sent);
-  BALLAST_EXPECTS(receive == received, "all_to_all_v: `receive` has ",
-                  detail::counted(receive, "byte"), ", and `receive_bytes` add up to ", received);
-}
-
-/// The root of a broadcast is one of the ranks.
-inline void expect_root(rank_id root, std::size_t ranks)
-{
-  BALLAST_EXPECTS(to_index(root) < ranks, "broadcast: the root is rank ", root, " of ",
-                  detail::counted(ranks, "rank"));
-}
-
-/// The peer of a transfer is one of the ranks.
-inline void expect_peer(rank_id peer, std::size_t ranks)
-{
-  BALLAST_EXPECTS(to_index(peer) < ranks, "a transfer with rank ", peer, " of ",
-                  detail::counted(ranks, "rank"));
-}
 
 namespace detail {
 
@@ -142,12 +141,15 @@ struct told_call {
                                                         std::span<told_call const> told,
                                                         std::span<told_call const> heard)
 {
-  char const* const name = name_of(operation);
+  char const* const name = collective_call{operation}.name();
   std::vector<std::uint64_t> words;
   words.reserve(heard.size());
   for (told_call const& each : heard) { words.push_back(each.call); }
   std::vector<rank_id> differing = dissenters(words);
-  if (!differing.empty()) { return comm_failure::different_calls(name, std::move(differing)); }
+  if (!differing.empty()) {
+    return comm_failure::mismatch(name, "the operation, its size or its root",
+                                  std::move(differing));
+  }
   for (std::size_t peer = 0; peer < heard.size(); ++peer) { words[peer] = heard[peer].content; }
   if (auto found = dissent_on_content(std::move(words)); !found.ranks.empty()) {
     return comm_failure::different_content(name, found.in_arrays, std::move(found.ranks));
@@ -157,7 +159,7 @@ struct told_call {
       differing.push_back(to_id<rank_id>(peer));
     }
   }
-  return comm_failure::different_counts(name, std::move(differing));
+  return comm_failure::mismatch(name, "the size of messages", std::move(differing));
 }
 
 }  // namespace detail
@@ -186,7 +188,7 @@ class call_words {
             std::span<std::size_t const> receive_bytes, std::uint32_t colour = 0)
   {
     std::size_t const ranks = words_.size() / 2;
-    auto const check = check_word(to_id<rank_id>(self), ranks, call, send_bytes, receive_bytes);
+    auto const check = call.check_word(to_id<rank_id>(self), ranks, send_bytes, receive_bytes);
     detail::told_call word{check, call.word(), call.content, colour};
     for (std::size_t peer = 0; peer < ranks; ++peer) {
       if (!send_bytes.empty()) {
@@ -244,21 +246,21 @@ class call_words {
   words words_;  // told to each rank, then heard from each rank
 };
 
-/// The arguments of a rank's call, which its peers may read while the call lasts.
-struct call_offer {
-  collective_call call;
-  std::span<std::byte const> send = {};
-  std::span<std::size_t const> send_bytes = {};     // [P] for all_to_all_v, else empty
-  std::span<std::size_t const> receive_bytes = {};  // [P] for all_to_all_v, else empty
-  std::uint32_t colour = 0;                         // for split
-};
-
 /// The offers of all ranks of a group, compared with each other. For authors of communicators.
 ///
 /// Ensures     mismatch() gives what `communicator` promises of that error
 /// Complexity  O(P) for put(), O(P^2) for all_agree() of an all_to_all_v.
 class call_offers {
  public:
+  /// The arguments of a rank's call, which its peers may read while the call lasts.
+  struct offer {
+    collective_call call;
+    std::span<std::byte const> send = {};
+    std::span<std::size_t const> send_bytes = {};     // [P] for all_to_all_v, else empty
+    std::span<std::size_t const> receive_bytes = {};  // [P] for all_to_all_v, else empty
+    std::uint32_t colour = 0;                         // for split
+  };
+
   explicit call_offers(std::size_t ranks) : members_(ranks)
   {
     for (member& each : members_) { each.send_offsets.resize(ranks); }
@@ -266,7 +268,7 @@ class call_offers {
 
   [[nodiscard]] std::size_t size() const noexcept { return members_.size(); }
 
-  void put(std::size_t rank, call_offer const& offer)
+  void put(std::size_t rank, offer const& offer)
   {
     member& own = members_[rank];
     own.offer = offer;
@@ -274,10 +276,7 @@ class call_offers {
                         std::size_t{0});
   }
 
-  [[nodiscard]] call_offer const& operator[](std::size_t rank) const
-  {
-    return members_[rank].offer;
-  }
+  [[nodiscard]] offer const& operator[](std::size_t rank) const { return members_[rank].offer; }
 
   /// Of an all_to_all_v: the part of what `from` sends that is for `to`.
   [[nodiscard]] std::span<std::byte const> message(std::size_t from, std::size_t to) const
@@ -301,13 +300,13 @@ class call_offers {
   /// What rank `self` is told if they do not all agree.
   [[nodiscard]] tl::unexpected<error> mismatch(std::size_t self) const
   {
-    auto const of = [](call_offer const& offer, std::size_t peer) {
+    auto const of = [](offer const& offer, std::size_t peer) {
       bool const counts = !offer.send_bytes.empty();
       return detail::told_call{0, offer.call.word(), offer.call.content,
                                counts ? offer.send_bytes[peer] : 0,
                                counts ? offer.receive_bytes[peer] : 0};
     };
-    call_offer const& own = members_[self].offer;
+    offer const& own = members_[self].offer;
     std::vector<detail::told_call> told, heard;
     for (std::size_t peer = 0; peer < size(); ++peer) {
       told.push_back(of(own, peer));
@@ -318,7 +317,7 @@ class call_offers {
 
  private:
   struct member {
-    call_offer offer;
+    call_offers::offer offer;
     std::vector<std::size_t> send_offsets;  // [P]
   };
 

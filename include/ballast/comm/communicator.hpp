@@ -181,13 +181,6 @@ namespace ballast::inline v0::comm_failure {
   return with_ranks(error_code::mismatch, std::move(message), std::move(differing));
 }
 
-/// Ranks called different operations, or one operation with different sizes or roots.
-[[nodiscard]] inline tl::unexpected<error> different_calls(std::string_view operation,
-                                                           std::vector<rank_id> differing)
-{
-  return mismatch(operation, "the operation, its size or its root", std::move(differing));
-}
-
 /// Ranks gave an exchange arrays of different widths or types, or different plans.
 [[nodiscard]] inline tl::unexpected<error> different_content(
     std::string_view operation, bool in_arrays, std::vector<rank_id> differing,
@@ -199,13 +192,6 @@ namespace ballast::inline v0::comm_failure {
   }
   return mismatch(operation, "the number of arrays, the type of their elements or their width",
                   std::move(differing), "give arrays of the same types and widths", outcome);
-}
-
-/// Ranks disagree on how many bytes go from one to another.
-[[nodiscard]] inline tl::unexpected<error> different_counts(std::string_view operation,
-                                                            std::vector<rank_id> differing)
-{
-  return mismatch(operation, "the size of messages", std::move(differing));
 }
 
 /// Ranks have made a communicator with different options; `option` is the first that differs.

@@ -35,7 +35,7 @@ struct gathered_samples {
 /// and by one in which a rank has more.
 ///
 ///     gathered_samples<tokens> all;  // kept from step to step
-///     if (auto done = gather_samples_into(all, comm, mine); !done) { ... }
+///     if (auto done = gather_samples(all, comm, mine); !done) { ... }
 ///
 /// Shapes      mine[m], m >= 0; all: n samples, the sum of m over all ranks.
 /// Expects     all.room is the same on every rank, as it is where all gather in the same order.
@@ -48,8 +48,8 @@ struct gathered_samples {
 ///             has more; O(n + ranks x all.room). The room is 16 or a larger power of two.
 template <communicator C, class Sample>
   requires(std::is_trivially_copyable_v<Sample> && std::default_initializable<Sample>)
-[[nodiscard]] result<void> gather_samples_into(gathered_samples<Sample>& all, C& comm,
-                                               std::span<std::type_identity_t<Sample> const> mine)
+[[nodiscard]] result<void> gather_samples(gathered_samples<Sample>& all, C& comm,
+                                          std::span<std::type_identity_t<Sample> const> mine)
 {
   static_assert(sizeof(Sample) < std::size_t{1} << 16U);
   constexpr std::uint64_t most = (std::uint64_t{1} << 48U) - 1;
@@ -113,7 +113,7 @@ template <communicator C, std::ranges::contiguous_range Samples>
     -> result<gathered_samples<std::ranges::range_value_t<Samples>>>
 {
   gathered_samples<std::ranges::range_value_t<Samples>> all;
-  if (auto done = ballast::gather_samples_into(all, comm, mine); !done) {
+  if (auto done = ballast::gather_samples(all, comm, mine); !done) {
     return tl::unexpected(done.error());
   }
   return all;

@@ -443,13 +443,13 @@ class mpi_communicator : public checked_group<detail::mpi_pairs> {
 
   [[nodiscard]] result<transfer_id> send(std::span<std::byte const> bytes, rank_id peer)
   {
-    expect_peer(peer, size());
+    collective_call::expect_peer(peer, size());
     return transfer("send", [&] { return pairs().begin_send(bytes, to_index(peer)); });
   }
 
   [[nodiscard]] result<transfer_id> receive(std::span<std::byte> bytes, rank_id peer)
   {
-    expect_peer(peer, size());
+    collective_call::expect_peer(peer, size());
     return transfer("receive", [&] { return pairs().begin_receive(bytes, to_index(peer)); });
   }
 

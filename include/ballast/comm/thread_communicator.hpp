@@ -56,8 +56,8 @@ class thread_communicator {
   [[nodiscard]] result<void> all_gather(std::span<std::byte const> send,
                                         std::span<std::byte> receive)
   {
-    expect_gather_sizes(send.size(), receive.size(), size());
-    call_offer const offer{{collective::all_gather, send.size()}, send};
+    collective_call::expect_gather(send.size(), receive.size(), size());
+    call_offers::offer const offer{{collective::all_gather, send.size()}, send};
     return meet(offer, [&] {
       auto* to = receive.data();
       for (std::size_t peer = 0; peer < size(); ++peer) {
@@ -72,8 +72,9 @@ class thread_communicator {
                                           std::span<std::size_t const> receive_bytes,
                                           std::uint64_t content = 0)
   {
-    expect_exchange_sizes(send.size(), send_bytes, receive.size(), receive_bytes, size());
-    call_offer const offer{
+    collective_call::expect_exchange(send.size(), send_bytes, receive.size(), receive_bytes,
+                                     size());
+    call_offers::offer const offer{
         {collective::all_to_all_v, 0, rank_id{}, content}, send, send_bytes, receive_bytes};
     return meet(offer, [&] {
       auto* to = receive.data();
@@ -85,8 +86,8 @@ class thread_communicator {
 
   [[nodiscard]] result<void> broadcast(std::span<std::byte> bytes, rank_id root)
   {
-    expect_root(root, size());
-    call_offer const offer{{collective::broadcast, bytes.size(), root}, bytes};
+    collective_call::expect_root(root, size());
+    call_offers::offer const offer{{collective::broadcast, bytes.size(), root}, bytes};
     return meet(offer, [&] {
       if (root != rank()) { copy(group_->offers()[to_index(root)].send, bytes.data()); }
     });
@@ -99,7 +100,7 @@ class thread_communicator {
 
   [[nodiscard]] result<thread_communicator> split(std::uint32_t colour)
   {
-    call_offer const offer{{collective::split}, {}, {}, {}, colour};
+    call_offers::offer const offer{{collective::split}, {}, {}, {}, colour};
     thread_meeting::place place;
     return meet(offer, [&] { place = group_->place_in_part(rank_); }).map([&] {
       return thread_communicator(place.group, place.rank);
@@ -108,13 +109,13 @@ class thread_communicator {
 
   [[nodiscard]] result<transfer_id> send(std::span<std::byte const> bytes, rank_id peer)
   {
-    expect_peer(peer, size());
+    collective_call::expect_peer(peer, size());
     return checked([&] { return group_->transfers().send(rank_, bytes, to_index(peer)); });
   }
 
   [[nodiscard]] result<transfer_id> receive(std::span<std::byte> bytes, rank_id peer)
   {
-    expect_peer(peer, size());
+    collective_call::expect_peer(peer, size());
     return checked([&] { return group_->transfers().receive(rank_, bytes, to_index(peer)); });
   }
 
@@ -159,7 +160,7 @@ class thread_communicator {
   }
 
   template <class Move>
-  [[nodiscard]] result<void> meet(call_offer const& offer, Move move)
+  [[nodiscard]] result<void> meet(call_offers::offer const& offer, Move move)
   {
     return checked([&] { return group_->meet(rank_, offer, move); });
   }

@@ -316,7 +316,7 @@ class thread_meeting {
 
   /// One turn: runs take() once all offers are there and agree.
   template <class Take>
-  [[nodiscard]] result<void> meet(std::size_t self, call_offer const& offer, Take take)
+  [[nodiscard]] result<void> meet(std::size_t self, call_offers::offer const& offer, Take take)
   {
     offers_.put(self, offer);
     if (auto arrived = arrive(self); !arrived) { return arrived; }
@@ -357,7 +357,7 @@ class thread_meeting {
   [[nodiscard]] result<void> arrive(std::size_t self)
   {
     std::unique_lock lock(waits_.mutex);
-    char const* const operation = name_of(offers_[self].call.operation);
+    char const* const operation = offers_[self].call.name();
     std::uint64_t const turn = turn_;
     auto const cannot = [&] { return waits_.failure || waits_.someone_left; };
     if (!cannot()) {

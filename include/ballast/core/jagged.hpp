@@ -12,11 +12,11 @@
 
 namespace ballast::inline v0 {
 
+namespace detail {
+
 /// What numbers the rows of a jagged array: an identifier or an index.
 template <class Key>
 concept row_key = identifier<Key> || std::same_as<Key, std::size_t>;
-
-namespace detail {
 
 template <row_key Key>
 [[nodiscard]] constexpr std::size_t row_of(Key key) noexcept
@@ -65,7 +65,7 @@ constexpr void fill_rows(std::span<std::size_t> offsets, ForEach const& for_each
 
 /// Rows of different lengths that lie elsewhere, as in a workspace: row k is values[offsets[k]] to
 /// values[offsets[k + 1] - 1]. T is const where they are to be read only.
-template <row_key Key, class T>
+template <detail::row_key Key, class T>
 class jagged_view {
  public:
   constexpr jagged_view() noexcept = default;
@@ -102,7 +102,7 @@ class jagged_view {
 /// Ensures     (1) size() keys, some of which may have an empty row
 ///             (2) a row's values are in the order in which they were given
 /// Complexity  filling: O(values + keys); it allocates only when either count exceeds all before.
-template <row_key Key, class T>
+template <detail::row_key Key, class T>
 class jagged {
  public:
   jagged() = default;

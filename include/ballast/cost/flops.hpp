@@ -16,6 +16,32 @@ struct flop_polynomial {
   std::uint64_t linear = 0;
   std::uint64_t quadratic = 0;
 
+  /// linear l + quadratic l^2, exactly.
+  ///
+  /// Expects     0 <= length <= longest_sample, for which it always fits.
+  /// Complexity  O(1).
+  [[nodiscard]] BALLAST_HOST_DEVICE constexpr uint128 exact(tokens length) const
+  {
+    BALLAST_EXPECTS(length >= 0 && length <= longest_sample, "the FLOP of ", length,
+                    " tokens were asked for, which is not from 0 to ", longest_sample);
+    auto const l = static_cast<std::uint64_t>(length);
+    std::uint64_t const squared = l * l;  // below 2^62
+    return static_cast<uint128>(linear) * l + static_cast<uint128>(quadratic) * squared;
+  }
+
+  /// `exact` as a double, for rates and reports; no plan is decided on it.
+  [[nodiscard]] double of(tokens length) const { return static_cast<double>(exact(length)); }
+
+  /// The FLOP of this module and another one that a sample passes at the same length.
+  ///
+  /// Errors      out_of_range where a coefficient does not fit 64 bits.
+  [[nodiscard]] result<flop_polynomial> plus(flop_polynomial other) const;
+
+  /// The FLOP of `count` such modules in a row.
+  ///
+  /// Errors      as for plus().
+  [[nodiscard]] result<flop_polynomial> times(std::uint64_t count) const;
+
   friend bool operator==(flop_polynomial const&, flop_polynomial const&) = default;
 };
 
@@ -47,43 +73,23 @@ namespace detail {
 
 }  // namespace detail
 
-/// The FLOP of two modules that a sample passes through one after the other at the same length.
-///
-/// Errors      out_of_range where a coefficient does not fit 64 bits.
-[[nodiscard]] inline result<flop_polynomial> add(flop_polynomial a, flop_polynomial b)
+inline result<flop_polynomial> flop_polynomial::plus(flop_polynomial other) const
 {
-  return detail::checked_flops(static_cast<uint128>(a.linear) + b.linear,
-                               static_cast<uint128>(a.quadratic) + b.quadratic);
+  return detail::checked_flops(static_cast<uint128>(linear) + other.linear,
+                               static_cast<uint128>(quadratic) + other.quadratic);
 }
 
-/// The FLOP of `times` equal modules in a row.
-///
-/// Errors      out_of_range where a coefficient does not fit 64 bits.
-[[nodiscard]] inline result<flop_polynomial> multiply(flop_polynomial module, std::uint64_t times)
+inline result<flop_polynomial> flop_polynomial::times(std::uint64_t count) const
 {
-  return detail::checked_flops(static_cast<uint128>(module.linear) * times,
-                               static_cast<uint128>(module.quadratic) * times);
+  return detail::checked_flops(static_cast<uint128>(linear) * count,
+                               static_cast<uint128>(quadratic) * count);
 }
 
-/// linear l + quadratic l^2, exactly.
-///
-/// Expects     0 <= length <= longest_sample, for which it always fits.
-/// Complexity  O(1).
-[[nodiscard]] BALLAST_HOST_DEVICE constexpr uint128 exact_flops(flop_polynomial model,
-                                                                tokens length)
-{
-  BALLAST_EXPECTS(length >= 0 && length <= longest_sample, "the FLOP of ", length,
-                  " tokens were asked for, which is not from 0 to ", longest_sample);
-  auto const l = static_cast<std::uint64_t>(length);
-  std::uint64_t const squared = l * l;  // below 2^62
-  return static_cast<uint128>(model.linear) * l + static_cast<uint128>(model.quadratic) * squared;
-}
-
-/// `exact_flops` as a double, for rates and reports; no plan is decided on it.
-[[nodiscard]] inline double flops(flop_polynomial model, tokens length)
-{
-  return static_cast<double>(exact_flops(model, length));
-}
+/// What has to pass backward through a frozen module, whose own weights get no gradient.
+enum class frozen_gradient : std::uint8_t {
+  passes_through,  ///< something that feeds the module is trained
+  stops            ///< nothing that feeds the module is trained, as for a frozen encoder
+};
 
 /// How often a training step repeats the FLOP of a module's forward pass.
 ///
@@ -100,29 +106,24 @@ struct training_passes {
   std::uint32_t attention_backward = 2;
   std::uint32_t recompute = 0;
 
+  /// The passes of a module once its weights are frozen.
+  ///
+  /// Ensures     (1) passes_through: half the backward products with weights, attention as before
+  ///             (2) stops: the forward pass alone, and nothing to recompute
+  /// Source      Z. Zhang et al., "DistTrain: Addressing Model and Data Heterogeneity with
+  ///             Disaggregated Training for Multimodal Large Language Models", SIGCOMM 2025.
+  [[nodiscard]] constexpr training_passes frozen(frozen_gradient gradient) const
+  {
+    if (gradient == frozen_gradient::stops) {
+      return {.forward = forward, .backward = 0, .attention_backward = 0};
+    }
+    training_passes fewer = *this;
+    fewer.backward /= 2;
+    return fewer;
+  }
+
   friend bool operator==(training_passes const&, training_passes const&) = default;
 };
-
-/// What has to pass backward through a frozen module, whose own weights get no gradient.
-enum class frozen_gradient : std::uint8_t {
-  passes_through,  ///< something that feeds the module is trained
-  stops            ///< nothing that feeds the module is trained, as for a frozen encoder
-};
-
-/// The passes of a module once its weights are frozen.
-///
-/// Ensures     (1) passes_through: half the backward products with weights, attention as before
-///             (2) stops: the forward pass alone, and nothing to recompute
-/// Source      Z. Zhang et al., "DistTrain: Addressing Model and Data Heterogeneity with
-///             Disaggregated Training for Multimodal Large Language Models", SIGCOMM 2025.
-[[nodiscard]] constexpr training_passes frozen(training_passes passes, frozen_gradient gradient)
-{
-  if (gradient == frozen_gradient::stops) {
-    return {.forward = passes.forward, .backward = 0, .attention_backward = 0};
-  }
-  passes.backward /= 2;
-  return passes;
-}
 
 /// The FLOP of a whole training step of a module.
 ///
@@ -141,7 +142,7 @@ enum class attention_mask : std::uint8_t { full, causal };
 /// The dimensions of a transformer on which its FLOP depend, as model configurations name them.
 ///
 /// Parallel branches (as in a diffusion transformer's two streams) are modules of their own, added
-/// with `add`.
+/// by `plus`.
 struct transformer_shape {
   std::uint32_t hidden = 0;
   std::uint32_t layers = 1;

@@ -286,55 +286,27 @@ static_assert(std::is_trivially_copyable_v<throughput_grid>);  // kernels take i
 /// Latency from measured throughput: attention and the products with weights each have their own,
 /// because their speeds grow differently with length.
 ///
-/// Unlike a quadratic cost it need not grow with the length: where measured throughput rises faster
-/// than the work, the longer sample costs less.
-///
-/// Units       picoseconds; `flops` counts the work whose throughput the tables hold.
-/// Ensures     (1) linear l / T_linear(l) + quadratic l^2 / T_attention(l), each rounded to nearest
-///             (2) no_cost where l < 0 or l > longest_sample, or where (1) is not below no_cost
-///             (3) the same bits on every compiler, flag and device
-/// Complexity  O(measurements), no allocation.
-/// Source      H. An et al., arXiv:2603.25120, 2026.
-struct interpolated_cost {
-  interpolated_throughput linear;
-  interpolated_throughput attention;
-  flop_polynomial flops;
-
-  [[nodiscard]] BALLAST_HOST_DEVICE constexpr cost_units operator()(tokens length) const
-  {
-    if (length < 0 || length > longest_sample) { return no_cost; }
-    auto const l = static_cast<std::uint64_t>(length);
-    std::uint64_t const squared = l * l;  // below 2^62
-    return saturating_sum(
-        linear.picoseconds(static_cast<uint128>(flops.linear) * l, length),
-        attention.picoseconds(static_cast<uint128>(flops.quadratic) * squared, length));
-  }
-
-  friend bool operator==(interpolated_cost const&, interpolated_cost const&) = default;
-};
-
-static_assert(std::is_trivially_copyable_v<interpolated_cost>);  // kernels take it by value
-
-/// Latency of samples that are packed into one call: they pass the weights together and attention
-/// one by one, so that many short samples use the weights as well as a long one does, but attention
-/// no better than each alone.
-///
-/// A pack therefore has no sum of costs of its samples: a sample costs more alone than beside
+/// Samples that are packed into one call pass the weights together and attention one by one, so that
+/// many short samples use the weights as well as a long one does, but attention no better than each
+/// alone. A pack therefore has no sum of costs of its samples: a sample costs more alone than beside
 /// others. For an encoder whose items attend to themselves alone, the lengths are numbers of items
 /// and the quadratic coefficient is 0.
+///
+/// Unlike a quadratic cost it need not grow with the length: where measured throughput rises faster
+/// than the work, the longer sample costs less.
 ///
 /// Units       picoseconds; `flops` counts the work whose throughput the tables hold: `linear` over
 ///             the total length of a pack, `attention` over the length of a sample.
 /// Ensures     (1) weights(S): linear S / T_linear(S), rounded to nearest, halves up
 ///             (2) attention_of(l): quadratic l^2 / T_attention(l), rounded likewise
-///             (3) of a pack: weights(sum of l) + the sum of attention_of(l); of one sample the
-///                 same as `interpolated_cost`, of none 0
-///             (4) no_cost where a length is negative, where the total is above longest_sample, or
-///                 where a sum is not below no_cost
+///             (3) of a sample weights(l) + attention_of(l); of a pack weights(sum of l) + the sum of
+///                 attention_of(l), of none 0
+///             (4) no_cost where a length is negative or the total above longest_sample, or where a
+///                 sum is not below no_cost
 ///             (5) the same bits on every compiler, flag and device
 /// Complexity  O(samples * measurements), no allocation.
 /// Source      H. An et al., arXiv:2603.25120, 2026.
-struct packed_cost {
+struct interpolated_cost {
   interpolated_throughput linear;
   interpolated_throughput attention;
   flop_polynomial flops;
@@ -356,6 +328,11 @@ struct packed_cost {
     return attention.picoseconds(static_cast<uint128>(flops.quadratic) * squared, length);
   }
 
+  [[nodiscard]] BALLAST_HOST_DEVICE constexpr cost_units operator()(tokens length) const
+  {
+    return saturating_sum(weights(length), attention_of(length));
+  }
+
   /// A whole pack. Kernels, which have no std::span, add up the parts above.
   [[nodiscard]] constexpr cost_units operator()(std::span<tokens const> pack) const
   {
@@ -370,9 +347,9 @@ struct packed_cost {
     return saturating_sum(weights(total), one_by_one);
   }
 
-  friend bool operator==(packed_cost const&, packed_cost const&) = default;
+  friend bool operator==(interpolated_cost const&, interpolated_cost const&) = default;
 };
 
-static_assert(std::is_trivially_copyable_v<packed_cost>);  // kernels take it by value
+static_assert(std::is_trivially_copyable_v<interpolated_cost>);  // kernels take it by value
 
 }  // namespace ballast::inline v0

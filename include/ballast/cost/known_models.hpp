@@ -11,6 +11,14 @@ namespace ballast::inline v0 {
 /// them: residual blocks at several resolutions, each half the one before, with a transformer block
 /// after each where there is attention. The middle has one between two residual blocks.
 struct unet_shape {
+  /// What a U-Net takes of one image, forward, and how many weights it has.
+  struct costs {
+    std::uint64_t forward_flops = 0;
+    std::uint64_t parameters = 0;
+
+    friend bool operator==(costs const&, costs const&) = default;
+  };
+
   static constexpr std::size_t levels = 4;
 
   std::array<std::uint32_t, levels> channels{};  ///< block_out_channels
@@ -19,15 +27,22 @@ struct unet_shape {
   std::uint32_t context = 0;                     ///< cross_attention_dim
   std::uint32_t latent_channels = 4;             ///< in_channels and out_channels
 
+  /// What a U-Net takes of one image whose latent is `latent` pixels wide and high, forward, with a
+  /// context of so many tokens: convolutions, products with weights, and attention of every pixel to
+  /// all, counted as `flop_polynomial` counts.
+  ///
+  /// Expects     latent is a multiple of 8, from 8 to 1024; context_tokens <= 2^16; channels <= 2^14,
+  ///             context <= 2^16, 1 to 8 blocks.
+  /// Ensures     (1) parameters are those of the model, exactly: 865,910,724 of Stable Diffusion 2.1,
+  ///                 859,520,964 of 1.5
+  /// Complexity  O(layers).
+  /// Source      R. Rombach et al., "High-Resolution Image Synthesis with Latent Diffusion Models",
+  ///             CVPR 2022, as UNet2DConditionModel of the library diffusers builds it.
+  ///
+  ///     constexpr auto costs = stable_diffusion_2_1.costs_of(64, 77);  // 512 x 512 pixels
+  [[nodiscard]] constexpr costs costs_of(std::uint32_t latent, std::uint32_t context_tokens) const;
+
   friend bool operator==(unet_shape const&, unet_shape const&) = default;
-};
-
-/// What a U-Net takes of one image, forward, and how many weights it has.
-struct unet_costs {
-  std::uint64_t forward_flops = 0;
-  std::uint64_t parameters = 0;
-
-  friend bool operator==(unet_costs const&, unet_costs const&) = default;
 };
 
 namespace detail {
@@ -76,7 +91,7 @@ class unet_count {
     convolution(now, shape.latent_channels, 3, size);
   }
 
-  [[nodiscard]] constexpr unet_costs costs() const { return {2 * products_, parameters_}; }
+  [[nodiscard]] constexpr unet_shape::costs costs() const { return {2 * products_, parameters_}; }
 
  private:
   constexpr void convolution(std::uint64_t in, std::uint64_t out, std::uint64_t width,
@@ -144,33 +159,20 @@ class unet_count {
 
 }  // namespace detail
 
-/// What a U-Net takes of one image whose latent is `latent` pixels wide and high, forward, with a
-/// context of so many tokens: convolutions, products with weights, and attention of every pixel to
-/// all, counted as `flop_polynomial` counts.
-///
-/// Expects     latent is a multiple of 8, from 8 to 1024; context_tokens <= 2^16; channels <= 2^14,
-///             context <= 2^16, 1 to 8 blocks.
-/// Ensures     (1) parameters are those of the model, exactly: 865,910,724 of Stable Diffusion 2.1,
-///                 859,520,964 of 1.5
-/// Complexity  O(layers).
-/// Source      R. Rombach et al., "High-Resolution Image Synthesis with Latent Diffusion Models",
-///             CVPR 2022, as UNet2DConditionModel of the library diffusers builds it.
-///
-///     constexpr auto costs = costs_of(stable_diffusion_2_1, 64, 77);  // 512 x 512 pixels
-[[nodiscard]] constexpr unet_costs costs_of(unet_shape const& shape, std::uint32_t latent,
-                                            std::uint32_t context_tokens)
+constexpr unet_shape::costs unet_shape::costs_of(std::uint32_t latent,
+                                                 std::uint32_t context_tokens) const
 {
   BALLAST_EXPECTS(latent >= 8 && latent <= 1024 && latent % 8 == 0, "a latent is ", latent,
                   " pixels wide, which is no multiple of 8 from 8 to 1024");
-  BALLAST_EXPECTS(context_tokens <= (1U << 16) && shape.context <= (1U << 16),
-                  "a U-Net has a context of ", context_tokens, " tokens of ", shape.context,
+  BALLAST_EXPECTS(context_tokens <= (1U << 16) && context <= (1U << 16),
+                  "a U-Net has a context of ", context_tokens, " tokens of ", context,
                   " channels, above 2^16");
-  BALLAST_EXPECTS(shape.blocks >= 1 && shape.blocks <= 8, "a U-Net has ", shape.blocks,
+  BALLAST_EXPECTS(blocks >= 1 && blocks <= 8, "a U-Net has ", blocks,
                   " blocks in a level, which are not 1 to 8");
-  for (std::uint32_t const channels : shape.channels) {
-    BALLAST_EXPECTS(channels <= (1U << 14), "a U-Net has ", channels, " channels, above 2^14");
+  for (std::uint32_t const width : channels) {
+    BALLAST_EXPECTS(width <= (1U << 14), "a U-Net has ", width, " channels, above 2^14");
   }
-  return detail::unet_count(shape, latent, context_tokens).costs();
+  return detail::unet_count(*this, latent, context_tokens).costs();
 }
 
 /// The U-Net of Stable Diffusion 2.1, without the autoencoder, which pictures pass before and
@@ -241,7 +243,7 @@ inline void no_known_model_has_this_name() {}
 ///
 /// Stable Diffusion 2.1, which DistTrain generates with, is not here: its U-Net has convolutions
 /// and attention at four resolutions, 320 to 1280 channels wide, and is no transformer of one
-/// length. `costs_of(stable_diffusion_2_1, ...)` says what it takes of an image.
+/// length. `stable_diffusion_2_1.costs_of(...)` says what it takes of an image.
 inline constexpr auto known_models = std::to_array<known_model>({
     {"llama3-7b", detail::language_model(32, 4096, 11008, 32, 32, 32'000), detail::from_disttrain},
     {"llama3-13b", detail::language_model(40, 5120, 13824, 40, 40, 32'000), detail::from_disttrain},

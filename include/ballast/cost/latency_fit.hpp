@@ -8,12 +8,30 @@
 
 namespace ballast::inline v0 {
 
+namespace detail {
+
+/// What a fit says of a measured time.
+struct fitted_time {
+  double fitted = 0;
+  double measured = 0;
+
+  [[nodiscard]] double relative_error() const { return std::abs(fitted - measured) / measured; }
+};
+
+}  // namespace detail
+
 /// seconds of a call = seconds_per_call + seconds_per_flop * (linear l + gamma * quadratic l^2),
 /// and how well that describes what was measured, outliers included.
 ///
 /// A call launches its kernels once, whatever it works on: where samples are packed,
 /// `seconds_per_call` is per pack, and only the rest is added up over the samples.
 struct gamma_fit {
+  /// How long one call of a module took for one sample.
+  struct measurement {
+    tokens length = 0;
+    double seconds = 0;
+  };
+
   double seconds_per_flop = 0;
   double gamma = 0;
   double seconds_per_call = 0;
@@ -22,22 +40,39 @@ struct gamma_fit {
   double largest_relative_error = 0;  ///< the same where it is largest
   double r_squared = 0;               ///< 1 - squared errors / variance, in seconds; 1 is perfect
 
+  /// The fitted time of one call on one sample, in floating point: for reports.
+  ///
+  /// Expects     0 <= length <= longest_sample.
+  [[nodiscard]] double seconds(flop_polynomial flops, tokens length) const
+  {
+    BALLAST_EXPECTS(0 <= length && length <= longest_sample, "the time of a sample of ", length,
+                    " tokens was asked for; lengths are from 0 to ", longest_sample);
+    auto const l = static_cast<double>(length);
+    return seconds_per_call +
+           seconds_per_flop * (static_cast<double>(flops.linear) * l +
+                               gamma * static_cast<double>(flops.quadratic) * l * l);
+  }
+
+  /// Which measurements are further from the fit than a share of their time, by their indices. One of
+  /// many is an outlier; several, or all of one end, say that the formula does not describe the
+  /// module there, as where short samples do not fill the GPU: use `interpolated_cost`.
+  ///
+  /// Expects     lengths from 0 to longest_sample.
+  /// Complexity  O(measurements).
+  [[nodiscard]] std::vector<std::size_t> misfits(std::span<measurement const> measurements,
+                                                 flop_polynomial flops, double share = 0.05) const
+  {
+    std::vector<std::size_t> found;
+    for (std::size_t index = 0; index < measurements.size(); ++index) {
+      auto const [length, measured] = measurements[index];
+      detail::fitted_time const time{seconds(flops, length), measured};
+      if (time.relative_error() > share) { found.push_back(index); }
+    }
+    return found;
+  }
+
   friend bool operator==(gamma_fit const&, gamma_fit const&) = default;
 };
-
-/// The fitted time of one call on one sample, in floating point: for reports.
-///
-/// Expects     0 <= length <= longest_sample.
-[[nodiscard]] inline double fitted_seconds(gamma_fit const& fit, flop_polynomial flops,
-                                           tokens length)
-{
-  BALLAST_EXPECTS(0 <= length && length <= longest_sample, "the time of a sample of ", length,
-                  " tokens was asked for; lengths are from 0 to ", longest_sample);
-  auto const l = static_cast<double>(length);
-  return fit.seconds_per_call +
-         fit.seconds_per_flop * (static_cast<double>(flops.linear) * l +
-                                 fit.gamma * static_cast<double>(flops.quadratic) * l * l);
-}
 
 /// The fitted latency as a cost model, for any polynomial of the same module: one layer or all.
 ///
@@ -72,14 +107,6 @@ struct gamma_fit {
 }
 
 namespace detail {
-
-/// What a fit says of a measured time.
-struct fitted_time {
-  double fitted = 0;
-  double measured = 0;
-
-  [[nodiscard]] double relative_error() const { return std::abs(fitted - measured) / measured; }
-};
 
 /// Fills in how well a fit describes what was measured.
 ///
@@ -326,31 +353,6 @@ struct robust_coefficients {
 
 }  // namespace detail
 
-/// How long one call of a module took for one sample.
-struct latency_measurement {
-  tokens length = 0;
-  double seconds = 0;
-};
-
-/// Which measurements are further from the fit than a share of their time, by their indices. One of
-/// many is an outlier; several, or all of one end, say that the formula does not describe the
-/// module there, as where short samples do not fill the GPU: use `interpolated_cost`.
-///
-/// Expects     lengths from 0 to longest_sample.
-/// Complexity  O(measurements).
-[[nodiscard]] inline std::vector<std::size_t> misfits(
-    std::span<latency_measurement const> measurements, flop_polynomial flops, gamma_fit const& fit,
-    double share = 0.05)
-{
-  std::vector<std::size_t> found;
-  for (std::size_t index = 0; index < measurements.size(); ++index) {
-    auto const [length, seconds] = measurements[index];
-    detail::fitted_time const time{fitted_seconds(fit, flops, length), seconds};
-    if (time.relative_error() > share) { found.push_back(index); }
-  }
-  return found;
-}
-
 /// Fits (seconds_per_flop, gamma, seconds_per_call), none of them negative, to what most of the
 /// measurements say: a time that was disturbed moves nothing, however long it is.
 ///
@@ -379,7 +381,7 @@ struct latency_measurement {
 /// Source      V. J. Yohai, "High Breakdown-Point and High Efficiency Robust Estimates for
 ///             Regression", Annals of Statistics 15, 1987.
 [[nodiscard]] inline result<gamma_fit> fit_latency(
-    std::span<latency_measurement const> measurements, flop_polynomial flops)
+    std::span<gamma_fit::measurement const> measurements, flop_polynomial flops)
 {
   BALLAST_EXPECTS(flops.linear >= 1 && flops.quadratic >= 1,
                   "the FLOP to fit have the coefficients ", flops.linear, " and ", flops.quadratic,
@@ -432,7 +434,7 @@ struct latency_measurement {
                 .seconds_per_call = c[2]};
   std::vector<detail::fitted_time> times;
   for (auto const& [length, seconds] : measurements) {
-    times.push_back({fitted_seconds(fit, flops, length), seconds});
+    times.push_back({fit.seconds(flops, length), seconds});
   }
   detail::judge_fit(fit, detail::span_of(times));
   return fit;

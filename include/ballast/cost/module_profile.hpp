@@ -104,6 +104,35 @@ struct module_memory {
     return sizes[0] - static_cast<tokens>(((first - bytes) * width + rise - 1) / rise);
   }
 
+  /// Refuses a memory that is no pair of lines.
+  ///
+  /// Errors      out_of_range, position 0: layers are not 0 < first < second; position 1: sizes are
+  ///             not 0 <= first < second <= longest_sample; position 2: the larger size takes fewer
+  ///             bytes.
+  [[nodiscard]] result<void> check() const
+  {
+    if (layers[0] == 0 || layers[0] >= layers[1]) {
+      return fail(error_code::out_of_range, 0, "memory was measured with ", layers[0], " and ",
+                  detail::counted(layers[1], "layer"),
+                  "; measure two numbers of layers, the smaller first");
+    }
+    if (sizes[0] < 0 || sizes[0] >= sizes[1] || sizes[1] > longest_sample) {
+      return fail(error_code::out_of_range, 1, "activations were measured at sizes ", sizes[0],
+                  " and ", sizes[1], "; measure two sizes from 0 to ", longest_sample,
+                  ", the smaller first");
+    }
+    for (std::size_t which = 0; which < 2; ++which) {
+      auto const& [small, large] = activation_bytes[which];
+      if (small > large) {
+        return fail(error_code::out_of_range, 2, "activations of ",
+                    detail::counted(layers[which], "layer"), " took ",
+                    detail::counted(small, "byte"), " at size ", sizes[0], " and ", large,
+                    " at size ", sizes[1], "; measure again, the larger takes more");
+      }
+    }
+    return {};
+  }
+
   friend bool operator==(module_memory const&, module_memory const&) = default;
 
  private:
@@ -144,36 +173,6 @@ struct module_memory {
   }
 };
 
-/// Refuses a memory that is no pair of lines.
-///
-/// Errors      out_of_range, position 0: layers are not 0 < first < second; position 1: sizes are
-///             not 0 <= first < second <= longest_sample; position 2: the larger size takes fewer
-///             bytes.
-[[nodiscard]] inline result<void> check_memory(module_memory const& memory)
-{
-  if (memory.layers[0] == 0 || memory.layers[0] >= memory.layers[1]) {
-    return fail(error_code::out_of_range, 0, "memory was measured with ", memory.layers[0], " and ",
-                detail::counted(memory.layers[1], "layer"),
-                "; measure two numbers of layers, the smaller first");
-  }
-  if (memory.sizes[0] < 0 || memory.sizes[0] >= memory.sizes[1] ||
-      memory.sizes[1] > longest_sample) {
-    return fail(error_code::out_of_range, 1, "activations were measured at sizes ", memory.sizes[0],
-                " and ", memory.sizes[1], "; measure two sizes from 0 to ", longest_sample,
-                ", the smaller first");
-  }
-  for (std::size_t which = 0; which < 2; ++which) {
-    auto const& [small, large] = memory.activation_bytes[which];
-    if (small > large) {
-      return fail(error_code::out_of_range, 2, "activations of ",
-                  detail::counted(memory.layers[which], "layer"), " took ",
-                  detail::counted(small, "byte"), " at size ", memory.sizes[0], " and ", large,
-                  " at size ", memory.sizes[1], "; measure again, the larger takes more");
-    }
-  }
-  return {};
-}
-
 /// How fast a module is at one parallel degree, and what it takes of a GPU's memory.
 ///
 /// Units       FLOP per second of each of its tp x sp x ep GPUs: `linear` over the size of a microbatch,
@@ -190,14 +189,6 @@ struct profiled_degree {
   friend bool operator==(profiled_degree const&, profiled_degree const&) = default;
 };
 
-/// A stage's part of a module whose layers do not all cost the same.
-struct stage_part {
-  std::uint32_t layers = 0;
-  std::uint32_t cost = 0;  ///< its share of the module's time is this over that of all parts
-
-  friend bool operator==(stage_part, stage_part) = default;
-};
-
 /// What was measured of one module of a model: an encoder, the LLM, a generator.
 ///
 /// A sample has a size in every module: items of an encoder (tiles, frames), tokens of an LLM.
@@ -207,6 +198,14 @@ struct stage_part {
 ///             boundary_bytes: of a token or item, what the next module gets, and as much comes
 ///             back as a gradient.
 struct module_profile {
+  /// A stage's part of a module whose layers do not all cost the same.
+  struct stage_part {
+    std::uint32_t layers = 0;
+    std::uint32_t cost = 0;  ///< its share of the module's time is this over that of all parts
+
+    friend bool operator==(stage_part, stage_part) = default;
+  };
+
   static constexpr std::uint64_t most_boundary_bytes = std::uint64_t{1} << 53;
   static constexpr std::uint64_t most_cost = std::uint64_t{1} << 31;  ///< of all parts of a cut
 
@@ -219,76 +218,75 @@ struct module_profile {
   /// stages are cuts[pp - 1].
   std::vector<std::vector<stage_part>> cuts{};
 
+  /// What was measured at a degree, or null where nothing was.
+  [[nodiscard]] profiled_degree const* find(parallel_degree const& degree) const noexcept
+  {
+    for (profiled_degree const& each : degrees) {
+      if (degree_of(each) == degree) { return &each; }
+    }
+    return nullptr;
+  }
+
+  /// Refuses a profile that no search can read.
+  ///
+  /// Errors      out_of_range, position of the degree: it has no GPU or 2^32 and more, or is not above
+  ///             the one before, or its memory is none; position 0 also: there is no degree, no layer or no
+  ///             work, it gives the next module more than most_boundary_bytes, or cuts are not of its
+  ///             layers.
+  [[nodiscard]] result<void> check() const
+  {
+    auto const refuse = [this](std::size_t position, std::string const& why) {
+      return fail(error_code::out_of_range, position, "module " + name + " " + why);
+    };
+    if (layers == 0) { return refuse(0, "has no layers; give at least 1"); }
+    if (flops.linear == 0) {
+      return refuse(0, "takes no FLOP per token or item; give those of a training step");
+    }
+    if (boundary_bytes > most_boundary_bytes) {
+      return refuse(
+          0, "gives more than 2^53 bytes of a token or item to the next one; check the unit");
+    }
+    if (degrees.empty()) {
+      return refuse(0, "was measured at no parallel degree; measure one at least");
+    }
+    if (!cuts.empty() && cuts.size() != layers) {
+      return refuse(
+          0, detail::concat("has ", detail::counted(layers, "layer"), " and was cut for up to ",
+                            detail::counted(cuts.size(), "stage"), "; cut its layers anew"));
+    }
+    for (std::size_t stages = 0; stages < cuts.size(); ++stages) {
+      std::uint64_t cut_layers = 0;
+      std::uint64_t cost = 0;
+      for (stage_part const& part : cuts[stages]) {
+        cut_layers += part.layers;
+        cost += part.cost;
+      }
+      if (cuts[stages].size() != stages + 1 || cut_layers != layers || cost == 0 ||
+          cost > most_cost) {
+        return refuse(0, detail::concat("was cut for ", detail::counted(stages + 1, "stage"),
+                                        " into parts that are not its layers; cut them anew"));
+      }
+    }
+    parallel_degree before{0, 0, 0};
+    for (std::size_t index = 0; index < degrees.size(); ++index) {
+      parallel_degree const degree = degree_of(degrees[index]);
+      if (degree.gpus() == 0 || degree.gpus() > std::numeric_limits<std::uint32_t>::max()) {
+        return refuse(index, "has a degree of " + text_of(degree) +
+                                 ", which is no number of GPUs from 1 to 2^32 - 1");
+      }
+      if (degree <= before) {
+        return refuse(index, detail::concat("has degree ", text_of(degree), " after ",
+                                            text_of(before), "; give them in increasing order"));
+      }
+      if (auto checked = degrees[index].memory.check(); !checked) {
+        return refuse(index, "at " + text_of(degree) + ": " + checked.error().message);
+      }
+      before = degree;
+    }
+    return {};
+  }
+
   friend bool operator==(module_profile const&, module_profile const&) = default;
 };
-
-/// What was measured at a degree, or null where nothing was.
-[[nodiscard]] inline profiled_degree const* find_degree(module_profile const& module,
-                                                        parallel_degree const& degree) noexcept
-{
-  for (profiled_degree const& each : module.degrees) {
-    if (degree_of(each) == degree) { return &each; }
-  }
-  return nullptr;
-}
-
-/// Refuses a profile that no search can read.
-///
-/// Errors      out_of_range, position of the degree: it has no GPU or 2^32 and more, or is not above
-///             the one before, or its memory is none (check_memory); position 0 also: there is no degree, no layer or no
-///             work, it gives the next module more than most_boundary_bytes, or cuts are not of its
-///             layers.
-[[nodiscard]] inline result<void> check_profile(module_profile const& module)
-{
-  auto const refuse = [&module](std::size_t position, std::string const& why) {
-    return fail(error_code::out_of_range, position, "module " + module.name + " " + why);
-  };
-  if (module.layers == 0) { return refuse(0, "has no layers; give at least 1"); }
-  if (module.flops.linear == 0) {
-    return refuse(0, "takes no FLOP per token or item; give those of a training step");
-  }
-  if (module.boundary_bytes > module_profile::most_boundary_bytes) {
-    return refuse(0,
-                  "gives more than 2^53 bytes of a token or item to the next one; check the unit");
-  }
-  if (module.degrees.empty()) {
-    return refuse(0, "was measured at no parallel degree; measure one at least");
-  }
-  if (!module.cuts.empty() && module.cuts.size() != module.layers) {
-    return refuse(0, detail::concat(
-                         "has ", detail::counted(module.layers, "layer"), " and was cut for up to ",
-                         detail::counted(module.cuts.size(), "stage"), "; cut its layers anew"));
-  }
-  for (std::size_t stages = 0; stages < module.cuts.size(); ++stages) {
-    std::uint64_t layers = 0;
-    std::uint64_t cost = 0;
-    for (stage_part const& part : module.cuts[stages]) {
-      layers += part.layers;
-      cost += part.cost;
-    }
-    if (module.cuts[stages].size() != stages + 1 || layers != module.layers || cost == 0 ||
-        cost > module_profile::most_cost) {
-      return refuse(0, detail::concat("was cut for ", detail::counted(stages + 1, "stage"),
-                                      " into parts that are not its layers; cut them anew"));
-    }
-  }
-  parallel_degree before{0, 0, 0};
-  for (std::size_t index = 0; index < module.degrees.size(); ++index) {
-    parallel_degree const degree = degree_of(module.degrees[index]);
-    if (degree.gpus() == 0 || degree.gpus() > std::numeric_limits<std::uint32_t>::max()) {
-      return refuse(index, "has a degree of " + text_of(degree) +
-                               ", which is no number of GPUs from 1 to 2^32 - 1");
-    }
-    if (degree <= before) {
-      return refuse(index, detail::concat("has degree ", text_of(degree), " after ",
-                                          text_of(before), "; give them in increasing order"));
-    }
-    if (auto checked = check_memory(module.degrees[index].memory); !checked) {
-      return refuse(index, "at " + text_of(degree) + ": " + checked.error().message);
-    }
-    before = degree;
-  }
-  return {};
-}
 
 }  // namespace ballast::inline v0

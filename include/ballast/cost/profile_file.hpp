@@ -13,109 +13,6 @@
 
 namespace ballast::inline v0 {
 
-/// How fast a part of a module was at one size.
-///
-/// Units       FLOP per second of each GPU, of a forward and a backward pass together: the median
-///             of the runs and their quartiles. Nanoseconds of a pass, its median. 0: not known.
-struct speed_point {
-  tokens size = 1;
-  std::uint64_t flop_per_second = 1;
-  std::uint64_t lower_quartile = 0;
-  std::uint64_t upper_quartile = 0;
-  std::uint64_t forward_ns = 0;
-  std::uint64_t backward_ns = 0;
-
-  friend bool operator==(speed_point const&, speed_point const&) = default;
-};
-
-/// The bytes that one GPU held of so many layers; size is that of a microbatch, 0 for a state.
-struct memory_point {
-  std::uint32_t layers = 1;
-  tokens size = 0;
-  std::uint64_t bytes = 0;
-
-  friend bool operator==(memory_point const&, memory_point const&) = default;
-};
-
-/// What was measured of a module at one parallel degree, so far.
-struct measured_degree {
-  std::uint32_t tp = 1;
-  std::vector<speed_point> linear;        ///< by size, increasing
-  std::vector<speed_point> attention;     ///< by size, increasing
-  std::vector<memory_point> state;        ///< by layers, increasing
-  std::vector<memory_point> activations;  ///< by layers, then size, increasing
-  std::uint32_t sp = 1;
-  std::uint32_t ep = 1;
-
-  friend bool operator==(measured_degree const&, measured_degree const&) = default;
-};
-
-/// What was measured of a module so far.
-struct measured_module {
-  std::string name;
-  std::string model;                     ///< a fingerprint: what makes it another model, in words
-  std::uint32_t layers = 0;              ///< 0: not known
-  flop_polynomial flops;                 ///< as in module_profile
-  std::vector<measured_degree> degrees;  ///< by tp, sp and ep, increasing
-  std::uint64_t boundary_bytes = 0;      ///< as in module_profile
-
-  friend bool operator==(measured_module const&, measured_module const&) = default;
-};
-
-/// What a profile file holds: the measurements themselves, all of them or those made so far, and on
-/// what they were made. `modules_of` makes the curves of a search from them.
-///
-/// Files are equal where their measurements are, whatever there is to note.
-struct profile_file {
-  std::string hardware;  ///< a fingerprint, such as "8 x H100, CUDA 13.0"
-  std::string data;      ///< a fingerprint of the data whose shapes were drawn
-  std::vector<measured_module> modules;
-  std::vector<std::string> notes = {};  ///< of who read it: sentences on what may be wrong
-
-  friend bool operator==(profile_file const& a, profile_file const& b)
-  {
-    return a.hardware == b.hardware && a.data == b.data && a.modules == b.modules;
-  }
-};
-
-/// The module of a name, or null.
-[[nodiscard]] inline measured_module const* find_module(profile_file const& file,
-                                                        std::string_view name)
-{
-  for (measured_module const& each : file.modules) {
-    if (each.name == name) { return &each; }
-  }
-  return nullptr;
-}
-
-/// The module of a name; where the file has none, a new one after those that it has.
-[[nodiscard]] inline measured_module& find_or_add_module(profile_file& file, std::string_view name)
-{
-  for (measured_module& each : file.modules) {
-    if (each.name == name) { return each; }
-  }
-  measured_module& added = file.modules.emplace_back();
-  added.name = name;
-  return added;
-}
-
-/// The measurements at a degree; where the module has none, a new one in its place.
-[[nodiscard]] inline measured_degree& find_or_add_degree(measured_module& module,
-                                                         parallel_degree const& degree)
-{
-  auto const lower = [](measured_degree const& each, parallel_degree const& at) {
-    return degree_of(each) < at;
-  };
-  auto& all = module.degrees;  // nvcc takes a line that begins with "module" for a module
-  auto const place = std::lower_bound(all.begin(), all.end(), degree, lower);
-  if (place != all.end() && degree_of(*place) == degree) { return *place; }
-  measured_degree added;
-  added.tp = degree.tp;
-  added.sp = degree.sp;
-  added.ep = degree.ep;
-  return *module.degrees.insert(place, std::move(added));
-}
-
 namespace detail {
 
 /// Adds a point before the first one that does not precede it, and returns whether that is another.
@@ -130,22 +27,135 @@ bool add_ordered(std::vector<Point>& points, Point const& point, Before before)
 
 }  // namespace detail
 
-/// Adds a point in its place and returns whether there was none of its size.
-inline bool add_point(std::vector<speed_point>& points, speed_point const& point)
-{
-  return detail::add_ordered(
-      points, point, [](speed_point const& a, speed_point const& b) { return a.size < b.size; });
-}
+/// What a profile file holds: the measurements themselves, all of them or those made so far, and on
+/// what they were made. `profiles` makes the curves of a search from them.
+///
+/// Files are equal where their measurements are, whatever there is to note.
+struct profile_file {
+  /// How fast a part of a module was at one size.
+  ///
+  /// Units       FLOP per second of each GPU, of a forward and a backward pass together: the median
+  ///             of the runs and their quartiles. Nanoseconds of a pass, its median. 0: not known.
+  struct speed_point {
+    tokens size = 1;
+    std::uint64_t flop_per_second = 1;
+    std::uint64_t lower_quartile = 0;
+    std::uint64_t upper_quartile = 0;
+    std::uint64_t forward_ns = 0;
+    std::uint64_t backward_ns = 0;
 
-/// Adds a point in its place and returns whether there was none of its layers and size.
-inline bool add_point(std::vector<memory_point>& points, memory_point const& point)
-{
-  return detail::add_ordered(points, point, [](memory_point const& a, memory_point const& b) {
-    return detail::precedes(a.layers, b.layers, a.size, b.size);
-  });
-}
+    friend bool operator==(speed_point const&, speed_point const&) = default;
+  };
+
+  /// The bytes that one GPU held of so many layers; size is that of a microbatch, 0 for a state.
+  struct memory_point {
+    std::uint32_t layers = 1;
+    tokens size = 0;
+    std::uint64_t bytes = 0;
+
+    friend bool operator==(memory_point const&, memory_point const&) = default;
+  };
+
+  /// What was measured of a module at one parallel degree, so far.
+  struct measured_degree {
+    std::uint32_t tp = 1;
+    std::vector<speed_point> linear;        ///< by size, increasing
+    std::vector<speed_point> attention;     ///< by size, increasing
+    std::vector<memory_point> state;        ///< by layers, increasing
+    std::vector<memory_point> activations;  ///< by layers, then size, increasing
+    std::uint32_t sp = 1;
+    std::uint32_t ep = 1;
+
+    friend bool operator==(measured_degree const&, measured_degree const&) = default;
+  };
+
+  /// What was measured of a module so far.
+  struct measured_module {
+    std::string name;
+    std::string model;                     ///< a fingerprint: what makes it another model, in words
+    std::uint32_t layers = 0;              ///< 0: not known
+    flop_polynomial flops;                 ///< as in module_profile
+    std::vector<measured_degree> degrees;  ///< by tp, sp and ep, increasing
+    std::uint64_t boundary_bytes = 0;      ///< as in module_profile
+
+    /// The measurements at a degree; where the module has none, a new one in its place.
+    [[nodiscard]] measured_degree& find_or_add(parallel_degree const& degree)
+    {
+      auto const lower = [](measured_degree const& each, parallel_degree const& at) {
+        return degree_of(each) < at;
+      };
+      auto const place = std::lower_bound(degrees.begin(), degrees.end(), degree, lower);
+      if (place != degrees.end() && degree_of(*place) == degree) { return *place; }
+      measured_degree added;
+      added.tp = degree.tp;
+      added.sp = degree.sp;
+      added.ep = degree.ep;
+      return *degrees.insert(place, std::move(added));
+    }
+
+    friend bool operator==(measured_module const&, measured_module const&) = default;
+  };
+
+  std::string hardware;  ///< a fingerprint, such as "8 x H100, CUDA 13.0"
+  std::string data;      ///< a fingerprint of the data whose shapes were drawn
+  std::vector<measured_module> modules;
+  std::vector<std::string> notes = {};  ///< of who read it: sentences on what may be wrong
+
+  /// The module of a name, or null.
+  [[nodiscard]] measured_module const* find(std::string_view name) const
+  {
+    for (measured_module const& each : modules) {
+      if (each.name == name) { return &each; }
+    }
+    return nullptr;
+  }
+
+  /// The module of a name; where the file has none, a new one after those that it has.
+  [[nodiscard]] measured_module& find_or_add(std::string_view name)
+  {
+    for (measured_module& each : modules) {
+      if (each.name == name) { return each; }
+    }
+    measured_module& added = modules.emplace_back();
+    added.name = name;
+    return added;
+  }
+
+  /// Adds a point in its place and returns whether there was none of its size.
+  static bool add(std::vector<speed_point>& points, speed_point const& point)
+  {
+    return detail::add_ordered(
+        points, point, [](speed_point const& a, speed_point const& b) { return a.size < b.size; });
+  }
+
+  /// Adds a point in its place and returns whether there was none of its layers and size.
+  static bool add(std::vector<memory_point>& points, memory_point const& point)
+  {
+    return detail::add_ordered(points, point, [](memory_point const& a, memory_point const& b) {
+      return detail::precedes(a.layers, b.layers, a.size, b.size);
+    });
+  }
+
+  /// The profiles that a search reads, in the order of the file.
+  ///
+  /// Errors      out_of_range, position of the module: something is not measured yet, there is more
+  ///             of it than a profile has room for, or module_profile::check refuses it. position 0 where
+  ///             there is no module.
+  /// Complexity  O(measurements).
+  [[nodiscard]] result<std::vector<module_profile>> profiles() const;
+
+  friend bool operator==(profile_file const& a, profile_file const& b)
+  {
+    return a.hardware == b.hardware && a.data == b.data && a.modules == b.modules;
+  }
+};
 
 namespace detail {
+
+using measured_degree = profile_file::measured_degree;
+using measured_module = profile_file::measured_module;
+using speed_point = profile_file::speed_point;
+using memory_point = profile_file::memory_point;
 
 /// A curve through measured points; of no points the one that no work is read from.
 [[nodiscard]] inline result<interpolated_throughput> curve_through(
@@ -191,23 +201,17 @@ namespace detail {
 
 }  // namespace detail
 
-/// The profiles that a search reads, in the order of the file.
-///
-/// Errors      out_of_range, position of the module: something is not measured yet, there is more
-///             of it than a profile has room for, or check_profile refuses it. position 0 where
-///             there is no module.
-/// Complexity  O(measurements).
-[[nodiscard]] inline result<std::vector<module_profile>> modules_of(profile_file const& file)
+inline result<std::vector<module_profile>> profile_file::profiles() const
 {
-  if (file.modules.empty()) {
+  if (modules.empty()) {
     return fail(error_code::out_of_range, 0, "the profile has no module; measure one at least");
   }
-  std::vector<module_profile> modules;
-  for (measured_module const& each : file.modules) {
-    module_profile& profile = modules.emplace_back(
+  std::vector<module_profile> made;
+  for (measured_module const& each : modules) {
+    module_profile& profile = made.emplace_back(
         module_profile{each.name, each.layers, each.flops, {}, each.boundary_bytes});
     auto const refuse = [&](std::string const& why) {
-      return fail(error_code::out_of_range, modules.size() - 1, "module " + each.name + " " + why);
+      return fail(error_code::out_of_range, made.size() - 1, "module " + each.name + " " + why);
     };
     for (measured_degree const& degree : each.degrees) {
       auto const refuse_degree = [&](std::string const& why) {
@@ -230,11 +234,11 @@ namespace detail {
       if (!memory) { return refuse_degree(memory.error().message); }
       profile.degrees.push_back({degree.tp, *linear, *attention, *memory, degree.sp, degree.ep});
     }
-    if (auto checked = check_profile(profile); !checked) {
-      return fail(checked.error().code, modules.size() - 1, checked.error().message);
+    if (auto checked = profile.check(); !checked) {
+      return fail(checked.error().code, made.size() - 1, checked.error().message);
     }
   }
-  return modules;
+  return made;
 }
 
 namespace detail {
@@ -533,14 +537,14 @@ class profile_builder {
     if constexpr (std::is_same_v<Object, profile_file>) {
       return add_to(file_.*member);
     } else {
-      auto& module = find_or_add_module(file_, fields_[0]);
+      auto& module = file_.find_or_add(fields_[0]);
       row_.module = static_cast<std::size_t>(&module - file_.modules.data());
       if constexpr (std::is_same_v<Object, measured_module>) { return add_to(module.*member); }
       if constexpr (std::is_same_v<Object, flop_polynomial>) {
         return add_to(module.flops.*member);
       }
       if constexpr (std::is_same_v<Object, measured_degree>) {
-        return add_to(find_or_add_degree(module, row_.degree()).*member);
+        return add_to(module.find_or_add(row_.degree()).*member);
       }
     }
   }
@@ -568,7 +572,7 @@ class profile_builder {
     // 0 bytes, and those of no token, have no neighbours to differ from.
     bool const has_size = row_.quantity->fills(profile_quantity::size);
     if (row_.value != 0 && (row_.size != 0 || !has_size)) { measured_.push_back(row_); }
-    return add_point(points, point);
+    return profile_file::add(points, point);
   }
 
   column_rows<profile_columns.size()> rows_;

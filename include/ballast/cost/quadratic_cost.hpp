@@ -195,12 +195,6 @@ template <std::same_as<transformer_shape> Shape>  // braces alone are a flop_pol
   return *cost;
 }
 
-/// A document of text with images, whose tokens attend to all tokens of their own image.
-struct document_with_images {
-  tokens length = 0;                    ///< images included
-  std::span<tokens const> images = {};  ///< the length of each
-};
-
 /// The cost of what attends in spans: a row of packed documents, each of which attends to itself
 /// alone, text with images, and sliding windows. It counts pairs of tokens as the mask has them.
 ///
@@ -219,6 +213,12 @@ struct document_with_images {
 /// Complexity  O(documents + images), no allocation.
 /// Source      images in causal text: KnapFormer, section 5.
 struct span_cost {
+  /// A document of text with images, whose tokens attend to all tokens of their own image.
+  struct document {
+    tokens length = 0;                    ///< images included
+    std::span<tokens const> images = {};  ///< the length of each
+  };
+
   quadratic_cost each;
   bool causal = true;
   tokens window = longest_sample;  ///< at least 1
@@ -250,18 +250,18 @@ struct span_cost {
     return each.of(static_cast<std::uint64_t>(total), attended);
   }
 
-  [[nodiscard]] constexpr cost_units operator()(document_with_images const& document) const
+  [[nodiscard]] constexpr cost_units operator()(document const& text) const
   {
-    if (!is_length(document.length)) { return no_cost; }
-    tokens left = document.length;
-    std::uint64_t attended = pairs(document.length);
-    for (tokens const image : document.images) {
+    if (!is_length(text.length)) { return no_cost; }
+    tokens left = text.length;
+    std::uint64_t attended = pairs(text.length);
+    for (tokens const image : text.images) {
       if (!is_length(image) || image > left) { return no_cost; }
       left -= image;
       auto const side = static_cast<std::uint64_t>(image);
       attended += side * side - pairs(image);
     }
-    return each.of(static_cast<std::uint64_t>(document.length), attended);
+    return each.of(static_cast<std::uint64_t>(text.length), attended);
   }
 
   /// What of the cost is attention: the part per pair.

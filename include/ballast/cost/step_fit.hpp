@@ -6,29 +6,6 @@
 
 namespace ballast::inline v0 {
 
-/// How long a training step took, and what the bag had to do that the others waited for.
-///
-/// A log of steps has one for each step. Where it has the times of all bags, each is a measurement.
-struct step_measurement {
-  tokens length_sum = 0;         ///< tokens of the bag's sequences
-  std::uint64_t square_sum = 0;  ///< their lengths squared, added up
-  std::uint32_t sequences = 0;
-  std::uint32_t gpus = 1;  ///< of the bag
-  double seconds = 0;
-};
-
-/// What the time of a step consists of: the coefficients that fit_steps() looks for.
-///
-/// Every term needs steps that differ in it, and more of them than terms. With few, give gamma and
-/// leave out the others; from 20 on a log can tell all five.
-struct step_terms {
-  std::optional<double> gamma = {};  ///< as fit_latency() found it; none: fitted
-  bool sequences = false;            ///< whether each sequence takes time whatever its length
-  bool steps = false;                ///< whether each step takes time whatever its sequences
-
-  friend bool operator==(step_terms const&, step_terms const&) = default;
-};
-
 /// seconds of a step = compute.seconds_per_call
 ///     + compute.seconds_per_flop * (linear sum l + gamma * quadratic sum l^2) / G
 ///     + seconds_per_exchanged_token * (1 - 1/G) * (sum l) / G
@@ -38,68 +15,89 @@ struct step_terms {
 /// but the share 1/G that stays with it: in Ulysses' all-to-alls, by copying rows, and by what
 /// smaller pieces cost its kernels. All GPUs of a bag launch what a sequence takes.
 struct step_fit {
+  /// How long a training step took, and what the bag had to do that the others waited for.
+  ///
+  /// A log of steps has one for each step. Where it has the times of all bags, each is a measurement.
+  struct measurement {
+    tokens length_sum = 0;         ///< tokens of the bag's sequences
+    std::uint64_t square_sum = 0;  ///< their lengths squared, added up
+    std::uint32_t sequences = 0;
+    std::uint32_t gpus = 1;  ///< of the bag
+    double seconds = 0;
+  };
+
+  /// What the time of a step consists of: the coefficients that fit_steps() looks for.
+  ///
+  /// Every term needs steps that differ in it, and more of them than terms. With few, give gamma and
+  /// leave out the others; from 20 on a log can tell all five.
+  struct terms {
+    std::optional<double> gamma = {};  ///< as fit_latency() found it; none: fitted
+    bool sequences = false;            ///< whether each sequence takes time whatever its length
+    bool steps = false;                ///< whether each step takes time whatever its sequences
+
+    friend bool operator==(terms const&, terms const&) = default;
+  };
+
   gamma_fit
       compute;  ///< of the GPU's own work; a call is a step, and errors are those of all terms
   double seconds_per_exchanged_token = 0;
   double seconds_per_sequence = 0;
 
+  /// The fitted time of a step, in floating point: for reports.
+  ///
+  /// Expects     step.gpus >= 1.
+  [[nodiscard]] double seconds(flop_polynomial flops, measurement const& step) const
+  {
+    BALLAST_EXPECTS(step.gpus >= 1, "the time of a step on a bag without GPUs was asked for");
+    auto const gpus = static_cast<double>(step.gpus);
+    auto const tokens_of_gpu = static_cast<double>(step.length_sum) / gpus;
+    auto const squares_of_gpu = static_cast<double>(step.square_sum) / gpus;
+    gamma_fit const& own = compute;
+    return own.seconds_per_call +
+           own.seconds_per_flop *
+               (static_cast<double>(flops.linear) * tokens_of_gpu +
+                own.gamma * static_cast<double>(flops.quadratic) * squares_of_gpu) +
+           seconds_per_exchanged_token * (1 - 1 / gpus) * tokens_of_gpu +
+           seconds_per_sequence * static_cast<double>(step.sequences);
+  }
+
+  /// Which steps took a share of their time more or less than the fit says, by their indices: the
+  /// one in which a GPU waited for a file, or all of one size of bags, which the formula does not
+  /// describe.
+  ///
+  /// Expects     as for seconds().
+  /// Complexity  O(steps).
+  [[nodiscard]] std::vector<std::size_t> misfits(std::span<measurement const> steps,
+                                                 flop_polynomial flops, double share = 0.05) const
+  {
+    std::vector<std::size_t> found;
+    for (std::size_t index = 0; index < steps.size(); ++index) {
+      detail::fitted_time const time{seconds(flops, steps[index]), steps[index].seconds};
+      if (time.relative_error() > share) { found.push_back(index); }
+    }
+    return found;
+  }
+
+  /// The fitted work of one sequence as a cost model, without what bags exchange and what a sequence
+  /// or a step takes whatever its length: `price_bag_exchanges(fit)` has that.
+  ///
+  /// Units       nanoseconds: a cost unit is 1e-9 s, so that the steps of a large job add up.
+  /// Errors      as for latency_cost.
+  /// Complexity  O(1).
+  [[nodiscard]] result<quadratic_cost> cost(flop_polynomial flops) const
+  {
+    gamma_fit in_nanoseconds = compute;  // picoseconds of a fit in thousandths
+    in_nanoseconds.seconds_per_flop /= 1000;
+    return latency_cost(in_nanoseconds, flops);
+  }
+
   friend bool operator==(step_fit const&, step_fit const&) = default;
 };
-
-/// The fitted time of a step, in floating point: for reports.
-///
-/// Expects     step.gpus >= 1.
-[[nodiscard]] inline double fitted_seconds(step_fit const& fit, flop_polynomial flops,
-                                           step_measurement const& step)
-{
-  BALLAST_EXPECTS(step.gpus >= 1, "the time of a step on a bag without GPUs was asked for");
-  auto const gpus = static_cast<double>(step.gpus);
-  auto const tokens_of_gpu = static_cast<double>(step.length_sum) / gpus;
-  auto const squares_of_gpu = static_cast<double>(step.square_sum) / gpus;
-  gamma_fit const& own = fit.compute;
-  return own.seconds_per_call +
-         own.seconds_per_flop *
-             (static_cast<double>(flops.linear) * tokens_of_gpu +
-              own.gamma * static_cast<double>(flops.quadratic) * squares_of_gpu) +
-         fit.seconds_per_exchanged_token * (1 - 1 / gpus) * tokens_of_gpu +
-         fit.seconds_per_sequence * static_cast<double>(step.sequences);
-}
-
-/// Which steps took a share of their time more or less than the fit says, by their indices: the
-/// one in which a GPU waited for a file, or all of one size of bags, which the formula does not
-/// describe.
-///
-/// Expects     as for fitted_seconds.
-/// Complexity  O(steps).
-[[nodiscard]] inline std::vector<std::size_t> misfits(std::span<step_measurement const> steps,
-                                                      flop_polynomial flops, step_fit const& fit,
-                                                      double share = 0.05)
-{
-  std::vector<std::size_t> found;
-  for (std::size_t index = 0; index < steps.size(); ++index) {
-    detail::fitted_time const time{fitted_seconds(fit, flops, steps[index]), steps[index].seconds};
-    if (time.relative_error() > share) { found.push_back(index); }
-  }
-  return found;
-}
-
-/// The fitted work of one sequence as a cost model, without what bags exchange and what a sequence
-/// or a step takes whatever its length: `price_bag_exchanges(fit)` has that.
-///
-/// Units       nanoseconds: a cost unit is 1e-9 s, so that the steps of a large job add up.
-/// Errors      as for latency_cost.
-/// Complexity  O(1).
-[[nodiscard]] inline result<quadratic_cost> step_cost(step_fit const& fit, flop_polynomial flops)
-{
-  gamma_fit in_nanoseconds = fit.compute;  // picoseconds of a fit in thousandths
-  in_nanoseconds.seconds_per_flop /= 1000;
-  return latency_cost(in_nanoseconds, flops);
-}
 
 namespace detail {
 
 /// Why a measured step cannot be fitted.
-[[nodiscard]] inline std::optional<error> refused_step(step_measurement const& step,
+[[nodiscard]] inline std::optional<error> refused_step(step_fit::measurement const& step,
                                                        std::size_t index)
 {
   auto const refuse = [index](auto const&... why) {
@@ -132,7 +130,7 @@ namespace detail {
 /// one with the most work per GPU is close enough.
 ///
 /// Floating-point sums differ between builds: one rank fits, and its numbers are saved or
-/// broadcast. From there on `step_cost` and `price_bag_exchanges` work in integers.
+/// broadcast. From there on `cost` and `price_bag_exchanges` work in integers.
 ///
 /// Shapes      steps[n]; n >= the number of terms.
 /// Units       `flops` is that of the passes that were timed: those of a whole step.
@@ -148,8 +146,9 @@ namespace detail {
 /// Complexity  O(n) times about a thousand.
 /// Source      the form is that of K. Zhang et al., "KnapFormer", arXiv 2508.06001, 2025, equation
 ///             2, and of S. A. Jacobs et al., "DeepSpeed Ulysses", arXiv 2309.14509, 2023, section 3.
-[[nodiscard]] inline result<step_fit> fit_steps(std::span<step_measurement const> steps,
-                                                flop_polynomial flops, step_terms const& terms = {})
+[[nodiscard]] inline result<step_fit> fit_steps(std::span<step_fit::measurement const> steps,
+                                                flop_polynomial flops,
+                                                step_fit::terms const& terms = {})
 {
   BALLAST_EXPECTS(flops.linear >= 1 && flops.quadratic >= 1,
                   "the FLOP to fit have the coefficients ", flops.linear, " and ", flops.quadratic,
@@ -161,7 +160,7 @@ namespace detail {
   std::vector<detail::fit_row> rows;
   bool shared = false;
   for (std::size_t index = 0; index < steps.size(); ++index) {
-    step_measurement const& step = steps[index];
+    step_fit::measurement const& step = steps[index];
     if (auto refused = detail::refused_step(step, index)) { return tl::unexpected(*refused); }
     auto const gpus = static_cast<double>(step.gpus);
     double const linear = static_cast<double>(flops.linear) * static_cast<double>(step.length_sum);
@@ -199,8 +198,8 @@ namespace detail {
                .seconds_per_exchanged_token = c[2],
                .seconds_per_sequence = c[3]};
   std::vector<detail::fitted_time> times;
-  for (step_measurement const& step : steps) {
-    times.push_back({fitted_seconds(fit, flops, step), step.seconds});
+  for (step_fit::measurement const& step : steps) {
+    times.push_back({fit.seconds(flops, step), step.seconds});
   }
   detail::judge_fit(fit.compute, detail::span_of(times));
   return fit;

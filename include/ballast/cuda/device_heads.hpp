@@ -28,16 +28,6 @@ template <class T>
 
 }  // namespace detail
 
-/// Returns the element type of an array that heads_of made: its `add` function shows the type.
-[[nodiscard]] inline element_type element_type_of(head_array const& array)
-{
-  if (detail::adds<__half>(array)) { return element_type::fp16; }
-  if (detail::adds<__nv_bfloat16>(array)) { return element_type::bf16; }
-  if (detail::adds<float>(array)) { return element_type::fp32; }
-  if (detail::adds<double>(array)) { return element_type::fp64; }
-  return element_type::other;
-}
-
 /// The arrays of one Ulysses exchange, for kernels, by value.
 ///
 /// Expects     at most `most` arrays: queries, keys, values and others that go with them. They take
@@ -61,8 +51,18 @@ class device_heads {
                     " arrays, and the most is ", most);
     array* next = arrays_;
     for (head_array const& each : arrays) {
-      *next++ = {each.from.data(), each.to.data(), each.shape, element_type_of(each)};
+      *next++ = {each.from.data(), each.to.data(), each.shape, type_of(each)};
     }
+  }
+
+  /// Returns the element type of an array that heads_of made: its `add` function shows the type.
+  [[nodiscard]] static element_type type_of(head_array const& of)
+  {
+    if (detail::adds<__half>(of)) { return element_type::fp16; }
+    if (detail::adds<__nv_bfloat16>(of)) { return element_type::bf16; }
+    if (detail::adds<float>(of)) { return element_type::fp32; }
+    if (detail::adds<double>(of)) { return element_type::fp64; }
+    return element_type::other;
   }
 
   [[nodiscard]] BALLAST_HOST_DEVICE std::uint32_t size() const { return size_; }

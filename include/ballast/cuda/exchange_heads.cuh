@@ -65,8 +65,8 @@ template <std::same_as<head_array>... Arrays>
   std::size_t messages = detail::temporary_storage::alignment;
   for (std::uint32_t peer = 0; peer < there.bound().gpus; ++peer) {
     if (peer == gpu) { continue; }
-    messages += message_bytes(there.plan(), gpu, peer, all);
-    messages += message_bytes(there.plan(), peer, gpu, all);
+    messages += there.plan().message_bytes(gpu, peer, all);
+    messages += there.plan().message_bytes(peer, gpu, all);
   }
   return messages;
 }

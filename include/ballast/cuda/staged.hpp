@@ -58,9 +58,9 @@ struct staging<route_plan> {
   };
   struct arrays {
     counts* count;
-    peer_rows* sent;
-    peer_rows* received;
-    kept_rows* kept;
+    device_ranges::peer_rows* sent;
+    device_ranges::peer_rows* received;
+    route_plan::kept_rows* kept;
     tokens* sent_rows;
     tokens* received_rows;
   };
@@ -82,9 +82,9 @@ struct staging<route_plan> {
   [[nodiscard]] static arrays cut(temporary_storage& storage, route_bound bound)
   {
     auto* const count = storage.take<counts>(1);
-    auto* const sent = storage.take<peer_rows>(bound.ranges);
-    auto* const received = storage.take<peer_rows>(bound.ranges);
-    auto* const kept = storage.take<kept_rows>(bound.ranges);
+    auto* const sent = storage.take<device_ranges::peer_rows>(bound.ranges);
+    auto* const received = storage.take<device_ranges::peer_rows>(bound.ranges);
+    auto* const kept = storage.take<route_plan::kept_rows>(bound.ranges);
     auto* const sent_rows = storage.take<tokens>(bound.ranks);
     return {count, sent, received, kept, sent_rows, storage.take<tokens>(bound.ranks)};
   }
@@ -146,10 +146,11 @@ struct staging<route_plan> {
     return all;
   }
 
-  static void write(route_table const& table, peer_rows* ranges, tokens* rows, std::uint32_t ranks)
+  static void write(route_table const& table, device_ranges::peer_rows* ranges, tokens* rows,
+                    std::uint32_t ranks)
   {
     for (std::uint32_t peer = 0; peer < table.rows().size(); ++peer) {
-      for (row_range const range : table[to_id<rank_id>(peer)]) {
+      for (route_table::range const range : table[to_id<rank_id>(peer)]) {
         BALLAST_EXPECTS(range.count >= 0 && range.count <= longest_sample,
                         "the route has a range of ", range.count, " rows for rank ", peer,
                         ", which is not from 0 to ", longest_sample);

@@ -44,6 +44,8 @@ concept copy_list =
       { list(index) } -> std::same_as<strided_copy>;
     };
 
+namespace detail {
+
 /// Promises, by `static constexpr bool contiguous = true`, that all its copies are contiguous.
 template <class List>
 concept contiguous_copy_list = copy_list<List> && requires { requires List::contiguous; };
@@ -61,23 +63,25 @@ concept unpacking_list = copy_list<List> && requires(List const& list) {
   { list.from_messages() } -> std::same_as<std::uint32_t>;
 };
 
+}  // namespace detail
+
 /// What an unpack function writes: all that belongs on the GPU, or only what messages bring, or only
 /// what the GPU keeps.
 enum class unpack_part : std::uint8_t { all, messages, kept };
-
-/// Consecutive rows that are sent to or received from a peer: a row_range in the 16 bytes of one
-/// load. No range is longer than a sample, so 32 bits hold its count.
-struct alignas(16) peer_rows {
-  tokens first = 0;
-  std::uint32_t count = 0;
-  std::uint32_t peer = 0;
-};
 
 /// A route_table in memory that kernels read. The number of ranges is in memory too, so that a
 /// graph can be replayed with another step's table.
 ///
 /// Shapes      ranges[bound]: the first *count are the table's, by ascending peer; rows[ranks].
 struct device_ranges {
+  /// Consecutive rows that are sent to or received from a peer: a route_table::range in the 16 bytes of one
+  /// load. No range is longer than a sample, so 32 bits hold its count.
+  struct alignas(16) peer_rows {
+    tokens first = 0;
+    std::uint32_t count = 0;
+    std::uint32_t peer = 0;
+  };
+
   peer_rows const* ranges = nullptr;
   std::uint32_t const* count = nullptr;
   tokens const* rows = nullptr;  ///< to or from each peer
@@ -89,16 +93,9 @@ struct device_ranges {
 ///
 /// Shapes      kept[bound]: the first *count are the plan's.
 struct device_kept {
-  kept_rows const* kept = nullptr;
+  route_plan::kept_rows const* kept = nullptr;
   std::uint32_t const* count = nullptr;
   std::uint32_t bound = 0;
-};
-
-/// What a kernel must know of a row_array.
-struct device_row_array {
-  std::byte const* from = nullptr;
-  std::byte* to = nullptr;
-  std::size_t row_bytes = 0;
 };
 
 /// The arrays that one route moves together, for kernels, by value: every launch copies them, and a
@@ -107,9 +104,16 @@ struct device_row_array {
 ///
 /// Expects     at most `most` arrays, in memory that the device reaches.
 struct device_rows {
+  /// What a kernel must know of a row_array.
+  struct array {
+    std::byte const* from = nullptr;
+    std::byte* to = nullptr;
+    std::size_t row_bytes = 0;
+  };
+
   static constexpr std::uint32_t most = 8;
 
-  device_row_array arrays[most] = {};
+  array arrays[most] = {};
   std::uint32_t count = 0;
 
   explicit device_rows(std::span<row_array const> all)
@@ -164,8 +168,8 @@ struct ulysses_tables {
   }
 
   /// The rows of a sequence that a GPU has between attentions; the count may be 0.
-  [[nodiscard]] BALLAST_HOST_DEVICE constexpr bag_chunk part(std::uint32_t gpu,
-                                                             std::uint32_t sequence) const
+  [[nodiscard]] BALLAST_HOST_DEVICE constexpr ulysses_plan::bag_chunk part(
+      std::uint32_t gpu, std::uint32_t sequence) const
   {
     chunk const of_sequence = chunk_of(lengths[sequence], split.gpus, gpu);
     return {first_row(gpu, sequence), first_row(split.gpus, sequence) + of_sequence.first,
@@ -186,7 +190,7 @@ struct ulysses_tables {
       std::uint32_t const middle = sequence + (end - sequence) / 2;
       (first_row(gpu, middle) <= own_row ? sequence : end) = middle;
     }
-    bag_chunk const here = part(gpu, sequence);
+    ulysses_plan::bag_chunk const here = part(gpu, sequence);
     return here.row + (own_row - here.own_row);
   }
 };

@@ -217,7 +217,8 @@ class copy_engine_member {
   /// incoming(peer) returns what to copy from the peer, and is called while all offers are there;
   /// outgoing(peer) returns how many bytes the peer copies from here.
   template <class Incoming, class Outgoing>
-  [[nodiscard]] result<void> exchange(call_offer offer, Incoming incoming, Outgoing outgoing)
+  [[nodiscard]] result<void> exchange(call_offers::offer offer, Incoming incoming,
+                                      Outgoing outgoing)
   {
     if (!health_) { return tl::unexpected(health_.error()); }
     pending_ = true;
@@ -238,7 +239,7 @@ class copy_engine_member {
 
   /// One turn of the group, as thread_meeting::meet.
   template <class Take>
-  [[nodiscard]] result<void> meet(call_offer const& offer, Take take_part)
+  [[nodiscard]] result<void> meet(call_offers::offer const& offer, Take take_part)
   {
     if (!health_) { return tl::unexpected(health_.error()); }
     auto met = group->meet(rank, offer, take_part);
@@ -284,7 +285,7 @@ class copy_engine_member {
   }
 
   /// Queues what brings the bytes to where peers reach them, if they do not lie there.
-  [[nodiscard]] result<void> stage(call_offer& offer)
+  [[nodiscard]] result<void> stage(call_offers::offer& offer)
   {
     if constexpr (requires { group->staging_for(offer.send); }) {
       auto const there = group->staging_for(offer.send);
@@ -421,7 +422,7 @@ class copy_engine_communicator {
                                         std::span<std::byte> receive)
   {
     nvtx_range const range("ballast::all_gather");
-    expect_gather_sizes(send.size(), receive.size(), size());
+    collective_call::expect_gather(send.size(), receive.size(), size());
     return member().exchange(
         {{collective::all_gather, send.size()}, send},
         [&](std::size_t peer) {
@@ -437,7 +438,8 @@ class copy_engine_communicator {
                                           std::uint64_t content = 0)
   {
     nvtx_range const range("ballast::all_to_all_v");
-    expect_exchange_sizes(send.size(), send_bytes, receive.size(), receive_bytes, size());
+    collective_call::expect_exchange(send.size(), send_bytes, receive.size(), receive_bytes,
+                                     size());
     auto& offsets = state_->receive_offsets;
     std::exclusive_scan(receive_bytes.begin(), receive_bytes.end(), offsets.begin(),
                         std::size_t{0});
@@ -453,7 +455,7 @@ class copy_engine_communicator {
   [[nodiscard]] result<void> broadcast(std::span<std::byte> bytes, rank_id root)
   {
     nvtx_range const range("ballast::broadcast");
-    expect_root(root, size());
+    collective_call::expect_root(root, size());
     bool const sends = root == rank();
     return member().exchange(
         {{collective::broadcast, bytes.size(), root}, sends ? bytes : std::span<std::byte>()},

@@ -51,7 +51,7 @@ class nccl_comparison {
                                         std::span<std::size_t const> receive_bytes = {},
                                         std::uint32_t colour = 0)
   {
-    std::string_view const operation = name_of(call.operation);
+    std::string_view const operation = call.name();
     words_.tell(rank_, call, send_bytes, receive_bytes, colour);
     auto done =
         queue.exchange(operation, words_.told().data(), bytes_, words_.heard().data(), bytes_);
@@ -177,7 +177,7 @@ class nccl_communicator {
   [[nodiscard]] result<void> all_gather(std::span<std::byte const> send,
                                         std::span<std::byte> receive)
   {
-    expect_gather_sizes(send.size(), receive.size(), size());
+    collective_call::expect_gather(send.size(), receive.size(), size());
     if (auto same = verify({collective::all_gather, send.size()}); !same) { return same; }
     return state_->queue->submit(
         "all_gather", "ncclAllGather", [&](ncclComm_t comm, cudaStream_t stream) {
@@ -191,7 +191,8 @@ class nccl_communicator {
                                           std::span<std::size_t const> receive_bytes,
                                           std::uint64_t content = 0)
   {
-    expect_exchange_sizes(send.size(), send_bytes, receive.size(), receive_bytes, size());
+    collective_call::expect_exchange(send.size(), send_bytes, receive.size(), receive_bytes,
+                                     size());
     BALLAST_EXPECTS(
         state_->options.verify || send_bytes[state_->rank] == receive_bytes[state_->rank], "rank ",
         rank(), " sends itself ", detail::counted(send_bytes[state_->rank], "byte"),
@@ -204,7 +205,7 @@ class nccl_communicator {
 
   [[nodiscard]] result<void> broadcast(std::span<std::byte> bytes, rank_id root)
   {
-    expect_root(root, size());
+    collective_call::expect_root(root, size());
     if (auto same = verify({collective::broadcast, bytes.size(), root}); !same) { return same; }
     return state_->queue->submit(
         "broadcast", "ncclBroadcast", [&](ncclComm_t comm, cudaStream_t stream) {
@@ -263,13 +264,13 @@ class nccl_communicator {
 
   [[nodiscard]] result<transfer_id> send(std::span<std::byte const> bytes, rank_id peer)
   {
-    expect_peer(peer, size());
+    collective_call::expect_peer(peer, size());
     return state_->transfers.send(*state_->queue, bytes, to_index(peer));
   }
 
   [[nodiscard]] result<transfer_id> receive(std::span<std::byte> bytes, rank_id peer)
   {
-    expect_peer(peer, size());
+    collective_call::expect_peer(peer, size());
     return state_->transfers.receive(*state_->queue, bytes, to_index(peer));
   }
 
@@ -357,7 +358,7 @@ class nccl_communicator {
                                     std::span<std::size_t const> receive_bytes = {})
   {
     if (!state_->options.verify) { return {}; }
-    if (auto can = state_->queue->can_wait(name_of(call.operation)); !can) { return can; }
+    if (auto can = state_->queue->can_wait(call.name()); !can) { return can; }
     return state_->comparison(*state_->queue, call, send_bytes, receive_bytes);
   }
 

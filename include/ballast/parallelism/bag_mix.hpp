@@ -213,7 +213,7 @@ namespace detail {
 
 /// The same as steps were measured to take, whatever is between the GPUs: what fit_steps() found.
 ///
-/// Units       those of step_cost: nanoseconds.
+/// Units       those of step_fit::cost: nanoseconds.
 /// Ensures     (1) a step of choose_bags() then is what the fit says of it
 ///             (2) as above
 /// Errors      out_of_range, position 0: a number of the fit is negative or none, or stands for

@@ -30,7 +30,7 @@ class sample_dealer {
     for (std::size_t module = 0; module < modules_; ++module) {
       flop_polynomial const flops = problem.modules[module].flops;
       auto const work_of = [&](std::size_t sample) {
-        return exact_flops(flops, batch[sample * modules_ + module]);
+        return flops.exact(batch[sample * modules_ + module]);
       };
       uint128 largest = 0;
       for (std::size_t sample = 0; sample < samples_; ++sample) {

@@ -270,7 +270,7 @@ class layout_pipeline {
     module_layout const& own = layout_.modules[last];
     module_profile const& profile = problem_.modules[last];
     auto const degree =
-        static_cast<std::size_t>(find_degree(profile, degree_of(own)) - profile.degrees.data());
+        static_cast<std::size_t>(profile.find(degree_of(own)) - profile.degrees.data());
     module_memory const& memory = profile.degrees[degree].memory;
     std::uint64_t const free =  // the layout fits
         problem_.kind(last).memory_bytes -
@@ -301,7 +301,7 @@ class layout_pipeline {
     module_layout const own = layout_.modules[module];
     module_profile const& profile = problem_.modules[module];
     detail::stage_shares const shares(profile, own.pp);
-    auto const degree = find_degree(profile, degree_of(own)) - profile.degrees.data();
+    auto const degree = profile.find(degree_of(own)) - profile.degrees.data();
     return detail::reducing_time(problem_, module, static_cast<std::size_t>(degree),
                                  shares.layers_of(shares.kind_of(stage)), own.dp);
   }
@@ -343,7 +343,7 @@ class layout_pipeline {
    public:
     packed_samples(layout_pipeline const& pipeline, std::size_t module)
         : profile_(pipeline.problem_.modules[module]),
-          speeds_(*find_degree(profile_, degree_of(pipeline.layout_.modules[module])))
+          speeds_(*profile_.find(degree_of(pipeline.layout_.modules[module])))
     {}
 
     void add(tokens size)
@@ -420,7 +420,7 @@ class layout_times {
     for (std::size_t module = 0; module < D; ++module) {
       module_layout const own = layout.modules[module];
       module_profile const& profile = problem.modules[module];
-      profiled_degree const* const degree = find_degree(profile, degree_of(own));
+      profiled_degree const* const degree = profile.find(degree_of(own));
       uint128 all = 0;
       for (std::size_t sample = 0; sample < problem.samples(); ++sample) {
         all += static_cast<std::uint64_t>(problem.sizes[sample * D + module]);

@@ -185,7 +185,7 @@ namespace detail {
 
 /// Refuses a problem that has no meaning.
 ///
-/// Errors      out_of_range: module `position` is not as check_profile wants it; or size `position`
+/// Errors      out_of_range: module `position` is not as module_profile::check wants it; or size `position`
 ///             is negative or above longest_sample; or, with position 0, there is no module, no
 ///             sample, no whole number of samples, no kind, no batch or one above
 ///             most_global_batch, a quantile outside (0, 1], no byte of state, another number of
@@ -200,7 +200,7 @@ namespace detail {
   };
   if (problem.modules.empty()) { return refuse(0, "there is no module to lay out; give one"); }
   for (std::size_t module = 0; module < problem.modules.size(); ++module) {
-    if (auto checked = check_profile(problem.modules[module]); !checked) {
+    if (auto checked = problem.modules[module].check(); !checked) {
       return refuse(module, checked.error().message);
     }
   }

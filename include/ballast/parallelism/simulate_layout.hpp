@@ -69,7 +69,7 @@ namespace ballast::inline v0 {
   for (std::size_t module = 0; module < modules.size(); ++module) {
     module_profile const& profile = problem.modules[module];
     module_layout const& layout = modules[module];
-    profiled_degree const* const degree = find_degree(profile, degree_of(layout));
+    profiled_degree const* const degree = profile.find(degree_of(layout));
     std::uint32_t const per_node = job.kind(module).gpus_per_node;
     if (degree == nullptr || per_node % layout.group() != 0) {
       std::string const why =

@@ -169,7 +169,7 @@ struct pass_costs {
 /// What a module costs in its forward and in its backward pass, from the FLOP of its forward pass
 /// and from how it is trained:
 ///
-///     price_passes(flops, frozen({}, frozen_gradient::passes_through),
+///     price_passes(flops, training_passes{}.frozen(frozen_gradient::passes_through),
 ///                  [&](flop_polynomial all) { return latency_cost(fit, all); })
 ///
 /// Recomputation counts as backward, since it is done then.

@@ -113,7 +113,7 @@ struct step_work {
 
 /// The work of a step of samples of these lengths in one module.
 ///
-/// Frozen modules have fewer passes: `frozen(passes, ...)`.
+/// Frozen modules have fewer passes: `passes.frozen(...)`.
 ///
 /// Expects     lengths from 0 to longest_sample.
 /// Errors      out_of_range where the FLOP per token of all passes do not fit 64 bits.
@@ -129,8 +129,8 @@ struct step_work {
   step_work work;
   for (tokens const length : lengths) {
     work.length += length;
-    work.model_flops += flops(*model, length);
-    work.hardware_flops += flops(*hardware, length);
+    work.model_flops += model->of(length);
+    work.hardware_flops += hardware->of(length);
   }
   return work;
 }

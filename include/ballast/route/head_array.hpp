@@ -68,7 +68,7 @@ void add_elements(std::byte* sums, std::byte const* values, std::size_t bytes)
 ///             and to, or to and from, as the exchange says.
 /// Expects     dim >= 1; the two do not overlap, except in a bag of one.
 template <class From, class To>
-  requires movable_elements<From const&, To>
+  requires detail::movable_elements<From const&, To>
 [[nodiscard]] head_array heads_of(From const& from, To&& to, std::uint32_t heads, std::size_t dim)
 {
   BALLAST_EXPECTS(dim >= 1, "an array has heads of ", detail::counted(dim, "element"));
@@ -103,6 +103,35 @@ template <class From, class To>
 ///             (4) with kv_heads, a GPU has whole groups or heads of one group only
 /// Complexity  O(1).
 struct head_split {
+  /// One array's part of one message of an Ulysses exchange, [rows][run]: tokens of one GPU, with the
+  /// share of heads of another or the same GPU. All sizes are in bytes.
+  struct block {
+    tokens rows = 0;
+    std::size_t row = 0;    ///< of a token with all heads
+    std::size_t first = 0;  ///< where in the token the share of heads begins
+    std::size_t run = 0;    ///< of the share
+    std::size_t shared =
+        0;  ///< of the first head of the share if an earlier GPU has it too, else 0
+    std::size_t offset = 0;  ///< of the block in the messages
+
+    [[nodiscard]] BALLAST_HOST_DEVICE constexpr bool is_empty() const
+    {
+      return rows == 0 || run == 0;
+    }
+
+    /// The size without padding.
+    [[nodiscard]] BALLAST_HOST_DEVICE constexpr std::size_t bytes() const
+    {
+      return static_cast<std::size_t>(rows) * run;
+    }
+
+    /// The size in a message, with padding.
+    [[nodiscard]] BALLAST_HOST_DEVICE constexpr std::size_t room() const
+    {
+      return block_bytes(rows, run);
+    }
+  };
+
   std::uint32_t query_heads = 1;
   std::uint32_t gpus = 1;
   std::uint32_t kv_heads = 0;  ///< whose groups stay whole; 0: none do
@@ -180,50 +209,21 @@ struct head_split {
     return false;
   }
 
+  /// Returns the block of `rows` tokens with the heads of a GPU, at offset 0.
+  [[nodiscard]] BALLAST_HOST_DEVICE constexpr block block_of(tokens rows, std::uint32_t gpu,
+                                                             head_shape shape) const
+  {
+    chunk const own = share(gpu, shape.heads);
+    std::size_t const head = shape.head_bytes;
+    return {rows,
+            shape.heads * head,
+            static_cast<std::size_t>(own.first) * head,
+            static_cast<std::size_t>(own.count) * head,
+            static_cast<std::size_t>(shared(gpu, shape.heads)) * head,
+            0};
+  }
+
   friend constexpr bool operator==(head_split const&, head_split const&) = default;
 };
-
-/// One array's part of one message of an Ulysses exchange, [rows][run]: tokens of one GPU, with the
-/// share of heads of another or the same GPU. All sizes are in bytes.
-struct head_block {
-  tokens rows = 0;
-  std::size_t row = 0;     ///< of a token with all heads
-  std::size_t first = 0;   ///< where in the token the share of heads begins
-  std::size_t run = 0;     ///< of the share
-  std::size_t shared = 0;  ///< of the first head of the share if an earlier GPU has it too, else 0
-  std::size_t offset = 0;  ///< of the block in the messages
-
-  [[nodiscard]] BALLAST_HOST_DEVICE constexpr bool is_empty() const
-  {
-    return rows == 0 || run == 0;
-  }
-
-  /// The size without padding.
-  [[nodiscard]] BALLAST_HOST_DEVICE constexpr std::size_t bytes() const
-  {
-    return static_cast<std::size_t>(rows) * run;
-  }
-
-  /// The size in a message, with padding.
-  [[nodiscard]] BALLAST_HOST_DEVICE constexpr std::size_t room() const
-  {
-    return block_bytes(rows, run);
-  }
-};
-
-/// Returns the block of `rows` tokens with the heads of a GPU, at offset 0.
-[[nodiscard]] BALLAST_HOST_DEVICE constexpr head_block block_of(head_split split, tokens rows,
-                                                                std::uint32_t of_heads,
-                                                                head_shape shape)
-{
-  chunk const share = split.share(of_heads, shape.heads);
-  std::size_t const head = shape.head_bytes;
-  return {rows,
-          shape.heads * head,
-          static_cast<std::size_t>(share.first) * head,
-          static_cast<std::size_t>(share.count) * head,
-          static_cast<std::size_t>(split.shared(of_heads, shape.heads)) * head,
-          0};
-}
 
 }  // namespace ballast::inline v0

@@ -302,20 +302,18 @@ inline void assign_bags(node_volumes const& volumes, bag_layout const& bags,
 
 }  // namespace detail
 
-/// Which tokens between nodes a placement makes few.
-struct node_traffic {
-  /// false: the most that any rank sends to other nodes. true: the most that any rank sends to them
-  /// or receives from them, where the GPUs of a bag receive equally much.
-  bool count_received = false;
-
-  friend constexpr bool operator==(node_traffic, node_traffic) = default;
-};
-
 /// What place_by_node did.
 ///
 /// Shapes      bag_of[m]: where the samples that bag b was given are now.
 /// Ensures     (1) largest <= largest_before; where they are equal, no sample has changed its bag
 struct node_placement {
+  struct options {
+    /// false: makes few the most tokens that any rank sends to other nodes. true: the most that any
+    /// rank sends to them or receives from them, where the GPUs of a bag receive equally much.
+    bool count_received = false;
+    std::uint64_t work = std::uint64_t{1} << 16;  ///< exchanges that are looked at
+  };
+
   std::vector<bag_id> bag_of;
   tokens largest_before = 0;  ///< tokens between nodes of the rank with most
   tokens largest = 0;
@@ -340,18 +338,17 @@ struct node_placement {
 ///             where it is not 0.
 /// Expects     `from` is over the GPUs of `machines`, as `bags` are.
 /// Ensures     (1) makespan, lower_bound and the loads in any order are those of before
-///             (2) in the steady state place_by_node_into allocates nothing
+///             (2) in the steady state place_by_node allocates nothing
 /// Errors      mismatch: the plan is for other bags or another number of samples; it is unchanged.
 /// Complexity  O(samples + pieces + E log E + ranks log ranks) for E pairs of a rank and a batch,
-///             and `work` exchanges that are looked at.
+///             and options.work exchanges that are looked at.
 /// Source      the problem is Algorithm 3 of B. Xiao, Y. Zheng et al., "OrchMLLM", arXiv
 ///             2503.23830, which solves it as an integer program. node_traffic_bound says how good
 ///             the answer is.
-inline result<void> place_by_node_into(node_placement& placed, workspace& memory,
-                                       partition_plan& plan, placement const& from,
-                                       bag_layout const& bags, cluster const& machines,
-                                       node_traffic traffic = {},
-                                       std::uint64_t work = std::uint64_t{1} << 16)
+inline result<void> place_by_node(node_placement& placed, workspace& memory, partition_plan& plan,
+                                  placement const& from, bag_layout const& bags,
+                                  cluster const& machines,
+                                  node_placement::options const& options = {})
 {
   BALLAST_EXPECTS(from.ranks() == machines.gpus() && bags.gpus() == machines.gpus(),
                   "tokens lie on ", detail::counted(from.ranks(), "rank"), ", the bags have ",
@@ -369,7 +366,7 @@ inline result<void> place_by_node_into(node_placement& placed, workspace& memory
   auto scratch = memory.open();
   detail::node_volumes const volumes(from, detail::span_of(plan.owner), bags, machines, scratch);
   std::size_t const batches = bags.size();
-  detail::node_assignment where(volumes, traffic.count_received, scratch);
+  detail::node_assignment where(volumes, options.count_received, scratch);
   for (std::size_t batch = 0; batch < batches; ++batch) {
     if (volumes.kind_of(batch) != detail::node_volumes::none) {
       where.place(batch, volumes.home_of(batch));
@@ -380,7 +377,7 @@ inline result<void> place_by_node_into(node_placement& placed, workspace& memory
   std::span<std::uint32_t> const node_of = scratch.take<std::uint32_t>(batches);
   std::span<cost_units> const loads = scratch.take<cost_units>(batches);
   detail::place_for_worst(where, memory);
-  detail::work_budget left(work);
+  detail::work_budget left(options.work);
   detail::exchange_for_worst(where, left);
   detail::settle_lower(where, node_of, left.left());
   if (detail::cancel_scope::is_cancelled()) { return detail::cancelled(); }
@@ -416,11 +413,11 @@ inline result<void> place_by_node_into(node_placement& placed, workspace& memory
 /// The same, but returns a new answer.
 [[nodiscard]] inline result<node_placement> place_by_node(
     partition_plan& plan, placement const& from, bag_layout const& bags, cluster const& machines,
-    node_traffic traffic = {}, std::uint64_t work = std::uint64_t{1} << 16)
+    node_placement::options const& options = {})
 {
   node_placement placed;
   workspace memory;
-  auto const done = place_by_node_into(placed, memory, plan, from, bags, machines, traffic, work);
+  auto const done = place_by_node(placed, memory, plan, from, bags, machines, options);
   if (!done) { return tl::unexpected(done.error()); }
   return placed;
 }

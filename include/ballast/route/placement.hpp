@@ -81,6 +81,12 @@ struct sample_part {
 /// Complexity  O(1), digest O(pieces).
 class placement {
  public:
+  /// Parts of one kind, such as all images of a step, and where their tokens lie.
+  struct parts_of_kind {
+    placement const& where;              ///< its items are the parts
+    std::span<sample_part const> parts;  ///< ascending by sample, then by first token
+  };
+
   /// Number of samples.
   [[nodiscard]] std::size_t size() const noexcept { return pieces_.size(); }
 
@@ -196,12 +202,12 @@ inline void expect_length(std::size_t sample, tokens length)
 /// Puts whole samples on the ranks that own them.
 ///
 /// Shapes      lengths[n], owner[n]; ranks >= 1.
-/// In, out     where is overwritten; its memory is used again in the next step, as by every `_into`
-///             here.
+/// In, out     where is overwritten; its memory is used again in the next step, as by every call
+///             that has it.
 /// Expects     lengths from 0 to longest_sample, owners below `ranks`.
 /// Complexity  O(samples + ranks); no allocation after a step as large.
-inline void place_into(placement& where, std::span<tokens const> lengths,
-                       std::span<rank_id const> owner, std::size_t ranks)
+inline void place(placement& where, std::span<tokens const> lengths, std::span<rank_id const> owner,
+                  std::size_t ranks)
 {
   detail::expect_owners(lengths.size(), owner.size());
   detail::placement_writer write(where, ranks);
@@ -225,8 +231,8 @@ inline void place_into(placement& where, std::span<tokens const> lengths,
 /// Expects     lengths from 0 to longest_sample; owners below bags.size(); every bag takes its
 ///             samples (bag_layout::takes).
 /// Complexity  O(samples + pieces + ranks); no allocation after a step as large.
-inline void place_into(placement& where, std::span<tokens const> lengths,
-                       std::span<bag_id const> owner, bag_layout const& bags)
+inline void place(placement& where, std::span<tokens const> lengths, std::span<bag_id const> owner,
+                  bag_layout const& bags)
 {
   detail::expect_owners(lengths.size(), owner.size());
   detail::placement_writer write(where, bags.gpus());
@@ -252,15 +258,15 @@ inline void place_into(placement& where, std::span<tokens const> lengths,
 /// Expects     the plan's lengths and owners are those that partition() wrote.
 /// Errors      mismatch: the plan is for other bags. The placement is then empty.
 /// Complexity  O(samples + pieces + ranks); no allocation after a step as large.
-[[nodiscard]] inline result<void> place_into(placement& where, partition_plan const& plan,
-                                             bag_layout const& bags)
+[[nodiscard]] inline result<void> place(placement& where, partition_plan const& plan,
+                                        bag_layout const& bags)
 {
   if (plan.bags_digest != bags.digest()) {
     where = {};
     return fail(error_code::mismatch, 0,
                 "the plan is for other bags than these; give the bags that it was made for");
   }
-  place_into(where, detail::span_of(plan.lengths), detail::span_of(plan.owner), bags);
+  place(where, detail::span_of(plan.lengths), detail::span_of(plan.owner), bags);
   return {};
 }
 
@@ -270,8 +276,8 @@ inline void place_into(placement& where, std::span<tokens const> lengths,
 /// Expects     the plan's lengths, owners and samples are those that hybrid_sharding() wrote.
 /// Errors      mismatch: the plan is for other groups. The placement is then empty.
 /// Complexity  O(samples + pieces + groups + ranks); no allocation after a step as large.
-[[nodiscard]] inline result<void> place_into(placement& where, sharding_plan const& plan,
-                                             device_groups const& groups)
+[[nodiscard]] inline result<void> place(placement& where, sharding_plan const& plan,
+                                        device_groups const& groups)
 {
   if (plan.groups_digest != groups.digest()) {
     where = {};
@@ -312,9 +318,9 @@ inline void place_into(placement& where, std::span<tokens const> lengths,
 ///
 /// Expects     lengths from 0 to longest_sample, as a plan of them proves.
 /// Complexity  O(samples + ranks); no allocation after a step as large.
-inline void place_as_read_into(placement& where, gathered_samples<tokens> const& all)
+inline void place_as_read(placement& where, gathered_samples<tokens> const& all)
 {
-  place_into(where, detail::span_of(all.samples), detail::span_of(all.source), all.ranks);
+  place(where, detail::span_of(all.samples), detail::span_of(all.source), all.ranks);
 }
 
 /// Puts parts of samples where their tokens lie in a placement of the samples: for images that an
@@ -327,8 +333,8 @@ inline void place_as_read_into(placement& where, gathered_samples<tokens> const&
 ///
 /// Expects     parts that lie within their samples and do not overlap; `where` is not `samples`.
 /// Complexity  O(parts x pieces of a sample + ranks); no allocation after a step as large.
-inline void place_parts_into(placement& where, placement const& samples,
-                             std::span<sample_part const> parts)
+inline void place_parts(placement& where, placement const& samples,
+                        std::span<sample_part const> parts)
 {
   BALLAST_EXPECTS(&where != &samples, "a placement cannot be made of parts of itself");
   detail::placement_writer write(where, samples.ranks());
@@ -354,62 +360,50 @@ inline void place_parts_into(placement& where, placement const& samples,
 
 // The same, but each returns a new placement.
 
-/// place_into() of whole samples on ranks, into a new placement.
 [[nodiscard]] inline placement place(std::span<tokens const> lengths,
                                      std::span<rank_id const> owner, std::size_t ranks)
 {
   placement where;
-  place_into(where, lengths, owner, ranks);
+  place(where, lengths, owner, ranks);
   return where;
 }
 
-/// place_into() of samples in bags, into a new placement.
 [[nodiscard]] inline placement place(std::span<tokens const> lengths, std::span<bag_id const> owner,
                                      bag_layout const& bags)
 {
   placement where;
-  place_into(where, lengths, owner, bags);
+  place(where, lengths, owner, bags);
   return where;
 }
 
-/// place_into() of a plan, into a new placement.
 [[nodiscard]] inline result<placement> place(partition_plan const& plan, bag_layout const& bags)
 {
   placement where;
-  if (auto done = place_into(where, plan, bags); !done) { return tl::unexpected(done.error()); }
+  if (auto done = place(where, plan, bags); !done) { return tl::unexpected(done.error()); }
   return where;
 }
 
-/// place_into() of a plan of hybrid sharding, into a new placement.
 [[nodiscard]] inline result<placement> place(sharding_plan const& plan, device_groups const& groups)
 {
   placement where;
-  if (auto done = place_into(where, plan, groups); !done) { return tl::unexpected(done.error()); }
+  if (auto done = place(where, plan, groups); !done) { return tl::unexpected(done.error()); }
   return where;
 }
 
-/// place_as_read_into(), into a new placement.
 [[nodiscard]] inline placement place_as_read(gathered_samples<tokens> const& all)
 {
   placement where;
-  place_as_read_into(where, all);
+  place_as_read(where, all);
   return where;
 }
 
-/// place_parts_into(), into a new placement.
 [[nodiscard]] inline placement place_parts(placement const& samples,
                                            std::span<sample_part const> parts)
 {
   placement where;
-  place_parts_into(where, samples, parts);
+  place_parts(where, samples, parts);
   return where;
 }
-
-/// Parts of one kind, such as all images of a step, and where their tokens lie.
-struct placed_parts {
-  placement const& where;              ///< its items are the parts
-  std::span<sample_part const> parts;  ///< ascending by sample, then by first token
-};
 
 /// Puts samples where their parts lie: the reverse of place_parts. A sample whose images were
 /// encoded on three ranks and whose text was read on a fourth has pieces on all four.
@@ -423,8 +417,8 @@ struct placed_parts {
 /// Expects     each token of a sample is in one part, and the parts are below `samples`.
 /// Ensures     (1) token part.first + t of a sample is on the rank of token t of its part
 /// Complexity  O((samples + parts) kinds + pieces); no allocation after a step as large.
-inline void place_wholes_into(placement& where, workspace& memory, std::size_t samples,
-                              std::span<placed_parts const> kinds)
+inline void place(placement& where, workspace& memory, std::size_t samples,
+                  std::span<placement::parts_of_kind const> kinds)
 {
   BALLAST_EXPECTS(!kinds.empty(), "samples of no parts were to be placed");
   auto scratch = memory.open();

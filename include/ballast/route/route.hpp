@@ -125,7 +125,7 @@ template <communicator C, exchange_mover Mover>
 inline void keep_rows(route_plan const& plan, bool forward, std::span<row_array const> arrays)
 {
   for (row_array const& array : arrays) {
-    for (kept_rows const kept : plan.kept) {
+    for (route_plan::kept_rows const kept : plan.kept) {
       auto const from = static_cast<std::size_t>(forward ? kept.from_row : kept.to_row);
       auto const to = static_cast<std::size_t>(forward ? kept.to_row : kept.from_row);
       std::memcpy(&array.to[to * array.row_bytes], &array.from[from * array.row_bytes],

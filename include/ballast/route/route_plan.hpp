@@ -57,17 +57,17 @@ void for_each_overlap(placement const& from, placement const& to, Visit&& visit)
 
 }  // namespace detail
 
-/// Consecutive rows of a rank's arrays.
-struct row_range {
-  tokens first = 0;
-  tokens count = 0;
-
-  friend constexpr bool operator==(row_range, row_range) = default;
-};
-
 /// Which rows a rank sends to each peer, or receives from each peer.
 class route_table {
  public:
+  /// Consecutive rows of a rank's arrays.
+  struct range {
+    tokens first = 0;
+    tokens count = 0;
+
+    friend constexpr bool operator==(range, range) = default;
+  };
+
   /// Clears the table, for `ranks` peers.
   void start(std::size_t ranks)
   {
@@ -75,7 +75,7 @@ class route_table {
     rows_.assign(ranks, 0);
   }
 
-  void add(rank_id peer, row_range rows)
+  void add(rank_id peer, range rows)
   {
     found_.push_back({peer, rows});
     rows_[to_index(peer)] += rows.count;
@@ -90,7 +90,7 @@ class route_table {
   }
 
   /// The ranges of one peer's message, in this order.
-  [[nodiscard]] std::span<row_range const> operator[](rank_id peer) const
+  [[nodiscard]] std::span<range const> operator[](rank_id peer) const
   {
     BALLAST_EXPECTS(to_index(peer) < rows_.size(), "peer ", peer, " of a route over ",
                     detail::counted(rows_.size(), "rank"));
@@ -103,20 +103,11 @@ class route_table {
  private:
   struct found_range {
     rank_id peer;
-    row_range rows;
+    range rows;
   };
   std::vector<found_range> found_;  // in the order in which they were added
-  jagged<rank_id, row_range> ranges_;
+  jagged<rank_id, range> ranges_;
   std::vector<tokens> rows_;
-};
-
-/// Consecutive rows that stay on their rank, and may move within its arrays.
-struct kept_rows {
-  tokens from_row = 0;
-  tokens to_row = 0;
-  tokens count = 0;
-
-  friend constexpr bool operator==(kept_rows, kept_rows) = default;
 };
 
 /// What one rank sends, receives and keeps in a route from one placement to another. Used backwards
@@ -128,6 +119,15 @@ struct kept_rows {
 ///                 receiver know its layout without communication
 ///             (3) a rank sends nothing to itself
 struct route_plan {
+  /// Consecutive rows that stay on their rank, and may move within its arrays.
+  struct kept_rows {
+    tokens from_row = 0;
+    tokens to_row = 0;
+    tokens count = 0;
+
+    friend constexpr bool operator==(kept_rows, kept_rows) = default;
+  };
+
   rank_id rank{};
   tokens rows_before = 0;  ///< of this rank's arrays in the first placement
   tokens rows_after = 0;   ///< and in the second
@@ -149,8 +149,7 @@ struct route_plan {
 /// Source      the single all-to-all is that of K. Zhang et al., "KnapFormer", arXiv 2508.06001;
 ///             the composition is that of "OrchMLLM", arXiv 2503.23830 (Pi_M after the inverse of
 ///             Pi_E).
-inline void plan_route_into(route_plan& plan, placement const& from, placement const& to,
-                            rank_id rank)
+inline void plan_route(route_plan& plan, placement const& from, placement const& to, rank_id rank)
 {
   plan.rank = rank;
   plan.rows_before = from.rows(rank);
@@ -179,7 +178,7 @@ inline void plan_route_into(route_plan& plan, placement const& from, placement c
 [[nodiscard]] inline route_plan plan_route(placement const& from, placement const& to, rank_id rank)
 {
   route_plan plan;
-  plan_route_into(plan, from, to, rank);
+  plan_route(plan, from, to, rank);
   return plan;
 }
 

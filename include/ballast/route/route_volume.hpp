@@ -6,30 +6,47 @@
 
 namespace ballast::inline v0 {
 
-/// What one rank sends in an exchange, or what it receives in it.
-struct rank_traffic {
-  tokens within_node = 0;
-  tokens between_nodes = 0;
-  std::uint32_t messages = 0;  ///< peers to which the tokens go, or from which they come
-
-  [[nodiscard]] constexpr tokens all() const noexcept { return within_node + between_nodes; }
-
-  friend constexpr bool operator==(rank_traffic const&, rank_traffic const&) = default;
-};
-
 /// What a route moves, rank by rank.
 ///
 /// Ensures     (1) all ranks together receive as many tokens and messages as they send
 ///             (2) sent + kept are the rank's tokens before, received + kept its tokens after
 ///             (3) the reverse route has the same figures with sent and received swapped
 struct route_volume {
+  /// What one rank sends in an exchange, or what it receives in it.
+  struct traffic {
+    tokens within_node = 0;
+    tokens between_nodes = 0;
+    std::uint32_t messages = 0;  ///< peers to which the tokens go, or from which they come
+
+    [[nodiscard]] constexpr tokens all() const noexcept { return within_node + between_nodes; }
+
+    friend constexpr bool operator==(traffic const&, traffic const&) = default;
+  };
+
   /// What one rank sends, receives and keeps.
   struct rank_volume {
-    rank_traffic sent = {};
-    rank_traffic received = {};
+    traffic sent = {};
+    traffic received = {};
     tokens kept = 0;  ///< tokens that stay on the rank, and enter no message
 
     friend constexpr bool operator==(rank_volume const&, rank_volume const&) = default;
+  };
+
+  /// The cost of one exchange, in a few figures. A route and its reverse cost the same.
+  ///
+  /// Units       bytes are whole numbers while they are below 2^53.
+  struct cost {
+    double kept_share = 0;         ///< share of the tokens that enter no message; 1 without tokens
+    double messages_mean = 0;      ///< that a rank sends; it receives as many on average
+    double messages_max = 0;       ///< sent or received by one rank
+    double bytes_mean = 0;         ///< that a rank sends; it receives as many on average
+    double bytes_max = 0;          ///< sent or received by one rank
+    double within_node_bytes = 0;  ///< that all ranks together send inside nodes
+    double between_nodes_bytes = 0;  ///< that all ranks together send to other nodes
+    double memory_bytes = 0;         ///< of the messages of the rank with most
+    double seconds = 0;              ///< predicted
+
+    friend bool operator==(cost const&, cost const&) = default;
   };
 
   std::vector<rank_volume> ranks;
@@ -50,6 +67,51 @@ struct route_volume {
     return all;
   }
 
+  /// Predicts the cost of a route on a cluster.
+  ///
+  /// The predicted time is one latency plus the longest time, over all ranks, both directions and
+  /// both kinds of link, of bytes / bandwidth; 0 if nothing moves. It assumes that a rank sends and
+  /// receives at the same time, that the links inside a node and those between nodes work at the
+  /// same time, that all messages are in flight together, and that the network has full bisection
+  /// bandwidth. It does not include packing, unpacking and copies of rows that stay.
+  ///
+  /// Units       bytes_per_token: of all arrays of the exchange together. The padding of at most 15
+  ///             bytes for each array's part of a message is not counted.
+  /// Expects     bandwidths above 0; bytes_per_token >= 0.
+  /// Complexity  O(ranks).
+  [[nodiscard]] cost price(cluster const& machines, double bytes_per_token) const
+  {
+    BALLAST_EXPECTS(ranks.size() == machines.gpus(), "the route is over ",
+                    detail::counted(ranks.size(), "rank"), ", and the cluster has ",
+                    detail::counted(machines.gpus(), "GPU"));
+    BALLAST_EXPECTS(bytes_per_token >= 0, "a token has ", bytes_per_token,
+                    " bytes, and the least is 0");
+    auto const bytes = [&](tokens count) { return static_cast<double>(count) * bytes_per_token; };
+    cost all;
+    for (auto const& [sent, received, staying] : ranks) {
+      all.messages_mean += sent.messages;
+      all.within_node_bytes += bytes(sent.within_node);
+      all.between_nodes_bytes += bytes(sent.between_nodes);
+      all.memory_bytes = std::max(all.memory_bytes, bytes(sent.all() + received.all()));
+      for (traffic const& side : {sent, received}) {
+        all.messages_max = std::max(all.messages_max, static_cast<double>(side.messages));
+        all.bytes_max = std::max(all.bytes_max, bytes(side.all()));
+        all.seconds = std::max(all.seconds, transfer_seconds(machines, bytes(side.within_node),
+                                                             bytes(side.between_nodes)));
+      }
+    }
+    auto const count = static_cast<double>(ranks.size());
+    tokens const in_messages = moved();
+    tokens const staying = kept();
+    all.messages_mean /= count;
+    all.bytes_mean = bytes(in_messages) / count;
+    all.kept_share = in_messages == 0 ? 1.0
+                                      : static_cast<double>(staying) /
+                                            static_cast<double>(in_messages + staying);
+    if (in_messages > 0) { all.seconds += machines.latency_seconds; }
+    return all;
+  }
+
   friend bool operator==(route_volume const&, route_volume const&) = default;
 };
 
@@ -66,8 +128,8 @@ struct route_volume {
 /// Expects     placements of the same samples over the GPUs of `machines`.
 /// Complexity  O(samples + pieces of both + ranks); no allocation after a step as large.
 /// Source      the composition is that of B. Xiao, Y. Zheng et al., "OrchMLLM", arXiv 2503.23830.
-inline void measure_route_into(route_volume& volume, workspace& memory, placement const& from,
-                               placement const& to, cluster const& machines)
+inline void measure_route(route_volume& volume, workspace& memory, placement const& from,
+                          placement const& to, cluster const& machines)
 {
   BALLAST_EXPECTS(from.ranks() == machines.gpus(), "the placements are over ",
                   detail::counted(from.ranks(), "rank"), ", and the cluster has ",
@@ -93,7 +155,8 @@ inline void measure_route_into(route_volume& volume, workspace& memory, placemen
       return;
     }
     bool const near = machines.node_of(part.from) == machines.node_of(part.to);
-    auto const link = near ? &rank_traffic::within_node : &rank_traffic::between_nodes;
+    auto const link =
+        near ? &route_volume::traffic::within_node : &route_volume::traffic::between_nodes;
     sender.sent.*link += part.count;
     receiver.received.*link += part.count;
     transfers[found] = {to_index(part.to), first[to_index(part.from)]};
@@ -119,70 +182,8 @@ inline void measure_route_into(route_volume& volume, workspace& memory, placemen
 {
   route_volume volume;
   workspace memory;
-  measure_route_into(volume, memory, from, to, machines);
+  measure_route(volume, memory, from, to, machines);
   return volume;
-}
-
-/// The cost of one exchange, in a few figures. A route and its reverse cost the same.
-///
-/// Units       bytes are whole numbers while they are below 2^53.
-struct exchange_cost {
-  double kept_share = 0;           ///< share of the tokens that enter no message; 1 without tokens
-  double messages_mean = 0;        ///< that a rank sends; it receives as many on average
-  double messages_max = 0;         ///< sent or received by one rank
-  double bytes_mean = 0;           ///< that a rank sends; it receives as many on average
-  double bytes_max = 0;            ///< sent or received by one rank
-  double within_node_bytes = 0;    ///< that all ranks together send inside nodes
-  double between_nodes_bytes = 0;  ///< that all ranks together send to other nodes
-  double memory_bytes = 0;         ///< of the messages of the rank with most
-  double seconds = 0;              ///< predicted
-
-  friend bool operator==(exchange_cost const&, exchange_cost const&) = default;
-};
-
-/// Predicts the cost of a route on a cluster.
-///
-/// The predicted time is one latency plus the longest time, over all ranks, both directions and
-/// both kinds of link, of bytes / bandwidth; 0 if nothing moves. It assumes that a rank sends and
-/// receives at the same time, that the links inside a node and those between nodes work at the same
-/// time, that all messages are in flight together, and that the network has full bisection
-/// bandwidth. It does not include packing, unpacking and copies of rows that stay.
-///
-/// Units       bytes_per_token: of all arrays of the exchange together. The padding of at most 15
-///             bytes for each array's part of a message is not counted.
-/// Expects     bandwidths above 0; bytes_per_token >= 0.
-/// Complexity  O(ranks).
-[[nodiscard]] inline exchange_cost price_route(route_volume const& volume, cluster const& machines,
-                                               double bytes_per_token)
-{
-  BALLAST_EXPECTS(volume.ranks.size() == machines.gpus(), "the route is over ",
-                  detail::counted(volume.ranks.size(), "rank"), ", and the cluster has ",
-                  detail::counted(machines.gpus(), "GPU"));
-  BALLAST_EXPECTS(bytes_per_token >= 0, "a token has ", bytes_per_token,
-                  " bytes, and the least is 0");
-  auto const bytes = [&](tokens count) { return static_cast<double>(count) * bytes_per_token; };
-  exchange_cost cost;
-  for (auto const& [sent, received, kept] : volume.ranks) {
-    cost.messages_mean += sent.messages;
-    cost.within_node_bytes += bytes(sent.within_node);
-    cost.between_nodes_bytes += bytes(sent.between_nodes);
-    cost.memory_bytes = std::max(cost.memory_bytes, bytes(sent.all() + received.all()));
-    for (rank_traffic const& side : {sent, received}) {
-      cost.messages_max = std::max(cost.messages_max, static_cast<double>(side.messages));
-      cost.bytes_max = std::max(cost.bytes_max, bytes(side.all()));
-      cost.seconds = std::max(cost.seconds, transfer_seconds(machines, bytes(side.within_node),
-                                                             bytes(side.between_nodes)));
-    }
-  }
-  auto const ranks = static_cast<double>(volume.ranks.size());
-  tokens const moved = volume.moved();
-  tokens const kept = volume.kept();
-  cost.messages_mean /= ranks;
-  cost.bytes_mean = bytes(moved) / ranks;
-  cost.kept_share =
-      moved == 0 ? 1.0 : static_cast<double>(kept) / static_cast<double>(moved + kept);
-  if (moved > 0) { cost.seconds += machines.latency_seconds; }
-  return cost;
 }
 
 }  // namespace ballast::inline v0

@@ -20,6 +20,8 @@ struct row_array {
   std::size_t element_bytes = 0;  ///< which ranks compare; 0 says nothing
 };
 
+namespace detail {
+
 /// Contiguous elements of one type that can be moved as bytes, before and after an exchange:
 /// vectors, spans, arrays, but no temporaries that own their elements.
 template <class From, class To>
@@ -31,12 +33,14 @@ concept movable_elements =
     !std::is_const_v<std::remove_reference_t<std::ranges::range_reference_t<To>>> &&
     std::is_trivially_copyable_v<std::ranges::range_value_t<To>>;
 
+}  // namespace detail
+
 /// Makes a row_array of `width` elements per token: rows_of(x, x_there, 3072).
 ///
 /// Shapes      from[rows before][width], to[rows after][width].
 /// Expects     width >= 1; they do not overlap.
 template <class From, class To>
-  requires movable_elements<From const&, To>
+  requires detail::movable_elements<From const&, To>
 [[nodiscard]] row_array rows_of(From const& from, To&& to, std::size_t width = 1)
 {
   BALLAST_EXPECTS(width >= 1, "an array has rows of ", detail::counted(width, "element"));
@@ -115,7 +119,7 @@ void walk_messages(route_table const& table, std::span<row_array const> arrays, 
     offset += head;
     for (row_array const& array : arrays) {
       std::size_t const block_end = offset + block_bytes(rows, array.row_bytes);
-      for (row_range const range : table[to_id<rank_id>(peer)]) {
+      for (route_table::range const range : table[to_id<rank_id>(peer)]) {
         std::size_t const bytes = static_cast<std::size_t>(range.count) * array.row_bytes;
         copy(array, static_cast<std::size_t>(range.first) * array.row_bytes, bytes, offset);
         offset += bytes;
@@ -194,8 +198,7 @@ struct sequence_rows {
     lengths.push_back(bags[owner[sequence]].gpus);
     if (source[sequence] == rank) { made.copies.push_back(lengths.back()); }
   }
-  plan_route_into(made.route, place(lengths, source, bags.gpus()), place(lengths, owner, bags),
-                  rank);
+  plan_route(made.route, place(lengths, source, bags.gpus()), place(lengths, owner, bags), rank);
   return made;
 }
 

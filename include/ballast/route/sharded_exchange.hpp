@@ -94,8 +94,8 @@ class head_messages {
       sizes_.assign(group.gpus, 0);
       for (std::uint32_t peer = 0; peer < group.gpus; ++peer) {
         if (peer == gpu) { continue; }
-        sizes_[peer] = own_tokens ? message_bytes(plan, gpu, peer, arrays)
-                                  : message_bytes(plan, peer, gpu, arrays);
+        sizes_[peer] = own_tokens ? plan.message_bytes(gpu, peer, arrays)
+                                  : plan.message_bytes(peer, gpu, arrays);
       }
       add_heads(mutable_span_of(sizes_), Mover::reads_messages ? sizeof(head_) : 0);
       (is_outgoing ? outgoing_ : incoming_).hold(span_of(sizes_));
@@ -143,30 +143,6 @@ class head_messages {
 };
 
 }  // namespace detail
-
-/// What a rank does with one pack of its sequences, in the order in which it does it.
-enum class sharded_phase : std::uint8_t {
-  begin_to_heads,   ///< packs queries, keys and values, and begins to send and to receive them
-  end_to_heads,     ///< waits for them, and unpacks them
-  compute,          ///< attention
-  begin_to_tokens,  ///< packs the output, and begins to send and to receive it
-  end_to_tokens,    ///< waits for it, and unpacks it
-};
-
-/// A phase of a rank's pack begins, or it is over. What reads a clock at each event has the
-/// timeline of a layer; a rank's phases do not overlap.
-struct sharded_event {
-  sharded_phase phase{};
-  bool is_over = false;
-  group_id group{};  ///< whose pack it is
-
-  friend constexpr bool operator==(sharded_event, sharded_event) = default;
-};
-
-/// For layers that nobody watches.
-struct ignore_sharded_events {
-  constexpr void operator()(sharded_event /*event*/) const {}
-};
 
 /// Runs attention of one layer on sequences that are split to different degrees: brings each pack
 /// of a rank from tokens to heads, has it computed, and brings the results back, while it computes
@@ -230,7 +206,7 @@ class sharded_exchange {
 
   /// Attention's forward pass: to_heads are queries, keys and values, to_tokens is its output.
   template <point_to_point C, class Packs, std::invocable<std::size_t> Compute,
-            std::invocable<sharded_event> Watch = ignore_sharded_events>
+            std::invocable<sharded_packs::event> Watch = sharded_packs::ignore_events>
   [[nodiscard]] result<void> forward(C& comm, Packs& packs, std::span<head_array const> to_heads,
                                      std::span<head_array const> to_tokens, Compute&& compute,
                                      Watch&& watch = {})
@@ -242,7 +218,7 @@ class sharded_exchange {
   /// Its backward pass: to_heads is the gradient of the output, to_tokens are those of queries,
   /// keys and values.
   template <point_to_point C, class Packs, std::invocable<std::size_t> Compute,
-            std::invocable<sharded_event> Watch = ignore_sharded_events>
+            std::invocable<sharded_packs::event> Watch = sharded_packs::ignore_events>
   [[nodiscard]] result<void> backward(C& comm, Packs& packs, std::span<head_array const> to_heads,
                                       std::span<head_array const> to_tokens, Compute&& compute,
                                       Watch&& watch = {})
@@ -291,19 +267,19 @@ class sharded_exchange {
     sharded_packs const& packs = mover.packs();
     std::size_t const shared = packs.shared();
     auto const pack_at = [&](std::size_t place) { return forward ? place : shared - 1 - place; };
-    auto const watched = [&](sharded_phase phase, std::size_t pack, auto&& work) {
-      watch(sharded_event{phase, false, packs[pack].id});
+    auto const watched = [&](sharded_packs::phase phase, std::size_t pack, auto&& work) {
+      watch(sharded_packs::event{phase, false, packs[pack].id});
       auto done = work();
-      watch(sharded_event{phase, true, packs[pack].id});
+      watch(sharded_packs::event{phase, true, packs[pack].id});
       return done;
     };
     auto const computed = [&](std::size_t pack) {
-      watch(sharded_event{sharded_phase::compute, false, packs[pack].id});
+      watch(sharded_packs::event{sharded_packs::phase::compute, false, packs[pack].id});
       compute(pack);
-      watch(sharded_event{sharded_phase::compute, true, packs[pack].id});
+      watch(sharded_packs::event{sharded_packs::phase::compute, true, packs[pack].id});
     };
     auto const begin_to_heads = [&](std::size_t place) {
-      return watched(sharded_phase::begin_to_heads, pack_at(place), [&] {
+      return watched(sharded_packs::phase::begin_to_heads, pack_at(place), [&] {
         return newest(to_heads_[place % (ahead_ + 1)])
             .begin(comm, mover, pack_at(place), direction::to_heads,
                    parts(packs, pack_at(place), arrays.to_heads, direction::to_heads), number_);
@@ -319,14 +295,14 @@ class sharded_exchange {
       if (place + ahead_ < shared) {
         if (auto begun = begin_to_heads(place + ahead_); !begun) { return begun; }
       }
-      auto arrived = watched(sharded_phase::end_to_heads, pack, [&] {
+      auto arrived = watched(sharded_packs::phase::end_to_heads, pack, [&] {
         return to_heads_[place % (ahead_ + 1)].end(
             comm, mover, pack, direction::to_heads,
             parts(packs, pack, arrays.to_heads, direction::to_heads));
       });
       if (!arrived) { return arrived; }
       computed(pack);
-      auto begun = watched(sharded_phase::begin_to_tokens, pack, [&] {
+      auto begun = watched(sharded_packs::phase::begin_to_tokens, pack, [&] {
         return newest(to_tokens_[place])
             .begin(comm, mover, pack, direction::to_tokens,
                    parts(packs, pack, arrays.to_tokens, direction::to_tokens), number_);
@@ -336,7 +312,7 @@ class sharded_exchange {
     if (!forward && has_own) { computed(shared); }
     for (std::size_t place = 0; place < shared; ++place) {
       std::size_t const pack = pack_at(place);
-      auto arrived = watched(sharded_phase::end_to_tokens, pack, [&] {
+      auto arrived = watched(sharded_packs::phase::end_to_tokens, pack, [&] {
         return to_tokens_[place].end(comm, mover, pack, direction::to_tokens,
                                      parts(packs, pack, arrays.to_tokens, direction::to_tokens));
       });

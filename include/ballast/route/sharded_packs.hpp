@@ -6,27 +6,6 @@
 
 namespace ballast::inline v0 {
 
-/// The sequences that one group of GPUs computes together.
-struct sharded_pack {
-  group_id id{};
-  device_group group;
-  std::uint32_t gpu = 0;  ///< which of the group's GPUs this rank is
-  tokens row = 0;         ///< of the rank's arrays: where its chunks of the sequences begin
-  ulysses_plan plan;      ///< which of the group's GPUs has which tokens, and which heads
-
-  /// Whether several GPUs share the sequences. If not, tokens and heads lie in the same place.
-  [[nodiscard]] bool is_shared() const noexcept { return group.gpus > 1; }
-
-  /// Rows of the rank between attentions.
-  [[nodiscard]] tokens rows() const { return plan.rows(gpu); }
-
-  /// Heads of an array on the rank in attention: all rows of the group x the rank's share.
-  [[nodiscard]] std::size_t heads_of_sequences(std::uint32_t heads) const
-  {
-    return plan.heads_of_sequences(gpu, heads);
-  }
-};
-
 /// What one rank computes in a step of hybrid sharding: a pack for each group that contains it and
 /// has tokens, from the largest group to the rank alone.
 ///
@@ -50,6 +29,51 @@ struct sharded_pack {
 ///             there are more of them than ever before. Members O(packs).
 class sharded_packs {
  public:
+  /// The sequences that one group of GPUs computes together.
+  struct group_pack {
+    group_id id{};
+    device_group group;
+    std::uint32_t gpu = 0;  ///< which of the group's GPUs this rank is
+    tokens row = 0;         ///< of the rank's arrays: where its chunks of the sequences begin
+    ulysses_plan plan;      ///< which of the group's GPUs has which tokens, and which heads
+
+    /// Whether several GPUs share the sequences. If not, tokens and heads lie in the same place.
+    [[nodiscard]] bool is_shared() const noexcept { return group.gpus > 1; }
+
+    /// Rows of the rank between attentions.
+    [[nodiscard]] tokens rows() const { return plan.rows(gpu); }
+
+    /// Heads of an array on the rank in attention: all rows of the group x the rank's share.
+    [[nodiscard]] std::size_t heads_of_sequences(std::uint32_t heads) const
+    {
+      return plan.heads_of_sequences(gpu, heads);
+    }
+  };
+
+  /// What a rank does with one pack of its sequences, in the order in which it does it.
+  enum class phase : std::uint8_t {
+    begin_to_heads,   ///< packs queries, keys and values, and begins to send and to receive them
+    end_to_heads,     ///< waits for them, and unpacks them
+    compute,          ///< attention
+    begin_to_tokens,  ///< packs the output, and begins to send and to receive it
+    end_to_tokens,    ///< waits for it, and unpacks it
+  };
+
+  /// A phase of a rank's pack begins, or it is over. What reads a clock at each event has the
+  /// timeline of a layer; a rank's phases do not overlap.
+  struct event {
+    sharded_packs::phase phase{};
+    bool is_over = false;
+    group_id group{};  ///< whose pack it is
+
+    friend constexpr bool operator==(event, event) = default;
+  };
+
+  /// For layers that nobody watches.
+  struct ignore_events {
+    constexpr void operator()(event) const {}
+  };
+
   void assign(sharding_plan const& plan, device_groups const& all, rank_id rank,
               std::uint32_t query_heads, std::uint32_t kv_heads = 0)
   {
@@ -69,7 +93,7 @@ class sharded_packs {
                        [&plan](sample_id sample) { return plan.lengths[to_index(sample)] > 0; })) {
         continue;
       }
-      sharded_pack& pack = packs_[size_];
+      group_pack& pack = packs_[size_];
       pack.id = id;
       pack.group = all[id];
       pack.gpu = static_cast<std::uint32_t>(to_index(rank) - to_index(pack.group.first));
@@ -96,7 +120,7 @@ class sharded_packs {
     return size_ > 0 && !packs_[size_ - 1].is_shared() ? size_ - 1 : size_;
   }
 
-  [[nodiscard]] sharded_pack const& operator[](std::size_t pack) const
+  [[nodiscard]] group_pack const& operator[](std::size_t pack) const
   {
     BALLAST_EXPECTS(pack < size_, "pack ", pack, " of ", size_);
     return packs_[pack];
@@ -117,7 +141,7 @@ class sharded_packs {
   [[nodiscard]] std::span<T> between_attentions(std::size_t pack, std::span<T> elements,
                                                 std::uint32_t heads, std::size_t dim) const
   {
-    sharded_pack const& part = (*this)[pack];
+    group_pack const& part = (*this)[pack];
     std::size_t const row = heads * dim;
     return elements.subspan(static_cast<std::size_t>(part.row) * row,
                             static_cast<std::size_t>(part.rows()) * row);
@@ -130,7 +154,7 @@ class sharded_packs {
                                            std::span<T> in_attention, std::uint32_t heads,
                                            std::size_t dim) const
   {
-    sharded_pack const& part = (*this)[pack];
+    group_pack const& part = (*this)[pack];
     if (!part.is_shared()) { return between_attentions(pack, between, heads, dim); }
     return in_attention.subspan(heads_before(pack, heads) * dim,
                                 part.heads_of_sequences(heads) * dim);
@@ -146,7 +170,7 @@ class sharded_packs {
     return all;
   }
 
-  std::vector<sharded_pack> packs_;  ///< the first size_ of them
+  std::vector<group_pack> packs_;  ///< the first size_ of them
   std::size_t size_ = 0;
   std::size_t ranks_ = 0;
   rank_id rank_{};

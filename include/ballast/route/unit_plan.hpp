@@ -6,6 +6,24 @@
 
 namespace ballast::inline v0 {
 
+/// Which way samples take from one unit to another.
+enum class unit_strategy : std::uint8_t {
+  direct,    ///< from where they are to where they are wanted, in one exchange
+  one_rank,  ///< one rank gathers all of them and scatters them: DFLOP's inter-model communicator
+  brokers,   ///< gcd(A, B) ranks gather from A / gcd senders and scatter to B / gcd receivers each
+};
+
+/// The name of a strategy, as it is written.
+[[nodiscard]] constexpr char const* name_of(unit_strategy strategy) noexcept
+{
+  switch (strategy) {
+    case unit_strategy::direct: return "direct";
+    case unit_strategy::one_rank: return "one_rank";
+    case unit_strategy::brokers: return "brokers";
+  }
+  return "strategy";
+}
+
 /// The ranks of two units that exchange samples: process_grid::data_ranks of the last stage of the
 /// one and of the first stage of the other. A rank may be in both.
 struct unit_pair {
@@ -16,6 +34,13 @@ struct unit_pair {
   [[nodiscard]] std::size_t groups() const noexcept
   {
     return std::gcd(senders.size(), receivers.size());
+  }
+
+  /// How many of the receivers gather and scatter; 0 where samples go directly.
+  [[nodiscard]] std::size_t brokers(unit_strategy strategy) const noexcept
+  {
+    if (strategy == unit_strategy::direct) { return 0; }
+    return strategy == unit_strategy::one_rank ? 1 : groups();
   }
 };
 
@@ -49,37 +74,10 @@ inline void assign_unit(placement& where, workspace& memory, std::span<tokens co
       std::fill(own.begin(), own.end(), unit[std::size_t{group} * per_group + place]);
     }
   }
-  place_into(where, lengths, owner, ranks);
+  place(where, lengths, owner, ranks);
 }
 
-/// Which way samples take from one unit to another.
-enum class unit_strategy : std::uint8_t {
-  direct,    ///< from where they are to where they are wanted, in one exchange
-  one_rank,  ///< one rank gathers all of them and scatters them: DFLOP's inter-model communicator
-  brokers,   ///< gcd(A, B) ranks gather from A / gcd senders and scatter to B / gcd receivers each
-};
-
-/// Every strategy, for loops over all of them.
-inline constexpr std::array all_unit_strategies = {unit_strategy::direct, unit_strategy::one_rank,
-                                                   unit_strategy::brokers};
-
-/// The name of a strategy, as it is written.
-[[nodiscard]] constexpr char const* name_of(unit_strategy strategy) noexcept
-{
-  switch (strategy) {
-    case unit_strategy::direct: return "direct";
-    case unit_strategy::one_rank: return "one_rank";
-    case unit_strategy::brokers: return "brokers";
-  }
-  return "strategy";
-}
-
-/// How many ranks of the receiving unit gather and scatter; 0 where samples go directly.
-[[nodiscard]] inline std::size_t brokers_of(unit_pair units, unit_strategy strategy) noexcept
-{
-  if (strategy == unit_strategy::direct) { return 0; }
-  return strategy == unit_strategy::one_rank ? 1 : units.groups();
-}
+namespace detail {
 
 /// Places every sample on the rank that gathers it: the first of the receivers' group to which the
 /// sample goes. Receivers do this, since senders are to leave once they have sent.
@@ -110,14 +108,36 @@ inline void place_on_brokers(placement& where, workspace& memory, placement cons
     BALLAST_EXPECTS(owner[sample] != nobody, "sample ", sample, " goes to rank ",
                     pieces.front().rank, ", which is not among the receivers");
   }
-  place_into(where, lengths, owner, to.ranks());
+  place(where, lengths, owner, to.ranks());
 }
+
+}  // namespace detail
 
 /// What one rank sends, receives and keeps when samples go from one unit to another.
 ///
 /// Directly, `gather` is the whole route and `scatter` is empty. Used backwards, it is the exact
 /// inverse, through the same ranks.
 struct unit_plan {
+  /// Every strategy, for loops over all of them.
+  static constexpr std::array strategies = {unit_strategy::direct, unit_strategy::one_rank,
+                                            unit_strategy::brokers};
+
+  /// The cost of an exchange between units, in a few figures; forward and backward cost the same.
+  ///
+  /// Units       bytes are whole numbers while they are below 2^53.
+  struct cost {
+    double messages = 0;             ///< of all ranks
+    double messages_max = 0;         ///< sent or received by one rank
+    double bytes = 0;                ///< that all ranks send
+    double bytes_max = 0;            ///< sent or received by one rank
+    double within_node_bytes = 0;    ///< that all ranks send inside nodes
+    double between_nodes_bytes = 0;  ///< that all ranks send to other nodes
+    double memory_bytes = 0;         ///< of messages and of what is gathered, on the rank with most
+    double seconds = 0;              ///< predicted
+
+    friend bool operator==(cost const&, cost const&) = default;
+  };
+
   unit_strategy strategy = unit_strategy::direct;
   route_plan gather;             ///< from where samples are to where they are gathered
   route_plan scatter;            ///< from there to where they are wanted
@@ -147,9 +167,8 @@ struct unit_plan {
 /// Complexity  O(samples + pieces of both + ranks); no allocation after a step as large.
 /// Source      brokers: Z. Zhang et al., "DistTrain", SIGCOMM 2025; through one rank: "DFLOP", the
 ///             inter-model communicator.
-inline void plan_units_into(unit_plan& plan, workspace& memory, placement const& from,
-                            placement const& to, unit_pair units, unit_strategy strategy,
-                            rank_id rank)
+inline void plan_units(unit_plan& plan, workspace& memory, placement const& from,
+                       placement const& to, unit_pair units, unit_strategy strategy, rank_id rank)
 {
   plan.strategy = strategy;
   auto& members = plan.members;
@@ -157,10 +176,10 @@ inline void plan_units_into(unit_plan& plan, workspace& memory, placement const&
   members.insert(members.end(), units.receivers.begin(), units.receivers.end());
   std::sort(members.begin(), members.end());
   members.erase(std::unique(members.begin(), members.end()), members.end());
-  if (plan.is_direct()) { return plan_route_into(plan.gather, from, to, rank); }
-  place_on_brokers(plan.gathered, memory, to, units.receivers, brokers_of(units, strategy));
-  plan_route_into(plan.gather, from, plan.gathered, rank);
-  plan_route_into(plan.scatter, plan.gathered, to, rank);
+  if (plan.is_direct()) { return plan_route(plan.gather, from, to, rank); }
+  detail::place_on_brokers(plan.gathered, memory, to, units.receivers, units.brokers(strategy));
+  plan_route(plan.gather, from, plan.gathered, rank);
+  plan_route(plan.scatter, plan.gathered, to, rank);
 }
 
 /// The same, but returns a new plan.
@@ -169,53 +188,37 @@ inline void plan_units_into(unit_plan& plan, workspace& memory, placement const&
 {
   unit_plan plan;
   workspace memory;
-  plan_units_into(plan, memory, from, to, units, strategy, rank);
+  plan_units(plan, memory, from, to, units, strategy, rank);
   return plan;
 }
-
-/// The cost of an exchange between units, in a few figures; forward and backward cost the same.
-///
-/// Units       bytes are whole numbers while they are below 2^53.
-struct unit_cost {
-  double messages = 0;             ///< of all ranks
-  double messages_max = 0;         ///< sent or received by one rank
-  double bytes = 0;                ///< that all ranks send
-  double bytes_max = 0;            ///< sent or received by one rank
-  double within_node_bytes = 0;    ///< that all ranks send inside nodes
-  double between_nodes_bytes = 0;  ///< that all ranks send to other nodes
-  double memory_bytes = 0;         ///< of messages and of what is gathered, on the rank with most
-  double seconds = 0;              ///< predicted
-
-  friend bool operator==(unit_cost const&, unit_cost const&) = default;
-};
 
 /// Predicts the cost of an exchange between units, to compare strategies.
 ///
 /// Through brokers there are two exchanges, one after the other: the time is the sum of what
-/// price_route() predicts for each, and so has its assumptions. A rank's messages and bytes are
+/// route_volume::price() predicts for each, and so has its assumptions. A rank's messages and bytes are
 /// those of both.
 ///
 /// Units       bytes_per_token: of all arrays together.
-/// Expects     what plan_units_into() expects; ranks are the GPUs of `machines`.
+/// Expects     what plan_units() expects; ranks are the GPUs of `machines`.
 /// Complexity  O(samples + pieces of both + ranks).
-[[nodiscard]] inline unit_cost price_units(placement const& from, placement const& to,
-                                           unit_pair units, unit_strategy strategy,
-                                           cluster const& machines, double bytes_per_token)
+[[nodiscard]] inline unit_plan::cost price_units(placement const& from, placement const& to,
+                                                 unit_pair units, unit_strategy strategy,
+                                                 cluster const& machines, double bytes_per_token)
 {
-  unit_cost cost;
+  unit_plan::cost cost;
   workspace memory;
   placement gathered;
   std::array<route_volume, 2> volumes;
   if (strategy == unit_strategy::direct) {
-    measure_route_into(volumes[0], memory, from, to, machines);
+    measure_route(volumes[0], memory, from, to, machines);
     volumes[1].ranks.resize(from.ranks());
   } else {
-    place_on_brokers(gathered, memory, to, units.receivers, brokers_of(units, strategy));
-    measure_route_into(volumes[0], memory, from, gathered, machines);
-    measure_route_into(volumes[1], memory, gathered, to, machines);
+    detail::place_on_brokers(gathered, memory, to, units.receivers, units.brokers(strategy));
+    measure_route(volumes[0], memory, from, gathered, machines);
+    measure_route(volumes[1], memory, gathered, to, machines);
   }
   for (route_volume const& volume : volumes) {
-    exchange_cost const part = price_route(volume, machines, bytes_per_token);
+    auto const part = volume.price(machines, bytes_per_token);
     cost.within_node_bytes += part.within_node_bytes;
     cost.between_nodes_bytes += part.between_nodes_bytes;
     cost.seconds += part.seconds;

@@ -75,7 +75,9 @@ template <class Prepare, class Point, class Clock>
 ///
 /// Errors      out_of_range: a run took no time by the clock, or its throughput is no number that a
 ///             profile can hold. The message begins after the name of what was measured.
-[[nodiscard]] inline result<speed_point> speed_of(tokens size, pass_times const& times, double flop)
+[[nodiscard]] inline result<profile_file::speed_point> speed_of(tokens size,
+                                                                pass_times const& times,
+                                                                double flop)
 {
   std::vector<std::int64_t> both(times.forward.size());
   for (std::size_t run = 0; run < both.size(); ++run) {
@@ -91,12 +93,13 @@ template <class Prepare, class Point, class Clock>
     return fail(error_code::out_of_range, 0,
                 "took no time by the clock; time more layers or larger sizes");
   }
-  return speed_point{.size = size,
-                     .flop_per_second = per_second(median),
-                     .lower_quartile = per_second(quartile(both, 3)),
-                     .upper_quartile = per_second(quartile(both, 1)),
-                     .forward_ns = static_cast<std::uint64_t>(quartile(times.forward, 2)),
-                     .backward_ns = static_cast<std::uint64_t>(quartile(times.backward, 2))};
+  return profile_file::speed_point{
+      .size = size,
+      .flop_per_second = per_second(median),
+      .lower_quartile = per_second(quartile(both, 3)),
+      .upper_quartile = per_second(quartile(both, 1)),
+      .forward_ns = static_cast<std::uint64_t>(quartile(times.forward, 2)),
+      .backward_ns = static_cast<std::uint64_t>(quartile(times.backward, 2))};
 }
 
 }  // namespace detail
@@ -223,7 +226,7 @@ namespace detail {
   flop_polynomial const part = point.part == profiled_part::linear
                                    ? flop_polynomial{grid.flops.linear, 0}
                                    : flop_polynomial{0, grid.flops.quadratic};
-  return flops(part, point.size) * grid.timed_layers / grid.layers;
+  return part.of(point.size) * grid.timed_layers / grid.layers;
 }
 
 /// The points of a grid, so that whenever the time is up those that are there span it: sizes from
@@ -263,10 +266,10 @@ namespace detail {
   });
 }
 
-[[nodiscard]] inline std::vector<speed_point>& speeds_of(measured_module& module,
-                                                         profiler_point const& point)
+[[nodiscard]] inline std::vector<profile_file::speed_point>& speeds_of(
+    profile_file::measured_module& module, profiler_point const& point)
 {
-  measured_degree& degree = find_or_add_degree(module, degree_of(point));
+  profile_file::measured_degree& degree = module.find_or_add(degree_of(point));
   return point.part == profiled_part::linear ? degree.linear : degree.attention;
 }
 
@@ -296,10 +299,10 @@ namespace detail {
 }
 
 /// The module of the grid in the file, described where it is new.
-[[nodiscard]] inline result<measured_module*> describe(profile_file& file,
-                                                       profiler_grid const& grid)
+[[nodiscard]] inline result<profile_file::measured_module*> describe(profile_file& file,
+                                                                     profiler_grid const& grid)
 {
-  measured_module const* const before = find_module(file, grid.name);
+  profile_file::measured_module const* const before = file.find(grid.name);
   // One of which memory alone was measured.
   bool const is_new = before == nullptr || (before->model.empty() && before->layers == 0 &&
                                             before->flops == flop_polynomial());
@@ -309,7 +312,7 @@ namespace detail {
                 "the profile has module " + grid.name +
                     " of another model, number of layers or FLOP; measure it into a new file");
   }
-  measured_module& described = find_or_add_module(file, grid.name);
+  profile_file::measured_module& described = file.find_or_add(grid.name);
   described.model = grid.model;
   described.layers = grid.layers;
   described.flops = grid.flops;
@@ -349,14 +352,14 @@ template <profiler_clock Clock, prepares_points Prepare,
   if (auto checked = detail::check_grid(grid); !checked) { return tl::unexpected(checked.error()); }
   auto const described = detail::describe(file, grid);
   if (!described) { return tl::unexpected(described.error()); }
-  measured_module& module = **described;
+  profile_file::measured_module& module = **described;
 
   std::vector<profiler_point> missing;
   double flop_left = 0;
   profiler_summary summary;
   for (profiler_point const& point : detail::points_of(grid)) {
     auto const& known = detail::speeds_of(module, point);
-    if (std::ranges::count(known, point.size, &speed_point::size) > 0) {
+    if (std::ranges::count(known, point.size, &profile_file::speed_point::size) > 0) {
       ++summary.known;
     } else if (std::ranges::count(missing, point) == 0) {
       missing.push_back(point);
@@ -398,7 +401,7 @@ template <profiler_clock Clock, prepares_points Prepare,
       return fail(speed.error().code, speed.error().position, "module ", grid.name, " at ",
                   text_of(degree_of(point)), " and size ", point.size, " ", speed.error().message);
     }
-    (void)add_point(detail::speeds_of(module, point), *speed);
+    (void)profile_file::add(detail::speeds_of(module, point), *speed);
     ++summary.measured;
     flop_done += flop;
     flop_left -= flop;
@@ -436,8 +439,8 @@ struct reprofile_plan {
     plan.reasons.push_back("the hardware was " + quoted(old.hardware) + " and is " +
                            quoted(now.hardware));
   }
-  for (measured_module const& module : now.modules) {
-    measured_module const* const before = find_module(old, module.name);
+  for (profile_file::measured_module const& module : now.modules) {
+    profile_file::measured_module const* const before = old.find(module.name);
     bool const other_model = before == nullptr || before->model != module.model ||
                              before->layers != module.layers || before->flops != module.flops;
     if (other_model) {
@@ -487,7 +490,7 @@ struct held_bytes {
 /// measure(probe) returns held_bytes or a result of them; it is called four times for a degree.
 ///
 /// In, out     file: keeps what it has; a degree is added whole or not at all.
-/// Errors      those of check_memory, and of measure.
+/// Errors      those of module_memory::check, and of measure.
 template <std::invocable<memory_probe const&> Measure>
 [[nodiscard]] result<void> profile_memory(profile_file& file, std::string_view module,
                                           std::span<parallel_degree const> degrees,
@@ -497,21 +500,21 @@ template <std::invocable<memory_probe const&> Measure>
   module_memory wanted;
   wanted.layers = layers;
   wanted.sizes = sizes;
-  if (auto checked = check_memory(wanted); !checked) { return checked; }
+  if (auto checked = wanted.check(); !checked) { return checked; }
   for (auto const& [tp, sp, ep] : degrees) {
-    measured_degree& degree = find_or_add_degree(find_or_add_module(file, module), {tp, sp, ep});
+    profile_file::measured_degree& degree = file.find_or_add(module).find_or_add({tp, sp, ep});
     if (!degree.state.empty() || !degree.activations.empty()) { continue; }
-    std::vector<memory_point> state;
-    std::vector<memory_point> activations;
+    std::vector<profile_file::memory_point> state;
+    std::vector<profile_file::memory_point> activations;
     for (std::uint32_t const of_layers : layers) {
       for (tokens const size : sizes) {
         result<held_bytes> const held = measure(memory_probe{tp, of_layers, size, sp, ep});
         if (!held) { return tl::unexpected(held.error()); }
         // The state does not depend on the size; the larger of two is the safe one.
-        if (!add_point(state, {of_layers, 0, held->state})) {
+        if (!profile_file::add(state, {of_layers, 0, held->state})) {
           state.back().bytes = std::max(state.back().bytes, held->state);
         }
-        (void)add_point(activations, {of_layers, size, held->activations});
+        (void)profile_file::add(activations, {of_layers, size, held->activations});
       }
     }
     degree.state = state;

@@ -64,7 +64,7 @@ namespace ballast::inline v0 {
 ///             its text, on a rank where a cost threw. std::bad_alloc is thrown again by next(),
 ///             after the others have been told. Of a carrier, those of its begin_step; then the
 ///             step is taken. All else: those of route.
-/// Complexity  submit copies what was read. On the thread gather_samples_into, of 16 bytes for each
+/// Complexity  submit copies what was read. On the thread gather_samples, of 16 bytes for each
 ///             sample and subsequence, one all_gather of 9 bytes a rank, and the phase_planner.
 ///             to_encoder, to_model: one all_to_all_v, all arrays of a call together. to_pass,
 ///             from_pass: the same, or a copy.

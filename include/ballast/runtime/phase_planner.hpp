@@ -112,8 +112,7 @@ template <class Cost, class Policy>
     return in_phase(in.number, std::move(done.error()));
   }
   if (own.by_node) {
-    auto done =
-        place_by_node_into(step.by_node, memory, step.planned, in.from, own.bags, *own.by_node);
+    auto done = place_by_node(step.by_node, memory, step.planned, in.from, own.bags, *own.by_node);
     if (!done) { return in_phase(in.number, std::move(done.error())); }
   }
   step.own_lengths.clear();
@@ -122,7 +121,7 @@ template <class Cost, class Policy>
       step.own_lengths.push_back(in.lengths[to_index(sequence)]);
     }
   }
-  place_into(step.as_computed, in.lengths, span_of(step.planned.owner), own.bags);
+  place(step.as_computed, in.lengths, span_of(step.planned.owner), own.bags);
   ranks.rename(step.as_computed);
   return {};
 }
@@ -150,7 +149,7 @@ template <class Cost, class Policy>
   } else {
     step.packs = {};
   }
-  auto placed = place_into(step.as_computed, step.sharded, own.groups);
+  auto placed = place(step.as_computed, step.sharded, own.groups);
   if (placed) { ranks.rename(step.as_computed); }
   return placed;
 }
@@ -237,7 +236,7 @@ class phase_planner {
             [&](auto const& own) { return encode(own, number, step, ranks, rank, memory); });
     if (!done) { return done; }
     modality_step& text = step.modalities.back();
-    place_into(text.as_read, detail::span_of(text.lengths), detail::span_of(text.source), ranks);
+    place(text.as_read, detail::span_of(text.lengths), detail::span_of(text.source), ranks);
     text.as_computed = text.as_read;
     text.as_encoded = text.as_read;
 
@@ -259,8 +258,8 @@ class phase_planner {
     });
     if (!done) { return done; }
     for (modality_step& each : step.modalities) {
-      place_parts_into(each.as_needed, step.as_computed, detail::span_of(each.parts));
-      plan_route_into(each.to_model, each.as_encoded, each.as_needed, rank);
+      place_parts(each.as_needed, step.as_computed, detail::span_of(each.parts));
+      plan_route(each.to_model, each.as_encoded, each.as_needed, rank);
     }
     each_of(passes_, [&](auto const& own) -> result<void> {
       pass_step& pass = step.passes[number - encoders() - 1];
@@ -270,7 +269,7 @@ class phase_planner {
                  !planned) {
         return planned;
       }
-      plan_route_into(pass.from_model, step.as_computed, pass.as_computed, rank);
+      plan_route(pass.from_model, step.as_computed, pass.as_computed, rank);
       pass.moves = !(pass.as_computed == step.as_computed);
       return {};
     });
@@ -342,7 +341,7 @@ class phase_planner {
                                            workspace& memory)
   {
     modality_step& step = all.modalities[number];
-    place_into(step.as_read, detail::span_of(step.lengths), detail::span_of(step.source), ranks);
+    place(step.as_read, detail::span_of(step.lengths), detail::span_of(step.source), ranks);
     auto scratch = memory.open();
     std::span<std::int64_t> const groups = scratch.take<std::int64_t>(step.parts.size());
     std::span<tokens> const outputs = scratch.take<tokens>(step.parts.size());
@@ -358,9 +357,9 @@ class phase_planner {
                                  ranks,
                                  rank};
     if (auto done = detail::plan_phase(own, in, step, memory); !done) { return done; }
-    plan_route_into(step.to_encoder, step.as_read, step.as_computed, rank);
+    plan_route(step.to_encoder, step.as_read, step.as_computed, rank);
     if constexpr (requires { own.bags; }) {
-      place_into(step.as_encoded, outputs, detail::span_of(step.planned.owner), own.bags);
+      place(step.as_encoded, outputs, detail::span_of(step.planned.owner), own.bags);
       detail::phase_ranks(detail::span_of(own.ranks), ranks).rename(step.as_encoded);
     } else {
       step.as_encoded = step.as_computed;
@@ -372,9 +371,9 @@ class phase_planner {
   static void gather_wholes(orchestrated_step& step, workspace& memory)
   {
     [&]<std::size_t... Each>(std::index_sequence<Each...>) {
-      std::array<placed_parts, sizeof...(Each)> const kinds{
+      std::array<placement::parts_of_kind, sizeof...(Each)> const kinds{
           {{step.modalities[Each].as_encoded, detail::span_of(step.modalities[Each].parts)}...}};
-      place_wholes_into(step.as_encoded, memory, step.lengths.size(), kinds);
+      place(step.as_encoded, memory, step.lengths.size(), kinds);
     }(std::make_index_sequence<std::tuple_size_v<Encoders> + 1>());
   }
 

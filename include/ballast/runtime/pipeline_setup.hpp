@@ -359,8 +359,8 @@ struct pipeline_plan {
     auto const senders = unit_of(link.from);
     auto const receivers = unit_of(link.to);
     bool const direct = setup.strategy == unit_strategy::direct;
-    std::size_t const brokers =
-        brokers_of({detail::span_of(senders), detail::span_of(receivers)}, setup.strategy);
+    unit_pair const units{detail::span_of(senders), detail::span_of(receivers)};
+    std::size_t const brokers = units.brokers(setup.strategy);
     std::size_t const per_group = direct ? 1 : receivers.size() / brokers;
     for (std::size_t at = 0; at < receivers.size(); ++at) {
       rank_id const broker = receivers[at / per_group * per_group];

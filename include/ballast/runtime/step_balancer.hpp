@@ -342,11 +342,11 @@ class bag_planner {
   void route(balanced_step& step, std::span<rank_id const> source, rank_gpus gpus)
   {
     std::span<tokens const> const lengths = span_of(lengths_);
-    place_into(step.as_read, lengths, source, bags_.gpus() / gpus.each);
+    place(step.as_read, lengths, source, bags_.gpus() / gpus.each);
     step.slots = step.is_grid ? step.grid.microbatches : 1;
     if (step.routes.size() < step.slots) { step.routes.resize(step.slots); }
     if (!step.is_grid) {
-      place_into(step.as_computed, lengths, span_of(step.plan.owner), bags_);
+      place(step.as_computed, lengths, span_of(step.plan.owner), bags_);
       route_slot(step, 0, step.as_read, gpus);
       return;
     }
@@ -364,8 +364,8 @@ class bag_planner {
         slot_lengths_.push_back(lengths[sample]);
         owners_.push_back(to_id<bag_id>(to_index(step.grid.owner[sample]) % bags_.size()));
       }
-      place_parts_into(slot_read_, step.as_read, span_of(parts_));
-      place_into(step.as_computed, span_of(slot_lengths_), span_of(owners_), bags_);
+      place_parts(slot_read_, step.as_read, span_of(parts_));
+      place(step.as_computed, span_of(slot_lengths_), span_of(owners_), bags_);
       route_slot(step, slot, slot_read_, gpus);
     }
   }
@@ -374,7 +374,7 @@ class bag_planner {
   {
     if (gpus.each > 1) { join_ranks_into(joined_, step.as_computed, gpus.each); }
     slot_route& own = step.routes[slot];
-    plan_route_into(own.to_compute, from, gpus.each > 1 ? joined_ : step.as_computed, gpus.rank);
+    plan_route(own.to_compute, from, gpus.each > 1 ? joined_ : step.as_computed, gpus.rank);
     own.heads.resize(gpus.each);
     for (std::uint32_t local = 0; local < gpus.each; ++local) {
       bag_id const bag = bags_.bag_of(gpus[local]);
@@ -448,9 +448,9 @@ class step_slot {
     return static_cast<std::size_t>(to_compute().rows_after);
   }
   /// Those of one of this rank's GPUs, which lie behind those of the GPU before.
-  [[nodiscard]] row_range rows_of_gpu(std::uint32_t local) const
+  [[nodiscard]] route_table::range rows_of_gpu(std::uint32_t local) const
   {
-    row_range all;
+    route_table::range all;
     for (std::uint32_t next = 0; next <= local; ++next) {
       all = {all.first + all.count, at(next).rows(self_->gpu(next))};
     }
@@ -559,8 +559,8 @@ struct step_slots {
 ///     balancer.reverse_route(rows_of(y_there, y, width));       // and home again
 ///
 /// plan() gathers the samples of all ranks, partitions them, places their tokens as read and as
-/// computed, and compares one word with the other ranks: gather_samples_into, partition_into,
-/// agree, placement, plan_route_into and ulysses_plan, which remain for steps of another form. In a
+/// computed, and compares one word with the other ranks: gather_samples, partition_into,
+/// agree, placement, plan_route and ulysses_plan, which remain for steps of another form. In a
 /// backward pass the gradient of route() is reverse_route() and the reverse, and that of to_heads()
 /// to_tokens(). Or a thread does this while the step before runs:
 ///
@@ -609,7 +609,7 @@ struct step_slots {
 ///             (5) after all slots each row read was sent and came back once
 ///             (6) the destructor ends the thread after the step that was submitted last is planned,
 ///                 taken or not
-/// Errors      plan: those of gather_samples_into and of the planner; out_of_range where the bags
+/// Errors      plan: those of gather_samples and of the planner; out_of_range where the bags
 ///             have not as many GPUs as the job, or a number of tokens with a loss is out of range.
 ///             mismatch, on a rank that has a plan, if others have a different one or none, and
 ///             then why; a rank that could not plan has its own error: `failed` where a cost or
@@ -619,7 +619,7 @@ struct step_slots {
 ///             taken; the first time those of split, and transport if the communicator says that it
 ///             does not serve several threads. next: wrong_order, if no step was submitted; those of
 ///             plan. All else: those of the communicator.
-/// Complexity  plan: gather_samples_into, one all_gather of 9 bytes a rank; the planner; O(samples +
+/// Complexity  plan: gather_samples, one all_gather of 9 bytes a rank; the planner; O(samples +
 ///             pieces + slots x ranks).
 /// Source      the calls are those of K. Zhang et al., "KnapFormer", arXiv 2508.06001.
 template <class Cost, partition_policy Policy, splitting_communicator Communicator,

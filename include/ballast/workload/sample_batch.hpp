@@ -141,11 +141,9 @@ namespace detail {
 /// Errors      out_of_range: gpus is no multiple of the codes' GPUs; a sample could be longer than
 ///             longest_sample (position is the code's index); there are 2^32 samples or more.
 /// Complexity  O(codes + gpus + samples).
-[[nodiscard]] inline result<void> draw_batch_into(sample_batch& out,
-                                                  std::span<data_code const> codes,
-                                                  std::size_t gpus,
-                                                  data_code_options const& options,
-                                                  random_source& random)
+[[nodiscard]] inline result<void> draw_batch(sample_batch& out, std::span<data_code const> codes,
+                                             std::size_t gpus, data_code_options const& options,
+                                             random_source& random)
 {
   BALLAST_EXPECTS(!codes.empty(), "there are no data codes to draw a batch from");
   BALLAST_EXPECTS(gpus < (std::uint64_t{1} << 32), "a batch was asked for over ", gpus,
@@ -213,7 +211,7 @@ namespace detail {
                                                      random_source& random)
 {
   sample_batch out;
-  auto const drawn = draw_batch_into(out, codes, gpus, options, random);
+  auto const drawn = draw_batch(out, codes, gpus, options, random);
   if (!drawn) { return tl::unexpected(drawn.error()); }
   return out;
 }

@@ -23,7 +23,6 @@ using ballast::module_layout;
 using ballast::pass;
 using ballast::pipeline_rank;
 using ballast::pipeline_times;
-using ballast::rank_traffic;
 using ballast::route_volume;
 using ballast::stage_id;
 
@@ -317,7 +316,7 @@ RC_GTEST_PROP(TrafficChart, StacksBytesInProportionOnOneScale, ())  // Ensures (
   volume.ranks.resize(*rc::gen::inRange<std::size_t>(1, 40));
   tokens highest = 0;
   for (auto& rank : volume.ranks) {
-    for (rank_traffic* const direction : {&rank.sent, &rank.received}) {
+    for (route_volume::traffic* const direction : {&rank.sent, &rank.received}) {
       *direction = {.within_node = draw(), .between_nodes = draw(), .messages = 1};
       highest = std::max(highest, direction->all());
     }

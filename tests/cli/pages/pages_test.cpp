@@ -17,11 +17,11 @@ namespace pages {
 namespace {
 
 using ballast::compiled_schedule;
-using ballast::exchange_cost;
 using ballast::microbatch_id;
 using ballast::module_layout;
 using ballast::order_plan;
 using ballast::pipeline_times;
+using ballast::route_volume;
 
 /// The page has more than so many classes, and a style for each.
 void expect_styled(std::string const& page, std::size_t more_than)
@@ -121,18 +121,18 @@ TEST(HtmlTable, EscapesHeadingsAndCells)  // Ensures (2)
 std::vector<plan_page_step> two_steps()
 {
   std::vector<plan_page_step> steps(2);
-  steps[0].exchange = exchange_cost{.kept_share = 0.5,
-                                    .messages_mean = 3,
-                                    .messages_max = 7,
-                                    .bytes_mean = 2e6,
-                                    .bytes_max = 9e6,
-                                    .seconds = 2e-3};
-  steps[1].exchange = exchange_cost{.kept_share = 0.25,
-                                    .messages_mean = 4,
-                                    .messages_max = 5,
-                                    .bytes_mean = 4e6,
-                                    .bytes_max = 8e6,
-                                    .seconds = 4e-3};
+  steps[0].exchange = route_volume::cost{.kept_share = 0.5,
+                                         .messages_mean = 3,
+                                         .messages_max = 7,
+                                         .bytes_mean = 2e6,
+                                         .bytes_max = 9e6,
+                                         .seconds = 2e-3};
+  steps[1].exchange = route_volume::cost{.kept_share = 0.25,
+                                         .messages_mean = 4,
+                                         .messages_max = 5,
+                                         .bytes_mean = 4e6,
+                                         .bytes_max = 8e6,
+                                         .seconds = 4e-3};
   return steps;
 }
 
@@ -229,7 +229,7 @@ TEST(PlanPage, ShowsTheBagsThatWereJudged)  // Ensures (1)
 TEST(PlanPage, ShowsTheBytesMovedWhereTheyAreKnown)  // Ensures (1)
 {
   plan_page_data data = two_gpus();
-  exchange_cost exchange{.bytes_mean = 3e6, .seconds = 2e-3};
+  route_volume::cost exchange{.bytes_mean = 3e6, .seconds = 2e-3};
   data.steps.front().exchange = exchange;
   data.steps.front().compute_seconds = 0.6;
   data.computed = "the forward pass";

@@ -15,7 +15,7 @@ namespace ballast::inline v0::detail {
 
 /// A block as kernels read it.
 struct device_head_block {
-  head_block block;
+  head_split::block block;
   std::size_t shared_after = 0;  ///< bytes of the share's last head if the next GPU has it too
 };
 
@@ -46,19 +46,19 @@ struct head_blocks {
     head_shape const shape = heads[index % arrays].shape;
     bool const is_shared =
         of_heads + 1 < tables.split.gpus && tables.split.shared(of_heads + 1, shape.heads) > 0;
-    return {block_of(tables.split, rows, of_heads, shape), is_shared ? shape.head_bytes : 0};
+    return {tables.split.block_of(rows, of_heads, shape), is_shared ? shape.head_bytes : 0};
   }
 
   /// The bytes that block `index` takes in messages.
   [[nodiscard]] BALLAST_HOST_DEVICE constexpr std::size_t room(std::uint32_t index,
-                                                               head_block const& block) const
+                                                               head_split::block const& block) const
   {
     return peer_of(index) == gpu ? 0 : block.room();
   }
 };
 
 /// Writes the zeros after a block that lies in messages.
-BALLAST_HOST_DEVICE inline void write_padding(head_block const& block, std::byte* messages)
+BALLAST_HOST_DEVICE inline void write_padding(head_split::block const& block, std::byte* messages)
 {
   for (std::size_t at = block.bytes(); at < block.room(); ++at) {
     messages[block.offset + at] = std::byte{0};
@@ -97,7 +97,7 @@ struct packed_for_heads : head_copies {
 
   [[nodiscard]] BALLAST_HOST_DEVICE strided_copy operator()(std::uint32_t index) const
   {
-    head_block const& block = blocks[index].block;
+    head_split::block const& block = blocks[index].block;
     if (block.is_empty() || all.peer_of(index) == all.gpu) { return {}; }
     return {array_of(index).from + block.first,
             messages + block.offset,
@@ -134,10 +134,10 @@ struct unpacked_to_heads : head_copies {
     std::uint32_t const place = (stays ? index - from_messages() : index) / all.tables.sequences;
     std::uint32_t const own = all.gpu * all.arrays;  // the first block of the GPU itself
     std::uint32_t const at = stays ? own + place : place < own ? place : place + all.arrays;
-    head_block const& block = blocks[at].block;
+    head_split::block const& block = blocks[at].block;
     if (block.is_empty()) { return {}; }
     std::uint32_t const peer = all.peer_of(at);
-    bag_chunk const part = all.tables.part(peer, index % all.tables.sequences);
+    ulysses_plan::bag_chunk const part = all.tables.part(peer, index % all.tables.sequences);
     std::byte const* const from = stays ? array_of(at).from + block.first : messages + block.offset;
     std::size_t const stride = stays ? block.row : block.run;
     return {from + static_cast<std::size_t>(part.own_row) * stride,
@@ -163,9 +163,10 @@ struct packed_for_tokens : head_copies {
   [[nodiscard]] BALLAST_HOST_DEVICE strided_copy operator()(std::uint32_t index) const
   {
     std::uint32_t const at = index / all.tables.sequences;
-    head_block const& block = blocks[at].block;
+    head_split::block const& block = blocks[at].block;
     if (block.is_empty() || all.peer_of(at) == all.gpu) { return {}; }
-    bag_chunk const part = all.tables.part(all.peer_of(at), index % all.tables.sequences);
+    ulysses_plan::bag_chunk const part =
+        all.tables.part(all.peer_of(at), index % all.tables.sequences);
     return strided_copy::contiguous(
         array_of(at).from + static_cast<std::size_t>(part.row) * block.run,
         messages + block.offset + static_cast<std::size_t>(part.own_row) * block.run,
@@ -196,10 +197,11 @@ struct unpacked_to_tokens : head_copies {
     bool const is_block = index < from_messages();
     std::uint32_t const piece = is_block ? 0 : index - from_messages();
     std::uint32_t const at = is_block ? index : all.gpu * all.arrays + piece / all.tables.sequences;
-    head_block const& block = blocks[at].block;
+    head_split::block const& block = blocks[at].block;
     if (block.is_empty() || (is_block && all.peer_of(at) == all.gpu)) { return {}; }
-    bag_chunk const part = is_block ? bag_chunk{0, 0, block.rows}
-                                    : all.tables.part(all.gpu, piece % all.tables.sequences);
+    ulysses_plan::bag_chunk const part =
+        is_block ? ulysses_plan::bag_chunk{0, 0, block.rows}
+                 : all.tables.part(all.gpu, piece % all.tables.sequences);
     std::size_t const left_out = block.shared + blocks[at].shared_after;
     if (left_out >= block.run) { return {}; }
     std::byte const* const from =
@@ -321,7 +323,7 @@ struct head_sums : unpacked_to_tokens {
   /// Returns whether a sum has this number.
   [[nodiscard]] BALLAST_HOST_DEVICE bool begins_at(std::uint32_t index) const
   {
-    head_block const& block = blocks[index].block;
+    head_split::block const& block = blocks[index].block;
     return !block.is_empty() && block.shared > 0 && !is_added_to(index - all.arrays, block);
   }
 
@@ -345,7 +347,7 @@ struct head_sums : unpacked_to_tokens {
   template <class T, class Word>
   BALLAST_HOST_DEVICE void add(std::uint32_t index, tokens row, std::uint32_t word) const
   {
-    head_block const& second = blocks[index].block;
+    head_split::block const& second = blocks[index].block;
     std::uint32_t const first = index - all.arrays;
     std::size_t const at = std::size_t{word} * sizeof(Word);
     std::size_t const last_head = blocks[first].block.run - second.shared;
@@ -413,9 +415,9 @@ struct head_sums : unpacked_to_tokens {
 
   /// Returns whether a block adds to the same head as another block of the array.
   [[nodiscard]] BALLAST_HOST_DEVICE bool is_added_to(std::uint32_t index,
-                                                     head_block const& other) const
+                                                     head_split::block const& other) const
   {
-    head_block const& block = blocks[index].block;
+    head_split::block const& block = blocks[index].block;
     return block.shared > 0 && block.first == other.first;
   }
 
@@ -423,7 +425,7 @@ struct head_sums : unpacked_to_tokens {
   /// its array.
   [[nodiscard]] BALLAST_HOST_DEVICE std::byte const* brought(std::uint32_t index, tokens row) const
   {
-    head_block const& block = blocks[index].block;
+    head_split::block const& block = blocks[index].block;
     bool const stays = all.peer_of(index) == all.gpu;
     std::byte const* const rows = stays ? array_of(index).from : messages + block.offset;
     return rows + static_cast<std::size_t>(stays ? bag_rows[row] : row) * block.run;

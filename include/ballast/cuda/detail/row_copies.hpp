@@ -80,7 +80,7 @@ struct message_pieces {
   message_places places;
 
   struct piece {
-    device_row_array array;
+    device_rows::array array;
     std::size_t row = 0;      ///< bytes from the beginning of the array
     std::size_t message = 0;  ///< and of the messages
     std::size_t bytes = 0;
@@ -93,7 +93,7 @@ struct message_pieces {
     std::uint32_t const array = index / table.bound;
     std::uint32_t const range = index - array * table.bound;
     if (range >= *table.count) { return {}; }
-    peer_rows const found = table.ranges[range];
+    device_ranges::peer_rows const found = table.ranges[range];
     std::size_t const row_bytes = rows.arrays[array].row_bytes;
     std::size_t const origin = places.origins[std::size_t{found.peer} * rows.count + array];
     return {rows.arrays[array], static_cast<std::size_t>(found.first) * row_bytes,
@@ -160,7 +160,7 @@ struct unpack_copies {
     std::uint32_t const array = index / kept.bound;
     std::uint32_t const range = index - array * kept.bound;
     if (range >= *kept.count) { return {}; }
-    kept_rows const found = kept.kept[range];
+    route_plan::kept_rows const found = kept.kept[range];
     auto const& [from, to, row_bytes] = pieces.rows.arrays[array];
     auto const source = static_cast<std::size_t>(reverse ? found.to_row : found.from_row);
     auto const target = static_cast<std::size_t>(reverse ? found.from_row : found.to_row);

@@ -75,8 +75,7 @@ struct chosen_layout {
   std::vector<chosen_layout> chosen;
   for (std::size_t module = 0; module < layout.modules.size(); ++module) {
     module_profile const& profile = job.modules[module];
-    auto const at =
-        find_degree(profile, degree_of(layout.modules[module])) - profile.degrees.data();
+    auto const at = profile.find(degree_of(layout.modules[module])) - profile.degrees.data();
     chosen.push_back({static_cast<std::size_t>(at), layout.modules[module]});
   }
   return chosen;

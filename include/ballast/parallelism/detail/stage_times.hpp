@@ -73,7 +73,8 @@ struct joined_unit {
 class stage_shares {
  public:
   /// Shapes      parts[pp], or null.
-  stage_shares(std::uint32_t layers, std::uint32_t pp, stage_part const* parts = nullptr) noexcept
+  stage_shares(std::uint32_t layers, std::uint32_t pp,
+               module_profile::stage_part const* parts = nullptr) noexcept
       : parts_(parts), pp_(pp), whole_(layers), fewer_(layers / pp), larger_stages_(layers % pp)
   {
     if (parts_ == nullptr) { return; }
@@ -85,13 +86,13 @@ class stage_shares {
   {}
 
   /// The parts of a module's stages; null where its layers are equal.
-  [[nodiscard]] static stage_part const* parts_of(module_profile const& module,
-                                                  std::uint32_t pp) noexcept
+  [[nodiscard]] static module_profile::stage_part const* parts_of(module_profile const& module,
+                                                                  std::uint32_t pp) noexcept
   {
     return module.cuts.empty() ? nullptr : module.cuts[pp - 1].data();
   }
 
-  [[nodiscard]] stage_part const* parts() const noexcept { return parts_; }
+  [[nodiscard]] module_profile::stage_part const* parts() const noexcept { return parts_; }
   [[nodiscard]] std::uint32_t layers() const noexcept { return fewer_ * pp_ + larger_stages_; }
 
   [[nodiscard]] std::uint32_t kinds() const noexcept
@@ -148,7 +149,7 @@ class stage_shares {
   }
 
  private:
-  stage_part const* parts_;
+  module_profile::stage_part const* parts_;
   std::uint32_t pp_;
   std::uint32_t whole_;
   std::uint32_t fewer_;

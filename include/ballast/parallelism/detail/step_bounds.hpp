@@ -16,7 +16,8 @@ struct group_module {
   std::uint32_t pp = 1;
   std::uint32_t virtual_stages = 1;  ///< of each stage
   module_passes passes = module_passes::all;
-  stage_part const* parts = nullptr;  ///< [pp], where layers were cut by their costs
+  module_profile::stage_part const* parts =
+      nullptr;  ///< [pp], where layers were cut by their costs
   std::uint32_t replicas = 1;
   time_units const* whole = nullptr;
   std::size_t stride = 1;

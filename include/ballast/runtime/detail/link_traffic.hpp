@@ -340,7 +340,7 @@ class link_traffic {
       auto const message = receive(each);
       if (!message) { return message; }
       std::byte const* from = memory_.rows(*message).data();
-      for (row_range const range : table[each.peer]) {
+      for (route_table::range const range : table[each.peer]) {
         std::size_t const bytes = static_cast<std::size_t>(range.count) * width;
         memory_.copy(&memory_.rows(array)[static_cast<std::size_t>(range.first) * width], from,
                      bytes);
@@ -358,7 +358,7 @@ class link_traffic {
   void keep(occasion const& at, route_plan const& route, block from, block to)
   {
     std::size_t const width = job_.setup().row_bytes[at.link];
-    for (kept_rows const& each : route.kept) {
+    for (route_plan::kept_rows const& each : route.kept) {
       auto const source = static_cast<std::size_t>(at.forward ? each.from_row : each.to_row);
       auto const target = static_cast<std::size_t>(at.forward ? each.to_row : each.from_row);
       memory_.copy(&memory_.rows(to)[target * width], &memory_.rows(from)[source * width],
@@ -379,7 +379,7 @@ class link_traffic {
       if (leaving == rows) { return memory_.send(comm_, array, to); }
       block const message = memory_.take(static_cast<std::size_t>(leaving) * width);
       std::byte* into = memory_.rows(message).data();
-      for (row_range const range : table[to]) {
+      for (route_table::range const range : table[to]) {
         std::size_t const bytes = static_cast<std::size_t>(range.count) * width;
         memory_.copy(into, &memory_.rows(array)[static_cast<std::size_t>(range.first) * width],
                      bytes);

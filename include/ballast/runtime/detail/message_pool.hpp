@@ -352,10 +352,10 @@ class link_routes {
         wanted_.push_back(receivers_[replica_of(given, receivers, sample)]);
       }
       std::size_t const ranks = job.grid().ranks();
-      place_into(from_, span_of(lengths_), span_of(encoded_), ranks);
-      place_into(to_, span_of(lengths_), span_of(wanted_), ranks);
-      plan_units_into(of.plans[microbatch], memory_, from_, to_,
-                      {span_of(senders_), span_of(receivers_)}, job.setup().strategy, job.root());
+      place(from_, span_of(lengths_), span_of(encoded_), ranks);
+      place(to_, span_of(lengths_), span_of(wanted_), ranks);
+      plan_units(of.plans[microbatch], memory_, from_, to_,
+                 {span_of(senders_), span_of(receivers_)}, job.setup().strategy, job.root());
     }
   }
 

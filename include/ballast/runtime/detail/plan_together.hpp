@@ -116,11 +116,11 @@ void tell_why(C& comm, error& told, Has const& has, std::string_view own)
 ///
 /// Planner     result<void>(Step&, workspace&, gathered_samples<Sample> const&, std::size_t ranks,
 ///             rank_id): plans for one rank. Step::digest() is one word of it, the same on all ranks.
-/// Errors      of a step: those of gather_samples_into. mismatch, on a rank that has a plan, if
+/// Errors      of a step: those of gather_samples. mismatch, on a rank that has a plan, if
 ///             others have a different one or none, and then why; a rank that could not plan has its
 ///             own error: `failed` where a call threw. Only std::bad_alloc is thrown again, after the
 ///             others have been told. Also the errors of the communicator.
-/// Complexity  of a step: gather_samples_into, the planner and one all_gather of 9 bytes a rank; one
+/// Complexity  of a step: gather_samples, the planner and one all_gather of 9 bytes a rank; one
 ///             more where a rank has no plan and others have one, or another reason.
 template <splitting_communicator Communicator, class Sample, class Step, class Planner>
 class common_steps {
@@ -218,7 +218,7 @@ class common_steps {
     std::uint64_t word = 0;
     next.samples.room = std::exchange(room_, 0);  // a rank that threw does not know that of others
     auto const thrown = thrown_by([&] {
-      made = gather_samples_into(next.samples, comm, read);
+      made = gather_samples(next.samples, comm, read);
       if (!made) { return; }
       has_gathered = true;
       made = planner_(next.step, memory_, next.samples, comm.size(), comm.rank());
@@ -234,7 +234,7 @@ class common_steps {
       auto const code = static_cast<std::uint64_t>(made.error().code);
       word = digest{}.add(code).add(made.error().position).value();
     }
-    // No rank waits for one that threw: the others are here too, or still in gather_samples_into,
+    // No rank waits for one that threw: the others are here too, or still in gather_samples,
     // where this other call is a mismatch.
     bool const has_plan = made.has_value();
     auto const words = gather_with_word<bool>(comm, word, 1, [&](std::size_t) { return has_plan; });

@@ -25,7 +25,7 @@ using unpacked_to_tokens = ballast::detail::unpacked_to_tokens;
 
 static_assert(ballast::copy_list<packed_for_heads> && ballast::copy_list<unpacked_to_heads>);
 static_assert(ballast::copy_list<packed_for_tokens> && ballast::copy_list<unpacked_to_tokens>);
-static_assert(ballast::contiguous_copy_list<packed_for_tokens>);
+static_assert(ballast::detail::contiguous_copy_list<packed_for_tokens>);
 
 // To the last byte: padding is zero. That they are unpacked, and added up, is seen over NCCL.
 template <class List>
@@ -37,7 +37,11 @@ void expect_packed_as_by_the_host(ballast::ulysses_plan const& plan, tables_on_h
   ballast_test::pack_by_list<List>(*tables, gpu, arrays, messages.data());
   std::vector<std::byte> expected(messages.size());
   constexpr bool to_heads = std::is_same_v<List, packed_for_heads>;
-  (to_heads ? ballast::pack_to_heads : ballast::pack_to_tokens)(plan, gpu, arrays, expected, 0);
+  if (to_heads) {
+    plan.pack_to_heads(gpu, arrays, expected);
+  } else {
+    plan.pack_to_tokens(gpu, arrays, expected);
+  }
   RC_ASSERT(messages == expected);
 }
 
@@ -84,7 +88,7 @@ TEST(UlyssesLists, FindBytesBeyondFourGigabytes)
   std::vector<ballast::detail::device_head_block> blocks;
   ballast::detail::head_blocks const all{*tables, 0, 1, packed_for_tokens::side};
   for (std::uint32_t peer = 0; peer < 2; ++peer) {
-    blocks.push_back({ballast::block_of(tables->split, tables->rows(peer), 0, {4, head})});
+    blocks.push_back({tables->split.block_of(tables->rows(peer), 0, {4, head})});
   }
   std::array const arrays{head_array{{base.data(), 0}, {base.data(), 0}, {4, head}}};
   packed_for_tokens const list{{all, blocks.data(), ballast::device_heads(arrays)}, base.data()};
@@ -130,7 +134,7 @@ void check_sums(ballast::random_source& random, bag_case const& bag, std::size_t
     // Of any bag's messages all that matters is that they are elements.
     auto const messages = any_numbers<T>(random, placed.messages / sizeof(T));
     auto const bytes = std::as_bytes(std::span(messages));
-    ballast::unpack_to_tokens(plan, gpu, on_host, bytes);
+    plan.unpack_to_tokens(gpu, on_host, bytes);
 
     auto const rows = ballast_test::bag_rows_of(*tables, gpu);
     head_sums const sums{{placed.copies(), bytes.data()}, rows.data()};
