@@ -96,7 +96,8 @@ void differs_from_all_orchestrations(benchmark::State& state)
       for (std::size_t at = 0; at < of_batch; ++at) {
         batch.push_back(job.problem.sizes[at % job.problem.sizes.size()]);
       }
-      auto const best = ballast::search_layouts(job.problem, batch);
+      auto const best = ballast::search_layouts(
+          job.problem, batch, {.most_work = ballast::layout_search_options::until_proven});
       if (!best) { continue; }
       ++searched;
       double const own = static_cast<double>(found->simulated) /

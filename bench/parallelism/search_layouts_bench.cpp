@@ -11,6 +11,7 @@
 
 namespace {
 
+constexpr std::uint64_t proof = ballast::layout_search_options::until_proven;
 constexpr std::uint64_t memory_of_gpu = std::uint64_t{80} << 30;
 
 // Models drawn at random: encoders and an LLM of 24 to 80 layers.
@@ -63,7 +64,7 @@ void search(benchmark::State& state)
     for (auto const& model : drawn) {
       auto const problem = problem_of(model, state.range(0), 512);
       auto const batches = batches_of(4 * 512);
-      auto const found = ballast::search_layouts(problem, batches);
+      auto const found = ballast::search_layouts(problem, batches, {.most_work = proof});
       if (!found) { continue; }
       ++feasible;
       proven += found->is_proven ? 1 : 0;
@@ -110,6 +111,43 @@ BENCHMARK(search)
     ->Iterations(1)
     ->Unit(benchmark::kSecond);
 
+// What the default, 2^30 steps of work, takes at most, and how far its best step is above the bound,
+// in the mean and at most: models in turn, of so many modules and with as many samples in a batch.
+void search_by_default(benchmark::State& state)
+{
+  auto const modules = static_cast<std::size_t>(state.range(1));
+  auto const batch = static_cast<std::uint32_t>(state.range(2));
+  auto const drawn = models(3, 256, modules);
+  auto const batches = batches_of(batch, modules);
+  double seconds = 0;
+  double gap = 0;
+  double step = 0;
+  for (auto _ : state) {
+    for (auto const& model : drawn) {
+      std::clock_t const start = std::clock();
+      auto const found = ballast::search_layouts(problem_of(model, state.range(0), batch), batches);
+      seconds = std::max(seconds, static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC);
+      if (!found) { continue; }
+      gap = std::max(gap, found->gap());
+      step += static_cast<double>(found->layouts.front().simulated) / 1e12;
+    }
+  }
+  state.counters["most_s"] = seconds;
+  state.counters["most_gap"] = gap;
+  state.counters["steps_s"] = step;
+}
+BENCHMARK(search_by_default)
+    ->Name("search_layouts/default")
+    ->ArgNames({"gpus", "modules", "batch"})
+    ->Args({16, 2, 64})
+    ->Args({256, 2, 512})
+    ->Args({1024, 2, 512})
+    ->Args({1024, 3, 512})
+    ->Args({4096, 2, 2048})
+    ->Args({4096, 3, 4096})
+    ->Iterations(1)
+    ->Unit(benchmark::kSecond);
+
 // What a search with more choices takes, and by which share of the step it is shorter than without
 // them: virtual stages beside one, two encoders side by side instead of one behind the other, and
 // groups of sequence and expert parallelism beside tensor parallelism.
@@ -131,14 +169,15 @@ void search_choices(benchmark::State& state, std::vector<std::uint32_t> const& v
       if (with_groups) { ballast_test::add_groups(random, chosen.modules); }
       auto problem = problem_of(chosen, state.range(0), 512);
       if (side_by_side) { problem.feeds = both_feed_the_llm; }
-      auto const found =
-          ballast::search_layouts(problem, batches, {.virtual_stages = virtual_stages});
+      auto const found = ballast::search_layouts(
+          problem, batches, {.virtual_stages = virtual_stages, .most_work = proof});
       if (!found) { continue; }
       ++feasible;
       proven += found->is_proven ? 1 : 0;
       simulated += static_cast<double>(found->simulated);
       state.PauseTiming();
-      auto const plain = ballast::search_layouts(problem_of(model, state.range(0), 512), batches);
+      auto const plain = ballast::search_layouts(problem_of(model, state.range(0), 512), batches,
+                                                 {.most_work = proof});
       if (plain) {
         shorter += 1 - static_cast<double>(found->layouts.front().simulated) /
                            static_cast<double>(plain->layouts.front().simulated);
@@ -208,7 +247,7 @@ void differs_from_all(benchmark::State& state)
         std::sort(best.begin(), best.end(), ballast::detail::simulates_before);
         best.resize(1);
       }
-      auto const found = ballast::search_layouts(problem, batch);
+      auto const found = ballast::search_layouts(problem, batch, {.most_work = proof});
       bool const same = found ? found->layouts == best : best.empty();
       differs += same ? 0 : 1;
     }

@@ -535,7 +535,11 @@ CLI::App& add_search(CLI::App& app, cli::search_options& options)
       ->check(no_empty("list", "write 2,4"));
   add_number<double>(search, "--budget", options.budget, 1e-9, 1e6,
                      "Thousand million steps of work that the search may do, of which each "
-                     "takes some seconds (default: 64, for huge jobs a quarter)");
+                     "takes about two seconds (default: 1.07)");
+  search
+      .add_flag("--prove", options.is_proof_wanted,
+                "Search until no other layout can be better, however long that takes")
+      ->excludes("--budget");
   search
       .add_option("--estimate", options.estimate,
                   "What stands for the data in a price: mean-sample, or mean-step, the mean over "

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "search_command.hpp"
 
+#include "found_layouts.hpp"
 #include "module_inputs.hpp"
 #include "output.hpp"
 #include "progress.hpp"
@@ -14,6 +15,7 @@
 
 #include <fmt/format.h>
 
+#include <atomic>
 #include <charconv>
 #include <chrono>
 #include <future>
@@ -65,22 +67,39 @@ std::uint64_t all_gpus(ballast::layout_problem const& problem)
   return gpus;
 }
 
+/// What a search, in a thread of its own, says while it is at work: picoseconds, 0 before it knows.
+struct so_far {
+  std::atomic<ballast::time_units> best = 0;
+  std::atomic<ballast::time_units> lower_bound = 0;
+
+  [[nodiscard]] std::string text() const
+  {
+    if (best == 0) { return ""; }
+    double const above = seconds_of(best) / std::max(seconds_of(lower_bound), 1e-12) - 1;
+    return fmt::format(": a step of {}, at most {:.1f} % above the shortest",
+                       duration_text(seconds_of(best)), 100 * above);
+  }
+};
+
 /// The layouts with the shortest simulated steps.
 outcome<void> find_layouts(search_run& run, std::span<tokens const> batches,
-                           std::vector<std::uint32_t> const& virtual_stages)
+                           std::vector<std::uint32_t> const& virtual_stages, so_far& told)
 {
   ballast::layout_problem const& problem = run.problem;
   auto const start = std::chrono::steady_clock::now();
+  ballast::layout_search_options asked{.best = run.options.print, .virtual_stages = virtual_stages};
   constexpr double thousand_million = 1e9;
-  bool const is_huge = all_gpus(problem) > 4096 || batches.size() / problem.modules.size() > 65'536;
-  std::uint64_t const by_size = is_huge ? 250'000'000 : 64'000'000'000;
-  auto found = ballast::search_layouts(
-      problem, batches,
-      {.best = run.options.print,
-       .virtual_stages = virtual_stages,
-       .most_work = run.options.budget == 0
-                        ? by_size
-                        : static_cast<std::uint64_t>(run.options.budget * thousand_million)});
+  if (run.options.is_proof_wanted) {
+    asked.most_work = ballast::layout_search_options::until_proven;
+  } else if (run.options.budget != 0) {
+    asked.most_work = static_cast<std::uint64_t>(run.options.budget * thousand_million);
+  }
+  asked.progress = [&told](ballast::layout_ranking const& known) {
+    if (known.layouts.empty()) { return; }
+    told.lower_bound = known.lower_bound;
+    told.best = known.layouts.front().simulated;
+  };
+  auto found = ballast::search_layouts(problem, batches, asked);
   run.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   if (!found) {
     if (found.error().code != ballast::error_code::infeasible) {
@@ -159,13 +178,14 @@ outcome<search_run> run_search(search_options const& options)
   problem.memory_quantile = *quantile;
   problem.estimate = options.estimate == "mean-step" ? ballast::step_estimate::mean_step
                                                      : ballast::step_estimate::mean_sample;
-  // The search has no place from which to report, so another thread says that it is at work.
   progress shown;
-  auto searching =
-      std::async(std::launch::async, [&] { return find_layouts(run, batches, *virtual_stages); });
+  so_far told;
+  auto searching = std::async(std::launch::async,
+                              [&] { return find_layouts(run, batches, *virtual_stages, told); });
   while (searching.wait_for(std::chrono::milliseconds(100)) != std::future_status::ready) {
-    shown.update(
-        [&] { return fmt::format("searching the layouts of {} GPUs", all_gpus(problem)); });
+    shown.update([&] {
+      return fmt::format("searching the layouts of {} GPUs{}", all_gpus(problem), told.text());
+    });
   }
   if (auto const searched = searching.get(); !searched) { return tl::unexpected(searched.error()); }
   return run;

@@ -15,7 +15,8 @@ struct search_options : model_options {
   std::size_t print = 5;       ///< layouts
   bool side_by_side = false;   ///< all modules feed the last one
   std::string virtual_stages;  ///< numbers: 2,4; empty: no interleaved schedules
-  double budget = 0;           ///< thousand million steps of work; 0: by the size
+  double budget = 0;           ///< thousand million steps of work; 0: the default
+  bool is_proof_wanted = false;
   std::string estimate = "mean-sample";
   std::size_t draws = 1024;           ///< samples that are priced
   std::string memory_quantile = "1";  ///< share of microbatches that have to fit

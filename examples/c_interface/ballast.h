@@ -432,7 +432,7 @@ typedef struct ballast_layout_problem {
   uint64_t memory_bytes;             /* of a GPU */
   uint64_t bytes_per_second;         /* between modules and of gradients; 0: they take no time */
   size_t best;                       /* layouts to find; 0: 1 */
-  uint64_t most_work;                /* tasks simulated or bounded; 0: 2^36 */
+  uint64_t most_work;                /* tasks simulated or bounded; 0: 2^30, 2 s */
   size_t more_kinds;                 /* of GPUs */
   ballast_gpu_kind const* more_gpus; /* [more_kinds], beside those above */
   uint8_t const* frozen;             /* [modules], 1: it is not trained; null: all are */

@@ -97,10 +97,9 @@ py::dict search(std::string const& profile, integers const& sizes,
                 std::vector<std::string> const& trained_inputs, bool leave_gpus,
                 bool share_optimizer, std::int64_t global_batch, std::int64_t best,
                 std::vector<std::int64_t> const& virtual_stages, std::int64_t batches,
-                std::int64_t draws, std::uint64_t seed)
+                std::int64_t draws, std::uint64_t seed, bool prove)
 {
   constexpr std::int64_t most_simulated = std::int64_t{1} << 21;
-  constexpr std::uint64_t most_work = 64'000'000'000;
   auto const file = value(ballast::load_profile(profile));
   auto modules_read = file.profiles();
   if (!modules_read) { modules_read.error().message.insert(0, profile + ": "); }
@@ -150,9 +149,9 @@ py::dict search(std::string const& profile, integers const& sizes,
   for (std::int64_t const each : virtual_stages) {
     stages.push_back(static_cast<std::uint32_t>(in_range("virtual_stages", each, 0, most_32_bits)));
   }
-  ballast::layout_search_options const options{.best = in_range("best", best, 1, 1'000'000),
-                                               .virtual_stages = stages,
-                                               .most_work = most_work};
+  ballast::layout_search_options options{.best = in_range("best", best, 1, 1'000'000),
+                                         .virtual_stages = stages};
+  if (prove) { options.most_work = ballast::layout_search_options::until_proven; }
   ballast::layout_ranking const ranking =
       value(unlocked([&] { return ballast::search_layouts(problem, steps, options); }));
 

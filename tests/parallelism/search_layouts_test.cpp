@@ -294,6 +294,31 @@ TEST(SearchLayouts, SaysHowGoodTheBestIsWhereItsWorkEnds)  // Ensures (1)
   EXPECT_GE(ended, ballast_test::trials_of(15) / 3);
 }
 
+TEST(SearchLayouts, TellsWhatItKnowsAndEndsByItself)
+{
+  ballast::random_source random(2048);
+  auto const model = ballast_test::draw_model(random, 3, 64, true, std::uint64_t{80} << 30);
+  auto const batch = ballast_test::draw_model(random, 3, 512, true, std::uint64_t{80} << 30).sizes;
+  layout_problem const problem{.modules = model.modules,
+                               .sizes = model.sizes,
+                               .global_batch = 512,
+                               .kinds = {{.gpus = 4096, .memory_bytes = std::uint64_t{80} << 30}}};
+  std::vector<ballast::layout_ranking> told;
+  ballast::layout_search_options options{.most_work = std::uint64_t{1} << 26};
+  options.progress = [&told](auto const& known) { told.push_back(known); };
+  auto const found = search_layouts(problem, batch, options).value();
+  EXPECT_TRUE(found.is_out_of_work);
+  EXPECT_GT(found.gap(), 0);
+  ASSERT_FALSE(told.empty());
+  for (std::size_t at = 1; at < told.size(); ++at) {
+    EXPECT_LT(told[at].layouts[0].simulated, told[at - 1].layouts[0].simulated);
+  }
+  EXPECT_EQ(told.back().layouts, found.layouts);
+  for (auto const& each : told) { EXPECT_LE(each.lower_bound, found.layouts[0].simulated); }
+  auto const again = search_layouts(problem, batch, {.most_work = options.most_work}).value();
+  EXPECT_EQ(again.layouts, found.layouts);
+}
+
 TEST(SearchLayouts, PutsEqualStepsInOrderOfTheirNumbers)  // Ensures (2)
 {
   // One module whose GPUs are equally fast at any size: only the pipeline's filling costs time.

@@ -4,20 +4,9 @@
 #include <ballast/core.hpp>
 #include <ballast/parallelism/simulate_layout.hpp>
 
+#include <functional>
+
 namespace ballast::inline v0 {
-
-/// What a search for layouts may do.
-struct layout_search_options {
-  static constexpr std::uint32_t most_gpus = std::uint32_t{1} << 20;
-
-  std::size_t best = 1;  ///< layouts to find, each with its best numbers of the following
-  /// Numbers of virtual stages that each stage of the last module may have, beside 1, where that
-  /// has several stages and all of them equally many layers; increasing, from 2.
-  std::vector<std::uint32_t> virtual_stages{};
-  /// What it may compute, in tasks that are simulated or bounded: 2^27 take a sixth of a second,
-  /// and the most likely layouts are among what is tried then.
-  std::uint64_t most_work = std::uint64_t{1} << 36;
-};
 
 /// The best layouts of a model, and what the search did for them.
 ///
@@ -39,6 +28,23 @@ struct layout_ranking {
   {
     return layouts.empty() ? 0 : gap_above(ratio{layouts.front().simulated}, ratio{lower_bound});
   }
+};
+
+/// What a search for layouts may do.
+struct layout_search_options {
+  static constexpr std::uint32_t most_gpus = std::uint32_t{1} << 20;
+  static constexpr std::uint64_t until_proven = ~std::uint64_t{0};
+
+  std::size_t best = 1;  ///< layouts to find, each with its best numbers of the following
+  /// Numbers of virtual stages that each stage of the last module may have, beside 1, where that
+  /// has several stages and all of them equally many layers; increasing, from 2.
+  std::vector<std::uint32_t> virtual_stages{};
+  /// What it may compute, in tasks that are simulated or bounded: the most likely layouts come
+  /// first. 2^30 take about two seconds; `until_proven` takes what a proof takes.
+  std::uint64_t most_work = std::uint64_t{1} << 30;
+  /// Is told what is known so far, whenever a shorter step is found and, beside that, each 2^28 of
+  /// the work; `layouts` may then be none, and `is_proven` is not said.
+  std::function<void(layout_ranking const&)> progress{};
 };
 
 namespace detail {

@@ -405,7 +405,7 @@ def search(profile: str, sizes: Any, *, gpus: int, memory_bytes: int, global_bat
            trained_inputs: Iterable[Any] = (), leave_gpus: bool = False,
            share_optimizer: bool = False, best: int = 5,
            virtual_stages: Iterable[int] = (), batches: int = 4, draws: int = 1024,
-           seed: int = 1) -> Mapping[str, Any]:
+           seed: int = 1, prove: bool = False) -> Mapping[str, Any]:
     """The layouts (tp, pp, dp of every module) with the shortest simulated steps.
 
     profile          path of a CSV file of module profiles, as `ballast profile` writes it
@@ -416,6 +416,7 @@ def search(profile: str, sizes: Any, *, gpus: int, memory_bytes: int, global_bat
     frozen, trained_inputs  names of modules that are not trained, and that a trained projector feeds
     leave_gpus, share_optimizer  GPUs may stay unused; replicas share the optimiser's state
     batches, draws   how many steps are simulated, and how many samples priced
+    prove            goes on until `proven`, however long that takes; else it ends after some seconds
     Returns layouts (best first; step_seconds, memory_bytes, microbatches, modules), gap, proven and
     lower_bound_seconds: no layout that fits has a shorter step. The kind of a module's GPUs is 0 for
     `gpus`, then counted through more_gpus.
@@ -424,7 +425,8 @@ def search(profile: str, sizes: Any, *, gpus: int, memory_bytes: int, global_bat
     kinds = [(*first, 1, 1), *(_kind(each, first) for each in more_gpus)]
     return _planner.search(profile, _integers(sizes, "sizes"), kinds, _names(frozen, "frozen"),
                            _names(trained_inputs, "trained_inputs"), leave_gpus, share_optimizer,
-                           global_batch, best, list(virtual_stages), batches, draws, seed % 2**64)
+                           global_batch, best, list(virtual_stages), batches, draws, seed % 2**64,
+                           prove)
 
 
 def _seconds(seconds: Any) -> Array:

@@ -216,7 +216,7 @@ class layout_enumeration {
       for (chosen_layout const& each : chosen_) { layouts_.push_back(each.layout); }
       if (!fits_kinds(problem_, span_of(layouts_))) { return true; }
       constexpr std::uint64_t bounding = 16;  // as much work as so many tasks
-      budget.spend(bounding * chosen_.size() * batches_);
+      budget.spend(bounding * chosen_.size() * (batches_ + 2));
       time_units const bound = bound_of(chosen_);
       return bound > limit || found(chosen_, bound, fitting);
     };
@@ -224,6 +224,8 @@ class layout_enumeration {
   }
 
  private:
+  static constexpr std::uint64_t fitting_once = 16;  // as much work as so many tasks
+
   struct degree_work {
     std::vector<time_units> of_batch{};
     uint128 all = 0;
@@ -237,6 +239,17 @@ class layout_enumeration {
     uint128 const least = divided_up(costliest, limit_ * shares.whole());
     return static_cast<std::uint64_t>(
         std::clamp(least, uint128{1}, static_cast<uint128>(problem_.kind(module).gpus) + 1));
+  }
+
+  /// Whether a module fits with some number of microbatches that is less than the `held` that are
+  /// kept of more.
+  [[nodiscard]] bool fits_few(std::size_t module, stage_choice const& choice, std::uint32_t pp,
+                              std::uint32_t dp, std::uint64_t held, counts const& allowed) const
+  {
+    for (std::uint64_t few = allowed.least; few <= allowed.most && few < held; ++few) {
+      if (choices_.least_parts(module, choice, pp, dp, few) <= few * dp) { return true; }
+    }
+    return false;
   }
 
   /// Places the modules before `end` on the GPUs that are left.
@@ -260,7 +273,7 @@ class layout_enumeration {
           most_replicas = std::min<std::uint64_t>(most_replicas, problem_.global_batch);
         }
         for (std::uint64_t dp = least_replicas; dp <= most_replicas; ++dp) {
-          budget.spend(1);
+          budget.spend(is_shared ? 2 * fitting_once : 2);
           if (budget.spent()) { return false; }
           auto const replicas = static_cast<std::uint32_t>(dp);
           if (is_shared) {  // then memory depends on the replicas
@@ -276,6 +289,10 @@ class layout_enumeration {
                                        ? all_parts
                                        : static_cast<std::uint64_t>(divided_up(all_parts, dp)));
           if (now.least > now.most) { continue; }
+          if (now.steady > now.most && !fits_few(module, choice, pp, replicas, held, now)) {
+            budget.spend(fitting_once * held);
+            continue;
+          }
           chosen_[module] = {choice.degree, layout_at(choice.parallel, pp, replicas)};
           std::uint64_t const own = chosen_[module].layout.gpus();
           left -= own;
@@ -337,13 +354,19 @@ class layout_list {
                                     [](auto const& role) { return role.virtual_stages > 1; })),
         prices_(prices),
         least_step_(least_step),
-        beyond_(least_step / 8 + 1)
+        beyond_(least_step / 4096 + 1)
   {}
 
   [[nodiscard]] std::size_t size() const noexcept { return entries_.size(); }
   [[nodiscard]] entry& operator[](std::size_t at) { return entries_[at]; }
   /// All layouts with a bound up to it are listed.
   [[nodiscard]] time_units listed_upto() const noexcept { return listed_upto_; }
+  [[nodiscard]] bool is_cut_short() const noexcept { return is_cut_short_; }
+  /// No layout has a bound below it, nor below `least`.
+  [[nodiscard]] time_units first_bound(time_units least) const
+  {
+    return is_cut_short_ || entries_.empty() ? std::max(least, listed_upto_) : entries_[0].bound;
+  }
 
   void read(std::size_t at, std::vector<chosen_layout>& chosen) const
   {
@@ -353,9 +376,15 @@ class layout_list {
 
   /// Lists those with a bound above listed_upto() and up to another, which moves away from the least
   /// step by doubling and ends at the limit. Returns whether it could: not where they are too many
-  /// or the budget is spent.
+  /// or the budget is spent. Where not even the first part is whole, what there is of it is listed
+  /// until it is called again.
   [[nodiscard]] bool extend(layout_enumeration& all, time_units limit, work_budget& budget)
   {
+    if (std::exchange(is_cut_short_, false)) {
+      entries_.clear();
+      all_chosen_.clear();
+      estimated_ = 0;
+    }
     // Far above the bound there are not as many layouts as wanted: then take all.
     bool const is_last =
         beyond_ / 1024 >= least_step_ || beyond_ >= (no_cost - 1 - least_step_) / 2;
@@ -391,21 +420,34 @@ class layout_list {
   /// or fewer of them where the budget is spent before.
   void estimate(std::size_t end, work_budget& budget)
   {
-    constexpr std::uint64_t pricing = 32;  // as much work as so many tasks
+    constexpr std::uint64_t pricing = 64;  // as much work as so many tasks
     for (; estimated_ < end && !budget.spent(); ++estimated_) {
       entry& layout = entries_[estimated_];
       read(estimated_, chosen_);
-      for (std::uint32_t count = layout.least; count <= layout.most; ++count) {
-        if (!fits(layout, chosen_, count)) { continue; }
+      std::uint64_t priced = 0;
+      auto const look_at = [&](std::uint32_t count) {
+        ++priced;
+        if (!fits(layout, chosen_, count)) { return; }
         time_units const step = prices_.likely_step(chosen_, count);
         if (step < layout.likely_step) {
           layout.likely_step = step;
           layout.likely = count;
         }
+      };
+      // The first few, then some of each size, then those beside the best of these.
+      std::uint32_t gap = 1;
+      for (std::uint64_t count = layout.least; count <= layout.most; count += gap) {
+        gap = static_cast<std::uint32_t>(1 + (count - layout.least) / 8);
+        look_at(static_cast<std::uint32_t>(count));
+      }
+      for (std::uint32_t around = layout.likely; around != 0 && gap > 1;) {
+        gap = (gap + 1) / 2;
+        around = layout.likely;
+        if (around - layout.least >= gap) { look_at(around - gap); }
+        if (layout.most - around >= gap) { look_at(around + gap); }
       }
       shortest_likely_ = std::min(shortest_likely_, layout.likely_step);
-      budget.spend((std::uint64_t{layout.most} - layout.least + 1) * modules_ *
-                   prices_.times.samples() * pricing);
+      budget.spend(priced * modules_ * prices_.times.samples() * pricing);
     }
   }
   [[nodiscard]] std::size_t estimated() const noexcept { return estimated_; }
@@ -428,7 +470,9 @@ class layout_list {
       all_chosen_.insert(all_chosen_.end(), chosen.begin(), chosen.end());
       return true;
     };
-    if (!all.within(upto, budget, keep)) {
+    bool const is_whole = all.within(upto, budget, keep);
+    is_cut_short_ = !is_whole && size == 0 && budget.spent();
+    if (!is_whole && !is_cut_short_) {
       entries_.resize(size);
       all_chosen_.resize(size * modules_);
       return false;
@@ -437,7 +481,7 @@ class layout_list {
               [](entry const& a, entry const& b) {
                 return precedes(a.bound, b.bound, a.first, b.first);
               });
-    return true;
+    return is_whole;
   }
 
   std::size_t modules_;
@@ -449,6 +493,7 @@ class layout_list {
   std::vector<entry> entries_;
   std::vector<chosen_layout> all_chosen_;  // modules_ for each
   std::vector<chosen_layout> chosen_;      // of the one that is estimated
+  bool is_cut_short_ = false;              // the budget ended before even the first part was listed
   std::size_t estimated_ = 0;
   time_units shortest_likely_ = no_cost - 1;
 };

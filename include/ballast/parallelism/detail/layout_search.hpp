@@ -13,26 +13,25 @@ namespace ballast::inline v0::detail {
 /// Finds the layouts with the shortest simulated steps, each with its best number of microbatches
 /// and of virtual stages.
 ///
-/// Those of the shortest likely steps come first, so that there is a step to beat: of all layouts
-/// with a bound up to the shortest likely step, or as many of these as a quarter of the work lists.
-/// Then come all in the order of the bound of layout_enumeration, first each with its likely number
-/// of microbatches, then with all others. Each pair passes the bounds of step_bounds, each only where
-/// the one before is below the worst step that is kept, and is then simulated; so does each with
-/// virtual stages, for which the same bounds hold: all the work of a stage is on its GPU, between
-/// the first forward and the last backward of the step.
+/// Those of the shortest likely steps come first, with a quarter of the work, so that there is a step
+/// to beat. Then come all in the order of the bound of layout_enumeration, first each with its likely
+/// number of microbatches, then with all others. Each pair passes the bounds of step_bounds, each only
+/// where the one before is below the worst step that is kept, and is then simulated; so does each
+/// with virtual stages, for which the same bounds hold: all the work of a stage is on its GPU,
+/// between the first forward and the last backward of the step.
 ///
 /// It searches one assignment of kinds of GPUs to modules, and goes on from the best of others.
 ///
 /// A pair fits where the microbatches that the problem draws do, and those into which the batches
 /// are dealt.
 ///
-/// Ensures     (1) where is_proven(), what simulating all pairs that fit would find
-///             (2) else no step is below least_step()
+/// Ensures     (1) where is_proven stays true, what simulating all pairs that fit would find
+///             (2) else no step is below lower_bound
 class layout_search {
  public:
+  /// Expects     all outlive it.
   layout_search(assigned_job const& problem, std::span<tokens const> batches, layout_prices& prices,
-                std::size_t wanted, std::span<std::uint32_t const> virtual_stages,
-                work_budget& budget, std::vector<simulated_layout> best)
+                layout_search_options const& options, work_budget& budget, layout_ranking& ranking)
       : problem_(problem),
         profiles_(problem_.modules),
         times_(problem, batches),
@@ -40,27 +39,26 @@ class layout_search {
         all_(problem, times_, prices.memory),
         prices_(prices),
         modules_(problem.modules.size()),
-        wanted_(wanted),
-        virtual_stages_(virtual_stages),
+        options_(options),
         budget_(budget),
         layouts_(problem, prices, all_.least_step()),
-        best_(std::move(best))
+        ranking_(ranking),
+        best_(ranking.layouts),
+        least_of_others_(ranking.lower_bound)
   {}
 
   /// Expects     some layout fits.
   void run()
   {
-    least_step_ = all_.least_step();
-    if (least_step_ > limit()) {  // the best of other kinds is no longer
-      is_proven_ = true;
-      return;
-    }
+    set_least_step(all_.least_step());
+    if (all_.least_step() > limit()) { return; }  // the best of other kinds is no longer
+    bool const was_proven = std::exchange(ranking_.is_proven, false);
     bool const is_whole = list_layouts();
-    least_step_ = layouts_.size() > 0 ? std::min(layouts_[0].bound, best_step())
-                                      : std::max(all_.least_step(), layouts_.listed_upto());
+    ranking_.listed += layouts_.size();
+    set_least_step(layouts_.first_bound(all_.least_step()));
     if (!is_whole) { return; }
     for (std::size_t at = 0; at < layouts_.size() && layouts_[at].bound <= limit(); ++at) {
-      least_step_ = std::min(layouts_[at].bound, best_step());
+      set_least_step(layouts_[at].bound);
       layouts_.read(at, chosen_);
       layout_list::entry const layout = layouts_[at];
       for (std::uint32_t count = layout.least; count <= layout.most; ++count) {
@@ -70,18 +68,10 @@ class layout_search {
         }
       }
     }
-    is_proven_ = true;
-    least_step_ = best_step();
+    ranking_.is_proven = was_proven;
+    set_least_step(best_step());
   }
 
-  /// Best first.
-  [[nodiscard]] std::vector<simulated_layout>& best() noexcept { return best_; }
-
-  [[nodiscard]] std::uint64_t layouts() const noexcept { return layouts_.size(); }
-  [[nodiscard]] std::uint64_t bounded() const noexcept { return bounded_; }
-  [[nodiscard]] std::uint64_t simulated() const noexcept { return simulated_; }
-  [[nodiscard]] bool is_proven() const noexcept { return is_proven_; }
-  [[nodiscard]] time_units least_step() const noexcept { return least_step_; }
   /// The bound of layout_enumeration.
   [[nodiscard]] time_units bound_of(model_layout const& layout) const
   {
@@ -92,11 +82,28 @@ class layout_search {
   [[nodiscard]] bool has_overrun() const noexcept { return has_overrun_; }
 
  private:
-  static constexpr std::size_t first_tries = 32;  // of the shortest likely steps
+  static constexpr std::uint64_t bounding = 1024;  // as much work as so many tasks
+  static constexpr std::uint64_t between_tellings = std::uint64_t{1} << 28;
+
+  /// No step of this assignment of kinds is shorter.
+  void set_least_step(time_units step)
+  {
+    ranking_.lower_bound = std::min({least_of_others_, step, best_step()});
+  }
+
+  /// Tells what is known, where a step is shorter or some work was done since.
+  void tell(bool is_shorter)
+  {
+    if (!options_.progress || (!is_shorter && told_ - budget_.left() < between_tellings)) {
+      return;
+    }
+    told_ = budget_.left();
+    options_.progress(ranking_);
+  }
 
   [[nodiscard]] time_units limit() const noexcept
   {
-    return best_.size() < wanted_ ? no_cost - 1 : best_.back().simulated;
+    return best_.size() < options_.best ? no_cost - 1 : best_.back().simulated;
   }
 
   [[nodiscard]] time_units best_step() const noexcept
@@ -108,33 +115,41 @@ class layout_search {
   /// each with its likely number of microbatches. Returns whether these are all.
   [[nodiscard]] bool list_layouts()
   {
-    std::uint64_t const given = budget_.left() / 4;
-    work_budget first(given);
-    while (layouts_.listed_upto() < layouts_.shortest_likely() &&
-           layouts_.extend(all_, layouts_.shortest_likely(), first)) {
-      layouts_.estimate(layouts_.size(), first);
+    std::uint64_t const given = budget_.left() / 8;
+    work_budget listing(given);
+    work_budget estimating(given);
+    bool is_listed = true;
+    while (is_listed && layouts_.listed_upto() < layouts_.shortest_likely()) {
+      is_listed = layouts_.extend(all_, layouts_.shortest_likely(), listing);
+      layouts_.estimate(layouts_.size(), estimating);
     }
-    budget_.spend(given - first.left());
+    budget_.spend(2 * given - listing.left() - estimating.left());
     if (!attempt_likely() || !attempt_listed()) { return false; }
+    if (layouts_.is_cut_short()) { tried_ = 0; }
     while (layouts_.listed_upto() < limit()) {
       if (!layouts_.extend(all_, limit(), budget_) || !attempt_listed()) { return false; }
     }
     return true;
   }
 
-  /// Tries those of the shortest likely steps. Returns whether the budget lasts.
+  /// Tries those of the shortest likely steps with a quarter of the work. Returns whether the budget
+  /// lasts.
   [[nodiscard]] bool attempt_likely()
   {
     std::vector<std::size_t> order;
     for (std::size_t at = 0; at < layouts_.estimated(); ++at) {
       if (layouts_[at].likely != 0) { order.push_back(at); }
     }
-    std::size_t const tries = std::min(order.size(), wanted_ + first_tries);
-    auto const end = order.begin() + static_cast<std::ptrdiff_t>(tries);
-    std::partial_sort(order.begin(), end, order.end(), [this](std::size_t a, std::size_t b) {
+    std::sort(order.begin(), order.end(), [this](std::size_t a, std::size_t b) {
       return precedes(layouts_[a].likely_step, layouts_[b].likely_step, a, b);
     });
-    return std::all_of(order.begin(), end, [this](std::size_t at) { return attempt_at(at); });
+    std::uint64_t const enough = budget_.left() / 4 * 3;
+    for (std::size_t const at : order) {
+      if (layouts_[at].bound > limit()) { continue; }
+      if (budget_.left() < enough) { break; }
+      if (!attempt_at(at)) { return false; }
+    }
+    return true;
   }
 
   /// Tries what is listed and was not tried. Returns whether the budget lasts.
@@ -164,7 +179,7 @@ class layout_search {
     uint128 total = 0;
     for (time_units const each : steps) { total += static_cast<uint128>(each); }
     candidate_.simulated = static_cast<time_units>(divided_up(total, steps.size()));
-    if (candidate_.simulated != limit() || best_.size() < wanted_) {
+    if (candidate_.simulated != limit() || best_.size() < options_.best) {
       return candidate_.simulated > limit();
     }
     describe(count, virtual_stages);
@@ -189,7 +204,7 @@ class layout_search {
     std::uint32_t const own =
         problem_.virtual_stages(modules_ - 1, chosen_.back().layout.pp);  // as its role says
     if (!attempt(count, own)) { return false; }
-    for (std::uint32_t const each : virtual_stages_) {
+    for (std::uint32_t const each : options_.virtual_stages) {
       if (each == own) { continue; }
       if (!has_virtual_stages(profiles_.back(), chosen_.back().layout, each)) { continue; }
       (void)prices_.bytes(chosen_, count, each);
@@ -204,10 +219,11 @@ class layout_search {
   [[nodiscard]] bool attempt(std::uint32_t count, std::uint32_t virtual_stages)
   {
     if (budget_.spent()) { return false; }
+    tell(false);
     std::uint64_t const work = times_.work();
     bool const is_sound = bounds_.take(chosen_, count, virtual_stages);
-    ++bounded_;
-    budget_.spend(times_.work() - work + times_.batches() * modules_);
+    ++ranking_.bounded;
+    budget_.spend(times_.work() - work + (times_.batches() + bounding) * modules_);
     if (!is_sound) { return true; }
     std::uint64_t const bytes = prices_.bytes_of(
         chosen_, count, virtual_stages, [this](std::size_t at) { return bounds_.largest(at); });
@@ -245,7 +261,7 @@ class layout_search {
 
   void keep(std::uint64_t bytes)
   {
-    ++simulated_;
+    ++ranking_.simulated;
     if (candidate_.layout.step == no_cost) { return; }
     auto const same = std::find_if(best_.begin(), best_.end(), [this](auto const& each) {
       return each.layout.modules == candidate_.layout.modules &&
@@ -259,7 +275,9 @@ class layout_search {
         bytes,
         prices_.bytes(chosen_, candidate_.layout.microbatches, candidate_.layout.virtual_stages));
     insert_ordered(best_, candidate_, simulates_before);
-    if (best_.size() > wanted_) { best_.pop_back(); }
+    if (best_.size() > options_.best) { best_.pop_back(); }
+    set_least_step(ranking_.lower_bound);
+    if (best_.front() == candidate_) { tell(true); }
   }
 
   void raise(std::size_t batch, time_units time) { steps_[batch] = std::max(steps_[batch], time); }
@@ -271,21 +289,19 @@ class layout_search {
   layout_enumeration all_;
   layout_prices& prices_;
   std::size_t modules_;
-  std::size_t wanted_;
-  std::span<std::uint32_t const> virtual_stages_;  // beside 1
+  layout_search_options const& options_;
   work_budget& budget_;
+  std::uint64_t told_ = budget_.left();
   layout_list layouts_;
   std::size_t tried_ = 0;  // of layouts_, with their likely numbers of microbatches
   std::vector<chosen_layout> chosen_;
   std::vector<time_units> steps_;     // of each batch, at least
   std::vector<std::size_t> longest_;  // of each batch, the module of the fullest replica
   simulated_layout candidate_;
-  std::vector<simulated_layout> best_;
-  time_units least_step_ = 0;
-  bool is_proven_ = false;
+  layout_ranking& ranking_;
+  std::vector<simulated_layout>& best_;  // those of ranking_
+  time_units least_of_others_;           // the lower bound of other assignments
   bool has_overrun_ = false;
-  std::uint64_t bounded_ = 0;
-  std::uint64_t simulated_ = 0;
 };
 
 [[nodiscard]] inline result<void> check_search(layout_problem const& problem,
@@ -374,18 +390,9 @@ inline result<layout_ranking> find_layouts(layout_problem const& problem,
       continue;
     }
     has_fitting = true;
-    layout_search search(job, batches, prices, options.best, span_of(options.virtual_stages),
-                         budget, std::move(ranking.layouts));
+    layout_search search(job, batches, prices, options, budget, ranking);
     search.run();
     if (cancel_scope::is_cancelled()) { return cancelled(); }
-    bool const had_none = ranking.lower_bound == no_cost;
-    ranking.layouts = std::move(search.best());
-    ranking.lower_bound =
-        had_none ? search.least_step() : std::min(ranking.lower_bound, search.least_step());
-    ranking.is_proven = ranking.is_proven && search.is_proven();
-    ranking.listed += search.layouts();
-    ranking.bounded += search.bounded();
-    ranking.simulated += search.simulated();
     has_overrun = has_overrun || search.has_overrun();
     if (ranking.layouts.empty()) { continue; }
     model_layout const& best = ranking.layouts.front().layout;
@@ -407,7 +414,6 @@ inline result<layout_ranking> find_layouts(layout_problem const& problem,
                 "on some stage", sends ? " or between two" : "", "; check the ",
                 sends ? "bandwidth, in bytes per second, and the " : "", "profile's units");
   }
-  ranking.lower_bound = std::min(ranking.lower_bound, ranking.layouts.front().simulated);
   ranking.is_out_of_work = budget.spent() && !ranking.is_proven;
   return ranking;
 }
