@@ -76,9 +76,9 @@ double over_uniform(bag_job const& job, bag_mix const& mix, std::vector<sample_b
   auto const priced = ballast::price_bags(mixes, later, job.exchanges, job.spec.cost);
   double uniform = std::numeric_limits<double>::max();
   for (std::size_t size = 1; size < mixes.size(); ++size) {
-    uniform = std::min(uniform, (*priced)[size].mean_step.value());
+    uniform = std::min(uniform, (*priced)[size].value());
   }
-  return priced->front().mean_step.value() / uniform;
+  return priced->front().value() / uniform;
 }
 
 // Fitted to eight batches and, with `judged`, judged on as many others as the command line takes.

@@ -199,7 +199,7 @@ void formulas(benchmark::State& state, pipeline kind, ballast_test::time_family 
     }
     time_units const given = simulate(schedule, times, numbered(microbatches)).makespan;
     time_units const ordered = makespan_by_search(schedule, times, 80'000);
-    time_units const dflop = ballast::dflop_makespan(microbatches, stages, slowest);
+    time_units const dflop = static_cast<time_units>(microbatches + stages - 1) * slowest;
     time_units const disttrain = ballast::disttrain_makespan(units, microbatches);
     dflop_given += above(dflop, given) / instances;
     dflop_ordered += above(dflop, ordered) / instances;

@@ -120,7 +120,7 @@ outcome<named_layout> choose_layout(job const& work, progress& shown)
   if (!found) { return usage("--bags auto", found.error()); }
 
   named_layout chosen{text_of(found->mixes.front().mix), found->bags};
-  for (ballast::judged_mix const& each : found->mixes) {
+  for (ballast::bag_choice::judged_mix const& each : found->mixes) {
     chosen.judged.push_back({text_of(each.mix), each.fitted_step.value() * work.seconds_per_unit,
                              each.judged_step.value() * work.seconds_per_unit});
   }

@@ -216,7 +216,7 @@ five_cells foretold(ballast::step_fit const& fit, measured_cells const& cells, s
                            ballast::price_bag_exchanges(fit).value(), fit.cost(cells.flops).value(),
                            {.judged_on = cells.batches[mix]})
           .value();
-  for (ballast::judged_mix const& each : chosen.mixes) {
+  for (ballast::bag_choice::judged_mix const& each : chosen.mixes) {
     if (!each.mix.is_uniform()) { continue; }
     std::uint32_t const gpus = each.mix.spec().groups().front().gpus;
     seconds[static_cast<std::size_t>(std::bit_width(gpus))] = each.judged_step.value() * 1e-9;

@@ -15,6 +15,7 @@
 namespace {
 
 using namespace ballast;
+using judged_mix = bag_choice::judged_mix;
 using testing::HasSubstr;
 
 constexpr ballast::bag_exchange_work small_exchanges = {
@@ -41,6 +42,11 @@ std::vector<sample_batch> draw_mix_batches(ballast::random_source& random, std::
   }
   return batches;
 }
+
+struct priced_mix {
+  bag_mix mix;
+  ratio mean_step;
+};
 
 // Oracle: lays out every mix, plans every batch by partition(), and adds up the steps.
 std::optional<priced_mix> best_by_partition(std::vector<sample_batch> const& batches,
@@ -158,9 +164,10 @@ TEST(ChooseBags, JudgesTheBestAndThoseOfOneSizeOnOtherBatches)  // Ensures (2) (
         price_bags(mixes_of(*alone), others, small_exchanges, small_cost, admitted).value();
     std::vector<judged_mix> expected;
     for (std::size_t place = 0; place < fitted.size(); ++place) {
-      auto const& [mix, step] = fitted[place];
-      EXPECT_EQ(alone->mixes[place], (judged_mix{mix, step, step}));
-      expected.push_back({mix, step, scored[place].mean_step});
+      auto const& [mix, step, judged_step] = alone->mixes[place];
+      EXPECT_EQ(step, fitted[place]);
+      EXPECT_EQ(judged_step, step);
+      expected.push_back({mix, step, scored[place]});
     }
     std::ranges::sort(expected, [](judged_mix const& a, judged_mix const& b) {
       if (a.judged_step != b.judged_step) { return a.judged_step < b.judged_step; }
@@ -276,8 +283,7 @@ struct flux_job {
                                         {{0, 0, gpus / 4, 0}},
                                         {{0, 0, 0, gpus / 8}}};
     auto const priced = price_bags(mixes, batches, exchanges, spec.cost).value();
-    auto const uniform = std::ranges::min(std::span(priced).subspan(1), {}, &priced_mix::mean_step);
-    return priced.front().mean_step.value() / uniform.mean_step.value();
+    return priced.front().value() / std::ranges::min(std::span(priced).subspan(1)).value();
   }
 };
 
@@ -333,7 +339,7 @@ TEST(ChooseBags, ComesWithinTwoPercentOfAllMixesAt64Gpus)
   auto const batches = job.draw(knapformer_mixes[2], 8, 5);
   auto const found = choose_bags(batches, job.machines, job.exchanges, job.spec.cost).value();
   auto const all = price_bags(ballast_test::all_mixes(64), batches, job.exchanges, job.spec.cost);
-  double const best = std::ranges::min(*all, {}, &priced_mix::mean_step).mean_step.value();
+  double const best = std::ranges::min(*all).value();
   EXPECT_LE(found.mixes.front().fitted_step.value(), 1.02 * best);
 }
 
@@ -363,7 +369,7 @@ TEST(ChooseBags, PricesHugeCostsAsItDoesSmallOnes)
     return price_bags(mixes, batches, {}, quadratic_cost{.linear = cost_of_token})
         .value()
         .front()
-        .mean_step.numerator;
+        .numerator;
   };
   EXPECT_EQ(step_at(std::uint64_t{1} << 41), step_at(1) << 41);
 }

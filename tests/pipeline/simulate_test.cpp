@@ -10,6 +10,7 @@
 namespace {
 
 using namespace ballast;
+using memory_level = rank_memory::level;
 using ballast_test::equal_times;
 using ballast_test::numbered_order;
 using testing::ElementsAre;

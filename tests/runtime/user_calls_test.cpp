@@ -355,7 +355,7 @@ std::vector<plain_call> plain_calls()
          std::vector<ballast::bag_mix> const mixes{
              ballast::choose_bags(batches, four_gpus(), {}, own).value().mixes.front().mix};
          auto const priced = ballast::price_bags(mixes, batches, {}, cost);
-         return static_cast<std::uint64_t>(priced.value().front().mean_step.numerator);
+         return static_cast<std::uint64_t>(priced.value().front().numerator);
        })},
       {"orchestrate: most_gpus", afresh([] {
          ballast_test::small_job const job;

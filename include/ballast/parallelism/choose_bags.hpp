@@ -315,29 +315,19 @@ struct bag_search {
   std::uint64_t most_work = 0;  ///< samples placed; 0: 2^20 and 2^12 for each GPU, at most 2^24
 };
 
-/// A mix of bags and its mean step over some batches.
-///
-/// Units       mean_step: cost units that one GPU does in that time.
-struct priced_mix {
-  bag_mix mix;
-  ratio mean_step;
-
-  friend bool operator==(priced_mix const&, priced_mix const&) = default;
-};
-
-/// A mix that came to the last round of choose_bags().
-///
-/// Units       steps: cost units that one GPU does in that time.
-struct judged_mix {
-  bag_mix mix;
-  ratio fitted_step;  ///< mean over the batches that mixes were fitted to
-  ratio judged_step;  ///< mean over bag_search::judged_on, or the same where that is empty
-
-  friend bool operator==(judged_mix const&, judged_mix const&) = default;
-};
-
 /// What choose_bags() found.
 struct bag_choice {
+  /// A mix that came to the last round.
+  ///
+  /// Units       steps: cost units that one GPU does in that time.
+  struct judged_mix {
+    bag_mix mix;
+    ratio fitted_step;  ///< mean over the batches that mixes were fitted to
+    ratio judged_step;  ///< mean over bag_search::judged_on, or the same where that is empty
+
+    friend bool operator==(judged_mix const&, judged_mix const&) = default;
+  };
+
   std::vector<judged_mix> mixes;  ///< the chosen one, then the others of the last round, best first
   bag_layout bags;                ///< the chosen one, as it was priced: no bag spans nodes
   bool proven = false;       ///< whether no mix that is left out is better on the fitted batches
@@ -367,7 +357,7 @@ inline void expect_exchanges(bag_exchange_work const& exchanges)
 /// that they were not fitted to.
 ///
 /// Expects     found: best first, with places.most_of(size) for each size that is not left out.
-[[nodiscard]] inline std::vector<judged_mix> judge_mixes(
+[[nodiscard]] inline std::vector<bag_choice::judged_mix> judge_mixes(
     std::vector<summed_mix> const& found, std::size_t finalists, bag_places const& places,
     mix_batches const& fitted, mix_batches const& others, std::uint64_t& placed)
 {
@@ -376,7 +366,7 @@ inline void expect_exchanges(bag_exchange_work const& exchanges)
     uniform[size] = places.most_of(size);
   }
   mix_steps steps(others.exchanges);
-  std::vector<judged_mix> judged;
+  std::vector<bag_choice::judged_mix> judged;
   for (std::size_t place = 0; place < found.size(); ++place) {
     auto const& [sum, mix] = found[place];
     bool const is_uniform = std::find(uniform.begin(), uniform.end(), mix) != uniform.end();
@@ -387,7 +377,7 @@ inline void expect_exchanges(bag_exchange_work const& exchanges)
         {mix, mean_step(sum, fitted.batches.size()),
          mean_step(on_others, (others.batches.empty() ? fitted : others).batches.size())});
   }
-  std::sort(judged.begin(), judged.end(), [](judged_mix const& a, judged_mix const& b) {
+  std::sort(judged.begin(), judged.end(), [](auto const& a, auto const& b) {
     return precedes(a.judged_step, b.judged_step, a.fitted_step, b.fitted_step, b.mix, a.mix);
   });
   return judged;
@@ -488,13 +478,14 @@ template <cost_model CostOf>
 /// The mean step of mixes on batches, priced as choose_bags() prices them. On batches that the
 /// mixes were neither fitted to nor judged on, it says how good a choice is.
 ///
+/// Units       cost units that one GPU does in that time.
 /// Expects     exchanges as for choose_bags; every mix has a bag.
 /// Ensures     (1) one mean for each mix, in the order given
 /// Errors      out_of_range as for choose_bags; infeasible: mix `position` has no bag small enough
 ///             for a sample, and short samples are refused.
 /// Complexity  O(mixes samples (sizes + log bags)), after sorting.
 template <cost_model CostOf>
-[[nodiscard]] result<std::vector<priced_mix>> price_bags(
+[[nodiscard]] result<std::vector<ratio>> price_bags(
     std::span<bag_mix const> mixes, std::span<sample_batch const> batches,
     bag_exchange_work const& exchanges, CostOf const& cost_of,
     short_samples short_ones = short_samples::refused)
@@ -509,7 +500,7 @@ template <cost_model CostOf>
   if (!data) { return tl::unexpected(data.error()); }
   detail::mix_steps steps(exchanges);
   std::uint64_t placed = 0;
-  std::vector<priced_mix> priced;
+  std::vector<ratio> priced;
   for (bag_mix const& mix : mixes) {
     BALLAST_EXPECTS(mix.gpus() > 0, "mix ", priced.size(), " has no bag");
     std::uint32_t const smallest = mix.spec().groups().back().gpus;
@@ -520,8 +511,7 @@ template <cost_model CostOf>
                   " is shorter than the smallest bag, which has ", detail::counted(smallest, "GPU"),
                   "; use smaller bags or admit short samples");
     }
-    priced.push_back(
-        {mix, detail::mean_step(steps.sum(mix, data->batches, placed), batches.size())});
+    priced.push_back(detail::mean_step(steps.sum(mix, data->batches, placed), batches.size()));
   }
   return priced;
 }

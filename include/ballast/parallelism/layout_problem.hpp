@@ -372,7 +372,8 @@ struct unit_time {
 ///
 /// Units       those of the times; no_cost where they do not fit.
 /// Expects     microbatches >= 1, no time is negative.
-/// Ensures     (1) sum of `once` + (microbatches - 1) x the longest `microbatch`
+/// Ensures     (1) sum of `once` + (microbatches - 1) x the longest `microbatch`; of one unit whose
+///                 stages all take `microbatch`, DFLOP's (microbatches + stages - 1) microbatch
 /// Complexity  O(units).
 /// Source      Z. Zhang et al., "DistTrain: Addressing Model and Data Heterogeneity with
 ///             Disaggregated Training for Multimodal Large Language Models", SIGCOMM 2025, section
@@ -387,21 +388,6 @@ struct unit_time {
     slowest = std::max(slowest, each.microbatch);
   }
   step += static_cast<uint128>(microbatches - 1) * static_cast<std::uint64_t>(slowest);
-  return step < static_cast<uint128>(no_cost) ? static_cast<time_units>(step) : no_cost;
-}
-
-/// The time of a pipeline's step: every microbatch takes the slowest stage's time on each stage.
-///
-/// Units       those of `slowest`; no_cost where they do not fit.
-/// Expects     microbatches >= 1, stages >= 1, slowest >= 0.
-/// Ensures     (1) (microbatches + stages - 1) slowest
-/// Source      H. An et al., "DFLOP: A Data-driven Framework for Multimodal LLM Training Pipeline
-///             Optimization", arXiv:2603.25120, 2026, Algorithm 1.
-[[nodiscard]] constexpr time_units dflop_makespan(std::uint64_t microbatches, std::uint64_t stages,
-                                                  time_units slowest) noexcept
-{
-  uint128 const step =
-      static_cast<uint128>(microbatches + stages - 1) * static_cast<std::uint64_t>(slowest);
   return step < static_cast<uint128>(no_cost) ? static_cast<time_units>(step) : no_cost;
 }
 

@@ -32,13 +32,6 @@ struct module_layout {
   friend std::strong_ordering operator<=>(module_layout const&, module_layout const&) = default;
 };
 
-/// A layout of so many stages and replicas at a degree.
-[[nodiscard]] constexpr module_layout layout_at(parallel_degree const& degree, std::uint32_t pp,
-                                                std::uint32_t dp) noexcept
-{
-  return {degree.tp, pp, dp, degree.sp, degree.ep};
-}
-
 /// "tp 4 pp 2 dp 8", or "tp 4 sp 2 pp 2 dp 8".
 [[nodiscard]] inline std::string text_of(module_layout const& layout)
 {
@@ -132,6 +125,13 @@ struct model_layout {
 }
 
 namespace detail {
+
+/// A layout of so many stages and replicas at a degree.
+[[nodiscard]] constexpr module_layout layout_at(parallel_degree const& degree, std::uint32_t pp,
+                                                std::uint32_t dp) noexcept
+{
+  return {degree.tp, pp, dp, degree.sp, degree.ep};
+}
 
 /// The quotient, rounded up; by >= 1.
 [[nodiscard]] constexpr uint128 divided_up(uint128 value, uint128 by) noexcept

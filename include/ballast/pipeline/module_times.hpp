@@ -26,19 +26,20 @@ template <class TimesOf, class Sample>
 inline constexpr std::size_t modules_of =
     count_of_modules<std::remove_cvref_t<std::invoke_result_t<TimesOf const&, Sample>>>;
 
-}  // namespace detail
-
 /// A projection from samples to their times: a callable, or a pointer to a member, that returns a
 /// `std::array` with how long a sample takes on each module.
 template <class Projection, class Samples>
 concept module_times_projection =
     std::ranges::random_access_range<Samples> && std::ranges::sized_range<Samples> &&
     std::invocable<Projection const&, std::ranges::range_reference_t<Samples>> &&
-    detail::modules_of<Projection, std::ranges::range_reference_t<Samples>> >= 1;
+    modules_of<Projection, std::ranges::range_reference_t<Samples>> >= 1;
+
+}  // namespace detail
 
 /// How long each microbatch takes on each module: the sum over its samples.
 ///
-/// Shapes      microbatches: ranges of sample_id, such as the `groups` of a plan, one per
+/// Shapes      times_of(sample): a `std::array` with how long it takes on each module.
+///             microbatches: ranges of sample_id, such as the `groups` of a plan, one per
 ///             microbatch. Returns a row per microbatch, a column per module.
 /// Expects     every sample_id is the position of one of the samples.
 /// Ensures     (1) a microbatch without samples takes no time
@@ -46,7 +47,7 @@ concept module_times_projection =
 ///             of its microbatch above 63 bits.
 /// Complexity  O(microbatches), and a call of times_of per sample.
 template <std::ranges::forward_range Microbatches, std::ranges::random_access_range Samples,
-          module_times_projection<Samples const> TimesOf = std::identity>
+          detail::module_times_projection<Samples const> TimesOf = std::identity>
 [[nodiscard]] result<pipeline_times> sum_over_samples(Microbatches const& microbatches,
                                                       Samples const& samples,
                                                       TimesOf const& times_of = {})

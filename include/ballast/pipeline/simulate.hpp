@@ -272,17 +272,17 @@ inline void simulate_into(pipeline_timeline& timeline, compiled_schedule const& 
                                      times, order, [](std::size_t, time_units, time_units) {});
 }
 
-/// How many bytes of activations a rank keeps from some time on.
-struct memory_level {
-  time_units since = 0;
-  std::uint64_t bytes = 0;
-  friend bool operator==(memory_level const&, memory_level const&) = default;
-};
-
 /// The activations that a rank keeps while a schedule runs.
 struct rank_memory {
+  /// So many bytes from some time on.
+  struct level {
+    time_units since = 0;
+    std::uint64_t bytes = 0;
+    friend bool operator==(level const&, level const&) = default;
+  };
+
   std::uint64_t peak_bytes = 0;
-  std::vector<memory_level> levels;  ///< by time; bytes change at each; the last is 0
+  std::vector<level> levels;  ///< by time; bytes change at each; the last is 0
   friend bool operator==(rank_memory const&, rank_memory const&) = default;
 };
 

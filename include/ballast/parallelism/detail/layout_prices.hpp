@@ -135,10 +135,10 @@ class layout_prices {
                                         : shares_[module].of(whole, shares_[module].costliest());
         slowest = std::max(slowest, of_stage);
       }
-      time_units const step = dflop_makespan(microbatches, stages, slowest);
-      if (step == no_cost) { return no_cost; }
-      total += has_transfers_ ? with_transfers(chosen, microbatches, sample, slowest, step)
-                              : static_cast<uint128>(step);
+      auto const step =
+          static_cast<uint128>(microbatches + stages - 1) * static_cast<std::uint64_t>(slowest);
+      if (step >= static_cast<uint128>(no_cost)) { return no_cost; }
+      total += has_transfers_ ? with_transfers(chosen, microbatches, sample, slowest, step) : step;
     }
     if (total / times.samples() >= static_cast<uint128>(no_cost)) { return no_cost; }
     return static_cast<time_units>(divided_up(total, times.samples()));
@@ -253,7 +253,7 @@ class layout_prices {
   /// with most stages count.
   [[nodiscard]] uint128 with_transfers(std::vector<chosen_layout> const& chosen,
                                        std::uint32_t microbatches, std::size_t sample,
-                                       time_units slowest, time_units step)
+                                       time_units slowest, uint128 step)
   {
     uint128 stages = 0;
     uint128 sent = 0;
@@ -296,8 +296,8 @@ class layout_prices {
       }
     }
     auto const slot = static_cast<uint128>(slowest);
-    uint128 const all = sent + std::max(static_cast<uint128>(step) + circles,
-                                        slot * stages + longest * (microbatches - 1));
+    uint128 const all =
+        sent + std::max(step + circles, slot * stages + longest * (microbatches - 1));
     // The last gradients reach a module while those behind it reduce theirs.
     uint128 rest = 0;
     uint128 hidden = 0;
