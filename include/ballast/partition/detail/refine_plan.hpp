@@ -196,7 +196,8 @@ class settle_bags {
       // Every heavy bag gives its surplus to a light one, which often becomes heavy itself.
       bool const exact =
           started && dense <= affordable &&
-          std::uint64_t{2 * heavy_.size()} << (dense + 1) <= cheap + all_work - plan_.work().left();
+          std::uint64_t{2 * heavy_.size()} << (std::min(dense, many) + 1) <=
+              cheap + all_work - plan_.work().left();
       if (exact) { count = std::max(count, dense); }
       pass(count, exact);
       cost_units const left = queue_all();
@@ -217,7 +218,8 @@ class settle_bags {
 
  private:
   static constexpr std::size_t few = 3;
-  static constexpr std::size_t affordable = 12;  // candidates per bag, for exact exchanges
+  static constexpr std::size_t affordable = 13;  // candidates per bag, for exact exchanges
+  static constexpr std::size_t many = 12;        // of them: then exact_exchanges takes less work
   static constexpr std::size_t partners = 3;     // to try for an exact exchange
   // Steps that a pass of exact exchanges may always take; a longer one has to wait until as many
   // have been spent, so that a large step is near its limits before its work is spent.
@@ -279,6 +281,10 @@ class settle_bags {
     cost_units const most =
         work_before(plan_.finish(heavy.index), plan_.speed(light.index)) - plan_.load(light.index);
     if (most < 1) { return {}; }
+    if (exact && count >= many && heavy.surplus <= most) {
+      bag_exchange const found = plan_.find_exact(heavy.index, light.index, heavy.surplus);
+      if (found.found.net != 0) { return found; }
+    }
     cost_units const common = heavy.surplus + light.surplus;
     cost_units const share = exact || common < 0 ? 0 : common / 2;
     cost_units const least = std::min(heavy.surplus - share, most);

@@ -95,7 +95,7 @@ class bag_contents {
 
 /// An exchange and its samples: bit i of `found` stands for candidate i.
 struct bag_exchange {
-  using candidates = std::array<bag_contents::rank, subset_sum::most_members>;
+  using candidates = std::array<bag_contents::rank, exact_exchanges::most_candidates>;
 
   std::size_t from = 0;
   std::size_t to = 0;
@@ -187,6 +187,22 @@ class bag_exchanges {
     return best;
   }
 
+  /// An exchange of exactly so much among the lightest samples of 16 costs of each, if it finds one.
+  [[nodiscard]] bag_exchange find_exact(std::size_t from, std::size_t to, cost_units net)
+  {
+    constexpr cost_units residues = 16;
+    bag_exchange best{from, to};
+    std::array<cost_units, exact_exchanges::most_candidates> giving{};
+    std::array<cost_units, exact_exchanges::most_candidates> taking{};
+    std::size_t const given = lightest_kinds(from, to, best.given, giving);
+    std::size_t const taken = lightest_kinds(to, from, best.taken, taking);
+    work_.spend(16 * (given + taken));
+    auto scratch = memory_.open();
+    exact_exchanges exact(span_of(giving, 0, given), span_of(taking, 0, taken), work_, scratch);
+    best.found = exact.find(net, residues);
+    return best;
+  }
+
   /// As `find`, among samples at even distances over the lighter half of each bag: where costs are
   /// nearly equal, the lightest samples have nearly equal sums.
   [[nodiscard]] bag_exchange find_spread(std::size_t from, std::size_t to, wanted_net wanted,
@@ -258,6 +274,19 @@ class bag_exchanges {
       (void)next(sample, from, to);
     }
     return cost;
+  }
+
+  // Writes the lightest sample of each of the lowest costs of bag `from`; returns how many.
+  [[nodiscard]] std::size_t lightest_kinds(std::size_t from, std::size_t to,
+                                           bag_exchange::candidates& chosen,
+                                           std::span<cost_units> costs) noexcept
+  {
+    std::size_t count = 0;
+    for (auto each = first(from, to); each != bag_contents::none && count < costs.size(); ++count) {
+      chosen[count] = each;
+      costs[count] = next_kind(each, from, to);
+    }
+    return count;
   }
 
   // Writes candidates of bag `from` and their costs; returns how many.

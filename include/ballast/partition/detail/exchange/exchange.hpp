@@ -214,4 +214,148 @@ struct wanted_net {
   return 1 <= best.net && best.net <= wanted.most ? best : exchange{};
 }
 
+/// Exchanges of exactly so much, among up to 16 candidates of each of two bags: of their 2^32 subsets
+/// it looks at few, and finds one where there are many.
+///
+/// Each bag's candidates make two halves, of at most 256 subsets each. For one residue after the
+/// other it joins the pairs of subsets whose sums have it, about as many as a half has subsets, and
+/// looks up those of the taking bag, with the net work added, among those of the giving one.
+///
+/// Shapes      giving[g], taking[t]: the candidates' costs; g, t <= most_candidates.
+/// Expects     costs are not negative and all of them add up to less than 2^63.
+/// In, out     work pays for what is listed, joined and looked up.
+/// Complexity  O(2^(k/2)) for k candidates and each residue; 30 KB of scratch.
+/// Source      D. Wagner, "A Generalized Birthday Problem", CRYPTO 2002.
+class exact_exchanges {
+ public:
+  static constexpr std::size_t most_candidates = 16;
+
+  exact_exchanges(std::span<cost_units const> giving, std::span<cost_units const> taking,
+                  work_budget& work, workspace::frame& scratch)
+      : work_(work),
+        table_(scratch.take<std::uint16_t>(std::size_t{1} << table_bits)),
+        joined_(scratch.take<joined>(most_joined))
+  {
+    BALLAST_EXPECTS(giving.size() <= most_candidates && taking.size() <= most_candidates);
+    constexpr std::array<cost_units, 9> primes{2, 2, 3, 7, 13, 31, 61, 127, 251};
+    prime_ = primes[std::min(giving.size(), taking.size()) / 2];
+    std::span<cost_units const> const lists[] = {
+        giving.first(giving.size() / 2), giving.subspan(giving.size() / 2),
+        taking.first(taking.size() / 2), taking.subspan(taking.size() / 2)};
+    for (std::size_t at = 0; at < halves_.size(); ++at) {
+      list(halves_[at], lists[at], scratch);
+      if (at % 2 == 1) { sort_by_residue(halves_[at]); }
+    }
+    shift_given_ = giving.size() / 2;
+    shift_taken_ = taking.size() / 2;
+  }
+
+  /// One with this net work, as soon as one of so many residues has it, or exchange{}.
+  [[nodiscard]] exchange find(cost_units net, cost_units residues)
+  {
+    for (cost_units residue = 0; residue < std::min(residues, prime_) && !work_.spent();
+         ++residue) {
+      std::fill(table_.begin(), table_.end(), nothing);
+      std::uint16_t count = 0;
+      join(halves_[0], halves_[1], residue, [&](cost_units sum, std::size_t one, std::size_t two) {
+        if (count == most_joined) { return; }
+        std::uint16_t& place = table_[place_of(sum)];
+        joined_[count] = {sum, static_cast<std::uint32_t>(one | two << shift_given_), place};
+        place = count++;
+      });
+      exchange found;
+      cost_units const other = (residue + prime_ - net % prime_) % prime_;
+      join(halves_[2], halves_[3], other, [&](cost_units sum, std::size_t one, std::size_t two) {
+        for (std::uint16_t at = table_[place_of(sum + net)]; at != nothing; at = joined_[at].next) {
+          if (joined_[at].sum != sum + net) { continue; }
+          found = {joined_[at].members, static_cast<std::uint32_t>(one | two << shift_taken_), net};
+        }
+      });
+      work_.spend(table_.size() / 4 + 2 * count);
+      if (found.net != 0) { return found; }
+    }
+    return {};
+  }
+
+ private:
+  static constexpr unsigned table_bits = 10;
+  static constexpr std::uint16_t nothing = 0xFFFF;
+  static constexpr std::size_t most_joined = 1024;
+
+  /// The subsets of a few numbers, bit i for number i, and in order of their residues.
+  struct half {
+    std::span<cost_units> sums;
+    std::span<std::uint8_t> residues;
+    std::span<std::uint8_t> by_residue;
+    std::span<std::uint16_t> first;
+  };
+  struct joined {
+    cost_units sum;
+    std::uint32_t members;
+    std::uint16_t next;
+  };
+
+  [[nodiscard]] static std::size_t place_of(cost_units sum) noexcept
+  {
+    constexpr std::uint64_t golden = 0x9E3779B97F4A7C15;
+    return static_cast<std::size_t>((static_cast<std::uint64_t>(sum) * golden) >>
+                                    (64 - table_bits));
+  }
+
+  void list(half& of, std::span<cost_units const> costs, workspace::frame& scratch)
+  {
+    std::size_t const subsets = std::size_t{1} << costs.size();
+    auto const prime = static_cast<std::size_t>(prime_);
+    of = {scratch.take<cost_units>(subsets), scratch.take<std::uint8_t>(subsets),
+          scratch.take<std::uint8_t>(subsets), scratch.take<std::uint16_t>(prime + 1)};
+    of.sums[0] = 0;
+    of.residues[0] = 0;
+    for (std::size_t member = 0; member < costs.size(); ++member) {
+      std::size_t const size = std::size_t{1} << member;
+      cost_units const added = costs[member] % prime_;
+      for (std::size_t subset = 0; subset < size; ++subset) {
+        of.sums[size + subset] = of.sums[subset] + costs[member];
+        cost_units const residue = of.residues[subset] + added;
+        of.residues[size + subset] =
+            static_cast<std::uint8_t>(residue < prime_ ? residue : residue - prime_);
+      }
+    }
+    work_.spend(2 * subsets);
+  }
+
+  void sort_by_residue(half& of)
+  {
+    std::fill(of.first.begin(), of.first.end(), 0);
+    for (std::uint8_t const residue : of.residues) { ++of.first[residue]; }
+    std::partial_sum(of.first.begin(), of.first.end(), of.first.begin());
+    for (std::size_t subset = of.sums.size(); subset-- > 0;) {
+      of.by_residue[--of.first[of.residues[subset]]] = static_cast<std::uint8_t>(subset);
+    }
+    work_.spend(2 * of.sums.size());
+  }
+
+  /// Calls visit(sum, subset of one, subset of the other) for the pairs whose sums have a residue.
+  template <class Visit>
+  void join(half const& one, half const& other, cost_units residue, Visit const& visit)
+  {
+    for (std::size_t subset = 0; subset < one.sums.size(); ++subset) {
+      cost_units const rest = residue - one.residues[subset];
+      auto const wanted = static_cast<std::size_t>(rest < 0 ? rest + prime_ : rest);
+      for (std::size_t at = other.first[wanted]; at < other.first[wanted + 1]; ++at) {
+        std::size_t const second = other.by_residue[at];
+        visit(one.sums[subset] + other.sums[second], subset, second);
+      }
+    }
+    work_.spend(2 * one.sums.size());
+  }
+
+  work_budget& work_;
+  std::span<std::uint16_t> table_;  // the last of joined_ at a place
+  std::span<joined> joined_;        // of the giving bag
+  std::array<half, 4> halves_;      // two of each bag
+  cost_units prime_ = 2;
+  std::size_t shift_given_ = 0;
+  std::size_t shift_taken_ = 0;
+};
+
 }  // namespace ballast::inline v0::detail
