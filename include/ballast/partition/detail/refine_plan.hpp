@@ -13,105 +13,6 @@
 
 namespace ballast::inline v0::detail {
 
-/// Local search for plans that cannot reach their bound, or have too few samples per bag to do so
-/// with one exchange per bag: it exchanges with the bag that finishes last only.
-///
-/// First it tries every bag that has room. Where no exchange helps, it gathers the room of all bags
-/// in one of them, by exchanges that leave the makespan as it is, and tries that one after each.
-///
-/// Ensures     (1) the makespan never grows, and either it or the number of bags that have it
-///                 shrinks with every success
-/// Complexity  O(m) exchanges without a gain end the first search, and O(m^2) the second, unless
-///             the work of `plan` is spent before.
-class relieve_worst {
- public:
-  relieve_worst(bag_exchanges& plan, ratio target) noexcept : plan_(plan), target_(target) {}
-
-  /// Goes on until every bag finishes by the target, or nothing helps.
-  void operator()()
-  {
-    find_worst();
-    while (makespan_ > target_ && (relieve() || relieve_after_gathering())) { find_worst(); }
-  }
-
- private:
-  static constexpr int rounds = 10;
-
-  void find_worst()
-  {
-    worst_ = 0;
-    for (std::size_t bag = 1; bag < plan_.bags(); ++bag) {
-      if (plan_.finish(bag) > plan_.finish(worst_)) { worst_ = bag; }
-    }
-    makespan_ = plan_.finish(worst_);
-    plan_.work().spend(plan_.bags());
-  }
-
-  // The work that a bag can take and still finish before the makespan; negative for the worst.
-  [[nodiscard]] cost_units room(std::size_t bag) const noexcept
-  {
-    return work_before(makespan_, plan_.speed(bag)) - plan_.load(bag);
-  }
-
-  [[nodiscard]] bool relieve()
-  {
-    for (std::size_t const count : {std::size_t{8}, std::size_t{11}, subset_sum::most_members}) {
-      for (std::size_t bag = 0; bag < plan_.bags(); ++bag) {
-        if (relieve_by(bag, count)) { return true; }
-      }
-    }
-    return false;
-  }
-
-  // Passes work from the worst bag so that both finish before the makespan, as evenly as may be.
-  [[nodiscard]] bool relieve_by(std::size_t bag, std::size_t count)
-  {
-    cost_units const least = -room(worst_);
-    cost_units const most = room(bag);
-    if (bag == worst_ || most < least || plan_.work().spent()) { return false; }
-    cost_units const middle = least + (most - least) / 2;
-    for (bool const spread : {false, true}) {
-      bag_exchange const chosen =
-          spread ? plan_.find_spread(worst_, bag, {middle, middle, most}, count)
-                 : plan_.find(worst_, bag, {middle, middle, most}, count);
-      if (chosen.found.net < least) { continue; }
-      plan_.make(chosen);
-      return true;
-    }
-    return false;
-  }
-
-  [[nodiscard]] bool relieve_after_gathering()
-  {
-    for (int round = 0; round < rounds; ++round) {
-      for (std::size_t bag = 0; bag < plan_.bags(); ++bag) {
-        for (std::size_t other = 0; other < plan_.bags(); ++other) {
-          if (plan_.work().spent()) { return false; }
-          if (gather(bag, other) && relieve_by(bag, 11)) { return true; }
-        }
-      }
-    }
-    return false;
-  }
-
-  // Makes room in one bag by filling another up to the makespan.
-  [[nodiscard]] bool gather(std::size_t bag, std::size_t other)
-  {
-    plan_.work().spend(1);
-    cost_units const most = room(other);
-    if (bag == other || room(bag) < 0 || most < 1) { return false; }
-    bag_exchange const chosen = plan_.find_spread(bag, other, {most, most, most}, 8);
-    if (chosen.found.net == 0) { return false; }
-    plan_.make(chosen);
-    return true;
-  }
-
-  bag_exchanges& plan_;
-  ratio target_;
-  std::size_t worst_ = 0;
-  ratio makespan_;
-};
-
 /// A bag and how far its load is above its limit.
 struct surplus_bag {
   cost_units surplus;
@@ -344,11 +245,9 @@ class whole_bag_exchanges {
 /// where costs have a long tail, and needs few exchanges for large steps. Where costs are nearly
 /// equal it stands still, and swaps and candidates all over the bags get on. So the searches begin
 /// one after the other at the same plan, first the one that suits the costs, and the best plan
-/// stays. What reaches no target goes on from there: with exchanges of the latest bag that gather
-/// room, and then with random swaps of a few samples, each followed by swaps and exchanges, that
-/// are undone where the makespan grew, until sixteen in a row have not made it smaller. A step of
-/// few samples is cheap: it tries more often, and moves too, since of samples that fit few bags
-/// hardly two can swap.
+/// stays. What reaches no target goes on from there by plan_exchanges: moves, swaps and exchanges of
+/// two for two of the latest bag and, where none helps, random ones, which are undone where the
+/// makespan grew, until 200 in a row have not made it smaller.
 ///
 /// Each search may do an amount of work that depends on the step alone, so a search with more work
 /// does the same and then more.
@@ -359,10 +258,11 @@ class whole_bag_exchanges {
 /// Complexity  O(work); 16 (n + m) bytes of scratch besides those of the searches.
 class exchange_search {
  public:
-  exchange_search(partition_problem const& problem, ratio target, std::span<cost_units> loads,
-                  std::span<bag_id> owner, work_budget& work, workspace& memory,
-                  workspace::frame& scratch)
+  exchange_search(partition_problem const& problem, std::span<cost_units const> starts,
+                  ratio target, std::span<cost_units> loads, std::span<bag_id> owner,
+                  work_budget& work, workspace& memory, workspace::frame& scratch)
       : problem_(problem),
+        starts_(starts),
         target_(target),
         loads_(loads),
         owner_(owner),
@@ -392,19 +292,7 @@ class exchange_search {
     if (!nearly_equal && from_start(work_.left(), settle)) { return; }
     if (from_start(share(19), even_out) || from_start(share(19), swap)) { return; }
     go_back(best_);
-    run(share(nearly_equal ? 16 : 19),
-        [this](bag_exchanges& plan, workspace::frame&) { relieve_worst(plan, target_)(); });
-    random_source random(owner_.size());
-    int const most_failures = owner_.size() <= few_samples ? 256 : 16;
-    for (int failures = 0; failures < most_failures && !done(); ++failures) {
-      keep(best_);
-      ratio const before = makespan();
-      work_.spend(owner_.size() + loads_.size());
-      change_at_random(random);
-      run(share(15), even_out);
-      if (makespan() > before) { go_back(best_); }
-      if (makespan() < before) { failures = 0; }
-    }
+    exchange_at_random();
   }
 
  private:
@@ -413,8 +301,8 @@ class exchange_search {
     std::span<bag_id> owner;
   };
 
-  static constexpr std::size_t few_samples = 16;
-  static constexpr int random_changes = 4;
+  static constexpr std::uint64_t most_failures = 200;
+  static constexpr std::uint64_t steps_of_pair = 8;  ///< of other searches, for a pair looked at
 
   /// Whether the middle four fifths of all costs differ by less than a factor of two.
   [[nodiscard]] bool nearly_equal_costs() const noexcept
@@ -467,32 +355,26 @@ class exchange_search {
     return true;
   }
 
-  void change_at_random(random_source& random) const
+  void exchange_at_random()
   {
-    for (int change = 0; change < random_changes; ++change) {
-      auto const one = static_cast<std::size_t>(random.below(owner_.size()));
-      if (owner_.size() <= few_samples && random.below(2) == 0) {
-        auto const to = static_cast<std::size_t>(random.below(loads_.size()));
-        if (problem_.fits(one, to)) { move(one, to); }
-        continue;
-      }
-      auto const other = static_cast<std::size_t>(random.below(owner_.size()));
-      std::size_t const from = to_index(owner_[one]);
-      std::size_t const to = to_index(owner_[other]);
-      if (from == to || !problem_.fits(one, to) || !problem_.fits(other, from)) { continue; }
-      move(one, to);
-      move(other, from);
+    std::uint64_t const most = work_.left() / steps_of_pair;
+    if (most == 0) { return; }
+    auto scratch = memory_.open();
+    placement_problem const places{problem_, 1,  problem_.costs, starts_, problem_.speeds, {}, {},
+                                   {},       count_limits::any(owner_.size())};
+    plan_state plan(places, scratch);
+    (void)plan.put_all(std::span<bag_id const>(owner_));
+    work_budget left(most);
+    plan_exchanges(plan, 1, left, scratch, memory_).run(target_, most_failures);
+    work_.spend(steps_of_pair * (most - left.left()));
+    for (std::size_t sample = 0; sample < owner_.size(); ++sample) {
+      owner_[sample] = to_id<bag_id>(plan.owner(sample));
     }
-  }
-
-  void move(std::size_t sample, std::size_t bag) const
-  {
-    loads_[to_index(owner_[sample])] -= problem_.costs[sample];
-    loads_[bag] += problem_.costs[sample];
-    owner_[sample] = to_id<bag_id>(bag);
+    for (std::size_t bag = 0; bag < loads_.size(); ++bag) { loads_[bag] = plan.load(bag, 0); }
   }
 
   partition_problem const& problem_;
+  std::span<cost_units const> starts_;
   ratio target_;
   std::span<cost_units> loads_;
   std::span<bag_id> owner_;
@@ -663,7 +545,7 @@ inline ratio refine_plan(policy_ref<cost_units> const& inner, bool is_greedy, st
   if (work > 0 && !is_done()) {
     work_budget left(work);
     auto frame = memory.open();
-    exchange_search(problem, bound, loads, owner, left, memory, frame)();
+    exchange_search(problem, starts, bound, loads, owner, left, memory, frame)();
   }
   if (nodes == 0 || is_done()) { return bound; }
   work_budget left(nodes);
