@@ -171,6 +171,107 @@ BENCHMARK(pad)
     ->ArgsProduct({{0, 2}, {64}, {4}, {32}})
     ->Unit(benchmark::kMillisecond);
 
+// Sorted by source and then target, or by cost, and cut into as many runs as ranks: the least largest
+// batch of the two.
+cost_units sorted_cut(lengths_of_step const& lengths, std::size_t ranks)
+{
+  cost_units least = std::numeric_limits<cost_units>::max();
+  auto const try_order = [&](auto const& key) {
+    lengths_of_step order = lengths;
+    std::ranges::sort(order, std::ranges::greater{}, key);
+    auto const fills = [&](cost_units limit) {
+      std::size_t batches = 1;
+      cost_units samples = 0;
+      padded_lengths longest;
+      for (padded_lengths const each : order) {
+        padded_lengths const together = longest.with(each);
+        bool const fits = ++samples * cost_of(together.source, together.target) <= limit;
+        longest = fits ? together : each;
+        batches += fits ? 0 : 1;
+        samples = fits ? samples : 1;
+        if (cost_of(longest.source, longest.target) * samples > limit) { return false; }
+      }
+      return batches <= ranks;
+    };
+    cost_units low = 0;
+    cost_units high = cost_units{1} << 40;
+    while (low < high) {
+      cost_units const middle = low + (high - low) / 2;
+      bool const is_enough = fills(middle);
+      (is_enough ? high : low) = is_enough ? middle : middle + 1;
+    }
+    least = std::min(least, high);
+  };
+  try_order([](padded_lengths each) { return std::pair(each.source, each.target); });
+  try_order([](padded_lengths each) { return cost_of(each.source, each.target); });
+  return least;
+}
+
+// 0: four classes, short or long on each side; 1: lengths of 1 to 4 units; 2: of 1 to 30 tokens.
+lengths_of_step draw_kinds(std::int64_t family, ballast::random_source& random)
+{
+  lengths_of_step lengths;
+  if (family == 0) {
+    std::array<tokens, 2> const sources = {random.between(1, 64), random.between(100, 1000)};
+    std::array<tokens, 2> const targets = {random.between(1, 64), random.between(100, 1000)};
+    for (tokens const source : sources) {
+      for (tokens const target : targets) {
+        lengths.insert(lengths.end(), 1 + random.below(12), {source, target});
+      }
+    }
+    return lengths;
+  }
+  lengths.resize(17 + random.below(40));
+  for (padded_lengths& each : lengths) {
+    if (family == 1) { each = {128 * random.between(1, 4), 128 * random.between(1, 4)}; }
+    if (family == 2) { each = {random.between(1, 30), random.between(1, 30)}; }
+  }
+  return lengths;
+}
+
+// One batch for each of 2 to 8 ranks, 1,000 draws: how many are above a sorted cut, by how much the
+// worst is; above the bound, on average and at most; and how many are proven.
+void pad_kinds(benchmark::State& state)
+{
+  struct drawn {
+    lengths_of_step lengths;
+    std::size_t ranks;
+  };
+  std::vector<drawn> steps;
+  ballast::random_source random(42);
+  for (int step = 0; step < 1000; ++step) {
+    steps.push_back({draw_kinds(state.range(0), random), 2 + random.below(7)});
+  }
+  auto const planned = [](drawn const& step) {
+    return ballast::pad_grid(step.lengths, ballast::one_gpu_bags(step.ranks), {.number = 1},
+                             cost_of)
+        .value();
+  };
+  std::size_t next = 0;
+  for (auto _ : state) { benchmark::DoNotOptimize(planned(steps[next++ % steps.size()])); }
+  int above = 0;
+  int proven = 0;
+  double worst = 0;
+  double gap = 0;
+  double largest_gap = 0;
+  for (drawn const& step : steps) {
+    auto const plan = planned(step);
+    double const over =
+        plan.makespan.value() / static_cast<double>(sorted_cut(step.lengths, step.ranks)) - 1;
+    above += over > 0 ? 1 : 0;
+    worst = std::max(worst, over);
+    gap += plan.gap() / static_cast<double>(steps.size());
+    largest_gap = std::max(largest_gap, plan.gap());
+    proven += plan.proven_optimal() ? 1 : 0;
+  }
+  state.counters["above_cut"] = above;
+  state.counters["worst"] = worst;
+  state.counters["over_bound"] = gap;
+  state.counters["most_over_bound"] = largest_gap;
+  state.counters["proven"] = proven;
+}
+BENCHMARK(pad_kinds)->ArgNames({"family"})->DenseRange(0, 2)->Unit(benchmark::kMicrosecond);
+
 // Batches of at most 16,384 padded tokens: how many, beside those of sorted samples, and the bound.
 void to_cap(benchmark::State& state)
 {

@@ -8,6 +8,8 @@
 #include <ballast/partition/padded/pad_to_cap.hpp>
 #include <ballast/partition/padded/padded_lengths.hpp>
 
+#include <map>
+
 namespace pad_grid_test {
 
 using namespace ballast;
@@ -252,6 +254,136 @@ TEST(PadGrid, SeesInItsBoundThatBothLengthsPad)  // Ensures (3)
   auto const sum = [](tokens source, tokens target) { return source + target; };
   // The bound of what each costs alone is 7 % below.
   EXPECT_LT(planned(lengths, options, sum).value().gap(), 0.05);
+}
+
+// Samples of four classes, short or long on each side; `counts` of each.
+lengths_of_step of_classes(std::array<std::size_t, 4> counts, tokens brief, tokens wide)
+{
+  std::array<padded_lengths, 4> const classes = {
+      {{brief, brief}, {brief, wide}, {wide, brief}, {wide, wide}}};
+  lengths_of_step lengths;
+  for (std::size_t at = 0; at < 4; ++at) { lengths.insert(lengths.end(), counts[at], classes[at]); }
+  return lengths;
+}
+
+cost_units with_a_quarter_of_pairs(tokens source, tokens target)
+{
+  return source + target + source * target / 4;
+}
+
+// Oracle: bag after bag takes so many of each class; the least largest cost for what is left.
+struct class_table {
+  std::array<std::size_t, 4> counts;
+  tokens brief;
+  tokens wide;
+
+  [[nodiscard]] cost_units cost_of(std::array<std::size_t, 4> const& taken) const
+  {
+    std::size_t const samples = std::reduce(taken.begin(), taken.end());
+    tokens const source = taken[2] + taken[3] > 0 ? wide : brief;
+    tokens const target = taken[1] + taken[3] > 0 ? wide : brief;
+    return static_cast<cost_units>(samples) * with_a_quarter_of_pairs(source, target);
+  }
+
+  [[nodiscard]] cost_units least_makespan(std::size_t bags) const
+  {
+    std::vector<std::array<std::size_t, 4>> parts;
+    std::array<std::size_t, 4> part{};
+    for (part[0] = 0; part[0] <= counts[0]; ++part[0]) {
+      for (part[1] = 0; part[1] <= counts[1]; ++part[1]) {
+        for (part[2] = 0; part[2] <= counts[2]; ++part[2]) {
+          for (part[3] = 0; part[3] <= counts[3]; ++part[3]) { parts.push_back(part); }
+        }
+      }
+    }
+    std::map<std::array<std::size_t, 4>, cost_units> least;
+    for (auto const& all : parts) { least[all] = cost_of(all); }
+    for (std::size_t bag = 1; bag < bags; ++bag) {
+      auto const before = least;
+      for (auto const& all : parts) {
+        for (auto const& taken : parts) {
+          auto rest = all;
+          bool holds = true;
+          for (std::size_t at = 0; at < 4; ++at) {
+            holds = holds && taken[at] <= all[at];
+            rest[at] -= taken[at];
+          }
+          if (holds) {
+            least[all] = std::min(least[all], std::max(cost_of(taken), before.at(rest)));
+          }
+        }
+      }
+    }
+    return least.at(counts);
+  }
+};
+
+TEST(PadGrid, SeparatesClassesOfPairs)  // Ensures (3)
+{
+  auto const planned_for = [](std::array<std::size_t, 4> counts, std::size_t ranks) {
+    return planned(of_classes(counts, 2, 20), {.ranks = ranks}, with_a_quarter_of_pairs).value();
+  };
+  EXPECT_EQ(planned_for({3, 8, 3, 3}, 5).makespan, (ratio{256, 1}));  // one class a bag
+  EXPECT_EQ(planned_for({10, 7, 4, 6}, 2).makespan, (ratio{1400, 1}));
+  EXPECT_TRUE(planned_for({3, 8, 3, 3}, 5).proven_optimal());
+  EXPECT_TRUE(planned_for({10, 7, 4, 6}, 2).proven_optimal());
+
+  random_source random(52);
+  for (int trial = 0; trial < trials_of(30); ++trial) {
+    SCOPED_TRACE(testing::Message() << "trial " << trial);
+    class_table table{{}, random.between(1, 5), random.between(8, 40)};
+    for (std::size_t& count : table.counts) { count = random.below(5); }
+    padded_grid_options const options{.ranks = 1 + random.below(4)};
+    auto const lengths = of_classes(table.counts, table.brief, table.wide);
+    auto const plan = planned(lengths, options, with_a_quarter_of_pairs).value();
+    expect_within(lengths, options, with_a_quarter_of_pairs, with_a_quarter_of_pairs, plan);
+    EXPECT_EQ(plan.makespan.numerator, table.least_makespan(options.ranks));
+    EXPECT_TRUE(plan.proven_optimal());
+  }
+}
+
+// Oracle: the least largest batch of runs of the samples as they are ordered.
+cost_units least_of_cuts(lengths_of_step const& ordered, std::size_t ranks)
+{
+  std::vector<cost_units> least(ordered.size() + 1, no_cost);  // of so many first ones
+  least[0] = 0;
+  for (std::size_t rank = 0; rank < ranks; ++rank) {
+    for (std::size_t end = ordered.size(); end > 0; --end) {
+      padded_lengths longest;
+      for (std::size_t first = end; first > 0; --first) {
+        longest = longest.with(ordered[first - 1]);
+        cost_units const batch = static_cast<cost_units>(end - first + 1) *
+                                 with_a_quarter_of_pairs(longest.source, longest.target);
+        least[end] = std::min(least[end], std::max(least[first - 1], batch));
+      }
+    }
+  }
+  return least.back();
+}
+
+TEST(PadGrid, IsNeverAboveASortedCutOfFewKinds)  // Ensures (3)
+{
+  random_source random(53);
+  for (int trial = 0; trial < trials_of(60); ++trial) {
+    SCOPED_TRACE(testing::Message() << "trial " << trial);
+    lengths_of_step lengths(20 + random.below(40));
+    tokens const most = random.below(2) == 0 ? 2 : 4;
+    tokens const unit = random.between(1, 10);
+    for (padded_lengths& each : lengths) {
+      each = {unit * random.between(1, most), unit * random.between(1, most)};
+    }
+    padded_grid_options const options{.ranks = 2 + random.below(7)};
+    auto const plan = planned(lengths, options, with_a_quarter_of_pairs).value();
+    expect_within(lengths, options, with_a_quarter_of_pairs, with_a_quarter_of_pairs, plan);
+    EXPECT_TRUE(plan.proven_optimal());
+    std::ranges::sort(lengths, std::ranges::greater{},
+                      [](padded_lengths each) { return std::pair(each.source, each.target); });
+    EXPECT_LE(plan.makespan.numerator, least_of_cuts(lengths, options.ranks));
+    std::ranges::sort(lengths, std::ranges::greater{}, [](padded_lengths each) {
+      return with_a_quarter_of_pairs(each.source, each.target);
+    });
+    EXPECT_LE(plan.makespan.numerator, least_of_cuts(lengths, options.ranks));
+  }
 }
 
 TEST(PadGrid, FindsRoomWithinACap)  // Ensures (2)

@@ -46,9 +46,11 @@ namespace detail {
 ///     pad_grid(sentences, one_gpu_bags(8), {.number = 4}, cost)
 ///
 /// The samples are put in orders, by cost and in strips by one length and then the other; batches
-/// are runs of an order, as even as bisection makes them. Of the best of these plans samples are
-/// then moved and swapped at random, with a fixed seed. Steps of up to 16 samples are searched
-/// whole, as far as 200,000 cells go.
+/// are runs of an order, as even as bisection makes them. With one batch a rank, and up to 64 kinds
+/// of pairs, all sets of the batches' longest lengths are searched, `detail::corner_search`, as far
+/// as 400 n looks go, 2^17 at most, for each makespan. Of the best of these plans samples are then
+/// moved and swapped at random, with a fixed seed. Steps of up to 16 samples are searched whole, as
+/// far as 200,000 cells go.
 ///
 /// Expects     cost_of and weight_of (without it, the cost) are no less where a length is longer.
 /// Ensures     (1) those of grid_plan, but loads and filled are the number of samples of a cell times
@@ -58,8 +60,8 @@ namespace detail {
 ///                 with the longest source and target
 ///             (3) the bound is the mean of the least sum that so many batches have, or the least
 ///                 largest batch, of samples of one length, the cost of each alone; or the mean of
-///                 a sum that sees both lengths, `detail::two_length_sum`; or the makespan, where
-///                 all plans were searched
+///                 a sum that sees both lengths, `detail::two_length_sum`; or the least makespan
+///                 that a search of all plans, or of all sets of longest lengths, did not refute
 ///             (4) with one length and one batch a rank the plan is an optimum, and proven, unless a
 ///                 cap is set that is not a cap of the cost
 ///             (5) the plan depends on nothing but the arguments, so every rank finds the same one
@@ -67,7 +69,7 @@ namespace detail {
 ///             exists or was found, and the sentence says which. out_of_range: sample `position` has
 ///             a length below 0 or above longest_sample, costs or weights are negative or too large,
 ///             or something other than a number and limits.most_per_gpu is asked for.
-/// Complexity  O(n log n log C) for each of at most 21 orders and for the bound, where C is what all
+/// Complexity  O(n log n log C) for each of at most 23 orders and for the bound, where C is what all
 ///             samples cost in one batch; 400 n changes, slots.work at most; and 2^24 looks at most for the
 ///             bound that sees both lengths.
 /// Source      the search is late acceptance: E. K. Burke, Y. Bykov, European Journal of Operational

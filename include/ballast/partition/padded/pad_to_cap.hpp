@@ -25,7 +25,7 @@ namespace ballast::inline v0 {
 ///                 of all plans ends within 200,000 cells
 ///             (3) the same on every machine
 /// Errors      those of pad_grid, for one batch a sample.
-/// Complexity  O(n log n) for each of at most 21 orders, and pad_grid for each batch less and one.
+/// Complexity  O(n log n) for each of at most 23 orders, and pad_grid for each batch less and one.
 template <padded_cost WeightOf>
 [[nodiscard]] result<packing_plan> pad_to_cap(std::span<padded_lengths const> lengths,
                                               std::int64_t cap, WeightOf const& weight_of,

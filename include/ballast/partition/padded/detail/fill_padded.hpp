@@ -10,7 +10,9 @@ namespace ballast::inline v0::detail {
 /// in strips, in each of them by the other length, forth and back. Strips have equal shares of
 /// the sum of their length; there are 2, 3, 4, 6, 8, ... up to the number of cells, at most 64.
 ///
-/// Complexity  O(n log n) for each of at most 21 orders.
+/// At last there is a strip for each length.
+///
+/// Complexity  O(n log n) for each of at most 23 orders.
 template <class Problem, class TryOrder>
 void padded_orders_of(Problem const& problem, TryOrder const& try_order)
 {
@@ -38,17 +40,24 @@ void padded_orders_of(Problem const& problem, TryOrder const& try_order)
     for (std::size_t sample = 0; sample < lengths.size(); ++sample) { sum += first_of(sample); }
     if (sum == 0) { continue; }
     std::size_t const most = std::min<std::size_t>(problem.cells(), 64);
-    for (std::size_t strips = 2; strips <= most;
-         strips += strips % 3 == 0 ? strips / 3 : (strips + 1) / 2) {
-      for (std::size_t sample = 0; sample < keys.size(); ++sample) {
+    auto const try_strips = [&](std::uint64_t strips) {
+      for (std::size_t sample = 0; sample < lengths.size(); ++sample) {
         keys[sample].first = first_of(sample);
       }
       std::sort(order.begin(), order.end(), descending);
-      std::int64_t before = 0;
+      std::uint64_t const share = static_cast<std::uint64_t>(sum) / strips + 1;
+      std::uint64_t before = 0;
+      std::uint64_t share_of_last = 0;
+      std::size_t number = 0;
+      tokens last = first_of(order.front());
       for (std::uint32_t const sample : order) {
-        strip[sample] =
-            static_cast<std::size_t>(before) / (static_cast<std::size_t>(sum) / strips + 1);
-        before += first_of(sample);
+        if ((strips <= most || first_of(sample) != last) && before / share != share_of_last) {
+          ++number;
+          share_of_last = before / share;
+        }
+        strip[sample] = number;
+        last = first_of(sample);
+        before += static_cast<std::uint64_t>(last);
       }
       std::sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
         if (strip[a] != strip[b]) { return strip[a] < strip[b]; }
@@ -56,7 +65,12 @@ void padded_orders_of(Problem const& problem, TryOrder const& try_order)
         return (second_of(a) > second_of(b)) == (strip[a] % 2 == 0);
       });
       try_order(order);
+    };
+    for (std::size_t strips = 2; strips <= most;
+         strips += strips % 3 == 0 ? strips / 3 : (strips + 1) / 2) {
+      try_strips(strips);
     }
+    try_strips(static_cast<std::uint64_t>(sum) + 1);
   }
 }
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <ballast/core.hpp>
-#include <ballast/partition/padded/detail/fill_padded.hpp>
+#include <ballast/partition/padded/detail/corner_search.hpp>
 
 #include <bit>
 
@@ -550,6 +550,12 @@ struct found_padded {
   std::vector<cell_id> owner;
   cost_units makespan = no_cost;
   cost_units lower_bound = 0;
+
+  /// Whether a search ends with this that looks for a makespan of `enough`, or with 0 for the least.
+  [[nodiscard]] bool ends(cost_units enough) const
+  {
+    return makespan <= std::max(lower_bound, enough) || (enough > 0 && lower_bound > enough);
+  }
 };
 
 /// Samples from the costliest to the cheapest alone, of equal ones the lower number first.
@@ -564,6 +570,42 @@ template <class Problem>
     return one > other || (one == other && a < b);
   });
   return order;
+}
+
+/// Searches plans of one batch a rank by their corners, for limits between the bound and the makespan:
+/// first for those that no plan keeps, then for those that one is found for.
+template <class Problem>
+void search_corners(Problem const& problem, std::uint64_t looks, cost_units enough,
+                    found_padded& found)
+{
+  constexpr std::size_t few_kinds = 64;
+  corner_search<Problem> search(problem);
+  if (problem.slots > 1 || search.kinds() > few_kinds) { return; }
+  padded_cells<Problem> cells(problem);
+  std::vector<std::uint32_t> batch_of(problem.lengths.size());
+  std::vector<cell_id> tried(problem.lengths.size());
+  cost_units const most = problem.cost(problem.lengths.size(), problem.longest());
+  for (bool const for_bound : {true, false}) {
+    cost_units low = found.lower_bound;
+    cost_units high = std::min(found.makespan, most + 1);
+    for (cost_units limit = std::clamp(enough, low, high); low < high && !found.ends(enough);
+         limit = low + (high - low) / 2) {
+      std::optional<bool> const fits = search.fits(limit, looks, batch_of);
+      if (fits == true) {
+        deal_batches(problem, batch_of, tried);
+        cells.assign(tried);
+        found.makespan = cells.makespan();
+        found.owner = tried;
+        high = found.makespan;
+      } else if (fits == false || !for_bound) {
+        low = limit + 1;
+        if (for_bound) { found.lower_bound = low > most ? no_cost : low; }
+      } else {
+        high = limit;
+      }
+    }
+    if (found.lower_bound == no_cost) { return; }
+  }
 }
 
 /// Fills orders evenly, keeps the best, shifts samples, and searches small steps whole. The bound is
@@ -592,19 +634,21 @@ template <class Problem>
   std::vector<cell_id> tried(count);
   padded_cells<Problem> cells(problem);
   padded_orders_of(problem, [&](std::vector<std::uint32_t> const& runs) {
-    if (found.makespan <= std::max(found.lower_bound, enough)) { return; }
-    if (!fill_evenly(problem, runs, largest_batch, batch_of)) { return; }
+    if (found.ends(enough) || !fill_evenly(problem, runs, largest_batch, batch_of)) { return; }
     deal_batches(problem, batch_of, tried);
     cells.assign(tried);
     if (cells.makespan() >= found.makespan) { return; }
     found.makespan = cells.makespan();
     found.owner = tried;
   });
-  if (found.makespan != no_cost) {
-    found.makespan = shift_padded(problem, order, work_per_sample * count,
-                                  std::max(found.lower_bound, enough), found.owner);
+  constexpr std::uint64_t most_looks = 1 << 17;
+  std::uint64_t const work = work_per_sample * count;
+  if (!found.ends(enough)) { search_corners(problem, std::min(work, most_looks), enough, found); }
+  if (!found.ends(enough) && found.makespan != no_cost) {
+    found.makespan =
+        shift_padded(problem, order, work, std::max(found.lower_bound, enough), found.owner);
   }
-  if (found.makespan > std::max(found.lower_bound, enough) && count <= few) {
+  if (!found.ends(enough) && count <= few) {
     padded_search<Problem> search(problem, order, work_of_few);
     if (search.improve(found.makespan, found.owner)) { found.lower_bound = found.makespan; }
   }
