@@ -71,24 +71,28 @@ double greedy_makespan(std::vector<std::int64_t> const& loads, std::size_t gpus,
 
 constexpr std::size_t steps = 8;
 
-// Means over eight steps, or the one of Zipf: above the bound, and the greedy above the bound.
+// Means over eight steps, or the one of Zipf: above the bound, also where shares may be uneven, and the
+// greedy above the bound.
 void place(benchmark::State& state)
 {
   auto const experts = static_cast<std::size_t>(state.range(1));
   auto const gpus = static_cast<std::size_t>(state.range(2));
   std::vector<std::uint32_t> const slots(gpus, static_cast<std::uint32_t>(state.range(3)));
   double gap = 0;
+  double uneven = 0;
   double greedy = 0;
   std::vector<std::vector<std::int64_t>> loads;
   for (std::size_t step = 0; step < steps; ++step) {
     loads.push_back(expert_loads(state.range(0), experts, step + 1));
     auto const placed = ballast::place_experts(loads.back(), slots).value();
     gap += placed.gap() / steps;
+    uneven += ballast::place_experts(loads.back(), slots, {.uneven = true}).value().gap() / steps;
     greedy +=
         (greedy_makespan(loads.back(), gpus, slots.front()) / placed.lower_bound.value() - 1) /
         steps;
   }
   state.counters["gap"] = gap;
+  state.counters["gap_of_uneven"] = uneven;
   state.counters["gap_of_greedy"] = greedy;
   std::size_t next = 0;
   for (auto _ : state) {
@@ -102,6 +106,69 @@ BENCHMARK(place)
     ->ArgsProduct({{0, 1, 2, 3}, {64}, {64}, {2, 3, 4, 5}})
     ->ArgsProduct({{0, 1, 2, 3}, {256}, {256}, {2, 3, 4, 5}})
     ->ArgsProduct({{0, 1, 2, 3}, {256}, {1024}, {1, 2, 3, 4}})
+    ->Unit(benchmark::kMillisecond);
+
+// Loads that have drifted by up to so many per cent: how many replicas stay on their GPUs, of how many,
+// and how much longer the step is than with a placement that keeps none; `renamed`: how many stay of
+// that one where each of its GPUs, in turn, becomes the GPU that keeps most.
+void keep(benchmark::State& state)
+{
+  auto const experts = static_cast<std::size_t>(state.range(0));
+  std::vector<std::uint32_t> const slots(experts, static_cast<std::uint32_t>(state.range(1)));
+  std::vector<std::vector<std::int64_t>> loads;
+  std::vector<ballast::expert_placement> before;
+  double kept = 0;
+  double replicas = 0;
+  double longer = 0;
+  double renamed = 0;
+  for (std::size_t step = 0; step < steps; ++step) {
+    loads.push_back(expert_loads(0, experts, step + 1));
+    before.push_back(ballast::place_experts(loads.back(), slots).value());
+    ballast::random_source random(77 + step);
+    for (std::int64_t& load : loads.back()) {
+      std::int64_t const drift = load * state.range(2) / 100;
+      load += random.between(-drift, drift);
+    }
+    auto const fresh = ballast::place_experts(loads.back(), slots).value();
+    auto const moved =
+        ballast::place_experts(loads.back(), slots, {.now = &before.back().experts}).value();
+    kept += static_cast<double>(moved.kept) / steps;
+    replicas += static_cast<double>(before.back().experts.values().size()) / steps;
+    longer += (moved.makespan.value() / fresh.makespan.value() - 1) / steps;
+    std::vector<bool> is_taken(experts, false);
+    for (auto const now : before.back().experts) {
+      std::size_t most = 0;
+      std::size_t best = experts;
+      for (std::size_t gpu = 0; gpu < experts; ++gpu) {
+        if (is_taken[gpu]) { continue; }
+        std::vector<ballast::expert_id> both;
+        std::ranges::set_intersection(now, fresh.experts[ballast::to_id<ballast::rank_id>(gpu)],
+                                      std::back_inserter(both));
+        if (best == experts || both.size() > most) {
+          best = gpu;
+          most = both.size();
+        }
+      }
+      is_taken[best] = true;
+      renamed += static_cast<double>(most) / steps;
+    }
+  }
+  state.counters["kept"] = kept;
+  state.counters["of"] = replicas;
+  state.counters["renamed"] = renamed;
+  state.counters["longer"] = longer;
+  std::size_t next = 0;
+  for (auto _ : state) {
+    std::size_t const step = next++ % steps;
+    auto const moved = ballast::place_experts(loads[step], slots, {.now = &before[step].experts});
+    benchmark::DoNotOptimize(moved);
+  }
+}
+BENCHMARK(keep)
+    ->Name("keep_experts")
+    ->ArgNames({"experts", "slots", "drift"})
+    ->ArgsProduct({{64}, {2, 3}, {5, 15}})
+    ->ArgsProduct({{256}, {2}, {5, 15}})
     ->Unit(benchmark::kMillisecond);
 
 // The best shares of a batch that has other loads than the placement was made for.

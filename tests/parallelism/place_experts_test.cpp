@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ballast/parallelism/place_experts.hpp>  // first: proves it is self-contained
 
+#include "../support/all_assignments.hpp"
 #include "../support/test.hpp"
 #include "../support/trials.hpp"
 
@@ -9,6 +10,8 @@
 namespace place_experts_test {
 
 using namespace ballast;
+using ballast_test::assignment;
+using ballast_test::each_assignment;
 
 struct drawn_experts {
   std::vector<std::int64_t> loads;
@@ -370,6 +373,127 @@ TEST(PlaceExperts, KeepsWhatItCanWhereAnExpertIsNew)
   EXPECT_EQ(asked.gpus[to_id<expert_id>(1)].size(), 1U);
 }
 
+// Oracles: all sets of GPUs for each expert, as bits, within the slots.
+template <class Visit>
+void each_placement(drawn_experts const& step, Visit const& visit)
+{
+  std::size_t const gpus = step.slots.size();
+  each_assignment(step.loads.size(), std::size_t{1} << gpus, [&](assignment const& sets) {
+    for (std::size_t gpu = 0; gpu < gpus; ++gpu) {
+      auto const used = std::ranges::count_if(sets, [gpu](auto set) { return set >> gpu & 1U; });
+      if (static_cast<std::size_t>(used) > step.slots[gpu]) { return false; }
+    }
+    if (!sets.empty() && sets.back() == 0) { return false; }
+    if (sets.size() == step.loads.size()) { visit(sets); }
+    return true;
+  });
+}
+
+std::int64_t largest_even(drawn_experts const& step, assignment const& sets)
+{
+  std::vector<std::int64_t> loads(step.slots.size());
+  for (std::size_t expert = 0; expert < sets.size(); ++expert) {
+    for (std::size_t gpu = 0; gpu < loads.size(); ++gpu) {
+      bool const is_in = (sets[expert] >> gpu & 1U) != 0;
+      loads[gpu] += is_in ? step.loads[expert] * whole / std::popcount(sets[expert]) : 0;
+    }
+  }
+  return std::ranges::max(loads);
+}
+
+TEST(PlaceExperts, KeepsTheMostOfSmallSteps)
+{
+  jagged<rank_id, expert_id> now;
+  for (std::uint32_t gpu = 0; gpu < 4; ++gpu) {
+    now.push_back(expert_id{2 * gpu});
+    now.push_back(expert_id{2 * gpu + 1});
+    now.end_row();
+  }
+  std::vector<std::int64_t> const loads = {60, 20, 50, 30, 10, 10, 10, 10};
+  auto const moved = place_experts(loads, std::vector{2U, 3U, 3U, 3U}, {.now = &now}).value();
+  EXPECT_EQ(moved.makespan, (ratio{50, 1}));
+  EXPECT_EQ(moved.kept, 7U);
+  EXPECT_EQ(moved.most_kept, 7U);
+
+  ballast::random_source random(36);
+  int moves = 0;
+  for (int trial = 0; trial < ballast_test::trials_of(60); ++trial) {
+    SCOPED_TRACE(testing::Message() << "trial " << trial);
+    drawn_experts step = draw(random, 4, 3, 3);
+    if (step.slots.size() > 3) { continue; }
+    auto const before = place_experts(step.loads, step.slots).value();
+    for (std::int64_t& load : step.loads) { load += random.between(-load / 2, load / 2); }
+    auto const least = place_experts(step.loads, step.slots).value();
+    auto const kept =
+        place_experts(step.loads, step.slots, {.now = &before.experts, .tolerance = {1, 4}})
+            .value();
+    expect_valid(step, kept);
+    EXPECT_LE(kept.makespan.value(), 1.25 * least.makespan.value() + 1e-9);
+    std::size_t most = 0;
+    each_placement(step, [&](assignment const& sets) {
+      auto const largest = static_cast<double>(largest_even(step, sets));
+      if (largest > 1.25 * whole * least.makespan.value() + 1e-6) { return; }
+      std::size_t here = 0;
+      for (std::size_t expert = 0; expert < sets.size(); ++expert) {
+        for (rank_id const gpu : before.gpus[to_id<expert_id>(expert)]) {
+          here += sets[expert] >> to_index(gpu) & 1U;
+        }
+      }
+      most = std::max(most, here);
+    });
+    EXPECT_EQ(kept.kept, most);
+    EXPECT_EQ(kept.most_kept, most);
+    moves += most < before.experts.values().size() ? 1 : 0;
+  }
+  EXPECT_GT(moves, 0);
+}
+
+// The least that the most crowded set of experts has for each GPU with any of them.
+double largest_uneven(drawn_experts const& step, assignment const& sets)
+{
+  double largest = 0;
+  for (std::size_t crowd = 1; crowd < std::size_t{1} << sets.size(); ++crowd) {
+    std::size_t gpus = 0;
+    std::int64_t load = 0;
+    for (std::size_t expert = 0; expert < sets.size(); ++expert) {
+      bool const is_in = (crowd >> expert & 1U) != 0;
+      gpus |= is_in ? sets[expert] : 0;
+      load += is_in ? step.loads[expert] : 0;
+    }
+    largest = std::max(largest, static_cast<double>(load) / std::popcount(gpus));
+  }
+  return largest;
+}
+
+TEST(PlaceExperts, ReachesTheMeanWhereSharesMayDiffer)  // Ensures (2)
+{
+  std::vector<std::int64_t> const loads = {90, 30, 20, 20, 20, 20};
+  for (auto const& slots : {std::vector{3U, 3U, 3U}, {3U, 3U, 2U}, {2U, 3U, 3U}}) {
+    auto const placed = place_experts(loads, slots, {.uneven = true}).value();
+    EXPECT_EQ(placed.makespan, (ratio{200, 3}));
+    EXPECT_EQ(share_experts(loads, placed.gpus, 3).value().makespan, placed.makespan);
+  }
+  EXPECT_EQ(place_experts(loads, std::vector{3U, 3U, 3U}).value().makespan, (ratio{70, 1}));
+
+  ballast::random_source random(37);
+  int optima = 0;
+  int trials = 0;
+  for (int trial = 0; trial < ballast_test::trials_of(60); ++trial) {
+    SCOPED_TRACE(testing::Message() << "trial " << trial);
+    drawn_experts const step = draw(random, 4, 3, 3);
+    if (step.slots.size() > 3) { continue; }
+    auto const placed = place_experts(step.loads, step.slots, {.uneven = true}).value();
+    double least = std::numeric_limits<double>::max();
+    each_placement(
+        step, [&](assignment const& sets) { least = std::min(least, largest_uneven(step, sets)); });
+    EXPECT_LE(placed.lower_bound.value(), least + 1e-9);
+    EXPECT_GE(placed.makespan.value(), least - 1e-9);
+    ++trials;
+    optima += placed.makespan.value() < least + 1e-9 ? 1 : 0;
+  }
+  EXPECT_GE(10 * optima, 9 * trials) << optima << " of " << trials;
+}
+
 TEST(PlaceExperts, HasNothingToDo)
 {
   EXPECT_TRUE(place_experts({}, {}).has_value());
@@ -415,6 +539,8 @@ TEST(PlaceExperts, RefusesInASentence)  // Errors
             "replicas has 2 entries for 3 experts; give one for each, or none");
   EXPECT_EQ(place_experts(loads, four, {.nodes = four, .most_nodes = 1}).error().message,
             "the nodes have 4 GPUs, and slots are given for 2; give the GPUs of each node");
+  EXPECT_EQ(place_experts(loads, four, {.tolerance = {-1, 2}}).error().message,
+            "the tolerance is -1/2; give a fraction of at least 0");
   std::vector<std::int64_t> const negative = {1, -2, 3};
   EXPECT_EQ(place_experts(negative, four).error().position, 1U);
 }

@@ -230,33 +230,77 @@ class placement_search {
     return true;
   }
 
-  /// Takes a placement that is made from this one, where it is at most 1 % above and keeps more.
-  void keep(jagged<rank_id, expert_id> const& now)
+  /// Fills GPU after GPU up to the mean load, where shares may differ: with the smallest experts, as
+  /// long as one more slot is left, and with a part of the largest. Returns whether that places all.
+  ///
+  /// Complexity  O(slots log experts).
+  /// Source      A. J. Walker, "An Efficient Method for Generating Discrete Random Variables with
+  ///             General Distributions", ACM TOMS 3(3), 1977: it splits n numbers over n cells of two.
+  [[nodiscard]] bool fill_to_mean()
+  {
+    std::set<std::pair<uint128, std::size_t>> left;  // of each expert, in parts of a GPU's number
+    for (std::size_t expert = 0; expert < problem_.loads.size(); ++expert) {
+      left.emplace(static_cast<uint128>(problem_.loads[expert]) * problem_.hosts, expert);
+    }
+    std::vector<std::size_t> filled(slots_.slots(), none);
+    for (std::size_t gpu = 0; gpu < slots_.gpus(); ++gpu) {
+      auto room = static_cast<uint128>(problem_.total);
+      std::size_t const end = slots_.first_slot(gpu + 1);
+      for (std::size_t slot = slots_.first_slot(gpu); slot < end && !left.empty(); ++slot) {
+        bool const is_whole = slot + 1 < end && left.begin()->first <= room;
+        auto const taken = is_whole ? left.begin() : std::prev(left.end());
+        auto const [load, expert] = *taken;
+        left.erase(taken);
+        filled[slot] = expert;
+        if (load > room) { left.emplace(load - room, expert); }
+        room -= std::min(load, room);
+        if (room == 0) { break; }
+      }
+    }
+    if (left.empty()) { slots_.assign(filled); }
+    return left.empty();
+  }
+
+  /// Takes a placement that is no further above this one than the tolerance and keeps as many
+  /// replicas as are found to: made from the one that there is now, or else from this one with its
+  /// GPUs in another order. Few slots are searched whole.
+  void keep(jagged<rank_id, expert_id> const& now, ratio tolerance)
   {
     if (problem_.loads.empty()) { return; }
+    constexpr std::size_t few_slots = 24;
+    constexpr std::uint64_t work_of_few = 1 << 18;
+    auto const least = static_cast<uint128>(slots_.load(slots_.busiest()));
+    uint128 const more = least * static_cast<uint128>(tolerance.numerator) /
+                         static_cast<uint128>(tolerance.denominator);
+    auto const most = static_cast<std::int64_t>(least + std::min(more, least));
+    slots_.want(now);
+    most_kept_ = slots_.all_wanted();
+    if (slots_.slots() <= few_slots) {
+      work_budget left(work_of_few);
+      kept_search(slots_, problem_.replicas, most, left).run();
+      if (!left.spent()) {
+        most_kept_ = slots_.kept();
+        return;
+      }
+    }
     std::vector<std::size_t> const best = slots_.all();
-    std::int64_t const least = slots_.load(slots_.busiest());
-    std::size_t const kept = count_kept(now);
-    kept_ = kept;
-    if (!restore(now)) {
-      slots_.assign(best);
-      return;
-    }
-    work_budget left(problem_.usual_work());
-    replica_search search(slots_, !problem_.replicas.empty(), least + least / 100, left);
-    bool const is_near = search.run() <= least + least / 100;
-    kept_ = count_kept(now);
-    if (!is_near || kept_ <= kept) {
-      slots_.assign(best);
-      kept_ = kept;
-    }
+    std::size_t const kept = slots_.kept();
+    auto const improve = [&] {
+      work_budget left(2 * problem_.usual_work());
+      return replica_search(slots_, !problem_.replicas.empty(), most, left).run() <= most;
+    };
+    if (restore(now) && improve() && slots_.kept() >= kept) { return; }
+    slots_.assign(best);
+    if (problem_.most_nodes == 0) { rename_gpus(); }
+    static_cast<void>(improve());
   }
 
   [[nodiscard]] expert_placement placement() const
   {
     expert_placement placed;
     placed.lower_bound = problem_.lower_bound;
-    placed.kept = kept_;
+    placed.kept = slots_.kept();
+    placed.most_kept = most_kept_;
     auto const each_replica = [this](auto const& visit) {
       std::vector<std::size_t> row;
       for (std::size_t gpu = 0; gpu < slots_.gpus(); ++gpu) {
@@ -337,17 +381,36 @@ class placement_search {
     return {slots_.all(), largest, excess};
   }
 
-  [[nodiscard]] std::size_t count_kept(jagged<rank_id, expert_id> const& now) const
+  /// Exchanges all replicas of two GPUs with as many slots where more of them are kept then.
+  void rename_gpus()
   {
-    std::size_t kept = 0;
-    for (std::size_t gpu = 0; gpu < std::min(now.size(), slots_.gpus()); ++gpu) {
-      for (expert_id const expert : now[to_id<rank_id>(gpu)]) {
-        bool const is_kept =
-            to_index(expert) < slots_.experts() && slots_.has(to_index(expert), gpu);
-        kept += is_kept ? 1U : 0U;
+    work_budget left(problem_.usual_work());
+    auto const kept_on = [this](std::size_t of, std::size_t gpu) {
+      std::size_t kept = 0;
+      for (std::size_t slot = slots_.first_slot(of); slot < slots_.first_slot(of + 1); ++slot) {
+        kept += slots_.wants(slots_.expert_at(slot), gpu);
+      }
+      return kept;
+    };
+    for (bool gains = true; gains && !left.spent();) {
+      gains = false;
+      for (std::size_t a = 0; a < slots_.gpus(); ++a) {
+        for (std::size_t b = a + 1; b < slots_.gpus(); ++b) {
+          left.spend(problem_.slots[a]);
+          if (problem_.slots[a] != problem_.slots[b] ||
+              kept_on(a, b) + kept_on(b, a) <= kept_on(a, a) + kept_on(b, b)) {
+            continue;
+          }
+          auto const at = [this](std::size_t gpu) {
+            return static_cast<std::ptrdiff_t>(slots_.first_slot(gpu));
+          };
+          std::vector<std::size_t> all = slots_.all();
+          std::swap_ranges(all.begin() + at(a), all.begin() + at(a + 1), all.begin() + at(b));
+          slots_.assign(all);
+          gains = true;
+        }
       }
     }
-    return kept;
   }
 
   /// Puts replicas where they are now, and experts that have none where there is room. Returns
@@ -423,7 +486,7 @@ class placement_search {
   expert_problem const& problem_;
   work_budget& left_;
   replica_slots slots_;
-  std::size_t kept_ = 0;
+  std::size_t most_kept_ = 0;
 };
 
 }  // namespace detail
@@ -436,9 +499,11 @@ struct expert_rules {
   std::span<std::uint32_t const> replicas = {};  ///< of each expert; empty: they are chosen
   std::span<std::uint32_t const> nodes = {};
   std::size_t most_nodes = 0;  ///< for the replicas of an expert; 0: no limit
-  /// Where replicas are: of the placements found within 1 % of the least load, that is returned which
-  /// keeps most of them.
+  /// Where replicas are: of the placements found whose largest load is above the least by this part
+  /// of it at most, that is returned which keeps most of them.
   jagged<rank_id, expert_id> const* now = nullptr;
+  ratio tolerance = {1, 100};
+  bool uneven = false;     ///< shares of an expert may differ, as those of share_experts() do
   std::uint64_t work = 0;  ///< slots that the search looks at; 0: 2^11 for each slot, at least 2^19
 };
 
@@ -447,7 +512,7 @@ struct expert_rules {
 ///
 ///     place_experts(loads, slots)            // slots[g]: replicas that fit GPU g
 ///
-/// The load of an expert is split evenly over its replicas. A slot may stay empty: where its
+/// The load of an expert is split evenly over its replicas, or as is best with `uneven`. A slot may stay empty: where its
 /// neighbour is full, a replica in it would only take from where there is room.
 ///
 /// Shapes      loads[experts], slots[gpus].
@@ -471,11 +536,17 @@ struct expert_rules {
 {
   detail::expert_problem problem{loads, slots, rules.replicas, rules.nodes, rules.most_nodes};
   if (auto checked = problem.check(); !checked) { return tl::unexpected(checked.error()); }
+  if (rules.tolerance.numerator < 0 || rules.tolerance.denominator <= 0) {
+    return fail(error_code::out_of_range, 0, "the tolerance is ", rules.tolerance.numerator, "/",
+                rules.tolerance.denominator, "; give a fraction of at least 0");
+  }
   problem.prepare();
   detail::work_budget left(rules.work != 0 ? rules.work : problem.usual_work());
   detail::placement_search search(problem, left);
   detail::work_budget dealing(problem.usual_work());
-  bool const has_places = search.place(dealing);
+  bool const is_free = rules.replicas.empty() && rules.most_nodes == 0 && rules.now == nullptr;
+  bool const has_places =
+      (rules.uneven && is_free && search.fill_to_mean()) || search.place(dealing);
   if (detail::cancel_scope::is_cancelled()) { return detail::cancelled(); }
   if (!has_places) {
     auto const where = detail::concat(detail::counted(problem.places, "slot"), " on ",
@@ -492,9 +563,15 @@ struct expert_rules {
                 where, ", where those of an expert lie on different GPUs of at most ",
                 detail::counted(rules.most_nodes, "node"), "; ask for fewer, or raise most_nodes");
   }
-  if (rules.now != nullptr) { search.keep(*rules.now); }
+  if (rules.now != nullptr) { search.keep(*rules.now, rules.tolerance); }
   if (detail::cancel_scope::is_cancelled()) { return detail::cancelled(); }
-  return search.placement();
+  expert_placement placed = search.placement();
+  if (rules.uneven) {
+    auto const shares = share_experts(loads, placed.gpus, slots.size());
+    if (!shares) { return tl::unexpected(shares.error()); }
+    placed.makespan = shares->makespan;
+  }
+  return placed;
 }
 
 }  // namespace ballast::inline v0

@@ -100,6 +100,9 @@ class slot_changes {
 /// Makes the busiest GPU less busy, again and again: by an exchange of two replicas, by one replica
 /// less on it, or by one more of an expert that it has, in an empty slot or in place of another
 /// replica. Where nothing helps, it changes some slots at random and starts from there.
+///
+/// Where slots want replicas, all loads within the bound are as good, and of changes that bring a
+/// GPU there, that is made which moves fewest of them.
 class replica_search {
  public:
   /// Whether numbers of replicas may change. `bound`: no load is worth making less than that.
@@ -129,15 +132,21 @@ class replica_search {
   std::int64_t run()
   {
     std::int64_t best = descend();
-    if (best <= bound_ || slots_.gpus() < 2) { return best; }
+    if (slots_.gpus() < 2) { return best; }
     random_source random(best_seed);
-    while (best > bound_ && !left_.spent()) {
+    while ((best > bound_ || slots_.kept() < slots_.all_wanted()) && !left_.spent()) {
       left_.spend(slots_.gpus());
       made_.keep();
-      for (std::uint64_t kicks = 1 + random.below(3); kicks > 0; --kicks) { kick(random); }
+      std::size_t const kept = slots_.kept();
+      for (std::uint64_t kicks = 1 + random.below(3); kicks > 0; --kicks) {
+        if (!slots_.wants_some() || random.below(2) == 0 || !bring_back(random)) { kick(random); }
+      }
       std::int64_t const found = descend();
-      if (found > best) { left_.spend(made_.take_back()); }
-      best = std::min(best, found);
+      if (worth(found) > worth(best) || (worth(found) == worth(best) && slots_.kept() < kept)) {
+        left_.spend(made_.take_back());
+      } else {
+        best = found;
+      }
     }
     return best;
   }
@@ -155,11 +164,13 @@ class replica_search {
     std::size_t there = none;   ///< the slot exchanged with, or that gets one more replica
     std::size_t expert = none;  ///< that comes to `here`
     std::int64_t largest = 0;   ///< load of the GPUs that change
+    int moved = 0;              ///< wanted replicas fewer
   };
 
   /// The best change for a GPU, or the first that takes half of what it has above the bound.
   bool relieve(std::size_t gpu)
   {
+    relieved_gpu_ = gpu;
     best_ = {};
     best_.largest = slots_.load(gpu);
     enough_ = bound_ + (best_.largest - bound_) / 2;
@@ -183,12 +194,47 @@ class replica_search {
 
   [[nodiscard]] bool found_enough() const
   {
-    return best_.what != kind::nothing && best_.largest <= enough_;
+    if (best_.what == kind::nothing) { return false; }
+    return slots_.wants_some() ? best_.largest <= bound_ && best_.moved < 0
+                               : best_.largest <= enough_;
   }
 
-  void consider(change const& next)
+  /// A load as it counts in comparisons.
+  [[nodiscard]] std::int64_t worth(std::int64_t largest) const
   {
-    if (next.largest < best_.largest) { best_ = next; }
+    return slots_.wants_some() ? std::max(largest, bound_) : largest;
+  }
+
+  /// Whether no change with this load is better than the best so far.
+  [[nodiscard]] bool is_hopeless(std::int64_t largest) const
+  {
+    bool const ties = slots_.wants_some() && best_.what != kind::nothing;
+    return ties ? worth(largest) > worth(best_.largest) : worth(largest) >= worth(best_.largest);
+  }
+
+  void consider(change next)
+  {
+    if (is_hopeless(next.largest)) { return; }
+    next.moved = moved_by(next);
+    if (worth(next.largest) < worth(best_.largest) ||
+        std::pair(next.moved, next.largest) < std::pair(best_.moved, best_.largest)) {
+      best_ = next;
+    }
+  }
+
+  [[nodiscard]] int moved_by(change const& next) const
+  {
+    if (!slots_.wants_some()) { return 0; }
+    auto const wants = [this](std::size_t expert, std::size_t gpu) {
+      return static_cast<int>(slots_.wants(expert, gpu));
+    };
+    std::size_t const gpu = relieved_gpu_;
+    std::size_t const mine = slots_.expert_at(next.here);
+    if (next.what == kind::replace_here) { return wants(mine, gpu) - wants(next.expert, gpu); }
+    std::size_t const other = slots_.gpu_of(next.there);
+    std::size_t const theirs = slots_.expert_at(next.there);
+    int const moved = wants(theirs, other) - wants(mine, other);
+    return next.what == kind::exchange ? moved + wants(mine, gpu) - wants(theirs, gpu) : moved;
   }
 
   void carry_out(change const& chosen)
@@ -245,7 +291,7 @@ class replica_search {
       std::size_t const theirs = slots_.expert_at(there);
       std::int64_t const less = my_share - (theirs == none ? 0 : slots_.share(theirs));
       std::int64_t const largest = std::max(slots_.load(gpu) - less, slots_.load(other) + less);
-      if (less <= 0 || largest >= best_.largest || !slots_.admits(mine, other, gpu) ||
+      if (less <= 0 || is_hopeless(largest) || !slots_.admits(mine, other, gpu) ||
           (theirs != none && !slots_.admits(theirs, gpu, other))) {
         return;
       }
@@ -263,7 +309,7 @@ class replica_search {
       if (slots_.replicas(mine) < 2) { return; }
       rest -= slots_.share(mine);
       others = hosts_.largest_besides(mine, gpu) + growth(mine);
-      if (others >= best_.largest) { return; }
+      if (is_hopeless(others)) { return; }
       consider({kind::replace_here, here, none, none, std::max(rest, others)});
     }
     left_.spend(slots_.experts());
@@ -272,7 +318,7 @@ class replica_search {
       // Where it lies on GPUs of `mine` too, these become lighter than `others` says.
       std::int64_t const share = slots_.share_of(expert, slots_.replicas(expert) + 1);
       std::int64_t const largest = std::max(rest + share, others);
-      if (largest >= best_.largest || !slots_.admits(expert, gpu)) { continue; }
+      if (is_hopeless(largest) || !slots_.admits(expert, gpu)) { continue; }
       consider({kind::replace_here, here, none, expert, largest});
     }
   }
@@ -284,14 +330,14 @@ class replica_search {
     if (slots_.replicas(mine) == slots_.gpus()) { return; }
     std::int64_t const share = slots_.share_of(mine, slots_.replicas(mine) + 1);
     std::int64_t const rest = slots_.load(gpu) - slots_.share(mine) + share;
-    if (rest >= best_.largest) { return; }
+    if (is_hopeless(rest)) { return; }
     for_other_slots(gpu, mine, [&](std::size_t other, std::size_t there) {
       std::size_t const theirs = slots_.expert_at(there);
       std::int64_t largest = std::max(rest, slots_.load(other) + share);
       if (theirs != none) {
         if (slots_.replicas(theirs) < 2) { return; }
         largest = std::max(rest, slots_.load(other) + share - slots_.share(theirs));
-        if (largest >= best_.largest) { return; }
+        if (is_hopeless(largest)) { return; }
         std::int64_t const more = growth(theirs);
         bool const is_here = slots_.has(theirs, gpu);
         largest = std::max(largest, is_here ? rest + more : 0);
@@ -300,7 +346,7 @@ class replica_search {
                                              : hosts_.largest_besides(theirs, other)) +
                                         more);
       }
-      if (largest >= best_.largest || !slots_.admits(mine, other)) { return; }
+      if (is_hopeless(largest) || !slots_.admits(mine, other)) { return; }
       consider({kind::replace_there, here, there, none, largest});
     });
   }
@@ -344,6 +390,41 @@ class replica_search {
     if (adds) { made_.add(here, theirs); }
   }
 
+  /// Puts a random replica that is wanted on a GPU there, in place of one that is not. Returns whether
+  /// it has found one.
+  [[nodiscard]] bool bring_back(random_source& random)
+  {
+    auto const below = [&random](std::size_t count) {
+      return static_cast<std::size_t>(random.below(count));
+    };
+    std::size_t const here = below(slots_.slots());
+    std::size_t const gpu = slots_.gpu_of(here);
+    std::size_t const mine = slots_.expert_at(here);
+    std::size_t expert = none;
+    std::size_t missing = 0;
+    left_.spend(slots_.experts() / 8);
+    for (std::size_t each = 0; each < slots_.experts(); ++each) {
+      if (slots_.wants(each, gpu) != 0 && !slots_.has(each, gpu) && below(++missing) == 0) {
+        expert = each;
+      }
+    }
+    if (expert == none || slots_.wants(mine, gpu) != 0) { return false; }
+    bool const can_leave = mine == none || slots_.replicas(mine) > 1;
+    if (!keeps_counts_ && can_leave && random.below(2) == 0 && slots_.admits(expert, gpu)) {
+      if (mine != none) { made_.remove(here); }
+      made_.add(here, expert);
+      return true;
+    }
+    std::size_t const other = slots_.gpus_of(expert)[below(slots_.replicas(expert))];
+    std::size_t there = slots_.first_slot(other);
+    while (slots_.expert_at(there) != expert) { ++there; }
+    if ((mine != none && !slots_.admits(mine, other, gpu)) || !slots_.admits(expert, gpu, other)) {
+      return false;
+    }
+    made_.swap(here, there);
+    return true;
+  }
+
   replica_slots& slots_;
   bool keeps_counts_;
   std::int64_t bound_;
@@ -351,9 +432,68 @@ class replica_search {
   slot_changes made_;  // since the best placement
   busiest_hosts hosts_;
   change best_;
+  std::size_t relieved_gpu_ = none;
   std::int64_t enough_ = 0;
   std::vector<std::size_t> partners_;  // all GPUs
   std::uint64_t relieved_ = 0;
+};
+
+/// Looks through all placements of a few experts whose loads are within a limit, for those that keep
+/// more of what slots want.
+class kept_search {
+ public:
+  kept_search(replica_slots& slots, std::span<std::uint32_t const> replicas, std::int64_t most,
+              work_budget& left)
+      : slots_(slots), replicas_(replicas), most_(most), left_(left), best_(slots.all())
+  {}
+
+  /// Leaves the best. Unless the work is spent, no placement within the limit keeps more.
+  void run()
+  {
+    best_kept_ = slots_.kept();
+    slots_.assign(std::vector<std::size_t>(slots_.slots(), replica_slots::none));
+    place(0, 0, slots_.all_wanted());
+    slots_.assign(best_);
+  }
+
+ private:
+  /// Tries this GPU and the next ones for an expert, then the next experts; `most_kept` is what all
+  /// that follows may bring it to.
+  void place(std::size_t expert, std::size_t gpu, std::size_t most_kept)
+  {
+    if (most_kept <= best_kept_ || left_.spent()) { return; }
+    left_.spend(1);
+    if (expert == slots_.experts()) {
+      best_ = slots_.all();
+      best_kept_ = slots_.kept();
+      return;
+    }
+    if (gpu == slots_.gpus()) {
+      auto const& gpus = slots_.gpus_of(expert);
+      bool const fits = replicas_.empty() ? !gpus.empty() : gpus.size() == replicas_[expert];
+      if (fits && std::all_of(gpus.begin(), gpus.end(),
+                              [this](std::size_t each) { return slots_.load(each) <= most_; })) {
+        place(expert + 1, 0, most_kept);
+      }
+      return;
+    }
+    std::size_t const end = slots_.first_slot(gpu + 1);
+    std::size_t slot = slots_.first_slot(gpu);
+    while (slot < end && slots_.expert_at(slot) != replica_slots::none) { ++slot; }
+    if (slot < end && slots_.admits(expert, gpu)) {
+      slots_.add(slot, expert);
+      place(expert, gpu + 1, most_kept);
+      slots_.remove(slot);
+    }
+    place(expert, gpu + 1, most_kept - slots_.wants(expert, gpu));
+  }
+
+  replica_slots& slots_;
+  std::span<std::uint32_t const> replicas_;
+  std::int64_t most_;
+  work_budget& left_;
+  std::vector<std::size_t> best_;
+  std::size_t best_kept_ = 0;
 };
 
 }  // namespace ballast::inline v0::detail

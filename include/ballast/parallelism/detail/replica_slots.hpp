@@ -2,6 +2,7 @@
 #pragma once
 
 #include <ballast/core.hpp>
+#include <ballast/parallelism/share_experts.hpp>
 
 #include <functional>
 #include <iterator>
@@ -65,6 +66,28 @@ class replica_slots {
   [[nodiscard]] bool has(std::size_t expert, std::size_t gpu) const
   {
     return has_[expert * gpus() + gpu] != 0;
+  }
+
+  /// Wants the replicas of a placement on their GPUs, and counts those that are there.
+  void want(jagged<rank_id, expert_id> const& now)
+  {
+    wanted_.assign(has_.size(), 0);
+    for (std::size_t gpu = 0; gpu < std::min(now.size(), gpus()); ++gpu) {
+      for (expert_id const id : now[to_id<rank_id>(gpu)]) {
+        if (to_index(id) < experts()) { wanted_[to_index(id) * gpus() + gpu] = 1; }
+      }
+    }
+    all_wanted_ = static_cast<std::size_t>(std::count(wanted_.begin(), wanted_.end(), 1));
+    kept_ = 0;
+    for (std::size_t slot = 0; slot < slots(); ++slot) { kept_ += wants(at_[slot], gpu_of_[slot]); }
+  }
+  [[nodiscard]] bool wants_some() const noexcept { return all_wanted_ > 0; }
+  [[nodiscard]] std::size_t all_wanted() const noexcept { return all_wanted_; }
+  [[nodiscard]] std::size_t kept() const noexcept { return kept_; }
+  /// 1 where the replica of an expert is wanted on a GPU; none is wanted of `none`.
+  [[nodiscard]] std::uint8_t wants(std::size_t expert, std::size_t gpu) const
+  {
+    return wants_some() && expert != none ? wanted_[expert * gpus() + gpu] : std::uint8_t{0};
   }
 
   /// Whether a replica of the expert may come to a GPU, also in exchange for its replica on the GPU
@@ -136,6 +159,7 @@ class replica_slots {
     std::size_t const gpu = gpu_of_[slot];
     at_[slot] = expert;
     has_[expert * gpus() + gpu] = 1;
+    kept_ += wants(expert, gpu);
     gpus_of_[expert].push_back(gpu);
     load_[gpu] += share_[expert];
     if (nodes_.nodes != 0 && on_node_[expert * nodes_.nodes + nodes_.of_gpu[gpu]]++ == 0) {
@@ -149,6 +173,7 @@ class replica_slots {
     std::size_t const gpu = gpu_of_[slot];
     at_[slot] = none;
     has_[expert * gpus() + gpu] = 0;
+    kept_ -= wants(expert, gpu);
     auto& all_gpus = gpus_of_[expert];
     *std::find(all_gpus.begin(), all_gpus.end(), gpu) = all_gpus.back();
     all_gpus.pop_back();
@@ -174,6 +199,9 @@ class replica_slots {
   std::vector<std::vector<std::size_t>> gpus_of_;  ///< each expert, in no order
   std::vector<std::int64_t> load_;
   std::vector<std::uint8_t> has_;
+  std::vector<std::uint8_t> wanted_;  ///< as has_
+  std::size_t all_wanted_ = 0;
+  std::size_t kept_ = 0;
   std::vector<std::uint32_t> on_node_;
   std::vector<std::size_t> spread_;
 };
