@@ -111,6 +111,13 @@ struct grid_plan : certified<ratio> {
   {
     return microbatch(rank, slot).empty();
   }
+  /// The slots up to the last that any rank has a sample in: a loop leaves out those after it.
+  [[nodiscard]] std::size_t used_microbatches() const
+  {
+    std::size_t cells = samples.size();
+    while (cells > 0 && samples[to_id<cell_id>(cells - 1)].empty()) { --cells; }
+    return (cells + ranks - 1) / std::max<std::size_t>(ranks, 1);
+  }
   [[nodiscard]] std::size_t empty_cells() const
   {
     std::size_t empty = 0;

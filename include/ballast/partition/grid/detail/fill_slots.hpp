@@ -275,34 +275,25 @@ class fill_to_height {
   bool is_counted_ = false;
 };
 
-/// Deals the items of a kind to all its cells at once: heaviest first, each to the emptiest cell
-/// that has room for it. Where caps are the same, the cells then go to slots by their loads, so
-/// that a slot's cells are of nearly one height.
+/// Deals items to some cells: heaviest first, each to the emptiest cell that has room for it.
 ///
+/// Shapes      quotas: the most of each cell, from `first` on.
 /// Returns     whether all items have a cell; where items lack room in more cells than a few for
 ///             each item and cell, it gives up
-/// Expects     no slot of the kind holds anything
 /// Complexity  O((n + cells) log cells)
-[[nodiscard]] inline bool deal_cells(grid_cells& cells, kind_of_items const& kind,
+[[nodiscard]] inline bool deal_items(grid_cells& cells, std::span<grid_item const> items,
+                                     std::size_t first, std::span<std::uint32_t const> quotas,
                                      workspace& memory)
 {
-  std::size_t const ranks = cells.problem.ranks();
-  std::size_t const first = kind.first_slot * ranks;
-  std::size_t const count = kind.end_slot * ranks - first;
   auto scratch = memory.open();
-  auto const quotas = scratch.take<std::uint32_t>(count);
-  auto const all = scratch.take<filling_cell>(count);
-  auto const aside = scratch.take<filling_cell>(count);
-  auto const& caps = cells.problem.most_weights;
-  deal_quotas(cells.problem, kind, quotas);
-  for (std::size_t cell = 0; cell < count; ++cell) {
-    all[cell] = {0, static_cast<std::uint32_t>(cell)};
-  }
+  auto const all = scratch.take<filling_cell>(quotas.size());
+  auto const aside = scratch.take<filling_cell>(quotas.size());
+  for (std::uint32_t cell = 0; cell < quotas.size(); ++cell) { all[cell] = {0, cell}; }
   auto const later = [](filling_cell a, filling_cell b) { return b < a; };
   auto heap = all;
   work_budget looks(
-      std::max<std::uint64_t>(std::uint64_t{1} << 22, 8 * (kind.items.size() + count)));
-  for (grid_item const& item : kind.items) {
+      std::max<std::uint64_t>(std::uint64_t{1} << 22, 8 * (items.size() + quotas.size())));
+  for (grid_item const& item : items) {
     std::size_t refused = 0;
     while (!heap.empty()) {
       filling_cell const top = heap.front();
@@ -323,10 +314,42 @@ class fill_to_height {
       std::push_heap(heap.begin(), heap.end(), later);
     }
   }
+  return true;
+}
 
+/// Deals the items of a kind to all its cells at once. Where caps are the same, the cells then go to
+/// slots by their loads, so that a slot's cells are of nearly one height. Or it deals them to slot after
+/// slot, each the heaviest that are left, as many as its cells need.
+///
+/// Returns     whether all items have a cell
+/// Expects     no slot of the kind holds anything
+/// Complexity  that of deal_items
+[[nodiscard]] inline bool deal_kind(grid_cells& cells, kind_of_items const& kind, bool by_slots,
+                                    workspace& memory)
+{
+  std::size_t const ranks = cells.problem.ranks();
+  std::size_t const first = kind.first_slot * ranks;
+  std::size_t const count = kind.end_slot * ranks - first;
+  auto scratch = memory.open();
+  auto const quotas = scratch.take<std::uint32_t>(count);
+  deal_quotas(cells.problem, kind, quotas);
+  if (by_slots) {
+    auto left = kind.items;
+    for (std::size_t cell = 0; cell < count; cell += ranks) {
+      auto const own = quotas.subspan(cell, ranks);
+      std::size_t const all = std::reduce(own.begin(), own.end(), std::size_t{0});
+      auto const next = left.first(std::min(all, left.size()));
+      if (!deal_items(cells, next, first + cell, own, memory)) { return false; }
+      left = left.subspan(next.size());
+    }
+    return left.empty();
+  }
+  auto const& caps = cells.problem.most_weights;
+  if (!deal_items(cells, kind.items, first, quotas, memory)) { return false; }
   if (std::any_of(caps.begin(), caps.end(), [&](std::int64_t cap) { return cap != caps[0]; })) {
     return true;
   }
+  auto const all = scratch.take<filling_cell>(count);
   for (std::size_t cell = 0; cell < count; ++cell) {
     all[cell] = {-cells.loads[first + cell], static_cast<std::uint32_t>(cell)};
   }
@@ -336,39 +359,6 @@ class fill_to_height {
   }
   for (grid_item const& item : kind.items) {
     cells.move(item.item, first + quotas[cells.cell_of(item.item) - first]);
-  }
-  return true;
-}
-
-/// Deals the items of a kind to slot after slot, each the heaviest that are left, as many as its cells
-/// need: the heaviest to the emptiest cell that lacks one. Where cells have one item more than others,
-/// the first have them.
-///
-/// Returns     whether all items have a cell
-/// Complexity  O(n R)
-[[nodiscard]] inline bool deal_slots(grid_cells& cells, kind_of_items const& kind,
-                                     workspace& memory)
-{
-  std::size_t const ranks = cells.problem.ranks();
-  std::size_t const first = kind.first_slot * ranks;
-  auto scratch = memory.open();
-  auto const quotas = scratch.take<std::uint32_t>(kind.end_slot * ranks - first);
-  deal_quotas(cells.problem, kind, quotas);
-  std::size_t slot = kind.first_slot;
-  for (grid_item const& item : kind.items) {
-    std::size_t best = cells.nowhere();
-    for (bool is_full = true; is_full && slot < kind.end_slot; slot += is_full ? 1 : 0) {
-      for (std::size_t cell = slot * ranks; cell < (slot + 1) * ranks; ++cell) {
-        bool const lacks = cells.counts[cell] < quotas[cell - first];
-        is_full = is_full && !lacks;
-        if (cells.has_room(item.item, cell, quotas[cell - first]) &&
-            (best == cells.nowhere() || cells.loads[cell] < cells.loads[best])) {
-          best = cell;
-        }
-      }
-    }
-    if (best == cells.nowhere()) { return false; }
-    cells.put(item.item, best);
   }
   return true;
 }
@@ -486,7 +476,7 @@ inline void fill_empty_cells(grid_cells& cells)
 /// Source      D. K. Friesen, M. A. Langston, "Variable Sized Bin Packing", SIAM J. Computing
 ///             15(1):222-230, 1986, for bins of several heights; the heights are ours.
 [[nodiscard]] inline bool fill_slots(grid_problem const& problem, std::span<cell_id> owner,
-                                     workspace& memory)
+                                     workspace& memory, bool is_dealt)
 {
   constexpr std::uint32_t heights = 40;
   constexpr std::uint64_t work = 10'240;  // items or cells, whichever are more, of all passes
@@ -523,17 +513,21 @@ inline void fill_empty_cells(grid_cells& cells)
   // The first ones come last: with no room to spare in a slot, the last one gets too much.
   bool const are_single = std::all_of(problem.counts.begin(), problem.counts.end(),
                                       [](auto each) { return each == 1; });
-  bool const fills = grow || are_single;
-  for (std::uint32_t pass = 0; fills && pass < passes; ++pass) { fill_all((pass + 2) % heights); }
-  if (fills && least == no_cost) { fill_all(heights); }
-  auto const deal_all = [&](auto const& deal) {
+  auto const deal_all = [&](bool by_slots) {
     cells.clear();
-    bool const placed = std::all_of(kinds.begin(), kinds.end(),
-                                    [&](auto const& kind) { return deal(cells, kind, memory); });
+    bool const placed = std::all_of(kinds.begin(), kinds.end(), [&](auto const& kind) {
+      return deal_kind(cells, kind, by_slots, memory);
+    });
     if (placed) { keep_best(); }
   };
-  if (!grow || work / a_pass >= 4 || least == no_cost) { deal_all(deal_cells); }
-  if (!grow && fills) { deal_all(deal_slots); }
+  bool const fills = grow || are_single;
+  if (is_dealt) {
+    if (!grow && fills) { deal_all(true); }
+    return least != no_cost;
+  }
+  for (std::uint32_t pass = 0; fills && pass < passes; ++pass) { fill_all((pass + 2) % heights); }
+  if (fills && least == no_cost) { fill_all(heights); }
+  if (!grow || work / a_pass >= 4 || least == no_cost) { deal_all(false); }
   return least != no_cost;
 }
 

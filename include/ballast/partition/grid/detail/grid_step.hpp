@@ -33,6 +33,8 @@ struct grid_step {
   std::size_t by_cap = 0;  ///< slots that no plan has fewer of, without kinds and counts
   bool is_plain = false;   ///< within what the greedy grid knows: one cap, and bags of one speed
   bool is_alike = false;   ///< bags can be exchanged
+  bool falls = false;      ///< slots may stay empty on all ranks, where that is shorter
+  bool joins = false;      ///< two slots in one are a plan: then one is enough, and no longer
 
   [[nodiscard]] std::size_t fewest(
       std::size_t grid_kind::* of_kind = &grid_kind::fewest) const noexcept
@@ -362,6 +364,11 @@ inline result<void> check_microbatches(microbatches const& given, std::size_t sa
   bool const is_free =
       limits.fits.empty() && limits.mixes.empty() && limits.starting_loads.empty() && one_speed;
   step.is_alike = is_free && is_alike;
+  bool const is_any = limits.samples.kind == rule::any || limits.samples.kind == rule::multiple_of;
+  bool const meets = given.meet == grid_meeting::microbatch && kinds.size() == 1;
+  step.joins = meets && is_any && caps.size() == 0 && limits.apart.empty() && limits.mixes.empty();
+  step.falls = step.joins || (meets && (is_any || limits.samples.kind == rule::at_most) &&
+                              limits.then.what() == then::none);
   step.is_plain = is_free && fits_all && (caps.size() == 0 || is_one_cap) && limits.apart.empty() &&
                   (limits.samples.kind != rule::equal || number == 1) &&
                   limits.then.what() != then::level && limits.then.what() != then::least;
@@ -480,8 +487,8 @@ inline result<void> check_microbatches(microbatches const& given, std::size_t sa
 
 /// A makespan that no plan of a grid with these slots gets below.
 ///
-/// Where bags meet once a step, that of a plan without slots: `makespan_lower_bound`. Where they meet
-/// in every microbatch, the sum over kinds of the largest of their longest sample, the mean, and, on
+/// That of a plan without slots, `makespan_lower_bound`: all slots in one take no longer. Where bags meet
+/// in every microbatch also the sum over kinds of the largest of their longest sample, the mean, and, on
 /// bags of one speed, for any j, with cap W, c the costs, descending, of the samples heavier than W/2,
 /// and F(t) the most work in t tokens (the fractional knapsack):
 /// sum over i <= j of c[(i - 1) R + 1] + (total work - F(j R W)) / R.
@@ -490,27 +497,26 @@ inline result<void> check_microbatches(microbatches const& given, std::size_t sa
 /// differ, W is the largest, and j R W their sum times j. With a sample in every cell also c[1] +
 /// sum over i = 2..K of c[n - (K - i + 1) R + 1], with c the costs of all.
 ///
-/// Complexity  that of makespan_lower_bound; or O(n), and O(n log n) where costs per weight are not
-///             in the order of costs.
+/// Complexity  that of makespan_lower_bound, and O(n log n) where costs per weight are not in the order of
+///             costs.
 [[nodiscard]] inline ratio grid_lower_bound(grid_step const& step, grid_problem const& problem,
                                             bag_layout const& bags,
                                             std::span<cost_units const> starts, workspace& memory)
 {
   std::size_t const count = problem.costs.size();
-  if (problem.meet == grid_meeting::step) {
-    partition_problem const ranks{problem.costs, step.items.lengths, problem.heaviest_first,
-                                  bags.sizes(), bags.speeds()};
-    std::int64_t least = 0;  // items of a bag
-    std::int64_t most = 0;
-    for (grid_slot const& slot : problem.slots) {
-      least += slot.least;
-      most += slot.most;
-    }
-    ratio const bound =
-        std::max(makespan_lower_bound(ranks, memory, starts), bound_by_counts(ranks, most));
-    if (least == 0) { return bound; }
-    return std::max(bound, equal_count_bound(ranks, {.least = least, .most = least}, memory));
+  partition_problem const ranks{problem.costs, step.items.lengths, problem.heaviest_first,
+                                bags.sizes(), bags.speeds()};
+  std::int64_t least = 0;  // items of a bag
+  std::int64_t most = 0;
+  for (grid_slot const& slot : problem.slots) {
+    least += slot.least;
+    most += slot.most;
   }
+  ratio once = std::max(makespan_lower_bound(ranks, memory, starts), bound_by_counts(ranks, most));
+  if (least > 0) {
+    once = std::max(once, equal_count_bound(ranks, {.least = least, .most = least}, memory));
+  }
+  if (problem.meet == grid_meeting::step) { return once; }
   auto scratch = memory.open();
   std::span<std::uint32_t> const items = scratch.take<std::uint32_t>(count);
   std::int64_t const common = common_speed(bags.speeds());
@@ -526,8 +532,6 @@ inline result<void> check_microbatches(microbatches const& given, std::size_t sa
          1) /
         speeds);
   };
-  cost_units all = 0;
-  for (cost_units const start : starts) { all += start; }
   cost_units bound = 0;
   for (std::uint32_t kind = 0; kind < step.kinds.size(); ++kind) {
     std::size_t found = 0;
@@ -538,7 +542,6 @@ inline result<void> check_microbatches(microbatches const& given, std::size_t sa
       items[found++] = item;
       work += each.cost;
     }
-    all += work;
     if (found == 0) { continue; }
     auto const slot = std::find_if(problem.slots.begin(), problem.slots.end(),
                                    [&](grid_slot const& each) { return each.kind == kind; });
@@ -549,10 +552,7 @@ inline result<void> check_microbatches(microbatches const& given, std::size_t sa
   bool const all_full = std::all_of(problem.slots.begin(), problem.slots.end(),
                                     [](grid_slot const& slot) { return slot.least >= 1; });
   if (all_full && one_speed) { bound = std::max(bound, full_cells_bound(problem)); }
-  for (std::size_t bag = 0; bag < starts.size(); ++bag) {
-    bound = std::max(bound, starts[bag] * (common / bags.speeds()[bag]));
-  }
-  return {std::max(bound, mean(all)), common};
+  return std::max(once, ratio{bound, common});
 }
 
 }  // namespace ballast::inline v0::detail

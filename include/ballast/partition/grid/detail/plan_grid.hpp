@@ -9,69 +9,58 @@
 
 namespace ballast::inline v0::detail {
 
-/// Renumbers the ranks of some slots so that many tokens stay at home: pairs of a row and the home
-/// of most of its tokens go first. What kept more before stays.
+/// Renumbers the ranks of some slots so that many tokens stay at home. What kept more before stays.
 ///
 /// Shapes      owner[n], home[n], lengths[n]; cells are slot x ranks + rank.
+/// Expects     bags can be exchanged.
 /// Complexity  O(n log n).
 inline void keep_homes(std::span<cell_id> owner, std::span<bag_id const> home,
-                       std::span<tokens const> lengths, std::size_t ranks, std::size_t first_slot,
-                       std::size_t end_slot, workspace& memory)
+                       std::span<tokens const> lengths, bag_layout const& bags,
+                       std::size_t first_slot, std::size_t end_slot, workspace& memory)
 {
-  struct held {
-    std::uint64_t pair;  ///< row x ranks + home
-    tokens weight;
-  };
   auto scratch = memory.open();
-  auto const pairs = scratch.take<held>(owner.size());
+  auto const samples = scratch.take<std::uint32_t>(owner.size());
+  auto const ranks = scratch.take<std::uint32_t>(owner.size());
+  auto const homes = scratch.take<bag_id>(owner.size());
+  auto const own = scratch.take<tokens>(owner.size());
   std::size_t count = 0;
   tokens kept = 0;
-  for (std::size_t sample = 0; sample < owner.size(); ++sample) {
-    std::size_t const cell = to_index(owner[sample]);
-    if (cell < first_slot * ranks || cell >= end_slot * ranks) { continue; }
-    std::size_t const row = cell % ranks;
-    pairs[count++] = {row * ranks + to_index(home[sample]), lengths[sample]};
-    if (row == to_index(home[sample])) { kept += lengths[sample]; }
+  for (std::uint32_t sample = 0; sample < owner.size(); ++sample) {
+    std::size_t const slot = to_index(owner[sample]) / bags.size();
+    if (slot < first_slot || slot >= end_slot) { continue; }
+    samples[count] = sample;
+    ranks[count] = static_cast<std::uint32_t>(to_index(owner[sample]) % bags.size());
+    homes[count] = home[sample];
+    own[count] = lengths[sample];
+    kept += to_index(homes[count]) == ranks[count] ? own[count] : 0;
+    ++count;
   }
-  auto const used = pairs.first(count);
-  std::sort(used.begin(), used.end(), [](held a, held b) { return a.pair < b.pair; });
-  std::size_t merged = 0;
-  for (held const each : used) {
-    if (merged > 0 && used[merged - 1].pair == each.pair) {
-      used[merged - 1].weight += each.weight;
-    } else {
-      used[merged++] = each;
-    }
+  partition_problem const items{{},           own.first(count), {},
+                                bags.sizes(), bags.speeds(),    homes.first(count)};
+  placement_problem const problem{items, 1, {}, {}, bags.speeds(), {}, {}, {}, {}};
+  relabel_places(problem, ranks.first(count), memory);
+  for (std::size_t at = 0; at < count; ++at) {
+    kept -= to_index(homes[at]) == ranks[at] ? own[at] : 0;
   }
-  auto const best = used.first(merged);
-  std::sort(best.begin(), best.end(), [](held a, held b) {
-    return a.weight != b.weight ? a.weight > b.weight : a.pair < b.pair;
-  });
-  constexpr auto none = std::numeric_limits<std::uint32_t>::max();
-  auto const rank_of = scratch.take<std::uint32_t>(ranks);
-  auto const row_of = scratch.take<std::uint32_t>(ranks);
-  std::fill(rank_of.begin(), rank_of.end(), none);
-  std::fill(row_of.begin(), row_of.end(), none);
-  tokens would_keep = 0;
-  for (held const each : best) {
-    auto const row = static_cast<std::uint32_t>(each.pair / ranks);
-    auto const rank = static_cast<std::uint32_t>(each.pair % ranks);
-    if (rank_of[row] != none || row_of[rank] != none) { continue; }
-    rank_of[row] = rank;
-    row_of[rank] = row;
-    would_keep += each.weight;
+  for (std::size_t at = 0; at < count && kept < 0; ++at) {
+    cell_id& cell = owner[samples[at]];
+    cell = to_id<cell_id>(to_index(cell) / bags.size() * bags.size() + ranks[at]);
   }
-  if (would_keep <= kept) { return; }
-  std::uint32_t free = 0;
-  for (std::uint32_t& rank : rank_of) {
-    if (rank != none) { continue; }
-    while (row_of[free] != none) { ++free; }
-    rank = free++;
-  }
+}
+
+/// Moves slots that are empty on all ranks behind the others.
+///
+/// Complexity  O(n + slots).
+inline void empty_slots_last(std::span<cell_id> owner, std::size_t ranks, std::size_t slots,
+                             workspace& memory)
+{
+  auto scratch = memory.open();
+  auto const place = scratch.take<std::size_t>(slots);
+  std::fill(place.begin(), place.end(), 0);
+  for (cell_id const cell : owner) { place[to_index(cell) / ranks] = 1; }
+  std::exclusive_scan(place.begin(), place.end(), place.begin(), std::size_t{0});
   for (cell_id& cell : owner) {
-    std::size_t const at = to_index(cell);
-    if (at < first_slot * ranks || at >= end_slot * ranks) { continue; }
-    cell = to_id<cell_id>(at - at % ranks + rank_of[at % ranks]);
+    cell = to_id<cell_id>(place[to_index(cell) / ranks] * ranks + to_index(cell) % ranks);
   }
 }
 
@@ -142,7 +131,7 @@ struct slot_range {
 
   slot_range(grid_step const& step, microbatches const& given, placement_limits const& limits,
              std::size_t samples)
-      : multiple(given.multiple_of),
+      : multiple(step.falls ? 1 : given.multiple_of),
         has_gaps(limits.samples.kind == counts::rule::filled ||
                  limits.samples.kind == counts::rule::equal)
   {
@@ -230,11 +219,14 @@ class grid_maker {
   {}
 
   [[nodiscard]] std::span<cell_id const> owner() const noexcept { return owner_; }
-  [[nodiscard]] ratio lower_bound() const noexcept { return lower_bound_; }
+  [[nodiscard]] ratio lower_bound() const noexcept
+  {
+    return is_proven_ ? std::max(lower_bound_, makespan_) : lower_bound_;
+  }
   [[nodiscard]] bool is_tie_proven() const noexcept { return is_tie_proven_; }
 
   /// Looks for a plan with so many slots; of kinds, the step then says how many each has.
-  [[nodiscard]] plan_search fill(std::size_t slots)
+  [[nodiscard]] plan_search fill(std::size_t slots, std::uint64_t most_work)
   {
     std::size_t const ranks = bags_.size();
     if (slots < step_.fewest()) { return plan_search::none; }
@@ -252,7 +244,9 @@ class grid_maker {
     grid_problem problem = step_.problem;
     problem.slots = laid_out;
     lower_bound_ = grid_lower_bound(step_, problem, bags_, limits_.starting_loads, memory_);
-    is_greedy_ = step_.is_plain && is_enough && fill_slots(problem, owner_, memory_);
+    is_greedy_ =
+        step_.is_plain && is_enough &&
+        (fill_slots(problem, owner_, memory_, false) || fill_slots(problem, owner_, memory_, true));
     if (is_greedy_) {
       level_ranks(problem, owner_, memory_);
       grid_cells cells(problem, owner_, scratch);
@@ -265,37 +259,96 @@ class grid_maker {
       }
       bool const is_hard =
           step_.is_plain && !limit_search::is_small_grid(owner_.size(), ranks * slots);
-      std::uint64_t const work = is_hard ? given_.work / 16 : given_.work;
+      std::uint64_t const work = is_hard ? most_work / 16 : most_work;
       plan_search const end =
           step_.kinds.size() == 1 ? place_all(work, false) : search_shares(slots, work);
       if (end != plan_search::found) { return end; }
       (void)write_slots(step_, limits_.samples, laid_out);
       lower_bound_ = grid_lower_bound(step_, problem, bags_, limits_.starting_loads, memory_);
     }
-    if (is_proven_) { lower_bound_ = std::max(lower_bound_, makespan_); }
     slots_ = slots;
     return plan_search::found;
   }
-  /// Makes the plan that was found last shorter, where it is the greedy one and not near its bound: rows
-  /// of many items are near what exchanges make of them.
-  void improve()
+  /// Makes the plan that was found last shorter. Of steps whose slots may stay empty it is that of the
+  /// least slots; then more are tried, one after the other, up to so many, as long as that helps,
+  /// and up to all of them of small grids. So no plan is longer than one of fewer slots.
+  void shorten(std::size_t slots)
   {
-    if (!is_greedy_) { return; }
-    reserve_for_search(memory_, owner_.size(), slots_ * bags_.size(), 1);
-    constexpr std::uint64_t many = 1024;
-    bool const are_many = given_.meet == grid_meeting::microbatch && owner_.size() > many;
-    cost_units const near = is_small_ ? 0 : makespan_.numerator >> (are_many ? 8 : 14);
-    bool const is_short =
-        makespan_.numerator - near <=
-        work_until(lower_bound_, static_cast<std::uint32_t>(makespan_.denominator));
-    if (is_short && limits_.then.what() != second_objective::kind::fewest_moves) { return; }
-    (void)place_all(given_.work / 8 * many / (are_many ? owner_.size() : many), true);
-    if (is_proven_) { lower_bound_ = std::max(lower_bound_, makespan_); }
+    improve();
+    if (!step_.falls || step_.joins) { return; }
+    auto scratch = memory_.open();
+    auto const best = scratch.take<cell_id>(owner_.size());
+    ratio least{no_cost, 1};
+    std::size_t tried = slots_;
+    for (bool goes_on = true; goes_on; ++tried) {
+      bool const is_shorter = makespan_ < least;
+      if (is_shorter) {
+        least = makespan_;
+        std::copy(owner_.begin(), owner_.end(), best.begin());
+      }
+      goes_on = tried < slots && !is_short(least) && (is_shorter || is_small_);
+      std::uint64_t const work = is_small_ ? given_.work : given_.work / 8;
+      if (goes_on && fill(tried + 1, work) == plan_search::found) { improve(); }
+    }
+    std::copy(best.begin(), best.end(), owner_.begin());
+    is_proven_ = is_proven_ && slots_ == slots;
+    makespan_ = least;
   }
   /// Of the plan that was found last.
   [[nodiscard]] std::size_t slots() const noexcept { return slots_; }
 
  private:
+  /// Makes the plan that was found last shorter, where it is the greedy one and not near its bound.
+  void improve()
+  {
+    if (!is_greedy_) { return; }
+    reserve_for_search(memory_, owner_.size(), slots_ * bags_.size(), 1);
+    if (is_short(makespan_) && limits_.then.what() != second_objective::kind::fewest_moves) {
+      return;
+    }
+    std::uint64_t const most = are_many() ? owner_.size() : many;
+    std::uint64_t work = given_.work / 8 * many / most;
+    if (meets(slots_) && step_.kinds.size() == 1 && !is_small_) {
+      work -= try_other_start(work / 4);
+    }
+    if (!is_proven_) { (void)place_all(work, true); }
+  }
+  /// Makes the plan shorter, and another one that is dealt slot after slot; the better one stays. They
+  /// lie near different plans: where few samples are long, slots of these alone are better. Returns how
+  /// much work was given.
+  std::uint64_t try_other_start(std::uint64_t work)
+  {
+    auto scratch = memory_.open();
+    auto const laid_out = scratch.take<grid_slot>(slots_);
+    (void)write_slots(step_, limits_.samples, laid_out);
+    grid_problem problem = step_.problem;
+    problem.slots = laid_out;
+    auto const other = scratch.take<cell_id>(owner_.size());
+    if (!fill_slots(problem, other, memory_, true)) { return 0; }
+    level_ranks(problem, other, memory_);
+    (void)place_all(work, true);
+    if (is_proven_) { return work; }
+    std::swap_ranges(owner_.begin(), owner_.end(), other.begin());
+    ratio const least = makespan_;
+    (void)place_all(work, true);
+    if (!(makespan_ < least)) { std::copy(other.begin(), other.end(), owner_.begin()); }
+    makespan_ = std::min(makespan_, least);
+    return 2 * work;
+  }
+  /// Whether that is near the bound: rows of many items are near what exchanges make of them.
+  [[nodiscard]] bool is_short(ratio makespan) const
+  {
+    cost_units const near = is_small_ ? 0 : makespan.numerator >> (are_many() ? 8 : 14);
+    return makespan.numerator - near <=
+           work_until(lower_bound_, static_cast<std::uint32_t>(makespan.denominator));
+  }
+  [[nodiscard]] bool are_many() const { return meets(slots_) && owner_.size() > many; }
+  /// Whether bags meet after each of so many slots, and not once.
+  [[nodiscard]] bool meets(std::size_t slots) const
+  {
+    return given_.meet == grid_meeting::microbatch && (slots > 1 || step_.kinds.size() > 1);
+  }
+
   /// Places kind after kind, from the plan that there is or from none.
   [[nodiscard]] plan_search place_all(std::uint64_t work, bool has_start)
   {
@@ -318,7 +371,7 @@ class grid_maker {
                                   std::uint64_t work, bool has_start)
   {
     std::size_t const ranks = bags_.size();
-    bool const meets = given_.meet == grid_meeting::microbatch;
+    bool const meets = this->meets(slots);
     bool const is_one = step_.kinds.size() == 1;
     auto scratch = memory_.open();
     auto const samples = scratch.take<std::uint32_t>(costs_.size());
@@ -459,6 +512,8 @@ class grid_maker {
     return all;
   }
 
+  static constexpr std::uint64_t many = 1024;
+
   grid_step const& step_;
   std::span<cost_units const> costs_;
   sample_lengths const& lengths_;
@@ -538,14 +593,23 @@ inline result<void> plan_grid(grid_plan& plan, workspace& memory, sample_lengths
   std::span<bag_id> const home = scratch.take<bag_id>(limits.home.size());
   std::transform(limits.home.begin(), limits.home.end(), home.begin(),
                  [&bags](rank_id rank) { return bags.bag_of(rank); });
-  auto const step = read_grid(span_of(plan.costs), span_of(plan.weights), lengths, bags, given,
-                              limits, scratch, memory);
+  std::int64_t const unit = std::max<std::int64_t>(
+      common_divisor(limits.starting_loads, common_divisor(span_of(plan.costs))), 1);
+  auto const costs = divided(span_of(plan.costs), unit, scratch);
+  placement_limits in_units = limits;
+  in_units.starting_loads = divided(limits.starting_loads, unit, scratch);
+  auto const step =
+      read_grid(costs, span_of(plan.weights), lengths, bags, given, in_units, scratch, memory);
   if (!step) { return tl::unexpected(step.error()); }
-  grid_maker maker(*step, span_of(plan.costs), lengths, home, bags, given, limits, memory, scratch);
-  auto const fill = [&](std::size_t slots) { return maker.fill(slots); };
+  grid_maker maker(*step, costs, lengths, home, bags, given, in_units, memory, scratch);
+  auto const fill = [&](std::size_t slots) { return maker.fill(slots, given.work); };
+  auto const rounded = [&](std::size_t slots) {
+    return (slots + given.multiple_of - 1) / given.multiple_of * given.multiple_of;
+  };
   plan.fewest_microbatches = step->fewest();
   plan.microbatches = given.number.value_or(0);
-  plan_search const end = given.number ? fill(*given.number) : plan_search::gave_up;
+  plan_search end = plan_search::gave_up;
+  if (given.number && !step->falls) { end = fill(*given.number); }
   if (end != plan_search::found) {
     slot_range::found const found = slot_range(*step, given, limits, count).find(fill);
     if (found.slots == 0) {
@@ -556,16 +620,21 @@ inline result<void> plan_grid(grid_plan& plan, workspace& memory, sample_lengths
                   found.is_without_plan ? "" : ", and the search gave up before it had tried all",
                   "; relax one of them");
     }
-    if (given.number) {
+    std::size_t least = found.slots;
+    if (step->falls && least > given.number.value_or(least)) {
+      end = fill(*given.number);
+      if (end == plan_search::found) { least = *given.number; }
+    }
+    if (given.number && (!step->falls || least > *given.number)) {
       return fail(error_code::infeasible, 0, "no plan with ", counted(*given.number, "microbatch"),
                   " ", end == plan_search::none ? "exists" : "was found in a search that gave up",
-                  "; the least found is ", found.slots, ", and no plan has fewer than ",
+                  "; the least found is ", rounded(least), ", and no plan has fewer than ",
                   plan.fewest_microbatches, "; give that many, or none");
     }
-    plan.microbatches = found.slots;
+    plan.microbatches = given.number.value_or(rounded(least));
+    if (maker.slots() != least) { (void)fill(least); }
   }
-  if (maker.slots() != plan.microbatches) { (void)fill(plan.microbatches); }
-  maker.improve();
+  maker.shorten(plan.microbatches);
 
   plan.decided = step->decide(plan.microbatches, given);
   plan.owner.resize(count);
@@ -573,10 +642,13 @@ inline result<void> plan_grid(grid_plan& plan, workspace& memory, sample_lengths
   for (std::size_t sample = 0; sample < count; ++sample) {
     owners[sample] = maker.owner()[step->item_of[sample]];
   }
+  if (step->falls && limits.starting_loads.empty()) {
+    empty_slots_last(owners, ranks, plan.microbatches, memory);
+  }
   if (!home.empty() && step->is_alike) {
     std::size_t const at_once = given.meet == grid_meeting::step ? plan.microbatches : 1;
     for (std::size_t slot = 0; slot < plan.microbatches; slot += at_once) {
-      keep_homes(owners, home, lengths.own, ranks, slot, slot + at_once, memory);
+      keep_homes(owners, home, lengths.own, bags, slot, slot + at_once, memory);
     }
   }
   std::size_t const cells = ranks * plan.microbatches;
@@ -617,6 +689,7 @@ inline result<void> plan_grid(grid_plan& plan, workspace& memory, sample_lengths
   plan.makespan =
       grid_makespan(span_of(plan.loads), bags, given.meet, limits.starting_loads, memory);
   plan.lower_bound = maker.lower_bound();
+  plan.lower_bound.numerator *= unit;
   plan.then_is_proven = maker.is_tie_proven();
   BALLAST_EXPECTS(plan.lower_bound <= plan.makespan, "a grid ends before its bound");
   return {};
