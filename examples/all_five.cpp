@@ -330,7 +330,7 @@ double simulate_steps(job const& planned, std::span<sample const> data, choices 
       for (std::size_t each = next; each < of_step; each += microbatches) {
         as_read.push_back(to_id<sample_id>(each));
       }
-      gathered_samples<subsequence> read{.ranks = ranks};
+      gathered_samples<multimodal_samples::subsequence> read{.ranks = ranks};
       for (std::size_t rank = 0; rank < ranks; ++rank) {
         auto const id = to_id<rank_id>(rank);
         auto const own = own_part(batch, with.microbatches ? filled[next] : as_read, id);

@@ -196,9 +196,10 @@ struct phase_work {
   }
 };
 
-gathered_samples<subsequence> gather(std::vector<multimodal_samples> const& read)
+gathered_samples<multimodal_samples::subsequence> gather(
+    std::vector<multimodal_samples> const& read)
 {
-  gathered_samples<subsequence> all;
+  gathered_samples<multimodal_samples::subsequence> all;
   for (std::size_t rank = 0; rank < read.size(); ++rank) {
     auto const own = read[rank].entries();
     all.samples.insert(all.samples.end(), own.begin(), own.end());
@@ -210,7 +211,8 @@ gathered_samples<subsequence> gather(std::vector<multimodal_samples> const& read
 // Plans a step in which every phase has this policy, whatever it batches like; with machines, equal
 // bags change places on the way to each phase.
 template <class Vision, class Audio, class Llm>
-orchestrated_step plan(model const& each, gathered_samples<subsequence> const& all,
+orchestrated_step plan(model const& each,
+                       gathered_samples<multimodal_samples::subsequence> const& all,
                        Vision const& of_vision, Audio const& of_audio, Llm const& of_llm,
                        std::optional<cluster> const& by_node = {})
 {
@@ -269,7 +271,8 @@ std::array<double, 2> show_bytes(model const& each, orchestrated_step const& ste
 
 // What the busiest rank sends to other nodes on the way to each phase, as a share of what it would
 // send if bags did not change places; returns the least and the largest share.
-std::pair<double, double> show_nodes(model const& each, gathered_samples<subsequence> const& all)
+std::pair<double, double> show_nodes(model const& each,
+                                     gathered_samples<multimodal_samples::subsequence> const& all)
 {
   auto const near = plan(each, all, longest_processing_time{}, padded_batches{},
                          longest_processing_time{}, cluster_of(ranks).value());

@@ -76,12 +76,12 @@ int main()
     return EXIT_FAILURE;
   }
   auto measured =
-      cli::measure_speeds(file, llm, device, {}, [](ballast::profiler_progress const&) {});
-  ballast::profiler_summary const& summary = value_of(measured);
+      cli::measure_speeds(file, llm, device, [](ballast::model_profiler::progress const&) {});
+  ballast::model_profiler::summary const& summary = value_of(measured);
   std::chrono::duration<double> const seconds = std::chrono::steady_clock::now() - start;
   std::printf("a layer of %s on %s: %zu points in %.1f s\n", llm.grid.model.c_str(),
               device.hardware().c_str(), summary.measured, seconds.count());
-  for (ballast::profiler_limit const& each : summary.limits) {
+  for (ballast::model_profiler::limit const& each : summary.limits) {
     std::printf("not measured from size %lld on: %s\n", static_cast<long long>(each.point.size),
                 each.why.c_str());
   }

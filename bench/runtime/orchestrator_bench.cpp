@@ -18,7 +18,7 @@ namespace {
 
 using ballast::lognormal_lengths;
 using ballast::multimodal_samples;
-using ballast::subsequence;
+using subsequence = ballast::multimodal_samples::subsequence;
 
 // Of each rank: text in every sample, images in two of three, speech in one of three.
 ballast::gathered_samples<subsequence> read_by_all(std::size_t ranks, std::size_t of_rank)

@@ -29,7 +29,6 @@
 namespace cli {
 namespace {
 
-using ballast::profiler_point;
 using ballast::tokens;
 
 outcome<std::unique_ptr<layer_device>> choose_device(std::string const& name)
@@ -110,14 +109,13 @@ class saved_profile {
   clock::time_point next_;
 };
 
-ballast::result<ballast::profiler_summary> measure_and_show(ballast::profile_file& file,
-                                                            profiled_module const& module,
-                                                            layer_device& device,
-                                                            ballast::profiler_settings settings,
-                                                            saved_profile& saved)
+ballast::result<ballast::model_profiler::summary> measure_and_show(ballast::profile_file& file,
+                                                                   profiled_module const& module,
+                                                                   layer_device& device,
+                                                                   saved_profile& saved)
 {
   progress shown;
-  return measure_speeds(file, module, device, settings, [&](ballast::profiler_progress const& now) {
+  return measure_speeds(file, module, device, [&](ballast::model_profiler::progress const& now) {
     saved.save_if_due();
     shown.update([&] {
       return fmt::format("measuring {} at size {}, tp {}: {} of {} points done, {:.0f} s left",
@@ -169,16 +167,17 @@ outcome<profile_run> run_profile(profile_options const& options)
                                                                 start)
         .count();
   };
-  for (profiled_module const& module : *modules) {
+  for (profiled_module module : *modules) {
     if (auto done = measure_memory(run.file, module, **device); !done) {
       return bad_data(done.error().message);
     }
-    ballast::profiler_settings settings{.warm_up = options.warm_up, .runs = options.runs};
+    module.grid.warm_up = options.warm_up;
+    module.grid.runs = options.runs;
     if (options.budget_seconds > 0) {
-      settings.budget_ns = std::max<std::int64_t>(
+      module.grid.budget_ns = std::max<std::int64_t>(
           static_cast<std::int64_t>(options.budget_seconds * 1e9) - used_ns(), 0);
     }
-    auto const summary = measure_and_show(run.file, module, **device, settings, saved);
+    auto const summary = measure_and_show(run.file, module, **device, saved);
     saved.save();
     if (!summary) { return bad_data(summary.error().message); }
     if (!saved.done()) { return bad_data(saved.done().error().message); }
@@ -187,9 +186,10 @@ outcome<profile_run> run_profile(profile_options const& options)
     run.summary.left += summary->left;
     run.summary.too_large += summary->too_large;
     // Of each part and degree the last, which is the smallest that did not fit.
-    for (ballast::profiler_limit const& each : summary->limits) {
+    for (ballast::model_profiler::limit const& each : summary->limits) {
       auto const is_of_row = [&](module_limit const& other) {
-        return other.module == module.grid.name && other.limit.point.part == each.point.part &&
+        return other.module == module.grid.name &&
+               other.limit.point.is_attention == each.point.is_attention &&
                degree_of(other.limit.point) == degree_of(each.point);
       };
       std::erase_if(run.limits, is_of_row);

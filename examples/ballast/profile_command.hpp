@@ -39,7 +39,7 @@ struct profile_options {
 /// A point of a module that was not measured, since it did not fit the memory.
 struct module_limit {
   std::string module;
-  ballast::profiler_limit limit;
+  ballast::model_profiler::limit limit;
 };
 
 /// Everything that `ballast profile` found out.
@@ -47,7 +47,7 @@ struct profile_run {
   profile_options options;
   std::string device;  ///< "cpu" or "gpu"
   ballast::profile_file file;
-  ballast::profiler_summary summary;  ///< of all modules together, but for their limits
+  ballast::model_profiler::summary summary;  ///< of all modules together, but for their limits
   std::vector<module_limit> limits;
   double seconds = 0;
   std::optional<profile_check> check;

@@ -30,9 +30,9 @@ nlohmann::ordered_json points_json(std::vector<ballast::profile_file::speed_poin
   return json;
 }
 
-std::string part_name(ballast::profiled_part part)
+std::string part_name(ballast::model_profiler::point const& point)
 {
-  return part == ballast::profiled_part::linear ? "linear" : "attention";
+  return point.is_attention ? "attention" : "linear";
 }
 
 nlohmann::ordered_json to_json(profile_run const& run)
@@ -67,7 +67,7 @@ nlohmann::ordered_json to_json(profile_run const& run)
   json["limits"] = nlohmann::ordered_json::array();
   for (module_limit const& each : run.limits) {
     json["limits"].push_back({{"module", each.module},
-                              {"part", part_name(each.limit.point.part)},
+                              {"part", part_name(each.limit.point)},
                               {"tp", each.limit.point.tp},
                               {"size", each.limit.point.size},
                               {"why", each.limit.why}});
@@ -113,9 +113,9 @@ std::string table_of(profile_run const& run)
     }
   }
   for (module_limit const& each : run.limits) {
-    ballast::profiler_point const& point = each.limit.point;
-    out += fmt::format("\nnot measured: {} of {} at tp {} from size {} on: {}\n",
-                       part_name(point.part), each.module, point.tp, point.size, each.limit.why);
+    ballast::model_profiler::point const& point = each.limit.point;
+    out += fmt::format("\nnot measured: {} of {} at tp {} from size {} on: {}\n", part_name(point),
+                       each.module, point.tp, point.size, each.limit.why);
   }
   if (run.summary.left > 0) { out += "\nrun the same command again to measure what is left\n"; }
   if (run.check) {

@@ -14,7 +14,7 @@ namespace cli {
 
 /// A module that is profiled, and what its layers are.
 struct profiled_module {
-  ballast::profiler_grid grid;
+  ballast::model_profiler grid;
   ballast::transformer_shape shape;
   std::size_t tokens_per_item = 0;  // 0: sizes are tokens
 
@@ -32,34 +32,35 @@ struct profiled_module {
                                                           layer_device const& device)
 {
   auto const [least, most] = std::ranges::minmax(module.grid.sizes);
-  return ballast::profile_memory(
-      file, module.grid.name, module.grid.degrees, {1, module.grid.layers + 1}, {least, most},
-      [&](ballast::memory_probe const& probe) {
-        block::shape const shape = module.share(probe.tp);
-        auto const rows =
-            static_cast<std::size_t>(probe.size) * std::max<std::size_t>(module.tokens_per_item, 1);
-        return ballast::held_bytes{probe.layers * device.state_bytes(shape),
-                                   probe.layers * rows * device.activation_bytes(shape)};
-      });
+  return module.grid.profile_memory(file, {1, module.grid.layers + 1}, {least, most},
+                                    [&](ballast::model_profiler::point const& probe) {
+                                      block::shape const shape = module.share(probe.tp);
+                                      auto const rows =
+                                          static_cast<std::size_t>(probe.size) *
+                                          std::max<std::size_t>(module.tokens_per_item, 1);
+                                      return ballast::model_profiler::held_bytes{
+                                          probe.layers * device.state_bytes(shape),
+                                          probe.layers * rows * device.activation_bytes(shape)};
+                                    });
 }
 
-/// Adds the speeds that the file lacks. report: as of profile_module.
+/// Adds the speeds that the file lacks. report: as of model_profiler.
 template <class Report>
-[[nodiscard]] ballast::result<ballast::profiler_summary> measure_speeds(
+[[nodiscard]] ballast::result<ballast::model_profiler::summary> measure_speeds(
     ballast::profile_file& file, profiled_module const& module, layer_device& device,
-    ballast::profiler_settings const& settings, Report const& report)
+    Report const& report)
 {
-  auto const prepare = [&](ballast::profiler_point const& point) {
+  auto const prepare = [&](ballast::model_profiler::point const& point) {
     auto const size = static_cast<std::size_t>(point.size);
     bool const of_items = module.tokens_per_item > 0;
-    layer_part const part = of_items                                       ? layer_part::both
-                            : point.part == ballast::profiled_part::linear ? layer_part::weights
-                                                                           : layer_part::attention;
+    layer_part const part = of_items             ? layer_part::both
+                            : point.is_attention ? layer_part::attention
+                                                 : layer_part::weights;
     return device.prepare(module.share(point.tp), of_items ? size : 1,
                           of_items ? module.tokens_per_item : size, part);
   };
   device_clock clock(device);
-  return ballast::profile_module(file, module.grid, prepare, clock, settings, report);
+  return module.grid.profile(file, prepare, clock, report);
 }
 
 }  // namespace cli

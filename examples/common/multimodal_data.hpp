@@ -17,7 +17,7 @@ using namespace ballast;
 
 enum modality : std::uint32_t { image, audio, text };
 
-using sample = std::vector<subsequence>;
+using sample = std::vector<multimodal_samples::subsequence>;
 
 /// Requests with images, of which some have none, and utterances with what was said.
 struct source {

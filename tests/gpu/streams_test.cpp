@@ -137,11 +137,10 @@ TEST(EventClock, IsAClockOfTheProfiler)
     void backward() const { forward(); }
   };
   ballast::profile_file file;
-  ballast::profiler_grid const grid{
-      .name = "llm", .flops = {.linear = 4'000'000}, .degrees = {{1}}, .sizes = {1, 2}};
-  auto const done = ballast::profile_module(
-      file, grid, [&](ballast::profiler_point const&) { return work{streams[0]}; }, clock,
-      {.warm_up = 0, .runs = 1}, [](ballast::profiler_progress const&) {});
+  ballast::model_profiler const llm{
+      .name = "llm", .flops = {.linear = 4'000'000}, .sizes = {1, 2}, .warm_up = 0, .runs = 1};
+  auto const done =
+      llm.profile(file, [&](auto const&) { return work{streams[0]}; }, clock, [](auto const&) {});
   EXPECT_EQ(done.value().measured, 2U);
   for (auto const& point : file.modules.at(0).degrees.at(0).linear) {
     EXPECT_GE(point.forward_ns, 2'000'000U);

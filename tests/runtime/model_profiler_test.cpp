@@ -11,20 +11,14 @@
 namespace {
 
 using ballast::error_code;
-using ballast::held_bytes;
-
-using ballast::memory_probe;
+using ballast::memory_point;
+using ballast::model_profiler;
 using ballast::profile_file;
-using ballast::profile_memory;
-using ballast::profiled_part;
-using ballast::profiler_grid;
-using ballast::profiler_point;
-using ballast::profiler_progress;
-using ballast::profiler_settings;
-using ballast::profiler_summary;
 using ballast_test::fake_clock;
 using testing::ElementsAre;
 using testing::HasSubstr;
+using progress = model_profiler::progress;
+using found = model_profiler::summary;
 
 // Work whose passes take as long as they are said to, run by run, then again from the first.
 struct fake_work {
@@ -36,7 +30,7 @@ struct fake_work {
   void backward() { clock.advance(runs[next++ % runs.size()].second); }
 };
 
-profiler_grid llm()
+model_profiler llm()
 {
   return {.name = "llm",
           .model = "transformer:d=64",
@@ -49,10 +43,10 @@ profiler_grid llm()
 
 // What the passes of a point take: the FLOP of a GPU at 1 FLOP per nanosecond, a quarter of it
 // forward.
-fake_work at_one_gigaflop(fake_clock& clock, profiler_point const& point)
+fake_work at_one_gigaflop(fake_clock& clock, model_profiler::point const& point)
 {
-  std::int64_t const flop = point.part == profiled_part::linear ? 1000 * point.size / 2
-                                                                : 10 * point.size * point.size / 2;
+  std::int64_t const flop =
+      point.is_attention ? 10 * point.size * point.size / 2 : 1000 * point.size / 2;
   std::int64_t const share = flop / point.tp;
   return {clock, {{share / 4, share - share / 4}}};
 }
@@ -60,29 +54,26 @@ fake_work at_one_gigaflop(fake_clock& clock, profiler_point const& point)
 // Profiles what prepare() makes of each point.
 template <class Prepare, class Clock>
 auto run_prepared(Prepare const& prepare, profile_file& file, Clock& clock,
-                  profiler_grid const& grid = llm(), profiler_settings const& settings = {},
-                  std::vector<profiler_progress>* reports = nullptr)
+                  model_profiler const& grid = llm(), std::vector<progress>* reports = nullptr)
 {
-  return ballast::profile_module(file, grid, prepare, clock, settings,
-                                 [&](profiler_progress const& each) {
-                                   if (reports != nullptr) { reports->push_back(each); }
-                                 });
+  return grid.profile(file, prepare, clock, [&](progress const& each) {
+    if (reports != nullptr) { reports->push_back(each); }
+  });
 }
 
-ballast::result<profiler_summary> run(profile_file& file, fake_clock& clock,
-                                      profiler_grid const& grid,
-                                      profiler_settings const& settings = {},
-                                      std::vector<profiler_progress>* reports = nullptr)
+ballast::result<found> run(profile_file& file, fake_clock& clock, model_profiler const& grid,
+                           std::vector<progress>* reports = nullptr)
 {
-  return run_prepared([&](profiler_point const& point) { return at_one_gigaflop(clock, point); },
-                      file, clock, grid, settings, reports);
+  return run_prepared(
+      [&](model_profiler::point const& point) { return at_one_gigaflop(clock, point); }, file,
+      clock, grid, reports);
 }
 
 TEST(ModelProfiler, TurnsTimesIntoFlopPerSecond)
 {
   profile_file file;
   fake_clock clock;
-  EXPECT_EQ(run(file, clock, llm()).value(), (profiler_summary{12, 0, 0}));
+  EXPECT_EQ(run(file, clock, llm()).value(), (found{12, 0, 0}));
   auto const& module = file.modules.at(0);
   EXPECT_EQ(module.name, "llm");
   EXPECT_EQ(module.model, "transformer:d=64");
@@ -102,18 +93,19 @@ TEST(ModelProfiler, TurnsTimesIntoFlopPerSecond)
 
 TEST(ModelProfiler, TakesMedianAndQuartilesOfBothPassesTogether)
 {
-  profiler_grid grid = llm();
+  model_profiler grid = llm();
   grid.flops = {.linear = 2000};
   grid.sizes = {1};
   grid.degrees = {{1}};
   profile_file file;
   fake_clock clock;
   // 2 runs to warm up; then sums of 100, 200, 250, 400, 1000.
-  auto const prepare = [&](profiler_point const&) {
+  auto const prepare = [&](model_profiler::point const&) {
     return fake_work{clock,
                      {{9, 9}, {9, 9}, {50, 200}, {900, 100}, {50, 50}, {100, 100}, {200, 200}}};
   };
-  ASSERT_TRUE(run_prepared(prepare, file, clock, grid, {.warm_up = 2, .runs = 5}));
+  grid.runs = 5;
+  ASSERT_TRUE(run_prepared(prepare, file, clock, grid));
   auto const& point = file.modules[0].degrees[0].linear.at(0);
   EXPECT_EQ(point.flop_per_second, 4'000'000'000U);  // 1000 FLOP in 250 ns
   EXPECT_EQ(point.lower_quartile, 2'500'000'000U);
@@ -124,19 +116,20 @@ TEST(ModelProfiler, TakesMedianAndQuartilesOfBothPassesTogether)
 
 TEST(ModelProfiler, GoesFromCoarseToFineAndReportsWhatIsLeft)
 {
-  profiler_grid grid = llm();
+  model_profiler grid = llm();
   grid.flops.quadratic = 0;
   grid.degrees = {{1}};
   profile_file file;
   fake_clock clock;
-  std::vector<profiler_progress> reports;
-  EXPECT_EQ(run(file, clock, grid, {.warm_up = 0, .runs = 2}, &reports).value(),
-            (profiler_summary{3, 0, 0}));
+  std::vector<progress> reports;
+  grid.warm_up = 0;
+  grid.runs = 2;
+  EXPECT_EQ(run(file, clock, grid, &reports).value(), (found{3, 0, 0}));
   EXPECT_TRUE(file.modules[0].degrees[0].attention.empty());
   ASSERT_EQ(reports.size(), 3U);
-  EXPECT_EQ(reports[0].point, (profiler_point{profiled_part::linear, 1, 10}));
-  EXPECT_EQ(reports[1].point, (profiler_point{profiled_part::linear, 1, 40}));
-  EXPECT_EQ(reports[2].point, (profiler_point{profiled_part::linear, 1, 20}));
+  EXPECT_EQ(reports[0].point, (model_profiler::point{1, 10, 1, 1, 2}));
+  EXPECT_EQ(reports[1].point, (model_profiler::point{1, 40, 1, 1, 2}));
+  EXPECT_EQ(reports[2].point, (model_profiler::point{1, 20, 1, 1, 2}));
   EXPECT_EQ(reports[0].left_ns, 0);
   EXPECT_EQ(reports[1].done, 1U);
   EXPECT_EQ(reports[1].left, 2U);
@@ -148,7 +141,7 @@ TEST(ModelProfiler, GoesFromCoarseToFineAndReportsWhatIsLeft)
 TEST(ModelProfiler, SpansTheGridAtAnyTime)  // Ensures (1)
 {
   auto const order = [](std::size_t count) {
-    profiler_grid grid = llm();
+    model_profiler grid = llm();
     grid.flops.quadratic = 0;
     grid.degrees = {{1}};
     grid.sizes.clear();
@@ -157,8 +150,8 @@ TEST(ModelProfiler, SpansTheGridAtAnyTime)  // Ensures (1)
     }
     profile_file file;
     fake_clock clock;
-    std::vector<profiler_progress> reports;
-    EXPECT_TRUE(run(file, clock, grid, {}, &reports));
+    std::vector<progress> reports;
+    EXPECT_TRUE(run(file, clock, grid, &reports));
     std::vector<ballast::tokens> sizes;
     for (auto const& each : reports) { sizes.push_back(each.point.size); }
     return sizes;
@@ -175,11 +168,14 @@ TEST(ModelProfiler, StopsWhenTheBudgetIsUsedUpAndGoesOnWhereItStopped)
   ASSERT_TRUE(run(whole, clock, llm()));
 
   profile_file file;
+  auto grid = llm();
+  grid.warm_up = 0;
+  grid.runs = 1;
+  grid.budget_ns = 6000;
   std::size_t measured = 0;
   for (std::size_t calls = 0; calls < 100; ++calls) {
-    profiler_settings const settings{.warm_up = 0, .runs = 1, .budget_ns = 6000};
     std::int64_t const before = clock.now().value();
-    auto const summary = run(file, clock, llm(), settings).value();
+    auto const summary = run(file, clock, grid).value();
     EXPECT_EQ(summary.known, measured);
     EXPECT_EQ(summary.known + summary.measured + summary.left, 12U);
     EXPECT_LT(clock.now().value() - before, 6000 + 20'000) << "a point that was begun is finished";
@@ -188,20 +184,21 @@ TEST(ModelProfiler, StopsWhenTheBudgetIsUsedUpAndGoesOnWhereItStopped)
     EXPECT_GE(summary.measured, 1U);
   }
   EXPECT_EQ(file, whole);
-  EXPECT_EQ(run(file, clock, llm()).value(), (profiler_summary{0, 12, 0}));
+  EXPECT_EQ(run(file, clock, llm()).value(), (found{0, 12, 0}));
   profile_file nothing;
-  EXPECT_EQ(run(nothing, clock, llm(), {.budget_ns = 0}).value(), (profiler_summary{0, 0, 12}));
+  grid.budget_ns = 0;
+  EXPECT_EQ(run(nothing, clock, grid).value(), (found{0, 0, 12}));
 }
 
 TEST(ModelProfiler, AddsSizesAndDegreesToWhatIsThere)
 {
   profile_file file;
   fake_clock clock;
-  profiler_grid grid = llm();
+  model_profiler grid = llm();
   ASSERT_TRUE(run(file, clock, grid));
   grid.sizes = {40, 80, 80};
   grid.degrees = {{2}, {4}};
-  EXPECT_EQ(run(file, clock, grid).value(), (profiler_summary{6, 2, 0}));
+  EXPECT_EQ(run(file, clock, grid).value(), (found{6, 2, 0}));
   EXPECT_EQ(file.modules[0].degrees[1].linear.size(), 4U);
   EXPECT_EQ(file.modules[0].degrees[2].linear.size(), 2U);
 }
@@ -210,7 +207,7 @@ TEST(ModelProfiler, MeasuresGroupsOfSequenceAndExpertParallelism)
 {
   profile_file file;
   fake_clock clock;
-  profiler_grid grid = llm();
+  model_profiler grid = llm();
   grid.degrees = {{2, 2, 1}, {2, 1, 4}};
   ASSERT_TRUE(run(file, clock, grid));
   auto const& degrees = file.modules[0].degrees;
@@ -238,7 +235,7 @@ TEST(ModelProfiler, RefusesTheFileOfAnotherModel)
   fake_clock clock;
   ASSERT_TRUE(run(file, clock, llm()));
   profile_file const before = file;
-  profiler_grid other = llm();
+  model_profiler other = llm();
   other.model = "transformer:d=128";
   auto const refused = run(file, clock, other);
   ASSERT_FALSE(refused);
@@ -252,7 +249,7 @@ TEST(ModelProfiler, RefusesGridsOfNothing)
   profile_file file;
   fake_clock clock;
   auto const said = [&](auto change) {
-    profiler_grid grid = llm();
+    model_profiler grid = llm();
     change(grid);
     auto const refused = run(file, clock, grid);
     return refused ? "" : refused.error().message;
@@ -269,8 +266,8 @@ TEST(ModelProfiler, SaysWhatTookNoTime)
 {
   profile_file file;
   fake_clock clock;
-  auto const refused =
-      run_prepared([&](profiler_point const&) { return fake_work{clock, {{0, 0}}}; }, file, clock);
+  auto const refused = run_prepared(
+      [&](model_profiler::point const&) { return fake_work{clock, {{0, 0}}}; }, file, clock);
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().message,
             "module llm at tp 1 and size 10 took no time by the clock; time more layers or larger "
@@ -297,14 +294,14 @@ TEST(ModelProfiler, ReturnsTheErrorsOfTheWork)
   profile_file file;
   fake_clock clock;
   auto const refused = run_prepared(
-      [&](profiler_point const& point) { return failing_work{clock, point.size == 40}; }, file,
-      clock);
+      [&](model_profiler::point const& point) { return failing_work{clock, point.size == 40}; },
+      file, clock);
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().message, "out of memory");
   EXPECT_EQ(file.modules[0].degrees[0].linear.size(), 1U);
 
   auto const unprepared = run_prepared(
-      [&](profiler_point const&) -> ballast::result<failing_work> {
+      [&](model_profiler::point const&) -> ballast::result<failing_work> {
         return ballast::fail(error_code::transport, 2, "no room for the input");
       },
       file, clock);
@@ -316,25 +313,25 @@ TEST(ModelProfiler, PassesOverWhatDoesNotFitTheMemory)  // Ensures (4)
 {
   profile_file file;
   fake_clock clock;
-  std::vector<profiler_point> tried;
-  auto const prepare = [&](profiler_point const& point) -> ballast::result<fake_work> {
+  std::vector<model_profiler::point> tried;
+  auto const prepare = [&](model_profiler::point const& point) -> ballast::result<fake_work> {
     tried.push_back(point);
-    if (point.part == profiled_part::attention && point.size * 2 > 30 * point.tp) {
+    if (point.is_attention && point.size * 2 > 30 * point.tp) {
       return ballast::fail(error_code::out_of_memory, 0, "no room for the scores");
     }
     return at_one_gigaflop(clock, point);
   };
   auto const summary = run_prepared(prepare, file, clock).value();
-  profiler_point const first{profiled_part::attention, 1, 40};
-  profiler_point const second{profiled_part::attention, 2, 40};
-  profiler_point const third{profiled_part::attention, 1, 20};
-  EXPECT_EQ(summary, (profiler_summary{9,
-                                       0,
-                                       0,
-                                       3,
-                                       {{first, "no room for the scores"},
-                                        {second, "no room for the scores"},
-                                        {third, "no room for the scores"}}}));
+  model_profiler::point const first{1, 40, 1, 1, 2, true};
+  model_profiler::point const second{2, 40, 1, 1, 2, true};
+  model_profiler::point const third{1, 20, 1, 1, 2, true};
+  EXPECT_EQ(summary, (found{9,
+                            0,
+                            0,
+                            3,
+                            {{first, "no room for the scores"},
+                             {second, "no room for the scores"},
+                             {third, "no room for the scores"}}}));
   auto const& degrees = file.modules[0].degrees;
   EXPECT_EQ(degrees[0].linear.size(), 3U);
   EXPECT_EQ(degrees[0].attention.size(), 1U);
@@ -368,15 +365,18 @@ TEST(ModelProfiler, TimesCallablesByTheHostClock)
   };
   ballast::profile_file file;  // or load_profile, to go on with one
   file.hardware = "one core";
-  ballast::profiler_grid const grid{
-      .name = "llm", .layers = 2, .flops = {.linear = 8000}, .sizes = {1024, 4096, 16'384}};
+  ballast::model_profiler const llm{.name = "llm",
+                                    .layers = 2,
+                                    .flops = {.linear = 8000},
+                                    .sizes = {1024, 4096, 16'384},
+                                    .runs = 3};
   ballast::host_clock clock;
-  auto const done = ballast::profile_module(
-      file, grid,
-      [](ballast::profiler_point const& point) {
+  auto const done = llm.profile(
+      file,
+      [](ballast::model_profiler::point const& point) {
         return layer{std::vector<double>(static_cast<std::size_t>(10 * point.size / point.tp))};
       },
-      clock, {.runs = 3}, [](ballast::profiler_progress const&) { /* show it, save the file */ });
+      clock, [](auto const& /*progress*/) { /* show it, save the file */ });
   std::string const csv = ballast::write_profile(file);
   // [profile]
   EXPECT_EQ(done.value().measured, 3U);
@@ -391,14 +391,14 @@ TEST(ModelProfiler, TellsRanksThatProfileTogetherOfOtherPointsOrSettings)  // Er
       fake_clock own;
       ballast::agreed_clock clock(comm, own);
       profile_file file;
-      profiler_grid grid = llm();
-      profiler_settings settings{.runs = 1};
+      model_profiler grid = llm();
+      grid.runs = 1;
       if (is_odd && odd == 0) { grid.sizes[1] = 30; }
-      if (is_odd && odd == 1) { settings.budget_ns = 1'000'000; }
+      if (is_odd && odd == 1) { grid.budget_ns = 1'000'000; }
       if (is_odd && odd == 2) { ASSERT_TRUE(run(file, own, grid)); }  // it knows all points
-      auto const done =
-          run_prepared([&](profiler_point const& point) { return at_one_gigaflop(own, point); },
-                       file, clock, grid, settings);
+      auto const done = run_prepared(
+          [&](model_profiler::point const& point) { return at_one_gigaflop(own, point); }, file,
+          clock, grid);
       ASSERT_FALSE(done);
       EXPECT_EQ(done.error().code, error_code::mismatch);
       EXPECT_THAT(done.error().message, HasSubstr("what is timed, or one has no time (rank 1 "));
@@ -410,8 +410,9 @@ TEST(ModelProfilerDeathTest, RefusesANegativeBudget)  // Expects
 {
   profile_file file;
   fake_clock clock;
-  EXPECT_DEATH((void)run(file, clock, llm(), {.budget_ns = -1}),
-               "the budget is -1 ns; give 0 or more");
+  auto grid = llm();
+  grid.budget_ns = -1;
+  EXPECT_DEATH((void)run(file, clock, grid), "the budget is -1 ns; give 0 or more");
 }
 
 static_assert(ballast::profiler_clock<ballast::host_clock>);
@@ -432,19 +433,25 @@ TEST(HostClock, TimesACall)
   EXPECT_GE(clock.now().value() - before, time.value());
 }
 
+model_profiler of_degrees(std::vector<ballast::parallel_degree> degrees)
+{
+  return {.name = "llm", .degrees = std::move(degrees)};
+}
+
 TEST(MemoryProfiler, MeasuresTwoNumbersOfLayersAtTwoSizes)
 {
   profile_file file;
-  std::vector<memory_probe> probes;
-  auto const measure = [&](memory_probe const& probe) {
+  std::vector<model_profiler::point> probes;
+  auto const measure = [&](model_profiler::point const& probe) {
     probes.push_back(probe);
     auto const size = static_cast<std::uint64_t>(probe.size);
-    return held_bytes{100 * probe.layers / probe.tp + size / 10, probe.layers * size / probe.tp};
+    return model_profiler::held_bytes{100 * probe.layers / probe.tp + size / 10,
+                                      probe.layers * size / probe.tp};
   };
-  std::array<ballast::parallel_degree, 2> const degrees = {{{1}, {2}}};
-  ASSERT_TRUE(profile_memory(file, "llm", degrees, {2, 4}, {10, 20}, measure));
+  std::vector<ballast::parallel_degree> const degrees = {{1}, {2}};
+  ASSERT_TRUE(of_degrees(degrees).profile_memory(file, {2, 4}, {10, 20}, measure));
   EXPECT_EQ(probes.size(), 8U);
-  EXPECT_EQ(probes[1], (memory_probe{1, 2, 20}));
+  EXPECT_EQ(probes[1], (model_profiler::point{1, 20, 1, 1, 2}));
   auto const& second = file.modules.at(0).degrees.at(1);
   EXPECT_THAT(second.state, ElementsAre(profile_file::memory_point{2, 0, 102},
                                         profile_file::memory_point{4, 0, 202}))
@@ -455,10 +462,10 @@ TEST(MemoryProfiler, MeasuresTwoNumbersOfLayersAtTwoSizes)
                   profile_file::memory_point{4, 10, 20}, profile_file::memory_point{4, 20, 40}));
 
   // Once more, with a group that is new.
-  std::array<ballast::parallel_degree, 2> const more = {{{2}, {2, 2, 4}}};
-  ASSERT_TRUE(profile_memory(file, "llm", more, {2, 4}, {10, 20}, measure));
+  std::vector<ballast::parallel_degree> const more = {{2}, {2, 2, 4}};
+  ASSERT_TRUE(of_degrees(more).profile_memory(file, {2, 4}, {10, 20}, measure));
   EXPECT_EQ(probes.size(), 12U);
-  EXPECT_EQ(probes.back(), (memory_probe{2, 4, 20, 2, 4}));
+  EXPECT_EQ(probes.back(), (model_profiler::point{2, 20, 2, 4, 4}));
   ASSERT_EQ(file.modules[0].degrees.size(), 3U);
   EXPECT_EQ(degree_of(file.modules[0].degrees[2]), more[1]);
 }
@@ -466,25 +473,26 @@ TEST(MemoryProfiler, MeasuresTwoNumbersOfLayersAtTwoSizes)
 TEST(MemoryProfiler, RefusesWhatIsNoPairOfLines)
 {
   profile_file file;
-  std::array<ballast::parallel_degree, 1> const degrees{};
-  auto const nothing = [](memory_probe const&) { return held_bytes(); };
-  EXPECT_THAT(profile_memory(file, "llm", degrees, {2, 2}, {1, 2}, nothing).error().message,
+  std::vector<ballast::parallel_degree> const degrees{{}};
+  auto const nothing = [](model_profiler::point const&) { return model_profiler::held_bytes(); };
+  EXPECT_THAT(of_degrees(degrees).profile_memory(file, {2, 2}, {1, 2}, nothing).error().message,
               HasSubstr("measure two numbers of layers"));
-  EXPECT_THAT(profile_memory(file, "llm", degrees, {1, 2}, {2, 1}, nothing).error().message,
+  EXPECT_THAT(of_degrees(degrees).profile_memory(file, {1, 2}, {2, 1}, nothing).error().message,
               HasSubstr("measure two sizes"));
 }
 
 TEST(MemoryProfiler, AddsNothingOfADegreeThatFails)
 {
   profile_file file;
-  std::array<ballast::parallel_degree, 1> const degrees{};
-  auto const fails = [](memory_probe const& probe) -> ballast::result<held_bytes> {
+  std::vector<ballast::parallel_degree> const degrees{{}};
+  auto const fails =
+      [](model_profiler::point const& probe) -> ballast::result<model_profiler::held_bytes> {
     if (probe.layers == 4) {
       return ballast::fail(ballast::error_code::transport, 2, "out of memory");
     }
-    return held_bytes{1, 1};
+    return model_profiler::held_bytes{1, 1};
   };
-  auto const refused = profile_memory(file, "llm", degrees, {2, 4}, {10, 20}, fails);
+  auto const refused = of_degrees(degrees).profile_memory(file, {2, 4}, {10, 20}, fails);
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().message, "out of memory");
   EXPECT_TRUE(file.modules[0].degrees[0].state.empty());

@@ -30,8 +30,8 @@ using ballast::quadratic_cost;
 using ballast::rank_id;
 using ballast::sample_id;
 using ballast::sample_part;
-using ballast::subsequence;
 using ballast::tokens;
+using subsequence = ballast::multimodal_samples::subsequence;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
@@ -304,7 +304,7 @@ TEST_F(PhasePlanner, PlansEveryPassAtItsOwnCost)  // Ensures (2) (3) (4)
     EXPECT_EQ(step.passes[0].own_lengths, step.own_lengths);
     EXPECT_EQ(step.passes[3].as_computed, step.passes[1].as_computed);
     EXPECT_EQ(step.passes[3].packs.rows(), step.passes[1].packs.rows());
-    for (ballast::pass_step const& pass : step.passes) {
+    for (ballast::orchestrated_step::pass_step const& pass : step.passes) {
       EXPECT_EQ(pass.moves, !(pass.as_computed == step.as_computed));
       moved += pass.moves ? 1 : 0;
       auto const sent = pass.from_model.sent.rows();

@@ -155,13 +155,16 @@ struct plain_call {
   std::function<std::function<std::uint64_t()>()> make;
 };
 
-ballast::profiler_grid one_module()
+ballast::model_profiler one_module()
 {
   return {.name = "llm",
           .layers = 2,
           .timed_layers = 2,
           .flops = {.linear = 1000, .quadratic = 10},
-          .sizes = {10, 20}};
+          .degrees = {{1}, {2}},
+          .sizes = {10, 20},
+          .warm_up = 0,
+          .runs = 1};
 }
 
 template <class State, class Call>
@@ -262,7 +265,7 @@ std::vector<plain_call> plain_calls()
       return keeping(plan_and_memory<ballast::orchestrated_step>{}, [=](auto& kept) {
         ballast::phase const each{bags, cost_of, policy};
         ballast::phase_planner const planner(std::tuple{each}, each, std::tuple{each});
-        ballast::gathered_samples<ballast::subsequence> all;
+        ballast::gathered_samples<ballast::multimodal_samples::subsequence> all;
         all.samples = {{ballast::multimodal_samples::begins_sample, -1}, {0, 20}, {1, 9}};
         all.source.resize(all.samples.size());
         ballast::or_throw(planner(kept.plan, kept.memory, all, 3, rank_id{0}));
@@ -436,7 +439,7 @@ std::vector<plain_call> plain_calls()
       {"microbatch_scheduler: split",
        scheduled(silent<ballast::insertion>(), users_policy<ballast::refine<>>{},
                  ballast_test::square_times{})},
-      {"profile_module: clock, prepare, passes and report",
+      {"model_profiler: clock, prepare, passes and report",
        [] {
          struct clock_of_user : ballast_test::fake_clock {
            ballast::result<std::int64_t> now() const
@@ -454,21 +457,20 @@ std::vector<plain_call> plain_calls()
            clock_of_user clock{};
          };
          return keeping(state{}, [](state& kept) {
-           auto const summary = ballast::profile_module(
-               kept.file, one_module(),
-               [&](auto const&) { return through_users_code(work{kept.clock}); }, kept.clock,
-               {.warm_up = 0, .runs = 1}, [](auto const&) { users_code(); });
+           auto const summary = one_module().profile(
+               kept.file, [&](auto const&) { return through_users_code(work{kept.clock}); },
+               kept.clock, [](auto const&) { users_code(); });
            return summary.value().known + summary.value().measured;
          });
        }},
-      {"profile_memory: measure",
+      {"model_profiler: measure",
        [] {
          return keeping(ballast::profile_file{}, [](ballast::profile_file& file) {
-           std::vector<ballast::parallel_degree> const degrees{{1}, {2}};
-           ballast::or_throw(ballast::profile_memory(
-               file, "llm", degrees, {2, 4}, {10, 20}, [](ballast::memory_probe const& probe) {
+           using ballast::model_profiler;
+           ballast::or_throw(one_module().profile_memory(
+               file, {2, 4}, {10, 20}, [](model_profiler::point const& probe) {
                  return through_users_code(
-                     ballast::held_bytes{100ULL * probe.layers, 10ULL * probe.layers});
+                     model_profiler::held_bytes{100ULL * probe.layers, 10ULL * probe.layers});
                }));
            return file.find("llm")->degrees.size();
          });

@@ -19,7 +19,7 @@
 namespace ballast_test {
 
 /// What each rank has read: samples of subsequences.
-using read_step = std::vector<std::vector<std::vector<ballast::subsequence>>>;
+using read_step = std::vector<std::vector<std::vector<ballast::multimodal_samples::subsequence>>>;
 
 /// Ranks and samples without anything, phases without input and lengths of 0 are frequent.
 inline read_step draw_step(ballast::random_source& random, std::size_t ranks, std::size_t encoders)
@@ -49,7 +49,7 @@ inline read_step draw_step(ballast::random_source& random, std::size_t ranks, st
 }
 
 inline ballast::multimodal_samples samples_of(
-    std::vector<std::vector<ballast::subsequence>> const& own)
+    std::vector<std::vector<ballast::multimodal_samples::subsequence>> const& own)
 {
   ballast::multimodal_samples samples;
   for (auto const& sample : own) {

@@ -22,61 +22,6 @@ struct held_memory {
   std::vector<std::uint64_t> of_phase;  ///< most that each phase's own arrays take
 };
 
-}  // namespace ballast::inline v0::report
-
-namespace ballast::inline v0::detail {
-
-/// A rank's arrays as a step makes and drops them, phase by phase.
-class held_arrays {
- public:
-  explicit held_arrays(std::size_t phases) : now_(phases) { most_.of_phase.resize(phases); }
-
-  void add(std::size_t phase, std::uint64_t bytes)
-  {
-    now_[phase] += bytes;
-    all_ += bytes;
-    most_.of_phase[phase] = std::max(most_.of_phase[phase], now_[phase]);
-    if (all_ > most_.peak) {
-      most_.peak = all_;
-      most_.phase = phase;
-    }
-  }
-  void drop(std::size_t phase, std::uint64_t bytes)
-  {
-    now_[phase] -= bytes;
-    all_ -= bytes;
-  }
-
-  [[nodiscard]] report::held_memory const& most() const noexcept { return most_; }
-
- private:
-  std::vector<std::uint64_t> now_;
-  std::uint64_t all_ = 0;
-  report::held_memory most_;
-};
-
-/// Rows that a phase computes on each rank: of a padded batch its pieces x the longest, as
-/// sequences without tokens need no room.
-[[nodiscard]] inline std::vector<std::uint64_t> computed_rows(placement const& where,
-                                                              batching batches)
-{
-  std::vector<std::uint64_t> rows(where.ranks()), longest(where.ranks());
-  for (piece const& each : where.pieces()) {
-    auto const count = static_cast<std::uint64_t>(each.count);
-    std::size_t const rank = to_index(each.rank);
-    rows[rank] += batches == batching::padded ? 1 : count;
-    longest[rank] = std::max(longest[rank], count);
-  }
-  if (batches == batching::padded) {
-    for (std::size_t rank = 0; rank < rows.size(); ++rank) { rows[rank] *= longest[rank]; }
-  }
-  return rows;
-}
-
-}  // namespace ballast::inline v0::detail
-
-namespace ballast::inline v0::report {
-
 /// The bytes of an orchestrated step on every rank, phase by phase: what it reads, what goes to the
 /// encoders, what these keep for the backward pass, and what goes to the language model and back.
 ///
@@ -104,56 +49,82 @@ namespace ballast::inline v0::report {
   std::size_t const llm = text + 1;
   BALLAST_EXPECTS(phases.size() == llm + 1, "bytes of ", detail::counted(phases.size(), "phase"),
                   " were given for a step of ", llm + 1);
+  // Rows that a phase computes on each rank: of a padded batch its pieces x the longest, as sequences
+  // without tokens need no room.
+  auto const computed_rows = [](placement const& where, batching batches) {
+    std::vector<std::uint64_t> rows(where.ranks()), longest(where.ranks());
+    for (piece const& each : where.pieces()) {
+      auto const count = static_cast<std::uint64_t>(each.count);
+      std::size_t const rank = to_index(each.rank);
+      rows[rank] += batches == batching::padded ? 1 : count;
+      longest[rank] = std::max(longest[rank], count);
+    }
+    for (std::size_t rank = 0; rank < rows.size() && batches == batching::padded; ++rank) {
+      rows[rank] *= longest[rank];
+    }
+    return rows;
+  };
   std::vector<std::vector<std::uint64_t>> computed;
-  computed.reserve(text);
   for (std::size_t each = 0; each < text; ++each) {
-    computed.push_back(
-        detail::computed_rows(step.modalities[each].as_computed, phases[each].batches));
+    computed.push_back(computed_rows(step.modalities[each].as_computed, phases[each].batches));
   }
-  auto const of_model = detail::computed_rows(step.as_computed, phases[llm].batches);
+  auto const of_model = computed_rows(step.as_computed, phases[llm].batches);
 
   std::vector<held_memory> all;
   all.reserve(step.as_computed.ranks());
   for (std::size_t number = 0; number < step.as_computed.ranks(); ++number) {
     auto const rank = to_id<rank_id>(number);
-    detail::held_arrays held(llm + 1);
+    held_memory most{.of_phase = std::vector<std::uint64_t>(llm + 1)};
+    std::vector<std::uint64_t> now(llm + 1);
+    std::uint64_t sum = 0;  // of all phases
+    auto const add = [&](std::size_t phase, std::uint64_t bytes) {
+      now[phase] += bytes;
+      sum += bytes;
+      most.of_phase[phase] = std::max(most.of_phase[phase], now[phase]);
+      if (sum <= most.peak) { return; }
+      most.peak = sum;
+      most.phase = phase;
+    };
+    auto const drop = [&](std::size_t phase, std::uint64_t bytes) {
+      now[phase] -= bytes;
+      sum -= bytes;
+    };
     auto const rows = [rank](placement const& where) {
       return static_cast<std::uint64_t>(where.rows(rank));
     };
     std::uint64_t const sequences = rows(step.as_computed) * phases[llm].input;
-    held.add(llm, sequences);
+    add(llm, sequences);
     for (std::size_t each = 0; each < text; ++each) {
-      modality_step const& own = step.modalities[each];
+      orchestrated_step::modality_step const& own = step.modalities[each];
       phase_bytes const& row = phases[each];
       std::uint64_t const here = rows(own.as_computed) * row.input;
       std::uint64_t const working = computed[each][number] * row.working;
-      held.add(each, rows(own.as_read) * row.input + here);
-      held.drop(each, rows(own.as_read) * row.input);
-      held.add(each,
-               computed[each][number] * row.kept + working + rows(own.as_encoded) * row.output);
-      held.drop(each, working + here + rows(own.as_encoded) * row.output);
+      add(each, rows(own.as_read) * row.input + here);
+      drop(each, rows(own.as_read) * row.input);
+      add(each, computed[each][number] * row.kept + working + rows(own.as_encoded) * row.output);
+      drop(each, working + here + rows(own.as_encoded) * row.output);
     }
-    held.add(text, rows(step.modalities[text].as_read) * phases[text].input);
-    held.drop(text, rows(step.modalities[text].as_read) * phases[text].input);
+    add(text, rows(step.modalities[text].as_read) * phases[text].input);
+    drop(text, rows(step.modalities[text].as_read) * phases[text].input);
 
     std::uint64_t const until_backward =
         of_model[number] * (phases[llm].kept + phases[llm].working) +
         rows(step.as_computed) * phases[llm].output;
-    held.add(llm, until_backward);
-    held.add(llm, sequences);  // their gradient
-    held.drop(llm, until_backward + sequences);
+    add(llm, until_backward);
+    add(llm, sequences);  // their gradient
+    drop(llm, until_backward + sequences);
     for (std::size_t each = text; each-- > 0;) {
-      modality_step const& own = step.modalities[each];
+      orchestrated_step::modality_step const& own = step.modalities[each];
       phase_bytes const& row = phases[each];
       std::uint64_t const here = rows(own.as_computed) * row.input;
       std::uint64_t const in_pass = computed[each][number] * row.working;
       std::uint64_t const outputs = rows(own.as_encoded) * row.output;
-      held.add(each, outputs + in_pass + here);
-      held.drop(each, outputs + in_pass + computed[each][number] * row.kept);
-      held.add(each, rows(own.as_read) * row.input);
-      held.drop(each, rows(own.as_read) * row.input + here);
+      add(each, outputs + in_pass + here);
+      drop(each, outputs + in_pass + computed[each][number] * row.kept);
+      add(each, rows(own.as_read) * row.input);
+      drop(each, rows(own.as_read) * row.input + here);
     }
-    all.push_back(held.most());
+    all.push_back(std::move(most));
   }
   return all;
 }

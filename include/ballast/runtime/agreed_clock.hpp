@@ -16,7 +16,7 @@ namespace ballast::inline v0 {
 /// same profile, and stop at the same point when the budget is used up.
 ///
 /// Expects     every rank uses it for the same calls in the same order; comm and clock outlive it.
-/// Errors      mismatch, on every rank: one calls time() and another now(); profile_module has
+/// Errors      mismatch, on every rank: one calls time() and another now(); model_profiler has
 ///             other settings or points left; or some rank has no time, and then why. That rank
 ///             gets the error of its clock, or `failed` where what is timed or the clock threw.
 ///             Only std::bad_alloc is thrown again, after the others have been told. Those of the
@@ -26,14 +26,13 @@ class agreed_clock {
  public:
   explicit agreed_clock(C& comm, Clock clock = {}) : comm_(comm), clock_(clock) {}
 
-  /// What further calls are for, which ranks compare in each of them. For profile_module.
-  void about(profiler_settings const& settings, std::span<profiler_point const> points) noexcept
+  /// What further calls are for, which ranks compare in each of them. For model_profiler.
+  void about(model_profiler const& own, std::span<model_profiler::point const> points) noexcept
   {
     digest all;
-    all.add(settings.warm_up).add(settings.runs);
-    all.add(static_cast<std::uint64_t>(settings.budget_ns));
-    for (profiler_point const& each : points) {
-      all.add(static_cast<std::uint64_t>(each.part)).add(static_cast<std::uint64_t>(each.size));
+    all.add(own.warm_up).add(own.runs).add(static_cast<std::uint64_t>(own.budget_ns));
+    for (model_profiler::point const& each : points) {
+      all.add(each.is_attention ? 1U : 0U).add(static_cast<std::uint64_t>(each.size));
       all.add(each.tp).add(each.sp).add(each.ep);
     }
     about_ = all.value();
@@ -99,6 +98,12 @@ class agreed_clock {
 ///
 /// Shapes      bytes[sizes]; seconds of each size, or none where there is no such pair.
 struct measured_links {
+  /// The sizes of the messages that are timed, and how often.
+  struct options {
+    std::vector<std::size_t> bytes = {1024, 65'536, 1'048'576, 16'777'216};  ///< increasing
+    int repeats = 5;  ///< of which the shortest counts
+  };
+
   std::vector<std::size_t> bytes;
   std::vector<double> within_node;
   std::vector<double> between_nodes;
@@ -124,12 +129,6 @@ struct measured_links {
     if (latency) { machines.latency_seconds = *latency; }
     return machines;
   }
-};
-
-/// The sizes of the messages that are timed, and how often.
-struct measure_links_options {
-  std::vector<std::size_t> bytes = {1024, 65'536, 1'048'576, 16'777'216};  ///< increasing
-  int repeats = 5;  ///< of which the shortest counts
 };
 
 namespace detail {
@@ -199,7 +198,7 @@ template <class C>
 template <class C>
   requires communicator<C> && point_to_point<C>
 [[nodiscard]] result<measured_links> measure_links(C& comm, node_sizes const& nodes,
-                                                   measure_links_options const& options = {})
+                                                   measured_links::options const& options = {})
 {
   BALLAST_EXPECTS(comm.size() == nodes.gpus(), "nodes of ", detail::counted(nodes.gpus(), "GPU"),
                   " were given a communicator of ", comm.size());

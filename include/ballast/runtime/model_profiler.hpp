@@ -139,66 +139,7 @@ struct host_clock {
   }
 };
 
-/// Attention is timed apart from all else: it takes samples one by one, and reaches another speed.
-enum class profiled_part : std::uint8_t { linear, attention };
-
-/// What the profiler times: one part of the timed layers, for a microbatch or sample of a size.
-struct profiler_point {
-  profiled_part part = profiled_part::linear;
-  std::uint32_t tp = 1;
-  tokens size = 1;
-  std::uint32_t sp = 1;
-  std::uint32_t ep = 1;
-
-  friend bool operator==(profiler_point const&, profiler_point const&) = default;
-};
-
-/// A module to profile, and where.
-///
-/// Units       flops: as in module_profile, of a whole training step of all layers.
-struct profiler_grid {
-  std::string name;
-  std::string model{};  ///< fingerprint: what makes it another model, in words
-  std::uint32_t layers = 1;
-  std::uint32_t timed_layers = 1;  ///< that one call computes: layers are alike
-  flop_polynomial flops{};
-  std::vector<parallel_degree> degrees{{}};
-  std::vector<tokens> sizes{};
-};
-
-/// How often a point is measured, and for how long altogether.
-struct profiler_settings {
-  std::uint32_t warm_up = 2;  ///< calls that are not counted
-  std::uint32_t runs = 9;
-  std::int64_t budget_ns = std::numeric_limits<std::int64_t>::max();  ///< none; 0 measures nothing
-};
-
-/// How far the profiler is.
-struct profiler_progress {
-  profiler_point point;      ///< that is measured next
-  std::size_t done = 0;      ///< points that the file has, of this grid
-  std::size_t left = 0;      ///< points that it lacks, the next one included
-  std::int64_t used_ns = 0;  ///< since the profiler was called
-  std::int64_t left_ns = 0;  ///< that the rest is likely to take; 0 before the first is measured
-};
-
-/// A point that did not fit the memory, and why.
-struct profiler_limit {
-  profiler_point point;
-  std::string why;
-  friend bool operator==(profiler_limit const&, profiler_limit const&) = default;
-};
-
-/// What one call of the profiler did.
-struct profiler_summary {
-  std::size_t measured = 0;
-  std::size_t known = 0;      ///< points that the file had before
-  std::size_t left = 0;       ///< points for which the budget left no time
-  std::size_t too_large = 0;  ///< points that did not fit the memory, and those larger than these
-  std::vector<profiler_limit> limits = {};  ///< those that did not fit
-
-  friend bool operator==(profiler_summary const&, profiler_summary const&) = default;
-};
+namespace detail {
 
 /// Work that was prepared for a point: its forward pass, and then its backward pass, as often as
 /// they are called. A pass may return result<void>.
@@ -208,207 +149,302 @@ concept timed_work = requires(Work& work) {
   work.backward();
 };
 
-/// What prepares a point: a callable that returns its work, or a result of it.
-template <class Prepare>
+/// A callable that returns the work of a point, or a result of it.
+template <class Prepare, class Point>
 concept prepares_points =
-    std::invocable<Prepare&, profiler_point const&> &&
-    (timed_work<std::remove_reference_t<std::invoke_result_t<Prepare&, profiler_point const&>>> ||
-     requires(std::invoke_result_t<Prepare&, profiler_point const&> prepared) {
+    std::invocable<Prepare&, Point const&> &&
+    (timed_work<std::remove_reference_t<std::invoke_result_t<Prepare&, Point const&>>> ||
+     requires(std::invoke_result_t<Prepare&, Point const&> prepared) {
        requires timed_work<std::remove_reference_t<decltype(*prepared)>>;
        { prepared.error() } -> std::convertible_to<error>;
      });
 
-namespace detail {
-
-/// The FLOP of a point on all of its GPUs together.
-[[nodiscard]] inline double flop_of(profiler_grid const& grid, profiler_point const& point)
-{
-  flop_polynomial const part = point.part == profiled_part::linear
-                                   ? flop_polynomial{grid.flops.linear, 0}
-                                   : flop_polynomial{0, grid.flops.quadratic};
-  return part.of(point.size) * grid.timed_layers / grid.layers;
-}
-
-/// The points of a grid, so that whenever the time is up those that are there span it: sizes from
-/// coarse to fine, each at all degrees. Expects a size at least.
-[[nodiscard]] inline std::vector<profiler_point> points_of(profiler_grid const& grid)
-{
-  // Both ends first, then the middle of each gap that is left.
-  std::vector<std::size_t> order = {0};
-  if (grid.sizes.size() > 1) { order.push_back(grid.sizes.size() - 1); }
-  std::vector<std::pair<std::size_t, std::size_t>> gaps = {{0, grid.sizes.size() - 1}};
-  for (std::size_t at = 0; at < gaps.size(); ++at) {
-    auto const [first, last] = gaps[at];
-    if (last - first < 2) { continue; }
-    std::size_t const middle = first + (last - first) / 2;
-    order.push_back(middle);
-    gaps.emplace_back(first, middle);
-    gaps.emplace_back(middle, last);
-  }
-  std::vector<profiler_point> points;
-  for (std::size_t const at : order) {
-    for (auto const& [tp, sp, ep] : grid.degrees) {
-      points.push_back({profiled_part::linear, tp, grid.sizes[at], sp, ep});
-      if (grid.flops.quadratic == 0) { continue; }
-      points.push_back({profiled_part::attention, tp, grid.sizes[at], sp, ep});
-    }
-  }
-  return points;
-}
-
-/// Whether a point is as large as one of its part and degree that did not fit.
-[[nodiscard]] inline bool is_beyond(std::vector<profiler_limit> const& limits,
-                                    profiler_point const& point)
-{
-  return std::any_of(limits.begin(), limits.end(), [&point](profiler_limit const& each) {
-    return each.point.part == point.part && degree_of(each.point) == degree_of(point) &&
-           each.point.size <= point.size;
-  });
-}
-
-[[nodiscard]] inline std::vector<profile_file::speed_point>& speeds_of(
-    profile_file::measured_module& module, profiler_point const& point)
-{
-  profile_file::measured_degree& degree = module.find_or_add(degree_of(point));
-  return point.part == profiled_part::linear ? degree.linear : degree.attention;
-}
-
-[[nodiscard]] inline result<void> check_grid(profiler_grid const& grid)
-{
-  auto const refuse = [&grid](std::size_t position, std::string const& why) {
-    return fail(error_code::out_of_range, position, "module " + grid.name + " " + why);
-  };
-  if (grid.name.empty()) { return refuse(0, "has no name; give it one"); }
-  if (grid.layers == 0 || grid.timed_layers == 0 || grid.flops.linear == 0) {
-    return refuse(0, "has no layers, no timed layers or no FLOP per token or item; give them");
-  }
-  if (grid.sizes.empty() || grid.degrees.empty()) {
-    return refuse(0, "is to be measured at no size or no degree; give one at least");
-  }
-  for (std::size_t at = 0; at < grid.sizes.size(); ++at) {
-    if (grid.sizes[at] < 1 || grid.sizes[at] > longest_sample) {
-      return refuse(at, concat("is to be measured at size ", grid.sizes[at],
-                               "; give sizes from 1 to ", longest_sample));
-    }
-  }
-  auto const is_none = [](parallel_degree const& each) { return each.gpus() == 0; };
-  if (std::any_of(grid.degrees.begin(), grid.degrees.end(), is_none)) {
-    return refuse(0, "is to be measured at a parallel degree of 0; give degrees from 1 on");
-  }
-  return {};
-}
-
-/// The module of the grid in the file, described where it is new.
-[[nodiscard]] inline result<profile_file::measured_module*> describe(profile_file& file,
-                                                                     profiler_grid const& grid)
-{
-  profile_file::measured_module const* const before = file.find(grid.name);
-  // One of which memory alone was measured.
-  bool const is_new = before == nullptr || (before->model.empty() && before->layers == 0 &&
-                                            before->flops == flop_polynomial());
-  if (!is_new && (before->model != grid.model || before->layers != grid.layers ||
-                  before->flops != grid.flops)) {
-    return fail(error_code::mismatch, 0,
-                "the profile has module " + grid.name +
-                    " of another model, number of layers or FLOP; measure it into a new file");
-  }
-  profile_file::measured_module& described = file.find_or_add(grid.name);
-  described.model = grid.model;
-  described.layers = grid.layers;
-  described.flops = grid.flops;
-  return &described;
-}
-
 }  // namespace detail
 
-/// Times a module on a grid of sizes and parallel degrees, and adds what it measures to a profile,
-/// also to one that an earlier call began: points that the file has are not measured again.
+/// Measures a module on a grid of sizes and parallel degrees, and adds what it measures to a
+/// profile, also to one that an earlier call began: what the file has is not measured again.
 ///
-/// prepare(point) returns the work of a point, or a result of it, made outside of what is timed. A
-/// run is one forward and one backward pass, timed one after the other; the throughput is the FLOP
-/// of a run by the median time of both passes together.
+///     model_profiler const llm{.name = "llm", .layers = 32, .flops = flops, .sizes = {1024, 8192}};
+///     auto const done = llm.profile(file, prepare, clock, [](auto const& progress) { ... });
 ///
-/// In, out     file: keeps what it has, also where an error is returned.
-/// Expects     ranks that profile together are out_of_memory together: by an all-gather in prepare
-/// Calls       report(profiler_progress) before each point: to show it, or save all before it.
-/// Ensures     (1) sizes are measured from coarse to fine, so that a partial profile spans the grid
-///             (2) no point is begun once the budget is used up; one that was begun is finished
-///             (3) clocks that return the same numbers give the same file
-///             (4) where a point is out_of_memory, neither it nor a larger one of its part and
-///                 degree is measured, all others are, and the summary says so
-/// Errors      out_of_range: the grid is empty or has sizes or degrees that are none, or a run took
-///             no time by the clock; mismatch: the file has another module of that name. Those of
-///             the clock, and those of prepare and of the passes but for out_of_memory.
-template <profiler_clock Clock, prepares_points Prepare,
-          std::invocable<profiler_progress const&> Report>
-[[nodiscard]] result<profiler_summary> profile_module(profile_file& file, profiler_grid const& grid,
-                                                      Prepare&& prepare, Clock& clock,
-                                                      profiler_settings const& settings,
-                                                      Report&& report)
-{
-  BALLAST_EXPECTS(settings.runs >= 1);
-  BALLAST_EXPECTS(settings.budget_ns >= 0, "the budget is ", settings.budget_ns,
-                  " ns; give 0 or more");
-  if (auto checked = detail::check_grid(grid); !checked) { return tl::unexpected(checked.error()); }
-  auto const described = detail::describe(file, grid);
-  if (!described) { return tl::unexpected(described.error()); }
-  profile_file::measured_module& module = **described;
+/// Units       flops: as in module_profile, of a whole training step of all layers.
+struct model_profiler {
+  /// What is measured: the timed layers of a module, for a microbatch or sample of a size.
+  struct point {
+    std::uint32_t tp = 1;
+    tokens size = 1;
+    std::uint32_t sp = 1;
+    std::uint32_t ep = 1;
+    std::uint32_t layers = 1;
+    /// Attention is timed apart from all else: it takes samples one by one, and reaches another
+    /// speed.
+    bool is_attention = false;
 
-  std::vector<profiler_point> missing;
-  double flop_left = 0;
-  profiler_summary summary;
-  for (profiler_point const& point : detail::points_of(grid)) {
-    auto const& known = detail::speeds_of(module, point);
-    if (std::ranges::count(known, point.size, &profile_file::speed_point::size) > 0) {
-      ++summary.known;
-    } else if (std::ranges::count(missing, point) == 0) {
-      missing.push_back(point);
-      flop_left += detail::flop_of(grid, point);
+    friend bool operator==(point const&, point const&) = default;
+  };
+
+  /// How far profile() is.
+  struct progress {
+    model_profiler::point point;  ///< that is measured next
+    std::size_t done = 0;         ///< points that the file has, of this grid
+    std::size_t left = 0;         ///< points that it lacks, the next one included
+    std::int64_t used_ns = 0;     ///< since it was called
+    std::int64_t left_ns = 0;  ///< that the rest is likely to take; 0 before the first is measured
+  };
+
+  /// A point that did not fit the memory, and why.
+  struct limit {
+    model_profiler::point point;
+    std::string why;
+    friend bool operator==(limit const&, limit const&) = default;
+  };
+
+  /// What one call of profile() did.
+  struct summary {
+    std::size_t measured = 0;
+    std::size_t known = 0;      ///< points that the file had before
+    std::size_t left = 0;       ///< points for which the budget left no time
+    std::size_t too_large = 0;  ///< points that did not fit the memory, and those larger than these
+    std::vector<limit> limits = {};  ///< those that did not fit
+
+    friend bool operator==(summary const&, summary const&) = default;
+  };
+
+  /// The bytes that one GPU held: weights, gradients and optimiser, and the activations of one
+  /// microbatch between its forward and its backward pass.
+  struct held_bytes {
+    std::uint64_t state = 0;
+    std::uint64_t activations = 0;
+  };
+
+  std::string name;
+  std::string model{};  ///< fingerprint: what makes it another model, in words
+  std::uint32_t layers = 1;
+  std::uint32_t timed_layers = 1;  ///< that one call computes: layers are alike
+  flop_polynomial flops{};
+  std::vector<parallel_degree> degrees{{}};
+  std::vector<tokens> sizes{};
+  std::uint32_t warm_up = 2;  ///< calls that are not counted
+  std::uint32_t runs = 9;
+  std::int64_t budget_ns = std::numeric_limits<std::int64_t>::max();  ///< none; 0 measures nothing
+
+  /// Times the module.
+  ///
+  /// prepare(point) returns the work of a point, or a result of it, made outside of what is timed. A
+  /// run is one forward and one backward pass, timed one after the other; the throughput is the FLOP
+  /// of a run by the median time of both passes together.
+  ///
+  /// In, out     file: keeps what it has, also where an error is returned.
+  /// Expects     ranks that profile together are out_of_memory together: by an all-gather in prepare
+  /// Calls       report(progress) before each point: to show it, or save all before it.
+  /// Ensures     (1) sizes are measured from coarse to fine, so that a partial profile spans the grid
+  ///             (2) no point is begun once the budget is used up; one that was begun is finished
+  ///             (3) clocks that return the same numbers give the same file
+  ///             (4) where a point is out_of_memory, neither it nor a larger one of its part and
+  ///                 degree is measured, all others are, and the summary says so
+  /// Errors      out_of_range: the grid is empty or has sizes or degrees that are none, or a run took
+  ///             no time by the clock; mismatch: the file has another module of that name. Those of
+  ///             the clock, and those of prepare and of the passes but for out_of_memory.
+  template <detail::prepares_points<point> Prepare, profiler_clock Clock,
+            std::invocable<progress const&> Report>
+  [[nodiscard]] result<summary> profile(profile_file& file, Prepare&& prepare, Clock& clock,
+                                        Report&& report) const
+  {
+    BALLAST_EXPECTS(runs >= 1);
+    BALLAST_EXPECTS(budget_ns >= 0, "the budget is ", budget_ns, " ns; give 0 or more");
+    if (auto checked = check(); !checked) { return tl::unexpected(checked.error()); }
+    auto const described = describe(file);
+    if (!described) { return tl::unexpected(described.error()); }
+    measured_module& module = **described;
+
+    std::vector<point> missing;
+    double flop_left = 0;
+    summary all;
+    for (point const& each : points()) {
+      if (std::ranges::count(speeds_of(module, each), each.size, &speed_point::size) > 0) {
+        ++all.known;
+      } else if (std::ranges::count(missing, each) == 0) {
+        missing.push_back(each);
+        flop_left += flop_of(each);
+      }
     }
+
+    if constexpr (requires { clock.about(*this, missing); }) { clock.about(*this, missing); }
+    auto const start = clock.now();
+    if (!start) { return tl::unexpected(start.error()); }
+    double flop_done = 0;
+    for (point const& each : missing) {
+      double const flop = flop_of(each);
+      if (is_beyond(all.limits, each)) {
+        ++all.too_large;
+        flop_left -= flop;
+        continue;
+      }
+      auto const now = clock.now();
+      if (!now) { return tl::unexpected(now.error()); }
+      std::int64_t const used = *now - *start;
+      all.left = missing.size() - all.measured - all.too_large;
+      if (used >= budget_ns) { return all; }
+      double const rest = flop_done > 0 ? static_cast<double>(used) * flop_left / flop_done : 0;
+      report(progress{each, all.known + all.measured, all.left, used,
+                      static_cast<std::int64_t>(std::min(rest, 9e18))});
+
+      auto const times = detail::time_passes(prepare, each, clock, warm_up, runs);
+      if (!times && times.error().code == error_code::out_of_memory) {
+        all.limits.push_back({each, times.error().message});
+        ++all.too_large;
+        flop_left -= flop;
+        continue;
+      }
+      if (!times) { return tl::unexpected(times.error()); }
+      auto const gpus = static_cast<double>(degree_of(each).gpus());
+      auto const speed = detail::speed_of(each.size, *times, flop / gpus);
+      if (!speed) {
+        return fail(speed.error().code, speed.error().position, "module ", name, " at ",
+                    text_of(degree_of(each)), " and size ", each.size, " ", speed.error().message);
+      }
+      (void)add_point(speeds_of(module, each), *speed);
+      ++all.measured;
+      flop_done += flop;
+      flop_left -= flop;
+    }
+    all.left = 0;
+    return all;
   }
 
-  if constexpr (requires { clock.about(settings, missing); }) { clock.about(settings, missing); }
-  auto const start = clock.now();
-  if (!start) { return tl::unexpected(start.error()); }
-  double flop_done = 0;
-  for (profiler_point const& point : missing) {
-    double const flop = detail::flop_of(grid, point);
-    if (detail::is_beyond(summary.limits, point)) {
-      ++summary.too_large;
-      flop_left -= flop;
-      continue;
+  /// Measures the memory of the module at two numbers of layers and at two sizes, as module_memory
+  /// wants it; degrees of which the file has it are not measured again.
+  ///
+  /// measure(point) returns held_bytes or a result of them, of so many layers; it is called four
+  /// times for a degree.
+  ///
+  /// In, out     file: keeps what it has; a degree is added whole or not at all.
+  /// Errors      those of check_memory, and of measure.
+  template <std::invocable<point const&> Measure>
+  [[nodiscard]] result<void> profile_memory(profile_file& file,
+                                            std::array<std::uint32_t, 2> at_layers,
+                                            std::array<tokens, 2> at_sizes, Measure&& measure) const
+  {
+    module_memory wanted;
+    wanted.layers = at_layers;
+    wanted.sizes = at_sizes;
+    if (auto checked = check_memory(wanted); !checked) { return checked; }
+    for (parallel_degree const& own : degrees) {
+      measured_degree& degree = find_or_add_degree(find_or_add_module(file, name), own);
+      if (!degree.state.empty() || !degree.activations.empty()) { continue; }
+      std::vector<memory_point> state;
+      std::vector<memory_point> activations;
+      for (std::uint32_t const of_layers : at_layers) {
+        for (tokens const size : at_sizes) {
+          result<held_bytes> const held = measure(point{own.tp, size, own.sp, own.ep, of_layers});
+          if (!held) { return tl::unexpected(held.error()); }
+          // The state does not depend on the size; the larger of two is the safe one.
+          if (!add_point(state, {of_layers, 0, held->state})) {
+            state.back().bytes = std::max(state.back().bytes, held->state);
+          }
+          (void)add_point(activations, {of_layers, size, held->activations});
+        }
+      }
+      degree.state = state;
+      degree.activations = activations;
     }
-    auto const now = clock.now();
-    if (!now) { return tl::unexpected(now.error()); }
-    std::int64_t const used = *now - *start;
-    summary.left = missing.size() - summary.measured - summary.too_large;
-    if (used >= settings.budget_ns) { return summary; }
-    double const rest = flop_done > 0 ? static_cast<double>(used) * flop_left / flop_done : 0;
-    report(profiler_progress{point, summary.known + summary.measured, summary.left, used,
-                             static_cast<std::int64_t>(std::min(rest, 9e18))});
-
-    auto const times = detail::time_passes(prepare, point, clock, settings.warm_up, settings.runs);
-    if (!times && times.error().code == error_code::out_of_memory) {
-      summary.limits.push_back({point, times.error().message});
-      ++summary.too_large;
-      flop_left -= flop;
-      continue;
-    }
-    if (!times) { return tl::unexpected(times.error()); }
-    auto const gpus = static_cast<double>(degree_of(point).gpus());
-    auto const speed = detail::speed_of(point.size, *times, flop / gpus);
-    if (!speed) {
-      return fail(speed.error().code, speed.error().position, "module ", grid.name, " at ",
-                  text_of(degree_of(point)), " and size ", point.size, " ", speed.error().message);
-    }
-    (void)profile_file::add(detail::speeds_of(module, point), *speed);
-    ++summary.measured;
-    flop_done += flop;
-    flop_left -= flop;
+    return {};
   }
-  summary.left = 0;
-  return summary;
-}
+
+ private:
+  /// The FLOP of a point on all of its GPUs together.
+  [[nodiscard]] double flop_of(point const& of) const
+  {
+    flop_polynomial const part =
+        of.is_attention ? flop_polynomial{0, flops.quadratic} : flop_polynomial{flops.linear, 0};
+    return ballast::flops(part, of.size) * timed_layers / layers;
+  }
+
+  /// All points, so that whenever the time is up those that are there span the grid: sizes from
+  /// coarse to fine, each at all degrees. Expects a size at least.
+  [[nodiscard]] std::vector<point> points() const
+  {
+    // Both ends first, then the middle of each gap that is left.
+    std::vector<std::size_t> order = {0};
+    if (sizes.size() > 1) { order.push_back(sizes.size() - 1); }
+    std::vector<std::pair<std::size_t, std::size_t>> gaps = {{0, sizes.size() - 1}};
+    for (std::size_t at = 0; at < gaps.size(); ++at) {
+      auto const [first, last] = gaps[at];
+      if (last - first < 2) { continue; }
+      std::size_t const middle = first + (last - first) / 2;
+      order.push_back(middle);
+      gaps.emplace_back(first, middle);
+      gaps.emplace_back(middle, last);
+    }
+    std::vector<point> all;
+    for (std::size_t const at : order) {
+      for (auto const& [tp, sp, ep] : degrees) {
+        all.push_back({tp, sizes[at], sp, ep, timed_layers, false});
+        if (flops.quadratic > 0) { all.push_back({tp, sizes[at], sp, ep, timed_layers, true}); }
+      }
+    }
+    return all;
+  }
+
+  /// Whether a point is as large as one of its part and degree that did not fit.
+  [[nodiscard]] static bool is_beyond(std::vector<limit> const& limits, point const& of)
+  {
+    return std::any_of(limits.begin(), limits.end(), [&of](limit const& each) {
+      return each.point.is_attention == of.is_attention && degree_of(each.point) == degree_of(of) &&
+             each.point.size <= of.size;
+    });
+  }
+
+  [[nodiscard]] static std::vector<speed_point>& speeds_of(measured_module& module, point const& of)
+  {
+    measured_degree& degree = find_or_add_degree(module, degree_of(of));
+    return of.is_attention ? degree.attention : degree.linear;
+  }
+
+  [[nodiscard]] result<void> check() const
+  {
+    auto const refuse = [this](std::size_t position, std::string const& why) {
+      return fail(error_code::out_of_range, position, "module " + name + " " + why);
+    };
+    if (name.empty()) { return refuse(0, "has no name; give it one"); }
+    if (layers == 0 || timed_layers == 0 || flops.linear == 0) {
+      return refuse(0, "has no layers, no timed layers or no FLOP per token or item; give them");
+    }
+    if (sizes.empty() || degrees.empty()) {
+      return refuse(0, "is to be measured at no size or no degree; give one at least");
+    }
+    for (std::size_t at = 0; at < sizes.size(); ++at) {
+      if (sizes[at] < 1 || sizes[at] > longest_sample) {
+        return refuse(at, detail::concat("is to be measured at size ", sizes[at],
+                                         "; give sizes from 1 to ", longest_sample));
+      }
+    }
+    auto const is_none = [](parallel_degree const& each) { return each.gpus() == 0; };
+    if (std::any_of(degrees.begin(), degrees.end(), is_none)) {
+      return refuse(0, "is to be measured at a parallel degree of 0; give degrees from 1 on");
+    }
+    return {};
+  }
+
+  /// The module in the file, described where it is new.
+  [[nodiscard]] result<measured_module*> describe(profile_file& file) const
+  {
+    measured_module const* const before = find_module(file, name);
+    // One of which memory alone was measured.
+    bool const is_new = before == nullptr || (before->model.empty() && before->layers == 0 &&
+                                              before->flops == flop_polynomial());
+    if (!is_new && (before->model != model || before->layers != layers || before->flops != flops)) {
+      return fail(error_code::mismatch, 0,
+                  "the profile has module " + name +
+                      " of another model, number of layers or FLOP; measure it into a new file");
+    }
+    measured_module& described = find_or_add_module(file, name);
+    described.model = model;
+    described.layers = layers;
+    described.flops = flops;
+    return &described;
+  }
+};
 
 /// What of a profile holds no longer, and why.
 struct reprofile_plan {
@@ -463,64 +499,6 @@ struct reprofile_plan {
     plan.reasons.push_back("the data were " + quoted(old.data) + " and are " + quoted(now.data));
   }
   return plan;
-}
-
-/// What the memory of a GPU is measured for: so many layers of a module, and a microbatch of a
-/// size.
-struct memory_probe {
-  std::uint32_t tp = 1;
-  std::uint32_t layers = 1;
-  tokens size = 0;
-  std::uint32_t sp = 1;
-  std::uint32_t ep = 1;
-
-  friend bool operator==(memory_probe const&, memory_probe const&) = default;
-};
-
-/// The bytes that one GPU held: weights, gradients and optimiser, and the activations of one
-/// microbatch between its forward and its backward pass.
-struct held_bytes {
-  std::uint64_t state = 0;
-  std::uint64_t activations = 0;
-};
-
-/// Measures the memory of a module at two numbers of layers and at two sizes, as module_memory
-/// wants it, and adds it to a profile; degrees of which the file has it are not measured again.
-///
-/// measure(probe) returns held_bytes or a result of them; it is called four times for a degree.
-///
-/// In, out     file: keeps what it has; a degree is added whole or not at all.
-/// Errors      those of module_memory::check, and of measure.
-template <std::invocable<memory_probe const&> Measure>
-[[nodiscard]] result<void> profile_memory(profile_file& file, std::string_view module,
-                                          std::span<parallel_degree const> degrees,
-                                          std::array<std::uint32_t, 2> layers,
-                                          std::array<tokens, 2> sizes, Measure&& measure)
-{
-  module_memory wanted;
-  wanted.layers = layers;
-  wanted.sizes = sizes;
-  if (auto checked = wanted.check(); !checked) { return checked; }
-  for (auto const& [tp, sp, ep] : degrees) {
-    profile_file::measured_degree& degree = file.find_or_add(module).find_or_add({tp, sp, ep});
-    if (!degree.state.empty() || !degree.activations.empty()) { continue; }
-    std::vector<profile_file::memory_point> state;
-    std::vector<profile_file::memory_point> activations;
-    for (std::uint32_t const of_layers : layers) {
-      for (tokens const size : sizes) {
-        result<held_bytes> const held = measure(memory_probe{tp, of_layers, size, sp, ep});
-        if (!held) { return tl::unexpected(held.error()); }
-        // The state does not depend on the size; the larger of two is the safe one.
-        if (!profile_file::add(state, {of_layers, 0, held->state})) {
-          state.back().bytes = std::max(state.back().bytes, held->state);
-        }
-        (void)profile_file::add(activations, {of_layers, size, held->activations});
-      }
-    }
-    degree.state = state;
-    degree.activations = activations;
-  }
-  return {};
 }
 
 }  // namespace ballast::inline v0

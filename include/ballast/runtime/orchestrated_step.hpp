@@ -31,31 +31,6 @@ struct phase_step {
   }
 };
 
-/// A pass of another model over the samples of the language model.
-struct pass_step : phase_step {
-  route_plan from_model;  ///< this rank's, from where the language model has the samples
-  bool moves = false;     ///< whether a row is elsewhere here: the same on every rank
-};
-
-/// The subsequences of one modality in a step: where they are read, encoded and needed.
-///
-/// A subsequence is known by its number: of all samples in gathered order, and inside a sample in
-/// the order in which the language model sees them. It is a `sample_id` of the plan and of the
-/// placements here.
-///
-/// Shapes      lengths[n], source[n], parts[n]. Of text, the plan is of nothing and as_computed is
-///             as_read.
-struct modality_step : phase_step {
-  std::vector<tokens> lengths;     ///< as read
-  std::vector<rank_id> source;     ///< the rank that has read each
-  std::vector<sample_part> parts;  ///< where its outputs are in its sample's sequence
-  placement as_read;               ///< input tokens where they were read
-  placement as_encoded;            ///< output tokens where they are encoded
-  placement as_needed;             ///< output tokens inside the sequences of the language model
-  route_plan to_encoder;           ///< this rank's, from as_read to as_computed
-  route_plan to_model;             ///< this rank's, from as_encoded to as_needed
-};
-
 /// A step of a multimodal model, planned in all its phases before the first one runs: for one rank.
 /// The step is itself the phase of the language model.
 ///
@@ -68,6 +43,31 @@ struct modality_step : phase_step {
 ///             (3) plans and placements are the same on every rank; routes, own_lengths and packs
 ///                 are of the rank that planned
 struct orchestrated_step : phase_step {
+  /// A pass of another model over the samples of the language model.
+  struct pass_step : phase_step {
+    route_plan from_model;  ///< this rank's, from where the language model has the samples
+    bool moves = false;     ///< whether a row is elsewhere here: the same on every rank
+  };
+
+  /// The subsequences of one modality in a step: where they are read, encoded and needed.
+  ///
+  /// A subsequence is known by its number: of all samples in gathered order, and inside a sample in
+  /// the order in which the language model sees them. It is a `sample_id` of the plan and of the
+  /// placements here.
+  ///
+  /// Shapes      lengths[n], source[n], parts[n]. Of text, the plan is of nothing and as_computed is
+  ///             as_read.
+  struct modality_step : phase_step {
+    std::vector<tokens> lengths;     ///< as read
+    std::vector<rank_id> source;     ///< the rank that has read each
+    std::vector<sample_part> parts;  ///< where its outputs are in its sample's sequence
+    placement as_read;               ///< input tokens where they were read
+    placement as_encoded;            ///< output tokens where they are encoded
+    placement as_needed;             ///< output tokens inside the sequences of the language model
+    route_plan to_encoder;           ///< this rank's, from as_read to as_computed
+    route_plan to_model;             ///< this rank's, from as_encoded to as_needed
+  };
+
   std::vector<modality_step> modalities;
   std::vector<tokens> lengths;  ///< of the samples in the language model
   std::vector<rank_id> source;  ///< the rank that has read each sample
@@ -92,15 +92,6 @@ struct orchestrated_step : phase_step {
   }
 };
 
-/// An image, an utterance or a stretch of text of a sample: its modality and how long it is as it
-/// was read.
-struct subsequence {
-  std::uint32_t modality = 0;
-  tokens length = 0;
-
-  friend constexpr bool operator==(subsequence, subsequence) = default;
-};
-
 /// What a rank has read in a step: samples, and the subsequences of each in the order in which the
 /// language model sees them.
 ///
@@ -112,6 +103,15 @@ struct subsequence {
 /// Ensures     clear() keeps the memory, so that a step no larger than one before allocates nothing
 class multimodal_samples {
  public:
+  /// An image, an utterance or a stretch of text of a sample: its modality and how long it is as it
+  /// was read.
+  struct subsequence {
+    std::uint32_t modality = 0;
+    tokens length = 0;
+
+    friend constexpr bool operator==(subsequence, subsequence) = default;
+  };
+
   /// The modality of the entry that begins each sample in entries().
   static constexpr std::uint32_t begins_sample = std::numeric_limits<std::uint32_t>::max();
   /// The group of a sample that belongs with no other.

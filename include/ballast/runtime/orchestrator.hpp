@@ -227,18 +227,18 @@ class orchestrator {
     return done;
   }
 
-  [[nodiscard]] pass_step const& of_pass(std::size_t pass) const
+  [[nodiscard]] orchestrated_step::pass_step const& of_pass(std::size_t pass) const
   {
     BALLAST_EXPECTS(pass < passes(), "pass ", pass, " of ", passes());
     return step().passes[pass];
   }
-  [[nodiscard]] modality_step const& of(std::size_t modality) const
+  [[nodiscard]] orchestrated_step::modality_step const& of(std::size_t modality) const
   {
     BALLAST_EXPECTS(modality <= encoders(), "modality ", modality, " of ", encoders(),
                     " encoders and text");
     return step().modalities[modality];
   }
-  [[nodiscard]] modality_step const& encoder(std::size_t modality) const
+  [[nodiscard]] orchestrated_step::modality_step const& encoder(std::size_t modality) const
   {
     BALLAST_EXPECTS(modality < encoders(), "modality ", modality, " of ", encoders(),
                     " encoders has none");
@@ -251,7 +251,8 @@ class orchestrator {
 
   Communicator& comm_;
   Carrier carrier_;
-  detail::common_steps<Communicator, subsequence, orchestrated_step, planner> steps_;
+  detail::common_steps<Communicator, multimodal_samples::subsequence, orchestrated_step, planner>
+      steps_;
 };
 
 template <class C, class... Encoders, class Llm>

@@ -215,9 +215,10 @@ class phase_planner {
   [[nodiscard]] static constexpr std::size_t passes() noexcept { return std::tuple_size_v<Passes>; }
 
   /// Plans for one rank of so many.
-  [[nodiscard]] result<void> operator()(orchestrated_step& step, workspace& memory,
-                                        gathered_samples<subsequence> const& all, std::size_t ranks,
-                                        rank_id rank) const
+  [[nodiscard]] result<void> operator()(
+      orchestrated_step& step, workspace& memory,
+      gathered_samples<multimodal_samples::subsequence> const& all, std::size_t ranks,
+      rank_id rank) const
   {
     step.modalities.resize(encoders() + 1);
     step.passes.resize(passes());
@@ -235,8 +236,8 @@ class phase_planner {
     each_of(encoders_,
             [&](auto const& own) { return encode(own, number, step, ranks, rank, memory); });
     if (!done) { return done; }
-    modality_step& text = step.modalities.back();
-    place(text.as_read, detail::span_of(text.lengths), detail::span_of(text.source), ranks);
+    orchestrated_step::modality_step& text = step.modalities.back();
+    place_into(text.as_read, detail::span_of(text.lengths), detail::span_of(text.source), ranks);
     text.as_computed = text.as_read;
     text.as_encoded = text.as_read;
 
@@ -257,12 +258,12 @@ class phase_planner {
       return detail::plan_phase(own, of_samples(step.as_encoded), step, memory);
     });
     if (!done) { return done; }
-    for (modality_step& each : step.modalities) {
-      place_parts(each.as_needed, step.as_computed, detail::span_of(each.parts));
-      plan_route(each.to_model, each.as_encoded, each.as_needed, rank);
+    for (orchestrated_step::modality_step& each : step.modalities) {
+      place_parts_into(each.as_needed, step.as_computed, detail::span_of(each.parts));
+      plan_route_into(each.to_model, each.as_encoded, each.as_needed, rank);
     }
     each_of(passes_, [&](auto const& own) -> result<void> {
-      pass_step& pass = step.passes[number - encoders() - 1];
+      orchestrated_step::pass_step& pass = step.passes[number - encoders() - 1];
       if constexpr (requires { own.pass; }) {
         if (auto shared = share(own, number, step, pass); !shared) { return shared; }
       } else if (auto planned = detail::plan_phase(own, of_samples(step.as_computed), pass, memory);
@@ -279,10 +280,10 @@ class phase_planner {
  private:
   /// Sorts what all ranks have read by modality, and lays out the sequence of each sample:
   /// `lengths`, `source`, `groups` and `parts` of the step.
-  [[nodiscard]] result<void> read_subsequences(orchestrated_step& step,
-                                               gathered_samples<subsequence> const& all) const
+  [[nodiscard]] result<void> read_subsequences(
+      orchestrated_step& step, gathered_samples<multimodal_samples::subsequence> const& all) const
   {
-    for (modality_step& each : step.modalities) {
+    for (orchestrated_step::modality_step& each : step.modalities) {
       each.lengths.clear();
       each.source.clear();
       each.parts.clear();
@@ -321,7 +322,7 @@ class phase_planner {
       tokens const rate = rates_[modality];
       tokens const outputs = (length + rate - 1) / rate;
       tokens& whole = step.lengths.back();
-      modality_step& own = step.modalities[modality];
+      orchestrated_step::modality_step& own = step.modalities[modality];
       own.lengths.push_back(length);
       own.source.push_back(all.source[entry]);
       own.parts.push_back({to_id<sample_id>(step.lengths.size() - 1), whole, outputs});
@@ -340,8 +341,8 @@ class phase_planner {
                                            orchestrated_step& all, std::size_t ranks, rank_id rank,
                                            workspace& memory)
   {
-    modality_step& step = all.modalities[number];
-    place(step.as_read, detail::span_of(step.lengths), detail::span_of(step.source), ranks);
+    orchestrated_step::modality_step& step = all.modalities[number];
+    place_into(step.as_read, detail::span_of(step.lengths), detail::span_of(step.source), ranks);
     auto scratch = memory.open();
     std::span<std::int64_t> const groups = scratch.take<std::int64_t>(step.parts.size());
     std::span<tokens> const outputs = scratch.take<tokens>(step.parts.size());
@@ -379,7 +380,8 @@ class phase_planner {
 
   /// Gives a pass the plan of an earlier one, or of the language model.
   [[nodiscard]] static result<void> share(shared_plan const& own, std::size_t number,
-                                          orchestrated_step const& step, pass_step& pass)
+                                          orchestrated_step const& step,
+                                          orchestrated_step::pass_step& pass)
   {
     if (own.pass.has_value() && *own.pass + encoders() + 1 >= number) {
       auto const whose = *own.pass;
