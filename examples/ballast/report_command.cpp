@@ -53,7 +53,7 @@ tl::expected<pages::log_page_pipeline, std::string> read_tasks(std::uint64_t ste
                                                                nlohmann::json const& array)
 {
   if (!array.is_array()) { return tl::unexpected<std::string>("'tasks' is no array"); }
-  std::vector<ballast::report::task_entry> tasks;
+  std::vector<ballast::report::step_log::task> tasks;
   for (auto const& task : array) {
     auto const numbers = numbers_in<std::int64_t>(task);
     if (!numbers || numbers->size() != 8 ||
@@ -67,11 +67,11 @@ tl::expected<pages::log_page_pipeline, std::string> read_tasks(std::uint64_t ste
     auto const index = [&of](std::size_t at) { return static_cast<std::uint32_t>(of[at]); };
     tasks.push_back({index(0), index(1), index(2), of[3] == 1, of[4], of[5], of[6], of[7]});
   }
-  if (auto const right = ballast::report::check_line(step, tasks); !right) {
+  if (auto const right = ballast::report::step_log::check(step, tasks); !right) {
     return tl::unexpected(right.error().message);
   }
   pages::log_page_pipeline pipeline{step};
-  for (ballast::report::task_entry const& task : tasks) {
+  for (ballast::report::step_log::task const& task : tasks) {
     pages::pipeline_bar bar{ballast::to_id<ballast::pipeline_rank>(task.rank),
                             ballast::to_id<ballast::stage_id>(task.stage),
                             ballast::to_id<ballast::microbatch_id>(task.microbatch),
@@ -131,7 +131,7 @@ tl::expected<std::variant<pages::log_page_step, pages::log_page_pipeline>, std::
   ballast::ratio const makespan = read_fraction("makespan");
   ballast::ratio const bound = read_fraction("bound");
   if (!wrong.empty()) { return tl::unexpected(wrong); }
-  auto const right = ballast::report::check_line(
+  auto const right = ballast::report::step_log::check(
       {step_number, lengths, costs, owner, loads, speeds, makespan, bound, measured});
   if (!right) { return tl::unexpected(right.error().message); }
 

@@ -51,7 +51,7 @@ TEST_F(BallastReport, ReadsALogThatGoesOnAfterALineThatWasNotFinished)
 
 TEST_F(BallastReport, DrawsAPipelineAsItRanBesideItsSimulation)
 {
-  std::vector<ballast::report::task_entry> tasks{
+  std::vector<ballast::report::step_log::task> tasks{
       {0, 0, 3, false, 0, 5'000'000, 0, 4'000'000},
       {1, 1, 3, true, 5'000'000, 9'000'000, 4'000'000, 8'000'000}};
   auto written = ballast::report::step_log::make(path("steps.jsonl")).value();

@@ -21,11 +21,8 @@
 namespace {
 
 using namespace ballast;
-using ballast::report::check_line;
-using ballast::report::pipeline_tasks;
-using ballast::report::step_entry;
 using ballast::report::step_log;
-using ballast::report::task_entry;
+using step_task = step_log::task;
 using testing::AllOf;
 using testing::EndsWith;
 using testing::HasSubstr;
@@ -42,7 +39,7 @@ struct step {
   ballast::ratio bound = {81, 1};
   std::vector<std::int64_t> measured = {5, 4};
 
-  [[nodiscard]] step_entry entry() const
+  [[nodiscard]] step_log::step_line entry() const
   {
     return {4, lengths, costs, owner, loads, speeds, makespan, bound, measured};
   }
@@ -53,7 +50,7 @@ void expect_wrong(Spoil const& spoil, std::size_t position, std::string const& s
 {
   step wrong;
   spoil(wrong);
-  auto const checked = check_line(wrong.entry());
+  auto const checked = step_log::check(wrong.entry());
   ASSERT_FALSE(checked) << sentence;
   EXPECT_EQ(checked.error(),
             (ballast::error{ballast::error_code::out_of_range, position, "step 4 " + sentence}));
@@ -89,9 +86,9 @@ TEST(CheckLine, NamesWhatIsWrongWithAStep)  // Ensures (1), Errors
 
 TEST(CheckLine, NamesWhatIsWrongWithATask)  // Ensures (1), Errors
 {
-  task_entry const right{.rank = 1, .stage = 1, .microbatch = 2, .start = 5, .end = 9};
-  auto const sentence_of = [&right](task_entry const& wrong) {
-    auto const checked = check_line(4, std::vector{right, wrong});
+  step_task const right{.rank = 1, .stage = 1, .microbatch = 2, .start = 5, .end = 9};
+  auto const sentence_of = [&right](step_task const& wrong) {
+    auto const checked = step_log::check(4, std::vector{right, wrong});
     EXPECT_FALSE(checked);
     EXPECT_EQ(checked.error().position, 1U);
     return checked.error().message;
@@ -111,9 +108,9 @@ TEST(CheckLine, NamesWhatIsWrongWithATask)  // Ensures (1), Errors
   EXPECT_EQ(sentence_of(wrong),
             "step 4 has task 1 of rank 1, stage 1048576 and microbatch 2; give numbers below "
             "1048576");
-  EXPECT_EQ(check_line(4, {}).error().message,
+  EXPECT_EQ(step_log::check(4, {}).error().message,
             "step 4 has no tasks; leave out a step that ran none");
-  EXPECT_TRUE(check_line(4, std::vector{right, right}));
+  EXPECT_TRUE(step_log::check(4, std::vector{right, right}));
 }
 
 TEST(CheckLine, TakesTheEdgesOfWhatIsRightAndAllocatesNothing)  // Ensures (1) (2)
@@ -129,7 +126,7 @@ TEST(CheckLine, TakesTheEdgesOfWhatIsRightAndAllocatesNothing)  // Ensures (1) (
   longest.lengths = {std::int64_t{1} << 62, (std::int64_t{1} << 62) - 1};
   longest.makespan = {162, 2};
   std::size_t const before = ballast_test::allocations();
-  bool const right = check_line(none.entry()) && check_line(longest.entry());
+  bool const right = step_log::check(none.entry()) && step_log::check(longest.entry());
   EXPECT_EQ(ballast_test::allocations(), before);
   EXPECT_TRUE(right);
 }
@@ -148,13 +145,13 @@ TEST(PipelineTasks, StandBesideTheSimulation)  // Ensures (1)
   for (auto& time : simulated.start) { time /= 50; }
   for (auto& time : simulated.end) { time /= 50; }
   std::vector<microbatch_id> const order{microbatch_id{1}, microbatch_id{0}};
-  auto const all = pipeline_tasks(schedule, order, measured, simulated, 10);
+  auto const all = step_log::tasks_of(schedule, order, measured, simulated, 10);
   ASSERT_EQ(all.size(), 8U);
   EXPECT_EQ(all.front().microbatch, 1U);
   EXPECT_FALSE(all.front().is_backward);
   EXPECT_TRUE(all.back().is_backward);
   std::vector<std::uint32_t> ranks;
-  for (task_entry const& each : all) {
+  for (step_task const& each : all) {
     ranks.push_back(each.rank);
     EXPECT_EQ(each.end - each.start, 50);
     EXPECT_EQ(each.simulated_end, 10 * (each.end / 50));
@@ -173,8 +170,8 @@ TEST(PipelineTasks, AreThoseThatRan)
   std::uint32_t const forward = schedule.tasks_on(ballast::pipeline_rank{0})[0];
   measured.end[forward] = 7;
   std::vector<microbatch_id> const order{microbatch_id{0}};
-  EXPECT_THAT(pipeline_tasks(schedule, order, measured),
-              testing::ElementsAre(task_entry{0, 0, 0, false, 0, 7, 0, 0}));
+  EXPECT_THAT(step_log::tasks_of(schedule, order, measured),
+              testing::ElementsAre(step_task{0, 0, 0, false, 0, 7, 0, 0}));
 }
 
 TEST(PipelineTasksDeathTest, NeedTheOrderThatRan)
@@ -186,7 +183,7 @@ TEST(PipelineTasksDeathTest, NeedTheOrderThatRan)
   measured.start.assign(4, 0);
   measured.end.assign(4, 5);
   std::vector<microbatch_id> const order{microbatch_id{0}};
-  EXPECT_DEATH((void)pipeline_tasks(schedule, order, measured),
+  EXPECT_DEATH((void)step_log::tasks_of(schedule, order, measured),
                "position 1 ran, and the order has 1 microbatch");
 }
 
@@ -206,7 +203,7 @@ class StepLog : public testing::Test {
 // A step without samples, which has bags.
 std::array<cost_units, 1> const nothing = {0};
 std::array<std::uint32_t, 1> const one_gpu = {1};
-step_entry const seven{.step = 7, .loads = nothing, .speeds = one_gpu};
+step_log::step_line const seven{.step = 7, .loads = nothing, .speeds = one_gpu};
 
 std::string const line_of_seven =
     R"({"step":7,"lengths":[],"costs":[],"owner":[],"loads":[0],"speeds":[1],)"
@@ -215,8 +212,8 @@ std::string const line_of_seven =
 
 TEST_F(StepLog, HasALineForEveryStepOfAPipeline)
 {
-  std::vector<ballast::report::task_entry> const tasks{{0, 0, 2, false, 0, 5200, 0, 5000},
-                                                       {0, 0, 2, true, 5300, 9900, 5000, 9500}};
+  std::vector<ballast::report::step_log::task> const tasks{{0, 0, 2, false, 0, 5200, 0, 5000},
+                                                           {0, 0, 2, true, 5300, 9900, 5000, 9500}};
   auto log = step_log::make(path()).value();
   ASSERT_TRUE(log.append_pipeline(1, tasks));
   ASSERT_TRUE(log.append(seven));
@@ -400,12 +397,12 @@ TEST_F(StepLog, AllocatesNothingOnceItHasSeenALineAsLong)  // Ensures (4)
   std::vector<bag_id> const owner(500, bag_id{1});
   std::vector<cost_units> const loads(2, 99);
   std::vector<std::uint32_t> const speeds(2, 1);
-  step_entry const entry{.step = 1,
-                         .lengths = lengths,
-                         .costs = costs,
-                         .owner = owner,
-                         .loads = loads,
-                         .speeds = speeds};
+  step_log::step_line const entry{.step = 1,
+                                  .lengths = lengths,
+                                  .costs = costs,
+                                  .owner = owner,
+                                  .loads = loads,
+                                  .speeds = speeds};
   auto log = step_log::make(path()).value();
   ASSERT_TRUE(log.append(entry));
   std::size_t const before = ballast_test::allocations();

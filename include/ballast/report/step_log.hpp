@@ -16,194 +16,6 @@
 
 namespace ballast::inline v0::report {
 
-/// A step, as a step_log writes it: what was planned, and how long it took.
-///
-/// Shapes      lengths[n], costs[n], owner[n] of a plan of n samples, or of none; loads[m],
-///             speeds[m] of its m bags; measured_ns[ranks], or empty where nothing was measured.
-/// Units       costs and loads in the cost model's unit; makespan and bound in that unit per speed,
-///             as those of a plan; a bag's speed is as bag_layout::speeds() has it; nanoseconds
-///             that a rank computed.
-struct step_entry {
-  std::uint64_t step = 0;
-  std::span<tokens const> lengths{};
-  std::span<cost_units const> costs{};
-  std::span<bag_id const> owner{};
-  std::span<cost_units const> loads{};
-  std::span<std::uint32_t const> speeds{};
-  ratio makespan{};
-  ratio lower_bound{};
-  std::span<std::int64_t const> measured_ns{};
-};
-
-/// A task of a step of a pipeline: when it ran, and when it should have.
-///
-/// Units       nanoseconds from the start of the step; simulated ones are 0 where nothing was
-///             simulated.
-struct task_entry {
-  std::uint32_t rank = 0;  ///< of the pipeline
-  std::uint32_t stage = 0;
-  std::uint32_t microbatch = 0;
-  bool is_backward = false;
-  std::int64_t start = 0;
-  std::int64_t end = 0;
-  std::int64_t simulated_start = 0;
-  std::int64_t simulated_end = 0;
-
-  friend bool operator==(task_entry const&, task_entry const&) = default;
-};
-
-/// What a line of a log may say: who writes one and who reads one ask here.
-///
-/// Ensures     (1) right is a step with bags, as many of each as the shapes say, whose owners are
-///                 among its bags, whose speeds and denominators are at least 1, whose other
-///                 numbers are at least 0, whose lengths add up to less than 2^63, and whose
-///                 makespan is not below its bound
-///             (2) where it is right, nothing is allocated
-/// Errors      out_of_range, at the index of what is wrong.
-/// Complexity  O(samples + bags + ranks).
-[[nodiscard]] inline result<void> check_line(step_entry const& entry)
-{
-  auto const wrong = [&entry](std::size_t at, auto const&... pieces) {
-    return fail(error_code::out_of_range, at, "step ", entry.step, pieces...);
-  };
-  if (entry.lengths.size() != entry.owner.size() || entry.costs.size() != entry.owner.size()) {
-    return wrong(0, " has ", detail::counted(entry.lengths.size(), "length"), ", ",
-                 detail::counted(entry.costs.size(), "cost"), " and ",
-                 detail::counted(entry.owner.size(), "owner"), "; give each sample one of each");
-  }
-  if (entry.loads.size() != entry.speeds.size()) {
-    return wrong(0, " has loads of ", detail::counted(entry.loads.size(), "bag"), " and speeds of ",
-                 entry.speeds.size(), "; give each bag one of each");
-  }
-  if (entry.loads.empty()) {
-    return wrong(0, " has no bags; give the loads and speeds of its plan");
-  }
-  result<void> found;
-  auto const least_of = [&](std::string_view name, auto numbers, std::int64_t least) {
-    for (std::size_t at = 0; at < numbers.size() && found; ++at) {
-      if (numbers[at] < least) {
-        found =
-            wrong(at, " has ", numbers[at], " in ", name, "[", at, "]; give ", least, " or more");
-      }
-    }
-  };
-  least_of("lengths", entry.lengths, 0);
-  least_of("costs", entry.costs, 0);
-  least_of("loads", entry.loads, 0);
-  least_of("speeds", entry.speeds, 1);
-  least_of("measured_ns", entry.measured_ns, 0);
-  if (!found) { return found; }
-  tokens rest = std::numeric_limits<tokens>::max();
-  for (std::size_t sample = 0; sample < entry.owner.size(); ++sample) {
-    if (to_index(entry.owner[sample]) >= entry.loads.size()) {
-      return wrong(sample, " gives sample ", sample, " to bag ", entry.owner[sample], " of ",
-                   entry.loads.size(), "; give an owner below the number of bags");
-    }
-    if (entry.lengths[sample] > rest) {
-      return wrong(sample, " has lengths that add up to 2^63 or more; give numbers of tokens");
-    }
-    rest -= entry.lengths[sample];
-  }
-  for (auto const& [name, fraction] :
-       {std::pair<std::string_view, ratio>("makespan", entry.makespan),
-        {"bound", entry.lower_bound}}) {
-    if (fraction.numerator < 0 || fraction.denominator < 1) {
-      return wrong(0, " has a ", name, " of ", fraction.numerator, "/", fraction.denominator,
-                   "; give a numerator from 0 and a denominator from 1");
-    }
-  }
-  if (entry.makespan < entry.lower_bound) {
-    return wrong(0, " has a makespan of ", entry.makespan.numerator, "/",
-                 entry.makespan.denominator, ", which is below its bound of ",
-                 entry.lower_bound.numerator, "/", entry.lower_bound.denominator,
-                 "; give both of one plan");
-  }
-  return {};
-}
-
-/// The same of a step of a pipeline: right is one with tasks, each with a rank, a stage and a
-/// microbatch below 2^20, and with times that begin at 0 or later and end when they begin or later.
-[[nodiscard]] inline result<void> check_line(std::uint64_t step, std::span<task_entry const> tasks)
-{
-  constexpr std::uint32_t most = std::uint32_t{1} << 20;
-  if (tasks.empty()) {
-    return fail(error_code::out_of_range, 0, "step ", step,
-                " has no tasks; leave out a step that ran none");
-  }
-  for (std::size_t at = 0; at < tasks.size(); ++at) {
-    task_entry const& task = tasks[at];
-    if (std::max({task.rank, task.stage, task.microbatch}) >= most) {
-      return fail(error_code::out_of_range, at, "step ", step, " has task ", at, " of rank ",
-                  task.rank, ", stage ", task.stage, " and microbatch ", task.microbatch,
-                  "; give numbers below ", most);
-    }
-    for (auto const& [start, end] :
-         {std::pair(task.start, task.end), std::pair(task.simulated_start, task.simulated_end)}) {
-      if (start < 0 || end < start) {
-        return fail(error_code::out_of_range, at, "step ", step, " has task ", at, " from ", start,
-                    " to ", end, " ns; give times from the start of the step, the end last");
-      }
-    }
-  }
-  return {};
-}
-
-/// What a step_log writes of a step of a pipeline: every task as measured, beside the simulation.
-///
-///     auto const measured = measured_timeline(comm, schedule, runner.measured()).value();
-///     auto const tasks = pipeline_tasks(schedule, order, measured, simulated, 1e9 / units);
-///     or_throw(log.append_pipeline(step, tasks));                // on one rank
-///
-/// Shapes      order[microbatches of the schedule], or those that ran.
-/// Units       measured: nanoseconds; simulated: units of which `ns_per_unit` nanoseconds are one.
-/// Expects     both timelines are of this schedule; that of the simulation may be empty.
-/// Ensures     (1) one entry for each task that ran, rank by rank, in the order in which each does
-///                 them
-/// Complexity  O(tasks).
-[[nodiscard]] inline std::vector<task_entry> pipeline_tasks(compiled_schedule const& schedule,
-                                                            std::span<microbatch_id const> order,
-                                                            pipeline_timeline const& measured,
-                                                            pipeline_timeline const& simulated = {},
-                                                            double ns_per_unit = 1)
-{
-  std::size_t const count = schedule.tasks().size();
-  BALLAST_EXPECTS(measured.start.size() == measured.end.size() && measured.end.size() == count,
-                  "a timeline of ", detail::counted(measured.end.size(), "task"),
-                  " was given for a schedule of ", count);
-  BALLAST_EXPECTS(simulated.start.size() == simulated.end.size() &&
-                      (simulated.end.empty() || simulated.end.size() == count),
-                  "a simulated timeline of ", detail::counted(simulated.end.size(), "task"),
-                  " was given for a schedule of ", count);
-  auto const nanoseconds = [ns_per_unit](time_units units) {
-    double const time = static_cast<double>(units) * ns_per_unit;
-    BALLAST_EXPECTS(time >= 0 && time < 9.2e18, "a simulated time of ", units, " units of ",
-                    ns_per_unit, " nanoseconds does not fit 63 bits");
-    return static_cast<std::int64_t>(time);
-  };
-  std::vector<task_entry> all;
-  all.reserve(count);
-  for (std::size_t rank = 0; rank < schedule.stages().ranks(); ++rank) {
-    for (std::uint32_t const number : schedule.tasks_on(to_id<pipeline_rank>(rank))) {
-      if (measured.end[number] == 0) { continue; }  // as backwards in an evaluation
-      pipeline_task const& task = schedule.tasks()[number];
-      BALLAST_EXPECTS(task.position < order.size(), "position ", task.position,
-                      " ran, and the order has ", detail::counted(order.size(), "microbatch"));
-      task_entry each{static_cast<std::uint32_t>(rank),
-                      static_cast<std::uint32_t>(to_index(task.stage)),
-                      static_cast<std::uint32_t>(to_index(order[task.position])),
-                      task.pass == pass::backward,
-                      measured.start[number],
-                      measured.end[number]};
-      if (!simulated.end.empty()) {
-        each.simulated_start = nanoseconds(simulated.start[number]);
-        each.simulated_end = nanoseconds(simulated.end[number]);
-      }
-      all.push_back(each);
-    }
-  }
-  return all;
-}
-
 /// Writes down what every step of a training run was: one line a step, for `ballast report`.
 ///
 /// One rank keeps the log, usually rank 0, which has the plan as all others. A line is an object in
@@ -227,14 +39,203 @@ struct task_entry {
 ///                 written of it is removed: the step may go on, and so may the log
 ///             (4) append() allocates nothing once it has seen a line as long
 ///             (5) a line that `ballast report` would pass over is refused, and nothing is written:
-///                 check_line() says what is right; a step without samples is, one without tasks
+///                 check() says what is right; a step without samples is, one without tasks
 ///                 is not
 /// Errors      unwritable, with the path and the reason: the file cannot be opened or written, or
-///             an unfinished last line is none of a log. out_of_range: check_line() refuses it.
+///             an unfinished last line is none of a log. out_of_range: check() refuses it.
 /// Complexity  make: O(bytes behind the last end of a line), read 64 KiB at a time; append:
 ///             O(samples + bags + ranks); append_pipeline: O(tasks).
 class step_log {
  public:
+  /// What a line says of a step: what was planned, and how long it took.
+  ///
+  /// Shapes      lengths[n], costs[n], owner[n] of a plan of n samples, or of none; loads[m],
+  ///             speeds[m] of its m bags; measured_ns[ranks], or empty where nothing was measured.
+  /// Units       costs and loads in the cost model's unit; makespan and bound in that unit per speed,
+  ///             as those of a plan; a bag's speed is as bag_layout::speeds() has it; nanoseconds
+  ///             that a rank computed.
+  struct step_line {
+    std::uint64_t step = 0;
+    std::span<tokens const> lengths{};
+    std::span<cost_units const> costs{};
+    std::span<bag_id const> owner{};
+    std::span<cost_units const> loads{};
+    std::span<std::uint32_t const> speeds{};
+    ratio makespan{};
+    ratio lower_bound{};
+    std::span<std::int64_t const> measured_ns{};
+  };
+
+  /// A task of a step of a pipeline: when it ran, and when it should have.
+  ///
+  /// Units       nanoseconds from the start of the step; simulated ones are 0 where nothing was
+  ///             simulated.
+  struct task {
+    std::uint32_t rank = 0;  ///< of the pipeline
+    std::uint32_t stage = 0;
+    std::uint32_t microbatch = 0;
+    bool is_backward = false;
+    std::int64_t start = 0;
+    std::int64_t end = 0;
+    std::int64_t simulated_start = 0;
+    std::int64_t simulated_end = 0;
+
+    friend bool operator==(task const&, task const&) = default;
+  };
+
+  /// What a line may say: who writes one and who reads one ask here.
+  ///
+  /// Ensures     (1) right is a step with bags, as many of each as the shapes say, whose owners are
+  ///                 among its bags, whose speeds and denominators are at least 1, whose other
+  ///                 numbers are at least 0, whose lengths add up to less than 2^63, and whose
+  ///                 makespan is not below its bound
+  ///             (2) where it is right, nothing is allocated
+  /// Errors      out_of_range, at the index of what is wrong.
+  /// Complexity  O(samples + bags + ranks).
+  [[nodiscard]] static result<void> check(step_line const& entry)
+  {
+    auto const wrong = [&entry](std::size_t at, auto const&... pieces) {
+      return fail(error_code::out_of_range, at, "step ", entry.step, pieces...);
+    };
+    if (entry.lengths.size() != entry.owner.size() || entry.costs.size() != entry.owner.size()) {
+      return wrong(0, " has ", detail::counted(entry.lengths.size(), "length"), ", ",
+                   detail::counted(entry.costs.size(), "cost"), " and ",
+                   detail::counted(entry.owner.size(), "owner"), "; give each sample one of each");
+    }
+    if (entry.loads.size() != entry.speeds.size()) {
+      return wrong(0, " has loads of ", detail::counted(entry.loads.size(), "bag"),
+                   " and speeds of ", entry.speeds.size(), "; give each bag one of each");
+    }
+    if (entry.loads.empty()) {
+      return wrong(0, " has no bags; give the loads and speeds of its plan");
+    }
+    result<void> found;
+    auto const least_of = [&](std::string_view name, auto numbers, std::int64_t least) {
+      for (std::size_t at = 0; at < numbers.size() && found; ++at) {
+        if (numbers[at] < least) {
+          found =
+              wrong(at, " has ", numbers[at], " in ", name, "[", at, "]; give ", least, " or more");
+        }
+      }
+    };
+    least_of("lengths", entry.lengths, 0);
+    least_of("costs", entry.costs, 0);
+    least_of("loads", entry.loads, 0);
+    least_of("speeds", entry.speeds, 1);
+    least_of("measured_ns", entry.measured_ns, 0);
+    if (!found) { return found; }
+    tokens rest = std::numeric_limits<tokens>::max();
+    for (std::size_t sample = 0; sample < entry.owner.size(); ++sample) {
+      if (to_index(entry.owner[sample]) >= entry.loads.size()) {
+        return wrong(sample, " gives sample ", sample, " to bag ", entry.owner[sample], " of ",
+                     entry.loads.size(), "; give an owner below the number of bags");
+      }
+      if (entry.lengths[sample] > rest) {
+        return wrong(sample, " has lengths that add up to 2^63 or more; give numbers of tokens");
+      }
+      rest -= entry.lengths[sample];
+    }
+    for (auto const& [name, fraction] :
+         {std::pair<std::string_view, ratio>("makespan", entry.makespan),
+          {"bound", entry.lower_bound}}) {
+      if (fraction.numerator < 0 || fraction.denominator < 1) {
+        return wrong(0, " has a ", name, " of ", fraction.numerator, "/", fraction.denominator,
+                     "; give a numerator from 0 and a denominator from 1");
+      }
+    }
+    if (entry.makespan < entry.lower_bound) {
+      return wrong(0, " has a makespan of ", entry.makespan.numerator, "/",
+                   entry.makespan.denominator, ", which is below its bound of ",
+                   entry.lower_bound.numerator, "/", entry.lower_bound.denominator,
+                   "; give both of one plan");
+    }
+    return {};
+  }
+
+  /// The same of a step of a pipeline: right is one with tasks, each with a rank, a stage and a
+  /// microbatch below 2^20, and with times that begin at 0 or later and end when they begin or later.
+  [[nodiscard]] static result<void> check(std::uint64_t step, std::span<task const> tasks)
+  {
+    constexpr std::uint32_t most = std::uint32_t{1} << 20;
+    if (tasks.empty()) {
+      return fail(error_code::out_of_range, 0, "step ", step,
+                  " has no tasks; leave out a step that ran none");
+    }
+    for (std::size_t at = 0; at < tasks.size(); ++at) {
+      task const& own = tasks[at];
+      if (std::max({own.rank, own.stage, own.microbatch}) >= most) {
+        return fail(error_code::out_of_range, at, "step ", step, " has task ", at, " of rank ",
+                    own.rank, ", stage ", own.stage, " and microbatch ", own.microbatch,
+                    "; give numbers below ", most);
+      }
+      for (auto const& [start, end] :
+           {std::pair(own.start, own.end), std::pair(own.simulated_start, own.simulated_end)}) {
+        if (start < 0 || end < start) {
+          return fail(error_code::out_of_range, at, "step ", step, " has task ", at, " from ",
+                      start, " to ", end,
+                      " ns; give times from the start of the step, the end last");
+        }
+      }
+    }
+    return {};
+  }
+
+  /// What append_pipeline writes: every task as measured, beside the simulation.
+  ///
+  ///     auto const measured = measured_timeline(comm, schedule, runner.measured()).value();
+  ///     auto const tasks = step_log::tasks_of(schedule, order, measured, simulated, 1e9 / units);
+  ///     or_throw(log.append_pipeline(step, tasks));                // on one rank
+  ///
+  /// Shapes      order[microbatches of the schedule], or those that ran.
+  /// Units       measured: nanoseconds; simulated: units of which `ns_per_unit` nanoseconds are one.
+  /// Expects     both timelines are of this schedule; that of the simulation may be empty.
+  /// Ensures     (1) one entry for each task that ran, rank by rank, in the order in which each does
+  ///                 them
+  /// Complexity  O(tasks).
+  [[nodiscard]] static std::vector<task> tasks_of(compiled_schedule const& schedule,
+                                                  std::span<microbatch_id const> order,
+                                                  pipeline_timeline const& measured,
+                                                  pipeline_timeline const& simulated = {},
+                                                  double ns_per_unit = 1)
+  {
+    std::size_t const count = schedule.tasks().size();
+    BALLAST_EXPECTS(measured.start.size() == measured.end.size() && measured.end.size() == count,
+                    "a timeline of ", detail::counted(measured.end.size(), "task"),
+                    " was given for a schedule of ", count);
+    BALLAST_EXPECTS(simulated.start.size() == simulated.end.size() &&
+                        (simulated.end.empty() || simulated.end.size() == count),
+                    "a simulated timeline of ", detail::counted(simulated.end.size(), "task"),
+                    " was given for a schedule of ", count);
+    auto const nanoseconds = [ns_per_unit](time_units units) {
+      double const time = static_cast<double>(units) * ns_per_unit;
+      BALLAST_EXPECTS(time >= 0 && time < 9.2e18, "a simulated time of ", units, " units of ",
+                      ns_per_unit, " nanoseconds does not fit 63 bits");
+      return static_cast<std::int64_t>(time);
+    };
+    std::vector<task> all;
+    all.reserve(count);
+    for (std::size_t rank = 0; rank < schedule.stages().ranks(); ++rank) {
+      for (std::uint32_t const number : schedule.tasks_on(to_id<pipeline_rank>(rank))) {
+        if (measured.end[number] == 0) { continue; }  // as backwards in an evaluation
+        pipeline_task const& own = schedule.tasks()[number];
+        BALLAST_EXPECTS(own.position < order.size(), "position ", own.position,
+                        " ran, and the order has ", detail::counted(order.size(), "microbatch"));
+        task each{static_cast<std::uint32_t>(rank),
+                  static_cast<std::uint32_t>(to_index(own.stage)),
+                  static_cast<std::uint32_t>(to_index(order[own.position])),
+                  own.pass == pass::backward,
+                  measured.start[number],
+                  measured.end[number]};
+        if (!simulated.end.empty()) {
+          each.simulated_start = nanoseconds(simulated.start[number]);
+          each.simulated_end = nanoseconds(simulated.end[number]);
+        }
+        all.push_back(each);
+      }
+    }
+    return all;
+  }
+
   [[nodiscard]] static result<step_log> make(std::string path)
   {
     int descriptor = -1;
@@ -267,9 +268,9 @@ class step_log {
     if (descriptor_ >= 0) { (void)close(descriptor_); }
   }
 
-  [[nodiscard]] result<void> append(step_entry const& entry)
+  [[nodiscard]] result<void> append(step_line const& entry)
   {
-    if (auto right = check_line(entry); !right) { return right; }
+    if (auto right = check(entry); !right) { return right; }
     line_ = "{\"step\":";
     detail::append_integer(line_, entry.step);
     add("lengths", entry.lengths);
@@ -285,14 +286,14 @@ class step_log {
   }
 
   /// A step of a pipeline, in a line of its own.
-  [[nodiscard]] result<void> append_pipeline(std::uint64_t step, std::span<task_entry const> tasks)
+  [[nodiscard]] result<void> append_pipeline(std::uint64_t step, std::span<task const> tasks)
   {
-    if (auto right = check_line(step, tasks); !right) { return right; }
+    if (auto right = check(step, tasks); !right) { return right; }
     line_ = "{\"step\":";
     detail::append_integer(line_, step);
     line_ += ",\"tasks\":[";
     bool is_first = true;
-    for (task_entry const& each : tasks) {
+    for (task const& each : tasks) {
       if (!std::exchange(is_first, false)) { line_ += ','; }
       add_numbers(std::array<std::int64_t, 8>{each.rank, each.stage, each.microbatch,
                                               each.is_backward ? 1 : 0, each.start, each.end,
